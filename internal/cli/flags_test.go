@@ -94,6 +94,50 @@ var otherProgramsFlags = map[string]string{
 	"karmada-scheduler": "v",
 }
 
+// eachLiteral calls check with each string literal of the hub's code, and with each sum of literals.
+func eachLiteral(t *testing.T, root string, check func(path, text string)) {
+	t.Helper()
+	for _, dir := range []string{"internal", "cmd", "api"} {
+		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+			if err != nil {
+				return err
+			}
+			ast.Inspect(file, func(n ast.Node) bool {
+				if e, ok := n.(ast.Expr); ok {
+					if text := literalText(e); text != "" {
+						check(path, text)
+						return false
+					}
+				}
+				return true
+			})
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// literalText returns the text of a string literal or of a sum of literals, and "" for other expressions.
+func literalText(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		if text, err := strconv.Unquote(e.Value); err == nil && e.Kind == token.STRING {
+			return text
+		}
+	case *ast.BinaryExpr:
+		if x, y := literalText(e.X), literalText(e.Y); e.Op == token.ADD && x != "" && y != "" {
+			return x + y
+		}
+	}
+	return ""
+}
+
 // A flag that a message advises, or a page, is one of the commands'.
 func TestFlagsInMessagesAndPagesExist(t *testing.T) {
 	commands, foreign, seen := commandFlags(), map[string]bool{}, map[string]bool{}
@@ -122,29 +166,7 @@ func TestFlagsInMessagesAndPagesExist(t *testing.T) {
 		}
 		check(page, string(text))
 	}
-	for _, dir := range []string{"internal", "cmd", "api"} {
-		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, d fs.DirEntry, err error) error {
-			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
-				return err
-			}
-			file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
-			if err != nil {
-				return err
-			}
-			ast.Inspect(file, func(n ast.Node) bool {
-				if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
-					if text, err := strconv.Unquote(lit.Value); err == nil {
-						check(path, text)
-					}
-				}
-				return true
-			})
-			return nil
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	eachLiteral(t, root, check)
 	for _, flag := range slices.Sorted(maps.Keys(foreign)) {
 		if !seen[flag] {
 			t.Errorf("no message or page names --%s of another program: remove it from otherProgramsFlags", flag)

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -727,6 +728,54 @@ func TestUnjoinContinuesWhenTheHubResponds(t *testing.T) {
 			t.Errorf("%s: got %v, want that the hub is not responding", story, err)
 		}
 	}
+}
+
+func TestUnjoinShowsItsProgress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1", UID: "u",
+			Finalizers: []string{"karmada.io/cluster-controller"}},
+			Spec: clusterv1alpha1.ClusterSpec{ID: "id-1", SyncMode: "Push"},
+			Status: clusterv1alpha1.ClusterStatus{Conditions: []metav1.Condition{{
+				Type: clusterv1alpha1.ClusterConditionReady, Status: metav1.ConditionTrue}}}}
+		work := func(name string) *workv1alpha1.Work {
+			w := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-m1", Name: name}}
+			w.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: fmt.Appendf(nil,
+				`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"shop","name":%q}}`, name)}}}
+			return w
+		}
+		hub := fakeHub(cluster, work("a"), work("b")).(client.WithWatch)
+		u, out := unjoining("m1", hub, nil)
+		u.wait = time.Minute
+		begun := time.Now()
+		u.hub = interceptor.NewClient(hub, interceptor.Funcs{
+			// Each second, the hub removes one more object.
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object,
+				o ...client.GetOption) error {
+				switch since := time.Since(begun); {
+				case since >= 4*time.Second:
+					left := &clusterv1alpha1.Cluster{}
+					if err := c.Get(ctx, client.ObjectKeyFromObject(cluster), left); err == nil {
+						left.Finalizers = nil
+						_ = c.Update(ctx, left)
+					}
+				case since >= 2*time.Second:
+					_ = c.Delete(ctx, work("b"))
+				case since >= time.Second:
+					_ = c.Delete(ctx, work("a"))
+				}
+				return c.Get(ctx, key, obj, o...)
+			},
+		})
+		if err := u.run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{"cluster(m1) is being removed\n", "1 of 2 objects removed\n",
+			"removing its namespace karmada-es-m1 from the hub", "unjoined successfully"} {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("the output lacks %q:\n%s", want, out)
+			}
+		}
+	})
 }
 
 func TestUnjoinRefusesBeforeItChangesAnything(t *testing.T) {

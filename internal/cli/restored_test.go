@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -8,6 +9,8 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/argosy-io/argosy/api/wellknown"
@@ -96,5 +99,34 @@ func TestRestoreStatusShowsTheCauseWithoutTheAdvice(t *testing.T) {
 	}
 	if h := held(); h.why() != h.Message {
 		t.Errorf("of a hub of an earlier version the cause is %q", h.why())
+	}
+}
+
+// Two StatefulSets of one name have two Works, of which the second has a name apart.
+func TestRestoreAcceptsAnObjectWhoseWorkHasANameApart(t *testing.T) {
+	s := see(t, map[string]*membertest.Server{"eu": membertest.New(t)})
+	works := membertest.Kind{GroupVersionKind: workv1alpha1.GroupVersion.WithKind("Work"), Plural: "works",
+		Namespaced: true}
+	s.api.Serve(works)
+	apart := names.WorkApart(schema.GroupKind{Group: "apps.kruise.io", Kind: "StatefulSet"}, "db", "default")
+	first := names.Work("StatefulSet", "db", "default")
+	for name, apiVersion := range map[string]string{first: "apps/v1", apart: "apps.kruise.io/v1beta1"} {
+		w := &workv1alpha1.Work{TypeMeta: metav1.TypeMeta{APIVersion: workv1alpha1.GroupVersion.String(), Kind: "Work"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: names.ExecutionSpace("eu"), Name: name}}
+		w.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: fmt.Appendf(nil,
+			`{"apiVersion":%q,"kind":"StatefulSet","metadata":{"namespace":"default","name":"db"}}`, apiVersion)}}}
+		w.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkHeldAfterRestore, Status: metav1.ConditionTrue,
+			Reason: "Held", LastTransitionTime: metav1.Now()}}
+		s.api.Put(w)
+	}
+	accepted := func(name string) bool {
+		return s.api.Object(works, names.ExecutionSpace("eu"), name).GetAnnotations()[wellknown.AcceptRestoredAnnotation] != ""
+	}
+	out, errOut, err := s.run(func(hub *hubFlags, _ genericiooptions.IOStreams) *cobra.Command {
+		return newRestoreAccept(hub)
+	}, "", "statefulsets.apps.kruise.io", "db")
+	if err != nil || !accepted(apart) || accepted(first) {
+		t.Errorf("%s%s (%v); accepted are the one that is named: %t, the other: %t", out, errOut, err, accepted(apart),
+			accepted(first))
 	}
 }

@@ -143,3 +143,110 @@ func ofBinding(writes []string, name string) (n int) {
 	}
 	return n
 }
+
+// The pods of the workload get a sidecar that reads a Secret. Both come before the workload and leave after it.
+func TestInjectedSidecarsComeBeforeTheirWorkloadAndLeaveAfterIt(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		h, members := fleetWith(t, Options{Failover: &Failover{Options: corefailover.Defaults}},
+			controllertest.Deployment, controllertest.SidecarSet, controllertest.Secret)
+		p := policy("", "apps/v1", "Deployment")
+		spec := p.PropagationSpec()
+		spec.ResourceSelectors = append(spec.ResourceSelectors, policyv1alpha1.ResourceSelector{
+			APIVersion: controllertest.SidecarSet.GroupVersion().String(), Kind: "SidecarSet"})
+		spec.PropagateDeps = true
+		spec.Placement = policyv1alpha1.Placement{
+			SpreadConstraints: []policyv1alpha1.SpreadConstraint{{SpreadByField: policyv1alpha1.SpreadByFieldCluster,
+				MinGroups: 1, MaxGroups: 1}},
+			ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{
+				ReplicaSchedulingType:     policyv1alpha1.ReplicaSchedulingTypeDivided,
+				ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceAggregated}}
+		spec.Failover = &policyv1alpha1.FailoverBehavior{Cluster: &policyv1alpha1.ClusterFailoverBehavior{
+			PurgeMode: policyv1alpha1.PurgeModeGracefully}}
+		h.Make(p)
+		h.Make(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "tokens"}})
+		set := parsed(t, controllertest.SidecarSet, "logs", "selector: {matchLabels: {app: web}}, "+
+			"containers: [{name: logs, envFrom: [{secretRef: {name: tokens}}]}]")
+		set.SetNamespace("")
+		h.Make(claimed(set, p))
+		h.Make(claimed(parsed(t, controllertest.Deployment, "web", "replicas: 2, "+pods("web")), p))
+		binding := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-deployment"}}
+
+		// has returns which of the three objects a member has. OpenKruise observes each SidecarSet at once.
+		has := func(member string) (out []string) {
+			m := members[member]
+			if set := m.Object(controllertest.SidecarSet, "", "logs"); set != nil {
+				if observed, _, _ := unstructured.NestedInt64(set.Object, "status", "observedGeneration"); observed == 0 {
+					set.Object["status"] = map[string]any{"observedGeneration": max(set.GetGeneration(), 1)}
+					m.Put(set)
+				}
+				out = append(out, "SidecarSet")
+			}
+			if m.Object(controllertest.Secret, "shop", "tokens") != nil {
+				out = append(out, "Secret")
+			}
+			if m.Object(controllertest.Deployment, "shop", "web") != nil {
+				out = append(out, "Deployment")
+			}
+			return out
+		}
+		all := []string{"SidecarSet", "Secret", "Deployment"}
+		becomes := func(member string, want ...string) {
+			t.Helper()
+			h.Eventually(fmt.Sprintf("%s has %v", member, want), func() string {
+				if got := has(member); !slices.Equal(got, want) {
+					return fmt.Sprintf("it has %v; %v", got, h.Events())
+				}
+				return ""
+			})
+		}
+		healthyIn := func(member string) {
+			t.Helper()
+			runs(members[member], 2)
+			h.Eventually("the binding knows that it is healthy in "+member, func() string {
+				if h.Has(binding); !slices.ContainsFunc(binding.Status.AggregatedStatus,
+					func(i workv1alpha2.AggregatedStatusItem) bool {
+						return i.ClusterName == member && i.Health == "Healthy"
+					}) {
+					return fmt.Sprint(binding.Status.AggregatedStatus)
+				}
+				return ""
+			})
+		}
+		// written returns the order of the first writes of the objects in a member, or of those with a verb.
+		written := func(member, verb string) (order []string) {
+			for _, w := range members[member].Writes() {
+				for plural, kind := range map[string]string{" sidecarsets ": "SidecarSet", " secrets shop/": "Secret",
+					" deployments ": "Deployment"} {
+					if strings.HasPrefix(w, verb) && strings.Contains(w, plural) && !strings.Contains(w, "/status") &&
+						!slices.Contains(order, kind) {
+						order = append(order, kind)
+					}
+				}
+			}
+			return order
+		}
+		becomes("m1", all...)
+		healthyIn("m1")
+		h.Quiet()
+
+		at := metav1.Now()
+		controllertest.Change(h, &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}},
+			func(c *clusterv1alpha1.Cluster) {
+				c.Spec.Taints = append(c.Spec.Taints, corev1.Taint{Key: "maintenance", Effect: corev1.TaintEffectNoExecute,
+					TimeAdded: &at})
+			})
+		becomes("m2", all...)
+		if order := written("m2", ""); len(order) != 3 || order[2] != "Deployment" {
+			t.Errorf("m2 got %v in this order: %v", order, members["m2"].Writes())
+		}
+		h.Quiet()
+		if got := has("m1"); !slices.Equal(got, all) {
+			t.Errorf("before the replacement is healthy, m1 has %v", got)
+		}
+		healthyIn("m2")
+		becomes("m1")
+		if order := written("m1", "delete"); len(order) != 3 || order[0] != "Deployment" {
+			t.Errorf("m1 lost %v in this order: %v", order, members["m1"].Writes())
+		}
+	})
+}

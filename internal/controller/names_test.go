@@ -143,3 +143,60 @@ func TestStatefulSetsOfTwoGroupsPropagate(t *testing.T) {
 		}
 	})
 }
+
+// A hub that is restored from a backup without the bindings may give them other names than before.
+func TestBindingsThatAreLostTakeTheirObjectsOver(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		h, members := fleet(t, controllertest.StatefulSet, controllertest.AppsStatefulSet)
+		set := func(kind membertest.Kind) *unstructured.Unstructured {
+			return parsed(t, kind, "db", "replicas: 1, serviceName: db, "+pods("db"))
+		}
+		kinds := []membertest.Kind{controllertest.AppsStatefulSet, controllertest.StatefulSet}
+		was := map[string]string{}
+		for i, kind := range kinds {
+			p := policy("shop", kind.GroupVersion().String(), kind.Kind)
+			p.SetName(fmt.Sprintf("policy-%d", i))
+			p.SetLabels(map[string]string{"propagationpolicy.karmada.io/permanent-id": p.GetName()})
+			h.Make(p)
+			h.Make(claimed(set(kind), p))
+			applied(h, t, set(kind), kind)
+			for name, m := range members {
+				was[name+kind.Group] = string(m.Object(kind, "shop", "db").GetUID())
+			}
+		}
+		h.Quiet()
+		for _, kind := range kinds {
+			b, _, err := scope.BindingFor(t.Context(), h, kind.GroupKind(), "shop", "db")
+			if err != nil || b == nil {
+				t.Fatal(b, err)
+			}
+			h.Server.Remove(controllertest.Bindings, "shop", b.GetName())
+		}
+		bindings := map[string]bool{}
+		for _, kind := range kinds {
+			bindings[applied(h, t, set(kind), kind)] = true
+		}
+		h.Quiet()
+		for _, kind := range kinds {
+			bindings[applied(h, t, set(kind), kind)] = true
+			controllertest.Change(h, set(kind), func(u *unstructured.Unstructured) {
+				_ = unstructured.SetNestedField(u.Object, int64(2), "spec", "replicas")
+			})
+			for name, m := range members {
+				h.Eventually(fmt.Sprintf("%s follows the %s", name, kind.GroupKind()), func() string {
+					obj := m.Object(kind, "shop", "db")
+					if obj == nil || string(obj.GetUID()) != was[name+kind.Group] {
+						return "it was deleted"
+					}
+					if n, _, _ := unstructured.NestedInt64(obj.Object, "spec", "replicas"); n != 2 {
+						return fmt.Sprintf("it has %d replicas", n)
+					}
+					return ""
+				})
+			}
+		}
+		if len(bindings) != 2 {
+			t.Errorf("the bindings are %v, want one for each", bindings)
+		}
+	})
+}

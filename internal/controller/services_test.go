@@ -19,7 +19,9 @@ import (
 	networkingv1alpha1 "github.com/argosy-io/argosy/api/networking/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
+	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/member/membertest"
 )
 
@@ -380,5 +382,50 @@ func TestAMultiClusterServiceSaysWhereItIsNotPlaced(t *testing.T) {
 		controllertest.Change(x.Hub, m3, func(c *clusterv1alpha1.Cluster) { c.Spec.Taints = nil })
 		says(metav1.ConditionTrue, "Service is propagated to target clusters.")
 		x.reaches("m3", "web", "10.0.0.1")
+	})
+}
+
+func TestAMultiClusterServiceFollowsABindingWithANameApart(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		x := newExchange(t)
+		// A Service of Knative has the same name, so its binding has Karmada's name.
+		other := &workv1alpha2.ResourceBinding{ObjectMeta: named(names.Binding("Service", "web")),
+			Spec: workv1alpha2.ResourceBindingSpec{Resource: workv1alpha2.ObjectReference{
+				APIVersion: "serving.knative.dev/v1", Kind: "Service", Namespace: "shop", Name: "web"}}}
+		x.Make(other)
+		x.has("m1", "10.0.0.1")
+		x.Make(&corev1.Service{ObjectMeta: named("web"), Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "web"},
+			Ports: []corev1.ServicePort{{Name: "http", Port: 80}}}})
+		s := &networkingv1alpha1.MultiClusterService{ObjectMeta: named("web"),
+			Spec: networkingv1alpha1.MultiClusterServiceSpec{
+				Types:            []networkingv1alpha1.ExposureType{networkingv1alpha1.ExposureTypeCrossCluster},
+				ProviderClusters: []networkingv1alpha1.ClusterSelector{{Name: "m1"}},
+				ConsumerClusters: []networkingv1alpha1.ClusterSelector{{Name: "m2"}}}}
+		x.Make(s)
+		x.reaches("m2", "web", "10.0.0.1")
+		x.Eventually("the Service is applied", func() string {
+			if x.Has(s); !meta.IsStatusConditionTrue(s.Status.Conditions, networkingv1alpha1.ServiceApplied) {
+				return fmt.Sprint(s.Status.Conditions)
+			}
+			return ""
+		})
+		apart := &workv1alpha2.ResourceBinding{ObjectMeta: named(names.BindingApart(controllertest.Service.GroupKind(),
+			"web"))}
+		if !x.Has(apart) || apart.Labels[workv1alpha2.BindingManagedByLabel] != "MultiClusterService" {
+			t.Errorf("its binding %s has the labels %v", apart.Name, apart.Labels)
+		}
+
+		x.Gone(s)
+		x.reaches("m2", "web")
+		x.Eventually("the binding is released", func() string {
+			if x.Has(apart); apart.Labels[workv1alpha2.BindingManagedByLabel] != "" {
+				return fmt.Sprint(apart.Labels)
+			}
+			return ""
+		})
+		x.Quiet()
+		if !x.Has(other) || other.Labels[workv1alpha2.BindingManagedByLabel] != "" || len(other.Spec.Clusters) > 0 {
+			t.Errorf("the binding of the other Service was changed: %+v", other)
+		}
 	})
 }

@@ -21,9 +21,11 @@ import (
 	"k8s.io/client-go/dynamic"
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	autoscalingv1alpha1 "github.com/argosy-io/argosy/api/autoscaling/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
 	"github.com/argosy-io/argosy/internal/core/object/names"
@@ -68,6 +70,11 @@ func (c *cluster) customValue(path string) string {
 }
 
 func newWorld(t *testing.T, kind membertest.Kind) *world {
+	return newWorldBound(t, kind, names.Binding(kind.Kind, "web"))
+}
+
+// newWorldBound returns a world whose workload has a binding of that name, and whose hub has other objects, too.
+func newWorldBound(t *testing.T, kind membertest.Kind, binding string, others ...client.Object) *world {
 	w := &world{Hub: controllertest.New(t), t: t,
 		clock:   clocktesting.NewFakePassiveClock(time.Date(2027, 1, 11, 7, 59, 0, 0, time.UTC)),
 		members: map[string]*cluster{}, kind: kind}
@@ -86,8 +93,10 @@ func newWorld(t *testing.T, kind membertest.Kind) *world {
 	u.SetName("web")
 	w.Make(u)
 	apiVersion, name := kind.ToAPIVersionAndKind()
-	w.Make(&workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop",
-		Name: names.Binding(name, "web")},
+	for _, other := range others {
+		w.Make(other)
+	}
+	w.Make(&workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: binding},
 		Spec: workv1alpha2.ResourceBindingSpec{Resource: workv1alpha2.ObjectReference{APIVersion: apiVersion, Kind: name,
 			Namespace: "shop", Name: "web", UID: u.GetUID()},
 			Replicas: 4, Clusters: targets,
@@ -528,5 +537,43 @@ func TestOldestOfTwoAutoscalersScales(t *testing.T) {
 		w.expectConditions("web", "ScalingActive=True")
 		w.Gone(w.scaler("web"))
 		w.expectConditions("zweb", "ScalingActive=True")
+	})
+}
+
+func TestAutoscalerFollowsABindingWithANameApart(t *testing.T) {
+	t.Parallel()
+	controllertest.Run(t, func(t *testing.T) {
+		// The StatefulSet of Kubernetes has the same name, so its binding has Karmada's name. It is in a alone.
+		other := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop",
+			Name: names.Binding("StatefulSet", "web")},
+			Spec: workv1alpha2.ResourceBindingSpec{Resource: workv1alpha2.ObjectReference{APIVersion: "apps/v1",
+				Kind: "StatefulSet", Namespace: "shop", Name: "web"}, Replicas: 1,
+				Clusters: []workv1alpha2.TargetCluster{{Name: "a", Replicas: 1}}}}
+		kind := controllertest.StatefulSet
+		apart := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop",
+			Name: names.BindingApart(kind.GroupKind(), "web")}}
+		w := newWorldBound(t, kind, apart.Name, other)
+		w.use("b", "100m", "100m")
+		w.Make(w.scaler("web"))
+		w.becomes(6) // 75% of the requests in both clusters, and 50% in a alone
+
+		controllertest.Change(w.Hub, apart, func(b *workv1alpha2.ResourceBinding) {
+			b.Spec.Replicas = 6
+			b.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "a", Replicas: 3}, {Name: "b", Replicas: 3}}
+		})
+		controllertest.Change(w.Hub, w.scaler("web"), func(f *autoscalingv1alpha1.FederatedHPA) {
+			f.Annotations = map[string]string{wellknown.AutoscalingModeAnnotation: autoscalingv1alpha1.ModeDistributed}
+		})
+		w.bounds("a 1-6, b 1-6")
+		w.Eventually("the binding of the workload is scaled by it", func() string {
+			if w.Has(apart); apart.Annotations[wellknown.ScaledByAnnotation] != "web" {
+				return fmt.Sprint(apart.Annotations)
+			}
+			return ""
+		})
+		w.Quiet()
+		if w.Has(other); len(other.Annotations) > 0 {
+			t.Errorf("the binding of the other workload has the annotations %v", other.Annotations)
+		}
 	})
 }

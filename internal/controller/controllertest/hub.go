@@ -66,6 +66,7 @@ var (
 	PodUnavailableBudget = kind("policy.kruise.io", "v1alpha1", "PodUnavailableBudget", "podunavailablebudgets", true)
 	PodDisruptionBudget  = kind("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", true)
 	Service              = kind("", "v1", "Service", "services", true)
+	Secret               = kind("", "v1", "Secret", "secrets", true)
 	// EndpointSlice is a kind of members alone.
 	EndpointSlice = kind("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices", true)
 	// Definition is of members, too.
@@ -103,7 +104,7 @@ var (
 		kind(releasev1alpha1.GroupVersion.Group, "v1alpha1", "ReleaseRevision", "releaserevisions", true),
 		Definition,
 		Service,
-		kind("", "v1", "Secret", "secrets", true),
+		Secret,
 		kind("", "v1", "Event", "events", true),
 		ClusterRole,
 		Deployment,

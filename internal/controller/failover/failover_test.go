@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	dto "github.com/prometheus/client_model/go"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -187,6 +188,16 @@ func (w *world) expectEvent(reason, text string, kinds ...string) {
 	})
 }
 
+// durations returns how many failovers argosy_failover_duration_seconds has observed, and their sum in seconds.
+func durations(t *testing.T) (count uint64, sum float64) {
+	t.Helper()
+	m := &dto.Metric{}
+	if err := duration.Write(m); err != nil {
+		t.Fatal(err)
+	}
+	return m.GetHistogram().GetSampleCount(), m.GetHistogram().GetSampleSum()
+}
+
 func TestLostClusterIsReplacedInOneWrite(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -196,8 +207,10 @@ func TestLostClusterIsReplacedInOneWrite(t *testing.T) {
 		w.eventually("m1:2")
 		generation := w.binding.Generation
 		before := testutil.ToFloat64(evicted.WithLabelValues(failover.ReasonTaintUntolerated, "Evicted"))
+		countBefore, sumBefore := durations(t)
 
 		w.lose("m1")
+		lostAt := time.Now()
 		w.Advance(4 * time.Minute)
 		w.eventually("m1:2")
 		w.Advance(time.Minute)
@@ -214,8 +227,21 @@ func TestLostClusterIsReplacedInOneWrite(t *testing.T) {
 		w.run() // a restart continues
 		w.back("m1")
 		w.eventually("m2:2 leaves m1")
+		w.Advance(time.Minute)
+		if count, _ := durations(t); count != countBefore {
+			t.Errorf("%d durations are observed before the replacement is healthy", count-countBefore)
+		}
 		w.reports("m1=Healthy m2=Healthy")
 		w.eventually("m2:2")
+		w.Eventually("the duration since the loss is observed, across the restart", func() string {
+			count, sum := durations(t)
+			seconds, latest := sum-sumBefore, time.Since(lostAt).Seconds()
+			if count != countBefore+1 || seconds < (6*time.Minute).Seconds()-1 || seconds > latest+1 {
+				return fmt.Sprintf("%d observations of %.0f s in total, want one of 359 to %.0f s", count-countBefore, seconds,
+					latest+1)
+			}
+			return ""
+		})
 		w.expectEvent("EvictWorkloadFromClusterSucceed", "The copy in cluster m1 is removed", "ResourceBinding", "Deployment")
 		if record := failover.RecordOf(w.binding); record["m1"].Ended == nil {
 			t.Errorf("the failover has not ended: %+v", record)
