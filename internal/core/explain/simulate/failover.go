@@ -99,7 +99,7 @@ func (s *state) mayFailOver() bool {
 		}
 	}
 	for _, b := range s.bindings {
-		if len(b.BindingSpec().GracefulEvictionTasks) > 0 || len(failover.Current(b)) > 0 {
+		if failover.InProgress(b) {
 			return true
 		}
 	}
