@@ -276,6 +276,10 @@ func (m *memberFlags) endpoint() (endpoint, error) {
 	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: m.kubeconfig}
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules,
 		&clientcmd.ConfigOverrides{CurrentContext: m.context})
+	raw, err := loader.RawConfig()
+	if err != nil {
+		return endpoint{}, m.unreadable(err)
+	}
 	config, err := loader.ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
 		return endpoint{}, fmt.Errorf("--cluster-kubeconfig %q contains no cluster; give the kubeconfig of the member",
@@ -287,10 +291,6 @@ func (m *memberFlags) endpoint() (endpoint, error) {
 	if err := rest.LoadTLSFiles(config); err != nil {
 		return endpoint{}, fmt.Errorf("--cluster-kubeconfig %s: %w", m.kubeconfig, err)
 	}
-	raw, err := loader.RawConfig()
-	if err != nil {
-		return endpoint{}, fmt.Errorf("--cluster-kubeconfig %s: %w", m.kubeconfig, err)
-	}
 	e := endpoint{config: config}
 	current := raw.CurrentContext
 	if m.context != "" {
@@ -300,6 +300,27 @@ func (m *memberFlags) endpoint() (endpoint, error) {
 		e.proxy = raw.Clusters[c.Cluster].ProxyURL
 	}
 	return e, nil
+}
+
+// unreadable explains an error of reading the kubeconfig.
+func (m *memberFlags) unreadable(err error) error {
+	what := "is not a kubeconfig: its content is not valid"
+	switch info, failed := os.Stat(m.kubeconfig); {
+	case errors.Is(failed, fs.ErrNotExist):
+		what = "does not exist"
+	case failed != nil:
+		what = "cannot be read"
+	case info.IsDir():
+		what = "is a directory"
+	case info.Mode().IsRegular(): // client-go does not wrap the error of reading the file
+		if opened, failed := os.Open(m.kubeconfig); failed != nil {
+			what = "cannot be read by this user"
+		} else {
+			_ = opened.Close()
+		}
+	}
+	return &sentence{fmt.Sprintf("--cluster-kubeconfig %s %s; give the kubeconfig file of the member", m.kubeconfig, what),
+		err}
 }
 
 // client speaks to the member in typed objects; it waits for an answer only so long as a person would.

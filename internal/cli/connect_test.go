@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -69,5 +70,30 @@ func TestTheKubeconfigOfAnInstalledHubRunsAndReadsNothing(t *testing.T) {
 				t.Errorf("the hub is reached by %+v (%v)", config, err)
 			}
 		})
+	}
+}
+
+func TestAFileThatIsNoKubeconfigIsRefusedInOneSentence(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, content string) string {
+		file := filepath.Join(dir, name)
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	for name, c := range map[string]struct{ file, want string }{
+		"missing":      {filepath.Join(dir, "none"), "does not exist; give the kubeconfig file of the member"},
+		"a directory":  {dir, "is a directory; give the kubeconfig file of the member"},
+		"not YAML":     {write("a", "a: b: c"), "is not a kubeconfig: its content is not valid; give the kubeconfig file"},
+		"binary":       {write("b", "\x7fELF\x00\x01"), "is not a kubeconfig: its content is not valid; give the kubeconfig file"},
+		"another kind": {write("c", "{apiVersion: v1, kind: Pod}"), "is not a kubeconfig: its content is not valid; give"},
+		"a wrong type": {write("d", "clusters: 3"), "is not a kubeconfig: its content is not valid; give"},
+	} {
+		_, err := (&memberFlags{kubeconfig: c.file}).endpoint()
+		if want := "--cluster-kubeconfig " + c.file + " " + c.want; err == nil || !strings.HasPrefix(err.Error(), want) ||
+			strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: got %v, want %q", name, err, want)
+		}
 	}
 }

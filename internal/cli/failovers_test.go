@@ -20,8 +20,8 @@ import (
 	"github.com/argosy-io/argosy/internal/member/membertest"
 )
 
-func TestGetFailoversListsWhatLeavesAndWhatHasLeft(t *testing.T) {
-	s := see(t, map[string]*membertest.Server{"eu": nil, "us": nil})
+// serveBindings makes the hub serve the kinds that failovers depend on.
+func (s *seeing) serveBindings() {
 	for _, k := range []struct {
 		gv           schema.GroupVersion
 		kind, plural string
@@ -36,6 +36,30 @@ func TestGetFailoversListsWhatLeavesAndWhatHasLeft(t *testing.T) {
 	} {
 		s.api.Serve(membertest.Kind{GroupVersionKind: k.gv.WithKind(k.kind), Plural: k.plural, Namespaced: k.namespaced})
 	}
+}
+
+// boundDeployment returns the binding of a Deployment in namespace shop that is placed in cluster us.
+func boundDeployment(name string, tasks ...workv1alpha2.GracefulEvictionTask) *workv1alpha2.ResourceBinding {
+	placement := policyv1alpha1.Placement{}
+	b := &workv1alpha2.ResourceBinding{
+		TypeMeta:   metav1.TypeMeta{APIVersion: workv1alpha2.GroupVersion.String(), Kind: "ResourceBinding"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name + "-deployment", Generation: 1},
+	}
+	b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop",
+		Name: name}
+	b.Spec.Placement, b.Spec.GracefulEvictionTasks = &placement, tasks
+	b.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "us"}}
+	b.Status.SchedulerObservedGeneration = 1
+	b.Status.Conditions = []metav1.Condition{
+		{Type: workv1alpha2.Scheduled, Status: metav1.ConditionTrue, Reason: "Success"}}
+	b.Annotations = map[string]string{
+		policyv1alpha1.AppliedPlacementAnnotation: schedule.AppliedPlacement(&placement)}
+	return b
+}
+
+func TestGetFailoversListsWhatLeavesAndWhatHasLeft(t *testing.T) {
+	s := see(t, map[string]*membertest.Server{"eu": nil, "us": nil})
+	s.serveBindings()
 	began := metav1.NewTime(time.Now().Add(-7 * time.Minute).Truncate(time.Second))
 	record := fmt.Sprintf(`"since": %q, "reason": "TaintUntolerated", "to": [{"name": "us", "replicas": 2}]`,
 		began.UTC().Format(time.RFC3339))
@@ -45,24 +69,12 @@ func TestGetFailoversListsWhatLeavesAndWhatHasLeft(t *testing.T) {
 	for name, tasks := range map[string][]workv1alpha2.GracefulEvictionTask{"web": {task}, "api": nil} {
 		s.api.Put(&appsv1.Deployment{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
 			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}})
-		placement := policyv1alpha1.Placement{}
-		b := &workv1alpha2.ResourceBinding{
-			TypeMeta:   metav1.TypeMeta{APIVersion: workv1alpha2.GroupVersion.String(), Kind: "ResourceBinding"},
-			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name + "-deployment", Generation: 1},
-		}
-		b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop",
-			Name: name}
-		b.Spec.Placement, b.Spec.GracefulEvictionTasks = &placement, tasks
-		b.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "us"}}
-		b.Status.SchedulerObservedGeneration = 1
-		b.Status.Conditions = []metav1.Condition{
-			{Type: workv1alpha2.Scheduled, Status: metav1.ConditionTrue, Reason: "Success"}}
+		b := boundDeployment(name, tasks...)
 		of := record
 		if tasks == nil {
 			of += ended
 		}
-		b.Annotations = map[string]string{wellknown.FailoverAnnotation: `{"eu": {` + of + `}}`,
-			policyv1alpha1.AppliedPlacementAnnotation: schedule.AppliedPlacement(&placement)}
+		b.Annotations[wellknown.FailoverAnnotation] = `{"eu": {` + of + `}}`
 		s.api.Put(b)
 	}
 	out, _, err := s.run(newGet, "", "failovers")

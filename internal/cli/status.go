@@ -29,9 +29,11 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/adjust/failover"
+	corewhy "github.com/argosy-io/argosy/internal/core/explain/why"
 	corepods "github.com/argosy-io/argosy/internal/core/workload/pods"
 	"github.com/argosy-io/argosy/internal/definition"
 	"github.com/argosy-io/argosy/internal/member/proxy"
+	"github.com/argosy-io/argosy/internal/scope"
 	"github.com/argosy-io/argosy/internal/server"
 	"github.com/argosy-io/argosy/internal/why"
 )
@@ -57,8 +59,8 @@ func newStatus(hub *hubFlags) *cobra.Command {
 		Short:   "Check the hub and its clusters",
 		Long: `Checks the hub's API, its store, its controllers, and each cluster: whether it is ready, its response time
 through the hub, and its version. For each failed check it shows the next step, and the exit code is 1.
-Workloads whose pods do not run are listed with their cluster and the reason that the pods report, and failovers with what they
-wait for; they do not fail a check.`,
+Workloads that are unhealthy in a cluster, or whose pods do not run there, are listed with the reason that the cluster reports,
+and failovers with what they wait for; they do not fail a check.`,
 		Example: "  argosy status\n  argosy status -o json",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -101,8 +103,9 @@ type health struct {
 	// others.
 	Workloads     []corepods.Workload `json:"workloads,omitempty"`
 	MoreWorkloads int                 `json:"moreWorkloads,omitempty"`
-	// Failovers are the workloads that should leave a cluster, or are leaving it. They are known while a cluster has a
-	// NoExecute taint.
+	// Unhealthy are the other workloads that are Unhealthy in a cluster.
+	Unhealthy []corewhy.UnhealthyWorkload `json:"unhealthy,omitempty"`
+	// Failovers are the workloads that should leave a cluster, or are leaving it.
 	Failovers []failover.Move `json:"failovers,omitempty"`
 }
 
@@ -200,28 +203,56 @@ func healthOf(ctx context.Context, config *rest.Config) health {
 				why.PodsPath})
 		}
 	})
-	asking.Go(func() { h.Failovers = failoversNow(ctx, config, fleet) })
+	var bindings *partHealth
+	asking.Go(func() { bindings = h.checkBindings(ctx, config, fleet) })
 	asking.Wait()
+	if bindings != nil {
+		h.Parts = append(h.Parts, *bindings)
+	}
+	// The reasons of pods have more detail than the status.
+	h.Unhealthy = slices.DeleteFunc(h.Unhealthy, func(u corewhy.UnhealthyWorkload) bool {
+		return slices.ContainsFunc(h.Workloads, func(w corepods.Workload) bool {
+			return w.Cluster == u.Cluster && w.Namespace == u.Namespace && w.Name == u.Name && w.Kind == u.Kind &&
+				w.APIVersion == u.APIVersion
+		})
+	})
 
 	h.Healthy = h.failed() == 0
 	return h
 }
 
-// failoversNow returns the failovers in progress. It returns none while no cluster has a NoExecute taint, or if this
-// user may not read the facts.
-func failoversNow(ctx context.Context, config *rest.Config, fleet []clusterv1alpha1.Cluster) []failover.Move {
-	if !slices.ContainsFunc(fleet, func(c clusterv1alpha1.Cluster) bool {
-		return slices.ContainsFunc(c.Spec.Taints, func(t corev1.Taint) bool {
-			return t.Effect == corev1.TaintEffectNoExecute
-		})
-	}) {
+// checkBindings sets the unhealthy workloads and the failovers. It returns a part if they are unknown.
+func (h *health) checkBindings(ctx context.Context, config *rest.Config, fleet []clusterv1alpha1.Cluster) *partHealth {
+	unknown := func(err error) *partHealth {
+		detail := err.Error()
+		if apierrors.IsForbidden(err) {
+			detail = "this user may not list resourcebindings, clusterresourcebindings and policies"
+		}
+		return &partHealth{Name: "workloads", OK: true, Detail: "unknown: " + detail}
+	}
+	r, _, err := why.Connect(config)
+	if err != nil {
+		return unknown(err)
+	}
+	bindings, err := scope.Bindings.List(ctx, r)
+	if err != nil {
+		return unknown(err)
+	}
+	h.Unhealthy = corewhy.UnhealthyWorkloads(bindings)
+	if !slices.ContainsFunc(bindings, failover.InProgress) && !slices.ContainsFunc(fleet, evicts) {
 		return nil
 	}
 	moves, err := failoversOf(ctx, config)
 	if err != nil {
-		return nil
+		return unknown(err)
 	}
-	return slices.DeleteFunc(moves, func(m failover.Move) bool { return m.Ended != nil })
+	h.Failovers = slices.DeleteFunc(moves, func(m failover.Move) bool { return m.Ended != nil })
+	return nil
+}
+
+// evicts reports whether a cluster has a NoExecute taint.
+func evicts(c clusterv1alpha1.Cluster) bool {
+	return slices.ContainsFunc(c.Spec.Taints, func(t corev1.Taint) bool { return t.Effect == corev1.TaintEffectNoExecute })
 }
 
 // failed returns the number of failed checks, of the hub's parts and of clusters.
@@ -551,11 +582,14 @@ func (h health) print(out io.Writer) error {
 	if err := h.printWorkloads(out); err != nil {
 		return err
 	}
+	if err := h.printUnhealthy(out); err != nil {
+		return err
+	}
 	if err := h.printFailovers(out); err != nil {
 		return err
 	}
 	switch {
-	case h.Healthy && (noticed || len(h.Workloads)+len(h.Failovers) > 0):
+	case h.Healthy && (noticed || len(h.Workloads)+len(h.Unhealthy)+len(h.Failovers) > 0):
 		fmt.Fprintln(out, "\nNo check failed.")
 	case h.Healthy:
 		fmt.Fprintln(out, "\nAll checks passed.")
@@ -587,6 +621,32 @@ func (h health) printWorkloads(out io.Writer) error {
 		fmt.Fprintf(out, "and %d more\n", more)
 	}
 	fmt.Fprintf(out, "  next: argosy why %s %s -n %s\n", strings.ToLower(all[0].Kind), all[0].Name, all[0].Namespace)
+	return nil
+}
+
+// printUnhealthy prints the workloads that are Unhealthy in a cluster.
+func (h health) printUnhealthy(out io.Writer) error {
+	if len(h.Unhealthy) == 0 {
+		return nil
+	}
+	fmt.Fprintln(out, "\nUNHEALTHY WORKLOADS")
+	w := printers.GetNewTabWriter(out)
+	fmt.Fprintf(w, "NAMESPACE\tWORKLOAD\tCLUSTER\tREASON\n")
+	all := h.Unhealthy[:min(len(h.Unhealthy), shownWorkloads)]
+	for _, u := range all {
+		fmt.Fprintf(w, "%s\t%s %s\t%s\t%s\n", orNone(u.Namespace), u.Kind, u.Name, u.Cluster, orNone(u.Reason))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if more := len(h.Unhealthy) - len(all); more > 0 {
+		fmt.Fprintf(out, "and %d more\n", more)
+	}
+	next := fmt.Sprintf("argosy why %s %s", strings.ToLower(all[0].Kind), all[0].Name)
+	if all[0].Namespace != "" {
+		next += " -n " + all[0].Namespace
+	}
+	fmt.Fprintf(out, "  next: %s\n", next)
 	return nil
 }
 

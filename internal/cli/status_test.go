@@ -14,11 +14,15 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/definition"
 	"github.com/argosy-io/argosy/internal/member/membertest"
@@ -40,6 +44,21 @@ func TestStatusCallsAClusterSlowThatDoesNotAnswerInTime(t *testing.T) {
 	}
 }
 
+// failedJob returns the binding of a Job that failed in a cluster.
+func failedJob(cluster string) *workv1alpha2.ResourceBinding {
+	b := &workv1alpha2.ResourceBinding{
+		TypeMeta:   metav1.TypeMeta{APIVersion: workv1alpha2.GroupVersion.String(), Kind: "ResourceBinding"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "load-job"},
+	}
+	b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "batch/v1", Kind: "Job", Namespace: "shop", Name: "load"}
+	b.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: cluster}}
+	b.Status.AggregatedStatus = []workv1alpha2.AggregatedStatusItem{{ClusterName: cluster, Applied: true,
+		Health: workv1alpha1.ResourceUnhealthy, Status: &runtime.RawExtension{Raw: []byte(`{"failed": 1, "conditions": [
+			{"type": "Failed", "status": "True", "reason": "DeadlineExceeded",
+				"message": "Job was active longer than specified deadline"}]}`)}}}
+	return b
+}
+
 func TestStatusSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 	t.Parallel()
 	verb := func(hub *hubFlags, _ genericiooptions.IOStreams) *cobra.Command { return newStatus(hub) }
@@ -53,8 +72,12 @@ func TestStatusSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 		taint   string // of the cluster, by key
 		waiting int    // pods of it without a node
 		pods    string // templates with pods in trouble, as the hub tells of them; "forbidden" where it does not
-		want    []string
-		err     bool
+		// bindings are those of the hub; forbidden means that the user may not list them.
+		bindings  []*workv1alpha2.ResourceBinding
+		forbidden bool
+		want      []string
+		without   string // text that is not printed
+		err       bool
 	}{
 		"all is well": {ready: "True", want: []string{"ok    etcd", "ok    controllers", "All checks passed."}},
 		"the store is silent": {ready: "True", readyz: "etcd",
@@ -88,6 +111,30 @@ func TestStatusSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 				"next: argosy why deployment web -n shop", "No check failed."}},
 		"who may not be told of pods": {ready: "True", pods: "forbidden",
 			want: []string{"ok    pods", "unknown: this user may not get /argosy/pods", "All checks passed."}},
+		"a Job failed": {ready: "True", bindings: []*workv1alpha2.ResourceBinding{failedJob("eu")},
+			want: []string{"UNHEALTHY WORKLOADS",
+				"shop        Job load   eu        failed 1; DeadlineExceeded: Job was active longer than specified deadline",
+				"next: argosy why job load -n shop", "No check failed."}},
+		"a Job has pods that do not run": {ready: "True", bindings: []*workv1alpha2.ResourceBinding{failedJob("eu")},
+			pods: `{"workloads": [{"apiVersion": "batch/v1", "kind": "Job", "namespace": "shop", "name": "load", "cluster": "eu", "pods": 1,
+			"troubles": [{"pods": 1, "pod": "load-a", "reason": "ImagePullBackOff"}]}]}`,
+			want: []string{"Job load   eu        1 of 1 pods: ImagePullBackOff", "No check failed."}, without: "UNHEALTHY WORKLOADS"},
+		"a failover waits for a user": {ready: "True", bindings: []*workv1alpha2.ResourceBinding{
+			boundDeployment("web", workv1alpha2.GracefulEvictionTask{FromCluster: "eu", Reason: "ApplicationFailure",
+				Producer: "ResourceBindingApplicationFailoverController", PurgeMode: policyv1alpha1.PurgeModeNever,
+				SuppressDeletion: new(true), CreationTimestamp: new(metav1.Now())})},
+			want: []string{"FAILOVERS", "ApplicationFailure   KeptByPolicy", "No check failed."}},
+		"a failover waits for its replacement": {ready: "True", bindings: []*workv1alpha2.ResourceBinding{
+			boundDeployment("web", workv1alpha2.GracefulEvictionTask{FromCluster: "eu", Reason: "ApplicationFailure",
+				Producer: "ResourceBindingApplicationFailoverController", CreationTimestamp: new(metav1.Now())})},
+			want: []string{"FAILOVERS", "ApplicationFailure   ReplacementNotHealthy", "No check failed."}},
+		"a failover takes too long": {ready: "True", bindings: []*workv1alpha2.ResourceBinding{
+			boundDeployment("web", workv1alpha2.GracefulEvictionTask{FromCluster: "eu", Reason: "ApplicationFailure",
+				Producer: "ResourceBindingApplicationFailoverController", GracePeriodSeconds: new(int32(60)),
+				CreationTimestamp: new(metav1.NewTime(time.Now().Add(-time.Hour)))})},
+			want: []string{"FAILOVERS", "ApplicationFailure   GracePeriodExceeded", "No check failed."}},
+		"who may not list bindings": {ready: "True", forbidden: true,
+			want: []string{"ok    workloads", "unknown: this user may not list resourcebindings", "All checks passed."}},
 		"a cluster is not seen yet": {want: []string{"cluster eu: its status has not been collected yet"}, err: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -115,6 +162,10 @@ func TestStatusSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 					u.Object["spec"].(map[string]any)["taints"] = []any{map[string]any{"key": c.taint, "effect": "NoSchedule"}}
 				}
 				s.api.Put(u)
+			}
+			s.serveBindings()
+			for _, b := range c.bindings {
+				s.api.Put(b)
 			}
 			own, err := definition.Names()
 			if err != nil {
@@ -161,17 +212,27 @@ func TestStatusSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 					default:
 						fmt.Fprint(w, c.pods)
 					}
+				case "/apis/work.karmada.io/v1alpha2/resourcebindings":
+					if !c.forbidden {
+						return false
+					}
+					w.Header().Set("Content-Type", "application/json")
+					w.WriteHeader(http.StatusForbidden)
+					fmt.Fprint(w, `{"apiVersion":"v1","kind":"Status","status":"Failure","code":403,"reason":"Forbidden","message":"no"}`)
 				default:
 					return false
 				}
 				return true
 			})
 			out, _, err := s.run(verb, "")
-			if (c.taint != "" || c.waiting > 0 || strings.HasPrefix(c.pods, "{")) && strings.Contains(out, "All checks passed") {
+			if (c.taint != "" || c.waiting > 0 || strings.HasPrefix(c.pods, "{") || len(c.bindings) > 0) && strings.Contains(out, "All checks passed") {
 				t.Errorf("it says that all is well:\n%s", out)
 			}
 			if errors.As(err, new(unwell)) != c.err || err != nil && !c.err {
 				t.Errorf("ended with %v", err)
+			}
+			if c.without != "" && strings.Contains(out, c.without) {
+				t.Errorf("it prints %q:\n%s", c.without, out)
 			}
 			for _, want := range c.want {
 				if !strings.Contains(out, want) {

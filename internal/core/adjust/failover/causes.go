@@ -132,7 +132,7 @@ func (p *planner) tainted(b workv1alpha2.Binding, cluster *clusterv1alpha1.Clust
 	taint, until, limited := membership.ToleratedUntil(others, tolerations, p.now)
 	_, braked := p.braked[cluster.Name]
 	paused := false
-	if (rule != nil || p.AllBindings) && !membership.IsReady(cluster) && !(braked && limited) {
+	if p.MovesOutOfLost(spec) && !membership.IsReady(cluster) && !(braked && limited) {
 		taint, until, limited = membership.ToleratedUntil(cluster.Spec.Taints, tolerations, p.now)
 		paused = braked
 	}

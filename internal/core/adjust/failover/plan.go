@@ -53,6 +53,11 @@ func (o *Options) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
+// MovesOutOfLost reports whether the hub moves a binding out of lost clusters.
+func (o Options) MovesOutOfLost(b *workv1alpha2.ResourceBindingSpec) bool {
+	return !o.Off && (o.AllBindings || b.Failover != nil && b.Failover.Cluster != nil)
+}
+
 // Input is what a plan is made from. All of it is read-only.
 type Input struct {
 	Options

@@ -37,6 +37,11 @@ func Current(b workv1alpha2.Binding) Record {
 	return r
 }
 
+// InProgress reports whether a binding is leaving a cluster, or may return to one.
+func InProgress(b workv1alpha2.Binding) bool {
+	return len(b.BindingSpec().GracefulEvictionTasks) > 0 || len(Current(b)) > 0
+}
+
 // shown are the ended departures of b that are still to be shown.
 func shown(b workv1alpha2.Binding, now time.Time) Record {
 	r := RecordOf(b)

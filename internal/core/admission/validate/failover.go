@@ -9,6 +9,7 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	"github.com/argosy-io/argosy/api/wellknown"
 	failoverplan "github.com/argosy-io/argosy/internal/core/adjust/failover"
+	"github.com/argosy-io/argosy/internal/core/execute"
 )
 
 func failover(f *policyv1alpha1.FailoverBehavior, propagateDeps bool, path *field.Path) field.ErrorList {
@@ -77,6 +78,12 @@ func PropagationAdvice(p policyv1alpha1.Propagation) (advice []string) {
 	if f == nil {
 		return advice
 	}
+	if f.Application != nil {
+		advice = append(advice, stateAdvice("application", f.Application.StatePreservation)...)
+	}
+	if f.Cluster != nil {
+		advice = append(advice, stateAdvice("cluster", f.Cluster.StatePreservation)...)
+	}
 	if f.Cluster != nil && f.Cluster.PurgeMode == policyv1alpha1.PurgeModeDirectly {
 		advice = append(advice, "spec.failover.cluster.purgeMode: with Directly, the replacement of a workload in a lost cluster starts when its old copy is deleted, which is when the cluster responds again or is removed; use Gracefully to start it at once")
 	}
@@ -86,6 +93,21 @@ func PropagationAdvice(p policyv1alpha1.Propagation) (advice []string) {
 	if s := f.Application; s != nil && s.DecisionConditions.TolerationSeconds != nil &&
 		*s.DecisionConditions.TolerationSeconds == 0 {
 		advice = append(advice, "spec.failover.application.decisionConditions.tolerationSeconds: with 0, the application moves as soon as it is unhealthy")
+	}
+	return advice
+}
+
+// stateAdvice returns a warning for each label that the replacement does not get, because it is reserved for the hub.
+func stateAdvice(section string, s *policyv1alpha1.StatePreservation) (advice []string) {
+	if s == nil {
+		return nil
+	}
+	for i, rule := range s.Rules {
+		if execute.Marks(rule.AliasLabelName) {
+			advice = append(advice, fmt.Sprintf(
+				"spec.failover.%s.statePreservation.rules[%d].aliasLabelName: the rule has no effect, because the label %s is reserved for the hub",
+				section, i, rule.AliasLabelName))
+		}
 	}
 	return advice
 }

@@ -34,6 +34,14 @@ func TestFailoverThatMaySurpriseIsWarnedOf(t *testing.T) {
 		"Directly": {nil, &policyv1alpha1.FailoverBehavior{Cluster: &policyv1alpha1.ClusterFailoverBehavior{
 			PurgeMode: policyv1alpha1.PurgeModeDirectly}},
 			[]string{"purgeMode: with Directly"}},
+		"labels of the hub": {nil, &policyv1alpha1.FailoverBehavior{
+			Application: &policyv1alpha1.ApplicationFailoverBehavior{StatePreservation: &policyv1alpha1.StatePreservation{
+				Rules: []policyv1alpha1.StatePreservationRule{{AliasLabelName: "example.com/job"},
+					{AliasLabelName: "karmada.io/managed"}}}},
+			Cluster: &policyv1alpha1.ClusterFailoverBehavior{StatePreservation: &policyv1alpha1.StatePreservation{
+				Rules: []policyv1alpha1.StatePreservationRule{{AliasLabelName: "argosy.io/created"}}}}},
+			[]string{"spec.failover.application.statePreservation.rules[1].aliasLabelName: the rule has no effect",
+				"spec.failover.cluster.statePreservation.rules[0].aliasLabelName: the rule has no effect"}},
 		"annotations that cannot be read": {map[string]string{"argosy.io/failover-persistent-volumes": "yes",
 			"argosy.io/failback-after": "soon"}, nil,
 			[]string{`"yes" is neither true nor false`, `"soon" is not a duration`}},

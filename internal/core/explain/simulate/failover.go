@@ -99,7 +99,7 @@ func (s *state) mayFailOver() bool {
 		}
 	}
 	for _, b := range s.bindings {
-		if len(b.BindingSpec().GracefulEvictionTasks) > 0 || len(failover.Current(b)) > 0 {
+		if failover.InProgress(b) {
 			return true
 		}
 	}
@@ -242,8 +242,7 @@ func (s *state) hasNoFailover(key types.NamespacedName, clusters []string) bool 
 	}) {
 		return false
 	}
-	rule := b.BindingSpec().Failover
-	return s.failover.Off || !s.failover.AllBindings && (rule == nil || rule.Cluster == nil)
+	return !s.failover.MovesOutOfLost(b.BindingSpec())
 }
 
 // staying returns the messages about a workload that stays in clusters which it should leave. problem is one about a

@@ -636,18 +636,9 @@ func brief(status json.RawMessage) string {
 			parts = append(parts, fmt.Sprintf("%s %v", name, v))
 		}
 	}
-	lines := interpret.Notes(fields)
+	lines := notes(status)
 	if len(parts) > 0 {
 		lines = append([]string{strings.Join(parts, ", ")}, lines...)
 	}
 	return strings.Join(lines, "; ")
-}
-
-// notes returns the notes that the hub adds to a status.
-func notes(status json.RawMessage) []string {
-	var fields map[string]any
-	if json.Unmarshal(status, &fields) != nil {
-		return nil
-	}
-	return interpret.Notes(fields)
 }

@@ -306,6 +306,23 @@ func leaving(t *testing.T, task workv1alpha2.GracefulEvictionTask) *hub {
 	return h
 }
 
+// withJob returns a hub with a Job in m1 and m2.
+func withJob(t *testing.T) *hub {
+	t.Helper()
+	runs := func(c *clusterv1alpha1.Cluster) {
+		c.Status.APIEnablements = append(c.Status.APIEnablements, clusterv1alpha1.APIEnablement{GroupVersion: "batch/v1",
+			Resources: []clusterv1alpha1.APIResource{{Name: "jobs", Kind: "Job"}}})
+	}
+	h := start(t, `{apiVersion: batch/v1, kind: Job, metadata: {name: web, namespace: shop, uid: a}, spec: {template: {spec: {containers: [{name: c, image: "example.com/web:1"}]}}}}`, cluster("m1", runs), cluster("m2", runs))
+	return h.runAll(h.policy("shop", "web", "{resourceSelectors: [{apiVersion: batch/v1, kind: Job}], placement: {}}"))
+}
+
+// failedJob is the status of a Job whose deadline passed.
+const failedJob = `{"failed": 1, "conditions": [
+	{"type": "FailureTarget", "status": "True", "reason": "DeadlineExceeded"},
+	{"type": "Failed", "status": "True", "reason": "DeadlineExceeded",
+		"message": "Job was active longer than specified deadline"}]}`
+
 // stories are problems that users have. want is the finding with the highest severity, and next its advice; empty if
 // there is no problem. The whole answer is in testdata, one file per story.
 var stories = []struct {
@@ -914,15 +931,24 @@ var stories = []struct {
 			silent(h.Clusters[0])
 			return h
 		}},
+	{name: "a Job that has failed", only: "m2", severity: why.Problem,
+		want: "m2: applied, and not healthy: failed 1; DeadlineExceeded: Job was active longer than specified deadline",
+		next: "look at the object and its pods in cluster m2", given: func(t *testing.T) *hub {
+			h := withJob(t)
+			h.answers(workv1alpha1.ResourceUnhealthy, failedJob, "m2")
+			return h
+		}},
+	{name: "a Job that has failed and has pods in trouble", only: "m2", severity: why.Problem,
+		want: "m2: 1 of 1 pods: ImagePullBackOff; DeadlineExceeded: Job was active", given: func(t *testing.T) *hub {
+			h := withJob(t)
+			h.answers(workv1alpha1.ResourceUnhealthy, failedJob, "m2")
+			h.Pods = why.Pods{In: map[string]pods.Report{"m2": {Cluster: "m2", Pods: 1, Troubles: []pods.Group{
+				{Pods: 1, Pod: "web-a", Reason: "ImagePullBackOff"}}}}}
+			return h
+		}},
 	{name: "a Job that has ended in a member that does not answer", only: "m1",
 		given: func(t *testing.T) *hub {
-			runs := func(c *clusterv1alpha1.Cluster) {
-				c.Status.APIEnablements = append(c.Status.APIEnablements,
-					clusterv1alpha1.APIEnablement{GroupVersion: "batch/v1",
-						Resources: []clusterv1alpha1.APIResource{{Name: "jobs", Kind: "Job"}}})
-			}
-			h := start(t, `{apiVersion: batch/v1, kind: Job, metadata: {name: web, namespace: shop, uid: a}, spec: {template: {spec: {containers: [{name: c, image: "example.com/web:1"}]}}}}`, cluster("m1", runs), cluster("m2", runs))
-			h.runAll(h.policy("shop", "web", "{resourceSelectors: [{apiVersion: batch/v1, kind: Job}], placement: {}}"))
+			h := withJob(t)
 			h.answers(workv1alpha1.ResourceHealthy,
 				`{"succeeded": 1, "completionTime": "2026-01-01T00:00:00Z", "conditions": [{"type": "Complete", "status": "True"}]}`, "m1", "m2")
 			silent(h.Clusters[0])

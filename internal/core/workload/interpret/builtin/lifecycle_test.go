@@ -1,8 +1,10 @@
 package builtin
 
 import (
+	"bytes"
 	"os"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
@@ -16,6 +18,8 @@ func TestHealthInEachStateOfLife(t *testing.T) {
 		S = interpret.Suspended
 		D = interpret.Degraded
 	)
+	columns := map[interpret.Health]int{H: 1, S: 1, P: 2, D: 3} // of the table in docs/kinds.md
+	page := kindsPage(t)
 	for kind, cases := range map[string][]healthCase{
 		"batch/v1, kind: Job": {
 			{"not started", `{}`, ``, P},
@@ -89,15 +93,33 @@ func TestHealthInEachStateOfLife(t *testing.T) {
 			{"with a spec that is refused", `{}`, `{conditions: [{type: SpecError, status: "True"}]}`, D},
 		},
 	} {
-		t.Run(kind, func(t *testing.T) { checkHealth(t, kind, cases) })
+		t.Run(kind, func(t *testing.T) {
+			checkHealth(t, kind, cases)
+			_, name, _ := strings.Cut(kind, "kind: ")
+			row := regexp.MustCompile(`(?m)^\|[^|]*\b` + name + `\b[^|]*\|([^|]*)\|([^|]*)\|([^|]*)\|$`).FindSubmatch(page)
+			if row == nil {
+				t.Fatalf("docs/kinds.md has no row for %s", name)
+			}
+			for _, c := range cases {
+				if cell := row[columns[c.want]]; len(bytes.TrimSpace(cell)) == 0 {
+					t.Errorf("docs/kinds.md has no state of %s for %s, which it has when %s", name, c.want, c.name)
+				}
+			}
+		})
 	}
 }
 
-func TestHealthOfEachKindIsDocumented(t *testing.T) {
+func kindsPage(t *testing.T) []byte {
+	t.Helper()
 	page, err := os.ReadFile("../../../../../docs/kinds.md")
 	if err != nil {
 		t.Fatal(err)
 	}
+	return page
+}
+
+func TestHealthOfEachKindIsDocumented(t *testing.T) {
+	page := kindsPage(t)
 	for kind := range Tier().(interpret.Kinds) {
 		if !regexp.MustCompile(`(?m)^\|[^|]*\b`+kind.Kind+`\b[^|]*\|`).Match(page) &&
 			len(interpret.PodTemplatePaths(kind)) == 0 {
