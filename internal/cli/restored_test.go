@@ -108,13 +108,13 @@ func TestRestoreAcceptsAnObjectWhoseWorkHasANameApart(t *testing.T) {
 	works := membertest.Kind{GroupVersionKind: workv1alpha1.GroupVersion.WithKind("Work"), Plural: "works",
 		Namespaced: true}
 	s.api.Serve(works)
-	apart := names.WorkApart(schema.GroupKind{Group: "apps.kruise.io", Kind: "StatefulSet"}, "db", "default")
-	first := names.Work("StatefulSet", "db", "default")
+	apart := names.WorkApart(schema.GroupKind{Group: "apps.kruise.io", Kind: "StatefulSet"}, "db", "shop")
+	first := names.Work("StatefulSet", "db", "shop")
 	for name, apiVersion := range map[string]string{first: "apps/v1", apart: "apps.kruise.io/v1beta1"} {
 		w := &workv1alpha1.Work{TypeMeta: metav1.TypeMeta{APIVersion: workv1alpha1.GroupVersion.String(), Kind: "Work"},
 			ObjectMeta: metav1.ObjectMeta{Namespace: names.ExecutionSpace("eu"), Name: name}}
 		w.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: fmt.Appendf(nil,
-			`{"apiVersion":%q,"kind":"StatefulSet","metadata":{"namespace":"default","name":"db"}}`, apiVersion)}}}
+			`{"apiVersion":%q,"kind":"StatefulSet","metadata":{"namespace":"shop","name":"db"}}`, apiVersion)}}}
 		w.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkHeldAfterRestore, Status: metav1.ConditionTrue,
 			Reason: "Held", LastTransitionTime: metav1.Now()}}
 		s.api.Put(w)

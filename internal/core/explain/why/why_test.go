@@ -939,7 +939,7 @@ var stories = []struct {
 			return h
 		}},
 	{name: "a Job that has failed and has pods in trouble", only: "m2", severity: why.Problem,
-		want: "m2: 1 of 1 pods: ImagePullBackOff; DeadlineExceeded: Job was active", given: func(t *testing.T) *hub {
+		want: "m2: 1 of 1 pod: ImagePullBackOff; DeadlineExceeded: Job was active", given: func(t *testing.T) *hub {
 			h := withJob(t)
 			h.answers(workv1alpha1.ResourceUnhealthy, failedJob, "m2")
 			h.Pods = why.Pods{In: map[string]pods.Report{"m2": {Cluster: "m2", Pods: 1, Troubles: []pods.Group{
