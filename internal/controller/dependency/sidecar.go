@@ -144,7 +144,7 @@ func (r *reconciler) sidecars(ctx context.Context, key types.NamespacedName,
 				unsure[at.Namespace] = true // new or recreated; its placement triggers this binding again
 				continue
 			}
-			add(where, at.Namespace, b.BindingSpec().Clusters)
+			add(where, at.Namespace, dependency.Occupied(b.BindingSpec()))
 		}
 	}
 	r.injections.set(key, injection{i, into})
@@ -233,8 +233,8 @@ func (r *reconciler) namespaceChanged() handler.TypedFuncs[*corev1.Namespace, re
 	}
 }
 
-// sameClusters reports whether two bindings have the same clusters.
+// sameClusters reports whether two bindings occupy the same clusters.
 func sameClusters(was, is workv1alpha2.Binding) bool {
-	return slices.EqualFunc(was.BindingSpec().Clusters, is.BindingSpec().Clusters,
+	return slices.EqualFunc(dependency.Occupied(was.BindingSpec()), dependency.Occupied(is.BindingSpec()),
 		func(a, b workv1alpha2.TargetCluster) bool { return a.Name == b.Name })
 }

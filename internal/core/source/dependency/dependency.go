@@ -131,7 +131,7 @@ func Attach(independent workv1alpha2.Binding, dep *unstructured.Unstructured, ex
 	b.SetLabels(marks)
 
 	spec, by := b.BindingSpec(), independent.BindingSpec()
-	snapshot := workv1alpha2.BindingSnapshot{Namespace: key.Namespace, Name: key.Name, Clusters: occupied(by)}
+	snapshot := workv1alpha2.BindingSnapshot{Namespace: key.Namespace, Name: key.Name, Clusters: Occupied(by)}
 	spec.RequiredBy = append(without(spec.RequiredBy, key), snapshot)
 	slices.SortFunc(spec.RequiredBy, func(a, b workv1alpha2.BindingSnapshot) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
@@ -148,10 +148,10 @@ func Attach(independent workv1alpha2.Binding, dep *unstructured.Unstructured, ex
 	return b, nil
 }
 
-// occupied returns the clusters of the workload and those that it is leaving, sorted by name. Pods run in the latter
+// Occupied returns the clusters of the workload and those that it is leaving, sorted by name. Pods run in the latter
 // until the object is deleted, with purgeMode Directly too.
-func occupied(spec *workv1alpha2.ResourceBindingSpec) []workv1alpha2.TargetCluster {
-	clusters := spec.DeepCopy().Clusters
+func Occupied(spec *workv1alpha2.ResourceBindingSpec) []workv1alpha2.TargetCluster {
+	clusters := slices.Clone(spec.Clusters)
 	var left []string
 	for _, t := range spec.GracefulEvictionTasks {
 		if !slices.ContainsFunc(clusters, func(c workv1alpha2.TargetCluster) bool { return c.Name == t.FromCluster }) {
