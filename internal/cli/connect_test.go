@@ -83,10 +83,11 @@ func TestAFileThatIsNoKubeconfigIsRefusedInOneSentence(t *testing.T) {
 		return file
 	}
 	for name, c := range map[string]struct{ file, want string }{
-		"missing":      {filepath.Join(dir, "none"), "does not exist; give the kubeconfig file of the member"},
-		"a directory":  {dir, "is a directory; give the kubeconfig file of the member"},
-		"not YAML":     {write("a", "a: b: c"), "is not a kubeconfig: its content is not valid; give the kubeconfig file"},
-		"binary":       {write("b", "\x7fELF\x00\x01"), "is not a kubeconfig: its content is not valid; give the kubeconfig file"},
+		"missing":     {filepath.Join(dir, "none"), "does not exist; give the kubeconfig file of the member"},
+		"a directory": {dir, "is a directory; give the kubeconfig file of the member"},
+		"not YAML":    {write("a", "a: b: c"), "is not a kubeconfig: its content is not valid; give the kubeconfig file"},
+		"binary": {write("b", "\x7fELF\x00\x01"),
+			"is not a kubeconfig: its content is not valid; give the kubeconfig file"},
 		"another kind": {write("c", "{apiVersion: v1, kind: Pod}"), "is not a kubeconfig: its content is not valid; give"},
 		"a wrong type": {write("d", "clusters: 3"), "is not a kubeconfig: its content is not valid; give"},
 	} {

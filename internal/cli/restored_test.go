@@ -120,7 +120,8 @@ func TestRestoreAcceptsAnObjectWhoseWorkHasANameApart(t *testing.T) {
 		s.api.Put(w)
 	}
 	accepted := func(name string) bool {
-		return s.api.Object(works, names.ExecutionSpace("eu"), name).GetAnnotations()[wellknown.AcceptRestoredAnnotation] != ""
+		work := s.api.Object(works, names.ExecutionSpace("eu"), name)
+		return work.GetAnnotations()[wellknown.AcceptRestoredAnnotation] != ""
 	}
 	out, errOut, err := s.run(func(hub *hubFlags, _ genericiooptions.IOStreams) *cobra.Command {
 		return newRestoreAccept(hub)

@@ -118,7 +118,8 @@ func TestStatusSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 		"a Job has pods that do not run": {ready: "True", bindings: []*workv1alpha2.ResourceBinding{failedJob("eu")},
 			pods: `{"workloads": [{"apiVersion": "batch/v1", "kind": "Job", "namespace": "shop", "name": "load", "cluster": "eu", "pods": 1,
 			"troubles": [{"pods": 1, "pod": "load-a", "reason": "ImagePullBackOff"}]}]}`,
-			want: []string{"Job load   eu        1 of 1 pod: ImagePullBackOff", "No check failed."}, without: "UNHEALTHY WORKLOADS"},
+			want:    []string{"Job load   eu        1 of 1 pod: ImagePullBackOff", "No check failed."},
+			without: "UNHEALTHY WORKLOADS"},
 		"a failover waits for a user": {ready: "True", bindings: []*workv1alpha2.ResourceBinding{
 			boundDeployment("web", workv1alpha2.GracefulEvictionTask{FromCluster: "eu", Reason: "ApplicationFailure",
 				Producer: "ResourceBindingApplicationFailoverController", PurgeMode: policyv1alpha1.PurgeModeNever,
@@ -225,7 +226,8 @@ func TestStatusSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 				return true
 			})
 			out, _, err := s.run(verb, "")
-			if (c.taint != "" || c.waiting > 0 || strings.HasPrefix(c.pods, "{") || len(c.bindings) > 0) && strings.Contains(out, "All checks passed") {
+			if (c.taint != "" || c.waiting > 0 || strings.HasPrefix(c.pods, "{") || len(c.bindings) > 0) &&
+				strings.Contains(out, "All checks passed") {
 				t.Errorf("it says that all is well:\n%s", out)
 			}
 			if errors.As(err, new(unwell)) != c.err || err != nil && !c.err {
