@@ -600,51 +600,54 @@ func (h health) print(out io.Writer) error {
 // shownWorkloads is the number of workloads that are printed; -o json has all that the hub reports.
 const shownWorkloads = 20
 
-// printWorkloads prints those with pods in trouble.
+// printWorkloads prints the workloads with pods in trouble.
 func (h health) printWorkloads(out io.Writer) error {
-	if len(h.Workloads) == 0 {
+	all := make([]troubled, len(h.Workloads))
+	for i, w := range h.Workloads {
+		all[i] = troubled{w.Namespace, w.Kind, w.Name, w.Cluster, w.Lines()}
+	}
+	return printTroubled(out, "WORKLOADS WITH UNHEALTHY PODS", all, h.MoreWorkloads)
+}
+
+// printUnhealthy prints the other workloads that are Unhealthy in a cluster.
+func (h health) printUnhealthy(out io.Writer) error {
+	all := make([]troubled, len(h.Unhealthy))
+	for i, w := range h.Unhealthy {
+		all[i] = troubled{w.Namespace, w.Kind, w.Name, w.Cluster, []string{orNone(w.Reason)}}
+	}
+	return printTroubled(out, "UNHEALTHY WORKLOADS", all, 0)
+}
+
+// troubled is a workload with problems in a cluster.
+type troubled struct {
+	namespace, kind, name, cluster string
+	reasons                        []string
+}
+
+// printTroubled prints a table of workloads with its title, and the next step for the first. more is the number of
+// workloads that are not in all.
+func printTroubled(out io.Writer, title string, all []troubled, more int) error {
+	if len(all) == 0 {
 		return nil
 	}
-	fmt.Fprintln(out, "\nWORKLOADS WITH UNHEALTHY PODS")
+	fmt.Fprintf(out, "\n%s\n", title)
 	w := printers.GetNewTabWriter(out)
 	fmt.Fprintf(w, "NAMESPACE\tWORKLOAD\tCLUSTER\tREASON\n")
-	all := h.Workloads[:min(len(h.Workloads), shownWorkloads)]
-	for _, of := range all {
-		for _, line := range of.Lines() {
-			fmt.Fprintf(w, "%s\t%s %s\t%s\t%s\n", of.Namespace, of.Kind, of.Name, of.Cluster, line)
+	shown := all[:min(len(all), shownWorkloads)]
+	for _, of := range shown {
+		for _, reason := range of.reasons {
+			fmt.Fprintf(w, "%s\t%s %s\t%s\t%s\n", orNone(of.namespace), of.kind, of.name, of.cluster, reason)
 		}
 	}
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	if more := len(h.Workloads) - len(all) + h.MoreWorkloads; more > 0 {
+	if more += len(all) - len(shown); more > 0 {
 		fmt.Fprintf(out, "and %d more\n", more)
 	}
-	fmt.Fprintf(out, "  next: argosy why %s %s -n %s\n", strings.ToLower(all[0].Kind), all[0].Name, all[0].Namespace)
-	return nil
-}
-
-// printUnhealthy prints the workloads that are Unhealthy in a cluster.
-func (h health) printUnhealthy(out io.Writer) error {
-	if len(h.Unhealthy) == 0 {
-		return nil
-	}
-	fmt.Fprintln(out, "\nUNHEALTHY WORKLOADS")
-	w := printers.GetNewTabWriter(out)
-	fmt.Fprintf(w, "NAMESPACE\tWORKLOAD\tCLUSTER\tREASON\n")
-	all := h.Unhealthy[:min(len(h.Unhealthy), shownWorkloads)]
-	for _, u := range all {
-		fmt.Fprintf(w, "%s\t%s %s\t%s\t%s\n", orNone(u.Namespace), u.Kind, u.Name, u.Cluster, orNone(u.Reason))
-	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	if more := len(h.Unhealthy) - len(all); more > 0 {
-		fmt.Fprintf(out, "and %d more\n", more)
-	}
-	next := fmt.Sprintf("argosy why %s %s", strings.ToLower(all[0].Kind), all[0].Name)
-	if all[0].Namespace != "" {
-		next += " -n " + all[0].Namespace
+	next := fmt.Sprintf("argosy why %s %s", strings.ToLower(all[0].kind), all[0].name)
+	if all[0].namespace != "" {
+		next += " -n " + all[0].namespace
 	}
 	fmt.Fprintf(out, "  next: %s\n", next)
 	return nil

@@ -357,7 +357,8 @@ func (u *unjoin) untilGone(ctx context.Context, cluster *clusterv1alpha1.Cluster
 	}
 	why, err := u.heldBy(ctx)
 	if err != nil {
-		return fmt.Errorf("cluster %q is not removed after %s, and the hub is not responding: %s; the removal continues in the background", u.name, u.wait, cause(err, requestTimeout))
+		return fmt.Errorf("cluster %q is not removed after %s, and the objects that it waits for cannot be listed: %s; "+
+			"the removal continues in the background", u.name, u.wait, cause(err, requestTimeout))
 	}
 	if !u.force {
 		return fmt.Errorf("cluster %q is not removed after %s: %s; the removal continues in the background; --force does not wait for it", u.name, u.wait, why)

@@ -32,7 +32,7 @@ type pace struct {
 	unpin bool
 	// awaits says that a change of the template waits for a release; nil if none does.
 	awaits *fleet.Condition
-	// effective is the revision of the template, and currentOverrides are the override policies of now; see overridesFor.
+	// effective is the revision of the template; overridesFor uses currentOverrides for clusters that joined later.
 	effective        *releasev1alpha1.ReleaseRevision
 	currentOverrides []policyv1alpha1.Override
 }
@@ -147,8 +147,8 @@ func (in Input) unknownBaseline() *fleet.Condition {
 		what, next)}
 }
 
-// overridesFor are the override policies that count in a cluster: those of the effective revision, and those of now in
-// a cluster that joined after the revision was stored and for which the revision has no rule.
+// overridesFor returns the override policies that count in a cluster: those of the effective revision, or the current
+// ones if the cluster joined after the revision was stored and the revision has no rule for it.
 func (in Input) overridesFor(cluster string) []policyv1alpha1.Override {
 	c, r := in.Clusters[cluster], in.pace.effective
 	if c != nil && r != nil && !r.CreationTimestamp.IsZero() && r.CreationTimestamp.Before(&c.CreationTimestamp) &&
