@@ -49,8 +49,8 @@ type reconciler struct {
 	pending commit.PendingWrites[*metav1.PartialObjectMetadata]
 }
 
-// Setup registers the controllers with the manager. That of releases has one worker: two releases of a workload, or more
-// than ReleaseGuards permit, must not start at the same time.
+// Setup registers the controllers with the manager. That of releases has one worker: two releases of a workload, or
+// more than ReleaseGuards permit, must not start at the same time.
 func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}

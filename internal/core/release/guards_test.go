@@ -302,7 +302,8 @@ func (f *guardedFleet) pass(d time.Duration) {
 	}
 }
 
-// underWay counts the releases that are under way, and the clusters that their stages may update, in a region or in all.
+// underWay counts the releases that are under way, and the clusters that their stages may update, in a region or in
+// all.
 func (f *guardedFleet) underWay(region string) (releases, clusters int) {
 	for _, w := range f.worlds {
 		in := func(name string) bool { return region == "" || w.clusters[name].Labels["region"] == region }
@@ -432,8 +433,8 @@ func TestPreviewShowsWhatGuardsSay(t *testing.T) {
 		windows: [{kind: Deny, to: "2026-01-02T00:00:00Z", reason: a fair}]}`))
 	got := release.PreviewGuards(w.input(w.release("r1",
 		`{stages: [{name: test, to: {percent: 10}}, {name: prod, environment: prod}]}`)))
-	if len(got) != 2 || got[0].Gate != nil || got[0].Waits != "" || got[1].Gate == nil || got[1].Gate.Approval.Count != 2 ||
-		got[1].Waits != "ReleaseGuard now is closed until 2026-01-02T00:00:00Z: a fair" {
+	if len(got) != 2 || got[0].Gate != nil || got[0].Waits != "" || got[1].Gate == nil ||
+		got[1].Gate.Approval.Count != 2 || got[1].Waits != "ReleaseGuard now is closed until 2026-01-02T00:00:00Z: a fair" {
 		t.Errorf("the preview is %+v", got)
 	}
 }

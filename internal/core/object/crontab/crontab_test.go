@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// at is a time in UTC.
-func at(t *testing.T, text string) time.Time {
+// parseTime returns a time in UTC.
+func parseTime(t *testing.T, text string) time.Time {
 	t.Helper()
 	parsed, err := time.Parse("2006-01-02 15:04", text)
 	if err != nil {
@@ -46,7 +46,7 @@ func TestScheduleAcrossDaylightSavingChanges(t *testing.T) {
 		"2027-10-31 00:30": "2027-10-31 01:30", // it comes twice
 		"2027-10-31 01:30": "2027-11-01 01:30",
 	} {
-		if got := s.Next(at(t, after)).UTC().Format("2006-01-02 15:04"); got != want {
+		if got := s.Next(parseTime(t, after)).UTC().Format("2006-01-02 15:04"); got != want {
 			t.Errorf("after %s it is %s, want %s", after, got, want)
 		}
 	}

@@ -20,7 +20,7 @@ func windows(t *testing.T, text string) []releasev1alpha1.ReleaseWindow {
 	return all
 }
 
-func at(t *testing.T, text string) time.Time {
+func parseTime(t *testing.T, text string) time.Time {
 	t.Helper()
 	parsed, err := time.Parse("2006-01-02 15:04", text)
 	if err != nil {
@@ -69,7 +69,7 @@ func TestWindowsOpenAndClose(t *testing.T) {
 		// It lasts longer than the time between two beginnings.
 		{`[{kind: Deny, schedule: 0 0 * * 5, duration: 72h}]`, "2026-01-11 23:00", "Frozen until 2026-01-12 00:00"},
 	} {
-		if got := describe(StateOf(windows(t, c.windows), at(t, c.now))); got != c.want {
+		if got := describe(StateOf(windows(t, c.windows), parseTime(t, c.now))); got != c.want {
 			t.Errorf("at %s, %s is %s, want %s", c.now, c.windows, got, c.want)
 		}
 	}
@@ -100,7 +100,7 @@ func TestWindowsAcrossDaylightSavingChanges(t *testing.T) {
 		{midnight, "2026-04-23 12:00", "open until 2026-04-23 22:00"},
 		{midnight, "2026-04-23 23:00", "Frozen until 2026-04-24 00:00"},
 	} {
-		if got := describe(StateOf(windows(t, c.windows), at(t, c.now))); got != c.want {
+		if got := describe(StateOf(windows(t, c.windows), parseTime(t, c.now))); got != c.want {
 			t.Errorf("at %s, %s is %s, want %s", c.now, c.windows, got, c.want)
 		}
 	}
