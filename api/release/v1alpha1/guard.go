@@ -92,11 +92,8 @@ type ReleaseGuardSelector struct {
 	Environments []string `json:"environments,omitempty"`
 }
 
-// ReleaseWindow is a time at which releases may start, or may not. It is either repeated, with schedule and duration, or
-// happens once, between from and to.
-// +kubebuilder:validation:XValidation:rule="has(self.schedule) != (has(self.from) || has(self.to))",message="set either schedule and duration, or from and to"
-// +kubebuilder:validation:XValidation:rule="has(self.schedule) == has(self.duration)",message="set schedule and duration together"
-// +kubebuilder:validation:XValidation:rule="has(self.schedule) || !has(self.timeZone)",message="timeZone is for schedule: from and to have their own"
+// ReleaseWindow is a time at which releases may start, or may not. It is either repeated, with schedule and duration,
+// or happens once, between from and to.
 type ReleaseWindow struct {
 	// Kind of the window. Allow: releases may start during it. Deny: they may not.
 	// +kubebuilder:validation:Enum=Allow;Deny
@@ -144,15 +141,14 @@ const (
 
 // ReleaseLimits are how much releases may do at the same time. A release or stage that would exceed one waits; older
 // releases go first. What counts is written in the statuses of the releases.
-// +kubebuilder:validation:XValidation:rule="!has(self.minErrorBudget)",message="minErrorBudget is not supported: error budgets need a metrics check"
 type ReleaseLimits struct {
 	// Releases is how many releases may be under way.
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	Releases *int32 `json:"releases,omitempty"`
 
-	// Clusters is how many clusters stages that are under way may update. A stage counts with all of its clusters, or with
-	// its maxConcurrentClusters.
+	// Clusters is how many clusters stages that are under way may update. A stage counts with all of its clusters, or
+	// with its maxConcurrentClusters.
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	Clusters *int32 `json:"clusters,omitempty"`
@@ -164,8 +160,8 @@ type ReleaseLimits struct {
 	// +optional
 	PodsPercent *int32 `json:"podsPercent,omitempty"`
 
-	// UnavailablePercent is how many pods stages that are under way may make unavailable, as a percentage like PodsPercent.
-	// A stage counts with the maxUnavailable of its workloads.
+	// UnavailablePercent is how many pods stages that are under way may make unavailable, as a percentage like
+	// PodsPercent. A stage counts with the maxUnavailable of its workloads.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
 	// +optional

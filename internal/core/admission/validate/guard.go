@@ -21,8 +21,14 @@ func ReleaseGuard(s *releasev1alpha1.ReleaseGuardSpec) field.ErrorList {
 	for i, w := range s.Windows {
 		errs = append(errs, releaseWindow(w, spec.Child("windows").Index(i))...)
 	}
-	if l := s.Limits; l != nil && l.Per != "" {
-		errs = append(errs, labelKey(l.Per, spec.Child("limits", "per"))...)
+	if l := s.Limits; l != nil {
+		if l.Per != "" {
+			errs = append(errs, labelKey(l.Per, spec.Child("limits", "per"))...)
+		}
+		if l.MinErrorBudget != nil {
+			errs = append(errs, field.Forbidden(spec.Child("limits", "minErrorBudget"),
+				"not supported: an error budget needs a metrics check"))
+		}
 	}
 	if s.Require == releasev1alpha1.RequireEnforce && (s.Selector.Clusters != nil || len(s.Selector.Environments) > 0) {
 		errs = append(errs, field.Invalid(spec.Child("require"), s.Require,
@@ -31,15 +37,20 @@ func ReleaseGuard(s *releasev1alpha1.ReleaseGuardSpec) field.ErrorList {
 	return errs
 }
 
-// releaseWindow validates a window. The schema checks which fields go together.
+// releaseWindow validates a window.
 func releaseWindow(w releasev1alpha1.ReleaseWindow, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if w.Schedule == "" {
-		if w.From != nil && w.To != nil && !w.From.Before(w.To) {
-			errs = append(errs, field.Invalid(path.Child("to"), w.To.String(), "must be after from"))
-		}
-		return errs
+	once := w.From != nil || w.To != nil
+	switch {
+	case (w.Schedule != "") == once:
+		return field.ErrorList{field.Invalid(path, w.Schedule, "set either schedule and duration, or from and to")}
+	case once && (w.Duration != nil || w.TimeZone != ""):
+		return field.ErrorList{field.Forbidden(path, "duration and timeZone are for schedule, not for from and to")}
+	case once && w.From != nil && w.To != nil && !w.From.Before(w.To):
+		return field.ErrorList{field.Invalid(path.Child("to"), w.To.String(), "must be after from")}
+	case once:
+		return nil
 	}
+	var errs field.ErrorList
 	if w.TimeZone != "" {
 		if _, err := crontab.ParseZone(w.TimeZone); err != nil {
 			errs = append(errs, field.Invalid(path.Child("timeZone"), w.TimeZone, err.Error()))
@@ -47,6 +58,9 @@ func releaseWindow(w releasev1alpha1.ReleaseWindow, path *field.Path) field.Erro
 	}
 	if _, err := crontab.Parse(w.Schedule, ""); err != nil {
 		errs = append(errs, field.Invalid(path.Child("schedule"), w.Schedule, err.Error()))
+	}
+	if w.Duration == nil {
+		return append(errs, field.Required(path.Child("duration"), "how long the window is, such as 8h"))
 	}
 	return append(errs, positive(w.Duration, path.Child("duration"))...)
 }
