@@ -71,6 +71,12 @@ const (
 	// On: Releases. Written by: users. Read by: api/release/v1alpha1. Users may set it: yes.
 	RetryAnnotation = "argosy.io/retry"
 
+	// BreakGlassAnnotation starts a stage of a release though ReleaseGuards are closed or their limits are reached. The
+	// value is the stage and its attempt, such as prod@1.
+	//
+	// On: Releases. Written by: users. Read by: api/release/v1alpha1. Users may set it: yes.
+	BreakGlassAnnotation = "argosy.io/break-glass"
+
 	// ReleasePlanAnnotation is the plan of the release that is under way, or that was aborted, as JSON.
 	//
 	// On: bindings. Written by: core/workload/fleet. Read by: core/workload/fleet. Users may set it: no.
@@ -82,13 +88,14 @@ const (
 	// On: bindings, Works. Written by: core/workload/fleet. Read by: core/workload/fleet. Users may set it: no.
 	EffectiveRevisionAnnotation = "argosy.io/effective-revision"
 
-	// ReleaseReasonAnnotation is why a user skipped or retried a stage of a release, or changed its state, for people.
+	// ReleaseReasonAnnotation is why a user skipped or retried a stage of a release, started it in spite of ReleaseGuards,
+	// or changed the state of the release, for people.
 	//
 	// On: Releases. Written by: users. Read by: api/release/v1alpha1. Users may set it: yes.
 	ReleaseReasonAnnotation = "argosy.io/release-reason"
 
-	// ReleaseVerbsAnnotation is who changed the state of a release, skipped or retried a stage last, and why, as JSON. The
-	// hub replaces what a client writes.
+	// ReleaseVerbsAnnotation is who changed the state of a release, skipped or retried a stage, or started one in spite of
+	// ReleaseGuards last, and why, as JSON. The hub replaces what a client writes.
 	//
 	// On: Releases. Written by: core/release. Read by: core/release. Users may set it: no.
 	ReleaseVerbsAnnotation = "argosy.io/release-verbs"

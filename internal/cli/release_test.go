@@ -153,6 +153,8 @@ func typeName(obj any) string {
 		return "overridepolicies"
 	case *releasev1alpha1.ReleaseRevision:
 		return "releaserevisions"
+	case *releasev1alpha1.ReleaseGuardList:
+		return "releaseguards"
 	}
 	return ""
 }

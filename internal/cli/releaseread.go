@@ -49,6 +49,9 @@ func (r *releases) input(ctx context.Context, rel *releasev1alpha1.Release) (in 
 		return in, nil, fmt.Errorf("list releases: %w", err)
 	}
 	in.Others = others.Items
+	if notes, err = r.readGuards(ctx, &in); err != nil {
+		return in, nil, err
+	}
 	var revisions releasev1alpha1.ReleaseRevisionList
 	if err := r.client.List(ctx, &revisions, client.InNamespace(r.namespace)); err != nil {
 		return in, nil, fmt.Errorf("list ReleaseRevisions: %w", err)

@@ -83,6 +83,11 @@ var doorTests = map[string][]string{
 		"TestAGateNeedsDifferentApproversForThisRevision",
 		"TestReleasesThatCannotRunAreRefused",
 	},
+	"ReleaseGuard": {
+		"TestAbortRollbackAndPausePassAClosedWindow",
+		"TestAGuardThatRequiresReleasesRefusesDirectChanges",
+		"TestGuardsHoldInRandomHistories",
+	},
 	"EnclosedManifest (`argosy addons`)": {
 		"TestMembersGetWhatATemplateEncloses",
 		"TestWhateverUsersSayATemplateReachesAMemberAsItself",

@@ -62,6 +62,7 @@ var notRun = map[string][]string{
 		`kubectl patch crd $crd --type merge --patch-file versions.json`,
 		`kubectl annotate deployment web argosy.io/rollout-order=Ordered`,
 		`kubectl apply -f web.yaml`,
+		`kubectl apply -f examples/release-guard.yaml`,
 		`kubectl annotate cloneset web argosy.io/release-strategy=one-two-seven -n shop`,
 		`kubectl create serviceaccount prometheus -n karmada-system`,
 		`kubectl create clusterrolebinding prometheus --clusterrole system:monitoring ` +
@@ -70,6 +71,7 @@ var notRun = map[string][]string{
 	},
 	"it only reads": {
 		`kubectl get clusters`,
+		`kubectl get releaseguards`,
 		`kubectl get clusterrolebindings -o wide | grep -e cluster-admin -e argosy:operator`,
 		`kubectl get --raw /metrics`,
 		`kubectl get --raw /apis/policy.karmada.io/v1alpha1`,

@@ -139,10 +139,11 @@ type ReleaseStage struct {
 	// +optional
 	Order string `json:"order,omitempty"`
 
-	// Before are the gates that must all pass before the stage starts.
+	// Before are the gates that must all pass before the stage starts, at most 8. A release has one more before stages for
+	// which ReleaseGuards need approvals.
 	// +listType=map
 	// +listMapKey=name
-	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:MaxItems=9
 	// +optional
 	Before []ReleaseGate `json:"before,omitempty"`
 

@@ -102,6 +102,7 @@ var (
 		kind(releasev1alpha1.GroupVersion.Group, "v1alpha1", "ReleaseStrategy", "releasestrategies", true),
 		kind(releasev1alpha1.GroupVersion.Group, "v1alpha1", "ReleaseApproval", "releaseapprovals", true),
 		kind(releasev1alpha1.GroupVersion.Group, "v1alpha1", "ReleaseRevision", "releaserevisions", true),
+		kind(releasev1alpha1.GroupVersion.Group, "v1alpha1", "ReleaseGuard", "releaseguards", false),
 		Definition,
 		Service,
 		Secret,

@@ -47,6 +47,9 @@ func (r *reconciler) input(ctx context.Context, rel *releasev1alpha1.Release) (r
 	for i := range clusters.Items {
 		in.Clusters[clusters.Items[i].Name] = &clusters.Items[i]
 	}
+	if err := r.readGuards(ctx, &in); err != nil {
+		return in, err
+	}
 	var err error
 	if in.Strategy, err = r.strategy(ctx, rel); err != nil {
 		return in, err

@@ -8,6 +8,7 @@ import (
 
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	"github.com/argosy-io/argosy/examples"
+	"github.com/argosy-io/argosy/internal/core/release"
 )
 
 // exampleStrategy is the spec of a strategy in examples/.
@@ -58,4 +59,32 @@ func TestTheExampleOfEnvironmentsNeedsAnotherUserForProduction(t *testing.T) {
 	w.expect("after another user's", r, releasev1alpha1.ReleaseRunning, releasev1alpha1.ReasonSoaking, "web:2", 27)
 	w.pass(time.Hour)
 	w.expect("in the end", r, releasev1alpha1.ReleaseSucceeded, releasev1alpha1.ReasonCompleted, "web:2", 40)
+}
+
+func TestTheExampleOfAGuardReleasesInOfficeHoursWithTwoApprovals(t *testing.T) {
+	raw, err := examples.Files.ReadFile("release-guard.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &releasev1alpha1.ReleaseGuard{}
+	if err := yaml.UnmarshalStrict(raw, g); err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t, cloneSet, 10, 10)
+	w.guard(release.Guard{ReleaseGuard: g})
+	for _, c := range w.clusters {
+		c.Labels = map[string]string{"env": "prod"}
+	}
+	w.now = time.Date(2026, 11, 27, 15, 0, 0, 0, time.UTC) // 16 o'clock on a Friday in Berlin
+	r := w.release("r1", "stages: [{name: all}]")
+	r.Spec.CreatedBy = &releasev1alpha1.ReleaseUser{User: "ann"}
+	w.pass(2 * time.Hour)
+	w.expect("after office hours", r, releasev1alpha1.ReleaseRunning, releasev1alpha1.ReasonWaitingForApproval, "web:2", 0)
+	for _, user := range []string{"ann", "bob", "eve"} {
+		w.approve(r, "all", release.GuardGate, user)
+	}
+	w.pass(time.Hour)
+	w.expect("with two approvals", r, releasev1alpha1.ReleaseRunning, releasev1alpha1.ReasonOutsideWindow, "web:2", 0)
+	w.pass(62 * time.Hour) // until Monday
+	w.expect("on Monday", r, releasev1alpha1.ReleaseSucceeded, releasev1alpha1.ReasonCompleted, "web:2", 20)
 }

@@ -31,7 +31,11 @@ type Input struct {
 	Approvals []releasev1alpha1.ReleaseApproval
 	// Others are all releases of the namespace. This one, and those of other workloads, are ignored.
 	Others []releasev1alpha1.Release
-	Now    time.Time
+	// Guards that may select this release.
+	Guards []Guard
+	// Peers are all releases of the hub. They are only needed if a guard has limits.
+	Peers []releasev1alpha1.Release
+	Now   time.Time
 }
 
 // BindingState is what the binding of a target must say.
@@ -81,6 +85,8 @@ type stepper struct {
 	changed bool
 	// waits is the reason of Progressing for what the stage waits for, with a message.
 	waits, waitsFor string
+	// guard is what the release waits for at ReleaseGuards.
+	guard *releasev1alpha1.ReleaseGuardWait
 }
 
 func (in Input) strategy() *releasev1alpha1.ReleaseStrategySpec {
@@ -141,11 +147,12 @@ func (in Input) before() string {
 	return ""
 }
 
-// replacedBy is the name of a newer rival that replaces this release.
+// replacedBy is the name of a newer rival that replaces this release. One that ReleaseGuards do not let start replaces
+// none yet.
 func (in Input) replacedBy() string {
 	for _, other := range in.rivals() {
 		if other.Spec.Supersede == releasev1alpha1.SupersedeReplace && other.Status.Phase == releasev1alpha1.ReleaseQueued &&
-			older(in.Release, &other) {
+			other.Status.Guard == nil && older(in.Release, &other) {
 			return other.Name
 		}
 	}
@@ -262,8 +269,11 @@ func (a Acceptance) isMissing() bool {
 	return false
 }
 
-// start goes from Queued to Running when no other release of the targets goes first.
+// start goes from Queued to Running when no other release of the targets goes first, and ReleaseGuards permit it.
 func (s *stepper) start() bool {
+	if s.Release.Spec.Supersede == releasev1alpha1.SupersedeReplace && s.waitsToReplace() {
+		return false
+	}
 	if other := s.before(); other != "" {
 		s.wait(releasev1alpha1.ReasonQueued, "release %s goes first", other)
 		return false
@@ -279,12 +289,17 @@ func (s *stepper) start() bool {
 	if !s.accepted(a) {
 		return false
 	}
-	s.status.Targets = a.Targets
+	planned := in.Release.DeepCopy()
+	setClusters(&planned.Status, a.Clusters)
+	if s.heldByGuards(planned, 0, true) {
+		return false
+	}
+	s.status.Targets, s.status.Stages = a.Targets, planned.Status.Stages
 	s.next.Revisions = a.Revisions
 	for k := range s.status.Stages {
-		stage := &s.status.Stages[k]
-		if stage.SameClusters = k > 0 && slices.Equal(a.Clusters[k], a.Clusters[k-1]); !stage.SameClusters {
-			stage.ClusterNames = a.Clusters[k]
+		if gate := s.guardView().guardGate(planned, k); gate != nil {
+			stage := &s.status.Strategy.Stages[k]
+			stage.Before = append(stage.Before, *gate)
 		}
 	}
 	in.Release.Status = s.status
@@ -293,6 +308,38 @@ func (s *stepper) start() bool {
 	}
 	s.status.StartedAt = s.time()
 	s.phase(releasev1alpha1.ReleaseRunning, "Started", "")
+	return true
+}
+
+// setClusters sets the clusters of the stages of a release that starts.
+func setClusters(status *releasev1alpha1.ReleaseStatus, byStage [][]string) {
+	for k := range status.Stages {
+		stage := &status.Stages[k]
+		if stage.SameClusters = k > 0 && slices.Equal(byStage[k], byStage[k-1]); !stage.SameClusters {
+			stage.ClusterNames = byStage[k]
+		}
+	}
+}
+
+// waitsToReplace reports whether windows keep a release from starting that would replace another one. The other one
+// continues until they open.
+func (s *stepper) waitsToReplace() bool {
+	if len(s.Guards) == 0 || s.underWay() == "" {
+		return false
+	}
+	in := s.Input
+	in.Release = in.Release.DeepCopy()
+	in.Release.Status = *s.status.DeepCopy()
+	a := Accept(in)
+	if a.Reason != releasev1alpha1.ReasonPlanned {
+		return false
+	}
+	setClusters(&in.Release.Status, a.Clusters)
+	o := s.guardView().closed(in.Release, 0)
+	if o == nil || s.breaksGlass(in.Release.Status.Stages[0]) {
+		return false
+	}
+	s.waitFor(o)
 	return true
 }
 
@@ -327,6 +374,11 @@ func (s *stepper) run() bool {
 		if !s.gates(k, releasev1alpha1.GateBefore) {
 			return s.status.Phase != releasev1alpha1.ReleaseRunning || stage.Phase != releasev1alpha1.StageGated
 		}
+		reserved := s.reservation(k)
+		if s.heldByGuards(s.reserving(k, reserved), k, false) {
+			return false
+		}
+		stage.Reserved = reserved
 		stage.StartedAt, stage.ProgressAt, stage.Available = s.time(), s.time(), 0
 		stage.BegunTargets = s.ready(k, nil)
 		s.stagePhase(k, releasev1alpha1.StageUpdating, "Started", "")

@@ -73,6 +73,9 @@ type world struct {
 	refused error
 	// watch is called after every event.
 	watch func()
+	// guards are those of the hub, and peers all of its releases; nil for none.
+	guards func() []release.Guard
+	peers  func() []releasev1alpha1.Release
 }
 
 const cloneSet = `
@@ -232,6 +235,13 @@ func (w *world) input(r *releasev1alpha1.Release) release.Input {
 		Clusters: w.clusters, Approvals: w.approvals, Now: w.now}
 	for _, other := range w.releases {
 		in.Others = append(in.Others, *other.DeepCopy())
+	}
+	in.Peers = in.Others
+	if w.guards != nil {
+		in.Guards = w.guards()
+	}
+	if w.peers != nil {
+		in.Peers = w.peers()
 	}
 	return in
 }
