@@ -182,7 +182,7 @@ func (s *stepper) checkGate(k int, gate releasev1alpha1.ReleaseGate,
 		is = known
 	}
 	message := fmt.Sprintf("check %s of gate %s", is.Name, gate.Name)
-	if detail := sampleText(is); detail != "" {
+	if detail := SampleText(is); detail != "" {
 		message += ": " + detail
 	}
 	closed := func(phase releasev1alpha1.GatePhase) {
@@ -233,8 +233,8 @@ func (s *stepper) keepCheck(g *releasev1alpha1.ReleaseGateStatus, is releasev1al
 	}
 }
 
-// sampleText describes the last sample of a check, such as "0.97, control 0.99: the condition is false".
-func sampleText(c releasev1alpha1.ReleaseCheckStatus) string {
+// SampleText describes the last sample of a check, such as "0.97, control 0.99: the condition is false".
+func SampleText(c releasev1alpha1.ReleaseCheckStatus) string {
 	parts := c.Value
 	if c.Control != "" {
 		parts += ", control " + c.Control
@@ -257,7 +257,7 @@ func CheckText(c *releasev1alpha1.ReleaseCheckStatus) string {
 	if c.Failed > 0 {
 		parts = append(parts, fmt.Sprintf("%d failed", c.Failed))
 	}
-	if detail := sampleText(*c); detail != "" {
+	if detail := SampleText(*c); detail != "" {
 		parts = append(parts, "last "+detail)
 	}
 	return strings.Join(parts, ", ")
