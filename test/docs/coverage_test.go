@@ -83,6 +83,13 @@ var doorTests = map[string][]string{
 		"TestAGateNeedsDifferentApproversForThisRevision",
 		"TestReleasesThatCannotRunAreRefused",
 	},
+	"ReleaseCheck": {
+		"TestTheAuthorOfACheckNeedsTheRightsThatItUses",
+		"TestOnlyPermittedAddressesAreCalled",
+		"TestTheHubsOwnServersAreNotCalled",
+		"TestARedirectIsNotFollowed",
+		"TestACheckAsksTheServicesOfMembers",
+	},
 	"EnclosedManifest (`argosy addons`)": {
 		"TestMembersGetWhatATemplateEncloses",
 		"TestWhateverUsersSayATemplateReachesAMemberAsItself",

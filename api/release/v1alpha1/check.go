@@ -107,7 +107,7 @@ type PrometheusCheck struct {
 	Control string `json:"control,omitempty"`
 
 	// Condition in CEL that is true for a good result, such as "result > 0.98" or "result <= control * 1.5". It has the
-	// numbers result and control, and the text cluster.
+	// numbers result and control, and the text cluster. In arithmetic and with ==, numbers are written as 2.0.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	// +required

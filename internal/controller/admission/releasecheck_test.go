@@ -82,3 +82,23 @@ func TestTheAuthorOfACheckNeedsTheRightsThatItUses(t *testing.T) {
 		})
 	}
 }
+
+func TestTheSchemaWantsOneKindOfCheck(t *testing.T) {
+	const prometheus = `prometheus: {query: up, condition: result > 0, url: "https://a.example.com"}`
+	const webhook = `webhook: {url: "https://a.example.com"}`
+	for spec, want := range map[string]string{
+		prometheus: "", webhook: "",
+		`interval: 10s`:                                  "set exactly one of prometheus, webhook and job",
+		prometheus + `, ` + webhook:                      "set exactly one of prometheus, webhook and job",
+		`prometheus: {query: up, condition: result > 0}`: "set either url or member",
+		`prometheus: {query: up, condition: result > 0, url: "https://a.example.com",
+			member: {namespace: a, service: b, port: c}}`: "set either url or member",
+	} {
+		check := object(t, `{apiVersion: release.argosy.io/v1alpha1, kind: ReleaseCheck,
+			metadata: {name: c, namespace: shop}, spec: {`+spec+`}}`)
+		got := strings.Join(rulesOf(t, check, check), "; ")
+		if want == "" && got != "" || !strings.Contains(got, want) {
+			t.Errorf("%s: the rules say %q, want %q", spec, got, want)
+		}
+	}
+}

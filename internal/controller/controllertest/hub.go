@@ -67,7 +67,7 @@ var (
 	PodDisruptionBudget  = kind("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", true)
 	Service              = kind("", "v1", "Service", "services", true)
 	// Job and EndpointSlice are kinds of members alone.
-	Job = kind("batch", "v1", "Job", "jobs", true)
+	Job           = kind("batch", "v1", "Job", "jobs", true)
 	EndpointSlice = kind("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices", true)
 	// Definition is of members, too.
 	Definition = kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", false)

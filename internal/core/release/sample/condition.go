@@ -28,7 +28,7 @@ func NewCondition(text string, control bool) (*Condition, error) {
 	}
 	tree, issues := env.Compile(text)
 	if issues.Err() != nil {
-		return nil, issues.Err()
+		return nil, fmt.Errorf("is not CEL: %w; in arithmetic and with ==, write numbers as 2.0", issues.Err())
 	}
 	if !tree.OutputType().IsExactType(cel.BoolType) {
 		return nil, fmt.Errorf("must be true or false, and is a %s", tree.OutputType())

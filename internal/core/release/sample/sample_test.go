@@ -93,13 +93,14 @@ func TestAControlThatIsAsBadPasses(t *testing.T) {
 
 func TestConditionsThatCannotDecideAreRefused(t *testing.T) {
 	for text, want := range map[string]string{
-		"result > 1": "", "result == 0 || cluster == 'm1'": "",
+		"result > 1": "", "result == 0.0 || cluster == 'm1'": "",
 		"result":                    "must be true or false",
 		"true":                      "does not use result",
 		"result > control":          "uses control",
 		"result > latency":          "undeclared reference",
 		"[1, 2].all(x, result > x)": "undeclared reference",
 		"result >":                  "Syntax error",
+		"result == 0":               "write numbers as 2.0",
 	} {
 		_, err := sample.NewCondition(text, false)
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
