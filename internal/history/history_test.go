@@ -160,8 +160,8 @@ func history() []any {
 func TestTheEvidenceOfAGateIsRecorded(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, s *Store) {
 		record(t, s, history()...)
-		if want := "{error-rate true} {Fail true} {2 true} {1 true} {0.97, control 0.99: the condition is false true}"; !strings.
-			Contains(dump(t, s), want) {
+		want := "{error-rate true} {Fail true} {2 true} {1 true} {0.97, control 0.99: the condition is false true}"
+		if !strings.Contains(dump(t, s), want) {
 			t.Errorf("the rows lack %s:\n%s", want, dump(t, s))
 		}
 	})

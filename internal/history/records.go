@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
-	"github.com/argosy-io/argosy/internal/core/release"
+	corerelease "github.com/argosy-io/argosy/internal/core/release"
 )
 
 // table is a table that rows are written to.
@@ -139,7 +139,7 @@ func stageRows(r *releasev1alpha1.Release) []row {
 			}
 			gates = append(gates, row{gatesTable, []any{uid, s.Name, string(g.Position), g.Name, s.Attempt, string(g.Phase),
 				strings.Join(g.By, ", "), timeText(g.Since), c.Name, string(c.Verdict), c.Passed, c.Failed,
-				release.SampleText(c)}})
+				corerelease.SampleText(c)}})
 		}
 		if s.StartedAt == nil {
 			continue

@@ -25,7 +25,8 @@ func (c *ReleaseChecksConfig) networks() ([]netip.Prefix, error) {
 	for _, text := range c.Networks {
 		network, err := netip.ParsePrefix(text)
 		if err != nil {
-			return nil, fmt.Errorf("releaseChecks.networks: %q is not a network such as 10.20.0.0/16 or 10.20.3.4/32: %w", text, err)
+			return nil, fmt.Errorf("releaseChecks.networks: %q is not a network such as 10.20.0.0/16 or 10.20.3.4/32: %w", text,
+				err)
 		}
 		all = append(all, network.Masked())
 	}

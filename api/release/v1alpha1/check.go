@@ -160,8 +160,8 @@ type ReleaseSecretReference struct {
 
 // WebhookCheck is a server that judges a stage. The hub sends a POST request with the release, stage, gate, revision,
 // attempt and clusters as JSON. The header Idempotency-Key is the same in all requests of one attempt. The server
-// answers 200 with {"verdict": "Pass"}, Fail, Inconclusive or Wait, and optionally a message and retryAfter ("1m"). Other
-// answers: 2xx without a verdict is Pass, 4xx is Fail, and all else is an error.
+// answers 200 with {"verdict": "Pass"}, Fail, Inconclusive or Wait, and optionally a message and retryAfter ("1m").
+// Other answers: 2xx without a verdict is Pass, 4xx is Fail, and all else is an error.
 type WebhookCheck struct {
 	// URL of the server. The hub does not call addresses of its own machine, unless its administrator permits that.
 	// +kubebuilder:validation:MinLength=1

@@ -46,5 +46,6 @@ func (o *objects) mayUseInCheck(ctx context.Context, r request, right release.Ch
 	if decision == authorizer.DecisionAllow {
 		return nil
 	}
-	return admission.NewForbidden(r, errors.Join(fmt.Errorf("%s: you need permission to %s%s", right.For, right, where), err))
+	return admission.NewForbidden(r,
+		errors.Join(fmt.Errorf("%s: you need permission to %s%s", right.For, right, where), err))
 }

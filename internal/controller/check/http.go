@@ -95,8 +95,8 @@ func causeOf(err error, timeout time.Duration) error {
 }
 
 // errAddress is the reason why an address is not called.
-var errAddress = errors.New("the hub does not call this address for ReleaseChecks: an administrator can permit its network " +
-	"with --release-check-networks")
+var errAddress = errors.New("the hub does not call this address for ReleaseChecks: an administrator can permit its " +
+	"network with --release-check-networks")
 
 // guarded returns a function that opens TCP connections to permitted addresses only. It looks at the address that a
 // name has when the connection is opened, so that a name cannot change in between.

@@ -128,7 +128,8 @@ func Accept(in Input) Acceptance {
 		return refuse(releasev1alpha1.ReasonDependencyCycle, "%s", cycle)
 	}
 	if name := in.missingCheck(strategy); name != "" {
-		return refuse(releasev1alpha1.ReasonCheckNotFound, "ReleaseCheck %q does not exist in namespace %q", name, r.Namespace)
+		return refuse(releasev1alpha1.ReasonCheckNotFound, "ReleaseCheck %q does not exist in namespace %q", name,
+			r.Namespace)
 	}
 	a := Acceptance{Reason: releasev1alpha1.ReasonPlanned}
 	same := 0

@@ -13,8 +13,8 @@ func TestReleaseCheck(t *testing.T) {
 		return `{prometheus: {query: up, condition: result > 0, ` + fields + `}}`
 	}
 	job := func(more string) string {
-		return `{job: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: smoke, image: "smoke:1"}]}}` + more +
-			`}}}`
+		return `{job: {spec: {template: {spec: {restartPolicy: Never,
+			containers: [{name: smoke, image: "smoke:1"}]}}` + more + `}}}`
 	}
 	for _, c := range []refusal{
 		{"a Prometheus", prometheus(`url: "https://prometheus.example.com:9090/x"`), nil},
@@ -31,7 +31,8 @@ func TestReleaseCheck(t *testing.T) {
 		{"a Secret for members",
 			prometheus(`secretRef: {name: s}, member: {namespace: monitoring, service: prometheus, port: "9090"}`),
 			[]string{"spec.prometheus.secretRef", "a Service in a member gets no credentials"}},
-		{"an unknown variable", `{prometheus: {url: "https://a.example.com", query: 'up{pod="{{pod}}"}', condition: result > 0}}`,
+		{"an unknown variable",
+			`{prometheus: {url: "https://a.example.com", query: 'up{pod="{{pod}}"}', condition: result > 0}}`,
 			[]string{"spec.prometheus.query", "{{pod}}", `"clusters"`}},
 		{"a condition without result", `{prometheus: {url: "https://a.example.com", query: up, condition: "true"}}`,
 			[]string{"spec.prometheus.condition", "does not use result"}},

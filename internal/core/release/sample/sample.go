@@ -12,7 +12,8 @@ import (
 // Outcome is what a sample says.
 type Outcome string
 
-// The outcomes. NoData and Error neither pass nor fail. After Wait, the check asks again, and the sample does not count.
+// The outcomes. NoData and Error neither pass nor fail. After Wait, the check asks again, and the sample does not
+// count.
 const (
 	Pass   Outcome = "Pass"
 	Fail   Outcome = "Fail"

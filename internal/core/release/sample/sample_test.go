@@ -56,7 +56,8 @@ func TestAnAnswerOfAPrometheusIsJudged(t *testing.T) {
 			"the query is refused: parse error"},
 		{"broken", sample.Answer{Code: 500, Body: []byte(`internal secret`)}, sample.Error, "",
 			"the server answers 500 Internal Server Error"},
-		{"another server", sample.Answer{Code: 200, Body: []byte(`<html>secret</html>`)}, sample.Error, "", "not one of a Prometheus"},
+		{"another server", sample.Answer{Code: 200, Body: []byte(`<html>secret</html>`)}, sample.Error, "",
+			"not one of a Prometheus"},
 		{"a redirect", sample.Answer{Code: 302}, sample.Error, "", "302"},
 		{"no answer", sample.Answer{Err: errors.New("connection refused")}, sample.Error, "", "connection refused"},
 	} {
