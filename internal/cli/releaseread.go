@@ -56,6 +56,7 @@ func (r *releases) input(ctx context.Context, rel *releasev1alpha1.Release) (in 
 	var checks releasev1alpha1.ReleaseCheckList
 	err = r.client.List(ctx, &checks, client.InNamespace(r.namespace))
 	switch {
+	case meta.IsNoMatchError(err), apierrors.IsNotFound(err): // the hub is older
 	case apierrors.IsForbidden(err):
 		notes = append(notes, "you may not list ReleaseChecks: whether those of the strategy exist is not known")
 	case err != nil:

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	shortestInterval       = time.Second
+	shortestSampleInterval       = time.Second
 	longestWebhookTimeout  = 30 * time.Second
 	onlyForPrometheusCheck = "is for prometheus: a webhook and a Job answer once, with a verdict"
 )
@@ -24,9 +24,9 @@ const (
 // ReleaseCheck validates the spec of a ReleaseCheck. Whether its author may use what it names is decided elsewhere.
 func ReleaseCheck(s *releasev1alpha1.ReleaseCheckSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if s.Interval != nil && s.Interval.Duration < shortestInterval {
+	if s.Interval != nil && s.Interval.Duration < shortestSampleInterval {
 		errs = append(errs, field.Invalid(path.Child("interval"), s.Interval.Duration.String(),
-			fmt.Sprintf("must be at least %s", shortestInterval)))
+			fmt.Sprintf("must be at least %s", shortestSampleInterval)))
 	}
 	if s.Prometheus == nil && s.Count > 1 {
 		errs = append(errs, field.Invalid(path.Child("count"), s.Count, onlyForPrometheusCheck))
