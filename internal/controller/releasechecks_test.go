@@ -55,8 +55,8 @@ func newJudge(t *testing.T) *judge {
 	return j
 }
 
-// says sets the answer.
-func (j *judge) says(code int, body string) {
+// answerWith sets the answer.
+func (j *judge) answerWith(code int, body string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.code, j.body = code, body
@@ -115,7 +115,7 @@ func TestAReleaseWaitsForTheNumbersOfAPrometheus(t *testing.T) {
 			Data: map[string][]byte{"token": []byte("t-1\n")}})
 		w.check("c", `{interval: 10s, failureLimit: 2, prometheus: {url: "`+j.URL+`/prom/", secretRef: {name: key},
 			query: 'ok{cluster=~"{{clusters}}",stage="{{stage}}"}', condition: result > 0.98}}`)
-		j.says(200, number())
+		j.answerWith(200, number())
 		w.Quiet()
 		r := w.release("r1", checkedStages)
 		w.pass(30 * time.Second)
@@ -124,17 +124,17 @@ func TestAReleaseWaitsForTheNumbersOfAPrometheus(t *testing.T) {
 		if g := w.gate(r, 0); g.Check.Key == "" || g.Check.Attempt != 1 {
 			t.Errorf("the check is %+v", g.Check)
 		}
-		j.says(200, number("NaN"))
+		j.answerWith(200, number("NaN"))
 		w.pass(30 * time.Second)
 		w.expect("without data", r, releasev1alpha1.ReleaseRunning, releasev1alpha1.ReasonCheckInconclusive)
-		j.says(500, "")
+		j.answerWith(500, "")
 		w.pass(20 * time.Second)
 		w.expect("without an answer", r, releasev1alpha1.ReleaseRunning, releasev1alpha1.ReasonCheckUnavailable)
 		w.pods("without an answer", "web:2", 1, 1, 1)
-		j.says(200, number("0.97"))
+		j.answerWith(200, number("0.97"))
 		w.pass(10 * time.Second)
 		w.expect("after a failure", r, releasev1alpha1.ReleaseRunning, releasev1alpha1.ReasonChecking)
-		j.says(200, number("0.99"))
+		j.answerWith(200, number("0.99"))
 		w.pass(20 * time.Second)
 		w.expect("in the end", r, releasev1alpha1.ReleaseSucceeded, releasev1alpha1.ReasonCompleted)
 		if g := w.gate(r, 0); g.Phase != releasev1alpha1.GatePassed || g.Check.Value != "0.99" || g.Check.Failed == 0 {
@@ -161,7 +161,7 @@ func TestAFailedCheckRollsTheReleaseBack(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		w, j := newReleaseWorld(t), newJudge(t)
 		w.check("c", `{prometheus: {url: "`+j.URL+`", query: errors, control: former, condition: result <= control * 1.5}}`)
-		j.says(200, number("-1"))
+		j.answerWith(200, number("-1"))
 		r := w.release("r1", checkedStages)
 		w.pass(30 * time.Second)
 		// -1 is more than -1.5: the canary is worse than the control.
@@ -185,7 +185,7 @@ func TestAWebhookGetsOneKeyPerAttemptOverRestarts(t *testing.T) {
 		w.Make(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "key"},
 			Data: map[string][]byte{"hmac-key": []byte("s3cret")}})
 		w.check("c", `{webhook: {url: "`+j.URL+`/judge", secretRef: {name: key}}}`)
-		j.says(200, `{"verdict":"Wait","retryAfter":"5s"}`)
+		j.answerWith(200, `{"verdict":"Wait","retryAfter":"5s"}`)
 		r := w.release("r1", checkedStages+"failure: {action: Pause}\n")
 		w.pass(20 * time.Second)
 		for range 3 {
@@ -213,11 +213,11 @@ func TestAWebhookGetsOneKeyPerAttemptOverRestarts(t *testing.T) {
 		}
 		w.pods("while the webhook waits", "web:2", 1, 1, 1)
 
-		j.says(200, `{"verdict":"Fail","message":"too slow"}`)
+		j.answerWith(200, `{"verdict":"Fail","message":"too slow"}`)
 		w.pass(10 * time.Second)
 		w.expect("after the failure", r, releasev1alpha1.ReleasePaused, releasev1alpha1.ReasonPausedByFailure)
 		j.got()
-		j.says(204, "")
+		j.answerWith(204, "")
 		controllertest.Change(w.Hub, r, func(r *releasev1alpha1.Release) {
 			r.Annotations = map[string]string{releasev1alpha1.RetryAnnotation: "canary@1"}
 		})

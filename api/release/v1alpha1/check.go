@@ -33,7 +33,7 @@ type ReleaseCheckList struct {
 
 // ReleaseCheckSpec is what a check asks, and how it judges the answers. It has exactly one of prometheus, webhook and
 // job.
-// +kubebuilder:validation:XValidation:rule="[has(self.prometheus), has(self.webhook), has(self.job)].exists_one(x, x)",message="set exactly one of prometheus, webhook and job"
+// +kubebuilder:validation:ExactlyOneOf=prometheus;webhook;job
 type ReleaseCheckSpec struct {
 	// Prometheus asks a Prometheus, or a server with its HTTP API.
 	// +optional
@@ -75,9 +75,9 @@ type ReleaseCheckSpec struct {
 }
 
 // PrometheusCheck is a query and a condition. Queries can contain {{release}}, {{namespace}}, {{name}} (the workload),
-// {{revision}}, {{stage}}, {{environment}}, {{clusters}} (those of the stage, as a regular expression such as m1|m2) and
-// {{cluster}}. A query with {{cluster}} is asked once for each cluster of the stage.
-// +kubebuilder:validation:XValidation:rule="has(self.url) != has(self.member)",message="set either url or member"
+// {{revision}}, {{stage}}, {{environment}}, {{clusters}} (those of the stage, as a regular expression such as m1|m2)
+// and {{cluster}}. A query with {{cluster}} is asked once for each cluster of the stage.
+// +kubebuilder:validation:ExactlyOneOf=url;member
 type PrometheusCheck struct {
 	// URL of the server, such as https://prometheus.example.com:9090. The hub appends /api/v1/query. The hub does not
 	// call addresses of its own machine, unless its administrator permits that.

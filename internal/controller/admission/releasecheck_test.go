@@ -88,11 +88,11 @@ func TestTheSchemaWantsOneKindOfCheck(t *testing.T) {
 	const webhook = `webhook: {url: "https://a.example.com"}`
 	for spec, want := range map[string]string{
 		prometheus: "", webhook: "",
-		`interval: 10s`:                                  "set exactly one of prometheus, webhook and job",
-		prometheus + `, ` + webhook:                      "set exactly one of prometheus, webhook and job",
-		`prometheus: {query: up, condition: result > 0}`: "set either url or member",
+		`interval: 10s`:                                  "exactly one of the fields in [prometheus webhook job] must be set",
+		prometheus + `, ` + webhook:                      "exactly one of the fields in [prometheus webhook job] must be set",
+		`prometheus: {query: up, condition: result > 0}`: "exactly one of the fields in [url member] must be set",
 		`prometheus: {query: up, condition: result > 0, url: "https://a.example.com",
-			member: {namespace: a, service: b, port: c}}`: "set either url or member",
+			member: {namespace: a, service: b, port: c}}`: "exactly one of the fields in [url member] must be set",
 	} {
 		check := object(t, `{apiVersion: release.argosy.io/v1alpha1, kind: ReleaseCheck,
 			metadata: {name: c, namespace: shop}, spec: {`+spec+`}}`)

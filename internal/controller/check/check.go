@@ -144,7 +144,7 @@ func (r *reconciler) reconcile(ctx context.Context, key client.ObjectKey) (after
 	delays, errs := make([]time.Duration, len(calls)), make([]error, len(calls))
 	var all sync.WaitGroup
 	for i, call := range calls {
-		all.Go(func() { delays[i], errs[i] = r.ask(ctx, rel, call, works) })
+		all.Go(func() { delays[i], errs[i] = r.takeSample(ctx, rel, call, works) })
 	}
 	all.Wait()
 	for i := range calls {
@@ -156,8 +156,8 @@ func (r *reconciler) reconcile(ctx context.Context, key client.ObjectKey) (after
 	return after, nil
 }
 
-// ask takes a sample of a check if it is due, and returns when the next one is.
-func (r *reconciler) ask(ctx context.Context, rel *releasev1alpha1.Release, call release.CheckCall,
+// takeSample takes a sample of a check if it is due, and returns when the next one is.
+func (r *reconciler) takeSample(ctx context.Context, rel *releasev1alpha1.Release, call release.CheckCall,
 	works []workv1alpha1.Work) (time.Duration, error) {
 	key := client.ObjectKeyFromObject(rel)
 	was := r.Results.latest(key, call.Status)

@@ -19,8 +19,8 @@ type Results struct {
 	notify []func(release types.NamespacedName)
 }
 
-// Of returns the states of the checks of a release, by key.
-func (r *Results) Of(release types.NamespacedName) map[string]releasev1alpha1.ReleaseCheckStatus {
+// States returns the states of the checks of a release, by key.
+func (r *Results) States(release types.NamespacedName) map[string]releasev1alpha1.ReleaseCheckStatus {
 	if r == nil {
 		return nil
 	}

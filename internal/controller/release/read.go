@@ -87,7 +87,7 @@ func (r *reconciler) strategy(ctx context.Context,
 // checks reads the states of a release's checks, and before it starts which ReleaseChecks exist.
 func (r *reconciler) checks(ctx context.Context, in *release.Input) error {
 	if r.Checks != nil {
-		in.Checks = r.Checks.Of(client.ObjectKeyFromObject(in.Release))
+		in.Checks = r.Checks.States(client.ObjectKeyFromObject(in.Release))
 	}
 	if in.Release.Status.StartedAt != nil {
 		return nil

@@ -36,8 +36,8 @@ type Options struct {
 
 // Checks are the states of checks as of their last samples.
 type Checks interface {
-	// Of returns the states of the checks of a release, by key.
-	Of(release types.NamespacedName) map[string]releasev1alpha1.ReleaseCheckStatus
+	// States returns the states of the checks of a release, by key.
+	States(release types.NamespacedName) map[string]releasev1alpha1.ReleaseCheckStatus
 	// Subscribe adds a function that is called when a check of a release has something to store.
 	Subscribe(f func(release types.NamespacedName))
 }

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	shortestSampleInterval       = time.Second
+	shortestSampleInterval = time.Second
 	longestWebhookTimeout  = 30 * time.Second
 	onlyForPrometheusCheck = "is for prometheus: a webhook and a Job answer once, with a verdict"
 )
