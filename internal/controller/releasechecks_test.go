@@ -135,7 +135,7 @@ func TestAReleaseWaitsForTheNumbersOfAPrometheus(t *testing.T) {
 		w.pass(10 * time.Second)
 		w.expect("after a failure", r, releasev1alpha1.ReleaseRunning, releasev1alpha1.ReasonChecking)
 		j.answerWith(200, number("0.99"))
-		w.pass(20 * time.Second)
+		w.pass(40 * time.Second)
 		w.expect("in the end", r, releasev1alpha1.ReleaseSucceeded, releasev1alpha1.ReasonCompleted)
 		if g := w.gate(r, 0); g.Phase != releasev1alpha1.GatePassed || g.Check.Value != "0.99" || g.Check.Failed == 0 {
 			t.Errorf("the gate is %+v, %+v", g, g.Check)
@@ -221,7 +221,7 @@ func TestAWebhookGetsOneKeyPerAttemptOverRestarts(t *testing.T) {
 		controllertest.Change(w.Hub, r, func(r *releasev1alpha1.Release) {
 			r.Annotations = map[string]string{releasev1alpha1.RetryAnnotation: "canary@1"}
 		})
-		w.pass(30 * time.Second)
+		w.pass(time.Minute)
 		w.expect("after the retry", r, releasev1alpha1.ReleaseSucceeded, releasev1alpha1.ReasonCompleted)
 		requests = j.got()
 		if second := w.gate(r, 0).Check; len(requests) != 1 || second.Attempt != 2 || second.Key == first.Key ||
@@ -338,7 +338,7 @@ func TestAJobRunsInEachClusterOfTheStage(t *testing.T) {
 		w.jobEnds(r, "m2", "Complete")
 		w.expect("with two Jobs", r, releasev1alpha1.ReleaseRunning, releasev1alpha1.ReasonChecking)
 		w.jobEnds(r, "m3", "Complete")
-		w.pass(10 * time.Second)
+		w.pass(20 * time.Second)
 		w.expect("in the end", r, releasev1alpha1.ReleaseSucceeded, releasev1alpha1.ReasonCompleted)
 		if left := w.jobs(r); len(left) > 0 {
 			t.Errorf("Jobs are left in %q", left)

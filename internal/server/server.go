@@ -411,7 +411,8 @@ func (h *Hub) startAPIServer(ctx context.Context) (func(), error) {
 	h.deps = Deps{Config: loopback.Config(), Done: done, DataDir: h.config.DataDir, Files: h.files,
 		Members: h.config.Members, Scheduler: h.config.Scheduler,
 		Failover: h.config.Failover, Autoscaling: h.config.Autoscaling, ForbidOverwrite: h.config.ForbidOverwrite,
-		Taints: h.config.Taints, ReleaseChecks: h.config.ReleaseChecks, History: h.history, Successes: commit.SuccessEvents(h.config.SuccessEvents)}
+		Taints: h.config.Taints, ReleaseChecks: h.config.ReleaseChecks, History: h.history,
+		Successes: commit.SuccessEvents(h.config.SuccessEvents)}
 	if h.config.runs("descheduler") {
 		h.deps.Descheduler = &h.config.Descheduler
 	}
