@@ -46,6 +46,9 @@ func (s *stepper) gates(k int, position releasev1alpha1.GatePosition) bool {
 		case g.Until != nil && !s.now.Before(g.Until.Time):
 			s.closeGate(k, g, releasev1alpha1.GateTimedOut, approved)
 			message := "gate " + gate.Name + " timed out"
+			if g.Check != nil && SampleText(*g.Check) != "" {
+				message += ": " + SampleText(*g.Check)
+			}
 			if gate.OnTimeout == releasev1alpha1.GateTimeoutFail {
 				s.fail(k, releasev1alpha1.ReasonGateFailed, message)
 			} else {
