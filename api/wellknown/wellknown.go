@@ -406,6 +406,11 @@ const (
 	// On: Works of ImagePullJobs. Written by: core/dispatch. Read by: controller/dispatch. Users may set it: no.
 	PrePullOfAnnotation = "argosy.io/pre-pull-of"
 
+	// CheckOfAnnotation is the Release, "namespace/name", for which the Work runs the Job of a ReleaseCheck.
+	//
+	// On: Works of Jobs. Written by: core/release. Read by: controller/check. Users may set it: no.
+	CheckOfAnnotation = "argosy.io/check-of"
+
 	// AutoscalerOfAnnotation is the FederatedHPA, "namespace/name", that the Work belongs to.
 	//
 	// On: Works of autoscalers. Written by: core/adjust/autoscale. Read by: controller/autoscale, controller/execute.

@@ -476,6 +476,23 @@ func TestReleaseWatchTimesOutWithCodeThree(t *testing.T) {
 	}
 }
 
+func TestReleaseStatusShowsTheLastValueOfACheck(t *testing.T) {
+	h := newReleaseHub(t)
+	r := started(strings.NewReplacer("WaitingForApproval", "CheckInconclusive",
+		"name: sign, position: Before, phase: Waiting,",
+		"name: errors, position: Before, phase: Waiting, check: {name: error-rate, attempt: 2, key: k, "+
+			`verdict: Inconclusive, failed: 1, value: "0.97", control: "0.5", message: no number},`).Replace(gated))
+	if err := printRelease(h.shown, r, h.now()); err != nil {
+		t.Fatal(err)
+	}
+	h.expect("errors: Waiting (Inconclusive, 1 failed, last 0.97, control 0.5: no number) for 30m",
+		"It waits for checks that have no result: errors of stage two (Inconclusive, 1 failed, last 0.97",
+		"argosy release skip r1 -n shop --reason TEXT")
+	if waiting := waitingGates(r); len(waiting) > 0 {
+		t.Errorf("a user can approve %+v", waiting)
+	}
+}
+
 func TestReleaseViewReplacesWhatItShowedOnATerminal(t *testing.T) {
 	var out bytes.Buffer
 	v := &releaseView{out: &out, live: true, now: time.Now}

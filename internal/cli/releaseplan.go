@@ -177,7 +177,10 @@ func gateNames(gates []releasev1alpha1.ReleaseGate) []string {
 	var all []string
 	for _, g := range gates {
 		name := g.Name
-		if g.Approval != nil && g.Approval.Count > 1 {
+		switch {
+		case g.CheckRef != nil:
+			name += fmt.Sprintf(" (check %s)", g.CheckRef.Name)
+		case g.Approval != nil && g.Approval.Count > 1:
 			name += fmt.Sprintf(" (%d approvals)", g.Approval.Count)
 		}
 		all = append(all, name)

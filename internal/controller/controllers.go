@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/netip"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -38,6 +39,7 @@ import (
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/controller/aggregate"
 	"github.com/argosy-io/argosy/internal/controller/autoscale"
+	"github.com/argosy-io/argosy/internal/controller/check"
 	"github.com/argosy-io/argosy/internal/controller/cluster"
 	"github.com/argosy-io/argosy/internal/controller/dependency"
 	"github.com/argosy-io/argosy/internal/controller/deschedule"
@@ -82,6 +84,10 @@ type Options struct {
 	DialMember func(ctx context.Context, network, address string) (net.Conn, error)
 	// MemberLimits bound what a member can have the hub hold in memory.
 	MemberLimits member.Limits
+	// CheckNetworks are those that ReleaseChecks may call; none for all but the addresses of the hub's own machine.
+	CheckNetworks []netip.Prefix
+	// DialCheck opens the connections of ReleaseChecks; default TCP, to permitted addresses.
+	DialCheck func(ctx context.Context, network, address string) (net.Conn, error)
 	// Scheduler is whose bindings are placed, and with which plugins.
 	Scheduler Scheduler
 	// WorkDeletions are how many Works others than the hub's own loops may delete within a minute.
@@ -299,7 +305,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, self tenure.Self, o Options) e
 	if err := scope.IndexWorks(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	recorded := &historyrecorder.Progress{}
+	recorded, checked := &historyrecorder.Progress{}, &check.Results{}
 	for _, loop := range []struct {
 		name  string
 		setup func() error
@@ -357,7 +363,12 @@ func setup(ctx context.Context, mgr ctrl.Manager, self tenure.Self, o Options) e
 			return historyrecorder.Setup(mgr, historyrecorder.Options{Source: o.History, Progress: recorded})
 		}},
 		{"release", func() error {
-			return release.Setup(ctx, mgr, release.Options{Templates: templates, Recorded: recorded.HistoryOf})
+			return release.Setup(ctx, mgr, release.Options{Templates: templates, Checks: checked,
+				Recorded: recorded.HistoryOf})
+		}},
+		{"release-check", func() error {
+			return check.Setup(ctx, mgr, check.Options{Members: members, Results: checked, Networks: o.CheckNetworks,
+				Dial: o.DialCheck, Concurrency: o.Concurrency})
 		}},
 		{"execute", func() error {
 			return execute.Setup(ctx, mgr, execute.Options{Members: members, Interpreter: interpreter, Workers: o.Concurrency,

@@ -119,7 +119,8 @@ var only = map[string][]string{
 	"github.com/yuin/gopher-lua":     {"internal/core/workload/interpret/script", "internal/core/workload/interpret/lint"},
 	"gopkg.in/evanphx/json-patch.v4": {"internal/core/override", "internal/core/workload/interpret/webhook"},
 	"github.com/evanphx/json-patch":  {"internal/core/override"},
-	"github.com/google/cel-go":       {"internal/core/source/ocm", "internal/core/admission/validate"},
+	"github.com/google/cel-go": {"internal/core/source/ocm", "internal/core/admission/validate",
+		"internal/core/release/sample"},
 	"k8s.io/apiserver/pkg/cel":       {"internal/core/source/ocm"},
 	"k8s.io/client-go/util/jsonpath": {"internal/core/source/ocm", "internal/core/adjust/failover"},
 }

@@ -108,6 +108,9 @@ func rowOf(line archiveRow) (row, error) {
 	for _, column := range out.table.columns {
 		value, ok := line.Row[column]
 		if !ok {
+			value, ok = out.table.added[column]
+		}
+		if !ok {
 			return row{}, fmt.Errorf("a row of table %s has no %s", line.Table, column)
 		}
 		if v, ok := value.(json.Number); ok {

@@ -55,7 +55,11 @@ func release(uid string, begin int, revision string, phase releasev1alpha1.Relea
 					Clusters: []releasev1alpha1.ReleaseClusterStatus{{Name: "m3", Workload: "web",
 						Phase: releasev1alpha1.ClusterSkipped, Message: "not responding"}},
 					Gates: []releasev1alpha1.ReleaseGateStatus{{Name: "owner", Position: releasev1alpha1.GateBefore,
-						Phase: releasev1alpha1.GatePassed, By: []string{"wang"}, Since: minute(begin + 6)}},
+						Phase: releasev1alpha1.GatePassed, By: []string{"wang"}, Since: minute(begin + 6)},
+						{Name: "errors", Position: releasev1alpha1.GateAfter, Phase: releasev1alpha1.GateFailed,
+							Since: minute(begin + 15), Check: &releasev1alpha1.ReleaseCheckStatus{Name: "error-rate", Attempt: 1,
+								Verdict: releasev1alpha1.CheckFail, Passed: 2, Failed: 1, Value: "0.97", Control: "0.99",
+								Message: "the condition is false"}}},
 					StartedAt: minute(begin + 8), ReachedAt: minute(begin + 15), EndedAt: minute(begin + 16)},
 			},
 			Journal: []releasev1alpha1.ReleaseJournalEntry{
@@ -151,6 +155,16 @@ func history() []any {
 		release("r1", 0, "web-one", releasev1alpha1.ReleaseSucceeded),
 		release("r2", 100, "web-two", releasev1alpha1.ReleaseSucceeded),
 	}
+}
+
+func TestTheEvidenceOfAGateIsRecorded(t *testing.T) {
+	eachDatabase(t, func(t *testing.T, s *Store) {
+		record(t, s, history()...)
+		want := "{error-rate true} {Fail true} {2 true} {1 true} {0.97, control 0.99: the condition is false true}"
+		if !strings.Contains(dump(t, s), want) {
+			t.Errorf("the rows lack %s:\n%s", want, dump(t, s))
+		}
+	})
 }
 
 func TestRecordingTwiceChangesNothing(t *testing.T) {

@@ -101,8 +101,13 @@ func AllParts() Parts {
 			if err != nil {
 				return err
 			}
+			networks, err := d.ReleaseChecks.networks()
+			if err != nil {
+				return err
+			}
 			o := controller.Options{
 				Scheduler:              scheduler,
+				CheckNetworks:          networks,
 				Config:                 d.Config,
 				ClusterStatusFrequency: d.Members.StatusUpdateFrequency.Duration,
 				MemberLimits:           d.Members.limits(),

@@ -81,6 +81,8 @@ type Deps struct {
 	Autoscaling AutoscalingConfig
 	// Taints are the default tolerations of policies, and which taints ClusterTaintPolicies may add.
 	Taints TaintsConfig
+	// ReleaseChecks is what ReleaseChecks may call.
+	ReleaseChecks ReleaseChecksConfig
 	// ForbidOverwrite treats Overwrite as Abort.
 	ForbidOverwrite bool
 	// Turn is this run of the loops, for the controllers.
@@ -409,7 +411,8 @@ func (h *Hub) startAPIServer(ctx context.Context) (func(), error) {
 	h.deps = Deps{Config: loopback.Config(), Done: done, DataDir: h.config.DataDir, Files: h.files,
 		Members: h.config.Members, Scheduler: h.config.Scheduler,
 		Failover: h.config.Failover, Autoscaling: h.config.Autoscaling, ForbidOverwrite: h.config.ForbidOverwrite,
-		Taints: h.config.Taints, History: h.history, Successes: commit.SuccessEvents(h.config.SuccessEvents)}
+		Taints: h.config.Taints, ReleaseChecks: h.config.ReleaseChecks, History: h.history,
+		Successes: commit.SuccessEvents(h.config.SuccessEvents)}
 	if h.config.runs("descheduler") {
 		h.deps.Descheduler = &h.config.Descheduler
 	}

@@ -88,6 +88,13 @@ var doorTests = map[string][]string{
 		"TestAGuardThatRequiresReleasesRefusesDirectChanges",
 		"TestGuardsHoldInRandomHistories",
 	},
+	"ReleaseCheck": {
+		"TestTheAuthorOfACheckNeedsTheRightsThatItUses",
+		"TestOnlyPermittedAddressesAreCalled",
+		"TestTheHubsOwnServersAreNotCalled",
+		"TestARedirectIsNotFollowed",
+		"TestACheckAsksTheServicesOfMembers",
+	},
 	"EnclosedManifest (`argosy addons`)": {
 		"TestMembersGetWhatATemplateEncloses",
 		"TestWhateverUsersSayATemplateReachesAMemberAsItself",

@@ -530,8 +530,12 @@ type ReleaseGateStatus struct {
 	// +kubebuilder:validation:Enum=Before;After
 	Position GatePosition `json:"position"`
 
-	// Phase is Waiting, Passed, Rejected or TimedOut.
+	// Phase is Waiting, Passed, Rejected, Failed or TimedOut.
 	Phase GatePhase `json:"phase"`
+
+	// Check is the state of the check, of a gate of type Check.
+	// +optional
+	Check *ReleaseCheckStatus `json:"check,omitempty"`
 
 	// By are the users who approved, or the one who rejected.
 	// +listType=atomic
@@ -562,6 +566,7 @@ const (
 	GateWaiting  GatePhase = "Waiting"
 	GatePassed   GatePhase = "Passed"
 	GateRejected GatePhase = "Rejected"
+	GateFailed   GatePhase = "Failed"
 	GateTimedOut GatePhase = "TimedOut"
 )
 

@@ -89,6 +89,7 @@ func newObjects(index *index, options Options) *objects {
 		multiclusterv1alpha1.Resource("serviceimports"):  {nil, o.validateServiceImport},
 		releasev1alpha1.Resource("releases"):             {o.mutateRelease, o.validateRelease},
 		releasev1alpha1.Resource("releasestrategies"):    {nil, o.validateReleaseStrategy},
+		releasev1alpha1.Resource("releasechecks"):        {nil, o.validateReleaseCheck},
 		releasev1alpha1.Resource("releaseapprovals"):     {o.mutateReleaseApproval, o.validateReleaseApproval},
 		releasev1alpha1.Resource("releaserevisions"):     {nil, o.validateReleaseRevision},
 		releasev1alpha1.Resource("releaseguards"):        {nil, o.validateReleaseGuard},

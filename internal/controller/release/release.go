@@ -28,8 +28,18 @@ type Options struct {
 	Templates *template.Store
 	// Clock is the time; default the real one.
 	Clock clock.PassiveClock
+	// Checks are the states of checks; nil for none.
+	Checks Checks
 	// Recorded is what the release history has of a release; nil for nothing.
 	Recorded func(*releasev1alpha1.Release) release.History
+}
+
+// Checks are the states of checks as of their last samples.
+type Checks interface {
+	// States returns the states of the checks of a release, by key.
+	States(release types.NamespacedName) map[string]releasev1alpha1.ReleaseCheckStatus
+	// Subscribe adds a function that is called when a check of a release has something to store.
+	Subscribe(f func(release types.NamespacedName))
 }
 
 const (

@@ -94,6 +94,8 @@ func (r *reconciler) watch(b *builder.Builder) *builder.Builder {
 			builder.WithPredicates(filter.AfterStart, predicate.GenerationChangedPredicate{})).
 		Watches(&releasev1alpha1.ReleaseStrategy{}, handler.EnqueueRequestsFromMapFunc(r.inNamespace),
 			builder.WithPredicates(filter.AfterStart, filter.Creations)).
+		Watches(&releasev1alpha1.ReleaseCheck{}, handler.EnqueueRequestsFromMapFunc(r.inNamespace),
+			builder.WithPredicates(filter.AfterStart, filter.Creations)).
 		Watches(&releasev1alpha1.ReleaseApproval{}, handler.EnqueueRequestsFromMapFunc(approved),
 			builder.WithPredicates(filter.AfterStart)).
 		Watches(&releasev1alpha1.ReleaseRevision{},
@@ -108,6 +110,13 @@ func (r *reconciler) watch(b *builder.Builder) *builder.Builder {
 			handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request {
 				return r.active(ctx)
 			}), builder.WithPredicates(filter.AfterStart, clusterChanged)).
+		WatchesRawSource(source.Func(func(_ context.Context,
+			q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+			if r.Checks != nil {
+				r.Checks.Subscribe(func(release types.NamespacedName) { q.Add(reconcile.Request{NamespacedName: release}) })
+			}
+			return nil
+		})).
 		WatchesRawSource(source.Func(func(ctx context.Context,
 			q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 			r.Templates.Subscribe(func(was, is *unstructured.Unstructured) {

@@ -29,6 +29,10 @@ type Input struct {
 	Clusters map[string]*clusterv1alpha1.Cluster
 	// Approvals of this release; others are ignored.
 	Approvals []releasev1alpha1.ReleaseApproval
+	// Checks are the states of checks by their keys, as of their last samples. The stored state counts for others.
+	Checks map[string]releasev1alpha1.ReleaseCheckStatus
+	// ReleaseChecks has the names of the ReleaseChecks of the namespace; nil if they are not known.
+	ReleaseChecks map[string]bool
 	// Others are all releases of the namespace. This one, and those of other workloads, are ignored.
 	Others []releasev1alpha1.Release
 	// Guards that may select this release.
@@ -263,7 +267,7 @@ const missingGrace = 30 * time.Second
 func (a Acceptance) isMissing() bool {
 	switch a.Reason {
 	case releasev1alpha1.ReasonStrategyNotFound, releasev1alpha1.ReasonTargetNotFound, releasev1alpha1.ReasonTargetNotHeld,
-		releasev1alpha1.ReasonRevisionNotFound, releasev1alpha1.ReasonStagesEmpty:
+		releasev1alpha1.ReasonRevisionNotFound, releasev1alpha1.ReasonStagesEmpty, releasev1alpha1.ReasonCheckNotFound:
 		return true
 	}
 	return false
@@ -610,7 +614,7 @@ func (s *stepper) fail(k int, reason, message string, targets ...string) {
 		stage.Counts, stage.Clusters = o.counts, o.clusters // a rollback does not count them any more
 	}
 	s.condition(releasev1alpha1.ReleaseHealthy, metav1.ConditionFalse, reason, message)
-	action := s.status.Strategy.Failure.Action
+	action := failureAction(s.status.Strategy, k)
 	if action == releasev1alpha1.FailureContinue && s.status.Stages[k].Phase == releasev1alpha1.StageGated {
 		action = releasev1alpha1.FailurePause
 	}

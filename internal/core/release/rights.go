@@ -219,6 +219,10 @@ func CheckApproval(r *releasev1alpha1.Release,
 		return nil, field.Invalid(spec.Child("gate"), a.Spec.Gate, fmt.Sprintf("stage %s has no gate of this name %s it",
 			stage.Name, strings.ToLower(string(position))))
 	}
+	if isCheck(gates[i]) {
+		return nil, field.Invalid(spec.Child("gate"), a.Spec.Gate, fmt.Sprintf("ReleaseCheck %s opens the gate, and no user",
+			gates[i].CheckRef.Name))
+	}
 	open := slices.IndexFunc(stage.Gates, func(g releasev1alpha1.ReleaseGateStatus) bool {
 		return g.Name == a.Spec.Gate && g.Position == position
 	})

@@ -148,7 +148,7 @@ func (s *stepper) setConditions() {
 	case phase == releasev1alpha1.ReleaseRollingBack:
 		progressing, reason, message = metav1.ConditionTrue, releasev1alpha1.ReasonRollingBack, s.waitsFor
 	case reason != "":
-		if reason == releasev1alpha1.ReasonStageUpdating {
+		if reason == releasev1alpha1.ReasonStageUpdating || reason == releasev1alpha1.ReasonChecking {
 			progressing = metav1.ConditionTrue
 		}
 	case phase == releasev1alpha1.ReleaseRunning && k < len(s.status.Stages):

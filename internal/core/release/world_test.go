@@ -61,6 +61,7 @@ type world struct {
 	works     map[string]*workv1alpha1.Work
 	releases  []*releasev1alpha1.Release
 	approvals []releasev1alpha1.ReleaseApproval
+	checks    map[string]releasev1alpha1.ReleaseCheckStatus
 	revisions map[string]*releasev1alpha1.ReleaseRevision
 	former    *releasev1alpha1.ReleaseRevision
 	// The writes so far.
@@ -232,7 +233,7 @@ func (w *world) input(r *releasev1alpha1.Release) release.Input {
 		}
 	}
 	in := release.Input{Release: r.DeepCopy(), Strategy: r.Spec.Strategy, Targets: map[string]release.Target{"web": t},
-		Clusters: w.clusters, Approvals: w.approvals, Now: w.now}
+		Clusters: w.clusters, Approvals: w.approvals, Checks: w.checks, Now: w.now}
 	for _, other := range w.releases {
 		in.Others = append(in.Others, *other.DeepCopy())
 	}

@@ -160,6 +160,7 @@ func gates(list []releasev1alpha1.ReleaseGate, path *field.Path) field.ErrorList
 	for i, g := range list {
 		at := path.Index(i)
 		errs = append(errs, positive(g.Timeout, at.Child("timeout"))...)
+		errs = append(errs, gateType(g, at)...)
 		rule := g.Approval
 		if rule == nil || len(rule.From) == 0 || slices.ContainsFunc(rule.From, func(s releasev1alpha1.ReleaseSubject) bool {
 			return s.Kind == "Group"

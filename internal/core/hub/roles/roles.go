@@ -70,6 +70,7 @@ const (
 	whyOwn        = "the users of its namespace write it; operators only read it"
 	whyApproval   = whyOwn + ". A separate right to approve would have no effect, because a user who can change a Rollout can remove its pauses"
 	whyRelease    = "the users of its namespace write it; operators read, pause, abort and roll it back. The verb patch permits only what the other verbs permit"
+	whyCheck      = "it makes the hub call an address of its author's choice, and send Secrets of its namespace there"
 	whyApprovals  = "an approval cannot be changed, and deleting one withdraws the verdict of another user. Admission requires the verb approve on the release"
 	whyGuards     = "it decides when every namespace may release, so only administrators may write it"
 	whyCopies     = "it contains the data of the Secret that it copies to namespaces"
@@ -118,6 +119,8 @@ var Decisions = []Decision{
 		}, Why: whyRelease},
 	{Group: "release.argosy.io", Resource: "releasestrategies", view: reads, edit: writes, admin: writes,
 		operator: reads, Why: whyOwn},
+	{Group: "release.argosy.io", Resource: "releasechecks", view: reads, edit: reads, admin: writes, operator: reads,
+		Why: whyCheck},
 	{Group: "release.argosy.io", Resource: "releaseapprovals", view: reads, edit: reads, admin: creates, operator: reads,
 		Why: whyApprovals},
 	{Group: "release.argosy.io", Resource: "releaseguards", Status: true, view: reads, edit: reads, admin: reads,
