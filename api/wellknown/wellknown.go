@@ -539,6 +539,12 @@ const (
 
 // State on the hub's own objects. Users must not change it.
 const (
+	// MigrationAnnotation is the state of a migration in each cluster of a workload, as JSON. It marks the policy that
+	// `argosy migrate` created, and holds what a cluster ran before the hub wrote it.
+	//
+	// On: policies. Written by: core/source/migrate. Read by: core/source/migrate. Users may set it: no.
+	MigrationAnnotation = "argosy.io/migration"
+
 	// ReplacesTokenAnnotation is the Secret in the member whose token never ends and must be revoked.
 	//
 	// On: Secrets of clusters. Written by: controller/cluster. Read by: controller/cluster. Users may set it: no.
