@@ -247,7 +247,7 @@ func TestConflicts(t *testing.T) {
 		"rollout":         {live: set(int64(1), "status", "updatedReplicas"), want: "a rollout is in progress"},
 		"not observed":    {live: set(int64(2), "status", "observedGeneration"), want: "not observed"},
 		"deleted": {live: change(func(u *unstructured.Unstructured) {
-			u.SetDeletionTimestamp(&metav1.Time{})
+			u.SetDeletionTimestamp(new(metav1.Unix(1, 0)))
 		}), want: "being deleted"},
 	} {
 		got := fmt.Sprint(migrate.Conflicts("m1", tc.live, tc.ours, tc.acknowledged))
