@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/controller"
@@ -655,5 +656,61 @@ func TestSecondCommandIsNoticed(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.check("states", w.states(), "CloneSet shop/web: m1=Shadow m2=Shadow")
+	})
+}
+
+// M11: the hub is down, the object gets the brake in its member and is changed by hand. The change stays when the hub is
+// back.
+func TestChangeByHandStaysWhileHubIsDown(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		for _, m := range []string{"m1", "m2"} {
+			w.runs(m, controllertest.CloneSet, "web", web("web", 2, "x:1"))
+		}
+		w.in(false, item(controllertest.CloneSet, "web"))
+		w.stop()
+		for m, brake := range map[string]string{"m1": "true", "m2": ""} {
+			u := w.members[m].Object(controllertest.CloneSet, "shop", "web")
+			annotations := u.GetAnnotations()
+			annotations[wellknown.HandsOffAnnotation] = brake
+			u.SetAnnotations(annotations)
+			_ = unstructured.SetNestedField(u.Object, int64(7), "spec", "replicas")
+			w.members[m].Put(u)
+		}
+		w.start()
+		w.Advance(time.Minute)
+		if got := w.replicas("m1", controllertest.CloneSet, "web"); got != 7 {
+			t.Errorf("m1 has %d replicas, want the 7 set by hand", got)
+		}
+		if got := w.replicas("m2", controllertest.CloneSet, "web"); got != 2 {
+			t.Errorf("m2, which has no brake, has %d replicas, want 2", got)
+		}
+	})
+}
+
+// A policy that no longer preserves objects does so again before a cluster leaves: nothing is deleted.
+func TestNothingIsDeletedIfPolicyNoLongerPreserves(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		for _, m := range []string{"m1", "m2"} {
+			w.runs(m, controllertest.CloneSet, "web", web("web", 2, "x:1"))
+		}
+		w.in(false, item(controllertest.CloneSet, "web"))
+		var policies policyv1alpha1.PropagationPolicyList
+		if err := w.Hub.List(t.Context(), &policies); err != nil || len(policies.Items) != 1 {
+			t.Fatal(policies.Items, err)
+		}
+		controllertest.Change(w.Hub, &policies.Items[0], func(p *policyv1alpha1.PropagationPolicy) {
+			p.Spec.PreserveResourcesOnDeletion = nil
+		})
+		w.Advance(time.Minute)
+		for _, leaves := range []string{"m1", "m2"} {
+			uid := w.members[leaves].Object(controllertest.CloneSet, "shop", "web").GetUID()
+			w.newRun()
+			w.out(false, item(controllertest.CloneSet, "web", leaves))
+			if is := w.members[leaves].Object(controllertest.CloneSet, "shop", "web"); is == nil || is.GetUID() != uid {
+				t.Errorf("the CloneSet of %s was deleted", leaves)
+			}
+		}
 	})
 }

@@ -713,19 +713,7 @@ func (m *Migration) leaveAll(ctx context.Context, w Workload, r *migrate.Record)
 		return fmt.Errorf("read template %s on the hub: %w", w, err)
 	}
 	if err == nil {
-		// Works must know that their objects stay, before they are deleted.
-		if err := await(ctx, migrateTimeout, func(ctx context.Context) (string, error) {
-			for _, cluster := range clusters {
-				work, err := m.work(ctx, cluster, w)
-				if err != nil {
-					return "", err
-				}
-				if work != nil && (!execute.Preserved(work) || !execute.Suspended(work)) {
-					return fmt.Sprintf("the Work of cluster %q does not preserve its object yet", cluster), nil
-				}
-			}
-			return "", nil
-		}); err != nil {
+		if err := m.awaitPreserved(ctx, w, clusters); err != nil {
 			return err
 		}
 		if err := in.Delete(ctx, w.Name, metav1.DeleteOptions{}); client.IgnoreNotFound(err) != nil {
@@ -754,6 +742,22 @@ func (m *Migration) leaveAll(ctx context.Context, w Workload, r *migrate.Record)
 	return nil
 }
 
+// awaitPreserved waits until the Works of clusters are suspended and preserve their objects, before they are deleted.
+func (m *Migration) awaitPreserved(ctx context.Context, w Workload, clusters []string) error {
+	return await(ctx, migrateTimeout, func(ctx context.Context) (string, error) {
+		for _, cluster := range clusters {
+			work, err := m.work(ctx, cluster, w)
+			if err != nil {
+				return "", err
+			}
+			if work != nil && (!execute.Preserved(work) || !execute.Suspended(work)) {
+				return fmt.Sprintf("the Work of cluster %q does not preserve its object yet", cluster), nil
+			}
+		}
+		return "", nil
+	})
+}
+
 // leaveSome takes clusters out of a workload that stays in others.
 func (m *Migration) leaveSome(ctx context.Context, w Workload, r *migrate.Record, clusters []string) error {
 	if !r.Changing {
@@ -771,6 +775,13 @@ func (m *Migration) leaveSome(ctx context.Context, w Workload, r *migrate.Record
 		r.Replicas = &sum
 	}
 	setLeaving(r, clusters)
+	r.Changing = true
+	if err := m.store(ctx, w, r, true); err != nil {
+		return err
+	}
+	if err := m.awaitPreserved(ctx, w, clusters); err != nil {
+		return err
+	}
 	err := m.changeClusters(ctx, w, r, func() error { return m.awaitReleased(ctx, w, clusters) })
 	if err != nil {
 		return err
