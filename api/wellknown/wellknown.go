@@ -20,7 +20,8 @@ const (
 	// workloads whose replicas are divided, and Cluster otherwise. It is always Cluster with the label
 	// resourcetemplate.karmada.io/retain-replicas.
 	//
-	// On: templates. Written by: users. Read by: core/workload/fleet. Users may set it: yes.
+	// On: templates. Written by: users, core/source/migrate. Read by: core/source/migrate, core/workload/fleet. Users may
+	// set it: yes.
 	RolloutScopeAnnotation = "argosy.io/rollout-scope"
 
 	// RolloutOrderAnnotation states where new pods come first: in all clusters in proportion (Proportional, the

@@ -240,7 +240,7 @@ ones stay migrated. Run it again to continue.`,
 		if f.output != "" {
 			m.out = cmd.ErrOrStderr()
 		}
-		results, err := m.In(cmd.Context(), list, shadow, last)
+		results, err := m.BringIn(cmd.Context(), list, shadow, last)
 		if f.output != "" {
 			err = errors.Join(writeAs(cmd.OutOrStdout(), f.output, results), err)
 		}
@@ -295,7 +295,7 @@ With --shadow, the hub only stops writing: argosy migrate in continues from ther
 				list[i].Clusters = f.clusters
 			}
 		}
-		return m.Out(cmd.Context(), list, shadow)
+		return m.TakeOut(cmd.Context(), list, shadow)
 	}
 	return cmd
 }

@@ -90,8 +90,8 @@ func (w Workload) String() string {
 	return w.GVK.Kind + " " + strings.TrimPrefix(w.Namespace+"/"+w.Name, "/")
 }
 
-// Same reports whether the other is the same object.
-func (w Workload) Same(other Workload) bool {
+// IsSame reports whether the other is the same object.
+func (w Workload) IsSame(other Workload) bool {
 	return w.GVK.GroupKind() == other.GVK.GroupKind() && w.Namespace == other.Namespace && w.Name == other.Name
 }
 

@@ -140,10 +140,14 @@ func (w *world) newRun() {
 func (w *world) runs(member string, k membertest.Kind, name, content string) {
 	w.t.Helper()
 	u := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal([]byte(content), &u.Object); err != nil {
-		w.t.Fatal(err)
+	apiVersion, kind := k.ToAPIVersionAndKind()
+	raw, err := yaml.YAMLToJSON([]byte(fmt.Sprintf("{apiVersion: %s, kind: %s, ", apiVersion, kind) + content[1:]))
+	if err == nil {
+		err = u.UnmarshalJSON(raw)
 	}
-	u.SetGroupVersionKind(k.GroupVersionKind)
+	if err != nil {
+		w.t.Fatalf("%v in %s", err, content)
+	}
 	u.SetNamespace("shop")
 	u.SetName(name)
 	w.members[member].Put(u)
@@ -177,17 +181,17 @@ func item(k membertest.Kind, name string, clusters ...string) migration.Workload
 	return migration.Workload{GVK: k.GroupVersionKind, Namespace: "shop", Name: name, Clusters: clusters, Batch: 1}
 }
 
-// in migrates workloads, which must succeed.
-func (w *world) in(shadow bool, list ...migration.Workload) {
+// bringIn migrates workloads, which must succeed.
+func (w *world) bringIn(shadow bool, list ...migration.Workload) {
 	w.t.Helper()
-	if _, err := w.In(w.t.Context(), list, shadow, 0); err != nil {
+	if _, err := w.BringIn(w.t.Context(), list, shadow, 0); err != nil {
 		w.t.Fatalf("%v\n%s", err, strings.Join(w.shown, ""))
 	}
 }
 
-func (w *world) out(shadow bool, list ...migration.Workload) {
+func (w *world) takeOut(shadow bool, list ...migration.Workload) {
 	w.t.Helper()
-	if err := w.Out(w.t.Context(), list, shadow); err != nil {
+	if err := w.TakeOut(w.t.Context(), list, shadow); err != nil {
 		w.t.Fatalf("%v\n%s", err, strings.Join(w.shown, ""))
 	}
 }
@@ -281,7 +285,7 @@ func TestMigrationInAndOutLeavesObjectsAsTheyWere(t *testing.T) {
 		unwritten("plan")
 
 		// 2. Shadow.
-		w.in(true, list...)
+		w.bringIn(true, list...)
 		w.check("Shadow", w.states(), "CloneSet shop/web: m1=Shadow m2=Shadow; ConfigMap shop/web: m1=Shadow m2=Shadow; "+
 			"Deployment shop/web: m1=Shadow m2=Shadow")
 		w.Advance(10 * time.Minute)
@@ -292,7 +296,7 @@ func TestMigrationInAndOutLeavesObjectsAsTheyWere(t *testing.T) {
 
 		// 3. Own.
 		w.newRun()
-		w.in(false, list...)
+		w.bringIn(false, list...)
 		w.check("Own", w.states(), "CloneSet shop/web: m1=Own m2=Own; ConfigMap shop/web: m1=Own m2=Own; "+
 			"Deployment shop/web: m1=Own m2=Own")
 		for _, k := range kinds {
@@ -307,7 +311,7 @@ func TestMigrationInAndOutLeavesObjectsAsTheyWere(t *testing.T) {
 
 		// 4. Out.
 		w.newRun()
-		w.out(false, list...)
+		w.takeOut(false, list...)
 		w.check("after out", w.states(), "")
 		for _, k := range kinds {
 			if w.Find(k, "web") != nil {
@@ -356,12 +360,12 @@ func TestReplicasOfAutoscalerStay(t *testing.T) {
 		hpa.SetNamespace("shop")
 		hpa.SetName("web")
 		w.members["m2"].Put(hpa)
-		w.in(true, item(controllertest.CloneSet, "web"))
+		w.bringIn(true, item(controllertest.CloneSet, "web"))
 		scaled := w.members["m2"].Object(controllertest.CloneSet, "shop", "web")
 		_ = unstructured.SetNestedField(scaled.Object, int64(8), "spec", "replicas")
 		w.members["m2"].Put(scaled)
 		w.newRun()
-		w.in(false, item(controllertest.CloneSet, "web"))
+		w.bringIn(false, item(controllertest.CloneSet, "web"))
 		w.Advance(time.Minute)
 		if got := w.replicas("m2", controllertest.CloneSet, "web"); got != 8 {
 			t.Errorf("m2 has %d replicas, want the 8 of the autoscaler", got)
@@ -404,7 +408,7 @@ func TestConflictsAreSkippedWithoutWrites(t *testing.T) {
 		for _, name := range []string{"helm", "selector", "none", "template", "claimed", "missing", "good"} {
 			list = append(list, item(controllertest.CloneSet, name))
 		}
-		items, err := w.In(t.Context(), list, false, 0)
+		items, err := w.BringIn(t.Context(), list, false, 0)
 		if err == nil || !strings.Contains(err.Error(), "6 workloads were skipped") || len(items) != len(list) {
 			t.Fatalf("%v: %s", err, w.shown)
 		}
@@ -426,10 +430,10 @@ func TestConflictsAreSkippedWithoutWrites(t *testing.T) {
 		acknowledged := item(controllertest.CloneSet, "helm")
 		acknowledged.Acknowledged = []string{"Helm"}
 		w.newRun()
-		w.in(false, acknowledged)
-		if got := w.members["m1"].Object(controllertest.CloneSet, "shop", "helm"); got.GetAnnotations()["meta.helm.sh/release-name"] !=
-			"helm" {
-			t.Errorf("the annotation of Helm is gone: %v", got.GetAnnotations())
+		w.bringIn(false, acknowledged)
+		got := w.members["m1"].Object(controllertest.CloneSet, "shop", "helm").GetAnnotations()
+		if got["meta.helm.sh/release-name"] != "helm" {
+			t.Errorf("the annotation of Helm is gone: %v", got)
 		}
 	})
 }
@@ -453,7 +457,7 @@ func TestMigrationStopsBeforeTheFirstDisturbance(t *testing.T) {
 				OverrideRules: []policyv1alpha1.RuleWithCluster{{Overriders: policyv1alpha1.Overriders{
 					ImageOverrider: []policyv1alpha1.ImageOverrider{{Component: policyv1alpha1.Registry,
 						Operator: policyv1alpha1.OverriderOpAdd, Value: "registry.example"}}}}}}})
-		_, err := w.In(t.Context(), list, false, 0)
+		_, err := w.BringIn(t.Context(), list, false, 0)
 		if err == nil || !strings.Contains(err.Error(), "CloneSet shop/w3") ||
 			!strings.Contains(err.Error(), "pods would be recreated") {
 			t.Fatalf("%v: %s", err, w.shown)
@@ -480,7 +484,7 @@ func TestChangedPodPutsClusterBackToShadow(t *testing.T) {
 				w.pod("m2", "web", "web-1", 1)
 			}
 		}
-		_, err := w.In(t.Context(), []migration.Workload{item(controllertest.CloneSet, "web")}, false, 0)
+		_, err := w.BringIn(t.Context(), []migration.Workload{item(controllertest.CloneSet, "web")}, false, 0)
 		if err == nil || !strings.Contains(err.Error(), "1 pods restarted") {
 			t.Fatalf("%v: %s", err, w.shown)
 		}
@@ -513,14 +517,14 @@ func TestDifferenceKeepsClusterInShadow(t *testing.T) {
 				w.runs("m2", controllertest.CloneSet, "web", web("web", 2, "x:2"))
 			}
 		}
-		_, err := w.In(t.Context(), []migration.Workload{item(controllertest.CloneSet, "web")}, false, 0)
+		_, err := w.BringIn(t.Context(), []migration.Workload{item(controllertest.CloneSet, "web")}, false, 0)
 		if err == nil || !strings.Contains(err.Error(), "containers.0.image: x:2 → x:1") {
 			t.Fatalf("%v: %s", err, w.shown)
 		}
 		w.check("states", w.states(), "CloneSet shop/web: m1=Own m2=Shadow")
 		w.onProgress = nil
 		w.newRun()
-		w.in(false, item(controllertest.CloneSet, "web"))
+		w.bringIn(false, item(controllertest.CloneSet, "web"))
 		w.check("states", w.states(), "CloneSet shop/web: m1=Own m2=Own")
 		for m, want := range map[string]string{"m1": "x:1", "m2": "x:2"} {
 			u := w.members[m].Object(controllertest.CloneSet, "shop", "web")
@@ -549,7 +553,7 @@ func TestMigrationContinuesAfterInterruption(t *testing.T) {
 					}
 				}
 				list := []migration.Workload{item(controllertest.CloneSet, "web")}
-				if _, err := w.In(ctx, list, false, 0); !errors.Is(err, context.Canceled) {
+				if _, err := w.BringIn(ctx, list, false, 0); !errors.Is(err, context.Canceled) {
 					t.Fatal(err)
 				}
 				w.check("states", w.states(), "CloneSet shop/web: m1=Verifying m2=Verifying")
@@ -560,7 +564,7 @@ func TestMigrationContinuesAfterInterruption(t *testing.T) {
 				}
 				w.onProgress = nil
 				w.newRun()
-				_, err := w.In(t.Context(), list, false, 0)
+				_, err := w.BringIn(t.Context(), list, false, 0)
 				if restarted {
 					if err == nil || !strings.Contains(err.Error(), "1 pods restarted") {
 						t.Fatal(err)
@@ -584,14 +588,14 @@ func TestClusterLeavesAndReturnsWithItsReplicas(t *testing.T) {
 		w := newWorld(t)
 		w.runs("m1", controllertest.CloneSet, "web", web("web", 3, "x:1"))
 		w.runs("m2", controllertest.CloneSet, "web", web("web", 5, "x:2"))
-		w.in(false, item(controllertest.CloneSet, "web"))
+		w.bringIn(false, item(controllertest.CloneSet, "web"))
 		generation := func(m string) int64 {
 			return w.members[m].Object(controllertest.CloneSet, "shop", "web").GetGeneration()
 		}
 		before := generation("m1") + generation("m2")
 
 		w.newRun()
-		w.out(false, item(controllertest.CloneSet, "web", "m2"))
+		w.takeOut(false, item(controllertest.CloneSet, "web", "m2"))
 		w.check("states", w.states(), "CloneSet shop/web: m1=Own")
 		if migrate.Marked(w.members["m2"].Object(controllertest.CloneSet, "shop", "web")) {
 			t.Error("m2 still has marks of the hub")
@@ -600,7 +604,7 @@ func TestClusterLeavesAndReturnsWithItsReplicas(t *testing.T) {
 			t.Errorf("the template has %d replicas, want 3", n)
 		}
 		w.newRun()
-		w.in(false, item(controllertest.CloneSet, "web"))
+		w.bringIn(false, item(controllertest.CloneSet, "web"))
 		w.check("states", w.states(), "CloneSet shop/web: m1=Own m2=Own")
 		w.Advance(time.Minute)
 		if now := generation("m1") + generation("m2"); now != before {
@@ -625,12 +629,12 @@ func TestOutToShadowStopsWriting(t *testing.T) {
 		for _, m := range []string{"m1", "m2"} {
 			w.runs(m, controllertest.CloneSet, "web", web("web", 2, "x:1"))
 		}
-		w.in(false, item(controllertest.CloneSet, "web"))
+		w.bringIn(false, item(controllertest.CloneSet, "web"))
 		w.newRun()
-		w.out(true, item(controllertest.CloneSet, "web", "m1"))
+		w.takeOut(true, item(controllertest.CloneSet, "web", "m1"))
 		w.check("states", w.states(), "CloneSet shop/web: m1=Shadow m2=Own")
 		w.newRun()
-		w.in(false, item(controllertest.CloneSet, "web"))
+		w.bringIn(false, item(controllertest.CloneSet, "web"))
 		w.check("states", w.states(), "CloneSet shop/web: m1=Own m2=Own")
 	})
 }
@@ -650,24 +654,24 @@ func TestSecondCommandIsNoticed(t *testing.T) {
 			}
 			w.onProgress = nil
 			w.newRun()
-			w.out(true, item(controllertest.CloneSet, "web", "m1"))
+			w.takeOut(true, item(controllertest.CloneSet, "web", "m1"))
 		}
-		if _, err := first.In(t.Context(), list, false, 0); err == nil || !strings.Contains(err.Error(), "another command") {
+		if _, err := first.BringIn(t.Context(), list, false, 0); err == nil || !strings.Contains(err.Error(), "another command") {
 			t.Fatal(err)
 		}
 		w.check("states", w.states(), "CloneSet shop/web: m1=Shadow m2=Shadow")
 	})
 }
 
-// M11: the hub is down, the object gets the brake in its member and is changed by hand. The change stays when the hub is
-// back.
+// M11: while the hub is down, the object gets the brake in its member and is changed by hand. The change stays when the
+// hub is back.
 func TestChangeByHandStaysWhileHubIsDown(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t)
 		for _, m := range []string{"m1", "m2"} {
 			w.runs(m, controllertest.CloneSet, "web", web("web", 2, "x:1"))
 		}
-		w.in(false, item(controllertest.CloneSet, "web"))
+		w.bringIn(false, item(controllertest.CloneSet, "web"))
 		w.stop()
 		for m, brake := range map[string]string{"m1": "true", "m2": ""} {
 			u := w.members[m].Object(controllertest.CloneSet, "shop", "web")
@@ -695,7 +699,7 @@ func TestNothingIsDeletedIfPolicyNoLongerPreserves(t *testing.T) {
 		for _, m := range []string{"m1", "m2"} {
 			w.runs(m, controllertest.CloneSet, "web", web("web", 2, "x:1"))
 		}
-		w.in(false, item(controllertest.CloneSet, "web"))
+		w.bringIn(false, item(controllertest.CloneSet, "web"))
 		var policies policyv1alpha1.PropagationPolicyList
 		if err := w.Hub.List(t.Context(), &policies); err != nil || len(policies.Items) != 1 {
 			t.Fatal(policies.Items, err)
@@ -707,7 +711,7 @@ func TestNothingIsDeletedIfPolicyNoLongerPreserves(t *testing.T) {
 		for _, leaves := range []string{"m1", "m2"} {
 			uid := w.members[leaves].Object(controllertest.CloneSet, "shop", "web").GetUID()
 			w.newRun()
-			w.out(false, item(controllertest.CloneSet, "web", leaves))
+			w.takeOut(false, item(controllertest.CloneSet, "web", leaves))
 			if is := w.members[leaves].Object(controllertest.CloneSet, "shop", "web"); is == nil || is.GetUID() != uid {
 				t.Errorf("the CloneSet of %s was deleted", leaves)
 			}

@@ -21,7 +21,6 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
-	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/match"
@@ -195,7 +194,7 @@ func (m *Migration) readHub(ctx context.Context, w *Workload) (*onHub, error) {
 		}
 		s := p.PropagationSpec().ResourceSelectors[0]
 		gvk := schema.FromAPIVersionAndKind(s.APIVersion, s.Kind)
-		if w.Same(Workload{GVK: gvk, Namespace: s.Namespace, Name: s.Name}) {
+		if w.IsSame(Workload{GVK: gvk, Namespace: s.Namespace, Name: s.Name}) {
 			h.policy, h.record, w.GVK = p, r, gvk
 		}
 	}
@@ -362,20 +361,12 @@ func (i *Item) conflict(cluster, format string, args ...any) {
 	i.Conflicts = append(i.Conflicts, migrate.Conflict{Cluster: cluster, Reason: fmt.Sprintf(format, args...)})
 }
 
-// annotationOf returns the record of a policy as text; empty for none.
-func annotationOf(p policyv1alpha1.Propagation) string {
-	if p == nil {
-		return ""
-	}
-	return p.GetAnnotations()[wellknown.MigrationAnnotation]
-}
-
 // note remembers the record of a workload as it is on the hub.
 func (m *Migration) note(w Workload, p policyv1alpha1.Propagation) {
 	if m.seen == nil {
 		m.seen = map[string]string{}
 	}
-	m.seen[w.String()] = annotationOf(p)
+	m.seen[w.String()] = migrate.TextOf(p)
 }
 
 // divides reports whether clusters share spec.replicas of a kind.
@@ -489,8 +480,8 @@ func (m *Migration) previewTemplate(ctx context.Context, item *Item) (*unstructu
 	return stored, nil
 }
 
-// newTemplate returns the template to write: the one on the hub with the content of the joined one, and with the replicas
-// of the record.
+// newTemplate returns the template to write: the one on the hub with the content of the joined one, and with the
+// replicas of the record.
 func (i *Item) newTemplate() *unstructured.Unstructured {
 	there := i.hub.template
 	if there == nil {

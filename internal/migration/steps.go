@@ -29,7 +29,7 @@ import (
 const (
 	// migrateTimeout bounds the wait for the hub or a member after each step of a migration.
 	migrateTimeout = 2 * time.Minute
-	// compareTimeout is how long the Work of a cluster may differ from what the cluster has, until the hub has rendered it.
+	// compareTimeout is how long the Work of a cluster may differ from its object, until the hub has rendered it.
 	compareTimeout = 30 * time.Second
 	migratePeriod  = 200 * time.Millisecond
 )
@@ -51,16 +51,16 @@ func await(ctx context.Context, most time.Duration, done func(context.Context) (
 	return err
 }
 
-// In brings workloads under the hub's management, batch by batch: to Shadow only, or then to Own. last is the last
+// BringIn brings workloads under the hub's management, batch by batch: to Shadow only, or then to Own. last is the last
 // batch; 0 for all. It returns the workloads that it looked at, also with an error.
-func (m *Migration) In(ctx context.Context, list []Workload, shadow bool, last int) ([]*Item, error) {
+func (m *Migration) BringIn(ctx context.Context, list []Workload, shadow bool, last int) ([]*Item, error) {
 	var items []*Item
 	skipped := 0
 	for batch := 1; len(list) > 0 && (last == 0 || batch <= last); batch++ {
 		var taken []*Item
 		n := 0
 		for ; n < len(list) && list[n].Batch <= batch; n++ {
-			item, err := m.inOne(ctx, list[n], shadow)
+			item, err := m.bringIn(ctx, list[n], shadow)
 			if item != nil {
 				items = append(items, item)
 			}
@@ -90,8 +90,8 @@ func (m *Migration) In(ctx context.Context, list []Workload, shadow bool, last i
 	return items, nil
 }
 
-// inOne brings one workload to Shadow, and then lets the hub write one cluster after the other.
-func (m *Migration) inOne(ctx context.Context, w Workload, shadow bool) (*Item, error) {
+// bringIn brings one workload to Shadow, and then lets the hub write one cluster after the other.
+func (m *Migration) bringIn(ctx context.Context, w Workload, shadow bool) (*Item, error) {
 	item, err := m.Plan(ctx, w)
 	if err != nil {
 		return nil, err
@@ -259,7 +259,7 @@ func (m *Migration) store(ctx context.Context, w Workload, r *migrate.Record, ke
 		if h.policy == nil {
 			return errors.New("its policy was deleted on the hub")
 		}
-		if annotationOf(h.policy) != m.seen[w.String()] {
+		if migrate.TextOf(h.policy) != m.seen[w.String()] {
 			return errors.New("another command changed its migration in the meantime: run this one again")
 		}
 		before := h.policy.DeepCopyObject()
@@ -591,19 +591,19 @@ func (m *Migration) confirmAll(ctx context.Context, items []*Item) error {
 	return all
 }
 
-// Out ends the management of workloads, in the reverse order: in the clusters that each names, or in all if it names
+// TakeOut ends the management of workloads, in the reverse order: in the clusters that each names, or in all if it names
 // none. With shadow, the hub only stops writing.
-func (m *Migration) Out(ctx context.Context, list []Workload, shadow bool) error {
+func (m *Migration) TakeOut(ctx context.Context, list []Workload, shadow bool) error {
 	for _, w := range slices.Backward(list) {
-		if err := m.outOne(ctx, w, shadow); err != nil {
+		if err := m.takeOut(ctx, w, shadow); err != nil {
 			return fmt.Errorf("%s: %w", w, err)
 		}
 	}
 	return nil
 }
 
-// outOne ends the management of a workload.
-func (m *Migration) outOne(ctx context.Context, w Workload, shadow bool) error {
+// takeOut ends the management of a workload.
+func (m *Migration) takeOut(ctx context.Context, w Workload, shadow bool) error {
 	h, err := m.readHub(ctx, &w)
 	if err != nil {
 		return err

@@ -103,8 +103,8 @@ func (m *Migration) SetScope(w *Workload) error {
 	return nil
 }
 
-// Expand returns the workloads of a whitelist. A selector is resolved in each cluster; an object that it matches in some
-// of them is migrated in these.
+// Expand returns the workloads of a whitelist. A selector is resolved in each cluster; an object that only some of them
+// have is migrated in these.
 func (m *Migration) Expand(ctx context.Context, list *Whitelist, namespace string) ([]Workload, error) {
 	var all []Workload
 	add := func(w Workload) error {
@@ -114,7 +114,7 @@ func (m *Migration) Expand(ctx context.Context, list *Whitelist, namespace strin
 				return nil
 			}
 		}
-		if slices.ContainsFunc(all, w.Same) {
+		if slices.ContainsFunc(all, w.IsSame) {
 			return fmt.Errorf("%s is in the file twice", w)
 		}
 		all = append(all, w)
@@ -169,7 +169,7 @@ func (m *Migration) selected(ctx context.Context, of Workload, selector *metav1.
 		for _, u := range list.Items {
 			w := of
 			w.Name, w.Clusters = u.GetName(), []string{cluster}
-			if i := slices.IndexFunc(all, w.Same); i >= 0 {
+			if i := slices.IndexFunc(all, w.IsSame); i >= 0 {
 				all[i].Clusters = append(all[i].Clusters, cluster)
 			} else {
 				all = append(all, w)

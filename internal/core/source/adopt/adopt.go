@@ -163,7 +163,8 @@ type Target struct {
 // Works returns what the hub would send if these clusters got the template, by cluster. The Works have no permanent
 // id.
 func Works(ctx context.Context, template *unstructured.Unstructured, policy policyv1alpha1.Propagation,
-	targets []Target, overrides []policyv1alpha1.Override, i interpret.Interpreter) (map[string]*workv1alpha1.Work, error) {
+	targets []Target, overrides []policyv1alpha1.Override,
+	i interpret.Interpreter) (map[string]*workv1alpha1.Work, error) {
 	m := propagate.Meaning{ID: "rehearsed"}
 	var err error
 	if m.Replicas, m.Requirements, _, err = i.Replicas(ctx, template); err != nil {

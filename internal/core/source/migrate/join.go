@@ -138,7 +138,8 @@ func checkAlike(copies []Copy) error {
 			have, other := withoutStatus(first.Live, path), withoutStatus(c.Live, path)
 			if !reflect.DeepEqual(have, other) {
 				return fmt.Errorf("%s differs between %q (%s) and %q (%s) and cannot change without new pods: "+
-					"migrate them under different names", strings.Join(path, "."), first.Cluster, encode(have), c.Cluster, encode(other))
+					"migrate them under different names", strings.Join(path, "."), first.Cluster, encode(have), c.Cluster,
+					encode(other))
 			}
 		}
 	}
@@ -287,7 +288,6 @@ func comparedFields(obj *unstructured.Unstructured, divides bool) map[string]any
 	bare := adopt.Template(obj)
 	fleet.Bare(bare)
 	annotations := fields.Object(bare.Object, "metadata", "annotations")
-	delete(annotations, wellknown.AwaitingChangeAnnotation)
 	delete(annotations, releasev1alpha1.ReleaseStrategyAnnotation)
 	labels := fields.Object(bare.Object, "metadata", "labels")
 	delete(bare.Object, "apiVersion")

@@ -54,6 +54,14 @@ type Cluster struct {
 	Reason string `json:"reason,omitempty"`
 }
 
+// TextOf returns the record of a policy as it is stored; empty without a policy, and if it is of no migration.
+func TextOf(p policyv1alpha1.Propagation) string {
+	if p == nil {
+		return ""
+	}
+	return p.GetAnnotations()[wellknown.MigrationAnnotation]
+}
+
 // RecordOf returns the record of a policy; nil if the policy is of no migration.
 func RecordOf(p policyv1alpha1.Propagation) (*Record, error) {
 	text, ok := p.GetAnnotations()[wellknown.MigrationAnnotation]
@@ -140,7 +148,8 @@ func Place(p policyv1alpha1.Propagation, r *Record) error {
 		return fmt.Errorf("the placement of policy %s no longer names its clusters: change the placement yourself, or "+
 			"take out all clusters", p.GetName())
 	}
-	if s := placement.ReplicaScheduling; s != nil && s.ReplicaSchedulingType == policyv1alpha1.ReplicaSchedulingTypeDivided &&
+	s := placement.ReplicaScheduling
+	if s != nil && s.ReplicaSchedulingType == policyv1alpha1.ReplicaSchedulingTypeDivided &&
 		(s.WeightPreference == nil || len(s.WeightPreference.StaticWeightList) == 0) {
 		return fmt.Errorf("policy %s no longer divides replicas by static weights: change the placement yourself, or "+
 			"take out all clusters", p.GetName())

@@ -40,13 +40,14 @@ func Take(live *unstructured.Unstructured, pods []unstructured.Unstructured, sca
 		delete(spec, "replicas")
 		content["spec"] = spec
 	}
+	status := fields.Object(live.Object, "status")
 	s := Snapshot{Spec: hash(encode(content)), Scaled: scaled, Pods: map[string]string{},
-		Ready: max(fields.Number(live.Object, "status", "readyReplicas"), fields.Number(live.Object, "status", "numberReady"))}
+		Ready: max(fields.Number(status, "readyReplicas"), fields.Number(status, "numberReady"))}
 	revisions := []string{live.GetAnnotations()["deployment.kubernetes.io/revision"]}
 	for _, key := range []string{"updateRevision", "currentRevision"} {
-		revisions = append(revisions, fields.Text(live.Object, "status", key))
+		revisions = append(revisions, fields.Text(status, key))
 	}
-	if n, ok := fields.Whole(fields.At(live.Object, "status", "collisionCount")); ok {
+	if n, ok := fields.Whole(status["collisionCount"]); ok {
 		revisions = append(revisions, fmt.Sprint(n))
 	}
 	s.Revision = strings.Join(slices.DeleteFunc(revisions, func(r string) bool { return r == "" }), " ")
