@@ -656,7 +656,8 @@ func TestSecondCommandIsNoticed(t *testing.T) {
 			w.newRun()
 			w.takeOut(true, item(controllertest.CloneSet, "web", "m1"))
 		}
-		if _, err := first.BringIn(t.Context(), list, false, 0); err == nil || !strings.Contains(err.Error(), "another command") {
+		_, err := first.BringIn(t.Context(), list, false, 0)
+		if err == nil || !strings.Contains(err.Error(), "another command") {
 			t.Fatal(err)
 		}
 		w.check("states", w.states(), "CloneSet shop/web: m1=Shadow m2=Shadow")

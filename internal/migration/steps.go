@@ -591,8 +591,8 @@ func (m *Migration) confirmAll(ctx context.Context, items []*Item) error {
 	return all
 }
 
-// TakeOut ends the management of workloads, in the reverse order: in the clusters that each names, or in all if it names
-// none. With shadow, the hub only stops writing.
+// TakeOut ends the management of workloads, in the reverse order: in the clusters that each names, or in all if it
+// names none. With shadow, the hub only stops writing.
 func (m *Migration) TakeOut(ctx context.Context, list []Workload, shadow bool) error {
 	for _, w := range slices.Backward(list) {
 		if err := m.takeOut(ctx, w, shadow); err != nil {
