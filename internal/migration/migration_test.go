@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"reflect"
 	"slices"
 	"strings"
@@ -65,7 +66,7 @@ func newWorld(t *testing.T) *world {
 		return commit.AddStatus(ctx, obj)
 	})
 	for _, name := range []string{"m1", "m2"} {
-		kinds := []membertest.Kind{controllertest.CloneSet, controllertest.Deployment, autoscaler}
+		kinds := []membertest.Kind{controllertest.CloneSet, controllertest.Deployment, controllertest.ClusterRole, autoscaler}
 		w.members[name] = w.Join(name, kinds...)
 		ns := &unstructured.Unstructured{}
 		ns.SetGroupVersionKind(membertest.Namespace.GroupVersionKind)
@@ -715,6 +716,91 @@ func TestNothingIsDeletedIfPolicyNoLongerPreserves(t *testing.T) {
 			w.takeOut(false, item(controllertest.CloneSet, "web", leaves))
 			if is := w.members[leaves].Object(controllertest.CloneSet, "shop", "web"); is == nil || is.GetUID() != uid {
 				t.Errorf("the CloneSet of %s was deleted", leaves)
+			}
+		}
+	})
+}
+
+// A request of each step fails once. The hub writes nothing else meanwhile, and the next run continues.
+func TestLeavingContinuesAfterFailedRequest(t *testing.T) {
+	for _, tc := range []struct{ name, method, path, leaves, want string }{
+		{"the replicas of the template", http.MethodPatch, "/clonesets/web", "m2", "CloneSet shop/web: m1=Own"},
+		{"the template", http.MethodDelete, "/clonesets/web", "m1,m2", ""},
+		{"the policy", http.MethodDelete, "/propagationpolicies/", "m1,m2", ""},
+		{"the override policy", http.MethodDelete, "/overridepolicies/", "m2", "CloneSet shop/web: m1=Own"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			controllertest.Run(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.runs("m1", controllertest.CloneSet, "web", web("web", 3, "x:1"))
+				w.runs("m2", controllertest.CloneSet, "web", web("web", 5, "x:2"))
+				w.bringIn(false, item(controllertest.CloneSet, "web"))
+				generation := func() (sum int64) {
+					for _, m := range w.members {
+						sum += m.Object(controllertest.CloneSet, "shop", "web").GetGeneration()
+					}
+					return sum
+				}
+				before, failed := generation(), false
+				w.Server.Behave(func(rw http.ResponseWriter, r *http.Request) bool {
+					if failed || r.Method != tc.method || !strings.Contains(r.URL.Path, tc.path) {
+						return false
+					}
+					failed = true
+					http.Error(rw, "the store is full", http.StatusInsufficientStorage)
+					return true
+				})
+				w.newRun()
+				leaves := []migration.Workload{item(controllertest.CloneSet, "web", strings.Split(tc.leaves, ",")...)}
+				if err := w.TakeOut(t.Context(), leaves, false); err == nil || !failed {
+					t.Fatal("no request failed")
+				}
+				w.Advance(time.Minute)
+				w.newRun()
+				w.takeOut(false, leaves...)
+				w.check("states", w.states(), tc.want)
+				if now := generation(); now != before {
+					t.Errorf("a spec changed %d times", now-before)
+				}
+			})
+		})
+	}
+}
+
+// The hub has no such namespace, and its members do: it is created on the hub, and stays as it is in members. An object
+// without a namespace is migrated by policies of the cluster.
+func TestNamespaceAndClusterScopedObjects(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		for name, m := range w.members {
+			for text, k := range map[string]membertest.Kind{
+				"{metadata: {name: old}}": membertest.Namespace,
+				"{metadata: {name: c, namespace: old}, data: {key: " + name + "}}": membertest.ConfigMap,
+				"{metadata: {name: reader}, rules: []}":                            controllertest.ClusterRole,
+			} {
+				u := &unstructured.Unstructured{}
+				if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
+					t.Fatal(err)
+				}
+				u.SetGroupVersionKind(k.GroupVersionKind)
+				m.Put(u)
+			}
+		}
+		config := item(membertest.ConfigMap, "c")
+		config.Namespace = "old"
+		role := item(controllertest.ClusterRole, "reader")
+		role.Namespace = ""
+		w.bringIn(false, config, role)
+		w.check("states", w.states(), "ClusterRole reader: m1=Own m2=Own; ConfigMap old/c: m1=Own m2=Own")
+		w.newRun()
+		w.takeOut(false, config, role)
+		w.check("states", w.states(), "")
+		for name, m := range w.members {
+			for _, u := range []*unstructured.Unstructured{m.Object(membertest.Namespace, "", "old"),
+				m.Object(membertest.ConfigMap, "old", "c"), m.Object(controllertest.ClusterRole, "", "reader")} {
+				if u == nil || migrate.Marked(u) {
+					t.Errorf("%s has %v", name, u)
+				}
 			}
 		}
 	})

@@ -418,6 +418,14 @@ func (m *Migration) rehearse(ctx context.Context, item *Item, copies []migrate.C
 		item.Conflicts = append(item.Conflicts, migrate.Conflict{Reason: err.Error()})
 		return nil
 	}
+	if item.hub.policy == nil {
+		preview, _ := policy.DeepCopyObject().(policyv1alpha1.Propagation)
+		err := m.Client.Create(ctx, preview, client.DryRunAll)
+		if err != nil && !apierrors.IsNotFound(err) { // its namespace may not exist yet
+			item.conflict("", "the hub refuses its policy: %v", err)
+			return nil
+		}
+	}
 	overrides, err := m.overridesWith(ctx, item)
 	if err != nil {
 		return err

@@ -136,12 +136,12 @@ func (m *Migration) shadow(ctx context.Context, item *Item) error {
 	if err := m.createNamespace(ctx, item.workload.Namespace); err != nil {
 		return err
 	}
-	if err := m.writeOverrides(ctx, item); err != nil {
-		return err
-	}
 	joins := slices.ContainsFunc(item.Clusters, func(c Cluster) bool { return c.State == Found })
 	running := item.hub.record != nil && len(item.hub.record.Names(migrate.Verifying, migrate.Own)) > 0
 	if running && (joins || item.record.Changing) {
+		if err := m.writeOverrides(ctx, item); err != nil {
+			return err
+		}
 		if item.joined.Divides && !item.record.Changing {
 			item.record.Replicas = new(item.replicas())
 			if err := m.readShares(ctx, item); err != nil {
@@ -154,6 +154,9 @@ func (m *Migration) shadow(ctx context.Context, item *Item) error {
 	} else {
 		item.record.Changing, item.record.Replicas = false, nil
 		if err := m.writePolicy(ctx, item); err != nil {
+			return err
+		}
+		if err := m.writeOverrides(ctx, item); err != nil {
 			return err
 		}
 		if err := m.writeTemplate(ctx, item); err != nil {

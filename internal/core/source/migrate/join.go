@@ -14,6 +14,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/json"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
@@ -111,6 +112,8 @@ func (j *Joined) complete() error {
 	return nil
 }
 
+var secretKind = schema.GroupKind{Kind: "Secret"}
+
 // Sum returns the replicas of all clusters.
 func Sum(replicas map[string]int64) (sum int64) {
 	for _, n := range replicas {
@@ -195,6 +198,10 @@ func ruleFor(cluster string, template, content *unstructured.Unstructured,
 	operations := differences(template, content, divides)
 	if len(operations) == 0 {
 		return nil, nil
+	}
+	if template.GroupVersionKind().GroupKind() == secretKind {
+		return nil, fmt.Errorf("the Secret of cluster %q differs: an override policy would show its data to everybody who "+
+			"reads policies. Make the clusters alike, or leave it out", cluster)
 	}
 	rule := &policyv1alpha1.RuleWithCluster{
 		TargetCluster: &policyv1alpha1.ClusterAffinity{ClusterNames: []string{cluster}}}

@@ -204,8 +204,12 @@ func TestObjectsThatCannotBeOneTemplateAreRefused(t *testing.T) {
 		"spec.volumeClaimTemplates differs": copies(claimed(t, 1, "1Gi"), claimed(t, 1, "2Gi")),
 		`no replicas in cluster "m2"`:       copies(web(t, 3, "x:1", "info"), web(t, 0, "x:1", "info")),
 		"no cluster":                        nil,
+		"the Secret of cluster": copies(
+			coretest.Object(t, "{apiVersion: v1, kind: Secret, metadata: {name: s, namespace: shop}, data: {key: YQ==}}"),
+			coretest.Object(t, "{apiVersion: v1, kind: Secret, metadata: {name: s, namespace: shop}, data: {key: Yg==}}")),
 	} {
-		if _, err := migrate.Join(all, nil, true); err == nil || !strings.Contains(err.Error(), want) {
+		divides := len(all) > 0 && all[0].Live.GetKind() != "Secret"
+		if _, err := migrate.Join(all, nil, divides); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}
