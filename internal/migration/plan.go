@@ -421,9 +421,12 @@ func (m *Migration) rehearse(ctx context.Context, item *Item, copies []migrate.C
 	if item.hub.policy == nil {
 		preview, _ := policy.DeepCopyObject().(policyv1alpha1.Propagation)
 		err := m.Client.Create(ctx, preview, client.DryRunAll)
-		if err != nil && !apierrors.IsNotFound(err) { // its namespace may not exist yet
+		switch {
+		case apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 			item.conflict("", "the hub refuses its policy: %v", err)
 			return nil
+		case err != nil && !apierrors.IsNotFound(err): // its namespace may not exist yet
+			return fmt.Errorf("preview policy %s on the hub: %w", preview.GetName(), err)
 		}
 	}
 	overrides, err := m.overridesWith(ctx, item)

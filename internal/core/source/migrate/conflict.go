@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/execute"
@@ -103,6 +104,11 @@ func Conflicts(cluster string, live *unstructured.Unstructured, ours bool, ackno
 func underWay(live *unstructured.Unstructured) string {
 	status := fields.Object(live.Object, "status")
 	_, counts := fields.Whole(status["updatedReplicas"])
+	switch kind := live.GroupVersionKind().GroupKind(); kind {
+	case schema.GroupKind{Group: "apps", Kind: "Deployment"}, schema.GroupKind{Group: "apps.kruise.io", Kind: "CloneSet"}:
+		counts = true // 0 is left out
+	}
+	current, update := fields.Text(status, "currentRevision"), fields.Text(status, "updateRevision")
 	switch {
 	case fields.Yes(live.Object, "spec", "paused"), fields.Yes(live.Object, "spec", "updateStrategy", "paused"),
 		fields.Yes(live.Object, "spec", "updateStrategy", "rollingUpdate", "paused"):
@@ -111,6 +117,7 @@ func underWay(live *unstructured.Unstructured) string {
 		fields.Number(status, "observedGeneration") < live.GetGeneration():
 		return "its controller has not observed its last change: wait, and migrate it then"
 	case counts && fields.Number(status, "updatedReplicas") < fields.Number(status, "replicas"),
+		current != "" && update != "" && current != update,
 		fields.Number(status, "updatedNumberScheduled") < fields.Number(status, "currentNumberScheduled"):
 		return "a rollout is in progress: migrate it when the rollout has ended"
 	}

@@ -249,7 +249,11 @@ func TestConflicts(t *testing.T) {
 		"paused":          {live: set(true, "spec", "paused"), want: "paused"},
 		"paused CloneSet": {live: set(true, "spec", "updateStrategy", "paused"), want: "paused"},
 		"rollout":         {live: set(int64(1), "status", "updatedReplicas"), want: "a rollout is in progress"},
-		"not observed":    {live: set(int64(2), "status", "observedGeneration"), want: "not observed"},
+		"rollout without updated replicas": {live: change(func(u *unstructured.Unstructured) {
+			unstructured.RemoveNestedField(u.Object, "status", "updatedReplicas")
+		}), want: "a rollout is in progress"},
+		"two revisions": {live: set("web-0", "status", "currentRevision"), want: "a rollout is in progress"},
+		"not observed":  {live: set(int64(2), "status", "observedGeneration"), want: "not observed"},
 		"deleted": {live: change(func(u *unstructured.Unstructured) {
 			u.SetDeletionTimestamp(new(metav1.Unix(1, 0)))
 		}), want: "being deleted"},
