@@ -792,10 +792,10 @@ func (m *Migration) leaveSome(ctx context.Context, w Workload, r *migrate.Record
 	for _, cluster := range clusters {
 		r.Remove(cluster)
 	}
-	if err := m.store(ctx, w, r, true); err != nil {
+	if err := m.dropRules(ctx, w, r.Names()); err != nil {
 		return err
 	}
-	return m.dropRules(ctx, w, slices.Collect(maps.Keys(r.Clusters)))
+	return m.store(ctx, w, r, true)
 }
 
 // dropRules removes the rules of clusters that left from the override policy.
