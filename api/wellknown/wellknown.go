@@ -20,7 +20,8 @@ const (
 	// workloads whose replicas are divided, and Cluster otherwise. It is always Cluster with the label
 	// resourcetemplate.karmada.io/retain-replicas.
 	//
-	// On: templates. Written by: users. Read by: core/workload/fleet. Users may set it: yes.
+	// On: templates. Written by: users, core/source/migrate. Read by: core/source/migrate, core/workload/fleet. Users may
+	// set it: yes.
 	RolloutScopeAnnotation = "argosy.io/rollout-scope"
 
 	// RolloutOrderAnnotation states where new pods come first: in all clusters in proportion (Proportional, the
@@ -551,6 +552,12 @@ const (
 
 // State on the hub's own objects. Users must not change it.
 const (
+	// MigrationAnnotation is the state of a migration in each cluster of a workload, as JSON. It marks the policy that
+	// `argosy migrate` created, and holds what a cluster ran before the hub wrote it.
+	//
+	// On: policies. Written by: core/source/migrate. Read by: core/source/migrate. Users may set it: no.
+	MigrationAnnotation = "argosy.io/migration"
+
 	// ReplacesTokenAnnotation is the Secret in the member whose token never ends and must be revoked.
 	//
 	// On: Secrets of clusters. Written by: controller/cluster. Read by: controller/cluster. Users may set it: no.

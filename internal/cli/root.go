@@ -23,6 +23,7 @@ func verbs(hub *hubFlags) []*cobra.Command {
 		newJoin(hub),
 		newUnjoin(hub),
 		newAdopt(hub),
+		newMigrate(hub),
 		newTaint(hub),
 		newCordon(hub),
 		newUncordon(hub),

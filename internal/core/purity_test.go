@@ -34,6 +34,7 @@ var layers = []struct {
 	{"internal/template", 2},
 	{"internal/capacity", 2},
 	{"internal/interpreter", 2},
+	{"internal/migration", 2},
 	{"internal/why", 2},
 	{"internal/controller", 3},
 	{"internal/server", 4},

@@ -19,6 +19,7 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	"github.com/argosy-io/argosy/examples"
+	"github.com/argosy-io/argosy/internal/migration"
 )
 
 // Each example of a page is run by a test, checked by a test of this file, or listed here with the reason why not.
@@ -277,8 +278,8 @@ func TestEveryFileOfExamplesIsValid(t *testing.T) {
 	}
 }
 
-// validExample returns an error if a document is not an object of the API, a known fragment of one, or values of the
-// chart.
+// validExample returns an error if a document is not an object of the API, a known fragment of one, the file of a
+// migration, or values of the chart.
 func validExample(decoder runtime.Decoder, doc string) error {
 	var content map[string]any
 	if err := yaml.UnmarshalStrict([]byte(doc), &content); err != nil {
@@ -295,6 +296,10 @@ func validExample(decoder runtime.Decoder, doc string) error {
 			content["apiVersion"], content["kind"] = "policy.karmada.io/v1alpha1", "PropagationPolicy"
 			break
 		}
+	}
+	if content["items"] != nil && content["kind"] == nil {
+		_, err := migration.ParseWhitelist([]byte(doc))
+		return err
 	}
 	if content["kind"] == nil {
 		return inValues(content)
