@@ -228,6 +228,9 @@ func setup(ctx context.Context, mgr ctrl.Manager, self tenure.Self, o Options, c
 	if err := mgr.Add(started(func(ctx context.Context) error { heartbeat.Run(ctx); return nil })); err != nil {
 		return err
 	}
+	if err := mgr.Add(started(untilRestored(restored(mgr.GetAPIReader()), hubRetry))); err != nil {
+		return err
+	}
 	return compose(ctx, mgr, self, o, argosy)
 }
 
@@ -292,6 +295,33 @@ func restored(hub client.Reader) func(context.Context) (bool, error) {
 			return false, nil
 		}
 		return err == nil, err
+	}
+}
+
+// errRestored means that the agent must start again, because the controllers read only at their start whether the hub
+// was restored.
+var errRestored = errors.New("the hub was restored from a backup: the agent ends, and its next start keeps what " +
+	"differs from the backup until the restore is accepted")
+
+// untilRestored returns a function that ends with an error when a restore of the hub begins. A restore that is pending
+// at the start is known to the controllers.
+func untilRestored(restored func(context.Context) (bool, error),
+	interval time.Duration) func(context.Context) error {
+	return func(ctx context.Context) error {
+		known, pending := false, false
+		err := wait.PollUntilContextCancel(ctx, interval, true, func(ctx context.Context) (bool, error) {
+			now, err := restored(ctx)
+			if err != nil {
+				return false, nil //nolint:nilerr // the hub may be starting
+			}
+			began := known && now && !pending
+			known, pending = true, now
+			return began, nil
+		})
+		if err != nil {
+			return nil //nolint:nilerr // the agent ends
+		}
+		return errRestored
 	}
 }
 
