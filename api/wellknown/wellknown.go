@@ -454,6 +454,21 @@ const (
 	IgnoredFieldsAnnotation = "argosy.io/ignored-fields"
 )
 
+// State of registrations of clusters in Pull mode.
+const (
+	// TokenClusterAnnotation is the only cluster that the token can register. The hub sets it at the first use.
+	//
+	// On: Secrets of bootstrap tokens. Written by: cli, controller/agents. Read by: cli, controller/agents. Users may set
+	// it: yes.
+	TokenClusterAnnotation = "argosy.io/token-cluster"
+
+	// TokenRenewsAnnotation = "true" states that the token also replaces the credentials of the agent of
+	// TokenClusterAnnotation if that cluster is registered.
+	//
+	// On: Secrets of bootstrap tokens. Written by: cli. Read by: controller/agents. Users may set it: yes.
+	TokenRenewsAnnotation = "argosy.io/token-renews"
+)
+
 // State on objects in members. Users must not change it.
 const (
 	// HubAnnotation is the ID of the hub that wrote the object last.
@@ -465,8 +480,8 @@ const (
 	// CreatedAnnotation = "true" marks an object that the hub created. The hub deletes no other namespace or
 	// definition.
 	//
-	// On: namespaces and definitions in members. Written by: cli, core/execute. Read by: core/execute. Users may set
-	// it: no.
+	// On: namespaces and definitions in members. Written by: agent, cli, core/execute. Read by: core/execute. Users may
+	// set it: no.
 	CreatedAnnotation = "argosy.io/created"
 
 	// SentEntriesAnnotation is the names of the list entries that the hub sent, by list, as JSON. Other entries belong

@@ -12,10 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/util/retry"
@@ -114,7 +111,7 @@ func validName(name string) error {
 
 func (j *join) run(ctx context.Context) error {
 	// 1. Which cluster is it, and may it have the name?
-	id, err := clusterID(ctx, j.member)
+	id, err := member.ClusterID(ctx, j.member)
 	if err != nil {
 		return unreachable(j.name, j.endpoint.config.Host, err)
 	}
@@ -239,26 +236,6 @@ func joinable(name, id string, members []clusterv1alpha1.Cluster) (again bool, e
 		}
 	}
 	return again, nil
-}
-
-// clusterID returns the cluster's own property if it has one, otherwise the UID of its namespace kube-system.
-func clusterID(ctx context.Context, c client.Client) (string, error) {
-	property := &unstructured.Unstructured{}
-	property.SetGroupVersionKind(schema.GroupVersionKind{Group: "about.k8s.io", Version: "v1alpha1",
-		Kind: "ClusterProperty"})
-	err := c.Get(ctx, types.NamespacedName{Name: "cluster.clusterset.k8s.io"}, property)
-	if err == nil {
-		if id, _, _ := unstructured.NestedString(property.Object, "spec", "value"); id != "" {
-			return id, nil
-		}
-	} else if !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) {
-		return "", err
-	}
-	system := &corev1.Namespace{}
-	if err := c.Get(ctx, types.NamespacedName{Name: metav1.NamespaceSystem}, system); err != nil {
-		return "", err
-	}
-	return string(system.UID), nil
 }
 
 // unreachable returns an error with what to do about a member that did not respond properly.

@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -37,6 +38,7 @@ import (
 	"github.com/argosy-io/argosy/internal/capacity"
 	"github.com/argosy-io/argosy/internal/capacity/estimator"
 	"github.com/argosy-io/argosy/internal/commit"
+	"github.com/argosy-io/argosy/internal/controller/agents"
 	"github.com/argosy-io/argosy/internal/controller/aggregate"
 	"github.com/argosy-io/argosy/internal/controller/autoscale"
 	"github.com/argosy-io/argosy/internal/controller/check"
@@ -59,6 +61,7 @@ import (
 	corefailover "github.com/argosy-io/argosy/internal/core/adjust/failover"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/cluster/tenure"
+	"github.com/argosy-io/argosy/internal/core/object/names"
 	coreschedule "github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/tiers"
 	"github.com/argosy-io/argosy/internal/definition"
@@ -216,7 +219,8 @@ func identity(ctx context.Context, hub client.Reader, turn Turn) (tenure.Self, e
 	return tenure.Self{Hub: hubID, Address: turn.Address, Run: turn.Run, Ended: turn.Ended}, nil
 }
 
-func manager(o Options) (ctrl.Manager, error) {
+// Scheme returns the kinds that controllers use.
+func Scheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		clientgoscheme.AddToScheme, policyv1alpha1.AddToScheme, workv1alpha1.AddToScheme, workv1alpha2.AddToScheme,
@@ -228,6 +232,14 @@ func manager(o Options) (ctrl.Manager, error) {
 			return nil, fmt.Errorf("register kinds: %w", err)
 		}
 	}
+	return s, nil
+}
+
+func manager(o Options) (ctrl.Manager, error) {
+	s, err := Scheme()
+	if err != nil {
+		return nil, err
+	}
 	again := true // a hub may be started more than once in one process, as in tests
 	mgr, err := ctrl.NewManager(o.Config, ctrl.Options{
 		Scheme:     s,
@@ -238,6 +250,10 @@ func manager(o Options) (ctrl.Manager, error) {
 		GracefulShutdownTimeout: &shutdownTimeout,
 		Cache: ctrlcache.Options{
 			DefaultTransform: ctrlcache.TransformStripManagedFields(),
+			ByObject: map[client.Object]ctrlcache.ByObject{
+				// The Leases of agents.
+				&coordinationv1.Lease{}: {Namespaces: map[string]ctrlcache.Config{names.Clusters: {}}},
+			},
 		},
 		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{},
 			&corev1.ConfigMap{}}}},
@@ -315,6 +331,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, self tenure.Self, o Options) e
 				StatusUpdateFrequency: o.ClusterStatusFrequency,
 				Thresholds:            o.ClusterThresholds, NoExecuteTaintPolicies: o.NoExecuteTaintPolicies})
 		}},
+		{"agents", func() error { return agents.Setup(mgr) }},
 		{"namespace", func() error { return namespace.Setup(mgr, namespace.Options{ForbidOverwrite: o.ForbidOverwrite}) }},
 		{"propagate", func() error {
 			return propagate.Setup(ctx, mgr, propagate.Options{Templates: templates, Interpreter: interpreter,

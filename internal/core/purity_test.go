@@ -37,6 +37,7 @@ var layers = []struct {
 	{"internal/migration", 2},
 	{"internal/why", 2},
 	{"internal/controller", 3},
+	{"internal/agent", 4},
 	{"internal/server", 4},
 	{"internal/sim", 4},
 	{"internal/install", 4},

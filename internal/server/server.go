@@ -104,7 +104,7 @@ type component struct {
 
 // components in the order in which they start:
 //
-//	etcd → version → upkeep → encryption → history → apiserver → crds → namespaces → roles → flow-control →
+//	etcd → version → upkeep → encryption → history → apiserver → crds → namespaces → roles → flow-control → agents →
 //	loops (controller-manager, controllers) → workload-kinds
 //
 // The loops are a list of their own, because replicas take turns at them. Workload kinds come last: with a score of
@@ -120,6 +120,7 @@ var components = []component{
 	{name: "namespaces", start: (*Hub).startNamespaces},
 	{name: "roles", start: (*Hub).startRoles},
 	{name: "flow-control", start: (*Hub).startFlowControl},
+	{name: "agents", start: (*Hub).startAgents},
 	{name: "loops", start: (*Hub).startLoops},
 	{name: "workload-kinds", start: (*Hub).startWorkloadKinds},
 }
@@ -143,8 +144,8 @@ func known() []string {
 		names = append(names, c.name)
 	}
 	return slices.DeleteFunc(names, func(name string) bool {
-		return slices.Contains([]string{"version", "upkeep", "encryption", "history", "roles", "flow-control", "loops",
-			"workload-kinds"}, name)
+		return slices.Contains([]string{"version", "upkeep", "encryption", "history", "roles", "flow-control", "agents",
+			"loops", "workload-kinds"}, name)
 	})
 }
 
@@ -443,6 +444,7 @@ func (h *Hub) startAPIServer(ctx context.Context) (func(), error) {
 		DisabledAdmission:   slices.Sorted(maps.Keys(disabledAdmission)),
 		Quotas:              hubQuotas(),
 		Authorized:          h.handler,
+		Received:            narrowAgents,
 		PriorityAndFairness: h.config.KubeAPIServer.PriorityAndFairness,
 		LongRunning:         longRunning,
 		ReadyChecks: []healthz.HealthChecker{healthz.NamedCheck("argosy", h.checkReady),

@@ -182,6 +182,12 @@ var threatTests = map[string][]string{
 		"TestABindingIsWrittenByWhoMayReadWhatItRefersTo",
 		"TestABindingThatRefersElsewhereSendsNothingAndSaysSo",
 	},
+	"An agent of a cluster in Pull mode, or a token that registers one, reaches another cluster or gets more permissions": {
+		"TestAgentSeesOnlyItsOwnCluster",
+		"TestRegistrarGrantsOnlyThePermissionsOfAgents",
+		"TestRegistrationsWithMistakesAreRefusedWithTheReason",
+		"TestCertificateRequestsAreJudged",
+	},
 	"A developer replaces an existing object of a member, by `conflictResolution: Overwrite`": {
 		"TestWhereOverwritingIsForbiddenWhatAMemberHasStays",
 	},

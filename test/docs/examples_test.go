@@ -28,6 +28,7 @@ import (
 var runAsWritten = map[string]string{
 	"README.md":     "TestReadmeCommandsRunTopToBottom",
 	"docs/guide.md": "TestEveryBlockOfOurGuideDoesWhatItSays",
+	"docs/pull.md":  "TestCommandsOfThePullPageRunTopToBottom",
 }
 
 // appliedObjects are the pages whose YAML a test applies or loads, by that test.
@@ -35,6 +36,7 @@ var appliedObjects = map[string]string{
 	"docs/access.md":        "TestADeveloperOfANamespaceDoesHisWorkAndFindsOtherDoorsShut",
 	"docs/simulate.md":      "TestTheFleetOfTheDocumentsIsOne",
 	"docs/configuration.md": "TestExampleOfThePageIsAValidConfiguration",
+	"docs/pull.md":          "TestCommandsOfThePullPageRunTopToBottom",
 }
 
 // acceptedCommands is the test that parses every command line of argosy in the pages.

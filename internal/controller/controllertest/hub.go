@@ -16,6 +16,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -105,6 +106,11 @@ var (
 		kind(releasev1alpha1.GroupVersion.Group, "v1alpha1", "ReleaseApproval", "releaseapprovals", true),
 		kind(releasev1alpha1.GroupVersion.Group, "v1alpha1", "ReleaseRevision", "releaserevisions", true),
 		kind(releasev1alpha1.GroupVersion.Group, "v1alpha1", "ReleaseGuard", "releaseguards", false),
+		kind("certificates.k8s.io", "v1", "CertificateSigningRequest", "certificatesigningrequests", false),
+		membertest.Lease,
+		kind(rbacv1.GroupName, "v1", "ClusterRoleBinding", "clusterrolebindings", false),
+		kind(rbacv1.GroupName, "v1", "Role", "roles", true),
+		kind(rbacv1.GroupName, "v1", "RoleBinding", "rolebindings", true),
 		Definition,
 		Service,
 		Secret,

@@ -85,6 +85,8 @@ type Options struct {
 
 	// Unauthenticated are handlers by exact path, reached by anybody who reaches the port.
 	Unauthenticated map[string]http.Handler
+	// Received, if set, gets requests from the network before they are authenticated, and may change them.
+	Received func(next http.Handler) http.Handler
 	// Authorized, if set, wraps the handlers behind authentication and authorization; it can serve paths itself.
 	Authorized func(next http.Handler) http.Handler
 	// Discovered are groups that Authorized serves, and discovery lists.
@@ -185,7 +187,11 @@ func start(ctx context.Context, o Options, s *options.ServerRunOptions) (_ *Serv
 			info, err := c.RequestInfoResolver.NewRequestInfo(r)
 			return err != nil || c.LongRunningFunc(r, info)
 		}
-		return unauthenticated(o.Unauthenticated, build(inner, c))
+		outside := build(inner, c)
+		if o.Received != nil {
+			outside = o.Received(outside)
+		}
+		return unauthenticated(o.Unauthenticated, outside)
 	}
 	outer.AddHealthChecks(o.HealthChecks...)
 	outer.AddReadyzChecks(o.ReadyChecks...)
