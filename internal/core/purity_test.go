@@ -36,6 +36,7 @@ var layers = []struct {
 	{"internal/interpreter", 2},
 	{"internal/why", 2},
 	{"internal/controller", 3},
+	{"internal/console", 4},
 	{"internal/server", 4},
 	{"internal/sim", 4},
 	{"internal/install", 4},
