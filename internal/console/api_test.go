@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/explain/overview"
 	"github.com/argosy-io/argosy/internal/core/workload/pods"
@@ -60,6 +61,13 @@ func binding(kind, namespace, name, clusterName string) *workv1alpha2.ResourceBi
 	return b
 }
 
+// waitingRelease returns a release that waits for approval.
+func waitingRelease(namespace string) *releasev1alpha1.Release {
+	return &releasev1alpha1.Release{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web-7"},
+		Status: releasev1alpha1.ReleaseStatus{Phase: releasev1alpha1.ReleaseRunning, Conditions: []metav1.Condition{{
+			Type: releasev1alpha1.ReleaseProgressing, Reason: releasev1alpha1.ReasonWaitingForApproval}}}}
+}
+
 func newTestAPI(t *testing.T, g grants, objs ...client.Object) *API {
 	t.Helper()
 	reader := fake.NewClientBuilder().WithScheme(why.Scheme()).WithObjects(objs...).Build()
@@ -94,8 +102,9 @@ func TestRowsAreOnlyWhatTheUserMayList(t *testing.T) {
 			objs = append(objs, binding(kind, ns, "web", "c1"))
 		}
 	}
+	objs = append(objs, waitingRelease("shop"), waitingRelease("bank"))
 	all := []string{"list clusters *", "get /argosy/health", "get /argosy/pods"}
-	for _, resource := range []string{"deployments", "secrets", "resourcebindings", "resourcebindings/pods"} {
+	for _, resource := range []string{"deployments", "secrets", "releases", "resourcebindings", "resourcebindings/pods"} {
 		for _, ns := range append([]string{"*"}, namespaces...) {
 			verb := "list "
 			if strings.Contains(resource, "/") {
@@ -142,6 +151,8 @@ func TestRowsAreOnlyWhatTheUserMayList(t *testing.T) {
 				switch {
 				case topic == "clusters" || row.About == "cluster":
 					allowed = g["list clusters *"]
+				case row.About == "release":
+					allowed = may("list", "releases", o.Namespace)
 				case row.About == "hub":
 					allowed = g["get /argosy/health"]
 				case strings.HasPrefix(row.Key, "pods/"):
@@ -164,21 +175,21 @@ func TestRowsAreOnlyWhatTheUserMayList(t *testing.T) {
 }
 
 func TestUserWithAllRightsSeesTheFleet(t *testing.T) {
-	g := grants{"list clusters *": true, "list deployments *": true, "list secrets *": true,
+	g := grants{"list clusters *": true, "list deployments *": true, "list releases *": true, "list secrets *": true,
 		"list resourcebindings *": true, "get /argosy/health": true, "get /argosy/pods": true}
 	a := newTestAPI(t, g, &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "c1"}},
-		binding("Deployment", "shop", "web", "c1"), binding("Secret", "bank", "key", "c1"))
+		binding("Deployment", "shop", "web", "c1"), binding("Secret", "bank", "key", "c1"), waitingRelease("shop"))
 	s, err := a.rows.current(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	v := a.fleet(t.Context(), &user.DefaultInfo{Name: "root"}, s)
 	want := []string{"hub/store", "pods/Deployment.apps shop/web/c1", "workload/Deployment.apps shop/web",
-		"workload/Secret bank/key", "cluster/c1"}
+		"workload/Secret bank/key", "release/Release.release.argosy.io shop/web-7", "cluster/c1"}
 	if got := keys(v); !slices.Equal(got, want) {
 		t.Errorf("the items are %q, want %q", got, want)
 	}
-	if v.totals != (totals{Clusters: 1, Workloads: 2, Bad: 2}) || len(v.missing) > 0 {
+	if v.totals != (totals{Clusters: 1, Workloads: 2, Bad: 2, Waiting: 1}) || len(v.missing) > 0 {
 		t.Errorf("totals %+v, missing %v", v.totals, v.missing)
 	}
 }

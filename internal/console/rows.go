@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/explain/overview"
 	"github.com/argosy-io/argosy/internal/core/workload/pods"
@@ -73,6 +74,7 @@ type state struct {
 	workloads []workload
 	troubled  []pods.Workload
 	hub       []overview.HubFinding
+	releases  []overview.ReleaseRow
 }
 
 // rows projects the fleet into rows, for all streams together.
@@ -111,7 +113,7 @@ func (r *rows) current(ctx context.Context) (*state, error) {
 	}
 	next, changed := &state{at: now}, r.last == nil
 	if r.last != nil {
-		next.troubled, next.hub = r.last.troubled, r.last.hub
+		next.troubled, next.hub, next.releases = r.last.troubled, r.last.hub, r.last.releases
 	}
 	var list clusterv1alpha1.ClusterList
 	if err := reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
@@ -153,7 +155,16 @@ func (r *rows) current(ctx context.Context) (*state, error) {
 	slices.SortFunc(next.workloads, func(a, b workload) int { return cmp.Compare(a.row.key, b.row.key) })
 
 	if now.Sub(r.extra) >= freshPods {
-		next.hub, next.troubled, r.extra = nil, nil, now
+		next.hub, next.troubled, next.releases, r.extra = nil, nil, nil, now
+		var releases releasev1alpha1.ReleaseList
+		if err := reader.List(ctx, &releases, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, fmt.Errorf("list releases: %w", err)
+		}
+		for i := range releases.Items {
+			if row, waits := overview.RowOfRelease(&releases.Items[i]); waits {
+				next.releases = append(next.releases, row)
+			}
+		}
 		if r.o.Findings != nil {
 			next.hub = r.o.Findings()
 		}
@@ -161,7 +172,8 @@ func (r *rows) current(ctx context.Context) (*state, error) {
 			// Where the controllers do not run, or do not know yet, nothing is known of pods.
 			next.troubled, _, _ = r.o.Troubled(ctx, "")
 		}
-		changed = changed || !reflect.DeepEqual(next.hub, r.last.hub) || !reflect.DeepEqual(next.troubled, r.last.troubled)
+		changed = changed || !reflect.DeepEqual(next.hub, r.last.hub) || !reflect.DeepEqual(next.troubled, r.last.troubled) ||
+			!reflect.DeepEqual(next.releases, r.last.releases)
 	}
 	if changed {
 		r.last = next
@@ -176,6 +188,7 @@ func (r *rows) api() (client.Reader, error) {
 		mapper.Add(clusterv1alpha1.GroupVersion.WithKind("Cluster"), meta.RESTScopeRoot)
 		mapper.Add(workv1alpha2.GroupVersion.WithKind("ResourceBinding"), meta.RESTScopeNamespace)
 		mapper.Add(workv1alpha2.GroupVersion.WithKind("ClusterResourceBinding"), meta.RESTScopeRoot)
+		mapper.Add(releasev1alpha1.GroupVersion.WithKind("Release"), meta.RESTScopeNamespace)
 		c, err := client.New(r.o.Config, client.Options{Scheme: why.Scheme(), Mapper: mapper})
 		if err != nil {
 			return nil, fmt.Errorf("create the console's client: %w", err)
@@ -233,6 +246,8 @@ type totals struct {
 	Workloads int `json:"workloads"`
 	Bad       int `json:"bad"`
 	Unplaced  int `json:"unplaced"`
+	// Waiting is the number of releases that wait for a person.
+	Waiting int `json:"waiting"`
 	// More is the number of items that are not sent.
 	More int `json:"more,omitempty"`
 }
@@ -273,11 +288,7 @@ func (a *API) sees(ctx context.Context, u user.Info) func(overview.Object) bool 
 	}
 	type place struct{ group, kind, namespace string }
 	known := map[place]bool{}
-	lists := func(want right) bool {
-		everywhere := want
-		everywhere.namespace = ""
-		return a.rights.allows(ctx, u, everywhere) || want.namespace != "" && a.rights.allows(ctx, u, want)
-	}
+	lists := func(want right) bool { return a.lists(ctx, u, want) }
 	return func(o overview.Object) bool {
 		p := place{o.Group, o.Kind, o.Namespace}
 		allowed, found := known[p]
@@ -294,6 +305,13 @@ func (a *API) sees(ctx context.Context, u user.Info) func(overview.Object) bool 
 		}
 		return allowed
 	}
+}
+
+// lists reports whether a user has a right everywhere, or in its namespace.
+func (a *API) lists(ctx context.Context, u user.Info, want right) bool {
+	everywhere := want
+	everywhere.namespace = ""
+	return a.rights.allows(ctx, u, everywhere) || want.namespace != "" && a.rights.allows(ctx, u, want)
 }
 
 // maxItems bounds what the Fleet page is sent.
@@ -379,6 +397,12 @@ func (a *API) fleet(ctx context.Context, u user.Info, s *state) view {
 		o := overview.Object{Group: gv.Group, Kind: t.Kind, Namespace: t.Namespace, Name: t.Name}
 		if err == nil && sees(o) && (everywhere || a.rights.allows(ctx, u, podsOfBindings(t.Namespace))) {
 			f.Troubled = append(f.Troubled, t)
+		}
+	}
+	for _, r := range s.releases {
+		if a.lists(ctx, u, right{verb: "list", group: r.Group, resource: "releases", namespace: r.Namespace}) {
+			f.Releases = append(f.Releases, r)
+			n.Waiting++
 		}
 	}
 	items := overview.Attention(f)

@@ -68,6 +68,7 @@ export const en = {
     unhealthy: "Workloads with problems",
     unplaced: "Workloads without a cluster",
     total: "Workloads in the fleet",
+    waiting: "{n} releases wait for a person",
     of: "of {n}",
     more: "{n} more items are not shown. Fix the worst first, or use the filters of the tables.",
     noClusters: "No cluster is in the fleet yet.",

@@ -5,7 +5,7 @@ import { href } from "./route";
 import { Age, Command, Forbidden, Icon, Mark, Next, Page, States, toneOf } from "./ui";
 
 interface Item {
-  key: string; severity: "Problem" | "Attention" | "Waiting"; about: "hub" | "cluster" | "workload"; rank: number;
+  key: string; severity: "Problem" | "Attention" | "Waiting"; about: "hub" | "cluster" | "release" | "workload"; rank: number;
   object?: { group?: string; kind: string; namespace?: string; name: string };
   cluster?: string; part?: string; what: string; next?: string; since?: number;
 }
@@ -15,6 +15,7 @@ export function walkHref(o: { group?: string; kind: string; namespace?: string; 
 }
 
 function target(item: Item): string | undefined {
+  if (item.about === "release") return;
   if (item.object) return walkHref(item.object);
   if (item.cluster) return href(["clusters", item.cluster]);
 }
@@ -51,6 +52,7 @@ export function FleetPage() {
     [t.attention.unplaced, n.unplaced, n.workloads, href(["workloads"], { state: n.unplaced ? "Unplaced" : "" }), n.unplaced ? "bad" : "good"],
     [t.attention.total, n.workloads, -1, href(["workloads"]), "plain"],
   ];
+  const waiting = n.waiting ? fill(t.attention.waiting, { n: n.waiting }) : "";
   return (
     <Page title={t.fleet}>
       <States topic={topic}>
@@ -59,7 +61,7 @@ export function FleetPage() {
             <li key={title}><a href={to} class={tone}><span class="value">{value}{all > 0 && <small> {fill(t.attention.of, { n: all })}</small>}</span><span class="label">{title}</span></a></li>
           ))}
         </ul>
-        <h2 class="section">{t.attention.title}</h2>
+        <h2 class="section">{t.attention.title}{waiting && <span class="aside">{waiting}</span>}</h2>
         {items.length > 0 && <ul class="items">{items.map((i) => <Entry item={i} key={i.key} />)}</ul>}
         {n.more ? <p class="faint">{fill(t.attention.more, { n: n.more })}</p> : null}
         {items.length === 0 && topic.missing.length === 0 && n.clusters > 0 && (

@@ -93,7 +93,7 @@ function usePods(apiVersion: string, kind: string, namespace: string, name: stri
     };
     selectorOf(apiVersion, kind, namespace, name, signal).then(
       (selector) => {
-        if (!selector) set({ pods: [], errors: [], loaded: true, none: true });
+        if (!selector || !clusters.length) set({ pods: [], errors: [], loaded: true, none: !selector });
         else for (const cluster of clusters.slice(0, maxClusters)) follow(cluster, selector);
       },
       (error) => { if (!signal.aborted) set({ pods: [], errors: [], loaded: true, error }); });

@@ -67,6 +67,7 @@ export async function copy(text: string): Promise<void> {
 /** Next is a next step: a command can be copied. */
 export function Next({ text }: { text?: string }) {
   if (!text) return null;
+  text = text.replace(/^`([^`]+)`$/, "$1");
   if (!/^(argosy|kubectl) /.test(text) || text.includes("; ")) return <p class="next"><b>{t.next}</b> {text}</p>;
   return <p class="next"><b>{t.next}</b> <Command text={text} /></p>;
 }

@@ -70,6 +70,7 @@ export const zh: Catalog = {
     unhealthy: "有问题的工作负载",
     unplaced: "未分配集群的工作负载",
     total: "舰队中的工作负载",
+    waiting: "{n} 个发布等待人工处理",
     of: "共 {n}",
     more: "还有 {n} 项未显示。请先处理最严重的，或在列表中筛选。",
     noClusters: "舰队中还没有集群。",

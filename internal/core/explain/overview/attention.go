@@ -6,7 +6,11 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/explain/why"
+	"github.com/argosy-io/argosy/internal/core/release"
 	"github.com/argosy-io/argosy/internal/core/workload/pods"
 )
 
@@ -15,9 +19,9 @@ type Item struct {
 	// Key identifies the item while it lasts.
 	Key      string       `json:"key"`
 	Severity why.Severity `json:"severity"`
-	// About is hub, cluster or workload.
+	// About is hub, cluster, release or workload.
 	About string `json:"about"`
-	// Object is set for workloads, Cluster where one is concerned, Part for the hub.
+	// Object is set for workloads and releases, Cluster where one is concerned, Part for the hub.
 	Object  *Object `json:"object,omitempty"`
 	Cluster string  `json:"cluster,omitempty"`
 	Part    string  `json:"part,omitempty"`
@@ -37,9 +41,39 @@ type Facts struct {
 	Workloads []WorkloadRow
 	// Troubled are the workloads with pods that do not run.
 	Troubled []pods.Workload
+	Releases []ReleaseRow
 }
 
-// Attention returns what needs attention: problems first, the hub before clusters before workloads, then the oldest.
+// ReleaseRow is a release that waits for a person.
+type ReleaseRow struct {
+	Object
+	Severity   why.Severity
+	What, Next string
+	Since      int64
+}
+
+// RowOfRelease returns the row of a release; false if it does not wait for a person.
+func RowOfRelease(r *releasev1alpha1.Release) (ReleaseRow, bool) {
+	row := ReleaseRow{Object: Object{Group: releasev1alpha1.GroupVersion.Group, Kind: "Release", Namespace: r.Namespace,
+		Name: r.Name}, Severity: why.Attention}
+	progressing := meta.FindStatusCondition(r.Status.Conditions, releasev1alpha1.ReleaseProgressing)
+	if progressing == nil || r.DeletionTimestamp != nil {
+		return row, false
+	}
+	switch progressing.Reason {
+	case releasev1alpha1.ReasonWaitingForApproval, releasev1alpha1.ReasonClusterUnreachable:
+	case releasev1alpha1.ReasonPausedByFailure:
+		row.Severity = why.Problem
+	default:
+		return row, false
+	}
+	row.What, row.Next = release.Waits(r)
+	row.Since = progressing.LastTransitionTime.Unix()
+	return row, true
+}
+
+// Attention returns what needs attention: problems first, the hub before clusters before releases before
+// workloads, then the oldest.
 func Attention(f Facts) []Item {
 	var items []Item
 	for _, h := range f.Hub {
@@ -96,8 +130,13 @@ func Attention(f Facts) []Item {
 		}
 		items = append(items, item)
 	}
+	for i := range f.Releases {
+		r := &f.Releases[i]
+		items = append(items, Item{Key: "release/" + r.String(), Severity: r.Severity, About: "release", Object: &r.Object,
+			What: r.What, Next: r.Next, Since: r.Since})
+	}
 	severities := []why.Severity{why.Problem, why.Attention, why.Waiting}
-	abouts := []string{"hub", "cluster", "workload"}
+	abouts := []string{"hub", "cluster", "release", "workload"}
 	slices.SortStableFunc(items, func(a, b Item) int {
 		return cmp.Or(slices.Index(severities, a.Severity)-slices.Index(severities, b.Severity),
 			slices.Index(abouts, a.About)-slices.Index(abouts, b.About), cmp.Compare(a.Since, b.Since),

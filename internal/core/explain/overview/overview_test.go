@@ -12,9 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/explain/overview"
+	"github.com/argosy-io/argosy/internal/core/explain/why"
 	"github.com/argosy-io/argosy/internal/core/workload/pods"
 )
 
@@ -175,6 +177,34 @@ func TestAttentionHasTheWorstFirst(t *testing.T) {
 	}
 	if len(items) != len(want) {
 		t.Errorf("%d items, want %d", len(items), len(want))
+	}
+}
+
+func TestReleaseThatWaitsForAPersonNeedsAttention(t *testing.T) {
+	r := &releasev1alpha1.Release{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-7"}}
+	r.Status.Phase = releasev1alpha1.ReleaseRunning
+	for reason, want := range map[string]why.Severity{
+		releasev1alpha1.ReasonWaitingForApproval: why.Attention,
+		releasev1alpha1.ReasonPausedByFailure:    why.Problem,
+		releasev1alpha1.ReasonSoaking:            "",
+	} {
+		r.Status.Conditions = []metav1.Condition{{Type: releasev1alpha1.ReleaseProgressing, Reason: reason,
+			Message: "gate prod", LastTransitionTime: noon}}
+		row, waits := overview.RowOfRelease(r)
+		if waits != (want != "") {
+			t.Errorf("%s: %t", reason, waits)
+		}
+		if !waits {
+			continue
+		}
+		items := overview.Attention(overview.Facts{Releases: []overview.ReleaseRow{row}})
+		if len(items) != 1 || items[0].Severity != want || items[0].About != "release" || items[0].Since != noon.Unix() ||
+			items[0].Next == "" || items[0].What == "" {
+			t.Errorf("%s: %+v", reason, items)
+		}
+	}
+	if _, waits := overview.RowOfRelease(&releasev1alpha1.Release{}); waits {
+		t.Error("a new release waits for a person")
 	}
 }
 
