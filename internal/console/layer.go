@@ -10,10 +10,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -73,7 +75,7 @@ type Layer struct {
 	now    func() time.Time
 	// review returns the user of a token; an error if the hub does not accept the token.
 	review func(ctx context.Context, token string) error
-	logins *rate.Limiter
+	logins *logins
 	pages  http.Handler
 	// issuer logs in by OpenID Connect; nil if the hub has no issuer.
 	issuer *issuer
@@ -94,7 +96,7 @@ func NewLayer(config *rest.Config, secret []byte, port int, oidc OIDC) (*Layer, 
 	if err != nil {
 		return nil, err
 	}
-	l := &Layer{sealer: sealer, port: port, now: time.Now, pages: pages, logins: rate.NewLimiter(5, 20)}
+	l := &Layer{sealer: sealer, port: port, now: time.Now, pages: pages, logins: newLogins(5, 20)}
 	if oidc.IssuerURL != "" {
 		l.issuer = &issuer{OIDC: oidc}
 	}
@@ -327,7 +329,7 @@ func (l *Layer) serveSession(w http.ResponseWriter, r *http.Request) {
 
 // logIn opens a session by a token or by the code of a one-time link.
 func (l *Layer) logIn(w http.ResponseWriter, r *http.Request) {
-	if !l.logins.Allow() {
+	if !l.logins.allow(r) {
 		w.Header().Set("Retry-After", "2")
 		refuse(w, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, "too many logins: wait a moment")
 		return
@@ -359,6 +361,40 @@ func (l *Layer) logIn(w http.ResponseWriter, r *http.Request) {
 	default:
 		l.give(w, r, s)
 	}
+}
+
+// logins bounds how often each address logs in, so that one cannot keep the others out.
+type logins struct {
+	rate  rate.Limit
+	burst int
+
+	mu sync.Mutex
+	by map[string]*rate.Limiter
+}
+
+// maxAddresses bounds what logins remembers.
+const maxAddresses = 1000
+
+func newLogins(r rate.Limit, burst int) *logins {
+	return &logins{rate: r, burst: burst, by: map[string]*rate.Limiter{}}
+}
+
+func (l *logins) allow(r *http.Request) bool {
+	address, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		address = r.RemoteAddr
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	limiter := l.by[address]
+	if limiter == nil {
+		if len(l.by) >= maxAddresses {
+			clear(l.by)
+		}
+		limiter = rate.NewLimiter(l.rate, l.burst)
+		l.by[address] = limiter
+	}
+	return limiter.Allow()
 }
 
 // refusal is the reason why a login was refused, for the user.

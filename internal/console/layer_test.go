@@ -34,7 +34,7 @@ func newFront(t *testing.T) *front {
 		t.Fatal(err)
 	}
 	f.Layer = &Layer{sealer: sealer, port: 7443, now: func() time.Time { return f.now },
-		logins: rate.NewLimiter(rate.Inf, 1),
+		logins: newLogins(rate.Inf, 1),
 		pages:  http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("page")) }),
 		review: func(_ context.Context, token string) error {
 			if token != "good" && !strings.HasPrefix(token, "long") {
@@ -381,12 +381,16 @@ func TestEveryAnswerForbidsFramesAndForeignCode(t *testing.T) {
 
 func TestLoginsAreBounded(t *testing.T) {
 	f := newFront(t)
-	f.logins = rate.NewLimiter(rate.Limit(0), 2)
+	f.logins = newLogins(rate.Limit(0), 2)
 	var last int
 	for range 3 {
 		last = f.send("POST", "/console/session", `{"token":"bad"}`, nil).StatusCode
 	}
 	if last != http.StatusTooManyRequests {
 		t.Errorf("the third login gave %d", last)
+	}
+	other := func(r *http.Request) { r.RemoteAddr = "192.0.2.77:1234" }
+	if resp := f.send("POST", "/console/session", `{"token":"good"}`, nil, other); resp.StatusCode != http.StatusOK {
+		t.Errorf("another address is kept out: %d", resp.StatusCode)
 	}
 }

@@ -139,7 +139,7 @@ func (l *Layer) startOIDC(w http.ResponseWriter, r *http.Request) {
 
 // finishOIDC opens a session with the ID token of the issuer. The hub verifies the token like that of any client.
 func (l *Layer) finishOIDC(w http.ResponseWriter, r *http.Request) {
-	if !l.logins.Allow() {
+	if !l.logins.allow(r) {
 		refuse(w, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, "too many logins: wait a moment")
 		return
 	}

@@ -20,9 +20,13 @@ import (
 	cdpruntime "github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/argosy-io/argosy/internal/member/membertest"
 	"github.com/argosy-io/argosy/test/kit"
 )
 
@@ -390,6 +394,38 @@ func TestHostileNamesAreTextInABrowser(t *testing.T) {
 	b.see("<img src=x onerror=alert(1)>")
 }
 
+// TestLogsOfMembersAreText follows a pod whose lines are markup, escapes and characters that reverse the text.
+func TestLogsOfMembersAreText(t *testing.T) {
+	ns := fleet.Namespace(t)
+	m := membertest.New(t, membertest.Kind{Plural: "deployments", Namespaced: true,
+		GroupVersionKind: schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}})
+	m.Behave((&membertest.Kubelet{Log: map[string]string{ns + "/talker-1": "2026-01-01T12:00:00.000000000Z " +
+		"\x1b[31mred\x1b[0m <b>bold</b> \x1b]0;title\a \u202eevil\n"}}).Serve)
+	m.Put(&corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "talker-1", Labels: map[string]string{"app": "talker"}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app"}}},
+		Status:     corev1.PodStatus{Phase: corev1.PodRunning}})
+	c, secret := m.Cluster("talker"), m.Secret("talker")
+	c.UID, c.Spec.ImpersonatorSecretRef = "", c.Spec.SecretRef
+	for _, obj := range []client.Object{secret, c} {
+		if err := fleet.Hub.Create(t.Context(), obj); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), kit.Patience)
+		defer cancel()
+		if out, err := fleet.Argosy(ctx, "unjoin", "talker", "--yes", "--force", "--wait", "20s"); err != nil {
+			t.Errorf("unjoin: %v\n%s", err, out)
+		}
+	})
+	fleet.Hub.Apply(t, fmt.Sprintf(talker, ns))
+	b := open(t)
+	b.logIn()
+	b.visit("w/apps/Deployment/" + ns + "/talker?tab=pods")
+	b.see("talker-1", "1 lines", "red <b>bold</b> ␛]0;title� ‹U+202E›evil")
+}
+
 // TestUserWithoutRightsIsToldWhatIsMissing logs in by a token without rights.
 func TestUserWithoutRightsIsToldWhatIsMissing(t *testing.T) {
 	b := open(t, "status of 401", "status of 403")
@@ -474,6 +510,12 @@ const workloads = `
 {apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: %[1]s}, spec: {replicas: 2, selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, spec: {containers: [{name: web, image: "nginx:1.29"}]}}}}
 ---
 {apiVersion: apps/v1, kind: Deployment, metadata: {name: nowhere, namespace: %[1]s}, spec: {replicas: 2, selector: {matchLabels: {app: nowhere}}, template: {metadata: {labels: {app: nowhere}}, spec: {containers: [{name: web, image: "nginx:1.29"}]}}}}
+`
+
+const talker = `
+{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy, metadata: {name: talker, namespace: %[1]s}, spec: {resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: talker}], placement: {clusterAffinity: {clusterNames: [talker]}}}}
+---
+{apiVersion: apps/v1, kind: Deployment, metadata: {name: talker, namespace: %[1]s}, spec: {replicas: 1, selector: {matchLabels: {app: talker}}, template: {metadata: {labels: {app: talker}}, spec: {containers: [{name: app, image: "nginx:1.29"}]}}}}
 `
 
 const hostile = `
