@@ -97,6 +97,15 @@ type join struct {
 	// orphans returns the orphans of this hub in the member; nil if unknown.
 	orphans func(context.Context) ([]orphan, error)
 	out     io.Writer
+	// progress is called with the name of each step that is done; nil if nobody watches.
+	progress func(step, detail string)
+}
+
+// report names a step that is done.
+func (j *join) report(step, detail string) {
+	if j.progress != nil {
+		j.progress(step, detail)
+	}
 }
 
 func validName(name string) error {
@@ -115,6 +124,7 @@ func (j *join) run(ctx context.Context) error {
 	if err != nil {
 		return unreachable(j.name, j.endpoint.config.Host, err)
 	}
+	j.report("reached", j.endpoint.config.Host)
 	if j.hubID, err = hubIdentity(ctx, j.hub); err != nil {
 		return err
 	}
@@ -142,6 +152,8 @@ func (j *join) run(ctx context.Context) error {
 		return nil
 	}
 
+	j.report("permitted", "")
+
 	// 2. Its accounts.
 	account, err := j.account(ctx, "karmada-"+j.name)
 	if err != nil {
@@ -155,9 +167,11 @@ func (j *join) run(ctx context.Context) error {
 		return err
 	}
 
+	j.report("accounts", j.namespace)
 	if err := j.hold(ctx, lease); err != nil {
 		return err
 	}
+	j.report("claimed", "")
 
 	// 3. Their tokens in the hub, and the Cluster, which then owns them.
 	if err := ensure(ctx, j.hub, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: j.namespace}}, nil); err != nil {
@@ -190,6 +204,8 @@ func (j *join) run(ctx context.Context) error {
 			return fmt.Errorf("in the hub: %w", err)
 		}
 	}
+
+	j.report("registered", "")
 
 	// 4. The old tokens are good for nothing from now on.
 	for _, of := range []credentials{account, acting} {

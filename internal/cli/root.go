@@ -20,6 +20,7 @@ func verbs(hub *hubFlags) []*cobra.Command {
 		newInstall(),
 		newUninstall(),
 		newKubeconfig(),
+		newConsole(hub),
 		newJoin(hub),
 		newUnjoin(hub),
 		newToken(hub),

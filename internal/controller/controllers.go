@@ -22,6 +22,7 @@ import (
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
+	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	appsv1alpha1 "github.com/argosy-io/argosy/api/apps/v1alpha1"
@@ -103,6 +104,8 @@ type Options struct {
 	LastReported bool
 	// Fleet is given what the scheduler sees when it starts to look; nil gives it to nobody.
 	Fleet func(*capacity.Fleet)
+	// Cache is given the controllers' cache when it is filled, and nil when the controllers end; nil gives it to nobody.
+	Cache func(client.Reader)
 	// Restored is given what counts, by cluster, the objects there that the hub knows nothing of, and the Works that are
 	// held since it was restored; nil gives it to nobody.
 	Restored func(func() (orphans map[string]int, held int))
@@ -312,6 +315,17 @@ func setup(ctx context.Context, mgr ctrl.Manager, self tenure.Self, o Options) e
 	}
 	if o.Fleet != nil {
 		o.Fleet(fleet)
+	}
+	if o.Cache != nil {
+		// A runnable starts when the cache is filled.
+		if err := mgr.Add(ctrlmanager.RunnableFunc(func(ctx context.Context) error {
+			o.Cache(mgr.GetCache())
+			<-ctx.Done()
+			o.Cache(nil)
+			return nil
+		})); err != nil {
+			return err
+		}
 	}
 	for _, r := range []interface{ Start(context.Context) error }{interpreter, templates, members} {
 		if err := mgr.Add(r); err != nil {

@@ -38,6 +38,7 @@ var layers = []struct {
 	{"internal/why", 2},
 	{"internal/controller", 3},
 	{"internal/agent", 4},
+	{"internal/console", 4},
 	{"internal/server", 4},
 	{"internal/sim", 4},
 	{"internal/install", 4},

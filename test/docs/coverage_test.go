@@ -173,6 +173,21 @@ var doorTests = map[string][]string{
 
 // threatTests are the tests of each row of the threats in docs/security.md.
 var threatTests = map[string][]string{
+	"A web page, or a thief of a link or of a cookie, acts as a user of the web console": {
+		"TestForeignPagesAreRefused",
+		"TestCookieIsOutOfReachOfScripts",
+		"TestLinkLogsInOnceInTheWholeFleet",
+		"TestLinkExpiresAndCannotBeForged",
+		"TestSessionIsItsUserWhateverElseARequestBrings",
+		"TestForeignLoginOfOpenIDConnectIsRefused",
+		"TestConsoleGivesNoMoreRightsThanKubectl",
+		"TestRowsAreOnlyWhatTheUserMayList",
+		"TestHostileNamesAreTextInABrowser",
+	},
+	"A kubeconfig that a user pastes into the web console makes the hub run a program or read a file": {
+		"TestHostileKubeconfigIsRefused",
+		"TestImportNeedsTheRightToCreateClusters",
+	},
 	"A developer of one namespace reaches another object, namespace or permission in a member, by an override, a script, a dependency or an annotation": {
 		"TestAnOverridePolicyMakesNobodyAdministratorOfAMember",
 		"TestNoDoorLeadsFromOneObjectToAnother",
