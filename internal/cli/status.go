@@ -28,9 +28,9 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/adjust/failover"
-	corewhy "github.com/argosy-io/argosy/internal/core/explain/why"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/explain/overview"
+	corewhy "github.com/argosy-io/argosy/internal/core/explain/why"
 	corepods "github.com/argosy-io/argosy/internal/core/workload/pods"
 	"github.com/argosy-io/argosy/internal/definition"
 	"github.com/argosy-io/argosy/internal/member/proxy"

@@ -50,6 +50,8 @@ var (
 		"image"}}
 	startsTable = table{name: "deployment_starts", keys: 4, immutable: true, columns: []string{"release_uid", "target",
 		"cluster", "direction", "api_group", "kind", "namespace", "name", "revision", "from_at"}}
+	endsTable = table{name: "deployment_ends", keys: 5, immutable: true, columns: []string{"api_group", "kind",
+		"namespace", "name", "at"}}
 )
 
 // row is a row of a table, with one value per column.
