@@ -144,8 +144,9 @@ func ofBinding(writes []string, name string) (n int) {
 	return n
 }
 
-// The pods of the workload get a sidecar that reads a Secret. Both leave a cluster after the workload.
-func TestInjectedSidecarsStayUntilTheirWorkloadHasLeft(t *testing.T) {
+// The pods of the workload get a sidecar that reads a Secret. The sidecar reaches a cluster before the workload, and
+// both leave it after the workload.
+func TestInjectedSidecarsComeBeforeTheirWorkloadAndLeaveAfterIt(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		h, members := fleetWith(t, Options{Failover: &Failover{Options: corefailover.Defaults}},
 			controllertest.Deployment, controllertest.SidecarSet, controllertest.Secret)
@@ -237,6 +238,9 @@ func TestInjectedSidecarsStayUntilTheirWorkloadHasLeft(t *testing.T) {
 			})
 		becomes("m2", all...)
 		h.Quiet()
+		if order := written("m2", ""); slices.Index(order, "SidecarSet") > slices.Index(order, "Deployment") {
+			t.Errorf("m2 got %v in this order: %v", order, members["m2"].Writes())
+		}
 		if got := has("m1"); !slices.Equal(got, all) {
 			t.Errorf("before the replacement is healthy, m1 has %v", got)
 		}

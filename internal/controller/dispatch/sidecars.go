@@ -106,7 +106,7 @@ func (r *reconciler) awaitNeeds(ctx context.Context, b workv1alpha2.Binding, in 
 			lacking = "the SidecarSets that may inject into its pods have not been read yet"
 		} else if first(res) {
 			var err error
-			if lacking, err = r.lacking(ctx, sets, res.Cluster, in.Now, fleet); err == nil && lacking == "" {
+			if lacking, err = r.lacking(ctx, b, sets, res.Cluster, in.Now, fleet); err == nil && lacking == "" {
 				lacking, err = r.unmet(ctx, b, in.Template, res.Cluster)
 				soon = lacking != ""
 			}
@@ -144,10 +144,10 @@ func (r *reconciler) awaitNeeds(ctx context.Context, b workv1alpha2.Binding, in 
 	return send, waiting, after, nil
 }
 
-// lacking says what the first of the SidecarSets lacks that goes to a cluster, or is about to, and is not in force
-// there; empty if all are.
-func (r *reconciler) lacking(ctx context.Context, sets []dependency.Sidecars, cluster string, now time.Time,
-	fleet func() schedule.Snapshot) (string, error) {
+// lacking says what the first of the SidecarSets of a workload lacks that goes to a cluster, or is about to, and is not
+// in force there; empty if all are.
+func (r *reconciler) lacking(ctx context.Context, workload workv1alpha2.Binding, sets []dependency.Sidecars,
+	cluster string, now time.Time, fleet func() schedule.Snapshot) (string, error) {
 	for _, set := range sets {
 		name := set.Name
 		b, _, err := scope.BindingFor(ctx, r.client, dependency.SidecarSetKind, "", name)
@@ -163,7 +163,7 @@ func (r *reconciler) lacking(ctx context.Context, sets []dependency.Sidecars, cl
 				continue // its policy is Lazy, and nobody knows when it is changed
 			}
 		}
-		if !dispatch.Coming(b, cluster, fleet(), r.SchedulerName) {
+		if !dispatch.Coming(b, workload, cluster, fleet(), r.SchedulerName) {
 			continue
 		}
 		work, err := r.work(ctx, cluster,

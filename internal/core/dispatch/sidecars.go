@@ -11,6 +11,7 @@ import (
 
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
@@ -58,8 +59,8 @@ func stays(work *workv1alpha1.Work) bool {
 
 // Coming says whether a SidecarSet that a policy holds is about to go to a cluster, by its binding, nil as long as none
 // is made: it goes there by now, or does when the scheduler of that name has looked at the binding and at the fleet as
-// they are.
-func Coming(b workv1alpha2.Binding, cluster string, fleet schedule.Snapshot, scheduler string) bool {
+// they are, or it follows the workload, which was evicted from a cluster that the SidecarSet has still to leave.
+func Coming(b, workload workv1alpha2.Binding, cluster string, fleet schedule.Snapshot, scheduler string) bool {
 	if b == nil {
 		return true
 	}
@@ -69,7 +70,7 @@ func Coming(b workv1alpha2.Binding, cluster string, fleet schedule.Snapshot, sch
 	switch {
 	case b.GetDeletionTimestamp() != nil:
 		return false
-	case in(Targets(b)):
+	case in(Targets(b)) || follows(b, workload):
 		return true
 	case !schedule.Ours(b, scheduler):
 		return false // nobody here knows
@@ -80,6 +81,20 @@ func Coming(b workv1alpha2.Binding, cluster string, fleet schedule.Snapshot, sch
 	// It has no replicas, so that room does not matter.
 	result, err := schedule.Schedule(b, fleet, nil)
 	return err == nil && in(result.Clusters)
+}
+
+// follows says whether configuration is about to move with a workload: both are bound by one policy, and the workload
+// was evicted from a cluster that the configuration goes to.
+func follows(b, workload workv1alpha2.Binding) bool {
+	holder, claimed := propagate.Claimed(b)
+	if other, ok := propagate.Claimed(workload); !claimed || !ok || holder != other {
+		return false
+	}
+	targets := Targets(b)
+	return slices.ContainsFunc(workload.BindingSpec().GracefulEvictionTasks,
+		func(task workv1alpha2.GracefulEvictionTask) bool {
+			return slices.ContainsFunc(targets, func(t workv1alpha2.TargetCluster) bool { return t.Name == task.FromCluster })
+		})
 }
 
 // Awaited returns a line of the message of the condition SidecarsInForce: the workload waits in a cluster for what a

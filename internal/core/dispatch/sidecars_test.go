@@ -11,6 +11,7 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
@@ -83,6 +84,7 @@ func TestWhereSidecarsAreAboutToGo(t *testing.T) {
 	eu := func(b *workv1alpha2.ClusterResourceBinding) {
 		b.Spec.Placement.ClusterAffinity = &policyv1alpha1.ClusterAffinity{ClusterNames: []string{"m1"}}
 	}
+	stays := &workv1alpha2.ResourceBinding{}
 	for name, c := range map[string]struct {
 		binding workv1alpha2.Binding
 		cluster string
@@ -92,8 +94,7 @@ func TestWhereSidecarsAreAboutToGo(t *testing.T) {
 		"it goes there":                       {binding(nil), "m1", true},
 		"a cluster joined that it will go to": {binding(nil), "m2", true},
 		"it was never placed, and will go there": {binding(func(b *workv1alpha2.ClusterResourceBinding) {
-			b.Annotations,
-				b.Spec.Clusters = nil, nil
+			b.Annotations, b.Spec.Clusters = nil, nil
 		}), "m2", true},
 		"it was never placed, and will not": {binding(
 			func(b *workv1alpha2.ClusterResourceBinding) { eu(b); b.Annotations, b.Spec.Clusters = nil, nil }), "m2", false},
@@ -114,11 +115,35 @@ func TestWhereSidecarsAreAboutToGo(t *testing.T) {
 		"another scheduler places it": {binding(func(b *workv1alpha2.ClusterResourceBinding) { b.Spec.SchedulerName = "x" }),
 			"m2", false},
 	} {
-		if got := Coming(c.binding, c.cluster, fleet, policyv1alpha1.DefaultSchedulerName); got != c.want {
+		if got := Coming(c.binding, stays, c.cluster, fleet, policyv1alpha1.DefaultSchedulerName); got != c.want {
 			t.Errorf("%s: it is coming to %s: %v, want %v", name, c.cluster, got, c.want)
 		}
 	}
-	if !Coming(binding(func(b *workv1alpha2.ClusterResourceBinding) { b.Spec.SchedulerName = "x" }), "m2", fleet, "x") {
+	if !Coming(binding(func(b *workv1alpha2.ClusterResourceBinding) { b.Spec.SchedulerName = "x" }), stays, "m2", fleet,
+		"x") {
 		t.Error("the hub's scheduler has a name of its own, and its placements are not foreseen")
+	}
+
+	policy := func(name string) *policyv1alpha1.ClusterPropagationPolicy {
+		p := &policyv1alpha1.ClusterPropagationPolicy{}
+		p.Name, p.Labels = name, map[string]string{policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel: "id-" + name}
+		return p
+	}
+	evicted := &workv1alpha2.ResourceBinding{}
+	evicted.Spec.GracefulEvictionTasks = []workv1alpha2.GracefulEvictionTask{{FromCluster: "m1"}}
+	for name, c := range map[string]struct {
+		of, from string
+		want     bool
+	}{
+		"the workload of its policy leaves its cluster":     {"a", "m1", true},
+		"a workload of another policy leaves its cluster":   {"b", "m1", false},
+		"the workload of its policy leaves another cluster": {"a", "m3", false},
+	} {
+		b := binding(func(b *workv1alpha2.ClusterResourceBinding) { eu(b); propagate.Claim(b, policy("a")) })
+		propagate.Claim(evicted, policy(c.of))
+		evicted.Spec.GracefulEvictionTasks[0].FromCluster = c.from
+		if got := Coming(b, evicted, "m2", fleet, policyv1alpha1.DefaultSchedulerName); got != c.want {
+			t.Errorf("%s: it is coming to m2: %v, want %v", name, got, c.want)
+		}
 	}
 }
