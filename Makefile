@@ -21,7 +21,7 @@ DIST := $(CURDIR)/dist
 BINARIES := $(foreach platform,$(PLATFORMS),$(DIST)/argosy-$(subst /,-,$(platform)))
 
 .DEFAULT_GOAL := help
-.PHONY: help build ldflags demo test test-long upgrade-test release-test fuzz check bench generate binaries image release
+.PHONY: help build ldflags console demo test test-long upgrade-test release-test fuzz check bench generate binaries image release
 
 help: ## Show this help.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,6 +33,9 @@ build: ## Build bin/argosy. The first build compiles Kubernetes and takes 3 to 5
 
 ldflags:
 	@echo '$(LDFLAGS)'
+
+console: ## Bundle the pages of the web console with esbuild.
+	@GO=$(GO) ./hack/console.sh internal/console/web/dist
 
 demo: build ## Propagate an OpenKruise CloneSet through a hub to two simulated members.
 	@bin/argosy demo $(ARGS)
@@ -59,6 +62,8 @@ check: ## Check format, vet, static analysis and generated files, in 2 minutes w
 	$(GO) vet ./...
 	$(TOOL) staticcheck ./...
 	cd tools && $(GO) vet ./... && $(GO) tool staticcheck ./... && $(GO) run ./house --root .. --limits house/limits.txt
+	@dist=$$(mktemp -d) && trap 'rm -rf "$$dist"' EXIT && GO=$(GO) ./hack/console.sh "$$dist" && \
+	if ! diff -rq "$$dist" internal/console/web/dist; then echo "the console's pages are out of date: run make console, commit them"; exit 1; fi
 	@sum() { find api docs/reference -name 'zz_generated.*' -o -path 'api/crds/*.yaml' -o -path 'docs/reference/*.md' | LC_ALL=C sort | \
 		xargs sha256sum; }; before=$$(sum); $(MAKE) -s generate && \
 	if [ "$$before" != "$$(sum)" ]; then echo "generated files were out of date: make generate has updated them, commit them"; exit 1; fi

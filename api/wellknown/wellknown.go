@@ -20,7 +20,8 @@ const (
 	// workloads whose replicas are divided, and Cluster otherwise. It is always Cluster with the label
 	// resourcetemplate.karmada.io/retain-replicas.
 	//
-	// On: templates. Written by: users. Read by: core/workload/fleet. Users may set it: yes.
+	// On: templates. Written by: users, core/source/migrate. Read by: core/source/migrate, core/workload/fleet. Users may
+	// set it: yes.
 	RolloutScopeAnnotation = "argosy.io/rollout-scope"
 
 	// RolloutOrderAnnotation states where new pods come first: in all clusters in proportion (Proportional, the
@@ -71,6 +72,12 @@ const (
 	// On: Releases. Written by: users. Read by: api/release/v1alpha1. Users may set it: yes.
 	RetryAnnotation = "argosy.io/retry"
 
+	// BreakGlassAnnotation starts a stage of a release though ReleaseGuards are closed or their limits are reached. The
+	// value is the stage and its attempt, such as prod@1.
+	//
+	// On: Releases. Written by: users. Read by: api/release/v1alpha1. Users may set it: yes.
+	BreakGlassAnnotation = "argosy.io/break-glass"
+
 	// ReleasePlanAnnotation is the plan of the release that is under way, or that was aborted, as JSON.
 	//
 	// On: bindings. Written by: core/workload/fleet. Read by: core/workload/fleet. Users may set it: no.
@@ -82,13 +89,14 @@ const (
 	// On: bindings, Works. Written by: core/workload/fleet. Read by: core/workload/fleet. Users may set it: no.
 	EffectiveRevisionAnnotation = "argosy.io/effective-revision"
 
-	// ReleaseReasonAnnotation is why a user skipped or retried a stage of a release, or changed its state, for people.
+	// ReleaseReasonAnnotation is why a user skipped or retried a stage of a release, started it in spite of ReleaseGuards,
+	// or changed the state of the release, for people.
 	//
 	// On: Releases. Written by: users. Read by: api/release/v1alpha1. Users may set it: yes.
 	ReleaseReasonAnnotation = "argosy.io/release-reason"
 
-	// ReleaseVerbsAnnotation is who changed the state of a release, skipped or retried a stage last, and why, as JSON. The
-	// hub replaces what a client writes.
+	// ReleaseVerbsAnnotation is who changed the state of a release, skipped or retried a stage, or started one in spite of
+	// ReleaseGuards last, and why, as JSON. The hub replaces what a client writes.
 	//
 	// On: Releases. Written by: core/release. Read by: core/release. Users may set it: no.
 	ReleaseVerbsAnnotation = "argosy.io/release-verbs"
@@ -399,6 +407,11 @@ const (
 	// On: Works of ImagePullJobs. Written by: core/dispatch. Read by: controller/dispatch. Users may set it: no.
 	PrePullOfAnnotation = "argosy.io/pre-pull-of"
 
+	// CheckOfAnnotation is the Release, "namespace/name", for which the Work runs the Job of a ReleaseCheck.
+	//
+	// On: Works of Jobs. Written by: core/release. Read by: controller/check. Users may set it: no.
+	CheckOfAnnotation = "argosy.io/check-of"
+
 	// AutoscalerOfAnnotation is the FederatedHPA, "namespace/name", that the Work belongs to.
 	//
 	// On: Works of autoscalers. Written by: core/adjust/autoscale. Read by: controller/autoscale, controller/execute.
@@ -441,6 +454,21 @@ const (
 	IgnoredFieldsAnnotation = "argosy.io/ignored-fields"
 )
 
+// State of registrations of clusters in Pull mode.
+const (
+	// TokenClusterAnnotation is the only cluster that the token can register. The hub sets it at the first use.
+	//
+	// On: Secrets of bootstrap tokens. Written by: cli, controller/agents. Read by: cli, controller/agents. Users may set
+	// it: yes.
+	TokenClusterAnnotation = "argosy.io/token-cluster"
+
+	// TokenRenewsAnnotation = "true" states that the token also replaces the credentials of the agent of
+	// TokenClusterAnnotation if that cluster is registered.
+	//
+	// On: Secrets of bootstrap tokens. Written by: cli. Read by: controller/agents. Users may set it: yes.
+	TokenRenewsAnnotation = "argosy.io/token-renews"
+)
+
 // State on objects in members. Users must not change it.
 const (
 	// HubAnnotation is the ID of the hub that wrote the object last.
@@ -452,8 +480,8 @@ const (
 	// CreatedAnnotation = "true" marks an object that the hub created. The hub deletes no other namespace or
 	// definition.
 	//
-	// On: namespaces and definitions in members. Written by: cli, core/execute. Read by: core/execute. Users may set
-	// it: no.
+	// On: namespaces and definitions in members. Written by: agent, cli, core/execute. Read by: core/execute. Users may
+	// set it: no.
 	CreatedAnnotation = "argosy.io/created"
 
 	// SentEntriesAnnotation is the names of the list entries that the hub sent, by list, as JSON. Other entries belong
@@ -539,6 +567,12 @@ const (
 
 // State on the hub's own objects. Users must not change it.
 const (
+	// MigrationAnnotation is the state of a migration in each cluster of a workload, as JSON. It marks the policy that
+	// `argosy migrate` created, and holds what a cluster ran before the hub wrote it.
+	//
+	// On: policies. Written by: core/source/migrate. Read by: core/source/migrate. Users may set it: no.
+	MigrationAnnotation = "argosy.io/migration"
+
 	// ReplacesTokenAnnotation is the Secret in the member whose token never ends and must be revoked.
 	//
 	// On: Secrets of clusters. Written by: controller/cluster. Read by: controller/cluster. Users may set it: no.

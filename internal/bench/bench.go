@@ -20,7 +20,7 @@ import (
 // Row is one figure beside its targets.
 type Row struct {
 	Work string `json:"work"`
-	// Unit of Value, Must and Aim: s, x (times the floor), writes, ms, µs, MiB or 1/s.
+	// Unit of Value, Must and Aim: s, x (times the floor), writes, ms, µs, MiB, cores or 1/s.
 	Unit  string  `json:"unit"`
 	Value float64 `json:"value"`
 	// Floor is the same work by a plain client that writes straight into the members, in seconds; 0 where there is none.
@@ -56,6 +56,10 @@ type Options struct {
 	Failovers int
 	// FailoverOnly measures nothing else.
 	FailoverOnly bool
+	// Releases are how many releases run at once; 0 leaves the figures out.
+	Releases int
+	// ReleasesOnly measures nothing else.
+	ReleasesOnly bool
 	// Full shows also how the times of scheduling grow in a hub with its clusters and bindings, which takes a quarter of
 	// an hour.
 	Full bool
@@ -67,10 +71,13 @@ type Options struct {
 
 const members = 3
 
-// Run measures everything, in about ten minutes.
+// Run measures everything, in about fifteen minutes.
 func Run(ctx context.Context, o Options) ([]Row, error) {
 	if o.FailoverOnly {
 		return failover(ctx, o)
+	}
+	if o.ReleasesOnly {
+		return releases(ctx, o)
 	}
 	var rows []Row
 	o.Say("scheduler decisions in core")
@@ -109,6 +116,12 @@ func Run(ctx context.Context, o Options) ([]Row, error) {
 		return nil, err
 	}
 	rows = append(rows, replaced...)
+
+	released, err := releases(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	rows = append(rows, released...)
 
 	o.Say("starting a hub and %d members", members)
 	lo := lab.Options{Binary: o.Binary, Dir: o.Dir, HubArgs: o.HubArgs}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -18,6 +19,7 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/lab"
 )
 
@@ -114,7 +116,8 @@ func measureReaction(ctx context.Context, o Options, h *lab.Hub, of cell) (react
 		return r, err
 	}
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clusterv1alpha1.AddToScheme, workv1alpha2.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clusterv1alpha1.AddToScheme, coordinationv1.AddToScheme,
+		workv1alpha2.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return r, err
 		}
@@ -169,7 +172,7 @@ func measureReaction(ctx context.Context, o Options, h *lab.Hub, of cell) (react
 
 func clusterName(i int) string { return fmt.Sprintf("cluster-%04d", i) }
 
-// silent is a cluster that pulls its Works, ready by its status, with nobody behind it.
+// silent is a cluster that pulls its Works, ready by its status, without an agent.
 func silent(i int) *clusterv1alpha1.Cluster {
 	cluster := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: clusterName(i),
 		Labels: map[string]string{meant: "true"}}, Spec: clusterv1alpha1.ClusterSpec{SyncMode: clusterv1alpha1.Pull}}
@@ -183,10 +186,15 @@ func silent(i int) *clusterv1alpha1.Cluster {
 	return cluster
 }
 
-// register makes a cluster, and sets its status.
+// register creates a cluster, sets its status, and creates the Lease of its agent for longer than a measurement.
 func register(ctx context.Context, c client.Client, cluster *clusterv1alpha1.Cluster) error {
 	status := cluster.Status
 	if err := c.Create(ctx, cluster); err != nil {
+		return err
+	}
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: names.Clusters, Name: cluster.Name},
+		Spec: coordinationv1.LeaseSpec{LeaseDurationSeconds: new(int32(3600))}}
+	if err := c.Create(ctx, lease); err != nil {
 		return err
 	}
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {

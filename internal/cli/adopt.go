@@ -22,10 +22,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
-	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
@@ -36,8 +34,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/source/adopt"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
-	"github.com/argosy-io/argosy/internal/core/workload/interpret/tiers"
-	"github.com/argosy-io/argosy/internal/member"
+	"github.com/argosy-io/argosy/internal/migration"
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
@@ -94,35 +91,18 @@ type adoption struct {
 	output                string
 	out                   io.Writer
 
-	hub, member side
+	hub, member migration.API
 	client      client.Client
 }
 
-// side is a cluster, the hub or the member, with access to objects of any kind.
-type side struct {
-	dynamic dynamic.Interface
-	mapper  meta.RESTMapper
-}
-
-func newSide(config *rest.Config) (side, error) {
+// newAPI connects to the hub or a member.
+func newAPI(config *rest.Config) (migration.API, error) {
 	mapper, err := mapperOf(discoverOnce(config, nil))
 	if err != nil {
-		return side{}, err
+		return migration.API{}, err
 	}
 	c, err := dynamic.NewForConfig(config)
-	return side{c, mapper}, err
-}
-
-// resource returns the client for objects of a kind; namespace is ignored for cluster-scoped kinds.
-func (s side) resource(gvk schema.GroupVersionKind, namespace string) (dynamic.ResourceInterface, error) {
-	mapping, err := s.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
-	if err != nil {
-		return nil, err
-	}
-	if mapping.Scope.Name() == meta.RESTScopeNameRoot {
-		return s.dynamic.Resource(mapping.Resource), nil
-	}
-	return s.dynamic.Resource(mapping.Resource).Namespace(namespace), nil
+	return migration.API{Dynamic: c, Mapper: mapper}, err
 }
 
 // adopted is the result of an adoption, for programs.
@@ -186,17 +166,17 @@ func (a *adoption) connect(ctx context.Context, hub *hubFlags, flags *memberFlag
 		return err
 	}
 	a.namespace = hub.namespaceOrDefault()
-	if a.hub, err = newSide(config); err != nil {
+	if a.hub, err = newAPI(config); err != nil {
 		return err
 	}
-	if a.client, err = client.New(config, client.Options{Scheme: scheme, Mapper: a.hub.mapper}); err != nil {
+	if a.client, err = client.New(config, client.Options{Scheme: scheme, Mapper: a.hub.Mapper}); err != nil {
 		return err
 	}
 	there, err := memberConfig(ctx, a.client, config, a.cluster, flags)
 	if err != nil {
 		return err
 	}
-	if a.member, err = newSide(there); err != nil {
+	if a.member, err = newAPI(there); err != nil {
 		return unreachable(a.cluster, there.Host, err)
 	}
 	return nil
@@ -231,7 +211,7 @@ func (a *adoption) plan(ctx context.Context) (*adopted, error) {
 		return nil, err
 	}
 	gvk := live.GroupVersionKind()
-	onHub, err := a.hub.resource(gvk, a.namespace)
+	onHub, err := a.hub.Resource(gvk, a.namespace)
 	if meta.IsNoMatchError(err) {
 		return nil, fmt.Errorf("the hub does not know %s: create its CustomResourceDefinition on the hub first", gvk)
 	}
@@ -267,7 +247,7 @@ func (a *adoption) plan(ctx context.Context) (*adopted, error) {
 	if err := adopt.Obstacle(free); err != nil {
 		return nil, fmt.Errorf("%s in cluster %q cannot be adopted: %w", objectName(live), a.cluster, err)
 	}
-	meaning, err := a.meaning(ctx)
+	meaning, err := migration.Interpreter(ctx, a.client)
 	if err != nil {
 		return nil, err
 	}
@@ -287,7 +267,7 @@ func (a *adoption) plan(ctx context.Context) (*adopted, error) {
 	if err != nil {
 		return nil, fmt.Errorf("determine which values cluster %q keeps in its %s: %w", a.cluster, objectName(live), err)
 	}
-	after, err := a.previewApply(ctx, desired)
+	after, err := a.member.PreviewApply(ctx, a.cluster, desired)
 	if err != nil {
 		return nil, err
 	}
@@ -303,18 +283,18 @@ func (a *adoption) plan(ctx context.Context) (*adopted, error) {
 // used.
 func (a *adoption) find(ctx context.Context) (*unstructured.Unstructured, error) {
 	resource := schema.ParseGroupResource(a.kind).WithVersion("")
-	gvk, err := a.hub.mapper.KindFor(resource)
+	gvk, err := a.hub.Mapper.KindFor(resource)
 	if meta.IsNoMatchError(err) {
-		gvk, err = a.member.mapper.KindFor(resource)
+		gvk, err = a.member.Mapper.KindFor(resource)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("resolve %q: %w", a.kind, err)
 	}
-	mapping, err := a.member.mapper.RESTMapping(gvk.GroupKind())
+	mapping, err := a.member.Mapper.RESTMapping(gvk.GroupKind())
 	if err != nil {
 		return nil, fmt.Errorf("cluster %q: %w", a.cluster, err)
 	}
-	in, err := a.member.resource(mapping.GroupVersionKind, a.namespace)
+	in, err := a.member.Resource(mapping.GroupVersionKind, a.namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -382,18 +362,6 @@ func (a *adoption) checkOnlyCluster(ctx context.Context, template *unstructured.
 		}
 	}
 	return nil
-}
-
-func (a *adoption) meaning(ctx context.Context) (interpret.Interpreter, error) {
-	var list configv1alpha1.ResourceInterpreterCustomizationList
-	if err := a.client.List(ctx, &list); err != nil {
-		return nil, fmt.Errorf("list customizations: %w", err)
-	}
-	all := make([]*configv1alpha1.ResourceInterpreterCustomization, len(list.Items))
-	for i := range list.Items {
-		all[i] = &list.Items[i]
-	}
-	return tiers.Offline(all), nil
 }
 
 // rehearse returns the Work that the hub would make, of the template that it has or would have.
@@ -500,25 +468,6 @@ func (a *adoption) holder(ctx context.Context, template *unstructured.Unstructur
 	return made, nil, nil
 }
 
-// previewApply applies the object in the member as a dry run, as the hub would, and returns the result; nil if the
-// member does not support that.
-func (a *adoption) previewApply(ctx context.Context,
-	desired *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	in, err := a.member.resource(desired.GroupVersionKind(), desired.GetNamespace())
-	if err != nil {
-		return nil, err
-	}
-	after, err := in.Apply(ctx, desired.GetName(), desired, metav1.ApplyOptions{FieldManager: member.Manager, Force: true,
-		DryRun: []string{metav1.DryRunAll}})
-	if apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "dry run") {
-		return nil, nil // a webhook there does not support dry runs
-	}
-	if err != nil {
-		return nil, fmt.Errorf("cluster %q refuses what the hub would apply to %s: %w", a.cluster, objectName(desired), err)
-	}
-	return after, nil
-}
-
 // write writes the objects of the plan: the policy before the template, so that it is claimed at once.
 func (a *adoption) write(ctx context.Context, result *adopted) error {
 	if result.Template != nil && a.namespace != "" {
@@ -533,7 +482,7 @@ func (a *adoption) write(ctx context.Context, result *adopted) error {
 		}
 	}
 	if result.Template != nil {
-		onHub, err := a.hub.resource(result.Template.GroupVersionKind(), a.namespace)
+		onHub, err := a.hub.Resource(result.Template.GroupVersionKind(), a.namespace)
 		if err != nil {
 			return err
 		}
@@ -559,7 +508,7 @@ func (a *adoption) arrived(ctx context.Context, result *adopted) error {
 	if !a.createPolicy {
 		return nil // the user must create what sends it
 	}
-	in, err := a.member.resource(result.live.GroupVersionKind(), a.namespace)
+	in, err := a.member.Resource(result.live.GroupVersionKind(), a.namespace)
 	if err != nil {
 		return err
 	}
@@ -614,18 +563,7 @@ func (a *adoption) print(result *adopted) {
 }
 
 // shown returns a value on one line.
-func shown(v any) string {
-	if v == nil {
-		return "nothing"
-	}
-	raw, err := yaml.Marshal(v)
-	if err != nil {
-		return fmt.Sprint(v)
-	}
-	return strings.ReplaceAll(strings.TrimSpace(string(raw)), "\n", ", ")
-}
+func shown(v any) string { return migration.Shown(v) }
 
 // objectName names an object for people.
-func objectName(u *unstructured.Unstructured) string {
-	return fmt.Sprintf("%s %s", u.GetKind(), strings.TrimPrefix(u.GetNamespace()+"/"+u.GetName(), "/"))
-}
+func objectName(u *unstructured.Unstructured) string { return migration.NameOf(u) }

@@ -252,6 +252,9 @@ var scheme = func() *runtime.Scheme {
 	return s
 }()
 
+// defaultClusterNamespace has the hub's accounts in members, and their secrets on the hub.
+const defaultClusterNamespace = "karmada-cluster"
+
 // memberFlags are the flags of the connection to a member.
 type memberFlags struct {
 	kubeconfig, context, namespace string
@@ -261,7 +264,7 @@ func (m *memberFlags) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&m.kubeconfig, "cluster-kubeconfig", "", "kubeconfig of the member cluster")
 	fs.StringVar(&m.context, "cluster-context", "",
 		"context of the member cluster in its kubeconfig (default: the current one)")
-	fs.StringVar(&m.namespace, "cluster-namespace", "karmada-cluster",
+	fs.StringVar(&m.namespace, "cluster-namespace", defaultClusterNamespace,
 		"namespace for the hub's service accounts in the member, and for their secrets on the hub")
 }
 

@@ -107,7 +107,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 	if d.exit {
 		return nil
 	}
-	d.further()
+	d.further(ctx)
 	<-ctx.Done()
 	fmt.Fprintln(d.out)
 	return nil
@@ -361,7 +361,12 @@ func memberShare(ctx context.Context, m *sim.Running) (*unstructured.Unstructure
 }
 
 // further prints commands to try.
-func (d *demo) further() {
+func (d *demo) further(ctx context.Context) {
+	if config, err := d.lab.Hub.Config(); err == nil {
+		if link, err := consoleLink(ctx, config); err == nil {
+			fmt.Fprintf(d.out, "\nConsole (logs in once, within 10 minutes):\n  %s\n", link)
+		}
+	}
 	fmt.Fprintf(d.out, `
 Everything keeps running until you press Ctrl-C. To explore it, run in another terminal:
   export KUBECONFIG=%s

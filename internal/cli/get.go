@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -28,6 +27,7 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
+	"github.com/argosy-io/argosy/internal/core/explain/overview"
 )
 
 // computedKinds are the lists that `argosy get` computes itself, because no API serves them.
@@ -206,24 +206,13 @@ func printClusters(out io.Writer, list []clusterv1alpha1.Cluster, now time.Time,
 		}
 		table.Rows = append(table.Rows, metav1.TableRow{Cells: []any{
 			c.Name, c.Status.KubernetesVersion, string(c.Spec.SyncMode), ready,
-			duration.HumanDuration(now.Sub(c.CreationTimestamp.Time)), orNone(strings.Join(repels(c), ",")),
+			duration.HumanDuration(now.Sub(c.CreationTimestamp.Time)), orNone(strings.Join(overview.Repelling(c), ",")),
 			orNone(strings.Join(c.Spec.Zones, ",")), orNone(c.Spec.Region), orNone(c.Spec.Provider),
 			orNone(c.Spec.APIEndpoint), orNone(c.Spec.ProxyURL),
 			orNone(membership.OpenKruise(c.Status.APIEnablements).String()),
 		}})
 	}
 	return printTable(out, table, o)
-}
-
-// repels returns the taints of a cluster that keep new workloads away, such as
-// "cluster.karmada.io/unschedulable:NoSchedule" of a cordoned one.
-func repels(c *clusterv1alpha1.Cluster) (taints []string) {
-	for _, t := range c.Spec.Taints {
-		if t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute {
-			taints = append(taints, t.ToString())
-		}
-	}
-	return taints
 }
 
 func orNone(s string) string {

@@ -12,10 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/util/retry"
@@ -100,6 +97,15 @@ type join struct {
 	// orphans returns the orphans of this hub in the member; nil if unknown.
 	orphans func(context.Context) ([]orphan, error)
 	out     io.Writer
+	// progress is called with the name of each step that is done; nil if nobody watches.
+	progress func(step, detail string)
+}
+
+// report names a step that is done.
+func (j *join) report(step, detail string) {
+	if j.progress != nil {
+		j.progress(step, detail)
+	}
 }
 
 func validName(name string) error {
@@ -114,10 +120,11 @@ func validName(name string) error {
 
 func (j *join) run(ctx context.Context) error {
 	// 1. Which cluster is it, and may it have the name?
-	id, err := clusterID(ctx, j.member)
+	id, err := member.ClusterID(ctx, j.member)
 	if err != nil {
 		return unreachable(j.name, j.endpoint.config.Host, err)
 	}
+	j.report("reached", j.endpoint.config.Host)
 	if j.hubID, err = hubIdentity(ctx, j.hub); err != nil {
 		return err
 	}
@@ -145,6 +152,8 @@ func (j *join) run(ctx context.Context) error {
 		return nil
 	}
 
+	j.report("permitted", "")
+
 	// 2. Its accounts.
 	account, err := j.account(ctx, "karmada-"+j.name)
 	if err != nil {
@@ -158,9 +167,11 @@ func (j *join) run(ctx context.Context) error {
 		return err
 	}
 
+	j.report("accounts", j.namespace)
 	if err := j.hold(ctx, lease); err != nil {
 		return err
 	}
+	j.report("claimed", "")
 
 	// 3. Their tokens in the hub, and the Cluster, which then owns them.
 	if err := ensure(ctx, j.hub, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: j.namespace}}, nil); err != nil {
@@ -193,6 +204,8 @@ func (j *join) run(ctx context.Context) error {
 			return fmt.Errorf("in the hub: %w", err)
 		}
 	}
+
+	j.report("registered", "")
 
 	// 4. The old tokens are good for nothing from now on.
 	for _, of := range []credentials{account, acting} {
@@ -239,26 +252,6 @@ func joinable(name, id string, members []clusterv1alpha1.Cluster) (again bool, e
 		}
 	}
 	return again, nil
-}
-
-// clusterID returns the cluster's own property if it has one, otherwise the UID of its namespace kube-system.
-func clusterID(ctx context.Context, c client.Client) (string, error) {
-	property := &unstructured.Unstructured{}
-	property.SetGroupVersionKind(schema.GroupVersionKind{Group: "about.k8s.io", Version: "v1alpha1",
-		Kind: "ClusterProperty"})
-	err := c.Get(ctx, types.NamespacedName{Name: "cluster.clusterset.k8s.io"}, property)
-	if err == nil {
-		if id, _, _ := unstructured.NestedString(property.Object, "spec", "value"); id != "" {
-			return id, nil
-		}
-	} else if !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) {
-		return "", err
-	}
-	system := &corev1.Namespace{}
-	if err := c.Get(ctx, types.NamespacedName{Name: metav1.NamespaceSystem}, system); err != nil {
-		return "", err
-	}
-	return string(system.UID), nil
 }
 
 // unreachable returns an error with what to do about a member that did not respond properly.

@@ -82,8 +82,8 @@ and stop it or go back. A Release does not write the template of the workload. S
 		newReleaseStage(hub, "retry", "Start a stage again that has failed", releasev1alpha1.RetryAnnotation),
 		newReleaseStage(hub, "skip", "End the stage under way and continue with the next one",
 			releasev1alpha1.SkipStageAnnotation),
-		newReleaseDiff(hub), newReleaseHistory(hub), newReleaseDeployments(hub), newReleaseDORA(hub),
-		newReleaseExport(), newReleaseImport(),
+		newReleaseBreakGlass(hub), newReleaseDiff(hub), newReleaseHistory(hub), newReleaseDeployments(hub),
+		newReleaseDORA(hub), newReleaseExport(), newReleaseImport(),
 	)
 	return cmd
 }

@@ -153,6 +153,8 @@ func typeName(obj any) string {
 		return "overridepolicies"
 	case *releasev1alpha1.ReleaseRevision:
 		return "releaserevisions"
+	case *releasev1alpha1.ReleaseGuardList:
+		return "releaseguards"
 	}
 	return ""
 }
@@ -471,6 +473,23 @@ func TestReleaseWatchTimesOutWithCodeThree(t *testing.T) {
 	err := h.watch(t.Context(), "r1", time.Millisecond)
 	if codeOf(err) != 3 || !strings.Contains(err.Error(), "has not ended within 1ms") {
 		t.Errorf("the error is %v", err)
+	}
+}
+
+func TestReleaseStatusShowsTheLastValueOfACheck(t *testing.T) {
+	h := newReleaseHub(t)
+	r := started(strings.NewReplacer("WaitingForApproval", "CheckInconclusive",
+		"name: sign, position: Before, phase: Waiting,",
+		"name: errors, position: Before, phase: Waiting, check: {name: error-rate, attempt: 2, key: k, "+
+			`verdict: Inconclusive, failed: 1, value: "0.97", control: "0.5", message: no number},`).Replace(gated))
+	if err := printRelease(h.shown, r, h.now()); err != nil {
+		t.Fatal(err)
+	}
+	h.expect("errors: Waiting (Inconclusive, 1 failed, last 0.97, control 0.5: no number) for 30m",
+		"It waits for checks that have no result: errors of stage two (Inconclusive, 1 failed, last 0.97",
+		"argosy release skip r1 -n shop --reason TEXT")
+	if waiting := waitingGates(r); len(waiting) > 0 {
+		t.Errorf("a user can approve %+v", waiting)
 	}
 }
 

@@ -44,14 +44,14 @@ terminal, --yes is required.`,
 	return cmd
 }
 
-// waitingGates are the gates that a release waits for.
+// waitingGates are the gates at which a release waits for approvals.
 func waitingGates(rel *releasev1alpha1.Release) []releasev1alpha1.ReleaseGateStatus {
 	stage := release.StageUnderWay(rel)
 	if stage == nil || rel.Status.Phase != releasev1alpha1.ReleaseRunning {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(stage.Gates), func(g releasev1alpha1.ReleaseGateStatus) bool {
-		return g.Phase != releasev1alpha1.GateWaiting
+		return g.Phase != releasev1alpha1.GateWaiting || g.Check != nil
 	})
 }
 

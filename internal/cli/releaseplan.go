@@ -44,6 +44,8 @@ type plannedStage struct {
 	Before      []string `json:"before,omitempty"`
 	Soak        string   `json:"soak,omitempty"`
 	After       []string `json:"after,omitempty"`
+	// Waits is why ReleaseGuards would not let the stage start now; empty if they would.
+	Waits string `json:"waits,omitempty"`
 	// Clusters get new pods in the stage; none if the stage has nothing to do.
 	Clusters []plannedCluster `json:"clusters"`
 }
@@ -114,9 +116,9 @@ func (r *releases) plan(ctx context.Context, rel *releasev1alpha1.Release) (*rel
 	if kept := release.KeptClusters(rel); len(kept) > 0 {
 		plan.Notes = append(plan.Notes, "a user has skipped a stage: the former revision stays in "+text.Names(kept, 3))
 	}
-	targets := rel.Status.Targets
+	targets, guarded := rel.Status.Targets, []release.GuardedStage(nil)
 	if len(targets) == 0 {
-		targets = release.Accept(in).Targets
+		targets, guarded = release.Accept(in).Targets, release.PreviewGuards(in)
 	}
 	for i, t := range rel.Spec.Targets {
 		plan.Targets = append(plan.Targets, plannedRef{t.Name, t.Ref.Kind, t.Ref.Name, targets[i].From, targets[i].To})
@@ -124,9 +126,14 @@ func (r *releases) plan(ctx context.Context, rel *releasev1alpha1.Release) (*rel
 	strategy := cmp.Or(rel.Status.Strategy, in.Strategy)
 	type place struct{ target, cluster string }
 	reached := map[place]int64{}
-	for _, s := range strategy.Stages {
+	for k, s := range strategy.Stages {
 		stage := plannedStage{Name: s.Name, Environment: s.Environment, Before: gateNames(s.Before),
 			After: gateNames(s.After), Clusters: []plannedCluster{}}
+		if k < len(guarded) {
+			if stage.Waits = guarded[k].Waits; guarded[k].Gate != nil {
+				stage.Before = append(stage.Before, gateNames([]releasev1alpha1.ReleaseGate{*guarded[k].Gate})...)
+			}
+		}
 		if s.Soak.Duration > 0 {
 			stage.Soak = s.Soak.Duration.String()
 		}
@@ -170,7 +177,10 @@ func gateNames(gates []releasev1alpha1.ReleaseGate) []string {
 	var all []string
 	for _, g := range gates {
 		name := g.Name
-		if g.Approval != nil && g.Approval.Count > 1 {
+		switch {
+		case g.CheckRef != nil:
+			name += fmt.Sprintf(" (check %s)", g.CheckRef.Name)
+		case g.Approval != nil && g.Approval.Count > 1:
 			name += fmt.Sprintf(" (%d approvals)", g.Approval.Count)
 		}
 		all = append(all, name)
@@ -207,6 +217,9 @@ func (p *releasePlan) printStage(out io.Writer, i int) error {
 	}
 	if len(s.Before) > 0 {
 		fmt.Fprintln(out, "Before it starts:", strings.Join(s.Before, ", "))
+	}
+	if s.Waits != "" {
+		fmt.Fprintln(out, "It would wait now:", s.Waits)
 	}
 	table := textTable("CLUSTER", "REPLICAS", "NEW BEFORE", "NEW AFTER")
 	if len(p.Targets) > 1 {

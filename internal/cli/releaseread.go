@@ -49,9 +49,26 @@ func (r *releases) input(ctx context.Context, rel *releasev1alpha1.Release) (in 
 		return in, nil, fmt.Errorf("list releases: %w", err)
 	}
 	in.Others = others.Items
+	if notes, err = r.readGuards(ctx, &in); err != nil {
+		return in, nil, err
+	}
 	var revisions releasev1alpha1.ReleaseRevisionList
 	if err := r.client.List(ctx, &revisions, client.InNamespace(r.namespace)); err != nil {
 		return in, nil, fmt.Errorf("list ReleaseRevisions: %w", err)
+	}
+	var checks releasev1alpha1.ReleaseCheckList
+	err = r.client.List(ctx, &checks, client.InNamespace(r.namespace))
+	switch {
+	case meta.IsNoMatchError(err), apierrors.IsNotFound(err): // the hub is older
+	case apierrors.IsForbidden(err):
+		notes = append(notes, "you may not list ReleaseChecks: whether those of the strategy exist is not known")
+	case err != nil:
+		return in, nil, fmt.Errorf("list ReleaseChecks: %w", err)
+	default:
+		in.ReleaseChecks = map[string]bool{}
+		for _, c := range checks.Items {
+			in.ReleaseChecks[c.Name] = true
+		}
 	}
 	for _, t := range rel.Spec.Targets {
 		target, lacks, err := r.target(ctx, t.Ref, in.Clusters, revisions.Items)

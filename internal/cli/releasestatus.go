@@ -145,6 +145,11 @@ func gatesText(gates []releasev1alpha1.ReleaseGateStatus, now time.Time) string 
 		if len(g.By) > 0 {
 			one += " by " + strings.Join(g.By, " and ")
 		}
+		if g.Check != nil {
+			if text := release.CheckText(g.Check); text != "" {
+				one += " (" + text + ")"
+			}
+		}
 		if g.Phase == releasev1alpha1.GateWaiting && g.Since != nil {
 			one += " for " + duration.HumanDuration(now.Sub(g.Since.Time))
 		}

@@ -17,7 +17,6 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/duration"
@@ -29,6 +28,8 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/adjust/failover"
+	"github.com/argosy-io/argosy/internal/core/cluster/membership"
+	"github.com/argosy-io/argosy/internal/core/explain/overview"
 	corewhy "github.com/argosy-io/argosy/internal/core/explain/why"
 	corepods "github.com/argosy-io/argosy/internal/core/workload/pods"
 	"github.com/argosy-io/argosy/internal/definition"
@@ -469,26 +470,16 @@ func unschedulable(ctx context.Context, config *rest.Config, cluster string) *in
 func clusterHealthOf(ctx context.Context, d *discovery.DiscoveryClient,
 	cluster *clusterv1alpha1.Cluster) clusterHealth {
 	c := clusterHealth{Name: cluster.Name, Ready: string(metav1.ConditionUnknown), Mode: string(cluster.Spec.SyncMode),
-		Version: cluster.Status.KubernetesVersion, Taints: repels(cluster)}
-	next := fmt.Sprintf("argosy why cluster %s", cluster.Name)
-	ready := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1alpha1.ClusterConditionReady)
-	switch {
-	case ready == nil:
-		c.Detail, c.Next = "its status has not been collected yet", next
-	case ready.Status != metav1.ConditionTrue:
-		c.Ready, c.Detail, c.Next = string(ready.Status),
-			fmt.Sprintf("not ready for %s: %s: %s", duration.HumanDuration(time.Since(ready.LastTransitionTime.Time)),
-				ready.Reason, ready.Message), next
-	default:
-		c.Ready, c.OK = string(ready.Status), true
+		Version: cluster.Status.KubernetesVersion, Taints: overview.Repelling(cluster)}
+	next := "argosy why cluster " + cluster.Name
+	if ready := membership.Readiness(cluster); ready != nil {
+		c.Ready = string(ready.Status)
 	}
-	if kept := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1alpha1.ClusterConditionWorksKept); c.OK &&
-		kept != nil && kept.Status == metav1.ConditionTrue {
-		c.OK, c.Detail, c.Next = false, kept.Reason+": "+kept.Message,
-			"find out who deleted them, for example in the hub's audit log; their objects are not deleted, and this warning clears after a minute without further deletions"
-	}
-	if cluster.DeletionTimestamp != nil {
-		c.OK, c.Detail, c.Next = false, "it is being removed", next
+	v := overview.Judge(cluster)
+	c.OK, c.Detail, c.Next = v.OK(), v.What, v.Next
+	if v.State == overview.NotReady {
+		since := time.Since(v.Condition.LastTransitionTime.Time)
+		c.Detail = fmt.Sprintf("not ready for %s: %s", duration.HumanDuration(since), v.What)
 	}
 	began := time.Now()
 	err := askVersion(ctx, d, cluster.Name)

@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,6 +27,7 @@ import (
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/agent"
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/cluster/tenure"
@@ -38,8 +41,7 @@ import (
 
 func newUnjoin(hub *hubFlags) *cobra.Command {
 	u := &unjoin{}
-	flags := &memberFlags{}
-	cmd := &cobra.Command{
+	return u.command(hub, &cobra.Command{
 		Use:   "unjoin NAME",
 		Short: "Remove a cluster from the fleet",
 		Long: `Deletes the cluster from the hub, waits until the objects that the hub sent there are deleted, and, with --cluster-kubeconfig, removes
@@ -54,42 +56,66 @@ there, and "argosy orphans" lists the others. When called as karmadactl, the com
 		Example: `  argosy unjoin eu --cluster-kubeconfig eu.kubeconfig
   argosy unjoin eu --dry-run
   argosy unjoin eu --keep-workloads`,
-		Args:              oneArg("the name of the cluster"),
-		ValidArgsFunction: firstArgument(named(hub, "clusters.cluster.karmada.io")),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			u.name, u.namespace, u.out, u.colors = args[0], flags.namespace, cmd.OutOrStdout(), colors(cmd, cmd.OutOrStdout())
-			if strings.Contains(cmd.Root().Use, "karmada") { // scripts for karmadactl do not know these flags
-				u.yes, u.dead = true, true
-			}
-			u.answers = answers(cmd)
-			if u.wait <= 0 {
-				return fmt.Errorf("--wait is %s and must be a positive duration", u.wait)
-			}
-			if flags.kubeconfig != "" {
-				e, err := flags.endpoint()
-				if err != nil {
-					return err
-				}
-				u.host = e.config.Host
-				u.contents = func(ctx context.Context, namespace string) ([]execute.Content, error) {
-					return member.ContentsAt(ctx, e.config, u.name, namespace)
-				}
-				if u.member, err = e.client(); err != nil {
-					return unreachable(u.name, u.host, err)
-				}
-			}
-			var err error
-			if u.hub, err = hub.client(); err != nil {
+	})
+}
+
+func newUnregister(hub *hubFlags) *cobra.Command {
+	u := &unjoin{pull: true}
+	cmd := u.command(hub, &cobra.Command{
+		Use:   "unregister NAME",
+		Short: "Remove a cluster in Pull mode from the fleet",
+		Long: `Deletes the cluster from the hub, waits until its agent has deleted the objects that the hub sent there, and, with
+--cluster-kubeconfig, removes the agent from the cluster. The hub revokes the permissions of the agent.
+
+It lists what will be deleted and asks, as "argosy unjoin" does. If the agent does not respond, --force removes the cluster from the hub,
+and its objects stay in the cluster.`,
+		Example: `  argosy unregister eu --cluster-kubeconfig eu.kubeconfig
+  argosy unregister eu --keep-workloads`,
+	})
+	cmd.Flags().StringVar(&u.agentNamespace, "agent-namespace", agent.DefaultNamespace,
+		"namespace of the agent in the cluster")
+	return cmd
+}
+
+// command adds the arguments, the flags and the action to a command.
+func (u *unjoin) command(hub *hubFlags, cmd *cobra.Command) *cobra.Command {
+	flags := &memberFlags{}
+	cmd.Args, cmd.ValidArgsFunction = oneArg("the name of the cluster"),
+		firstArgument(named(hub, "clusters.cluster.karmada.io"))
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		u.name, u.namespace, u.out, u.colors = args[0], flags.namespace, cmd.OutOrStdout(), colors(cmd, cmd.OutOrStdout())
+		if strings.Contains(cmd.Root().Use, "karmada") { // scripts for karmadactl do not know these flags
+			u.yes, u.dead = true, true
+		}
+		u.answers = answers(cmd)
+		if u.wait <= 0 {
+			return fmt.Errorf("--wait is %s and must be a positive duration", u.wait)
+		}
+		if flags.kubeconfig != "" {
+			e, err := flags.endpoint()
+			if err != nil {
 				return err
 			}
-			if config, err := hub.ToRESTConfig(); err == nil {
-				u.probe = func(ctx context.Context) error { return responds(ctx, config, u.name) }
-				u.orphans = func(ctx context.Context) ([]orphan, error) {
-					return orphansOf(ctx, config, []string{u.name})
-				}
+			u.host = e.config.Host
+			u.contents = func(ctx context.Context, namespace string) ([]execute.Content, error) {
+				return member.ContentsAt(ctx, e.config, u.name, namespace)
 			}
-			return u.run(cmd.Context())
-		},
+			if u.member, err = e.client(); err != nil {
+				return unreachable(u.name, u.host, err)
+			}
+		}
+		var err error
+		if u.hub, err = hub.client(); err != nil {
+			return err
+		}
+		// The hub cannot reach a cluster in Pull mode.
+		if config, err := hub.ToRESTConfig(); err == nil && !u.pull {
+			u.probe = func(ctx context.Context) error { return responds(ctx, config, u.name) }
+			u.orphans = func(ctx context.Context) ([]orphan, error) {
+				return orphansOf(ctx, config, []string{u.name})
+			}
+		}
+		return u.run(cmd.Context())
 	}
 	flags.bind(cmd.Flags())
 	cmd.Flags().BoolVar(&u.force, "force", false,
@@ -104,8 +130,11 @@ there, and "argosy orphans" lists the others. When called as karmadactl, the com
 // unjoin removes a cluster from the fleet.
 type unjoin struct {
 	name, namespace string
-	force, dryRun   bool
-	yes, keep       bool
+	// pull is true for a cluster in Pull mode, whose agent is in agentNamespace.
+	pull           bool
+	agentNamespace string
+	force, dryRun  bool
+	yes, keep      bool
 	// dead allows a cluster that does not respond to leave.
 	dead bool
 	wait time.Duration
@@ -131,8 +160,11 @@ func (u *unjoin) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if cluster.Spec.SyncMode == clusterv1alpha1.Pull {
+	switch is := membership.Pulls(cluster); {
+	case is && !u.pull:
 		return fmt.Errorf("cluster %q is registered in Pull mode; use unregister", u.name)
+	case !is && u.pull:
+		return fmt.Errorf("cluster %q is joined in Push mode; use unjoin", u.name)
 	}
 	if err := u.checkMember(ctx, cluster); err != nil {
 		return err
@@ -151,7 +183,7 @@ func (u *unjoin) run(ctx context.Context) error {
 		return fmt.Errorf("cluster %q %s, so nothing can be deleted there: repair the cluster, or use --force to remove it from the hub and leave the objects listed above in the cluster", u.name, unready(cluster))
 	}
 	if u.dryRun {
-		fmt.Fprintf(u.out, "cluster(%s) can be unjoined (dry run: nothing was changed)\n", u.name)
+		fmt.Fprintf(u.out, "cluster(%s) can be %s (dry run: nothing was changed)\n", u.name, u.participle())
 		return nil
 	}
 	if err := u.confirm(going); err != nil {
@@ -175,7 +207,10 @@ func (u *unjoin) run(ctx context.Context) error {
 			return fmt.Errorf("delete secret %s/%s of the hub: %w", ref.Namespace, ref.Name, err)
 		}
 	}
-	if u.member == nil {
+	if u.member == nil && u.pull {
+		fmt.Fprintf(u.out, "the agent in cluster(%s) is kept, without access to the hub; "+
+			"unregister with --cluster-kubeconfig removes it\n", u.name)
+	} else if u.member == nil {
 		fmt.Fprintf(u.out, "the hub's accounts in cluster(%s) are kept; unjoin with --cluster-kubeconfig removes them\n",
 			u.name)
 	} else if err := u.cleanMember(ctx); err != nil {
@@ -189,8 +224,16 @@ func (u *unjoin) run(ctx context.Context) error {
 	if leaves {
 		fmt.Fprintf(u.out, "objects that the hub could not delete are still in cluster(%s); when it is joined again, `argosy orphans` lists those that no longer belong there\n", u.name)
 	}
-	fmt.Fprintf(u.out, "cluster(%s) is unjoined successfully\n", u.name)
+	fmt.Fprintf(u.out, "cluster(%s) is %s successfully\n", u.name, u.participle())
 	return nil
+}
+
+// participle is what the command does to a cluster.
+func (u *unjoin) participle() string {
+	if u.pull {
+		return "unregistered"
+	}
+	return "unjoined"
 }
 
 // checkMember checks, before anything is changed, that the kubeconfig is that of the member and that the member
@@ -199,7 +242,7 @@ func (u *unjoin) checkMember(ctx context.Context, cluster *clusterv1alpha1.Clust
 	if u.member == nil {
 		return nil
 	}
-	id, err := clusterID(ctx, u.member)
+	id, err := member.ClusterID(ctx, u.member)
 	switch {
 	case err != nil && u.force:
 		return nil
@@ -274,7 +317,11 @@ func (u *unjoin) confirm(going leave.Outcome) error {
 	case u.answers == nil:
 		return fmt.Errorf("the objects above would be deleted in cluster %q: confirm with --yes, or keep everything there with --keep-workloads", u.name)
 	}
-	return confirm(u.out, u.answers, fmt.Sprintf("Unjoin cluster %s and delete the objects above?", u.name))
+	verb := "Unjoin"
+	if u.pull {
+		verb = "Unregister"
+	}
+	return confirm(u.out, u.answers, fmt.Sprintf("%s cluster %s and delete the objects above?", verb, u.name))
 }
 
 // leave has the cluster leave the fleet; the hub's controllers do the rest.
@@ -427,6 +474,9 @@ func (u *unjoin) abandon(ctx context.Context, cluster *clusterv1alpha1.Cluster) 
 
 // cleanMember removes what join created in the member; what another hub uses there stays.
 func (u *unjoin) cleanMember(ctx context.Context) error {
+	if u.pull {
+		return u.removeAgent(ctx)
+	}
 	if another, err := u.heldByAnother(ctx); err != nil || another {
 		return err
 	}
@@ -472,22 +522,41 @@ func (u *unjoin) cleanMember(ctx context.Context) error {
 	if shared {
 		return nil
 	}
-	return u.cleanNamespace(ctx)
+	return u.cleanNamespace(ctx, u.namespace)
 }
 
-// cleanNamespace deletes the namespace of the accounts in the member, if the hub created it and it contains nothing of
-// others.
-func (u *unjoin) cleanNamespace(ctx context.Context) error {
+// removeAgent removes what register created in the member, the agent first: it renews the lease of the hub.
+func (u *unjoin) removeAgent(ctx context.Context) error {
+	objects := agent.Deployed{Cluster: u.name, Namespace: u.agentNamespace}.Manifests()
+	objects[0] = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: u.agentNamespace,
+		Name: agent.LeaderLease}} // instead of the namespace
+	for _, obj := range slices.Backward(objects) {
+		if err := u.member.Delete(ctx, obj, client.PropagationPolicy(metav1.DeletePropagationBackground)); client.
+			IgnoreNotFound(err) != nil {
+			return fmt.Errorf("delete %T %s: %w", obj, obj.GetName(), err)
+		}
+	}
+	if _, err := u.heldByAnother(ctx); err != nil {
+		return err
+	}
+	if err := u.cleanNamespace(ctx, names.Clusters); err != nil {
+		return err
+	}
+	return u.cleanNamespace(ctx, u.agentNamespace)
+}
+
+// cleanNamespace deletes a namespace of the hub in the member, if the hub created it and it contains nothing of others.
+func (u *unjoin) cleanNamespace(ctx context.Context, namespace string) error {
 	ns := &corev1.Namespace{}
-	if err := u.member.Get(ctx, client.ObjectKey{Name: u.namespace}, ns); err != nil {
+	if err := u.member.Get(ctx, client.ObjectKey{Name: namespace}, ns); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	made := ns.DeepCopy()
-	if u.namespace == names.Clusters {
+	if namespace == names.Clusters {
 		// Earlier hubs and tools did not record that they created the namespace, and nobody else creates one with this name.
 		metav1.SetMetaDataAnnotation(&made.ObjectMeta, wellknown.CreatedAnnotation, "true")
 	}
-	contents, err := u.contents(ctx, u.namespace)
+	contents, err := u.contents(ctx, namespace)
 	if err != nil {
 		return err
 	}
@@ -498,12 +567,12 @@ func (u *unjoin) cleanNamespace(ctx context.Context) error {
 	end, why := execute.EndNamespace(&unstructured.Unstructured{Object: observed}, contents,
 		func(types.NamespacedName) execute.WorkState { return execute.WorkStands })
 	if end != execute.FateDeleted {
-		fmt.Fprintf(u.out, "namespace %s stays in cluster(%s): %s\n", u.namespace, u.name, why)
+		fmt.Fprintf(u.out, "namespace %s stays in cluster(%s): %s\n", namespace, u.name, why)
 		return nil
 	}
 	if err := u.member.Delete(ctx, ns, client.Preconditions{UID: &ns.UID}); client.IgnoreNotFound(err) != nil &&
 		!apierrors.IsConflict(err) {
-		return fmt.Errorf("delete namespace %s: %w", u.namespace, err)
+		return fmt.Errorf("delete namespace %s: %w", namespace, err)
 	}
 	// Until the namespace is gone, the cluster cannot be joined again.
 	err = wait.PollUntilContextTimeout(ctx, gonePeriod, min(u.wait, namespaceWait), true,
@@ -513,7 +582,7 @@ func (u *unjoin) cleanNamespace(ctx context.Context) error {
 			return apierrors.IsNotFound(err) || err == nil && now.UID != ns.UID, client.IgnoreNotFound(err)
 		})
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		fmt.Fprintf(u.out, "namespace %s in cluster(%s) is still being removed\n", u.namespace, u.name)
+		fmt.Fprintf(u.out, "namespace %s in cluster(%s) is still being removed\n", namespace, u.name)
 		return nil
 	}
 	return err

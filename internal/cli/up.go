@@ -24,7 +24,9 @@ Later starts with the same data folder continue from its data. Ctrl-C stops the 
 			}
 			warnOfForeign(cmd)
 			heap.Pace(cmd.Context(), heap.Roomy)
-			return server.Run(cmd.Context(), config, server.AllParts(), cmd.OutOrStdout())
+			parts := server.AllParts()
+			parts.Join, parts.OneTimeLink = joinByConsole, isTerminal(cmd.OutOrStdout())
+			return server.Run(cmd.Context(), config, parts, cmd.OutOrStdout())
 		},
 	}
 	configFlags(up, &config, &file)

@@ -7,8 +7,10 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/netip"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -20,6 +22,7 @@ import (
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
+	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	appsv1alpha1 "github.com/argosy-io/argosy/api/apps/v1alpha1"
@@ -36,8 +39,10 @@ import (
 	"github.com/argosy-io/argosy/internal/capacity"
 	"github.com/argosy-io/argosy/internal/capacity/estimator"
 	"github.com/argosy-io/argosy/internal/commit"
+	"github.com/argosy-io/argosy/internal/controller/agents"
 	"github.com/argosy-io/argosy/internal/controller/aggregate"
 	"github.com/argosy-io/argosy/internal/controller/autoscale"
+	"github.com/argosy-io/argosy/internal/controller/check"
 	"github.com/argosy-io/argosy/internal/controller/cluster"
 	"github.com/argosy-io/argosy/internal/controller/dependency"
 	"github.com/argosy-io/argosy/internal/controller/deschedule"
@@ -57,6 +62,7 @@ import (
 	corefailover "github.com/argosy-io/argosy/internal/core/adjust/failover"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/cluster/tenure"
+	"github.com/argosy-io/argosy/internal/core/object/names"
 	coreschedule "github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/tiers"
 	"github.com/argosy-io/argosy/internal/definition"
@@ -82,6 +88,10 @@ type Options struct {
 	DialMember func(ctx context.Context, network, address string) (net.Conn, error)
 	// MemberLimits bound what a member can have the hub hold in memory.
 	MemberLimits member.Limits
+	// CheckNetworks are those that ReleaseChecks may call; none for all but the addresses of the hub's own machine.
+	CheckNetworks []netip.Prefix
+	// DialCheck opens the connections of ReleaseChecks; default TCP, to permitted addresses.
+	DialCheck func(ctx context.Context, network, address string) (net.Conn, error)
 	// Scheduler is whose bindings are placed, and with which plugins.
 	Scheduler Scheduler
 	// WorkDeletions are how many Works others than the hub's own loops may delete within a minute.
@@ -94,6 +104,8 @@ type Options struct {
 	LastReported bool
 	// Fleet is given what the scheduler sees when it starts to look; nil gives it to nobody.
 	Fleet func(*capacity.Fleet)
+	// Cache is given the controllers' cache when it is filled, and nil when the controllers end; nil gives it to nobody.
+	Cache func(client.Reader)
 	// Restored is given what counts, by cluster, the objects there that the hub knows nothing of, and the Works that are
 	// held since it was restored; nil gives it to nobody.
 	Restored func(func() (orphans map[string]int, held int))
@@ -210,7 +222,8 @@ func identity(ctx context.Context, hub client.Reader, turn Turn) (tenure.Self, e
 	return tenure.Self{Hub: hubID, Address: turn.Address, Run: turn.Run, Ended: turn.Ended}, nil
 }
 
-func manager(o Options) (ctrl.Manager, error) {
+// Scheme returns the kinds that controllers use.
+func Scheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		clientgoscheme.AddToScheme, policyv1alpha1.AddToScheme, workv1alpha1.AddToScheme, workv1alpha2.AddToScheme,
@@ -222,6 +235,14 @@ func manager(o Options) (ctrl.Manager, error) {
 			return nil, fmt.Errorf("register kinds: %w", err)
 		}
 	}
+	return s, nil
+}
+
+func manager(o Options) (ctrl.Manager, error) {
+	s, err := Scheme()
+	if err != nil {
+		return nil, err
+	}
 	again := true // a hub may be started more than once in one process, as in tests
 	mgr, err := ctrl.NewManager(o.Config, ctrl.Options{
 		Scheme:     s,
@@ -232,6 +253,10 @@ func manager(o Options) (ctrl.Manager, error) {
 		GracefulShutdownTimeout: &shutdownTimeout,
 		Cache: ctrlcache.Options{
 			DefaultTransform: ctrlcache.TransformStripManagedFields(),
+			ByObject: map[client.Object]ctrlcache.ByObject{
+				// The Leases of agents.
+				&coordinationv1.Lease{}: {Namespaces: map[string]ctrlcache.Config{names.Clusters: {}}},
+			},
 		},
 		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{},
 			&corev1.ConfigMap{}}}},
@@ -291,6 +316,17 @@ func setup(ctx context.Context, mgr ctrl.Manager, self tenure.Self, o Options) e
 	if o.Fleet != nil {
 		o.Fleet(fleet)
 	}
+	if o.Cache != nil {
+		// A runnable starts when the cache is filled.
+		if err := mgr.Add(ctrlmanager.RunnableFunc(func(ctx context.Context) error {
+			o.Cache(mgr.GetCache())
+			<-ctx.Done()
+			o.Cache(nil)
+			return nil
+		})); err != nil {
+			return err
+		}
+	}
 	for _, r := range []interface{ Start(context.Context) error }{interpreter, templates, members} {
 		if err := mgr.Add(r); err != nil {
 			return err
@@ -299,7 +335,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, self tenure.Self, o Options) e
 	if err := scope.IndexWorks(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	recorded := &historyrecorder.Progress{}
+	recorded, checked := &historyrecorder.Progress{}, &check.Results{}
 	for _, loop := range []struct {
 		name  string
 		setup func() error
@@ -309,6 +345,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, self tenure.Self, o Options) e
 				StatusUpdateFrequency: o.ClusterStatusFrequency,
 				Thresholds:            o.ClusterThresholds, NoExecuteTaintPolicies: o.NoExecuteTaintPolicies})
 		}},
+		{"agents", func() error { return agents.Setup(mgr) }},
 		{"namespace", func() error { return namespace.Setup(mgr, namespace.Options{ForbidOverwrite: o.ForbidOverwrite}) }},
 		{"propagate", func() error {
 			return propagate.Setup(ctx, mgr, propagate.Options{Templates: templates, Interpreter: interpreter,
@@ -357,7 +394,12 @@ func setup(ctx context.Context, mgr ctrl.Manager, self tenure.Self, o Options) e
 			return historyrecorder.Setup(mgr, historyrecorder.Options{Source: o.History, Progress: recorded})
 		}},
 		{"release", func() error {
-			return release.Setup(ctx, mgr, release.Options{Templates: templates, Recorded: recorded.HistoryOf})
+			return release.Setup(ctx, mgr, release.Options{Templates: templates, Checks: checked,
+				Recorded: recorded.HistoryOf})
+		}},
+		{"release-check", func() error {
+			return check.Setup(ctx, mgr, check.Options{Members: members, Results: checked, Networks: o.CheckNetworks,
+				Dial: o.DialCheck, Concurrency: o.Concurrency})
 		}},
 		{"execute", func() error {
 			return execute.Setup(ctx, mgr, execute.Options{Members: members, Interpreter: interpreter, Workers: o.Concurrency,

@@ -82,7 +82,7 @@ func newRecordedWorld(t *testing.T, source func() *releasehistory.Source) *relea
 func (w *releaseWorld) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	o := Options{Config: w.Config, DialMember: membertest.Dial}
+	o := Options{Config: w.Config, DialMember: membertest.Dial, DialCheck: membertest.Dial}
 	if w.history != nil {
 		o.History = w.history()
 	}

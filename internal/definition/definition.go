@@ -79,6 +79,10 @@ func New(ctx context.Context, informers cache.Informers, live client.Reader, nam
 	return w, nil
 }
 
+// Live returns a Watch without a cache: it knows of no broken definition, and GoingNow asks the API server. It is for
+// agents, which cannot list definitions.
+func Live(reader client.Reader) *Watch { return &Watch{live: reader} }
+
 // BrokenNow asks an API server, once, which of the hub's definitions are missing or being deleted, sorted.
 func BrokenNow(ctx context.Context, config *rest.Config) ([]string, error) {
 	own, err := Names()

@@ -14,7 +14,7 @@ import (
 
 // archived are the tables of an archive, in an order in which each row comes after those that it refers to.
 var archived = []table{releasesTable, targetsTable, stagesTable, stageClustersTable, gatesTable, approvalsTable,
-	eventsTable, revisionsTable, imagesTable, startsTable}
+	eventsTable, revisionsTable, imagesTable, startsTable, endsTable}
 
 // archiveRow is a line of an archive.
 type archiveRow struct {
@@ -107,6 +107,9 @@ func rowOf(line archiveRow) (row, error) {
 	out := row{table: archived[i]}
 	for _, column := range out.table.columns {
 		value, ok := line.Row[column]
+		if !ok {
+			value, ok = out.table.added[column]
+		}
 		if !ok {
 			return row{}, fmt.Errorf("a row of table %s has no %s", line.Table, column)
 		}

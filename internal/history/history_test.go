@@ -55,7 +55,11 @@ func release(uid string, begin int, revision string, phase releasev1alpha1.Relea
 					Clusters: []releasev1alpha1.ReleaseClusterStatus{{Name: "m3", Workload: "web",
 						Phase: releasev1alpha1.ClusterSkipped, Message: "not responding"}},
 					Gates: []releasev1alpha1.ReleaseGateStatus{{Name: "owner", Position: releasev1alpha1.GateBefore,
-						Phase: releasev1alpha1.GatePassed, By: []string{"wang"}, Since: minute(begin + 6)}},
+						Phase: releasev1alpha1.GatePassed, By: []string{"wang"}, Since: minute(begin + 6)},
+						{Name: "errors", Position: releasev1alpha1.GateAfter, Phase: releasev1alpha1.GateFailed,
+							Since: minute(begin + 15), Check: &releasev1alpha1.ReleaseCheckStatus{Name: "error-rate", Attempt: 1,
+								Verdict: releasev1alpha1.CheckFail, Passed: 2, Failed: 1, Value: "0.97", Control: "0.99",
+								Message: "the condition is false"}}},
 					StartedAt: minute(begin + 8), ReachedAt: minute(begin + 15), EndedAt: minute(begin + 16)},
 			},
 			Journal: []releasev1alpha1.ReleaseJournalEntry{
@@ -119,7 +123,7 @@ func dump(t *testing.T, s *Store) string {
 	t.Helper()
 	var out strings.Builder
 	for _, table := range []table{releasesTable, targetsTable, stagesTable, stageClustersTable, gatesTable, approvalsTable,
-		eventsTable, revisionsTable, imagesTable, startsTable} {
+		eventsTable, revisionsTable, imagesTable, startsTable, endsTable} {
 		keys := strings.Join(table.columns[:table.keys], ", ")
 		err := s.query(t.Context(), "SELECT "+strings.Join(table.columns, ", ")+" FROM "+table.name+" ORDER BY "+keys, nil,
 			func(rows *sql.Rows) error {
@@ -151,6 +155,16 @@ func history() []any {
 		release("r1", 0, "web-one", releasev1alpha1.ReleaseSucceeded),
 		release("r2", 100, "web-two", releasev1alpha1.ReleaseSucceeded),
 	}
+}
+
+func TestTheEvidenceOfAGateIsRecorded(t *testing.T) {
+	eachDatabase(t, func(t *testing.T, s *Store) {
+		record(t, s, history()...)
+		want := "{error-rate true} {Fail true} {2 true} {1 true} {0.97, control 0.99: the condition is false true}"
+		if !strings.Contains(dump(t, s), want) {
+			t.Errorf("the rows lack %s:\n%s", want, dump(t, s))
+		}
+	})
 }
 
 func TestRecordingTwiceChangesNothing(t *testing.T) {
@@ -242,6 +256,48 @@ func TestDeploymentsShowWhatRanAtATime(t *testing.T) {
 				t.Errorf("%s: %v runs, want %s", name, got, test.want)
 			}
 		}
+	})
+}
+
+func TestDeploymentsEndWhenTheirWorkloadIsDeleted(t *testing.T) {
+	eachDatabase(t, func(t *testing.T, s *Store) {
+		record(t, s, release("r1", 0, "web-one", releasev1alpha1.ReleaseSucceeded))
+		web := Workload{Group: "apps.kruise.io", Kind: "CloneSet", Namespace: "shop", Name: "web"}
+		runs := func(what, want string, at time.Time) {
+			t.Helper()
+			found, err := s.Deployments(t.Context(), Filter{}, at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, d := range found {
+				got = append(got, d.Cluster+"="+d.Revision)
+			}
+			if strings.Join(got, " ") != want {
+				t.Errorf("%s: %v runs, want %s", what, got, want)
+			}
+		}
+		deployed := func(want ...Workload) {
+			t.Helper()
+			if got, err := s.Deployed(t.Context()); err != nil || !slices.Equal(got, want) {
+				t.Errorf("deployed are %v (%v), want %v", got, err, want)
+			}
+		}
+		deployed(web)
+		other := web
+		other.Name = "other"
+		if err := s.RecordEnds(t.Context(), []Workload{web, other}, minute(60).Time); err != nil {
+			t.Fatal(err)
+		}
+		deployed()
+		runs("before it was deleted", "m1=web-one m2=web-one", minute(59).Time)
+		runs("after it was deleted", "", minute(61).Time)
+		runs("now", "", time.Time{})
+		// It is created again and released.
+		record(t, s, release("r2", 100, "web-two", releasev1alpha1.ReleaseSucceeded))
+		deployed(web)
+		runs("between the two", "", minute(90).Time)
+		runs("created again", "m1=web-two m2=web-two", time.Time{})
 	})
 }
 
@@ -352,6 +408,55 @@ func TestOlderStateAddsEventsAndChangesNothing(t *testing.T) {
 }
 
 // After the hub is restored from a backup, a release has the same numbers a second time.
+// A status write of a release over a thousand clusters changes a few rows.
+func TestOnlyChangedRowsOfAReleaseAreWritten(t *testing.T) {
+	eachDatabase(t, func(t *testing.T, s *Store) {
+		r := release("a", 0, "web-1", releasev1alpha1.ReleaseRunning)
+		next := r.DeepCopy()
+		next.ResourceVersion = "11"
+		next.Status.Stages[1].Phase = releasev1alpha1.StageChecking
+		next.Status.Journal = append(next.Status.Journal, releasev1alpha1.ReleaseJournalEntry{Seq: 3, At: *minute(9),
+			Type: releasev1alpha1.JournalStage, Stage: "prod", Reason: "Soaked"})
+		tables := func(r *releasev1alpha1.Release) (names []string) {
+			for _, row := range s.changed(t.Context(), r, releaseRows(r)) {
+				names = append(names, row.table.name)
+			}
+			return names
+		}
+		if n := len(tables(r)); n != len(releaseRows(r)) {
+			t.Errorf("%d rows of a new release are written, want all", n)
+		}
+		record(t, s, r)
+		if got := fmt.Sprint(tables(r)); got != "[releases]" {
+			t.Errorf("the same state writes rows of %s", got)
+		}
+		const want = "[releases stages stage_clusters events]"
+		if got := fmt.Sprint(tables(next)); got != want {
+			t.Errorf("the next state writes rows of %s, want %s", got, want)
+		}
+		// Another hub has written in between.
+		other := next.DeepCopy()
+		other.ResourceVersion = "12"
+		if _, err := s.upsertState(t.Context(), releaseRows(other)); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(tables(next)); n != len(releaseRows(next)) {
+			t.Errorf("after a write of another hub, %d rows are written, want all", n)
+		}
+		record(t, s, other)
+		other.Status.Phase = releasev1alpha1.ReleaseSucceeded
+		record(t, s, other)
+		if len(s.written.states) > 0 {
+			t.Error("the store remembers a release that has ended")
+		}
+		control := openSQLite(t, t.TempDir())
+		record(t, control, other)
+		if got, want := dump(t, s), dump(t, control); got != want {
+			t.Errorf("the database has\n%s\nwant\n%s", got, want)
+		}
+	})
+}
+
 func TestEventsOfARestoredReleaseAreKeptBesideThoseBefore(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, s *Store) {
 		record(t, s, release("r1", 0, "web-one", releasev1alpha1.ReleaseSucceeded))

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	corerelease "github.com/argosy-io/argosy/internal/core/release"
 )
 
 // table is a table that rows are written to.
@@ -20,6 +21,8 @@ type table struct {
 	columns []string
 	// immutable rows are never changed once they are there.
 	immutable bool
+	// added are the values of columns that older archives do not have.
+	added map[string]any
 	// guard is a column: a row with a smaller value than the stored one changes nothing.
 	guard string
 }
@@ -35,7 +38,8 @@ var (
 	stageClustersTable = table{name: "stage_clusters", keys: 4, columns: []string{"release_uid", "stage", "cluster",
 		"target", "phase", "message"}}
 	gatesTable = table{name: "gates", keys: 5, columns: []string{"release_uid", "stage", "position", "name", "attempt",
-		"phase", "by_users", "started_at"}}
+		"phase", "by_users", "started_at", "release_check", "verdict", "passed", "failed", "evidence"},
+		added: map[string]any{"release_check": "", "verdict": "", "passed": int64(0), "failed": int64(0), "evidence": ""}}
 	approvalsTable = table{name: "approvals", keys: 1, immutable: true, columns: []string{"uid", "release_uid", "revision",
 		"stage", "position", "gate", "attempt", "verdict", "by_user", "comment", "at"}}
 	eventsTable = table{name: "events", keys: 3, immutable: true, columns: []string{"release_uid", "seq", "at", "type",
@@ -46,6 +50,8 @@ var (
 		"image"}}
 	startsTable = table{name: "deployment_starts", keys: 4, immutable: true, columns: []string{"release_uid", "target",
 		"cluster", "direction", "api_group", "kind", "namespace", "name", "revision", "from_at"}}
+	endsTable = table{name: "deployment_ends", keys: 5, immutable: true, columns: []string{"api_group", "kind",
+		"namespace", "name", "at"}}
 )
 
 // row is a row of a table, with one value per column.
@@ -129,8 +135,13 @@ func stageRows(r *releasev1alpha1.Release) []row {
 			s.Counts.Clusters, s.Counts.Skipped, s.Counts.Pods, timeText(s.StartedAt), timeText(s.ReachedAt),
 			timeText(s.EndedAt)}})
 		for _, g := range s.Gates {
+			var c releasev1alpha1.ReleaseCheckStatus
+			if g.Check != nil {
+				c = *g.Check
+			}
 			gates = append(gates, row{gatesTable, []any{uid, s.Name, string(g.Position), g.Name, s.Attempt, string(g.Phase),
-				strings.Join(g.By, ", "), timeText(g.Since)}})
+				strings.Join(g.By, ", "), timeText(g.Since), c.Name, string(c.Verdict), c.Passed, c.Failed,
+				corerelease.SampleText(c)}})
 		}
 		if s.StartedAt == nil {
 			continue

@@ -42,6 +42,9 @@ func (s *Store) Delete(ctx context.Context, keep Retention, now time.Time) error
 		// Their targets and stages go with them.
 		{"releases", "uid", `ended_at IS NOT NULL AND ended_at < ?
 			AND uid NOT IN (SELECT release_uid FROM deployments WHERE to_at IS NULL)`, releases},
+		{"deployment_ends", "api_group, kind, namespace, name, at", `at < ? AND NOT EXISTS (SELECT 1 FROM deployment_starts s
+			WHERE s.api_group = deployment_ends.api_group AND s.kind = deployment_ends.kind
+				AND s.namespace = deployment_ends.namespace AND s.name = deployment_ends.name)`, releases},
 		{"revisions", "namespace, revision", `(namespace, revision) IN (SELECT namespace, revision FROM (
 			SELECT namespace, revision, ROW_NUMBER() OVER (PARTITION BY api_group, kind, namespace, name
 				ORDER BY created_at DESC, revision) AS age FROM revisions) AS ranked WHERE age > ?)

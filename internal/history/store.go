@@ -70,7 +70,8 @@ type Store struct {
 	file     fs.FileInfo
 	restored Restored
 	// free returns the free bytes of the disk.
-	free func() (int64, error)
+	free    func() (int64, error)
+	written writtenStates
 }
 
 // Restored says what Open did about a SQLite file that was damaged, or that was gone although it has copies.
@@ -224,10 +225,13 @@ func (s *Store) Close() error {
 	return errors.Join(s.read.Close(), s.write.Close())
 }
 
-// RecordRelease writes all that is known of a release. An older state than the stored one adds what is missing, and
-// changes nothing.
+// RecordRelease writes all that is known of a release, without rows that this store has already written as they are. An
+// older state than the stored one adds what is missing, and changes nothing.
 func (s *Store) RecordRelease(ctx context.Context, r *releasev1alpha1.Release) error {
-	return s.upsert(ctx, releaseRows(r))
+	rows := releaseRows(r)
+	stale, err := s.upsertState(ctx, s.changed(ctx, r, rows))
+	s.noteWritten(r, rows, err == nil && !stale)
+	return err
 }
 
 // RecordApproval writes an approval.

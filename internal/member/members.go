@@ -17,10 +17,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/cluster/tenure"
 	"github.com/argosy-io/argosy/internal/core/execute"
 )
@@ -48,6 +50,26 @@ type Options struct {
 	Clock clock.PassiveClock
 	// Self is this hub, which writes only into members that are its own; without an identity it writes into all.
 	Self tenure.Self
+	// Own is the cluster of an agent; nil for a hub.
+	Own *Own
+}
+
+// Own is the only cluster that an agent acts in, and how the agent reaches it.
+type Own struct {
+	Cluster string
+	Config  *rest.Config
+}
+
+// ErrElsewhere means that this process does not act in a cluster: the agent of a cluster in Pull mode does, or the hub.
+var ErrElsewhere = errors.New("this process does not act in the cluster")
+
+// Serves reports whether this process acts in a cluster. The hub acts in clusters in Push mode, and an agent in its own
+// cluster.
+func (m *Members) Serves(cluster *clusterv1alpha1.Cluster) bool {
+	if own := m.o.Own; own != nil {
+		return own.Cluster == cluster.Name && membership.Pulls(cluster)
+	}
+	return !membership.Pulls(cluster)
 }
 
 // Members are the member clusters that the hub knows how to reach.
@@ -196,14 +218,20 @@ func (m *Members) refresh(ctx context.Context, name string) (_ *Member, back boo
 	if err := m.o.Clusters.Get(ctx, types.NamespacedName{Name: name}, cluster); err != nil {
 		return nil, false, fmt.Errorf("cluster %q: %w", name, err)
 	}
-	ref := cluster.Spec.SecretRef
-	if ref == nil {
-		m.lose(name)
-		return nil, false, fmt.Errorf("cluster %q: spec.secretRef is empty: %w", name, ErrCredentials)
+	if !m.Serves(cluster) {
+		m.Forget(name)
+		return nil, false, fmt.Errorf("cluster %q is in %s mode: %w", name, cluster.Spec.SyncMode, ErrElsewhere)
 	}
 	secret := &corev1.Secret{}
-	if err := m.o.Secrets.Get(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, secret); err != nil {
-		return nil, false, fmt.Errorf("cluster %q: read its secret %s/%s: %w", name, ref.Namespace, ref.Name, err)
+	if m.o.Own == nil {
+		ref := cluster.Spec.SecretRef
+		if ref == nil {
+			m.lose(name)
+			return nil, false, fmt.Errorf("cluster %q: spec.secretRef is empty: %w", name, ErrCredentials)
+		}
+		if err := m.o.Secrets.Get(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, secret); err != nil {
+			return nil, false, fmt.Errorf("cluster %q: read its secret %s/%s: %w", name, ref.Namespace, ref.Name, err)
+		}
 	}
 
 	m.mu.Lock()
@@ -217,7 +245,10 @@ func (m *Members) refresh(ctx context.Context, name string) (_ *Member, back boo
 		delete(m.members, name)
 		known = nil
 	}
-	identity := Fingerprint(cluster, secret)
+	var identity [sha256.Size]byte // An agent keeps its connection.
+	if m.o.Own == nil {
+		identity = Fingerprint(cluster, secret)
+	}
 	if known != nil && known.conn().identity == identity {
 		if token := string(secret.Data[TokenKey]); token != "" && token != *known.token.Load() {
 			known.token.Store(&token)
@@ -225,7 +256,7 @@ func (m *Members) refresh(ctx context.Context, name string) (_ *Member, back boo
 		}
 		return known, false, nil
 	}
-	config, err := Config(cluster, secret)
+	config, err := m.config(cluster, secret)
 	if err != nil {
 		m.forget(name)
 		m.lost[name] = true
@@ -243,6 +274,19 @@ func (m *Members) refresh(ctx context.Context, name string) (_ *Member, back boo
 	back = m.lost[name]
 	delete(m.lost, name)
 	return fresh, back, nil
+}
+
+// config returns the client configuration of a member.
+func (m *Members) config(cluster *clusterv1alpha1.Cluster, secret *corev1.Secret) (*rest.Config, error) {
+	if m.o.Own == nil {
+		return Config(cluster, secret)
+	}
+	config := rest.CopyConfig(m.o.Own.Config)
+	if config.BearerTokenFile != "" {
+		config.BearerToken = "" // The token in the file is renewed.
+	}
+	config.Wrap(fewHeaders)
+	return config, nil
 }
 
 // lose forgets a member that has no usable credentials for now.

@@ -81,6 +81,8 @@ type Config struct {
 	KubeconfigOut string `json:"kubeconfigOut,omitempty"`
 	// History is where the history of releases is kept.
 	History HistoryConfig `json:"history"`
+	// ReleaseChecks is what ReleaseChecks may call.
+	ReleaseChecks ReleaseChecksConfig `json:"releaseChecks"`
 	// Log is about the hub's log.
 	Log LogConfig `json:"log"`
 }
@@ -457,6 +459,7 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&c.ForbidOverwrite, "forbid-overwrite", c.ForbidOverwrite,
 		"do not let users take over objects in members that the hub does not manage: only ClusterPropagationPolicies may set Overwrite; in templates and PropagationPolicies it is treated as Abort")
 	c.History.bindFlags(fs)
+	c.ReleaseChecks.bindFlags(fs)
 	fs.StringVar(&c.KubeconfigOut, "kubeconfig-out", c.KubeconfigOut,
 		"an additional file to merge the admin kubeconfig into")
 	fs.StringVar(&c.Log.File, "log-file", c.Log.File,
@@ -622,6 +625,9 @@ func (c *Config) Validate() error {
 		}
 	}
 	if err := c.validateUpkeep(); err != nil {
+		return err
+	}
+	if _, err := c.ReleaseChecks.networks(); err != nil {
 		return err
 	}
 	if err := c.History.validate(); err != nil {

@@ -21,6 +21,7 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	"github.com/argosy-io/argosy/api/wellknown"
+	"github.com/argosy-io/argosy/internal/console"
 	"github.com/argosy-io/argosy/internal/member/proxy"
 )
 
@@ -132,6 +133,9 @@ func longRunning(next request.LongRunningRequestCheck) request.LongRunningReques
 	infos := &request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"),
 		GrouplessAPIPrefixes: sets.NewString("api")}
 	return func(r *http.Request, info *request.RequestInfo) bool {
+		if console.LongRunning(r) {
+			return true
+		}
 		if !info.IsResourceRequest || info.APIGroup != clusterv1alpha1.GroupVersion.Group || info.Resource != "clusters" ||
 			info.Subresource != "proxy" {
 			return next(r, info)

@@ -18,11 +18,13 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/capacity"
+	"github.com/argosy-io/argosy/internal/console"
 	"github.com/argosy-io/argosy/internal/controller"
 	"github.com/argosy-io/argosy/internal/controller/admission"
 	"github.com/argosy-io/argosy/internal/core/admission/convert"
 	core "github.com/argosy-io/argosy/internal/core/cluster/capacity"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
+	"github.com/argosy-io/argosy/internal/core/explain/overview"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/core/workload/pods"
 	"github.com/argosy-io/argosy/internal/member"
@@ -36,6 +38,8 @@ import (
 func AllParts() Parts {
 	// fleet is the scheduler's view of the fleet, once the scheduler runs.
 	var fleet atomic.Pointer[capacity.Fleet]
+	// cache is the controllers' cache while they run here.
+	var cache atomic.Pointer[client.Reader]
 	// restored counts what a restore left, once the loops run.
 	var restored atomic.Pointer[func() (map[string]int, int)]
 	room := func(_ context.Context, b workv1alpha2.Binding) schedule.Capacity {
@@ -87,7 +91,8 @@ func AllParts() Parts {
 				return member.Identity(ctx, r)
 			}
 			return proxy.Handler(proxy.Options{Hub: hub, Grants: of(d), Identity: identity, Requests: d.Members.ProxyRequests},
-				historyHandler(d, explained(d, room, nodes, troubled, admission.KeepNamespace(next))))
+				historyHandler(d, explained(d, room, nodes, troubled, consoleHandler(d, &cache, room, troubled,
+					admission.KeepNamespace(next)))))
 		},
 		Convert: convert.Review,
 		Restored: func() (map[string]int, int) {
@@ -101,8 +106,13 @@ func AllParts() Parts {
 			if err != nil {
 				return err
 			}
+			networks, err := d.ReleaseChecks.networks()
+			if err != nil {
+				return err
+			}
 			o := controller.Options{
 				Scheduler:              scheduler,
+				CheckNetworks:          networks,
 				Config:                 d.Config,
 				ClusterStatusFrequency: d.Members.StatusUpdateFrequency.Duration,
 				MemberLimits:           d.Members.limits(),
@@ -114,14 +124,21 @@ func AllParts() Parts {
 				WorkDeletions:          d.Members.WorkDeletions,
 				LastReported:           d.Members.StaleStatus == StaleAsLastReported,
 				Fleet:                  fleet.Store,
-				Restored:               func(count func() (map[string]int, int)) { restored.Store(&count) },
-				Estimator:              d.Members.Estimator.options(),
-				Failover:               d.Failover.options(d.Members, d.Taints),
-				Autoscaling:            d.Autoscaling.options(),
-				Grants:                 of(d),
-				ForbidOverwrite:        d.ForbidOverwrite,
-				Turn:                   d.Turn,
-				History:                d.History,
+				Cache: func(r client.Reader) {
+					if r == nil {
+						cache.Store(nil)
+						return
+					}
+					cache.Store(&r)
+				},
+				Restored:        func(count func() (map[string]int, int)) { restored.Store(&count) },
+				Estimator:       d.Members.Estimator.options(),
+				Failover:        d.Failover.options(d.Members, d.Taints),
+				Autoscaling:     d.Autoscaling.options(),
+				Grants:          of(d),
+				ForbidOverwrite: d.ForbidOverwrite,
+				Turn:            d.Turn,
+				History:         d.History,
 			}
 			if d.Descheduler != nil {
 				o.Descheduling = &controller.Descheduling{Interval: d.Descheduler.Interval.Duration,
@@ -190,4 +207,29 @@ func podsAsked(r *http.Request) (binding types.NamespacedName, is bool) {
 		return binding, false
 	}
 	return types.NamespacedName{Namespace: info.Namespace, Name: info.Name}, true
+}
+
+// consoleHandler answers console.Paths if this hub serves the console, and leaves all else to next.
+func consoleHandler(d Deps, cache *atomic.Pointer[client.Reader], room why.Room, troubled why.Troubled,
+	next http.Handler) http.Handler {
+	if d.Console == nil {
+		return next
+	}
+	o, _ := d.Scheduler.options() // the configuration was validated before
+	return console.NewAPI(console.Options{Config: d.Config, Authorizer: d.Authorizer, Troubled: troubled, Room: room,
+		Cached: func() client.Reader {
+			if r := cache.Load(); r != nil {
+				return *r
+			}
+			return nil
+		},
+		Findings: func() (all []overview.HubFinding) {
+			for _, f := range d.Findings() {
+				all = append(all, overview.HubFinding{Name: f.Name, Message: f.Message, Next: f.Next})
+			}
+			return all
+		},
+		HealthPath: HealthPath, Join: d.Join, URL: d.URL, Done: d.Done,
+		Scheduler: why.Scheduler{Name: o.Name, Plugins: o.Plugins, Failover: d.Failover.options(d.Members, d.Taints).Options},
+	}, d.Console).Handler(next)
 }

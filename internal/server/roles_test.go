@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/retry"
 
+	"github.com/argosy-io/argosy/internal/console"
 	"github.com/argosy-io/argosy/internal/core/hub/roles"
 	"github.com/argosy-io/argosy/internal/history"
 	"github.com/argosy-io/argosy/internal/member/proxy"
@@ -210,8 +211,8 @@ func TestEachRoleMayDoWhatItsTableSaysAndNothingElse(t *testing.T) {
 			if got := j.mayGet(who.name, "get", p.Path); got != want {
 				t.Errorf("%s may get %s: %t, want %t", who.name, p.Path, got, want)
 			}
-			if j.mayGet(who.name, "post", p.Path) {
-				t.Errorf("%s may post %s", who.name, p.Path)
+			if got := j.mayGet(who.name, "post", p.Path); got != (want && p.Post) {
+				t.Errorf("%s may post to %s: %t, want %t", who.name, p.Path, got, want && p.Post)
 			}
 			asked += 2
 		}
@@ -310,7 +311,7 @@ func TestEachAddressOfTheHubIsDecided(t *testing.T) {
 		}
 	}
 	for _, path := range append([]string{why.Path, why.RoomPath, why.NodesPath, why.PodsPath, why.SchedulerPath,
-		HealthPath, EncryptionPath, convertPath}, history.Paths...) {
+		HealthPath, EncryptionPath, convertPath}, append(slices.Clone(history.Paths), console.Paths...)...) {
 		if !decided[path] {
 			t.Errorf("decide in internal/core/hub/roles who may get %s", path)
 		}

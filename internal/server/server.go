@@ -28,6 +28,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/server/healthz"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -37,7 +38,9 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
+	"github.com/argosy-io/argosy/internal/console"
 	"github.com/argosy-io/argosy/internal/controller"
+	"github.com/argosy-io/argosy/internal/core/hub/upkeep"
 	"github.com/argosy-io/argosy/internal/history"
 	"github.com/argosy-io/argosy/internal/server/embed/apiserver"
 	"github.com/argosy-io/argosy/internal/server/embed/controllermanager"
@@ -57,6 +60,10 @@ type Parts struct {
 	Handler func(Deps, http.Handler) http.Handler
 	// Restored counts what a restore left: orphans per cluster, and paused Works.
 	Restored func() (orphans map[string]int, held int)
+	// Join joins clusters for users of the console; nil if they cannot.
+	Join console.Join
+	// OneTimeLink prints a link that logs in to the console as the administrator: only for a terminal, never into a log.
+	OneTimeLink bool
 	// Controllers run until ctx ends, on one replica at a time, and return when all of them have.
 	Controllers func(context.Context, Deps) error
 }
@@ -81,6 +88,8 @@ type Deps struct {
 	Autoscaling AutoscalingConfig
 	// Taints are the default tolerations of policies, and which taints ClusterTaintPolicies may add.
 	Taints TaintsConfig
+	// ReleaseChecks is what ReleaseChecks may call.
+	ReleaseChecks ReleaseChecksConfig
 	// ForbidOverwrite treats Overwrite as Abort.
 	ForbidOverwrite bool
 	// Turn is this run of the loops, for the controllers.
@@ -91,6 +100,14 @@ type Deps struct {
 	History *history.Source
 	// Descheduler configures when replicas move after they were placed; nil if that component is off.
 	Descheduler *DeschedulerConfig
+	// Console is the part of the console in front of the API server; nil if that component is off.
+	Console *console.Layer
+	// Join joins clusters for users of the console. URL is the address at which the hub serves.
+	Join console.Join
+	URL  string
+	// Authorizer is the API server's, nil before it is built. Findings are the hub's own problems.
+	Authorizer func() authorizer.Authorizer
+	Findings   func() []upkeep.Finding
 }
 
 // component is one part of the process. start returns, within ctx, when later components can use it. stop ends it and
@@ -102,7 +119,7 @@ type component struct {
 
 // components in the order in which they start:
 //
-//	etcd → version → upkeep → encryption → history → apiserver → crds → namespaces → roles → flow-control →
+//	etcd → version → upkeep → encryption → history → apiserver → crds → namespaces → roles → flow-control → agents →
 //	loops (controller-manager, controllers) → workload-kinds
 //
 // The loops are a list of their own, because replicas take turns at them. Workload kinds come last: with a score of
@@ -118,6 +135,7 @@ var components = []component{
 	{name: "namespaces", start: (*Hub).startNamespaces},
 	{name: "roles", start: (*Hub).startRoles},
 	{name: "flow-control", start: (*Hub).startFlowControl},
+	{name: "agents", start: (*Hub).startAgents},
 	{name: "loops", start: (*Hub).startLoops},
 	{name: "workload-kinds", start: (*Hub).startWorkloadKinds},
 }
@@ -141,14 +159,16 @@ func known() []string {
 		names = append(names, c.name)
 	}
 	return slices.DeleteFunc(names, func(name string) bool {
-		return slices.Contains([]string{"version", "upkeep", "encryption", "history", "roles", "flow-control", "loops",
-			"workload-kinds"}, name)
+		return slices.Contains([]string{"version", "upkeep", "encryption", "history", "roles", "flow-control", "agents",
+			"loops", "workload-kinds"}, name)
 	})
 }
 
 // optional can be left out: the hub still serves its API, and another replica may do the work. The descheduler is one
-// of the controllers.
-func optional() []string { return []string{"controller-manager", "controllers", "descheduler"} }
+// of the controllers, and the console is part of the API server.
+func optional() []string {
+	return []string{"console", "controller-manager", "controllers", "descheduler"}
+}
 
 const (
 	// startTimeout bounds the start of one component. Only a store that replays a large log takes that long.
@@ -409,9 +429,31 @@ func (h *Hub) startAPIServer(ctx context.Context) (func(), error) {
 	h.deps = Deps{Config: loopback.Config(), Done: done, DataDir: h.config.DataDir, Files: h.files,
 		Members: h.config.Members, Scheduler: h.config.Scheduler,
 		Failover: h.config.Failover, Autoscaling: h.config.Autoscaling, ForbidOverwrite: h.config.ForbidOverwrite,
-		Taints: h.config.Taints, History: h.history, Successes: commit.SuccessEvents(h.config.SuccessEvents)}
+		Taints: h.config.Taints, ReleaseChecks: h.config.ReleaseChecks, History: h.history,
+		Successes: commit.SuccessEvents(h.config.SuccessEvents)}
 	if h.config.runs("descheduler") {
 		h.deps.Descheduler = &h.config.Descheduler
+	}
+	var reviewer atomic.Pointer[authorizer.Authorizer]
+	h.deps.Authorizer = func() authorizer.Authorizer {
+		if a := reviewer.Load(); a != nil {
+			return *a
+		}
+		return nil
+	}
+	h.deps.Join, h.deps.URL = h.parts.Join, h.url
+	h.deps.Findings = func() []upkeep.Finding { return h.health().Findings }
+	if h.config.runs("console") {
+		// All hubs of one etcd have this key, so that each can read the sessions of the others.
+		key, err := os.ReadFile(h.files.ServiceAccountKey)
+		if err == nil {
+			o := h.config.KubeAPIServer.OIDC
+			h.deps.Console, err = console.NewLayer(h.deps.Config, key, h.config.Port,
+				console.OIDC{IssuerURL: o.IssuerURL, ClientID: o.ClientID, CAFile: o.CAFile})
+		}
+		if err != nil {
+			return nil, fmt.Errorf("start the console: %w", err)
+		}
 	}
 	kept, err := stored()
 	if err != nil {
@@ -440,6 +482,7 @@ func (h *Hub) startAPIServer(ctx context.Context) (func(), error) {
 		DisabledAdmission:   slices.Sorted(maps.Keys(disabledAdmission)),
 		Quotas:              hubQuotas(),
 		Authorized:          h.handler,
+		Outermost:           narrowAgents,
 		PriorityAndFairness: h.config.KubeAPIServer.PriorityAndFairness,
 		LongRunning:         longRunning,
 		ReadyChecks: []healthz.HealthChecker{healthz.NamedCheck("argosy", h.checkReady),
@@ -453,6 +496,11 @@ func (h *Hub) startAPIServer(ctx context.Context) (func(), error) {
 	}
 	if h.etcd != nil {
 		options.Etcd = h.etcd.Client
+	}
+	if layer := h.deps.Console; layer != nil {
+		options.Outermost = func(next http.Handler) http.Handler { return layer.Wrap(narrowAgents(next)) }
+		options.Authenticate = console.Authenticate
+		options.Reviewer = func(a authorizer.Authorizer) { reviewer.Store(&a) }
 	}
 	if h.parts.Admission != nil {
 		options.Admission = h.parts.Admission(h.deps)
@@ -617,11 +665,25 @@ func (h *Hub) greet(took time.Duration) {
   data        %s (%s)
   kubeconfig  %s
   log         %s
+  console     %s
 
 Next, in another terminal:
   export KUBECONFIG=%s
   argosy join NAME --cluster-kubeconfig FILE
   kubectl get clusters
 Ctrl-C stops the hub; its data is kept.
-`, took.Seconds(), h.url, h.config.DataDir, store, kubeconfig, h.config.logFile(), kubeconfig)
+`, took.Seconds(), h.url, h.config.DataDir, store, kubeconfig, h.config.logFile(), h.consoleHint(), kubeconfig)
+}
+
+// consoleHint returns where the console is and how to log in.
+func (h *Hub) consoleHint() string {
+	switch {
+	case h.deps.Console == nil:
+		return "off (--components)"
+	case h.parts.OneTimeLink:
+		if link, err := h.deps.Console.AdminLink(h.files.Admin, h.url); err == nil {
+			return link + "\n              (logs in once, as the administrator, within 10 minutes; later: argosy console)"
+		}
+	}
+	return h.url + console.Path + " (argosy console logs in)"
 }

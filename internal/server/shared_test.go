@@ -10,11 +10,13 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/argosy-io/argosy/internal/core/admission/convert"
 	"github.com/argosy-io/argosy/internal/server/pki"
@@ -119,7 +121,9 @@ authorizers:
 `, denyMallory(whole)))
 		s.Hub, s.greeting = start(whole, c, Parts{
 			Convert: convert.Review,
-			Handler: func(d Deps, next http.Handler) http.Handler { return historyHandler(d, proxied(d, next)) },
+			Handler: func(d Deps, next http.Handler) http.Handler {
+				return historyHandler(d, consoleHandler(d, &atomic.Pointer[client.Reader]{}, nil, nil, proxied(d, next)))
+			},
 			Controllers: func(ctx context.Context, _ Deps) error {
 				close(s.controllers)
 				<-ctx.Done()

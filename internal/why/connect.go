@@ -35,6 +35,9 @@ func Connect(hub *rest.Config) (client.Reader, meta.RESTMapper, error) {
 	return c, mapper, err
 }
 
+// Scheme returns the types that a reader of Ask must know. It is not to be changed.
+func Scheme() *runtime.Scheme { return scheme }
+
 // scheme holds what is read.
 var scheme = func() *runtime.Scheme {
 	s := runtime.NewScheme()

@@ -31,7 +31,7 @@ func Handler(connect Connector, room Room, scheduler Scheduler, troubled Trouble
 		error) {
 		return Ask(ctx, r, mapper, Query{Kind: v.Get("kind"), Namespace: v.Get("namespace"), Name: v.Get("name"),
 			Cluster: v.Get("cluster"),
-			Room:    room, Scheduler: scheduler, Pods: podsHere(troubled)})
+			Room:    room, Scheduler: scheduler, Pods: PodsHere(troubled)})
 	})
 }
 
@@ -42,6 +42,9 @@ var codes = map[metav1.StatusReason]int{
 	metav1.StatusReasonConflict:           http.StatusConflict,
 	metav1.StatusReasonServiceUnavailable: http.StatusServiceUnavailable,
 }
+
+// Code returns the HTTP code of the reason of an *Error.
+func Code(reason metav1.StatusReason) int { return codes[reason] }
 
 // answering gives what answer returns as JSON, and its error as a metav1.Status.
 func answering(connect Connector, answer func(ctx context.Context, v url.Values, r client.Reader,

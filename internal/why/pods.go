@@ -103,8 +103,8 @@ func PodsOfBinding(hub *rest.Config) Pods {
 	}
 }
 
-// podsHere asks the controllers of the same process.
-func podsHere(troubled Troubled) Pods {
+// PodsHere asks the controllers of the same process.
+func PodsHere(troubled Troubled) Pods {
 	return func(ctx context.Context, b workv1alpha2.Binding) why.Pods {
 		if troubled == nil || b.GetNamespace() == "" {
 			return why.Pods{}

@@ -83,6 +83,18 @@ var doorTests = map[string][]string{
 		"TestAGateNeedsDifferentApproversForThisRevision",
 		"TestReleasesThatCannotRunAreRefused",
 	},
+	"ReleaseGuard": {
+		"TestAbortRollbackAndPausePassAClosedWindow",
+		"TestAGuardThatRequiresReleasesRefusesDirectChanges",
+		"TestGuardsHoldInRandomHistories",
+	},
+	"ReleaseCheck": {
+		"TestTheAuthorOfACheckNeedsTheRightsThatItUses",
+		"TestOnlyPermittedAddressesAreCalled",
+		"TestTheHubsOwnServersAreNotCalled",
+		"TestARedirectIsNotFollowed",
+		"TestACheckAsksTheServicesOfMembers",
+	},
 	"EnclosedManifest (`argosy addons`)": {
 		"TestMembersGetWhatATemplateEncloses",
 		"TestWhateverUsersSayATemplateReachesAMemberAsItself",
@@ -161,6 +173,21 @@ var doorTests = map[string][]string{
 
 // threatTests are the tests of each row of the threats in docs/security.md.
 var threatTests = map[string][]string{
+	"A web page, or a thief of a link or of a cookie, acts as a user of the web console": {
+		"TestForeignPagesAreRefused",
+		"TestCookieIsOutOfReachOfScripts",
+		"TestLinkLogsInOnceInTheWholeFleet",
+		"TestLinkExpiresAndCannotBeForged",
+		"TestSessionIsItsUserWhateverElseARequestBrings",
+		"TestForeignLoginOfOpenIDConnectIsRefused",
+		"TestConsoleGivesNoMoreRightsThanKubectl",
+		"TestRowsAreOnlyWhatTheUserMayList",
+		"TestHostileNamesAreTextInABrowser",
+	},
+	"A kubeconfig that a user pastes into the web console makes the hub run a program or read a file": {
+		"TestHostileKubeconfigIsRefused",
+		"TestImportNeedsTheRightToCreateClusters",
+	},
 	"A developer of one namespace reaches another object, namespace or permission in a member, by an override, a script, a dependency or an annotation": {
 		"TestAnOverridePolicyMakesNobodyAdministratorOfAMember",
 		"TestNoDoorLeadsFromOneObjectToAnother",
@@ -169,6 +196,12 @@ var threatTests = map[string][]string{
 	"A developer reads a Secret of another namespace, or the hub's tokens, by a binding": {
 		"TestABindingIsWrittenByWhoMayReadWhatItRefersTo",
 		"TestABindingThatRefersElsewhereSendsNothingAndSaysSo",
+	},
+	"An agent of a cluster in Pull mode, or a token that registers one, reaches another cluster or gets more permissions": {
+		"TestAgentSeesOnlyItsOwnCluster",
+		"TestRegistrarGrantsOnlyThePermissionsOfAgents",
+		"TestRegistrationsWithMistakesAreRefusedWithTheReason",
+		"TestCertificateRequestsAreJudged",
 	},
 	"A developer replaces an existing object of a member, by `conflictResolution: Overwrite`": {
 		"TestWhereOverwritingIsForbiddenWhatAMemberHasStays",

@@ -19,6 +19,7 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	"github.com/argosy-io/argosy/examples"
+	"github.com/argosy-io/argosy/internal/migration"
 )
 
 // Each example of a page is run by a test, checked by a test of this file, or listed here with the reason why not.
@@ -27,6 +28,7 @@ import (
 var runAsWritten = map[string]string{
 	"README.md":     "TestReadmeCommandsRunTopToBottom",
 	"docs/guide.md": "TestEveryBlockOfOurGuideDoesWhatItSays",
+	"docs/pull.md":  "TestCommandsOfThePullPageRunTopToBottom",
 }
 
 // appliedObjects are the pages whose YAML a test applies or loads, by that test.
@@ -34,6 +36,7 @@ var appliedObjects = map[string]string{
 	"docs/access.md":        "TestADeveloperOfANamespaceDoesHisWorkAndFindsOtherDoorsShut",
 	"docs/simulate.md":      "TestTheFleetOfTheDocumentsIsOne",
 	"docs/configuration.md": "TestExampleOfThePageIsAValidConfiguration",
+	"docs/pull.md":          "TestCommandsOfThePullPageRunTopToBottom",
 }
 
 // acceptedCommands is the test that parses every command line of argosy in the pages.
@@ -62,6 +65,7 @@ var notRun = map[string][]string{
 		`kubectl patch crd $crd --type merge --patch-file versions.json`,
 		`kubectl annotate deployment web argosy.io/rollout-order=Ordered`,
 		`kubectl apply -f web.yaml`,
+		`kubectl apply -f examples/release-guard.yaml`,
 		`kubectl annotate cloneset web argosy.io/release-strategy=one-two-seven -n shop`,
 		`kubectl create serviceaccount prometheus -n karmada-system`,
 		`kubectl create clusterrolebinding prometheus --clusterrole system:monitoring ` +
@@ -70,6 +74,7 @@ var notRun = map[string][]string{
 	},
 	"it only reads": {
 		`kubectl get clusters`,
+		`kubectl get releaseguards`,
 		`kubectl get clusterrolebindings -o wide | grep -e cluster-admin -e argosy:operator`,
 		`kubectl get --raw /metrics`,
 		`kubectl get --raw /apis/policy.karmada.io/v1alpha1`,
@@ -275,8 +280,8 @@ func TestEveryFileOfExamplesIsValid(t *testing.T) {
 	}
 }
 
-// validExample returns an error if a document is not an object of the API, a known fragment of one, or values of the
-// chart.
+// validExample returns an error if a document is not an object of the API, a known fragment of one, the file of a
+// migration, or values of the chart.
 func validExample(decoder runtime.Decoder, doc string) error {
 	var content map[string]any
 	if err := yaml.UnmarshalStrict([]byte(doc), &content); err != nil {
@@ -293,6 +298,10 @@ func validExample(decoder runtime.Decoder, doc string) error {
 			content["apiVersion"], content["kind"] = "policy.karmada.io/v1alpha1", "PropagationPolicy"
 			break
 		}
+	}
+	if content["items"] != nil && content["kind"] == nil {
+		_, err := migration.ParseWhitelist([]byte(doc))
+		return err
 	}
 	if content["kind"] == nil {
 		return inValues(content)

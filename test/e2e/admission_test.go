@@ -591,6 +591,7 @@ func TestKubectlShowsOurKindsAsItShowsKarmadas(t *testing.T) {
 		"release.argosy.io/v1alpha1 releasestrategies":                        "ReleaseStrategy true [rst] []",
 		"release.argosy.io/v1alpha1 releaseapprovals":                         "ReleaseApproval true [rap] []",
 		"release.argosy.io/v1alpha1 releaserevisions":                         "ReleaseRevision true [rrev] []",
+		"release.argosy.io/v1alpha1 releaseguards":                            "ReleaseGuard false [rgd] []",
 	} {
 		if shown[name] != want {
 			t.Errorf("%s is %q, want %q", name, shown[name], want)

@@ -83,10 +83,12 @@ func TestUsersControlReleasesByTheirVerbs(t *testing.T) {
 	for _, body := range []string{`{"metadata":{"labels":{"a":"b"}}}`, `{"spec":{"supersede":"Replace"}}`,
 		`{"spec":{"state":"Pause","ttlSecondsAfterFinished":1}}`,
 		`{"metadata":{"annotations":{"argosy.io/skip-stage":"a@1"}}}`,
-		`{"metadata":{"annotations":{"argosy.io/retry":"a@1"}}}`} {
+		`{"metadata":{"annotations":{"argosy.io/retry":"a@1"}}}`,
+		`{"metadata":{"annotations":{"argosy.io/break-glass":"a@1"}}}`} {
 		operator.shut(body, patch(operator, body))
 		resumer.shut(body, patch(resumer, body))
 	}
+	admin.shut("break-glass, as admin", patch(admin, `{"metadata":{"annotations":{"argosy.io/break-glass":"a@1"}}}`))
 	allowed("editors change more", patch(editor, `{"spec":{"supersede":"Replace","state":"Pause"}}`))
 	for _, p := range []person{editor, admin, operator} {
 		p.shut("a status", p.Status().Patch(t.Context(), release(""),

@@ -33,6 +33,7 @@ import (
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/lab"
@@ -190,7 +191,8 @@ func Scheme() *k8sruntime.Scheme {
 	s := k8sruntime.NewScheme()
 	for _, add := range []func(*k8sruntime.Scheme) error{clientgoscheme.AddToScheme, policyv1alpha1.AddToScheme,
 		workv1alpha1.AddToScheme, workv1alpha2.AddToScheme, clusterv1alpha1.AddToScheme, ocmv1.AddToScheme,
-		configv1alpha1.AddToScheme, appsv1alpha1.AddToScheme, autoscalingv1alpha1.AddToScheme} {
+		configv1alpha1.AddToScheme, appsv1alpha1.AddToScheme, autoscalingv1alpha1.AddToScheme,
+		releasev1alpha1.AddToScheme} {
 		if err := add(s); err != nil {
 			panic(err)
 		}

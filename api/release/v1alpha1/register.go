@@ -23,7 +23,8 @@ func Resource(plural string) schema.GroupResource {
 func AddToScheme(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion, &EnclosedManifest{}, &EnclosedManifestList{}, &Release{}, &ReleaseList{},
 		&ReleaseStrategy{}, &ReleaseStrategyList{}, &ReleaseApproval{}, &ReleaseApprovalList{},
-		&ReleaseRevision{}, &ReleaseRevisionList{})
+		&ReleaseRevision{}, &ReleaseRevisionList{}, &ReleaseGuard{}, &ReleaseGuardList{},
+		&ReleaseCheck{}, &ReleaseCheckList{})
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil
 }

@@ -16,7 +16,11 @@ const (
 	// the stage and its attempt, such as prod@1. Attempts count from 1; see status.stages.
 	SkipStageAnnotation = wellknown.SkipStageAnnotation
 	RetryAnnotation     = wellknown.RetryAnnotation
-	// ReleaseReasonAnnotation on a Release is why a user skipped or retried a stage, or changed the state of the release.
+	// BreakGlassAnnotation on a Release starts a stage though ReleaseGuards are closed or their limits are reached. The
+	// value is as that of SkipStageAnnotation.
+	BreakGlassAnnotation = wellknown.BreakGlassAnnotation
+	// ReleaseReasonAnnotation on a Release is why a user skipped or retried a stage, started it in spite of
+	// ReleaseGuards, or changed the state of the release.
 	ReleaseReasonAnnotation = wellknown.ReleaseReasonAnnotation
 )
 
@@ -308,6 +312,10 @@ type ReleaseStatus struct {
 	// +optional
 	LostClusters []LostClusterStatus `json:"lostClusters,omitempty"`
 
+	// Guard is what the release waits for at ReleaseGuards; unset if it waits for none.
+	// +optional
+	Guard *ReleaseGuardWait `json:"guard,omitempty"`
+
 	// StartedAt is when the first stage was entered, EndedAt when the release ended.
 	// +optional
 	StartedAt *metav1.Time `json:"startedAt,omitempty"`
@@ -419,6 +427,11 @@ type ReleaseStageStatus struct {
 	// +optional
 	Gates []ReleaseGateStatus `json:"gates,omitempty"`
 
+	// Reserved is what the stage counts for ReleaseGuards that limit pods. It is unset if there was none when the stage
+	// started, and when the stage has ended.
+	// +optional
+	Reserved *ReleaseReservation `json:"reserved,omitempty"`
+
 	// Available is the largest number of new pods of the stage that were available, first at progressAt.
 	// +optional
 	Available int64 `json:"available,omitempty"`
@@ -517,8 +530,12 @@ type ReleaseGateStatus struct {
 	// +kubebuilder:validation:Enum=Before;After
 	Position GatePosition `json:"position"`
 
-	// Phase is Waiting, Passed, Rejected or TimedOut.
+	// Phase is Waiting, Passed, Rejected, Failed or TimedOut.
 	Phase GatePhase `json:"phase"`
+
+	// Check is the state of the check, of a gate of type Check.
+	// +optional
+	Check *ReleaseCheckStatus `json:"check,omitempty"`
 
 	// By are the users who approved, or the one who rejected.
 	// +listType=atomic
@@ -549,6 +566,7 @@ const (
 	GateWaiting  GatePhase = "Waiting"
 	GatePassed   GatePhase = "Passed"
 	GateRejected GatePhase = "Rejected"
+	GateFailed   GatePhase = "Failed"
 	GateTimedOut GatePhase = "TimedOut"
 )
 

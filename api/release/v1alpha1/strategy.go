@@ -139,10 +139,11 @@ type ReleaseStage struct {
 	// +optional
 	Order string `json:"order,omitempty"`
 
-	// Before are the gates that must all pass before the stage starts.
+	// Before are the gates that must all pass before the stage starts, at most 8. A release has one more before stages for
+	// which ReleaseGuards need approvals.
 	// +listType=map
 	// +listMapKey=name
-	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:MaxItems=9
 	// +optional
 	Before []ReleaseGate `json:"before,omitempty"`
 
@@ -214,8 +215,8 @@ type ReleaseGate struct {
 	// +required
 	Name string `json:"name"`
 
-	// Type of the gate. Approval: people approve or reject with a ReleaseApproval.
-	// +kubebuilder:validation:Enum=Approval
+	// Type of the gate. Approval: people approve or reject with a ReleaseApproval. Check: a ReleaseCheck judges.
+	// +kubebuilder:validation:Enum=Approval;Check
 	// +kubebuilder:default=Approval
 	// +optional
 	Type ReleaseGateType `json:"type,omitempty"`
@@ -223,6 +224,17 @@ type ReleaseGate struct {
 	// Approval says whose approval the gate needs. Default: that of one person, whoever may approve releases.
 	// +optional
 	Approval *ReleaseApprovalRule `json:"approval,omitempty"`
+
+	// CheckRef names the ReleaseCheck of a gate of type Check.
+	// +optional
+	CheckRef *ReleaseCheckReference `json:"checkRef,omitempty"`
+
+	// OnInconclusive says what happens if the check of the gate has no data, or no answer; see InconclusiveLimit of the
+	// check. Wait: the gate stays closed, and the check goes on until the gate times out. Pause: the release is paused.
+	// Fail: the stage fails. Pass: the gate opens without data; without an answer, it waits. Default: Wait.
+	// +kubebuilder:validation:Enum=Wait;Pause;Fail;Pass
+	// +optional
+	OnInconclusive InconclusiveAction `json:"onInconclusive,omitempty"`
 
 	// Timeout is how long the gate waits. Default: without end.
 	// +optional
@@ -288,9 +300,9 @@ type ReleaseSubject struct {
 type ReleaseFailure struct {
 	// Action when a stage fails. Pause: nothing more is updated until somebody resumes, aborts or rolls back. Rollback:
 	// the release goes back to the revision before it. Continue: the failure is recorded and the release continues; a gate
-	// before a stage that fails pauses it all the same.
+	// before a stage that fails pauses it all the same. Default: Rollback for a stage with a gate of type Check, Pause for
+	// other stages.
 	// +kubebuilder:validation:Enum=Pause;Rollback;Continue
-	// +kubebuilder:default=Pause
 	// +optional
 	Action FailureAction `json:"action,omitempty"`
 

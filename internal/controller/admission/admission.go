@@ -17,6 +17,7 @@ const (
 	ObjectsPlugin    = "ArgosyObjects"
 	ClaimPlugin      = "ArgosyClaim"
 	ProtectionPlugin = "ArgosyDeletionProtection"
+	AgentsPlugin     = "ArgosyAgents"
 )
 
 // Plugin is an admission plugin under its name. New is called for each of the API servers that make up a
@@ -44,6 +45,7 @@ func Plugins(o Options) []Plugin {
 		{ObjectsPlugin, func() (admission.Interface, error) { return newObjects(index, o), nil }},
 		{ClaimPlugin, func() (admission.Interface, error) { return newClaim(index), nil }},
 		{ProtectionPlugin, func() (admission.Interface, error) { return newProtection(), nil }},
+		{AgentsPlugin, func() (admission.Interface, error) { return newAgents(), nil }},
 	}
 }
 
@@ -55,4 +57,4 @@ func Register(plugins *admission.Plugins, o Options) {
 }
 
 // Names are the plugins in the order in which they are to run.
-func Names() []string { return []string{ObjectsPlugin, ClaimPlugin, ProtectionPlugin} }
+func Names() []string { return []string{ObjectsPlugin, ClaimPlugin, ProtectionPlugin, AgentsPlugin} }

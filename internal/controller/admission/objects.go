@@ -89,8 +89,10 @@ func newObjects(index *index, options Options) *objects {
 		multiclusterv1alpha1.Resource("serviceimports"):  {nil, o.validateServiceImport},
 		releasev1alpha1.Resource("releases"):             {o.mutateRelease, o.validateRelease},
 		releasev1alpha1.Resource("releasestrategies"):    {nil, o.validateReleaseStrategy},
+		releasev1alpha1.Resource("releasechecks"):        {nil, o.validateReleaseCheck},
 		releasev1alpha1.Resource("releaseapprovals"):     {o.mutateReleaseApproval, o.validateReleaseApproval},
 		releasev1alpha1.Resource("releaserevisions"):     {nil, o.validateReleaseRevision},
+		releasev1alpha1.Resource("releaseguards"):        {nil, o.validateReleaseGuard},
 		workv1alpha1.Resource("works"):                   {o.mutateWork, o.validateWork},
 		workv1alpha2.Resource("resourcebindings"):        binding,
 		workv1alpha2.Resource("clusterresourcebindings"): binding,
@@ -162,6 +164,9 @@ func (o *objects) Validate(ctx context.Context, a admission.Attributes, interfac
 		return o.validateDeletion(ctx, a)
 	}
 	if err := o.refuseOverwrite(ctx, a); err != nil {
+		return err
+	}
+	if err := o.refuseDirectChange(ctx, a, interfaces); err != nil {
 		return err
 	}
 	if r, ok := native(a, interfaces); ok {

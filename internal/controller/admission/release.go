@@ -144,7 +144,7 @@ func sameRelease(r request) bool {
 	verbs := func(obj *unstructured.Unstructured) map[string]string {
 		kept := map[string]string{}
 		for _, key := range []string{releasev1alpha1.SkipStageAnnotation, releasev1alpha1.RetryAnnotation,
-			release.VerbsAnnotation} {
+			releasev1alpha1.BreakGlassAnnotation, release.VerbsAnnotation} {
 			if value, ok := obj.GetAnnotations()[key]; ok {
 				kept[key] = value
 			}

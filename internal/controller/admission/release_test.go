@@ -23,6 +23,7 @@ var releaseRights = map[string]bool{
 	"alice update clonesets shop": true, "alice update releases shop": true,
 	"pauser pause releases shop": true, "resumer resume releases shop": true, "aborter abort releases shop": true,
 	"roller rollback releases shop": true, "skipper skip releases shop": true, "retrier retry releases shop": true,
+	"breaker break-glass releases shop": true,
 }
 
 func releaseHub(t *testing.T, objects ...*unstructured.Unstructured) *hub {
@@ -251,6 +252,8 @@ func TestEachVerbOnAReleasePermitsItsChangeAndNoOther(t *testing.T) {
 		stored := storedRelease(t, h)
 		failed := storedRelease(t, h)
 		failed.Object["status"].(map[string]any)["stages"].([]any)[0].(map[string]any)["phase"] = "Failed"
+		waits := storedRelease(t, h)
+		waits.Object["status"].(map[string]any)["guard"] = map[string]any{"name": "nights"}
 		paused := changed(t, stored, "Pause", "spec", "state")
 		annotate := func(obj *unstructured.Unstructured, key, value string) *unstructured.Unstructured {
 			obj = obj.DeepCopy()
@@ -258,16 +261,17 @@ func TestEachVerbOnAReleasePermitsItsChangeAndNoOther(t *testing.T) {
 			return obj
 		}
 		writes := map[string]struct{ obj, old *unstructured.Unstructured }{
-			"pause":    {paused, stored},
-			"resume":   {stored, paused},
-			"abort":    {changed(t, stored, "Abort", "spec", "state"), stored},
-			"rollback": {changed(t, stored, "Rollback", "spec", "state"), stored},
-			"skip":     {annotate(stored, releasev1alpha1.SkipStageAnnotation, "prod@1"), stored},
-			"retry":    {annotate(failed, releasev1alpha1.RetryAnnotation, "prod@1"), failed},
-			"update":   {changed(t, stored, "Replace", "spec", "supersede"), stored},
+			"pause":       {paused, stored},
+			"resume":      {stored, paused},
+			"abort":       {changed(t, stored, "Abort", "spec", "state"), stored},
+			"rollback":    {changed(t, stored, "Rollback", "spec", "state"), stored},
+			"skip":        {annotate(stored, releasev1alpha1.SkipStageAnnotation, "prod@1"), stored},
+			"retry":       {annotate(failed, releasev1alpha1.RetryAnnotation, "prod@1"), failed},
+			"break-glass": {annotate(waits, releasev1alpha1.BreakGlassAnnotation, "prod@1"), waits},
+			"update":      {changed(t, stored, "Replace", "spec", "supersede"), stored},
 		}
 		users := map[string]string{"pauser": "pause", "resumer": "resume", "aborter": "abort", "roller": "rollback",
-			"skipper": "skip", "retrier": "retry", "alice": "update"}
+			"skipper": "skip", "retrier": "retry", "breaker": "break-glass", "alice": "update"}
 		for name, has := range users {
 			for verb, w := range writes {
 				_, _, err := h.write(name, w.obj, w.old)
@@ -294,6 +298,14 @@ func TestEachVerbOnAReleasePermitsItsChangeAndNoOther(t *testing.T) {
 		h.refuses("skipper", annotate(stored, releasev1alpha1.SkipStageAnnotation, "prod@2"), stored,
 			`metadata.annotations[argosy.io/skip-stage]: Invalid value: "prod@2": must be prod@1: the release is at stage prod, attempt 1`)
 		h.refuses("retrier", annotate(stored, releasev1alpha1.RetryAnnotation, "prod@1"), stored, "stage prod has not failed")
+		h.refuses("alice", annotate(going, releasev1alpha1.BreakGlassAnnotation, "prod@1"), going, "to break-glass releases")
+		h.refuses("breaker", annotate(stored, releasev1alpha1.BreakGlassAnnotation, "prod@1"), stored,
+			"the release does not wait for a ReleaseGuard")
+		broken, _, err := h.write("breaker", annotate(waits, releasev1alpha1.BreakGlassAnnotation, "prod@1"), waits)
+		const want = `{"argosy.io/break-glass":{"value":"prod@1","user":"breaker","reason":"a"}}`
+		if err != nil || broken.GetAnnotations()[release.VerbsAnnotation] != want {
+			t.Errorf("after breaking the glass, it has %v, %v; want %s", broken.GetAnnotations(), err, want)
+		}
 		bare := stored.DeepCopy()
 		bare.SetAnnotations(map[string]string{releasev1alpha1.SkipStageAnnotation: "prod@1"})
 		h.refuses("skipper", bare, stored, "to skip a stage needs a reason")

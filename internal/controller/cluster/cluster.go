@@ -95,7 +95,15 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return fmt.Errorf("set up the cluster controller: %w", err)
 	}
+	if err := setupLeases(mgr, o); err != nil {
+		return err
+	}
+	return SetupStatus(mgr, o)
+}
 
+// SetupStatus registers only the controller for the status of Clusters. An agent needs no other.
+func SetupStatus(mgr ctrl.Manager, o Options) error {
+	o = o.withDefaults()
 	status := newCollector(mgr.GetClient(), commit.Recorder(mgr, "cluster-status-controller"),
 		commit.Recorder(mgr, "unified-auth-controller"), o)
 	o.Members.OnAnswer(status.kick)
@@ -104,7 +112,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		return fmt.Errorf("set up the cluster status controller: %w", err)
 	}
 	// Only changes of the connection or the credentials trigger a new probe. The status is written by the probe itself.
-	err = ctrl.NewControllerManagedBy(mgr).Named("cluster-status").
+	err := ctrl.NewControllerManagedBy(mgr).Named("cluster-status").
 		For(&clusterv1alpha1.Cluster{}, builder.WithPredicates(
 			predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, systemNamesChanged))).
 		Complete(status)

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -204,6 +205,12 @@ func (l *lifecycle) leave(ctx context.Context, cluster *clusterv1alpha1.Cluster)
 		}
 	}
 	l.members.Forget(cluster.Name)
+	if membership.Pulls(cluster) {
+		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: names.Clusters, Name: cluster.Name}}
+		if err := l.client.Delete(ctx, lease); client.IgnoreNotFound(err) != nil {
+			return 0, fmt.Errorf("delete the Lease of the agent of cluster %q: %w", cluster.Name, err)
+		}
+	}
 	return 0, commit.RemoveFinalizer(ctx, l.client, cluster, workv1alpha2.ClusterFinalizer)
 }
 

@@ -87,7 +87,7 @@ func (c *collector) Reconcile(ctx context.Context, req reconcile.Request) (recon
 	if client.IgnoreNotFound(err) != nil {
 		return reconcile.Result{}, err
 	}
-	if err != nil || cluster.Spec.SyncMode != clusterv1alpha1.Push {
+	if err != nil || !c.Members.Serves(cluster) {
 		c.leave(req.Name)
 		return reconcile.Result{}, nil
 	}

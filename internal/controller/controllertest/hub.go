@@ -16,6 +16,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -67,7 +68,8 @@ var (
 	PodDisruptionBudget  = kind("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", true)
 	Service              = kind("", "v1", "Service", "services", true)
 	Secret               = kind("", "v1", "Secret", "secrets", true)
-	// EndpointSlice is a kind of members alone.
+	// Job and EndpointSlice are kinds of members alone.
+	Job           = kind("batch", "v1", "Job", "jobs", true)
 	EndpointSlice = kind("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices", true)
 	// Definition is of members, too.
 	Definition = kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", false)
@@ -100,8 +102,15 @@ var (
 		kind(networkingv1alpha1.GroupVersion.Group, "v1alpha1", "MultiClusterService", "multiclusterservices", true),
 		kind(releasev1alpha1.GroupVersion.Group, "v1alpha1", "Release", "releases", true),
 		kind(releasev1alpha1.GroupVersion.Group, "v1alpha1", "ReleaseStrategy", "releasestrategies", true),
+		kind(releasev1alpha1.GroupVersion.Group, "v1alpha1", "ReleaseCheck", "releasechecks", true),
 		kind(releasev1alpha1.GroupVersion.Group, "v1alpha1", "ReleaseApproval", "releaseapprovals", true),
 		kind(releasev1alpha1.GroupVersion.Group, "v1alpha1", "ReleaseRevision", "releaserevisions", true),
+		kind(releasev1alpha1.GroupVersion.Group, "v1alpha1", "ReleaseGuard", "releaseguards", false),
+		kind("certificates.k8s.io", "v1", "CertificateSigningRequest", "certificatesigningrequests", false),
+		membertest.Lease,
+		kind(rbacv1.GroupName, "v1", "ClusterRoleBinding", "clusterrolebindings", false),
+		kind(rbacv1.GroupName, "v1", "Role", "roles", true),
+		kind(rbacv1.GroupName, "v1", "RoleBinding", "rolebindings", true),
 		Definition,
 		Service,
 		Secret,

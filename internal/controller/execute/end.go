@@ -33,6 +33,9 @@ type Deletions struct {
 	Bound int
 	// Settle is how long the hub waits for more such deletions before it carries one out.
 	Settle time.Duration
+	// All counts deletions by others as the hub's own. It is for the agent of a Karmada hub, which does not mark the
+	// deletions that it requests.
+	All bool
 }
 
 // deletions decides what the deletion of a Work means for the member's object.
@@ -44,6 +47,7 @@ type deletions struct {
 	clock       clock.PassiveClock
 	definitions *definition.Watch
 	limits      Deletions
+	noBindings  bool
 	// contentsTimeout is Options.ContentsTimeout.
 	contentsTimeout time.Duration
 	memory          *memory
@@ -70,7 +74,7 @@ func (d *deletions) judge(ctx context.Context, cluster string,
 			e.OwnerWent = name
 		}
 	}
-	if execute.Ordered(work) {
+	if execute.Ordered(work) && !d.limits.All {
 		kind, after, reason := execute.JudgeEnd(work, e)
 		return kind, after, reason, nil
 	}
@@ -82,7 +86,7 @@ func (d *deletions) judge(ctx context.Context, cluster string,
 	if e.WorksGo, err = d.definitions.GoingNow(ctx, definition.Works); err != nil {
 		return "", 0, "", err
 	}
-	if key, bound := scope.BindingOf(work); bound {
+	if key, bound := scope.BindingOf(work); bound && !d.noBindings {
 		b, err := scope.Bindings.Get(ctx, d.client, key)
 		if client.IgnoreNotFound(err) != nil {
 			return "", 0, "", err
@@ -93,6 +97,7 @@ func (d *deletions) judge(ctx context.Context, cluster string,
 		}
 	}
 	e.Others, e.Known, e.AtStart = d.others.count(work, d.clock.Now())
+	e.Unwanted = e.Unwanted || d.limits.All
 	kind, after, reason := execute.JudgeEnd(work, e)
 	return kind, after, reason, nil
 }

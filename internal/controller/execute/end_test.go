@@ -1,6 +1,7 @@
 package execute
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
 	"github.com/argosy-io/argosy/internal/core/execute"
+	"github.com/argosy-io/argosy/internal/member/membertest"
 )
 
 func TestWorksKeptBeforeTheStartEndsAfterAMinute(t *testing.T) {
@@ -49,4 +51,24 @@ func TestWorksKeptBeforeTheStartEndsAfterAMinute(t *testing.T) {
 			t.Errorf("after a minute it is %+v", c)
 		}
 	})
+}
+
+// A hub of Karmada does not mark the deletions that it requests. Its agent carries them out, however many there are.
+func TestAllDeletionsCountForTheAgentOfAKarmadaHub(t *testing.T) {
+	t.Parallel()
+	for all, want := range map[bool]bool{true: false, false: true} {
+		t.Run(fmt.Sprintf("all=%v", all), func(t *testing.T) {
+			t.Parallel()
+			controllertest.Run(t, func(t *testing.T) {
+				w := newWorld(t, Options{Deletions: &Deletions{Bound: 0, All: all}, NoBindings: true})
+				work := w.work(manifest(membertest.ConfigMap, "shop", "1"))
+				w.applied(work)
+				w.Gone(work)
+				w.gone(work)
+				if kept := w.m1.Object(membertest.ConfigMap, "shop", "c") != nil; kept != want {
+					t.Errorf("the object is kept: %v, want %v", kept, want)
+				}
+			})
+		})
+	}
 }

@@ -52,6 +52,8 @@ type Options struct {
 	Definitions *definition.Watch
 	// Deletions limits deletions by others. The default is DefaultDeletions without Settle.
 	Deletions *Deletions
+	// NoBindings is true for an agent, which cannot read bindings.
+	NoBindings bool
 	// ContentsTimeout is how long the contents of a namespace or definition that is to be deleted may be unknown, until it
 	// is released instead. The default is 30 s.
 	ContentsTimeout time.Duration
@@ -164,14 +166,17 @@ func newReconciler(c client.Client, live client.Reader, events commit.Events, o 
 	r.lanes = &lanes{workers: max(o.Workers, 1), reconcile: r.reconcile, stray: r.reconcileStray, clock: o.Clock,
 		firstRetry: o.FirstRetry}
 	r.drift = &drift{memory: m, clock: o.Clock}
-	r.restore = &restore{client: c, memory: m, read: o.ReadRestore, publish: o.PublishUnchecked, interval: o.RestoreCheck}
+	r.restore = &restore{client: c, members: o.Members, memory: m, read: o.ReadRestore, publish: o.PublishUnchecked,
+		interval: o.RestoreCheck}
 	r.reporter = &reporter{client: c, events: events, clock: o.Clock, interpreter: o.Interpreter, memory: m,
 		drift: r.drift, window: o.StatusWindow}
 	r.deletions = &deletions{client: c, live: live, events: events, clock: o.Clock, definitions: o.Definitions,
-		limits: *o.Deletions, contentsTimeout: o.ContentsTimeout, memory: m, restore: r.restore,
+		limits: *o.Deletions, noBindings: o.NoBindings, contentsTimeout: o.ContentsTimeout, memory: m, restore: r.restore,
 		others: deletedByOthers{works: map[types.UID]*deletedWork{}}}
-	r.kept = &keptObjects{client: c, events: events, clock: o.Clock, clusters: map[string]*keptInCluster{}}
-	r.triggers = &triggers{client: c, clock: o.Clock, lanes: r.lanes, memory: m, others: &r.deletions.others}
+	r.kept = &keptObjects{client: c, members: o.Members, events: events, clock: o.Clock,
+		clusters: map[string]*keptInCluster{}}
+	r.triggers = &triggers{client: c, clock: o.Clock, lanes: r.lanes, memory: m, noBindings: o.NoBindings,
+		others: &r.deletions.others}
 	return r
 }
 
@@ -198,6 +203,9 @@ func (r *reconciler) Start(ctx context.Context) error {
 }
 
 func (r *reconciler) reconcile(ctx context.Context, cluster string, key types.NamespacedName) outcome {
+	if cl, err := readCluster(ctx, r.client, cluster); err == nil && !r.members.Serves(cl) {
+		return outcome{} // its agent carries out the Work
+	}
 	work, err := r.newest(ctx, key)
 	if err != nil {
 		return outcome{err: client.IgnoreNotFound(err)}

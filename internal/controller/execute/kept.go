@@ -15,14 +15,16 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/execute"
+	"github.com/argosy-io/argosy/internal/member"
 )
 
 // keptObjects reports, in the condition WorksKept of clusters, that objects were kept whose Works were deleted, but not
 // by the hub.
 type keptObjects struct {
-	client client.Client
-	events commit.Events
-	clock  clock.PassiveClock
+	client  client.Client
+	members *member.Members
+	events  commit.Events
+	clock   clock.PassiveClock
 
 	mu       sync.Mutex
 	clusters map[string]*keptInCluster
@@ -71,6 +73,9 @@ func (k *keptObjects) load(ctx context.Context) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for i := range clusters.Items {
+		if !k.members.Serves(&clusters.Items[i]) {
+			continue
+		}
 		if is := meta.FindStatusCondition(clusters.Items[i].Status.Conditions,
 			clusterv1alpha1.ClusterConditionWorksKept); is != nil && is.Status == metav1.ConditionTrue {
 			c := k.cluster(clusters.Items[i].Name)

@@ -18,12 +18,14 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/object/names"
+	"github.com/argosy-io/argosy/internal/member"
 )
 
 // restore keeps objects that differ from the hub's backup until a user accepts the restore.
 type restore struct {
-	client client.Client
-	memory *memory
+	client  client.Client
+	members *member.Members
+	memory  *memory
 	// read reports whether a restore is not accepted yet. publish gets the number of Works per cluster whose objects were
 	// not checked since the restore.
 	read    func(context.Context) (bool, error)
@@ -103,7 +105,7 @@ func (s *restore) publishUnchecked(ctx context.Context) {
 		if err != nil || !execute.Unchecked(work, s.checkOf(work) != restoreUnchecked) {
 			continue
 		}
-		if _, err := readCluster(ctx, s.client, cluster); err == nil {
+		if cl, err := readCluster(ctx, s.client, cluster); err == nil && s.members.Serves(cl) {
 			unchecked[cluster]++
 		}
 	}

@@ -29,7 +29,9 @@ type triggers struct {
 	clock  clock.PassiveClock
 	lanes  *lanes
 	memory *memory
-	others *deletedByOthers
+	// noBindings is Options.NoBindings.
+	noBindings bool
+	others     *deletedByOthers
 	// used is the member that was last used for a cluster.
 	used sync.Map // cluster → *member.Member
 }
@@ -66,6 +68,10 @@ func (t *triggers) kindsChanged(concerns interpreter.Concerns) {
 	if !t.lanes.running() {
 		return // Start queues all Works.
 	}
+	if t.noBindings {
+		t.retryKinds(concerns)
+		return
+	}
 	for _, b := range interpreter.Bindings(t.client, concerns) {
 		works, err := scope.WorksOf(context.Background(), t.client, client.ObjectKeyFromObject(b))
 		if err != nil {
@@ -75,6 +81,21 @@ func (t *triggers) kindsChanged(concerns interpreter.Concerns) {
 			if cluster, err := names.ClusterOf(works[i].Namespace); err == nil {
 				t.lanes.retry(cluster, client.ObjectKeyFromObject(&works[i]))
 			}
+		}
+	}
+}
+
+// retryKinds queues the Works whose objects are of the kinds.
+func (t *triggers) retryKinds(concerns interpreter.Concerns) {
+	var works workv1alpha1.WorkList
+	if err := t.client.List(context.Background(), &works, client.UnsafeDisableDeepCopy); err != nil {
+		log.Error(err, "list the works of a kind whose interpretation changed")
+	}
+	for i := range works.Items {
+		cluster, err := names.ClusterOf(works.Items[i].Namespace)
+		manifest, unreadable := execute.Manifest(&works.Items[i])
+		if err == nil && unreadable == nil && concerns(manifest.GroupVersionKind().GroupKind()) {
+			t.lanes.retry(cluster, client.ObjectKeyFromObject(&works.Items[i]))
 		}
 	}
 }

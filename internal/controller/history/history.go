@@ -8,18 +8,25 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/history"
+	"github.com/argosy-io/argosy/internal/scope"
 )
 
 const (
@@ -72,6 +79,21 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	}
 	if o.Source == nil {
 		return nil
+	}
+	deleted := predicate.Funcs{CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc:  func(event.UpdateEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false }}
+	once := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
+		return []reconcile.Request{{}} // all workloads are looked at
+	})
+	err := ctrl.NewControllerManagedBy(mgr).Named("deployment-history").
+		Watches(&workv1alpha2.ResourceBinding{}, once, builder.WithPredicates(deleted)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: 1}).
+		Complete(reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+			return later(r.ends(ctx))
+		}))
+	if err != nil {
+		return fmt.Errorf("set up deployment-history: %w", err)
 	}
 	return mgr.Add(manager.RunnableFunc(r.upkeep))
 }
@@ -221,6 +243,32 @@ func (r *recorder) revision(ctx context.Context, req reconcile.Request) (reconci
 	return later(r.write(ctx, func(s *history.Store, _ int) error { return s.RecordRevision(ctx, &read) }))
 }
 
+// ends records which workloads were deleted, so that what a release brought runs nowhere any more. A workload whose
+// policy was deleted keeps its binding.
+func (r *recorder) ends(ctx context.Context) error {
+	return r.write(ctx, func(s *history.Store, _ int) error {
+		deployed, err := s.Deployed(ctx)
+		if err != nil {
+			return err
+		}
+		var deleted []history.Workload
+		for _, w := range deployed {
+			b, _, err := scope.BindingFor(ctx, r.client, schema.GroupKind{Group: w.Group, Kind: w.Kind}, w.Namespace, w.Name,
+				client.UnsafeDisableDeepCopy)
+			if err != nil {
+				return err
+			}
+			if b == nil {
+				deleted = append(deleted, w)
+			}
+		}
+		if len(deleted) == 0 {
+			return nil
+		}
+		return s.RecordEnds(ctx, deleted, r.Clock.Now())
+	})
+}
+
 // later tries again if a write failed. write has logged that the database does not answer.
 func later(err error) (reconcile.Result, error) {
 	if err == nil || history.IsOfObject(err) {
@@ -256,7 +304,8 @@ func (r *recorder) write(ctx context.Context, write func(s *history.Store, opene
 	return err
 }
 
-// upkeep removes old rows and makes the copy of the day, in a database that is open. It logs once what was restored.
+// upkeep removes old rows, records deletions that the hub did not see, and makes the copy of the day, in a database that
+// is open. It logs once what was restored.
 func (r *recorder) upkeep(ctx context.Context) error {
 	log := ctrl.LoggerFrom(ctx).WithName("release-history")
 	ticker := r.Clock.NewTicker(upkeepPeriod)
@@ -270,7 +319,7 @@ func (r *recorder) upkeep(ctx context.Context) error {
 			}
 			reported = store
 			now := r.Clock.Now()
-			err := errors.Join(store.Delete(ctx, history.DefaultRetention, now), store.Backup(ctx, now))
+			err := errors.Join(r.ends(ctx), store.Delete(ctx, history.DefaultRetention, now), store.Backup(ctx, now))
 			if err != nil && ctx.Err() == nil {
 				log.Error(err, "cannot remove old rows of the history database, or copy it; the next attempt is in an hour")
 			}

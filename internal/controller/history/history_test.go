@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
 	"github.com/argosy-io/argosy/internal/history"
 	"github.com/argosy-io/argosy/internal/member/membertest"
@@ -338,6 +339,63 @@ func TestLossIsLoggedOnceAndNotWithEachUpkeep(t *testing.T) {
 		if n := logged.Load(); n != 1 {
 			t.Errorf("the loss is logged %d times", n)
 		}
+	})
+}
+
+func TestDeploymentsEndWithTheirWorkload(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		bindings := map[string]*workv1alpha2.ResourceBinding{}
+		for _, name := range []string{"web", "api"} {
+			b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name + "-deployment"}}
+			b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop",
+				Name: name}
+			w.Make(b)
+			bindings[name] = b
+			r := w.running("of-"+name, 1)
+			r.Spec.Targets[0].Ref.Name = name
+			if err := w.Update(t.Context(), r); err != nil {
+				t.Fatal(err)
+			}
+			now := metav1.Now()
+			r.Status.Targets = []releasev1alpha1.ReleaseTargetStatus{{Name: "web", To: name + "-2"}}
+			r.Status.Stages = []releasev1alpha1.ReleaseStageStatus{{Name: "all", Phase: releasev1alpha1.StageDone,
+				ClusterNames: []string{"m1"}, StartedAt: &now, ReachedAt: &now}}
+			if err := w.Status().Update(t.Context(), r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		deployed := func(want string) {
+			t.Helper()
+			w.Eventually(want+" is deployed", func() string {
+				s, _, err := w.Store(t.Context())
+				if err != nil {
+					return err.Error()
+				}
+				var names []string
+				found, err := s.Deployed(t.Context())
+				for _, one := range found {
+					names = append(names, one.Name)
+				}
+				if got := strings.Join(names, " "); err != nil || got != want {
+					return fmt.Sprintf("deployed is %s (%v)", got, err)
+				}
+				return ""
+			})
+		}
+		deployed("api web")
+		if err := w.Delete(t.Context(), bindings["web"]); err != nil {
+			t.Fatal(err)
+		}
+		deployed("api")
+		// A deletion that no hub sees counts when one starts.
+		w.stop()
+		if err := w.Delete(t.Context(), bindings["api"]); err != nil {
+			t.Fatal(err)
+		}
+		w.start()
+		membertest.Advance(2 * upkeepPeriod)
+		deployed("")
 	})
 }
 

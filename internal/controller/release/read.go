@@ -47,8 +47,14 @@ func (r *reconciler) input(ctx context.Context, rel *releasev1alpha1.Release) (r
 	for i := range clusters.Items {
 		in.Clusters[clusters.Items[i].Name] = &clusters.Items[i]
 	}
+	if err := r.readGuards(ctx, &in); err != nil {
+		return in, err
+	}
 	var err error
 	if in.Strategy, err = r.strategy(ctx, rel); err != nil {
+		return in, err
+	}
+	if err := r.checks(ctx, &in); err != nil {
 		return in, err
 	}
 	overrides, err := r.overrides(ctx, rel.Namespace)
@@ -79,6 +85,26 @@ func (r *reconciler) strategy(ctx context.Context,
 		return nil, fmt.Errorf("get ReleaseStrategy %s/%s: %w", rel.Namespace, ref.Name, err)
 	}
 	return &s.Spec, nil
+}
+
+// checks reads the states of a release's checks, and before it starts which ReleaseChecks exist.
+func (r *reconciler) checks(ctx context.Context, in *release.Input) error {
+	if r.Checks != nil {
+		in.Checks = r.Checks.States(client.ObjectKeyFromObject(in.Release))
+	}
+	if in.Release.Status.StartedAt != nil {
+		return nil
+	}
+	var checks releasev1alpha1.ReleaseCheckList
+	if err := r.client.List(ctx, &checks, client.InNamespace(in.Release.Namespace),
+		client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list release checks: %w", err)
+	}
+	in.ReleaseChecks = map[string]bool{}
+	for _, check := range checks.Items {
+		in.ReleaseChecks[check.Name] = true
+	}
+	return nil
 }
 
 // overrides returns the override policies that may select a template of the namespace.

@@ -28,8 +28,18 @@ type Options struct {
 	Templates *template.Store
 	// Clock is the time; default the real one.
 	Clock clock.PassiveClock
+	// Checks are the states of checks; nil for none.
+	Checks Checks
 	// Recorded is what the release history has of a release; nil for nothing.
 	Recorded func(*releasev1alpha1.Release) release.History
+}
+
+// Checks are the states of checks as of their last samples.
+type Checks interface {
+	// States returns the states of the checks of a release, by key.
+	States(release types.NamespacedName) map[string]releasev1alpha1.ReleaseCheckStatus
+	// Subscribe adds a function that is called when a check of a release has something to store.
+	Subscribe(f func(release types.NamespacedName))
 }
 
 const (
@@ -49,8 +59,8 @@ type reconciler struct {
 	pending commit.PendingWrites[*metav1.PartialObjectMetadata]
 }
 
-// Setup registers the controller with the manager. It has one worker: two releases of a workload must not start at the
-// same time.
+// Setup registers the controllers with the manager. That of releases has one worker: two releases of a workload, or
+// more than ReleaseGuards permit, must not start at the same time.
 func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
@@ -59,6 +69,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		events: commit.Recorder(mgr, "release-controller")}
 	r.pending.Life, r.pending.Clock = commit.PendingWriteLife, o.Clock
 	if err := index(ctx, mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
+	if err := setupGuards(mgr, o.Clock); err != nil {
 		return err
 	}
 	return r.watch(ctrl.NewControllerManagedBy(mgr).Named("release").WithOptions(controller.Options{
@@ -98,7 +111,7 @@ func (r *reconciler) reconcile(ctx context.Context, key types.NamespacedName) (a
 	if err != nil {
 		return 0, err
 	}
-	if r.isBehind(in.Others) {
+	if r.isBehind(in.Others) || r.isBehind(in.Peers) {
 		return commit.StaleRetry, nil
 	}
 	step := release.Next(in)

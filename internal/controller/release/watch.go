@@ -52,6 +52,12 @@ func index(ctx context.Context, indexer client.FieldIndexer) error {
 			}
 			return values
 		}},
+		{&releasev1alpha1.Release{}, byGuard, func(obj client.Object) []string {
+			if obj.(*releasev1alpha1.Release).Status.Guard != nil {
+				return []string{guardWaits}
+			}
+			return nil
+		}},
 		{&releasev1alpha1.ReleaseRevision{}, byTarget, func(obj client.Object) []string {
 			return []string{targetIndex(obj.(*releasev1alpha1.ReleaseRevision).Spec.Target)}
 		}},
@@ -82,7 +88,13 @@ func (r *reconciler) watch(b *builder.Builder) *builder.Builder {
 		For(&releasev1alpha1.Release{}, builder.WithPredicates(touched)).
 		Watches(&releasev1alpha1.Release{}, handler.EnqueueRequestsFromMapFunc(r.rivals),
 			builder.WithPredicates(filter.AfterStart, phaseChanged)).
+		Watches(&releasev1alpha1.Release{}, handler.EnqueueRequestsFromMapFunc(r.waiting),
+			builder.WithPredicates(filter.AfterStart, used)).
+		Watches(&releasev1alpha1.ReleaseGuard{}, handler.EnqueueRequestsFromMapFunc(r.waiting),
+			builder.WithPredicates(filter.AfterStart, predicate.GenerationChangedPredicate{})).
 		Watches(&releasev1alpha1.ReleaseStrategy{}, handler.EnqueueRequestsFromMapFunc(r.inNamespace),
+			builder.WithPredicates(filter.AfterStart, filter.Creations)).
+		Watches(&releasev1alpha1.ReleaseCheck{}, handler.EnqueueRequestsFromMapFunc(r.inNamespace),
 			builder.WithPredicates(filter.AfterStart, filter.Creations)).
 		Watches(&releasev1alpha1.ReleaseApproval{}, handler.EnqueueRequestsFromMapFunc(approved),
 			builder.WithPredicates(filter.AfterStart)).
@@ -92,12 +104,19 @@ func (r *reconciler) watch(b *builder.Builder) *builder.Builder {
 			}), builder.WithPredicates(filter.AfterStart)).
 		Watches(&workv1alpha2.ResourceBinding{}, handler.EnqueueRequestsFromMapFunc(r.ofBinding),
 			builder.WithPredicates(predicate.Funcs{UpdateFunc: filter.Touched})).
-		Watches(&workv1alpha1.Work{}, r.reports(),
+		Watches(&workv1alpha1.Work{}, delayed(r.ofWork, reportDelay),
 			builder.WithPredicates(filter.AfterStart, reported)).
 		Watches(&clusterv1alpha1.Cluster{},
 			handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request {
 				return r.active(ctx)
 			}), builder.WithPredicates(filter.AfterStart, clusterChanged)).
+		WatchesRawSource(source.Func(func(_ context.Context,
+			q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+			if r.Checks != nil {
+				r.Checks.Subscribe(func(release types.NamespacedName) { q.Add(reconcile.Request{NamespacedName: release}) })
+			}
+			return nil
+		})).
 		WatchesRawSource(source.Func(func(ctx context.Context,
 			q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 			r.Templates.Subscribe(func(was, is *unstructured.Unstructured) {
@@ -211,30 +230,6 @@ func (r *reconciler) ofWork(ctx context.Context, work client.Object) []reconcile
 // reportDelay collects the reports of members: a step reads all Works of a release, and a stage with many clusters
 // causes as many reports.
 const reportDelay = 200 * time.Millisecond
-
-// reports enqueues the release of a Work after reportDelay. Reports meanwhile are enqueued with the first one.
-func (r *reconciler) reports() handler.Funcs {
-	enqueue := func(ctx context.Context, work client.Object,
-		q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-		for _, req := range r.ofWork(ctx, work) {
-			q.AddAfter(req, reportDelay)
-		}
-	}
-	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent,
-			q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			enqueue(ctx, e.Object, q)
-		},
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent,
-			q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			enqueue(ctx, e.ObjectNew, q)
-		},
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent,
-			q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			enqueue(ctx, e.Object, q)
-		},
-	}
-}
 
 // planned returns the release whose plan a binding has.
 func planned(b *workv1alpha2.ResourceBinding) []reconcile.Request {

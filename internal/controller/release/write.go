@@ -1,6 +1,7 @@
 package release
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,6 +50,10 @@ const (
 	//
 	//reference:event Warning on Release
 	eventStageFailed = "ReleaseStageFailed"
+	// eventGlassBroken: a user has started a stage in spite of ReleaseGuards. The message has the reason and the guard.
+	//
+	//reference:event Warning on Release
+	eventGlassBroken = "ReleaseGlassBroken"
 	// eventRollingBack: the release goes back to the revision before it.
 	//
 	//reference:event Warning on Release
@@ -183,6 +188,9 @@ func (r *reconciler) recordEvents(was, is *releasev1alpha1.Release) {
 		case e.Seq <= last:
 		case release.IsFailure(e):
 			r.events.Event(is, corev1.EventTypeWarning, eventStageFailed, "Stage "+e.Stage+": "+messageOf(e))
+		case e.Type == releasev1alpha1.JournalVerb && e.Reason == release.BrokeGlass:
+			r.events.Event(is, corev1.EventTypeWarning, eventGlassBroken,
+				"Stage "+e.Stage+" was started in spite of ReleaseGuards by "+cmp.Or(e.Actor, "a user")+": "+e.Message)
 		case e.Type == releasev1alpha1.JournalPhase:
 			about, ok := phaseEvents[e.Reason]
 			if !ok {

@@ -127,6 +127,10 @@ func Accept(in Input) Acceptance {
 	if cycle := DependencyProblem(r.Spec.Targets); cycle != "" {
 		return refuse(releasev1alpha1.ReasonDependencyCycle, "%s", cycle)
 	}
+	if name := in.missingCheck(strategy); name != "" {
+		return refuse(releasev1alpha1.ReasonCheckNotFound, "ReleaseCheck %q does not exist in namespace %q", name,
+			r.Namespace)
+	}
 	a := Acceptance{Reason: releasev1alpha1.ReasonPlanned}
 	same := 0
 	for _, spec := range r.Spec.Targets {

@@ -13,44 +13,69 @@ func (s *stepper) gates(k int, position releasev1alpha1.GatePosition) bool {
 	if position == releasev1alpha1.GateAfter {
 		gates = s.status.Strategy.Stages[k].After
 	}
-	var waiting []string
+	var approvals, checks []string
+	checkReason := ""
 	for _, gate := range gates {
 		g := s.gate(k, gate, position)
-		if g.Phase != releasev1alpha1.GatePassed {
-			approved, rejected := s.verdicts(k, gate, position)
-			switch {
-			case len(rejected) > 0:
-				s.closeGate(k, g, releasev1alpha1.GateRejected, rejected[:1])
-				s.fail(k, releasev1alpha1.ReasonGateFailed, "gate "+gate.Name+" was rejected by "+rejected[0], s.begunTargets()...)
-				return false
-			case len(approved) >= int(max(countOf(gate), 1)):
-				s.closeGate(k, g, releasev1alpha1.GatePassed, approved)
-				continue
-			case g.Until != nil && !s.now.Before(g.Until.Time):
-				s.closeGate(k, g, releasev1alpha1.GateTimedOut, approved)
-				message := "gate " + gate.Name + " timed out"
-				if gate.OnTimeout == releasev1alpha1.GateTimeoutFail {
-					s.fail(k, releasev1alpha1.ReasonGateFailed, message)
-				} else {
-					s.pauseByFailure(k, releasev1alpha1.ReasonGateFailed, message)
-				}
-				return false
-			}
-			if g.Until != nil {
-				s.wake(g.Until.Time)
-			}
-			if !slices.Equal(g.By, approved) {
-				g.By, s.changed = approved, true
-			}
-			waiting = append(waiting, gate.Name)
+		if g.Phase == releasev1alpha1.GatePassed {
+			continue
 		}
+		var approved, rejected []string
+		if g.Check != nil {
+			passed, failed, reason := s.checkGate(k, gate, g)
+			if failed {
+				return false
+			}
+			if passed {
+				continue
+			}
+			if checkReason == "" || checkReason == releasev1alpha1.ReasonChecking {
+				checkReason = reason
+			}
+		} else {
+			approved, rejected = s.verdicts(k, gate, position)
+		}
+		switch {
+		case len(rejected) > 0:
+			s.closeGate(k, g, releasev1alpha1.GateRejected, rejected[:1])
+			s.fail(k, releasev1alpha1.ReasonGateFailed, "gate "+gate.Name+" was rejected by "+rejected[0], s.begunTargets()...)
+			return false
+		case g.Check == nil && len(approved) >= int(max(countOf(gate), 1)):
+			s.closeGate(k, g, releasev1alpha1.GatePassed, approved)
+			continue
+		case g.Until != nil && !s.now.Before(g.Until.Time):
+			s.closeGate(k, g, releasev1alpha1.GateTimedOut, approved)
+			message := "gate " + gate.Name + " timed out"
+			if g.Check != nil && SampleText(*g.Check) != "" {
+				message += ": " + SampleText(*g.Check)
+			}
+			if gate.OnTimeout == releasev1alpha1.GateTimeoutFail {
+				s.fail(k, releasev1alpha1.ReasonGateFailed, message)
+			} else {
+				s.pauseByFailure(k, releasev1alpha1.ReasonGateFailed, message)
+			}
+			return false
+		}
+		if g.Until != nil {
+			s.wake(g.Until.Time)
+		}
+		if g.Check != nil {
+			checks = append(checks, gate.Name)
+			continue
+		}
+		if !slices.Equal(g.By, approved) {
+			g.By, s.changed = approved, true
+		}
+		approvals = append(approvals, gate.Name)
 	}
-	if len(waiting) > 0 {
-		s.wait(releasev1alpha1.ReasonWaitingForApproval, "gates %s of stage %s", strings.Join(waiting, ", "),
+	switch {
+	case len(approvals) > 0:
+		s.wait(releasev1alpha1.ReasonWaitingForApproval, "gates %s of stage %s", strings.Join(approvals, ", "),
 			s.status.Stages[k].Name)
-		return false
+	case len(checks) > 0:
+		s.wait(checkReason, "gates %s of stage %s", strings.Join(checks, ", "), s.status.Stages[k].Name)
 	}
-	return true
+	return len(approvals)+len(checks) == 0
 }
 
 // gate is the status of a gate, a new one if it has none.
@@ -63,7 +88,7 @@ func (s *stepper) gate(k int, gate releasev1alpha1.ReleaseGate,
 		}
 	}
 	g := releasev1alpha1.ReleaseGateStatus{Name: gate.Name, Position: position, Phase: releasev1alpha1.GateWaiting,
-		Since: s.time()}
+		Since: s.time(), Check: s.newCheck(k, gate, position)}
 	if gate.Timeout != nil {
 		g.Until = s.timeAfter(gate.Timeout.Duration)
 	}

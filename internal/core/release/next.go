@@ -29,9 +29,17 @@ type Input struct {
 	Clusters map[string]*clusterv1alpha1.Cluster
 	// Approvals of this release; others are ignored.
 	Approvals []releasev1alpha1.ReleaseApproval
+	// Checks are the states of checks by their keys, as of their last samples. The stored state counts for others.
+	Checks map[string]releasev1alpha1.ReleaseCheckStatus
+	// ReleaseChecks has the names of the ReleaseChecks of the namespace; nil if they are not known.
+	ReleaseChecks map[string]bool
 	// Others are all releases of the namespace. This one, and those of other workloads, are ignored.
 	Others []releasev1alpha1.Release
-	Now    time.Time
+	// Guards that may select this release.
+	Guards []Guard
+	// Peers are all releases of the hub. They are only needed if a guard has limits.
+	Peers []releasev1alpha1.Release
+	Now   time.Time
 }
 
 // BindingState is what the binding of a target must say.
@@ -81,6 +89,8 @@ type stepper struct {
 	changed bool
 	// waits is the reason of Progressing for what the stage waits for, with a message.
 	waits, waitsFor string
+	// guard is what the release waits for at ReleaseGuards.
+	guard *releasev1alpha1.ReleaseGuardWait
 }
 
 func (in Input) strategy() *releasev1alpha1.ReleaseStrategySpec {
@@ -141,11 +151,12 @@ func (in Input) before() string {
 	return ""
 }
 
-// replacedBy is the name of a newer rival that replaces this release.
+// replacedBy is the name of a newer rival that replaces this release. One that ReleaseGuards do not let start replaces
+// none yet.
 func (in Input) replacedBy() string {
 	for _, other := range in.rivals() {
 		if other.Spec.Supersede == releasev1alpha1.SupersedeReplace && other.Status.Phase == releasev1alpha1.ReleaseQueued &&
-			older(in.Release, &other) {
+			other.Status.Guard == nil && older(in.Release, &other) {
 			return other.Name
 		}
 	}
@@ -256,14 +267,17 @@ const missingGrace = 30 * time.Second
 func (a Acceptance) isMissing() bool {
 	switch a.Reason {
 	case releasev1alpha1.ReasonStrategyNotFound, releasev1alpha1.ReasonTargetNotFound, releasev1alpha1.ReasonTargetNotHeld,
-		releasev1alpha1.ReasonRevisionNotFound, releasev1alpha1.ReasonStagesEmpty:
+		releasev1alpha1.ReasonRevisionNotFound, releasev1alpha1.ReasonStagesEmpty, releasev1alpha1.ReasonCheckNotFound:
 		return true
 	}
 	return false
 }
 
-// start goes from Queued to Running when no other release of the targets goes first.
+// start goes from Queued to Running when no other release of the targets goes first, and ReleaseGuards permit it.
 func (s *stepper) start() bool {
+	if s.Release.Spec.Supersede == releasev1alpha1.SupersedeReplace && s.waitsToReplace() {
+		return false
+	}
 	if other := s.before(); other != "" {
 		s.wait(releasev1alpha1.ReasonQueued, "release %s goes first", other)
 		return false
@@ -279,12 +293,17 @@ func (s *stepper) start() bool {
 	if !s.accepted(a) {
 		return false
 	}
-	s.status.Targets = a.Targets
+	planned := in.Release.DeepCopy()
+	setClusters(&planned.Status, a.Clusters)
+	if s.heldByGuards(planned, 0, true) {
+		return false
+	}
+	s.status.Targets, s.status.Stages = a.Targets, planned.Status.Stages
 	s.next.Revisions = a.Revisions
 	for k := range s.status.Stages {
-		stage := &s.status.Stages[k]
-		if stage.SameClusters = k > 0 && slices.Equal(a.Clusters[k], a.Clusters[k-1]); !stage.SameClusters {
-			stage.ClusterNames = a.Clusters[k]
+		if gate := s.guardView().guardGate(planned, k); gate != nil {
+			stage := &s.status.Strategy.Stages[k]
+			stage.Before = append(stage.Before, *gate)
 		}
 	}
 	in.Release.Status = s.status
@@ -293,6 +312,38 @@ func (s *stepper) start() bool {
 	}
 	s.status.StartedAt = s.time()
 	s.phase(releasev1alpha1.ReleaseRunning, "Started", "")
+	return true
+}
+
+// setClusters sets the clusters of the stages of a release that starts.
+func setClusters(status *releasev1alpha1.ReleaseStatus, byStage [][]string) {
+	for k := range status.Stages {
+		stage := &status.Stages[k]
+		if stage.SameClusters = k > 0 && slices.Equal(byStage[k], byStage[k-1]); !stage.SameClusters {
+			stage.ClusterNames = byStage[k]
+		}
+	}
+}
+
+// waitsToReplace reports whether windows keep a release from starting that would replace another one. The other one
+// continues until they open.
+func (s *stepper) waitsToReplace() bool {
+	if len(s.Guards) == 0 || s.underWay() == "" {
+		return false
+	}
+	in := s.Input
+	in.Release = in.Release.DeepCopy()
+	in.Release.Status = *s.status.DeepCopy()
+	a := Accept(in)
+	if a.Reason != releasev1alpha1.ReasonPlanned {
+		return false
+	}
+	setClusters(&in.Release.Status, a.Clusters)
+	o := s.guardView().closed(in.Release, 0)
+	if o == nil || s.breaksGlass(in.Release.Status.Stages[0]) {
+		return false
+	}
+	s.waitFor(o)
 	return true
 }
 
@@ -327,6 +378,11 @@ func (s *stepper) run() bool {
 		if !s.gates(k, releasev1alpha1.GateBefore) {
 			return s.status.Phase != releasev1alpha1.ReleaseRunning || stage.Phase != releasev1alpha1.StageGated
 		}
+		reserved := s.reservation(k)
+		if s.heldByGuards(s.reserving(k, reserved), k, false) {
+			return false
+		}
+		stage.Reserved = reserved
 		stage.StartedAt, stage.ProgressAt, stage.Available = s.time(), s.time(), 0
 		stage.BegunTargets = s.ready(k, nil)
 		s.stagePhase(k, releasev1alpha1.StageUpdating, "Started", "")
@@ -558,7 +614,7 @@ func (s *stepper) fail(k int, reason, message string, targets ...string) {
 		stage.Counts, stage.Clusters = o.counts, o.clusters // a rollback does not count them any more
 	}
 	s.condition(releasev1alpha1.ReleaseHealthy, metav1.ConditionFalse, reason, message)
-	action := s.status.Strategy.Failure.Action
+	action := failureAction(s.status.Strategy, k)
 	if action == releasev1alpha1.FailureContinue && s.status.Stages[k].Phase == releasev1alpha1.StageGated {
 		action = releasev1alpha1.FailurePause
 	}

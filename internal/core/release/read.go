@@ -279,7 +279,8 @@ func RevisionsInUse(ref releasev1alpha1.ReleaseObjectReference, releases []relea
 func IsFailure(e releasev1alpha1.ReleaseJournalEntry) bool {
 	switch e.Reason {
 	case releasev1alpha1.ReasonRefused, releasev1alpha1.ReasonPodsFailed, releasev1alpha1.ReasonCopyUnhealthy,
-		releasev1alpha1.ReasonDeadlineExceeded, releasev1alpha1.ReasonClusterUnreachable, releasev1alpha1.ReasonGateFailed:
+		releasev1alpha1.ReasonDeadlineExceeded, releasev1alpha1.ReasonClusterUnreachable, releasev1alpha1.ReasonGateFailed,
+		releasev1alpha1.ReasonCheckFailed, releasev1alpha1.ReasonCheckInconclusive, releasev1alpha1.ReasonCheckUnavailable:
 		return e.Type == releasev1alpha1.JournalStage
 	}
 	return false

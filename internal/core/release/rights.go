@@ -23,6 +23,7 @@ var stateVerbs = map[releasev1alpha1.ReleaseState]string{
 var annotationVerbs = []struct{ annotation, verb string }{
 	{releasev1alpha1.SkipStageAnnotation, releasev1alpha1.VerbSkip},
 	{releasev1alpha1.RetryAnnotation, releasev1alpha1.VerbRetry},
+	{releasev1alpha1.BreakGlassAnnotation, releasev1alpha1.VerbBreakGlass},
 }
 
 // Right is a verb on a release that a write needs.
@@ -33,7 +34,7 @@ type Right struct {
 }
 
 // RightsFor returns the verbs that a write of a release needs beside create, update or patch. old is nil for a new
-// release. A change of anything but the state, the two annotations and the reason for them needs the verb update, also
+// release. A change of anything but the state, annotationVerbs and the reason for them needs the verb update, also
 // in a patch. So a user with patch and pause can pause a release and change nothing else.
 func RightsFor(old, r *releasev1alpha1.Release) []Right {
 	var rights []Right
@@ -91,8 +92,8 @@ func withoutVerbs(r *releasev1alpha1.Release) *releasev1alpha1.Release {
 	return r
 }
 
-// CheckAnnotations checks the annotations that skip and retry a stage, where a write changes them: they name the stage
-// under way and its attempt, and need a reason. old is nil for a new release.
+// CheckAnnotations checks the annotations that skip, retry and start a stage, where a write changes them: they name the
+// stage under way and its attempt, and need a reason. old is nil for a new release.
 func CheckAnnotations(old, r *releasev1alpha1.Release) field.ErrorList {
 	var errs field.ErrorList
 	status := releasev1alpha1.ReleaseStatus{}
@@ -106,6 +107,10 @@ func CheckAnnotations(old, r *releasev1alpha1.Release) field.ErrorList {
 			continue
 		}
 		path := field.NewPath("metadata", "annotations").Key(a.annotation)
+		if a.verb == releasev1alpha1.VerbBreakGlass {
+			errs = append(errs, checkBreakGlass(status, r, path)...)
+			continue
+		}
 		k, problem := stageUnderWay(status)
 		if problem != "" {
 			errs = append(errs, field.Invalid(path, value, problem))
@@ -125,6 +130,35 @@ func CheckAnnotations(old, r *releasev1alpha1.Release) field.ErrorList {
 		}
 	}
 	return errs
+}
+
+// checkBreakGlass checks BreakGlassAnnotation: the release waits for a guard, and the value is what it waits with.
+func checkBreakGlass(status releasev1alpha1.ReleaseStatus, r *releasev1alpha1.Release,
+	path *field.Path) field.ErrorList {
+	value := r.Annotations[releasev1alpha1.BreakGlassAnnotation]
+	want, ok := BreakGlassValue(status)
+	switch {
+	case !ok:
+		return field.ErrorList{field.Invalid(path, value, "the release does not wait for a ReleaseGuard")}
+	case value != want:
+		return field.ErrorList{field.Invalid(path, value, fmt.Sprintf("must be %s: the release waits with this stage", want))}
+	case strings.TrimSpace(r.Annotations[releasev1alpha1.ReleaseReasonAnnotation]) == "":
+		return field.ErrorList{field.Required(field.NewPath("metadata", "annotations").Key(
+			releasev1alpha1.ReleaseReasonAnnotation), "to start a stage in spite of ReleaseGuards needs a reason")}
+	}
+	return nil
+}
+
+// BreakGlassValue returns the value of BreakGlassAnnotation for a release that waits for guards: the stage and the
+// attempt that wait. ok is false if it waits for none.
+func BreakGlassValue(status releasev1alpha1.ReleaseStatus) (value string, ok bool) {
+	k := currentStage(status.Stages)
+	if status.Guard == nil || k == len(status.Stages) {
+		return "", false
+	}
+	stage := status.Stages[k]
+	stage.Attempt = max(stage.Attempt, 1) // it is not entered yet if the release is queued
+	return stageAttempt(stage), true
 }
 
 // stageAttempt is the value of the annotations for a stage.
@@ -184,6 +218,10 @@ func CheckApproval(r *releasev1alpha1.Release,
 	if i < 0 {
 		return nil, field.Invalid(spec.Child("gate"), a.Spec.Gate, fmt.Sprintf("stage %s has no gate of this name %s it",
 			stage.Name, strings.ToLower(string(position))))
+	}
+	if isCheck(gates[i]) {
+		return nil, field.Invalid(spec.Child("gate"), a.Spec.Gate, fmt.Sprintf("ReleaseCheck %s opens the gate, and no user",
+			gates[i].CheckRef.Name))
 	}
 	open := slices.IndexFunc(stage.Gates, func(g releasev1alpha1.ReleaseGateStatus) bool {
 		return g.Name == a.Spec.Gate && g.Position == position

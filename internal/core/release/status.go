@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -21,9 +22,12 @@ const (
 )
 
 // time is now, as an object has it.
-func (s *stepper) time() *metav1.Time {
-	t := metav1.NewTime(s.now)
-	return &t
+func (s *stepper) time() *metav1.Time { return timeOf(s.now) }
+
+// timeOf is a time as an object has it.
+func timeOf(t time.Time) *metav1.Time {
+	at := metav1.NewTime(t)
+	return &at
 }
 
 func (s *stepper) timeAfter(d time.Duration) *metav1.Time {
@@ -72,7 +76,7 @@ func (s *stepper) stagePhase(k int, p releasev1alpha1.ReleaseStagePhase, reason,
 
 // endStage ends a stage.
 func (s *stepper) endStage(k int, p releasev1alpha1.ReleaseStagePhase, reason, message string) {
-	s.status.Stages[k].EndedAt, s.status.SoakUntil = s.time(), nil
+	s.status.Stages[k].EndedAt, s.status.Stages[k].Reserved, s.status.SoakUntil = s.time(), nil, nil
 	s.stagePhase(k, p, reason, message)
 }
 
@@ -90,6 +94,9 @@ func (s *stepper) step() Step {
 	out.Bindings = s.bindings()
 	if !s.wakeAt.IsZero() {
 		out.RequeueAfter = max(s.wakeAt.Sub(s.Now), time.Second)
+	}
+	if !equality.Semantic.DeepEqual(s.status.Guard, s.guard) {
+		s.status.Guard, s.changed = s.guard, true
 	}
 	s.setConditions()
 	if s.changed || s.status.ObservedGeneration != s.Release.Generation {
@@ -141,7 +148,7 @@ func (s *stepper) setConditions() {
 	case phase == releasev1alpha1.ReleaseRollingBack:
 		progressing, reason, message = metav1.ConditionTrue, releasev1alpha1.ReasonRollingBack, s.waitsFor
 	case reason != "":
-		if reason == releasev1alpha1.ReasonStageUpdating {
+		if reason == releasev1alpha1.ReasonStageUpdating || reason == releasev1alpha1.ReasonChecking {
 			progressing = metav1.ConditionTrue
 		}
 	case phase == releasev1alpha1.ReleaseRunning && k < len(s.status.Stages):

@@ -8,10 +8,11 @@ import (
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	"github.com/argosy-io/argosy/api/wellknown"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
+	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
 
-// A template that can no longer be divided would be updated in all clusters at once.
-func TestAChangeOfTheUpdateModeHoldsAllPods(t *testing.T) {
+// A template that can no longer be divided would be updated in all clusters at once. Its replicas still follow it.
+func TestAChangeOfTheUpdateModeHoldsTheRolloutAlone(t *testing.T) {
 	for name, change := range map[string]func(w *world, undo bool){
 		"retained replicas": func(w *world, undo bool) {
 			w.template = w.template.DeepCopy()
@@ -35,19 +36,38 @@ func TestAChangeOfTheUpdateModeHoldsAllPods(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, cloneSet, 10, 10)
-			w.refuses = true
 			r := w.release("r1", oneTwoSeven)
 			w.rest()
 			w.expect("in the first stage", r, releasev1alpha1.ReleaseRunning, releasev1alpha1.ReasonSoaking, "web:2", 2)
 			change(w, false)
-			w.pass(10 * time.Minute)
+			w.pass(time.Minute)
 			w.expect("after the change", r, releasev1alpha1.ReleaseRunning, releasev1alpha1.ReasonFleetHalted, "web:2", 2)
-			if w.refused == nil {
-				t.Error("dispatch does not say why it writes nothing")
+			if !w.has(fleet.FleetHalted) {
+				t.Error("no condition says that the rollout is halted")
 			}
+			w.place("c1", 15)
+			w.place("c2", 15)
+			w.join("c3", 15, nil)
+			w.pass(time.Minute)
+			w.expect("scaled up", r, releasev1alpha1.ReleaseRunning, releasev1alpha1.ReasonFleetHalted, "web:2", 2)
+			want := 43
+			if !dispatch.Divides(&w.binding.Spec) {
+				want = 3*45 - 2 // each cluster has all replicas of the template
+			}
+			if n := w.count("web:1"); n != want {
+				t.Errorf("%d pods are old, want %d", n, want)
+			}
+			w.place("c1", 4)
+			w.place("c2", 4)
+			w.place("c3", 4)
+			w.pass(time.Minute)
+			w.expect("scaled down", r, releasev1alpha1.ReleaseRunning, releasev1alpha1.ReasonFleetHalted, "web:2", 2)
 			change(w, true)
 			w.pass(10 * time.Minute)
-			w.expect("after it was undone", r, releasev1alpha1.ReleaseSucceeded, releasev1alpha1.ReasonCompleted, "web:2", 20)
+			w.expect("after it was undone", r, releasev1alpha1.ReleaseSucceeded, releasev1alpha1.ReasonCompleted, "web:2", 12)
+			if w.has(fleet.FleetHalted) {
+				t.Error("the condition stays")
+			}
 		})
 	}
 }

@@ -61,6 +61,9 @@ func Waits(r *releasev1alpha1.Release) (what, next string) {
 		return "it is queued: " + progressing.Message, ""
 	case releasev1alpha1.ReasonWaitingForApproval:
 		return "it waits for approval: " + progressing.Message, run("approve")
+	case releasev1alpha1.ReasonFrozen, releasev1alpha1.ReasonOutsideWindow, releasev1alpha1.ReasonLimitReached:
+		return "it waits: " + progressing.Message, "wait, or as an emergency " +
+			strings.TrimSuffix(run("break-glass"), "`") + " --reason TEXT`"
 	case releasev1alpha1.ReasonPausedByUser:
 		return "a user has paused it", run("resume")
 	case releasev1alpha1.ReasonPausedByFailure:
@@ -80,10 +83,32 @@ func Waits(r *releasev1alpha1.Release) (what, next string) {
 			what += ": " + s.Rollback.Reason
 		}
 		return what, ""
-	case releasev1alpha1.ReasonStageUpdating, releasev1alpha1.ReasonChecking:
+	case releasev1alpha1.ReasonChecking:
+		return "it waits for checks: " + waitingChecks(r), ""
+	case releasev1alpha1.ReasonCheckInconclusive, releasev1alpha1.ReasonCheckUnavailable:
+		return "it waits for checks that have no result: " + waitingChecks(r), fmt.Sprintf(
+			"fix the ReleaseCheck or what it asks; or end the stage: %s; or go back: %s",
+			strings.TrimSuffix(run("skip"), "`")+" --reason TEXT`", run("rollback"))
+	case releasev1alpha1.ReasonStageUpdating:
 		return "stage " + s.Stage + " is under way", ""
 	}
 	return reasonAnd(progressing), ""
+}
+
+// waitingChecks describes the checks that a release waits for.
+func waitingChecks(r *releasev1alpha1.Release) string {
+	var all []string
+	for _, c := range CheckCalls(r) {
+		one := fmt.Sprintf("%s of stage %s", c.Gate, c.Stage)
+		if detail := CheckText(&c.Status); detail != "" {
+			one += " (" + detail + ")"
+		}
+		all = append(all, one)
+	}
+	if len(all) == 0 {
+		return "stage " + r.Status.Stage
+	}
+	return strings.Join(all, ", ")
 }
 
 func reasonAnd(c metav1.Condition) string {

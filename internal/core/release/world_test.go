@@ -61,6 +61,7 @@ type world struct {
 	works     map[string]*workv1alpha1.Work
 	releases  []*releasev1alpha1.Release
 	approvals []releasev1alpha1.ReleaseApproval
+	checks    map[string]releasev1alpha1.ReleaseCheckStatus
 	revisions map[string]*releasev1alpha1.ReleaseRevision
 	former    *releasev1alpha1.ReleaseRevision
 	// The writes so far.
@@ -68,11 +69,15 @@ type world struct {
 	workWrites                  map[string]int
 	sequence                    []fleet.Released
 	released                    map[string]int64
-	// refuses says that dispatch may fail; refused is its last error.
+	// refuses says that dispatch may fail.
 	refuses bool
-	refused error
+	// conditions are those of the binding about its template in the fleet.
+	conditions []fleet.Condition
 	// watch is called after every event.
 	watch func()
+	// guards are those of the hub, and peers all of its releases; nil for none.
+	guards func() []release.Guard
+	peers  func() []releasev1alpha1.Release
 }
 
 const cloneSet = `
@@ -229,9 +234,16 @@ func (w *world) input(r *releasev1alpha1.Release) release.Input {
 		}
 	}
 	in := release.Input{Release: r.DeepCopy(), Strategy: r.Spec.Strategy, Targets: map[string]release.Target{"web": t},
-		Clusters: w.clusters, Approvals: w.approvals, Now: w.now}
+		Clusters: w.clusters, Approvals: w.approvals, Checks: w.checks, Now: w.now}
 	for _, other := range w.releases {
 		in.Others = append(in.Others, *other.DeepCopy())
+	}
+	in.Peers = in.Others
+	if w.guards != nil {
+		in.Guards = w.guards()
+	}
+	if w.peers != nil {
+		in.Peers = w.peers()
 	}
 	return in
 }
@@ -283,12 +295,13 @@ func (w *world) reconcile(r *releasev1alpha1.Release) (wrote bool, after time.Du
 func (w *world) dispatch() (wrote bool) {
 	w.t.Helper()
 	d := dispatch.Decide(context.Background(), w.dispatchInput(), interpret.New(builtin.Tier()))
-	if w.refused = d.Err; d.Err != nil {
+	if d.Err != nil {
 		if !w.refuses {
 			w.t.Fatal(d.Err)
 		}
 		return false
 	}
+	w.conditions = d.Conditions
 	for _, r := range d.Results {
 		if r.Err != nil {
 			w.t.Fatal(r.Err)
@@ -314,6 +327,11 @@ func (w *world) dispatch() (wrote bool) {
 		w.note(plan)
 	}
 	return wrote
+}
+
+// has reports whether the binding has a condition of a type.
+func (w *world) has(kind string) bool {
+	return slices.ContainsFunc(w.conditions, func(c fleet.Condition) bool { return c.Type == kind })
 }
 
 // note records what is released where.

@@ -554,7 +554,7 @@ func (s *Server) resource(w http.ResponseWriter, r *http.Request) {
 		}
 		s.writes = append(s.writes, verb+" "+resource+" "+name)
 	}
-	manager := r.URL.Query().Get("fieldManager")
+	manager, dryRun := r.URL.Query().Get("fieldManager"), r.URL.Query().Get("dryRun") == metav1.DryRunAll
 	if live == nil && name != "" && r.Header.Get("Content-Type") != string(types.ApplyPatchType) {
 		fail(w, apierrors.NewNotFound(gr, name))
 		return
@@ -603,6 +603,10 @@ func (s *Server) resource(w http.ResponseWriter, r *http.Request) {
 				return
 			}
 		}
+		if dryRun {
+			answer(w, http.StatusCreated, obj)
+			return
+		}
 		wrote("create", obj.GetName())
 		answer(w, http.StatusCreated, s.store(kind, path, obj))
 	case http.MethodPut:
@@ -634,6 +638,10 @@ func (s *Server) resource(w http.ResponseWriter, r *http.Request) {
 				return
 			}
 		}
+		if dryRun {
+			answer(w, http.StatusOK, to)
+			return
+		}
 		wrote("update", name)
 		answer(w, http.StatusOK, s.store(kind, path, to))
 	case http.MethodPatch:
@@ -644,6 +652,8 @@ func (s *Server) resource(w http.ResponseWriter, r *http.Request) {
 		case live != nil && patched.GetUID() != live.GetUID(), live == nil && patched.GetUID() != "":
 			fail(w, apierrors.NewConflict(gr, name, fmt.Errorf("uid mismatch: the provided object specified uid %s",
 				patched.GetUID())))
+		case dryRun:
+			answer(w, http.StatusOK, patched)
 		case live != nil && sameContent(live, patched):
 			answer(w, http.StatusOK, live)
 		default:

@@ -1,70 +1,20 @@
 package autoscale
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/robfig/cron/v3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	autoscalingv1alpha1 "github.com/argosy-io/argosy/api/autoscaling/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/object/crontab"
 )
 
-// Schedule is a parsed cron schedule.
-type Schedule struct {
-	times cron.Schedule
-	zone  *time.Location
-}
-
-// ParseSchedule parses a cron schedule with five fields or a macro such as @daily. An empty zone means the zone of the
-// times passed to the methods.
-func ParseSchedule(schedule, zone string) (Schedule, error) {
-	var s Schedule
-	if strings.Contains(schedule, "TZ") {
-		return s, fmt.Errorf("a schedule cannot contain a time zone: use timeZone")
-	}
-	if strings.HasPrefix(strings.TrimSpace(schedule), "@every") {
-		return s, fmt.Errorf("@every is not supported because it has no start time: use fields, such as */10 * * * *")
-	}
-	var err error
-	if s.times, err = cron.ParseStandard(schedule); err != nil {
-		return s, fmt.Errorf("must have five fields as in crontab (minute, hour, day of the month, month, day of the week), such as 0 8 * * 1-5: %w", err)
-	}
-	if zone != "" {
-		if s.zone, err = ParseZone(zone); err != nil {
-			return s, err
-		}
-	}
-	return s, nil
-}
-
-// ParseZone returns the time zone with this name.
-func ParseZone(name string) (*time.Location, error) {
-	if name == "Local" {
-		return nil, fmt.Errorf("the zone Local depends on where the hub runs: give a time zone such as Europe/Berlin")
-	}
-	zone, err := time.LoadLocation(name)
-	if err != nil {
-		return nil, fmt.Errorf("%q is not a time zone such as Europe/Berlin or UTC", name)
-	}
-	return zone, nil
-}
-
-// Next returns the first time after t, or zero if there is none, for example for February 31.
-func (s Schedule) Next(t time.Time) time.Time {
-	if s.zone != nil {
-		t = t.In(s.zone)
-	}
-	return s.times.Next(t)
-}
-
 // includes reports whether t matches the schedule.
-func (s Schedule) includes(t time.Time) bool { return s.Next(t.Add(-time.Second)).Equal(t) }
+func includes(s crontab.Schedule, t time.Time) bool { return s.Next(t.Add(-time.Second)).Equal(t) }
 
 // last returns the last match until now, given a match first. Long gaps are searched from the end.
-func (s Schedule) last(first, now time.Time) time.Time {
+func last(s crontab.Schedule, first, now time.Time) time.Time {
 	for _, back := range []time.Duration{time.Hour, 25 * time.Hour, 32 * 24 * time.Hour, 370 * 24 * time.Hour} {
 		if from := now.Add(-back); from.After(first) {
 			if t := s.Next(from); !t.IsZero() && !t.After(now) {
@@ -108,10 +58,10 @@ func Due(c *autoscalingv1alpha1.CronFederatedHPA,
 		if rule.TimeZone != nil {
 			zone = *rule.TimeZone
 		}
-		s, err := ParseSchedule(rule.Schedule, zone)
+		s, err := crontab.Parse(rule.Schedule, zone)
 		if err == nil && (rule.Suspend == nil || !*rule.Suspend) {
-			if planned != nil && !planned.After(now) && s.includes(planned.In(now.Location())) {
-				due = append(due, Execution{rule, s.last(planned.In(now.Location()), now)})
+			if planned != nil && !planned.After(now) && includes(s, planned.In(now.Location())) {
+				due = append(due, Execution{rule, last(s, planned.In(now.Location()), now)})
 			}
 			if t := s.Next(now); !t.IsZero() {
 				at := metav1.NewTime(t)

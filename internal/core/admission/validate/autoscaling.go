@@ -15,6 +15,7 @@ import (
 	"github.com/argosy-io/argosy/api/wellknown"
 	"github.com/argosy-io/argosy/internal/core/adjust/autoscale"
 	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/object/crontab"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 )
 
@@ -257,7 +258,7 @@ func CronFederatedHPA(c *autoscalingv1alpha1.CronFederatedHPA) field.ErrorList {
 		zone, bad := "", false
 		if rule.TimeZone != nil {
 			zone = *rule.TimeZone
-			if _, err := autoscale.ParseZone(zone); err != nil || zone == "" {
+			if _, err := crontab.ParseZone(zone); err != nil || zone == "" {
 				bad = true
 				if err == nil {
 					err = fmt.Errorf("must not be empty: omit it to use the hub's time zone, or give one, such as Europe/Berlin")
@@ -268,7 +269,7 @@ func CronFederatedHPA(c *autoscalingv1alpha1.CronFederatedHPA) field.ErrorList {
 		if bad {
 			zone = ""
 		}
-		if _, err := autoscale.ParseSchedule(rule.Schedule, zone); err != nil {
+		if _, err := crontab.Parse(rule.Schedule, zone); err != nil {
 			errs = append(errs, field.Invalid(path.Child("schedule"), rule.Schedule, err.Error()))
 		}
 		if ofBounds {

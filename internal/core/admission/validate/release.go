@@ -70,6 +70,9 @@ func ReleaseUpdate(r, old *releasev1alpha1.Release) field.ErrorList {
 	return errs
 }
 
+// maxGates is how many gates a user can set before a stage. A release may have one more, of ReleaseGuards.
+const maxGates = 8
+
 // ReleaseStrategy validates a strategy. Clusters are not known here: whether each one is in a stage is decided when a
 // release is accepted.
 func ReleaseStrategy(s *releasev1alpha1.ReleaseStrategySpec, path *field.Path) field.ErrorList {
@@ -86,6 +89,9 @@ func ReleaseStrategy(s *releasev1alpha1.ReleaseStrategySpec, path *field.Path) f
 		}
 		errs = append(errs, positive(stage.Deadline, at.Child("deadline"))...)
 		errs = append(errs, gates(stage.Before, at.Child("before"))...)
+		if len(stage.Before) > maxGates {
+			errs = append(errs, field.TooMany(at.Child("before"), len(stage.Before), maxGates))
+		}
 		errs = append(errs, gates(stage.After, at.Child("after"))...)
 	}
 	errs = append(errs, atLeast(s.Failure.MaxFailedPods, 0, path.Child("failure", "maxFailedPods"))...)
@@ -154,6 +160,7 @@ func gates(list []releasev1alpha1.ReleaseGate, path *field.Path) field.ErrorList
 	for i, g := range list {
 		at := path.Index(i)
 		errs = append(errs, positive(g.Timeout, at.Child("timeout"))...)
+		errs = append(errs, gateType(g, at)...)
 		rule := g.Approval
 		if rule == nil || len(rule.From) == 0 || slices.ContainsFunc(rule.From, func(s releasev1alpha1.ReleaseSubject) bool {
 			return s.Kind == "Group"

@@ -44,3 +44,28 @@ func TestAReleaseThatWaitsIsAFindingOfItsWorkload(t *testing.T) {
 		t.Errorf("the findings are %+v", got)
 	}
 }
+
+func TestAReleaseThatWaitsForACheckShowsItsLastSample(t *testing.T) {
+	template := &unstructured.Unstructured{}
+	template.SetAPIVersion("apps.kruise.io/v1beta1")
+	template.SetKind("CloneSet")
+	template.SetNamespace("shop")
+	template.SetName("web")
+	r := releasev1alpha1.Release{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "r1"}}
+	r.Spec.Targets = []releasev1alpha1.ReleaseTarget{{Name: "web", Ref: releasev1alpha1.ReleaseObjectReference{
+		APIVersion: "apps.kruise.io/v1alpha1", Kind: "CloneSet", Name: "web"}}}
+	r.Status.Phase, r.Status.Reason = releasev1alpha1.ReleaseRunning, releasev1alpha1.ReasonCheckUnavailable
+	r.Status.Conditions = []metav1.Condition{{Type: releasev1alpha1.ReleaseProgressing, Status: metav1.ConditionFalse,
+		Reason: releasev1alpha1.ReasonCheckUnavailable}}
+	r.Status.Stages = []releasev1alpha1.ReleaseStageStatus{{Name: "prod", Phase: releasev1alpha1.StageChecking, Attempt: 1,
+		Gates: []releasev1alpha1.ReleaseGateStatus{{Name: "errors", Phase: releasev1alpha1.GateWaiting,
+			Check: &releasev1alpha1.ReleaseCheckStatus{Name: "c", Verdict: releasev1alpha1.CheckError,
+				Message: "the server answers 503"}}}}}
+	for _, f := range Explain(Facts{Template: template, Releases: []releasev1alpha1.Release{r}}).Findings {
+		if f.Severity == Waiting && strings.Contains(f.What, "release r1: it waits for checks that have no result: "+
+			"errors of stage prod (Error, last the server answers 503)") && strings.Contains(f.Next, "argosy release skip r1") {
+			return
+		}
+	}
+	t.Error("no finding names the check")
+}

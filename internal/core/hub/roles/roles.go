@@ -70,7 +70,9 @@ const (
 	whyOwn        = "the users of its namespace write it; operators only read it"
 	whyApproval   = whyOwn + ". A separate right to approve would have no effect, because a user who can change a Rollout can remove its pauses"
 	whyRelease    = "the users of its namespace write it; operators read, pause, abort and roll it back. The verb patch permits only what the other verbs permit"
+	whyCheck      = "it makes the hub call an address of its author's choice, and send Secrets of its namespace there"
 	whyApprovals  = "an approval cannot be changed, and deleting one withdraws the verdict of another user. Admission requires the verb approve on the release"
+	whyGuards     = "it decides when every namespace may release, so only administrators may write it"
 	whyCopies     = "it contains the data of the Secret that it copies to namespaces"
 )
 
@@ -117,8 +119,12 @@ var Decisions = []Decision{
 		}, Why: whyRelease},
 	{Group: "release.argosy.io", Resource: "releasestrategies", view: reads, edit: writes, admin: writes,
 		operator: reads, Why: whyOwn},
+	{Group: "release.argosy.io", Resource: "releasechecks", view: reads, edit: reads, admin: writes, operator: reads,
+		Why: whyCheck},
 	{Group: "release.argosy.io", Resource: "releaseapprovals", view: reads, edit: reads, admin: creates, operator: reads,
 		Why: whyApprovals},
+	{Group: "release.argosy.io", Resource: "releaseguards", Status: true, view: reads, edit: reads, admin: reads,
+		operator: reads, Why: whyGuards},
 	{Group: "release.argosy.io", Resource: "releaserevisions", Status: true, view: reads, edit: reads, admin: reads,
 		operator: reads, Why: whyTheHubs},
 
@@ -200,9 +206,13 @@ type Path struct {
 	view, edit, admin, operator bool
 	// Everyone says that all authenticated users may.
 	Everyone bool
+	// Post says that those who may get it may also post to it.
+	Post bool
 	// Why nobody else may.
 	Why string
 }
+
+const whyConsole = "it shows what the user may read, and is read-only"
 
 const whyHistory = "it shows namespaces in which the user may list releases, and is read-only"
 
@@ -219,6 +229,13 @@ var Paths = []Path{
 	{Path: "/argosy/releases/events", Everyone: true, Why: whyHistory},
 	{Path: "/argosy/deployments", Everyone: true, Why: whyHistory},
 	{Path: "/argosy/dora", Everyone: true, Why: whyHistory},
+	{Path: "/console/api/me", Everyone: true, Why: whyConsole},
+	{Path: "/console/api/stream", Everyone: true, Why: whyConsole},
+	{Path: "/console/api/why", Everyone: true, Why: whyConsole},
+	{Path: "/console/api/link", Everyone: true, Post: true,
+		Why: "it logs the user in to the console, as the same user"},
+	{Path: "/console/api/import", Everyone: true, Post: true,
+		Why: "it joins a cluster with the permissions of the user, who must be allowed to create clusters"},
 	{Path: "/argosy/health", operator: true, Why: "it shows the hub's store, disk and backups"},
 	{Path: "/argosy/why", Why: "it reads with the permissions of the hub; `argosy why` uses those of its user"},
 	{Path: "/argosy/encryption", Why: "it manages the keys of the store"},
@@ -298,15 +315,19 @@ func MayGet(role string, p Path) bool { return p.of(role) }
 
 // ForAuthenticated returns the role of all authenticated users, and its binding.
 func ForAuthenticated() (rbacv1.ClusterRole, rbacv1.ClusterRoleBinding) {
-	var paths []string
+	var paths, posted []string
 	for _, p := range Paths {
-		if p.Everyone {
+		switch {
+		case p.Everyone && p.Post:
+			posted = append(posted, p.Path)
+		case p.Everyone:
 			paths = append(paths, p.Path)
 		}
 	}
 	of := metav1.ObjectMeta{Name: Authenticated, Annotations: map[string]string{rbacv1.AutoUpdateAnnotationKey: "true"}}
 	return rbacv1.ClusterRole{ObjectMeta: of,
-			Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}, NonResourceURLs: paths}}},
+			Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}, NonResourceURLs: paths},
+				{Verbs: []string{"get", "post"}, NonResourceURLs: posted}}},
 		rbacv1.ClusterRoleBinding{ObjectMeta: *of.DeepCopy(),
 			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: Authenticated},
 			Subjects: []rbacv1.Subject{{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: "system:authenticated"}}}

@@ -140,25 +140,55 @@ type Input struct {
 
 // Work is what the hub would send if the cluster alone got the template, all of it. It has no permanent id.
 func Work(ctx context.Context, in Input, i interpret.Interpreter) (*workv1alpha1.Work, error) {
-	m := propagate.Meaning{ID: "rehearsed"}
-	var err error
-	if m.Replicas, m.Requirements, _, err = i.Replicas(ctx, in.Template); err != nil {
-		return nil, err
-	}
-	b, err := propagate.Binding(in.Template, in.Policy, m, nil)
+	replicas, _, _, err := i.Replicas(ctx, in.Template)
 	if err != nil {
 		return nil, err
 	}
-	b.BindingSpec().Clusters = []workv1alpha2.TargetCluster{{Name: in.Cluster.Name, Replicas: m.Replicas}}
-	results := dispatch.Works(ctx, dispatch.Input{
-		Binding: b, Template: in.Template, Clusters: map[string]*clusterv1alpha1.Cluster{in.Cluster.Name: in.Cluster},
-		Overrides: in.Overrides,
-		Convert:   kruise.ForMember,
-	}, i)
-	if len(results) != 1 {
+	works, err := Works(ctx, in.Template, in.Policy, []Target{{in.Cluster, replicas}}, in.Overrides, i)
+	if err != nil {
+		return nil, err
+	}
+	if works[in.Cluster.Name] == nil {
 		return nil, fmt.Errorf("nothing would be sent to cluster %q", in.Cluster.Name)
 	}
-	return results[0].Work, results[0].Err
+	return works[in.Cluster.Name], nil
+}
+
+// Target is a cluster with the replicas that it gets of a template.
+type Target struct {
+	Cluster  *clusterv1alpha1.Cluster
+	Replicas int32
+}
+
+// Works returns what the hub would send if these clusters got the template, by cluster. The Works have no permanent
+// id.
+func Works(ctx context.Context, template *unstructured.Unstructured, policy policyv1alpha1.Propagation,
+	targets []Target, overrides []policyv1alpha1.Override,
+	i interpret.Interpreter) (map[string]*workv1alpha1.Work, error) {
+	m := propagate.Meaning{ID: "rehearsed"}
+	var err error
+	if m.Replicas, m.Requirements, _, err = i.Replicas(ctx, template); err != nil {
+		return nil, err
+	}
+	b, err := propagate.Binding(template, policy, m, nil)
+	if err != nil {
+		return nil, err
+	}
+	in := dispatch.Input{Binding: b, Template: template, Clusters: map[string]*clusterv1alpha1.Cluster{},
+		Overrides: overrides, Convert: kruise.ForMember}
+	for _, t := range targets {
+		in.Clusters[t.Cluster.Name] = t.Cluster
+		b.BindingSpec().Clusters = append(b.BindingSpec().Clusters,
+			workv1alpha2.TargetCluster{Name: t.Cluster.Name, Replicas: t.Replicas})
+	}
+	works := map[string]*workv1alpha1.Work{}
+	for _, r := range dispatch.Works(ctx, in, i) {
+		if r.Err != nil {
+			return nil, r.Err
+		}
+		works[r.Cluster] = r.Work
+	}
+	return works, nil
 }
 
 // Desired is what the hub applies for w onto live: an unchanged field of live that w leaves open stays as it is.

@@ -115,7 +115,8 @@ const (
 	// back to revert them.
 	PartitionRaisedNoRollback = "PartitionRaisedNoRollback"
 	// FleetHalted: the rollout is halted in all clusters, because the new revision is unhealthy in one. Fix the
-	// template, or set argosy.io/auto-halt.
+	// template, or set argosy.io/auto-halt. With a release, the template may also have changed so that it can no longer be
+	// updated in the unit of the release. Undo that change.
 	FleetHalted = "FleetHalted"
 	// PodNotFound: a pod that the template names, to delete or to recreate, is in no cluster.
 	PodNotFound = "PodNotFound"
@@ -209,13 +210,7 @@ func Shares(in Input) (Result, error) {
 		return Result{}, err
 	}
 	if p := in.Plan; p != nil && !p.Fits(in.Template, in.Divided) {
-		by := "a part of its pods"
-		if p.Unit == UnitCluster {
-			by = "whole clusters"
-		}
-		return Result{}, fmt.Errorf("release %s updates this %s by %s, which the template no longer allows: members keep "+
-			"what they have; undo the change of spec.updateStrategy, of the label %s, of the annotation %s or of the placement",
-			p.Release, in.Template.GetKind(), by, policyv1alpha1.RetainReplicasLabel, wellknown.RolloutScopeAnnotation)
+		return handler.holdUnfit(in, o)
 	}
 	if !handler.concerned(o, in.Template, in.Divided) && !handler.stagesClusters(o, in.Template, in.Divided) {
 		return Result{Conditions: ignoredStages(in.Template)}, nil

@@ -543,6 +543,17 @@ func HasPartition(template *unstructured.Unstructured) bool {
 	return err != nil || kept > 0
 }
 
+// MaxUnavailable returns how many of so many pods an update of a template may make unavailable at the same time. ok is
+// false if the hub does not limit that for the kind.
+func MaxUnavailable(template *unstructured.Unstructured, replicas int64) (n int64, ok bool) {
+	w, ok := workloads[template.GroupVersionKind().GroupKind()]
+	if !ok {
+		return 0, false
+	}
+	n, _, err := w.budgets(template.Object, replicas)
+	return n, err == nil
+}
+
 // Targets are the new pods of clusters with so many replicas at the end of a stage, counted from 1, if all were old
 // before the first one.
 func (p *Plan) Targets(clusters []string, replicas []int64, at int) []int64 {

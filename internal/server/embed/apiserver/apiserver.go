@@ -26,6 +26,9 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/audit/policy"
+	"k8s.io/apiserver/pkg/authentication/authenticator"
+	"k8s.io/apiserver/pkg/authentication/request/union"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/features"
 	"k8s.io/apiserver/pkg/registry/generic"
@@ -85,6 +88,14 @@ type Options struct {
 
 	// Unauthenticated are handlers by exact path, reached by anybody who reaches the port.
 	Unauthenticated map[string]http.Handler
+	// Outermost, if set, wraps the whole chain of the network's requests: it sees a request before any filter does, and
+	// may change it.
+	Outermost func(next http.Handler) http.Handler
+	// Authenticate, if set, is the first authenticator of the network's requests. It decides by what Outermost put into
+	// the request's context, never by what the client sent.
+	Authenticate authenticator.RequestFunc
+	// Reviewer, if set, is called once with the server's authorizer.
+	Reviewer func(authorizer.Authorizer)
 	// Authorized, if set, wraps the handlers behind authentication and authorization; it can serve paths itself.
 	Authorized func(next http.Handler) http.Handler
 	// Discovered are groups that Authorized serves, and discovery lists.
@@ -185,7 +196,18 @@ func start(ctx context.Context, o Options, s *options.ServerRunOptions) (_ *Serv
 			info, err := c.RequestInfoResolver.NewRequestInfo(r)
 			return err != nil || c.LongRunningFunc(r, info)
 		}
-		return unauthenticated(o.Unauthenticated, build(inner, c))
+		if o.Reviewer != nil {
+			o.Reviewer(c.Authorization.Authorizer)
+		}
+		network := *c
+		if o.Authenticate != nil {
+			network.Authentication.Authenticator = union.New(o.Authenticate, c.Authentication.Authenticator)
+		}
+		handler := unauthenticated(o.Unauthenticated, build(inner, &network))
+		if o.Outermost != nil {
+			handler = o.Outermost(handler)
+		}
+		return handler
 	}
 	outer.AddHealthChecks(o.HealthChecks...)
 	outer.AddReadyzChecks(o.ReadyChecks...)

@@ -1,0 +1,382 @@
+// Package agent runs in a member in Pull mode and acts there for the hub, which cannot reach the member. It runs the
+// hub's own controllers for the execution of Works and for the status of clusters, limited to its own cluster.
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/component-helpers/apimachinery/lease"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	"github.com/argosy-io/argosy/internal/controller"
+	"github.com/argosy-io/argosy/internal/controller/cluster"
+	"github.com/argosy-io/argosy/internal/controller/execute"
+	"github.com/argosy-io/argosy/internal/core/cluster/membership"
+	"github.com/argosy-io/argosy/internal/core/cluster/tenure"
+	coreexecute "github.com/argosy-io/argosy/internal/core/execute"
+	"github.com/argosy-io/argosy/internal/core/object/names"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/tiers"
+	"github.com/argosy-io/argosy/internal/definition"
+	"github.com/argosy-io/argosy/internal/interpreter"
+	"github.com/argosy-io/argosy/internal/member"
+)
+
+// Options of an agent.
+type Options struct {
+	// Cluster is the name of the cluster on the hub.
+	Cluster string
+	// Member reaches the API server of the cluster.
+	Member *rest.Config
+	// Namespace is the namespace of the agent in the member. Secret there has the credentials for the hub.
+	Namespace, Secret string
+	// StatusFrequency and Thresholds are those of the status controller.
+	StatusFrequency time.Duration
+	Thresholds      membership.Thresholds
+	// Workers is the number of Works that are carried out at once.
+	Workers int
+	// WorkDeletions are how many Works others than the hub's own controllers may delete within a minute.
+	WorkDeletions int
+
+	// For tests: dial opens the connections to the member, and alone skips the leader election.
+	dial  func(ctx context.Context, network, address string) (net.Conn, error)
+	alone bool
+}
+
+const (
+	// run is the run of the controllers as the member records it. All agents of a cluster share it: leader election in the
+	// member lets one of them act.
+	run = "agent"
+	// LeaderLease is the Lease in the member by which one of several agents acts.
+	LeaderLease = "argosy-agent"
+	// statusWindow bounds how often mere progress is written, as on the hub.
+	statusWindow = time.Second
+	// hubRetry is the interval of attempts to reach the hub at the start.
+	hubRetry = 5 * time.Second
+)
+
+var log = ctrl.Log.WithName("agent")
+
+// Run runs the agent until ctx ends.
+func Run(ctx context.Context, o Options) error {
+	inside, err := kubernetes.NewForConfig(o.Member)
+	if err != nil {
+		return fmt.Errorf("create a client of the cluster: %w", err)
+	}
+	creds, err := loadCredentials(ctx, inside, o.Namespace, o.Secret)
+	if err != nil {
+		return err
+	}
+	if err := creds.expired(o.Cluster, time.Now()); err != nil {
+		return err
+	}
+	hub, err := readerOf(creds.config())
+	if err != nil {
+		return err
+	}
+	self, err := meetHub(ctx, hub, o)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	self.Address, self.Run = creds.server, run
+	mgr, err := newManager(creds.config(), o)
+	if err != nil {
+		return err
+	}
+	if err := setup(ctx, mgr, self, o, creds); err != nil {
+		return err
+	}
+	log.Info("the agent is connected to the hub", "cluster", o.Cluster, "hub", creds.server)
+	if err := mgr.Start(ctx); err != nil && ctx.Err() == nil {
+		return err
+	}
+	return nil
+}
+
+func newManager(hub *rest.Config, o Options) (ctrl.Manager, error) {
+	s, err := controller.Scheme()
+	if err != nil {
+		return nil, err
+	}
+	again, timeout := true, requestTimeout
+	space := names.ExecutionSpace(o.Cluster)
+	mgr, err := ctrl.NewManager(hub, ctrl.Options{
+		Scheme:                        s,
+		Controller:                    ctrlconfig.Controller{SkipNameValidation: &again},
+		Metrics:                       metricsserver.Options{BindAddress: "0"},
+		LeaderElection:                !o.alone,
+		LeaderElectionConfig:          o.Member,
+		LeaderElectionID:              LeaderLease,
+		LeaderElectionNamespace:       o.Namespace,
+		LeaderElectionReleaseOnCancel: true,
+		GracefulShutdownTimeout:       &timeout,
+		Cache: ctrlcache.Options{
+			DefaultTransform: ctrlcache.TransformStripManagedFields(),
+			ByObject: map[client.Object]ctrlcache.ByObject{
+				&clusterv1alpha1.Cluster{}: {Field: fields.OneTermEqualSelector("metadata.name", o.Cluster)},
+				&workv1alpha1.Work{}:       {Namespaces: map[string]ctrlcache.Config{space: {}}},
+			},
+		},
+		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{},
+			&corev1.ConfigMap{}, &corev1.Namespace{}}}},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("create the controller manager: %w", err)
+	}
+	return ownEvents{mgr, space}, nil
+}
+
+// readerOf returns a reader of the hub that needs no discovery, so that an error is that of the request.
+func readerOf(hub *rest.Config) (client.Reader, error) {
+	s, err := controller.Scheme()
+	if err != nil {
+		return nil, err
+	}
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(clusterv1alpha1.GroupVersion.WithKind("Cluster"), meta.RESTScopeRoot)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
+	return client.New(hub, client.Options{Scheme: s, Mapper: mapper})
+}
+
+// meetHub waits for the hub and checks that it has this cluster. An agent never creates or changes its Cluster, so that
+// a hub that does not know the cluster is an error.
+func meetHub(ctx context.Context, hub client.Reader, o Options) (tenure.Self, error) {
+	self, last := tenure.Self{}, ""
+	inside, err := typed(o.Member)
+	if err != nil {
+		return self, err
+	}
+	id, err := member.ClusterID(ctx, inside)
+	if err != nil {
+		return self, fmt.Errorf("read the ID of the cluster: %w", err)
+	}
+	err = wait.PollUntilContextCancel(ctx, hubRetry, true, func(ctx context.Context) (bool, error) {
+		registered := &clusterv1alpha1.Cluster{}
+		err := hub.Get(ctx, types.NamespacedName{Name: o.Cluster}, registered)
+		switch {
+		case apierrors.IsNotFound(err), apierrors.IsForbidden(err):
+			return false, fmt.Errorf("cluster %q is not registered on the hub: register it with `argosy register` (%w)",
+				o.Cluster, err)
+		case apierrors.IsUnauthorized(err):
+			return false, fmt.Errorf("the hub rejects the certificate of the agent: it is for another hub, or the hub's keys "+
+				"were replaced; register the cluster again with `argosy register` (%w)", err)
+		case err == nil && !membership.Pulls(registered):
+			return false, fmt.Errorf("cluster %q is in %s mode on the hub: an agent acts only in Pull mode", o.Cluster,
+				registered.Spec.SyncMode)
+		case err == nil && registered.Spec.ID != "" && registered.Spec.ID != id:
+			return false, fmt.Errorf("cluster %q on the hub is another cluster (id %s; this one has id %s): register this one "+
+				"under another name", o.Cluster, registered.Spec.ID, id)
+		case err == nil:
+			if self.Hub, err = member.Identity(ctx, hub); err == nil {
+				return true, nil
+			}
+		}
+		if text := err.Error(); text != last {
+			last = text
+			log.Info("the hub does not respond; the agent retries", "error", text)
+		}
+		return false, nil
+	})
+	return self, err
+}
+
+// setup registers the controllers and what keeps the connection to the hub.
+func setup(ctx context.Context, mgr ctrl.Manager, self tenure.Self, o Options, creds *credentials) error {
+	hub, err := kubernetes.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("create a client of the hub: %w", err)
+	}
+	argosy, err := isArgosy(creds.config())
+	if err != nil {
+		return err
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("read the name of the host: %w", err)
+	}
+	heartbeat := lease.NewController(clock.RealClock{}, hub, host, int32(membership.AgentLeaseDuration/time.Second), nil,
+		membership.AgentRenewPeriod, o.Cluster, names.Clusters, nil)
+	if err := mgr.Add(&rotation{cluster: o.Cluster, credentials: creds, hub: hub}); err != nil {
+		return err
+	}
+	if err := mgr.Add(started(func(ctx context.Context) error { heartbeat.Run(ctx); return nil })); err != nil {
+		return err
+	}
+	if err := mgr.Add(started(untilRestored(restored(mgr.GetAPIReader()), hubRetry))); err != nil {
+		return err
+	}
+	return compose(ctx, mgr, self, o, argosy)
+}
+
+// compose registers the hub's controllers for one member. argosy is false for a hub of Karmada.
+func compose(ctx context.Context, mgr ctrl.Manager, self tenure.Self, o Options, argosy bool) error {
+	interpret, err := newInterpreter(ctx, mgr, o.Member)
+	if err != nil {
+		return err
+	}
+	members := member.New(member.Options{Clusters: mgr.GetClient(), Secrets: mgr.GetAPIReader(), Self: self, Dial: o.dial,
+		Own: &member.Own{Cluster: o.Cluster, Config: o.Member}})
+	for _, r := range []interface{ Start(context.Context) error }{interpret, members} {
+		if err := mgr.Add(r); err != nil {
+			return err
+		}
+	}
+	if err := cluster.SetupStatus(mgr, cluster.Options{Members: members, Thresholds: o.Thresholds,
+		StatusUpdateFrequency: o.StatusFrequency}); err != nil {
+		return err
+	}
+	return execute.Setup(ctx, mgr, execute.Options{
+		Members: members, Interpreter: interpret, Workers: o.Workers, StatusWindow: statusWindow, NoBindings: true,
+		Definitions: definition.Live(mgr.GetAPIReader()),
+		Deletions: &execute.Deletions{Bound: o.WorkDeletions, Settle: execute.DefaultDeletions.Settle,
+			All: !argosy},
+		ReadRestore: restored(mgr.GetAPIReader()),
+		// The hub counts the Works that it carries out itself.
+		PublishUnchecked: func(context.Context, map[string]int) error { return nil },
+	})
+}
+
+// newInterpreter returns the interpreter of the hub's configuration. The definitions of kinds are those of the member:
+// the hub's are not for agents.
+func newInterpreter(ctx context.Context, mgr ctrl.Manager, config *rest.Config) (*interpreter.Interpreter, error) {
+	definitions, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("create a client of the cluster: %w", err)
+	}
+	mapper, err := mapperOf(config)
+	if err != nil {
+		return nil, err
+	}
+	return interpreter.New(ctx, interpreter.Options{Informers: mgr.GetCache(), Cached: mgr.GetClient(),
+		Live: mgr.GetAPIReader(), Definitions: definitions, Mapper: mapper, Schema: tiers.Schema, Convert: tiers.Convert})
+}
+
+func mapperOf(config *rest.Config) (meta.RESTMapper, error) {
+	c, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("create a client of the cluster: %w", err)
+	}
+	return apiutil.NewDynamicRESTMapper(config, c)
+}
+
+// restored returns a function that reports whether the hub was restored from a backup and no user has accepted that. A
+// hub of Karmada does not record it, and lets no agent ask.
+func restored(hub client.Reader) func(context.Context) (bool, error) {
+	return func(ctx context.Context) (bool, error) {
+		err := hub.Get(ctx, types.NamespacedName{Namespace: names.System, Name: coreexecute.RestoreMark},
+			&corev1.ConfigMap{})
+		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+			return false, nil
+		}
+		return err == nil, err
+	}
+}
+
+// errRestored means that the agent must start again, because the controllers read only at their start whether the hub
+// was restored.
+var errRestored = errors.New("the hub was restored from a backup: the agent ends, and its next start keeps what " +
+	"differs from the backup until the restore is accepted")
+
+// untilRestored returns a function that ends with an error when a restore of the hub begins. A restore that is pending
+// at the start is known to the controllers.
+func untilRestored(restored func(context.Context) (bool, error),
+	interval time.Duration) func(context.Context) error {
+	return func(ctx context.Context) error {
+		known, pending := false, false
+		err := wait.PollUntilContextCancel(ctx, interval, true, func(ctx context.Context) (bool, error) {
+			now, err := restored(ctx)
+			if err != nil {
+				return false, nil //nolint:nilerr // the hub may be starting
+			}
+			began := known && now && !pending
+			known, pending = true, now
+			return began, nil
+		})
+		if err != nil {
+			return nil //nolint:nilerr // the agent ends
+		}
+		return errRestored
+	}
+}
+
+// started is a manager.Runnable.
+type started func(context.Context) error
+
+// Start implements manager.Runnable.
+func (f started) Start(ctx context.Context) error { return f(ctx) }
+
+// ownEvents is a manager whose controllers record only events of objects in the execution space: an agent may not write
+// events of others, such as templates.
+type ownEvents struct {
+	ctrl.Manager
+	space string
+}
+
+// GetEventRecorderFor implements manager.Manager.
+func (m ownEvents) GetEventRecorderFor(name string) record.EventRecorder {
+	//lint:ignore SA1019 the recorder that replaces it writes events of another group
+	return spaceRecorder{m.Manager.GetEventRecorderFor(name), m.space}
+}
+
+type spaceRecorder struct {
+	record.EventRecorder
+	space string
+}
+
+func (r spaceRecorder) inSpace(obj runtime.Object) bool {
+	accessor, err := meta.Accessor(obj)
+	return err == nil && accessor.GetNamespace() == r.space
+}
+
+// Event implements record.EventRecorder.
+func (r spaceRecorder) Event(obj runtime.Object, kind, reason, message string) {
+	if r.inSpace(obj) {
+		r.EventRecorder.Event(obj, kind, reason, message)
+	}
+}
+
+// Eventf implements record.EventRecorder.
+func (r spaceRecorder) Eventf(obj runtime.Object, kind, reason, format string, args ...any) {
+	if r.inSpace(obj) {
+		r.EventRecorder.Eventf(obj, kind, reason, format, args...)
+	}
+}
+
+// Validate checks the options.
+func (o Options) Validate() error {
+	switch {
+	case o.Cluster == "":
+		return errors.New("--cluster-name is missing: give the name under which the cluster is registered")
+	case o.Namespace == "" || o.Secret == "":
+		return errors.New("--credentials-secret is missing: give NAMESPACE/NAME of the Secret that `argosy register` created")
+	case o.StatusFrequency <= 0 || o.Thresholds.Failure < 0 || o.Thresholds.Success < 0:
+		return errors.New("durations must be positive")
+	}
+	return nil
+}

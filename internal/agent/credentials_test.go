@@ -1,0 +1,118 @@
+package agent
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"math/big"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/keyutil"
+)
+
+// selfSigned returns a certificate and its key.
+func selfSigned(t *testing.T, user string, until time.Time) (certificate, key []byte) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: user},
+		NotBefore: until.Add(-time.Hour), NotAfter: until}
+	raw, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if key, err = keyutil.MarshalPrivateKeyToPEM(private); err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}), key
+}
+
+func TestRenewedCertificatesAreStoredInTheMember(t *testing.T) {
+	until := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	certificate, key := selfSigned(t, "old", until)
+	kubeconfig, err := identity{config: &rest.Config{Host: "https://hub:7443", TLSClientConfig: rest.TLSClientConfig{
+		CAData: certificate, CertData: certificate, KeyData: key}}}.kubeconfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	member := fake.NewSimpleClientset(&corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-system", Name: "karmada-kubeconfig"},
+		Data:       map[string][]byte{CredentialsKey: kubeconfig}})
+	c, err := loadCredentials(t.Context(), member, "karmada-system", "karmada-kubeconfig")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.expired("eu", until.Add(-time.Minute)); err != nil {
+		t.Errorf("a valid certificate: %v", err)
+	}
+	if err := c.expired("eu", until); !errors.Is(err, errExpired) ||
+		!strings.Contains(err.Error(), "argosy token create --cluster-name eu --print-register-command") {
+		t.Errorf("an expired certificate: %v", err)
+	}
+	renewed, renewedKey := selfSigned(t, "new", until.Add(time.Hour))
+	if _, err := c.Update(renewed, renewedKey); err != nil {
+		t.Fatal(err)
+	}
+	if current, _ := c.Current(); current.Leaf.Subject.CommonName != "new" {
+		t.Errorf("the current certificate is of %s", current.Leaf.Subject)
+	}
+	again, err := loadCredentials(t.Context(), member, "karmada-system", "karmada-kubeconfig")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if current, _ := again.Current(); current.Leaf.Subject.CommonName != "new" || again.server != "https://hub:7443" {
+		t.Errorf("after a restart, the certificate is of %s and the hub at %s", current.Leaf.Subject, again.server)
+	}
+}
+
+func TestMissingCredentialsNameTheCommand(t *testing.T) {
+	_, err := loadCredentials(t.Context(), fake.NewSimpleClientset(), "karmada-system", "karmada-kubeconfig")
+	if err == nil || !strings.Contains(err.Error(), "argosy register") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestAgentEndsWhenTheHubWasRestored(t *testing.T) {
+	for story, tc := range map[string]struct {
+		answers []any // an error, or whether the hub was restored
+		ends    bool
+	}{
+		"a restore":                           {[]any{false, errors.New("down"), true}, true},
+		"a restore that is known":             {[]any{true, true, true}, false},
+		"a second restore":                    {[]any{true, false, true}, true},
+		"the hub is down at the start":        {[]any{errors.New("down"), true, true}, false},
+		"nothing happens, and the agent ends": {[]any{false, false, false}, false},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		n := 0
+		err := untilRestored(func(context.Context) (bool, error) {
+			if n == len(tc.answers) {
+				return false, ctx.Err()
+			}
+			answer := tc.answers[n]
+			if n++; n == len(tc.answers) {
+				cancel()
+			}
+			if err, failed := answer.(error); failed {
+				return false, err
+			}
+			return answer.(bool), nil
+		}, time.Nanosecond)(ctx)
+		if errors.Is(err, errRestored) != tc.ends || n != len(tc.answers) {
+			t.Errorf("%s: %v after %d answers", story, err, n)
+		}
+	}
+}

@@ -1,0 +1,413 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/printers"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/argosy-io/argosy/internal/core/source/migrate"
+	"github.com/argosy-io/argosy/internal/migration"
+)
+
+func newMigrate(hub *hubFlags) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "migrate",
+		Short: "Bring workloads that run in several clusters under the hub's management, and back, without restarting a pod",
+		Long: `Brings workloads that run in several clusters under the hub's management, or ends it, without restarting a pod.
+The same object in several clusters becomes one template, one policy, and an override for each cluster that differs.
+
+A workload goes through three modes in each cluster: the hub only reads (Observe, argosy migrate plan), has all objects
+and applies nothing (Shadow), or applies them (Own). The state is an annotation of the policy: a migration that was
+interrupted continues with the same command. See docs/migration.md.`,
+		Example: `  argosy migrate plan cloneset web -n shop --cluster eu,us
+  argosy migrate in -f migration.yaml --batch 1
+  argosy migrate status
+  argosy migrate out cloneset web -n shop --cluster us`,
+		Args: noArgs,
+	}
+	cmd.AddCommand(newMigratePlan(hub), newMigrateIn(hub), newMigrateOut(hub), newMigrateStatus(hub))
+	return cmd
+}
+
+// migrateFlags are the flags of the verbs that name workloads.
+type migrateFlags struct {
+	file        string
+	clusters    []string
+	acknowledge []string
+	output      string
+	soak        time.Duration
+}
+
+func (f *migrateFlags) bind(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&f.file, "filename", "f", "", "file with the workloads to migrate; - for standard input")
+	cmd.Flags().StringSliceVarP(&f.clusters, "cluster", "C", nil, "clusters that the object lives in, comma-separated")
+	cmd.Flags().StringSliceVar(&f.acknowledge, "acknowledge", nil,
+		"tools that manage the object and no longer write it, comma-separated: "+strings.Join(migrate.Managers(), ", "))
+	cmd.Flags().StringVarP(&f.output, "output", "o", "", "output format: json or yaml")
+}
+
+// migrationArgs takes one object, or none with -f.
+func migrationArgs(f *migrateFlags) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if f.file != "" {
+			if len(args) > 0 {
+				return errors.New("name the workloads either as arguments or with --filename")
+			}
+			return nil
+		}
+		return oneObject("cloneset web, or a file with --filename")(cmd, args)
+	}
+}
+
+// migrator runs the verbs of `argosy migrate`.
+type migrator struct {
+	*migration.Migration
+	hub *hubFlags
+	out io.Writer
+}
+
+// newMigrator connects to the hub. Members are reached through it, as the user.
+func newMigrator(cmd *cobra.Command, hub *hubFlags) (*migrator, error) {
+	config, err := hub.ToRESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	m := &migrator{Migration: &migration.Migration{}, hub: hub, out: cmd.OutOrStdout()}
+	m.Progress = func(format string, args ...any) { fmt.Fprintf(m.out, format, args...) }
+	if m.Hub, err = newAPI(config); err != nil {
+		return nil, err
+	}
+	if m.Client, err = client.New(config, client.Options{Scheme: scheme, Mapper: m.Hub.Mapper}); err != nil {
+		return nil, err
+	}
+	m.Dial = func(ctx context.Context, cluster string) (migration.API, error) {
+		there, err := memberConfig(ctx, m.Client, config, cluster, &memberFlags{})
+		if err != nil {
+			return migration.API{}, err
+		}
+		api, err := newAPI(there)
+		if err != nil {
+			return migration.API{}, unreachable(cluster, there.Host, err)
+		}
+		return api, nil
+	}
+	m.Meaning, err = migration.Interpreter(cmd.Context(), m.Client)
+	return m, err
+}
+
+// whitelist reads the file of the flag; - is standard input.
+func (f *migrateFlags) whitelist(stdin io.Reader) (*migration.Whitelist, error) {
+	var raw []byte
+	var err error
+	if f.file == "-" {
+		raw, err = io.ReadAll(stdin)
+	} else {
+		raw, err = os.ReadFile(f.file)
+	}
+	if err != nil {
+		return nil, err
+	}
+	w, err := migration.ParseWhitelist(raw)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", f.file, err)
+	}
+	return w, nil
+}
+
+// workloads returns the workloads that a file or the arguments name, with their batches.
+func (m *migrator) workloads(cmd *cobra.Command, f *migrateFlags, args []string) ([]migration.Workload, error) {
+	if f.file != "" {
+		if len(f.clusters)+len(f.acknowledge) > 0 {
+			return nil, errors.New("--cluster and --acknowledge are for a single object: the file has clusters and acknowledge")
+		}
+		list, err := f.whitelist(cmd.InOrStdin())
+		if err != nil {
+			return nil, err
+		}
+		if !cmd.Flags().Changed("soak") {
+			f.soak = list.Soak.Duration
+		}
+		return m.Expand(cmd.Context(), list, m.hub.namespaceOrDefault())
+	}
+	if len(f.clusters) == 0 {
+		return nil, errors.New("name the clusters of the object with --cluster")
+	}
+	if err := migration.CheckAcknowledged(f.acknowledge); err != nil {
+		return nil, err
+	}
+	w, err := m.resolve(args)
+	if err != nil {
+		return nil, err
+	}
+	w.Clusters, w.Acknowledged, w.Batch = f.clusters, f.acknowledge, 1
+	return []migration.Workload{w}, nil
+}
+
+// resolve returns the workload that arguments name.
+func (m *migrator) resolve(args []string) (migration.Workload, error) {
+	kind, name := objectOf(args)
+	gvk, err := m.Hub.Mapper.KindFor(schema.ParseGroupResource(kind).WithVersion(""))
+	if meta.IsNoMatchError(err) {
+		return migration.Workload{}, fmt.Errorf("the hub does not know %q: create its CustomResourceDefinition on the hub first",
+			kind)
+	}
+	if err != nil {
+		return migration.Workload{}, fmt.Errorf("resolve %q: %w", kind, err)
+	}
+	w := migration.Workload{GVK: gvk, Namespace: m.hub.namespaceOrDefault(), Name: name}
+	return w, m.SetScope(&w)
+}
+
+func newMigratePlan(hub *hubFlags) *cobra.Command {
+	f := &migrateFlags{}
+	cmd := &cobra.Command{
+		Use:   "plan {-f FILE | KIND NAME --cluster CLUSTERS}",
+		Short: "Show what a migration would write and change, and write nothing",
+		Long: `Shows the batches, the template and overrides that would be created, what keeps workloads from being migrated, and
+what would change in each cluster. Dry runs in the hub and in each cluster determine this. Nothing is written.
+
+The exit code is 1 if a workload cannot be migrated, or pods would be restarted.`,
+		Example: `  argosy migrate plan -f migration.yaml
+  argosy migrate plan cloneset web -n shop --cluster eu,us -o yaml`,
+		Args:              migrationArgs(f),
+		ValidArgsFunction: oneOfHub(hub),
+	}
+	f.bind(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		m, list, err := startMigration(cmd, hub, f, args)
+		if err != nil {
+			return err
+		}
+		return m.showPlan(cmd.Context(), list, f.output)
+	}
+	return cmd
+}
+
+// startMigration connects to the hub, and resolves the workloads.
+func startMigration(cmd *cobra.Command, hub *hubFlags, f *migrateFlags, args []string) (*migrator,
+	[]migration.Workload, error) {
+	if err := checkOutput(f.output); err != nil {
+		return nil, nil, err
+	}
+	m, err := newMigrator(cmd, hub)
+	if err != nil {
+		return nil, nil, err
+	}
+	list, err := m.workloads(cmd, f, args)
+	return m, list, err
+}
+
+func newMigrateIn(hub *hubFlags) *cobra.Command {
+	f := &migrateFlags{}
+	var shadow, force bool
+	var last int
+	cmd := &cobra.Command{
+		Use:   "in {-f FILE | KIND NAME --cluster CLUSTERS}",
+		Short: "Bring workloads under the hub's management, one cluster after the other",
+		Long: `Creates the template, the policy and the overrides of each workload, with all clusters suspended (Shadow). Then it
+lets the hub write one cluster after the other (Own), and compares spec, revisions and pods before and after. If anything
+differs, the cluster goes back to Shadow and the command stops.
+
+A workload that cannot be migrated is skipped. The command stops at a workload whose pods would be restarted; earlier
+ones stay migrated. Run it again to continue.`,
+		Example: `  argosy migrate in cloneset web -n shop --cluster eu,us --shadow
+  argosy migrate in cloneset web -n shop --cluster eu,us --soak 10m
+  argosy migrate in -f migration.yaml --batch 1`,
+		Args:              migrationArgs(f),
+		ValidArgsFunction: oneOfHub(hub),
+	}
+	f.bind(cmd)
+	cmd.Flags().BoolVar(&shadow, "shadow", false, "stop in Shadow: create everything on the hub, and apply nothing")
+	cmd.Flags().IntVar(&last, "batch", 0, "stop after this batch of the file (default: the last one)")
+	cmd.Flags().DurationVar(&f.soak, "soak", 0, "how long the pods of a batch are watched before the next batch starts")
+	cmd.Flags().BoolVar(&force, "force", false, "continue even if fields of the objects change, and pods are restarted")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		m, list, err := startMigration(cmd, hub, f, args)
+		if err != nil {
+			return err
+		}
+		m.Soak, m.Force = f.soak, force
+		if f.output != "" {
+			m.out = cmd.ErrOrStderr()
+		}
+		results, err := m.BringIn(cmd.Context(), list, shadow, last)
+		if f.output != "" {
+			err = errors.Join(writeAs(cmd.OutOrStdout(), f.output, results), err)
+		}
+		return err
+	}
+	return cmd
+}
+
+func newMigrateOut(hub *hubFlags) *cobra.Command {
+	f := &migrateFlags{}
+	shadow := false
+	cmd := &cobra.Command{
+		Use:   "out {-f FILE | KIND NAME}",
+		Short: "End the hub's management of workloads, which keep running",
+		Long: `Ends the hub's management of workloads in some clusters or in all. Objects and pods stay as they are. The hub's labels,
+annotations and field ownership are removed, so that kubectl, Helm, Flux or Argo CD can apply the objects without
+conflicts. When the last cluster has left, the template, the policy and the overrides are deleted from the hub.
+
+With --shadow, the hub only stops writing: argosy migrate in continues from there.`,
+		Example: `  argosy migrate out cloneset web -n shop
+  argosy migrate out cloneset web -n shop --cluster us
+  argosy migrate out -f migration.yaml --shadow`,
+		Args:              migrationArgs(f),
+		ValidArgsFunction: oneOfHub(hub),
+	}
+	cmd.Flags().StringVarP(&f.file, "filename", "f", "", "file with the workloads to migrate; - for standard input")
+	cmd.Flags().StringSliceVarP(&f.clusters, "cluster", "C", nil, "clusters to leave, comma-separated (default: all)")
+	cmd.Flags().BoolVar(&shadow, "shadow", false, "only stop writing: the hub keeps its objects")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		m, err := newMigrator(cmd, hub)
+		if err != nil {
+			return err
+		}
+		var list []migration.Workload
+		if f.file != "" {
+			wanted, err := f.whitelist(cmd.InOrStdin())
+			if err != nil {
+				return err
+			}
+			if list, err = m.Expand(cmd.Context(), wanted, hub.namespaceOrDefault()); err != nil {
+				return err
+			}
+		} else {
+			w, err := m.resolve(args)
+			if err != nil {
+				return err
+			}
+			list = []migration.Workload{w}
+		}
+		if len(f.clusters) > 0 {
+			for i := range list {
+				list[i].Clusters = f.clusters
+			}
+		}
+		return m.TakeOut(cmd.Context(), list, shadow)
+	}
+	return cmd
+}
+
+func newMigrateStatus(hub *hubFlags) *cobra.Command {
+	output := ""
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "List the workloads that were migrated, with their state in each cluster",
+		Long: `Lists the workloads that were migrated, with their state in each cluster. Without --namespace, it lists all
+namespaces.`,
+		Example: "  argosy migrate status\n  argosy migrate status -n shop -o json",
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkOutput(output); err != nil {
+				return err
+			}
+			m, err := newMigrator(cmd, hub)
+			if err != nil {
+				return err
+			}
+			all, err := m.Statuses(cmd.Context(), hub.namespace)
+			if err != nil {
+				return err
+			}
+			if output != "" {
+				return writeAs(m.out, output, all)
+			}
+			return printMigrations(m.out, all)
+		},
+	}
+	cmd.Flags().StringVarP(&output, "output", "o", "", "output format: json or yaml")
+	return cmd
+}
+
+func printMigrations(out io.Writer, all []migration.Status) error {
+	if len(all) == 0 {
+		fmt.Fprintln(out, "No workload was migrated.")
+		return nil
+	}
+	table := textTable("Object", "Cluster", "State", "Since", "Pods", "Reason")
+	for _, s := range all {
+		for _, name := range s.Names() {
+			c := s.Clusters[name]
+			pods := ""
+			if c.Verified != nil {
+				pods = fmt.Sprintf("%d unchanged", *c.Verified)
+			}
+			addRow(table, s.Object, name, string(c.State), c.Since, pods, c.Reason)
+		}
+	}
+	return printTable(out, table, printers.PrintOptions{})
+}
+
+// showPlan prints what a migration of the workloads would do.
+func (m *migrator) showPlan(ctx context.Context, list []migration.Workload, output string) error {
+	var items []*migration.Item
+	refused := 0
+	for _, w := range list {
+		item, err := m.Plan(ctx, w)
+		if err != nil {
+			return fmt.Errorf("%s: %w", w, err)
+		}
+		if len(item.Conflicts)+len(item.Disturbs()) > 0 {
+			refused++
+		}
+		items = append(items, item)
+	}
+	var err error
+	if output != "" {
+		err = writeAs(m.out, output, items)
+	} else {
+		err = printMigrationPlan(m.out, items)
+	}
+	if err == nil && refused > 0 {
+		err = fmt.Errorf("%d of %d workloads cannot be migrated as they are", refused, len(items))
+	}
+	return err
+}
+
+func printMigrationPlan(out io.Writer, items []*migration.Item) error {
+	table := textTable("Batch", "Object", "Cluster", "State", "Replicas", "Result")
+	for _, item := range items {
+		for _, c := range item.Clusters {
+			replicas := ""
+			if c.Replicas > 0 {
+				replicas = fmt.Sprint(c.Replicas)
+			}
+			if c.Autoscaler != "" {
+				replicas += " (" + c.Autoscaler + ")"
+			}
+			result := "only labels and annotations of the hub"
+			switch {
+			case migration.IsManaged(c.State):
+				result = "already migrated"
+			case len(item.Conflicts) > 0:
+				result = "conflict"
+			case len(c.Disturbs) > 0:
+				result = "pods would not stay unchanged"
+			case len(c.Differences) > 0:
+				result = fmt.Sprintf("%d fields would change", len(c.Differences))
+			}
+			addRow(table, fmt.Sprint(item.Batch), item.Object, c.Name, string(c.State), replicas, result)
+		}
+	}
+	if err := printTable(out, table, printers.PrintOptions{}); err != nil {
+		return err
+	}
+	for _, item := range items {
+		for _, line := range item.Details() {
+			fmt.Fprintf(out, "%s: %s\n", item.Object, line)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,346 @@
+package console
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/explain/overview"
+	"github.com/argosy-io/argosy/internal/why"
+)
+
+// Options are what the API reads from.
+type Options struct {
+	// Config reaches the hub with full rights, inside the process.
+	Config *rest.Config
+	// Cached returns the cache of this hub's controllers; nil while they run elsewhere.
+	Cached func() client.Reader
+	// Authorizer is the API server's.
+	Authorizer func() authorizer.Authorizer
+	// Findings are the problems of the hub itself, for users who may get HealthPath.
+	Findings   func() []overview.HubFinding
+	HealthPath string
+	// Troubled, Room and Scheduler are what the scheduler knows.
+	Troubled  why.Troubled
+	Room      why.Room
+	Scheduler why.Scheduler
+	// Join joins a cluster to the hub with the user's rights; nil if this process cannot.
+	Join Join
+	// URL is the address at which the hub serves.
+	URL string
+	// Done ends the streams.
+	Done <-chan struct{}
+}
+
+// Join joins the cluster of a kubeconfig that is safe to use. hub acts with the rights of the user. progress is called
+// with the name of each step that is done.
+type Join func(ctx context.Context, hub *rest.Config, r JoinRequest, progress func(step, detail string)) error
+
+// JoinRequest is a cluster to join.
+type JoinRequest struct {
+	Name     string   `json:"name"`
+	Region   string   `json:"region,omitempty"`
+	Provider string   `json:"provider,omitempty"`
+	Zones    []string `json:"zones,omitempty"`
+	TakeOver bool     `json:"takeOver,omitempty"`
+	// Kubeconfig is its text. Member is what was read from it.
+	Kubeconfig string       `json:"kubeconfig"`
+	Member     *rest.Config `json:"-"`
+	// Hub is the address at which the hub serves.
+	Hub string `json:"-"`
+}
+
+// API answers the console's pages. The API server has authenticated and authorized each request.
+type API struct {
+	Options
+	layer  *Layer
+	rights *rights
+	rows   *rows
+	kinds  *kinds
+
+	mu      sync.Mutex
+	streams map[string]int // by user
+}
+
+// NewAPI returns the API of a hub. layer may be nil where no link is to be made.
+func NewAPI(o Options, layer *Layer) *API {
+	a := &API{Options: o, layer: layer, streams: map[string]int{}}
+	a.kinds = &kinds{config: o.Config, now: time.Now}
+	a.rights = &rights{authorizer: o.Authorizer, now: time.Now, known: map[string]verdict{}}
+	a.rows = newRows(o)
+	return a
+}
+
+// Handler answers Paths, and leaves all else to next.
+func (a *API) Handler(next http.Handler) http.Handler {
+	serve := map[string]func(http.ResponseWriter, *http.Request, user.Info){
+		mePath: a.serveMe, linkPath: a.serveLink, streamPath: a.serveStream, whyPath: a.serveWhy, importPath: a.serveImport}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer, found := serve[r.URL.Path]
+		if !found {
+			next.ServeHTTP(w, r)
+			return
+		}
+		method := http.MethodGet
+		if r.URL.Path == linkPath || r.URL.Path == importPath {
+			method = http.MethodPost
+		}
+		if r.Method != method {
+			w.Header().Set("Allow", method)
+			refuse(w, http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed, "use "+method)
+			return
+		}
+		u, known := request.UserFrom(r.Context())
+		if !known || slices.Contains(u.GetGroups(), user.AllUnauthenticated) {
+			refuse(w, http.StatusUnauthorized, metav1.StatusReasonUnauthorized, errNoSession.Error())
+			return
+		}
+		answer(w, r, u)
+	})
+}
+
+// LongRunning reports whether a request is a stream, which has no timeout.
+func LongRunning(r *http.Request) bool { return r.URL.Path == streamPath || r.URL.Path == importPath }
+
+// me is who the user is, and what the pages need to know before they read.
+type me struct {
+	User   string   `json:"user"`
+	Groups []string `json:"groups"`
+	// Ends is when the login ends unless it is used.
+	Ends *time.Time `json:"ends,omitempty"`
+	// Master is true for members of system:masters, whom no role limits.
+	Master bool `json:"master,omitempty"`
+	// Join reports whether the user may join clusters.
+	Join bool `json:"join"`
+}
+
+func (a *API) serveMe(w http.ResponseWriter, r *http.Request, u user.Info) {
+	m := me{User: u.GetName(), Groups: u.GetGroups(), Master: slices.Contains(u.GetGroups(), user.SystemPrivilegedGroup)}
+	if s := loginOf(r).session; s != nil {
+		m.Ends = new(s.end().UTC())
+	}
+	m.Join = a.Join != nil && a.rights.allows(r.Context(), u, createClusters)
+	respond(w, m)
+}
+
+func (a *API) serveLink(w http.ResponseWriter, r *http.Request, u user.Info) {
+	if a.layer == nil {
+		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, "this hub serves no console")
+		return
+	}
+	code, ends, err := a.layer.newLink(r, u)
+	var wrong *refusal
+	switch {
+	case errors.As(err, &wrong):
+		refuse(w, http.StatusForbidden, metav1.StatusReasonForbidden, wrong.Error())
+	case err != nil:
+		refuse(w, http.StatusInternalServerError, metav1.StatusReasonInternalError, err.Error())
+	default:
+		respond(w, Link{Code: code, Ends: ends})
+	}
+}
+
+// Link is the answer to a POST to LinkPath.
+type Link struct {
+	Code string    `json:"code"`
+	Ends time.Time `json:"ends"`
+}
+
+// LinkPath is where the CLI asks for the code of a one-time link.
+const LinkPath = linkPath
+
+// LinkURL returns the one-time link of a code. The code is in the fragment, which browsers do not send to servers.
+func LinkURL(hub, code string) string { return hub + Path + "#login=" + code }
+
+// configOf returns a configuration that acts as the user.
+func (a *API) configOf(u user.Info) *rest.Config {
+	config := rest.CopyConfig(a.Config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: u.GetName(), UID: u.GetUID(), Groups: u.GetGroups(),
+		Extra: u.GetExtra()}
+	config.UserAgent = "argosy-console"
+	return config
+}
+
+// whyTimeout bounds one explanation.
+const whyTimeout = 20 * time.Second
+
+// serveWhy explains an object like `argosy why` run by the user: kind, namespace, name and cluster.
+func (a *API) serveWhy(w http.ResponseWriter, r *http.Request, u user.Info) {
+	ctx, cancel := context.WithTimeout(r.Context(), whyTimeout)
+	defer cancel()
+	config := a.configOf(u)
+	mapper, err := a.kinds.mapper()
+	var c client.Client
+	if err == nil {
+		c, err = client.New(config, client.Options{Scheme: why.Scheme(), Mapper: mapper})
+	}
+	if err != nil {
+		refuse(w, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, "reach the hub's API: "+err.Error())
+		return
+	}
+	v := r.URL.Query()
+	q := why.Query{Kind: v.Get("kind"), Namespace: v.Get("namespace"), Name: v.Get("name"), Cluster: v.Get("cluster")}
+	if a.rights.allowsGet(ctx, u, why.SchedulerPath) {
+		q.Scheduler = a.Scheduler
+	}
+	if a.rights.allowsGet(ctx, u, why.RoomPath) {
+		q.Room = a.Room
+	}
+	if a.rights.allowsGet(ctx, u, why.PodsPath) || a.rights.allows(ctx, u, podsOfBindings(q.Namespace)) {
+		q.Pods = why.PodsHere(a.Troubled)
+	}
+	answer, err := why.Ask(ctx, &naming{Reader: c}, mapper, q)
+	var wrong *why.Error
+	var missing *Missing
+	switch {
+	case errors.As(err, &wrong):
+		refuse(w, why.Code(wrong.Reason), wrong.Reason, wrong.Message)
+	case errors.As(err, &missing):
+		missing.refuse(w)
+	case err != nil:
+		reason := apierrors.ReasonForError(err)
+		code := http.StatusInternalServerError
+		if apierrors.IsNotFound(err) {
+			code = http.StatusNotFound
+		}
+		refuse(w, code, reason, err.Error())
+	default:
+		respond(w, answer)
+	}
+}
+
+// maxKubeconfig bounds the request that imports a cluster.
+const maxKubeconfig = 64 << 10
+
+// serveImport joins a cluster and reports each step as it is done, one JSON object a line.
+func (a *API) serveImport(w http.ResponseWriter, r *http.Request, u user.Info) {
+	ctx := r.Context()
+	if a.Join == nil {
+		refuse(w, http.StatusNotImplemented, metav1.StatusReasonMethodNotAllowed,
+			"this hub cannot join clusters by the console")
+		return
+	}
+	// The hub connects to the address in the kubeconfig: only users who may join clusters can make it do so.
+	if !a.rights.allows(ctx, u, createClusters) {
+		createClusters.missing().refuse(w)
+		return
+	}
+	if mediaType(r) != "application/json" {
+		refuse(w, http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType, "send JSON")
+		return
+	}
+	raw, err := io.ReadAll(io.LimitReader(r.Body, 2*maxKubeconfig))
+	var in JoinRequest
+	if err == nil {
+		err = json.Unmarshal(raw, &in)
+	}
+	if err != nil {
+		refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, "the request is not valid JSON, or too large")
+		return
+	}
+	if in.Member, err = memberConfig([]byte(in.Kubeconfig)); err != nil {
+		refuse(w, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, err.Error())
+		return
+	}
+	in.Kubeconfig, in.Hub = "", a.URL
+	ctx, cancel := context.WithTimeout(ctx, importTimeout)
+	defer cancel()
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	flush := http.NewResponseController(w)
+	write := func(v any) {
+		_ = json.NewEncoder(w).Encode(v) // fails only if the client is gone
+		_ = flush.Flush()
+	}
+	err = a.Join(ctx, a.configOf(u), in, func(step, detail string) {
+		write(map[string]string{"step": step, "detail": detail})
+	})
+	if err != nil {
+		klog.V(1).InfoS("a cluster was not joined by the console", "cluster", in.Name, "user", u.GetName(), "reason", err)
+		write(map[string]string{"error": err.Error()})
+		return
+	}
+	write(map[string]any{"joined": in.Name})
+}
+
+// importTimeout bounds a join.
+const importTimeout = 2 * time.Minute
+
+var createClusters = right{verb: "create", group: clusterv1alpha1.GroupVersion.Group, resource: "clusters"}
+
+func podsOfBindings(namespace string) right {
+	return right{verb: "get", group: "work.karmada.io", resource: "resourcebindings", subresource: why.BindingPods,
+		namespace: namespace}
+}
+
+// naming is a reader whose errors name the right that is missing.
+type naming struct{ client.Reader }
+
+func (n *naming) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	return missingOf(n.Reader.Get(ctx, key, obj, opts...), "get", key.Namespace)
+}
+
+func (n *naming) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	in := client.ListOptions{}
+	in.ApplyOptions(opts)
+	return missingOf(n.Reader.List(ctx, list, opts...), "list", in.Namespace)
+}
+
+// missingOf returns a *Missing for an error that an object is forbidden, otherwise the error.
+func missingOf(err error, verb, namespace string) error {
+	var status apierrors.APIStatus
+	if !apierrors.IsForbidden(err) || !errors.As(err, &status) || status.Status().Details == nil {
+		return err
+	}
+	d := status.Status().Details
+	return &Missing{Verb: verb, Group: d.Group, Resource: d.Kind, Namespace: namespace, err: err}
+}
+
+// Missing is a right that the user lacks.
+type Missing struct {
+	Verb      string `json:"verb"`
+	Group     string `json:"group,omitempty"`
+	Resource  string `json:"resource"`
+	Namespace string `json:"namespace,omitempty"`
+	err       error
+}
+
+func (m *Missing) Error() string {
+	resource := m.Resource
+	if m.Group != "" {
+		resource += "." + m.Group
+	}
+	where := "in all namespaces"
+	if m.Namespace != "" {
+		where = "in namespace " + m.Namespace
+	}
+	return fmt.Sprintf("you may not %s %s %s", m.Verb, resource, where)
+}
+
+func (m *Missing) Unwrap() error { return m.err }
+
+// refuse responds with a Status that has the right in its details, for programs.
+func (m *Missing) refuse(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusForbidden)
+	_ = json.NewEncoder(w).Encode(struct {
+		metav1.Status
+		Missing *Missing `json:"missing"`
+	}{metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure,
+		Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: m.Error()}, m})
+}

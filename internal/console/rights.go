@@ -1,0 +1,95 @@
+package console
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+)
+
+// rightsAge is how long a verdict of the authorizer is used: a right that a user loses ends in open pages within that
+// time.
+const rightsAge = 20 * time.Second
+
+// rights asks the API server's authorizer, and remembers its verdicts for a while. What it cannot decide is denied.
+type rights struct {
+	authorizer func() authorizer.Authorizer
+	now        func() time.Time
+
+	mu    sync.Mutex
+	known map[string]verdict
+}
+
+type verdict struct {
+	allowed bool
+	at      time.Time
+}
+
+// right is a verb on a resource; an empty namespace is all of them.
+type right struct{ verb, group, resource, subresource, namespace string }
+
+func (r right) missing() *Missing {
+	return &Missing{Verb: r.verb, Group: r.group, Resource: r.resource, Namespace: r.namespace}
+}
+
+// allows reports whether a user has a right.
+func (r *rights) allows(ctx context.Context, u user.Info, want right) bool {
+	return r.decide(ctx, u, strings.Join([]string{want.verb, want.group, want.resource, want.subresource, want.namespace},
+		"\x00"), authorizer.AttributesRecord{User: u, Verb: want.verb, APIGroup: want.group, APIVersion: "*",
+		Resource: want.resource, Subresource: want.subresource, Namespace: want.namespace, ResourceRequest: true})
+}
+
+// allowsGet reports whether a user may get an address of the hub.
+func (r *rights) allowsGet(ctx context.Context, u user.Info, path string) bool {
+	return r.decide(ctx, u, path, authorizer.AttributesRecord{User: u, Verb: "get", Path: path})
+}
+
+func (r *rights) decide(ctx context.Context, u user.Info, what string, attributes authorizer.AttributesRecord) bool {
+	of := r.authorizer()
+	if of == nil {
+		return false
+	}
+	now, key := r.now(), identity(u)+"\x01"+what
+	r.mu.Lock()
+	v, found := r.known[key]
+	r.mu.Unlock()
+	if found && now.Sub(v.at) < rightsAge {
+		return v.allowed
+	}
+	decision, _, err := of.Authorize(ctx, attributes)
+	v = verdict{err == nil && decision == authorizer.DecisionAllow, now}
+	if ctx.Err() != nil {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.known) > 20000 {
+		for k, old := range r.known {
+			if now.Sub(old.at) >= rightsAge {
+				delete(r.known, k)
+			}
+		}
+		if len(r.known) > 20000 {
+			clear(r.known)
+		}
+	}
+	r.known[key] = v
+	return v.allowed
+}
+
+// identity is a text that differs for users who may have different rights.
+func identity(u user.Info) string {
+	groups := slices.Clone(u.GetGroups())
+	slices.Sort(groups)
+	var extra []string
+	for key, values := range u.GetExtra() {
+		extra = append(extra, key+"\x03"+strings.Join(values, "\x04"))
+	}
+	slices.Sort(extra)
+	return strings.Join([]string{u.GetName(), u.GetUID(), strings.Join(groups, "\x02"), strings.Join(extra, "\x02")},
+		"\x05")
+}

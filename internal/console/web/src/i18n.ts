@@ -1,0 +1,57 @@
+import { en, type Catalog } from "./en";
+import { zh } from "./zh";
+
+const catalogues: Record<string, Catalog> = { en, zh };
+
+export const languages: [string, string][] = [["en", "English"], ["zh", "中文"]];
+
+function initial(): string {
+  const stored = localStorage.getItem("argosy-language");
+  if (stored && catalogues[stored]) return stored;
+  return navigator.language.toLowerCase().startsWith("zh") ? "zh" : "en";
+}
+
+export let language = initial();
+export let t: Catalog = catalogues[language];
+
+/** setLanguage changes the texts. The caller draws the page again. */
+export function setLanguage(name: string) {
+  language = name;
+  t = catalogues[name];
+  localStorage.setItem("argosy-language", name);
+  document.documentElement.lang = name === "zh" ? "zh-CN" : "en";
+}
+document.documentElement.lang = language === "zh" ? "zh-CN" : "en";
+
+/** fill puts values into the braces of a text. */
+export function fill(text: string, values: Record<string, string | number>): string {
+  return text.replace(/\{(\w+)\}/g, (_, key) => String(values[key] ?? ""));
+}
+
+/** ageText is a short age, such as 3m or 5h, of a time in seconds since 1970. */
+export function ageText(since: number, now: number): string {
+  const s = Math.max(0, Math.round(now / 1000 - since));
+  const units: [number, string, string][] = [[86400, "d", "天"], [3600, "h", "小时"], [60, "m", "分钟"], [1, "s", "秒"]];
+  for (const [size, short, chinese] of units) {
+    if (s >= size * (size === 1 ? 0 : 1)) return Math.floor(s / size) + (language === "zh" ? " " + chinese : short);
+  }
+  return "";
+}
+
+export function clock(at: number): string {
+  return new Date(at).toLocaleTimeString(language === "zh" ? "zh-CN" : "en-GB");
+}
+
+/** bytes is an amount of memory with a binary unit. */
+export function bytes(n: number): string {
+  const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+  let i = 0;
+  while (n >= 1024 && i < units.length - 1) { n /= 1024; i++; }
+  return (n >= 100 || i === 0 ? Math.round(n) : n.toFixed(1).replace(/\.0$/, "")) + " " + units[i];
+}
+
+/** cores is an amount of CPU in cores, of millicores. */
+export function cores(milli: number): string {
+  const n = milli / 1000;
+  return n >= 100 ? String(Math.round(n)) : n.toFixed(1).replace(/\.0$/, "");
+}

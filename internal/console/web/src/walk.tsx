@@ -1,0 +1,113 @@
+import { h, Fragment, type ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
+import { useTopic } from "./hub";
+import { fill, t } from "./i18n";
+import { href, setFilter, usePlace } from "./route";
+import { PodsAndLogs } from "./pods";
+import { Findings, Simple, useAnswer, type Finding } from "./clusters";
+import { Command, Failure, Mark, Next, Page, toneOf, Waiting } from "./ui";
+
+interface Lane {
+  name: string; state: string; why?: string; target?: boolean; replicas?: number; overrides?: { policy: string; overriders: string }[];
+  work?: { applied: boolean; message?: string; health?: string; status?: { replicas?: number; readyReplicas?: number; desiredNumberScheduled?: number; numberReady?: number } };
+  pods?: { pods: number; troubles?: { pods: number; reason: string; message?: string }[]; others?: number };
+}
+interface Answer {
+  apiVersion: string; kind: string; namespace?: string; name: string; summary: string; findings?: Finding[];
+  policy: { holder?: string; why?: string; candidates?: { policy: string; priority: number; selects?: string; holds?: boolean; why?: string }[] };
+  placement?: { binding: string; scheduled?: { status: string; message: string }; replicas?: number; method?: string; steps?: string[]; failure?: string };
+  clusters?: Lane[]; scaling?: string[]; warnings?: { object: string; reason: string; message: string; last: string }[];
+}
+
+const shownLanes = 24;
+
+/** Station is one column of the walk; findings stand where the object is stuck. */
+function Station({ title, state, children, findings }: { title: string; state: string; children: ComponentChildren; findings?: Finding[] }) {
+  return (
+    <li class={"station " + toneOf(state)}>
+      <h3><Mark state={state} />{title}</h3>
+      <div class="detail">{children}</div>
+      {findings?.map((f, i) => <div class={"stuck " + toneOf(f.severity)} key={i}><p class="what">{f.what}</p><Next text={f.next} /></div>)}
+    </li>
+  );
+}
+
+function laneState(l: Lane, findings: Finding[]): string {
+  if (findings.some((f) => f.severity === "Problem")) return "Problem";
+  if (l.work?.message && !l.work.applied) return "Refused";
+  if (l.work?.health === "Unhealthy") return "Unhealthy";
+  if (l.state === "Healthy") return "Healthy";
+  if (findings.some((f) => f.severity === "Attention")) return "Attention";
+  return l.work?.applied && l.work.health !== "Unknown" ? "Healthy" : "Progressing";
+}
+
+function LaneRow({ lane, findings }: { lane: Lane; findings: Finding[] }) {
+  const w = t.walk, state = laneState(lane, findings);
+  const counts = lane.work?.status, wanted = counts?.replicas ?? counts?.desiredNumberScheduled;
+  const trouble = (lane.pods?.troubles ?? []).reduce((n, x) => n + x.pods, 0) + (lane.pods?.others ?? 0);
+  return (
+    <li class={"lane " + toneOf(state)}>
+      <div class="cells">
+        <div class="cell first"><Mark state={state} /><span class="two"><a class="open" data-row href={href(["clusters", lane.name])}><b>{lane.name}</b></a><small>{lane.replicas ? fill(w.replicas, { n: lane.replicas }) : ""}</small></span></div>
+        <div class="cell"><span class="label">{w.work}</span><span>{!lane.work ? w.notSent : lane.work.applied ? w.applied : w.notApplied}</span></div>
+        <div class="cell"><span class="label">{w.object}</span><span>{lane.work?.health ?? lane.state}</span></div>
+        <div class="cell"><span class="label">{w.pods}</span><span>{trouble ? fill(w.podsOf, { bad: trouble, n: lane.pods!.pods }) : wanted ? fill(w.podsReady, { n: counts!.readyReplicas ?? counts!.numberReady ?? 0, all: wanted }) : w.podsUnknown}</span></div>
+      </div>
+      {findings.map((f, i) => <div class={"stuck " + toneOf(f.severity)} key={i}><p class="what">{f.what}</p><Next text={f.next} /></div>)}
+      {!findings.length && lane.why && state !== "Healthy" && <p class="faint">{lane.why}</p>}
+    </li>
+  );
+}
+
+export function WalkPage({ group, kind, namespace, name }: { group: string; kind: string; namespace: string; name: string }) {
+  const topic = useTopic("workloads");
+  const [open, setOpen] = useState(false);
+  const tab = usePlace().query.get("tab") ?? "";
+  const query = new URLSearchParams({ kind: group ? `${kind}.${group}` : kind, name, namespace });
+  const { answer: a, error, retry } = useAnswer<Answer>("api/why?" + query, topic.version);
+  const w = t.walk;
+  const title = (namespace ? namespace + "/" : "") + name;
+  const lanes = (a?.clusters ?? []).filter((c) => c.target || c.work);
+  const about = (c: string) => (a?.findings ?? []).filter((f) => f.cluster === c);
+  const general = (a?.findings ?? []).filter((f) => !f.cluster || !lanes.some((l) => l.name === f.cluster));
+  const unplaced = a && (!a.placement || a.placement.failure || a.placement.scheduled?.status === "False");
+  const order = ["Problem", "Refused", "Unhealthy", "Attention", "Progressing", "Healthy"];
+  const sorted = lanes.map((l) => ({ l, f: about(l.name) })).sort((x, y) => order.indexOf(laneState(x.l, x.f)) - order.indexOf(laneState(y.l, y.f)) || x.l.name.localeCompare(y.l.name));
+  const shown = open ? sorted : sorted.slice(0, shownLanes);
+  // The findings of the object as a whole stand in the first column that is not well.
+  const stuck = !a ? "" : !a.policy.holder ? "policy" : unplaced ? "placement" : "after";
+  const kindText = kind + (group ? "." + group : "");
+  return (
+    <Page title={title} wide sub={<p class="crumb"><a href={href(["workloads"])}>{t.workloads}</a> · {kindText}</p>}>
+      {!a && !error && <Waiting />}
+      {error && <Failure error={error} retry={retry} />}
+      {a && (
+        <>
+          <p class="summary">{a.summary}</p>
+          {lanes.length > 0 && namespace && (
+            <div class="tabs" role="group" aria-label={title}>
+              {[["", t.pods.walk], ["pods", t.pods.tab]].map(([id, text]) => <button type="button" key={id} aria-pressed={tab === id} onClick={() => setFilter("tab", id)}>{text}</button>)}
+            </div>
+          )}
+          {tab === "pods" ? <PodsAndLogs apiVersion={a.apiVersion} kind={kind} namespace={namespace} name={name} clusters={lanes.map((l) => l.name).sort()} /> : <>
+          <ol class="stations">
+            <Station title={w.template} state="Healthy"><span>{kind}</span> <b>{title}</b></Station>
+            <Station title={w.policy} state={a.policy.holder ? "Healthy" : "Attention"} findings={stuck === "policy" ? general : []}>{a.policy.holder ?? a.policy.why ?? w.noPolicy}</Station>
+            <Station title={w.placement} state={unplaced ? (a.policy.holder ? "Problem" : "Waiting") : "Healthy"} findings={stuck === "placement" ? general : []}>
+              {unplaced && stuck === "placement" && general.length ? w.noPlacement : unplaced ? a.placement?.failure || a.placement?.scheduled?.message || w.noPlacement : <>{a.placement!.replicas ? fill(w.replicas, { n: a.placement!.replicas }) + " · " : ""}{fill(t.workload.inClusters, { n: lanes.length })}</>}
+            </Station>
+          </ol>
+          {stuck === "after" && general.length > 0 && <Findings findings={general} none="" />}
+          {lanes.length > 0 && <h2 class="section">{t.clusters}</h2>}
+          <ul class="lanes">{shown.map(({ l, f }) => <LaneRow lane={l} findings={f} key={l.name} />)}</ul>
+          {sorted.length > shown.length && <button type="button" onClick={() => setOpen(true)}>{fill(t.cluster.more, { n: sorted.length - shown.length })}</button>}
+          {a.placement?.steps?.length ? <details><summary>{w.steps}</summary><ol class="prose">{a.placement.steps.map((s) => <li key={s}>{s}</li>)}</ol></details> : null}
+          {(a.policy.candidates ?? []).length > 0 && <details><summary>{w.candidates}</summary><ul class="prose">{a.policy.candidates!.map((c) => <li key={c.policy}><b>{c.policy}</b> {c.why ?? ""}</li>)}</ul></details>}
+          {a.warnings?.length ? <><h2 class="section">{w.warnings}</h2><Simple head={[t.cluster.reason, w.object, t.workload.what]} rows={a.warnings.map((x) => [x.reason, x.object, x.message])} /></> : null}
+          </>}
+          <p class="same">{w.command} <Command text={`argosy why ${kindText.toLowerCase()} ${name}${namespace ? " -n " + namespace : ""}`} /></p>
+        </>
+      )}
+    </Page>
+  );
+}

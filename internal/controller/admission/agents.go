@@ -1,0 +1,253 @@
+package admission
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"slices"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/client-go/dynamic"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/internal/commit"
+	"github.com/argosy-io/argosy/internal/core/cluster/pull"
+)
+
+// agents limits what agents of clusters in Pull mode, and those who register them, create. RBAC cannot limit the names
+// and contents of new objects.
+type agents struct {
+	*admission.Handler
+	client dynamic.Interface
+}
+
+func newAgents() *agents { return &agents{Handler: admission.NewHandler(admission.Create)} }
+
+var (
+	_ admission.MutationInterface   = &agents{}
+	_ admission.ValidationInterface = &agents{}
+)
+
+// SetDynamicClient sets the client that reads Clusters.
+func (g *agents) SetDynamicClient(c dynamic.Interface) { g.client = c }
+
+// ValidateInitialization returns an error if the server gave no client.
+func (g *agents) ValidateInitialization() error {
+	if g.client == nil {
+		return fmt.Errorf("%s needs a client", AgentsPlugin)
+	}
+	return nil
+}
+
+// registrarLifetime is the lifetime of a registrar's certificate in seconds. It is needed only during a registration,
+// and the API allows no shorter one.
+const registrarLifetime = 600
+
+// Admit shortens the certificates of registrars, and replaces the roles and bindings that registrars create with the
+// permissions that the hub grants to agents.
+func (g *agents) Admit(ctx context.Context, a admission.Attributes, interfaces admission.ObjectInterfaces) error {
+	if a.GetSubresource() != "" {
+		return nil
+	}
+	resource := a.GetResource().GroupResource()
+	if resource == certificatesv1.Resource("certificatesigningrequests") {
+		csr := &certificatesv1.CertificateSigningRequest{}
+		return edit(a, interfaces, csr, func() error {
+			if commonName(csr.Spec.Request) == pull.Registrar {
+				csr.Spec.ExpirationSeconds = new(int32(registrarLifetime))
+			}
+			return nil
+		})
+	}
+	if resource.Group != rbacv1.GroupName || a.GetUserInfo().GetName() != pull.Registrar {
+		return nil
+	}
+	name, namespace := objectName(a), a.GetNamespace()
+	cluster, ok := pull.GrantedCluster(name)
+	if !ok {
+		return admission.NewForbidden(a, fmt.Errorf("%q is not a role or binding of an agent", name))
+	}
+	if err := g.unregistered(ctx, a, cluster); err != nil {
+		return err
+	}
+	want := pull.GrantsOf(cluster)
+	unknown := admission.NewForbidden(a, fmt.Errorf("the agent of cluster %q has no role or binding %q here", cluster,
+		name))
+	same := func(m metav1.ObjectMeta) bool { return m.Name == name && m.Namespace == namespace }
+	switch resource.Resource {
+	case "clusterroles":
+		obj := &rbacv1.ClusterRole{}
+		return edit(a, interfaces, obj, func() error {
+			if !same(want.ClusterRole.ObjectMeta) {
+				return unknown
+			}
+			*obj = want.ClusterRole
+			return nil
+		})
+	case "clusterrolebindings":
+		obj := &rbacv1.ClusterRoleBinding{}
+		return edit(a, interfaces, obj, func() error {
+			if !same(want.ClusterRoleBinding.ObjectMeta) {
+				return unknown
+			}
+			*obj = want.ClusterRoleBinding
+			return nil
+		})
+	case "roles":
+		obj := &rbacv1.Role{}
+		return edit(a, interfaces, obj, func() error {
+			i := slices.IndexFunc(want.Roles, func(r rbacv1.Role) bool { return same(r.ObjectMeta) })
+			if i < 0 {
+				return unknown
+			}
+			*obj = want.Roles[i]
+			return nil
+		})
+	case "rolebindings":
+		obj := &rbacv1.RoleBinding{}
+		return edit(a, interfaces, obj, func() error {
+			i := slices.IndexFunc(want.RoleBindings, func(b rbacv1.RoleBinding) bool { return same(b.ObjectMeta) })
+			if i < 0 {
+				return unknown
+			}
+			*obj = want.RoleBindings[i]
+			return nil
+		})
+	}
+	return unknown
+}
+
+// edit decodes the object of a request into typed, calls change, and stores the result in the request.
+func edit(a admission.Attributes, interfaces admission.ObjectInterfaces, typed runtime.Object,
+	change func() error) error {
+	convertor := interfaces.GetObjectConvertor()
+	if err := convertor.Convert(a.GetObject(), typed, nil); err != nil {
+		return fmt.Errorf("convert %s %s: %w", a.GetKind().Kind, objectName(a), err)
+	}
+	if err := change(); err != nil {
+		return err
+	}
+	if err := convertor.Convert(typed, a.GetObject(), nil); err != nil {
+		return fmt.Errorf("convert %s %s: %w", a.GetKind().Kind, objectName(a), err)
+	}
+	return nil
+}
+
+// Validate denies what agents and registrars must not create.
+func (g *agents) Validate(ctx context.Context, a admission.Attributes, interfaces admission.ObjectInterfaces) error {
+	if a.GetSubresource() != "" {
+		return nil
+	}
+	user, why := a.GetUserInfo().GetName(), ""
+	if user == pull.Registrar {
+		if a.GetResource().GroupResource() == corev1.Resource("namespaces") {
+			why = pull.CheckNamespace(objectName(a))
+		}
+		return forbidden(a, why)
+	}
+	cluster, is := pull.ClusterOf(user)
+	if !is || !slices.Contains(a.GetUserInfo().GetGroups(), pull.Group) {
+		return nil
+	}
+	switch a.GetResource().GroupResource() {
+	case coordinationv1.Resource("leases"):
+		why = pull.CheckLease(cluster, a.GetNamespace(), objectName(a))
+	case corev1.Resource("secrets"):
+		secret := &corev1.Secret{}
+		if err := interfaces.GetObjectConvertor().Convert(a.GetObject(), secret, nil); err != nil {
+			return fmt.Errorf("convert Secret %s: %w", objectName(a), err)
+		}
+		why = pull.CheckSecret(cluster, a.GetNamespace(), objectName(a), secret.Type)
+	case clusterv1alpha1.Resource("clusters"):
+		c, err := asCluster(a.GetObject())
+		if err != nil {
+			return err
+		}
+		fleet, err := g.fleet(ctx)
+		if err != nil {
+			return err
+		}
+		why = pull.CheckCluster(cluster, c, fleet)
+	}
+	return forbidden(a, why)
+}
+
+func forbidden(a admission.Attributes, why string) error {
+	if why == "" {
+		return nil
+	}
+	return admission.NewForbidden(a, errors.New(why))
+}
+
+// unregistered denies a change of the permissions of a registered cluster's agent. The hub itself keeps those.
+func (g *agents) unregistered(ctx context.Context, a admission.Attributes, cluster string) error {
+	_, err := g.client.Resource(clusters).Get(ctx, cluster, metav1.GetOptions{})
+	switch {
+	case commit.Absent(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("check whether cluster %q is registered: %w", cluster, err)
+	}
+	return admission.NewForbidden(a, fmt.Errorf("cluster %q is registered already", cluster))
+}
+
+func (g *agents) fleet(ctx context.Context) ([]clusterv1alpha1.Cluster, error) {
+	list, err := g.client.Resource(clusters).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list clusters: %w", err)
+	}
+	fleet := make([]clusterv1alpha1.Cluster, len(list.Items))
+	for i := range list.Items {
+		c, err := asCluster(&list.Items[i])
+		if err != nil {
+			return nil, err
+		}
+		fleet[i] = *c
+	}
+	return fleet, nil
+}
+
+func asCluster(obj runtime.Object) (*clusterv1alpha1.Cluster, error) {
+	u, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		return nil, fmt.Errorf("a Cluster is a %T", obj)
+	}
+	c := &clusterv1alpha1.Cluster{}
+	if err := into(u, c); err != nil {
+		return nil, fmt.Errorf("decode cluster %q: %w", u.GetName(), err)
+	}
+	return c, nil
+}
+
+func objectName(a admission.Attributes) string {
+	if name := a.GetName(); name != "" {
+		return name
+	}
+	if obj, err := meta.Accessor(a.GetObject()); err == nil {
+		return obj.GetName()
+	}
+	return ""
+}
+
+// commonName returns the user that a certificate is requested for; empty if the request cannot be read.
+func commonName(request []byte) string {
+	block, _ := pem.Decode(request)
+	if block == nil {
+		return ""
+	}
+	parsed, err := x509.ParseCertificateRequest(block.Bytes)
+	if err != nil {
+		return ""
+	}
+	return parsed.Subject.CommonName
+}

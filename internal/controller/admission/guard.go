@@ -1,0 +1,88 @@
+package admission
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authentication/user"
+
+	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/admission/validate"
+	"github.com/argosy-io/argosy/internal/core/release"
+	"github.com/argosy-io/argosy/internal/core/workload/fleet"
+)
+
+var releaseGuards = releasev1alpha1.GroupVersion.WithResource("releaseguards")
+
+// validateReleaseGuard validates a ReleaseGuard whose spec has changed.
+func (o *objects) validateReleaseGuard(_ context.Context, r request) error {
+	if r.old != nil && equality.Semantic.DeepEqual(r.old.Object["spec"], r.obj.Object["spec"]) {
+		return nil
+	}
+	g := &releasev1alpha1.ReleaseGuard{}
+	if err := into(r.obj, g); err != nil {
+		return r.invalid(err)
+	}
+	return r.refuse(validate.ReleaseGuard(&g.Spec))
+}
+
+// refuseDirectChange refuses a change of the pods of a workload that would be sent to members at once where a
+// ReleaseGuard requires releases.
+func (o *objects) refuseDirectChange(ctx context.Context, a admission.Attributes,
+	interfaces admission.ObjectInterfaces) error {
+	if a.GetOperation() != admission.Update || a.GetSubresource() != "" || a.GetNamespace() == "" ||
+		a.GetUserInfo().GetName() == user.APIServerUser || len(fleet.RevisionPaths(a.GetKind().GroupKind())) == 0 {
+		return nil
+	}
+	template, err := templateOf(a.GetObject(), a, interfaces)
+	if err != nil || template == nil {
+		return err
+	}
+	old, err := templateOf(a.GetOldObject(), a, interfaces)
+	if err != nil || old == nil || !validate.ChangesDirectly(old, template) {
+		return err
+	}
+	// Read only for what changes pods, which is seldom.
+	list, err := o.client.Resource(releaseGuards).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+	if err != nil {
+		return fmt.Errorf("list ReleaseGuards: %w", err)
+	}
+	var guards releasev1alpha1.ReleaseGuardList
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(list.UnstructuredContent(), &guards); err != nil {
+		return fmt.Errorf("decode ReleaseGuards: %w", err)
+	}
+	guard := release.RequiresRelease(guards.Items, a.GetNamespace())
+	if guard == "" {
+		return nil
+	}
+	return admission.NewForbidden(a, errors.New(validate.DirectChange(template, guard)))
+}
+
+// templateOf is an object of a request in the version of the request; nil if it cannot be a template.
+func templateOf(obj runtime.Object, a admission.Attributes,
+	interfaces admission.ObjectInterfaces) (*unstructured.Unstructured, error) {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		return u, nil
+	}
+	if obj == nil || interfaces == nil {
+		return nil, nil
+	}
+	gvk := a.GetKind()
+	typed, err := interfaces.GetObjectConvertor().ConvertToVersion(obj, gvk.GroupVersion())
+	if err != nil {
+		return nil, fmt.Errorf("convert %s %s/%s: %w", gvk.Kind, a.GetNamespace(), a.GetName(), err)
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
+	if err != nil {
+		return nil, fmt.Errorf("decode %s %s/%s: %w", gvk.Kind, a.GetNamespace(), a.GetName(), err)
+	}
+	u := &unstructured.Unstructured{Object: content}
+	u.SetGroupVersionKind(gvk)
+	return u, nil
+}

@@ -1,0 +1,155 @@
+package agents
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	bootstrapapi "k8s.io/cluster-bootstrap/token/api"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
+	"github.com/argosy-io/argosy/internal/commit"
+	"github.com/argosy-io/argosy/internal/core/cluster/pull"
+)
+
+const (
+	// reasonApproved: the hub approved a certificate of an agent. It is only in the request.
+	//
+	//reference:none
+	reasonApproved = "AgentApproved"
+	// reasonDenied: the hub denied a certificate to an agent. The message has the reason.
+	//
+	//reference:event Warning on CertificateSigningRequest
+	reasonDenied = "AgentDenied"
+)
+
+// approver approves and denies the certificate requests of agents. kube-controller-manager's signer signs approved
+// ones.
+type approver struct {
+	client client.Client
+	// live reads past the cache.
+	live   client.Reader
+	events commit.Events
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (a *approver) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	csr := &certificatesv1.CertificateSigningRequest{}
+	if err := a.client.Get(ctx, req.NamespacedName, csr); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if csr.DeletionTimestamp != nil || decided(csr) {
+		return reconcile.Result{}, nil
+	}
+	decision, err := a.judge(ctx, csr)
+	if err != nil || decision.Verdict == pull.Ignore {
+		return reconcile.Result{}, err
+	}
+	condition := certificatesv1.CertificateSigningRequestCondition{Type: certificatesv1.CertificateApproved,
+		Status: corev1.ConditionTrue, Reason: reasonApproved, Message: decision.Message}
+	if decision.Verdict == pull.Deny {
+		condition.Type, condition.Reason = certificatesv1.CertificateDenied, reasonDenied
+	}
+	want := csr.DeepCopy()
+	want.Status.Conditions = append(want.Status.Conditions, condition)
+	if err := a.client.SubResource("approval").Update(ctx, want); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(fmt.Errorf("write the approval of %s: %w", csr.Name, err))
+	}
+	ctrl.Log.WithName("agents").Info("decided about the certificate request of an agent", "request", csr.Name, "user",
+		csr.Spec.Username, "verdict", decision.Verdict, "reason", decision.Message)
+	if decision.Verdict == pull.Deny {
+		a.events.Event(csr, corev1.EventTypeWarning, reasonDenied, decision.Message)
+	}
+	return reconcile.Result{}, nil
+}
+
+func decided(csr *certificatesv1.CertificateSigningRequest) bool {
+	for _, c := range csr.Status.Conditions {
+		if c.Type == certificatesv1.CertificateApproved || c.Type == certificatesv1.CertificateDenied {
+			return true
+		}
+	}
+	return len(csr.Status.Certificate) > 0
+}
+
+// judge decides about a request, and binds the token of the requester to its cluster before an approval.
+func (a *approver) judge(ctx context.Context, csr *certificatesv1.CertificateSigningRequest) (pull.Decision, error) {
+	request, ok := read(csr)
+	if !ok {
+		return pull.Decision{Verdict: pull.Ignore}, nil
+	}
+	var cluster *clusterv1alpha1.Cluster
+	if name := request.SubjectCluster(); name != "" {
+		cluster = &clusterv1alpha1.Cluster{}
+		err := a.live.Get(ctx, types.NamespacedName{Name: name}, cluster)
+		if apierrors.IsNotFound(err) {
+			cluster, err = nil, nil
+		}
+		if err != nil {
+			return pull.Decision{}, fmt.Errorf("read cluster %q: %w", name, err)
+		}
+	}
+	secret, token, err := a.token(ctx, request.User)
+	if err != nil {
+		return pull.Decision{}, err
+	}
+	decision := request.Judge(cluster, token)
+	if decision.Bind == "" || token.Cluster == decision.Bind {
+		return decision, nil
+	}
+	if secret == nil {
+		return pull.Decision{Verdict: pull.Deny, Message: fmt.Sprintf("token %s has expired or was deleted: "+
+			"create a new one with `argosy token create`", token.ID)}, nil
+	}
+	// The resource version lets one of two concurrent registrations win; the other is judged again.
+	metav1.SetMetaDataAnnotation(&secret.ObjectMeta, wellknown.TokenClusterAnnotation, decision.Bind)
+	if err := a.client.Update(ctx, secret); err != nil {
+		return pull.Decision{}, fmt.Errorf("bind token %s to cluster %q: %w", token.ID, decision.Bind, err)
+	}
+	return decision, nil
+}
+
+// token returns the bootstrap token of a user and its Secret; both are empty for other users.
+func (a *approver) token(ctx context.Context, user string) (*corev1.Secret, pull.Token, error) {
+	id, is := pull.TokenID(user)
+	if !is {
+		return nil, pull.Token{}, nil
+	}
+	secret := &corev1.Secret{}
+	key := types.NamespacedName{Namespace: metav1.NamespaceSystem, Name: bootstrapapi.BootstrapTokenSecretPrefix + id}
+	switch err := a.live.Get(ctx, key, secret); {
+	case apierrors.IsNotFound(err):
+		return nil, pull.Token{ID: id}, nil
+	case err != nil:
+		return nil, pull.Token{}, fmt.Errorf("read token %s: %w", id, err)
+	}
+	return secret, pull.Token{ID: id, Cluster: secret.Annotations[wellknown.TokenClusterAnnotation],
+		Renews: secret.Annotations[wellknown.TokenRenewsAnnotation] == "true"}, nil
+}
+
+// read returns the request in a CertificateSigningRequest; ok is false if it cannot be parsed.
+func read(csr *certificatesv1.CertificateSigningRequest) (request pull.Request, ok bool) {
+	block, _ := pem.Decode(csr.Spec.Request)
+	if block == nil {
+		return request, false
+	}
+	parsed, err := x509.ParseCertificateRequest(block.Bytes)
+	if err != nil {
+		return request, false
+	}
+	return pull.Request{
+		Signer: csr.Spec.SignerName, User: csr.Spec.Username, Groups: csr.Spec.Groups, Usages: csr.Spec.Usages,
+		CommonName: parsed.Subject.CommonName, Organizations: parsed.Subject.Organization,
+		AlternativeNames: len(parsed.DNSNames)+len(parsed.EmailAddresses)+len(parsed.IPAddresses)+len(parsed.URIs) > 0,
+	}, true
+}

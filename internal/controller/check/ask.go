@@ -1,0 +1,171 @@
+package check
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/release"
+	"github.com/argosy-io/argosy/internal/core/release/sample"
+)
+
+// The keys of Secrets of checks.
+const (
+	tokenKey       = "token"
+	hmacKey        = "hmac-key"
+	authoritiesKey = "ca.crt"
+)
+
+// The headers that webhooks get.
+const (
+	idempotencyHeader = "Idempotency-Key"
+	signatureHeader   = "X-Argosy-Signature"
+)
+
+// secret returns the data of a Secret in the namespace of a release; nil without a reference.
+func (r *reconciler) secret(ctx context.Context, namespace string,
+	ref *releasev1alpha1.ReleaseSecretReference) (map[string][]byte, error) {
+	if ref == nil {
+		return nil, nil
+	}
+	var s corev1.Secret
+	err := r.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, &s)
+	if apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("Secret %s does not exist", ref.Name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get Secret %s: %w", ref.Name, err)
+	}
+	return s.Data, nil
+}
+
+// authorize sets the credentials of a Secret.
+func authorize(header http.Header, secret map[string][]byte) {
+	switch token := secret[tokenKey]; {
+	case len(token) > 0:
+		header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+	case len(secret[corev1.BasicAuthUsernameKey]) > 0:
+		req := http.Request{Header: header}
+		req.SetBasicAuth(string(secret[corev1.BasicAuthUsernameKey]), string(secret[corev1.BasicAuthPasswordKey]))
+	}
+}
+
+// webhook asks a webhook.
+func (r *reconciler) webhook(ctx context.Context, rel *releasev1alpha1.Release, call release.CheckCall,
+	spec *releasev1alpha1.WebhookCheck) sample.Sample {
+	secret, err := r.secret(ctx, rel.Namespace, spec.SecretRef)
+	if err != nil {
+		return sample.Failure(err.Error())
+	}
+	body, err := call.WebhookBody(rel)
+	if err != nil {
+		return sample.Failure(err.Error())
+	}
+	header := http.Header{"Content-Type": {"application/json"}, idempotencyHeader: {call.Status.Key}}
+	authorize(header, secret)
+	if key := secret[hmacKey]; len(key) > 0 {
+		mac := hmac.New(sha256.New, key)
+		mac.Write(body) // never fails
+		header.Set(signatureHeader, "sha256="+hex.EncodeToString(mac.Sum(nil)))
+	}
+	timeout := requestTimeout
+	if spec.Timeout != nil {
+		timeout = spec.Timeout.Duration
+	}
+	return sample.OfWebhook(r.http.send(ctx, request{method: http.MethodPost, url: spec.URL, header: header, body: body,
+		authorities: secret[authoritiesKey], timeout: timeout}))
+}
+
+// prometheus asks a Prometheus: once, or in each cluster of the stage.
+func (r *reconciler) prometheus(ctx context.Context, rel *releasev1alpha1.Release, call release.CheckCall,
+	spec *releasev1alpha1.PrometheusCheck) sample.Sample {
+	condition, err := sample.NewCondition(spec.Condition, spec.Control != "")
+	if err != nil {
+		return sample.Failure("condition: " + err.Error())
+	}
+	query := r.ofMember(spec)
+	if spec.Member == nil {
+		secret, err := r.secret(ctx, rel.Namespace, spec.SecretRef)
+		if err != nil {
+			return sample.Failure(err.Error())
+		}
+		query = r.ofURL(spec, secret)
+	}
+	one := func(cluster string) sample.Sample {
+		variables := call.Variables(rel)
+		variables["cluster"] = cluster
+		result := query(ctx, cluster, variables.Fill(spec.Query))
+		if spec.Control == "" {
+			return sample.OfPrometheus(condition, result, nil, cluster)
+		}
+		control := query(ctx, cluster, variables.Fill(spec.Control))
+		return sample.OfPrometheus(condition, result, &control, cluster)
+	}
+	if spec.Member == nil && !sample.PerCluster(spec.Query, spec.Control) {
+		return one("")
+	}
+	samples := make([]sample.Sample, len(call.Clusters))
+	var all sync.WaitGroup
+	places := make(chan struct{}, clustersAtOnce)
+	for i, cluster := range call.Clusters {
+		places <- struct{}{}
+		all.Go(func() {
+			samples[i] = one(cluster)
+			<-places
+		})
+	}
+	all.Wait()
+	return sample.OfClusters(call.Clusters, samples)
+}
+
+// query sends a query to the Prometheus of a cluster, or to one for all.
+type query func(ctx context.Context, cluster, query string) sample.Answer
+
+// queryPath is the path of instant queries in the API of a Prometheus.
+const queryPath = "/api/v1/query"
+
+// ofURL sends queries to a URL.
+func (r *reconciler) ofURL(spec *releasev1alpha1.PrometheusCheck, secret map[string][]byte) query {
+	return func(ctx context.Context, _, text string) sample.Answer {
+		header := http.Header{"Accept": {"application/json"}}
+		authorize(header, secret)
+		return r.http.send(ctx, request{method: http.MethodGet,
+			url:    strings.TrimSuffix(spec.URL, "/") + queryPath + "?" + url.Values{"query": {text}}.Encode(),
+			header: header, authorities: secret[authoritiesKey], timeout: requestTimeout})
+	}
+}
+
+// ofMember sends queries to a Service in a cluster, through its API server.
+func (r *reconciler) ofMember(spec *releasev1alpha1.PrometheusCheck) query {
+	return func(ctx context.Context, cluster, text string) sample.Answer {
+		service := spec.Member
+		if len(service.Clusters) > 0 && !slices.Contains(service.Clusters, cluster) {
+			return sample.Answer{Err: errors.New("spec.prometheus.member.clusters does not list it")}
+		}
+		m, err := r.Members.Get(cluster)
+		if err != nil {
+			return sample.Answer{Err: err}
+		}
+		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+		defer cancel()
+		resp, err := m.GetThroughService(ctx, service.Namespace, service.Scheme, service.Service, service.Port, queryPath,
+			url.Values{"query": {text}})
+		if err != nil {
+			return sample.Answer{Err: causeOf(err, requestTimeout)}
+		}
+		return read(resp, requestTimeout)
+	}
+}

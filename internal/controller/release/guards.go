@@ -1,0 +1,213 @@
+package release
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/commit"
+	"github.com/argosy-io/argosy/internal/core/release"
+	"github.com/argosy-io/argosy/internal/filter"
+)
+
+// readGuards reads the guards that may select a release, and what they count.
+func (r *reconciler) readGuards(ctx context.Context, in *release.Input) error {
+	if in.Release.Status.Phase.Ended() {
+		return nil
+	}
+	var list releasev1alpha1.ReleaseGuardList
+	if err := r.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list ReleaseGuards: %w", err)
+	}
+	limits := false
+	for i := range list.Items {
+		g := &list.Items[i]
+		if g.DeletionTimestamp != nil || !release.GuardsNamespace(g, in.Release.Namespace) {
+			continue
+		}
+		guard := release.Guard{ReleaseGuard: g}
+		if release.LimitsPods(g) {
+			var err error
+			if guard.Pods, err = r.podsOf(ctx, g); err != nil {
+				return err
+			}
+		}
+		limits = limits || g.Spec.Limits != nil
+		in.Guards = append(in.Guards, guard)
+	}
+	if !limits {
+		return nil
+	}
+	var err error
+	in.Peers, err = allReleases(ctx, r.client)
+	return err
+}
+
+// allReleases returns the releases of the hub that are not being deleted.
+func allReleases(ctx context.Context, c client.Reader) ([]releasev1alpha1.Release, error) {
+	var list releasev1alpha1.ReleaseList
+	if err := c.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list releases: %w", err)
+	}
+	return slices.DeleteFunc(list.Items, func(r releasev1alpha1.Release) bool { return r.DeletionTimestamp != nil }), nil
+}
+
+// podsOf counts the pods of all workloads in the namespaces of a guard, by cluster.
+func (r *reconciler) podsOf(ctx context.Context, g *releasev1alpha1.ReleaseGuard) (map[string]int64, error) {
+	pods := map[string]int64{}
+	namespaces := g.Spec.Selector.Namespaces
+	if len(namespaces) == 0 {
+		namespaces = []string{""}
+	}
+	for _, namespace := range namespaces {
+		var bindings workv1alpha2.ResourceBindingList
+		if err := r.client.List(ctx, &bindings, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+			return nil, fmt.Errorf("list bindings: %w", err)
+		}
+		for i := range bindings.Items {
+			for _, c := range bindings.Items[i].Spec.Clusters {
+				pods[c.Name] += int64(c.Replicas)
+			}
+		}
+	}
+	return pods, nil
+}
+
+// byGuard finds releases that wait for guards: its value is guardWaits.
+const (
+	byGuard    = "release.guard"
+	guardWaits = "waits"
+)
+
+// waiting returns the releases that wait for guards.
+func (r *reconciler) waiting(ctx context.Context, _ client.Object) []reconcile.Request {
+	return r.active(ctx, client.MatchingFields{byGuard: guardWaits})
+}
+
+// used passes releases that start or stop to count for the limits of guards, or to wait for them.
+var used = predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		was, is := e.ObjectOld.(*releasev1alpha1.Release), e.ObjectNew.(*releasev1alpha1.Release)
+		return was.UID != is.UID || was.Status.Phase != is.Status.Phase ||
+			!was.DeletionTimestamp.Equal(is.DeletionTimestamp) || !equalWait(was.Status.Guard, is.Status.Guard) ||
+			begunStages(was) != begunStages(is)
+	},
+}
+
+// equalWait compares what releases wait for.
+func equalWait(a, b *releasev1alpha1.ReleaseGuardWait) bool {
+	return (a == nil) == (b == nil) && (a == nil || a.Name == b.Name && a.Limit == b.Limit &&
+		slices.Equal(a.Queues, b.Queues))
+}
+
+// begunStages counts the stages that have begun, and those that have ended.
+func begunStages(r *releasev1alpha1.Release) (n struct{ begun, ended int }) {
+	for _, stage := range r.Status.Stages {
+		if stage.StartedAt != nil {
+			n.begun++
+		}
+		if stage.EndedAt != nil {
+			n.ended++
+		}
+	}
+	return n
+}
+
+// guardReconciler writes the statuses of ReleaseGuards. They decide nothing.
+type guardReconciler struct {
+	client client.Client
+	clock  clock.PassiveClock
+}
+
+// guardDelay collects the changes of releases: each may start several stages.
+const guardDelay = time.Second
+
+// setupGuards registers the controller of ReleaseGuards.
+func setupGuards(mgr ctrl.Manager, clock clock.PassiveClock) error {
+	g := &guardReconciler{mgr.GetClient(), clock}
+	all := func(ctx context.Context, _ client.Object) []reconcile.Request {
+		var list releasev1alpha1.ReleaseGuardList
+		if err := g.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "list ReleaseGuards")
+			return nil
+		}
+		var out []reconcile.Request
+		for i := range list.Items {
+			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		}
+		return out
+	}
+	return ctrl.NewControllerManagedBy(mgr).Named("releaseguard").
+		For(&releasev1alpha1.ReleaseGuard{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&releasev1alpha1.Release{}, delayed(all, guardDelay), builder.WithPredicates(filter.AfterStart, used)).
+		WithOptions(controller.Options{RateLimiter: commit.Backoff[reconcile.Request](firstRetry)}).
+		Complete(g)
+}
+
+// Reconcile writes the status of a guard.
+func (g *guardReconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	return commit.Requeue(g.reconcile(ctx, req))
+}
+
+func (g *guardReconciler) reconcile(ctx context.Context, req reconcile.Request) (time.Duration, error) {
+	read := &releasev1alpha1.ReleaseGuard{}
+	if err := g.client.Get(ctx, req.NamespacedName, read); err != nil {
+		if apierrors.IsNotFound(err) {
+			return 0, nil
+		}
+		return 0, fmt.Errorf("get ReleaseGuard %s: %w", req.Name, err)
+	}
+	releases, err := allReleases(ctx, g.client)
+	if err != nil {
+		return 0, err
+	}
+	var list clusterv1alpha1.ClusterList
+	if err := g.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return 0, fmt.Errorf("list clusters: %w", err)
+	}
+	clusters := map[string]*clusterv1alpha1.Cluster{}
+	for i := range list.Items {
+		clusters[list.Items[i].Name] = &list.Items[i]
+	}
+	want, now := read.DeepCopy(), g.clock.Now()
+	status, until := release.GuardStatus(read, releases, clusters, now)
+	want.Status = status
+	if _, err := commit.Status(ctx, g.client, read, want); err != nil {
+		return 0, err
+	}
+	if until.IsZero() {
+		return 0, nil
+	}
+	return max(until.Sub(now), time.Second), nil
+}
+
+// delayed enqueues requests after a delay. What is enqueued meanwhile is enqueued once.
+func delayed(requests handler.MapFunc, delay time.Duration) handler.Funcs {
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	enqueue := func(ctx context.Context, obj client.Object, q queue) {
+		for _, req := range requests(ctx, obj) {
+			q.AddAfter(req, delay)
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { enqueue(ctx, e.Object, q) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) { enqueue(ctx, e.ObjectNew, q) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { enqueue(ctx, e.Object, q) },
+	}
+}

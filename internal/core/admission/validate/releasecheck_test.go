@@ -1,0 +1,79 @@
+package validate
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+)
+
+func TestReleaseCheck(t *testing.T) {
+	prometheus := func(fields string) string {
+		return `{prometheus: {query: up, condition: result > 0, ` + fields + `}}`
+	}
+	job := func(more string) string {
+		return `{job: {spec: {template: {spec: {restartPolicy: Never,
+			containers: [{name: smoke, image: "smoke:1"}]}}` + more + `}}}`
+	}
+	for _, c := range []refusal{
+		{"a Prometheus", prometheus(`url: "https://prometheus.example.com:9090/x"`), nil},
+		{"a Service in members", prometheus(`member: {namespace: monitoring, service: prometheus, port: "9090"}`), nil},
+		{"a webhook", `{webhook: {url: "https://judge.example.com/v1?team=shop", timeout: 30s}}`, nil},
+		{"a Job", job(""), nil},
+		{"another scheme", prometheus(`url: "file:///etc/passwd"`),
+			[]string{"spec.prometheus.url", "must begin with https:// or http://"}},
+		{"no host", prometheus(`url: "https:///x"`), []string{"spec.prometheus.url", "must have a host"}},
+		{"a query", prometheus(`url: "https://a.example.com?x=y"`), []string{"spec.prometheus.url", "must not have a query"}},
+		{"a password", `{webhook: {url: "https://ann:secret@a.example.com"}}`,
+			[]string{"spec.webhook.url", "ann:xxxxx@", "name a Secret in secretRef"}},
+		{"a fragment", `{webhook: {url: "https://a.example.com#x"}}`, []string{"must not have a fragment"}},
+		{"a Secret for members",
+			prometheus(`secretRef: {name: s}, member: {namespace: monitoring, service: prometheus, port: "9090"}`),
+			[]string{"spec.prometheus.secretRef", "a Service in a member gets no credentials"}},
+		{"an unknown variable",
+			`{prometheus: {url: "https://a.example.com", query: 'up{pod="{{pod}}"}', condition: result > 0}}`,
+			[]string{"spec.prometheus.query", "{{pod}}", `"clusters"`}},
+		{"a condition without result", `{prometheus: {url: "https://a.example.com", query: up, condition: "true"}}`,
+			[]string{"spec.prometheus.condition", "does not use result"}},
+		{"a condition with a control that is not there",
+			`{prometheus: {url: "https://a.example.com", query: up, condition: result > control}}`,
+			[]string{"spec.prometheus.condition", "the check has no query for it"}},
+		{"a short interval", `{interval: 10ms, webhook: {url: "https://a.example.com"}}`,
+			[]string{"spec.interval", "must be at least 1s"}},
+		{"a long timeout", `{webhook: {url: "https://a.example.com", timeout: 5m}}`,
+			[]string{"spec.webhook.timeout", "at most 30s"}},
+		{"several answers of a webhook", `{count: 3, webhook: {url: "https://a.example.com"}}`,
+			[]string{"spec.count", "is for prometheus"}},
+		{"failures of a Job", `{failureLimit: 1, ` + job("")[1:], []string{"spec.failureLimit", "is for prometheus"}},
+		{"a Job without containers", `{job: {spec: {template: {spec: {restartPolicy: Never}}}}}`,
+			[]string{"spec.job.spec.template.spec.containers", "a Job runs a container"}},
+		{"a Job that never ends", `{job: {spec: {template: {spec: {containers: [{name: a}]}}}}}`,
+			[]string{"spec.job.spec.template.spec.restartPolicy", `"Never", "OnFailure"`}},
+		{"a Job that deletes itself", job(", ttlSecondsAfterFinished: 10"),
+			[]string{"spec.job.spec.ttlSecondsAfterFinished", "the hub would run it again"}},
+		{"a selector", job(", manualSelector: true"), []string{"spec.job.spec.selector"}},
+		{"no Job", job(", replicas: 3"), []string{"spec.job.spec", `unknown field "replicas"`}},
+	} {
+		s := &releasev1alpha1.ReleaseCheckSpec{}
+		parse(t, c.spec, s)
+		check(t, c.name, ReleaseCheck(s, field.NewPath("spec")), c.want)
+	}
+}
+
+func TestTheTypeOfAGateDecidesWhatItHas(t *testing.T) {
+	for _, c := range []refusal{
+		{"a check", `{name: a, type: Check, checkRef: {name: c}, onInconclusive: Pause}`, nil},
+		{"an approval", `{name: a, type: Approval, approval: {count: 2}}`, nil},
+		{"a check without a name", `{name: a, type: Check}`, []string{"checkRef", "names a ReleaseCheck"}},
+		{"a check with an approval", `{name: a, type: Check, checkRef: {name: c}, approval: {count: 2}}`,
+			[]string{"approval", "use a gate for each"}},
+		{"an approval with a check", `{name: a, checkRef: {name: c}}`, []string{"checkRef", "is for a gate of type Check"}},
+		{"an approval that is inconclusive", `{name: a, onInconclusive: Pass}`,
+			[]string{"onInconclusive", "is for a gate of type Check"}},
+	} {
+		s := &releasev1alpha1.ReleaseStrategySpec{}
+		parse(t, `{stages: [{name: one, before: [`+c.spec+`]}]}`, s)
+		check(t, c.name, ReleaseStrategy(s, field.NewPath("spec")), c.want)
+	}
+}

@@ -1,0 +1,155 @@
+package pull
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+)
+
+// Request is a request for a client certificate: who asks, and for what.
+type Request struct {
+	Signer string
+	// User and Groups are those of the requester.
+	User   string
+	Groups []string
+	// CommonName and Organizations are the user and the groups that the certificate is for.
+	CommonName    string
+	Organizations []string
+	// AlternativeNames is true if the certificate is to be valid for hosts, addresses or URIs.
+	AlternativeNames bool
+	Usages           []certificatesv1.KeyUsage
+}
+
+// Token is what the hub knows of the bootstrap token of a requester.
+type Token struct {
+	ID string
+	// Cluster is the only cluster that the token can register; empty before its first use.
+	Cluster string
+	// Renews is true if an administrator created the token for Cluster, so that it also replaces the credentials of the
+	// agent of a registered cluster.
+	Renews bool
+}
+
+// Verdict is what to do with a request.
+type Verdict string
+
+// The verdicts.
+const (
+	Ignore  Verdict = "Ignore" // it is for others to approve or deny
+	Approve Verdict = "Approve"
+	Deny    Verdict = "Deny"
+)
+
+// Decision is a verdict with its reason.
+type Decision struct {
+	Verdict Verdict
+	// Message is the reason, with what to do after a denial.
+	Message string
+	// Bind is the cluster that the token of the requester is bound to before the approval; empty for none.
+	Bind string
+}
+
+// SubjectCluster returns the cluster whose agent a request is for; empty for none.
+func (r Request) SubjectCluster() string {
+	cluster, _ := ClusterOf(r.CommonName)
+	return cluster
+}
+
+// fromToken and fromAgent report who asks.
+func (r Request) fromToken() bool {
+	_, is := TokenID(r.User)
+	return is && slices.Contains(r.Groups, TokenGroup)
+}
+
+func (r Request) fromAgent() bool {
+	return strings.HasPrefix(r.User, userPrefix) && slices.Contains(r.Groups, Group)
+}
+
+// Judge decides about a request. cluster is the registered cluster with the name in the request; nil if there is none.
+// token is the requester's token, if it has one.
+//
+//	a token, for the registrar                              approve
+//	a token, for a cluster that is not registered           approve, and bind the token to the cluster
+//	a token that an administrator created for a registered
+//	cluster in Pull mode                                     approve
+//	an agent, for its own registered cluster                approve
+//	a token or an agent, for anything else                  deny
+//	anybody else                                            ignore
+func (r Request) Judge(cluster *clusterv1alpha1.Cluster, token Token) Decision {
+	deny := func(format string, args ...any) Decision {
+		return Decision{Verdict: Deny, Message: fmt.Sprintf(format, args...)}
+	}
+	if r.Signer != certificatesv1.KubeAPIServerClientSignerName || !r.fromToken() && !r.fromAgent() {
+		return Decision{Verdict: Ignore}
+	}
+	if why := r.malformed(); why != "" {
+		return deny("%s", why)
+	}
+	if r.CommonName == Registrar {
+		if !r.fromToken() {
+			return deny("only a bootstrap token can request a certificate of %s", Registrar)
+		}
+		return Decision{Verdict: Approve, Message: "a bootstrap token registers a cluster"}
+	}
+	name, ok := ClusterOf(r.CommonName)
+	if !ok {
+		return deny("%q is not the user of an agent: the name of a cluster must be a DNS label of at most %d characters",
+			r.CommonName, nameLimit)
+	}
+	if r.fromAgent() {
+		return r.judgeRenewal(name, cluster)
+	}
+	switch {
+	case token.Cluster != "" && token.Cluster != name:
+		return deny("token %s is for cluster %q and cannot register cluster %q: "+
+			"create a token for each cluster with `argosy token create`", token.ID, token.Cluster, name)
+	case cluster == nil:
+		return Decision{Verdict: Approve, Message: fmt.Sprintf("token %s registers cluster %q", token.ID, name), Bind: name}
+	case cluster.DeletionTimestamp != nil:
+		return deny("cluster %q is being removed: register it again when `argosy get clusters` no longer lists it", name)
+	case cluster.Spec.SyncMode != clusterv1alpha1.Pull:
+		return deny("cluster %q is joined in Push mode: unjoin it first, or choose another name", name)
+	case token.Renews && token.Cluster == name:
+		return Decision{Verdict: Approve, Message: fmt.Sprintf(
+			"token %s replaces the credentials of the agent of cluster %q", token.ID, name)}
+	}
+	return deny("cluster %q is registered already: choose another name, or unregister it first. To replace the "+
+		"credentials of its agent, create a token with `argosy token create --cluster-name %s`", name, name)
+}
+
+// judgeRenewal decides about the request of an agent.
+func (r Request) judgeRenewal(name string, cluster *clusterv1alpha1.Cluster) Decision {
+	switch {
+	case r.User != User(name):
+		return Decision{Verdict: Deny, Message: fmt.Sprintf("%s cannot request a certificate of the agent of cluster %q",
+			r.User, name)}
+	case cluster == nil || cluster.Spec.SyncMode != clusterv1alpha1.Pull:
+		return Decision{Verdict: Deny, Message: fmt.Sprintf("cluster %q is not registered in Pull mode: "+
+			"register it with `argosy register`", name)}
+	}
+	return Decision{Verdict: Approve, Message: fmt.Sprintf("the agent of cluster %q renews its certificate", name)}
+}
+
+// malformed returns why no agent may have the certificate; empty if one may.
+func (r Request) malformed() string {
+	usages := slices.Clone(r.Usages)
+	slices.Sort(usages)
+	usages = slices.DeleteFunc(slices.Compact(usages), func(u certificatesv1.KeyUsage) bool {
+		return u == certificatesv1.UsageKeyEncipherment
+	})
+	switch {
+	case !slices.Equal(r.Organizations, []string{Group}):
+		return fmt.Sprintf("the organization in a certificate of an agent must be %s, not %q", Group, r.Organizations)
+	case r.AlternativeNames:
+		return "a certificate of an agent cannot have alternative names"
+	case !slices.Equal(usages, []certificatesv1.KeyUsage{certificatesv1.UsageClientAuth,
+		certificatesv1.UsageDigitalSignature}):
+		return fmt.Sprintf("the usages of a certificate of an agent must be %s, %s and optionally %s, not %q",
+			certificatesv1.UsageClientAuth, certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment, r.Usages)
+	}
+	return ""
+}

@@ -1,0 +1,163 @@
+package overview
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/explain/why"
+	"github.com/argosy-io/argosy/internal/core/release"
+	"github.com/argosy-io/argosy/internal/core/workload/pods"
+)
+
+// Item is one thing that needs attention.
+type Item struct {
+	// Key identifies the item while it lasts.
+	Key      string       `json:"key"`
+	Severity why.Severity `json:"severity"`
+	// About is hub, cluster, release or workload.
+	About string `json:"about"`
+	// Object is set for workloads and releases, Cluster where one is concerned, Part for the hub.
+	Object  *Object `json:"object,omitempty"`
+	Cluster string  `json:"cluster,omitempty"`
+	Part    string  `json:"part,omitempty"`
+	What    string  `json:"what"`
+	Next    string  `json:"next,omitempty"`
+	// Since is when it began, in seconds since 1970; 0 if unknown.
+	Since int64 `json:"since,omitempty"`
+}
+
+// HubFinding is a problem of the hub itself.
+type HubFinding struct{ Name, Message, Next string }
+
+// Facts are what needs attention may be found in. They are read-only.
+type Facts struct {
+	Hub       []HubFinding
+	Clusters  []ClusterRow
+	Workloads []WorkloadRow
+	// Troubled are the workloads with pods that do not run.
+	Troubled []pods.Workload
+	Releases []ReleaseRow
+}
+
+// ReleaseRow is a release that waits for a person.
+type ReleaseRow struct {
+	Object
+	Severity   why.Severity
+	What, Next string
+	Since      int64
+}
+
+// RowOfRelease returns the row of a release; false if it does not wait for a person.
+func RowOfRelease(r *releasev1alpha1.Release) (ReleaseRow, bool) {
+	row := ReleaseRow{Object: Object{Group: releasev1alpha1.GroupVersion.Group, Kind: "Release", Namespace: r.Namespace,
+		Name: r.Name}, Severity: why.Attention}
+	progressing := meta.FindStatusCondition(r.Status.Conditions, releasev1alpha1.ReleaseProgressing)
+	if progressing == nil || r.DeletionTimestamp != nil {
+		return row, false
+	}
+	switch progressing.Reason {
+	case releasev1alpha1.ReasonWaitingForApproval, releasev1alpha1.ReasonClusterUnreachable:
+	case releasev1alpha1.ReasonPausedByFailure:
+		row.Severity = why.Problem
+	default:
+		return row, false
+	}
+	row.What, row.Next = release.Waits(r)
+	row.Since = progressing.LastTransitionTime.Unix()
+	return row, true
+}
+
+// Attention returns what needs attention: problems first, the hub before clusters before releases before
+// workloads, then the oldest.
+func Attention(f Facts) []Item {
+	var items []Item
+	for _, h := range f.Hub {
+		items = append(items, Item{Key: "hub/" + h.Name, Severity: why.Problem, About: "hub", Part: h.Name, What: h.Message,
+			Next: h.Next})
+	}
+	for _, c := range f.Clusters {
+		item := Item{Key: "cluster/" + c.Name, About: "cluster", Cluster: c.Name, What: c.What, Next: c.Next, Since: c.Since}
+		switch {
+		case c.State == NotReady:
+			item.Severity, item.What = why.Problem, "not ready: "+c.What
+		case c.State == WorksKept:
+			item.Severity = why.Problem
+		case c.State != Ready:
+			item.Severity = why.Waiting
+		case len(c.Taints) > 0:
+			item.Severity, item.Since = why.Attention, 0
+			item.What = "not used for new workloads, because it has the taint " + strings.Join(c.Taints, ", ")
+			item.Next = "remove the taint to allow new workloads again"
+		default:
+			continue
+		}
+		items = append(items, item)
+	}
+
+	// The reasons of pods say more than the health of the object that they belong to.
+	type place struct {
+		object  Object
+		cluster string
+	}
+	explained := map[place]bool{}
+	for _, w := range f.Troubled {
+		lines := w.Lines()
+		if len(lines) == 0 {
+			continue
+		}
+		o := Object{Group: groupOf(w.APIVersion), Kind: w.Kind, Namespace: w.Namespace, Name: w.Name}
+		explained[place{o, w.Cluster}] = true
+		items = append(items, Item{Key: "pods/" + o.String() + "/" + w.Cluster, Severity: why.Problem, About: "workload",
+			Object: &o, Cluster: w.Cluster, What: strings.Join(lines, "; "), Next: whyCommand(o)})
+	}
+	for i := range f.Workloads {
+		w := &f.Workloads[i]
+		if w.State.rank() > Unhealthy.rank() {
+			continue
+		}
+		item := Item{Key: "workload/" + w.String(), Severity: why.Problem, About: "workload", Object: &w.Object,
+			What: w.Sentence(), Next: whyCommand(w.Object), Since: w.Since}
+		if w.State != Unplaced {
+			item.Cluster = w.Places[0].Cluster
+			if w.State == Unhealthy && explained[place{w.Object, item.Cluster}] {
+				continue
+			}
+		}
+		items = append(items, item)
+	}
+	for i := range f.Releases {
+		r := &f.Releases[i]
+		items = append(items, Item{Key: "release/" + r.String(), Severity: r.Severity, About: "release", Object: &r.Object,
+			What: r.What, Next: r.Next, Since: r.Since})
+	}
+	severities := []why.Severity{why.Problem, why.Attention, why.Waiting}
+	abouts := []string{"hub", "cluster", "release", "workload"}
+	slices.SortStableFunc(items, func(a, b Item) int {
+		return cmp.Or(slices.Index(severities, a.Severity)-slices.Index(severities, b.Severity),
+			slices.Index(abouts, a.About)-slices.Index(abouts, b.About), cmp.Compare(a.Since, b.Since),
+			strings.Compare(a.Key, b.Key))
+	})
+	return items
+}
+
+func groupOf(apiVersion string) string {
+	group, _, found := strings.Cut(apiVersion, "/")
+	if !found {
+		return ""
+	}
+	return group
+}
+
+// whyCommand is the command that explains a template.
+func whyCommand(o Object) string {
+	kind := strings.ToLower(o.Kind)
+	if o.Namespace == "" {
+		return fmt.Sprintf("argosy why %s %s", kind, o.Name)
+	}
+	return fmt.Sprintf("argosy why %s %s -n %s", kind, o.Name, o.Namespace)
+}

@@ -1,0 +1,219 @@
+package overview_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/explain/overview"
+	"github.com/argosy-io/argosy/internal/core/explain/why"
+	"github.com/argosy-io/argosy/internal/core/workload/pods"
+)
+
+var noon = metav1.NewTime(time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC))
+
+func cluster(name string, ready metav1.ConditionStatus,
+	change ...func(*clusterv1alpha1.Cluster)) *clusterv1alpha1.Cluster {
+	c := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if ready != "" {
+		c.Status.Conditions = []metav1.Condition{{Type: clusterv1alpha1.ClusterConditionReady, Status: ready,
+			Reason: "ClusterNotReachable", Message: "no route", LastTransitionTime: noon}}
+	}
+	for _, f := range change {
+		f(c)
+	}
+	return c
+}
+
+func TestVerdictOnACluster(t *testing.T) {
+	for want, c := range map[overview.ClusterState]*clusterv1alpha1.Cluster{
+		overview.Ready:      cluster("a", metav1.ConditionTrue),
+		overview.NotReady:   cluster("a", metav1.ConditionFalse),
+		overview.NotSeenYet: cluster("a", ""),
+		overview.Leaving: cluster("a", metav1.ConditionFalse, func(c *clusterv1alpha1.Cluster) {
+			c.DeletionTimestamp = &noon
+		}),
+		overview.WorksKept: cluster("a", metav1.ConditionTrue, func(c *clusterv1alpha1.Cluster) {
+			c.Status.Conditions = append(c.Status.Conditions, metav1.Condition{Status: metav1.ConditionTrue,
+				Type: clusterv1alpha1.ClusterConditionWorksKept, Reason: "TooMany"})
+		}),
+	} {
+		v := overview.Judge(c)
+		if v.State != want || v.OK() != (want == overview.Ready) || (v.What == "") != v.OK() || (v.Next == "") != v.OK() {
+			t.Errorf("%s: %+v", want, v)
+		}
+	}
+}
+
+func TestRowOfClusterCountsWhatIsRequested(t *testing.T) {
+	c := cluster("a", metav1.ConditionTrue, func(c *clusterv1alpha1.Cluster) {
+		c.Spec.Taints = []corev1.Taint{{Key: "x", Effect: corev1.TaintEffectNoSchedule},
+			{Key: "y", Effect: corev1.TaintEffectPreferNoSchedule}}
+		c.Status.ResourceSummary = &clusterv1alpha1.ResourceSummary{
+			Allocatable: corev1.ResourceList{"cpu": resource.MustParse("4")},
+			Allocated:   corev1.ResourceList{"cpu": resource.MustParse("500m")},
+			Allocating:  corev1.ResourceList{"cpu": resource.MustParse("1")}}
+	})
+	row := overview.RowOfCluster(c)
+	if row.CPU == nil || *row.CPU != (overview.Amount{Used: 1500, All: 4000}) || row.Memory != nil {
+		t.Errorf("cpu %v, memory %v", row.CPU, row.Memory)
+	}
+	if !slices.Equal(row.Taints, []string{"x:NoSchedule"}) || row.Since != noon.Unix() {
+		t.Errorf("taints %v, since %d", row.Taints, row.Since)
+	}
+}
+
+// deployment returns the binding of the Deployment shop/web with three replicas.
+func deployment(items ...workv1alpha2.AggregatedStatusItem) *workv1alpha2.ResourceBinding {
+	b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-deployment"}}
+	b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop",
+		Name: "web"}
+	b.Spec.Replicas = 3
+	for _, item := range items {
+		b.Spec.Clusters = append(b.Spec.Clusters, workv1alpha2.TargetCluster{Name: item.ClusterName, Replicas: 1})
+	}
+	b.Status.AggregatedStatus = items
+	return b
+}
+
+func item(name string, applied bool, message string, health workv1alpha1.ResourceHealth,
+	status string) workv1alpha2.AggregatedStatusItem {
+	i := workv1alpha2.AggregatedStatusItem{ClusterName: name, Applied: applied, AppliedMessage: message, Health: health}
+	if status != "" {
+		i.Status = &runtime.RawExtension{Raw: []byte(status)}
+	}
+	return i
+}
+
+func TestRowOfWorkloadHasTheWorstStateFirst(t *testing.T) {
+	b := deployment(
+		item("a", true, "", workv1alpha1.ResourceHealthy, `{"readyReplicas": 2}`),
+		item("b", true, "", workv1alpha1.ResourceUnhealthy, `{"readyReplicas": 1}`),
+		item("c", false, "quota exceeded", "", "not JSON"),
+		item("d", false, "", "", ""))
+	row := overview.RowOfWorkload(b)
+	if row.String() != "Deployment.apps shop/web" || row.State != overview.Refused || row.Ready != 3 || row.Wanted != 3 {
+		t.Errorf("row %+v", row)
+	}
+	var places []string
+	for _, p := range row.Places {
+		places = append(places, p.Cluster+" "+string(p.State))
+	}
+	if got := strings.Join(places, ", "); got != "c Refused, b Unhealthy, d Progressing, a Healthy" {
+		t.Errorf("places %s", got)
+	}
+	if got := row.Sentence(); got != "refused in c: quota exceeded" {
+		t.Errorf("sentence %q", got)
+	}
+}
+
+func TestStateOfWorkloadWithoutClusters(t *testing.T) {
+	b := deployment()
+	if row := overview.RowOfWorkload(b); row.State != overview.Progressing {
+		t.Errorf("a new one is %s", row.State)
+	}
+	b.Status.Conditions = []metav1.Condition{{Type: workv1alpha2.Scheduled, Status: metav1.ConditionFalse,
+		Message: "0/2 clusters are available", LastTransitionTime: noon}}
+	if row := overview.RowOfWorkload(b); row.State != overview.Unplaced || row.Since != noon.Unix() ||
+		row.Sentence() != "not placed: 0/2 clusters are available" {
+		t.Errorf("%+v", row)
+	}
+	b.DeletionTimestamp = &noon
+	if row := overview.RowOfWorkload(b); row.State != overview.Deleting {
+		t.Errorf("a deleted one is %s", row.State)
+	}
+}
+
+func TestAttentionHasTheWorstFirst(t *testing.T) {
+	early := metav1.NewTime(noon.Add(-time.Hour))
+	facts := overview.Facts{
+		Hub: []overview.HubFinding{{Name: "store", Message: "it is full", Next: "defragment it"}},
+		Clusters: []overview.ClusterRow{
+			overview.RowOfCluster(cluster("well", metav1.ConditionTrue)),
+			overview.RowOfCluster(cluster("new", "")),
+			overview.RowOfCluster(cluster("tainted", metav1.ConditionTrue, func(c *clusterv1alpha1.Cluster) {
+				c.Spec.Taints = []corev1.Taint{{Key: "x", Effect: corev1.TaintEffectNoSchedule}}
+			})),
+			overview.RowOfCluster(cluster("lost", metav1.ConditionFalse)),
+			overview.RowOfCluster(cluster("lost-first", metav1.ConditionFalse, func(c *clusterv1alpha1.Cluster) {
+				c.Status.Conditions[0].LastTransitionTime = early
+			})),
+		},
+		Workloads: []overview.WorkloadRow{
+			overview.RowOfWorkload(deployment(item("a", true, "", workv1alpha1.ResourceUnhealthy, ""))),
+		},
+	}
+	var got []string
+	for _, i := range overview.Attention(facts) {
+		got = append(got, i.Key)
+		if i.What == "" {
+			t.Errorf("%s has no sentence", i.Key)
+		}
+	}
+	want := []string{"hub/store", "cluster/lost-first", "cluster/lost", "workload/Deployment.apps shop/web",
+		"cluster/tainted", "cluster/new"}
+	if !slices.Equal(got, want) {
+		t.Errorf("the items are %q, want %q", got, want)
+	}
+
+	// The reasons of pods replace the health of their workload.
+	facts.Troubled = []pods.Workload{{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web",
+		Report: pods.Report{Cluster: "a", Pods: 2, Troubles: []pods.Group{{Pods: 1, Reason: "ImagePullBackOff"}}}}}
+	items := overview.Attention(facts)
+	i := slices.IndexFunc(items, func(i overview.Item) bool { return i.About == "workload" })
+	if item := items[i]; item.Key != "pods/Deployment.apps shop/web/a" || item.Cluster != "a" ||
+		item.What != "1 of 2 pods: ImagePullBackOff" || item.Next != "argosy why deployment web -n shop" {
+		t.Errorf("the item is %+v", item)
+	}
+	if len(items) != len(want) {
+		t.Errorf("%d items, want %d", len(items), len(want))
+	}
+}
+
+func TestReleaseThatWaitsForAPersonNeedsAttention(t *testing.T) {
+	r := &releasev1alpha1.Release{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-7"}}
+	r.Status.Phase = releasev1alpha1.ReleaseRunning
+	for reason, want := range map[string]why.Severity{
+		releasev1alpha1.ReasonWaitingForApproval: why.Attention,
+		releasev1alpha1.ReasonPausedByFailure:    why.Problem,
+		releasev1alpha1.ReasonSoaking:            "",
+	} {
+		r.Status.Conditions = []metav1.Condition{{Type: releasev1alpha1.ReleaseProgressing, Reason: reason,
+			Message: "gate prod", LastTransitionTime: noon}}
+		row, waits := overview.RowOfRelease(r)
+		if waits != (want != "") {
+			t.Errorf("%s: %t", reason, waits)
+		}
+		if !waits {
+			continue
+		}
+		items := overview.Attention(overview.Facts{Releases: []overview.ReleaseRow{row}})
+		if len(items) != 1 || items[0].Severity != want || items[0].About != "release" || items[0].Since != noon.Unix() ||
+			items[0].Next == "" || items[0].What == "" {
+			t.Errorf("%s: %+v", reason, items)
+		}
+	}
+	if _, waits := overview.RowOfRelease(&releasev1alpha1.Release{}); waits {
+		t.Error("a new release waits for a person")
+	}
+}
+
+func TestNothingNeedsAttention(t *testing.T) {
+	items := overview.Attention(overview.Facts{
+		Clusters: []overview.ClusterRow{overview.RowOfCluster(cluster("a", metav1.ConditionTrue))},
+		Workloads: []overview.WorkloadRow{overview.RowOfWorkload(deployment(item("a", true, "",
+			workv1alpha1.ResourceHealthy, "")))}})
+	if len(items) > 0 {
+		t.Errorf("items %+v", items)
+	}
+}

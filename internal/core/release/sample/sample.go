@@ -1,0 +1,99 @@
+// Package sample judges one answer to a ReleaseCheck: what a Prometheus, a webhook or a Job says, as a sample.
+// core/release decides what a series of samples means.
+package sample
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Outcome is what a sample says.
+type Outcome string
+
+// The outcomes. NoData and Error neither pass nor fail. After Wait, the check asks again, and the sample does not
+// count.
+const (
+	Pass   Outcome = "Pass"
+	Fail   Outcome = "Fail"
+	NoData Outcome = "NoData"
+	Error  Outcome = "Error"
+	Wait   Outcome = "Wait"
+)
+
+// Sample is one answer to a check.
+type Sample struct {
+	Outcome Outcome
+	// Value and Control are the numbers that were compared, for people; empty if there are none.
+	Value, Control string
+	Message        string
+	// After is how long to wait until the next sample, if the answer asks for that; 0 for the interval of the check.
+	After time.Duration
+}
+
+// Failure is a sample without an answer.
+func Failure(message string) Sample { return Sample{Outcome: Error, Message: message} }
+
+// severity orders outcomes: the sample of several clusters is the worst one.
+var severity = []Outcome{Pass, Wait, NoData, Error, Fail}
+
+// OfClusters is the sample of several clusters: the worst one, with the name of its cluster in the message. One that
+// fails decides, whatever the others say. clusters and samples are in the same order.
+func OfClusters(clusters []string, samples []Sample) Sample {
+	if len(samples) == 0 {
+		return Sample{Outcome: NoData, Message: "the stage has no cluster to ask"}
+	}
+	worst := 0
+	for i := range samples {
+		if slices.Index(severity, samples[i].Outcome) > slices.Index(severity, samples[worst].Outcome) {
+			worst = i
+		}
+	}
+	s := samples[worst]
+	s.Message = strings.TrimSuffix("cluster "+clusters[worst]+": "+s.Message, ": ")
+	return s
+}
+
+// Variables are the values that queries can contain, by name.
+type Variables map[string]string
+
+// variable is a variable in a query.
+var variable = regexp.MustCompile(`\{\{ *([a-z]+) *\}\}`)
+
+// unsafe are the characters that could end a string in a query.
+var unsafe = regexp.MustCompile("[\"'`\\\\{}\n\r]")
+
+// Fill replaces the variables of a text. Characters that could change the query are replaced in values, because
+// another user may have written them. It leaves names that it does not know; see Unknown.
+func (v Variables) Fill(text string) string {
+	return variable.ReplaceAllStringFunc(text, func(found string) string {
+		value, ok := v[variable.FindStringSubmatch(found)[1]]
+		if !ok {
+			return found
+		}
+		return unsafe.ReplaceAllString(value, "_")
+	})
+}
+
+// VariableNames are the variables of queries, sorted.
+var VariableNames = []string{"cluster", "clusters", "environment", "name", "namespace", "release", "revision", "stage"}
+
+// Unknown is the first variable in a text that is none of VariableNames; empty if all are.
+func Unknown(text string) string {
+	for _, found := range variable.FindAllStringSubmatch(text, -1) {
+		if !slices.Contains(VariableNames, found[1]) {
+			return found[1]
+		}
+	}
+	return ""
+}
+
+// PerCluster reports whether one of the texts has the variable cluster.
+func PerCluster(texts ...string) bool {
+	return slices.ContainsFunc(texts, func(text string) bool {
+		return slices.ContainsFunc(variable.FindAllStringSubmatch(text, -1), func(found []string) bool {
+			return found[1] == "cluster"
+		})
+	})
+}

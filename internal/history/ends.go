@@ -1,0 +1,33 @@
+package history
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Workload is a workload on the hub.
+type Workload struct{ Group, Kind, Namespace, Name string }
+
+// Deployed returns the workloads of which a release brought the pods that run in a cluster now.
+func (s *Store) Deployed(ctx context.Context) (all []Workload, err error) {
+	err = s.query(ctx, "SELECT DISTINCT api_group, kind, namespace, name FROM deployments WHERE to_at IS NULL "+
+		"ORDER BY namespace, name, kind, api_group", nil, func(found *sql.Rows) error {
+		var w Workload
+		err := found.Scan(&w.Group, &w.Kind, &w.Namespace, &w.Name)
+		all = append(all, w)
+		return err
+	})
+	return all, err
+}
+
+// RecordEnds writes that workloads were deleted on the hub: their pods run nowhere any more.
+func (s *Store) RecordEnds(ctx context.Context, deleted []Workload, at time.Time) error {
+	rows := make([]row, len(deleted))
+	for i, w := range deleted {
+		rows[i] = row{endsTable, []any{w.Group, w.Kind, w.Namespace, w.Name, timeText(&metav1.Time{Time: at})}}
+	}
+	return s.upsert(ctx, rows)
+}

@@ -1,0 +1,139 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	bootstrapapi "k8s.io/cluster-bootstrap/token/api"
+	"k8s.io/component-helpers/auth/rbac/reconciliation"
+	"k8s.io/klog/v2"
+
+	"github.com/argosy-io/argosy/internal/core/cluster/pull"
+	"github.com/argosy-io/argosy/internal/core/execute"
+)
+
+// startAgents prepares the registration of clusters in Pull mode: the permissions of bootstrap tokens and agents, and
+// the ConfigMap by which a cluster verifies the hub. A hub whose store is full starts without them, so that it can be
+// repaired.
+func (h *Hub) startAgents(ctx context.Context) (func(), error) {
+	client, err := kubernetes.NewForConfig(h.Config())
+	if err != nil {
+		return nil, fmt.Errorf("create a client for the registration of clusters: %w", err)
+	}
+	if err := errors.Join(grantAgents(client), h.publishClusterInfo(ctx, client)); err != nil {
+		klog.ErrorS(err, "clusters in Pull mode cannot be registered; the next start of the hub retries")
+	}
+	return nil, nil
+}
+
+// grantAgents creates the roles and bindings of bootstrap tokens and agents, and adds missing rules.
+func grantAgents(client kubernetes.Interface) error {
+	grants, rbac := pull.StaticGrants(execute.RestoreMark), client.RbacV1()
+	var failed []error
+	for _, role := range grants.ClusterRoles {
+		o := reconciliation.ReconcileRoleOptions{Confirm: true,
+			Role:   reconciliation.ClusterRoleRuleOwner{ClusterRole: &role},
+			Client: reconciliation.ClusterRoleModifier{Client: rbac.ClusterRoles()}}
+		_, err := o.Run()
+		failed = append(failed, err)
+	}
+	for _, role := range grants.Roles {
+		o := reconciliation.ReconcileRoleOptions{Confirm: true, Role: reconciliation.RoleRuleOwner{Role: &role},
+			Client: reconciliation.RoleModifier{Client: rbac, NamespaceClient: client.CoreV1().Namespaces()}}
+		_, err := o.Run()
+		failed = append(failed, err)
+	}
+	for _, binding := range grants.ClusterRoleBindings {
+		o := reconciliation.ReconcileRoleBindingOptions{Confirm: true,
+			RoleBinding: reconciliation.ClusterRoleBindingAdapter{ClusterRoleBinding: &binding},
+			Client:      reconciliation.ClusterRoleBindingClientAdapter{Client: rbac.ClusterRoleBindings()}}
+		_, err := o.Run()
+		failed = append(failed, err)
+	}
+	for _, binding := range grants.RoleBindings {
+		o := reconciliation.ReconcileRoleBindingOptions{Confirm: true,
+			RoleBinding: reconciliation.RoleBindingAdapter{RoleBinding: &binding},
+			Client:      reconciliation.RoleBindingClientAdapter{Client: rbac, NamespaceClient: client.CoreV1().Namespaces()}}
+		_, err := o.Run()
+		failed = append(failed, err)
+	}
+	if err := errors.Join(failed...); err != nil {
+		return fmt.Errorf("write the roles of agents: %w", err)
+	}
+	return nil
+}
+
+// publishClusterInfo writes the ConfigMap cluster-info in kube-public. The bootstrap signer keeps the other keys: one
+// signature for each token.
+func (h *Hub) publishClusterInfo(ctx context.Context, client kubernetes.Interface) error {
+	trust, err := os.ReadFile(h.files.Trust)
+	if err != nil {
+		return fmt.Errorf("read the hub's certificate authorities: %w", err)
+	}
+	config, err := clientcmd.Write(clientcmdapi.Config{Clusters: map[string]*clientcmdapi.Cluster{
+		"": {Server: h.url, CertificateAuthorityData: trust}}})
+	if err != nil {
+		return fmt.Errorf("encode the ConfigMap %s: %w", pull.ClusterInfo, err)
+	}
+	maps := client.CoreV1().ConfigMaps(metav1.NamespacePublic)
+	info, err := maps.Get(ctx, pull.ClusterInfo, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		if _, err := client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{
+			ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespacePublic}}, metav1.CreateOptions{}); err != nil &&
+			!apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("create namespace %s: %w", metav1.NamespacePublic, err)
+		}
+		_, err = maps.Create(ctx, &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespacePublic, Name: pull.ClusterInfo},
+			Data:       map[string]string{bootstrapapi.KubeConfigKey: string(config)}}, metav1.CreateOptions{})
+		if apierrors.IsAlreadyExists(err) {
+			return nil // Another replica of the hub created it.
+		}
+	case err == nil && info.Data[bootstrapapi.KubeConfigKey] != string(config):
+		if info.Data == nil {
+			info.Data = map[string]string{}
+		}
+		info.Data[bootstrapapi.KubeConfigKey] = string(config)
+		_, err = maps.Update(ctx, info, metav1.UpdateOptions{})
+	}
+	if err != nil {
+		return fmt.Errorf("write the ConfigMap %s/%s: %w", metav1.NamespacePublic, pull.ClusterInfo, err)
+	}
+	return nil
+}
+
+// narrowAgents limits some lists that agents request to their own cluster, see pull.Narrow. It reads the name in the
+// certificate before that is verified: it only makes requests smaller, and they are authenticated and authorized
+// afterwards.
+func narrowAgents(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet || r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
+			next.ServeHTTP(w, r)
+			return
+		}
+		subject := r.TLS.PeerCertificates[0].Subject
+		cluster, is := pull.ClusterOf(subject.CommonName)
+		if !is || !slices.Contains(subject.Organization, pull.Group) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		query := r.URL.Query()
+		if path, changed := pull.Narrow(cluster, r.URL.Path, query); changed {
+			r = r.Clone(r.Context())
+			r.URL.Path, r.URL.RawPath, r.URL.RawQuery = path, "", query.Encode()
+			r.RequestURI = r.URL.RequestURI()
+		}
+		next.ServeHTTP(w, r)
+	})
+}

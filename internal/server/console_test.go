@@ -1,0 +1,250 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/argosy-io/argosy/internal/console"
+	"github.com/argosy-io/argosy/test/kit"
+)
+
+// browser is a client of the console, as a page in a browser is.
+type browser struct {
+	t       *testing.T
+	hub     string
+	client  *http.Client
+	cookies []*http.Cookie
+}
+
+func newBrowser(t *testing.T, hub string) *browser {
+	return &browser{t: t, hub: hub, client: &http.Client{Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}} // the test is about logins, not about trust
+}
+
+func (b *browser) send(method, path string, body any) (int, string) {
+	b.t.Helper()
+	var raw []byte
+	if body != nil {
+		raw, _ = json.Marshal(body)
+	}
+	r, err := http.NewRequestWithContext(b.t.Context(), method, b.hub+path, bytes.NewReader(raw))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	r.Header.Set("X-Argosy-Console", "1")
+	r.Header.Set("Sec-Fetch-Site", "same-origin")
+	if body != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for _, c := range b.cookies {
+		r.AddCookie(c)
+	}
+	resp, err := b.client.Do(r)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if path == "/console/session" && resp.StatusCode == http.StatusOK {
+		b.cookies = resp.Cookies()
+	}
+	return resp.StatusCode, string(answer)
+}
+
+// tokenOf returns a token of a new service account.
+func tokenOf(t *testing.T, client kubernetes.Interface, namespace, name string) string {
+	t.Helper()
+	accounts := client.CoreV1().ServiceAccounts(namespace)
+	_, err := accounts.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}},
+		metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, err := accounts.CreateToken(t.Context(), name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return token.Status.Token
+}
+
+func TestConsoleLogsInByOneTimeLinkAsTheUserOfTheKubeconfig(t *testing.T) {
+	h := useSharedHub(t)
+	raw, err := h.admin.RESTClient().Post().AbsPath(console.LinkPath).DoRaw(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var link console.Link
+	if err := json.Unmarshal(raw, &link); err != nil {
+		t.Fatal(err)
+	}
+	at, err := url.Parse(console.LinkURL(h.URL(), link.Code))
+	if err != nil || strings.Contains(at.RequestURI(), link.Code) {
+		t.Errorf("the browser would send the code in the address (%v)", err)
+	}
+	b := newBrowser(t, h.URL())
+	if code, answer := b.send("GET", "/console/api/me", nil); code != http.StatusUnauthorized {
+		t.Errorf("a stranger got %d %s", code, answer)
+	}
+	if code, answer := b.send("POST", "/console/session", map[string]string{"code": link.Code}); code != http.StatusOK {
+		t.Fatalf("the link gave %d %s", code, answer)
+	}
+	if code, answer := b.send("GET", "/console/api/me", nil); code != http.StatusOK ||
+		!strings.Contains(answer, `"master":true`) {
+		t.Errorf("me is %d %s", code, answer)
+	}
+	if code, _ := b.send("GET", "/console/k8s/api/v1/secrets", nil); code != http.StatusOK {
+		t.Errorf("the administrator may not list secrets: %d", code)
+	}
+	if code, answer := b.send("POST", "/console/api/link", map[string]string{}); code != http.StatusForbidden {
+		t.Errorf("a session made a link: %d %s", code, answer)
+	}
+	thief := newBrowser(t, h.URL())
+	if code, _ := thief.send("POST", "/console/session", map[string]string{"code": link.Code}); code != 401 {
+		t.Errorf("the used link gave %d", code)
+	}
+	stolen := newBrowser(t, h.URL())
+	stolen.cookies = b.cookies
+	b.send("DELETE", "/console/session", nil)
+	if code, _ := stolen.send("GET", "/console/api/me", nil); code != http.StatusUnauthorized {
+		t.Errorf("a stolen cookie gave %d after the logout", code)
+	}
+
+	// The link is made for the user who asks, not for one whom the user impersonates.
+	as := rest.CopyConfig(h.adminConfig)
+	as.Impersonate = rest.ImpersonationConfig{UserName: "jane"}
+	impersonator := kubernetes.NewForConfigOrDie(as).RESTClient()
+	if _, err := impersonator.Post().AbsPath(console.LinkPath).DoRaw(t.Context()); err == nil {
+		t.Error("a link was made while impersonating")
+	}
+}
+
+// Each request gets the same status from the console as from kubectl.
+func TestConsoleGivesNoMoreRightsThanKubectl(t *testing.T) {
+	h := useSharedHub(t)
+	client := kubernetes.NewForConfigOrDie(h.Config())
+	const ns = "console-rights"
+	if _, err := client.CoreV1().Namespaces().Create(t.Context(),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	awaitAggregation(t, client)
+	paths := []string{"/api", "/apis", "/api/v1/secrets", "/api/v1/namespaces", "/api/v1/namespaces/" + ns + "/configmaps",
+		"/api/v1/namespaces/" + ns + "/secrets", "/api/v1/namespaces/" + ns + "/none", "/metrics", "/argosy/health",
+		"/apis/cluster.karmada.io/v1alpha1/clusters", "/apis/cluster.karmada.io/v1alpha1/clusters/eu/proxy/api",
+		"/apis/work.karmada.io/v1alpha2/namespaces/" + ns + "/resourcebindings", "/apis/work.karmada.io/v1alpha1/works",
+		"/apis/policy.karmada.io/v1alpha1/clusterpropagationpolicies", "/console/session", "/healthz", "/debug/pprof/heap"}
+	codes := map[int]bool{}
+	for _, role := range []string{"", "view", "edit", "argosy:operator"} {
+		name := "c-" + strings.NewReplacer(":", "-").Replace(role)
+		token := tokenOf(t, client, ns, strings.TrimSuffix(name, "-"))
+		if role != "" {
+			in := ns
+			if role == "argosy:operator" {
+				in = ""
+			}
+			bind(t, client, "system:serviceaccount:"+ns+":"+name, role, in)
+		}
+		config := rest.AnonymousClientConfig(h.adminConfig)
+		config.BearerToken = token
+		direct := kubernetes.NewForConfigOrDie(config)
+		b := newBrowser(t, h.URL())
+		if code, answer := b.send("POST", "/console/session", map[string]string{"token": token}); code != http.StatusOK {
+			t.Fatalf("the token of %s gave %d %s", name, code, answer)
+		}
+		for _, path := range paths {
+			for _, method := range []string{"GET", "POST", "DELETE"} {
+				if method != "GET" && !strings.HasSuffix(path, "configmaps") {
+					continue
+				}
+				kit.Eventually(t, fmt.Sprintf("%s of %s gives the same", method+" "+path, name), func() string {
+					var want int
+					direct.RESTClient().Verb(method).AbsPath(path).Do(t.Context()).StatusCode(&want)
+					got, answer := b.send(method, "/console/k8s"+path, nil)
+					codes[got] = true
+					if got != want {
+						return fmt.Sprintf("by console %d %.200s, by kubectl %d", got, answer, want)
+					}
+					return ""
+				})
+			}
+		}
+	}
+	if !codes[http.StatusOK] || !codes[http.StatusForbidden] {
+		t.Errorf("the requests show nothing: %v", codes)
+	}
+}
+
+func TestAuditShowsTheUserOfTheConsole(t *testing.T) {
+	h := useSharedHub(t)
+	client := kubernetes.NewForConfigOrDie(h.Config())
+	b := newBrowser(t, h.URL())
+	token := tokenOf(t, client, "default", "console-audit")
+	if code, answer := b.send("POST", "/console/session", map[string]string{"token": token}); code != http.StatusOK {
+		t.Fatalf("the token gave %d %s", code, answer)
+	}
+	if code, _ := b.send("GET", "/console/k8s/api/v1/namespaces/default/secrets", nil); code != http.StatusForbidden {
+		t.Errorf("a user without rights lists secrets: %d", code)
+	}
+	kit.Eventually(t, "the audit log has the request", func() string {
+		log, err := os.ReadFile(h.config.KubeAPIServer.Audit.LogFile)
+		if err != nil {
+			return err.Error()
+		}
+		for line := range strings.Lines(string(log)) {
+			if strings.Contains(line, "system:serviceaccount:default:console-audit") &&
+				strings.Contains(line, `"userAgent":"argosy-console/`) && strings.Contains(line, `"code":403`) {
+				return ""
+			}
+		}
+		return "it does not"
+	})
+}
+
+func TestConsoleStreamsWhatTheUserMayRead(t *testing.T) {
+	h := useSharedHub(t)
+	client := kubernetes.NewForConfigOrDie(h.Config())
+	b := newBrowser(t, h.URL())
+	token := tokenOf(t, client, "default", "console-stream")
+	if code, answer := b.send("POST", "/console/session", map[string]string{"token": token}); code != http.StatusOK {
+		t.Fatalf("the token gave %d %s", code, answer)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, "GET", h.URL()+"/console/api/stream?topics=clusters", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("X-Argosy-Console", "1")
+	for _, c := range b.cookies {
+		r.AddCookie(c)
+	}
+	resp, err := b.client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	head := make([]byte, 4096)
+	n, err := io.ReadAtLeast(resp.Body, head, 100)
+	if err != nil || !strings.HasPrefix(string(head[:n]), "event: snapshot\n") ||
+		!strings.Contains(string(head[:n]), `"missing":[{"verb":"list","group":"cluster.karmada.io","resource":"clusters"}]`) {
+		t.Errorf("%d %v: %s", resp.StatusCode, err, head[:n])
+	}
+}
