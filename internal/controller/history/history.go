@@ -304,8 +304,8 @@ func (r *recorder) write(ctx context.Context, write func(s *history.Store, opene
 	return err
 }
 
-// upkeep removes old rows, records deletions that the hub did not see, and makes the copy of the day, in a database that
-// is open. It logs once what was restored.
+// upkeep removes old rows, records deletions that the hub did not see, and makes the copy of the day, in a database
+// that is open. It logs once what was restored.
 func (r *recorder) upkeep(ctx context.Context) error {
 	log := ctrl.LoggerFrom(ctx).WithName("release-history")
 	ticker := r.Clock.NewTicker(upkeepPeriod)

@@ -330,7 +330,7 @@ func (w *world) dispatch() (wrote bool) {
 }
 
 // has reports whether the binding has a condition of a type.
-func (w *world) has(kind string) bool {
+func (w *world) recorded(kind string) bool {
 	return slices.ContainsFunc(w.conditions, func(c fleet.Condition) bool { return c.Type == kind })
 }
 
