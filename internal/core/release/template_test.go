@@ -42,7 +42,7 @@ func TestAChangeOfTheUpdateModeHoldsTheRolloutAlone(t *testing.T) {
 			change(w, false)
 			w.pass(time.Minute)
 			w.expect("after the change", r, releasev1alpha1.ReleaseRunning, releasev1alpha1.ReasonFleetHalted, "web:2", 2)
-			if !w.recorded(fleet.FleetHalted) {
+			if !w.hasCondition(fleet.FleetHalted) {
 				t.Error("no condition says that the rollout is halted")
 			}
 			w.place("c1", 15)
@@ -65,7 +65,7 @@ func TestAChangeOfTheUpdateModeHoldsTheRolloutAlone(t *testing.T) {
 			change(w, true)
 			w.pass(10 * time.Minute)
 			w.expect("after it was undone", r, releasev1alpha1.ReleaseSucceeded, releasev1alpha1.ReasonCompleted, "web:2", 12)
-			if w.recorded(fleet.FleetHalted) {
+			if w.hasCondition(fleet.FleetHalted) {
 				t.Error("the condition stays")
 			}
 		})

@@ -329,8 +329,8 @@ func (w *world) dispatch() (wrote bool) {
 	return wrote
 }
 
-// has reports whether the binding has a condition of a type.
-func (w *world) recorded(kind string) bool {
+// hasCondition reports whether the binding has a condition of a type.
+func (w *world) hasCondition(kind string) bool {
 	return slices.ContainsFunc(w.conditions, func(c fleet.Condition) bool { return c.Type == kind })
 }
 
