@@ -57,7 +57,7 @@ const (
 	// ReleaseStrategyAnnotation names the ReleaseStrategy by which changes of the pods of a template are released.
 	// Without a release, members keep the pods that they have.
 	//
-	// On: templates. Written by: users. Read by: api/release/v1alpha1. Users may set it: yes.
+	// On: templates. Written by: users, bench. Read by: api/release/v1alpha1. Users may set it: yes.
 	ReleaseStrategyAnnotation = "argosy.io/release-strategy"
 
 	// SkipStageAnnotation ends a stage of a release, which continues with the next one. The value is the stage and its

@@ -310,7 +310,11 @@ func TestNoUserOpensTheGateOfACheck(t *testing.T) {
 
 // Whatever happens, a gate passes only by enough samples of its own attempt, and never after too many failures.
 func TestAGatePassesOnlyByItsOwnSamples(t *testing.T) {
-	for seed := range int64(150) {
+	seeds := int64(150)
+	if testing.Short() {
+		seeds = 20
+	}
+	for seed := range seeds {
 		random := rand.New(rand.NewSource(seed))
 		w := newWorld(t, cloneSet, 3, 3)
 		r := w.release("r1", strings.TrimSuffix(fmt.Sprintf(checked, ""), "- {name: rest}\n")+
