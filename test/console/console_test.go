@@ -293,6 +293,7 @@ func (b *tab) shoot(name string) {
 
 // TestAFleetIsLookedAtInABrowser is the story of a first look: log in, import a cluster, see a workload and a problem.
 func TestAFleetIsLookedAtInABrowser(t *testing.T) {
+	kit.Long(t)
 	b := open(t, "status of 422", "status of 401", "status of 50") // the nodes of simulated members have no logs
 	b.logIn()
 	if got := run[string](b, "location.hash + document.cookie"); got != "" {
@@ -381,6 +382,7 @@ func (b *tab) fill(selector, value string) {
 
 // TestHostileNamesAreTextInABrowser shows a fleet whose texts are markup: nothing runs, and the policy is not violated.
 func TestHostileNamesAreTextInABrowser(t *testing.T) {
+	kit.Long(t)
 	ns := fleet.Namespace(t)
 	fleet.Hub.Apply(t, fmt.Sprintf(hostile, ns))
 	b := open(t, "status of 404")
@@ -396,6 +398,7 @@ func TestHostileNamesAreTextInABrowser(t *testing.T) {
 
 // TestLogsOfMembersAreText follows a pod whose lines are markup, escapes and characters that reverse the text.
 func TestLogsOfMembersAreText(t *testing.T) {
+	kit.Long(t)
 	ns := fleet.Namespace(t)
 	m := membertest.New(t, membertest.Kind{Plural: "deployments", Namespaced: true,
 		GroupVersionKind: schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}})
@@ -428,6 +431,7 @@ func TestLogsOfMembersAreText(t *testing.T) {
 
 // TestUserWithoutRightsIsToldWhatIsMissing logs in by a token without rights.
 func TestUserWithoutRightsIsToldWhatIsMissing(t *testing.T) {
+	kit.Long(t)
 	b := open(t, "status of 401", "status of 403")
 	b.visit("")
 	b.see("Log in to the fleet")
@@ -449,6 +453,7 @@ func TestUserWithoutRightsIsToldWhatIsMissing(t *testing.T) {
 
 // TestTextStaysWhenALoginEnds ends the login while a user types.
 func TestTextStaysWhenALoginEnds(t *testing.T) {
+	kit.Long(t)
 	b := open(t, "status of 401")
 	b.logIn()
 	b.visit("clusters/import")
@@ -472,6 +477,7 @@ func TestTextStaysWhenALoginEnds(t *testing.T) {
 // TestPageKeepsItsDataWhileTheHubIsDown stops the hub under an open page. It is the last test, because it restarts the
 // hub of all.
 func TestPageKeepsItsDataWhileTheHubIsDown(t *testing.T) {
+	kit.Long(t)
 	b := open(t, "ERR_", "status of 5", "status of 401", "Failed to load resource")
 	b.logIn()
 	b.visit("clusters")
