@@ -129,9 +129,13 @@ type Options struct {
 	History *releasehistory.Source
 }
 
-// Turn is one run of a hub's loops: where the hub serves, what the run is called, and the run before it if that is
-// known to have ended.
-type Turn struct{ Address, Run, Ended string }
+// Turn is one run of a hub's controllers.
+type Turn struct {
+	// Address is where the hub serves, and Run the name of the run.
+	Address, Run string
+	// Ended are earlier runs that are known to have ended.
+	Ended []string
+}
 
 // Scheduler is the one that places bindings: others of another name are left to whom they name.
 type Scheduler struct {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,11 +17,16 @@ import (
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/controller"
+	"github.com/argosy-io/argosy/internal/server/pki"
 )
 
-// runFile names the last run of the loops on this data folder. It is not in the store: a restored store has no such
-// file, so its hub cannot mistake the state of members for that of a run that has ended.
+// runFile has the last runs of the controllers on this data folder, one in each line, the newest at the end. It is not
+// in the store: a restored store has no such file, so its hub cannot take a run that continues for one that has ended.
 const runFile = "run"
+
+// keptRuns is how many runs are kept. A run that is killed while it starts stamps only some members, and the others
+// have the stamp of a run before it.
+const keptRuns = 64
 
 // runRecord is the same for replicas, in the shared store: the leader knows that no other replica writes it.
 const (
@@ -28,7 +34,7 @@ const (
 	runRecordKey = "run"
 )
 
-// turn names this run of the loops, and the one before it that surely ended.
+// turn names this run of the controllers, and the runs before it, which have ended.
 func (h *Hub) turn(ctx context.Context) (controller.Turn, error) {
 	t := controller.Turn{Address: h.url, Run: string(uuid.NewUUID())}
 	var err error
@@ -43,20 +49,28 @@ func (h *Hub) turn(ctx context.Context) (controller.Turn, error) {
 	return t, nil
 }
 
-// noteRun must be called with the lock on the data folder, so that the run in the file has ended.
-func (h *Hub) noteRun(run string) (last string, err error) {
+// addRun returns the runs in a record, and the record with another run.
+func addRun(record, run string) (ended []string, added string) {
+	ended = strings.Fields(record)
+	ended = ended[max(0, len(ended)-keptRuns+1):]
+	return ended, strings.Join(append(slices.Clone(ended), run), "\n") + "\n"
+}
+
+// noteRun must be called with the lock on the data folder, so that the runs in the file have ended.
+func (h *Hub) noteRun(run string) (ended []string, err error) {
 	path := filepath.Join(h.config.DataDir, runFile)
 	was, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return "", err
+		return nil, err
 	}
-	return strings.TrimSpace(string(was)), os.WriteFile(path, []byte(run+"\n"), 0o600)
+	ended, is := addRun(string(was), run)
+	return ended, pki.WriteFile(path, []byte(is), 0o600)
 }
 
-func (h *Hub) recordRun(ctx context.Context, run string) (last string, err error) {
+func (h *Hub) recordRun(ctx context.Context, run string) (ended []string, err error) {
 	client, err := kubernetes.NewForConfig(h.Config())
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	records := client.CoreV1().ConfigMaps(systemNamespace)
 	record, err := records.Get(ctx, runRecord, metav1.GetOptions{})
@@ -64,13 +78,13 @@ func (h *Hub) recordRun(ctx context.Context, run string) (last string, err error
 		_, err = records.Create(ctx, &corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Name: runRecord, Labels: map[string]string{workv1alpha2.SystemLabel: "true"}},
 			Data:       map[string]string{runRecordKey: run}}, metav1.CreateOptions{})
-		return "", err
+		return nil, err
 	}
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	last = record.Data[runRecordKey]
-	record.Data = map[string]string{runRecordKey: run}
+	ended, is := addRun(record.Data[runRecordKey], run)
+	record.Data = map[string]string{runRecordKey: is}
 	_, err = records.Update(ctx, record, metav1.UpdateOptions{})
-	return last, err
+	return ended, err
 }

@@ -36,9 +36,10 @@ var (
 // environments are the labels of the clusters.
 var environments = map[string]string{"m1": "test", "m2": "pre", "m3": "pre", "m4": "prod", "m5": "prod", "m6": "lost"}
 
-// hubArgs shorten the times after which a cluster counts as lost.
+// hubArgs shorten the times after which a cluster counts as lost, and permit checks to call the tests.
 var hubArgs = []string{"--cluster-failure-threshold=8s", "--cluster-success-threshold=2s",
-	"--cluster-status-update-frequency=1s", "--horizontal-pod-autoscaler-sync-period=1s"}
+	"--cluster-status-update-frequency=1s", "--horizontal-pod-autoscaler-sync-period=1s",
+	"--release-check-networks=127.0.0.0/8"}
 
 func TestMain(m *testing.M) {
 	flag.Parse()
@@ -87,8 +88,11 @@ var scenarios = map[string]func(*testing.T){
 	"3 and 18: one pod in each cluster, in batches, as planned":       batchesOfClusters,
 	"4: a failure in pre goes back, and prod is never written":        failureGoesBack,
 	"5: a rollback in reverse order touches the new pods alone":       rollbackTouchesNewPods,
+	"8: a Prometheus without data and without an answer":              checkedByPrometheus,
+	"10: a freeze, and an emergency in it":                            frozen,
 	"11: pause, abort, and rollback after it":                         pausedAndAborted,
 	"12: releases of one workload queue, and one replaces the others": releasesQueue,
+	"12: five releases take turns under the limits of a guard":        limitedByGuard,
 	"13: scaling, and clusters that leave and join":                   scaledMeanwhile,
 	"14: an autoscaler in a member":                                   autoscaledMeanwhile,
 	"15: a lost cluster is skipped, and catches up":                   lostCluster,
@@ -108,6 +112,7 @@ func TestReleasesKeepToTheirStrategy(t *testing.T) {
 			})
 		}
 	})
+	t.Run("9: the hub is killed five times while a webhook judges", killedWhileJudged)
 	t.Run("16 and 17: the hub is killed ten times, and the history is deleted", hubKilled)
 	t.Logf("\n%s", table.String())
 }

@@ -196,6 +196,11 @@ func batchesOfClusters(t *testing.T) {
 func failureGoesBack(t *testing.T) {
 	s := newStory(t, "m1", "m2", "m3", "m4", "m5")
 	s.shop(15, 2)
+	s.change(func(u *unstructured.Unstructured) { // failing pods are a failure after this time
+		if err := unstructured.SetNestedField(u.Object, int64(10), "spec", "progressDeadlineSeconds"); err != nil {
+			t.Fatal(err)
+		}
+	})
 	var uids map[string]string
 	s.read(func() { uids = s.uids("shop") })
 	fleet.Hub.Apply(t, fmt.Sprintf(`{apiVersion: policy.karmada.io/v1alpha1, kind: OverridePolicy,

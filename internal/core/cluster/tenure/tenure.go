@@ -4,6 +4,7 @@ package tenure
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -39,8 +40,9 @@ type Self struct {
 	Address string
 	// Run is this run of its controllers. Two runs of one identity at a time are a hub and a copy of its store.
 	Run string
-	// Ended is the run before this one if it is known to have ended; empty if not, as after a restore.
-	Ended string
+	// Ended are runs before this one that are known to have ended; empty after a restore. They are several, because a run
+	// that was killed early may not have stamped all members.
+	Ended []string
 }
 
 // Stamp is what a member says of whose it is.
@@ -130,7 +132,7 @@ type Decision struct {
 //
 //	no stamp, or ours without a run (join wrote it)     claim
 //	ours, of this run                                   hold, renew
-//	ours, of the run that ended before this one         claim
+//	ours, of a run that ended before this one           claim
 //	ours, of another run                                yield until it was quiet for long, then claim
 //	another hub's, alive or not                         yield: only a user's join takes a member over
 func (s Self) Decide(member string, seen *Stamp, unchanged time.Duration, now time.Time) Decision {
@@ -155,7 +157,7 @@ func (s Self) Decide(member string, seen *Stamp, unchanged time.Duration, now ti
 			return Decision{Verdict: Hold, Stamp: &mine}
 		}
 		return Decision{Verdict: Hold}
-	case seen.Run == "", seen.Run == s.Ended, unchanged >= Quiet:
+	case seen.Run == "", slices.Contains(s.Ended, seen.Run), unchanged >= Quiet:
 		return Decision{Verdict: Claim, Stamp: &mine}
 	}
 	return Decision{Verdict: Yield, Message: fmt.Sprintf(

@@ -13,7 +13,7 @@ import (
 var now = time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
 
 func TestAHubWritesOnlyWhereTheStampIsItsOwn(t *testing.T) {
-	self := tenure.Self{Hub: "a", Address: "https://a", Run: "a2", Ended: "a1"}
+	self := tenure.Self{Hub: "a", Address: "https://a", Run: "a2", Ended: []string{"a0", "a1"}}
 	restored := tenure.Self{Hub: "a", Address: "https://a", Run: "a3"}
 	stamp := func(hub, run string) *tenure.Stamp {
 		return &tenure.Stamp{Hub: hub, Address: "https://" + hub, Run: run, Since: now.Add(-time.Hour), Renewed: now}
@@ -33,7 +33,9 @@ func TestAHubWritesOnlyWhereTheStampIsItsOwn(t *testing.T) {
 		{"its own stamp is renewed in time", self, stamp("a", "a2"), tenure.RenewPeriod, tenure.Hold, true, ""},
 		{"a new address is written", tenure.Self{Hub: "a", Address: "https://new", Run: "a2"}, stamp("a", "a2"), 0,
 			tenure.Hold, true, ""},
-		{"a restart goes on at once", self, stamp("a", "a1"), 0, tenure.Claim, true, ""},
+		{"a restart continues at once", self, stamp("a", "a1"), 0, tenure.Claim, true, ""},
+		{"a restart continues at once where the run before it was killed too early to stamp", self, stamp("a", "a0"), 0,
+			tenure.Claim, true, ""},
 		{"a copy of the store waits while the hub lives", restored, stamp("a", "a2"), tenure.Quiet - 1, tenure.Yield, false,
 			"copy"},
 		{"a restored hub goes on when the old one is quiet", restored, stamp("a", "a2"), tenure.Quiet, tenure.Claim, true,
@@ -69,7 +71,7 @@ func TestNoTwoWriteByOneStamp(t *testing.T) {
 		for _, run := range []string{"1", "2"} {
 			for _, ended := range []string{"", "1", "2"} {
 				if ended != run {
-					all = append(all, tenure.Self{Hub: hub, Run: run, Ended: ended})
+					all = append(all, tenure.Self{Hub: hub, Run: run, Ended: []string{ended}})
 				}
 			}
 		}

@@ -1,0 +1,272 @@
+package release
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	"github.com/argosy-io/argosy/test/kit"
+)
+
+// prometheus answers each query with its current answer.
+type prometheus struct {
+	mu   sync.Mutex
+	code int
+	body string
+}
+
+func (p *prometheus) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w.WriteHeader(p.code)
+	_, _ = io.WriteString(w, p.body)
+}
+
+// answers sets the answer: some numbers, or an error without any code of success.
+func (p *prometheus) answers(code int, numbers ...string) {
+	var all []string
+	for _, n := range numbers {
+		all = append(all, fmt.Sprintf(`{"metric":{},"value":[1,%q]}`, n))
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.code, p.body = code,
+		`{"status":"success","data":{"resultType":"vector","result":[`+strings.Join(all, ",")+`]}}`
+}
+
+// checkBy creates a ReleaseCheck.
+func (s *story) checkBy(name, spec string) {
+	s.t.Helper()
+	s.creates(fmt.Sprintf(`{apiVersion: release.argosy.io/v1alpha1, kind: ReleaseCheck,
+		metadata: {name: %s, namespace: %s}, spec: %s}`, name, s.ns, spec))
+}
+
+func checkedByPrometheus(t *testing.T) {
+	s := newStory(t, "m1", "m2")
+	s.shop(10, "100%")
+	s.sets(image(2))
+	p := &prometheus{}
+	server := httptest.NewServer(p)
+	defer server.Close()
+	spec := `{interval: 1s, inconclusiveLimit: 1, failureLimit: %d, prometheus: {url: "` + server.URL + `",
+		query: ok, condition: result > 0.98}}`
+	s.checkBy("lenient", fmt.Sprintf(spec, 1))
+	s.checkBy("strict", fmt.Sprintf(spec, 0))
+	strategy := func(check string) string {
+		return `{stages: [{name: canary, to: {percent: 20}, after: [{name: errors, type: Check, checkRef: {name: ` +
+			check + `}}]}, {name: rest}]}`
+	}
+	s.stages("first", "shop", image(2), []string{"canary", "rest"}, []int{2, 10})
+	is := func(reason string) {
+		t.Helper()
+		s.becomes("first", running, reason)
+		s.read(func() {
+			if n := s.count("shop", image(2)); n != 2 {
+				t.Errorf("%d pods are new with %s, want 2", n, reason)
+			}
+		})
+	}
+	p.answers(http.StatusOK)
+	s.starts("first", strategy("lenient"))
+	is(releasev1alpha1.ReasonCheckInconclusive)
+	p.answers(http.StatusInternalServerError)
+	is(releasev1alpha1.ReasonCheckUnavailable)
+	p.answers(http.StatusOK, "NaN")
+	is(releasev1alpha1.ReasonCheckInconclusive)
+	p.answers(http.StatusOK, "0.99")
+	r := s.becomes("first", succeeded, completed)
+	if c := r.Status.Stages[0].Gates[0].Check; c.Verdict != releasev1alpha1.CheckPass || c.Value != "0.99" {
+		t.Errorf("the check has passed as %+v", c)
+	}
+	s.runs("shop", image(2), 10)
+
+	s.sets(image(3))
+	p.answers(http.StatusOK, "0.97")
+	s.stages("second", "shop", image(3), []string{"canary", "rest"}, []int{2, 10})
+	s.starts("second", strategy("strict"))
+	s.becomes("second", rolledBack, releasev1alpha1.ReasonRolledBack)
+	s.runs("shop", image(2), 10)
+}
+
+// killedWhileJudged kills the hub after a webhook was asked and before it has answered.
+func killedWhileJudged(t *testing.T) {
+	const kills = 5
+	asked := make(chan string)
+	var mu sync.Mutex
+	passed := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // a server notices that the client has gone when it has read all
+		key := r.Header.Get("Idempotency-Key")
+		select {
+		case asked <- key:
+			<-r.Context().Done()
+		case <-r.Context().Done():
+		case <-time.After(time.Minute): // nobody kills the hub any more
+			mu.Lock()
+			defer mu.Unlock()
+			passed++
+			w.WriteHeader(http.StatusNoContent)
+		}
+	}))
+	defer server.Close()
+	restarts(t, func() {})
+	s := newStory(t, "m1", "m2")
+	s.shop(4, "100%")
+	s.sets(image(2))
+	s.checkBy("judge", `{interval: 1s, inconclusiveLimit: 100, webhook: {url: "`+server.URL+`", timeout: 30s}}`)
+	s.stages("judged", "shop", image(2), []string{"canary", "rest"}, []int{1, 4})
+	s.starts("judged", `{stages: [{name: canary, to: {pods: 1},
+		after: [{name: judge, type: Check, checkRef: {name: judge}}]}, {name: rest}]}`)
+	var keys []string
+	for range kills {
+		select {
+		case key := <-asked:
+			keys = append(keys, key)
+		case <-time.After(startTimeout):
+			t.Fatalf("the webhook was asked %d times", len(keys))
+		}
+		restarts(t, func() {})
+	}
+	r := s.becomes("judged", succeeded, completed)
+	if slices.Sort(keys); keys[0] == "" || len(slices.Compact(keys)) != 1 {
+		t.Errorf("the requests of one attempt have the keys %q", keys)
+	}
+	for _, stage := range r.Status.Stages {
+		if stage.StartedAt == nil || stage.Phase != releasev1alpha1.StageDone || stage.Attempt != 1 {
+			t.Errorf("stage %s is %s at attempt %d", stage.Name, stage.Phase, stage.Attempt)
+		}
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if passed != 1 {
+		t.Errorf("the webhook has answered %d times, want once", passed)
+	}
+	s.runs("shop", image(2), 4)
+}
+
+// guards creates or changes a ReleaseGuard for the namespaces of stories.
+func guards(t *testing.T, spec string, stories ...*story) {
+	t.Helper()
+	var namespaces []string
+	for _, s := range stories {
+		namespaces = append(namespaces, s.ns)
+	}
+	guard := fmt.Sprintf(`{apiVersion: release.argosy.io/v1alpha1, kind: ReleaseGuard, metadata: {name: %s},
+		spec: {selector: {namespaces: [%s]}, %s}}`, stories[0].ns, strings.Join(namespaces, ", "), spec)
+	fleet.Hub.RemoveAtEnd(t, fleet.Hub.Apply(t, guard)[0])
+}
+
+func frozen(t *testing.T) {
+	s := newStory(t, "m1", "m2")
+	s.shop(10, 1)
+	s.sets(image(2))
+	s.stages("gray", "shop", image(2), []string{"one", "two", "rest"}, []int{4, 6, 10})
+	s.starts("gray", `{stages: [{name: one, to: {percent: 40}}, {name: two, to: {percent: 60}, before: [{name: go}]},
+		{name: rest}]}`)
+	s.waits("a pod is new", func() bool { return s.count("shop", image(2)) > 0 })
+	guards(t, fmt.Sprintf(`windows: [{kind: Deny, from: "%s", to: "%s", reason: a fair}]`,
+		time.Now().Add(-time.Minute).UTC().Format(time.RFC3339), time.Now().Add(time.Hour).UTC().Format(time.RFC3339)), s)
+	s.approves("gray", "two")
+	r := s.becomes("gray", running, releasev1alpha1.ReasonFrozen)
+	s.waits("the stage that was under way has ended", func() bool { return s.count("shop", image(2)) == 4 })
+	if r.Status.Guard == nil || r.Status.Guard.Name != s.ns || r.Status.Guard.Until == nil {
+		t.Errorf("the release waits for %+v", r.Status.Guard)
+	}
+
+	// An administrator of the namespace has all other verbs.
+	fleet.Hub.Apply(t, fmt.Sprintf(`{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding,
+		metadata: {name: a, namespace: %[1]s}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole,
+		name: admin}, subjects: [{kind: User, apiGroup: rbac.authorization.k8s.io, name: a-%[1]s}]}`, s.ns))
+	a := person(t, "a-"+s.ns, "none")
+	patch := func(body string) error {
+		obj := &releasev1alpha1.Release{}
+		obj.Namespace, obj.Name = s.ns, "gray"
+		return a.Patch(t.Context(), obj, client.RawPatch(types.MergePatchType, []byte(body)))
+	}
+	kit.Eventually(t, "the administrator may pause", func() string {
+		if err := patch(`{"spec":{"state":"Pause"}}`); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+	s.becomes("gray", releasev1alpha1.ReleasePaused, releasev1alpha1.ReasonPausedByUser)
+	s.does("resume", "gray")
+	s.becomes("gray", running, releasev1alpha1.ReasonFrozen)
+	if err := patch(`{"metadata":{"annotations":{"` + releasev1alpha1.BreakGlassAnnotation + `":"two@1","` +
+		releasev1alpha1.ReleaseReasonAnnotation + `":"down"}}}`); !apierrors.IsForbidden(err) {
+		t.Errorf("break-glass without the verb: %v, want it forbidden", err)
+	}
+	s.does("break-glass", "gray", "--reason", "checkout is down")
+	s.waits("6 pods are new", func() bool { return s.count("shop", image(2)) == 6 })
+	s.waits("the last stage waits for the window, too", func() bool {
+		r = s.releases["gray"]
+		return r.Status.Stage == "rest" && r.Status.Reason == releasev1alpha1.ReasonFrozen
+	})
+	if !slices.ContainsFunc(r.Status.Journal, func(e releasev1alpha1.ReleaseJournalEntry) bool {
+		return e.Type == releasev1alpha1.JournalVerb && e.Stage == "two" && e.Actor != "" &&
+			strings.Contains(e.Message, "checkout is down")
+	}) {
+		t.Errorf("the journal lacks the emergency: %+v", r.Status.Journal)
+	}
+	s.does("rollback", "gray")
+	s.becomes("gray", rolledBack, releasev1alpha1.ReasonRolledBack)
+	s.runs("shop", image(1), 10)
+}
+
+func limitedByGuard(t *testing.T) {
+	var stories []*story
+	for range 5 {
+		stories = append(stories, newStory(t, "m1", "m2", "m3"))
+	}
+	guards(t, "limits: {releases: 2, clusters: 3}", stories...)
+	var most struct{ releases, clusters int }
+	waited := false
+	for _, s := range stories {
+		s.shop(3, 1)
+		s.sets(image(2))
+		s.check(func(event) {
+			releases, clusters := 0, 0
+			for _, other := range stories {
+				r := other.releases["gray"]
+				if r == nil || !r.Status.Phase.UnderWay() {
+					continue
+				}
+				releases++
+				waited = waited || r.Status.Reason == releasev1alpha1.ReasonLimitReached
+				for _, stage := range r.Status.Stages {
+					if stage.StartedAt != nil && stage.EndedAt == nil {
+						clusters += len(stage.ClusterNames)
+					}
+				}
+			}
+			most.releases, most.clusters = max(most.releases, releases), max(most.clusters, clusters)
+			if releases > 2 || clusters > 3 {
+				s.violated("%d releases with %d clusters are under way where 2 with 3 may be", releases, clusters)
+			}
+		})
+	}
+	for _, s := range stories {
+		s.starts("gray", `{stages: [{name: first, clusters: {clusterNames: [m1]}}, {name: rest}]}`)
+	}
+	for _, s := range stories {
+		s.becomes("gray", succeeded, completed)
+		s.runs("shop", image(2), 3)
+	}
+	stories[0].read(func() {
+		if most.releases != 2 || most.clusters < 2 {
+			t.Errorf("at most %d releases with %d clusters were under way", most.releases, most.clusters)
+		}
+		t.Logf("at most %d clusters; a stage has waited for the limit: %t", most.clusters, waited)
+	})
+}
