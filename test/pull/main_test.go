@@ -135,11 +135,11 @@ func (a *agent) output() string {
 }
 
 // startAgent runs the agent of a member until the test ends.
-func startAgent(t *testing.T, m *sim.Running, name string) *agent {
+func startAgent(t *testing.T, m *sim.Running, name string, flags ...string) *agent {
 	t.Helper()
 	a := &agent{ended: make(chan error, 1)}
-	a.cmd = exec.Command(fleet.Lab.Hub.Binary, "agent", "--cluster-name", name, "--cluster-kubeconfig", m.Kubeconfig,
-		"--cluster-status-update-frequency", "2s")
+	a.cmd = exec.Command(fleet.Lab.Hub.Binary, append([]string{"agent", "--cluster-name", name, "--cluster-kubeconfig",
+		m.Kubeconfig, "--cluster-status-update-frequency", "2s"}, flags...)...)
 	a.cmd.Stdout, a.cmd.Stderr = a, a
 	if err := a.cmd.Start(); err != nil {
 		t.Fatal(err)
