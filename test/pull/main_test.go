@@ -135,11 +135,11 @@ func (a *agent) output() string {
 }
 
 // startAgent runs the agent of a member until the test ends.
-func startAgent(t *testing.T, m *sim.Running, name string, flags ...string) *agent {
+func startAgent(t *testing.T, m *sim.Running, name string) *agent {
 	t.Helper()
 	a := &agent{ended: make(chan error, 1)}
-	a.cmd = exec.Command(fleet.Lab.Hub.Binary, append([]string{"agent", "--cluster-name", name, "--cluster-kubeconfig",
-		m.Kubeconfig, "--cluster-status-update-frequency", "2s"}, flags...)...)
+	a.cmd = exec.Command(fleet.Lab.Hub.Binary, "agent", "--cluster-name", name, "--cluster-kubeconfig", m.Kubeconfig,
+		"--cluster-status-update-frequency", "2s")
 	a.cmd.Stdout, a.cmd.Stderr = a, a
 	if err := a.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -152,6 +152,17 @@ func startAgent(t *testing.T, m *sim.Running, name string, flags ...string) *age
 		}
 	})
 	return a
+}
+
+// logs waits until the agent has written a text.
+func (a *agent) logs(t *testing.T, text string) {
+	t.Helper()
+	kit.Eventually(t, fmt.Sprintf("the agent writes %q", text), func() string {
+		if out := a.output(); !strings.Contains(out, text) {
+			return out
+		}
+		return ""
+	})
 }
 
 // kill ends the agent without a chance to clean up.
