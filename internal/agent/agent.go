@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -28,6 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
@@ -37,7 +39,6 @@ import (
 	"github.com/argosy-io/argosy/internal/controller/execute"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/cluster/tenure"
-	coreexecute "github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/tiers"
 	"github.com/argosy-io/argosy/internal/definition"
@@ -70,8 +71,11 @@ const (
 	// run is the run of the controllers as the member records it. All agents of a cluster share it: leader election in the
 	// member lets one of them act.
 	run = "agent"
-	// LeaderLease is the Lease in the member by which one of several agents acts.
+	// LeaderLease is the Lease in kube-system of the member by which one of several agents acts, in whatever namespaces
+	// they run.
 	LeaderLease = "argosy-agent"
+	// leaderWait is how long an agent waits for the Lease before it logs which agent acts.
+	leaderWait = 5 * time.Second
 	// statusWindow bounds how often mere progress is written, as on the hub.
 	statusWindow = time.Second
 	// hubRetry is the interval of attempts to reach the hub at the start.
@@ -105,9 +109,16 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	self.Address, self.Run = creds.server, run
-	mgr, err := newManager(creds.config(), o)
+	guard, config := newRestoreGuard(pendingRestore(hub)), creds.config()
+	config.Wrap(guard.wrap)
+	mgr, err := newManager(config, o)
 	if err != nil {
 		return err
+	}
+	for _, r := range []manager.Runnable{guard, &standby{cluster: o.Cluster, member: inside, elected: mgr.Elected()}} {
+		if err := mgr.Add(r); err != nil {
+			return err
+		}
 	}
 	if err := setup(ctx, mgr, self, o, creds); err != nil {
 		return err
@@ -133,7 +144,7 @@ func newManager(hub *rest.Config, o Options) (ctrl.Manager, error) {
 		LeaderElection:                !o.alone,
 		LeaderElectionConfig:          o.Member,
 		LeaderElectionID:              LeaderLease,
-		LeaderElectionNamespace:       o.Namespace,
+		LeaderElectionNamespace:       metav1.NamespaceSystem,
 		LeaderElectionReleaseOnCancel: true,
 		GracefulShutdownTimeout:       &timeout,
 		Cache: ctrlcache.Options{
@@ -161,6 +172,7 @@ func readerOf(hub *rest.Config) (client.Reader, error) {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(clusterv1alpha1.GroupVersion.WithKind("Cluster"), meta.RESTScopeRoot)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
 	return client.New(hub, client.Options{Scheme: s, Mapper: mapper})
 }
 
@@ -228,9 +240,6 @@ func setup(ctx context.Context, mgr ctrl.Manager, self tenure.Self, o Options, c
 	if err := mgr.Add(started(func(ctx context.Context) error { heartbeat.Run(ctx); return nil })); err != nil {
 		return err
 	}
-	if err := mgr.Add(started(untilRestored(restored(mgr.GetAPIReader()), hubRetry))); err != nil {
-		return err
-	}
 	return compose(ctx, mgr, self, o, argosy)
 }
 
@@ -285,44 +294,33 @@ func mapperOf(config *rest.Config) (meta.RESTMapper, error) {
 	return apiutil.NewDynamicRESTMapper(config, c)
 }
 
-// restored returns a function that reports whether the hub was restored from a backup and no user has accepted that. A
-// hub of Karmada does not record it, and lets no agent ask.
-func restored(hub client.Reader) func(context.Context) (bool, error) {
-	return func(ctx context.Context) (bool, error) {
-		err := hub.Get(ctx, types.NamespacedName{Namespace: names.System, Name: coreexecute.RestoreMark},
-			&corev1.ConfigMap{})
-		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
-			return false, nil
-		}
-		return err == nil, err
-	}
+// standby is a manager.Runnable that logs which agent acts while this one waits.
+type standby struct {
+	cluster string
+	member  kubernetes.Interface
+	elected <-chan struct{}
 }
 
-// errRestored means that the agent must start again, because the controllers read only at their start whether the hub
-// was restored.
-var errRestored = errors.New("the hub was restored from a backup: the agent ends, and its next start keeps what " +
-	"differs from the backup until the restore is accepted")
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (s *standby) NeedLeaderElection() bool { return false }
 
-// untilRestored returns a function that ends with an error when a restore of the hub begins. A restore that is pending
-// at the start is known to the controllers.
-func untilRestored(restored func(context.Context) (bool, error),
-	interval time.Duration) func(context.Context) error {
-	return func(ctx context.Context) error {
-		known, pending := false, false
-		err := wait.PollUntilContextCancel(ctx, interval, true, func(ctx context.Context) (bool, error) {
-			now, err := restored(ctx)
-			if err != nil {
-				return false, nil //nolint:nilerr // the hub may be starting
-			}
-			began := known && now && !pending
-			known, pending = true, now
-			return began, nil
-		})
-		if err != nil {
-			return nil //nolint:nilerr // the agent ends
-		}
-		return errRestored
+// Start implements manager.Runnable.
+func (s *standby) Start(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-s.elected:
+		return nil
+	case <-time.After(leaderWait):
 	}
+	acting := ""
+	held, err := s.member.CoordinationV1().Leases(metav1.NamespaceSystem).Get(ctx, LeaderLease, metav1.GetOptions{})
+	if err == nil && held.Spec.HolderIdentity != nil {
+		acting = *held.Spec.HolderIdentity
+	}
+	log.Info("another agent acts for this cluster; this one waits until that one ends", "cluster", s.cluster, "acting",
+		acting)
+	return nil
 }
 
 // started is a manager.Runnable.

@@ -2,7 +2,12 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -10,6 +15,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
@@ -40,26 +47,87 @@ func start(t *testing.T, h *controllertest.Hub, run func(context.Context) error)
 	})
 }
 
-func TestAgentActsInAClusterWhereTheHubDoesNot(t *testing.T) {
-	controllertest.Run(t, func(t *testing.T) {
-		h := controllertest.New(t)
-		h.Embed()
-		s := membertest.NewInMemory(t)
-		s.NeedNamespaces()
-		for _, ns := range []string{"default", "kube-system"} {
-			s.Put(&corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
-				ObjectMeta: metav1.ObjectMeta{Name: ns}})
+// newPullCluster returns a hub with the cluster p1 in Pull mode, and how the agent reaches p1.
+func newPullCluster(t *testing.T) (*controllertest.Hub, *membertest.Server, *rest.Config) {
+	t.Helper()
+	h := controllertest.New(t)
+	h.Embed()
+	s := membertest.NewInMemory(t)
+	s.NeedNamespaces()
+	for _, ns := range []string{"default", "kube-system"} {
+		s.Put(&corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
+			ObjectMeta: metav1.ObjectMeta{Name: ns}})
+	}
+	cluster := s.Cluster("p1")
+	cluster.UID, cluster.Spec.SyncMode = "", clusterv1alpha1.Pull
+	config, err := member.Config(cluster, s.Secret("p1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.Dial = membertest.Dial
+	// The hub has the credentials, and does not use them.
+	h.Make(s.Secret("p1"))
+	h.Make(cluster)
+	return h, s, config
+}
+
+// startAgent runs the agent of p1, which reaches the hub by a configuration, and waits until the cluster is ready.
+func startAgent(t *testing.T, h *controllertest.Hub, hub, member *rest.Config) {
+	t.Helper()
+	o := Options{Cluster: "p1", Member: member, StatusFrequency: 10 * time.Second, Workers: 2, WorkDeletions: 10,
+		dial: membertest.Dial, alone: true}
+	start(t, h, func(ctx context.Context) error {
+		mgr, err := newManager(hub, o)
+		if err == nil {
+			err = compose(ctx, mgr, tenure.Self{}, o, true)
 		}
-		cluster := s.Cluster("p1")
-		cluster.UID, cluster.Spec.SyncMode = "", clusterv1alpha1.Pull
-		config, err := member.Config(cluster, s.Secret("p1"))
 		if err != nil {
+			return err
+		}
+		return mgr.Start(ctx)
+	})
+	isReady(t, h, metav1.ConditionTrue)
+}
+
+// isReady waits until the condition Ready of p1 has a status.
+func isReady(t *testing.T, h *controllertest.Hub, status metav1.ConditionStatus) {
+	t.Helper()
+	h.Eventually("the cluster is Ready="+string(status), func() string {
+		c := &clusterv1alpha1.Cluster{}
+		if err := h.Get(t.Context(), client.ObjectKey{Name: "p1"}, c); err != nil {
+			return err.Error()
+		}
+		if !meta.IsStatusConditionPresentAndEqual(c.Status.Conditions, "Ready", status) || c.Status.KubernetesVersion == "" {
+			return fmt.Sprintf("its status is %+v", c.Status)
+		}
+		return ""
+	})
+}
+
+// policyOf returns a policy that sends ConfigMaps to all clusters.
+func policyOf() policyv1alpha1.Propagation {
+	policy := scope.Propagations.New("shop")
+	policy.SetName("everywhere")
+	policy.SetLabels(map[string]string{policyv1alpha1.PropagationPolicyPermanentIDLabel: "some-id"})
+	policy.SetFinalizers([]string{policyv1alpha1.PropagationPolicyFinalizer})
+	policy.PropagationSpec().ResourceSelectors = []policyv1alpha1.ResourceSelector{{APIVersion: "v1", Kind: "ConfigMap"}}
+	return policy
+}
+
+// deleteTemplate deletes a ConfigMap and, as the garbage collector of a real hub does, its binding.
+func deleteTemplate(t *testing.T, h *controllertest.Hub, template *corev1.ConfigMap) {
+	t.Helper()
+	for _, obj := range []client.Object{template, &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{
+		Namespace: template.Namespace, Name: template.Name + "-configmap"}}} {
+		if err := h.Delete(t.Context(), obj); client.IgnoreNotFound(err) != nil {
 			t.Fatal(err)
 		}
-		config.Dial = membertest.Dial
-		// The hub has the credentials, and does not use them.
-		h.Make(s.Secret("p1"))
-		h.Make(cluster)
+	}
+}
+
+func TestAgentActsInAClusterWhereTheHubDoesNot(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		h, s, config := newPullCluster(t)
 		start(t, h, func(ctx context.Context) error {
 			return controller.Run(ctx, controller.Options{Config: h.Config, DialMember: membertest.Dial})
 		})
@@ -90,38 +158,11 @@ func TestAgentActsInAClusterWhereTheHubDoesNot(t *testing.T) {
 		}
 
 		// 2. The agent reports the cluster, and applies what policies place there.
-		o := Options{Cluster: "p1", Member: config, StatusFrequency: 10 * time.Second, Workers: 2, WorkDeletions: 10,
-			dial: membertest.Dial, alone: true}
-		start(t, h, func(ctx context.Context) error {
-			mgr, err := newManager(h.Config, o)
-			if err == nil {
-				err = compose(ctx, mgr, tenure.Self{}, o, true)
-			}
-			if err != nil {
-				return err
-			}
-			return mgr.Start(ctx)
-		})
-		h.Eventually("the cluster is ready", func() string {
-			c := &clusterv1alpha1.Cluster{}
-			if err := h.Get(t.Context(), client.ObjectKey{Name: "p1"}, c); err != nil {
-				return err.Error()
-			}
-			if !meta.IsStatusConditionTrue(c.Status.Conditions, "Ready") || c.Status.KubernetesVersion == "" {
-				return fmt.Sprintf("its status is %+v", c.Status)
-			}
-			return ""
-		})
-		policy := scope.Propagations.New("shop")
-		policy.SetName("everywhere")
-		policy.SetLabels(map[string]string{policyv1alpha1.PropagationPolicyPermanentIDLabel: "some-id"})
-		policy.SetFinalizers([]string{policyv1alpha1.PropagationPolicyFinalizer})
-		policy.PropagationSpec().ResourceSelectors = []policyv1alpha1.ResourceSelector{{APIVersion: "v1",
-			Kind: "ConfigMap"}}
-		h.Make(policy)
+		startAgent(t, h, h.Config, config)
+		h.Make(policyOf())
 		template := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "settings"},
 			Data: map[string]string{"a": "b"}}
-		propagate.Claim(template, policy)
+		propagate.Claim(template, policyOf())
 		h.Make(template)
 		h.Eventually("the ConfigMap is applied, and the binding has the result", func() string {
 			b := &workv1alpha2.ResourceBinding{}
@@ -134,19 +175,94 @@ func TestAgentActsInAClusterWhereTheHubDoesNot(t *testing.T) {
 		})
 
 		// 3. A deletion on the hub is carried out.
-		if err := h.Delete(t.Context(), template); err != nil {
-			t.Fatal(err)
-		}
-		// The garbage collector of a real hub deletes the binding.
-		if err := h.Delete(t.Context(), &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop",
-			Name: "settings-configmap"}}); client.IgnoreNotFound(err) != nil {
-			t.Fatal(err)
-		}
+		deleteTemplate(t, h, template)
 		h.Eventually("the ConfigMap is deleted", func() string {
 			if s.Object(membertest.ConfigMap, "shop", "settings") != nil {
 				return "it is there"
 			}
 			return ""
 		})
+	})
+}
+
+func TestAgentThatWasCutOffForAnHourCatchesUp(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		h, s, config := newPullCluster(t)
+		start(t, h, func(ctx context.Context) error {
+			return controller.Run(ctx, controller.Options{Config: h.Config, DialMember: membertest.Dial})
+		})
+		cut, hub := atomic.Bool{}, rest.CopyConfig(h.Config)
+		hub.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			return roundTripper(func(r *http.Request) (*http.Response, error) {
+				if cut.Load() {
+					return nil, errors.New("the network is down")
+				}
+				return next.RoundTrip(r)
+			})
+		})
+		startAgent(t, h, hub, config)
+		h.Make(policyOf())
+		make := func(name string) *corev1.ConfigMap {
+			template := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name},
+				Data: map[string]string{"a": "b"}}
+			propagate.Claim(template, policyOf())
+			h.Make(template)
+			return template
+		}
+		value := func(name string) string {
+			u := s.Object(membertest.ConfigMap, "shop", name)
+			if u == nil {
+				return "none"
+			}
+			a, _, _ := unstructured.NestedString(u.Object, "data", "a")
+			return a
+		}
+		become := func(want map[string]string) {
+			t.Helper()
+			h.Eventually(fmt.Sprintf("the cluster has %v", want), func() string {
+				for name, data := range want {
+					if got := value(name); got != data {
+						return fmt.Sprintf("%s is %q", name, got)
+					}
+				}
+				return ""
+			})
+		}
+		make("kept")
+		changed, deleted := make("changed"), make("deleted")
+		become(map[string]string{"kept": "b", "changed": "b", "deleted": "b"})
+		configMaps := func(writes []string) (found []string) {
+			for _, w := range writes {
+				if strings.Contains(w, "configmaps") {
+					found = append(found, w)
+				}
+			}
+			slices.Sort(found)
+			return slices.Compact(found) // An apply that is repeated changes nothing.
+		}
+
+		// 1. While the agent is cut off, everything in the cluster stays.
+		cut.Store(true)
+		h.Server.BreakWatches()
+		before := len(s.Writes())
+		controllertest.Change(h, changed, func(c *corev1.ConfigMap) { c.Data["a"] = "c" })
+		make("added")
+		deleteTemplate(t, h, deleted)
+		membertest.Advance(time.Hour)
+		isReady(t, h, metav1.ConditionUnknown)
+		if writes := configMaps(s.Writes()[before:]); len(writes) > 0 {
+			t.Errorf("while the agent was cut off, there were the writes %q", writes)
+		}
+
+		// 2. Afterwards, it makes the changes of the hub and nothing else.
+		cut.Store(false)
+		isReady(t, h, metav1.ConditionTrue)
+		become(map[string]string{"kept": "b", "changed": "c", "deleted": "none", "added": "b"})
+		membertest.Advance(time.Minute)
+		if writes := configMaps(s.Writes()[before:]); len(writes) != 3 || !strings.HasPrefix(writes[0], "create ") ||
+			!strings.HasSuffix(writes[0], "shop/added") || !strings.HasPrefix(writes[1], "delete ") ||
+			!strings.HasSuffix(writes[1], "shop/deleted") || !strings.HasSuffix(writes[2], "shop/changed") {
+			t.Errorf("the agent made the writes %q", writes)
+		}
 	})
 }

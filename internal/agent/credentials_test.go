@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -82,37 +81,5 @@ func TestMissingCredentialsNameTheCommand(t *testing.T) {
 	_, err := loadCredentials(t.Context(), fake.NewSimpleClientset(), "karmada-system", "karmada-kubeconfig")
 	if err == nil || !strings.Contains(err.Error(), "argosy register") {
 		t.Errorf("error %v", err)
-	}
-}
-
-func TestAgentEndsWhenTheHubWasRestored(t *testing.T) {
-	for story, tc := range map[string]struct {
-		answers []any // an error, or whether the hub was restored
-		ends    bool
-	}{
-		"a restore":                           {[]any{false, errors.New("down"), true}, true},
-		"a restore that is known":             {[]any{true, true, true}, false},
-		"a second restore":                    {[]any{true, false, true}, true},
-		"the hub is down at the start":        {[]any{errors.New("down"), true, true}, false},
-		"nothing happens, and the agent ends": {[]any{false, false, false}, false},
-	} {
-		ctx, cancel := context.WithCancel(t.Context())
-		n := 0
-		err := untilRestored(func(context.Context) (bool, error) {
-			if n == len(tc.answers) {
-				return false, ctx.Err()
-			}
-			answer := tc.answers[n]
-			if n++; n == len(tc.answers) {
-				cancel()
-			}
-			if err, failed := answer.(error); failed {
-				return false, err
-			}
-			return answer.(bool), nil
-		}, time.Nanosecond)(ctx)
-		if errors.Is(err, errRestored) != tc.ends || n != len(tc.answers) {
-			t.Errorf("%s: %v after %d answers", story, err, n)
-		}
 	}
 }

@@ -528,7 +528,7 @@ func (u *unjoin) cleanMember(ctx context.Context) error {
 // removeAgent removes what register created in the member, the agent first: it renews the lease of the hub.
 func (u *unjoin) removeAgent(ctx context.Context) error {
 	objects := agent.Deployed{Cluster: u.name, Namespace: u.agentNamespace}.Manifests()
-	objects[0] = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: u.agentNamespace,
+	objects[0] = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem,
 		Name: agent.LeaderLease}} // instead of the namespace
 	for _, obj := range slices.Backward(objects) {
 		if err := u.member.Delete(ctx, obj, client.PropagationPolicy(metav1.DeletePropagationBackground)); client.

@@ -113,27 +113,36 @@ func (h *Hub) publishClusterInfo(ctx context.Context, client kubernetes.Interfac
 	return nil
 }
 
-// narrowAgents limits some lists that agents request to their own cluster, see pull.Narrow. It reads the name in the
-// certificate before that is verified: it only makes requests smaller, and they are authenticated and authorized
-// afterwards.
-func narrowAgents(next http.Handler) http.Handler {
+// limitAgents rejects requests of agents until they can read whether the store was restored from a backup: its Works may
+// be older than what the agents applied. It limits some lists to the cluster of the agent, see pull.Narrow. It reads the
+// certificate before that is verified, which can only reject and shrink requests.
+func (h *Hub) limitAgents(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodGet || r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
-			next.ServeHTTP(w, r)
+		cluster, is := agentOf(r)
+		switch {
+		case !is:
+		case !h.announced.Load():
+			w.Header().Set("Retry-After", "1")
+			http.Error(w, "the hub is starting", http.StatusServiceUnavailable)
 			return
-		}
-		subject := r.TLS.PeerCertificates[0].Subject
-		cluster, is := pull.ClusterOf(subject.CommonName)
-		if !is || !slices.Contains(subject.Organization, pull.Group) {
-			next.ServeHTTP(w, r)
-			return
-		}
-		query := r.URL.Query()
-		if path, changed := pull.Narrow(cluster, r.URL.Path, query); changed {
-			r = r.Clone(r.Context())
-			r.URL.Path, r.URL.RawPath, r.URL.RawQuery = path, "", query.Encode()
-			r.RequestURI = r.URL.RequestURI()
+		case r.Method == http.MethodGet:
+			query := r.URL.Query()
+			if path, changed := pull.Narrow(cluster, r.URL.Path, query); changed {
+				r = r.Clone(r.Context())
+				r.URL.Path, r.URL.RawPath, r.URL.RawQuery = path, "", query.Encode()
+				r.RequestURI = r.URL.RequestURI()
+			}
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// agentOf returns the cluster in the certificate of an agent that sends a request; is is false for other users.
+func agentOf(r *http.Request) (cluster string, is bool) {
+	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
+		return "", false
+	}
+	subject := r.TLS.PeerCertificates[0].Subject
+	cluster, is = pull.ClusterOf(subject.CommonName)
+	return cluster, is && slices.Contains(subject.Organization, pull.Group)
 }

@@ -225,6 +225,8 @@ type Hub struct {
 	alive      *leaderelection.HealthzAdaptor // nil without election
 
 	ready atomic.Bool
+	// announced is true once agents can read whether the store was restored.
+	announced atomic.Bool
 	// leads is that the loops run in this process.
 	leads    atomic.Bool
 	stops    []func()
@@ -482,7 +484,7 @@ func (h *Hub) startAPIServer(ctx context.Context) (func(), error) {
 		DisabledAdmission:   slices.Sorted(maps.Keys(disabledAdmission)),
 		Quotas:              hubQuotas(),
 		Authorized:          h.handler,
-		Outermost:           narrowAgents,
+		Outermost:           h.limitAgents,
 		PriorityAndFairness: h.config.KubeAPIServer.PriorityAndFairness,
 		LongRunning:         longRunning,
 		ReadyChecks: []healthz.HealthChecker{healthz.NamedCheck("argosy", h.checkReady),
@@ -498,7 +500,7 @@ func (h *Hub) startAPIServer(ctx context.Context) (func(), error) {
 		options.Etcd = h.etcd.Client
 	}
 	if layer := h.deps.Console; layer != nil {
-		options.Outermost = func(next http.Handler) http.Handler { return layer.Wrap(narrowAgents(next)) }
+		options.Outermost = func(next http.Handler) http.Handler { return layer.Wrap(h.limitAgents(next)) }
 		options.Authenticate = console.Authenticate
 		options.Reviewer = func(a authorizer.Authorizer) { reviewer.Store(&a) }
 	}
@@ -623,7 +625,11 @@ func (h *Hub) startNamespaces(ctx context.Context) (func(), error) {
 			return nil, fmt.Errorf("create namespace %s: %w", name, err)
 		}
 	}
-	return nil, h.announceRestore(ctx, client)
+	if err := h.announceRestore(ctx, client); err != nil {
+		return nil, err
+	}
+	h.announced.Store(true)
+	return nil, nil
 }
 
 func (h *Hub) runControllerManager(ctx context.Context) error {

@@ -154,6 +154,17 @@ func startAgent(t *testing.T, m *sim.Running, name string) *agent {
 	return a
 }
 
+// logs waits until the agent has written a text.
+func (a *agent) logs(t *testing.T, text string) {
+	t.Helper()
+	kit.Eventually(t, fmt.Sprintf("the agent writes %q", text), func() string {
+		if out := a.output(); !strings.Contains(out, text) {
+			return out
+		}
+		return ""
+	})
+}
+
 // kill ends the agent without a chance to clean up.
 func (a *agent) kill() {
 	_ = a.cmd.Process.Signal(syscall.SIGKILL) // It may have ended.

@@ -66,6 +66,15 @@ func tokenConfig(t *testing.T, flags ...string) *rest.Config {
 // of the refusal.
 func requestCertificate(t *testing.T, as *rest.Config, user string, groups ...string) (*rest.Config, string) {
 	t.Helper()
+	return requestOther(t, as, func(r *x509.CertificateRequest, _ *certificatesv1.CertificateSigningRequestSpec) {
+		r.Subject = pkix.Name{CommonName: user, Organization: groups}
+	})
+}
+
+// requestOther is requestCertificate for a request that change completes.
+func requestOther(t *testing.T, as *rest.Config,
+	change func(*x509.CertificateRequest, *certificatesv1.CertificateSigningRequestSpec)) (*rest.Config, string) {
+	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
@@ -74,22 +83,22 @@ func requestCertificate(t *testing.T, as *rest.Config, user string, groups ...st
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
-		Subject: pkix.Name{CommonName: user, Organization: groups}}, key)
+	request, spec := &x509.CertificateRequest{}, certificatesv1.CertificateSigningRequestSpec{
+		SignerName: certificatesv1.KubeAPIServerClientSignerName,
+		Usages:     []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth}}
+	change(request, &spec)
+	raw, err := x509.CreateCertificateRequest(rand.Reader, request, key)
 	if err != nil {
 		t.Fatal(err)
 	}
+	spec.Request = pem.EncodeToMemory(&pem.Block{Type: cert.CertificateRequestBlockType, Bytes: raw})
 	c, err := kubernetes.NewForConfig(as)
 	if err != nil {
 		t.Fatal(err)
 	}
 	requests := c.CertificatesV1().CertificateSigningRequests()
 	csr, err := requests.Create(t.Context(), &certificatesv1.CertificateSigningRequest{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"},
-		Spec: certificatesv1.CertificateSigningRequestSpec{SignerName: certificatesv1.KubeAPIServerClientSignerName,
-			Request: pem.EncodeToMemory(&pem.Block{Type: cert.CertificateRequestBlockType, Bytes: raw}),
-			Usages:  []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth}}},
-		metav1.CreateOptions{})
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}, Spec: spec}, metav1.CreateOptions{})
 	if err != nil {
 		return nil, err.Error()
 	}
@@ -141,6 +150,35 @@ func permitted(t *testing.T, as *rest.Config, namespace, name string) map[string
 		t.Fatal(err)
 	}
 	all := map[string]bool{}
+	ask := func(verb, group, resource, sub string) {
+		what := verb + " " + strings.TrimSuffix(resource+"/"+sub, "/") + "." + group
+		if _, asked := all[what]; asked {
+			return
+		}
+		review, err := c.AuthorizationV1().SelfSubjectAccessReviews().Create(t.Context(),
+			&authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+				ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Group: group, Resource: resource,
+					Subresource: sub, Namespace: namespace, Name: name}}}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[what] = review.Status.Allowed
+	}
+	for verb, resources := range map[string][]string{
+		"impersonate": {"users.", "groups.", "serviceaccounts.", "uids.authentication.k8s.io",
+			"userextras.authentication.k8s.io"},
+		"bind":     {"roles." + rbacv1.GroupName, "clusterroles." + rbacv1.GroupName},
+		"escalate": {"roles." + rbacv1.GroupName, "clusterroles." + rbacv1.GroupName},
+		"approve":  {"signers.certificates.k8s.io"},
+		"sign":     {"signers.certificates.k8s.io"},
+		"attest":   {"signers.certificates.k8s.io"},
+		"*":        {"*.*", "secrets.", "clusters.cluster.karmada.io"},
+	} {
+		for _, r := range resources {
+			resource, group, _ := strings.Cut(r, ".")
+			ask(verb, group, resource, "")
+		}
+	}
 	for _, list := range lists {
 		group, _, found := strings.Cut(list.GroupVersion, "/")
 		if !found {
@@ -152,18 +190,7 @@ func permitted(t *testing.T, as *rest.Config, namespace, name string) map[string
 				continue
 			}
 			for _, verb := range []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"} {
-				what := verb + " " + resource.Name + "." + group
-				if _, asked := all[what]; asked {
-					continue
-				}
-				review, err := c.AuthorizationV1().SelfSubjectAccessReviews().Create(t.Context(),
-					&authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
-						ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Group: group, Resource: base,
-							Subresource: sub, Namespace: namespace, Name: name}}}, metav1.CreateOptions{})
-				if err != nil {
-					t.Fatal(err)
-				}
-				all[what] = review.Status.Allowed
+				ask(verb, group, base, sub)
 			}
 		}
 	}
@@ -216,6 +243,23 @@ func TestAgentSeesOnlyItsOwnCluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	raw, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"/metrics", "/debug/pprof/", "/logs", "/configz",
+		"/apis/cluster.karmada.io/v1alpha1/clusters/push/proxy/api/v1/namespaces",
+		"/apis/cluster.karmada.io/v1alpha1/clusters/p3/proxy/api/v1/namespaces",
+		"/api/v1/namespaces/karmada-cluster/secrets/push", "/api/v1/namespaces/karmada-cluster/secrets?limit=1",
+		"/apis/work.karmada.io/v1alpha1/works", "/apis/work.karmada.io/v1alpha1/namespaces/karmada-es-push/works",
+		"/apis/cluster.karmada.io/v1alpha1/clusters/push",
+		"/apis/cluster.karmada.io/v1alpha1/clusters?fieldSelector=metadata.name%3Dpush",
+		"/apis/certificates.k8s.io/v1/certificatesigningrequests"} {
+		request := raw.Discovery().RESTClient().Get().RequestURI(path)
+		if _, err := request.DoRaw(t.Context()); !apierrors.IsForbidden(err) {
+			t.Errorf("the agent gets %s: %v", path, err)
+		}
+	}
 
 	// 2. What RBAC cannot limit is refused by admission, with a reason.
 	other := func(namespace, name string) metav1.ObjectMeta {
@@ -241,6 +285,33 @@ func TestAgentSeesOnlyItsOwnCluster(t *testing.T) {
 		t.Errorf("a certificate of a registrar: %q", why)
 	}
 
+	for want, change := range map[string]func(*x509.CertificateRequest, *certificatesv1.CertificateSigningRequestSpec){
+		"the organization": func(r *x509.CertificateRequest, _ *certificatesv1.CertificateSigningRequestSpec) {
+			r.Subject.Organization = []string{agents, "system:bootstrappers"}
+		},
+		`use of kubernetes.io/kube-apiserver-client signer with system:masters group is not allowed`: func(
+			r *x509.CertificateRequest, _ *certificatesv1.CertificateSigningRequestSpec) {
+			r.Subject.Organization = []string{agents, "system:masters"}
+		},
+		"cannot have alternative names": func(r *x509.CertificateRequest, _ *certificatesv1.CertificateSigningRequestSpec) {
+			r.DNSNames = []string{"kubernetes.default.svc"}
+		},
+		"the usages of a certificate": func(_ *x509.CertificateRequest, s *certificatesv1.CertificateSigningRequestSpec) {
+			s.Usages = append(s.Usages, certificatesv1.UsageServerAuth)
+		},
+	} {
+		for who, as := range map[string]*rest.Config{"an agent": config, "a token": tokenConfig(t)} {
+			issued, why := requestOther(t, as,
+				func(r *x509.CertificateRequest, s *certificatesv1.CertificateSigningRequestSpec) {
+					r.Subject = pkix.Name{CommonName: "system:karmada:agent:p3", Organization: []string{agents}}
+					change(r, s)
+				})
+			if issued != nil || !strings.Contains(why, want) {
+				t.Errorf("%s requests a certificate that must be refused: %q, want %q", who, why, want)
+			}
+		}
+	}
+
 	// 3. It sees its own cluster. A list of all clusters, which Karmada's agents request, has only that.
 	var clusters clusterv1alpha1.ClusterList
 	if err := c.List(t.Context(), &clusters); err != nil || len(clusters.Items) != 1 || clusters.Items[0].Name != "p3" {
@@ -256,6 +327,42 @@ func TestAgentSeesOnlyItsOwnCluster(t *testing.T) {
 	if renewed, why := requestCertificate(t, config, "system:karmada:agent:p3", agents); renewed == nil {
 		t.Errorf("the agent cannot renew its certificate: %s", why)
 	}
+}
+
+// The Secrets of the hub for clusters in Push mode must not be those of a new cluster in Pull mode.
+func TestNewClusterCannotReadTheSecretsOfAnother(t *testing.T) {
+	kit.Long(t)
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-cluster", Name: "p14"}}
+	fleet.Hub.RemoveAtEnd(t, secret)
+	if err := fleet.Hub.Create(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	for cluster, want := range map[string]string{"p14": "Secret p14 exists in namespace karmada-cluster",
+		"push-impersonator": "does not end with -impersonator", "push": "joined in Push mode"} {
+		issued, why := requestCertificate(t, tokenConfig(t), "system:karmada:agent:"+cluster, agents)
+		if issued != nil || !strings.Contains(why, want) {
+			t.Errorf("a certificate for cluster %s: %q, want %q", cluster, why, want)
+		}
+	}
+}
+
+// Tokens of other groups, and those that only sign, get no certificate.
+func TestTokensOfOthersCannotRegister(t *testing.T) {
+	kit.Long(t)
+	for story, flags := range map[string][]string{"another group": {"--groups", "system:bootstrappers:others"},
+		"no authentication": {"--usages", "signing"}} {
+		c, err := kubernetes.NewForConfig(tokenConfig(t, flags...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = c.CertificatesV1().CertificateSigningRequests().Create(t.Context(),
+			&certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}},
+			metav1.CreateOptions{})
+		if !apierrors.IsForbidden(err) && !apierrors.IsUnauthorized(err) {
+			t.Errorf("%s: %v", story, err)
+		}
+	}
+	refused(t, []string{"--groups"}, "token", "create", "--groups", "system:bootstrappers:x,system:masters")
 }
 
 func TestRegistrarGrantsOnlyThePermissionsOfAgents(t *testing.T) {

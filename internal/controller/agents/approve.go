@@ -20,6 +20,7 @@ import (
 	"github.com/argosy-io/argosy/api/wellknown"
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/cluster/pull"
+	"github.com/argosy-io/argosy/internal/core/object/names"
 )
 
 const (
@@ -88,22 +89,15 @@ func (a *approver) judge(ctx context.Context, csr *certificatesv1.CertificateSig
 	if !ok {
 		return pull.Decision{Verdict: pull.Ignore}, nil
 	}
-	var cluster *clusterv1alpha1.Cluster
-	if name := request.SubjectCluster(); name != "" {
-		cluster = &clusterv1alpha1.Cluster{}
-		err := a.live.Get(ctx, types.NamespacedName{Name: name}, cluster)
-		if apierrors.IsNotFound(err) {
-			cluster, err = nil, nil
-		}
-		if err != nil {
-			return pull.Decision{}, fmt.Errorf("read cluster %q: %w", name, err)
-		}
+	known, err := a.known(ctx, request.SubjectCluster())
+	if err != nil {
+		return pull.Decision{}, err
 	}
 	secret, token, err := a.token(ctx, request.User)
 	if err != nil {
 		return pull.Decision{}, err
 	}
-	decision := request.Judge(cluster, token)
+	decision := request.Judge(known, token)
 	if decision.Bind == "" || token.Cluster == decision.Bind {
 		return decision, nil
 	}
@@ -117,6 +111,30 @@ func (a *approver) judge(ctx context.Context, csr *certificatesv1.CertificateSig
 		return pull.Decision{}, fmt.Errorf("bind token %s to cluster %q: %w", token.ID, decision.Bind, err)
 	}
 	return decision, nil
+}
+
+// known returns what the hub has of a cluster; nothing for an empty name.
+func (a *approver) known(ctx context.Context, name string) (pull.Known, error) {
+	if name == "" {
+		return pull.Known{}, nil
+	}
+	cluster := &clusterv1alpha1.Cluster{}
+	switch err := a.live.Get(ctx, types.NamespacedName{Name: name}, cluster); {
+	case err == nil:
+		return pull.Known{Cluster: cluster}, nil
+	case !apierrors.IsNotFound(err):
+		return pull.Known{}, fmt.Errorf("read cluster %q: %w", name, err)
+	}
+	for _, secret := range pull.SecretsOf(name) {
+		key := types.NamespacedName{Namespace: names.Clusters, Name: secret}
+		switch err := a.live.Get(ctx, key, &corev1.Secret{}); {
+		case err == nil:
+			return pull.Known{Secret: secret}, nil
+		case !apierrors.IsNotFound(err):
+			return pull.Known{}, fmt.Errorf("read Secret %s: %w", key, err)
+		}
+	}
+	return pull.Known{}, nil
 }
 
 // token returns the bootstrap token of a user and its Secret; both are empty for other users.

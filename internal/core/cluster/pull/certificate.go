@@ -8,6 +8,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/object/names"
 )
 
 // Request is a request for a client certificate: who asks, and for what.
@@ -32,6 +33,15 @@ type Token struct {
 	// Renews is true if an administrator created the token for Cluster, so that it also replaces the credentials of the
 	// agent of a registered cluster.
 	Renews bool
+}
+
+// Known is what the hub has of the cluster in a request.
+type Known struct {
+	// Cluster is the registered cluster; nil if there is none.
+	Cluster *clusterv1alpha1.Cluster
+	// Secret is a Secret that the agent could read, without a registered cluster; empty for none. It may belong to another
+	// cluster, whose spec refers to it.
+	Secret string
 }
 
 // Verdict is what to do with a request.
@@ -69,8 +79,8 @@ func (r Request) fromAgent() bool {
 	return strings.HasPrefix(r.User, userPrefix) && slices.Contains(r.Groups, Group)
 }
 
-// Judge decides about a request. cluster is the registered cluster with the name in the request; nil if there is none.
-// token is the requester's token, if it has one.
+// Judge decides about a request. known is what the hub has of the cluster in the request, and token the requester's
+// token, if it has one.
 //
 //	a token, for the registrar                              approve
 //	a token, for a cluster that is not registered           approve, and bind the token to the cluster
@@ -79,7 +89,8 @@ func (r Request) fromAgent() bool {
 //	an agent, for its own registered cluster                approve
 //	a token or an agent, for anything else                  deny
 //	anybody else                                            ignore
-func (r Request) Judge(cluster *clusterv1alpha1.Cluster, token Token) Decision {
+func (r Request) Judge(known Known, token Token) Decision {
+	cluster := known.Cluster
 	deny := func(format string, args ...any) Decision {
 		return Decision{Verdict: Deny, Message: fmt.Sprintf(format, args...)}
 	}
@@ -97,8 +108,8 @@ func (r Request) Judge(cluster *clusterv1alpha1.Cluster, token Token) Decision {
 	}
 	name, ok := ClusterOf(r.CommonName)
 	if !ok {
-		return deny("%q is not the user of an agent: the name of a cluster must be a DNS label of at most %d characters",
-			r.CommonName, nameLimit)
+		return deny("%q is not the user of an agent: the name of a cluster must be a DNS label of at most %d characters "+
+			"that does not end with %s", r.CommonName, nameLimit, impersonatorSuffix)
 	}
 	if r.fromAgent() {
 		return r.judgeRenewal(name, cluster)
@@ -107,6 +118,10 @@ func (r Request) Judge(cluster *clusterv1alpha1.Cluster, token Token) Decision {
 	case token.Cluster != "" && token.Cluster != name:
 		return deny("token %s is for cluster %q and cannot register cluster %q: "+
 			"create a token for each cluster with `argosy token create`", token.ID, token.Cluster, name)
+	case cluster == nil && known.Secret != "":
+		return deny("Secret %[1]s exists in namespace %[2]s of the hub, and the agent of cluster %[3]q could read it: choose "+
+			"another name, or delete it with `kubectl delete secret %[1]s -n %[2]s` if no cluster needs it", known.Secret,
+			names.Clusters, name)
 	case cluster == nil:
 		return Decision{Verdict: Approve, Message: fmt.Sprintf("token %s registers cluster %q", token.ID, name), Bind: name}
 	case cluster.DeletionTimestamp != nil:

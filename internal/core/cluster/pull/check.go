@@ -34,12 +34,12 @@ func CheckLease(cluster, namespace, name string) string {
 // CheckSecret returns why the agent of a cluster must not create a Secret; empty if it may. The type is limited because
 // the hub fills secrets of service accounts with tokens.
 func CheckSecret(cluster, namespace, name string, kind corev1.SecretType) string {
-	if namespace == names.Clusters && slices.Contains(secretsOf(cluster), name) &&
+	if namespace == names.Clusters && slices.Contains(SecretsOf(cluster), name) &&
 		(kind == corev1.SecretTypeOpaque || kind == "") {
 		return ""
 	}
 	return fmt.Sprintf("the agent of cluster %q may create only the Opaque Secrets %s in namespace %s", cluster,
-		strings.Join(secretsOf(cluster), " and "), names.Clusters)
+		strings.Join(SecretsOf(cluster), " and "), names.Clusters)
 }
 
 // CheckCluster returns why the agent of a cluster must not create a Cluster; empty if it may. fleet are the registered
@@ -54,7 +54,7 @@ func CheckCluster(cluster string, c *clusterv1alpha1.Cluster, fleet []clusterv1a
 		return "an agent registers its cluster without taints, annotations, finalizers and owners"
 	}
 	for _, ref := range []*clusterv1alpha1.LocalSecretReference{c.Spec.SecretRef, c.Spec.ImpersonatorSecretRef} {
-		if ref != nil && (ref.Namespace != names.Clusters || !slices.Contains(secretsOf(cluster), ref.Name)) {
+		if ref != nil && (ref.Namespace != names.Clusters || !slices.Contains(SecretsOf(cluster), ref.Name)) {
 			return fmt.Sprintf("cluster %q cannot refer to Secret %s/%s", cluster, ref.Namespace, ref.Name)
 		}
 	}

@@ -56,7 +56,7 @@ func GrantsOf(cluster string) Grants {
 		}},
 		Roles: []rbacv1.Role{
 			{ObjectMeta: grantMeta(names.Clusters, rolePrefix+cluster+secretSuffix), Rules: []rbacv1.PolicyRule{
-				named(rule("", "secrets", "get", "update", "patch"), secretsOf(cluster)...),
+				named(rule("", "secrets", "get", "update", "patch"), SecretsOf(cluster)...),
 				rule("", "secrets", "create"),
 				named(rule("coordination.k8s.io", "leases", "get", "update", "patch"), cluster),
 				rule("coordination.k8s.io", "leases", "create"),
@@ -83,8 +83,10 @@ func grantMeta(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{workv1alpha2.SystemLabel: "true"}}
 }
 
-// secretsOf returns the names of the secrets with which the hub reaches a cluster.
-func secretsOf(cluster string) []string { return []string{cluster, cluster + "-impersonator"} }
+const impersonatorSuffix = "-impersonator"
+
+// SecretsOf returns the names of the Secrets in karmada-cluster with which the hub reaches a cluster.
+func SecretsOf(cluster string) []string { return []string{cluster, cluster + impersonatorSuffix} }
 
 // GrantedCluster returns the cluster of a role or binding of an agent by its name; ok is false for other names.
 func GrantedCluster(role string) (cluster string, ok bool) {

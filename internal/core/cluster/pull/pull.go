@@ -35,7 +35,9 @@ func ClusterOf(user string) (cluster string, ok bool) {
 // TokenID returns the ID of the bootstrap token of a user. ok is false for other users.
 func TokenID(user string) (id string, ok bool) { return strings.CutPrefix(user, tokenUserPrefix) }
 
-// validName reports whether a cluster can have the name and be in Pull mode.
+// validName reports whether a cluster can have the name and be in Pull mode. A name with the suffix of impersonators is
+// also that of another cluster's Secret.
 func validName(name string) bool {
-	return len(name) <= nameLimit && len(validation.IsDNS1123Label(name)) == 0 && User(name) != Registrar
+	return len(name) <= nameLimit && len(validation.IsDNS1123Label(name)) == 0 && User(name) != Registrar &&
+		!strings.HasSuffix(name, impersonatorSuffix)
 }

@@ -73,6 +73,8 @@ func TestCertificateRequestsAreJudged(t *testing.T) {
 		"an agent of a removed cluster": {agentCSR("eu", "eu"), nil, Token{}, Deny, "", "not registered in Pull mode"},
 		"a registrar requests a certificate": {change(agentCSR("eu", "eu"), func(r *Request) { r.User = Registrar }),
 			registered("eu", clusterv1alpha1.Pull), Token{}, Deny, "", "cannot request"},
+		"a name that is that of another cluster's Secret": {csr("eu-impersonator"), nil, Token{ID: "abcdef"}, Deny, "",
+			"does not end with -impersonator"},
 		"a name that no cluster can have": {csr("a.b"), nil, Token{ID: "abcdef"}, Deny, "", "must be a DNS label"},
 		"another group": {change(csr("eu"), func(r *Request) { r.Organizations = []string{Group, "system:masters"} }), nil,
 			Token{ID: "abcdef"}, Deny, "", "the organization"},
@@ -93,10 +95,26 @@ func TestCertificateRequestsAreJudged(t *testing.T) {
 		"another signer": {change(csr("eu"), func(r *Request) { r.Signer = "example.com/mine" }), nil, Token{ID: "abcdef"},
 			Ignore, "", ""},
 	} {
-		got := tc.request.Judge(tc.cluster, tc.token)
+		got := tc.request.Judge(Known{Cluster: tc.cluster}, tc.token)
 		if got.Verdict != tc.want || got.Bind != tc.bind || !strings.Contains(got.Message, tc.message) {
 			t.Errorf("%s: %+v, want %s of %q with %q", story, got, tc.want, tc.bind, tc.message)
 		}
+	}
+}
+
+// The permissions of an agent name Secrets, so a new cluster must not get the name of an existing one.
+func TestNewClusterGetsNoExistingSecret(t *testing.T) {
+	known := Known{Secret: "eu"}
+	for story, token := range map[string]Token{"any token": {ID: "abcdef"},
+		"a token for that cluster": {ID: "abcdef", Cluster: "eu", Renews: true}} {
+		if got := csr("eu").Judge(known, token); got.Verdict != Deny ||
+			!strings.Contains(got.Message, "kubectl delete secret eu -n karmada-cluster") {
+			t.Errorf("%s: %+v", story, got)
+		}
+	}
+	known.Cluster = registered("eu", clusterv1alpha1.Pull)
+	if got := agentCSR("eu", "eu").Judge(known, Token{}); got.Verdict != Approve {
+		t.Errorf("the agent of a registered cluster: %+v", got)
 	}
 }
 
