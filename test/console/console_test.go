@@ -4,6 +4,7 @@ package console
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -27,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/argosy-io/argosy/internal/member/membertest"
+	"github.com/argosy-io/argosy/internal/sim"
 	"github.com/argosy-io/argosy/test/kit"
 )
 
@@ -38,20 +40,30 @@ var noBrowser string
 const browserName = "chromium-headless-shell"
 
 func TestMain(m *testing.M) {
-	kit.MainLong("console", func(dir string) (f *kit.Fleet, err error) {
-		if noBrowser = findBrowser(); noBrowser != "" {
-			fmt.Println("The tests of the console are skipped:", noBrowser)
-		}
-		f, err = kit.Start(dir, "member1", "member2")
+	flag.Parse()
+	if noBrowser = findBrowser(); noBrowser != "" {
+		fmt.Println("The tests of the console are skipped:", noBrowser)
+		os.Exit(m.Run())
+	}
+	members := []string{"member1", "member2"}
+	if testing.Short() {
+		members = nil // the story of the gate imports its own cluster
+	}
+	kit.Main("console", func(dir string) (f *kit.Fleet, err error) {
+		f, err = kit.Start(dir, members...)
 		fleet = f
 		return f, err
 	}, m.Run)
 }
 
-// findBrowser installs Debian's browser if it is missing, and returns why there is none.
+// findBrowser returns why there is no browser; empty if there is one. The long suite installs Debian's if it is missing.
+// For the gate, .ci/run does.
 func findBrowser() string {
 	if _, err := exec.LookPath(browserName); err == nil {
 		return ""
+	}
+	if testing.Short() {
+		return browserName + " is not installed"
 	}
 	if _, err := exec.LookPath("apt-get"); err != nil || os.Getuid() != 0 {
 		return browserName + " is not installed"
@@ -77,13 +89,24 @@ type tab struct {
 	expected []string
 }
 
-// open opens a tab that is not logged in. At the end of the test, everything that the browser reported is a failure.
-func open(t *testing.T, expected ...string) *tab {
+func needBrowser(t *testing.T) {
 	t.Helper()
-	kit.Long(t)
 	if noBrowser != "" {
 		t.Skip(noBrowser)
 	}
+}
+
+// long skips a test in the gate, and where there is no browser.
+func long(t *testing.T) {
+	t.Helper()
+	kit.Long(t)
+	needBrowser(t)
+}
+
+// open opens a tab that is not logged in. At the end of the test, everything that the browser reported is a failure.
+func open(t *testing.T, expected ...string) *tab {
+	t.Helper()
+	needBrowser(t)
 	b := &tab{t: t, expected: expected}
 	allocator, stop := chromedp.NewExecAllocator(context.Background(), chromedp.ExecPath(browserName), chromedp.NoSandbox,
 		chromedp.Headless, chromedp.IgnoreCertErrors, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()),
@@ -291,8 +314,47 @@ func (b *tab) shoot(name string) {
 	b.perform(b.size(1440, 900, ""))
 }
 
+// TestUserImportsAClusterAndSeesAWorkloadReady is the story of the gate.
+func TestUserImportsAClusterAndSeesAWorkloadReady(t *testing.T) {
+	needBrowser(t)
+	members, err := sim.Start(t.Context(), sim.Options{Binary: fleet.Lab.Hub.Binary, Dir: t.TempDir(),
+		Members: []sim.Member{{Name: "gate", Nodes: 1}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := members.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	kubeconfig, err := os.ReadFile(members.Members()[0].Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := open(t)
+	b.logIn()
+	b.visit("clusters/import")
+	b.see("Import a cluster")
+	b.perform(chromedp.SendKeys("#name", "gate"))
+	b.fill("#kubeconfig", string(kubeconfig))
+	b.perform(chromedp.Click("button[type=submit]"))
+	b.see("Open the cluster")
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), kit.Patience)
+		defer cancel()
+		if out, err := fleet.Argosy(ctx, "unjoin", "gate", "--yes", "--force", "--wait", "20s"); err != nil {
+			t.Errorf("unjoin: %v\n%s", err, out)
+		}
+	})
+	ns := fleet.Namespace(t)
+	fleet.Hub.Apply(t, fmt.Sprintf(gate, ns))
+	b.visit("w/apps/Deployment/" + ns + "/gate")
+	b.see("PropagationPolicy "+ns+"/gate", "healthy in 1 of 1 clusters", "2 of 2 ready")
+}
+
 // TestAFleetIsLookedAtInABrowser is the story of a first look: log in, import a cluster, see a workload and a problem.
 func TestAFleetIsLookedAtInABrowser(t *testing.T) {
+	long(t)
 	b := open(t, "status of 422", "status of 401", "status of 50") // the nodes of simulated members have no logs
 	b.logIn()
 	if got := run[string](b, "location.hash + document.cookie"); got != "" {
@@ -381,6 +443,7 @@ func (b *tab) fill(selector, value string) {
 
 // TestHostileNamesAreTextInABrowser shows a fleet whose texts are markup: nothing runs, and the policy is not violated.
 func TestHostileNamesAreTextInABrowser(t *testing.T) {
+	long(t)
 	ns := fleet.Namespace(t)
 	fleet.Hub.Apply(t, fmt.Sprintf(hostile, ns))
 	b := open(t, "status of 404")
@@ -396,6 +459,7 @@ func TestHostileNamesAreTextInABrowser(t *testing.T) {
 
 // TestLogsOfMembersAreText follows a pod whose lines are markup, escapes and characters that reverse the text.
 func TestLogsOfMembersAreText(t *testing.T) {
+	long(t)
 	ns := fleet.Namespace(t)
 	m := membertest.New(t, membertest.Kind{Plural: "deployments", Namespaced: true,
 		GroupVersionKind: schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}})
@@ -428,6 +492,7 @@ func TestLogsOfMembersAreText(t *testing.T) {
 
 // TestUserWithoutRightsIsToldWhatIsMissing logs in by a token without rights.
 func TestUserWithoutRightsIsToldWhatIsMissing(t *testing.T) {
+	long(t)
 	b := open(t, "status of 401", "status of 403")
 	b.visit("")
 	b.see("Log in to the fleet")
@@ -449,6 +514,7 @@ func TestUserWithoutRightsIsToldWhatIsMissing(t *testing.T) {
 
 // TestTextStaysWhenALoginEnds ends the login while a user types.
 func TestTextStaysWhenALoginEnds(t *testing.T) {
+	long(t)
 	b := open(t, "status of 401")
 	b.logIn()
 	b.visit("clusters/import")
@@ -472,6 +538,7 @@ func TestTextStaysWhenALoginEnds(t *testing.T) {
 // TestPageKeepsItsDataWhileTheHubIsDown stops the hub under an open page. It is the last test, because it restarts the
 // hub of all.
 func TestPageKeepsItsDataWhileTheHubIsDown(t *testing.T) {
+	long(t)
 	b := open(t, "ERR_", "status of 5", "status of 401", "Failed to load resource")
 	b.logIn()
 	b.visit("clusters")
@@ -510,6 +577,12 @@ const workloads = `
 {apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: %[1]s}, spec: {replicas: 2, selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, spec: {containers: [{name: web, image: "nginx:1.29"}]}}}}
 ---
 {apiVersion: apps/v1, kind: Deployment, metadata: {name: nowhere, namespace: %[1]s}, spec: {replicas: 2, selector: {matchLabels: {app: nowhere}}, template: {metadata: {labels: {app: nowhere}}, spec: {containers: [{name: web, image: "nginx:1.29"}]}}}}
+`
+
+const gate = `
+{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy, metadata: {name: gate, namespace: %[1]s}, spec: {resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: gate}], placement: {clusterAffinity: {clusterNames: [gate]}}}}
+---
+{apiVersion: apps/v1, kind: Deployment, metadata: {name: gate, namespace: %[1]s}, spec: {replicas: 2, selector: {matchLabels: {app: gate}}, template: {metadata: {labels: {app: gate}}, spec: {containers: [{name: web, image: "nginx:1.29"}]}}}}
 `
 
 const talker = `
