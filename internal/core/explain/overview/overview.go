@@ -204,10 +204,8 @@ func RowOfWorkload(b workv1alpha2.Binding) WorkloadRow {
 	for _, item := range status.AggregatedStatus {
 		reports[item.ClusterName] = item
 	}
-	// With duplicated replicas, each cluster runs all of them.
-	if assigned := sumReplicas(spec.Clusters); assigned > 0 {
-		row.Wanted = assigned
-	}
+	// With duplicated replicas, each cluster runs all of them. With divided ones, some may have no cluster yet.
+	row.Wanted = max(row.Wanted, sumReplicas(spec.Clusters))
 	for _, target := range spec.Clusters {
 		p := placeOf(target, reports)
 		if item, found := reports[target.Name]; found {
