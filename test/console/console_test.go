@@ -56,8 +56,8 @@ func TestMain(m *testing.M) {
 	}, m.Run)
 }
 
-// findBrowser returns why there is no browser; empty if there is one. The long suite installs Debian's if it is missing.
-// For the gate, .ci/run does.
+// findBrowser returns why there is no browser; empty if there is one. The long suite installs Debian's if it is
+// missing. For the gate, .ci/run does.
 func findBrowser() string {
 	if _, err := exec.LookPath(browserName); err == nil {
 		return ""
@@ -85,6 +85,8 @@ type tab struct {
 	wrong []string
 	// requests counts what the browser sent: without one, record has seen nothing.
 	requests int
+	// close ends the browser and reports what is wrong.
+	close func()
 	// expected are parts of reports that a test provokes.
 	expected []string
 }
@@ -115,7 +117,7 @@ func open(t *testing.T, expected ...string) *tab {
 	ctx, end := chromedp.NewContext(allocator, chromedp.WithListener(b.record))
 	ctx, cancel := context.WithTimeout(ctx, 2*kit.Patience)
 	b.ctx = ctx
-	t.Cleanup(func() {
+	b.close = sync.OnceFunc(func() {
 		b.mu.Lock()
 		for _, w := range b.wrong {
 			t.Errorf("the browser reported: %s", w)
@@ -128,6 +130,7 @@ func open(t *testing.T, expected ...string) *tab {
 		end()
 		stop()
 	})
+	t.Cleanup(b.close)
 	b.perform(enableReports(), b.size(1440, 900, ""))
 	return b
 }
@@ -349,7 +352,8 @@ func TestUserImportsAClusterAndSeesAWorkloadReady(t *testing.T) {
 	ns := fleet.Namespace(t)
 	fleet.Hub.Apply(t, fmt.Sprintf(gate, ns))
 	b.visit("w/apps/Deployment/" + ns + "/gate")
-	b.see("PropagationPolicy "+ns+"/gate", "healthy in 1 of 1 clusters", "2 of 2 ready")
+	b.see("PropagationPolicy "+ns+"/gate", "healthy in 1 of 1 cluster", "2 of 2 ready")
+	b.close() // the page would report that the workload is gone
 }
 
 // TestAFleetIsLookedAtInABrowser is the story of a first look: log in, import a cluster, see a workload and a problem.
