@@ -231,14 +231,14 @@ const maxKubeconfig = 64 << 10
 // serveImport joins a cluster and reports each step as it is done, one JSON object a line.
 func (a *API) serveImport(w http.ResponseWriter, r *http.Request, u user.Info) {
 	ctx := r.Context()
-	if a.Join == nil {
-		refuse(w, http.StatusNotImplemented, metav1.StatusReasonMethodNotAllowed,
-			"this hub cannot join clusters by the console")
-		return
-	}
 	// The hub connects to the address in the kubeconfig: only users who may join clusters can make it do so.
 	if !a.rights.allows(ctx, u, createClusters) {
 		createClusters.missing().refuse(w)
+		return
+	}
+	if a.Join == nil {
+		refuse(w, http.StatusNotImplemented, metav1.StatusReasonMethodNotAllowed,
+			"this hub cannot join clusters by the console")
 		return
 	}
 	if mediaType(r) != "application/json" {

@@ -177,6 +177,10 @@ func (e *events) write(event string, data []byte) {
 	if _, e.err = fmt.Fprintf(e.w, "event: %s\ndata: %s\n\n", event, data); e.err == nil {
 		e.err = e.control.Flush()
 	}
+	if e.err == nil {
+		// A hub that is busy for longer than writeTimeout must not end the stream.
+		_ = e.control.SetWriteDeadline(time.Time{})
+	}
 }
 
 // enter counts a stream of a user; false if there are too many.

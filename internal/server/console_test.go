@@ -192,6 +192,44 @@ func TestConsoleGivesNoMoreRightsThanKubectl(t *testing.T) {
 	}
 }
 
+// Each route gives nothing of the fleet to a user without rights. A new route needs an entry here.
+func TestConsoleRoutesRefuseUserWithoutRights(t *testing.T) {
+	h := useSharedHub(t)
+	client := kubernetes.NewForConfigOrDie(h.Config())
+	b := newBrowser(t, h.URL())
+	token := tokenOf(t, client, "default", "console-nobody")
+	if code, answer := b.send("POST", "/console/session", map[string]string{"token": token}); code != http.StatusOK {
+		t.Fatalf("the token gave %d %s", code, answer)
+	}
+	importBody := map[string]string{"name": "eu", "kubeconfig": "{}"}
+	routes := map[string]struct {
+		method, query string
+		body          any
+		code          int
+		part          string
+	}{
+		"/console/api/me":     {"GET", "", nil, http.StatusOK, `"join":false`},
+		"/console/api/link":   {"POST", "", map[string]string{}, http.StatusForbidden, "a session cannot make a link"},
+		"/console/api/import": {"POST", "", importBody, http.StatusForbidden, `"verb":"create"`},
+		"/console/api/why": {"GET", "?kind=clusters.cluster.karmada.io&name=eu", nil, http.StatusForbidden,
+			`"missing":{"verb":"get","group":"cluster.karmada.io","resource":"clusters"}`},
+		"/console/api/stream": {}, // TestConsoleStreamsWhatTheUserMayRead
+	}
+	for _, path := range console.Paths {
+		r, found := routes[path]
+		if !found {
+			t.Errorf("no entry for %s: what does a user without rights get?", path)
+		}
+		if r.method == "" {
+			continue
+		}
+		code, answer := b.send(r.method, path+r.query, r.body)
+		if code != r.code || !strings.Contains(answer, r.part) {
+			t.Errorf("%s gave %d %s, want %d with %s", path, code, answer, r.code, r.part)
+		}
+	}
+}
+
 func TestAuditShowsTheUserOfTheConsole(t *testing.T) {
 	h := useSharedHub(t)
 	client := kubernetes.NewForConfigOrDie(h.Config())

@@ -4,6 +4,7 @@ package console
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -27,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/argosy-io/argosy/internal/member/membertest"
+	"github.com/argosy-io/argosy/internal/sim"
 	"github.com/argosy-io/argosy/test/kit"
 )
 
@@ -38,20 +40,30 @@ var noBrowser string
 const browserName = "chromium-headless-shell"
 
 func TestMain(m *testing.M) {
-	kit.MainLong("console", func(dir string) (f *kit.Fleet, err error) {
-		if noBrowser = findBrowser(); noBrowser != "" {
-			fmt.Println("The tests of the console are skipped:", noBrowser)
-		}
-		f, err = kit.Start(dir, "member1", "member2")
+	flag.Parse()
+	if noBrowser = findBrowser(); noBrowser != "" {
+		fmt.Println("The tests of the console are skipped:", noBrowser)
+		os.Exit(m.Run())
+	}
+	members := []string{"member1", "member2"}
+	if testing.Short() {
+		members = nil // the story of the gate imports its own cluster
+	}
+	kit.Main("console", func(dir string) (f *kit.Fleet, err error) {
+		f, err = kit.Start(dir, members...)
 		fleet = f
 		return f, err
 	}, m.Run)
 }
 
-// findBrowser installs Debian's browser if it is missing, and returns why there is none.
+// findBrowser returns why there is no browser; empty if there is one. The long suite installs Debian's if it is
+// missing. For the gate, .ci/run does.
 func findBrowser() string {
 	if _, err := exec.LookPath(browserName); err == nil {
 		return ""
+	}
+	if testing.Short() {
+		return browserName + " is not installed"
 	}
 	if _, err := exec.LookPath("apt-get"); err != nil || os.Getuid() != 0 {
 		return browserName + " is not installed"
@@ -73,17 +85,30 @@ type tab struct {
 	wrong []string
 	// requests counts what the browser sent: without one, record has seen nothing.
 	requests int
+	// close ends the browser and reports what is wrong.
+	close func()
 	// expected are parts of reports that a test provokes.
 	expected []string
+}
+
+func needBrowser(t *testing.T) {
+	t.Helper()
+	if noBrowser != "" {
+		t.Skip(noBrowser)
+	}
+}
+
+// long skips a test in the gate, and where there is no browser.
+func long(t *testing.T) {
+	t.Helper()
+	kit.Long(t)
+	needBrowser(t)
 }
 
 // open opens a tab that is not logged in. At the end of the test, everything that the browser reported is a failure.
 func open(t *testing.T, expected ...string) *tab {
 	t.Helper()
-	kit.Long(t)
-	if noBrowser != "" {
-		t.Skip(noBrowser)
-	}
+	needBrowser(t)
 	b := &tab{t: t, expected: expected}
 	allocator, stop := chromedp.NewExecAllocator(context.Background(), chromedp.ExecPath(browserName), chromedp.NoSandbox,
 		chromedp.Headless, chromedp.IgnoreCertErrors, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()),
@@ -92,7 +117,7 @@ func open(t *testing.T, expected ...string) *tab {
 	ctx, end := chromedp.NewContext(allocator, chromedp.WithListener(b.record))
 	ctx, cancel := context.WithTimeout(ctx, 2*kit.Patience)
 	b.ctx = ctx
-	t.Cleanup(func() {
+	b.close = sync.OnceFunc(func() {
 		b.mu.Lock()
 		for _, w := range b.wrong {
 			t.Errorf("the browser reported: %s", w)
@@ -105,6 +130,7 @@ func open(t *testing.T, expected ...string) *tab {
 		end()
 		stop()
 	})
+	t.Cleanup(b.close)
 	b.perform(enableReports(), b.size(1440, 900, ""))
 	return b
 }
@@ -291,9 +317,48 @@ func (b *tab) shoot(name string) {
 	b.perform(b.size(1440, 900, ""))
 }
 
+// TestUserImportsAClusterAndSeesAWorkloadReady is the story of the gate.
+func TestUserImportsAClusterAndSeesAWorkloadReady(t *testing.T) {
+	needBrowser(t)
+	members, err := sim.Start(t.Context(), sim.Options{Binary: fleet.Lab.Hub.Binary, Dir: t.TempDir(),
+		Members: []sim.Member{{Name: "gate", Nodes: 1}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := members.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	kubeconfig, err := os.ReadFile(members.Members()[0].Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := open(t)
+	b.logIn()
+	b.visit("clusters/import")
+	b.see("Import a cluster")
+	b.perform(chromedp.SendKeys("#name", "gate"))
+	b.fill("#kubeconfig", string(kubeconfig))
+	b.perform(chromedp.Click("button[type=submit]"))
+	b.see("Open the cluster")
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), kit.Patience)
+		defer cancel()
+		if out, err := fleet.Argosy(ctx, "unjoin", "gate", "--yes", "--force", "--wait", "20s"); err != nil {
+			t.Errorf("unjoin: %v\n%s", err, out)
+		}
+	})
+	ns := fleet.Namespace(t)
+	fleet.Hub.Apply(t, fmt.Sprintf(gate, ns))
+	b.visit("w/apps/Deployment/" + ns + "/gate")
+	b.see("PropagationPolicy "+ns+"/gate", "healthy in 1 of 1 cluster", "2 of 2 ready")
+	b.close() // the page would report that the workload is gone
+}
+
 // TestAFleetIsLookedAtInABrowser is the story of a first look: log in, import a cluster, see a workload and a problem.
 func TestAFleetIsLookedAtInABrowser(t *testing.T) {
-	kit.Long(t)
+	long(t)
 	b := open(t, "status of 422", "status of 401", "status of 50") // the nodes of simulated members have no logs
 	b.logIn()
 	if got := run[string](b, "location.hash + document.cookie"); got != "" {
@@ -382,7 +447,7 @@ func (b *tab) fill(selector, value string) {
 
 // TestHostileNamesAreTextInABrowser shows a fleet whose texts are markup: nothing runs, and the policy is not violated.
 func TestHostileNamesAreTextInABrowser(t *testing.T) {
-	kit.Long(t)
+	long(t)
 	ns := fleet.Namespace(t)
 	fleet.Hub.Apply(t, fmt.Sprintf(hostile, ns))
 	b := open(t, "status of 404")
@@ -398,7 +463,7 @@ func TestHostileNamesAreTextInABrowser(t *testing.T) {
 
 // TestLogsOfMembersAreText follows a pod whose lines are markup, escapes and characters that reverse the text.
 func TestLogsOfMembersAreText(t *testing.T) {
-	kit.Long(t)
+	long(t)
 	ns := fleet.Namespace(t)
 	m := membertest.New(t, membertest.Kind{Plural: "deployments", Namespaced: true,
 		GroupVersionKind: schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}})
@@ -431,7 +496,7 @@ func TestLogsOfMembersAreText(t *testing.T) {
 
 // TestUserWithoutRightsIsToldWhatIsMissing logs in by a token without rights.
 func TestUserWithoutRightsIsToldWhatIsMissing(t *testing.T) {
-	kit.Long(t)
+	long(t)
 	b := open(t, "status of 401", "status of 403")
 	b.visit("")
 	b.see("Log in to the fleet")
@@ -453,7 +518,7 @@ func TestUserWithoutRightsIsToldWhatIsMissing(t *testing.T) {
 
 // TestTextStaysWhenALoginEnds ends the login while a user types.
 func TestTextStaysWhenALoginEnds(t *testing.T) {
-	kit.Long(t)
+	long(t)
 	b := open(t, "status of 401")
 	b.logIn()
 	b.visit("clusters/import")
@@ -477,7 +542,7 @@ func TestTextStaysWhenALoginEnds(t *testing.T) {
 // TestPageKeepsItsDataWhileTheHubIsDown stops the hub under an open page. It is the last test, because it restarts the
 // hub of all.
 func TestPageKeepsItsDataWhileTheHubIsDown(t *testing.T) {
-	kit.Long(t)
+	long(t)
 	b := open(t, "ERR_", "status of 5", "status of 401", "Failed to load resource")
 	b.logIn()
 	b.visit("clusters")
@@ -516,6 +581,12 @@ const workloads = `
 {apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: %[1]s}, spec: {replicas: 2, selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, spec: {containers: [{name: web, image: "nginx:1.29"}]}}}}
 ---
 {apiVersion: apps/v1, kind: Deployment, metadata: {name: nowhere, namespace: %[1]s}, spec: {replicas: 2, selector: {matchLabels: {app: nowhere}}, template: {metadata: {labels: {app: nowhere}}, spec: {containers: [{name: web, image: "nginx:1.29"}]}}}}
+`
+
+const gate = `
+{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy, metadata: {name: gate, namespace: %[1]s}, spec: {resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: gate}], placement: {clusterAffinity: {clusterNames: [gate]}}}}
+---
+{apiVersion: apps/v1, kind: Deployment, metadata: {name: gate, namespace: %[1]s}, spec: {replicas: 2, selector: {matchLabels: {app: gate}}, template: {metadata: {labels: {app: gate}}, spec: {containers: [{name: web, image: "nginx:1.29"}]}}}}
 `
 
 const talker = `

@@ -128,7 +128,7 @@ export const en = {
     name: "Name", namespace: "Namespace", kind: "Kind", state: "State", ready: "Ready", policy: "Policy",
     places: "Clusters", what: "What", filterHint: "Name, namespace, kind or policy", cluster: "Cluster",
     none: "No workload is in the fleet, or you may list none.", noneHint: "A workload appears here when a policy selects it:",
-    inClusters: "{n} clusters", counts: "{good} of {n} healthy",
+    inClusters: "{n} clusters", inCluster: "1 cluster", counts: "{good} of {n} healthy",
   },
   walk: {
     template: "Template", policy: "Policy", placement: "Placement", cluster: "Cluster", work: "Work", object: "Object",

@@ -94,7 +94,7 @@ export function WalkPage({ group, kind, namespace, name }: { group: string; kind
             <Station title={w.template} state="Healthy"><span>{kind}</span> <b>{title}</b></Station>
             <Station title={w.policy} state={a.policy.holder ? "Healthy" : "Attention"} findings={stuck === "policy" ? general : []}>{a.policy.holder ?? a.policy.why ?? w.noPolicy}</Station>
             <Station title={w.placement} state={unplaced ? (a.policy.holder ? "Problem" : "Waiting") : "Healthy"} findings={stuck === "placement" ? general : []}>
-              {unplaced && stuck === "placement" && general.length ? w.noPlacement : unplaced ? a.placement?.failure || a.placement?.scheduled?.message || w.noPlacement : <>{a.placement!.replicas ? fill(w.replicas, { n: a.placement!.replicas }) + " · " : ""}{fill(t.workload.inClusters, { n: lanes.length })}</>}
+              {unplaced && stuck === "placement" && general.length ? w.noPlacement : unplaced ? a.placement?.failure || a.placement?.scheduled?.message || w.noPlacement : <>{a.placement!.replicas ? fill(w.replicas, { n: a.placement!.replicas }) + " · " : ""}{lanes.length === 1 ? t.workload.inCluster : fill(t.workload.inClusters, { n: lanes.length })}</>}
             </Station>
           </ol>
           {stuck === "after" && general.length > 0 && <Findings findings={general} none="" />}

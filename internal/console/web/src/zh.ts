@@ -126,7 +126,7 @@ export const zh: Catalog = {
   workload: {
     name: "名称", namespace: "命名空间", kind: "类型", state: "状态", ready: "就绪", policy: "策略", places: "集群", what: "说明",
     filterHint: "名称、命名空间、类型或策略", cluster: "集群", none: "舰队中没有工作负载，或您无权列出。",
-    noneHint: "被策略选中的工作负载会显示在这里：", inClusters: "{n} 个集群", counts: "{good} / {n} 健康",
+    noneHint: "被策略选中的工作负载会显示在这里：", inClusters: "{n} 个集群", inCluster: "1 个集群", counts: "{good} / {n} 健康",
   },
   walk: {
     template: "模板", policy: "策略", placement: "分配", cluster: "集群", work: "Work", object: "对象", pods: "Pod",

@@ -184,6 +184,13 @@ type WorkloadRow struct {
 	Places []Place `json:"places,omitempty"`
 }
 
+func sumReplicas(targets []workv1alpha2.TargetCluster) (sum int64) {
+	for _, t := range targets {
+		sum += int64(t.Replicas)
+	}
+	return sum
+}
+
 // RowOfWorkload returns the row of a binding's template.
 func RowOfWorkload(b workv1alpha2.Binding) WorkloadRow {
 	spec, status := b.BindingSpec(), b.BindingStatus()
@@ -197,6 +204,8 @@ func RowOfWorkload(b workv1alpha2.Binding) WorkloadRow {
 	for _, item := range status.AggregatedStatus {
 		reports[item.ClusterName] = item
 	}
+	// With duplicated replicas, each cluster runs all of them. With divided ones, some may have no cluster yet.
+	row.Wanted = max(row.Wanted, sumReplicas(spec.Clusters))
 	for _, target := range spec.Clusters {
 		p := placeOf(target, reports)
 		if item, found := reports[target.Name]; found {

@@ -73,7 +73,7 @@ func TestRowOfClusterCountsWhatIsRequested(t *testing.T) {
 	}
 }
 
-// deployment returns the binding of the Deployment shop/web with three replicas.
+// deployment returns the binding of the Deployment shop/web with three replicas, and one in each cluster.
 func deployment(items ...workv1alpha2.AggregatedStatusItem) *workv1alpha2.ResourceBinding {
 	b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-deployment"}}
 	b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop",
@@ -102,7 +102,7 @@ func TestRowOfWorkloadHasTheWorstStateFirst(t *testing.T) {
 		item("c", false, "quota exceeded", "", "not JSON"),
 		item("d", false, "", "", ""))
 	row := overview.RowOfWorkload(b)
-	if row.String() != "Deployment.apps shop/web" || row.State != overview.Refused || row.Ready != 3 || row.Wanted != 3 {
+	if row.String() != "Deployment.apps shop/web" || row.State != overview.Refused || row.Ready != 3 || row.Wanted != 4 {
 		t.Errorf("row %+v", row)
 	}
 	var places []string
@@ -114,6 +114,18 @@ func TestRowOfWorkloadHasTheWorstStateFirst(t *testing.T) {
 	}
 	if got := row.Sentence(); got != "refused in c: quota exceeded" {
 		t.Errorf("sentence %q", got)
+	}
+}
+
+func TestDuplicatedWorkloadWantsItsReplicasInEachCluster(t *testing.T) {
+	b := &workv1alpha2.ResourceBinding{Spec: workv1alpha2.ResourceBindingSpec{Replicas: 2,
+		Clusters: []workv1alpha2.TargetCluster{{Name: "eu", Replicas: 2}, {Name: "us", Replicas: 2}}}}
+	if row := overview.RowOfWorkload(b); row.Wanted != 4 {
+		t.Errorf("it wants %d replicas", row.Wanted)
+	}
+	b.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "eu", Replicas: 1}}
+	if row := overview.RowOfWorkload(b); row.Wanted != 2 {
+		t.Errorf("with a replica that has no cluster it wants %d", row.Wanted)
 	}
 }
 

@@ -1,0 +1,102 @@
+package web
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// catalogue returns the texts of a language by their path, such as login.title. Values are texts or objects.
+func catalogue(t *testing.T, file string) map[string]string {
+	t.Helper()
+	source, err := os.ReadFile("src/" + file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, body, found := strings.Cut(string(source), " = {")
+	if !found {
+		t.Fatalf("%s has no catalogue", file)
+	}
+	token := regexp.MustCompile(`^\s*(?:("[^"]*"|\w+):\s*(?:("(?:[^"\\]|\\.)*")|(\{))|([},;]))`)
+	texts := map[string]string{}
+	var path []string
+	for strings.TrimSpace(body) != "" {
+		m := token.FindStringSubmatch(body)
+		if m == nil {
+			break
+		}
+		body = body[len(m[0]):]
+		key := strings.Join(append(slices.Clone(path), strings.Trim(m[1], `"`)), ".")
+		switch {
+		case m[3] != "":
+			path = append(path, strings.Trim(m[1], `"`))
+		case m[2] != "":
+			if _, twice := texts[key]; twice {
+				t.Errorf("%s has %s twice", file, key)
+			}
+			texts[key] = strings.Trim(m[2], `"`)
+		case m[4] == "}" && len(path) == 0:
+			return texts
+		case m[4] == "}":
+			path = path[:len(path)-1]
+		}
+	}
+	t.Fatalf("%s cannot be read at %.60q", file, body)
+	return nil
+}
+
+// esbuild does not compare types, so this test shows that no language lacks a text.
+func TestCataloguesHaveTheSameKeysAndPlaceholders(t *testing.T) {
+	english, chinese := catalogue(t, "en.ts"), catalogue(t, "zh.ts")
+	if len(english) < 100 {
+		t.Fatalf("only %d texts were read", len(english))
+	}
+	placeholder := regexp.MustCompile(`\{\w+\}`)
+	places := func(text string) string {
+		found := placeholder.FindAllString(text, -1)
+		slices.Sort(found)
+		return strings.Join(found, " ")
+	}
+	for key, text := range english {
+		other, found := chinese[key]
+		if !found || other == "" {
+			t.Errorf("zh.ts lacks %s", key)
+		} else if places(text) != places(other) {
+			t.Errorf("%s has %q in en.ts and %q in zh.ts", key, text, other)
+		}
+	}
+	for key := range chinese {
+		if _, found := english[key]; !found {
+			t.Errorf("en.ts lacks %s", key)
+		}
+	}
+}
+
+// maxFirstPage is the budget of all that a browser loads for the first page, compressed.
+const maxFirstPage = 120 << 10
+
+func TestFirstPageIsSmall(t *testing.T) {
+	h, err := Handler("/console/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := 0
+	for _, path := range []string{"", "assets/console.js", "assets/console.css", "assets/icon.svg"} {
+		r := httptest.NewRequest("GET", "/console/"+path, nil)
+		r.Header.Set("Accept-Encoding", "gzip")
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if w.Code != http.StatusOK || w.Header().Get("Content-Encoding") != "gzip" {
+			t.Errorf("%q gave %d %v", path, w.Code, w.Header())
+		}
+		sum += w.Body.Len()
+	}
+	t.Logf("%d bytes", sum)
+	if sum > maxFirstPage {
+		t.Errorf("the first page has %d bytes, more than %d", sum, maxFirstPage)
+	}
+}
