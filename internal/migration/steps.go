@@ -1,6 +1,7 @@
 package migration
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -117,10 +118,10 @@ func (m *Migration) bringIn(ctx context.Context, w Workload, shadow bool) (*Item
 	}
 	for i := range item.Clusters {
 		c := &item.Clusters[i]
-		if !slices.Contains(item.workload.Clusters, c.Name) || c.State == migrate.Own {
+		if !slices.Contains(item.workload.Clusters, c.Name) {
 			continue
 		}
-		if shadow {
+		if shadow || c.State == migrate.Own {
 			m.Progress("%s: cluster %s is in %s\n", item.Object, c.Name, c.State)
 			continue
 		}
@@ -444,7 +445,7 @@ func (m *Migration) checkShadow(ctx context.Context, w Workload, c *Cluster) (*m
 		if work == nil || live == nil {
 			return "it is gone from the cluster, or its Work from the hub", nil
 		}
-		if reason := handsOff(work, live); reason != "" {
+		if reason := execute.HandsOff(work, live); reason != "" {
 			return "", fmt.Errorf("%s. Remove it, and run the command again", reason)
 		}
 		if c.Report, c.Asked, err = m.compare(ctx, c.Name, work, live, c.Autoscaler != ""); err != nil {
@@ -491,7 +492,7 @@ func (m *Migration) unapplied(ctx context.Context, w Workload, cluster string) (
 	case execute.Suspended(work):
 		return "its Work is suspended", nil
 	case !execute.Applied(work):
-		if reason := handsOff(work, live); reason != "" {
+		if reason := cmp.Or(execute.HandsOff(work, live), handsOff(work)); reason != "" {
 			return "", fmt.Errorf("%s. Remove it, and run the command again", reason)
 		}
 		if f := execute.FailureOf(work); f != nil {
@@ -508,11 +509,9 @@ func (m *Migration) unapplied(ctx context.Context, w Workload, cluster string) (
 	return "", nil
 }
 
-// handsOff returns why a brake keeps the hub from writing the object of a Work; empty for none.
-func handsOff(work *workv1alpha1.Work, live *unstructured.Unstructured) string {
-	if reason := execute.HandsOff(work, live); reason != "" {
-		return reason
-	}
+// handsOff returns why a brake keeps the hub from the object of a Work, as the Work reports it of its generation; empty
+// for none.
+func handsOff(work *workv1alpha1.Work) string {
 	c := meta.FindStatusCondition(work.Status.Conditions, workv1alpha1.WorkHandsOff)
 	if c == nil || c.Status != metav1.ConditionTrue || c.ObservedGeneration != work.Generation {
 		return ""
@@ -853,9 +852,12 @@ func (m *Migration) awaitReleased(ctx context.Context, w Workload, clusters []st
 				return "", err
 			}
 			if work != nil {
-				if reason := handsOff(work, live); reason != "" {
+				if reason := execute.HandsOff(work, live); reason != "" {
 					return "", fmt.Errorf("cluster %q: %s. Remove it, and run the command again: the object stays as it is", cluster,
 						reason)
+				}
+				if reason := handsOff(work); reason != "" {
+					return fmt.Sprintf("cluster %q: %s", cluster, reason), nil
 				}
 				return fmt.Sprintf("cluster %q still has a Work: see `argosy why`", cluster), nil
 			}

@@ -523,13 +523,13 @@ func (e *explanation) migrationState(cluster string) string {
 	c, changing := e.migrationOf(cluster)
 	switch {
 	case c.State == migrate.Shadow && c.Reason != "":
-		return "migration: it is back in Shadow since " + c.Since + ", and the hub applies nothing: " + c.Reason
+		return "the migration put it back to Shadow at " + c.Since + ": " + c.Reason
 	case c.State == migrate.Shadow:
-		return "migration: it is in Shadow since " + c.Since + ", and the hub applies nothing"
+		return "in Shadow since " + c.Since + ": the hub applies nothing"
 	case c.State == migrate.Leaving:
-		return "migration: it is leaving, and the member keeps what it has"
+		return "it leaves the migration; the member keeps what it has"
 	case c.State != "" && changing:
-		return "migration: other clusters join or leave, and the hub applies nothing until that has ended"
+		return "the hub applies nothing until other clusters have joined or left the migration"
 	}
 	return ""
 }

@@ -581,7 +581,7 @@ var stories = []struct {
 			return h
 		}},
 	{name: "a migration put a cluster back to Shadow", severity: why.Waiting,
-		want: "m2: migration: it is back in Shadow since 2027-01-15T08:00:00Z, and the hub applies nothing: a pod restarted",
+		want: "m2: the migration put it back to Shadow at 2027-01-15T08:00:00Z: a pod restarted",
 		next: "continue with `argosy migrate in`",
 		given: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
