@@ -249,7 +249,7 @@ const (
 	// the member can set it there. The hub never sends it, since a template author could use it to keep an object.
 	//
 	// On: objects in members, Works. Written by: users, cli. Read by: core/admission/validate, core/execute,
-	// core/explain/why. Users may set it: yes.
+	// core/explain/why, core/source/adopt, migration. Users may set it: yes.
 	HandsOffAnnotation = "argosy.io/hands-off"
 
 	// AcceptRestoredAnnotation applies a Work that waits since the hub was restored. The value is the time since when

@@ -127,9 +127,6 @@ func (f *migrateFlags) whitelist(stdin io.Reader) (*migration.Whitelist, error) 
 // workloads returns the workloads that a file or the arguments name, with their batches.
 func (m *migrator) workloads(cmd *cobra.Command, f *migrateFlags, args []string) ([]migration.Workload, error) {
 	if f.file != "" {
-		if len(f.clusters)+len(f.acknowledge) > 0 {
-			return nil, errors.New("--cluster and --acknowledge are for a single object: the file has clusters and acknowledge")
-		}
 		list, err := f.whitelist(cmd.InOrStdin())
 		if err != nil {
 			return nil, err
@@ -138,12 +135,6 @@ func (m *migrator) workloads(cmd *cobra.Command, f *migrateFlags, args []string)
 			f.soak = list.Soak.Duration
 		}
 		return m.Expand(cmd.Context(), list, m.hub.namespaceOrDefault())
-	}
-	if len(f.clusters) == 0 {
-		return nil, errors.New("name the clusters of the object with --cluster")
-	}
-	if err := migration.CheckAcknowledged(f.acknowledge); err != nil {
-		return nil, err
 	}
 	w, err := m.resolve(args)
 	if err != nil {
@@ -158,8 +149,8 @@ func (m *migrator) resolve(args []string) (migration.Workload, error) {
 	kind, name := objectOf(args)
 	gvk, err := m.Hub.Mapper.KindFor(schema.ParseGroupResource(kind).WithVersion(""))
 	if meta.IsNoMatchError(err) {
-		return migration.Workload{}, fmt.Errorf("the hub does not know %q: create its CustomResourceDefinition on the hub first",
-			kind)
+		return migration.Workload{}, fmt.Errorf("the hub does not know %q: check the name, or create its CustomResourceDefinition "+
+			"on the hub first", kind)
 	}
 	if err != nil {
 		return migration.Workload{}, fmt.Errorf("resolve %q: %w", kind, err)
@@ -193,10 +184,24 @@ The exit code is 1 if a workload cannot be migrated, or pods would be restarted.
 	return cmd
 }
 
+// check returns an error for flags that contradict each other or have a wrong value.
+func (f *migrateFlags) check() error {
+	switch {
+	case f.file != "" && len(f.clusters)+len(f.acknowledge) > 0:
+		return errors.New("--cluster and --acknowledge are for a single object: the file has clusters and acknowledge")
+	case f.file == "" && len(f.clusters) == 0:
+		return errors.New("name the clusters of the object with --cluster")
+	case f.soak < 0:
+		return errors.New("--soak: it is negative")
+	}
+	return errors.Join(checkOutput(f.output), migration.CheckClusters(f.clusters),
+		migration.CheckAcknowledged(f.acknowledge))
+}
+
 // startMigration connects to the hub, and resolves the workloads.
 func startMigration(cmd *cobra.Command, hub *hubFlags, f *migrateFlags, args []string) (*migrator,
 	[]migration.Workload, error) {
-	if err := checkOutput(f.output); err != nil {
+	if err := f.check(); err != nil {
 		return nil, nil, err
 	}
 	m, err := newMigrator(cmd, hub)
@@ -232,6 +237,9 @@ ones stay migrated. Run it again to continue.`,
 	cmd.Flags().DurationVar(&f.soak, "soak", 0, "how long the pods of a batch are watched before the next batch starts")
 	cmd.Flags().BoolVar(&force, "force", false, "continue even if fields of the objects change, and pods are restarted")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if cmd.Flags().Changed("batch") && last < 1 {
+			return errors.New("--batch: the first batch is 1")
+		}
 		m, list, err := startMigration(cmd, hub, f, args)
 		if err != nil {
 			return err
@@ -241,12 +249,21 @@ ones stay migrated. Run it again to continue.`,
 			m.out = cmd.ErrOrStderr()
 		}
 		results, err := m.BringIn(cmd.Context(), list, shadow, last)
+		err = interrupted(cmd, err)
 		if f.output != "" {
 			err = errors.Join(writeAs(cmd.OutOrStdout(), f.output, results), err)
 		}
 		return err
 	}
 	return cmd
+}
+
+// interrupted returns the error of a command; what to do if the user interrupted it.
+func interrupted(cmd *cobra.Command, err error) error {
+	if err != nil && cmd.Context().Err() != nil {
+		return errors.New("interrupted: `argosy migrate status` shows the state, and the same command continues")
+	}
+	return err
 }
 
 func newMigrateOut(hub *hubFlags) *cobra.Command {
@@ -270,6 +287,9 @@ With --shadow, the hub only stops writing: argosy migrate in continues from ther
 	cmd.Flags().StringSliceVarP(&f.clusters, "cluster", "C", nil, "clusters to leave, comma-separated (default: all)")
 	cmd.Flags().BoolVar(&shadow, "shadow", false, "only stop writing: the hub keeps its objects")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := migration.CheckClusters(f.clusters); err != nil {
+			return err
+		}
 		m, err := newMigrator(cmd, hub)
 		if err != nil {
 			return err
@@ -295,7 +315,7 @@ With --shadow, the hub only stops writing: argosy migrate in continues from ther
 				list[i].Clusters = f.clusters
 			}
 		}
-		return m.TakeOut(cmd.Context(), list, shadow)
+		return interrupted(cmd, m.TakeOut(cmd.Context(), list, shadow))
 	}
 	return cmd
 }
@@ -356,8 +376,14 @@ func (m *migrator) showPlan(ctx context.Context, list []migration.Workload, outp
 	refused := 0
 	for _, w := range list {
 		item, err := m.Plan(ctx, w)
-		if err != nil {
-			return fmt.Errorf("%s: %w", w, err)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil: // others are planned nevertheless
+			item = &migration.Item{Object: w.String(), Batch: w.Batch, Conflicts: []migrate.Conflict{{Reason: err.Error()}}}
+			for _, cluster := range w.Clusters {
+				item.Clusters = append(item.Clusters, migration.Cluster{Name: cluster, State: "Unknown"})
+			}
 		}
 		if len(item.Conflicts)+len(item.Disturbs()) > 0 {
 			refused++

@@ -5,6 +5,7 @@ package migration
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -16,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
@@ -119,16 +119,19 @@ func NameOf(u *unstructured.Unstructured) string {
 	return fmt.Sprintf("%s %s", u.GetKind(), strings.TrimPrefix(u.GetNamespace()+"/"+u.GetName(), "/"))
 }
 
-// Shown returns a value on one line.
+// Shown returns a value on one line: a text as it is, and anything else as JSON.
 func Shown(v any) string {
 	if v == nil {
 		return "nothing"
 	}
-	raw, err := yaml.Marshal(v)
+	if text, ok := v.(string); ok {
+		return text
+	}
+	raw, err := json.Marshal(v)
 	if err != nil {
 		return fmt.Sprint(v)
 	}
-	return strings.ReplaceAll(strings.TrimSpace(string(raw)), "\n", ", ")
+	return string(raw)
 }
 
 // member returns the API of a member.

@@ -29,6 +29,7 @@ import (
 	"github.com/argosy-io/argosy/internal/controller"
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
 	"github.com/argosy-io/argosy/internal/core/object/fields"
+	"github.com/argosy-io/argosy/internal/core/source/adopt"
 	"github.com/argosy-io/argosy/internal/core/source/migrate"
 	"github.com/argosy-io/argosy/internal/member/membertest"
 	"github.com/argosy-io/argosy/internal/migration"
@@ -804,5 +805,218 @@ func TestNamespaceAndClusterScopedObjects(t *testing.T) {
 				}
 			}
 		}
+	})
+}
+
+// putOnBoth runs the CloneSet web in both members, and returns the sum of the generations of both.
+func (w *world) putOnBoth() (generations func() int64) {
+	w.t.Helper()
+	w.runs("m1", controllertest.CloneSet, "web", web("web", 3, "x:1"))
+	w.runs("m2", controllertest.CloneSet, "web", web("web", 5, "x:2"))
+	return func() (sum int64) {
+		for name, m := range w.members {
+			u := m.Object(controllertest.CloneSet, "shop", "web")
+			if u == nil {
+				w.t.Fatalf("%s has no CloneSet", name)
+			}
+			sum += u.GetGeneration()
+		}
+		return sum
+	}
+}
+
+// M7: the differences that a plan lists are those that appear in the member if the user forces the migration.
+func TestPlanListsWhatChanges(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		for _, m := range []string{"m1", "m2"} {
+			w.runs(m, controllertest.CloneSet, "web", web("web", 2, "x:1"))
+		}
+		w.Make(&policyv1alpha1.ClusterOverridePolicy{ObjectMeta: metav1.ObjectMeta{Name: "registry"},
+			Spec: policyv1alpha1.OverrideSpec{
+				ResourceSelectors: []policyv1alpha1.ResourceSelector{{APIVersion: "apps.kruise.io/v1alpha1", Kind: "CloneSet",
+					Name: "web"}},
+				OverrideRules: []policyv1alpha1.RuleWithCluster{{Overriders: policyv1alpha1.Overriders{
+					ImageOverrider: []policyv1alpha1.ImageOverrider{{Component: policyv1alpha1.Registry,
+						Operator: policyv1alpha1.OverriderOpAdd, Value: "registry.example"}}}}}}})
+		planned, err := w.Plan(t.Context(), item(controllertest.CloneSet, "web"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := map[string]*unstructured.Unstructured{}
+		for name, m := range w.members {
+			before[name] = m.Object(controllertest.CloneSet, "shop", "web")
+		}
+		w.newRun()
+		w.Force = true
+		w.bringIn(false, item(controllertest.CloneSet, "web"))
+		for _, c := range planned.Clusters {
+			after := w.members[c.Name].Object(controllertest.CloneSet, "shop", "web")
+			got := adopt.Compare(before[c.Name], after, true).Differences
+			if len(got) == 0 || !reflect.DeepEqual(got, c.Differences) {
+				t.Errorf("%s: %v changed, and %v was planned", c.Name, got, c.Differences)
+			}
+		}
+	})
+}
+
+// The annotation hands-off in a member keeps the hub out of Own, and keeps the object while it leaves. The command
+// names the annotation, and continues when it is removed.
+func TestHandsOffInMemberStopsMigration(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		generations := w.putOnBoth()
+		before := generations()
+		brake := func(on bool) {
+			u := w.members["m2"].Object(controllertest.CloneSet, "shop", "web")
+			annotations := u.GetAnnotations()
+			delete(annotations, wellknown.HandsOffAnnotation)
+			if on {
+				annotations[wellknown.HandsOffAnnotation] = "true"
+			}
+			u.SetAnnotations(annotations)
+			w.members["m2"].Put(u)
+			w.Advance(time.Second)
+			w.newRun()
+		}
+		list := []migration.Workload{item(controllertest.CloneSet, "web")}
+		const reason = "the annotation argosy.io/hands-off is set on the object in the member"
+
+		brake(true)
+		w.bringIn(true, list...)
+		planned, err := w.Plan(t.Context(), list[0])
+		if err != nil || !strings.Contains(strings.Join(planned.Details(), "\n"), `cluster "m2": the object has the annotation`) {
+			t.Fatal(err, planned.Details())
+		}
+		w.newRun()
+		_, err = w.BringIn(t.Context(), list, false, 0)
+		if err == nil || !strings.Contains(err.Error(), `cluster "m2": it stays in Shadow: `+reason) {
+			t.Fatal(err)
+		}
+		w.check("states", w.states(), "CloneSet shop/web: m1=Own m2=Shadow")
+		brake(false)
+		w.bringIn(false, list...)
+		w.check("states", w.states(), "CloneSet shop/web: m1=Own m2=Own")
+
+		brake(true)
+		err = w.TakeOut(t.Context(), list, false)
+		if err == nil || !strings.Contains(err.Error(), `cluster "m2": `+reason) {
+			t.Fatal(err)
+		}
+		w.Advance(10 * time.Minute)
+		if u := w.members["m2"].Object(controllertest.CloneSet, "shop", "web"); u == nil || !migrate.Marked(u) {
+			t.Fatalf("the hub wrote the object of m2: %v", u)
+		}
+		brake(false)
+		w.takeOut(false, list...)
+		w.check("states", w.states(), "")
+		if migrate.Marked(w.members["m2"].Object(controllertest.CloneSet, "shop", "web")) {
+			t.Error("m2 still has marks of the hub")
+		}
+		if now := generations(); now != before {
+			t.Errorf("a spec changed %d times", now-before)
+		}
+	})
+}
+
+// A list that no longer has a workload or a cluster does not end their migration. Only `argosy migrate out` does.
+func TestShorterListChangesNothing(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.putOnBoth()
+		for _, m := range []string{"m1", "m2"} {
+			w.runs(m, controllertest.Deployment, "api", web("api", 2, "x:1"))
+		}
+		w.bringIn(false, item(controllertest.CloneSet, "web"), item(controllertest.Deployment, "api"))
+		w.Advance(time.Minute)
+		w.Quiet()
+		w.newRun()
+		w.bringIn(false, item(controllertest.CloneSet, "web", "m1"))
+		if writes := w.Quiet(); len(writes) > 0 {
+			t.Errorf("the hub was written: %v", writes)
+		}
+		w.check("states", w.states(), "CloneSet shop/web: m1=Own m2=Own; Deployment shop/api: m1=Own m2=Own")
+	})
+}
+
+// A template that a user deletes by mistake deletes no workload. Out and in again brings it back.
+func TestDeletedTemplateDeletesNoWorkload(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		generations := w.putOnBoth()
+		before := generations()
+		w.bringIn(false, item(controllertest.CloneSet, "web"))
+		if err := w.Hub.Delete(t.Context(), w.Find(controllertest.CloneSet, "web")); err != nil {
+			t.Fatal(err)
+		}
+		w.Advance(time.Minute)
+		generations() // fails if an object is gone
+		w.newRun()
+		planned, err := w.Plan(t.Context(), item(controllertest.CloneSet, "web"))
+		if err != nil || !strings.Contains(fmt.Sprint(planned.Conflicts), "its template was deleted on the hub") {
+			t.Fatal(err, planned.Conflicts)
+		}
+		w.takeOut(false, item(controllertest.CloneSet, "web"))
+		w.newRun()
+		w.bringIn(false, item(controllertest.CloneSet, "web"))
+		w.check("states", w.states(), "CloneSet shop/web: m1=Own m2=Own")
+		if now := generations(); now != before {
+			t.Errorf("a spec changed %d times", now-before)
+		}
+	})
+}
+
+// A request of each step on the way in fails once. The next run continues.
+func TestJoiningContinuesAfterFailedRequest(t *testing.T) {
+	for _, tc := range []struct{ name, method, path string }{
+		{"the policy", http.MethodPost, "/propagationpolicies"},
+		{"the override policy", http.MethodPost, "/overridepolicies"},
+		{"the template", http.MethodPost, "/clonesets"},
+		{"the first cluster", http.MethodPut, "/propagationpolicies/"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			controllertest.Run(t, func(t *testing.T) {
+				w := newWorld(t)
+				generations := w.putOnBoth()
+				before, failed := generations(), false
+				w.Server.Behave(func(rw http.ResponseWriter, r *http.Request) bool {
+					_, name, found := strings.Cut(r.URL.Path, tc.path)
+					if failed || r.Method != tc.method || !found || strings.Contains(name, "/") || r.URL.Query().Has("dryRun") {
+						return false
+					}
+					failed = true
+					http.Error(rw, "the store is full", http.StatusInsufficientStorage)
+					return true
+				})
+				list := []migration.Workload{item(controllertest.CloneSet, "web")}
+				if _, err := w.BringIn(t.Context(), list, false, 0); err == nil || !failed {
+					t.Fatal("no request failed")
+				}
+				w.Advance(time.Minute)
+				w.newRun()
+				w.bringIn(false, list...)
+				w.check("states", w.states(), "CloneSet shop/web: m1=Own m2=Own")
+				if now := generations(); now != before {
+					t.Errorf("a spec changed %d times", now-before)
+				}
+			})
+		})
+	}
+}
+
+// A member that does not respond is named, and nothing is written.
+func TestUnreachableMemberIsNamed(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.putOnBoth()
+		w.members["m2"].Down(true)
+		_, err := w.BringIn(t.Context(), []migration.Workload{item(controllertest.CloneSet, "web")}, false, 0)
+		if err == nil || !strings.Contains(err.Error(), "CloneSet shop/web: ") || !strings.Contains(err.Error(), `cluster "m2"`) {
+			t.Fatal(err)
+		}
+		if w.Find(controllertest.CloneSet, "web") != nil {
+			t.Error("the hub has a template")
+		}
+		w.check("states", w.states(), "")
 	})
 }

@@ -21,6 +21,7 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/match"
@@ -248,6 +249,8 @@ type Cluster struct {
 	Replicas int64         `json:"replicas,omitempty"`
 	// Autoscaler sets the replicas in the cluster, and continues to.
 	Autoscaler string `json:"autoscaler,omitempty"`
+	// HandsOff reports that the annotation argosy.io/hands-off of the object keeps the hub from writing it.
+	HandsOff bool `json:"handsOff,omitempty"`
 	// Asked reports that the member checked the result in a dry run.
 	Asked        bool `json:"askedMember"`
 	adopt.Report `json:",inline"`
@@ -266,6 +269,44 @@ func (i *Item) Disturbs() (lines []string) {
 	return lines
 }
 
+// useCommonVersion sets the version of a workload to one that the hub and all its clusters serve; it stays if there is
+// none.
+func (m *Migration) useCommonVersion(ctx context.Context, w *Workload) error {
+	gk := w.GVK.GroupKind()
+	mappings, err := m.Hub.Mapper.RESTMappings(gk)
+	if err != nil {
+		return fmt.Errorf("read the versions of %s on the hub: %w", gk, err)
+	}
+	versions := make([]string, 0, len(mappings))
+	for _, mapping := range mappings {
+		versions = append(versions, mapping.GroupVersionKind.Version)
+	}
+	if i := slices.Index(versions, w.GVK.Version); i > 0 {
+		versions[0], versions[i] = versions[i], versions[0]
+	}
+	for _, cluster := range w.Clusters {
+		s, err := m.member(ctx, cluster)
+		if err != nil {
+			return err
+		}
+		var failed error
+		versions = slices.DeleteFunc(versions, func(version string) bool {
+			_, err := s.Mapper.RESTMapping(gk, version)
+			if err != nil && !meta.IsNoMatchError(err) {
+				failed = err
+			}
+			return err != nil
+		})
+		if failed != nil {
+			return fmt.Errorf("read the versions of %s in cluster %q: %w", gk, cluster, failed)
+		}
+	}
+	if len(versions) > 0 {
+		w.GVK.Version = versions[0]
+	}
+	return nil
+}
+
 // Plan reads a workload, and determines what its migration would write and change. It writes nothing.
 func (m *Migration) Plan(ctx context.Context, w Workload) (*Item, error) {
 	// 1. What the hub and the clusters have.
@@ -274,6 +315,11 @@ func (m *Migration) Plan(ctx context.Context, w Workload) (*Item, error) {
 		return nil, err
 	}
 	m.note(w, h.policy)
+	if h.record == nil {
+		if err := m.useCommonVersion(ctx, &w); err != nil {
+			return nil, err
+		}
+	}
 	item := &Item{Object: w.String(), Batch: w.Batch, workload: w, hub: h}
 	clusters, anyManaged := w.Clusters, false
 	if h.record != nil {
@@ -303,7 +349,7 @@ func (m *Migration) Plan(ctx context.Context, w Workload) (*Item, error) {
 			return nil, err
 		}
 		if live == nil {
-			item.conflict(cluster, "it does not exist there: create it, or leave out this cluster")
+			item.conflict(cluster, "it does not exist there: check its name and namespace, or leave out this cluster")
 			continue
 		}
 		work, err := m.work(ctx, cluster, w)
@@ -312,6 +358,7 @@ func (m *Migration) Plan(ctx context.Context, w Workload) (*Item, error) {
 		}
 		item.Conflicts = append(item.Conflicts,
 			migrate.Conflicts(cluster, live, work != nil && execute.Owns(work, live), w.Acknowledged)...)
+		item.Clusters[len(item.Clusters)-1].HandsOff = execute.IsHandsOff(live)
 		joining = append(joining, migrate.Copy{Cluster: cluster, Live: live})
 	}
 	switch {
@@ -678,6 +725,10 @@ func (i *Item) Details() (lines []string) {
 	for _, c := range i.Clusters {
 		for _, d := range c.Differences {
 			lines = append(lines, fmt.Sprintf("cluster %q: %s: %s → %s", c.Name, d.Path, Shown(d.Have), Shown(d.Want)))
+		}
+		if c.HandsOff {
+			lines = append(lines, fmt.Sprintf("cluster %q: the object has the annotation %s: the hub can take it to Shadow, "+
+				"and to Own when it is removed", c.Name, wellknown.HandsOffAnnotation))
 		}
 		if !c.Asked && c.State == Found && len(i.Conflicts) == 0 {
 			lines = append(lines, fmt.Sprintf("cluster %q does not support a dry run for it, so only the applied fields are compared",

@@ -1,6 +1,7 @@
 package migration
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,12 +14,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/object/fields"
 	"github.com/argosy-io/argosy/internal/core/source/adopt"
@@ -115,10 +118,10 @@ func (m *Migration) bringIn(ctx context.Context, w Workload, shadow bool) (*Item
 	}
 	for i := range item.Clusters {
 		c := &item.Clusters[i]
-		if !slices.Contains(item.workload.Clusters, c.Name) || c.State == migrate.Own {
+		if !slices.Contains(item.workload.Clusters, c.Name) {
 			continue
 		}
-		if shadow {
+		if shadow || c.State == migrate.Own {
 			m.Progress("%s: cluster %s is in %s\n", item.Object, c.Name, c.State)
 			continue
 		}
@@ -442,6 +445,9 @@ func (m *Migration) checkShadow(ctx context.Context, w Workload, c *Cluster) (*m
 		if work == nil || live == nil {
 			return "it is gone from the cluster, or its Work from the hub", nil
 		}
+		if reason := execute.HandsOff(work, live); reason != "" {
+			return "", fmt.Errorf("%s. Remove it, and run the command again", reason)
+		}
 		if c.Report, c.Asked, err = m.compare(ctx, c.Name, work, live, c.Autoscaler != ""); err != nil {
 			return "", err
 		}
@@ -486,6 +492,9 @@ func (m *Migration) unapplied(ctx context.Context, w Workload, cluster string) (
 	case execute.Suspended(work):
 		return "its Work is suspended", nil
 	case !execute.Applied(work):
+		if reason := cmp.Or(execute.HandsOff(work, live), handsOff(work)); reason != "" {
+			return "", fmt.Errorf("%s. Remove it, and run the command again", reason)
+		}
 		if f := execute.FailureOf(work); f != nil {
 			return "its Work is not applied: " + f.Message, nil
 		}
@@ -498,6 +507,16 @@ func (m *Migration) unapplied(ctx context.Context, w Workload, cluster string) (
 		return "the controller in the cluster has not observed it", nil
 	}
 	return "", nil
+}
+
+// handsOff returns why a brake keeps the hub from the object of a Work, as the Work reports it of its generation; empty
+// for none.
+func handsOff(work *workv1alpha1.Work) string {
+	c := meta.FindStatusCondition(work.Status.Conditions, workv1alpha1.WorkHandsOff)
+	if c == nil || c.Status != metav1.ConditionTrue || c.ObservedGeneration != work.Generation {
+		return ""
+	}
+	return c.Message
 }
 
 // verify compares what a cluster runs with what it ran before the hub wrote it. If it differs, the cluster goes back to
@@ -613,8 +632,8 @@ func (m *Migration) takeOut(ctx context.Context, w Workload, shadow bool) error 
 	}
 	if h.record == nil {
 		if h.template != nil {
-			return errors.New("`argosy migrate` did not bring it under the hub's management: " +
-				"set preserveResourcesOnDeletion in its policy, and delete the template")
+			return errors.New("no policy has a record of its migration, so it was not migrated or its policy was deleted: " +
+				"let a policy with preserveResourcesOnDeletion claim the template, and then delete the template")
 		}
 		m.Progress("%s: it is not migrated\n", w)
 		return nil
@@ -828,12 +847,19 @@ func (m *Migration) awaitReleased(ctx context.Context, w Workload, clusters []st
 			if err != nil {
 				return "", err
 			}
-			if work != nil {
-				return fmt.Sprintf("cluster %q still has a Work: see `argosy why`", cluster), nil
-			}
 			live, err := m.live(ctx, cluster, w)
 			if err != nil {
 				return "", err
+			}
+			if work != nil {
+				if reason := execute.HandsOff(work, live); reason != "" {
+					return "", fmt.Errorf("cluster %q: %s. Remove it, and run the command again: the object stays as it is", cluster,
+						reason)
+				}
+				if reason := handsOff(work); reason != "" {
+					return fmt.Sprintf("cluster %q: %s", cluster, reason), nil
+				}
+				return fmt.Sprintf("cluster %q still has a Work: see `argosy why`", cluster), nil
 			}
 			if live != nil && migrate.Marked(live) {
 				return fmt.Sprintf("the object in cluster %q still has labels or annotations of the hub", cluster), nil

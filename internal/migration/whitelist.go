@@ -66,6 +66,9 @@ func (w *Whitelist) validate() error {
 		case len(item.Clusters) == 0:
 			return fmt.Errorf("%s: clusters is required", at)
 		}
+		if err := CheckClusters(item.Clusters); err != nil {
+			return fmt.Errorf("%s: %w", at, err)
+		}
 		if err := CheckAcknowledged(item.Acknowledge); err != nil {
 			return fmt.Errorf("%s: %w", at, err)
 		}
@@ -77,6 +80,16 @@ func (w *Whitelist) validate() error {
 	}
 	if w.Soak.Duration < 0 {
 		return errors.New("soak: it is negative")
+	}
+	return nil
+}
+
+// CheckClusters returns an error for a cluster that is named twice.
+func CheckClusters(names []string) error {
+	for i, name := range names {
+		if slices.Contains(names[:i], name) {
+			return fmt.Errorf("clusters: %q is named twice", name)
+		}
 	}
 	return nil
 }

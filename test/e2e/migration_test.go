@@ -296,6 +296,11 @@ roleRef: {kind: ClusterRole, name: cluster-admin, apiGroup: rbac.authorization.k
 		t.Fatal(out)
 	}
 	unchanged("out", false)
+	// The hub prefers another version of the kind than the one that the members serve.
+	if out := run("plan", "cloneset.apps.kruise.io", "web", "-n", ns, "--cluster", "m1,m2"); strings.Count(out,
+		"only labels and annotations of the hub") != 2 {
+		t.Fatal(out)
+	}
 	for i, w := range workloads {
 		if fleet.Hub.Find(t, w.apiVersion, w.kind, ns, w.name) != nil {
 			t.Errorf("the template of %s is still on the hub", w.kind)

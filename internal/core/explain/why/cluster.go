@@ -29,6 +29,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/override"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/schedule"
+	"github.com/argosy-io/argosy/internal/core/source/migrate"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 	"github.com/argosy-io/argosy/internal/core/workload/pods"
 )
@@ -291,7 +292,7 @@ func (e *explanation) explainTarget(row *Cluster, c *clusterv1alpha1.Cluster, w 
 	case w == nil && c.DeletionTimestamp != nil:
 		wait(Leaving, "the cluster is leaving the fleet, so nothing is sent there", "")
 	case w == nil && e.suspended(row.Name):
-		wait(Suspended, "dispatching is suspended", e.resume())
+		wait(Suspended, "dispatching is suspended", e.resume(row.Name))
 	case w == nil && e.Unseen && e.ownBinding() == nil:
 		wait(Pending, "its state there is in its Work, which you may not read",
 			"ask somebody who may list works.work.karmada.io")
@@ -319,7 +320,10 @@ func (e *explanation) explainTarget(row *Cluster, c *clusterv1alpha1.Cluster, w 
 		if row.Work.Status == nil && row.Work.Health == workv1alpha1.ResourceUnknown {
 			what = "dispatching is suspended; nothing was sent"
 		}
-		wait(Suspended, what, e.resume())
+		if state := e.migrationState(row.Name); state != "" {
+			what = state
+		}
+		wait(Suspended, what, e.resume(row.Name))
 	case away && !item.Applied:
 		next := "bring the cluster back; the hub retries by itself"
 		if membership.Untrusted(c) {
@@ -502,10 +506,44 @@ func suspended(b workv1alpha2.Binding, cluster string) bool {
 		s.DispatchingOnClusters != nil && slices.Contains(s.DispatchingOnClusters.ClusterNames, cluster)
 }
 
-// resume returns how to resume what is suspended.
-func (e *explanation) resume() string {
+// migrationOf returns the state of a cluster in the migration of the template; the zero value for none.
+func (e *explanation) migrationOf(cluster string) (of migrate.Cluster, changing bool) {
+	if e.holder == nil {
+		return migrate.Cluster{}, false
+	}
+	r, err := migrate.RecordOf(e.holder)
+	if r == nil || err != nil {
+		return migrate.Cluster{}, false
+	}
+	return r.Clusters[cluster], r.Changing
+}
+
+// migrationState describes the migration by which a cluster is suspended; empty for none.
+func (e *explanation) migrationState(cluster string) string {
+	c, changing := e.migrationOf(cluster)
+	switch {
+	case c.State == migrate.Shadow && c.Reason != "":
+		return "the migration put it back to Shadow at " + c.Since + ": " + c.Reason
+	case c.State == migrate.Shadow:
+		return "in Shadow since " + c.Since + ": the hub applies nothing"
+	case c.State == migrate.Leaving:
+		return "it leaves the migration; the member keeps what it has"
+	case c.State != "" && changing:
+		return "the hub applies nothing until other clusters have joined or left the migration"
+	}
+	return ""
+}
+
+// resume returns how to resume what is suspended in a cluster.
+func (e *explanation) resume(cluster string) string {
 	if propagate.Paused(e.Facts.Template) {
 		return "remove the annotation " + wellknown.PauseManagementAnnotation
+	}
+	switch c, changing := e.migrationOf(cluster); {
+	case c.State == migrate.Shadow && !changing:
+		return "continue with `argosy migrate in`, or end it with `argosy migrate out`"
+	case c.State != "":
+		return "run the command again that `argosy migrate status` shows as unfinished"
 	}
 	return "remove spec.suspension from " + e.holderName()
 }

@@ -27,6 +27,7 @@ import (
 	autoscalingv1alpha1 "github.com/argosy-io/argosy/api/autoscaling/v1alpha1"
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
@@ -574,6 +575,20 @@ var stories = []struct {
 		given: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h.claim(h.policy("shop", "web", "{"+ofDeployments+", suspension: {dispatchingOnClusters: {clusterNames: [m2]}}}"))
+			h.schedule()
+			h.send()
+			h.answers(workv1alpha1.ResourceHealthy, `{"replicas": 6, "readyReplicas": 6}`, "m1", "m3")
+			return h
+		}},
+	{name: "a migration put a cluster back to Shadow", severity: why.Waiting,
+		want: "m2: the migration put it back to Shadow at 2027-01-15T08:00:00Z: a pod restarted",
+		next: "continue with `argosy migrate in`",
+		given: func(t *testing.T) *hub {
+			h := start(t, deployment, fleet()...)
+			p := h.policy("shop", "web", "{"+ofDeployments+", suspension: {dispatchingOnClusters: {clusterNames: [m2]}}}")
+			p.SetAnnotations(map[string]string{wellknown.MigrationAnnotation: `{"clusters":{"m1":{"state":"Own"},` +
+				`"m2":{"state":"Shadow","since":"2027-01-15T08:00:00Z","reason":"a pod restarted"},"m3":{"state":"Own"}}}`})
+			h.claim(p)
 			h.schedule()
 			h.send()
 			h.answers(workv1alpha1.ResourceHealthy, `{"replicas": 6, "readyReplicas": 6}`, "m1", "m3")

@@ -16,6 +16,7 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
@@ -34,6 +35,7 @@ var memberKeys = []string{
 	"rollout.argoproj.io/revision",
 	"pv.kubernetes.io/",
 	"volume.beta.kubernetes.io/storage-provisioner", "volume.kubernetes.io/storage-provisioner",
+	wellknown.HandsOffAnnotation,
 }
 
 // Template is live as a template: without what its member set, and without marks of an earlier fleet. Ports of nodes

@@ -113,6 +113,11 @@ func TestJoinedTemplateChangesNoCluster(t *testing.T) {
 		"a Service": {
 			coretest.Object(t, `{apiVersion: v1, kind: Service, metadata: {name: web, namespace: shop}, spec: {selector: {app: a}, ports: [{port: 80}]}}`),
 			coretest.Object(t, `{apiVersion: v1, kind: Service, metadata: {name: web, namespace: shop}, spec: {selector: {app: b}, ports: [{port: 80}, {port: 81}]}}`)},
+		"Services with addresses": {
+			coretest.Object(t, `{apiVersion: v1, kind: Service, metadata: {name: web, namespace: shop}, spec: {type: NodePort,
+				clusterIP: 10.0.0.1, clusterIPs: [10.0.0.1], selector: {app: a}, ports: [{port: 80, nodePort: 30001}]}}`),
+			coretest.Object(t, `{apiVersion: v1, kind: Service, metadata: {name: web, namespace: shop}, spec: {type: NodePort,
+				clusterIP: 10.9.0.7, clusterIPs: [10.9.0.7], selector: {app: a}, ports: [{port: 80, nodePort: 30002}]}}`)},
 		"a StatefulSet with claims": {claimed(t, 2, "1Gi"), claimed(t, 3, "1Gi")},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,0 +1,43 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+)
+
+// Wrong flags are refused before the hub is asked.
+func TestMigrateRefusesWrongFlags(t *testing.T) {
+	twice := filepath.Join(t.TempDir(), "twice.yaml")
+	if err := os.WriteFile(twice, []byte("items: [{apiVersion: v1, kind: ConfigMap, name: c, clusters: [eu, us, eu]}]"),
+		0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := see(t, nil)
+	for line, want := range map[string]string{
+		"plan cloneset web":                          "name the clusters of the object with --cluster",
+		"plan cloneset web -C eu,eu":                 `clusters: "eu" is named twice`,
+		"plan cloneset web -C eu --acknowledge helm": `acknowledge: "helm" is not one of Helm, ArgoCD, Flux`,
+		"plan -f migration.yaml -C eu":               "--cluster and --acknowledge are for a single object",
+		"plan cloneset web -f migration.yaml":        "either as arguments or with --filename",
+		"plan cloneset web -C eu -o xml":             "xml",
+		"in cloneset web -C eu --batch -1":           "--batch: the first batch is 1",
+		"in cloneset web -C eu --soak -1m":           "--soak: it is negative",
+		"out cloneset web -C eu,eu":                  `clusters: "eu" is named twice`,
+		"out":                                        "name one object, as KIND NAME or KIND/NAME",
+	} {
+		_, _, err := s.run(func(hub *hubFlags, _ genericiooptions.IOStreams) *cobra.Command { return newMigrate(hub) }, "",
+			strings.Fields(line)...)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("argosy migrate %s: %v, want %q", line, err, want)
+		}
+	}
+	f := &migrateFlags{file: twice}
+	if _, err := f.whitelist(nil); err == nil || !strings.Contains(err.Error(), `items[0]: clusters: "eu" is named twice`) {
+		t.Error(err)
+	}
+}
