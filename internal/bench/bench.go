@@ -210,8 +210,8 @@ func newFleet(l *lab.Lab) (*fleet, error) {
 	return f, nil
 }
 
-// each calls do for 0 to n-1, with so many at once, and returns the first error.
-func each(n, workers int, do func(i int) error) error {
+// runParallel calls do for 0 to n-1 with a number of workers, and returns the first error.
+func runParallel(n, workers int, do func(i int) error) error {
 	next := make(chan int)
 	errs := make(chan error, workers)
 	var all sync.WaitGroup

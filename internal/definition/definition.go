@@ -46,7 +46,7 @@ const wentGrace = 10 * time.Second
 
 // Names are the definitions that the hub cannot be without.
 func Names() ([]string, error) {
-	all, err := crds.All()
+	all, err := crds.Definitions()
 	if err != nil {
 		return nil, err
 	}

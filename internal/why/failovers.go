@@ -48,7 +48,7 @@ func Failovers(
 	for _, p := range policies {
 		annotations[client.ObjectKeyFromObject(p)] = p.GetAnnotations()
 	}
-	snapshot := schedule.NewSnapshot(all).With(s.Plugins)
+	snapshot := schedule.NewSnapshot(all).WithPlugins(s.Plugins)
 	in := failover.Input{
 		Options: cmp.Or(s.Failover, failover.Defaults), Registered: map[string]bool{}, Bindings: bindings,
 		Fleet: deschedule.Fleet{Snapshot: snapshot, Decide: func(b workv1alpha2.Binding, decide chooser) {

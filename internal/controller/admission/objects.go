@@ -217,13 +217,13 @@ func (r request) creating() bool {
 // gets none later: keeping it is a quarter of the cost of every write, and nobody else sets fields of ours. Whoever
 // applies to one still gets a record of his own.
 func (r request) disown() {
-	if r.creating() && r.ours() {
+	if r.creating() && r.fromHub() {
 		r.obj.SetManagedFields(nil)
 	}
 }
 
-// ours says whether our own controllers write the object.
-func (r request) ours() bool { return r.GetUserInfo().GetName() == user.APIServerUser }
+// fromHub returns whether the hub's own controllers sent the request.
+func (r request) fromHub() bool { return r.GetUserInfo().GetName() == user.APIServerUser }
 
 // normalise rewrites the object to canonical spelling, warning of that, and of what is legal and hardly meant unless it
 // was there before.

@@ -209,7 +209,7 @@ var withSecrets = map[schema.GroupKind]schema.GroupVersionResource{
 // name any Secret.
 func (o *objects) authorizeSent(ctx context.Context, r request, p, old policyv1alpha1.Propagation) error {
 	was, is := old.PropagationSpec(), p.PropagationSpec()
-	if r.ours() || r.old != nil && was.PropagateDeps == is.PropagateDeps &&
+	if r.fromHub() || r.old != nil && was.PropagateDeps == is.PropagateDeps &&
 		equality.Semantic.DeepEqual(was.ResourceSelectors, is.ResourceSelectors) &&
 		equality.Semantic.DeepEqual(was.Placement, is.Placement) {
 		return nil

@@ -73,7 +73,8 @@ func (r *reconciler) watch(b *builder.Builder) *builder.Builder {
 			}
 			return r.targeting(ctx, cluster)
 		}), builder.WithPredicates(filter.AfterStart, filter.Creations)).
-		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.in), builder.WithPredicates(overwriteForbidden)).
+		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.bindingsOfNamespace),
+			builder.WithPredicates(overwriteForbidden)).
 		WatchesRawSource(source.Func(func(ctx context.Context,
 			q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 			r.Templates.Subscribe(func(was, is *unstructured.Unstructured) {

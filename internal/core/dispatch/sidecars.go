@@ -72,7 +72,7 @@ func Coming(b, workload workv1alpha2.Binding, cluster string, fleet schedule.Sna
 		return false
 	case in(Targets(b)) || follows(b, workload):
 		return true
-	case !schedule.Ours(b, scheduler):
+	case !schedule.PlacedBy(b, scheduler):
 		return false // nobody here knows
 	}
 	if _, due := schedule.Due(b, fleet); !due {

@@ -188,9 +188,9 @@ func Owner(b workv1alpha2.Binding) types.UID {
 	return ""
 }
 
-// Of says whether the binding is one of the object named; another kind of that name, in another group, may share its
-// name.
-func Of(b workv1alpha2.Binding, gk schema.GroupKind, name string) bool {
+// IsBindingOf returns whether the binding's template has this group, kind and name. Bindings of kinds in other groups
+// may have the same name.
+func IsBindingOf(b workv1alpha2.Binding, gk schema.GroupKind, name string) bool {
 	ref := b.BindingSpec().Resource
 	return ref.Name == name && match.GroupKind(ref.APIVersion, ref.Kind) == gk
 }
@@ -217,7 +217,7 @@ func Find(gk schema.GroupKind, namespace, name string,
 			return nil, "", err
 		case b == nil && free == "":
 			free = candidate
-		case b != nil && Of(b, gk, name):
+		case b != nil && IsBindingOf(b, gk, name):
 			return b, "", nil
 		}
 	}
@@ -252,7 +252,7 @@ func Belongs(template *unstructured.Unstructured, existing workv1alpha2.Binding)
 	ref := existing.BindingSpec().Resource
 	owner := Owner(existing)
 	switch {
-	case !Of(existing, match.TemplateOf(template).GroupKind(), template.GetName()):
+	case !IsBindingOf(existing, match.TemplateOf(template).GroupKind(), template.GetName()):
 		return fmt.Errorf("binding %s %w: %s %s",
 			existing.GetName(), ErrTaken, match.GroupKind(ref.APIVersion, ref.Kind), ref.Name)
 	case existing.GetDeletionTimestamp() != nil:

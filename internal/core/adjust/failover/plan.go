@@ -359,7 +359,7 @@ func (p *planner) look(i int) {
 		return
 	}
 	var causes []cause
-	ours := !p.Off && schedule.Ours(b, p.SchedulerName)
+	ours := !p.Off && schedule.PlacedBy(b, p.SchedulerName)
 	if ours {
 		causes = p.causes(b) // before tasks end, so that a cluster is reported as paused in each plan
 	}

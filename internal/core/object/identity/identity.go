@@ -14,8 +14,8 @@ import (
 // Object is what makes an object this one and no other. Its version does not: a member is sent one that it serves.
 type Object struct{ Group, Kind, Namespace, Name string }
 
-// Of is the identity of a manifest. What is no text counts as not there; Keeps is stricter.
-func Of(manifest *unstructured.Unstructured) Object {
+// FromManifest returns the identity of a manifest. A field that is not a string counts as absent; Keeps is stricter.
+func FromManifest(manifest *unstructured.Unstructured) Object {
 	gv, _ := schema.ParseGroupVersion(manifest.GetAPIVersion())
 	return Object{gv.Group, manifest.GetKind(), manifest.GetNamespace(), manifest.GetName()}
 }

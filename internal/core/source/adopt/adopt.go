@@ -229,7 +229,7 @@ func Compare(live, after *unstructured.Unstructured, whole bool) Report {
 		// What would be gone shows only the other way round.
 		for _, d := range execute.Differences(live, after) {
 			d.Want, d.Have = d.Have, d.Want
-			if d.Want != nil || seen[d.Path] || ours(d.Path) {
+			if d.Want != nil || seen[d.Path] || isMetadata(d.Path) {
 				continue
 			}
 			r.Differences = append(r.Differences, d)
@@ -241,8 +241,8 @@ func Compare(live, after *unstructured.Unstructured, whole bool) Report {
 	return r
 }
 
-// ours says whether the path is in the metadata, where marks of ours change and pods do not.
-func ours(path string) bool { return strings.HasPrefix(path, "metadata.") }
+// isMetadata returns whether the path is in the metadata, where changes do not disturb pods.
+func isMetadata(path string) bool { return strings.HasPrefix(path, "metadata.") }
 
 // disturbance says what a difference does to pods that run; empty for nothing.
 func disturbance(kind schema.GroupKind, d execute.Difference) string {

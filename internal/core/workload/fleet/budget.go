@@ -75,8 +75,8 @@ func (f *fleet) shareBudget(b budget) error {
 			f.put(f.members[i], share, "spec", name)
 		}
 		if n > total && total > 0 {
-			f.tell(BudgetExceedsPods, "spec.%s is %d pods, but it protects only %d pods in all clusters together", name, n,
-				total)
+			f.addCondition(BudgetExceedsPods, "spec.%s is %d pods, but it protects only %d pods in all clusters together",
+				name, n, total)
 		}
 		if least {
 			var blocked []string
@@ -86,7 +86,7 @@ func (f *fleet) shareBudget(b budget) error {
 				}
 			}
 			if len(blocked) > 0 {
-				f.tell(BudgetBlocksEviction, "spec.minAvailable allows no disruptions in %s, so nodes there cannot be drained; lower it, or add replicas", strings.Join(unique(blocked), ", "))
+				f.addCondition(BudgetBlocksEviction, "spec.minAvailable allows no disruptions in %s, so nodes there cannot be drained; lower it, or add replicas", strings.Join(unique(blocked), ", "))
 			}
 		}
 	}
@@ -178,7 +178,7 @@ func (f *fleet) rotateBudget(v any, b budget, matched []int64, known bool) error
 	}
 	f.result.RecheckAfter = after
 	if total := sum(matched); n > total && total > 0 {
-		f.tell(BudgetExceedsPods, "spec.maxUnavailable is %d pods, but it protects only %d pods in all clusters together", n,
+		f.addCondition(BudgetExceedsPods, "spec.maxUnavailable is %d pods, but it protects only %d pods in all clusters together", n,
 			total)
 	}
 	return nil

@@ -97,8 +97,8 @@ func leavingByOrdinal(template *unstructured.Unstructured, fewer int64,
 			return nil, err
 		}
 		for _, n := range numbers {
-			if reserved.has(n) || o.highestFirst {
-				pods = append(pods, pod{n, reserved.has(n), cluster})
+			if reserved.contains(n) || o.highestFirst {
+				pods = append(pods, pod{n, reserved.contains(n), cluster})
 			}
 		}
 	}
