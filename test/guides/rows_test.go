@@ -503,7 +503,7 @@ func (s *story) prints(text string, args ...string) string {
 	return strings.Join(args, " ") + " prints " + text
 }
 
-// lint says which finding the command has for a customization.
+// lint returns which finding the command has for a customization.
 func (s *story) lint(text string, args ...string) string {
 	file := filepath.Join(s.t.TempDir(), "block.yaml")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {

@@ -126,7 +126,7 @@ var (
 	_ admission.ValidationInterface = &objects{}
 )
 
-// SetRESTMapper says which kinds are cluster-scoped.
+// SetRESTMapper returns which kinds are cluster-scoped.
 func (o *objects) SetRESTMapper(m meta.RESTMapper) { o.mapper = m }
 
 // SetAuthorizer says who may do what.
@@ -208,7 +208,7 @@ func (o *objects) judge(a admission.Attributes) (kind, request, bool) {
 	return k, request{a, obj, old}, true
 }
 
-// creating says whether the object is new, and this is the first time that we see it: plugins may be asked again.
+// creating returns whether the object is new, and this is the first time that we see it: plugins may be asked again.
 func (r request) creating() bool {
 	return r.GetOperation() == admission.Create && !r.GetReinvocationContext().IsReinvoke()
 }

@@ -41,7 +41,7 @@ type Meaning struct {
 	ID string
 }
 
-// counted says whether the binding counts SidecarSets for the template as it is; existing is nil if there is none.
+// counted returns whether the binding counts SidecarSets for the template as it is; existing is nil if there is none.
 func counted(template *unstructured.Unstructured, existing workv1alpha2.Binding) bool {
 	return existing != nil && existing.GetAnnotations()[wellknown.SidecarsAnnotation] != "" &&
 		existing.GetAnnotations()[wellknown.TemplateDigestAnnotation] == Digest(template)
@@ -127,7 +127,7 @@ func Binding(template *unstructured.Unstructured, p policyv1alpha1.Propagation, 
 	return b, nil
 }
 
-// Read says whether existing has the replicas that template once had, so that it can go on with them while the
+// Read returns whether existing has the replicas that template once had, so that it can go on with them while the
 // interpreter does not answer. A binding that other bindings alone asked for has not.
 func Read(template *unstructured.Unstructured, existing workv1alpha2.Binding) bool {
 	return existing != nil && existing.BindingSpec().Placement != nil && Belongs(template, existing) == nil
@@ -243,7 +243,7 @@ func empty(namespace string) workv1alpha2.Binding {
 	return &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}}
 }
 
-// Belongs says why existing is not, or not any more, the binding of template; nil if it is, or if there is none.
+// Belongs returns why existing is not, or not any more, the binding of template; nil if it is, or if there is none.
 func Belongs(template *unstructured.Unstructured, existing workv1alpha2.Binding) error {
 	if existing == nil {
 		return nil

@@ -202,7 +202,7 @@ func (i *Injector) Serve(mgr ctrl.Manager, versions Versions) {
 	close(i.ready)
 }
 
-// Injects says whether pods have to be looked at: there are SidecarSets, or it is not known yet.
+// Injects returns whether pods have to be looked at: there are SidecarSets, or it is not known yet.
 func (i *Injector) Injects() bool {
 	select {
 	case <-i.ready:
@@ -227,7 +227,7 @@ func (i *Injector) SidecarSets(ctx context.Context) ([]unstructured.Unstructured
 	return sets.Items, err
 }
 
-// FindRevision says why a SidecarSet has no revision of that name or, if that is empty, of that custom version.
+// FindRevision returns why a SidecarSet has no revision of that name or, if that is empty, of that custom version.
 func (i *Injector) FindRevision(ctx context.Context, set, customVersion, name string) error {
 	if err := i.wait(ctx); err != nil || i.client == nil {
 		return err

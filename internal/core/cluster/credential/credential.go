@@ -79,7 +79,7 @@ func timeOf(seconds float64) time.Time {
 // Endless says that the token never ends.
 func (t Token) Endless() bool { return t.Expires.IsZero() }
 
-// Due says whether it is time for another token.
+// Due returns whether it is time for another token.
 func (t Token) Due(now time.Time) bool {
 	return t.Endless() || !now.Before(t.DueAt())
 }

@@ -76,7 +76,7 @@ const (
 	whyCopies     = "it contains the data of the Secret that it copies to namespaces"
 )
 
-// HoldsSecrets says whether objects of the kind have Secrets, or what they say, in them.
+// HoldsSecrets returns whether objects of the kind have Secrets, or what they say, in them.
 func (d Decision) HoldsSecrets() bool { return d.Why == whyContent || d.Why == whyCopies }
 
 // Decisions are the whole table. Without a line here a kind of the hub is nobody's but administrators', and a test
@@ -312,7 +312,7 @@ func Verbs(role string, d Decision) []string {
 	return all
 }
 
-// MayGet says whether a role may get an address.
+// MayGet returns whether a role may get an address.
 func MayGet(role string, p Path) bool { return p.allows(role) }
 
 // ForAuthenticated returns the role of all authenticated users, and its binding.

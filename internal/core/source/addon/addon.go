@@ -43,7 +43,7 @@ func (s Stage) String() string {
 	return [...]string{"definitions and namespaces", "the operator", "its webhooks"}[s]
 }
 
-// stageOf says when an object goes.
+// stageOf returns when an object goes.
 func stageOf(gk schema.GroupKind) Stage {
 	switch {
 	case gk == schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"},

@@ -61,7 +61,7 @@ func Template(live *unstructured.Unstructured) *unstructured.Unstructured {
 	return t
 }
 
-// Obstacle says why live cannot be adopted as it is now, whatever its template; nil if it can.
+// Obstacle returns why live cannot be adopted as it is now, whatever its template; nil if it can.
 func Obstacle(live *unstructured.Unstructured) error {
 	annotations := live.GetAnnotations()
 	switch owner := metav1.GetControllerOfNoCopy(live); {
@@ -101,8 +101,8 @@ func Policy(template *unstructured.Unstructured, name, cluster string) policyv1a
 		Spec: spec}
 }
 
-// Sends says why a policy that stands does not send a template made of the cluster's object there as the object is; nil
-// if it does.
+// Sends returns why a policy that stands does not send a template made of the cluster's object there as the object is;
+// nil if it does.
 func Sends(p policyv1alpha1.Propagation, replicas int32, c *clusterv1alpha1.Cluster) error {
 	name := strings.TrimPrefix(p.GetNamespace()+"/"+p.GetName(), "/")
 	placement := p.PropagationSpec().Placement

@@ -115,8 +115,8 @@ func (f *fleet) guard(shares []int64, n int64) {
 	}
 }
 
-// granted says whether any cluster has been given a part of maxUnavailable: then there is something to take back before
-// it is given to another one.
+// granted returns whether any cluster has been given a part of maxUnavailable: then there is something to take back
+// before it is given to another one.
 func (f *fleet) granted() bool {
 	return slices.ContainsFunc(f.members, func(m *member) bool {
 		if m.before == nil {
@@ -389,7 +389,7 @@ func (f *fleet) spreadBefore(k int, n int64) ([]int64, bool) {
 	return before, sum(before) == n
 }
 
-// near says whether no share differs by more than one.
+// near returns whether no share differs by more than one.
 func near(a, b []int64) bool {
 	for i := range a {
 		if d := a[i] - b[i]; d > 1 || d < -1 {

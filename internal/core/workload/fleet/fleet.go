@@ -159,7 +159,7 @@ func ConditionTypes() []string {
 		OverwriteForbidden}
 }
 
-// Concerns says whether a template is one whose numbers mean the fleet; if not, there is nothing to ask Shares. An
+// Concerns returns whether a template is one whose numbers mean the fleet; if not, there is nothing to ask Shares. An
 // error says what is wrong with its annotations.
 func Concerns(template *unstructured.Unstructured, divided bool) (bool, error) {
 	h, ok := handlers[template.GroupVersionKind().GroupKind()]
@@ -173,19 +173,19 @@ func Concerns(template *unstructured.Unstructured, divided bool) (bool, error) {
 	return h.concerned(o, template, divided) || h.stagesClusters(o, template, divided), nil
 }
 
-// concerned says whether something of the template is divided.
+// concerned returns whether something of the template is divided.
 func (h handler) concerned(o options, template *unstructured.Unstructured, divided bool) bool {
 	return h.partial != nil && h.partial(template) || h.arithmetic(o, template, divided) ||
 		h.always != nil && h.always(template.Object) && !h.retained(template)
 }
 
-// retained says whether members own the replicas of the template, so that the hub does not know what a share of them
+// retained returns whether members own the replicas of the template, so that the hub does not know what a share of them
 // is.
 func (h handler) retained(template *unstructured.Unstructured) bool {
 	return h.divides && template.GetLabels()[policyv1alpha1.RetainReplicasLabel] == "true"
 }
 
-// arithmetic says whether numbers of the template mean the fleet.
+// arithmetic returns whether numbers of the template mean the fleet.
 func (h handler) arithmetic(o options, template *unstructured.Unstructured, divided bool) bool {
 	switch {
 	case h.share == nil, h.retained(template):
@@ -355,7 +355,7 @@ func observedGeneration(status map[string]any) int64 {
 	return number(status, "observedGeneration")
 }
 
-// madeOf says whether a status is of the generation of the template that the manifest was made from, as far as it
+// madeOf returns whether a status is of the generation of the template that the manifest was made from, as far as it
 // tells.
 func madeOf(status map[string]any, manifest *unstructured.Unstructured) bool {
 	n, told := whole(status["resourceTemplateGeneration"])

@@ -54,15 +54,15 @@ type Revisions struct {
 	Made string `json:"made,omitempty"`
 }
 
-// KeepsHistory says whether revisions of the template are to be kept on the hub. Whose versions have no names has them,
-// too: that one of them is named, by a name that a member gave it, is known only when it is gone.
+// KeepsHistory returns whether revisions of the template are to be kept on the hub. Whose versions have no names has
+// them, too: that one of them is named, by a name that a member gave it, is known only when it is gone.
 func KeepsHistory(template *unstructured.Unstructured) bool {
 	return template.GroupVersionKind().GroupKind() == sidecarSetKind
 }
 
-// Remember says which revision of the template is to be stored beside those that are, nil for none, and which are to be
-// deleted: those beyond its revisionHistoryLimit, 10 by default and 2 at least, but never the one that it has injected:
-// by its version, or in one of these Works by a name.
+// Remember returns which revision of the template is to be stored beside those that are, nil for none, and which are to
+// be deleted: those beyond its revisionHistoryLimit, 10 by default and 2 at least, but never the one that it has
+// injected: by its version, or in one of these Works by a name.
 func Remember(template *unstructured.Unstructured, works map[string]*workv1alpha1.Work,
 	stored []Revision) (store *Revision, surplus []Revision) {
 	kept := slices.Clone(stored)
@@ -406,7 +406,7 @@ func withoutRevision(obj map[string]any) map[string]any {
 	return strategy
 }
 
-// hasRevision says whether m is sure to have made a revision of that version.
+// hasRevision returns whether m is sure to have made a revision of that version.
 func (m *member) hasRevision(version string) bool {
 	if m.before == nil {
 		return false
@@ -415,7 +415,7 @@ func (m *member) hasRevision(version string) bool {
 		m.note != nil && slices.Contains(split(m.note.Versions), version)
 }
 
-// made says whether m has that version now and has said so.
+// made returns whether m has that version now and has said so.
 func (m *member) made(version string) bool {
 	return m.before != nil && customVersion(m.before.Object) == version && m.fresh &&
 		text(m.status, "latestRevision") != ""

@@ -15,7 +15,7 @@ func (h *hub) later(d time.Duration) {
 	h.look()
 }
 
-// wakes says when the hub looks again by itself.
+// wakes returns when the hub looks again by itself.
 func (h *hub) wakes(when string, want time.Duration) {
 	h.t.Helper()
 	if h.recheck != want {
