@@ -196,7 +196,7 @@ func NewInjector() *Injector { return &Injector{ready: make(chan struct{})} }
 
 // Serve has the injector read from the caches of the manager, which must have been filled; it is called once.
 func (i *Injector) Serve(mgr ctrl.Manager, versions Versions) {
-	if gvk, ok := versions.of(SidecarSetKind); ok {
+	if gvk, ok := versions.stored(SidecarSetKind); ok {
 		i.client, i.gvk = mgr.GetCache(), gvk
 	}
 	close(i.ready)
