@@ -283,7 +283,7 @@ func TestTheHubDoesForADeveloperWhatHeCouldDoHimself(t *testing.T) {
 		t.Errorf("in the member its rules are %s", got)
 	}
 
-	// A claim that he writes himself, of a policy that selects the Role and no ConfigMap, sends nothing.
+	// A claim that the user writes, of a policy that selects the Role and no ConfigMap, sends nothing.
 	fleet.Hub.Apply(t, propagation(ns, "another",
 		"{resourceSelectors: [{apiVersion: v1, kind: ConfigMap, name: another}], placement: "+placedOn("m1")+"}"))
 	policy := fleet.Hub.Find(t, "policy.karmada.io/v1alpha1", "PropagationPolicy", ns, "roles")

@@ -167,7 +167,7 @@ func TestWhoMayNotLookIntoANamespaceIsNotToldOfItsPods(t *testing.T) {
 			"/resourcebindings/web-deployment/pods").DoRaw(t.Context())
 		return string(raw), err
 	}
-	kit.Eventually(t, "the developer is told of his own", func() string {
+	kit.Eventually(t, "the developer sees their own", func() string {
 		if out, err := told(dev, ns); err != nil || !strings.Contains(out, "ImagePullBackOff") {
 			return fmt.Sprint(out, err)
 		}

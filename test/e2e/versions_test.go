@@ -75,7 +75,7 @@ func TestAnObjectIsReadAndWrittenInEitherVersion(t *testing.T) {
 	}
 }
 
-// Who applies one version owns fields that have other names in the other, and they stay his.
+// A user who applies one version owns fields that have other names in the other version, and keeps owning them.
 func TestServerSideApplyKnowsOwnersOverVersions(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()

@@ -123,7 +123,7 @@ var s000 = []row{
 			if !strings.Contains(out, "openkruise-cloneset-interpreter") {
 				s.fail("of v1beta1, explain says %s", out)
 			}
-			// 12: whoever wrote that nothing ready is unhealthy is taken at his word.
+			// 12: the rule that a workload with nothing ready is unhealthy applies as the user wrote it.
 			s.health(u, bothHealthy)
 			s.change(u, func(o map[string]any) { set(o, int64(0), "spec", "replicas") })
 			s.waitUntil("it is scaled to nothing", func() string {

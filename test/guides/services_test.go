@@ -78,5 +78,5 @@ func (s *story) exported() {
 	s.apply(s.doc("S002", 769))
 	s.apply(s.object(`{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy, metadata: {name: imported}, spec: {
 		resourceSelectors: [{apiVersion: multicluster.x-k8s.io/v1alpha1, kind: ServiceImport, name: nginx-svc}], placement: {clusterAffinity: {clusterNames: [member3]}}}}`))
-	s.apply(s.doc("S002", 776)) // its status is what the reader is to see, and is not taken from him
+	s.apply(s.doc("S002", 776)) // the page shows its status; the status is not applied
 }

@@ -51,7 +51,7 @@ func (o *objects) adviseNames(ctx context.Context, r request, n validate.Names) 
 			}
 			looked[named.Value] = true
 			if of.resource == namespaces && !o.allowed(ctx, r, "get", namespaces, named.Value) {
-				continue // whether there is one is not his to know; which clusters there are, every binding of a policy says
+				continue // do not reveal whether it exists; cluster names are no secret: each binding has them
 			}
 			if _, err := o.client.Resource(of.resource).Get(ctx, named.Value,
 				metav1.GetOptions{ResourceVersion: "0"}); apierrors.IsNotFound(err) {

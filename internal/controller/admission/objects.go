@@ -215,7 +215,7 @@ func (r request) creating() bool {
 
 // disown drops the record of who set which field from an object that our own controllers make. An object without one
 // gets none later: keeping it is a quarter of the cost of every write, and nobody else sets fields of ours. Whoever
-// applies to one still gets a record of his own.
+// applies to one still gets their own record.
 func (r request) disown() {
 	if r.creating() && r.fromHub() {
 		r.obj.SetManagedFields(nil)
