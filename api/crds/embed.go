@@ -17,7 +17,7 @@ var files embed.FS
 
 // All are the definitions, sorted by name, each call's its own copy.
 // Those of which Converted says so are served in several versions and need a conversion webhook before they are installed.
-func All() ([]*apiextensionsv1.CustomResourceDefinition, error) {
+func Definitions() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	crds, err := parsed()
 	if err != nil {
 		return nil, err

@@ -234,7 +234,7 @@ func TestSchemasHaveTheReferencesDefaultsAndBounds(t *testing.T) {
 
 func mustAll(t *testing.T) []*apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
-	all, err := All()
+	all, err := Definitions()
 	if err != nil {
 		t.Fatal(err)
 	}

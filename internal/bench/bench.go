@@ -36,7 +36,7 @@ type Row struct {
 	Karmada string `json:"karmada,omitempty"`
 }
 
-// Reached says whether the row is where it must be.
+// Reached returns whether the row is where it must be.
 func (r Row) Reached() bool {
 	if r.AtLeast {
 		return r.Value >= r.Must
@@ -210,8 +210,8 @@ func newFleet(l *lab.Lab) (*fleet, error) {
 	return f, nil
 }
 
-// each calls do for 0 to n-1, with so many at once, and returns the first error.
-func each(n, workers int, do func(i int) error) error {
+// runParallel calls do for 0 to n-1 with a number of workers, and returns the first error.
+func runParallel(n, workers int, do func(i int) error) error {
 	next := make(chan int)
 	errs := make(chan error, workers)
 	var all sync.WaitGroup

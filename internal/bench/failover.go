@@ -88,7 +88,7 @@ func (f *fleet) measureFailover(ctx context.Context, o Options, c client.WithWat
 	if err := f.policy(ctx, w); err != nil {
 		return nil, err
 	}
-	if err := each(w.n, o.Workers, func(i int) error {
+	if err := runParallel(w.n, o.Workers, func(i int) error {
 		_, err := f.hub.Resource(w.gvr).Namespace("default").Create(ctx, w.make(fmt.Sprintf("%s-%d", w.name, i), 1),
 			metav1.CreateOptions{})
 		return err

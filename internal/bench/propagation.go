@@ -159,7 +159,7 @@ func (f *fleet) policy(ctx context.Context, w workload) error {
 // are at rest.
 func (f *fleet) floor(ctx context.Context, w workload, workers int) (took, rest time.Duration, err error) {
 	began := time.Now()
-	err = each(w.n*members, workers, func(i int) error {
+	err = runParallel(w.n*members, workers, func(i int) error {
 		obj := w.make(fmt.Sprintf("floor-%s-%d", w.name, i/members), 1)
 		_, err := f.members[i%members].Resource(w.gvr).Namespace("default").Create(ctx, obj, metav1.CreateOptions{})
 		return err
@@ -195,7 +195,7 @@ func (f *fleet) propagate(ctx context.Context, w workload, prefix string, n, wor
 		waiting.Go(func() { errs <- arrived() })
 	}
 	began := time.Now()
-	errs <- each(n, workers, func(i int) error {
+	errs <- runParallel(n, workers, func(i int) error {
 		_, err := f.hub.Resource(w.gvr).Namespace("default").Create(ctx, w.make(prefix+"-"+strconv.Itoa(i), w.replicas),
 			metav1.CreateOptions{})
 		return err

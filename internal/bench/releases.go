@@ -84,7 +84,7 @@ func (f *fleet) measureReleases(ctx context.Context, o Options) ([]Row, error) {
 	}
 	name := func(i int) string { return w.name + "-" + strconv.Itoa(i) }
 	change := []byte(`[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":"example.com/app:2"}]`)
-	if err := each(w.n, o.Workers, func(i int) error {
+	if err := runParallel(w.n, o.Workers, func(i int) error {
 		_, err := f.hub.Resource(w.gvr).Namespace("default").Patch(ctx, name(i), types.JSONPatchType, change,
 			metav1.PatchOptions{})
 		return err
@@ -103,7 +103,7 @@ func (f *fleet) measureReleases(ctx context.Context, o Options) ([]Row, error) {
 	}
 	began := time.Now()
 	gvr := releasev1alpha1.GroupVersion.WithResource("releases")
-	if err := each(w.n, o.Workers, func(i int) error {
+	if err := runParallel(w.n, o.Workers, func(i int) error {
 		r := object(gvr, releasev1alpha1.ReleaseKind.Kind, name(i), map[string]any{"spec": map[string]any{
 			"strategy": map[string]any{"stages": []any{weighted("one", 1), weighted("two", 2), weighted("seven", 7)}},
 			"targets": []any{map[string]any{"name": "app", "ref": map[string]any{

@@ -129,7 +129,7 @@ func measureReaction(ctx context.Context, o Options, h *lab.Hub, of cell) (react
 	if err != nil {
 		return r, err
 	}
-	if err := each(of.clusters, o.Workers, func(i int) error { return register(ctx, c, silent(i)) }); err != nil {
+	if err := runParallel(of.clusters, o.Workers, func(i int) error { return register(ctx, c, silent(i)) }); err != nil {
 		return r, fmt.Errorf("make clusters: %w", err)
 	}
 	if err := known(ctx, c, of.clusters); err != nil {
@@ -158,7 +158,7 @@ func measureReaction(ctx context.Context, o Options, h *lab.Hub, of cell) (react
 			float64(after.revision-before.revision) / float64(of.bindings), err
 	}
 	r.placed, r.placedCPU, r.placedWrites, err = measure(chosen(0), func() error {
-		return each(of.bindings, o.Workers, func(i int) error { return c.Create(ctx, unplaced(i)) })
+		return runParallel(of.bindings, o.Workers, func(i int) error { return c.Create(ctx, unplaced(i)) })
 	})
 	if err != nil {
 		return r, fmt.Errorf("place %d bindings: %w", of.bindings, err)

@@ -11,7 +11,7 @@ import (
 // What the benchmark waits for is what the scheduler does with its bindings.
 func TestBindingsOfTheBenchmarkGoWhereItWaitsForThem(t *testing.T) {
 	b := unplaced(7)
-	if !schedule.Ours(b, "") && !schedule.Ours(b, "default-scheduler") {
+	if !schedule.PlacedBy(b, "") && !schedule.PlacedBy(b, "default-scheduler") {
 		t.Error("nobody schedules them")
 	}
 	var fleet []*clusterv1alpha1.Cluster

@@ -116,7 +116,7 @@ func (f *Fleet) KeepEmpty() {
 func (f *Fleet) Use(p schedule.Plugins) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.snapshot = f.snapshot.With(p)
+	f.snapshot = f.snapshot.WithPlugins(p)
 }
 
 // Snapshot returns the current fleet. It is immutable.

@@ -467,7 +467,7 @@ func (a addons) disable(ctx context.Context, name string, patience time.Duration
 	for stage := addon.Stages - 1; stage >= 0; stage-- {
 		var gone []string
 		for i := range have {
-			of, err := addon.Of(&have[i])
+			of, err := addon.StageOf(&have[i])
 			if err != nil {
 				return err
 			}

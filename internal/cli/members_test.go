@@ -73,7 +73,7 @@ func see(t *testing.T, members map[string]*membertest.Server) *seeing {
 	infos := &request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"),
 		GrouplessAPIPrefixes: sets.NewString("api")}
 	handler := proxy.Handler(proxy.Options{Hub: func() (client.Reader, error) { return store, nil },
-		Grants: acting.Of(access.Derive(
+		Grants: acting.Fixed(access.Derive(
 			[]rbacv1.ClusterRole{{ObjectMeta: metav1.ObjectMeta{Name: "see"},
 				Rules: []rbacv1.PolicyRule{{Verbs: []string{"*"}, APIGroups: []string{"cluster.karmada.io"},
 					Resources: []string{"clusters/proxy"}}}}},

@@ -122,7 +122,8 @@ func (w *upheaval) start() {
 	}
 }
 
-func (w *upheaval) tell(format string, args ...any) {
+// record adds a step to the story that a failure prints.
+func (w *upheaval) record(format string, args ...any) {
 	w.story = append(w.story, fmt.Sprintf(format, args...))
 }
 
@@ -163,7 +164,7 @@ func (w *upheaval) settle() {
 	if w.stop == nil {
 		return
 	}
-	w.tell("all settles")
+	w.record("all settles")
 	w.Eventually("all settles", func() string {
 		for name := range w.wanted {
 			b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name + "-configmap"}}
@@ -191,7 +192,7 @@ func (w *upheaval) settle() {
 func (w *upheaval) create() {
 	w.made++
 	name := fmt.Sprintf("c%d", w.made)
-	w.tell("a user makes %s", name)
+	w.record("a user makes %s", name)
 	w.wanted[name] = true
 	w.Make(claimed(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name},
 		Data: map[string]string{"a": "b"}}, w.policy))
@@ -216,14 +217,14 @@ func (w *upheaval) remove() {
 	if name == "" {
 		return
 	}
-	w.tell("a user deletes %s", name)
+	w.record("a user deletes %s", name)
 	delete(w.wanted, name)
 	w.asked[name] = true
 	w.Gone(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}})
 	if !orderly {
 		return
 	}
-	w.tell("and it goes")
+	w.record("and it goes")
 	w.Eventually(name+" goes", func() string {
 		for member, m := range w.members {
 			if !w.out[member] && !w.orphans[member][name] && m.Object(membertest.ConfigMap, "shop", name) != nil {
@@ -273,14 +274,14 @@ func (w *upheaval) delete(obj client.Object) {
 
 func (w *upheaval) removeWorks() {
 	cluster := w.member()
-	w.tell("somebody deletes all Works of %s", cluster)
+	w.record("somebody deletes all Works of %s", cluster)
 	for _, work := range w.works(cluster) {
 		w.delete(&work)
 	}
 }
 
 func (w *upheaval) removeBindings() {
-	w.tell("somebody deletes all bindings")
+	w.record("somebody deletes all bindings")
 	for _, b := range w.bindings() {
 		w.delete(&b)
 	}
@@ -310,7 +311,7 @@ func (w *upheaval) deletedWith(works []workv1alpha1.Work) {
 }
 
 func (w *upheaval) loseDefinition() {
-	w.tell("the definition of Works is deleted, and all Works with it")
+	w.record("the definition of Works is deleted, and all Works with it")
 	was := w.Server.Object(controllertest.Definition, "", definition.Works)
 	w.Server.Remove(controllertest.Definition, "", definition.Works)
 	if w.stop == nil {
@@ -319,7 +320,7 @@ func (w *upheaval) loseDefinition() {
 		return
 	}
 	w.deletedWith(w.works(""))
-	w.tell("it is back")
+	w.record("it is back")
 	w.Server.Put(was)
 }
 
@@ -328,7 +329,7 @@ func (w *upheaval) loseSpace() {
 	if cluster == "" {
 		return
 	}
-	w.tell("the execution space of %s is deleted", cluster)
+	w.record("the execution space of %s is deleted", cluster)
 	w.delete(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: names.ExecutionSpace(cluster)}})
 	w.deletedWith(w.works(cluster))
 }
@@ -336,7 +337,7 @@ func (w *upheaval) loseSpace() {
 // vanish has bindings, Works or both be gone without a trace, as after a restore of a part.
 func (w *upheaval) vanish() {
 	which := w.random.IntN(3)
-	w.tell("%s are gone without a trace", []string{"the Works", "the bindings", "the bindings and Works"}[which])
+	w.record("%s are gone without a trace", []string{"the Works", "the bindings", "the bindings and Works"}[which])
 	if which != 1 {
 		for _, work := range w.works("") {
 			w.Server.Remove(controllertest.Works, work.Namespace, work.Name)
@@ -351,13 +352,13 @@ func (w *upheaval) vanish() {
 
 // restart ends the hub's process, has things happen meanwhile, and starts it.
 func (w *upheaval) restart() {
-	w.tell("the hub stops")
+	w.record("the hub stops")
 	w.stop()
 	for range w.random.IntN(3) {
 		[]func(){w.create, w.remove, w.removeWorks, w.removeBindings, w.loseDefinition, w.loseSpace, w.vanish,
 			w.restore}[w.random.IntN(8)]()
 	}
-	w.tell("the hub starts")
+	w.record("the hub starts")
 	w.start()
 }
 
@@ -369,7 +370,7 @@ func (w *upheaval) restore() {
 		if name == "" {
 			return
 		}
-		w.tell("a restored store knows nothing of %s", name)
+		w.record("a restored store knows nothing of %s", name)
 		delete(w.wanted, name)
 		w.Server.Remove(membertest.ConfigMap, "shop", name)
 		w.Server.Remove(controllertest.Bindings, "shop", name+"-configmap")
@@ -390,7 +391,7 @@ func (w *upheaval) leave() {
 	}
 	w.judge()
 	keep := w.random.IntN(2) == 0
-	w.tell("%s leaves, and keeps its workloads: %v", name, keep)
+	w.record("%s leaves, and keeps its workloads: %v", name, keep)
 	c := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	if keep {
 		controllertest.Change(w.Hub, c, func(c *clusterv1alpha1.Cluster) {
@@ -418,7 +419,7 @@ func (w *upheaval) leave() {
 
 func (w *upheaval) rejoin() {
 	for name := range w.out {
-		w.tell("%s joins again", name)
+		w.record("%s joins again", name)
 		w.JoinAgain(name, w.members[name])
 		delete(w.out, name)
 		return

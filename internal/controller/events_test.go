@@ -20,8 +20,8 @@ import (
 	"github.com/argosy-io/argosy/internal/member/membertest"
 )
 
-// told counts events by object and reason, without those of clusters.
-func told(h *controllertest.Hub) map[string]int {
+// countEvents counts events by object and reason, without those of clusters.
+func countEvents(h *controllertest.Hub) map[string]int {
 	out := map[string]int{}
 	for _, e := range h.Events() {
 		if about, _, _ := strings.Cut(e, ":"); !strings.HasPrefix(about, "Cluster ") {
@@ -53,7 +53,7 @@ func TestSuccessesAreToldAsFarAsTheHubIsAskedTo(t *testing.T) {
 			controllertest.Run(t, func(t *testing.T) {
 				h, _ := fleetWith(t, Options{Successes: level})
 				h.Quiet()
-				before := told(h)
+				before := countEvents(h)
 				p := policy("shop", "v1", "ConfigMap")
 				h.Make(p)
 				h.Quiet()
@@ -70,7 +70,7 @@ func TestSuccessesAreToldAsFarAsTheHubIsAskedTo(t *testing.T) {
 				if n := len(h.Quiet()); n != 9 {
 					t.Errorf("%d writes besides events, want 9", n)
 				}
-				got := told(h)
+				got := countEvents(h)
 				for about, n := range before {
 					if got[about] -= n; got[about] == 0 {
 						delete(got, about)

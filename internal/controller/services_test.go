@@ -65,8 +65,8 @@ func (x *exchange) importTo(clusters ...string) *multiclusterv1alpha1.ServiceImp
 	return i
 }
 
-// has gives a member endpoints of web, as its own controllers do for the pods that are ready there.
-func (x *exchange) has(member string, addresses ...string) {
+// setEndpoints gives a member endpoints of web, as its own controllers do for ready pods.
+func (x *exchange) setEndpoints(member string, addresses ...string) {
 	s := &discoveryv1.EndpointSlice{TypeMeta: metav1.TypeMeta{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice"},
 		ObjectMeta:  named("web-" + member),
 		AddressType: discoveryv1.AddressTypeIPv4,
@@ -111,7 +111,7 @@ func (x *exchange) reaches(member, service string, addresses ...string) {
 func TestAServiceIsReachedWhereItIsImportedAsItsEndpointsComeAndGo(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		x := newExchange(t)
-		x.has("m1", "10.0.0.1")
+		x.setEndpoints("m1", "10.0.0.1")
 		exports := x.export("m1")
 		imported := x.importTo("m2", "m3")
 
@@ -152,7 +152,7 @@ func TestAServiceIsReachedWhereItIsImportedAsItsEndpointsComeAndGo(t *testing.T)
 		x.applied("m1", "web-serviceexport")
 		x.applied("m2", "web-serviceimport")
 		x.Quiet()
-		x.has("m1", "10.0.0.1", "10.0.0.2")
+		x.setEndpoints("m1", "10.0.0.1", "10.0.0.2")
 		x.reaches("m2", "derived-web", "10.0.0.1", "10.0.0.2")
 		x.reaches("m3", "derived-web", "10.0.0.1", "10.0.0.2")
 		writes := count(x.Quiet())
@@ -163,8 +163,8 @@ func TestAServiceIsReachedWhereItIsImportedAsItsEndpointsComeAndGo(t *testing.T)
 
 		// 4. A member that falls silent keeps what it had, and tells what it has when it is back.
 		x.members["m1"].Down(true)
-		x.has("m1", "10.0.0.3")
-		x.has("m2", "10.2.0.1") // of a Service of its own called web, which it does not export
+		x.setEndpoints("m1", "10.0.0.3")
+		x.setEndpoints("m2", "10.2.0.1") // of a Service of its own called web, which it does not export
 		if got := x.Quiet(); len(slices.DeleteFunc(got, func(w string) bool { return !strings.Contains(w, " works ") })) > 0 {
 			t.Errorf("silence wrote %v", got)
 		}
@@ -184,12 +184,12 @@ func TestAServiceIsReachedWhereItIsImportedAsItsEndpointsComeAndGo(t *testing.T)
 			p.Spec.Placement.ClusterAffinity.ClusterNames = []string{"m2"}
 		})
 		x.reaches("m3", "derived-web", "10.2.0.1")
-		x.has("m1", "10.0.0.4") // nobody looks there any more
+		x.setEndpoints("m1", "10.0.0.4") // nobody looks there any more
 		x.members["m2"].Remove(controllertest.EndpointSlice, "shop", "web-m2")
 		x.reaches("m3", "derived-web")
 
 		// 6. Without the import nobody reaches it.
-		x.has("m2", "10.2.0.2")
+		x.setEndpoints("m2", "10.2.0.2")
 		x.reaches("m3", "derived-web", "10.2.0.2")
 		controllertest.Change(x.Hub, imported, func(i *multiclusterv1alpha1.ServiceImport) {
 			i.Generation++
@@ -244,7 +244,7 @@ func TestAServiceThatAMemberHasUnderTheDerivedNameIsLeftAlone(t *testing.T) {
 		theirs := &corev1.Service{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
 			ObjectMeta: named("derived-web"), Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "theirs"}}}
 		x.members["m2"].Put(theirs)
-		x.has("m1", "10.0.0.1")
+		x.setEndpoints("m1", "10.0.0.1")
 		x.export("m1")
 		x.importTo("m2", "m3")
 
@@ -274,8 +274,8 @@ func TestAMultiClusterServiceGoesToAllAndItsEndpointsToTheOthers(t *testing.T) {
 		x := newExchange(t)
 		web := &corev1.Service{ObjectMeta: named("web"), Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "web"},
 			Ports: []corev1.ServicePort{{Name: "http", Port: 80}}}}
-		x.has("m1", "10.0.0.1")
-		x.has("m2", "10.2.0.1")
+		x.setEndpoints("m1", "10.0.0.1")
+		x.setEndpoints("m2", "10.2.0.1")
 		s := &networkingv1alpha1.MultiClusterService{ObjectMeta: named("web"),
 			Spec: networkingv1alpha1.MultiClusterServiceSpec{
 				Types:            []networkingv1alpha1.ExposureType{networkingv1alpha1.ExposureTypeCrossCluster},
@@ -321,7 +321,7 @@ func TestAMultiClusterServiceGoesToAllAndItsEndpointsToTheOthers(t *testing.T) {
 		}
 
 		x.Quiet()
-		x.has("m2", "10.2.0.2")
+		x.setEndpoints("m2", "10.2.0.2")
 		x.reaches("m3", "web", "10.0.0.1", "10.2.0.2")
 		writes := count(x.Quiet())
 		delete(writes, "update works/status")
@@ -351,7 +351,7 @@ func TestAMultiClusterServiceGoesToAllAndItsEndpointsToTheOthers(t *testing.T) {
 func TestAMultiClusterServiceSaysWhereItIsNotPlaced(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		x := newExchange(t)
-		x.has("m1", "10.0.0.1")
+		x.setEndpoints("m1", "10.0.0.1")
 		m3 := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m3"}}
 		controllertest.Change(x.Hub, m3, func(c *clusterv1alpha1.Cluster) {
 			c.Spec.Taints = []corev1.Taint{{Key: "maintenance", Effect: corev1.TaintEffectNoSchedule}}
@@ -393,7 +393,7 @@ func TestAMultiClusterServiceFollowsABindingWithANameApart(t *testing.T) {
 			Spec: workv1alpha2.ResourceBindingSpec{Resource: workv1alpha2.ObjectReference{
 				APIVersion: "serving.knative.dev/v1", Kind: "Service", Namespace: "shop", Name: "web"}}}
 		x.Make(other)
-		x.has("m1", "10.0.0.1")
+		x.setEndpoints("m1", "10.0.0.1")
 		x.Make(&corev1.Service{ObjectMeta: named("web"), Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "web"},
 			Ports: []corev1.ServicePort{{Name: "http", Port: 80}}}})
 		s := &networkingv1alpha1.MultiClusterService{ObjectMeta: named("web"),

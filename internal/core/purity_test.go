@@ -157,7 +157,7 @@ type file struct {
 	set          *token.FileSet
 }
 
-// at says where something is, for a complaint.
+// at returns where something is, for a complaint.
 func (f file) at(pos token.Pos, format string, args ...any) string {
 	return fmt.Sprintf("%s/%s:%d: %s", f.folder, f.name, f.set.Position(pos).Line, fmt.Sprintf(format, args...))
 }
@@ -439,7 +439,7 @@ func controllerOf(folder string) string {
 	return name
 }
 
-// within says whether a path is the folder or below it.
+// within returns whether a path is the folder or below it.
 func within(path, folder string) bool {
 	return folder == "." || path == folder || strings.HasPrefix(path, folder+"/")
 }

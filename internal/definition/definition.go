@@ -46,7 +46,7 @@ const wentGrace = 10 * time.Second
 
 // Names are the definitions that the hub cannot be without.
 func Names() ([]string, error) {
-	all, err := crds.All()
+	all, err := crds.Definitions()
 	if err != nil {
 		return nil, err
 	}
@@ -133,8 +133,8 @@ func (w *Watch) seen(names []string, obj any, there, first bool) {
 	}
 }
 
-// Went says whether obj, which is being deleted, may have gone with the definition of that name: it is older than that
-// is back, and was deleted while it was missing or being deleted, or just after.
+// Went returns whether obj, which is being deleted, may have gone with the definition of that name: it is older than
+// that is back, and was deleted while it was missing or being deleted, or just after.
 func (w *Watch) Went(name string, obj client.Object) bool {
 	if w == nil || obj.GetDeletionTimestamp() == nil {
 		return false
@@ -174,7 +174,7 @@ func (w *Watch) Broken() []string {
 	return slices.Sorted(maps.Keys(w.broken))
 }
 
-// Going says whether the definition of that name is missing or being deleted.
+// Going returns whether the definition of that name is missing or being deleted.
 func (w *Watch) Going(name string) bool {
 	if w == nil {
 		return false

@@ -11,7 +11,7 @@ import (
 )
 
 func TestNamesOfDefinitionsAreThoseOfTheirKinds(t *testing.T) {
-	all, err := crds.All()
+	all, err := crds.Definitions()
 	if err != nil {
 		t.Fatal(err)
 	}

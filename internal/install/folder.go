@@ -21,7 +21,7 @@ type folder struct {
 // atBoot is the fate of a folder that systemd makes, with its owner.
 const atBoot fate = "at boot"
 
-// later says when a folder is made that is not made now.
+// later returns when a folder is made that is not made now.
 func (f folder) later(o *Options) string {
 	return fmt.Sprintf("%s is not created: there is no user %s below %s yet; systemd creates both at boot",
 		filepath.Join(o.Root, f.path), o.User, o.Root)
@@ -114,8 +114,8 @@ func planFolder(o *Options, dir string, uid int, inImage bool) (folder, error) {
 	return f, nil
 }
 
-// planWritable says whether systemd makes a folder in which the hub writes beside others. Another has to be there, and
-// the hub must be let.
+// planWritable returns whether systemd makes a folder in which the hub writes beside others. Another has to be there,
+// and the hub must be let.
 func planWritable(o *Options, dir string, uid, gid int, inImage bool) (made bool, err error) {
 	path := filepath.Join(o.Root, dir)
 	if within(dir, temporary...) {

@@ -105,7 +105,8 @@ func tree(t *testing.T, root string) map[string]string {
 	return all
 }
 
-func must(t *testing.T, o Options) string {
+// mustInstall installs, and returns the output.
+func mustInstall(t *testing.T, o Options) string {
 	t.Helper()
 	var out bytes.Buffer
 	if err := Install(o, &out); err != nil {
@@ -125,7 +126,7 @@ func remove(t *testing.T, r Removal) string {
 
 func TestEverythingIsWhereItIsLookedForAndASecondTimeNothingIsWritten(t *testing.T) {
 	o := below(t)
-	must(t, o)
+	mustInstall(t, o)
 	first := tree(t, o.Root)
 	for path, mode := range map[string]string{
 		BinaryPath: "-rwxr-xr-x", ConfigPath: "-rw-r--r--", UnitPath: "-rw-r--r--", usersPath: "-rw-r--r--",
@@ -138,7 +139,7 @@ func TestEverythingIsWhereItIsLookedForAndASecondTimeNothingIsWritten(t *testing
 			t.Errorf("%s is %.12q, want mode %s", path, first[path], mode)
 		}
 	}
-	said := must(t, o)
+	said := mustInstall(t, o)
 	for path, is := range tree(t, o.Root) {
 		if is != first[path] {
 			t.Errorf("%s was written again", path)
@@ -153,7 +154,7 @@ func TestADryRunShowsEverythingAndWritesNothing(t *testing.T) {
 	o := below(t)
 	o.DryRun = true
 	before := tree(t, o.Root)
-	said := must(t, o)
+	said := mustInstall(t, o)
 	if after := tree(t, o.Root); len(after) != len(before) {
 		t.Errorf("a dry run left %d files and folders, there were %d", len(after), len(before))
 	}
@@ -169,7 +170,7 @@ func TestUninstallLeavesTheFolderAsItWasBeforeAndTheData(t *testing.T) {
 	o := below(t)
 	write(t, filepath.Join(o.Root, "/usr/local/share/zsh/site-functions/_other"), "another's")
 	before := tree(t, o.Root)
-	must(t, o)
+	mustInstall(t, o)
 	write(t, filepath.Join(o.Root, DataDir, "store"), "data")
 	said := remove(t, Removal{Root: o.Root, System: o.System})
 	after := tree(t, o.Root)
@@ -193,11 +194,11 @@ func TestUninstallLeavesTheFolderAsItWasBeforeAndTheData(t *testing.T) {
 
 func TestWhatWasEditedIsNeitherReplacedNorRemoved(t *testing.T) {
 	o := below(t)
-	must(t, o)
+	mustInstall(t, o)
 	config, unit := filepath.Join(o.Root, ConfigPath), filepath.Join(o.Root, UnitPath)
 	write(t, config, "port: 8443 # mine\n")
 	o.Config = []byte("port: 9443\n")
-	if said := must(t, o); !strings.Contains(said, string(kept)) || !strings.Contains(read(t, config), "mine") {
+	if said := mustInstall(t, o); !strings.Contains(said, string(kept)) || !strings.Contains(read(t, config), "mine") {
 		t.Errorf("an edited configuration is replaced:\n%s", said)
 	}
 	o.Reconfigure = true
@@ -230,7 +231,7 @@ func TestFilesOfOthersStopAnInstallationBeforeAnythingIsWritten(t *testing.T) {
 		t.Error("something was written")
 	}
 	o.Force = true
-	must(t, o)
+	mustInstall(t, o)
 	if !strings.Contains(read(t, filepath.Join(o.Root, UnitPath)), "ExecStart") {
 		t.Error("--force does not replace the unit")
 	}
@@ -238,10 +239,10 @@ func TestFilesOfOthersStopAnInstallationBeforeAnythingIsWritten(t *testing.T) {
 
 func TestAnUpgradeReplacesTheBinaryAndKeepsTheConfiguration(t *testing.T) {
 	o := below(t)
-	must(t, o)
+	mustInstall(t, o)
 	write(t, o.Binary, "the next one")
 	o.Config = []byte("port: 9443\n")
-	must(t, o)
+	mustInstall(t, o)
 	if read(t, filepath.Join(o.Root, BinaryPath)) != "the next one" {
 		t.Error("the binary is the old one")
 	}
@@ -260,12 +261,12 @@ func TestInstallWritesNothingUnlessConfirmed(t *testing.T) {
 		t.Errorf("the binary is installed (%v)", err)
 	}
 	o.Confirm = func() error { return nil }
-	must(t, o)
+	mustInstall(t, o)
 }
 
 func TestDataIsPurgedOnlyWhenConfirmed(t *testing.T) {
 	o := below(t)
-	must(t, o)
+	mustInstall(t, o)
 	before := tree(t, o.Root)
 	r := Removal{Root: o.Root, System: o.System, Purge: os.RemoveAll, Confirm: func(string) error {
 		return errors.New("not confirmed")
@@ -399,7 +400,7 @@ func TestSystemdTakesTheUnitAndCallsItsExposureLow(t *testing.T) {
 		t.Run(story, func(t *testing.T) {
 			o := below(t)
 			o.Unit = unit
-			must(t, o)
+			mustInstall(t, o)
 			path := filepath.Join(o.Root, UnitPath)
 			// What it starts and what it runs as are below the root here.
 			text := strings.ReplaceAll(read(t, path), BinaryPath, filepath.Join(o.Root, BinaryPath))
@@ -447,7 +448,7 @@ func TestAnInstallationThatBreaksOffIsTakenUpAndTakenOff(t *testing.T) {
 		for _, then := range []string{"install", "uninstall"} {
 			t.Run("at "+breaks+", then "+then, func(t *testing.T) {
 				o := below(t)
-				must(t, o)
+				mustInstall(t, o)
 				write(t, o.Binary, "the next one")
 				o.Unit.Port = 443
 				at := filepath.Join(o.Root, breaks)
@@ -466,7 +467,7 @@ func TestAnInstallationThatBreaksOffIsTakenUpAndTakenOff(t *testing.T) {
 				write(t, at, old)
 				if then == "install" {
 					write(t, o.Binary, "the one after that")
-					must(t, o)
+					mustInstall(t, o)
 					if read(t, filepath.Join(o.Root, BinaryPath)) != "the one after that" {
 						t.Error("the binary is an old one")
 					}
@@ -483,9 +484,9 @@ func TestTheUserOfTheFirstInstallationStays(t *testing.T) {
 	o := below(t)
 	write(t, filepath.Join(o.Root, "etc/passwd"), fmt.Sprintf("fleet:x:%d:%d::/:/bin/false\n", os.Getuid(), os.Getgid()))
 	o.User = "fleet"
-	must(t, o)
+	mustInstall(t, o)
 	o.User = ""
-	must(t, o)
+	mustInstall(t, o)
 	if unit := read(t, filepath.Join(o.Root, UnitPath)); !strings.Contains(unit, "User=fleet\n") {
 		t.Errorf("after a second installation the unit is\n%s", unit)
 	}
@@ -514,7 +515,7 @@ func TestAUserThatOwnsBackupsStays(t *testing.T) {
 		}
 	}
 	o.Unit.OwnFolders = []string{"/mnt/backups"}
-	must(t, o)
+	mustInstall(t, o)
 	said := remove(t, Removal{Root: o.Root, System: o.System, Purge: os.RemoveAll, Confirm: func(string) error {
 		return nil
 	}})

@@ -81,7 +81,7 @@ func installCRDs(ctx context.Context, config *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	want, err := crds.All()
+	want, err := crds.Definitions()
 	if err != nil {
 		return err
 	}
@@ -165,7 +165,7 @@ func restoreCRDs(ctx context.Context, config *rest.Config, wanted func(family st
 	if err != nil {
 		return err
 	}
-	own, err := crds.All()
+	own, err := crds.Definitions()
 	if err != nil {
 		return err
 	}

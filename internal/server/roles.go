@@ -23,7 +23,7 @@ func (h *Hub) startRoles(ctx context.Context) (func(), error) {
 		return nil, fmt.Errorf("create a client for roles: %w", err)
 	}
 	authenticated, binding := roles.ForAuthenticated()
-	for _, role := range append(roles.All(), authenticated) {
+	for _, role := range append(roles.ClusterRoles(), authenticated) {
 		keep := reconciliation.ReconcileRoleOptions{
 			Role:    reconciliation.ClusterRoleRuleOwner{ClusterRole: &role},
 			Client:  reconciliation.ClusterRoleModifier{Client: client.RbacV1().ClusterRoles()},

@@ -14,7 +14,7 @@ import (
 // manifests, so it needs no cache. Most writes are Works and bindings that the hub writes itself, with their defaults
 // set.
 func stored() (func(schema.GroupVersionKind) apiserver.Stored, error) {
-	ours, err := crds.All()
+	ours, err := crds.Definitions()
 	if err != nil {
 		return nil, err
 	}

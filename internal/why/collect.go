@@ -99,7 +99,7 @@ func Ask(ctx context.Context, r client.Reader, mapper meta.RESTMapper, q Query) 
 	if q.Cluster == "" {
 		return answer, nil
 	}
-	if narrow, ok := answer.In(q.Cluster); ok {
+	if narrow, ok := answer.ForCluster(q.Cluster); ok {
 		return narrow, nil
 	}
 	if slices.ContainsFunc(facts.Clusters, func(c *clusterv1alpha1.Cluster) bool { return c.Name == q.Cluster }) {

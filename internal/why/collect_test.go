@@ -66,18 +66,18 @@ func hub(objects ...client.Object) (client.Reader, meta.RESTMapper) {
 		Build(), mapper
 }
 
-func in(namespace, name string) metav1.ObjectMeta {
+func objectMeta(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name}
 }
 
 func TestAQuestionIsAnsweredOrItsFaultIsSaid(t *testing.T) {
 	r, mapper := hub(
 		&appsv1.Deployment{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
-			ObjectMeta: in("shop", "web")},
+			ObjectMeta: objectMeta("shop", "web")},
 		&appsv1.StatefulSet{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "StatefulSet"},
-			ObjectMeta: in("shop", "db")},
-		&corev1.Namespace{ObjectMeta: in("", "shop")},
-		&clusterv1alpha1.Cluster{ObjectMeta: in("", "eu")},
+			ObjectMeta: objectMeta("shop", "db")},
+		&corev1.Namespace{ObjectMeta: objectMeta("", "shop")},
+		&clusterv1alpha1.Cluster{ObjectMeta: objectMeta("", "eu")},
 	)
 	for _, c := range []struct {
 		name   string
@@ -129,7 +129,7 @@ func TestANameThatTwoKindsHaveIsAmbiguous(t *testing.T) {
 	u.SetNamespace("shop")
 	u.SetName("db")
 	r, mapper := hub(u, &appsv1.StatefulSet{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "StatefulSet"},
-		ObjectMeta: in("shop", "db")})
+		ObjectMeta: objectMeta("shop", "db")})
 	_, err := Ask(t.Context(), r, mapper, Query{Kind: "sts", Namespace: "shop", Name: "db"})
 	if err == nil {
 		t.Fatal("a short name that the mapper does not know is answered")
@@ -143,21 +143,22 @@ func TestANameThatTwoKindsHaveIsAmbiguous(t *testing.T) {
 func TestWhatHasToDoWithATemplateIsCollected(t *testing.T) {
 	r, mapper := hub(
 		&appsv1.Deployment{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
-			ObjectMeta: in("shop", "web")},
-		&policyv1alpha1.PropagationPolicy{ObjectMeta: in("shop", "ours")},
-		&policyv1alpha1.PropagationPolicy{ObjectMeta: in("bank", "theirs")},
-		&policyv1alpha1.ClusterPropagationPolicy{ObjectMeta: in("", "all")},
-		&clusterv1alpha1.Cluster{ObjectMeta: in("", "eu")},
-		&releasev1alpha1.Release{ObjectMeta: in("shop", "r1")},
-		&releasev1alpha1.Release{ObjectMeta: in("bank", "r2")},
-		&workv1alpha1.Work{ObjectMeta: in("karmada-es-eu", names.Work("Deployment", "web", "shop"))},
-		&workv1alpha1.Work{ObjectMeta: in("karmada-es-eu", "another")},
-		&corev1.Event{ObjectMeta: in("shop", "e1"),
+			ObjectMeta: objectMeta("shop", "web")},
+		&policyv1alpha1.PropagationPolicy{ObjectMeta: objectMeta("shop", "ours")},
+		&policyv1alpha1.PropagationPolicy{ObjectMeta: objectMeta("bank", "theirs")},
+		&policyv1alpha1.ClusterPropagationPolicy{ObjectMeta: objectMeta("", "all")},
+		&clusterv1alpha1.Cluster{ObjectMeta: objectMeta("", "eu")},
+		&releasev1alpha1.Release{ObjectMeta: objectMeta("shop", "r1")},
+		&releasev1alpha1.Release{ObjectMeta: objectMeta("bank", "r2")},
+		&workv1alpha1.Work{ObjectMeta: objectMeta("karmada-es-eu", names.Work("Deployment", "web", "shop"))},
+		&workv1alpha1.Work{ObjectMeta: objectMeta("karmada-es-eu", "another")},
+		&corev1.Event{ObjectMeta: objectMeta("shop", "e1"),
 			InvolvedObject: corev1.ObjectReference{Kind: "Deployment", Namespace: "shop", Name: "web"}, Type: "Warning",
 			Reason: "Ours"},
-		&corev1.Event{ObjectMeta: in("shop", "e2"), InvolvedObject: corev1.ObjectReference{Kind: "Service", Namespace: "shop",
-			Name: "web"}, Type: "Warning", Reason: "Another"},
-		&corev1.Event{ObjectMeta: in("shop", "e3"),
+		&corev1.Event{ObjectMeta: objectMeta("shop", "e2"),
+			InvolvedObject: corev1.ObjectReference{Kind: "Service", Namespace: "shop",
+				Name: "web"}, Type: "Warning", Reason: "Another"},
+		&corev1.Event{ObjectMeta: objectMeta("shop", "e3"),
 			InvolvedObject: corev1.ObjectReference{Kind: "Deployment", Namespace: "shop", Name: "web"}, Type: "Normal",
 			Reason: "Fine"},
 	)
@@ -187,13 +188,13 @@ func TestBindingWithANameApartIsFound(t *testing.T) {
 	kruise := schema.GroupKind{Group: "apps.kruise.io", Kind: "StatefulSet"}
 	apart := names.BindingApart(kruise, "db")
 	binding := func(name, apiVersion string) *workv1alpha2.ResourceBinding {
-		return &workv1alpha2.ResourceBinding{ObjectMeta: in("shop", name),
+		return &workv1alpha2.ResourceBinding{ObjectMeta: objectMeta("shop", name),
 			Spec: workv1alpha2.ResourceBindingSpec{Resource: workv1alpha2.ObjectReference{APIVersion: apiVersion,
 				Kind: "StatefulSet", Namespace: "shop", Name: "db"}}}
 	}
 	r, _ := hub(binding(names.Binding("StatefulSet", "db"), "apps/v1"), binding(apart, "apps.kruise.io/v1"),
-		&workv1alpha1.Work{ObjectMeta: in("karmada-es-eu", names.Work("StatefulSet", "db", "shop"))},
-		&workv1alpha1.Work{ObjectMeta: in("karmada-es-eu", names.WorkApart(kruise, "db", "shop"))})
+		&workv1alpha1.Work{ObjectMeta: objectMeta("karmada-es-eu", names.Work("StatefulSet", "db", "shop"))},
+		&workv1alpha1.Work{ObjectMeta: objectMeta("karmada-es-eu", names.WorkApart(kruise, "db", "shop"))})
 	u := &unstructured.Unstructured{}
 	u.SetAPIVersion("apps.kruise.io/v1")
 	u.SetKind("StatefulSet")
@@ -209,10 +210,10 @@ func TestBindingWithANameApartIsFound(t *testing.T) {
 func TestTheServiceOfAStatefulSetIsLookedFor(t *testing.T) {
 	set := func(name string) *appsv1.StatefulSet {
 		return &appsv1.StatefulSet{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "StatefulSet"},
-			ObjectMeta: in("shop", name), Spec: appsv1.StatefulSetSpec{ServiceName: name}}
+			ObjectMeta: objectMeta("shop", name), Spec: appsv1.StatefulSetSpec{ServiceName: name}}
 	}
-	r, _ := hub(set("web"), set("db"), &corev1.Service{ObjectMeta: in("shop", "db")},
-		&workv1alpha2.ResourceBinding{ObjectMeta: in("shop", names.Binding("Service", "db")),
+	r, _ := hub(set("web"), set("db"), &corev1.Service{ObjectMeta: objectMeta("shop", "db")},
+		&workv1alpha2.ResourceBinding{ObjectMeta: objectMeta("shop", names.Binding("Service", "db")),
 			Spec: workv1alpha2.ResourceBindingSpec{Resource: workv1alpha2.ObjectReference{APIVersion: "v1", Kind: "Service",
 				Namespace: "shop", Name: "db"}}})
 	for name, there := range map[string]bool{"web": false, "db": true} {
@@ -229,7 +230,8 @@ func TestTheServiceOfAStatefulSetIsLookedFor(t *testing.T) {
 }
 
 func TestOverHTTP(t *testing.T) {
-	r, mapper := hub(&corev1.Namespace{ObjectMeta: in("", "shop")}, &clusterv1alpha1.Cluster{ObjectMeta: in("", "eu")})
+	r, mapper := hub(&corev1.Namespace{ObjectMeta: objectMeta("", "shop")},
+		&clusterv1alpha1.Cluster{ObjectMeta: objectMeta("", "eu")})
 	h := Handler(func() (client.Reader, meta.RESTMapper, error) { return r, mapper, nil }, nil, Scheduler{}, nil)
 	ask := func(method, query string, into any) int {
 		rec := httptest.NewRecorder()
@@ -264,9 +266,9 @@ func TestOverHTTP(t *testing.T) {
 }
 
 func TestTheSchedulersRoomOverHTTP(t *testing.T) {
-	b := &workv1alpha2.ResourceBinding{ObjectMeta: in("shop", "web-deployment")}
-	r, mapper := hub(b, &clusterv1alpha1.Cluster{ObjectMeta: in("", "eu")},
-		&clusterv1alpha1.Cluster{ObjectMeta: in("", "us")})
+	b := &workv1alpha2.ResourceBinding{ObjectMeta: objectMeta("shop", "web-deployment")}
+	r, mapper := hub(b, &clusterv1alpha1.Cluster{ObjectMeta: objectMeta("", "eu")},
+		&clusterv1alpha1.Cluster{ObjectMeta: objectMeta("", "us")})
 	var knows schedule.Capacity
 	server := httptest.NewServer(RoomHandler(func() (client.Reader, meta.RESTMapper, error) { return r, mapper, nil },
 		func(_ context.Context, of workv1alpha2.Binding) schedule.Capacity {
@@ -318,24 +320,24 @@ func TestHowTheSchedulerIsSetOverHTTP(t *testing.T) {
 
 func TestPoliciesAndClustersAreExplainedAsWhatTheyAre(t *testing.T) {
 	p := &policyv1alpha1.PropagationPolicy{TypeMeta: metav1.TypeMeta{APIVersion: policyv1alpha1.GroupVersion.String(),
-		Kind: "PropagationPolicy"}, ObjectMeta: in("shop", "ours")}
+		Kind: "PropagationPolicy"}, ObjectMeta: objectMeta("shop", "ours")}
 	p.Labels = map[string]string{policyv1alpha1.PropagationPolicyPermanentIDLabel: "id"}
 	p.Spec.ResourceSelectors = []policyv1alpha1.ResourceSelector{
 		{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop"}, {APIVersion: "example.com/v1", Kind: "StatefulSet"},
 		{APIVersion: "example.com/v1", Kind: "Train"},
 		{APIVersion: "apps/v1", Kind: "Deploymnet"}}
-	b := &workv1alpha2.ResourceBinding{ObjectMeta: in("shop", "web-deployment")}
+	b := &workv1alpha2.ResourceBinding{ObjectMeta: objectMeta("shop", "web-deployment")}
 	b.Labels = map[string]string{policyv1alpha1.PropagationPolicyPermanentIDLabel: "id"}
 	b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop",
 		Name: "web"}
 	b.Spec.Placement, b.Spec.Clusters = &policyv1alpha1.Placement{}, []workv1alpha2.TargetCluster{{Name: "eu"}}
 	template := &appsv1.Deployment{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
-		ObjectMeta: in("shop", "web")}
+		ObjectMeta: objectMeta("shop", "web")}
 	propagate.Claim(template, p)
-	o := &policyv1alpha1.ClusterOverridePolicy{ObjectMeta: in("", "images")}
+	o := &policyv1alpha1.ClusterOverridePolicy{ObjectMeta: objectMeta("", "images")}
 	o.Spec.ResourceSelectors = p.Spec.ResourceSelectors[:1]
-	r, mapper := hub(template, &appsv1.Deployment{ObjectMeta: in("bank", "ledger")}, p, o, b,
-		&clusterv1alpha1.Cluster{ObjectMeta: in("", "eu")}, &ocmv1.ManifestWork{ObjectMeta: in("eu", "shop")})
+	r, mapper := hub(template, &appsv1.Deployment{ObjectMeta: objectMeta("bank", "ledger")}, p, o, b,
+		&clusterv1alpha1.Cluster{ObjectMeta: objectMeta("", "eu")}, &ocmv1.ManifestWork{ObjectMeta: objectMeta("eu", "shop")})
 
 	says, err := Ask(t.Context(), r, mapper, Query{Kind: "propagationpolicy", Namespace: "shop", Name: "ours"})
 	a, ok := says.(why.PolicyAnswer)
@@ -359,9 +361,9 @@ func TestPoliciesAndClustersAreExplainedAsWhatTheyAre(t *testing.T) {
 	orphans := func(_ context.Context, cluster string) []string {
 		return []string{"Deployment shop/left in " + cluster}
 	}
-	ready := &clusterv1alpha1.Cluster{ObjectMeta: in("", "us")}
+	ready := &clusterv1alpha1.Cluster{ObjectMeta: objectMeta("", "us")}
 	meta.SetStatusCondition(&ready.Status.Conditions, membership.Seen(membership.Probe{Code: http.StatusOK}))
-	withReady, _ := hub(&clusterv1alpha1.Cluster{ObjectMeta: in("", "eu")}, ready)
+	withReady, _ := hub(&clusterv1alpha1.Cluster{ObjectMeta: objectMeta("", "eu")}, ready)
 	for cluster, want := range map[string]bool{"eu": false, "us": true} {
 		says, err = Ask(t.Context(), withReady, mapper, Query{Kind: "cluster", Name: cluster, Orphans: orphans})
 		a, ok := says.(why.MemberAnswer)
@@ -384,7 +386,7 @@ func TestPoliciesAndClustersAreExplainedAsWhatTheyAre(t *testing.T) {
 }
 
 func TestTheReasonsOfPodsOverHTTP(t *testing.T) {
-	web := &workv1alpha2.ResourceBinding{ObjectMeta: in("shop", "web-deployment")}
+	web := &workv1alpha2.ResourceBinding{ObjectMeta: objectMeta("shop", "web-deployment")}
 	web.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop",
 		Name: "web"}
 	r, mapper := hub(web)

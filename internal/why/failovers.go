@@ -48,7 +48,7 @@ func Failovers(
 	for _, p := range policies {
 		annotations[client.ObjectKeyFromObject(p)] = p.GetAnnotations()
 	}
-	snapshot := schedule.NewSnapshot(all).With(s.Plugins)
+	snapshot := schedule.NewSnapshot(all).WithPlugins(s.Plugins)
 	in := failover.Input{
 		Options: cmp.Or(s.Failover, failover.Defaults), Registered: map[string]bool{}, Bindings: bindings,
 		Fleet: deschedule.Fleet{Snapshot: snapshot, Decide: func(b workv1alpha2.Binding, decide chooser) {
@@ -93,7 +93,7 @@ func templateOf(ctx context.Context, r client.Reader, b workv1alpha2.Binding) (*
 	return template, nil
 }
 
-// hasWork says whether a Work of the binding exists in the cluster; yes where that cannot be read.
+// hasWork returns whether a Work of the binding exists in the cluster; yes where that cannot be read.
 func hasWork(ctx context.Context, r client.Reader, b workv1alpha2.Binding, cluster string) bool {
 	of := b.BindingSpec().Resource
 	name := names.WorkFor(b.GetName(), match.GroupKind(of.APIVersion, of.Kind), of.Name, of.Namespace)
@@ -132,7 +132,7 @@ func peers(
 	return slices.DeleteFunc(all, func(o workv1alpha2.Binding) bool { return o.GetUID() == b.GetUID() }), nil
 }
 
-// mayLeave says whether a binding is leaving a cluster, or is in one with a NoExecute taint.
+// mayLeave returns whether a binding is leaving a cluster, or is in one with a NoExecute taint.
 func mayLeave(b workv1alpha2.Binding, fleet []*clusterv1alpha1.Cluster) bool {
 	spec := b.BindingSpec()
 	if len(spec.GracefulEvictionTasks) > 0 {

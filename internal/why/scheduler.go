@@ -33,7 +33,7 @@ type schedulerJSON struct {
 	Failover *failover.Options `json:"failover,omitempty"`
 }
 
-// SchedulerHandler says how the scheduler is set.
+// SchedulerHandler returns how the scheduler is set.
 func SchedulerHandler(connect Connector, s Scheduler) http.Handler {
 	return answering(connect, func(context.Context, url.Values, client.Reader, meta.RESTMapper) (any, error) {
 		return schedulerJSON{Name: s.Name, Plugins: strings.Split(s.Plugins.String(), ","), Failover: &s.Failover}, nil

@@ -66,8 +66,8 @@ func impersonatorToken(t *testing.T, member string) string {
 	return string(secret.Data["token"])
 }
 
-// says waits until an answer is forbidden in these words; for want "" until it is given.
-func says(t *testing.T, what string, ask func() error, want string) {
+// waitForbidden waits until a request is refused with this text, or is allowed if want is empty.
+func waitForbidden(t *testing.T, what string, ask func() error, want string) {
 	t.Helper()
 	kit.Eventually(t, what, func() string {
 		switch err := ask(); {
@@ -93,7 +93,7 @@ func TestTheHubActsInAMemberAsThoseAloneWhomItsRolesLetIn(t *testing.T) {
 	const acting, mayNot = `User "system:serviceaccount:karmada-cluster:karmada-impersonator" cannot`, "cannot impersonate"
 
 	// 1. Nobody is let in yet.
-	says(t, "the hub refuses who is not let in", func() error { return lists(t, "m1", "", named(alice)) },
+	waitForbidden(t, "the hub refuses who is not let in", func() error { return lists(t, "m1", "", named(alice)) },
 		`cannot get resource "clusters/proxy"`)
 	for who, c := range map[string]struct {
 		as   rest.ImpersonationConfig
@@ -117,15 +117,15 @@ func TestTheHubActsInAMemberAsThoseAloneWhomItsRolesLetIn(t *testing.T) {
 	letIn(t, ns, "users", "[m1]", fmt.Sprintf(
 		"[{kind: User, name: %s, apiGroup: rbac.authorization.k8s.io}, {kind: User, name: system:kube-scheduler, apiGroup: rbac.authorization.k8s.io}]", alice))
 	hers := fmt.Sprintf(`User %q cannot list resource "configmaps"`, alice)
-	says(t, "the member refuses her by her name", func() error { return lists(t, "m1", "", named(alice)) }, hers)
-	says(t, "the token is good for her", func() error { return lists(t, "m1", token, named(alice)) }, hers)
+	waitForbidden(t, "the member refuses her by her name", func() error { return lists(t, "m1", "", named(alice)) }, hers)
+	waitForbidden(t, "the token is good for her", func() error { return lists(t, "m1", token, named(alice)) }, hers)
 	fleet.Members["m1"].Apply(t, fmt.Sprintf(`
 apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding
 metadata: {name: access-%[1]s, namespace: default}
 subjects: [{kind: User, name: %[2]s, apiGroup: rbac.authorization.k8s.io}, {kind: Group, name: %[3]s, apiGroup: rbac.authorization.k8s.io}, {kind: ServiceAccount, namespace: %[1]s, name: robot}]
 roleRef: {kind: ClusterRole, name: view, apiGroup: rbac.authorization.k8s.io}`, ns, alice, devs))
-	says(t, "the member lets her", func() error { return lists(t, "m1", "", named(alice)) }, "")
+	waitForbidden(t, "the member lets her", func() error { return lists(t, "m1", "", named(alice)) }, "")
 	for who, c := range map[string]struct {
 		as   rest.ImpersonationConfig
 		want string
@@ -140,20 +140,22 @@ roleRef: {kind: ClusterRole, name: view, apiGroup: rbac.authorization.k8s.io}`, 
 			t.Errorf("who has the token acts as %s: %v, want it forbidden: %s", who, err, c.want)
 		}
 	}
-	says(t, "another cluster's proxy does not let her in", func() error { return lists(t, "m2", "", named(alice)) },
+	waitForbidden(t, "another cluster's proxy does not let her in",
+		func() error { return lists(t, "m2", "", named(alice)) },
 		`cannot get resource "clusters/proxy"`)
 	if err := lists(t, "m2", impersonatorToken(t, "m2"), named(alice)); !apierrors.IsForbidden(err) ||
 		!strings.Contains(err.Error(), mayNot) {
 		t.Errorf("another cluster lets the hub act as her: %v", err)
 	}
 	// A component of the hub is let in by a role, and is another's name in the member.
-	says(t, "a name of Kubernetes' own is kept out", func() error {
+	waitForbidden(t, "a name of Kubernetes' own is kept out", func() error {
 		return lists(t, "m1", "", named("system:kube-scheduler"))
 	}, "a system user of Kubernetes")
 
 	// 3. A group is let in: its members act, in this group.
 	letIn(t, ns, "groups", "[m1]", fmt.Sprintf("[{kind: Group, name: %s, apiGroup: rbac.authorization.k8s.io}]", devs))
-	says(t, "a member of the group acts in it", func() error { return lists(t, "m1", "", named(dora, devs, "finance")) },
+	waitForbidden(t, "a member of the group acts in it",
+		func() error { return lists(t, "m1", "", named(dora, devs, "finance")) },
 		"")
 	if err := lists(t, "m1", token, named(bob, devs)); !apierrors.IsForbidden(err) ||
 		!strings.Contains(err.Error(), mayNot) {
@@ -163,12 +165,13 @@ roleRef: {kind: ClusterRole, name: view, apiGroup: rbac.authorization.k8s.io}`, 
 	// 4. What the hub lets in no more, the member does not either.
 	fleet.Hub.Remove(t, "rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "", ns+"-users")
 	fleet.Hub.Remove(t, "rbac.authorization.k8s.io/v1", "ClusterRole", "", ns+"-groups")
-	says(t, "the hub refuses her again", func() error { return lists(t, "m1", "", named(alice)) },
+	waitForbidden(t, "the hub refuses her again", func() error { return lists(t, "m1", "", named(alice)) },
 		`cannot get resource "clusters/proxy"`)
-	says(t, "the member lets the hub act as her no more", func() error { return lists(t, "m1", token, named(alice)) },
+	waitForbidden(t, "the member lets the hub act as her no more",
+		func() error { return lists(t, "m1", token, named(alice)) },
 		mayNot)
-	says(t, "nor as who was in the group", func() error { return lists(t, "m1", token, named(dora)) }, mayNot)
-	says(t, "nor as the group", func() error { return lists(t, "m1", token, named(dora, devs)) }, mayNot)
+	waitForbidden(t, "nor as who was in the group", func() error { return lists(t, "m1", token, named(dora)) }, mayNot)
+	waitForbidden(t, "nor as the group", func() error { return lists(t, "m1", token, named(dora, devs)) }, mayNot)
 }
 
 func TestAServiceAccountOfTheHubIsNotTheMembersOfThatNameUnlessAnAdministratorSaysSo(t *testing.T) {
@@ -186,10 +189,10 @@ metadata: {name: robot-%[1]s, namespace: default}
 subjects: [{kind: ServiceAccount, namespace: %[1]s, name: robot}]
 roleRef: {kind: ClusterRole, name: view, apiGroup: rbac.authorization.k8s.io}`, ns))
 	token := impersonatorToken(t, "m2")
-	says(t, "it is refused, with what to do", func() error { return lists(t, "m2", "", robot) },
+	waitForbidden(t, "it is refused, with what to do", func() error { return lists(t, "m2", "", robot) },
 		"kubectl annotate cluster m2 argosy.io/impersonate-system-names="+robot.UserName)
 	refused := "cannot impersonate"
-	says(t, "the member does not let the hub act as it", func() error {
+	waitForbidden(t, "the member does not let the hub act as it", func() error {
 		return lists(t, "m2", token, named(robot.UserName))
 	}, refused)
 
@@ -207,14 +210,15 @@ roleRef: {kind: ClusterRole, name: view, apiGroup: rbac.authorization.k8s.io}`, 
 	}
 	t.Cleanup(func() { names("") })
 	names(robot.UserName)
-	says(t, "it acts, as the member's of that name", func() error { return lists(t, "m2", "", robot) }, "")
-	says(t, "as that one alone", func() error {
+	waitForbidden(t, "it acts, as the member's of that name", func() error { return lists(t, "m2", "", robot) }, "")
+	waitForbidden(t, "as that one alone", func() error {
 		return lists(t, "m2", token, named("system:serviceaccount:"+ns+":default"))
 	}, refused)
-	says(t, "and not as a group of Kubernetes' own", func() error {
+	waitForbidden(t, "and not as a group of Kubernetes' own", func() error {
 		return lists(t, "m2", token, named(robot.UserName, "system:masters"))
 	}, refused)
 	names("")
-	says(t, "it is refused again", func() error { return lists(t, "m2", "", robot) }, "a system user of Kubernetes")
-	says(t, "also by the member", func() error { return lists(t, "m2", token, named(robot.UserName)) }, refused)
+	waitForbidden(t, "it is refused again",
+		func() error { return lists(t, "m2", "", robot) }, "a system user of Kubernetes")
+	waitForbidden(t, "also by the member", func() error { return lists(t, "m2", token, named(robot.UserName)) }, refused)
 }

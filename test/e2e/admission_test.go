@@ -221,7 +221,7 @@ func TestADryRunAnswersWithWhatWouldBeAndChangesNothing(t *testing.T) {
 
 	protect := func(value string) {
 		fleet.Hub.Change(t, "v1", "ConfigMap", ns, "real", func(u *unstructured.Unstructured) {
-			u.SetLabels(with(u.GetLabels(), "resourcetemplate.karmada.io/deletion-protected", value))
+			u.SetLabels(withEntry(u.GetLabels(), "resourcetemplate.karmada.io/deletion-protected", value))
 		})
 	}
 	protect("Always")
@@ -460,7 +460,7 @@ spec:
 			}
 
 			before := fleet.Hub.Find(t, "work.karmada.io/v1alpha2", b.kind, b.namespace, b.name)
-			old.SetLabels(with(old.GetLabels(), "written-as", "v1alpha1"))
+			old.SetLabels(withEntry(old.GetLabels(), "written-as", "v1alpha1"))
 			if err := fleet.Hub.Update(t.Context(), old); err != nil {
 				t.Fatal(err)
 			}
@@ -475,7 +475,8 @@ spec:
 	}
 }
 
-func with(m map[string]string, key, value string) map[string]string {
+// withEntry returns a copy of m with one more entry.
+func withEntry(m map[string]string, key, value string) map[string]string {
 	m = maps.Clone(m)
 	if m == nil {
 		m = map[string]string{}

@@ -51,7 +51,7 @@ func TestAWorkloadIsAdoptedWithoutARestart(t *testing.T) {
 			ns := fleet.Namespace(t)
 			m1 := fleet.Members["m1"]
 			fleet.Hub.Apply(t, propagation(ns, "other", "{resourceSelectors: [{apiVersion: v1, kind: ConfigMap}], placement: "+
-				to("m1")+"}"))
+				placedOn("m1")+"}"))
 			kit.Eventually(t, "the namespace is there", func() string {
 				if m1.Find(t, "v1", "Namespace", "", ns) == nil {
 					return "it is not"
@@ -59,7 +59,7 @@ func TestAWorkloadIsAdoptedWithoutARestart(t *testing.T) {
 				return ""
 			})
 			m1.Apply(t, anyWorkload(k.apiVersion, k.kind, ns, "shop:1"))
-			is(t, "its pods run", int64(2), func() int64 {
+			waitFor(t, "its pods run", int64(2), func() int64 {
 				n, _ := inMember(t, "m1", k.apiVersion, k.kind, ns, "shop", "status", "readyReplicas").(int64)
 				return n
 			})
@@ -118,7 +118,7 @@ func TestAWorkloadIsAdoptedWithoutARestart(t *testing.T) {
 				!reflect.DeepEqual(after.Object["spec"], before.Object["spec"]) {
 				t.Errorf("it is %v, and was %v", after.Object["metadata"], before.Object["metadata"])
 			}
-			is(t, "the template tells of it", int64(2), func() int64 {
+			waitFor(t, "the template tells of it", int64(2), func() int64 {
 				n, _ := kit.Field(fleet.Hub.Find(t, k.apiVersion, k.kind, ns, "shop"), "status", "readyReplicas").(int64)
 				return n
 			})
@@ -134,7 +134,7 @@ func TestAWorkloadIsAdoptedWithoutARestart(t *testing.T) {
 				})
 			}
 			scale(3)
-			is(t, "and the hub steers it", 3, func() int { return len(podsOf(t, ns)) })
+			waitFor(t, "and the hub steers it", 3, func() int { return len(podsOf(t, ns)) })
 		})
 	}
 }
@@ -145,8 +145,8 @@ func TestAConflictIsAdoptedWhereTheTemplateSaysTheSame(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)
-	theirs(t, "m1", ns, "c")
-	fleet.Hub.Apply(t, policy(ns, "p", "v1", "ConfigMap", to("m1", "m2")))
+	createForeign(t, "m1", ns, "c")
+	fleet.Hub.Apply(t, policy(ns, "p", "v1", "ConfigMap", placedOn("m1", "m2")))
 	fleet.Hub.Apply(t, configMap(ns, "c", "1"))
 	kit.Eventually(t, "the conflict is told", func() string {
 		return notApplied(t, "m1", "ConfigMap", ns, "c", "already exists")

@@ -96,7 +96,7 @@ func TestReplicasFollowTheLoadOfTheFleet(t *testing.T) {
 			busy := func() { use(t, "m1", ns, "100m"); use(t, "m2", ns, "100m") }
 			scales(t, "under load it grows to the maximum", ns, k.kind, "m1:3 m2:3", busy)
 			for _, m := range []string{"m1", "m2"} {
-				is(t, "the pods run in "+m, 3, func() int { busy(); return len(pods(t, m, ns, "shop")) })
+				waitFor(t, "the pods run in "+m, 3, func() int { busy(); return len(pods(t, m, ns, "shop")) })
 			}
 			kit.Eventually(t, "it says that it would go on", func() string {
 				busy()
@@ -131,7 +131,7 @@ func TestBoundsAreSplitBetweenTheMembersAutoscalers(t *testing.T) {
 	scales(t, "it is placed", ns, kind, "m1:1 m2:1", func() {})
 	scaler(t, apiVersion, kind, ns, "argosy.io/autoscaling-mode: Distributed", 2, 8)
 	for _, m := range []string{"m1", "m2"} {
-		is(t, "the bounds in "+m, "1 to 4", func() string {
+		waitFor(t, "the bounds in "+m, "1 to 4", func() string {
 			hpa := fleet.Members[m].Find(t, "autoscaling/v2", "HorizontalPodAutoscaler", ns, "by-load")
 			return fmt.Sprintf("%v to %v", kit.Field(hpa, "spec", "minReplicas"), kit.Field(hpa, "spec", "maxReplicas"))
 		})
@@ -147,16 +147,16 @@ func TestBoundsAreSplitBetweenTheMembersAutoscalers(t *testing.T) {
 	})
 	// m1 alone is busy: it alone grows, to its share of the maximum, and the template follows.
 	scales(t, "m1 grows, and the placement with it", ns, kind, "m1:4 m2:1", func() { use(t, "m1", ns, "100m") })
-	is(t, "the template has as many as there are", int64(5), func() int64 {
+	waitFor(t, "the template has as many as there are", int64(5), func() int64 {
 		n, _ := kit.Field(fleet.Hub.Find(t, apiVersion, kind, ns, "shop"), "spec", "replicas").(int64)
 		return n
 	})
-	is(t, "the sum is in the status", int32(5), func() int32 { return autoscaling(t, ns).CurrentReplicas })
-	is(t, "the pods run in m1", 4, func() int { return len(pods(t, "m1", ns, "shop")) })
+	waitFor(t, "the sum is in the status", int32(5), func() int32 { return autoscaling(t, ns).CurrentReplicas })
+	waitFor(t, "the pods run in m1", 4, func() int { return len(pods(t, "m1", ns, "shop")) })
 
 	fleet.Hub.Remove(t, "autoscaling.karmada.io/v1alpha1", "FederatedHPA", ns, "by-load")
 	for _, m := range []string{"m1", "m2"} {
-		is(t, "the autoscaler of "+m+" goes with it", true, func() bool {
+		waitFor(t, "the autoscaler of "+m+" goes with it", true, func() bool {
 			return fleet.Members[m].Find(t, "autoscaling/v2", "HorizontalPodAutoscaler", ns, "by-load") == nil
 		})
 	}
@@ -171,7 +171,7 @@ func TestMetricsOfMembersAreReadThroughTheHub(t *testing.T) {
 	t.Parallel()
 	ns := fleet.Namespace(t)
 	loaded(t, "apps/v1", "Deployment", ns)
-	is(t, "a pod runs", 1, func() int { return len(pods(t, "m1", ns, "shop")) })
+	waitFor(t, "a pod runs", 1, func() int { return len(pods(t, "m1", ns, "shop")) })
 	c := through(t, "m1", "")
 	groups, err := c.Discovery().ServerGroups()
 	if err != nil || !slices.ContainsFunc(groups.Groups, func(g metav1.APIGroup) bool {

@@ -19,7 +19,7 @@ func TestABigObjectArrivesOrSaysThatItIsTooBig(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)
-	fleet.Hub.Apply(t, policy(ns, "p", "v1", "ConfigMap", to("m1", "m2")))
+	fleet.Hub.Apply(t, policy(ns, "p", "v1", "ConfigMap", placedOn("m1", "m2")))
 	const mib = 1 << 20
 	for name, data := range map[string]string{
 		"plain":  strings.Repeat("x", mib-100),
@@ -100,7 +100,7 @@ func TestAKindThatMembersDoNotServeWaitsUntilTheyDo(t *testing.T) {
 	ns := fleet.Namespace(t)
 	fleet.Hub.Apply(t, definition("boats", "Boat"))
 	serves(t, fleet.Hub, "Boat")
-	fleet.Hub.Apply(t, policy(ns, "p", "e2e.example.com/v1", "Boat", to("m1", "m2")))
+	fleet.Hub.Apply(t, policy(ns, "p", "e2e.example.com/v1", "Boat", placedOn("m1", "m2")))
 	fleet.Hub.Apply(t, fmt.Sprintf("{apiVersion: e2e.example.com/v1, kind: Boat, metadata: {name: b, namespace: %s}, spec: {sails: 2}}", ns))
 	kit.Eventually(t, "nowhere is room for it, and it says why", func() string {
 		b := binding(t, ns, "b-boat")
@@ -124,7 +124,7 @@ func TestAKindThatMembersDoNotServeWaitsUntilTheyDo(t *testing.T) {
 	fleet.Hub.Change(t, "e2e.example.com/v1", "Boat", ns, "b", func(u *unstructured.Unstructured) {
 		u.Object["spec"] = map[string]any{"sails": int64(3)}
 	})
-	is[any](t, "m1 follows", int64(3), func() any {
+	waitFor[any](t, "m1 follows", int64(3), func() any {
 		return inMember(t, "m1", "e2e.example.com/v1", "Boat", ns, "b", "spec", "sails")
 	})
 	kit.Eventually(t, "m2 is told to lack the kind", func() string {
@@ -133,14 +133,14 @@ func TestAKindThatMembersDoNotServeWaitsUntilTheyDo(t *testing.T) {
 		}
 		return notApplied(t, "m2", "Boat", ns, "b", `"m2"`)
 	})
-	is(t, "the definition is gone", true, func() bool {
+	waitFor(t, "the definition is gone", true, func() bool {
 		return fleet.Members["m2"].Find(t, "apiextensions.k8s.io/v1", "CustomResourceDefinition", "",
 			"boats.e2e.example.com") == nil
 	})
 	fleet.Members["m2"].Apply(t, definition("boats", "Boat"))
 	serves(t, fleet.Members["m2"], "Boat")
 	kit.Eventually(t, "it is back with the kind", func() string { return applied(t, ns, "b-boat", "m1", "m2") })
-	is[any](t, "as it is now", int64(3), func() any {
+	waitFor[any](t, "as it is now", int64(3), func() any {
 		return inMember(t, "m2", "e2e.example.com/v1", "Boat", ns, "b", "spec", "sails")
 	})
 }
@@ -182,7 +182,7 @@ spec: {policyName: %[1]s, validationActions: [Deny]}`, ns))
 		}
 		return fmt.Sprint("not yet: ", err)
 	})
-	fleet.Hub.Apply(t, policy(ns, "p", "v1", "ConfigMap", to("m1", "m2", "m3")))
+	fleet.Hub.Apply(t, policy(ns, "p", "v1", "ConfigMap", placedOn("m1", "m2", "m3")))
 	u := kit.Object(t, configMap(ns, "c", ""))
 	u.Object["data"] = map[string]any{"forbidden": "x"}
 	if err := fleet.Hub.Create(t.Context(), u); err != nil {
@@ -211,5 +211,6 @@ spec: {policyName: %[1]s, validationActions: [Deny]}`, ns))
 	if got := inMember(t, "m1", "v1", "ConfigMap", ns, "c", "data", "key"); got != "allowed" {
 		t.Errorf("m1 has %v", got)
 	}
-	is[any](t, "m2 follows", "y", func() any { return inMember(t, "m2", "v1", "ConfigMap", ns, "c", "data", "forbidden") })
+	waitFor[any](t, "m2 follows", "y",
+		func() any { return inMember(t, "m2", "v1", "ConfigMap", ns, "c", "data", "forbidden") })
 }

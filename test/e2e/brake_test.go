@@ -35,7 +35,7 @@ func TestBrakeStopsTheHubInNamespace(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)
-	fleet.Hub.Apply(t, policy(ns, "p", "v1", "ConfigMap", to("m1")))
+	fleet.Hub.Apply(t, policy(ns, "p", "v1", "ConfigMap", placedOn("m1")))
 	fleet.Hub.Apply(t, configMap(ns, "c", "1"))
 	kit.Eventually(t, "it is sent", func() string { return applied(t, ns, "c-configmap", "m1") })
 	value := func() any { return kit.Field(fleet.Members["m1"].Find(t, "v1", "ConfigMap", ns, "c"), "data", "key") }

@@ -30,8 +30,8 @@ import (
 
 // The tests in this file change who is in the fleet. Those beside which they run name the clusters that they are about.
 
-// own is a member of the test's own, not joined yet.
-func own(t *testing.T, name string) (*sim.Running, kit.Cluster) {
+// startMember starts a member for one test. It is not joined yet.
+func startMember(t *testing.T, name string) (*sim.Running, kit.Cluster) {
 	t.Helper()
 	return ownMember(t, sim.Member{Name: name, Nodes: 2})
 }
@@ -133,7 +133,7 @@ func get[T client.Object](t *testing.T, c kit.Cluster, obj T, namespace, name st
 
 func TestAClusterJoinsAndLeavesWithExactlyTheObjectsThatToolsExpect(t *testing.T) {
 	t.Parallel()
-	m, member := own(t, "c1")
+	m, member := startMember(t, "c1")
 	dead := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := os.WriteFile(dead, []byte(`{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c}}],
 clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}]}`), 0o600); err != nil {
@@ -431,7 +431,7 @@ func TestAMemberThatFailsShowsSoAndHarmsNobodyElse(t *testing.T) {
 
 	for story, run := range map[string]func(t *testing.T){
 		"its account is deleted": func(t *testing.T) {
-			m, member := own(t, "c2")
+			m, member := startMember(t, "c2")
 			joined(t, m)
 			ns := fleet.Namespace(t)
 			fleet.Hub.Apply(t, policy(ns, "p", "v1", "ConfigMap", "{clusterAffinity: {clusterNames: [c2, m1]}}"))
@@ -470,7 +470,7 @@ func TestAMemberThatFailsShowsSoAndHarmsNobodyElse(t *testing.T) {
 			})
 		},
 		"it hangs": func(t *testing.T) {
-			m, member := own(t, "c3")
+			m, member := startMember(t, "c3")
 			joined(t, m)
 			ns := fleet.Namespace(t)
 			fleet.Hub.Apply(t, policy(ns, "p", "v1", "ConfigMap", "{clusterAffinity: {clusterNames: [c3, m1]}}"))
@@ -496,7 +496,7 @@ func TestAMemberThatFailsShowsSoAndHarmsNobodyElse(t *testing.T) {
 			}
 		},
 		"it leaves while works are in flight": func(t *testing.T) {
-			m, member := own(t, "c4")
+			m, member := startMember(t, "c4")
 			joined(t, m)
 			ns := fleet.Namespace(t)
 			fleet.Hub.Apply(t, policy(ns, "p", "v1", "ConfigMap", "{clusterAffinity: {clusterNames: [c4, m1]}}"))
@@ -541,7 +541,7 @@ func TestAMemberThatFailsShowsSoAndHarmsNobodyElse(t *testing.T) {
 			}
 		},
 		"it dies and is removed": func(t *testing.T) {
-			m, member := own(t, "c5")
+			m, member := startMember(t, "c5")
 			joined(t, m)
 			ns := fleet.Namespace(t)
 			fleet.Hub.Apply(t, policy(ns, "p", "v1", "ConfigMap", "{clusterAffinity: {clusterNames: [c5, m1]}}"))
@@ -571,7 +571,7 @@ func TestAMemberThatFailsShowsSoAndHarmsNobodyElse(t *testing.T) {
 				len(works.Items) > 0 {
 				t.Errorf("%v: %d Works are left", err, len(works.Items))
 			}
-			is(t, "all replicas are elsewhere", any(int64(4)), func() any {
+			waitFor(t, "all replicas are elsewhere", any(int64(4)), func() any {
 				return kit.Field(fleet.Members["m1"].Find(t, "apps/v1", "Deployment", ns, "web"), "spec", "replicas")
 			})
 
@@ -587,7 +587,7 @@ func TestAMemberThatFailsShowsSoAndHarmsNobodyElse(t *testing.T) {
 					return placed(t, ns, name+"-configmap", "c5", "m1")
 				})
 			}
-			is(t, "what no longer belongs there is listed", true, func() bool {
+			waitFor(t, "what no longer belongs there is listed", true, func() bool {
 				out, _ := fleet.Argosy(t.Context(), "orphans", "-n", ns, "-C", "c5")
 				return strings.Contains(out, "Deployment") && strings.Contains(out, "web")
 			})

@@ -24,13 +24,13 @@ func TestADefinitionDeletedOnTheHubStaysWhereAMemberHasObjectsOfItsOwn(t *testin
 			ns)
 	}
 	fleet.Hub.Apply(t, propagation("", ns, "{resourceSelectors: [{apiVersion: "+crds+", kind: "+kind+", name: "+name+
-		"}], placement: "+to("m1", "m2")+"}"))
+		"}], placement: "+placedOn("m1", "m2")+"}"))
 	fleet.Hub.Apply(t, definition("trains", "Train"))
 	for _, c := range []kit.Cluster{fleet.Hub, m1, m2} {
 		serves(t, c, "Train")
 	}
 	m1.RemoveAtEnd(t, m1.Find(t, crds, kind, "", name))
-	fleet.Hub.Apply(t, policy(ns, "p", api, "Train", to("m1", "m2")))
+	fleet.Hub.Apply(t, policy(ns, "p", api, "Train", placedOn("m1", "m2")))
 	fleet.Hub.Apply(t, train("ours"))
 	kit.Eventually(t, "the hub's is in both", func() string { return applied(t, ns, "ours-train", "m1", "m2") })
 	m1.Apply(t, train("theirs"))
@@ -68,7 +68,7 @@ func TestADefinitionDeletedOnTheHubStaysWhereAMemberHasObjectsOfItsOwn(t *testin
 		t.Errorf("what m1 had of its own became %v", now)
 	}
 	for _, m := range []string{"m1", "m2"} {
-		is(t, "no Work is left behind", true, func() bool {
+		waitFor(t, "no Work is left behind", true, func() bool {
 			return work(t, m, "Train", ns, "ours") == nil && work(t, m, kind, "", name) == nil
 		})
 	}

@@ -50,7 +50,7 @@ func withDependencies(ns, name, deployment, placement string) string {
 func TestDependenciesGoWhereTheirWorkloadGoes(t *testing.T) {
 	t.Parallel()
 	ns := fleet.Namespace(t)
-	fleet.Hub.Apply(t, withDependencies(ns, "p", "web", to("m1", "m2")))
+	fleet.Hub.Apply(t, withDependencies(ns, "p", "web", placedOn("m1", "m2")))
 	fleet.Hub.Apply(t, needing(ns, "web", "config", "keys", "runner", "data"))
 	fleet.Hub.Apply(t, configMap(ns, "config", "1")+"\n---"+fmt.Sprintf(`
 {apiVersion: v1, kind: Secret, metadata: {name: keys, namespace: %[1]s}, stringData: {key: secret}}
@@ -90,7 +90,7 @@ func TestDependenciesGoWhereTheirWorkloadGoes(t *testing.T) {
 		return holds(t, "v1", "Secret", ns, "keys", "m2", "m3")
 	})
 	setData(t, ns, "config", "2")
-	is[any](t, "their changes follow", "2", func() any {
+	waitFor[any](t, "their changes follow", "2", func() any {
 		return inMember(t, "m3", "v1", "ConfigMap", ns, "config", "data", "key")
 	})
 
@@ -98,7 +98,7 @@ func TestDependenciesGoWhereTheirWorkloadGoes(t *testing.T) {
 	kit.Eventually(t, "what the template needs no more leaves", func() string {
 		return holds(t, "v1", "ConfigMap", ns, "config")
 	})
-	is(t, "its binding too", true, func() bool { return binding(t, ns, "config-configmap") == nil })
+	waitFor(t, "its binding too", true, func() bool { return binding(t, ns, "config-configmap") == nil })
 	if wrong := holds(t, "v1", "Secret", ns, "keys", "m2", "m3"); wrong != "" {
 		t.Errorf("what it still needs stays: %s", wrong)
 	}
@@ -123,7 +123,7 @@ func TestWhatPointsAtAWorkloadGoesWhereThatGoes(t *testing.T) {
 	}
 	fleet.Hub.Apply(t, spread("shop"))
 	fleet.Hub.Apply(t, propagation(ns, "p", "{propagateDeps: true, resourceSelectors: [{apiVersion: "+newKruise+
-		", kind: CloneSet, name: shop}], placement: "+to("m1", "m2")+"}"))
+		", kind: CloneSet, name: shop}], placement: "+placedOn("m1", "m2")+"}"))
 	fleet.Hub.Apply(t, cloneSet(ns, "shop", 2, "example.com/shop:1", ""))
 	fleet.Hub.Apply(t, fmt.Sprintf(`
 {apiVersion: %[2]s, kind: PodUnavailableBudget, metadata: {name: budget, namespace: %[1]s}, spec: {selector: {matchLabels: {app: shop}}, maxUnavailable: 1}}
@@ -149,7 +149,7 @@ func TestWhatPointsAtAWorkloadGoesWhereThatGoes(t *testing.T) {
 	}
 	in("they are where the CloneSet is", "m1", "m2")
 	// m1 has OpenKruise 1.8, which knows v1alpha1 alone.
-	is[any](t, "a member finds the workload in a version that it serves", oldKruise, func() any {
+	waitFor[any](t, "a member finds the workload in a version that it serves", oldKruise, func() any {
 		return inMember(t, "m1", oldKruise, "WorkloadSpread", ns, "spread", "spec", "targetRef", "apiVersion")
 	})
 	if out, _ := explain(t, "workloadspread", "spread", "-n", ns); !strings.Contains(out,

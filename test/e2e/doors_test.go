@@ -80,7 +80,7 @@ func TestAnOverridePolicyMakesNobodyAdministratorOfAMember(t *testing.T) {
 	write := func(text string) error { return mallory.Create(t.Context(), kit.Object(t, text), strict) }
 	if err := write(propagation(ns, "p",
 		"{conflictResolution: Overwrite, resourceSelectors: [{apiVersion: v1, kind: ConfigMap, name: c}], placement: "+
-			to("m1")+"}")); err != nil {
+			placedOn("m1")+"}")); err != nil {
 		t.Fatal(err)
 	}
 	if err := write("{apiVersion: v1, kind: ConfigMap, metadata: {namespace: " + ns +
@@ -127,7 +127,7 @@ func TestAnOverridePolicyMakesNobodyAdministratorOfAMember(t *testing.T) {
 		"plaintext: [{path: /data/a, operator: replace, value: c}]}}]}")); err != nil {
 		t.Fatal(err)
 	}
-	is(t, "the override", "c", func() string {
+	waitFor(t, "the override", "c", func() string {
 		return fmt.Sprint(inMember(t, "m1", "v1", "ConfigMap", ns, "c", "data", "a"))
 	})
 	vault := fleet.Members["m1"].Find(t, "apps/v1", "Deployment", bank, "vault")
@@ -190,7 +190,7 @@ func TestWhereOverwritingIsForbiddenWhatAMemberHasStays(t *testing.T) {
 			", annotations: {work.karmada.io/conflict-resolution: overwrite}}, data: {whose: template}}")
 	}
 	fleet.Hub.Apply(t, propagation(ns, "p", "{resourceSelectors: [{apiVersion: v1, kind: ConfigMap}], placement: "+
-		to("m2")+"}"))
+		placedOn("m2")+"}"))
 	if err := user.Create(t.Context(), asks("before")); err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +204,7 @@ func TestWhereOverwritingIsForbiddenWhatAMemberHasStays(t *testing.T) {
 	for _, u := range []*unstructured.Unstructured{asks("after"),
 		kit.Object(t, propagation(ns, "q",
 			"{conflictResolution: Overwrite, resourceSelectors: [{apiVersion: v1, kind: ConfigMap, name: x}], placement: "+
-				to("m1")+"}")),
+				placedOn("m1")+"}")),
 		kit.Object(t, override(ns, "o", "{overrideRules: [{overriders: {annotationsOverrider: [{operator: add, value: {work.karmada.io/conflict-resolution: overwrite}}]}}]}"))} {
 		if err := user.Create(t.Context(), u); !apierrors.IsForbidden(err) ||
 			!strings.Contains(err.Error(), "namespace "+ns+" forbids it (label argosy.io/forbid-overwrite)") {
@@ -265,11 +265,12 @@ func TestTheHubDoesForADeveloperWhatHeCouldDoHimself(t *testing.T) {
 	fleet.Hub.Apply(t, "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {namespace: "+ns+
 		", name: reader}, rules: [{apiGroups: [\"\"], resources: [configmaps], verbs: [get]}]}")
 	fleet.Hub.Apply(t, propagation(ns, "roles",
-		"{resourceSelectors: [{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, name: reader}], placement: "+to("m1")+
+		"{resourceSelectors: [{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, name: reader}], placement: "+placedOn("m1")+
 			"}"))
-	refused(propagation(ns, "secrets", "{resourceSelectors: [{apiVersion: v1, kind: Secret}], placement: "+to("m1")+"}"),
+	refused(propagation(ns, "secrets", "{resourceSelectors: [{apiVersion: v1, kind: Secret}], "+
+		"placement: "+placedOn("m1")+"}"),
 		"permission to read secrets in namespace")
-	refused(propagation(ns, "deps", "{propagateDeps: true, resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}], placement: "+to("m1")+"}"), "with propagateDeps, the Secrets that a Deployment refers to are propagated with it")
+	refused(propagation(ns, "deps", "{propagateDeps: true, resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}], placement: "+placedOn("m1")+"}"), "with propagateDeps, the Secrets that a Deployment refers to are propagated with it")
 	for _, selectors := range []string{"",
 		"resourceSelectors: [{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, name: reader}], "} {
 		refused(override(ns, "rules", "{"+selectors+
@@ -282,9 +283,9 @@ func TestTheHubDoesForADeveloperWhatHeCouldDoHimself(t *testing.T) {
 		t.Errorf("in the member its rules are %s", got)
 	}
 
-	// A claim that he writes himself, of a policy that selects the Role and no ConfigMap, sends nothing.
+	// A claim that the user writes, of a policy that selects the Role and no ConfigMap, sends nothing.
 	fleet.Hub.Apply(t, propagation(ns, "another",
-		"{resourceSelectors: [{apiVersion: v1, kind: ConfigMap, name: another}], placement: "+to("m1")+"}"))
+		"{resourceSelectors: [{apiVersion: v1, kind: ConfigMap, name: another}], placement: "+placedOn("m1")+"}"))
 	policy := fleet.Hub.Find(t, "policy.karmada.io/v1alpha1", "PropagationPolicy", ns, "roles")
 	id := policy.GetLabels()["propagationpolicy.karmada.io/permanent-id"]
 	claimed := "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: " + ns +

@@ -91,7 +91,7 @@ func TestACanaryOfTenPercentOverThreeMembersIsOnePod(t *testing.T) {
 	kit.Stays(t, "it is one pod", 3*time.Second, canaries)
 	status(t, group, "CloneSet", ns, "shop",
 		map[string]any{"updatedReplicas": int64(1), "expectedUpdatedReplicas": int64(1), "availableReplicas": int64(9)})
-	is(t, "a canary is no failure", "m1:Healthy m2:Healthy m3:Healthy", healths(t, ns, "shop-cloneset"))
+	waitFor(t, "a canary is no failure", "m1:Healthy m2:Healthy m3:Healthy", healths(t, ns, "shop-cloneset"))
 
 	// All of it: never are more than two pods down, and it ends.
 	change(int64(0), "example.com/shop:2")
@@ -112,7 +112,7 @@ func TestACanaryOfTenPercentOverThreeMembersIsOnePod(t *testing.T) {
 	status(t, group, "CloneSet", ns, "shop",
 		map[string]any{"updatedReplicas": int64(9), "updatedAvailableReplicas": int64(9),
 			"expectedUpdatedReplicas": int64(9)})
-	is(t, "it is healthy", "m1:Healthy m2:Healthy m3:Healthy", healths(t, ns, "shop-cloneset"))
+	waitFor(t, "it is healthy", "m1:Healthy m2:Healthy m3:Healthy", healths(t, ns, "shop-cloneset"))
 }
 
 func TestPodsThatAreNamedTakeTheReplicasOfTheirOwnMemberWithThem(t *testing.T) {
@@ -232,7 +232,7 @@ func TestAPodToDeleteIsDeletedInItsOwnMember(t *testing.T) {
 		}
 		return ""
 	})
-	is(t, "nobody refuses it", "m1:Healthy m2:Healthy m3:Healthy", healths(t, ns, "shop-cloneset"))
+	waitFor(t, "nobody refuses it", "m1:Healthy m2:Healthy m3:Healthy", healths(t, ns, "shop-cloneset"))
 	bound := func(name string) (b workv1alpha2.ResourceBinding) {
 		if err := fleet.Hub.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: name}, &b); err != nil {
 			t.Fatal(err)

@@ -92,7 +92,7 @@ func TestConflictsInMembersHaltNoRollout(t *testing.T) {
 			return ""
 		})
 		isUpdated(t, ns)
-		is(t, "it is healthy", "m1:Healthy m2:Healthy m3:Healthy", healths(t, ns, "shop-cloneset"))
+		waitFor(t, "it is healthy", "m1:Healthy m2:Healthy m3:Healthy", healths(t, ns, "shop-cloneset"))
 	}
 	if halted := fleet.Hub.Told(t, "CloneSet", ns, "shop", "FleetHalted"); len(halted) > 0 {
 		t.Errorf("conflicts halted a rollout: %q", halted)
@@ -153,7 +153,7 @@ spec: {policyName: %[1]s, validationActions: [Deny]}`, ns))
 		}
 		return ""
 	})
-	is[any](t, "the old pod in m1 is kept", int64(1), func() any {
+	waitFor[any](t, "the old pod in m1 is kept", int64(1), func() any {
 		return inMember(t, "m1", cloneSets, "CloneSet", ns, "shop", "spec", "updateStrategy", "partition")
 	})
 	kit.Eventually(t, "the event names the cluster", func() string {
@@ -173,5 +173,5 @@ spec: {policyName: %[1]s, validationActions: [Deny]}`, ns))
 		}
 		return ""
 	})
-	is(t, "it is healthy", "m1:Healthy m2:Healthy m3:Healthy", healths(t, ns, "shop-cloneset"))
+	waitFor(t, "it is healthy", "m1:Healthy m2:Healthy m3:Healthy", healths(t, ns, "shop-cloneset"))
 }

@@ -33,7 +33,7 @@ spec:
 // defined has the hub and the members serve a kind of the test's own.
 func defined(t *testing.T, plural, kind string, members ...string) {
 	t.Helper()
-	for _, c := range append([]kit.Cluster{fleet.Hub}, in(members)...) {
+	for _, c := range append([]kit.Cluster{fleet.Hub}, membersNamed(members)...) {
 		c.Apply(t, definition(plural, kind))
 		serves(t, c, kind)
 	}
@@ -47,7 +47,7 @@ func defined(t *testing.T, plural, kind string, members ...string) {
 	})
 }
 
-func in(members []string) (all []kit.Cluster) {
+func membersNamed(members []string) (all []kit.Cluster) {
 	for _, m := range members {
 		all = append(all, fleet.Members[m])
 	}
@@ -104,9 +104,9 @@ func TestAKindOfAUsersOwnIsDividedFoldedAndJudgedAsHeSays(t *testing.T) {
 		divided(byStaticWeights)+"}"))
 	fleet.Hub.Apply(t, fmt.Sprintf("{apiVersion: e2e.example.com/v1, kind: Ferry, metadata: {name: f, namespace: %s}, spec: {boats: 5, ports: [], crew: {}}}", ns))
 
-	is(t, "it is divided", "m1:3 m2:2", func() string { return shares(t, ns, "f-ferry") })
+	waitFor(t, "it is divided", "m1:3 m2:2", func() string { return shares(t, ns, "f-ferry") })
 	for member, n := range map[string]int64{"m1": 3, "m2": 2} {
-		is[any](t, member+" gets its share", n, func() any {
+		waitFor[any](t, member+" gets its share", n, func() any {
 			return inMember(t, member, "e2e.example.com/v1", "Ferry", ns, "f", "spec", "boats")
 		})
 		u := fleet.Members[member].Find(t, "e2e.example.com/v1", "Ferry", ns, "f")
@@ -115,15 +115,15 @@ func TestAKindOfAUsersOwnIsDividedFoldedAndJudgedAsHeSays(t *testing.T) {
 			t.Errorf("an empty list and an empty object came to %s as %v and %v", member, ports, crew)
 		}
 	}
-	is(t, "without an answer nobody is well", "m1:Unhealthy m2:Unhealthy", healths(t, ns, "f-ferry"))
+	waitFor(t, "without an answer nobody is well", "m1:Unhealthy m2:Unhealthy", healths(t, ns, "f-ferry"))
 	answers(t, "m1", "Ferry", ns, "f", "{afloat: 3}")
 	answers(t, "m2", "Ferry", ns, "f", "{afloat: 1}")
-	is(t, "health is what the script says", "m1:Healthy m2:Unhealthy", healths(t, ns, "f-ferry"))
-	is[any](t, "the status is what the script makes of both", int64(4), func() any {
+	waitFor(t, "health is what the script says", "m1:Healthy m2:Unhealthy", healths(t, ns, "f-ferry"))
+	waitFor[any](t, "the status is what the script makes of both", int64(4), func() any {
 		return kit.Field(fleet.Hub.Find(t, "e2e.example.com/v1", "Ferry", ns, "f"), "status", "afloat")
 	})
 	answers(t, "m2", "Ferry", ns, "f", "{afloat: 2}")
-	is(t, "and all is well", "m1:Healthy m2:Healthy", healths(t, ns, "f-ferry"))
+	waitFor(t, "and all is well", "m1:Healthy m2:Healthy", healths(t, ns, "f-ferry"))
 
 	// Another customization of the same operation is refused, with the name of the one there is.
 	err := fleet.Hub.Create(t.Context(), kit.Object(t, customization("ferries-too", "Ferry", `
@@ -139,16 +139,16 @@ func TestAKindOfAUsersOwnIsDividedFoldedAndJudgedAsHeSays(t *testing.T) {
 				t.Fatal(err)
 			}
 		})
-	is(t, "another script judges otherwise", "m1:Healthy m2:Unhealthy", healths(t, ns, "f-ferry"))
+	waitFor(t, "another script judges otherwise", "m1:Healthy m2:Unhealthy", healths(t, ns, "f-ferry"))
 
 	// Without a customization the next tier answers: the kind is no workload, and each member gets it as it is.
 	fleet.Hub.Remove(t, "config.karmada.io/v1alpha1", "ResourceInterpreterCustomization", "", "ferries")
 	for _, member := range []string{"m1", "m2"} {
-		is[any](t, member+" gets all of it", int64(5), func() any {
+		waitFor[any](t, member+" gets all of it", int64(5), func() any {
 			return inMember(t, member, "e2e.example.com/v1", "Ferry", ns, "f", "spec", "boats")
 		})
 	}
-	is(t, "and nobody judges", "m1:Healthy m2:Healthy", healths(t, ns, "f-ferry"))
+	waitFor(t, "and nobody judges", "m1:Healthy m2:Healthy", healths(t, ns, "f-ferry"))
 }
 
 // oracle is an interpreter webhook: it says that a Barge has spec.holds replicas and is well, unless it is broken.
@@ -189,7 +189,7 @@ func TestAWebhookSaysWhatAKindMeans(t *testing.T) {
 		divided(byStaticWeights)+"}"))
 	fleet.Hub.Apply(t, fmt.Sprintf("{apiVersion: e2e.example.com/v1, kind: Barge, metadata: {name: b, namespace: %s}, spec: {holds: 5}}", ns))
 	for _, member := range []string{"m1", "m2"} {
-		is[any](t, member+" gets all of what nobody can divide", int64(5), func() any {
+		waitFor[any](t, member+" gets all of what nobody can divide", int64(5), func() any {
 			return inMember(t, member, "e2e.example.com/v1", "Barge", ns, "b", "spec", "holds")
 		})
 	}
@@ -205,13 +205,13 @@ webhooks:
   rules: [{operations: [InterpretReplica, ReviseReplica, InterpretHealth], apiGroups: [e2e.example.com], apiVersions: [v1], kinds: [Barge]}]`,
 		server.URL, base64.StdEncoding.EncodeToString(ca)))
 	// Nobody touches the template: what is said of its kind is enough.
-	is(t, "it is divided", "m1:3 m2:2", func() string { return shares(t, ns, "b-barge") })
+	waitFor(t, "it is divided", "m1:3 m2:2", func() string { return shares(t, ns, "b-barge") })
 	for member, n := range map[string]int64{"m1": 3, "m2": 2} {
-		is[any](t, member+" gets its share", n, func() any {
+		waitFor[any](t, member+" gets its share", n, func() any {
 			return inMember(t, member, "e2e.example.com/v1", "Barge", ns, "b", "spec", "holds")
 		})
 	}
-	is(t, "health is what the webhook says", "m1:Unhealthy m2:Unhealthy", healths(t, ns, "b-barge"))
+	waitFor(t, "health is what the webhook says", "m1:Unhealthy m2:Unhealthy", healths(t, ns, "b-barge"))
 
 	// It breaks: what is there stays, and what is wrong is told where its users look.
 	o.broken.Store(true)
@@ -238,5 +238,5 @@ webhooks:
 		t.Errorf("meanwhile it is divided as %s", got)
 	}
 	o.broken.Store(false)
-	is(t, "when it answers again it goes on", "m1:6 m2:4", func() string { return shares(t, ns, "b-barge") })
+	waitFor(t, "when it answers again it goes on", "m1:6 m2:4", func() string { return shares(t, ns, "b-barge") })
 }

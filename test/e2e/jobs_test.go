@@ -34,7 +34,7 @@ func TestAJobThatItsMemberCleansUpRunsOnce(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)
-	fleet.Hub.Apply(t, policy(ns, "p", "batch/v1", "Job", to("m1")))
+	fleet.Hub.Apply(t, policy(ns, "p", "batch/v1", "Job", placedOn("m1")))
 	fleet.Hub.Apply(t, oneJob(ns, "suspend: true,"))
 	kit.Eventually(t, "m1 holds it", func() string { return holds(t, "batch/v1", "Job", ns, "x", "m1") })
 	fleet.Members["m1"].Change(t, "batch/v1", "Job", ns, "x", func(u *unstructured.Unstructured) {
@@ -132,7 +132,7 @@ func TestAWorkflowRunsOnceInOneMemberAndIsResumedFromTheHub(t *testing.T) {
 	t.Parallel()
 	serveWorkflows(t)
 	ns := fleet.Namespace(t)
-	fleet.Hub.Apply(t, policy(ns, "p", argoWorkflow, "Workflow", to("m1", "m2", "m3")))
+	fleet.Hub.Apply(t, policy(ns, "p", argoWorkflow, "Workflow", placedOn("m1", "m2", "m3")))
 	fleet.Hub.Apply(t, oneWorkflow(ns, "w", ""))
 	fleet.Hub.Apply(t, oneWorkflow(ns, "everywhere", `, annotations: {argosy.io/run-per-cluster: "true"}`))
 	kit.Eventually(t, "one member holds it", func() string {

@@ -47,8 +47,8 @@ func notApplied(t *testing.T, member, kind, namespace, name, text string) string
 	return "no event tells it"
 }
 
-// theirs makes a ConfigMap in a member that is not ours.
-func theirs(t *testing.T, member, ns, name string) {
+// createForeign creates a ConfigMap in a member that the hub does not manage.
+func createForeign(t *testing.T, member, ns, name string) {
 	t.Helper()
 	kit.Eventually(t, "the namespace is in "+member, func() string {
 		if fleet.Members[member].Find(t, "v1", "Namespace", "", ns) == nil {
@@ -64,9 +64,9 @@ func TestAnObjectThatIsNotOursIsLeftAloneUnlessWeAreToldToOverwrite(t *testing.T
 	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)
-	theirs(t, "m1", ns, "c")
+	createForeign(t, "m1", ns, "c")
 	was := fleet.Members["m1"].Find(t, "v1", "ConfigMap", ns, "c").GetResourceVersion()
-	fleet.Hub.Apply(t, policy(ns, "p", "v1", "ConfigMap", to("m1", "m2")))
+	fleet.Hub.Apply(t, policy(ns, "p", "v1", "ConfigMap", placedOn("m1", "m2")))
 	fleet.Hub.Apply(t, configMap(ns, "c", "1"))
 	text := fmt.Sprintf("resource(kind=ConfigMap, %s/c) already exists in the cluster m1 and the work.karmada.io/conflict-resolution strategy value is empty, Karmada will not manage this resource", ns)
 	kit.Eventually(t, "the conflict is told", func() string { return notApplied(t, "m1", "ConfigMap", ns, "c", text) })
@@ -99,7 +99,7 @@ func TestPreservedResourcesOutliveTheirTemplate(t *testing.T) {
 	ns := fleet.Namespace(t)
 	fleet.Hub.Apply(t, propagation(ns, "p",
 		"{preserveResourcesOnDeletion: true, resourceSelectors: [{apiVersion: v1, kind: ConfigMap}], placement: "+
-			to("m1", "m2")+"}"))
+			placedOn("m1", "m2")+"}"))
 	fleet.Hub.Apply(t, configMap(ns, "c", "1"))
 	kit.Eventually(t, "it is sent", func() string { return applied(t, ns, "c-configmap", "m1", "m2") })
 	changeSpec(t, "PropagationPolicy", ns, "p", []any{"m1"}, "placement", "clusterAffinity", "clusterNames")
@@ -110,7 +110,7 @@ func TestPreservedResourcesOutliveTheirTemplate(t *testing.T) {
 		return ""
 	})
 	fleet.Hub.Remove(t, "v1", "ConfigMap", ns, "c")
-	is(t, "the binding goes", true, func() bool { return binding(t, ns, "c-configmap") == nil })
+	waitFor(t, "the binding goes", true, func() bool { return binding(t, ns, "c-configmap") == nil })
 	for _, m := range []string{"m1", "m2"} {
 		kit.Eventually(t, m+" keeps it, without our marks", func() string {
 			u := fleet.Members[m].Find(t, "v1", "ConfigMap", ns, "c")
@@ -141,7 +141,7 @@ func TestATemplateMadeAnewAtOnceIsSentAnew(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)
-	fleet.Hub.Apply(t, policy(ns, "p", "v1", "ConfigMap", to("m1", "m2")))
+	fleet.Hub.Apply(t, policy(ns, "p", "v1", "ConfigMap", placedOn("m1", "m2")))
 	for i := range 4 {
 		value := fmt.Sprint(i)
 		u := fleet.Hub.Apply(t, configMap(ns, "c", value))[0]
@@ -170,14 +170,14 @@ func TestATemplateMadeAnewAtOnceIsSentAnew(t *testing.T) {
 func TestNothingIsForgottenBeforeItIsGoneBelow(t *testing.T) {
 	t.Parallel()
 	ns := fleet.Namespace(t)
-	fleet.Hub.Apply(t, policy(ns, "p", "v1", "ConfigMap", to("m1", "m2")))
+	fleet.Hub.Apply(t, policy(ns, "p", "v1", "ConfigMap", placedOn("m1", "m2")))
 	fleet.Hub.Apply(t, configMap(ns, "c", "1"))
 	kit.Eventually(t, "it is sent", func() string { return applied(t, ns, "c-configmap", "m1", "m2") })
 	fleet.Members["m1"].Change(t, "v1", "ConfigMap", ns, "c",
 		func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"example.com/hold"}) })
 	fleet.Hub.Remove(t, "v1", "ConfigMap", ns, "c")
 	kit.Eventually(t, "m2 lets go", func() string { return holds(t, "v1", "ConfigMap", ns, "c", "m1") })
-	is(t, "its Work goes", true, func() bool { return work(t, "m2", "ConfigMap", ns, "c") == nil })
+	waitFor(t, "its Work goes", true, func() bool { return work(t, "m2", "ConfigMap", ns, "c") == nil })
 	kit.Stays(t, "Work and binding wait for m1", quiet, func() string {
 		if work(t, "m1", "ConfigMap", ns, "c") == nil || binding(t, ns, "c-configmap") == nil {
 			return "one of them is gone"
@@ -185,7 +185,7 @@ func TestNothingIsForgottenBeforeItIsGoneBelow(t *testing.T) {
 		return ""
 	})
 	fleet.Members["m1"].Change(t, "v1", "ConfigMap", ns, "c", func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })
-	is(t, "then all goes", true, func() bool {
+	waitFor(t, "then all goes", true, func() bool {
 		return work(t, "m1", "ConfigMap", ns, "c") == nil && binding(t, ns, "c-configmap") == nil
 	})
 }
@@ -197,7 +197,7 @@ func TestNamesWithColonsGoTheWholeWay(t *testing.T) {
 	const group = "rbac.authorization.k8s.io/v1"
 	name := "Team:" + ns + ":Reader"
 	fleet.Hub.Apply(t, propagation("", ns, "{resourceSelectors: [{apiVersion: "+group+", kind: ClusterRole, name: '"+name+
-		"'}], placement: "+to("m1")+"}"))
+		"'}], placement: "+placedOn("m1")+"}"))
 	fleet.Hub.Apply(t, fmt.Sprintf("{apiVersion: %s, kind: ClusterRole, metadata: {name: '%s'}, rules: []}", group, name))
 	kit.Eventually(t, "it is in m1", func() string { return holds(t, group, "ClusterRole", "", name, "m1") })
 	if fleet.Hub.Find(t, "work.karmada.io/v1alpha2", "ClusterResourceBinding", "", "team."+ns+

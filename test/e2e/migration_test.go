@@ -279,7 +279,7 @@ roleRef: {kind: ClusterRole, name: cluster-admin, apiGroup: rbac.authorization.k
 		t.Fatal(out)
 	}
 	for _, w := range workloads {
-		is(t, "the template has the status of both clusters", int64(5), func() int64 {
+		waitFor(t, "the template has the status of both clusters", int64(5), func() int64 {
 			n, _ := kit.Field(fleet.Hub.Find(t, w.apiVersion, w.kind, ns, w.name), "status", "readyReplicas").(int64)
 			return n
 		})

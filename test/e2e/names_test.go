@@ -14,7 +14,8 @@ func TestTemplatesWithNamesThatFoldOrAreLongPropagate(t *testing.T) {
 	roles := []string{"Team:Reader", "team:reader", "team.reader", "team-reader"}
 	long := strings.Repeat("x", 253)
 	fleet.Hub.Apply(t, propagation(ns, "names", fmt.Sprintf(`{propagateDeps: true, placement: %s, resourceSelectors: [
-		{apiVersion: rbac.authorization.k8s.io/v1, kind: Role}, {apiVersion: v1, kind: ConfigMap, name: %s}]}`, to("m1"), long)))
+		{apiVersion: rbac.authorization.k8s.io/v1, kind: Role}, {apiVersion: v1, kind: ConfigMap, name: %s}]}`,
+		placedOn("m1"), long)))
 	for _, role := range roles {
 		fleet.Hub.Apply(t, fmt.Sprintf(`{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: %q, namespace: %s},
 			rules: [{apiGroups: [""], resources: [configmaps], verbs: [get], resourceNames: [%q]}]}`, role, ns, role))

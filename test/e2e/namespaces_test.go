@@ -22,18 +22,18 @@ func TestANamespaceIsInEveryMemberAndGoesWithTheHubs(t *testing.T) {
 	kit.Eventually(t, "it is in every member", func() string {
 		return holds(t, "v1", "Namespace", "", ns, "m1", "m2", "m3")
 	})
-	is[any](t, "with its labels", "a", func() any {
+	waitFor[any](t, "with its labels", "a", func() any {
 		return inMember(t, "m1", "v1", "Namespace", "", ns, "metadata", "labels", "team")
 	})
 	fleet.Hub.Change(t, "v1", "Namespace", "", ns,
 		func(u *unstructured.Unstructured) { u.SetLabels(map[string]string{"team": "b"}) })
-	is[any](t, "its labels follow", "b", func() any {
+	waitFor[any](t, "its labels follow", "b", func() any {
 		return inMember(t, "m2", "v1", "Namespace", "", ns, "metadata", "labels", "team")
 	})
 
 	fleet.Hub.Apply(t, override("", ns, `{resourceSelectors: [{apiVersion: v1, kind: Namespace, name: `+ns+`}], overrideRules: [
 		{targetCluster: {clusterNames: [m3]}, overriders: {labelsOverrider: [{operator: add, value: {only: m3}}]}}]}`))
-	is[any](t, "a cluster override applies to it", "m3", func() any {
+	waitFor[any](t, "a cluster override applies to it", "m3", func() any {
 		return inMember(t, "m3", "v1", "Namespace", "", ns, "metadata", "labels", "only")
 	})
 	if got := inMember(t, "m1", "v1", "Namespace", "", ns, "metadata", "labels", "only"); got != nil {
@@ -44,7 +44,7 @@ func TestANamespaceIsInEveryMemberAndGoesWithTheHubs(t *testing.T) {
 	fleet.Members["m1"].Apply(t, configMap(ns, "theirs", "1"))
 	fleet.Hub.Remove(t, "v1", "Namespace", "", ns)
 	kit.Eventually(t, "it goes with the hub's", func() string { return holds(t, "v1", "Namespace", "", ns, "m1") })
-	is[any](t, "and is the hub's no more where it stays", nil, func() any {
+	waitFor[any](t, "and is the hub's no more where it stays", nil, func() any {
 		return inMember(t, "m1", "v1", "Namespace", "", ns, "metadata", "labels", "karmada.io/managed")
 	})
 	if fleet.Members["m1"].Find(t, "v1", "ConfigMap", ns, "theirs") == nil {
@@ -59,8 +59,8 @@ func TestANamespaceDeletedOnTheHubTakesAllOfItsTemplatesAlong(t *testing.T) {
 	t.Parallel()
 	ns := fleet.Namespace(t) + "-full"
 	fleet.Hub.Apply(t, namespaceYAML(ns, ""))
-	fleet.Hub.Apply(t, withDependencies(ns, "web", "web", to("m1", "m2"))+"\n---\n"+
-		policy(ns, "p", "v1", "Secret", to("m3")))
+	fleet.Hub.Apply(t, withDependencies(ns, "web", "web", placedOn("m1", "m2"))+"\n---\n"+
+		policy(ns, "p", "v1", "Secret", placedOn("m3")))
 	fleet.Hub.Apply(t, configMap(ns, "config", "1")+"\n---\n"+needing(ns, "web", "config", "", "", ""))
 	fleet.Hub.Apply(t, fmt.Sprintf("{apiVersion: v1, kind: Secret, metadata: {name: s, namespace: %s}}", ns))
 	kit.Eventually(t, "all is sent", func() string {
@@ -68,11 +68,11 @@ func TestANamespaceDeletedOnTheHubTakesAllOfItsTemplatesAlong(t *testing.T) {
 			applied(t, ns, "s-secret", "m3")
 	})
 	fleet.Hub.Remove(t, "v1", "Namespace", "", ns)
-	is(t, "the namespace goes", true, func() bool { return fleet.Hub.Find(t, "v1", "Namespace", "", ns) == nil })
+	waitFor(t, "the namespace goes", true, func() bool { return fleet.Hub.Find(t, "v1", "Namespace", "", ns) == nil })
 	kit.Eventually(t, "it goes in the members", func() string { return holds(t, "v1", "Namespace", "", ns) })
 	for _, m := range []string{"m1", "m2", "m3"} {
 		for kind, name := range map[string]string{"Deployment": "web", "ConfigMap": "config", "Secret": "s"} {
-			is(t, "no Work is left behind", true, func() bool { return work(t, m, kind, ns, name) == nil })
+			waitFor(t, "no Work is left behind", true, func() bool { return work(t, m, kind, ns, name) == nil })
 		}
 	}
 }
@@ -81,12 +81,12 @@ func TestANamespaceDeletedInAMemberComesBackWithAllOfOurs(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)
-	fleet.Hub.Apply(t, policy(ns, "p", "v1", "ConfigMap", to("m1", "m2")))
+	fleet.Hub.Apply(t, policy(ns, "p", "v1", "ConfigMap", placedOn("m1", "m2")))
 	fleet.Hub.Apply(t, configMap(ns, "c", "1"))
 	kit.Eventually(t, "it is sent", func() string { return applied(t, ns, "c-configmap", "m1", "m2") })
 	was := fleet.Members["m1"].Find(t, "v1", "Namespace", "", ns).GetUID()
 	// Somebody's object with a finalizer keeps the namespace for a while in its end.
-	theirs(t, "m1", ns, "theirs")
+	createForeign(t, "m1", ns, "theirs")
 	hold := func(finalizers ...string) {
 		fleet.Members["m1"].Change(t, "v1", "ConfigMap", ns, "theirs",
 			func(u *unstructured.Unstructured) { u.SetFinalizers(finalizers) })
@@ -103,7 +103,7 @@ func TestANamespaceDeletedInAMemberComesBackWithAllOfOurs(t *testing.T) {
 	kit.Eventually(t, "meanwhile it says why nothing can be applied", func() string {
 		return notApplied(t, "m1", "ConfigMap", ns, "c", "being terminated")
 	})
-	is[any](t, "the other member goes on", "2", func() any {
+	waitFor[any](t, "the other member goes on", "2", func() any {
 		return inMember(t, "m2", "v1", "ConfigMap", ns, "c", "data", "key")
 	})
 	hold()

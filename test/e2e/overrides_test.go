@@ -66,7 +66,7 @@ func TestEveryOverriderChangesTheManifestOfItsClusterAlone(t *testing.T) {
       plaintext:
       - {path: /spec/minReadySeconds, operator: add, value: 1}
       - {path: /metadata/annotations/note, operator: replace, value: plain}`))
-	fleet.Hub.Apply(t, policy(ns, "p", "apps/v1", "Deployment", to("m1", "m2")))
+	fleet.Hub.Apply(t, policy(ns, "p", "apps/v1", "Deployment", placedOn("m1", "m2")))
 	fleet.Hub.Apply(t, deployment(ns, "web", 1, "example.com/shop/web:1"))
 	kit.Eventually(t, "it is applied", func() string { return applied(t, ns, "web-deployment", "m1", "m2") })
 

@@ -55,7 +55,7 @@ func TestWhyAndStatusSayWhyPodsDoNotRun(t *testing.T) {
 	t.Parallel()
 	ns := fleet.Namespace(t)
 	fleet.Hub.Apply(t, propagation(ns, "p",
-		"{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}, {apiVersion: batch/v1, kind: CronJob}, {apiVersion: v1, kind: ConfigMap}], placement: "+to("m1", "m2")+"}"))
+		"{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}, {apiVersion: batch/v1, kind: CronJob}, {apiVersion: v1, kind: ConfigMap}], placement: "+placedOn("m1", "m2")+"}"))
 	fleet.Hub.Apply(t, override(ns, "o", `{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: web}], overrideRules: [
 		{targetCluster: {clusterNames: [m2]}, overriders: {imageOverrider: [{component: Tag, operator: replace, value: "bad"}]}}]}`))
 	fleet.Hub.Apply(t, deployment(ns, "web", 2, "example.com/web:1"))
@@ -155,7 +155,7 @@ func TestWhoMayNotLookIntoANamespaceIsNotToldOfItsPods(t *testing.T) {
 	dev, nobody := newPerson(t, "dev-"+ns, ns+"-developers"), newPerson(t, "nobody-"+ns, "none-"+ns)
 	for _, in := range []string{ns, bank} {
 		fleet.Hub.Apply(t, propagation(in, "p", "{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}], placement: "+
-			to("m1")+"}"))
+			placedOn("m1")+"}"))
 		fleet.Hub.Apply(t, deployment(in, "web", 1, "example.com/web:bad"))
 	}
 	told := func(p person, in string) (string, error) {
@@ -167,7 +167,7 @@ func TestWhoMayNotLookIntoANamespaceIsNotToldOfItsPods(t *testing.T) {
 			"/resourcebindings/web-deployment/pods").DoRaw(t.Context())
 		return string(raw), err
 	}
-	kit.Eventually(t, "the developer is told of his own", func() string {
+	kit.Eventually(t, "the developer sees their own", func() string {
 		if out, err := told(dev, ns); err != nil || !strings.Contains(out, "ImagePullBackOff") {
 			return fmt.Sprint(out, err)
 		}

@@ -36,15 +36,15 @@ func changeSpec(t *testing.T, kind, namespace, name string, value any, path ...s
 func TestATemplateRunsOnWithoutItsPolicyUntilTheNextTakesOver(t *testing.T) {
 	t.Parallel()
 	ns := fleet.Namespace(t)
-	fleet.Hub.Apply(t, policy(ns, "first", "apps/v1", "Deployment", to("m1")))
+	fleet.Hub.Apply(t, policy(ns, "first", "apps/v1", "Deployment", placedOn("m1")))
 	fleet.Hub.Apply(t, deployment(ns, "web", 1, "example.com/web:1"))
 	kit.Eventually(t, "it runs in m1", func() string { return holds(t, "apps/v1", "Deployment", ns, "web", "m1") })
 	before := fleet.Members["m1"].Find(t, "apps/v1", "Deployment", ns, "web").GetUID()
 	fleet.Hub.Remove(t, "policy.karmada.io/v1alpha1", "PropagationPolicy", ns, "first")
-	is(t, "the policy goes", false, func() bool {
+	waitFor(t, "the policy goes", false, func() bool {
 		return fleet.Hub.Find(t, "policy.karmada.io/v1alpha1", "PropagationPolicy", ns, "first") != nil
 	})
-	is(t, "the hub has let go of the template", "", func() string {
+	waitFor(t, "the hub has let go of the template", "", func() string {
 		return fleet.Hub.Find(t, "apps/v1", "Deployment", ns,
 			"web").GetAnnotations()[policyv1alpha1.PropagationPolicyNameAnnotation]
 	})
@@ -52,7 +52,7 @@ func TestATemplateRunsOnWithoutItsPolicyUntilTheNextTakesOver(t *testing.T) {
 		t.Errorf("without its policy: %s", wrong)
 	}
 
-	fleet.Hub.Apply(t, policy(ns, "second", "apps/v1", "Deployment", to("m1", "m2")))
+	fleet.Hub.Apply(t, policy(ns, "second", "apps/v1", "Deployment", placedOn("m1", "m2")))
 	kit.Eventually(t, "the next policy sends it further", func() string {
 		return applied(t, ns, "web-deployment", "m1", "m2")
 	})
@@ -75,7 +75,7 @@ func TestClusterScopedTemplatesGoByClusterPolicies(t *testing.T) {
 	ns := fleet.Namespace(t)
 	fleet.Hub.Apply(t, propagation("", ns,
 		"{resourceSelectors: [{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, name: "+ns+"}], placement: "+
-			to("m1", "m2")+"}"))
+			placedOn("m1", "m2")+"}"))
 	fleet.Hub.Apply(t, `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
@@ -103,7 +103,7 @@ rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]`)
 	})
 	fleet.Hub.Remove(t, group, "ClusterRole", "", ns)
 	kit.Eventually(t, "deletion goes all the way down", func() string { return holds(t, group, "ClusterRole", "", ns) })
-	is(t, "the binding goes", false, func() bool {
+	waitFor(t, "the binding goes", false, func() bool {
 		return fleet.Hub.Find(t, "work.karmada.io/v1alpha2", "ClusterResourceBinding", "", ns+"-clusterrole") != nil
 	})
 }

@@ -32,9 +32,9 @@ kind: ResourceQuota
 metadata: {name: bound, namespace: %s}
 spec: {hard: {count/deployments.apps: "1", count/clonesets.apps.kruise.io: "1", count/resourcebindings.work.karmada.io: "0"}}`, ns))
 	for _, resource := range []string{"count/deployments.apps", "count/clonesets.apps.kruise.io"} {
-		is[any](t, resource+" is counted", "0", func() any { return used(t, ns, "bound", resource) })
+		waitFor[any](t, resource+" is counted", "0", func() any { return used(t, ns, "bound", resource) })
 	}
-	fleet.Hub.Apply(t, policy(ns, "p", "apps/v1", "Deployment", to("m1")))
+	fleet.Hub.Apply(t, policy(ns, "p", "apps/v1", "Deployment", placedOn("m1")))
 	template := func(apiVersion, kind, name string) string {
 		return fmt.Sprintf(`{apiVersion: %s, kind: %s, metadata: {name: %s, namespace: %s}, spec: {replicas: 0, selector: {matchLabels: {app: x}}, template: {metadata: {labels: {app: x}}, spec: {containers: [{name: c, image: busybox}]}}}}`,
 			apiVersion, kind, name, ns)
@@ -68,13 +68,13 @@ func TestAQuotaThatAPolicyClaimsBindsInMembersAndNotOnTheHub(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)
-	fleet.Hub.Apply(t, policy(ns, "p", "v1", "ResourceQuota", to("m1")))
+	fleet.Hub.Apply(t, policy(ns, "p", "v1", "ResourceQuota", placedOn("m1")))
 	fleet.Hub.Apply(t, fmt.Sprintf(`apiVersion: v1
 kind: ResourceQuota
 metadata: {name: theirs, namespace: %s}
 spec: {hard: {count/secrets: "0", count/configmaps: "5"}}`, ns))
 	kit.Eventually(t, "the member has it", func() string { return holds(t, "v1", "ResourceQuota", ns, "theirs", "m1") })
-	is[any](t, "the member counts", "0", func() any {
+	waitFor[any](t, "the member counts", "0", func() any {
 		return inMember(t, "m1", "v1", "ResourceQuota", ns, "theirs", "status", "used", "count/secrets")
 	})
 	secret := kit.Object(t, fmt.Sprintf(`{apiVersion: v1, kind: Secret, metadata: {name: s, namespace: %s}}`, ns))
@@ -85,7 +85,7 @@ spec: {hard: {count/secrets: "0", count/configmaps: "5"}}`, ns))
 		t.Errorf("the hub counts %s", n)
 	}
 	fleet.Hub.Remove(t, "policy.karmada.io/v1alpha1", "PropagationPolicy", ns, "p")
-	is[any](t, "without a policy the hub counts", "1", func() any { return used(t, ns, "theirs", "count/secrets") })
+	waitFor[any](t, "without a policy the hub counts", "1", func() any { return used(t, ns, "theirs", "count/secrets") })
 	another := kit.Object(t, fmt.Sprintf(`{apiVersion: v1, kind: Secret, metadata: {name: another, namespace: %s}}`, ns))
 	if err := fleet.Hub.Create(t.Context(), another); !apierrors.IsForbidden(err) {
 		t.Errorf("without a policy the hub lets it through: %v", err)
@@ -108,9 +108,10 @@ func TestNoWayOfWritingGoesAroundAQuotaOfTheHub(t *testing.T) {
 kind: ResourceQuota
 metadata: {name: bound, namespace: %s}
 spec: {hard: {count/configmaps: "2", count/leases.coordination.k8s.io: "1", count/propagationpolicies.policy.karmada.io: "1"}}`, ns))
-	is[any](t, "ConfigMaps are counted", "1", func() any { return used(t, ns, "bound", "count/configmaps") })
-	is[any](t, "Leases are counted", "0", func() any { return used(t, ns, "bound", "count/leases.coordination.k8s.io") })
-	is[any](t, "policies are counted", "0", func() any {
+	waitFor[any](t, "ConfigMaps are counted", "1", func() any { return used(t, ns, "bound", "count/configmaps") })
+	waitFor[any](t, "Leases are counted", "0",
+		func() any { return used(t, ns, "bound", "count/leases.coordination.k8s.io") })
+	waitFor[any](t, "policies are counted", "0", func() any {
 		return used(t, ns, "bound", "count/propagationpolicies.policy.karmada.io")
 	})
 	configMap := func(name string) *unstructured.Unstructured {
@@ -141,7 +142,7 @@ spec: {hard: {count/configmaps: "2", count/leases.coordination.k8s.io: "1", coun
 			t.Fatalf("one that fits: %v", err)
 		}
 	}
-	is[any](t, "the quota is full", "2", func() any { return used(t, ns, "bound", "count/configmaps") })
+	waitFor[any](t, "the quota is full", "2", func() any { return used(t, ns, "bound", "count/configmaps") })
 
 	named := configMap("x")
 	named.SetName("")
@@ -169,8 +170,8 @@ spec: {hard: {count/configmaps: "2", count/leases.coordination.k8s.io: "1", coun
 	}
 
 	// Policies are bounded too, each of which makes bindings and Works.
-	fleet.Hub.Apply(t, policy(ns, "p", "v1", "ConfigMap", to("m1")))
-	other := kit.Object(t, policy(ns, "q", "v1", "ConfigMap", to("m1")))
+	fleet.Hub.Apply(t, policy(ns, "p", "v1", "ConfigMap", placedOn("m1")))
+	other := kit.Object(t, policy(ns, "q", "v1", "ConfigMap", placedOn("m1")))
 	kit.Eventually(t, "a second policy is refused", func() string {
 		if err := fleet.Hub.Client.Create(t.Context(), other.DeepCopy()); !apierrors.IsForbidden(err) {
 			return fmt.Sprint(err)

@@ -48,7 +48,7 @@ func TestARebalancerHasReplicasDividedAnew(t *testing.T) {
 	fleet.Hub.Apply(t, hungry(ns, "web", 4))
 	fleet.Hub.Apply(t, hungry(ns, "other", 2))
 	now := func() string { return shares(t, ns, "web-deployment") + ", " + shares(t, ns, "other-deployment") }
-	is(t, "all are in the only cluster", "m1:4, m1:2", now)
+	waitFor(t, "all are in the only cluster", "m1:4, m1:2", now)
 	changeSpec(t, "PropagationPolicy", ns, "p", []any{"m1", "m2"}, "placement", "clusterAffinity", "clusterNames")
 	kit.Eventually(t, "the wider placement is taken in, and moves nothing", func() string {
 		for _, name := range []string{"web", "other"} {
@@ -73,9 +73,9 @@ func TestARebalancerHasReplicasDividedAnew(t *testing.T) {
 		return "it is the same second"
 	})
 	fleet.Hub.Apply(t, rebalancer(ns, "", "web", "missing"))
-	is(t, "its status says for whom it was asked", "missing=FailedReferencedBindingNotFound web=Successful",
+	waitFor(t, "its status says for whom it was asked", "missing=FailedReferencedBindingNotFound web=Successful",
 		func() string { return rebalanced(t, ns) })
-	is(t, "what it names is divided anew, and nothing else", "m1:2 m2:2, m1:2", now)
+	waitFor(t, "what it names is divided anew, and nothing else", "m1:2 m2:2, m1:2", now)
 	r := &appsv1alpha1.WorkloadRebalancer{}
 	if err := fleet.Hub.Get(t.Context(), types.NamespacedName{Name: ns}, r); err != nil {
 		t.Fatal(err)
@@ -84,13 +84,13 @@ func TestARebalancerHasReplicasDividedAnew(t *testing.T) {
 		&metav1.Time{Time: r.CreationTimestamp.Time}) {
 		t.Errorf("the binding was asked at %v, want the rebalancer's creation, %v", at, r.CreationTimestamp)
 	}
-	is(t, "the members follow", "2 2", func() string {
+	waitFor(t, "the members follow", "2 2", func() string {
 		return fmt.Sprint(inMember(t, "m1", "apps/v1", "Deployment", ns, "web", "spec", "replicas"), " ",
 			inMember(t, "m2", "apps/v1", "Deployment", ns, "web", "spec", "replicas"))
 	})
 
 	fleet.Hub.Apply(t, hungry(ns, "missing", 1))
-	is(t, "what was missing is found when it appears", "missing=Successful web=Successful", func() string {
+	waitFor(t, "what was missing is found when it appears", "missing=Successful web=Successful", func() string {
 		return rebalanced(t, ns)
 	})
 	fleet.Hub.Apply(t, rebalancer(ns, ", ttlSecondsAfterFinished: 1", "web", "missing"))

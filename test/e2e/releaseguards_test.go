@@ -40,7 +40,7 @@ func TestAGuardRefusesDirectChangesOfWorkloads(t *testing.T) {
 			err := patch(image("web:2"))
 			if err == nil {
 				err = patch(image("web:1"))
-				return "a direct change is accepted: " + said(err)
+				return "a direct change is accepted: " + errorText(err)
 			}
 			if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "ReleaseGuard "+ns+" requires releases") {
 				return err.Error()

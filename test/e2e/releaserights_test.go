@@ -67,7 +67,7 @@ func TestUsersControlReleasesByTheirVerbs(t *testing.T) {
 	}
 	for _, p := range []person{admin, resumer, operator} {
 		kit.Eventually(t, "the hub knows the others", func() string {
-			return said(p.Get(t.Context(), client.ObjectKeyFromObject(stored), release("")))
+			return errorText(p.Get(t.Context(), client.ObjectKeyFromObject(stored), release("")))
 		})
 	}
 	another := release("")

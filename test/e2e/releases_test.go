@@ -58,7 +58,7 @@ spec:
   - {name: seven, to: {weight: 7}, before: [{name: sign}]}
 `, ns))
 	kit.Eventually(t, "the author creates the release", func() string {
-		return said(author.creates(`{apiVersion: release.argosy.io/v1alpha1, kind: Release, metadata: {name: gray,
+		return errorText(author.creates(`{apiVersion: release.argosy.io/v1alpha1, kind: Release, metadata: {name: gray,
 			namespace: ` + ns + `}, spec: {strategyRef: {name: gray}, targets: [{name: shop, ref: {kind: CloneSet,
 			apiVersion: apps.kruise.io/v1alpha1, name: shop}}]}}`))
 	})

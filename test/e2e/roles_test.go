@@ -101,8 +101,8 @@ func (p person) shut(door string, err error) {
 
 func (p person) creates(text string) error { return p.Create(p.Context(), kit.Object(p.T, text)) }
 
-// in is a client for a member, by the proxy.
-func (p person) in(member string) kubernetes.Interface {
+// throughProxy returns a client for a member through the hub's proxy.
+func (p person) throughProxy(member string) kubernetes.Interface {
 	p.Helper()
 	config := rest.CopyConfig(p.config)
 	config.Host += proxy.Path(member)
@@ -129,7 +129,7 @@ func TestADeveloperOfANamespaceDoesHisWorkAndFindsOtherDoorsShut(t *testing.T) {
 
 	// The developer propagates workloads of several kinds, and overrides one of them.
 	for _, text := range []string{
-		propagation(ns, "all", "{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}, {apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet}, {apiVersion: v1, kind: Secret}], placement: "+to("m1", "m2")+"}"),
+		propagation(ns, "all", "{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}, {apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet}, {apiVersion: v1, kind: Secret}], placement: "+placedOn("m1", "m2")+"}"),
 		override(ns, "us", `{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: web}], overrideRules: [{targetCluster: {clusterNames: [m2]},
 			overriders: {imageOverrider: [{component: Tag, operator: replace, value: "2"}]}}]}`),
 		deployment(ns, "web", 1, "example.com/web:1"),
@@ -201,12 +201,12 @@ func TestADeveloperOfANamespaceDoesHisWorkAndFindsOtherDoorsShut(t *testing.T) {
 		"an EnclosedManifest": "{apiVersion: release.argosy.io/v1alpha1, kind: EnclosedManifest, metadata: {name: " +
 			ns + "}, spec: {manifest: {apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: default}}}}",
 		"a ClusterPropagationPolicy": propagation("", ns, "{resourceSelectors: [{apiVersion: v1, kind: ConfigMap, name: "+
-			ns+"}], placement: "+to("m1")+"}"),
+			ns+"}], placement: "+placedOn("m1")+"}"),
 		"a ClusterOverridePolicy": override("", ns, "{resourceSelectors: [{apiVersion: v1, kind: ConfigMap, name: "+ns+
 			"}], overrideRules: [{overriders: {labelsOverrider: [{operator: add, value: {a: b}}]}}]}"),
 		"another namespace": deployment(bank, "web", 1, "example.com/web:1"),
 		"a policy there": propagation(bank, "p",
-			"{resourceSelectors: [{apiVersion: v1, kind: Secret, name: vault}], placement: "+to("m1")+"}"),
+			"{resourceSelectors: [{apiVersion: v1, kind: Secret, name: vault}], placement: "+placedOn("m1")+"}"),
 		"a binding": "{apiVersion: work.karmada.io/v1alpha2, kind: ResourceBinding, metadata: {namespace: " + ns + ", name: b}, spec: {resource: {apiVersion: v1, kind: Secret, namespace: " + bank + ", name: vault}, clusters: [{name: m1}]}}",
 		"a binding of the developer's own Secret": "{apiVersion: work.karmada.io/v1alpha2, kind: ResourceBinding, metadata: {namespace: " + ns + ", name: c}, spec: {resource: {apiVersion: v1, kind: Secret, namespace: " + ns + ", name: key}, clusters: [{name: m3}]}}",
 		"a Cluster": "{apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster, metadata: {name: " + ns +
@@ -256,7 +256,7 @@ func TestADeveloperOfANamespaceDoesHisWorkAndFindsOtherDoorsShut(t *testing.T) {
 
 	// The developer has access to a member by name, with the permissions of the member.
 	pods := func(member string) error {
-		_, err := dev.in(member).CoreV1().ConfigMaps(ns).List(t.Context(), metav1.ListOptions{})
+		_, err := dev.throughProxy(member).CoreV1().ConfigMaps(ns).List(t.Context(), metav1.ListOptions{})
 		return err
 	}
 	dev.shut("the proxy", pods("m1"))
@@ -270,8 +270,8 @@ func TestADeveloperOfANamespaceDoesHisWorkAndFindsOtherDoorsShut(t *testing.T) {
 	})
 	dev.shut("the proxy of another cluster", pods("m2"))
 	given(t, fleet.Members["m1"], page, "RoleBinding developers-look")
-	kit.Eventually(t, "the developer sees what the member allows", func() string { return said(pods("m1")) })
-	_, err := dev.in("m1").CoreV1().Secrets(ns).List(t.Context(), metav1.ListOptions{})
+	kit.Eventually(t, "the developer sees what the member allows", func() string { return errorText(pods("m1")) })
+	_, err := dev.throughProxy("m1").CoreV1().Secrets(ns).List(t.Context(), metav1.ListOptions{})
 	dev.shut("Secrets in the member", err)
 }
 
@@ -279,8 +279,8 @@ func listOf(apiVersion, kind string) *unstructured.UnstructuredList {
 	return &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": apiVersion, "kind": kind + "List"}}
 }
 
-// said is an error's text; empty for none.
-func said(err error) string {
+// errorText returns an error's text; empty for nil.
+func errorText(err error) string {
 	if err == nil {
 		return ""
 	}
@@ -297,7 +297,7 @@ func TestWhoMayLookAtEverythingIsToldByAllCommandsThatRead(t *testing.T) {
 		`name: "argosy:view"`).Replace(page["ClusterRoleBinding on-call"])}, "argosy:view")
 	vic, alone := newPerson(t, "vic-"+ns, "on-call-"+ns), newPerson(t, "al-"+ns, "alone-"+ns)
 	fleet.Hub.Apply(t, propagation(ns, "p",
-		"{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}, {apiVersion: v1, kind: Secret}], placement: "+to("m1")+
+		"{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}, {apiVersion: v1, kind: Secret}], placement: "+placedOn("m1")+
 			"}"))
 	fleet.Hub.Apply(t, deployment(ns, "web", 1, "example.com/web:1"))
 	fleet.Hub.Apply(t, "{apiVersion: v1, kind: Secret, metadata: {namespace: "+ns+", name: key}, stringData: {a: hush}}")
@@ -341,12 +341,12 @@ func TestWhoMayLookAtEverythingIsToldByAllCommandsThatRead(t *testing.T) {
 func TestOperatorsLookAfterTheFleetAndReachNothingInIt(t *testing.T) {
 	kit.Long(t)
 	const name = "ops1"
-	m, _ := own(t, name)
+	m, _ := startMember(t, name)
 	page := accessPage(t, "berlin", name)
 	given(t, fleet.Hub, page, "ClusterRoleBinding fleet-operators")
 	oli := newPerson(t, "oli", "fleet-operators")
 	kit.Eventually(t, "the hub knows the operator", func() string {
-		return said(oli.List(t.Context(), listOf("cluster.karmada.io/v1alpha1", "Cluster")))
+		return errorText(oli.List(t.Context(), listOf("cluster.karmada.io/v1alpha1", "Cluster")))
 	})
 
 	// To join takes the right to the credentials of that cluster, and nothing is half joined without.
@@ -400,7 +400,7 @@ func TestOperatorsLookAfterTheFleetAndReachNothingInIt(t *testing.T) {
 	ns := fleet.Namespace(t)
 	for _, text := range []string{
 		propagation("", "ops-"+ns, "{resourceSelectors: [{apiVersion: v1, kind: ConfigMap, namespace: "+ns+
-			", name: everywhere}], placement: "+to("m1")+"}"),
+			", name: everywhere}], placement: "+placedOn("m1")+"}"),
 		"{apiVersion: apps.karmada.io/v1alpha1, kind: WorkloadRebalancer, metadata: {name: ops-" + ns +
 			"}, spec: {workloads: [{apiVersion: apps/v1, kind: Deployment, namespace: " + ns + ", name: web}]}}",
 	} {
@@ -439,9 +439,9 @@ func TestOperatorsLookAfterTheFleetAndReachNothingInIt(t *testing.T) {
 			", name: his}}",
 		"an EnclosedManifest": "{apiVersion: release.argosy.io/v1alpha1, kind: EnclosedManifest, metadata: {name: ops}, spec: {manifest: {apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: default}}}}",
 		"a policy that sends Secrets around": propagation("", "ops-secrets",
-			"{resourceSelectors: [{apiVersion: v1, kind: Secret}], placement: "+to(name)+"}"),
+			"{resourceSelectors: [{apiVersion: v1, kind: Secret}], placement: "+placedOn(name)+"}"),
 		"a policy whose Secrets follow": propagation("", "ops-deps",
-			"{propagateDeps: true, resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}], placement: "+to(name)+"}"),
+			"{propagateDeps: true, resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}], placement: "+placedOn(name)+"}"),
 		"a customization": "{apiVersion: config.karmada.io/v1alpha1, kind: ResourceInterpreterCustomization, metadata: {name: ops}, spec: {target: {apiVersion: apps/v1, kind: Deployment}, customizations: {healthInterpretation: {luaScript: 'function InterpretHealth(o) return true end'}}}}",
 	} {
 		oli.shut(door, oli.creates(text))
@@ -451,7 +451,7 @@ func TestOperatorsLookAfterTheFleetAndReachNothingInIt(t *testing.T) {
 			kit.Object(t, "{apiVersion: v1, kind: Secret}")))
 	}
 	oli.shut("all tokens", oli.List(t.Context(), listOf("v1", "Secret"), client.InNamespace("karmada-cluster")))
-	_, err := oli.in("m1").CoreV1().ConfigMaps(ns).List(t.Context(), metav1.ListOptions{})
+	_, err := oli.throughProxy("m1").CoreV1().ConfigMaps(ns).List(t.Context(), metav1.ListOptions{})
 	oli.shut("the proxy", err)
 	oli.shut("the whole fleet at once",
 		oli.DeleteAllOf(t.Context(), kit.Object(t, "{apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster}"),

@@ -17,7 +17,7 @@ func TestAStepOfARolloutIsApprovedFromTheHubInTheMembersThatWaitAtIt(t *testing.
 	t.Parallel()
 	const group = "rollouts.kruise.io/v1beta1"
 	ns := fleet.Namespace(t)
-	fleet.Hub.Apply(t, policy(ns, "p", group, "Rollout", to("m1", "m2")))
+	fleet.Hub.Apply(t, policy(ns, "p", group, "Rollout", placedOn("m1", "m2")))
 	fleet.Hub.Apply(t, fmt.Sprintf(`{apiVersion: %s, kind: Rollout, metadata: {name: shop, namespace: %s}, spec: {workloadRef: {apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, name: shop},
 		strategy: {canary: {steps: [{replicas: 10%%, pause: {}}, {replicas: 50%%, pause: {}}, {replicas: 100%%}]}}}}`, group, ns))
 	kit.Eventually(t, "members hold it", func() string { return holds(t, group, "Rollout", ns, "shop", "m1", "m2") })
@@ -61,7 +61,7 @@ func TestAStepOfARolloutIsApprovedFromTheHubInTheMembersThatWaitAtIt(t *testing.
 		!strings.Contains(out, "not waiting for an approval in cluster m2") {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	is(t, "m1 goes on", "1 StepReady StepReady", func() string { return state("m1") })
+	waitFor(t, "m1 goes on", "1 StepReady StepReady", func() string { return state("m1") })
 
 	// What was approved once is no later step, and no other rollout.
 	reaches("m1", 2, "StepPaused", "new-1")
@@ -76,14 +76,14 @@ func TestAStepOfARolloutIsApprovedFromTheHubInTheMembersThatWaitAtIt(t *testing.
 	if out, err := command(t, "rollout", "approve", "rollout", "shop", "-n", ns, "--clusters", "m2"); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	is(t, "m2 goes on alone", "1 StepReady StepReady, 2 StepPaused StepPaused", func() string {
+	waitFor(t, "m2 goes on alone", "1 StepReady StepReady, 2 StepPaused StepPaused", func() string {
 		return state("m2") + ", " + state("m1")
 	})
 
 	if out, err := command(t, "rollout", "pause", "rollout", "shop", "-n", ns); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	is(t, "members are paused", true, func() bool {
+	waitFor(t, "members are paused", true, func() bool {
 		p, _ := inMember(t, "m2", group, "Rollout", ns, "shop", "spec", "strategy", "paused").(bool)
 		return p
 	})

@@ -25,11 +25,12 @@ func TestAnAutoscalerInAMemberKeepsItsReplicas(t *testing.T) {
 			ns := fleet.Namespace(t)
 			m1 := fleet.Members["m1"]
 			fleet.Hub.Apply(t, propagation(ns, "p",
-				fmt.Sprintf("{resourceSelectors: [{apiVersion: %s, kind: %s}], placement: %s}", k.apiVersion, k.kind, to("m1"))))
+				fmt.Sprintf("{resourceSelectors: [{apiVersion: %s, kind: %s}], placement: %s}", k.apiVersion, k.kind,
+					placedOn("m1"))))
 			fleet.Hub.Apply(t, anyWorkload(k.apiVersion, k.kind, ns, "shop:1"))
 			replicas := func(what string, want int64) {
 				t.Helper()
-				is(t, what, want, func() int64 {
+				waitFor(t, what, want, func() int64 {
 					n, _ := inMember(t, "m1", k.apiVersion, k.kind, ns, "shop", "spec", "replicas").(int64)
 					return n
 				})
@@ -67,7 +68,7 @@ func TestAnAutoscalerInAMemberKeepsItsReplicas(t *testing.T) {
 				u.SetLabels(map[string]string{"changed": "elsewhere"})
 				_ = unstructured.SetNestedField(u.Object, int64(3), "spec", "replicas")
 			})
-			is(t, "another change goes out", "elsewhere", func() string {
+			waitFor(t, "another change goes out", "elsewhere", func() string {
 				v, _ := inMember(t, "m1", k.apiVersion, k.kind, ns, "shop", "metadata", "labels", "changed").(string)
 				return v
 			})

@@ -87,7 +87,7 @@ func TestReplicasGoWhereTheirPlacementSays(t *testing.T) {
 			}
 			fleet.Hub.Apply(t, policy(ns, "p", "apps/v1", "Deployment", tt.placement))
 			fleet.Hub.Apply(t, hungry(ns, "web", tt.replicas))
-			is(t, "the clusters and replicas", tt.want, func() string { return shares(t, ns, "web-deployment") })
+			waitFor(t, "the clusters and replicas", tt.want, func() string { return shares(t, ns, "web-deployment") })
 			kit.Eventually(t, "the status says so", func() string {
 				b := binding(t, ns, "web-deployment")
 				if !meta.IsStatusConditionTrue(b.Status.Conditions, workv1alpha2.Scheduled) ||
@@ -98,7 +98,7 @@ func TestReplicasGoWhereTheirPlacementSays(t *testing.T) {
 			})
 			for _, share := range strings.Fields(tt.want) {
 				member, n, _ := strings.Cut(share, ":")
-				is(t, member+" gets its share", n, func() string {
+				waitFor(t, member+" gets its share", n, func() string {
 					return fmt.Sprint(inMember(t, member, "apps/v1", "Deployment", ns, "web", "spec", "replicas"))
 				})
 			}
@@ -137,11 +137,12 @@ func TestWhatFitsNoClusterSaysWhyAndGoesWhenOneFits(t *testing.T) {
 		return ""
 	})
 	label(t, "m2", ns, "here")
-	is(t, "it goes to the cluster that gets the label", "m2:1", func() string { return shares(t, ns, "web-deployment") })
+	waitFor(t, "it goes to the cluster that gets the label", "m2:1",
+		func() string { return shares(t, ns, "web-deployment") })
 	label(t, "m3", ns, "here")
-	is(t, "and to the next", "m2:1 m3:1", func() string { return shares(t, ns, "web-deployment") })
+	waitFor(t, "and to the next", "m2:1 m3:1", func() string { return shares(t, ns, "web-deployment") })
 	label(t, "m2", ns, "")
-	is(t, "and leaves the one that loses it", "m3:1", func() string { return shares(t, ns, "web-deployment") })
+	waitFor(t, "and leaves the one that loses it", "m3:1", func() string { return shares(t, ns, "web-deployment") })
 	kit.Eventually(t, "its member has it no more", func() string {
 		return holds(t, "apps/v1", "Deployment", ns, "web", "m3")
 	})
@@ -158,7 +159,7 @@ func TestAWorkloadMayBeScaledToNothingAndBack(t *testing.T) {
 		return fmt.Sprint(inMember(t, "m1", "apps/v1", "Deployment", ns, "web", "spec", "replicas"), " ",
 			inMember(t, "m2", "apps/v1", "Deployment", ns, "web", "spec", "replicas"))
 	}
-	is(t, "each has one", "1 1", replicas)
+	waitFor(t, "each has one", "1 1", replicas)
 	scale(t, ns, "web", 0)
 	kit.Eventually(t, "no replica is left anywhere", func() string {
 		if got := replicas(); strings.Contains(got, "1") {
@@ -189,7 +190,7 @@ func TestAWorkloadMayBeScaledToNothingAndBack(t *testing.T) {
 	fleet.Hub.Apply(t, deployment(ns, "none", 0, "example.com/web:1"))
 	kit.Eventually(t, "and of one that begins with nothing", said("none"))
 	scale(t, ns, "web", 4)
-	is(t, "each has two", "2 2", replicas)
+	waitFor(t, "each has two", "2 2", replicas)
 	kit.Eventually(t, "all are ready", func() string {
 		if n := kit.Field(fleet.Hub.Find(t, "apps/v1", "Deployment", ns, "web"), "status", "readyReplicas"); n != int64(4) {
 			return fmt.Sprint(n)
@@ -240,7 +241,7 @@ func TestAReplicaGoesOnlyWhereANodeHasRoomForIt(t *testing.T) {
 	}
 
 	m1.Remove(t, "v1", "Pod", ns, "b")
-	is(t, "it goes when a node has room", "m1:1", func() string { return shares(t, ns, "web-deployment") })
+	waitFor(t, "it goes when a node has room", "m1:1", func() string { return shares(t, ns, "web-deployment") })
 	kit.Eventually(t, "and runs", func() string {
 		if n := kit.Field(fleet.Hub.Find(t, "apps/v1", "Deployment", ns, "web"), "status", "readyReplicas"); n != int64(1) {
 			return fmt.Sprint(n)
@@ -252,5 +253,5 @@ func TestAReplicaGoesOnlyWhereANodeHasRoomForIt(t *testing.T) {
 		return unscheduled(t, ns, "late", "Unschedulable", "are not enough to schedule")
 	})
 	fleet.Hub.Remove(t, "apps/v1", "Deployment", ns, "web")
-	is(t, "and gets it when the first is gone", "m1:1", func() string { return shares(t, ns, "late-deployment") })
+	waitFor(t, "and gets it when the first is gone", "m1:1", func() string { return shares(t, ns, "late-deployment") })
 }

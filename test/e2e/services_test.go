@@ -40,8 +40,8 @@ func podIPs(t *testing.T, ns string, members ...string) (all []string) {
 	return all
 }
 
-// told are the addresses that the hub told a member of under a Service, with the member that each is of, sorted.
-func told(t *testing.T, member, ns, service string) (all []string) {
+// sentAddresses returns the addresses that the hub sent to a member for a Service, each with its source, sorted.
+func sentAddresses(t *testing.T, member, ns, service string) (all []string) {
 	t.Helper()
 	var list discoveryv1.EndpointSliceList
 	if err := fleet.Members[member].List(t.Context(), &list, client.InNamespace(ns),
@@ -64,7 +64,7 @@ func told(t *testing.T, member, ns, service string) (all []string) {
 func knows(t *testing.T, member, ns, service string, pods int, others ...string) {
 	t.Helper()
 	kit.Eventually(t, fmt.Sprintf("%s reaches the %d pods of %v by %s", member, pods, others, service), func() string {
-		want, got := podIPs(t, ns, others...), told(t, member, ns, service)
+		want, got := podIPs(t, ns, others...), sentAddresses(t, member, ns, service)
 		if len(want) != pods || !slices.Equal(want, got) {
 			return fmt.Sprintf("pods have %v, it was told of %v", want, got)
 		}
@@ -83,8 +83,8 @@ func TestAnExportedServiceIsReachedWhereItIsImported(t *testing.T) {
 
 	// Members know nothing of exports, and need not be told by hand.
 	const group = "multicluster.x-k8s.io/v1alpha1"
-	fleet.Hub.Apply(t, policy(ns, "export", group, "ServiceExport", to("m1", "m2")))
-	fleet.Hub.Apply(t, policy(ns, "import", group, "ServiceImport", to("m3")))
+	fleet.Hub.Apply(t, policy(ns, "export", group, "ServiceExport", placedOn("m1", "m2")))
+	fleet.Hub.Apply(t, policy(ns, "import", group, "ServiceImport", placedOn("m3")))
 	fleet.Hub.Apply(t, fmt.Sprintf("{apiVersion: %s, kind: ServiceExport, metadata: {name: web, namespace: %s}}", group,
 		ns))
 	fleet.Hub.Apply(t, fmt.Sprintf("{apiVersion: %s, kind: ServiceImport, metadata: {name: web, namespace: %s}, spec: {type: ClusterSetIP, ports: [{name: http, port: 80}]}}", group, ns))
@@ -97,7 +97,7 @@ func TestAnExportedServiceIsReachedWhereItIsImported(t *testing.T) {
 		ip == "None" {
 		t.Errorf("the derived Service has the address %q", ip)
 	}
-	is(t, "the import says who exports", "m1 m2", func() string {
+	waitFor(t, "the import says who exports", "m1 m2", func() string {
 		list, _ := kit.Field(fleet.Hub.Find(t, group, "ServiceImport", ns, "web"), "status", "clusters").([]any)
 		var names []string
 		for _, c := range list {
@@ -132,7 +132,7 @@ func TestAnExportedServiceIsReachedWhereItIsImported(t *testing.T) {
 
 	fleet.Hub.Remove(t, group, "ServiceImport", ns, "web")
 	kit.Eventually(t, "nothing is left of the import", func() string {
-		if got := told(t, "m3", ns, "derived-web"); len(got) > 0 {
+		if got := sentAddresses(t, "m3", ns, "derived-web"); len(got) > 0 {
 			return fmt.Sprint(got)
 		}
 		if fleet.Members["m3"].Find(t, "v1", "Service", ns, "derived-web") != nil {
@@ -158,11 +158,11 @@ func TestAMultiClusterServiceIsReachedUnderItsOwnName(t *testing.T) {
 	})
 	knows(t, "m3", ns, "web", 4, "m1", "m2")
 	knows(t, "m2", ns, "web", 2, "m1") // its own it has itself
-	if got := told(t, "m1", ns, "web"); len(got) > 0 {
+	if got := sentAddresses(t, "m1", ns, "web"); len(got) > 0 {
 		t.Errorf("m1 consumes nothing, and was told of %v", got)
 	}
 	for _, condition := range []string{"ServiceApplied", "EndpointSliceDispatched"} {
-		is(t, condition, "True "+condition+"Succeed", func() string {
+		waitFor(t, condition, "True "+condition+"Succeed", func() string {
 			list, _ := kit.Field(fleet.Hub.Find(t, group, "MultiClusterService", ns, "web"), "status", "conditions").([]any)
 			for _, c := range list {
 				if c := c.(map[string]any); c["type"] == condition {
@@ -178,7 +178,7 @@ func TestAMultiClusterServiceIsReachedUnderItsOwnName(t *testing.T) {
 
 	fleet.Hub.Remove(t, group, "MultiClusterService", ns, "web")
 	kit.Eventually(t, "nobody is told of endpoints any more", func() string {
-		return strings.Join(append(told(t, "m3", ns, "web"), told(t, "m2", ns, "web")...), ", ")
+		return strings.Join(append(sentAddresses(t, "m3", ns, "web"), sentAddresses(t, "m2", ns, "web")...), ", ")
 	})
 	if fleet.Members["m3"].Find(t, "v1", "Service", ns, "web") == nil {
 		t.Error("the Service went with it")

@@ -75,7 +75,7 @@ func TestHandsOffInMemberStopsTheHub(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)
-	fleet.Hub.Apply(t, policy(ns, "p", "v1", "ConfigMap", to("m1")))
+	fleet.Hub.Apply(t, policy(ns, "p", "v1", "ConfigMap", placedOn("m1")))
 	fleet.Hub.Apply(t, configMap(ns, "c", "1"))
 	kit.Eventually(t, "it is sent", func() string { return applied(t, ns, "c-configmap", "m1") })
 	brake := func(on bool) {

@@ -76,11 +76,11 @@ func TestTheStatusesOfMembersComeBackAsOne(t *testing.T) {
 		t.Run(strings.ReplaceAll(tt.apiVersion, "/", " ")+" "+tt.kind, func(t *testing.T) {
 			t.Parallel()
 			ns := fleet.Namespace(t)
-			fleet.Hub.Apply(t, policy(ns, "p", tt.apiVersion, tt.kind, to("m1", "m2")))
+			fleet.Hub.Apply(t, policy(ns, "p", tt.apiVersion, tt.kind, placedOn("m1", "m2")))
 			fleet.Hub.Apply(t, fmt.Sprintf("apiVersion: %s\nkind: %s\nmetadata: {name: x, namespace: %s}\nspec: %s",
 				tt.apiVersion, tt.kind, ns, tt.spec))
 			status(t, tt.apiVersion, tt.kind, ns, "x", tt.want)
-			is(t, "all members are healthy", "m1:Healthy m2:Healthy", healths(t, ns, "x-"+strings.ToLower(tt.kind)))
+			waitFor(t, "all members are healthy", "m1:Healthy m2:Healthy", healths(t, ns, "x-"+strings.ToLower(tt.kind)))
 			if tt.kind == "Job" {
 				conditions := fmt.Sprint(kit.Field(fleet.Hub.Find(t, tt.apiVersion, tt.kind, ns, "x"), "status", "conditions"))
 				if !strings.Contains(conditions, "type:Complete") {
@@ -95,7 +95,7 @@ func TestTheAddressesOfAServiceAddUp(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)
-	fleet.Hub.Apply(t, policy(ns, "p", "v1", "Service", to("m1", "m2")))
+	fleet.Hub.Apply(t, policy(ns, "p", "v1", "Service", placedOn("m1", "m2")))
 	fleet.Hub.Apply(t, fmt.Sprintf("{apiVersion: v1, kind: Service, metadata: {name: s, namespace: %s}, spec: {type: LoadBalancer, selector: {app: s}, ports: [{port: 80}]}}", ns))
 	kit.Eventually(t, "it is sent", func() string { return applied(t, ns, "s-service", "m1", "m2") })
 	for member, ip := range map[string]string{"m1": "192.0.2.1", "m2": "192.0.2.2"} {
@@ -112,7 +112,7 @@ func TestTheAddressesOfAServiceAddUp(t *testing.T) {
 		}
 		return ""
 	})
-	is(t, "and is healthy", "m1:Healthy m2:Healthy", healths(t, ns, "s-service"))
+	waitFor(t, "and is healthy", "m1:Healthy m2:Healthy", healths(t, ns, "s-service"))
 	if a, b := inMember(t, "m1", "v1", "Service", ns, "s", "spec", "clusterIP"),
 		kit.Field(fleet.Hub.Find(t, "v1", "Service", ns, "s"), "spec", "clusterIP"); a == nil || a == "" {
 		t.Errorf("m1 has the address %v, the template %v", a, b)
@@ -121,7 +121,7 @@ func TestTheAddressesOfAServiceAddUp(t *testing.T) {
 	before := fmt.Sprint(inMember(t, "m1", "v1", "Service", ns, "s", "spec", "clusterIP"))
 	fleet.Hub.Change(t, "v1", "Service", ns, "s",
 		func(u *unstructured.Unstructured) { u.SetLabels(map[string]string{"v": "2"}) })
-	is[any](t, "a change arrives", "2", func() any {
+	waitFor[any](t, "a change arrives", "2", func() any {
 		return inMember(t, "m1", "v1", "Service", ns, "s", "metadata", "labels", "v")
 	})
 	if after := fmt.Sprint(inMember(t, "m1", "v1", "Service", ns, "s", "spec", "clusterIP")); after != before {
@@ -197,6 +197,6 @@ func TestATemplateLooksHealthyOnlyWhenEveryMemberIs(t *testing.T) {
 			}
 			return ""
 		})
-		is(t, "the binding agrees", "m1:Healthy m2:Healthy", healths(t, ns, "web-deployment"))
+		waitFor(t, "the binding agrees", "m1:Healthy m2:Healthy", healths(t, ns, "web-deployment"))
 	}
 }

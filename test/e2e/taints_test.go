@@ -17,7 +17,7 @@ import (
 func TestTaintsOfACommandAPolicyAndAnOutage(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
-	m, _ := own(t, "tainted")
+	m, _ := startMember(t, "tainted")
 	joined(t, m)
 	ns := fleet.Namespace(t)
 	fleet.Hub.Apply(t, policy(ns, "p", "v1", "ConfigMap", "{clusterAffinity: {clusterNames: [tainted, m1]}}"))

@@ -16,7 +16,7 @@ import (
 // A cluster that leaves loses what its users have seen go beforehand, and nothing else.
 func TestUnjoinTellsWhatGoesAndTakesNothingElse(t *testing.T) {
 	kit.Long(t)
-	m, member := own(t, "leaver")
+	m, member := startMember(t, "leaver")
 	link := filepath.Join(t.TempDir(), "karmadactl")
 	if err := os.Symlink(fleet.Lab.Hub.Binary, link); err != nil {
 		t.Fatal(err)

@@ -75,7 +75,7 @@ func TestAnObjectIsReadAndWrittenInEitherVersion(t *testing.T) {
 	}
 }
 
-// Who applies one version owns fields that have other names in the other, and they stay his.
+// A user who applies one version owns fields that have other names in the other version, and keeps owning them.
 func TestServerSideApplyKnowsOwnersOverVersions(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
@@ -123,7 +123,7 @@ func TestAPolicyMeansEveryVersion(t *testing.T) {
 		},
 	} {
 		ns := fleet.Namespace(t)
-		fleet.Hub.Apply(t, policy(ns, "p", policyVersion, "CloneSet", to("m1")))
+		fleet.Hub.Apply(t, policy(ns, "p", policyVersion, "CloneSet", placedOn("m1")))
 		fleet.Hub.Apply(t, template(ns))
 		// m1 has OpenKruise 1.8, which knows v1alpha1 alone.
 		kit.Eventually(t, "a policy for "+policyVersion, func() string {
@@ -188,7 +188,7 @@ func TestEachMemberGetsAVersionThatItServes(t *testing.T) {
 	m, member := ownMember(t, sim.Member{Name: "newest", Nodes: 2, OpenKruise: "1.10", StoredVersionsOnly: true})
 	joined(t, m)
 	ns := fleet.Namespace(t)
-	fleet.Hub.Apply(t, policy(ns, "p", oldKruise, "CloneSet", to("m1", "newest")))
+	fleet.Hub.Apply(t, policy(ns, "p", oldKruise, "CloneSet", placedOn("m1", "newest")))
 	fleet.Hub.Apply(t, cloneSet(ns, "shop", 2, "example.com/shop:1",
 		"\n  updateStrategy: {type: InPlaceIfPossible, partition: 1}"))
 	kit.Eventually(t, "m1 has it as v1alpha1, the other as v1beta1", func() string {

@@ -34,8 +34,8 @@ func ofPolicyGroup(kind, namespace, name, spec string) string {
 		kind, name, namespace, spec)
 }
 
-// to is a placement on some members.
-func to(members ...string) string {
+// placedOn returns a placement on some members.
+func placedOn(members ...string) string {
 	return "{clusterAffinity: {clusterNames: [" + strings.Join(members, ", ") + "]}}"
 }
 
@@ -84,8 +84,8 @@ func shares(t *testing.T, namespace, bindingName string) string {
 	return strings.Join(all, " ")
 }
 
-// is waits until what get returns is what is wanted.
-func is[T comparable](t *testing.T, what string, want T, get func() T) {
+// waitFor waits until get returns want.
+func waitFor[T comparable](t *testing.T, what string, want T, get func() T) {
 	t.Helper()
 	kit.Eventually(t, what, func() string {
 		if got := get(); got != want {

@@ -68,8 +68,8 @@ func serve(cluster string, room byte) (*estimator, error) {
 	return e, nil
 }
 
-// says has the estimator answer so from now on.
-func (e *estimator) says(room byte) {
+// setRoom sets the estimator's answer.
+func (e *estimator) setRoom(room byte) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.room = room
@@ -115,8 +115,8 @@ spec:
 `, ns, name, replicas)
 }
 
-// is waits until the binding of a Deployment is placed so: "m1:3 m2:1".
-func is(t *testing.T, ns, name, want string) {
+// waitPlaced waits until a Deployment's binding is placed so: "m1:3 m2:1".
+func waitPlaced(t *testing.T, ns, name, want string) {
 	t.Helper()
 	kit.Eventually(t, name+" is placed as "+want, func() string {
 		b := fleet.Hub.Find(t, "work.karmada.io/v1alpha2", "ResourceBinding", ns, name+"-deployment")
@@ -140,7 +140,7 @@ func TestReplicasGoWhereEstimatorsSayThatThereIsRoom(t *testing.T) {
 	kit.Long(t)
 	ns := fleet.Namespace(t)
 	fleet.Hub.Apply(t, workload(ns, "asked", 4))
-	is(t, ns, "asked", "m1:3 m2:1")
+	waitPlaced(t, ns, "asked", "m1:3 m2:1")
 	for name, e := range estimators {
 		e.mu.Lock()
 		if n := e.asked["/github.com.karmada_io.karmada.pkg.estimator.service.Estimator/MaxAvailableReplicas"]; n == 0 ||
@@ -151,13 +151,13 @@ func TestReplicasGoWhereEstimatorsSayThatThereIsRoom(t *testing.T) {
 	}
 
 	// What an estimator says more than the hub sees does not count: m2 has 15 CPUs left.
-	estimators["m2"].says(100)
+	estimators["m2"].setRoom(100)
 	fleet.Hub.Apply(t, workload(ns, "most", 18))
-	is(t, ns, "most", "m1:5 m2:13")
+	waitPlaced(t, ns, "most", "m1:5 m2:13")
 
 	// One that is gone leaves its cluster to what the hub sees, which is 8 CPUs, and the other to its estimator.
 	estimators["m1"].Stop()
-	estimators["m2"].says(1)
+	estimators["m2"].setRoom(1)
 	fleet.Hub.Apply(t, workload(ns, "gone", 9))
-	is(t, ns, "gone", "m1:8 m2:1")
+	waitPlaced(t, ns, "gone", "m1:8 m2:1")
 }

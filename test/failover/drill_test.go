@@ -495,7 +495,7 @@ func (d *drill) back() {
 	})
 }
 
-// stillLost says which cluster is not Ready, or has a taint.
+// stillLost returns which cluster is not Ready, or has a taint.
 func (d *drill) stillLost() string {
 	for _, name := range d.lost {
 		c, err := d.cluster(name)

@@ -182,7 +182,7 @@ func (f *four) threeLost(d *drill) {
 			}
 			return ""
 		})
-		f.heard(name, "FailoverPaused")
+		f.waitForEvent(name, "FailoverPaused")
 	}
 	f.counts("argosy_failover_paused_clusters 3\n")
 	kit.Eventually(t, "the tolerations have ended for long", func() string {
@@ -210,15 +210,15 @@ func (f *four) threeLost(d *drill) {
 			}
 			return ""
 		})
-		f.heard(name, "FailoverResumed")
+		f.waitForEvent(name, "FailoverResumed")
 	}
 	f.counts("argosy_failover_paused_clusters 0\n")
 	d.back()
 	d.ends("three of four members lost at once", true)
 }
 
-// heard waits for an event of a cluster.
-func (f *four) heard(cluster, reason string) {
+// waitForEvent waits for an event of a cluster.
+func (f *four) waitForEvent(cluster, reason string) {
 	f.t.Helper()
 	kit.Eventually(f.t, "there is an event "+reason+" of "+cluster, func() string {
 		if len(f.Hub.Told(f.t, "Cluster", "", cluster, reason)) == 0 {

@@ -65,7 +65,7 @@ func (l *link) set(is network) {
 	}
 }
 
-func (l *link) now() network {
+func (l *link) state() network {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.is
@@ -84,7 +84,7 @@ func (l *link) serve() {
 // carry connects one connection of the hub to the member.
 func (l *link) carry(hub net.Conn) {
 	defer hub.Close()
-	if l.now().cut {
+	if l.state().cut {
 		return
 	}
 	member, err := net.Dial("tcp", l.to)

@@ -115,7 +115,7 @@ func inAll(templates ...[]*template) map[string]bool {
 	return all
 }
 
-// difference says how two sets differ, empty if they do not.
+// difference returns how two sets differ, empty if they do not.
 func difference(what string, got, want map[string]bool) string {
 	if maps.Equal(got, want) {
 		return ""

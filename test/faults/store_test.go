@@ -93,8 +93,8 @@ func (l *lone) raw(path string, query ...string) string {
 	return string(raw)
 }
 
-// tells waits until status, readiness and metrics all say what they should.
-func (l *lone) tells(what string, want map[string][]string) {
+// waitReported waits until status, readiness and metrics all contain these texts.
+func (l *lone) waitReported(what string, want map[string][]string) {
 	l.t.Helper()
 	kit.Eventually(l.t, what, func() string {
 		said := map[string]string{"readyz": l.raw("/readyz", "verbose"), "metrics": l.raw("/metrics")}
@@ -152,7 +152,7 @@ func (l *lone) puts() int {
 func TestAFullStoreIsToldAndMended(t *testing.T) {
 	kit.Long(t)
 	l := newLone(t, t.TempDir(), "--etcd-quota=32Mi", "--backup-interval=0")
-	l.tells("a hub that is well", map[string][]string{
+	l.waitReported("a hub that is well", map[string][]string{
 		"status": {"All checks passed", "of 32 MiB"},
 		"readyz": {"[+]store ok", "not NOSPACE"},
 		"metrics": {`argosy_store_alarm{alarm="NOSPACE"} 0`, "argosy_store_quota_bytes 3.3554432e+07",
@@ -170,7 +170,7 @@ func TestAFullStoreIsToldAndMended(t *testing.T) {
 		t.Fatalf("%d MB fit in a quota of 32 MiB", acknowledged)
 	}
 	t.Logf("after %d objects: %v", acknowledged, err)
-	l.tells("a full store", map[string][]string{
+	l.waitReported("a full store", map[string][]string{
 		"status":  {"not All checks passed", "NOSPACE", "reads work, writes are rejected", "argosy defrag --disarm"},
 		"readyz":  {"[-]store failed", "[!]store-alarm warned: alarm NOSPACE", "argosy defrag --disarm"},
 		"metrics": {`argosy_store_alarm{alarm="NOSPACE"} 1`, `argosy_store_finding{finding="store-alarm"} 1`},
@@ -200,7 +200,7 @@ func TestAFullStoreIsToldAndMended(t *testing.T) {
 	if err := l.put("again", 900<<10); err != nil {
 		t.Error(err)
 	}
-	l.tells("the store is mended", map[string][]string{"status": {"All checks passed", "not NOSPACE"},
+	l.waitReported("the store is mended", map[string][]string{"status": {"All checks passed", "not NOSPACE"},
 		"readyz": {"[+]store ok"}, "metrics": {`argosy_store_alarm{alarm="NOSPACE"} 0`}})
 }
 
@@ -260,7 +260,7 @@ func TestADiskThatFillsStopsWritesAndLosesNothing(t *testing.T) {
 
 	// 1. Nearly full.
 	most := fill(t, data, 100<<20)
-	l.tells("a disk nearly full", map[string][]string{
+	l.waitReported("a disk nearly full", map[string][]string{
 		"status": {"not All checks passed",
 			"alarm NOSPACE: the store rejects writes, because the disk of the data folder has only",
 			"the disk of the data folder is nearly full", "free space on that disk"},
@@ -326,7 +326,7 @@ func TestADiskThatFillsStopsWritesAndLosesNothing(t *testing.T) {
 	if got := l.puts(); got != acknowledged+1 {
 		t.Errorf("%d objects are there of %d", got, acknowledged+1)
 	}
-	l.tells("the hub is well", map[string][]string{"status": {"not NOSPACE"}, "readyz": {"[+]store ok"}})
+	l.waitReported("the hub is well", map[string][]string{"status": {"not NOSPACE"}, "readyz": {"[+]store ok"}})
 }
 
 // Promised: backups are taken as often as said and no more of them are kept, each its user's alone and good for a

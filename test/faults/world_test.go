@@ -542,7 +542,7 @@ func (w *world) worksWrong(ctx context.Context, live map[string]*template) strin
 	return ""
 }
 
-// statusWrong says which Deployment's status on the hub is not the sum of the members'.
+// statusWrong returns which Deployment's status on the hub is not the sum of the members'.
 func (w *world) statusWrong(ctx context.Context, live map[string]*template) string {
 	objs, err := w.objects(ctx, fleet.Hub)
 	if err != nil {

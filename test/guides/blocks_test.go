@@ -78,8 +78,8 @@ func documents(text string) []document {
 	return out
 }
 
-// at is the document that holds a line.
-func (a *article) at(line int) (document, bool) {
+// documentAt returns the document that a line is in.
+func (a *article) documentAt(line int) (document, bool) {
 	for _, d := range a.docs {
 		if d.first <= line && line <= d.last {
 			taken.Store(fmt.Sprintf("%s:%d", a.name, d.first), true)

@@ -68,8 +68,8 @@ func (s *story) replicasOf(o map[string]any, all int64, subsets ...int64) {
 	set(o, items, "spec", "topology", "subsets")
 }
 
-// to has a template go to members by a policy of ours, divided among them if there are several.
-func (s *story) to(u *unstructured.Unstructured, members ...string) {
+// propagate creates a policy that sends a template to members, divided among them if there are several.
+func (s *story) propagate(u *unstructured.Unstructured, members ...string) {
 	kind, scope := "PropagationPolicy", "metadata: {name: to-"+u.GetName()+"}"
 	if u.GetNamespace() == "" {
 		kind = "ClusterPropagationPolicy"
@@ -80,17 +80,17 @@ func (s *story) to(u *unstructured.Unstructured, members ...string) {
 		kind, scope, u.GetAPIVersion(), u.GetKind(), u.GetName(), strings.Join(members, ", "))))
 }
 
-// as creates an object as another user, who gets what he is answered.
-func (s *story) as(user string, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+// createAs creates an object as another user, who receives the warnings.
+func (s *story) createAs(user string, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	u.SetName(u.GetName() + "-" + user)
 	err := s.listening(user).Create(s.t.Context(), u, client.FieldValidation("Strict"))
 	return u, err
 }
 
-// told waits for an event of an object that says text.
-func (s *story) told(name, text string) string {
+// waitForEvent waits for an event of an object that contains text.
+func (s *story) waitForEvent(name, text string) string {
 	var says string
-	s.until("an event of "+name+" says "+text, func() string {
+	s.waitUntil("an event of "+name+" says "+text, func() string {
 		if says = s.event(name, text); says == "" {
 			return "none does"
 		}

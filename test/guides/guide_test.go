@@ -42,7 +42,7 @@ var outcomes = map[string]func(*story){
 			map[string]any{"status.updatedReplicas": 1, "status.availableReplicas": 9})
 	},
 	"An Advanced StatefulSet with names of its own": func(s *story) {
-		s.until("four pods have four names", func() string {
+		s.waitUntil("four pods have four names", func() string {
 			var names []string
 			for _, m := range []string{"member1", "member2"} {
 				for _, p := range s.pods(m, "db") {
@@ -62,7 +62,7 @@ var outcomes = map[string]func(*story){
 	},
 	"A SidecarSet": func(s *story) {
 		u := s.ref("apps.kruise.io/v1beta1", "SidecarSet", "guide-logs")
-		s.until("every member has it", func() string {
+		s.waitUntil("every member has it", func() string {
 			for m, c := range fleet.Members {
 				if s.find(c, "apps.kruise.io/v1alpha1", "SidecarSet", "guide-logs") == nil {
 					return m + " has none"
@@ -75,7 +75,7 @@ var outcomes = map[string]func(*story){
 		if err := fleet.Members["member1"].Delete(s.t.Context(), &victim); err != nil {
 			s.fail("delete %s: %v", victim.Name, err)
 		}
-		s.until("a new pod has the sidecar", func() string {
+		s.waitUntil("a new pod has the sidecar", func() string {
 			for _, p := range s.pods("member1", "shop") {
 				if slices.ContainsFunc(p.Spec.Containers, func(c corev1.Container) bool { return c.Name == "logs" }) {
 					return ""
@@ -119,7 +119,7 @@ var outcomes = map[string]func(*story){
 		for _, c := range fleet.Members {
 			if s.find(c, "argoproj.io/v1alpha1", "Workflow", "report") != nil {
 				in++
-				s.until("it may report there", func() string {
+				s.waitUntil("it may report there", func() string {
 					for _, kind := range []string{"Role", "RoleBinding"} {
 						if s.find(c, "rbac.authorization.k8s.io/v1", kind, "report") == nil {
 							return "there is no " + kind
@@ -134,7 +134,7 @@ var outcomes = map[string]func(*story){
 		}
 	},
 	"What differs per cluster": func(s *story) {
-		s.until("member2 alone differs", func() string {
+		s.waitUntil("member2 alone differs", func() string {
 			for m, want := range map[string]string{"member1": "registry.example.com/shop:2",
 				"member2": "registry.us.example.com/shop:2"} {
 				u := s.find(fleet.Members[m], "apps.kruise.io/v1alpha1", "CloneSet", "shop")
@@ -156,7 +156,7 @@ var outcomes = map[string]func(*story){
 	},
 	"Replicas that follow the load": func(s *story) {
 		s.shared(s.ref("apps.kruise.io/v1beta1", "CloneSet", "front"), "member1:1 member2:1") // the minimum
-		s.until("it scales, and when its bounds change is known", func() string {
+		s.waitUntil("it scales, and when its bounds change is known", func() string {
 			f := s.find(fleet.Hub, "autoscaling.karmada.io/v1alpha1", "FederatedHPA", "front")
 			for _, c := range s.list(f, "status", "conditions") {
 				if c["type"] == "ScalingActive" && c["status"] == "True" {
@@ -167,7 +167,7 @@ var outcomes = map[string]func(*story){
 		})
 	},
 	"Replicas that should move again": func(s *story) {
-		s.until("the workload was found", func() string {
+		s.waitUntil("the workload was found", func() string {
 			u := s.find(fleet.Hub, "apps.karmada.io/v1alpha1", "WorkloadRebalancer", "shop-after-maintenance")
 			if u == nil {
 				return "there is no rebalancer"
@@ -180,7 +180,7 @@ var outcomes = map[string]func(*story){
 		})
 	},
 	"Replicas that find no node, and clusters that are full": func(s *story) {
-		s.until("no member is used too much, and it says so", func() string { return s.balanced("even") })
+		s.waitUntil("no member is used too much, and it says so", func() string { return s.balanced("even") })
 	},
 	"Coming from Open Cluster Management": func(s *story) {
 		s.feeds("member2", "till", "ReadyReplicas=2 Replicas=2 AvailableReplicas=2 UpdatedReplicas=2 UpdatedReadyReplicas=2 revision=")
@@ -213,14 +213,14 @@ func TestEveryBlockOfOurGuideDoesWhatItSays(t *testing.T) {
 			// The sections are one story: a CloneSet of the first is overridden in a later one.
 			s := &story{t: t, ns: ns, keep: func(client.Object) {}, last: func(func()) {}}
 			hasYAML := false
-			_, err := s.tell(func(s *story) string {
+			_, err := s.run(func(s *story) string {
 				outcome := outcomes[sec.heading]
 				checked := false
 				for _, b := range sec.blocks {
 					switch b.language {
 					case "yaml":
 						hasYAML = true
-						s.ours(dir, cities.Replace(b.text))
+						s.applyOurs(dir, cities.Replace(b.text))
 					case "sh":
 						// What a section promises is true before its commands look at it or go on.
 						if outcome != nil && hasYAML && !checked && sec.heading != "A kind of your own" {
@@ -319,7 +319,7 @@ func (s *story) pods(member, app string) []corev1.Pod {
 
 // ours applies an object of our guide without a single warning, again if it is there. One that names a file is written
 // to it, for the commands; if it is an object of the hub it is applied, too.
-func (s *story) ours(dir, text string) {
+func (s *story) applyOurs(dir, text string) {
 	if name, ok := strings.CutPrefix(strings.SplitN(text, "\n", 2)[0], "# file: "); ok {
 		file := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {

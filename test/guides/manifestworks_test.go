@@ -31,7 +31,7 @@ func (s *story) manifestWork(line int) *unstructured.Unstructured {
 // feeds waits until a ManifestWork for a member is applied, and its first object feeds such values back, as "name=value
 // name=value".
 func (s *story) feeds(member, name, want string) {
-	s.until(name+" feeds back", func() string {
+	s.waitUntil(name+" feeds back", func() string {
 		mw := &ocmv1.ManifestWork{}
 		if err := fleet.Hub.Get(s.t.Context(), client.ObjectKey{Namespace: member, Name: name}, mw); err != nil {
 			return err.Error()

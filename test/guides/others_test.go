@@ -27,7 +27,7 @@ var s001 = []row{
 					s.fail("%s is by %v", c.op, got)
 				}
 			}
-			s.until("the customization answers", func() string {
+			s.waitUntil("the customization answers", func() string {
 				out, _ := s.argosy("argosy", "interpret", "explain", "CloneSet")
 				if !strings.Contains(out, "openkruise-cloneset-interpreter") {
 					return "it says " + out
@@ -40,7 +40,7 @@ var s001 = []row{
 			s.relabel(u, "by-path")
 			s.edit(u, int64(4), "spec", "replicas")
 			s.apply(u)
-			s.to(u, "member1", "member2")
+			s.propagate(u, "member1", "member2")
 			s.shared(u, both)
 			s.ready("by-path", both)
 			s.shows(u, map[string]any{"status.replicas": 4, "status.readyReplicas": 4})
@@ -79,7 +79,7 @@ var s001 = []row{
 		want: "the CloneSet is in the cluster that the namespace names", see: func(s *story) string {
 			s.clusterNamespace("member1")
 			s.apply(s.manifestWork(133))
-			s.until("member1 alone has it, and runs it", func() string {
+			s.waitUntil("member1 alone has it, and runs it", func() string {
 				for name, m := range fleet.Members {
 					u := m.Find(s.t, "apps.kruise.io/v1alpha1", "CloneSet", "default", "example-cloneset")
 					if (u != nil) != (name == "member1") || u != nil && fmt.Sprint(kit.Field(u, "status", "readyReplicas")) != "3" {
@@ -132,8 +132,8 @@ var s002 = []row{
 			"spec.provider": "AWS"}); d != "" {
 			s.fail("%s", d)
 		}
-		s.until("its condition says what is missing", func() string {
-			text := fmt.Sprint(kit.Field(s.again(u), "status", "conditions"))
+		s.waitUntil("its condition says what is missing", func() string {
+			text := fmt.Sprint(kit.Field(s.reread(u), "status", "conditions"))
 			if !strings.Contains(text, "member-cluster-1-secret") {
 				return text
 			}
@@ -156,8 +156,8 @@ var s002 = []row{
 			s.edit(u, s.ns, "spec", "secretRef", "namespace")
 			s.edit(u, s.endpoint("member3"), "spec", "apiEndpoint")
 			s.apply(u)
-			s.until("it is ready, or told that it is member3", func() string {
-				text := fmt.Sprint(kit.Field(s.again(u), "status", "conditions"))
+			s.waitUntil("it is ready, or told that it is member3", func() string {
+				text := fmt.Sprint(kit.Field(s.reread(u), "status", "conditions"))
 				if !strings.Contains(text, "type:Ready") || strings.Contains(text, "missing key") ||
 					!strings.Contains(text, "status:True") {
 					return text
@@ -179,7 +179,7 @@ var s002 = []row{
 		see: func(s *story) string {
 			p := s.apply(s.doc("S002", 309))
 			u := s.nginx("nginx", 6)
-			s.until("it is scheduled", func() string {
+			s.waitUntil("it is scheduled", func() string {
 				if b := s.binding(u); b == nil || len(b.Spec.Clusters) == 0 {
 					return "not yet"
 				}
@@ -204,12 +204,12 @@ var s002 = []row{
 				"spec.placement.replicaScheduling.dynamicWeight: stored as weightPreference.dynamicWeight",
 				"stored as Weighted with weightPreference.dynamicWeight AvailableReplicas")
 			u := s.nginx("nginx", 6)
-			s.until("six are ready in two clusters", func() string {
+			s.waitUntil("six are ready in two clusters", func() string {
 				b := s.binding(u)
 				if b == nil || len(b.Spec.Clusters) != 2 || b.Spec.Clusters[0].Replicas+b.Spec.Clusters[1].Replicas != 6 {
 					return fmt.Sprint(b)
 				}
-				return differs(s.again(u), map[string]any{"status.readyReplicas": 6})
+				return differs(s.reread(u), map[string]any{"status.readyReplicas": 6})
 			})
 			s.drop(u, p)
 			return "6 ready in the two clusters of these labels"
@@ -217,7 +217,7 @@ var s002 = []row{
 	{id: "72", block: "S002-OverridePolicy replicasOverrider", chain: "Deployment",
 		want: "3 replicas in one cluster; refused where replicas are divided", see: func(s *story) string {
 			divided := s.apply(s.doc("S002", 309))
-			s.until("it is refused, once admission knows of the policy", func() string {
+			s.waitUntil("it is refused, once admission knows of the policy", func() string {
 				err := fleet.Hub.Create(s.t.Context(), s.doc("S002", 416), client.DryRunAll)
 				if err == nil || !strings.Contains(err.Error(),
 					"replicasOverrider: the replicas of this Deployment are divided by propagation policy") {
@@ -227,7 +227,7 @@ var s002 = []row{
 			})
 			s.drop(divided)
 			s.apply(s.doc("S002", 612))
-			s.until("the policy that divides is forgotten", func() string {
+			s.waitUntil("the policy that divides is forgotten", func() string {
 				if err := fleet.Hub.Create(s.t.Context(), s.doc("S002", 416), client.DryRunAll); err != nil {
 					return err.Error()
 				}
@@ -236,7 +236,7 @@ var s002 = []row{
 			s.apply(s.doc("S002", 416), "stored as plaintext, replacing /spec/replicas")
 			u := s.nginx("nginx", 1)
 			s.held(u, "member1", "member2", "member3")
-			s.until("the overrides are applied", func() string {
+			s.waitUntil("the overrides are applied", func() string {
 				return differs(s.find(fleet.Members["member1"], "apps/v1", "Deployment", "nginx"),
 					map[string]any{"spec.replicas": 3})
 			})
@@ -284,7 +284,7 @@ var s002 = []row{
 			p := s.apply(s.doc("S002", 612))
 			u := s.nginx("nginx", 1)
 			s.held(u, "member1", "member2", "member3")
-			s.until("the patch is applied", func() string {
+			s.waitUntil("the patch is applied", func() string {
 				c := s.container("member1")
 				if !strings.Contains(fmt.Sprint(c["env"]), "ENVIRONMENT") ||
 					kit.Field(s.find(fleet.Members["member1"], "apps/v1", "Deployment", "nginx"), "spec", "template", "spec",
@@ -326,7 +326,7 @@ var s002 = []row{
 		if err := fleet.Hub.Delete(s.t.Context(), u); err != nil {
 			s.fail("delete the Work: %v", err)
 		}
-		s.until("the object goes with its Work", func() string {
+		s.waitUntil("the object goes with its Work", func() string {
 			if s.find(fleet.Members["member1"], in.GetAPIVersion(), in.GetKind(), in.GetName()) != nil {
 				return "it is in member1"
 			}
@@ -375,7 +375,7 @@ var s002 = []row{
 		}},
 	{id: "85", block: "S002-PP-failover", chain: "Deployment", want: "purgePolicy→purgeMode, application, propagateDeps",
 		see: func(s *story) string {
-			u := s.again(s.doc("S002", 715))
+			u := s.reread(s.doc("S002", 715))
 			if d := differs(u, map[string]any{"spec.propagateDeps": true, "spec.failover.application.purgeMode": "Gracefully",
 				"spec.failover.application.decisionConditions.tolerationSeconds": 300,
 				"spec.failover.applicationMigrationPolicy":                       nil}); d != "" {
@@ -386,7 +386,7 @@ var s002 = []row{
 		}},
 	{id: "86", block: "S002-ReplicaSchedulingPolicy", want: "a kind that rebalances", see: func(s *story) string {
 		u := s.apply(s.doc("S002", 749))
-		s.until("no cluster is over 80 %, and it says so", func() string { return s.balanced(u.GetName()) })
+		s.waitUntil("no cluster is over 80 %, and it says so", func() string { return s.balanced(u.GetName()) })
 		s.shows(u, map[string]any{"spec.reschedulePolicy.interval": "60s",
 			"spec.reschedulePolicy.threshold.cpuUtilization": 80})
 		return "no cluster is over 80 %; " +
@@ -414,11 +414,11 @@ var s002 = []row{
 		}},
 	{id: "90", block: "S002-MCS", want: "targetPort dropped with a warning; each reaches the other's pods",
 		see: func(s *story) string {
-			s.to(s.nginx("nginx", 2), "member1", "member2")
+			s.propagate(s.nginx("nginx", 2), "member1", "member2")
 			s.apply(s.nginxService("nginx-mcs"))
 			u := s.apply(s.doc("S002", 813),
 				"spec.ports[0].targetPort: stored as nothing, because the target port comes from the Service nginx-mcs in the same namespace")
-			if port := s.list(s.again(u), "spec", "ports")[0]; port["targetPort"] != nil {
+			if port := s.list(s.reread(u), "spec", "ports")[0]; port["targetPort"] != nil {
 				s.fail("it is stored with %v", port)
 			}
 			s.reaches("member1", "nginx-mcs", "nginx", "member2")
@@ -429,9 +429,9 @@ var s002 = []row{
 		}},
 	{id: "91", block: "S002-MCI", want: "template.spec lifted with a warning", see: func(s *story) string {
 		u := s.apply(s.doc("S002", 837), "spec.template.spec.rules: stored as spec.rules")
-		rules := s.list(s.again(u), "spec", "rules")
-		if len(rules) != 1 || rules[0]["host"] != "nginx.example.com" || kit.Field(s.again(u), "spec", "template") != nil {
-			s.fail("it is stored as %v", s.again(u).Object["spec"])
+		rules := s.list(s.reread(u), "spec", "rules")
+		if len(rules) != 1 || rules[0]["host"] != "nginx.example.com" || kit.Field(s.reread(u), "spec", "template") != nil {
+			s.fail("it is stored as %v", s.reread(u).Object["spec"])
 		}
 		return "stored as an Ingress"
 	}},
@@ -456,8 +456,8 @@ var s002 = []row{
 	{id: "92x", block: "S002-Deployment-aggregated conditions", chain: "Deployment", want: "conditions are folded",
 		see: func(s *story) string {
 			u := s.nginxDoc("nginx", 6)
-			s.until("the conditions that kubectl waits for are there", func() string {
-				got := fmt.Sprint(kit.Field(s.again(u), "status", "conditions"))
+			s.waitUntil("the conditions that kubectl waits for are there", func() string {
+				got := fmt.Sprint(kit.Field(s.reread(u), "status", "conditions"))
 				for _, want := range []string{"reason:MinimumReplicasAvailable status:True type:Available",
 					"reason:NewReplicaSetAvailable status:True type:Progressing"} {
 					if !strings.Contains(got, want) {
@@ -472,7 +472,7 @@ var s002 = []row{
 		want: "ReplicasCount is used, with a warning; lint of Retain", see: func(s *story) string {
 			s.drop(s.nginxDoc("nginx", 6))
 			s.apply(s.doc("S002", 912), "ReplicasCount is used")
-			s.until("the customization answers", func() string {
+			s.waitUntil("the customization answers", func() string {
 				out, _ := s.argosy("argosy", "interpret", "explain", "Deployment")
 				if !strings.Contains(out, "deployment-interpreter") {
 					return "it says " + out
@@ -491,7 +491,7 @@ var s002 = []row{
 			u := s.nginxDoc("nginx", 6)
 			s.change(u, func(o map[string]any) { set(o, int64(12), "spec", "replicas") })
 			s.shared(u, "member1:6 member2:4 member3:2")
-			s.until("the members are scaled", func() string {
+			s.waitUntil("the members are scaled", func() string {
 				for member, replicas := range map[string]int{"member1": 6, "member2": 4, "member3": 2} {
 					if d := differs(s.find(fleet.Members[member], "apps/v1", "Deployment", "nginx"),
 						map[string]any{"spec.replicas": replicas}); d != "" {
@@ -595,9 +595,9 @@ var s003 = []row{
 	{id: "112", block: "S003-claim-rollback-annotation", want: "an annotation that pauses management",
 		see: func(s *story) string {
 			u := s.apply(s.object(`{apiVersion: v1, kind: ConfigMap, metadata: {name: paused, annotations: {argosy.io/pause-management: "true"}}}`))
-			s.to(u, "member1")
+			s.propagate(u, "member1")
 			other := s.apply(s.object("{apiVersion: v1, kind: ConfigMap, metadata: {name: managed}}"))
-			s.to(other, "member1")
+			s.propagate(other, "member1")
 			s.held(other, "member1")
 			if s.find(fleet.Members["member1"], "v1", "ConfigMap", "paused") != nil {
 				s.fail("it is written to member1")
@@ -631,7 +631,7 @@ func spread(line int) func(*story) string {
 	return func(s *story) string {
 		p := s.apply(s.doc("S002", line))
 		u := s.nginx("nginx", 4)
-		s.until("it is scheduled, or told why not", func() string {
+		s.waitUntil("it is scheduled, or told why not", func() string {
 			if b := s.binding(u); b == nil || len(b.Status.Conditions) == 0 {
 				return "there is no answer"
 			}
@@ -706,10 +706,10 @@ func (s *story) container(member string) map[string]any {
 // drop deletes objects of the hub, one after the other, and waits until they are gone there and in the members.
 func (s *story) drop(all ...*unstructured.Unstructured) {
 	for _, u := range all {
-		if err := fleet.Hub.Delete(s.t.Context(), s.again(u)); err != nil {
+		if err := fleet.Hub.Delete(s.t.Context(), s.reread(u)); err != nil {
 			s.fail("delete %s: %v", u.GetName(), err)
 		}
-		s.until(u.GetName()+" is gone", func() string {
+		s.waitUntil(u.GetName()+" is gone", func() string {
 			for _, c := range append([]kit.Cluster{fleet.Hub}, fleet.Members["member1"], fleet.Members["member2"],
 				fleet.Members["member3"]) {
 				if strings.HasSuffix(u.GetKind(), "Policy") && c.Name != "hub" {
@@ -746,7 +746,7 @@ func (s *story) podIn(member, name string) {
 	p := &corev1.Pod{}
 	p.Namespace, p.Name, p.Labels = s.ns, name, map[string]string{"app": name}
 	p.Spec.Containers = []corev1.Container{{Name: "app", Image: "example.com/app:1"}}
-	s.until("the pod is in "+member, func() string {
+	s.waitUntil("the pod is in "+member, func() string {
 		if err := fleet.Members[member].Create(s.t.Context(), p); err != nil {
 			return err.Error() // its namespace is on its way
 		}
@@ -757,7 +757,7 @@ func (s *story) podIn(member, name string) {
 			s.t.Errorf("delete the pod in %s: %v", member, err)
 		}
 	})
-	s.until("the pod is on a node", func() string {
+	s.waitUntil("the pod is on a node", func() string {
 		if err := fleet.Members[member].Get(s.t.Context(), client.ObjectKeyFromObject(p), p); err != nil ||
 			p.Status.Phase != corev1.PodRunning {
 			return fmt.Sprint(err, p.Status.Phase)

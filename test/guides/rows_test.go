@@ -64,8 +64,8 @@ func (s *story) fail(format string, args ...any) {
 	panic(wrong{fmt.Sprintf(format, args...)})
 }
 
-// tell runs see and catches how it ends.
-func (s *story) tell(see func(*story) string) (seen string, err error) {
+// run calls see and returns how it ends.
+func (s *story) run(see func(*story) string) (seen string, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			switch r := r.(type) {
@@ -161,11 +161,11 @@ func tellRow(t *testing.T, ns string, r row) {
 		keep: func(o client.Object) { fleet.Hub.RemoveAtEnd(t, o) },
 		last: func(f func()) { ends = append(ends, f) }}
 	started := time.Now()
-	seen, err := s.tell(r.see)
+	seen, err := s.run(r.see)
 	if err != nil && r.chain != "" {
 		// The next row of the chain begins as if this one had never been.
 		for _, u := range slices.Backward(s.made) {
-			if _, left := s.tell(func(s *story) string { s.drop(u); return "" }); left != nil {
+			if _, left := s.run(func(s *story) string { s.drop(u); return "" }); left != nil {
 				t.Logf("after row %s: %v", r.id, left)
 			}
 		}
@@ -194,7 +194,7 @@ func (s *story) text(article string, line int) string {
 	if a == nil {
 		s.fail("there is no article %s", article)
 	}
-	d, ok := a.at(line)
+	d, ok := a.documentAt(line)
 	if !ok {
 		s.fail("%s has no block at line %d", article, line)
 	}
@@ -297,8 +297,8 @@ func (s *story) refused(u *unstructured.Unstructured, message string) string {
 	return "refused: " + message
 }
 
-// until waits for a condition. then returns "" when it holds, else what is still wrong.
-func (s *story) until(what string, then func() string) {
+// waitUntil waits for a condition. then returns what is still wrong, or "".
+func (s *story) waitUntil(what string, then func() string) {
 	if wrong := kit.Poll(then); wrong != "" {
 		s.fail("%s: not within %s: %s", what, kit.Patience, wrong)
 	}
@@ -325,8 +325,8 @@ func (s *story) find(c kit.Cluster, apiVersion, kind, name string) *unstructured
 	return u
 }
 
-// again reads an object of the hub anew.
-func (s *story) again(u *unstructured.Unstructured) *unstructured.Unstructured {
+// reread reads an object of the hub again.
+func (s *story) reread(u *unstructured.Unstructured) *unstructured.Unstructured {
 	got := s.find(fleet.Hub, u.GetAPIVersion(), u.GetKind(), u.GetName())
 	if got == nil {
 		s.fail("%s %s is gone", u.GetKind(), u.GetName())
@@ -336,7 +336,7 @@ func (s *story) again(u *unstructured.Unstructured) *unstructured.Unstructured {
 
 // shows waits until fields of an object of the hub have values; a key is a path with dots.
 func (s *story) shows(u *unstructured.Unstructured, want map[string]any) {
-	s.until(u.GetKind()+" "+u.GetName()+" shows", func() string { return differs(s.again(u), want) })
+	s.waitUntil(u.GetKind()+" "+u.GetName()+" shows", func() string { return differs(s.reread(u), want) })
 }
 
 func differs(u *unstructured.Unstructured, want map[string]any) string {
@@ -367,7 +367,7 @@ func (s *story) binding(u *unstructured.Unstructured) *workv1alpha2.ResourceBind
 
 // shared waits until a template's replicas are divided so, as "member1:2 member2:2".
 func (s *story) shared(u *unstructured.Unstructured, want string) {
-	s.until(u.GetName()+" is divided", func() string {
+	s.waitUntil(u.GetName()+" is divided", func() string {
 		b := s.binding(u)
 		if b == nil {
 			return "there is no binding"
@@ -386,7 +386,7 @@ func (s *story) shared(u *unstructured.Unstructured, want string) {
 
 // health is what the binding says of each cluster, as "member1:Healthy member2:Healthy".
 func (s *story) health(u *unstructured.Unstructured, want string) {
-	s.until(u.GetName()+" is judged", func() string {
+	s.waitUntil(u.GetName()+" is judged", func() string {
 		b := s.binding(u)
 		if b == nil {
 			return "there is no binding"
@@ -406,7 +406,7 @@ func (s *story) health(u *unstructured.Unstructured, want string) {
 // held waits until these members, and no others, hold an object, and returns that of the first.
 func (s *story) held(u *unstructured.Unstructured, members ...string) *unstructured.Unstructured {
 	var first *unstructured.Unstructured
-	s.until(u.GetKind()+" "+u.GetName()+" is in "+strings.Join(members, ", "), func() string {
+	s.waitUntil(u.GetKind()+" "+u.GetName()+" is in "+strings.Join(members, ", "), func() string {
 		var in []string
 		for _, m := range []string{"member3", "member2", "member1"} {
 			if got := s.find(fleet.Members[m], u.GetAPIVersion(), u.GetKind(), u.GetName()); got != nil {
@@ -425,7 +425,7 @@ func (s *story) held(u *unstructured.Unstructured, members ...string) *unstructu
 
 // ready waits until so many pods of an app are ready in each member, as "member1:2 member2:2".
 func (s *story) ready(app, want string) {
-	s.until("pods of "+app+" run", func() string {
+	s.waitUntil("pods of "+app+" run", func() string {
 		var all []string
 		for m, c := range fleet.Members {
 			var list corev1.PodList
@@ -454,8 +454,8 @@ func (s *story) ready(app, want string) {
 
 // change edits an object of the hub.
 func (s *story) change(u *unstructured.Unstructured, edit func(map[string]any)) {
-	s.until("change "+u.GetName(), func() string {
-		got := s.again(u)
+	s.waitUntil("change "+u.GetName(), func() string {
+		got := s.reread(u)
 		edit(got.Object)
 		if err := fleet.Hub.Update(s.t.Context(), got); apierrors.IsConflict(err) {
 			return err.Error()
@@ -503,7 +503,7 @@ func (s *story) prints(text string, args ...string) string {
 	return strings.Join(args, " ") + " prints " + text
 }
 
-// lint says which finding the command has for a customization.
+// lint returns which finding the command has for a customization.
 func (s *story) lint(text string, args ...string) string {
 	file := filepath.Join(s.t.TempDir(), "block.yaml")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {

@@ -21,7 +21,7 @@ var s000 = []row{
 	{id: "2", block: "S000-cmd-get-pods", want: "a command that checks the control plane",
 		see: func(s *story) string {
 			// Another row may have a member join again, or a workload that is unhealthy on purpose: that fails no check.
-			s.until("no check fails", func() string {
+			s.waitUntil("no check fails", func() string {
 				out, err := s.argosy("karmadactl", "status")
 				if err != nil || !strings.Contains(out, "All checks passed.") && !strings.Contains(out, "No check failed.") {
 					return fmt.Sprint(out, err)
@@ -51,7 +51,7 @@ var s000 = []row{
 	// The sample runs before anybody changes what its kind means.
 	{id: "23", block: "S000-CloneSet-sample", chain: "CloneSet", want: "accepted unchanged", see: func(s *story) string {
 		u := s.apply(s.doc("S000", 489))
-		s.same(u, s.doc("S000", 489))
+		s.expectStored(u, s.doc("S000", 489))
 		return "stored as written"
 	}},
 	{id: "24", block: "S000-CloneSet-PP", chain: "CloneSet", want: "duplicated, 2 in each, whatever the version",
@@ -66,7 +66,7 @@ var s000 = []row{
 	{id: "24x", block: "S000-CloneSet-PP event", chain: "CloneSet", want: "an event says Duplicated: 2×2",
 		see: func(s *story) string {
 			b := s.binding(s.doc("S000", 489))
-			return s.told(b.Name, "Duplicated: 2×2, each of the 2 clusters runs all 2 replicas, 4 in all")
+			return s.waitForEvent(b.Name, "Duplicated: 2×2, each of the 2 clusters runs all 2 replicas, 4 in all")
 		}},
 	{id: "39", block: "S000-cmd-member-get-pods, logs", chain: "CloneSet", want: "pods of a member are listed",
 		see: func(s *story) string {
@@ -86,7 +86,7 @@ var s000 = []row{
 	{id: "8", block: "S000-CloneSet-RIC", chain: "CloneSet",
 		want: "stored as replicaResource, replicaRevision, with warnings; working", see: func(s *story) string {
 			s.apply(s.doc("S000", 185), renamed, revise)
-			s.until("the customization answers", func() string {
+			s.waitUntil("the customization answers", func() string {
 				out, _ := s.argosy("argosy", "interpret", "explain", "CloneSet")
 				if !strings.Contains(out, "openkruise-cloneset-interpreter") {
 					return "it says " + out
@@ -109,7 +109,7 @@ var s000 = []row{
 			s.ready("another", "member1:1 member2:1")
 			// 9 and 10: a bare status counts, and what it does not say is said by what is built in.
 			s.shows(u, map[string]any{"status.replicas": 2, "status.readyReplicas": 2, "status.updatedReadyReplicas": 2,
-				"status.updatedAvailableReplicas": 2, "status.observedGeneration": s.again(u).GetGeneration()})
+				"status.updatedAvailableReplicas": 2, "status.observedGeneration": s.reread(u).GetGeneration()})
 			// 13: and so are the operations that it does not have.
 			out, _ := s.argosy("argosy", "interpret", "explain", "CloneSet")
 			for _, line := range strings.Split(out, "\n") {
@@ -123,13 +123,13 @@ var s000 = []row{
 			if !strings.Contains(out, "openkruise-cloneset-interpreter") {
 				s.fail("of v1beta1, explain says %s", out)
 			}
-			// 12: whoever wrote that nothing ready is unhealthy is taken at his word.
+			// 12: the rule that a workload with nothing ready is unhealthy applies as the user wrote it.
 			s.health(u, bothHealthy)
 			s.change(u, func(o map[string]any) { set(o, int64(0), "spec", "replicas") })
-			s.until("it is scaled to nothing", func() string {
-				return differs(s.again(u), map[string]any{"status.replicas": 0})
+			s.waitUntil("it is scaled to nothing", func() string {
+				return differs(s.reread(u), map[string]any{"status.replicas": 0})
 			})
-			s.until("and called unhealthy", func() string {
+			s.waitUntil("and called unhealthy", func() string {
 				for _, item := range s.binding(u).Status.AggregatedStatus {
 					if item.Health != "Unhealthy" {
 						return fmt.Sprint(s.binding(u).Status.AggregatedStatus)
@@ -160,7 +160,7 @@ var s000 = []row{
 		see:  shownBy("internal/core/workload/interpret/tiers", "TestConvertOpenKruiseObjects")},
 
 	{id: "25", block: "S000-ASTS-sample", chain: "StatefulSet", want: "accepted unchanged", see: func(s *story) string {
-		s.same(s.apply(s.doc("S000", 536)), s.doc("S000", 536))
+		s.expectStored(s.apply(s.doc("S000", 536)), s.doc("S000", 536))
 		return "stored as written"
 	}},
 	{id: "25y", block: "S000-ASTS-sample ordinals", want: "unique ordinals, optionally",
@@ -215,7 +215,7 @@ var s000 = []row{
 		see: func(s *story) string {
 			s.apply(s.doc("S000", 612), "SidecarSet is cluster-scoped; it is treated as if selected by a ClusterPropagationPolicy, which you may create")
 			s.held(s.doc("S000", 594), "member1", "member2")
-			_, err := s.as("developer", s.doc("S000", 612))
+			_, err := s.createAs("developer", s.doc("S000", 612))
 			if err == nil || !strings.Contains(err.Error(), "forbidden") {
 				s.fail("a developer gets %v", err)
 			}
@@ -233,7 +233,7 @@ var s000 = []row{
 			u := s.doc("S000", 594)
 			s.change(u, func(o map[string]any) { set(o, s.ns, "spec", "namespace") }) // other rows have pods of that label, too
 			s.shows(u, map[string]any{"status.matchedPods": 4, "status.updatedPods": 4, "status.readyPods": 4})
-			if got := s.again(u); got.Object["spec"] == nil {
+			if got := s.reread(u); got.Object["spec"] == nil {
 				s.fail("the script's object has no spec, and so has the template")
 			}
 			return "4 pods matched over both; " + s.finds(s.text("S000", 343), "updatedReadyPods", "without its spec")
@@ -319,7 +319,7 @@ var s000 = []row{
 			// A policy has no status: to keep count of its templates there would be a write for each of them.
 			p := s.apply(s.doc("S000", 512))
 			s.apply(s.doc("S000", 489))
-			s.until("the sample is claimed", func() string {
+			s.waitUntil("the sample is claimed", func() string {
 				if s.binding(s.doc("S000", 489)) == nil {
 					return "it has no binding"
 				}
@@ -330,8 +330,8 @@ var s000 = []row{
 	{id: "41", block: "S000-table-support", want: "what is supported is told right",
 		see: documented("docs/guide.md", "no customization is needed")},
 	{id: "42", block: "S000-claim-monitoring", want: "metrics by class of health", see: func(s *story) string {
-		s.to(s.apply(s.object(`{apiVersion: v1, kind: ConfigMap, metadata: {name: counted}}`)), "member1")
-		s.until("templates are counted by cluster and health", func() string {
+		s.propagate(s.apply(s.object(`{apiVersion: v1, kind: ConfigMap, metadata: {name: counted}}`)), "member1")
+		s.waitUntil("templates are counted by cluster and health", func() string {
 			out, err := s.argosy("argosy", "get", "--raw", "/metrics")
 			if err != nil {
 				return err.Error()
@@ -355,7 +355,7 @@ var s000 = []row{
 				"spec.selector.matchLabels.app": "my-app"}); d != "" {
 				s.fail("%s", d)
 			}
-			s.to(u, "member1")
+			s.propagate(u, "member1")
 			s.ready("my-app", "member1:3")
 			return "3 ready in member1"
 		}},
@@ -370,7 +370,7 @@ var s000 = []row{
 	{id: "47", block: "S000-ASTS-recommended", chain: "StatefulSet", want: "selector derived; working",
 		see: func(s *story) string {
 			u := s.apply(s.doc("S000", 877), "spec.selector: not set; stored as the labels of the template")
-			s.to(u, "member1")
+			s.propagate(u, "member1")
 			s.ready("my-app", "member1:3")
 			return "3 ready in member1"
 		}},
@@ -388,7 +388,7 @@ var s000 = []row{
 				"policy": "Always"}}); d != "" {
 				s.fail("%s", d)
 			}
-			s.to(u, "member1")
+			s.propagate(u, "member1")
 			s.held(u, "member1")
 			return "member1 takes it"
 		}},
@@ -397,7 +397,7 @@ var s000 = []row{
 	{id: "51", block: "S000-UD-recommended", chain: "UnitedDeployment", want: "as 29; divided, the subsets rescale",
 		see: func(s *story) string {
 			u := s.apply(s.doc("S000", 948), "spec.topology.pools: stored as subsets", "spec.template.cloneSetTemplate")
-			s.to(u, "member1", "member2")
+			s.propagate(u, "member1", "member2")
 			s.ready("my-app", both)
 			return "2 in each member"
 		}},
@@ -412,8 +412,8 @@ var s000 = []row{
 			overrideRules: [{overriders: {plaintext: [{path: /spec/selector/matchLabels/app, operator: replace, value: elsewhere}]}}]}}`, u.GetName())),
 				"SidecarSet is cluster-scoped")
 			s.apply(u)
-			s.to(u, "member1")
-			s.until("the override is applied", func() string {
+			s.propagate(u, "member1")
+			s.waitUntil("the override is applied", func() string {
 				return differs(s.held(u, "member1"), map[string]any{"spec.selector.matchLabels.app": "elsewhere"})
 			})
 			return "overridden, with a warning"
@@ -432,8 +432,8 @@ func (s *story) kubeconfig(member string) string {
 	return ""
 }
 
-// same says that nothing that was written was stored otherwise.
-func (s *story) same(stored, written *unstructured.Unstructured) {
+// expectStored fails if a written value was stored differently.
+func (s *story) expectStored(stored, written *unstructured.Unstructured) {
 	if d := lacks("spec", written.Object["spec"], stored.Object["spec"]); d != "" {
 		s.fail("%s", d)
 	}

@@ -14,7 +14,7 @@ import (
 // reaches waits until a member was told, under a Service, of the addresses of an app's pods in others, and of no
 // others.
 func (s *story) reaches(member, service, app string, others ...string) {
-	s.until(member+" reaches "+app+" by "+service, func() string {
+	s.waitUntil(member+" reaches "+app+" by "+service, func() string {
 		var want, got []string
 		for _, m := range others {
 			var pods corev1.PodList
@@ -52,8 +52,8 @@ func (s *story) reaches(member, service, app string, others ...string) {
 
 // agrees waits until conditions of an object of the hub are True.
 func (s *story) agrees(u *unstructured.Unstructured, conditions ...string) {
-	s.until(u.GetName()+" says "+strings.Join(conditions, ", "), func() string {
-		list, _, _ := unstructured.NestedSlice(s.again(u).Object, "status", "conditions")
+	s.waitUntil(u.GetName()+" says "+strings.Join(conditions, ", "), func() string {
+		list, _, _ := unstructured.NestedSlice(s.reread(u).Object, "status", "conditions")
 		for _, want := range conditions {
 			if !slices.ContainsFunc(list, func(c any) bool {
 				return c.(map[string]any)["type"] == want && c.(map[string]any)["status"] == "True"
@@ -72,11 +72,11 @@ func (s *story) nginxService(name string) *unstructured.Unstructured {
 
 // exported runs nginx in two members and exports it there, as the article says; the third imports it.
 func (s *story) exported() {
-	s.to(s.nginx("nginx", 2), "member1", "member2")
-	s.to(s.apply(s.nginxService("nginx-svc")), "member1", "member2")
+	s.propagate(s.nginx("nginx", 2), "member1", "member2")
+	s.propagate(s.apply(s.nginxService("nginx-svc")), "member1", "member2")
 	s.apply(s.doc("S002", 793))
 	s.apply(s.doc("S002", 769))
 	s.apply(s.object(`{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy, metadata: {name: imported}, spec: {
 		resourceSelectors: [{apiVersion: multicluster.x-k8s.io/v1alpha1, kind: ServiceImport, name: nginx-svc}], placement: {clusterAffinity: {clusterNames: [member3]}}}}`))
-	s.apply(s.doc("S002", 776)) // its status is what the reader is to see, and is not taken from him
+	s.apply(s.doc("S002", 776)) // the page shows its status; the status is not applied
 }

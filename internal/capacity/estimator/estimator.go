@@ -94,17 +94,6 @@ func (e *Estimators) MaxAvailableComponentSets(ctx context.Context, cluster, nam
 	return e.query(ctx, cluster, maxAvailableSets, request)
 }
 
-// GetUnschedulableReplicas returns how many replicas of an object in a cluster have been unschedulable for longer than
-// threshold.
-func (e *Estimators) GetUnschedulableReplicas(ctx context.Context, cluster string, ref workv1alpha2.ObjectReference,
-	threshold time.Duration) (int32, error) {
-	request, err := unschedulableRequest(cluster, ref, threshold)
-	if err != nil {
-		return 0, err
-	}
-	return e.query(ctx, cluster, unschedulableReplicas, request)
-}
-
 // query calls one estimator with the timeout. Estimators return a negative number for unknown.
 func (e *Estimators) query(ctx context.Context, cluster, method string, request []byte) (int32, error) {
 	n, err := e.call(ctx, cluster, method, request)

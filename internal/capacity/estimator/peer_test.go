@@ -27,9 +27,6 @@ MaxAvailableReplicasResponse: 1 maxReplicas int32
 MaxAvailableComponentSetsRequest: 1 cluster string, 2 components Component*, 3 namespace string
 MaxAvailableComponentSetsResponse: 1 maxSets int32
 Component: 1 name string, 2 replicaRequirements ComponentReplicaRequirements, 3 replicas int32
-UnschedulableReplicasRequest: 1 cluster string, 2 resource ObjectReference, 3 unschedulableThreshold int64
-UnschedulableReplicasResponse: 1 unschedulableReplicas int32
-ObjectReference: 1 apiVersion string, 2 kind string, 3 namespace string, 4 name string
 Quantity: 1 string string
 NodeSelector: 1 nodeSelectorTerms NodeSelectorTerm*
 NodeSelectorTerm: 1 matchExpressions NodeSelectorRequirement*, 2 matchFields NodeSelectorRequirement*
@@ -141,7 +138,6 @@ func newPeerAt(t *testing.T, listener net.Listener, text string, opts ...grpc.Se
 		Methods: []grpc.MethodDesc{
 			method("MaxAvailableReplicas", "MaxAvailableReplicas", "maxReplicas"),
 			method("MaxAvailableComponentSets", "MaxAvailableComponentSets", "maxSets"),
-			method("GetUnschedulableReplicas", "UnschedulableReplicas", "unschedulableReplicas"),
 		}}, p)
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(server.Stop)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -15,10 +14,9 @@ import (
 
 // Full names of the methods of karmada-scheduler-estimator.
 const (
-	service               = "/github.com.karmada_io.karmada.pkg.estimator.service.Estimator/"
-	maxAvailableReplicas  = service + "MaxAvailableReplicas"
-	maxAvailableSets      = service + "MaxAvailableComponentSets"
-	unschedulableReplicas = service + "GetUnschedulableReplicas"
+	service              = "/github.com.karmada_io.karmada.pkg.estimator.service.Estimator/"
+	maxAvailableReplicas = service + "MaxAvailableReplicas"
+	maxAvailableSets     = service + "MaxAvailableComponentSets"
 )
 
 // Kubernetes types are encoded as messages up to release 1.18 and as bytes in separate fields from 1.18 on. The wire
@@ -171,18 +169,6 @@ func setsRequest(cluster, namespace string, components []workv1alpha2.Component)
 		m.nested(2, component)
 	}
 	m.text(3, namespace)
-	return m.bytes, m.err
-}
-
-func unschedulableRequest(cluster string, ref workv1alpha2.ObjectReference, threshold time.Duration) ([]byte, error) {
-	var m, resource message
-	resource.text(1, ref.APIVersion)
-	resource.text(2, ref.Kind)
-	resource.text(3, ref.Namespace)
-	resource.text(4, ref.Name)
-	m.text(1, cluster)
-	m.nested(2, resource)
-	m.number(3, int64(threshold)) // in nanoseconds
 	return m.bytes, m.err
 }
 

@@ -3,7 +3,6 @@ package estimator
 import (
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -76,8 +75,6 @@ func TestRequestEncoding(t *testing.T) {
 			"\x22\x0a\x0a\x03cpu\x12\x03\x0a\x012" + "\x1a\x01p" + "\x18\xac\x02" +
 			"\x12\x05" + "\x0a\x01b" + "\x12\x00" +
 			"\x1a\x02ns"},
-		"unschedulable": {func() ([]byte, error) { return unschedulableRequest("m1", web, 5*time.Second) },
-			"\x0a\x02m1" + "\x12\x20" + "\x0a\x07apps/v1\x12\x0aDeployment\x1a\x04shop\x22\x03web" + "\x18\x80\xe4\x97\xd0\x12"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := c.encode()

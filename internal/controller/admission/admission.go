@@ -5,8 +5,6 @@
 package admission
 
 import (
-	"io"
-
 	"k8s.io/apiserver/pkg/admission"
 
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
@@ -49,12 +47,5 @@ func Plugins(o Options) []Plugin {
 	}
 }
 
-// Register makes the plugins known to a server. They are on unless it lists them as off by default.
-func Register(plugins *admission.Plugins, o Options) {
-	for _, p := range Plugins(o) {
-		plugins.Register(p.Name, func(io.Reader) (admission.Interface, error) { return p.New() })
-	}
-}
-
-// Names are the plugins in the order in which they are to run.
+// Names returns the names of the plugins in the order in which they run.
 func Names() []string { return []string{ObjectsPlugin, ClaimPlugin, ProtectionPlugin, AgentsPlugin} }

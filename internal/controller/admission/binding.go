@@ -34,7 +34,8 @@ func (o *objects) mutateBinding(ctx context.Context, r request) error {
 	if r.GetKind().Kind == "ClusterResourceBinding" {
 		label = workv1alpha2.ClusterResourceBindingPermanentIDLabel
 	}
-	if labels := r.obj.GetLabels(); !r.ours() && labels[label] == "" && labels[workv1alpha2.BindingManagedByLabel] == "" {
+	labels := r.obj.GetLabels()
+	if !r.fromHub() && labels[label] == "" && labels[workv1alpha2.BindingManagedByLabel] == "" {
 		warning.AddWarning(ctx, "", "the hub creates bindings from a template and the policy that selects it; a binding created by hand is not scheduled: "+
 			"write a PropagationPolicy that selects the template instead")
 	}
@@ -75,7 +76,7 @@ func validateBindingContent(r request) error {
 // what its author may read: a binding brings its template to clusters, where its author may read more than on the hub.
 // It is asked at each write that says anything new, since each field of a binding says where the template goes, or how.
 func (o *objects) authorizeBinding(ctx context.Context, r request) error {
-	if r.ours() || r.old != nil && equality.Semantic.DeepEqual(r.old.Object["spec"], r.obj.Object["spec"]) &&
+	if r.fromHub() || r.old != nil && equality.Semantic.DeepEqual(r.old.Object["spec"], r.obj.Object["spec"]) &&
 		maps.Equal(r.old.GetLabels(), r.obj.GetLabels()) && maps.Equal(r.old.GetAnnotations(), r.obj.GetAnnotations()) {
 		return nil
 	}
@@ -101,7 +102,7 @@ func (o *objects) authorizeBinding(ctx context.Context, r request) error {
 	return o.mayRead(ctx, r, resource, ref.Namespace, ref.Name, "a binding propagates its template to member clusters")
 }
 
-// overwrites says whether a binding asks to take over what stands in members, whatever version it is written in.
+// overwrites returns whether a binding asks to take over what stands in members, whatever version it is written in.
 func overwrites(b *unstructured.Unstructured) bool {
 	if stored, err := convert.Binding(b, workv1alpha2.GroupVersion.String()); err == nil {
 		b = stored

@@ -26,7 +26,7 @@ func TestABindingIsWrittenByWhoMayReadWhatItRefersTo(t *testing.T) {
 				`in the namespace "shop"`)
 			h.refuses("alice", bindingOf(t, version, "treasury", "db"), nil,
 				"is not in the namespace of the ResourceBinding, shop")
-			// Nobody may, also if he may read it.
+			// No user may, not even one who may read it.
 			for _, who := range []string{"bob", "admin"} {
 				h.refuses(who, bindingOf(t, version, "treasury", "db"), nil, "spec.resource",
 					"is not in the namespace of the ResourceBinding, shop")
@@ -118,7 +118,7 @@ func TestWhoSaysWhereAMemberIsMayReadItsCredentials(t *testing.T) {
 		if _, _, err := h.write("bob", cluster("https://m1.example.com", "karmada-cluster"), stored); err != nil {
 			t.Error(err)
 		}
-		// Who has credentials of his own has no cluster of others sent to his address.
+		// A user with credentials for one member cannot redirect requests for other clusters to its address.
 		h.reads["eve /secrets eve/m1"] = true
 		h.refuses("eve", cluster("https://eve", "eve"), stored,
 			`you need permission to get secrets "m1" in the namespace "karmada-cluster"`)

@@ -60,7 +60,7 @@ var secrets = corev1.SchemeGroupVersion.WithResource("secrets")
 // sends what is in them to that address. To change it one may read those of before, too: what is sent to the member
 // goes to the new address then.
 func (o *objects) authorizeSecrets(ctx context.Context, r request, c *clusterv1alpha1.Cluster) error {
-	if r.ours() {
+	if r.fromHub() {
 		return nil
 	}
 	refs := []*clusterv1alpha1.LocalSecretReference{c.Spec.SecretRef, c.Spec.ImpersonatorSecretRef}
@@ -109,7 +109,7 @@ func (o *objects) authorizeKeeping(ctx context.Context, r request) error {
 // authorizeSystemNames lets those have a name of Kubernetes' own act in a member who may act under it on the hub: else
 // who may update Clusters and has a service account that is let in would give it the rights of another in the member.
 func (o *objects) authorizeSystemNames(ctx context.Context, r request) error {
-	if r.ours() {
+	if r.fromHub() {
 		return nil
 	}
 	var before []string

@@ -274,7 +274,7 @@ type recorder struct{ texts []string }
 
 func (r *recorder) AddWarning(_, text string) { r.texts = append(r.texts, text) }
 
-var allDefinitions = sync.OnceValues(crds.All)
+var allDefinitions = sync.OnceValues(crds.Definitions)
 
 // schemaOf is the schema of one of our kinds; nil for any other.
 func schemaOf(t *testing.T, obj *unstructured.Unstructured) (*apiextensions.JSONSchemaProps,

@@ -31,7 +31,7 @@ var (
 // adviseMissing warns the author of a new template of what it needs beside it that nothing says the name of in its
 // pods, and that is not on the hub. What cannot be looked for is not warned of.
 func (o *objects) adviseMissing(ctx context.Context, r request) {
-	if r.old != nil || r.ours() || r.fieldValidation() == metav1.FieldValidationIgnore {
+	if r.old != nil || r.fromHub() || r.fieldValidation() == metav1.FieldValidationIgnore {
 		return
 	}
 	if service := validate.ServiceOf(r.obj); service != "" {
@@ -47,7 +47,7 @@ func (o *objects) adviseMissing(ctx context.Context, r request) {
 	}
 }
 
-// mayReport says whether a role on the hub lets Workflows report as the account.
+// mayReport returns whether a role on the hub lets Workflows report as the account.
 func (o *objects) mayReport(ctx context.Context, namespace, account string) (bool, error) {
 	for _, all := range []schema.GroupVersionResource{roleBindings, clusterRoleBindings} {
 		in := namespace

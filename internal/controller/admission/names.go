@@ -30,7 +30,7 @@ const namedMost = 50
 // adviseNames warns the author of a policy or a MultiClusterService of what it names and is not there, as after a
 // typing mistake. Other names are told to those alone who may list them; what cannot be looked for is not warned of.
 func (o *objects) adviseNames(ctx context.Context, r request, n validate.Names) {
-	if r.ours() || r.old != nil && equality.Semantic.DeepEqual(r.old.Object["spec"], r.obj.Object["spec"]) ||
+	if r.fromHub() || r.old != nil && equality.Semantic.DeepEqual(r.old.Object["spec"], r.obj.Object["spec"]) ||
 		r.fieldValidation() == metav1.FieldValidationIgnore {
 		return
 	}
@@ -50,8 +50,8 @@ func (o *objects) adviseNames(ctx context.Context, r request, n validate.Names) 
 				continue
 			}
 			looked[named.Value] = true
-			if of.resource == namespaces && !o.may(ctx, r, "get", namespaces, named.Value) {
-				continue // whether there is one is not his to know; which clusters there are, every binding of a policy says
+			if of.resource == namespaces && !o.allowed(ctx, r, "get", namespaces, named.Value) {
+				continue // do not reveal whether it exists; cluster names are no secret: each binding has them
 			}
 			if _, err := o.client.Resource(of.resource).Get(ctx, named.Value,
 				metav1.GetOptions{ResourceVersion: "0"}); apierrors.IsNotFound(err) {
@@ -105,7 +105,7 @@ func (o *objects) namesFor(ctx context.Context, r request,
 	if err != nil || len(list.Items) == 0 {
 		return nil, false
 	}
-	if !o.may(ctx, r, "list", resource, "") {
+	if !o.allowed(ctx, r, "list", resource, "") {
 		return nil, true
 	}
 	for i := range list.Items {
@@ -114,8 +114,8 @@ func (o *objects) namesFor(ctx context.Context, r request,
 	return names, true
 }
 
-// may says whether who asks may read objects of a resource that has no namespaces.
-func (o *objects) may(ctx context.Context, r request, verb string, resource schema.GroupVersionResource,
+// allowed returns whether the requesting user may use the verb on a cluster-scoped resource.
+func (o *objects) allowed(ctx context.Context, r request, verb string, resource schema.GroupVersionResource,
 	name string) bool {
 	decision, _, _ := o.authorizer.Authorize(ctx, authorizer.AttributesRecord{User: r.GetUserInfo(), Verb: verb,
 		ResourceRequest: true,

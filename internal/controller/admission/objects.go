@@ -126,7 +126,7 @@ var (
 	_ admission.ValidationInterface = &objects{}
 )
 
-// SetRESTMapper says which kinds are cluster-scoped.
+// SetRESTMapper returns which kinds are cluster-scoped.
 func (o *objects) SetRESTMapper(m meta.RESTMapper) { o.mapper = m }
 
 // SetAuthorizer says who may do what.
@@ -208,22 +208,22 @@ func (o *objects) judge(a admission.Attributes) (kind, request, bool) {
 	return k, request{a, obj, old}, true
 }
 
-// creating says whether the object is new, and this is the first time that we see it: plugins may be asked again.
+// creating returns whether the object is new, and this is the first time that we see it: plugins may be asked again.
 func (r request) creating() bool {
 	return r.GetOperation() == admission.Create && !r.GetReinvocationContext().IsReinvoke()
 }
 
 // disown drops the record of who set which field from an object that our own controllers make. An object without one
 // gets none later: keeping it is a quarter of the cost of every write, and nobody else sets fields of ours. Whoever
-// applies to one still gets a record of his own.
+// applies to one still gets their own record.
 func (r request) disown() {
-	if r.creating() && r.ours() {
+	if r.creating() && r.fromHub() {
 		r.obj.SetManagedFields(nil)
 	}
 }
 
-// ours says whether our own controllers write the object.
-func (r request) ours() bool { return r.GetUserInfo().GetName() == user.APIServerUser }
+// fromHub returns whether the hub's own controllers sent the request.
+func (r request) fromHub() bool { return r.GetUserInfo().GetName() == user.APIServerUser }
 
 // normalise rewrites the object to canonical spelling, warning of that, and of what is legal and hardly meant unless it
 // was there before.

@@ -116,7 +116,8 @@ func (o *objects) validateOverride(ctx context.Context, r request) error {
 // holds others to their own where roles are written, and the hub cannot where an override changes them in a member.
 func (o *objects) authorizeRights(ctx context.Context, r request, policy policyv1alpha1.Override) error {
 	path := override.Rights(policy)
-	if path == "" || r.ours() || r.old != nil && equality.Semantic.DeepEqual(r.old.Object["spec"], r.obj.Object["spec"]) {
+	if path == "" || r.fromHub() ||
+		r.old != nil && equality.Semantic.DeepEqual(r.old.Object["spec"], r.obj.Object["spec"]) {
 		return nil
 	}
 	resource, where := "clusterroles", "in the cluster"

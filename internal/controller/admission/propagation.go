@@ -209,7 +209,7 @@ var withSecrets = map[schema.GroupKind]schema.GroupVersionResource{
 // name any Secret.
 func (o *objects) authorizeSent(ctx context.Context, r request, p, old policyv1alpha1.Propagation) error {
 	was, is := old.PropagationSpec(), p.PropagationSpec()
-	if r.ours() || r.old != nil && was.PropagateDeps == is.PropagateDeps &&
+	if r.fromHub() || r.old != nil && was.PropagateDeps == is.PropagateDeps &&
 		equality.Semantic.DeepEqual(was.ResourceSelectors, is.ResourceSelectors) &&
 		equality.Semantic.DeepEqual(was.Placement, is.Placement) {
 		return nil
@@ -260,8 +260,8 @@ func (o *objects) authorizeSent(ctx context.Context, r request, p, old policyv1a
 // served yet.
 var sidecarSet = schema.GroupKind{Group: "apps.kruise.io", Kind: "SidecarSet"}
 
-// clusterScoped says whether the selector's kind has no namespace. A kind that is not served is taken for a namespaced
-// one.
+// clusterScoped returns whether the selector's kind has no namespace. A kind that is not served is taken for a
+// namespaced one.
 func (o *objects) clusterScoped(s policyv1alpha1.ResourceSelector) bool {
 	gk := match.GroupKind(s.APIVersion, s.Kind)
 	// Most policies select these, and discovery need not be asked for them.

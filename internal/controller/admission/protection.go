@@ -52,7 +52,7 @@ func (p *protection) ValidateInitialization() error {
 
 // ownDefinitions are the names of the definitions that the hub cannot be without.
 var ownDefinitions = sync.OnceValues(func() (map[string]bool, error) {
-	all, err := crds.All()
+	all, err := crds.Definitions()
 	own := map[string]bool{}
 	for _, crd := range all {
 		own[crd.Name] = true

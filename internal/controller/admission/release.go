@@ -33,7 +33,7 @@ func (o *objects) mutateRelease(_ context.Context, r request) error {
 	if r.old == nil && !slices.Contains(r.obj.GetFinalizers(), releasev1alpha1.RecordedFinalizer) {
 		r.obj.SetFinalizers(append(r.obj.GetFinalizers(), releasev1alpha1.RecordedFinalizer))
 	}
-	if r.ours() {
+	if r.fromHub() {
 		return nil
 	}
 	if err := r.stampVerbs(); err != nil {
@@ -108,7 +108,7 @@ func (o *objects) validateRelease(ctx context.Context, r request) error {
 			return r.invalid(err)
 		}
 	}
-	if !r.ours() {
+	if !r.fromHub() {
 		for _, right := range release.RightsFor(old, rel) {
 			if err := o.mayOnRelease(ctx, r, right.Verb, r.name(), right.For); err != nil {
 				return err
@@ -250,7 +250,7 @@ func (o *objects) validateReleaseApproval(ctx context.Context, r request) error 
 // validateReleaseRevision refuses revisions that the hub has not made: a release sends their pods to members as if the
 // workload had them.
 func (o *objects) validateReleaseRevision(_ context.Context, r request) error {
-	if r.ours() || r.old != nil && equality.Semantic.DeepEqual(r.old.Object["spec"], r.obj.Object["spec"]) {
+	if r.fromHub() || r.old != nil && equality.Semantic.DeepEqual(r.old.Object["spec"], r.obj.Object["spec"]) {
 		return nil
 	}
 	return admission.NewForbidden(r, errors.New("only the hub writes ReleaseRevisions, when it accepts a release"))

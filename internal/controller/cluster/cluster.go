@@ -62,7 +62,7 @@ func (o Options) withDefaults() Options {
 		o.StatusUpdateFrequency = 10 * time.Second
 	}
 	if o.Grants == nil {
-		o.Grants = acting.Of(access.Grants{})
+		o.Grants = acting.Fixed(access.Grants{})
 	}
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}

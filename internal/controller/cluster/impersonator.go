@@ -51,7 +51,7 @@ func (c *collector) letImpersonate(ctx context.Context, m *member.Member, cluste
 		return
 	}
 	c.followGrants(changed)
-	allowed := grants.Of(cluster.Name, cluster.Annotations)
+	allowed := grants.ForCluster(cluster.Name, cluster.Annotations)
 	is := grantLook{fmt.Sprintf("%s %s/%s %s", cluster.UID, ref.Namespace, ref.Name, allowed),
 		c.Clock.Now().Add(grantCheck)}
 	c.mu.Lock()

@@ -40,7 +40,7 @@ func letting(users ...string) acting.Source {
 	for _, u := range users {
 		b.Subjects = append(b.Subjects, rbacv1.Subject{Kind: "User", Name: u})
 	}
-	return acting.Of(access.Derive([]rbacv1.ClusterRole{{ObjectMeta: metav1.ObjectMeta{Name: "see"},
+	return acting.Fixed(access.Derive([]rbacv1.ClusterRole{{ObjectMeta: metav1.ObjectMeta{Name: "see"},
 		Rules: []rbacv1.PolicyRule{
 			{Verbs: []string{"get"}, APIGroups: []string{"cluster.karmada.io"}, Resources: []string{"clusters/proxy"},
 				ResourceNames: []string{"eu"}}}}}, []rbacv1.ClusterRoleBinding{b}))

@@ -307,7 +307,7 @@ func (r *reconciler) lookUp(ctx context.Context, namespace string,
 			!propagate.Excluded(match.TemplateOf(obj)) && !seen[obj.GetUID()] {
 			seen[obj.GetUID()] = true
 			objs = append(objs, obj)
-			wanted = append(wanted, identity.Of(obj))
+			wanted = append(wanted, identity.FromManifest(obj))
 		}
 	}
 	for _, ref := range refs {

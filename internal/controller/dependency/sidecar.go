@@ -68,7 +68,7 @@ func (x *injections) moved(was, is *unstructured.Unstructured) (keys []types.Nam
 	if len(x.all) == 0 || obj == nil {
 		return nil
 	}
-	at := identity.Of(obj)
+	at := identity.FromManifest(obj)
 	for key, i := range x.all {
 		if i.into[at] != (is != nil && injected(i.Injection, is)) {
 			keys = append(keys, key)
@@ -127,7 +127,7 @@ func (r *reconciler) sidecars(ctx context.Context, key types.NamespacedName,
 			if !injected(i, workload) {
 				continue
 			}
-			at := identity.Of(workload)
+			at := identity.FromManifest(workload)
 			into[at] = true
 			labels, _, err := template.NamespaceLabels(ctx, r.client, at.Namespace)
 			if err != nil {

@@ -200,7 +200,8 @@ func (w *world) becomes(want string) {
 	})
 }
 
-func (w *world) told(reason string) (messages []string) {
+// eventsWith returns the messages of events with a reason.
+func (w *world) eventsWith(reason string) (messages []string) {
 	w.t.Helper()
 	for _, e := range w.Events() {
 		if strings.Contains(e, reason) {
@@ -303,7 +304,9 @@ func TestAnOverridePolicyIsFollowedAsItComesChangesAndGoes(t *testing.T) {
 			w.t.Errorf("the work does not say what was overridden: %v", notes)
 		}
 
-		controllertest.Change(w.Hub, p, func(p policyv1alpha1.Override) { p.OverrideSpec().ResourceSelectors[0].Name = "other" })
+		controllertest.Change(w.Hub, p, func(p policyv1alpha1.Override) {
+			p.OverrideSpec().ResourceSelectors[0].Name = "other"
+		})
 		w.becomes("m1:1 m2:1")
 		if notes := w.work("m2").Annotations; notes[policyv1alpha1.AppliedOverridesAnnotation]+
 			notes[policyv1alpha1.AppliedClusterOverridesAnnotation] != "" {
@@ -329,8 +332,10 @@ func TestAnOverridePolicyOfANamespaceReachesWhatIsInNone(t *testing.T) {
 		p.Spec = *w.override(nil, "/data/value", "2").OverrideSpec()
 		w.Make(p)
 		w.becomes("m1:2")
-		// With a namespace, as it is stored for those who may not override everywhere, it is about nothing.
-		controllertest.Change(w.Hub, p, func(p *policyv1alpha1.OverridePolicy) { p.Spec.ResourceSelectors[0].Namespace = "default" })
+		// With a namespace, as stored for users who may not override everywhere, the policy selects nothing.
+		controllertest.Change(w.Hub, p, func(p *policyv1alpha1.OverridePolicy) {
+			p.Spec.ResourceSelectors[0].Namespace = "default"
+		})
 		w.becomes("m1:1")
 		w.Gone(p)
 	})
@@ -339,7 +344,8 @@ func TestAnOverridePolicyOfANamespaceReachesWhatIsInNone(t *testing.T) {
 func TestAnOverridePolicyFollowsTheLabelsOfClusters(t *testing.T) {
 	forBothScopes(t, func(w *world) {
 		w.bind("id", "m1", "m2")
-		w.Make(w.override(&policyv1alpha1.ClusterAffinity{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"stage": "prod"}}}, "/data/value", "2"))
+		prod := &metav1.LabelSelector{MatchLabels: map[string]string{"stage": "prod"}}
+		w.Make(w.override(&policyv1alpha1.ClusterAffinity{LabelSelector: prod}, "/data/value", "2"))
 		w.becomes("m1:1 m2:1")
 		m1 := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}}
 		controllertest.Change(w.Hub, m1, func(c *clusterv1alpha1.Cluster) { c.Labels = map[string]string{"stage": "prod"} })
@@ -356,8 +362,9 @@ func TestAFailureOfOneClusterIsToldOnceAndHoldsUpNoOther(t *testing.T) {
 		w.bind("id", "m1", "m2")
 		w.becomes("m2:1")
 		w.Advance(time.Second) // several attempts
-		w.Eventually("it is told once on the binding and once on the template", func() string {
-			failed, overrides := w.told(workv1alpha2.EventSyncWorkFailed), w.told(workv1alpha2.EventApplyOverridePolicyFailed)
+		w.Eventually("the binding and the template have one event each", func() string {
+			failed := w.eventsWith(workv1alpha2.EventSyncWorkFailed)
+			overrides := w.eventsWith(workv1alpha2.EventApplyOverridePolicyFailed)
 			if len(failed) != 2 || len(overrides) != 2 || !strings.Contains(overrides[0], "missing") {
 				return fmt.Sprintf("told %v and %v", failed, overrides)
 			}
@@ -380,7 +387,7 @@ func TestAnOverriderThatTouchesNothingIsTold(t *testing.T) {
 		w.bind("id", "m1")
 		w.becomes("m1:1")
 		w.Eventually("it is told", func() string {
-			if got := w.told(workv1alpha2.EventApplyOverridePolicyFailed); len(got) != 2 ||
+			if got := w.eventsWith(workv1alpha2.EventApplyOverridePolicyFailed); len(got) != 2 ||
 				!strings.Contains(got[0], "changed nothing") {
 				return fmt.Sprintf("told %v", got)
 			}

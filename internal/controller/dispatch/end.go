@@ -37,7 +37,7 @@ const (
 	unservedRetry = 2 * time.Second
 )
 
-// ordered says whether a binding that is being deleted takes its Works along; known is false while nobody can tell.
+// ordered returns whether a binding that is being deleted takes its Works along; known is false while nobody can tell.
 func (r *reconciler) ordered(ctx context.Context, b workv1alpha2.Binding) (ordered, known bool, err error) {
 	went, err := r.templateWent(ctx, b)
 	if err != nil {
@@ -92,8 +92,8 @@ func (r *reconciler) wait(ctx context.Context, b workv1alpha2.Binding,
 	return unservedRetry, nil
 }
 
-// templateWent says whether the template of a binding that is being deleted went with its definition, of those that are
-// the hub's own.
+// templateWent returns whether the template of a binding that is being deleted went with its definition, of those that
+// are the hub's own.
 func (r *reconciler) templateWent(ctx context.Context, b workv1alpha2.Binding) (bool, error) {
 	ref := b.BindingSpec().Resource
 	switch name := definition.NameOf(match.GroupKind(ref.APIVersion, ref.Kind)); name {

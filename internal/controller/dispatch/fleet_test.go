@@ -187,9 +187,10 @@ func TestARolloutThatStandsStillIsToldWithoutAnythingHappening(t *testing.T) {
 		w.Quiet()
 		w.edit("2", "spec", "template", "image")
 		w.keep("m1 begins", "0 of 2, 3 of 2")
-		w.Eventually("it is told", func() string {
-			if told := w.told(fleet.ProgressDeadlineExceeded); len(told) != 2 || !strings.Contains(told[0], "0 of 6 new pods") {
-				return fmt.Sprintf("told is %q", told)
+		w.Eventually("the binding and the template have an event", func() string {
+			events := w.eventsWith(fleet.ProgressDeadlineExceeded)
+			if len(events) != 2 || !strings.Contains(events[0], "0 of 6 new pods") {
+				return fmt.Sprintf("the events are %q", events)
 			}
 			return ""
 		})
@@ -215,7 +216,7 @@ func TestATemplateThatCannotBeDividedSaysWhyOnce(t *testing.T) {
 		w.edit("Random", "metadata", "annotations", wellknown.RolloutOrderAnnotation)
 		w.edit("2", "spec", "template", "image")
 		w.Eventually("its users are told", func() string {
-			told := w.told(workv1alpha2.EventSyncWorkFailed)
+			told := w.eventsWith(workv1alpha2.EventSyncWorkFailed)
 			if len(told) != 2 || !strings.Contains(told[0], wellknown.RolloutOrderAnnotation) {
 				return fmt.Sprintf("told is %q, want it of the template and of its binding", told)
 			}
@@ -223,7 +224,7 @@ func TestATemplateThatCannotBeDividedSaysWhyOnce(t *testing.T) {
 		})
 		w.Quiet()
 		w.keep("nothing is written", "0 of 1, 0 of 1")
-		if told := w.told(workv1alpha2.EventSyncWorkFailed); len(told) != 2 {
+		if told := w.eventsWith(workv1alpha2.EventSyncWorkFailed); len(told) != 2 {
 			t.Errorf("told is %q", told)
 		}
 	})
@@ -248,7 +249,7 @@ func TestAPodToDeleteIsNamedInItsOwnClusterAlone(t *testing.T) {
 			return ""
 		})
 		w.Eventually("what is nowhere is told", func() string {
-			if told := w.told(fleet.PodNotFound); len(told) != 2 || !strings.Contains(told[0], "c-z not found in any") {
+			if told := w.eventsWith(fleet.PodNotFound); len(told) != 2 || !strings.Contains(told[0], "c-z not found in any") {
 				return fmt.Sprintf("told is %q", told)
 			}
 			return ""

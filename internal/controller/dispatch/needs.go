@@ -50,7 +50,7 @@ func (r *reconciler) unmet(ctx context.Context, b workv1alpha2.Binding, template
 			continue
 		}
 		follows = true
-		work, err := r.work(ctx, cluster, identity.Of(obj))
+		work, err := r.work(ctx, cluster, identity.FromManifest(obj))
 		if err != nil {
 			return "", err
 		}

@@ -41,8 +41,8 @@ var overwriteForbidden = filter.Updates(func(was, is client.Object) bool {
 	return forbidden(was) != forbidden(is)
 })
 
-// in are the bindings of a namespace.
-func (r *reconciler) in(ctx context.Context, ns client.Object) []reconcile.Request {
+// bindingsOfNamespace returns the bindings of a namespace.
+func (r *reconciler) bindingsOfNamespace(ctx context.Context, ns client.Object) []reconcile.Request {
 	bindings, err := scope.Bindings.List(ctx, r.client, client.MatchingFields{byTemplate: templateIndex("", ns.GetName())},
 		client.UnsafeDisableDeepCopy)
 	if err != nil {

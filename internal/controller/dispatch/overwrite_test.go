@@ -34,7 +34,8 @@ func TestWhatWasWrittenBeforeOverwritingWasForbiddenAborts(t *testing.T) {
 				w.template.SetGroupVersionKind(w.kind.GroupVersionKind)
 				w.template.SetNamespace("shop")
 				w.template.SetName("c")
-				w.template.SetAnnotations(map[string]string{workv1alpha2.ConflictResolutionAnnotation: workv1alpha2.ConflictResolutionOverwrite})
+				w.template.SetAnnotations(map[string]string{
+					workv1alpha2.ConflictResolutionAnnotation: workv1alpha2.ConflictResolutionOverwrite})
 				w.Make(w.template)
 				w.run()
 				w.bind("id", "m1")
@@ -73,7 +74,7 @@ func TestWhatWasWrittenBeforeOverwritingWasForbiddenAborts(t *testing.T) {
 				}
 				w.Eventually("it aborts", says("abort", true))
 				w.Eventually("an event says so", func() string {
-					if len(w.told(fleet.OverwriteForbidden)) == 0 {
+					if len(w.eventsWith(fleet.OverwriteForbidden)) == 0 {
 						return "none does"
 					}
 					return ""

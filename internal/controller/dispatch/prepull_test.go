@@ -34,7 +34,8 @@ func TestImagesArePulledBeforeNewPodsComeAndNothingIsLeftBehind(t *testing.T) {
 		w.Join("m2", controllertest.Deployment, pullJobs)
 		w.Join("m3", controllertest.Deployment)
 		pods := func(image string) map[string]any {
-			return map[string]any{"template": map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "c", "image": image}}}}}
+			containers := []any{map[string]any{"name": "c", "image": image}}
+			return map[string]any{"template": map[string]any{"spec": map[string]any{"containers": containers}}}
 		}
 		w.template = &unstructured.Unstructured{Object: map[string]any{"spec": pods("web:1")}}
 		w.template.SetGroupVersionKind(w.kind.GroupVersionKind)

@@ -47,8 +47,8 @@ type since struct {
 	began map[types.NamespacedName]map[string]time.Time
 }
 
-// in says since when a binding has it in a cluster, from now on if it did not.
-func (s *since) in(binding types.NamespacedName, cluster string, now time.Time) time.Time {
+// startIn returns the time from which a binding is in a cluster; the first call records now.
+func (s *since) startIn(binding types.NamespacedName, cluster string, now time.Time) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.began == nil {
@@ -98,7 +98,7 @@ func (r *reconciler) awaitNeeds(ctx context.Context, b workv1alpha2.Binding, in 
 		}
 	}
 	fleet := sync.OnceValue(func() schedule.Snapshot {
-		return schedule.NewSnapshot(slices.Collect(maps.Values(in.Clusters))).With(r.Plugins)
+		return schedule.NewSnapshot(slices.Collect(maps.Values(in.Clusters))).WithPlugins(r.Plugins)
 	})
 	for _, res := range results {
 		lacking, soon := "", false // soon is worth no word
@@ -118,7 +118,7 @@ func (r *reconciler) awaitNeeds(ctx context.Context, b workv1alpha2.Binding, in 
 			send = append(send, res)
 			continue
 		}
-		waited := in.Now.Sub(r.waiting.in(key, res.Cluster, in.Now))
+		waited := in.Now.Sub(r.waiting.startIn(key, res.Cluster, in.Now))
 		if waited >= sidecarWait {
 			send = append(send, res)
 			continue
@@ -172,7 +172,7 @@ func (r *reconciler) lacking(ctx context.Context, workload workv1alpha2.Binding,
 			return "", err
 		}
 		if lacks := dispatch.Lacking(work, now, sidecarWait); lacks != "" &&
-			now.Sub(r.overdue.in(key, cluster, now)) < sidecarWait {
+			now.Sub(r.overdue.startIn(key, cluster, now)) < sidecarWait {
 			return "SidecarSet " + name + ", which injects into its pods, " + lacks, nil
 		}
 	}
@@ -192,7 +192,7 @@ func (r *reconciler) work(ctx context.Context, cluster string, template identity
 		if err != nil {
 			continue
 		}
-		if m, err := execute.Manifest(work); err != nil || identity.Of(m) == template {
+		if m, err := execute.Manifest(work); err != nil || identity.FromManifest(m) == template {
 			return work, nil
 		}
 	}
@@ -214,13 +214,13 @@ var sidecarsPlaced = predicate.And[client.Object](predicate.NewPredicateFuncs(fu
 	return bindsSidecars(client.ObjectKeyFromObject(b))
 }), filter.AfterStart)
 
-// ofSidecars says whether a Work is of a SidecarSet, by the name of its binding.
+// ofSidecars returns whether a Work is of a SidecarSet, by the name of its binding.
 func ofSidecars(work client.Object) bool {
 	key, ok := scope.BindingOf(work)
 	return ok && bindsSidecars(key)
 }
 
-// bindsSidecars says whether a binding is of a SidecarSet, by its name.
+// bindsSidecars returns whether a binding is of a SidecarSet, by its name.
 func bindsSidecars(binding types.NamespacedName) bool {
 	return binding.Namespace == "" && strings.HasSuffix(binding.Name, names.Binding(dependency.SidecarSetKind.Kind, ""))
 }

@@ -68,7 +68,7 @@ func TestAWorkloadWaitsForItsSidecarsWhereItIsNotYet(t *testing.T) {
 		inForce("m2")
 
 		w.kind = controllertest.Deployment
-		template("Deployment", "shop", map[string]any{"template": map[string]any{"metadata": map[string]any{"labels": map[string]any{"app": "web"}}}})
+		template("Deployment", "shop", podsOfWeb())
 		w.bind("workload", "m1", "m2", "m3")
 		sent := func(when, want string) {
 			t.Helper()
@@ -164,7 +164,7 @@ func TestAWorkloadDoesNotWaitForSidecarsThatAwaitAChange(t *testing.T) {
 			return ""
 		})
 		w.kind = controllertest.Deployment
-		w.template = template("shop", map[string]any{"template": map[string]any{"metadata": map[string]any{"labels": map[string]any{"app": "web"}}}})
+		w.template = template("shop", podsOfWeb())
 		r := &reconciler{Options: w.options, client: w.Client}
 		b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "c-deployment"}}
 		results, _, after, err := r.awaitNeeds(t.Context(), b, dispatch.Input{Template: w.template, Now: time.Now()},
@@ -236,7 +236,7 @@ func TestAWorkloadWaitsForSidecarsThatAreAboutToBePlaced(t *testing.T) {
 			return ""
 		})
 		w.kind = controllertest.Deployment
-		workload := template("shop", map[string]any{"template": map[string]any{"metadata": map[string]any{"labels": map[string]any{"app": "web"}}}})
+		workload := template("shop", podsOfWeb())
 		w.template = workload
 		w.bind("workload", "m1", "m2")
 		w.Quiet()
@@ -260,4 +260,10 @@ func TestAWorkloadWaitsForSidecarsThatAreAboutToBePlaced(t *testing.T) {
 			t.Error("it is sent before its sidecars")
 		}
 	})
+}
+
+// podsOfWeb returns the spec of a workload with pods that have the label app=web.
+func podsOfWeb() map[string]any {
+	labels := map[string]any{"app": "web"}
+	return map[string]any{"template": map[string]any{"metadata": map[string]any{"labels": labels}}}
 }

@@ -59,7 +59,7 @@ func TestAClusterIsAskedAgainWhenItServesOtherVersions(t *testing.T) {
 			t.Error("m1 was sent what it cannot understand")
 		}
 		w.Eventually("an event says so", func() string {
-			if len(w.told(workv1alpha2.EventSyncWorkFailed)) == 0 {
+			if len(w.eventsWith(workv1alpha2.EventSyncWorkFailed)) == 0 {
 				return "none does"
 			}
 			return ""

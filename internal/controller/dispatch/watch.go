@@ -73,7 +73,8 @@ func (r *reconciler) watch(b *builder.Builder) *builder.Builder {
 			}
 			return r.targeting(ctx, cluster)
 		}), builder.WithPredicates(filter.AfterStart, filter.Creations)).
-		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.in), builder.WithPredicates(overwriteForbidden)).
+		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.bindingsOfNamespace),
+			builder.WithPredicates(overwriteForbidden)).
 		WatchesRawSource(source.Func(func(ctx context.Context,
 			q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 			r.Templates.Subscribe(func(was, is *unstructured.Unstructured) {
@@ -103,9 +104,9 @@ func (r *reconciler) waiters(_ context.Context, of client.Object) []reconcile.Re
 	return r.waiting.requests()
 }
 
-// claimedAnew says whether another policy holds a template than before. Manifests carry the claim, and the binding that
-// a claim brings may be seen before the claim itself. What the template's users write reaches the binding, and wakes by
-// it; a claim that ends is left in the manifests until the next one.
+// claimedAnew returns whether another policy holds a template than before. Manifests carry the claim, and the binding
+// that a claim brings may be seen before the claim itself. What the template's users write reaches the binding, and
+// wakes by it; a claim that ends is left in the manifests until the next one.
 func claimedAnew(was, is *unstructured.Unstructured) bool {
 	before, _ := propagate.Claimed(was)
 	now, held := propagate.Claimed(is)

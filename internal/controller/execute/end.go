@@ -177,7 +177,7 @@ func (d *deletions) superseded(ctx context.Context, work *workv1alpha1.Work,
 		return false, fmt.Errorf("get work %s: %w", key, err)
 	}
 	m, err := execute.Manifest(other)
-	return err == nil && identity.Of(m) == identity.Of(manifest), nil
+	return err == nil && identity.FromManifest(m) == identity.FromManifest(manifest), nil
 }
 
 // byWaitingObject is an index of the Works of ManifestWorks by their object. Only such a Work may wait until another

@@ -305,7 +305,7 @@ func (r *reconciler) meaning(ctx context.Context, k key, template *unstructured.
 
 // forget deletes the binding of a deleted template, nil for none. The garbage collector would do it later.
 func (r *reconciler) forget(ctx context.Context, k key, existing workv1alpha2.Binding) error {
-	if existing == nil || existing.GetDeletionTimestamp() != nil || !propagate.Of(existing, k.GroupKind, k.Name) {
+	if existing == nil || existing.GetDeletionTimestamp() != nil || !propagate.IsBindingOf(existing, k.GroupKind, k.Name) {
 		return nil
 	}
 	template, found, err := r.Templates.Live(ctx, k.GroupKind, k.Namespace, k.Name)

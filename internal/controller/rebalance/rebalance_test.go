@@ -85,8 +85,8 @@ func empty(name string) workv1alpha2.Binding {
 	return b
 }
 
-// asked is when a workload's binding was asked for a fresh schedule.
-func (w *world) asked(name string) *metav1.Time {
+// requestedAt returns when a fresh schedule of a workload's binding was requested.
+func (w *world) requestedAt(name string) *metav1.Time {
 	w.t.Helper()
 	b := empty(name)
 	if !w.Has(b) {
@@ -95,9 +95,9 @@ func (w *world) asked(name string) *metav1.Time {
 	return b.BindingSpec().RescheduleTriggeredAt
 }
 
-// is waits until the status says "web=Successful view=Failed/ReferencedBindingNotFound", followed by "finished" if it
-// is.
-func (w *world) is(want string) {
+// waitForStatus waits for a status such as "web=Successful view=Failed/ReferencedBindingNotFound", with "finished" at
+// its end if the rebalancer has finished.
+func (w *world) waitForStatus(want string) {
 	w.t.Helper()
 	w.Eventually("the rebalancer says "+want, func() string {
 		if got := w.status(); got != want {
@@ -135,13 +135,13 @@ func TestWorkloadsOfBothScopesAreAskedForAFreshSchedule(t *testing.T) {
 		w := newWorld(t)
 		w.bound("web", "other", "view!")
 		w.Make(rebalancer("web", "view!"))
-		w.is("web=Successful view=Successful finished")
+		w.waitForStatus("web=Successful view=Successful finished")
 		for _, name := range []string{"web", "view!"} {
-			if at := w.asked(name); !at.Equal(&created) {
+			if at := w.requestedAt(name); !at.Equal(&created) {
 				t.Errorf("%s was asked as of %v, want the rebalancer's creation, %v", name, at, created)
 			}
 		}
-		if at := w.asked("other"); at != nil {
+		if at := w.requestedAt("other"); at != nil {
 			t.Errorf("what nobody named was asked at %v", at)
 		}
 		r := rebalancer()
@@ -166,8 +166,8 @@ func TestWhatWasAskedForLaterStands(t *testing.T) {
 		controllertest.Change(w.Hub, empty("web"),
 			func(b workv1alpha2.Binding) { b.BindingSpec().RescheduleTriggeredAt = &later })
 		w.Make(rebalancer("web"))
-		w.is("web=Successful finished")
-		if at := w.asked("web"); !at.Equal(&later) {
+		w.waitForStatus("web=Successful finished")
+		if at := w.requestedAt("web"); !at.Equal(&later) {
 			t.Errorf("a later request became %v", at)
 		}
 	})
@@ -179,7 +179,7 @@ func TestAMissingBindingFailsAndIsAskedWhenItAppears(t *testing.T) {
 		w := newWorld(t)
 		w.bound("web")
 		w.Make(rebalancer("web", "late", "view!"))
-		w.is("late=Failed/ReferencedBindingNotFound web=Successful view=Failed/ReferencedBindingNotFound finished")
+		w.waitForStatus("late=Failed/ReferencedBindingNotFound web=Successful view=Failed/ReferencedBindingNotFound finished")
 		w.Quiet()
 		reads := len(w.Server.Requests("GET"))
 		if got := w.Quiet(); len(got) != 0 || len(w.Server.Requests("GET")) > reads {
@@ -187,15 +187,15 @@ func TestAMissingBindingFailsAndIsAskedWhenItAppears(t *testing.T) {
 		}
 		w.clock.SetTime(noon.Add(time.Minute))
 		w.bound("late")
-		w.is("late=Successful web=Successful view=Failed/ReferencedBindingNotFound finished")
+		w.waitForStatus("late=Successful web=Successful view=Failed/ReferencedBindingNotFound finished")
 		r := rebalancer()
 		if w.Has(r); !r.Status.FinishTime.Equal(&metav1.Time{Time: noon.Add(time.Minute)}) {
 			t.Errorf("it finished at %v, want when the last result came", r.Status.FinishTime)
 		}
 		w.bound("view!")
-		w.is("late=Successful web=Successful view=Successful finished")
+		w.waitForStatus("late=Successful web=Successful view=Successful finished")
 		for _, name := range []string{"late", "view!"} {
-			if at := w.asked(name); !at.Equal(&created) {
+			if at := w.requestedAt(name); !at.Equal(&created) {
 				t.Errorf("%s was asked at %v", name, at)
 			}
 		}
@@ -211,13 +211,13 @@ func TestTheBindingOfAnotherGroupsTemplateIsNotTaken(t *testing.T) {
 			Namespace: "shop", Name: "web"}
 		w.Make(b)
 		w.Make(rebalancer("web"))
-		w.is("web=Failed/ReferencedBindingNotFound finished")
-		if at := w.asked("web"); at != nil {
+		w.waitForStatus("web=Failed/ReferencedBindingNotFound finished")
+		if at := w.requestedAt("web"); at != nil {
 			t.Errorf("it was asked at %v", at)
 		}
 		w.Gone(b)
 		w.bound("web")
-		w.is("web=Successful finished")
+		w.waitForStatus("web=Successful finished")
 	})
 }
 
@@ -227,11 +227,11 @@ func TestTheSpecIsFollowed(t *testing.T) {
 		w := newWorld(t)
 		w.bound("a", "b")
 		w.Make(rebalancer("a", "gone"))
-		w.is("a=Successful gone=Failed/ReferencedBindingNotFound finished")
+		w.waitForStatus("a=Successful gone=Failed/ReferencedBindingNotFound finished")
 		controllertest.Change(w.Hub, rebalancer(),
 			func(r *appsv1alpha1.WorkloadRebalancer) { r.Spec.Workloads = workloads("b") })
-		w.is("a=Successful b=Successful finished")
-		if at := w.asked("b"); !at.Equal(&created) {
+		w.waitForStatus("a=Successful b=Successful finished")
+		if at := w.requestedAt("b"); !at.Equal(&created) {
 			t.Errorf("what was added was asked at %v", at)
 		}
 		// Named as of another version it is the same workload, and another entry.
@@ -239,7 +239,7 @@ func TestTheSpecIsFollowed(t *testing.T) {
 			r.Spec.Workloads = []appsv1alpha1.ObjectReference{{APIVersion: "apps/v1beta1", Kind: "Deployment", Namespace: "shop",
 				Name: "b"}}
 		})
-		w.is("a=Successful b=Successful b=Successful finished")
+		w.waitForStatus("a=Successful b=Successful b=Successful finished")
 	})
 }
 
@@ -252,8 +252,8 @@ func TestTimeToLive(t *testing.T) {
 			r := rebalancer("web", "missing")
 			r.Spec.TTLSecondsAfterFinished = new(int32(0))
 			w.Make(r)
-			w.is("gone")
-			if at := w.asked("web"); !at.Equal(&created) {
+			w.waitForStatus("gone")
+			if at := w.requestedAt("web"); !at.Equal(&created) {
 				t.Errorf("it went before its work was done: asked at %v", at)
 			}
 		})
@@ -266,9 +266,9 @@ func TestTimeToLive(t *testing.T) {
 			r := rebalancer("web")
 			r.Spec.TTLSecondsAfterFinished = new(int32(1))
 			w.Make(r)
-			w.is("web=Successful finished")
+			w.waitForStatus("web=Successful finished")
 			w.clock.SetTime(noon.Add(time.Second))
-			w.is("gone")
+			w.waitForStatus("gone")
 		})
 	})
 	t.Run("it may be set later", func(t *testing.T) {
@@ -277,15 +277,15 @@ func TestTimeToLive(t *testing.T) {
 			w := newWorld(t)
 			w.bound("web")
 			w.Make(rebalancer("web"))
-			w.is("web=Successful finished")
+			w.waitForStatus("web=Successful finished")
 			w.clock.SetTime(noon.Add(time.Hour))
 			controllertest.Change(w.Hub, rebalancer(),
 				func(r *appsv1alpha1.WorkloadRebalancer) { r.Spec.TTLSecondsAfterFinished = new(int32(7200)) })
 			w.Quiet()
-			w.is("web=Successful finished")
+			w.waitForStatus("web=Successful finished")
 			controllertest.Change(w.Hub, rebalancer(),
 				func(r *appsv1alpha1.WorkloadRebalancer) { r.Spec.TTLSecondsAfterFinished = new(int32(60)) })
-			w.is("gone")
+			w.waitForStatus("gone")
 		})
 	})
 }
@@ -307,10 +307,10 @@ func TestOneBindingThatCannotBeWrittenHoldsUpNoOther(t *testing.T) {
 		r := rebalancer("bad", "web")
 		r.Spec.TTLSecondsAfterFinished = new(int32(0))
 		w.Make(r)
-		w.is("bad= web=Successful")
+		w.waitForStatus("bad= web=Successful")
 		refuse.Store(false)
-		w.is("gone")
-		if at := w.asked("bad"); !at.Equal(&created) {
+		w.waitForStatus("gone")
+		if at := w.requestedAt("bad"); !at.Equal(&created) {
 			t.Errorf("it was asked at %v", at)
 		}
 	})

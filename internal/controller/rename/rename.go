@@ -73,7 +73,7 @@ func try(ctx context.Context, live client.Reader, c client.Client) (failed, err 
 	if system.Annotations[wellknown.WorkNamesAnnotation] == present {
 		return nil, nil
 	}
-	renamed, failed, err := all(ctx, live, c)
+	renamed, failed, err := renameWorks(ctx, live, c)
 	if renamed > 0 {
 		log.Info("renamed Works", "works", renamed)
 	}
@@ -93,8 +93,8 @@ func markDone(ctx context.Context, c client.Client) error {
 	return nil
 }
 
-// all goes through all Works. failed says which could not be renamed.
-func all(ctx context.Context, live client.Reader, c client.Client) (renamed int, failed, err error) {
+// renameWorks renames all Works. failed joins the errors of those that could not be renamed.
+func renameWorks(ctx context.Context, live client.Reader, c client.Client) (renamed int, failed, err error) {
 	next := ""
 	for {
 		var works workv1alpha1.WorkList
@@ -163,7 +163,7 @@ func one(ctx context.Context, live client.Reader, c client.Client, work *workv1a
 		if err := live.Get(ctx, client.ObjectKeyFromObject(want), made); err != nil {
 			return false, fmt.Errorf("get work %s/%s: %w", want.Namespace, want.Name, err)
 		}
-		if m, err := execute.Manifest(made); err != nil || identity.Of(m) != identity.Of(manifest) {
+		if m, err := execute.Manifest(made); err != nil || identity.FromManifest(m) != identity.FromManifest(manifest) {
 			return false, fmt.Errorf("work %s/%s cannot be renamed to %s: that is the work of another object", work.Namespace,
 				work.Name, name)
 		}

@@ -65,7 +65,7 @@ func (x *index) put(b workv1alpha2.Binding) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	key := client.ObjectKeyFromObject(b)
-	ours := schedule.Ours(b, x.scheduler)
+	ours := schedule.PlacedBy(b, x.scheduler)
 	if known := x.entries[key]; known != nil {
 		was := known.binding
 		if was.GetUID() == b.GetUID() && was.GetGeneration() == b.GetGeneration() && (known.alike != nil) == ours &&

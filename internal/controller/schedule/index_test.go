@@ -194,7 +194,7 @@ func TestTheIndexFindsWhatAskingEveryBindingFinds(t *testing.T) {
 		naive := func(concerns func(workv1alpha2.Binding) bool) []workv1alpha2.Binding {
 			var out []workv1alpha2.Binding
 			for _, b := range bindings {
-				if schedule.Ours(b, policyv1alpha1.DefaultSchedulerName) && concerns(b) {
+				if schedule.PlacedBy(b, policyv1alpha1.DefaultSchedulerName) && concerns(b) {
 					out = append(out, b)
 				}
 			}
@@ -334,7 +334,7 @@ func BenchmarkAChangeOfAClusterIsAskedAbout(b *testing.B) {
 		for b.Loop() {
 			n := 0
 			for _, binding := range all {
-				if schedule.Ours(binding, policyv1alpha1.DefaultSchedulerName) &&
+				if schedule.PlacedBy(binding, policyv1alpha1.DefaultSchedulerName) &&
 					schedule.Affects(binding, was, is, schedule.Plugins{}) {
 					n++
 				}

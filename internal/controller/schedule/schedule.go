@@ -194,7 +194,7 @@ func (f fleetChanges) WaitForSync(ctx context.Context) error { return f.r.Fleet.
 func Placer(fleet *capacity.Fleet, scheduler string) func(workv1alpha2.Binding) bool {
 	return func(b workv1alpha2.Binding) bool {
 		// Where the others of its groups are is the controller's to see.
-		if !fleet.Synced() || !schedule.Ours(b, scheduler) || schedule.Grouped(b) {
+		if !fleet.Synced() || !schedule.PlacedBy(b, scheduler) || schedule.Grouped(b) {
 			return false
 		}
 		s, began := fleet.Snapshot(), time.Now()
@@ -219,7 +219,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 func (r *reconciler) schedule(ctx context.Context, key client.ObjectKey) (after time.Duration, err error) {
 	read, err := scope.Bindings.Get(ctx, r.client, key)
-	if err != nil || !schedule.Ours(read, r.Name) || propagate.Misdirected(read) != nil {
+	if err != nil || !schedule.PlacedBy(read, r.Name) || propagate.Misdirected(read) != nil {
 		r.pending.Forget(key)
 		if apierrors.IsNotFound(err) {
 			r.peers.pending.Forget(key)

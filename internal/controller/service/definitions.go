@@ -30,7 +30,7 @@ type definitions struct {
 
 func (d *definitions) get(kind schema.GroupKind) (*unstructured.Unstructured, error) {
 	d.once.Do(func() {
-		all, err := crds.All()
+		all, err := crds.Definitions()
 		if err != nil {
 			d.err = err
 			return

@@ -114,23 +114,24 @@ func annotatedSafely(t testing.TB, template, key, value string, onTemplate, onBi
 	if took := time.Since(began); took > time.Minute {
 		t.Fatalf("%s=%.100q of a %s takes %v", key, value, in.Template.GetKind(), took)
 	}
-	want := identity.Of(in.Template)
+	want := identity.FromManifest(in.Template)
 	for _, r := range d.Results {
 		if r.Work == nil {
 			continue
 		}
 		m := manifest(t, r.Work)
-		if r.Cluster != "eu" && r.Cluster != "us" || which(m) != which(in.Template) ||
+		if r.Cluster != "eu" && r.Cluster != "us" || identityOf(m) != identityOf(in.Template) ||
 			r.Work.Namespace != names.ExecutionSpace(r.Cluster) ||
 			r.Work.Name != names.Work(want.Kind, want.Name, want.Namespace) || !execute.Owns(r.Work, m) {
-			t.Fatalf("%s=%.100q of a %s sends %s to %s", key, value, in.Template.GetKind(), identity.Of(m), r.Cluster)
+			t.Fatalf("%s=%.100q of a %s sends %s to %s", key, value, in.Template.GetKind(), identity.FromManifest(m), r.Cluster)
 		}
 	}
 	for _, w := range d.Pulls {
 		m := manifest(t, w)
 		if m.GetNamespace() != in.Template.GetNamespace() || m.GetKind() != "ImagePullJob" ||
 			!slices.Contains([]string{"karmada-es-eu", "karmada-es-us"}, w.Namespace) {
-			t.Fatalf("%s=%.100q of a %s pulls by %s in %s", key, value, in.Template.GetKind(), identity.Of(m), w.Namespace)
+			t.Fatalf("%s=%.100q of a %s pulls by %s in %s", key, value, in.Template.GetKind(), identity.FromManifest(m),
+				w.Namespace)
 		}
 	}
 	for text := range map[string]bool{d.Record: true, d.Progress: true} {

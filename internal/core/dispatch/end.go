@@ -18,10 +18,10 @@ type End struct {
 	Unserved bool
 }
 
-// Ordered says whether the end of a binding is one of its Works. It is not while its template stands and a policy holds
-// it, or other bindings need it: the binding is made again then, and takes the Works over, and nothing leaves a member
-// because somebody deleted what the hub keeps for itself. A namespace takes all templates along that are in it, though
-// perhaps after their bindings. known is false while that cannot be said: what nobody can see is not gone.
+// Ordered returns whether the end of a binding is one of its Works. It is not while its template stands and a policy
+// holds it, or other bindings need it: the binding is made again then, and takes the Works over, and nothing leaves a
+// member because somebody deleted what the hub keeps for itself. A namespace takes all templates along that are in it,
+// though perhaps after their bindings. known is false while that cannot be said: what nobody can see is not gone.
 func Ordered(b workv1alpha2.Binding, e End) (ordered, known bool) {
 	switch {
 	case e.DefinitionGoes:

@@ -141,8 +141,8 @@ func number(t testing.TB, u *unstructured.Unstructured, path ...string) int64 {
 	return n
 }
 
-// say are fields of the strategies in the Works, by cluster.
-func (s *story) say(path ...string) string {
+// fieldValues returns a field of the manifests in the Works, by cluster.
+func (s *story) fieldValues(path ...string) string {
 	s.t.Helper()
 	var all []string
 	for _, cluster := range []string{"eu", "us", "ap"} {
@@ -159,10 +159,10 @@ func (s *story) say(path ...string) string {
 
 func (s *story) expect(when, partitions, budgets string) {
 	s.t.Helper()
-	if p := s.say("spec", "updateStrategy", "partition"); p != partitions {
+	if p := s.fieldValues("spec", "updateStrategy", "partition"); p != partitions {
 		s.t.Errorf("%s, partitions are %s, want %s", when, p, partitions)
 	}
-	if m := s.say("spec", "updateStrategy", "maxUnavailable"); budgets != "" && m != budgets {
+	if m := s.fieldValues("spec", "updateStrategy", "maxUnavailable"); budgets != "" && m != budgets {
 		s.t.Errorf("%s, maxUnavailable is %s, want %s", when, m, budgets)
 	}
 	before := s.writes
@@ -358,7 +358,7 @@ clusters: [{name: eu, replicas: 3}, {name: us, replicas: 2}]
 `
 
 func (s *story) partitions() string {
-	return s.say("spec", "updateStrategy", "rollingUpdate", "partition")
+	return s.fieldValues("spec", "updateStrategy", "rollingUpdate", "partition")
 }
 
 func TestPodsOfAStatefulSetHaveOrdinalsThatNoOtherClusterHas(t *testing.T) {
@@ -366,15 +366,15 @@ func TestPodsOfAStatefulSetHaveOrdinalsThatNoOtherClusterHas(t *testing.T) {
 	s.look()
 	sets := func(when, replicas, reserved string) {
 		t.Helper()
-		if got := s.say("spec", "replicas"); got != replicas {
+		if got := s.fieldValues("spec", "replicas"); got != replicas {
 			t.Errorf("%s, replicas are %s, want %s", when, got, replicas)
 		}
-		if got := s.say("spec", "reserveOrdinals"); got != reserved {
+		if got := s.fieldValues("spec", "reserveOrdinals"); got != reserved {
 			t.Errorf("%s, reserved are %s, want %s", when, got, reserved)
 		}
 	}
 	sets("at first", "3 2", "[] [0 1 2]")
-	if got := s.say("spec", "ordinals"); got != "<nil> <nil>" {
+	if got := s.fieldValues("spec", "ordinals"); got != "<nil> <nil>" {
 		t.Errorf("ordinals are sent as %s", got)
 	}
 	s.report("eu", 3, 3)
@@ -505,7 +505,7 @@ func TestTheBoundsAndPartitionsOfSubsetsAreDividedToo(t *testing.T) {
 	}, "spec", "topology", "subsets")
 	s.edit(map[string]any{"a": int64(1), "b": int64(2)}, "spec", "updateStrategy", "manualUpdate", "partitions")
 	s.look()
-	if got := s.say("spec", "topology",
+	if got := s.fieldValues("spec", "topology",
 		"subsets"); got != "[map[maxReplicas:2 minReplicas:1 name:a] map[name:b]] [map[maxReplicas:1 minReplicas:1 name:a] map[name:b]]" {
 		t.Errorf("subsets are %s", got)
 	}
@@ -565,7 +565,7 @@ placement: {clusterAffinity: {clusterNames: [eu, us, ap]}}
 clusters: [{name: eu}, {name: us}, {name: ap}]
 `)
 	s.look()
-	if got := s.say("spec", "parallelism"); got != "1 1" || s.in.Existing["ap"] != nil {
+	if got := s.fieldValues("spec", "parallelism"); got != "1 1" || s.in.Existing["ap"] != nil {
 		t.Errorf("pulled is by %s, where two are allowed", got)
 	}
 }
@@ -582,7 +582,7 @@ func TestOnePartitionIsNotCopiedToEachClusterUnlessThatIsAskedFor(t *testing.T) 
 		s.edit(int64(8), "spec", "updateStrategy", "partition") // one canary of nine
 		s.image("nginx:2")
 		s.look()
-		if got := s.say("spec", "updateStrategy", "partition"); got != want {
+		if got := s.fieldValues("spec", "updateStrategy", "partition"); got != want {
 			t.Errorf("in the scope of the %s, a partition of 8 is %s, want %s", scope, got, want)
 		}
 	}

@@ -24,8 +24,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/builtin"
 )
 
-// which is what makes an object this one, read apart from the code that is tested.
-func which(u *unstructured.Unstructured) string {
+// identityOf returns what identifies an object. It does not use the code under test.
+func identityOf(u *unstructured.Unstructured) string {
 	group, _, grouped := strings.Cut(fmt.Sprint(u.Object["apiVersion"]), "/")
 	if !grouped {
 		group = ""
@@ -210,8 +210,8 @@ func reachesAsItself(t testing.TB, template string, policy policyv1alpha1.Overri
 	if got == nil {
 		return false
 	}
-	if which(got) != which(wanted) {
-		t.Fatalf("%s reached the member as %s", which(wanted), which(got))
+	if identityOf(got) != identityOf(wanted) {
+		t.Fatalf("%s reached the member as %s", identityOf(wanted), identityOf(got))
 	}
 	w := workOf(got)
 	if !execute.Owns(w, got) || got.GetOwnerReferences() != nil || got.GetFinalizers() != nil || got.GetUID() != "" {

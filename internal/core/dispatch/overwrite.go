@@ -12,7 +12,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
 
-// Forbidden says why what is written in a namespace, by its name and labels, may not overwrite; empty if it may. The
+// Forbidden returns why what is written in a namespace, by its name and labels, may not overwrite; empty if it may. The
 // name is empty for what is in none. hub is the setting for all of them.
 func Forbidden(hub bool, namespace string, labels map[string]string) string {
 	value, labelled := labels[wellknown.ForbidOverwriteLabel]
@@ -25,7 +25,7 @@ func Forbidden(hub bool, namespace string, labels map[string]string) string {
 	return ""
 }
 
-// Overwrites says whether an object asks to take over what stands in members.
+// Overwrites returns whether an object asks to take over what stands in members.
 func Overwrites(annotations map[string]string) bool {
 	return annotations[workv1alpha2.ConflictResolutionAnnotation] == workv1alpha2.ConflictResolutionOverwrite
 }
@@ -57,8 +57,8 @@ func (in Input) resolution(m *unstructured.Unstructured, policy policyv1alpha1.C
 	return ""
 }
 
-// ofClusterPolicy says whether a ClusterPropagationPolicy alone made the binding. One that only follows another is of
-// none.
+// ofClusterPolicy returns whether a ClusterPropagationPolicy alone made the binding. One that only follows another is
+// of none.
 func (in Input) ofClusterPolicy() bool {
 	if in.Binding == nil {
 		return false

@@ -86,8 +86,8 @@ func (s *pulling) rest() {
 	}
 }
 
-// tell is what the pull of a cluster reports.
-func (s *pulling) tell(cluster, status string) {
+// sendReport sets the status of the pull in a cluster.
+func (s *pulling) sendReport(cluster, status string) {
 	s.t.Helper()
 	for _, w := range s.in.Pulls[cluster] {
 		w.Status.ManifestStatuses = []workv1alpha1.ManifestStatus{{Status: &runtime.RawExtension{Raw: []byte(status)}}}
@@ -126,11 +126,11 @@ func TestNewPodsComeWhenTheirImageIsThere(t *testing.T) {
 	if s.last.RecheckAfter != 10*time.Minute {
 		t.Errorf("it is looked at again in %s", s.last.RecheckAfter)
 	}
-	s.tell("eu", `{"desired": 10, "active": 3, "succeeded": 7}`)
-	s.tell("us", `{"desired": 0}`)
+	s.sendReport("eu", `{"desired": 10, "active": 3, "succeeded": 7}`)
+	s.sendReport("us", `{"desired": 0}`)
 	s.expectImages("on seven of ten nodes, and where nodes are not counted yet", "nginx:1 nginx:1 nginx:2",
 		"eu:nginx:2 us:nginx:2")
-	s.tell("eu", `{"desired": 10, "active": 2, "succeeded": 8}`)
+	s.sendReport("eu", `{"desired": 10, "active": 2, "succeeded": 8}`)
 	s.expectImages("on eight", "nginx:2 nginx:1 nginx:2", "us:nginx:2")
 
 	s.in.Now = s.in.Now.Add(10 * time.Minute)

@@ -145,10 +145,10 @@ func TestStuckPurgeKeepsTheOrdinalsOfTheClusterThatIsLeft(t *testing.T) {
 		s.edit([]any{int64(3)}, "spec", "reserveOrdinals")
 		s.look()
 		if kind == "apps/v1" {
-			if got := s.say("spec", "ordinals", "start"); got != "3" {
+			if got := s.fieldValues("spec", "ordinals", "start"); got != "3" {
 				t.Errorf("%s: the ordinals of us start at %s, want 3", kind, got)
 			}
-		} else if got := s.say("spec", "reserveOrdinals"); got != "[0 1 2 3]" {
+		} else if got := s.fieldValues("spec", "reserveOrdinals"); got != "[0 1 2 3]" {
 			t.Errorf("%s: us must not run %s, want the ordinals of eu and the reserved one", kind, got)
 		}
 		if got := s.in.Binding.GetAnnotations()[wellknown.OrdinalsAnnotation]; !strings.Contains(got, "eu") {

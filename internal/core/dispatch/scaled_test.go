@@ -41,7 +41,7 @@ func TestPartitionIsAPercentageWhereMembersScale(t *testing.T) {
 				schedule.SetScaler(s.in.Binding, "web")
 			}
 			s.look()
-			if got := s.say("spec", "updateStrategy", "partition"); got != c.want {
+			if got := s.fieldValues("spec", "updateStrategy", "partition"); got != c.want {
 				t.Errorf("partitions are %s, want %s", got, c.want)
 			}
 		})

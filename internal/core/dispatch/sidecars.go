@@ -52,14 +52,15 @@ func Pending(work *workv1alpha1.Work) string {
 	return ""
 }
 
-// stays says whether nothing more is sent of a Work: it is going, or held back by its users.
+// stays returns whether nothing more is sent of a Work: it is going, or held back by its users.
 func stays(work *workv1alpha1.Work) bool {
 	return work.DeletionTimestamp != nil || work.Spec.SuspendDispatching != nil && *work.Spec.SuspendDispatching
 }
 
-// Coming says whether a SidecarSet that a policy holds is about to go to a cluster, by its binding, nil as long as none
-// is made: it goes there by now, or does when the scheduler of that name has looked at the binding and at the fleet as
-// they are, or it follows the workload, which was evicted from a cluster that the SidecarSet has still to leave.
+// Coming returns whether a SidecarSet that a policy holds is about to go to a cluster, by its binding, nil as long as
+// none is made: it goes there by now, or does when the scheduler of that name has looked at the binding and at the
+// fleet as they are, or it follows the workload, which was evicted from a cluster that the SidecarSet has still to
+// leave.
 func Coming(b, workload workv1alpha2.Binding, cluster string, fleet schedule.Snapshot, scheduler string) bool {
 	if b == nil {
 		return true
@@ -72,7 +73,7 @@ func Coming(b, workload workv1alpha2.Binding, cluster string, fleet schedule.Sna
 		return false
 	case in(Targets(b)) || follows(b, workload):
 		return true
-	case !schedule.Ours(b, scheduler):
+	case !schedule.PlacedBy(b, scheduler):
 		return false // nobody here knows
 	}
 	if _, due := schedule.Due(b, fleet); !due {
@@ -83,8 +84,8 @@ func Coming(b, workload workv1alpha2.Binding, cluster string, fleet schedule.Sna
 	return err == nil && in(result.Clusters)
 }
 
-// follows says whether configuration is about to move with a workload: both are bound by one policy, and the workload
-// was evicted from a cluster that the configuration goes to.
+// follows returns whether configuration is about to move with a workload: both are bound by one policy, and the
+// workload was evicted from a cluster that the configuration goes to.
 func follows(b, workload workv1alpha2.Binding) bool {
 	holder, claimed := propagate.Claimed(b)
 	if other, ok := propagate.Claimed(workload); !claimed || !ok || holder != other {

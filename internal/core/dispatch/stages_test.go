@@ -100,11 +100,11 @@ func TestStagesOfWholeClusters(t *testing.T) {
 			s.allNew("us")
 			s.runs("it pauses", "1 2 1", "stage 1 of 3 is complete and waits for an approval")
 			s.edit("blue", "metadata", "labels", "color")
-			if got := s.say("metadata", "labels", "color"); strings.Contains(got, "blue") {
+			if got := s.fieldValues("metadata", "labels", "color"); strings.Contains(got, "blue") {
 				t.Fatal("the label was sent before anybody looked")
 			}
 			s.look()
-			if got := s.say("metadata", "labels", "color"); got != "blue blue blue" {
+			if got := s.fieldValues("metadata", "labels", "color"); got != "blue blue blue" {
 				t.Errorf("all other changes are applied: the labels are %s", got)
 			}
 			for _, cluster := range []string{"eu", "us", "ap"} {

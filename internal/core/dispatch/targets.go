@@ -101,8 +101,8 @@ func filter(b workv1alpha2.Binding, existing []workv1alpha1.Work, in func(cluste
 	return out
 }
 
-// inherited says whether w was made for another binding of b's name, for the template that b is for: that one went by
-// nobody's order.
+// inherited returns whether w was made for another binding of b's name, for the template that b is for: that one went
+// by nobody's order.
 func inherited(b workv1alpha2.Binding, w *workv1alpha1.Work) bool {
 	uid := string(b.BindingSpec().Resource.UID)
 	for key, value := range originOf(b).annotations {
@@ -145,7 +145,7 @@ func originOf(b workv1alpha2.Binding) origin {
 // event here.
 const placementPatience = 10 * time.Second
 
-// awaitsPlacement says whether nothing is to be written, because the placement is about to follow what the template
+// awaitsPlacement returns whether nothing is to be written, because the placement is about to follow what the template
 // says of its clusters; and when to look again. Where the scheduler has said that a subset has no cluster, the others
 // go on, unless one would be taken away from where it is.
 func (in Input) awaitsPlacement() (waits bool, after time.Duration) {

@@ -259,7 +259,7 @@ func Namespaces(in Input) []Result {
 	return results
 }
 
-// AutoPropagated says whether a namespace is sent to every cluster: it is neither the system's nor Kubernetes' own,
+// AutoPropagated returns whether a namespace is sent to every cluster: it is neither the system's nor Kubernetes' own,
 // and its owner has not asked to skip it.
 func AutoPropagated(namespace *unstructured.Unstructured) bool {
 	name := namespace.GetName()
@@ -267,14 +267,14 @@ func AutoPropagated(namespace *unstructured.Unstructured) bool {
 		namespace.GetLabels()[policyv1alpha1.NamespaceSkipAutoPropagationLabel] != "true"
 }
 
-// removed says whether the cluster is being removed and has no Work of the template.
+// removed returns whether the cluster is being removed and has no Work of the template.
 func (in Input) removed(cluster string) bool {
 	c := in.Clusters[cluster]
 	return c != nil && c.DeletionTimestamp != nil && in.Existing[cluster] == nil
 }
 
-// ran says whether the template is one to run once, in one cluster, and has, in another: a cluster that takes the place
-// of that one would run it again.
+// ran returns whether the template is one to run once, in one cluster, and has, in another: a cluster that takes the
+// place of that one would run it again.
 func (in Input) ran(cluster string) bool {
 	if in.Existing[cluster] != nil || !propagate.Single(in.Template) {
 		return false
@@ -305,7 +305,7 @@ func (in Input) result(cluster string, m *unstructured.Unstructured, from origin
 		return in.failed(cluster, err)
 	}
 	m = withOwnMetadata(in.referring(m, c))
-	if err := in.same(m); err != nil {
+	if err := in.checkIdentity(m); err != nil {
 		return in.failed(cluster, err)
 	}
 	state := in.preservedState(cluster)
@@ -364,14 +364,14 @@ func (in Input) result(cluster string, m *unstructured.Unstructured, from origin
 	return Result{Cluster: cluster, Work: w, Applied: applied, asksToOverwrite: asked}
 }
 
-// same is the last look at a manifest before it is written into a Work: whatever divided, overrode and converted it, it
-// is still the object that the template is, or encloses.
-func (in Input) same(m *unstructured.Unstructured) error {
+// checkIdentity returns an error if a manifest is not the object that the template is or encloses. It is the last check
+// before a Work is written, after division, overrides and conversion.
+func (in Input) checkIdentity(m *unstructured.Unstructured) error {
 	sent, err := content(in.Template)
 	if err != nil {
 		return err
 	}
-	return identity.Of(sent).Keeps(m)
+	return identity.FromManifest(sent).Keeps(m)
 }
 
 // permanentID is the one that the cluster's Work has, or a new one.

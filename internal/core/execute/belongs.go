@@ -37,5 +37,5 @@ func belongs(w *workv1alpha1.Work, manifest *unstructured.Unstructured) error {
 		at = namespace + "/" + binding
 	}
 	return fmt.Errorf("work %s/%s belongs to binding %s, but its manifest, %s, is not the template of that binding: it is not applied; "+
-		"correct the override policies that select the template", w.Namespace, w.Name, at, identity.Of(manifest))
+		"correct the override policies that select the template", w.Namespace, w.Name, at, identity.FromManifest(manifest))
 }

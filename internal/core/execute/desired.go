@@ -78,7 +78,7 @@ func desiredNow(w *workv1alpha1.Work, observed *unstructured.Unstructured,
 	if desired == manifest {
 		return manifest, nil
 	}
-	if err := identity.Of(manifest).Keeps(desired); err != nil {
+	if err := identity.FromManifest(manifest).Keeps(desired); err != nil {
 		return nil, err
 	}
 	// The result may share memory with observed, which is read-only.

@@ -9,8 +9,8 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 )
 
-// HandsOff says why the hub must not touch the object of w; empty if it may. observed is the object in the member, nil
-// for none.
+// HandsOff returns why the hub must not touch the object of w; empty if it may. observed is the object in the member,
+// nil for none.
 func HandsOff(w *workv1alpha1.Work, observed *unstructured.Unstructured) string {
 	switch {
 	case observed != nil && IsHandsOff(observed):
@@ -38,7 +38,7 @@ const BrakeNamespace = "kube-system"
 // for none.
 type Brake string
 
-// Reason says why the hub must not write or delete an object; empty if it may.
+// Reason returns why the hub must not write or delete an object; empty if it may.
 func (b Brake) Reason() string {
 	switch b {
 	case "":

@@ -53,7 +53,7 @@ func (u Untouched) String() string {
 func Apply(m *unstructured.Unstructured, c *clusterv1alpha1.Cluster,
 	policies []policyv1alpha1.Override) (*unstructured.Unstructured, Applied, error) {
 	var applied Applied
-	out, object := m, identity.Of(m)
+	out, object := m, identity.FromManifest(m)
 	for _, p := range ordered(match.TemplateOf(m), policies) {
 		for _, r := range targeting(c, p) {
 			if r.overriders.Empty() {

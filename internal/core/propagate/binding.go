@@ -41,7 +41,7 @@ type Meaning struct {
 	ID string
 }
 
-// counted says whether the binding counts SidecarSets for the template as it is; existing is nil if there is none.
+// counted returns whether the binding counts SidecarSets for the template as it is; existing is nil if there is none.
 func counted(template *unstructured.Unstructured, existing workv1alpha2.Binding) bool {
 	return existing != nil && existing.GetAnnotations()[wellknown.SidecarsAnnotation] != "" &&
 		existing.GetAnnotations()[wellknown.TemplateDigestAnnotation] == Digest(template)
@@ -127,7 +127,7 @@ func Binding(template *unstructured.Unstructured, p policyv1alpha1.Propagation, 
 	return b, nil
 }
 
-// Read says whether existing has the replicas that template once had, so that it can go on with them while the
+// Read returns whether existing has the replicas that template once had, so that it can go on with them while the
 // interpreter does not answer. A binding that other bindings alone asked for has not.
 func Read(template *unstructured.Unstructured, existing workv1alpha2.Binding) bool {
 	return existing != nil && existing.BindingSpec().Placement != nil && Belongs(template, existing) == nil
@@ -188,9 +188,9 @@ func Owner(b workv1alpha2.Binding) types.UID {
 	return ""
 }
 
-// Of says whether the binding is one of the object named; another kind of that name, in another group, may share its
-// name.
-func Of(b workv1alpha2.Binding, gk schema.GroupKind, name string) bool {
+// IsBindingOf returns whether the binding's template has this group, kind and name. Bindings of kinds in other groups
+// may have the same name.
+func IsBindingOf(b workv1alpha2.Binding, gk schema.GroupKind, name string) bool {
 	ref := b.BindingSpec().Resource
 	return ref.Name == name && match.GroupKind(ref.APIVersion, ref.Kind) == gk
 }
@@ -217,7 +217,7 @@ func Find(gk schema.GroupKind, namespace, name string,
 			return nil, "", err
 		case b == nil && free == "":
 			free = candidate
-		case b != nil && Of(b, gk, name):
+		case b != nil && IsBindingOf(b, gk, name):
 			return b, "", nil
 		}
 	}
@@ -243,7 +243,7 @@ func empty(namespace string) workv1alpha2.Binding {
 	return &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}}
 }
 
-// Belongs says why existing is not, or not any more, the binding of template; nil if it is, or if there is none.
+// Belongs returns why existing is not, or not any more, the binding of template; nil if it is, or if there is none.
 func Belongs(template *unstructured.Unstructured, existing workv1alpha2.Binding) error {
 	if existing == nil {
 		return nil
@@ -252,7 +252,7 @@ func Belongs(template *unstructured.Unstructured, existing workv1alpha2.Binding)
 	ref := existing.BindingSpec().Resource
 	owner := Owner(existing)
 	switch {
-	case !Of(existing, match.TemplateOf(template).GroupKind(), template.GetName()):
+	case !IsBindingOf(existing, match.TemplateOf(template).GroupKind(), template.GetName()):
 		return fmt.Errorf("binding %s %w: %s %s",
 			existing.GetName(), ErrTaken, match.GroupKind(ref.APIVersion, ref.Kind), ref.Name)
 	case existing.GetDeletionTimestamp() != nil:

@@ -55,13 +55,14 @@ func Claim(obj metav1.Object, p policyv1alpha1.Propagation) bool { return mark(o
 // Unclaim removes every mark of a claim from obj, half ones included. It reports whether there were any.
 func Unclaim(obj metav1.Object) bool { return mark(obj, Holder{}) }
 
-// Held says whether obj carries the claim of holder, wholly and no other; for the zero Holder, whether it carries none.
+// Held returns whether obj carries the claim of holder, wholly and no other; for the zero Holder, whether it carries
+// none.
 func Held(obj metav1.Object, holder Holder) bool {
 	labels, annotations := claims(holder)
 	return !differs(obj.GetLabels(), labels) && !differs(obj.GetAnnotations(), annotations)
 }
 
-// StillSelects says whether holder is p and p selects t yet: then the claim stays, whatever other policies select t.
+// StillSelects returns whether holder is p and p selects t yet: then the claim stays, whatever other policies select t.
 func StillSelects(p policyv1alpha1.Propagation, holder Holder, t match.Template) bool {
 	return holder == HolderOf(p) && Selected(p, t) != match.None
 }
@@ -104,7 +105,7 @@ func claims(holder Holder) (labels, annotations map[string]string) {
 	return labels, annotations
 }
 
-// differs says whether merged would change have.
+// differs returns whether merged would change have.
 func differs(have, want map[string]string) bool {
 	for key, value := range want {
 		if got, present := have[key]; got != value || (value == "" && present) {

@@ -7,7 +7,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/match"
 )
 
-// before says whether policy p claims a template rather than q, where each describes it as closely as said:
+// before returns whether policy p claims a template rather than q, where each describes it as closely as said:
 //
 //	namespaced > cluster-wide;  then spec.priority;  then name > label > all;  then the smaller policy name, and namespace
 //
@@ -33,5 +33,5 @@ func Priority(p policyv1alpha1.Propagation) int32 {
 	return 0
 }
 
-// Namespaced says whether the policy is a PropagationPolicy.
+// Namespaced returns whether the policy is a PropagationPolicy.
 func Namespaced(p policyv1alpha1.Propagation) bool { return p.GetNamespace() != "" }

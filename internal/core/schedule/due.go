@@ -218,7 +218,7 @@ func Confirm(b workv1alpha2.Binding, c Confirmation, now metav1.Time) (changed b
 // caller sets the generation.
 func Keep(b workv1alpha2.Binding, affinity, scheduler string, s Snapshot, now metav1.Time) bool {
 	status := b.BindingStatus()
-	if !Ours(b, scheduler) || Grouped(b) || !meta.IsStatusConditionTrue(status.Conditions, workv1alpha2.Scheduled) {
+	if !PlacedBy(b, scheduler) || Grouped(b) || !meta.IsStatusConditionTrue(status.Conditions, workv1alpha2.Scheduled) {
 		return false
 	}
 	kept := b.DeepCopyObject().(workv1alpha2.Binding)

@@ -90,11 +90,11 @@ func (p Plugins) String() string {
 	return text
 }
 
-// With returns the same fleet, and what Next makes of it, as a scheduler with these plugins looks at it.
-func (s Snapshot) With(p Plugins) Snapshot {
+// WithPlugins returns the snapshot with these plugins. Snapshots that Next makes of it have them, too.
+func (s Snapshot) WithPlugins(p Plugins) Snapshot {
 	s.plugins = p
 	return s
 }
 
-// Plugins returns the plugins that With set.
+// Plugins returns the plugins that WithPlugins set.
 func (s Snapshot) Plugins() Plugins { return s.plugins }

@@ -45,12 +45,12 @@ func TestOurs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := deployment(1, policyv1alpha1.Placement{})
 			test.change(b)
-			if got := Ours(b, policyv1alpha1.DefaultSchedulerName); got != test.want {
+			if got := PlacedBy(b, policyv1alpha1.DefaultSchedulerName); got != test.want {
 				t.Errorf("got %v, want %v", got, test.want)
 			}
 		})
 	}
-	if Ours(deployment(1, policyv1alpha1.Placement{}), "batch") {
+	if PlacedBy(deployment(1, policyv1alpha1.Placement{}), "batch") {
 		t.Error("a binding without a scheduler's name belongs to the default scheduler only")
 	}
 }

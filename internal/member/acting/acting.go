@@ -31,8 +31,8 @@ import (
 // Source returns the users who are allowed now, and a channel that is closed when that may have changed.
 type Source func(context.Context) (access.Grants, <-chan struct{}, error)
 
-// Of returns a Source that never changes.
-func Of(g access.Grants) Source {
+// Fixed returns a Source that never changes.
+func Fixed(g access.Grants) Source {
 	return func(context.Context) (access.Grants, <-chan struct{}, error) { return g, nil, nil }
 }
 

@@ -54,7 +54,7 @@ func bound(name, role string, users ...string) *rbacv1.ClusterRoleBinding {
 // allowedUsers returns those let in by these bindings to lets("see").
 func allowedUsers(users ...string) access.Allowed {
 	return access.Derive([]rbacv1.ClusterRole{*lets("see")},
-		[]rbacv1.ClusterRoleBinding{*bound("see", "see", users...)}).Of("eu", nil)
+		[]rbacv1.ClusterRoleBinding{*bound("see", "see", users...)}).ForCluster("eu", nil)
 }
 
 // clientOf returns a client of the member for the hub of that identity.
@@ -278,7 +278,7 @@ func TestManyWhoAreToldAtOnceAreAllInTheRole(t *testing.T) {
 	m := membertest.New(t, roles)
 	allowed := access.Derive([]rbacv1.ClusterRole{*lets("see")},
 		[]rbacv1.ClusterRoleBinding{{RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "see"},
-			Subjects: []rbacv1.Subject{{Kind: "Group", Name: "devs"}}}}).Of("eu", nil)
+			Subjects: []rbacv1.Subject{{Kind: "Group", Name: "devs"}}}}).ForCluster("eu", nil)
 	var all sync.WaitGroup
 	for _, name := range []string{"ann", "bob"} {
 		all.Go(func() {
@@ -315,7 +315,7 @@ func TestWhoTheHubLetsInIsFollowedAndNothingElseIsNews(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return strings.Join(grants.Of("eu", nil).Users, " "), changed
+		return strings.Join(grants.ForCluster("eu", nil).Users, " "), changed
 	}
 	got, changed := ask()
 	if got != "ann" {

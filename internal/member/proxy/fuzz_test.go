@@ -129,7 +129,7 @@ func FuzzRequest(f *testing.F) {
 		Data: map[string][]byte{"token": []byte("own")}}
 	store := fake.NewClientBuilder().WithScheme(s).WithObjects(c, own, impersonator("eu", "acting")).Build()
 	handler := proxy.Handler(proxy.Options{Hub: func() (client.Reader, error) { return store, nil },
-		Grants: acting.Of(letIn)}, http.NotFoundHandler())
+		Grants: acting.Fixed(letIn)}, http.NotFoundHandler())
 	infos := &request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"),
 		GrouplessAPIPrefixes: sets.NewString("api")}
 	hub := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -342,7 +342,7 @@ func (p *proxy) allowed(cluster *clusterv1alpha1.Cluster, grants access.Grants, 
 	defer p.mu.Unlock()
 	known, ok := p.lets[cluster.Name]
 	if !ok || known.grants != state || known.names != names {
-		known = lets{state, names, grants.Of(cluster.Name, cluster.Annotations)}
+		known = lets{state, names, grants.ForCluster(cluster.Name, cluster.Annotations)}
 		p.lets[cluster.Name] = known
 	}
 	return known.allowed

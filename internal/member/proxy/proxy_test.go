@@ -84,7 +84,7 @@ func hubOf(t testing.TB, requests int, objects ...client.Object) (*httptest.Serv
 	store := fake.NewClientBuilder().WithScheme(s).WithObjects(objects...).Build()
 	teapot := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
 	handler := proxy.Handler(proxy.Options{Hub: func() (client.Reader, error) { return store, nil },
-		Grants:   acting.Of(letIn),
+		Grants:   acting.Fixed(letIn),
 		Identity: func(context.Context) (string, error) { return identity, nil }, Requests: requests}, teapot)
 	infos := &request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"),
 		GrouplessAPIPrefixes: sets.NewString("api")}

@@ -76,21 +76,21 @@ func (p *parser) or() (bool, error) {
 }
 
 func (p *parser) and() (bool, error) {
-	left, err := p.not()
+	left, err := p.negation()
 	for err == nil {
 		if _, found := p.next("&&"); !found {
 			break
 		}
 		var right bool
-		right, err = p.not()
+		right, err = p.negation()
 		left = left && right
 	}
 	return left, err
 }
 
-func (p *parser) not() (bool, error) {
+func (p *parser) negation() (bool, error) {
 	if _, found := p.next("!"); found {
-		ok, err := p.not()
+		ok, err := p.negation()
 		return !ok, err
 	}
 	if _, found := p.next("("); found {

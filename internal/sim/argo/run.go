@@ -139,7 +139,7 @@ func decide(wf *Workflow, spec *Spec, pods []*corev1.Pod, find finder, now time.
 	return p.out
 }
 
-// expiry says when a workflow that is over goes.
+// expiry returns when a workflow that is over goes.
 func expiry(wf *Workflow, now time.Time) outcome {
 	out := outcome{status: wf.Status, over: true}
 	ttl := wf.Spec.TTLStrategy
@@ -772,7 +772,7 @@ func (d *graph) task(name string, depth int) (Phase, error) {
 	return phase, nil
 }
 
-// due says whether a task runs, given that those it depends on are over.
+// due returns whether a task runs, given that those it depends on are over.
 func (d *graph) due(task *Step) (bool, error) {
 	succeeded := func(name string) bool {
 		phase := d.phases[name]
@@ -905,7 +905,7 @@ func (p *pass) pod(at place, t *Template) Phase {
 	return n.Phase
 }
 
-// failure says how a failed pod ended.
+// failure returns how a failed pod ended.
 func failure(pod *corev1.Pod) string {
 	for _, c := range pod.Status.ContainerStatuses {
 		if t := c.State.Terminated; t != nil && t.ExitCode != 0 {
@@ -915,7 +915,7 @@ func failure(pod *corev1.Pod) string {
 	return cmp.Or(pod.Status.Message, "pod failed")
 }
 
-// waiting says why a pod does not run yet.
+// waiting returns why a pod does not run yet.
 func waiting(pod *corev1.Pod) string {
 	for _, c := range pod.Status.ContainerStatuses {
 		if w := c.State.Waiting; w != nil && w.Reason != "" {

@@ -191,7 +191,7 @@ type Step struct {
 	Depends      string   `json:"depends,omitempty"`
 }
 
-// tolerates says whether what comes after the step goes on although it ended so.
+// tolerates returns whether what comes after the step goes on although it ended so.
 func (s *Step) tolerates(p Phase) bool {
 	return p == Failed && s.ContinueOn.Failed || p == Errored && s.ContinueOn.Error
 }

@@ -141,7 +141,7 @@ type Finder struct {
 	SidecarSets     func() ([]unstructured.Unstructured, error)
 }
 
-// Validate says why the webhook of the real manager would refuse u; old is nil for a new object.
+// Validate returns why the webhook of the real manager would refuse u; old is nil for a new object.
 func Validate(u, old *unstructured.Unstructured, find Finder) field.ErrorList {
 	switch u.GroupVersionKind().GroupKind() {
 	case CloneSetKind.GroupKind():

@@ -88,8 +88,8 @@ func (s *BroadcastJobStatus) finished() bool {
 	})
 }
 
-// fits says whether the job wants a pod on the node: one that takes pods, that the template selects, and whose taints
-// it tolerates.
+// fits returns whether the job wants a pod on the node: one that takes pods, that the template selects, and whose
+// taints it tolerates.
 func fits(template *corev1.PodTemplateSpec, n *corev1.Node) bool {
 	pod := &corev1.Pod{Spec: template.Spec}
 	if n.DeletionTimestamp != nil || n.Spec.Unschedulable {
@@ -105,7 +105,7 @@ func fits(template *corev1.PodTemplateSpec, n *corev1.Node) bool {
 	return !untolerated
 }
 
-// decideBroadcastJob says which pods to make and to remove for a job and what to report. expired means that the job
+// decideBroadcastJob returns which pods to make and to remove for a job and what to report. expired means that the job
 // has outlived its time and goes away.
 func decideBroadcastJob(job *BroadcastJob, pods []*corev1.Pod, nodes []*corev1.Node, now time.Time,
 	id newID) (s steps, status BroadcastJobStatus, expired bool, err error) {

@@ -52,7 +52,7 @@ func AddToManager(ctx context.Context, mgr ctrl.Manager, versions Versions) erro
 		UnitedDeploymentKind:        func(k kind) error { return addUnitedDeployments(mgr, k, versions) },
 		SidecarSetKind:              func(k kind) error { return addSidecarSets(ctx, mgr, k) },
 	} {
-		gvk, served := versions.of(gk)
+		gvk, served := versions.stored(gk)
 		if !served {
 			continue
 		}

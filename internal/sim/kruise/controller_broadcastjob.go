@@ -31,7 +31,7 @@ func addBroadcastJobs(mgr ctrl.Manager, k kind) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("kruise-broadcastjob").
 		For(u).
 		Owns(&corev1.Pod{}).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.all), builder.WithPredicates(nodesThatCome)).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.requestAll), builder.WithPredicates(nodesThatCome)).
 		Complete(r)
 }
 
@@ -50,8 +50,8 @@ func sameTaints(a, b client.Object) bool {
 	return !ok1 || !ok2 || len(old.Spec.Taints) == len(now.Spec.Taints) && old.Spec.Unschedulable == now.Spec.Unschedulable
 }
 
-// all are the jobs that are there: a node that comes may be one for each.
-func (r *broadcastJobs) all(ctx context.Context, _ client.Object) []reconcile.Request {
+// requestAll returns all jobs, since each may need a pod on a new node.
+func (r *broadcastJobs) requestAll(ctx context.Context, _ client.Object) []reconcile.Request {
 	list := listOf(r.kind.gvk)
 	if r.cache.List(ctx, list, client.UnsafeDisableDeepCopy) != nil {
 		return nil

@@ -196,13 +196,13 @@ func NewInjector() *Injector { return &Injector{ready: make(chan struct{})} }
 
 // Serve has the injector read from the caches of the manager, which must have been filled; it is called once.
 func (i *Injector) Serve(mgr ctrl.Manager, versions Versions) {
-	if gvk, ok := versions.of(SidecarSetKind); ok {
+	if gvk, ok := versions.stored(SidecarSetKind); ok {
 		i.client, i.gvk = mgr.GetCache(), gvk
 	}
 	close(i.ready)
 }
 
-// Injects says whether pods have to be looked at: there are SidecarSets, or it is not known yet.
+// Injects returns whether pods have to be looked at: there are SidecarSets, or it is not known yet.
 func (i *Injector) Injects() bool {
 	select {
 	case <-i.ready:
@@ -227,7 +227,7 @@ func (i *Injector) SidecarSets(ctx context.Context) ([]unstructured.Unstructured
 	return sets.Items, err
 }
 
-// FindRevision says why a SidecarSet has no revision of that name or, if that is empty, of that custom version.
+// FindRevision returns why a SidecarSet has no revision of that name or, if that is empty, of that custom version.
 func (i *Injector) FindRevision(ctx context.Context, set, customVersion, name string) error {
 	if err := i.wait(ctx); err != nil || i.client == nil {
 		return err

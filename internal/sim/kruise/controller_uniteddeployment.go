@@ -47,7 +47,7 @@ func (r *unitedDeployments) childKinds() []schema.GroupVersionKind {
 	kinds := []schema.GroupVersionKind{appsv1.SchemeGroupVersion.WithKind("Deployment"),
 		appsv1.SchemeGroupVersion.WithKind("StatefulSet")}
 	for _, gk := range []schema.GroupKind{CloneSetKind.GroupKind(), StatefulSetKind.GroupKind()} {
-		if gvk, ok := r.versions.of(gk); ok {
+		if gvk, ok := r.versions.stored(gk); ok {
 			kinds = append(kinds, gvk)
 		}
 	}

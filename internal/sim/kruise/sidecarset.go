@@ -141,7 +141,7 @@ func hashOf(v any) string {
 	return rand.SafeEncodeString(fmt.Sprint(h.Sum64()))
 }
 
-// selects says whether pods with these labels, in a namespace with those, are the set's to inject.
+// selects returns whether pods with these labels, in a namespace with those, are the set's to inject.
 func (s *SidecarSet) selects(podLabels map[string]string, namespace string, namespaceLabels map[string]string) bool {
 	if namespace == "kube-system" || namespace == "kube-public" {
 		return false
@@ -160,7 +160,7 @@ func matches(selector *metav1.LabelSelector, with map[string]string) bool {
 	return err == nil && l.Matches(labels.Set(with))
 }
 
-// namedRevision says which revision the set injects instead of its own spec, for pods that its update would not
+// namedRevision returns which revision the set injects instead of its own spec, for pods that its update would not
 // reach yet: with the policy Partial, those that the update's selector leaves out.
 func (s *SidecarSet) namedRevision(podLabels map[string]string) (customVersion, revisionName string, named bool) {
 	r := s.Spec.InjectionStrategy.Revision
@@ -295,7 +295,7 @@ func injectedState(pod *corev1.Pod, annotation string) map[string]injectedBy {
 	return state
 }
 
-// decideSidecarSet says which pods get the set's newest images next, and what to report. pods are those that the set
+// decideSidecarSet returns which pods get the set's newest images next, and what to report. pods are those that the set
 // was injected into; a pod whose sidecars differ in more than images stays as it is until it is made anew.
 func decideSidecarSet(set *SidecarSet, pods []*corev1.Pod,
 	revision string) (update []*corev1.Pod, status SidecarSetStatus, err error) {
@@ -369,7 +369,7 @@ func decideSidecarSet(set *SidecarSet, pods []*corev1.Pod,
 	return update, status, nil
 }
 
-// runsImages says whether the pod's sidecars run what its spec asks for.
+// runsImages returns whether the pod's sidecars run what its spec asks for.
 func runsImages(p *corev1.Pod, sidecars []Sidecar) bool {
 	wanted := map[string]string{}
 	for _, c := range p.Spec.Containers {

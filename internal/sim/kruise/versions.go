@@ -15,8 +15,8 @@ var (
 // that is missing is not served, and has no controller.
 type Versions map[schema.GroupKind]string
 
-// of is the kind in the version that the member stores; ok is false where it is not served.
-func (v Versions) of(gk schema.GroupKind) (gvk schema.GroupVersionKind, ok bool) {
+// stored returns the kind in the version that the member stores; ok is false if the kind is not served.
+func (v Versions) stored(gk schema.GroupKind) (gvk schema.GroupVersionKind, ok bool) {
 	version := v[gk]
 	return gk.WithVersion(version), version != ""
 }

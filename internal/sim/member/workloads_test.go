@@ -34,8 +34,8 @@ func status(u *unstructured.Unstructured, path ...string) any {
 	return v
 }
 
-// has compares fields of the status, whatever their kind; for kinds that report no generation.
-func has(want map[string]any) func(*unstructured.Unstructured) bool {
+// hasStatus compares fields of the status of kinds that report no generation.
+func hasStatus(want map[string]any) func(*unstructured.Unstructured) bool {
 	return func(u *unstructured.Unstructured) bool {
 		for name, v := range want {
 			if status(u, name) != v {
@@ -255,7 +255,7 @@ spec:
 func aBroadcastJob(t *testing.T, c cluster, version string) {
 	c.t = t
 	u := c.create(fmt.Sprintf(broadcastJob, version, "all"))
-	c.await("complete", u, has(map[string]any{"phase": "completed", "desired": int64(2), "succeeded": int64(2),
+	c.await("complete", u, hasStatus(map[string]any{"phase": "completed", "desired": int64(2), "succeeded": int64(2),
 		"active": int64(0), "failed": int64(0)}))
 	nodes := map[string]bool{}
 	for _, p := range c.pods("all") {
@@ -273,7 +273,7 @@ func aBroadcastJob(t *testing.T, c cluster, version string) {
 		t.Fatal(err)
 	}
 	c.createObject(failing)
-	c.await("failed", failing, has(map[string]any{"phase": "failed", "active": int64(0)}))
+	c.await("failed", failing, hasStatus(map[string]any{"phase": "failed", "active": int64(0)}))
 
 	gone := parse(t, fmt.Sprintf(broadcastJob, version, "gone"))
 	gone.Object["spec"].(map[string]any)["completionPolicy"] = map[string]any{"type": "Always",
@@ -336,8 +336,8 @@ func TestTheRestOfOpenKruiseAndArgo(t *testing.T) {
 	t.Run("a Workflow", func(t *testing.T) {
 		c := cluster{t: t, Client: inner.Client}
 		u := c.create(fmt.Sprintf(workflow, "good", "slow"))
-		c.await("running", u, has(map[string]any{"phase": "Running", "progress": "0/1"}))
-		c.await("succeeded", u, has(map[string]any{"phase": "Succeeded", "progress": "3/3"}))
+		c.await("running", u, hasStatus(map[string]any{"phase": "Running", "progress": "0/1"}))
+		c.await("succeeded", u, hasStatus(map[string]any{"phase": "Succeeded", "progress": "3/3"}))
 		if u.GetLabels()["workflows.argoproj.io/phase"] != "Succeeded" ||
 			u.GetLabels()["workflows.argoproj.io/completed"] != "true" {
 			t.Errorf("labels %v", u.GetLabels())
@@ -349,7 +349,7 @@ func TestTheRestOfOpenKruiseAndArgo(t *testing.T) {
 	t.Run("a Workflow that fails", func(t *testing.T) {
 		c := cluster{t: t, Client: inner.Client}
 		u := c.create(fmt.Sprintf(workflow, "poor", "bad"))
-		c.await("failed", u, has(map[string]any{"phase": "Failed", "progress": "0/1"}))
+		c.await("failed", u, hasStatus(map[string]any{"phase": "Failed", "progress": "0/1"}))
 		nodes, _, _ := unstructured.NestedMap(u.Object, "status", "nodes")
 		if !slices.ContainsFunc(slices.Collect(maps.Values(nodes)), func(n any) bool {
 			return n.(map[string]any)["message"] == "main: Error (exit code 2)"
@@ -361,20 +361,20 @@ func TestTheRestOfOpenKruiseAndArgo(t *testing.T) {
 		c := cluster{t: t, Client: inner.Client}
 		text := strings.Replace(fmt.Sprintf(workflow, "held", "slow"), "spec:", "spec:\n  suspend: true", 1)
 		u := c.create(text)
-		c.await("it begins nothing", u, has(map[string]any{"phase": "Running", "progress": "0/0"}))
+		c.await("it begins nothing", u, hasStatus(map[string]any{"phase": "Running", "progress": "0/0"}))
 		c.patch(u, `{"spec":{"suspend":null}}`)
-		c.await("it goes on", u, has(map[string]any{"progress": "0/1"}))
+		c.await("it goes on", u, hasStatus(map[string]any{"progress": "0/1"}))
 		c.patch(u, `{"spec":{"shutdown":"Terminate"}}`)
-		c.await("it ends", u, has(map[string]any{"phase": "Failed", "message": "Stopped with strategy 'Terminate'"}))
+		c.await("it ends", u, hasStatus(map[string]any{"phase": "Failed", "message": "Stopped with strategy 'Terminate'"}))
 	})
 	t.Run("a Workflow of a WorkflowTemplate goes after its time", func(t *testing.T) {
 		c := cluster{t: t, Client: inner.Client}
 		template := strings.Replace(fmt.Sprintf(workflow, "template", "ok"), "kind: Workflow", "kind: WorkflowTemplate", 1)
 		u := c.create("apiVersion: argoproj.io/v1alpha1\nkind: Workflow\nmetadata: {name: early}\nspec: {workflowTemplateRef: {name: template}}")
-		c.await("its template is missing", u, has(map[string]any{"phase": "Error"}))
+		c.await("its template is missing", u, hasStatus(map[string]any{"phase": "Error"}))
 		c.create(template)
 		u = c.create("apiVersion: argoproj.io/v1alpha1\nkind: Workflow\nmetadata: {name: short}\nspec: {workflowTemplateRef: {name: template}, ttlStrategy: {secondsAfterCompletion: 1}}")
-		c.await("succeeded", u, has(map[string]any{"phase": "Succeeded", "progress": "3/3"}))
+		c.await("succeeded", u, hasStatus(map[string]any{"phase": "Succeeded", "progress": "3/3"}))
 		c.eventually("it is gone", func() bool {
 			return apierrors.IsNotFound(c.Get(t.Context(), client.ObjectKeyFromObject(u), u))
 		})

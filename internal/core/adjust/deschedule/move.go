@@ -37,7 +37,7 @@ var errUnmoved = errors.New("the scheduler would have to move other replicas as 
 // Rests reports whether b is scheduled, up to date, and divided by available replicas, so that replicas may move.
 func Rests(b workv1alpha2.Binding, s schedule.Snapshot, schedulerName string) bool {
 	spec := b.BindingSpec()
-	if !schedule.Ours(b, schedulerName) || !schedule.SharedByRoom(spec) || len(spec.GracefulEvictionTasks) > 0 {
+	if !schedule.PlacedBy(b, schedulerName) || !schedule.SharedByRoom(spec) || len(spec.GracefulEvictionTasks) > 0 {
 		return false
 	}
 	if halt := spec.Suspension; halt != nil &&

@@ -57,7 +57,7 @@ func deadlineOf(t workv1alpha2.GracefulEvictionTask) time.Time {
 	return t.CreationTimestamp.Add(grace)
 }
 
-// ended says why a task ends, or what it waits for.
+// ended returns why a task ends, or what it waits for.
 func (p *planner) ended(b workv1alpha2.Binding, t workv1alpha2.GracefulEvictionTask) (Result, Code, string) {
 	if t.SuppressDeletion != nil && !*t.SuppressDeletion {
 		return EndedByUser, "", ""
@@ -140,7 +140,7 @@ func (p *planner) unhealthy(b workv1alpha2.Binding, t workv1alpha2.GracefulEvict
 	return ""
 }
 
-// missingReplicas says how many replicas of a target are not ready; empty if none is known to be missing.
+// missingReplicas returns how many replicas of a target are not ready; empty if none is known to be missing.
 // A report without counters may be from before a move, so it says nothing of replicas that the cluster gained.
 func missingReplicas(b workv1alpha2.Binding, target workv1alpha2.TargetCluster) string {
 	ready, known := deschedule.ReadyIn(b, target.Name)

@@ -190,7 +190,7 @@ func Codes() []Code {
 		ReplacementNotHealthy, GracePeriodExceeded, KeptByPolicy, StillRunning, Unread}
 }
 
-// NeedsUser says whether the wait may not end without a user.
+// NeedsUser returns whether the wait may not end without a user.
 func (c Code) NeedsUser() bool {
 	return slices.Contains([]Code{NothingFits, Volumes, Suspended, TemplatePaused, GracePeriodExceeded, Unread}, c)
 }
@@ -277,7 +277,7 @@ type planner struct {
 // policyCluster is a policy, by its permanent ID, and a cluster.
 type policyCluster struct{ policy, cluster string }
 
-// isWorkload says whether a binding has replicas.
+// isWorkload returns whether a binding has replicas.
 func isWorkload(b workv1alpha2.Binding) bool {
 	spec := b.BindingSpec()
 	return spec.Replicas > 0 || len(spec.Components) > 0
@@ -359,7 +359,7 @@ func (p *planner) look(i int) {
 		return
 	}
 	var causes []cause
-	ours := !p.Off && schedule.Ours(b, p.SchedulerName)
+	ours := !p.Off && schedule.PlacedBy(b, p.SchedulerName)
 	if ours {
 		causes = p.causes(b) // before tasks end, so that a cluster is reported as paused in each plan
 	}
@@ -428,7 +428,7 @@ func (p *planner) snapshot(b workv1alpha2.Binding) schedule.Snapshot {
 	return p.Fleet.Snapshot.Among(schedule.PeersOf(b, p.bindings))
 }
 
-// settled says whether the scheduler has nothing to do about b, or has tried what it could.
+// settled returns whether the scheduler has nothing to do about b, or has tried what it could.
 func settled(b workv1alpha2.Binding, s schedule.Snapshot) bool {
 	if _, due := schedule.Due(b, s); !due {
 		return true

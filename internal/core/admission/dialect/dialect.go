@@ -159,7 +159,7 @@ func (r *rewrite) move(source map[string]any, from, path string, target map[stri
 		r.changed = true
 		return
 	}
-	if present, ok := target[to]; ok && !same(present, value) && !r.submittedBefore(path) {
+	if present, ok := target[to]; ok && !equalJSON(present, value) && !r.submittedBefore(path) {
 		r.refuse(path, "duplicates %s", stored)
 		return
 	}
@@ -167,8 +167,8 @@ func (r *rewrite) move(source map[string]any, from, path string, target map[stri
 	r.rewritten(path, value, stored)
 }
 
-// same compares decoded JSON, in which one number may be an int64 or a float64.
-func same(a, b any) bool {
+// equalJSON compares decoded JSON, in which one number may be an int64 or a float64.
+func equalJSON(a, b any) bool {
 	if x, ok := number(a); ok {
 		y, ok := number(b)
 		return ok && x == y

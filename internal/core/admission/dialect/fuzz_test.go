@@ -32,14 +32,14 @@ func FuzzNormaliseKeepsTheObject(f *testing.F) {
 		if _, isObject := u.Object["metadata"].(map[string]any); !isObject {
 			return // an API server refuses it before
 		}
-		before := identity.Of(u)
+		before := identity.FromManifest(u)
 		_, _, err := Normalise(u)
 		Advise(u)
 		if err != nil {
 			return
 		}
 		// A SidecarSet's namespace is a spelling of its selector.
-		if after := identity.Of(u); after != before && (before.Kind != "SidecarSet" || after.Kind != before.Kind ||
+		if after := identity.FromManifest(u); after != before && (before.Kind != "SidecarSet" || after.Kind != before.Kind ||
 			after.Group != before.Group || after.Name != before.Name) {
 			t.Fatalf("%s is stored as %s", before, after)
 		}

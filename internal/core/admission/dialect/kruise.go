@@ -102,7 +102,7 @@ func (r *rewrite) sidecarSetNamespace() {
 	const path = "metadata.namespace"
 	if r.obj.GetAnnotations()[wellknown.NamespaceAsSelectorAnnotation] == "true" {
 		selector := map[string]any{"matchLabels": map[string]any{"kubernetes.io/metadata.name": given}}
-		if present, ok := r.spec["namespaceSelector"]; ok && !same(present, selector) && !r.submittedBefore(path) {
+		if present, ok := r.spec["namespaceSelector"]; ok && !equalJSON(present, selector) && !r.submittedBefore(path) {
 			r.refuse(path, "duplicates spec.namespaceSelector; remove one of them, or the annotation %s",
 				wellknown.NamespaceAsSelectorAnnotation)
 			return

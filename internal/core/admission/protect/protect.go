@@ -9,13 +9,13 @@ import (
 	"github.com/argosy-io/argosy/internal/core/object/names"
 )
 
-// Confirmed says whether the annotations of an object confirm its deletion.
+// Confirmed returns whether the annotations of an object confirm its deletion.
 func Confirmed(name string, annotations map[string]string) bool {
 	return annotations[wellknown.ConfirmDeletionAnnotation] == name
 }
 
-// Definition says why the definition of a kind may not be deleted; nil if it may. own says that the hub's own objects
-// are of the kind, used that templates are.
+// Definition returns why the definition of a kind may not be deleted; nil if it may. own says that the hub's own
+// objects are of the kind, used that templates are.
 func Definition(name string, own bool, used string) error {
 	switch {
 	case own:
@@ -28,7 +28,7 @@ func Definition(name string, own bool, used string) error {
 	return nil
 }
 
-// Namespace says why a namespace of the hub may not be deleted; nil if it may. stays says that the cluster of an
+// Namespace returns why a namespace of the hub may not be deleted; nil if it may. stays says that the cluster of an
 // execution space is in the fleet, and not about to leave.
 func Namespace(name string, stays bool) error {
 	cluster, err := names.ClusterOf(name)

@@ -83,7 +83,7 @@ func ChangesDirectly(old, template *unstructured.Unstructured) bool {
 	return err == nil && was != is
 }
 
-// DirectChange says why a change of a template is refused where the guard of that name requires releases.
+// DirectChange returns why a change of a template is refused where the guard of that name requires releases.
 func DirectChange(template *unstructured.Unstructured, guard string) string {
 	return fmt.Sprintf("ReleaseGuard %s requires releases in namespace %q, and this change of the pods of %s %s would be "+
 		"sent to clusters at once: name a ReleaseStrategy in the annotation %s of the template, then release the change "+

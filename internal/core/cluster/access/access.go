@@ -116,8 +116,8 @@ func ServiceAccount(user string) (namespace, name string, ok bool) {
 	return namespace, name, is && namespace != "" && name != ""
 }
 
-// Of are those of a cluster with these annotations.
-func (g Grants) Of(cluster string, annotations map[string]string) Allowed {
+// ForCluster returns what is allowed in a cluster with these annotations.
+func (g Grants) ForCluster(cluster string, annotations map[string]string) Allowed {
 	a := Allowed{letIn: map[string]bool{}, system: map[string]bool{}}
 	for _, name := range SystemNames(annotations) {
 		a.system[name] = true

@@ -86,7 +86,7 @@ func TestAUserActsAsHimselfWhereARoleLetsHimIn(t *testing.T) {
 		"a user without a name": {cluster: "eu", user: "", groups: []string{"devs"}, err: ErrSystemName},
 	} {
 		t.Run(name, func(t *testing.T) {
-			id, err := grants().Of(c.cluster, map[string]string{wellknown.SystemNamesAnnotation: c.opted}).Judge(c.user,
+			id, err := grants().ForCluster(c.cluster, map[string]string{wellknown.SystemNamesAnnotation: c.opted}).Judge(c.user,
 				c.groups)
 			got := fmt.Sprintf("%s %v by %v", id.User, id.Groups, id.By)
 			if id.Hub {
@@ -100,7 +100,7 @@ func TestAUserActsAsHimselfWhereARoleLetsHimIn(t *testing.T) {
 }
 
 func TestTheHubMayActAsThoseAndNobodyElse(t *testing.T) {
-	a := grants().Of("eu", nil)
+	a := grants().ForCluster("eu", nil)
 	if got, want := fmt.Sprint(a.Rules(nil)), fmt.Sprint([]rbacv1.PolicyRule{
 		{Verbs: []string{"impersonate"}, APIGroups: []string{""}, Resources: []string{"users"},
 			ResourceNames: []string{"alice", "chief", "root"}},
@@ -108,10 +108,11 @@ func TestTheHubMayActAsThoseAndNobodyElse(t *testing.T) {
 			ResourceNames: []string{"devs", "ops"}}}); got != want {
 		t.Errorf("the rules are %s, want %s", got, want)
 	}
-	if rules := (Grants{}).Of("eu", nil).Rules(nil); len(rules) != 0 {
-		t.Errorf("where nobody is let in the rules are %v", rules)
+	if rules := (Grants{}).ForCluster("eu", nil).Rules(nil); len(rules) != 0 {
+		t.Errorf("without allowed users the rules are %v", rules)
 	}
-	opted := grants().Of("eu", map[string]string{wellknown.SystemNamesAnnotation: "system:serviceaccount:ci:deployer"})
+	opted := grants().ForCluster("eu",
+		map[string]string{wellknown.SystemNamesAnnotation: "system:serviceaccount:ci:deployer"})
 	if rules := opted.Rules(nil); len(rules) != 3 || !slices.Equal(rules[2].ResourceNames, []string{"deployer"}) ||
 		rules[2].Resources[0] != "serviceaccounts" {
 		t.Errorf("with a service account they are %v", rules)
@@ -142,7 +143,7 @@ func TestWhoeverIsLetInIsInTheRulesAndNobodyOfKubernetesOwn(t *testing.T) {
 			bindings = append(bindings, b)
 		}
 		opted := some()
-		a := Derive([]rbacv1.ClusterRole{role("eu", "eu"), role("us", "us"), role("all")}, bindings).Of("eu",
+		a := Derive([]rbacv1.ClusterRole{role("eu", "eu"), role("us", "us"), role("all")}, bindings).ForCluster("eu",
 			map[string]string{wellknown.SystemNamesAnnotation: strings.Join(opted, ",")})
 		id, err := a.Judge(names[r.Intn(len(names))], some())
 		existing, _ := a.Role(nil, "h", Identity{})
@@ -185,7 +186,7 @@ func TestWhoeverIsLetInIsInTheRulesAndNobodyOfKubernetesOwn(t *testing.T) {
 }
 
 func TestARoleThatSomebodyElseWroteStays(t *testing.T) {
-	a := grants().Of("eu", nil)
+	a := grants().ForCluster("eu", nil)
 	made, _ := a.Role(nil, "h", Identity{})
 	old := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: Impersonator,
 		Labels: map[string]string{"karmada.io/system": "true"}}, Rules: []rbacv1.PolicyRule{
@@ -209,7 +210,7 @@ func TestARoleThatSomebodyElseWroteStays(t *testing.T) {
 }
 
 func TestAMemberOfAGroupIsInTheRoleAsLongAsTheGroupIsLetIn(t *testing.T) {
-	a := grants().Of("us", nil)
+	a := grants().ForCluster("us", nil)
 	id, err := a.Judge("olga", []string{"ops"})
 	if err != nil {
 		t.Fatal(err)
@@ -221,7 +222,7 @@ func TestAMemberOfAGroupIsInTheRoleAsLongAsTheGroupIsLetIn(t *testing.T) {
 	if later, _ := a.Role(with, "h", Identity{}); Differs(with, later) {
 		t.Errorf("she left: %v", later.Rules)
 	}
-	without, ours := (Grants{}).Of("us", nil).Role(with, "h", Identity{})
+	without, ours := (Grants{}).ForCluster("us", nil).Role(with, "h", Identity{})
 	if !ours || len(without.Rules) != 0 || without.Annotations[wellknown.MembersOfGroupsAnnotation] != "" {
 		t.Errorf("after her group is let in no more there are %v %v", without.Rules, without.Annotations)
 	}
@@ -281,7 +282,7 @@ func TestABindingIsOfTheHubsAccountAlone(t *testing.T) {
 }
 
 func TestWhoIsInTheRoleAlreadyIsNoWriteUntilHeMayBePushedOut(t *testing.T) {
-	a := grants().Of("us", nil)
+	a := grants().ForCluster("us", nil)
 	var role *rbacv1.ClusterRole
 	for i := range most {
 		role, _ = a.Role(role, "h", Identity{User: fmt.Sprintf("u%04d", i), By: []string{"ops"}})
@@ -312,7 +313,7 @@ func TestNamesOfKubernetesOwnAreLetInOneByOne(t *testing.T) {
 		a := Derive([]rbacv1.ClusterRole{role("all")},
 			[]rbacv1.ClusterRoleBinding{bind("all", "Group system:nodes", "Group system:masters", "Group system:authenticated",
 				"Group system:")}).
-			Of("eu", map[string]string{wellknown.SystemNamesAnnotation: opted})
+			ForCluster("eu", map[string]string{wellknown.SystemNamesAnnotation: opted})
 		if got := fmt.Sprint(a.Groups); got != want {
 			t.Errorf("%q lets in %s, want %s", opted, got, want)
 		}

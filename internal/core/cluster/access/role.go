@@ -44,7 +44,7 @@ func (a Allowed) Role(existing *rbacv1.ClusterRole, hub string, id Identity) (wa
 	return want, true
 }
 
-// written says whether a hub wrote a role as it is: its digest says so; a hub of before wrote one for anybody, and
+// written returns whether a hub wrote a role as it is: its digest says so; a hub of before wrote one for anybody, and
 // none.
 func written(role *rbacv1.ClusterRole) bool {
 	if of, ok := role.Annotations[wellknown.WrittenDigestAnnotation]; ok {
@@ -86,8 +86,8 @@ func Binding(existing *rbacv1.ClusterRoleBinding, hub, namespace,
 	return want, true
 }
 
-// Goes says whether a role or binding goes with the hub when that leaves the member: one that it wrote last, and nobody
-// changed since.
+// Goes returns whether a role or binding goes with the hub when that leaves the member: one that it wrote last, and
+// nobody changed since.
 func Goes(existing metav1.Object, hub string) bool {
 	of, marked := existing.GetAnnotations()[wellknown.WrittenDigestAnnotation]
 	if !marked || existing.GetAnnotations()[wellknown.HubAnnotation] != hub {
@@ -112,7 +112,7 @@ func mark(meta *metav1.ObjectMeta, hub, what string) {
 	}
 }
 
-// Differs says whether a role or a binding is to be written.
+// Differs returns whether a role or a binding is to be written.
 func Differs(existing, want metav1.Object) bool {
 	if !maps.Equal(existing.GetAnnotations(), want.GetAnnotations()) ||
 		!maps.Equal(existing.GetLabels(), want.GetLabels()) {

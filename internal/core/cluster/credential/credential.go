@@ -64,12 +64,12 @@ func Read(token string) (t Token, ok bool) {
 	if t.Secret = claims.Bound.Secret.Name; t.Secret == "" {
 		t.Secret = claims.Legacy
 	}
-	t.Issued, t.Expires = at(claims.Issued), at(claims.Expires)
+	t.Issued, t.Expires = timeOf(claims.Issued), timeOf(claims.Expires)
 	return t, true
 }
 
-// at is a time in seconds; zero for none, and for one that no token has.
-func at(seconds float64) time.Time {
+// timeOf converts seconds since 1970. It returns zero for values that no token has.
+func timeOf(seconds float64) time.Time {
 	if !(seconds > 0 && seconds < 1<<40) {
 		return time.Time{}
 	}
@@ -79,7 +79,7 @@ func at(seconds float64) time.Time {
 // Endless says that the token never ends.
 func (t Token) Endless() bool { return t.Expires.IsZero() }
 
-// Due says whether it is time for another token.
+// Due returns whether it is time for another token.
 func (t Token) Due(now time.Time) bool {
 	return t.Endless() || !now.Before(t.DueAt())
 }

@@ -26,8 +26,8 @@ func clusterWith(name string, conditions ...string) *clusterv1alpha1.Cluster {
 	return c
 }
 
-// when parses conditions such as "Ready In False,Unknown".
-func when(texts ...string) (conditions []policyv1alpha1.MatchCondition) {
+// parseConditions parses conditions such as "Ready In False,Unknown".
+func parseConditions(texts ...string) (conditions []policyv1alpha1.MatchCondition) {
 	for _, text := range texts {
 		parts := strings.Fields(text)
 		m := policyv1alpha1.MatchCondition{ConditionType: parts[0], Operator: policyv1alpha1.MatchConditionOperator(parts[1])}
@@ -69,7 +69,7 @@ func texts(taints []corev1.Taint) (out []string) {
 }
 
 func TestPoliciesAddAndRemoveTaints(t *testing.T) {
-	down, up := when("Fit In False,Unknown"), when("Fit In True")
+	down, up := parseConditions("Fit In False,Unknown"), parseConditions("Fit In True")
 	disk := policy("disk", 0, down, up, "disk=full:NoSchedule", "disk=full:NoExecute")
 	only := func(p policyv1alpha1.ClusterTaintPolicy, a policyv1alpha1.ClusterAffinity) policyv1alpha1.ClusterTaintPolicy {
 		p.Spec.TargetClusters = &a
@@ -94,11 +94,11 @@ func TestPoliciesAddAndRemoveTaints(t *testing.T) {
 		"a condition is missing": {clusterWith("eu"), []string{"disk=full:NoExecute"}, policies{disk},
 			[]string{"disk=full:NoExecute"}, 0},
 		"a missing condition is not NotIn": {clusterWith("eu"), nil,
-			policies{policy("p", 0, when("Fit NotIn True"), nil, "a:NoSchedule")}, nil, 0},
+			policies{policy("p", 0, parseConditions("Fit NotIn True"), nil, "a:NoSchedule")}, nil, 0},
 		"NotIn": {clusterWith("eu", "Fit=Unknown"), nil,
-			policies{policy("p", 0, when("Fit NotIn True"), nil, "a:NoSchedule")}, []string{"a:NoSchedule"}, 1},
+			policies{policy("p", 0, parseConditions("Fit NotIn True"), nil, "a:NoSchedule")}, []string{"a:NoSchedule"}, 1},
 		"one of two conditions matches": {clusterWith("eu", "Fit=False", "Disk=True"), nil,
-			policies{policy("p", 0, when("Fit In False", "Disk In False"), nil, "a:NoSchedule")}, nil, 0},
+			policies{policy("p", 0, parseConditions("Fit In False", "Disk In False"), nil, "a:NoSchedule")}, nil, 0},
 		"no conditions": {clusterWith("eu", "Fit=False"), []string{"b:NoSchedule"},
 			policies{policy("p", 0, nil, nil, "a:NoSchedule", "b:NoSchedule")}, []string{"b:NoSchedule"}, 0},
 		"both match": {clusterWith("eu", "Fit=False"), []string{"b:NoSchedule"},
@@ -118,11 +118,13 @@ func TestPoliciesAddAndRemoveTaints(t *testing.T) {
 		"the hub's own taints are not its to add": {clusterWith("eu", "Fit=True"), nil,
 			policies{policy("p", 0, up, nil, "cluster.karmada.io/not-ready:NoExecute")}, nil, 0},
 		"NoExecute does not follow from Ready": {clusterWith("eu", "Ready=False"), nil,
-			policies{policy("p", 0, when("Ready In False"), nil, "a:NoSchedule", "a:NoExecute")}, []string{"a:NoSchedule"}, 1},
+			policies{policy("p", 0, parseConditions("Ready In False"), nil, "a:NoSchedule", "a:NoExecute")},
+			[]string{"a:NoSchedule"}, 1},
 		"nor from FailoverPaused and others": {clusterWith("eu", "Fit=False", "FailoverPaused=True"), nil,
-			policies{policy("p", 0, when("Fit In False", "FailoverPaused In True"), nil, "a:NoExecute")}, nil, 0},
+			policies{policy("p", 0, parseConditions("Fit In False", "FailoverPaused In True"), nil, "a:NoExecute")}, nil, 0},
 		"NoExecute is removed by Ready": {clusterWith("eu", "Ready=True"), []string{"a:NoExecute"},
-			policies{policy("p", 0, when("Ready In False"), when("Ready In True"), "a:NoExecute")}, nil, 1},
+			policies{policy("p", 0, parseConditions("Ready In False"), parseConditions("Ready In True"), "a:NoExecute")},
+			nil, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			given := parse(tc.taints...)
@@ -148,8 +150,9 @@ func TestPoliciesAddAndRemoveTaints(t *testing.T) {
 }
 
 func TestStoredPolicyAddsNoExecuteOnlyWithTheFlag(t *testing.T) {
-	p := []policyv1alpha1.ClusterTaintPolicy{policy("p", 0, when("Fit In False"), when("Fit In True"), "a:NoSchedule",
-		"a:NoExecute")}
+	p := []policyv1alpha1.ClusterTaintPolicy{
+		policy("p", 0, parseConditions("Fit In False"), parseConditions("Fit In True"), "a:NoSchedule",
+			"a:NoExecute")}
 	got, _ := Apply(clusterWith("eu", "Fit=False"), nil, p, false, start)
 	if want := []string{"a:NoSchedule"}; !slices.Equal(texts(got), want) {
 		t.Errorf("without the flag the taints are %v, want %v", texts(got), want)
@@ -174,7 +177,7 @@ func TestNoExecuteTaintGetsATimeOnce(t *testing.T) {
 }
 
 func TestEvictsByPresentCondition(t *testing.T) {
-	up := when("Fit In True")
+	up := parseConditions("Fit In True")
 	p := policy("p", 0, up, nil, "a:NoExecute")
 	mild := policy("p", 0, up, nil, "a:NoSchedule")
 	if !Evicts(&p, clusterWith("eu", "Fit=True")) || Evicts(&p, clusterWith("eu", "Fit=False")) ||

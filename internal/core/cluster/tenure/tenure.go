@@ -96,8 +96,8 @@ func (s Stamp) Write(l *coordinationv1.Lease) {
 	l.Spec.RenewTime = &metav1.MicroTime{Time: s.Renewed}
 }
 
-// Alive says whether the hub of the stamp renewed it lately, by the clock of who asks. A stamp of the future counts as
-// alive: one of the clocks is wrong, and nobody knows which.
+// Alive returns whether the hub of the stamp renewed it lately, by the clock of who asks. A stamp of the future counts
+// as alive: one of the clocks is wrong, and nobody knows which.
 func (s Stamp) Alive(now time.Time) bool { return now.Sub(s.Renewed) < Term }
 
 // Holder names the hub of the stamp to people.
@@ -166,8 +166,8 @@ func (s Self) Decide(member string, seen *Stamp, unchanged time.Duration, now ti
 			"and must be stopped", seen.Holder(), seen.Run, Quiet)}
 }
 
-// Joinable says why a hub of that identity must not take a member as one that joins; empty if it may. note is what to
-// tell a user who may.
+// Joinable returns why a hub of that identity must not take a member as one that joins; empty if it may. note is what
+// to tell a user who may.
 func Joinable(hub, member string, seen *Stamp, takeOver bool, now time.Time) (refusal, note string) {
 	switch {
 	case seen == nil || seen.Hub == hub:

@@ -89,7 +89,7 @@ func newState(f *Fleet, r rooms, touched map[ref]bool, now time.Time) *state {
 		reasons:    map[types.NamespacedName]schedule.Reason{},
 		policiesOf: map[selected][]policyv1alpha1.Propagation{}, unlabelled: map[string]bool{},
 	}
-	s.snapshot = schedule.NewSnapshot(f.seenClusters()).With(f.plugins)
+	s.snapshot = schedule.NewSnapshot(f.seenClusters()).WithPlugins(f.plugins)
 	for _, p := range f.policies {
 		known := map[selected]bool{}
 		for _, sel := range p.PropagationSpec().ResourceSelectors {
@@ -420,7 +420,7 @@ func (f *Fleet) hooked(gk schema.GroupKind) string {
 // schedule places one binding if it is due, as controller/schedule does. It reports whether that changed where it is.
 func (s *state) schedule(key types.NamespacedName) bool {
 	was := s.bindings[key]
-	if !schedule.Ours(was, s.scheduler) {
+	if !schedule.PlacedBy(was, s.scheduler) {
 		return false
 	}
 	fleet := s.seenBy(was)

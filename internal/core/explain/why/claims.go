@@ -166,7 +166,7 @@ func (e *policyExplanation) explainTemplates() {
 			continue
 		}
 		for _, b := range e.Bindings {
-			if b.GetNamespace() == t.Namespace && propagate.Of(b, t.GroupKind(), t.Name) {
+			if b.GetNamespace() == t.Namespace && propagate.IsBindingOf(b, t.GroupKind(), t.Name) {
 				row.Placed = targets(sorted(b.BindingSpec().Clusters), schedule.MethodOf(b) != schedule.Everywhere)
 				row.State = amiss(b)
 			}
@@ -340,7 +340,7 @@ func some(names []string) string { return text.Names(names, 3) }
 
 // explainPlacement lists which clusters are eligible and why the others are not, for each kind that the policy selects.
 func (e *policyExplanation) explainPlacement() {
-	fleet := schedule.NewSnapshot(e.Clusters).With(e.Plugins)
+	fleet := schedule.NewSnapshot(e.Clusters).WithPlugins(e.Plugins)
 	placement := e.Propagation.PropagationSpec().Placement
 	kinds := map[schema.GroupKind]policyv1alpha1.ResourceSelector{}
 	for _, s := range e.selectors {

@@ -117,7 +117,7 @@ func ExplainMember(f MemberFacts) MemberAnswer {
 		a.RoomBefore = &outage.Since
 	}
 
-	fleet := schedule.NewSnapshot([]*clusterv1alpha1.Cluster{c}).With(f.Plugins)
+	fleet := schedule.NewSnapshot([]*clusterv1alpha1.Cluster{c}).WithPlugins(f.Plugins)
 	refused := map[string]*Refusal{}
 	for _, b := range f.Bindings {
 		of := templateName(b)

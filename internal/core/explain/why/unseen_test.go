@@ -33,7 +33,7 @@ func TestWhoMayNotReadWorksIsToldTheSameByTheBinding(t *testing.T) {
 				func(item workv1alpha2.AggregatedStatusItem) bool { return item.ClusterName == c.Name }) {
 				continue
 			}
-			got, ok := answer.In(c.Name)
+			got, ok := answer.ForCluster(c.Name)
 			if !ok {
 				t.Errorf("%s: nothing is explained about %s", s.name, c.Name)
 				continue

@@ -146,7 +146,7 @@ type explanation struct {
 // Explain answers. The same facts give the same answer, in whatever order they come.
 func Explain(f Facts) Answer {
 	e := &explanation{Facts: f, template: match.TemplateOf(f.Template),
-		fleet: schedule.NewSnapshot(f.Clusters).With(f.Plugins)}
+		fleet: schedule.NewSnapshot(f.Clusters).WithPlugins(f.Plugins)}
 	e.answer = Answer{APIVersion: e.template.APIVersion, Kind: e.template.Kind, Namespace: e.template.Namespace,
 		Name: e.template.Name}
 	e.decision = propagate.Decide(propagate.Observed{Template: f.Template, Binding: f.Binding, Policies: f.Policies,
@@ -179,8 +179,9 @@ func Explain(f Facts) Answer {
 	return e.answer
 }
 
-// In narrows the answer to one cluster. It returns false if the cluster is unknown and has no object of the template.
-func (a Answer) In(cluster string) (Answer, bool) {
+// ForCluster narrows the answer to one cluster. It returns false if the cluster is unknown and has no object of the
+// template.
+func (a Answer) ForCluster(cluster string) (Answer, bool) {
 	i := slices.IndexFunc(a.Clusters, func(c Cluster) bool { return c.Name == cluster })
 	if i < 0 {
 		return a, false

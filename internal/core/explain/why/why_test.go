@@ -121,7 +121,7 @@ func (h *hub) claim(p policyv1alpha1.Propagation) {
 
 // schedule places the binding on the fleet as it is.
 func (h *hub) schedule() {
-	s := schedule.NewSnapshot(h.Clusters).With(h.Plugins)
+	s := schedule.NewSnapshot(h.Clusters).WithPlugins(h.Plugins)
 	room := h.Room
 	if room == nil {
 		room = s.Room(h.Binding)
@@ -1108,7 +1108,7 @@ func TestStories(t *testing.T) {
 			answer := why.Explain(s.given(t).Facts)
 			if s.only != "" {
 				var ok bool
-				if answer, ok = answer.In(s.only); !ok {
+				if answer, ok = answer.ForCluster(s.only); !ok {
 					t.Fatalf("there is no cluster %s in the answer", s.only)
 				}
 			}
@@ -1212,7 +1212,7 @@ func TestWhatIsWrongComesFirst(t *testing.T) {
 
 func TestAClusterThatHasNothingToDoWithItIsNotThere(t *testing.T) {
 	h := start(t, deployment, fleet()...)
-	if _, ok := why.Explain(h.runAll(h.policy("shop", "web", "{"+ofDeployments+"}")).Facts).In("m9"); ok {
+	if _, ok := why.Explain(h.runAll(h.policy("shop", "web", "{"+ofDeployments+"}")).Facts).ForCluster("m9"); ok {
 		t.Error("it speaks of a cluster that is not in the fleet")
 	}
 }

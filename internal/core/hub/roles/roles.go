@@ -76,7 +76,7 @@ const (
 	whyCopies     = "it contains the data of the Secret that it copies to namespaces"
 )
 
-// HoldsSecrets says whether objects of the kind have Secrets, or what they say, in them.
+// HoldsSecrets returns whether objects of the kind have Secrets, or what they say, in them.
 func (d Decision) HoldsSecrets() bool { return d.Why == whyContent || d.Why == whyCopies }
 
 // Decisions are the whole table. Without a line here a kind of the hub is nobody's but administrators', and a test
@@ -274,7 +274,8 @@ func verbs(l level) []string {
 	return nil
 }
 
-func (d Decision) of(role string) level {
+// levelOf returns what a role may do with the kind.
+func (d Decision) levelOf(role string) level {
 	switch role {
 	case View:
 		return d.view
@@ -288,7 +289,8 @@ func (d Decision) of(role string) level {
 	return nothing
 }
 
-func (p Path) of(role string) bool {
+// allows returns whether a role may read the path.
+func (p Path) allows(role string) bool {
 	switch role {
 	case View:
 		return p.view
@@ -305,13 +307,13 @@ func Names() []string { return []string{View, Edit, Admin, Operator} }
 
 // Verbs are what a role may do with a resource, sorted.
 func Verbs(role string, d Decision) []string {
-	all := append(verbs(d.of(role)), d.Own[role]...)
+	all := append(verbs(d.levelOf(role)), d.Own[role]...)
 	slices.Sort(all)
 	return all
 }
 
-// MayGet says whether a role may get an address.
-func MayGet(role string, p Path) bool { return p.of(role) }
+// MayGet returns whether a role may get an address.
+func MayGet(role string, p Path) bool { return p.allows(role) }
 
 // ForAuthenticated returns the role of all authenticated users, and its binding.
 func ForAuthenticated() (rbacv1.ClusterRole, rbacv1.ClusterRoleBinding) {
@@ -333,8 +335,8 @@ func ForAuthenticated() (rbacv1.ClusterRole, rbacv1.ClusterRoleBinding) {
 			Subjects: []rbacv1.Subject{{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: "system:authenticated"}}}
 }
 
-// All are the roles as they are to be.
-func All() []rbacv1.ClusterRole {
+// ClusterRoles returns the hub's roles with their rules.
+func ClusterRoles() []rbacv1.ClusterRole {
 	all := make([]rbacv1.ClusterRole, 0, len(Names()))
 	for _, name := range Names() {
 		role := rbacv1.ClusterRole{
@@ -355,7 +357,7 @@ func All() []rbacv1.ClusterRole {
 
 func allowed(role string) (paths []string) {
 	for _, p := range Paths {
-		if p.of(role) {
+		if p.allows(role) {
 			paths = append(paths, p.Path)
 		}
 	}
@@ -374,7 +376,7 @@ func rules(role string) []rbacv1.PolicyRule {
 		all = append(all, rbacv1.PolicyRule{Verbs: verbs, APIGroups: []string{group}, Resources: []string{resource}})
 	}
 	for _, d := range Decisions {
-		l := d.of(role)
+		l := d.levelOf(role)
 		if l == nothing {
 			continue
 		}

@@ -18,7 +18,8 @@ import (
 func definitions(t *testing.T) map[string]*apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	all := map[string]*apiextensionsv1.CustomResourceDefinition{}
-	for _, read := range []func() ([]*apiextensionsv1.CustomResourceDefinition, error){crds.All, kruise.Hub, argo.CRDs} {
+	for _, read := range []func() ([]*apiextensionsv1.CustomResourceDefinition, error){
+		crds.Definitions, kruise.Hub, argo.CRDs} {
 		some, err := read()
 		if err != nil {
 			t.Fatal(err)
@@ -66,7 +67,7 @@ func TestEveryKindOfTheHubIsDecidedForEachRole(t *testing.T) {
 
 func role(t *testing.T, name string) rbacv1.ClusterRole {
 	t.Helper()
-	all := All()
+	all := ClusterRoles()
 	i := slices.IndexFunc(all, func(r rbacv1.ClusterRole) bool { return r.Name == name })
 	if i < 0 {
 		t.Fatalf("there is no %s", name)
@@ -74,8 +75,8 @@ func role(t *testing.T, name string) rbacv1.ClusterRole {
 	return all[i]
 }
 
-// each calls f with all that a role may do.
-func each(r rbacv1.ClusterRole, f func(verb, group, resource string)) {
+// forEachRight calls f for each verb and resource that a role allows.
+func forEachRight(r rbacv1.ClusterRole, f func(verb, group, resource string)) {
 	for _, rule := range r.Rules {
 		for _, verb := range rule.Verbs {
 			for _, group := range rule.APIGroups {
@@ -88,8 +89,8 @@ func each(r rbacv1.ClusterRole, f func(verb, group, resource string)) {
 }
 
 func TestNoRoleLeadsToMoreThanItSays(t *testing.T) {
-	for _, r := range All() {
-		each(r, func(verb, group, resource string) {
+	for _, r := range ClusterRoles() {
+		forEachRight(r, func(verb, group, resource string) {
 			what := r.Name + " may " + verb + " " + resource + "." + group
 			_, sub, _ := strings.Cut(resource, "/")
 			switch {
@@ -107,8 +108,8 @@ func TestNoRoleLeadsToMoreThanItSays(t *testing.T) {
 }
 
 func TestWhatHoldsSecretsIsReadByNoRole(t *testing.T) {
-	for _, r := range All() {
-		each(r, func(verb, _, resource string) {
+	for _, r := range ClusterRoles() {
+		forEachRight(r, func(verb, _, resource string) {
 			if slices.Contains([]string{"secrets", "works", "manifestworks", "enclosedmanifests", "resourcedistributions"},
 				strings.Split(resource, "/")[0]) {
 				t.Errorf("%s may %s %s", r.Name, verb, resource)
@@ -122,7 +123,7 @@ func TestRolesOfANamespaceContainEachOtherAndWriteNothingOfTheFleet(t *testing.T
 	all, before := definitions(t), map[string]bool{}
 	for _, name := range []string{View, Edit, Admin} {
 		has := map[string]bool{}
-		each(role(t, name), func(verb, group, resource string) {
+		forEachRight(role(t, name), func(verb, group, resource string) {
 			has[verb+" "+resource+"."+group] = true
 			plain, _, _ := strings.Cut(resource, "/")
 			crd := all[plain+"."+group]
@@ -147,7 +148,7 @@ func TestRolesOfANamespaceContainEachOtherAndWriteNothingOfTheFleet(t *testing.T
 // stop releases: admission permits no other change with these verbs.
 func TestOperatorsWriteWhatIsOfTheFleetAlone(t *testing.T) {
 	all, wrote := definitions(t), 0
-	each(role(t, Operator), func(verb, group, resource string) {
+	forEachRight(role(t, Operator), func(verb, group, resource string) {
 		if slices.Contains(verbs(reads), verb) {
 			return
 		}
@@ -181,7 +182,7 @@ func TestRolesArePartOfKubernetesRolesOfTheirNames(t *testing.T) {
 			}
 		}
 	}
-	for _, r := range All() {
+	for _, r := range ClusterRoles() {
 		if r.Annotations[rbacv1.AutoUpdateAnnotationKey] != "true" {
 			t.Errorf("%s does not say that a start brings it up to date", r.Name)
 		}
@@ -191,7 +192,7 @@ func TestRolesArePartOfKubernetesRolesOfTheirNames(t *testing.T) {
 func TestRolesMayControlReleases(t *testing.T) {
 	may := map[string]string{}
 	for _, name := range Names() {
-		each(role(t, name), func(verb, group, resource string) {
+		forEachRight(role(t, name), func(verb, group, resource string) {
 			if group == "release.argosy.io" {
 				may[resource] += name + " " + verb + "; "
 			}

@@ -46,7 +46,7 @@ func (e *TooOldError) Error() string {
 		e.Stored, e.Binary, was+minorSteps)
 }
 
-// Opens says why a store must not be opened by this binary.
+// Opens returns why a store must not be opened by this binary.
 func (w Writer) Opens(stored Writer) error {
 	if stored.Format > w.Format {
 		return &TooNewError{stored, w}
@@ -64,8 +64,9 @@ func (w Writer) Opens(stored Writer) error {
 	return nil
 }
 
-// Succeeds says whether the record is to name this binary from now on: what would keep others out never goes back, and
-// of binaries that are alike in that the later one counts, so that replicas of two versions do not write it in turns.
+// Succeeds returns whether the record is to name this binary from now on: what would keep others out never goes back,
+// and of binaries that are alike in that the later one counts, so that replicas of two versions do not write it in
+// turns.
 func (w Writer) Succeeds(stored Writer) bool {
 	if stored.Format != w.Format {
 		return w.Format > stored.Format

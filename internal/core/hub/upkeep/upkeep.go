@@ -99,7 +99,7 @@ func Judge(s Store) []Finding {
 	return all
 }
 
-// Guard says whether writes are to be stopped now, by the alarm NOSPACE, since the disk is nearly full: what was
+// Guard returns whether writes are to be stopped now, by the alarm NOSPACE, since the disk is nearly full: what was
 // acknowledged is safe then, and the hub reads on. Or whether that alarm may go, since there is room again.
 func Guard(s Store) (raise, disarm bool) {
 	if s.Disk == 0 {
@@ -116,8 +116,8 @@ const (
 	restBetween  = time.Hour
 )
 
-// DefragPays says whether a defragmentation is worth that reads and writes wait for it: half of a store of some size is
-// unused, or it takes no writes and a tenth is. since is how long ago the last one was, by a clock that only goes
+// DefragPays returns whether a defragmentation is worth that reads and writes wait for it: half of a store of some size
+// is unused, or it takes no writes and a tenth is. since is how long ago the last one was, by a clock that only goes
 // forward.
 func DefragPays(s Store, since time.Duration) bool {
 	unused := s.Size - s.InUse
@@ -137,7 +137,7 @@ type Backup struct {
 	Time     time.Time
 }
 
-// BackupDue says whether the next backup is to be taken. newest is the last one, nil for none; since is how long ago
+// BackupDue returns whether the next backup is to be taken. newest is the last one, nil for none; since is how long ago
 // this process took one, or began, by a clock that only goes forward. What the wall clock says counts at a start alone:
 // one that was set back or forth makes a backup too many, and none too few.
 func BackupDue(now time.Time, newest *Backup, interval, since time.Duration, first bool, revision int64) bool {
@@ -165,7 +165,7 @@ func Expired(all []Backup, keep int) []Backup {
 	return sorted[min(max(keep, 1), len(sorted)):]
 }
 
-// Room says why there is no room on a disk for a backup of a store: it is written once as it is, and once packed.
+// Room returns why there is no room on a disk for a backup of a store: it is written once as it is, and once packed.
 func Room(inUse, free int64) error {
 	if need := 2*inUse + 2*Reserve; free < need {
 		return fmt.Errorf("its disk has %s free, and %s are required, including a reserve for the hub", bytes(free),

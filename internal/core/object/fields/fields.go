@@ -80,8 +80,8 @@ func Objects(m map[string]any, path ...string) []map[string]any {
 	return found
 }
 
-// Reads says whether a client that decodes JSON can read a value as a T. Names of fields match in any case, as they do
-// for it.
+// Reads returns whether a client that decodes JSON can read a value as a T. Names of fields match in any case, as they
+// do for it.
 func Reads[T any](v any) bool {
 	raw, err := json.Marshal(v)
 	return err == nil && json.Unmarshal(raw, new(T)) == nil

@@ -14,8 +14,8 @@ import (
 // Object is what makes an object this one and no other. Its version does not: a member is sent one that it serves.
 type Object struct{ Group, Kind, Namespace, Name string }
 
-// Of is the identity of a manifest. What is no text counts as not there; Keeps is stricter.
-func Of(manifest *unstructured.Unstructured) Object {
+// FromManifest returns the identity of a manifest. A field that is not a string counts as absent; Keeps is stricter.
+func FromManifest(manifest *unstructured.Unstructured) Object {
 	gv, _ := schema.ParseGroupVersion(manifest.GetAPIVersion())
 	return Object{gv.Group, manifest.GetKind(), manifest.GetNamespace(), manifest.GetName()}
 }
@@ -39,7 +39,7 @@ func (e *ChangedError) Error() string {
 	return fmt.Sprintf("%s of %s would become %s; an override cannot change the group, kind, namespace or name of an object", e.Field, e.Object, e.Is)
 }
 
-// Keeps says whether a manifest is still the object, whatever its version: a *ChangedError if it is not.
+// Keeps returns whether a manifest is still the object, whatever its version: a *ChangedError if it is not.
 func (o Object) Keeps(manifest *unstructured.Unstructured) error {
 	changed := func(field string, is any) error {
 		if is == nil {

@@ -61,7 +61,7 @@ func TestAnObjectStaysTheOneThatItIs(t *testing.T) {
 		{"no metadata", namespaced, `{apiVersion: apps/v1, kind: Deployment}`, "metadata.name"},
 		{"metadata that is a list", namespaced, `{apiVersion: apps/v1, kind: Deployment, metadata: [web]}`, "metadata"},
 	} {
-		err := identity.Of(object(t, c.was)).Keeps(object(t, c.is))
+		err := identity.FromManifest(object(t, c.was)).Keeps(object(t, c.is))
 		var changed *identity.ChangedError
 		switch {
 		case c.field == "" && err != nil:
@@ -73,7 +73,8 @@ func TestAnObjectStaysTheOneThatItIs(t *testing.T) {
 }
 
 func TestARefusalSaysWhatItIsAbout(t *testing.T) {
-	err := identity.Of(object(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: shop, name: web}}`)).
+	web := object(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: shop, name: web}}`)
+	err := identity.FromManifest(web).
 		Keeps(object(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: bank, name: web}}`))
 	const want = `metadata.namespace of Deployment.apps shop/web would become "bank"; an override cannot change the group, kind, namespace or name of an object`
 	if err == nil || !strings.Contains(err.Error(), want) {

@@ -43,7 +43,7 @@ func (s Stage) String() string {
 	return [...]string{"definitions and namespaces", "the operator", "its webhooks"}[s]
 }
 
-// stageOf says when an object goes.
+// stageOf returns when an object goes.
 func stageOf(gk schema.GroupKind) Stage {
 	switch {
 	case gk == schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"},
@@ -192,8 +192,8 @@ func Policies(name string, all []Object, o Options) []*policyv1alpha1.ClusterPro
 		func(p *policyv1alpha1.ClusterPropagationPolicy) bool { return len(p.Spec.ResourceSelectors) == 0 })
 }
 
-// Of is the stage of a template of an addon that is on the hub.
-func Of(t *releasev1alpha1.EnclosedManifest) (Stage, error) {
+// StageOf returns the stage of an addon's template on the hub.
+func StageOf(t *releasev1alpha1.EnclosedManifest) (Stage, error) {
 	var head metav1.TypeMeta
 	if err := json.Unmarshal(t.Spec.Manifest.Raw, &head); err != nil {
 		return 0, fmt.Errorf("EnclosedManifest %s: %w", t.Name, err)

@@ -63,7 +63,7 @@ func Template(live *unstructured.Unstructured) *unstructured.Unstructured {
 	return t
 }
 
-// Obstacle says why live cannot be adopted as it is now, whatever its template; nil if it can.
+// Obstacle returns why live cannot be adopted as it is now, whatever its template; nil if it can.
 func Obstacle(live *unstructured.Unstructured) error {
 	annotations := live.GetAnnotations()
 	switch owner := metav1.GetControllerOfNoCopy(live); {
@@ -103,8 +103,8 @@ func Policy(template *unstructured.Unstructured, name, cluster string) policyv1a
 		Spec: spec}
 }
 
-// Sends says why a policy that stands does not send a template made of the cluster's object there as the object is; nil
-// if it does.
+// Sends returns why a policy that stands does not send a template made of the cluster's object there as the object is;
+// nil if it does.
 func Sends(p policyv1alpha1.Propagation, replicas int32, c *clusterv1alpha1.Cluster) error {
 	name := strings.TrimPrefix(p.GetNamespace()+"/"+p.GetName(), "/")
 	placement := p.PropagationSpec().Placement
@@ -231,7 +231,7 @@ func Compare(live, after *unstructured.Unstructured, whole bool) Report {
 		// What would be gone shows only the other way round.
 		for _, d := range execute.Differences(live, after) {
 			d.Want, d.Have = d.Have, d.Want
-			if d.Want != nil || seen[d.Path] || ours(d.Path) {
+			if d.Want != nil || seen[d.Path] || isMetadata(d.Path) {
 				continue
 			}
 			r.Differences = append(r.Differences, d)
@@ -243,8 +243,8 @@ func Compare(live, after *unstructured.Unstructured, whole bool) Report {
 	return r
 }
 
-// ours says whether the path is in the metadata, where marks of ours change and pods do not.
-func ours(path string) bool { return strings.HasPrefix(path, "metadata.") }
+// isMetadata returns whether the path is in the metadata, where changes do not disturb pods.
+func isMetadata(path string) bool { return strings.HasPrefix(path, "metadata.") }
 
 // disturbance says what a difference does to pods that run; empty for nothing.
 func disturbance(kind schema.GroupKind, d execute.Difference) string {

@@ -46,7 +46,7 @@ func FuzzManifestWorks(f *testing.F) {
 		asked := map[string]identity.Object{}
 		for _, item := range Items(mw, eu()) {
 			if item.Object != nil {
-				asked[item.WorkName(mw.Name)] = identity.Of(item.Object)
+				asked[item.WorkName(mw.Name)] = identity.FromManifest(item.Object)
 			}
 		}
 		for _, w := range decide(mw).Works {
@@ -59,7 +59,7 @@ func FuzzManifestWorks(f *testing.F) {
 				t.Fatalf("the Work is %+v", w)
 			}
 			if want, ok := asked[w.Name]; !ok || want.Keeps(m) != nil {
-				t.Fatalf("the Work of %s has %s", want, identity.Of(m))
+				t.Fatalf("the Work of %s has %s", want, identity.FromManifest(m))
 			}
 			observed := m.DeepCopy()
 			var more map[string]any
@@ -74,8 +74,8 @@ func FuzzManifestWorks(f *testing.F) {
 				func(desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 					return Leave(w, desired, observed)
 				})
-			if err == nil && identity.Of(m).Keeps(desired) != nil {
-				t.Fatalf("%s reaches the member as %s", identity.Of(m), identity.Of(desired))
+			if err == nil && identity.FromManifest(m).Keeps(desired) != nil {
+				t.Fatalf("%s reaches the member as %s", identity.FromManifest(m), identity.FromManifest(desired))
 			}
 			_, _ = Feedback([]ocmv1.FeedbackRule{{Type: ocmv1.FeedbackJSONPaths,
 				JsonPaths: []ocmv1.JsonPath{{Name: "a", Path: path}}}, {Type: ocmv1.FeedbackWellKnownStatus}}, observed)

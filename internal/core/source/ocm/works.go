@@ -126,7 +126,7 @@ func (in Input) work(item Item, existing *workv1alpha1.Work) (*workv1alpha1.Work
 	if err != nil {
 		return nil, err
 	}
-	if err := identity.Of(item.Object).Keeps(m); err != nil {
+	if err := identity.FromManifest(item.Object).Keeps(m); err != nil {
 		return nil, err
 	}
 	interpret.Prune(m)

@@ -118,9 +118,11 @@ func optionsOf(annotations map[string]string) (options, error) {
 	return o, nil
 }
 
-// alone says whether a member may apply the partition and the budgets as the template has them, because it is the only
-// one. Stages are the hub's also then.
-func (o options) alone(members int) bool { return members == 0 || members == 1 && o.order != inStages }
+// leavesToMember returns whether the only member applies the partition and the budgets of the template itself. With
+// stages, the hub computes them for one member, too.
+func (o options) leavesToMember(members int) bool {
+	return members == 0 || members == 1 && o.order != inStages
+}
 
 // sorted are the clusters in the order in which ties are broken and clusters follow each other: as given by the
 // template, then as they are.

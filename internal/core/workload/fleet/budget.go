@@ -75,8 +75,8 @@ func (f *fleet) shareBudget(b budget) error {
 			f.put(f.members[i], share, "spec", name)
 		}
 		if n > total && total > 0 {
-			f.tell(BudgetExceedsPods, "spec.%s is %d pods, but it protects only %d pods in all clusters together", name, n,
-				total)
+			f.addCondition(BudgetExceedsPods, "spec.%s is %d pods, but it protects only %d pods in all clusters together",
+				name, n, total)
 		}
 		if least {
 			var blocked []string
@@ -86,7 +86,7 @@ func (f *fleet) shareBudget(b budget) error {
 				}
 			}
 			if len(blocked) > 0 {
-				f.tell(BudgetBlocksEviction, "spec.minAvailable allows no disruptions in %s, so nodes there cannot be drained; lower it, or add replicas", strings.Join(unique(blocked), ", "))
+				f.addCondition(BudgetBlocksEviction, "spec.minAvailable allows no disruptions in %s, so nodes there cannot be drained; lower it, or add replicas", strings.Join(unique(blocked), ", "))
 			}
 		}
 	}
@@ -115,8 +115,8 @@ func (f *fleet) guard(shares []int64, n int64) {
 	}
 }
 
-// granted says whether any cluster has been given a part of maxUnavailable: then there is something to take back before
-// it is given to another one.
+// granted returns whether any cluster has been given a part of maxUnavailable: then there is something to take back
+// before it is given to another one.
 func (f *fleet) granted() bool {
 	return slices.ContainsFunc(f.members, func(m *member) bool {
 		if m.before == nil {
@@ -178,7 +178,7 @@ func (f *fleet) rotateBudget(v any, b budget, matched []int64, known bool) error
 	}
 	f.result.RecheckAfter = after
 	if total := sum(matched); n > total && total > 0 {
-		f.tell(BudgetExceedsPods, "spec.maxUnavailable is %d pods, but it protects only %d pods in all clusters together", n,
+		f.addCondition(BudgetExceedsPods, "spec.maxUnavailable is %d pods, but it protects only %d pods in all clusters together", n,
 			total)
 	}
 	return nil
@@ -389,7 +389,7 @@ func (f *fleet) spreadBefore(k int, n int64) ([]int64, bool) {
 	return before, sum(before) == n
 }
 
-// near says whether no share differs by more than one.
+// near returns whether no share differs by more than one.
 func near(a, b []int64) bool {
 	for i := range a {
 		if d := a[i] - b[i]; d > 1 || d < -1 {

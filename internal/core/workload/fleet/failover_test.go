@@ -74,7 +74,7 @@ func TestOrdinalsStayUniqueWhileAClusterIsLeft(t *testing.T) {
 func (h *hub) reportAll(m *Member) {
 	h.t.Helper()
 	one := hub{t: h.t, in: Input{Template: h.in.Template, Members: []Member{*m}}}
-	one.report(fmt.Sprintf("replicas: %s", one.say("spec", "replicas")))
+	one.report(fmt.Sprintf("replicas: %s", one.fieldValues("spec", "replicas")))
 	*m = one.in.Members[0]
 }
 

@@ -159,7 +159,7 @@ func ConditionTypes() []string {
 		OverwriteForbidden}
 }
 
-// Concerns says whether a template is one whose numbers mean the fleet; if not, there is nothing to ask Shares. An
+// Concerns returns whether a template is one whose numbers mean the fleet; if not, there is nothing to ask Shares. An
 // error says what is wrong with its annotations.
 func Concerns(template *unstructured.Unstructured, divided bool) (bool, error) {
 	h, ok := handlers[template.GroupVersionKind().GroupKind()]
@@ -173,19 +173,19 @@ func Concerns(template *unstructured.Unstructured, divided bool) (bool, error) {
 	return h.concerned(o, template, divided) || h.stagesClusters(o, template, divided), nil
 }
 
-// concerned says whether something of the template is divided.
+// concerned returns whether something of the template is divided.
 func (h handler) concerned(o options, template *unstructured.Unstructured, divided bool) bool {
 	return h.partial != nil && h.partial(template) || h.arithmetic(o, template, divided) ||
 		h.always != nil && h.always(template.Object) && !h.retained(template)
 }
 
-// retained says whether members own the replicas of the template, so that the hub does not know what a share of them
+// retained returns whether members own the replicas of the template, so that the hub does not know what a share of them
 // is.
 func (h handler) retained(template *unstructured.Unstructured) bool {
 	return h.divides && template.GetLabels()[policyv1alpha1.RetainReplicasLabel] == "true"
 }
 
-// arithmetic says whether numbers of the template mean the fleet.
+// arithmetic returns whether numbers of the template mean the fleet.
 func (h handler) arithmetic(o options, template *unstructured.Unstructured, divided bool) bool {
 	switch {
 	case h.share == nil, h.retained(template):
@@ -215,7 +215,7 @@ func Shares(in Input) (Result, error) {
 	if !handler.concerned(o, in.Template, in.Divided) && !handler.stagesClusters(o, in.Template, in.Divided) {
 		return Result{Conditions: ignoredStages(in.Template)}, nil
 	}
-	if o.alone(len(in.Members)) && handler.always == nil && handler.partial == nil && !o.uniqueOrdinals {
+	if o.leavesToMember(len(in.Members)) && handler.always == nil && handler.partial == nil && !o.uniqueOrdinals {
 		if o.order == inStages {
 			return Result{Approved: in.Approved}, nil // it is in no cluster for now
 		}
@@ -355,15 +355,15 @@ func observedGeneration(status map[string]any) int64 {
 	return number(status, "observedGeneration")
 }
 
-// madeOf says whether a status is of the generation of the template that the manifest was made from, as far as it
+// madeOf returns whether a status is of the generation of the template that the manifest was made from, as far as it
 // tells.
 func madeOf(status map[string]any, manifest *unstructured.Unstructured) bool {
 	n, told := whole(status["resourceTemplateGeneration"])
 	return !told || fmt.Sprint(n) == manifest.GetAnnotations()[workv1alpha2.TemplateGenerationAnnotation]
 }
 
-// tell adds a condition.
-func (f *fleet) tell(kind, format string, args ...any) {
+// addCondition adds a condition to the result.
+func (f *fleet) addCondition(kind, format string, args ...any) {
 	f.result.Conditions = append(f.result.Conditions, Condition{kind, fmt.Sprintf(format, args...)})
 }
 
@@ -375,8 +375,8 @@ func (f *fleet) manifest(m *member) *unstructured.Unstructured {
 	return m.Base
 }
 
-// has returns whether the cluster is a member.
-func (f *fleet) has(cluster string) bool { return slices.Contains(f.clusters(), cluster) }
+// hasMember returns whether the cluster is a member.
+func (f *fleet) hasMember(cluster string) bool { return slices.Contains(f.clusters(), cluster) }
 
 func (f *fleet) clusters() []string {
 	names := make([]string, len(f.members))
@@ -440,13 +440,13 @@ func (f *fleet) rollOut(w workload, byOrdinal func(kept int64) []int64) error {
 	}
 	f.goesOn(clock, outcomes)
 	if p := f.options.plan; len(halted) > 0 && p != nil {
-		f.tell(FleetHalted, "the rollout is halted in all clusters because new pods fail in %s; see release %s",
+		f.addCondition(FleetHalted, "the rollout is halted in all clusters because new pods fail in %s; see release %s",
 			strings.Join(unique(halted), ", "), p.Release)
 	} else if len(halted) > 0 && f.options.failedPods != nil {
-		f.tell(FleetHalted, "the rollout is halted in all clusters because more than %d new pods are failing, in %s; fix the template, or raise the annotation %s",
+		f.addCondition(FleetHalted, "the rollout is halted in all clusters because more than %d new pods are failing, in %s; fix the template, or raise the annotation %s",
 			ro.tolerated, strings.Join(unique(halted), ", "), wellknown.FailedPodsThresholdAnnotation)
 	} else if len(halted) > 0 {
-		f.tell(FleetHalted, "the rollout is halted in all clusters because the new revision is unhealthy in %s; fix the template, or continue regardless with the annotation %s: \"false\"",
+		f.addCondition(FleetHalted, "the rollout is halted in all clusters because the new revision is unhealthy in %s; fix the template, or continue regardless with the annotation %s: \"false\"",
 			strings.Join(unique(halted), ", "), wellknown.AutoHaltAnnotation)
 	}
 	var silent []string
@@ -456,7 +456,7 @@ func (f *fleet) rollOut(w workload, byOrdinal func(kept int64) []int64) error {
 		}
 	}
 	if len(silent) > 0 {
-		f.tell(StatusIncomplete, "the status reported from %s has no %s, so a rollout cannot tell when it is done there; add it to the InterpretStatus operation of the customization of the kind",
+		f.addCondition(StatusIncomplete, "the status reported from %s has no %s, so a rollout cannot tell when it is done there; add it to the InterpretStatus operation of the customization of the kind",
 			strings.Join(unique(silent), ", "), w.updated)
 	}
 	var extra []string
@@ -466,7 +466,7 @@ func (f *fleet) rollOut(w workload, byOrdinal func(kept int64) []int64) error {
 		}
 	}
 	if len(extra) > 0 {
-		f.tell(PartitionRaisedNoRollback,
+		f.addCondition(PartitionRaisedNoRollback,
 			"the partition was raised, but pods that were already updated stay updated in %s, unless OpenKruise's feature gate CloneSetPartitionRollback is enabled there; to revert them, roll the template back",
 			strings.Join(unique(extra), ", "))
 	}
@@ -585,7 +585,7 @@ var handlers = func() map[schema.GroupKind]handler {
 // cloneSet divides a CloneSet's rollout, if its replicas are divided, and routes the pods to delete in any case.
 func (f *fleet) cloneSet() error {
 	names := podsNamed(f.Template)
-	if f.options.alone(len(f.members)) {
+	if f.options.leavesToMember(len(f.members)) {
 		switch {
 		case len(names) == 0:
 		case f.placedTooMany():

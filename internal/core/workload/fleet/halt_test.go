@@ -30,19 +30,19 @@ func TestScaleDownHaltsNoRollout(t *testing.T) {
 		}
 		h.edit(int64(8), "spec", "replicas")
 		h.look()
-		h.tells("before it is scheduled", "")
+		h.expectConditions("before it is scheduled", "")
 		h.unhealthy(ill)
 		h.look()
-		h.tells("when one cluster has reported", "")
+		h.expectConditions("when one cluster has reported", "")
 		h.in.Members[2].Replicas = 2
 		h.look()
 		h.unhealthy(ill)
 		h.look()
-		h.tells("when it is scheduled", "")
+		h.expectConditions("when it is scheduled", "")
 		h.report(silent, up(3, 3), up(2, 2))
 		h.unhealthy(ill)
 		h.look()
-		h.tells("when all have reported", "")
+		h.expectConditions("when all have reported", "")
 	}
 }
 
@@ -55,13 +55,13 @@ func TestUnreportedRevisionStillHaltsARollout(t *testing.T) {
 	h.look()
 	h.unhealthy(ill)
 	h.look()
-	h.tells("while others have not reported", "FleetHalted")
+	h.expectConditions("while others have not reported", "FleetHalted")
 	h.edit(int64(8), "spec", "replicas")
 	h.in.Members[2].Replicas = 2
 	h.look()
 	h.unhealthy(ill)
 	h.look()
-	h.tells("scaled down in the middle", "FleetHalted")
+	h.expectConditions("scaled down in the middle", "FleetHalted")
 }
 
 // The write that halts a rollout ends a refused update, and with it the failure that OpenKruise reports. The failing
@@ -76,11 +76,11 @@ func TestHaltLastsUntilNewPodsAreAvailable(t *testing.T) {
 	h.report(failing, up(3, 0), up(3, 0))
 	h.unhealthy(failing)
 	h.look()
-	h.tells("a pod fails and others are refused", "FleetHalted")
+	h.expectConditions("a pod fails and others are refused", "FleetHalted")
 	h.report(failing, up(3, 0), up(3, 0))
 	h.look()
-	h.tells("others are no longer refused", "FleetHalted")
+	h.expectConditions("others are no longer refused", "FleetHalted")
 	h.report(up(3, 1), up(3, 0), up(3, 0))
 	h.look()
-	h.tells("the pod is available", "")
+	h.expectConditions("the pod is available", "")
 }

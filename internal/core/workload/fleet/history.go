@@ -54,15 +54,15 @@ type Revisions struct {
 	Made string `json:"made,omitempty"`
 }
 
-// KeepsHistory says whether revisions of the template are to be kept on the hub. Whose versions have no names has them,
-// too: that one of them is named, by a name that a member gave it, is known only when it is gone.
+// KeepsHistory returns whether revisions of the template are to be kept on the hub. Whose versions have no names has
+// them, too: that one of them is named, by a name that a member gave it, is known only when it is gone.
 func KeepsHistory(template *unstructured.Unstructured) bool {
 	return template.GroupVersionKind().GroupKind() == sidecarSetKind
 }
 
-// Remember says which revision of the template is to be stored beside those that are, nil for none, and which are to be
-// deleted: those beyond its revisionHistoryLimit, 10 by default and 2 at least, but never the one that it has injected:
-// by its version, or in one of these Works by a name.
+// Remember returns which revision of the template is to be stored beside those that are, nil for none, and which are to
+// be deleted: those beyond its revisionHistoryLimit, 10 by default and 2 at least, but never the one that it has
+// injected: by its version, or in one of these Works by a name.
 func Remember(template *unstructured.Unstructured, works map[string]*workv1alpha1.Work,
 	stored []Revision) (store *Revision, surplus []Revision) {
 	kept := slices.Clone(stored)
@@ -168,7 +168,7 @@ func (f *fleet) past(name string) *Revision {
 // had, and with it the whole object, so that it is given that revision itself first, without touching pods that run;
 // when it says that it has made a revision of it, it is given the template.
 //
-//	the template injects A and names B ──▶ B alone, paused ──the member says that it made B──▶ A, naming B as the member does
+//	the template injects A and names B ──▶ B alone, paused ──the member reports B──▶ A, with the member's name of B
 func (f *fleet) stageRevision() error {
 	named, name, current := namedVersion(f.Template.Object), revisionName(f.Template.Object), revisionOf(f.Template)
 	content := f.contentNamed()
@@ -215,16 +215,16 @@ func (f *fleet) stageRevision() error {
 		f.note(m, cmp.Or(past, &current), content, mine)
 	}
 	if len(nameless) > 0 {
-		f.tell(RevisionMissing, "spec.injectionStrategy.revision names the revision %q, but its name in %s is unknown: each cluster names its own revisions, and the hub has not seen this name in any; "+
+		f.addCondition(RevisionMissing, "spec.injectionStrategy.revision names the revision %q, but its name in %s is unknown: each cluster names its own revisions, and the hub has not seen this name in any; "+
 			"set a customVersion for each version, and refer to that", name, strings.Join(unique(nameless), ", "))
 	}
 	if len(lost) > 0 {
-		f.tell(RevisionMissing, "spec.injectionStrategy.revision names the revision %q, but the hub has not stored what that injects, so it cannot be applied in %s; "+
+		f.addCondition(RevisionMissing, "spec.injectionStrategy.revision names the revision %q, but the hub has not stored what that injects, so it cannot be applied in %s; "+
 			"apply the SidecarSet as it was then with a customVersion, refer to that version, and then continue from there",
 			name, strings.Join(unique(lost), ", "))
 	}
 	if len(unknown) > 0 {
-		f.tell(RevisionMissing, "spec.injectionStrategy.revision names the version %q, but the hub has no template of it, so it cannot be applied in %s; "+
+		f.addCondition(RevisionMissing, "spec.injectionStrategy.revision names the version %q, but the hub has no template of it, so it cannot be applied in %s; "+
 			"apply the SidecarSet of that version with that name again, and then continue from there", named,
 			strings.Join(unique(unknown), ", "))
 	}
@@ -406,7 +406,7 @@ func withoutRevision(obj map[string]any) map[string]any {
 	return strategy
 }
 
-// hasRevision says whether m is sure to have made a revision of that version.
+// hasRevision returns whether m is sure to have made a revision of that version.
 func (m *member) hasRevision(version string) bool {
 	if m.before == nil {
 		return false
@@ -415,7 +415,7 @@ func (m *member) hasRevision(version string) bool {
 		m.note != nil && slices.Contains(split(m.note.Versions), version)
 }
 
-// made says whether m has that version now and has said so.
+// made returns whether m has that version now and has said so.
 func (m *member) made(version string) bool {
 	return m.before != nil && customVersion(m.before.Object) == version && m.fresh &&
 		text(m.status, "latestRevision") != ""
@@ -458,11 +458,11 @@ func (f *fleet) skew() {
 		}
 	}
 	if len(differ) > 0 {
-		f.tell(RevisionSkew, "because of overrides, the sidecars injected in %s differ from other clusters",
+		f.addCondition(RevisionSkew, "because of overrides, the sidecars injected in %s differ from other clusters",
 			strings.Join(unique(differ), ", "))
 		return
 	}
 	if current && len(behind) > 0 {
-		f.tell(RevisionSkew, "%s may still inject the previous sidecars: according to its last reported status, it has not applied the change that other clusters have applied", strings.Join(unique(behind), ", "))
+		f.addCondition(RevisionSkew, "%s may still inject the previous sidecars: according to its last reported status, it has not applied the change that other clusters have applied", strings.Join(unique(behind), ", "))
 	}
 }

@@ -93,18 +93,18 @@ func TestAClusterThatJoinsLateHasTheVersionThatIsNamedBeforeItIsNamed(t *testing
 
 			h.in.Members = append(h.in.Members, Member{Cluster: "c2", Reachable: true})
 			h.injects("one that joins is given it first", "c1=s:2(v1) c2=s:1")
-			if got := h.say("spec", "updateStrategy", "paused"); got != "<nil> true" {
+			if got := h.fieldValues("spec", "updateStrategy", "paused"); got != "<nil> true" {
 				t.Errorf("running pods are left alone: paused is %s", got)
 			}
 			h.report(made, "")
 			h.injects("until it has made a revision of it", "c1=s:2(v1) c2=s:1")
 			h.report(made, made)
 			h.injects("then it is told the name", "c1=s:2(v1) c2=s:2(v1)")
-			if got := h.say("spec", "updateStrategy", "paused"); got != "<nil> <nil>" {
+			if got := h.fieldValues("spec", "updateStrategy", "paused"); got != "<nil> <nil>" {
 				t.Errorf("then paused is %s", got)
 			}
 			h.report(made, made)
-			h.tells("when all is well", "")
+			h.expectConditions("when all is well", "")
 
 			// Years later both know all that they had.
 			h.inject("v3", "s:3")
@@ -116,7 +116,8 @@ func TestAClusterThatJoinsLateHasTheVersionThatIsNamedBeforeItIsNamed(t *testing
 			h.edit("v9", "spec", "injectionStrategy", "revision", "customVersion")
 			h.remember()
 			h.look()
-			h.tells("of one that never was", `RevisionMissing: spec.injectionStrategy.revision names the version "v9"`)
+			h.expectConditions("of one that never was",
+				`RevisionMissing: spec.injectionStrategy.revision names the version "v9"`)
 		})
 	}
 }
@@ -173,22 +174,22 @@ func TestClustersThatDidNotTakeAChangeOfSidecarsAreTold(t *testing.T) {
 	h.look()
 	h.report(made, made)
 	h.look()
-	h.tells("at rest", "")
+	h.expectConditions("at rest", "")
 	h.inject("v2", "s:2")
 	h.look()
-	h.tells("on the way", "")
+	h.expectConditions("on the way", "")
 	h.report(made)
 	h.in.Members[1].Reachable = false
 	h.look()
-	h.tells("of a cluster that does not answer", "RevisionSkew: c2 may still inject the previous sidecars")
+	h.expectConditions("of a cluster that does not answer", "RevisionSkew: c2 may still inject the previous sidecars")
 	h.in.Members[1].Reachable = true
 	h.look()
-	h.tells("when it answers", "")
+	h.expectConditions("when it answers", "")
 	work := h.in.Members[1].Work.DeepCopy()
 	work.Status.Conditions[0].Status = "False"
 	h.in.Members[1].Work = work
 	h.look()
-	h.tells("of a cluster that refuses", "RevisionSkew: c2 may")
+	h.expectConditions("of a cluster that refuses", "RevisionSkew: c2 may")
 }
 
 // Members name their revisions by what they make of them, so that a name of one may mean nothing to another.
@@ -209,7 +210,7 @@ func TestARevisionThatIsNamedAsOneClusterDoesIsNamedAsEachDoes(t *testing.T) {
 	h.expect("which they have made", named+"=x-a x-b")
 	h.edit("x-d", "spec", "injectionStrategy", "revision", "revisionName")
 	h.expect("on to that", named+"=x-c x-d")
-	h.tells("all the while", "")
+	h.expectConditions("all the while", "")
 
 	h.report("latestRevision: x-c", "latestRevision: x-d")
 	h.in.Members = append(h.in.Members, Member{Cluster: "c3", Reachable: true})
@@ -225,7 +226,7 @@ func TestARevisionThatIsNamedAsOneClusterDoesIsNamedAsEachDoes(t *testing.T) {
 	work.Status.Conditions[0].Status = "False"
 	h.in.Members[2].Work = work
 	h.look()
-	h.tells("when that is refused", `RevisionMissing: spec.injectionStrategy.revision names the revision "x-a", but the hub has not stored what that injects, so it cannot be applied in c3`)
+	h.expectConditions("when that is refused", `RevisionMissing: spec.injectionStrategy.revision names the revision "x-a", but the hub has not stored what that injects, so it cannot be applied in c3`)
 
 	h.edit("x-z", "spec", "injectionStrategy", "revision", "revisionName")
 	h.expect("on to one that nobody has named", named+"=x-z x-z x-z")
@@ -233,15 +234,15 @@ func TestARevisionThatIsNamedAsOneClusterDoesIsNamedAsEachDoes(t *testing.T) {
 	work.Status.Conditions[0].Status = "False"
 	h.in.Members[0].Work = work
 	h.look()
-	h.tells("when that is refused", `RevisionMissing: spec.injectionStrategy.revision names the revision "x-z", but its name in c1, c3 is unknown`)
+	h.expectConditions("when that is refused", `RevisionMissing: spec.injectionStrategy.revision names the revision "x-z", but its name in c1, c3 is unknown`)
 }
 
-// said is each cluster's image, and the revision that it is told by name.
-func (h *hub) said(when, want string) {
+// expectImages compares each cluster's image and revision name.
+func (h *hub) expectImages(when, want string) {
 	h.t.Helper()
 	h.remember()
 	h.expect(when)
-	names := strings.Fields(h.say("spec", "injectionStrategy", "revision", "revisionName"))
+	names := strings.Fields(h.fieldValues("spec", "injectionStrategy", "revision", "revisionName"))
 	var all []string
 	for i, image := range strings.Fields(h.images()) {
 		all = append(all, image+"("+names[i]+")")
@@ -261,46 +262,46 @@ func TestAClusterThatJoinsLateHasTheRevisionThatIsNamedAsAnotherClusterDoes(t *t
 			h.edit([]any{map[string]any{"name": "s", "image": image}}, "spec", "containers")
 		}
 		image("s:1")
-		h.said("at first", "c1=s:1(<nil>) c2=s:1(<nil>)")
+		h.expectImages("at first", "c1=s:1(<nil>) c2=s:1(<nil>)")
 		if h.in.Members[0].Work.Annotations[wellknown.FleetAnnotation] != "" {
 			t.Error("while nobody waits for it, what a member says wakes the others")
 		}
 		h.report("latestRevision: x-a", "latestRevision: x-b")
 		for n := 2; n < 5; n++ {
 			image(fmt.Sprintf("s:%d", n))
-			h.said("then another", fmt.Sprintf("c1=s:%d(<nil>) c2=s:%d(<nil>)", n, n))
+			h.expectImages("then another", fmt.Sprintf("c1=s:%d(<nil>) c2=s:%d(<nil>)", n, n))
 			h.report(fmt.Sprintf("latestRevision: x-a%d", n), fmt.Sprintf("latestRevision: x-b%d", n))
 		}
 		image("s:5")
 		h.edit("x-b4", "spec", "injectionStrategy", "revision", "revisionName")
-		h.said("back to the one before by the name of the second", "c1=s:5(x-a4) c2=s:5(x-b4)")
+		h.expectImages("back to the one before by the name of the second", "c1=s:5(x-a4) c2=s:5(x-b4)")
 		h.report("latestRevision: x-a5", "latestRevision: x-b5")
 		for n := 6; n < 10; n++ {
 			image(fmt.Sprintf("s:%d", n))
-			h.said("and on", fmt.Sprintf("c1=s:%d(x-a4) c2=s:%d(x-b4)", n, n))
+			h.expectImages("and on", fmt.Sprintf("c1=s:%d(x-a4) c2=s:%d(x-b4)", n, n))
 			h.report(fmt.Sprintf("latestRevision: x-a%d", n), fmt.Sprintf("latestRevision: x-b%d", n))
 		}
 
 		// The one that gave the name leaves, and one comes that calls it in its own way.
 		h.in.Members = append(h.in.Members[:1:1], Member{Cluster: "c3", Reachable: true})
-		h.said("one that joins is given it first", "c1=s:9(x-a4) c3=s:4(<nil>)")
-		if got := h.say("spec", "updateStrategy", "paused"); got != "<nil> true" {
+		h.expectImages("one that joins is given it first", "c1=s:9(x-a4) c3=s:4(<nil>)")
+		if got := h.fieldValues("spec", "updateStrategy", "paused"); got != "<nil> true" {
 			t.Errorf("running pods are left alone: paused is %s", got)
 		}
 		h.report(silent, "")
-		h.said("until it has made a revision of it", "c1=s:9(x-a4) c3=s:4(<nil>)")
+		h.expectImages("until it has made a revision of it", "c1=s:9(x-a4) c3=s:4(<nil>)")
 		h.report(silent, "latestRevision: x-c1")
-		h.said("then it is told as it calls it", "c1=s:9(x-a4) c3=s:9(x-c1)")
+		h.expectImages("then it is told as it calls it", "c1=s:9(x-a4) c3=s:9(x-c1)")
 		h.report(silent, "latestRevision: x-c2")
-		h.said("and so it stays", "c1=s:9(x-a4) c3=s:9(x-c1)")
-		h.tells("all the while", "")
+		h.expectImages("and so it stays", "c1=s:9(x-a4) c3=s:9(x-c1)")
+		h.expectConditions("all the while", "")
 		if got := len(h.in.History); got != leastHistory+1 {
 			t.Errorf("%d revisions are kept, want the last %d and the one that is named", got, leastHistory)
 		}
 
 		h.edit("x-a2", "spec", "injectionStrategy", "revision", "revisionName")
-		h.said("of one that is stored no more, who has had it has it", "c1=s:9(x-a2) c3=s:9(x-a2)")
-		h.tells("and who has not, cannot",
+		h.expectImages("of one that is stored no more, who has had it has it", "c1=s:9(x-a2) c3=s:9(x-a2)")
+		h.expectConditions("and who has not, cannot",
 			`RevisionMissing: spec.injectionStrategy.revision names the revision "x-a2", but the hub has not stored what that injects, so it cannot be applied in c3; apply the SidecarSet as it was then`)
 	}
 }

@@ -25,8 +25,8 @@ type job struct {
 	pauses bool
 }
 
-// pullsListed says whether the images of an ImageListPullJob have all been tried. One that never completes counts those
-// of which it has pulled all.
+// pullsListed returns whether the images of an ImageListPullJob have all been tried. One that never completes counts
+// those of which it has pulled all.
 func pullsListed(status map[string]any) bool {
 	images := number(status, "desired")
 	return text(status, "completionTime") != "" || images > 0 &&

@@ -36,8 +36,8 @@ func (r *running) takeUp(i int) {
 	}
 }
 
-// tell has member i report.
-func (r *running) tell(i int) {
+// sendReport sets the status of member i as its controllers would.
+func (r *running) sendReport(i int) {
 	m := &r.in.Members[i]
 	if m.Work == nil || r.seen[i] == 0 {
 		return
@@ -87,7 +87,7 @@ func TestAJobKeepsToTheParallelismOfTheFleetAndEnds(t *testing.T) {
 				case 1:
 					r.takeUp(i)
 				case 2:
-					r.tell(i)
+					r.sendReport(i)
 				case 3:
 					if r.active[i] > 0 {
 						r.active[i]--
@@ -114,7 +114,7 @@ func TestAJobKeepsToTheParallelismOfTheFleetAndEnds(t *testing.T) {
 			}
 			if fmt.Sprint(r.done) != fmt.Sprint(r.nodes) {
 				t.Fatalf("%s, seed %d: %v of %v have run, with a parallelism of %d; granted %s", kind, seed, r.done, r.nodes, most,
-					r.say("spec", "parallelism"))
+					r.fieldValues("spec", "parallelism"))
 			}
 		}
 	}

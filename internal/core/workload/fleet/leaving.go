@@ -33,7 +33,7 @@ func Leaving(template *unstructured.Unstructured, fewer int64, existing map[stri
 	return leaving, unknown, err
 }
 
-// LeavesByOrdinal says whether Leaving needs the Works: ordinals are unique.
+// LeavesByOrdinal returns whether Leaving needs the Works: ordinals are unique.
 func LeavesByOrdinal(template *unstructured.Unstructured) bool {
 	// A wrong annotation is reported where Works are made.
 	o, err := optionsOf(template.GetAnnotations())
@@ -97,8 +97,8 @@ func leavingByOrdinal(template *unstructured.Unstructured, fewer int64,
 			return nil, err
 		}
 		for _, n := range numbers {
-			if reserved.has(n) || o.highestFirst {
-				pods = append(pods, pod{n, reserved.has(n), cluster})
+			if reserved.contains(n) || o.highestFirst {
+				pods = append(pods, pod{n, reserved.contains(n), cluster})
 			}
 		}
 	}

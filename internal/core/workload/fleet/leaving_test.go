@@ -27,10 +27,10 @@ func TestNewNamesWaitForTheReplicasThatGoWithThem(t *testing.T) {
 	h.edit([]any{"x-a", "x-b", "x-z"}, "spec", "scaleStrategy", "podsToDelete")
 	h.edit(int64(5), "spec", "replicas")
 	h.expect("before the scheduler has seen it", names+"[x-a] []", "spec.replicas=3 3")
-	h.tells("before the scheduler has seen it", "")
+	h.expectConditions("before the scheduler has seen it", "")
 	h.in.Members[1].Replicas = 2
 	h.expect("then in one write with the replica", names+"[x-a] [x-b]", "spec.replicas=3 2")
-	h.tells("then", "x-z not found in any")
+	h.expectConditions("then", "x-z not found in any")
 
 	// One cluster alone is told with the replica, too.
 	h = newHub(t, "{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {name: x}, spec: {replicas: 2, scaleStrategy: {podsToDelete: [x-a]}}}", 3)

@@ -51,7 +51,8 @@ func setOf(numbers []int64) ordinals {
 
 func (o ordinals) union(p ordinals) ordinals { return ordinalSet(append(slices.Clone(o), p...)...) }
 
-func (o ordinals) has(n int64) bool {
+// contains returns whether an ordinal is in o.
+func (o ordinals) contains(n int64) bool {
 	return slices.ContainsFunc(o, func(s span) bool { return s.first <= n && n <= s.last })
 }
 
@@ -66,8 +67,8 @@ func (o ordinals) gap(n int64) int64 {
 	return n
 }
 
-// each are the ordinals one by one.
-func (o ordinals) each() []int64 {
+// list returns at most mostOrdinals of the ordinals.
+func (o ordinals) list() []int64 {
 	var out []int64
 	for _, s := range o {
 		for n := s.first; n <= s.last && len(out) < mostOrdinals; n++ {
@@ -103,7 +104,7 @@ func (o ordinals) reserved() []any {
 		return o.texts()
 	}
 	out := make([]any, 0, n)
-	for _, v := range o.each() {
+	for _, v := range o.list() {
 		out = append(out, v)
 	}
 	return out
@@ -171,7 +172,7 @@ func assign(owners []owner, taken, busy ordinals, limit int64) (assigned [][]int
 	used := map[int64]bool{}
 	for i, o := range owners {
 		for _, n := range o.has {
-			if !used[n] && !taken.has(n) {
+			if !used[n] && !taken.contains(n) {
 				assigned[i] = append(assigned[i], n)
 				used[n] = true
 			}
@@ -189,10 +190,10 @@ func assign(owners []owner, taken, busy ordinals, limit int64) (assigned [][]int
 				short += missing
 				break
 			}
-			for used[next] || taken.has(next) {
+			for used[next] || taken.contains(next) {
 				next = max(next+1, taken.gap(next))
 			}
-			if !busy.has(next) {
+			if !busy.contains(next) {
 				assigned[i] = append(assigned[i], next)
 			}
 			used[next] = true
@@ -214,7 +215,7 @@ func (f *fleet) statefulSet() error {
 	}
 	if !f.options.uniqueOrdinals {
 		f.result.Record = ""
-		if !f.options.alone(len(f.members)) {
+		if !f.options.leavesToMember(len(f.members)) {
 			if err := roll(nil); err != nil {
 				return err
 			}
@@ -299,7 +300,7 @@ func (f *fleet) assignOrdinals() ([][]int64, error) {
 		if m.before == nil {
 			// A cluster that comes back finds its own.
 			if stays {
-				owners[i].has = had[m.Cluster].each()
+				owners[i].has = had[m.Cluster].list()
 			}
 			continue
 		}
@@ -328,7 +329,7 @@ func (f *fleet) assignOrdinals() ([][]int64, error) {
 	}
 	assigned, short := assign(owners, reserved.union(gone).union(leaving), busy, limit)
 	if short > 0 {
-		f.tell(OrdinalsUnassigned, "%d replicas are not running, because ordinals %s stay with their volumes; if these clusters do not recover, move the ordinals with the annotation %s: Always",
+		f.addCondition(OrdinalsUnassigned, "%d replicas are not running, because ordinals %s stay with their volumes; if these clusters do not recover, move the ordinals with the annotation %s: Always",
 			short, strings.Join(absent, ", "), wellknown.OrdinalMobilityAnnotation)
 	}
 	// 3. Into the manifests.
@@ -361,12 +362,12 @@ func (f *fleet) assignOrdinals() ([][]int64, error) {
 		remembered[m.Cluster] = remembered[m.Cluster].union(setOf(owners[i].has))
 	}
 	for cluster := range had {
-		if !f.has(cluster) && (stays || kept || slices.Contains(f.Leaving, cluster)) {
+		if !f.hasMember(cluster) && (stays || kept || slices.Contains(f.Leaving, cluster)) {
 			remembered[cluster] = had[cluster]
 		}
 	}
 	if len(stale) > 0 {
-		f.tell(StaleVolume, "ordinals were moved and may have left volumes behind, which are never deleted: %s",
+		f.addCondition(StaleVolume, "ordinals were moved and may have left volumes behind, which are never deleted: %s",
 			strings.Join(stale, "; "))
 	}
 	f.result.Record = writeRecord(remembered)
@@ -391,7 +392,7 @@ func (f *fleet) ordinalsElsewhere(had map[string]ordinals, running ordinals) (go
 		switch {
 		case slices.Contains(f.Leaving, cluster):
 			leaving = leaving.union(its)
-		case stay && !f.has(cluster) && its != nil:
+		case stay && !f.hasMember(cluster) && its != nil:
 			gone = gone.union(its)
 			absent = append(absent, fmt.Sprintf("%s of %s", its, cluster))
 		}
@@ -405,7 +406,7 @@ func inFirst(o ordinals, n int64, reserved ordinals) []int64 {
 	if err != nil {
 		return nil
 	}
-	return slices.DeleteFunc(first, func(v int64) bool { return !o.has(v) })
+	return slices.DeleteFunc(first, func(v int64) bool { return !o.contains(v) })
 }
 
 // complement is what lies below the highest of o and is not in it.

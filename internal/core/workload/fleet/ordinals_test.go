@@ -95,7 +95,7 @@ func TestOrdinalsAreUniqueAndStayWhereTheyAre(t *testing.T) {
 					t.Fatalf("seed %d, step %d: %v is run as %v (%v)", seed, step, numbers, runs, err)
 				}
 				for _, n := range numbers {
-					if seen[n] || reserved.has(n) {
+					if seen[n] || reserved.contains(n) {
 						t.Fatalf("seed %d, step %d: %d is there twice, or reserved: %v", seed, step, n, assigned)
 					}
 					seen[n] = true

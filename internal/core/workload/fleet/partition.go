@@ -104,13 +104,13 @@ func (f *fleet) tellAbsent() {
 	}
 	for k, stage := range f.options.stages {
 		for _, c := range stage.Clusters {
-			if !f.has(c) {
+			if !f.hasMember(c) {
 				absent = append(absent, fmt.Sprintf("stage %d skips cluster %s", k+1, c))
 			}
 		}
 	}
 	if len(absent) > 0 {
-		f.tell(StageClusterNotFound, "%s, because the workload does not run there; correct the annotation %s, or ignore this if the cluster comes back",
+		f.addCondition(StageClusterNotFound, "%s, because the workload does not run there; correct the annotation %s, or ignore this if the cluster comes back",
 			strings.Join(absent, ", "), wellknown.RolloutStagesAnnotation)
 	}
 }
@@ -120,13 +120,13 @@ func (f *fleet) reportAbsentOf(p *Plan) {
 	var absent []string
 	for _, stage := range p.Stages {
 		for _, c := range stage.Clusters {
-			if !f.has(c) {
+			if !f.hasMember(c) {
 				absent = append(absent, c)
 			}
 		}
 	}
 	if len(absent) > 0 && !p.Done {
-		f.tell(StageClusterNotFound, "release %s skips %s, because the workload does not run there; "+
+		f.addCondition(StageClusterNotFound, "release %s skips %s, because the workload does not run there; "+
 			"a cluster that comes back takes part again", p.Release, strings.Join(unique(absent), ", "))
 	}
 }

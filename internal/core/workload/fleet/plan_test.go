@@ -37,7 +37,7 @@ func TestPlanSkipsClusterWithoutTheWorkload(t *testing.T) {
 	h := planned(t, []int64{3, 3}, part(1, 1, "c9", "c2"), part(1, 1, "c1", "c8"))
 	h.begin(1)
 	h.expect("the first stage", templates+"1 2")
-	h.tells("of both", "StageClusterNotFound: release web-1 skips c8, c9, because the workload does not run there")
+	h.expectConditions("of both", "StageClusterNotFound: release web-1 skips c8, c9, because the workload does not run there")
 	h.in.Members[0].Replicas = 5
 	h.edit(int64(8), "spec", "replicas")
 	h.expect("scaling goes on", "spec.replicas=5 3", templates+"1 2")
@@ -47,7 +47,7 @@ func TestPlanSkipsClusterWithoutTheWorkload(t *testing.T) {
 	p := *h.in.Plan
 	p.Done, h.in.Plan = true, &p
 	h.look()
-	h.tells("when the release has ended", "")
+	h.expectConditions("when the release has ended", "")
 }
 
 func TestPlanHoldsInSingleCluster(t *testing.T) {

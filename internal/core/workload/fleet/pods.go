@@ -255,7 +255,7 @@ func (f *fleet) routePods(names []string, r podRoutes) {
 			" not found, but a cluster does not respond; the replicas that go with the pods stay until it does")
 	}
 	if len(texts) > 0 {
-		f.tell(PodNotFound, "pods named in spec.scaleStrategy.podsToDelete are not deleted: %s; remove the names, or delete the pods in their clusters", strings.Join(texts, "; "))
+		f.addCondition(PodNotFound, "pods named in spec.scaleStrategy.podsToDelete are not deleted: %s; remove the names, or delete the pods in their clusters", strings.Join(texts, "; "))
 	}
 }
 
@@ -266,7 +266,7 @@ func (f *fleet) recheck(d time.Duration) {
 	}
 }
 
-// placedTooMany says whether the clusters have more replicas than the template asks for.
+// placedTooMany returns whether the clusters have more replicas than the template asks for.
 func (f *fleet) placedTooMany() bool {
 	if !f.Divided {
 		return false

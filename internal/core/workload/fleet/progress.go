@@ -51,7 +51,7 @@ func (f *fleet) progress(w workload, parties []party) (clock, error) {
 	return c, nil
 }
 
-// stalled says whether the deadline has passed.
+// stalled returns whether the deadline has passed.
 func (c clock) stalled() bool {
 	return c.deadline > 0 && c.available <= c.last.Most && c.now.Sub(c.last.Since) >= c.deadline
 }
@@ -76,7 +76,7 @@ func (f *fleet) goesOn(c clock, outcomes []outcome) {
 	case since < c.deadline:
 		f.result.RecheckAfter = c.deadline - since
 	default:
-		f.tell(ProgressDeadlineExceeded, "no new pod has become available for %s: %d of %d new pods are available across all clusters; check the others, or roll the template back",
+		f.addCondition(ProgressDeadlineExceeded, "no new pod has become available for %s: %d of %d new pods are available across all clusters; check the others, or roll the template back",
 			c.deadline, c.last.Most, target)
 	}
 	raw, err := json.Marshal(c.last)

@@ -15,7 +15,7 @@ func (h *hub) later(d time.Duration) {
 	h.look()
 }
 
-// wakes says when the hub looks again by itself.
+// wakes returns when the hub looks again by itself.
 func (h *hub) wakes(when string, want time.Duration) {
 	h.t.Helper()
 	if h.recheck != want {
@@ -67,20 +67,20 @@ func TestADeadlineIsTheFleets(t *testing.T) {
 	h.report(up(3, 1), up(3, 1), up(3, 0))
 	h.look()
 	h.wakes("halfway", 50*time.Second)
-	h.tells("halfway", "")
+	h.expectConditions("halfway", "")
 	h.later(50 * time.Second)
-	h.tells("then", "ProgressDeadlineExceeded: no new pod has become available for 1m40s: 2 of 9 new pods are available across all clusters")
+	h.expectConditions("then", "ProgressDeadlineExceeded: no new pod has become available for 1m40s: 2 of 9 new pods are available across all clusters")
 	h.wakes("then", 0)
 
 	// Another pod ends it, and so does another template.
 	h.report(up(3, 1), up(3, 1), up(3, 1))
 	h.look()
-	h.tells("when it goes on", "")
+	h.expectConditions("when it goes on", "")
 	h.later(100 * time.Second)
-	h.tells("when it stands still again", "ProgressDeadlineExceeded")
+	h.expectConditions("when it stands still again", "ProgressDeadlineExceeded")
 	h.edit(int64(3), "spec", "template", "a")
 	h.look()
-	h.tells("of another template", "")
+	h.expectConditions("of another template", "")
 	h.wakes("of another template", 100*time.Second)
 	h.report(up(3, 3), up(3, 3), up(3, 3))
 	h.look()
@@ -95,14 +95,14 @@ func TestWhatWaitsForAPersonIsNotLate(t *testing.T) {
 	h.look()
 	h.report(up(3, 1), up(3, 0), up(3, 0))
 	h.later(200 * time.Second)
-	h.tells("of a canary that is held", "")
+	h.expectConditions("of a canary that is held", "")
 	h.wakes("of a canary that is held", 0)
 	h.edit(int64(0), "spec", "updateStrategy", "rollingUpdate", "partition")
 	h.look()
 	h.wakes("when it goes on", 100*time.Second)
 	h.edit(true, "spec", "updateStrategy", "rollingUpdate", "paused")
 	h.later(200 * time.Second)
-	h.tells("paused", "")
+	h.expectConditions("paused", "")
 	h.wakes("paused", 0)
 }
 
@@ -123,12 +123,12 @@ func TestARolloutStopsWhenMorePodsFailThanAreTolerated(t *testing.T) {
 		h.look()
 	}
 	sick(2)
-	h.tells("of two that fail", "")
+	h.expectConditions("of two that fail", "")
 	if got := partitionsOf(h); got != "0 0 0" {
 		t.Errorf("it goes on: partitions are %s", got)
 	}
 	sick(3)
-	h.tells("of three that fail", "FleetHalted: the rollout is halted in all clusters because more than 2 new pods are failing, in c1, c2, c3")
+	h.expectConditions("of three that fail", "FleetHalted: the rollout is halted in all clusters because more than 2 new pods are failing, in c1, c2, c3")
 	if got := partitionsOf(h); got != "2 2 2" {
 		t.Errorf("it stops: partitions are %s", got)
 	}
@@ -140,10 +140,10 @@ func TestARolloutStopsWhenMorePodsFailThanAreTolerated(t *testing.T) {
 	slow := "replicas: 3, availableReplicas: 2, readyReplicas: 2, updatedReplicas: 1, updatedAvailableReplicas: 0"
 	h.report(slow, slow, slow)
 	h.look()
-	h.tells("while they start", "")
+	h.expectConditions("while they start", "")
 	h.later(100 * time.Second)
-	h.tells("when they had the time to", "FleetHalted")
-	h.tells("when they had the time to", "ProgressDeadlineExceeded")
+	h.expectConditions("when they had the time to", "FleetHalted")
+	h.expectConditions("when they had the time to", "ProgressDeadlineExceeded")
 
 	h.edit("some", "metadata", "annotations", wellknown.FailedPodsThresholdAnnotation)
 	if _, err := Shares(h.in); err == nil {
@@ -152,5 +152,5 @@ func TestARolloutStopsWhenMorePodsFailThanAreTolerated(t *testing.T) {
 }
 
 func partitionsOf(h *hub) string {
-	return h.say("spec", "updateStrategy", "rollingUpdate", "partition")
+	return h.fieldValues("spec", "updateStrategy", "rollingUpdate", "partition")
 }

@@ -66,7 +66,7 @@ func (f *fleet) assignRanges() error {
 		}
 	}
 	gone, leaving, absent := f.ordinalsElsewhere(had, running)
-	left := max(0, total-int64(len(gone.each())))
+	left := max(0, total-int64(len(gone.list())))
 	elsewhere := gone.union(leaving)
 
 	// 2. What stands.
@@ -103,10 +103,10 @@ func (f *fleet) assignRanges() error {
 		stood := has > 0
 		if stood {
 			own := blocked.common(ordinals{s}.rest())
-			for s.len() < want && !own.has(s.last+1) {
+			for s.len() < want && !own.contains(s.last+1) {
 				s.last++
 			}
-			for s.len() < want && s.first > first && !own.has(s.first-1) {
+			for s.len() < want && s.first > first && !own.contains(s.first-1) {
 				s.first--
 			}
 		}
@@ -129,7 +129,7 @@ func (f *fleet) assignRanges() error {
 		if absent != nil {
 			why = fmt.Sprintf("ordinals %s stay with their volumes", strings.Join(absent, ", "))
 		}
-		f.tell(OrdinalsUnassigned, "%d replicas are not running, because %s; use OpenKruise's StatefulSet, which can skip ordinals, or move them with the annotation %s: Always",
+		f.addCondition(OrdinalsUnassigned, "%d replicas are not running, because %s; use OpenKruise's StatefulSet, which can skip ordinals, or move them with the annotation %s: Always",
 			short, why, wellknown.OrdinalMobilityAnnotation)
 	}
 	// 4. Into the manifests and the record.
@@ -150,7 +150,7 @@ func (f *fleet) assignRanges() error {
 		}
 	}
 	for cluster, its := range had {
-		if !f.has(cluster) && (stays || slices.Contains(f.Leaving, cluster)) {
+		if !f.hasMember(cluster) && (stays || slices.Contains(f.Leaving, cluster)) {
 			remembered[cluster] = its
 		}
 	}

@@ -14,7 +14,7 @@ const nativeSet = `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: x, 
 func (h *hub) upAll() {
 	h.t.Helper()
 	all := make([]string, len(h.in.Members))
-	for i, n := range strings.Fields(h.say("spec", "replicas")) {
+	for i, n := range strings.Fields(h.fieldValues("spec", "replicas")) {
 		all[i] = "replicas: " + n
 	}
 	h.report(all...)
@@ -42,8 +42,9 @@ func TestKubernetesStatefulSetsHaveRangesOfOrdinals(t *testing.T) {
 	h.upAll()
 	h.in.Members[1].Replicas = 9
 	h.look()
-	h.tells("with volumes", "OrdinalsUnassigned: 4 replicas are not running, because their ranges cannot grow")
-	if got := h.say("spec", "ordinals", "start") + ", " + h.say("spec", "replicas"); got != "10 0 5, 4 5 5" {
+	h.expectConditions("with volumes", "OrdinalsUnassigned: 4 replicas are not running, because their ranges cannot grow")
+	starts, sizes := h.fieldValues("spec", "ordinals", "start"), h.fieldValues("spec", "replicas")
+	if got := starts + ", " + sizes; got != "10 0 5, 4 5 5" {
 		t.Errorf("with volumes, it grows as far as there is room: %s", got)
 	}
 	h.in.Members[1].Kubernetes = "v1.26.3"
@@ -100,7 +101,7 @@ func TestRangesAreUnique(t *testing.T) {
 		for range 4 {
 			h.upAll()
 		}
-		for i, n := range strings.Fields(h.say("spec", "replicas")) {
+		for i, n := range strings.Fields(h.fieldValues("spec", "replicas")) {
 			if n != fmt.Sprint(h.in.Members[i].Replicas) {
 				t.Fatalf("seed %d: in the end c%d has %s of %d", seed, i+1, n, h.in.Members[i].Replicas)
 			}

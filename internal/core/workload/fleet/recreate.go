@@ -45,6 +45,6 @@ func (f *fleet) recreateRequest() error {
 	if _, all := f.Pods[pod]; all {
 		where = "not found in " + strings.Join(unique(f.clusters()), ", ")
 	}
-	f.tell(PodNotFound, "pod %q of spec.podName was %s, so there is nothing to recreate; name a pod that runs in a cluster of the policy", pod, where)
+	f.addCondition(PodNotFound, "pod %q of spec.podName was %s, so there is nothing to recreate; name a pod that runs in a cluster of the policy", pod, where)
 	return nil
 }

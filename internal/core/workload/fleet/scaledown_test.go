@@ -23,10 +23,10 @@ func TestScaleDownWaitsForUnknownPods(t *testing.T) {
 	h.edit(int64(5), "spec", "replicas")
 	h.in.Pods = map[string][]string{}
 	h.expect("before it is scheduled", namedPods+"[] []", "spec.replicas=3 3")
-	h.tells("before it is scheduled", "x-a not found, but a cluster does not respond")
+	h.expectConditions("before it is scheduled", "x-a not found, but a cluster does not respond")
 	h.in.Members[0].Replicas = 2
 	h.expect("while the pod is unknown", namedPods+"[] []", "spec.replicas=3 3")
-	h.tells("while the pod is unknown", "x-a not found, but a cluster does not respond")
+	h.expectConditions("while the pod is unknown", "x-a not found, but a cluster does not respond")
 	if h.recheck != podSearchRetry {
 		t.Errorf("the pod is searched again after %v, want %v", h.recheck, podSearchRetry)
 	}
@@ -37,7 +37,7 @@ func TestScaleDownWaitsForUnknownPods(t *testing.T) {
 		t.Errorf("when the pod is found, %d Works are written, want 1", h.writes-before)
 	}
 	h.expect("when the pod is found", namedPods+"[x-a] []", "spec.replicas=2 3")
-	h.tells("when the pod is found", "")
+	h.expectConditions("when the pod is found", "")
 }
 
 func TestUnknownPodHoldsNoOtherScaleDown(t *testing.T) {
@@ -50,7 +50,7 @@ func TestUnknownPodHoldsNoOtherScaleDown(t *testing.T) {
 	h.expect("one pod is unknown", namedPods+"[x-a] []", "spec.replicas=2 3")
 	h.in.Pods["x-b"] = []string{}
 	h.expect("the other pod is nowhere", namedPods+"[x-a] []", "spec.replicas=2 2")
-	h.tells("the other pod is nowhere", "x-b not found in any responding cluster")
+	h.expectConditions("the other pod is nowhere", "x-b not found in any responding cluster")
 }
 
 func TestUnknownPodsLeaveNoReplicasToTake(t *testing.T) {
@@ -116,12 +116,12 @@ func TestReservedOrdinalsWaitForFewerReplicas(t *testing.T) {
 		h.edit([]any{int64(1)}, reservedPath...)
 		h.edit(int64(5), "spec", "replicas")
 		h.look()
-		if got := h.say(reservedPath...); strings.Contains(got, "1") {
+		if got := h.fieldValues(reservedPath...); strings.Contains(got, "1") {
 			t.Errorf("before it is scheduled, reserved are %s", got)
 		}
 		h.in.Members[0].Replicas--
 		h.look()
-		if got := h.say(reservedPath...); got != strings.TrimSpace(strings.Repeat("[1] ", len(replicas))) {
+		if got := h.fieldValues(reservedPath...); got != strings.TrimSpace(strings.Repeat("[1] ", len(replicas))) {
 			t.Errorf("when it is scheduled, reserved are %s", got)
 		}
 	}

@@ -172,8 +172,8 @@ func (h *hub) report(statuses ...string) {
 	}
 }
 
-// say is a field of each cluster's manifest.
-func (h *hub) say(path ...string) string {
+// fieldValues returns a field of each cluster's manifest.
+func (h *hub) fieldValues(path ...string) string {
 	h.t.Helper()
 	var all []string
 	for _, m := range h.in.Members {
@@ -195,7 +195,7 @@ func (h *hub) expect(when string, fields ...string) {
 	h.look()
 	for _, f := range fields {
 		path, want, _ := strings.Cut(f, "=")
-		if got := h.say(strings.Split(path, ".")...); got != want {
+		if got := h.fieldValues(strings.Split(path, ".")...); got != want {
 			h.t.Errorf("%s, %s is %s, want %s", when, path, got, want)
 		}
 	}
@@ -205,7 +205,8 @@ func (h *hub) expect(when string, fields ...string) {
 	}
 }
 
-func (h *hub) tells(when, what string) {
+// expectConditions fails unless the conditions of the last pass contain what; with "", unless there are none.
+func (h *hub) expectConditions(when, what string) {
 	h.t.Helper()
 	if all := strings.Join(h.told, "; "); (what == "") != (all == "") || !strings.Contains(all, what) {
 		h.t.Errorf("%s, told is %q, want %q in it", when, all, what)
@@ -220,26 +221,26 @@ func TestADisruptionBudgetMeansTheFleet(t *testing.T) {
 	h.expect("while nobody has counted", "spec.minAvailable=7 7 7")
 	h.report("expectedPods: 3", "expectedPods: 3", "expectedPods: 4")
 	h.expect("when all have", "spec.minAvailable=2 2 3")
-	h.tells("with room to spare", "")
+	h.expectConditions("with room to spare", "")
 	h.report("expectedPods: 3", "expectedPods: 4", "expectedPods: 3")
 	h.expect("when all pods of c3 would be kept", "spec.minAvailable=2 3 3")
 	h.report("expectedPods: 3", "expectedPods: 4", "expectedPods: 3")
 	h.expect("when c2 keeps one more", "spec.minAvailable=2 3 2")
-	h.tells("when each cluster allows a disruption", "")
+	h.expectConditions("when each cluster allows a disruption", "")
 	h.report("expectedPods: 4", "expectedPods: 4", "expectedPods: 3")
 	h.expect("when a pod is added", "spec.minAvailable=2 3 2")
 	h.report("expectedPods: 3", "expectedPods: 3", "expectedPods: 1")
 	h.look()
 	h.report("expectedPods: 3", "expectedPods: 3", "expectedPods: 1")
 	h.expect("when only 7 pods are left", "spec.minAvailable=3 3 1")
-	h.tells("when only 7 pods are left", "BudgetBlocksEviction")
+	h.expectConditions("when only 7 pods are left", "BudgetBlocksEviction")
 	h.report("expectedPods: 3", "expectedPods: 3", "expectedPods: 4")
 	h.look()
 	h.report("expectedPods: 3", "expectedPods: 3", "expectedPods: 4")
 	h.expect("when they are back", "spec.minAvailable=2 2 3")
 	h.edit(int64(12), "spec", "minAvailable")
 	h.expect("when too much is asked", "spec.minAvailable=3 3 4")
-	h.tells("when too much is asked", "BudgetExceedsPods")
+	h.expectConditions("when too much is asked", "BudgetExceedsPods")
 	h.report("expectedPods: 3", "expectedPods: 3", "expectedPods: 3")
 	h.edit("50%", "spec", "minAvailable")
 	h.expect("half of nine", "spec.minAvailable=2 2 1")
@@ -368,7 +369,7 @@ func TestPodsToDeleteGoToTheirClusters(t *testing.T) {
 	}
 	h.in.Pods = map[string][]string{"x-a": {"c2"}, "x-b": {"c1"}, "x-c": {}, "x-d": {"c1", "c2"}}
 	h.expect("at first", "spec.scaleStrategy.podsToDelete=[x-b] [x-a]")
-	h.tells("of one that is nowhere and one that is twice",
+	h.expectConditions("of one that is nowhere and one that is twice",
 		"x-c not found in any responding cluster; x-d found in several clusters")
 
 	// They stay in the Works when they are gone, until the template changes; then they are neither sent nor missed.
@@ -376,11 +377,11 @@ func TestPodsToDeleteGoToTheirClusters(t *testing.T) {
 	h.expect("when they are gone", "spec.scaleStrategy.podsToDelete=[x-b] [x-a]")
 	h.edit([]any{"x-a", "x-b"}, "spec", "scaleStrategy", "podsToDelete")
 	h.expect("for another template", "spec.scaleStrategy.podsToDelete=[] []")
-	h.tells("of those that are gone", "")
+	h.expectConditions("of those that are gone", "")
 	h.in.Pods = map[string][]string{"x-a": {}, "x-b": {}}
 	h.edit("1", "metadata", "annotations", "any")
 	h.expect("for another one", "spec.scaleStrategy.podsToDelete=[] []")
-	h.tells("of those that are gone", "")
+	h.expectConditions("of those that are gone", "")
 	works := map[string]*workv1alpha1.Work{"c1": h.in.Members[0].Work, "c2": h.in.Members[1].Work}
 	if asked, err := PodsAskedFor(h.in.Template, works); err != nil || len(asked) > 0 {
 		t.Errorf("asked for again are %v (%v)", asked, err)
@@ -394,10 +395,10 @@ func TestPodsToDeleteGoToTheirClusters(t *testing.T) {
 	}
 	h.in.Pods = nil
 	h.look()
-	h.tells("of one that never was", "x-n not found in any")
+	h.expectConditions("of one that never was", "x-n not found in any")
 	h.edit([]any{}, "spec", "scaleStrategy", "podsToDelete")
 	h.look()
-	h.tells("without names", "")
+	h.expectConditions("without names", "")
 
 	// A copied CloneSet has them routed as well.
 	h = newHub(t, "{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {name: x}, spec: {updateStrategy: {partition: 50%}, scaleStrategy: {podsToDelete: [x-a]}}}", 3, 3)
@@ -413,7 +414,7 @@ func TestASidecarSetRollsOutOverTheFleetAndNamesARevisionWhereThereIsOne(t *test
 	status := "matchedPods: 3, readyPods: 3, latestRevision: r1, updatedPods: %[1]d, updatedReadyPods: %[1]d"
 	h.report(fmt.Sprintf(status, 3), fmt.Sprintf(status, 3), fmt.Sprintf(status, 3))
 	h.look()
-	if got := h.say("spec", "injectionStrategy", "revision", "customVersion"); got != "v1 v1 v1" {
+	if got := h.fieldValues("spec", "injectionStrategy", "revision", "customVersion"); got != "v1 v1 v1" {
 		t.Errorf("then the revisions are %s", got)
 	}
 	h.report(fmt.Sprintf(status, 3), fmt.Sprintf(status, 3), fmt.Sprintf(status, 3))
@@ -509,7 +510,7 @@ func TestAPartitionThatIsRaisedOrKeptOverOtherReplicas(t *testing.T) {
 	h.expect("raised", partitions+"2 3 3")
 	h.report(up(3, 2), up(3, 2), up(3, 3))
 	h.expect("and it stays raised", partitions+"2 3 3")
-	h.tells("raised", "PartitionRaisedNoRollback")
+	h.expectConditions("raised", "PartitionRaisedNoRollback")
 }
 
 func TestARolloutThatBreaksAMemberStopsEverywhere(t *testing.T) {
@@ -522,7 +523,7 @@ func TestARolloutThatBreaksAMemberStopsEverywhere(t *testing.T) {
 	h.report(broken, up(3, 1), up(3, 0))
 	h.in.Members[0].Work.Status.ManifestStatuses[0].Health = workv1alpha1.ResourceUnhealthy
 	h.expect("what is new stays", partitions+"2 2 3")
-	h.tells("halted", "FleetHalted: the rollout is halted in all clusters because the new revision is unhealthy in c1")
+	h.expectConditions("halted", "FleetHalted: the rollout is halted in all clusters because the new revision is unhealthy in c1")
 	h.report(broken, up(3, 1), up(3, 0))
 	h.in.Members[0].Work.Status.ManifestStatuses[0].Health = workv1alpha1.ResourceUnhealthy
 	h.expect("and still", partitions+"2 2 3")
@@ -531,7 +532,7 @@ func TestARolloutThatBreaksAMemberStopsEverywhere(t *testing.T) {
 	h.report(broken, up(3, 1), up(3, 0))
 	h.in.Members[0].Work.Status.ManifestStatuses[0].Health = workv1alpha1.ResourceUnhealthy
 	h.expect("regardless", partitions+"0 0 0")
-	h.tells("regardless", "")
+	h.expectConditions("regardless", "")
 }
 
 func TestARollbackFindsThePodsThatAreStillOld(t *testing.T) {
@@ -589,7 +590,7 @@ func TestAStatusThatDoesNotTellWhatIsNewIsTold(t *testing.T) {
 	h.look()
 	h.report(up(3, 3), "replicas: 3")
 	h.look()
-	h.tells("without counters", "StatusIncomplete: the status reported from c2 has no updatedReplicas")
+	h.expectConditions("without counters", "StatusIncomplete: the status reported from c2 has no updatedReplicas")
 }
 
 func TestAnEphemeralJobIsDividedByThePodsThatItMatches(t *testing.T) {

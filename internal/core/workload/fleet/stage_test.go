@@ -149,7 +149,7 @@ func TestStageDoesNotWaitForLostClusterThatIsIgnored(t *testing.T) {
 			h.report(silent, up(3, 0), silent)
 			h.look()
 			h.look()
-			if got := h.say("spec", "updateStrategy", "rollingUpdate", "partition"); !strings.Contains(got, " 0 ") {
+			if got := h.fieldValues("spec", "updateStrategy", "rollingUpdate", "partition"); !strings.Contains(got, " 0 ") {
 				t.Errorf("when the cluster is back, the partitions are %s: it does not get the new pods", got)
 			}
 		})
@@ -168,7 +168,7 @@ func TestPausesHoldAlsoWhenLostClusterIsIgnored(t *testing.T) {
 
 func TestStageSkipsClusterWithoutTheWorkload(t *testing.T) {
 	h := staged(t, `[{"clusters": ["c9", "c2"]}, {"clusters": ["c8"], "pause": true}, {"percent": 100}]`, 3, 3)
-	h.tells("of both", "stage 1 skips cluster c9, stage 2 skips cluster c8, because the workload does not run there")
+	h.expectConditions("of both", "stage 1 skips cluster c9, stage 2 skips cluster c8, because the workload does not run there")
 	h.edit(int64(2), "spec", "template", "a")
 	h.expect("the first stage", partitions+"3 0")
 	h.in.Members[0].Replicas = 5
@@ -180,7 +180,7 @@ func TestStageSkipsClusterWithoutTheWorkload(t *testing.T) {
 	h.expect("the last stage", partitions+"0 0")
 	h.annotate(wellknown.RolloutStagesAnnotation, `[{"clusters": ["c1"]}, {"percent": 100}]`)
 	h.look()
-	h.tells("when all stages name clusters of the workload", "")
+	h.expectConditions("when all stages name clusters of the workload", "")
 }
 
 func TestStagesHoldInSingleCluster(t *testing.T) {
@@ -243,7 +243,7 @@ func TestStagesIgnoredIsReported(t *testing.T) {
 		h := newHub(t, "{metadata: {name: x, annotations: {}}, "+c.template+"}", 3, 3)
 		h.in.Divided = c.divided
 		h.look()
-		h.tells(name+" without stages", "")
+		h.expectConditions(name+" without stages", "")
 		h.edit("Stages", "metadata", "annotations", wellknown.RolloutOrderAnnotation)
 		h.edit(`[{"percent": 50}, {"percent": 100}]`, "metadata", "annotations", wellknown.RolloutStagesAnnotation)
 		h.look()
@@ -251,7 +251,7 @@ func TestStagesIgnoredIsReported(t *testing.T) {
 		if c.ignored {
 			want = "StagesIgnored: stages do not apply to this " + h.in.Template.GetKind()
 		}
-		h.tells(name, want)
+		h.expectConditions(name, want)
 	}
 }
 

@@ -28,8 +28,8 @@ func newGuarded(t testing.TB, maxUnavailable string, pods ...int64) *guarded {
 	return g
 }
 
-// tell has a member take what its Work says, and report.
-func (g *guarded) tell(i int) {
+// sendReport sets the status of member i as its controllers would.
+func (g *guarded) sendReport(i int) {
 	g.t.Helper()
 	all := make([]string, len(g.pods))
 	for k := range all {
@@ -41,7 +41,7 @@ func (g *guarded) tell(i int) {
 }
 
 func (g *guarded) granted() (all []int64) {
-	for _, text := range strings.Fields(g.say("spec", "maxUnavailable")) {
+	for _, text := range strings.Fields(g.fieldValues("spec", "maxUnavailable")) {
 		var n int64
 		if _, err := fmt.Sscan(text, &n); err != nil {
 			g.t.Fatal(err)
@@ -57,18 +57,18 @@ func (g *guarded) rest() {
 	for range 20 {
 		before := g.writes
 		for i := range g.pods {
-			g.tell(i)
+			g.sendReport(i)
 		}
 		if g.look(); g.writes == before {
 			return
 		}
 	}
-	g.t.Fatalf("it does not come to rest: %s", g.say("spec", "maxUnavailable"))
+	g.t.Fatalf("it does not come to rest: %s", g.fieldValues("spec", "maxUnavailable"))
 }
 
 func (g *guarded) expectGrants(when, want string) {
 	g.t.Helper()
-	if got := g.say("spec", "maxUnavailable"); got != want {
+	if got := g.fieldValues("spec", "maxUnavailable"); got != want {
 		g.t.Errorf("%s, maxUnavailable is %s, want %s", when, got, want)
 	}
 }
@@ -114,7 +114,7 @@ func TestWhatABudgetGivesBackIsGivenOnWhenThatIsSeen(t *testing.T) {
 	g.expectGrants("as long as the first has not seen it", "0 0")
 	g.look()
 	g.expectGrants("as long as the first has not seen it, looked at again", "0 0")
-	g.tell(0)
+	g.sendReport(0)
 	g.look()
 	g.expectGrants("when it has", "0 1")
 }
@@ -174,7 +174,7 @@ func TestABudgetIsKeptHoweverLateMembersSeeIt(t *testing.T) {
 				g.in.Now = g.in.Now.Add(time.Duration(random.Intn(40)) * time.Second)
 				g.look()
 			case 2, 3:
-				g.tell(i)
+				g.sendReport(i)
 			case 4: // an eviction, which the member's budget lets pass
 				if g.down[i] < min(g.allows[i], g.pods[i]) {
 					g.down[i]++

@@ -34,7 +34,7 @@ func (h handler) holdUnfit(in Input, o options) (Result, error) {
 			}
 		}
 	}
-	f.tell(FleetHalted, "release %s updates this %s by %s, which the template no longer allows: no pod is updated, while "+
+	f.addCondition(FleetHalted, "release %s updates this %s by %s, which the template no longer allows: no pod is updated, while "+
 		"replicas and placement still follow the template; %s", in.Plan.Release, in.Template.GetKind(), by, undo)
 	return f.result, nil
 }

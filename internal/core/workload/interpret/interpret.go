@@ -222,7 +222,7 @@ func keepIdentity(obj *unstructured.Unstructured) func(*unstructured.Unstructure
 	error) {
 	return func(answer *unstructured.Unstructured, err error) (*unstructured.Unstructured, error) {
 		if err == nil && answer != obj {
-			err = identity.Of(obj).Keeps(answer)
+			err = identity.FromManifest(obj).Keeps(answer)
 		}
 		if err != nil {
 			return nil, err

@@ -60,7 +60,7 @@ var kinds = sync.OnceValue(func() map[schema.GroupKind]kind {
 	return all
 })
 
-// Converts says whether objects of the kind can be had in both versions.
+// Converts returns whether objects of the kind can be had in both versions.
 func Converts(gk schema.GroupKind) bool {
 	_, ok := kinds()[gk]
 	return ok
@@ -95,8 +95,8 @@ func lookup(obj *unstructured.Unstructured, apiVersion string) (kind, string, er
 	return k, gv.Version, nil
 }
 
-// other is the version that is not this one.
-func other(version string) string {
+// otherVersion returns the version that is not this one.
+func otherVersion(version string) string {
 	if version == alpha {
 		return beta
 	}
@@ -113,7 +113,7 @@ func other(version string) string {
 // one of them would keep everybody from listing all: what makes no sense is left out, and what is too much is said to
 // be so.
 func (k kind) convert(obj map[string]any, to string) (map[string]any, error) {
-	from := other(to)
+	from := otherVersion(to)
 	written := to == beta
 	bare, kept, err := takeRest(obj, to)
 	if err != nil && written {
@@ -286,18 +286,18 @@ func ForMember(obj *unstructured.Unstructured, served []string) (*unstructured.U
 	}
 	wanted := gvk.GroupVersion()
 	if !slices.Contains(served, wanted.String()) {
-		wanted.Version = other(wanted.Version)
+		wanted.Version = otherVersion(wanted.Version)
 		if !slices.Contains(served, wanted.String()) {
 			return nil, nil
 		}
 	}
-	rest := wellknown.RestAnnotation(other(wanted.Version))
+	rest := wellknown.RestAnnotation(otherVersion(wanted.Version))
 	if wanted.Version == gvk.Version {
 		if _, ok := obj.GetAnnotations()[rest]; !ok {
 			return obj, nil
 		}
 		// What is kept counts as far as it still holds: have it worked out anew.
-		there, err := Convert(obj, schema.GroupVersion{Group: gvk.Group, Version: other(gvk.Version)}.String())
+		there, err := Convert(obj, schema.GroupVersion{Group: gvk.Group, Version: otherVersion(gvk.Version)}.String())
 		if err != nil {
 			return nil, err
 		}
@@ -307,7 +307,7 @@ func ForMember(obj *unstructured.Unstructured, served []string) (*unstructured.U
 	if err != nil {
 		return nil, err
 	}
-	bare, kept, err := takeRest(out.Object, other(wanted.Version))
+	bare, kept, err := takeRest(out.Object, otherVersion(wanted.Version))
 	if err != nil {
 		return nil, err
 	}

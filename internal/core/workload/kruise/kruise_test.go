@@ -28,21 +28,22 @@ func TestThereAndBackNothingIsLost(t *testing.T) {
 				for _, from := range []string{alpha, beta} {
 					obj := random(seed, gk, k, from)
 					before := obj.DeepCopy()
-					there := convertTo(t, obj, other(from))
+					there := convertTo(t, obj, otherVersion(from))
 					back := convertTo(t, there, from)
 					if diff := cmp.Diff(before.Object, back.Object); diff != "" {
-						t.Fatalf("seed %d from %s (-before +after):\n%s\nas %s:\n%s", seed, from, diff, other(from), text(t, there))
+						t.Fatalf("seed %d from %s (-before +after):\n%s\nas %s:\n%s", seed, from, diff,
+							otherVersion(from), text(t, there))
 					}
 					if diff := cmp.Diff(before.Object, obj.Object); diff != "" {
 						t.Fatalf("seed %d from %s: the conversion changed what it was given:\n%s", seed, from, diff)
 					}
 					known := there.DeepCopy()
 					for _, part := range []string{"spec", "status"} {
-						s := k.schemas[other(from)].Properties[part]
+						s := k.schemas[otherVersion(from)].Properties[part]
 						prune(known.Object[part], &s)
 					}
 					if diff := cmp.Diff(there.Object, known.Object); diff != "" {
-						t.Fatalf("seed %d from %s: fields that %s does not have:\n%s", seed, from, other(from), diff)
+						t.Fatalf("seed %d from %s: fields that %s does not have:\n%s", seed, from, otherVersion(from), diff)
 					}
 				}
 			}
@@ -57,7 +58,7 @@ func TestWhatIsWrittenInAVersionIsReadInIt(t *testing.T) {
 		t.Run(gk.String(), func(t *testing.T) {
 			for seed := range int64(60) {
 				for _, stored := range []string{alpha, beta} {
-					version := other(stored)
+					version := otherVersion(stored)
 					read := convertTo(t, random(seed, gk, k, stored), version)
 					written := random(seed+1000, gk, k, version) // all of its spec is another
 					written.SetAnnotations(maps.Clone(read.GetAnnotations()))

@@ -242,7 +242,7 @@ func takeRest(obj map[string]any, version string) (map[string]any, []difference,
 	return obj, slices.DeleteFunc(all, func(d difference) bool { return !leads(d.at) }), nil
 }
 
-// leads says whether the steps lead to what conversions change: of the metadata that is labels and annotations.
+// leads returns whether the steps lead to what conversions change: of the metadata that is labels and annotations.
 func leads(at []any) bool {
 	switch at[0] {
 	case "spec", "status":
@@ -258,15 +258,15 @@ func (k kind) lost(all []difference) []string {
 	var lost []string
 	for _, d := range all {
 		if d.at[0] == any("spec") && d.is.there {
-			lost = append(lost, k.said(pathOf(d.at), d.is.json)...)
+			lost = append(lost, k.meaningfulPaths(pathOf(d.at), d.is.json)...)
 		}
 	}
 	slices.Sort(lost)
 	return slices.Compact(lost)
 }
 
-// said are the paths at and below path where something is said that matters.
-func (k kind) said(path string, v any) []string {
+// meaningfulPaths returns the paths at and below path with values that change what a member does.
+func (k kind) meaningfulPaths(path string, v any) []string {
 	if slices.Contains(k.harmless, path) || slices.Contains(k.harmless, fmt.Sprintf("%s=%v", path, v)) {
 		return nil
 	}
@@ -279,7 +279,7 @@ func (k kind) said(path string, v any) []string {
 	}
 	var out []string
 	for name, f := range fields {
-		out = append(out, k.said(path+"."+name, f)...)
+		out = append(out, k.meaningfulPaths(path+"."+name, f)...)
 	}
 	return out
 }

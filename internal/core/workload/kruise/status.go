@@ -24,7 +24,7 @@ func Status(kind schema.GroupVersionKind, status map[string]any) map[string]any 
 	// As if it were of the other version: what is of this one already is left alone by rules that look for other names.
 	made := object(k.translate(map[string]any{"apiVersion": kind.GroupVersion().String(), "kind": kind.Kind,
 		"status": status}, kind.Version), "status")
-	was, is := fields(other(kind.Version)), fields(kind.Version)
+	was, is := fields(otherVersion(kind.Version)), fields(kind.Version)
 	out := maps.Clone(status)
 	maps.DeleteFunc(out, func(name string, _ any) bool { return was[name] && !is[name] })
 	maps.Copy(out, made)

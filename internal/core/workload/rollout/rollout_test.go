@@ -13,8 +13,8 @@ import (
 
 var read = coretest.Object
 
-// at is a Rollout of a member that is at a step.
-func at(t *testing.T, approved, status string) *unstructured.Unstructured {
+// rolloutAt returns a Rollout of a member at a step.
+func rolloutAt(t *testing.T, approved, status string) *unstructured.Unstructured {
 	u := read(t, "{apiVersion: rollouts.kruise.io/v1beta1, kind: Rollout, metadata: {name: r, namespace: n, resourceVersion: '7'}, status: "+status+"}")
 	if approved != "" {
 		u.SetAnnotations(map[string]string{wellknown.ApprovedStepsAnnotation: approved})
@@ -31,7 +31,7 @@ func TestAnApprovalIsOfTheStepAndTheRevisionThatWereSeen(t *testing.T) {
 		"us": "{phase: Progressing, canaryStatus: {currentStepIndex: 2, currentStepState: StepPaused, canaryRevision: other}}",
 		"ap": "{phase: Progressing, canaryStatus: {currentStepIndex: 1, currentStepState: StepUpgrade, canaryRevision: r2}}",
 	} {
-		seen[cluster] = ProgressOf(at(t, "", status).Object["status"].(map[string]any))
+		seen[cluster] = ProgressOf(rolloutAt(t, "", status).Object["status"].(map[string]any))
 	}
 	value, approved, err := Approve("", seen, nil)
 	if err != nil || strings.Join(approved, ",") != "eu,us" {
@@ -52,15 +52,15 @@ func TestAnApprovalIsOfTheStepAndTheRevisionThatWereSeen(t *testing.T) {
 			"{phase: Progressing, blueGreenStatus: {currentStepIndex: 2, currentStepState: StepPaused, updatedRevision: other}}",
 			`{"metadata":{"resourceVersion":"7"},"status":{"blueGreenStatus":{"currentStepState":"StepReady"}}}`},
 	} {
-		raw, err := json.Marshal(Grant(c.cluster, at(t, value, c.status)))
+		raw, err := json.Marshal(Grant(c.cluster, rolloutAt(t, value, c.status)))
 		if err != nil || string(raw) != c.granted {
 			t.Errorf("%s: %s %v, want %s", name, raw, err, c.granted)
 		}
 	}
-	if g := Grant("eu", at(t, "{", waiting)); g != nil {
+	if g := Grant("eu", rolloutAt(t, "{", waiting)); g != nil {
 		t.Errorf("what cannot be read approves: %v", g)
 	}
-	if g := Grant("eu", at(t, "", waiting)); g != nil {
+	if g := Grant("eu", rolloutAt(t, "", waiting)); g != nil {
 		t.Errorf("nothing approves: %v", g)
 	}
 

@@ -35,7 +35,7 @@ func answersAboutTheObject(t *testing.T, rules configv1alpha1.CustomizationRules
 	c.Spec.Customizations = rules
 	i := interpret.New(customization.New([]*configv1alpha1.ResourceInterpreterCustomization{c}, customization.Options{}))
 	before, _ := json.Marshal(obj.Object)
-	is := identity.Of(obj)
+	is := identity.FromManifest(obj)
 	keeps := func(what string, got *unstructured.Unstructured, err error) {
 		t.Helper()
 		if err != nil {
