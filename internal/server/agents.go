@@ -113,9 +113,9 @@ func (h *Hub) publishClusterInfo(ctx context.Context, client kubernetes.Interfac
 	return nil
 }
 
-// limitAgents rejects requests of agents until they can read whether the store was restored from a backup: its Works may
-// be older than what the agents applied. It limits some lists to the cluster of the agent, see pull.Narrow. It reads the
-// certificate before that is verified, which can only reject and shrink requests.
+// limitAgents rejects requests of agents until they can read whether the store was restored from a backup: its Works
+// may be older than what the agents applied. It limits some lists to the cluster of the agent, see pull.Narrow. It
+// reads the certificate before that is verified, which can only reject and shrink requests.
 func (h *Hub) limitAgents(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		cluster, is := agentOf(r)

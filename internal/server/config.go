@@ -563,10 +563,11 @@ func (c *Config) Validate() error {
 		return err
 	}
 	for flag, duration := range map[string]metav1.Duration{
-		"cluster-status-update-frequency": c.Members.StatusUpdateFrequency,
-		"cluster-failure-threshold":       c.Members.FailureThreshold,
-		"cluster-success-threshold":       c.Members.SuccessThreshold,
-		"descheduling-interval":           c.Descheduler.Interval, "unschedulable-threshold": c.Descheduler.UnschedulableThreshold,
+		"cluster-status-update-frequency":                     c.Members.StatusUpdateFrequency,
+		"cluster-failure-threshold":                           c.Members.FailureThreshold,
+		"cluster-success-threshold":                           c.Members.SuccessThreshold,
+		"descheduling-interval":                               c.Descheduler.Interval,
+		"unschedulable-threshold":                             c.Descheduler.UnschedulableThreshold,
 		"horizontal-pod-autoscaler-sync-period":               c.Autoscaling.Interval,
 		"horizontal-pod-autoscaler-downscale-stabilization":   c.Autoscaling.DownscaleStabilization,
 		"horizontal-pod-autoscaler-cpu-initialization-period": c.Autoscaling.CPUInitializationPeriod,
