@@ -37,7 +37,8 @@ func TestMigrateRefusesWrongFlags(t *testing.T) {
 		}
 	}
 	f := &migrateFlags{file: twice}
-	if _, err := f.whitelist(nil); err == nil || !strings.Contains(err.Error(), `items[0]: clusters: "eu" is named twice`) {
+	if _, err := f.whitelist(nil); err == nil ||
+		!strings.Contains(err.Error(), `items[0]: clusters: "eu" is named twice`) {
 		t.Error(err)
 	}
 }

@@ -885,7 +885,8 @@ func TestHandsOffInMemberStopsMigration(t *testing.T) {
 		brake(true)
 		w.bringIn(true, list...)
 		planned, err := w.Plan(t.Context(), list[0])
-		if err != nil || !strings.Contains(strings.Join(planned.Details(), "\n"), `cluster "m2": the object has the annotation`) {
+		if err != nil ||
+			!strings.Contains(strings.Join(planned.Details(), "\n"), `cluster "m2": the object has the annotation`) {
 			t.Fatal(err, planned.Details())
 		}
 		w.newRun()
@@ -1011,7 +1012,8 @@ func TestUnreachableMemberIsNamed(t *testing.T) {
 		w.putOnBoth()
 		w.members["m2"].Down(true)
 		_, err := w.BringIn(t.Context(), []migration.Workload{item(controllertest.CloneSet, "web")}, false, 0)
-		if err == nil || !strings.Contains(err.Error(), "CloneSet shop/web: ") || !strings.Contains(err.Error(), `cluster "m2"`) {
+		if err == nil || !strings.Contains(err.Error(), "CloneSet shop/web: ") ||
+			!strings.Contains(err.Error(), `cluster "m2"`) {
 			t.Fatal(err)
 		}
 		if w.Find(controllertest.CloneSet, "web") != nil {
