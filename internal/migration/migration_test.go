@@ -885,8 +885,8 @@ func TestHandsOffInMemberStopsMigration(t *testing.T) {
 		brake(true)
 		w.bringIn(true, list...)
 		planned, err := w.Plan(t.Context(), list[0])
-		if err != nil || !strings.Contains(strings.Join(planned.Details(), "\n"),
-			`cluster "m2": the object has the annotation`) {
+		if err != nil ||
+			!strings.Contains(strings.Join(planned.Details(), "\n"), `cluster "m2": the object has the annotation`) {
 			t.Fatal(err, planned.Details())
 		}
 		w.newRun()

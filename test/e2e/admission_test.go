@@ -593,6 +593,7 @@ func TestKubectlShowsOurKindsAsItShowsKarmadas(t *testing.T) {
 		"release.argosy.io/v1alpha1 releaseapprovals":                         "ReleaseApproval true [rap] []",
 		"release.argosy.io/v1alpha1 releaserevisions":                         "ReleaseRevision true [rrev] []",
 		"release.argosy.io/v1alpha1 releaseguards":                            "ReleaseGuard false [rgd] []",
+		"release.argosy.io/v1alpha1 releasechecks":                            "ReleaseCheck true [rck] []",
 	} {
 		if shown[name] != want {
 			t.Errorf("%s is %q, want %q", name, shown[name], want)

@@ -106,14 +106,16 @@ func TestUsersControlReleasesByTheirVerbs(t *testing.T) {
 		metadata: {name: web-1, namespace: `+ns+`}, spec: {hash: h, podsHash: h, pods: [{path: spec.template}],
 		target: {apiVersion: apps/v1, kind: Deployment, name: web}}}`))
 
-	// What this version does not have is refused by name.
+	// Mistakes are refused by the name of the field.
 	gate := func(text string) *unstructured.Unstructured {
 		return kit.Object(t, `{apiVersion: release.argosy.io/v1alpha1, kind: ReleaseStrategy,
 			metadata: {name: s, namespace: `+ns+`}, spec: {stages: [{name: a, before: [{name: slo, `+text+`}]}]}}`)
 	}
 	for text, want := range map[string]string{
-		"type: Check":           `spec.stages[0].before[0].type: Unsupported value: "Check"`,
-		"checkRef: {name: slo}": `unknown field "spec.stages[0].before[0].checkRef"`,
+		"type: Check":           "spec.stages[0].before[0].checkRef: Required value",
+		"checkRef: {name: slo}": "spec.stages[0].before[0].checkRef: Forbidden",
+		"type: Vote":            `spec.stages[0].before[0].type: Unsupported value: "Vote"`,
+		"slo: {name: slo}":      `unknown field "spec.stages[0].before[0].slo"`,
 	} {
 		err := root.Create(t.Context(), gate(text), client.FieldValidation("Strict"))
 		if err == nil || !strings.Contains(err.Error(), want) {
