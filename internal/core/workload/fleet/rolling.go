@@ -548,11 +548,11 @@ func (ro rollout) settle(steps []step) []outcome {
 			}
 		}
 		if s.there && s.same && s.note != nil && o.share == s.was && s.note.Partition == o.note.Partition &&
-			s.note.Raised == o.note.Raised && s.note.Halted == o.note.Halted {
+			s.note.Raised == o.note.Raised && s.note.Halted == o.note.Halted && !s.rewritten {
 			// That it has settled is worth no write of its own.
 			settled := o.note.Settled
 			o.note = *s.note
-			if s.rewritten || !settled {
+			if !settled {
 				o.note.Settled = settled
 			}
 		}
