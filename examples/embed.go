@@ -3,7 +3,7 @@ package examples
 
 import "embed"
 
-// Files are the manifests, by file name.
+// Files are the manifests, by file name, and a list of workloads for argosy migrate.
 //
-//go:embed *.yaml
+//go:embed *.yaml migration/*.yaml
 var Files embed.FS

@@ -2,6 +2,7 @@ package docs
 
 import (
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -257,23 +258,23 @@ func TestEveryFileOfExamplesIsValid(t *testing.T) {
 		}
 	}
 	decoder := serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer()
-	files, err := examples.Files.ReadDir(".")
-	if err != nil {
-		t.Fatal(err)
-	}
 	checked := 0
-	for _, file := range files {
-		if file.Name() == "cloneset.yaml" {
-			continue
+	err := fs.WalkDir(examples.Files, ".", func(path string, file fs.DirEntry, err error) error {
+		if err != nil || file.IsDir() || path == "cloneset.yaml" {
+			return err
 		}
-		raw, err := examples.Files.ReadFile(file.Name())
+		raw, err := examples.Files.ReadFile(path)
 		if err != nil {
-			t.Fatal(err)
+			return err
 		}
 		checked++
 		if err := validExample(decoder, string(raw)); err != nil {
-			t.Errorf("examples/%s: %v", file.Name(), err)
+			t.Errorf("examples/%s: %v", path, err)
 		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 	if checked < 4 {
 		t.Errorf("only %d files were checked", checked)

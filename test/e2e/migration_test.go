@@ -220,7 +220,7 @@ func TestWorkloadsOfTwoClustersAreMigratedInAndOut(t *testing.T) {
 	}
 
 	// 2. The file of the documentation, for these clusters.
-	raw, err := examples.Files.ReadFile("migration.yaml")
+	raw, err := examples.Files.ReadFile("migration/shop.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
