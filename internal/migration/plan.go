@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -566,6 +567,26 @@ func (i *Item) newTemplate() *unstructured.Unstructured {
 	out.SetLabels(mergedKeys(out.GetLabels(), i.joined.Template.GetLabels()))
 	out.SetAnnotations(mergedKeys(out.GetAnnotations(), i.joined.Template.GetAnnotations()))
 	return out
+}
+
+// refresh takes a newer version of the template, of which the hub has only written the metadata or the status. It
+// reports whether that is all that changed.
+func (i *Item) refresh(is *unstructured.Unstructured) bool {
+	content := func(o *unstructured.Unstructured) map[string]any {
+		all := maps.Clone(o.Object)
+		delete(all, "metadata")
+		delete(all, "status")
+		return all
+	}
+	was := i.hub.template
+	if is.GetUID() != was.GetUID() || !equality.Semantic.DeepEqual(content(is), content(was)) {
+		return false
+	}
+	if i.joined.Template == was {
+		i.joined.Template = is
+	}
+	i.hub.template = is
+	return true
 }
 
 func mergedKeys(base, top map[string]string) map[string]string {

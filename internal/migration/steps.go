@@ -299,14 +299,27 @@ func (m *Migration) writeTemplate(ctx context.Context, item *Item) error {
 	if err != nil {
 		return err
 	}
-	made := item.newTemplate()
-	switch {
-	case item.hub.template == nil:
-		_, err = in.Create(ctx, made, metav1.CreateOptions{})
-	case equality.Semantic.DeepEqual(made.Object, item.hub.template.Object):
-		return nil
-	default:
-		_, err = in.Update(ctx, made, metav1.UpdateOptions{})
+	if item.hub.template == nil {
+		_, err = in.Create(ctx, item.newTemplate(), metav1.CreateOptions{})
+	} else {
+		err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+			made := item.newTemplate()
+			if equality.Semantic.DeepEqual(made.Object, item.hub.template.Object) {
+				return nil
+			}
+			_, err := in.Update(ctx, made, metav1.UpdateOptions{})
+			if !apierrors.IsConflict(err) {
+				return err
+			}
+			is, failed := in.Get(ctx, made.GetName(), metav1.GetOptions{})
+			if failed != nil {
+				return failed
+			}
+			if !item.refresh(is) {
+				return errors.New("it was changed in the meantime: run the command again")
+			}
+			return err
+		})
 	}
 	if err != nil {
 		return fmt.Errorf("write template %s on the hub: %w", item.workload, err)

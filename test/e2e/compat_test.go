@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
@@ -174,19 +175,22 @@ func TestTypedClientsReadEveryFieldAndWriteItBack(t *testing.T) {
 		"/apis/work.karmada.io/v1alpha1/namespaces/karmada-es-m1/works/" +
 			workName("Deployment", "typed", ns): &workv1alpha1.Work{},
 	} {
-		raw, err := c.RESTClient().Get().AbsPath(path).DoRaw(t.Context())
+		var before int64
+		err := retry.RetryOnConflict(retry.DefaultBackoff, func() error { // the hub writes statuses at any time
+			raw, err := c.RESTClient().Get().AbsPath(path).DoRaw(t.Context())
+			if err != nil {
+				return err
+			}
+			d := json.NewDecoder(bytes.NewReader(raw))
+			d.DisallowUnknownFields()
+			if err := d.Decode(typed); err != nil {
+				return err
+			}
+			before = typed.GetGeneration()
+			return fleet.Hub.Update(t.Context(), typed)
+		})
 		if err != nil {
-			t.Fatal(err)
-		}
-		d := json.NewDecoder(bytes.NewReader(raw))
-		d.DisallowUnknownFields()
-		if err := d.Decode(typed); err != nil {
-			t.Errorf("%s: %v", path, err)
-			continue
-		}
-		before := typed.GetGeneration()
-		if err := fleet.Hub.Update(t.Context(), typed); err != nil {
-			t.Errorf("write %s back: %v", path, err)
+			t.Errorf("read %s and write it back: %v", path, err)
 			continue
 		}
 		if typed.GetGeneration() != before {
