@@ -20,9 +20,13 @@ import (
 	"github.com/argosy-io/argosy/internal/server/pki"
 )
 
-// runFile has the last runs of the controllers on this data folder, one in each line, the newest at the end. It is not
-// in the store: a restored store has no such file, so its hub cannot take a run that continues for one that has ended.
-const runFile = "run"
+// runFile has the last run of the controllers on this data folder, as earlier versions read it, and runsFile the last
+// runs, one in each line, the newest at the end. They are not in the store: a restored store has no such files, so its
+// hub cannot take a run that continues for one that has ended.
+const (
+	runFile  = "run"
+	runsFile = "runs"
+)
 
 // keptRuns is how many runs are kept. A run that is killed while it starts stamps only some members, and the others
 // have the stamp of a run before it.
@@ -32,6 +36,7 @@ const keptRuns = 64
 const (
 	runRecord    = "argosy-run"
 	runRecordKey = "run"
+	runsKey      = "runs"
 )
 
 // turn names this run of the controllers, and the runs before it, which have ended.
@@ -49,22 +54,34 @@ func (h *Hub) turn(ctx context.Context) (controller.Turn, error) {
 	return t, nil
 }
 
-// addRun returns the runs in a record, and the record with another run.
-func addRun(record, run string) (ended []string, added string) {
+// addRun returns the runs that a record and the last run, which an earlier version may have written alone, name, and
+// the record with another run.
+func addRun(record, last, run string) (ended []string, added string) {
 	ended = strings.Fields(record)
+	if last = strings.TrimSpace(last); last != "" && !slices.Contains(ended, last) {
+		ended = append(ended, last)
+	}
 	ended = ended[max(0, len(ended)-keptRuns+1):]
 	return ended, strings.Join(append(slices.Clone(ended), run), "\n") + "\n"
 }
 
-// noteRun must be called with the lock on the data folder, so that the runs in the file have ended.
+// noteRun must be called with the lock on the data folder, so that the runs in the files have ended.
 func (h *Hub) noteRun(run string) (ended []string, err error) {
-	path := filepath.Join(h.config.DataDir, runFile)
-	was, err := os.ReadFile(path)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
+	read := func(name string) string {
+		raw, failed := os.ReadFile(filepath.Join(h.config.DataDir, name))
+		if failed != nil && !errors.Is(failed, os.ErrNotExist) {
+			err = errors.Join(err, failed)
+		}
+		return string(raw)
+	}
+	ended, is := addRun(read(runsFile), read(runFile), run)
+	if err != nil {
 		return nil, err
 	}
-	ended, is := addRun(string(was), run)
-	return ended, pki.WriteFile(path, []byte(is), 0o600)
+	if err := pki.WriteFile(filepath.Join(h.config.DataDir, runsFile), []byte(is), 0o600); err != nil {
+		return nil, err
+	}
+	return ended, pki.WriteFile(filepath.Join(h.config.DataDir, runFile), []byte(run+"\n"), 0o600)
 }
 
 func (h *Hub) recordRun(ctx context.Context, run string) (ended []string, err error) {
@@ -77,14 +94,14 @@ func (h *Hub) recordRun(ctx context.Context, run string) (ended []string, err er
 	if apierrors.IsNotFound(err) {
 		_, err = records.Create(ctx, &corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Name: runRecord, Labels: map[string]string{workv1alpha2.SystemLabel: "true"}},
-			Data:       map[string]string{runRecordKey: run}}, metav1.CreateOptions{})
+			Data:       map[string]string{runRecordKey: run, runsKey: run}}, metav1.CreateOptions{})
 		return nil, err
 	}
 	if err != nil {
 		return nil, err
 	}
-	ended, is := addRun(record.Data[runRecordKey], run)
-	record.Data = map[string]string{runRecordKey: is}
+	ended, is := addRun(record.Data[runsKey], record.Data[runRecordKey], run)
+	record.Data = map[string]string{runRecordKey: run, runsKey: is}
 	_, err = records.Update(ctx, record, metav1.UpdateOptions{})
 	return ended, err
 }

@@ -12,7 +12,7 @@ func TestEndedRunsAreKeptUpToALimit(t *testing.T) {
 	for n := range keptRuns + 3 {
 		run := fmt.Sprintf("run-%d", n)
 		var ended []string
-		ended, record = addRun(record, run)
+		ended, record = addRun(record, "", run)
 		if want := all[max(0, len(all)-keptRuns+1):]; !slices.Equal(ended, want) {
 			t.Fatalf("before %s, the record has %v, want %v", run, ended, want)
 		}
@@ -21,7 +21,12 @@ func TestEndedRunsAreKeptUpToALimit(t *testing.T) {
 }
 
 func TestRecordOfAnEarlierVersionHasOneRun(t *testing.T) {
-	if ended, _ := addRun("former\n", "next"); !slices.Equal(ended, []string{"former"}) {
+	ended, added := addRun("", "former\n", "next")
+	if !slices.Equal(ended, []string{"former"}) || added != "former\nnext\n" {
+		t.Errorf("it has %v, and then %q", ended, added)
+	}
+	// The earlier version ran in between.
+	if ended, _ := addRun(added, "between\n", "last"); !slices.Equal(ended, []string{"former", "next", "between"}) {
 		t.Errorf("it has %v", ended)
 	}
 }
