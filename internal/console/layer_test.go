@@ -104,7 +104,7 @@ func setting(name, value string) func(*http.Request) {
 	return func(r *http.Request) { r.Header.Set(name, value) }
 }
 
-func without(name string) func(*http.Request) {
+func removeHeader(name string) func(*http.Request) {
 	return func(r *http.Request) { r.Header.Del(name) }
 }
 
@@ -275,10 +275,10 @@ func TestForeignPagesAreRefused(t *testing.T) {
 		"foreign origin":              {setting("Origin", evil)},
 		"other port of the same host": {setting("Origin", "https://hub:8443"), setting("Sec-Fetch-Site", "same-site")},
 		"sandboxed page":              {setting("Origin", "null")},
-		"cross-site without origin":   {without("Origin"), setting("Sec-Fetch-Site", "cross-site")},
-		"form post": {without("X-Argosy-Console"), setting("Content-Type", "text/plain"),
+		"cross-site without origin":   {removeHeader("Origin"), setting("Sec-Fetch-Site", "cross-site")},
+		"form post": {removeHeader("X-Argosy-Console"), setting("Content-Type", "text/plain"),
 			setting("Origin", evil)},
-		"no header of the console": {without("X-Argosy-Console")},
+		"no header of the console": {removeHeader("X-Argosy-Console")},
 	} {
 		for method, path := range map[string]string{
 			"POST": "/console/k8s/api/v1/namespaces", "GET": "/console/k8s/api/v1/pods",
@@ -308,7 +308,7 @@ func TestCookieCountsForTheConsoleOnly(t *testing.T) {
 		}
 	}
 	// Without the console's header it is a request of the CLI, and its cookie is no credential.
-	f.send("GET", "/console/api/me", "", cookies, without("X-Argosy-Console"))
+	f.send("GET", "/console/api/me", "", cookies, removeHeader("X-Argosy-Console"))
 	if f.last != nil && (f.last.Header.Get("Authorization") != "" || loginOf(f.last).user != nil) {
 		t.Error("the cookie counts without the console's header")
 	}

@@ -71,7 +71,7 @@ func (i *testIssuer) start(f *front) (url.Values, []*http.Cookie) {
 // back is the request by which the issuer sends the browser back.
 func back(f *front, state string, cookies []*http.Cookie) *http.Response {
 	return f.send("GET", "/console/login/callback?code=code&state="+url.QueryEscape(state), "", cookies,
-		without("X-Argosy-Console"), setting("Sec-Fetch-Site", "cross-site"), setting("Sec-Fetch-Mode", "navigate"))
+		removeHeader("X-Argosy-Console"), setting("Sec-Fetch-Site", "cross-site"), setting("Sec-Fetch-Mode", "navigate"))
 }
 
 func TestOpenIDConnectLogsIn(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
@@ -102,9 +103,9 @@ func runsFiveStages(s *story, meanwhile func(ended func() bool)) map[string][]wr
 	go func() {
 		defer close(approved)
 		for _, stage := range []string{"b", "d", "e"} {
-			for s.approvesOnce("five", stage) != nil && s.t.Context().Err() == nil {
-				time.Sleep(20 * time.Millisecond) // until the release waits, and the hub is there
-			}
+			// The release does not wait yet, or the hub is down.
+			_ = wait.PollUntilContextCancel(s.t.Context(), 20*time.Millisecond, true,
+				func(context.Context) (bool, error) { return s.approvesOnce("five", stage) == nil, nil })
 		}
 	}()
 	meanwhile(func() (ended bool) {
@@ -173,10 +174,12 @@ func hubKilled(t *testing.T) {
 			// The moment is a number of events of this release, or a time when nothing happens.
 			var from int
 			s.read(func() { from = s.hubEvents })
-			until, moments := from+1+random.Intn(8), time.Now().Add(time.Duration(500+random.Intn(1000))*time.Millisecond)
-			for at := from; at < until && time.Now().Before(moments); time.Sleep(5 * time.Millisecond) {
-				s.read(func() { at = s.hubEvents })
-			}
+			until, patience := from+1+random.Intn(8), time.Duration(500+random.Intn(1000))*time.Millisecond
+			_ = wait.PollUntilContextTimeout(s.t.Context(), 5*time.Millisecond, patience, true,
+				func(context.Context) (reached bool, err error) {
+					s.read(func() { reached = s.hubEvents >= until })
+					return reached, nil
+				})
 			if !ended() {
 				during++
 			}
