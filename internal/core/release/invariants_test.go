@@ -163,7 +163,7 @@ func (h *history) lastingNew() (n int64) {
 	return n
 }
 
-// missing are the pods that are not available. Of a cluster that has yet to scale down, those of the replicas count: its
+// missing are the pods that are not available. In a cluster that has yet to scale down, only the replicas count: its
 // other pods are about to be deleted.
 func (h *history) missing() (n int64) {
 	h.t.Helper()

@@ -351,14 +351,8 @@ func (ro rollout) need(s step) int64 {
 	return max(1, s.to.target)
 }
 
-// stillReleased is how many pods the Work of p has released, of the replicas that there are to be. Scaling down takes from them:
-// as long as they are not reported, the pods that stay may all be old.
-func (p party) stillReleased() int64 {
-	return max(0, min(p.was.released, p.replicas-(p.was.replicas-p.was.released)))
-}
-
-// undisturbed is how many of the replicas of p can be released while no more pods are updated than by its Work. floor is
-// how many pods may be new there already.
+// undisturbed is how many of the replicas of p can be released while no more pods are updated than by its Work. At most
+// floor pods are new there already.
 func (p party) undisturbed(floor int64) int64 {
 	switch more := p.replicas - p.was.replicas; {
 	case more >= 0:
