@@ -427,10 +427,11 @@ func (m *member) control(replicas int, image string, kept, budget int) bool {
 		// A pod that is added is available at once: what is not is so because of a release.
 		m.images, m.ready = append(m.images, add), append(m.ready, true)
 		return true
-	case len(m.images) > replicas: // old pods go first, as far as the partition lets them
-		i := slices.IndexFunc(m.images, func(have string) bool { return have != image })
-		if i < 0 || len(m.images)-current <= min(kept, replicas) {
-			i = max(slices.Index(m.images, image), 0)
+	case len(m.images) > replicas: // old pods go first, as far as the partition lets them; of these, one that is down
+		old := len(m.images)-current > min(kept, replicas)
+		i := m.first(image, !old)
+		if i < 0 {
+			i = m.first(image, old)
 		}
 		m.images, m.ready = slices.Delete(m.images, i, i+1), slices.Delete(m.ready, i, i+1)
 		return true
@@ -450,6 +451,27 @@ func (m *member) control(replicas int, image string, kept, budget int) bool {
 		return true
 	}
 	return false
+}
+
+// first is the pod with, or without, an image that is deleted first; -1 if there is none.
+func (m *member) first(image string, with bool) int {
+	first := -1
+	for i, have := range m.images {
+		if (have == image) == with && (first < 0 || m.ready[first] && !m.ready[i]) {
+			first = i
+		}
+	}
+	return first
+}
+
+// available are the pods that are available.
+func (m *member) available() (n int64) {
+	for _, ready := range m.ready {
+		if ready {
+			n++
+		}
+	}
+	return n
 }
 
 // report writes the status of the Work, and reports whether it has changed.

@@ -284,7 +284,7 @@ func (ro rollout) stay(p party, a aim, target, floor int64) step {
 	case a.justRaised:
 		s.to.released = min(target, p.was.released)
 	case p.same:
-		s.to.released = min(target, max(floor, p.replicas-(p.was.replicas-p.was.released)))
+		s.to.released = min(target, p.undisturbed(floor))
 	}
 	return s
 }
@@ -349,6 +349,21 @@ func (ro rollout) need(s step) int64 {
 		return max(1, s.to.target-min(s.to.target, s.updatedAvailable))
 	}
 	return max(1, s.to.target)
+}
+
+// undisturbed is how many of the replicas of p can be released while no more pods are updated than by its Work. At most
+// floor pods are new there already.
+func (p party) undisturbed(floor int64) int64 {
+	switch more := p.replicas - p.was.replicas; {
+	case more >= 0:
+		// Pods are created only when there are fewer than the replicas, and these are new.
+		return max(floor, p.was.released+p.replicas-max(p.was.replicas, p.pods))
+	case p.fresh:
+		return max(min(floor, p.updated), p.was.released+more)
+	default:
+		// As long as the member has not reported, the pods that stay may all be old.
+		return max(0, p.was.released+more)
+	}
 }
 
 // expressible is n, or the next lower number of new pods that the partition of p can express.

@@ -449,3 +449,45 @@ func TestALoweredBudgetIsInForceWhenTheMembersHaveSeenIt(t *testing.T) {
 		t.Errorf("%d pods are new", n)
 	}
 }
+
+// A member that has yet to report about its Work may have only old pods.
+func TestScalingUpdatesNoPodWithoutAGrant(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		was           share
+		pods, updated int64
+		fresh         bool
+		replicas      int64
+		want          int64
+	}{
+		{"scaled down before it was scaled up", share{replicas: 6, released: 3}, 2, 0, false, 2, 0},
+		{"scaled down while it was scaled up", share{replicas: 5, released: 3}, 3, 1, true, 2, 1},
+		{"scaled up before it was scaled down", share{replicas: 1, released: 0}, 4, 0, false, 2, 0},
+		{"scaled up", share{replicas: 4, released: 1}, 4, 1, true, 6, 3},
+		{"scaled down", share{replicas: 6, released: 3}, 6, 3, true, 4, 3},
+		{"scaled down, all new", share{replicas: 6, released: 6}, 6, 6, false, 2, 2},
+	} {
+		c.was.unavailable = 1
+		ro := newFleet(nil, 1, 0, c.replicas).ro
+		p := party{cluster: "c1", replicas: c.replicas, reachable: true, there: true, same: true, known: true,
+			fresh: c.fresh, was: c.was, note: &Note{}, pods: c.pods, updated: c.updated, updatedAvailable: c.updated,
+			available: c.pods}
+		floor := min(c.was.released, c.replicas)
+		if got := ro.stay(p, aim{}, c.replicas, floor).to.released; got != c.want {
+			t.Errorf("%s: %d pods are released, want %d", c.name, got, c.want)
+		}
+	}
+}
+
+// The template changes while the partition stays as it was: what is written with it is what is in use from then on.
+func TestRewrittenWorkHasTheGrantOfNow(t *testing.T) {
+	for rewritten, want := range map[bool]int64{true: 0, false: 1} {
+		was := share{replicas: 3, released: 1, unavailable: 1}
+		s := step{party: party{cluster: "c1", replicas: 3, there: true, same: true, rewritten: rewritten, was: was,
+			note: &Note{Grant: 1}}, to: outcome{share: was}}
+		ro := newFleet(nil, 1, 0, 3).ro
+		if got := ro.settle([]step{s})[0].note.Grant; got != want {
+			t.Errorf("rewritten %v: %d pods are granted, want %d", rewritten, got, want)
+		}
+	}
+}
