@@ -613,6 +613,7 @@ func TestKubectlShowsOurKindsAsItShowsKarmadas(t *testing.T) {
 }
 
 func TestAGitOpsToolThatAppliesAgainAndAgainDoesNotFightTheHub(t *testing.T) {
+	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)
 	texts := map[string]string{

@@ -23,6 +23,7 @@ func nodePort(service *unstructured.Unstructured) int64 {
 }
 
 func TestAllocatedNodePortIsNotSent(t *testing.T) {
+	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)
 	const service = `

@@ -116,6 +116,7 @@ func TestACanaryOfTenPercentOverThreeMembersIsOnePod(t *testing.T) {
 }
 
 func TestPodsThatAreNamedTakeTheReplicasOfTheirOwnMemberWithThem(t *testing.T) {
+	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)
 	const group = "apps.kruise.io/v1alpha1"
@@ -155,6 +156,7 @@ func TestPodsThatAreNamedTakeTheReplicasOfTheirOwnMemberWithThem(t *testing.T) {
 }
 
 func TestPodsOfAStatefulSetHaveNamesThatNoOtherMemberHas(t *testing.T) {
+	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)
 	const group = "apps.kruise.io/v1beta1"
@@ -184,6 +186,7 @@ spec: {replicas: 6, serviceName: db, podManagementPolicy: Parallel, %s}`, group,
 }
 
 func TestAPodToDeleteIsDeletedInItsOwnMember(t *testing.T) {
+	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)
 	const group = "apps.kruise.io/v1alpha1"
@@ -278,6 +281,7 @@ func TestAPodToDeleteIsDeletedInItsOwnMember(t *testing.T) {
 }
 
 func TestHalvesOfAnOddUnitedDeploymentAddUpInEveryMember(t *testing.T) {
+	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)
 	const group = "apps.kruise.io/v1alpha1"
@@ -322,6 +326,7 @@ spec:
 // A subset goes to the cluster that it names and to no other, its replicas are there, and the template shows it by
 // name.
 func TestSubsetsOfAUnitedDeploymentThatNameTheirClusters(t *testing.T) {
+	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)
 	const group = "apps.kruise.io/v1beta1"

@@ -67,6 +67,7 @@ func failedUpdates(t *testing.T, member, ns string) *atomic.Int32 {
 
 // OpenKruise reports a conflict as a failed update, though it retries at once.
 func TestConflictsInMembersHaltNoRollout(t *testing.T) {
+	kit.Long(t)
 	t.Parallel()
 	rollouts := 20
 	if testing.Short() {

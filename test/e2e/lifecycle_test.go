@@ -168,6 +168,7 @@ func TestATemplateMadeAnewAtOnceIsSentAnew(t *testing.T) {
 
 // A member object that somebody holds with a finalizer holds all above it, so that nothing is forgotten.
 func TestNothingIsForgottenBeforeItIsGoneBelow(t *testing.T) {
+	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)
 	fleet.Hub.Apply(t, policy(ns, "p", "v1", "ConfigMap", placedOn("m1", "m2")))

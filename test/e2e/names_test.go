@@ -10,6 +10,7 @@ import (
 )
 
 func TestTemplatesWithNamesThatFoldOrAreLongPropagate(t *testing.T) {
+	kit.Long(t)
 	ns := fleet.Namespace(t)
 	roles := []string{"Team:Reader", "team:reader", "team.reader", "team-reader"}
 	long := strings.Repeat("x", 253)

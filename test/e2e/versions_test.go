@@ -46,6 +46,7 @@ func kruiseServed(t *testing.T) {
 }
 
 func TestAnObjectIsReadAndWrittenInEitherVersion(t *testing.T) {
+	kit.Long(t)
 	t.Parallel()
 	kruiseServed(t)
 	ns := fleet.Namespace(t)

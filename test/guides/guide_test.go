@@ -198,7 +198,8 @@ var outcomes = map[string]func(*story){
 // run, which is nothing: of them the flags are checked.
 var notRun = regexp.MustCompile(`^(argosy (up|join|logs|exec) |export )`)
 
-func TestEveryBlockOfOurGuideDoesWhatItSays(t *testing.T) {
+func TestEveryBlockOfOurGuideWorks(t *testing.T) {
+	kit.Long(t)
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/guide.md")
 	if err != nil {

@@ -7,12 +7,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/argosy-io/argosy/test/kit"
 )
 
 // articles are the texts, by S000 to S004.
 var articles map[string]*article
 
-func TestTheGuidesHoldOrAreToldWhatIsWrong(t *testing.T) {
+func TestEveryBlockOfTheGuidesWorksOrIsRefusedWithAReason(t *testing.T) {
+	kit.Long(t)
 	if _, err := os.Stat(folder); err != nil {
 		t.Skipf("the guides are not beside this repository: %v", err)
 	}

@@ -1,6 +1,6 @@
-// Package guides takes public articles about workloads over many clusters at their word: what they tell a reader to
-// apply is applied, and what comes of it is checked. The articles lie beside the repository and are no part of it. The
-// repository's own guide, docs/guide.md, is held to the same.
+// Package guides applies the YAML of public articles about workloads over many clusters and checks the results that the
+// articles describe. The articles lie beside the repository and are no part of it. The same is done with the
+// repository's own guide, docs/guide.md.
 package guides
 
 import (
@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", parallel); err != nil {
 		panic(err)
 	}
-	kit.Main("guides", func(dir string) (_ *kit.Fleet, err error) {
+	kit.MainLong("guides", func(dir string) (_ *kit.Fleet, err error) {
 		if fleet, err = kit.Start(dir, "member1", "member2", "member3"); err != nil {
 			return nil, err
 		}

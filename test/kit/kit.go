@@ -126,8 +126,8 @@ func MainLong(name string, start func(dir string) (*Fleet, error), run func() in
 	Main(name, start, run)
 }
 
-// Main is a package's tests, on the fleet that start makes in a folder: it ends the process with what run, which is
-// m.Run or more, says of them. If something failed the folder stays, with the logs in it.
+// Main runs a package's tests on the fleet that start makes in a temporary folder, and ends the process with the exit
+// code of run (m.Run or a function that calls it). If a test failed, the folder with the logs stays.
 func Main(name string, start func(dir string) (*Fleet, error), run func() int) {
 	os.Exit(func() int {
 		dir, err := os.MkdirTemp("", "argosy-"+name+"-")
