@@ -479,8 +479,7 @@ func TestPathsAreCheckedAgainstTheKind(t *testing.T) {
 	}
 }
 
-func TestTheWorstScriptsOfTheLargestSizeAreJudged(t *testing.T) {
-	start := time.Now()
+func TestDeeplyNestedScriptsOfTheLargestSizeOverflowNoStack(t *testing.T) {
 	for _, script := range []string{
 		"return " + strings.Repeat("(", scriptLimit/2-10) + "1" + strings.Repeat(")", scriptLimit/2-10),
 		"return " + strings.Repeat("not ", scriptLimit/4-10) + "1",
@@ -488,10 +487,7 @@ func TestTheWorstScriptsOfTheLargestSizeAreJudged(t *testing.T) {
 		"return " + strings.Repeat("a..", scriptLimit/3-10) + "a",
 		strings.Repeat("do ", scriptLimit/7) + strings.Repeat("end ", scriptLimit/7),
 	} {
-		_ = compiles(script) // whatever the verdict, it comes, and without a stack overflow
-	}
-	if took := time.Since(start); took > 20*time.Second {
-		t.Errorf("five scripts took %s", took)
+		_ = compiles(script) // either verdict is right; a stack overflow ends the process
 	}
 }
 
