@@ -82,6 +82,21 @@ func Unwanted(b workv1alpha2.Binding, existing []workv1alpha1.Work,
 	return unwanted, again
 }
 
+// LeftBy returns the execution spaces of the clusters that a template is leaving: it has a Work there, by works, but is
+// not placed there any more. It is empty for a dependency, since dependencies can require each other.
+func LeftBy(b workv1alpha2.Binding, works []workv1alpha1.Work) (spaces []string) {
+	if len(b.BindingSpec().RequiredBy) > 0 {
+		return nil
+	}
+	unwanted := filter(b, works, func(cluster string) bool {
+		return !slices.ContainsFunc(Targets(b), func(t workv1alpha2.TargetCluster) bool { return t.Name == cluster })
+	})
+	for _, w := range unwanted {
+		spaces = append(spaces, w.Namespace)
+	}
+	return spaces
+}
+
 // filter are b's own Works in the clusters asked for.
 func filter(b workv1alpha2.Binding, existing []workv1alpha1.Work, in func(cluster string) bool) []workv1alpha1.Work {
 	label := idLabel(b)
