@@ -19,8 +19,8 @@ const (
 	Thrifty = 0
 	// starting is the pace until the process serves, in percent.
 	starting = 200
-	// settling is the pace from then until the start is over, in percent. At a slower pace, live objects lie scattered among
-	// the garbage, and its memory cannot be returned.
+	// settling is the pace from then until the start is over, in percent. At a slower pace, live objects lie scattered
+	// among the garbage, and its memory cannot be returned.
 	settling = 50
 	// period is the interval of checks of the process.
 	period = time.Second
