@@ -45,6 +45,7 @@ import (
 	"github.com/argosy-io/argosy/internal/server/embed/apiserver"
 	"github.com/argosy-io/argosy/internal/server/embed/controllermanager"
 	"github.com/argosy-io/argosy/internal/server/embed/etcd"
+	"github.com/argosy-io/argosy/internal/server/embed/heap"
 	"github.com/argosy-io/argosy/internal/server/pki"
 )
 
@@ -291,6 +292,7 @@ func (h *Hub) start(ctx context.Context) error {
 		}
 	}
 	h.ready.Store(true)
+	heap.Settle()
 	// A start creates much garbage, and a hub may be idle afterwards: return that memory once.
 	calm := time.AfterFunc(settle, debug.FreeOSMemory)
 	h.stops = append(h.stops, func() { calm.Stop() })

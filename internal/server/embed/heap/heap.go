@@ -7,6 +7,7 @@ import (
 	"os"
 	"runtime/debug"
 	"runtime/metrics"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -16,14 +17,19 @@ const (
 	Roomy = 768 << 20
 	// Thrifty has Go's own pace.
 	Thrifty = 0
-	// starting is the pace until the process has started, in percent.
+	// starting is the pace until the process serves, in percent.
 	starting = 200
+	// settling is the pace from then until the start is over, in percent. At a slower pace, live objects lie scattered
+	// among the garbage, and its memory cannot be returned.
+	settling = 50
 	// period is the interval of checks of the process.
 	period = time.Second
 	// calm is the share of one core below which a process counts as having nothing to do.
 	calm = 0.2
-	// settled is for how many periods nothing must be to be done for the start to be over.
+	// settled is the number of idle checks in a row after which the start is over.
 	settled = 5
+	// busiest is the processor time after which the start is over, for a process that is never idle.
+	busiest = 30 * time.Second
 	// worth is the minimal amount of garbage, in bytes, that justifies a collection.
 	worth = 32 << 20
 )
@@ -34,6 +40,7 @@ func Pace(ctx context.Context, room uint64) {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		return
 	}
+	paced.Store(true)
 	debug.SetGCPercent(min(starting, percent(live(), room)))
 	go func() {
 		ticker := time.NewTicker(period)
@@ -53,6 +60,17 @@ func Pace(ctx context.Context, room uint64) {
 			}
 		}
 	}()
+}
+
+// paced is set when Pace tunes this process.
+var paced atomic.Bool
+
+// Settle collects garbage more often until the start of the process is over. It is called when the process serves, so
+// that it does not delay that. It does nothing without Pace.
+func Settle() {
+	if paced.Load() {
+		debug.SetGCPercent(settling)
+	}
 }
 
 // percent converts room to GOGC's percentage of the live heap: at least Go's default, with a limit for small processes.
@@ -84,7 +102,7 @@ func (p *pacer) trims(used, period time.Duration, spare uint64) bool {
 	} else {
 		p.calm = 0
 	}
-	p.used, p.started = used, p.started || p.calm >= settled
+	p.used, p.started = used, p.started || p.calm >= settled || used >= busiest
 	return p.calm >= 2 && spare >= worth
 }
 

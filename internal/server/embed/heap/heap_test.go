@@ -39,3 +39,27 @@ func TestTheRoomIsAShareOfWhatIsAlive(t *testing.T) {
 		t.Errorf("a thrifty process grows by %d %%, want Go's own 100", got)
 	}
 }
+
+func TestStartEndsWhenTheProcessIsIdleOrHasWorkedLong(t *testing.T) {
+	for _, c := range []struct {
+		name         string
+		busy         time.Duration
+		checks, want int
+	}{
+		{"idle process", 10 * time.Millisecond, settled + 10, settled},
+		{"busy process", time.Second, int(busiest/time.Second) + 10, int(busiest / time.Second)},
+		{"process that is busy for a short time", time.Second, settled + 1, 0},
+	} {
+		var p pacer
+		got := 0
+		for i := range c.checks {
+			if p.trims(time.Duration(i+1)*c.busy, period, 0); p.started {
+				got = i + 1
+				break
+			}
+		}
+		if got != c.want {
+			t.Errorf("%s: the start ends at check %d, want %d (0 is never)", c.name, got, c.want)
+		}
+	}
+}
