@@ -79,7 +79,7 @@ func following(t *testing.T, h *controllertest.Hub) map[string]string {
 	return got
 }
 
-func TestCompanionsFollowAsTheNaiveTwinSays(t *testing.T) {
+func TestCompanionsMatchNaiveImplementation(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		h, members := fleet(t, append(companionKinds, controllertest.Deployment)...)

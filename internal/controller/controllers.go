@@ -86,7 +86,7 @@ type Options struct {
 	ClusterThresholds membership.Thresholds
 	// DialMember opens the connections to members; default TCP.
 	DialMember func(ctx context.Context, network, address string) (net.Conn, error)
-	// MemberLimits bound what a member can have the hub hold in memory.
+	// MemberLimits bound the memory that a member can use in the hub.
 	MemberLimits member.Limits
 	// CheckNetworks are those that ReleaseChecks may call; none for all but the addresses of the hub's own machine.
 	CheckNetworks []netip.Prefix
@@ -102,13 +102,13 @@ type Options struct {
 	EmptyWorkloads bool
 	// LastReported counts what clusters that are not ready last reported as if it were so now, as Karmada does.
 	LastReported bool
-	// Fleet is given what the scheduler sees when it starts to look; nil gives it to nobody.
+	// Fleet receives the scheduler's snapshot when it starts; may be nil.
 	Fleet func(*capacity.Fleet)
-	// Cache is given the controllers' cache when it is filled, and nil when the controllers end; nil gives it to nobody.
+	// Cache receives the controllers' cache when it is filled, and nil when the controllers end; may be nil.
 	Cache func(client.Reader)
-	// Restored is given what counts, by cluster, the objects there that the hub knows nothing of, and the Works that are
-	// held since it was restored; nil gives it to nobody.
-	Restored func(func() (orphans map[string]int, held int))
+	// Restored receives a function that counts, by cluster, the objects without a Work, and the Works that are paused
+	// since a restore; may be nil.
+	Restored func(func() (orphans map[string]int, paused int))
 	// Estimator is how members' scheduler estimators are asked for room; nil: they are not.
 	Estimator *estimator.Options
 	// Descheduling is how replicas are moved out of clusters after they were placed; nil moves none.
@@ -119,11 +119,11 @@ type Options struct {
 	Autoscaling Autoscaling
 	// Grants are who acts as himself in members.
 	Grants acting.Source
-	// ForbidOverwrite has what users say of overwriting in members count as abort.
+	// ForbidOverwrite treats users' requests to overwrite objects in members as abort.
 	ForbidOverwrite bool
-	// Turn is this run of the loops, as members are told of it.
+	// Turn identifies this run of the controllers to members.
 	Turn Turn
-	// Successes is of which successes users are told by events.
+	// Successes selects the successes that events report.
 	Successes commit.SuccessEvents
 	// History is the database that records releases; nil if the hub keeps no history.
 	History *releasehistory.Source

@@ -32,7 +32,7 @@ func countEvents(h *controllertest.Hub) map[string]int {
 }
 
 // A ConfigMap to three members costs 9 writes and its events: those of the default are the one that makes it 10.
-func TestSuccessesAreToldAsFarAsTheHubIsAskedTo(t *testing.T) {
+func TestSuccessEventsFollowConfiguration(t *testing.T) {
 	for level, want := range map[commit.SuccessEvents]map[string]int{
 		commit.SuccessEventsNone:    {},
 		commit.SuccessEventsDefault: {"ResourceBinding ScheduleBindingSucceed": 1},
@@ -84,7 +84,7 @@ func TestSuccessesAreToldAsFarAsTheHubIsAskedTo(t *testing.T) {
 	}
 }
 
-func TestOverridesAndDependenciesAreToldByDefault(t *testing.T) {
+func TestOverridesAndDependenciesAreReportedByDefault(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		h, members := fleet(t, controllertest.Deployment)
 		p := policy("shop", "apps/v1", "Deployment").(*policyv1alpha1.PropagationPolicy)

@@ -108,7 +108,7 @@ func (x *exchange) reaches(member, service string, addresses ...string) {
 	})
 }
 
-func TestAServiceIsReachedWhereItIsImportedAsItsEndpointsComeAndGo(t *testing.T) {
+func TestImportedServiceFollowsEndpoints(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		x := newExchange(t)
 		x.setEndpoints("m1", "10.0.0.1")
@@ -348,7 +348,7 @@ func TestAMultiClusterServiceGoesToAllAndItsEndpointsToTheOthers(t *testing.T) {
 	})
 }
 
-func TestAMultiClusterServiceSaysWhereItIsNotPlaced(t *testing.T) {
+func TestMultiClusterServiceReportsMissingClusters(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		x := newExchange(t)
 		x.setEndpoints("m1", "10.0.0.1")

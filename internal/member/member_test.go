@@ -413,7 +413,7 @@ func TestAnAPIWithoutApplyIsUpdated(t *testing.T) {
 	})
 }
 
-func TestWatchTellsOfManagedObjectsOnlyAndKeepsThem(t *testing.T) {
+func TestWatchReportsManagedObjectsOnly(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		s := membertest.NewInMemory(t)
 		s.Put(configMap("unmanaged", nil, nil))
@@ -458,7 +458,7 @@ func TestWatchTellsOfManagedObjectsOnlyAndKeepsThem(t *testing.T) {
 	})
 }
 
-func TestWatchSurvivesTheMembersAbsenceAndTellsWhatItMissed(t *testing.T) {
+func TestWatchReportsMissedChangesAfterOutage(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		s := membertest.NewInMemory(t)
 		s.Put(configMap("stays", nil, ours))
@@ -514,7 +514,7 @@ func TestWatchSurvivesTheMembersAbsenceAndTellsWhatItMissed(t *testing.T) {
 }
 
 // A member that was restored from an older backup accepts a watch from a later revision, and sends no events.
-func TestAMemberThatCannotSayWhichTimeItIsAtIsListedAnew(t *testing.T) {
+func TestMemberWithoutResourceVersionIsListedAgain(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		s := membertest.NewInMemory(t)
 		s.Put(configMap("c", map[string]string{"value": "1"}, ours))
@@ -763,7 +763,7 @@ func TestUntrustedCertificateIsFoundByType(t *testing.T) {
 	}
 }
 
-func TestProbeOfADeadMemberSaysTheSameEachTime(t *testing.T) {
+func TestProbeOfDeadMemberHasStableMessage(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		s := membertest.NewInMemory(t)
 		_, m, _ := joined(t, s, member.Options{})

@@ -152,8 +152,8 @@ type trialKey struct{}
 
 func trial(ctx context.Context) context.Context { return context.WithValue(ctx, trialKey{}, true) }
 
-// asideKey marks requests that other servers than the member's API server answer. Their timeouts say nothing about the
-// member.
+// asideKey marks requests that other servers than the member's API server answer. Their timeouts do not make the
+// member unreachable.
 type asideKey struct{}
 
 func aside(ctx context.Context) context.Context { return context.WithValue(ctx, asideKey{}, true) }

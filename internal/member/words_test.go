@@ -22,7 +22,7 @@ import (
 // mostWords is what a condition, an event or a line of the log may repeat of a member: the API takes 32768 characters.
 const mostWords = 20 << 10
 
-func TestWhatAMemberSaysWentWrongIsRepeatedInBrief(t *testing.T) {
+func TestMemberErrorIsShortened(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
 	status := func(message string) string {
 		s, _ := json.Marshal(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure",
@@ -136,7 +136,7 @@ func TestHeadersOfHTTP2AreBoundedToo(t *testing.T) {
 	})
 }
 
-func TestPagesThatSayThereIsMoreAndHaveNothingEnd(t *testing.T) {
+func TestEmptyContinuedPagesEnd(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		s := membertest.NewInMemory(t)
 		var asked atomic.Int64

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-func TestAListOfNamesSaysWhatIsLeftOutAndWhatIsTaken(t *testing.T) {
+func TestNameListReportsOmittedAndTakenNames(t *testing.T) {
 	for _, c := range []struct {
 		list             []string
 		openkruise, argo bool

@@ -494,8 +494,8 @@ func TestLogsOfMembersAreText(t *testing.T) {
 	b.see("talker-1", "1 lines", "red <b>bold</b> ␛]0;title� ‹U+202E›evil")
 }
 
-// TestUserWithoutRightsIsToldWhatIsMissing logs in by a token without rights.
-func TestUserWithoutRightsIsToldWhatIsMissing(t *testing.T) {
+// TestUserWithoutRightsSeesMissingRight logs in by a token without rights.
+func TestUserWithoutRightsSeesMissingRight(t *testing.T) {
 	long(t)
 	b := open(t, "status of 401", "status of 403")
 	b.visit("")

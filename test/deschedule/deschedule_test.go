@@ -148,7 +148,7 @@ func TestWhenAClusterHasNoNodeLeftItsReplicasMove(t *testing.T) {
 	runs(t, ns, "home", "m1:1", 1)
 }
 
-func TestAClusterOverTheThresholdOfAPolicyGivesReplicasUntilItIsUnderIt(t *testing.T) {
+func TestClusterOverThresholdGivesReplicas(t *testing.T) {
 	kit.Long(t)
 	ns := fleet.Namespace(t)
 	fleet.Hub.Apply(t, deployment(ns, "web", 8, "1750m", packed))

@@ -54,7 +54,7 @@ func policyOf(t *testing.T, kind, ns, name, spec string) *unstructured.Unstructu
 
 var strict = client.FieldValidation(metav1.FieldValidationStrict)
 
-func TestWhatIsInvalidIsRefusedInTheWordsThatToolsKnow(t *testing.T) {
+func TestInvalidObjectGetsStandardError(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)
@@ -268,7 +268,7 @@ func listening(t *testing.T, user string) (client.Client, *listener) {
 	return c, l
 }
 
-func TestTheGuidesSpellingsAreTakenWithAWarningAndStoredAsTheyAreMeant(t *testing.T) {
+func TestGuideSpellingsAreStoredCanonicallyWithWarning(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)
@@ -348,7 +348,7 @@ func asJSON(t *testing.T, v any) string {
 	return string(b)
 }
 
-func TestANamespacedPolicySelectsAClusterScopedKindForThoseWhoMightDoSoAnyway(t *testing.T) {
+func TestNamespacedPolicyNeedsRightsForClusterScopedKinds(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)

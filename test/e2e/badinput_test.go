@@ -15,7 +15,7 @@ import (
 )
 
 // A ConfigMap may hold 1 MiB; etcd takes 1.5 MiB. In a Work it is JSON in JSON.
-func TestABigObjectArrivesOrSaysThatItIsTooBig(t *testing.T) {
+func TestBigObjectArrivesOrIsReported(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)

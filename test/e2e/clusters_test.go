@@ -131,7 +131,7 @@ func get[T client.Object](t *testing.T, c kit.Cluster, obj T, namespace, name st
 	return obj
 }
 
-func TestAClusterJoinsAndLeavesWithExactlyTheObjectsThatToolsExpect(t *testing.T) {
+func TestJoinAndUnjoinManageExpectedObjects(t *testing.T) {
 	t.Parallel()
 	m, member := startMember(t, "c1")
 	dead := filepath.Join(t.TempDir(), "kubeconfig")
@@ -373,7 +373,7 @@ func placed(t *testing.T, namespace, name string, clusters ...string) string {
 }
 
 // The members fail side by side, since the hub gives each half a minute before it believes in a change.
-func TestAMemberThatFailsShowsSoAndHarmsNobodyElse(t *testing.T) {
+func TestFailedMemberIsReportedAndAffectsNoOther(t *testing.T) {
 	kit.Long(t)
 	// reaches waits until a new template is in m1 although the other member does not answer.
 	reaches := func(t *testing.T, ns, name string) {

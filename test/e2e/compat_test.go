@@ -39,7 +39,7 @@ func workName(kind, name, namespace string) string {
 	return name + "-" + rand.SafeEncodeString(fmt.Sprint(h.Sum32()))
 }
 
-func TestToolsMadeForKarmadaFindTheirWayFromATemplateToItsMembersAndBack(t *testing.T) {
+func TestKarmadaToolsFindTemplatesAndWorks(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)

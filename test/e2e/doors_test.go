@@ -73,7 +73,7 @@ func plant(t *testing.T, resource, namespace, name string, change func(map[strin
 	}
 }
 
-func TestAnOverridePolicyMakesNobodyAdministratorOfAMember(t *testing.T) {
+func TestOverridePolicyCannotGrantAdmin(t *testing.T) {
 	t.Parallel()
 	ns, bank := fleet.Namespace(t), fleet.Namespace(t)
 	mallory := developer(t, ns, "mallory-"+ns)

@@ -71,7 +71,7 @@ func answers(t *testing.T, member, kind, ns, name, status string) {
 	})
 }
 
-func TestAKindOfAUsersOwnIsDividedFoldedAndJudgedAsHeSays(t *testing.T) {
+func TestCustomKindFollowsItsCustomization(t *testing.T) {
 	t.Parallel()
 	ns := fleet.Namespace(t)
 	// The customization comes before the kind that it is about.
@@ -176,7 +176,7 @@ func (o *oracle) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(configv1alpha1.ResourceInterpreterContext{TypeMeta: c.TypeMeta, Response: answer})
 }
 
-func TestAWebhookSaysWhatAKindMeans(t *testing.T) {
+func TestWebhookInterpretsKind(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)

@@ -60,7 +60,7 @@ func createForeign(t *testing.T, member, ns, name string) {
 		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, namespace: %s}\ndata: {theirs: kept}", name, ns))
 }
 
-func TestAnObjectThatIsNotOursIsLeftAloneUnlessWeAreToldToOverwrite(t *testing.T) {
+func TestForeignObjectStaysUnlessOverwriteIsSet(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)

@@ -180,7 +180,7 @@ func TestServerSideApplyOfAManifestWorkYields(t *testing.T) {
 	})
 }
 
-func TestAManifestWorkSaysWhatItIsNot(t *testing.T) {
+func TestManifestWorkReportsUnsupportedFields(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
 	clusterNamespace(t, "m1")

@@ -146,7 +146,7 @@ func TestWhyAndStatusSayWhyPodsDoNotRun(t *testing.T) {
 	})
 }
 
-func TestWhoMayNotLookIntoANamespaceIsNotToldOfItsPods(t *testing.T) {
+func TestPodsNeedRightToReadNamespace(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
 	ns, bank := fleet.Namespace(t), fleet.Namespace(t)

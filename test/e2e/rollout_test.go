@@ -13,7 +13,7 @@ import (
 )
 
 // Kruise's controllers of Rollouts are not simulated: the test is them, and writes how far a member's Rollout is.
-func TestAStepOfARolloutIsApprovedFromTheHubInTheMembersThatWaitAtIt(t *testing.T) {
+func TestHubApprovesRolloutStepInWaitingMembers(t *testing.T) {
 	t.Parallel()
 	const group = "rollouts.kruise.io/v1beta1"
 	ns := fleet.Namespace(t)

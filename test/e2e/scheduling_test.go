@@ -65,7 +65,7 @@ func hungry(ns, name string, replicas int) string {
 		Replace(deployment(ns, name, replicas, "example.com/web:1"))
 }
 
-func TestReplicasGoWhereTheirPlacementSays(t *testing.T) {
+func TestReplicasFollowPlacement(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name, placement string
@@ -120,7 +120,7 @@ func unscheduled(t *testing.T, ns, deployment, reason, text string) string {
 	return ""
 }
 
-func TestWhatFitsNoClusterSaysWhyAndGoesWhenOneFits(t *testing.T) {
+func TestUnschedulableReportsReasonUntilClusterFits(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)

@@ -55,7 +55,7 @@ func ofNamespace(t *testing.T, text, ns string) string {
 }
 
 // Not in parallel: other tests join clusters, so that the hub would have more of them than the file.
-func TestASimulationSaysTheSameFromAFileAsFromTheHubAndWritesNothing(t *testing.T) {
+func TestSimulationOfFileEqualsHubAndWritesNothing(t *testing.T) {
 	const password = "aHVudGVyMg=="
 	ns := fleet.Namespace(t)
 	fleet.Hub.Apply(t, policy(ns, "p", "apps/v1", "Deployment", "{"+members+", "+
@@ -121,7 +121,7 @@ roleRef: {kind: ClusterRole, name: read-%[1]s, apiGroup: rbac.authorization.k8s.
 }
 
 // Not side by side with others: the cluster is tainted, killed and removed.
-func TestAHubDoesWhatTheSimulationSaid(t *testing.T) {
+func TestHubMatchesSimulation(t *testing.T) {
 	kit.Long(t)
 	const lost = "lost"
 	m, _ := startMember(t, lost)

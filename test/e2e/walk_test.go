@@ -60,7 +60,7 @@ func holds(t *testing.T, apiVersion, kind, namespace, name string, members ...st
 	return ""
 }
 
-func TestAConfigMapGoesToTheMembersThatItsPolicyNamesWhicheverComesFirst(t *testing.T) {
+func TestConfigMapReachesMembersOfItsPolicy(t *testing.T) {
 	t.Parallel()
 	for _, order := range []string{"policy first", "template first"} {
 		t.Run(order, func(t *testing.T) {

@@ -47,7 +47,7 @@ func TestAMemberThatIsKilledCatchesUp(t *testing.T) {
 	}
 }
 
-func TestADeadClustersLastWordsAreNotToldAsThePresent(t *testing.T) {
+func TestStatusOfLostClusterIsNotReportedAsCurrent(t *testing.T) {
 	kit.Long(t)
 	ns := fleet.Namespace(t)
 	fleet.Hub.Apply(t, fmt.Sprintf(`

@@ -149,7 +149,7 @@ func (d *drill) statusOf(part string) string {
 
 // Promised: a hub that is restored from an older backup deletes nothing in a member, rolls nothing back and makes
 // nothing again, says what it found, and does with each what a user then says.
-func TestARestoredHubChangesNothingInMembersUntilItIsTold(t *testing.T) {
+func TestRestoredHubChangesNothingUntilAccepted(t *testing.T) {
 	kit.Long(t)
 	hub := fleet.Lab.Hub
 	data, lost := filepath.Join(hub.Dir, "data"), filepath.Join(hub.Dir, "lost")

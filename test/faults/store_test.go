@@ -149,7 +149,7 @@ func (l *lone) puts() int {
 
 // Promised: a full store is told wherever one looks, is read as ever, and is mended by deleting, `argosy defrag
 // --disarm`, and nothing else.
-func TestAFullStoreIsToldAndMended(t *testing.T) {
+func TestFullStoreIsReportedAndRepaired(t *testing.T) {
 	kit.Long(t)
 	l := newLone(t, t.TempDir(), "--etcd-quota=32Mi", "--backup-interval=0")
 	l.waitReported("a hub that is well", map[string][]string{

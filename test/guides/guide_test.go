@@ -198,7 +198,7 @@ var outcomes = map[string]func(*story){
 // run, which is nothing: of them the flags are checked.
 var notRun = regexp.MustCompile(`^(argosy (up|join|logs|exec) |export )`)
 
-func TestEveryBlockOfOurGuideDoesWhatItSays(t *testing.T) {
+func TestGuideBlocksWork(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/guide.md")
 	if err != nil {

@@ -390,7 +390,7 @@ var s002 = []row{
 		s.shows(u, map[string]any{"spec.reschedulePolicy.interval": "60s",
 			"spec.reschedulePolicy.threshold.cpuUtilization": 80})
 		return "no cluster is over 80 %; " +
-			shownBy("test/deschedule", "TestAClusterOverTheThresholdOfAPolicyGivesReplicasUntilItIsUnderIt")(s)
+			shownBy("test/deschedule", "TestClusterOverThresholdGivesReplicas")(s)
 	}},
 	{id: "87", block: "S002-ServiceExport", chain: "Services", want: "exported where the policy places it",
 		see: func(s *story) string {
@@ -540,7 +540,7 @@ var s002 = []row{
 			"--karmada-context="+s.context(), "--dry-run")
 	}},
 	{id: "101", block: "S002-cmd-unjoin", want: "the cluster leaves",
-		see: shownBy("test/e2e", "TestAClusterJoinsAndLeavesWithExactlyTheObjectsThatToolsExpect")},
+		see: shownBy("test/e2e", "TestJoinAndUnjoinManageExpectedObjects")},
 	{id: "102", block: "S002-summary", want: "words",
 		see: documented("README.md", "existing manifests and tools keep working")},
 }
@@ -585,7 +585,7 @@ var s003 = []row{
 		see: shownBy("test/e2e", "TestEveryOverriderChangesTheManifestOfItsClusterAlone",
 			"TestACanaryOfTenPercentOverThreeMembersIsOnePod")},
 	{id: "110", block: "S003-claim-migration", want: "adopted by Overwrite alone",
-		see: shownBy("test/e2e", "TestAnObjectThatIsNotOursIsLeftAloneUnlessWeAreToldToOverwrite")},
+		see: shownBy("test/e2e", "TestForeignObjectStaysUnlessOverwriteIsSet")},
 	{id: "110x", block: "S003-claim-migration dry-run", want: "adoption only if no pod restarts",
 		see: func(s *story) string {
 			return hasCommand("--dry-run", "adopt")(s) + "; " + shownBy("test/e2e", "TestAWorkloadIsAdoptedWithoutARestart")(s)

@@ -219,7 +219,7 @@ var s000 = []row{
 			if err == nil || !strings.Contains(err.Error(), "forbidden") {
 				s.fail("a developer gets %v", err)
 			}
-			return "in both members, with a warning; 403 for who may not: test/e2e TestANamespacedPolicySelectsAClusterScopedKindForThoseWhoMightDoSoAnyway"
+			return "in both members, with a warning; 403 for who may not: test/e2e TestNamespacedPolicyNeedsRightsForClusterScopedKinds"
 		}},
 	{id: "17", block: "S000-SidecarSet-RIC reflect, aggregate", chain: "SidecarSet",
 		want: "accepted; missing fields filled", see: func(s *story) string {

@@ -47,7 +47,7 @@ type story struct {
 	pods map[string]map[string]*pod
 	// sequence is what was written to members, by workload and cluster.
 	sequence map[string]map[string][]written
-	// settledOf says that a member has observed its CloneSet and updated all pods that it may, by workload and cluster.
+	// settledOf is true if a member has observed its CloneSet and updated all pods that it may, by workload and cluster.
 	settledOf map[string]map[string]bool
 	releases  map[string]*releasev1alpha1.Release
 	bindings  map[string]*workv1alpha2.ResourceBinding

@@ -93,7 +93,7 @@ func expressions(t *testing.T) map[string][]string {
 	return found
 }
 
-func TestEveryMetricOfTheDashboardAndTheAlertsIsTold(t *testing.T) {
+func TestDashboardAndAlertMetricsExist(t *testing.T) {
 	kit.Long(t)
 	f, err := kit.StartWith(lab.Options{Dir: t.TempDir(), Members: []sim.Member{{Name: "eu", Nodes: 1}}})
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 // logLine begins a line of klog, such as "E1124 12:00:00.000000   4711 memcache.go:265] …".
 var logLine = regexp.MustCompile(`(?m)^[IWEF]\d{4} |log\.SetLogger|^\s*>  goroutine`)
 
-func TestEveryVerbTellsInOneLineThatTheHubIsDown(t *testing.T) {
+func TestCommandsReportUnreachableHubInOneLine(t *testing.T) {
 	kit.Long(t)
 	dir := t.TempDir()
 	kubeconfig := filepath.Join(dir, "kubeconfig")

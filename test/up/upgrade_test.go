@@ -33,7 +33,7 @@ const (
 
 // estate is a hub with two members and what a team has in them.
 type estate struct {
-	// renamesWorks says that this start gives Works other names.
+	// renamesWorks is true if this start gives Works other names.
 	renamesWorks bool
 	*kit.Fleet
 	t *testing.T

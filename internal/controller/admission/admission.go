@@ -31,7 +31,8 @@ type Options struct {
 	ForbidOverwrite bool
 	// NoExecuteTaintPolicies permits ClusterTaintPolicies with NoExecute taints.
 	NoExecuteTaintPolicies bool
-	// Tolerations are added to policies that do not say how long a cluster may be not ready or unreachable; nil adds none.
+	// Tolerations are added to policies that do not set how long to tolerate clusters that are not ready or unreachable;
+	// nil adds none.
 	Tolerations *membership.TolerationDefaults
 }
 

@@ -90,7 +90,7 @@ func TestPoliciesAreNormalisedDefaultedAndIdentified(t *testing.T) {
 }
 
 // A finalizer keeps a policy that was deleted, and what it says counts until it is gone.
-func TestWhatIsBeingDeletedDoesNotComeToSayWhatIsRefused(t *testing.T) {
+func TestObjectsInDeletionAreStillValidated(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		h := newHub(t)
 		policy := func(path string) *unstructured.Unstructured {
@@ -209,7 +209,7 @@ func TestWhoMayNotChangeQuotasCannotHaveThemLeaveTheHub(t *testing.T) {
 	})
 }
 
-func TestAnOverrideOfAClusterScopedKindNeedsWhoMayOverrideEverywhere(t *testing.T) {
+func TestClusterScopedOverrideNeedsClusterOverrideRights(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		h := newHub(t)
 		policy := func(app string) *unstructured.Unstructured {
@@ -327,7 +327,7 @@ func TestCustomizationsConflictWithThoseThatExist(t *testing.T) {
 	})
 }
 
-func TestWhatNobodyUsesIsWarnedOfOnceAndAccepted(t *testing.T) {
+func TestUnusedKindIsAcceptedWithOneWarning(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		ric := func(name, target, health string) *unstructured.Unstructured {
 			return object(t, `{apiVersion: config.karmada.io/v1alpha1, kind: ResourceInterpreterCustomization, metadata: {name: `+name+`},
@@ -653,7 +653,7 @@ func TestTheIndexFollowsThePolicies(t *testing.T) {
 	})
 }
 
-func TestATemplateIsClaimedWithThePoliciesInMindThatWereWrittenBefore(t *testing.T) {
+func TestTemplateIsClaimedByEarlierPolicies(t *testing.T) {
 	const template = `{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: default}}`
 	better := func(priority string) *unstructured.Unstructured {
 		return object(t, `{apiVersion: policy.karmada.io/v1alpha1, kind: ClusterPropagationPolicy, metadata: {name: better},

@@ -72,9 +72,9 @@ func validateBindingContent(r request) error {
 	return r.refuse(validate.Binding(b))
 }
 
-// authorizeBinding has a binding that somebody else than the hub's own loops writes refer to its own namespace, and to
-// what its author may read: a binding brings its template to clusters, where its author may read more than on the hub.
-// It is asked at each write that says anything new, since each field of a binding says where the template goes, or how.
+// authorizeBinding requires that a binding written by a user refers to an object in its own namespace that the user
+// may read: a binding brings its template to clusters, where the user may read more than on the hub. It checks each
+// write that changes a field, since every field decides where the template goes, or how.
 func (o *objects) authorizeBinding(ctx context.Context, r request) error {
 	if r.fromHub() || r.old != nil && equality.Semantic.DeepEqual(r.old.Object["spec"], r.obj.Object["spec"]) &&
 		maps.Equal(r.old.GetLabels(), r.obj.GetLabels()) && maps.Equal(r.old.GetAnnotations(), r.obj.GetAnnotations()) {
@@ -88,8 +88,8 @@ func (o *objects) authorizeBinding(ctx context.Context, r request) error {
 				err.Error())})
 		}
 	}
-	// A binding says itself which policy made it, and that of a ClusterPropagationPolicy may overwrite where others may
-	// not.
+	// The labels of a binding name its policy, and a ClusterPropagationPolicy may overwrite objects where other policies
+	// may not. So new labels need the right to overwrite, too.
 	if overwrites(r.obj) && (r.old == nil || !overwrites(r.old) || !maps.Equal(r.old.GetLabels(), r.obj.GetLabels())) {
 		if err := o.mayOverwrite(ctx, r, "spec.conflictResolution: Overwrite"); err != nil {
 			return err

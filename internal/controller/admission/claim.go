@@ -31,7 +31,7 @@ func (c *claim) SetDynamicClient(client dynamic.Interface) { c.index.feed(client
 // SetDrainedNotification ends the watches behind the index.
 func (c *claim) SetDrainedNotification(done <-chan struct{}) { c.index.endWith(done) }
 
-// ValidateInitialization says what the server did not bring.
+// ValidateInitialization reports a missing dependency.
 func (c *claim) ValidateInitialization() error {
 	if !c.index.fed() {
 		return fmt.Errorf("%s needs a client", ClaimPlugin)

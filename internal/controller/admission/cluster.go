@@ -56,9 +56,9 @@ func (o *objects) validateCluster(ctx context.Context, r request) error {
 
 var secrets = corev1.SchemeGroupVersion.WithResource("secrets")
 
-// authorizeSecrets lets those say where a member is, and with which secrets it is reached, who may read these: the hub
-// sends what is in them to that address. To change it one may read those of before, too: what is sent to the member
-// goes to the new address then.
+// authorizeSecrets requires the right to read the secrets of a cluster from users who set its address or secrets: the
+// hub sends their content to that address. A change also requires the right to read the previous ones, since the hub
+// then sends its requests to the new address.
 func (o *objects) authorizeSecrets(ctx context.Context, r request, c *clusterv1alpha1.Cluster) error {
 	if r.fromHub() {
 		return nil
@@ -87,7 +87,8 @@ func (o *objects) authorizeSecrets(ctx context.Context, r request, c *clusterv1a
 	return nil
 }
 
-// authorizeKeeping lets those say what becomes of a cluster's workloads when it leaves who may have it leave.
+// authorizeKeeping requires the right to delete the cluster from users who set what happens to its workloads when it
+// leaves.
 func (o *objects) authorizeKeeping(ctx context.Context, r request) error {
 	was := ""
 	if r.old != nil {

@@ -145,7 +145,7 @@ func (x *index) deletePolicy(key types.NamespacedName) {
 	x.remove(key)
 }
 
-// remove wants the lock held.
+// remove must be called with the lock taken.
 func (x *index) remove(key types.NamespacedName) {
 	p, ok := x.policies[key]
 	if !ok {
@@ -207,11 +207,11 @@ func (x *index) feed(client dynamic.Interface) {
 func (x *index) watch(client dynamic.Interface) {
 	// The server is not up when plugins are made, and the policies' definitions come later still. A watch would back off
 	// for up to half a minute meanwhile.
-	patience := servedEvery
+	timeout := servedEvery
 	for _, resource := range watched {
 		err := wait.PollUntilContextCancel(x.ctx, servedEvery, true, func(ctx context.Context) (bool, error) {
-			patience += servedEvery
-			ctx, cancel := context.WithTimeout(ctx, patience)
+			timeout += servedEvery
+			ctx, cancel := context.WithTimeout(ctx, timeout)
 			defer cancel()
 			_, err := client.Resource(resource).List(ctx, metav1.ListOptions{Limit: 1})
 			return err == nil, nil

@@ -76,7 +76,7 @@ func (o *objects) validateCustomization(ctx context.Context, r request) error {
 	return r.refuse(errs)
 }
 
-// warn tells a client what is advised now and was not before.
+// warn sends the client the advice that is not in known.
 func warn(ctx context.Context, advice, known []string) {
 	for _, text := range advice {
 		if !slices.Contains(known, text) {

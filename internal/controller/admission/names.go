@@ -27,8 +27,8 @@ var clusterResource = clusterv1alpha1.GroupVersion.WithResource("clusters")
 // namedMost is how many clusters, namespaces and kinds of a policy are looked for.
 const namedMost = 50
 
-// adviseNames warns the author of a policy or a MultiClusterService of what it names and is not there, as after a
-// typing mistake. Other names are told to those alone who may list them; what cannot be looked for is not warned of.
+// adviseNames warns the author of a policy or a MultiClusterService of names that do not exist, such as misspelt ones.
+// Similar names are suggested only to users who may list them. Kinds that cannot be read are skipped.
 func (o *objects) adviseNames(ctx context.Context, r request, n validate.Names) {
 	if r.fromHub() || r.old != nil && equality.Semantic.DeepEqual(r.old.Object["spec"], r.obj.Object["spec"]) ||
 		r.fieldValidation() == metav1.FieldValidationIgnore {
@@ -72,7 +72,7 @@ func (o *objects) adviseNames(ctx context.Context, r request, n validate.Names) 
 	warn(ctx, advice, nil)
 }
 
-// missingKinds is what there is to say of the kinds that the hub does not serve.
+// missingKinds returns a warning for each kind that the hub does not serve.
 func (o *objects) missingKinds(ctx context.Context, named []validate.NamedKind) (advice []string) {
 	looked := map[schema.GroupKind]bool{}
 	known := sync.OnceValue(func() []validate.NamedKind { return o.kindNames(ctx) })

@@ -195,7 +195,7 @@ func (o *objects) authorizeQuotas(ctx context.Context, r request, p, old policyv
 
 var secretKind = schema.GroupKind{Kind: "Secret"}
 
-// withSecrets are the kinds of templates that are Secrets or hold some.
+// withSecrets are the kinds of templates that are or contain Secrets.
 var withSecrets = map[schema.GroupKind]schema.GroupVersionResource{
 	secretKind: secrets,
 	{Group: "release.argosy.io", Kind: "EnclosedManifest"}: {Group: "release.argosy.io", Version: "v1alpha1",
@@ -204,9 +204,9 @@ var withSecrets = map[schema.GroupKind]schema.GroupVersionResource{
 		Resource: "resourcedistributions"},
 }
 
-// authorizeSent lets those say in which clusters Secrets are, and what holds them, who may read these: a member has
-// other readers than the hub. What templates depend on is let follow also by those who could write these, and have them
-// name any Secret.
+// authorizeSent requires the right to read Secrets from users who choose the clusters of Secrets and of objects that
+// contain them, because a member has other readers than the hub. Users who may write such templates may also let
+// dependencies follow, since they could name any Secret.
 func (o *objects) authorizeSent(ctx context.Context, r request, p, old policyv1alpha1.Propagation) error {
 	was, is := old.PropagationSpec(), p.PropagationSpec()
 	if r.fromHub() || r.old != nil && was.PropagateDeps == is.PropagateDeps &&

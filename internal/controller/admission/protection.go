@@ -42,7 +42,7 @@ var _ admission.ValidationInterface = &protection{}
 // SetDynamicClient reads what an object is there for.
 func (p *protection) SetDynamicClient(c dynamic.Interface) { p.client = c }
 
-// ValidateInitialization says what the server did not bring.
+// ValidateInitialization reports a missing dependency.
 func (p *protection) ValidateInitialization() error {
 	if p.client == nil {
 		return fmt.Errorf("%s needs a client", ProtectionPlugin)

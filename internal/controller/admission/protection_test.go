@@ -33,7 +33,7 @@ func definition(group, kind, plural string) *unstructured.Unstructured {
 	return u
 }
 
-func TestWhatTheHubStandsOnIsDeletedByNobodyWithoutASecondWord(t *testing.T) {
+func TestHubObjectsNeedConfirmedDeletion(t *testing.T) {
 	bound := standing("work.karmada.io/v1alpha2", "ResourceBinding", "shop", "web-cloneset")
 	bound.Object["spec"] = map[string]any{"resource": map[string]any{"apiVersion": "apps.kruise.io/v1alpha1",
 		"kind": "CloneSet", "namespace": "shop", "name": "web"}}
@@ -87,7 +87,7 @@ func TestWhatTheHubStandsOnIsDeletedByNobodyWithoutASecondWord(t *testing.T) {
 	}
 }
 
-func TestNobodyPassesForTheHubWhenHeDeletesAWork(t *testing.T) {
+func TestUserDeletionOfWorkIsNotOrderedByHub(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		h := newHub(t)
 		work := standing("work.karmada.io/v1alpha1", "Work", "karmada-es-m1", "w")
@@ -122,7 +122,7 @@ func TestNobodyPassesForTheHubWhenHeDeletesAWork(t *testing.T) {
 	})
 }
 
-func TestWhoMayNotDeleteClustersDoesNotSayWhatBecomesOfTheirWorkloads(t *testing.T) {
+func TestKeepWorkloadsNeedsRightToDeleteClusters(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		h := newHub(t)
 		cluster := func(keep string) *unstructured.Unstructured {

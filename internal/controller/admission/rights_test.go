@@ -10,7 +10,7 @@ import (
 )
 
 // A Role that an administrator wrote gives in a member what an override makes of it.
-func TestAnOverrideGivesNobodyRightsThatItsAuthorMayNotGive(t *testing.T) {
+func TestOverrideCannotEscalateRights(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		h := newHub(t)
 		h.mayCreateCPP["developer"] = true

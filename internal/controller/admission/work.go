@@ -22,7 +22,7 @@ func (o *objects) mutateWork(_ context.Context, r request) error {
 	identify(r.obj, r.old, workv1alpha2.WorkPermanentIDLabel)
 	r.disown()
 	r.unorder()
-	if _, err := names.ClusterOf(r.GetNamespace()); err == nil && r.creating() { // elsewhere nobody would take it off
+	if _, err := names.ClusterOf(r.GetNamespace()); err == nil && r.creating() { // elsewhere no controller removes it
 		controllerutil.AddFinalizer(r.obj, workv1alpha2.ExecutionFinalizer)
 	}
 	var w *workv1alpha1.Work
@@ -51,8 +51,7 @@ func (o *objects) mutateWork(_ context.Context, r request) error {
 	return nil
 }
 
-// unorder drops what would say that the hub has ordered the end of a Work: a deletion of the hub's own says so, and
-// nobody else.
+// unorder removes the mark of a deletion request from a Work: only the hub may set it.
 func (r request) unorder() {
 	had := r.old != nil && slices.Contains(r.old.GetFinalizers(), execute.OrderedFinalizer)
 	if finalizers := r.obj.GetFinalizers(); !had && slices.Contains(finalizers, execute.OrderedFinalizer) {

@@ -221,7 +221,7 @@ func (l *lifecycle) release(ctx context.Context, cluster string) error {
 	if m == nil {
 		return nil
 	}
-	if err := acting.Leave(ctx, m.Client(), string(l.members.Hub())); err != nil && !errors.Is(err, member.ErrHeld) &&
+	if err := acting.Leave(ctx, m.Client(), string(l.members.Hub())); err != nil && !errors.Is(err, member.ErrNotOwner) &&
 		!member.Unreachable(err) && !apierrors.IsUnauthorized(err) && !apierrors.IsForbidden(err) {
 		return fmt.Errorf("revoke this hub's permission to impersonate users in cluster %q: %w", cluster, err)
 	}

@@ -1,5 +1,5 @@
-// Package dispatch keeps the Works of each binding: one for every cluster that shall hold the template, none for
-// others. What a Work says is decided by core/dispatch; what becomes of it in the member is the execute controller's.
+// Package dispatch keeps the Works of each binding: one for every target cluster, and no others. core/dispatch decides
+// the content of a Work; the execute controller applies it in the member.
 package dispatch
 
 import (
@@ -51,7 +51,7 @@ type Options struct {
 	// SchedulerName is whose placements can be foreseen; default default-scheduler. Plugins are those that it runs with.
 	SchedulerName string
 	Plugins       schedule.Plugins
-	// ForbidOverwrite has what users say of overwriting in members count as abort, in every namespace.
+	// ForbidOverwrite treats users' requests to overwrite objects in members as abort, in every namespace.
 	ForbidOverwrite bool
 	// Concurrency is the number of bindings under way at once.
 	Concurrency int
@@ -78,15 +78,15 @@ type reconciler struct {
 	events commit.Events
 	// pending are the Works that were created, and those of a fleet that were changed, by binding.
 	pending commit.PendingWrites[*metav1.PartialObjectMetadata]
-	// heirless are the bindings that went by nobody's order, until another one has their Works.
-	heirless heirless
+	// abandoned are the bindings deleted without a deletion request, until another binding adopts their Works.
+	abandoned abandoned
 	// waiting are the workloads that wait for their sidecars.
 	waiting since
-	// overdue are the SidecarSets that lack something in a cluster, as workloads found them: what is not there after
-	// sidecarWait is waited for by nobody else, until something becomes of that SidecarSet.
+	// overdue are the SidecarSets that workloads waited for in vain, by cluster. After sidecarWait no other workload
+	// waits for them, until the SidecarSet changes.
 	overdue since
-	// told are the warnings that stand, by binding and cluster.
-	told commit.Dedup[subject]
+	// warned has the current warnings by binding and cluster.
+	warned commit.Dedup[subject]
 }
 
 // subject is what a warning is about: a binding, in one cluster or as a whole, and what of it.
@@ -122,8 +122,8 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	b, err := scope.Bindings.Get(ctx, r.client, req.NamespacedName)
 	if apierrors.IsNotFound(err) {
-		// Works that outlived it, because somebody took its finalizer away or nobody ordered its end, stay: so they do when a
-		// backup brings Works back first. The binding made anew takes them over.
+		// Keep Works of a binding that was deleted without a deletion request, for example if its finalizer was removed, or
+		// if a backup restores Works first. A new binding adopts them.
 		r.pending.Forget(req.NamespacedName)
 		r.waiting.forget(req.NamespacedName)
 		r.recovered(req.NamespacedName)
@@ -137,7 +137,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 	if b.GetDeletionTimestamp() == nil {
-		r.heirless.forget(req.NamespacedName)
+		r.abandoned.forget(req.NamespacedName)
 	}
 	behind, err := r.behind(ctx, req.NamespacedName)
 	if err != nil {
@@ -161,7 +161,7 @@ func stale(err error) bool {
 	return commit.Stale(err)
 }
 
-// reconcile also says when to look again though nothing has happened; 0 for never.
+// reconcile also returns when to check again; 0 for never.
 func (r *reconciler) reconcile(ctx context.Context, b workv1alpha2.Binding) (after time.Duration, err error) {
 	works, err := scope.WorksOf(ctx, r.client, client.ObjectKeyFromObject(b))
 	if err != nil {
@@ -364,7 +364,7 @@ func (r *reconciler) writeWorks(ctx context.Context, b workv1alpha2.Binding, in 
 		})
 	}
 	writes.Wait()
-	r.tellWritten(b, in, results, errs)
+	r.emitWritten(b, in, results, errs)
 	return errs
 }
 
@@ -437,8 +437,8 @@ func (r *reconciler) put(ctx context.Context, b workv1alpha2.Binding, in dispatc
 	return err
 }
 
-// errNoSpace says that a cluster has just come, or goes, or lost its execution space. That one is made is an event; but
-// the API server's own memory of namespaces may be behind ours.
+// errNoSpace reports that the execution space of a cluster is missing: the cluster just joined, or is leaving. Its
+// creation is an event, but the API server's own cache of namespaces may lag behind.
 var errNoSpace = errors.New("the cluster has no execution space")
 
 // create creates a Work and records it as a pending write.
@@ -454,11 +454,10 @@ func (r *reconciler) create(ctx context.Context, b workv1alpha2.Binding, work *w
 	return fmt.Errorf("create %s: %w", commit.Name(work), err)
 }
 
-// roomForManifest is what etcd takes in one request unless it is told otherwise: 1.5 MiB, less the rest of a Work.
+// roomForManifest is etcd's default limit of a request, 1.5 MiB, less the rest of a Work.
 const roomForManifest = 3<<19 - 16<<10
 
-// explainSize adds to a failure what stores and servers say of the size of a Work in words of their own, and not to
-// users.
+// explainSize adds the cause to errors about the size of a Work, which etcd and API servers do not explain to users.
 func explainSize(err error, work *workv1alpha1.Work) error {
 	if err == nil || work == nil {
 		return err
@@ -506,15 +505,15 @@ func (r *reconciler) remove(ctx context.Context, b workv1alpha2.Binding, works [
 	return err
 }
 
-// warn puts an event on the binding, and on its template if there is one, unless the same was said before; no error
-// ends a warning.
+// warn records a warning event on the binding and its template, unless it was recorded already. A nil error ends the
+// warning.
 func (r *reconciler) warn(b workv1alpha2.Binding, tmpl *unstructured.Unstructured, cluster, reason string, err error) {
 	about := subject{client.ObjectKeyFromObject(b), cluster, reason}
 	if err == nil {
-		r.told.Forget(about)
+		r.warned.Forget(about)
 		return
 	}
-	if !r.told.IsNew(about, err.Error()) {
+	if !r.warned.IsNew(about, err.Error()) {
 		return
 	}
 	r.events.Event(b, corev1.EventTypeWarning, reason, err.Error())
@@ -525,5 +524,5 @@ func (r *reconciler) warn(b workv1alpha2.Binding, tmpl *unstructured.Unstructure
 
 // recovered forgets the warnings of a binding that is gone.
 func (r *reconciler) recovered(binding types.NamespacedName) {
-	r.told.ForgetIf(func(s subject) bool { return s.binding == binding })
+	r.warned.ForgetIf(func(s subject) bool { return s.binding == binding })
 }

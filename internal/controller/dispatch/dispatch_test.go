@@ -355,7 +355,7 @@ func TestAnOverridePolicyFollowsTheLabelsOfClusters(t *testing.T) {
 	})
 }
 
-func TestAFailureOfOneClusterIsToldOnceAndHoldsUpNoOther(t *testing.T) {
+func TestFailureInOneClusterIsReportedOnceAndBlocksNoOther(t *testing.T) {
 	forBothScopes(t, func(w *world) {
 		p := w.override(&policyv1alpha1.ClusterAffinity{ClusterNames: []string{"m1"}}, "/data/missing/deep", "2")
 		w.Make(p)
@@ -377,7 +377,7 @@ func TestAFailureOfOneClusterIsToldOnceAndHoldsUpNoOther(t *testing.T) {
 	})
 }
 
-func TestAnOverriderThatTouchesNothingIsTold(t *testing.T) {
+func TestOverriderWithoutEffectIsReported(t *testing.T) {
 	forBothScopes(t, func(w *world) {
 		p := w.override(nil, "", "")
 		p.OverrideSpec().OverrideRules[0].Overriders = policyv1alpha1.Overriders{

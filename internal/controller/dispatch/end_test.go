@@ -53,7 +53,7 @@ func TestABindingThatSomebodyDeletesLeavesItsWorksToTheNextOne(t *testing.T) {
 }
 
 // Its kind is not served for a while, as an API that is down: nobody can tell whether the template still stands.
-func TestABindingIsNotTheEndOfItsWorksWhileTheKindOfItsTemplateIsNotServed(t *testing.T) {
+func TestUnservedTemplateKindKeepsWorks(t *testing.T) {
 	forBothScopes(t, func(w *world) {
 		w.claim()
 		b := w.bind("id", "m1", "m2")
@@ -111,7 +111,7 @@ func TestADefinitionThatSomebodyDeletedIsTheEndOfItsTemplatesToo(t *testing.T) {
 	})
 }
 
-func TestATemplateThatGoesBeforeItsBindingIsMadeAgainTakesTheWorksAlong(t *testing.T) {
+func TestTemplateDeletionDeletesWorksOfLostBinding(t *testing.T) {
 	forBothScopes(t, func(w *world) {
 		w.claim()
 		b := w.bind("id", "m1", "m2")

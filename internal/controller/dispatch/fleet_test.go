@@ -158,7 +158,7 @@ func TestARolloutGoesOnWhenAMemberHasDoneItsPart(t *testing.T) {
 	})
 }
 
-func TestALostClusterHoldsARolloutUntilItAnswers(t *testing.T) {
+func TestLostClusterPausesRollout(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := clones(t)
@@ -175,7 +175,7 @@ func TestALostClusterHoldsARolloutUntilItAnswers(t *testing.T) {
 	})
 }
 
-func TestARolloutThatStandsStillIsToldWithoutAnythingHappening(t *testing.T) {
+func TestStalledRolloutIsReportedWithoutEvent(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := clones(t)
@@ -207,7 +207,7 @@ func TestARolloutThatStandsStillIsToldWithoutAnythingHappening(t *testing.T) {
 	})
 }
 
-func TestATemplateThatCannotBeDividedSaysWhyOnce(t *testing.T) {
+func TestIndivisibleTemplateReportsReasonOnce(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := clones(t)

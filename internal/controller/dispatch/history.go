@@ -19,8 +19,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
 
-// history are the revisions of a template, the present one among them: it is stored before a Work says it, so that it
-// can be brought to clusters that join when it is no more.
+// history returns the revisions of a template, including the current one: a revision is stored before a Work names it,
+// so that clusters that join later can get it.
 func (r *reconciler) history(ctx context.Context, tmpl *unstructured.Unstructured,
 	works map[string]*workv1alpha1.Work) ([]fleet.Revision, error) {
 	if !fleet.KeepsHistory(tmpl) {

@@ -17,7 +17,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/object/names"
 )
 
-func TestAClusterThatJoinsAfterARestartIsGivenTheVersionThatIsNamed(t *testing.T) {
+func TestJoiningClusterGetsNamedVersionAfterRestart(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := &world{Hub: controllertest.New(t), t: t, kind: controllertest.SidecarSet}

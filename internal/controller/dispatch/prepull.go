@@ -85,7 +85,7 @@ func (r *reconciler) stopPulls(ctx context.Context, binding types.NamespacedName
 	return errors.Join(errs...)
 }
 
-// pulls passes Works by which images are pulled, when they come, go or tell something.
+// pulls selects the Works that pull images, when they are created, deleted or report.
 var pulls = predicate.And[client.Object](predicate.NewPredicateFuncs(func(work client.Object) bool {
 	return pullIndex(work) != nil
 }), filter.AfterStart, predicate.ResourceVersionChangedPredicate{})

@@ -144,8 +144,8 @@ func (r *reconciler) awaitNeeds(ctx context.Context, b workv1alpha2.Binding, in 
 	return send, waiting, after, nil
 }
 
-// lacking says what the first of the SidecarSets of a workload lacks that goes to a cluster, or is about to, and is not
-// in force there; empty if all are.
+// lacking returns what a workload's first SidecarSet lacks that goes to a cluster and does not inject there yet; empty
+// if all do.
 func (r *reconciler) lacking(ctx context.Context, workload workv1alpha2.Binding, sets []dependency.Sidecars,
 	cluster string, now time.Time, fleet func() schedule.Snapshot) (string, error) {
 	for _, set := range sets {
@@ -160,7 +160,7 @@ func (r *reconciler) lacking(ctx context.Context, workload workv1alpha2.Binding,
 		} else {
 			if template, found, err := r.Templates.Get(ctx, dependency.SidecarSetKind, "", name); err == nil && found &&
 				propagate.Waiting(template) {
-				continue // its policy is Lazy, and nobody knows when it is changed
+				continue // its policy is Lazy, so the time of the change is unknown
 			}
 		}
 		if !dispatch.Coming(b, workload, cluster, fleet(), r.SchedulerName) {

@@ -33,9 +33,9 @@ import (
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
-// watch says what makes a binding be looked at. Each binding is looked at when the hub starts, with all else in memory,
-// so what was there at the start wakes nobody. A mapping sees an object as it was and as it is: what a policy no longer
-// selects wakes too.
+// watch sets the events that reconcile a binding. Every binding is reconciled at the start, with full caches, so
+// initial objects need no event. A mapping gets the old and the new object, since a policy also matters to the
+// templates that it no longer selects.
 func (r *reconciler) watch(b *builder.Builder) *builder.Builder {
 	for _, kind := range scope.Bindings.Kinds() {
 		// The status of a binding decides nothing here.
@@ -109,8 +109,8 @@ func (r *reconciler) waiters(_ context.Context, of client.Object) []reconcile.Re
 // wakes by it; a claim that ends is left in the manifests until the next one.
 func claimedAnew(was, is *unstructured.Unstructured) bool {
 	before, _ := propagate.Claimed(was)
-	now, held := propagate.Claimed(is)
-	return held && now != before
+	now, claimed := propagate.Claimed(is)
+	return claimed && now != before
 }
 
 // specChanged passes what changes a binding's Works: its spec, its labels and its deletion.

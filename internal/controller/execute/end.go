@@ -152,8 +152,8 @@ func (d *deletions) keepsObject(ctx context.Context, m *member.Member, work *wor
 		!execute.Owns(work, observed) || execute.Anothers(work, observed) || observed.GetDeletionTimestamp() != nil {
 		return false, 0, nil
 	}
-	// Before a look at the contents, which may wait for objects that are held.
-	if why := d.restore.reasonToHold(work, execute.Action{Kind: execute.Delete}, nil, observed); why != "" {
+	// This check comes before the one of the contents, which may wait for paused objects.
+	if why := d.restore.pauseReason(work, execute.Action{Kind: execute.Delete}, nil, observed); why != "" {
 		return false, 0, &restoreError{why}
 	}
 	d.restore.record(work, restoreSettled)

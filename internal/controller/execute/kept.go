@@ -56,7 +56,7 @@ func (k *keptObjects) add(cluster, reason string) {
 	c.works, c.reason, c.last = c.works+1, reason, k.clock.Now()
 }
 
-// cluster must be called with mu held.
+// cluster must be called with mu locked.
 func (k *keptObjects) cluster(name string) *keptInCluster {
 	if k.clusters[name] == nil {
 		k.clusters[name] = &keptInCluster{}

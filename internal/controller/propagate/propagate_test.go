@@ -449,7 +449,7 @@ func TestADeletedPolicyHandsOver(t *testing.T) {
 	})
 }
 
-func TestAPolicyThatGoesIsNotHeldUpByATemplateThatGoes(t *testing.T) {
+func TestPolicyDeletionDoesNotWaitForTemplateDeletion(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		h := newHub(t)
 		u := object("ConfigMap", "shop", "a")
@@ -651,7 +651,7 @@ func TestADeletionThatOrphansLeavesTheBinding(t *testing.T) {
 	})
 }
 
-func TestATakenNameIsSaidOnce(t *testing.T) {
+func TestTakenNameIsReportedOnce(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		h := newHub(t)
 		u := object("ConfigMap", "shop", "a")

@@ -202,7 +202,7 @@ func TestSidecarsCountInWhatReplicasNeed(t *testing.T) {
 
 // A hub that does not serve SidecarSets any more, or not yet, takes nothing away of what was counted, and holds nobody
 // up.
-func TestSidecarsThatAreNotServedHoldNobodyUp(t *testing.T) {
+func TestUnservedSidecarSetsBlockNoWorkload(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		w := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment",
 			"spec": map[string]any{"template": map[string]any{"spec": map[string]any{}}}}}

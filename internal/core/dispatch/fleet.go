@@ -28,9 +28,8 @@ type part struct {
 	err      error
 }
 
-// share has core/workload/fleet divide what counts the pods of all clusters together; nothing for most templates.
-// Overrides apply to what it decides, and it is told what they will change. Clusters that pull images first get none of
-// its new pods meanwhile.
+// share divides the fields that count the pods of all clusters, with core/workload/fleet; most templates have none.
+// Overrides apply afterwards; their changes are an input. Clusters that first pull images get no new pods meanwhile.
 func (in Input) share(parts []part, gates map[string]gate) (fleet.Result, error) {
 	spec := in.Binding.BindingSpec()
 	divided := Divides(spec)
@@ -149,7 +148,7 @@ func ranks(p *policyv1alpha1.Placement) func(cluster string) int {
 	}
 }
 
-// reachable returns whether a cluster answers; one of which nothing is said yet does.
+// reachable reports whether a cluster responds. A cluster without a condition counts as reachable.
 func reachable(c *clusterv1alpha1.Cluster) bool { return !membership.Silent(c) }
 
 // Follows returns whether a Work's status decides about the Works beside it.

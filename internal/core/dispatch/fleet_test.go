@@ -171,7 +171,7 @@ func (s *story) expect(when, partitions, budgets string) {
 	}
 }
 
-func TestACanaryOfTenPercentIsOnePodOfTheFleetAndARolloutGoesFromClusterToCluster(t *testing.T) {
+func TestCanaryPercentageCountsPodsOfAllClusters(t *testing.T) {
 	s := begin(t, clones, threeEach)
 	s.look()
 	s.expect("at first", "0 0 0", "1 1 1")
@@ -267,7 +267,7 @@ overrideRules:
 	s.expect("with a budget of its own in ap", "0 3 0", "1 1 1")
 }
 
-func TestAClusterThatIsHeldBackTakesNoTurn(t *testing.T) {
+func TestSuspendedClusterTakesNoTurn(t *testing.T) {
 	s := begin(t, clones, threeEach)
 	s.edit(int64(1), "spec", "updateStrategy", "maxUnavailable")
 	s.look()
@@ -438,7 +438,7 @@ placement: {clusterAffinity: {clusterNames: [eu, us]}, replicaScheduling: {repli
 clusters: [{name: eu, replicas: 3}, {name: us, replicas: 2}]
 `
 
-func TestTheSubsetsOfAUnitedDeploymentAddUpInEveryClusterAndOverAll(t *testing.T) {
+func TestUnitedDeploymentSubsetsAddUp(t *testing.T) {
 	subset := func(name string, fields map[string]any) any {
 		fields["name"] = name
 		return fields
@@ -553,7 +553,7 @@ func TestTheStatusOfAConfigMapDecidesAboutNothing(t *testing.T) {
 	}
 }
 
-func TestAClusterWhoseTurnHasNotComeHasNoWork(t *testing.T) {
+func TestClusterHasNoWorkBeforeItsTurn(t *testing.T) {
 	s := begin(t, `
 apiVersion: apps.kruise.io/v1alpha1
 kind: ImagePullJob

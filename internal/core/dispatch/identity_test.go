@@ -101,7 +101,7 @@ func TestNoDoorLeadsFromOneObjectToAnother(t *testing.T) {
 	}
 }
 
-func TestATemplateDoesNotSayWhoseItIsInAMember(t *testing.T) {
+func TestTemplateCannotSetOwnershipInMember(t *testing.T) {
 	foreign := map[string]string{
 		"work.karmada.io/namespace": "karmada-es-us", "work.karmada.io/name": "other",
 		"work.karmada.io/permanent-id": "w-other", "karmada.io/managed": "false",
@@ -256,7 +256,7 @@ func patched(place, word string) func(*unstructured.Unstructured) *unstructured.
 	}
 }
 
-func TestWhateverUsersSayATemplateReachesAMemberAsItself(t *testing.T) {
+func TestOverridesKeepIdentityOfTemplate(t *testing.T) {
 	cases := 5000
 	if testing.Short() {
 		cases = 500

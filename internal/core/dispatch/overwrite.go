@@ -68,8 +68,8 @@ func (in Input) ofClusterPolicy() bool {
 		labels[policyv1alpha1.PropagationPolicyPermanentIDLabel] == ""
 }
 
-// overruled is what users should know where they asked to overwrite, and may not; nil for nothing. asked says whether a
-// manifest did.
+// overruled returns the condition for a user who asked to overwrite objects and may not; nil if there is none. asked
+// is true if a manifest asked.
 func (in Input) overruled(asked bool) *fleet.Condition {
 	if in.ForbidOverwrite == "" {
 		return nil

@@ -172,7 +172,7 @@ func TestWhatHasNoImageDoesNotWait(t *testing.T) {
 	}
 }
 
-func TestNobodyWaitsForAPullThatIsRefused(t *testing.T) {
+func TestRejectedPullDelaysNoRollout(t *testing.T) {
 	s := beginPulling(t)
 	s.image("nginx:2")
 	s.rest()

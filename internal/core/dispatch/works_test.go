@@ -411,7 +411,7 @@ func TestAManifestGoesInAVersionThatTheClusterServes(t *testing.T) {
 	}
 }
 
-func TestAClusterWhoseVersionLacksAFieldIsToldSoAndNoOther(t *testing.T) {
+func TestMissingFieldOfVersionIsReportedForItsClusterOnly(t *testing.T) {
 	in := input(t, "{apiVersion: apps.kruise.io/v1beta1, kind: StatefulSet, metadata: {name: s, namespace: shop}, spec: {reserveOrdinals: [1]}}",
 		"clusters: [{name: eu}, {name: us}]")
 	for cluster, version := range map[string]string{"eu": "apps.kruise.io/v1alpha1", "us": "apps.kruise.io/v1beta1"} {

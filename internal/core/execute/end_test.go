@@ -76,7 +76,7 @@ func TestWhatTheDeletionOfAWorkMeans(t *testing.T) {
 
 // Whatever else is so, nothing is carried out while a definition of the hub is missing, and what nobody ordered never
 // goes in a wave.
-func TestNoEndIsCarriedOutThatNobodyOrdered(t *testing.T) {
+func TestDeletionNeedsRequest(t *testing.T) {
 	now := metav1.NewTime(time.Unix(1_800_000_000, 0))
 	for bits := range 1 << 9 {
 		is := func(bit int) bool { return bits&(1<<bit) != 0 }

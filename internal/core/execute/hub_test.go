@@ -65,7 +65,7 @@ func TestWhatAnotherHubWroteIsNeitherDeletedNorTakenUnasked(t *testing.T) {
 }
 
 // A user of the hub could else have an object that is written without end, or that no hub may delete.
-func TestATemplateCannotSayWhichHubWroteIt(t *testing.T) {
+func TestTemplateCannotSetOwningHub(t *testing.T) {
 	w := work(t, `{apiVersion: v1, kind: Service, metadata: {name: web, namespace: shop, annotations: {argosy.io/hub: b}}}`)
 	d := desired(t, w, nil)
 	if got := d.GetAnnotations()[hubMark]; got != "" {

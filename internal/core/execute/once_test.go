@@ -180,7 +180,7 @@ func workflow(t *testing.T, spec string) *workv1alpha1.Work {
 		spec+`}`)
 }
 
-func TestNobodyFightsOverTheStatusOfAWorkflow(t *testing.T) {
+func TestWorkflowStatusIsWrittenByMemberOnly(t *testing.T) {
 	m, w := &side{t: t}, workflow(t, `{entrypoint: main}`)
 	m.settle(w)
 	for _, phase := range []string{"Pending", "Running", "Succeeded"} {
@@ -200,7 +200,7 @@ func TestNobodyFightsOverTheStatusOfAWorkflow(t *testing.T) {
 	}
 }
 
-func TestBothSidesSuspendAWorkflowAndTheLastWordStands(t *testing.T) {
+func TestLastSuspendOfWorkflowWins(t *testing.T) {
 	const running, held = `{entrypoint: main}`, `{entrypoint: main, suspend: true}`
 	m := &side{t: t}
 	hub := func(spec string, generation int64) {

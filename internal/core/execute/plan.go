@@ -87,7 +87,7 @@ func Plan(w *workv1alpha1.Work, desired, observed *unstructured.Unstructured) Ac
 	switch owner := ownerOf(observed, w); owner {
 	case neighbour:
 		return Action{Kind: Conflict, Reason: otherWork(w, desired, observed)}
-	case nobody, stranger:
+	case unmarked, stranger:
 		if strategy(w, desired) != workv1alpha2.ConflictResolutionOverwrite {
 			if owner == stranger {
 				return Action{Kind: Conflict, Reason: otherWork(w, desired, observed)}

@@ -18,7 +18,7 @@ const (
 	restoredConfigMap  = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"web","namespace":"shop","annotations":{"resourcetemplate.karmada.io/uid":"t1","resourcetemplate.karmada.io/generation":"0"}},"data":{"a":"old"}}`
 )
 
-func TestWhatARestoredHubFindsOtherwiseIsHeld(t *testing.T) {
+func TestRestoredHubPausesDifferentObjects(t *testing.T) {
 	since := metav1.NewTime(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
 	held := func(w *workv1alpha1.Work) {
 		w.Status.Conditions = append(w.Status.Conditions,
@@ -127,7 +127,7 @@ func TestWhatARestoredHubFindsOtherwiseIsHeld(t *testing.T) {
 				d = desired(t, w, observed)
 			}
 			action := execute.Plan(w, d, observed)
-			got := execute.Held(w, action, d, observed, test.unsettled)
+			got := execute.PauseReason(w, action, d, observed, test.unsettled)
 			if got == "" && test.want != "" || test.want == "" && got != "" || !strings.Contains(got, test.want) {
 				t.Errorf("%s (%s): held for %q, want %q", action.Kind, action.Reason, got, test.want)
 			}
@@ -139,7 +139,7 @@ func TestWhatARestoredHubFindsOtherwiseIsHeld(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if says := execute.HeldMessage(w, m, "the cluster has generation 7"); !strings.Contains(says,
+	if says := execute.PauseMessage(w, m, "the cluster has generation 7"); !strings.Contains(says,
 		"Deployment web in cluster eu: the cluster has generation 7") ||
 		!strings.Contains(says, "argosy restore accept Deployment web -n shop") {
 		t.Errorf("it says %q", says)

@@ -69,8 +69,8 @@ func Binding(template *unstructured.Unstructured, p policyv1alpha1.Propagation, 
 		return nil, err
 	}
 	Refer(b, template)
-	sayVersions(b, template)
-	saySpread(b, template)
+	setVersions(b, template)
+	setSpread(b, template)
 	Claim(b, p)
 	if labels, changed := defaulted(b.GetLabels(), bindingIDLabel(b.GetNamespace()), m.ID); changed {
 		b.SetLabels(labels)
@@ -224,7 +224,7 @@ func Find(gk schema.GroupKind, namespace, name string,
 	return nil, free, nil
 }
 
-// TakenError says that other templates have all names that the binding of the object could have.
+// TakenError reports that other templates use all names that the binding of the object could have.
 func TakenError(gk schema.GroupKind, name string) error {
 	return fmt.Errorf("binding %s %w, and so is %s: rename %s %s", names.Binding(gk.Kind, name), ErrTaken,
 		names.BindingApart(gk, name), gk, name)
@@ -235,7 +235,7 @@ func PermanentID(b workv1alpha2.Binding) string {
 	return b.GetLabels()[bindingIDLabel(b.GetNamespace())]
 }
 
-// empty is a binding of the scope that the namespace says. The core cannot import scope, which is written for clients.
+// empty returns a binding of the scope that the namespace implies. The core cannot import scope, which needs clients.
 func empty(namespace string) workv1alpha2.Binding {
 	if namespace == "" {
 		return &workv1alpha2.ClusterResourceBinding{}
@@ -265,7 +265,7 @@ func Belongs(template *unstructured.Unstructured, existing workv1alpha2.Binding)
 	return fmt.Errorf("binding %s of %s %w", existing.GetName(), describe(template), why)
 }
 
-// suspension is the policy's, with what others said about scheduling; nil if neither says anything.
+// suspension is the policy's, with the scheduling suspension that others set; nil if neither is set.
 func suspension(policy *policyv1alpha1.Suspension, was *workv1alpha2.Suspension) *workv1alpha2.Suspension {
 	var s workv1alpha2.Suspension
 	if was != nil {

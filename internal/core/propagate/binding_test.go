@@ -71,7 +71,7 @@ func bind(t *testing.T, template *unstructured.Unstructured, p policyv1alpha1.Pr
 	return b
 }
 
-func TestANewBindingSaysAllThatToolsLookFor(t *testing.T) {
+func TestNewBindingHasLabelsThatToolsRead(t *testing.T) {
 	for name, namespace := range scopes {
 		t.Run(name, func(t *testing.T) {
 			tpl := template(namespace, "Web:1")
@@ -198,7 +198,7 @@ func TestWhatOthersDecidedIsKept(t *testing.T) {
 	}
 }
 
-func TestATemplateWhoseManagementIsPausedIsNeitherWrittenNorDeleted(t *testing.T) {
+func TestPausedTemplateIsNeitherWrittenNorDeleted(t *testing.T) {
 	for scope, namespace := range scopes {
 		tpl, p := template(namespace, "web"), full(namespace)
 		p.PropagationSpec().Suspension = nil
@@ -215,7 +215,7 @@ func TestATemplateWhoseManagementIsPausedIsNeitherWrittenNorDeleted(t *testing.T
 	}
 }
 
-func TestWhatWasReadHoldsWhileTheInterpreterDoesNotAnswer(t *testing.T) {
+func TestLastResultIsKeptWhileInterpreterFails(t *testing.T) {
 	for scope, namespace := range scopes {
 		tpl, p := template(namespace, "web"), full(namespace)
 		if propagate.Read(tpl, nil) {
@@ -447,7 +447,7 @@ func TestSameContent(t *testing.T) {
 	}
 }
 
-func TestABindingSaysWhoseSidecarsCountAndKeepsThemWhileNobodyKnows(t *testing.T) {
+func TestBindingKeepsSidecarsWhileUnknown(t *testing.T) {
 	needs := func(cpu string, sidecars ...string) propagate.Meaning {
 		m := meaning
 		m.Requirements = &workv1alpha2.ReplicaRequirements{ResourceRequest: corev1.ResourceList{

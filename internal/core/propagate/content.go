@@ -14,9 +14,9 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
 
-// Digest says what a template's users and its Works see of it: everything but status, claims, and what the server sets.
-// It reads "<what users write>", or "<what users write>.<the rest>" where there is any: its *.karmada.io labels and
-// annotations, and the pods that it names for deletion, which the hub takes off their list when they are gone.
+// Digest identifies the content of a template that users and Works see: everything but status, claims, and server-set
+// fields. Its form is "<what users write>", or "<what users write>.<the rest>" if there is a rest: *.karmada.io labels
+// and annotations, and podsToDelete, which the hub clears when the pods are gone.
 func Digest(template *unstructured.Unstructured) string {
 	own, system := map[string]any{}, map[string]any{}
 	if pods := fleet.PodsToDelete(template); pods != nil {

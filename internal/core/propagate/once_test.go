@@ -145,7 +145,7 @@ func TestWorkflowsAreSharedOutAmongEquals(t *testing.T) {
 	}
 }
 
-func TestOwnersAreToldThatOneClusterRunsItOrThatEachFires(t *testing.T) {
+func TestOwnersAreWarnedOfRunsInSeveralClusters(t *testing.T) {
 	each := map[string]string{"argosy.io/run-per-cluster": "true"}
 	cron := argo("AdvancedCronJob", nil)
 	cron.SetAPIVersion("apps.kruise.io/v1beta1")

@@ -8,7 +8,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/match"
 )
 
-// ErrReference says that a binding may not be about what it refers to, whoever wrote it.
+// ErrReference reports that a binding must not refer to its object, whoever wrote it.
 var ErrReference = errors.New("a binding must not refer to it")
 
 // CheckReference returns why a binding of the namespace, empty for a ClusterResourceBinding, may not be about what ref

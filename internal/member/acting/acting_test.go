@@ -114,7 +114,7 @@ func TestTheRoleOfAMemberIsWrittenWhereTheStampIsTheHubs(t *testing.T) {
 				return nil
 			})
 			for what, err := range map[string]error{"role": kept, "binding": boundTo} {
-				if (err == nil) != (c.says == "") || errors.Is(err, member.ErrHeld) != c.held || err != nil &&
+				if (err == nil) != (c.says == "") || errors.Is(err, member.ErrNotOwner) != c.held || err != nil &&
 					!strings.Contains(err.Error(), c.says) {
 					t.Errorf("the %s: %v, want %q", what, err, c.says)
 				}
@@ -146,12 +146,12 @@ func TestAMemberThatIsTakenOverLetsTheNewHubActAsItsOwnUsers(t *testing.T) {
 	// The hub that lost it changes nothing, whoever it lets in.
 	if _, err := acting.Keep(t.Context(), clientOf(t, m, "a"), "a", allowedUsers("eve"),
 		access.Identity{}); !errors.Is(err,
-		member.ErrHeld) || users(m) != "of-b" {
+		member.ErrNotOwner) || users(m) != "of-b" {
 		t.Errorf("the hub that lost the member: %v; the role is of %s", err, users(m))
 	}
 }
 
-func TestWhatSomebodyInTheMemberChangedStaysAndIsTold(t *testing.T) {
+func TestChangeInMemberStaysAndIsReported(t *testing.T) {
 	for story, change := range map[string]func(m *membertest.Server, role, binding *unstructured.Unstructured){
 		"the role": func(m *membertest.Server, role, _ *unstructured.Unstructured) {
 			role.Object["rules"] = []any{map[string]any{"verbs": []any{"impersonate"}, "apiGroups": []any{""},
@@ -274,7 +274,7 @@ func TestAMembersAnswerIsReadNoFurtherThanAnObjectGoes(t *testing.T) {
 }
 
 // Replicas of the hub learn of different callers at the same time.
-func TestManyWhoAreToldAtOnceAreAllInTheRole(t *testing.T) {
+func TestConcurrentUsersAreAllInRole(t *testing.T) {
 	m := membertest.New(t, roles)
 	allowed := access.Derive([]rbacv1.ClusterRole{*lets("see")},
 		[]rbacv1.ClusterRoleBinding{{RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "see"},

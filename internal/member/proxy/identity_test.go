@@ -184,7 +184,7 @@ func TestATokenThatTheHubReplacedIsTheOneThatCounts(t *testing.T) {
 }
 
 // The proxy of a hub that lost a member still serves its users, but writes no roles there.
-func TestTheProxyTellsNoMemberOfAnotherHub(t *testing.T) {
+func TestProxyForwardsNothingToMemberOfAnotherHub(t *testing.T) {
 	m := membertest.New(t, roleKind, membertest.Lease)
 	lease := &coordinationv1.Lease{TypeMeta: metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1", Kind: "Lease"}}
 	tenure.Stamp{Hub: "another", Since: time.Unix(0, 0), Renewed: time.Unix(0, 0)}.Write(lease)

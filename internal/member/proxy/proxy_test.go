@@ -212,7 +212,7 @@ func TestAMemberIsReadWrittenAndWatchedThroughTheHub(t *testing.T) {
 	}
 }
 
-func TestTheMemberIsToldWhoAsksByTheHubAlone(t *testing.T) {
+func TestOnlyHubSetsUserForMember(t *testing.T) {
 	m, requests := membertest.New(t), &seen{}
 	m.Behave(requests.note)
 	server, _ := hub(t, joined(m, "eu")...)
@@ -324,7 +324,7 @@ func deadEnd(t *testing.T) string {
 	return "https://" + l.Addr().String()
 }
 
-func TestWhatCannotBePassedOnIsSaidWithTheClustersName(t *testing.T) {
+func TestForwardErrorNamesCluster(t *testing.T) {
 	type change func(c *clusterv1alpha1.Cluster, secret, acting *corev1.Secret)
 	for name, c := range map[string]struct {
 		change change

@@ -19,7 +19,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 )
 
-// defaultUnhealthy is how long an application may be Unhealthy where its policy does not say.
+// defaultUnhealthy is how long an application may be Unhealthy if its policy does not set a time.
 const defaultUnhealthy = 300 * time.Second
 
 // lost returns whether a cluster is known not to respond.
@@ -32,7 +32,7 @@ type cause struct {
 	cluster, reason, producer, message string
 	// since is when it began, due when the binding should leave.
 	since, due time.Time
-	// lost says that the cluster does not respond, paused that the brake protects it.
+	// lost is true if the cluster does not respond; paused if the brake stops evictions from it.
 	lost, paused bool
 	// with are other lost clusters that b should leave now, too.
 	with     []string

@@ -364,7 +364,7 @@ func TestClusterBeingDeletedTakesNoReplacement(t *testing.T) {
 	}
 }
 
-func TestBrakeHoldsForClustersLostTogether(t *testing.T) {
+func TestBrakeStopsEvictionFromClustersLostTogether(t *testing.T) {
 	for name, c := range map[string]struct {
 		fleet, lost int
 		paused      bool
@@ -616,7 +616,7 @@ func TestDirectlyKeepsTheCopyInALostCluster(t *testing.T) {
 	w.plans("")
 }
 
-func TestVolumesStayUnlessThePolicySaysOtherwise(t *testing.T) {
+func TestVolumesStayUnlessPolicyMovesThem(t *testing.T) {
 	w := newWorld(t, "a", "b")
 	w.deployment("db", "a=1", byRoom())
 	facts := Facts{Volumes: true}

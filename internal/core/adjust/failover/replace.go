@@ -24,7 +24,7 @@ var (
 	// errTerms comes from replicas in a cluster that takes no more, which would be in another affinity term than the
 	// others.
 	errTerms = errors.New("other clusters of the affinity term in use, which are lost or tainted as well, would have to be left at the same time")
-	// errEverywhere says that all clusters that may have a copy have one.
+	// errEverywhere reports that all clusters that may have a copy have one.
 	errEverywhere = errors.New("every cluster that may have a copy has one")
 )
 

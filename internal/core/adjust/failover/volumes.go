@@ -13,11 +13,11 @@ import (
 
 // Facts are what a plan has to know of the template and the policy of a binding.
 type Facts struct {
-	// Volumes says that the template uses persistent volumes, MoveVolumes that it may move nevertheless.
+	// Volumes is true if the template uses persistent volumes; MoveVolumes if it may move nevertheless.
 	Volumes, MoveVolumes bool
 	// Paused says that spec.paused of the template is true, so that a new copy would start no pods.
 	Paused bool
-	// OwnScale says that each member decides how many replicas it runs.
+	// OwnScale is true if each member decides how many replicas it runs.
 	OwnScale bool
 	// FailbackAfter is the stabilization window of a failback; 0 is no failback.
 	FailbackAfter time.Duration

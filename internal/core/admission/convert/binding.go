@@ -89,7 +89,7 @@ func down(obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	return out, nil
 }
 
-// up lays what v1alpha1 says over the rest that it carries along.
+// up merges the fields of v1alpha1 into the v1alpha2 fields that the object keeps.
 func up(obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	from := obj.DeepCopy()
 	rest := map[string]any{}

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// multiClusterService: the port that pods listen on is said by the Service that is exposed, and by nothing else.
+// multiClusterService: only the exposed Service names the port of the pods.
 func (r *rewrite) multiClusterService() {
 	for i, port := range objects(r.spec, "ports") {
 		if given, ok := port["targetPort"]; ok {

@@ -19,7 +19,7 @@ func TestADeletionIsConfirmedByTheNameOfTheObject(t *testing.T) {
 	}
 }
 
-func TestWhatTheHubStandsOnIsNotDeletedByOneWord(t *testing.T) {
+func TestHubObjectsNeedConfirmationToBeDeleted(t *testing.T) {
 	for _, tc := range []struct {
 		story string
 		err   error

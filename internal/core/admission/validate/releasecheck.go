@@ -69,7 +69,7 @@ func prometheusCheck(p *releasev1alpha1.PrometheusCheck, path *field.Path) field
 	return errs
 }
 
-// checkURL validates an address that the hub calls. query says whether the address may have one.
+// checkURL validates an address that the hub calls. query is whether the address may have a query.
 func checkURL(text string, query bool, path *field.Path) field.ErrorList {
 	u, err := url.Parse(text)
 	switch {

@@ -1,5 +1,5 @@
-// Package fields reads objects of any kind, as JSON has them. What is not there, or of another type, is the zero value:
-// who wants to tell them apart asks At. Nothing is copied, and nothing is decided here.
+// Package fields reads fields of unstructured objects. A missing field, or one of another type, is the zero value; use
+// At to distinguish them. Nothing is copied.
 package fields
 
 import (

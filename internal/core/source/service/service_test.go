@@ -588,7 +588,7 @@ func TestServiceIsClaimedFromPolicyAndReleased(t *testing.T) {
 
 	got := Claim(template, s)
 	if got == nil || got.GetLabels()[policyv1alpha1.ClaimedByLabel] != "MultiClusterService" ||
-		got.GetLabels()[policyv1alpha1.PropagationPolicyPermanentIDLabel] != "" || !Holds(me, got) {
+		got.GetLabels()[policyv1alpha1.PropagationPolicyPermanentIDLabel] != "" || !Claims(me, got) {
 		t.Fatalf("claimed: %v", got)
 	}
 	if again := Claim(got, s); again != nil {
@@ -599,7 +599,7 @@ func TestServiceIsClaimedFromPolicyAndReleased(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !Holds(me, b) || b.GetName() != "web-service" ||
+	if !Claims(me, b) || b.GetName() != "web-service" ||
 		!slices.Equal(b.BindingSpec().Placement.ClusterAffinity.ClusterNames, []string{"m1", "m2", "m9"}) ||
 		b.GetLabels()[workv1alpha2.BindingManagedByLabel] != "MultiClusterService" ||
 		b.BindingSpec().ConflictResolution != policyv1alpha1.ConflictAbort {
@@ -611,7 +611,7 @@ func TestServiceIsClaimedFromPolicyAndReleased(t *testing.T) {
 		t.Errorf("a second look changes the binding: %v %s", err, diff)
 	}
 	Release(got)
-	if Holds(me, got) || got.GetLabels()["app"] != "web" || len(got.GetLabels()) != 1 || len(got.GetAnnotations()) != 0 {
+	if Claims(me, got) || got.GetLabels()["app"] != "web" || len(got.GetLabels()) != 1 || len(got.GetAnnotations()) != 0 {
 		t.Errorf("released: %v %v", got.GetLabels(), got.GetAnnotations())
 	}
 }

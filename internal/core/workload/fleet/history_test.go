@@ -77,7 +77,7 @@ func (h *hub) injects(when, want string) {
 
 const made = "latestRevision: x"
 
-func TestAClusterThatJoinsLateHasTheVersionThatIsNamedBeforeItIsNamed(t *testing.T) {
+func TestJoiningClusterGetsVersionBeforeItsName(t *testing.T) {
 	for _, version := range []string{"v1alpha1", "v1beta1"} {
 		t.Run(version, func(t *testing.T) {
 			h := newHub(t, "{apiVersion: apps.kruise.io/"+version+
@@ -168,7 +168,7 @@ func TestRevisionsThatAreKept(t *testing.T) {
 	}
 }
 
-func TestClustersThatDidNotTakeAChangeOfSidecarsAreTold(t *testing.T) {
+func TestClustersWithOldSidecarsAreReported(t *testing.T) {
 	h := newHub(t, "{apiVersion: apps.kruise.io/v1beta1, kind: SidecarSet, metadata: {name: x}, spec: {customVersion: v1, containers: []}}", 0, 0)
 	h.in.Divided = false
 	h.look()
@@ -253,7 +253,7 @@ func (h *hub) expectImages(when, want string) {
 }
 
 // A revision has another name in each cluster, and none in one that was not there: what it injects is the same.
-func TestAClusterThatJoinsLateHasTheRevisionThatIsNamedAsAnotherClusterDoes(t *testing.T) {
+func TestJoiningClusterGetsRevisionNamedByAnotherCluster(t *testing.T) {
 	for _, version := range []string{"v1alpha1", "v1beta1"} {
 		h := newHub(t, "{apiVersion: apps.kruise.io/"+version+
 			", kind: SidecarSet, metadata: {name: x, labels: {a: b}}, spec: {revisionHistoryLimit: 0, containers: []}}", 0, 0)

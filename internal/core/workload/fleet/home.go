@@ -40,9 +40,8 @@ func NamesClusters(template *unstructured.Unstructured) bool {
 // HasSubset returns whether a UnitedDeployment has a subset of that name.
 func HasSubset(u *unstructured.Unstructured, name string) bool { return subsetOf(u, name) != nil }
 
-// Homes are the subsets of a template that name their clusters, with what each has of all replicas: what it asks for,
-// and where that is nothing, what a member's OpenKruise would give it. rest says that there are subsets which name
-// none. The error is what is wrong with the subsets.
+// Homes returns the subsets of a template that name their clusters, with the replicas of each: the requested number,
+// or else OpenKruise's default. rest is true if some subsets name no cluster. The error describes invalid subsets.
 func Homes(template *unstructured.Unstructured, replicas int64) (homes []Home, rest bool, err error) {
 	if !NamesClusters(template) {
 		return nil, true, nil

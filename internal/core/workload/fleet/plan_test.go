@@ -50,7 +50,7 @@ func TestPlanSkipsClusterWithoutTheWorkload(t *testing.T) {
 	h.expectConditions("when the release has ended", "")
 }
 
-func TestPlanHoldsInSingleCluster(t *testing.T) {
+func TestPlanAppliesInSingleCluster(t *testing.T) {
 	h := planned(t, []int64{10}, part(1, 10, "c1"), part(1, 1, "c1"))
 	h.expect("before the first stage", templates+"1")
 	h.begin(1)
@@ -71,7 +71,7 @@ func TestPlanRollsOutWorkloadThatIsNotDivided(t *testing.T) {
 			h.in.Members[i].Local = h.in.Template
 		}
 		result, err := Shares(h.in)
-		if got := strings.Join(result.Held, " "); err != nil || got != want {
+		if got := strings.Join(result.PodsKept, " "); err != nil || got != want {
 			t.Errorf("%s, %q keep their pods (%v), want %q", when, got, err, want)
 		}
 	}

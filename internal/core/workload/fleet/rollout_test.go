@@ -74,7 +74,7 @@ func TestARolloutBeginsInAClusterWithTheFirstStepThatHasPodsThere(t *testing.T) 
 	h.expect("of equal ones the first begins", held)
 }
 
-func TestWhoBeginsLaterHoldsNobodyUp(t *testing.T) {
+func TestClusterThatStartsLaterBlocksNoOther(t *testing.T) {
 	h := newHub(t, "{apiVersion: rollouts.kruise.io/v1beta1, kind: Rollout, "+fleetWide+`, spec: {workloadRef: {apiVersion: apps/v1, kind: Deployment, name: shop},
 		strategy: {canary: {steps: [{replicas: 1, pause: {}}, {replicas: 3, pause: {}}, {replicas: 100%}]}}}}`, 0, 0, 0)
 	h.in.Divided = false

@@ -98,7 +98,7 @@ func (h *hub) look() {
 		if sent, ok := manifest.GetAnnotations()[wellknown.SentPodsToDeleteAnnotation]; ok {
 			annotations[wellknown.SentPodsToDeleteAnnotation] = sent
 		}
-		if slices.Contains(result.Held, m.Cluster) {
+		if slices.Contains(result.PodsKept, m.Cluster) {
 			h.keepPods(m.Work, manifest, annotations)
 		}
 		manifest.SetAnnotations(annotations)
@@ -406,7 +406,7 @@ func TestPodsToDeleteGoToTheirClusters(t *testing.T) {
 	h.expect("copied", "spec.scaleStrategy.podsToDelete=[] [x-a]", "spec.updateStrategy.partition=50% 50%")
 }
 
-func TestASidecarSetRollsOutOverTheFleetAndNamesARevisionWhereThereIsOne(t *testing.T) {
+func TestSidecarSetRollsOutOverClusters(t *testing.T) {
 	h := newHub(t, "{apiVersion: apps.kruise.io/v1alpha1, kind: SidecarSet, "+fleetWide+`, spec: {containers: [{name: s, image: "s:1"}],
 		injectionStrategy: {revision: {customVersion: v1, policy: Always}}, updateStrategy: {partition: "90%"}}}`, 0, 0, 0)
 	h.in.Divided = false
@@ -585,7 +585,7 @@ func TestAStatefulSetScalesUpByAtLeastOneInEachCluster(t *testing.T) {
 		"spec.scaleStrategy.maxUnavailable=1 1 1")
 }
 
-func TestAStatusThatDoesNotTellWhatIsNewIsTold(t *testing.T) {
+func TestStatusWithoutUpdatedPodsIsReported(t *testing.T) {
 	h := newHub(t, plainCloneSet, 3, 3)
 	h.look()
 	h.report(up(3, 3), "replicas: 3")

@@ -13,19 +13,19 @@ import (
 
 // workload is how a kind spells a rollout.
 type workload struct {
-	// partition and unavailable say how a percentage of them rounds; of maxUnavailable that is without a surge.
+	// partition and unavailable are how percentages of these fields round; unavailable applies without a surge.
 	partition, unavailable Rounding
-	// numeric says that partition is a number of pods, never a percentage.
+	// numeric is true if partition is a number of pods, never a percentage.
 	numeric bool
-	// surges says that the kind knows maxSurge.
+	// surges is true if the kind knows maxSurge.
 	surges bool
 	// unset is the budget when none is given.
 	unset any
-	// desired is where the status says how many pods there shall be, for kinds whose spec does not.
+	// desired is the status field with the desired number of pods, for kinds whose spec has none.
 	desired string
 	// revision are the fields that make pods new, default spec.template.
 	revision [][]string
-	// counters of the status: pods, updated, updatedAvailable (empty: it does not tell), available.
+	// Status counters: pods, updated, updatedAvailable (empty if the kind has none), available.
 	pods, updated, updatedAvailable, available string
 }
 
@@ -147,7 +147,7 @@ func (w workload) kept(partition any, of int64) (int64, error) {
 	return n, nil
 }
 
-// shareOf is what a manifest says, whoever wrote it.
+// shareOf is the share in a manifest, whoever wrote it.
 func (w workload) shareOf(manifest map[string]any, replicas int64) (share, error) {
 	kept, err := w.kept(strategy(manifest, "partition"), replicas)
 	if err != nil {

@@ -224,7 +224,7 @@ func unitedDeploymentDown(o map[string]any) {
 	if status["updatedRevision"] != nil {
 		move(status, "updatedRevision", child(status, "updateStatus"), "updatedRevision")
 	}
-	// What v1beta1 says of each subset v1alpha1 says once more by name.
+	// v1alpha1 repeats by name what v1beta1 has in the status of each subset.
 	visit(o, []string{"status", "subsetStatuses[]"}, func(s map[string]any) {
 		name, _ := s["name"].(string)
 		if n, ok := s["replicas"]; ok && name != "" {
@@ -358,7 +358,7 @@ func object(m map[string]any, key string) map[string]any {
 	return o
 }
 
-// move takes a field from one object to another, and says whether it was there.
+// move takes a field from one object to another, and reports whether it existed.
 func move(from map[string]any, field string, to map[string]any, as string) bool {
 	v, ok := from[field]
 	if ok {

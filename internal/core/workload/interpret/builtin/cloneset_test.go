@@ -239,7 +239,7 @@ func TestCloneSetRetain(t *testing.T) {
 	})
 }
 
-func TestHeldCanaryIsNeverUnhealthy(t *testing.T) {
+func TestPausedCanaryIsNeverUnhealthy(t *testing.T) {
 	held := read(t, `{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {generation: 2}, spec: {replicas: 3, updateStrategy: {partition: 2}},
 		status: {observedGeneration: 2, replicas: 3, availableReplicas: 3, updatedReplicas: 1, updatedAvailableReplicas: 1}}`)
 	h, err := interpreter.Health(t.Context(), held)
