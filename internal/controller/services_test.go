@@ -283,7 +283,7 @@ func TestAMultiClusterServiceGoesToAllAndItsEndpointsToTheOthers(t *testing.T) {
 				ConsumerClusters: []networkingv1alpha1.ClusterSelector{{Name: "m2"}, {Name: "m3"}, {Name: "m9"}},
 			}}
 		x.Make(s)
-		says := func(condition string, status metav1.ConditionStatus, text string) {
+		wantText := func(condition string, status metav1.ConditionStatus, text string) {
 			t.Helper()
 			x.Eventually(fmt.Sprintf("%s is %s: %s", condition, status, text), func() string {
 				x.Has(s)
@@ -294,11 +294,11 @@ func TestAMultiClusterServiceGoesToAllAndItsEndpointsToTheOthers(t *testing.T) {
 				return ""
 			})
 		}
-		says("ServiceApplied", metav1.ConditionFalse, "there is no Service shop/web on the hub")
+		wantText("ServiceApplied", metav1.ConditionFalse, "there is no Service shop/web on the hub")
 
 		x.Make(web)
-		says("ServiceApplied", metav1.ConditionTrue, "Service is propagated to target clusters.")
-		says("EndpointSliceDispatched", metav1.ConditionTrue, "EndpointSlice are dispatched successfully")
+		wantText("ServiceApplied", metav1.ConditionTrue, "Service is propagated to target clusters.")
+		wantText("EndpointSliceDispatched", metav1.ConditionTrue, "EndpointSlice are dispatched successfully")
 		x.reaches("m1", "web")             // it provides, and consumes nothing
 		x.reaches("m2", "web", "10.0.0.1") // its own it has itself
 		x.reaches("m3", "web", "10.0.0.1", "10.2.0.1")
@@ -367,7 +367,7 @@ func TestMultiClusterServiceReportsMissingClusters(t *testing.T) {
 			}}
 		x.Make(s)
 		x.reaches("m2", "web", "10.0.0.1")
-		says := func(status metav1.ConditionStatus, text string) {
+		wantText := func(status metav1.ConditionStatus, text string) {
 			t.Helper()
 			x.Eventually("it says: "+text, func() string {
 				x.Has(s)
@@ -378,9 +378,9 @@ func TestMultiClusterServiceReportsMissingClusters(t *testing.T) {
 				return ""
 			})
 		}
-		says(metav1.ConditionFalse, "the Service is not placed in m3: it may be cordoned or tainted")
+		wantText(metav1.ConditionFalse, "the Service is not placed in m3: it may be cordoned or tainted")
 		controllertest.Change(x.Hub, m3, func(c *clusterv1alpha1.Cluster) { c.Spec.Taints = nil })
-		says(metav1.ConditionTrue, "Service is propagated to target clusters.")
+		wantText(metav1.ConditionTrue, "Service is propagated to target clusters.")
 		x.reaches("m3", "web", "10.0.0.1")
 	})
 }

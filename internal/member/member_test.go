@@ -494,17 +494,17 @@ func TestWatchReportsMissedChangesAfterOutage(t *testing.T) {
 		}
 
 		s.Down(false)
-		told := map[string]bool{}
+		messages := map[string]bool{}
 		for range 2 {
 			c := events.next(t)
 			if c.new == nil {
-				told["-"+c.old.GetName()] = true
+				messages["-"+c.old.GetName()] = true
 			} else {
-				told["+"+c.new.GetName()] = true
+				messages["+"+c.new.GetName()] = true
 			}
 		}
-		if !told["-goes"] || !told["+comes"] {
-			t.Errorf("after the absence the watch told %v, want that goes went and comes came", told)
+		if !messages["-goes"] || !messages["+comes"] {
+			t.Errorf("after the absence the watch told %v, want that goes went and comes came", messages)
 		}
 		events.expectNone(t) // stays did not change
 		if name := <-back; name != "m1" {
@@ -880,8 +880,8 @@ func TestAMembersRedirectIsNotFollowed(t *testing.T) {
 			http.Redirect(w, r, elsewhere.URL+"/taken", http.StatusTemporaryRedirect)
 			return true
 		})
-		const says = "a redirect to "
-		if p := c.Probe(t.Context()); !strings.Contains(p.Err, says) {
+		const wantText = "a redirect to "
+		if p := c.Probe(t.Context()); !strings.Contains(p.Err, wantText) {
 			t.Errorf("the probe says %+v", p)
 		}
 		for what, ask := range map[string]func() error{
@@ -907,7 +907,7 @@ func TestAMembersRedirectIsNotFollowed(t *testing.T) {
 			},
 		} {
 			_ = c.Probe(t.Context())
-			if err := ask(); err == nil || !strings.Contains(err.Error(), says) {
+			if err := ask(); err == nil || !strings.Contains(err.Error(), wantText) {
 				t.Errorf("%s: %v", what, err)
 			}
 		}

@@ -31,7 +31,7 @@ func TestMemberErrorIsShortened(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		answer    func(w http.ResponseWriter, r *http.Request)
-		says      string
+		wantText  string
 		forbidden bool
 	}{
 		"a short one is told as it is": {func(w http.ResponseWriter, _ *http.Request) {
@@ -95,7 +95,7 @@ func TestMemberErrorIsShortened(t *testing.T) {
 				})
 				_, m, _ := joined(t, s, member.Options{Timeout: 5 * time.Second})
 				_, err := m.Get(t.Context(), membertest.ConfigMap.GroupVersionKind, "shop", "c")
-				if err == nil || len(err.Error()) > mostWords || !strings.Contains(err.Error(), c.says) ||
+				if err == nil || len(err.Error()) > mostWords || !strings.Contains(err.Error(), c.wantText) ||
 					apierrors.IsForbidden(err) != c.forbidden {
 					t.Errorf("the error has %d bytes: %.300v", len(fmt.Sprint(err)), err)
 				}

@@ -124,9 +124,9 @@ func resources(version string) *metav1.APIResourceList {
 }
 
 // eventually waits for the condition, and until everything that was listed is watched.
-func (h *hub) eventually(what string, holds func() bool) {
+func (h *hub) eventually(what string, ok func() bool) {
 	h.t.Helper()
-	if !membertest.Becomes(func() bool { return holds() && h.watches.AllWatched() }) {
+	if !membertest.Becomes(func() bool { return ok() && h.watches.AllWatched() }) {
 		h.t.Fatalf("never: %s", what)
 	}
 }

@@ -126,19 +126,19 @@ func TestWhenAClusterHasNoNodeLeftItsReplicasMove(t *testing.T) {
 	}
 	runs(t, ns, "web", "m2:4", 4)
 	kit.Eventually(t, "users are told of one replica at a time", func() string {
-		told := fleet.Hub.Told(t, "Deployment", ns, "web", "DescheduleBindingSucceed")
-		if len(told) != 2 || !strings.Contains(strings.Join(told, "\n"),
+		messages := fleet.Hub.EventMessages(t, "Deployment", ns, "web", "DescheduleBindingSucceed")
+		if len(messages) != 2 || !strings.Contains(strings.Join(messages, "\n"),
 			"unschedulable for 4s and moved to m2: 1. Result: {m2:4}") {
-			return fmt.Sprintf("told %q", told)
+			return fmt.Sprintf("told %q", messages)
 		}
 		return ""
 	})
 	kit.Eventually(t, "what may go nowhere else stays, and says why", func() string {
-		told := fleet.Hub.Told(t, "Deployment", ns, "home", "DescheduleBindingFailed")
-		if len(told) != 1 || !strings.Contains(told[0],
+		messages := fleet.Hub.EventMessages(t, "Deployment", ns, "home", "DescheduleBindingFailed")
+		if len(messages) != 1 || !strings.Contains(messages[0],
 			"replicas are unschedulable (m1: 1) and are not moved, because no other cluster has capacity") ||
 			placed(t, ns, "home") != "m1:1" {
-			return fmt.Sprintf("at %s, told %q", placed(t, ns, "home"), told)
+			return fmt.Sprintf("at %s, told %q", placed(t, ns, "home"), messages)
 		}
 		return ""
 	})

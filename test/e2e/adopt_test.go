@@ -103,12 +103,12 @@ func TestAWorkloadIsAdoptedWithoutARestart(t *testing.T) {
 			fleet.Hub.Remove(t, k.apiVersion, k.kind, ns, "shop")
 
 			out, err = command(t, append(args, "-o", "json")...)
-			var said struct {
+			var output struct {
 				Adopted, AskedMember bool
 				Differences          []any
 			}
-			if err != nil || json.Unmarshal([]byte(out), &said) != nil || !said.Adopted || !said.AskedMember ||
-				len(said.Differences) > 0 {
+			if err != nil || json.Unmarshal([]byte(out), &output) != nil || !output.Adopted || !output.AskedMember ||
+				len(output.Differences) > 0 {
 				t.Fatalf("%v\n%s", err, out)
 			}
 			after := m1.Find(t, k.apiVersion, k.kind, ns, "shop")

@@ -38,7 +38,7 @@ func startMember(t *testing.T, name string) (*sim.Running, kit.Cluster) {
 
 func ownMember(t *testing.T, member sim.Member) (*sim.Running, kit.Cluster) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), kit.Timeout)
 	defer cancel()
 	s, err := sim.Start(ctx, sim.Options{Binary: fleet.Lab.Hub.Binary, Dir: t.TempDir(), Members: []sim.Member{member}})
 	if err != nil {
@@ -93,7 +93,7 @@ func joined(t *testing.T, m *sim.Running) {
 	t.Helper()
 	argosy(t, "join", m.Name, "--cluster-kubeconfig", m.Kubeconfig)
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), kit.Patience)
+		ctx, cancel := context.WithTimeout(context.Background(), kit.Timeout)
 		defer cancel()
 		out, err := fleet.Argosy(ctx, "unjoin", m.Name, "--yes", "--force", "--wait", "20s")
 		if err != nil && !strings.Contains(out, "is not joined") {
@@ -576,7 +576,7 @@ func TestFailedMemberIsReportedAndAffectsNoOther(t *testing.T) {
 			})
 
 			// It is back, with what was left there.
-			ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
+			ctx, cancel := context.WithTimeout(t.Context(), kit.Timeout)
 			defer cancel()
 			if err := m.Restart(ctx); err != nil {
 				t.Fatal(err)

@@ -73,12 +73,12 @@ func TestDeletedDefinitionStaysInMembersThatUseIt(t *testing.T) {
 		})
 	}
 	kit.Eventually(t, "it is told why it stays", func() string {
-		told := fleet.Hub.Told(t, "Cluster", "", "m1", "DefinitionReleased")
-		for _, message := range told {
+		messages := fleet.Hub.EventMessages(t, "Cluster", "", "m1", "DefinitionReleased")
+		for _, message := range messages {
 			if strings.Contains(message, name) && strings.Contains(message, ns+"/theirs") {
 				return ""
 			}
 		}
-		return fmt.Sprint(told)
+		return fmt.Sprint(messages)
 	})
 }

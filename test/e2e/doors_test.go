@@ -147,12 +147,12 @@ func TestOverridePolicyCannotGrantAdmin(t *testing.T) {
 			metadata["generation"] = metadata["generation"].(int64) + 1
 		})
 		kit.Eventually(t, "users are told what is refused", func() string {
-			told := fleet.Hub.Told(t, "ConfigMap", ns, "c", workv1alpha2.EventApplyOverridePolicyFailed)
-			if !slices.ContainsFunc(told, func(m string) bool {
+			messages := fleet.Hub.EventMessages(t, "ConfigMap", ns, "c", workv1alpha2.EventApplyOverridePolicyFailed)
+			if !slices.ContainsFunc(messages, func(m string) bool {
 				return strings.Contains(m, c.would) && strings.Contains(m, "OverridePolicy "+ns+"/o") &&
 					strings.Contains(m, `cluster "m1"`)
 			}) {
-				return fmt.Sprintf("they are told %q", told)
+				return fmt.Sprintf("they are told %q", messages)
 			}
 			return ""
 		})

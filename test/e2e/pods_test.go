@@ -112,14 +112,14 @@ func TestWhyAndStatusSayWhyPodsDoNotRun(t *testing.T) {
 		}
 		return ""
 	})
-	type row struct{ cluster, workload, says string }
+	type row struct{ cluster, workload, wantText string }
 	rows := func() (all []row) {
 		out, _ := fleet.Argosy(t.Context(), "status", "-o", "json") // other tests may have a cluster that is not well
-		var says struct{ Workloads []corepods.Workload }
-		if err := json.NewDecoder(strings.NewReader(out)).Decode(&says); err != nil {
+		var wantText struct{ Workloads []corepods.Workload }
+		if err := json.NewDecoder(strings.NewReader(out)).Decode(&wantText); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
-		for _, w := range says.Workloads {
+		for _, w := range wantText.Workloads {
 			if w.Namespace == ns {
 				all = append(all, row{w.Cluster, w.Kind + " " + w.Name, strings.Join(w.Lines(), "; ")})
 			}
@@ -128,7 +128,7 @@ func TestWhyAndStatusSayWhyPodsDoNotRun(t *testing.T) {
 	}
 	kit.Eventually(t, "status says it of these workloads and of no other", func() string {
 		got := rows()
-		if len(got) != 4 || got[0].cluster != "m1" || got[1].cluster != "m2" || !strings.HasPrefix(got[0].says, waiting) ||
+		if len(got) != 4 || got[0].cluster != "m1" || got[1].cluster != "m2" || !strings.HasPrefix(got[0].wantText, waiting) ||
 			got[2] != (row{"m1", "Deployment leak", crashing}) || got[3] != (row{"m2", "Deployment web", pulling}) {
 			return fmt.Sprintf("%+v", got)
 		}
@@ -152,13 +152,13 @@ func TestPodsNeedRightToReadNamespace(t *testing.T) {
 	ns, bank := fleet.Namespace(t), fleet.Namespace(t)
 	page := accessPage(t, "shop", ns, "see-the-fleet", "see-"+ns)
 	given(t, fleet.Hub, page, "RoleBinding developers", "ClusterRole see-the-fleet", "ClusterRoleBinding see-the-fleet")
-	dev, nobody := newPerson(t, "dev-"+ns, ns+"-developers"), newPerson(t, "nobody-"+ns, "none-"+ns)
+	dev, outsider := newPerson(t, "dev-"+ns, ns+"-developers"), newPerson(t, "nobody-"+ns, "none-"+ns)
 	for _, in := range []string{ns, bank} {
 		fleet.Hub.Apply(t, propagation(in, "p", "{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}], placement: "+
 			placedOn("m1")+"}"))
 		fleet.Hub.Apply(t, deployment(in, "web", 1, "example.com/web:bad"))
 	}
-	told := func(p person, in string) (string, error) {
+	messages := func(p person, in string) (string, error) {
 		c, err := kubernetes.NewForConfig(p.config)
 		if err != nil {
 			t.Fatal(err)
@@ -168,7 +168,7 @@ func TestPodsNeedRightToReadNamespace(t *testing.T) {
 		return string(raw), err
 	}
 	kit.Eventually(t, "the developer sees their own", func() string {
-		if out, err := told(dev, ns); err != nil || !strings.Contains(out, "ImagePullBackOff") {
+		if out, err := messages(dev, ns); err != nil || !strings.Contains(out, "ImagePullBackOff") {
 			return fmt.Sprint(out, err)
 		}
 		out, err := dev.argosy("why", "deployment", "web", "-n", ns)
@@ -177,8 +177,8 @@ func TestPodsNeedRightToReadNamespace(t *testing.T) {
 		}
 		return ""
 	})
-	for who, p := range map[string]person{"a developer of another namespace": dev, "somebody": nobody} {
-		out, err := told(p, bank)
+	for who, p := range map[string]person{"a developer of another namespace": dev, "somebody": outsider} {
+		out, err := messages(p, bank)
 		if !apierrors.IsForbidden(err) || strings.Contains(out, "ImagePull") {
 			t.Errorf("%s is told %s, %v", who, out, err)
 		}

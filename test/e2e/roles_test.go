@@ -365,7 +365,7 @@ func TestOperatorsLookAfterTheFleetAndReachNothingInIt(t *testing.T) {
 	oli.shut("a Cluster", oli.creates(cluster(name)))
 	given(t, fleet.Hub, page, "Role join-berlin", "RoleBinding join-berlin", "ClusterRole join", "ClusterRoleBinding join")
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), kit.Patience)
+		ctx, cancel := context.WithTimeout(context.Background(), kit.Timeout)
 		defer cancel()
 		if out, err := fleet.Argosy(ctx, "unjoin", name, "--yes", "--force", "--wait", "20s"); err != nil &&
 			!strings.Contains(out, "is not joined") {

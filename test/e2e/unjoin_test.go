@@ -77,10 +77,10 @@ spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}`, pr
 		if err == nil {
 			t.Fatalf("it left without a word: %s", out)
 		}
-		for _, say := range []string{"1 PersistentVolumeClaim", "2 ConfigMap", "PersistentVolumeClaim " + preserved +
+		for _, report := range []string{"1 PersistentVolumeClaim", "2 ConfigMap", "PersistentVolumeClaim " + preserved +
 			"/data\n", "kept in the cluster: 1 Deployment.apps", shared, "--yes", "--keep-workloads"} {
-			if !strings.Contains(out, say) {
-				t.Errorf("it does not say %q:\n%s", say, out)
+			if !strings.Contains(out, report) {
+				t.Errorf("it does not say %q:\n%s", report, out)
 			}
 		}
 		if c := clusterOf(t, "leaver"); c.Name == "" || c.DeletionTimestamp != nil {

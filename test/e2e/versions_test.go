@@ -211,8 +211,8 @@ func TestEachMemberGetsAVersionThatItServes(t *testing.T) {
 	})
 	const why = `for cluster "m1": the cluster serves apps.kruise.io/v1alpha1: CloneSet of apps.kruise.io/v1alpha1 has no spec.updateStrategy.type`
 	kit.Eventually(t, "the author is told about the other", func() string {
-		for _, told := range fleet.Hub.Told(t, "CloneSet", ns, "shop", workv1alpha2.EventSyncWorkFailed) {
-			if strings.Contains(told, why) {
+		for _, messages := range fleet.Hub.EventMessages(t, "CloneSet", ns, "shop", workv1alpha2.EventSyncWorkFailed) {
+			if strings.Contains(messages, why) {
 				return ""
 			}
 		}
@@ -244,7 +244,7 @@ func TestEachMemberGetsAVersionThatItServes(t *testing.T) {
 
 	// The fleet's versions are there to be seen.
 	kit.Eventually(t, "argosy get clusters tells versions", func() string {
-		ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
+		ctx, cancel := context.WithTimeout(t.Context(), kit.Timeout)
 		defer cancel()
 		out, err := fleet.Argosy(ctx, "get", "clusters", "-o", "wide")
 		if err != nil {

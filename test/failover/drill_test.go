@@ -243,7 +243,7 @@ func (d *drill) lookAtHub(seen *look) {
 
 // bindings of the drill's Deployments, by name.
 func (d *drill) bindings() (map[string]workv1alpha2.ResourceBinding, error) {
-	ctx, cancel := within(kit.Patience)
+	ctx, cancel := within(kit.Timeout)
 	defer cancel()
 	var list workv1alpha2.ResourceBindingList
 	if err := d.fleet.Hub.List(ctx, &list, client.InNamespace(d.ns)); err != nil {
@@ -263,7 +263,7 @@ func (d *drill) bindings() (map[string]workv1alpha2.ResourceBinding, error) {
 
 // cluster is a Cluster of the hub.
 func (d *drill) cluster(name string) (*clusterv1alpha1.Cluster, error) {
-	ctx, cancel := within(kit.Patience)
+	ctx, cancel := within(kit.Timeout)
 	defer cancel()
 	c := &clusterv1alpha1.Cluster{}
 	return c, d.fleet.Hub.Get(ctx, client.ObjectKey{Name: name}, c)
@@ -311,7 +311,7 @@ func (d *drill) unsettled() string {
 
 // podsNow are the pods of the drill's Deployments, and their members. Those that are being deleted count, too.
 func (d *drill) podsNow() (map[types.UID]string, error) {
-	ctx, cancel := within(kit.Patience)
+	ctx, cancel := within(kit.Timeout)
 	defer cancel()
 	pods := map[types.UID]string{}
 	for _, m := range d.members {

@@ -97,13 +97,13 @@ func (l *lone) raw(path string, query ...string) string {
 func (l *lone) waitReported(what string, want map[string][]string) {
 	l.t.Helper()
 	kit.Eventually(l.t, what, func() string {
-		said := map[string]string{"readyz": l.raw("/readyz", "verbose"), "metrics": l.raw("/metrics")}
-		said["status"], _ = l.argosy("status")
+		output := map[string]string{"readyz": l.raw("/readyz", "verbose"), "metrics": l.raw("/metrics")}
+		output["status"], _ = l.argosy("status")
 		for where, parts := range want {
 			for _, part := range parts {
 				part, absent := strings.CutPrefix(part, "not ")
-				if strings.Contains(said[where], part) == absent {
-					shown := said[where]
+				if strings.Contains(output[where], part) == absent {
+					shown := output[where]
 					if where == "metrics" {
 						shown = grep(shown, "argosy_store", "argosy_data")
 					}
@@ -297,8 +297,8 @@ func TestADiskThatFillsStopsWritesAndLosesNothing(t *testing.T) {
 			return ""
 		default:
 		}
-		if said := l.raw("/readyz"); !strings.Contains(said, "[-]store failed") {
-			return said
+		if output := l.raw("/readyz"); !strings.Contains(output, "[-]store failed") {
+			return output
 		}
 		return ""
 	})

@@ -107,7 +107,7 @@ spec:
 }
 
 func (w *world) clear() {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*kit.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*kit.Timeout)
 	defer cancel()
 	for _, tmpl := range w.templates {
 		if tmpl.kind == "ClusterRole" && !tmpl.gone {
@@ -191,7 +191,7 @@ func valueOf(u *unstructured.Unstructured) string {
 // persist repeats what a user does until the hub accepts it.
 func (w *world) persist(what string, do func(context.Context) error) {
 	var last error
-	err := wait.PollUntilContextTimeout(context.Background(), 50*time.Millisecond, kit.Patience, true,
+	err := wait.PollUntilContextTimeout(context.Background(), 50*time.Millisecond, kit.Timeout, true,
 		func(ctx context.Context) (bool, error) {
 			ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 			defer cancel()

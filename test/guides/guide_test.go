@@ -55,10 +55,10 @@ var outcomes = map[string]func(*story){
 			}
 			return ""
 		})
-		s.held(s.ref("v1", "Service", "db"), "member1", "member2")
+		s.expectObject(s.ref("v1", "Service", "db"), "member1", "member2")
 	},
 	"What points at a workload": func(s *story) {
-		s.held(s.ref("policy/v1", "PodDisruptionBudget", "db"), "member1", "member2")
+		s.expectObject(s.ref("policy/v1", "PodDisruptionBudget", "db"), "member1", "member2")
 	},
 	"A SidecarSet": func(s *story) {
 		u := s.ref("apps.kruise.io/v1beta1", "SidecarSet", "guide-logs")
@@ -184,7 +184,7 @@ var outcomes = map[string]func(*story){
 	},
 	"Coming from Open Cluster Management": func(s *story) {
 		s.feeds("member2", "till", "ReadyReplicas=2 Replicas=2 AvailableReplicas=2 UpdatedReplicas=2 UpdatedReadyReplicas=2 revision=")
-		s.held(s.ref("apps.kruise.io/v1alpha1", "CloneSet", "till"), "member2")
+		s.expectObject(s.ref("apps.kruise.io/v1alpha1", "CloneSet", "till"), "member2")
 	},
 	"A kind of your own": func(s *story) {
 		u := s.find(fleet.Hub, "config.karmada.io/v1alpha1", "ResourceInterpreterCustomization", "trains")
@@ -205,7 +205,7 @@ func TestGuideBlocksWork(t *testing.T) {
 		t.Fatal(err)
 	}
 	sections := sectionsOf(string(text))
-	told := map[string]bool{}
+	messages := map[string]bool{}
 	dir := t.TempDir()
 	ns := shopNamespace(t)
 	for _, sec := range sections {
@@ -237,7 +237,7 @@ func TestGuideBlocksWork(t *testing.T) {
 				}
 				return ""
 			})
-			told[sec.heading] = true
+			messages[sec.heading] = true
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -247,7 +247,7 @@ func TestGuideBlocksWork(t *testing.T) {
 		})
 	}
 	for heading := range maps.Keys(outcomes) {
-		if !told[heading] && !strings.Contains(t.Name(), "/") {
+		if !messages[heading] && !strings.Contains(t.Name(), "/") {
 			t.Errorf("the guide has no section %q", heading)
 		}
 	}

@@ -300,7 +300,7 @@ func (s *story) refused(u *unstructured.Unstructured, message string) string {
 // waitUntil waits for a condition. then returns what is still wrong, or "".
 func (s *story) waitUntil(what string, then func() string) {
 	if wrong := kit.Poll(then); wrong != "" {
-		s.fail("%s: not within %s: %s", what, kit.Patience, wrong)
+		s.fail("%s: not within %s: %s", what, kit.Timeout, wrong)
 	}
 }
 
@@ -404,7 +404,7 @@ func (s *story) health(u *unstructured.Unstructured, want string) {
 }
 
 // held waits until these members, and no others, hold an object, and returns that of the first.
-func (s *story) held(u *unstructured.Unstructured, members ...string) *unstructured.Unstructured {
+func (s *story) expectObject(u *unstructured.Unstructured, members ...string) *unstructured.Unstructured {
 	var first *unstructured.Unstructured
 	s.waitUntil(u.GetKind()+" "+u.GetName()+" is in "+strings.Join(members, ", "), func() string {
 		var in []string

@@ -123,11 +123,11 @@ metadata: {name: settings, namespace: default}`)
 		if err != nil {
 			return err.Error()
 		}
-		told := map[string]bool{"up": true} // Prometheus' own
+		messages := map[string]bool{"up": true} // Prometheus' own
 		for line := range strings.Lines(string(raw)) {
 			if name, _, ok := strings.Cut(line, "{"); ok || !strings.HasPrefix(line, "#") {
 				name, _, _ = strings.Cut(name, " ")
-				told[strings.TrimSpace(name)] = true
+				messages[strings.TrimSpace(name)] = true
 			}
 		}
 		total = 0
@@ -135,7 +135,7 @@ metadata: {name: settings, namespace: default}`)
 			for _, expr := range exprs {
 				for _, name := range metricsIn(expr) {
 					total++
-					if !told[name] && !sometimes[name] {
+					if !messages[name] && !sometimes[name] {
 						return where + " reads " + name + ", which the hub does not tell"
 					}
 				}

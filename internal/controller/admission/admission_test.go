@@ -372,7 +372,7 @@ func TestUnusedKindIsAcceptedWithOneWarning(t *testing.T) {
 func TestAMistakeInAPodIsWarnedOfOnceAndStored(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		h := newHub(t)
-		const told = `unknown field "spec.template.spec.containers[0].imagePullPolcy": members drop it or reject the object; did you mean imagePullPolicy?`
+		const messages = `unknown field "spec.template.spec.containers[0].imagePullPolcy": members drop it or reject the object; did you mean imagePullPolicy?`
 		for kind, text := range map[string]string{
 			"apps.kruise.io/v1beta1, kind: CloneSet":     "selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, imagePullPolcy: Always}]}}",
 			"apps.kruise.io/v1beta1, kind: BroadcastJob": "template: {spec: {containers: [{name: c, imagePullPolcy: Always}]}}",
@@ -380,7 +380,7 @@ func TestAMistakeInAPodIsWarnedOfOnceAndStored(t *testing.T) {
 		} {
 			obj := object(t, `{apiVersion: `+kind+`, metadata: {name: w, namespace: default}, spec: {`+text+`}}`)
 			stored, warnings, err := h.write("admin", obj, nil)
-			if diff := cmp.Diff([]string{told}, warnings); diff != "" || err != nil {
+			if diff := cmp.Diff([]string{messages}, warnings); diff != "" || err != nil {
 				t.Errorf("%s: %v, warnings (-want +got):\n%s", kind, err, diff)
 				continue
 			}
@@ -395,7 +395,7 @@ func TestWhatMembersWillRefuseIsWarnedOfOnceAndStored(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		h := newHub(t)
 		const pods = "selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}}"
-		for kind, c := range map[string]struct{ spec, told string }{
+		for kind, c := range map[string]struct{ spec, messages string }{
 			"apps.kruise.io/v1alpha1, kind: CloneSet": {pods + ", progressDeadlineSeconds: 5, minReadySeconds: 10",
 				"spec.progressDeadlineSeconds: Invalid value: 5: must be greater than minReadySeconds: members reject it"},
 			"apps.kruise.io/v1beta1, kind: SidecarSet": {"selector: {matchLabels: {a: b}}",
@@ -405,7 +405,7 @@ func TestWhatMembersWillRefuseIsWarnedOfOnceAndStored(t *testing.T) {
 		} {
 			obj := object(t, `{apiVersion: `+kind+`, metadata: {name: w, namespace: default}, spec: {`+c.spec+`}}`)
 			stored, warnings, err := h.write("admin", obj, nil)
-			if diff := cmp.Diff([]string{c.told}, warnings); diff != "" || err != nil {
+			if diff := cmp.Diff([]string{c.messages}, warnings); diff != "" || err != nil {
 				t.Errorf("%s: %v, warnings (-want +got):\n%s", kind, err, diff)
 				continue
 			}

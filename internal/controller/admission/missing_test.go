@@ -63,9 +63,9 @@ func TestWhatIsNotOnTheHubIsWarnedOfWhenATemplateIsMade(t *testing.T) {
 				}
 				h := newHub(t, objects...)
 				stored, warnings, err := h.write("admin", object(t, c.template), nil)
-				if said := strings.Join(warnings, "\n"); err != nil || (said == "") != (c.want == "") ||
-					!strings.Contains(said, c.want) {
-					t.Fatalf("warned is %q, %v, want %q", said, err, c.want)
+				if output := strings.Join(warnings, "\n"); err != nil || (output == "") != (c.want == "") ||
+					!strings.Contains(output, c.want) {
+					t.Fatalf("warned is %q, %v, want %q", output, err, c.want)
 				}
 				if _, warnings, err := h.write("admin", stored, stored); len(warnings) > 0 || err != nil {
 					t.Errorf("a second time: %v, %q", err, warnings)

@@ -43,9 +43,9 @@ func TestHubObjectsNeedConfirmedDeletion(t *testing.T) {
 	h := newHub(t, bound, standing("cluster.karmada.io/v1alpha1", "Cluster", "", "m1"), going)
 
 	for _, tc := range []struct {
-		story string
-		obj   *unstructured.Unstructured
-		says  string // empty: it may be deleted
+		story   string
+		obj     *unstructured.Unstructured
+		message string // empty: it may be deleted
 	}{
 		{"the definition of Works", definition("work.karmada.io", "Work", "works"), "definition of the hub itself"},
 		{"the definition of Clusters", definition("cluster.karmada.io", "Cluster", "clusters"),
@@ -63,14 +63,14 @@ func TestHubObjectsNeedConfirmedDeletion(t *testing.T) {
 	} {
 		t.Run(tc.story, func(t *testing.T) {
 			err := h.delete("admin", tc.obj)
-			if tc.says == "" {
+			if tc.message == "" {
 				if err != nil {
 					t.Errorf("refused with %v", err)
 				}
 				return
 			}
-			if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), tc.says) {
-				t.Errorf("got %v, want it to be forbidden with %q", err, tc.says)
+			if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), tc.message) {
+				t.Errorf("got %v, want it to be forbidden with %q", err, tc.message)
 			}
 			if err := h.delete(user.APIServerUser, tc.obj); err != nil {
 				t.Errorf("the hub's own loops are refused: %v", err)

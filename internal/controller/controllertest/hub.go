@@ -47,8 +47,8 @@ import (
 	"github.com/argosy-io/argosy/internal/member/membertest"
 )
 
-// Patience is how long a test waits for what should become true.
-const Patience = membertest.Patience
+// Timeout is how long a test waits for what should become true.
+const Timeout = membertest.Timeout
 
 // Kinds of templates and of the hub that are not in membertest.
 var (
@@ -384,7 +384,7 @@ func (h *Hub) must(err error) {
 	}
 }
 
-// Eventually waits until then finds nothing wrong, for Patience at most.
+// Eventually waits until then finds nothing wrong, for Timeout at most.
 func (h *Hub) Eventually(what string, then func() (wrong string)) {
 	h.t.Helper()
 	wrong := ""
@@ -404,7 +404,7 @@ const calm = 250 * time.Millisecond
 func (h *Hub) Quiet() []string {
 	h.t.Helper()
 	all := h.Server.Writes()
-	for end := time.Now().Add(Patience); ; {
+	for end := time.Now().Add(Timeout); ; {
 		time.Sleep(calm)
 		synctest.Wait()
 		last := len(all)

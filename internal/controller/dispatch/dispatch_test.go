@@ -212,14 +212,14 @@ func (w *world) eventsWith(reason string) (messages []string) {
 }
 
 // written says what is wrong with the binding's condition of that name.
-func (w *world) written(want metav1.ConditionStatus, says string) func() string {
+func (w *world) written(want metav1.ConditionStatus, message string) func() string {
 	return func() string {
 		b, err := scope.Bindings.Get(w.t.Context(), w.Client, w.key())
 		if err != nil {
 			return err.Error()
 		}
 		c := meta.FindStatusCondition(b.BindingStatus().Conditions, workv1alpha2.WorksWritten)
-		if c != nil && c.Status == want && strings.Contains(c.Message, says) {
+		if c != nil && c.Status == want && strings.Contains(c.Message, message) {
 			return ""
 		}
 		return fmt.Sprintf("the condition is %+v", c)

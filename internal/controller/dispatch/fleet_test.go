@@ -216,16 +216,16 @@ func TestIndivisibleTemplateReportsReasonOnce(t *testing.T) {
 		w.edit("Random", "metadata", "annotations", wellknown.RolloutOrderAnnotation)
 		w.edit("2", "spec", "template", "image")
 		w.Eventually("its users are told", func() string {
-			told := w.eventsWith(workv1alpha2.EventSyncWorkFailed)
-			if len(told) != 2 || !strings.Contains(told[0], wellknown.RolloutOrderAnnotation) {
-				return fmt.Sprintf("told is %q, want it of the template and of its binding", told)
+			warnings := w.eventsWith(workv1alpha2.EventSyncWorkFailed)
+			if len(warnings) != 2 || !strings.Contains(warnings[0], wellknown.RolloutOrderAnnotation) {
+				return fmt.Sprintf("told is %q, want it of the template and of its binding", warnings)
 			}
 			return ""
 		})
 		w.Quiet()
 		w.keep("nothing is written", "0 of 1, 0 of 1")
-		if told := w.eventsWith(workv1alpha2.EventSyncWorkFailed); len(told) != 2 {
-			t.Errorf("told is %q", told)
+		if warnings := w.eventsWith(workv1alpha2.EventSyncWorkFailed); len(warnings) != 2 {
+			t.Errorf("told is %q", warnings)
 		}
 	})
 }
@@ -249,8 +249,8 @@ func TestAPodToDeleteIsNamedInItsOwnClusterAlone(t *testing.T) {
 			return ""
 		})
 		w.Eventually("what is nowhere is told", func() string {
-			if told := w.eventsWith(fleet.PodNotFound); len(told) != 2 || !strings.Contains(told[0], "c-z not found in any") {
-				return fmt.Sprintf("told is %q", told)
+			if warnings := w.eventsWith(fleet.PodNotFound); len(warnings) != 2 || !strings.Contains(warnings[0], "c-z not found in any") {
+				return fmt.Sprintf("told is %q", warnings)
 			}
 			return ""
 		})

@@ -33,7 +33,7 @@ func TestAClusterIsAskedAgainWhenItServesOtherVersions(t *testing.T) {
 		w.run()
 		w.bind("id", "m1", "m2")
 
-		served := func(want metav1.ConditionStatus, says string) func() string {
+		served := func(want metav1.ConditionStatus, message string) func() string {
 			return func() string {
 				b := &workv1alpha2.ResourceBinding{}
 				b.Namespace, b.Name = w.key().Namespace, w.key().Name
@@ -41,7 +41,7 @@ func TestAClusterIsAskedAgainWhenItServesOtherVersions(t *testing.T) {
 					return "there is no binding"
 				}
 				c := meta.FindStatusCondition(b.Status.Conditions, workv1alpha2.VersionServed)
-				if c == nil || c.Status != want || !strings.Contains(c.Message, says) {
+				if c == nil || c.Status != want || !strings.Contains(c.Message, message) {
 					return fmt.Sprintf("the condition is %+v", c)
 				}
 				return ""

@@ -233,7 +233,7 @@ func TestWorkflowStatusIsTheMembers(t *testing.T) {
 		w.set(work, u)
 		w.applied(work)
 		obj := w.m1.Object(k, "shop", "once")
-		if held, _, _ := unstructured.NestedBool(obj.Object, "spec", "suspend"); !held {
+		if suspended, _, _ := unstructured.NestedBool(obj.Object, "spec", "suspend"); !suspended {
 			t.Error("the suspension did not arrive")
 		}
 		if fmt.Sprint(obj.Object["status"]) != fmt.Sprint(running) {

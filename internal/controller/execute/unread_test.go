@@ -52,10 +52,10 @@ func TestUnreadableHealthIsReported(t *testing.T) {
 			if s := work.Status.ManifestStatuses; len(s) != 1 || s[0].Status == nil || s[0].Health != "Unknown" {
 				return fmt.Sprintf("reported is %+v", s)
 			}
-			told := strings.Join(w.Events(), "\n")
-			if !strings.Contains(told, "Work") ||
-				!strings.Contains(told, `cluster "m1": interpret health of ConfigMap shop/c: line 3: nil`) {
-				return "told is " + told
+			messages := strings.Join(w.Events(), "\n")
+			if !strings.Contains(messages, "Work") ||
+				!strings.Contains(messages, `cluster "m1": interpret health of ConfigMap shop/c: line 3: nil`) {
+				return "told is " + messages
 			}
 			return ""
 		})
@@ -103,10 +103,10 @@ func TestRetainFailureIsAnEventOfTheTemplate(t *testing.T) {
 			if meta.IsStatusConditionTrue(work.Status.Conditions, "Applied") {
 				return "it counts as applied"
 			}
-			told := strings.Join(w.Events(), "\n")
-			if !strings.Contains(told, "RetainFailed") ||
-				!strings.Contains(told, `cluster "m1": retain member values of ConfigMap shop/c: line 2: nil`) {
-				return "told is " + told
+			messages := strings.Join(w.Events(), "\n")
+			if !strings.Contains(messages, "RetainFailed") ||
+				!strings.Contains(messages, `cluster "m1": retain member values of ConfigMap shop/c: line 2: nil`) {
+				return "told is " + messages
 			}
 			return ""
 		})
@@ -144,8 +144,8 @@ func TestTooLargeStatusIsReportedWithoutIt(t *testing.T) {
 				!strings.Contains(c.Message, "its status has 307210 bytes as JSON, but the hub stores at most 262144") {
 				return fmt.Sprintf("the condition is %+v", c)
 			}
-			if told := strings.Join(w.Events(), "\n"); !strings.Contains(told, "ReflectStatusFailed") {
-				return "told is " + told
+			if messages := strings.Join(w.Events(), "\n"); !strings.Contains(messages, "ReflectStatusFailed") {
+				return "told is " + messages
 			}
 			return ""
 		})

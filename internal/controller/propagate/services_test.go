@@ -38,7 +38,7 @@ func TestPoliciesIgnoreServicesOfMultiClusterServices(t *testing.T) {
 			t.Error("nobody looks at the Service again")
 		}
 		h.settle()
-		h.heldBy(u, "p")
+		h.expectClaim(u, "p")
 	})
 }
 
@@ -53,6 +53,6 @@ func TestAMultiClusterServiceForALoadBalancerPlacesNothing(t *testing.T) {
 		h.policy("shop", "p", u, nil)
 		h.create(u)
 		h.settle()
-		h.heldBy(u, "p")
+		h.expectClaim(u, "p")
 	})
 }

@@ -223,7 +223,7 @@ func TestUnservedSidecarSetsBlockNoWorkload(t *testing.T) {
 		asleep := &reconciler{Options: Options{Templates: template.New(h.templates, nil)}}
 		asleep.Templates.Want(dependency.SidecarSetKind)
 		look("before they are in memory", asleep, errSidecarsUnread, false)
-		asleep.sidecars.waiting = time.Now().Add(-sidecarPatience)
+		asleep.sidecars.waiting = time.Now().Add(-sidecarTimeout)
 		look("when they never come to be", asleep, nil, true)
 	})
 }

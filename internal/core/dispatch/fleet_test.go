@@ -45,8 +45,8 @@ type story struct {
 	t  *testing.T
 	in dispatch.Input
 	// writes counts the Works written.
-	writes int
-	told   []fleet.Condition
+	writes   int
+	messages []fleet.Condition
 }
 
 func begin(t *testing.T, template, spec string) *story {
@@ -62,7 +62,7 @@ func (s *story) look() {
 	if d.Err != nil {
 		s.t.Fatal(d.Err)
 	}
-	s.told = d.Conditions
+	s.messages = d.Conditions
 	s.in.Binding.SetAnnotations(map[string]string{wellknown.OrdinalsAnnotation: d.Record,
 		wellknown.ApprovedStageAnnotation: d.Approved})
 	for _, r := range d.Results {
@@ -401,9 +401,9 @@ func TestPodsOfAStatefulSetHaveOrdinalsThatNoOtherClusterHas(t *testing.T) {
 	s.report("eu", 0, 2)
 	s.look()
 	sets("when it has left", "2 3", "[] [0 1]")
-	if len(s.told) != 1 || s.told[0].Type != fleet.StaleVolume ||
-		!strings.Contains(s.told[0].Message, "2 runs in us and ran in eu before") {
-		t.Errorf("told is %v", s.told)
+	if len(s.messages) != 1 || s.messages[0].Type != fleet.StaleVolume ||
+		!strings.Contains(s.messages[0].Message, "2 runs in us and ran in eu before") {
+		t.Errorf("told is %v", s.messages)
 	}
 
 	// eu is lost, and us is given all: the volumes of 0 and 1 are in eu, so nobody else becomes 0 or 1.
@@ -413,8 +413,8 @@ func TestPodsOfAStatefulSetHaveOrdinalsThatNoOtherClusterHas(t *testing.T) {
 	s.report("us", 3, 3)
 	s.look()
 	sets("without eu", "3", "[0 1]")
-	if !slices.ContainsFunc(s.told, func(c fleet.Condition) bool { return c.Type == fleet.OrdinalsUnassigned }) {
-		t.Errorf("told is %v", s.told)
+	if !slices.ContainsFunc(s.messages, func(c fleet.Condition) bool { return c.Type == fleet.OrdinalsUnassigned }) {
+		t.Errorf("told is %v", s.messages)
 	}
 	s.edit("Always", "metadata", "annotations", wellknown.OrdinalMobilityAnnotation)
 	s.look()

@@ -141,7 +141,7 @@ func originOf(b workv1alpha2.Binding) origin {
 	return o
 }
 
-// placementPatience is how long to wait for the scheduler's word on a placement before looking again: its status is no
+// placementTimeout is how long to wait for the scheduler to confirm a placement before looking again: its status is no
 // event here.
 const placementTimeout = 10 * time.Second
 

@@ -27,12 +27,12 @@ func TestWhatTheDeletionOfAWorkMeans(t *testing.T) {
 	}
 
 	for _, tc := range []struct {
-		story string
-		work  *workv1alpha1.Work
-		end   End
-		want  EndKind
-		after time.Duration
-		says  string
+		story    string
+		work     *workv1alpha1.Work
+		end      End
+		want     EndKind
+		after    time.Duration
+		wantText string
 	}{
 		{"the hub's order is carried out at once", ordered, one, EndOrdered, 0, "the hub requested it"},
 		{"as many as it orders", ordered, with(func(e *End) { e.Others = 1000 }), EndOrdered, 0, ""},
@@ -67,8 +67,8 @@ func TestWhatTheDeletionOfAWorkMeans(t *testing.T) {
 	} {
 		t.Run(tc.story, func(t *testing.T) {
 			kind, after, reason := JudgeEnd(tc.work, tc.end)
-			if kind != tc.want || after != tc.after || !strings.Contains(reason, tc.says) {
-				t.Errorf("got %s after %s: %s; want %s after %s: … %s", kind, after, reason, tc.want, tc.after, tc.says)
+			if kind != tc.want || after != tc.after || !strings.Contains(reason, tc.wantText) {
+				t.Errorf("got %s after %s: %s; want %s after %s: … %s", kind, after, reason, tc.want, tc.after, tc.wantText)
 			}
 		})
 	}

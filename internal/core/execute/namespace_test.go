@@ -42,11 +42,11 @@ func TestANamespaceIsDeletedOnlyIfNothingIsInItThatStays(t *testing.T) {
 	states := map[string]WorkState{"goes": WorkGoes, "stands": WorkStands}
 
 	for _, tc := range []struct {
-		story string
-		ns    *unstructured.Unstructured
-		holds []Content
-		want  Fate
-		says  string
+		story    string
+		ns       *unstructured.Unstructured
+		contents []Content
+		want     Fate
+		wantText string
 	}{
 		{"it is empty but for what is in every namespace", ours, nil, FateDeleted, ""},
 		{"it was there before", adopted, nil, FateReleased, "it existed before"},
@@ -78,11 +78,11 @@ func TestANamespaceIsDeletedOnlyIfNothingIsInItThatStays(t *testing.T) {
 			FateReleased, "Secret a, Secret b, Secret c and 2 more"},
 	} {
 		t.Run(tc.story, func(t *testing.T) {
-			end, reason := EndNamespace(tc.ns, append(tc.holds, always...), func(w types.NamespacedName) WorkState {
+			end, reason := EndNamespace(tc.ns, append(tc.contents, always...), func(w types.NamespacedName) WorkState {
 				return states[w.Name]
 			})
-			if end != tc.want || !strings.Contains(reason, tc.says) {
-				t.Errorf("it is %s: %s; want %s: … %s", end, reason, tc.want, tc.says)
+			if end != tc.want || !strings.Contains(reason, tc.wantText) {
+				t.Errorf("it is %s: %s; want %s: … %s", end, reason, tc.want, tc.wantText)
 			}
 		})
 	}
@@ -110,7 +110,7 @@ func saysThatTheHubMadeIt(t *testing.T, apiVersion, kind string) {
 			`","metadata":{"name":"shop","annotations":{"argosy.io/created":"true"}}}`)
 		return w
 	}
-	says := func(observed *unstructured.Unstructured) string {
+	wantText := func(observed *unstructured.Unstructured) string {
 		desired, err := Desired(manifest(), observed, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -121,15 +121,15 @@ func saysThatTheHubMadeIt(t *testing.T, apiVersion, kind string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := says(nil); got != "true" {
+	if got := wantText(nil); got != "true" {
 		t.Errorf("one that is made says %q", got)
 	}
-	if got := says(made); got != "true" {
+	if got := wantText(made); got != "true" {
 		t.Errorf("one that was made says %q", got)
 	}
 	found := made.DeepCopy()
 	found.SetAnnotations(nil)
-	if got := says(found); got != "" {
+	if got := wantText(found); got != "" {
 		t.Errorf("one that was found says %q, whatever its template says", got)
 	}
 	if got := Released(made).GetAnnotations()[wellknown.CreatedAnnotation]; got != "" {

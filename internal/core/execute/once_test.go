@@ -201,7 +201,7 @@ func TestWorkflowStatusIsWrittenByMemberOnly(t *testing.T) {
 }
 
 func TestLastSuspendOfWorkflowWins(t *testing.T) {
-	const running, held = `{entrypoint: main}`, `{entrypoint: main, suspend: true}`
+	const running, pause = `{entrypoint: main}`, `{entrypoint: main, suspend: true}`
 	m := &side{t: t}
 	hub := func(spec string, generation int64) {
 		w := workflow(t, spec)
@@ -215,16 +215,16 @@ func TestLastSuspendOfWorkflowWins(t *testing.T) {
 		}
 	}
 
-	hub(held, 3)
+	hub(pause, 3)
 	is(true, "created suspended")
 	m.set(nil, "spec", "suspend")
-	hub(held, 3)
+	hub(pause, 3)
 	is(false, "resumed in the member")
-	hub(held, 4)
+	hub(pause, 4)
 	is(false, "then changed otherwise on the hub")
 	hub(running, 5)
 	is(false, "then resumed on the hub as well")
-	hub(held, 6)
+	hub(pause, 6)
 	is(true, "suspended on the hub")
 	hub(running, 7)
 	is(false, "resumed on the hub")
@@ -233,7 +233,7 @@ func TestLastSuspendOfWorkflowWins(t *testing.T) {
 	is(true, "suspended in the member")
 	hub(`{entrypoint: main, suspend: false}`, 8)
 	is(true, "that it is not suspended is nothing new on the hub")
-	hub(held, 9)
+	hub(pause, 9)
 	hub(running, 10)
 	is(false, "suspended and resumed on the hub")
 	hub(running, 11)

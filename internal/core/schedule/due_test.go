@@ -178,16 +178,16 @@ func TestAffectsMissesNothing(t *testing.T) {
 		}
 		next := s.Next(after)
 
-		says := Affects(b, old, now, plugins)
+		wantText := Affects(b, old, now, plugins)
 		_, wasDue := Due(b, s)
 		reason, isDue := Due(b, next)
 		_, errNow := Schedule(b, next, next.Room(b))
-		if says {
+		if wantText {
 			affected++
 		} else {
 			unaffected++
 		}
-		if !says && (isDue && !wasDue || err != nil && errNow == nil) {
+		if !wantText && (isDue && !wasDue || err != nil && errNow == nil) {
 			t.Fatalf("seed %d, plugins %s: %s of %s is said not to affect %q, due because %q (before: %v, now: %v)",
 				seed, plugins, change.name, old.Name, targetList(b.Spec.Clusters), reason, err, errNow)
 		}

@@ -91,16 +91,16 @@ func users(m *membertest.Server) string {
 
 func TestTheRoleOfAMemberIsWrittenWhereTheStampIsTheHubs(t *testing.T) {
 	for story, c := range map[string]struct {
-		kinds []membertest.Kind
-		stamp string
-		held  bool
-		says  string // "" if it is written
+		kinds    []membertest.Kind
+		stamp    string
+		notOwner bool
+		message  string // "" if it is written
 	}{
 		"its own member": {kinds: []membertest.Kind{membertest.Lease}, stamp: "a"},
-		"another hub's member": {kinds: []membertest.Kind{membertest.Lease}, stamp: "b", held: true,
-			says: "the hub at https://b (b)"},
+		"another hub's member": {kinds: []membertest.Kind{membertest.Lease}, stamp: "b", notOwner: true,
+			message: "the hub at https://b (b)"},
 		"nobody's yet": {kinds: []membertest.Kind{membertest.Lease},
-			says: "is not claimed by this hub yet"},
+			message: "is not claimed by this hub yet"},
 		"one from before hubs had a stamp there": {},
 	} {
 		t.Run(story, func(t *testing.T) {
@@ -114,12 +114,12 @@ func TestTheRoleOfAMemberIsWrittenWhereTheStampIsTheHubs(t *testing.T) {
 				return nil
 			})
 			for what, err := range map[string]error{"role": kept, "binding": boundTo} {
-				if (err == nil) != (c.says == "") || errors.Is(err, member.ErrNotOwner) != c.held || err != nil &&
-					!strings.Contains(err.Error(), c.says) {
-					t.Errorf("the %s: %v, want %q", what, err, c.says)
+				if (err == nil) != (c.message == "") || errors.Is(err, member.ErrNotOwner) != c.notOwner || err != nil &&
+					!strings.Contains(err.Error(), c.message) {
+					t.Errorf("the %s: %v, want %q", what, err, c.message)
 				}
 			}
-			if wrote := len(m.Writes()) > 0; wrote != (c.says == "") {
+			if wrote := len(m.Writes()) > 0; wrote != (c.message == "") {
 				t.Errorf("written: %v", m.Writes())
 			}
 		})

@@ -41,11 +41,11 @@ func TestWhoCallsActsUnderTheNamesThatRolesLetInAlone(t *testing.T) {
 	})
 	server, store, as := hubFor(t, append(objects[:2:2], impersonator("eu", "acting"))...)
 	for name, c := range map[string]struct {
-		caller *user.DefaultInfo
-		code   int
-		user   string
-		groups []string
-		says   string
+		caller  *user.DefaultInfo
+		code    int
+		user    string
+		groups  []string
+		message string
 	}{
 		"by name": {&user.DefaultInfo{Name: "alice", Groups: []string{"devs", "finance", "system:authenticated"}},
 			200, "alice", []string{"devs"}, ""},
@@ -65,7 +65,7 @@ func TestWhoCallsActsUnderTheNamesThatRolesLetInAlone(t *testing.T) {
 			as.Store(c.caller)
 			before := requests.last()
 			resp, body := raw(t, server, "GET "+proxy.Path("eu")+"/version HTTP/1.1")
-			if resp.StatusCode != c.code || !strings.Contains(strings.ReplaceAll(body, `\"`, `"`), c.says) {
+			if resp.StatusCode != c.code || !strings.Contains(strings.ReplaceAll(body, `\"`, `"`), c.message) {
 				t.Fatalf("%s: %s", resp.Status, body)
 			}
 			if c.code != http.StatusOK {

@@ -327,9 +327,9 @@ func deadEnd(t *testing.T) string {
 func TestForwardErrorNamesCluster(t *testing.T) {
 	type change func(c *clusterv1alpha1.Cluster, secret, acting *corev1.Secret)
 	for name, c := range map[string]struct {
-		change change
-		code   int
-		says   string
+		change  change
+		code    int
+		message string
 	}{
 		"nobody listens": {func(c *clusterv1alpha1.Cluster, _, _ *corev1.Secret) { c.Spec.APIEndpoint = deadEnd(t) }, 503,
 			`cluster "eu" is not reachable at 127.0.0.1:`},
@@ -367,8 +367,8 @@ func TestForwardErrorNamesCluster(t *testing.T) {
 				t.Fatalf("%s: %v", body, err)
 			}
 			if resp.StatusCode != c.code || int(status.Code) != c.code || status.Kind != "Status" ||
-				!strings.Contains(status.Message, c.says) {
-				t.Errorf("%s: %s, want %d: %s", resp.Status, body, c.code, c.says)
+				!strings.Contains(status.Message, c.message) {
+				t.Errorf("%s: %s, want %d: %s", resp.Status, body, c.code, c.message)
 			}
 			if silent := apierrors.HasStatusCause(&apierrors.StatusError{ErrStatus: status},
 				clusterv1alpha1.ReasonClusterNotReachable); silent != (name == "nobody listens") {

@@ -25,7 +25,7 @@ func TestAHubWritesOnlyWhereTheStampIsItsOwn(t *testing.T) {
 		unchanged time.Duration
 		want      tenure.Verdict
 		writes    bool
-		says      string
+		message   string
 	}{
 		{"no stamp is claimed", self, nil, 0, tenure.Claim, true, ""},
 		{"a stamp that join wrote is claimed", self, stamp("a", ""), 0, tenure.Claim, true, ""},
@@ -50,8 +50,8 @@ func TestAHubWritesOnlyWhereTheStampIsItsOwn(t *testing.T) {
 	} {
 		t.Run(c.story, func(t *testing.T) {
 			got := c.self.Decide("eu", c.seen, c.unchanged, now)
-			if got.Verdict != c.want || (got.Stamp != nil) != c.writes || !strings.Contains(got.Message, c.says) {
-				t.Errorf("got %+v, want %s, a write: %t, a message with %q", got, c.want, c.writes, c.says)
+			if got.Verdict != c.want || (got.Stamp != nil) != c.writes || !strings.Contains(got.Message, c.message) {
+				t.Errorf("got %+v, want %s, a write: %t, a message with %q", got, c.want, c.writes, c.message)
 			}
 			if got.Stamp != nil && (got.Stamp.Hub != c.self.Hub || got.Stamp.Run != c.self.Run ||
 				!got.Stamp.Renewed.Equal(now)) {
@@ -99,7 +99,7 @@ func TestJoinRefusesAMemberOfAnotherLiveHub(t *testing.T) {
 		seen     *tenure.Stamp
 		takeOver bool
 		refused  bool
-		says     string
+		message  string
 	}{
 		{"nobody's", nil, false, false, ""},
 		{"its own", stamp("a", now), false, false, ""},
@@ -111,7 +111,7 @@ func TestJoinRefusesAMemberOfAnotherLiveHub(t *testing.T) {
 	} {
 		t.Run(c.story, func(t *testing.T) {
 			refusal, note := tenure.Joinable("a", "eu", c.seen, c.takeOver, now)
-			if (refusal != "") != c.refused || !strings.Contains(refusal+note, c.says) {
+			if (refusal != "") != c.refused || !strings.Contains(refusal+note, c.message) {
 				t.Errorf("refused with %q, noted %q", refusal, note)
 			}
 		})

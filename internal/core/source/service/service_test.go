@@ -689,9 +689,9 @@ func TestNumberOfSharedSlicesIsLimited(t *testing.T) {
 		large = append(large, sliceIn(fmt.Sprintf("web-%d", i), addresses...))
 	}
 	for name, c := range map[string]struct {
-		slices []Slice
-		most   int
-		says   string
+		slices   []Slice
+		most     int
+		wantText string
 	}{
 		"many":  {many, 100, `cluster "m1": only 100 of its 5000 EndpointSlices of the Service are shared`},
 		"large": {large, 2, "of its 10 EndpointSlices of the Service"},
@@ -710,16 +710,16 @@ func TestNumberOfSharedSlicesIsLimited(t *testing.T) {
 			if from["m1"] > c.most || from["m2"] != 1 || from[""] != 1 {
 				t.Errorf("made are %v, want %d of m1 at most, the other provider's and the Service", from, c.most)
 			}
-			if says := Refused(d, w.works()); len(says) != 1 || !strings.Contains(says[0], c.says) {
-				t.Errorf("got %q, want %q", says, c.says)
+			if wantText := Refused(d, w.works()); len(wantText) != 1 || !strings.Contains(wantText[0], c.wantText) {
+				t.Errorf("got %q, want %q", wantText, c.wantText)
 			}
 			if got := w.settle(x); len(got) > 0 {
 				t.Errorf("a second time it writes %.200v", got)
 			}
 			known(x, "m1", c.slices[0])
 			w.settle(x)
-			if says := Refused(w.decide(x), w.works()); len(says) > 0 && name == "many" {
-				t.Errorf("with one slice: got %q", says)
+			if wantText := Refused(w.decide(x), w.works()); len(wantText) > 0 && name == "many" {
+				t.Errorf("with one slice: got %q", wantText)
 			}
 		})
 	}

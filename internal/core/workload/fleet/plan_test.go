@@ -64,7 +64,7 @@ func TestPlanAppliesInSingleCluster(t *testing.T) {
 func TestPlanRollsOutWorkloadThatIsNotDivided(t *testing.T) {
 	h := planned(t, []int64{3, 3}, part(1, 1, "c1"), part(1, 1, "c1", "c2"))
 	h.in.Divided = false
-	held := func(when, want string) {
+	expectPodsKept := func(when, want string) {
 		t.Helper()
 		for i := range h.in.Members {
 			h.in.Members[i].Base = h.in.Template
@@ -75,11 +75,11 @@ func TestPlanRollsOutWorkloadThatIsNotDivided(t *testing.T) {
 			t.Errorf("%s, %q keep their pods (%v), want %q", when, got, err, want)
 		}
 	}
-	held("before the first stage", "c1 c2")
+	expectPodsKept("before the first stage", "c1 c2")
 	h.begin(1)
-	held("in the first stage", "c2")
+	expectPodsKept("in the first stage", "c2")
 	h.begin(2)
-	held("in the second stage", "")
+	expectPodsKept("in the second stage", "")
 }
 
 func TestPlanWritesPercentagesWhereMembersScale(t *testing.T) {

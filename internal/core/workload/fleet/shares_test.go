@@ -21,10 +21,10 @@ import (
 
 // hub is a template in clusters c1, c2 … whose Works stand as they were decided last.
 type hub struct {
-	t      testing.TB
-	in     Input
-	told   []string
-	writes int
+	t        testing.TB
+	in       Input
+	messages []string
+	writes   int
 	// recheck is when to look again at the latest.
 	recheck time.Duration
 }
@@ -74,9 +74,9 @@ func (h *hub) look() {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	h.told = nil
+	h.messages = nil
 	for _, c := range result.Conditions {
-		h.told = append(h.told, c.Type+": "+c.Message)
+		h.messages = append(h.messages, c.Type+": "+c.Message)
 	}
 	h.in.Record, h.in.Progress, h.in.Approved, h.recheck = result.Record, result.Progress, result.Approved,
 		result.RecheckAfter
@@ -208,7 +208,7 @@ func (h *hub) expect(when string, fields ...string) {
 // expectConditions fails unless the conditions of the last pass contain what; with "", unless there are none.
 func (h *hub) expectConditions(when, what string) {
 	h.t.Helper()
-	if all := strings.Join(h.told, "; "); (what == "") != (all == "") || !strings.Contains(all, what) {
+	if all := strings.Join(h.messages, "; "); (what == "") != (all == "") || !strings.Contains(all, what) {
 		h.t.Errorf("%s, told is %q, want %q in it", when, all, what)
 	}
 }

@@ -240,9 +240,9 @@ func TestCloneSetRetain(t *testing.T) {
 }
 
 func TestPausedCanaryIsNeverUnhealthy(t *testing.T) {
-	held := read(t, `{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {generation: 2}, spec: {replicas: 3, updateStrategy: {partition: 2}},
+	suspended := read(t, `{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {generation: 2}, spec: {replicas: 3, updateStrategy: {partition: 2}},
 		status: {observedGeneration: 2, replicas: 3, availableReplicas: 3, updatedReplicas: 1, updatedAvailableReplicas: 1}}`)
-	h, err := interpreter.Health(t.Context(), held)
+	h, err := interpreter.Health(t.Context(), suspended)
 	if err != nil || h.Karmada() != "Healthy" {
 		t.Errorf("got %s, %v", h.Karmada(), err)
 	}
