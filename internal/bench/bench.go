@@ -36,7 +36,7 @@ type Row struct {
 	Karmada string `json:"karmada,omitempty"`
 }
 
-// Reached returns whether the row is where it must be.
+// Reached reports whether the row is where it must be.
 func (r Row) Reached() bool {
 	if r.AtLeast {
 		return r.Value >= r.Must

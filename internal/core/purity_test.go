@@ -439,7 +439,7 @@ func controllerOf(folder string) string {
 	return name
 }
 
-// within returns whether a path is the folder or below it.
+// within reports whether a path is the folder or below it.
 func within(path, folder string) bool {
 	return folder == "." || path == folder || strings.HasPrefix(path, folder+"/")
 }

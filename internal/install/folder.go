@@ -114,7 +114,7 @@ func planFolder(o *Options, dir string, uid int, inImage bool) (folder, error) {
 	return f, nil
 }
 
-// planWritable returns whether systemd makes a folder in which the hub writes beside others. Another has to be there,
+// planWritable reports whether systemd makes a folder in which the hub writes beside others. Another has to be there,
 // and the hub must be let.
 func planWritable(o *Options, dir string, uid, gid int, inImage bool) (made bool, err error) {
 	path := filepath.Join(o.Root, dir)

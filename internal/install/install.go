@@ -218,7 +218,7 @@ func Install(o Options, out io.Writer) error {
 	return startUnit(&o, changed, out)
 }
 
-// live says that this machine itself is installed on.
+// live reports whether this machine itself is installed on.
 func (o *Options) live() bool { return filepath.Clean(o.Root) == "/" }
 
 // plan decides about each file, and refuses what would destroy the work of others.

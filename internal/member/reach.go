@@ -52,7 +52,7 @@ func Silence(err error) (reason, cause string, ok bool) {
 	return reason, silence.Error(), true
 }
 
-// Untrusted returns whether a request failed because the certificate of the server is not trusted: another authority
+// Untrusted reports whether a request failed because the certificate of the server is not trusted: another authority
 // signed it, it is for another host, or it has expired.
 func Untrusted(err error) bool {
 	return errors.As(err, new(*tls.CertificateVerificationError)) || errors.As(err, new(x509.UnknownAuthorityError)) ||

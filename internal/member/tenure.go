@@ -22,7 +22,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/cluster/tenure"
 )
 
-// ErrNotOwner means that this hub must not write into a member because another hub manages it. The wrapping error names
+// ErrNotOwner reports that this hub must not write into a member because another hub manages it. The wrapping error names
 // that hub, and what to do.
 var ErrNotOwner = errors.New("cluster is managed by another hub")
 

@@ -126,7 +126,7 @@ func TestWhenAClusterHasNoNodeLeftItsReplicasMove(t *testing.T) {
 	}
 	runs(t, ns, "web", "m2:4", 4)
 	kit.Eventually(t, "users are told of one replica at a time", func() string {
-		messages := fleet.Hub.EventMessages(t, "Deployment", ns, "web", "DescheduleBindingSucceed")
+		messages := fleet.Hub.Messages(t, "Deployment", ns, "web", "DescheduleBindingSucceed")
 		if len(messages) != 2 || !strings.Contains(strings.Join(messages, "\n"),
 			"unschedulable for 4s and moved to m2: 1. Result: {m2:4}") {
 			return fmt.Sprintf("told %q", messages)
@@ -134,7 +134,7 @@ func TestWhenAClusterHasNoNodeLeftItsReplicasMove(t *testing.T) {
 		return ""
 	})
 	kit.Eventually(t, "what may go nowhere else stays, and says why", func() string {
-		messages := fleet.Hub.EventMessages(t, "Deployment", ns, "home", "DescheduleBindingFailed")
+		messages := fleet.Hub.Messages(t, "Deployment", ns, "home", "DescheduleBindingFailed")
 		if len(messages) != 1 || !strings.Contains(messages[0],
 			"replicas are unschedulable (m1: 1) and are not moved, because no other cluster has capacity") ||
 			placed(t, ns, "home") != "m1:1" {

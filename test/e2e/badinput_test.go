@@ -39,7 +39,7 @@ func TestBigObjectArrivesOrIsReported(t *testing.T) {
 			if applied(t, ns, name+"-configmap", "m1", "m2") == "" {
 				return ""
 			}
-			for _, messages := range fleet.Hub.EventMessages(t, "ConfigMap", ns, name, workv1alpha2.EventSyncWorkFailed) {
+			for _, messages := range fleet.Hub.Messages(t, "ConfigMap", ns, name, workv1alpha2.EventSyncWorkFailed) {
 				if strings.Contains(messages, "too large") {
 					t.Logf("%s is told: %s", name, messages)
 					b := binding(t, ns, name+"-configmap")
@@ -54,7 +54,7 @@ func TestBigObjectArrivesOrIsReported(t *testing.T) {
 				}
 			}
 			return fmt.Sprintf("neither; they are told %q",
-				fleet.Hub.EventMessages(t, "ConfigMap", ns, name, workv1alpha2.EventSyncWorkFailed))
+				fleet.Hub.Messages(t, "ConfigMap", ns, name, workv1alpha2.EventSyncWorkFailed))
 		})
 	}
 	// The hub is well.
@@ -193,7 +193,7 @@ spec: {policyName: %[1]s, validationActions: [Deny]}`, ns))
 		return notApplied(t, "m1", "ConfigMap", ns, "c", "forbidden data")
 	})
 	kit.Eventually(t, "the others have it", func() string { return expectContent(t, "v1", "ConfigMap", ns, "c", "m2", "m3") })
-	if messages := fleet.Hub.EventMessages(t, "Work", "karmada-es-m1", work(t, "m1", "ConfigMap", ns, "c").Name,
+	if messages := fleet.Hub.Messages(t, "Work", "karmada-es-m1", work(t, "m1", "ConfigMap", ns, "c").Name,
 		workv1alpha2.EventSyncFailed); len(messages) != 1 {
 		t.Errorf("a lasting failure was told %d times: %q", len(messages), messages)
 	}

@@ -73,7 +73,7 @@ func TestDeletedDefinitionStaysInMembersThatUseIt(t *testing.T) {
 		})
 	}
 	kit.Eventually(t, "it is told why it stays", func() string {
-		messages := fleet.Hub.EventMessages(t, "Cluster", "", "m1", "DefinitionReleased")
+		messages := fleet.Hub.Messages(t, "Cluster", "", "m1", "DefinitionReleased")
 		for _, message := range messages {
 			if strings.Contains(message, name) && strings.Contains(message, ns+"/theirs") {
 				return ""

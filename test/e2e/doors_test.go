@@ -147,7 +147,7 @@ func TestOverridePolicyCannotGrantAdmin(t *testing.T) {
 			metadata["generation"] = metadata["generation"].(int64) + 1
 		})
 		kit.Eventually(t, "users are told what is refused", func() string {
-			messages := fleet.Hub.EventMessages(t, "ConfigMap", ns, "c", workv1alpha2.EventApplyOverridePolicyFailed)
+			messages := fleet.Hub.Messages(t, "ConfigMap", ns, "c", workv1alpha2.EventApplyOverridePolicyFailed)
 			if !slices.ContainsFunc(messages, func(m string) bool {
 				return strings.Contains(m, c.would) && strings.Contains(m, "OverridePolicy "+ns+"/o") &&
 					strings.Contains(m, `cluster "m1"`)

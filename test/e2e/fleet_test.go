@@ -225,7 +225,7 @@ func TestAPodToDeleteIsDeletedInItsOwnMember(t *testing.T) {
 		return ""
 	})
 	kit.Eventually(t, "it is told of the pod that is nowhere", func() string {
-		if messages := fleet.Hub.EventMessages(t, "CloneSet", ns, "shop", "PodNotFound"); len(messages) != 1 ||
+		if messages := fleet.Hub.Messages(t, "CloneSet", ns, "shop", "PodNotFound"); len(messages) != 1 ||
 			!strings.Contains(messages[0], "shop-nowhere not found in any") {
 			return fmt.Sprintf("told is %q, of generation %d", messages,
 				fleet.Hub.Find(t, group, "CloneSet", ns, "shop").GetGeneration())

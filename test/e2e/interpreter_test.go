@@ -219,7 +219,7 @@ webhooks:
 		u.Object["spec"] = map[string]any{"holds": int64(10)}
 	})
 	kit.Eventually(t, "the template is told", func() string {
-		for _, text := range fleet.Hub.EventMessages(t, "Barge", ns, "b", "GetReplicasFailed") {
+		for _, text := range fleet.Hub.Messages(t, "Barge", ns, "b", "GetReplicasFailed") {
 			if strings.Contains(text, "interpreter webhook barges/oracle.e2e.example.com, InterpretReplica") &&
 				strings.Contains(text, "the oracle sleeps") {
 				return ""

@@ -146,7 +146,7 @@ func TestAWorkflowRunsOnceInOneMemberAndIsResumedFromTheHub(t *testing.T) {
 	})
 	m := inOne(t, ns, "w")
 	kit.Eventually(t, "its owner is told", func() string {
-		if messages := fleet.Hub.EventMessages(t, "Workflow", ns, "w", "ApplyPolicySucceed"); !strings.Contains(strings.Join(messages, "\n"),
+		if messages := fleet.Hub.Messages(t, "Workflow", ns, "w", "ApplyPolicySucceed"); !strings.Contains(strings.Join(messages, "\n"),
 			"argosy.io/run-per-cluster") {
 			return fmt.Sprintf("told was %q", messages)
 		}

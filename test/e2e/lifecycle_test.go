@@ -39,7 +39,7 @@ func notApplied(t *testing.T, member, kind, namespace, name, text string) string
 	if !output {
 		return fmt.Sprintf("the aggregated status is %+v", b.Status.AggregatedStatus)
 	}
-	for _, messages := range fleet.Hub.EventMessages(t, "Work", w.Namespace, w.Name, workv1alpha2.EventSyncFailed) {
+	for _, messages := range fleet.Hub.Messages(t, "Work", w.Namespace, w.Name, workv1alpha2.EventSyncFailed) {
 		if strings.Contains(messages, text) {
 			return ""
 		}

@@ -115,11 +115,11 @@ func TestWhyAndStatusSayWhyPodsDoNotRun(t *testing.T) {
 	type row struct{ cluster, workload, wantText string }
 	rows := func() (all []row) {
 		out, _ := fleet.Argosy(t.Context(), "status", "-o", "json") // other tests may have a cluster that is not well
-		var wantText struct{ Workloads []corepods.Workload }
-		if err := json.NewDecoder(strings.NewReader(out)).Decode(&wantText); err != nil {
+		var answer struct{ Workloads []corepods.Workload }
+		if err := json.NewDecoder(strings.NewReader(out)).Decode(&answer); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
-		for _, w := range wantText.Workloads {
+		for _, w := range answer.Workloads {
 			if w.Namespace == ns {
 				all = append(all, row{w.Cluster, w.Kind + " " + w.Name, strings.Join(w.Lines(), "; ")})
 			}

@@ -130,7 +130,7 @@ func TestUnschedulableReportsReasonUntilClusterFits(t *testing.T) {
 	const why = "cluster(s) did not match the placement cluster affinity constraint."
 	kit.Eventually(t, "the binding says why", func() string { return unscheduled(t, ns, "web", "NoClusterFit", why) })
 	kit.Eventually(t, "so does the template, to its users", func() string {
-		if messages := fleet.Hub.EventMessages(t, "Deployment", ns, "web", workv1alpha2.EventScheduleBindingFailed); len(messages) == 0 ||
+		if messages := fleet.Hub.Messages(t, "Deployment", ns, "web", workv1alpha2.EventScheduleBindingFailed); len(messages) == 0 ||
 			!strings.Contains(messages[0], why+" To fit: ") {
 			return fmt.Sprintf("it says %q", messages)
 		}

@@ -337,7 +337,7 @@ func nothingFits(t *testing.T) {
 	d.noticed()
 	for kind, name := range map[string]string{"ResourceBinding": "huge-deployment", "Deployment": "huge"} {
 		kit.Eventually(t, "an event of the "+kind+" gives the reason", func() string {
-			messages := fleet.Hub.EventMessages(t, kind, ns, name, "EvictWorkloadFromClusterFailed")
+			messages := fleet.Hub.Messages(t, kind, ns, name, "EvictWorkloadFromClusterFailed")
 			if !strings.Contains(strings.Join(messages, "\n"), "no other cluster takes it") {
 				return fmt.Sprint("its events are ", messages)
 			}

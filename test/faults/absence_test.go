@@ -250,7 +250,7 @@ spec:
 		return ""
 	})
 	kit.Eventually(t, "an event says so", func() string {
-		if len(fleet.Hub.EventMessages(t, "Cluster", "", "f1", "WorksKept")) == 0 {
+		if len(fleet.Hub.Messages(t, "Cluster", "", "f1", "WorksKept")) == 0 {
 			return "none does"
 		}
 		return ""

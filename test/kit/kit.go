@@ -330,8 +330,8 @@ func (c Cluster) Remove(t testing.TB, apiVersion, kind, namespace, name string) 
 	}
 }
 
-// EventMessages returns the messages of an object's events with a reason.
-func (c Cluster) EventMessages(t testing.TB, kind, namespace, name, reason string) []string {
+// Messages returns the messages of an object's events with a reason.
+func (c Cluster) Messages(t testing.TB, kind, namespace, name, reason string) []string {
 	t.Helper()
 	if namespace == "" {
 		namespace = metav1.NamespaceDefault

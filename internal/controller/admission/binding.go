@@ -102,7 +102,7 @@ func (o *objects) authorizeBinding(ctx context.Context, r request) error {
 	return o.mayRead(ctx, r, resource, ref.Namespace, ref.Name, "a binding propagates its template to member clusters")
 }
 
-// overwrites returns whether a binding asks to take over what stands in members, whatever version it is written in.
+// overwrites reports whether a binding asks to take over what stands in members, whatever version it is written in.
 func overwrites(b *unstructured.Unstructured) bool {
 	if stored, err := convert.Binding(b, workv1alpha2.GroupVersion.String()); err == nil {
 		b = stored

@@ -72,7 +72,7 @@ func newIndex() *index {
 	}
 }
 
-// selects returns whether any policy selects templates of the kind.
+// selects reports whether any policy selects templates of the kind.
 func (x *index) selects(gk schema.GroupKind) bool {
 	if !x.synced.Load() {
 		return false

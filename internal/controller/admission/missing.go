@@ -47,7 +47,7 @@ func (o *objects) adviseMissing(ctx context.Context, r request) {
 	}
 }
 
-// mayReport returns whether a role on the hub lets Workflows report as the account.
+// mayReport reports whether a role on the hub lets Workflows report as the account.
 func (o *objects) mayReport(ctx context.Context, namespace, account string) (bool, error) {
 	for _, all := range []schema.GroupVersionResource{roleBindings, clusterRoleBindings} {
 		in := namespace

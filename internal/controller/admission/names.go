@@ -114,7 +114,7 @@ func (o *objects) namesFor(ctx context.Context, r request,
 	return names, true
 }
 
-// allowed returns whether the requesting user may use the verb on a cluster-scoped resource.
+// allowed reports whether the requesting user may use the verb on a cluster-scoped resource.
 func (o *objects) allowed(ctx context.Context, r request, verb string, resource schema.GroupVersionResource,
 	name string) bool {
 	decision, _, _ := o.authorizer.Authorize(ctx, authorizer.AttributesRecord{User: r.GetUserInfo(), Verb: verb,

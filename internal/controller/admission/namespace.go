@@ -42,7 +42,7 @@ func KeepNamespace(next http.Handler) http.Handler {
 	})
 }
 
-// writesSidecarSet returns whether the body of a request is a SidecarSet or what changes one; paths of subresources are
+// writesSidecarSet reports whether the body of a request is a SidecarSet or what changes one; paths of subresources are
 // longer.
 func writesSidecarSet(r *http.Request) bool {
 	switch r.Method {

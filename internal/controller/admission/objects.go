@@ -208,7 +208,7 @@ func (o *objects) judge(a admission.Attributes) (kind, request, bool) {
 	return k, request{a, obj, old}, true
 }
 
-// creating returns whether the object is new, and this is the first time that we see it: plugins may be asked again.
+// creating reports whether the object is new, and this is the first time that we see it: plugins may be asked again.
 func (r request) creating() bool {
 	return r.GetOperation() == admission.Create && !r.GetReinvocationContext().IsReinvoke()
 }
@@ -221,7 +221,7 @@ func (r request) disown() {
 	}
 }
 
-// fromHub returns whether the hub's own controllers sent the request.
+// fromHub reports whether the hub's own controllers sent the request.
 func (r request) fromHub() bool { return r.GetUserInfo().GetName() == user.APIServerUser }
 
 // normalise rewrites the object to canonical spelling, warning of that, and of what is legal and hardly meant unless it

@@ -260,7 +260,7 @@ func (o *objects) authorizeSent(ctx context.Context, r request, p, old policyv1a
 // served yet.
 var sidecarSet = schema.GroupKind{Group: "apps.kruise.io", Kind: "SidecarSet"}
 
-// clusterScoped returns whether the selector's kind has no namespace. A kind that is not served is taken for a
+// clusterScoped reports whether the selector's kind has no namespace. A kind that is not served is taken for a
 // namespaced one.
 func (o *objects) clusterScoped(s policyv1alpha1.ResourceSelector) bool {
 	gk := match.GroupKind(s.APIVersion, s.Kind)

@@ -40,7 +40,7 @@ func (o *objects) validateRebalancer(ctx context.Context, r request) error {
 	return nil
 }
 
-// scoped returns whether objects of a kind are in namespaces, as far as the hub serves it; each kind is looked up once.
+// scoped reports whether objects of a kind are in namespaces, as far as the hub serves it; each kind is looked up once.
 func (o *objects) scoped() func(schema.GroupKind) (namespaced, known bool) {
 	scopes := map[schema.GroupKind]meta.RESTScopeName{}
 	return func(gk schema.GroupKind) (namespaced, known bool) {

@@ -369,7 +369,7 @@ func (h *Hub) Gone(obj client.Object) {
 	h.must(h.Delete(h.t.Context(), obj))
 }
 
-// Has returns whether the object is there, and reads it.
+// Has reports whether the object is there, and reads it.
 func (h *Hub) Has(obj client.Object) bool {
 	h.t.Helper()
 	err := h.Get(h.t.Context(), client.ObjectKeyFromObject(obj), obj)

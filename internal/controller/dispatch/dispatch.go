@@ -153,7 +153,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{RequeueAfter: commit.StaleRetry}, nil
 }
 
-// stale returns whether all that went wrong comes from having read old state.
+// stale reports whether all that went wrong comes from having read old state.
 func stale(err error) bool {
 	if all, ok := err.(interface{ Unwrap() []error }); ok {
 		return !slices.ContainsFunc(all.Unwrap(), func(err error) bool { return !stale(err) })
@@ -368,7 +368,7 @@ func (r *reconciler) writeWorks(ctx context.Context, b workv1alpha2.Binding, in 
 	return errs
 }
 
-// needed returns whether a Work is to be written. One that is being deleted is made anew when it is gone, which is an
+// needed reports whether a Work is to be written. One that is being deleted is made anew when it is gone, which is an
 // event.
 func needed(existing, wanted *workv1alpha1.Work) bool {
 	return existing == nil || existing.DeletionTimestamp == nil && dispatch.Differs(existing, wanted)

@@ -93,7 +93,7 @@ func (r *reconciler) wait(ctx context.Context, b workv1alpha2.Binding,
 	return unservedRetry, nil
 }
 
-// templateWent returns whether the template of a binding that is being deleted went with its definition, of those that
+// templateWent reports whether the template of a binding that is being deleted went with its definition, of those that
 // are the hub's own.
 func (r *reconciler) templateWent(ctx context.Context, b workv1alpha2.Binding) (bool, error) {
 	ref := b.BindingSpec().Resource

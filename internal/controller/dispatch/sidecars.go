@@ -214,13 +214,13 @@ var sidecarsPlaced = predicate.And[client.Object](predicate.NewPredicateFuncs(fu
 	return bindsSidecars(client.ObjectKeyFromObject(b))
 }), filter.AfterStart)
 
-// ofSidecars returns whether a Work is of a SidecarSet, by the name of its binding.
+// ofSidecars reports whether a Work is of a SidecarSet, by the name of its binding.
 func ofSidecars(work client.Object) bool {
 	key, ok := scope.BindingOf(work)
 	return ok && bindsSidecars(key)
 }
 
-// bindsSidecars returns whether a binding is of a SidecarSet, by its name.
+// bindsSidecars reports whether a binding is of a SidecarSet, by its name.
 func bindsSidecars(binding types.NamespacedName) bool {
 	return binding.Namespace == "" && strings.HasSuffix(binding.Name, names.Binding(dependency.SidecarSetKind.Kind, ""))
 }

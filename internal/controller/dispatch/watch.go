@@ -104,7 +104,7 @@ func (r *reconciler) waiters(_ context.Context, of client.Object) []reconcile.Re
 	return r.waiting.requests()
 }
 
-// claimedAnew returns whether another policy holds a template than before. Manifests carry the claim, and the binding
+// claimedAnew reports whether another policy holds a template than before. Manifests carry the claim, and the binding
 // that a claim brings may be seen before the claim itself. What the template's users write reaches the binding, and
 // wakes by it; a claim that ends is left in the manifests until the next one.
 func claimedAnew(was, is *unstructured.Unstructured) bool {

@@ -227,7 +227,7 @@ type deletedByOthers struct {
 type deletedWork struct {
 	at   time.Time
 	gone bool
-	// atStart means that the Work was already deleted when this process saw it first.
+	// atStart is true if the Work was already deleted when this process saw it first.
 	atStart bool
 }
 

@@ -31,7 +31,7 @@ var sometimes = []string{
 	wellknown.IgnoredFieldsAnnotation,
 }
 
-// Differs returns whether existing has to be written for it to be as wanted. Status, server-set fields, and labels,
+// Differs reports whether existing has to be written for it to be as wanted. Status, server-set fields, and labels,
 // annotations and finalizers of others do not count.
 func Differs(existing, wanted *workv1alpha1.Work) bool {
 	return keysDiffer(existing.Labels, wanted.Labels) ||

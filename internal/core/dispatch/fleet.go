@@ -106,7 +106,7 @@ func StageOf(b workv1alpha2.Binding, template *unstructured.Unstructured, works 
 	return fleet.StageOf(in)
 }
 
-// scaled returns whether an autoscaler in a member sets the replicas: one of a FederatedHPA, or another one that was
+// scaled reports whether an autoscaler in a member sets the replicas: one of a FederatedHPA, or another one that was
 // found there. w is the Work in the cluster, nil for none.
 func scaled(b workv1alpha2.Binding, w *workv1alpha1.Work) bool {
 	return b.GetAnnotations()[wellknown.ScaledByAnnotation] != "" || w != nil &&
@@ -121,7 +121,7 @@ func inOrder(p *policyv1alpha1.Placement, members []fleet.Member) {
 	})
 }
 
-// leaving returns whether a Work is being deleted: one made anew takes its place when it is gone.
+// leaving reports whether a Work is being deleted: one made anew takes its place when it is gone.
 func leaving(w *workv1alpha1.Work) bool { return w != nil && w.DeletionTimestamp != nil }
 
 // Divides reports whether a binding divides the replicas of its template among clusters.
@@ -151,7 +151,7 @@ func ranks(p *policyv1alpha1.Placement) func(cluster string) int {
 // reachable reports whether a cluster responds. A cluster without a condition counts as reachable.
 func reachable(c *clusterv1alpha1.Cluster) bool { return !membership.Silent(c) }
 
-// Follows returns whether a Work's status decides about the Works beside it.
+// Follows reports whether a Work's status decides about the Works beside it.
 func Follows(w *workv1alpha1.Work) bool { return w.Annotations[wellknown.FleetAnnotation] != "" }
 
 // Moved reports whether the Works in other clusters depend on the change of a Work from was to is.
@@ -180,5 +180,5 @@ func Moved(was, is *workv1alpha1.Work) bool {
 		})
 }
 
-// Reachability returns whether a cluster went from was to is with another answer to whether it answers.
+// Reachability reports whether a cluster went from was to is with another answer to whether it answers.
 func Reachability(was, is *clusterv1alpha1.Cluster) bool { return reachable(was) != reachable(is) }

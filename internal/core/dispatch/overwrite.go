@@ -25,7 +25,7 @@ func Forbidden(hub bool, namespace string, labels map[string]string) string {
 	return ""
 }
 
-// Overwrites returns whether an object asks to take over what stands in members.
+// Overwrites reports whether an object asks to take over what stands in members.
 func Overwrites(annotations map[string]string) bool {
 	return annotations[workv1alpha2.ConflictResolutionAnnotation] == workv1alpha2.ConflictResolutionOverwrite
 }
@@ -57,7 +57,7 @@ func (in Input) resolution(m *unstructured.Unstructured, policy policyv1alpha1.C
 	return ""
 }
 
-// ofClusterPolicy returns whether a ClusterPropagationPolicy alone made the binding. One that only follows another is
+// ofClusterPolicy reports whether a ClusterPropagationPolicy alone made the binding. One that only follows another is
 // of none.
 func (in Input) ofClusterPolicy() bool {
 	if in.Binding == nil {

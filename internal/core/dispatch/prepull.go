@@ -156,7 +156,7 @@ func (in Input) pull(g *gate, asked *prePull, cluster, image, apiVersion string,
 		asked.share, until.UTC().Format(time.RFC3339))
 }
 
-// pulled returns whether an image is on enough nodes of its cluster, or the cluster has refused to pull it.
+// pulled reports whether an image is on enough nodes of its cluster, or the cluster has refused to pull it.
 func pulled(w *workv1alpha1.Work, share string) bool {
 	if meta.IsStatusConditionFalse(w.Status.Conditions, workv1alpha1.WorkApplied) {
 		return true

@@ -57,7 +57,7 @@ func stays(work *workv1alpha1.Work) bool {
 	return work.DeletionTimestamp != nil || work.Spec.SuspendDispatching != nil && *work.Spec.SuspendDispatching
 }
 
-// Coming returns whether a SidecarSet that a policy holds is about to go to a cluster, by its binding, nil as long as
+// Coming reports whether a SidecarSet that a policy holds is about to go to a cluster, by its binding, nil as long as
 // none is made: it goes there by now, or does when the scheduler of that name has looked at the binding and at the
 // fleet as they are, or it follows the workload, which was evicted from a cluster that the SidecarSet has still to
 // leave.
@@ -84,7 +84,7 @@ func Coming(b, workload workv1alpha2.Binding, cluster string, fleet schedule.Sna
 	return err == nil && in(result.Clusters)
 }
 
-// follows returns whether configuration is about to move with a workload: both are bound by one policy, and the
+// follows reports whether configuration is about to move with a workload: both are bound by one policy, and the
 // workload was evicted from a cluster that the configuration goes to.
 func follows(b, workload workv1alpha2.Binding) bool {
 	holder, claimed := propagate.Claimed(b)

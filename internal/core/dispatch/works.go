@@ -257,7 +257,7 @@ func Namespaces(in Input) []Result {
 	return results
 }
 
-// AutoPropagated returns whether a namespace is sent to every cluster: it is neither the system's nor Kubernetes' own,
+// AutoPropagated reports whether a namespace is sent to every cluster: it is neither the system's nor Kubernetes' own,
 // and its owner has not asked to skip it.
 func AutoPropagated(namespace *unstructured.Unstructured) bool {
 	name := namespace.GetName()
@@ -265,13 +265,13 @@ func AutoPropagated(namespace *unstructured.Unstructured) bool {
 		namespace.GetLabels()[policyv1alpha1.NamespaceSkipAutoPropagationLabel] != "true"
 }
 
-// removed returns whether the cluster is being removed and has no Work of the template.
+// removed reports whether the cluster is being removed and has no Work of the template.
 func (in Input) removed(cluster string) bool {
 	c := in.Clusters[cluster]
 	return c != nil && c.DeletionTimestamp != nil && in.Existing[cluster] == nil
 }
 
-// ran returns whether the template is one to run once, in one cluster, and has, in another: a cluster that takes the
+// ran reports whether the template is one to run once, in one cluster, and has, in another: a cluster that takes the
 // place of that one would run it again.
 func (in Input) ran(cluster string) bool {
 	if in.Existing[cluster] != nil || !propagate.Single(in.Template) {

@@ -33,9 +33,9 @@ type End struct {
 	// OwnerWent is the definition of the Work's owner, if it was missing or being deleted when the Work was deleted: no
 	// user may have deleted the owner.
 	OwnerWent string
-	// Leaving means that the Work's cluster is being removed.
+	// Leaving is true if the Work's cluster is being removed.
 	Leaving bool
-	// Unwanted means that the Work's binding exists and needs no Work in that cluster.
+	// Unwanted is true if the Work's binding exists and needs no Work in that cluster.
 	Unwanted bool
 	// AtStart means that the Work was deleted before this process started: the number of such deletions is unknown.
 	AtStart bool

@@ -38,7 +38,7 @@ type Failure struct {
 	Cause error
 	// Reason and Message are those of the condition Failure.
 	Reason, Message string
-	// Unreachable means that the member did not answer or was not asked: an applied Work is still reported as applied.
+	// Unreachable is true if the member did not answer or was not asked: an applied Work is still reported as applied.
 	Unreachable bool
 	// OtherHub is the message about the hub that manages the member instead of this one; empty for none.
 	OtherHub string

@@ -41,7 +41,7 @@ type Meaning struct {
 	ID string
 }
 
-// counted returns whether the binding counts SidecarSets for the template as it is; existing is nil if there is none.
+// counted reports whether the binding counts SidecarSets for the template as it is; existing is nil if there is none.
 func counted(template *unstructured.Unstructured, existing workv1alpha2.Binding) bool {
 	return existing != nil && existing.GetAnnotations()[wellknown.SidecarsAnnotation] != "" &&
 		existing.GetAnnotations()[wellknown.TemplateDigestAnnotation] == Digest(template)
@@ -127,7 +127,7 @@ func Binding(template *unstructured.Unstructured, p policyv1alpha1.Propagation, 
 	return b, nil
 }
 
-// Read returns whether existing has the replicas that template once had, so that it can go on with them while the
+// Read reports whether existing has the replicas that template once had, so that it can go on with them while the
 // interpreter does not answer. A binding that other bindings alone asked for has not.
 func Read(template *unstructured.Unstructured, existing workv1alpha2.Binding) bool {
 	return existing != nil && existing.BindingSpec().Placement != nil && Belongs(template, existing) == nil
@@ -188,7 +188,7 @@ func Owner(b workv1alpha2.Binding) types.UID {
 	return ""
 }
 
-// IsBindingOf returns whether the binding's template has this group, kind and name. Bindings of kinds in other groups
+// IsBindingOf reports whether the binding's template has this group, kind and name. Bindings of kinds in other groups
 // may have the same name.
 func IsBindingOf(b workv1alpha2.Binding, gk schema.GroupKind, name string) bool {
 	ref := b.BindingSpec().Resource

@@ -63,7 +63,7 @@ func ClaimedBy(obj metav1.Object, holder Holder) bool {
 	return !differs(obj.GetLabels(), labels) && !differs(obj.GetAnnotations(), annotations)
 }
 
-// StillSelects returns whether holder is p and p selects t yet: then the claim stays, whatever other policies select t.
+// StillSelects reports whether holder is p and p selects t yet: then the claim stays, whatever other policies select t.
 func StillSelects(p policyv1alpha1.Propagation, holder Holder, t match.Template) bool {
 	return holder == HolderOf(p) && Selected(p, t) != match.None
 }
@@ -106,7 +106,7 @@ func claims(holder Holder) (labels, annotations map[string]string) {
 	return labels, annotations
 }
 
-// differs returns whether merged would change have.
+// differs reports whether merged would change have.
 func differs(have, want map[string]string) bool {
 	for key, value := range want {
 		if got, present := have[key]; got != value || (value == "" && present) {

@@ -55,7 +55,7 @@ func userPart(digest string) string {
 	return user
 }
 
-// SameContent returns whether a template went from was to is without anything to do for it: only its status, or what
+// SameContent reports whether a template went from was to is without anything to do for it: only its status, or what
 // the server sets, is different. A deletion that began is something to do.
 func SameContent(was, is *unstructured.Unstructured) bool {
 	if was.GetUID() != is.GetUID() || (was.GetDeletionTimestamp() == nil) != (is.GetDeletionTimestamp() == nil) ||
@@ -65,7 +65,7 @@ func SameContent(was, is *unstructured.Unstructured) bool {
 	return covers(was.Object, is.Object) && covers(is.Object, was.Object)
 }
 
-// covers returns whether every field of a that users write is the same in b.
+// covers reports whether every field of a that users write is the same in b.
 func covers(a, b map[string]any) bool {
 	for key, value := range a {
 		if key != "metadata" && key != "status" && !reflect.DeepEqual(value, b[key]) {

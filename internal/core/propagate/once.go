@@ -20,7 +20,7 @@ var runs = map[schema.GroupKind]bool{
 	{Group: "apps.kruise.io", Kind: "AdvancedCronJob"}: false,
 }
 
-// Single returns whether the template goes to one cluster of its policy only, because several would do its work several
+// Single reports whether the template goes to one cluster of its policy only, because several would do its work several
 // times.
 func Single(template *unstructured.Unstructured) bool {
 	return runs[match.TemplateOf(template).GroupKind()] && !runsPerCluster(template)
@@ -74,7 +74,7 @@ func RunAdvice(template *unstructured.Unstructured, p policyv1alpha1.Propagation
 		template.GetKind(), template.GetKind(), wellknown.RunPerClusterAnnotation)
 }
 
-// oneCluster returns whether the placement can choose one cluster at most.
+// oneCluster reports whether the placement can choose one cluster at most.
 func oneCluster(p policyv1alpha1.Placement) bool {
 	for _, c := range p.SpreadConstraints {
 		if c.SpreadByField == policyv1alpha1.SpreadByFieldCluster && c.MaxGroups == 1 {

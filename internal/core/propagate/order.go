@@ -34,5 +34,5 @@ func Priority(p policyv1alpha1.Propagation) int32 {
 	return 0
 }
 
-// Namespaced returns whether the policy is a PropagationPolicy.
+// Namespaced reports whether the policy is a PropagationPolicy.
 func Namespaced(p policyv1alpha1.Propagation) bool { return p.GetNamespace() != "" }

@@ -7,7 +7,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-// Paused returns whether the template is annotated so.
+// Paused reports whether the template is annotated so.
 func Paused(template *unstructured.Unstructured) bool {
 	return template.GetAnnotations()[wellknown.PauseManagementAnnotation] == "true"
 }

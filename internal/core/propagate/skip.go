@@ -36,12 +36,12 @@ var memberMade = map[schema.GroupKind]bool{
 	{Group: "argoproj.io", Kind: "WorkflowArtifactGCTask"}: true,
 }
 
-// Propagable returns whether objects of a kind may be templates at all.
+// Propagable reports whether objects of a kind may be templates at all.
 func Propagable(gk schema.GroupKind) bool {
 	return !controlPlane[gk.Group] && !memberMade[gk] && gk != schema.GroupKind{Kind: "Event"}
 }
 
-// Excluded returns whether t is never a template, whatever policies select: what steers the hub, what lives in the
+// Excluded reports whether t is never a template, whatever policies select: what steers the hub, what lives in the
 // namespaces of the system or of Kubernetes itself, and what every API server publishes in each namespace on its own.
 func Excluded(t match.Template) bool {
 	gk := t.GroupKind()
@@ -57,7 +57,7 @@ func Excluded(t match.Template) bool {
 	return false
 }
 
-// ManagedElsewhere returns whether another component propagates the template by itself: policies leave it alone.
+// ManagedElsewhere reports whether another component propagates the template by itself: policies leave it alone.
 func ManagedElsewhere(t match.Template) bool { return t.Labels[policyv1alpha1.ClaimedByLabel] != "" }
 
 func excludedNamespace(namespace string) bool {

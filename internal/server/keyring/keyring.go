@@ -33,7 +33,7 @@ const (
 	valuePrefix = "k8s:enc:argosy:v1:"
 )
 
-// ErrBusy is that another change of the keys is in progress.
+// ErrBusy reports that another change of the keys is in progress.
 var ErrBusy = errors.New("another change of the keys is in progress")
 
 // errSealed means that a key of the ring is sealed with a master key that the hub does not have.
@@ -44,7 +44,7 @@ type document struct {
 	Keys []sealedKey `json:"keys"`
 	// Next is the key that a rotation in progress will make the first.
 	Next string `json:"next,omitempty"`
-	// Rewritten means that all values in the store are encrypted with the current settings, in the mode Mode.
+	// Rewritten is true if all values in the store are encrypted with the current settings, in the mode Mode.
 	Rewritten bool   `json:"rewritten"`
 	Mode      string `json:"mode,omitempty"`
 }
@@ -59,7 +59,7 @@ type sealedKey struct {
 type Key struct {
 	Name    string    `json:"name"`
 	Created time.Time `json:"created"`
-	// Writes means that the key encrypts new values.
+	// Writes is true if the key encrypts new values.
 	Writes bool `json:"writes"`
 }
 

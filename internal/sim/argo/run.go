@@ -27,7 +27,7 @@ type outcome struct {
 	// claims are to be there before the pods are; over means that they go.
 	claims []*corev1.PersistentVolumeClaim
 	over   bool
-	// expired means that the workflow has outlived its time and goes.
+	// expired is true if the workflow has outlived its time and goes.
 	expired bool
 	// recheck is when time alone changes the outcome; zero means never.
 	recheck time.Duration
@@ -772,7 +772,7 @@ func (d *graph) task(name string, depth int) (Phase, error) {
 	return phase, nil
 }
 
-// due returns whether a task runs, given that those it depends on are over.
+// due reports whether a task runs, given that those it depends on are over.
 func (d *graph) due(task *Step) (bool, error) {
 	succeeded := func(name string) bool {
 		phase := d.phases[name]

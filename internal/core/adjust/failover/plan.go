@@ -190,7 +190,7 @@ func Codes() []Code {
 		ReplacementNotHealthy, GracePeriodExceeded, KeptByPolicy, StillRunning, Unread}
 }
 
-// NeedsUser returns whether the wait may not end without a user.
+// NeedsUser reports whether the wait may not end without a user.
 func (c Code) NeedsUser() bool {
 	return slices.Contains([]Code{NothingFits, Volumes, Suspended, TemplatePaused, GracePeriodExceeded, Unread}, c)
 }
@@ -277,7 +277,7 @@ type planner struct {
 // policyCluster is a policy, by its permanent ID, and a cluster.
 type policyCluster struct{ policy, cluster string }
 
-// isWorkload returns whether a binding has replicas.
+// isWorkload reports whether a binding has replicas.
 func isWorkload(b workv1alpha2.Binding) bool {
 	spec := b.BindingSpec()
 	return spec.Replicas > 0 || len(spec.Components) > 0
@@ -428,7 +428,7 @@ func (p *planner) snapshot(b workv1alpha2.Binding) schedule.Snapshot {
 	return p.Fleet.Snapshot.Among(schedule.PeersOf(b, p.bindings))
 }
 
-// settled returns whether the scheduler has nothing to do about b, or has tried what it could.
+// settled reports whether the scheduler has nothing to do about b, or has tried what it could.
 func settled(b workv1alpha2.Binding, s schedule.Snapshot) bool {
 	if _, due := schedule.Due(b, s); !due {
 		return true

@@ -36,7 +36,7 @@ func FactsOf(template *unstructured.Unstructured, policy map[string]string) Fact
 	return f
 }
 
-// hasVolumes returns whether a template is a persistent volume or a claim, has claim templates, or mounts a claim.
+// hasVolumes reports whether a template is a persistent volume or a claim, has claim templates, or mounts a claim.
 func hasVolumes(template *unstructured.Unstructured) bool {
 	switch template.GroupVersionKind().GroupKind() {
 	case schema.GroupKind{Kind: "PersistentVolumeClaim"}, schema.GroupKind{Kind: "PersistentVolume"}:

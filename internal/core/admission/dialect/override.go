@@ -23,7 +23,7 @@ var replicaPaths = map[schema.GroupKind]string{
 	{Group: "apps.kruise.io", Kind: "UnitedDeployment"}: "/spec/replicas",
 }
 
-// SetsReplicas returns whether an override policy, not yet normalised, uses replicasOverrider,
+// SetsReplicas reports whether an override policy, not yet normalised, uses replicasOverrider,
 // which is refused where the scheduler divides the replicas.
 func SetsReplicas(obj *unstructured.Unstructured) bool {
 	spec := child(obj.Object, "spec")

@@ -9,7 +9,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/object/names"
 )
 
-// Confirmed returns whether the annotations of an object confirm its deletion.
+// Confirmed reports whether the annotations of an object confirm its deletion.
 func Confirmed(name string, annotations map[string]string) bool {
 	return annotations[wellknown.ConfirmDeletionAnnotation] == name
 }

@@ -150,7 +150,7 @@ func (a Allowed) mayAct(name string) bool {
 
 // Identity is the identity under which a request is passed on.
 type Identity struct {
-	// Hub means that the request uses the hub's identity. The user is an administrator, who can read the hub's
+	// Hub is true if the request uses the hub's identity. The user is an administrator, who can read the hub's
 	// credentials anyway.
 	Hub bool
 	// User and Groups are the identity in the member.

@@ -113,7 +113,7 @@ func mark(meta *metav1.ObjectMeta, hub, what string) {
 	}
 }
 
-// Differs returns whether a role or a binding is to be written.
+// Differs reports whether a role or a binding is to be written.
 func Differs(existing, want metav1.Object) bool {
 	if !maps.Equal(existing.GetAnnotations(), want.GetAnnotations()) ||
 		!maps.Equal(existing.GetLabels(), want.GetLabels()) {

@@ -79,7 +79,7 @@ func timeOf(seconds float64) time.Time {
 // Endless reports whether the token has no expiry.
 func (t Token) Endless() bool { return t.Expires.IsZero() }
 
-// Due returns whether it is time for another token.
+// Due reports whether it is time for another token.
 func (t Token) Due(now time.Time) bool {
 	return t.Endless() || !now.Before(t.DueAt())
 }

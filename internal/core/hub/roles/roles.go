@@ -287,7 +287,7 @@ func (d Decision) levelOf(role string) level {
 	return nothing
 }
 
-// allows returns whether a role may read the path.
+// allows reports whether a role may read the path.
 func (p Path) allows(role string) bool {
 	switch role {
 	case View:
@@ -310,7 +310,7 @@ func Verbs(role string, d Decision) []string {
 	return all
 }
 
-// MayGet returns whether a role may get an address.
+// MayGet reports whether a role may get an address.
 func MayGet(role string, p Path) bool { return p.allows(role) }
 
 // ForAuthenticated returns the role of all authenticated users, and its binding.

@@ -64,7 +64,7 @@ func (w Writer) Opens(stored Writer) error {
 	return nil
 }
 
-// Succeeds returns whether the record is to name this binary from now on: what would keep others out never goes back,
+// Succeeds reports whether the record is to name this binary from now on: what would keep others out never goes back,
 // and of binaries that are alike in that the later one counts, so that replicas of two versions do not write it in
 // turns.
 func (w Writer) Succeeds(stored Writer) bool {
@@ -87,7 +87,7 @@ func (w Writer) String() string {
 	return fmt.Sprintf("%s (store format %d, Kubernetes %s)", w.Version, w.Format, w.Kubernetes)
 }
 
-// minor is that of a release of Kubernetes 1.
+// minor reports whether of a release of Kubernetes 1.
 func minor(release string) (known bool, n int) {
 	rest, ok := strings.CutPrefix(release, "v1.")
 	if !ok {

@@ -99,7 +99,7 @@ func Judge(s Store) []Finding {
 	return all
 }
 
-// Guard returns whether writes are to be stopped now, by the alarm NOSPACE, since the disk is nearly full: what was
+// Guard reports whether writes are to be stopped now, by the alarm NOSPACE, since the disk is nearly full: what was
 // acknowledged is safe then, and the hub reads on. Or whether that alarm may go, since there is room again.
 func Guard(s Store) (raise, disarm bool) {
 	if s.Disk == 0 {
@@ -116,7 +116,7 @@ const (
 	restBetween  = time.Hour
 )
 
-// DefragPays returns whether a defragmentation is worth that reads and writes wait for it: half of a store of some size
+// DefragPays reports whether a defragmentation is worth that reads and writes wait for it: half of a store of some size
 // is unused, or it takes no writes and a tenth is. since is how long ago the last one was, by a clock that only goes
 // forward.
 func DefragPays(s Store, since time.Duration) bool {

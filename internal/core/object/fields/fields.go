@@ -80,7 +80,7 @@ func Objects(m map[string]any, path ...string) []map[string]any {
 	return found
 }
 
-// Reads returns whether a client that decodes JSON can read a value as a T. Names of fields match in any case, as they
+// Reads reports whether a client that decodes JSON can read a value as a T. Names of fields match in any case, as they
 // do for it.
 func Reads[T any](v any) bool {
 	raw, err := json.Marshal(v)

@@ -39,7 +39,7 @@ func (e *ChangedError) Error() string {
 	return fmt.Sprintf("%s of %s would become %s; an override cannot change the group, kind, namespace or name of an object", e.Field, e.Object, e.Is)
 }
 
-// Keeps returns whether a manifest is still the object, whatever its version: a *ChangedError if it is not.
+// Keeps reports whether a manifest is still the object, whatever its version: a *ChangedError if it is not.
 func (o Object) Keeps(manifest *unstructured.Unstructured) error {
 	changed := func(field string, is any) error {
 		if is == nil {

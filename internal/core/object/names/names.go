@@ -191,7 +191,7 @@ func ClusterOf(namespace string) (string, error) {
 	return cluster, nil
 }
 
-// Reserved returns whether a namespace belongs to the system, so that nothing in it is ever a template.
+// Reserved reports whether a namespace belongs to the system, so that nothing in it is ever a template.
 func Reserved(namespace string) bool {
 	return namespace == System || namespace == Clusters || strings.HasPrefix(namespace, executionSpacePrefix)
 }

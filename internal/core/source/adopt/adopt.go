@@ -243,7 +243,7 @@ func Compare(live, after *unstructured.Unstructured, whole bool) Report {
 	return r
 }
 
-// isMetadata returns whether the path is in the metadata, where changes do not disturb pods.
+// isMetadata reports whether the path is in the metadata, where changes do not disturb pods.
 func isMetadata(path string) bool { return strings.HasPrefix(path, "metadata.") }
 
 // disturbance returns the effect of a difference on running pods; empty for none.

@@ -118,7 +118,7 @@ func optionsOf(annotations map[string]string) (options, error) {
 	return o, nil
 }
 
-// leavesToMember returns whether the only member applies the partition and the budgets of the template itself. With
+// leavesToMember reports whether the only member applies the partition and the budgets of the template itself. With
 // stages, the hub computes them for one member, too.
 func (o options) leavesToMember(members int) bool {
 	return members == 0 || members == 1 && o.order != inStages

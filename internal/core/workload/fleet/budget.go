@@ -115,7 +115,7 @@ func (f *fleet) guard(shares []int64, n int64) {
 	}
 }
 
-// granted returns whether any cluster has been given a part of maxUnavailable: then there is something to take back
+// granted reports whether any cluster has been given a part of maxUnavailable: then there is something to take back
 // before it is given to another one.
 func (f *fleet) granted() bool {
 	return slices.ContainsFunc(f.members, func(m *member) bool {
@@ -390,7 +390,7 @@ func (f *fleet) spreadBefore(k int, n int64) ([]int64, bool) {
 	return before, sum(before) == n
 }
 
-// near returns whether no share differs by more than one.
+// near reports whether no share differs by more than one.
 func near(a, b []int64) bool {
 	for i := range a {
 		if d := a[i] - b[i]; d > 1 || d < -1 {

@@ -173,19 +173,19 @@ func Concerns(template *unstructured.Unstructured, divided bool) (bool, error) {
 	return h.concerned(o, template, divided) || h.stagesClusters(o, template, divided), nil
 }
 
-// concerned returns whether something of the template is divided.
+// concerned reports whether something of the template is divided.
 func (h handler) concerned(o options, template *unstructured.Unstructured, divided bool) bool {
 	return h.partial != nil && h.partial(template) || h.arithmetic(o, template, divided) ||
 		h.always != nil && h.always(template.Object) && !h.retained(template)
 }
 
-// retained returns whether members own the replicas of the template, so that the hub does not know what a share of them
+// retained reports whether members own the replicas of the template, so that the hub does not know what a share of them
 // is.
 func (h handler) retained(template *unstructured.Unstructured) bool {
 	return h.divides && template.GetLabels()[policyv1alpha1.RetainReplicasLabel] == "true"
 }
 
-// arithmetic returns whether numbers of the template mean the fleet.
+// arithmetic reports whether numbers of the template mean the fleet.
 func (h handler) arithmetic(o options, template *unstructured.Unstructured, divided bool) bool {
 	switch {
 	case h.share == nil, h.retained(template):
@@ -376,7 +376,7 @@ func (f *fleet) manifest(m *member) *unstructured.Unstructured {
 	return m.Base
 }
 
-// hasMember returns whether the cluster is a member.
+// hasMember reports whether the cluster is a member.
 func (f *fleet) hasMember(cluster string) bool { return slices.Contains(f.clusters(), cluster) }
 
 func (f *fleet) clusters() []string {

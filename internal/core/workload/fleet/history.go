@@ -54,7 +54,7 @@ type Revisions struct {
 	Made string `json:"made,omitempty"`
 }
 
-// KeepsHistory returns whether revisions of the template are to be kept on the hub. Whose versions have no names has
+// KeepsHistory reports whether revisions of the template are to be kept on the hub. Whose versions have no names has
 // them, too: that one of them is named, by a name that a member gave it, is known only when it is gone.
 func KeepsHistory(template *unstructured.Unstructured) bool {
 	return template.GroupVersionKind().GroupKind() == sidecarSetKind
@@ -406,7 +406,7 @@ func withoutRevision(obj map[string]any) map[string]any {
 	return strategy
 }
 
-// hasRevision returns whether m is sure to have made a revision of that version.
+// hasRevision reports whether m is sure to have made a revision of that version.
 func (m *member) hasRevision(version string) bool {
 	if m.before == nil {
 		return false

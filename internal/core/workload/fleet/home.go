@@ -24,7 +24,7 @@ type Home struct {
 
 func namesClusters(subset map[string]any) bool { return subset[AffinityField] != nil }
 
-// NamesClusters returns whether a template has a subset that names its clusters.
+// NamesClusters reports whether a template has a subset that names its clusters.
 func NamesClusters(template *unstructured.Unstructured) bool {
 	if template.GroupVersionKind().GroupKind() != unitedDeploymentKind {
 		return false
@@ -37,7 +37,7 @@ func NamesClusters(template *unstructured.Unstructured) bool {
 	return false
 }
 
-// HasSubset returns whether a UnitedDeployment has a subset of that name.
+// HasSubset reports whether a UnitedDeployment has a subset of that name.
 func HasSubset(u *unstructured.Unstructured, name string) bool { return subsetOf(u, name) != nil }
 
 // Homes returns the subsets of a template that name their clusters, with the replicas of each: the requested number,

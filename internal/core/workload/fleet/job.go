@@ -25,7 +25,7 @@ type job struct {
 	pauses bool
 }
 
-// pullsListed returns whether the images of an ImageListPullJob have all been tried. One that never completes counts
+// pullsListed reports whether the images of an ImageListPullJob have all been tried. One that never completes counts
 // those of which it has pulled all.
 func pullsListed(status map[string]any) bool {
 	images := number(status, "desired")

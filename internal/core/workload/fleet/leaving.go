@@ -32,7 +32,7 @@ func Leaving(template *unstructured.Unstructured, fewer int64, existing map[stri
 	return leaving, unknown, err
 }
 
-// LeavesByOrdinal returns whether Leaving needs the Works: ordinals are unique.
+// LeavesByOrdinal reports whether Leaving needs the Works: ordinals are unique.
 func LeavesByOrdinal(template *unstructured.Unstructured) bool {
 	// A wrong annotation is reported where Works are made.
 	o, err := optionsOf(template.GetAnnotations())

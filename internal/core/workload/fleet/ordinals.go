@@ -51,7 +51,7 @@ func setOf(numbers []int64) ordinals {
 
 func (o ordinals) union(p ordinals) ordinals { return ordinalSet(append(slices.Clone(o), p...)...) }
 
-// contains returns whether an ordinal is in o.
+// contains reports whether an ordinal is in o.
 func (o ordinals) contains(n int64) bool {
 	return slices.ContainsFunc(o, func(s span) bool { return s.first <= n && n <= s.last })
 }
@@ -373,7 +373,7 @@ func (f *fleet) assignOrdinals() ([][]int64, error) {
 	return assigned, nil
 }
 
-// volumes returns whether the pods of a StatefulSet have volumes, and whether their ordinals stay in a cluster for
+// volumes reports whether the pods of a StatefulSet have volumes, and whether their ordinals stay in a cluster for
 // them.
 func (f *fleet) volumes() (has, stay bool) {
 	has = len(list(f.Template.Object, "spec", "volumeClaimTemplates")) > 0

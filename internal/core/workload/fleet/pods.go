@@ -266,7 +266,7 @@ func (f *fleet) recheck(d time.Duration) {
 	}
 }
 
-// placedTooMany returns whether the clusters have more replicas than the template asks for.
+// placedTooMany reports whether the clusters have more replicas than the template asks for.
 func (f *fleet) placedTooMany() bool {
 	if !f.Divided {
 		return false

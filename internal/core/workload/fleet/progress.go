@@ -51,7 +51,7 @@ func (f *fleet) progress(w workload, parties []party) (clock, error) {
 	return c, nil
 }
 
-// stalled returns whether the deadline has passed.
+// stalled reports whether the deadline has passed.
 func (c clock) stalled() bool {
 	return c.deadline > 0 && c.available <= c.last.Most && c.now.Sub(c.last.Since) >= c.deadline
 }

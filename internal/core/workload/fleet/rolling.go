@@ -84,7 +84,7 @@ type party struct {
 	pods, updated, updatedAvailable, available int64
 }
 
-// overridden returns whether an override decides what the rollout may do there.
+// overridden reports whether an override decides what the rollout may do there.
 func (p party) overridden() bool { return p.fixed != nil || p.own != nil }
 
 // rollout is what a template asks of a fleet.

@@ -28,7 +28,7 @@ func RevisionPaths(kind schema.GroupKind) [][]string {
 	return interpret.PodTemplatePaths(kind)
 }
 
-// samePods returns whether two objects of a kind ask for the same pods.
+// samePods reports whether two objects of a kind ask for the same pods.
 func samePods(a, b *unstructured.Unstructured) bool {
 	return !slices.ContainsFunc(RevisionPaths(a.GroupVersionKind().GroupKind()), func(path []string) bool {
 		return !reflect.DeepEqual(field(a.Object, path...), field(b.Object, path...))
@@ -175,7 +175,7 @@ func ReportedStage(conditions []metav1.Condition, generation int64) (s Stage, ok
 	return s, err == nil && n == 3
 }
 
-// InStages returns whether a template asks for a rollout in stages.
+// InStages reports whether a template asks for a rollout in stages.
 func InStages(template *unstructured.Unstructured) bool {
 	return template.GetAnnotations()[wellknown.RolloutOrderAnnotation] == string(inStages)
 }
@@ -233,7 +233,7 @@ func StageOf(in Input) (s Stage, ok bool) {
 	return Stage{Number: a.stage.Of, Of: a.stage.Of, State: StageCompleted}, true
 }
 
-// stagesClusters returns whether the stages of a template are whole clusters, each of which has the new pods or not:
+// stagesClusters reports whether the stages of a template are whole clusters, each of which has the new pods or not:
 // the hub divides no partition of it. What runs once has no stages.
 func (h handler) stagesClusters(o options, template *unstructured.Unstructured, divided bool) bool {
 	kind := template.GroupVersionKind().GroupKind()

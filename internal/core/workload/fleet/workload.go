@@ -61,10 +61,10 @@ var workloads = map[schema.GroupKind]workload{
 	},
 }
 
-// percentages returns whether a partition of the kind may be a percentage of the replicas that an autoscaler sets.
+// percentages reports whether a partition of the kind may be a percentage of the replicas that an autoscaler sets.
 func (w workload) percentages() bool { return !w.numeric && w.desired == "" }
 
-// sameRevision returns whether two objects have the same pods.
+// sameRevision reports whether two objects have the same pods.
 func (w workload) sameRevision(a, b map[string]any) bool {
 	for _, path := range w.revisionPaths() {
 		if !reflect.DeepEqual(field(a, path...), field(b, path...)) {
@@ -96,13 +96,13 @@ func strategy(obj map[string]any, name string) any {
 	return field(obj, append(strategyPath(obj), name)...)
 }
 
-// rolls returns whether the kind's controller updates pods by itself.
+// rolls reports whether the kind's controller updates pods by itself.
 func rolls(obj map[string]any) bool {
 	kind := text(obj, "spec", "updateStrategy", "type")
 	return kind != "OnDelete" && kind != "NotUpdate"
 }
 
-// ordered returns whether the controller of a StatefulSet does one pod after the other.
+// ordered reports whether the controller of a StatefulSet does one pod after the other.
 func ordered(obj map[string]any) bool {
 	return text(obj, "kind") == "StatefulSet" && text(obj, "spec", "podManagementPolicy") != "Parallel"
 }

@@ -60,7 +60,7 @@ var kinds = sync.OnceValue(func() map[schema.GroupKind]kind {
 	return all
 })
 
-// Converts returns whether objects of the kind can be had in both versions.
+// Converts reports whether objects of the kind can be had in both versions.
 func Converts(gk schema.GroupKind) bool {
 	_, ok := kinds()[gk]
 	return ok

@@ -243,7 +243,7 @@ func takeRest(obj map[string]any, version string) (map[string]any, []difference,
 	return obj, slices.DeleteFunc(all, func(d difference) bool { return !leads(d.at) }), nil
 }
 
-// leads returns whether the steps lead to what conversions change: of the metadata that is labels and annotations.
+// leads reports whether the steps lead to what conversions change: of the metadata that is labels and annotations.
 func leads(at []any) bool {
 	switch at[0] {
 	case "spec", "status":

@@ -196,7 +196,7 @@ func embedded(unitedDeployment map[string]any) map[string]any {
 	return object(object(object(unitedDeployment, "spec"), "template"), "cloneSetTemplate")
 }
 
-// newShape returns whether the spec of a CloneSet can only be of v1beta1.
+// newShape reports whether the spec of a CloneSet can only be of v1beta1.
 func newShape(spec map[string]any) bool {
 	update, scale := object(spec, "updateStrategy"), object(spec, "scaleStrategy")
 	_, reuse := scale["enablePVCReuse"]
@@ -205,7 +205,7 @@ func newShape(spec map[string]any) bool {
 		update["type"] == "OnDelete"
 }
 
-// oldShape returns whether it can only be of v1alpha1.
+// oldShape reports whether it can only be of v1alpha1.
 func oldShape(spec map[string]any) bool {
 	update := object(spec, "updateStrategy")
 	_, reuse := object(spec, "scaleStrategy")["disablePVCReuse"]

@@ -44,7 +44,7 @@ type Progress struct {
 	part string
 }
 
-// Paused returns whether it waits for somebody's approval, or for its time.
+// Paused reports whether it waits for somebody's approval, or for its time.
 func (p Progress) Paused() bool { return p.State == paused && p.Step > 0 }
 
 // ProgressOf reads the status of a Rollout.
