@@ -22,8 +22,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/cluster/tenure"
 )
 
-// ErrNotOwner reports that this hub must not write into a member because another hub manages it. The wrapping error names
-// that hub, and what to do.
+// ErrNotOwner reports that this hub must not write into a member because another hub manages it. The wrapping error
+// names that hub, and what to do.
 var ErrNotOwner = errors.New("cluster is managed by another hub")
 
 // notOwnerError is ErrNotOwner with the message of the decision.

@@ -204,7 +204,7 @@ func TestADryRunAnswersWithWhatWouldBeAndChangesNothing(t *testing.T) {
 	}
 
 	fleet.Hub.Apply(t, configMap(ns, "real", "1"))
-	kit.Eventually(t, "the real one arrives", func() string { return expectContent(t, "v1", "ConfigMap", ns, "real", "m1") })
+	kit.Eventually(t, "the real one arrives", func() string { return lacks(t, "v1", "ConfigMap", ns, "real", "m1") })
 	u := fleet.Hub.Find(t, "v1", "ConfigMap", ns, "real")
 	version := u.GetResourceVersion()
 	u.Object["data"] = map[string]any{"key": "2"}
@@ -389,7 +389,7 @@ placement: {clusterAffinity: {clusterNames: [m2]}}`)
 	}
 	fleet.Hub.Apply(t, `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: role-`+ns+`}}`)
 	kit.Eventually(t, "it is honoured", func() string {
-		return expectContent(t, "rbac.authorization.k8s.io/v1", "ClusterRole", "", "role-"+ns, "m2")
+		return lacks(t, "rbac.authorization.k8s.io/v1", "ClusterRole", "", "role-"+ns, "m2")
 	})
 
 	// A developer may have the policy select more of the namespace, and may not say what becomes of what only an
@@ -705,7 +705,7 @@ func TestAGitOpsToolThatAppliesAgainAndAgainDoesNotFightTheHub(t *testing.T) {
 	if p.GetLabels()["propagationpolicy.karmada.io/permanent-id"] == "" || len(p.GetFinalizers()) != 1 {
 		t.Errorf("the policy lost its stamps: %v %v", p.GetLabels(), p.GetFinalizers())
 	}
-	kit.Eventually(t, "it follows", func() string { return expectContent(t, "v1", "ConfigMap", ns, "c", "m1", "m2") })
+	kit.Eventually(t, "it follows", func() string { return lacks(t, "v1", "ConfigMap", ns, "c", "m1", "m2") })
 }
 
 // policyOfText is policyOf as text.

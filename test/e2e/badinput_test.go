@@ -192,7 +192,7 @@ spec: {policyName: %[1]s, validationActions: [Deny]}`, ns))
 	kit.Eventually(t, "the refusal is told", func() string {
 		return notApplied(t, "m1", "ConfigMap", ns, "c", "forbidden data")
 	})
-	kit.Eventually(t, "the others have it", func() string { return expectContent(t, "v1", "ConfigMap", ns, "c", "m2", "m3") })
+	kit.Eventually(t, "the others have it", func() string { return lacks(t, "v1", "ConfigMap", ns, "c", "m2", "m3") })
 	if messages := fleet.Hub.Messages(t, "Work", "karmada-es-m1", work(t, "m1", "ConfigMap", ns, "c").Name,
 		workv1alpha2.EventSyncFailed); len(messages) != 1 {
 		t.Errorf("a lasting failure was told %d times: %q", len(messages), messages)

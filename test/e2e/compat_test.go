@@ -65,7 +65,7 @@ spec:
 		t.Run(scope.kind, func(t *testing.T) {
 			fleet.Hub.Apply(t, scope.template)
 			kit.Eventually(t, "members hold it", func() string {
-				return expectContent(t, scope.apiVersion, scope.kind, scope.namespace, scope.name, "m1", "m2")
+				return lacks(t, scope.apiVersion, scope.kind, scope.namespace, scope.name, "m1", "m2")
 			})
 			template := fleet.Hub.Find(t, scope.apiVersion, scope.kind, scope.namespace, scope.name)
 

@@ -36,7 +36,7 @@ func TestAJobThatItsMemberCleansUpRunsOnce(t *testing.T) {
 	ns := fleet.Namespace(t)
 	fleet.Hub.Apply(t, policy(ns, "p", "batch/v1", "Job", placedOn("m1")))
 	fleet.Hub.Apply(t, oneJob(ns, "suspend: true,"))
-	kit.Eventually(t, "m1 holds it", func() string { return expectContent(t, "batch/v1", "Job", ns, "x", "m1") })
+	kit.Eventually(t, "m1 holds it", func() string { return lacks(t, "batch/v1", "Job", ns, "x", "m1") })
 	fleet.Members["m1"].Change(t, "batch/v1", "Job", ns, "x", func(u *unstructured.Unstructured) {
 		_ = unstructured.SetNestedField(u.Object, int64(0), "spec", "ttlSecondsAfterFinished")
 	})
@@ -44,7 +44,7 @@ func TestAJobThatItsMemberCleansUpRunsOnce(t *testing.T) {
 		_ = unstructured.SetNestedField(u.Object, false, "spec", "suspend")
 	})
 	kit.Eventually(t, "the template says that it completed", ended(t, ns))
-	gone := func() string { return expectContent(t, "batch/v1", "Job", ns, "x") }
+	gone := func() string { return lacks(t, "batch/v1", "Job", ns, "x") }
 	kit.Eventually(t, "m1 has cleaned it up", gone)
 
 	fleet.Hub.Change(t, "batch/v1", "Job", ns, "x",
@@ -73,7 +73,7 @@ func TestAJobThatItsMemberCleansUpRunsOnce(t *testing.T) {
 		return ended(t, ns)()
 	})
 	kit.Eventually(t, "and stays, as nobody said that it should go", func() string {
-		return expectContent(t, "batch/v1", "Job", ns, "x", "m1")
+		return lacks(t, "batch/v1", "Job", ns, "x", "m1")
 	})
 }
 
@@ -142,11 +142,12 @@ func TestAWorkflowRunsOnceInOneMemberAndIsResumedFromTheHub(t *testing.T) {
 		return ""
 	})
 	kit.Eventually(t, "unless its owner asks for all", func() string {
-		return expectContent(t, argoWorkflow, "Workflow", ns, "everywhere", "m1", "m2", "m3")
+		return lacks(t, argoWorkflow, "Workflow", ns, "everywhere", "m1", "m2", "m3")
 	})
 	m := inOne(t, ns, "w")
 	kit.Eventually(t, "its owner is told", func() string {
-		if messages := fleet.Hub.Messages(t, "Workflow", ns, "w", "ApplyPolicySucceed"); !strings.Contains(strings.Join(messages, "\n"),
+		if messages := fleet.Hub.Messages(t, "Workflow", ns, "w",
+			"ApplyPolicySucceed"); !strings.Contains(strings.Join(messages, "\n"),
 			"argosy.io/run-per-cluster") {
 			return fmt.Sprintf("told was %q", messages)
 		}

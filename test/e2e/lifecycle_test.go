@@ -176,7 +176,7 @@ func TestNothingIsForgottenBeforeItIsGoneBelow(t *testing.T) {
 	fleet.Members["m1"].Change(t, "v1", "ConfigMap", ns, "c",
 		func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"example.com/hold"}) })
 	fleet.Hub.Remove(t, "v1", "ConfigMap", ns, "c")
-	kit.Eventually(t, "m2 lets go", func() string { return expectContent(t, "v1", "ConfigMap", ns, "c", "m1") })
+	kit.Eventually(t, "m2 lets go", func() string { return lacks(t, "v1", "ConfigMap", ns, "c", "m1") })
 	waitFor(t, "its Work goes", true, func() bool { return work(t, "m2", "ConfigMap", ns, "c") == nil })
 	kit.Stays(t, "Work and binding wait for m1", quiet, func() string {
 		if work(t, "m1", "ConfigMap", ns, "c") == nil || binding(t, ns, "c-configmap") == nil {
@@ -199,11 +199,11 @@ func TestNamesWithColonsGoTheWholeWay(t *testing.T) {
 	fleet.Hub.Apply(t, propagation("", ns, "{resourceSelectors: [{apiVersion: "+group+", kind: ClusterRole, name: '"+name+
 		"'}], placement: "+placedOn("m1")+"}"))
 	fleet.Hub.Apply(t, fmt.Sprintf("{apiVersion: %s, kind: ClusterRole, metadata: {name: '%s'}, rules: []}", group, name))
-	kit.Eventually(t, "it is in m1", func() string { return expectContent(t, group, "ClusterRole", "", name, "m1") })
+	kit.Eventually(t, "it is in m1", func() string { return lacks(t, group, "ClusterRole", "", name, "m1") })
 	if fleet.Hub.Find(t, "work.karmada.io/v1alpha2", "ClusterResourceBinding", "", "team."+ns+
 		".reader-clusterrole") == nil {
 		t.Error("its binding is not named as tools expect")
 	}
 	fleet.Hub.Remove(t, group, "ClusterRole", "", name)
-	kit.Eventually(t, "it goes again", func() string { return expectContent(t, group, "ClusterRole", "", name) })
+	kit.Eventually(t, "it goes again", func() string { return lacks(t, group, "ClusterRole", "", name) })
 }

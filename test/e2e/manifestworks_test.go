@@ -74,7 +74,7 @@ func TestAManifestWorkRunsACloneSetInItsCluster(t *testing.T) {
 
 	mw := worked(t, name, "Applied=True", "Available=True", "Progressing=False")
 	kit.Eventually(t, "m1 alone holds it", func() string {
-		return expectContent(t, "apps.kruise.io/v1alpha1", "CloneSet", ns, "web", "m1")
+		return lacks(t, "apps.kruise.io/v1alpha1", "CloneSet", ns, "web", "m1")
 	})
 	feedback := func(mw *ocmv1.ManifestWork) string {
 		var all []string
@@ -133,7 +133,7 @@ func TestServerSideApplyOfAManifestWorkYields(t *testing.T) {
 	clusterNamespace(t, "m1")
 	ns := fleet.Namespace(t)
 	kit.Eventually(t, "the namespace is in m1", func() string {
-		return expectContent(t, "v1", "Namespace", "", ns, "m1", "m2", "m3")
+		return lacks(t, "v1", "Namespace", "", ns, "m1", "m2", "m3")
 	})
 	theirs := kit.Object(t, fmt.Sprintf(
 		"{apiVersion: v1, kind: ConfigMap, metadata: {name: theirs, namespace: %s}, data: {key: theirs}}", ns))

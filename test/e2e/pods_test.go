@@ -128,7 +128,8 @@ func TestWhyAndStatusSayWhyPodsDoNotRun(t *testing.T) {
 	}
 	kit.Eventually(t, "status says it of these workloads and of no other", func() string {
 		got := rows()
-		if len(got) != 4 || got[0].cluster != "m1" || got[1].cluster != "m2" || !strings.HasPrefix(got[0].wantText, waiting) ||
+		if len(got) != 4 || got[0].cluster != "m1" || got[1].cluster != "m2" ||
+			!strings.HasPrefix(got[0].wantText, waiting) ||
 			got[2] != (row{"m1", "Deployment leak", crashing}) || got[3] != (row{"m2", "Deployment web", pulling}) {
 			return fmt.Sprintf("%+v", got)
 		}

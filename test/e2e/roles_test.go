@@ -410,7 +410,10 @@ func TestOperatorsLookAfterTheFleetAndReachNothingInIt(t *testing.T) {
 		fleet.Hub.RemoveAtEnd(t, kit.Object(t, text))
 	}
 	fleet.Hub.Apply(t, "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: "+ns+", name: everywhere}, data: {a: b}}")
-	kit.Eventually(t, "the operator's policy propagates it", func() string { return applied(t, ns, "everywhere-configmap", "m1") })
+	kit.Eventually(t, "the operator's policy propagates it", func() string {
+		return applied(t, ns,
+			"everywhere-configmap", "m1")
+	})
 	if out, err := oli.argosy("status"); strings.Contains(out, "may not") || !strings.Contains(out, name) {
 		t.Errorf("status: %v\n%s", err, out)
 	}

@@ -130,7 +130,8 @@ func TestUnschedulableReportsReasonUntilClusterFits(t *testing.T) {
 	const why = "cluster(s) did not match the placement cluster affinity constraint."
 	kit.Eventually(t, "the binding says why", func() string { return unscheduled(t, ns, "web", "NoClusterFit", why) })
 	kit.Eventually(t, "so does the template, to its users", func() string {
-		if messages := fleet.Hub.Messages(t, "Deployment", ns, "web", workv1alpha2.EventScheduleBindingFailed); len(messages) == 0 ||
+		if messages := fleet.Hub.Messages(t, "Deployment", ns, "web",
+			workv1alpha2.EventScheduleBindingFailed); len(messages) == 0 ||
 			!strings.Contains(messages[0], why+" To fit: ") {
 			return fmt.Sprintf("it says %q", messages)
 		}
@@ -144,7 +145,7 @@ func TestUnschedulableReportsReasonUntilClusterFits(t *testing.T) {
 	label(t, "m2", ns, "")
 	waitFor(t, "and leaves the one that loses it", "m3:1", func() string { return shares(t, ns, "web-deployment") })
 	kit.Eventually(t, "its member has it no more", func() string {
-		return expectContent(t, "apps/v1", "Deployment", ns, "web", "m3")
+		return lacks(t, "apps/v1", "Deployment", ns, "web", "m3")
 	})
 }
 

@@ -249,7 +249,8 @@ func TestAPodToDeleteIsNamedInItsOwnClusterAlone(t *testing.T) {
 			return ""
 		})
 		w.Eventually("what is nowhere is told", func() string {
-			if warnings := w.eventsWith(fleet.PodNotFound); len(warnings) != 2 || !strings.Contains(warnings[0], "c-z not found in any") {
+			if warnings := w.eventsWith(fleet.PodNotFound); len(warnings) != 2 ||
+				!strings.Contains(warnings[0], "c-z not found in any") {
 				return fmt.Sprintf("told is %q", warnings)
 			}
 			return ""

@@ -71,7 +71,8 @@ func TestAWorkflowGoesToOneCluster(t *testing.T) {
 	}{
 		{"that with the most room, by a policy that says nothing", policyv1alpha1.Placement{},
 			map[string]string{"eu": "4", "us": "64", "ap": "1"}, "us"},
-		{"though the policy duplicates", policyv1alpha1.Placement{ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDuplicated}}, roomy, ""},
+		{"though the policy duplicates",
+			policyv1alpha1.Placement{ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDuplicated}}, roomy, ""},
 		{"the one that weighs most", policyv1alpha1.Placement{ReplicaScheduling: divided(
 			policyv1alpha1.ReplicaDivisionPreferenceWeighted, weights)}, roomy, "us"},
 		{"by room where the policy weighs by it",

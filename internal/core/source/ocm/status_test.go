@@ -54,7 +54,8 @@ func TestStatusMatchesOpenClusterManagement(t *testing.T) {
 	there := object(t, config)
 	foreign := there.DeepCopy()
 	foreign.SetLabels(map[string]string{"karmada.io/managed": "true"})
-	foreign.SetAnnotations(map[string]string{"work.karmada.io/namespace": "karmada-es-eu", "work.karmada.io/name": "other"})
+	foreign.SetAnnotations(map[string]string{"work.karmada.io/namespace": "karmada-es-eu",
+		"work.karmada.io/name": "other"})
 	differs := foreign.DeepCopy()
 	differs.Object["data"] = map[string]any{"k": "w"}
 	const refused = "no (really): not"

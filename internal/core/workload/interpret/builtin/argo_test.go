@@ -44,7 +44,8 @@ func TestHealthOfArgoKinds(t *testing.T) {
 			{"healthy", `{}`, `{observedGeneration: "2", phase: Healthy}`, healthy},
 			{"on its way", `{}`, `{observedGeneration: "2", phase: Progressing}`, progressing},
 			{"a canary that waits", `{}`, `{observedGeneration: "2", phase: Paused}`, suspended},
-			{"paused by its owner before it says so", `{paused: true}`, `{observedGeneration: "2", phase: Progressing}`, suspended},
+			{"paused by its owner before it says so", `{paused: true}`, `{observedGeneration: "2", phase: Progressing}`,
+				suspended},
 			{"degraded", `{}`, `{observedGeneration: "2", phase: Degraded}`, degraded},
 		},
 	})

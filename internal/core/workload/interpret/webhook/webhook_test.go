@@ -380,7 +380,8 @@ func TestEmptyPatchIsReported(t *testing.T) {
 				return []byte(strings.ReplaceAll(response(`,"healthy":true,"replicas":1`), "UID", "1")), nil
 			},
 			Unchanged: func(_ context.Context, u webhook.Unchanged) {
-				messages = append(messages, fmt.Sprintf("%s %s of %s: %d replicas, %d items", u.Hook, u.Operation, u.Object.GetName(),
+				messages = append(messages, fmt.Sprintf("%s %s of %s: %d replicas, %d items", u.Hook, u.Operation,
+					u.Object.GetName(),
 					u.Replicas, len(u.Items)))
 			},
 		})
