@@ -439,7 +439,7 @@ func TestOperatorsLookAfterTheFleetAndReachNothingInIt(t *testing.T) {
 			"{overrideRules: [{overriders: {labelsOverrider: [{operator: add, value: {a: b}}]}}]}"),
 		"a Deployment": deployment(ns, "web", 1, "example.com/web:1"),
 		"a ConfigMap": "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: " + ns +
-			", name: his}}",
+			", name: theirs}}",
 		"an EnclosedManifest": "{apiVersion: release.argosy.io/v1alpha1, kind: EnclosedManifest, metadata: {name: ops}, spec: {manifest: {apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: default}}}}",
 		"a policy that sends Secrets around": propagation("", "ops-secrets",
 			"{resourceSelectors: [{apiVersion: v1, kind: Secret}], placement: "+placedOn(name)+"}"),

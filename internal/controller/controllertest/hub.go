@@ -319,9 +319,9 @@ func Serves(kinds ...membertest.Kind) []clusterv1alpha1.APIEnablement {
 // ClusterStatus changes the status of a cluster, as its collector does.
 func (h *Hub) ClusterStatus(name string, change func(*clusterv1alpha1.ClusterStatus)) {
 	h.t.Helper()
-	h.must(retry.OnError(retry.DefaultBackoff, commit.Stale, func() error {
+	h.mustSucceed(retry.OnError(retry.DefaultBackoff, commit.Stale, func() error {
 		c := &clusterv1alpha1.Cluster{}
-		h.must(h.Get(h.t.Context(), client.ObjectKey{Name: name}, c))
+		h.mustSucceed(h.Get(h.t.Context(), client.ObjectKey{Name: name}, c))
 		change(&c.Status)
 		if err := h.Status().Update(h.t.Context(), c); err != nil {
 			return err
@@ -343,14 +343,14 @@ func (h *Hub) Ready(name string, ready metav1.ConditionStatus, reason string) {
 // Make creates an object.
 func (h *Hub) Make(obj client.Object) {
 	h.t.Helper()
-	h.must(h.Create(h.t.Context(), obj))
+	h.mustSucceed(h.Create(h.t.Context(), obj))
 }
 
 // Change reads an object, changes and writes it, as often as somebody else comes first.
 func Change[T client.Object](h *Hub, obj T, change func(T)) {
 	h.t.Helper()
 	for {
-		h.must(h.Get(h.t.Context(), client.ObjectKeyFromObject(obj), obj))
+		h.mustSucceed(h.Get(h.t.Context(), client.ObjectKeyFromObject(obj), obj))
 		change(obj)
 		err := h.Update(h.t.Context(), obj)
 		if err == nil {
@@ -366,18 +366,18 @@ func Change[T client.Object](h *Hub, obj T, change func(T)) {
 // Gone deletes an object; it is gone when nothing holds it any more.
 func (h *Hub) Gone(obj client.Object) {
 	h.t.Helper()
-	h.must(h.Delete(h.t.Context(), obj))
+	h.mustSucceed(h.Delete(h.t.Context(), obj))
 }
 
 // Has reports whether the object is there, and reads it.
 func (h *Hub) Has(obj client.Object) bool {
 	h.t.Helper()
 	err := h.Get(h.t.Context(), client.ObjectKeyFromObject(obj), obj)
-	h.must(client.IgnoreNotFound(err))
+	h.mustSucceed(client.IgnoreNotFound(err))
 	return err == nil
 }
 
-func (h *Hub) must(err error) {
+func (h *Hub) mustSucceed(err error) {
 	h.t.Helper()
 	if err != nil {
 		h.t.Fatal(err)
@@ -424,7 +424,7 @@ func (h *Hub) Quiet() []string {
 func (h *Hub) Events() []string {
 	h.t.Helper()
 	var list corev1.EventList
-	h.must(h.List(h.t.Context(), &list))
+	h.mustSucceed(h.List(h.t.Context(), &list))
 	var out []string
 	for _, e := range list.Items {
 		out = append(out, fmt.Sprintf("%s %s: %s", e.InvolvedObject.Kind, e.Reason, e.Message))

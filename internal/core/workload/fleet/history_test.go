@@ -158,7 +158,7 @@ func TestRevisionsThatAreKept(t *testing.T) {
 	if got := fmt.Sprint(versions()); got != "[v1/2 v4/5 v5/6]" {
 		t.Errorf("kept are %s, want the last two and the one that is injected", got)
 	}
-	// A version whose author changed his mind, and changed it back.
+	// A version whose author changed it and then reverted the change.
 	h.inject("v5", "s:6")
 	h.remember()
 	h.inject("v5", "s:5")
