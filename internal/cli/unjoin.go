@@ -553,7 +553,7 @@ func (u *unjoin) cleanNamespace(ctx context.Context, namespace string) error {
 	}
 	made := ns.DeepCopy()
 	if namespace == names.Clusters {
-		// Earlier hubs and tools did not record that they created the namespace, and nobody else creates one with this name.
+		// Earlier hubs and tools did not record that they created the namespace, and no other program uses this name.
 		metav1.SetMetaDataAnnotation(&made.ObjectMeta, wellknown.CreatedAnnotation, "true")
 	}
 	contents, err := u.contents(ctx, namespace)

@@ -184,11 +184,11 @@ func TestImportedServiceFollowsEndpoints(t *testing.T) {
 			p.Spec.Placement.ClusterAffinity.ClusterNames = []string{"m2"}
 		})
 		x.reaches("m3", "derived-web", "10.2.0.1")
-		x.setEndpoints("m1", "10.0.0.4") // nobody looks there any more
+		x.setEndpoints("m1", "10.0.0.4") // no controller watches it any more
 		x.members["m2"].Remove(controllertest.EndpointSlice, "shop", "web-m2")
 		x.reaches("m3", "derived-web")
 
-		// 6. Without the import nobody reaches it.
+		// 6. Without the import the Service is unreachable.
 		x.setEndpoints("m2", "10.2.0.2")
 		x.reaches("m3", "derived-web", "10.2.0.2")
 		controllertest.Change(x.Hub, imported, func(i *multiclusterv1alpha1.ServiceImport) {
@@ -329,8 +329,8 @@ func TestAMultiClusterServiceGoesToAllAndItsEndpointsToTheOthers(t *testing.T) {
 			t.Errorf("another endpoint: %v, want %v", writes, want)
 		}
 
-		// A Service whose MultiClusterService goes stays, as one stays whose policy goes; nobody is told of endpoints any
-		// more.
+		// A Service stays when its MultiClusterService is deleted, as a template stays without its policy; endpoints are no
+		// longer exchanged.
 		x.Gone(s)
 		x.reaches("m2", "web")
 		x.reaches("m3", "web")

@@ -107,7 +107,7 @@ func BrokenNow(ctx context.Context, config *rest.Config) ([]string, error) {
 	return broken, nil
 }
 
-// seen takes note of a definition; first says that it was there when this process began to look.
+// seen records a definition; first is true if it existed when this process started.
 func (w *Watch) seen(names []string, obj any, there, first bool) {
 	if last, missed := obj.(toolscache.DeletedFinalStateUnknown); missed {
 		obj = last.Obj

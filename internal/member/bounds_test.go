@@ -22,7 +22,7 @@ import (
 // few are limits that a test goes over soon. What went over one rests until the test has ended.
 var few = member.Limits{Answer: 1 << 20, Memory: 4 << 20, Listing: time.Minute, Pause: time.Hour}
 
-// sockets is what the network keeps of an answer that nobody reads.
+// sockets is how much of an unread response the network buffers.
 const sockets = 16 << 20
 
 // hostile answers lists and watches of ConfigMaps; sent counts what of it was taken.
@@ -57,7 +57,7 @@ func (h *hostile) serve(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// counted ends the handler when nobody reads any more.
+// counted ends the handler when the client stops reading.
 type counted struct {
 	http.ResponseWriter
 	h *hostile
@@ -87,7 +87,7 @@ func event(kind, object string) string {
 	return fmt.Sprintf(`{"type":%q,"object":%s}`+"\n", kind, object)
 }
 
-// endless writes what next gives until nobody reads.
+// endless writes the results of next until the client stops reading.
 func endless(next func(i int) string) func(io.Writer, *http.Request) {
 	return func(w io.Writer, _ *http.Request) {
 		for i := 0; ; i++ {

@@ -472,7 +472,7 @@ func TestWatchReportsMissedChangesAfterOutage(t *testing.T) {
 			t.Fatal(err)
 		}
 		back := make(chan string, 1)
-		members.OnAnswer(func(name string) { // who asks to be told later is told as well
+		members.OnAnswer(func(name string) { // a later subscriber is notified as well
 			select {
 			case back <- name:
 			default:

@@ -54,7 +54,7 @@ func healthy() map[string]string {
 		`cluster_ready_state{job="argosy", instance="a", member_cluster="eu"}`:                                "1x240",
 		`cluster_ready_state{job="argosy", instance="a", member_cluster="us"}`:                                "1x240",
 		`argosy_member_token_rotation_failed{job="argosy", instance="a", member_cluster="eu"}`:                "0x240",
-		// A cluster that grants tokens of a day is nothing to be told of.
+		// A cluster that issues tokens for one day fires no alert.
 		`argosy_member_token_expiration_timestamp_seconds{job="argosy", instance="a", member_cluster="eu", account="karmada-eu"}`: "86400x240",
 		`argosy_cluster_templates_not_applied{job="argosy", instance="a", member_cluster="eu"}`:                                   "0x240",
 		`scheduler_pending_bindings{job="argosy", instance="a", queue="unschedulable"}`:                                           "0x240",
@@ -64,8 +64,8 @@ func healthy() map[string]string {
 		// These waits end by themselves.
 		`argosy_failover_waiting{job="argosy", instance="a", reason="Tolerated"}`:             "3x240",
 		`argosy_failover_waiting{job="argosy", instance="a", reason="ReplacementNotHealthy"}`: "2x240",
-		// Hubs on an external etcd have no quota and no disk of their own, and what a replica says that has lost the lead is
-		// old.
+		// Hubs on an external etcd have no quota and no disk of their own, and metrics of a replica that has lost the lead
+		// are old.
 		`argosy_store_size_bytes{job="argosy-two", instance="b"}`:                                           "700x240",
 		`argosy_store_quota_bytes{job="argosy-two", instance="b"}`:                                          "0x240",
 		`argosy_loops_running{job="argosy-two", instance="b"}`:                                              "0x240",

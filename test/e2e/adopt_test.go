@@ -139,8 +139,8 @@ func TestAWorkloadIsAdoptedWithoutARestart(t *testing.T) {
 	}
 }
 
-// A policy may have sent a template where an object of that name lived already. It says that it conflicts, and is
-// adopted then.
+// A policy may have sent a template where an object of that name existed already. It reports a conflict, and is then
+// adopted.
 func TestAConflictIsAdoptedWhereTheTemplateSaysTheSame(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()

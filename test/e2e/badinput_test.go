@@ -119,7 +119,7 @@ func TestAKindThatMembersDoNotServeWaitsUntilTheyDo(t *testing.T) {
 	fleet.Members["m2"].Apply(t, definition("boats", "Boat"))
 	kit.Eventually(t, "and to the next", func() string { return applied(t, ns, "b-boat", "m1", "m2") })
 
-	// The member loses the kind, and with it the object: that is told, and mended when the kind is back.
+	// The member loses the kind, and with it the object: that is reported, and repaired when the kind is back.
 	fleet.Members["m2"].Remove(t, "apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "boats.e2e.example.com")
 	fleet.Hub.Change(t, "e2e.example.com/v1", "Boat", ns, "b", func(u *unstructured.Unstructured) {
 		u.Object["spec"] = map[string]any{"sails": int64(3)}

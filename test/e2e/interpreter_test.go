@@ -151,7 +151,7 @@ func TestCustomKindFollowsItsCustomization(t *testing.T) {
 	waitFor(t, "and nobody judges", "m1:Healthy m2:Healthy", healths(t, ns, "f-ferry"))
 }
 
-// oracle is an interpreter webhook: it says that a Barge has spec.holds replicas and is well, unless it is broken.
+// oracle is an interpreter webhook: a Barge has spec.holds replicas and is healthy, unless the webhook is broken.
 type oracle struct{ broken atomic.Bool }
 
 func (o *oracle) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -213,7 +213,7 @@ webhooks:
 	}
 	waitFor(t, "health is what the webhook says", "m1:Unhealthy m2:Unhealthy", healths(t, ns, "b-barge"))
 
-	// It breaks: what is there stays, and what is wrong is told where its users look.
+	// The webhook breaks: existing copies stay, and the template's events report it.
 	o.broken.Store(true)
 	fleet.Hub.Change(t, "e2e.example.com/v1", "Barge", ns, "b", func(u *unstructured.Unstructured) {
 		u.Object["spec"] = map[string]any{"holds": int64(10)}

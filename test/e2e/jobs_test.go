@@ -17,7 +17,7 @@ func oneJob(ns, spec string) string {
 	return fmt.Sprintf(`{apiVersion: batch/v1, kind: Job, metadata: {name: x, namespace: %s}, spec: {%s template: {spec: {restartPolicy: Never, containers: [{name: c, image: "example.com/x:1"}]}}}}`, ns, spec)
 }
 
-// ended says what is wrong unless the template says that the Job completed.
+// ended returns what is wrong unless the template's status is Completed.
 func ended(t *testing.T, ns string) func() string {
 	return func() string {
 		if c := fmt.Sprint(kit.Field(fleet.Hub.Find(t, "batch/v1", "Job", ns, "x"), "status",
@@ -126,7 +126,7 @@ func serveWorkflows(t *testing.T) {
 	}
 }
 
-// A Workflow runs in one member, is resumed from the hub, and nobody writes against anybody.
+// A Workflow runs in one member and is resumed from the hub, without a write conflict.
 func TestAWorkflowRunsOnceInOneMemberAndIsResumedFromTheHub(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()

@@ -48,8 +48,7 @@ func crash(t *testing.T, member, ns, app string) {
 	})
 }
 
-// Three workloads do not run in a cluster each for another reason: the reasons of their pods are told where an operator
-// looks.
+// Three workloads do not run, each in another cluster and for another reason; the reasons of their pods are shown.
 func TestWhyAndStatusSayWhyPodsDoNotRun(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
@@ -136,7 +135,7 @@ func TestWhyAndStatusSayWhyPodsDoNotRun(t *testing.T) {
 		return ""
 	})
 
-	// The image is there, and all is told to be well.
+	// The image is there, and all pods are shown as healthy.
 	fleet.Hub.Remove(t, "policy.karmada.io/v1alpha1", "OverridePolicy", ns, "o")
 	kit.Eventually(t, "its trouble is over", func() string {
 		out, complaint := explain(t, "deployment", "web", "-n", ns)
@@ -189,7 +188,7 @@ func TestPodsNeedRightToReadNamespace(t *testing.T) {
 		t.Errorf("why says to who may not read it: %s, %v", out, err)
 	}
 
-	// Who may read the binding and not the pods is told where to ask.
+	// A user who may read the binding and not the pods learns where to ask.
 	fleet.Hub.Apply(t, fmt.Sprintf(`
 apiVersion: rbac.authorization.k8s.io/v1
 kind: Role

@@ -106,7 +106,7 @@ func TestReplicasFollowPlacement(t *testing.T) {
 	}
 }
 
-// unscheduled says what is wrong unless the binding's condition says that it was not scheduled, with a reason and text.
+// unscheduled returns what is wrong unless the binding's condition Scheduled is False with this reason and text.
 func unscheduled(t *testing.T, ns, deployment, reason, text string) string {
 	t.Helper()
 	b := binding(t, ns, deployment+"-deployment")

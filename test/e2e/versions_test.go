@@ -202,7 +202,7 @@ func TestEachMemberGetsAVersionThatItServes(t *testing.T) {
 		return ""
 	})
 
-	// What only v1beta1 can say goes on where that is served; elsewhere its author is told why not.
+	// Fields that only v1beta1 has reach members that serve it; for the others the author gets a warning event.
 	fleet.Hub.Change(t, newKruise, "CloneSet", ns, "shop", func(u *unstructured.Unstructured) {
 		set(t, u, "OnDelete", "spec", "updateStrategy", "type")
 	})

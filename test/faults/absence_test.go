@@ -238,7 +238,7 @@ spec:
 		}
 	}
 
-	// It was told.
+	// An event reports it.
 	kit.Eventually(t, "the cluster says so", func() string {
 		c := &clusterv1alpha1.Cluster{}
 		if err := fleet.Hub.Get(t.Context(), client.ObjectKey{Name: "f1"}, c); err != nil {
@@ -279,7 +279,7 @@ spec:
 	})
 }
 
-// noneKept is whether no cluster says that many Works were deleted in it lately.
+// noneKept is whether no cluster reports many recent deletions of Works.
 func noneKept() string {
 	var clusters clusterv1alpha1.ClusterList
 	if err := fleet.Hub.List(context.Background(), &clusters); err != nil {

@@ -147,8 +147,8 @@ func (l *lone) puts() int {
 	return len(all.Items)
 }
 
-// Promised: a full store is told wherever one looks, is read as ever, and is mended by deleting, `argosy defrag
-// --disarm`, and nothing else.
+// Promised: a full store is reported everywhere, remains readable, and is repaired by deletions and `argosy defrag
+// --disarm` alone.
 func TestFullStoreIsReportedAndRepaired(t *testing.T) {
 	kit.Long(t)
 	l := newLone(t, t.TempDir(), "--etcd-quota=32Mi", "--backup-interval=0")

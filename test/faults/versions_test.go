@@ -14,8 +14,8 @@ import (
 	"github.com/argosy-io/argosy/test/kit"
 )
 
-// everything is one of each sort of thing that a start might be tempted to write again: a policy for a namespace,
-// overrides, dependencies, replicas that are divided by room, and an object that nobody claims.
+// everything is one of each sort of thing that a start might write again: a policy for a namespace, overrides,
+// dependencies, replicas divided by room, and an unclaimed object.
 func everything(name, ns string) string {
 	return strings.NewReplacer("NAME", name, "NS", ns).Replace(`
 apiVersion: policy.karmada.io/v1alpha1

@@ -257,7 +257,7 @@ func exists(err error) error {
 	return err
 }
 
-// take gives a user a random template that nobody else is at; nil if there is none.
+// take gives a user a random template that no other user works on; nil if there is none.
 func (w *world) take() *template {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -382,7 +382,7 @@ func (w *world) wrong() string {
 	return w.statusWrong(ctx, live)
 }
 
-// live are the templates that nobody deleted. It is called with the lock held.
+// live are the templates that were not deleted. It is called with mu locked.
 func (w *world) live() map[string]*template {
 	live := map[string]*template{}
 	for key, tmpl := range w.templates {
@@ -620,8 +620,8 @@ func (w *world) witness(member string) *witness {
 	return seen
 }
 
-// testimony says what the witness saw that must not be: an object that left although nobody deleted its template, or
-// that was made twice.
+// testimony returns the violations that the witness saw: an object that was deleted without a deletion of its
+// template, or created twice.
 func (s *witness) testimony(w *world) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -338,7 +338,7 @@ func (s *story) applyOurs(dir, text string) {
 		return
 	}
 	warnings, err := s.write(u)
-	// The guide's own kind is one that nobody has, and the guide says that the hub says so.
+	// The guide's own kind does not exist, and the guide says that the hub reports that.
 	warnings = slices.DeleteFunc(warnings, func(text string) bool {
 		return strings.HasSuffix(text, "of group guide.example.com yet: nothing uses the customization until it does")
 	})
@@ -396,7 +396,7 @@ func (s *story) commands(dir, text string) {
 	}
 }
 
-// flags says that a command that is not run here has the flags that it is given.
+// flags checks that a command that is not run here has the flags that it is given.
 func (s *story) flags(line string) {
 	words := strings.Fields(line)
 	if words[0] != "argosy" {

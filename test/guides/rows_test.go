@@ -47,7 +47,7 @@ type row struct {
 	see func(*story) string
 }
 
-// story is a row that is being told.
+// story is a row that is being run.
 type story struct {
 	t    *testing.T
 	id   string
@@ -284,7 +284,7 @@ func (s *story) apply(u *unstructured.Unstructured, warned ...string) *unstructu
 	return u
 }
 
-// refused says that an object is refused with a message.
+// refused checks that an object is rejected with a message.
 func (s *story) refused(u *unstructured.Unstructured, message string) string {
 	_, err := s.write(u)
 	if err == nil {
@@ -514,7 +514,7 @@ func (s *story) lint(text string, args ...string) string {
 	return out
 }
 
-// finds says that lint names something.
+// finds checks that lint reports something.
 func (s *story) finds(text string, findings ...string) string {
 	out := s.lint(text)
 	for _, f := range findings {
@@ -566,7 +566,7 @@ func documented(file string, phrases ...string) func(*story) string {
 	}
 }
 
-// served says that the hub has a kind.
+// served checks that the hub has a kind.
 func served(apiVersion, kind string) func(*story) string {
 	return func(s *story) string {
 		u := &unstructured.Unstructured{}
@@ -579,7 +579,7 @@ func served(apiVersion, kind string) func(*story) string {
 	}
 }
 
-// hasCommand says that the binary has a command with a flag.
+// hasCommand checks that the binary has a command with a flag.
 func hasCommand(flag string, command ...string) func(*story) string {
 	return func(s *story) string {
 		out, err := s.argosy("argosy", append(slices.Clone(command), "--help")...)

@@ -149,7 +149,7 @@ func Main(name string, start func(dir string) (*Fleet, error), run func() int) {
 			fmt.Fprintln(os.Stderr, "the logs are in", dir)
 			return code
 		}
-		_ = os.RemoveAll(dir) // a temporary folder; what is left of it harms nobody
+		_ = os.RemoveAll(dir) // a temporary folder; leftovers are harmless
 		return 0
 	}())
 }

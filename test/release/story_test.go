@@ -30,7 +30,7 @@ import (
 // image is the image of the pods at a version.
 func image(version any) string { return fmt.Sprintf("example.com/shop:%v", version) }
 
-// written is what a member was told about a CloneSet: of so many pods, so many may have the image.
+// written is a CloneSet in a Work: its pods, and how many of them may have the image.
 type written struct {
 	image              string
 	replicas, released int64

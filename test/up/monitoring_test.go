@@ -16,7 +16,8 @@ import (
 	"github.com/argosy-io/argosy/test/kit"
 )
 
-// told only when there is something to tell; each is registered by the hub, and test/docs has a line for it.
+// sometimes are the metrics that exist only in some states; each is registered by the hub, and test/docs has a line
+// for it.
 var sometimes = map[string]bool{
 	"argosy_store_finding":                      true, // something is wrong with the store
 	"argosy_orphans":                            true, // a cluster has some

@@ -1,5 +1,5 @@
-// Package up holds `argosy up`, as a process, to what its users rely on: it says what is wrong, ends when it is told
-// to, and shares a store with others of its kind.
+// Package up tests `argosy up` as a process: it explains errors, ends on a signal, and shares a store with other
+// replicas.
 package up
 
 import (

@@ -336,7 +336,7 @@ func TestUnusedKindIsAcceptedWithOneWarning(t *testing.T) {
 		const health = "healthInterpretation: {jsonPath: .status.phase, expected: Fine}"
 		widgets, old := ric("widgets", "apiVersion: example.org/v1, kind: Widget", health),
 			ric("old", "apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet", health)
-		// A kind that was just defined is known though nobody has told the API server's own map of kinds.
+		// A kind that was just defined is known, although the API server's own map of kinds does not have it yet.
 		stalls := object(t, `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: stalls.example.com},
 		spec: {group: example.com, names: {kind: Stall}, conversion: {strategy: Webhook}, versions: [{name: v1, served: true}, {name: v1beta1, served: true}, {name: v2, served: false}]}}`)
 		h := newHub(t, old, stalls)

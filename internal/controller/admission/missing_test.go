@@ -15,7 +15,7 @@ import (
 	"k8s.io/apiserver/pkg/warning"
 )
 
-// A template that needs something beside it which is not on the hub is stored, and its author is told once.
+// A template that depends on an object that is not on the hub is stored, with one warning.
 func TestWhatIsNotOnTheHubIsWarnedOfWhenATemplateIsMade(t *testing.T) {
 	const (
 		pods = "selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}}"

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// A name that is misspelt selects nothing, so that its author is told, with the nearest one.
+// A misspelt name selects nothing: a warning suggests the nearest name.
 func TestWhatAPolicyNamesAndIsNotThereIsWarnedOf(t *testing.T) {
 	const (
 		own      = "{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy, metadata: {name: p, namespace: shop}, spec: "

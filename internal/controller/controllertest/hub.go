@@ -267,8 +267,8 @@ func (h *Hub) Run(setup func(ctx context.Context, mgr ctrl.Manager) error) (stop
 }
 
 // Disconnected calls stop, which stops a whole hub, while nothing is under way and the API server is down. A cache of
-// controller-runtime for metadata leaks a goroutine when it stops while a watch is open: nobody takes the watch's last
-// error.
+// controller-runtime for metadata leaks a goroutine when it stops during a watch, because the last error of the watch
+// is not read.
 func (h *Hub) Disconnected(stop func()) {
 	synctest.Wait()
 	h.Server.Down(true)
@@ -420,7 +420,7 @@ func (h *Hub) Quiet() []string {
 	return out
 }
 
-// Events are what users were told so far, as "Reason: message", in the order of their names.
+// Events returns the recorded events as "Reason: message", sorted by name.
 func (h *Hub) Events() []string {
 	h.t.Helper()
 	var list corev1.EventList

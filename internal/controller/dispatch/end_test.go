@@ -52,7 +52,7 @@ func TestABindingThatSomebodyDeletesLeavesItsWorksToTheNextOne(t *testing.T) {
 	})
 }
 
-// Its kind is not served for a while, as an API that is down: nobody can tell whether the template still stands.
+// The kind is not served for a while, like an API that is down: the hub cannot know whether the template exists.
 func TestUnservedTemplateKindKeepsWorks(t *testing.T) {
 	forBothScopes(t, func(w *world) {
 		w.claim()

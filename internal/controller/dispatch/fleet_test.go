@@ -332,7 +332,7 @@ func TestPodsAreTakenOffTheListWhenAllAreGone(t *testing.T) {
 		pods["m2"] = nil
 		mu.Unlock()
 		w.report("m2", 2)
-		// The propagate controller tells of it by the binding; here it is told by hand.
+		// The propagate controller sets it on the binding; this test does it itself.
 		w.Eventually("all are gone", func() string {
 			u := w.template.DeepCopy()
 			if err := w.Get(t.Context(), client.ObjectKeyFromObject(u), u); err != nil {
@@ -363,7 +363,7 @@ func (f found) Owned(_ context.Context, cluster, _, pod, _, _ string) (bool, err
 	return slices.Contains(f[cluster], pod), nil
 }
 
-// asks says whether a cluster has a pod.
+// asks reports whether a cluster has a pod.
 type asks func(cluster, pod string) bool
 
 func (a asks) Owned(_ context.Context, cluster, _, pod, _, _ string) (bool, error) {

@@ -121,7 +121,7 @@ func TestAWorkloadWaitsForItsSidecarsWhereItIsNotYet(t *testing.T) {
 			`False cluster "m1": SidecarSet c, which injects into its pods, has not been applied there yet; the workload is dispatched when it is in effect, or 15s after it was due`)
 		expectState("at last", sidecarWait, 1, 0, "True")
 
-		// What did not come in that time is waited for by nobody else, until something becomes of it.
+		// After that time no other workload waits for it, until it changes.
 		r.waiting.forget(w.key())
 		expectState("another workload, later", 2*sidecarWait, 1, 0, "True")
 		r.waiters(t.Context(), sidecars["m1"])
@@ -134,7 +134,7 @@ func TestAWorkloadWaitsForItsSidecarsWhereItIsNotYet(t *testing.T) {
 	})
 }
 
-// What a Lazy policy holds back may come at any time, or never, and nobody waits for it.
+// A template of a Lazy policy may come at any time, or never: no workload waits for it.
 func TestAWorkloadDoesNotWaitForSidecarsThatAwaitAChange(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
@@ -175,7 +175,7 @@ func TestAWorkloadDoesNotWaitForSidecarsThatAwaitAChange(t *testing.T) {
 	})
 }
 
-// While nobody knows which SidecarSets there are, as at a start, none of them may be missed; but not for ever.
+// While the SidecarSets are unknown, as at a start, the workload waits, but not for ever.
 func TestAWorkloadWaitsUntilTheSidecarSetsAreRead(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
@@ -206,7 +206,7 @@ func TestAWorkloadWaitsUntilTheSidecarSetsAreRead(t *testing.T) {
 	})
 }
 
-// What a policy has claimed and nobody has placed yet may go anywhere, also where the workload is placed already.
+// A claimed SidecarSet that is not placed yet may go to any cluster, also where the workload is placed already.
 func TestAWorkloadWaitsForSidecarsThatAreAboutToBePlaced(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {

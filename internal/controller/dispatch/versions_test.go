@@ -15,7 +15,7 @@ import (
 	"github.com/argosy-io/argosy/internal/member/membertest"
 )
 
-// A member is upgraded: it could not be told what the template says, and now can.
+// After an upgrade, a member gets the fields that its previous version did not have.
 func TestAClusterIsAskedAgainWhenItServesOtherVersions(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {

@@ -48,9 +48,8 @@ func TestRepairsOfRepeatedDriftAreDelayed(t *testing.T) {
 			w.expectContent(u, "1")
 		}
 
-		// 2. Then it has to wait, and users are told, in one write. That may take a change more: one that comes before the
-		//    hub has seen
-		// its own last write counts as nobody's.
+		// 2. Then it waits, and reports that in one write. It may take one change more: a change before the hub has seen its
+		// own last write does not count.
 		more := 0
 		w.Eventually("it has to wait", func() string {
 			if value, _, _ := unstructured.NestedString(w.m1.Object(membertest.ConfigMap, "shop", "c").Object, "data",
@@ -108,7 +107,7 @@ func TestRepairsOfRepeatedDriftAreDelayed(t *testing.T) {
 		meddle("meddled again")
 		w.expectContent(u2, "2")
 
-		// 5. After a calm nobody is told any more.
+		// 5. After a calm period the condition ends.
 		clock.SetTime(clock.Now().Add(time.Hour))
 		meddle("a first time")
 		w.expectContent(u2, "2")

@@ -187,7 +187,7 @@ func (w *world) attempts(k membertest.Kind) int {
 	}))
 }
 
-// refuses has m1 refuse the creation of objects of the kind until it is told otherwise.
+// refuses makes m1 reject the creation of objects of the kind until the returned function is called.
 func (w *world) refuses(k membertest.Kind, with *apierrors.StatusError) (end func()) {
 	var over atomic.Bool
 	w.m1.Behave(func(rw http.ResponseWriter, r *http.Request) bool {

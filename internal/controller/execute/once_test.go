@@ -60,7 +60,7 @@ func (w *world) setStatus(k membertest.Kind, status map[string]any) {
 	w.m1.Put(obj)
 }
 
-// told waits until the Work reports a status with all fields of want.
+// reports waits until the Work reports a status with all fields of want.
 func (w *world) reports(work *workv1alpha1.Work, want map[string]any) {
 	w.t.Helper()
 	w.Eventually("the end is reported", func() string {

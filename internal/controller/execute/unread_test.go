@@ -18,8 +18,8 @@ import (
 	"github.com/argosy-io/argosy/internal/member/membertest"
 )
 
-// What no interpreter can read harms neither the applying nor the rest of the report; it is told, and said in a
-// condition until it is mended.
+// An object that no interpreter can read is still applied and reported; an event and a condition report the error
+// until it is fixed.
 func TestUnreadableHealthIsReported(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
@@ -73,7 +73,7 @@ func TestUnreadableHealthIsReported(t *testing.T) {
 	})
 }
 
-// What a Retain cannot say stops the change, and is told and said in a condition as every other operation's fault is.
+// A Retain that fails stops the change; an event and a condition report the error, as for every other operation.
 func TestRetainFailureIsAnEventOfTheTemplate(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {

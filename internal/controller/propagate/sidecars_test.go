@@ -200,8 +200,7 @@ func TestSidecarsCountInWhatReplicasNeed(t *testing.T) {
 	})
 }
 
-// A hub that does not serve SidecarSets any more, or not yet, takes nothing away of what was counted, and holds nobody
-// up.
+// A hub that no longer serves SidecarSets, or not yet, keeps the counted overhead, and no binding waits.
 func TestUnservedSidecarSetsBlockNoWorkload(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		w := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment",

@@ -406,7 +406,7 @@ func TestPodsOfAStatefulSetHaveOrdinalsThatNoOtherClusterHas(t *testing.T) {
 		t.Errorf("told is %v", s.messages)
 	}
 
-	// eu is lost, and us is given all: the volumes of 0 and 1 are in eu, so nobody else becomes 0 or 1.
+	// eu is lost, and us gets all replicas: the volumes of 0 and 1 are in eu, so no other cluster gets 0 or 1.
 	delete(s.in.Existing, "eu")
 	s.in.Binding.BindingSpec().Clusters = s.in.Binding.BindingSpec().Clusters[1:]
 	s.in.Binding.BindingSpec().Clusters[0].Replicas = 5

@@ -30,7 +30,7 @@ type pace struct {
 	baseline *releasev1alpha1.ReleaseRevision
 	// unpin is true if the binding no longer needs to name a ReleaseRevision.
 	unpin bool
-	// awaits says that a change of the template waits for a release; nil if none does.
+	// awaits is the condition of a template whose change waits for a release; nil if none does.
 	awaits *fleet.Condition
 	// effective is the revision of the template; overridesFor uses currentOverrides for clusters that joined later.
 	effective        *releasev1alpha1.ReleaseRevision

@@ -208,7 +208,7 @@ func TestNothingOfASubsetIsTakenAwayBeforeItIsPlacedAnew(t *testing.T) {
 	}
 }
 
-// A subset whose cluster is lost keeps nobody else from a change.
+// A subset whose cluster is lost blocks no change of the others.
 func TestOthersGoOnWhileASubsetHasNoCluster(t *testing.T) {
 	s := beginUnited(t, 9, home("a", int64(3), "eu"), home("b", int64(2), "us"), home("c", int64(4)))
 	if err := s.place(); err != nil {

@@ -430,8 +430,8 @@ func TestMissingFieldOfVersionIsReportedForItsClusterOnly(t *testing.T) {
 	}
 }
 
-// A WorkloadSpread that names a CloneSet in a version that the member does not serve spreads nothing, and nobody says
-// so.
+// A WorkloadSpread that names a CloneSet in a version that the member does not serve has no effect and reports no
+// error.
 func TestWhatIsAboutAWorkloadNamesItInAVersionThatTheMemberServes(t *testing.T) {
 	const old, new = "apps.kruise.io/v1alpha1", "apps.kruise.io/v1beta1"
 	for _, tt := range []struct {

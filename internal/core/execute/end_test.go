@@ -74,8 +74,8 @@ func TestWhatTheDeletionOfAWorkMeans(t *testing.T) {
 	}
 }
 
-// Whatever else is so, nothing is carried out while a definition of the hub is missing, and what nobody ordered never
-// goes in a wave.
+// In every state: nothing is written while a CRD of the hub is missing, and many unrequested deletions at once are
+// never carried out.
 func TestDeletionNeedsRequest(t *testing.T) {
 	now := metav1.NewTime(time.Unix(1_800_000_000, 0))
 	for bits := range 1 << 9 {

@@ -232,7 +232,7 @@ func TestLastResultIsKeptWhileInterpreterFails(t *testing.T) {
 			t.Errorf("%s: got %+v, want the policy as it is, and %d replicas", scope, b, meaning.Replicas)
 		}
 
-		// One that others depend on alone, which goes where they go, was read for nobody.
+		// A binding of a dependency only, which follows other bindings, has no policy.
 		existing.BindingSpec().Placement = nil
 		if propagate.Read(tpl, existing) {
 			t.Errorf("%s: the replicas of a dependency are taken for read", scope)

@@ -330,8 +330,8 @@ func TestPlacementOfOthersIsConfirmedOnlyIfTheSchedulerKeepsIt(t *testing.T) {
 	}
 }
 
-// unconfirmed returns a binding created with its clusters at a time, of which nobody has written a status, asked for a
-// fresh run at another.
+// unconfirmed returns a binding created with its clusters at a time, without a status, with a requested reschedule at
+// another.
 func unconfirmed(b *workv1alpha2.ResourceBinding, created, asked int64) *workv1alpha2.ResourceBinding {
 	b.Status = workv1alpha2.ResourceBindingStatus{}
 	b.CreationTimestamp = metav1.NewTime(time.Unix(created, 0))

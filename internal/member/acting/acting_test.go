@@ -321,7 +321,7 @@ func TestWhoTheHubLetsInIsFollowedAndNothingElseIsNews(t *testing.T) {
 	if got != "ann" {
 		t.Fatalf("let in are %s", got)
 	}
-	// What is about other things, and what changes nothing, wakes nobody: then comes one that does.
+	// Changes of other objects, and writes without a change, wake no waiter; then comes a relevant change.
 	hub.Put(bound("eve", "view", "eve", "mallory"))
 	again := bound("ann", "see", "ann")
 	again.Labels = map[string]string{"a": "b"}

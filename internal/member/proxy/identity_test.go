@@ -174,7 +174,7 @@ func TestATokenThatTheHubReplacedIsTheOneThatCounts(t *testing.T) {
 	old.Store(0)
 	ask(admin)
 	ask(alice)
-	ask(&user.DefaultInfo{Name: "dora", Groups: []string{"devs"}}) // of whom the member has to be told
+	ask(&user.DefaultInfo{Name: "dora", Groups: []string{"devs"}}) // that the member has to know
 	if n := old.Load(); n > 0 {
 		t.Errorf("%d requests carried the token from before", n)
 	}

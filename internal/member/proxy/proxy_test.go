@@ -314,7 +314,7 @@ func TestAPathLeadsNowhereButBelowTheMembersAPI(t *testing.T) {
 	}
 }
 
-// deadEnd returns an address that nobody listens on.
+// deadEnd returns an address without a listener.
 func deadEnd(t *testing.T) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

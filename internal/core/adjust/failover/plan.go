@@ -141,11 +141,11 @@ type Result string
 
 // The results.
 const (
-	// ReplacementHealthy says that the replacement is healthy.
+	// ReplacementHealthy: the replacement is healthy.
 	ReplacementHealthy Result = "ReplacementHealthy"
-	// EndedByUser says that a user set suppressDeletion to false.
+	// EndedByUser: a user set suppressDeletion to false.
 	EndedByUser Result = "EndedByUser"
-	// ClusterRemoved says that the cluster is no longer a member.
+	// ClusterRemoved: the cluster is no longer a member.
 	ClusterRemoved Result = "ClusterRemoved"
 )
 

@@ -388,7 +388,7 @@ func TestBrakeStopsEvictionFromClustersLostTogether(t *testing.T) {
 	w.lose("c")
 	w.pass(10 * time.Minute)
 	w.execute(w.plans("web !a FailoverPaused"))
-	w.taint("a", "user") // which says that the cluster is to be evicted
+	w.taint("a", "user") // the reason to evict the cluster
 	w.plans("web -a: d=2")
 	w.untaint("a", "user")
 	w.back("c")

@@ -15,7 +15,7 @@ import (
 type Facts struct {
 	// Volumes is true if the template uses persistent volumes; MoveVolumes if it may move nevertheless.
 	Volumes, MoveVolumes bool
-	// Paused says that spec.paused of the template is true, so that a new copy would start no pods.
+	// Paused is true if spec.paused of the template is true: a new copy would start no pods.
 	Paused bool
 	// OwnScale is true if each member decides how many replicas it runs.
 	OwnScale bool

@@ -32,7 +32,7 @@ func TestNewNamesWaitForTheReplicasThatGoWithThem(t *testing.T) {
 	h.expect("then in one write with the replica", names+"[x-a] [x-b]", "spec.replicas=3 2")
 	h.expectConditions("then", "x-z not found in any")
 
-	// One cluster alone is told with the replica, too.
+	// A single cluster also gets the name with the replica.
 	h = newHub(t, "{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {name: x}, spec: {replicas: 2, scaleStrategy: {podsToDelete: [x-a]}}}", 3)
 	h.in.Pods = map[string][]string{"x-a": {"c1"}}
 	h.expect("before", names+"[]", "spec.replicas=3")

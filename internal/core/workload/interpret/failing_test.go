@@ -12,14 +12,13 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
-// failingSet is a CloneSet of four pods that is rolled out, with a condition by which its controller says that it
-// fails.
+// failingSet is a CloneSet of four pods in a rollout, with a condition of its controller that reports a failure.
 type failingSet struct {
 	t   *testing.T
 	u   *unstructured.Unstructured
 	now time.Time
 	was *metav1.Condition
-	// told is the status of the last look, which tells what is left over in the next; nil to go by the clock alone.
+	// reported is the status of the last look, for the next one; nil to use the clock only.
 	reported *runtime.RawExtension
 }
 

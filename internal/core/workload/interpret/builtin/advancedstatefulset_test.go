@@ -120,7 +120,7 @@ func TestAdvancedStatefulSetRetain(t *testing.T) {
 	})
 }
 
-// A field that a member keeps against the template is told where users look: in the template's conditions.
+// A field that a member keeps against the template is reported in the template's conditions.
 func TestKeptImmutableFieldsAreReported(t *testing.T) {
 	desired := read(t, `{apiVersion: apps.kruise.io/v1beta1, kind: StatefulSet, metadata: {generation: 1, annotations: {resourcetemplate.karmada.io/generation: "2"}}, spec: {serviceName: new}}`)
 	member := retained(t, desired, read(t,

@@ -109,7 +109,7 @@ func TestObservedGenerationNeedsAllClusters(t *testing.T) {
 		`{generation: 3, observedGeneration: 2, resourceTemplateGeneration: 7}`,
 		`{generation: 3, observedGeneration: 3, resourceTemplateGeneration: 6}`
 	for _, kind := range kruiseWorkloads {
-		// Something is wanted that nobody has, so that no rollout looks finished.
+		// No cluster has what is wanted, so that no rollout looks finished.
 		template := read(t, `{apiVersion: apps.kruise.io/`+kind+
 			`, metadata: {generation: 7}, spec: {replicas: 9}, status: {observedGeneration: 6}}`)
 		for _, c := range []struct {
