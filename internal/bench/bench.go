@@ -65,7 +65,7 @@ type Options struct {
 	Full bool
 	// HubArgs are more arguments of `argosy up`, to measure what a setting costs.
 	HubArgs []string
-	// Say tells how far the run is.
+	// Say reports how far the run is.
 	Say func(format string, args ...any)
 }
 

@@ -103,7 +103,7 @@ func joined(t *testing.T, m *sim.Running) {
 	kit.Eventually(t, m.Name+" is ready", func() string { return ready(t, m.Name, metav1.ConditionTrue) })
 }
 
-// ready says what is wrong if a cluster's condition Ready has not that status.
+// ready returns what is wrong if a cluster's condition Ready has not that status.
 func ready(t *testing.T, name string, want metav1.ConditionStatus) string {
 	t.Helper()
 	cond := meta.FindStatusCondition(clusterOf(t, name).Status.Conditions, "Ready")
@@ -348,7 +348,7 @@ func gone(t *testing.T, name string) {
 	})
 }
 
-// placed says what is wrong if a binding is not for these clusters, and applied in all of them.
+// placed returns what is wrong if a binding is not for these clusters, and applied in all of them.
 func placed(t *testing.T, namespace, name string, clusters ...string) string {
 	t.Helper()
 	b := binding(t, namespace, name)
@@ -411,7 +411,7 @@ func TestFailedMemberIsReportedAndAffectsNoOther(t *testing.T) {
 			t.Errorf("get clusters says %q", out)
 		}
 	}
-	// failed says what is wrong unless the binding tells that the cluster is behind, and m1 is not.
+	// failed returns what is wrong unless the binding tells that the cluster is behind, and m1 is not.
 	failed := func(t *testing.T, ns, name string) string {
 		b := binding(t, ns, name)
 		if b == nil || len(b.Spec.Clusters) != 2 {

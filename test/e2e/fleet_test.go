@@ -338,7 +338,7 @@ spec:
     deploymentTemplate: {metadata: {labels: {app: ud}}, spec: {%s}}
   topology: {subsets: [%s]}`, group, ns, podTemplate("ud", "example.com/ud:1"), subsets)
 	}
-	// in says what each member has: "m1 4: a=3 c=1".
+	// in returns what each member has: "m1 4: a=3 c=1".
 	in := func(want string) func() string {
 		return func() string {
 			var got []string
@@ -412,7 +412,7 @@ func TestImagesArePulledBeforeARollout(t *testing.T) {
 		annotate(u, map[string]string{"argosy.io/pre-pull": "50%", "argosy.io/pre-pull-timeout": "1h"})
 		kit.Field(u, "spec", "template", "spec", "containers").([]any)[0].(map[string]any)["image"] = "example.com/shop:2"
 	})
-	// in says which image each member's CloneSet has, and which one it pulls.
+	// in returns which image each member's CloneSet has, and which one it pulls.
 	in := func(want string) func() string {
 		return func() string {
 			var got []string

@@ -36,7 +36,7 @@ func through(t *testing.T, member, user string) kubernetes.Interface {
 	return c
 }
 
-// forbidden says what is wrong if an error is not that somebody may not do something.
+// forbidden returns what is wrong if an error is not that somebody may not do something.
 func forbidden(t *testing.T, err error, wantText string) {
 	t.Helper()
 	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), wantText) {

@@ -33,7 +33,7 @@ func TestUnjoinTellsWhatGoesAndTakesNothingElse(t *testing.T) {
 			return ""
 		})
 	}
-	// released says what of the hub's is still on an object.
+	// released returns what of the hub's is still on an object.
 	released := func(kind, apiVersion, namespace, name string) string {
 		u := member.Find(t, apiVersion, kind, namespace, name)
 		if u == nil {

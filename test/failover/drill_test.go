@@ -269,7 +269,7 @@ func (d *drill) cluster(name string) (*clusterv1alpha1.Cluster, error) {
 	return c, d.fleet.Hub.Get(ctx, client.ObjectKey{Name: name}, c)
 }
 
-// unsettled says what keeps the workloads from running as they are placed: each replica once, and nothing else.
+// unsettled returns what keeps the workloads from running as they are placed: each replica once, and nothing else.
 func (d *drill) unsettled() string {
 	bindings, err := d.bindings()
 	if err != nil {

@@ -95,7 +95,7 @@ func join(t *testing.T, v *victim, authority []byte) {
 	kit.Eventually(t, v.Name+" is Ready", func() string { return status(t, v.Name, metav1.ConditionTrue) })
 }
 
-// status says what is wrong if a cluster's condition Ready has another status.
+// status returns what is wrong if a cluster's condition Ready has another status.
 func status(t *testing.T, name string, want metav1.ConditionStatus) string {
 	t.Helper()
 	c := &clusterv1alpha1.Cluster{}

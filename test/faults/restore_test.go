@@ -325,7 +325,7 @@ func TestRestoredHubChangesNothingUntilAccepted(t *testing.T) {
 	}
 }
 
-// table says what became of each group in both members.
+// table returns what became of each group in both members.
 func (d *drill) table(when string, was map[string]map[string]found) {
 	orphans, paused := d.orphans(), d.paused()
 	var b strings.Builder

@@ -112,7 +112,7 @@ func calm(t *testing.T, w *world, ns string) map[string]string {
 	return before
 }
 
-// changed says what has another version than before, or is gone.
+// changed returns what has another version than before, or is gone.
 func changed(before, now map[string]string) string {
 	var wrong []string
 	for _, key := range slices.Sorted(maps.Keys(before)) {

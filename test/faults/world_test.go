@@ -360,7 +360,7 @@ func (w *world) work(namespace string, creations int) {
 	users.Wait()
 }
 
-// wrong says what has not converged: in the hub bindings, Works and statuses, in the members the objects. One look
+// wrong returns what has not converged: in the hub bindings, Works and statuses, in the members the objects. One look
 // lists everything.
 func (w *world) wrong() string {
 	w.mu.Lock()
@@ -393,7 +393,7 @@ func (w *world) live() map[string]*template {
 	return live
 }
 
-// memberWrong says what a member does not hold as it should.
+// memberWrong returns what a member does not hold as it should.
 func (w *world) memberWrong(member string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

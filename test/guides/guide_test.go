@@ -290,7 +290,7 @@ func shopNamespace(t *testing.T) string {
 	return ns.Name
 }
 
-// balanced says what a ReplicaSchedulingPolicy says instead of that no cluster is over its threshold.
+// balanced returns what a ReplicaSchedulingPolicy says instead of that no cluster is over its threshold.
 func (s *story) balanced(policy string) string {
 	u := s.find(fleet.Hub, "config.karmada.io/v1alpha1", "ReplicaSchedulingPolicy", policy)
 	conditions, _ := kit.Field(u, "status", "conditions").([]any)

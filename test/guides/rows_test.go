@@ -40,7 +40,7 @@ type row struct {
 	chain string
 	// long rows run in the long suite alone.
 	long bool
-	// want says what is expected, in a few words.
+	// want is what is expected, in a few words.
 	want string
 	// see does what the article says and returns what was seen; it ends by failing the story if that is not what is
 	// wanted.

@@ -242,7 +242,7 @@ var s000 = []row{
 		see: shownBy("internal/core/workload/interpret/builtin", "TestKindsWithoutReplicasAreNoWorkloads")},
 	{id: "19", block: "S000-SidecarSet-RIC.health", want: "accepted; lint",
 		see: func(s *story) string {
-			return s.finds(s.text("S000", 343), "a canary that is held by its partition is unhealthy",
+			return s.finds(s.text("S000", 343), "a canary that its partition pauses is unhealthy",
 				"status.observedGeneration")
 		}},
 	{id: "20", block: "S000-SidecarSet-RIC deps namespace", want: "dependencies where the pods are",
@@ -439,7 +439,7 @@ func (s *story) expectStored(stored, written *unstructured.Unstructured) {
 	}
 }
 
-// lacks says what of want is not in got.
+// lacks returns what of want is not in got.
 func lacks(path string, want, got any) string {
 	switch w := want.(type) {
 	case map[string]any:

@@ -205,7 +205,7 @@ func withoutWorks(marks map[string]string) map[string]string {
 	return out
 }
 
-// changed says what of the marks is not as it was; empty if nothing is.
+// changed returns what of the marks is not as it was; empty if nothing is.
 func (e *estate) changed(was map[string]string) string {
 	e.t.Helper()
 	now := e.marks()

@@ -211,7 +211,7 @@ func (w *world) eventsWith(reason string) (messages []string) {
 	return messages
 }
 
-// written says what is wrong with the binding's condition of that name.
+// written returns what is wrong with the binding's condition of that name.
 func (w *world) written(want metav1.ConditionStatus, message string) func() string {
 	return func() string {
 		b, err := scope.Bindings.Get(w.t.Context(), w.Client, w.key())

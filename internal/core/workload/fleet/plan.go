@@ -351,7 +351,7 @@ type ClusterProgress struct {
 	Reached bool
 	// Current is true if the Work in the cluster is of the revision of the plan.
 	Current bool
-	// Observed is true if the member has reported about what its Work says now.
+	// Observed is true if the member has reported about its current Work.
 	Observed bool
 	// Failed is true if new pods fail there. Refused is true if the member rejected its Work.
 	Failed, Refused bool

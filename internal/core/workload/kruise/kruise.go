@@ -125,7 +125,7 @@ func (k kind) convert(obj map[string]any, to string) (map[string]any, error) {
 		if at := k.misfit(laid, to); at == "" {
 			out = laid
 		} else if written {
-			return nil, fmt.Errorf("metadata.annotations[%s]: makes of %s what it cannot be; %s", wellknown.RestAnnotation(to),
+			return nil, fmt.Errorf("metadata.annotations[%s]: gives %s an invalid value; %s", wellknown.RestAnnotation(to),
 				at,
 				mendRest)
 		}

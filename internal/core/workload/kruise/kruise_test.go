@@ -301,7 +301,7 @@ func TestAnObjectThatMakesNoSenseCanBeReadAndNotWrittenBack(t *testing.T) {
 		written := parse(t, `{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {name: x}, spec: {replicas: 7}}`)
 		written.SetAnnotations(map[string]string{wellknown.RestAnnotation(beta): annotation})
 		if _, err := Convert(written, "apps.kruise.io/v1beta1"); err == nil ||
-			!strings.Contains(err.Error(), "metadata.annotations[argosy.io/v1beta1-rest]: makes of") {
+			!strings.Contains(err.Error(), "metadata.annotations[argosy.io/v1beta1-rest]: gives") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

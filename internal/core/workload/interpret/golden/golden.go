@@ -7,7 +7,7 @@
 //	  kind: CloneSet
 //	  spec: {replicas: 3}
 //	cases:
-//	- name: a canary held by its partition is no failure
+//	- name: a canary paused by its partition is no failure
 //	  operation: InterpretHealth
 //	  observed: {spec: {partition: 2}, status: {updatedReplicas: 1}}   # a merge patch on object
 //	  want: {healthy: true, health: Suspended}

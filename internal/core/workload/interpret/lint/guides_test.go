@@ -78,7 +78,7 @@ func TestMistakesOfPublicGuidesAreFound(t *testing.T) {
 			{354, lint.Dropped, "latestRevision, observedGeneration, updatedReadyPods"},
 			{372, lint.Dropped, "latestRevision, observedGeneration, updatedReadyPods"},
 			{382, lint.Result, "without its spec"},
-			{401, lint.FalseHealth, "a canary that is held by its partition is unhealthy"},
+			{401, lint.FalseHealth, "a canary that its partition pauses is unhealthy"},
 			{401, lint.Generation, "status.observedGeneration"},
 			{428, lint.Namespace, "SidecarSet is cluster-scoped"},
 			{430, lint.Syntax, "'end' expected near <eof>"},
