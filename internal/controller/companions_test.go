@@ -191,7 +191,7 @@ func TestCompanionsMatchNaiveImplementation(t *testing.T) {
 			}
 			h.Eventually(fmt.Sprintf("round %d: %s", round, strings.Join(did, "; ")), func() string {
 				if got, want := following(t, h), want(); !maps.Equal(got, want) {
-					return fmt.Sprintf("following: %v, want %v; told: %q", got, want, h.Events())
+					return fmt.Sprintf("following: %v, want %v; reported: %q", got, want, h.Events())
 				}
 				for _, c := range companions {
 					for name, m := range members {

@@ -77,7 +77,7 @@ func TestSuccessEventsFollowConfiguration(t *testing.T) {
 					}
 				}
 				if !maps.Equal(got, want) {
-					t.Errorf("told are %v, want %v", got, want)
+					t.Errorf("reported: %v, want %v", got, want)
 				}
 			})
 		})
@@ -119,7 +119,7 @@ func TestOverridesAndDependenciesAreReportedByDefault(t *testing.T) {
 			"Deployment GetDependenciesSucceed: Get dependencies(ConfigMap shop/settings) succeed.",
 			"ResourceBinding SyncScheduleResultToDependenciesSucceed: Sync schedule results to dependencies succeed.",
 		}
-		h.Eventually("it is told", func() string {
+		h.Eventually("it is reported", func() string {
 			var lacks []string
 			for _, w := range want {
 				if !slices.Contains(h.Events(), w) {
@@ -127,7 +127,7 @@ func TestOverridesAndDependenciesAreReportedByDefault(t *testing.T) {
 				}
 			}
 			if len(lacks) > 0 {
-				return fmt.Sprintf("told are %q, which lack %q", h.Events(), lacks)
+				return fmt.Sprintf("reported: %q, which lack %q", h.Events(), lacks)
 			}
 			return ""
 		})

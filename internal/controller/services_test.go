@@ -249,7 +249,7 @@ func TestAServiceThatAMemberHasUnderTheDerivedNameIsLeftAlone(t *testing.T) {
 		x.importTo("m2", "m3")
 
 		x.reaches("m3", "derived-web", "10.0.0.1") // one cluster's trouble is no other's
-		x.Eventually("the import's user is told", func() string {
+		x.Eventually("the import gets an event", func() string {
 			for _, e := range x.Events() {
 				if strings.HasPrefix(e, "ServiceImport SyncDerivedServiceFailed: ") && strings.Contains(e, `cluster "m2"`) &&
 					strings.Contains(e, "already exists") {

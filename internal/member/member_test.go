@@ -427,7 +427,7 @@ func TestWatchReportsManagedObjectsOnly(t *testing.T) {
 		m.Watch(configMaps)
 		m.Watch(configMaps)
 		if c := events.next(t); c.old != nil || c.new.GetName() != "first" {
-			t.Fatalf("the list told %v → %v, want that first appeared", c.old, c.new)
+			t.Fatalf("the list reported: %v → %v, want that first appeared", c.old, c.new)
 		}
 		if obj, synced := m.Cached(configMaps, "default", "unmanaged"); obj != nil || !synced {
 			t.Errorf("an unmanaged object is cached as %v (synced %t)", obj, synced)
@@ -438,13 +438,13 @@ func TestWatchReportsManagedObjectsOnly(t *testing.T) {
 		s.Put(second)
 		if c := events.next(t); c.new == nil || c.new.GetName() != "second" || len(c.new.GetManagedFields()) != 0 ||
 			len(c.new.GetAnnotations()) != 1 {
-			t.Fatalf("the watch told %v, want second without managed fields, and with what a manifest may set", c.new)
+			t.Fatalf("the watch reported: %v, want second without managed fields, and with what a manifest may set", c.new)
 		}
 		first := s.Object(membertest.ConfigMap, "default", "first")
 		first.SetLabels(nil)
 		s.Put(first)
 		if c := events.next(t); c.new != nil || c.old.GetName() != "first" {
-			t.Fatalf("when first lost its mark, the watch told %v → %v, want that it went", c.old, c.new)
+			t.Fatalf("when first lost its mark, the watch reported: %v → %v, want that it went", c.old, c.new)
 		}
 		if obj, synced := m.Cached(configMaps, "default", "first"); obj != nil || !synced {
 			t.Errorf("first is still cached as %v (synced %t)", obj, synced)
@@ -504,7 +504,7 @@ func TestWatchReportsMissedChangesAfterOutage(t *testing.T) {
 			}
 		}
 		if !messages["-goes"] || !messages["+comes"] {
-			t.Errorf("after the absence the watch told %v, want that goes went and comes came", messages)
+			t.Errorf("after the absence the watch reported: %v, want that goes went and comes came", messages)
 		}
 		events.expectNone(t) // stays did not change
 		if name := <-back; name != "m1" {
@@ -553,7 +553,7 @@ func TestMemberWithoutResourceVersionIsListedAgain(t *testing.T) {
 		s.BreakWatches()
 		s.Put(configMap("c", map[string]string{"value": "3"}, ours))
 		if c := events.next(t); c.new == nil || !looked.Load() {
-			t.Errorf("it is told %v, and the member was asked for its time: %t", c, looked.Load())
+			t.Errorf("it is reported %v, and the member was asked for its time: %t", c, looked.Load())
 		}
 	})
 }
@@ -652,7 +652,7 @@ func TestNewCredentialsReplaceTheConnectionAndKeepTheWatches(t *testing.T) {
 		}
 		s.Put(configMap("b", nil, ours))
 		if got := events.next(t); got.old != nil || got.new.GetName() != "b" {
-			t.Errorf("told %v → %v, want only that b came: a is known", got.old, got.new)
+			t.Errorf("reported: %v → %v, want only that b came: a is known", got.old, got.new)
 		}
 
 		// A cluster of the same name that joined anew is another member.
@@ -860,7 +860,7 @@ func TestAMemberWhoseCredentialsAreMendedAnswersAgain(t *testing.T) {
 		select {
 		case <-back: // whoever had watches there opens them again
 		default:
-			t.Error("nobody was told that the member is back")
+			t.Error("no event was recorded that the member is back")
 		}
 	})
 }

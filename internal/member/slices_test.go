@@ -64,7 +64,7 @@ func TestOnlyRequestedServicesAreWatched(t *testing.T) {
 			select {
 			case of := <-messages:
 				if of != want {
-					t.Errorf("it is told of %s, want %s", of, want)
+					t.Errorf("an event reports %s, want %s", of, want)
 				}
 			case <-time.After(time.Minute):
 				t.Fatalf("it is not told of %s", want)

@@ -125,11 +125,11 @@ func TestWhenAClusterHasNoNodeLeftItsReplicasMove(t *testing.T) {
 		t.Fatal(err)
 	}
 	runs(t, ns, "web", "m2:4", 4)
-	kit.Eventually(t, "users are told of one replica at a time", func() string {
+	kit.Eventually(t, "users get an event for one replica at a time", func() string {
 		messages := fleet.Hub.Messages(t, "Deployment", ns, "web", "DescheduleBindingSucceed")
 		if len(messages) != 2 || !strings.Contains(strings.Join(messages, "\n"),
 			"unschedulable for 4s and moved to m2: 1. Result: {m2:4}") {
-			return fmt.Sprintf("told %q", messages)
+			return fmt.Sprintf("reported: %q", messages)
 		}
 		return ""
 	})
@@ -138,7 +138,7 @@ func TestWhenAClusterHasNoNodeLeftItsReplicasMove(t *testing.T) {
 		if len(messages) != 1 || !strings.Contains(messages[0],
 			"replicas are unschedulable (m1: 1) and are not moved, because no other cluster has capacity") ||
 			placed(t, ns, "home") != "m1:1" {
-			return fmt.Sprintf("at %s, told %q", placed(t, ns, "home"), messages)
+			return fmt.Sprintf("at %s, reported: %q", placed(t, ns, "home"), messages)
 		}
 		return ""
 	})

@@ -148,10 +148,10 @@ func TestAConflictIsAdoptedWhereTheTemplateSaysTheSame(t *testing.T) {
 	createForeign(t, "m1", ns, "c")
 	fleet.Hub.Apply(t, policy(ns, "p", "v1", "ConfigMap", placedOn("m1", "m2")))
 	fleet.Hub.Apply(t, configMap(ns, "c", "1"))
-	kit.Eventually(t, "the conflict is told", func() string {
+	kit.Eventually(t, "the conflict is reported", func() string {
 		return notApplied(t, "m1", "ConfigMap", ns, "c", "already exists")
 	})
-	kit.Eventually(t, "the other member's is told", func() string {
+	kit.Eventually(t, "the other member's is reported", func() string {
 		if b := binding(t, ns, "c-configmap"); !slices.ContainsFunc(b.Status.AggregatedStatus,
 			func(i workv1alpha2.AggregatedStatusItem) bool { return i.ClusterName == "m2" && i.Applied }) {
 			return "it is not"

@@ -35,13 +35,13 @@ func TestBigObjectArrivesOrIsReported(t *testing.T) {
 			continue
 		}
 		fleet.Hub.RemoveAtEnd(t, u)
-		kit.Eventually(t, name+" arrives, or its users are told", func() string {
+		kit.Eventually(t, name+" arrives, or its users get an event", func() string {
 			if applied(t, ns, name+"-configmap", "m1", "m2") == "" {
 				return ""
 			}
 			for _, messages := range fleet.Hub.Messages(t, "ConfigMap", ns, name, workv1alpha2.EventSyncWorkFailed) {
 				if strings.Contains(messages, "too large") {
-					t.Logf("%s is told: %s", name, messages)
+					t.Logf("%s is reported: %s", name, messages)
 					b := binding(t, ns, name+"-configmap")
 					if b == nil {
 						return "there is no binding"
@@ -53,7 +53,7 @@ func TestBigObjectArrivesOrIsReported(t *testing.T) {
 					return ""
 				}
 			}
-			return fmt.Sprintf("neither; they are told %q",
+			return fmt.Sprintf("neither; they are reported: %q",
 				fleet.Hub.Messages(t, "ConfigMap", ns, name, workv1alpha2.EventSyncWorkFailed))
 		})
 	}
@@ -189,13 +189,13 @@ spec: {policyName: %[1]s, validationActions: [Deny]}`, ns))
 		t.Fatal(err)
 	}
 	fleet.Hub.RemoveAtEnd(t, u)
-	kit.Eventually(t, "the refusal is told", func() string {
+	kit.Eventually(t, "the refusal is reported", func() string {
 		return notApplied(t, "m1", "ConfigMap", ns, "c", "forbidden data")
 	})
 	kit.Eventually(t, "the others have it", func() string { return lacks(t, "v1", "ConfigMap", ns, "c", "m2", "m3") })
 	if messages := fleet.Hub.Messages(t, "Work", "karmada-es-m1", work(t, "m1", "ConfigMap", ns, "c").Name,
 		workv1alpha2.EventSyncFailed); len(messages) != 1 {
-		t.Errorf("a lasting failure was told %d times: %q", len(messages), messages)
+		t.Errorf("a lasting failure was reported: %d times: %q", len(messages), messages)
 	}
 
 	setData(t, ns, "c", "allowed")
@@ -205,7 +205,7 @@ spec: {policyName: %[1]s, validationActions: [Deny]}`, ns))
 	fleet.Hub.Change(t, "v1", "ConfigMap", ns, "c", func(u *unstructured.Unstructured) {
 		u.Object["data"] = map[string]any{"forbidden": "y"}
 	})
-	kit.Eventually(t, "a refused change is told", func() string {
+	kit.Eventually(t, "a refused change is reported", func() string {
 		return notApplied(t, "m1", "ConfigMap", ns, "c", "forbidden data")
 	})
 	if got := inMember(t, "m1", "v1", "ConfigMap", ns, "c", "data", "key"); got != "allowed" {

@@ -72,7 +72,7 @@ func TestDeletedDefinitionStaysInMembersThatUseIt(t *testing.T) {
 			return work(t, m, "Train", ns, "ours") == nil && work(t, m, kind, "", name) == nil
 		})
 	}
-	kit.Eventually(t, "it is told why it stays", func() string {
+	kit.Eventually(t, "an event reports why it stays", func() string {
 		messages := fleet.Hub.Messages(t, "Cluster", "", "m1", "DefinitionReleased")
 		for _, message := range messages {
 			if strings.Contains(message, name) && strings.Contains(message, ns+"/theirs") {

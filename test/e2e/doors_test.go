@@ -146,13 +146,13 @@ func TestOverridePolicyCannotGrantAdmin(t *testing.T) {
 			metadata := o["metadata"].(map[string]any)
 			metadata["generation"] = metadata["generation"].(int64) + 1
 		})
-		kit.Eventually(t, "users are told what is refused", func() string {
+		kit.Eventually(t, "an event reports what is refused", func() string {
 			messages := fleet.Hub.Messages(t, "ConfigMap", ns, "c", workv1alpha2.EventApplyOverridePolicyFailed)
 			if !slices.ContainsFunc(messages, func(m string) bool {
 				return strings.Contains(m, c.would) && strings.Contains(m, "OverridePolicy "+ns+"/o") &&
 					strings.Contains(m, `cluster "m1"`)
 			}) {
-				return fmt.Sprintf("they are told %q", messages)
+				return fmt.Sprintf("they are reported: %q", messages)
 			}
 			return ""
 		})
@@ -226,7 +226,7 @@ func TestWhereOverwritingIsForbiddenWhatAMemberHasStays(t *testing.T) {
 		_ = unstructured.SetNestedStringSlice(u.Object, []string{"m1", "m2"}, "spec", "placement", "clusterAffinity",
 			"clusterNames")
 	})
-	kit.Eventually(t, "users are told", func() string {
+	kit.Eventually(t, "users get an event", func() string {
 		w, b := work(t, "m1", "ConfigMap", ns, "before"), fleet.Hub.Find(t, "work.karmada.io/v1alpha2", "ResourceBinding", ns,
 			"before-configmap")
 		if w == nil || b == nil {

@@ -224,10 +224,10 @@ func TestAPodToDeleteIsDeletedInItsOwnMember(t *testing.T) {
 		}
 		return ""
 	})
-	kit.Eventually(t, "it is told of the pod that is nowhere", func() string {
+	kit.Eventually(t, "an event reports the pod that is nowhere", func() string {
 		if messages := fleet.Hub.Messages(t, "CloneSet", ns, "shop", "PodNotFound"); len(messages) != 1 ||
 			!strings.Contains(messages[0], "shop-nowhere not found in any") {
-			return fmt.Sprintf("told is %q, of generation %d", messages,
+			return fmt.Sprintf("reported: %q, of generation %d", messages,
 				fleet.Hub.Find(t, group, "CloneSet", ns, "shop").GetGeneration())
 		}
 		return ""
@@ -264,7 +264,7 @@ func TestAPodToDeleteIsDeletedInItsOwnMember(t *testing.T) {
 		}
 		return ""
 	})
-	kit.Eventually(t, "it is told of the one whose pod is nowhere", func() string {
+	kit.Eventually(t, "an event reports the one whose pod is nowhere", func() string {
 		if c := bound("nowhere-containerrecreaterequest").Status.Conditions; !meta.IsStatusConditionTrue(c, "PodNotFound") {
 			return fmt.Sprint(c)
 		}

@@ -218,7 +218,7 @@ webhooks:
 	fleet.Hub.Change(t, "e2e.example.com/v1", "Barge", ns, "b", func(u *unstructured.Unstructured) {
 		u.Object["spec"] = map[string]any{"holds": int64(10)}
 	})
-	kit.Eventually(t, "the template is told", func() string {
+	kit.Eventually(t, "the template is reported", func() string {
 		for _, text := range fleet.Hub.Messages(t, "Barge", ns, "b", "GetReplicasFailed") {
 			if strings.Contains(text, "interpreter webhook barges/oracle.e2e.example.com, InterpretReplica") &&
 				strings.Contains(text, "the oracle sleeps") {

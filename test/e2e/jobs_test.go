@@ -145,11 +145,11 @@ func TestAWorkflowRunsOnceInOneMemberAndIsResumedFromTheHub(t *testing.T) {
 		return lacks(t, argoWorkflow, "Workflow", ns, "everywhere", "m1", "m2", "m3")
 	})
 	m := inOne(t, ns, "w")
-	kit.Eventually(t, "its owner is told", func() string {
+	kit.Eventually(t, "its owner gets an event", func() string {
 		if messages := fleet.Hub.Messages(t, "Workflow", ns, "w",
 			"ApplyPolicySucceed"); !strings.Contains(strings.Join(messages, "\n"),
 			"argosy.io/run-per-cluster") {
-			return fmt.Sprintf("told was %q", messages)
+			return fmt.Sprintf("reported: %q", messages)
 		}
 		return ""
 	})

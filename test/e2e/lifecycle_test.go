@@ -69,7 +69,7 @@ func TestForeignObjectStaysUnlessOverwriteIsSet(t *testing.T) {
 	fleet.Hub.Apply(t, policy(ns, "p", "v1", "ConfigMap", placedOn("m1", "m2")))
 	fleet.Hub.Apply(t, configMap(ns, "c", "1"))
 	text := fmt.Sprintf("resource(kind=ConfigMap, %s/c) already exists in the cluster m1 and the work.karmada.io/conflict-resolution strategy value is empty, Karmada will not manage this resource", ns)
-	kit.Eventually(t, "the conflict is told", func() string { return notApplied(t, "m1", "ConfigMap", ns, "c", text) })
+	kit.Eventually(t, "the conflict is reported", func() string { return notApplied(t, "m1", "ConfigMap", ns, "c", text) })
 	kit.Eventually(t, "the other member has it", func() string {
 		if inMember(t, "m2", "v1", "ConfigMap", ns, "c", "data", "key") != "1" {
 			return "it has not"

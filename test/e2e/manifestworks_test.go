@@ -153,7 +153,7 @@ func TestServerSideApplyOfAManifestWorkYields(t *testing.T) {
 	mw := worked(t, name, "Applied=False", "Available=True")
 	if c := meta.FindStatusCondition(mw.Status.ResourceStatus.Manifests[0].Conditions,
 		"Applied"); !strings.Contains(c.Message, `conflict with "somebody"`) {
-		t.Errorf("told is %q", c.Message)
+		t.Errorf("reported: %q", c.Message)
 	}
 	if got := value("theirs") + " " + value("free"); got != "theirs ours" {
 		t.Errorf("the values are %s", got)

@@ -180,7 +180,7 @@ func TestPodsNeedRightToReadNamespace(t *testing.T) {
 	for who, p := range map[string]person{"a developer of another namespace": dev, "somebody": outsider} {
 		out, err := messages(p, bank)
 		if !apierrors.IsForbidden(err) || strings.Contains(out, "ImagePull") {
-			t.Errorf("%s is told %s, %v", who, out, err)
+			t.Errorf("%s is reported: %s, %v", who, out, err)
 		}
 		p.shut("the pods of all namespaces", everywhere(t, p))
 	}

@@ -177,7 +177,7 @@ func TestAMultiClusterServiceIsReachedUnderItsOwnName(t *testing.T) {
 	knows(t, "m3", ns, "web", 2, "m1", "m2")
 
 	fleet.Hub.Remove(t, group, "MultiClusterService", ns, "web")
-	kit.Eventually(t, "nobody is told of endpoints any more", func() string {
+	kit.Eventually(t, "no event was recorded of endpoints any more", func() string {
 		return strings.Join(append(sentAddresses(t, "m3", ns, "web"), sentAddresses(t, "m2", ns, "web")...), ", ")
 	})
 	if fleet.Members["m3"].Find(t, "v1", "Service", ns, "web") == nil {

@@ -72,7 +72,7 @@ spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}`, pr
 	member.Apply(t, configMap(shared, "theirs", "1"))
 	web := member.Find(t, "apps/v1", "Deployment", preserved, "web").GetUID()
 
-	t.Run("it is told, and not done without a word", func(t *testing.T) {
+	t.Run("it is reported, and not done without a word", func(t *testing.T) {
 		out, err := fleet.Argosy(t.Context(), "unjoin", "leaver")
 		if err == nil {
 			t.Fatalf("it left without a word: %s", out)

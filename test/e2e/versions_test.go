@@ -210,7 +210,7 @@ func TestEachMemberGetsAVersionThatItServes(t *testing.T) {
 		return cmp.Diff("OnDelete", strategy(t, member, newKruise, ns, "shop")["type"])
 	})
 	const why = `for cluster "m1": the cluster serves apps.kruise.io/v1alpha1: CloneSet of apps.kruise.io/v1alpha1 has no spec.updateStrategy.type`
-	kit.Eventually(t, "the author is told about the other", func() string {
+	kit.Eventually(t, "an event reports the other", func() string {
 		for _, messages := range fleet.Hub.Messages(t, "CloneSet", ns, "shop", workv1alpha2.EventSyncWorkFailed) {
 			if strings.Contains(messages, why) {
 				return ""

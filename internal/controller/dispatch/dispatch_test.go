@@ -366,7 +366,7 @@ func TestFailureInOneClusterIsReportedOnceAndBlocksNoOther(t *testing.T) {
 			failed := w.eventsWith(workv1alpha2.EventSyncWorkFailed)
 			overrides := w.eventsWith(workv1alpha2.EventApplyOverridePolicyFailed)
 			if len(failed) != 2 || len(overrides) != 2 || !strings.Contains(overrides[0], "missing") {
-				return fmt.Sprintf("told %v and %v", failed, overrides)
+				return fmt.Sprintf("reported: %v and %v", failed, overrides)
 			}
 			return ""
 		})
@@ -386,10 +386,10 @@ func TestOverriderWithoutEffectIsReported(t *testing.T) {
 		w.Make(p)
 		w.bind("id", "m1")
 		w.becomes("m1:1")
-		w.Eventually("it is told", func() string {
+		w.Eventually("it is reported", func() string {
 			if got := w.eventsWith(workv1alpha2.EventApplyOverridePolicyFailed); len(got) != 2 ||
 				!strings.Contains(got[0], "changed nothing") {
-				return fmt.Sprintf("told %v", got)
+				return fmt.Sprintf("reported: %v", got)
 			}
 			return ""
 		})
@@ -517,7 +517,7 @@ func TestAClusterWithoutAnExecutionSpaceIsWaitedFor(t *testing.T) {
 		w.becomes("m1:1")
 		w.Quiet()
 		if got := w.Events(); len(got) != 0 {
-			w.t.Errorf("told %v; the space comes by itself", got)
+			w.t.Errorf("reported: %v; the space comes by itself", got)
 		}
 		w.Make(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: names.ExecutionSpace("m2")}})
 		w.becomes("m1:1 m2:1")

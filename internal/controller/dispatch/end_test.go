@@ -61,7 +61,7 @@ func TestUnservedTemplateKindKeepsWorks(t *testing.T) {
 		before := w.work("m1").UID
 		w.Server.Unserve(w.kind)
 		w.Gone(b)
-		w.Eventually("users are told that it waits", func() string {
+		w.Eventually("an event reports that it waits", func() string {
 			if events := w.Events(); !slices.ContainsFunc(events, func(e string) bool {
 				return strings.Contains(e, eventEndWaits)
 			}) {
@@ -101,7 +101,7 @@ func TestADefinitionThatSomebodyDeletedIsTheEndOfItsTemplatesToo(t *testing.T) {
 		w.Gone(b)
 		w.Eventually("it waits until the definition is gone", func() string {
 			if len(w.Events()) == 0 {
-				return "nobody was told"
+				return "no event was recorded"
 			}
 			return ""
 		})

@@ -215,17 +215,17 @@ func TestIndivisibleTemplateReportsReasonOnce(t *testing.T) {
 		w.keep("it is brought to both", "0 of 1, 0 of 1")
 		w.edit("Random", "metadata", "annotations", wellknown.RolloutOrderAnnotation)
 		w.edit("2", "spec", "template", "image")
-		w.Eventually("its users are told", func() string {
+		w.Eventually("its users get an event", func() string {
 			warnings := w.eventsWith(workv1alpha2.EventSyncWorkFailed)
 			if len(warnings) != 2 || !strings.Contains(warnings[0], wellknown.RolloutOrderAnnotation) {
-				return fmt.Sprintf("told is %q, want it of the template and of its binding", warnings)
+				return fmt.Sprintf("reported: %q, want it of the template and of its binding", warnings)
 			}
 			return ""
 		})
 		w.Quiet()
 		w.keep("nothing is written", "0 of 1, 0 of 1")
 		if warnings := w.eventsWith(workv1alpha2.EventSyncWorkFailed); len(warnings) != 2 {
-			t.Errorf("told is %q", warnings)
+			t.Errorf("reported: %q", warnings)
 		}
 	})
 }
@@ -248,10 +248,10 @@ func TestAPodToDeleteIsNamedInItsOwnClusterAlone(t *testing.T) {
 			}
 			return ""
 		})
-		w.Eventually("what is nowhere is told", func() string {
+		w.Eventually("missing pods are reported", func() string {
 			if warnings := w.eventsWith(fleet.PodNotFound); len(warnings) != 2 ||
 				!strings.Contains(warnings[0], "c-z not found in any") {
-				return fmt.Sprintf("told is %q", warnings)
+				return fmt.Sprintf("reported: %q", warnings)
 			}
 			return ""
 		})

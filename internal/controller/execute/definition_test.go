@@ -77,7 +77,7 @@ func (w *trains) released(why string) {
 		d.GetAnnotations()[workv1alpha2.WorkNameAnnotation] != "" {
 		w.t.Errorf("it is the hub's still: %v, %v", d.GetLabels(), d.GetAnnotations())
 	}
-	w.Eventually("it is told", func() string {
+	w.Eventually("it is reported", func() string {
 		events := w.Events()
 		if !slices.ContainsFunc(events, func(e string) bool {
 			return strings.Contains(e, eventDefinitionReleased) && strings.Contains(e, why)

@@ -61,7 +61,7 @@ func TestRepairsOfRepeatedDriftAreDelayed(t *testing.T) {
 				return "it is put right at once"
 			}
 			if !w.Has(work) || !meta.IsStatusConditionTrue(work.Status.Conditions, workv1alpha1.WorkContested) {
-				return "nobody is told"
+				return "no event was recorded"
 			}
 			return ""
 		})
@@ -69,7 +69,7 @@ func TestRepairsOfRepeatedDriftAreDelayed(t *testing.T) {
 		w.Quiet()
 		messages := w.condition(work, workv1alpha1.WorkContested, metav1.ConditionTrue)
 		if !strings.Contains(messages.Message, "repeatedly changes data.value of ConfigMap shop/c in cluster \"m1\"") {
-			t.Errorf("users are told %q", messages.Message)
+			t.Errorf("the message is %q", messages.Message)
 		}
 		for i := range 20 {
 			meddle(fmt.Sprint("meddled more ", i))

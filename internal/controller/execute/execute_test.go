@@ -234,7 +234,7 @@ func TestWorkCostsOneCreationAndOneStatus(t *testing.T) {
 					t.Errorf("the status is %+v, want one healthy manifest", work.Status.ManifestStatuses)
 				}
 				if got := w.Events(); len(got) != 0 {
-					t.Errorf("told %v; that all goes well is no news", got)
+					t.Errorf("reported: %v; that all goes well is no news", got)
 				}
 			})
 		})
@@ -330,9 +330,9 @@ func TestRefusalIsReportedOnceAndRetriedWithBackoff(t *testing.T) {
 		if want := `Failed to apply all manifests (0/1): create ConfigMap shop/c in cluster "m1": configmaps "c" is forbidden: a webhook says no`; c.Message != want || c.Reason != workv1alpha1.ReasonAppliedFailed {
 			t.Errorf("the condition says %q (%s), want %q", c.Message, c.Reason, want)
 		}
-		w.Eventually("it is tried again, and told once", func() string {
+		w.Eventually("it is tried again, and reported once", func() string {
 			if n, messages := w.attempts(membertest.ConfigMap), w.Events(); n < 5 || len(messages) != 1 {
-				return fmt.Sprintf("tried %d times, told %v", n, messages)
+				return fmt.Sprintf("tried %d times, reported: %v", n, messages)
 			}
 			return ""
 		})
@@ -374,10 +374,10 @@ func TestFailureIsRetriedAtOnceAfterARelevantChange(t *testing.T) {
 				end()
 				mend(w, work)
 				w.applied(work)
-				w.Eventually("the recovery is told", func() string {
+				w.Eventually("the recovery is reported", func() string {
 					got := w.Events()
 					if !slices.ContainsFunc(got, func(e string) bool { return strings.Contains(e, workv1alpha2.EventSyncSucceed) }) {
-						return fmt.Sprintf("told %v", got)
+						return fmt.Sprintf("reported: %v", got)
 					}
 					return ""
 				})

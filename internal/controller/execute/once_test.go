@@ -196,7 +196,7 @@ func TestJobCleanedUpUnobservedIsNotRunAgain(t *testing.T) {
 		w.stop()
 		w.m1.Remove(k, "shop", "once")
 		w.restart()
-		w.Eventually("users are told", func() string {
+		w.Eventually("users get an event", func() string {
 			events := w.Events()
 			if !slices.ContainsFunc(events, func(e string) bool {
 				return strings.Contains(e, "its completion was not observed")

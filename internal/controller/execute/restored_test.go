@@ -159,7 +159,7 @@ func TestUncheckedWorksAreCountedAfterARestore(t *testing.T) {
 		}
 		w.Eventually("the Work counts while its cluster does not answer", wantText(map[string]int{"m1": 1}))
 		w.m1.Down(false)
-		w.Eventually("it counts no more when it is held, and nothing was told twice",
+		w.Eventually("it counts no more when it is held, and no event is recorded twice",
 			wantText(map[string]int{"m1": 1}, map[string]int{}))
 		w.condition(sent, workv1alpha1.WorkHeldAfterRestore, metav1.ConditionTrue)
 	})

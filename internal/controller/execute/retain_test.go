@@ -109,7 +109,7 @@ func TestRetainDoesNotUndoScaling(t *testing.T) {
 			replicas(n)
 			w.applied(work)
 		}
-		w.Eventually("it is told", func() string {
+		w.Eventually("it is reported", func() string {
 			var events corev1.EventList
 			if err := w.List(t.Context(), &events); err != nil {
 				return err.Error()

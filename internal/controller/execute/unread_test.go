@@ -40,7 +40,7 @@ func TestUnreadableHealthIsReported(t *testing.T) {
 		u := manifest(membertest.ConfigMap, "shop", "1")
 		work := w.work(u)
 		w.applied(work)
-		w.Eventually("it is said and told", func() string {
+		w.Eventually("an event and a condition report it", func() string {
 			if err := w.Get(t.Context(), client.ObjectKeyFromObject(work), work); err != nil {
 				return err.Error()
 			}
@@ -91,7 +91,7 @@ func TestRetainFailureIsAnEventOfTheTemplate(t *testing.T) {
 		w.applied(work)
 		broken.Store(true)
 		w.set(work, manifest(membertest.ConfigMap, "shop", "2"))
-		w.Eventually("it is said and told", func() string {
+		w.Eventually("an event and a condition report it", func() string {
 			if err := w.Get(t.Context(), client.ObjectKeyFromObject(work), work); err != nil {
 				return err.Error()
 			}
@@ -135,7 +135,7 @@ func TestTooLargeStatusIsReportedWithoutIt(t *testing.T) {
 			}})})
 		work := w.work(manifest(membertest.ConfigMap, "shop", "1"))
 		w.applied(work)
-		w.Eventually("it is said and told", func() string {
+		w.Eventually("an event and a condition report it", func() string {
 			if err := w.Get(t.Context(), client.ObjectKeyFromObject(work), work); err != nil {
 				return err.Error()
 			}

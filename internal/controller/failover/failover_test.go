@@ -181,7 +181,7 @@ func (w *world) expectEvent(reason, text string, kinds ...string) {
 			if !slices.ContainsFunc(w.Events(), func(e string) bool {
 				return strings.HasPrefix(e, kind+" "+reason+": ") && strings.Contains(e, text)
 			}) {
-				return fmt.Sprintf("no %s is told %q: %q", kind, text, w.Events())
+				return fmt.Sprintf("no %s is reported: %q: %q", kind, text, w.Events())
 			}
 		}
 		return ""

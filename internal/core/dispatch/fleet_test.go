@@ -403,7 +403,7 @@ func TestPodsOfAStatefulSetHaveOrdinalsThatNoOtherClusterHas(t *testing.T) {
 	sets("when it has left", "2 3", "[] [0 1]")
 	if len(s.messages) != 1 || s.messages[0].Type != fleet.StaleVolume ||
 		!strings.Contains(s.messages[0].Message, "2 runs in us and ran in eu before") {
-		t.Errorf("told is %v", s.messages)
+		t.Errorf("reported: %v", s.messages)
 	}
 
 	// eu is lost, and us gets all replicas: the volumes of 0 and 1 are in eu, so no other cluster gets 0 or 1.
@@ -414,7 +414,7 @@ func TestPodsOfAStatefulSetHaveOrdinalsThatNoOtherClusterHas(t *testing.T) {
 	s.look()
 	sets("without eu", "3", "[0 1]")
 	if !slices.ContainsFunc(s.messages, func(c fleet.Condition) bool { return c.Type == fleet.OrdinalsUnassigned }) {
-		t.Errorf("told is %v", s.messages)
+		t.Errorf("reported: %v", s.messages)
 	}
 	s.edit("Always", "metadata", "annotations", wellknown.OrdinalMobilityAnnotation)
 	s.look()

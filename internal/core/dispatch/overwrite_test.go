@@ -60,7 +60,7 @@ func TestWhereOverwritingIsForbiddenItCountsAsAbort(t *testing.T) {
 			}
 		}
 		if (messages == "") != (c.messages == "") || !strings.Contains(messages, c.messages) {
-			t.Errorf("%s: users are told %q, want %q", c.what, messages, c.messages)
+			t.Errorf("%s: the message is %q, want %q", c.what, messages, c.messages)
 		}
 	}
 }

@@ -161,7 +161,7 @@ func TestASubsetIsInTheClustersThatItNamesAndInNoOther(t *testing.T) {
 			}
 			for cluster, w := range s.in.Existing {
 				if strings.Contains(string(w.Spec.Workload.Manifests[0].Raw), fleet.AffinityField) {
-					t.Errorf("%s is told %s", cluster, w.Spec.Workload.Manifests[0].Raw)
+					t.Errorf("%s gets %s", cluster, w.Spec.Workload.Manifests[0].Raw)
 				}
 			}
 		})

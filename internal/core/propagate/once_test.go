@@ -172,7 +172,7 @@ func TestOwnersAreWarnedOfRunsInSeveralClusters(t *testing.T) {
 		p := identified(policy("ci", "p", 0), "id")
 		p.PropagationSpec().Placement = c.placement
 		if got := propagate.RunAdvice(c.template, p); !strings.HasPrefix(got, c.want) || (got == "") != (c.want == "") {
-			t.Errorf("%s: told %q", c.name, got)
+			t.Errorf("%s: reported: %q", c.name, got)
 		}
 	}
 }

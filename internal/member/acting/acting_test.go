@@ -330,7 +330,7 @@ func TestWhoTheHubLetsInIsFollowedAndNothingElseIsNews(t *testing.T) {
 	select {
 	case <-changed:
 	case <-time.After(time.Minute):
-		t.Fatal("nobody was told of another who is let in")
+		t.Fatal("no event was recorded of another who is let in")
 	}
 	if got, _ := ask(); got != "ann bob" {
 		t.Errorf("somebody was told of nothing new: let in are %s", got)

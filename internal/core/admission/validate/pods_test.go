@@ -103,7 +103,7 @@ func TestManyMistakesAreSummarized(t *testing.T) {
 	}
 	advice := PodAdvice(workload(t, "{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {name: x}, spec: {template: {spec: {"+fields+"}}}}"))
 	if len(advice) != podAdviceLimit+1 || advice[podAdviceLimit] != "and 20 more like these" {
-		t.Errorf("told %d things, the last of which is %q", len(advice), advice[len(advice)-1])
+		t.Errorf("reported: %d things, the last of which is %q", len(advice), advice[len(advice)-1])
 	}
 }
 

@@ -88,7 +88,7 @@ func TestJoiningClusterGetsVersionBeforeItsName(t *testing.T) {
 			h.report(made)
 			h.inject("v2", "s:2")
 			h.edit("v1", "spec", "injectionStrategy", "revision", "customVersion")
-			h.injects("a member that has had it is told its name at once", "c1=s:2(v1)")
+			h.injects("a member that has had it gets its name at once", "c1=s:2(v1)")
 			h.report(made)
 
 			h.in.Members = append(h.in.Members, Member{Cluster: "c2", Reachable: true})
@@ -99,7 +99,7 @@ func TestJoiningClusterGetsVersionBeforeItsName(t *testing.T) {
 			h.report(made, "")
 			h.injects("until it has made a revision of it", "c1=s:2(v1) c2=s:1")
 			h.report(made, made)
-			h.injects("then it is told the name", "c1=s:2(v1) c2=s:2(v1)")
+			h.injects("then it gets the name", "c1=s:2(v1) c2=s:2(v1)")
 			if got := h.fieldValues("spec", "updateStrategy", "paused"); got != "<nil> <nil>" {
 				t.Errorf("then paused is %s", got)
 			}

@@ -67,7 +67,7 @@ func TestARequestToRecreateContainersGoesWhereThePodIs(t *testing.T) {
 		}
 		if (c.wantText == "") != (len(r.Conditions) == 0) || !strings.Contains(messages, c.wantText) ||
 			(r.RecheckAfter > 0) != (c.wantText != "") {
-			t.Errorf("%s: told is %s, looked at again after %v; want %q", c.name, messages, r.RecheckAfter, c.wantText)
+			t.Errorf("%s: reported: %s, looked at again after %v; want %q", c.name, messages, r.RecheckAfter, c.wantText)
 		}
 	}
 	if kind, name := PodOwner(newHub(t, request).in.Template); kind != "" || name != "" {

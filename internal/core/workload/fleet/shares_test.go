@@ -209,7 +209,7 @@ func (h *hub) expect(when string, fields ...string) {
 func (h *hub) expectConditions(when, what string) {
 	h.t.Helper()
 	if all := strings.Join(h.messages, "; "); (what == "") != (all == "") || !strings.Contains(all, what) {
-		h.t.Errorf("%s, told is %q, want %q in it", when, all, what)
+		h.t.Errorf("%s, reported: %q, want %q in it", when, all, what)
 	}
 }
 

@@ -13,7 +13,7 @@ func TestAdvancedStatefulSetHealth(t *testing.T) {
 			{"all updated and available", `{replicas: 3}`,
 				`{observedGeneration: 2, replicas: 3, availableReplicas: 3, updatedReplicas: 3, updatedAvailableReplicas: 3}`,
 				interpret.Healthy},
-			{"a canary held by partition, which counts pods", `{replicas: 3, updateStrategy: {rollingUpdate: {partition: 2}}}`,
+			{"a canary paused by partition, which counts pods", `{replicas: 3, updateStrategy: {rollingUpdate: {partition: 2}}}`,
 				`{observedGeneration: 2, replicas: 3, availableReplicas: 3, updatedReplicas: 1, updatedAvailableReplicas: 1}`,
 				interpret.Suspended},
 			{"one pod not available", `{replicas: 3, updateStrategy: {rollingUpdate: {partition: 2}}}`,

@@ -80,7 +80,7 @@ func TestAggregateOfArgoKinds(t *testing.T) {
 			[]string{`{phase: Succeeded, progress: 3/3, finishedAt: "2026-01-01T00:01:00Z"}`, ``}, `{progress: 3/3}`,
 		},
 		{
-			"a Workflow that has finished keeps its end when it is told to move",
+			"a Workflow that has finished keeps its end when it is reported to move",
 			`{apiVersion: argoproj.io/v1alpha1, kind: Workflow, status: {phase: Succeeded, progress: 3/3}}`,
 			[]string{``}, `{phase: Succeeded, progress: 3/3}`,
 		},

@@ -224,7 +224,7 @@ func TestStatusesAreConverted(t *testing.T) {
 			}
 			if _, err := asked.Aggregate(t.Context(), daemons(of, named, ""), items); err != nil ||
 				fmt.Sprint(sent) != "[a7 b7]" {
-				t.Errorf("of a template of %s a webhook for %s is told %v, %v", of, version, sent, err)
+				t.Errorf("of a template of %s a webhook for %s is reported: %v, %v", of, version, sent, err)
 			}
 		}
 	}
