@@ -42,18 +42,19 @@ import (
 	"github.com/argosy-io/argosy/internal/template"
 )
 
-// Options of the controller.
+// Options configure the controller.
 type Options struct {
 	Templates   *template.Store
 	Interpreter interpret.Interpreter
-	// Pods finds the pods that templates name for deletion; without it they are found nowhere.
+	// Pods finds the pods that templates name for deletion; if nil, none is found.
 	Pods Pods
-	// SchedulerName is whose placements can be foreseen; default default-scheduler. Plugins are those that it runs with.
+	// SchedulerName is the scheduler whose placements the hub can predict; default default-scheduler. Plugins are its
+	// plugins.
 	SchedulerName string
 	Plugins       schedule.Plugins
 	// ForbidOverwrite treats users' requests to overwrite objects in members as abort, in every namespace.
 	ForbidOverwrite bool
-	// Concurrency is the number of bindings under way at once.
+	// Concurrency is the number of bindings that are reconciled at the same time.
 	Concurrency int
 	// Definitions are the hub's own.
 	Definitions *definition.Watch
@@ -62,9 +63,9 @@ type Options struct {
 }
 
 const (
-	// firstRetry is the delay of the first attempt after other failures; it grows.
+	// firstRetry is the first delay after other failures; it grows.
 	firstRetry = 100 * time.Millisecond
-	// spaceRetry is how soon a cluster is tried again that has no execution space.
+	// spaceRetry is the delay before a retry in a cluster without an execution space.
 	spaceRetry = 2 * time.Second
 	// parallel is the number of Works of one binding that are written at once.
 	parallel = 16
@@ -73,10 +74,10 @@ const (
 type reconciler struct {
 	Options
 	client client.Client
-	// live reads past the cache, where a verdict on an old state would take something away.
+	// live reads from the API server where a stale cache could cause a deletion.
 	live   client.Reader
 	events commit.Events
-	// pending are the Works that were created, and those of a fleet that were changed, by binding.
+	// pending are the pending writes of Works by binding: created ones, and changed ones whose pods are counted together.
 	pending commit.PendingWrites[*metav1.PartialObjectMetadata]
 	// abandoned are the bindings deleted without a deletion request, until another binding adopts their Works.
 	abandoned abandoned
@@ -89,7 +90,7 @@ type reconciler struct {
 	warned commit.Dedup[subject]
 }
 
-// subject is what a warning is about: a binding, in one cluster or as a whole, and what of it.
+// subject is what a warning is about: a reason of a binding, in one cluster or in all.
 type subject struct {
 	binding         types.NamespacedName
 	cluster, reason string
@@ -118,7 +119,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	})).Complete(r)
 }
 
-// Reconcile makes the Works of one binding what they should be.
+// Reconcile brings the Works of one binding to their desired state.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	b, err := scope.Bindings.Get(ctx, r.client, req.NamespacedName)
 	if apierrors.IsNotFound(err) {
@@ -153,7 +154,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{RequeueAfter: commit.StaleRetry}, nil
 }
 
-// stale reports whether all that went wrong comes from having read old state.
+// stale reports whether all errors come from stale reads.
 func stale(err error) bool {
 	if all, ok := err.(interface{ Unwrap() []error }); ok {
 		return !slices.ContainsFunc(all.Unwrap(), func(err error) bool { return !stale(err) })
@@ -182,7 +183,8 @@ func (r *reconciler) reconcile(ctx context.Context, b workv1alpha2.Binding) (aft
 	if err := r.remove(ctx, b, unwanted); err != nil {
 		return 0, err
 	}
-	// What leaves directly leaves first. That it is gone, or that its cluster does not respond any more, is an event.
+	// Works that are deleted directly go first. An event follows when they are gone, or when their cluster stops
+	// responding.
 	purging := dispatch.Purging(b, works)
 	if len(purging) == 0 || dispatch.PurgeIsStuck(purging, func(name string) *clusterv1alpha1.Cluster {
 		return r.cluster(ctx, name)
@@ -201,7 +203,7 @@ func (r *reconciler) cluster(ctx context.Context, name string) *clusterv1alpha1.
 	return c
 }
 
-// bring makes the Works of a binding; purging is Input.Purging. It also returns when to reconcile again; 0 is never.
+// bring writes the Works of a binding; purging is Input.Purging. It also returns when to reconcile again; 0 is never.
 func (r *reconciler) bring(ctx context.Context, b workv1alpha2.Binding, purging bool) (after time.Duration, err error) {
 	template, found, err := r.Templates.ForBinding(ctx, b)
 	if errors.Is(err, propagate.ErrReference) {
@@ -212,8 +214,8 @@ func (r *reconciler) bring(ctx context.Context, b workv1alpha2.Binding, purging 
 		return 0, err
 	}
 	if !found {
-		// It is going, or was made anew, and the binding follows soon; or its kind is not served now, and it comes back with
-		// it.
+		// It is being deleted or was created again, and the binding follows soon. Or its kind is not served now; an event
+		// follows when it is.
 		return 0, nil
 	}
 	input, err := r.input(ctx, b, template)
@@ -227,13 +229,13 @@ func (r *reconciler) bring(ctx context.Context, b workv1alpha2.Binding, purging 
 	return after, r.forgetPods(ctx, input)
 }
 
-// input gathers what the Works are made from.
+// input reads the input of the decision.
 func (r *reconciler) input(ctx context.Context, b workv1alpha2.Binding,
 	tmpl *unstructured.Unstructured) (dispatch.Input, error) {
 	in := dispatch.Input{Binding: b, Template: tmpl, Clusters: map[string]*clusterv1alpha1.Cluster{},
 		Existing: map[string]*workv1alpha1.Work{},
 		Now:      r.Clock.Now(), NewID: uuid.NewString, Convert: kruise.ForMember}
-	// All of it is only read, and clusters are big: nothing is copied.
+	// Do not copy: it is only read, and clusters are large.
 	var clusters clusterv1alpha1.ClusterList
 	if err := r.client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
 		return in, fmt.Errorf("list clusters: %w", err)
@@ -244,7 +246,7 @@ func (r *reconciler) input(ctx context.Context, b workv1alpha2.Binding,
 	for _, target := range dispatch.Targets(b) {
 		work := &workv1alpha1.Work{}
 		key := types.NamespacedName{Namespace: names.ExecutionSpace(target.Name), Name: dispatch.WorkName(b, tmpl)}
-		// By its name, not by its marks: a Work whose marks somebody took off is marked again, not made twice.
+		// Find the Work by its name: if its labels were removed, they are added again, and no second Work is created.
 		err := r.client.Get(ctx, key, work, client.UnsafeDisableDeepCopy)
 		if client.IgnoreNotFound(err) != nil {
 			return in, fmt.Errorf("get work %s: %w", key, err)
@@ -313,11 +315,11 @@ func (r *reconciler) write(ctx context.Context, b workv1alpha2.Binding,
 	}
 	r.warn(b, in.Template, "", workv1alpha2.EventSyncWorkFailed, d.Err)
 	if d.Err != nil {
-		// No Work is written. The controller reconciles when users change the template.
+		// Write no Work. A change of the template causes the next reconcile.
 		return 0, r.report(ctx, b, d, nil, d.Err)
 	}
 
-	// 1. What precedes the Works: images, and what the binding records.
+	// 1. Write what must precede the Works: image pulls, and the binding's annotations.
 	r.warnFleet(b, in.Template, d.Conditions)
 	if err := r.startPulls(ctx, in, d); err != nil {
 		return 0, err
@@ -334,7 +336,7 @@ func (r *reconciler) write(ctx context.Context, b workv1alpha2.Binding,
 		return 0, err
 	}
 
-	// 2. The Works.
+	// 2. Write the Works.
 	errs := r.writeWorks(ctx, b, in, results)
 	for i, err := range errs {
 		if errors.Is(err, errNoSpace) {
@@ -342,7 +344,7 @@ func (r *reconciler) write(ctx context.Context, b workv1alpha2.Binding,
 		}
 	}
 
-	// 3. What came of them.
+	// 3. Report the results.
 	reported := r.report(ctx, b, d, waiting, errs...)
 	return after, errors.Join(append(errs, reported, r.stopPulls(ctx, client.ObjectKeyFromObject(b), d.Pulls))...)
 }
@@ -368,7 +370,7 @@ func (r *reconciler) writeWorks(ctx context.Context, b workv1alpha2.Binding, in 
 	return errs
 }
 
-// needed reports whether a Work is to be written. One that is being deleted is made anew when it is gone, which is an
+// needed reports whether to write a Work. One that is being deleted is created again when it is gone, which is an
 // event.
 func needed(existing, wanted *workv1alpha1.Work) bool {
 	return existing == nil || existing.DeletionTimestamp == nil && dispatch.Differs(existing, wanted)
@@ -397,8 +399,7 @@ func (r *reconciler) writeOne(ctx context.Context, b workv1alpha2.Binding, in di
 	return err
 }
 
-// untouched are the overriders that found nothing to change, which is hardly what their authors wanted; nil if there
-// are none.
+// untouched are the overriders that changed nothing, which is probably a mistake; nil if there are none.
 func untouched(res dispatch.Result) error {
 	if len(res.Applied.Untouched) == 0 {
 		return nil
@@ -410,7 +411,7 @@ func untouched(res dispatch.Result) error {
 	return fmt.Errorf("cluster %q: %s", res.Cluster, strings.Join(texts, "; "))
 }
 
-// put creates the Work of one cluster, or updates the one that is there.
+// put creates or updates the Work of one cluster.
 func (r *reconciler) put(ctx context.Context, b workv1alpha2.Binding, in dispatch.Input, res dispatch.Result) error {
 	existing := in.Existing[res.Cluster]
 	if existing == nil {
@@ -472,7 +473,7 @@ func explainSize(err error, work *workv1alpha1.Work) error {
 	return fmt.Errorf("its manifest is too large: %d bytes as JSON, but the hub's etcd stores at most about %d; split the object: %w", size, roomForManifest, err)
 }
 
-// finish deletes the Works of a binding that is going, and lets it go when they are gone.
+// finish deletes the Works of a binding that is being deleted, and removes the finalizer when they are gone.
 func (r *reconciler) finish(ctx context.Context, b workv1alpha2.Binding, works []workv1alpha1.Work) error {
 	if err := r.stopPulls(ctx, client.ObjectKeyFromObject(b), nil); err != nil {
 		return err
@@ -483,7 +484,7 @@ func (r *reconciler) finish(ctx context.Context, b workv1alpha2.Binding, works [
 	return r.letGo(ctx, b)
 }
 
-// letGo ends our part in a binding that is going.
+// letGo removes the finalizer of a binding that is being deleted.
 func (r *reconciler) letGo(ctx context.Context, b workv1alpha2.Binding) error {
 	r.recovered(client.ObjectKeyFromObject(b))
 	finalizer := workv1alpha2.BindingFinalizer
@@ -522,7 +523,7 @@ func (r *reconciler) warn(b workv1alpha2.Binding, tmpl *unstructured.Unstructure
 	}
 }
 
-// recovered forgets the warnings of a binding that is gone.
+// recovered forgets the warnings of a binding that was deleted.
 func (r *reconciler) recovered(binding types.NamespacedName) {
 	r.warned.ForgetIf(func(s subject) bool { return s.binding == binding })
 }

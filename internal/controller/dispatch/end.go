@@ -33,7 +33,7 @@ const (
 	//
 	//reference:event Warning on binding
 	eventEndWaits = "TemplateKindNotServed"
-	// unservedRetry is how often it is looked whether the kind is served again.
+	// unservedRetry is the delay before the next check whether the kind is served again.
 	unservedRetry = 2 * time.Second
 )
 
@@ -53,7 +53,7 @@ func (r *reconciler) ordered(ctx context.Context, b workv1alpha2.Binding) (order
 	if ordered, _ := dispatch.Ordered(b, e); ordered {
 		return true, true, nil
 	}
-	// It is rare that it is not, and the caches may be behind: what has just gone would be left behind.
+	// Read it from the server: this is rare, and a stale cache would keep Works of a deleted template.
 	if e.Template != nil {
 		live, found, err := r.Templates.Live(ctx, match.GroupKind(ref.APIVersion, ref.Kind), ref.Namespace, ref.Name)
 		if e.Unserved = meta.IsNoMatchError(err); err != nil && !e.Unserved {
@@ -93,8 +93,8 @@ func (r *reconciler) wait(ctx context.Context, b workv1alpha2.Binding,
 	return unservedRetry, nil
 }
 
-// templateWent reports whether the template of a binding that is being deleted went with its definition, of those that
-// are the hub's own.
+// templateWent reports whether the template of a binding that is being deleted was deleted with its CRD, if the CRD is
+// one of the hub's own.
 func (r *reconciler) templateWent(ctx context.Context, b workv1alpha2.Binding) (bool, error) {
 	ref := b.BindingSpec().Resource
 	switch name := definition.NameOf(match.GroupKind(ref.APIVersion, ref.Kind)); name {
@@ -140,7 +140,7 @@ type ancestor struct {
 	since    time.Time
 }
 
-// adoptionTimeout is how long it may take until a binding is made again, heirRetry how often that is looked at.
+// adoptionTimeout is how long another binding may take to adopt the Works; heirRetry is the delay between checks.
 const (
 	adoptionTimeout = time.Minute
 	heirRetry       = 2 * time.Second

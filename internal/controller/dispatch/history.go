@@ -53,7 +53,7 @@ func (r *reconciler) history(ctx context.Context, tmpl *unstructured.Unstructure
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: names.System, Name: revisionPrefix(tmpl) + next.Name,
 			Labels: map[string]string{wellknown.RevisionOfLabel: string(tmpl.GetUID())},
-			// No label: a version may be any text.
+			// It is no label, because a version may be any text.
 			Annotations:     map[string]string{wellknown.RevisionVersionAnnotation: next.Version},
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(tmpl, tmpl.GroupVersionKind())},
 		},
@@ -66,7 +66,7 @@ func (r *reconciler) history(ctx context.Context, tmpl *unstructured.Unstructure
 	return append(stored, *next), nil
 }
 
-// revisionPrefix is what the names of a template's revisions begin with.
+// revisionPrefix begins the names of a template's revisions.
 func revisionPrefix(tmpl *unstructured.Unstructured) string {
 	return strings.ToLower(tmpl.GetKind()) + "-" + string(tmpl.GetUID()) + "-"
 }

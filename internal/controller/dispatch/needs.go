@@ -18,7 +18,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/source/dependency"
 )
 
-// needsRetry is how soon a Workflow is looked at again whose dependencies are on their way.
+// needsRetry is the delay before the next check of a Workflow whose dependencies are not there yet.
 const needsRetry = 200 * time.Millisecond
 
 var workflowKind = schema.GroupKind{Group: "argoproj.io", Kind: "Workflow"}

@@ -20,7 +20,7 @@ type Pods interface {
 	Owned(ctx context.Context, cluster, namespace, pod, kind, owner string) (bool, error)
 }
 
-// PodsOf asks the members themselves: that pods are named is rare, and to watch all pods for it would be dear.
+// PodsOf queries the members: templates rarely name pods, and watching all pods for it would be expensive.
 func PodsOf(members *member.Members) Pods { return asking{members} }
 
 type asking struct{ members *member.Members }
@@ -41,8 +41,8 @@ func (a asking) Owned(ctx context.Context, cluster, namespace, pod, kind, owner 
 	return c != nil && c.Kind == kind && c.Name == owner, nil
 }
 
-// pods are the clusters of the pods that the template names and that are not routed yet; nil if it names none. A name
-// that no cluster has is not in the result if a cluster did not respond.
+// pods returns the clusters of the pods that the template names and that are not routed yet; nil if it names none. A
+// name that no cluster has is missing from the result if a cluster did not respond.
 func (r *reconciler) pods(ctx context.Context, in dispatch.Input) (map[string][]string, error) {
 	names, err := fleet.PodsAskedFor(in.Template, in.Existing)
 	if err != nil || len(names) == 0 {

@@ -32,16 +32,16 @@ import (
 )
 
 const (
-	// sidecarWait is how long a workload waits at most, in a cluster where it is not yet, for the SidecarSets that inject
-	// into its pods: longer than a burst keeps back what became of them.
+	// sidecarWait is the longest time that a workload waits, in a new cluster, for the SidecarSets of its pods. It
+	// exceeds the delay of their statuses in a burst.
 	sidecarWait = 15 * time.Second
-	// sidecarSilence is how long it waits before that is worth a word, and a write.
+	// sidecarSilence is how long it waits before a condition reports it.
 	sidecarSilence = 3 * time.Second
-	// unreadRetry is how soon a workload is looked at again while the SidecarSets of the hub are on their way into memory.
+	// unreadRetry is the delay before the next check of a workload while the hub's SidecarSets are being read.
 	unreadRetry = 500 * time.Millisecond
 )
 
-// since is when something began that bindings have in clusters. A restart begins anew.
+// since records when something started for a binding in a cluster. A restart starts again.
 type since struct {
 	mu    sync.Mutex
 	began map[types.NamespacedName]map[string]time.Time
@@ -69,7 +69,7 @@ func (s *since) forget(binding types.NamespacedName) {
 	delete(s.began, binding)
 }
 
-// requests are the bindings that have it somewhere.
+// requests returns the bindings that have an entry in any cluster.
 func (s *since) requests() (out []reconcile.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -179,7 +179,7 @@ func (r *reconciler) lacking(ctx context.Context, workload workv1alpha2.Binding,
 	return "", nil
 }
 
-// work is the cached Work of a template in a cluster, which is not to be changed; nil if there is none.
+// work returns the cached Work of a template in a cluster, which must not be changed; nil if there is none.
 func (r *reconciler) work(ctx context.Context, cluster string, template identity.Object) (*workv1alpha1.Work, error) {
 	for _, name := range names.Works(schema.GroupKind{Group: template.Group, Kind: template.Kind}, template.Name,
 		template.Namespace) {
@@ -199,7 +199,7 @@ func (r *reconciler) work(ctx context.Context, cluster string, template identity
 	return nil, nil
 }
 
-// sidecarsMoved passes Works of SidecarSets of which something became.
+// sidecarsMoved selects Works of SidecarSets whose state has changed.
 var sidecarsMoved = predicate.Funcs{
 	CreateFunc: func(event.CreateEvent) bool { return false },
 	DeleteFunc: func(e event.DeleteEvent) bool { return ofSidecars(e.Object) },
@@ -209,7 +209,7 @@ var sidecarsMoved = predicate.Funcs{
 	},
 }
 
-// sidecarsPlaced passes bindings of SidecarSets that came, went or were placed.
+// sidecarsPlaced selects bindings of SidecarSets that were created, deleted or placed.
 var sidecarsPlaced = predicate.And[client.Object](predicate.NewPredicateFuncs(func(b client.Object) bool {
 	return bindsSidecars(client.ObjectKeyFromObject(b))
 }), filter.AfterStart)

@@ -13,7 +13,7 @@ import (
 // leaves the manifest unchanged, for kinds that it does not know; the member then reports what it does not serve.
 type Convert func(manifest *unstructured.Unstructured, served []string) (*unstructured.Unstructured, error)
 
-// For is m in a version that c serves, for kinds that can be converted; as it is where c is not known.
+// For returns m in a version that c serves, if its kind can be converted; unchanged if c is unknown.
 func (convert Convert) For(m *unstructured.Unstructured,
 	c *clusterv1alpha1.Cluster) (*unstructured.Unstructured, error) {
 	group := m.GroupVersionKind().Group

@@ -8,7 +8,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/propagate"
 )
 
-// End is what is known of the end of a binding that is being deleted, beside the binding itself.
+// End is the known state of a binding that is being deleted, besides the binding itself.
 type End struct {
 	// DefinitionGoes is true if the CRD of bindings is being deleted; NamespaceGoes if the binding's namespace is.
 	DefinitionGoes, NamespaceGoes bool

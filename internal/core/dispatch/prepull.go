@@ -35,13 +35,13 @@ const (
 	pullsAtOnce = 10
 )
 
-// prePull is what a template asks for before its new images run.
+// prePull are a template's settings for pulling new images before they run.
 type prePull struct {
 	share   string
 	timeout time.Duration
 }
 
-// prePullOf is nil for a template that asks for nothing.
+// prePullOf returns nil for a template without these settings.
 func prePullOf(template *unstructured.Unstructured) (*prePull, error) {
 	share, asked := template.GetAnnotations()[wellknown.PrePullAnnotation]
 	if !asked {
@@ -64,7 +64,7 @@ func prePullOf(template *unstructured.Unstructured) (*prePull, error) {
 	return p, nil
 }
 
-// gate is what stands before the new pods of a cluster.
+// gate is why the new pods of a cluster wait.
 type gate struct {
 	pulls []*workv1alpha1.Work
 	// shut is true if the new pods may not start yet, for at most left; awaited is the condition's message.
@@ -73,7 +73,7 @@ type gate struct {
 	awaited string
 }
 
-// gates are those of the clusters that get other images than they run now and serve ImagePullJobs.
+// gates returns the gates of the clusters that get other images than they run now and serve ImagePullJobs.
 func (in Input) gates(parts []part) (map[string]gate, error) {
 	asked, err := prePullOf(in.Template)
 	if asked == nil || err != nil || in.Template.GetNamespace() == "" {
@@ -106,7 +106,7 @@ func (in Input) gates(parts []part) (map[string]gate, error) {
 	return gates, nil
 }
 
-// servedPull is the group version in which a cluster serves ImagePullJob, the newer one; empty for none.
+// servedPull returns the newest group version of ImagePullJob that a cluster serves; empty for none.
 func servedPull(c *clusterv1alpha1.Cluster) string {
 	for _, gv := range []string{"apps.kruise.io/v1beta1", "apps.kruise.io/v1alpha1"} {
 		if c.Status.Serves(gv, "ImagePullJob") {
