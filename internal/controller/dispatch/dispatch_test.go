@@ -601,7 +601,7 @@ func TestAClaimThatIsSeenLateReachesTheWorks(t *testing.T) {
 			_ = unstructured.SetNestedField(u.Object, "2", "data", "value")
 		})
 		w.becomes("m1:2")
-		w.Quiet() // what was written is looked at again
+		w.Quiet() // what was written is reconciled again
 		controllertest.Change(w.Hub, w.template.DeepCopy(), func(u *unstructured.Unstructured) {
 			_ = unstructured.SetNestedField(u.Object, "3", "data", "value")
 		})

@@ -110,7 +110,7 @@ func (r *reconciler) propagate(ctx context.Context, k key) error {
 	return nil
 }
 
-// decide reads what the claim of a template depends on, and decides it.
+// decide reads the state on which the claim of a template depends, and decides it.
 func (r *reconciler) decide(
 	ctx context.Context, k key, template *unstructured.Unstructured, existing workv1alpha2.Binding,
 ) (d propagate.Decision, err error) {

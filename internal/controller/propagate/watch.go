@@ -189,7 +189,7 @@ func (r *reconciler) overrideAppeared() handler.TypedFuncs[policyv1alpha1.Overri
 	}
 }
 
-// The indexes of the cache by which nothing here scans all policies or bindings.
+// Indexes avoid scans of all policies or bindings.
 const (
 	// bySelection finds the policies that may select a template: see selections.
 	bySelection = "propagate.selection"

@@ -77,10 +77,10 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	return b.Complete(r)
 }
 
-// replaced passes objects that replaced another of the same name, whose deletion was missed.
+// replaced selects objects that replaced another of the same name, whose deletion was missed.
 var replaced = filter.Updates(func(was, is client.Object) bool { return was.GetUID() != is.GetUID() })
 
-// appears passes bindings that are new, also in the place of one that was there. Those of the start are all in memory
+// appears selects bindings that are new, also in the place of one that was there. Those of the start are all in memory
 // before the first rebalancer is looked at.
 var appears = predicate.Funcs{
 	CreateFunc: filter.AfterStart.CreateFunc,

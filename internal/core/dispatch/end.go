@@ -34,7 +34,7 @@ func Ordered(b workv1alpha2.Binding, e End) (ordered, known bool) {
 		return true, true
 	}
 	if uid := b.BindingSpec().Resource.UID; uid != "" && uid != e.Template.GetUID() {
-		return true, true // the template was made anew, and so is the binding
+		return true, true // the template was created again, and so is the binding
 	}
 	if len(b.BindingSpec().RequiredBy) > 0 {
 		return false, true // other bindings need it; the dependency controller updates the binding when they no longer do

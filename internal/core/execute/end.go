@@ -24,7 +24,7 @@ func Ordered(w *workv1alpha1.Work) bool {
 // WaveWindow is the time within which deletions by others are counted together.
 const WaveWindow = time.Minute
 
-// End is what is known of the deletion of a Work, besides the Work itself.
+// End is the known state of the deletion of a Work, besides the Work itself.
 type End struct {
 	// Broken are the hub's own definitions that are missing or being deleted.
 	Broken []string

@@ -11,7 +11,7 @@ import (
 // Holder is the policy that a claim names. An empty namespace is a ClusterPropagationPolicy.
 type Holder struct {
 	types.NamespacedName
-	// ID is the policy's permanent id: a policy that was deleted and made anew is another one.
+	// ID is the policy's permanent id: a policy that was deleted and created again is another one.
 	ID string
 }
 

@@ -55,8 +55,8 @@ func userPart(digest string) string {
 	return user
 }
 
-// SameContent reports whether a template went from was to is without anything to do for it: only its status, or what
-// the server sets, is different. A deletion that began is something to do.
+// SameContent reports whether the change of a template from was to is has no effect: only its status or server-set
+// fields differ. The start of a deletion has an effect.
 func SameContent(was, is *unstructured.Unstructured) bool {
 	if was.GetUID() != is.GetUID() || (was.GetDeletionTimestamp() == nil) != (is.GetDeletionTimestamp() == nil) ||
 		!reflect.DeepEqual(was.GetLabels(), is.GetLabels()) || !reflect.DeepEqual(was.GetAnnotations(), is.GetAnnotations()) {
@@ -81,12 +81,12 @@ func claimKey(key string) bool {
 		strings.HasPrefix(key, "clusterpropagationpolicy.karmada.io/")
 }
 
-// ofKarmada is a key whose change is not a user's.
+// ofKarmada reports whether a key belongs to Karmada, so that its change is not a user's.
 func ofKarmada(key string) bool { return strings.Contains(key, ".karmada.io") }
 
 // sum is short enough for an annotation and long enough never to collide by chance.
 func sum(content map[string]any) string {
-	// Marshalling sorts the keys. What came from JSON always goes back.
+	// Marshalling sorts the keys, and cannot fail for values from JSON.
 	raw, err := json.Marshal(content)
 	if err != nil {
 		panic(fmt.Sprintf("the object is not valid JSON: %v", err))

@@ -12,7 +12,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/match"
 )
 
-// Observed is what is known of a template when its claim is decided. Decide changes nothing in it.
+// Observed is the state on which the claim of a template depends. Decide does not change it.
 type Observed struct {
 	Template *unstructured.Unstructured
 	// Binding is the binding of the template, see Find; nil if there is none.
@@ -68,7 +68,7 @@ func Decide(o Observed) Decision {
 		return Decision{Action: DeleteBinding}
 	}
 
-	// 1. Does the claim stand? Templates that policies must leave alone keep a claim that stands.
+	// 1. Is the claim still valid? Templates that policies must not select keep a valid claim.
 	var claimant policyv1alpha1.Propagation
 	if claim, claimed := Claimed(o.Template); claimed {
 		i := slices.IndexFunc(o.Policies, func(p policyv1alpha1.Propagation) bool { return StillSelects(p, claim, t) })

@@ -13,9 +13,9 @@ func Lazy(p policyv1alpha1.Propagation) bool {
 	return p.PropagationSpec().ActivationPreference == policyv1alpha1.LazyActivation
 }
 
-// Await marks a template that p claims after the fact: a Lazy policy waits from here on, another does not wait at all.
-// Whoever claims an object that is just being created does not call it: its creation is a change by a user.
-// It reports whether that changed anything.
+// Await marks a template that p claims after its creation, if p is Lazy: the policy then waits for a change of the
+// template. Do not call it for a template that is being created, since its creation is a change by a user. It reports
+// whether that changed anything.
 func Await(template *unstructured.Unstructured, p policyv1alpha1.Propagation) bool {
 	value := ""
 	if Lazy(p) {

@@ -5,7 +5,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/match"
 )
 
-// Selected is how closely the policy describes t. A policy that is being deleted selects nothing.
+// Selected returns how closely the policy describes t. A policy that is being deleted selects nothing.
 func Selected(p policyv1alpha1.Propagation, t match.Template) match.ImplicitPriority {
 	if p.GetDeletionTimestamp() != nil {
 		return match.None

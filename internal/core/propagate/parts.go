@@ -9,8 +9,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
 
-// Parts are the subsets of a template that name their clusters, with what each has of all replicas, for the scheduler,
-// which does not see the template; nil if there are none.
+// Parts returns the subsets of a template that name their clusters, with their replicas, for the scheduler, which does
+// not see the template; nil if there are none.
 func Parts(template *unstructured.Unstructured, replicas int32) *schedule.Parts {
 	if !fleet.NamesClusters(template) {
 		return nil

@@ -12,8 +12,8 @@ func Paused(template *unstructured.Unstructured) bool {
 	return template.GetAnnotations()[wellknown.PauseManagementAnnotation] == "true"
 }
 
-// pause suspends what a policy could suspend, so that Karmada's own tools see it, too; nothing is left of it when the
-// template is paused no more.
+// pause suspends what a policy could suspend, so that Karmada's tools show it, too. It is removed when the template is
+// no longer paused.
 func pause(b workv1alpha2.Binding, template *unstructured.Unstructured) {
 	spec, mark := b.BindingSpec(), ""
 	if paused := Paused(template); paused &&

@@ -34,7 +34,7 @@ func setSpread(b workv1alpha2.Binding, template *unstructured.Unstructured) {
 	b.SetAnnotations(annotations)
 }
 
-// mayspread reports whether a pod's spec is worth reading: most have nothing of the kind.
+// mayspread reports whether a pod's spec may have spread settings; most have none and need not be read.
 func mayspread(pod map[string]any) bool {
 	if pod["affinity"] != nil || pod["topologySpreadConstraints"] != nil {
 		return true
