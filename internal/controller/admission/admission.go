@@ -27,7 +27,7 @@ type Plugin struct {
 
 // Options of the plugins.
 type Options struct {
-	// ForbidOverwrite refuses what users would write to take over in members what the hub does not manage.
+	// ForbidOverwrite rejects requests of users to overwrite objects in members that the hub does not manage.
 	ForbidOverwrite bool
 	// NoExecuteTaintPolicies permits ClusterTaintPolicies with NoExecute taints.
 	NoExecuteTaintPolicies bool

@@ -102,7 +102,7 @@ func (o *objects) authorizeBinding(ctx context.Context, r request) error {
 	return o.mayRead(ctx, r, resource, ref.Namespace, ref.Name, "a binding propagates its template to member clusters")
 }
 
-// overwrites reports whether a binding asks to take over what stands in members, whatever version it is written in.
+// overwrites reports whether a binding requests to take over existing objects in members, in either version.
 func overwrites(b *unstructured.Unstructured) bool {
 	if stored, err := convert.Binding(b, workv1alpha2.GroupVersion.String()); err == nil {
 		b = stored
@@ -110,7 +110,7 @@ func overwrites(b *unstructured.Unstructured) bool {
 	return fields.Text(b.Object, "spec", "conflictResolution") == string(policyv1alpha1.ConflictOverwrite)
 }
 
-// mayRead refuses a write to an author who may not read an object that the hub would read for it.
+// mayRead rejects a write of a user who may not read an object that the hub would read because of it.
 func (o *objects) mayRead(ctx context.Context, r admission.Attributes, resource schema.GroupVersionResource, namespace,
 	name, why string) error {
 	decision, _, err := o.authorizer.Authorize(ctx, authorizer.AttributesRecord{
@@ -128,7 +128,7 @@ func (o *objects) mayRead(ctx context.Context, r admission.Attributes, resource 
 		resource.GroupResource(), name, where), err))
 }
 
-// referenceOf is what a binding of any version is about, without what changes by itself.
+// referenceOf returns the reference of a binding of any version, without fields that the hub updates.
 func referenceOf(b *unstructured.Unstructured) workv1alpha2.ObjectReference {
 	resource := fields.Object(b.Object, "spec", "resource")
 	return workv1alpha2.ObjectReference{APIVersion: fields.Text(resource, "apiVersion"),

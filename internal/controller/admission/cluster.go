@@ -107,8 +107,9 @@ func (o *objects) authorizeKeeping(ctx context.Context, r request) error {
 		"the annotation %s decides what happens to the cluster's workloads when it leaves, and you may not delete clusters.cluster.karmada.io", wellknown.KeepWorkloadsAnnotation), err))
 }
 
-// authorizeSystemNames lets those have a name of Kubernetes' own act in a member who may act under it on the hub: else
-// who may update Clusters and has a service account that is let in would give it the rights of another in the member.
+// authorizeSystemNames requires the right to impersonate a system name on the hub from users who let that name act in
+// a member. Otherwise a user who may update Clusters could give a service account the rights of another one in the
+// member.
 func (o *objects) authorizeSystemNames(ctx context.Context, r request) error {
 	if r.fromHub() {
 		return nil

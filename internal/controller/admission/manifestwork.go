@@ -66,9 +66,9 @@ func (o *objects) validateManifestWork(ctx context.Context, r request) error {
 	return nil
 }
 
-// authorizeWorks lets those write or delete a ManifestWork who might as well do so with its Works. A namespace of
-// templates may be named like a cluster, and who owns it owns that cluster by no means. The hub's own controllers may
-// do either by their roles.
+// authorizeWorks requires the right to write or delete Works from users who do so with a ManifestWork: a namespace of
+// templates may have the name of a cluster, and its owner has no rights on that cluster. The hub's controllers have
+// these rights by their roles.
 func (o *objects) authorizeWorks(ctx context.Context, r admission.Attributes, verb string) error {
 	space := names.ExecutionSpace(r.GetNamespace())
 	decision, _, err := o.authorizer.Authorize(ctx, authorizer.AttributesRecord{

@@ -98,7 +98,7 @@ func (o *objects) missingKinds(ctx context.Context, named []validate.NamedKind) 
 	return advice
 }
 
-// namesFor are the names of all objects of a resource, if who asks may list them, and whether there are some.
+// namesFor returns the names of all objects of a resource if the user may list them, and whether there are any.
 func (o *objects) namesFor(ctx context.Context, r request,
 	resource schema.GroupVersionResource) (names []string, some bool) {
 	list, err := o.client.Resource(resource).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
@@ -123,8 +123,8 @@ func (o *objects) allowed(ctx context.Context, r request, verb string, resource 
 	return decision == authorizer.DecisionAllow
 }
 
-// kindNames are the kinds that a policy may name: those of Kubernetes, and those that are defined on the hub, as any
-// user may see. They are sorted, so that the same mistake has the same answer.
+// kindNames returns the kinds that a policy may name: those of Kubernetes, and those that are defined on the hub,
+// which every user may see. They are sorted, so that the same mistake has the same answer.
 func (o *objects) kindNames(ctx context.Context) []validate.NamedKind {
 	var kinds []validate.NamedKind
 	for gvk := range clientgoscheme.Scheme.AllKnownTypes() {

@@ -44,12 +44,12 @@ type request struct {
 type kind struct {
 	// mutate comes before the schema: it must bear shapes that the schema refuses, and leave the refusal to it.
 	mutate func(context.Context, request) error
-	// validate sees what will be stored.
+	// validate gets the object as it will be stored.
 	validate func(context.Context, request) error
 }
 
-// objects normalises, defaults and validates our own kinds. One file of this package has the steps of each kind or
-// pair.
+// objects normalises, defaults and validates our own kinds. Each kind or pair has a file in this package with its
+// steps.
 type objects struct {
 	*admission.Handler
 	Options
@@ -224,8 +224,8 @@ func (r request) disown() {
 // fromHub reports whether the hub's own controllers sent the request.
 func (r request) fromHub() bool { return r.GetUserInfo().GetName() == user.APIServerUser }
 
-// normalise rewrites the object to canonical spelling, warning of that, and of what is legal and hardly meant unless it
-// was there before.
+// normalise rewrites the object to canonical spelling, and warns of that and of new fields that are valid but probably
+// a mistake.
 func (r request) normalise(ctx context.Context) error {
 	_, warnings, err := dialect.Normalise(r.obj)
 	if err != nil {
@@ -280,8 +280,8 @@ func into(obj *unstructured.Unstructured, typed any) error {
 	return runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, typed)
 }
 
-// setSpec writes into the object what has changed between two specs of its type, and nothing else: a required field
-// that is missing would come out of the type as its zero value, and pass for given.
+// setSpec writes into the object only what differs between two specs of its type. The whole spec would add zero values
+// for missing required fields, which would then pass validation.
 func (r request) setSpec(before, after any) error {
 	was, err := generic(before)
 	if err != nil {
@@ -308,7 +308,7 @@ func generic(spec any) (any, error) {
 	return m, nil
 }
 
-// change makes of dst what is makes of was. Lists of another length are replaced.
+// change applies the difference between was and is to dst. Lists of another length are replaced.
 func change(dst, was, is any) any {
 	if reflect.DeepEqual(was, is) {
 		return dst

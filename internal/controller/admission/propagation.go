@@ -120,8 +120,8 @@ var (
 	clusterOverride    = counterpart{"ClusterOverridePolicy", "clusteroverridepolicies"}
 )
 
-// sentBefore are the selectors that were stored if nothing but selectors changed since. Whoever changes where templates
-// go, or what becomes of the members' objects, has to be allowed to with each cluster-scoped one.
+// sentBefore returns the stored selectors if only selectors changed since. A user who changes the clusters of
+// templates, or what happens to objects in members, needs the rights for each cluster-scoped selector.
 func (o *objects) sentBefore(p, old policyv1alpha1.Propagation) []policyv1alpha1.ResourceSelector {
 	is := p.DeepCopyObject().(policyv1alpha1.Propagation)
 	o.defaultPropagation(is, old)
@@ -167,8 +167,8 @@ func (o *objects) authorizeClusterScoped(ctx context.Context, r request, instead
 
 var quotaKind = schema.GroupKind{Kind: "ResourceQuota"}
 
-// authorizeQuotas lets those select ResourceQuotas who may change them: one that a policy claims binds in members and
-// no more on the hub.
+// authorizeQuotas requires the right to change ResourceQuotas from users who select them: a claimed quota is enforced
+// in members and no longer on the hub.
 func (o *objects) authorizeQuotas(ctx context.Context, r request, p, old policyv1alpha1.Propagation) error {
 	fresh := slices.ContainsFunc(p.PropagationSpec().ResourceSelectors, func(s policyv1alpha1.ResourceSelector) bool {
 		return match.GroupKind(s.APIVersion, s.Kind) == quotaKind &&

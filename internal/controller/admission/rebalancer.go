@@ -14,8 +14,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/match"
 )
 
-// validateRebalancer judges what is new of a WorkloadRebalancer, and warns of kinds that the hub does not serve: they
-// may be misspelt.
+// validateRebalancer validates the changes of a WorkloadRebalancer, and warns of kinds that the hub does not serve:
+// they may be misspelt.
 func (o *objects) validateRebalancer(ctx context.Context, r request) error {
 	rebalancer := &appsv1alpha1.WorkloadRebalancer{}
 	if err := into(r.obj, rebalancer); err != nil {

@@ -78,7 +78,7 @@ func adviseScripts(spec map[string]any) []string {
 	return out
 }
 
-// adviseRetention warns where what the member has is kept in fields that rollouts are steered by.
+// adviseRetention warns of retained fields that control rollouts.
 func adviseRetention(spec map[string]any) []string {
 	var out []string
 	for i, p := range strs(child(child(spec, "customizations"), "retention"), "jsonPaths") {

@@ -133,8 +133,8 @@ func (r *rewrite) submittedBefore(path string) bool {
 	return ok
 }
 
-// rename moves parent[from] to parent[to]; path is the parent's.
-// also are further spellings: who wrote one of them before may change to this one.
+// rename moves parent[from] to parent[to]; path is the parent's. also are further spellings: an author of one of them
+// may change to this one.
 func (r *rewrite) rename(parent map[string]any, path, from, to string, also ...string) {
 	if parent[from] != nil {
 		for _, spelling := range also {
@@ -147,8 +147,7 @@ func (r *rewrite) rename(parent map[string]any, path, from, to string, also ...s
 	r.move(parent, from, path+"."+from, parent, to, to)
 }
 
-// move takes source[from] to target[to]. A contradiction with what stands there is refused, in the words "from:
-// duplicates stored".
+// move moves source[from] to target[to]. If target has another value, it is rejected with "from: duplicates stored".
 func (r *rewrite) move(source map[string]any, from, path string, target map[string]any, to, stored string) {
 	value, ok := source[from]
 	if !ok {

@@ -57,7 +57,7 @@ func (r *rewrite) cloneSet() {
 	}
 }
 
-// selector: who leaves it out means the labels of the pods.
+// selector: if it is missing, the labels of the pods are meant.
 func (r *rewrite) selector() {
 	labels := child(child(child(r.spec, "template"), "metadata"), "labels")
 	if r.spec["selector"] != nil || len(labels) == 0 {
@@ -68,8 +68,7 @@ func (r *rewrite) selector() {
 	r.warnings = append(r.warnings, "spec.selector: not set; stored as the labels of the template, and immutable from now on")
 }
 
-// sidecarSet: a revision is a choice among versions, of which the one that its author named is meant; and policy
-// belongs to it.
+// sidecarSet: a revision with a name selects that version, and policy belongs to it.
 func (r *rewrite) sidecarSet() {
 	r.sidecarSetNamespace()
 	injection := child(r.spec, "injectionStrategy")
@@ -91,7 +90,7 @@ func (r *rewrite) sidecarSet() {
 	}
 }
 
-// sidecarSetNamespace: who writes a namespace thinks that the pods of others are left alone, which they are not.
+// sidecarSetNamespace: a namespace does not limit a SidecarSet, although its author probably meant that.
 func (r *rewrite) sidecarSetNamespace() {
 	given := r.obj.GetNamespace()
 	if given == "" {

@@ -18,7 +18,7 @@ func (r *rewrite) multiClusterService() {
 	}
 }
 
-// multiClusterIngress: what stands in a template's spec is the spec.
+// multiClusterIngress: the content of a template's spec is the spec.
 func (r *rewrite) multiClusterIngress() {
 	template, ok := r.spec["template"].(map[string]any)
 	if !ok {

@@ -96,7 +96,7 @@ func setPlaintext(list []any, pointer string, value any) []any {
 	return append(list, map[string]any{"path": pointer, "operator": "replace", "value": value})
 }
 
-// replicaPath is where all kinds that the policy selects have their replicas.
+// replicaPath is the common path of the replicas in all kinds that the policy selects.
 func (r *rewrite) replicaPath() (string, error) {
 	selectors := objects(r.spec, "resourceSelectors")
 	if len(selectors) == 0 {

@@ -21,7 +21,7 @@ const (
 	onlyForPrometheusCheck = "is for prometheus: a webhook and a Job answer once, with a verdict"
 )
 
-// ReleaseCheck validates the spec of a ReleaseCheck. Whether its author may use what it names is decided elsewhere.
+// ReleaseCheck validates the spec of a ReleaseCheck. It does not check whether its author may use what it names.
 func ReleaseCheck(s *releasev1alpha1.ReleaseCheckSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if s.Interval != nil && s.Interval.Duration < shortestSampleInterval {
