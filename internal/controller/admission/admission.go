@@ -1,7 +1,7 @@
-// Package admission judges writes inside the API server: it normalises, defaults and validates our own kinds, claims
-// new templates for their policy in the same write, and protects what is labelled so. What is right is decided in
-// core/admission/dialect, core/admission/validate and core/propagate; here it is asked at the right moment. Nothing is
-// written by the way, so dry-run is honoured.
+// Package admission checks writes inside the API server: it normalises, defaults and validates our own kinds, claims
+// new templates for their policy in the same write, and protects labelled objects. core/admission/dialect,
+// core/admission/validate and core/propagate decide; this package calls them. It writes nothing else, so dry-run
+// works.
 package admission
 
 import (

@@ -134,9 +134,9 @@ func (o *objects) sentBefore(p, old policyv1alpha1.Propagation) []policyv1alpha1
 	return selectors
 }
 
-// authorizeClusterScoped lets a namespaced policy select cluster-scoped templates for those who might as well write its
-// counterpart, and refuses it to others. Such a selector is stored without a namespace, which no other selector of a
-// namespaced policy is: that is how the approval is known later on. approved are the selectors stored before.
+// authorizeClusterScoped requires the right to write the cluster-scoped counterpart of a namespaced policy that
+// selects cluster-scoped templates. An approved selector is stored without a namespace, unlike all others of a
+// namespaced policy, which records the approval. approved are the selectors stored before.
 func (o *objects) authorizeClusterScoped(ctx context.Context, r request, instead counterpart, selectors,
 	approved []policyv1alpha1.ResourceSelector) error {
 	for i := range selectors {
