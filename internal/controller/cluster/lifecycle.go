@@ -48,7 +48,7 @@ type lifecycle struct {
 	// noExecute permits ClusterTaintPolicies to add NoExecute taints.
 	noExecute bool
 
-	// leaving are the names of clusters that are being deleted. Changes of what they wait for trigger them.
+	// leaving are the names of clusters that are being deleted. Changes of the objects that they wait for trigger them.
 	leaving sync.Map
 }
 

@@ -47,7 +47,7 @@ import (
 	"github.com/argosy-io/argosy/internal/member/membertest"
 )
 
-// Timeout is how long a test waits for what should become true.
+// Timeout is how long a test waits for a condition.
 const Timeout = membertest.Timeout
 
 // Kinds of templates and of the hub that are not in membertest.
@@ -242,8 +242,8 @@ func (h *Hub) Run(setup func(ctx context.Context, mgr ctrl.Manager) error) (stop
 			return
 		}
 		stopped = true
-		// A manager that is canceled while it starts spins until its caches have filled (runnableGroup.Start of
-		// controller-runtime 0.24). The clock of a test stands still meanwhile, so that they never do.
+		// A manager that is canceled while it starts spins until its caches are filled (runnableGroup.Start of
+		// controller-runtime 0.24). The clock of a test stands still meanwhile, so they never are.
 		select {
 		case <-mgr.Elected():
 		case err := <-ended:
@@ -277,7 +277,7 @@ func (h *Hub) Disconnected(stop func()) {
 	h.Server.Down(false)
 }
 
-// Join makes a member cluster that is ready, and serves what every server of membertest serves and the kinds given.
+// Join creates a ready member cluster that serves the kinds of every membertest server and the given ones.
 func (h *Hub) Join(name string, kinds ...membertest.Kind) *membertest.Server {
 	h.t.Helper()
 	s := membertest.NewInMemory(h.t, kinds...)
@@ -363,7 +363,7 @@ func Change[T client.Object](h *Hub, obj T, change func(T)) {
 	}
 }
 
-// Gone deletes an object; it is gone when nothing holds it any more.
+// Gone deletes an object. It disappears when it has no finalizer.
 func (h *Hub) Gone(obj client.Object) {
 	h.t.Helper()
 	h.mustSucceed(h.Delete(h.t.Context(), obj))
@@ -396,10 +396,10 @@ func (h *Hub) Eventually(what string, then func() (wrong string)) {
 // Advance moves the clock on, and returns when all that is due has happened.
 func (h *Hub) Advance(d time.Duration) { membertest.Advance(d) }
 
-// calm is longer than the delays after which controllers retry and write what they have gathered.
+// calm is longer than the delays of retries and batched writes of controllers.
 const calm = 250 * time.Millisecond
 
-// Quiet waits until nothing is written for the duration calm, and returns what was written since the last call, without
+// Quiet waits until nothing is written for the duration calm, and returns the writes since the last call, without
 // events.
 func (h *Hub) Quiet() []string {
 	h.t.Helper()

@@ -261,7 +261,7 @@ func (o *deletedByOthers) count(work *workv1alpha1.Work, now time.Time) (n int, 
 	return n, now.Sub(this.at), this.atStart
 }
 
-// gone lets a Work that is gone count until the window is over.
+// gone counts a deleted Work until the window is over.
 func (o *deletedByOthers) gone(uid types.UID) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package execute carries Works out: it makes the member's object what the Work specifies, and reports the result in
-// the Work's status. core/execute decides what to do to an object and what to report, core/workload/interpret what the
+// Package execute applies Works: it brings the member's object to the Work's manifest, and reports the result in the
+// Work's status. core/execute decides what to do to an object and what to report, core/workload/interpret what the
 // object's status means.
 package execute
 
@@ -74,7 +74,7 @@ type Options struct {
 // DefaultDeletions allows ten deletions by others within a minute.
 var DefaultDeletions = Deletions{Bound: 10, Settle: 5 * time.Second}
 
-// reconciler carries Works out: it reads a Work and its object, asks the core what to do, and does it.
+// reconciler applies Works: it reads a Work and its object, calls the core for the action, and carries it out.
 type reconciler struct {
 	client      client.Client
 	clock       clock.PassiveClock
@@ -220,7 +220,7 @@ func (r *reconciler) reconcile(ctx context.Context, cluster string, key types.Na
 	return outcome{report: func() outcome { return retryStale(report()) }}
 }
 
-// retryStale retries soon what was decided on an old state.
+// retryStale retries soon what was decided on a stale state.
 func retryStale(after time.Duration, err error) outcome {
 	if errors.As(err, new(*staleError)) {
 		return outcome{after: commit.StaleRetry}

@@ -18,8 +18,8 @@ import (
 	"github.com/argosy-io/argosy/internal/member"
 )
 
-// keptObjects reports, in the condition WorksKept of clusters, that objects were kept whose Works were deleted, but not
-// by the hub.
+// keptObjects reports, in the condition WorksKept of clusters, that objects were kept although their Works were
+// deleted without a deletion request.
 type keptObjects struct {
 	client  client.Client
 	members *member.Members
