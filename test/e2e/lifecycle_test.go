@@ -15,7 +15,8 @@ import (
 	"github.com/argosy-io/argosy/test/kit"
 )
 
-// notApplied returns what is wrong unless a Work failed with a text, and the binding and an event of the Work say so too.
+// notApplied returns what is wrong unless a Work failed with a text, and the binding and an event of the Work say so
+// too.
 func notApplied(t *testing.T, member, kind, namespace, name, text string) string {
 	t.Helper()
 	w := work(t, member, kind, namespace, name)

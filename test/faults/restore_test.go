@@ -245,9 +245,9 @@ func TestRestoredHubChangesNothingUntilAccepted(t *testing.T) {
 		}
 		seen.mu.Unlock()
 	}
-	kit.Eventually(t, "status tells", func() string {
-		if orphans, paused := d.statusOf("20 in f1, 20 in f2"), d.statusOf("40 objects in clusters are held"); orphans == "" ||
-			paused == "" {
+	kit.Eventually(t, "status reports them", func() string {
+		orphans, paused := d.statusOf("20 in f1, 20 in f2"), d.statusOf("40 objects in clusters are held")
+		if orphans == "" || paused == "" {
 			out, _ := fleet.Lab.Argosy(t.Context(), "status")
 			return out
 		}

@@ -60,8 +60,8 @@ const maxDepth = 100
 // patience is how long a pod that was made may be missing, since a cache may be behind.
 const patience = 10 * time.Second
 
-// decide returns what happens next to a workflow that is not over yet, or whether one that is has to go. spec is its own,
-// or that of the template that it refers to.
+// decide returns what happens next to a workflow that is not over yet, or whether one that is has to go. spec is its
+// own, or that of the template that it refers to.
 func decide(wf *Workflow, spec *Spec, pods []*corev1.Pod, find finder, now time.Time) outcome {
 	if wf.Labels[completedLabel] == "true" || wf.Status.Phase.Over() {
 		return expiry(wf, now)
