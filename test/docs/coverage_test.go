@@ -17,22 +17,22 @@ var doorTests = map[string][]string{
 	},
 	"Namespace": {
 		"TestEveryNamespaceButTheSystemsIsSentOnce",
-		"TestANamespaceIsDeletedOnlyIfNothingIsInItThatStays",
+		"TestNamespaceWithPreservedObjectsIsKept",
 	},
 	"PropagationPolicy": {
 		"TestANamespacedPolicySelectsInItsNamespaceOnly",
 		"TestNamespacedPolicySelectsClusterScopedTemplates",
-		"TestWhoMayNotReadSecretsDoesNotSendThemToMembers",
+		"TestSendingSecretsNeedsRightToReadThem",
 		"TestTheHubDoesForADeveloperWhatHeCouldDoHimself",
-		"TestWhoMayNotChangeQuotasCannotHaveThemLeaveTheHub",
+		"TestSelectingQuotasNeedsRightToChangeThem",
 	},
 	"ClusterPropagationPolicy": {
-		"TestWhoMayNotReadSecretsDoesNotSendThemToMembers",
-		"TestWhoMayNotChangeQuotasCannotHaveThemLeaveTheHub",
+		"TestSendingSecretsNeedsRightToReadThem",
+		"TestSelectingQuotasNeedsRightToChangeThem",
 	},
 	"`conflictResolution: Overwrite` in a policy, `work.karmada.io/conflict-resolution: overwrite` on a template": {
-		"TestWhoAsksToOverwriteWhereThatIsForbiddenIsRefused",
-		"TestWhatWasWrittenBeforeOverwritingWasForbiddenAborts",
+		"TestForbiddenOverwriteIsRejected",
+		"TestExistingOverwriteAbortsOnceForbidden",
 		"TestWhereOverwritingIsForbiddenWhatAMemberHasStays",
 	},
 	"OverridePolicy, every overrider": {
@@ -62,9 +62,9 @@ var doorTests = map[string][]string{
 		"TestDependencyInAnotherNamespaceDoesNotFollow",
 	},
 	"ResourceBinding, ClusterResourceBinding": {
-		"TestABindingIsWrittenByWhoMayReadWhatItRefersTo",
+		"TestWritingBindingNeedsRightToReadTemplate",
 		"TestEachChangeOfABindingAsksForTheSameRight",
-		"TestABindingThatPassesForAnAdministratorsOverwritesNothing",
+		"TestForgedBindingLabelsCannotOverwrite",
 		"TestBindingWithForeignReferenceSendsNothing",
 		"TestABindingIsAboutATemplateOfItsOwnNamespaceAlone",
 	},
@@ -101,30 +101,30 @@ var doorTests = map[string][]string{
 		"TestAnOperatorIsInstalledInMembersAndTheHubActsOnNoneOfIt",
 	},
 	"ResourceInterpreterCustomization: Lua and JSONPath": {
-		"TestNoDoorLeadsFromOneObjectToAnother",
+		"TestOverridesCannotReachAnotherObject",
 		"TestScriptCannotChangeIdentity",
 		"FuzzScriptsKeepTheObject",
 		"FuzzPathsKeepTheObject",
 		"FuzzPaths",
 	},
 	"ResourceInterpreterWebhookConfiguration": {
-		"TestNoDoorLeadsFromOneObjectToAnother",
+		"TestOverridesCannotReachAnotherObject",
 		"TestWebhookConfiguration",
 		"TestRedirectOfMemberNeverReachesHub",
 	},
 	"Conversion to a version that a member serves": {
-		"TestNoDoorLeadsFromOneObjectToAnother",
+		"TestOverridesCannotReachAnotherObject",
 	},
 	"Spellings that the hub rewrites when it stores an object": {
 		"FuzzNormaliseKeepsTheObject",
 	},
 	"Subsets of a UnitedDeployment with a cluster affinity": {
-		"TestASubsetIsInTheClustersThatItNamesAndInNoOther",
+		"TestSubsetRunsOnlyInItsClusters",
 		"TestSubsetsThatTheHubCannotFollowAreRefused",
 	},
 	"Image pulls before a rollout (`argosy.io/pre-pull`)": {
 		"TestAnnotationsReachNothingButTheirOwnTemplate",
-		"TestAPullIsOnTheNodesAndWithTheSecretsOfThePods",
+		"TestPullUsesNodesAndSecretsOfPods",
 	},
 	"FederatedHPA, CronFederatedHPA": {
 		"TestWhatIsMadeInMembersWithoutATemplateStaysInItsNamespace",
@@ -135,7 +135,7 @@ var doorTests = map[string][]string{
 	"ServiceExport, ServiceImport, MultiClusterService": {
 		"TestWhatIsMadeInMembersWithoutATemplateStaysInItsNamespace",
 		"TestClusterThatRefusesServiceGetsNoEndpoints",
-		"TestAServiceImportWhoseServiceCouldNotHaveItsNameIsRefused",
+		"TestServiceImportWithLongNameIsRejected",
 	},
 	"MultiClusterIngress": {
 		"TestMultiClusterIngressesAreStoredAsAnIngress",
@@ -190,11 +190,11 @@ var threatTests = map[string][]string{
 	},
 	"A developer of one namespace reaches another object, namespace or permission in a member, by an override, a script, a dependency or an annotation": {
 		"TestOverridePolicyCannotGrantAdmin",
-		"TestNoDoorLeadsFromOneObjectToAnother",
+		"TestOverridesCannotReachAnotherObject",
 		"TestAnnotationsReachNothingButTheirOwnTemplate",
 	},
 	"A developer reads a Secret of another namespace, or the hub's tokens, by a binding": {
-		"TestABindingIsWrittenByWhoMayReadWhatItRefersTo",
+		"TestWritingBindingNeedsRightToReadTemplate",
 		"TestBindingWithForeignReferenceSendsNothing",
 	},
 	"An agent of a cluster in Pull mode, or a token that registers one, reaches another cluster or gets more permissions": {

@@ -172,7 +172,7 @@ func TestAClusterScopedSelectionStaysApproved(t *testing.T) {
 	})
 }
 
-func TestWhoMayNotChangeQuotasCannotHaveThemLeaveTheHub(t *testing.T) {
+func TestSelectingQuotasNeedsRightToChangeThem(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		h := newHub(t)
 		const refusal = "you need permission to update resourcequotas"
@@ -369,7 +369,7 @@ func TestUnusedKindIsAcceptedWithOneWarning(t *testing.T) {
 	})
 }
 
-func TestAMistakeInAPodIsWarnedOfOnceAndStored(t *testing.T) {
+func TestPodMistakeIsStoredWithOneWarning(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		h := newHub(t)
 		const messages = `unknown field "spec.template.spec.containers[0].imagePullPolcy": members drop it or reject the object; did you mean imagePullPolicy?`
@@ -391,7 +391,7 @@ func TestAMistakeInAPodIsWarnedOfOnceAndStored(t *testing.T) {
 	})
 }
 
-func TestWhatMembersWillRefuseIsWarnedOfOnceAndStored(t *testing.T) {
+func TestMemberRejectionIsPredictedWithOneWarning(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		h := newHub(t)
 		const pods = "selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}}"
@@ -416,7 +416,7 @@ func TestWhatMembersWillRefuseIsWarnedOfOnceAndStored(t *testing.T) {
 	})
 }
 
-func TestAnAuthorMayHaveTheOtherOperationsOfABrokenCustomization(t *testing.T) {
+func TestBrokenCustomizationKeepsValidOperations(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		h := newHub(t)
 		ric := func(annotations, rest string) *unstructured.Unstructured {
@@ -436,7 +436,7 @@ func TestAnAuthorMayHaveTheOtherOperationsOfABrokenCustomization(t *testing.T) {
 	})
 }
 
-func TestThePathsOfACustomizationAreCheckedOnceTheKindIsDefined(t *testing.T) {
+func TestCustomizationPathsAreCheckedForDefinedKinds(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		ric := object(t, `{apiVersion: config.karmada.io/v1alpha1, kind: ResourceInterpreterCustomization, metadata: {name: r},
 		spec: {target: {apiVersion: apps.kruise.io/v1beta1, kind: CloneSet}, customizations: {replicaResource: {jsonPath: .spec.replica}}}}`)

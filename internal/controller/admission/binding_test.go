@@ -17,7 +17,7 @@ func bindingOf(t *testing.T, version, namespace, name string) *unstructured.Unst
   resource: {apiVersion: v1, kind: Secret, namespace: `+namespace+`, name: `+name+`}, clusters: [{name: m1}]}}`)
 }
 
-func TestABindingIsWrittenByWhoMayReadWhatItRefersTo(t *testing.T) {
+func TestWritingBindingNeedsRightToReadTemplate(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		h := newHub(t)
 		h.reads = map[string]bool{"bob /secrets shop/db": true, "bob /secrets treasury/db": true}

@@ -16,7 +16,7 @@ import (
 )
 
 // A template that depends on an object that is not on the hub is stored, with one warning.
-func TestWhatIsNotOnTheHubIsWarnedOfWhenATemplateIsMade(t *testing.T) {
+func TestMissingDependencyOfNewTemplateIsWarnedOf(t *testing.T) {
 	const (
 		pods = "selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}}"
 		sts  = "{apiVersion: apps.kruise.io/v1beta1, kind: StatefulSet, metadata: {name: w, namespace: shop}, spec: {" +
@@ -76,7 +76,7 @@ func TestWhatIsNotOnTheHubIsWarnedOfWhenATemplateIsMade(t *testing.T) {
 }
 
 // The API server has StatefulSets of Kubernetes itself in a type of its own.
-func TestTheServiceOfAStatefulSetOfKubernetesIsLookedForToo(t *testing.T) {
+func TestMissingServiceOfStatefulSetIsWarnedOf(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		h := newHub(t)
 		scheme := runtime.NewScheme()

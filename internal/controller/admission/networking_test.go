@@ -71,7 +71,7 @@ func TestMultiClusterIngressesAreStoredAsAnIngress(t *testing.T) {
 	})
 }
 
-func TestAServiceImportWhoseServiceCouldNotHaveItsNameIsRefused(t *testing.T) {
+func TestServiceImportWithLongNameIsRejected(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		h := newHub(t)
 		named := func(name string) *unstructured.Unstructured {

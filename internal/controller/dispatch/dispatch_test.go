@@ -268,7 +268,7 @@ func TestABindingCostsOneWritePerCluster(t *testing.T) {
 	})
 }
 
-func TestABindingThatMovesOrGoesAtOnceLeavesNothingBehind(t *testing.T) {
+func TestBindingDeletedAtOnceLeavesNoWork(t *testing.T) {
 	forBothScopes(t, func(w *world) {
 		for i := range 8 {
 			b := w.bind("id", "m1")
@@ -292,7 +292,7 @@ func TestABindingThatMovesOrGoesAtOnceLeavesNothingBehind(t *testing.T) {
 	})
 }
 
-func TestAnOverridePolicyIsFollowedAsItComesChangesAndGoes(t *testing.T) {
+func TestWorksFollowOverridePolicy(t *testing.T) {
 	forBothScopes(t, func(w *world) {
 		w.bind("id", "m1", "m2")
 		w.becomes("m1:1 m2:1")
@@ -320,7 +320,7 @@ func TestAnOverridePolicyIsFollowedAsItComesChangesAndGoes(t *testing.T) {
 	})
 }
 
-func TestAnOverridePolicyOfANamespaceReachesWhatIsInNone(t *testing.T) {
+func TestNamespacedOverrideReachesClusterScopedTemplates(t *testing.T) {
 	forBothScopes(t, func(w *world) {
 		if w.template.GetNamespace() != "" {
 			return // the story is of the others
@@ -508,7 +508,7 @@ func TestOtherClustersGoOnWhenADirectlyLeftClusterIsLost(t *testing.T) {
 	})
 }
 
-func TestAClusterWithoutAnExecutionSpaceIsWaitedFor(t *testing.T) {
+func TestMissingExecutionSpaceIsRetried(t *testing.T) {
 	forBothScopes(t, func(w *world) {
 		space := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: names.ExecutionSpace("m2")}}
 		w.Gone(space)
@@ -524,7 +524,7 @@ func TestAClusterWithoutAnExecutionSpaceIsWaitedFor(t *testing.T) {
 	})
 }
 
-func TestATemplateMadeAnewLeavesTheWorksOfTheOldOneAlone(t *testing.T) {
+func TestRecreatedTemplateKeepsOldWorks(t *testing.T) {
 	forBothScopes(t, func(w *world) {
 		w.bind("id", "m1")
 		w.becomes("m1:1")
@@ -566,7 +566,7 @@ func TestWorksThatOutlivedTheirBindingAreTakenOver(t *testing.T) {
 	})
 }
 
-func TestAWorkThatAnExchangeOfServicesHasIsLeftToIt(t *testing.T) {
+func TestWorkOfServiceExchangeIsNotTouched(t *testing.T) {
 	forBothScopes(t, func(w *world) {
 		theirs := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: names.ExecutionSpace("m1"),
 			Name:        names.Work(w.kind.Kind, "c", w.template.GetNamespace()),

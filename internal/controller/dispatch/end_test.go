@@ -32,7 +32,7 @@ func (w *world) untilGone(b workv1alpha2.Binding) {
 	})
 }
 
-func TestABindingThatSomebodyDeletesLeavesItsWorksToTheNextOne(t *testing.T) {
+func TestNextBindingAdoptsWorksOfDeletedOne(t *testing.T) {
 	forBothScopes(t, func(w *world) {
 		w.claim()
 		b := w.bind("id", "m1", "m2")
@@ -84,7 +84,7 @@ func TestUnservedTemplateKindKeepsWorks(t *testing.T) {
 	})
 }
 
-func TestADefinitionThatSomebodyDeletedIsTheEndOfItsTemplatesToo(t *testing.T) {
+func TestDeletedDefinitionDeletesWorksOfItsTemplates(t *testing.T) {
 	forBothScopes(t, func(w *world) {
 		// Definitions of any kind do; the API server deletes all objects before the definition itself.
 		d := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"group": w.kind.Group,

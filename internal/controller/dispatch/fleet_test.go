@@ -128,7 +128,7 @@ func (w *world) report(cluster string, updated int64) {
 	}
 }
 
-func TestARolloutGoesOnWhenAMemberHasDoneItsPart(t *testing.T) {
+func TestRolloutContinuesAfterMemberReport(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := clones(t)
@@ -230,7 +230,7 @@ func TestIndivisibleTemplateReportsReasonOnce(t *testing.T) {
 	})
 }
 
-func TestAPodToDeleteIsNamedInItsOwnClusterAlone(t *testing.T) {
+func TestPodToDeleteIsSentToItsClusterOnly(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := clones(t)

@@ -20,7 +20,7 @@ import (
 )
 
 // A Workflow whose first pod is refused, for want of its ServiceAccount say, has failed for good.
-func TestAWorkflowWaitsForWhatFollowsIt(t *testing.T) {
+func TestWorkflowWaitsForDependencies(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := &world{Hub: controllertest.New(t), t: t, kind: controllertest.Deployment}

@@ -18,7 +18,7 @@ import (
 )
 
 // A template asked to overwrite when it might; then its namespace is labelled, or the hub starts with the setting.
-func TestWhatWasWrittenBeforeOverwritingWasForbiddenAborts(t *testing.T) {
+func TestExistingOverwriteAbortsOnceForbidden(t *testing.T) {
 	t.Parallel()
 	for _, hubWide := range []bool{false, true} {
 		t.Run(fmt.Sprintf("hubWide=%t", hubWide), func(t *testing.T) {

@@ -24,7 +24,7 @@ import (
 
 // Pods are injected into when they are made: a workload that came to a cluster before its sidecars would run there
 // without.
-func TestAWorkloadWaitsForItsSidecarsWhereItIsNotYet(t *testing.T) {
+func TestWorkloadWaitsForSidecarsInNewClusters(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := &world{Hub: controllertest.New(t), t: t, kind: controllertest.SidecarSet}

@@ -16,7 +16,7 @@ import (
 )
 
 // After an upgrade, a member gets the fields that its previous version did not have.
-func TestAClusterIsAskedAgainWhenItServesOtherVersions(t *testing.T) {
+func TestWorksFollowServedVersions(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := &world{Hub: controllertest.New(t), t: t, kind: controllertest.StatefulSet}

@@ -538,7 +538,7 @@ func TestAPolicyWaitsForTheOverridesItDependsOn(t *testing.T) {
 	})
 }
 
-func TestATemplateClaimedAtItsCreationWaitsForOverridesToo(t *testing.T) {
+func TestTemplateClaimedAtCreationWaitsForOverrides(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		h := newHub(t)
 		u := object("ConfigMap", "shop", "a")
@@ -720,7 +720,7 @@ func (c *counting) Replicas(context.Context,
 	return c.replicas, nil, true, nil
 }
 
-func TestABrokenScriptOfReplicasKeepsNoChangeOfTheTemplateBack(t *testing.T) {
+func TestBrokenReplicaScriptBlocksNoTemplateChange(t *testing.T) {
 	eachScope(t, func(t *testing.T, h *hub, u *unstructured.Unstructured) {
 		count := &counting{Interpreter: interpret.New(), replicas: 3, broken: errors.New("line 2")}
 		h.r.Interpreter = count
@@ -763,7 +763,7 @@ func TestABrokenScriptOfReplicasKeepsNoChangeOfTheTemplateBack(t *testing.T) {
 	})
 }
 
-func TestWhatIsNeverATemplateIsLeftAlone(t *testing.T) {
+func TestExcludedObjectsAreNotTemplates(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		h := newHub(t)
 		claimedBy := object("ConfigMap", "shop", "b")
@@ -779,7 +779,7 @@ func TestWhatIsNeverATemplateIsLeftAlone(t *testing.T) {
 	})
 }
 
-func TestAPolicyWakesExactlyWhatItConcerns(t *testing.T) {
+func TestPolicyReconcilesOnlyItsTemplates(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		h := newHub(t)
 		a, b, elsewhere := object("ConfigMap", "shop", "a"), object("ConfigMap", "shop", "b"),
@@ -843,7 +843,7 @@ func TestOnlyChangesOfContentWakeATemplate(t *testing.T) {
 	}
 }
 
-func TestAPolicyIsWokenWhenItsClaimEnds(t *testing.T) {
+func TestPolicyIsReconciledWhenItsClaimEnds(t *testing.T) {
 	var woken []reconcile.Request
 	add := func(r reconcile.Request) { woken = append(woken, r) }
 	free, claimed := object("ConfigMap", "shop", "a"), object("ConfigMap", "shop", "a")

@@ -237,7 +237,7 @@ func TestALostClusterStopsARolloutUnlessItIsIgnored(t *testing.T) {
 	s.expect("regardless of ap", "0 0 3", "1 1 1")
 }
 
-func TestWhatAnOverrideSetsInAClusterIsNotDivided(t *testing.T) {
+func TestOverriddenFieldsAreNotDivided(t *testing.T) {
 	s := begin(t, clones, threeEach)
 	s.edit(int64(4), "spec", "updateStrategy", "partition")
 	s.edit(int64(5), "spec", "updateStrategy", "maxUnavailable")
@@ -294,7 +294,7 @@ func TestAnAnnotationGoesBackToCopying(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeDividedIsNotSent(t *testing.T) {
+func TestIndivisibleTemplateIsNotSent(t *testing.T) {
 	for annotation, value := range map[string]string{
 		wellknown.RolloutScopeAnnotation:  "Galaxy",
 		wellknown.RolloutOrderAnnotation:  "Random",
@@ -317,7 +317,7 @@ func TestWhatCannotBeDividedIsNotSent(t *testing.T) {
 	}
 }
 
-func TestOneClusterAndACopiedWorkloadKeepWhatTheirUserWrote(t *testing.T) {
+func TestSingleClusterAndDuplicatedWorkloadKeepUserValues(t *testing.T) {
 	for name, spec := range map[string]string{
 		"one cluster": strings.ReplaceAll(threeEach,
 			"{name: eu, replicas: 3}, {name: us, replicas: 3}, {name: ap, replicas: 3}", "{name: eu, replicas: 9}"),
@@ -535,7 +535,7 @@ func TestAStatefulSetOfNoReplicasRemembersWhereItsVolumesAre(t *testing.T) {
 	}
 }
 
-func TestWhereMembersOwnTheirReplicasNothingIsDivided(t *testing.T) {
+func TestNothingIsDividedIfMembersOwnReplicas(t *testing.T) {
 	s := begin(t, clones, threeEach)
 	s.edit("true", "metadata", "labels", policyv1alpha1.RetainReplicasLabel)
 	s.edit("90%", "spec", "updateStrategy", "partition")
@@ -543,7 +543,7 @@ func TestWhereMembersOwnTheirReplicasNothingIsDivided(t *testing.T) {
 	s.expect("by an autoscaler", "90% 90% 90%", "")
 }
 
-func TestTheStatusOfAConfigMapDecidesAboutNothing(t *testing.T) {
+func TestConfigMapStatusHasNoEffect(t *testing.T) {
 	in := input(t, configMap, "clusters: [{name: eu}]")
 	w := works(t, in)["eu"]
 	is := w.DeepCopy()
@@ -571,7 +571,7 @@ clusters: [{name: eu}, {name: us}, {name: ap}]
 }
 
 // Karmada's scripts copy spec.updateStrategy.partition to each cluster, where it means another share in each.
-func TestOnePartitionIsNotCopiedToEachClusterUnlessThatIsAskedFor(t *testing.T) {
+func TestPartitionIsDividedUnlessCopyIsRequested(t *testing.T) {
 	for scope, want := range map[string]string{"Fleet": "2 3 3", "Cluster": "8 8 8"} {
 		s := begin(t, clones, threeEach)
 		s.edit(scope, "metadata", "annotations", wellknown.RolloutScopeAnnotation)

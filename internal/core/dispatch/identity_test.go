@@ -60,7 +60,7 @@ func (a anything) Hooks(schema.GroupKind) *interpret.Hooks {
 
 const divided = "replicas: 5\nplacement: {replicaScheduling: {replicaSchedulingType: Divided}}\nclusters: [{name: eu, replicas: 5}]"
 
-func TestNoDoorLeadsFromOneObjectToAnother(t *testing.T) {
+func TestOverridesCannotReachAnotherObject(t *testing.T) {
 	other := func(field ...string) func(*unstructured.Unstructured) *unstructured.Unstructured {
 		return func(u *unstructured.Unstructured) *unstructured.Unstructured {
 			_ = unstructured.SetNestedField(u.Object, "other", field...)

@@ -12,7 +12,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/builtin"
 )
 
-func TestWhereOverwritingIsForbiddenItCountsAsAbort(t *testing.T) {
+func TestForbiddenOverwriteCountsAsAbort(t *testing.T) {
 	const asks = "{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: shop, annotations: {work.karmada.io/conflict-resolution: overwrite}}}"
 	const byPolicy, silent = "conflictResolution: Overwrite\nclusters: [{name: eu}]", "clusters: [{name: eu}]"
 	overridden := clusterOverride(t, "overrideRules: [{overriders: {annotationsOverrider: [{operator: add, value: {work.karmada.io/conflict-resolution: overwrite}}]}}]")
@@ -65,7 +65,7 @@ func TestWhereOverwritingIsForbiddenItCountsAsAbort(t *testing.T) {
 	}
 }
 
-func TestANamespaceThatAsksToOverwriteWhereThatIsForbiddenAborts(t *testing.T) {
+func TestForbiddenOverwriteOfNamespaceAborts(t *testing.T) {
 	in := input(t, "{apiVersion: v1, kind: Namespace, metadata: {name: shop, annotations: {work.karmada.io/conflict-resolution: overwrite}}}", "{}")
 	in.Binding, in.ForbidOverwrite = nil, dispatch.Forbidden(true, "shop", nil)
 	for _, r := range dispatch.Namespaces(in) {

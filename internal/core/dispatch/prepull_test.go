@@ -153,7 +153,7 @@ func TestNewPodsComeWhenTheirImageIsThere(t *testing.T) {
 }
 
 // Replicas and the like do not wait for images, and what waits is no newer than it is.
-func TestWhatHasNoImageDoesNotWait(t *testing.T) {
+func TestTemplateWithoutImageDoesNotWait(t *testing.T) {
 	s := beginPulling(t)
 	s.image("nginx:2")
 	s.rest()
@@ -183,7 +183,7 @@ func TestRejectedPullDelaysNoRollout(t *testing.T) {
 	s.expectImages("where the gate is off", "nginx:2 nginx:1 nginx:2", "us:nginx:2")
 }
 
-func TestAPullIsOnTheNodesAndWithTheSecretsOfThePods(t *testing.T) {
+func TestPullUsesNodesAndSecretsOfPods(t *testing.T) {
 	s := beginPulling(t)
 	s.edit("2m", "metadata", "annotations", wellknown.PrePullTimeoutAnnotation)
 	s.edit(map[string]any{"nodeSelector": map[string]any{"disk": "ssd"},

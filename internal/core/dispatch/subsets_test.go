@@ -128,7 +128,7 @@ func (s *story) shown() string {
 	return strings.Join(out, "; ")
 }
 
-func TestASubsetIsInTheClustersThatItNamesAndInNoOther(t *testing.T) {
+func TestSubsetRunsOnlyInItsClusters(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		replicas int64
@@ -170,7 +170,7 @@ func TestASubsetIsInTheClustersThatItNamesAndInNoOther(t *testing.T) {
 
 // A subset that changes its clusters leaves no cluster before the scheduler has said where it goes: its pods would be
 // gone meanwhile.
-func TestNothingOfASubsetIsTakenAwayBeforeItIsPlacedAnew(t *testing.T) {
+func TestSubsetKeepsPodsUntilPlacedAgain(t *testing.T) {
 	s := beginUnited(t, 6, home("a", int64(3), "eu"), home("b", int64(3)))
 	must := func(err error) {
 		t.Helper()
@@ -236,7 +236,7 @@ func TestOthersGoOnWhileASubsetHasNoCluster(t *testing.T) {
 	}
 }
 
-func TestThePartitionsOfSubsetsGoWhereTheseGo(t *testing.T) {
+func TestPartitionsFollowSubsets(t *testing.T) {
 	s := beginUnited(t, 7, home("a", int64(4), "eu", "us"), home("b", int64(3), "ap"))
 	s.edit(map[string]any{"a": int64(2), "b": int64(1)}, "spec", "updateStrategy", "manualUpdate", "partitions")
 	if err := s.place(); err != nil {

@@ -108,7 +108,7 @@ func manifest(t testing.TB, w *workv1alpha1.Work) *unstructured.Unstructured {
 	return m
 }
 
-func TestAWorkAndItsManifestBearTheMarksOfTheContract(t *testing.T) {
+func TestWorkAndManifestHaveKarmadaMarks(t *testing.T) {
 	in := input(t, configMap, "clusters: [{name: eu}]")
 	w := works(t, in)["eu"]
 	want := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{
@@ -432,7 +432,7 @@ func TestMissingFieldOfVersionIsReportedForItsClusterOnly(t *testing.T) {
 
 // A WorkloadSpread that names a CloneSet in a version that the member does not serve has no effect and reports no
 // error.
-func TestWhatIsAboutAWorkloadNamesItInAVersionThatTheMemberServes(t *testing.T) {
+func TestReferencesUseVersionThatMemberServes(t *testing.T) {
 	const old, new = "apps.kruise.io/v1alpha1", "apps.kruise.io/v1beta1"
 	for _, tt := range []struct {
 		name, template string

@@ -12,7 +12,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-func TestWhatTheDeletionOfAWorkMeans(t *testing.T) {
+func TestDeletionOfWork(t *testing.T) {
 	now := metav1.NewTime(time.Unix(1_800_000_000, 0))
 	ordered := &workv1alpha1.Work{}
 	ordered.DeletionTimestamp, ordered.Finalizers = &now, []string{workv1alpha2.ExecutionFinalizer, OrderedFinalizer}

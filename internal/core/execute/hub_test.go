@@ -13,7 +13,7 @@ import (
 
 const hubMark = "argosy.io/hub"
 
-func TestWhatAnotherHubWroteIsNeitherDeletedNorTakenUnasked(t *testing.T) {
+func TestObjectOfAnotherHubIsNotTouchedWithoutRequest(t *testing.T) {
 	applied := func(w *workv1alpha1.Work) {
 		w.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue,
 			ObservedGeneration: w.Generation}}

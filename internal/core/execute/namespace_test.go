@@ -12,7 +12,7 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 )
 
-func TestANamespaceIsDeletedOnlyIfNothingIsInItThatStays(t *testing.T) {
+func TestNamespaceWithPreservedObjectsIsKept(t *testing.T) {
 	ours := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace",
 		"metadata": map[string]any{"name": "shop",
 			"annotations": map[string]any{wellknown.CreatedAnnotation: "true"}}}}

@@ -31,7 +31,7 @@ func reported(t *testing.T, status string) func(*workv1alpha1.Work) {
 	}
 }
 
-func TestWhatHasFinishedAndIsGoneDoesNotRunAgain(t *testing.T) {
+func TestFinishedDeletedJobDoesNotRunAgain(t *testing.T) {
 	for _, c := range []struct{ name, kind, status string }{
 		{"a Job that completed", "batch/v1, kind: Job", `{"conditions":[{"type":"Complete","status":"True"}]}`},
 		{"a Job that failed", "batch/v1, kind: Job",
@@ -86,7 +86,7 @@ func TestRecreatedTemplateRunsAlthoughTheOldWorkExists(t *testing.T) {
 	}
 }
 
-func TestWhatIsGoneBeforeItsEndIsMadeAgain(t *testing.T) {
+func TestUnfinishedDeletedJobIsRecreated(t *testing.T) {
 	for _, c := range []struct{ name, kind, status string }{
 		{"a Job under way", "batch/v1, kind: Job", `{"active":1,"conditions":[{"type":"Complete","status":"False"}]}`},
 		{"a Workflow under way", "argoproj.io/v1alpha1, kind: Workflow", `{"phase":"Running"}`},

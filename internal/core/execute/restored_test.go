@@ -146,7 +146,7 @@ func TestRestoredHubPausesDifferentObjects(t *testing.T) {
 	}
 }
 
-func TestWhatARestoredHubHasNotLookedAtCounts(t *testing.T) {
+func TestUncheckedWorksOfRestoredHubAreCounted(t *testing.T) {
 	pause := func(w *workv1alpha1.Work) {
 		w.Status.Conditions = append(w.Status.Conditions,
 			metav1.Condition{Type: workv1alpha1.WorkHeldAfterRestore, Status: metav1.ConditionTrue})

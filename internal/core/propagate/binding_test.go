@@ -291,7 +291,7 @@ func TestABindingMadeForADependencyIsTakenOver(t *testing.T) {
 }
 
 // What a pause preserved is not taken for what a dependent was granted, and the other way round.
-func TestNothingOfAPauseStaysWithABindingThatOthersDependOn(t *testing.T) {
+func TestPauseLeavesNothingOnRequiredBinding(t *testing.T) {
 	for scope, namespace := range scopes {
 		for _, granted := range []bool{false, true} {
 			tpl, p := template(namespace, "web"), full(namespace)
@@ -318,7 +318,7 @@ func TestNothingOfAPauseStaysWithABindingThatOthersDependOn(t *testing.T) {
 	}
 }
 
-func TestWhatDependentsAskedForStaysGranted(t *testing.T) {
+func TestRequestsOfDependentsStayGranted(t *testing.T) {
 	tpl, p := template("shop", "web"), full("shop")
 	p.PropagationSpec().ConflictResolution = policyv1alpha1.ConflictAbort
 	existing := bind(t, tpl, p, meaning, nil)
