@@ -36,7 +36,7 @@ type Row struct {
 	Karmada string `json:"karmada,omitempty"`
 }
 
-// Reached returns whether the row is where it must be.
+// Reached reports whether the row is where it must be.
 func (r Row) Reached() bool {
 	if r.AtLeast {
 		return r.Value >= r.Must
@@ -65,7 +65,7 @@ type Options struct {
 	Full bool
 	// HubArgs are more arguments of `argosy up`, to measure what a setting costs.
 	HubArgs []string
-	// Say tells how far the run is.
+	// Say reports how far the run is.
 	Say func(format string, args ...any)
 }
 

@@ -23,10 +23,10 @@ import (
 	"github.com/argosy-io/argosy/internal/lab"
 )
 
-// cell is a hub with so many clusters and bindings.
+// cell is a hub with that many clusters and bindings.
 type cell struct{ clusters, bindings int }
 
-// cells are those in which growth is shown.
+// cells show how the times grow.
 var cells = []cell{{10, 1000}, {10, 10_000}, {100, 1000}, {100, 10_000}, {1000, 1000}, {1000, 10_000}}
 
 // scheduling measures the scheduler of a hub, from the API to the API.
@@ -74,24 +74,24 @@ func scheduling(ctx context.Context, o Options) ([]Row, error) {
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// reaction is what the scheduler of a hub takes, in its own process with etcd and the API server.
+// reaction has the times of a hub's scheduler, in its own process with etcd and the API server.
 type reaction struct {
-	// placed is the time from the first binding's creation until all have their clusters and are confirmed, moved the same
-	// after the cluster that all of them were placed in is no longer one that they mean.
+	// placed is the time from the creation of the first binding until all have their clusters and are confirmed. moved is
+	// the same after the cluster of all bindings no longer matches their affinity.
 	placed, moved time.Duration
 	// cpu is the hub's CPU time for each binding, writes the revisions of its store.
 	placedCPU, movedCPU       time.Duration
 	placedWrites, movedWrites float64
 }
 
-// meant is the label of the clusters that bindings may be placed in.
+// meant is the label of the clusters in the affinity of the bindings.
 const meant = "bench"
 
-// used is how many clusters each binding is placed in.
+// used is the number of clusters of each binding.
 const used = 2
 
-// react runs one cell in a hub of its own. Nothing but the scheduling is measured: the clusters are pulling ones whose
-// agents are silent, and the bindings are made directly, of templates that are not there, so that there are no Works.
+// react runs one cell in a hub of its own. It measures scheduling only: the clusters are in Pull mode without agents,
+// and the bindings are created directly, without templates, so that there are no Works.
 func react(ctx context.Context, o Options, of cell) (reaction, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
@@ -122,7 +122,7 @@ func measureReaction(ctx context.Context, o Options, h *lab.Hub, of cell) (react
 			return r, err
 		}
 	}
-	// Bindings are the hub's own to make, and are kept as such.
+	// Only the hub may create bindings.
 	config.Impersonate = rest.ImpersonationConfig{UserName: user.APIServerUser,
 		Groups: []string{user.SystemPrivilegedGroup}}
 	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
@@ -172,7 +172,7 @@ func measureReaction(ctx context.Context, o Options, h *lab.Hub, of cell) (react
 
 func clusterName(i int) string { return fmt.Sprintf("cluster-%04d", i) }
 
-// silent is a cluster that pulls its Works, ready by its status, without an agent.
+// silent returns a cluster in Pull mode that is ready by its status, without an agent.
 func silent(i int) *clusterv1alpha1.Cluster {
 	cluster := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: clusterName(i),
 		Labels: map[string]string{meant: "true"}}, Spec: clusterv1alpha1.ClusterSpec{SyncMode: clusterv1alpha1.Pull}}
@@ -206,7 +206,7 @@ func register(ctx context.Context, c client.Client, cluster *clusterv1alpha1.Clu
 	})
 }
 
-// known waits until the hub has taken the clusters in: none is tainted for not having been ready.
+// known waits until the hub knows the clusters: none has the taint of a cluster that was never ready.
 func known(ctx context.Context, c client.Client, n int) error {
 	for {
 		var list clusterv1alpha1.ClusterList
@@ -226,7 +226,7 @@ func known(ctx context.Context, c client.Client, n int) error {
 	}
 }
 
-// unplaced is a binding as a policy makes one, of a template that is not there.
+// unplaced returns a binding as a policy creates it, of a template that does not exist.
 func unplaced(i int) *workv1alpha2.ResourceBinding {
 	name := fmt.Sprintf("bench-%05d", i)
 	return &workv1alpha2.ResourceBinding{
@@ -243,8 +243,8 @@ func unplaced(i int) *workv1alpha2.ResourceBinding {
 	}
 }
 
-// chosen are the clusters that bindings are placed in when those before the first are not meant: of equals, the first
-// by name.
+// chosen returns the clusters of bindings if the affinity excludes those before the first: among equals, the first by
+// name.
 func chosen(first int) (names []string) {
 	for i := range used {
 		names = append(names, clusterName(first+i))
@@ -263,7 +263,7 @@ func unlabel(ctx context.Context, c client.Client, name string) error {
 	})
 }
 
-// placements watches from now on; the function returned waits until n bindings are in exactly these clusters, and
+// placements starts a watch. The returned function waits until n bindings are in exactly these clusters, and
 // confirmed.
 func placements(ctx context.Context, c client.WithWatch, n int, clusters []string) (func() error, error) {
 	there := map[string]bool{}

@@ -33,7 +33,7 @@ type Fleet struct {
 	clusters map[string]*clusterv1alpha1.Cluster
 	snapshot schedule.Snapshot
 	behind   bool // snapshot is older than the last change
-	tell     []func(Change)
+	changed  []func(Change)
 
 	// Clock is the real clock unless a test replaces it before the start.
 	Clock clock.PassiveClock
@@ -51,9 +51,9 @@ type Fleet struct {
 	recalled map[string]bool
 
 	room []func(cluster string)
-	// toldAt is the last notification about room per cluster. telling are the clusters with a pending notification.
-	toldAt  map[string]time.Time
-	telling map[string]bool
+	// notifiedAt is the last notification about room per cluster. notifying are the clusters with a pending notification.
+	notifiedAt map[string]time.Time
+	notifying  map[string]bool
 
 	registration cache.ResourceEventHandlerRegistration
 }
@@ -63,8 +63,8 @@ func NewFleet(ctx context.Context, c ctrlcache.Informers) (*Fleet, error) {
 	f := &Fleet{
 		clusters: map[string]*clusterv1alpha1.Cluster{}, Clock: clock.RealClock{},
 		assumed: map[types.NamespacedName]assumed{}, recent: map[types.NamespacedName]workv1alpha2.Binding{},
-		recalled: map[string]bool{},
-		toldAt:   map[string]time.Time{}, telling: map[string]bool{},
+		recalled:   map[string]bool{},
+		notifiedAt: map[string]time.Time{}, notifying: map[string]bool{},
 	}
 	informer, err := c.GetInformer(ctx, &clusterv1alpha1.Cluster{})
 	if err != nil {
@@ -102,7 +102,7 @@ func (f *Fleet) WaitForSync(ctx context.Context) error {
 func (f *Fleet) OnChange(notify func(Change)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.tell = append(f.tell, notify)
+	f.changed = append(f.changed, notify)
 }
 
 // KeepEmpty makes divided workloads go to clusters without replicas too.
@@ -148,7 +148,7 @@ func (f *Fleet) put(c *clusterv1alpha1.Cluster) {
 func (f *Fleet) remove(c *clusterv1alpha1.Cluster) {
 	f.mu.Lock()
 	delete(f.clusters, c.Name)
-	delete(f.toldAt, c.Name)
+	delete(f.notifiedAt, c.Name)
 	f.behind = true
 	f.mu.Unlock()
 	f.notify(Change{Old: c})
@@ -160,9 +160,9 @@ func (f *Fleet) notify(c Change) {
 		return
 	}
 	f.mu.Lock()
-	tell := f.tell
+	changed := f.changed
 	f.mu.Unlock()
-	for _, t := range tell {
+	for _, t := range changed {
 		t(c)
 	}
 }

@@ -307,7 +307,7 @@ func (f *Fleet) release(key client.ObjectKey, but []string) {
 	}
 }
 
-// sweepLater schedules a sweep. The caller must hold the lock.
+// sweepLater schedules a sweep. The caller must lock mu.
 func (f *Fleet) sweepLater() {
 	if !f.sweeping {
 		f.sweeping = true
@@ -357,20 +357,20 @@ func (f *Fleet) OnRoom(notify func(cluster string)) {
 func (f *Fleet) grown(cluster string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.telling[cluster] {
+	if f.notifying[cluster] {
 		return
 	}
-	f.telling[cluster] = true
+	f.notifying[cluster] = true
 	now := f.Clock.Now()
-	wait := f.toldAt[cluster].Add(notifyInterval).Sub(now)
+	wait := f.notifiedAt[cluster].Add(notifyInterval).Sub(now)
 	time.AfterFunc(max(0, wait), func() {
 		f.mu.Lock()
-		delete(f.telling, cluster)
-		f.toldAt[cluster] = f.Clock.Now()
+		delete(f.notifying, cluster)
+		f.notifiedAt[cluster] = f.Clock.Now()
 		room := f.room
 		f.mu.Unlock()
-		for _, tell := range room {
-			tell(cluster)
+		for _, notify := range room {
+			notify(cluster)
 		}
 	})
 }

@@ -433,7 +433,7 @@ func TestSubscribersAreNotifiedOfRoom(t *testing.T) {
 				if n, _ := w.fleet.Room(one, w.fleet.Snapshot())(cluster); cluster == "m1" && n == 4 {
 					return
 				}
-			case <-time.After(controllertest.Patience):
+			case <-time.After(controllertest.Timeout):
 				t.Fatal("no notification after the deletion of a pod")
 			}
 		}

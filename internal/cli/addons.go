@@ -189,8 +189,8 @@ func (a addons) applied(ctx context.Context, template string) (missing string, f
 	return "being applied", failed, nil
 }
 
-// unmanaged returns whether the Work is not applied because its cluster has the object already and nobody manages it.
-// It is false for users who may not read Works.
+// unmanaged reports whether the Work is not applied because its cluster has the object already, unmanaged. It is false
+// for users who may not read Works.
 func (a addons) unmanaged(ctx context.Context, key types.NamespacedName) (bool, error) {
 	work := &workv1alpha1.Work{}
 	switch err := a.client.Get(ctx, key, work); {

@@ -105,7 +105,7 @@ func benchTable(out io.Writer, rows []bench.Row) error {
 	return w.Flush()
 }
 
-// figure returns a number with its unit, as many digits as it deserves.
+// figure formats a number with its unit and a suitable number of digits.
 func figure(v float64, unit string) string {
 	switch {
 	case unit == "x":

@@ -131,7 +131,7 @@ contexts: [{name: c, context: {cluster: c}}], clusters: [{name: c, cluster: {ser
 		}
 		return file
 	}
-	s := &seeing{t: t, file: kubeconfig("hub", "http://127.0.0.1:1")} // nobody listens there
+	s := &seeing{t: t, file: kubeconfig("hub", "http://127.0.0.1:1")} // no server listens there
 	_, err := s.brake("on", "--cluster", "eu")
 	if err == nil || !strings.Contains(err.Error(), "--cluster-kubeconfig") ||
 		!strings.Contains(err.Error(), "kubectl annotate namespace kube-system argosy.io/hands-off=true --overwrite") {

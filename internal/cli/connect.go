@@ -76,8 +76,8 @@ func (h *hubFlags) ToRawKubeConfigLoader() clientcmd.ClientConfig {
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
 }
 
-// hubHere returns the admin kubeconfig of the hub on this machine: that of `argosy up` if there is one, which is the
-// user's own, else that of `argosy install`, which root alone may read.
+// hubHere returns the admin kubeconfig of the hub on this machine: the user's own from `argosy up` if there is one,
+// else that of `argosy install`, which only root may read.
 func hubHere() (file string, own bool) {
 	file, installed := server.DefaultKubeconfig(), server.AdminKubeconfig(install.DataDir)
 	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {

@@ -97,7 +97,7 @@ type join struct {
 	// orphans returns the orphans of this hub in the member; nil if unknown.
 	orphans func(context.Context) ([]orphan, error)
 	out     io.Writer
-	// progress is called with the name of each step that is done; nil if nobody watches.
+	// progress is called with the name of each completed step; may be nil.
 	progress func(step, detail string)
 }
 

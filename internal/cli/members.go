@@ -375,7 +375,7 @@ func (f *found) err() error {
 	return errors.Join(errs...)
 }
 
-// lacks returns whether the place answered that it has no such object or kind. That the hub has no such cluster is
+// lacks reports whether the place answered that it has no such object or kind. That the hub has no such cluster is
 // another error.
 func (p *place) lacks(err error) bool {
 	var several utilerrors.Aggregate

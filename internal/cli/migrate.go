@@ -124,7 +124,7 @@ func (f *migrateFlags) whitelist(stdin io.Reader) (*migration.Whitelist, error) 
 	return w, nil
 }
 
-// workloads returns the workloads that a file or the arguments name, with their batches.
+// workloads returns the workloads in a file or in the arguments, with their batches.
 func (m *migrator) workloads(cmd *cobra.Command, f *migrateFlags, args []string) ([]migration.Workload, error) {
 	if f.file != "" {
 		list, err := f.whitelist(cmd.InOrStdin())
@@ -144,7 +144,7 @@ func (m *migrator) workloads(cmd *cobra.Command, f *migrateFlags, args []string)
 	return []migration.Workload{w}, nil
 }
 
-// resolve returns the workload that arguments name.
+// resolve returns the workload in the arguments.
 func (m *migrator) resolve(args []string) (migration.Workload, error) {
 	kind, name := objectOf(args)
 	gvk, err := m.Hub.Mapper.KindFor(schema.ParseGroupResource(kind).WithVersion(""))
@@ -258,7 +258,7 @@ ones stay migrated. Run it again to continue.`,
 	return cmd
 }
 
-// interrupted returns the error of a command; what to do if the user interrupted it.
+// interrupted returns the error of a command; after an interrupt it names the next step.
 func interrupted(cmd *cobra.Command, err error) error {
 	if err != nil && cmd.Context().Err() != nil {
 		return errors.New("interrupted: `argosy migrate status` shows the state, and the same command continues")

@@ -72,7 +72,7 @@ func unusable(config *rest.Config, err error) error {
 	return &sentence{fmt.Sprintf("the hub at %s is not responding: %s; check that it is running and reachable from this machine, and --kubeconfig", host, cause(err, requestTimeout)), err}
 }
 
-// anonymous returns whether a client configuration has no credentials.
+// anonymous reports whether a client configuration has no credentials.
 func anonymous(c *rest.Config) bool {
 	return len(c.CertData) == 0 && c.CertFile == "" && c.BearerToken == "" && c.BearerTokenFile == "" &&
 		c.Username == "" && c.ExecProvider == nil && c.AuthProvider == nil

@@ -31,9 +31,9 @@ type releases struct {
 	namespace string
 	out       io.Writer
 	errOut    io.Writer
-	// answers is where a user answers questions; nil if nobody does.
+	// answers is where a user answers questions; nil without a terminal.
 	answers io.Reader
-	// live says that out is a terminal, so that what was written can be replaced.
+	// live is true if out is a terminal, so that output can be replaced.
 	live bool
 	now  func() time.Time
 }

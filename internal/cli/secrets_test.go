@@ -12,7 +12,7 @@ import (
 	"github.com/argosy-io/argosy/internal/server"
 )
 
-func TestWhoMayNotSeeHowSecretsAreKeptIsToldSo(t *testing.T) {
+func TestSecretEncryptionStatusNeedsRights(t *testing.T) {
 	s := see(t, nil)
 	const why = `forbidden: User "ann" cannot get path "/argosy/encryption"`
 	s.api.Behave(func(w http.ResponseWriter, r *http.Request) bool {

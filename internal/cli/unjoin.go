@@ -179,7 +179,7 @@ func (u *unjoin) run(ctx context.Context) error {
 	}
 	leaves := !membership.Answers(cluster) && going.Objects() > 0
 	// In a cluster that another hub manages nothing is deleted anyway.
-	if leaves && !membership.HeldByAnother(cluster) && !u.force && !u.dead && !u.keep {
+	if leaves && !membership.ManagedByAnother(cluster) && !u.force && !u.dead && !u.keep {
 		return fmt.Errorf("cluster %q %s, so nothing can be deleted there: repair the cluster, or use --force to remove it from the hub and leave the objects listed above in the cluster", u.name, unready(cluster))
 	}
 	if u.dryRun {
@@ -553,7 +553,7 @@ func (u *unjoin) cleanNamespace(ctx context.Context, namespace string) error {
 	}
 	made := ns.DeepCopy()
 	if namespace == names.Clusters {
-		// Earlier hubs and tools did not record that they created the namespace, and nobody else creates one with this name.
+		// Earlier hubs and tools did not record that they created the namespace, and no other program uses this name.
 		metav1.SetMetaDataAnnotation(&made.ObjectMeta, wellknown.CreatedAnnotation, "true")
 	}
 	contents, err := u.contents(ctx, namespace)

@@ -69,7 +69,7 @@ type upheaval struct {
 
 	// wanted are the templates, asked those that users deleted.
 	wanted, asked map[string]bool
-	// orphans are what members must keep though nobody on the hub knows it any more: member, name.
+	// orphans are the objects that members must keep although the hub has no Work for them: member, name.
 	orphans map[string]map[string]bool
 	// out are the clusters that have left; emptied are those that are leaving now, and may lose everything.
 	out, emptied map[string]bool

@@ -79,7 +79,7 @@ func following(t *testing.T, h *controllertest.Hub) map[string]string {
 	return got
 }
 
-func TestCompanionsFollowAsTheNaiveTwinSays(t *testing.T) {
+func TestCompanionsMatchNaiveImplementation(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		h, members := fleet(t, append(companionKinds, controllertest.Deployment)...)
@@ -191,7 +191,7 @@ func TestCompanionsFollowAsTheNaiveTwinSays(t *testing.T) {
 			}
 			h.Eventually(fmt.Sprintf("round %d: %s", round, strings.Join(did, "; ")), func() string {
 				if got, want := following(t, h), want(); !maps.Equal(got, want) {
-					return fmt.Sprintf("following: %v, want %v; told: %q", got, want, h.Events())
+					return fmt.Sprintf("following: %v, want %v; reported: %q", got, want, h.Events())
 				}
 				for _, c := range companions {
 					for name, m := range members {

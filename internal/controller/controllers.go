@@ -1,4 +1,4 @@
-// Package controller is the one list of the hub's loops. Each lives in a folder of its own, named like what core
+// Package controller lists the hub's controllers. Each has its own package, named like the package of core that
 // decides for it.
 package controller
 
@@ -86,13 +86,14 @@ type Options struct {
 	ClusterThresholds membership.Thresholds
 	// DialMember opens the connections to members; default TCP.
 	DialMember func(ctx context.Context, network, address string) (net.Conn, error)
-	// MemberLimits bound what a member can have the hub hold in memory.
+	// MemberLimits bound the memory that a member can use in the hub.
 	MemberLimits member.Limits
-	// CheckNetworks are those that ReleaseChecks may call; none for all but the addresses of the hub's own machine.
+	// CheckNetworks are the networks that ReleaseChecks may call; none means all but the addresses of the hub's own
+	// machine.
 	CheckNetworks []netip.Prefix
 	// DialCheck opens the connections of ReleaseChecks; default TCP, to permitted addresses.
 	DialCheck func(ctx context.Context, network, address string) (net.Conn, error)
-	// Scheduler is whose bindings are placed, and with which plugins.
+	// Scheduler is the name of the scheduler whose bindings are placed, with its plugins.
 	Scheduler Scheduler
 	// WorkDeletions are how many Works others than the hub's own loops may delete within a minute.
 	WorkDeletions int
@@ -100,15 +101,15 @@ type Options struct {
 	NoExecuteTaintPolicies bool
 	// EmptyWorkloads has workloads that divide their replicas go also to clusters that get none of them.
 	EmptyWorkloads bool
-	// LastReported counts what clusters that are not ready last reported as if it were so now, as Karmada does.
+	// LastReported counts the last reports of clusters that are not ready as current, as Karmada does.
 	LastReported bool
-	// Fleet is given what the scheduler sees when it starts to look; nil gives it to nobody.
+	// Fleet receives the scheduler's snapshot when it starts; may be nil.
 	Fleet func(*capacity.Fleet)
-	// Cache is given the controllers' cache when it is filled, and nil when the controllers end; nil gives it to nobody.
+	// Cache receives the controllers' cache when it is filled, and nil when the controllers end; may be nil.
 	Cache func(client.Reader)
-	// Restored is given what counts, by cluster, the objects there that the hub knows nothing of, and the Works that are
-	// held since it was restored; nil gives it to nobody.
-	Restored func(func() (orphans map[string]int, held int))
+	// Restored receives a function that counts, by cluster, the objects without a Work, and the Works that are paused
+	// since a restore; may be nil.
+	Restored func(func() (orphans map[string]int, paused int))
 	// Estimator is how members' scheduler estimators are asked for room; nil: they are not.
 	Estimator *estimator.Options
 	// Descheduling is how replicas are moved out of clusters after they were placed; nil moves none.
@@ -117,13 +118,13 @@ type Options struct {
 	Failover *Failover
 	// Autoscaling is how FederatedHPAs scale.
 	Autoscaling Autoscaling
-	// Grants are who acts as himself in members.
+	// Grants are the users who may act in members as themselves.
 	Grants acting.Source
-	// ForbidOverwrite has what users say of overwriting in members count as abort.
+	// ForbidOverwrite treats users' requests to overwrite objects in members as abort.
 	ForbidOverwrite bool
-	// Turn is this run of the loops, as members are told of it.
+	// Turn identifies this run of the controllers to members.
 	Turn Turn
-	// Successes is of which successes users are told by events.
+	// Successes selects the successes that events report.
 	Successes commit.SuccessEvents
 	// History is the database that records releases; nil if the hub keeps no history.
 	History *releasehistory.Source
@@ -154,19 +155,18 @@ type Failover struct {
 	Settle time.Duration
 }
 
-// Autoscaling is how often the load is looked at, and what else a HorizontalPodAutoscaler has settings for.
+// Autoscaling is the period of autoscaling, and other settings that a HorizontalPodAutoscaler has.
 type Autoscaling struct {
 	Interval time.Duration
 	Settings coreautoscale.Settings
 }
 
-// The defaults of Options, and what is not worth an option.
+// Defaults of Options, and constants that need no option.
 const (
 	defaultConcurrency = 8
 	// gather lets the answers of several members fold into one write; a person does not notice it.
 	gather = 60 * time.Millisecond
-	// statusWindow bounds how often counters that are on their way are written; what is ready, or failed, is written at
-	// once.
+	// statusWindow limits how often progress counters are written; readiness and failures are written at once.
 	statusWindow = time.Second
 	// firstWindow is how long a new binding waits for all members to answer; a failure, or the last answer, ends it.
 	firstWindow = 5 * time.Second
@@ -175,7 +175,7 @@ const (
 	nodesWindow = 3 * time.Second
 )
 
-// shutdownTimeout is how long the loops may take to end; what they ask for ends with their context.
+// shutdownTimeout is how long the controllers may take to end; their requests end with their context.
 var shutdownTimeout = 10 * time.Second
 
 // Run runs all loops until ctx ends.

@@ -32,7 +32,7 @@ func countEvents(h *controllertest.Hub) map[string]int {
 }
 
 // A ConfigMap to three members costs 9 writes and its events: those of the default are the one that makes it 10.
-func TestSuccessesAreToldAsFarAsTheHubIsAskedTo(t *testing.T) {
+func TestSuccessEventsFollowConfiguration(t *testing.T) {
 	for level, want := range map[commit.SuccessEvents]map[string]int{
 		commit.SuccessEventsNone:    {},
 		commit.SuccessEventsDefault: {"ResourceBinding ScheduleBindingSucceed": 1},
@@ -77,14 +77,14 @@ func TestSuccessesAreToldAsFarAsTheHubIsAskedTo(t *testing.T) {
 					}
 				}
 				if !maps.Equal(got, want) {
-					t.Errorf("told are %v, want %v", got, want)
+					t.Errorf("reported: %v, want %v", got, want)
 				}
 			})
 		})
 	}
 }
 
-func TestOverridesAndDependenciesAreToldByDefault(t *testing.T) {
+func TestOverridesAndDependenciesAreReportedByDefault(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		h, members := fleet(t, controllertest.Deployment)
 		p := policy("shop", "apps/v1", "Deployment").(*policyv1alpha1.PropagationPolicy)
@@ -119,7 +119,7 @@ func TestOverridesAndDependenciesAreToldByDefault(t *testing.T) {
 			"Deployment GetDependenciesSucceed: Get dependencies(ConfigMap shop/settings) succeed.",
 			"ResourceBinding SyncScheduleResultToDependenciesSucceed: Sync schedule results to dependencies succeed.",
 		}
-		h.Eventually("it is told", func() string {
+		h.Eventually("it is reported", func() string {
 			var lacks []string
 			for _, w := range want {
 				if !slices.Contains(h.Events(), w) {
@@ -127,7 +127,7 @@ func TestOverridesAndDependenciesAreToldByDefault(t *testing.T) {
 				}
 			}
 			if len(lacks) > 0 {
-				return fmt.Sprintf("told are %q, which lack %q", h.Events(), lacks)
+				return fmt.Sprintf("reported: %q, which lack %q", h.Events(), lacks)
 			}
 			return ""
 		})

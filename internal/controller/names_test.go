@@ -60,7 +60,7 @@ func TestRolesWhoseNamesFoldPropagate(t *testing.T) {
 		if bindings["team.reader-clusterrole"] != "Team:Reader" {
 			t.Errorf("the bindings are %v, want Karmada's name for the first", bindings)
 		}
-		holds := func(name string) bool {
+		exists := func(name string) bool {
 			for _, m := range members {
 				obj := m.Object(controllertest.ClusterRole, "", name)
 				if obj == nil {
@@ -92,7 +92,7 @@ func TestRolesWhoseNamesFoldPropagate(t *testing.T) {
 		})
 		h.Quiet()
 		for _, name := range []string{"team.reader", "team-reader"} {
-			if !holds(name) {
+			if !exists(name) {
 				t.Errorf("%s is gone", name)
 			}
 			if binding := applied(h, t, role(name), controllertest.ClusterRole); bindings[binding] != name {

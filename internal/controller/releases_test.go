@@ -451,7 +451,7 @@ func TestReleaseContinuesAfterAHubRestart(t *testing.T) {
 	}
 }
 
-func TestDeletedReleaseLeavesItsPlanHeld(t *testing.T) {
+func TestDeletedReleaseKeepsPlanPaused(t *testing.T) {
 	for name, down := range map[string]bool{"while the hub runs": false, "while the hub is down": true} {
 		t.Run(name, func(t *testing.T) {
 			controllertest.Run(t, func(t *testing.T) {

@@ -150,8 +150,8 @@ func (u *upgrade) age() {
 	controllertest.Change(u.Hub, system, func(ns *corev1.Namespace) { ns.Annotations = nil })
 }
 
-// crash renames Works until a number of writes were made, of which the last one is not answered, and says whether there
-// were so many.
+// crash renames Works until a number of writes were sent, the last one without an answer, and reports whether there
+// were that many.
 func (u *upgrade) crash(writes int) bool {
 	ctx, cancel := context.WithCancel(u.t.Context())
 	defer cancel()

@@ -108,7 +108,7 @@ func (x *exchange) reaches(member, service string, addresses ...string) {
 	})
 }
 
-func TestAServiceIsReachedWhereItIsImportedAsItsEndpointsComeAndGo(t *testing.T) {
+func TestImportedServiceFollowsEndpoints(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		x := newExchange(t)
 		x.setEndpoints("m1", "10.0.0.1")
@@ -184,11 +184,11 @@ func TestAServiceIsReachedWhereItIsImportedAsItsEndpointsComeAndGo(t *testing.T)
 			p.Spec.Placement.ClusterAffinity.ClusterNames = []string{"m2"}
 		})
 		x.reaches("m3", "derived-web", "10.2.0.1")
-		x.setEndpoints("m1", "10.0.0.4") // nobody looks there any more
+		x.setEndpoints("m1", "10.0.0.4") // no controller watches it any more
 		x.members["m2"].Remove(controllertest.EndpointSlice, "shop", "web-m2")
 		x.reaches("m3", "derived-web")
 
-		// 6. Without the import nobody reaches it.
+		// 6. Without the import the Service is unreachable.
 		x.setEndpoints("m2", "10.2.0.2")
 		x.reaches("m3", "derived-web", "10.2.0.2")
 		controllertest.Change(x.Hub, imported, func(i *multiclusterv1alpha1.ServiceImport) {
@@ -249,7 +249,7 @@ func TestAServiceThatAMemberHasUnderTheDerivedNameIsLeftAlone(t *testing.T) {
 		x.importTo("m2", "m3")
 
 		x.reaches("m3", "derived-web", "10.0.0.1") // one cluster's trouble is no other's
-		x.Eventually("the import's user is told", func() string {
+		x.Eventually("the import gets an event", func() string {
 			for _, e := range x.Events() {
 				if strings.HasPrefix(e, "ServiceImport SyncDerivedServiceFailed: ") && strings.Contains(e, `cluster "m2"`) &&
 					strings.Contains(e, "already exists") {
@@ -283,7 +283,7 @@ func TestAMultiClusterServiceGoesToAllAndItsEndpointsToTheOthers(t *testing.T) {
 				ConsumerClusters: []networkingv1alpha1.ClusterSelector{{Name: "m2"}, {Name: "m3"}, {Name: "m9"}},
 			}}
 		x.Make(s)
-		says := func(condition string, status metav1.ConditionStatus, text string) {
+		wantText := func(condition string, status metav1.ConditionStatus, text string) {
 			t.Helper()
 			x.Eventually(fmt.Sprintf("%s is %s: %s", condition, status, text), func() string {
 				x.Has(s)
@@ -294,11 +294,11 @@ func TestAMultiClusterServiceGoesToAllAndItsEndpointsToTheOthers(t *testing.T) {
 				return ""
 			})
 		}
-		says("ServiceApplied", metav1.ConditionFalse, "there is no Service shop/web on the hub")
+		wantText("ServiceApplied", metav1.ConditionFalse, "there is no Service shop/web on the hub")
 
 		x.Make(web)
-		says("ServiceApplied", metav1.ConditionTrue, "Service is propagated to target clusters.")
-		says("EndpointSliceDispatched", metav1.ConditionTrue, "EndpointSlice are dispatched successfully")
+		wantText("ServiceApplied", metav1.ConditionTrue, "Service is propagated to target clusters.")
+		wantText("EndpointSliceDispatched", metav1.ConditionTrue, "EndpointSlice are dispatched successfully")
 		x.reaches("m1", "web")             // it provides, and consumes nothing
 		x.reaches("m2", "web", "10.0.0.1") // its own it has itself
 		x.reaches("m3", "web", "10.0.0.1", "10.2.0.1")
@@ -329,8 +329,8 @@ func TestAMultiClusterServiceGoesToAllAndItsEndpointsToTheOthers(t *testing.T) {
 			t.Errorf("another endpoint: %v, want %v", writes, want)
 		}
 
-		// A Service whose MultiClusterService goes stays, as one stays whose policy goes; nobody is told of endpoints any
-		// more.
+		// A Service stays when its MultiClusterService is deleted, as a template stays without its policy; endpoints are no
+		// longer exchanged.
 		x.Gone(s)
 		x.reaches("m2", "web")
 		x.reaches("m3", "web")
@@ -348,7 +348,7 @@ func TestAMultiClusterServiceGoesToAllAndItsEndpointsToTheOthers(t *testing.T) {
 	})
 }
 
-func TestAMultiClusterServiceSaysWhereItIsNotPlaced(t *testing.T) {
+func TestMultiClusterServiceReportsMissingClusters(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		x := newExchange(t)
 		x.setEndpoints("m1", "10.0.0.1")
@@ -367,7 +367,7 @@ func TestAMultiClusterServiceSaysWhereItIsNotPlaced(t *testing.T) {
 			}}
 		x.Make(s)
 		x.reaches("m2", "web", "10.0.0.1")
-		says := func(status metav1.ConditionStatus, text string) {
+		wantText := func(status metav1.ConditionStatus, text string) {
 			t.Helper()
 			x.Eventually("it says: "+text, func() string {
 				x.Has(s)
@@ -378,9 +378,9 @@ func TestAMultiClusterServiceSaysWhereItIsNotPlaced(t *testing.T) {
 				return ""
 			})
 		}
-		says(metav1.ConditionFalse, "the Service is not placed in m3: it may be cordoned or tainted")
+		wantText(metav1.ConditionFalse, "the Service is not placed in m3: it may be cordoned or tainted")
 		controllertest.Change(x.Hub, m3, func(c *clusterv1alpha1.Cluster) { c.Spec.Taints = nil })
-		says(metav1.ConditionTrue, "Service is propagated to target clusters.")
+		wantText(metav1.ConditionTrue, "Service is propagated to target clusters.")
 		x.reaches("m3", "web", "10.0.0.1")
 	})
 }

@@ -142,9 +142,9 @@ func TestATemplateOfThreeMembersCostsTenWritesOnTheHub(t *testing.T) {
 					t.Errorf("written: %v, want %v", got, want)
 				}
 				// The tenth is the event.
-				h.Eventually("it is told that it was scheduled, and no more", func() string {
+				h.Eventually("an event reports that it was scheduled, and no more", func() string {
 					if got := h.Events(); len(got) != 1 || !strings.Contains(got[0], workv1alpha2.EventScheduleBindingSucceed) {
-						return fmt.Sprintf("told: %v", got)
+						return fmt.Sprintf("reported: %v", got)
 					}
 					return ""
 				})

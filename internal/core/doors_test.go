@@ -28,8 +28,9 @@ import (
 var words = []string{"", "web", "kube-system", "../bank/web", "web/../../bank", "karmada-es-us", "ClusterRoleBinding",
 	"rbac.authorization.k8s.io/v1", "v1", "apps/v1", "system:masters", "*", "a,b", "{{.}}", "\x00"}
 
-// Endpoints of other clusters and autoscalers have no template: the hub itself writes their objects in members. Whatever
-// the user writes, these objects are of three kinds, in the user's namespace, and in the clusters of the user's object.
+// Endpoints of other clusters and autoscalers have no template: the hub itself writes their objects in members.
+// Whatever the user writes, these objects are of three kinds, in the user's namespace, and in the clusters of the
+// user's object.
 func TestWhatIsMadeInMembersWithoutATemplateStaysInItsNamespace(t *testing.T) {
 	cases := 3000
 	if testing.Short() {

@@ -193,7 +193,7 @@ func (m *messages) assign(n *ast.AssignStmt) {
 	}
 }
 
-// isText returns whether an expression is a text for people.
+// isText reports whether an expression is a text for people.
 func (m *messages) isText(e ast.Expr) bool {
 	switch e := e.(type) {
 	case *ast.Ident:
@@ -216,7 +216,7 @@ func (m *messages) isText(e ast.Expr) bool {
 	return false
 }
 
-// harmless returns whether a call only formats: it drops punctuation at an end, or splits lines.
+// harmless reports whether a call only formats: it drops punctuation at an end, or splits lines.
 func harmless(name string, args []ast.Expr) bool {
 	if len(args) < 2 {
 		return false
@@ -244,7 +244,7 @@ func isString(e ast.Expr) bool {
 	return ok && name.Name == "string"
 }
 
-// isConstant returns whether an expression is a text in the code: a literal, or a constant such as MessageApplied of
+// isConstant reports whether an expression is a text in the code: a literal, or a constant such as MessageApplied of
 // another package.
 func isConstant(e ast.Expr) bool {
 	switch e := e.(type) {

@@ -157,8 +157,8 @@ type file struct {
 	set          *token.FileSet
 }
 
-// at returns where something is, for a complaint.
-func (f file) at(pos token.Pos, format string, args ...any) string {
+// describe returns a complaint with its position.
+func (f file) describe(pos token.Pos, format string, args ...any) string {
 	return fmt.Sprintf("%s/%s:%d: %s", f.folder, f.name, f.set.Position(pos).Line, fmt.Sprintf(format, args...))
 }
 
@@ -260,7 +260,7 @@ func TestTheRulesCatchWhatTheyAreFor(t *testing.T) {
 // misplaced are the complaints about what f imports.
 func misplaced(f file) (complaints []string) {
 	complain := func(pos token.Pos, format string, args ...any) {
-		complaints = append(complaints, f.at(pos, format, args...))
+		complaints = append(complaints, f.describe(pos, format, args...))
 	}
 	layer, ok := layerOf(f.folder)
 	if !ok {
@@ -312,7 +312,7 @@ func impurities(f file) (complaints []string) {
 		return nil
 	}
 	complain := func(pos token.Pos, format string, args ...any) {
-		complaints = append(complaints, f.at(pos, format, args...))
+		complaints = append(complaints, f.describe(pos, format, args...))
 	}
 	imports := map[string]string{} // local name → path
 	for _, spec := range f.ast.Imports {
@@ -439,7 +439,7 @@ func controllerOf(folder string) string {
 	return name
 }
 
-// within returns whether a path is the folder or below it.
+// within reports whether a path is the folder or below it.
 func within(path, folder string) bool {
 	return folder == "." || path == folder || strings.HasPrefix(path, folder+"/")
 }

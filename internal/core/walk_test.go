@@ -83,7 +83,7 @@ func Example_walk() {
 
 	// 2. What is it? Its kind says how many replicas it has.
 	replicas, requirements, _, err := meaning.Replicas(ctx, template)
-	must(err)
+	mustSucceed(err)
 	fmt.Printf("it wants %d replicas\n", replicas)
 
 	// 3. The binding says what is to be placed. It is placed before it is written, on a snapshot of the fleet.
@@ -91,11 +91,11 @@ func Example_walk() {
 	fleet["old"].Status.APIEnablements = nil // it does not know OpenKruise
 	binding, err := propagate.Binding(template, claims, propagate.Meaning{Replicas: replicas, Requirements: requirements,
 		ID: "b-1"}, nil)
-	must(err)
+	mustSucceed(err)
 	snapshot := schedule.NewSnapshot([]*clusterv1alpha1.Cluster{fleet["eu"], fleet["us"], fleet["old"]})
 	reason, _ := schedule.Due(binding, snapshot)
 	placed, err := schedule.Schedule(binding, snapshot, snapshot.Room(binding))
-	must(err)
+	mustSucceed(err)
 	binding.BindingSpec().Clusters = placed.Clusters
 	fmt.Printf("%s is scheduled, as %s\n", binding.GetName(), reason)
 	for _, c := range placed.Clusters {
@@ -112,9 +112,9 @@ func Example_walk() {
 		Overrides: []policyv1alpha1.Override{parse[policyv1alpha1.OverridePolicy](shopOverride)},
 		NewID:     func() string { return "w-1" },
 	}, meaning) {
-		must(r.Err)
+		mustSucceed(r.Err)
 		manifest, err := execute.Manifest(r.Work)
-		must(err)
+		mustSucceed(err)
 		fmt.Printf("work %s/%s says %d × %s\n", r.Work.Namespace, r.Work.Name, number(manifest, "spec", "replicas"),
 			image(manifest))
 		works = append(works, *r.Work)
@@ -125,7 +125,7 @@ func Example_walk() {
 		work := &works[i]
 		work.Generation = 1
 		desired, err := execute.Desired(work, nil, nil)
-		must(err)
+		mustSucceed(err)
 		create := execute.Plan(work, desired, nil)
 		fmt.Printf("%s: %s, as %s\n", work.Namespace, create.Kind, create.Reason)
 		member := allRunning(create.Object) // pretend that the member's OpenKruise did its part
@@ -137,7 +137,7 @@ func Example_walk() {
 		fmt.Printf("%s: it is %s; %s, as %s\n", work.Namespace, reading.Health, after.Kind, after.Reason)
 
 		// Whatever somebody changes there is put right, if the template says it.
-		must(unstructured.SetNestedField(member.Object, int64(99), "spec", "replicas"))
+		mustSucceed(unstructured.SetNestedField(member.Object, int64(99), "spec", "replicas"))
 		drift := execute.Plan(work, desired, member)
 		fmt.Printf("%s: %s, as %s\n", work.Namespace, drift.Kind, drift.Reason)
 	}
@@ -150,7 +150,7 @@ func Example_walk() {
 
 	// 8. … and into the template, which looks as if it ran in one cluster.
 	folded, err := meaning.Aggregate(ctx, template, aggregate.Items(binding, nil))
-	must(err)
+	mustSucceed(err)
 	fmt.Printf("%s %s has %d replicas, %d ready, %d updated; generation %d is observed\n", folded.GetKind(),
 		folded.GetName(),
 		number(folded, "status", "replicas"), number(folded, "status", "readyReplicas"),
@@ -181,8 +181,8 @@ func Example_walk() {
 func parse[T any](text string) *T {
 	object := new(T)
 	raw, err := yaml.YAMLToJSON([]byte(text))
-	must(err)
-	must(json.Unmarshal(raw, object))
+	mustSucceed(err)
+	mustSucceed(json.Unmarshal(raw, object))
 	return object
 }
 
@@ -214,17 +214,17 @@ func allRunning(sent *unstructured.Unstructured) *unstructured.Unstructured {
 
 func number(u *unstructured.Unstructured, path ...string) int64 {
 	n, _, err := unstructured.NestedInt64(u.Object, path...)
-	must(err)
+	mustSucceed(err)
 	return n
 }
 
 func image(u *unstructured.Unstructured) string {
 	containers, _, err := unstructured.NestedSlice(u.Object, "spec", "template", "spec", "containers")
-	must(err)
+	mustSucceed(err)
 	return containers[0].(map[string]any)["image"].(string)
 }
 
-func must(err error) {
+func mustSucceed(err error) {
 	if err != nil {
 		panic(err)
 	}

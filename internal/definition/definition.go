@@ -107,7 +107,7 @@ func BrokenNow(ctx context.Context, config *rest.Config) ([]string, error) {
 	return broken, nil
 }
 
-// seen takes note of a definition; first says that it was there when this process began to look.
+// seen records a definition; first is true if it existed when this process started.
 func (w *Watch) seen(names []string, obj any, there, first bool) {
 	if last, missed := obj.(toolscache.DeletedFinalStateUnknown); missed {
 		obj = last.Obj
@@ -133,7 +133,7 @@ func (w *Watch) seen(names []string, obj any, there, first bool) {
 	}
 }
 
-// Went returns whether obj, which is being deleted, may have gone with the definition of that name: it is older than
+// Went reports whether obj, which is being deleted, may have gone with the definition of that name: it is older than
 // that is back, and was deleted while it was missing or being deleted, or just after.
 func (w *Watch) Went(name string, obj client.Object) bool {
 	if w == nil || obj.GetDeletionTimestamp() == nil {
@@ -174,7 +174,7 @@ func (w *Watch) Broken() []string {
 	return slices.Sorted(maps.Keys(w.broken))
 }
 
-// Going returns whether the definition of that name is missing or being deleted.
+// Going reports whether the definition of that name is missing or being deleted.
 func (w *Watch) Going(name string) bool {
 	if w == nil {
 		return false

@@ -27,7 +27,7 @@ func (f folder) later(o *Options) string {
 		filepath.Join(o.Root, f.path), o.User, o.Root)
 }
 
-// nobody owns nothing: the user that is to be made.
+// nobody is the owner of nothing: the user that will be created.
 const nobody = -1
 
 // planFolders decides about each folder that is to be the hub's, and refuses what its unit could not start with:
@@ -114,7 +114,7 @@ func planFolder(o *Options, dir string, uid int, inImage bool) (folder, error) {
 	return f, nil
 }
 
-// planWritable returns whether systemd makes a folder in which the hub writes beside others. Another has to be there,
+// planWritable reports whether systemd makes a folder in which the hub writes beside others. Another has to be there,
 // and the hub must be let.
 func planWritable(o *Options, dir string, uid, gid int, inImage bool) (made bool, err error) {
 	path := filepath.Join(o.Root, dir)
@@ -170,7 +170,8 @@ func ownerOf(info fs.FileInfo) (uid int, ok bool) {
 	return int(has.Uid), true
 }
 
-// permitted says that a user has the rights, as one digit of a mode, on a path, and may enter the folders around it.
+// permitted reports whether a user has the rights, as one digit of a mode, on a path, and may enter its parent
+// folders.
 func permitted(root, path string, uid, gid int, rights fs.FileMode) bool {
 	if uid == 0 {
 		return true

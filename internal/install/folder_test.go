@@ -37,7 +37,7 @@ func place(t *testing.T, root, path string, mode os.FileMode, uid int, text ...s
 }
 
 // A unit that names a folder which is not there, or is not the hub's to write, does not start.
-func TestPlacesThatTheHubCannotUseAreRefusedBeforeAnythingIsWritten(t *testing.T) {
+func TestInstallRejectsUnusablePathsBeforeWriting(t *testing.T) {
 	me := os.Getuid()
 	for story, tc := range map[string]struct {
 		unit    Unit

@@ -27,10 +27,10 @@ const (
 	BinaryPath = "/usr/local/bin/argosy"
 	ConfigPath = "/etc/argosy/config.yaml"
 	UnitPath   = "/etc/systemd/system/" + unitName
-	// DataDir is where an installed hub keeps its data unless told otherwise.
+	// DataDir is the default data directory of an installed hub.
 	DataDir = "/var/lib/argosy"
 
-	// DefaultUser is the system user that a hub runs as unless told otherwise.
+	// DefaultUser is the default system user of a hub.
 	DefaultUser = "argosy"
 
 	usersPath  = "/etc/sysusers.d/argosy.conf"
@@ -218,7 +218,7 @@ func Install(o Options, out io.Writer) error {
 	return startUnit(&o, changed, out)
 }
 
-// live says that this machine itself is installed on.
+// live reports whether this machine itself is installed on.
 func (o *Options) live() bool { return filepath.Clean(o.Root) == "/" }
 
 // plan decides about each file, and refuses what would destroy the work of others.

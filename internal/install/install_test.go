@@ -124,7 +124,7 @@ func remove(t *testing.T, r Removal) string {
 	return out.String()
 }
 
-func TestEverythingIsWhereItIsLookedForAndASecondTimeNothingIsWritten(t *testing.T) {
+func TestSecondInstallWritesNothing(t *testing.T) {
 	o := below(t)
 	mustInstall(t, o)
 	first := tree(t, o.Root)

@@ -28,7 +28,7 @@ type record struct {
 	OwnFolders []string `json:"ownFolders,omitempty"`
 }
 
-// wrote says that the content of a file, by its digest, is ours.
+// wrote reports whether the content of a file, by its digest, is ours.
 func (r *record) wrote(path, digest string) bool {
 	return digest != "" && (r.Files[path] == digest || r.Coming[path] == digest)
 }

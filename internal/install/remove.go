@@ -112,7 +112,7 @@ func Uninstall(r Removal, out io.Writer) error {
 // installed is a file of the record that is there.
 type installed struct {
 	path string
-	// changed says that its content is somebody else's by now.
+	// changed is true if its content is somebody else's by now.
 	changed bool
 }
 

@@ -16,11 +16,11 @@ import (
 
 // System is the machine that is installed on, as far as it is more than files.
 type System struct {
-	// Booted says that systemd runs the machine.
+	// Booted is true if systemd runs the machine.
 	Booted func() bool
 	// Run runs a program to its end; its error has what the program said.
 	Run func(name string, args ...string) error
-	// Has says that there is a program of that name.
+	// Has is true if there is a program of that name.
 	Has func(name string) bool
 	// User is a user of the machine.
 	User func(name string) (uid, gid int, err error)

@@ -134,7 +134,7 @@ func (u Unit) text(user string) []byte {
 // logDir is where systemd makes folders for the logs of services.
 const logDir = "/var/log"
 
-// within says that path is one of the folders, or in one.
+// within reports whether path is one of the folders, or in one.
 func within(path string, folders ...string) bool {
 	return slices.ContainsFunc(folders, func(dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") })
 }
@@ -145,7 +145,7 @@ var (
 	temporary = []string{"/tmp", "/var/tmp"}
 )
 
-// inHome says that the hub writes into somebody's home.
+// inHome reports whether the hub writes into somebody's home.
 func (u Unit) inHome() bool {
 	return slices.ContainsFunc(slices.Concat([]string{u.DataDir}, u.OwnFolders, u.Writable), func(dir string) bool {
 		return within(dir, homes...)

@@ -68,7 +68,7 @@ type Interpreter struct {
 	// meaning is the configuration that the current tiers were built from.
 	meaning meaning
 
-	// told remembers the events about answers that changed nothing, so that each is recorded once.
+	// told has the recorded events about results that changed nothing, so that each is recorded once.
 	told commit.Dedup[answered]
 }
 

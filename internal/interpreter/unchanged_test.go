@@ -53,7 +53,7 @@ func TestEmptyPatchIsReportedWhenAPatchIsNeeded(t *testing.T) {
 		c.said.Hook = webhook.Hook{Configuration: "conf",
 			ResourceInterpreterWebhook: &configv1alpha1.ResourceInterpreterWebhook{Name: "a.b.c"}}
 		i.unchanged(t.Context(), c.said)
-		i.unchanged(t.Context(), c.said) // what is told once is not told again
+		i.unchanged(t.Context(), c.said) // an event is recorded once
 		close(events.Events)
 		var told []string
 		for text := range events.Events {

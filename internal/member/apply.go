@@ -246,7 +246,7 @@ func isOurs(entry metav1.ManagedFieldsEntry) bool { return entry.Manager == Mana
 
 // disowned returns the managed fields without ours. Kubernetes treats an object without any managed fields as owned by
 // "before-first-apply", and an apply of other values conflicts with that. So if no others remain, it keeps an entry
-// with a field that nobody sets.
+// with an unused field.
 func disowned(entries []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
 	others := slices.DeleteFunc(slices.Clone(entries), isOurs)
 	if len(others) == 0 {

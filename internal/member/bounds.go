@@ -246,7 +246,7 @@ func (b *answerBody) Read(p []byte) (int, error) {
 
 func (b *answerBody) Close() error {
 	b.closed.Do(func() {
-		if !b.listing.hold(b.read) {
+		if !b.listing.reserve(b.read) {
 			b.m.pending.Add(-b.read)
 		}
 	})
@@ -289,9 +289,9 @@ func (b *watchBody) Read(p []byte) (int, error) {
 type listing struct {
 	m  *Member
 	mu sync.Mutex
-	// held is the part of Limits.Memory that it uses.
-	held int64
-	over bool
+	// reserved is the part of Limits.Memory that it uses.
+	reserved int64
+	over     bool
 }
 
 // gaugeKey marks the requests of a watch with its gauge.
@@ -302,8 +302,8 @@ func gaugeOf(ctx context.Context) *gauge {
 	return g
 }
 
-// hold takes over bytes from the member's pending count. It returns false if the caller must release them now.
-func (l *listing) hold(n int64) bool {
+// reserve takes over bytes from the member's pending count. It returns false if the caller must release them now.
+func (l *listing) reserve(n int64) bool {
 	if l == nil {
 		return false
 	}
@@ -312,7 +312,7 @@ func (l *listing) hold(n int64) bool {
 	if l.over {
 		return false
 	}
-	l.held += n
+	l.reserved += n
 	return true
 }
 
@@ -324,8 +324,8 @@ func (l *listing) end() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.over = true
-	l.m.pending.Add(-l.held)
-	l.held = 0
+	l.m.pending.Add(-l.reserved)
+	l.reserved = 0
 }
 
 // gauge is between a watch and its store. It requests pages if one response is too large, counts what is stored, and
@@ -533,7 +533,7 @@ func (g *gauge) Transformer() cache.TransformFunc {
 			return &unreadable{metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}, err}, nil
 		}
 		n := weigh(kept)
-		if g.current().hold(n) && g.m.pending.Add(n) > g.m.o.Limits.Memory {
+		if g.current().reserve(n) && g.m.pending.Add(n) > g.m.o.Limits.Memory {
 			g.exceed(g.m.o.Limits.memoryError(g.name))
 		}
 		return kept, nil

@@ -22,7 +22,7 @@ import (
 // few are limits that a test goes over soon. What went over one rests until the test has ended.
 var few = member.Limits{Answer: 1 << 20, Memory: 4 << 20, Listing: time.Minute, Pause: time.Hour}
 
-// sockets is what the network keeps of an answer that nobody reads.
+// sockets is how much of an unread response the network buffers.
 const sockets = 16 << 20
 
 // hostile answers lists and watches of ConfigMaps; sent counts what of it was taken.
@@ -57,7 +57,7 @@ func (h *hostile) serve(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// counted ends the handler when nobody reads any more.
+// counted ends the handler when the client stops reading.
 type counted struct {
 	http.ResponseWriter
 	h *hostile
@@ -87,7 +87,7 @@ func event(kind, object string) string {
 	return fmt.Sprintf(`{"type":%q,"object":%s}`+"\n", kind, object)
 }
 
-// endless writes what next gives until nobody reads.
+// endless writes the results of next until the client stops reading.
 func endless(next func(i int) string) func(io.Writer, *http.Request) {
 	return func(w io.Writer, _ *http.Request) {
 		for i := 0; ; i++ {
@@ -101,9 +101,9 @@ func emptyList(w io.Writer, _ *http.Request) { _, _ = io.WriteString(w, page("",
 func TestAHostileMemberTakesNoMoreOfTheHubThanItsLimit(t *testing.T) {
 	var pages atomic.Int64
 	for name, c := range map[string]struct {
-		hostile *hostile
-		limits  func(*member.Limits)
-		says    string
+		hostile  *hostile
+		limits   func(*member.Limits)
+		wantText string
 	}{
 		"a list that does not end": {&hostile{list: endless(func(i int) string {
 			if i == 0 {
@@ -168,8 +168,8 @@ func TestAHostileMemberTakesNoMoreOfTheHubThanItsLimit(t *testing.T) {
 				_, m, _ := joined(t, s, member.Options{Limits: limits})
 				m.Watch(configMaps)
 				eventually(t, "an excess", func() bool { return m.Excess() != nil })
-				if err := m.Excess(); !errors.Is(err, member.ErrLimit) || !strings.Contains(err.Error(), c.says) {
-					t.Errorf("the excess is %q, want it to say %q", err, c.says)
+				if err := m.Excess(); !errors.Is(err, member.ErrLimit) || !strings.Contains(err.Error(), c.wantText) {
+					t.Errorf("the excess is %q, want it to say %q", err, c.wantText)
 				}
 				eventually(t, "what is on its way is let go", func() bool { return m.Pending() == 0 })
 				if kept := m.Kept(); kept > limits.Memory {
@@ -319,8 +319,8 @@ func TestADiscoveryLargerThanAnyClustersIsRefused(t *testing.T) {
 		_, _ = io.WriteString(w, `{"resource":"last","responseKind":{"kind":"Last"},"scope":"Namespaced","verbs":["get"]}]}]}]}`)
 	}
 	for name, c := range map[string]struct {
-		behave func(w http.ResponseWriter, r *http.Request)
-		says   string
+		behave   func(w http.ResponseWriter, r *http.Request)
+		wantText string
 	}{
 		"without end": {func(w http.ResponseWriter, _ *http.Request) {
 			groups(w, 1<<20, func(i int) string { return fmt.Sprint("kind", i) })
@@ -361,8 +361,8 @@ func TestADiscoveryLargerThanAnyClustersIsRefused(t *testing.T) {
 				if _, err := m.Discover(t.Context()); !errors.Is(err, member.ErrLimit) {
 					t.Errorf("discovery says %v, want a limit", err)
 				}
-				if err := m.Excess(); err == nil || !strings.Contains(err.Error(), c.says) {
-					t.Errorf("the excess is %v, want it to say %q", err, c.says)
+				if err := m.Excess(); err == nil || !strings.Contains(err.Error(), c.wantText) {
+					t.Errorf("the excess is %v, want it to say %q", err, c.wantText)
 				}
 				if asked.Load() > 20 {
 					t.Errorf("it was asked %d times", asked.Load())

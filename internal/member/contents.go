@@ -119,7 +119,7 @@ func (m *Member) Instances(ctx context.Context,
 	return nil, false, fmt.Errorf("%w: list %s.%s in cluster %q: %w", ErrInstancesUnknown, plural, group, m.Name, err)
 }
 
-// passing reports whether the error of a request is temporary, so that it says nothing about the object.
+// passing reports whether the error of a request is temporary and proves nothing about the object.
 func passing(err error) bool {
 	return Unreachable(err) || apierrors.IsTooManyRequests(err) || apierrors.IsTimeout(err) ||
 		apierrors.IsUnauthorized(err)

@@ -33,12 +33,12 @@ type Member struct {
 	// Name of the Cluster.
 	Name string
 
-	uid      types.UID
-	o        Options
-	handlers []Handler
-	room     []func(cluster string)
-	reach    *reach
-	hold     hold
+	uid       types.UID
+	o         Options
+	handlers  []Handler
+	room      []func(cluster string)
+	reach     *reach
+	ownership ownership
 	// lost is called when another hub takes over the member.
 	lost   func()
 	ctx    context.Context // ends when the member is forgotten

@@ -413,7 +413,7 @@ func TestAnAPIWithoutApplyIsUpdated(t *testing.T) {
 	})
 }
 
-func TestWatchTellsOfManagedObjectsOnlyAndKeepsThem(t *testing.T) {
+func TestWatchReportsManagedObjectsOnly(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		s := membertest.NewInMemory(t)
 		s.Put(configMap("unmanaged", nil, nil))
@@ -427,7 +427,7 @@ func TestWatchTellsOfManagedObjectsOnlyAndKeepsThem(t *testing.T) {
 		m.Watch(configMaps)
 		m.Watch(configMaps)
 		if c := events.next(t); c.old != nil || c.new.GetName() != "first" {
-			t.Fatalf("the list told %v → %v, want that first appeared", c.old, c.new)
+			t.Fatalf("the list reported: %v → %v, want that first appeared", c.old, c.new)
 		}
 		if obj, synced := m.Cached(configMaps, "default", "unmanaged"); obj != nil || !synced {
 			t.Errorf("an unmanaged object is cached as %v (synced %t)", obj, synced)
@@ -438,13 +438,13 @@ func TestWatchTellsOfManagedObjectsOnlyAndKeepsThem(t *testing.T) {
 		s.Put(second)
 		if c := events.next(t); c.new == nil || c.new.GetName() != "second" || len(c.new.GetManagedFields()) != 0 ||
 			len(c.new.GetAnnotations()) != 1 {
-			t.Fatalf("the watch told %v, want second without managed fields, and with what a manifest may set", c.new)
+			t.Fatalf("the watch reported: %v, want second without managed fields, and with what a manifest may set", c.new)
 		}
 		first := s.Object(membertest.ConfigMap, "default", "first")
 		first.SetLabels(nil)
 		s.Put(first)
 		if c := events.next(t); c.new != nil || c.old.GetName() != "first" {
-			t.Fatalf("when first lost its mark, the watch told %v → %v, want that it went", c.old, c.new)
+			t.Fatalf("when first lost its mark, the watch reported: %v → %v, want that it went", c.old, c.new)
 		}
 		if obj, synced := m.Cached(configMaps, "default", "first"); obj != nil || !synced {
 			t.Errorf("first is still cached as %v (synced %t)", obj, synced)
@@ -458,7 +458,7 @@ func TestWatchTellsOfManagedObjectsOnlyAndKeepsThem(t *testing.T) {
 	})
 }
 
-func TestWatchSurvivesTheMembersAbsenceAndTellsWhatItMissed(t *testing.T) {
+func TestWatchReportsMissedChangesAfterOutage(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		s := membertest.NewInMemory(t)
 		s.Put(configMap("stays", nil, ours))
@@ -472,7 +472,7 @@ func TestWatchSurvivesTheMembersAbsenceAndTellsWhatItMissed(t *testing.T) {
 			t.Fatal(err)
 		}
 		back := make(chan string, 1)
-		members.OnAnswer(func(name string) { // who asks to be told later is told as well
+		members.OnAnswer(func(name string) { // a later subscriber is notified as well
 			select {
 			case back <- name:
 			default:
@@ -494,17 +494,17 @@ func TestWatchSurvivesTheMembersAbsenceAndTellsWhatItMissed(t *testing.T) {
 		}
 
 		s.Down(false)
-		told := map[string]bool{}
+		messages := map[string]bool{}
 		for range 2 {
 			c := events.next(t)
 			if c.new == nil {
-				told["-"+c.old.GetName()] = true
+				messages["-"+c.old.GetName()] = true
 			} else {
-				told["+"+c.new.GetName()] = true
+				messages["+"+c.new.GetName()] = true
 			}
 		}
-		if !told["-goes"] || !told["+comes"] {
-			t.Errorf("after the absence the watch told %v, want that goes went and comes came", told)
+		if !messages["-goes"] || !messages["+comes"] {
+			t.Errorf("after the absence the watch reported: %v, want that goes went and comes came", messages)
 		}
 		events.expectNone(t) // stays did not change
 		if name := <-back; name != "m1" {
@@ -514,7 +514,7 @@ func TestWatchSurvivesTheMembersAbsenceAndTellsWhatItMissed(t *testing.T) {
 }
 
 // A member that was restored from an older backup accepts a watch from a later revision, and sends no events.
-func TestAMemberThatCannotSayWhichTimeItIsAtIsListedAnew(t *testing.T) {
+func TestMemberWithoutResourceVersionIsListedAgain(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		s := membertest.NewInMemory(t)
 		s.Put(configMap("c", map[string]string{"value": "1"}, ours))
@@ -553,7 +553,7 @@ func TestAMemberThatCannotSayWhichTimeItIsAtIsListedAnew(t *testing.T) {
 		s.BreakWatches()
 		s.Put(configMap("c", map[string]string{"value": "3"}, ours))
 		if c := events.next(t); c.new == nil || !looked.Load() {
-			t.Errorf("it is told %v, and the member was asked for its time: %t", c, looked.Load())
+			t.Errorf("it is reported %v, and the member was asked for its time: %t", c, looked.Load())
 		}
 	})
 }
@@ -652,7 +652,7 @@ func TestNewCredentialsReplaceTheConnectionAndKeepTheWatches(t *testing.T) {
 		}
 		s.Put(configMap("b", nil, ours))
 		if got := events.next(t); got.old != nil || got.new.GetName() != "b" {
-			t.Errorf("told %v → %v, want only that b came: a is known", got.old, got.new)
+			t.Errorf("reported: %v → %v, want only that b came: a is known", got.old, got.new)
 		}
 
 		// A cluster of the same name that joined anew is another member.
@@ -763,7 +763,7 @@ func TestUntrustedCertificateIsFoundByType(t *testing.T) {
 	}
 }
 
-func TestProbeOfADeadMemberSaysTheSameEachTime(t *testing.T) {
+func TestProbeOfDeadMemberHasStableMessage(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		s := membertest.NewInMemory(t)
 		_, m, _ := joined(t, s, member.Options{})
@@ -860,7 +860,7 @@ func TestAMemberWhoseCredentialsAreMendedAnswersAgain(t *testing.T) {
 		select {
 		case <-back: // whoever had watches there opens them again
 		default:
-			t.Error("nobody was told that the member is back")
+			t.Error("no event was recorded that the member is back")
 		}
 	})
 }
@@ -880,8 +880,8 @@ func TestAMembersRedirectIsNotFollowed(t *testing.T) {
 			http.Redirect(w, r, elsewhere.URL+"/taken", http.StatusTemporaryRedirect)
 			return true
 		})
-		const says = "a redirect to "
-		if p := c.Probe(t.Context()); !strings.Contains(p.Err, says) {
+		const wantText = "a redirect to "
+		if p := c.Probe(t.Context()); !strings.Contains(p.Err, wantText) {
 			t.Errorf("the probe says %+v", p)
 		}
 		for what, ask := range map[string]func() error{
@@ -907,7 +907,7 @@ func TestAMembersRedirectIsNotFollowed(t *testing.T) {
 			},
 		} {
 			_ = c.Probe(t.Context())
-			if err := ask(); err == nil || !strings.Contains(err.Error(), says) {
+			if err := ask(); err == nil || !strings.Contains(err.Error(), wantText) {
 				t.Errorf("%s: %v", what, err)
 			}
 		}

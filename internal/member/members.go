@@ -60,7 +60,8 @@ type Own struct {
 	Config  *rest.Config
 }
 
-// ErrElsewhere means that this process does not act in a cluster: the agent of a cluster in Pull mode does, or the hub.
+// ErrElsewhere reports that this process does not act in a cluster: the agent of a cluster in Pull mode does, or the
+// hub.
 var ErrElsewhere = errors.New("this process does not act in the cluster")
 
 // Serves reports whether this process acts in a cluster. The hub acts in clusters in Push mode, and an agent in its own

@@ -201,8 +201,8 @@ func segment(what, name string) error {
 // hungPeriod is the interval of attempts to reach a metrics API that does not respond.
 const hungPeriod = 30 * time.Second
 
-// hung are the metrics APIs of a member that do not respond, with the time of the next attempt. Other servers than the
-// member's API server provide them, so they say nothing about the health of the member.
+// hung are the metrics APIs of a member that do not respond, with the time of the next attempt. Servers other than the
+// member's API server provide them, so the member's health does not depend on them.
 type hung struct {
 	mu    sync.Mutex
 	until map[string]time.Time

@@ -32,7 +32,7 @@ func serving(s *membertest.Server, answers map[string]string) {
 	})
 }
 
-func TestWhatPodsUseIsReadAsMetricsServerSaysIt(t *testing.T) {
+func TestPodUsageMatchesMetricsServer(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		s := membertest.NewInMemory(t)
 		_, m, _ := joined(t, s, member.Options{})

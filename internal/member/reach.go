@@ -52,7 +52,7 @@ func Silence(err error) (reason, cause string, ok bool) {
 	return reason, silence.Error(), true
 }
 
-// Untrusted returns whether a request failed because the certificate of the server is not trusted: another authority
+// Untrusted reports whether a request failed because the certificate of the server is not trusted: another authority
 // signed it, it is for another host, or it has expired.
 func Untrusted(err error) bool {
 	return errors.As(err, new(*tls.CertificateVerificationError)) || errors.As(err, new(x509.UnknownAuthorityError)) ||
@@ -152,8 +152,8 @@ type trialKey struct{}
 
 func trial(ctx context.Context) context.Context { return context.WithValue(ctx, trialKey{}, true) }
 
-// asideKey marks requests that other servers than the member's API server answer. Their timeouts say nothing about the
-// member.
+// asideKey marks requests that other servers than the member's API server answer. Their timeouts do not make the
+// member unreachable.
 type asideKey struct{}
 
 func aside(ctx context.Context) context.Context { return context.WithValue(ctx, asideKey{}, true) }

@@ -20,9 +20,9 @@ var scalerKinds = []schema.GroupVersionKind{
 	{Group: "keda.sh", Version: "v1alpha1", Kind: "ScaledObject"},
 }
 
-// scalerPatience is how long the first call of Scaler waits for the list, which never completes without the right to
+// scalerTimeout is how long the first call of Scaler waits for the list, which never completes without the right to
 // list.
-const scalerPatience = 2 * time.Second
+const scalerTimeout = 2 * time.Second
 
 // scalers are the workloads that autoscalers of a member scale. Nothing else of the autoscalers is stored.
 type scalers struct {
@@ -45,7 +45,7 @@ func (m *Member) Scaler(ctx context.Context, workload execute.Target) (scaler st
 		select {
 		case <-store.listed:
 		default:
-			timer := time.NewTimer(time.Until(store.since.Add(scalerPatience)))
+			timer := time.NewTimer(time.Until(store.since.Add(scalerTimeout)))
 			select {
 			case <-store.listed:
 			case <-timer.C:

@@ -42,7 +42,7 @@ func TestOnlyRequestedServicesAreWatched(t *testing.T) {
 
 		c := hub(s.Cluster("m1"), s.Secret("m1"))
 		members := member.New(member.Options{Clusters: c, Secrets: c, Dial: membertest.Dial})
-		told := make(chan types.NamespacedName, 100)
+		messages := make(chan types.NamespacedName, 100)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() { defer close(ended); _ = members.Start(ctx) }()
@@ -52,7 +52,7 @@ func TestOnlyRequestedServicesAreWatched(t *testing.T) {
 			t.Fatal(err)
 		}
 		// somebody else has used the member before
-		members.OnEndpoints(func(_ string, service types.NamespacedName) { told <- service })
+		members.OnEndpoints(func(_ string, service types.NamespacedName) { messages <- service })
 
 		web := types.NamespacedName{Namespace: "shop", Name: "web"}
 		if slices.ContainsFunc(s.Requests(""), func(r string) bool { return strings.Contains(r, "endpointslices") }) {
@@ -62,9 +62,9 @@ func TestOnlyRequestedServicesAreWatched(t *testing.T) {
 		heard := func(want types.NamespacedName) {
 			t.Helper()
 			select {
-			case of := <-told:
+			case of := <-messages:
 				if of != want {
-					t.Errorf("it is told of %s, want %s", of, want)
+					t.Errorf("an event reports %s, want %s", of, want)
 				}
 			case <-time.After(time.Minute):
 				t.Fatalf("it is not told of %s", want)

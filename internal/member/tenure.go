@@ -22,22 +22,22 @@ import (
 	"github.com/argosy-io/argosy/internal/core/cluster/tenure"
 )
 
-// ErrHeld means that this hub must not write into a member because another hub manages it. The wrapping error names
-// that hub, and what to do.
-var ErrHeld = errors.New("cluster is managed by another hub")
+// ErrNotOwner reports that this hub must not write into a member because another hub manages it. The wrapping error
+// names that hub, and what to do.
+var ErrNotOwner = errors.New("cluster is managed by another hub")
 
-// heldError is ErrHeld in the words of the decision.
-type heldError struct{ cluster, why string }
+// notOwnerError is ErrNotOwner with the message of the decision.
+type notOwnerError struct{ cluster, why string }
 
-func (e *heldError) Error() string        { return fmt.Sprintf("cluster %q: %s", e.cluster, e.why) }
-func (e *heldError) Is(target error) bool { return target == ErrHeld }
+func (e *notOwnerError) Error() string        { return fmt.Sprintf("cluster %q: %s", e.cluster, e.why) }
+func (e *notOwnerError) Is(target error) bool { return target == ErrNotOwner }
 
 // stampTrust is the maximal age of a check of the lease before a write: a hub that lost a member stops writing within
 // that time.
 const stampTrust = time.Second
 
-// hold is what is known of the ownership of a member. All connections to the member share it.
-type hold struct {
+// ownership is what is known about the owner of a member. All connections to the member share it.
+type ownership struct {
 	// looking is locked during a check, so that concurrent writes cause only one.
 	looking sync.Mutex
 
@@ -51,11 +51,11 @@ type hold struct {
 // stampKey marks the requests by which the stamp itself is read and written.
 type stampKey struct{}
 
-// Hold checks the ownership of the member, claims a member that no hub manages, and renews the lease when due. While
-// the verdict is Yield, writes to the member fail with ErrHeld; reads work.
-func (m *Member) Hold(ctx context.Context) (tenure.Decision, error) {
-	m.hold.looking.Lock()
-	defer m.hold.looking.Unlock()
+// EnsureOwnership checks which hub manages the member, claims a member that no hub manages, and renews the lease when
+// due. While the verdict is Yield, writes to the member fail with ErrNotOwner; reads work.
+func (m *Member) EnsureOwnership(ctx context.Context) (tenure.Decision, error) {
+	m.ownership.looking.Lock()
+	defer m.ownership.looking.Unlock()
 	return m.checkOwner(ctx)
 }
 
@@ -64,11 +64,11 @@ func (m *Member) mayWrite(ctx context.Context) error {
 	if m.o.Self.Hub == "" {
 		return nil
 	}
-	last, fresh := m.hold.trusted(m.o.Clock.Now())
+	last, fresh := m.ownership.trusted(m.o.Clock.Now())
 	if !fresh {
-		m.hold.looking.Lock()
-		defer m.hold.looking.Unlock()
-		if last, fresh = m.hold.trusted(m.o.Clock.Now()); !fresh {
+		m.ownership.looking.Lock()
+		defer m.ownership.looking.Unlock()
+		if last, fresh = m.ownership.trusted(m.o.Clock.Now()); !fresh {
 			var err error
 			if last, err = m.checkOwner(ctx); err != nil {
 				return fmt.Errorf("find out which hub manages cluster %q: %w", m.Name, err)
@@ -76,12 +76,12 @@ func (m *Member) mayWrite(ctx context.Context) error {
 		}
 	}
 	if last.Verdict == tenure.Yield {
-		return &heldError{m.Name, last.Message}
+		return &notOwnerError{m.Name, last.Message}
 	}
 	return nil
 }
 
-func (h *hold) trusted(now time.Time) (tenure.Decision, bool) {
+func (h *ownership) trusted(now time.Time) (tenure.Decision, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	age := now.Sub(h.looked)
@@ -91,7 +91,7 @@ func (h *hold) trusted(now time.Time) (tenure.Decision, bool) {
 // checkOwner must be called with looking locked.
 func (m *Member) checkOwner(ctx context.Context) (tenure.Decision, error) {
 	decision, err := m.decideOwner(context.WithValue(ctx, stampKey{}, true))
-	h := &m.hold
+	h := &m.ownership
 	h.mu.Lock()
 	lost := err == nil && decision.Verdict == tenure.Yield && h.last.Verdict != tenure.Yield
 	h.looked = time.Time{}
@@ -109,7 +109,7 @@ var leases = coordinationv1.SchemeGroupVersion.WithResource("leases")
 
 func (m *Member) decideOwner(ctx context.Context) (tenure.Decision, error) {
 	if m.o.Self.Hub == "" {
-		return tenure.Decision{Verdict: tenure.Hold}, nil
+		return tenure.Decision{Verdict: tenure.Own}, nil
 	}
 	at := m.Client().Resource(leases).Namespace(tenure.Namespace)
 	for range stampAttempts {
@@ -117,7 +117,7 @@ func (m *Member) decideOwner(ctx context.Context) (tenure.Decision, error) {
 		switch {
 		case apierrors.IsNotFound(err) && m.noLeases(ctx), apierrors.IsForbidden(err):
 			// An account that `join` did not create may lack the right to read it: such members are written to without a lease.
-			return tenure.Decision{Verdict: tenure.Hold}, nil
+			return tenure.Decision{Verdict: tenure.Own}, nil
 		case apierrors.IsNotFound(err):
 			got = nil
 		case err != nil:
@@ -131,7 +131,7 @@ func (m *Member) decideOwner(ctx context.Context) (tenure.Decision, error) {
 			}
 		}
 		now := m.o.Clock.Now()
-		decision := m.o.Self.Decide(m.Name, tenure.Read(lease), m.hold.unchanged(lease.ResourceVersion, now), now)
+		decision := m.o.Self.Decide(m.Name, tenure.Read(lease), m.ownership.unchanged(lease.ResourceVersion, now), now)
 		if decision.Stamp == nil {
 			return decision, nil
 		}
@@ -141,12 +141,12 @@ func (m *Member) decideOwner(ctx context.Context) (tenure.Decision, error) {
 		case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
 			continue // another hub wrote the lease in the meantime
 		case apierrors.IsForbidden(err) && decision.Verdict == tenure.Claim && got == nil:
-			return tenure.Decision{Verdict: tenure.Hold}, nil // as above
+			return tenure.Decision{Verdict: tenure.Own}, nil // as above
 		case err != nil:
 			return tenure.Decision{}, fmt.Errorf("claim cluster %q for this hub: %w", m.Name, err)
 		}
-		m.hold.unchanged(written, now)
-		return tenure.Decision{Verdict: tenure.Hold}, nil
+		m.ownership.unchanged(written, now)
+		return tenure.Decision{Verdict: tenure.Own}, nil
 	}
 	return tenure.Decision{}, fmt.Errorf(
 		"claim cluster %q for this hub: the lease %s/%s there was changed concurrently on all %d attempts: find out what writes it", m.Name, tenure.Namespace, tenure.Name, stampAttempts)
@@ -157,7 +157,7 @@ func (m *Member) decideOwner(ctx context.Context) (tenure.Decision, error) {
 const stampAttempts = 5
 
 // unchanged returns how long the lease has had that version.
-func (h *hold) unchanged(version string, now time.Time) time.Duration {
+func (h *ownership) unchanged(version string, now time.Time) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.seen != version || h.since.IsZero() || now.Before(h.since) {
@@ -210,8 +210,8 @@ func (m *Member) Leave(ctx context.Context) error {
 	if m.o.Self.Hub == "" {
 		return nil
 	}
-	m.hold.looking.Lock()
-	defer m.hold.looking.Unlock()
+	m.ownership.looking.Lock()
+	defer m.ownership.looking.Unlock()
 	ctx = context.WithValue(ctx, stampKey{}, true)
 	at := m.Client().Resource(leases).Namespace(tenure.Namespace)
 	got, err := at.Get(ctx, tenure.Name, metav1.GetOptions{})
@@ -283,7 +283,7 @@ func (g *guest) mayWrite(ctx context.Context) error {
 	case stamp == nil:
 		return fmt.Errorf("cluster %q is not claimed by this hub yet", g.cluster)
 	case stamp.Hub != hub:
-		return &heldError{g.cluster, tenure.Self{Hub: hub}.Decide(g.cluster, stamp, 0, time.Time{}).Message}
+		return &notOwnerError{g.cluster, tenure.Self{Hub: hub}.Decide(g.cluster, stamp, 0, time.Time{}).Message}
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/argosy-io/argosy/internal/member/membertest"
 )
 
-func TestOfTwoHubsOnlyTheOneThatHoldsAMemberWritesThere(t *testing.T) {
+func TestOnlyOwningHubWritesToMember(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		s := membertest.NewInMemory(t, membertest.Lease)
 		s.NeedNamespaces()
@@ -51,7 +51,7 @@ func TestOfTwoHubsOnlyTheOneThatHoldsAMemberWritesThere(t *testing.T) {
 		for story, err := range map[string]error{"create": create, "apply": apply, "delete": b.Delete(ctx, got),
 			"release":       b.Release(ctx, got),
 			"by the client": b.Client().Resource(configMaps).Namespace("default").Delete(ctx, "c", metav1.DeleteOptions{})} {
-			if !errors.Is(err, member.ErrHeld) || !strings.Contains(err.Error(), "https://a") {
+			if !errors.Is(err, member.ErrNotOwner) || !strings.Contains(err.Error(), "https://a") {
 				t.Errorf("%s: %v, want that the hub at https://a holds it", story, err)
 			}
 		}
@@ -65,7 +65,7 @@ func TestOfTwoHubsOnlyTheOneThatHoldsAMemberWritesThere(t *testing.T) {
 		// 3. The stamp costs a write per period, and none besides.
 		for range 3 {
 			clock.SetTime(clock.Now().Add(tenure.RenewPeriod / 3))
-			if _, err := a.Hold(ctx); err != nil {
+			if _, err := a.EnsureOwnership(ctx); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -79,7 +79,7 @@ func TestOfTwoHubsOnlyTheOneThatHoldsAMemberWritesThere(t *testing.T) {
 		lease.SetAnnotations(nil)
 		s.Put(lease)
 		clock.SetTime(clock.Now().Add(time.Second))
-		if err := a.Delete(ctx, got); !errors.Is(err, member.ErrHeld) {
+		if err := a.Delete(ctx, got); !errors.Is(err, member.ErrNotOwner) {
 			t.Errorf("the loser deletes: %v", err)
 		}
 		if _, err := b.Apply(ctx, configMap("c", map[string]string{"by": "b"}, ours), got); err != nil {
@@ -103,7 +103,7 @@ func TestOfTwoHubsOnlyTheOneThatHoldsAMemberWritesThere(t *testing.T) {
 }
 
 // A member that always reports a conflict costs a few requests, and is reported.
-func TestAMemberWhoseStampAlwaysConflictsIsNotAskedForEver(t *testing.T) {
+func TestStampConflictsEndAfterLimit(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		s := membertest.NewInMemory(t, membertest.Lease)
 		asked := 0

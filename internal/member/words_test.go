@@ -22,7 +22,7 @@ import (
 // mostWords is what a condition, an event or a line of the log may repeat of a member: the API takes 32768 characters.
 const mostWords = 20 << 10
 
-func TestWhatAMemberSaysWentWrongIsRepeatedInBrief(t *testing.T) {
+func TestMemberErrorIsShortened(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
 	status := func(message string) string {
 		s, _ := json.Marshal(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure",
@@ -31,7 +31,7 @@ func TestWhatAMemberSaysWentWrongIsRepeatedInBrief(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		answer    func(w http.ResponseWriter, r *http.Request)
-		says      string
+		wantText  string
 		forbidden bool
 	}{
 		"a short one is told as it is": {func(w http.ResponseWriter, _ *http.Request) {
@@ -95,7 +95,7 @@ func TestWhatAMemberSaysWentWrongIsRepeatedInBrief(t *testing.T) {
 				})
 				_, m, _ := joined(t, s, member.Options{Timeout: 5 * time.Second})
 				_, err := m.Get(t.Context(), membertest.ConfigMap.GroupVersionKind, "shop", "c")
-				if err == nil || len(err.Error()) > mostWords || !strings.Contains(err.Error(), c.says) ||
+				if err == nil || len(err.Error()) > mostWords || !strings.Contains(err.Error(), c.wantText) ||
 					apierrors.IsForbidden(err) != c.forbidden {
 					t.Errorf("the error has %d bytes: %.300v", len(fmt.Sprint(err)), err)
 				}
@@ -136,7 +136,7 @@ func TestHeadersOfHTTP2AreBoundedToo(t *testing.T) {
 	})
 }
 
-func TestPagesThatSayThereIsMoreAndHaveNothingEnd(t *testing.T) {
+func TestEmptyContinuedPagesEnd(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		s := membertest.NewInMemory(t)
 		var asked atomic.Int64

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-func TestAListOfNamesSaysWhatIsLeftOutAndWhatIsTaken(t *testing.T) {
+func TestNameListReportsOmittedAndTakenNames(t *testing.T) {
 	for _, c := range []struct {
 		list             []string
 		openkruise, argo bool
@@ -116,9 +116,9 @@ func TestOnlyTheDataFolderOfAHubThatDoesNotRunIsPurged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for dir, says := range map[string]string{foreign: "was not created by argosy", running: "is in use"} {
-		if err := Purge(dir); err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("%s: %v, want it to say %q", dir, err, says)
+	for dir, message := range map[string]string{foreign: "was not created by argosy", running: "is in use"} {
+		if err := Purge(dir); err == nil || !strings.Contains(err.Error(), message) {
+			t.Errorf("%s: %v, want it to say %q", dir, err, message)
 		}
 		if _, err := os.Stat(dir); err != nil {
 			t.Error(err)

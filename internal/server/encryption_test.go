@@ -68,10 +68,10 @@ func found(t *testing.T, dir string, words ...string) []string {
 }
 
 // What the roles keep from people because Secrets are in it is kept from who reads the disk, too.
-func TestWhatHoldsSecretsForRolesIsEncrypted(t *testing.T) {
+func TestKindsThatContainSecretsAreEncrypted(t *testing.T) {
 	n := 0
 	for _, d := range roles.Decisions {
-		if !d.HoldsSecrets() {
+		if !d.ContainsSecrets() {
 			continue
 		}
 		n++

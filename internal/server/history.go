@@ -86,7 +86,7 @@ func (c *HistoryConfig) validate() error {
 	return nil
 }
 
-// source returns the source of the history of a hub, nil for none. shared says that hubs share the store.
+// source returns the source of the history of a hub, nil for none. shared is true if hubs share the store.
 func (c *HistoryConfig) source(dir string, shared bool) *history.Source {
 	switch {
 	case c.DSN != "":

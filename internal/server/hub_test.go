@@ -109,7 +109,7 @@ func TestHubServesItsClients(t *testing.T) {
 			}
 		}
 		if n := strings.Count(string(body), "\nprocess_resident_memory_bytes "); n != 1 {
-			t.Errorf("the process's memory is told %d times", n)
+			t.Errorf("the process's memory is reported: %d times", n)
 		}
 	})
 	t.Run("a kind is served in all of its versions", func(t *testing.T) {

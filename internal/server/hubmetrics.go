@@ -19,7 +19,7 @@ var (
 		"1 while the controllers run in this process; with several replicas, they run in the leader only.", nil, nil)
 	certificateEnds = prometheus.NewDesc("argosy_certificate_expiration_timestamp_seconds",
 		"Expiration time of a certificate of the hub.", []string{"certificate"}, nil)
-	restoreHeld = prometheus.NewDesc("argosy_restore_held_works",
+	restorePaused = prometheus.NewDesc("argosy_restore_held_works",
 		"Number of Works that wait for `argosy restore accept` after the hub was restored from a backup.", nil, nil)
 	orphaned = prometheus.NewDesc("argosy_orphans",
 		"Number of objects in a cluster that carry this hub's mark and have no Work on the hub.", []string{"member_cluster"},
@@ -33,7 +33,7 @@ type hubMetrics struct {
 	mu      sync.Mutex
 	counted time.Time
 	orphans map[string]int
-	held    int
+	paused  int
 }
 
 // recount is the minimal interval between counts of what a restore left, because a count reads all Works.
@@ -41,7 +41,7 @@ const recount = time.Minute
 
 // Describe implements prometheus.Collector.
 func (m *hubMetrics) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{buildInfo, loopsRunning, certificateEnds, restoreHeld, orphaned} {
+	for _, d := range []*prometheus.Desc{buildInfo, loopsRunning, certificateEnds, restorePaused, orphaned} {
 		out <- d
 	}
 }
@@ -64,21 +64,21 @@ func (m *hubMetrics) Collect(out chan<- prometheus.Metric) {
 	if leads == 0 { // another replica knows
 		return
 	}
-	orphans, held := m.restored()
-	gauge(restoreHeld, float64(held))
+	orphans, paused := m.restored()
+	gauge(restorePaused, float64(paused))
 	for cluster, n := range orphans {
 		gauge(orphaned, float64(n), cluster)
 	}
 }
 
-func (m *hubMetrics) restored() (orphans map[string]int, held int) {
+func (m *hubMetrics) restored() (orphans map[string]int, paused int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.hub.parts.Restored != nil && (m.counted.IsZero() || time.Since(m.counted) >= recount) {
-		m.orphans, m.held = m.hub.parts.Restored()
+		m.orphans, m.paused = m.hub.parts.Restored()
 		m.counted = time.Now()
 	}
-	return m.orphans, m.held
+	return m.orphans, m.paused
 }
 
 // certificatesEnd returns the expiry of each certificate in use. A user's own serving certificate is "serving", and one

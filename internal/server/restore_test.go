@@ -58,7 +58,7 @@ func TestARestoreThatFailsLateLeavesNoFolderThatStarts(t *testing.T) {
 }
 
 // The folder records who wrote its store. A binary can read that without opening the store.
-func TestARestoredFolderSaysWhichVersionWroteIt(t *testing.T) {
+func TestRestoredFolderNamesItsVersion(t *testing.T) {
 	lost := t.TempDir()
 	s, err := etcd.Start(t.Context(), etcd.Options{Dir: filepath.Join(lost, "etcd"), UnsafeNoFsync: true})
 	if err != nil {

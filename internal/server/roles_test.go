@@ -114,7 +114,7 @@ func awaitAggregation(t *testing.T, client kubernetes.Interface) {
 }
 
 // Each role, given as people are given it, against each kind that the hub defines, and against what is beside these.
-func TestEachRoleMayDoWhatItsTableSaysAndNothingElse(t *testing.T) {
+func TestRolesAllowExactlyTheirTable(t *testing.T) {
 	h := useSharedHub(t)
 	client := kubernetes.NewForConfigOrDie(h.Config())
 	if err := installWorkloadCRDs(t.Context(), h.Config(), h.config.defines); err != nil {

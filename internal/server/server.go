@@ -60,7 +60,7 @@ type Parts struct {
 	// Handler wraps the API behind authentication and authorization, to serve more than it does.
 	Handler func(Deps, http.Handler) http.Handler
 	// Restored counts what a restore left: orphans per cluster, and paused Works.
-	Restored func() (orphans map[string]int, held int)
+	Restored func() (orphans map[string]int, paused int)
 	// Join joins clusters for users of the console; nil if they cannot.
 	Join console.Join
 	// OneTimeLink prints a link that logs in to the console as the administrator: only for a terminal, never into a log.

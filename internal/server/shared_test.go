@@ -49,7 +49,7 @@ func TestMain(m *testing.M) {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
-		defer func() { _ = os.RemoveAll(whole.dir) }() // a temporary folder; what is left of it harms nobody
+		defer func() { _ = os.RemoveAll(whole.dir) }() // a temporary folder; leftovers are harmless
 		code := m.Run()
 		for _, f := range slices.Backward(whole.cleanups) {
 			f()

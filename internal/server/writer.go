@@ -76,7 +76,7 @@ func (h *Hub) startVersion(ctx context.Context) (func(), error) {
 		_ = client.Close()
 		return nil, err
 	}
-	if h.etcd != nil { // nobody else writes it
+	if h.etcd != nil { // this process is the only writer
 		return nil, client.Close()
 	}
 	watching, cancel := context.WithCancel(context.Background())

@@ -220,8 +220,8 @@ func (s *Store) List(gk schema.GroupKind, namespace string, selector labels.Sele
 	return out
 }
 
-// HeldBy returns the cached objects of all kinds that the policy with the permanent id claims.
-func (s *Store) HeldBy(policyID string) []*unstructured.Unstructured {
+// ClaimedBy returns the cached objects of all kinds that the policy with the permanent id claims.
+func (s *Store) ClaimedBy(policyID string) []*unstructured.Unstructured {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	var out []*unstructured.Unstructured
@@ -354,7 +354,7 @@ const byHolder = "holder"
 var indexers = cache.Indexers{
 	cache.NamespaceIndex: cache.MetaNamespaceIndexFunc,
 	byHolder: func(obj any) ([]string, error) {
-		if holder, held := propagate.Claimed(obj.(*unstructured.Unstructured)); held {
+		if holder, claimed := propagate.Claimed(obj.(*unstructured.Unstructured)); claimed {
 			return []string{holder.ID}, nil
 		}
 		return nil, nil

@@ -124,21 +124,21 @@ func resources(version string) *metav1.APIResourceList {
 }
 
 // eventually waits for the condition, and until everything that was listed is watched.
-func (h *hub) eventually(what string, holds func() bool) {
+func (h *hub) eventually(what string, ok func() bool) {
 	h.t.Helper()
-	if !membertest.Becomes(func() bool { return holds() && h.watches.AllWatched() }) {
+	if !membertest.Becomes(func() bool { return ok() && h.watches.AllWatched() }) {
 		h.t.Fatalf("never: %s", what)
 	}
 }
 
 func TestWantedKindIsCached(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
-		held := object("v1", "ConfigMap", "shop", "held")
-		held.SetLabels(map[string]string{policyv1alpha1.PropagationPolicyPermanentIDLabel: "id", "app": "web"})
-		held.SetAnnotations(map[string]string{policyv1alpha1.PropagationPolicyNamespaceAnnotation: "shop",
+		claimed := object("v1", "ConfigMap", "shop", "held")
+		claimed.SetLabels(map[string]string{policyv1alpha1.PropagationPolicyPermanentIDLabel: "id", "app": "web"})
+		claimed.SetAnnotations(map[string]string{policyv1alpha1.PropagationPolicyNamespaceAnnotation: "shop",
 			policyv1alpha1.PropagationPolicyNameAnnotation: "p"})
-		held.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kubectl"}})
-		h := newHub(t, held, object("v1", "ConfigMap", "bank", "free"))
+		claimed.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kubectl"}})
+		h := newHub(t, claimed, object("v1", "ConfigMap", "bank", "free"))
 		var mu sync.Mutex
 		seen := map[string]int{}
 		count := func(was, is *unstructured.Unstructured) {
@@ -173,8 +173,8 @@ func TestWantedKindIsCached(t *testing.T) {
 		if n := len(h.store.List(configMaps, "bank", labels.SelectorFromSet(labels.Set{"app": "web"}))); n != 0 {
 			t.Errorf("%d objects selected in another namespace, want none", n)
 		}
-		if held := h.store.HeldBy("id"); len(held) != 1 || held[0].GetName() != "held" {
-			t.Errorf("held by the policy: %v", held)
+		if claimed := h.store.ClaimedBy("id"); len(claimed) != 1 || claimed[0].GetName() != "held" {
+			t.Errorf("held by the policy: %v", claimed)
 		}
 
 		// Who subscribes late hears of all that is there, and of what follows.

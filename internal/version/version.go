@@ -22,7 +22,7 @@ var (
 	treeState string // clean or dirty
 )
 
-// unknown is what the binary was not told.
+// unknown is a value that the linker was not given.
 const unknown = "unknown"
 
 // Build is the source of a binary.
@@ -49,7 +49,7 @@ func Get() Build {
 	return b
 }
 
-// complete takes from the toolchain what the linker was not told.
+// complete adds from the toolchain the values that the linker was not given.
 func (b *Build) complete(info *debug.BuildInfo) {
 	if b.Version != "" {
 		return // one source for all

@@ -42,11 +42,10 @@ type Query struct {
 	Cluster string
 	// Scheduler is how the hub's is set.
 	Scheduler Scheduler
-	// Room is asked for the binding's, Pods for what keeps its pods from running; nil asks nobody.
+	// Room returns the room for the binding, Pods what keeps its pods from running; may be nil.
 	Room Room
 	Pods Pods
-	// Orphans returns the objects of the hub in a cluster that have no Work, such as "Deployment shop/web"; nil asks
-	// nobody.
+	// Orphans returns the objects of the hub in a cluster that have no Work, such as "Deployment shop/web"; may be nil.
 	Orphans func(ctx context.Context, cluster string) []string
 }
 
@@ -194,7 +193,7 @@ func kindsOf(mapper meta.RESTMapper, name string) ([]*meta.RESTMapping, error) {
 	return out, nil
 }
 
-// absent says that there is no such object, and where there is one of that name. That nobody may look elsewhere is no
+// absent reports that the object does not exist, and where there is one of that name. Missing rights elsewhere are no
 // error.
 func absent(ctx context.Context, r client.Reader, kinds []*meta.RESTMapping, looked []string, q Query) error {
 	where, elsewhere := "", map[string]bool{}
@@ -301,7 +300,7 @@ func collect(ctx context.Context, r client.Reader, template *unstructured.Unstru
 		f.Releases = releases.Items
 	}
 
-	// 7. What was told. Who may not read events gets the answer without them.
+	// 7. Events. Users who may not read events get the answer without them.
 	f.Warnings, err = warnings(ctx, r, namespace, kind, name, binding)
 	if err != nil && !apierrors.IsForbidden(err) {
 		return f, fmt.Errorf("list events: %w", err)

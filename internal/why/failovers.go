@@ -93,7 +93,7 @@ func templateOf(ctx context.Context, r client.Reader, b workv1alpha2.Binding) (*
 	return template, nil
 }
 
-// hasWork returns whether a Work of the binding exists in the cluster; yes where that cannot be read.
+// hasWork reports whether a Work of the binding exists in the cluster; yes where that cannot be read.
 func hasWork(ctx context.Context, r client.Reader, b workv1alpha2.Binding, cluster string) bool {
 	of := b.BindingSpec().Resource
 	name := names.WorkFor(b.GetName(), match.GroupKind(of.APIVersion, of.Kind), of.Name, of.Namespace)
@@ -132,7 +132,7 @@ func peers(
 	return slices.DeleteFunc(all, func(o workv1alpha2.Binding) bool { return o.GetUID() == b.GetUID() }), nil
 }
 
-// mayLeave returns whether a binding is leaving a cluster, or is in one with a NoExecute taint.
+// mayLeave reports whether a binding is leaving a cluster, or is in one with a NoExecute taint.
 func mayLeave(b workv1alpha2.Binding, fleet []*clusterv1alpha1.Cluster) bool {
 	spec := b.BindingSpec()
 	if len(spec.GracefulEvictionTasks) > 0 {

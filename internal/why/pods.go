@@ -23,7 +23,7 @@ import (
 // trouble, in which clusters, a TroubledPods. Who may get it as a nonResourceURL learns that of every namespace.
 const PodsPath = "/argosy/pods"
 
-// podsShown is how many templates are told of at PodsPath, and clusters of one template at its own address.
+// podsShown is how many templates PodsPath returns, and how many clusters of one template its own address.
 const podsShown = 100
 
 // BindingPods is the subresource of a ResourceBinding at which BindingPodsHandler answers: what keeps the pods of its

@@ -18,15 +18,15 @@ import (
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
-// RoomPath is where RoomHandler answers, as JSON: GET /argosy/room?namespace=shop&binding=web-deployment is for how
-// many more replicas each cluster has room, such as {"m1": 3}; clusters of which that is not known are left out. Who
-// may get it as a nonResourceURL learns that of every binding: by default administrators.
+// RoomPath serves the room for a binding as JSON: GET /argosy/room?namespace=shop&binding=web-deployment returns how
+// many more replicas fit in each cluster, such as {"m1": 3}; clusters with unknown room are left out. A user with this
+// nonResourceURL can read that of every binding; by default only administrators have it.
 const RoomPath = "/argosy/room"
 
-// Room is what the scheduler knows of the room for a binding; nil if it knows no more than the clusters' summaries say.
+// Room returns the scheduler's room for a binding; nil if the scheduler uses the clusters' summaries only.
 type Room func(ctx context.Context, b workv1alpha2.Binding) schedule.Capacity
 
-// RoomHandler answers for the scheduler of the same process, if it runs there.
+// RoomHandler serves RoomPath with the scheduler of the same process, if it runs there.
 func RoomHandler(connect Connector, room Room) http.Handler {
 	return answering(connect, func(ctx context.Context, v url.Values, r client.Reader, _ meta.RESTMapper) (any, error) {
 		b, err := scope.Bindings.Get(ctx, r, types.NamespacedName{Namespace: v.Get("namespace"), Name: v.Get("binding")})
@@ -51,7 +51,7 @@ func RoomHandler(connect Connector, room Room) http.Handler {
 	})
 }
 
-// RoomOf asks a hub at RoomPath. A hub that gives no answer, or not to us, leaves what its clusters' summaries say.
+// RoomOf queries a hub at RoomPath. If the hub or the user's rights do not allow it, the clusters' summaries are used.
 func RoomOf(hub *rest.Config) Room {
 	return func(ctx context.Context, b workv1alpha2.Binding) schedule.Capacity {
 		var answers map[string]int32

@@ -54,7 +54,7 @@ func healthy() map[string]string {
 		`cluster_ready_state{job="argosy", instance="a", member_cluster="eu"}`:                                "1x240",
 		`cluster_ready_state{job="argosy", instance="a", member_cluster="us"}`:                                "1x240",
 		`argosy_member_token_rotation_failed{job="argosy", instance="a", member_cluster="eu"}`:                "0x240",
-		// A cluster that grants tokens of a day is nothing to be told of.
+		// A cluster that issues tokens for one day fires no alert.
 		`argosy_member_token_expiration_timestamp_seconds{job="argosy", instance="a", member_cluster="eu", account="karmada-eu"}`: "86400x240",
 		`argosy_cluster_templates_not_applied{job="argosy", instance="a", member_cluster="eu"}`:                                   "0x240",
 		`scheduler_pending_bindings{job="argosy", instance="a", queue="unschedulable"}`:                                           "0x240",
@@ -64,8 +64,8 @@ func healthy() map[string]string {
 		// These waits end by themselves.
 		`argosy_failover_waiting{job="argosy", instance="a", reason="Tolerated"}`:             "3x240",
 		`argosy_failover_waiting{job="argosy", instance="a", reason="ReplacementNotHealthy"}`: "2x240",
-		// Hubs on an external etcd have no quota and no disk of their own, and what a replica says that has lost the lead is
-		// old.
+		// Hubs on an external etcd have no quota and no disk of their own, and metrics of a replica that has lost the lead
+		// are old.
 		`argosy_store_size_bytes{job="argosy-two", instance="b"}`:                                           "700x240",
 		`argosy_store_quota_bytes{job="argosy-two", instance="b"}`:                                          "0x240",
 		`argosy_loops_running{job="argosy-two", instance="b"}`:                                              "0x240",
@@ -201,12 +201,12 @@ func firing(t *testing.T, text map[string]string) []map[string]map[string]string
 				data := template.AlertTemplateData(one.Metric.Map(), nil, "", one)
 				for name, text := range rule.Annotations {
 					text = "{{$labels := .Labels}}{{$value := .Value}}" + text // as Prometheus does
-					said, err := template.NewTemplateExpander(t.Context(), text, rule.Alert, data,
+					output, err := template.NewTemplateExpander(t.Context(), text, rule.Alert, data,
 						model.TimeFromUnixNano(at.UnixNano()), query, &url.URL{}, []string{"missingkey=error"}).Expand()
 					if err != nil {
 						t.Fatalf("%s: %s: %v", rule.Alert, name, err)
 					}
-					now[rule.Alert][name] = said
+					now[rule.Alert][name] = output
 				}
 			}
 			for key := range since {
@@ -222,8 +222,8 @@ func firing(t *testing.T, text map[string]string) []map[string]map[string]string
 
 func TestAHealthyHubFiresNoAlert(t *testing.T) {
 	for minute, now := range firing(t, healthy()) {
-		for alert, told := range now {
-			t.Errorf("after %d minutes %s fires: %v", minute, alert, told)
+		for alert, messages := range now {
+			t.Errorf("after %d minutes %s fires: %v", minute, alert, messages)
 		}
 	}
 }
@@ -236,59 +236,59 @@ func TestEachAlertFires(t *testing.T) {
 		// quiet is the last minute at which it must not fire yet, fires the first at which it must.
 		quiet, fires int
 		// says is what has to be in its summary.
-		says string
+		message string
 		// also are alerts that fire beside it.
 		also []string
 	}{
 		"ArgosyHubDown": {series: map[string]string{`up{` + a + `}`: "1x10 0x230"}, quiet: 12, fires: 16,
-			says: "No replica of the hub argosy can", also: []string{"ArgosyReplicaDown"}},
+			message: "No replica of the hub argosy can", also: []string{"ArgosyReplicaDown"}},
 		"ArgosyReplicaDown": {series: map[string]string{`up{job="argosy", instance="z"}`: "0x240"}, quiet: 4,
-			fires: 5, says: "Hub z"},
+			fires: 5, message: "Hub z"},
 		"ArgosyControllersNotRunning": {series: map[string]string{`argosy_loops_running{` + a + `}`: "1x10 0x230"},
-			quiet: 12, fires: 14, says: "No replica runs the controllers"},
-		"ArgosyReplicasOfDifferentVersions": {series: map[string]string{`argosy_build_info{job="argosy", instance="z", version="v1.3.0"}`: "1x240"}, quiet: 59, fires: 60, says: "different versions"},
+			quiet: 12, fires: 14, message: "No replica runs the controllers"},
+		"ArgosyReplicasOfDifferentVersions": {series: map[string]string{`argosy_build_info{job="argosy", instance="z", version="v1.3.0"}`: "1x240"}, quiet: 59, fires: 60, message: "different versions"},
 		"ArgosyAPIErrors": {series: map[string]string{`apiserver_request_total{` + a +
-			`, code="500"}`: "0+600x240"}, quiet: 9, fires: 13, says: "9.09"},
+			`, code="500"}`: "0+600x240"}, quiet: 9, fires: 13, message: "9.09"},
 		"ArgosyAPISlow": {series: map[string]string{`apiserver_request_duration_seconds_bucket{` + a +
-			`, verb="POST", le="0.1"}`: "0+90x240"}, quiet: 9, fires: 13, says: "POST"},
+			`, verb="POST", le="0.1"}`: "0+90x240"}, quiet: 9, fires: 13, message: "POST"},
 		"ArgosyWorkqueueGrowing": {series: map[string]string{`workqueue_depth{` + a +
-			`, name="dispatch"}`: "0+10x240"}, quiet: 24, fires: 28, says: "dispatch"},
+			`, name="dispatch"}`: "0+10x240"}, quiet: 24, fires: 28, message: "dispatch"},
 		"ArgosyCertificateExpiring": {series: map[string]string{`argosy_certificate_expiration_timestamp_seconds{` +
-			a + `, certificate="apiserver"}`: "864000x240"}, quiet: 59, fires: 61, says: "apiserver of the hub expires in 9d"},
+			a + `, certificate="apiserver"}`: "864000x240"}, quiet: 59, fires: 61, message: "apiserver of the hub expires in 9d"},
 		"ArgosyCertificateExpiresSoon": {series: map[string]string{`argosy_certificate_expiration_timestamp_seconds{` +
-			a + `, certificate="serving"}`: "86400x240"}, quiet: 4, fires: 6, says: "serving of the hub expires in 2",
+			a + `, certificate="serving"}`: "86400x240"}, quiet: 4, fires: 6, message: "serving of the hub expires in 2",
 			also: []string{"ArgosyCertificateExpiring"}},
 		"ArgosyStoreNearQuota": {series: map[string]string{`argosy_store_size_bytes{` + a + `}`: "850x240"},
-			quiet: 9, fires: 10, says: "85%"},
+			quiet: 9, fires: 10, message: "85%"},
 		"ArgosyStoreNoSpace": {series: map[string]string{`argosy_store_alarm{` + a +
-			`, alarm="NOSPACE"}`: "0x9 1x230"}, quiet: 8, fires: 10, says: "NOSPACE"},
+			`, alarm="NOSPACE"}`: "0x9 1x230"}, quiet: 8, fires: 10, message: "NOSPACE"},
 		"ArgosyStoreCorrupt": {series: map[string]string{`argosy_store_alarm{` + a +
-			`, alarm="CORRUPT"}`: "0x9 1x230"}, quiet: 8, fires: 10, says: "CORRUPT"},
+			`, alarm="CORRUPT"}`: "0x9 1x230"}, quiet: 8, fires: 10, message: "CORRUPT"},
 		"ArgosyDiskNearlyFull": {series: map[string]string{`argosy_data_disk_free_bytes{` + a +
-			`}`: "5000000000x240"}, quiet: 4, fires: 5, says: "5%"},
+			`}`: "5000000000x240"}, quiet: 4, fires: 5, message: "5%"},
 		"ArgosyDiskFull": {series: map[string]string{`argosy_data_disk_free_bytes{` + a +
-			`}`: "209715200x240"}, quiet: 0, fires: 1, says: "200MiB", also: []string{"ArgosyDiskNearlyFull"}},
+			`}`: "209715200x240"}, quiet: 0, fires: 1, message: "200MiB", also: []string{"ArgosyDiskNearlyFull"}},
 		"ArgosyStoreSlowDisk": {series: map[string]string{`argosy_store_fsync_p99_seconds{` + a +
-			`}`: "1.024x240"}, quiet: 9, fires: 10, says: "slow"},
+			`}`: "1.024x240"}, quiet: 9, fires: 10, message: "slow"},
 		"ArgosyBackupFailing": {series: map[string]string{`argosy_store_finding{` + a +
-			`, finding="backup"}`: "1x240"}, quiet: 4, fires: 5, says: "failed"},
+			`, finding="backup"}`: "1x240"}, quiet: 4, fires: 5, message: "failed"},
 		"ArgosyBackupTooOld": {series: map[string]string{`argosy_backup_covered_timestamp_seconds{` + a +
-			`}`: "0x240"}, quiet: 188, fires: 192, says: "last 3h"},
+			`}`: "0x240"}, quiet: 188, fires: 192, message: "last 3h"},
 		"ArgosyClusterNotReady": {series: map[string]string{`cluster_ready_state{` + a +
-			`, member_cluster="eu"}`: "0x240"}, quiet: 4, fires: 5, says: "Cluster eu"},
+			`, member_cluster="eu"}`: "0x240"}, quiet: 4, fires: 5, message: "Cluster eu"},
 		"ArgosyMemberTokenNotRotated": {series: map[string]string{`argosy_member_token_rotation_failed{` + a +
-			`, member_cluster="us"}`: "1x240"}, quiet: 14, fires: 15, says: "cluster us"},
+			`, member_cluster="us"}`: "1x240"}, quiet: 14, fires: 15, message: "cluster us"},
 		"ArgosyMemberTokenExpiring": {series: map[string]string{`argosy_member_token_rotation_failed{` + a +
-			`, member_cluster="eu"}`: "1x240"}, quiet: 14, fires: 15, says: "cluster eu expires in ",
+			`, member_cluster="eu"}`: "1x240"}, quiet: 14, fires: 15, message: "cluster eu expires in ",
 			also: []string{"ArgosyMemberTokenNotRotated"}},
 		"ArgosyTemplatesNotApplied": {series: map[string]string{`argosy_cluster_templates_not_applied{` + a +
-			`, member_cluster="eu"}`: "2x240"}, quiet: 14, fires: 15, says: "2 templates cannot be applied in cluster eu"},
+			`, member_cluster="eu"}`: "2x240"}, quiet: 14, fires: 15, message: "2 templates cannot be applied in cluster eu"},
 		"ArgosyBindingsUnschedulable": {series: map[string]string{`scheduler_pending_bindings{` + a +
-			`, queue="unschedulable"}`: "4x240"}, quiet: 14, fires: 15, says: "4 bindings"},
+			`, queue="unschedulable"}`: "4x240"}, quiet: 14, fires: 15, message: "4 bindings"},
 		"ArgosyFailoverStuck": {series: map[string]string{`argosy_failover_waiting{` + a +
-			`, reason="NothingFits"}`: "5x240"}, quiet: 9, fires: 10, says: "5 workloads cannot fail over: NothingFits"},
+			`, reason="NothingFits"}`: "5x240"}, quiet: 9, fires: 10, message: "5 workloads cannot fail over: NothingFits"},
 		"ArgosyRestoreOnHold": {series: map[string]string{`argosy_restore_held_works{` + a + `}`: "12x240"},
-			quiet: 14, fires: 15, says: "12 Works"},
+			quiet: 14, fires: 15, message: "12 Works"},
 	}
 	for _, rule := range alerts(t) {
 		if _, made := cases[rule.Alert]; !made {
@@ -302,7 +302,7 @@ func TestEachAlertFires(t *testing.T) {
 			maps.Copy(text, tc.series)
 			all := firing(t, text)
 			for minute, now := range all {
-				told, fires := now[alert]
+				messages, fires := now[alert]
 				if fires && minute <= tc.quiet || !fires && minute >= tc.fires && minute <= tc.fires+5 {
 					t.Fatalf("after %d minutes it fires: %t", minute, fires)
 				}
@@ -314,11 +314,11 @@ func TestEachAlertFires(t *testing.T) {
 				if !fires {
 					continue
 				}
-				if !strings.Contains(told["summary"], tc.says) {
-					t.Fatalf("its summary is %q, without %q", told["summary"], tc.says)
+				if !strings.Contains(messages["summary"], tc.message) {
+					t.Fatalf("its summary is %q, without %q", messages["summary"], tc.message)
 				}
 				for _, name := range []string{"summary", "description", "runbook", "severity"} {
-					if text := told[name]; text == "" || strings.Contains(text, "{{") || strings.Contains(text, "<error") ||
+					if text := messages[name]; text == "" || strings.Contains(text, "{{") || strings.Contains(text, "<error") ||
 						strings.Contains(text, "<no value>") {
 						t.Fatalf("its %s is %q", name, text)
 					}

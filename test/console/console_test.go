@@ -113,9 +113,9 @@ func open(t *testing.T, expected ...string) *tab {
 	allocator, stop := chromedp.NewExecAllocator(context.Background(), chromedp.ExecPath(browserName), chromedp.NoSandbox,
 		chromedp.Headless, chromedp.IgnoreCertErrors, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()),
 		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true),
-		chromedp.Flag("lang", "en-US"), chromedp.WSURLReadTimeout(kit.Patience))
+		chromedp.Flag("lang", "en-US"), chromedp.WSURLReadTimeout(kit.Timeout))
 	ctx, end := chromedp.NewContext(allocator, chromedp.WithListener(b.record))
-	ctx, cancel := context.WithTimeout(ctx, 2*kit.Patience)
+	ctx, cancel := context.WithTimeout(ctx, 2*kit.Timeout)
 	b.ctx = ctx
 	b.close = sync.OnceFunc(func() {
 		b.mu.Lock()
@@ -343,7 +343,7 @@ func TestUserImportsAClusterAndSeesAWorkloadReady(t *testing.T) {
 	b.perform(chromedp.Click("button[type=submit]"))
 	b.see("Open the cluster")
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), kit.Patience)
+		ctx, cancel := context.WithTimeout(context.Background(), kit.Timeout)
 		defer cancel()
 		if out, err := fleet.Argosy(ctx, "unjoin", "gate", "--yes", "--force", "--wait", "20s"); err != nil {
 			t.Errorf("unjoin: %v\n%s", err, out)
@@ -481,7 +481,7 @@ func TestLogsOfMembersAreText(t *testing.T) {
 		}
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), kit.Patience)
+		ctx, cancel := context.WithTimeout(context.Background(), kit.Timeout)
 		defer cancel()
 		if out, err := fleet.Argosy(ctx, "unjoin", "talker", "--yes", "--force", "--wait", "20s"); err != nil {
 			t.Errorf("unjoin: %v\n%s", err, out)
@@ -494,8 +494,8 @@ func TestLogsOfMembersAreText(t *testing.T) {
 	b.see("talker-1", "1 lines", "red <b>bold</b> ␛]0;title� ‹U+202E›evil")
 }
 
-// TestUserWithoutRightsIsToldWhatIsMissing logs in by a token without rights.
-func TestUserWithoutRightsIsToldWhatIsMissing(t *testing.T) {
+// TestUserWithoutRightsSeesMissingRight logs in by a token without rights.
+func TestUserWithoutRightsSeesMissingRight(t *testing.T) {
 	long(t)
 	b := open(t, "status of 401", "status of 403")
 	b.visit("")

@@ -125,20 +125,20 @@ func TestWhenAClusterHasNoNodeLeftItsReplicasMove(t *testing.T) {
 		t.Fatal(err)
 	}
 	runs(t, ns, "web", "m2:4", 4)
-	kit.Eventually(t, "users are told of one replica at a time", func() string {
-		told := fleet.Hub.Told(t, "Deployment", ns, "web", "DescheduleBindingSucceed")
-		if len(told) != 2 || !strings.Contains(strings.Join(told, "\n"),
+	kit.Eventually(t, "users get an event for one replica at a time", func() string {
+		messages := fleet.Hub.Messages(t, "Deployment", ns, "web", "DescheduleBindingSucceed")
+		if len(messages) != 2 || !strings.Contains(strings.Join(messages, "\n"),
 			"unschedulable for 4s and moved to m2: 1. Result: {m2:4}") {
-			return fmt.Sprintf("told %q", told)
+			return fmt.Sprintf("reported: %q", messages)
 		}
 		return ""
 	})
 	kit.Eventually(t, "what may go nowhere else stays, and says why", func() string {
-		told := fleet.Hub.Told(t, "Deployment", ns, "home", "DescheduleBindingFailed")
-		if len(told) != 1 || !strings.Contains(told[0],
+		messages := fleet.Hub.Messages(t, "Deployment", ns, "home", "DescheduleBindingFailed")
+		if len(messages) != 1 || !strings.Contains(messages[0],
 			"replicas are unschedulable (m1: 1) and are not moved, because no other cluster has capacity") ||
 			placed(t, ns, "home") != "m1:1" {
-			return fmt.Sprintf("at %s, told %q", placed(t, ns, "home"), told)
+			return fmt.Sprintf("at %s, reported: %q", placed(t, ns, "home"), messages)
 		}
 		return ""
 	})
@@ -148,7 +148,7 @@ func TestWhenAClusterHasNoNodeLeftItsReplicasMove(t *testing.T) {
 	runs(t, ns, "home", "m1:1", 1)
 }
 
-func TestAClusterOverTheThresholdOfAPolicyGivesReplicasUntilItIsUnderIt(t *testing.T) {
+func TestClusterOverThresholdGivesReplicas(t *testing.T) {
 	kit.Long(t)
 	ns := fleet.Namespace(t)
 	fleet.Hub.Apply(t, deployment(ns, "web", 8, "1750m", packed))

@@ -13,41 +13,41 @@ var doorTests = map[string][]string{
 	"Templates of any kind": {
 		"TestExcluded",
 		"TestEveryNamespaceButTheSystemsIsSentOnce",
-		"TestWhateverUsersSayATemplateReachesAMemberAsItself",
+		"TestOverridesKeepIdentityOfTemplate",
 	},
 	"Namespace": {
 		"TestEveryNamespaceButTheSystemsIsSentOnce",
-		"TestANamespaceIsDeletedOnlyIfNothingIsInItThatStays",
+		"TestNamespaceWithPreservedObjectsIsKept",
 	},
 	"PropagationPolicy": {
 		"TestANamespacedPolicySelectsInItsNamespaceOnly",
-		"TestANamespacedPolicySelectsAClusterScopedTemplateOnlyBySelectorsWithoutNamespace",
-		"TestWhoMayNotReadSecretsDoesNotSendThemToMembers",
+		"TestNamespacedPolicySelectsClusterScopedTemplates",
+		"TestSendingSecretsNeedsRightToReadThem",
 		"TestTheHubDoesForADeveloperWhatHeCouldDoHimself",
-		"TestWhoMayNotChangeQuotasCannotHaveThemLeaveTheHub",
+		"TestSelectingQuotasNeedsRightToChangeThem",
 	},
 	"ClusterPropagationPolicy": {
-		"TestWhoMayNotReadSecretsDoesNotSendThemToMembers",
-		"TestWhoMayNotChangeQuotasCannotHaveThemLeaveTheHub",
+		"TestSendingSecretsNeedsRightToReadThem",
+		"TestSelectingQuotasNeedsRightToChangeThem",
 	},
 	"`conflictResolution: Overwrite` in a policy, `work.karmada.io/conflict-resolution: overwrite` on a template": {
-		"TestWhoAsksToOverwriteWhereThatIsForbiddenIsRefused",
-		"TestWhatWasWrittenBeforeOverwritingWasForbiddenAborts",
+		"TestForbiddenOverwriteIsRejected",
+		"TestExistingOverwriteAbortsOnceForbidden",
 		"TestWhereOverwritingIsForbiddenWhatAMemberHasStays",
 	},
 	"OverridePolicy, every overrider": {
-		"TestAnOverridePolicyMakesNobodyAdministratorOfAMember",
+		"TestOverridePolicyCannotGrantAdmin",
 		"TestOverrideNeverChangesIdentity",
 		"TestReaches",
 		"TestRandomOverridesKeepTheObject",
 		"TestEveryKindOfOverriderIsTested",
-		"TestAnOverrideGivesNobodyRightsThatItsAuthorMayNotGive",
+		"TestOverrideCannotEscalateRights",
 		"FuzzOverridesKeepTheObject",
 	},
 	"ClusterOverridePolicy, every overrider": {
 		"TestOverrideNeverChangesIdentity",
-		"TestAnOverrideGivesNobodyRightsThatItsAuthorMayNotGive",
-		"TestAnOverrideOfAClusterScopedKindNeedsWhoMayOverrideEverywhere",
+		"TestOverrideCannotEscalateRights",
+		"TestClusterScopedOverrideNeedsClusterOverrideRights",
 	},
 	"Claim of a policy: labels and annotations of a template": {
 		"TestAClaimStays",
@@ -55,17 +55,17 @@ var doorTests = map[string][]string{
 		"TestTheHubDoesForADeveloperWhatHeCouldDoHimself",
 	},
 	"Policy that is being deleted": {
-		"TestWhatIsBeingDeletedDoesNotComeToSayWhatIsRefused",
+		"TestObjectsInDeletionAreStillValidated",
 	},
 	"Dependencies of a template (`propagateDeps`)": {
 		"TestDependenciesAreInTheNamespaceOfTheTemplate",
 		"TestDependencyInAnotherNamespaceDoesNotFollow",
 	},
 	"ResourceBinding, ClusterResourceBinding": {
-		"TestABindingIsWrittenByWhoMayReadWhatItRefersTo",
+		"TestWritingBindingNeedsRightToReadTemplate",
 		"TestEachChangeOfABindingAsksForTheSameRight",
-		"TestABindingThatPassesForAnAdministratorsOverwritesNothing",
-		"TestABindingThatRefersElsewhereSendsNothingAndSaysSo",
+		"TestForgedBindingLabelsCannotOverwrite",
+		"TestBindingWithForeignReferenceSendsNothing",
 		"TestABindingIsAboutATemplateOfItsOwnNamespaceAlone",
 	},
 	"Work": {
@@ -73,7 +73,7 @@ var doorTests = map[string][]string{
 		"TestWorksWrittenByHandAreMadeLikeOurs",
 	},
 	"ManifestWork of Open Cluster Management": {
-		"TestManifestWorksAreHeldAndJudged",
+		"TestManifestWorkGetsFinalizerAndIsValidated",
 		"TestEachObjectHasAWork",
 		"TestExecutorIsRejected",
 		"FuzzManifestWorks",
@@ -97,34 +97,34 @@ var doorTests = map[string][]string{
 	},
 	"EnclosedManifest (`argosy addons`)": {
 		"TestMembersGetWhatATemplateEncloses",
-		"TestWhateverUsersSayATemplateReachesAMemberAsItself",
+		"TestOverridesKeepIdentityOfTemplate",
 		"TestAnOperatorIsInstalledInMembersAndTheHubActsOnNoneOfIt",
 	},
 	"ResourceInterpreterCustomization: Lua and JSONPath": {
-		"TestNoDoorLeadsFromOneObjectToAnother",
+		"TestOverridesCannotReachAnotherObject",
 		"TestScriptCannotChangeIdentity",
 		"FuzzScriptsKeepTheObject",
 		"FuzzPathsKeepTheObject",
 		"FuzzPaths",
 	},
 	"ResourceInterpreterWebhookConfiguration": {
-		"TestNoDoorLeadsFromOneObjectToAnother",
+		"TestOverridesCannotReachAnotherObject",
 		"TestWebhookConfiguration",
-		"TestAMembersRedirectLeadsNobodyToTheHub",
+		"TestRedirectOfMemberNeverReachesHub",
 	},
 	"Conversion to a version that a member serves": {
-		"TestNoDoorLeadsFromOneObjectToAnother",
+		"TestOverridesCannotReachAnotherObject",
 	},
 	"Spellings that the hub rewrites when it stores an object": {
 		"FuzzNormaliseKeepsTheObject",
 	},
 	"Subsets of a UnitedDeployment with a cluster affinity": {
-		"TestASubsetIsInTheClustersThatItNamesAndInNoOther",
+		"TestSubsetRunsOnlyInItsClusters",
 		"TestSubsetsThatTheHubCannotFollowAreRefused",
 	},
 	"Image pulls before a rollout (`argosy.io/pre-pull`)": {
 		"TestAnnotationsReachNothingButTheirOwnTemplate",
-		"TestAPullIsOnTheNodesAndWithTheSecretsOfThePods",
+		"TestPullUsesNodesAndSecretsOfPods",
 	},
 	"FederatedHPA, CronFederatedHPA": {
 		"TestWhatIsMadeInMembersWithoutATemplateStaysInItsNamespace",
@@ -135,7 +135,7 @@ var doorTests = map[string][]string{
 	"ServiceExport, ServiceImport, MultiClusterService": {
 		"TestWhatIsMadeInMembersWithoutATemplateStaysInItsNamespace",
 		"TestClusterThatRefusesServiceGetsNoEndpoints",
-		"TestAServiceImportWhoseServiceCouldNotHaveItsNameIsRefused",
+		"TestServiceImportWithLongNameIsRejected",
 	},
 	"MultiClusterIngress": {
 		"TestMultiClusterIngressesAreStoredAsAnIngress",
@@ -156,17 +156,17 @@ var doorTests = map[string][]string{
 		"TestAnApprovalIsOfTheStepAndTheRevisionThatWereSeen",
 	},
 	"Cluster: address, credentials, proxy": {
-		"TestWhoSaysWhereAMemberIsMayReadItsCredentials",
+		"TestChangingMemberAddressNeedsRightToReadCredentials",
 	},
 	"`clusters/NAME/proxy`": {
-		"TestAMembersRedirectLeadsNobodyToTheHub",
+		"TestRedirectOfMemberNeverReachesHub",
 		"TestAMembersRedirectOfAnUpgradeLeadsNowhereEither",
 		"TestTheHubActsInAMemberAsThoseAloneWhomItsRolesLetIn",
 		"FuzzRequest",
 	},
 	"Cluster: `argosy.io/impersonate-system-names`": {
-		"TestWhoHasANameOfKubernetesOwnActInAMemberMayActUnderItHimself",
-		"TestAServiceAccountOfTheHubIsNotTheMembersOfThatNameUnlessAnAdministratorSaysSo",
+		"TestLetInSystemNamesOnlyWithImpersonationRights",
+		"TestHubServiceAccountIsNotMemberServiceAccount",
 		"TestNamesOfKubernetesOwnAreLetInOneByOne",
 	},
 }
@@ -189,13 +189,13 @@ var threatTests = map[string][]string{
 		"TestImportNeedsTheRightToCreateClusters",
 	},
 	"A developer of one namespace reaches another object, namespace or permission in a member, by an override, a script, a dependency or an annotation": {
-		"TestAnOverridePolicyMakesNobodyAdministratorOfAMember",
-		"TestNoDoorLeadsFromOneObjectToAnother",
+		"TestOverridePolicyCannotGrantAdmin",
+		"TestOverridesCannotReachAnotherObject",
 		"TestAnnotationsReachNothingButTheirOwnTemplate",
 	},
 	"A developer reads a Secret of another namespace, or the hub's tokens, by a binding": {
-		"TestABindingIsWrittenByWhoMayReadWhatItRefersTo",
-		"TestABindingThatRefersElsewhereSendsNothingAndSaysSo",
+		"TestWritingBindingNeedsRightToReadTemplate",
+		"TestBindingWithForeignReferenceSendsNothing",
 	},
 	"An agent of a cluster in Pull mode, or a token that registers one, reaches another cluster or gets more permissions": {
 		"TestAgentSeesOnlyItsOwnCluster",
@@ -212,9 +212,9 @@ var threatTests = map[string][]string{
 		"TestAQuotaOfTheHubBoundsTemplatesOfAnyKind",
 	},
 	"A user of `clusters/proxy` reaches the hub by a redirect of a member, or acts there under another name": {
-		"TestAMembersRedirectLeadsNobodyToTheHub",
+		"TestRedirectOfMemberNeverReachesHub",
 		"TestAMembersRedirectOfAnUpgradeLeadsNowhereEither",
-		"TestAServiceAccountOfTheHubIsNotTheMembersOfThatNameUnlessAnAdministratorSaysSo",
+		"TestHubServiceAccountIsNotMemberServiceAccount",
 	},
 	"A stolen token of a member's `karmada-impersonator` is used to become an administrator there": {
 		"TestTheHubActsInAMemberAsThoseAloneWhomItsRolesLetIn",
@@ -239,8 +239,8 @@ var threatTests = map[string][]string{
 	"An administrator deletes a definition, a namespace or a cluster by mistake, or restores an old backup": {
 		"TestNothingLeavesAMemberForWhatIsGoneFromTheHub",
 		"TestUnjoinTellsWhatGoesAndTakesNothingElse",
-		"TestADefinitionDeletedOnTheHubStaysWhereAMemberHasObjectsOfItsOwn",
-		"TestARestoredHubChangesNothingInMembersUntilItIsTold",
+		"TestDeletedDefinitionStaysInMembersThatUseIt",
+		"TestRestoredHubChangesNothingUntilAccepted",
 		"TestARestoredHubDeletesNothingThatWasMadeAnewSince",
 	},
 }
@@ -262,7 +262,7 @@ var boundTests = map[string][]string{
 		"TestAMembersHeadersAreReadNoFurtherThanTheirLimit",
 	},
 	"member: an error response": {
-		"TestWhatAMemberSaysWentWrongIsRepeatedInBrief",
+		"TestMemberErrorIsShortened",
 	},
 	"member: discovery of its kinds": {
 		"TestADiscoveryLargerThanAnyClustersIsRefused",
@@ -283,7 +283,7 @@ var boundTests = map[string][]string{
 		"TestAMemberCannotHaveItsCallersSleep",
 	},
 	"member: content of a namespace before it is deleted": {
-		"TestPagesThatSayThereIsMoreAndHaveNothingEnd",
+		"TestEmptyContinuedPagesEnd",
 	},
 	"member: a token that it issues": nil,
 	"member: its Lease, and the role for impersonation, when a user calls through the proxy": nil,

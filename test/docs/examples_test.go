@@ -28,7 +28,7 @@ import (
 // runAsWritten are the pages whose commands and objects a test of the long suite runs, by that test.
 var runAsWritten = map[string]string{
 	"README.md":     "TestReadmeCommandsRunTopToBottom",
-	"docs/guide.md": "TestEveryBlockOfOurGuideWorks",
+	"docs/guide.md": "TestGuideBlocksWork",
 	"docs/pull.md":  "TestCommandsOfThePullPageRunTopToBottom",
 }
 

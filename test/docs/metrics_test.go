@@ -36,23 +36,23 @@ func registered(t *testing.T) map[string]bool {
 
 func TestEachMetricHasALine(t *testing.T) {
 	all := pages(t)
-	said := map[string]bool{}
+	gotText := map[string]bool{}
 	for _, page := range []string{"metrics.md", "backup.md"} {
 		for _, line := range strings.Split(all[filepath.Join("docs", page)], "\n") {
 			if strings.HasPrefix(line, "| `") {
 				for _, m := range metric.FindAllStringSubmatch(line, -1) {
-					said[m[1]] = true
+					gotText[m[1]] = true
 				}
 			}
 		}
 	}
 	made := registered(t)
 	for name := range made {
-		if !said[name] {
+		if !gotText[name] {
 			t.Errorf("neither docs/metrics.md nor docs/backup.md has a line for %s", name)
 		}
 	}
-	for name := range said {
+	for name := range gotText {
 		if !made[name] {
 			t.Errorf("the pages have a line for %s, which nothing registers", name)
 		}

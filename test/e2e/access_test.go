@@ -174,7 +174,7 @@ roleRef: {kind: ClusterRole, name: view, apiGroup: rbac.authorization.k8s.io}`, 
 	waitForbidden(t, "nor as the group", func() error { return lists(t, "m1", token, named(dora, devs)) }, mayNot)
 }
 
-func TestAServiceAccountOfTheHubIsNotTheMembersOfThatNameUnlessAnAdministratorSaysSo(t *testing.T) {
+func TestHubServiceAccountIsNotMemberServiceAccount(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)

@@ -54,7 +54,7 @@ func policyOf(t *testing.T, kind, ns, name, spec string) *unstructured.Unstructu
 
 var strict = client.FieldValidation(metav1.FieldValidationStrict)
 
-func TestWhatIsInvalidIsRefusedInTheWordsThatToolsKnow(t *testing.T) {
+func TestInvalidObjectGetsStandardError(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)
@@ -204,7 +204,7 @@ func TestADryRunAnswersWithWhatWouldBeAndChangesNothing(t *testing.T) {
 	}
 
 	fleet.Hub.Apply(t, configMap(ns, "real", "1"))
-	kit.Eventually(t, "the real one arrives", func() string { return holds(t, "v1", "ConfigMap", ns, "real", "m1") })
+	kit.Eventually(t, "the real one arrives", func() string { return lacks(t, "v1", "ConfigMap", ns, "real", "m1") })
 	u := fleet.Hub.Find(t, "v1", "ConfigMap", ns, "real")
 	version := u.GetResourceVersion()
 	u.Object["data"] = map[string]any{"key": "2"}
@@ -268,7 +268,7 @@ func listening(t *testing.T, user string) (client.Client, *listener) {
 	return c, l
 }
 
-func TestTheGuidesSpellingsAreTakenWithAWarningAndStoredAsTheyAreMeant(t *testing.T) {
+func TestGuideSpellingsAreStoredCanonicallyWithWarning(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)
@@ -296,8 +296,8 @@ overrideRules: [{overriders: {replicasOverrider: [{operator: replace, value: 3}]
 				t.Fatal(err)
 			}
 			fleet.Hub.RemoveAtEnd(t, u)
-			if said := heard.take(); !strings.Contains(said, spelling.warns) {
-				t.Errorf("the user is warned of %q, want %q", said, spelling.warns)
+			if output := heard.take(); !strings.Contains(output, spelling.warns) {
+				t.Errorf("the user is warned of %q, want %q", output, spelling.warns)
 			}
 			var want map[string]any
 			if err := yaml.Unmarshal([]byte(spelling.want), &want); err != nil {
@@ -329,8 +329,8 @@ overrideRules: [{overriders: {replicasOverrider: [{operator: replace, value: 3}]
 			t.Fatal(err)
 		}
 		fleet.Hub.RemoveAtEnd(t, u)
-		if said := heard.take(); !strings.Contains(said, "spec.customizations.replicas: stored as replicaResource") {
-			t.Errorf("the user is warned of %q", said)
+		if output := heard.take(); !strings.Contains(output, "spec.customizations.replicas: stored as replicaResource") {
+			t.Errorf("the user is warned of %q", output)
 		}
 		if kit.Field(u, "spec", "customizations", "replicaResource", "luaScript") == nil ||
 			kit.Field(u, "spec", "customizations", "replicas") != nil {
@@ -348,7 +348,7 @@ func asJSON(t *testing.T, v any) string {
 	return string(b)
 }
 
-func TestANamespacedPolicySelectsAClusterScopedKindForThoseWhoMightDoSoAnyway(t *testing.T) {
+func TestNamespacedPolicyNeedsRightsForClusterScopedKinds(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)
@@ -383,13 +383,13 @@ placement: {clusterAffinity: {clusterNames: [m2]}}`)
 		t.Fatal(err)
 	}
 	fleet.Hub.RemoveAtEnd(t, p)
-	if said := heard.take(); !strings.Contains(said,
+	if output := heard.take(); !strings.Contains(output,
 		"ClusterRole is cluster-scoped; it is treated as if selected by a ClusterPropagationPolicy, which you may create") {
-		t.Errorf("the administrator is warned of %q", said)
+		t.Errorf("the administrator is warned of %q", output)
 	}
 	fleet.Hub.Apply(t, `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: role-`+ns+`}}`)
 	kit.Eventually(t, "it is honoured", func() string {
-		return holds(t, "rbac.authorization.k8s.io/v1", "ClusterRole", "", "role-"+ns, "m2")
+		return lacks(t, "rbac.authorization.k8s.io/v1", "ClusterRole", "", "role-"+ns, "m2")
 	})
 
 	// A developer may have the policy select more of the namespace, and may not say what becomes of what only an
@@ -706,7 +706,7 @@ func TestAGitOpsToolThatAppliesAgainAndAgainDoesNotFightTheHub(t *testing.T) {
 	if p.GetLabels()["propagationpolicy.karmada.io/permanent-id"] == "" || len(p.GetFinalizers()) != 1 {
 		t.Errorf("the policy lost its stamps: %v %v", p.GetLabels(), p.GetFinalizers())
 	}
-	kit.Eventually(t, "it follows", func() string { return holds(t, "v1", "ConfigMap", ns, "c", "m1", "m2") })
+	kit.Eventually(t, "it follows", func() string { return lacks(t, "v1", "ConfigMap", ns, "c", "m1", "m2") })
 }
 
 // policyOfText is policyOf as text.

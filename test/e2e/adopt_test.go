@@ -103,12 +103,12 @@ func TestAWorkloadIsAdoptedWithoutARestart(t *testing.T) {
 			fleet.Hub.Remove(t, k.apiVersion, k.kind, ns, "shop")
 
 			out, err = command(t, append(args, "-o", "json")...)
-			var said struct {
+			var output struct {
 				Adopted, AskedMember bool
 				Differences          []any
 			}
-			if err != nil || json.Unmarshal([]byte(out), &said) != nil || !said.Adopted || !said.AskedMember ||
-				len(said.Differences) > 0 {
+			if err != nil || json.Unmarshal([]byte(out), &output) != nil || !output.Adopted || !output.AskedMember ||
+				len(output.Differences) > 0 {
 				t.Fatalf("%v\n%s", err, out)
 			}
 			after := m1.Find(t, k.apiVersion, k.kind, ns, "shop")
@@ -139,8 +139,8 @@ func TestAWorkloadIsAdoptedWithoutARestart(t *testing.T) {
 	}
 }
 
-// A policy may have sent a template where an object of that name lived already. It says that it conflicts, and is
-// adopted then.
+// A policy may have sent a template where an object of that name existed already. It reports a conflict, and is then
+// adopted.
 func TestAConflictIsAdoptedWhereTheTemplateSaysTheSame(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
@@ -148,10 +148,10 @@ func TestAConflictIsAdoptedWhereTheTemplateSaysTheSame(t *testing.T) {
 	createForeign(t, "m1", ns, "c")
 	fleet.Hub.Apply(t, policy(ns, "p", "v1", "ConfigMap", placedOn("m1", "m2")))
 	fleet.Hub.Apply(t, configMap(ns, "c", "1"))
-	kit.Eventually(t, "the conflict is told", func() string {
+	kit.Eventually(t, "the conflict is reported", func() string {
 		return notApplied(t, "m1", "ConfigMap", ns, "c", "already exists")
 	})
-	kit.Eventually(t, "the other member's is told", func() string {
+	kit.Eventually(t, "the other member's is reported", func() string {
 		if b := binding(t, ns, "c-configmap"); !slices.ContainsFunc(b.Status.AggregatedStatus,
 			func(i workv1alpha2.AggregatedStatusItem) bool { return i.ClusterName == "m2" && i.Applied }) {
 			return "it is not"

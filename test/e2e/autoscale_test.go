@@ -110,7 +110,7 @@ func TestReplicasFollowTheLoadOfTheFleet(t *testing.T) {
 				return fmt.Sprintf("%+v", s)
 			})
 			kit.Eventually(t, "an event tells it", func() string {
-				if told := fleet.Hub.Told(t, "FederatedHPA", ns, "by-load", "SuccessfulRescale"); len(told) == 0 {
+				if messages := fleet.Hub.Messages(t, "FederatedHPA", ns, "by-load", "SuccessfulRescale"); len(messages) == 0 {
 					return "none does"
 				}
 				return ""

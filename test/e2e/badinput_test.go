@@ -15,7 +15,7 @@ import (
 )
 
 // A ConfigMap may hold 1 MiB; etcd takes 1.5 MiB. In a Work it is JSON in JSON.
-func TestABigObjectArrivesOrSaysThatItIsTooBig(t *testing.T) {
+func TestBigObjectArrivesOrIsReported(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)
@@ -35,13 +35,13 @@ func TestABigObjectArrivesOrSaysThatItIsTooBig(t *testing.T) {
 			continue
 		}
 		fleet.Hub.RemoveAtEnd(t, u)
-		kit.Eventually(t, name+" arrives, or its users are told", func() string {
+		kit.Eventually(t, name+" arrives, or its users get an event", func() string {
 			if applied(t, ns, name+"-configmap", "m1", "m2") == "" {
 				return ""
 			}
-			for _, told := range fleet.Hub.Told(t, "ConfigMap", ns, name, workv1alpha2.EventSyncWorkFailed) {
-				if strings.Contains(told, "too large") {
-					t.Logf("%s is told: %s", name, told)
+			for _, messages := range fleet.Hub.Messages(t, "ConfigMap", ns, name, workv1alpha2.EventSyncWorkFailed) {
+				if strings.Contains(messages, "too large") {
+					t.Logf("%s is reported: %s", name, messages)
 					b := binding(t, ns, name+"-configmap")
 					if b == nil {
 						return "there is no binding"
@@ -53,8 +53,8 @@ func TestABigObjectArrivesOrSaysThatItIsTooBig(t *testing.T) {
 					return ""
 				}
 			}
-			return fmt.Sprintf("neither; they are told %q",
-				fleet.Hub.Told(t, "ConfigMap", ns, name, workv1alpha2.EventSyncWorkFailed))
+			return fmt.Sprintf("neither; they are reported: %q",
+				fleet.Hub.Messages(t, "ConfigMap", ns, name, workv1alpha2.EventSyncWorkFailed))
 		})
 	}
 	// The hub is well.
@@ -119,7 +119,7 @@ func TestAKindThatMembersDoNotServeWaitsUntilTheyDo(t *testing.T) {
 	fleet.Members["m2"].Apply(t, definition("boats", "Boat"))
 	kit.Eventually(t, "and to the next", func() string { return applied(t, ns, "b-boat", "m1", "m2") })
 
-	// The member loses the kind, and with it the object: that is told, and mended when the kind is back.
+	// The member loses the kind, and with it the object: that is reported, and repaired when the kind is back.
 	fleet.Members["m2"].Remove(t, "apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "boats.e2e.example.com")
 	fleet.Hub.Change(t, "e2e.example.com/v1", "Boat", ns, "b", func(u *unstructured.Unstructured) {
 		u.Object["spec"] = map[string]any{"sails": int64(3)}
@@ -189,13 +189,13 @@ spec: {policyName: %[1]s, validationActions: [Deny]}`, ns))
 		t.Fatal(err)
 	}
 	fleet.Hub.RemoveAtEnd(t, u)
-	kit.Eventually(t, "the refusal is told", func() string {
+	kit.Eventually(t, "the refusal is reported", func() string {
 		return notApplied(t, "m1", "ConfigMap", ns, "c", "forbidden data")
 	})
-	kit.Eventually(t, "the others have it", func() string { return holds(t, "v1", "ConfigMap", ns, "c", "m2", "m3") })
-	if told := fleet.Hub.Told(t, "Work", "karmada-es-m1", work(t, "m1", "ConfigMap", ns, "c").Name,
-		workv1alpha2.EventSyncFailed); len(told) != 1 {
-		t.Errorf("a lasting failure was told %d times: %q", len(told), told)
+	kit.Eventually(t, "the others have it", func() string { return lacks(t, "v1", "ConfigMap", ns, "c", "m2", "m3") })
+	if messages := fleet.Hub.Messages(t, "Work", "karmada-es-m1", work(t, "m1", "ConfigMap", ns, "c").Name,
+		workv1alpha2.EventSyncFailed); len(messages) != 1 {
+		t.Errorf("a lasting failure was reported: %d times: %q", len(messages), messages)
 	}
 
 	setData(t, ns, "c", "allowed")
@@ -205,7 +205,7 @@ spec: {policyName: %[1]s, validationActions: [Deny]}`, ns))
 	fleet.Hub.Change(t, "v1", "ConfigMap", ns, "c", func(u *unstructured.Unstructured) {
 		u.Object["data"] = map[string]any{"forbidden": "y"}
 	})
-	kit.Eventually(t, "a refused change is told", func() string {
+	kit.Eventually(t, "a refused change is reported", func() string {
 		return notApplied(t, "m1", "ConfigMap", ns, "c", "forbidden data")
 	})
 	if got := inMember(t, "m1", "v1", "ConfigMap", ns, "c", "data", "key"); got != "allowed" {

@@ -38,7 +38,7 @@ func startMember(t *testing.T, name string) (*sim.Running, kit.Cluster) {
 
 func ownMember(t *testing.T, member sim.Member) (*sim.Running, kit.Cluster) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), kit.Timeout)
 	defer cancel()
 	s, err := sim.Start(ctx, sim.Options{Binary: fleet.Lab.Hub.Binary, Dir: t.TempDir(), Members: []sim.Member{member}})
 	if err != nil {
@@ -93,7 +93,7 @@ func joined(t *testing.T, m *sim.Running) {
 	t.Helper()
 	argosy(t, "join", m.Name, "--cluster-kubeconfig", m.Kubeconfig)
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), kit.Patience)
+		ctx, cancel := context.WithTimeout(context.Background(), kit.Timeout)
 		defer cancel()
 		out, err := fleet.Argosy(ctx, "unjoin", m.Name, "--yes", "--force", "--wait", "20s")
 		if err != nil && !strings.Contains(out, "is not joined") {
@@ -103,7 +103,7 @@ func joined(t *testing.T, m *sim.Running) {
 	kit.Eventually(t, m.Name+" is ready", func() string { return ready(t, m.Name, metav1.ConditionTrue) })
 }
 
-// ready says what is wrong if a cluster's condition Ready has not that status.
+// ready returns what is wrong if a cluster's condition Ready has not that status.
 func ready(t *testing.T, name string, want metav1.ConditionStatus) string {
 	t.Helper()
 	cond := meta.FindStatusCondition(clusterOf(t, name).Status.Conditions, "Ready")
@@ -131,7 +131,7 @@ func get[T client.Object](t *testing.T, c kit.Cluster, obj T, namespace, name st
 	return obj
 }
 
-func TestAClusterJoinsAndLeavesWithExactlyTheObjectsThatToolsExpect(t *testing.T) {
+func TestJoinAndUnjoinManageExpectedObjects(t *testing.T) {
 	t.Parallel()
 	m, member := startMember(t, "c1")
 	dead := filepath.Join(t.TempDir(), "kubeconfig")
@@ -348,7 +348,7 @@ func gone(t *testing.T, name string) {
 	})
 }
 
-// placed says what is wrong if a binding is not for these clusters, and applied in all of them.
+// placed returns what is wrong if a binding is not for these clusters, and applied in all of them.
 func placed(t *testing.T, namespace, name string, clusters ...string) string {
 	t.Helper()
 	b := binding(t, namespace, name)
@@ -373,7 +373,7 @@ func placed(t *testing.T, namespace, name string, clusters ...string) string {
 }
 
 // The members fail side by side, since the hub gives each half a minute before it believes in a change.
-func TestAMemberThatFailsShowsSoAndHarmsNobodyElse(t *testing.T) {
+func TestFailedMemberIsReportedAndAffectsNoOther(t *testing.T) {
 	kit.Long(t)
 	// reaches waits until a new template is in m1 although the other member does not answer.
 	reaches := func(t *testing.T, ns, name string) {
@@ -411,7 +411,7 @@ func TestAMemberThatFailsShowsSoAndHarmsNobodyElse(t *testing.T) {
 			t.Errorf("get clusters says %q", out)
 		}
 	}
-	// failed says what is wrong unless the binding tells that the cluster is behind, and m1 is not.
+	// failed returns what is wrong unless the binding tells that the cluster is behind, and m1 is not.
 	failed := func(t *testing.T, ns, name string) string {
 		b := binding(t, ns, name)
 		if b == nil || len(b.Spec.Clusters) != 2 {
@@ -576,7 +576,7 @@ func TestAMemberThatFailsShowsSoAndHarmsNobodyElse(t *testing.T) {
 			})
 
 			// It is back, with what was left there.
-			ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
+			ctx, cancel := context.WithTimeout(t.Context(), kit.Timeout)
 			defer cancel()
 			if err := m.Restart(ctx); err != nil {
 				t.Fatal(err)

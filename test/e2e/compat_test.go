@@ -39,7 +39,7 @@ func workName(kind, name, namespace string) string {
 	return name + "-" + rand.SafeEncodeString(fmt.Sprint(h.Sum32()))
 }
 
-func TestToolsMadeForKarmadaFindTheirWayFromATemplateToItsMembersAndBack(t *testing.T) {
+func TestKarmadaToolsFindTemplatesAndWorks(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)
@@ -65,7 +65,7 @@ spec:
 		t.Run(scope.kind, func(t *testing.T) {
 			fleet.Hub.Apply(t, scope.template)
 			kit.Eventually(t, "members hold it", func() string {
-				return holds(t, scope.apiVersion, scope.kind, scope.namespace, scope.name, "m1", "m2")
+				return lacks(t, scope.apiVersion, scope.kind, scope.namespace, scope.name, "m1", "m2")
 			})
 			template := fleet.Hub.Find(t, scope.apiVersion, scope.kind, scope.namespace, scope.name)
 

@@ -12,7 +12,7 @@ import (
 )
 
 // A definition takes all objects of its kind along, so it goes only where none is left that the hub did not send.
-func TestADefinitionDeletedOnTheHubStaysWhereAMemberHasObjectsOfItsOwn(t *testing.T) {
+func TestDeletedDefinitionStaysInMembersThatUseIt(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
 	const crds, kind, name, api = "apiextensions.k8s.io/v1", "CustomResourceDefinition", "trains.e2e.example.com",
@@ -72,13 +72,13 @@ func TestADefinitionDeletedOnTheHubStaysWhereAMemberHasObjectsOfItsOwn(t *testin
 			return work(t, m, "Train", ns, "ours") == nil && work(t, m, kind, "", name) == nil
 		})
 	}
-	kit.Eventually(t, "it is told why it stays", func() string {
-		told := fleet.Hub.Told(t, "Cluster", "", "m1", "DefinitionReleased")
-		for _, message := range told {
+	kit.Eventually(t, "an event reports why it stays", func() string {
+		messages := fleet.Hub.Messages(t, "Cluster", "", "m1", "DefinitionReleased")
+		for _, message := range messages {
 			if strings.Contains(message, name) && strings.Contains(message, ns+"/theirs") {
 				return ""
 			}
 		}
-		return fmt.Sprint(told)
+		return fmt.Sprint(messages)
 	})
 }

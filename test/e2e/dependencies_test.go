@@ -61,7 +61,7 @@ func TestDependenciesGoWhereTheirWorkloadGoes(t *testing.T) {
 	for kind, name := range map[string]string{"ConfigMap": "config", "Secret": "keys", "ServiceAccount": "runner",
 		"PersistentVolumeClaim": "data"} {
 		kit.Eventually(t, kind+" follows, though it came later", func() string {
-			return holds(t, "v1", kind, ns, name, "m1", "m2")
+			return lacks(t, "v1", kind, ns, name, "m1", "m2")
 		})
 	}
 	kit.Eventually(t, "so the Deployment becomes ready", func() string {
@@ -87,7 +87,7 @@ func TestDependenciesGoWhereTheirWorkloadGoes(t *testing.T) {
 
 	changeSpec(t, "PropagationPolicy", ns, "p", []any{"m2", "m3"}, "placement", "clusterAffinity", "clusterNames")
 	kit.Eventually(t, "they move with the workload", func() string {
-		return holds(t, "v1", "Secret", ns, "keys", "m2", "m3")
+		return lacks(t, "v1", "Secret", ns, "keys", "m2", "m3")
 	})
 	setData(t, ns, "config", "2")
 	waitFor[any](t, "their changes follow", "2", func() any {
@@ -96,14 +96,14 @@ func TestDependenciesGoWhereTheirWorkloadGoes(t *testing.T) {
 
 	fleet.Hub.Apply(t, needing(ns, "web", "", "keys", "", ""))
 	kit.Eventually(t, "what the template needs no more leaves", func() string {
-		return holds(t, "v1", "ConfigMap", ns, "config")
+		return lacks(t, "v1", "ConfigMap", ns, "config")
 	})
 	waitFor(t, "its binding too", true, func() bool { return binding(t, ns, "config-configmap") == nil })
-	if wrong := holds(t, "v1", "Secret", ns, "keys", "m2", "m3"); wrong != "" {
+	if wrong := lacks(t, "v1", "Secret", ns, "keys", "m2", "m3"); wrong != "" {
 		t.Errorf("what it still needs stays: %s", wrong)
 	}
 	fleet.Hub.Remove(t, "apps/v1", "Deployment", ns, "web")
-	kit.Eventually(t, "the rest leaves with the workload", func() string { return holds(t, "v1", "Secret", ns, "keys") })
+	kit.Eventually(t, "the rest leaves with the workload", func() string { return lacks(t, "v1", "Secret", ns, "keys") })
 	if fleet.Hub.Find(t, "v1", "Secret", ns, "keys") == nil {
 		t.Error("the hub lost the Secret itself")
 	}
@@ -140,11 +140,11 @@ func TestWhatPointsAtAWorkloadGoesWhereThatGoes(t *testing.T) {
 				if name == "" {
 					name = "budget"
 				}
-				if wrong := holds(t, apiVersion, kind, ns, name, members...); wrong != "" {
+				if wrong := lacks(t, apiVersion, kind, ns, name, members...); wrong != "" {
 					return wrong
 				}
 			}
-			return holds(t, "policy/v1", "PodDisruptionBudget", ns, "other")
+			return lacks(t, "policy/v1", "PodDisruptionBudget", ns, "other")
 		})
 	}
 	in("they are where the CloneSet is", "m1", "m2")
@@ -161,7 +161,7 @@ func TestWhatPointsAtAWorkloadGoesWhereThatGoes(t *testing.T) {
 	in("they move with it", "m2", "m3")
 	fleet.Hub.Apply(t, spread("other"))
 	kit.Eventually(t, "what points elsewhere leaves", func() string {
-		return holds(t, oldKruise, "WorkloadSpread", ns, "spread")
+		return lacks(t, oldKruise, "WorkloadSpread", ns, "spread")
 	})
 	fleet.Hub.Apply(t, spread("shop"))
 	in("and returns", "m2", "m3")

@@ -73,7 +73,7 @@ func plant(t *testing.T, resource, namespace, name string, change func(map[strin
 	}
 }
 
-func TestAnOverridePolicyMakesNobodyAdministratorOfAMember(t *testing.T) {
+func TestOverridePolicyCannotGrantAdmin(t *testing.T) {
 	t.Parallel()
 	ns, bank := fleet.Namespace(t), fleet.Namespace(t)
 	mallory := developer(t, ns, "mallory-"+ns)
@@ -146,13 +146,13 @@ func TestAnOverridePolicyMakesNobodyAdministratorOfAMember(t *testing.T) {
 			metadata := o["metadata"].(map[string]any)
 			metadata["generation"] = metadata["generation"].(int64) + 1
 		})
-		kit.Eventually(t, "users are told what is refused", func() string {
-			told := fleet.Hub.Told(t, "ConfigMap", ns, "c", workv1alpha2.EventApplyOverridePolicyFailed)
-			if !slices.ContainsFunc(told, func(m string) bool {
+		kit.Eventually(t, "an event reports what is refused", func() string {
+			messages := fleet.Hub.Messages(t, "ConfigMap", ns, "c", workv1alpha2.EventApplyOverridePolicyFailed)
+			if !slices.ContainsFunc(messages, func(m string) bool {
 				return strings.Contains(m, c.would) && strings.Contains(m, "OverridePolicy "+ns+"/o") &&
 					strings.Contains(m, `cluster "m1"`)
 			}) {
-				return fmt.Sprintf("they are told %q", told)
+				return fmt.Sprintf("they are reported: %q", messages)
 			}
 			return ""
 		})
@@ -226,7 +226,7 @@ func TestWhereOverwritingIsForbiddenWhatAMemberHasStays(t *testing.T) {
 		_ = unstructured.SetNestedStringSlice(u.Object, []string{"m1", "m2"}, "spec", "placement", "clusterAffinity",
 			"clusterNames")
 	})
-	kit.Eventually(t, "users are told", func() string {
+	kit.Eventually(t, "users get an event", func() string {
 		w, b := work(t, "m1", "ConfigMap", ns, "before"), fleet.Hub.Find(t, "work.karmada.io/v1alpha2", "ResourceBinding", ns,
 			"before-configmap")
 		if w == nil || b == nil {

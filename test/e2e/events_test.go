@@ -13,7 +13,7 @@ import (
 )
 
 // The tools of Karmada's users wait for these events, and not for conditions.
-func TestEverySuccessIsToldToWhoAsksForIt(t *testing.T) {
+func TestAllSuccessEventsOnRequest(t *testing.T) {
 	kit.Long(t)
 	f, err := kit.StartWith(lab.Options{Dir: t.TempDir(), HubArgs: []string{"--success-events"},
 		Members: []sim.Member{{Name: "m1", Nodes: 1}, {Name: "m2", Nodes: 1}}})

@@ -227,10 +227,10 @@ func TestAPodToDeleteIsDeletedInItsOwnMember(t *testing.T) {
 		}
 		return ""
 	})
-	kit.Eventually(t, "it is told of the pod that is nowhere", func() string {
-		if told := fleet.Hub.Told(t, "CloneSet", ns, "shop", "PodNotFound"); len(told) != 1 ||
-			!strings.Contains(told[0], "shop-nowhere not found in any") {
-			return fmt.Sprintf("told is %q, of generation %d", told,
+	kit.Eventually(t, "an event reports the pod that is nowhere", func() string {
+		if messages := fleet.Hub.Messages(t, "CloneSet", ns, "shop", "PodNotFound"); len(messages) != 1 ||
+			!strings.Contains(messages[0], "shop-nowhere not found in any") {
+			return fmt.Sprintf("reported: %q, of generation %d", messages,
 				fleet.Hub.Find(t, group, "CloneSet", ns, "shop").GetGeneration())
 		}
 		return ""
@@ -267,7 +267,7 @@ func TestAPodToDeleteIsDeletedInItsOwnMember(t *testing.T) {
 		}
 		return ""
 	})
-	kit.Eventually(t, "it is told of the one whose pod is nowhere", func() string {
+	kit.Eventually(t, "an event reports the one whose pod is nowhere", func() string {
 		if c := bound("nowhere-containerrecreaterequest").Status.Conditions; !meta.IsStatusConditionTrue(c, "PodNotFound") {
 			return fmt.Sprint(c)
 		}
@@ -343,7 +343,7 @@ spec:
     deploymentTemplate: {metadata: {labels: {app: ud}}, spec: {%s}}
   topology: {subsets: [%s]}`, group, ns, podTemplate("ud", "example.com/ud:1"), subsets)
 	}
-	// in says what each member has: "m1 4: a=3 c=1".
+	// in returns what each member has: "m1 4: a=3 c=1".
 	in := func(want string) func() string {
 		return func() string {
 			var got []string
@@ -417,7 +417,7 @@ func TestImagesArePulledBeforeARollout(t *testing.T) {
 		annotate(u, map[string]string{"argosy.io/pre-pull": "50%", "argosy.io/pre-pull-timeout": "1h"})
 		kit.Field(u, "spec", "template", "spec", "containers").([]any)[0].(map[string]any)["image"] = "example.com/shop:2"
 	})
-	// in says which image each member's CloneSet has, and which one it pulls.
+	// in returns which image each member's CloneSet has, and which one it pulls.
 	in := func(want string) func() string {
 		return func() string {
 			var got []string

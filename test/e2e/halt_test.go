@@ -95,7 +95,7 @@ func TestConflictsInMembersHaltNoRollout(t *testing.T) {
 		isUpdated(t, ns)
 		waitFor(t, "it is healthy", "m1:Healthy m2:Healthy m3:Healthy", healths(t, ns, "shop-cloneset"))
 	}
-	if halted := fleet.Hub.Told(t, "CloneSet", ns, "shop", "FleetHalted"); len(halted) > 0 {
+	if halted := fleet.Hub.Messages(t, "CloneSet", ns, "shop", "FleetHalted"); len(halted) > 0 {
 		t.Errorf("conflicts halted a rollout: %q", halted)
 	}
 	for m, n := range failed {
@@ -158,9 +158,9 @@ spec: {policyName: %[1]s, validationActions: [Deny]}`, ns))
 		return inMember(t, "m1", cloneSets, "CloneSet", ns, "shop", "spec", "updateStrategy", "partition")
 	})
 	kit.Eventually(t, "the event names the cluster", func() string {
-		told := fleet.Hub.Told(t, "CloneSet", ns, "shop", "FleetHalted")
-		if len(told) == 0 || !strings.Contains(told[0], "the new revision is unhealthy in m1") {
-			return fmt.Sprintf("%q", told)
+		messages := fleet.Hub.Messages(t, "CloneSet", ns, "shop", "FleetHalted")
+		if len(messages) == 0 || !strings.Contains(messages[0], "the new revision is unhealthy in m1") {
+			return fmt.Sprintf("%q", messages)
 		}
 		return ""
 	})

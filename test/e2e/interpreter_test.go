@@ -71,7 +71,7 @@ func answers(t *testing.T, member, kind, ns, name, status string) {
 	})
 }
 
-func TestAKindOfAUsersOwnIsDividedFoldedAndJudgedAsHeSays(t *testing.T) {
+func TestCustomKindFollowsItsCustomization(t *testing.T) {
 	t.Parallel()
 	ns := fleet.Namespace(t)
 	// The customization comes before the kind that it is about.
@@ -151,7 +151,7 @@ func TestAKindOfAUsersOwnIsDividedFoldedAndJudgedAsHeSays(t *testing.T) {
 	waitFor(t, "and nobody judges", "m1:Healthy m2:Healthy", healths(t, ns, "f-ferry"))
 }
 
-// oracle is an interpreter webhook: it says that a Barge has spec.holds replicas and is well, unless it is broken.
+// oracle is an interpreter webhook: a Barge has spec.holds replicas and is healthy, unless the webhook is broken.
 type oracle struct{ broken atomic.Bool }
 
 func (o *oracle) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -176,7 +176,7 @@ func (o *oracle) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(configv1alpha1.ResourceInterpreterContext{TypeMeta: c.TypeMeta, Response: answer})
 }
 
-func TestAWebhookSaysWhatAKindMeans(t *testing.T) {
+func TestWebhookInterpretsKind(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)
@@ -213,13 +213,13 @@ webhooks:
 	}
 	waitFor(t, "health is what the webhook says", "m1:Unhealthy m2:Unhealthy", healths(t, ns, "b-barge"))
 
-	// It breaks: what is there stays, and what is wrong is told where its users look.
+	// The webhook breaks: existing copies stay, and the template's events report it.
 	o.broken.Store(true)
 	fleet.Hub.Change(t, "e2e.example.com/v1", "Barge", ns, "b", func(u *unstructured.Unstructured) {
 		u.Object["spec"] = map[string]any{"holds": int64(10)}
 	})
-	kit.Eventually(t, "the template is told", func() string {
-		for _, text := range fleet.Hub.Told(t, "Barge", ns, "b", "GetReplicasFailed") {
+	kit.Eventually(t, "the template is reported", func() string {
+		for _, text := range fleet.Hub.Messages(t, "Barge", ns, "b", "GetReplicasFailed") {
 			if strings.Contains(text, "interpreter webhook barges/oracle.e2e.example.com, InterpretReplica") &&
 				strings.Contains(text, "the oracle sleeps") {
 				return ""

@@ -17,7 +17,7 @@ func oneJob(ns, spec string) string {
 	return fmt.Sprintf(`{apiVersion: batch/v1, kind: Job, metadata: {name: x, namespace: %s}, spec: {%s template: {spec: {restartPolicy: Never, containers: [{name: c, image: "example.com/x:1"}]}}}}`, ns, spec)
 }
 
-// ended says what is wrong unless the template says that the Job completed.
+// ended returns what is wrong unless the template's status is Completed.
 func ended(t *testing.T, ns string) func() string {
 	return func() string {
 		if c := fmt.Sprint(kit.Field(fleet.Hub.Find(t, "batch/v1", "Job", ns, "x"), "status",
@@ -36,7 +36,7 @@ func TestAJobThatItsMemberCleansUpRunsOnce(t *testing.T) {
 	ns := fleet.Namespace(t)
 	fleet.Hub.Apply(t, policy(ns, "p", "batch/v1", "Job", placedOn("m1")))
 	fleet.Hub.Apply(t, oneJob(ns, "suspend: true,"))
-	kit.Eventually(t, "m1 holds it", func() string { return holds(t, "batch/v1", "Job", ns, "x", "m1") })
+	kit.Eventually(t, "m1 holds it", func() string { return lacks(t, "batch/v1", "Job", ns, "x", "m1") })
 	fleet.Members["m1"].Change(t, "batch/v1", "Job", ns, "x", func(u *unstructured.Unstructured) {
 		_ = unstructured.SetNestedField(u.Object, int64(0), "spec", "ttlSecondsAfterFinished")
 	})
@@ -44,7 +44,7 @@ func TestAJobThatItsMemberCleansUpRunsOnce(t *testing.T) {
 		_ = unstructured.SetNestedField(u.Object, false, "spec", "suspend")
 	})
 	kit.Eventually(t, "the template says that it completed", ended(t, ns))
-	gone := func() string { return holds(t, "batch/v1", "Job", ns, "x") }
+	gone := func() string { return lacks(t, "batch/v1", "Job", ns, "x") }
 	kit.Eventually(t, "m1 has cleaned it up", gone)
 
 	fleet.Hub.Change(t, "batch/v1", "Job", ns, "x",
@@ -73,7 +73,7 @@ func TestAJobThatItsMemberCleansUpRunsOnce(t *testing.T) {
 		return ended(t, ns)()
 	})
 	kit.Eventually(t, "and stays, as nobody said that it should go", func() string {
-		return holds(t, "batch/v1", "Job", ns, "x", "m1")
+		return lacks(t, "batch/v1", "Job", ns, "x", "m1")
 	})
 }
 
@@ -126,7 +126,7 @@ func serveWorkflows(t *testing.T) {
 	}
 }
 
-// A Workflow runs in one member, is resumed from the hub, and nobody writes against anybody.
+// A Workflow runs in one member and is resumed from the hub, without a write conflict.
 func TestAWorkflowRunsOnceInOneMemberAndIsResumedFromTheHub(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
@@ -142,13 +142,14 @@ func TestAWorkflowRunsOnceInOneMemberAndIsResumedFromTheHub(t *testing.T) {
 		return ""
 	})
 	kit.Eventually(t, "unless its owner asks for all", func() string {
-		return holds(t, argoWorkflow, "Workflow", ns, "everywhere", "m1", "m2", "m3")
+		return lacks(t, argoWorkflow, "Workflow", ns, "everywhere", "m1", "m2", "m3")
 	})
 	m := inOne(t, ns, "w")
-	kit.Eventually(t, "its owner is told", func() string {
-		if told := fleet.Hub.Told(t, "Workflow", ns, "w", "ApplyPolicySucceed"); !strings.Contains(strings.Join(told, "\n"),
+	kit.Eventually(t, "its owner gets an event", func() string {
+		if messages := fleet.Hub.Messages(t, "Workflow", ns, "w",
+			"ApplyPolicySucceed"); !strings.Contains(strings.Join(messages, "\n"),
 			"argosy.io/run-per-cluster") {
-			return fmt.Sprintf("told was %q", told)
+			return fmt.Sprintf("reported: %q", messages)
 		}
 		return ""
 	})
@@ -157,7 +158,7 @@ func TestAWorkflowRunsOnceInOneMemberAndIsResumedFromTheHub(t *testing.T) {
 		unstructured.RemoveNestedField(u.Object, "spec", "suspend")
 	})
 	kit.Eventually(t, "it is resumed", func() string {
-		if held := inMember(t, m, argoWorkflow, "Workflow", ns, "w", "spec", "suspend"); held == true {
+		if paused := inMember(t, m, argoWorkflow, "Workflow", ns, "w", "spec", "suspend"); paused == true {
 			return "it is suspended"
 		}
 		return ""

@@ -15,7 +15,8 @@ import (
 	"github.com/argosy-io/argosy/test/kit"
 )
 
-// notApplied says what is wrong unless a Work failed with a text, and the binding and an event of the Work say so too.
+// notApplied returns what is wrong unless a Work failed with a text, and the binding and an event of the Work say so
+// too.
 func notApplied(t *testing.T, member, kind, namespace, name, text string) string {
 	t.Helper()
 	w := work(t, member, kind, namespace, name)
@@ -32,15 +33,15 @@ func notApplied(t *testing.T, member, kind, namespace, name, text string) string
 	if fully == nil || fully.Status != "False" || fully.Reason != workv1alpha2.ReasonFullyAppliedFailed {
 		return fmt.Sprintf("the binding's condition is %+v", fully)
 	}
-	said := false
+	output := false
 	for _, item := range b.Status.AggregatedStatus {
-		said = said || item.ClusterName == member && !item.Applied && strings.Contains(item.AppliedMessage, text)
+		output = output || item.ClusterName == member && !item.Applied && strings.Contains(item.AppliedMessage, text)
 	}
-	if !said {
+	if !output {
 		return fmt.Sprintf("the aggregated status is %+v", b.Status.AggregatedStatus)
 	}
-	for _, told := range fleet.Hub.Told(t, "Work", w.Namespace, w.Name, workv1alpha2.EventSyncFailed) {
-		if strings.Contains(told, text) {
+	for _, messages := range fleet.Hub.Messages(t, "Work", w.Namespace, w.Name, workv1alpha2.EventSyncFailed) {
+		if strings.Contains(messages, text) {
 			return ""
 		}
 	}
@@ -60,7 +61,7 @@ func createForeign(t *testing.T, member, ns, name string) {
 		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, namespace: %s}\ndata: {theirs: kept}", name, ns))
 }
 
-func TestAnObjectThatIsNotOursIsLeftAloneUnlessWeAreToldToOverwrite(t *testing.T) {
+func TestForeignObjectStaysUnlessOverwriteIsSet(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)
@@ -69,7 +70,7 @@ func TestAnObjectThatIsNotOursIsLeftAloneUnlessWeAreToldToOverwrite(t *testing.T
 	fleet.Hub.Apply(t, policy(ns, "p", "v1", "ConfigMap", placedOn("m1", "m2")))
 	fleet.Hub.Apply(t, configMap(ns, "c", "1"))
 	text := fmt.Sprintf("resource(kind=ConfigMap, %s/c) already exists in the cluster m1 and the work.karmada.io/conflict-resolution strategy value is empty, Karmada will not manage this resource", ns)
-	kit.Eventually(t, "the conflict is told", func() string { return notApplied(t, "m1", "ConfigMap", ns, "c", text) })
+	kit.Eventually(t, "the conflict is reported", func() string { return notApplied(t, "m1", "ConfigMap", ns, "c", text) })
 	kit.Eventually(t, "the other member has it", func() string {
 		if inMember(t, "m2", "v1", "ConfigMap", ns, "c", "data", "key") != "1" {
 			return "it has not"
@@ -177,7 +178,7 @@ func TestNothingIsForgottenBeforeItIsGoneBelow(t *testing.T) {
 	fleet.Members["m1"].Change(t, "v1", "ConfigMap", ns, "c",
 		func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"example.com/hold"}) })
 	fleet.Hub.Remove(t, "v1", "ConfigMap", ns, "c")
-	kit.Eventually(t, "m2 lets go", func() string { return holds(t, "v1", "ConfigMap", ns, "c", "m1") })
+	kit.Eventually(t, "m2 lets go", func() string { return lacks(t, "v1", "ConfigMap", ns, "c", "m1") })
 	waitFor(t, "its Work goes", true, func() bool { return work(t, "m2", "ConfigMap", ns, "c") == nil })
 	kit.Stays(t, "Work and binding wait for m1", quiet, func() string {
 		if work(t, "m1", "ConfigMap", ns, "c") == nil || binding(t, ns, "c-configmap") == nil {
@@ -200,11 +201,11 @@ func TestNamesWithColonsGoTheWholeWay(t *testing.T) {
 	fleet.Hub.Apply(t, propagation("", ns, "{resourceSelectors: [{apiVersion: "+group+", kind: ClusterRole, name: '"+name+
 		"'}], placement: "+placedOn("m1")+"}"))
 	fleet.Hub.Apply(t, fmt.Sprintf("{apiVersion: %s, kind: ClusterRole, metadata: {name: '%s'}, rules: []}", group, name))
-	kit.Eventually(t, "it is in m1", func() string { return holds(t, group, "ClusterRole", "", name, "m1") })
+	kit.Eventually(t, "it is in m1", func() string { return lacks(t, group, "ClusterRole", "", name, "m1") })
 	if fleet.Hub.Find(t, "work.karmada.io/v1alpha2", "ClusterResourceBinding", "", "team."+ns+
 		".reader-clusterrole") == nil {
 		t.Error("its binding is not named as tools expect")
 	}
 	fleet.Hub.Remove(t, group, "ClusterRole", "", name)
-	kit.Eventually(t, "it goes again", func() string { return holds(t, group, "ClusterRole", "", name) })
+	kit.Eventually(t, "it goes again", func() string { return lacks(t, group, "ClusterRole", "", name) })
 }

@@ -74,7 +74,7 @@ func TestAManifestWorkRunsACloneSetInItsCluster(t *testing.T) {
 
 	mw := worked(t, name, "Applied=True", "Available=True", "Progressing=False")
 	kit.Eventually(t, "m1 alone holds it", func() string {
-		return holds(t, "apps.kruise.io/v1alpha1", "CloneSet", ns, "web", "m1")
+		return lacks(t, "apps.kruise.io/v1alpha1", "CloneSet", ns, "web", "m1")
 	})
 	feedback := func(mw *ocmv1.ManifestWork) string {
 		var all []string
@@ -133,7 +133,7 @@ func TestServerSideApplyOfAManifestWorkYields(t *testing.T) {
 	clusterNamespace(t, "m1")
 	ns := fleet.Namespace(t)
 	kit.Eventually(t, "the namespace is in m1", func() string {
-		return holds(t, "v1", "Namespace", "", ns, "m1", "m2", "m3")
+		return lacks(t, "v1", "Namespace", "", ns, "m1", "m2", "m3")
 	})
 	theirs := kit.Object(t, fmt.Sprintf(
 		"{apiVersion: v1, kind: ConfigMap, metadata: {name: theirs, namespace: %s}, data: {key: theirs}}", ns))
@@ -153,7 +153,7 @@ func TestServerSideApplyOfAManifestWorkYields(t *testing.T) {
 	mw := worked(t, name, "Applied=False", "Available=True")
 	if c := meta.FindStatusCondition(mw.Status.ResourceStatus.Manifests[0].Conditions,
 		"Applied"); !strings.Contains(c.Message, `conflict with "somebody"`) {
-		t.Errorf("told is %q", c.Message)
+		t.Errorf("reported: %q", c.Message)
 	}
 	if got := value("theirs") + " " + value("free"); got != "theirs ours" {
 		t.Errorf("the values are %s", got)
@@ -180,7 +180,7 @@ func TestServerSideApplyOfAManifestWorkYields(t *testing.T) {
 	})
 }
 
-func TestAManifestWorkSaysWhatItIsNot(t *testing.T) {
+func TestManifestWorkReportsUnsupportedFields(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
 	clusterNamespace(t, "m1")

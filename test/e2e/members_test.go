@@ -36,11 +36,11 @@ func through(t *testing.T, member, user string) kubernetes.Interface {
 	return c
 }
 
-// forbidden says what is wrong if an error is not that somebody may not do something.
-func forbidden(t *testing.T, err error, says string) {
+// forbidden returns what is wrong if an error is not that somebody may not do something.
+func forbidden(t *testing.T, err error, wantText string) {
 	t.Helper()
-	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), says) {
-		t.Errorf("got %v, want it forbidden: %s", err, says)
+	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), wantText) {
+		t.Errorf("got %v, want it forbidden: %s", err, wantText)
 	}
 }
 
@@ -174,7 +174,7 @@ func TestLogsAndCommandsGoThroughTheHub(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), kit.Patience)
+		ctx, cancel := context.WithTimeout(context.Background(), kit.Timeout)
 		defer cancel()
 		if out, err := fleet.Argosy(ctx, "unjoin", "kubelet", "--yes", "--force", "--wait", "20s"); err != nil {
 			t.Errorf("unjoin: %v\n%s", err, out)

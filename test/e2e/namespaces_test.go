@@ -20,7 +20,7 @@ func TestANamespaceIsInEveryMemberAndGoesWithTheHubs(t *testing.T) {
 	ns := fleet.Namespace(t) + "-all"
 	fleet.Hub.Apply(t, namespaceYAML(ns, "team: a"))
 	kit.Eventually(t, "it is in every member", func() string {
-		return holds(t, "v1", "Namespace", "", ns, "m1", "m2", "m3")
+		return lacks(t, "v1", "Namespace", "", ns, "m1", "m2", "m3")
 	})
 	waitFor[any](t, "with its labels", "a", func() any {
 		return inMember(t, "m1", "v1", "Namespace", "", ns, "metadata", "labels", "team")
@@ -43,7 +43,7 @@ func TestANamespaceIsInEveryMemberAndGoesWithTheHubs(t *testing.T) {
 	// It goes with the hub's, but where it holds what the hub did not send.
 	fleet.Members["m1"].Apply(t, configMap(ns, "theirs", "1"))
 	fleet.Hub.Remove(t, "v1", "Namespace", "", ns)
-	kit.Eventually(t, "it goes with the hub's", func() string { return holds(t, "v1", "Namespace", "", ns, "m1") })
+	kit.Eventually(t, "it goes with the hub's", func() string { return lacks(t, "v1", "Namespace", "", ns, "m1") })
 	waitFor[any](t, "and is the hub's no more where it stays", nil, func() any {
 		return inMember(t, "m1", "v1", "Namespace", "", ns, "metadata", "labels", "karmada.io/managed")
 	})
@@ -69,7 +69,7 @@ func TestANamespaceDeletedOnTheHubTakesAllOfItsTemplatesAlong(t *testing.T) {
 	})
 	fleet.Hub.Remove(t, "v1", "Namespace", "", ns)
 	waitFor(t, "the namespace goes", true, func() bool { return fleet.Hub.Find(t, "v1", "Namespace", "", ns) == nil })
-	kit.Eventually(t, "it goes in the members", func() string { return holds(t, "v1", "Namespace", "", ns) })
+	kit.Eventually(t, "it goes in the members", func() string { return lacks(t, "v1", "Namespace", "", ns) })
 	for _, m := range []string{"m1", "m2", "m3"} {
 		for kind, name := range map[string]string{"Deployment": "web", "ConfigMap": "config", "Secret": "s"} {
 			waitFor(t, "no Work is left behind", true, func() bool { return work(t, m, kind, ns, name) == nil })
@@ -87,11 +87,11 @@ func TestANamespaceDeletedInAMemberComesBackWithAllOfOurs(t *testing.T) {
 	was := fleet.Members["m1"].Find(t, "v1", "Namespace", "", ns).GetUID()
 	// Somebody's object with a finalizer keeps the namespace for a while in its end.
 	createForeign(t, "m1", ns, "theirs")
-	hold := func(finalizers ...string) {
+	setFinalizers := func(finalizers ...string) {
 		fleet.Members["m1"].Change(t, "v1", "ConfigMap", ns, "theirs",
 			func(u *unstructured.Unstructured) { u.SetFinalizers(finalizers) })
 	}
-	hold("example.com/hold")
+	setFinalizers("example.com/hold")
 	fleet.Members["m1"].Remove(t, "v1", "Namespace", "", ns)
 	kit.Eventually(t, "the member empties it", func() string {
 		if fleet.Members["m1"].Find(t, "v1", "ConfigMap", ns, "c") != nil {
@@ -106,7 +106,7 @@ func TestANamespaceDeletedInAMemberComesBackWithAllOfOurs(t *testing.T) {
 	waitFor[any](t, "the other member goes on", "2", func() any {
 		return inMember(t, "m2", "v1", "ConfigMap", ns, "c", "data", "key")
 	})
-	hold()
+	setFinalizers()
 	kit.Eventually(t, "then the namespace comes back", func() string {
 		if u := fleet.Members["m1"].Find(t, "v1", "Namespace", "", ns); u == nil || u.GetUID() == was {
 			return "it is not there"

@@ -48,8 +48,7 @@ func crash(t *testing.T, member, ns, app string) {
 	})
 }
 
-// Three workloads do not run in a cluster each for another reason: the reasons of their pods are told where an operator
-// looks.
+// Three workloads do not run, each in another cluster and for another reason; the reasons of their pods are shown.
 func TestWhyAndStatusSayWhyPodsDoNotRun(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
@@ -112,14 +111,14 @@ func TestWhyAndStatusSayWhyPodsDoNotRun(t *testing.T) {
 		}
 		return ""
 	})
-	type row struct{ cluster, workload, says string }
+	type row struct{ cluster, workload, wantText string }
 	rows := func() (all []row) {
 		out, _ := fleet.Argosy(t.Context(), "status", "-o", "json") // other tests may have a cluster that is not well
-		var says struct{ Workloads []corepods.Workload }
-		if err := json.NewDecoder(strings.NewReader(out)).Decode(&says); err != nil {
+		var answer struct{ Workloads []corepods.Workload }
+		if err := json.NewDecoder(strings.NewReader(out)).Decode(&answer); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
-		for _, w := range says.Workloads {
+		for _, w := range answer.Workloads {
 			if w.Namespace == ns {
 				all = append(all, row{w.Cluster, w.Kind + " " + w.Name, strings.Join(w.Lines(), "; ")})
 			}
@@ -128,14 +127,15 @@ func TestWhyAndStatusSayWhyPodsDoNotRun(t *testing.T) {
 	}
 	kit.Eventually(t, "status says it of these workloads and of no other", func() string {
 		got := rows()
-		if len(got) != 4 || got[0].cluster != "m1" || got[1].cluster != "m2" || !strings.HasPrefix(got[0].says, waiting) ||
+		if len(got) != 4 || got[0].cluster != "m1" || got[1].cluster != "m2" ||
+			!strings.HasPrefix(got[0].wantText, waiting) ||
 			got[2] != (row{"m1", "Deployment leak", crashing}) || got[3] != (row{"m2", "Deployment web", pulling}) {
 			return fmt.Sprintf("%+v", got)
 		}
 		return ""
 	})
 
-	// The image is there, and all is told to be well.
+	// The image is there, and all pods are shown as healthy.
 	fleet.Hub.Remove(t, "policy.karmada.io/v1alpha1", "OverridePolicy", ns, "o")
 	kit.Eventually(t, "its trouble is over", func() string {
 		out, complaint := explain(t, "deployment", "web", "-n", ns)
@@ -146,19 +146,19 @@ func TestWhyAndStatusSayWhyPodsDoNotRun(t *testing.T) {
 	})
 }
 
-func TestWhoMayNotLookIntoANamespaceIsNotToldOfItsPods(t *testing.T) {
+func TestPodsNeedRightToReadNamespace(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
 	ns, bank := fleet.Namespace(t), fleet.Namespace(t)
 	page := accessPage(t, "shop", ns, "see-the-fleet", "see-"+ns)
 	given(t, fleet.Hub, page, "RoleBinding developers", "ClusterRole see-the-fleet", "ClusterRoleBinding see-the-fleet")
-	dev, nobody := newPerson(t, "dev-"+ns, ns+"-developers"), newPerson(t, "nobody-"+ns, "none-"+ns)
+	dev, outsider := newPerson(t, "dev-"+ns, ns+"-developers"), newPerson(t, "nobody-"+ns, "none-"+ns)
 	for _, in := range []string{ns, bank} {
 		fleet.Hub.Apply(t, propagation(in, "p", "{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}], placement: "+
 			placedOn("m1")+"}"))
 		fleet.Hub.Apply(t, deployment(in, "web", 1, "example.com/web:bad"))
 	}
-	told := func(p person, in string) (string, error) {
+	messages := func(p person, in string) (string, error) {
 		c, err := kubernetes.NewForConfig(p.config)
 		if err != nil {
 			t.Fatal(err)
@@ -168,7 +168,7 @@ func TestWhoMayNotLookIntoANamespaceIsNotToldOfItsPods(t *testing.T) {
 		return string(raw), err
 	}
 	kit.Eventually(t, "the developer sees their own", func() string {
-		if out, err := told(dev, ns); err != nil || !strings.Contains(out, "ImagePullBackOff") {
+		if out, err := messages(dev, ns); err != nil || !strings.Contains(out, "ImagePullBackOff") {
 			return fmt.Sprint(out, err)
 		}
 		out, err := dev.argosy("why", "deployment", "web", "-n", ns)
@@ -177,10 +177,10 @@ func TestWhoMayNotLookIntoANamespaceIsNotToldOfItsPods(t *testing.T) {
 		}
 		return ""
 	})
-	for who, p := range map[string]person{"a developer of another namespace": dev, "somebody": nobody} {
-		out, err := told(p, bank)
+	for who, p := range map[string]person{"a developer of another namespace": dev, "somebody": outsider} {
+		out, err := messages(p, bank)
 		if !apierrors.IsForbidden(err) || strings.Contains(out, "ImagePull") {
-			t.Errorf("%s is told %s, %v", who, out, err)
+			t.Errorf("%s is reported: %s, %v", who, out, err)
 		}
 		p.shut("the pods of all namespaces", everywhere(t, p))
 	}
@@ -188,7 +188,7 @@ func TestWhoMayNotLookIntoANamespaceIsNotToldOfItsPods(t *testing.T) {
 		t.Errorf("why says to who may not read it: %s, %v", out, err)
 	}
 
-	// Who may read the binding and not the pods is told where to ask.
+	// A user who may read the binding and not the pods learns where to ask.
 	fleet.Hub.Apply(t, fmt.Sprintf(`
 apiVersion: rbac.authorization.k8s.io/v1
 kind: Role

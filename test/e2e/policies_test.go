@@ -38,7 +38,7 @@ func TestATemplateRunsOnWithoutItsPolicyUntilTheNextTakesOver(t *testing.T) {
 	ns := fleet.Namespace(t)
 	fleet.Hub.Apply(t, policy(ns, "first", "apps/v1", "Deployment", placedOn("m1")))
 	fleet.Hub.Apply(t, deployment(ns, "web", 1, "example.com/web:1"))
-	kit.Eventually(t, "it runs in m1", func() string { return holds(t, "apps/v1", "Deployment", ns, "web", "m1") })
+	kit.Eventually(t, "it runs in m1", func() string { return lacks(t, "apps/v1", "Deployment", ns, "web", "m1") })
 	before := fleet.Members["m1"].Find(t, "apps/v1", "Deployment", ns, "web").GetUID()
 	fleet.Hub.Remove(t, "policy.karmada.io/v1alpha1", "PropagationPolicy", ns, "first")
 	waitFor(t, "the policy goes", false, func() bool {
@@ -48,7 +48,7 @@ func TestATemplateRunsOnWithoutItsPolicyUntilTheNextTakesOver(t *testing.T) {
 		return fleet.Hub.Find(t, "apps/v1", "Deployment", ns,
 			"web").GetAnnotations()[policyv1alpha1.PropagationPolicyNameAnnotation]
 	})
-	if wrong := holds(t, "apps/v1", "Deployment", ns, "web", "m1"); wrong != "" {
+	if wrong := lacks(t, "apps/v1", "Deployment", ns, "web", "m1"); wrong != "" {
 		t.Errorf("without its policy: %s", wrong)
 	}
 
@@ -65,7 +65,7 @@ func TestATemplateRunsOnWithoutItsPolicyUntilTheNextTakesOver(t *testing.T) {
 				"clusterNames")
 		})
 	kit.Eventually(t, "a changed placement takes it out of m1", func() string {
-		return holds(t, "apps/v1", "Deployment", ns, "web", "m2")
+		return lacks(t, "apps/v1", "Deployment", ns, "web", "m2")
 	})
 }
 
@@ -82,7 +82,7 @@ kind: ClusterRole
 metadata: {name: `+ns+`}
 rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]`)
 	const group = "rbac.authorization.k8s.io/v1"
-	kit.Eventually(t, "it is in m1 and m2", func() string { return holds(t, group, "ClusterRole", "", ns, "m1", "m2") })
+	kit.Eventually(t, "it is in m1 and m2", func() string { return lacks(t, group, "ClusterRole", "", ns, "m1", "m2") })
 	b := fleet.Hub.Find(t, "work.karmada.io/v1alpha2", "ClusterResourceBinding", "", ns+"-clusterrole")
 	if b == nil || b.GetFinalizers()[0] != workv1alpha2.ClusterBindingFinalizer {
 		t.Fatalf("its binding is %v", b)
@@ -102,7 +102,7 @@ rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]`)
 		return ""
 	})
 	fleet.Hub.Remove(t, group, "ClusterRole", "", ns)
-	kit.Eventually(t, "deletion goes all the way down", func() string { return holds(t, group, "ClusterRole", "", ns) })
+	kit.Eventually(t, "deletion goes all the way down", func() string { return lacks(t, group, "ClusterRole", "", ns) })
 	waitFor(t, "the binding goes", false, func() bool {
 		return fleet.Hub.Find(t, "work.karmada.io/v1alpha2", "ClusterResourceBinding", "", ns+"-clusterrole") != nil
 	})

@@ -52,7 +52,7 @@ spec: {hard: {count/deployments.apps: "1", count/clonesets.apps.kruise.io: "1", 
 		}
 	}
 	kit.Eventually(t, "the hub's own binding is not refused", func() string {
-		return holds(t, "apps/v1", "Deployment", ns, "first", "m1")
+		return lacks(t, "apps/v1", "Deployment", ns, "first", "m1")
 	})
 
 	fleet.Hub.Remove(t, "apps/v1", "Deployment", ns, "first")
@@ -73,7 +73,7 @@ func TestAQuotaThatAPolicyClaimsBindsInMembersAndNotOnTheHub(t *testing.T) {
 kind: ResourceQuota
 metadata: {name: theirs, namespace: %s}
 spec: {hard: {count/secrets: "0", count/configmaps: "5"}}`, ns))
-	kit.Eventually(t, "the member has it", func() string { return holds(t, "v1", "ResourceQuota", ns, "theirs", "m1") })
+	kit.Eventually(t, "the member has it", func() string { return lacks(t, "v1", "ResourceQuota", ns, "theirs", "m1") })
 	waitFor[any](t, "the member counts", "0", func() any {
 		return inMember(t, "m1", "v1", "ResourceQuota", ns, "theirs", "status", "used", "count/secrets")
 	})

@@ -365,7 +365,7 @@ func TestOperatorsLookAfterTheFleetAndReachNothingInIt(t *testing.T) {
 	oli.shut("a Cluster", oli.creates(cluster(name)))
 	given(t, fleet.Hub, page, "Role join-berlin", "RoleBinding join-berlin", "ClusterRole join", "ClusterRoleBinding join")
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), kit.Patience)
+		ctx, cancel := context.WithTimeout(context.Background(), kit.Timeout)
 		defer cancel()
 		if out, err := fleet.Argosy(ctx, "unjoin", name, "--yes", "--force", "--wait", "20s"); err != nil &&
 			!strings.Contains(out, "is not joined") {
@@ -410,7 +410,10 @@ func TestOperatorsLookAfterTheFleetAndReachNothingInIt(t *testing.T) {
 		fleet.Hub.RemoveAtEnd(t, kit.Object(t, text))
 	}
 	fleet.Hub.Apply(t, "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: "+ns+", name: everywhere}, data: {a: b}}")
-	kit.Eventually(t, "the operator's policy propagates it", func() string { return applied(t, ns, "everywhere-configmap", "m1") })
+	kit.Eventually(t, "the operator's policy propagates it", func() string {
+		return applied(t, ns,
+			"everywhere-configmap", "m1")
+	})
 	if out, err := oli.argosy("status"); strings.Contains(out, "may not") || !strings.Contains(out, name) {
 		t.Errorf("status: %v\n%s", err, out)
 	}
@@ -436,7 +439,7 @@ func TestOperatorsLookAfterTheFleetAndReachNothingInIt(t *testing.T) {
 			"{overrideRules: [{overriders: {labelsOverrider: [{operator: add, value: {a: b}}]}}]}"),
 		"a Deployment": deployment(ns, "web", 1, "example.com/web:1"),
 		"a ConfigMap": "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: " + ns +
-			", name: his}}",
+			", name: theirs}}",
 		"an EnclosedManifest": "{apiVersion: release.argosy.io/v1alpha1, kind: EnclosedManifest, metadata: {name: ops}, spec: {manifest: {apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: default}}}}",
 		"a policy that sends Secrets around": propagation("", "ops-secrets",
 			"{resourceSelectors: [{apiVersion: v1, kind: Secret}], placement: "+placedOn(name)+"}"),

@@ -13,14 +13,14 @@ import (
 )
 
 // Kruise's controllers of Rollouts are not simulated: the test is them, and writes how far a member's Rollout is.
-func TestAStepOfARolloutIsApprovedFromTheHubInTheMembersThatWaitAtIt(t *testing.T) {
+func TestHubApprovesRolloutStepInWaitingMembers(t *testing.T) {
 	t.Parallel()
 	const group = "rollouts.kruise.io/v1beta1"
 	ns := fleet.Namespace(t)
 	fleet.Hub.Apply(t, policy(ns, "p", group, "Rollout", placedOn("m1", "m2")))
 	fleet.Hub.Apply(t, fmt.Sprintf(`{apiVersion: %s, kind: Rollout, metadata: {name: shop, namespace: %s}, spec: {workloadRef: {apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, name: shop},
 		strategy: {canary: {steps: [{replicas: 10%%, pause: {}}, {replicas: 50%%, pause: {}}, {replicas: 100%%}]}}}}`, group, ns))
-	kit.Eventually(t, "members hold it", func() string { return holds(t, group, "Rollout", ns, "shop", "m1", "m2") })
+	kit.Eventually(t, "members hold it", func() string { return lacks(t, group, "Rollout", ns, "shop", "m1", "m2") })
 
 	reaches := func(member string, step int, state, revision string) {
 		t.Helper()
@@ -37,7 +37,7 @@ func TestAStepOfARolloutIsApprovedFromTheHubInTheMembersThatWaitAtIt(t *testing.
 		return fmt.Sprintf("%v %v %v", kit.Field(u, "status", "canaryStatus", "currentStepIndex"),
 			kit.Field(u, "status", "canaryStatus", "currentStepState"), kit.Field(u, "status", "currentStepState"))
 	}
-	told := func(what string, lines ...string) {
+	messages := func(what string, lines ...string) {
 		t.Helper()
 		kit.Eventually(t, what, func() string {
 			out, err := command(t, "rollout", "status", "rollout", "shop", "-n", ns)
@@ -55,7 +55,7 @@ func TestAStepOfARolloutIsApprovedFromTheHubInTheMembersThatWaitAtIt(t *testing.
 	}
 	reaches("m1", 1, "StepPaused", "new-1")
 	reaches("m2", 1, "StepUpgrade", "new-2")
-	told("the hub has heard it", "m1 Progressing 1 StepPaused new-1", "m2 Progressing 1 StepUpgrade new-2")
+	messages("the hub has heard it", "m1 Progressing 1 StepPaused new-1", "m2 Progressing 1 StepUpgrade new-2")
 	if out, err := command(t, "rollout", "approve", "rollout", "shop", "-n", ns); err != nil ||
 		!strings.Contains(out, "step 1 is approved in cluster m1") ||
 		!strings.Contains(out, "not waiting for an approval in cluster m2") {
@@ -66,7 +66,7 @@ func TestAStepOfARolloutIsApprovedFromTheHubInTheMembersThatWaitAtIt(t *testing.
 	// What was approved once is no later step, and no other rollout.
 	reaches("m1", 2, "StepPaused", "new-1")
 	reaches("m2", 1, "StepPaused", "new-2")
-	told("the hub has heard it", "m1 Progressing 2 StepPaused", "m2 Progressing 1 StepPaused")
+	messages("the hub has heard it", "m1 Progressing 2 StepPaused", "m2 Progressing 1 StepPaused")
 	kit.Stays(t, "both wait for a user", time.Second, func() string {
 		if m1, m2 := state("m1"), state("m2"); m1 != "2 StepPaused StepPaused" || m2 != "1 StepPaused StepPaused" {
 			return m1 + ", " + m2

@@ -65,7 +65,7 @@ func hungry(ns, name string, replicas int) string {
 		Replace(deployment(ns, name, replicas, "example.com/web:1"))
 }
 
-func TestReplicasGoWhereTheirPlacementSays(t *testing.T) {
+func TestReplicasFollowPlacement(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name, placement string
@@ -106,7 +106,7 @@ func TestReplicasGoWhereTheirPlacementSays(t *testing.T) {
 	}
 }
 
-// unscheduled says what is wrong unless the binding's condition says that it was not scheduled, with a reason and text.
+// unscheduled returns what is wrong unless the binding's condition Scheduled is False with this reason and text.
 func unscheduled(t *testing.T, ns, deployment, reason, text string) string {
 	t.Helper()
 	b := binding(t, ns, deployment+"-deployment")
@@ -120,7 +120,7 @@ func unscheduled(t *testing.T, ns, deployment, reason, text string) string {
 	return ""
 }
 
-func TestWhatFitsNoClusterSaysWhyAndGoesWhenOneFits(t *testing.T) {
+func TestUnschedulableReportsReasonUntilClusterFits(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)
@@ -130,9 +130,10 @@ func TestWhatFitsNoClusterSaysWhyAndGoesWhenOneFits(t *testing.T) {
 	const why = "cluster(s) did not match the placement cluster affinity constraint."
 	kit.Eventually(t, "the binding says why", func() string { return unscheduled(t, ns, "web", "NoClusterFit", why) })
 	kit.Eventually(t, "so does the template, to its users", func() string {
-		if told := fleet.Hub.Told(t, "Deployment", ns, "web", workv1alpha2.EventScheduleBindingFailed); len(told) == 0 ||
-			!strings.Contains(told[0], why+" To fit: ") {
-			return fmt.Sprintf("it says %q", told)
+		if messages := fleet.Hub.Messages(t, "Deployment", ns, "web",
+			workv1alpha2.EventScheduleBindingFailed); len(messages) == 0 ||
+			!strings.Contains(messages[0], why+" To fit: ") {
+			return fmt.Sprintf("it says %q", messages)
 		}
 		return ""
 	})
@@ -144,7 +145,7 @@ func TestWhatFitsNoClusterSaysWhyAndGoesWhenOneFits(t *testing.T) {
 	label(t, "m2", ns, "")
 	waitFor(t, "and leaves the one that loses it", "m3:1", func() string { return shares(t, ns, "web-deployment") })
 	kit.Eventually(t, "its member has it no more", func() string {
-		return holds(t, "apps/v1", "Deployment", ns, "web", "m3")
+		return lacks(t, "apps/v1", "Deployment", ns, "web", "m3")
 	})
 }
 
@@ -173,7 +174,7 @@ func TestAWorkloadMayBeScaledToNothingAndBack(t *testing.T) {
 		}
 		return ""
 	})
-	said := func(name string) func() string {
+	output := func(name string) func() string {
 		return func() string {
 			u := fleet.Hub.Find(t, "apps/v1", "Deployment", ns, name)
 			if n := kit.Field(u, "status", "readyReplicas"); n != nil && n != int64(0) || !argoHealthy(u) {
@@ -182,13 +183,13 @@ func TestAWorkloadMayBeScaledToNothingAndBack(t *testing.T) {
 			return ""
 		}
 	}
-	kit.Eventually(t, "the template says so", said("web"))
+	kit.Eventually(t, "the template says so", output("web"))
 	fleet.Hub.Change(t, "apps/v1", "Deployment", ns, "web", func(u *unstructured.Unstructured) {
 		kit.Field(u, "spec", "template", "spec", "containers").([]any)[0].(map[string]any)["image"] = "example.com/web:2"
 	})
-	kit.Eventually(t, "also of a change meanwhile", said("web"))
+	kit.Eventually(t, "also of a change meanwhile", output("web"))
 	fleet.Hub.Apply(t, deployment(ns, "none", 0, "example.com/web:1"))
-	kit.Eventually(t, "and of one that begins with nothing", said("none"))
+	kit.Eventually(t, "and of one that begins with nothing", output("none"))
 	scale(t, ns, "web", 4)
 	waitFor(t, "each has two", "2 2", replicas)
 	kit.Eventually(t, "all are ready", func() string {

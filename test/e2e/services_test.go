@@ -60,7 +60,7 @@ func sentAddresses(t *testing.T, member, ns, service string) (all []string) {
 	return all
 }
 
-// knows waits until a member is told of so many pods of others, and of no address that is none of these.
+// knows waits until a member has the addresses of that many pods of other members, and no other addresses.
 func knows(t *testing.T, member, ns, service string, pods int, others ...string) {
 	t.Helper()
 	kit.Eventually(t, fmt.Sprintf("%s reaches the %d pods of %v by %s", member, pods, others, service), func() string {
@@ -81,7 +81,7 @@ func TestAnExportedServiceIsReachedWhereItIsImported(t *testing.T) {
 	fleet.Hub.Apply(t, deployment(ns, "web", 4, "nginx:1"))
 	fleet.Hub.Apply(t, fmt.Sprintf(webService, ns))
 
-	// Members know nothing of exports, and need not be told by hand.
+	// Members do not have the API of exports; the hub creates what they need.
 	const group = "multicluster.x-k8s.io/v1alpha1"
 	fleet.Hub.Apply(t, policy(ns, "export", group, "ServiceExport", placedOn("m1", "m2")))
 	fleet.Hub.Apply(t, policy(ns, "import", group, "ServiceImport", placedOn("m3")))
@@ -177,7 +177,7 @@ func TestAMultiClusterServiceIsReachedUnderItsOwnName(t *testing.T) {
 	knows(t, "m3", ns, "web", 2, "m1", "m2")
 
 	fleet.Hub.Remove(t, group, "MultiClusterService", ns, "web")
-	kit.Eventually(t, "nobody is told of endpoints any more", func() string {
+	kit.Eventually(t, "no event was recorded of endpoints any more", func() string {
 		return strings.Join(append(sentAddresses(t, "m3", ns, "web"), sentAddresses(t, "m2", ns, "web")...), ", ")
 	})
 	if fleet.Members["m3"].Find(t, "v1", "Service", ns, "web") == nil {

@@ -55,7 +55,7 @@ func ofNamespace(t *testing.T, text, ns string) string {
 }
 
 // Not in parallel: other tests join clusters, so that the hub would have more of them than the file.
-func TestASimulationSaysTheSameFromAFileAsFromTheHubAndWritesNothing(t *testing.T) {
+func TestSimulationOfFileEqualsHubAndWritesNothing(t *testing.T) {
 	const password = "aHVudGVyMg=="
 	ns := fleet.Namespace(t)
 	fleet.Hub.Apply(t, policy(ns, "p", "apps/v1", "Deployment", "{"+members+", "+
@@ -121,7 +121,7 @@ roleRef: {kind: ClusterRole, name: read-%[1]s, apiGroup: rbac.authorization.k8s.
 }
 
 // Not side by side with others: the cluster is tainted, killed and removed.
-func TestAHubDoesWhatTheSimulationSaid(t *testing.T) {
+func TestHubMatchesSimulation(t *testing.T) {
 	kit.Long(t)
 	const lost = "lost"
 	m, _ := startMember(t, lost)
@@ -182,12 +182,12 @@ func TestAHubDoesWhatTheSimulationSaid(t *testing.T) {
 		fleet.Hub.Apply(t, deployment(ns, name, 2, "example.com/web:1"))
 		waitFor(t, "a new workload avoids the cluster", want, func() string { return shares(t, ns, name+"-deployment") })
 	}
-	as := func(t *testing.T, what, said string, moves bool) {
+	as := func(t *testing.T, what, output string, moves bool) {
 		t.Helper()
-		if moves == strings.Contains(said, lost) || !moves && said != whole {
-			t.Errorf("%s: the simulation said %s", what, said)
+		if moves == strings.Contains(output, lost) || !moves && output != whole {
+			t.Errorf("%s: the simulation said %s", what, output)
 		}
-		waitFor(t, what, said, placed)
+		waitFor(t, what, output, placed)
 	}
 
 	// ended waits until no eviction is pending: until then the cluster that is left takes nothing.
@@ -199,21 +199,21 @@ func TestAHubDoesWhatTheSimulationSaid(t *testing.T) {
 		})
 	}
 	t.Run("a NoExecute taint drains the cluster", func(t *testing.T) {
-		said := predicted("--taint", lost+"=maintenance:NoExecute")
+		output := predicted("--taint", lost+"=maintenance:NoExecute")
 		taint(map[string]any{"key": "maintenance", "effect": "NoExecute"})
 		newcomer("after-the-taint", "m1:1 m2:1")
-		as(t, "all of it leaves", said, true)
+		as(t, "all of it leaves", output, true)
 		ended()
 		taint()
 		rebalance("return")
 		waitFor(t, "and comes back", whole, placed)
 	})
 	t.Run("a cluster that is drained", func(t *testing.T) {
-		said := predicted("--cluster-drained", lost)
+		output := predicted("--cluster-drained", lost)
 		taint(map[string]any{"key": simulate.Drained.Key, "effect": string(simulate.Drained.Effect)})
 		newcomer("after-the-drain", "m1:1 m2:1") // the scheduler has seen the taint
 		rebalance("drain")
-		as(t, "all of it leaves", said, true)
+		as(t, "all of it leaves", output, true)
 		ended()
 		taint()
 		fleet.Hub.Apply(t, deployment(ns, "after-all", 3, "example.com/web:1"))
@@ -224,7 +224,7 @@ func TestAHubDoesWhatTheSimulationSaid(t *testing.T) {
 		waitFor(t, "and comes back", whole, placed)
 	})
 	t.Run("a cluster that is down", func(t *testing.T) {
-		said := predicted("--cluster-down", lost)
+		output := predicted("--cluster-down", lost)
 		m.Kill()
 		kit.Eventually(t, "the hub sees it", func() string { return ready(t, lost, metav1.ConditionFalse) })
 		// The scheduler goes by the taint, which is a write after that of the condition.
@@ -236,8 +236,8 @@ func TestAHubDoesWhatTheSimulationSaid(t *testing.T) {
 			return ""
 		})
 		newcomer("after-the-fall", "m1:1 m2:1")
-		as(t, "what is placed stays", said, false)
-		ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
+		as(t, "what is placed stays", output, false)
+		ctx, cancel := context.WithTimeout(t.Context(), kit.Timeout)
 		defer cancel()
 		if err := m.Restart(ctx); err != nil {
 			t.Fatal(err)
@@ -262,19 +262,19 @@ func TestAHubDoesWhatTheSimulationSaid(t *testing.T) {
 			}
 			return ""
 		})
-		said := predicted("--cluster-down", lost)
-		if workload, service, _ := strings.Cut(said, ", "); strings.Contains(workload, lost) ||
+		output := predicted("--cluster-down", lost)
+		if workload, service, _ := strings.Cut(output, ", "); strings.Contains(workload, lost) ||
 			!strings.Contains(service, lost) {
 			t.Errorf("the simulation said %s: the Deployment moves, and the Service stays, because every other cluster has it",
-				said)
+				output)
 		}
 		m.Kill()
-		waitFor(t, "the replicas leave the lost cluster", said, placed)
+		waitFor(t, "the replicas leave the lost cluster", output, placed)
 		if list := argosy(t, "get", "failovers", "-n", ns); !strings.Contains(list, "TaintUntolerated") ||
 			!strings.Contains(list, "NothingFits") {
 			t.Errorf("get failovers lists:\n%s", list)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
+		ctx, cancel := context.WithTimeout(t.Context(), kit.Timeout)
 		defer cancel()
 		if err := m.Restart(ctx); err != nil {
 			t.Fatal(err)
@@ -285,8 +285,8 @@ func TestAHubDoesWhatTheSimulationSaid(t *testing.T) {
 		waitFor(t, "and comes back", whole, placed)
 	})
 	t.Run("a cluster that is removed", func(t *testing.T) {
-		said := predicted("--cluster-removed", lost)
+		output := predicted("--cluster-removed", lost)
 		argosy(t, "unjoin", lost, "--yes")
-		as(t, "what was placed there goes elsewhere", said, true)
+		as(t, "what was placed there goes elsewhere", output, true)
 	})
 }

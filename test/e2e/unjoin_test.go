@@ -33,7 +33,7 @@ func TestUnjoinTellsWhatGoesAndTakesNothingElse(t *testing.T) {
 			return ""
 		})
 	}
-	// released says what of the hub's is still on an object.
+	// released returns what of the hub's is still on an object.
 	released := func(kind, apiVersion, namespace, name string) string {
 		u := member.Find(t, apiVersion, kind, namespace, name)
 		if u == nil {
@@ -72,15 +72,15 @@ spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}`, pr
 	member.Apply(t, configMap(shared, "theirs", "1"))
 	web := member.Find(t, "apps/v1", "Deployment", preserved, "web").GetUID()
 
-	t.Run("it is told, and not done without a word", func(t *testing.T) {
+	t.Run("it is reported, and not done without a word", func(t *testing.T) {
 		out, err := fleet.Argosy(t.Context(), "unjoin", "leaver")
 		if err == nil {
 			t.Fatalf("it left without a word: %s", out)
 		}
-		for _, say := range []string{"1 PersistentVolumeClaim", "2 ConfigMap", "PersistentVolumeClaim " + preserved +
+		for _, report := range []string{"1 PersistentVolumeClaim", "2 ConfigMap", "PersistentVolumeClaim " + preserved +
 			"/data\n", "kept in the cluster: 1 Deployment.apps", shared, "--yes", "--keep-workloads"} {
-			if !strings.Contains(out, say) {
-				t.Errorf("it does not say %q:\n%s", say, out)
+			if !strings.Contains(out, report) {
+				t.Errorf("it does not say %q:\n%s", report, out)
 			}
 		}
 		if c := clusterOf(t, "leaver"); c.Name == "" || c.DeletionTimestamp != nil {

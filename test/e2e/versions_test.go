@@ -203,7 +203,7 @@ func TestEachMemberGetsAVersionThatItServes(t *testing.T) {
 		return ""
 	})
 
-	// What only v1beta1 can say goes on where that is served; elsewhere its author is told why not.
+	// Fields that only v1beta1 has reach members that serve it; for the others the author gets a warning event.
 	fleet.Hub.Change(t, newKruise, "CloneSet", ns, "shop", func(u *unstructured.Unstructured) {
 		set(t, u, "OnDelete", "spec", "updateStrategy", "type")
 	})
@@ -211,9 +211,9 @@ func TestEachMemberGetsAVersionThatItServes(t *testing.T) {
 		return cmp.Diff("OnDelete", strategy(t, member, newKruise, ns, "shop")["type"])
 	})
 	const why = `for cluster "m1": the cluster serves apps.kruise.io/v1alpha1: CloneSet of apps.kruise.io/v1alpha1 has no spec.updateStrategy.type`
-	kit.Eventually(t, "the author is told about the other", func() string {
-		for _, told := range fleet.Hub.Told(t, "CloneSet", ns, "shop", workv1alpha2.EventSyncWorkFailed) {
-			if strings.Contains(told, why) {
+	kit.Eventually(t, "an event reports the other", func() string {
+		for _, messages := range fleet.Hub.Messages(t, "CloneSet", ns, "shop", workv1alpha2.EventSyncWorkFailed) {
+			if strings.Contains(messages, why) {
 				return ""
 			}
 		}
@@ -245,7 +245,7 @@ func TestEachMemberGetsAVersionThatItServes(t *testing.T) {
 
 	// The fleet's versions are there to be seen.
 	kit.Eventually(t, "argosy get clusters tells versions", func() string {
-		ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
+		ctx, cancel := context.WithTimeout(t.Context(), kit.Timeout)
 		defer cancel()
 		out, err := fleet.Argosy(ctx, "get", "clusters", "-o", "wide")
 		if err != nil {

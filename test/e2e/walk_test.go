@@ -45,8 +45,8 @@ func binding(t *testing.T, namespace, name string) *workv1alpha2.ResourceBinding
 	return b
 }
 
-// holds says what is wrong if not exactly these members hold an object.
-func holds(t *testing.T, apiVersion, kind, namespace, name string, members ...string) string {
+// lacks returns what is wrong unless exactly these members have the object.
+func lacks(t *testing.T, apiVersion, kind, namespace, name string, members ...string) string {
 	t.Helper()
 	want := map[string]bool{}
 	for _, m := range members {
@@ -60,7 +60,7 @@ func holds(t *testing.T, apiVersion, kind, namespace, name string, members ...st
 	return ""
 }
 
-func TestAConfigMapGoesToTheMembersThatItsPolicyNamesWhicheverComesFirst(t *testing.T) {
+func TestConfigMapReachesMembersOfItsPolicy(t *testing.T) {
 	t.Parallel()
 	for _, order := range []string{"policy first", "template first"} {
 		t.Run(order, func(t *testing.T) {
@@ -75,7 +75,7 @@ func TestAConfigMapGoesToTheMembersThatItsPolicyNamesWhicheverComesFirst(t *test
 			fleet.Hub.Apply(t, first)
 			fleet.Hub.Apply(t, second)
 			kit.Eventually(t, "members m1 and m2 hold it", func() string {
-				return holds(t, "v1", "ConfigMap", ns, "settings", "m1", "m2")
+				return lacks(t, "v1", "ConfigMap", ns, "settings", "m1", "m2")
 			})
 
 			kit.Eventually(t, "the binding says so", func() string {
@@ -157,7 +157,7 @@ func TestAChangeOfTheTemplateReachesTheMembersAndDriftIsPutRight(t *testing.T) {
 	if err := fleet.Hub.Delete(t.Context(), template); err != nil {
 		t.Fatal(err)
 	}
-	kit.Eventually(t, "deletion goes all the way down", func() string { return holds(t, "v1", "ConfigMap", ns, "c") })
+	kit.Eventually(t, "deletion goes all the way down", func() string { return lacks(t, "v1", "ConfigMap", ns, "c") })
 	kit.Eventually(t, "and the binding goes", func() string {
 		if binding(t, ns, "c-configmap") != nil {
 			return "it is there"

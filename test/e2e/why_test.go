@@ -34,7 +34,7 @@ func explain(t *testing.T, args ...string) (out, complaint string) {
 func TestWhyLeadsFromOneTroubleToTheNextUntilAllIsWell(t *testing.T) {
 	t.Parallel()
 	ns := fleet.Namespace(t)
-	says := func(what string, want ...string) {
+	wantText := func(what string, want ...string) {
 		t.Helper()
 		kit.Eventually(t, what, func() string {
 			out, complaint := explain(t, "deploy", "web", "-n", ns)
@@ -52,11 +52,11 @@ func TestWhyLeadsFromOneTroubleToTheNextUntilAllIsWell(t *testing.T) {
 		t.Errorf("of what is not there it says %q", complaint)
 	}
 	fleet.Hub.Apply(t, deployment(ns, "web", 3, "example.com/web:1"))
-	says("that nobody wants it", "✗ no policy selects it", "create a PropagationPolicy in namespace "+ns)
+	wantText("that nobody wants it", "✗ no policy selects it", "create a PropagationPolicy in namespace "+ns)
 
 	fleet.Hub.Apply(t, propagation(ns, "p",
 		`{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: web}], placement: {clusterAffinity: {labelSelector: {matchLabels: {nobody: has}}}}}`))
-	says("that it fits nowhere", "clusters are available", "its labels do not match nobody=has",
+	wantText("that it fits nowhere", "clusters are available", "its labels do not match nobody=has",
 		"no cluster has label nobody: label one with nobody=has, or correct the labelSelector")
 
 	// In m1 there is one of that name, and in m2 an override fails.
@@ -74,7 +74,7 @@ func TestWhyLeadsFromOneTroubleToTheNextUntilAllIsWell(t *testing.T) {
 		"clusterAffinity":   map[string]any{"clusterNames": []any{"m1", "m2", "m3"}},
 		"replicaScheduling": map[string]any{"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted"},
 	}, "placement")
-	says("what each cluster makes of it", "✗ m1: the hub leaves the member's object alone",
+	wantText("what each cluster makes of it", "✗ m1: the hub leaves the member's object alone",
 		"conflictResolution: Overwrite in PropagationPolicy "+ns+"/p",
 		"✗ m2: an override fails, so nothing new is sent: apply OverridePolicy "+ns+
 			"/o, spec.overrideRules[0].overriders.plaintext[0]",

@@ -52,7 +52,7 @@ func work(t *testing.T, member, kind, namespace, name string) *workv1alpha1.Work
 	return w
 }
 
-// applied says what is wrong unless a binding is fully applied in exactly these members.
+// applied returns what is wrong unless a binding is fully applied in exactly these members.
 func applied(t *testing.T, namespace, bindingName string, members ...string) string {
 	t.Helper()
 	b := binding(t, namespace, bindingName)

@@ -25,7 +25,7 @@ spec:
   placement: ` + placement
 }
 
-func TestABindingIsPlacedAndConfirmedInOneWriteWithoutARecordOfItsWriter(t *testing.T) {
+func TestBindingIsPlacedInOneWriteWithoutManagedFields(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)

@@ -136,7 +136,7 @@ func waitPlaced(t *testing.T, ns, name, want string) {
 	})
 }
 
-func TestReplicasGoWhereEstimatorsSayThatThereIsRoom(t *testing.T) {
+func TestReplicasFollowEstimators(t *testing.T) {
 	kit.Long(t)
 	ns := fleet.Namespace(t)
 	fleet.Hub.Apply(t, workload(ns, "asked", 4))

@@ -41,13 +41,13 @@ type drill struct {
 	replicas map[string]int32
 
 	mu sync.Mutex
-	// broken are the members that the hub does not reach, silent those of them that answer nobody.
+	// broken are the members that the hub does not reach, silent those of them that do not respond at all.
 	broken, silent map[string]bool
 	looks          []look
 	// had are the Deployments that each member had at the last look.
 	had map[string]map[string]copyOf
-	// wrong are violations of what must never happen. unknown are cases in which a member did not answer, so that nobody
-	// knows whether there was one.
+	// wrong are violations of invariants. unknown are cases in which a member did not respond, so that there may have
+	// been a violation.
 	wrong, unknown []string
 
 	broke, mended time.Time
@@ -61,8 +61,8 @@ type look struct {
 	// reachable are ready replicas in members that are not broken, elsewhere those in members that the fault is not
 	// about, running those in all members that answer.
 	reachable, elsewhere, running int32
-	// ready says that all lost clusters have the condition Ready, notReady that none has. Neither is known while the
-	// hub is down.
+	// ready is true if all lost clusters have the condition Ready, notReady if none has. Neither is known while the hub
+	// is down.
 	ready, notReady bool
 	// evicting is the number of graceful eviction tasks.
 	evicting int
@@ -243,7 +243,7 @@ func (d *drill) lookAtHub(seen *look) {
 
 // bindings of the drill's Deployments, by name.
 func (d *drill) bindings() (map[string]workv1alpha2.ResourceBinding, error) {
-	ctx, cancel := within(kit.Patience)
+	ctx, cancel := within(kit.Timeout)
 	defer cancel()
 	var list workv1alpha2.ResourceBindingList
 	if err := d.fleet.Hub.List(ctx, &list, client.InNamespace(d.ns)); err != nil {
@@ -263,13 +263,13 @@ func (d *drill) bindings() (map[string]workv1alpha2.ResourceBinding, error) {
 
 // cluster is a Cluster of the hub.
 func (d *drill) cluster(name string) (*clusterv1alpha1.Cluster, error) {
-	ctx, cancel := within(kit.Patience)
+	ctx, cancel := within(kit.Timeout)
 	defer cancel()
 	c := &clusterv1alpha1.Cluster{}
 	return c, d.fleet.Hub.Get(ctx, client.ObjectKey{Name: name}, c)
 }
 
-// unsettled says what keeps the workloads from running as they are placed: each replica once, and nothing else.
+// unsettled returns what keeps the workloads from running as they are placed: each replica once, and nothing else.
 func (d *drill) unsettled() string {
 	bindings, err := d.bindings()
 	if err != nil {
@@ -311,7 +311,7 @@ func (d *drill) unsettled() string {
 
 // podsNow are the pods of the drill's Deployments, and their members. Those that are being deleted count, too.
 func (d *drill) podsNow() (map[types.UID]string, error) {
-	ctx, cancel := within(kit.Patience)
+	ctx, cancel := within(kit.Timeout)
 	defer cancel()
 	pods := map[types.UID]string{}
 	for _, m := range d.members {
@@ -336,7 +336,7 @@ const (
 	late reach = iota
 	// cutOff is a member that the hub does not reach. It goes on, and the test sees it.
 	cutOff
-	// silent is a member that nobody reaches.
+	// silent is a member that is unreachable.
 	silent
 )
 
@@ -509,8 +509,8 @@ func (d *drill) stillLost() string {
 	return ""
 }
 
-// ends checks a fault that is over, and adds its row to the table. stays says that nothing was to move, so that all
-// pods are those of before; otherwise those of clusters that were not lost are.
+// ends checks a fault that is over, and adds its row to the table. stays is true if nothing was to move, so that all
+// pods are the same as before; otherwise those of clusters that were not lost are.
 func (d *drill) ends(fault string, stays bool) {
 	d.t.Helper()
 	pods, err := d.podsNow()

@@ -95,7 +95,7 @@ func join(t *testing.T, v *victim, authority []byte) {
 	kit.Eventually(t, v.Name+" is Ready", func() string { return status(t, v.Name, metav1.ConditionTrue) })
 }
 
-// status says what is wrong if a cluster's condition Ready has another status.
+// status returns what is wrong if a cluster's condition Ready has another status.
 func status(t *testing.T, name string, want metav1.ConditionStatus) string {
 	t.Helper()
 	c := &clusterv1alpha1.Cluster{}
@@ -337,7 +337,7 @@ func nothingFits(t *testing.T) {
 	d.noticed()
 	for kind, name := range map[string]string{"ResourceBinding": "huge-deployment", "Deployment": "huge"} {
 		kit.Eventually(t, "an event of the "+kind+" gives the reason", func() string {
-			messages := fleet.Hub.Told(t, kind, ns, name, "EvictWorkloadFromClusterFailed")
+			messages := fleet.Hub.Messages(t, kind, ns, name, "EvictWorkloadFromClusterFailed")
 			if !strings.Contains(strings.Join(messages, "\n"), "no other cluster takes it") {
 				return fmt.Sprint("its events are ", messages)
 			}

@@ -221,7 +221,7 @@ func (f *four) threeLost(d *drill) {
 func (f *four) waitForEvent(cluster, reason string) {
 	f.t.Helper()
 	kit.Eventually(f.t, "there is an event "+reason+" of "+cluster, func() string {
-		if len(f.Hub.Told(f.t, "Cluster", "", cluster, reason)) == 0 {
+		if len(f.Hub.Messages(f.t, "Cluster", "", cluster, reason)) == 0 {
 			return "there is none"
 		}
 		return ""

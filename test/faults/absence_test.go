@@ -238,7 +238,7 @@ spec:
 		}
 	}
 
-	// It was told.
+	// An event reports it.
 	kit.Eventually(t, "the cluster says so", func() string {
 		c := &clusterv1alpha1.Cluster{}
 		if err := fleet.Hub.Get(t.Context(), client.ObjectKey{Name: "f1"}, c); err != nil {
@@ -250,7 +250,7 @@ spec:
 		return ""
 	})
 	kit.Eventually(t, "an event says so", func() string {
-		if len(fleet.Hub.Told(t, "Cluster", "", "f1", "WorksKept")) == 0 {
+		if len(fleet.Hub.Messages(t, "Cluster", "", "f1", "WorksKept")) == 0 {
 			return "none does"
 		}
 		return ""
@@ -279,7 +279,7 @@ spec:
 	})
 }
 
-// noneKept is whether no cluster says that many Works were deleted in it lately.
+// noneKept is whether no cluster reports many recent deletions of Works.
 func noneKept() string {
 	var clusters clusterv1alpha1.ClusterList
 	if err := fleet.Hub.List(context.Background(), &clusters); err != nil {

@@ -151,7 +151,7 @@ func TestTwoHubsDoNotFightOverAMember(t *testing.T) {
 	})
 	kit.Stays(t, "the object in the member", 3*time.Second, func() string { return expect(version(), was) })
 	kit.Eventually(t, "an event says that the cluster was taken over", func() string {
-		if len(first.Told(t, "Cluster", "", "f1", "HeldByAnotherHub")) == 0 {
+		if len(first.Messages(t, "Cluster", "", "f1", "HeldByAnotherHub")) == 0 {
 			return "none does"
 		}
 		return ""

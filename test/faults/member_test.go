@@ -47,7 +47,7 @@ func TestAMemberThatIsKilledCatchesUp(t *testing.T) {
 	}
 }
 
-func TestADeadClustersLastWordsAreNotToldAsThePresent(t *testing.T) {
+func TestStatusOfLostClusterIsNotReportedAsCurrent(t *testing.T) {
 	kit.Long(t)
 	ns := fleet.Namespace(t)
 	fleet.Hub.Apply(t, fmt.Sprintf(`
@@ -69,7 +69,7 @@ spec:
   template:
     metadata: {labels: {app: web}}
     spec: {containers: [{name: web, image: "example.com/web:1"}]}`, ns))
-	told := func(ready int64) func() string {
+	messages := func(ready int64) func() string {
 		return func() string {
 			d := fleet.Hub.Find(t, "apps/v1", "Deployment", ns, "web")
 			if kit.Field(d, "status", "replicas") != int64(4) || kit.Field(d, "status", "updatedReplicas") != int64(4) ||
@@ -79,14 +79,14 @@ spec:
 			return ""
 		}
 	}
-	kit.Eventually(t, "all four replicas are ready", told(4))
+	kit.Eventually(t, "all four replicas are ready", messages(4))
 
 	back := kill(t, fleet.Fleet.Members()[1])
-	kit.Eventually(t, "two of four replicas are known to be ready", told(2))
+	kit.Eventually(t, "two of four replicas are known to be ready", messages(2))
 	b := fleet.Hub.Find(t, "work.karmada.io/v1alpha2", "ResourceBinding", ns, "web-deployment")
-	if said := fmt.Sprint(kit.Field(b, "status", "conditions")); !strings.Contains(said,
+	if output := fmt.Sprint(kit.Field(b, "status", "conditions")); !strings.Contains(output,
 		`cluster "f2" has not been ready since `) {
-		t.Errorf("the binding does not say what is stale: %s", said)
+		t.Errorf("the binding does not say what is stale: %s", output)
 	}
 	if d := fleet.Hub.Find(t, "apps/v1", "Deployment", ns,
 		"web"); !strings.Contains(fmt.Sprint(kit.Field(d, "status", "conditions")),
@@ -94,8 +94,8 @@ spec:
 		t.Errorf("the template's conditions do not say where it is not known: %v", kit.Field(d, "status", "conditions"))
 	}
 	for _, c := range []struct {
-		ask  string
-		says []string
+		ask     string
+		message []string
 	}{
 		{"why deployment web", []string{"healthy in 1 of 2 clusters", "f2: the cluster has not been ready since ",
 			": replicas 2, readyReplicas 2"}},
@@ -106,7 +106,7 @@ spec:
 		{"status", []string{"cluster f2: ", "not ready for "}},
 	} {
 		out, _ := fleet.Lab.Argosy(t.Context(), append(strings.Fields(c.ask), "-n", ns)...)
-		for _, want := range c.says {
+		for _, want := range c.message {
 			if !strings.Contains(out, want) {
 				t.Errorf("argosy %s does not say %q:\n%s", c.ask, want, out)
 			}
@@ -114,11 +114,11 @@ spec:
 	}
 
 	back()
-	kit.Eventually(t, "all four are ready again", told(4))
+	kit.Eventually(t, "all four are ready again", messages(4))
 	kit.Eventually(t, "nothing is stale any more", func() string {
 		b := fleet.Hub.Find(t, "work.karmada.io/v1alpha2", "ResourceBinding", ns, "web-deployment")
-		if said := fmt.Sprint(kit.Field(b, "status", "conditions")); strings.Contains(said, "StatusCurrent") {
-			return said
+		if output := fmt.Sprint(kit.Field(b, "status", "conditions")); strings.Contains(output, "StatusCurrent") {
+			return output
 		}
 		return ""
 	})

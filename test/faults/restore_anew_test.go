@@ -101,7 +101,7 @@ func TestARestoredHubDeletesNothingThatWasMadeAnewSince(t *testing.T) {
 
 	// 3. The restored hub ends the deletion that it has under way, over restarts too: what is there now is no part of it,
 	//    and is listed.
-	told := func() string {
+	messages := func() string {
 		for _, member := range members {
 			for _, tmpl := range anew {
 				work := &workv1alpha1.Work{}
@@ -115,17 +115,17 @@ func TestARestoredHubDeletesNothingThatWasMadeAnewSince(t *testing.T) {
 				t.Fatalf("%s has %v, and had %v", member, now, was[member])
 			}
 		}
-		if wrong := difference("held", d.held(), nil); wrong != "" {
+		if wrong := difference("held", d.paused(), nil); wrong != "" {
 			return wrong
 		}
 		return difference("orphans", d.orphans(), inAll(anew))
 	}
-	kit.Eventually(t, "what was made anew is listed", told)
+	kit.Eventually(t, "what was made anew is listed", messages)
 	hub.Kill()
 	if err := start(startTimeout); err != nil {
 		t.Fatal(err)
 	}
-	kit.Eventually(t, "the same is listed after another start", told)
+	kit.Eventually(t, "the same is listed after another start", messages)
 
 	// 4. One is applied again, as GitOps does, and is the fleet's as it is there; the other goes by a word.
 	again, gone := anew[0], anew[1]

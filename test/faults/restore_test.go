@@ -100,7 +100,7 @@ func (d *drill) listed(field string, args ...string) map[string]bool {
 }
 
 func (d *drill) orphans() map[string]bool { return d.listed("orphans", "get", "orphans") }
-func (d *drill) held() map[string]bool    { return d.listed("held", "restore", "status") }
+func (d *drill) paused() map[string]bool  { return d.listed("held", "restore", "status") }
 
 // inAll are the templates in each member, as listed says them.
 func inAll(templates ...[]*template) map[string]bool {
@@ -149,7 +149,7 @@ func (d *drill) statusOf(part string) string {
 
 // Promised: a hub that is restored from an older backup deletes nothing in a member, rolls nothing back and makes
 // nothing again, says what it found, and does with each what a user then says.
-func TestARestoredHubChangesNothingInMembersUntilItIsTold(t *testing.T) {
+func TestRestoredHubChangesNothingUntilAccepted(t *testing.T) {
 	kit.Long(t)
 	hub := fleet.Lab.Hub
 	data, lost := filepath.Join(hub.Dir, "data"), filepath.Join(hub.Dir, "lost")
@@ -207,18 +207,18 @@ func TestARestoredHubChangesNothingInMembersUntilItIsTold(t *testing.T) {
 	if err := start(startTimeout); err != nil {
 		t.Fatal(err)
 	}
-	told := func() string {
+	messages := func() string {
 		if wrong := difference("orphans", d.orphans(), inAll(d.added)); wrong != "" {
 			return wrong
 		}
-		return difference("held", d.held(), inAll(d.deleted, d.changed))
+		return difference("held", d.paused(), inAll(d.deleted, d.changed))
 	}
-	kit.Eventually(t, "what the hub does not know and what it holds are listed", told)
+	kit.Eventually(t, "what the hub does not know and what it holds are listed", messages)
 	hub.Kill()
 	if err := start(startTimeout); err != nil {
 		t.Fatal(err)
 	}
-	kit.Eventually(t, "the same is listed after another start", told)
+	kit.Eventually(t, "the same is listed after another start", messages)
 	same := func() string {
 		for _, member := range members {
 			now := d.look(member)
@@ -245,9 +245,9 @@ func TestARestoredHubChangesNothingInMembersUntilItIsTold(t *testing.T) {
 		}
 		seen.mu.Unlock()
 	}
-	kit.Eventually(t, "status tells", func() string {
-		if orphans, held := d.statusOf("20 in f1, 20 in f2"), d.statusOf("40 objects in clusters are held"); orphans == "" ||
-			held == "" {
+	kit.Eventually(t, "status reports them", func() string {
+		orphans, paused := d.statusOf("20 in f1, 20 in f2"), d.statusOf("40 objects in clusters are held")
+		if orphans == "" || paused == "" {
 			out, _ := fleet.Lab.Argosy(t.Context(), "status")
 			return out
 		}
@@ -274,7 +274,7 @@ func TestARestoredHubChangesNothingInMembersUntilItIsTold(t *testing.T) {
 		if wrong := difference("orphans", d.orphans(), inAll(rest)); wrong != "" {
 			return wrong
 		}
-		if wrong := difference("held", d.held(), inAll(d.deleted[2:], d.changed[1:])); wrong != "" {
+		if wrong := difference("held", d.paused(), inAll(d.deleted[2:], d.changed[1:])); wrong != "" {
 			return wrong
 		}
 		for _, member := range members {
@@ -325,9 +325,9 @@ func TestARestoredHubChangesNothingInMembersUntilItIsTold(t *testing.T) {
 	}
 }
 
-// table says what became of each group in both members.
+// table returns what became of each group in both members.
 func (d *drill) table(when string, was map[string]map[string]found) {
-	orphans, held := d.orphans(), d.held()
+	orphans, paused := d.orphans(), d.paused()
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s (objects in both members):\n%-34s %9s %6s %8s %9s %7s %7s\n", when, "", "templates", "there",
 		"same UID", "rewritten", "orphans", "held")
@@ -353,7 +353,7 @@ func (d *drill) table(when string, was map[string]map[string]found) {
 				if orphans[member+" "+tmpl.key()] {
 					orphaned++
 				}
-				if held[member+" "+tmpl.key()] {
+				if paused[member+" "+tmpl.key()] {
 					holding++
 				}
 			}

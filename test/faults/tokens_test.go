@@ -133,7 +133,7 @@ func TestATokenOfAMemberEndsAndIsRevoked(t *testing.T) {
 	refused("the token that never ends", given)
 	ready(t, fleet.Hub, "f1", "ClusterReady")
 	kit.Eventually(t, "an event tells of the new token", func() string {
-		if len(fleet.Hub.Told(t, "Cluster", "", "f1", "MemberTokenRotated")) == 0 {
+		if len(fleet.Hub.Messages(t, "Cluster", "", "f1", "MemberTokenRotated")) == 0 {
 			return "none does"
 		}
 		return ""

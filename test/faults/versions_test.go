@@ -14,8 +14,8 @@ import (
 	"github.com/argosy-io/argosy/test/kit"
 )
 
-// everything is one of each sort of thing that a start might be tempted to write again: a policy for a namespace,
-// overrides, dependencies, replicas that are divided by room, and an object that nobody claims.
+// everything is one of each sort of thing that a start might write again: a policy for a namespace, overrides,
+// dependencies, replicas divided by room, and an unclaimed object.
 func everything(name, ns string) string {
 	return strings.NewReplacer("NAME", name, "NS", ns).Replace(`
 apiVersion: policy.karmada.io/v1alpha1
@@ -112,7 +112,7 @@ func calm(t *testing.T, w *world, ns string) map[string]string {
 	return before
 }
 
-// changed says what has another version than before, or is gone.
+// changed returns what has another version than before, or is gone.
 func changed(before, now map[string]string) string {
 	var wrong []string
 	for _, key := range slices.Sorted(maps.Keys(before)) {

@@ -107,7 +107,7 @@ spec:
 }
 
 func (w *world) clear() {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*kit.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*kit.Timeout)
 	defer cancel()
 	for _, tmpl := range w.templates {
 		if tmpl.kind == "ClusterRole" && !tmpl.gone {
@@ -191,7 +191,7 @@ func valueOf(u *unstructured.Unstructured) string {
 // persist repeats what a user does until the hub accepts it.
 func (w *world) persist(what string, do func(context.Context) error) {
 	var last error
-	err := wait.PollUntilContextTimeout(context.Background(), 50*time.Millisecond, kit.Patience, true,
+	err := wait.PollUntilContextTimeout(context.Background(), 50*time.Millisecond, kit.Timeout, true,
 		func(ctx context.Context) (bool, error) {
 			ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 			defer cancel()
@@ -257,7 +257,7 @@ func exists(err error) error {
 	return err
 }
 
-// take gives a user a random template that nobody else is at; nil if there is none.
+// take gives a user a random template that no other user works on; nil if there is none.
 func (w *world) take() *template {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -360,7 +360,7 @@ func (w *world) work(namespace string, creations int) {
 	users.Wait()
 }
 
-// wrong says what has not converged: in the hub bindings, Works and statuses, in the members the objects. One look
+// wrong returns what has not converged: in the hub bindings, Works and statuses, in the members the objects. One look
 // lists everything.
 func (w *world) wrong() string {
 	w.mu.Lock()
@@ -382,7 +382,7 @@ func (w *world) wrong() string {
 	return w.statusWrong(ctx, live)
 }
 
-// live are the templates that nobody deleted. It is called with the lock held.
+// live are the templates that were not deleted. It is called with mu locked.
 func (w *world) live() map[string]*template {
 	live := map[string]*template{}
 	for key, tmpl := range w.templates {
@@ -393,7 +393,7 @@ func (w *world) live() map[string]*template {
 	return live
 }
 
-// memberWrong says what a member does not hold as it should.
+// memberWrong returns what a member does not hold as it should.
 func (w *world) memberWrong(member string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -620,8 +620,8 @@ func (w *world) witness(member string) *witness {
 	return seen
 }
 
-// testimony says what the witness saw that must not be: an object that left although nobody deleted its template, or
-// that was made twice.
+// testimony returns the violations that the witness saw: an object that was deleted without a deletion of its
+// template, or created twice.
 func (s *witness) testimony(w *world) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

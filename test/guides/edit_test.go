@@ -89,14 +89,14 @@ func (s *story) createAs(user string, u *unstructured.Unstructured) (*unstructur
 
 // waitForEvent waits for an event of an object that contains text.
 func (s *story) waitForEvent(name, text string) string {
-	var says string
+	var wantText string
 	s.waitUntil("an event of "+name+" says "+text, func() string {
-		if says = s.event(name, text); says == "" {
+		if wantText = s.event(name, text); wantText == "" {
 			return "none does"
 		}
 		return ""
 	})
-	return says
+	return wantText
 }
 
 // event is the message of one of an object that says text; empty for none.

@@ -55,10 +55,10 @@ var outcomes = map[string]func(*story){
 			}
 			return ""
 		})
-		s.held(s.ref("v1", "Service", "db"), "member1", "member2")
+		s.expectObject(s.ref("v1", "Service", "db"), "member1", "member2")
 	},
 	"What points at a workload": func(s *story) {
-		s.held(s.ref("policy/v1", "PodDisruptionBudget", "db"), "member1", "member2")
+		s.expectObject(s.ref("policy/v1", "PodDisruptionBudget", "db"), "member1", "member2")
 	},
 	"A SidecarSet": func(s *story) {
 		u := s.ref("apps.kruise.io/v1beta1", "SidecarSet", "guide-logs")
@@ -184,7 +184,7 @@ var outcomes = map[string]func(*story){
 	},
 	"Coming from Open Cluster Management": func(s *story) {
 		s.feeds("member2", "till", "ReadyReplicas=2 Replicas=2 AvailableReplicas=2 UpdatedReplicas=2 UpdatedReadyReplicas=2 revision=")
-		s.held(s.ref("apps.kruise.io/v1alpha1", "CloneSet", "till"), "member2")
+		s.expectObject(s.ref("apps.kruise.io/v1alpha1", "CloneSet", "till"), "member2")
 	},
 	"A kind of your own": func(s *story) {
 		u := s.find(fleet.Hub, "config.karmada.io/v1alpha1", "ResourceInterpreterCustomization", "trains")
@@ -198,7 +198,7 @@ var outcomes = map[string]func(*story){
 // run, which is nothing: of them the flags are checked.
 var notRun = regexp.MustCompile(`^(argosy (up|join|logs|exec) |export )`)
 
-func TestEveryBlockOfOurGuideWorks(t *testing.T) {
+func TestGuideBlocksWork(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/guide.md")
@@ -206,7 +206,7 @@ func TestEveryBlockOfOurGuideWorks(t *testing.T) {
 		t.Fatal(err)
 	}
 	sections := sectionsOf(string(text))
-	told := map[string]bool{}
+	messages := map[string]bool{}
 	dir := t.TempDir()
 	ns := shopNamespace(t)
 	for _, sec := range sections {
@@ -238,7 +238,7 @@ func TestEveryBlockOfOurGuideWorks(t *testing.T) {
 				}
 				return ""
 			})
-			told[sec.heading] = true
+			messages[sec.heading] = true
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -248,7 +248,7 @@ func TestEveryBlockOfOurGuideWorks(t *testing.T) {
 		})
 	}
 	for heading := range maps.Keys(outcomes) {
-		if !told[heading] && !strings.Contains(t.Name(), "/") {
+		if !messages[heading] && !strings.Contains(t.Name(), "/") {
 			t.Errorf("the guide has no section %q", heading)
 		}
 	}
@@ -291,7 +291,7 @@ func shopNamespace(t *testing.T) string {
 	return ns.Name
 }
 
-// balanced says what a ReplicaSchedulingPolicy says instead of that no cluster is over its threshold.
+// balanced returns what a ReplicaSchedulingPolicy says instead of that no cluster is over its threshold.
 func (s *story) balanced(policy string) string {
 	u := s.find(fleet.Hub, "config.karmada.io/v1alpha1", "ReplicaSchedulingPolicy", policy)
 	conditions, _ := kit.Field(u, "status", "conditions").([]any)
@@ -339,7 +339,7 @@ func (s *story) applyOurs(dir, text string) {
 		return
 	}
 	warnings, err := s.write(u)
-	// The guide's own kind is one that nobody has, and the guide says that the hub says so.
+	// The guide's own kind does not exist, and the guide says that the hub reports that.
 	warnings = slices.DeleteFunc(warnings, func(text string) bool {
 		return strings.HasSuffix(text, "of group guide.example.com yet: nothing uses the customization until it does")
 	})
@@ -397,7 +397,7 @@ func (s *story) commands(dir, text string) {
 	}
 }
 
-// flags says that a command that is not run here has the flags that it is given.
+// flags checks that a command that is not run here has the flags that it is given.
 func (s *story) flags(line string) {
 	words := strings.Fields(line)
 	if words[0] != "argosy" {

@@ -14,7 +14,7 @@ import (
 // articles are the texts, by S000 to S004.
 var articles map[string]*article
 
-func TestEveryBlockOfTheGuidesWorksOrIsRefusedWithAReason(t *testing.T) {
+func TestGuidesWorkOrReportErrors(t *testing.T) {
 	kit.Long(t)
 	if _, err := os.Stat(folder); err != nil {
 		t.Skipf("the guides are not beside this repository: %v", err)

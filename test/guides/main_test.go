@@ -79,7 +79,7 @@ func furnish() error {
 			}
 		}
 	}
-	// What the articles apply is defined once the hub has told of all its kinds.
+	// The kinds of the articles are defined once the hub has reported all its kinds.
 	for _, crd := range []string{"clonesets.apps.kruise.io", "sidecarsets.apps.kruise.io", "statefulsets.apps.kruise.io",
 		"uniteddeployments.apps.kruise.io", "broadcastjobs.apps.kruise.io", "workflows.argoproj.io"} {
 		if err := established(ctx, crd); err != nil {

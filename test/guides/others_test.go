@@ -48,9 +48,9 @@ var s001 = []row{
 		}},
 	{id: "53", block: "S001-CloneSet-RIC.retention", want: "accepted with a warning; a change of the template wins",
 		see: func(s *story) string {
-			said := s.finds(s.text("S001", 53), ".spec.updateStrategy keeps the value of the member",
+			output := s.finds(s.text("S001", 53), ".spec.updateStrategy keeps the value of the member",
 				".spec.scaleStrategy keeps the value of the member")
-			return said + "; " + shownBy("internal/core/workload/interpret/jsonpath",
+			return output + "; " + shownBy("internal/core/workload/interpret/jsonpath",
 				"TestRetainedFieldFollowsTemplateChange")(s)
 		}},
 	{id: "54", block: "S001-CloneSet-PP", want: "divided by equal weights; a warning of the broad selector",
@@ -93,7 +93,7 @@ var s001 = []row{
 		}},
 	{id: "58", block: "S001-ManifestWork-feedback", chain: "ManifestWork",
 		want: "refused without an object in it; with one, its counters come back", see: func(s *story) string {
-			said := s.refused(s.manifestWork(170), "spec.workload.manifests[0].metadata.name: Required value")
+			output := s.refused(s.manifestWork(170), "spec.workload.manifests[0].metadata.name: Required value")
 			configs := s.list(s.manifestWork(170), "spec", "manifestConfigs")
 			fleet.Hub.Change(s.t, "work.open-cluster-management.io/v1", "ManifestWork", "member1", "example-cloneset",
 				func(u *unstructured.Unstructured) {
@@ -102,7 +102,7 @@ var s001 = []row{
 				})
 			s.feeds("member1", "example-cloneset",
 				"ReadyReplicas=3 Replicas=3 AvailableReplicas=3 UpdatedReplicas=3 UpdatedReadyReplicas=3")
-			return said + "; with the spec, the counters of the CloneSet"
+			return output + "; with the spec, the counters of the CloneSet"
 		}},
 	{id: "59", block: "S001-claim-version-standardize", want: "each member gets a version that it serves",
 		see: shownBy("test/e2e", "TestEachMemberGetsAVersionThatItServes")},
@@ -195,7 +195,7 @@ var s002 = []row{
 	{id: "70", block: "S002-CPP-namespace", want: "the namespace is in the clusters", see: func(s *story) string {
 		s.apply(s.doc("S002", 365))
 		u := s.apply(s.object(`{apiVersion: v1, kind: Namespace, metadata: {name: nginx-system}}`))
-		s.held(u, "member1", "member2", "member3")
+		s.expectObject(u, "member1", "member2", "member3")
 		return "in all three"
 	}},
 	{id: "71", block: "S002-PP-dynamic", chain: "Deployment", want: "Weighted by AvailableReplicas, with warnings",
@@ -235,7 +235,7 @@ var s002 = []row{
 			})
 			s.apply(s.doc("S002", 416), "stored as plaintext, replacing /spec/replicas")
 			u := s.nginx("nginx", 1)
-			s.held(u, "member1", "member2", "member3")
+			s.expectObject(u, "member1", "member2", "member3")
 			s.waitUntil("the overrides are applied", func() string {
 				return differs(s.find(fleet.Members["member1"], "apps/v1", "Deployment", "nginx"),
 					map[string]any{"spec.replicas": 3})
@@ -283,7 +283,7 @@ var s002 = []row{
 			o := s.apply(s.doc("S002", 487))
 			p := s.apply(s.doc("S002", 612))
 			u := s.nginx("nginx", 1)
-			s.held(u, "member1", "member2", "member3")
+			s.expectObject(u, "member1", "member2", "member3")
 			s.waitUntil("the patch is applied", func() string {
 				c := s.container("member1")
 				if !strings.Contains(fmt.Sprint(c["env"]), "ENVIRONMENT") ||
@@ -322,7 +322,7 @@ var s002 = []row{
 		u.SetNamespace("karmada-es-member1")
 		s.edit(u, s.ns, "spec", "workload", "manifests", "0", "metadata", "namespace")
 		s.apply(u)
-		in := s.held(s.nginxDoc("nginx", 2), "member1")
+		in := s.expectObject(s.nginxDoc("nginx", 2), "member1")
 		if err := fleet.Hub.Delete(s.t.Context(), u); err != nil {
 			s.fail("delete the Work: %v", err)
 		}
@@ -369,7 +369,7 @@ var s002 = []row{
 			s.apply(s.doc("S002", 715), "stored as clusterAffinities active and standby")
 			u := s.nginx("nginx", 2)
 			s.ready("nginx", "member1:2")
-			s.held(u, "member1")
+			s.expectObject(u, "member1")
 			s.drop(u)
 			return "all in member1"
 		}},
@@ -390,7 +390,7 @@ var s002 = []row{
 		s.shows(u, map[string]any{"spec.reschedulePolicy.interval": "60s",
 			"spec.reschedulePolicy.threshold.cpuUtilization": 80})
 		return "no cluster is over 80 %; " +
-			shownBy("test/deschedule", "TestAClusterOverTheThresholdOfAPolicyGivesReplicasUntilItIsUnderIt")(s)
+			shownBy("test/deschedule", "TestClusterOverThresholdGivesReplicas")(s)
 	}},
 	{id: "87", block: "S002-ServiceExport", chain: "Services", want: "exported where the policy places it",
 		see: func(s *story) string {
@@ -409,7 +409,7 @@ var s002 = []row{
 	{id: "89", block: "S002-PP-serviceexport", chain: "Services", want: "the export is in both clusters",
 		see: func(s *story) string {
 			s.text("S002", 793)
-			s.held(s.ref("multicluster.x-k8s.io/v1alpha1", "ServiceExport", "nginx-svc"), "member1", "member2")
+			s.expectObject(s.ref("multicluster.x-k8s.io/v1alpha1", "ServiceExport", "nginx-svc"), "member1", "member2")
 			return "member1 and member2, which did not know the kind"
 		}},
 	{id: "90", block: "S002-MCS", want: "targetPort dropped with a warning; each reaches the other's pods",
@@ -423,7 +423,7 @@ var s002 = []row{
 			}
 			s.reaches("member1", "nginx-mcs", "nginx", "member2")
 			s.reaches("member2", "nginx-mcs", "nginx", "member1")
-			s.held(s.ref("v1", "Service", "nginx-mcs"), "member1", "member2")
+			s.expectObject(s.ref("v1", "Service", "nginx-mcs"), "member1", "member2")
 			s.agrees(u, "ServiceApplied", "EndpointSliceDispatched")
 			return "warned; each reaches the other's pods"
 		}},
@@ -540,7 +540,7 @@ var s002 = []row{
 			"--karmada-context="+s.context(), "--dry-run")
 	}},
 	{id: "101", block: "S002-cmd-unjoin", want: "the cluster leaves",
-		see: shownBy("test/e2e", "TestAClusterJoinsAndLeavesWithExactlyTheObjectsThatToolsExpect")},
+		see: shownBy("test/e2e", "TestJoinAndUnjoinManageExpectedObjects")},
 	{id: "102", block: "S002-summary", want: "words",
 		see: documented("README.md", "existing manifests and tools keep working")},
 }
@@ -556,13 +556,13 @@ var s003 = []row{
 	{id: "104", block: "S003-CloneSet-aggregate", chain: "CloneSet",
 		want: "refused with the position; completed, it works", see: func(s *story) string {
 			text := s.fragment("apps.kruise.io/v1alpha1", "CloneSet", 248)
-			said := s.refused(s.object(text), "'end' expected near <eof>")
+			output := s.refused(s.object(text), "'end' expected near <eof>")
 			completed := strings.TrimRight(text, "\n ") +
 				"\n          end\n          desiredObj.status = {replicas = replicas, readyReplicas = readyReplicas}\n          return desiredObj\n        end\n"
 			s.apply(s.object(completed))
 			u := s.doc("S000", 489)
 			s.shows(u, map[string]any{"status.replicas": 4, "status.readyReplicas": 4})
-			return said + "; completed: 4 ready"
+			return output + "; completed: 4 ready"
 		}},
 	{id: "105", block: "S003-Workflow-retain", chain: "Workflow",
 		want: "accepted, with lint; resumable by what is built in", see: func(s *story) string {
@@ -585,7 +585,7 @@ var s003 = []row{
 		see: shownBy("test/e2e", "TestEveryOverriderChangesTheManifestOfItsClusterAlone",
 			"TestACanaryOfTenPercentOverThreeMembersIsOnePod")},
 	{id: "110", block: "S003-claim-migration", want: "adopted by Overwrite alone",
-		see: shownBy("test/e2e", "TestAnObjectThatIsNotOursIsLeftAloneUnlessWeAreToldToOverwrite")},
+		see: shownBy("test/e2e", "TestForeignObjectStaysUnlessOverwriteIsSet")},
 	{id: "110x", block: "S003-claim-migration dry-run", want: "adoption only if no pod restarts",
 		see: func(s *story) string {
 			return hasCommand("--dry-run", "adopt")(s) + "; " + shownBy("test/e2e", "TestAWorkloadIsAdoptedWithoutARestart")(s)
@@ -598,7 +598,7 @@ var s003 = []row{
 			s.propagate(u, "member1")
 			other := s.apply(s.object("{apiVersion: v1, kind: ConfigMap, metadata: {name: managed}}"))
 			s.propagate(other, "member1")
-			s.held(other, "member1")
+			s.expectObject(other, "member1")
 			if s.find(fleet.Members["member1"], "v1", "ConfigMap", "paused") != nil {
 				s.fail("it is written to member1")
 			}

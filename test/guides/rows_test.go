@@ -40,14 +40,14 @@ type row struct {
 	chain string
 	// long rows run in the long suite alone.
 	long bool
-	// want says what is expected, in a few words.
+	// want is what is expected, in a few words.
 	want string
 	// see does what the article says and returns what was seen; it ends by failing the story if that is not what is
 	// wanted.
 	see func(*story) string
 }
 
-// story is a row that is being told.
+// story is a row that is being run.
 type story struct {
 	t    *testing.T
 	id   string
@@ -284,7 +284,7 @@ func (s *story) apply(u *unstructured.Unstructured, warned ...string) *unstructu
 	return u
 }
 
-// refused says that an object is refused with a message.
+// refused checks that an object is rejected with a message.
 func (s *story) refused(u *unstructured.Unstructured, message string) string {
 	_, err := s.write(u)
 	if err == nil {
@@ -300,7 +300,7 @@ func (s *story) refused(u *unstructured.Unstructured, message string) string {
 // waitUntil waits for a condition. then returns what is still wrong, or "".
 func (s *story) waitUntil(what string, then func() string) {
 	if wrong := kit.Poll(then); wrong != "" {
-		s.fail("%s: not within %s: %s", what, kit.Patience, wrong)
+		s.fail("%s: not within %s: %s", what, kit.Timeout, wrong)
 	}
 }
 
@@ -404,7 +404,7 @@ func (s *story) health(u *unstructured.Unstructured, want string) {
 }
 
 // held waits until these members, and no others, hold an object, and returns that of the first.
-func (s *story) held(u *unstructured.Unstructured, members ...string) *unstructured.Unstructured {
+func (s *story) expectObject(u *unstructured.Unstructured, members ...string) *unstructured.Unstructured {
 	var first *unstructured.Unstructured
 	s.waitUntil(u.GetKind()+" "+u.GetName()+" is in "+strings.Join(members, ", "), func() string {
 		var in []string
@@ -514,7 +514,7 @@ func (s *story) lint(text string, args ...string) string {
 	return out
 }
 
-// finds says that lint names something.
+// finds checks that lint reports something.
 func (s *story) finds(text string, findings ...string) string {
 	out := s.lint(text)
 	for _, f := range findings {
@@ -566,7 +566,7 @@ func documented(file string, phrases ...string) func(*story) string {
 	}
 }
 
-// served says that the hub has a kind.
+// served checks that the hub has a kind.
 func served(apiVersion, kind string) func(*story) string {
 	return func(s *story) string {
 		u := &unstructured.Unstructured{}
@@ -579,7 +579,7 @@ func served(apiVersion, kind string) func(*story) string {
 	}
 }
 
-// hasCommand says that the binary has a command with a flag.
+// hasCommand checks that the binary has a command with a flag.
 func hasCommand(flag string, command ...string) func(*story) string {
 	return func(s *story) string {
 		out, err := s.argosy("argosy", append(slices.Clone(command), "--help")...)

@@ -197,11 +197,11 @@ var s000 = []row{
 
 	{id: "16", block: "S000-SidecarSet-RIC deps", chain: "SidecarSet",
 		want: "refused with the position; the rest if the author asks for it", see: func(s *story) string {
-			said := s.refused(s.doc("S000", 343), "dependencyInterpretation: line 15: 'end' expected near <eof>")
+			output := s.refused(s.doc("S000", 343), "dependencyInterpretation: line 15: 'end' expected near <eof>")
 			lenient := s.doc("S000", 343)
 			lenient.SetAnnotations(map[string]string{"argosy.io/lenient": "true"})
 			s.apply(lenient, "'end' expected near <eof>; the operation fails until this is fixed")
-			return said + "; lenient: stored with a warning"
+			return output + "; lenient: stored with a warning"
 		}},
 	{id: "27", block: "S000-SidecarSet-sample", chain: "SidecarSet", want: "accepted, for all namespaces, with a warning",
 		see: func(s *story) string {
@@ -214,12 +214,12 @@ var s000 = []row{
 	{id: "28", block: "S000-SidecarSet-PP", chain: "SidecarSet", want: "honoured with a warning, or 403",
 		see: func(s *story) string {
 			s.apply(s.doc("S000", 612), "SidecarSet is cluster-scoped; it is treated as if selected by a ClusterPropagationPolicy, which you may create")
-			s.held(s.doc("S000", 594), "member1", "member2")
+			s.expectObject(s.doc("S000", 594), "member1", "member2")
 			_, err := s.createAs("developer", s.doc("S000", 612))
 			if err == nil || !strings.Contains(err.Error(), "forbidden") {
 				s.fail("a developer gets %v", err)
 			}
-			return "in both members, with a warning; 403 for who may not: test/e2e TestANamespacedPolicySelectsAClusterScopedKindForThoseWhoMightDoSoAnyway"
+			return "in both members, with a warning; 403 for who may not: test/e2e TestNamespacedPolicyNeedsRightsForClusterScopedKinds"
 		}},
 	{id: "17", block: "S000-SidecarSet-RIC reflect, aggregate", chain: "SidecarSet",
 		want: "accepted; missing fields filled", see: func(s *story) string {
@@ -242,7 +242,7 @@ var s000 = []row{
 		see: shownBy("internal/core/workload/interpret/builtin", "TestKindsWithoutReplicasAreNoWorkloads")},
 	{id: "19", block: "S000-SidecarSet-RIC.health", want: "accepted; lint",
 		see: func(s *story) string {
-			return s.finds(s.text("S000", 343), "a canary that is held by its partition is unhealthy",
+			return s.finds(s.text("S000", 343), "a canary that its partition pauses is unhealthy",
 				"status.observedGeneration")
 		}},
 	{id: "20", block: "S000-SidecarSet-RIC deps namespace", want: "dependencies where the pods are",
@@ -389,7 +389,7 @@ var s000 = []row{
 				s.fail("%s", d)
 			}
 			s.propagate(u, "member1")
-			s.held(u, "member1")
+			s.expectObject(u, "member1")
 			return "member1 takes it"
 		}},
 	{id: "50", block: "S000-claim-UD-pools", want: "the advice is sound",
@@ -414,7 +414,7 @@ var s000 = []row{
 			s.apply(u)
 			s.propagate(u, "member1")
 			s.waitUntil("the override is applied", func() string {
-				return differs(s.held(u, "member1"), map[string]any{"spec.selector.matchLabels.app": "elsewhere"})
+				return differs(s.expectObject(u, "member1"), map[string]any{"spec.selector.matchLabels.app": "elsewhere"})
 			})
 			return "overridden, with a warning"
 		}},
@@ -439,7 +439,7 @@ func (s *story) expectStored(stored, written *unstructured.Unstructured) {
 	}
 }
 
-// lacks says what of want is not in got.
+// lacks returns what of want is not in got.
 func lacks(path string, want, got any) string {
 	switch w := want.(type) {
 	case map[string]any:

@@ -11,8 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// reaches waits until a member was told, under a Service, of the addresses of an app's pods in others, and of no
-// others.
+// reaches waits until a member has, under a Service, the addresses of an app's pods in other members, and no others.
 func (s *story) reaches(member, service, app string, others ...string) {
 	s.waitUntil(member+" reaches "+app+" by "+service, func() string {
 		var want, got []string

@@ -40,8 +40,8 @@ import (
 	"github.com/argosy-io/argosy/internal/sim"
 )
 
-// Patience is how long a test waits for a condition. It is long, because machines that run tests are slow and shared.
-const Patience = 3 * time.Minute
+// Timeout is how long a test waits for a condition. It is long, because machines that run tests are slow and shared.
+const Timeout = 3 * time.Minute
 
 // pollPeriod is the time between two looks at a condition.
 const pollPeriod = 50 * time.Millisecond
@@ -149,7 +149,7 @@ func Main(name string, start func(dir string) (*Fleet, error), run func() int) {
 			fmt.Fprintln(os.Stderr, "the logs are in", dir)
 			return code
 		}
-		_ = os.RemoveAll(dir) // a temporary folder; what is left of it harms nobody
+		_ = os.RemoveAll(dir) // a temporary folder; leftovers are harmless
 		return 0
 	}())
 }
@@ -263,7 +263,7 @@ func over(base, top map[string]string) map[string]string {
 // RemoveAtEnd deletes the object when the test ends, and waits until it is gone.
 func (c Cluster) RemoveAtEnd(t testing.TB, obj client.Object) {
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), Patience)
+		ctx, cancel := context.WithTimeout(context.Background(), Timeout)
 		defer cancel()
 		for {
 			err := c.Delete(ctx, obj)
@@ -330,8 +330,8 @@ func (c Cluster) Remove(t testing.TB, apiVersion, kind, namespace, name string) 
 	}
 }
 
-// Told are the messages of an object's events with a reason.
-func (c Cluster) Told(t testing.TB, kind, namespace, name, reason string) []string {
+// Messages returns the messages of an object's events with a reason.
+func (c Cluster) Messages(t testing.TB, kind, namespace, name, reason string) []string {
 	t.Helper()
 	if namespace == "" {
 		namespace = metav1.NamespaceDefault
@@ -353,13 +353,13 @@ func (c Cluster) Told(t testing.TB, kind, namespace, name, reason string) []stri
 func Eventually(t testing.TB, what string, then func() string) {
 	t.Helper()
 	if wrong := Poll(then); wrong != "" {
-		t.Fatalf("%s: not within %s: %s", what, Patience, wrong)
+		t.Fatalf("%s: not within %s: %s", what, Timeout, wrong)
 	}
 }
 
-// Poll calls then until it returns "", but no longer than Patience. It returns the last answer.
+// Poll calls then until it returns "", but no longer than Timeout. It returns the last answer.
 func Poll(then func() string) (wrong string) {
-	for end := time.Now().Add(Patience); time.Now().Before(end); time.Sleep(pollPeriod) {
+	for end := time.Now().Add(Timeout); time.Now().Before(end); time.Sleep(pollPeriod) {
 		if wrong = then(); wrong == "" {
 			return ""
 		}

@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 // startMember starts a member that is not in the fleet.
 func startMember(t *testing.T, name string) (*sim.Running, kit.Cluster) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), kit.Timeout)
 	defer cancel()
 	s, err := sim.Start(ctx, sim.Options{Binary: fleet.Lab.Hub.Binary, Dir: t.TempDir(),
 		Members: []sim.Member{{Name: name, Nodes: 2}}})
@@ -103,7 +103,7 @@ func register(t *testing.T, m *sim.Running, name string) {
 func removeAtEnd(t *testing.T, name string) {
 	t.Helper()
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), kit.Patience)
+		ctx, cancel := context.WithTimeout(context.Background(), kit.Timeout)
 		defer cancel()
 		out, err := fleet.Argosy(ctx, "unregister", name, "--yes", "--force", "--wait", "5s")
 		if err != nil && !strings.Contains(out, "is not joined") {

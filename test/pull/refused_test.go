@@ -120,7 +120,8 @@ func requestOther(t *testing.T, as *rest.Config,
 	})
 	if why != "" {
 		kit.Eventually(t, "an event has the reason", func() string {
-			if events := fleet.Hub.Told(t, "CertificateSigningRequest", "", csr.Name, "AgentDenied"); !slices.Contains(events,
+			if events := fleet.Hub.Messages(t, "CertificateSigningRequest", "", csr.Name,
+				"AgentDenied"); !slices.Contains(events,
 				why) {
 				return fmt.Sprintf("the events are %q", events)
 			}

@@ -304,7 +304,7 @@ func pausedAndAborted(t *testing.T) {
 	s.waits("2 pods are new", func() bool { return s.count("shop", image(2)) >= 2 })
 	s.does("pause", "half")
 	s.becomes("half", releasev1alpha1.ReleasePaused, releasev1alpha1.ReasonPausedByUser)
-	n, end := s.holds(image(2))
+	n, end := s.pause(image(2))
 	if n > 8 {
 		t.Errorf("%d pods are new in a pause", n)
 	}
@@ -315,7 +315,7 @@ func pausedAndAborted(t *testing.T) {
 	}
 	s.does("pause", "half")
 	s.becomes("half", releasev1alpha1.ReleasePaused, releasev1alpha1.ReasonPausedByUser)
-	_, end = s.holds(image(2))
+	_, end = s.pause(image(2))
 	s.does("abort", "half")
 	s.becomes("half", releasev1alpha1.ReleaseAborted, releasev1alpha1.ReasonAborted)
 	s.rounds()
@@ -552,7 +552,7 @@ func deletedRelease(t *testing.T) {
 		b := s.bindings["shop-cloneset"]
 		return s.releases["gone"] == nil && strings.Contains(b.Annotations[wellknown.ReleasePlanAnnotation], `"hold":true`)
 	})
-	n, end := s.holds(image(2))
+	n, end := s.pause(image(2))
 	if n > 5 {
 		t.Errorf("%d pods are new in a stage of 5", n)
 	}

@@ -30,7 +30,7 @@ import (
 // image is the image of the pods at a version.
 func image(version any) string { return fmt.Sprintf("example.com/shop:%v", version) }
 
-// written is what a member was told about a CloneSet: of so many pods, so many may have the image.
+// written is a CloneSet in a Work: its pods, and how many of them may have the image.
 type written struct {
 	image              string
 	replicas, released int64
@@ -47,7 +47,7 @@ type story struct {
 	pods map[string]map[string]*pod
 	// sequence is what was written to members, by workload and cluster.
 	sequence map[string]map[string][]written
-	// settledOf says that a member has observed its CloneSet and updated all pods that it may, by workload and cluster.
+	// settledOf is true if a member has observed its CloneSet and updated all pods that it may, by workload and cluster.
 	settledOf map[string]map[string]bool
 	releases  map[string]*releasev1alpha1.Release
 	bindings  map[string]*workv1alpha2.ResourceBinding
@@ -571,9 +571,9 @@ func (s *story) file(strategy string) string {
 	return path
 }
 
-// holds waits until all members have updated what they may, and checks from then on that no more pods get an image
+// pause waits until all members have updated what they may, and checks from then on that no more pods get an image
 // until the returned function is called (I6). It returns how many have it.
-func (s *story) holds(image string) (n int, end func()) {
+func (s *story) pause(image string) (n int, end func()) {
 	s.t.Helper()
 	s.waits("the hold is observed in all clusters", func() bool {
 		for _, c := range s.clusters {
@@ -629,15 +629,15 @@ func (s *story) uids(app string) map[string]string {
 }
 
 // costs adds the figures of a release that has ended to the table, and checks its writes. A binding has a write for
-// each stage and each hold, and one for the end of the plan.
-func (s *story) costs(scenario, release, binding string, stages, gates, holds int) {
+// each stage and each pause, and one for the end of the plan.
+func (s *story) costs(scenario, release, binding string, stages, gates, pauses int) {
 	s.t.Helper()
 	s.waits("binding "+binding+" has no plan", func() bool {
 		return s.bindings[binding].Annotations[wellknown.ReleasePlanAnnotation] == ""
 	})
 	s.read(func() {
 		row := row{scenario: scenario, status: s.statusWrites[release], statusLimit: 2 + 3*stages + gates,
-			binding: s.bindingWrites[binding+" "+release], bindingLimit: stages + holds + 1, delays: s.delays}
+			binding: s.bindingWrites[binding+" "+release], bindingLimit: stages + pauses + 1, delays: s.delays}
 		table.add(row)
 		if row.status > row.statusLimit {
 			s.t.Errorf("the status of release %s was written %d times, want at most %d", release, row.status, row.statusLimit)

@@ -16,7 +16,8 @@ import (
 	"github.com/argosy-io/argosy/test/kit"
 )
 
-// told only when there is something to tell; each is registered by the hub, and test/docs has a line for it.
+// sometimes are the metrics that exist only in some states; each is registered by the hub, and test/docs has a line
+// for it.
 var sometimes = map[string]bool{
 	"argosy_store_finding":                      true, // something is wrong with the store
 	"argosy_orphans":                            true, // a cluster has some
@@ -93,7 +94,7 @@ func expressions(t *testing.T) map[string][]string {
 	return found
 }
 
-func TestEveryMetricOfTheDashboardAndTheAlertsIsTold(t *testing.T) {
+func TestDashboardAndAlertMetricsExist(t *testing.T) {
 	kit.Long(t)
 	f, err := kit.StartWith(lab.Options{Dir: t.TempDir(), Members: []sim.Member{{Name: "eu", Nodes: 1}}})
 	if err != nil {
@@ -123,11 +124,11 @@ metadata: {name: settings, namespace: default}`)
 		if err != nil {
 			return err.Error()
 		}
-		told := map[string]bool{"up": true} // Prometheus' own
+		messages := map[string]bool{"up": true} // Prometheus' own
 		for line := range strings.Lines(string(raw)) {
 			if name, _, ok := strings.Cut(line, "{"); ok || !strings.HasPrefix(line, "#") {
 				name, _, _ = strings.Cut(name, " ")
-				told[strings.TrimSpace(name)] = true
+				messages[strings.TrimSpace(name)] = true
 			}
 		}
 		total = 0
@@ -135,7 +136,7 @@ metadata: {name: settings, namespace: default}`)
 			for _, expr := range exprs {
 				for _, name := range metricsIn(expr) {
 					total++
-					if !told[name] && !sometimes[name] {
+					if !messages[name] && !sometimes[name] {
 						return where + " reads " + name + ", which the hub does not tell"
 					}
 				}

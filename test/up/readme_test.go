@@ -104,7 +104,7 @@ func clone(t *testing.T, root string) string {
 // fails.
 func runScript(t *testing.T, folder, script string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*kit.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*kit.Timeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "bash", "-exc", script)
 	cmd.Dir = folder

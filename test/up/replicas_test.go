@@ -86,7 +86,7 @@ spec: {resourceSelectors: [{apiVersion: v1, kind: ConfigMap}], placement: {clust
 	if now := holder(t, second); now != leader {
 		t.Errorf("%s leads, want %s to go on", now, leader)
 	}
-	if said := log(t, b); strings.Contains(said, "this replica is now the leader\"") {
+	if gotText := log(t, b); strings.Contains(gotText, "this replica is now the leader\"") {
 		t.Error("both lead")
 	}
 

@@ -32,14 +32,14 @@ func TestBinaryStartsServesAndStops(t *testing.T) {
 	kubeconfig := filepath.Join(dir, "kubeconfig")
 	cmd := exec.CommandContext(t.Context(), binary(t), "up", "--data-dir", filepath.Join(dir, "data"), "--port", "0",
 		"--kubeconfig-out", kubeconfig)
-	var said bytes.Buffer
-	cmd.Stdout, cmd.Stderr, cmd.Env = &said, &said, append(os.Environ(), "NOTIFY_SOCKET="+socket)
+	var gotText bytes.Buffer
+	cmd.Stdout, cmd.Stderr, cmd.Env = &gotText, &gotText, append(os.Environ(), "NOTIFY_SOCKET="+socket)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	notified := func() string {
 		t.Helper()
-		_ = words.SetReadDeadline(time.Now().Add(kit.Patience))
+		_ = words.SetReadDeadline(time.Now().Add(kit.Timeout))
 		b := make([]byte, 1024)
 		n, err := words.Read(b)
 		if err != nil {
@@ -68,6 +68,6 @@ func TestBinaryStartsServesAndStops(t *testing.T) {
 		t.Errorf("the next notification is %q", next)
 	}
 	if err := cmd.Wait(); err != nil {
-		t.Errorf("it ended with %v:\n%s", err, said.String())
+		t.Errorf("it ended with %v:\n%s", err, gotText.String())
 	}
 }

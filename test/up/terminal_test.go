@@ -16,7 +16,7 @@ import (
 // logLine begins a line of klog, such as "E1124 12:00:00.000000   4711 memcache.go:265] …".
 var logLine = regexp.MustCompile(`(?m)^[IWEF]\d{4} |log\.SetLogger|^\s*>  goroutine`)
 
-func TestEveryVerbTellsInOneLineThatTheHubIsDown(t *testing.T) {
+func TestCommandsReportUnreachableHubInOneLine(t *testing.T) {
 	kit.Long(t)
 	dir := t.TempDir()
 	kubeconfig := filepath.Join(dir, "kubeconfig")
@@ -51,12 +51,12 @@ contexts: [{name: c, context: {cluster: c, user: u}}], users: [{name: u, user: {
 			if err := cmd.Run(); !errors.As(err, &exit) || exit.ExitCode() != 1 {
 				t.Errorf("it ended with %v, want exit code 1", err)
 			}
-			if said := errOut.String(); strings.Count(said, "\n") != 1 || !strings.HasPrefix(said, "argosy") ||
-				logLine.MatchString(said) {
-				t.Errorf("it does not say one sentence:\n%s", said)
+			if gotText := errOut.String(); strings.Count(gotText, "\n") != 1 || !strings.HasPrefix(gotText, "argosy") ||
+				logLine.MatchString(gotText) {
+				t.Errorf("it does not say one sentence:\n%s", gotText)
 			}
-			if said := out.String() + errOut.String(); !strings.Contains(said, "127.0.0.1:1") {
-				t.Errorf("it does not name the hub that is down:\n%s", said)
+			if gotText := out.String() + errOut.String(); !strings.Contains(gotText, "127.0.0.1:1") {
+				t.Errorf("it does not name the hub that is down:\n%s", gotText)
 			}
 		})
 	}

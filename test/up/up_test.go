@@ -1,5 +1,5 @@
-// Package up holds `argosy up`, as a process, to what its users rely on: it says what is wrong, ends when it is told
-// to, and shares a store with others of its kind.
+// Package up tests `argosy up` as a process: it explains errors, ends on a signal, and shares a store with other
+// replicas.
 package up
 
 import (
@@ -41,8 +41,8 @@ func newHub(t *testing.T) *lab.Hub {
 			t.Error(err)
 		}
 		if t.Failed() {
-			said, _ := os.ReadFile(h.Log())
-			t.Logf("the hub said:\n%s", said)
+			gotText, _ := os.ReadFile(h.Log())
+			t.Logf("the hub said:\n%s", gotText)
 		}
 	})
 	return h
@@ -50,7 +50,7 @@ func newHub(t *testing.T) *lab.Hub {
 
 func start(t *testing.T, h *lab.Hub, args ...string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), kit.Timeout)
 	defer cancel()
 	if err := h.Start(ctx, args...); err != nil {
 		t.Fatal(err)
@@ -78,8 +78,8 @@ func TestFailedStartExitsWithOneSentence(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = taken.Close() })
 	for story, tc := range map[string]struct {
-		args []string
-		says []string
+		args    []string
+		message []string
 	}{
 		"a port in use": {[]string{"--data-dir", t.TempDir(), "--port",
 			strconv.Itoa(taken.Addr().(*net.TCPAddr).Port)}, []string{"is in use", "--port"}},
@@ -100,13 +100,13 @@ func TestFailedStartExitsWithOneSentence(t *testing.T) {
 			if !errors.As(err, &exit) || exit.ExitCode() != 1 {
 				t.Errorf("it ended with %v, want exit code 1", err)
 			}
-			said := errOut.String()
-			if strings.Count(said, "\n") != 1 || !strings.HasPrefix(said, "argosy") {
-				t.Errorf("it does not say one sentence: %q", said)
+			gotText := errOut.String()
+			if strings.Count(gotText, "\n") != 1 || !strings.HasPrefix(gotText, "argosy") {
+				t.Errorf("it does not say one sentence: %q", gotText)
 			}
-			for _, word := range tc.says {
-				if !strings.Contains(said, word) {
-					t.Errorf("%q lacks %q", said, word)
+			for _, word := range tc.message {
+				if !strings.Contains(gotText, word) {
+					t.Errorf("%q lacks %q", gotText, word)
 				}
 			}
 			if out.Len() > 0 {

@@ -33,7 +33,7 @@ const (
 
 // estate is a hub with two members and what a team has in them.
 type estate struct {
-	// renamesWorks says that this start gives Works other names.
+	// renamesWorks is true if this start gives Works other names.
 	renamesWorks bool
 	*kit.Fleet
 	t *testing.T
@@ -51,8 +51,8 @@ func newEstate(t *testing.T, binary string) *estate {
 	e := &estate{Fleet: f, t: t}
 	t.Cleanup(func() {
 		if t.Failed() {
-			said, _ := os.ReadFile(f.Lab.Hub.Log())
-			t.Logf("the hub said:\n%s", said)
+			gotText, _ := os.ReadFile(f.Lab.Hub.Log())
+			t.Logf("the hub said:\n%s", gotText)
 		}
 		if err := f.Lab.Stop(); err != nil {
 			t.Error(err)
@@ -205,7 +205,7 @@ func withoutWorks(marks map[string]string) map[string]string {
 	return out
 }
 
-// changed says what of the marks is not as it was; empty if nothing is.
+// changed returns what of the marks is not as it was; empty if nothing is.
 func (e *estate) changed(was map[string]string) string {
 	e.t.Helper()
 	now := e.marks()
@@ -305,19 +305,19 @@ func (e *estate) put(inStore, inFolder string) {
 func refused(t *testing.T, binary string, words []string, args ...string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), binary, args...)
-	var said bytes.Buffer
-	cmd.Stderr = &said
+	var gotText bytes.Buffer
+	cmd.Stderr = &gotText
 	var exit *exec.ExitError
 	if err := cmd.Run(); !errors.As(err, &exit) || exit.ExitCode() != 1 {
-		t.Errorf("%v ends with %v, want exit code 1; it says %s", args, err, said.String())
+		t.Errorf("%v ends with %v, want exit code 1; it says %s", args, err, gotText.String())
 	}
 	for _, word := range words {
-		if !strings.Contains(said.String(), word) {
-			t.Errorf("%v says %q, without %q", args, said.String(), word)
+		if !strings.Contains(gotText.String(), word) {
+			t.Errorf("%v says %q, without %q", args, gotText.String(), word)
 		}
 	}
-	if strings.Count(said.String(), "\n") != 1 {
-		t.Errorf("%v does not say one sentence: %q", args, said.String())
+	if strings.Count(gotText.String(), "\n") != 1 {
+		t.Errorf("%v does not say one sentence: %q", args, gotText.String())
 	}
 }
 
@@ -436,10 +436,10 @@ func TestReplicasEndWhenALaterFormatComes(t *testing.T) {
 		t.Fatal(err)
 	}
 	kit.Eventually(t, "the hub says that another was upgraded", func() string {
-		said, err := os.ReadFile(a.Log())
-		if said := string(said); err != nil || !strings.Contains(said, "another hub on this store was upgraded") ||
-			!strings.Contains(said, "use argosy v9.9.9 or later") {
-			return said
+		gotText, err := os.ReadFile(a.Log())
+		if gotText := string(gotText); err != nil || !strings.Contains(gotText, "another hub on this store was upgraded") ||
+			!strings.Contains(gotText, "use argosy v9.9.9 or later") {
+			return gotText
 		}
 		return ""
 	})

@@ -386,7 +386,7 @@ func apply(ctx context.Context, client dynamic.Interface, u *unstructured.Unstru
 }
 
 // The image has no shell to fetch anything with: all that is done in a pod of the chart is done by the binary.
-func TestAHubTakesTheRenderedConfigurationAndServesByTheNamesOfTheService(t *testing.T) {
+func TestHubServesWithRenderedConfiguration(t *testing.T) {
 	dir := t.TempDir()
 	objects := mustRender(t, "tlsSANs: [argosy.example.com]\nconfig: {members: {proxyRequests: 500}}")
 	text, _, err := unstructured.NestedString(find(t, objects, "ConfigMap").Object, "data", "config.yaml")

@@ -24,10 +24,12 @@ const (
 
 // The rules. A name is a key of limits.txt.
 const (
-	ruleColumns  = "columns"   // a line has at most maxColumns characters, unless a long string fills it; a tab is one
+	// a line has at most maxColumns characters, unless a long string fills it; a tab and an alignment by gofmt are one
+	ruleColumns  = "columns"
 	ruleFuncName = "func-name" // a function is not named by a function word or a verb of speech
 	ruleTestName = "test-name" // the name of a test has at most maxTestName characters
 	rulePronoun  = "pronoun"   // a user is "the user" or "they"
+	ruleWord     = "word"      // comments use the words of the glossary
 )
 
 // bareNames are function names that do not say what the function does or returns.
@@ -44,6 +46,18 @@ var bareNames = func() map[string]bool {
 }()
 
 var pronoun = regexp.MustCompile(`\b([Hh]e|[Hh]is|[Hh]im)\b`)
+
+// words are those that STYLE.md replaces, with what to write instead.
+var words = map[string]string{
+	"told": "report, record an event or log", "nobody": "no user, no controller", "heirless": "orphan",
+	"patience": "timeout or tolerance", "untold": "pending", "says that": "is true if or reports that",
+	"says whether": "reports whether", "returns whether": "reports whether", "must hold the lock": "must lock",
+}
+
+var word = regexp.MustCompile(`\b(` + strings.Join(slices.Sorted(maps.Keys(words)), "|") + `)\b`)
+
+// alignment is the space between a key and its value, or before a comment, where gofmt aligns several lines.
+var alignment = regexp.MustCompile(` {2,}`)
 
 // finding is one line that breaks a rule.
 type finding struct {
@@ -99,7 +113,7 @@ func inspectFile(path string, content []byte) ([]finding, error) {
 	}
 	texts := longStrings(files, file)
 	for i, line := range strings.Split(string(content), "\n") {
-		if columns := utf8.RuneCountInString(line); columns > maxColumns && !texts[i+1] {
+		if columns := utf8.RuneCountInString(alignment.ReplaceAllString(line, " ")); columns > maxColumns && !texts[i+1] {
 			add(ruleColumns, i+1, fmt.Sprintf("%d columns, at most %d", columns, maxColumns))
 		}
 	}
@@ -118,15 +132,18 @@ func inspectFile(path string, content []byte) ([]finding, error) {
 	}
 	for _, group := range file.Comments {
 		for _, comment := range group.List {
-			if word := pronoun.FindString(comment.Text); word != "" {
-				add(rulePronoun, files.Position(comment.Pos()).Line, fmt.Sprintf("%q: write \"the user\" or \"they\"", word))
+			if he := pronoun.FindString(comment.Text); he != "" {
+				add(rulePronoun, files.Position(comment.Pos()).Line, fmt.Sprintf("%q: write \"the user\" or \"they\"", he))
+			}
+			if found := word.FindString(comment.Text); found != "" {
+				add(ruleWord, files.Position(comment.Pos()).Line, fmt.Sprintf("%q: write %s", found, words[found]))
 			}
 		}
 	}
 	ast.Inspect(file, func(node ast.Node) bool {
 		if literal, ok := node.(*ast.BasicLit); ok && literal.Kind == token.STRING {
-			if word := pronoun.FindString(literal.Value); word != "" {
-				add(rulePronoun, files.Position(literal.Pos()).Line, fmt.Sprintf("%q: write \"the user\" or \"they\"", word))
+			if he := pronoun.FindString(literal.Value); he != "" {
+				add(rulePronoun, files.Position(literal.Pos()).Line, fmt.Sprintf("%q: write \"the user\" or \"they\"", he))
 			}
 		}
 		return true

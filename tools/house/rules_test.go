@@ -9,7 +9,7 @@ import (
 
 const badFile = `package bad
 
-// tell does something that he wants.
+// tell does something that he was told.
 func tell() {}
 
 func (e badError) Is(error) bool { return true }
@@ -34,7 +34,7 @@ func TestEachRuleFindsItsCase(t *testing.T) {
 		t.Fatal(err)
 	}
 	counts := count(findings)
-	for rule, want := range map[string]int{ruleColumns: 1, ruleFuncName: 1, ruleTestName: 1, rulePronoun: 2} {
+	for rule, want := range map[string]int{ruleColumns: 1, ruleFuncName: 1, ruleTestName: 1, rulePronoun: 2, ruleWord: 1} {
 		if got := counts[key{rule, "pkg"}]; got != want {
 			t.Errorf("rule %s: %d findings, want %d: %v", rule, got, want, findings)
 		}

@@ -15,7 +15,7 @@ import (
 type name struct {
 	// on is the kind of objects that have it, by who writes it.
 	on, by string
-	// users says whether users may set it.
+	// users is true if users may set it.
 	users bool
 }
 

@@ -112,7 +112,7 @@ func (o Options) credentials() (credentials.TransportCredentials, error) {
 		}
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM(data) {
-			return nil, fmt.Errorf("read the authority of estimators: %s holds no PEM certificate", o.CAFile)
+			return nil, fmt.Errorf("read the authority of estimators: %s has no PEM certificate", o.CAFile)
 		}
 	}
 	if o.CertFile != "" {

@@ -73,8 +73,8 @@ func TestInvalidOptionsHaveHelpfulErrors(t *testing.T) {
 			o.Addresses = []string{
 				"a=b:1", "a=c:1"}
 		},
-		"read the authority of estimators: open /nowhere":                      func(o *Options) { o.CAFile = "/nowhere" },
-		"read the authority of estimators: /dev/null holds no PEM certificate": func(o *Options) { o.CAFile = "/dev/null" },
+		"read the authority of estimators: open /nowhere":                    func(o *Options) { o.CAFile = "/nowhere" },
+		"read the authority of estimators: /dev/null has no PEM certificate": func(o *Options) { o.CAFile = "/dev/null" },
 		"read the client certificate for estimators: open /nowhere: no such file": func(o *Options) {
 			o.InsecureSkipVerify,
 				o.CertFile, o.KeyFile = true, "/nowhere", "/nowhere"

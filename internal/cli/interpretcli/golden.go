@@ -37,7 +37,7 @@ All files with a list of cases are run, including those in subfolders; other fil
     metadata: {name: web, generation: 1}
     spec: {replicas: 3}
   cases:
-  - name: a canary held by its partition is no failure
+  - name: a canary paused by its partition is no failure
     operation: InterpretHealth
     observed: {status: {observedGeneration: 1, updatedReplicas: 1}}   # a merge patch on the object; desired likewise
     want: {health: Suspended}       # the whole result; for health, either healthy or health is enough

@@ -74,7 +74,7 @@ spec:
   template: {spec: {containers: [{name: c, resources: {requests: {cpu: 500m}}}]}}
 `
 
-// noHub is nobody's.
+// noHub is an address without a hub.
 type noHub struct{}
 
 func (noHub) ToRESTConfig() (*rest.Config, error)    { return nil, errors.New("no hub found") }

@@ -1,7 +1,7 @@
-// Package admission judges writes inside the API server: it normalises, defaults and validates our own kinds, claims
-// new templates for their policy in the same write, and protects what is labelled so. What is right is decided in
-// core/admission/dialect, core/admission/validate and core/propagate; here it is asked at the right moment. Nothing is
-// written by the way, so dry-run is honoured.
+// Package admission checks writes inside the API server: it normalises, defaults and validates our own kinds, claims
+// new templates for their policy in the same write, and protects labelled objects. core/admission/dialect,
+// core/admission/validate and core/propagate decide; this package calls them. It writes nothing else, so dry-run
+// works.
 package admission
 
 import (
@@ -27,11 +27,12 @@ type Plugin struct {
 
 // Options of the plugins.
 type Options struct {
-	// ForbidOverwrite refuses what users would write to take over in members what the hub does not manage.
+	// ForbidOverwrite rejects requests of users to overwrite objects in members that the hub does not manage.
 	ForbidOverwrite bool
 	// NoExecuteTaintPolicies permits ClusterTaintPolicies with NoExecute taints.
 	NoExecuteTaintPolicies bool
-	// Tolerations are added to policies that do not say how long a cluster may be not ready or unreachable; nil adds none.
+	// Tolerations are added to policies that do not set how long to tolerate clusters that are not ready or unreachable;
+	// nil adds none.
 	Tolerations *membership.TolerationDefaults
 }
 

@@ -90,7 +90,7 @@ func TestPoliciesAreNormalisedDefaultedAndIdentified(t *testing.T) {
 }
 
 // A finalizer keeps a policy that was deleted, and what it says counts until it is gone.
-func TestWhatIsBeingDeletedDoesNotComeToSayWhatIsRefused(t *testing.T) {
+func TestObjectsInDeletionAreStillValidated(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		h := newHub(t)
 		policy := func(path string) *unstructured.Unstructured {
@@ -172,7 +172,7 @@ func TestAClusterScopedSelectionStaysApproved(t *testing.T) {
 	})
 }
 
-func TestWhoMayNotChangeQuotasCannotHaveThemLeaveTheHub(t *testing.T) {
+func TestSelectingQuotasNeedsRightToChangeThem(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		h := newHub(t)
 		const refusal = "you need permission to update resourcequotas"
@@ -209,7 +209,7 @@ func TestWhoMayNotChangeQuotasCannotHaveThemLeaveTheHub(t *testing.T) {
 	})
 }
 
-func TestAnOverrideOfAClusterScopedKindNeedsWhoMayOverrideEverywhere(t *testing.T) {
+func TestClusterScopedOverrideNeedsClusterOverrideRights(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		h := newHub(t)
 		policy := func(app string) *unstructured.Unstructured {
@@ -327,7 +327,7 @@ func TestCustomizationsConflictWithThoseThatExist(t *testing.T) {
 	})
 }
 
-func TestWhatNobodyUsesIsWarnedOfOnceAndAccepted(t *testing.T) {
+func TestUnusedKindIsAcceptedWithOneWarning(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		ric := func(name, target, health string) *unstructured.Unstructured {
 			return object(t, `{apiVersion: config.karmada.io/v1alpha1, kind: ResourceInterpreterCustomization, metadata: {name: `+name+`},
@@ -336,7 +336,7 @@ func TestWhatNobodyUsesIsWarnedOfOnceAndAccepted(t *testing.T) {
 		const health = "healthInterpretation: {jsonPath: .status.phase, expected: Fine}"
 		widgets, old := ric("widgets", "apiVersion: example.org/v1, kind: Widget", health),
 			ric("old", "apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet", health)
-		// A kind that was just defined is known though nobody has told the API server's own map of kinds.
+		// A kind that was just defined is known, although the API server's own map of kinds does not have it yet.
 		stalls := object(t, `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: stalls.example.com},
 		spec: {group: example.com, names: {kind: Stall}, conversion: {strategy: Webhook}, versions: [{name: v1, served: true}, {name: v1beta1, served: true}, {name: v2, served: false}]}}`)
 		h := newHub(t, old, stalls)
@@ -369,10 +369,10 @@ func TestWhatNobodyUsesIsWarnedOfOnceAndAccepted(t *testing.T) {
 	})
 }
 
-func TestAMistakeInAPodIsWarnedOfOnceAndStored(t *testing.T) {
+func TestPodMistakeIsStoredWithOneWarning(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		h := newHub(t)
-		const told = `unknown field "spec.template.spec.containers[0].imagePullPolcy": members drop it or reject the object; did you mean imagePullPolicy?`
+		const messages = `unknown field "spec.template.spec.containers[0].imagePullPolcy": members drop it or reject the object; did you mean imagePullPolicy?`
 		for kind, text := range map[string]string{
 			"apps.kruise.io/v1beta1, kind: CloneSet":     "selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, imagePullPolcy: Always}]}}",
 			"apps.kruise.io/v1beta1, kind: BroadcastJob": "template: {spec: {containers: [{name: c, imagePullPolcy: Always}]}}",
@@ -380,7 +380,7 @@ func TestAMistakeInAPodIsWarnedOfOnceAndStored(t *testing.T) {
 		} {
 			obj := object(t, `{apiVersion: `+kind+`, metadata: {name: w, namespace: default}, spec: {`+text+`}}`)
 			stored, warnings, err := h.write("admin", obj, nil)
-			if diff := cmp.Diff([]string{told}, warnings); diff != "" || err != nil {
+			if diff := cmp.Diff([]string{messages}, warnings); diff != "" || err != nil {
 				t.Errorf("%s: %v, warnings (-want +got):\n%s", kind, err, diff)
 				continue
 			}
@@ -391,11 +391,11 @@ func TestAMistakeInAPodIsWarnedOfOnceAndStored(t *testing.T) {
 	})
 }
 
-func TestWhatMembersWillRefuseIsWarnedOfOnceAndStored(t *testing.T) {
+func TestMemberRejectionIsPredictedWithOneWarning(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		h := newHub(t)
 		const pods = "selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}}"
-		for kind, c := range map[string]struct{ spec, told string }{
+		for kind, c := range map[string]struct{ spec, messages string }{
 			"apps.kruise.io/v1alpha1, kind: CloneSet": {pods + ", progressDeadlineSeconds: 5, minReadySeconds: 10",
 				"spec.progressDeadlineSeconds: Invalid value: 5: must be greater than minReadySeconds: members reject it"},
 			"apps.kruise.io/v1beta1, kind: SidecarSet": {"selector: {matchLabels: {a: b}}",
@@ -405,7 +405,7 @@ func TestWhatMembersWillRefuseIsWarnedOfOnceAndStored(t *testing.T) {
 		} {
 			obj := object(t, `{apiVersion: `+kind+`, metadata: {name: w, namespace: default}, spec: {`+c.spec+`}}`)
 			stored, warnings, err := h.write("admin", obj, nil)
-			if diff := cmp.Diff([]string{c.told}, warnings); diff != "" || err != nil {
+			if diff := cmp.Diff([]string{c.messages}, warnings); diff != "" || err != nil {
 				t.Errorf("%s: %v, warnings (-want +got):\n%s", kind, err, diff)
 				continue
 			}
@@ -416,7 +416,7 @@ func TestWhatMembersWillRefuseIsWarnedOfOnceAndStored(t *testing.T) {
 	})
 }
 
-func TestAnAuthorMayHaveTheOtherOperationsOfABrokenCustomization(t *testing.T) {
+func TestBrokenCustomizationKeepsValidOperations(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		h := newHub(t)
 		ric := func(annotations, rest string) *unstructured.Unstructured {
@@ -436,7 +436,7 @@ func TestAnAuthorMayHaveTheOtherOperationsOfABrokenCustomization(t *testing.T) {
 	})
 }
 
-func TestThePathsOfACustomizationAreCheckedOnceTheKindIsDefined(t *testing.T) {
+func TestCustomizationPathsAreCheckedForDefinedKinds(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		ric := object(t, `{apiVersion: config.karmada.io/v1alpha1, kind: ResourceInterpreterCustomization, metadata: {name: r},
 		spec: {target: {apiVersion: apps.kruise.io/v1beta1, kind: CloneSet}, customizations: {replicaResource: {jsonPath: .spec.replica}}}}`)
@@ -653,7 +653,7 @@ func TestTheIndexFollowsThePolicies(t *testing.T) {
 	})
 }
 
-func TestATemplateIsClaimedWithThePoliciesInMindThatWereWrittenBefore(t *testing.T) {
+func TestTemplateIsClaimedByEarlierPolicies(t *testing.T) {
 	const template = `{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: default}}`
 	better := func(priority string) *unstructured.Unstructured {
 		return object(t, `{apiVersion: policy.karmada.io/v1alpha1, kind: ClusterPropagationPolicy, metadata: {name: better},

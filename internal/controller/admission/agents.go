@@ -24,7 +24,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/cluster/pull"
 )
 
-// agents limits what agents of clusters in Pull mode, and those who register them, create. RBAC cannot limit the names
+// agents limits what agents of clusters in Pull mode, and users who register them, create. RBAC cannot limit the names
 // and contents of new objects.
 type agents struct {
 	*admission.Handler

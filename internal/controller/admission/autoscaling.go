@@ -10,7 +10,7 @@ import (
 func (o *objects) mutateFederatedHPA(_ context.Context, r request) error {
 	f := &autoscalingv1alpha1.FederatedHPA{}
 	if err := into(r.obj, f); err != nil {
-		return nil // the schema says it better
+		return nil // the schema has the better error
 	}
 	before := f.DeepCopy()
 	validate.DefaultFederatedHPA(f)

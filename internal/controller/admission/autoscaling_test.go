@@ -45,7 +45,7 @@ func TestAFederatedHPAGetsTheDefaultsOfAHorizontalPodAutoscaler(t *testing.T) {
 	})
 }
 
-func TestACronFederatedHPAIsReadAsItIsWritten(t *testing.T) {
+func TestCronFederatedHPAAcceptsGuideSpelling(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		h := newHub(t)
 		cron := func(rules string) string {

@@ -72,9 +72,9 @@ func validateBindingContent(r request) error {
 	return r.refuse(validate.Binding(b))
 }
 
-// authorizeBinding has a binding that somebody else than the hub's own loops writes refer to its own namespace, and to
-// what its author may read: a binding brings its template to clusters, where its author may read more than on the hub.
-// It is asked at each write that says anything new, since each field of a binding says where the template goes, or how.
+// authorizeBinding requires that a binding written by a user refers to an object in its own namespace that the user
+// may read: a binding brings its template to clusters, where the user may read more than on the hub. It checks each
+// write that changes a field, since every field decides where the template goes, or how.
 func (o *objects) authorizeBinding(ctx context.Context, r request) error {
 	if r.fromHub() || r.old != nil && equality.Semantic.DeepEqual(r.old.Object["spec"], r.obj.Object["spec"]) &&
 		maps.Equal(r.old.GetLabels(), r.obj.GetLabels()) && maps.Equal(r.old.GetAnnotations(), r.obj.GetAnnotations()) {
@@ -88,8 +88,8 @@ func (o *objects) authorizeBinding(ctx context.Context, r request) error {
 				err.Error())})
 		}
 	}
-	// A binding says itself which policy made it, and that of a ClusterPropagationPolicy may overwrite where others may
-	// not.
+	// The labels of a binding name its policy, and a ClusterPropagationPolicy may overwrite objects where other policies
+	// may not. So new labels need the right to overwrite, too.
 	if overwrites(r.obj) && (r.old == nil || !overwrites(r.old) || !maps.Equal(r.old.GetLabels(), r.obj.GetLabels())) {
 		if err := o.mayOverwrite(ctx, r, "spec.conflictResolution: Overwrite"); err != nil {
 			return err
@@ -102,7 +102,7 @@ func (o *objects) authorizeBinding(ctx context.Context, r request) error {
 	return o.mayRead(ctx, r, resource, ref.Namespace, ref.Name, "a binding propagates its template to member clusters")
 }
 
-// overwrites returns whether a binding asks to take over what stands in members, whatever version it is written in.
+// overwrites reports whether a binding requests to take over existing objects in members, in either version.
 func overwrites(b *unstructured.Unstructured) bool {
 	if stored, err := convert.Binding(b, workv1alpha2.GroupVersion.String()); err == nil {
 		b = stored
@@ -110,7 +110,7 @@ func overwrites(b *unstructured.Unstructured) bool {
 	return fields.Text(b.Object, "spec", "conflictResolution") == string(policyv1alpha1.ConflictOverwrite)
 }
 
-// mayRead refuses a write to an author who may not read an object that the hub would read for it.
+// mayRead rejects a write of a user who may not read an object that the hub would read because of it.
 func (o *objects) mayRead(ctx context.Context, r admission.Attributes, resource schema.GroupVersionResource, namespace,
 	name, why string) error {
 	decision, _, err := o.authorizer.Authorize(ctx, authorizer.AttributesRecord{
@@ -128,7 +128,7 @@ func (o *objects) mayRead(ctx context.Context, r admission.Attributes, resource 
 		resource.GroupResource(), name, where), err))
 }
 
-// referenceOf is what a binding of any version is about, without what changes by itself.
+// referenceOf returns the reference of a binding of any version, without fields that the hub updates.
 func referenceOf(b *unstructured.Unstructured) workv1alpha2.ObjectReference {
 	resource := fields.Object(b.Object, "spec", "resource")
 	return workv1alpha2.ObjectReference{APIVersion: fields.Text(resource, "apiVersion"),

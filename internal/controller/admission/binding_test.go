@@ -17,7 +17,7 @@ func bindingOf(t *testing.T, version, namespace, name string) *unstructured.Unst
   resource: {apiVersion: v1, kind: Secret, namespace: `+namespace+`, name: `+name+`}, clusters: [{name: m1}]}}`)
 }
 
-func TestABindingIsWrittenByWhoMayReadWhatItRefersTo(t *testing.T) {
+func TestWritingBindingNeedsRightToReadTemplate(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		h := newHub(t)
 		h.reads = map[string]bool{"bob /secrets shop/db": true, "bob /secrets treasury/db": true}
@@ -103,7 +103,7 @@ func TestEachChangeOfABindingAsksForTheSameRight(t *testing.T) {
 	})
 }
 
-func TestWhoSaysWhereAMemberIsMayReadItsCredentials(t *testing.T) {
+func TestChangingMemberAddressNeedsRightToReadCredentials(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		h := newHub(t)
 		h.reads = map[string]bool{"bob /secrets karmada-cluster/m1": true}
@@ -136,7 +136,7 @@ func TestWhoSaysWhereAMemberIsMayReadItsCredentials(t *testing.T) {
 
 // Who may update Clusters, and has a service account that is let into one, would be in the member who has that account
 // there.
-func TestWhoHasANameOfKubernetesOwnActInAMemberMayActUnderItHimself(t *testing.T) {
+func TestLetInSystemNamesOnlyWithImpersonationRights(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		h := newHub(t)
 		cluster := func(names string) *unstructured.Unstructured {

@@ -12,10 +12,10 @@ import (
 	"github.com/argosy-io/argosy/internal/core/propagate"
 )
 
-// claim marks a new template as its policy's in the write that creates it, which saves the write of a controller. It is
-// a convenience: what it does not claim (the index is not fed yet, the policy waits for overrides, the template is
-// older than the policy) a controller does. Updates are left to it altogether: only it knows whether a claim that is
-// missing was forgotten or has just been taken away.
+// claim marks a new template as its policy's in the write that creates it, which saves a controller's write. A
+// controller claims what this misses: the index is not filled yet, the policy waits for overrides, or the template is
+// older than the policy. Updates are the controller's: only it knows whether a missing claim was forgotten or just
+// removed.
 type claim struct {
 	*admission.Handler
 	index *index
@@ -31,7 +31,7 @@ func (c *claim) SetDynamicClient(client dynamic.Interface) { c.index.feed(client
 // SetDrainedNotification ends the watches behind the index.
 func (c *claim) SetDrainedNotification(done <-chan struct{}) { c.index.endWith(done) }
 
-// ValidateInitialization says what the server did not bring.
+// ValidateInitialization reports a missing dependency.
 func (c *claim) ValidateInitialization() error {
 	if !c.index.fed() {
 		return fmt.Errorf("%s needs a client", ClaimPlugin)

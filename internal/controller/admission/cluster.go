@@ -56,9 +56,9 @@ func (o *objects) validateCluster(ctx context.Context, r request) error {
 
 var secrets = corev1.SchemeGroupVersion.WithResource("secrets")
 
-// authorizeSecrets lets those say where a member is, and with which secrets it is reached, who may read these: the hub
-// sends what is in them to that address. To change it one may read those of before, too: what is sent to the member
-// goes to the new address then.
+// authorizeSecrets requires the right to read the secrets of a cluster from users who set its address or secrets: the
+// hub sends their content to that address. A change also requires the right to read the previous ones, since the hub
+// then sends its requests to the new address.
 func (o *objects) authorizeSecrets(ctx context.Context, r request, c *clusterv1alpha1.Cluster) error {
 	if r.fromHub() {
 		return nil
@@ -87,7 +87,8 @@ func (o *objects) authorizeSecrets(ctx context.Context, r request, c *clusterv1a
 	return nil
 }
 
-// authorizeKeeping lets those say what becomes of a cluster's workloads when it leaves who may have it leave.
+// authorizeKeeping requires the right to delete the cluster from users who set what happens to its workloads when it
+// leaves.
 func (o *objects) authorizeKeeping(ctx context.Context, r request) error {
 	was := ""
 	if r.old != nil {
@@ -106,8 +107,9 @@ func (o *objects) authorizeKeeping(ctx context.Context, r request) error {
 		"the annotation %s decides what happens to the cluster's workloads when it leaves, and you may not delete clusters.cluster.karmada.io", wellknown.KeepWorkloadsAnnotation), err))
 }
 
-// authorizeSystemNames lets those have a name of Kubernetes' own act in a member who may act under it on the hub: else
-// who may update Clusters and has a service account that is let in would give it the rights of another in the member.
+// authorizeSystemNames requires the right to impersonate a system name on the hub from users who let that name act in
+// a member. Otherwise a user who may update Clusters could give a service account the rights of another one in the
+// member.
 func (o *objects) authorizeSystemNames(ctx context.Context, r request) error {
 	if r.fromHub() {
 		return nil

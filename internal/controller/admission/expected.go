@@ -65,11 +65,11 @@ func (e *expected) saw(p policyv1alpha1.Propagation) {
 func (e *expected) settle(ctx context.Context, gk schema.GroupKind) {
 	for {
 		until, seen := e.next(gk)
-		patience := time.Until(until)
-		if patience <= 0 {
+		remaining := time.Until(until)
+		if remaining <= 0 {
 			return
 		}
-		timer := time.NewTimer(patience)
+		timer := time.NewTimer(remaining)
 		select {
 		case <-seen:
 		case <-timer.C:
@@ -82,8 +82,8 @@ func (e *expected) settle(ctx context.Context, gk schema.GroupKind) {
 	}
 }
 
-// next is how long one of the policies that select the kind may still be expected, zero if there is none, and what
-// tells that one was seen.
+// next returns until when one of the policies that select the kind may still be expected, zero if none is, and a
+// channel that is closed when one was seen.
 func (e *expected) next(gk schema.GroupKind) (until time.Time, seen <-chan struct{}) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -48,7 +48,7 @@ func (o *objects) refuseDirectChange(ctx context.Context, a admission.Attributes
 	if err != nil || old == nil || !validate.ChangesDirectly(old, template) {
 		return err
 	}
-	// Read only for what changes pods, which is seldom.
+	// Only a change of pods needs this read, which is rare.
 	list, err := o.client.Resource(releaseGuards).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
 		return fmt.Errorf("list ReleaseGuards: %w", err)

@@ -106,7 +106,7 @@ var blocks = []struct {
 			"spec.propagateDeps: set to true, because application failover requires it"}},
 }
 
-func TestTheGuidesObjectsAreStoredAsTheyWereMeant(t *testing.T) {
+func TestGuideObjectsAreStoredCanonically(t *testing.T) {
 	if _, err := os.Stat(guides); err != nil {
 		t.Skipf("the guides are not here: %v", err)
 	}

@@ -25,7 +25,7 @@ import (
 // after which a server that is starting asks to be tried again.
 const servedEvery = 100 * time.Millisecond
 
-// anyNamespace stands for the namespaces that a cluster policy selects in.
+// anyNamespace is the index value for cluster policies, which select in all namespaces.
 const anyNamespace = "*"
 
 // watched are the kinds that the index is made of.
@@ -55,7 +55,7 @@ type index struct {
 	expected expected
 }
 
-// selected is what a selector asks for; an empty name is any.
+// selected is the object of a selector; an empty name is any.
 type selected struct {
 	schema.GroupKind
 	namespace, name string
@@ -72,7 +72,7 @@ func newIndex() *index {
 	}
 }
 
-// selects returns whether any policy selects templates of the kind.
+// selects reports whether any policy selects templates of the kind.
 func (x *index) selects(gk schema.GroupKind) bool {
 	if !x.synced.Load() {
 		return false
@@ -82,8 +82,8 @@ func (x *index) selects(gk schema.GroupKind) bool {
 	return x.kinds[gk] > 0
 }
 
-// selecting are the policies that may select the template; propagate.Decide checks whether they do.
-// An empty name asks for those that may select any template of the kind in the namespace.
+// selecting returns the policies that may select the template; propagate.Decide checks whether they do. An empty name
+// returns those that may select any template of the kind in the namespace.
 func (x *index) selecting(gk schema.GroupKind, namespace, name string) []policyv1alpha1.Propagation {
 	if !x.synced.Load() {
 		return nil
@@ -145,7 +145,7 @@ func (x *index) deletePolicy(key types.NamespacedName) {
 	x.remove(key)
 }
 
-// remove wants the lock held.
+// remove must be called with the lock taken.
 func (x *index) remove(key types.NamespacedName) {
 	p, ok := x.policies[key]
 	if !ok {
@@ -185,7 +185,7 @@ func (x *index) setOverride(key types.NamespacedName, exists bool) {
 
 func (x *index) fed() bool { return x.isFed.Load() }
 
-// endWith has the watches end when done is closed.
+// endWith ends the watches when done is closed.
 func (x *index) endWith(done <-chan struct{}) {
 	go func() {
 		select {
@@ -207,11 +207,11 @@ func (x *index) feed(client dynamic.Interface) {
 func (x *index) watch(client dynamic.Interface) {
 	// The server is not up when plugins are made, and the policies' definitions come later still. A watch would back off
 	// for up to half a minute meanwhile.
-	patience := servedEvery
+	timeout := servedEvery
 	for _, resource := range watched {
 		err := wait.PollUntilContextCancel(x.ctx, servedEvery, true, func(ctx context.Context) (bool, error) {
-			patience += servedEvery
-			ctx, cancel := context.WithTimeout(ctx, patience)
+			timeout += servedEvery
+			ctx, cancel := context.WithTimeout(ctx, timeout)
 			defer cancel()
 			_, err := client.Resource(resource).List(ctx, metav1.ListOptions{Limit: 1})
 			return err == nil, nil
@@ -254,7 +254,8 @@ type listed struct{}
 // IsWatchListSemanticsUnSupported is how client-go asks.
 func (listed) IsWatchListSemanticsUnSupported() bool { return true }
 
-// transform turns a policy into its type, and an override policy, of which the existence counts, into its name.
+// transform converts a policy to its type, and reduces an override policy to its name, since only its existence
+// matters.
 func transform(resource string) cache.TransformFunc {
 	return func(obj any) (any, error) {
 		u, ok := obj.(*unstructured.Unstructured)

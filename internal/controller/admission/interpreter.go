@@ -76,7 +76,7 @@ func (o *objects) validateCustomization(ctx context.Context, r request) error {
 	return r.refuse(errs)
 }
 
-// warn tells a client what is advised now and was not before.
+// warn sends the client the advice that is not in known.
 func warn(ctx context.Context, advice, known []string) {
 	for _, text := range advice {
 		if !slices.Contains(known, text) {
@@ -88,13 +88,13 @@ func warn(ctx context.Context, advice, known []string) {
 var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1",
 	Resource: "customresourcedefinitions"}
 
-// kindsKnown is what the hub knows of some kinds.
+// kindsKnown has the definitions of some kinds.
 type kindsKnown struct {
 	mapper meta.RESTMapper
 	crds   map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition
 }
 
-// knows reads the definitions of kinds, of those that have one.
+// knows reads the definitions of kinds; kinds without one are left out.
 func (o *objects) knows(ctx context.Context, kinds ...schema.GroupKind) (kindsKnown, error) {
 	k := kindsKnown{o.mapper, map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition{}}
 	for _, kind := range kinds {

@@ -38,10 +38,10 @@ type hub struct {
 	index   *index
 	plugins []admission.Interface
 	client  *dynamicfake.FakeDynamicClient
-	// mayCreateCPP says which users may create ClusterPropagationPolicies and ClusterOverridePolicies.
+	// mayCreateCPP is which users may create ClusterPropagationPolicies and ClusterOverridePolicies.
 	mayCreateCPP map[string]bool
 	options      Options
-	// reads says who may get what, as "user group/resource namespace/name"; admin may all.
+	// reads is who may get what, as "user group/resource namespace/name"; admin may all.
 	reads map[string]bool
 	// may are other rights, as "user verb resource namespace".
 	may map[string]bool

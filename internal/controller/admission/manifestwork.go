@@ -22,7 +22,8 @@ import (
 
 var clusters = clusterv1alpha1.GroupVersion.WithResource("clusters")
 
-// mutateManifestWork holds a new ManifestWork in its author's write: nothing is applied before it is held.
+// mutateManifestWork adds the finalizer to a new ManifestWork in the write that creates it: nothing is applied before
+// it has one.
 func (o *objects) mutateManifestWork(_ context.Context, r request) error {
 	if finalizers := r.obj.GetFinalizers(); r.creating() && !slices.Contains(finalizers, ocmv1.ManifestWorkFinalizer) {
 		r.obj.SetFinalizers(append(finalizers, ocmv1.ManifestWorkFinalizer))
@@ -30,7 +31,7 @@ func (o *objects) mutateManifestWork(_ context.Context, r request) error {
 	return nil
 }
 
-// validateManifestWork judges what is new of a ManifestWork, and warns of what is not carried out as it says.
+// validateManifestWork validates the changes of a ManifestWork, and warns of fields that have another effect here.
 func (o *objects) validateManifestWork(ctx context.Context, r request) error {
 	mw := &ocmv1.ManifestWork{}
 	if err := into(r.obj, mw); err != nil {
@@ -65,9 +66,9 @@ func (o *objects) validateManifestWork(ctx context.Context, r request) error {
 	return nil
 }
 
-// authorizeWorks lets those write or delete a ManifestWork who might as well do so with its Works. A namespace of
-// templates may be named like a cluster, and who owns it owns that cluster by no means. The hub's own controllers may
-// do either by their roles.
+// authorizeWorks requires the right to write or delete Works from users who do so with a ManifestWork: a namespace of
+// templates may have the name of a cluster, and its owner has no rights on that cluster. The hub's controllers have
+// these rights by their roles.
 func (o *objects) authorizeWorks(ctx context.Context, r admission.Attributes, verb string) error {
 	space := names.ExecutionSpace(r.GetNamespace())
 	decision, _, err := o.authorizer.Authorize(ctx, authorizer.AttributesRecord{

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestManifestWorksAreHeldAndJudged(t *testing.T) {
+func TestManifestWorkGetsFinalizerAndIsValidated(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		h := newHub(t, object(t, `{apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster, metadata: {name: m1}}`))
 		work := func(namespace, spec string) string {

@@ -28,8 +28,8 @@ var (
 	nativeStatefulSets = schema.GroupResource{Group: "apps", Resource: "statefulsets"}
 )
 
-// adviseMissing warns the author of a new template of what it needs beside it that nothing says the name of in its
-// pods, and that is not on the hub. What cannot be looked for is not warned of.
+// adviseMissing warns the author of a new template of required objects that its pods do not name and that are not on
+// the hub. Kinds that cannot be read are skipped.
 func (o *objects) adviseMissing(ctx context.Context, r request) {
 	if r.old != nil || r.fromHub() || r.fieldValidation() == metav1.FieldValidationIgnore {
 		return
@@ -47,7 +47,7 @@ func (o *objects) adviseMissing(ctx context.Context, r request) {
 	}
 }
 
-// mayReport returns whether a role on the hub lets Workflows report as the account.
+// mayReport reports whether a role on the hub lets Workflows report as the account.
 func (o *objects) mayReport(ctx context.Context, namespace, account string) (bool, error) {
 	for _, all := range []schema.GroupVersionResource{roleBindings, clusterRoleBindings} {
 		in := namespace

@@ -15,8 +15,8 @@ import (
 	"k8s.io/apiserver/pkg/warning"
 )
 
-// A template that needs something beside it which is not on the hub is stored, and its author is told once.
-func TestWhatIsNotOnTheHubIsWarnedOfWhenATemplateIsMade(t *testing.T) {
+// A template that depends on an object that is not on the hub is stored, with one warning.
+func TestMissingDependencyOfNewTemplateIsWarnedOf(t *testing.T) {
 	const (
 		pods = "selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}}"
 		sts  = "{apiVersion: apps.kruise.io/v1beta1, kind: StatefulSet, metadata: {name: w, namespace: shop}, spec: {" +
@@ -63,9 +63,9 @@ func TestWhatIsNotOnTheHubIsWarnedOfWhenATemplateIsMade(t *testing.T) {
 				}
 				h := newHub(t, objects...)
 				stored, warnings, err := h.write("admin", object(t, c.template), nil)
-				if said := strings.Join(warnings, "\n"); err != nil || (said == "") != (c.want == "") ||
-					!strings.Contains(said, c.want) {
-					t.Fatalf("warned is %q, %v, want %q", said, err, c.want)
+				if output := strings.Join(warnings, "\n"); err != nil || (output == "") != (c.want == "") ||
+					!strings.Contains(output, c.want) {
+					t.Fatalf("warned is %q, %v, want %q", output, err, c.want)
 				}
 				if _, warnings, err := h.write("admin", stored, stored); len(warnings) > 0 || err != nil {
 					t.Errorf("a second time: %v, %q", err, warnings)
@@ -76,7 +76,7 @@ func TestWhatIsNotOnTheHubIsWarnedOfWhenATemplateIsMade(t *testing.T) {
 }
 
 // The API server has StatefulSets of Kubernetes itself in a type of its own.
-func TestTheServiceOfAStatefulSetOfKubernetesIsLookedForToo(t *testing.T) {
+func TestMissingServiceOfStatefulSetIsWarnedOf(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		h := newHub(t)
 		scheme := runtime.NewScheme()

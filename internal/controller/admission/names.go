@@ -27,8 +27,8 @@ var clusterResource = clusterv1alpha1.GroupVersion.WithResource("clusters")
 // namedMost is how many clusters, namespaces and kinds of a policy are looked for.
 const namedMost = 50
 
-// adviseNames warns the author of a policy or a MultiClusterService of what it names and is not there, as after a
-// typing mistake. Other names are told to those alone who may list them; what cannot be looked for is not warned of.
+// adviseNames warns the author of a policy or a MultiClusterService of names that do not exist, such as misspelt ones.
+// Similar names are suggested only to users who may list them. Kinds that cannot be read are skipped.
 func (o *objects) adviseNames(ctx context.Context, r request, n validate.Names) {
 	if r.fromHub() || r.old != nil && equality.Semantic.DeepEqual(r.old.Object["spec"], r.obj.Object["spec"]) ||
 		r.fieldValidation() == metav1.FieldValidationIgnore {
@@ -72,7 +72,7 @@ func (o *objects) adviseNames(ctx context.Context, r request, n validate.Names) 
 	warn(ctx, advice, nil)
 }
 
-// missingKinds is what there is to say of the kinds that the hub does not serve.
+// missingKinds returns a warning for each kind that the hub does not serve.
 func (o *objects) missingKinds(ctx context.Context, named []validate.NamedKind) (advice []string) {
 	looked := map[schema.GroupKind]bool{}
 	known := sync.OnceValue(func() []validate.NamedKind { return o.kindNames(ctx) })
@@ -98,7 +98,7 @@ func (o *objects) missingKinds(ctx context.Context, named []validate.NamedKind) 
 	return advice
 }
 
-// namesFor are the names of all objects of a resource, if who asks may list them, and whether there are some.
+// namesFor returns the names of all objects of a resource if the user may list them, and whether there are any.
 func (o *objects) namesFor(ctx context.Context, r request,
 	resource schema.GroupVersionResource) (names []string, some bool) {
 	list, err := o.client.Resource(resource).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
@@ -114,7 +114,7 @@ func (o *objects) namesFor(ctx context.Context, r request,
 	return names, true
 }
 
-// allowed returns whether the requesting user may use the verb on a cluster-scoped resource.
+// allowed reports whether the requesting user may use the verb on a cluster-scoped resource.
 func (o *objects) allowed(ctx context.Context, r request, verb string, resource schema.GroupVersionResource,
 	name string) bool {
 	decision, _, _ := o.authorizer.Authorize(ctx, authorizer.AttributesRecord{User: r.GetUserInfo(), Verb: verb,
@@ -123,8 +123,8 @@ func (o *objects) allowed(ctx context.Context, r request, verb string, resource 
 	return decision == authorizer.DecisionAllow
 }
 
-// kindNames are the kinds that a policy may name: those of Kubernetes, and those that are defined on the hub, as any
-// user may see. They are sorted, so that the same mistake has the same answer.
+// kindNames returns the kinds that a policy may name: those of Kubernetes, and those that are defined on the hub,
+// which every user may see. They are sorted, so that the same mistake has the same answer.
 func (o *objects) kindNames(ctx context.Context) []validate.NamedKind {
 	var kinds []validate.NamedKind
 	for gvk := range clientgoscheme.Scheme.AllKnownTypes() {

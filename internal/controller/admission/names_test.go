@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// A name that is misspelt selects nothing, so that its author is told, with the nearest one.
-func TestWhatAPolicyNamesAndIsNotThereIsWarnedOf(t *testing.T) {
+// A misspelt name selects nothing: a warning suggests the nearest name.
+func TestMissingNamesInPolicyAreWarnedOf(t *testing.T) {
 	const (
 		own      = "{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy, metadata: {name: p, namespace: shop}, spec: "
 		cluster  = "{apiVersion: policy.karmada.io/v1alpha1, kind: ClusterPropagationPolicy, metadata: {name: p}, spec: "
@@ -97,7 +97,7 @@ func TestWhatAPolicyNamesAndIsNotThereIsWarnedOf(t *testing.T) {
 }
 
 // A policy may have very many selectors, and each costs a look at what the hub serves.
-func TestOfVeryManyKindsSomeAreLookedFor(t *testing.T) {
+func TestNumberOfCheckedKindsIsLimited(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		var selectors []string
 		for i := range 2 * namedMost {

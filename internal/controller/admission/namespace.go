@@ -42,7 +42,7 @@ func KeepNamespace(next http.Handler) http.Handler {
 	})
 }
 
-// writesSidecarSet returns whether the body of a request is a SidecarSet or what changes one; paths of subresources are
+// writesSidecarSet reports whether the body of a request is a SidecarSet or a change of one; paths of subresources are
 // longer.
 func writesSidecarSet(r *http.Request) bool {
 	switch r.Method {
@@ -75,7 +75,7 @@ type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-// mutateSidecarSet shows what is rewritten the namespace that was given. It is stored in none.
+// mutateSidecarSet passes the given namespace to the rewrite. The SidecarSet is stored without one.
 func (o *objects) mutateSidecarSet(ctx context.Context, r request) error {
 	given, _ := ctx.Value(givenKey{}).(string)
 	r.obj.SetNamespace(given)

@@ -44,7 +44,7 @@ func TestTheNamespaceOfASidecarSetIsKeptForAdmission(t *testing.T) {
 	}
 }
 
-func TestABodyThatBreaksOffBreaksOffForTheServer(t *testing.T) {
+func TestTruncatedBodyIsPassedOn(t *testing.T) {
 	broken := errors.New("broken")
 	r := httptest.NewRequest("POST", "/apis/apps.kruise.io/v1beta1/sidecarsets",
 		io.MultiReader(strings.NewReader("{"), iotest.ErrReader(broken)))

@@ -11,7 +11,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/admission/validate"
 )
 
-// mutateMultiClusterService gives it the id that what belongs to it refers to.
+// mutateMultiClusterService sets the id by which other objects refer to it.
 func (o *objects) mutateMultiClusterService(ctx context.Context, r request) error {
 	identify(r.obj, r.old, networkingv1alpha1.MultiClusterServicePermanentIDLabel)
 	return r.normalise(ctx)

@@ -11,7 +11,7 @@ import (
 	networkingv1alpha1 "github.com/argosy-io/argosy/api/networking/v1alpha1"
 )
 
-func TestMultiClusterServicesAreIdentifiedOnceAndStoredWithoutTheGuidesSpelling(t *testing.T) {
+func TestMultiClusterServiceGetsIDAndCanonicalSpelling(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		h := newHub(t)
 		const head = `{apiVersion: networking.karmada.io/v1alpha1, kind: MultiClusterService, metadata: {namespace: default, name: nginx-mcs}, spec: `
@@ -71,7 +71,7 @@ func TestMultiClusterIngressesAreStoredAsAnIngress(t *testing.T) {
 	})
 }
 
-func TestAServiceImportWhoseServiceCouldNotHaveItsNameIsRefused(t *testing.T) {
+func TestServiceImportWithLongNameIsRejected(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		h := newHub(t)
 		named := func(name string) *unstructured.Unstructured {

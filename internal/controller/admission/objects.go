@@ -44,12 +44,12 @@ type request struct {
 type kind struct {
 	// mutate comes before the schema: it must bear shapes that the schema refuses, and leave the refusal to it.
 	mutate func(context.Context, request) error
-	// validate sees what will be stored.
+	// validate gets the object as it will be stored.
 	validate func(context.Context, request) error
 }
 
-// objects normalises, defaults and validates our own kinds. One file of this package has the steps of each kind or
-// pair.
+// objects normalises, defaults and validates our own kinds. Each kind or pair has a file in this package with its
+// steps.
 type objects struct {
 	*admission.Handler
 	Options
@@ -97,8 +97,8 @@ func newObjects(index *index, options Options) *objects {
 		workv1alpha2.Resource("resourcebindings"):        binding,
 		workv1alpha2.Resource("clusterresourcebindings"): binding,
 	}
-	// Templates are judged by their members; but what only a guide says no member knows, and a mistake in a pod is better
-	// told at once.
+	// Members validate templates, but they do not know the fields that come from guides, and an early error is better for
+	// mistakes in pods.
 	for _, resource := range []string{"clonesets", "statefulsets", "daemonsets", "uniteddeployments"} {
 		o.kinds[schema.GroupResource{Group: "apps.kruise.io", Resource: resource}] = kind{func(ctx context.Context,
 			r request) error {
@@ -129,7 +129,7 @@ var (
 // SetRESTMapper returns which kinds are cluster-scoped.
 func (o *objects) SetRESTMapper(m meta.RESTMapper) { o.mapper = m }
 
-// SetAuthorizer says who may do what.
+// SetAuthorizer sets the authorizer of the hub.
 func (o *objects) SetAuthorizer(a authorizer.Authorizer) { o.authorizer = a }
 
 // SetDynamicClient reads other objects of our kinds.
@@ -141,7 +141,7 @@ func (o *objects) SetDynamicClient(c dynamic.Interface) {
 // SetDrainedNotification ends the watches behind the index.
 func (o *objects) SetDrainedNotification(done <-chan struct{}) { o.index.endWith(done) }
 
-// ValidateInitialization says what the server did not bring.
+// ValidateInitialization reports a missing dependency.
 func (o *objects) ValidateInitialization() error {
 	if o.mapper == nil || o.authorizer == nil || o.client == nil {
 		return fmt.Errorf("%s needs a RESTMapper, an authorizer and a client", ObjectsPlugin)
@@ -174,8 +174,8 @@ func (o *objects) Validate(ctx context.Context, a admission.Attributes, interfac
 		return nil
 	}
 	k, r, ok := o.judge(a)
-	// What is going away is not held up: its finalizers must be removable whatever it holds. What it says still counts
-	// until it is gone, so that a change of that is judged.
+	// The deletion of an invalid object is not blocked: its finalizers must be removable. Its spec has effect until then,
+	// so a change of the spec is validated.
 	if !ok || k.validate == nil || r.obj.GetDeletionTimestamp() != nil && r.old != nil &&
 		equality.Semantic.DeepEqual(r.old.Object["spec"], r.obj.Object["spec"]) && sameRelease(r) {
 		return nil
@@ -208,25 +208,24 @@ func (o *objects) judge(a admission.Attributes) (kind, request, bool) {
 	return k, request{a, obj, old}, true
 }
 
-// creating returns whether the object is new, and this is the first time that we see it: plugins may be asked again.
+// creating reports whether the object is new, and this is the first time that we see it: plugins may be asked again.
 func (r request) creating() bool {
 	return r.GetOperation() == admission.Create && !r.GetReinvocationContext().IsReinvoke()
 }
 
-// disown drops the record of who set which field from an object that our own controllers make. An object without one
-// gets none later: keeping it is a quarter of the cost of every write, and nobody else sets fields of ours. Whoever
-// applies to one still gets their own record.
+// disown removes the managed fields of an object that our own controllers create. It costs a quarter of every write to
+// maintain them, and only the hub sets these fields. A user who applies to the object still gets an entry.
 func (r request) disown() {
 	if r.creating() && r.fromHub() {
 		r.obj.SetManagedFields(nil)
 	}
 }
 
-// fromHub returns whether the hub's own controllers sent the request.
+// fromHub reports whether the hub's own controllers sent the request.
 func (r request) fromHub() bool { return r.GetUserInfo().GetName() == user.APIServerUser }
 
-// normalise rewrites the object to canonical spelling, warning of that, and of what is legal and hardly meant unless it
-// was there before.
+// normalise rewrites the object to canonical spelling, and warns of that and of new fields that are valid but probably
+// a mistake.
 func (r request) normalise(ctx context.Context) error {
 	_, warnings, err := dialect.Normalise(r.obj)
 	if err != nil {
@@ -276,13 +275,13 @@ func (r request) name() string {
 	return r.obj.GetName()
 }
 
-// into decodes obj. A mutation ignores the error, since the schema says it better.
+// into decodes obj. A mutation ignores the error, since the schema has the better one.
 func into(obj *unstructured.Unstructured, typed any) error {
 	return runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, typed)
 }
 
-// setSpec writes into the object what has changed between two specs of its type, and nothing else: a required field
-// that is missing would come out of the type as its zero value, and pass for given.
+// setSpec writes into the object only what differs between two specs of its type. The whole spec would add zero values
+// for missing required fields, which would then pass validation.
 func (r request) setSpec(before, after any) error {
 	was, err := generic(before)
 	if err != nil {
@@ -296,8 +295,7 @@ func (r request) setSpec(before, after any) error {
 	return nil
 }
 
-// generic goes by way of JSON: the converter leaves unsigned integers as they are, which no unstructured object may
-// hold.
+// generic converts through JSON: the converter leaves unsigned integers, which unstructured objects must not contain.
 func generic(spec any) (any, error) {
 	data, err := json.Marshal(spec)
 	if err != nil {
@@ -310,7 +308,7 @@ func generic(spec any) (any, error) {
 	return m, nil
 }
 
-// change makes of dst what is makes of was. Lists of another length are replaced.
+// change applies the difference between was and is to dst. Lists of another length are replaced.
 func change(dst, was, is any) any {
 	if reflect.DeepEqual(was, is) {
 		return dst

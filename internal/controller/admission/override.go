@@ -46,7 +46,7 @@ func (o *objects) mutateOverride(ctx context.Context, r request) error {
 	}
 	for _, s := range policy.OverrideSpec().ResourceSelectors {
 		if match.GroupKind(s.APIVersion, s.Kind) == (schema.GroupKind{Kind: "Namespace"}) {
-			// A namespace goes to every cluster by itself, where no policy of another namespace has a say.
+			// A namespace goes to every cluster by itself, and policies of other namespaces do not apply to it.
 			return admission.NewForbidden(r, errors.New("a Namespace is cluster-scoped; use ClusterOverridePolicy"))
 		}
 	}
@@ -70,8 +70,8 @@ func (o *objects) mutateOverride(ctx context.Context, r request) error {
 	return nil
 }
 
-// approvedBefore are the selectors that were stored with the very overriders that policy has. Whoever changes those
-// says what becomes of the templates, and has to be allowed to.
+// approvedBefore returns the stored selectors if the policy keeps the stored overriders: these selectors were approved
+// with them. A change of the overriders needs approval for all selectors.
 func approvedBefore(r request, policy policyv1alpha1.Override) []policyv1alpha1.ResourceSelector {
 	old := newOverride(r.GetKind().Kind)
 	if r.old == nil || into(r.old, old) != nil {
@@ -112,8 +112,8 @@ func (o *objects) validateOverride(ctx context.Context, r request) error {
 	return nil
 }
 
-// authorizeRights lets those change what roles and their bindings say who may give rights that they lack: an API server
-// holds others to their own where roles are written, and the hub cannot where an override changes them in a member.
+// authorizeRights requires that users who override roles or role bindings have the rights that these grant. An API
+// server enforces that for direct writes; the hub's cannot where an override changes the object for a member.
 func (o *objects) authorizeRights(ctx context.Context, r request, policy policyv1alpha1.Override) error {
 	path := override.Rights(policy)
 	if path == "" || r.fromHub() ||
@@ -138,7 +138,7 @@ func (o *objects) authorizeRights(ctx context.Context, r request, policy policyv
 	return nil
 }
 
-// divided refuses a replicasOverrider where the scheduler divides the replicas, as far as the policies now known say.
+// divided rejects a replicasOverrider where the scheduler divides the replicas, according to the current policies.
 func (o *objects) divided(policy policyv1alpha1.Override) field.ErrorList {
 	var errs field.ErrorList
 	for i, s := range policy.OverrideSpec().ResourceSelectors {

@@ -17,9 +17,9 @@ import (
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 )
 
-// refuseOverwrite refuses an object of any kind that comes to ask, by its annotation, for what stands in members to be
-// overwritten, where that is forbidden. What asked before may be written on: it counts as abort. Whoever may write
-// Works has the rights of the hub anyway.
+// refuseOverwrite rejects an object of any kind whose annotation newly requests to overwrite objects in members, where
+// that is forbidden. An existing request may stay, since it counts as abort. Users who may write Works have the hub's
+// rights anyway.
 func (o *objects) refuseOverwrite(ctx context.Context, a admission.Attributes) error {
 	group := a.GetResource().Group
 	if a.GetSubresource() != "" || group == workv1alpha1.GroupVersion.Group || group == ocmv1.GroupVersion.Group ||
@@ -38,7 +38,7 @@ func (o *objects) refuseOverwrite(ctx context.Context, a admission.Attributes) e
 	return o.mayOverwrite(ctx, a, "the annotation "+workv1alpha2.ConflictResolutionAnnotation+": overwrite")
 }
 
-// mayOverwrite refuses what asks to overwrite where that is forbidden.
+// mayOverwrite rejects a request to overwrite where that is forbidden.
 func (o *objects) mayOverwrite(ctx context.Context, a admission.Attributes, what string) error {
 	namespace := a.GetNamespace()
 	var labels map[string]string
@@ -53,7 +53,7 @@ func (o *objects) mayOverwrite(ctx context.Context, a admission.Attributes, what
 	case namespace == "":
 		return nil
 	default:
-		// Read only for what asks, which is seldom.
+		// Only such requests need this read, which is rare.
 		ns, err := o.client.Resource(namespaces).Get(ctx, namespace, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return nil // the write is refused for that

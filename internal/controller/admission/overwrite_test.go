@@ -8,7 +8,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 )
 
-func TestWhoAsksToOverwriteWhereThatIsForbiddenIsRefused(t *testing.T) {
+func TestForbiddenOverwriteIsRejected(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		shop := object(t, `{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {argosy.io/forbid-overwrite: "true"}}}`)
 		other := object(t, `{apiVersion: v1, kind: Namespace, metadata: {name: other}}`)
@@ -72,7 +72,7 @@ func TestWhoAsksToOverwriteWhereThatIsForbiddenIsRefused(t *testing.T) {
 
 // A binding says by its labels which policy made it, and its author writes these: those of a ClusterPropagationPolicy
 // open nothing.
-func TestABindingThatPassesForAnAdministratorsOverwritesNothing(t *testing.T) {
+func TestForgedBindingLabelsCannotOverwrite(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		h := newHub(t, object(t, `{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {argosy.io/forbid-overwrite: "true"}}}`), object(t, `{apiVersion: v1, kind: Namespace, metadata: {name: other}}`))
 		binding := func(namespace, labels, resolution string) *unstructured.Unstructured {

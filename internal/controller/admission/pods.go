@@ -8,9 +8,9 @@ import (
 	"github.com/argosy-io/argosy/internal/core/admission/validate"
 )
 
-// adviseTemplate refuses what the hub itself cannot follow, and warns of what members will refuse, and of mistakes in
-// pods that the definition of the kind lets pass, unless that was there before or the client does not want to know of
-// such.
+// adviseTemplate rejects settings that the hub cannot follow. It warns of settings that members will reject, and of
+// mistakes in pods that the CRD accepts, unless they were there before or the client does not want warnings about
+// unknown fields.
 func adviseTemplate(ctx context.Context, r request) error {
 	if err := r.refuse(validate.Template(r.obj)); err != nil {
 		return err
@@ -27,7 +27,7 @@ func adviseTemplate(ctx context.Context, r request) error {
 	return nil
 }
 
-// fieldValidation is what the client wants done about unknown fields; empty if it does not say.
+// fieldValidation is the client's setting for unknown fields; empty if unset.
 func (r request) fieldValidation() string {
 	switch o := r.GetOperationOptions().(type) {
 	case *metav1.CreateOptions:

@@ -120,8 +120,8 @@ var (
 	clusterOverride    = counterpart{"ClusterOverridePolicy", "clusteroverridepolicies"}
 )
 
-// sentBefore are the selectors that were stored if nothing but selectors changed since. Whoever changes where templates
-// go, or what becomes of the members' objects, has to be allowed to with each cluster-scoped one.
+// sentBefore returns the stored selectors if only selectors changed since. A user who changes the clusters of
+// templates, or what happens to objects in members, needs the rights for each cluster-scoped selector.
 func (o *objects) sentBefore(p, old policyv1alpha1.Propagation) []policyv1alpha1.ResourceSelector {
 	is := p.DeepCopyObject().(policyv1alpha1.Propagation)
 	o.defaultPropagation(is, old)
@@ -134,9 +134,9 @@ func (o *objects) sentBefore(p, old policyv1alpha1.Propagation) []policyv1alpha1
 	return selectors
 }
 
-// authorizeClusterScoped lets a namespaced policy select cluster-scoped templates for those who might as well write its
-// counterpart, and refuses it to others. Such a selector is stored without a namespace, which no other selector of a
-// namespaced policy is: that is how the approval is known later on. approved are the selectors stored before.
+// authorizeClusterScoped requires the right to write the cluster-scoped counterpart of a namespaced policy that
+// selects cluster-scoped templates. An approved selector is stored without a namespace, unlike all others of a
+// namespaced policy, which records the approval. approved are the selectors stored before.
 func (o *objects) authorizeClusterScoped(ctx context.Context, r request, instead counterpart, selectors,
 	approved []policyv1alpha1.ResourceSelector) error {
 	for i := range selectors {
@@ -167,8 +167,8 @@ func (o *objects) authorizeClusterScoped(ctx context.Context, r request, instead
 
 var quotaKind = schema.GroupKind{Kind: "ResourceQuota"}
 
-// authorizeQuotas lets those select ResourceQuotas who may change them: one that a policy claims binds in members and
-// no more on the hub.
+// authorizeQuotas requires the right to change ResourceQuotas from users who select them: a claimed quota is enforced
+// in members and no longer on the hub.
 func (o *objects) authorizeQuotas(ctx context.Context, r request, p, old policyv1alpha1.Propagation) error {
 	fresh := slices.ContainsFunc(p.PropagationSpec().ResourceSelectors, func(s policyv1alpha1.ResourceSelector) bool {
 		return match.GroupKind(s.APIVersion, s.Kind) == quotaKind &&
@@ -195,7 +195,7 @@ func (o *objects) authorizeQuotas(ctx context.Context, r request, p, old policyv
 
 var secretKind = schema.GroupKind{Kind: "Secret"}
 
-// withSecrets are the kinds of templates that are Secrets or hold some.
+// withSecrets are the kinds of templates that are or contain Secrets.
 var withSecrets = map[schema.GroupKind]schema.GroupVersionResource{
 	secretKind: secrets,
 	{Group: "release.argosy.io", Kind: "EnclosedManifest"}: {Group: "release.argosy.io", Version: "v1alpha1",
@@ -204,9 +204,9 @@ var withSecrets = map[schema.GroupKind]schema.GroupVersionResource{
 		Resource: "resourcedistributions"},
 }
 
-// authorizeSent lets those say in which clusters Secrets are, and what holds them, who may read these: a member has
-// other readers than the hub. What templates depend on is let follow also by those who could write these, and have them
-// name any Secret.
+// authorizeSent requires the right to read Secrets from users who choose the clusters of Secrets and of objects that
+// contain them, because a member has other readers than the hub. Users who may write such templates may also let
+// dependencies follow, since they could name any Secret.
 func (o *objects) authorizeSent(ctx context.Context, r request, p, old policyv1alpha1.Propagation) error {
 	was, is := old.PropagationSpec(), p.PropagationSpec()
 	if r.fromHub() || r.old != nil && was.PropagateDeps == is.PropagateDeps &&
@@ -260,7 +260,7 @@ func (o *objects) authorizeSent(ctx context.Context, r request, p, old policyv1a
 // served yet.
 var sidecarSet = schema.GroupKind{Group: "apps.kruise.io", Kind: "SidecarSet"}
 
-// clusterScoped returns whether the selector's kind has no namespace. A kind that is not served is taken for a
+// clusterScoped reports whether the selector's kind has no namespace. A kind that is not served is taken for a
 // namespaced one.
 func (o *objects) clusterScoped(s policyv1alpha1.ResourceSelector) bool {
 	gk := match.GroupKind(s.APIVersion, s.Kind)

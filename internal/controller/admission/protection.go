@@ -27,9 +27,9 @@ import (
 	"github.com/argosy-io/argosy/internal/core/object/names"
 )
 
-// protection denies the deletion of whatever is labelled to be protected, to everybody, and of what the hub stands on,
-// to everybody but its own loops. A deletion of a collection asks for each of its objects, so it stops at a protected
-// one; others may be gone by then.
+// protection denies all users the deletion of objects with the protection label, and all but the hub's own controllers
+// the deletion of objects that the hub needs. It checks each object of a collection, so the deletion stops at a
+// protected one; others may be deleted by then.
 type protection struct {
 	*admission.Handler
 	client dynamic.Interface
@@ -39,10 +39,10 @@ func newProtection() *protection { return &protection{Handler: admission.NewHand
 
 var _ admission.ValidationInterface = &protection{}
 
-// SetDynamicClient reads what an object is there for.
+// SetDynamicClient sets the client that reads the objects that depend on an object.
 func (p *protection) SetDynamicClient(c dynamic.Interface) { p.client = c }
 
-// ValidateInitialization says what the server did not bring.
+// ValidateInitialization reports a missing dependency.
 func (p *protection) ValidateInitialization() error {
 	if p.client == nil {
 		return fmt.Errorf("%s needs a client", ProtectionPlugin)

@@ -33,7 +33,7 @@ func definition(group, kind, plural string) *unstructured.Unstructured {
 	return u
 }
 
-func TestWhatTheHubStandsOnIsDeletedByNobodyWithoutASecondWord(t *testing.T) {
+func TestHubObjectsNeedConfirmedDeletion(t *testing.T) {
 	bound := standing("work.karmada.io/v1alpha2", "ResourceBinding", "shop", "web-cloneset")
 	bound.Object["spec"] = map[string]any{"resource": map[string]any{"apiVersion": "apps.kruise.io/v1alpha1",
 		"kind": "CloneSet", "namespace": "shop", "name": "web"}}
@@ -43,9 +43,9 @@ func TestWhatTheHubStandsOnIsDeletedByNobodyWithoutASecondWord(t *testing.T) {
 	h := newHub(t, bound, standing("cluster.karmada.io/v1alpha1", "Cluster", "", "m1"), going)
 
 	for _, tc := range []struct {
-		story string
-		obj   *unstructured.Unstructured
-		says  string // empty: it may be deleted
+		story   string
+		obj     *unstructured.Unstructured
+		message string // empty: it may be deleted
 	}{
 		{"the definition of Works", definition("work.karmada.io", "Work", "works"), "definition of the hub itself"},
 		{"the definition of Clusters", definition("cluster.karmada.io", "Cluster", "clusters"),
@@ -63,14 +63,14 @@ func TestWhatTheHubStandsOnIsDeletedByNobodyWithoutASecondWord(t *testing.T) {
 	} {
 		t.Run(tc.story, func(t *testing.T) {
 			err := h.delete("admin", tc.obj)
-			if tc.says == "" {
+			if tc.message == "" {
 				if err != nil {
 					t.Errorf("refused with %v", err)
 				}
 				return
 			}
-			if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), tc.says) {
-				t.Errorf("got %v, want it to be forbidden with %q", err, tc.says)
+			if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), tc.message) {
+				t.Errorf("got %v, want it to be forbidden with %q", err, tc.message)
 			}
 			if err := h.delete(user.APIServerUser, tc.obj); err != nil {
 				t.Errorf("the hub's own loops are refused: %v", err)
@@ -87,7 +87,7 @@ func TestWhatTheHubStandsOnIsDeletedByNobodyWithoutASecondWord(t *testing.T) {
 	}
 }
 
-func TestNobodyPassesForTheHubWhenHeDeletesAWork(t *testing.T) {
+func TestUserDeletionOfWorkIsNotOrderedByHub(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		h := newHub(t)
 		work := standing("work.karmada.io/v1alpha1", "Work", "karmada-es-m1", "w")
@@ -122,7 +122,7 @@ func TestNobodyPassesForTheHubWhenHeDeletesAWork(t *testing.T) {
 	})
 }
 
-func TestWhoMayNotDeleteClustersDoesNotSayWhatBecomesOfTheirWorkloads(t *testing.T) {
+func TestKeepWorkloadsNeedsRightToDeleteClusters(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		h := newHub(t)
 		cluster := func(keep string) *unstructured.Unstructured {

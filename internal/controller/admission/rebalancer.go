@@ -14,8 +14,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/match"
 )
 
-// validateRebalancer judges what is new of a WorkloadRebalancer, and warns of kinds that the hub does not serve: they
-// may be misspelt.
+// validateRebalancer validates the changes of a WorkloadRebalancer, and warns of kinds that the hub does not serve:
+// they may be misspelt.
 func (o *objects) validateRebalancer(ctx context.Context, r request) error {
 	rebalancer := &appsv1alpha1.WorkloadRebalancer{}
 	if err := into(r.obj, rebalancer); err != nil {
@@ -40,7 +40,7 @@ func (o *objects) validateRebalancer(ctx context.Context, r request) error {
 	return nil
 }
 
-// scoped returns whether objects of a kind are in namespaces, as far as the hub serves it; each kind is looked up once.
+// scoped reports whether objects of a kind are in namespaces, as far as the hub serves it; each kind is looked up once.
 func (o *objects) scoped() func(schema.GroupKind) (namespaced, known bool) {
 	scopes := map[schema.GroupKind]meta.RESTScopeName{}
 	return func(gk schema.GroupKind) (namespaced, known bool) {

@@ -96,7 +96,7 @@ func (r request) user() releasev1alpha1.ReleaseUser {
 	return releasev1alpha1.ReleaseUser{User: info.GetName(), UID: info.GetUID(), Groups: info.GetGroups()}
 }
 
-// validateRelease validates what a write changes of a Release, and checks the rights that the change needs.
+// validateRelease validates the changes of a Release, and checks the rights that they need.
 func (o *objects) validateRelease(ctx context.Context, r request) error {
 	rel, old := &releasev1alpha1.Release{}, (*releasev1alpha1.Release)(nil)
 	if err := into(r.obj, rel); err != nil {
@@ -167,7 +167,7 @@ func (o *objects) mayOnRelease(ctx context.Context, r request, verb, name, what 
 		what, verb, releases.GroupResource(), name, r.GetNamespace()), err))
 }
 
-// mayUpdateTargets refuses a release to a user who may not update its workloads: it replaces their pods.
+// mayUpdateTargets rejects a release of a user who may not update its workloads: it replaces their pods.
 func (o *objects) mayUpdateTargets(ctx context.Context, r request, rel *releasev1alpha1.Release) error {
 	for i, t := range rel.Spec.Targets {
 		resource, _ := meta.UnsafeGuessKindToResource(schema.FromAPIVersionAndKind(t.Ref.APIVersion, t.Ref.Kind))
@@ -211,8 +211,8 @@ func (o *objects) mutateReleaseApproval(_ context.Context, r request) error {
 	return r.stampUser("by")
 }
 
-// validateReleaseApproval checks that the user of a new ReleaseApproval may approve the release, and that the approval
-// counts for what the release waits for now. The schema refuses changes.
+// validateReleaseApproval checks that the user of a new ReleaseApproval may approve the release, and that the release
+// waits for this approval now. The schema rejects changes.
 func (o *objects) validateReleaseApproval(ctx context.Context, r request) error {
 	if r.old != nil {
 		return nil

@@ -88,7 +88,7 @@ func TestANewReleaseIsKeptUntilItIsRecorded(t *testing.T) {
 	})
 }
 
-func TestTheCreatorOfAReleaseIsStamped(t *testing.T) {
+func TestReleaseRecordsItsCreator(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		h := releaseHub(t)
 		creator := func(obj *unstructured.Unstructured) releasev1alpha1.ReleaseUser {

@@ -15,8 +15,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/release"
 )
 
-// validateReleaseCheck validates a ReleaseCheck whose spec has changed, and checks that its author may use what it
-// makes the hub use.
+// validateReleaseCheck validates a ReleaseCheck whose spec has changed, and checks that its author may use what the
+// hub will use for it.
 func (o *objects) validateReleaseCheck(ctx context.Context, r request) error {
 	if r.old != nil && equality.Semantic.DeepEqual(r.old.Object["spec"], r.obj.Object["spec"]) {
 		return nil
@@ -33,7 +33,7 @@ func (o *objects) validateReleaseCheck(ctx context.Context, r request) error {
 	return r.refuse(validate.ReleaseCheck(&c.Spec, field.NewPath("spec")))
 }
 
-// mayUseInCheck refuses a ReleaseCheck to a user who lacks a right.
+// mayUseInCheck rejects a ReleaseCheck of a user who lacks a right.
 func (o *objects) mayUseInCheck(ctx context.Context, r request, right release.CheckRight) error {
 	namespace, where := r.GetNamespace(), fmt.Sprintf(" in the namespace %q", r.GetNamespace())
 	if right.Cluster {

@@ -13,7 +13,7 @@ func (o *objects) mutateReplicaScheduling(ctx context.Context, r request) error 
 	}
 	p := &configv1alpha1.ReplicaSchedulingPolicy{}
 	if err := into(r.obj, p); err != nil {
-		return nil // the schema says it better
+		return nil // the schema has the better error
 	}
 	before := p.DeepCopy()
 	validate.DefaultReplicaScheduling(p)

@@ -10,7 +10,7 @@ import (
 )
 
 // A Role that an administrator wrote gives in a member what an override makes of it.
-func TestAnOverrideGivesNobodyRightsThatItsAuthorMayNotGive(t *testing.T) {
+func TestOverrideCannotEscalateRights(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		h := newHub(t)
 		h.mayCreateCPP["developer"] = true
@@ -89,7 +89,7 @@ func TestAnOverrideGivesNobodyRightsThatItsAuthorMayNotGive(t *testing.T) {
 }
 
 // A member has other readers than the hub: who may not read a Secret does not say where it goes.
-func TestWhoMayNotReadSecretsDoesNotSendThemToMembers(t *testing.T) {
+func TestSendingSecretsNeedsRightToReadThem(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		h := newHub(t)
 		h.mayCreateCPP["developer"] = true

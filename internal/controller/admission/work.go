@@ -15,14 +15,14 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
-// mutateWork makes a Work that somebody wrote by hand what our own controllers write: with an id, and the finalizer by
-// which its object in the member ends with it, its manifests without what a server had set, and marked. A manifest with
-// marks has been through that; to prune it again would fight an override.
+// mutateWork gives a Work that a user wrote what the hub's controllers write: an id, the finalizer that deletes its
+// object with it, and manifests that are pruned and marked. A manifest with marks was pruned already; to prune it
+// again could undo an override.
 func (o *objects) mutateWork(_ context.Context, r request) error {
 	identify(r.obj, r.old, workv1alpha2.WorkPermanentIDLabel)
 	r.disown()
 	r.unorder()
-	if _, err := names.ClusterOf(r.GetNamespace()); err == nil && r.creating() { // elsewhere nobody would take it off
+	if _, err := names.ClusterOf(r.GetNamespace()); err == nil && r.creating() { // elsewhere no controller removes it
 		controllerutil.AddFinalizer(r.obj, workv1alpha2.ExecutionFinalizer)
 	}
 	var w *workv1alpha1.Work
@@ -51,8 +51,7 @@ func (o *objects) mutateWork(_ context.Context, r request) error {
 	return nil
 }
 
-// unorder drops what would say that the hub has ordered the end of a Work: a deletion of the hub's own says so, and
-// nobody else.
+// unorder removes the mark of a deletion request from a Work: only the hub may set it.
 func (r request) unorder() {
 	had := r.old != nil && slices.Contains(r.old.GetFinalizers(), execute.OrderedFinalizer)
 	if finalizers := r.obj.GetFinalizers(); !had && slices.Contains(finalizers, execute.OrderedFinalizer) {
@@ -60,8 +59,8 @@ func (r request) unorder() {
 	}
 }
 
-// validateWork refuses manifests that are no objects of Kubernetes. It does so here, since a schema that knows them for
-// objects has the server take their metadata apart at every read and write.
+// validateWork rejects manifests that are not Kubernetes objects. The schema cannot: if it declared them as objects,
+// the server would process their metadata at every read and write.
 func (o *objects) validateWork(_ context.Context, r request) error {
 	var errs field.ErrorList
 	path := field.NewPath("spec", "workload", "manifests")

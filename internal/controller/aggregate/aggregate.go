@@ -90,8 +90,8 @@ type reconciler struct {
 
 	// progress are the bindings with delayed status writes.
 	progress commit.Pace[types.NamespacedName]
-	// told has the current warnings by binding.
-	told commit.Dedup[types.NamespacedName]
+	// warned has the current warnings by binding.
+	warned commit.Dedup[types.NamespacedName]
 
 	// queue receives changes in members and templates.
 	queue atomic.Pointer[queue]
@@ -187,7 +187,7 @@ func (r *reconciler) fold(ctx context.Context, key types.NamespacedName) (time.D
 	if err != nil || b.GetDeletionTimestamp() != nil {
 		r.progress.Done(key)
 		r.nodes.forget(key)
-		r.told.Forget(key)
+		r.warned.Forget(key)
 		return 0, err
 	}
 	folded, err := scope.Fold(ctx, r.client, b, r.LastReported, metav1.NewTime(r.Clock.Now()))
@@ -316,15 +316,15 @@ func (r *reconciler) foldIntoTemplate(ctx context.Context, b workv1alpha2.Bindin
 	}
 	switch {
 	case err == nil:
-		r.told.Forget(key)
+		r.warned.Forget(key)
 		r.nodes.Done(key)
 		return r.expire(ctx, want)
 	// deleted meanwhile, or a kind without a status subresource
 	case apierrors.IsNotFound(err):
-		r.told.Forget(key)
+		r.warned.Forget(key)
 		r.nodes.Done(key)
 		return 0, nil
-	case !commit.Stale(err) && r.told.IsNew(key, err.Error()):
+	case !commit.Stale(err) && r.warned.IsNew(key, err.Error()):
 		for _, obj := range []runtime.Object{b, read} {
 			r.events.Event(obj, corev1.EventTypeWarning, workv1alpha2.EventAggregateStatusFailed, err.Error())
 		}
@@ -337,9 +337,9 @@ func ofRun(items []workv1alpha2.AggregatedStatusItem,
 	template *unstructured.Unstructured) []workv1alpha2.AggregatedStatusItem {
 	out := slices.Clone(items)
 	for i := range out {
-		var said map[string]any
+		var reported map[string]any
 		if s := out[i].Status; s != nil && bytes.Contains(s.Raw, []byte(interpret.RunOfField)) &&
-			json.Unmarshal(s.Raw, &said) == nil && !interpret.OfRun(said, string(template.GetUID())) {
+			json.Unmarshal(s.Raw, &reported) == nil && !interpret.OfRun(reported, string(template.GetUID())) {
 			out[i].Status = nil
 		}
 	}

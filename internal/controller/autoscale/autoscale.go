@@ -62,9 +62,9 @@ type reconciler struct {
 	Options
 	client client.Client
 	// live reads from the API server, to avoid repeating an action because of a stale cache.
-	live   client.Reader
-	events commit.Events
-	told   commit.Dedup[types.NamespacedName]
+	live     client.Reader
+	events   commit.Events
+	reported commit.Dedup[types.NamespacedName]
 
 	mu        sync.Mutex
 	histories map[types.NamespacedName]remembered

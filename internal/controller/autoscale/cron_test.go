@@ -276,13 +276,13 @@ func TestTargetIsAlwaysInTheSameNamespace(t *testing.T) {
 				"AbleToScale=False/FailedGetScaleTargetRef: there is no %s %s in namespace shop on the hub",
 				match.GroupKind(ref.APIVersion, ref.Kind), ref.Name))
 		}
-		each := func(what string, holds func(autoscalingv1alpha1.ExecutionHistory) bool) {
+		each := func(what string, ok func(autoscalingv1alpha1.ExecutionHistory) bool) {
 			t.Helper()
 			for _, name := range []string{"c5", "c28", "c10", "c4"} {
 				w.Eventually(name+" "+what, func() string {
 					c := w.schedule()
 					c.Name = name
-					if !w.Has(c) || len(c.Status.ExecutionHistories) != 1 || !holds(c.Status.ExecutionHistories[0]) {
+					if !w.Has(c) || len(c.Status.ExecutionHistories) != 1 || !ok(c.Status.ExecutionHistories[0]) {
 						return fmt.Sprintf("%+v, %q", c.Status, w.Events())
 					}
 					return ""

@@ -97,10 +97,10 @@ func (r *reconciler) distribute(ctx context.Context, f *autoscalingv1alpha1.Fede
 	f.Status.Conditions = autoscale.SetCondition(f.Status.Conditions, scaling, now)
 	f.Status.CurrentReplicas, f.Status.DesiredReplicas = autoscale.Total(current), autoscale.Total(desired)
 	n := autoscale.Total(desired)
-	_, told := t.binding.GetAnnotations()[wellknown.ScaledByMembersAnnotation]
+	_, reported := t.binding.GetAnnotations()[wellknown.ScaledByMembersAnnotation]
 	if n > 0 {
 		want := t.binding.DeepCopyObject().(workv1alpha2.Binding)
-		if told || !maps.Equal(desired, replicas) {
+		if reported || !maps.Equal(desired, replicas) {
 			schedule.SetScaled(want, f.Name, desired)
 		} else {
 			schedule.SetScaler(want, f.Name)

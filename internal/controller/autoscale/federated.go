@@ -38,7 +38,7 @@ func (r *reconciler) federated(ctx context.Context, req reconcile.Request) (reco
 	}
 	if err != nil || f.DeletionTimestamp != nil {
 		r.forget(req.NamespacedName)
-		r.told.Forget(req.NamespacedName)
+		r.reported.Forget(req.NamespacedName)
 		return reconcile.Result{}, r.end(ctx, req.NamespacedName)
 	}
 	want := f.DeepCopy()
@@ -138,7 +138,7 @@ func (r *reconciler) central(ctx context.Context, f *autoscalingv1alpha1.Federat
 			r.warn(f, eventFailedMetrics, d.Failure.Error())
 			return nil
 		}
-		r.told.Forget(key)
+		r.reported.Forget(key)
 		return nil
 	}
 	if _, err := r.scale(ctx, t.kind, t.template, d.Desired); err != nil {
@@ -152,7 +152,7 @@ func (r *reconciler) central(ctx context.Context, f *autoscalingv1alpha1.Federat
 		return nil
 	}
 	r.remember(f, d.History.Scaled(t.replicas, d.Desired, now))
-	r.told.Forget(key)
+	r.reported.Forget(key)
 	r.setCondition(f, autoscalingv2.AbleToScale, corev1.ConditionTrue, "SucceededRescale",
 		fmt.Sprintf("the workload was scaled to %d replicas", d.Desired))
 	at := metav1.NewTime(now)
@@ -207,7 +207,7 @@ func (r *reconciler) target(ctx context.Context,
 		problem = unable(autoscalingv1alpha1.ReasonFailedGetBinding, "no policy propagates %s %s: it has no binding",
 			ref.Kind, ref.Name)
 		problem.gone = true
-		if _, held := propagate.Claimed(t.template); held {
+		if _, claimed := propagate.Claimed(t.template); claimed {
 			problem = unable(autoscalingv1alpha1.ReasonFailedGetBinding,
 				"the binding of %s %s is missing: its policy recreates it", ref.Kind, ref.Name)
 		}
@@ -254,7 +254,7 @@ func (r *reconciler) setCondition(f *autoscalingv1alpha1.FederatedHPA,
 
 // warn records a warning event once.
 func (r *reconciler) warn(f *autoscalingv1alpha1.FederatedHPA, reason, message string) {
-	if r.told.IsNew(client.ObjectKeyFromObject(f), reason+message) {
+	if r.reported.IsNew(client.ObjectKeyFromObject(f), reason+message) {
 		r.events.Event(f, corev1.EventTypeWarning, reason, message)
 	}
 }

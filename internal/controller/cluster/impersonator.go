@@ -71,15 +71,15 @@ func (c *collector) letImpersonate(ctx context.Context, m *member.Member, cluste
 	}
 	switch {
 	case err == nil:
-		c.told.Forget(cluster.Name)
+		c.reported.Forget(cluster.Name)
 		if granted {
 			c.auth.RecordSuccess(workv1alpha2.EventSyncImpersonationSucceed, "Sync impersonation config succeed.", cluster)
 		}
 		return
-	case !errors.Is(err, member.ErrHeld): // the condition Ready reports it
+	case !errors.Is(err, member.ErrNotOwner): // the condition Ready reports it
 		why := fmt.Sprintf("grant the hub permission to impersonate its users in cluster %q, which requests through clusters/proxy need: %v", cluster.Name, err)
-		why = text.Cut(why, textLimit) // a member says what it likes
-		if c.told.IsNew(cluster.Name, why) {
+		why = text.Cut(why, textLimit) // a member's message has any length
+		if c.reported.IsNew(cluster.Name, why) {
 			c.auth.Event(cluster, corev1.EventTypeWarning, workv1alpha2.EventSyncImpersonationFailed, why)
 		}
 	}

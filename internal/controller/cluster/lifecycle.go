@@ -48,7 +48,7 @@ type lifecycle struct {
 	// noExecute permits ClusterTaintPolicies to add NoExecute taints.
 	noExecute bool
 
-	// leaving are the names of clusters that are being deleted. Changes of what they wait for trigger them.
+	// leaving are the names of clusters that are being deleted. Changes of the objects that they wait for trigger them.
 	leaving sync.Map
 }
 
@@ -221,7 +221,7 @@ func (l *lifecycle) release(ctx context.Context, cluster string) error {
 	if m == nil {
 		return nil
 	}
-	if err := acting.Leave(ctx, m.Client(), string(l.members.Hub())); err != nil && !errors.Is(err, member.ErrHeld) &&
+	if err := acting.Leave(ctx, m.Client(), string(l.members.Hub())); err != nil && !errors.Is(err, member.ErrNotOwner) &&
 		!member.Unreachable(err) && !apierrors.IsUnauthorized(err) && !apierrors.IsForbidden(err) {
 		return fmt.Errorf("revoke this hub's permission to impersonate users in cluster %q: %w", cluster, err)
 	}

@@ -24,15 +24,15 @@ import (
 // life is a lifecycle with its hub and its events.
 type life struct {
 	*lifecycle
-	t    *testing.T
-	said *record.FakeRecorder
+	t      *testing.T
+	output *record.FakeRecorder
 }
 
 func newLife(t *testing.T, objs ...client.Object) *life {
 	c := hub(objs...)
-	said := record.NewFakeRecorder(100)
+	output := record.NewFakeRecorder(100)
 	return &life{&lifecycle{client: c, members: member.New(member.Options{Clusters: c, Secrets: c}),
-		events: commit.Events{EventRecorder: said}, clock: clock.RealClock{}}, t, said}
+		events: commit.Events{EventRecorder: output}, clock: clock.RealClock{}}, t, output}
 }
 
 func (l *life) reconcile() {
@@ -55,7 +55,7 @@ func (l *life) exists(obj client.Object, namespace, name string) bool {
 func (l *life) wantEvent(reason string) {
 	l.t.Helper()
 	select {
-	case e := <-l.said.Events:
+	case e := <-l.output.Events:
 		if !strings.Contains(e, " "+reason+" ") {
 			l.t.Errorf("said %q, want %s", e, reason)
 		}
@@ -67,7 +67,7 @@ func (l *life) wantEvent(reason string) {
 func (l *life) wantSilence() {
 	l.t.Helper()
 	select {
-	case e := <-l.said.Events:
+	case e := <-l.output.Events:
 		l.t.Errorf("said %q again", e)
 	default:
 	}

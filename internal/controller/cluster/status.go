@@ -53,7 +53,7 @@ type collector struct {
 	// following signals changes of the admitted users.
 	following <-chan struct{}
 
-	told commit.Dedup[string] // whose impersonator is told to be in trouble
+	reported commit.Dedup[string] // the last reported problem of a cluster's impersonator
 }
 
 // look is the loop that probes one member.
@@ -116,7 +116,7 @@ func (c *collector) leave(name string) {
 		delete(c.looks, name)
 		delete(c.impersonators, name)
 		delete(c.tokens, name)
-		c.told.Forget(name)
+		c.reported.Forget(name)
 		forgetMetrics(name)
 	}
 }
@@ -189,7 +189,7 @@ func (c *collector) lookAt(ctx context.Context, name string,
 		return 0, nil, err
 	}
 	if wrote {
-		c.emitHeld(cluster, current, ready)
+		c.emitOwner(cluster, current, ready)
 	}
 	if wrote && (current == nil || current.Status != ready.Status) {
 		ctrl.Log.WithName("cluster-status").Info("cluster changed", "cluster", name, "ready", ready.Status, "reason",
@@ -243,12 +243,12 @@ func (c *collector) collect(ctx context.Context, cluster *clusterv1alpha1.Cluste
 	if status.KubernetesVersion, err = m.Version(ctx); err != nil {
 		return sight{ready: membership.Uncollected(err.Error())}, nil
 	}
-	held, err := m.Hold(ctx)
+	owner, err := m.EnsureOwnership(ctx)
 	switch {
 	case err != nil:
 		return sight{ready: membership.Uncollected(err.Error())}, nil
-	case held.Verdict == tenure.Yield:
-		seen = membership.Held(held.Message) // the rest only reads
+	case owner.Verdict == tenure.Yield:
+		seen = membership.NotOwner(owner.Message) // the rest only reads
 	default:
 		c.letImpersonate(ctx, m, cluster)
 		c.rotateTokens(ctx, m, cluster)
@@ -278,8 +278,8 @@ func (c *collector) collect(ctx context.Context, cluster *clusterv1alpha1.Cluste
 //reference:event Normal on Cluster
 const eventHeld = "Held"
 
-// emitHeld records an event when another hub takes over a cluster, and when this hub manages it again.
-func (c *collector) emitHeld(cluster *clusterv1alpha1.Cluster, was *metav1.Condition, is metav1.Condition) {
+// emitOwner records an event when another hub takes over a cluster, and when this hub manages it again.
+func (c *collector) emitOwner(cluster *clusterv1alpha1.Cluster, was *metav1.Condition, is metav1.Condition) {
 	const reason = clusterv1alpha1.ReasonHeldByAnotherHub
 	before, after := was != nil && was.Reason == reason, is.Reason == reason
 	switch {

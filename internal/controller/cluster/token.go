@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// tokenCheck is how often the tokens of a member are checked, by the monotonic clock. It also limits how often a token
-	// is rotated, whatever the clocks of hub and member say.
+	// tokenCheck is how often the tokens of a member are checked, by the monotonic clock. It also limits how often a
+	// token is rotated, so wrong wall clocks of hub and member do no harm.
 	tokenCheck = time.Hour
 	// tokenRetry is the delay after a failed rotation.
 	tokenRetry = time.Minute

@@ -47,8 +47,8 @@ import (
 	"github.com/argosy-io/argosy/internal/member/membertest"
 )
 
-// Patience is how long a test waits for what should become true.
-const Patience = membertest.Patience
+// Timeout is how long a test waits for a condition.
+const Timeout = membertest.Timeout
 
 // Kinds of templates and of the hub that are not in membertest.
 var (
@@ -242,8 +242,8 @@ func (h *Hub) Run(setup func(ctx context.Context, mgr ctrl.Manager) error) (stop
 			return
 		}
 		stopped = true
-		// A manager that is canceled while it starts spins until its caches have filled (runnableGroup.Start of
-		// controller-runtime 0.24). The clock of a test stands still meanwhile, so that they never do.
+		// A manager that is canceled while it starts spins until its caches are filled (runnableGroup.Start of
+		// controller-runtime 0.24). The clock of a test stands still meanwhile, so they never are.
 		select {
 		case <-mgr.Elected():
 		case err := <-ended:
@@ -267,8 +267,8 @@ func (h *Hub) Run(setup func(ctx context.Context, mgr ctrl.Manager) error) (stop
 }
 
 // Disconnected calls stop, which stops a whole hub, while nothing is under way and the API server is down. A cache of
-// controller-runtime for metadata leaks a goroutine when it stops while a watch is open: nobody takes the watch's last
-// error.
+// controller-runtime for metadata leaks a goroutine when it stops during a watch, because the last error of the watch
+// is not read.
 func (h *Hub) Disconnected(stop func()) {
 	synctest.Wait()
 	h.Server.Down(true)
@@ -277,7 +277,7 @@ func (h *Hub) Disconnected(stop func()) {
 	h.Server.Down(false)
 }
 
-// Join makes a member cluster that is ready, and serves what every server of membertest serves and the kinds given.
+// Join creates a ready member cluster that serves the kinds of every membertest server and the given ones.
 func (h *Hub) Join(name string, kinds ...membertest.Kind) *membertest.Server {
 	h.t.Helper()
 	s := membertest.NewInMemory(h.t, kinds...)
@@ -319,9 +319,9 @@ func Serves(kinds ...membertest.Kind) []clusterv1alpha1.APIEnablement {
 // ClusterStatus changes the status of a cluster, as its collector does.
 func (h *Hub) ClusterStatus(name string, change func(*clusterv1alpha1.ClusterStatus)) {
 	h.t.Helper()
-	h.must(retry.OnError(retry.DefaultBackoff, commit.Stale, func() error {
+	h.mustSucceed(retry.OnError(retry.DefaultBackoff, commit.Stale, func() error {
 		c := &clusterv1alpha1.Cluster{}
-		h.must(h.Get(h.t.Context(), client.ObjectKey{Name: name}, c))
+		h.mustSucceed(h.Get(h.t.Context(), client.ObjectKey{Name: name}, c))
 		change(&c.Status)
 		if err := h.Status().Update(h.t.Context(), c); err != nil {
 			return err
@@ -343,14 +343,14 @@ func (h *Hub) Ready(name string, ready metav1.ConditionStatus, reason string) {
 // Make creates an object.
 func (h *Hub) Make(obj client.Object) {
 	h.t.Helper()
-	h.must(h.Create(h.t.Context(), obj))
+	h.mustSucceed(h.Create(h.t.Context(), obj))
 }
 
 // Change reads an object, changes and writes it, as often as somebody else comes first.
 func Change[T client.Object](h *Hub, obj T, change func(T)) {
 	h.t.Helper()
 	for {
-		h.must(h.Get(h.t.Context(), client.ObjectKeyFromObject(obj), obj))
+		h.mustSucceed(h.Get(h.t.Context(), client.ObjectKeyFromObject(obj), obj))
 		change(obj)
 		err := h.Update(h.t.Context(), obj)
 		if err == nil {
@@ -363,28 +363,28 @@ func Change[T client.Object](h *Hub, obj T, change func(T)) {
 	}
 }
 
-// Gone deletes an object; it is gone when nothing holds it any more.
+// Gone deletes an object. It disappears when it has no finalizer.
 func (h *Hub) Gone(obj client.Object) {
 	h.t.Helper()
-	h.must(h.Delete(h.t.Context(), obj))
+	h.mustSucceed(h.Delete(h.t.Context(), obj))
 }
 
-// Has returns whether the object is there, and reads it.
+// Has reports whether the object is there, and reads it.
 func (h *Hub) Has(obj client.Object) bool {
 	h.t.Helper()
 	err := h.Get(h.t.Context(), client.ObjectKeyFromObject(obj), obj)
-	h.must(client.IgnoreNotFound(err))
+	h.mustSucceed(client.IgnoreNotFound(err))
 	return err == nil
 }
 
-func (h *Hub) must(err error) {
+func (h *Hub) mustSucceed(err error) {
 	h.t.Helper()
 	if err != nil {
 		h.t.Fatal(err)
 	}
 }
 
-// Eventually waits until then finds nothing wrong, for Patience at most.
+// Eventually waits until then finds nothing wrong, for Timeout at most.
 func (h *Hub) Eventually(what string, then func() (wrong string)) {
 	h.t.Helper()
 	wrong := ""
@@ -396,15 +396,15 @@ func (h *Hub) Eventually(what string, then func() (wrong string)) {
 // Advance moves the clock on, and returns when all that is due has happened.
 func (h *Hub) Advance(d time.Duration) { membertest.Advance(d) }
 
-// calm is longer than the delays after which controllers retry and write what they have gathered.
+// calm is longer than the delays of retries and batched writes of controllers.
 const calm = 250 * time.Millisecond
 
-// Quiet waits until nothing is written for the duration calm, and returns what was written since the last call, without
+// Quiet waits until nothing is written for the duration calm, and returns the writes since the last call, without
 // events.
 func (h *Hub) Quiet() []string {
 	h.t.Helper()
 	all := h.Server.Writes()
-	for end := time.Now().Add(Patience); ; {
+	for end := time.Now().Add(Timeout); ; {
 		time.Sleep(calm)
 		synctest.Wait()
 		last := len(all)
@@ -420,11 +420,11 @@ func (h *Hub) Quiet() []string {
 	return out
 }
 
-// Events are what users were told so far, as "Reason: message", in the order of their names.
+// Events returns the recorded events as "Reason: message", sorted by name.
 func (h *Hub) Events() []string {
 	h.t.Helper()
 	var list corev1.EventList
-	h.must(h.List(h.t.Context(), &list))
+	h.mustSucceed(h.List(h.t.Context(), &list))
 	var out []string
 	for _, e := range list.Items {
 		out = append(out, fmt.Sprintf("%s %s: %s", e.InvolvedObject.Kind, e.Reason, e.Message))

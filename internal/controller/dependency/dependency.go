@@ -83,8 +83,8 @@ type reconciler struct {
 	// missing has, per deleted binding with attached bindings, the time since when it is missing: key → time.Time.
 	missing sync.Map
 
-	// told has the last failure event of each binding, made the last event about companions that members create.
-	told, made commit.Dedup[types.NamespacedName]
+	// reported has the last failure event of each binding, made the last event about companions that members create.
+	reported, made commit.Dedup[types.NamespacedName]
 	// conflicts are those reported last of attached bindings.
 	conflicts commit.Dedup[types.NamespacedName]
 }
@@ -148,7 +148,7 @@ func (r *reconciler) distribute(ctx context.Context, key types.NamespacedName) (
 	if !dependency.Distributes(b) {
 		r.injections.drop(key)
 		r.forgetLeader(key)
-		if dependency.Holds(b) {
+		if dependency.KeepsAttached(b) {
 			return 0, nil // its deletion or its placement causes an event
 		}
 		again, known, err := r.willBeRecreated(ctx, b)
@@ -662,7 +662,7 @@ func set(b *bool) bool { return b != nil && *b }
 
 // fails records an event on a binding and its template about a failure, once until the message changes.
 func (r *reconciler) fails(b workv1alpha2.Binding, tpl *unstructured.Unstructured, reason string, err error) {
-	if !r.told.IsNew(client.ObjectKeyFromObject(b), reason+": "+err.Error()) {
+	if !r.reported.IsNew(client.ObjectKeyFromObject(b), reason+": "+err.Error()) {
 		return
 	}
 	r.events.Event(b, corev1.EventTypeWarning, reason, err.Error())
@@ -670,4 +670,4 @@ func (r *reconciler) fails(b workv1alpha2.Binding, tpl *unstructured.Unstructure
 }
 
 // recovers forgets the last failure event.
-func (r *reconciler) recovers(key types.NamespacedName) { r.told.Forget(key) }
+func (r *reconciler) recovers(key types.NamespacedName) { r.reported.Forget(key) }

@@ -511,15 +511,15 @@ func TestFailuresAreReportedOnce(t *testing.T) {
 		if h.going(settings) {
 			t.Error("a failure took a dependency away")
 		}
-		said := func() *metav1.Condition {
+		output := func() *metav1.Condition {
 			return meta.FindStatusCondition(h.get(independent).BindingStatus().Conditions, "InterpretDependency")
 		}
-		if c := said(); c == nil || c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, "line 7: nil") {
+		if c := output(); c == nil || c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, "line 7: nil") {
 			t.Errorf("the condition is %+v", c)
 		}
 		h.broken = nil
 		h.settle()
-		if c := said(); c != nil {
+		if c := output(); c != nil {
 			t.Errorf("when all is well the condition is %+v", c)
 		}
 	})

@@ -98,8 +98,8 @@ func (x *injections) keys() []types.NamespacedName {
 
 // injected reports whether the workload is propagated and its pods are injected into.
 func injected(i dependency.Injection, workload *unstructured.Unstructured) bool {
-	_, held := propagate.Claimed(workload)
-	return held && workload.GetDeletionTimestamp() == nil && i.Selects(workload)
+	_, claimed := propagate.Claimed(workload)
+	return claimed && workload.GetDeletionTimestamp() == nil && i.Selects(workload)
 }
 
 // sidecars returns the SidecarSet to use for the lookup of dependencies, and the clusters that need them, by namespace:

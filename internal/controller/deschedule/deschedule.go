@@ -70,8 +70,8 @@ type reconciler struct {
 	Options
 	client client.Client
 	events commit.Events
-	// told are the bindings with a recorded event that nothing can move.
-	told commit.Dedup[types.NamespacedName]
+	// reported are the bindings with a recorded event that nothing can move.
+	reported commit.Dedup[types.NamespacedName]
 }
 
 // Setup registers the controller with the manager.
@@ -150,14 +150,14 @@ func (r *reconciler) relieve(ctx context.Context) error {
 		m, ok, err := deschedule.Relieve(b, stuck, r.fleet(s), maxMoved, now)
 		switch {
 		case err != nil:
-			if r.told.IsNew(key, err.Error()) {
+			if r.reported.IsNew(key, err.Error()) {
 				r.emit(b, corev1.EventTypeWarning, workv1alpha2.EventDescheduleBindingFailed, err.Error())
 			}
 			continue
 		case !ok:
 			continue
 		}
-		r.told.Forget(key)
+		r.reported.Forget(key)
 		wrote, err := r.move(ctx, b, m, noNode, fmt.Sprintf("%s unschedulable for %s and moved", deschedule.Listed(m.Left),
 			r.Unschedulable))
 		if err != nil {
@@ -167,7 +167,7 @@ func (r *reconciler) relieve(ctx context.Context) error {
 			moved++
 		}
 	}
-	r.told.ForgetIf(func(key types.NamespacedName) bool { return !waits[key] })
+	r.reported.ForgetIf(func(key types.NamespacedName) bool { return !waits[key] })
 	return errors.Join(failed...)
 }
 
@@ -262,20 +262,20 @@ func (r *reconciler) targets(ctx context.Context, policy *configv1alpha1.Replica
 
 // balanced returns the condition of a policy.
 func balanced(out deschedule.Rebalanced) metav1.Condition {
-	var moving, held []string
+	var moving, blocked []string
 	waits := false
 	for _, cluster := range slices.Sorted(maps.Keys(out.Over)) {
-		h, ok := out.Held[cluster]
+		h, ok := out.Blocked[cluster]
 		if waits = waits || !ok || h.Waits; !ok {
 			moving = append(moving, fmt.Sprintf("replicas are moved out of cluster %s, which is over the threshold of %s",
 				cluster, out.Over[cluster]))
 			continue
 		}
-		held = append(held, fmt.Sprintf("cluster %s is over the threshold of %s, but no replicas move: %s", cluster,
+		blocked = append(blocked, fmt.Sprintf("cluster %s is over the threshold of %s, but no replicas move: %s", cluster,
 			out.Over[cluster], h.Why))
 	}
 	c := metav1.Condition{Status: metav1.ConditionFalse, Reason: configv1alpha1.ReasonNothingToMove,
-		Message: strings.Join(append(moving, held...), "; ") + "."}
+		Message: strings.Join(append(moving, blocked...), "; ") + "."}
 	switch {
 	case len(out.Over) == 0:
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, configv1alpha1.ReasonBelowThreshold,

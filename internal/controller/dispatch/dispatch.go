@@ -1,5 +1,5 @@
-// Package dispatch keeps the Works of each binding: one for every cluster that shall hold the template, none for
-// others. What a Work says is decided by core/dispatch; what becomes of it in the member is the execute controller's.
+// Package dispatch keeps the Works of each binding: one for every target cluster, and no others. core/dispatch decides
+// the content of a Work; the execute controller applies it in the member.
 package dispatch
 
 import (
@@ -42,18 +42,19 @@ import (
 	"github.com/argosy-io/argosy/internal/template"
 )
 
-// Options of the controller.
+// Options configure the controller.
 type Options struct {
 	Templates   *template.Store
 	Interpreter interpret.Interpreter
-	// Pods finds the pods that templates name for deletion; without it they are found nowhere.
+	// Pods finds the pods that templates name for deletion; if nil, none is found.
 	Pods Pods
-	// SchedulerName is whose placements can be foreseen; default default-scheduler. Plugins are those that it runs with.
+	// SchedulerName is the scheduler whose placements the hub can predict; default default-scheduler. Plugins are its
+	// plugins.
 	SchedulerName string
 	Plugins       schedule.Plugins
-	// ForbidOverwrite has what users say of overwriting in members count as abort, in every namespace.
+	// ForbidOverwrite treats users' requests to overwrite objects in members as abort, in every namespace.
 	ForbidOverwrite bool
-	// Concurrency is the number of bindings under way at once.
+	// Concurrency is the number of bindings that are reconciled at the same time.
 	Concurrency int
 	// Definitions are the hub's own.
 	Definitions *definition.Watch
@@ -62,9 +63,9 @@ type Options struct {
 }
 
 const (
-	// firstRetry is the delay of the first attempt after other failures; it grows.
+	// firstRetry is the first delay after other failures; it grows.
 	firstRetry = 100 * time.Millisecond
-	// spaceRetry is how soon a cluster is tried again that has no execution space.
+	// spaceRetry is the delay before a retry in a cluster without an execution space.
 	spaceRetry = 2 * time.Second
 	// parallel is the number of Works of one binding that are written at once.
 	parallel = 16
@@ -73,23 +74,23 @@ const (
 type reconciler struct {
 	Options
 	client client.Client
-	// live reads past the cache, where a verdict on an old state would take something away.
+	// live reads from the API server where a stale cache could cause a deletion.
 	live   client.Reader
 	events commit.Events
-	// pending are the Works that were created, and those of a fleet that were changed, by binding.
+	// pending are the pending writes of Works by binding: created ones, and changed ones whose pods are counted together.
 	pending commit.PendingWrites[*metav1.PartialObjectMetadata]
-	// heirless are the bindings that went by nobody's order, until another one has their Works.
-	heirless heirless
+	// abandoned are the bindings deleted without a deletion request, until another binding adopts their Works.
+	abandoned abandoned
 	// waiting are the workloads that wait for their sidecars.
 	waiting since
-	// overdue are the SidecarSets that lack something in a cluster, as workloads found them: what is not there after
-	// sidecarWait is waited for by nobody else, until something becomes of that SidecarSet.
+	// overdue are the SidecarSets that workloads waited for in vain, by cluster. After sidecarWait no other workload
+	// waits for them, until the SidecarSet changes.
 	overdue since
-	// told are the warnings that stand, by binding and cluster.
-	told commit.Dedup[subject]
+	// warned has the current warnings by binding and cluster.
+	warned commit.Dedup[subject]
 }
 
-// subject is what a warning is about: a binding, in one cluster or as a whole, and what of it.
+// subject is what a warning is about: a reason of a binding, in one cluster or in all.
 type subject struct {
 	binding         types.NamespacedName
 	cluster, reason string
@@ -118,12 +119,12 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	})).Complete(r)
 }
 
-// Reconcile makes the Works of one binding what they should be.
+// Reconcile brings the Works of one binding to their desired state.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	b, err := scope.Bindings.Get(ctx, r.client, req.NamespacedName)
 	if apierrors.IsNotFound(err) {
-		// Works that outlived it, because somebody took its finalizer away or nobody ordered its end, stay: so they do when a
-		// backup brings Works back first. The binding made anew takes them over.
+		// Keep Works of a binding that was deleted without a deletion request, for example if its finalizer was removed, or
+		// if a backup restores Works first. A new binding adopts them.
 		r.pending.Forget(req.NamespacedName)
 		r.waiting.forget(req.NamespacedName)
 		r.recovered(req.NamespacedName)
@@ -137,7 +138,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 	if b.GetDeletionTimestamp() == nil {
-		r.heirless.forget(req.NamespacedName)
+		r.abandoned.forget(req.NamespacedName)
 	}
 	behind, err := r.behind(ctx, req.NamespacedName)
 	if err != nil {
@@ -153,7 +154,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{RequeueAfter: commit.StaleRetry}, nil
 }
 
-// stale returns whether all that went wrong comes from having read old state.
+// stale reports whether all errors come from stale reads.
 func stale(err error) bool {
 	if all, ok := err.(interface{ Unwrap() []error }); ok {
 		return !slices.ContainsFunc(all.Unwrap(), func(err error) bool { return !stale(err) })
@@ -161,7 +162,7 @@ func stale(err error) bool {
 	return commit.Stale(err)
 }
 
-// reconcile also says when to look again though nothing has happened; 0 for never.
+// reconcile also returns when to check again; 0 for never.
 func (r *reconciler) reconcile(ctx context.Context, b workv1alpha2.Binding) (after time.Duration, err error) {
 	works, err := scope.WorksOf(ctx, r.client, client.ObjectKeyFromObject(b))
 	if err != nil {
@@ -185,7 +186,8 @@ func (r *reconciler) reconcile(ctx context.Context, b workv1alpha2.Binding) (aft
 	if err := r.remove(ctx, b, unwanted); err != nil {
 		return 0, err
 	}
-	// What leaves directly leaves first. That it is gone, or that its cluster does not respond any more, is an event.
+	// Works that are deleted directly go first. An event follows when they are gone, or when their cluster stops
+	// responding.
 	purging := dispatch.Purging(b, works)
 	if len(purging) == 0 || dispatch.PurgeIsStuck(purging, func(name string) *clusterv1alpha1.Cluster {
 		return r.cluster(ctx, name)
@@ -204,7 +206,7 @@ func (r *reconciler) cluster(ctx context.Context, name string) *clusterv1alpha1.
 	return c
 }
 
-// bring makes the Works of a binding; purging is Input.Purging. It also returns when to reconcile again; 0 is never.
+// bring writes the Works of a binding; purging is Input.Purging. It also returns when to reconcile again; 0 is never.
 func (r *reconciler) bring(ctx context.Context, b workv1alpha2.Binding, purging bool) (after time.Duration, err error) {
 	template, found, err := r.Templates.ForBinding(ctx, b)
 	if errors.Is(err, propagate.ErrReference) {
@@ -215,8 +217,8 @@ func (r *reconciler) bring(ctx context.Context, b workv1alpha2.Binding, purging 
 		return 0, err
 	}
 	if !found {
-		// It is going, or was made anew, and the binding follows soon; or its kind is not served now, and it comes back with
-		// it.
+		// It is being deleted or was created again, and the binding follows soon. Or its kind is not served now; an event
+		// follows when it is.
 		return 0, nil
 	}
 	input, err := r.input(ctx, b, template)
@@ -230,13 +232,13 @@ func (r *reconciler) bring(ctx context.Context, b workv1alpha2.Binding, purging 
 	return after, r.forgetPods(ctx, input)
 }
 
-// input gathers what the Works are made from.
+// input reads the input of the decision.
 func (r *reconciler) input(ctx context.Context, b workv1alpha2.Binding,
 	tmpl *unstructured.Unstructured) (dispatch.Input, error) {
 	in := dispatch.Input{Binding: b, Template: tmpl, Clusters: map[string]*clusterv1alpha1.Cluster{},
 		Existing: map[string]*workv1alpha1.Work{},
 		Now:      r.Clock.Now(), NewID: uuid.NewString, Convert: kruise.ForMember}
-	// All of it is only read, and clusters are big: nothing is copied.
+	// Do not copy: it is only read, and clusters are large.
 	var clusters clusterv1alpha1.ClusterList
 	if err := r.client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
 		return in, fmt.Errorf("list clusters: %w", err)
@@ -247,7 +249,7 @@ func (r *reconciler) input(ctx context.Context, b workv1alpha2.Binding,
 	for _, target := range dispatch.Targets(b) {
 		work := &workv1alpha1.Work{}
 		key := types.NamespacedName{Namespace: names.ExecutionSpace(target.Name), Name: dispatch.WorkName(b, tmpl)}
-		// By its name, not by its marks: a Work whose marks somebody took off is marked again, not made twice.
+		// Find the Work by its name: if its labels were removed, they are added again, and no second Work is created.
 		err := r.client.Get(ctx, key, work, client.UnsafeDisableDeepCopy)
 		if client.IgnoreNotFound(err) != nil {
 			return in, fmt.Errorf("get work %s: %w", key, err)
@@ -316,11 +318,11 @@ func (r *reconciler) write(ctx context.Context, b workv1alpha2.Binding,
 	}
 	r.warn(b, in.Template, "", workv1alpha2.EventSyncWorkFailed, d.Err)
 	if d.Err != nil {
-		// No Work is written. The controller reconciles when users change the template.
+		// Write no Work. A change of the template causes the next reconcile.
 		return 0, r.report(ctx, b, d, nil, d.Err)
 	}
 
-	// 1. What precedes the Works: images, and what the binding records.
+	// 1. Write what must precede the Works: image pulls, and the binding's annotations.
 	r.warnFleet(b, in.Template, d.Conditions)
 	if err := r.startPulls(ctx, in, d); err != nil {
 		return 0, err
@@ -337,7 +339,7 @@ func (r *reconciler) write(ctx context.Context, b workv1alpha2.Binding,
 		return 0, err
 	}
 
-	// 2. The Works.
+	// 2. Write the Works.
 	errs := r.writeWorks(ctx, b, in, results)
 	for i, err := range errs {
 		if errors.Is(err, errNoSpace) {
@@ -345,7 +347,7 @@ func (r *reconciler) write(ctx context.Context, b workv1alpha2.Binding,
 		}
 	}
 
-	// 3. What came of them.
+	// 3. Report the results.
 	reported := r.report(ctx, b, d, waiting, errs...)
 	return after, errors.Join(append(errs, reported, r.stopPulls(ctx, client.ObjectKeyFromObject(b), d.Pulls))...)
 }
@@ -367,11 +369,11 @@ func (r *reconciler) writeWorks(ctx context.Context, b workv1alpha2.Binding, in 
 		})
 	}
 	writes.Wait()
-	r.tellWritten(b, in, results, errs)
+	r.emitWritten(b, in, results, errs)
 	return errs
 }
 
-// needed returns whether a Work is to be written. One that is being deleted is made anew when it is gone, which is an
+// needed reports whether to write a Work. One that is being deleted is created again when it is gone, which is an
 // event.
 func needed(existing, wanted *workv1alpha1.Work) bool {
 	return existing == nil || existing.DeletionTimestamp == nil && dispatch.Differs(existing, wanted)
@@ -400,8 +402,7 @@ func (r *reconciler) writeOne(ctx context.Context, b workv1alpha2.Binding, in di
 	return err
 }
 
-// untouched are the overriders that found nothing to change, which is hardly what their authors wanted; nil if there
-// are none.
+// untouched are the overriders that changed nothing, which is probably a mistake; nil if there are none.
 func untouched(res dispatch.Result) error {
 	if len(res.Applied.Untouched) == 0 {
 		return nil
@@ -413,7 +414,7 @@ func untouched(res dispatch.Result) error {
 	return fmt.Errorf("cluster %q: %s", res.Cluster, strings.Join(texts, "; "))
 }
 
-// put creates the Work of one cluster, or updates the one that is there.
+// put creates or updates the Work of one cluster.
 func (r *reconciler) put(ctx context.Context, b workv1alpha2.Binding, in dispatch.Input, res dispatch.Result) error {
 	existing := in.Existing[res.Cluster]
 	if existing == nil {
@@ -440,8 +441,8 @@ func (r *reconciler) put(ctx context.Context, b workv1alpha2.Binding, in dispatc
 	return err
 }
 
-// errNoSpace says that a cluster has just come, or goes, or lost its execution space. That one is made is an event; but
-// the API server's own memory of namespaces may be behind ours.
+// errNoSpace reports that the execution space of a cluster is missing: the cluster just joined, or is leaving. Its
+// creation is an event, but the API server's own cache of namespaces may lag behind.
 var errNoSpace = errors.New("the cluster has no execution space")
 
 // create creates a Work and records it as a pending write.
@@ -457,11 +458,10 @@ func (r *reconciler) create(ctx context.Context, b workv1alpha2.Binding, work *w
 	return fmt.Errorf("create %s: %w", commit.Name(work), err)
 }
 
-// roomForManifest is what etcd takes in one request unless it is told otherwise: 1.5 MiB, less the rest of a Work.
+// roomForManifest is etcd's default limit of a request, 1.5 MiB, less the rest of a Work.
 const roomForManifest = 3<<19 - 16<<10
 
-// explainSize adds to a failure what stores and servers say of the size of a Work in words of their own, and not to
-// users.
+// explainSize adds the cause to errors about the size of a Work, which etcd and API servers do not explain to users.
 func explainSize(err error, work *workv1alpha1.Work) error {
 	if err == nil || work == nil {
 		return err
@@ -476,7 +476,7 @@ func explainSize(err error, work *workv1alpha1.Work) error {
 	return fmt.Errorf("its manifest is too large: %d bytes as JSON, but the hub's etcd stores at most about %d; split the object: %w", size, roomForManifest, err)
 }
 
-// finish deletes the Works of a binding that is going, and lets it go when they are gone.
+// finish deletes the Works of a binding that is being deleted, and removes the finalizer when they are gone.
 func (r *reconciler) finish(ctx context.Context, b workv1alpha2.Binding, works []workv1alpha1.Work) error {
 	if err := r.stopPulls(ctx, client.ObjectKeyFromObject(b), nil); err != nil {
 		return err
@@ -487,7 +487,7 @@ func (r *reconciler) finish(ctx context.Context, b workv1alpha2.Binding, works [
 	return r.letGo(ctx, b)
 }
 
-// letGo ends our part in a binding that is going.
+// letGo removes the finalizer of a binding that is being deleted.
 func (r *reconciler) letGo(ctx context.Context, b workv1alpha2.Binding) error {
 	r.recovered(client.ObjectKeyFromObject(b))
 	finalizer := workv1alpha2.BindingFinalizer
@@ -509,15 +509,15 @@ func (r *reconciler) remove(ctx context.Context, b workv1alpha2.Binding, works [
 	return err
 }
 
-// warn puts an event on the binding, and on its template if there is one, unless the same was said before; no error
-// ends a warning.
+// warn records a warning event on the binding and its template, unless it was recorded already. A nil error ends the
+// warning.
 func (r *reconciler) warn(b workv1alpha2.Binding, tmpl *unstructured.Unstructured, cluster, reason string, err error) {
 	about := subject{client.ObjectKeyFromObject(b), cluster, reason}
 	if err == nil {
-		r.told.Forget(about)
+		r.warned.Forget(about)
 		return
 	}
-	if !r.told.IsNew(about, err.Error()) {
+	if !r.warned.IsNew(about, err.Error()) {
 		return
 	}
 	r.events.Event(b, corev1.EventTypeWarning, reason, err.Error())
@@ -526,7 +526,7 @@ func (r *reconciler) warn(b workv1alpha2.Binding, tmpl *unstructured.Unstructure
 	}
 }
 
-// recovered forgets the warnings of a binding that is gone.
+// recovered forgets the warnings of a binding that was deleted.
 func (r *reconciler) recovered(binding types.NamespacedName) {
-	r.told.ForgetIf(func(s subject) bool { return s.binding == binding })
+	r.warned.ForgetIf(func(s subject) bool { return s.binding == binding })
 }

@@ -211,15 +211,15 @@ func (w *world) eventsWith(reason string) (messages []string) {
 	return messages
 }
 
-// written says what is wrong with the binding's condition of that name.
-func (w *world) written(want metav1.ConditionStatus, says string) func() string {
+// written returns what is wrong with the binding's condition of that name.
+func (w *world) written(want metav1.ConditionStatus, message string) func() string {
 	return func() string {
 		b, err := scope.Bindings.Get(w.t.Context(), w.Client, w.key())
 		if err != nil {
 			return err.Error()
 		}
 		c := meta.FindStatusCondition(b.BindingStatus().Conditions, workv1alpha2.WorksWritten)
-		if c != nil && c.Status == want && strings.Contains(c.Message, says) {
+		if c != nil && c.Status == want && strings.Contains(c.Message, message) {
 			return ""
 		}
 		return fmt.Sprintf("the condition is %+v", c)
@@ -268,7 +268,7 @@ func TestABindingCostsOneWritePerCluster(t *testing.T) {
 	})
 }
 
-func TestABindingThatMovesOrGoesAtOnceLeavesNothingBehind(t *testing.T) {
+func TestBindingDeletedAtOnceLeavesNoWork(t *testing.T) {
 	forBothScopes(t, func(w *world) {
 		for i := range 8 {
 			b := w.bind("id", "m1")
@@ -292,7 +292,7 @@ func TestABindingThatMovesOrGoesAtOnceLeavesNothingBehind(t *testing.T) {
 	})
 }
 
-func TestAnOverridePolicyIsFollowedAsItComesChangesAndGoes(t *testing.T) {
+func TestWorksFollowOverridePolicy(t *testing.T) {
 	forBothScopes(t, func(w *world) {
 		w.bind("id", "m1", "m2")
 		w.becomes("m1:1 m2:1")
@@ -320,7 +320,7 @@ func TestAnOverridePolicyIsFollowedAsItComesChangesAndGoes(t *testing.T) {
 	})
 }
 
-func TestAnOverridePolicyOfANamespaceReachesWhatIsInNone(t *testing.T) {
+func TestNamespacedOverrideReachesClusterScopedTemplates(t *testing.T) {
 	forBothScopes(t, func(w *world) {
 		if w.template.GetNamespace() != "" {
 			return // the story is of the others
@@ -355,7 +355,7 @@ func TestAnOverridePolicyFollowsTheLabelsOfClusters(t *testing.T) {
 	})
 }
 
-func TestAFailureOfOneClusterIsToldOnceAndHoldsUpNoOther(t *testing.T) {
+func TestFailureInOneClusterIsReportedOnceAndBlocksNoOther(t *testing.T) {
 	forBothScopes(t, func(w *world) {
 		p := w.override(&policyv1alpha1.ClusterAffinity{ClusterNames: []string{"m1"}}, "/data/missing/deep", "2")
 		w.Make(p)
@@ -366,7 +366,7 @@ func TestAFailureOfOneClusterIsToldOnceAndHoldsUpNoOther(t *testing.T) {
 			failed := w.eventsWith(workv1alpha2.EventSyncWorkFailed)
 			overrides := w.eventsWith(workv1alpha2.EventApplyOverridePolicyFailed)
 			if len(failed) != 2 || len(overrides) != 2 || !strings.Contains(overrides[0], "missing") {
-				return fmt.Sprintf("told %v and %v", failed, overrides)
+				return fmt.Sprintf("reported: %v and %v", failed, overrides)
 			}
 			return ""
 		})
@@ -377,7 +377,7 @@ func TestAFailureOfOneClusterIsToldOnceAndHoldsUpNoOther(t *testing.T) {
 	})
 }
 
-func TestAnOverriderThatTouchesNothingIsTold(t *testing.T) {
+func TestOverriderWithoutEffectIsReported(t *testing.T) {
 	forBothScopes(t, func(w *world) {
 		p := w.override(nil, "", "")
 		p.OverrideSpec().OverrideRules[0].Overriders = policyv1alpha1.Overriders{
@@ -386,10 +386,10 @@ func TestAnOverriderThatTouchesNothingIsTold(t *testing.T) {
 		w.Make(p)
 		w.bind("id", "m1")
 		w.becomes("m1:1")
-		w.Eventually("it is told", func() string {
+		w.Eventually("it is reported", func() string {
 			if got := w.eventsWith(workv1alpha2.EventApplyOverridePolicyFailed); len(got) != 2 ||
 				!strings.Contains(got[0], "changed nothing") {
-				return fmt.Sprintf("told %v", got)
+				return fmt.Sprintf("reported: %v", got)
 			}
 			return ""
 		})
@@ -508,7 +508,7 @@ func TestOtherClustersGoOnWhenADirectlyLeftClusterIsLost(t *testing.T) {
 	})
 }
 
-func TestAClusterWithoutAnExecutionSpaceIsWaitedFor(t *testing.T) {
+func TestMissingExecutionSpaceIsRetried(t *testing.T) {
 	forBothScopes(t, func(w *world) {
 		space := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: names.ExecutionSpace("m2")}}
 		w.Gone(space)
@@ -517,14 +517,14 @@ func TestAClusterWithoutAnExecutionSpaceIsWaitedFor(t *testing.T) {
 		w.becomes("m1:1")
 		w.Quiet()
 		if got := w.Events(); len(got) != 0 {
-			w.t.Errorf("told %v; the space comes by itself", got)
+			w.t.Errorf("reported: %v; the space comes by itself", got)
 		}
 		w.Make(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: names.ExecutionSpace("m2")}})
 		w.becomes("m1:1 m2:1")
 	})
 }
 
-func TestATemplateMadeAnewLeavesTheWorksOfTheOldOneAlone(t *testing.T) {
+func TestRecreatedTemplateKeepsOldWorks(t *testing.T) {
 	forBothScopes(t, func(w *world) {
 		w.bind("id", "m1")
 		w.becomes("m1:1")
@@ -566,7 +566,7 @@ func TestWorksThatOutlivedTheirBindingAreTakenOver(t *testing.T) {
 	})
 }
 
-func TestAWorkThatAnExchangeOfServicesHasIsLeftToIt(t *testing.T) {
+func TestWorkOfServiceExchangeIsNotTouched(t *testing.T) {
 	forBothScopes(t, func(w *world) {
 		theirs := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: names.ExecutionSpace("m1"),
 			Name:        names.Work(w.kind.Kind, "c", w.template.GetNamespace()),
@@ -601,7 +601,7 @@ func TestAClaimThatIsSeenLateReachesTheWorks(t *testing.T) {
 			_ = unstructured.SetNestedField(u.Object, "2", "data", "value")
 		})
 		w.becomes("m1:2")
-		w.Quiet() // what was written is looked at again
+		w.Quiet() // what was written is reconciled again
 		controllertest.Change(w.Hub, w.template.DeepCopy(), func(u *unstructured.Unstructured) {
 			_ = unstructured.SetNestedField(u.Object, "3", "data", "value")
 		})

@@ -33,11 +33,12 @@ const (
 	//
 	//reference:event Warning on binding
 	eventEndWaits = "TemplateKindNotServed"
-	// unservedRetry is how often it is looked whether the kind is served again.
+	// unservedRetry is the delay before the next check whether the kind is served again.
 	unservedRetry = 2 * time.Second
 )
 
-// ordered returns whether a binding that is being deleted takes its Works along; known is false while nobody can tell.
+// ordered reports whether the deletion of a binding deletes its Works; known is false while the template cannot be
+// read.
 func (r *reconciler) ordered(ctx context.Context, b workv1alpha2.Binding) (ordered, known bool, err error) {
 	went, err := r.templateWent(ctx, b)
 	if err != nil {
@@ -52,7 +53,7 @@ func (r *reconciler) ordered(ctx context.Context, b workv1alpha2.Binding) (order
 	if ordered, _ := dispatch.Ordered(b, e); ordered {
 		return true, true, nil
 	}
-	// It is rare that it is not, and the caches may be behind: what has just gone would be left behind.
+	// Read it from the server: this is rare, and a stale cache would keep Works of a deleted template.
 	if e.Template != nil {
 		live, found, err := r.Templates.Live(ctx, match.GroupKind(ref.APIVersion, ref.Kind), ref.Namespace, ref.Name)
 		if e.Unserved = meta.IsNoMatchError(err); err != nil && !e.Unserved {
@@ -74,8 +75,8 @@ func (r *reconciler) ordered(ctx context.Context, b workv1alpha2.Binding) (order
 	return ordered, known, nil
 }
 
-// wait keeps a binding that is being deleted, and its Works, until somebody can tell whether its template still stands.
-// Where no Work is left, or the hub has deleted them all, there is nothing to wait for.
+// wait keeps a binding that is being deleted, and its Works, until the template can be read. It does not wait if no
+// Work is left or the hub has deleted them all.
 func (r *reconciler) wait(ctx context.Context, b workv1alpha2.Binding,
 	works []workv1alpha1.Work) (time.Duration, error) {
 	if !slices.ContainsFunc(works, func(w workv1alpha1.Work) bool {
@@ -92,8 +93,8 @@ func (r *reconciler) wait(ctx context.Context, b workv1alpha2.Binding,
 	return unservedRetry, nil
 }
 
-// templateWent returns whether the template of a binding that is being deleted went with its definition, of those that
-// are the hub's own.
+// templateWent reports whether the template of a binding that is being deleted was deleted with its CRD, if the CRD is
+// one of the hub's own.
 func (r *reconciler) templateWent(ctx context.Context, b workv1alpha2.Binding) (bool, error) {
 	ref := b.BindingSpec().Resource
 	switch name := definition.NameOf(match.GroupKind(ref.APIVersion, ref.Kind)); name {
@@ -110,14 +111,14 @@ func definitionOf(b workv1alpha2.Binding) string {
 	return definition.ResourceBindings
 }
 
-// leave lets a binding go that goes by nobody's order, and its Works stand.
+// leave removes the finalizer of a binding that was deleted without a deletion request, and keeps its Works.
 func (r *reconciler) leave(ctx context.Context, b workv1alpha2.Binding) error {
 	went, err := r.templateWent(ctx, b)
 	if err != nil {
 		return err
 	}
 	if !went { // else the template is gone, and stays away until somebody makes it again
-		r.heirless.add(client.ObjectKeyFromObject(b), b.BindingSpec().Resource, r.Clock.Now())
+		r.abandoned.add(client.ObjectKeyFromObject(b), b.BindingSpec().Resource, r.Clock.Now())
 	}
 	if err := r.letGo(ctx, b); err != nil {
 		return err
@@ -127,8 +128,9 @@ func (r *reconciler) leave(ctx context.Context, b workv1alpha2.Binding) error {
 	return nil
 }
 
-// heirless are bindings that went by nobody's order, and whose Works no other binding has taken over yet.
-type heirless struct {
+// abandoned are bindings that were deleted without a deletion request and whose Works no other binding has adopted
+// yet.
+type abandoned struct {
 	mu sync.Mutex
 	of map[types.NamespacedName]ancestor
 }
@@ -138,13 +140,13 @@ type ancestor struct {
 	since    time.Time
 }
 
-// heirPatience is how long it may take until a binding is made again, heirRetry how often that is looked at.
+// adoptionTimeout is how long another binding may take to adopt the Works; heirRetry is the delay between checks.
 const (
-	heirPatience = time.Minute
-	heirRetry    = 2 * time.Second
+	adoptionTimeout = time.Minute
+	heirRetry       = 2 * time.Second
 )
 
-func (h *heirless) add(binding types.NamespacedName, template workv1alpha2.ObjectReference, now time.Time) {
+func (h *abandoned) add(binding types.NamespacedName, template workv1alpha2.ObjectReference, now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.of == nil {
@@ -153,29 +155,29 @@ func (h *heirless) add(binding types.NamespacedName, template workv1alpha2.Objec
 	h.of[binding] = ancestor{template, now}
 }
 
-func (h *heirless) get(binding types.NamespacedName) (ancestor, bool) {
+func (h *abandoned) get(binding types.NamespacedName) (ancestor, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	a, ok := h.of[binding]
 	return a, ok
 }
 
-func (h *heirless) forget(binding types.NamespacedName) {
+func (h *abandoned) forget(binding types.NamespacedName) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.of, binding)
 }
 
-// inherit looks after the Works of a binding that went by nobody's order while there is no other: should its template
-// go before that is made, they are what its users deleted. It says when to look again; 0 for never.
+// inherit handles the Works of an abandoned binding until another binding adopts them: if the template is deleted
+// before that, it deletes them. It returns when to check again; 0 for never.
 func (r *reconciler) inherit(ctx context.Context, binding types.NamespacedName) (time.Duration, error) {
-	a, ok := r.heirless.get(binding)
+	a, ok := r.abandoned.get(binding)
 	if !ok {
 		return 0, nil
 	}
 	_, err := scope.Bindings.Get(ctx, r.live, binding)
-	if err == nil || r.Clock.Since(a.since) > heirPatience {
-		r.heirless.forget(binding)
+	if err == nil || r.Clock.Since(a.since) > adoptionTimeout {
+		r.abandoned.forget(binding)
 		return 0, nil
 	}
 	if !commit.Absent(err) {
@@ -195,6 +197,6 @@ func (r *reconciler) inherit(ctx context.Context, binding types.NamespacedName) 
 			return 0, err
 		}
 	}
-	r.heirless.forget(binding)
+	r.abandoned.forget(binding)
 	return 0, nil
 }

@@ -32,7 +32,7 @@ func (w *world) untilGone(b workv1alpha2.Binding) {
 	})
 }
 
-func TestABindingThatSomebodyDeletesLeavesItsWorksToTheNextOne(t *testing.T) {
+func TestNextBindingAdoptsWorksOfDeletedOne(t *testing.T) {
 	forBothScopes(t, func(w *world) {
 		w.claim()
 		b := w.bind("id", "m1", "m2")
@@ -52,8 +52,8 @@ func TestABindingThatSomebodyDeletesLeavesItsWorksToTheNextOne(t *testing.T) {
 	})
 }
 
-// Its kind is not served for a while, as an API that is down: nobody can tell whether the template still stands.
-func TestABindingIsNotTheEndOfItsWorksWhileTheKindOfItsTemplateIsNotServed(t *testing.T) {
+// The kind is not served for a while, like an API that is down: the hub cannot know whether the template exists.
+func TestUnservedTemplateKindKeepsWorks(t *testing.T) {
 	forBothScopes(t, func(w *world) {
 		w.claim()
 		b := w.bind("id", "m1", "m2")
@@ -61,7 +61,7 @@ func TestABindingIsNotTheEndOfItsWorksWhileTheKindOfItsTemplateIsNotServed(t *te
 		before := w.work("m1").UID
 		w.Server.Unserve(w.kind)
 		w.Gone(b)
-		w.Eventually("users are told that it waits", func() string {
+		w.Eventually("an event reports that it waits", func() string {
 			if events := w.Events(); !slices.ContainsFunc(events, func(e string) bool {
 				return strings.Contains(e, eventEndWaits)
 			}) {
@@ -84,7 +84,7 @@ func TestABindingIsNotTheEndOfItsWorksWhileTheKindOfItsTemplateIsNotServed(t *te
 	})
 }
 
-func TestADefinitionThatSomebodyDeletedIsTheEndOfItsTemplatesToo(t *testing.T) {
+func TestDeletedDefinitionDeletesWorksOfItsTemplates(t *testing.T) {
 	forBothScopes(t, func(w *world) {
 		// Definitions of any kind do; the API server deletes all objects before the definition itself.
 		d := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"group": w.kind.Group,
@@ -101,7 +101,7 @@ func TestADefinitionThatSomebodyDeletedIsTheEndOfItsTemplatesToo(t *testing.T) {
 		w.Gone(b)
 		w.Eventually("it waits until the definition is gone", func() string {
 			if len(w.Events()) == 0 {
-				return "nobody was told"
+				return "no event was recorded"
 			}
 			return ""
 		})
@@ -111,7 +111,7 @@ func TestADefinitionThatSomebodyDeletedIsTheEndOfItsTemplatesToo(t *testing.T) {
 	})
 }
 
-func TestATemplateThatGoesBeforeItsBindingIsMadeAgainTakesTheWorksAlong(t *testing.T) {
+func TestTemplateDeletionDeletesWorksOfLostBinding(t *testing.T) {
 	forBothScopes(t, func(w *world) {
 		w.claim()
 		b := w.bind("id", "m1", "m2")

@@ -18,7 +18,7 @@ import (
 	"github.com/argosy-io/argosy/internal/filter"
 )
 
-// warnFleet emits an event for each condition of the template in its fleet when it begins or changes.
+// warnFleet records an event for each condition of the division that begins or changes.
 func (r *reconciler) warnFleet(b workv1alpha2.Binding, tmpl *unstructured.Unstructured, conditions []fleet.Condition) {
 	for _, kind := range fleet.ConditionTypes() {
 		var err error
@@ -29,13 +29,13 @@ func (r *reconciler) warnFleet(b workv1alpha2.Binding, tmpl *unstructured.Unstru
 	}
 }
 
-// workMoved passes the statuses by which Works of a fleet wait for each other.
+// workMoved selects the changes of a Work's status that other Works of the template wait for.
 var workMoved = filter.Updates(dispatch.Moved)
 
-// answersAnew passes clusters that stop or begin to answer.
+// answersAnew selects clusters that start or stop responding.
 var answersAnew = filter.Updates(dispatch.Reachability)
 
-// following are the bindings with a Work in the cluster whose other Works depend on it.
+// following returns the bindings with a Work in the cluster on which their other Works depend.
 func (r *reconciler) following(ctx context.Context, cluster client.Object) []reconcile.Request {
 	var works workv1alpha1.WorkList
 	if err := r.client.List(ctx, &works, client.InNamespace(names.ExecutionSpace(cluster.GetName())),

@@ -128,7 +128,7 @@ func (w *world) report(cluster string, updated int64) {
 	}
 }
 
-func TestARolloutGoesOnWhenAMemberHasDoneItsPart(t *testing.T) {
+func TestRolloutContinuesAfterMemberReport(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := clones(t)
@@ -158,7 +158,7 @@ func TestARolloutGoesOnWhenAMemberHasDoneItsPart(t *testing.T) {
 	})
 }
 
-func TestALostClusterHoldsARolloutUntilItAnswers(t *testing.T) {
+func TestLostClusterPausesRollout(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := clones(t)
@@ -175,7 +175,7 @@ func TestALostClusterHoldsARolloutUntilItAnswers(t *testing.T) {
 	})
 }
 
-func TestARolloutThatStandsStillIsToldWithoutAnythingHappening(t *testing.T) {
+func TestStalledRolloutIsReportedWithoutEvent(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := clones(t)
@@ -207,7 +207,7 @@ func TestARolloutThatStandsStillIsToldWithoutAnythingHappening(t *testing.T) {
 	})
 }
 
-func TestATemplateThatCannotBeDividedSaysWhyOnce(t *testing.T) {
+func TestIndivisibleTemplateReportsReasonOnce(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := clones(t)
@@ -215,22 +215,22 @@ func TestATemplateThatCannotBeDividedSaysWhyOnce(t *testing.T) {
 		w.keep("it is brought to both", "0 of 1, 0 of 1")
 		w.edit("Random", "metadata", "annotations", wellknown.RolloutOrderAnnotation)
 		w.edit("2", "spec", "template", "image")
-		w.Eventually("its users are told", func() string {
-			told := w.eventsWith(workv1alpha2.EventSyncWorkFailed)
-			if len(told) != 2 || !strings.Contains(told[0], wellknown.RolloutOrderAnnotation) {
-				return fmt.Sprintf("told is %q, want it of the template and of its binding", told)
+		w.Eventually("its users get an event", func() string {
+			warnings := w.eventsWith(workv1alpha2.EventSyncWorkFailed)
+			if len(warnings) != 2 || !strings.Contains(warnings[0], wellknown.RolloutOrderAnnotation) {
+				return fmt.Sprintf("reported: %q, want it of the template and of its binding", warnings)
 			}
 			return ""
 		})
 		w.Quiet()
 		w.keep("nothing is written", "0 of 1, 0 of 1")
-		if told := w.eventsWith(workv1alpha2.EventSyncWorkFailed); len(told) != 2 {
-			t.Errorf("told is %q", told)
+		if warnings := w.eventsWith(workv1alpha2.EventSyncWorkFailed); len(warnings) != 2 {
+			t.Errorf("reported: %q", warnings)
 		}
 	})
 }
 
-func TestAPodToDeleteIsNamedInItsOwnClusterAlone(t *testing.T) {
+func TestPodToDeleteIsSentToItsClusterOnly(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := clones(t)
@@ -248,9 +248,10 @@ func TestAPodToDeleteIsNamedInItsOwnClusterAlone(t *testing.T) {
 			}
 			return ""
 		})
-		w.Eventually("what is nowhere is told", func() string {
-			if told := w.eventsWith(fleet.PodNotFound); len(told) != 2 || !strings.Contains(told[0], "c-z not found in any") {
-				return fmt.Sprintf("told is %q", told)
+		w.Eventually("missing pods are reported", func() string {
+			if warnings := w.eventsWith(fleet.PodNotFound); len(warnings) != 2 ||
+				!strings.Contains(warnings[0], "c-z not found in any") {
+				return fmt.Sprintf("reported: %q", warnings)
 			}
 			return ""
 		})
@@ -331,7 +332,7 @@ func TestPodsAreTakenOffTheListWhenAllAreGone(t *testing.T) {
 		pods["m2"] = nil
 		mu.Unlock()
 		w.report("m2", 2)
-		// The propagate controller tells of it by the binding; here it is told by hand.
+		// The propagate controller sets it on the binding; this test does it itself.
 		w.Eventually("all are gone", func() string {
 			u := w.template.DeepCopy()
 			if err := w.Get(t.Context(), client.ObjectKeyFromObject(u), u); err != nil {
@@ -362,7 +363,7 @@ func (f found) Owned(_ context.Context, cluster, _, pod, _, _ string) (bool, err
 	return slices.Contains(f[cluster], pod), nil
 }
 
-// asks says whether a cluster has a pod.
+// asks reports whether a cluster has a pod.
 type asks func(cluster, pod string) bool
 
 func (a asks) Owned(_ context.Context, cluster, _, pod, _, _ string) (bool, error) {

@@ -19,8 +19,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
 
-// history are the revisions of a template, the present one among them: it is stored before a Work says it, so that it
-// can be brought to clusters that join when it is no more.
+// history returns the revisions of a template, including the current one: a revision is stored before a Work names it,
+// so that clusters that join later can get it.
 func (r *reconciler) history(ctx context.Context, tmpl *unstructured.Unstructured,
 	works map[string]*workv1alpha1.Work) ([]fleet.Revision, error) {
 	if !fleet.KeepsHistory(tmpl) {
@@ -53,7 +53,7 @@ func (r *reconciler) history(ctx context.Context, tmpl *unstructured.Unstructure
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: names.System, Name: revisionPrefix(tmpl) + next.Name,
 			Labels: map[string]string{wellknown.RevisionOfLabel: string(tmpl.GetUID())},
-			// No label: a version may be any text.
+			// It is no label, because a version may be any text.
 			Annotations:     map[string]string{wellknown.RevisionVersionAnnotation: next.Version},
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(tmpl, tmpl.GroupVersionKind())},
 		},
@@ -66,7 +66,7 @@ func (r *reconciler) history(ctx context.Context, tmpl *unstructured.Unstructure
 	return append(stored, *next), nil
 }
 
-// revisionPrefix is what the names of a template's revisions begin with.
+// revisionPrefix begins the names of a template's revisions.
 func revisionPrefix(tmpl *unstructured.Unstructured) string {
 	return strings.ToLower(tmpl.GetKind()) + "-" + string(tmpl.GetUID()) + "-"
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/object/names"
 )
 
-func TestAClusterThatJoinsAfterARestartIsGivenTheVersionThatIsNamed(t *testing.T) {
+func TestJoiningClusterGetsNamedVersionAfterRestart(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := &world{Hub: controllertest.New(t), t: t, kind: controllertest.SidecarSet}
@@ -41,7 +41,7 @@ func TestAClusterThatJoinsAfterARestartIsGivenTheVersionThatIsNamed(t *testing.T
 						containers, _, _ := unstructured.NestedSlice(u.Object, "spec", "containers")
 						version, _, _ := unstructured.NestedString(u.Object, "spec", "customVersion")
 						named, _, _ := unstructured.NestedString(u.Object, "spec", "injectionStrategy", "revision", "customVersion")
-						got = append(got, fmt.Sprintf("%s has %s of image %v and is told %q", cluster, version,
+						got = append(got, fmt.Sprintf("%s has %s of image %v and names %q", cluster, version,
 							containers[0].(map[string]any)["image"], named))
 					}
 				}
@@ -64,12 +64,12 @@ func TestAClusterThatJoinsAfterARestartIsGivenTheVersionThatIsNamed(t *testing.T
 				t.Fatal(err)
 			}
 		}
-		injects("the first version", `m1 has v1 of image 1 and is told ""`)
+		injects("the first version", `m1 has v1 of image 1 and names ""`)
 		made("m1")
 		w.Quiet()
 		w.edit(map[string]any{"customVersion": "v2", "containers": []any{map[string]any{"name": "s", "image": "2"}},
 			"injectionStrategy": map[string]any{"revision": map[string]any{"customVersion": "v1"}}}, "spec")
-		injects("the second, of which the first is injected", `m1 has v2 of image 2 and is told "v1"`)
+		injects("the second, of which the first is injected", `m1 has v2 of image 2 and names "v1"`)
 		w.Quiet()
 		var stored appsv1.ControllerRevisionList
 		if err := w.List(t.Context(), &stored, client.InNamespace(names.System)); err != nil {
@@ -85,9 +85,9 @@ func TestAClusterThatJoinsAfterARestartIsGivenTheVersionThatIsNamed(t *testing.T
 		w.stop()
 		w.run()
 		w.change(func(b workv1alpha2.Binding) { b.BindingSpec().Clusters = targets([]string{"m1", "m2"}) })
-		injects("one that joins gets the first", `m1 has v2 of image 2 and is told "v1", m2 has v1 of image 1 and is told ""`)
+		injects("one that joins gets the first", `m1 has v2 of image 2 and names "v1", m2 has v1 of image 1 and names ""`)
 		made("m2")
-		injects("then the second", `m1 has v2 of image 2 and is told "v1", m2 has v2 of image 2 and is told "v1"`)
+		injects("then the second", `m1 has v2 of image 2 and names "v1", m2 has v2 of image 2 and names "v1"`)
 		made("m2")
 		if writes := works(w.Quiet()); len(writes) > 5 {
 			t.Errorf("for that, written is %q", writes)

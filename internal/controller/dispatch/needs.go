@@ -18,14 +18,14 @@ import (
 	"github.com/argosy-io/argosy/internal/core/source/dependency"
 )
 
-// needsRetry is how soon a Workflow is looked at again whose dependencies are on their way.
+// needsRetry is the delay before the next check of a Workflow whose dependencies are not there yet.
 const needsRetry = 200 * time.Millisecond
 
 var workflowKind = schema.GroupKind{Group: "argoproj.io", Kind: "Workflow"}
 
-// unmet says what a template needs that follows it to a cluster and has not come; empty if all has. It is asked of a
-// Workflow, which has failed for good if its first pod is refused, and of a workload that replaces a copy in another
-// cluster. The pods of other workloads are tried again until what they need is there.
+// unmet returns the dependencies of a template that have not reached a cluster; empty if all have. It matters for a
+// Workflow, which fails for good if its first pod is rejected, and for a workload that replaces a copy in another
+// cluster. Other workloads retry their pods.
 func (r *reconciler) unmet(ctx context.Context, b workv1alpha2.Binding, template *unstructured.Unstructured,
 	cluster string) (string, error) {
 	if template.GroupVersionKind().GroupKind() != workflowKind && len(b.BindingSpec().GracefulEvictionTasks) == 0 ||
@@ -35,7 +35,7 @@ func (r *reconciler) unmet(ctx context.Context, b workv1alpha2.Binding, template
 	named, err := r.Interpreter.Dependencies(ctx, template)
 	recorded, unread := dependency.Recorded(b)
 	if err != nil || unread != nil {
-		return "", nil // the controller of dependencies tells, and nothing follows
+		return "", nil // the dependency controller reports it
 	}
 	follows := false
 	for _, ref := range slices.Concat(recorded, named) {

@@ -20,7 +20,7 @@ import (
 )
 
 // A Workflow whose first pod is refused, for want of its ServiceAccount say, has failed for good.
-func TestAWorkflowWaitsForWhatFollowsIt(t *testing.T) {
+func TestWorkflowWaitsForDependencies(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := &world{Hub: controllertest.New(t), t: t, kind: controllertest.Deployment}
@@ -35,7 +35,7 @@ func TestAWorkflowWaitsForWhatFollowsIt(t *testing.T) {
 		b.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "m1"}}
 		r := &reconciler{Options: w.options, client: w.Client}
 		key := client.ObjectKeyFromObject(b)
-		hold := func(when string, at time.Duration, sent bool) {
+		expectState := func(when string, at time.Duration, sent bool) {
 			t.Helper()
 			if at == 0 {
 				r.waiting.forget(key)
@@ -54,19 +54,19 @@ func TestAWorkflowWaitsForWhatFollowsIt(t *testing.T) {
 				}
 				return ""
 			})
-			hold(when, 0, sent)
+			expectState(when, 0, sent)
 		}
 
-		hold("nothing follows it by its policy", 0, true)
+		expectState("nothing follows it by its policy", 0, true)
 		b.Spec.PropagateDeps = true
-		hold("what it needs is not on the hub", 0, true)
+		expectState("what it needs is not on the hub", 0, true)
 		w.Make(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "repository"}})
 		eventually("it is on the hub alone", false)
 		work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: names.ExecutionSpace("m1"),
 			Name: names.Work("ConfigMap", "repository", "shop")}}
 		w.Make(work)
-		hold("it is on its way", 0, false)
-		hold("it does not come", sidecarWait, true)
+		expectState("it is on its way", 0, false)
+		expectState("it does not come", sidecarWait, true)
 		applied := func(status metav1.ConditionStatus) {
 			t.Helper()
 			work.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: status, Reason: "r",
@@ -76,7 +76,7 @@ func TestAWorkflowWaitsForWhatFollowsIt(t *testing.T) {
 			}
 		}
 		applied(metav1.ConditionTrue)
-		hold("its roles are not known yet", 0, false)
+		expectState("its roles are not known yet", 0, false)
 		recorded, err := dependency.Record(b,
 			[]configv1alpha1.DependentObjectReference{{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop",
 				Name: "repository"}})
@@ -84,15 +84,15 @@ func TestAWorkflowWaitsForWhatFollowsIt(t *testing.T) {
 			t.Fatal(err)
 		}
 		b = recorded.(*workv1alpha2.ResourceBinding)
-		hold("all is there", 0, true)
+		expectState("all is there", 0, true)
 		applied(metav1.ConditionFalse)
-		hold("the member refuses it", 0, true)
+		expectState("the member refuses it", 0, true)
 		work.Status.Conditions = nil
 		if err := w.Status().Update(t.Context(), work); err != nil {
 			t.Fatal(err)
 		}
-		hold("it goes again", 0, false)
+		expectState("it goes again", 0, false)
 		workflow.SetKind("CronWorkflow")
-		hold("what runs later does not wait", 0, true)
+		expectState("what runs later does not wait", 0, true)
 	})
 }

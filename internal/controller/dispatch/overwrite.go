@@ -16,8 +16,8 @@ import (
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
-// forbidsOverwrite is why the users of a template may not overwrite with it in members; empty if they may. A Namespace
-// is in itself.
+// forbidsOverwrite returns why a template may not overwrite objects in members; empty if it may. A Namespace is in
+// itself.
 func (r *reconciler) forbidsOverwrite(ctx context.Context, tmpl *unstructured.Unstructured) (string, error) {
 	if tmpl.GroupVersionKind().GroupKind() == (schema.GroupKind{Kind: "Namespace"}) {
 		return dispatch.Forbidden(r.ForbidOverwrite, tmpl.GetName(), tmpl.GetLabels()), nil
@@ -27,7 +27,7 @@ func (r *reconciler) forbidsOverwrite(ctx context.Context, tmpl *unstructured.Un
 		return dispatch.Forbidden(r.ForbidOverwrite, namespace, nil), nil
 	}
 	ns := &corev1.Namespace{}
-	// One that is gone takes its templates with it.
+	// The templates of a deleted namespace are deleted as well.
 	if err := r.client.Get(ctx, client.ObjectKey{Name: namespace}, ns,
 		client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
 		return "", fmt.Errorf("get namespace %s: %w", namespace, err)
@@ -35,7 +35,7 @@ func (r *reconciler) forbidsOverwrite(ctx context.Context, tmpl *unstructured.Un
 	return dispatch.Forbidden(false, namespace, ns.Labels), nil
 }
 
-// overwriteForbidden passes namespaces in which it was forbidden, or allowed again, to overwrite.
+// overwriteForbidden selects namespaces whose permission to overwrite changes.
 var overwriteForbidden = filter.Updates(func(was, is client.Object) bool {
 	forbidden := func(ns client.Object) bool { return dispatch.Forbidden(false, ns.GetName(), ns.GetLabels()) != "" }
 	return forbidden(was) != forbidden(is)

@@ -18,7 +18,7 @@ import (
 )
 
 // A template asked to overwrite when it might; then its namespace is labelled, or the hub starts with the setting.
-func TestWhatWasWrittenBeforeOverwritingWasForbiddenAborts(t *testing.T) {
+func TestExistingOverwriteAbortsOnceForbidden(t *testing.T) {
 	t.Parallel()
 	for _, hubWide := range []bool{false, true} {
 		t.Run(fmt.Sprintf("hubWide=%t", hubWide), func(t *testing.T) {
@@ -39,7 +39,7 @@ func TestWhatWasWrittenBeforeOverwritingWasForbiddenAborts(t *testing.T) {
 				w.Make(w.template)
 				w.run()
 				w.bind("id", "m1")
-				says := func(resolution string, told bool) func() string {
+				message := func(resolution string, warnings bool) func() string {
 					return func() string {
 						work, b := w.work("m1"), &workv1alpha2.ResourceBinding{}
 						b.Namespace, b.Name = w.key().Namespace, w.key().Name
@@ -49,13 +49,13 @@ func TestWhatWasWrittenBeforeOverwritingWasForbiddenAborts(t *testing.T) {
 						if got := work.Annotations[workv1alpha2.ConflictResolutionAnnotation]; got != resolution {
 							return "the Work says " + got
 						}
-						if got := meta.IsStatusConditionTrue(b.Status.Conditions, fleet.OverwriteForbidden); got != told {
+						if got := meta.IsStatusConditionTrue(b.Status.Conditions, fleet.OverwriteForbidden); got != warnings {
 							return fmt.Sprintf("the condition is %t", got)
 						}
 						return ""
 					}
 				}
-				w.Eventually("it may overwrite", says("overwrite", false))
+				w.Eventually("it may overwrite", message("overwrite", false))
 				label := func(value string) {
 					if err := w.Get(t.Context(), client.ObjectKeyFromObject(ns), ns); err != nil {
 						t.Fatal(err)
@@ -72,7 +72,7 @@ func TestWhatWasWrittenBeforeOverwritingWasForbiddenAborts(t *testing.T) {
 				} else {
 					label("true")
 				}
-				w.Eventually("it aborts", says("abort", true))
+				w.Eventually("it aborts", message("abort", true))
 				w.Eventually("an event says so", func() string {
 					if len(w.eventsWith(fleet.OverwriteForbidden)) == 0 {
 						return "none does"
@@ -81,7 +81,7 @@ func TestWhatWasWrittenBeforeOverwritingWasForbiddenAborts(t *testing.T) {
 				})
 				if !hubWide {
 					label("false")
-					w.Eventually("it may again", says("overwrite", false))
+					w.Eventually("it may again", message("overwrite", false))
 				}
 			})
 		})

@@ -16,7 +16,7 @@ import (
 	"github.com/argosy-io/argosy/internal/commit"
 )
 
-func TestABindingIsNotLetGoWhileTheCacheLacksAWorkOfIts(t *testing.T) {
+func TestBindingIsKeptWhileCacheLacksItsWork(t *testing.T) {
 	forBothScopes(t, func(w *world) {
 		w.stop()
 		c, err := client.NewWithWatch(w.Config, client.Options{Scheme: w.Scheme(), Mapper: w.RESTMapper()})

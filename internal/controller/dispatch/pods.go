@@ -15,12 +15,12 @@ import (
 
 // Pods finds pods in members.
 type Pods interface {
-	// Owned says whether the cluster has a pod of that name that an object of that kind and name controls, or any if these
+	// Owned is true if the cluster has a pod of that name that an object of that kind and name controls, or any if these
 	// are empty.
 	Owned(ctx context.Context, cluster, namespace, pod, kind, owner string) (bool, error)
 }
 
-// PodsOf asks the members themselves: that pods are named is rare, and to watch all pods for it would be dear.
+// PodsOf queries the members: templates rarely name pods, and watching all pods for it would be expensive.
 func PodsOf(members *member.Members) Pods { return asking{members} }
 
 type asking struct{ members *member.Members }
@@ -41,8 +41,8 @@ func (a asking) Owned(ctx context.Context, cluster, namespace, pod, kind, owner 
 	return c != nil && c.Kind == kind && c.Name == owner, nil
 }
 
-// pods are the clusters of the pods that the template names and that are not routed yet; nil if it names none. A name
-// that no cluster has is not in the result if a cluster did not respond.
+// pods returns the clusters of the pods that the template names and that are not routed yet; nil if it names none. A
+// name that no cluster has is missing from the result if a cluster did not respond.
 func (r *reconciler) pods(ctx context.Context, in dispatch.Input) (map[string][]string, error) {
 	names, err := fleet.PodsAskedFor(in.Template, in.Existing)
 	if err != nil || len(names) == 0 {
@@ -79,8 +79,8 @@ func (r *reconciler) pods(ctx context.Context, in dispatch.Input) (map[string][]
 	return found, nil
 }
 
-// forgetPods takes the pods off the list of a template that its clusters were told to delete, in one write when none of
-// them is there any more. Names that somebody writes again afterwards are of no pod, and stay: nobody is fought.
+// forgetPods removes the pods that clusters have deleted from the template's list, in one write when none of them
+// exists any more. Names that a user adds again later match no pod and stay.
 func (r *reconciler) forgetPods(ctx context.Context, in dispatch.Input) error {
 	sent, err := fleet.PodsSent(in.Template, in.Existing)
 	if err != nil || len(sent) == 0 || r.Pods == nil {
@@ -88,14 +88,14 @@ func (r *reconciler) forgetPods(ctx context.Context, in dispatch.Input) error {
 	}
 	for _, clusters := range in.Pods {
 		if len(clusters) > 0 {
-			return nil // it has yet to be told of
+			return nil // it was not sent yet
 		}
 	}
 	var gone []string
 	kind, owner := fleet.PodOwner(in.Template)
 	for cluster, names := range sent {
 		for _, name := range names {
-			// One that does not answer is asked when it says something again.
+			// A cluster that does not respond is asked again when it reports.
 			if there, err := r.Pods.Owned(ctx, cluster, in.Template.GetNamespace(), name, kind, owner); err != nil || there {
 				return nil
 			}

@@ -21,7 +21,7 @@ import (
 	"github.com/argosy-io/argosy/internal/filter"
 )
 
-// byPull is the index that finds the Works by which images are pulled for a binding.
+// byPull is the index of the Works that pull images for a binding.
 const byPull = "dispatch.pull"
 
 func pullIndex(work client.Object) []string {
@@ -31,7 +31,7 @@ func pullIndex(work client.Object) []string {
 	return nil
 }
 
-// pulls are the Works by which images are pulled for a binding, by cluster.
+// pulls returns the Works that pull images for a binding, by cluster.
 func (r *reconciler) pulls(ctx context.Context, binding types.NamespacedName) (map[string][]*workv1alpha1.Work, error) {
 	var works workv1alpha1.WorkList
 	if err := r.client.List(ctx, &works, client.MatchingFields{byPull: binding.String()},
@@ -66,7 +66,7 @@ func (r *reconciler) startPulls(ctx context.Context, in dispatch.Input, d dispat
 	return nil
 }
 
-// stopPulls deletes what is pulled for a binding but the wanted.
+// stopPulls deletes the pulls of a binding except the wanted ones.
 func (r *reconciler) stopPulls(ctx context.Context, binding types.NamespacedName, wanted []*workv1alpha1.Work) error {
 	standing, err := r.pulls(ctx, binding)
 	if err != nil {
@@ -85,7 +85,7 @@ func (r *reconciler) stopPulls(ctx context.Context, binding types.NamespacedName
 	return errors.Join(errs...)
 }
 
-// pulls passes Works by which images are pulled, when they come, go or tell something.
+// pulls selects the Works that pull images, when they are created, deleted or report.
 var pulls = predicate.And[client.Object](predicate.NewPredicateFuncs(func(work client.Object) bool {
 	return pullIndex(work) != nil
 }), filter.AfterStart, predicate.ResourceVersionChangedPredicate{})

@@ -137,7 +137,7 @@ func TestImagesArePulledBeforeNewPodsComeAndNothingIsLeftBehind(t *testing.T) {
 
 		b := scope.Bindings.New("shop")
 		b.SetName(w.key().Name)
-		w.Gone(w.template) // or nobody would have ordered the end of the binding
+		w.Gone(w.template) // or the deletion of the binding had no request
 		w.Gone(b)
 		w.Eventually("nothing is left", func() string {
 			var works workv1alpha1.WorkList

@@ -18,7 +18,7 @@ import (
 )
 
 // Admission refuses such a binding; one may be older than that, or come from a backup.
-func TestABindingThatRefersElsewhereSendsNothingAndSaysSo(t *testing.T) {
+func TestBindingWithForeignReferenceSendsNothing(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := &world{Hub: controllertest.New(t), t: t, kind: membertest.ConfigMap}

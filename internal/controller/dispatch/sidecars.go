@@ -32,16 +32,16 @@ import (
 )
 
 const (
-	// sidecarWait is how long a workload waits at most, in a cluster where it is not yet, for the SidecarSets that inject
-	// into its pods: longer than a burst keeps back what became of them.
+	// sidecarWait is the longest time that a workload waits, in a new cluster, for the SidecarSets of its pods. It
+	// exceeds the delay of their statuses in a burst.
 	sidecarWait = 15 * time.Second
-	// sidecarSilence is how long it waits before that is worth a word, and a write.
+	// sidecarSilence is how long it waits before a condition reports it.
 	sidecarSilence = 3 * time.Second
-	// unreadRetry is how soon a workload is looked at again while the SidecarSets of the hub are on their way into memory.
+	// unreadRetry is the delay before the next check of a workload while the hub's SidecarSets are being read.
 	unreadRetry = 500 * time.Millisecond
 )
 
-// since is when something began that bindings have in clusters. A restart begins anew.
+// since records when something started for a binding in a cluster. A restart starts again.
 type since struct {
 	mu    sync.Mutex
 	began map[types.NamespacedName]map[string]time.Time
@@ -69,7 +69,7 @@ func (s *since) forget(binding types.NamespacedName) {
 	delete(s.began, binding)
 }
 
-// requests are the bindings that have it somewhere.
+// requests returns the bindings that have an entry in any cluster.
 func (s *since) requests() (out []reconcile.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -144,8 +144,8 @@ func (r *reconciler) awaitNeeds(ctx context.Context, b workv1alpha2.Binding, in 
 	return send, waiting, after, nil
 }
 
-// lacking says what the first of the SidecarSets of a workload lacks that goes to a cluster, or is about to, and is not
-// in force there; empty if all are.
+// lacking returns what a workload's first SidecarSet lacks that goes to a cluster and does not inject there yet; empty
+// if all do.
 func (r *reconciler) lacking(ctx context.Context, workload workv1alpha2.Binding, sets []dependency.Sidecars,
 	cluster string, now time.Time, fleet func() schedule.Snapshot) (string, error) {
 	for _, set := range sets {
@@ -160,7 +160,7 @@ func (r *reconciler) lacking(ctx context.Context, workload workv1alpha2.Binding,
 		} else {
 			if template, found, err := r.Templates.Get(ctx, dependency.SidecarSetKind, "", name); err == nil && found &&
 				propagate.Waiting(template) {
-				continue // its policy is Lazy, and nobody knows when it is changed
+				continue // its policy is Lazy, so the time of the change is unknown
 			}
 		}
 		if !dispatch.Coming(b, workload, cluster, fleet(), r.SchedulerName) {
@@ -179,7 +179,7 @@ func (r *reconciler) lacking(ctx context.Context, workload workv1alpha2.Binding,
 	return "", nil
 }
 
-// work is the cached Work of a template in a cluster, which is not to be changed; nil if there is none.
+// work returns the cached Work of a template in a cluster, which must not be changed; nil if there is none.
 func (r *reconciler) work(ctx context.Context, cluster string, template identity.Object) (*workv1alpha1.Work, error) {
 	for _, name := range names.Works(schema.GroupKind{Group: template.Group, Kind: template.Kind}, template.Name,
 		template.Namespace) {
@@ -199,7 +199,7 @@ func (r *reconciler) work(ctx context.Context, cluster string, template identity
 	return nil, nil
 }
 
-// sidecarsMoved passes Works of SidecarSets of which something became.
+// sidecarsMoved selects Works of SidecarSets whose state has changed.
 var sidecarsMoved = predicate.Funcs{
 	CreateFunc: func(event.CreateEvent) bool { return false },
 	DeleteFunc: func(e event.DeleteEvent) bool { return ofSidecars(e.Object) },
@@ -209,18 +209,18 @@ var sidecarsMoved = predicate.Funcs{
 	},
 }
 
-// sidecarsPlaced passes bindings of SidecarSets that came, went or were placed.
+// sidecarsPlaced selects bindings of SidecarSets that were created, deleted or placed.
 var sidecarsPlaced = predicate.And[client.Object](predicate.NewPredicateFuncs(func(b client.Object) bool {
 	return bindsSidecars(client.ObjectKeyFromObject(b))
 }), filter.AfterStart)
 
-// ofSidecars returns whether a Work is of a SidecarSet, by the name of its binding.
+// ofSidecars reports whether a Work is of a SidecarSet, by the name of its binding.
 func ofSidecars(work client.Object) bool {
 	key, ok := scope.BindingOf(work)
 	return ok && bindsSidecars(key)
 }
 
-// bindsSidecars returns whether a binding is of a SidecarSet, by its name.
+// bindsSidecars reports whether a binding is of a SidecarSet, by its name.
 func bindsSidecars(binding types.NamespacedName) bool {
 	return binding.Namespace == "" && strings.HasSuffix(binding.Name, names.Binding(dependency.SidecarSetKind.Kind, ""))
 }

@@ -24,7 +24,7 @@ import (
 
 // Pods are injected into when they are made: a workload that came to a cluster before its sidecars would run there
 // without.
-func TestAWorkloadWaitsForItsSidecarsWhereItIsNotYet(t *testing.T) {
+func TestWorkloadWaitsForSidecarsInNewClusters(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := &world{Hub: controllertest.New(t), t: t, kind: controllertest.SidecarSet}
@@ -95,7 +95,7 @@ func TestAWorkloadWaitsForItsSidecarsWhereItIsNotYet(t *testing.T) {
 		r := &reconciler{Options: w.options, client: w.Client}
 		due := time.Now()
 		var conditions []metav1.Condition
-		hold := func(when string, at time.Duration, send int, again time.Duration, says string) {
+		expectState := func(when string, at time.Duration, send int, again time.Duration, message string) {
 			t.Helper()
 			b, err := scope.Bindings.Get(t.Context(), w.Client, w.key())
 			if err != nil {
@@ -107,26 +107,26 @@ func TestAWorkloadWaitsForItsSidecarsWhereItIsNotYet(t *testing.T) {
 				t.Errorf("%s: %d are sent and it is looked at again after %s, want %d and %s (%v)", when, len(results), after, send,
 					again, err)
 			}
-			said := ""
+			output := ""
 			conditions = dispatch.Decision{}.Report(conditions, waiting, nil, metav1.NewTime(due.Add(at)))
 			if c := meta.FindStatusCondition(conditions, workv1alpha2.SidecarsInForce); c != nil {
-				said = string(c.Status) + " " + c.Message
+				output = string(c.Status) + " " + c.Message
 			}
-			if !strings.HasPrefix(said, says) || says == "" && said != "" {
-				t.Errorf("%s: the condition is %q, want %q", when, said, says)
+			if !strings.HasPrefix(output, message) || message == "" && output != "" {
+				t.Errorf("%s: the condition is %q, want %q", when, output, message)
 			}
 		}
-		hold("at first", 0, 0, sidecarSilence, "")
-		hold("after a while", sidecarSilence, 0, sidecarWait-sidecarSilence,
+		expectState("at first", 0, 0, sidecarSilence, "")
+		expectState("after a while", sidecarSilence, 0, sidecarWait-sidecarSilence,
 			`False cluster "m1": SidecarSet c, which injects into its pods, has not been applied there yet; the workload is dispatched when it is in effect, or 15s after it was due`)
-		hold("at last", sidecarWait, 1, 0, "True")
+		expectState("at last", sidecarWait, 1, 0, "True")
 
-		// What did not come in that time is waited for by nobody else, until something becomes of it.
+		// After that time no other workload waits for it, until it changes.
 		r.waiting.forget(w.key())
-		hold("another workload, later", 2*sidecarWait, 1, 0, "True")
+		expectState("another workload, later", 2*sidecarWait, 1, 0, "True")
 		r.waiters(t.Context(), sidecars["m1"])
 		r.waiting.forget(w.key())
-		hold("when something became of them", 2*sidecarWait, 0, sidecarSilence, "True")
+		expectState("when something became of them", 2*sidecarWait, 0, sidecarSilence, "True")
 		r.waiting.forget(w.key())
 
 		inForce("m1")
@@ -134,7 +134,7 @@ func TestAWorkloadWaitsForItsSidecarsWhereItIsNotYet(t *testing.T) {
 	})
 }
 
-// What a Lazy policy holds back may come at any time, or never, and nobody waits for it.
+// A template of a Lazy policy may come at any time, or never: no workload waits for it.
 func TestAWorkloadDoesNotWaitForSidecarsThatAwaitAChange(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
@@ -175,7 +175,7 @@ func TestAWorkloadDoesNotWaitForSidecarsThatAwaitAChange(t *testing.T) {
 	})
 }
 
-// While nobody knows which SidecarSets there are, as at a start, none of them may be missed; but not for ever.
+// While the SidecarSets are unknown, as at a start, the workload waits, but not for ever.
 func TestAWorkloadWaitsUntilTheSidecarSetsAreRead(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
@@ -186,7 +186,7 @@ func TestAWorkloadWaitsUntilTheSidecarSetsAreRead(t *testing.T) {
 		b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "c-daemonset"}}
 		w.Make(b)
 		due := time.Now()
-		hold := func(when string, obj *unstructured.Unstructured, at time.Duration, send int, again time.Duration) {
+		expectState := func(when string, obj *unstructured.Unstructured, at time.Duration, send int, again time.Duration) {
 			t.Helper()
 			results, _, after, err := r.awaitNeeds(t.Context(), b, dispatch.Input{Template: obj, Now: due.Add(at)},
 				[]dispatch.Result{{Cluster: "m1", Work: &workv1alpha1.Work{}}})
@@ -200,13 +200,13 @@ func TestAWorkloadWaitsUntilTheSidecarSetsAreRead(t *testing.T) {
 			"spec":     map[string]any{"template": map[string]any{"spec": map[string]any{}}}}}
 		settings := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap",
 			"metadata": map[string]any{"namespace": "shop", "name": "c"}}}
-		hold("what has no pods", settings, 0, 1, 0)
-		hold("a workload", workload, 0, 0, unreadRetry)
-		hold("a workload at last", workload, sidecarWait, 1, 0)
+		expectState("what has no pods", settings, 0, 1, 0)
+		expectState("a workload", workload, 0, 0, unreadRetry)
+		expectState("a workload at last", workload, sidecarWait, 1, 0)
 	})
 }
 
-// What a policy has claimed and nobody has placed yet may go anywhere, also where the workload is placed already.
+// A claimed SidecarSet that is not placed yet may go to any cluster, also where the workload is placed already.
 func TestAWorkloadWaitsForSidecarsThatAreAboutToBePlaced(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {

@@ -17,8 +17,8 @@ import (
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
-// target are the replicas by cluster of the workload that a template is about, those included that a cluster keeps
-// until they are replaced; nil if it is about none, or that one is nowhere yet.
+// target returns the replicas by cluster of the workload that a template refers to, including those that a cluster
+// keeps until they are replaced; nil if it refers to none, or to one without a placement.
 func (r *reconciler) target(ctx context.Context, tmpl *unstructured.Unstructured) (map[string]int64, error) {
 	gk, name, ok := fleet.TargetOf(tmpl)
 	if !ok {
@@ -40,7 +40,7 @@ func (r *reconciler) target(ctx context.Context, tmpl *unstructured.Unstructured
 	return replicas, nil
 }
 
-// replaced passes bindings whose replicas by cluster are new or others.
+// replaced selects bindings whose replicas by cluster changed.
 var replaced = predicate.Funcs{
 	CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList },
 	UpdateFunc: func(e event.UpdateEvent) bool {
@@ -52,7 +52,8 @@ var replaced = predicate.Funcs{
 	},
 }
 
-// about are the bindings of what may be about the workload of a binding: a few, which know better themselves.
+// about returns the bindings of templates that may refer to the workload of a binding: a few, each of which checks it
+// again.
 func (r *reconciler) about(ctx context.Context, obj client.Object) []reconcile.Request {
 	var out []reconcile.Request
 	for _, gk := range fleet.KindsWithTarget() {

@@ -12,7 +12,7 @@ import (
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
 )
 
-func TestASpreadFollowsItsWorkload(t *testing.T) {
+func TestWorkloadSpreadFollowsItsWorkload(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := &world{Hub: controllertest.New(t), t: t, kind: controllertest.WorkloadSpread}

@@ -11,9 +11,9 @@ import (
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
-// tellWritten tells users which Works were made as they should be, and of the overrides in them: once for all clusters.
-// errs has what came of each result.
-func (r *reconciler) tellWritten(b workv1alpha2.Binding, in dispatch.Input, results []dispatch.Result, errs []error) {
+// emitWritten records events for the written Works and their overrides, one for all clusters. errs has the error of
+// each result.
+func (r *reconciler) emitWritten(b workv1alpha2.Binding, in dispatch.Input, results []dispatch.Result, errs []error) {
 	written, failed := 0, 0
 	var clusters, policies []string
 	for i, res := range results {

@@ -15,8 +15,8 @@ import (
 	"github.com/argosy-io/argosy/internal/member/membertest"
 )
 
-// A member is upgraded: it could not be told what the template says, and now can.
-func TestAClusterIsAskedAgainWhenItServesOtherVersions(t *testing.T) {
+// After an upgrade, a member gets the fields that its previous version did not have.
+func TestWorksFollowServedVersions(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := &world{Hub: controllertest.New(t), t: t, kind: controllertest.StatefulSet}
@@ -33,7 +33,7 @@ func TestAClusterIsAskedAgainWhenItServesOtherVersions(t *testing.T) {
 		w.run()
 		w.bind("id", "m1", "m2")
 
-		served := func(want metav1.ConditionStatus, says string) func() string {
+		served := func(want metav1.ConditionStatus, message string) func() string {
 			return func() string {
 				b := &workv1alpha2.ResourceBinding{}
 				b.Namespace, b.Name = w.key().Namespace, w.key().Name
@@ -41,7 +41,7 @@ func TestAClusterIsAskedAgainWhenItServesOtherVersions(t *testing.T) {
 					return "there is no binding"
 				}
 				c := meta.FindStatusCondition(b.Status.Conditions, workv1alpha2.VersionServed)
-				if c == nil || c.Status != want || !strings.Contains(c.Message, says) {
+				if c == nil || c.Status != want || !strings.Contains(c.Message, message) {
 					return fmt.Sprintf("the condition is %+v", c)
 				}
 				return ""

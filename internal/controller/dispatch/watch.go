@@ -33,12 +33,12 @@ import (
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
-// watch says what makes a binding be looked at. Each binding is looked at when the hub starts, with all else in memory,
-// so what was there at the start wakes nobody. A mapping sees an object as it was and as it is: what a policy no longer
-// selects wakes too.
+// watch sets the events that reconcile a binding. Every binding is reconciled at the start, with full caches, so
+// initial objects need no event. A mapping gets the old and the new object, since a policy also matters to the
+// templates that it no longer selects.
 func (r *reconciler) watch(b *builder.Builder) *builder.Builder {
 	for _, kind := range scope.Bindings.Kinds() {
-		// The status of a binding decides nothing here.
+		// The status of a binding has no effect here.
 		b = b.Watches(kind, &handler.EnqueueRequestForObject{},
 			builder.WithPredicates(predicate.Or[client.Object](specChanged, filter.Updates(dispatch.Repaced))))
 	}
@@ -82,7 +82,7 @@ func (r *reconciler) watch(b *builder.Builder) *builder.Builder {
 				if is == nil || was != nil && !claimedAnew(was, is) {
 					return
 				}
-				// A binding that is not there yet comes as an event of its own.
+				// A binding that does not exist yet causes an event when it is created.
 				b, _, err := scope.BindingFor(ctx, r.client, is.GroupVersionKind().GroupKind(), is.GetNamespace(), is.GetName(),
 					client.UnsafeDisableDeepCopy)
 				if err != nil {
@@ -95,7 +95,7 @@ func (r *reconciler) watch(b *builder.Builder) *builder.Builder {
 		}))
 }
 
-// waiters are the workloads that wait for SidecarSets, of one of which something became.
+// waiters returns the workloads that wait for SidecarSets, after a change of one of these.
 func (r *reconciler) waiters(_ context.Context, of client.Object) []reconcile.Request {
 	binding, made := scope.BindingOf(of)
 	if !made {
@@ -105,30 +105,30 @@ func (r *reconciler) waiters(_ context.Context, of client.Object) []reconcile.Re
 	return r.waiting.requests()
 }
 
-// claimedAnew returns whether another policy holds a template than before. Manifests carry the claim, and the binding
-// that a claim brings may be seen before the claim itself. What the template's users write reaches the binding, and
-// wakes by it; a claim that ends is left in the manifests until the next one.
+// claimedAnew reports whether another policy claims a template than before. Manifests carry the claim, and the hub may
+// see the new binding before the claim. Other changes of the template reach the binding and cause an event of it; a
+// claim that ends stays in the manifests until the next one.
 func claimedAnew(was, is *unstructured.Unstructured) bool {
 	before, _ := propagate.Claimed(was)
-	now, held := propagate.Claimed(is)
-	return held && now != before
+	now, claimed := propagate.Claimed(is)
+	return claimed && now != before
 }
 
-// specChanged passes what changes a binding's Works: its spec, its labels and its deletion.
+// specChanged selects changes of a binding that change its Works: its spec, its labels and its deletion.
 var specChanged = predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{},
 	filter.Changes(func(was, is client.Object) bool {
 		return !was.GetDeletionTimestamp().Equal(is.GetDeletionTimestamp())
 	}))
 
-// workTouched passes Works that are no longer what was written, and those that are gone; not our own creations, not
+// workTouched selects Works that differ from what was written, and deleted ones; neither our own creations nor
 // statuses.
 var workTouched = predicate.Funcs{
 	CreateFunc: func(event.CreateEvent) bool { return false },
 	UpdateFunc: filter.Touched,
 }
 
-// clusterMoved passes changes of a cluster by which an override may choose differently, or a manifest may go in another
-// version, and those that come and go.
+// clusterMoved selects changes of a cluster that may change the overrides or the version of a manifest, and clusters
+// that join or leave.
 var clusterMoved = filter.Changes(func(was, is *clusterv1alpha1.Cluster) bool {
 	return schedule.AffinityMayChange(was, is) ||
 		!slices.EqualFunc(was.Status.APIEnablements, is.Status.APIEnablements, sameKinds)
@@ -145,10 +145,10 @@ func bindingOf(_ context.Context, work client.Object) []reconcile.Request {
 	return nil
 }
 
-// byTemplate is the index that finds the bindings of the templates of a kind.
+// byTemplate is the index of bindings by the kind of their templates.
 const byTemplate = "dispatch.template"
 
-// templateIndexes are the values under which a binding is found: its template's kind or any, its namespace or any.
+// templateIndexes returns the index values of a binding: its template's kind or any, its namespace or any.
 func templateIndexes(obj client.Object) []string {
 	ref := obj.(workv1alpha2.Binding).BindingSpec().Resource
 	kind := match.GroupKind(ref.APIVersion, ref.Kind).String()
@@ -159,10 +159,10 @@ func templateIndexes(obj client.Object) []string {
 	return values
 }
 
-// templateIndex is the index value of templates; an empty kind or namespace is any.
+// templateIndex returns the index value of templates; an empty kind or namespace is any.
 func templateIndex(kind, namespace string) string { return kind + "/" + namespace }
 
-// selectedBy are the bindings whose templates an override policy may select. Labels are not looked at: they may have
+// selectedBy returns the bindings whose templates an override policy may select. It ignores labels, which may have
 // changed.
 func (r *reconciler) selectedBy(ctx context.Context, obj client.Object) []reconcile.Request {
 	selectors := obj.(policyv1alpha1.Override).OverrideSpec().ResourceSelectors
@@ -172,7 +172,7 @@ func (r *reconciler) selectedBy(ctx context.Context, obj client.Object) []reconc
 	seen := map[types.NamespacedName]bool{}
 	var out []reconcile.Request
 	for _, sel := range selectors {
-		// A selector of a namespaced policy that has no namespace is of a cluster-scoped kind.
+		// A selector without a namespace in a namespaced policy selects a cluster-scoped kind.
 		kind, namespace := "", sel.Namespace
 		if sel.Kind != "" {
 			kind = match.GroupKind(sel.APIVersion, sel.Kind).String()
@@ -191,7 +191,7 @@ func (r *reconciler) selectedBy(ctx context.Context, obj client.Object) []reconc
 			}
 		}
 	}
-	// What is enclosed is selected by its own kind and name, which bindings do not have.
+	// Enclosed objects are selected by their own kind and name, which bindings do not have.
 	enclosing, err := scope.Bindings.List(ctx, r.client,
 		client.MatchingFields{byTemplate: templateIndex(releasev1alpha1.EnclosedManifestKind.String(), "")},
 		client.UnsafeDisableDeepCopy)
@@ -206,26 +206,26 @@ func (r *reconciler) selectedBy(ctx context.Context, obj client.Object) []reconc
 	return out
 }
 
-// falls passes clusters that cease to respond.
+// falls selects clusters that stop responding.
 var falls = filter.Updates(func(was, is *clusterv1alpha1.Cluster) bool {
 	return !membership.Silent(was) && membership.Silent(is)
 })
 
-// purgedFrom are the bindings that leave a cluster directly.
+// purgedFrom returns the bindings whose Works in a cluster are deleted directly.
 func (r *reconciler) purgedFrom(ctx context.Context, cluster client.Object) []reconcile.Request {
 	return r.bindings(ctx, cluster.GetName(), func(b workv1alpha2.Binding) bool {
 		return dispatch.LeavesDirectly(b, cluster.GetName())
 	})
 }
 
-// targeting are the bindings that send something to the cluster.
+// targeting returns the bindings with a Work in the cluster.
 func (r *reconciler) targeting(ctx context.Context, cluster string) []reconcile.Request {
 	return r.bindings(ctx, cluster, func(b workv1alpha2.Binding) bool {
 		return slices.ContainsFunc(dispatch.Targets(b), func(t workv1alpha2.TargetCluster) bool { return t.Name == cluster })
 	})
 }
 
-// bindings are those that match, because of a cluster.
+// bindings returns the bindings that match, after a change of a cluster.
 func (r *reconciler) bindings(ctx context.Context, cluster string,
 	match func(workv1alpha2.Binding) bool) []reconcile.Request {
 	bindings, err := scope.Bindings.List(ctx, r.client, client.UnsafeDisableDeepCopy)

@@ -99,8 +99,7 @@ func TestStalledRolloutIsUnhealthyAtItsDeadline(t *testing.T) {
 	})
 }
 
-// OpenKruise says that it fails after an ordinary conflict, too, which it retries at once: taken at its word, that
-// stopped rollouts.
+// OpenKruise also reports a failure after an ordinary conflict, which it retries at once. Rollouts must not stop then.
 func TestFailureCountsOnceItPersists(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {

@@ -65,7 +65,7 @@ func (w *trains) definition() *unstructured.Unstructured {
 	return w.m1.Object(controllertest.Definition, "", "trains.example.com")
 }
 
-// released says that the definition stays and is the hub's no more, and that this is told with why.
+// released waits until the definition exists without the hub's marks, and an event gives the reason.
 func (w *trains) released(why string) {
 	w.t.Helper()
 	w.gone(w.work)
@@ -77,7 +77,7 @@ func (w *trains) released(why string) {
 		d.GetAnnotations()[workv1alpha2.WorkNameAnnotation] != "" {
 		w.t.Errorf("it is the hub's still: %v, %v", d.GetLabels(), d.GetAnnotations())
 	}
-	w.Eventually("it is told", func() string {
+	w.Eventually("it is reported", func() string {
 		events := w.Events()
 		if !slices.ContainsFunc(events, func(e string) bool {
 			return strings.Contains(e, eventDefinitionReleased) && strings.Contains(e, why)
@@ -231,7 +231,7 @@ func TestDefinitionIsDeletedAfterObjectsOfTheHub(t *testing.T) {
 	})
 }
 
-// m1BlocksDeletions has m1 refuse to delete Trains until it is told otherwise.
+// m1BlocksDeletions makes m1 reject deletions of Trains until the returned function is called.
 func (w *trains) m1BlocksDeletions() (stop func()) {
 	w.m1.Behave(func(rw http.ResponseWriter, r *http.Request) bool {
 		if r.Method != http.MethodDelete || !strings.Contains(r.URL.Path, "/trains/") {

@@ -64,8 +64,8 @@ func isBefore(observed *unstructured.Unstructured, version string) bool {
 	return err == nil && order < 0
 }
 
-// message returns the message of the condition Contested of a Work, empty for none. after is when to look again: when
-// the next repair is due, or when the condition ends if nobody changes the object.
+// message returns the message of the condition Contested of a Work, empty for none. after is when to check again: when
+// the next repair is due, or when the condition ends if the object is not changed again.
 func (d *drift) message(ctx context.Context, m *member.Member, work *workv1alpha1.Work,
 	manifest *unstructured.Unstructured) (message string, after time.Duration) {
 	key, now := client.ObjectKeyFromObject(work), d.clock.Now()

@@ -28,7 +28,7 @@ func TestRepairsOfRepeatedDriftAreDelayed(t *testing.T) {
 		w := newWorld(t, Options{Clock: clock})
 		u := manifest(membertest.ConfigMap, "shop", "1")
 		work := w.work(u)
-		w.holds(u, "1")
+		w.expectContent(u, "1")
 		clock.SetTime(clock.Now().Add(100 * time.Millisecond)) // reports wait for a moment without new Works
 		w.applied(work)
 		meddle := func(value string) {
@@ -45,12 +45,11 @@ func TestRepairsOfRepeatedDriftAreDelayed(t *testing.T) {
 		// 1. The first changes are put right at once.
 		for i := range 3 {
 			meddle(fmt.Sprint("meddled ", i))
-			w.holds(u, "1")
+			w.expectContent(u, "1")
 		}
 
-		// 2. Then it has to wait, and users are told, in one write. That may take a change more: one that comes before the
-		//    hub has seen
-		// its own last write counts as nobody's.
+		// 2. Then it waits, and reports that in one write. It may take one change more: a change before the hub has seen its
+		// own last write does not count.
 		more := 0
 		w.Eventually("it has to wait", func() string {
 			if value, _, _ := unstructured.NestedString(w.m1.Object(membertest.ConfigMap, "shop", "c").Object, "data",
@@ -62,15 +61,15 @@ func TestRepairsOfRepeatedDriftAreDelayed(t *testing.T) {
 				return "it is put right at once"
 			}
 			if !w.Has(work) || !meta.IsStatusConditionTrue(work.Status.Conditions, workv1alpha1.WorkContested) {
-				return "nobody is told"
+				return "no event was recorded"
 			}
 			return ""
 		})
 		before := repairs()
 		w.Quiet()
-		told := w.condition(work, workv1alpha1.WorkContested, metav1.ConditionTrue)
-		if !strings.Contains(told.Message, "repeatedly changes data.value of ConfigMap shop/c in cluster \"m1\"") {
-			t.Errorf("users are told %q", told.Message)
+		messages := w.condition(work, workv1alpha1.WorkContested, metav1.ConditionTrue)
+		if !strings.Contains(messages.Message, "repeatedly changes data.value of ConfigMap shop/c in cluster \"m1\"") {
+			t.Errorf("the message is %q", messages.Message)
 		}
 		for i := range 20 {
 			meddle(fmt.Sprint("meddled more ", i))
@@ -99,19 +98,19 @@ func TestRepairsOfRepeatedDriftAreDelayed(t *testing.T) {
 		// 3. A change of the template does not wait.
 		u2 := manifest(membertest.ConfigMap, "shop", "2")
 		w.set(work, u2)
-		w.holds(u2, "2")
+		w.expectContent(u2, "2")
 		clock.SetTime(clock.Now().Add(100 * time.Millisecond))
 		w.applied(work)
 
 		// 4. When the pause is over it is put right, once.
 		clock.SetTime(clock.Now().Add(time.Second))
 		meddle("meddled again")
-		w.holds(u2, "2")
+		w.expectContent(u2, "2")
 
-		// 5. After a calm nobody is told any more.
+		// 5. After a calm period the condition ends.
 		clock.SetTime(clock.Now().Add(time.Hour))
 		meddle("a first time")
-		w.holds(u2, "2")
+		w.expectContent(u2, "2")
 		w.Eventually("the condition is gone", func() string {
 			if w.Has(work) && meta.FindStatusCondition(work.Status.Conditions, workv1alpha1.WorkContested) != nil {
 				return "it is there"

@@ -152,8 +152,8 @@ func (d *deletions) keepsObject(ctx context.Context, m *member.Member, work *wor
 		!execute.Owns(work, observed) || execute.Anothers(work, observed) || observed.GetDeletionTimestamp() != nil {
 		return false, 0, nil
 	}
-	// Before a look at the contents, which may wait for objects that are held.
-	if why := d.restore.reasonToHold(work, execute.Action{Kind: execute.Delete}, nil, observed); why != "" {
+	// This check comes before the one of the contents, which may wait for paused objects.
+	if why := d.restore.pauseReason(work, execute.Action{Kind: execute.Delete}, nil, observed); why != "" {
 		return false, 0, &restoreError{why}
 	}
 	d.restore.record(work, restoreSettled)
@@ -227,7 +227,7 @@ type deletedByOthers struct {
 type deletedWork struct {
 	at   time.Time
 	gone bool
-	// atStart means that the Work was already deleted when this process saw it first.
+	// atStart is true if the Work was already deleted when this process saw it first.
 	atStart bool
 }
 
@@ -261,7 +261,7 @@ func (o *deletedByOthers) count(work *workv1alpha1.Work, now time.Time) (n int, 
 	return n, now.Sub(this.at), this.atStart
 }
 
-// gone lets a Work that is gone count until the window is over.
+// gone counts a deleted Work until the window is over.
 func (o *deletedByOthers) gone(uid types.UID) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

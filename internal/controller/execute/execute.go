@@ -1,5 +1,5 @@
-// Package execute carries Works out: it makes the member's object what the Work specifies, and reports the result in
-// the Work's status. core/execute decides what to do to an object and what to report, core/workload/interpret what the
+// Package execute applies Works: it brings the member's object to the Work's manifest, and reports the result in the
+// Work's status. core/execute decides what to do to an object and what to report, core/workload/interpret what the
 // object's status means.
 package execute
 
@@ -67,14 +67,14 @@ type Options struct {
 	PublishUnchecked func(context.Context, map[string]int) error
 	// RestoreCheck is the time between two calls of ReadRestore while a restore is pending. The default is 5 s.
 	RestoreCheck time.Duration
-	// Report, when set, gets a function that counts the orphans in each cluster, and the Works held after a restore.
-	Report func(func() (orphans map[string]int, held int))
+	// Report, when set, gets a function that counts the orphans in each cluster, and the Works paused after a restore.
+	Report func(func() (orphans map[string]int, paused int))
 }
 
 // DefaultDeletions allows ten deletions by others within a minute.
 var DefaultDeletions = Deletions{Bound: 10, Settle: 5 * time.Second}
 
-// reconciler carries Works out: it reads a Work and its object, asks the core what to do, and does it.
+// reconciler applies Works: it reads a Work and its object, calls the core for the action, and carries it out.
 type reconciler struct {
 	client      client.Client
 	clock       clock.PassiveClock
@@ -117,7 +117,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	}
 	r := newReconciler(mgr.GetClient(), mgr.GetAPIReader(), commit.Recorder(mgr, "execution-controller"), o)
 	if o.Report != nil {
-		o.Report(r.countOrphansAndHeld)
+		o.Report(r.countOrphansAndPaused)
 	}
 	t := r.triggers
 	o.Members.Handle(t.memberEvent)
@@ -220,7 +220,7 @@ func (r *reconciler) reconcile(ctx context.Context, cluster string, key types.Na
 	return outcome{report: func() outcome { return retryStale(report()) }}
 }
 
-// retryStale retries soon what was decided on an old state.
+// retryStale retries soon what was decided on a stale state.
 func retryStale(after time.Duration, err error) outcome {
 	if errors.As(err, new(*staleError)) {
 		return outcome{after: commit.StaleRetry}
@@ -293,8 +293,8 @@ func (r *reconciler) apply(ctx context.Context, cluster string,
 		r.memory.update(key, func(r *workRecord) { r.missed = false })
 	}
 	owned := observed != nil && execute.Owns(work, observed)
-	if held := new(restoreError); errors.As(err, &held) {
-		o.Restored = held.reason
+	if paused := new(restoreError); errors.As(err, &paused) {
+		o.Restored = paused.reason
 		return reportObject(observed)
 	}
 	if kind == execute.Leave {
@@ -455,9 +455,9 @@ func (r *reconciler) remove(ctx context.Context, cluster string, work *workv1alp
 			return 0, r.reporter.reportBlocked(ctx, work, execute.Outcome{HandsOff: why})
 		}
 		keeps, after, err := r.deletions.keepsObject(ctx, m, work, manifest, observed)
-		switch held := new(restoreError); {
-		case errors.As(err, &held):
-			return 0, r.reporter.reportBlocked(ctx, work, execute.Outcome{Manifest: manifest, Restored: held.reason})
+		switch paused := new(restoreError); {
+		case errors.As(err, &paused):
+			return 0, r.reporter.reportBlocked(ctx, work, execute.Outcome{Manifest: manifest, Restored: paused.reason})
 		case err != nil:
 			return r.reporter.stuck(work, err)
 		case after > 0:
@@ -468,9 +468,9 @@ func (r *reconciler) remove(ctx context.Context, cluster string, work *workv1alp
 		}
 	}
 	kind, _, err := r.act(ctx, m, leaves, manifest, observed, brake, false)
-	switch held := new(restoreError); {
-	case errors.As(err, &held):
-		return 0, r.reporter.reportBlocked(ctx, work, execute.Outcome{Manifest: manifest, Restored: held.reason})
+	switch paused := new(restoreError); {
+	case errors.As(err, &paused):
+		return 0, r.reporter.reportBlocked(ctx, work, execute.Outcome{Manifest: manifest, Restored: paused.reason})
 	case err != nil:
 		r.restore.record(work, restoreChecked)
 		return r.reporter.stuck(work, err)
@@ -548,7 +548,7 @@ func (r *reconciler) member(ctx context.Context, cluster string) (*member.Member
 		return nil, errNoStatus
 	default:
 		away := &awayError{cluster: cluster, why: ready.Reason + ": " + ready.Message}
-		if membership.HeldByAnother(cl) {
+		if membership.ManagedByAnother(cl) {
 			away.otherHub = ready.Message
 		}
 		return nil, away
@@ -623,7 +623,7 @@ func (r *reconciler) actOnce(ctx context.Context, m *member.Member, work *workv1
 		}
 	}
 	action := brake.Stop(r.members.Hub().Plan(r.memory.withApplied(work), desired, observed))
-	if why := r.restore.reasonToHold(work, action, desired, observed); why != "" {
+	if why := r.restore.pauseReason(work, action, desired, observed); why != "" {
 		return action.Kind, observed, &restoreError{why}
 	}
 	if action.Repairs && r.drift.pause(work) > 0 {
@@ -676,10 +676,10 @@ func (r *reconciler) namespaceFollows(ctx context.Context, work *workv1alpha1.Wo
 		r.clock.Since(applied.LastTransitionTime.Time) < 2*namespaceCheck
 }
 
-// countOrphansAndHeld returns the number of objects in members that are marked as this hub's but have no Work, by
-// cluster, and the number of Works held after a restore. It reads caches only, so kinds that are not watched are
+// countOrphansAndPaused returns the number of objects in members that are marked as this hub's but have no Work, by
+// cluster, and the number of Works paused after a restore. It reads caches only, so kinds that are not watched are
 // missing.
-func (r *reconciler) countOrphansAndHeld() (orphans map[string]int, held int) {
+func (r *reconciler) countOrphansAndPaused() (orphans map[string]int, paused int) {
 	if !r.lanes.running() {
 		return nil, 0
 	}
@@ -713,10 +713,10 @@ func (r *reconciler) countOrphansAndHeld() (orphans map[string]int, held int) {
 	}
 	for i := range works.Items {
 		if meta.IsStatusConditionTrue(works.Items[i].Status.Conditions, workv1alpha1.WorkHeldAfterRestore) {
-			held++
+			paused++
 		}
 	}
-	return orphans, held
+	return orphans, paused
 }
 
 var log = ctrl.Log.WithName("execute")

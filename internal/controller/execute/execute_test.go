@@ -119,7 +119,7 @@ func (w *world) set(work *workv1alpha1.Work, u *unstructured.Unstructured) {
 }
 
 // holds waits until m1 holds an object that says value; empty is no object.
-func (w *world) holds(u *unstructured.Unstructured, value string) {
+func (w *world) expectContent(u *unstructured.Unstructured, value string) {
 	w.t.Helper()
 	w.Eventually("m1 holds "+value, func() string {
 		obj := w.m1.Object(membertest.Kind{GroupVersionKind: u.GroupVersionKind(), Plural: plural(u),
@@ -187,7 +187,7 @@ func (w *world) attempts(k membertest.Kind) int {
 	}))
 }
 
-// refuses has m1 refuse the creation of objects of the kind until it is told otherwise.
+// refuses makes m1 reject the creation of objects of the kind until the returned function is called.
 func (w *world) refuses(k membertest.Kind, with *apierrors.StatusError) (end func()) {
 	var over atomic.Bool
 	w.m1.Behave(func(rw http.ResponseWriter, r *http.Request) bool {
@@ -219,7 +219,7 @@ func TestWorkCostsOneCreationAndOneStatus(t *testing.T) {
 				w.Quiet()
 				u := manifest(s.kind, s.namespace, "1")
 				work := w.work(u)
-				w.holds(u, "1")
+				w.expectContent(u, "1")
 				w.applied(work)
 
 				if got := w.Quiet(); len(got) != 2 || !strings.HasPrefix(got[1], "update works/status") {
@@ -234,7 +234,7 @@ func TestWorkCostsOneCreationAndOneStatus(t *testing.T) {
 					t.Errorf("the status is %+v, want one healthy manifest", work.Status.ManifestStatuses)
 				}
 				if got := w.Events(); len(got) != 0 {
-					t.Errorf("told %v; that all goes well is no news", got)
+					t.Errorf("reported: %v; that all goes well is no news", got)
 				}
 			})
 		})
@@ -252,16 +252,16 @@ func TestChangesAreAppliedAndDriftIsRepaired(t *testing.T) {
 				w.applied(work)
 				u := manifest(s.kind, s.namespace, "2")
 				w.set(work, u)
-				w.holds(u, "2")
+				w.expectContent(u, "2")
 				w.applied(work)
 
 				other := w.m1.Object(s.kind, s.namespace, "c")
 				_ = unstructured.SetNestedField(other.Object, "drift", "data", "value")
 				w.m1.Put(other)
-				w.holds(u, "2")
+				w.expectContent(u, "2")
 
 				w.m1.Remove(s.kind, s.namespace, "c")
-				w.holds(u, "2")
+				w.expectContent(u, "2")
 			})
 		})
 	}
@@ -279,7 +279,7 @@ func TestWorkDeletionDeletesItsObject(t *testing.T) {
 				w.applied(work)
 				w.Gone(work)
 				w.gone(work)
-				w.holds(u, "")
+				w.expectContent(u, "")
 			})
 		})
 	}
@@ -315,7 +315,7 @@ func TestObjectMissingFromTheCacheIsDeleted(t *testing.T) {
 		w.applied(work)
 		w.Gone(work)
 		w.gone(work)
-		w.holds(u, "")
+		w.expectContent(u, "")
 	})
 }
 
@@ -330,9 +330,9 @@ func TestRefusalIsReportedOnceAndRetriedWithBackoff(t *testing.T) {
 		if want := `Failed to apply all manifests (0/1): create ConfigMap shop/c in cluster "m1": configmaps "c" is forbidden: a webhook says no`; c.Message != want || c.Reason != workv1alpha1.ReasonAppliedFailed {
 			t.Errorf("the condition says %q (%s), want %q", c.Message, c.Reason, want)
 		}
-		w.Eventually("it is tried again, and told once", func() string {
-			if n, told := w.attempts(membertest.ConfigMap), w.Events(); n < 5 || len(told) != 1 {
-				return fmt.Sprintf("tried %d times, told %v", n, told)
+		w.Eventually("it is tried again, and reported once", func() string {
+			if n, messages := w.attempts(membertest.ConfigMap), w.Events(); n < 5 || len(messages) != 1 {
+				return fmt.Sprintf("tried %d times, reported: %v", n, messages)
 			}
 			return ""
 		})
@@ -374,10 +374,10 @@ func TestFailureIsRetriedAtOnceAfterARelevantChange(t *testing.T) {
 				end()
 				mend(w, work)
 				w.applied(work)
-				w.Eventually("the recovery is told", func() string {
+				w.Eventually("the recovery is reported", func() string {
 					got := w.Events()
 					if !slices.ContainsFunc(got, func(e string) bool { return strings.Contains(e, workv1alpha2.EventSyncSucceed) }) {
-						return fmt.Sprintf("told %v", got)
+						return fmt.Sprintf("reported: %v", got)
 					}
 					return ""
 				})
@@ -409,7 +409,7 @@ func TestNewKindOfTheMemberIsApplied(t *testing.T) {
 		w.ClusterStatus("m1", func(status *clusterv1alpha1.ClusterStatus) {
 			status.APIEnablements = append(status.APIEnablements, controllertest.Serves(later)...)
 		})
-		w.holds(u, "1")
+		w.expectContent(u, "1")
 		w.applied(work)
 	})
 }
@@ -509,10 +509,10 @@ func TestSuspensionStopsAppliesAndIsReported(t *testing.T) {
 					t.Errorf("Dispatching says %+v", c)
 				}
 				w.Quiet()
-				w.holds(u, "1")
+				w.expectContent(u, "1")
 
 				controllertest.Change(w.Hub, work, func(work *workv1alpha1.Work) { work.Spec.SuspendDispatching = nil })
-				w.holds(u, "2")
+				w.expectContent(u, "2")
 				w.applied(work)
 				c = w.condition(work, workv1alpha1.WorkDispatching, metav1.ConditionTrue)
 				if c.Reason != workv1alpha1.ReasonDispatching || c.Message != workv1alpha1.MessageDispatched {
@@ -522,7 +522,7 @@ func TestSuspensionStopsAppliesAndIsReported(t *testing.T) {
 				controllertest.Change(w.Hub, work, func(work *workv1alpha1.Work) { work.Spec.SuspendDispatching = new(true) })
 				w.Gone(work)
 				w.gone(work)
-				w.holds(u, "")
+				w.expectContent(u, "")
 			})
 		})
 	}
@@ -542,13 +542,13 @@ func TestForeignObjectIsNeitherChangedNorReported(t *testing.T) {
 		if len(work.Status.ManifestStatuses) != 0 {
 			t.Errorf("the status of another's object is reported: %+v", work.Status.ManifestStatuses)
 		}
-		w.holds(theirs, "theirs")
+		w.expectContent(theirs, "theirs")
 
 		controllertest.Change(w.Hub, work, func(work *workv1alpha1.Work) {
 			work.Annotations = map[string]string{
 				workv1alpha2.ConflictResolutionAnnotation: workv1alpha2.ConflictResolutionOverwrite}
 		})
-		w.holds(theirs, "1")
+		w.expectContent(theirs, "1")
 		w.applied(work)
 	})
 }
@@ -694,7 +694,7 @@ func TestProgressIsDelayedAndHealthIsNot(t *testing.T) {
 		u := manifest(controllertest.Deployment, "shop", "1")
 		_ = unstructured.SetNestedField(u.Object, int64(5), "spec", "replicas")
 		work := w.work(u)
-		w.holds(u, "1")
+		w.expectContent(u, "1")
 		w.Quiet()
 
 		status := func(ready int64) {
@@ -762,6 +762,6 @@ func TestARestartWritesNothing(t *testing.T) {
 		other := w.m1.Object(membertest.ConfigMap, "shop", "c")
 		_ = unstructured.SetNestedField(other.Object, "drift", "data", "value")
 		w.m1.Put(other)
-		w.holds(manifest(membertest.ConfigMap, "shop", "1"), "1")
+		w.expectContent(manifest(membertest.ConfigMap, "shop", "1"), "1")
 	})
 }

@@ -35,7 +35,7 @@ func failureOf(err error) (reason, message string) {
 	switch {
 	case errors.As(err, new(*hubError)):
 		reason = workv1alpha1.ReasonNotSent
-	case errors.As(err, new(*awayError)), errors.Is(err, member.ErrHeld):
+	case errors.As(err, new(*awayError)), errors.Is(err, member.ErrNotOwner):
 		reason = workv1alpha1.ReasonClusterNotReady
 	case errors.As(err, &conflict) && conflict.action.Unmanaged:
 		reason = workv1alpha1.ReasonObjectUnmanaged

@@ -24,7 +24,7 @@ func TestFailureReasonComesFromTheError(t *testing.T) {
 		Message: `admission webhook "w" denied the request: cluster is not reachable: no answer in time; Unauthorized; resource(kind=a) is forbidden: User "x"`}}
 	for want, errs := range map[string][]error{
 		workv1alpha1.ReasonClusterNotReady: {&awayError{cluster: "m1", why: "ClusterNotReachable"},
-			fmt.Errorf("apply: %w", member.ErrHeld)},
+			fmt.Errorf("apply: %w", member.ErrNotOwner)},
 		workv1alpha1.ReasonObjectUnmanaged: {&conflictError{execute.Action{Reason: "exists", Unmanaged: true}}},
 		workv1alpha1.ReasonObjectOfAnother: {&conflictError{execute.Action{Reason: "belongs to another"}}},
 		workv1alpha1.ReasonKindNotServed:   {fmt.Errorf("get: %w", member.ErrKindNotServed)},

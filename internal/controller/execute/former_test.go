@@ -20,13 +20,13 @@ func TestSupersededWorkLeavesItsObjectAlone(t *testing.T) {
 			work.Name = names.FormerWork("ConfigMap", "c", "shop")
 		})
 		w.Quiet()
-		w.holds(m, "new")
+		w.expectContent(m, "new")
 		if err := commit.Delete(t.Context(), w.Client, former); err != nil {
 			t.Fatal(err)
 		}
 		w.gone(former)
 		w.Quiet()
-		w.holds(m, "new")
+		w.expectContent(m, "new")
 	})
 }
 
@@ -35,11 +35,11 @@ func TestWorkWithFormerNameIsDeleted(t *testing.T) {
 		w := newWorld(t, Options{})
 		m := manifest(membertest.ConfigMap, "shop", "old")
 		former := w.work(m, func(work *workv1alpha1.Work) { work.Name = names.FormerWork("ConfigMap", "c", "shop") })
-		w.holds(m, "old")
+		w.expectContent(m, "old")
 		if err := commit.Delete(t.Context(), w.Client, former); err != nil {
 			t.Fatal(err)
 		}
 		w.gone(former)
-		w.holds(m, "")
+		w.expectContent(m, "")
 	})
 }

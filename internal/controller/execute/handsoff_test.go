@@ -63,7 +63,7 @@ func TestHandsOffInMemberStopsTheHub(t *testing.T) {
 				w := newWorld(t, Options{})
 				u := manifest(s.kind, s.namespace, "1")
 				work := w.work(u)
-				w.holds(u, "1")
+				w.expectContent(u, "1")
 				w.conditionOf(work, workv1alpha1.WorkApplied, metav1.ConditionTrue)
 
 				// 1. Nothing is written.
@@ -74,7 +74,7 @@ func TestHandsOffInMemberStopsTheHub(t *testing.T) {
 				w.set(work, manifest(s.kind, s.namespace, "2"))
 				w.conditionOf(work, workv1alpha1.WorkApplied, metav1.ConditionFalse)
 				w.Quiet()
-				w.holds(u, "1")
+				w.expectContent(u, "1")
 				w.conditionOf(work, workv1alpha1.WorkHandsOff, metav1.ConditionTrue)
 				if c := meta.FindStatusCondition(work.Status.Conditions, workv1alpha1.WorkHandsOff); !strings.Contains(c.Message,
 					wellknown.HandsOffAnnotation) {
@@ -84,7 +84,7 @@ func TestHandsOffInMemberStopsTheHub(t *testing.T) {
 					t.Errorf("the failure is %+v", failure)
 				}
 				w.brake(s.kind, s.namespace, false)
-				w.holds(u, "2")
+				w.expectContent(u, "2")
 				w.conditionOf(work, workv1alpha1.WorkHandsOff, "")
 				w.conditionOf(work, workv1alpha1.WorkApplied, metav1.ConditionTrue)
 				w.conditionOf(work, workv1alpha1.WorkFailure, "")
@@ -94,12 +94,12 @@ func TestHandsOffInMemberStopsTheHub(t *testing.T) {
 				w.Gone(work)
 				w.conditionOf(work, workv1alpha1.WorkHandsOff, metav1.ConditionTrue)
 				w.Quiet()
-				w.holds(u, "2")
+				w.expectContent(u, "2")
 				if !w.Has(work) {
 					t.Fatal("the Work has gone before its object")
 				}
 				w.brake(s.kind, s.namespace, false)
-				w.holds(u, "")
+				w.expectContent(u, "")
 			})
 		})
 	}
@@ -111,7 +111,7 @@ func TestHandsOffOnWorkStopsTheHub(t *testing.T) {
 		w := newWorld(t, Options{})
 		u := manifest(membertest.ConfigMap, "shop", "1")
 		work := w.work(u)
-		w.holds(u, "1")
+		w.expectContent(u, "1")
 		annotate := func(value string) {
 			controllertest.Change(w.Hub, work, func(work *workv1alpha1.Work) {
 				work.Annotations = map[string]string{wellknown.HandsOffAnnotation: value}
@@ -122,9 +122,9 @@ func TestHandsOffOnWorkStopsTheHub(t *testing.T) {
 		w.set(work, manifest(membertest.ConfigMap, "shop", "2"))
 		w.conditionOf(work, workv1alpha1.WorkApplied, metav1.ConditionFalse)
 		w.Quiet()
-		w.holds(u, "1")
+		w.expectContent(u, "1")
 		annotate("false")
-		w.holds(u, "2")
+		w.expectContent(u, "2")
 		w.conditionOf(work, workv1alpha1.WorkHandsOff, "")
 	})
 }
@@ -137,14 +137,14 @@ func TestTemplateCannotSetHandsOff(t *testing.T) {
 		u := manifest(membertest.ConfigMap, "shop", "1")
 		u.SetAnnotations(map[string]string{wellknown.HandsOffAnnotation: "true"})
 		work := w.work(u, func(work *workv1alpha1.Work) { work.Finalizers = []string{workv1alpha2.ExecutionFinalizer} })
-		w.holds(u, "1")
+		w.expectContent(u, "1")
 		if got := w.m1.Object(membertest.ConfigMap, "shop", "c").GetAnnotations()[wellknown.HandsOffAnnotation]; got != "" {
 			t.Errorf("the member has the annotation with %q", got)
 		}
 		changed := manifest(membertest.ConfigMap, "shop", "2")
 		changed.SetAnnotations(u.GetAnnotations())
 		w.set(work, changed)
-		w.holds(u, "2")
+		w.expectContent(u, "2")
 	})
 }
 
@@ -217,8 +217,8 @@ func TestBrakeOnNamespaceStopsTheHub(t *testing.T) {
 				added := w.work(other)
 				w.conditionOf(added, workv1alpha1.WorkHandsOff, metav1.ConditionTrue)
 				w.restart()
-				w.holds(u, "1")
-				w.holds(other, "")
+				w.expectContent(u, "1")
+				w.expectContent(other, "")
 
 				// 3. Nothing is deleted.
 				w.Gone(work)
@@ -226,8 +226,8 @@ func TestBrakeOnNamespaceStopsTheHub(t *testing.T) {
 				w.conditionOf(atRest, workv1alpha1.WorkHandsOff, metav1.ConditionTrue)
 				w.emitted("Work HandsOff: the annotation argosy.io/hands-off is set on the namespace " + s.braked)
 				w.Quiet()
-				w.holds(u, "1")
-				w.holds(unchanged, "1")
+				w.expectContent(u, "1")
+				w.expectContent(unchanged, "1")
 				if !w.Has(work) || !w.Has(atRest) {
 					t.Fatal("a Work is gone before its object")
 				}
@@ -237,10 +237,10 @@ func TestBrakeOnNamespaceStopsTheHub(t *testing.T) {
 
 				// 4. Without the brake, all of this is done.
 				w.brakeNamespace(s.braked, "false")
-				w.holds(other, "1")
-				w.holds(u, "")
+				w.expectContent(other, "1")
+				w.expectContent(u, "")
 				w.gone(work)
-				w.holds(unchanged, "")
+				w.expectContent(unchanged, "")
 				w.gone(atRest)
 				w.conditionOf(added, workv1alpha1.WorkHandsOff, "")
 				w.emitted("Cluster HandsOffEnded: the annotation argosy.io/hands-off is no longer set on the namespace " + s.braked)
@@ -260,7 +260,7 @@ func TestBrakeOnNamespaceLeavesOthersToTheHub(t *testing.T) {
 		}{{membertest.ConfigMap, "default"}, {controllertest.ClusterRole, ""}} {
 			u := manifest(s.kind, s.namespace, "1")
 			w.applied(w.work(u))
-			w.holds(u, "1")
+			w.expectContent(u, "1")
 		}
 	})
 }
@@ -366,7 +366,7 @@ func TestBrakeCountsWhileNamespacesAreNotListed(t *testing.T) {
 		w.brakeNamespace("shop", "true")
 		u := manifest(membertest.ConfigMap, "shop", "1")
 		w.conditionOf(w.work(u), workv1alpha1.WorkHandsOff, metav1.ConditionTrue)
-		w.holds(u, "")
+		w.expectContent(u, "")
 		elsewhere := manifest(membertest.ConfigMap, "default", "1")
 		w.applied(w.work(elsewhere))
 	})

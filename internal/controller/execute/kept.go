@@ -18,8 +18,8 @@ import (
 	"github.com/argosy-io/argosy/internal/member"
 )
 
-// keptObjects reports, in the condition WorksKept of clusters, that objects were kept whose Works were deleted, but not
-// by the hub.
+// keptObjects reports, in the condition WorksKept of clusters, that objects were kept although their Works were
+// deleted without a deletion request.
 type keptObjects struct {
 	client  client.Client
 	members *member.Members
@@ -56,7 +56,7 @@ func (k *keptObjects) add(cluster, reason string) {
 	c.works, c.reason, c.last = c.works+1, reason, k.clock.Now()
 }
 
-// cluster must be called with mu held.
+// cluster must be called with mu locked.
 func (k *keptObjects) cluster(name string) *keptInCluster {
 	if k.clusters[name] == nil {
 		k.clusters[name] = &keptInCluster{}

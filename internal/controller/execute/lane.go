@@ -267,7 +267,7 @@ func (l *lanes) close(cluster string) {
 	}
 }
 
-// shut must be called with mu held.
+// shut must be called with mu locked.
 func (l *lanes) shut(cluster string, q lane) {
 	q.ShutDown()
 	close(l.later[cluster].stop)

@@ -105,12 +105,12 @@ func TestCreateOnlyRetriesWhileAnotherObjectExists(t *testing.T) {
 		if out := w.look(work); out.after != foreignCheck {
 			t.Errorf("it is to be looked at again in %s", out.after)
 		}
-		w.holds(u, "theirs")
+		w.expectContent(u, "theirs")
 		w.m1.Remove(membertest.ConfigMap, "shop", "c")
 		if out := w.look(work); out.after != 0 {
 			t.Errorf("once it is ours it is to be looked at again in %s", out.after)
 		}
-		w.holds(u, "ours")
+		w.expectContent(u, "ours")
 	})
 }
 
@@ -207,7 +207,7 @@ func TestClusterThatLeftHasNoWorkers(t *testing.T) {
 			if got != step.want {
 				t.Errorf("worked on as %q, want %q", got, step.want)
 			}
-		case <-time.After(controllertest.Patience):
+		case <-time.After(controllertest.Timeout):
 			t.Fatalf("nobody worked on it, want %q", step.want)
 		}
 	}
@@ -274,7 +274,7 @@ func TestBusyLaneReportsAllWorksOnce(t *testing.T) {
 		select {
 		case name := <-reported:
 			seen[name] = true
-		case <-time.After(controllertest.Patience):
+		case <-time.After(controllertest.Timeout):
 			t.Fatalf("%d of %d works were reported", len(seen), n)
 		}
 	}

@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// contentsCheck is the first delay before another look at a namespace whose objects must be deleted first,
-	// contentsCheckMost the longest. A held object may block the namespace for days.
+	// contentsCheck is the first delay before another check of a namespace whose objects must be deleted first,
+	// contentsCheckMost the longest. A paused object may block the namespace for days.
 	contentsCheck, contentsCheckMost = 500 * time.Millisecond, 30 * time.Second
 	// eventNamespaceReleased: a namespace that the hub created stays in the cluster, because of what is in it.
 	//

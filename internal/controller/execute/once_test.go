@@ -60,7 +60,7 @@ func (w *world) setStatus(k membertest.Kind, status map[string]any) {
 	w.m1.Put(obj)
 }
 
-// told waits until the Work reports a status with all fields of want.
+// reports waits until the Work reports a status with all fields of want.
 func (w *world) reports(work *workv1alpha1.Work, want map[string]any) {
 	w.t.Helper()
 	w.Eventually("the end is reported", func() string {
@@ -196,7 +196,7 @@ func TestJobCleanedUpUnobservedIsNotRunAgain(t *testing.T) {
 		w.stop()
 		w.m1.Remove(k, "shop", "once")
 		w.restart()
-		w.Eventually("users are told", func() string {
+		w.Eventually("users get an event", func() string {
 			events := w.Events()
 			if !slices.ContainsFunc(events, func(e string) bool {
 				return strings.Contains(e, "its completion was not observed")
@@ -233,7 +233,7 @@ func TestWorkflowStatusIsTheMembers(t *testing.T) {
 		w.set(work, u)
 		w.applied(work)
 		obj := w.m1.Object(k, "shop", "once")
-		if held, _, _ := unstructured.NestedBool(obj.Object, "spec", "suspend"); !held {
+		if suspended, _, _ := unstructured.NestedBool(obj.Object, "spec", "suspend"); !suspended {
 			t.Error("the suspension did not arrive")
 		}
 		if fmt.Sprint(obj.Object["status"]) != fmt.Sprint(running) {

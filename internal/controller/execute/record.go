@@ -91,7 +91,7 @@ func (m *memory) update(work types.NamespacedName, change func(*workRecord)) {
 	m.store(work, r)
 }
 
-// store must be called with mu held.
+// store must be called with mu locked.
 func (m *memory) store(work types.NamespacedName, r *workRecord) {
 	if r.facts == (facts{}) && len(r.warnings) == 0 {
 		delete(m.records, work)
@@ -154,7 +154,7 @@ func (m *memory) waitFor(work types.NamespacedName, namespace memberNamespace) {
 	m.update(work, func(r *workRecord) { m.setWaitsFor(work, r, namespace) })
 }
 
-// setWaitsFor must be called with mu held.
+// setWaitsFor must be called with mu locked.
 func (m *memory) setWaitsFor(work types.NamespacedName, r *workRecord, namespace memberNamespace) {
 	if r.waitsFor == namespace {
 		return

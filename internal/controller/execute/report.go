@@ -88,7 +88,7 @@ func (r *reporter) failed(ctx context.Context, work *workv1alpha1.Work, gone boo
 	// The cluster's status may not show yet that another hub manages the member.
 	var away *awayError
 	failure := execute.Failure{Cause: cause, Gone: gone,
-		Unreachable: errors.As(cause, &away) || errors.Is(cause, member.ErrHeld) || member.Unreachable(cause)}
+		Unreachable: errors.As(cause, &away) || errors.Is(cause, member.ErrNotOwner) || member.Unreachable(cause)}
 	failure.Reason, failure.Message = failureOf(cause)
 	if away != nil {
 		failure.OtherHub = away.otherHub

@@ -44,7 +44,7 @@ type restoreCheck int
 const (
 	restoreUnchecked restoreCheck = iota
 	restoreChecked                // the state of the object is known, but something else prevents the next write
-	restoreSettled                // the object is not held; a later difference is a change since the restore
+	restoreSettled                // the object is not paused; a later difference is a change since the restore
 )
 
 func (s *restore) checkOf(work *workv1alpha1.Work) restoreCheck {
@@ -58,10 +58,10 @@ func (s *restore) record(work *workv1alpha1.Work, check restoreCheck) {
 	}
 }
 
-// reasonToHold returns why an action must not be carried out since the restore; empty if it may be.
-func (s *restore) reasonToHold(work *workv1alpha1.Work, action execute.Action, desired,
+// pauseReason returns why an action must not be carried out since the restore; empty if it may be.
+func (s *restore) pauseReason(work *workv1alpha1.Work, action execute.Action, desired,
 	observed *unstructured.Unstructured) string {
-	return execute.Held(work, action, desired, observed, s.pending.Load() && s.checkOf(work) != restoreSettled)
+	return execute.PauseReason(work, action, desired, observed, s.pending.Load() && s.checkOf(work) != restoreSettled)
 }
 
 // restoreError means that an action is not carried out because the hub was restored.

@@ -73,7 +73,7 @@ func TestRestoredHubKeepsObjectsOfLaterWorks(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		w, work := endInBackup(t, "later")
 		w.gone(work)
-		w.holds(manifest(membertest.ConfigMap, "shop", ""), "new")
+		w.expectContent(manifest(membertest.ConfigMap, "shop", ""), "new")
 	})
 }
 
@@ -92,12 +92,12 @@ func TestRestoredHubKeepsObjectsOfLaterTemplates(t *testing.T) {
 			failure.Message != "its Work is being deleted, but it was created from another template, since the backup" {
 			t.Errorf("the failure is %+v", failure)
 		}
-		w.holds(manifest(membertest.ConfigMap, "shop", ""), "new")
+		w.expectContent(manifest(membertest.ConfigMap, "shop", ""), "new")
 		controllertest.Change(w.Hub, work, func(work *workv1alpha1.Work) {
 			work.Annotations = map[string]string{wellknown.AcceptRestoredAnnotation: execute.Acceptance(work)}
 		})
 		w.gone(work)
-		w.holds(manifest(membertest.ConfigMap, "shop", ""), "")
+		w.expectContent(manifest(membertest.ConfigMap, "shop", ""), "")
 	})
 }
 
@@ -107,7 +107,7 @@ func TestUncheckedWorksAreCountedAfterARestore(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		made := make(chan struct{})
 		var mu sync.Mutex
-		var told []map[string]int
+		var messages []map[string]int
 		w := newWorld(t, Options{RestoreCheck: 10 * time.Millisecond,
 			ReadRestore: func(ctx context.Context) (bool, error) {
 				select {
@@ -119,7 +119,7 @@ func TestUncheckedWorksAreCountedAfterARestore(t *testing.T) {
 			PublishUnchecked: func(_ context.Context, unseen map[string]int) error {
 				mu.Lock()
 				defer mu.Unlock()
-				told = append(told, unseen)
+				messages = append(messages, unseen)
 				return nil
 			}})
 		sent := w.work(manifest(membertest.ConfigMap, "shop", "old"))
@@ -147,20 +147,20 @@ func TestUncheckedWorksAreCountedAfterARestore(t *testing.T) {
 		})
 		w.m1.Down(true)
 		close(made)
-		says := func(want ...map[string]int) func() string {
+		wantText := func(want ...map[string]int) func() string {
 			return func() string {
 				mu.Lock()
 				defer mu.Unlock()
-				if !reflect.DeepEqual(told, want) {
-					return fmt.Sprint(told)
+				if !reflect.DeepEqual(messages, want) {
+					return fmt.Sprint(messages)
 				}
 				return ""
 			}
 		}
-		w.Eventually("the Work counts while its cluster does not answer", says(map[string]int{"m1": 1}))
+		w.Eventually("the Work counts while its cluster does not answer", wantText(map[string]int{"m1": 1}))
 		w.m1.Down(false)
-		w.Eventually("it counts no more when it is held, and nothing was told twice",
-			says(map[string]int{"m1": 1}, map[string]int{}))
+		w.Eventually("it counts no more when it is held, and no event is recorded twice",
+			wantText(map[string]int{"m1": 1}, map[string]int{}))
 		w.condition(sent, workv1alpha1.WorkHeldAfterRestore, metav1.ConditionTrue)
 	})
 }
@@ -181,7 +181,7 @@ func TestWorkThatCannotBeAppliedIsChecked(t *testing.T) {
 			t.Parallel()
 			controllertest.Run(t, func(t *testing.T) {
 				made := make(chan struct{})
-				var told atomic.Pointer[map[string]int]
+				var messages atomic.Pointer[map[string]int]
 				w := newWorld(t, Options{RestoreCheck: 10 * time.Millisecond,
 					ReadRestore: func(ctx context.Context) (bool, error) {
 						select {
@@ -190,7 +190,7 @@ func TestWorkThatCannotBeAppliedIsChecked(t *testing.T) {
 						}
 						return true, nil
 					},
-					PublishUnchecked: func(_ context.Context, unseen map[string]int) error { told.Store(&unseen); return nil }})
+					PublishUnchecked: func(_ context.Context, unseen map[string]int) error { messages.Store(&unseen); return nil }})
 				u := manifest(story.kind, "shop", "old")
 				if story.is != nil {
 					story.is(w, u)
@@ -214,7 +214,7 @@ func TestWorkThatCannotBeAppliedIsChecked(t *testing.T) {
 				})
 				close(made)
 				w.Eventually("nothing is left to be looked at", func() string {
-					if unseen := told.Load(); unseen == nil || len(*unseen) > 0 {
+					if unseen := messages.Load(); unseen == nil || len(*unseen) > 0 {
 						return fmt.Sprint(unseen)
 					}
 					return ""

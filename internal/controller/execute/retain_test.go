@@ -28,7 +28,7 @@ func TestFieldLeftToTheMemberStaysUntilTheTemplateChanges(t *testing.T) {
 		u := manifest(membertest.ConfigMap, "shop", "template's")
 		work := w.work(u)
 		w.applied(work)
-		w.holds(u, "template's")
+		w.expectContent(u, "template's")
 		recorded := func() string {
 			obj := w.m1.Object(membertest.ConfigMap, "shop", "c")
 			if obj == nil {
@@ -56,12 +56,12 @@ func TestFieldLeftToTheMemberStaysUntilTheTemplateChanges(t *testing.T) {
 			}
 			return ""
 		})
-		w.holds(u, "member's")
+		w.expectContent(u, "member's")
 
 		before := recorded()
 		next := manifest(membertest.ConfigMap, "shop", "template's new")
 		w.set(work, next)
-		w.holds(u, "template's new")
+		w.expectContent(u, "template's new")
 		if recorded() == before {
 			t.Error("the record of what was applied did not move")
 		}
@@ -109,7 +109,7 @@ func TestRetainDoesNotUndoScaling(t *testing.T) {
 			replicas(n)
 			w.applied(work)
 		}
-		w.Eventually("it is told", func() string {
+		w.Eventually("it is reported", func() string {
 			var events corev1.EventList
 			if err := w.List(t.Context(), &events); err != nil {
 				return err.Error()

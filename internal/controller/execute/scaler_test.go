@@ -72,7 +72,7 @@ func TestReplicasOfAMembersAutoscalerAreKept(t *testing.T) {
 						t.Errorf("nobody scales, and autoscalers are asked for: %v", got)
 					}
 					scale(5)
-					replicas(3) // nobody's word counts but an autoscaler's
+					replicas(3) // only an autoscaler's replicas count
 
 					w.m1.Put(scales(by, workload))
 					w.Quiet()

@@ -18,8 +18,8 @@ import (
 	"github.com/argosy-io/argosy/internal/member/membertest"
 )
 
-// What no interpreter can read harms neither the applying nor the rest of the report; it is told, and said in a
-// condition until it is mended.
+// An object that no interpreter can read is still applied and reported; an event and a condition report the error
+// until it is fixed.
 func TestUnreadableHealthIsReported(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
@@ -40,7 +40,7 @@ func TestUnreadableHealthIsReported(t *testing.T) {
 		u := manifest(membertest.ConfigMap, "shop", "1")
 		work := w.work(u)
 		w.applied(work)
-		w.Eventually("it is said and told", func() string {
+		w.Eventually("an event and a condition report it", func() string {
 			if err := w.Get(t.Context(), client.ObjectKeyFromObject(work), work); err != nil {
 				return err.Error()
 			}
@@ -52,10 +52,10 @@ func TestUnreadableHealthIsReported(t *testing.T) {
 			if s := work.Status.ManifestStatuses; len(s) != 1 || s[0].Status == nil || s[0].Health != "Unknown" {
 				return fmt.Sprintf("reported is %+v", s)
 			}
-			told := strings.Join(w.Events(), "\n")
-			if !strings.Contains(told, "Work") ||
-				!strings.Contains(told, `cluster "m1": interpret health of ConfigMap shop/c: line 3: nil`) {
-				return "told is " + told
+			messages := strings.Join(w.Events(), "\n")
+			if !strings.Contains(messages, "Work") ||
+				!strings.Contains(messages, `cluster "m1": interpret health of ConfigMap shop/c: line 3: nil`) {
+				return "told is " + messages
 			}
 			return ""
 		})
@@ -73,7 +73,7 @@ func TestUnreadableHealthIsReported(t *testing.T) {
 	})
 }
 
-// What a Retain cannot say stops the change, and is told and said in a condition as every other operation's fault is.
+// A Retain that fails stops the change; an event and a condition report the error, as for every other operation.
 func TestRetainFailureIsAnEventOfTheTemplate(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
@@ -91,7 +91,7 @@ func TestRetainFailureIsAnEventOfTheTemplate(t *testing.T) {
 		w.applied(work)
 		broken.Store(true)
 		w.set(work, manifest(membertest.ConfigMap, "shop", "2"))
-		w.Eventually("it is said and told", func() string {
+		w.Eventually("an event and a condition report it", func() string {
 			if err := w.Get(t.Context(), client.ObjectKeyFromObject(work), work); err != nil {
 				return err.Error()
 			}
@@ -103,10 +103,10 @@ func TestRetainFailureIsAnEventOfTheTemplate(t *testing.T) {
 			if meta.IsStatusConditionTrue(work.Status.Conditions, "Applied") {
 				return "it counts as applied"
 			}
-			told := strings.Join(w.Events(), "\n")
-			if !strings.Contains(told, "RetainFailed") ||
-				!strings.Contains(told, `cluster "m1": retain member values of ConfigMap shop/c: line 2: nil`) {
-				return "told is " + told
+			messages := strings.Join(w.Events(), "\n")
+			if !strings.Contains(messages, "RetainFailed") ||
+				!strings.Contains(messages, `cluster "m1": retain member values of ConfigMap shop/c: line 2: nil`) {
+				return "told is " + messages
 			}
 			return ""
 		})
@@ -135,7 +135,7 @@ func TestTooLargeStatusIsReportedWithoutIt(t *testing.T) {
 			}})})
 		work := w.work(manifest(membertest.ConfigMap, "shop", "1"))
 		w.applied(work)
-		w.Eventually("it is said and told", func() string {
+		w.Eventually("an event and a condition report it", func() string {
 			if err := w.Get(t.Context(), client.ObjectKeyFromObject(work), work); err != nil {
 				return err.Error()
 			}
@@ -144,8 +144,8 @@ func TestTooLargeStatusIsReportedWithoutIt(t *testing.T) {
 				!strings.Contains(c.Message, "its status has 307210 bytes as JSON, but the hub stores at most 262144") {
 				return fmt.Sprintf("the condition is %+v", c)
 			}
-			if told := strings.Join(w.Events(), "\n"); !strings.Contains(told, "ReflectStatusFailed") {
-				return "told is " + told
+			if messages := strings.Join(w.Events(), "\n"); !strings.Contains(messages, "ReflectStatusFailed") {
+				return "told is " + messages
 			}
 			return ""
 		})

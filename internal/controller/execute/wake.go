@@ -112,7 +112,7 @@ func (t *triggers) clusterJoined(obj any) {
 func (t *triggers) clusterChanged(old, obj any) {
 	was, is := old.(*clusterv1alpha1.Cluster), obj.(*clusterv1alpha1.Cluster)
 	if !membership.IsReady(was) && membership.IsReady(is) ||
-		membership.HeldByAnother(was) != membership.HeldByAnother(is) || !hasStatus(was) && hasStatus(is) ||
+		membership.ManagedByAnother(was) != membership.ManagedByAnother(is) || !hasStatus(was) && hasStatus(is) ||
 		!was.DeletionTimestamp.Equal(is.DeletionTimestamp) ||
 		!equality.Semantic.DeepEqual(was.Status.APIEnablements, is.Status.APIEnablements) {
 		t.retryAll(is.Name)

@@ -216,8 +216,8 @@ func (r *reconciler) facts(ctx context.Context, b workv1alpha2.Binding) (failove
 		return failover.Facts{}, fmt.Errorf("the template %s %s is not found", b.BindingSpec().Resource.Kind,
 			b.BindingSpec().Resource.Name)
 	}
-	holder, held := propagate.Claimed(b)
-	if !held {
+	holder, claimed := propagate.Claimed(b)
+	if !claimed {
 		return failover.FactsOf(obj, nil), nil
 	}
 	policy, err := scope.Propagations.Get(ctx, r.client, holder.NamespacedName)

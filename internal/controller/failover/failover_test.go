@@ -181,7 +181,7 @@ func (w *world) expectEvent(reason, text string, kinds ...string) {
 			if !slices.ContainsFunc(w.Events(), func(e string) bool {
 				return strings.HasPrefix(e, kind+" "+reason+": ") && strings.Contains(e, text)
 			}) {
-				return fmt.Sprintf("no %s is told %q: %q", kind, text, w.Events())
+				return fmt.Sprintf("no %s is reported: %q: %q", kind, text, w.Events())
 			}
 		}
 		return ""
@@ -442,17 +442,17 @@ func TestUnhealthyTimesEndWithTheFailure(t *testing.T) {
 	r.unhealthy = map[types.NamespacedName]map[string]time.Time{}
 	b := &workv1alpha2.ResourceBinding{}
 	b.Spec.Failover = &policyv1alpha1.FailoverBehavior{Application: &policyv1alpha1.ApplicationFailoverBehavior{}}
-	say := func(health workv1alpha1.ResourceHealth, at int64) {
+	setHealth := func(health workv1alpha1.ResourceHealth, at int64) {
 		b.Status.AggregatedStatus = []workv1alpha2.AggregatedStatusItem{{ClusterName: "m1", Health: health}}
 		r.observe([]workv1alpha2.Binding{b}, time.Unix(at, 0))
 	}
-	say(workv1alpha1.ResourceUnhealthy, 1)
-	say(workv1alpha1.ResourceUnhealthy, 2)
+	setHealth(workv1alpha1.ResourceUnhealthy, 1)
+	setHealth(workv1alpha1.ResourceUnhealthy, 2)
 	if got := r.unhealthy[types.NamespacedName{}]["m1"]; got != time.Unix(1, 0) {
 		t.Errorf("Unhealthy since %s", got)
 	}
-	say(workv1alpha1.ResourceUnknown, 3)
-	say(workv1alpha1.ResourceUnhealthy, 4)
+	setHealth(workv1alpha1.ResourceUnknown, 3)
+	setHealth(workv1alpha1.ResourceUnhealthy, 4)
 	if got := r.unhealthy[types.NamespacedName{}]["m1"]; got != time.Unix(4, 0) {
 		t.Errorf("Unhealthy again since %s", got)
 	}

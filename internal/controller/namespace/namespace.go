@@ -78,17 +78,17 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		Complete(r)
 }
 
-// spaceOpens passes new execution spaces: only then can a cluster have Works.
+// spaceOpens selects new execution spaces: only then can a cluster have Works.
 var spaceOpens = predicate.And[client.Object](filter.AfterStart, filter.Creations,
 	predicate.NewPredicateFuncs(func(namespace client.Object) bool {
 		_, err := names.ClusterOf(namespace.GetName())
 		return err == nil
 	}))
 
-// clusterMoved passes changes of a cluster that overrides select by. A new cluster has no execution namespace yet.
+// clusterMoved selects changes of a cluster that overrides select by. A new cluster has no execution namespace yet.
 var clusterMoved = filter.Updates(schedule.AffinityMayChange)
 
-// selectsNamespaces passes override policies that may select a namespace, or did.
+// selectsNamespaces selects override policies that may select a namespace, or did.
 var selectsNamespaces = predicate.Funcs{
 	CreateFunc: func(e event.CreateEvent) bool { return selects(e.Object) },
 	UpdateFunc: func(e event.UpdateEvent) bool { return selects(e.ObjectOld) || selects(e.ObjectNew) },
@@ -102,7 +102,7 @@ func selects(policy client.Object) bool {
 	})
 }
 
-// workTouched passes all events of Works but updates of the status. Creations and deletions count too: the namespace
+// workTouched selects all events of Works but updates of the status. Creations and deletions count too: the namespace
 // of a Work may have been deleted before the cache had the Work, or while the hub was down.
 var workTouched = predicate.Funcs{UpdateFunc: filter.Touched}
 

@@ -108,7 +108,7 @@ func configMap(name, value string) string {
 const cloneSet = `{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {name: web, namespace: shop}, spec: {replicas: 3}}`
 
 // holds waits until m1 has a ConfigMap with the value, or none if it is empty.
-func (w *world) holds(name, value string) {
+func (w *world) expectContent(name, value string) {
 	w.t.Helper()
 	w.Eventually("m1 holds "+name, func() string {
 		got := ""
@@ -180,8 +180,8 @@ func TestManifestWorkIsAppliedInItsCluster(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t)
 		mw := w.make("settings", "", configMap("a", "1"), configMap("b", "1"))
-		w.holds("a", "1")
-		w.holds("b", "1")
+		w.expectContent("a", "1")
+		w.expectContent("b", "1")
 		w.expectCondition(mw, "Applied", "True AppliedManifestWorkComplete Apply manifest work complete")
 		w.expectCondition(mw, "Available", "True ResourcesAvailable")
 		w.expectManifestCondition(mw, 1, "Applied", "True AppliedManifestComplete Apply manifest complete")
@@ -213,7 +213,7 @@ func TestManifestWorkIsAppliedInItsCluster(t *testing.T) {
 		controllertest.Change(w.Hub, mw, func(mw *ocmv1.ManifestWork) {
 			mw.Spec.Workload.Manifests = manifests(t, configMap("a", "2"), configMap("b", "1"))
 		})
-		w.holds("a", "2")
+		w.expectContent("a", "2")
 		w.expectCondition(mw, "Applied", "True AppliedManifestWorkComplete")
 		if got := strings.Join(w.Quiet(), "\n"); strings.Count(got, "update works m1") > 1 ||
 			strings.Count(got, "manifestworks/status") > 1 {
@@ -225,14 +225,14 @@ func TestManifestWorkIsAppliedInItsCluster(t *testing.T) {
 			mw.Spec.Workload.Manifests = manifests(t,
 				configMap("a", "2"))
 		})
-		w.holds("b", "")
+		w.expectContent("b", "")
 		w.expectCondition(mw, "Available", "True ResourcesAvailable")
 		if len(mw.Status.ResourceStatus.Manifests) != 1 {
 			t.Errorf("its status is %+v", mw.Status.ResourceStatus)
 		}
 		w.Gone(mw)
 		w.gone(mw)
-		w.holds("a", "")
+		w.expectContent("a", "")
 	})
 }
 
@@ -262,7 +262,7 @@ func TestRejectedObjectIsReported(t *testing.T) {
 		w.expectCondition(mw, "Applied", "False AppliedManifestWorkFailed Failed to apply manifest work")
 		w.expectManifestCondition(mw, 0, "Applied",
 			"False AppliedManifestFailed Failed to apply manifest: create ConfigMap nowhere/a in cluster \"m1\"")
-		w.holds("b", "1")
+		w.expectContent("b", "1")
 		w.expectManifestCondition(mw, 1, "Applied", "True AppliedManifestComplete")
 		w.expectCondition(mw, "Available", "False ResourcesNotAvailable 1 of 2")
 		w.m1.Put(namespace("nowhere"))
@@ -295,7 +295,7 @@ func TestUnwritableWorkIsReported(t *testing.T) {
 		w.expectManifestCondition(mw, 0, "Applied", "it is too large")
 		w.expectManifestCondition(mw, 1, "Applied", "True AppliedManifestComplete")
 		w.expectCondition(mw, "Applied", "False AppliedManifestWorkFailed")
-		w.holds("a", "1")
+		w.expectContent("a", "1")
 		w.Server.Behave(nil)
 		w.expectCondition(mw, "Applied", "True AppliedManifestWorkComplete")
 	})
@@ -317,7 +317,7 @@ func TestWorkWithoutAnnotationIsReported(t *testing.T) {
 			work.Annotations = map[string]string{wellknown.ManifestWorkAnnotation: "it"}
 		})
 		w.expectCondition(mw, "Applied", "True AppliedManifestWorkComplete")
-		w.holds("a", "1")
+		w.expectContent("a", "1")
 	})
 }
 
@@ -478,7 +478,7 @@ func TestObjectOfManifestWorkSurvivesPolicy(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t)
 		work := w.policyWork("1")
-		w.holds("a", "1")
+		w.expectContent("a", "1")
 		uid := w.m1.Object(membertest.ConfigMap, "shop", "a").GetUID()
 		mw := w.make("it", "", configMap("a", "1"))
 		w.expectManifestCondition(mw, 0, "Applied",
@@ -488,7 +488,7 @@ func TestObjectOfManifestWorkSurvivesPolicy(t *testing.T) {
 		w.stays(uid, w.workOf(mw).Name)
 		w.Gone(mw)
 		w.gone(mw)
-		w.holds("a", "")
+		w.expectContent("a", "")
 	})
 }
 
@@ -512,7 +512,7 @@ func TestConflictWithPolicyIsReported(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t)
 		work := w.policyWork("of the policy")
-		w.holds("a", "of the policy")
+		w.expectContent("a", "of the policy")
 
 		other := w.make("other", "", configMap("a", "of the work"))
 		w.expectManifestCondition(other, 0, "Applied",
@@ -526,7 +526,7 @@ func TestConflictWithPolicyIsReported(t *testing.T) {
 			w.Gone(mw)
 			w.gone(mw)
 		}
-		w.holds("a", "of the policy")
+		w.expectContent("a", "of the policy")
 	})
 }
 
@@ -551,7 +551,7 @@ func TestObjectOfTwoManifestWorksSurvivesOne(t *testing.T) {
 		})
 		w.Gone(second)
 		w.gone(second)
-		w.holds("a", "")
+		w.expectContent("a", "")
 	})
 }
 
@@ -571,7 +571,7 @@ func TestUpdateStrategies(t *testing.T) {
 			w := newWorld(t)
 			there(w)
 			mw := w.make("it", "", configMap("a", "1"))
-			w.holds("a", "1")
+			w.expectContent("a", "1")
 			w.expectCondition(mw, "Applied", "True")
 		})
 	})
@@ -583,10 +583,10 @@ func TestUpdateStrategies(t *testing.T) {
 			controllertest.Change(w.Hub, mw,
 				func(mw *ocmv1.ManifestWork) { mw.Spec.Workload.Manifests = manifests(t, configMap("a", "2")) })
 			w.expectCondition(mw, "Applied", "True")
-			w.holds("a", "1")
+			w.expectContent("a", "1")
 			w.Gone(mw)
 			w.gone(mw)
-			w.holds("a", "")
+			w.expectContent("a", "")
 		})
 	})
 	t.Run("CreateOnly leaves what is there", func(t *testing.T) {
@@ -598,7 +598,7 @@ func TestUpdateStrategies(t *testing.T) {
 			w.expectCondition(mw, "Available", "True")
 			w.Gone(mw)
 			w.gone(mw)
-			w.holds("a", "there")
+			w.expectContent("a", "there")
 		})
 	})
 	t.Run("ReadOnly writes nothing and reports the object", func(t *testing.T) {
@@ -608,7 +608,7 @@ func TestUpdateStrategies(t *testing.T) {
 				", feedbackRules: [{type: JSONPaths, jsonPaths: [{name: value, path: .data.value}]}]}]", configMap("a", "1"))
 			w.expectManifestCondition(mw, 0, "Applied",
 				"False AppliedManifestFailed Failed to apply manifest: there is no ConfigMap shop/a in the cluster, and its update strategy is ReadOnly")
-			w.holds("a", "")
+			w.expectContent("a", "")
 			there(w)
 			w.expectCondition(mw, "Applied", "True")
 			w.expectCondition(mw, "Available", "True")
@@ -617,7 +617,7 @@ func TestUpdateStrategies(t *testing.T) {
 			}
 			w.Gone(mw)
 			w.gone(mw)
-			w.holds("a", "there")
+			w.expectContent("a", "there")
 		})
 	})
 }
@@ -634,7 +634,7 @@ func TestReadOnlyKeepsObject(t *testing.T) {
 		})
 		w.Eventually("its work is gone", func() string { return strings.Join(w.works(), " ") })
 		w.expectCondition(mw, "Available", "True")
-		w.holds("a", "1")
+		w.expectContent("a", "1")
 
 		// Nor what an executor asks for that the hub does not know: somebody may have written it past admission.
 		kept := w.make("kept", "", configMap("b", "1"))
@@ -645,7 +645,7 @@ func TestReadOnlyKeepsObject(t *testing.T) {
 		w.expectManifestCondition(kept, 0, "Applied",
 			"False AppliedManifestFailed Failed to apply manifest: spec.executor is not supported")
 		w.expectManifestCondition(kept, 0, "Available", "True")
-		w.holds("b", "1")
+		w.expectContent("b", "1")
 	})
 }
 
@@ -656,7 +656,7 @@ func TestCompleteManifestWorkIsDeletedAfterTTL(t *testing.T) {
 manifestConfigs: [{resourceIdentifier: {resource: configmaps, name: a, namespace: shop}, conditionRules: [{condition: Complete, type: CEL, celExpressions: ["object.data.value == 'done'"]}]}]`,
 			configMap("a", "done"))
 		w.gone(mw)
-		w.holds("a", "")
+		w.expectContent("a", "")
 	})
 }
 
@@ -727,9 +727,9 @@ func TestUnreachableClusterBlocksDeletionWithReason(t *testing.T) {
 		w.Gone(mw)
 		w.expectCondition(mw, "Deleting",
 			`True WorkDeleting The objects in the cluster are deleted or released before the ManifestWork is deleted: cluster "m1" is not ready`)
-		w.holds("a", "1")
+		w.expectContent("a", "1")
 		w.Ready("m1", metav1.ConditionTrue, "ClusterReady")
 		w.gone(mw)
-		w.holds("a", "")
+		w.expectContent("a", "")
 	})
 }

@@ -99,7 +99,7 @@ var asked = filter.Changes(func(was, is *ocmv1.ManifestWork) bool {
 		was.UID != is.UID
 })
 
-// clusterTurned passes clusters that are new or gone, leave, answer again, or serve other kinds than before.
+// clusterTurned selects clusters that are new or gone, leave, answer again, or serve other kinds than before.
 var clusterTurned = filter.Changes(func(was, is *clusterv1alpha1.Cluster) bool {
 	return unready(was) != nil && unready(is) == nil || !was.DeletionTimestamp.Equal(is.DeletionTimestamp) ||
 		!equality.Semantic.DeepEqual(was.Status.APIEnablements, is.Status.APIEnablements)

@@ -22,11 +22,11 @@ func TestReplicasStayWhileAPodToDeleteIsUnknown(t *testing.T) {
 			ReplicaSchedulingType:     policyv1alpha1.ReplicaSchedulingTypeDivided,
 			ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceWeighted}}}
 	for _, c := range []struct {
-		name     string
-		pods     found
-		held     bool
-		replicas int32
-		pin      string
+		name        string
+		pods        found
+		podsUnknown bool
+		replicas    int32
+		pin         string
 	}{
 		{"a cluster does not respond", found{"m1": {}}, true, 6, ""},
 		{"the cluster of the pod does not respond", found{"m2": {}}, true, 6, ""},
@@ -36,11 +36,11 @@ func TestReplicasStayWhileAPodToDeleteIsUnknown(t *testing.T) {
 		r := &reconciler{Options: Options{Pods: c.pods}}
 		is := was.DeepCopy()
 		is.Spec.Replicas = 5
-		held, err := r.pin(t.Context(), template, was, is)
-		if err != nil || held != c.held || is.Spec.Replicas != c.replicas ||
+		podsUnknown, err := r.pin(t.Context(), template, was, is)
+		if err != nil || podsUnknown != c.podsUnknown || is.Spec.Replicas != c.replicas ||
 			is.Annotations[wellknown.PinnedScaleDownAnnotation] != c.pin {
-			t.Errorf("%s: held is %v (%v), replicas %d, the pin %q; want %v, %d, %q", c.name, held, err, is.Spec.Replicas,
-				is.Annotations[wellknown.PinnedScaleDownAnnotation], c.held, c.replicas, c.pin)
+			t.Errorf("%s: held is %v (%v), replicas %d, the pin %q; want %v, %d, %q", c.name, podsUnknown, err, is.Spec.Replicas,
+				is.Annotations[wellknown.PinnedScaleDownAnnotation], c.podsUnknown, c.replicas, c.pin)
 		}
 	}
 }

@@ -76,8 +76,8 @@ func (r *reconciler) setupRelease(mgr ctrl.Manager) error {
 // ended adds the policy that had claimed an object and has not claimed it any more; is is nil if the object was
 // deleted.
 func ended(was, is client.Object, add func(reconcile.Request)) {
-	holder, held := propagate.Claimed(was)
-	if !held {
+	holder, claimed := propagate.Claimed(was)
+	if !claimed {
 		return
 	}
 	if is != nil {
@@ -99,11 +99,11 @@ func (r *reconciler) reconcilePolicy(ctx context.Context, req reconcile.Request)
 		return reconcile.Result{}, nil
 	}
 	if id := propagate.ID(p); id != "" {
-		bindings, err := r.heldBindings(ctx, id)
+		bindings, err := r.claimedBindings(ctx, id)
 		if err != nil {
 			return reconcile.Result{}, fmt.Errorf("list the templates that %s claims: %w", describe(p), err)
 		}
-		if len(bindings) > 0 || len(r.Templates.HeldBy(id)) > 0 {
+		if len(bindings) > 0 || len(r.Templates.ClaimedBy(id)) > 0 {
 			return reconcile.Result{}, nil // the end of each claim triggers this loop
 		}
 		for _, sel := range p.PropagationSpec().ResourceSelectors {

@@ -33,7 +33,7 @@ type Options struct {
 	Place func(b workv1alpha2.Binding) (placed bool)
 	// Pods finds the pods that a template names to go; without it they are found nowhere.
 	Pods Pods
-	// Concurrency is the number of templates that are reconciled in parallel.
+	// Concurrency is the number of templates that are reconciled at the same time.
 	Concurrency int
 }
 

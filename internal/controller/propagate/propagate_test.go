@@ -288,7 +288,7 @@ func (h *hub) onlyBinding() workv1alpha2.Binding {
 }
 
 // heldBy checks the claims of a template and its binding; an empty name is none.
-func (h *hub) heldBy(u *unstructured.Unstructured, policy string) {
+func (h *hub) expectClaim(u *unstructured.Unstructured, policy string) {
 	h.t.Helper()
 	for what, obj := range map[string]client.Object{"template": h.get(u), "binding": h.onlyBinding()} {
 		holder, _ := propagate.Claimed(obj)
@@ -336,7 +336,7 @@ func TestTemplatesAndPoliciesMeetInAnyOrder(t *testing.T) {
 			if w := h.settle(); len(w) != 2 || w[0] != "update template" || !strings.HasPrefix(w[1], "create") {
 				t.Errorf("it wrote %v, want the claim and the binding", w)
 			}
-			h.heldBy(u, "p")
+			h.expectClaim(u, "p")
 			if events := h.drainEvents(); len(events) != 1 || !strings.HasPrefix(events[0], "Normal ApplyPolicySucceed Apply") {
 				t.Errorf("got events %q", events)
 			}
@@ -409,7 +409,7 @@ func TestAClaimOfAPolicyThatTheCacheDoesNotKnowYetStays(t *testing.T) {
 		if w := h.settle(); len(w) != 0 {
 			t.Errorf("an old cache made it write %v", w)
 		}
-		h.heldBy(u, "p")
+		h.expectClaim(u, "p")
 	})
 }
 
@@ -421,7 +421,7 @@ func TestADeletedPolicyLetsGo(t *testing.T) {
 		h.settle()
 		h.noError(h.client.Delete(context.Background(), p))
 		h.settle()
-		h.heldBy(u, "")
+		h.expectClaim(u, "")
 		if len(h.onlyBinding().BindingSpec().Clusters) != 1 {
 			t.Error("the workload stopped with its policy")
 		}
@@ -430,7 +430,7 @@ func TestADeletedPolicyLetsGo(t *testing.T) {
 		}
 		h.policy("", "next", u, nil)
 		h.settle()
-		h.heldBy(u, "next")
+		h.expectClaim(u, "next")
 	})
 }
 
@@ -445,11 +445,11 @@ func TestADeletedPolicyHandsOver(t *testing.T) {
 		}
 		h.noError(h.client.Delete(context.Background(), p))
 		h.settle()
-		h.heldBy(u, "q")
+		h.expectClaim(u, "q")
 	})
 }
 
-func TestAPolicyThatGoesIsNotHeldUpByATemplateThatGoes(t *testing.T) {
+func TestPolicyDeletionDoesNotWaitForTemplateDeletion(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		h := newHub(t)
 		u := object("ConfigMap", "shop", "a")
@@ -466,7 +466,7 @@ func TestAPolicyThatGoesIsNotHeldUpByATemplateThatGoes(t *testing.T) {
 		}
 		h.noError(h.client.Delete(context.Background(), p))
 		h.settle()
-		h.heldBy(u, "")
+		h.expectClaim(u, "")
 		if policies, err := scope.Propagations.List(context.Background(), h.client); err != nil || len(policies) != 0 {
 			t.Errorf("the policy stays: %v, %v", policies, err)
 		}
@@ -483,10 +483,10 @@ func TestSelectorsGrowAndShrink(t *testing.T) {
 		}
 		h.updatePolicy(p, func(s *policyv1alpha1.PropagationSpec) { s.ResourceSelectors[0].Name = "" })
 		h.settle()
-		h.heldBy(u, "p")
+		h.expectClaim(u, "p")
 		h.updatePolicy(p, func(s *policyv1alpha1.PropagationSpec) { s.ResourceSelectors[0].Name = "other" })
 		h.settle()
-		h.heldBy(u, "")
+		h.expectClaim(u, "")
 	})
 }
 
@@ -501,12 +501,12 @@ func TestPreemption(t *testing.T) {
 			s.Priority, s.Preemption, s.ResourceSelectors[0].Name = &mid, policyv1alpha1.PreemptAlways, "a"
 		})
 		h.settle()
-		h.heldBy(u, "p")
+		h.expectClaim(u, "p")
 		h.drainEvents()
 		// Lowering the holder lets the one between take over.
 		h.updatePolicy(p, func(s *policyv1alpha1.PropagationSpec) { s.Priority = &low })
 		h.settle()
-		h.heldBy(u, "q")
+		h.expectClaim(u, "q")
 		if events := h.drainEvents(); len(events) != 2 || !strings.HasPrefix(events[0], "Normal PreemptPolicySucceed") {
 			t.Errorf("got events %q", events)
 		}
@@ -534,11 +534,11 @@ func TestAPolicyWaitsForTheOverridesItDependsOn(t *testing.T) {
 		o.SetName("o")
 		h.noError(h.client.Create(context.Background(), o))
 		h.settle()
-		h.heldBy(u, "p")
+		h.expectClaim(u, "p")
 	})
 }
 
-func TestATemplateClaimedAtItsCreationWaitsForOverridesToo(t *testing.T) {
+func TestTemplateClaimedAtCreationWaitsForOverrides(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		h := newHub(t)
 		u := object("ConfigMap", "shop", "a")
@@ -569,7 +569,7 @@ func TestALazyPolicyWaitsForItsUsers(t *testing.T) {
 		}
 		change("c")
 		h.settle()
-		h.heldBy(u, "p")
+		h.expectClaim(u, "p")
 		if propagate.Waiting(h.get(u)) {
 			t.Error("it waits on")
 		}
@@ -588,7 +588,7 @@ func TestALazyPolicyWaitsForItsUsers(t *testing.T) {
 		}
 		h.noError(h.client.Delete(context.Background(), p))
 		h.settle()
-		h.heldBy(u, "")
+		h.expectClaim(u, "")
 	})
 }
 
@@ -651,7 +651,7 @@ func TestADeletionThatOrphansLeavesTheBinding(t *testing.T) {
 	})
 }
 
-func TestATakenNameIsSaidOnce(t *testing.T) {
+func TestTakenNameIsReportedOnce(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		h := newHub(t)
 		u := object("ConfigMap", "shop", "a")
@@ -720,7 +720,7 @@ func (c *counting) Replicas(context.Context,
 	return c.replicas, nil, true, nil
 }
 
-func TestABrokenScriptOfReplicasKeepsNoChangeOfTheTemplateBack(t *testing.T) {
+func TestBrokenReplicaScriptBlocksNoTemplateChange(t *testing.T) {
 	eachScope(t, func(t *testing.T, h *hub, u *unstructured.Unstructured) {
 		count := &counting{Interpreter: interpret.New(), replicas: 3, broken: errors.New("line 2")}
 		h.r.Interpreter = count
@@ -763,7 +763,7 @@ func TestABrokenScriptOfReplicasKeepsNoChangeOfTheTemplateBack(t *testing.T) {
 	})
 }
 
-func TestWhatIsNeverATemplateIsLeftAlone(t *testing.T) {
+func TestExcludedObjectsAreNotTemplates(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		h := newHub(t)
 		claimedBy := object("ConfigMap", "shop", "b")
@@ -779,7 +779,7 @@ func TestWhatIsNeverATemplateIsLeftAlone(t *testing.T) {
 	})
 }
 
-func TestAPolicyWakesExactlyWhatItConcerns(t *testing.T) {
+func TestPolicyReconcilesOnlyItsTemplates(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		h := newHub(t)
 		a, b, elsewhere := object("ConfigMap", "shop", "a"), object("ConfigMap", "shop", "b"),
@@ -843,21 +843,21 @@ func TestOnlyChangesOfContentWakeATemplate(t *testing.T) {
 	}
 }
 
-func TestAPolicyIsWokenWhenItsClaimEnds(t *testing.T) {
+func TestPolicyIsReconciledWhenItsClaimEnds(t *testing.T) {
 	var woken []reconcile.Request
 	add := func(r reconcile.Request) { woken = append(woken, r) }
-	free, held := object("ConfigMap", "shop", "a"), object("ConfigMap", "shop", "a")
+	free, claimed := object("ConfigMap", "shop", "a"), object("ConfigMap", "shop", "a")
 	p := &policyv1alpha1.PropagationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "p",
 		Labels: map[string]string{policyv1alpha1.PropagationPolicyPermanentIDLabel: "id"}}}
-	propagate.Claim(held, p)
-	ended(free, held, add)
-	ended(held, held, add)
+	propagate.Claim(claimed, p)
+	ended(free, claimed, add)
+	ended(claimed, claimed, add)
 	ended(free, nil, add)
 	if len(woken) != 0 {
 		t.Errorf("woken for %v though no claim ended", woken)
 	}
-	ended(held, free, add)
-	ended(held, nil, add)
+	ended(claimed, free, add)
+	ended(claimed, nil, add)
 	if len(woken) != 2 || woken[0].Name != "p" {
 		t.Errorf("woken for %v, want twice for p", woken)
 	}

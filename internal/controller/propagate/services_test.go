@@ -21,7 +21,7 @@ func TestPoliciesIgnoreServicesOfMultiClusterServices(t *testing.T) {
 				networkingv1alpha1.ExposureTypeCrossCluster}}}
 		h.noError(h.client.Create(t.Context(), s))
 		h.policy("shop", "p", u, nil)
-		h.create(u) // nobody has marked it yet
+		h.create(u) // it is not marked yet
 		if w := h.settle(); len(w) != 0 {
 			t.Errorf("it wrote %v", w)
 		}
@@ -38,7 +38,7 @@ func TestPoliciesIgnoreServicesOfMultiClusterServices(t *testing.T) {
 			t.Error("nobody looks at the Service again")
 		}
 		h.settle()
-		h.heldBy(u, "p")
+		h.expectClaim(u, "p")
 	})
 }
 
@@ -53,6 +53,6 @@ func TestAMultiClusterServiceForALoadBalancerPlacesNothing(t *testing.T) {
 		h.policy("shop", "p", u, nil)
 		h.create(u)
 		h.settle()
-		h.heldBy(u, "p")
+		h.expectClaim(u, "p")
 	})
 }

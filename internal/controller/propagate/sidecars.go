@@ -19,9 +19,9 @@ import (
 	"github.com/argosy-io/argosy/internal/template"
 )
 
-// sidecarPatience is how long workloads wait until the SidecarSets of the hub are in the cache. That takes milliseconds
+// sidecarTimeout is how long workloads wait until the SidecarSets of the hub are in the cache. That takes milliseconds
 // unless they are broken. After that, workloads are counted without them, and earlier counts stay.
-const sidecarPatience = 10 * time.Second
+const sidecarTimeout = 10 * time.Second
 
 // errSidecarsUnread requeues a workload shortly.
 var errSidecarsUnread = errors.New("the SidecarSets of the hub have not been loaded yet")
@@ -60,7 +60,7 @@ func (r *reconciler) count(ctx context.Context, workload *unstructured.Unstructu
 		return nil
 	}
 	if !r.Templates.Synced(dependency.SidecarSetKind) {
-		if r.sidecars.waited(time.Now()) < sidecarPatience {
+		if r.sidecars.waited(time.Now()) < sidecarTimeout {
 			return errSidecarsUnread
 		}
 		m.SidecarsUnread = true
@@ -123,7 +123,7 @@ func (r *reconciler) workloads(namespace string, visit func(*unstructured.Unstru
 			continue
 		}
 		for _, obj := range r.Templates.List(gk, namespace, nil) {
-			if _, held := propagate.Claimed(obj); held {
+			if _, claimed := propagate.Claimed(obj); claimed {
 				visit(obj)
 			}
 		}

@@ -200,9 +200,8 @@ func TestSidecarsCountInWhatReplicasNeed(t *testing.T) {
 	})
 }
 
-// A hub that does not serve SidecarSets any more, or not yet, takes nothing away of what was counted, and holds nobody
-// up.
-func TestSidecarsThatAreNotServedHoldNobodyUp(t *testing.T) {
+// A hub that no longer serves SidecarSets, or not yet, keeps the counted overhead, and no binding waits.
+func TestUnservedSidecarSetsBlockNoWorkload(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		w := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment",
 			"spec": map[string]any{"template": map[string]any{"spec": map[string]any{}}}}}
@@ -223,7 +222,7 @@ func TestSidecarsThatAreNotServedHoldNobodyUp(t *testing.T) {
 		asleep := &reconciler{Options: Options{Templates: template.New(h.templates, nil)}}
 		asleep.Templates.Want(dependency.SidecarSetKind)
 		look("before they are in memory", asleep, errSidecarsUnread, false)
-		asleep.sidecars.waiting = time.Now().Add(-sidecarPatience)
+		asleep.sidecars.waiting = time.Now().Add(-sidecarTimeout)
 		look("when they never come to be", asleep, nil, true)
 	})
 }

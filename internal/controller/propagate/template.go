@@ -110,7 +110,7 @@ func (r *reconciler) propagate(ctx context.Context, k key) error {
 	return nil
 }
 
-// decide reads what the claim of a template depends on, and decides it.
+// decide reads the state on which the claim of a template depends, and decides it.
 func (r *reconciler) decide(
 	ctx context.Context, k key, template *unstructured.Unstructured, existing workv1alpha2.Binding,
 ) (d propagate.Decision, err error) {
@@ -208,7 +208,7 @@ func (r *reconciler) write(
 		}
 		return false, err
 	}
-	held := false
+	podsUnknown := false
 	if existing == nil {
 		_, name, err := scope.BindingFor(ctx, r.client, k.GroupKind, k.Namespace, k.Name, client.UnsafeDisableDeepCopy)
 		if err != nil {
@@ -234,7 +234,7 @@ func (r *reconciler) write(
 			r.events.Event(template, corev1.EventTypeWarning, workv1alpha2.EventApplyPolicySucceed, advice)
 		}
 	} else {
-		if held, err = r.pin(ctx, template, existing, want); err != nil {
+		if podsUnknown, err = r.pin(ctx, template, existing, want); err != nil {
 			return false, err
 		}
 		if wrote, err = commit.Update(ctx, r.client, existing, want); err != nil {
@@ -247,7 +247,7 @@ func (r *reconciler) write(
 	if err := r.release(ctx, d); err != nil {
 		return wrote, err
 	}
-	if held {
+	if podsUnknown {
 		return wrote, errPodsUnknown
 	}
 	return wrote, nil
@@ -375,8 +375,8 @@ func (r *reconciler) policies(ctx context.Context,
 	return all, nil
 }
 
-// heldBindings returns the bindings that a policy, given by its permanent id, has claimed. They are shared: do not
+// claimedBindings returns the bindings that a policy, given by its permanent id, has claimed. They are shared: do not
 // modify them.
-func (r *reconciler) heldBindings(ctx context.Context, policyID string) ([]workv1alpha2.Binding, error) {
+func (r *reconciler) claimedBindings(ctx context.Context, policyID string) ([]workv1alpha2.Binding, error) {
 	return scope.Bindings.List(ctx, r.client, client.MatchingFields{byHolder: policyID}, client.UnsafeDisableDeepCopy)
 }

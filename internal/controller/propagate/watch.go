@@ -65,7 +65,7 @@ func (r *reconciler) kindsChanged(add func(key)) func(interpreter.Concerns) {
 				continue
 			}
 			for _, obj := range r.Templates.List(gk, "", nil) {
-				if _, held := propagate.Claimed(obj); held {
+				if _, claimed := propagate.Claimed(obj); claimed {
 					add(keyOf(obj))
 				}
 			}
@@ -127,10 +127,10 @@ func (r *reconciler) concerns(ctx context.Context, p policyv1alpha1.Propagation)
 	if id == "" {
 		return keys
 	}
-	for _, obj := range r.Templates.HeldBy(id) {
+	for _, obj := range r.Templates.ClaimedBy(id) {
 		keys[keyOf(obj)] = true
 	}
-	bindings, err := r.heldBindings(ctx, id)
+	bindings, err := r.claimedBindings(ctx, id)
 	if err != nil {
 		// The cache is in memory and its index exists; the templates' own events still come.
 		log.FromContext(ctx).Error(err, "list the bindings of a policy", "policy", p.GetName())
@@ -189,7 +189,7 @@ func (r *reconciler) overrideAppeared() handler.TypedFuncs[policyv1alpha1.Overri
 	}
 }
 
-// The indexes of the cache by which nothing here scans all policies or bindings.
+// Indexes avoid scans of all policies or bindings.
 const (
 	// bySelection finds the policies that may select a template: see selections.
 	bySelection = "propagate.selection"
@@ -232,7 +232,7 @@ func indexes() []index {
 	}
 	for _, kind := range scope.Bindings.Kinds() {
 		all = append(all, index{kind, byHolder, func(obj client.Object) []string {
-			if holder, held := propagate.Claimed(obj); held {
+			if holder, claimed := propagate.Claimed(obj); claimed {
 				return []string{holder.ID}
 			}
 			return nil

@@ -1,6 +1,6 @@
-// Package rebalance has the workloads that WorkloadRebalancers name scheduled anew, by asking their bindings for it,
-// says in the status what became of that, and deletes rebalancers after their time to live. All of it is decided by
-// core/adjust/rebalance.
+// Package rebalance reschedules the workloads that WorkloadRebalancers name, by a request on their bindings, reports
+// the results in the status, and deletes rebalancers after their time to live. core/adjust/rebalance decides all of
+// it.
 package rebalance
 
 import (
@@ -33,7 +33,7 @@ import (
 
 // Options of the controller.
 type Options struct {
-	// Clock says when a rebalancer finished, and when its time is over; default the real one.
+	// Clock sets when a rebalancer finished and when it expires; default the real one.
 	Clock clock.PassiveClock
 }
 
@@ -77,10 +77,10 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	return b.Complete(r)
 }
 
-// replaced passes objects that replaced another of the same name, whose deletion was missed.
+// replaced selects objects that replaced another of the same name, whose deletion was missed.
 var replaced = filter.Updates(func(was, is client.Object) bool { return was.GetUID() != is.GetUID() })
 
-// appears passes bindings that are new, also in the place of one that was there. Those of the start are all in memory
+// appears selects bindings that are new, also in the place of one that was there. Those of the start are all in memory
 // before the first rebalancer is looked at.
 var appears = predicate.Funcs{
 	CreateFunc: filter.AfterStart.CreateFunc,
@@ -136,7 +136,7 @@ func (r *reconciler) reconcile(ctx context.Context, name string) (time.Duration,
 		found[w] = there
 	}
 
-	// 2. Say what became of it, also of a part.
+	// 2. Report the results, also partial ones.
 	want := read.DeepCopy()
 	want.Status = rebalance.Observe(read, found, metav1.NewTime(r.Clock.Now()))
 	if _, err := commit.Status(ctx, r.client, read, want); err != nil {

@@ -290,7 +290,7 @@ func TestTimeToLive(t *testing.T) {
 	})
 }
 
-func TestOneBindingThatCannotBeWrittenHoldsUpNoOther(t *testing.T) {
+func TestFailedBindingWriteBlocksNoOtherBinding(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -64,7 +64,7 @@ func Works(ctx context.Context, live client.Reader, c client.Client) error {
 	}
 }
 
-// try renames all Works, unless that is done. failed says which could not be renamed.
+// try renames all Works, unless that is done. failed has the Works that could not be renamed.
 func try(ctx context.Context, live client.Reader, c client.Client) (failed, err error) {
 	system := &corev1.Namespace{}
 	if err := live.Get(ctx, types.NamespacedName{Name: names.System}, system); client.IgnoreNotFound(err) != nil {
@@ -134,8 +134,7 @@ func renameWorks(ctx context.Context, live client.Reader, c client.Client) (rena
 	}
 }
 
-// one renames a Work if it has a former name, and says whether it did. One that is being deleted goes under the name
-// that it has.
+// one renames a Work if it has a former name, and reports whether it did. A Work that is being deleted keeps its name.
 func one(ctx context.Context, live client.Reader, c client.Client, work *workv1alpha1.Work) (bool, error) {
 	if _, err := names.ClusterOf(work.Namespace); err != nil || work.DeletionTimestamp != nil {
 		return false, nil
@@ -174,9 +173,9 @@ func one(ctx context.Context, live client.Reader, c client.Client, work *workv1a
 	// 2. Its status, unless it has had one since.
 	const id = workv1alpha2.WorkPermanentIDLabel
 	if reflect.DeepEqual(made.Status, workv1alpha1.WorkStatus{}) && made.Labels[id] == work.Labels[id] {
-		told := made.DeepCopy()
-		told.Status = want.Status
-		if _, err := commit.Status(ctx, c, made, told); err != nil {
+		updated := made.DeepCopy()
+		updated.Status = want.Status
+		if _, err := commit.Status(ctx, c, made, updated); err != nil {
 			return false, err
 		}
 	}

@@ -104,7 +104,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	return b.WatchesRawSource(fleetChanges{r}).Complete(r)
 }
 
-// relevant passes what the scheduler decides on: the spec, the labels of the claim, the record of the placement, the
+// relevant selects what the scheduler decides on: the spec, the labels of the claim, the record of the placement, the
 // replicas that autoscalers of members set, and the confirmation. It also passes our own writes, because the fleet may
 // have changed during them.
 var relevant = predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{},

@@ -161,7 +161,7 @@ func (w *world) expectEvents(reason string, times int) {
 	})
 }
 
-func TestTheEventSaysThatEachClusterRunsAllReplicas(t *testing.T) {
+func TestEventReportsThatEachClusterRunsAllReplicas(t *testing.T) {
 	forBothScopes(t, []string{"m1", "m2"}, func(w *world) {
 		w.binding.BindingSpec().Replicas = 3
 		w.Make(w.binding)
@@ -201,7 +201,7 @@ func TestPlacedBindingIsCreatedWithItsConfirmation(t *testing.T) {
 }
 
 // A binding is created with its confirmation, before the scheduler looks for the first time.
-func TestABindingThatWasConfirmedBeforeItsFirstLookIsTold(t *testing.T) {
+func TestBindingConfirmedAtFirstReconcileIsReported(t *testing.T) {
 	forBothScopes(t, []string{"m1"}, func(w *world) {
 		w.Make(w.binding)
 		w.scheduled("m1")
@@ -263,7 +263,7 @@ func TestABindingThatIsNotPlacedYetTakesOneWrite(t *testing.T) {
 	})
 }
 
-func TestWhatFitsNowhereIsToldOnceAndScheduledWhenAClusterComes(t *testing.T) {
+func TestUnschedulableBindingIsScheduledWhenClusterJoins(t *testing.T) {
 	forBothScopes(t, nil, func(w *world) {
 		w.Quiet()
 		w.Make(w.binding)

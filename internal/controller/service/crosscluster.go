@@ -219,8 +219,8 @@ func (r *crossCluster) reconcile(ctx context.Context, key types.NamespacedName) 
 	want := read.DeepCopy()
 	want.Status.Conditions = service.SetConditions(read.Status.Conditions, read.Generation, metav1.NewTime(r.Clock.Now()),
 		applied, dispatched)
-	told, err := commit.Status(ctx, r.client, read, want)
-	if told && err == nil {
+	wrote, err := commit.Status(ctx, r.client, read, want)
+	if wrote && err == nil {
 		r.emitTurned(read, want)
 	}
 	return next, errors.Join(sending, written, client.IgnoreNotFound(err))
@@ -297,11 +297,11 @@ func (r *crossCluster) gone(ctx context.Context, me service.Owner) error {
 	if err != nil {
 		return err
 	}
-	held, err := r.claimedBy(ctx, me)
+	claimed, err := r.claimedBy(ctx, me)
 	if err != nil {
 		return err
 	}
-	if len(standing) > 0 || held {
+	if len(standing) > 0 || claimed {
 		err := r.live.Get(ctx, client.ObjectKey{Namespace: me.Namespace, Name: me.Name},
 			&networkingv1alpha1.MultiClusterService{})
 		if !commit.Absent(err) {
@@ -316,12 +316,12 @@ func (r *crossCluster) gone(ctx context.Context, me service.Owner) error {
 func (r *crossCluster) claimedBy(ctx context.Context, me service.Owner) (bool, error) {
 	if r.Templates.Wanted(serviceKind) {
 		template, found, err := r.Templates.Get(ctx, serviceKind, me.Namespace, me.Name)
-		if err != nil || found && service.Holds(me, template) {
+		if err != nil || found && service.Claims(me, template) {
 			return err == nil, err
 		}
 	}
 	b, _, err := scope.BindingFor(ctx, r.client, serviceKind, me.Namespace, me.Name, client.UnsafeDisableDeepCopy)
-	return err == nil && b != nil && service.Holds(me, b), err
+	return err == nil && b != nil && service.Claims(me, b), err
 }
 
 // end withdraws the endpoints from the consumers. The Service stays in the clusters, as after the deletion of a policy,
@@ -330,8 +330,8 @@ func (r *crossCluster) end(ctx context.Context, me service.Owner) error {
 	if err := r.withdraw(ctx, me); err != nil {
 		return err
 	}
-	held, err := r.claimedBy(ctx, me)
-	if err != nil || !held {
+	claimed, err := r.claimedBy(ctx, me)
+	if err != nil || !claimed {
 		return err
 	}
 	template, found, err := r.Templates.Live(ctx, serviceKind, me.Namespace, me.Name)
@@ -339,7 +339,7 @@ func (r *crossCluster) end(ctx context.Context, me service.Owner) error {
 		return err
 	}
 	// Release the binding last: after a restart it shows that there is still work to do.
-	if found && service.Holds(me, template) {
+	if found && service.Claims(me, template) {
 		want := template.DeepCopy()
 		service.Release(want)
 		if _, err := r.Templates.Update(ctx, want); err != nil {
@@ -347,7 +347,7 @@ func (r *crossCluster) end(ctx context.Context, me service.Owner) error {
 		}
 	}
 	b, _, err := scope.BindingFor(ctx, r.live, serviceKind, me.Namespace, me.Name)
-	if err != nil || b == nil || !service.Holds(me, b) {
+	if err != nil || b == nil || !service.Claims(me, b) {
 		return err
 	}
 	want := b.DeepCopyObject().(workv1alpha2.Binding)

@@ -159,8 +159,8 @@ func (r *imports) exchange(ctx context.Context, key types.NamespacedName, export
 	r.warn(me, read, service.EventSyncDerivedServiceFailed, strings.Join(trouble, "; "))
 	want := read.DeepCopy()
 	want.Status = service.ImportStatus(d)
-	told, err := commit.Status(ctx, r.client, read, want)
-	if told && err == nil && len(trouble)+len(d.Withdrawn) == 0 && len(want.Status.Clusters) > 0 {
+	wrote, err := commit.Status(ctx, r.client, read, want)
+	if wrote && err == nil && len(trouble)+len(d.Withdrawn) == 0 && len(want.Status.Clusters) > 0 {
 		r.events.RecordSuccess(service.EventSyncDerivedServiceSucceed, "Sync derived service for serviceImport("+read.Name+
 			") succeed.", read)
 	}

@@ -77,8 +77,8 @@ type exchanges struct {
 	events  commit.Events
 	follows *follows
 	// began returns the time of the first reconciliation.
-	began func() time.Time
-	told  commit.Dedup[subject]
+	began  func() time.Time
+	warned commit.Dedup[subject]
 }
 
 // subject identifies a warning.
@@ -189,7 +189,7 @@ func (x *exchanges) unfollow(owner service.Owner) {
 	x.follows.mu.Lock()
 	x.stop(of, x.follows.set(of, owner.Kind, nil))
 	x.follows.mu.Unlock()
-	x.told.ForgetIf(func(s subject) bool { return s.owner == owner })
+	x.warned.ForgetIf(func(s subject) bool { return s.owner == owner })
 }
 
 func (x *exchanges) stop(of types.NamespacedName, clusters []string) {
@@ -318,8 +318,8 @@ func (x *exchanges) withdraw(ctx context.Context, owner service.Owner) error {
 func (x *exchanges) warn(owner service.Owner, obj client.Object, reason, message string) {
 	about := subject{owner, reason}
 	if message == "" {
-		x.told.Forget(about)
-	} else if x.told.IsNew(about, message) {
+		x.warned.Forget(about)
+	} else if x.warned.IsNew(about, message) {
 		x.events.Event(obj, corev1.EventTypeWarning, reason, message)
 	}
 }
@@ -406,8 +406,8 @@ type follows struct {
 	by map[types.NamespacedName]map[string]map[string]bool
 }
 
-// set sets the clusters in which an owner watches the Service, and returns those that nobody watches anymore. The
-// caller must hold mu.
+// set sets the clusters in which an owner watches the Service, and returns those that no owner watches anymore. The
+// caller must lock mu.
 func (f *follows) set(of types.NamespacedName, who string, clusters []string) (ended []string) {
 	if f.by == nil {
 		f.by = map[types.NamespacedName]map[string]map[string]bool{}

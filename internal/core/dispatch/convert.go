@@ -9,12 +9,11 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 )
 
-// Convert brings a manifest to one of the group versions in which a cluster serves its kind, its own among them or not,
-// for kinds of which it knows how. Nil, or an answer of nil, leaves it as it is: then the member says what it does not
-// serve.
+// Convert converts a manifest to one of the group versions in which a cluster serves its kind. Nil, or a nil result,
+// leaves the manifest unchanged, for kinds that it does not know; the member then reports what it does not serve.
 type Convert func(manifest *unstructured.Unstructured, served []string) (*unstructured.Unstructured, error)
 
-// For is m in a version that c serves, for kinds that can be converted; as it is where c is not known.
+// For returns m in a version that c serves, if its kind can be converted; unchanged if c is unknown.
 func (convert Convert) For(m *unstructured.Unstructured,
 	c *clusterv1alpha1.Cluster) (*unstructured.Unstructured, error) {
 	group := m.GroupVersionKind().Group

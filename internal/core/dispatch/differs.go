@@ -13,8 +13,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
 
-// sometimes are the annotations and labels that only some Works have: one that is wanted no more has to go.
-// Any other key that is not wanted is someone else's.
+// sometimes are the annotations and labels that only some Works have: those that are no longer wanted are removed.
+// Other unwanted keys belong to others and stay.
 var sometimes = []string{
 	policyv1alpha1.AppliedOverridesAnnotation,
 	policyv1alpha1.AppliedClusterOverridesAnnotation,
@@ -31,7 +31,7 @@ var sometimes = []string{
 	wellknown.IgnoredFieldsAnnotation,
 }
 
-// Differs returns whether existing has to be written for it to be as wanted. Status, server-set fields, and labels,
+// Differs reports whether existing must be written to become wanted. Status, server-set fields, and labels,
 // annotations and finalizers of others do not count.
 func Differs(existing, wanted *workv1alpha1.Work) bool {
 	return keysDiffer(existing.Labels, wanted.Labels) ||
@@ -42,7 +42,7 @@ func Differs(existing, wanted *workv1alpha1.Work) bool {
 		manifestsDiffer(existing.Spec.Workload.Manifests, wanted.Spec.Workload.Manifests)
 }
 
-// Onto is existing as wanted: what to write when it Differs. What is not ours in it stays.
+// Onto returns existing changed to wanted, to be written when it Differs. Fields of others stay.
 func Onto(existing, wanted *workv1alpha1.Work) *workv1alpha1.Work {
 	out := existing.DeepCopy()
 	out.Labels = keysOnto(out.Labels, wanted.Labels)
@@ -87,7 +87,7 @@ func keysOnto(existing, wanted map[string]string) map[string]string {
 
 func isTrue(b *bool) bool { return b != nil && *b }
 
-// manifestsDiffer compares the bytes first: an API server gives back what it was given.
+// manifestsDiffer compares the bytes first: an API server returns what it received.
 func manifestsDiffer(existing, wanted []workv1alpha1.Manifest) bool {
 	if len(existing) != len(wanted) {
 		return true

@@ -8,20 +8,20 @@ import (
 	"github.com/argosy-io/argosy/internal/core/propagate"
 )
 
-// End is what is known of the end of a binding that is being deleted, beside the binding itself.
+// End is the known state of a binding that is being deleted, besides the binding itself.
 type End struct {
-	// DefinitionGoes says that the definition of bindings is being deleted, NamespaceGoes that the binding's namespace is.
+	// DefinitionGoes is true if the CRD of bindings is being deleted; NamespaceGoes if the binding's namespace is.
 	DefinitionGoes, NamespaceGoes bool
 	// Template is the binding's, nil if there is none.
 	Template *unstructured.Unstructured
-	// Unserved says that the hub does not serve the template's kind, so that nobody knows whether there is one.
+	// Unserved is true if the hub does not serve the template's kind, so the template may or may not exist.
 	Unserved bool
 }
 
-// Ordered returns whether the end of a binding is one of its Works. It is not while its template stands and a policy
-// holds it, or other bindings need it: the binding is made again then, and takes the Works over, and nothing leaves a
-// member because somebody deleted what the hub keeps for itself. A namespace takes all templates along that are in it,
-// though perhaps after their bindings. known is false while that cannot be said: what nobody can see is not gone.
+// Ordered reports whether the deletion of a binding deletes its Works. It does not while the template exists and a
+// policy claims it, or while other bindings need it: the binding is created again and adopts the Works, so deleting a
+// binding by hand removes nothing from a member. The deletion of a namespace deletes all templates in it, perhaps
+// after their bindings. known is false while the template cannot be read.
 func Ordered(b workv1alpha2.Binding, e End) (ordered, known bool) {
 	switch {
 	case e.DefinitionGoes:
@@ -34,14 +34,14 @@ func Ordered(b workv1alpha2.Binding, e End) (ordered, known bool) {
 		return true, true
 	}
 	if uid := b.BindingSpec().Resource.UID; uid != "" && uid != e.Template.GetUID() {
-		return true, true // the template was made anew, and so is the binding
+		return true, true // the template was created again, and so is the binding
 	}
 	if len(b.BindingSpec().RequiredBy) > 0 {
-		return false, true // others need it; when they do no more, dependency says so on the binding before it deletes it
+		return false, true // other bindings need it; the dependency controller updates the binding when they no longer do
 	}
 	if propagate.ManagedElsewhere(match.TemplateOf(e.Template)) {
 		return false, true // a MultiClusterService has it, and lets go of it, or makes it again
 	}
-	_, held := propagate.Claimed(e.Template)
-	return !held, true
+	_, claimed := propagate.Claimed(e.Template)
+	return !claimed, true
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/propagate"
 )
 
-func TestTheEndOfABindingIsThatOfItsWorksOnlyWhenItsTemplateEnds(t *testing.T) {
+func TestBindingDeletionDeletesWorksOnlyWithItsTemplate(t *testing.T) {
 	now := metav1.Now()
 	p := &policyv1alpha1.PropagationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "p",
 		Labels: map[string]string{policyv1alpha1.PropagationPolicyPermanentIDLabel: "id"}}}

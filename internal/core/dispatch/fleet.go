@@ -21,16 +21,15 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
 
-// part is one target with its part of the template by replicas, or why it has none.
+// part is one target with its part of the replicas, or why it has none.
 type part struct {
 	workv1alpha2.TargetCluster
 	manifest *unstructured.Unstructured
 	err      error
 }
 
-// share has core/workload/fleet divide what counts the pods of all clusters together; nothing for most templates.
-// Overrides apply to what it decides, and it is told what they will change. Clusters that pull images first get none of
-// its new pods meanwhile.
+// share divides the fields that count the pods of all clusters, with core/workload/fleet; most templates have none.
+// Overrides apply afterwards; their changes are an input. Clusters that first pull images get no new pods meanwhile.
 func (in Input) share(parts []part, gates map[string]gate) (fleet.Result, error) {
 	spec := in.Binding.BindingSpec()
 	divided := Divides(spec)
@@ -39,7 +38,7 @@ func (in Input) share(parts []part, gates map[string]gate) (fleet.Result, error)
 	annotations := in.Binding.GetAnnotations()
 	record := annotations[wellknown.OrdinalsAnnotation]
 	if err == nil && !concerns && in.Template.GetAnnotations()[wellknown.UniqueOrdinalsAnnotation] == "true" {
-		// It has no replicas now; its volumes are where they were.
+		// It has no replicas now, but its volumes are where it ran.
 		return fleet.Result{Record: record}, nil
 	}
 	if err != nil && in.pace.plan == nil {
@@ -75,7 +74,7 @@ func (in Input) share(parts []part, gates map[string]gate) (fleet.Result, error)
 		}
 		if c := in.Clusters[p.Name]; c != nil && p.manifest != nil {
 			m.Kubernetes = c.Status.KubernetesVersion
-			// Its failure is reported where the override counts.
+			// The override reports its failure.
 			if local, _, err := override.Apply(p.manifest, c, in.overridesFor(p.Name)); err == nil {
 				m.Local = local
 			}
@@ -86,8 +85,8 @@ func (in Input) share(parts []part, gates map[string]gate) (fleet.Result, error)
 	return fleet.Shares(fin)
 }
 
-// StageOf is the stage of the rollout of a template, or of the release plan of its binding, by its Works in the
-// clusters that it was scheduled to. lost are the clusters that do not answer. ok is false without stages.
+// StageOf returns the stage of the rollout of a template, or of its release plan, from its Works in the scheduled
+// clusters. lost are the clusters that do not respond. ok is false without stages.
 func StageOf(b workv1alpha2.Binding, template *unstructured.Unstructured, works []workv1alpha1.Work,
 	lost func(cluster string) bool) (s fleet.Stage, ok bool) {
 	spec := b.BindingSpec()
@@ -107,14 +106,14 @@ func StageOf(b workv1alpha2.Binding, template *unstructured.Unstructured, works 
 	return fleet.StageOf(in)
 }
 
-// scaled returns whether an autoscaler in a member sets the replicas: one of a FederatedHPA, or another one that was
-// found there. w is the Work in the cluster, nil for none.
+// scaled reports whether an autoscaler in a member sets the replicas: one of a FederatedHPA, or another one that the
+// hub found there. w is the Work in the cluster, nil for none.
 func scaled(b workv1alpha2.Binding, w *workv1alpha1.Work) bool {
 	return b.GetAnnotations()[wellknown.ScaledByAnnotation] != "" || w != nil &&
 		meta.IsStatusConditionTrue(w.Status.Conditions, workv1alpha1.WorkScaledByMember)
 }
 
-// inOrder sorts members as a placement names them.
+// inOrder sorts members in the order of the placement.
 func inOrder(p *policyv1alpha1.Placement, members []fleet.Member) {
 	rank := ranks(p)
 	slices.SortStableFunc(members, func(x, y fleet.Member) int {
@@ -122,7 +121,7 @@ func inOrder(p *policyv1alpha1.Placement, members []fleet.Member) {
 	})
 }
 
-// leaving returns whether a Work is being deleted: one made anew takes its place when it is gone.
+// leaving reports whether a Work is being deleted; a new one replaces it when it is gone.
 func leaving(w *workv1alpha1.Work) bool { return w != nil && w.DeletionTimestamp != nil }
 
 // Divides reports whether a binding divides the replicas of its template among clusters.
@@ -130,7 +129,7 @@ func Divides(spec *workv1alpha2.ResourceBindingSpec) bool {
 	return spec.Replicas > 0 && spec.Placement.DividesReplicas()
 }
 
-// ranks is the order in which a placement names clusters; those that it does not name come last.
+// ranks returns the position of each cluster in the placement; clusters outside it come last.
 func ranks(p *policyv1alpha1.Placement) func(cluster string) int {
 	var named []string
 	if p != nil {
@@ -149,10 +148,10 @@ func ranks(p *policyv1alpha1.Placement) func(cluster string) int {
 	}
 }
 
-// reachable returns whether a cluster answers; one of which nothing is said yet does.
+// reachable reports whether a cluster responds. A cluster without a condition counts as reachable.
 func reachable(c *clusterv1alpha1.Cluster) bool { return !membership.Silent(c) }
 
-// Follows returns whether a Work's status decides about the Works beside it.
+// Follows reports whether other Works of the template depend on a Work's status.
 func Follows(w *workv1alpha1.Work) bool { return w.Annotations[wellknown.FleetAnnotation] != "" }
 
 // Moved reports whether the Works in other clusters depend on the change of a Work from was to is.
@@ -181,5 +180,5 @@ func Moved(was, is *workv1alpha1.Work) bool {
 		})
 }
 
-// Reachability returns whether a cluster went from was to is with another answer to whether it answers.
+// Reachability reports whether a cluster started or stopped responding between was and is.
 func Reachability(was, is *clusterv1alpha1.Cluster) bool { return reachable(was) != reachable(is) }

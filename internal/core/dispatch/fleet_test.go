@@ -45,8 +45,8 @@ type story struct {
 	t  *testing.T
 	in dispatch.Input
 	// writes counts the Works written.
-	writes int
-	told   []fleet.Condition
+	writes   int
+	messages []fleet.Condition
 }
 
 func begin(t *testing.T, template, spec string) *story {
@@ -62,7 +62,7 @@ func (s *story) look() {
 	if d.Err != nil {
 		s.t.Fatal(d.Err)
 	}
-	s.told = d.Conditions
+	s.messages = d.Conditions
 	s.in.Binding.SetAnnotations(map[string]string{wellknown.OrdinalsAnnotation: d.Record,
 		wellknown.ApprovedStageAnnotation: d.Approved})
 	for _, r := range d.Results {
@@ -171,7 +171,7 @@ func (s *story) expect(when, partitions, budgets string) {
 	}
 }
 
-func TestACanaryOfTenPercentIsOnePodOfTheFleetAndARolloutGoesFromClusterToCluster(t *testing.T) {
+func TestCanaryPercentageCountsPodsOfAllClusters(t *testing.T) {
 	s := begin(t, clones, threeEach)
 	s.look()
 	s.expect("at first", "0 0 0", "1 1 1")
@@ -237,7 +237,7 @@ func TestALostClusterStopsARolloutUnlessItIsIgnored(t *testing.T) {
 	s.expect("regardless of ap", "0 0 3", "1 1 1")
 }
 
-func TestWhatAnOverrideSetsInAClusterIsNotDivided(t *testing.T) {
+func TestOverriddenFieldsAreNotDivided(t *testing.T) {
 	s := begin(t, clones, threeEach)
 	s.edit(int64(4), "spec", "updateStrategy", "partition")
 	s.edit(int64(5), "spec", "updateStrategy", "maxUnavailable")
@@ -267,7 +267,7 @@ overrideRules:
 	s.expect("with a budget of its own in ap", "0 3 0", "1 1 1")
 }
 
-func TestAClusterThatIsHeldBackTakesNoTurn(t *testing.T) {
+func TestSuspendedClusterTakesNoTurn(t *testing.T) {
 	s := begin(t, clones, threeEach)
 	s.edit(int64(1), "spec", "updateStrategy", "maxUnavailable")
 	s.look()
@@ -294,7 +294,7 @@ func TestAnAnnotationGoesBackToCopying(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeDividedIsNotSent(t *testing.T) {
+func TestIndivisibleTemplateIsNotSent(t *testing.T) {
 	for annotation, value := range map[string]string{
 		wellknown.RolloutScopeAnnotation:  "Galaxy",
 		wellknown.RolloutOrderAnnotation:  "Random",
@@ -317,7 +317,7 @@ func TestWhatCannotBeDividedIsNotSent(t *testing.T) {
 	}
 }
 
-func TestOneClusterAndACopiedWorkloadKeepWhatTheirUserWrote(t *testing.T) {
+func TestSingleClusterAndDuplicatedWorkloadKeepUserValues(t *testing.T) {
 	for name, spec := range map[string]string{
 		"one cluster": strings.ReplaceAll(threeEach,
 			"{name: eu, replicas: 3}, {name: us, replicas: 3}, {name: ap, replicas: 3}", "{name: eu, replicas: 9}"),
@@ -401,20 +401,20 @@ func TestPodsOfAStatefulSetHaveOrdinalsThatNoOtherClusterHas(t *testing.T) {
 	s.report("eu", 0, 2)
 	s.look()
 	sets("when it has left", "2 3", "[] [0 1]")
-	if len(s.told) != 1 || s.told[0].Type != fleet.StaleVolume ||
-		!strings.Contains(s.told[0].Message, "2 runs in us and ran in eu before") {
-		t.Errorf("told is %v", s.told)
+	if len(s.messages) != 1 || s.messages[0].Type != fleet.StaleVolume ||
+		!strings.Contains(s.messages[0].Message, "2 runs in us and ran in eu before") {
+		t.Errorf("reported: %v", s.messages)
 	}
 
-	// eu is lost, and us is given all: the volumes of 0 and 1 are in eu, so nobody else becomes 0 or 1.
+	// eu is lost, and us gets all replicas: the volumes of 0 and 1 are in eu, so no other cluster gets 0 or 1.
 	delete(s.in.Existing, "eu")
 	s.in.Binding.BindingSpec().Clusters = s.in.Binding.BindingSpec().Clusters[1:]
 	s.in.Binding.BindingSpec().Clusters[0].Replicas = 5
 	s.report("us", 3, 3)
 	s.look()
 	sets("without eu", "3", "[0 1]")
-	if !slices.ContainsFunc(s.told, func(c fleet.Condition) bool { return c.Type == fleet.OrdinalsUnassigned }) {
-		t.Errorf("told is %v", s.told)
+	if !slices.ContainsFunc(s.messages, func(c fleet.Condition) bool { return c.Type == fleet.OrdinalsUnassigned }) {
+		t.Errorf("reported: %v", s.messages)
 	}
 	s.edit("Always", "metadata", "annotations", wellknown.OrdinalMobilityAnnotation)
 	s.look()
@@ -438,7 +438,7 @@ placement: {clusterAffinity: {clusterNames: [eu, us]}, replicaScheduling: {repli
 clusters: [{name: eu, replicas: 3}, {name: us, replicas: 2}]
 `
 
-func TestTheSubsetsOfAUnitedDeploymentAddUpInEveryClusterAndOverAll(t *testing.T) {
+func TestUnitedDeploymentSubsetsAddUp(t *testing.T) {
 	subset := func(name string, fields map[string]any) any {
 		fields["name"] = name
 		return fields
@@ -535,7 +535,7 @@ func TestAStatefulSetOfNoReplicasRemembersWhereItsVolumesAre(t *testing.T) {
 	}
 }
 
-func TestWhereMembersOwnTheirReplicasNothingIsDivided(t *testing.T) {
+func TestNothingIsDividedIfMembersOwnReplicas(t *testing.T) {
 	s := begin(t, clones, threeEach)
 	s.edit("true", "metadata", "labels", policyv1alpha1.RetainReplicasLabel)
 	s.edit("90%", "spec", "updateStrategy", "partition")
@@ -543,7 +543,7 @@ func TestWhereMembersOwnTheirReplicasNothingIsDivided(t *testing.T) {
 	s.expect("by an autoscaler", "90% 90% 90%", "")
 }
 
-func TestTheStatusOfAConfigMapDecidesAboutNothing(t *testing.T) {
+func TestConfigMapStatusHasNoEffect(t *testing.T) {
 	in := input(t, configMap, "clusters: [{name: eu}]")
 	w := works(t, in)["eu"]
 	is := w.DeepCopy()
@@ -553,7 +553,7 @@ func TestTheStatusOfAConfigMapDecidesAboutNothing(t *testing.T) {
 	}
 }
 
-func TestAClusterWhoseTurnHasNotComeHasNoWork(t *testing.T) {
+func TestClusterHasNoWorkBeforeItsTurn(t *testing.T) {
 	s := begin(t, `
 apiVersion: apps.kruise.io/v1alpha1
 kind: ImagePullJob
@@ -571,7 +571,7 @@ clusters: [{name: eu}, {name: us}, {name: ap}]
 }
 
 // Karmada's scripts copy spec.updateStrategy.partition to each cluster, where it means another share in each.
-func TestOnePartitionIsNotCopiedToEachClusterUnlessThatIsAskedFor(t *testing.T) {
+func TestPartitionIsDividedUnlessCopyIsRequested(t *testing.T) {
 	for scope, want := range map[string]string{"Fleet": "2 3 3", "Cluster": "8 8 8"} {
 		s := begin(t, clones, threeEach)
 		s.edit(scope, "metadata", "annotations", wellknown.RolloutScopeAnnotation)

@@ -60,7 +60,7 @@ func (a anything) Hooks(schema.GroupKind) *interpret.Hooks {
 
 const divided = "replicas: 5\nplacement: {replicaScheduling: {replicaSchedulingType: Divided}}\nclusters: [{name: eu, replicas: 5}]"
 
-func TestNoDoorLeadsFromOneObjectToAnother(t *testing.T) {
+func TestOverridesCannotReachAnotherObject(t *testing.T) {
 	other := func(field ...string) func(*unstructured.Unstructured) *unstructured.Unstructured {
 		return func(u *unstructured.Unstructured) *unstructured.Unstructured {
 			_ = unstructured.SetNestedField(u.Object, "other", field...)
@@ -101,7 +101,7 @@ func TestNoDoorLeadsFromOneObjectToAnother(t *testing.T) {
 	}
 }
 
-func TestATemplateDoesNotSayWhoseItIsInAMember(t *testing.T) {
+func TestTemplateCannotSetOwnershipInMember(t *testing.T) {
 	foreign := map[string]string{
 		"work.karmada.io/namespace": "karmada-es-us", "work.karmada.io/name": "other",
 		"work.karmada.io/permanent-id": "w-other", "karmada.io/managed": "false",
@@ -256,7 +256,7 @@ func patched(place, word string) func(*unstructured.Unstructured) *unstructured.
 	}
 }
 
-func TestWhateverUsersSayATemplateReachesAMemberAsItself(t *testing.T) {
+func TestOverridesKeepIdentityOfTemplate(t *testing.T) {
 	cases := 5000
 	if testing.Short() {
 		cases = 500

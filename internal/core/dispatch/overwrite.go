@@ -12,8 +12,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
 
-// Forbidden returns why what is written in a namespace, by its name and labels, may not overwrite; empty if it may. The
-// name is empty for what is in none. hub is the setting for all of them.
+// Forbidden returns why objects in a namespace with that name and labels may not overwrite; empty if they may. The
+// name is empty for cluster-scoped objects. hub is the setting for all namespaces.
 func Forbidden(hub bool, namespace string, labels map[string]string) string {
 	value, labelled := labels[wellknown.ForbidOverwriteLabel]
 	switch {
@@ -25,14 +25,14 @@ func Forbidden(hub bool, namespace string, labels map[string]string) string {
 	return ""
 }
 
-// Overwrites returns whether an object asks to take over what stands in members.
+// Overwrites reports whether an object requests to take over existing objects in members.
 func Overwrites(annotations map[string]string) bool {
 	return annotations[workv1alpha2.ConflictResolutionAnnotation] == workv1alpha2.ConflictResolutionOverwrite
 }
 
-// resolution is the conflict resolution in force for a manifest: a valid annotation of it outranks the policy. Where
-// users may not overwrite, their annotation and the word of a policy of their namespace count as abort; that of a
-// ClusterPropagationPolicy, which only those write who may do so everywhere, stands.
+// resolution returns the effective conflict resolution of a manifest: a valid annotation outranks the policy. Where
+// users may not overwrite, an annotation or a policy of their namespace counts as abort; a ClusterPropagationPolicy
+// keeps its effect, since only users who may overwrite everywhere write it.
 func (in Input) resolution(m *unstructured.Unstructured, policy policyv1alpha1.ConflictResolution) string {
 	own := m.GetAnnotations()[workv1alpha2.ConflictResolutionAnnotation]
 	if in.ForbidOverwrite != "" {
@@ -57,8 +57,8 @@ func (in Input) resolution(m *unstructured.Unstructured, policy policyv1alpha1.C
 	return ""
 }
 
-// ofClusterPolicy returns whether a ClusterPropagationPolicy alone made the binding. One that only follows another is
-// of none.
+// ofClusterPolicy reports whether only a ClusterPropagationPolicy made the binding. A binding that follows another one
+// has no policy.
 func (in Input) ofClusterPolicy() bool {
 	if in.Binding == nil {
 		return false
@@ -68,8 +68,8 @@ func (in Input) ofClusterPolicy() bool {
 		labels[policyv1alpha1.PropagationPolicyPermanentIDLabel] == ""
 }
 
-// overruled is what users should know where they asked to overwrite, and may not; nil for nothing. asked says whether a
-// manifest did.
+// overruled returns the condition for a user who asked to overwrite objects and may not; nil if there is none. asked
+// is true if a manifest asked.
 func (in Input) overruled(asked bool) *fleet.Condition {
 	if in.ForbidOverwrite == "" {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/builtin"
 )
 
-func TestWhereOverwritingIsForbiddenItCountsAsAbort(t *testing.T) {
+func TestForbiddenOverwriteCountsAsAbort(t *testing.T) {
 	const asks = "{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: shop, annotations: {work.karmada.io/conflict-resolution: overwrite}}}"
 	const byPolicy, silent = "conflictResolution: Overwrite\nclusters: [{name: eu}]", "clusters: [{name: eu}]"
 	overridden := clusterOverride(t, "overrideRules: [{overriders: {annotationsOverrider: [{operator: add, value: {work.karmada.io/conflict-resolution: overwrite}}]}}]")
@@ -21,7 +21,7 @@ func TestWhereOverwritingIsForbiddenItCountsAsAbort(t *testing.T) {
 	for _, c := range []struct {
 		what, template, spec, claim string
 		overrides                   []policyv1alpha1.Override
-		want, told                  string
+		want, messages              string
 	}{
 		{"a template", asks, silent, pp, nil, "abort",
 			"the annotation work.karmada.io/conflict-resolution requests Overwrite, but namespace shop forbids it"},
@@ -53,19 +53,19 @@ func TestWhereOverwritingIsForbiddenItCountsAsAbort(t *testing.T) {
 			manifest(t, w).GetAnnotations()["work.karmada.io/conflict-resolution"]; got != c.want || inManifest != c.want {
 			t.Errorf("%s: the Work says %q and its manifest %q, want %q", c.what, got, inManifest, c.want)
 		}
-		told := ""
+		messages := ""
 		for _, condition := range d.Conditions {
 			if condition.Type == fleet.OverwriteForbidden {
-				told = condition.Message
+				messages = condition.Message
 			}
 		}
-		if (told == "") != (c.told == "") || !strings.Contains(told, c.told) {
-			t.Errorf("%s: users are told %q, want %q", c.what, told, c.told)
+		if (messages == "") != (c.messages == "") || !strings.Contains(messages, c.messages) {
+			t.Errorf("%s: the message is %q, want %q", c.what, messages, c.messages)
 		}
 	}
 }
 
-func TestANamespaceThatAsksToOverwriteWhereThatIsForbiddenAborts(t *testing.T) {
+func TestForbiddenOverwriteOfNamespaceAborts(t *testing.T) {
 	in := input(t, "{apiVersion: v1, kind: Namespace, metadata: {name: shop, annotations: {work.karmada.io/conflict-resolution: overwrite}}}", "{}")
 	in.Binding, in.ForbidOverwrite = nil, dispatch.Forbidden(true, "shop", nil)
 	for _, r := range dispatch.Namespaces(in) {

@@ -27,26 +27,27 @@ import (
 )
 
 const (
-	// pullShare and pullPatience are what a template asks for that does not say: of its nodes, and how long.
-	pullShare    = "95%"
-	pullPatience = 10 * time.Minute
+	// pullShare and pullTimeout are the defaults of a template that sets neither: the share of its nodes, and how long to
+	// wait.
+	pullShare   = "95%"
+	pullTimeout = 10 * time.Minute
 	// pullsAtOnce is how many nodes of a cluster pull at once.
 	pullsAtOnce = 10
 )
 
-// prePull is what a template asks for before its new images run.
+// prePull are a template's settings for pulling new images before they run.
 type prePull struct {
-	share    string
-	patience time.Duration
+	share   string
+	timeout time.Duration
 }
 
-// prePullOf is nil for a template that asks for nothing.
+// prePullOf returns nil for a template without these settings.
 func prePullOf(template *unstructured.Unstructured) (*prePull, error) {
 	share, asked := template.GetAnnotations()[wellknown.PrePullAnnotation]
 	if !asked {
 		return nil, nil
 	}
-	p := &prePull{share, pullPatience}
+	p := &prePull{share, pullTimeout}
 	if share == "true" {
 		p.share = pullShare
 	}
@@ -56,23 +57,23 @@ func prePullOf(template *unstructured.Unstructured) (*prePull, error) {
 	}
 	if text, set := template.GetAnnotations()[wellknown.PrePullTimeoutAnnotation]; set {
 		var err error
-		if p.patience, err = time.ParseDuration(text); err != nil || p.patience <= 0 {
+		if p.timeout, err = time.ParseDuration(text); err != nil || p.timeout <= 0 {
 			return nil, fmt.Errorf("annotation %s: %q is not a duration, such as 10m", wellknown.PrePullTimeoutAnnotation, text)
 		}
 	}
 	return p, nil
 }
 
-// gate is what stands before the new pods of a cluster.
+// gate is why the new pods of a cluster wait.
 type gate struct {
 	pulls []*workv1alpha1.Work
-	// shut says that the new pods may not come yet, for as long as left at most; awaited is what there is to tell of that.
+	// shut is true if the new pods may not start yet, for at most left; awaited is the condition's message.
 	shut    bool
 	left    time.Duration
 	awaited string
 }
 
-// gates are those of the clusters that get other images than they run now and serve ImagePullJobs.
+// gates returns the gates of the clusters that get other images than they run now and serve ImagePullJobs.
 func (in Input) gates(parts []part) (map[string]gate, error) {
 	asked, err := prePullOf(in.Template)
 	if asked == nil || err != nil || in.Template.GetNamespace() == "" {
@@ -91,7 +92,7 @@ func (in Input) gates(parts []part) (map[string]gate, error) {
 		}
 		local, _, err := override.Apply(p.manifest, c, in.overridesFor(p.Name))
 		if err != nil {
-			continue // it is told where the override counts
+			continue // the override reports it
 		}
 		var g gate
 		runs := images(before)
@@ -105,7 +106,7 @@ func (in Input) gates(parts []part) (map[string]gate, error) {
 	return gates, nil
 }
 
-// servedPull is the group version in which a cluster serves ImagePullJob, the newer one; empty for none.
+// servedPull returns the newest group version of ImagePullJob that a cluster serves; empty for none.
 func servedPull(c *clusterv1alpha1.Cluster) string {
 	for _, gv := range []string{"apps.kruise.io/v1beta1", "apps.kruise.io/v1alpha1"} {
 		if c.Status.Serves(gv, "ImagePullJob") {
@@ -137,10 +138,10 @@ func (in Input) pull(g *gate, asked *prePull, cluster, image, apiVersion string,
 	g.pulls = append(g.pulls, wanted)
 	i := slices.IndexFunc(in.Pulls[cluster], func(w *workv1alpha1.Work) bool { return w.Name == wanted.Name })
 	if i < 0 || in.Pulls[cluster][i].CreationTimestamp.IsZero() {
-		g.shut, g.left = true, max(g.left, asked.patience)
-		return // it has not begun, and is told of when it has
+		g.shut, g.left = true, max(g.left, asked.timeout)
+		return // it has not started
 	}
-	until := in.Pulls[cluster][i].CreationTimestamp.Add(asked.patience)
+	until := in.Pulls[cluster][i].CreationTimestamp.Add(asked.timeout)
 	left := until.Sub(in.Now)
 	if left <= 0 || pulled(in.Pulls[cluster][i], asked.share) {
 		return
@@ -155,7 +156,7 @@ func (in Input) pull(g *gate, asked *prePull, cluster, image, apiVersion string,
 		asked.share, until.UTC().Format(time.RFC3339))
 }
 
-// pulled returns whether an image is on enough nodes of its cluster, or the cluster has refused to pull it.
+// pulled reports whether an image is on enough nodes of its cluster, or the cluster has refused to pull it.
 func pulled(w *workv1alpha1.Work, share string) bool {
 	if meta.IsStatusConditionFalse(w.Status.Conditions, workv1alpha1.WorkApplied) {
 		return true
@@ -184,7 +185,7 @@ func (in Input) pullWork(asked *prePull, cluster, image, apiVersion string,
 	spec := map[string]any{
 		"image": image, "parallelism": int64(pullsAtOnce),
 		"completionPolicy": map[string]any{"type": "Always",
-			"activeDeadlineSeconds": max(1, int64(asked.patience/time.Second))},
+			"activeDeadlineSeconds": max(1, int64(asked.timeout/time.Second))},
 	}
 	var secrets []any
 	for _, path := range interpret.PodTemplates(local) {
@@ -224,9 +225,8 @@ func (in Input) pullWork(asked *prePull, cluster, image, apiVersion string,
 	return w
 }
 
-// keepPods has a Work say what it shall, with the pod templates of the one that stands, which count as the generation
-// of the template that they are from. False if it cannot, because they are not in the same places: then the one that
-// stands has to stay.
+// keepPods copies the pod templates of the existing Work into the wanted one; they keep the template generation that
+// they are from. False if the pod templates are not at the same paths: then the existing Work must stay.
 func keepPods(wanted, standing *workv1alpha1.Work) bool {
 	is, err := execute.Manifest(standing)
 	m, failed := execute.Manifest(wanted)

@@ -121,7 +121,7 @@ func TestNewPodsComeWhenTheirImageIsThere(t *testing.T) {
 	s.expectImages("while nobody has it", "nginx:1 nginx:1 nginx:2", "eu:nginx:2 us:nginx:2")
 	if len(s.last.Pulling) != 2 || !strings.HasPrefix(s.last.Pulling[0],
 		`cluster "eu": it is pulling nginx:2; new pods are created when 80% of its nodes have it, or at 2027-01-15T08:10:00Z`) {
-		t.Errorf("told is %q", s.last.Pulling)
+		t.Errorf("reported: %q", s.last.Pulling)
 	}
 	if s.last.RecheckAfter != 10*time.Minute {
 		t.Errorf("it is looked at again in %s", s.last.RecheckAfter)
@@ -136,7 +136,7 @@ func TestNewPodsComeWhenTheirImageIsThere(t *testing.T) {
 	s.in.Now = s.in.Now.Add(10 * time.Minute)
 	s.expectImages("when that has taken too long", "nginx:2 nginx:2 nginx:2", "")
 	if len(s.last.Pulling) > 0 {
-		t.Errorf("told is %q", s.last.Pulling)
+		t.Errorf("reported: %q", s.last.Pulling)
 	}
 
 	// Another image while one is pulled, and back again.
@@ -153,7 +153,7 @@ func TestNewPodsComeWhenTheirImageIsThere(t *testing.T) {
 }
 
 // Replicas and the like do not wait for images, and what waits is no newer than it is.
-func TestWhatHasNoImageDoesNotWait(t *testing.T) {
+func TestTemplateWithoutImageDoesNotWait(t *testing.T) {
 	s := beginPulling(t)
 	s.image("nginx:2")
 	s.rest()
@@ -172,7 +172,7 @@ func TestWhatHasNoImageDoesNotWait(t *testing.T) {
 	}
 }
 
-func TestNobodyWaitsForAPullThatIsRefused(t *testing.T) {
+func TestRejectedPullDelaysNoRollout(t *testing.T) {
 	s := beginPulling(t)
 	s.image("nginx:2")
 	s.rest()
@@ -183,7 +183,7 @@ func TestNobodyWaitsForAPullThatIsRefused(t *testing.T) {
 	s.expectImages("where the gate is off", "nginx:2 nginx:1 nginx:2", "us:nginx:2")
 }
 
-func TestAPullIsOnTheNodesAndWithTheSecretsOfThePods(t *testing.T) {
+func TestPullUsesNodesAndSecretsOfPods(t *testing.T) {
 	s := beginPulling(t)
 	s.edit("2m", "metadata", "annotations", wellknown.PrePullTimeoutAnnotation)
 	s.edit(map[string]any{"nodeSelector": map[string]any{"disk": "ssd"},

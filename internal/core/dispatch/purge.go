@@ -94,7 +94,7 @@ func (in Input) withoutReplacements(ctx context.Context, i interpret.Interpreter
 	return in
 }
 
-// sentTo are the replicas that a cluster was sent; those of the target if the Work does not say.
+// sentTo returns the replicas in a cluster's Work; those of the target if the Work has none.
 func (in Input) sentTo(ctx context.Context, i interpret.Interpreter, t workv1alpha2.TargetCluster) int32 {
 	m, err := execute.Manifest(in.Existing[t.Name])
 	if err != nil {

@@ -46,7 +46,8 @@ func (in Input) referring(m *unstructured.Unstructured, c *clusterv1alpha1.Clust
 	return m
 }
 
-// version is the one in which a member is to look for a kind that its author calls gv, given how it was told before.
+// version is the version in which a reference to a kind is sent to a member. The author wrote gv; sent is the
+// reference in the current Work.
 func version(gv schema.GroupVersion, kind string, c *clusterv1alpha1.Cluster, sent map[string]any) string {
 	if before, sentKind := refers(sent); sentKind == kind && before.Group == gv.Group &&
 		c.Status.Serves(before.String(), kind) {

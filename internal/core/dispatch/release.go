@@ -17,7 +17,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
 
-// pace is what a release says about the Works of a binding.
+// pace is the effect of a release on the Works of a binding.
 type pace struct {
 	// plan is nil without a release.
 	plan *fleet.Plan
@@ -28,9 +28,9 @@ type pace struct {
 	overrides []policyv1alpha1.Override
 	// baseline is the ReleaseRevision to store before the Works; see release.Baseline.
 	baseline *releasev1alpha1.ReleaseRevision
-	// unpin says that the binding no longer needs to name a ReleaseRevision.
+	// unpin is true if the binding no longer needs to name a ReleaseRevision.
 	unpin bool
-	// awaits says that a change of the template waits for a release; nil if none does.
+	// awaits is the condition of a template whose change waits for a release; nil if none does.
 	awaits *fleet.Condition
 	// effective is the revision of the template; overridesFor uses currentOverrides for clusters that joined later.
 	effective        *releasev1alpha1.ReleaseRevision
@@ -122,8 +122,8 @@ func (in Input) paced() (Input, error) {
 	return in, err
 }
 
-// awaitsRelease is the condition of a template that differs from the revision that the binding names. bound says that
-// it has a release strategy.
+// awaitsRelease returns the condition of a template that differs from the revision in the binding. bound is true if
+// the template has a release strategy.
 func (in Input) awaitsRelease(revision string, bound bool) *fleet.Condition {
 	what, after := in.Template.GetKind()+" "+in.Template.GetName(), ""
 	if !bound {

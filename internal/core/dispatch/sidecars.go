@@ -15,16 +15,16 @@ import (
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
-// Lacking says what a SidecarSet lacks to be in force in a cluster that it goes to, by its Work there, nil for none;
-// empty for nothing, and for what no waiting gives it: it was refused, is held back by its users, is going, or was
-// applied for longer than patience without anybody in the cluster taking note. Pods are injected into when they are
-// made, so that workloads wait for it.
-func Lacking(sidecars *workv1alpha1.Work, now time.Time, patience time.Duration) string {
+// Lacking returns what a SidecarSet lacks in a cluster before it injects into new pods, by its Work there (nil for
+// none). It is empty if it lacks nothing, and if waiting does not help: the Work was rejected, is suspended, is being
+// deleted, or was applied longer than timeout ago without a reaction. Workloads wait for their SidecarSets because
+// pods are injected into when they are created.
+func Lacking(sidecars *workv1alpha1.Work, now time.Time, timeout time.Duration) string {
 	if lacks := Pending(sidecars); lacks != "" || stays(sidecars) {
 		return lacks
 	}
 	applied := meta.FindStatusCondition(sidecars.Status.Conditions, workv1alpha1.WorkApplied)
-	if applied == nil || applied.Status != metav1.ConditionTrue || now.Sub(applied.LastTransitionTime.Time) >= patience {
+	if applied == nil || applied.Status != metav1.ConditionTrue || now.Sub(applied.LastTransitionTime.Time) >= timeout {
 		return ""
 	}
 	for _, m := range sidecars.Status.ManifestStatuses {
@@ -38,8 +38,8 @@ func Lacking(sidecars *workv1alpha1.Work, now time.Time, patience time.Duration)
 	return "has not been observed by OpenKruise there yet"
 }
 
-// Pending says what keeps an object from being in a cluster that it goes to, by its Work there, nil for none; empty if
-// it is there, and where no waiting brings it: it was refused, is held back by its users, or is going.
+// Pending returns why an object is not yet in a cluster, by its Work there (nil for none). It is empty if the object
+// is there, and if waiting does not help: the Work was rejected, is suspended, or is being deleted.
 func Pending(work *workv1alpha1.Work) string {
 	switch {
 	case work == nil:
@@ -52,12 +52,12 @@ func Pending(work *workv1alpha1.Work) string {
 	return ""
 }
 
-// stays returns whether nothing more is sent of a Work: it is going, or held back by its users.
+// stays reports whether a Work is no longer sent: it is being deleted or suspended.
 func stays(work *workv1alpha1.Work) bool {
 	return work.DeletionTimestamp != nil || work.Spec.SuspendDispatching != nil && *work.Spec.SuspendDispatching
 }
 
-// Coming returns whether a SidecarSet that a policy holds is about to go to a cluster, by its binding, nil as long as
+// Coming reports whether a SidecarSet that a policy holds is about to go to a cluster, by its binding, nil as long as
 // none is made: it goes there by now, or does when the scheduler of that name has looked at the binding and at the
 // fleet as they are, or it follows the workload, which was evicted from a cluster that the SidecarSet has still to
 // leave.
@@ -74,7 +74,7 @@ func Coming(b, workload workv1alpha2.Binding, cluster string, fleet schedule.Sna
 	case in(Targets(b)) || follows(b, workload):
 		return true
 	case !schedule.PlacedBy(b, scheduler):
-		return false // nobody here knows
+		return false // not known here
 	}
 	if _, due := schedule.Due(b, fleet); !due {
 		return false
@@ -84,7 +84,7 @@ func Coming(b, workload workv1alpha2.Binding, cluster string, fleet schedule.Sna
 	return err == nil && in(result.Clusters)
 }
 
-// follows returns whether configuration is about to move with a workload: both are bound by one policy, and the
+// follows reports whether configuration is about to move with a workload: both are bound by one policy, and the
 // workload was evicted from a cluster that the configuration goes to.
 func follows(b, workload workv1alpha2.Binding) bool {
 	holder, claimed := propagate.Claimed(b)
@@ -98,11 +98,11 @@ func follows(b, workload workv1alpha2.Binding) bool {
 		})
 }
 
-// Awaited returns a line of the message of the condition SidecarsInForce: the workload waits in a cluster for what a
-// SidecarSet lacks, for patience at most.
-func Awaited(cluster, lacking string, patience time.Duration) string {
+// Awaited returns a line of the message of the condition SidecarsInForce: the workload waits in a cluster for its
+// SidecarSet, for at most timeout.
+func Awaited(cluster, lacking string, timeout time.Duration) string {
 	return fmt.Sprintf("%s%s; the workload is dispatched when it is in effect, or %s after it was due",
-		lineOf(cluster), lacking, patience)
+		lineOf(cluster), lacking, timeout)
 }
 
 // lineOf returns the beginning of a line about a cluster in the message of a condition.

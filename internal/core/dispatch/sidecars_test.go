@@ -15,7 +15,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
-func TestWhatWorkloadsWaitForOfTheirSidecars(t *testing.T) {
+func TestWorkloadsWaitForSidecarSets(t *testing.T) {
 	work := func(applied metav1.ConditionStatus, status string) *workv1alpha1.Work {
 		w := &workv1alpha1.Work{}
 		if applied != "" {
@@ -56,7 +56,7 @@ func TestWhatWorkloadsWaitForOfTheirSidecars(t *testing.T) {
 	}
 }
 
-func TestWhereSidecarsAreAboutToGo(t *testing.T) {
+func TestWorkloadsWaitForSidecarSetsBeforePlacement(t *testing.T) {
 	cluster := func(name, region string) *clusterv1alpha1.Cluster {
 		c := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		c.Spec.Region = region

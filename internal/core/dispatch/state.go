@@ -7,8 +7,8 @@ import (
 	"github.com/argosy-io/argosy/api/wellknown"
 )
 
-// preservedState are the labels that carry state over to the copy in a cluster. A new copy gets those of the cluster
-// that it replaces, once: later they are what its Work says.
+// preservedState returns the labels that carry state to the copy in a cluster. A new copy gets the labels of the
+// cluster that it replaces, once. An existing copy keeps those in its Work.
 func (in Input) preservedState(cluster string) (labels map[string]string) {
 	if in.Binding == nil {
 		return nil

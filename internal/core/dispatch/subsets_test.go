@@ -128,7 +128,7 @@ func (s *story) shown() string {
 	return strings.Join(out, "; ")
 }
 
-func TestASubsetIsInTheClustersThatItNamesAndInNoOther(t *testing.T) {
+func TestSubsetRunsOnlyInItsClusters(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		replicas int64
@@ -161,7 +161,7 @@ func TestASubsetIsInTheClustersThatItNamesAndInNoOther(t *testing.T) {
 			}
 			for cluster, w := range s.in.Existing {
 				if strings.Contains(string(w.Spec.Workload.Manifests[0].Raw), fleet.AffinityField) {
-					t.Errorf("%s is told %s", cluster, w.Spec.Workload.Manifests[0].Raw)
+					t.Errorf("%s gets %s", cluster, w.Spec.Workload.Manifests[0].Raw)
 				}
 			}
 		})
@@ -170,7 +170,7 @@ func TestASubsetIsInTheClustersThatItNamesAndInNoOther(t *testing.T) {
 
 // A subset that changes its clusters leaves no cluster before the scheduler has said where it goes: its pods would be
 // gone meanwhile.
-func TestNothingOfASubsetIsTakenAwayBeforeItIsPlacedAnew(t *testing.T) {
+func TestSubsetKeepsPodsUntilPlacedAgain(t *testing.T) {
 	s := beginUnited(t, 6, home("a", int64(3), "eu"), home("b", int64(3)))
 	must := func(err error) {
 		t.Helper()
@@ -208,7 +208,7 @@ func TestNothingOfASubsetIsTakenAwayBeforeItIsPlacedAnew(t *testing.T) {
 	}
 }
 
-// A subset whose cluster is lost keeps nobody else from a change.
+// A subset whose cluster is lost blocks no change of the others.
 func TestOthersGoOnWhileASubsetHasNoCluster(t *testing.T) {
 	s := beginUnited(t, 9, home("a", int64(3), "eu"), home("b", int64(2), "us"), home("c", int64(4)))
 	if err := s.place(); err != nil {
@@ -236,7 +236,7 @@ func TestOthersGoOnWhileASubsetHasNoCluster(t *testing.T) {
 	}
 }
 
-func TestThePartitionsOfSubsetsGoWhereTheseGo(t *testing.T) {
+func TestPartitionsFollowSubsets(t *testing.T) {
 	s := beginUnited(t, 7, home("a", int64(4), "eu", "us"), home("b", int64(3), "ap"))
 	s.edit(map[string]any{"a": int64(2), "b": int64(1)}, "spec", "updateStrategy", "manualUpdate", "partitions")
 	if err := s.place(); err != nil {

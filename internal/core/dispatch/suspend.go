@@ -33,7 +33,7 @@ func Suspensions(in Input, d Decision) []*workv1alpha1.Work {
 	return out
 }
 
-// comesFrom returns whether a Work is that of the binding, and not of another whose Work has the same name.
+// comesFrom reports whether a Work is that of the binding, and not of another whose Work has the same name.
 func comesFrom(w *workv1alpha1.Work, from origin) bool {
 	for key, value := range from.annotations {
 		if w.Annotations[key] != value {

@@ -116,8 +116,8 @@ func filter(b workv1alpha2.Binding, existing []workv1alpha1.Work, in func(cluste
 	return out
 }
 
-// inherited returns whether w was made for another binding of b's name, for the template that b is for: that one went
-// by nobody's order.
+// inherited reports whether w belonged to another binding of the same name and template, which was deleted without a
+// deletion request.
 func inherited(b workv1alpha2.Binding, w *workv1alpha1.Work) bool {
 	uid := string(b.BindingSpec().Resource.UID)
 	for key, value := range originOf(b).annotations {
@@ -137,7 +137,7 @@ func idLabel(b workv1alpha2.Binding) string {
 	return workv1alpha2.ResourceBindingPermanentIDLabel
 }
 
-// origin is how a Work and its manifest say which binding they come from.
+// origin are the labels and annotations that name the binding of a Work and its manifest.
 type origin struct{ labels, annotations map[string]string }
 
 func originOf(b workv1alpha2.Binding) origin {
@@ -156,13 +156,13 @@ func originOf(b workv1alpha2.Binding) origin {
 	return o
 }
 
-// placementPatience is how long to wait for the scheduler's word on a placement before looking again: its status is no
+// placementTimeout is how long to wait for the scheduler to confirm a placement before looking again: its status is no
 // event here.
-const placementPatience = 10 * time.Second
+const placementTimeout = 10 * time.Second
 
-// awaitsPlacement returns whether nothing is to be written, because the placement is about to follow what the template
-// says of its clusters; and when to look again. Where the scheduler has said that a subset has no cluster, the others
-// go on, unless one would be taken away from where it is.
+// awaitsPlacement reports whether to write nothing because the scheduler will soon follow the clusters that the
+// template names, and when to check again. If the scheduler has reported a subset without a cluster, the other subsets
+// continue, unless a subset would lose its current cluster.
 func (in Input) awaitsPlacement() (waits bool, after time.Duration) {
 	spec, status := in.Binding.BindingSpec(), in.Binding.BindingStatus()
 	if spec.Placement == nil {
@@ -176,7 +176,7 @@ func (in Input) awaitsPlacement() (waits bool, after time.Duration) {
 		return true, 0
 	case !meta.IsStatusConditionFalse(status.Conditions, workv1alpha2.Scheduled) ||
 		status.SchedulerObservedGeneration < in.Binding.GetGeneration():
-		return true, placementPatience
+		return true, placementTimeout
 	case parts.Fault != "":
 		return true, 0
 	}

@@ -35,7 +35,7 @@ import (
 
 // Input is what the Works of a template follow from. All of it is read-only.
 type Input struct {
-	// Binding says where the template goes; Namespaces needs none.
+	// Binding is the binding of the template; a Namespace has none.
 	Binding workv1alpha2.Binding
 	// Template as it is on the hub.
 	Template *unstructured.Unstructured
@@ -45,8 +45,8 @@ type Input struct {
 	Overrides []policyv1alpha1.Override
 	// Existing are the Works that stand, by cluster: their permanent ids are kept.
 	Existing map[string]*workv1alpha1.Work
-	// Purging says that copies that must be deleted first are still there. Then existing copies are updated, nothing that
-	// replaces the others is made, and no record of the binding is removed.
+	// Purging is true if copies that must be deleted first still exist. Then existing copies are updated, no new ones are
+	// created, and no record is removed from the binding.
 	Purging bool
 	// Pods are the clusters that have a pod of that name, of the names that fleet.PodsAskedFor gives; see fleet.Input.
 	Pods map[string][]string
@@ -99,21 +99,19 @@ type Decision struct {
 	// wellknown.RolloutProgressAnnotation, wellknown.RoutedToAnnotation and wellknown.ApprovedStageAnnotation of the
 	// binding; empty for none. See Annotations.
 	Record, Progress, Routed, Approved string
-	// Baseline is a ReleaseRevision to store before the binding, which names it then; nil for none. See release.Baseline.
-	// Unpin says that the binding names none any more.
+	// Baseline is a ReleaseRevision to store before the binding that names it; nil for none. See release.Baseline. Unpin
+	// is true if the binding no longer names one.
 	Baseline *releasev1alpha1.ReleaseRevision
 	Unpin    bool
 	// RecheckAfter is when to decide again though nothing has happened; 0 for never.
 	RecheckAfter time.Duration
-	// Pulls are the Works of the images that are to be pulled first, of which those that do not stand are to be made, and
-	// any others of Input.Pulls deleted when the Works are written. Pulling says where what is awaited, a line for each
-	// cluster.
+	// Pulls are the Works that pull images first. Missing ones are created, and all others of Input.Pulls are deleted,
+	// when the Works are written. Pulling describes, one line per cluster, what is awaited.
 	Pulls   []*workv1alpha1.Work
 	Pulling []string
-	// Waits says that nothing is to be written now, because the placement is about to follow what the template says of its
-	// clusters.
+	// Waits is true if nothing is to be written now because the scheduler will soon follow the template's clusters.
 	Waits bool
-	// Err says why there are no Works at all: the template asks for what cannot be divided.
+	// Err is why no Works can be made: the template's numbers cannot be divided.
 	Err error
 }
 
@@ -218,7 +216,7 @@ func Decide(ctx context.Context, in Input, i interpret.Interpreter) Decision {
 		if g.shut && (d.RecheckAfter == 0 || g.left < d.RecheckAfter) {
 			d.RecheckAfter = g.left
 		}
-		if g.shut || slices.Contains(shared.Held, p.Name) {
+		if g.shut || slices.Contains(shared.PodsKept, p.Name) {
 			if r.Work != nil && !keepPods(r.Work, in.Existing[p.Name]) {
 				continue
 			}
@@ -259,7 +257,7 @@ func Namespaces(in Input) []Result {
 	return results
 }
 
-// AutoPropagated returns whether a namespace is sent to every cluster: it is neither the system's nor Kubernetes' own,
+// AutoPropagated reports whether a namespace is sent to every cluster: it is neither the system's nor Kubernetes' own,
 // and its owner has not asked to skip it.
 func AutoPropagated(namespace *unstructured.Unstructured) bool {
 	name := namespace.GetName()
@@ -267,13 +265,13 @@ func AutoPropagated(namespace *unstructured.Unstructured) bool {
 		namespace.GetLabels()[policyv1alpha1.NamespaceSkipAutoPropagationLabel] != "true"
 }
 
-// removed returns whether the cluster is being removed and has no Work of the template.
+// removed reports whether the cluster is being removed and has no Work of the template.
 func (in Input) removed(cluster string) bool {
 	c := in.Clusters[cluster]
 	return c != nil && c.DeletionTimestamp != nil && in.Existing[cluster] == nil
 }
 
-// ran returns whether the template is one to run once, in one cluster, and has, in another: a cluster that takes the
+// ran reports whether the template is one to run once, in one cluster, and has, in another: a cluster that takes the
 // place of that one would run it again.
 func (in Input) ran(cluster string) bool {
 	if in.Existing[cluster] != nil || !propagate.Single(in.Template) {

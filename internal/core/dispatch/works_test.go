@@ -108,7 +108,7 @@ func manifest(t testing.TB, w *workv1alpha1.Work) *unstructured.Unstructured {
 	return m
 }
 
-func TestAWorkAndItsManifestBearTheMarksOfTheContract(t *testing.T) {
+func TestWorkAndManifestHaveKarmadaMarks(t *testing.T) {
 	in := input(t, configMap, "clusters: [{name: eu}]")
 	w := works(t, in)["eu"]
 	want := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{
@@ -411,7 +411,7 @@ func TestAManifestGoesInAVersionThatTheClusterServes(t *testing.T) {
 	}
 }
 
-func TestAClusterWhoseVersionLacksAFieldIsToldSoAndNoOther(t *testing.T) {
+func TestMissingFieldOfVersionIsReportedForItsClusterOnly(t *testing.T) {
 	in := input(t, "{apiVersion: apps.kruise.io/v1beta1, kind: StatefulSet, metadata: {name: s, namespace: shop}, spec: {reserveOrdinals: [1]}}",
 		"clusters: [{name: eu}, {name: us}]")
 	for cluster, version := range map[string]string{"eu": "apps.kruise.io/v1alpha1", "us": "apps.kruise.io/v1beta1"} {
@@ -430,9 +430,9 @@ func TestAClusterWhoseVersionLacksAFieldIsToldSoAndNoOther(t *testing.T) {
 	}
 }
 
-// A WorkloadSpread that names a CloneSet in a version that the member does not serve spreads nothing, and nobody says
-// so.
-func TestWhatIsAboutAWorkloadNamesItInAVersionThatTheMemberServes(t *testing.T) {
+// A WorkloadSpread that names a CloneSet in a version that the member does not serve has no effect and reports no
+// error.
+func TestReferencesUseVersionThatMemberServes(t *testing.T) {
 	const old, new = "apps.kruise.io/v1alpha1", "apps.kruise.io/v1beta1"
 	for _, tt := range []struct {
 		name, template string

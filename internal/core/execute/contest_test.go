@@ -25,7 +25,7 @@ func play(c execute.Contest, from time.Time, lasts time.Duration) (execute.Conte
 	return c, repairs
 }
 
-func TestAContestedObjectIsPutRightEverLessOften(t *testing.T) {
+func TestContestedObjectIsRepairedWithBackoff(t *testing.T) {
 	start := time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
 	var c execute.Contest
 	for i := range 3 {

@@ -51,12 +51,12 @@ func TestADefinitionIsDeletedOnlyIfNoObjectOfItsKindStays(t *testing.T) {
 	states := map[string]WorkState{"goes": WorkGoes, "stands": WorkStands}
 
 	for _, tc := range []struct {
-		story   string
-		crd     *unstructured.Unstructured
-		objects []Content
-		more    bool
-		want    Fate
-		says    string
+		story    string
+		crd      *unstructured.Unstructured
+		objects  []Content
+		more     bool
+		want     Fate
+		wantText string
 	}{
 		{"none is left", ours, nil, false, FateDeleted, ""},
 		{"it was there before", adopted, nil, false, FateReleased, "it existed before"},
@@ -80,8 +80,8 @@ func TestADefinitionIsDeletedOnlyIfNoObjectOfItsKindStays(t *testing.T) {
 			fate, reason := EndDefinition(tc.crd, tc.objects, tc.more, func(w types.NamespacedName) WorkState {
 				return states[w.Name]
 			})
-			if fate != tc.want || !strings.Contains(reason, tc.says) {
-				t.Errorf("it is %s: %s; want %s: … %s", fate, reason, tc.want, tc.says)
+			if fate != tc.want || !strings.Contains(reason, tc.wantText) {
+				t.Errorf("it is %s: %s; want %s: … %s", fate, reason, tc.want, tc.wantText)
 			}
 		})
 	}

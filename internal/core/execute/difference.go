@@ -60,7 +60,7 @@ var (
 // comparison compares two objects of one kind.
 type comparison struct{ kind schema.GroupKind }
 
-// position is where a value stands: under key, in an object under parent.
+// position is the place of a value: under key, in an object under parent.
 type position struct{ parent, key string }
 
 // finding is the difference with the smallest key, so that the order of a map does not show.
@@ -373,7 +373,7 @@ func empty(v any) bool {
 	return ok && len(m) == 0 || v == nil
 }
 
-// withoutStringData is a Secret as API servers keep it: its plain strings encoded among the data, over what is there.
+// withoutStringData returns a Secret as API servers store it: stringData is encoded into data.
 func withoutStringData(object map[string]any) map[string]any {
 	plain, ok := object["stringData"].(map[string]any)
 	if !ok {

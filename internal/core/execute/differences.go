@@ -12,7 +12,7 @@ import (
 type Difference struct {
 	// Path is dotted; items of a list are their index in the object that sets it: spec.template.spec.containers.0.image.
 	Path string `json:"path"`
-	// Want is the value that is set, Have the one that is there, nil for none.
+	// Want is the desired value, Have the current one; nil for none.
 	Want any `json:"want,omitempty"`
 	Have any `json:"have,omitempty"`
 }

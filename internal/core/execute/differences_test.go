@@ -43,11 +43,11 @@ func TestDifferencesAreAllThatPlanWouldFindOneOf(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			desired, observed := read(c.desired), read(c.observed)
-			var said []string
+			var output []string
 			for _, d := range Differences(desired, observed) {
-				said = append(said, fmt.Sprintf("%s %v→%v", d.Path, d.Have, d.Want))
+				output = append(output, fmt.Sprintf("%s %v→%v", d.Path, d.Have, d.Want))
 			}
-			got := strings.Join(said, ", ")
+			got := strings.Join(output, ", ")
 			if got != c.want {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}

@@ -24,7 +24,7 @@ func Ordered(w *workv1alpha1.Work) bool {
 // WaveWindow is the time within which deletions by others are counted together.
 const WaveWindow = time.Minute
 
-// End is what is known of the deletion of a Work, besides the Work itself.
+// End is the known state of the deletion of a Work, besides the Work itself.
 type End struct {
 	// Broken are the hub's own definitions that are missing or being deleted.
 	Broken []string
@@ -33,9 +33,9 @@ type End struct {
 	// OwnerWent is the definition of the Work's owner, if it was missing or being deleted when the Work was deleted: no
 	// user may have deleted the owner.
 	OwnerWent string
-	// Leaving means that the Work's cluster is being removed.
+	// Leaving is true if the Work's cluster is being removed.
 	Leaving bool
-	// Unwanted means that the Work's binding exists and needs no Work in that cluster.
+	// Unwanted is true if the Work's binding exists and needs no Work in that cluster.
 	Unwanted bool
 	// AtStart means that the Work was deleted before this process started: the number of such deletions is unknown.
 	AtStart bool

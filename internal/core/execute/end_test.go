@@ -12,7 +12,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-func TestWhatTheDeletionOfAWorkMeans(t *testing.T) {
+func TestDeletionOfWork(t *testing.T) {
 	now := metav1.NewTime(time.Unix(1_800_000_000, 0))
 	ordered := &workv1alpha1.Work{}
 	ordered.DeletionTimestamp, ordered.Finalizers = &now, []string{workv1alpha2.ExecutionFinalizer, OrderedFinalizer}
@@ -27,12 +27,12 @@ func TestWhatTheDeletionOfAWorkMeans(t *testing.T) {
 	}
 
 	for _, tc := range []struct {
-		story string
-		work  *workv1alpha1.Work
-		end   End
-		want  EndKind
-		after time.Duration
-		says  string
+		story    string
+		work     *workv1alpha1.Work
+		end      End
+		want     EndKind
+		after    time.Duration
+		wantText string
 	}{
 		{"the hub's order is carried out at once", ordered, one, EndOrdered, 0, "the hub requested it"},
 		{"as many as it orders", ordered, with(func(e *End) { e.Others = 1000 }), EndOrdered, 0, ""},
@@ -67,16 +67,16 @@ func TestWhatTheDeletionOfAWorkMeans(t *testing.T) {
 	} {
 		t.Run(tc.story, func(t *testing.T) {
 			kind, after, reason := JudgeEnd(tc.work, tc.end)
-			if kind != tc.want || after != tc.after || !strings.Contains(reason, tc.says) {
-				t.Errorf("got %s after %s: %s; want %s after %s: … %s", kind, after, reason, tc.want, tc.after, tc.says)
+			if kind != tc.want || after != tc.after || !strings.Contains(reason, tc.wantText) {
+				t.Errorf("got %s after %s: %s; want %s after %s: … %s", kind, after, reason, tc.want, tc.after, tc.wantText)
 			}
 		})
 	}
 }
 
-// Whatever else is so, nothing is carried out while a definition of the hub is missing, and what nobody ordered never
-// goes in a wave.
-func TestNoEndIsCarriedOutThatNobodyOrdered(t *testing.T) {
+// In every state: nothing is written while a CRD of the hub is missing, and many unrequested deletions at once are
+// never carried out.
+func TestDeletionNeedsRequest(t *testing.T) {
 	now := metav1.NewTime(time.Unix(1_800_000_000, 0))
 	for bits := range 1 << 9 {
 		is := func(bit int) bool { return bits&(1<<bit) != 0 }

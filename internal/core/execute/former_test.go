@@ -33,7 +33,7 @@ func formerlyApplied(name string) (*workv1alpha1.Work, *unstructured.Unstructure
 	return w, m
 }
 
-func TestARenamedWorkMakesNoDifferenceToTheMember(t *testing.T) {
+func TestRenamedWorkChangesNothingInMember(t *testing.T) {
 	present, former := names.Work("ConfigMap", "c", "shop"), names.FormerWork("ConfigMap", "c", "shop")
 	old, observed := formerlyApplied(former)
 	if name, is := FormerName(old, observed); !is || name != present {
@@ -81,7 +81,7 @@ func TestARenamedWorkMakesNoDifferenceToTheMember(t *testing.T) {
 	}
 }
 
-func TestARenamedWorkIsAppliedAsFarAsItWas(t *testing.T) {
+func TestRenamedWorkKeepsAppliedState(t *testing.T) {
 	present, former := names.Work("ConfigMap", "c", "shop"), names.FormerWork("ConfigMap", "c", "shop")
 	for name, c := range map[string]struct {
 		generation int64

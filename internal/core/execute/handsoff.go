@@ -49,7 +49,7 @@ func (b Brake) Reason() string {
 	return handsOff("namespace "+string(b)+" of the member", "the objects in it")
 }
 
-// Ended says that the hub may write again, because the annotation was removed.
+// Ended returns the message that the hub writes again because the annotation was removed.
 func (b Brake) Ended() string {
 	return fmt.Sprintf("the annotation %s is no longer set on the namespace %s of the member",
 		wellknown.HandsOffAnnotation, string(b))

@@ -13,7 +13,7 @@ import (
 
 const hubMark = "argosy.io/hub"
 
-func TestWhatAnotherHubWroteIsNeitherDeletedNorTakenUnasked(t *testing.T) {
+func TestObjectOfAnotherHubIsNotTouchedWithoutRequest(t *testing.T) {
 	applied := func(w *workv1alpha1.Work) {
 		w.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue,
 			ObservedGeneration: w.Generation}}
@@ -24,11 +24,11 @@ func TestWhatAnotherHubWroteIsNeitherDeletedNorTakenUnasked(t *testing.T) {
 	}
 	deleted := func(w *workv1alpha1.Work) { w.DeletionTimestamp = &metav1.Time{} }
 	for _, c := range []struct {
-		story string
-		by    string
-		work  []func(*workv1alpha1.Work)
-		want  execute.Kind
-		says  string
+		story    string
+		by       string
+		work     []func(*workv1alpha1.Work)
+		want     execute.Kind
+		wantText string
 	}{
 		{"an object of its own is as desired", "a", []func(*workv1alpha1.Work){applied}, execute.Nothing, ""},
 		{"an object from before there were marks is as desired, and not written for the mark", "",
@@ -51,7 +51,7 @@ func TestWhatAnotherHubWroteIsNeitherDeletedNorTakenUnasked(t *testing.T) {
 				unstructured.SetNestedField(observed.Object, c.by, "metadata", "annotations", hubMark)
 			}
 			got := execute.Hub("a").Plan(w, d, observed)
-			if got.Kind != c.want || !strings.Contains(got.Reason, c.says) {
+			if got.Kind != c.want || !strings.Contains(got.Reason, c.wantText) {
 				t.Errorf("got %s (%s), want %s", got.Kind, got.Reason, c.want)
 			}
 			if got.Object != nil && got.Object.GetAnnotations()[hubMark] != "a" {
@@ -65,7 +65,7 @@ func TestWhatAnotherHubWroteIsNeitherDeletedNorTakenUnasked(t *testing.T) {
 }
 
 // A user of the hub could else have an object that is written without end, or that no hub may delete.
-func TestATemplateCannotSayWhichHubWroteIt(t *testing.T) {
+func TestTemplateCannotSetOwningHub(t *testing.T) {
 	w := work(t, `{apiVersion: v1, kind: Service, metadata: {name: web, namespace: shop, annotations: {argosy.io/hub: b}}}`)
 	d := desired(t, w, nil)
 	if got := d.GetAnnotations()[hubMark]; got != "" {

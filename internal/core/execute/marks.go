@@ -56,7 +56,7 @@ func child(parent map[string]any, key string) map[string]any {
 type owner int
 
 const (
-	nobody    owner = iota // not marked: it existed before
+	unmarked  owner = iota // not marked: it existed before
 	ours                   // marked as the Work's
 	damaged                // the Work's, but some of the marks were removed
 	neighbour              // marked as another Work's of the same cluster
@@ -96,14 +96,14 @@ func ownerOf(observed *unstructured.Unstructured, w *workv1alpha1.Work) owner {
 		if sameID {
 			return damaged
 		}
-		return nobody
+		return unmarked
 	case namespace == "" || name == "":
 		if managed && sameID {
 			return damaged
 		}
-		return nobody
+		return unmarked
 	case !managed:
-		return nobody
+		return unmarked
 	case namespace == w.Namespace:
 		return neighbour
 	default:
@@ -142,8 +142,8 @@ var hubKeys = map[string]bool{
 	wellknown.HandsOffAnnotation:                        true,
 }
 
-// comeAlong are those that go with a template: the mark of its policy, and what its users say of conflicts.
-// What users set under karmada.io else, such as retain-replicas, is theirs.
+// comeAlong are the labels and annotations that a copy gets from its template: the policy's mark and the users'
+// conflict resolution. Other karmada.io keys, such as retain-replicas, belong to users.
 var comeAlong = map[string]bool{
 	workv1alpha2.ConflictResolutionAnnotation:               true,
 	policyv1alpha1.PropagationPolicyPermanentIDLabel:        true,
@@ -166,7 +166,7 @@ func Unmark(manifest *unstructured.Unstructured) {
 	}
 }
 
-// Released is observed without our marks: from then on nobody but the member owns it. observed is not changed.
+// Released returns observed without the hub's marks: then no hub owns it. observed is not changed.
 func Released(observed *unstructured.Unstructured) *unstructured.Unstructured {
 	out := observed.DeepCopy()
 	metadata, ok := out.Object["metadata"].(map[string]any)

@@ -55,9 +55,9 @@ type Content struct {
 	// contents.
 	Owners     []types.UID
 	OwnedAbove bool
-	// Going means that it is being deleted.
+	// Going is true if it is being deleted.
 	Going bool
-	// Managed means that it has the hub's marks. Work is the Work that they name.
+	// Managed is true if it has the hub's marks. Work is the Work that they name.
 	Managed bool
 	Work    types.NamespacedName
 	// ServiceAccount is the owner of the token in a Secret.

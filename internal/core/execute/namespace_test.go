@@ -12,7 +12,7 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 )
 
-func TestANamespaceIsDeletedOnlyIfNothingIsInItThatStays(t *testing.T) {
+func TestNamespaceWithPreservedObjectsIsKept(t *testing.T) {
 	ours := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace",
 		"metadata": map[string]any{"name": "shop",
 			"annotations": map[string]any{wellknown.CreatedAnnotation: "true"}}}}
@@ -42,11 +42,11 @@ func TestANamespaceIsDeletedOnlyIfNothingIsInItThatStays(t *testing.T) {
 	states := map[string]WorkState{"goes": WorkGoes, "stands": WorkStands}
 
 	for _, tc := range []struct {
-		story string
-		ns    *unstructured.Unstructured
-		holds []Content
-		want  Fate
-		says  string
+		story    string
+		ns       *unstructured.Unstructured
+		contents []Content
+		want     Fate
+		wantText string
 	}{
 		{"it is empty but for what is in every namespace", ours, nil, FateDeleted, ""},
 		{"it was there before", adopted, nil, FateReleased, "it existed before"},
@@ -78,17 +78,17 @@ func TestANamespaceIsDeletedOnlyIfNothingIsInItThatStays(t *testing.T) {
 			FateReleased, "Secret a, Secret b, Secret c and 2 more"},
 	} {
 		t.Run(tc.story, func(t *testing.T) {
-			end, reason := EndNamespace(tc.ns, append(tc.holds, always...), func(w types.NamespacedName) WorkState {
+			end, reason := EndNamespace(tc.ns, append(tc.contents, always...), func(w types.NamespacedName) WorkState {
 				return states[w.Name]
 			})
-			if end != tc.want || !strings.Contains(reason, tc.says) {
-				t.Errorf("it is %s: %s; want %s: … %s", end, reason, tc.want, tc.says)
+			if end != tc.want || !strings.Contains(reason, tc.wantText) {
+				t.Errorf("it is %s: %s; want %s: … %s", end, reason, tc.want, tc.wantText)
 			}
 		})
 	}
 }
 
-func TestWhatTakesOthersAlongSaysThatTheHubMadeIt(t *testing.T) {
+func TestObjectsThatDeleteOthersAreMarkedAsHubs(t *testing.T) {
 	for kind, apiVersion := range map[string]string{"Namespace": "v1",
 		"CustomResourceDefinition": "apiextensions.k8s.io/v1"} {
 		t.Run(kind, func(t *testing.T) { saysThatTheHubMadeIt(t, apiVersion, kind) })
@@ -110,7 +110,7 @@ func saysThatTheHubMadeIt(t *testing.T, apiVersion, kind string) {
 			`","metadata":{"name":"shop","annotations":{"argosy.io/created":"true"}}}`)
 		return w
 	}
-	says := func(observed *unstructured.Unstructured) string {
+	wantText := func(observed *unstructured.Unstructured) string {
 		desired, err := Desired(manifest(), observed, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -121,15 +121,15 @@ func saysThatTheHubMadeIt(t *testing.T, apiVersion, kind string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := says(nil); got != "true" {
+	if got := wantText(nil); got != "true" {
 		t.Errorf("one that is made says %q", got)
 	}
-	if got := says(made); got != "true" {
+	if got := wantText(made); got != "true" {
 		t.Errorf("one that was made says %q", got)
 	}
 	found := made.DeepCopy()
 	found.SetAnnotations(nil)
-	if got := says(found); got != "" {
+	if got := wantText(found); got != "" {
 		t.Errorf("one that was found says %q, whatever its template says", got)
 	}
 	if got := Released(made).GetAnnotations()[wellknown.CreatedAnnotation]; got != "" {

@@ -31,7 +31,7 @@ func reported(t *testing.T, status string) func(*workv1alpha1.Work) {
 	}
 }
 
-func TestWhatHasFinishedAndIsGoneDoesNotRunAgain(t *testing.T) {
+func TestFinishedDeletedJobDoesNotRunAgain(t *testing.T) {
 	for _, c := range []struct{ name, kind, status string }{
 		{"a Job that completed", "batch/v1, kind: Job", `{"conditions":[{"type":"Complete","status":"True"}]}`},
 		{"a Job that failed", "batch/v1, kind: Job",
@@ -86,7 +86,7 @@ func TestRecreatedTemplateRunsAlthoughTheOldWorkExists(t *testing.T) {
 	}
 }
 
-func TestWhatIsGoneBeforeItsEndIsMadeAgain(t *testing.T) {
+func TestUnfinishedDeletedJobIsRecreated(t *testing.T) {
 	for _, c := range []struct{ name, kind, status string }{
 		{"a Job under way", "batch/v1, kind: Job", `{"active":1,"conditions":[{"type":"Complete","status":"False"}]}`},
 		{"a Workflow under way", "argoproj.io/v1alpha1, kind: Workflow", `{"phase":"Running"}`},
@@ -180,7 +180,7 @@ func workflow(t *testing.T, spec string) *workv1alpha1.Work {
 		spec+`}`)
 }
 
-func TestNobodyFightsOverTheStatusOfAWorkflow(t *testing.T) {
+func TestWorkflowStatusIsWrittenByMemberOnly(t *testing.T) {
 	m, w := &side{t: t}, workflow(t, `{entrypoint: main}`)
 	m.settle(w)
 	for _, phase := range []string{"Pending", "Running", "Succeeded"} {
@@ -200,8 +200,8 @@ func TestNobodyFightsOverTheStatusOfAWorkflow(t *testing.T) {
 	}
 }
 
-func TestBothSidesSuspendAWorkflowAndTheLastWordStands(t *testing.T) {
-	const running, held = `{entrypoint: main}`, `{entrypoint: main, suspend: true}`
+func TestLastSuspendOfWorkflowWins(t *testing.T) {
+	const running, pause = `{entrypoint: main}`, `{entrypoint: main, suspend: true}`
 	m := &side{t: t}
 	hub := func(spec string, generation int64) {
 		w := workflow(t, spec)
@@ -215,16 +215,16 @@ func TestBothSidesSuspendAWorkflowAndTheLastWordStands(t *testing.T) {
 		}
 	}
 
-	hub(held, 3)
+	hub(pause, 3)
 	is(true, "created suspended")
 	m.set(nil, "spec", "suspend")
-	hub(held, 3)
+	hub(pause, 3)
 	is(false, "resumed in the member")
-	hub(held, 4)
+	hub(pause, 4)
 	is(false, "then changed otherwise on the hub")
 	hub(running, 5)
 	is(false, "then resumed on the hub as well")
-	hub(held, 6)
+	hub(pause, 6)
 	is(true, "suspended on the hub")
 	hub(running, 7)
 	is(false, "resumed on the hub")
@@ -233,7 +233,7 @@ func TestBothSidesSuspendAWorkflowAndTheLastWordStands(t *testing.T) {
 	is(true, "suspended in the member")
 	hub(`{entrypoint: main, suspend: false}`, 8)
 	is(true, "that it is not suspended is nothing new on the hub")
-	hub(held, 9)
+	hub(pause, 9)
 	hub(running, 10)
 	is(false, "suspended and resumed on the hub")
 	hub(running, 11)

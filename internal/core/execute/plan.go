@@ -42,12 +42,12 @@ type Action struct {
 	Unmanaged bool
 	// Object is what to send with Create, Apply and Release.
 	Object *unstructured.Unstructured
-	// Adopts means that an Apply takes over an object that was not this Work's.
+	// Adopts is true if an Apply takes over an object that was not this Work's.
 	Adopts bool
-	// Repairs means that somebody in the member changed the applied object at Path, or deleted it. Then Path is empty.
+	// Repairs is true if somebody in the member changed the applied object at Path, or deleted it. Then Path is empty.
 	Repairs bool
 	Path    string
-	// Yields means that an Apply fails if it would change a field that others set.
+	// Yields is true if an Apply fails rather than change a field that others set.
 	Yields bool
 }
 
@@ -87,7 +87,7 @@ func Plan(w *workv1alpha1.Work, desired, observed *unstructured.Unstructured) Ac
 	switch owner := ownerOf(observed, w); owner {
 	case neighbour:
 		return Action{Kind: Conflict, Reason: otherWork(w, desired, observed)}
-	case nobody, stranger:
+	case unmarked, stranger:
 		if strategy(w, desired) != workv1alpha2.ConflictResolutionOverwrite {
 			if owner == stranger {
 				return Action{Kind: Conflict, Reason: otherWork(w, desired, observed)}

@@ -210,7 +210,7 @@ func TestAReleasedObjectHasNoMarksLeft(t *testing.T) {
 }
 
 // The list of our keys on the object is one of them, so that a key fewer is a difference; the apply takes the key away.
-func TestAKeyThatIsWantedNoMoreIsADifference(t *testing.T) {
+func TestUnwantedKeyIsADifference(t *testing.T) {
 	for _, gone := range []string{"labels", "annotations"} {
 		metadata := "{name: c, labels: {keep: x}, annotations: {keep: x}}"
 		before := desired(t, work(t, `{apiVersion: v1, kind: ConfigMap, metadata: `+

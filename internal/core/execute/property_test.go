@@ -203,7 +203,7 @@ func drift(v any) bool {
 	return false
 }
 
-func TestNothingIsDeletedThatDoesNotBearTheMarks(t *testing.T) {
+func TestUnmarkedObjectIsNotDeleted(t *testing.T) {
 	deletions := 0
 	for seed := range int64(5000) {
 		r := world{rand.New(rand.NewSource(seed))}

@@ -13,10 +13,10 @@ import (
 	"github.com/argosy-io/argosy/internal/core/object/fields"
 )
 
-// Share returns retained with the replicas of manifest if Retain kept the member's replicas although nobody in the
-// member set them: the hub itself did, and the template could never be scaled. Replicas that an autoscaler or a user
-// set there stay, and so do all with the label retain-replicas. The result differs from retained if the second value is
-// true. manager is the hub's name in managed fields.
+// Share returns retained with the replicas of manifest, where Retain kept the member's replicas although only the hub
+// had set them: otherwise the template could never be scaled. Replicas that an autoscaler or a user set in the member
+// stay, and so do all with the label retain-replicas. The second value is true if the result differs from retained.
+// manager is the hub's name in managed fields.
 func Share(manifest, retained, observed *unstructured.Unstructured, manager string) (*unstructured.Unstructured, bool) {
 	if retained == manifest || manifest.GetLabels()[policyv1alpha1.RetainReplicasLabel] == "true" {
 		return retained, false

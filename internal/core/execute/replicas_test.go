@@ -68,7 +68,7 @@ func TestRetainKeepsTheReplicasThatSomebodyInTheMemberSet(t *testing.T) {
 	}
 }
 
-func TestAnAutoscalerNamesWhomItScales(t *testing.T) {
+func TestAutoscalerNamesItsTarget(t *testing.T) {
 	for name, c := range map[string]struct {
 		scaler string
 		want   execute.Target

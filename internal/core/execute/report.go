@@ -27,7 +27,7 @@ type Outcome struct {
 	Failure *Failure
 	// Reading is nil if the member has no object of this Work.
 	Reading *Reading
-	// HandsOff and Restored are the answers of HandsOff and Held; empty if the hub may write the object.
+	// HandsOff and Restored are the results of HandsOff and PauseReason; empty if the hub may write the object.
 	HandsOff, Restored string
 	// ScaledBy and Contested are the messages of the conditions ScaledByMember and Contested; empty removes the condition.
 	ScaledBy, Contested string
@@ -38,7 +38,7 @@ type Failure struct {
 	Cause error
 	// Reason and Message are those of the condition Failure.
 	Reason, Message string
-	// Unreachable means that the member did not answer or was not asked: an applied Work is still reported as applied.
+	// Unreachable is true if the member did not answer or was not asked: an applied Work is still reported as applied.
 	Unreachable bool
 	// OtherHub is the message about the hub that manages the member instead of this one; empty for none.
 	OtherHub string
@@ -152,7 +152,7 @@ func (s status) deletionBlocked(o Outcome) {
 	}
 	if o.Restored != "" {
 		s.set(workv1alpha1.WorkHeldAfterRestore, metav1.ConditionTrue, workv1alpha1.ReasonRestored,
-			HeldMessage(s.work, o.Manifest, o.Restored), s.work.Generation)
+			PauseMessage(s.work, o.Manifest, o.Restored), s.work.Generation)
 		s.set(workv1alpha1.WorkFailure, metav1.ConditionTrue, workv1alpha1.ReasonRestored, o.Restored, s.work.Generation)
 	}
 }
@@ -187,7 +187,7 @@ func (s status) attempted(o Outcome) (again time.Duration) {
 			s.set(workv1alpha1.WorkFailure, metav1.ConditionTrue, workv1alpha1.ReasonHandsOff, o.HandsOff, appliedGeneration(w))
 		}
 	case o.Restored != "":
-		message := HeldMessage(w, o.Manifest, o.Restored)
+		message := PauseMessage(w, o.Manifest, o.Restored)
 		s.set(workv1alpha1.WorkHeldAfterRestore, metav1.ConditionTrue, workv1alpha1.ReasonRestored, message, w.Generation)
 		s.notApplied(workv1alpha1.ReasonRestored, message)
 		s.set(workv1alpha1.WorkFailure, metav1.ConditionTrue, workv1alpha1.ReasonRestored, o.Restored, w.Generation)
@@ -293,8 +293,8 @@ func Applied(w *workv1alpha1.Work) bool {
 	return applied != nil && applied.Status == metav1.ConditionTrue && applied.ObservedGeneration == w.Generation
 }
 
-// FailureOf returns the condition that says why w is not carried out. It is nil if w is carried out, and for a Work
-// whose status a hub of an earlier version wrote. w may be nil.
+// FailureOf returns the condition that explains why w is not applied. It is nil if w is applied, and for a Work whose
+// status an earlier version of the hub wrote. w may be nil.
 func FailureOf(w *workv1alpha1.Work) *metav1.Condition {
 	if w == nil {
 		return nil

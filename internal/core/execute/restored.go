@@ -26,19 +26,21 @@ func Unchecked(w *workv1alpha1.Work, checked bool) bool {
 		!meta.IsStatusConditionTrue(w.Status.Conditions, workv1alpha1.WorkHeldAfterRestore)
 }
 
-// Held returns why action must not be carried out for w, as the hub's store may be older than the member; empty if it
-// may. A hub that was restored from a backup changes no object that differs from what it applied before the backup:
+// PauseReason returns why action must not be taken for w because the hub's store may be older than the member; empty
+// if it may. A hub that was restored from a backup changes no object that differs from what it applied before the
+// backup:
 //
-//   - An object with a higher generation of its template than the hub's is never rolled back.
-//   - While unsettled is true, that is, until the Work was checked once after the restore, no applied object is changed
-//     or recreated, and no object of another template is deleted. An object of another Work is never deleted, see Plan.
-//   - A held object stays so until a user accepts it, or it is as the hub wants it.
+// - An object with a higher generation of its template than the hub's is never rolled back.
+// - While unsettled is true, that is, until the Work was checked once after the restore, no applied object is changed
+// or recreated, and no object of another template is deleted. An object of another Work is never deleted, see Plan.
+// - An object stays paused until a user accepts it, or it matches the hub's state.
 //
 // By changing marks in a member, users can only keep the hub from writing an object.
-func Held(w *workv1alpha1.Work, action Action, desired, observed *unstructured.Unstructured, unsettled bool) string {
+func PauseReason(w *workv1alpha1.Work, action Action, desired, observed *unstructured.Unstructured,
+	unsettled bool) string {
 	switch {
 	case action.Kind == Delete:
-		return heldEnd(w, observed, unsettled)
+		return deletionPauseReason(w, observed, unsettled)
 	case desired == nil, action.Adopts, action.Kind == Conflict, action.Kind == Release, action.Kind == Leave:
 		return ""
 	case action.Kind != Create && action.Kind != Apply && (observed == nil || !Owns(w, observed) || Suspended(w)):
@@ -51,8 +53,8 @@ func Held(w *workv1alpha1.Work, action Action, desired, observed *unstructured.U
 			return fmt.Sprintf("the cluster has generation %d of its template, but the hub has generation %d", runs, hub)
 		}
 	}
-	held := meta.IsStatusConditionTrue(w.Status.Conditions, workv1alpha1.WorkHeldAfterRestore)
-	if !held && (!unsettled || appliedGeneration(w) == 0) {
+	paused := meta.IsStatusConditionTrue(w.Status.Conditions, workv1alpha1.WorkHeldAfterRestore)
+	if !paused && (!unsettled || appliedGeneration(w) == 0) {
 		return ""
 	}
 	if action.Kind == Create {
@@ -71,9 +73,9 @@ func Held(w *workv1alpha1.Work, action Action, desired, observed *unstructured.U
 	return ""
 }
 
-// heldEnd returns why the object of w, which is being deleted, must not be deleted; empty if it may be. If the object
-// has another template than w, that template was created after the deletion was requested.
-func heldEnd(w *workv1alpha1.Work, observed *unstructured.Unstructured, unsettled bool) string {
+// deletionPauseReason returns why the object of w, which is being deleted, must not be deleted; empty if it may be. If
+// the object has another template than w, that template was created after the deletion was requested.
+func deletionPauseReason(w *workv1alpha1.Work, observed *unstructured.Unstructured, unsettled bool) string {
 	if !unsettled && !meta.IsStatusConditionTrue(w.Status.Conditions, workv1alpha1.WorkHeldAfterRestore) || Accepted(w) {
 		return ""
 	}
@@ -117,8 +119,8 @@ func more(desired, observed *unstructured.Unstructured) string {
 	return ""
 }
 
-// HeldMessage returns the message of the condition HeldAfterRestore: the object, the reason, and what to do.
-func HeldMessage(w *workv1alpha1.Work, manifest *unstructured.Unstructured, why string) string {
+// PauseMessage returns the message of the condition HeldAfterRestore: the object, the reason, and what to do.
+func PauseMessage(w *workv1alpha1.Work, manifest *unstructured.Unstructured, why string) string {
 	cluster, err := names.ClusterOf(w.Namespace)
 	if err != nil {
 		cluster = w.Namespace
@@ -138,8 +140,8 @@ func HeldMessage(w *workv1alpha1.Work, manifest *unstructured.Unstructured, why 
 		manifest.GetKind(), manifest.GetName(), cluster, why, manifest.GetKind(), manifest.GetName(), namespace)
 }
 
-// Acceptance returns the value of AcceptRestoredAnnotation that accepts w: the time since when it is held, so that it
-// counts only once. It is empty if w is not held.
+// Acceptance returns the value of AcceptRestoredAnnotation that accepts w: the time since when it is paused, so that
+// it counts only once. It is empty if w is not paused.
 func Acceptance(w *workv1alpha1.Work) string {
 	c := meta.FindStatusCondition(w.Status.Conditions, workv1alpha1.WorkHeldAfterRestore)
 	if c == nil || c.Status != metav1.ConditionTrue {

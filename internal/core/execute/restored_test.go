@@ -18,18 +18,18 @@ const (
 	restoredConfigMap  = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"web","namespace":"shop","annotations":{"resourcetemplate.karmada.io/uid":"t1","resourcetemplate.karmada.io/generation":"0"}},"data":{"a":"old"}}`
 )
 
-func TestWhatARestoredHubFindsOtherwiseIsHeld(t *testing.T) {
+func TestRestoredHubPausesDifferentObjects(t *testing.T) {
 	since := metav1.NewTime(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
-	held := func(w *workv1alpha1.Work) {
+	pause := func(w *workv1alpha1.Work) {
 		w.Status.Conditions = append(w.Status.Conditions,
 			metav1.Condition{Type: workv1alpha1.WorkHeldAfterRestore, Status: metav1.ConditionTrue, LastTransitionTime: since})
 	}
 	accepted := func(w *workv1alpha1.Work) {
-		held(w)
+		pause(w)
 		w.Annotations = map[string]string{wellknown.AcceptRestoredAnnotation: execute.Acceptance(w)}
 	}
 	acceptedBefore := func(w *workv1alpha1.Work) {
-		held(w)
+		pause(w)
 		w.Annotations = map[string]string{wellknown.AcceptRestoredAnnotation: "2025-01-01T00:00:00Z"}
 	}
 	neverApplied := func(w *workv1alpha1.Work) { w.Status.Conditions = nil }
@@ -79,16 +79,16 @@ func TestWhatARestoredHubFindsOtherwiseIsHeld(t *testing.T) {
 		"an object that the hub had not sent before the backup": {restoredConfigMap,
 			[]func(*workv1alpha1.Work){neverApplied}, []change{gone}, true, ""},
 		"what is held, once the template has overtaken it": {restoredDeployment,
-			[]func(*workv1alpha1.Work){held, changed}, []change{set(int64(9), "spec", "replicas")}, false,
+			[]func(*workv1alpha1.Work){pause, changed}, []change{set(int64(9), "spec", "replicas")}, false,
 			"spec.replicas differs"},
 		"what was held and is as the hub wants it now": {restoredDeployment,
-			[]func(*workv1alpha1.Work){held}, nil, false, ""},
+			[]func(*workv1alpha1.Work){pause}, nil, false, ""},
 		"what is held and was accepted": {restoredDeployment,
 			[]func(*workv1alpha1.Work){accepted}, []change{generation("7")}, true, ""},
 		"what is held and was accepted after an earlier restore": {restoredDeployment,
 			[]func(*workv1alpha1.Work){acceptedBefore}, []change{generation("7")}, true, "generation 7"},
 		"what was gone and is held, after the restore was accepted for others": {restoredConfigMap,
-			[]func(*workv1alpha1.Work){held}, []change{gone}, false, "does not exist there"},
+			[]func(*workv1alpha1.Work){pause}, []change{gone}, false, "does not exist there"},
 		"an object that is deleted by its Work": {restoredDeployment,
 			[]func(*workv1alpha1.Work){deleting}, []change{generation("7")}, true, ""},
 		"an object of another template, whose Work is being deleted": {restoredDeployment,
@@ -96,7 +96,7 @@ func TestWhatARestoredHubFindsOtherwiseIsHeld(t *testing.T) {
 		"another template's object whose Work is being deleted, without a restore": {restoredDeployment,
 			[]func(*workv1alpha1.Work){deleting}, []change{otherTemplate}, false, ""},
 		"the same, held before the hub started anew": {restoredDeployment,
-			[]func(*workv1alpha1.Work){deleting, held}, []change{otherTemplate}, false, "another template"},
+			[]func(*workv1alpha1.Work){deleting, pause}, []change{otherTemplate}, false, "another template"},
 		"the same, held and accepted": {restoredDeployment,
 			[]func(*workv1alpha1.Work){deleting, accepted}, []change{otherTemplate}, true, ""},
 		"an object without a template, whose Work is being deleted": {restoredDeployment,
@@ -127,27 +127,27 @@ func TestWhatARestoredHubFindsOtherwiseIsHeld(t *testing.T) {
 				d = desired(t, w, observed)
 			}
 			action := execute.Plan(w, d, observed)
-			got := execute.Held(w, action, d, observed, test.unsettled)
+			got := execute.PauseReason(w, action, d, observed, test.unsettled)
 			if got == "" && test.want != "" || test.want == "" && got != "" || !strings.Contains(got, test.want) {
 				t.Errorf("%s (%s): held for %q, want %q", action.Kind, action.Reason, got, test.want)
 			}
 		})
 	}
 
-	w := work(t, restoredDeployment, held)
+	w := work(t, restoredDeployment, pause)
 	m, err := execute.Manifest(w)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if says := execute.HeldMessage(w, m, "the cluster has generation 7"); !strings.Contains(says,
+	if wantText := execute.PauseMessage(w, m, "the cluster has generation 7"); !strings.Contains(wantText,
 		"Deployment web in cluster eu: the cluster has generation 7") ||
-		!strings.Contains(says, "argosy restore accept Deployment web -n shop") {
-		t.Errorf("it says %q", says)
+		!strings.Contains(wantText, "argosy restore accept Deployment web -n shop") {
+		t.Errorf("it says %q", wantText)
 	}
 }
 
-func TestWhatARestoredHubHasNotLookedAtCounts(t *testing.T) {
-	held := func(w *workv1alpha1.Work) {
+func TestUncheckedWorksOfRestoredHubAreCounted(t *testing.T) {
+	pause := func(w *workv1alpha1.Work) {
 		w.Status.Conditions = append(w.Status.Conditions,
 			metav1.Condition{Type: workv1alpha1.WorkHeldAfterRestore, Status: metav1.ConditionTrue})
 	}
@@ -159,7 +159,7 @@ func TestWhatARestoredHubHasNotLookedAtCounts(t *testing.T) {
 	}{
 		"sent before the backup":             {nil, true, true},
 		"looked at":                          {nil, false, false},
-		"held":                               {[]func(*workv1alpha1.Work){held}, true, false},
+		"held":                               {[]func(*workv1alpha1.Work){pause}, true, false},
 		"never sent":                         {[]func(*workv1alpha1.Work){neverApplied}, true, false},
 		"being deleted":                      {[]func(*workv1alpha1.Work){deleting}, true, true},
 		"never known to be sent, and leaves": {[]func(*workv1alpha1.Work){neverApplied, deleting}, true, true},

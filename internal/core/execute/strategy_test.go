@@ -12,7 +12,7 @@ import (
 )
 
 // What a ManifestWork says of how its objects are kept is on the Work.
-func TestThePlanGoesByTheUpdateStrategy(t *testing.T) {
+func TestPlanFollowsUpdateStrategy(t *testing.T) {
 	keptBy := func(strategy string) func(*workv1alpha1.Work) {
 		return func(w *workv1alpha1.Work) {
 			w.Annotations = map[string]string{"argosy.io/update-strategy": strategy,
@@ -69,7 +69,7 @@ func TestThePlanGoesByTheUpdateStrategy(t *testing.T) {
 	}
 }
 
-func TestWhatIsReleasedIsOfNoManifestWork(t *testing.T) {
+func TestReleasedObjectBelongsToNoManifestWork(t *testing.T) {
 	u := object(t, service)
 	u.SetAnnotations(map[string]string{"argosy.io/manifest-work": "it", "theirs": "stays"})
 	if got := execute.Released(u).GetAnnotations(); len(got) != 1 || got["theirs"] != "stays" {

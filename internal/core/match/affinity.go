@@ -10,7 +10,7 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 )
 
-// Affinity returns whether an affinity selects a cluster: all parts that are set match, and it is not excluded. An
+// Affinity reports whether an affinity selects a cluster: all parts that are set match, and it is not excluded. An
 // affinity without any part selects all clusters. An invalid selector selects none.
 func Affinity(a *policyv1alpha1.ClusterAffinity, c *clusterv1alpha1.Cluster) bool {
 	return !slices.Contains(a.ExcludeClusters, c.Name) &&
@@ -19,7 +19,7 @@ func Affinity(a *policyv1alpha1.ClusterAffinity, c *clusterv1alpha1.Cluster) boo
 		Fields(a.FieldSelector, c)
 }
 
-// Labels returns whether a selector selects labels, as the selector of metav1.LabelSelectorAsSelector does, but without
+// Labels reports whether a selector selects labels, as the selector of metav1.LabelSelectorAsSelector does, but without
 // building one for each call. A nil selector selects all labels.
 func Labels(s *metav1.LabelSelector, labels map[string]string) bool {
 	if s == nil {
@@ -38,7 +38,7 @@ func Labels(s *metav1.LabelSelector, labels map[string]string) bool {
 	return true
 }
 
-// LabelRequirement returns whether labels meet a requirement. An invalid one is never met.
+// LabelRequirement reports whether labels meet a requirement. An invalid one is never met.
 func LabelRequirement(e *metav1.LabelSelectorRequirement, labels map[string]string) bool {
 	value, has := labels[e.Key]
 	switch e.Operator {
@@ -54,7 +54,7 @@ func LabelRequirement(e *metav1.LabelSelectorRequirement, labels map[string]stri
 	return false
 }
 
-// Fields returns whether a selector selects a cluster by its provider, region and zones. A cluster may have several
+// Fields reports whether a selector selects a cluster by its provider, region and zones. A cluster may have several
 // zones: one of them has to be listed for In, and none for NotIn. A nil selector selects all clusters.
 func Fields(s *policyv1alpha1.FieldSelector, c *clusterv1alpha1.Cluster) bool {
 	if s == nil {

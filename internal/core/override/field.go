@@ -95,7 +95,7 @@ func exact(text []byte) (any, error) {
 
 func editYAML(text string, operations []policyv1alpha1.FieldPatchOperation) (string, error) {
 	if several(text) {
-		return "", errors.New("the field holds several YAML documents; only one can be changed")
+		return "", errors.New("the field contains several YAML documents; only one can be changed")
 	}
 	doc, err := yaml.YAMLToJSON([]byte(text))
 	if err != nil {

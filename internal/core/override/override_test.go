@@ -452,7 +452,7 @@ data:
 			"app.yaml", "db:\n  host: 10000000\n  port: 5432\n", ""},
 		{"a stream of documents is not cut to its first",
 			`fieldOverrider: [{fieldPath: /data/two.yaml, yaml: [{subPath: /a, operator: replace, value: 2}]}]`,
-			"", "", "OverridePolicy shop/p, spec.overrideRules[0].overriders.fieldOverrider[0]: /data/two.yaml: the field holds several YAML documents"},
+			"", "", "OverridePolicy shop/p, spec.overrideRules[0].overriders.fieldOverrider[0]: /data/two.yaml: the field contains several YAML documents"},
 		{"an invalid document is an error",
 			`fieldOverrider: [{fieldPath: /data/app.yaml, json: [{subPath: /a, operator: add, value: 2}]}]`, "", "",
 			"read JSON"},

@@ -21,19 +21,19 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
 
-// Meaning is what has to be known of a template beyond its policy, to make its binding.
+// Meaning is what a binding needs to know of its template besides the policy.
 type Meaning struct {
-	// Replicas and Requirements are the interpreter's; 0 and nil for what is no workload.
+	// Replicas and Requirements are the interpreter's; 0 and nil if the template is no workload.
 	Replicas     int32
 	Requirements *workv1alpha2.ReplicaRequirements
 	// Sidecars are the SidecarSets whose containers count in Requirements, by name, sorted.
 	Sidecars []string
-	// SidecarsUnread: which they are is not known. A binding whose requirements count some keeps these while the template
-	// stays.
+	// SidecarsUnread is true if the SidecarSets are not known. A binding whose requirements count some keeps these while
+	// the template stays.
 	SidecarsUnread bool
 	// Components of a template with several pod templates.
 	Components []workv1alpha2.Component
-	// Unread: the interpreter gave no answer to these three, and what the binding has of them stays.
+	// Unread is true if the interpreter did not answer; the binding keeps its values of these three.
 	Unread bool
 	// SchedulePriority is the value of the policy's priority class; nil without one.
 	SchedulePriority *int32
@@ -41,7 +41,7 @@ type Meaning struct {
 	ID string
 }
 
-// counted returns whether the binding counts SidecarSets for the template as it is; existing is nil if there is none.
+// counted reports whether the binding counts SidecarSets for the template as it is; existing is nil if there is none.
 func counted(template *unstructured.Unstructured, existing workv1alpha2.Binding) bool {
 	return existing != nil && existing.GetAnnotations()[wellknown.SidecarsAnnotation] != "" &&
 		existing.GetAnnotations()[wellknown.TemplateDigestAnnotation] == Digest(template)
@@ -51,7 +51,7 @@ func counted(template *unstructured.Unstructured, existing workv1alpha2.Binding)
 var (
 	// ErrTerminating: the binding of that name is on its way out; the next one is made when it is gone.
 	ErrTerminating = errors.New("is being deleted")
-	// ErrOutlived: the binding belongs to a template of the same name that is gone, and has to go too.
+	// ErrOutlived reports that the binding belongs to a deleted template of the same name, and must be deleted too.
 	ErrOutlived = errors.New("belongs to a template that was deleted and recreated")
 	// ErrTaken: the names that the binding may have are taken by other templates.
 	ErrTaken = errors.New("is the binding of another template")
@@ -69,15 +69,15 @@ func Binding(template *unstructured.Unstructured, p policyv1alpha1.Propagation, 
 		return nil, err
 	}
 	Refer(b, template)
-	sayVersions(b, template)
-	saySpread(b, template)
+	setVersions(b, template)
+	setSpread(b, template)
 	Claim(b, p)
 	if labels, changed := defaulted(b.GetLabels(), bindingIDLabel(b.GetNamespace()), m.ID); changed {
 		b.SetLabels(labels)
 	}
 	finalizer(b, workv1alpha2.BindingFinalizer, workv1alpha2.ClusterBindingFinalizer)
 
-	// The spec, field by field: from the policy, from the template's meaning, and what is kept.
+	// The spec comes from the policy, the template's meaning, and fields that stay.
 	policy, spec := p.PropagationSpec().DeepCopy(), b.BindingSpec()
 	spec.Placement = &policy.Placement
 	spec.PropagateDeps = policy.PropagateDeps
@@ -127,14 +127,14 @@ func Binding(template *unstructured.Unstructured, p policyv1alpha1.Propagation, 
 	return b, nil
 }
 
-// Read returns whether existing has the replicas that template once had, so that it can go on with them while the
-// interpreter does not answer. A binding that other bindings alone asked for has not.
+// Read reports whether existing has the template's replicas from an earlier answer of the interpreter, so that it can
+// be kept while the interpreter does not answer. A binding that exists only for other bindings has not.
 func Read(template *unstructured.Unstructured, existing workv1alpha2.Binding) bool {
 	return existing != nil && existing.BindingSpec().Placement != nil && Belongs(template, existing) == nil
 }
 
-// For is a copy of existing if it is the binding of template, and a new one if there is none: with its name, scope and
-// owner, and no spec. The error is one of those above, with names.
+// For returns a copy of existing if it is the binding of template, and a new one if there is none: with name, scope
+// and owner, without spec. The error is one of those above, with names.
 func For(template *unstructured.Unstructured, existing workv1alpha2.Binding) (workv1alpha2.Binding, error) {
 	if err := Belongs(template, existing); err != nil {
 		return nil, err
@@ -156,7 +156,7 @@ func For(template *unstructured.Unstructured, existing workv1alpha2.Binding) (wo
 	return b, nil
 }
 
-// Refer points b at template as it stands. The resourceVersion changes with the template's content alone; see
+// Refer points b at the current template. The resourceVersion changes only with the template's content; see
 // wellknown.TemplateDigestAnnotation.
 func Refer(b workv1alpha2.Binding, template *unstructured.Unstructured) {
 	digest, was := Digest(template), b.BindingSpec().Resource
@@ -188,7 +188,7 @@ func Owner(b workv1alpha2.Binding) types.UID {
 	return ""
 }
 
-// IsBindingOf returns whether the binding's template has this group, kind and name. Bindings of kinds in other groups
+// IsBindingOf reports whether the binding's template has this group, kind and name. Bindings of kinds in other groups
 // may have the same name.
 func IsBindingOf(b workv1alpha2.Binding, gk schema.GroupKind, name string) bool {
 	ref := b.BindingSpec().Resource
@@ -209,7 +209,7 @@ func TemplateOfBinding(b workv1alpha2.Binding) identity.Object {
 // A binding keeps its name: one that was made while Karmada's name was taken is found when that is free.
 func Find(gk schema.GroupKind, namespace, name string,
 	get func(types.NamespacedName) (workv1alpha2.Binding, error)) (b workv1alpha2.Binding, free string, err error) {
-	// In this order: a cache that shows the first one gone also shows the second one that was made before.
+	// Keep this order: a cache that shows the deletion of the first also shows the second one, which was created before.
 	for _, candidate := range names.Bindings(gk, name) {
 		b, err := get(types.NamespacedName{Namespace: namespace, Name: candidate})
 		switch {
@@ -224,7 +224,7 @@ func Find(gk schema.GroupKind, namespace, name string,
 	return nil, free, nil
 }
 
-// TakenError says that other templates have all names that the binding of the object could have.
+// TakenError reports that other templates use all names that the binding of the object could have.
 func TakenError(gk schema.GroupKind, name string) error {
 	return fmt.Errorf("binding %s %w, and so is %s: rename %s %s", names.Binding(gk.Kind, name), ErrTaken,
 		names.BindingApart(gk, name), gk, name)
@@ -235,7 +235,7 @@ func PermanentID(b workv1alpha2.Binding) string {
 	return b.GetLabels()[bindingIDLabel(b.GetNamespace())]
 }
 
-// empty is a binding of the scope that the namespace says. The core cannot import scope, which is written for clients.
+// empty returns a binding of the scope that the namespace implies. The core cannot import scope, which needs clients.
 func empty(namespace string) workv1alpha2.Binding {
 	if namespace == "" {
 		return &workv1alpha2.ClusterResourceBinding{}
@@ -265,7 +265,7 @@ func Belongs(template *unstructured.Unstructured, existing workv1alpha2.Binding)
 	return fmt.Errorf("binding %s of %s %w", existing.GetName(), describe(template), why)
 }
 
-// suspension is the policy's, with what others said about scheduling; nil if neither says anything.
+// suspension is the policy's, with the scheduling suspension that others set; nil if neither is set.
 func suspension(policy *policyv1alpha1.Suspension, was *workv1alpha2.Suspension) *workv1alpha2.Suspension {
 	var s workv1alpha2.Suspension
 	if was != nil {

@@ -71,7 +71,7 @@ func bind(t *testing.T, template *unstructured.Unstructured, p policyv1alpha1.Pr
 	return b
 }
 
-func TestANewBindingSaysAllThatToolsLookFor(t *testing.T) {
+func TestNewBindingHasLabelsThatToolsRead(t *testing.T) {
 	for name, namespace := range scopes {
 		t.Run(name, func(t *testing.T) {
 			tpl := template(namespace, "Web:1")
@@ -198,7 +198,7 @@ func TestWhatOthersDecidedIsKept(t *testing.T) {
 	}
 }
 
-func TestATemplateWhoseManagementIsPausedIsNeitherWrittenNorDeleted(t *testing.T) {
+func TestPausedTemplateIsNeitherWrittenNorDeleted(t *testing.T) {
 	for scope, namespace := range scopes {
 		tpl, p := template(namespace, "web"), full(namespace)
 		p.PropagationSpec().Suspension = nil
@@ -215,7 +215,7 @@ func TestATemplateWhoseManagementIsPausedIsNeitherWrittenNorDeleted(t *testing.T
 	}
 }
 
-func TestWhatWasReadHoldsWhileTheInterpreterDoesNotAnswer(t *testing.T) {
+func TestLastResultIsKeptWhileInterpreterFails(t *testing.T) {
 	for scope, namespace := range scopes {
 		tpl, p := template(namespace, "web"), full(namespace)
 		if propagate.Read(tpl, nil) {
@@ -232,7 +232,7 @@ func TestWhatWasReadHoldsWhileTheInterpreterDoesNotAnswer(t *testing.T) {
 			t.Errorf("%s: got %+v, want the policy as it is, and %d replicas", scope, b, meaning.Replicas)
 		}
 
-		// One that others depend on alone, which goes where they go, was read for nobody.
+		// A binding of a dependency only, which follows other bindings, has no policy.
 		existing.BindingSpec().Placement = nil
 		if propagate.Read(tpl, existing) {
 			t.Errorf("%s: the replicas of a dependency are taken for read", scope)
@@ -291,7 +291,7 @@ func TestABindingMadeForADependencyIsTakenOver(t *testing.T) {
 }
 
 // What a pause preserved is not taken for what a dependent was granted, and the other way round.
-func TestNothingOfAPauseStaysWithABindingThatOthersDependOn(t *testing.T) {
+func TestPauseLeavesNothingOnRequiredBinding(t *testing.T) {
 	for scope, namespace := range scopes {
 		for _, granted := range []bool{false, true} {
 			tpl, p := template(namespace, "web"), full(namespace)
@@ -318,7 +318,7 @@ func TestNothingOfAPauseStaysWithABindingThatOthersDependOn(t *testing.T) {
 	}
 }
 
-func TestWhatDependentsAskedForStaysGranted(t *testing.T) {
+func TestRequestsOfDependentsStayGranted(t *testing.T) {
 	tpl, p := template("shop", "web"), full("shop")
 	p.PropagationSpec().ConflictResolution = policyv1alpha1.ConflictAbort
 	existing := bind(t, tpl, p, meaning, nil)
@@ -447,7 +447,7 @@ func TestSameContent(t *testing.T) {
 	}
 }
 
-func TestABindingSaysWhoseSidecarsCountAndKeepsThemWhileNobodyKnows(t *testing.T) {
+func TestBindingKeepsSidecarsWhileUnknown(t *testing.T) {
 	needs := func(cpu string, sidecars ...string) propagate.Meaning {
 		m := meaning
 		m.Requirements = &workv1alpha2.ReplicaRequirements{ResourceRequest: corev1.ResourceList{

@@ -11,7 +11,7 @@ import (
 // Holder is the policy that a claim names. An empty namespace is a ClusterPropagationPolicy.
 type Holder struct {
 	types.NamespacedName
-	// ID is the policy's permanent id: a policy that was deleted and made anew is another one.
+	// ID is the policy's permanent id: a policy that was deleted and created again is another one.
 	ID string
 }
 
@@ -31,7 +31,8 @@ func HolderOf(p policyv1alpha1.Propagation) Holder {
 	return Holder{NamespacedName: types.NamespacedName{Namespace: p.GetNamespace(), Name: p.GetName()}, ID: ID(p)}
 }
 
-// Claimed is who holds obj, a template or a binding; false if nobody does. Half a claim is none.
+// Claimed returns the policy that claims obj, a template or a binding; false if none does. A partial claim does not
+// count.
 func Claimed(obj metav1.Object) (Holder, bool) {
 	labels, annotations := obj.GetLabels(), obj.GetAnnotations()
 	if id := labels[policyv1alpha1.PropagationPolicyPermanentIDLabel]; id != "" {
@@ -49,20 +50,20 @@ func Claimed(obj metav1.Object) (Holder, bool) {
 	return Holder{}, false
 }
 
-// Claim marks obj, a template or a binding, as held by p and by nobody else. It reports whether that changed anything.
+// Claim marks obj, a template or a binding, as claimed by p only. It reports whether that changed anything.
 func Claim(obj metav1.Object, p policyv1alpha1.Propagation) bool { return mark(obj, HolderOf(p)) }
 
 // Unclaim removes every mark of a claim from obj, half ones included. It reports whether there were any.
 func Unclaim(obj metav1.Object) bool { return mark(obj, Holder{}) }
 
-// Held returns whether obj carries the claim of holder, wholly and no other; for the zero Holder, whether it carries
-// none.
-func Held(obj metav1.Object, holder Holder) bool {
+// ClaimedBy reports whether obj carries the complete claim of holder and no other; for the zero Holder, whether it
+// carries none.
+func ClaimedBy(obj metav1.Object, holder Holder) bool {
 	labels, annotations := claims(holder)
 	return !differs(obj.GetLabels(), labels) && !differs(obj.GetAnnotations(), annotations)
 }
 
-// StillSelects returns whether holder is p and p selects t yet: then the claim stays, whatever other policies select t.
+// StillSelects reports whether holder is p and p selects t yet: then the claim stays, whatever other policies select t.
 func StillSelects(p policyv1alpha1.Propagation, holder Holder, t match.Template) bool {
 	return holder == HolderOf(p) && Selected(p, t) != match.None
 }
@@ -105,7 +106,7 @@ func claims(holder Holder) (labels, annotations map[string]string) {
 	return labels, annotations
 }
 
-// differs returns whether merged would change have.
+// differs reports whether merged would change have.
 func differs(have, want map[string]string) bool {
 	for key, value := range want {
 		if got, present := have[key]; got != value || (value == "" && present) {

@@ -49,7 +49,7 @@ func TestAClaimIsTheOnlyOne(t *testing.T) {
 		if !propagate.Claim(obj, p) {
 			t.Errorf("claiming for another policy changed nothing")
 		}
-		if propagate.Claim(obj, p) || !propagate.Held(obj, propagate.HolderOf(p)) {
+		if propagate.Claim(obj, p) || !propagate.ClaimedBy(obj, propagate.HolderOf(p)) {
 			t.Errorf("claiming twice changed something")
 		}
 		holder, ok := propagate.Claimed(obj)

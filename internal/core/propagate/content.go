@@ -14,9 +14,9 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
 
-// Digest says what a template's users and its Works see of it: everything but status, claims, and what the server sets.
-// It reads "<what users write>", or "<what users write>.<the rest>" where there is any: its *.karmada.io labels and
-// annotations, and the pods that it names for deletion, which the hub takes off their list when they are gone.
+// Digest identifies the content of a template that users and Works see: everything but status, claims, and server-set
+// fields. Its form is "<what users write>", or "<what users write>.<the rest>" if there is a rest: *.karmada.io labels
+// and annotations, and podsToDelete, which the hub clears when the pods are gone.
 func Digest(template *unstructured.Unstructured) string {
 	own, system := map[string]any{}, map[string]any{}
 	if pods := fleet.PodsToDelete(template); pods != nil {
@@ -55,8 +55,8 @@ func userPart(digest string) string {
 	return user
 }
 
-// SameContent returns whether a template went from was to is without anything to do for it: only its status, or what
-// the server sets, is different. A deletion that began is something to do.
+// SameContent reports whether the change of a template from was to is has no effect: only its status or server-set
+// fields differ. The start of a deletion has an effect.
 func SameContent(was, is *unstructured.Unstructured) bool {
 	if was.GetUID() != is.GetUID() || (was.GetDeletionTimestamp() == nil) != (is.GetDeletionTimestamp() == nil) ||
 		!reflect.DeepEqual(was.GetLabels(), is.GetLabels()) || !reflect.DeepEqual(was.GetAnnotations(), is.GetAnnotations()) {
@@ -65,7 +65,7 @@ func SameContent(was, is *unstructured.Unstructured) bool {
 	return covers(was.Object, is.Object) && covers(is.Object, was.Object)
 }
 
-// covers returns whether every field of a that users write is the same in b.
+// covers reports whether every field of a that users write is the same in b.
 func covers(a, b map[string]any) bool {
 	for key, value := range a {
 		if key != "metadata" && key != "status" && !reflect.DeepEqual(value, b[key]) {
@@ -81,12 +81,12 @@ func claimKey(key string) bool {
 		strings.HasPrefix(key, "clusterpropagationpolicy.karmada.io/")
 }
 
-// ofKarmada is a key whose change is not a user's.
+// ofKarmada reports whether a key belongs to Karmada, so that its change is not a user's.
 func ofKarmada(key string) bool { return strings.Contains(key, ".karmada.io") }
 
 // sum is short enough for an annotation and long enough never to collide by chance.
 func sum(content map[string]any) string {
-	// Marshalling sorts the keys. What came from JSON always goes back.
+	// Marshalling sorts the keys, and cannot fail for values from JSON.
 	raw, err := json.Marshal(content)
 	if err != nil {
 		panic(fmt.Sprintf("the object is not valid JSON: %v", err))

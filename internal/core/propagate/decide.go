@@ -12,7 +12,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/match"
 )
 
-// Observed is what is known of a template when its claim is decided. Decide changes nothing in it.
+// Observed is the state on which the claim of a template depends. Decide does not change it.
 type Observed struct {
 	Template *unstructured.Unstructured
 	// Binding is the binding of the template, see Find; nil if there is none.
@@ -68,7 +68,7 @@ func Decide(o Observed) Decision {
 		return Decision{Action: DeleteBinding}
 	}
 
-	// 1. Does the claim stand? Templates that policies must leave alone keep a claim that stands.
+	// 1. Is the claim still valid? Templates that policies must not select keep a valid claim.
 	var claimant policyv1alpha1.Propagation
 	if claim, claimed := Claimed(o.Template); claimed {
 		i := slices.IndexFunc(o.Policies, func(p policyv1alpha1.Propagation) bool { return StillSelects(p, claim, t) })
@@ -98,7 +98,7 @@ func Decide(o Observed) Decision {
 		return d.release(o)
 	}
 	template := o.Template
-	if !Held(template, HolderOf(d.Policy)) {
+	if !ClaimedBy(template, HolderOf(d.Policy)) {
 		template = template.DeepCopy()
 		Claim(template, d.Policy)
 		if !o.Creating {
@@ -137,11 +137,11 @@ func (d Decision) release(o Observed) Decision {
 	if d.Policy != nil {
 		return d
 	}
-	if o.Binding != nil && Belongs(o.Template, o.Binding) == nil && !Held(o.Binding, Holder{}) {
+	if o.Binding != nil && Belongs(o.Template, o.Binding) == nil && !ClaimedBy(o.Binding, Holder{}) {
 		d.Action, d.Binding = UpdateBinding, o.Binding.DeepCopyObject().(workv1alpha2.Binding)
 		Unclaim(d.Binding)
 	}
-	if !Held(o.Template, Holder{}) || Waiting(o.Template) {
+	if !ClaimedBy(o.Template, Holder{}) || Waiting(o.Template) {
 		d.Released = o.Template.DeepCopy()
 		Unclaim(d.Released)
 		StopWaiting(d.Released)

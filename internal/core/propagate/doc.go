@@ -1,3 +1,3 @@
-// Package propagate decides which policy claims a template, and what the binding that follows looks like.
-// Reading templates and policies, writing claims and bindings, and choosing the clusters are left to others.
+// Package propagate decides which policy claims a template, and the content of its binding. Callers read templates and
+// policies, write claims and bindings, and choose the clusters.
 package propagate

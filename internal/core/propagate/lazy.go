@@ -8,14 +8,14 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-// Lazy returns whether the policy takes effect only with the next change of a template.
+// Lazy reports whether the policy takes effect only with the next change of a template.
 func Lazy(p policyv1alpha1.Propagation) bool {
 	return p.PropagationSpec().ActivationPreference == policyv1alpha1.LazyActivation
 }
 
-// Await marks a template that p claims after the fact: a Lazy policy waits from here on, another does not wait at all.
-// Whoever claims an object that is just being created does not call it: its creation is a change by a user.
-// It reports whether that changed anything.
+// Await marks a template that p claims after its creation, if p is Lazy: the policy then waits for a change of the
+// template. Do not call it for a template that is being created, since its creation is a change by a user. It reports
+// whether that changed anything.
 func Await(template *unstructured.Unstructured, p policyv1alpha1.Propagation) bool {
 	value := ""
 	if Lazy(p) {
@@ -28,7 +28,7 @@ func Await(template *unstructured.Unstructured, p policyv1alpha1.Propagation) bo
 	return changed
 }
 
-// Activated returns whether p takes effect on the binding of a template that it holds; existing is nil if there is
+// Activated reports whether p takes effect on the binding of a template that it holds; existing is nil if there is
 // none. A policy that is not Lazy always does. It depends on the objects alone, so a restart changes nothing:
 //
 //	claimed after the fact      → once a user has changed the template since
@@ -71,7 +71,7 @@ func claimedBinding(
 	return b
 }
 
-// Waiting returns whether the template carries the mark of Await.
+// Waiting reports whether the template carries the mark of Await.
 func Waiting(template *unstructured.Unstructured) bool {
 	_, waiting := template.GetAnnotations()[wellknown.AwaitingChangeAnnotation]
 	return waiting

@@ -5,7 +5,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/match"
 )
 
-// Selected is how closely the policy describes t. A policy that is being deleted selects nothing.
+// Selected returns how closely the policy describes t. A policy that is being deleted selects nothing.
 func Selected(p policyv1alpha1.Propagation, t match.Template) match.ImplicitPriority {
 	if p.GetDeletionTimestamp() != nil {
 		return match.None
@@ -13,8 +13,8 @@ func Selected(p policyv1alpha1.Propagation, t match.Template) match.ImplicitPrio
 	return match.Selectors(p.GetNamespace(), p.PropagationSpec().ResourceSelectors, t)
 }
 
-// Match is the policy that claims t, of those given, in any order; false if none selects it.
-// Claims and preemption are not considered: it is the answer for a template that nobody holds.
+// Match returns the policy of those given, in any order, that would claim the unclaimed template t; false if none
+// selects it. Existing claims and preemption are ignored.
 func Match(t match.Template, policies []policyv1alpha1.Propagation) (policyv1alpha1.Propagation, bool) {
 	var best policyv1alpha1.Propagation
 	bestPriority := match.None

@@ -127,7 +127,7 @@ func TestMatchDoesNotDependOnInputOrder(t *testing.T) {
 
 // Admission leaves a selector's namespace empty only for a cluster-scoped kind and an author who may write cluster
 // policies.
-func TestANamespacedPolicySelectsAClusterScopedTemplateOnlyBySelectorsWithoutNamespace(t *testing.T) {
+func TestNamespacedPolicySelectsClusterScopedTemplates(t *testing.T) {
 	set := match.Template{APIVersion: "apps.kruise.io/v1alpha1", Kind: "SidecarSet", Name: "mesh"}
 	open := kind("apps.kruise.io/v1alpha1", "SidecarSet")
 	filled := open

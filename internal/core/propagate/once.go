@@ -20,7 +20,7 @@ var runs = map[schema.GroupKind]bool{
 	{Group: "apps.kruise.io", Kind: "AdvancedCronJob"}: false,
 }
 
-// Single returns whether the template goes to one cluster of its policy only, because several would do its work several
+// Single reports whether the template goes to one cluster of its policy only, because several would do its work several
 // times.
 func Single(template *unstructured.Unstructured) bool {
 	return runs[match.TemplateOf(template).GroupKind()] && !runsPerCluster(template)
@@ -60,8 +60,8 @@ func single(spec *workv1alpha2.ResourceBindingSpec, namespace string, components
 	spec.Replicas, spec.ReplicaRequirements, spec.Components = 1, needs, nil
 }
 
-// RunAdvice is what to tell the owner of a template that runs something and is placed by a policy that may choose
-// several clusters; empty for other templates, and for those that say that each cluster shall run it.
+// RunAdvice returns a warning for the owner of a template that runs to completion and is placed by a policy that may
+// choose several clusters. It is empty for other templates, and if the template requests a run in each cluster.
 func RunAdvice(template *unstructured.Unstructured, p policyv1alpha1.Propagation) string {
 	one, known := runs[match.TemplateOf(template).GroupKind()]
 	if !known || runsPerCluster(template) || oneCluster(p.PropagationSpec().Placement) {
@@ -74,7 +74,7 @@ func RunAdvice(template *unstructured.Unstructured, p policyv1alpha1.Propagation
 		template.GetKind(), template.GetKind(), wellknown.RunPerClusterAnnotation)
 }
 
-// oneCluster returns whether the placement can choose one cluster at most.
+// oneCluster reports whether the placement can choose one cluster at most.
 func oneCluster(p policyv1alpha1.Placement) bool {
 	for _, c := range p.SpreadConstraints {
 		if c.SpreadByField == policyv1alpha1.SpreadByFieldCluster && c.MaxGroups == 1 {

@@ -71,7 +71,8 @@ func TestAWorkflowGoesToOneCluster(t *testing.T) {
 	}{
 		{"that with the most room, by a policy that says nothing", policyv1alpha1.Placement{},
 			map[string]string{"eu": "4", "us": "64", "ap": "1"}, "us"},
-		{"though the policy duplicates", policyv1alpha1.Placement{ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDuplicated}}, roomy, ""},
+		{"though the policy duplicates",
+			policyv1alpha1.Placement{ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDuplicated}}, roomy, ""},
 		{"the one that weighs most", policyv1alpha1.Placement{ReplicaScheduling: divided(
 			policyv1alpha1.ReplicaDivisionPreferenceWeighted, weights)}, roomy, "us"},
 		{"by room where the policy weighs by it",
@@ -145,7 +146,7 @@ func TestWorkflowsAreSharedOutAmongEquals(t *testing.T) {
 	}
 }
 
-func TestOwnersAreToldThatOneClusterRunsItOrThatEachFires(t *testing.T) {
+func TestOwnersAreWarnedOfRunsInSeveralClusters(t *testing.T) {
 	each := map[string]string{"argosy.io/run-per-cluster": "true"}
 	cron := argo("AdvancedCronJob", nil)
 	cron.SetAPIVersion("apps.kruise.io/v1beta1")
@@ -171,7 +172,7 @@ func TestOwnersAreToldThatOneClusterRunsItOrThatEachFires(t *testing.T) {
 		p := identified(policy("ci", "p", 0), "id")
 		p.PropagationSpec().Placement = c.placement
 		if got := propagate.RunAdvice(c.template, p); !strings.HasPrefix(got, c.want) || (got == "") != (c.want == "") {
-			t.Errorf("%s: told %q", c.name, got)
+			t.Errorf("%s: reported: %q", c.name, got)
 		}
 	}
 }

@@ -7,7 +7,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/match"
 )
 
-// before returns whether policy p claims a template rather than q, where each describes it as closely as said:
+// before reports whether policy p claims a template rather than q. pImplicit and qImplicit are how closely they
+// describe it:
 //
 //	namespaced > cluster-wide;  then spec.priority;  then name > label > all;  then the smaller policy name, and namespace
 //
@@ -33,5 +34,5 @@ func Priority(p policyv1alpha1.Propagation) int32 {
 	return 0
 }
 
-// Namespaced returns whether the policy is a PropagationPolicy.
+// Namespaced reports whether the policy is a PropagationPolicy.
 func Namespaced(p policyv1alpha1.Propagation) bool { return p.GetNamespace() != "" }

@@ -9,8 +9,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
 
-// Parts are the subsets of a template that name their clusters, with what each has of all replicas, for the scheduler,
-// which does not see the template; nil if there are none.
+// Parts returns the subsets of a template that name their clusters, with their replicas, for the scheduler, which does
+// not see the template; nil if there are none.
 func Parts(template *unstructured.Unstructured, replicas int32) *schedule.Parts {
 	if !fleet.NamesClusters(template) {
 		return nil
@@ -26,8 +26,8 @@ func Parts(template *unstructured.Unstructured, replicas int32) *schedule.Parts 
 	return p
 }
 
-// divideParts has the clusters share the replicas, whatever the policy says: a template that names clusters is no copy
-// of itself in each.
+// divideParts makes the clusters share the replicas, whatever the policy says, because each subset of the template
+// runs in its own clusters.
 func divideParts(spec *workv1alpha2.ResourceBindingSpec) {
 	if !spec.Placement.DividesReplicas() {
 		spec.Placement.ReplicaScheduling = &policyv1alpha1.ReplicaSchedulingStrategy{

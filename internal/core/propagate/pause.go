@@ -7,13 +7,13 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-// Paused returns whether the template is annotated so.
+// Paused reports whether the template is annotated so.
 func Paused(template *unstructured.Unstructured) bool {
 	return template.GetAnnotations()[wellknown.PauseManagementAnnotation] == "true"
 }
 
-// pause suspends what a policy could suspend, so that Karmada's own tools see it, too; nothing is left of it when the
-// template is paused no more.
+// pause suspends what a policy could suspend, so that Karmada's tools show it, too. It is removed when the template is
+// no longer paused.
 func pause(b workv1alpha2.Binding, template *unstructured.Unstructured) {
 	spec, mark := b.BindingSpec(), ""
 	if paused := Paused(template); paused &&

@@ -12,10 +12,10 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
-// saySpread notes on b how the template's pods keep away from each other in a member, so that the scheduler, which does
-// not see the template, counts the room for them. It is the first pod template that counts, as for the requirements; of
-// a template that cannot be read nothing is said.
-func saySpread(b workv1alpha2.Binding, template *unstructured.Unstructured) {
+// setSpread copies the spread of the template's pods within a member to b, because the scheduler does not see the
+// template and needs it to count room. It uses the first pod template, like the resource requests. An unreadable
+// template has none.
+func setSpread(b workv1alpha2.Binding, template *unstructured.Unstructured) {
 	text := ""
 	if paths := interpret.PodTemplates(template); len(paths) > 0 &&
 		mayspread(fields.Object(template.Object, append(paths[0][:len(paths[0]):len(paths[0])], "spec")...)) {
@@ -34,7 +34,7 @@ func saySpread(b workv1alpha2.Binding, template *unstructured.Unstructured) {
 	b.SetAnnotations(annotations)
 }
 
-// mayspread returns whether a pod's spec is worth reading: most have nothing of the kind.
+// mayspread reports whether a pod's spec may have spread settings; most have none and need not be read.
 func mayspread(pod map[string]any) bool {
 	if pod["affinity"] != nil || pod["topologySpreadConstraints"] != nil {
 		return true

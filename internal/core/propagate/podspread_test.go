@@ -9,7 +9,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/propagate"
 )
 
-func TestABindingSaysHowItsPodsKeepApart(t *testing.T) {
+func TestBindingCopiesPodSpread(t *testing.T) {
 	deployment := func(pod map[string]any) *unstructured.Unstructured {
 		u := template("shop", "web")
 		u.SetAPIVersion("apps/v1")

@@ -8,12 +8,12 @@ import (
 	"github.com/argosy-io/argosy/internal/core/match"
 )
 
-// ErrReference says that a binding may not be about what it refers to, whoever wrote it.
+// ErrReference reports that a binding must not refer to its object, whoever wrote it.
 var ErrReference = errors.New("a binding must not refer to it")
 
-// CheckReference returns why a binding of the namespace, empty for a ClusterResourceBinding, may not be about what ref
-// names; nil if it may. A binding is as strong as its namespace: it is about a template there, and never about what is
-// no template for any policy.
+// CheckReference returns why a binding of the namespace, empty for a ClusterResourceBinding, must not refer to ref;
+// nil if it may. A binding has the rights of its namespace: it may refer only to an object there that can be a
+// template.
 func CheckReference(namespace string, ref workv1alpha2.ObjectReference) error {
 	what := fmt.Sprintf("%s %s", match.GroupKind(ref.APIVersion, ref.Kind), ref.Name)
 	if ref.Namespace != "" {
@@ -35,8 +35,8 @@ func CheckReference(namespace string, ref workv1alpha2.ObjectReference) error {
 	return fmt.Errorf("%s is not in the namespace of the ResourceBinding, %s: %w", what, namespace, ErrReference)
 }
 
-// Misdirected returns why a binding that is stored may not be about what it refers to; nil if it may. Admission lets
-// none be written; one may be older than that, or come from a backup.
+// Misdirected returns why a stored binding must not refer to its object; nil if it may. Admission rejects such
+// bindings, but one may be older than that check or come from a backup.
 func Misdirected(b workv1alpha2.Binding) error {
 	if err := CheckReference(b.GetNamespace(), b.BindingSpec().Resource); err != nil {
 		return fmt.Errorf("spec.resource: %w: nothing is dispatched to members for this binding; delete it", err)

@@ -10,7 +10,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/object/names"
 )
 
-// controlPlane are the groups whose objects steer the hub itself.
+// controlPlane are the API groups that configure the hub itself.
 var controlPlane = map[string]bool{
 	"apps.karmada.io":        true,
 	"autoscaling.karmada.io": true,
@@ -24,8 +24,8 @@ var controlPlane = map[string]bool{
 	"work.open-cluster-management.io": true,
 }
 
-// memberMade are kinds whose objects a member's controllers make for others of theirs: made elsewhere they would be in
-// the way.
+// memberMade are kinds whose objects a member's controllers create for other objects: copies from the hub would
+// conflict with them.
 var memberMade = map[schema.GroupKind]bool{
 	{Group: "apps.kruise.io", Kind: "NodeImage"}:           true,
 	{Group: "apps.kruise.io", Kind: "NodePodProbe"}:        true,
@@ -36,13 +36,13 @@ var memberMade = map[schema.GroupKind]bool{
 	{Group: "argoproj.io", Kind: "WorkflowArtifactGCTask"}: true,
 }
 
-// Propagable returns whether objects of a kind may be templates at all.
+// Propagable reports whether objects of a kind may be templates at all.
 func Propagable(gk schema.GroupKind) bool {
 	return !controlPlane[gk.Group] && !memberMade[gk] && gk != schema.GroupKind{Kind: "Event"}
 }
 
-// Excluded returns whether t is never a template, whatever policies select: what steers the hub, what lives in the
-// namespaces of the system or of Kubernetes itself, and what every API server publishes in each namespace on its own.
+// Excluded reports whether t is never a template, whatever policies select: the hub's own configuration, the objects
+// in namespaces of the system or of Kubernetes, and the objects that every API server creates in each namespace.
 func Excluded(t match.Template) bool {
 	gk := t.GroupKind()
 	if !Propagable(gk) || excludedNamespace(t.Namespace) {
@@ -57,7 +57,7 @@ func Excluded(t match.Template) bool {
 	return false
 }
 
-// ManagedElsewhere returns whether another component propagates the template by itself: policies leave it alone.
+// ManagedElsewhere reports whether another component propagates the template, so that policies do not apply.
 func ManagedElsewhere(t match.Template) bool { return t.Labels[policyv1alpha1.ClaimedByLabel] != "" }
 
 func excludedNamespace(namespace string) bool {

@@ -16,9 +16,9 @@ import (
 // convertible are the versions that the hub converts kinds between.
 var convertible = []string{"v1alpha1", "v1beta1"}
 
-// sayVersions notes on b in which versions of its kind the template can be said, where it is not in all: so that the
-// scheduler, which does not see the template, prefers clusters that serve one of these.
-func sayVersions(b workv1alpha2.Binding, template *unstructured.Unstructured) {
+// setVersions copies to b the versions of its kind that can express the template, if some cannot: the scheduler does
+// not see the template, and prefers clusters that serve one of these.
+func setVersions(b workv1alpha2.Binding, template *unstructured.Unstructured) {
 	group := template.GroupVersionKind().Group
 	if !strings.HasSuffix(group, ".kruise.io") {
 		return // what is known of conversions is made when it is first asked for

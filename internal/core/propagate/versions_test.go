@@ -9,7 +9,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/propagate"
 )
 
-func TestABindingSaysInWhichVersionsItsTemplateCanBeSaid(t *testing.T) {
+func TestBindingListsVersionsOfTemplate(t *testing.T) {
 	cloneSet := func(updateType string) *unstructured.Unstructured {
 		u := template("shop", "web")
 		u.SetAPIVersion("apps.kruise.io/v1beta1")

@@ -12,9 +12,9 @@ import (
 // least returns the number of groups that must have replicas: at most one per replica.
 func (g grouping) least(replicas int32) int { return min(g.MinGroups, int(replicas)) }
 
-// spreadHolds reports whether the targets of a workload that divides its replicas satisfy the placement's spread
+// satisfiesSpread reports whether the targets of a workload that divides its replicas satisfy the placement's spread
 // constraints.
-func spreadHolds(spec *workv1alpha2.ResourceBindingSpec, s Snapshot) bool {
+func satisfiesSpread(spec *workv1alpha2.ResourceBindingSpec, s Snapshot) bool {
 	if !spreads(spec) {
 		return true
 	}

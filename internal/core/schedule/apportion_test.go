@@ -93,7 +93,7 @@ func TestApportionIsWebstersMethod(t *testing.T) {
 	}
 }
 
-func TestApportionGivesNobodyMoreThanItsWeightWhileThereIsEnough(t *testing.T) {
+func TestApportionRespectsWeightsWhileSeatsSuffice(t *testing.T) {
 	for seed := range uint64(1000) {
 		r := rng(seed)
 		shares := randomShares(r)

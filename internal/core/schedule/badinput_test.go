@@ -12,9 +12,9 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-// TestWhatCannotBeSaysWhatWouldMakeItFit: the condition has Karmada's reason and text, and then what to do about it, in
+// TestUnschedulableMessageNamesRemedy: the condition has Karmada's reason and text, and then what to do about it, in
 // words of this fleet and this policy.
-func TestWhatCannotBeSaysWhatWouldMakeItFit(t *testing.T) {
+func TestUnschedulableMessageNamesRemedy(t *testing.T) {
 	s := fleet(
 		cluster("a", located("acme", "eu", "eu-1"), labelled("env", "prod"), labelled("disk", "ssd")),
 		cluster("b", located("acme", "eu", "eu-2"), labelled("env", "prod")),

@@ -153,9 +153,9 @@ type request struct {
 	amount int64
 }
 
-// Room estimates by the clusters' own summaries: free resources divided by the requests of a replica, and free pods. If
-// the hub does not see the nodes of a cluster, its resource models tell how the resources are spread over nodes. A
-// cluster without a summary is unknown. One that has nothing of a requested resource has no capacity.
+// Room estimates by the clusters' own summaries: free resources divided by the requests of a replica, and free pods.
+// If the hub does not see the nodes of a cluster, it uses the cluster's resource models. A cluster without a summary
+// is unknown. One that has nothing of a requested resource has no capacity.
 func (s Snapshot) Room(b workv1alpha2.Binding) Capacity {
 	var requests []request
 	pods := int64(1)
@@ -195,7 +195,7 @@ func (s Snapshot) Room(b workv1alpha2.Binding) Capacity {
 // modelled returns how many replicas fit on nodes of known grades: each node has the minimum of its grade. Resources
 // that are in no model do not limit the result.
 func modelled(c *clusterv1alpha1.Cluster, requests []request) int64 {
-	total, says := int64(0), false
+	total, known := int64(0), false
 	for _, counted := range c.Status.ResourceSummary.AllocatableModelings {
 		at := slices.IndexFunc(c.Spec.ResourceModels, func(m clusterv1alpha1.ResourceModel) bool {
 			return m.Grade == counted.Grade
@@ -207,14 +207,14 @@ func modelled(c *clusterv1alpha1.Cluster, requests []request) int64 {
 		for _, r := range requests {
 			for i := range c.Spec.ResourceModels[at].Ranges {
 				if least := &c.Spec.ResourceModels[at].Ranges[i]; least.Name == r.name {
-					says = true
+					known = true
 					each = min(each, max(0, amount(r.name, &least.Min))/r.amount)
 				}
 			}
 		}
 		total = min(math.MaxInt32, total+each*int64(max(0, counted.Count)))
 	}
-	if !says {
+	if !known {
 		return math.MaxInt32
 	}
 	return total

@@ -142,7 +142,7 @@ func TestSeveralComponentsGoWhereAllOfThemFitTogether(t *testing.T) {
 }
 
 // A cluster that reports by itself has its nodes counted in grades: what they have at least counts.
-func TestResourceModelsSayHowRoomIsSpreadWhereNodesAreNotSeen(t *testing.T) {
+func TestResourceModelsEstimateRoomWithoutNodes(t *testing.T) {
 	grade := func(g uint, least string) clusterv1alpha1.ResourceModel {
 		m := clusterv1alpha1.ResourceModel{Grade: g}
 		for name, q := range quantities(least) {

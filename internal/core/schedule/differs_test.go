@@ -10,8 +10,8 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-// TestWhereOursIsNotKarmadas are the places where Karmada's scheduler is known to do what nobody asked for, each with
-// what ours does instead and why. Everything else is meant to be the same: see TestDivisionByRoomAgainstItsNaiveTwin.
+// TestWhereOursIsNotKarmadas lists where Karmada's scheduler has unwanted behaviour, each with ours and the reason.
+// All else should be the same: see TestDivisionByRoomAgainstItsNaiveTwin.
 func TestWhereOursIsNotKarmadas(t *testing.T) {
 	none := policyv1alpha1.Placement{}
 	s := fleet(

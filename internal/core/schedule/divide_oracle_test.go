@@ -143,9 +143,8 @@ func TestDivisionByRoomAgainstItsNaiveTwin(t *testing.T) {
 	}
 }
 
-// TestNothingMovesWithoutAReason: clusters that are no targets come, go and change, room changes, and targets get
-// taints that do not drive out and labels that nobody asks for. What is placed is not due by that, and a run all the
-// same takes nothing from where it is.
+// TestNothingMovesWithoutAReason: clusters outside the targets join, leave and change, room changes, and targets get
+// taints that do not evict and unused labels. None of that makes a placement due, and a run removes no replica.
 func TestNothingMovesWithoutAReason(t *testing.T) {
 	var looked int
 	for seed := range uint64(4000) {

@@ -82,7 +82,7 @@ func due(b workv1alpha2.Binding, s Snapshot) Reason {
 				return TargetUnwanted
 			}
 		}
-		if !spreadHolds(PartsOf(b).rest(spec), s) {
+		if !satisfiesSpread(PartsOf(b).rest(spec), s) {
 			return SpreadBroken
 		}
 		return notDue

@@ -178,16 +178,16 @@ func TestAffectsMissesNothing(t *testing.T) {
 		}
 		next := s.Next(after)
 
-		says := Affects(b, old, now, plugins)
+		wantText := Affects(b, old, now, plugins)
 		_, wasDue := Due(b, s)
 		reason, isDue := Due(b, next)
 		_, errNow := Schedule(b, next, next.Room(b))
-		if says {
+		if wantText {
 			affected++
 		} else {
 			unaffected++
 		}
-		if !says && (isDue && !wasDue || err != nil && errNow == nil) {
+		if !wantText && (isDue && !wasDue || err != nil && errNow == nil) {
 			t.Fatalf("seed %d, plugins %s: %s of %s is said not to affect %q, due because %q (before: %v, now: %v)",
 				seed, plugins, change.name, old.Name, targetList(b.Spec.Clusters), reason, err, errNow)
 		}
@@ -330,8 +330,8 @@ func TestPlacementOfOthersIsConfirmedOnlyIfTheSchedulerKeepsIt(t *testing.T) {
 	}
 }
 
-// unconfirmed returns a binding created with its clusters at a time, of which nobody has written a status, asked for a
-// fresh run at another.
+// unconfirmed returns a binding created with its clusters at a time, without a status, with a requested reschedule at
+// another.
 func unconfirmed(b *workv1alpha2.ResourceBinding, created, asked int64) *workv1alpha2.ResourceBinding {
 	b.Status = workv1alpha2.ResourceBindingStatus{}
 	b.CreationTimestamp = metav1.NewTime(time.Unix(created, 0))

@@ -43,7 +43,7 @@ type Cause struct {
 // because returns the cause of a reason without details.
 func because(r FilterReason) Cause { return Cause{Reason: r} }
 
-// refuses returns whether the cluster may not take the binding.
+// refuses reports whether the cluster may not take the binding.
 func (c Cause) refuses() bool { return c.Reason != "" }
 
 // Clause returns the cause as users know it, behind "cluster(s) ".

@@ -163,7 +163,7 @@ func TestLongListsOfNamesMeanTheSame(t *testing.T) {
 	}
 }
 
-// TestClustersThatServeTheSameShareWhatIsKnownOfIt: also over a change of one of them, and nobody else.
+// TestClustersThatServeTheSameShareWhatIsKnownOfIt: also when one of them changes.
 func TestClustersThatServeTheSameShareWhatIsKnownOfIt(t *testing.T) {
 	with := func(name, version string, more ...string) *clusterv1alpha1.Cluster {
 		c := cluster(name)

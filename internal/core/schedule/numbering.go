@@ -7,7 +7,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/match"
 )
 
-// numbering are the groups that candidates are in by one grouping, as numbers.
+// numbering assigns the candidates to numbered groups, by one grouping.
 type numbering struct {
 	// names are the names of the groups, by number.
 	names []string
@@ -21,7 +21,7 @@ func (n *numbering) groups(i int) []int32 { return n.numbers[n.starts[i]:n.start
 // fewNames is the number of names up to which looking through them is faster than a map.
 const fewNames = 8
 
-// number returns the groups of candidates. By cluster each is its own, under its own number and without names.
+// number returns the groups of candidates. By cluster, each candidate is a group of its own without a name.
 func (g grouping) number(candidates []Candidate) numbering {
 	n := numbering{numbers: make([]int32, 0, len(candidates)), starts: make([]int32, 1, len(candidates)+1)}
 	var index map[string]int32
@@ -95,7 +95,7 @@ func (t *tally) clear() {
 	clear(t.used)
 }
 
-// add sees candidate i, and reports whether it is in a group that was not seen before.
+// add counts candidate i, and reports whether it is in a group that was not counted yet.
 func (t *tally) add(i int) (opened bool) {
 	for d := range t.of {
 		for _, n := range t.of[d].groups(i) {

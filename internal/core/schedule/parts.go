@@ -24,7 +24,7 @@ type Parts struct {
 	// Rest: the template also has subsets that name no clusters. The policy divides the replicas that the parts leave for
 	// them.
 	Rest bool `json:"rest,omitempty"`
-	// Fault is why they cannot be placed; empty if they can.
+	// Fault is why they cannot be placed; empty if they can be.
 	Fault string `json:"fault,omitempty"`
 }
 
@@ -45,7 +45,7 @@ func (p Parts) String() string {
 	return string(raw)
 }
 
-// SetParts notes the parts of its template on b; nil for none.
+// SetParts records the parts of the template on b; nil removes them.
 func SetParts(b workv1alpha2.Binding, p *Parts) {
 	text := ""
 	if p != nil {
@@ -66,7 +66,7 @@ func SetParts(b workv1alpha2.Binding, p *Parts) {
 	b.SetAnnotations(annotations)
 }
 
-// PartsOf returns the parts noted on b; nil if it has none.
+// PartsOf returns the parts recorded on b; nil if it has none.
 func PartsOf(b workv1alpha2.Binding) *Parts {
 	text := b.GetAnnotations()[wellknown.SubsetClustersAnnotation]
 	if text == "" {
@@ -80,7 +80,7 @@ func PartsOf(b workv1alpha2.Binding) *Parts {
 	return p
 }
 
-// Given returns the replicas of the parts of b in a cluster, by name; those that are there with none are 0.
+// Given returns the replicas of the parts of b in a cluster, by name, including parts with 0 replicas.
 func Given(t workv1alpha2.TargetCluster) map[string]int32 {
 	given := make(map[string]int32, len(t.Components))
 	for _, c := range t.Components {
@@ -139,7 +139,7 @@ func Settled(b workv1alpha2.Binding, p *Parts) bool {
 	return Noted(b, p) && (p == nil || p.fit(b.BindingSpec().Clusters))
 }
 
-// allowed reports whether each part is in clusters alone that it names.
+// allowed reports whether each part is only in clusters that it names.
 func (p *Parts) allowed(targets []workv1alpha2.TargetCluster, s Snapshot) bool {
 	if p == nil {
 		return true
@@ -157,7 +157,8 @@ func (p *Parts) allowed(targets []workv1alpha2.TargetCluster, s Snapshot) bool {
 	return true
 }
 
-// affected reports whether a part means a cluster now that it did not mean, or the other way round. Nil is no cluster.
+// affected reports whether a part selects a cluster now that it did not select, or the other way round. Nil is no
+// cluster.
 func (p *Parts) affected(was, is *member) bool {
 	if p == nil {
 		return false
@@ -189,7 +190,7 @@ func (p *Parts) place(b workv1alpha2.Binding, candidates []Candidate, rejections
 	if p.Fault != "" {
 		return nil, nil, &PartError{Text: p.Fault, Hint: "correct the subsets of the template"}
 	}
-	// 1. The parts.
+	// 1. Place the parts.
 	of := map[string][]workv1alpha2.TargetComponent{}
 	rest := spec.Replicas
 	for k := range p.Subsets {
@@ -210,13 +211,13 @@ func (p *Parts) place(b workv1alpha2.Binding, candidates []Candidate, rejections
 		}
 		rest -= part.Replicas
 	}
-	// 2. The rest, on a binding that is of it alone.
+	// 2. Place the rest, on a binding without the parts.
 	if p.Rest && rest >= 0 && (rest > 0 || s.keepEmpty) {
 		if targets, chosen, err = p.placeRest(b, rest, candidates, of, room); err != nil {
 			return nil, nil, err
 		}
 	}
-	// 3. Together.
+	// 3. Combine both.
 	replicas := map[string]int32{}
 	for _, t := range targets {
 		replicas[t.Name] = t.Replicas

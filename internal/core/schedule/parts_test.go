@@ -102,7 +102,7 @@ func TestSubsetsUseTheirClustersAndThePolicyDividesTheRest(t *testing.T) {
 	}
 }
 
-func TestASubsetWithoutAClusterSaysWhyAndMovesNothing(t *testing.T) {
+func TestSubsetWithoutClusterReportsReasonAndMovesNothing(t *testing.T) {
 	s := fleet(named("a", "b")...)
 	for name, c := range map[string]struct {
 		placement  policyv1alpha1.Placement

@@ -63,8 +63,7 @@ func TestReplicasThatAreNamedLeaveTheirOwnClusters(t *testing.T) {
 	}
 }
 
-// However many go, wherever they are named: together they are as many, nobody gets more, and who is named loses at
-// least that.
+// For any number and any names: the sum is right, no cluster gains, and named clusters lose at least what was named.
 func TestAPinnedScaleDownIsExactAndMovesNothing(t *testing.T) {
 	three := fleet(named("a", "b", "c")...)
 	for seed := range uint64(300) {

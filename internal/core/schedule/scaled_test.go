@@ -90,7 +90,7 @@ func TestClustersThatJoinGetReplicasOnce(t *testing.T) {
 	if reason, due := Due(b, fleet); due {
 		t.Errorf("it is due again: %s", reason)
 	}
-	// a keeps what its autoscaler made of it, and the template follows: nobody else joins.
+	// a keeps the replicas of its autoscaler, and the template follows: no other cluster joins.
 	SetScaled(b, "web", map[string]int32{"a": 3, "b": 1, "c": 1})
 	b.Spec.Replicas = 5
 	if r := run(); targetList(r.Clusters) != "a=3 b=1 c=1" || r.Scaled != "" {

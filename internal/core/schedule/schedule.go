@@ -17,7 +17,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/cluster/capacity"
 )
 
-// PlacedBy returns whether the scheduler of that name places the binding: a policy or component made it, it has a
+// PlacedBy reports whether the scheduler of that name places the binding: a policy or component made it, it has a
 // placement, names this scheduler (an empty name is the default scheduler), and is neither suspended nor being deleted.
 func PlacedBy(b workv1alpha2.Binding, schedulerName string) bool {
 	spec, labels := b.BindingSpec(), b.GetLabels()

@@ -184,7 +184,7 @@ func TestStandbyIsUntouchedWhileTheActiveOnesFit(t *testing.T) {
 	}
 }
 
-func TestARunThatFailsSaysWhatTheBindingShouldHold(t *testing.T) {
+func TestFailedRunKeepsResult(t *testing.T) {
 	t.Run("nothing, when nothing fits", func(t *testing.T) {
 		r, err := Schedule(placed(configMap(restrictedTo(policyv1alpha1.Placement{}, "x")), "a"), fleet(named("a")...), nil)
 		if c := Condition(err); len(r.Clusters) != 0 || c.Reason != workv1alpha2.ReasonNoClusterFit ||

@@ -180,7 +180,7 @@ func values[T any](pointers []*T) []T {
 	return out
 }
 
-// ErrTheirs means that somebody in the member created or changed an object, so the hub does not change it.
+// ErrTheirs reports that somebody in the member created or changed an object, so the hub does not change it.
 var ErrTheirs = errors.New("it was created or changed by someone else, so the hub does not update it, although it controls whom the hub may impersonate there; delete it, and the hub recreates it")
 
 var (

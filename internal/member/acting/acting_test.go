@@ -91,16 +91,16 @@ func users(m *membertest.Server) string {
 
 func TestTheRoleOfAMemberIsWrittenWhereTheStampIsTheHubs(t *testing.T) {
 	for story, c := range map[string]struct {
-		kinds []membertest.Kind
-		stamp string
-		held  bool
-		says  string // "" if it is written
+		kinds    []membertest.Kind
+		stamp    string
+		notOwner bool
+		message  string // "" if it is written
 	}{
 		"its own member": {kinds: []membertest.Kind{membertest.Lease}, stamp: "a"},
-		"another hub's member": {kinds: []membertest.Kind{membertest.Lease}, stamp: "b", held: true,
-			says: "the hub at https://b (b)"},
+		"another hub's member": {kinds: []membertest.Kind{membertest.Lease}, stamp: "b", notOwner: true,
+			message: "the hub at https://b (b)"},
 		"nobody's yet": {kinds: []membertest.Kind{membertest.Lease},
-			says: "is not claimed by this hub yet"},
+			message: "is not claimed by this hub yet"},
 		"one from before hubs had a stamp there": {},
 	} {
 		t.Run(story, func(t *testing.T) {
@@ -114,12 +114,12 @@ func TestTheRoleOfAMemberIsWrittenWhereTheStampIsTheHubs(t *testing.T) {
 				return nil
 			})
 			for what, err := range map[string]error{"role": kept, "binding": boundTo} {
-				if (err == nil) != (c.says == "") || errors.Is(err, member.ErrHeld) != c.held || err != nil &&
-					!strings.Contains(err.Error(), c.says) {
-					t.Errorf("the %s: %v, want %q", what, err, c.says)
+				if (err == nil) != (c.message == "") || errors.Is(err, member.ErrNotOwner) != c.notOwner || err != nil &&
+					!strings.Contains(err.Error(), c.message) {
+					t.Errorf("the %s: %v, want %q", what, err, c.message)
 				}
 			}
-			if wrote := len(m.Writes()) > 0; wrote != (c.says == "") {
+			if wrote := len(m.Writes()) > 0; wrote != (c.message == "") {
 				t.Errorf("written: %v", m.Writes())
 			}
 		})
@@ -146,12 +146,12 @@ func TestAMemberThatIsTakenOverLetsTheNewHubActAsItsOwnUsers(t *testing.T) {
 	// The hub that lost it changes nothing, whoever it lets in.
 	if _, err := acting.Keep(t.Context(), clientOf(t, m, "a"), "a", allowedUsers("eve"),
 		access.Identity{}); !errors.Is(err,
-		member.ErrHeld) || users(m) != "of-b" {
+		member.ErrNotOwner) || users(m) != "of-b" {
 		t.Errorf("the hub that lost the member: %v; the role is of %s", err, users(m))
 	}
 }
 
-func TestWhatSomebodyInTheMemberChangedStaysAndIsTold(t *testing.T) {
+func TestChangeInMemberStaysAndIsReported(t *testing.T) {
 	for story, change := range map[string]func(m *membertest.Server, role, binding *unstructured.Unstructured){
 		"the role": func(m *membertest.Server, role, _ *unstructured.Unstructured) {
 			role.Object["rules"] = []any{map[string]any{"verbs": []any{"impersonate"}, "apiGroups": []any{""},
@@ -274,7 +274,7 @@ func TestAMembersAnswerIsReadNoFurtherThanAnObjectGoes(t *testing.T) {
 }
 
 // Replicas of the hub learn of different callers at the same time.
-func TestManyWhoAreToldAtOnceAreAllInTheRole(t *testing.T) {
+func TestConcurrentUsersAreAllInRole(t *testing.T) {
 	m := membertest.New(t, roles)
 	allowed := access.Derive([]rbacv1.ClusterRole{*lets("see")},
 		[]rbacv1.ClusterRoleBinding{{RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "see"},
@@ -321,7 +321,7 @@ func TestWhoTheHubLetsInIsFollowedAndNothingElseIsNews(t *testing.T) {
 	if got != "ann" {
 		t.Fatalf("let in are %s", got)
 	}
-	// What is about other things, and what changes nothing, wakes nobody: then comes one that does.
+	// Changes of other objects, and writes without a change, wake no waiter; then comes a relevant change.
 	hub.Put(bound("eve", "view", "eve", "mallory"))
 	again := bound("ann", "see", "ann")
 	again.Labels = map[string]string{"a": "b"}
@@ -330,7 +330,7 @@ func TestWhoTheHubLetsInIsFollowedAndNothingElseIsNews(t *testing.T) {
 	select {
 	case <-changed:
 	case <-time.After(time.Minute):
-		t.Fatal("nobody was told of another who is let in")
+		t.Fatal("no event was recorded of another who is let in")
 	}
 	if got, _ := ask(); got != "ann bob" {
 		t.Errorf("somebody was told of nothing new: let in are %s", got)

@@ -30,13 +30,13 @@ func Advance(d time.Duration) {
 	synctest.Wait()
 }
 
-// Patience is how long a test waits for a condition, on the clock of the bubble.
-const Patience = time.Minute
+// Timeout is how long a test waits for a condition, on the clock of the bubble.
+const Timeout = time.Minute
 
-// Becomes reports whether a condition becomes true within Patience.
+// Becomes reports whether a condition becomes true within Timeout.
 func Becomes(holds func() bool) bool {
 	pause := 5 * time.Millisecond
-	for end := time.Now().Add(Patience); time.Now().Before(end); pause = min(2*pause, 100*time.Millisecond) {
+	for end := time.Now().Add(Timeout); time.Now().Before(end); pause = min(2*pause, 100*time.Millisecond) {
 		synctest.Wait()
 		if holds() {
 			return true

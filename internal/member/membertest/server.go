@@ -176,7 +176,7 @@ func (s *Server) Take(token string) {
 	s.token = token
 }
 
-// Behave calls f first for each request; f returns whether it has responded. nil removes f.
+// Behave calls f first for each request; f reports whether it has responded. nil removes f.
 func (s *Server) Behave(f func(http.ResponseWriter, *http.Request) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -66,7 +66,7 @@ var answerHeaders = map[string]bool{
 var switching = map[string]bool{"Connection": true, "Upgrade": true, "Sec-Websocket-Accept": true,
 	"Sec-Websocket-Protocol": true, "Sec-Websocket-Extensions": true}
 
-// errRefused means that the member does not accept the hub's credentials.
+// errRefused reports that the member does not accept the hub's credentials.
 var errRefused = errors.New("unauthorized")
 
 // misleadingError is why an answer of a member is not passed on.

@@ -21,7 +21,7 @@ import (
 
 // An administrator's `kubectl delete --raw …/proxy/…` was sent by a member's 307 to the hub itself, with the
 // administrator's rights.
-func TestAMembersRedirectLeadsNobodyToTheHub(t *testing.T) {
+func TestRedirectOfMemberNeverReachesHub(t *testing.T) {
 	m := membertest.New(t)
 	server, _ := hub(t, joined(m, "eu")...)
 	var followed atomic.Int32
@@ -96,7 +96,7 @@ func TestAMembersRedirectOfAnUpgradeLeadsNowhereEither(t *testing.T) {
 	}
 }
 
-func TestAMembersWordsToTheHubsAddressAreLeftOut(t *testing.T) {
+func TestMemberHeadersForHubAddressAreDropped(t *testing.T) {
 	m := membertest.New(t)
 	server, _ := hub(t, joined(m, "eu")...)
 	kept := map[string]string{"Content-Type": "application/json", "Etag": `"1"`, "Cache-Control": "no-store",
@@ -210,7 +210,7 @@ func TestAConnectionIsUpgradedToWhatTheCallerAskedForAlone(t *testing.T) {
 	}
 }
 
-func TestWhatTellsOfTheCallerInOtherWordsIsLeftOut(t *testing.T) {
+func TestAlternativeIdentityHeadersAreDropped(t *testing.T) {
 	m, requests := membertest.New(t), &seen{}
 	m.Behave(requests.note)
 	server, _ := hub(t, joined(m, "eu")...)

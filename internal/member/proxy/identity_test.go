@@ -41,11 +41,11 @@ func TestWhoCallsActsUnderTheNamesThatRolesLetInAlone(t *testing.T) {
 	})
 	server, store, as := hubFor(t, append(objects[:2:2], impersonator("eu", "acting"))...)
 	for name, c := range map[string]struct {
-		caller *user.DefaultInfo
-		code   int
-		user   string
-		groups []string
-		says   string
+		caller  *user.DefaultInfo
+		code    int
+		user    string
+		groups  []string
+		message string
 	}{
 		"by name": {&user.DefaultInfo{Name: "alice", Groups: []string{"devs", "finance", "system:authenticated"}},
 			200, "alice", []string{"devs"}, ""},
@@ -65,7 +65,7 @@ func TestWhoCallsActsUnderTheNamesThatRolesLetInAlone(t *testing.T) {
 			as.Store(c.caller)
 			before := requests.last()
 			resp, body := raw(t, server, "GET "+proxy.Path("eu")+"/version HTTP/1.1")
-			if resp.StatusCode != c.code || !strings.Contains(strings.ReplaceAll(body, `\"`, `"`), c.says) {
+			if resp.StatusCode != c.code || !strings.Contains(strings.ReplaceAll(body, `\"`, `"`), c.message) {
 				t.Fatalf("%s: %s", resp.Status, body)
 			}
 			if c.code != http.StatusOK {
@@ -174,7 +174,7 @@ func TestATokenThatTheHubReplacedIsTheOneThatCounts(t *testing.T) {
 	old.Store(0)
 	ask(admin)
 	ask(alice)
-	ask(&user.DefaultInfo{Name: "dora", Groups: []string{"devs"}}) // of whom the member has to be told
+	ask(&user.DefaultInfo{Name: "dora", Groups: []string{"devs"}}) // that the member has to know
 	if n := old.Load(); n > 0 {
 		t.Errorf("%d requests carried the token from before", n)
 	}
@@ -184,7 +184,7 @@ func TestATokenThatTheHubReplacedIsTheOneThatCounts(t *testing.T) {
 }
 
 // The proxy of a hub that lost a member still serves its users, but writes no roles there.
-func TestTheProxyTellsNoMemberOfAnotherHub(t *testing.T) {
+func TestProxyForwardsNothingToMemberOfAnotherHub(t *testing.T) {
 	m := membertest.New(t, roleKind, membertest.Lease)
 	lease := &coordinationv1.Lease{TypeMeta: metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1", Kind: "Lease"}}
 	tenure.Stamp{Hub: "another", Since: time.Unix(0, 0), Renewed: time.Unix(0, 0)}.Write(lease)

@@ -86,7 +86,7 @@ func (p *proxy) allowImpersonation(ctx context.Context, w *way, allowed access.A
 	if !lacks() {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, roleTimeout)
 	defer cancel()
 	select {
 	case w.writing <- struct{}{}:

@@ -8,7 +8,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/cluster/access"
 )
 
-func TestWhatAMemberWasToldIsRememberedForAWhileAndNotWithoutEnd(t *testing.T) {
+func TestCacheOfMemberRolesExpires(t *testing.T) {
 	now := time.Unix(1000, 0)
 	ann, bob := access.Identity{User: "ann", Groups: []string{"devs"}}, access.Identity{User: "bob"}
 	var w knownRole

@@ -83,14 +83,14 @@ func TestOneUsersStreamsAndOneMembersLeaveRoomForTheOthers(t *testing.T) {
 	s := &streams{t: t, server: server}
 	t.Cleanup(s.endAll)
 	called := func(name string) { as.Store(&user.DefaultInfo{Name: name, Groups: []string{"devs"}}) }
-	refused := func(what, cluster, says string) {
+	refused := func(what, cluster, message string) {
 		t.Helper()
 		code, status, header := s.open(cluster)
 		if code != http.StatusTooManyRequests || status.Reason != metav1.StatusReasonTooManyRequests ||
 			header.Get("Retry-After") == "" ||
-			!strings.Contains(status.Message, fmt.Sprintf("cluster %q: %s", cluster, says)) ||
+			!strings.Contains(status.Message, fmt.Sprintf("cluster %q: %s", cluster, message)) ||
 			!strings.Contains(status.Message, "--member-proxy-requests") {
-			t.Errorf("%s: %d %q, want 429 and %q", what, code, status.Message, says)
+			t.Errorf("%s: %d %q, want 429 and %q", what, code, status.Message, message)
 		}
 	}
 	for i := range 60 { // of both members, so that it is not a member's bound
@@ -156,9 +156,9 @@ func TestOneUserLeavesRoomForOthersInACluster(t *testing.T) {
 		}
 		if code, status, _ := s.open("eu"); code != http.StatusTooManyRequests {
 			t.Errorf("one more of %s: %d %q", name, code, status.Message)
-		} else if says := fmt.Sprintf("user %q has 10 requests to this cluster in flight", name); name == "alice" &&
-			!strings.Contains(status.Message, says) {
-			t.Errorf("%s gets %q, want %q", name, status.Message, says)
+		} else if message := fmt.Sprintf("user %q has 10 requests to this cluster in flight", name); name == "alice" &&
+			!strings.Contains(status.Message, message) {
+			t.Errorf("%s gets %q, want %q", name, status.Message, message)
 		}
 	}
 }

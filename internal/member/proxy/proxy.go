@@ -242,7 +242,7 @@ func climbs(path string) bool {
 		}
 		path = again
 	}
-	return true // nobody encodes a path that often with good intentions
+	return true // a path that is encoded this often is an attack
 }
 
 // websocketToken is the prefix of a subprotocol that carries a bearer token.
@@ -298,13 +298,13 @@ func (p *proxy) cluster(ctx context.Context, name string) (*clusterv1alpha1.Clus
 	return cluster, nil
 }
 
-// patience bounds the wait until this replica and the member see a role that was just written.
-const patience = 3 * time.Second
+// roleTimeout bounds the wait until this replica and the member see a role that was just written.
+const roleTimeout = 3 * time.Second
 
 // identify returns the identity of the caller in the cluster, and who is allowed there. The error is an API error.
 func (p *proxy) identify(ctx context.Context, cluster *clusterv1alpha1.Cluster,
 	caller user.Info) (access.Identity, access.Allowed, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, roleTimeout)
 	defer cancel()
 	for {
 		grants, changed, err := p.Grants(ctx)
@@ -432,7 +432,7 @@ func (p *proxy) way(cluster *clusterv1alpha1.Cluster, secret *corev1.Secret) (*w
 	if fresh.own, err = newTransports(own); err != nil {
 		return nil, err
 	}
-	if fresh.hub, err = member.Guest(own, patience, cluster.Name, p.identity); err != nil {
+	if fresh.hub, err = member.Guest(own, roleTimeout, cluster.Name, p.identity); err != nil {
 		return nil, err
 	}
 	config.BearerToken, config.Username, config.Password = "", "", ""

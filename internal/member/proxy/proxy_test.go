@@ -212,7 +212,7 @@ func TestAMemberIsReadWrittenAndWatchedThroughTheHub(t *testing.T) {
 	}
 }
 
-func TestTheMemberIsToldWhoAsksByTheHubAlone(t *testing.T) {
+func TestOnlyHubSetsUserForMember(t *testing.T) {
 	m, requests := membertest.New(t), &seen{}
 	m.Behave(requests.note)
 	server, _ := hub(t, joined(m, "eu")...)
@@ -314,7 +314,7 @@ func TestAPathLeadsNowhereButBelowTheMembersAPI(t *testing.T) {
 	}
 }
 
-// deadEnd returns an address that nobody listens on.
+// deadEnd returns an address without a listener.
 func deadEnd(t *testing.T) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -324,12 +324,12 @@ func deadEnd(t *testing.T) string {
 	return "https://" + l.Addr().String()
 }
 
-func TestWhatCannotBePassedOnIsSaidWithTheClustersName(t *testing.T) {
+func TestForwardErrorNamesCluster(t *testing.T) {
 	type change func(c *clusterv1alpha1.Cluster, secret, acting *corev1.Secret)
 	for name, c := range map[string]struct {
-		change change
-		code   int
-		says   string
+		change  change
+		code    int
+		message string
 	}{
 		"nobody listens": {func(c *clusterv1alpha1.Cluster, _, _ *corev1.Secret) { c.Spec.APIEndpoint = deadEnd(t) }, 503,
 			`cluster "eu" is not reachable at 127.0.0.1:`},
@@ -367,8 +367,8 @@ func TestWhatCannotBePassedOnIsSaidWithTheClustersName(t *testing.T) {
 				t.Fatalf("%s: %v", body, err)
 			}
 			if resp.StatusCode != c.code || int(status.Code) != c.code || status.Kind != "Status" ||
-				!strings.Contains(status.Message, c.says) {
-				t.Errorf("%s: %s, want %d: %s", resp.Status, body, c.code, c.says)
+				!strings.Contains(status.Message, c.message) {
+				t.Errorf("%s: %s, want %d: %s", resp.Status, body, c.code, c.message)
 			}
 			if silent := apierrors.HasStatusCause(&apierrors.StatusError{ErrStatus: status},
 				clusterv1alpha1.ReasonClusterNotReachable); silent != (name == "nobody listens") {

@@ -130,7 +130,7 @@ func List(dir string) []string {
 // partial is the prefix of files that are being written.
 const partial = ".argosy-partial-"
 
-// Clean removes what backups left that did not come to their end. Nobody may be writing one there.
+// Clean removes the files of incomplete backups. No backup may be running there.
 func Clean(dir string) {
 	left, _ := filepath.Glob(filepath.Join(dir, partial+"*")) // fails only for a malformed pattern
 	for _, file := range left {

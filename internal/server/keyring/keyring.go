@@ -26,25 +26,26 @@ import (
 )
 
 const (
-	// documentKey has the ring in the store, readersPrefix who reads it at which revision.
+	// documentKey is the key of the ring in the store. Below readersPrefix each reader records the revision that it has
+	// read.
 	documentKey   = "/argosy/encryption"
 	readersPrefix = "/argosy/encryption-readers/"
 	// valuePrefix begins every value that a ring encrypted; the key's name and a colon follow.
 	valuePrefix = "k8s:enc:argosy:v1:"
 )
 
-// ErrBusy is that another change of the keys is in progress.
+// ErrBusy reports that another change of the keys is in progress.
 var ErrBusy = errors.New("another change of the keys is in progress")
 
-// errSealed means that a key of the ring is sealed with a master key that the hub does not have.
+// errSealed reports that a key of the ring is sealed with a master key that the hub does not have.
 var errSealed = errors.New("cannot be decrypted")
 
 // document is the stored ring. The first key encrypts; all keys decrypt.
 type document struct {
 	Keys []sealedKey `json:"keys"`
-	// Next is the key that a rotation in progress will make the first.
+	// Next is the key that will be the first after the current rotation.
 	Next string `json:"next,omitempty"`
-	// Rewritten means that all values in the store are encrypted with the current settings, in the mode Mode.
+	// Rewritten is true if all values in the store are encrypted with the current settings, in the mode Mode.
 	Rewritten bool   `json:"rewritten"`
 	Mode      string `json:"mode,omitempty"`
 }
@@ -55,11 +56,11 @@ type sealedKey struct {
 	Sealed  []byte    `json:"sealed"`
 }
 
-// Key is one of the ring.
+// Key is a key of the ring.
 type Key struct {
 	Name    string    `json:"name"`
 	Created time.Time `json:"created"`
-	// Writes means that the key encrypts new values.
+	// Writes is true if the key encrypts new values.
 	Writes bool `json:"writes"`
 }
 
@@ -143,7 +144,7 @@ func Open(ctx context.Context, o Options) (*Ring, error) {
 	return r, nil
 }
 
-// refuseLostRing is an error when the store has values that a ring encrypted, and no ring.
+// refuseLostRing returns an error if the store has encrypted values but no ring.
 func (o Options) refuseLostRing(ctx context.Context) error {
 	for _, prefix := range o.Prefixes {
 		first, err := o.Client.Get(ctx, prefix, clientv3.WithPrefix(), clientv3.WithLimit(1))
@@ -194,7 +195,7 @@ func (r *Ring) load(ctx context.Context) (revision int64, err error) {
 	return found.Header.Revision, r.take(found.Kvs[0].Value, found.Kvs[0].ModRevision)
 }
 
-// take has a version of the ring used, unless a later one is already.
+// take starts to use a version of the ring, unless a later one is in use.
 func (r *Ring) take(data []byte, revision int64) error {
 	r.taking.Lock()
 	defer r.taking.Unlock()
@@ -276,7 +277,7 @@ func (r *Ring) Keys() []Key {
 	return keys
 }
 
-// Rotating is that a rotation began and has not ended.
+// Rotating reports whether a rotation is in progress.
 func (r *Ring) Rotating() bool { return r.current.Load().Next != "" }
 
 // Rewritten reports whether all values are encrypted with the current settings.

@@ -270,10 +270,10 @@ func TestHubsOnOneStoreWaitForTheNewMasterKey(t *testing.T) {
 	ended := make(chan struct{})
 	go func() { defer close(ended); second.Follow(ctx) }()
 	defer func() { cancel(); <-ended }()
-	until := func(what string, holds func() bool) {
+	until := func(what string, ok func() bool) {
 		t.Helper()
 		kit.Eventually(t, what, func() string {
-			if !holds() {
+			if !ok() {
 				return "not yet"
 			}
 			return ""

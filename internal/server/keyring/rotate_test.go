@@ -12,12 +12,12 @@ import (
 )
 
 // telling calls a function each time a hub records which version of the ring it has.
-type telling struct {
+type observedKV struct {
 	clientv3.KV
 	after func()
 }
 
-func (k telling) Put(ctx context.Context, key, value string, o ...clientv3.OpOption) (*clientv3.PutResponse, error) {
+func (k observedKV) Put(ctx context.Context, key, value string, o ...clientv3.OpOption) (*clientv3.PutResponse, error) {
 	done, err := k.KV.Put(ctx, key, value, o...)
 	if err == nil && strings.HasPrefix(key, readersPrefix) {
 		k.after()
@@ -30,9 +30,9 @@ func (k telling) Put(ctx context.Context, key, value string, o ...clientv3.OpOpt
 func TestWhoFollowsIsNotBehindForGood(t *testing.T) {
 	w := newWorld(t)
 	r := w.open(w.file)
-	said := 0
-	w.client.KV = telling{w.client.KV, func() {
-		if said++; said > 2 { // when it began, and what it loaded then
+	puts := 0
+	w.client.KV = observedKV{w.client.KV, func() {
+		if puts++; puts > 2 { // when it began, and what it loaded then
 			return
 		}
 		if err := r.RewriteAll(t.Context()); err != nil {
@@ -79,7 +79,7 @@ func TestWhoBeginsToFollowLateFollows(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- r.followOnce(ctx, readersPrefix+"late") }()
 	defer cancel()
-	until := func(what string, holds func() bool) {
+	until := func(what string, ok func() bool) {
 		t.Helper()
 		kit.Eventually(t, what, func() string {
 			select {
@@ -87,7 +87,7 @@ func TestWhoBeginsToFollowLateFollows(t *testing.T) {
 				t.Fatalf("it follows no more: %v", err)
 			default:
 			}
-			if !holds() {
+			if !ok() {
 				return "not yet"
 			}
 			return ""

@@ -71,7 +71,7 @@ func TestARenewedCertificateHasANewKeyThatFits(t *testing.T) {
 	}
 }
 
-func TestANewAuthorityCutsNobodyOff(t *testing.T) {
+func TestNewCAKeepsClientsConnected(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "pki")
 	f, _ := ensure(t, dir, names, epoch)
 	oldRoots, oldAdmin := pool(t, f.Trust), filepath.Join(t.TempDir(), "admin.crt")
@@ -121,7 +121,7 @@ func TestANewAuthorityCutsNobodyOff(t *testing.T) {
 }
 
 // Who was given a kubeconfig before the first of two replacements trusts the first authority alone.
-func TestAnAuthorityThatIsReplacedTwiceCutsNobodyOff(t *testing.T) {
+func TestTwoCAReplacementsKeepClientsConnected(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "pki")
 	f, _ := ensure(t, dir, names, epoch)
 	first, later := pool(t, f.Trust), epoch.Add(time.Hour)

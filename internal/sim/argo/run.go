@@ -27,7 +27,7 @@ type outcome struct {
 	// claims are to be there before the pods are; over means that they go.
 	claims []*corev1.PersistentVolumeClaim
 	over   bool
-	// expired means that the workflow has outlived its time and goes.
+	// expired is true if the workflow has outlived its time and goes.
 	expired bool
 	// recheck is when time alone changes the outcome; zero means never.
 	recheck time.Duration
@@ -60,8 +60,8 @@ const maxDepth = 100
 // patience is how long a pod that was made may be missing, since a cache may be behind.
 const patience = 10 * time.Second
 
-// decide says what happens next to a workflow that is not over yet, or whether one that is has to go. spec is its own,
-// or that of the template that it refers to.
+// decide returns what happens next to a workflow that is not over yet, or whether one that is has to go. spec is its
+// own, or that of the template that it refers to.
 func decide(wf *Workflow, spec *Spec, pods []*corev1.Pod, find finder, now time.Time) outcome {
 	if wf.Labels[completedLabel] == "true" || wf.Status.Phase.Over() {
 		return expiry(wf, now)
@@ -772,7 +772,7 @@ func (d *graph) task(name string, depth int) (Phase, error) {
 	return phase, nil
 }
 
-// due returns whether a task runs, given that those it depends on are over.
+// due reports whether a task runs, given that those it depends on are over.
 func (d *graph) due(task *Step) (bool, error) {
 	succeeded := func(name string) bool {
 		phase := d.phases[name]

@@ -33,7 +33,7 @@ const (
 	Omitted   Phase = "Omitted"
 )
 
-// Over says that nothing more happens.
+// Over reports whether nothing more happens.
 func (p Phase) Over() bool { return p != "" && p != Pending && p != Running }
 
 func (p Phase) bad() bool { return p == Failed || p == Errored }
@@ -191,7 +191,7 @@ type Step struct {
 	Depends      string   `json:"depends,omitempty"`
 }
 
-// tolerates returns whether what comes after the step goes on although it ended so.
+// tolerates reports whether what comes after the step goes on although it ended so.
 func (s *Step) tolerates(p Phase) bool {
 	return p == Failed && s.ContinueOn.Failed || p == Errored && s.ContinueOn.Error
 }

@@ -115,7 +115,7 @@ func validateSidecarSet(u *unstructured.Unstructured, find Finder) field.ErrorLi
 	return errs
 }
 
-// overlap returns whether a pod may be selected by both: only labels that must equal are looked at.
+// overlap reports whether a pod may be selected by both: only labels that must equal are looked at.
 func overlap(a, b *SidecarSet) bool {
 	if a.Spec.Namespace != "" && b.Spec.Namespace != "" && a.Spec.Namespace != b.Spec.Namespace {
 		return false

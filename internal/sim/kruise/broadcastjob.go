@@ -88,7 +88,7 @@ func (s *BroadcastJobStatus) finished() bool {
 	})
 }
 
-// fits returns whether the job wants a pod on the node: one that takes pods, that the template selects, and whose
+// fits reports whether the job wants a pod on the node: one that takes pods, that the template selects, and whose
 // taints it tolerates.
 func fits(template *corev1.PodTemplateSpec, n *corev1.Node) bool {
 	pod := &corev1.Pod{Spec: template.Spec}

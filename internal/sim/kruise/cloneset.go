@@ -14,7 +14,7 @@ import (
 // newID makes the random part of a pod's name.
 type newID func() string
 
-// decideCloneSet says what to do next for a CloneSet: finish in-place updates; else scale; else update.
+// decideCloneSet returns what to do next for a CloneSet: finish in-place updates; else scale; else update.
 func decideCloneSet(cs *CloneSet, o observed, id newID) (steps, error) {
 	spec := &cs.Spec
 	replicas := orDefault(spec.Replicas, 1)

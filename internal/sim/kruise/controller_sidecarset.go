@@ -202,7 +202,7 @@ func (i *Injector) Serve(mgr ctrl.Manager, versions Versions) {
 	close(i.ready)
 }
 
-// Injects returns whether pods have to be looked at: there are SidecarSets, or it is not known yet.
+// Injects reports whether pods have to be looked at: there are SidecarSets, or it is not known yet.
 func (i *Injector) Injects() bool {
 	select {
 	case <-i.ready:

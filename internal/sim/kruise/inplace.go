@@ -19,7 +19,7 @@ type lastContainerID struct {
 	ImageID string `json:"imageID"`
 }
 
-// canUpdateInPlace returns whether a pod of one template can become one of the other while it runs: only images and
+// canUpdateInPlace reports whether a pod of one template can become one of the other while it runs: only images and
 // the template's labels and annotations may differ.
 func canUpdateInPlace(from, to *corev1.PodTemplateSpec) bool {
 	if from == nil || to == nil || len(from.Spec.Containers) != len(to.Spec.Containers) {
@@ -77,7 +77,7 @@ func updatedInPlace(p *corev1.Pod, revision string, template *corev1.PodTemplate
 	return out, nil
 }
 
-// inPlaceDone returns whether the pod waits for no more than InPlaceUpdateReady to be set again: every container that
+// inPlaceDone reports whether the pod waits for no more than InPlaceUpdateReady to be set again: every container that
 // the update changed runs another image than before, or the one asked for.
 func inPlaceDone(p *corev1.Pod) bool {
 	annotation := p.Annotations[inPlaceStateAnnotation]

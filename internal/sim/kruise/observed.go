@@ -34,7 +34,7 @@ type steps struct {
 	toDelete []string
 	// recheck is when time alone changes the outcome; zero means never.
 	recheck time.Duration
-	// blocked says why an update cannot go on.
+	// blocked is why an update cannot go on.
 	blocked string
 }
 

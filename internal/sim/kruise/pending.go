@@ -63,7 +63,7 @@ func (p *pending) first(set types.NamespacedName, step string) bool {
 	return true
 }
 
-// settled returns whether pods show everything that was written for the set.
+// settled reports whether pods show everything that was written for the set.
 func (p *pending) settled(set types.NamespacedName, pods []*corev1.Pod, now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -64,7 +64,7 @@ func newRevision(u *unstructured.Unstructured, data []byte, number int64,
 	}
 }
 
-// history says what becomes of the revisions of a set whose template is data: the one that holds it already, the
+// history returns what becomes of the revisions of a set whose template is data: the one that holds it already, the
 // number that it gets so that it is the newest, and those beyond the limit that no pod uses.
 func history(revisions []*appsv1.ControllerRevision, data []byte, inUse map[string]bool,
 	limit int32) (same *appsv1.ControllerRevision, number int64, surplus []*appsv1.ControllerRevision) {

@@ -141,7 +141,7 @@ func hashOf(v any) string {
 	return rand.SafeEncodeString(fmt.Sprint(h.Sum64()))
 }
 
-// selects returns whether pods with these labels, in a namespace with those, are the set's to inject.
+// selects reports whether pods with these labels, in a namespace with those, are the set's to inject.
 func (s *SidecarSet) selects(podLabels map[string]string, namespace string, namespaceLabels map[string]string) bool {
 	if namespace == "kube-system" || namespace == "kube-public" {
 		return false
@@ -369,7 +369,7 @@ func decideSidecarSet(set *SidecarSet, pods []*corev1.Pod,
 	return update, status, nil
 }
 
-// runsImages returns whether the pod's sidecars run what its spec asks for.
+// runsImages reports whether the pod's sidecars run what its spec asks for.
 func runsImages(p *corev1.Pod, sidecars []Sidecar) bool {
 	wanted := map[string]string{}
 	for _, c := range p.Spec.Containers {

@@ -46,7 +46,7 @@ next:
 	return out, nil
 }
 
-// decideStatefulSet says what to do next for an Advanced StatefulSet: finish in-place updates; make the pods of its
+// decideStatefulSet returns what to do next for an Advanced StatefulSet: finish in-place updates; make the pods of its
 // ordinals and remove the others, one by one unless the policy is Parallel; then update from the highest ordinal down.
 func decideStatefulSet(set *StatefulSet, o observed) (steps, error) {
 	spec := &set.Spec

@@ -370,7 +370,7 @@ func establish(ctx context.Context, definitions apiextensionsclient.CustomResour
 	return nil
 }
 
-// backdate returns whether it had to change anything.
+// backdate reports whether it had to change anything.
 func backdate(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	for i := range crd.Status.Conditions {
 		c := &crd.Status.Conditions[i]

@@ -614,7 +614,7 @@ func TestMembersDieWithTheirParent(t *testing.T) {
 	cluster{t: t}.eventually("the member is gone", func() bool { return !running(pid) })
 }
 
-// running returns whether the process runs; one that nobody has waited for yet does not.
+// running reports whether the process runs; one that nobody has waited for yet does not.
 func running(pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
 		return false

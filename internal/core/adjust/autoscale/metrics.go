@@ -301,18 +301,18 @@ func (in Input) along(ratio float64, replicas int32) int32 {
 
 func (in Input) byObject(i int, target autoscalingv2.MetricTarget) (int32, autoscalingv2.MetricValueStatus, error) {
 	var sum, ready int64
-	told, silent, absent := 0, "", ""
+	answers, unknown, absent := 0, "", ""
 	for _, c := range in.Clusters {
 		why := c.Unknown
 		if why == "" && i < len(c.Readings) {
 			why = c.Readings[i].Unknown
 		}
 		if why != "" {
-			silent = max(silent, fmt.Sprintf("cluster %s: %s", c.Name, why))
+			unknown = max(unknown, fmt.Sprintf("cluster %s: %s", c.Name, why))
 		} else if i < len(c.Readings) && c.Readings[i].Absent != "" {
 			absent = max(absent, fmt.Sprintf("cluster %s: %s", c.Name, c.Readings[i].Absent))
 		} else if i < len(c.Readings) {
-			told++
+			answers++
 			sum = plus(sum, max(c.Readings[i].Object, 0))
 		}
 		if c.Unknown != "" {
@@ -324,8 +324,8 @@ func (in Input) byObject(i int, target autoscalingv2.MetricTarget) (int32, autos
 			}
 		}
 	}
-	if told == 0 {
-		return 0, autoscalingv2.MetricValueStatus{}, fmt.Errorf("no cluster reports this metric: %s", cmp.Or(silent, absent))
+	if answers == 0 {
+		return 0, autoscalingv2.MetricValueStatus{}, fmt.Errorf("no cluster reports this metric: %s", cmp.Or(unknown, absent))
 	}
 	current := in.total()
 	var replicas int32
@@ -344,7 +344,7 @@ func (in Input) byObject(i int, target autoscalingv2.MetricTarget) (int32, autos
 	default:
 		return 0, status, fmt.Errorf("the target must have a value or an averageValue greater than 0")
 	}
-	if silent != "" && replicas < current {
+	if unknown != "" && replicas < current {
 		replicas = current // the missing values may be high
 	}
 	return replicas, status, nil

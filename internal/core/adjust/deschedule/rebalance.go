@@ -172,12 +172,12 @@ type Rebalanced struct {
 	Decisions []Decision
 	// Over are the clusters over the threshold, sorted by name, with the resource that exceeds it most.
 	Over map[string]corev1.ResourceName
-	// Held are the clusters over the threshold from which nothing moves now.
-	Held map[string]Held
+	// Blocked are the clusters over the threshold from which nothing moves now.
+	Blocked map[string]Blocked
 }
 
-// Held explains why nothing moves out of a cluster over the threshold.
-type Held struct {
+// Blocked explains why nothing moves out of a cluster over the threshold.
+type Blocked struct {
 	Why string
 	// Waits is true if the state will change by itself.
 	Waits bool
@@ -189,7 +189,7 @@ type Held struct {
 // Rebalance updates load with the moves.
 func Rebalance(t Threshold, targets []workv1alpha2.Binding, load Load, f Fleet, allowed intstr.IntOrString, most int,
 	now time.Time) Rebalanced {
-	out := Rebalanced{Over: map[string]corev1.ResourceName{}, Held: map[string]Held{}}
+	out := Rebalanced{Over: map[string]corev1.ResourceName{}, Blocked: map[string]Blocked{}}
 	shares := map[string]float64{}
 	for cluster, u := range load {
 		if name, share, over := u.worst(t); over {
@@ -204,7 +204,7 @@ func Rebalance(t Threshold, targets []workv1alpha2.Binding, load Load, f Fleet, 
 		if len(out.Decisions) >= most {
 			break // the others follow in later rounds
 		}
-		held := Held{Why: "no replicas that this policy may move request any of its " + string(out.Over[from])}
+		blocked := Blocked{Why: "no replicas that this policy may move request any of its " + string(out.Over[from])}
 		before := len(out.Decisions)
 		for _, b := range largest(targets, from, out.Over[from]) {
 			if _, _, over := load[from].worst(t); !over || len(out.Decisions) >= most {
@@ -215,13 +215,13 @@ func Rebalance(t Threshold, targets []workv1alpha2.Binding, load Load, f Fleet, 
 				continue
 			}
 			if !spare(b, from, now) {
-				held = Held{"the workloads in it have replicas that are not ready, or that moved recently", true}
+				blocked = Blocked{"the workloads in it have replicas that are not ready, or that moved recently", true}
 				continue
 			}
 			replicas := b.BindingSpec().Replicas
 			n := min(Allowance(allowed, replicas), replicas-1, assigned(b, from), wanted)
 			if n <= 0 {
-				held.Why = "the workloads in it have one replica, which does not move while it is ready"
+				blocked.Why = "the workloads in it have one replica, which does not move while it is ready"
 				continue
 			}
 			record := RecordOf(b)
@@ -232,7 +232,7 @@ func Rebalance(t Threshold, targets []workv1alpha2.Binding, load Load, f Fleet, 
 				return load[cluster].room(t, b), true
 			})
 			if err != nil {
-				held.Why = "no other cluster can run more replicas without reaching the threshold"
+				blocked.Why = "no other cluster can run more replicas without reaching the threshold"
 				continue
 			}
 			load.move(b, from, -m.Left[from], 0)
@@ -243,7 +243,7 @@ func Rebalance(t Threshold, targets []workv1alpha2.Binding, load Load, f Fleet, 
 			out.Decisions = append(out.Decisions, Decision{b, from, m})
 		}
 		if _, _, over := load[from].worst(t); over && len(out.Decisions) == before {
-			out.Held[from] = held
+			out.Blocked[from] = blocked
 		}
 	}
 	return out

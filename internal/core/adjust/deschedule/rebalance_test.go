@@ -33,7 +33,7 @@ func TestRebalanceMovesReplicasToClustersUnderThreshold(t *testing.T) {
 		most     int
 		used     map[string]float64
 		want     string // the placements after, of those that move
-		held     string // cluster: why, of those that give nothing
+		blocked  string // cluster: why, of those that give nothing
 	}{
 		{name: "until at the threshold", clusters: "m1=100/90/0 m2=100/0/0",
 			bindings: []*workv1alpha2.ResourceBinding{ready("web", "m1=30", 3)}, allowed: "100%", want: "web: m1=26 m2=4"},
@@ -54,27 +54,27 @@ func TestRebalanceMovesReplicasToClustersUnderThreshold(t *testing.T) {
 			bindings: []*workv1alpha2.ResourceBinding{ready("web", "m1=30", 3)}, allowed: "100%", want: "web: m1=29 m3=1"},
 		{name: "no cluster is well under", clusters: "m1=100/90/0 m2=100/75/0",
 			bindings: []*workv1alpha2.ResourceBinding{ready("web", "m1=30", 3)},
-			held:     "m1: no other cluster can run more replicas"},
+			blocked:  "m1: no other cluster can run more replicas"},
 		{name: "the last that is ready stays", clusters: "m1=100/90/0 m2=100/0/0",
 			bindings: []*workv1alpha2.ResourceBinding{ready("web", "m1=1", 90)},
-			held:     "m1: the workloads in it have one replica"},
+			blocked:  "m1: the workloads in it have one replica"},
 		{name: "one of two goes", clusters: "m1=100/90/0 m2=100/0/0",
 			bindings: []*workv1alpha2.ResourceBinding{ready("web", "m1=2", 45)}, want: "web: m1=1 m2=1"},
 		{name: "not while some are not ready", clusters: "m1=100/90/0 m2=100/0/0",
-			held: "m1: the workloads in it have replicas that are not ready",
+			blocked: "m1: the workloads in it have replicas that are not ready",
 			bindings: []*workv1alpha2.ResourceBinding{ready("web", "m1=29 m2=1", 3,
 				func(b *workv1alpha2.ResourceBinding) { report(b, counts("m2=1")) })}},
 		{name: "what just came stays", clusters: "m1=100/90/0 m2=100/0/0",
-			held: "m1: the workloads in it have replicas that are not ready, or that moved",
+			blocked: "m1: the workloads in it have replicas that are not ready, or that moved",
 			bindings: []*workv1alpha2.ResourceBinding{ready("web", "m1=30", 3, func(b *workv1alpha2.ResourceBinding) {
 				b.Annotations[wellknown.DescheduledAnnotation] = `{"took":{"m1":"2027-01-15T07:55:00Z"}}`
 			})}},
-		{name: "nothing goes back", clusters: "m1=100/90/0 m2=100/0/0", held: "m1: no other cluster can run more replicas",
+		{name: "nothing goes back", clusters: "m1=100/90/0 m2=100/0/0", blocked: "m1: no other cluster can run more replicas",
 			bindings: []*workv1alpha2.ResourceBinding{ready("web", "m1=30", 3, func(b *workv1alpha2.ResourceBinding) {
 				b.Annotations[wellknown.DescheduledAnnotation] = `{"gave":{"m2":"2027-01-15T07:40:00Z"}}`
 			})}},
 		{name: "what asks for nothing of it would not help", clusters: "m1=100/90/0 m2=100/0/0",
-			held:     "m1: no replicas that this policy may move request any of its cpu",
+			blocked:  "m1: no replicas that this policy may move request any of its cpu",
 			bindings: []*workv1alpha2.ResourceBinding{ready("web", "m1=30", 0)}},
 		{name: "what is about to go is not given again", clusters: "m1=100/90/0 m2=100/0/0", allowed: "100%",
 			bindings: []*workv1alpha2.ResourceBinding{ready("web", "m1=20 m2=10", 3, func(b *workv1alpha2.ResourceBinding) {
@@ -82,7 +82,7 @@ func TestRebalanceMovesReplicasToClustersUnderThreshold(t *testing.T) {
 				setStatus(b, "m2", `{"replicas":0}`)
 			}), ready("other", "m1=5", 1)}},
 		{name: "what is about to come takes its room", clusters: "m1=100/90/0 m2=100/0/0", allowed: "100%",
-			held: "m1: no other cluster can run more replicas",
+			blocked: "m1: no other cluster can run more replicas",
 			bindings: []*workv1alpha2.ResourceBinding{ready("other", "m2=7", 10,
 				func(b *workv1alpha2.ResourceBinding) { setStatus(b, "m2", `{"replicas":0}`) }), ready("web", "m1=30", 3)}},
 		{name: "what the pods ask for by now counts", clusters: "m1=100/90/0 m2=100/0/0", used: map[string]float64{"m1": 0.8},
@@ -119,16 +119,16 @@ func TestRebalanceMovesReplicasToClustersUnderThreshold(t *testing.T) {
 				tt.allowed = quarter
 			}
 			out := Rebalance(Threshold{corev1.ResourceCPU: 80}, all, load, f, intstr.Parse(tt.allowed), tt.most, start)
-			var got, held []string
+			var got, blocked []string
 			for _, d := range out.Decisions {
 				got = append(got, d.Binding.GetName()+": "+placed(d.Move.Clusters))
 			}
-			for c, why := range out.Held {
-				held = append(held, c+": "+why.Why)
+			for c, why := range out.Blocked {
+				blocked = append(blocked, c+": "+why.Why)
 			}
-			mustSucceed(t, strings.Join(got, ", ") == tt.want, "moves %q, want %q; held %q", got, tt.want, held)
-			mustSucceed(t, strings.HasPrefix(strings.Join(held, ", "), tt.held) && (tt.held != "" || len(held) == 0),
-				"held %q, want %q", held, tt.held)
+			mustSucceed(t, strings.Join(got, ", ") == tt.want, "moves %q, want %q; held %q", got, tt.want, blocked)
+			mustSucceed(t, strings.HasPrefix(strings.Join(blocked, ", "), tt.blocked) && (tt.blocked != "" || len(blocked) == 0),
+				"held %q, want %q", blocked, tt.blocked)
 		})
 	}
 }
@@ -204,8 +204,8 @@ func TestRebalancingEndsAndNothingMovesBack(t *testing.T) {
 			}
 			// The twin: whoever is over has nothing that anybody could take.
 			for _, from := range names {
-				mustSucceed(t, over(from) == (out.Held[from].Why != ""), "seed %d: %s over %v, held %+v", seed, from, over(from),
-					out.Held[from])
+				mustSucceed(t, over(from) == (out.Blocked[from].Why != ""), "seed %d: %s over %v, held %+v", seed, from, over(from),
+					out.Blocked[from])
 				for _, b := range all {
 					one := request(b, "cpu") / 1000
 					if !over(from) || assigned(b, from) == 0 || b.BindingSpec().Replicas < 2 || one == 0 {

@@ -21,19 +21,19 @@ func seenIn(b workv1alpha2.Binding, cluster string) (s seen, ok bool) {
 		if item.ClusterName != cluster || !item.Applied || item.Status == nil {
 			continue
 		}
-		var said struct {
+		var status struct {
 			Replicas      *int32 `json:"replicas"`
 			ReadyReplicas *int32 `json:"readyReplicas"`
 		}
-		if json.Unmarshal(item.Status.Raw, &said) != nil || said.Replicas == nil && said.ReadyReplicas == nil {
+		if json.Unmarshal(item.Status.Raw, &status) != nil || status.Replicas == nil && status.ReadyReplicas == nil {
 			return seen{}, false
 		}
-		if said.ReadyReplicas != nil { // zero is often omitted
-			s.Ready = *said.ReadyReplicas
+		if status.ReadyReplicas != nil { // zero is often omitted
+			s.Ready = *status.ReadyReplicas
 		}
 		s.Replicas = s.Ready
-		if said.Replicas != nil {
-			s.Replicas = *said.Replicas
+		if status.Replicas != nil {
+			s.Replicas = *status.Replicas
 		}
 		return s, true
 	}

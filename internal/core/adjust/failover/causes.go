@@ -19,10 +19,10 @@ import (
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 )
 
-// defaultUnhealthy is how long an application may be Unhealthy where its policy does not say.
+// defaultUnhealthy is how long an application may be Unhealthy if its policy does not set a time.
 const defaultUnhealthy = 300 * time.Second
 
-// lost returns whether a cluster is known not to respond.
+// lost reports whether a cluster is known not to respond.
 func lost(c *clusterv1alpha1.Cluster) bool {
 	return c != nil && (slices.ContainsFunc(c.Spec.Taints, membership.IsLossTaint) || membership.Silent(c))
 }
@@ -32,7 +32,7 @@ type cause struct {
 	cluster, reason, producer, message string
 	// since is when it began, due when the binding should leave.
 	since, due time.Time
-	// lost says that the cluster does not respond, paused that the brake protects it.
+	// lost is true if the cluster does not respond; paused if the brake stops evictions from it.
 	lost, paused bool
 	// with are other lost clusters that b should leave now, too.
 	with     []string
@@ -207,12 +207,12 @@ func hasFinished(b workv1alpha2.Binding, cluster string) bool {
 	return item != nil && aggregate.Final(schema.FromAPIVersionAndKind(of.APIVersion, of.Kind).GroupKind(), item.Status)
 }
 
-// failed returns whether the scheduler reports that b could not be placed.
+// failed reports whether the scheduler reports that b could not be placed.
 func failed(b workv1alpha2.Binding) bool {
 	return meta.IsStatusConditionFalse(b.BindingStatus().Conditions, workv1alpha2.Scheduled)
 }
 
-// confirmed returns whether the scheduler has confirmed the placement that b has now.
+// confirmed reports whether the scheduler has confirmed the placement that b has now.
 func confirmed(b workv1alpha2.Binding) bool {
 	status := b.BindingStatus()
 	return status.SchedulerObservedGeneration == b.GetGeneration() &&

@@ -80,9 +80,9 @@ func (p *planner) ended(b workv1alpha2.Binding, t workv1alpha2.GracefulEvictionT
 	return ReplacementHealthy, "", ""
 }
 
-// unhealthy says what the replacement of a task lacks; empty if all clusters of b report it Healthy, with all of their
-// replicas. A cluster that does not respond counts as unhealthy, unless it has a copy of its own since before the
-// eviction, and another cluster is healthy.
+// unhealthy returns what the replacement of a task lacks; empty if all clusters of b report it Healthy with all of
+// their replicas. A cluster that does not respond counts as unhealthy, unless it had a copy before the eviction, and
+// another cluster is healthy.
 func (p *planner) unhealthy(b workv1alpha2.Binding, t workv1alpha2.GracefulEvictionTask) string {
 	if !confirmed(b) {
 		return "the scheduler has not confirmed the placement"
@@ -140,8 +140,8 @@ func (p *planner) unhealthy(b workv1alpha2.Binding, t workv1alpha2.GracefulEvict
 	return ""
 }
 
-// missingReplicas returns how many replicas of a target are not ready; empty if none is known to be missing.
-// A report without counters may be from before a move, so it says nothing of replicas that the cluster gained.
+// missingReplicas returns how many replicas of a target are not ready; empty if none is known to be missing. A report
+// without counters may be from before a move, so it proves nothing about added replicas.
 func missingReplicas(b workv1alpha2.Binding, target workv1alpha2.TargetCluster) string {
 	ready, known := deschedule.ReadyIn(b, target.Name)
 	switch {

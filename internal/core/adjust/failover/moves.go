@@ -23,7 +23,7 @@ type Move struct {
 	To []workv1alpha2.TargetCluster `json:"to,omitempty"`
 	// Reason is why it leaves, such as TaintUntolerated.
 	Reason string `json:"reason,omitempty"`
-	// WaitingFor is what it waits for; empty if it waits for nothing. Message says it for people.
+	// WaitingFor is what it waits for; empty if it waits for nothing. Message is the text for people.
 	WaitingFor Code   `json:"waitingFor,omitempty"`
 	Message    string `json:"message,omitempty"`
 	// Since is when the cause began, Until when the wait ends by itself, Ended when the move was over.

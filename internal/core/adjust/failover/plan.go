@@ -39,7 +39,7 @@ type Options struct {
 	EvictionsPerMinute int `json:"evictionsPerMinute"`
 }
 
-// Defaults are the settings of a hub whose configuration does not say otherwise.
+// Defaults are the settings of a hub without configuration.
 var Defaults = Options{Tolerations: membership.DefaultTolerations, BrakeShare: 0.5, EvictionsPerMinute: 3000}
 
 // UnmarshalJSON reads settings. One that is missing has its default.
@@ -73,7 +73,7 @@ type Input struct {
 	Recent []time.Time
 	// Facts reads the template and the policy of a binding; nil knows nothing of them.
 	Facts func(workv1alpha2.Binding) (Facts, error)
-	// HasWork says whether a Work of the binding exists in the cluster; nil says no.
+	// HasWork reports whether a Work of the binding exists in the cluster; nil means no.
 	HasWork func(b workv1alpha2.Binding, cluster string) bool
 }
 
@@ -99,7 +99,7 @@ type Eviction struct {
 	From string
 	// Since is when its taint was added, or when the workload became Unhealthy there.
 	Since time.Time
-	// Lost says that the cluster did not respond when it was left.
+	// Lost is true if the cluster did not respond when it was left.
 	Lost bool
 	// Placement is the whole new spec.clusters, sorted by name. Affinity is the affinity term that it uses; empty for the
 	// one in use.
@@ -141,11 +141,11 @@ type Result string
 
 // The results.
 const (
-	// ReplacementHealthy says that the replacement is healthy.
+	// ReplacementHealthy: the replacement is healthy.
 	ReplacementHealthy Result = "ReplacementHealthy"
-	// EndedByUser says that a user set suppressDeletion to false.
+	// EndedByUser: a user set suppressDeletion to false.
 	EndedByUser Result = "EndedByUser"
-	// ClusterRemoved says that the cluster is no longer a member.
+	// ClusterRemoved: the cluster is no longer a member.
 	ClusterRemoved Result = "ClusterRemoved"
 )
 
@@ -190,7 +190,7 @@ func Codes() []Code {
 		ReplacementNotHealthy, GracePeriodExceeded, KeptByPolicy, StillRunning, Unread}
 }
 
-// NeedsUser returns whether the wait may not end without a user.
+// NeedsUser reports whether the wait may not end without a user.
 func (c Code) NeedsUser() bool {
 	return slices.Contains([]Code{NothingFits, Volumes, Suspended, TemplatePaused, GracePeriodExceeded, Unread}, c)
 }
@@ -203,7 +203,7 @@ type Waiting struct {
 	// Resource is the template.
 	Resource workv1alpha2.ObjectReference
 	From     string
-	// Evicted says that the replacement is placed and the old copy is kept.
+	// Evicted is true if the replacement is placed and the old copy is kept.
 	Evicted bool
 	// Reason is that of the eviction, such as TaintUntolerated.
 	Reason string
@@ -229,7 +229,7 @@ const (
 	producerFailback           = "failover-controller"
 )
 
-// defaultGracePeriod is how long the replacement may take before a warning, where a task does not say.
+// defaultGracePeriod is how long the replacement may take before a warning, if a task does not set a time.
 const defaultGracePeriod = 10 * time.Minute
 
 // Make plans. The same input gives the same plan.
@@ -277,7 +277,7 @@ type planner struct {
 // policyCluster is a policy, by its permanent ID, and a cluster.
 type policyCluster struct{ policy, cluster string }
 
-// isWorkload returns whether a binding has replicas.
+// isWorkload reports whether a binding has replicas.
 func isWorkload(b workv1alpha2.Binding) bool {
 	spec := b.BindingSpec()
 	return spec.Replicas > 0 || len(spec.Components) > 0
@@ -428,7 +428,7 @@ func (p *planner) snapshot(b workv1alpha2.Binding) schedule.Snapshot {
 	return p.Fleet.Snapshot.Among(schedule.PeersOf(b, p.bindings))
 }
 
-// settled returns whether the scheduler has nothing to do about b, or has tried what it could.
+// settled reports whether the scheduler has nothing to do about b, or has tried what it could.
 func settled(b workv1alpha2.Binding, s schedule.Snapshot) bool {
 	if _, due := schedule.Due(b, s); !due {
 		return true
@@ -454,7 +454,7 @@ func (p *planner) waiting(b workv1alpha2.Binding, c cause, code Code, message st
 		Reason: c.reason, Code: code, Message: message, Since: c.since}
 }
 
-// forbidden says what keeps b from leaving a cluster though it should; nil if nothing does.
+// forbidden returns what prevents b from leaving a cluster; nil if nothing does.
 func (p *planner) forbidden(b workv1alpha2.Binding, c cause) *Waiting {
 	because := func(code Code, message string) *Waiting {
 		w := p.waiting(b, c, code, message)

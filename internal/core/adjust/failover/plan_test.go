@@ -364,7 +364,7 @@ func TestClusterBeingDeletedTakesNoReplacement(t *testing.T) {
 	}
 }
 
-func TestBrakeHoldsForClustersLostTogether(t *testing.T) {
+func TestBrakeStopsEvictionFromClustersLostTogether(t *testing.T) {
 	for name, c := range map[string]struct {
 		fleet, lost int
 		paused      bool
@@ -388,7 +388,7 @@ func TestBrakeHoldsForClustersLostTogether(t *testing.T) {
 	w.lose("c")
 	w.pass(10 * time.Minute)
 	w.execute(w.plans("web !a FailoverPaused"))
-	w.taint("a", "user") // which says that the cluster is to be evicted
+	w.taint("a", "user") // the reason to evict the cluster
 	w.plans("web -a: d=2")
 	w.untaint("a", "user")
 	w.back("c")
@@ -616,7 +616,7 @@ func TestDirectlyKeepsTheCopyInALostCluster(t *testing.T) {
 	w.plans("")
 }
 
-func TestVolumesStayUnlessThePolicySaysOtherwise(t *testing.T) {
+func TestVolumesStayUnlessPolicyMovesThem(t *testing.T) {
 	w := newWorld(t, "a", "b")
 	w.deployment("db", "a=1", byRoom())
 	facts := Facts{Volumes: true}

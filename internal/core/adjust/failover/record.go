@@ -17,7 +17,7 @@ type Record map[string]Departure
 type Departure struct {
 	// Since is when the cause began.
 	Since time.Time `json:"since"`
-	// Lost says that the cluster did not respond.
+	// Lost is true if the cluster did not respond.
 	Lost bool `json:"lost,omitempty"`
 	// Reason is that of the eviction, such as TaintUntolerated.
 	Reason string `json:"reason,omitempty"`

@@ -24,7 +24,7 @@ var (
 	// errTerms comes from replicas in a cluster that takes no more, which would be in another affinity term than the
 	// others.
 	errTerms = errors.New("other clusters of the affinity term in use, which are lost or tainted as well, would have to be left at the same time")
-	// errEverywhere says that all clusters that may have a copy have one.
+	// errEverywhere reports that all clusters that may have a copy have one.
 	errEverywhere = errors.New("every cluster that may have a copy has one")
 )
 
@@ -124,7 +124,7 @@ func question(b workv1alpha2.Binding, s schedule.Snapshot, from ...string) *quer
 	return q
 }
 
-// accepts returns whether a cluster may be given more of a binding.
+// accepts reports whether a cluster may be given more of a binding.
 func accepts(p *policyv1alpha1.Placement, c *clusterv1alpha1.Cluster) bool {
 	return !membership.Silent(c) && !slices.ContainsFunc(c.Spec.Taints, func(t corev1.Taint) bool {
 		return t.Effect != corev1.TaintEffectPreferNoSchedule &&
@@ -272,7 +272,7 @@ func (q *query) whole(to []workv1alpha2.TargetCluster, affinity string, moved in
 	return replacement{clusters: to, affinity: affinity, moved: moved, from: q.from}, nil
 }
 
-// lasts returns whether the scheduler leaves a placement as it is.
+// lasts reports whether the scheduler leaves a placement as it is.
 func (q *query) lasts(to []workv1alpha2.TargetCluster) bool {
 	b := q.binding.DeepCopyObject().(workv1alpha2.Binding)
 	spec := b.BindingSpec()

@@ -57,7 +57,7 @@ func ParsePath(path string) (*jsonpath.JSONPath, error) {
 var errSteps = errors.New("an expression may have only fields and indexes, such as {.a.b}, {.a['b']} and {.list[0]}; " +
 	"it may not have ranges, recursion, wildcards, slices, unions, filters or literals")
 
-// isStep returns whether a node leads from a value to at most one other.
+// isStep reports whether a node leads from a value to at most one other.
 func isStep(node jsonpath.Node) bool {
 	switch n := node.(type) {
 	case *jsonpath.FieldNode:

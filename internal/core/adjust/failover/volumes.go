@@ -13,11 +13,11 @@ import (
 
 // Facts are what a plan has to know of the template and the policy of a binding.
 type Facts struct {
-	// Volumes says that the template uses persistent volumes, MoveVolumes that it may move nevertheless.
+	// Volumes is true if the template uses persistent volumes; MoveVolumes if it may move nevertheless.
 	Volumes, MoveVolumes bool
-	// Paused says that spec.paused of the template is true, so that a new copy would start no pods.
+	// Paused is true if spec.paused of the template is true: a new copy would start no pods.
 	Paused bool
-	// OwnScale says that each member decides how many replicas it runs.
+	// OwnScale is true if each member decides how many replicas it runs.
 	OwnScale bool
 	// FailbackAfter is the stabilization window of a failback; 0 is no failback.
 	FailbackAfter time.Duration
@@ -36,7 +36,7 @@ func FactsOf(template *unstructured.Unstructured, policy map[string]string) Fact
 	return f
 }
 
-// hasVolumes returns whether a template is a persistent volume or a claim, has claim templates, or mounts a claim.
+// hasVolumes reports whether a template is a persistent volume or a claim, has claim templates, or mounts a claim.
 func hasVolumes(template *unstructured.Unstructured) bool {
 	switch template.GroupVersionKind().GroupKind() {
 	case schema.GroupKind{Kind: "PersistentVolumeClaim"}, schema.GroupKind{Kind: "PersistentVolume"}:

@@ -1,5 +1,5 @@
-// Package rebalance decides what a WorkloadRebalancer asks of the bindings of its workloads, what its status says of
-// that, and when it has served its time. What a fresh schedule looks like is decided by core/schedule.
+// Package rebalance decides what a WorkloadRebalancer requests from the bindings of its workloads, its status, and
+// when it expires. core/schedule decides the fresh schedule.
 package rebalance
 
 import (

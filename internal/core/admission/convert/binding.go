@@ -1,5 +1,4 @@
-// Package convert turns objects of one served version into another.
-// It decides what a field becomes; who asks, and when, is left to the API server.
+// Package convert converts objects between served versions. The API server decides when.
 package convert
 
 import (
@@ -34,7 +33,7 @@ func Binding(obj *unstructured.Unstructured, apiVersion string) (*unstructured.U
 	}
 }
 
-// down moves to v1alpha1 what it knows and keeps the rest in an annotation.
+// down moves the fields of v1alpha1 to it and keeps the rest in an annotation.
 func down(obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	rest := obj.DeepCopy().Object
 	out := &unstructured.Unstructured{Object: map[string]any{}}
@@ -89,7 +88,7 @@ func down(obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	return out, nil
 }
 
-// up lays what v1alpha1 says over the rest that it carries along.
+// up merges the fields of v1alpha1 into the v1alpha2 fields that the object keeps.
 func up(obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	from := obj.DeepCopy()
 	rest := map[string]any{}
@@ -179,8 +178,8 @@ func split(from, to map[string]any, list, key string, known ...string) {
 	}
 }
 
-// join is the other way: items take back what an item of the same key kept for them, and items that are gone take
-// theirs along.
+// join is the inverse: items get back what was kept for an item of the same key; what was kept for removed items is
+// dropped.
 func join(from, to map[string]any, list, key string) {
 	kept, _ := to[list].([]any)
 	delete(to, list)

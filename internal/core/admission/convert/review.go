@@ -11,8 +11,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/kruise"
 )
 
-// Review answers a ConversionReview: all of its objects in the version desired, in the same order, or a failure that
-// says which one and why.
+// Review answers a ConversionReview: all objects in the desired version, in the same order, or a failure that names
+// the object and the reason.
 func Review(review *apiextensionsv1.ConversionReview) *apiextensionsv1.ConversionReview {
 	answer := &apiextensionsv1.ConversionReview{TypeMeta: review.TypeMeta}
 	if review.Request == nil {

@@ -51,12 +51,12 @@ func adviseCustomization(spec map[string]any) []string {
 	return append(adviseScripts(spec), adviseRetention(spec)...)
 }
 
-// adviseScripts warns of scripts that define no function to call, or one of another name than Karmada wants. They are
-// stored all the same, as Karmada does, and their operation tells again what is wrong. What is no Lua is refused.
+// adviseScripts warns of scripts without a function, or with a function of another name than Karmada's. Like Karmada,
+// the hub stores them; their operation reports the mistake again. Text that is not Lua is rejected.
 func adviseScripts(spec map[string]any) []string {
 	var rules configv1alpha1.CustomizationRules
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(child(spec, "customizations"), &rules); err != nil {
-		return nil // the schema says it better
+		return nil // the schema has the better error
 	}
 	var out []string
 	for _, s := range script.Scripts(rules) {
@@ -78,7 +78,7 @@ func adviseScripts(spec map[string]any) []string {
 	return out
 }
 
-// adviseRetention warns where what the member has is kept in fields that rollouts are steered by.
+// adviseRetention warns of retained fields that control rollouts.
 func adviseRetention(spec map[string]any) []string {
 	var out []string
 	for i, p := range strs(child(child(spec, "customizations"), "retention"), "jsonPaths") {

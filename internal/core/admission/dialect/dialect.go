@@ -1,6 +1,5 @@
-// Package dialect rewrites spellings that public guides use and the APIs of Karmada and OpenKruise do not know to the
-// canonical ones. It decides what an author meant and says so in a warning; whether the result is valid is decided in
-// core/admission/validate.
+// Package dialect rewrites spellings of public guides that the APIs of Karmada and OpenKruise do not have to the
+// canonical ones, and warns the author. core/admission/validate decides whether the result is valid.
 package dialect
 
 import (
@@ -62,7 +61,7 @@ func Normalise(obj *unstructured.Unstructured) (changed bool, warnings []string,
 		return false, nil, nil
 	}
 	r := &rewrite{obj: obj, spec: spec, submitted: map[string]json.RawMessage{}}
-	// An annotation that somebody else wrote into is worth no error; what it says is then not known.
+	// An unreadable annotation is no error: the submitted fields are then unknown.
 	_ = json.Unmarshal([]byte(obj.GetAnnotations()[wellknown.SubmittedFieldsAnnotation]), &r.submitted)
 	apply(r)
 	if r.changed && len(r.submitted) > 0 {
@@ -80,7 +79,7 @@ func Normalise(obj *unstructured.Unstructured) (changed bool, warnings []string,
 	return r.changed, r.warnings, errors.Join(r.errs...)
 }
 
-// Advise says what is legal in a normalised obj and still hardly meant. It changes nothing.
+// Advise warns of fields of a normalised obj that are valid but probably a mistake. It changes nothing.
 func Advise(obj *unstructured.Unstructured) []string {
 	advise, ok := advices[obj.GroupVersionKind().GroupKind()]
 	if !ok {
@@ -112,13 +111,13 @@ func (r *rewrite) rewritten(path string, value any, stored string) {
 	if err != nil || len(text) > submittedLimit {
 		text = fmt.Appendf(nil, "%q", fmt.Sprintf("(%d bytes)", len(text)))
 	}
-	if r.submitted == nil { // the annotation said null
+	if r.submitted == nil { // the annotation is null
 		r.submitted = map[string]json.RawMessage{}
 	}
 	r.submitted[path] = text
 }
 
-// Error says what cannot be understood, and in which field.
+// Error is a value that cannot be understood, and its field.
 type Error struct{ Field, Message string }
 
 func (e *Error) Error() string { return e.Field + ": " + e.Message }
@@ -127,14 +126,15 @@ func (r *rewrite) refuse(path, format string, args ...any) {
 	r.errs = append(r.errs, &Error{path, fmt.Sprintf(format, args...)})
 }
 
-// submittedBefore says that what is stored came from a spelling at path, so that the same spelling may replace it.
+// submittedBefore reports whether the stored value came from a spelling at path, so that the same spelling may replace
+// it.
 func (r *rewrite) submittedBefore(path string) bool {
 	_, ok := r.submitted[path]
 	return ok
 }
 
-// rename moves parent[from] to parent[to]; path is the parent's.
-// also are further spellings: who wrote one of them before may change to this one.
+// rename moves parent[from] to parent[to]; path is the parent's. also are further spellings: an author of one of them
+// may change to this one.
 func (r *rewrite) rename(parent map[string]any, path, from, to string, also ...string) {
 	if parent[from] != nil {
 		for _, spelling := range also {
@@ -147,8 +147,7 @@ func (r *rewrite) rename(parent map[string]any, path, from, to string, also ...s
 	r.move(parent, from, path+"."+from, parent, to, to)
 }
 
-// move takes source[from] to target[to]. A contradiction with what stands there is refused, in the words "from:
-// duplicates stored".
+// move moves source[from] to target[to]. If target has another value, it is rejected with "from: duplicates stored".
 func (r *rewrite) move(source map[string]any, from, path string, target map[string]any, to, stored string) {
 	value, ok := source[from]
 	if !ok {

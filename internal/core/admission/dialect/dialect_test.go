@@ -398,7 +398,7 @@ func TestNormalise(t *testing.T) {
 	}
 }
 
-func TestTheVersionASidecarSetAsksForIsNamedWhereItsVersionOfTheAPISaysSo(t *testing.T) {
+func TestSidecarSetNamesRequestedVersion(t *testing.T) {
 	obj := parse(t, kruiseHead("v1alpha1", "SidecarSet"), `{injectionStrategy: {revision: v1}}`)
 	if _, _, err := Normalise(obj); err != nil {
 		t.Fatal(err)
@@ -464,7 +464,7 @@ func TestTheNamespaceOfASidecarSetMayMoveWithItsAuthor(t *testing.T) {
 	}
 }
 
-func TestABarePodGoesWhereItsAnnotationSays(t *testing.T) {
+func TestBarePodFollowsItsAnnotation(t *testing.T) {
 	for kind, field := range map[string]string{"Deployment": "deploymentTemplate", "StatefulSet": "statefulSetTemplate",
 		"AdvancedStatefulSet": "advancedStatefulSetTemplate", "Pod": ""} {
 		obj := parse(t, kruiseHead("v1beta1", "UnitedDeployment"), `{template: {spec: {containers: []}}}`)

@@ -13,8 +13,8 @@ import (
 // customVersionLabel names the version of a SidecarSet in v1alpha1; v1beta1 has a field for that.
 const customVersionLabel = "apps.kruise.io/sidecarset-custom-version"
 
-// cloneSet: v1alpha1 has no rollingUpdate; what v1beta1 says there it says beside type, which is the policy of updating
-// a pod.
+// cloneSet: v1alpha1 has no rollingUpdate; the fields that v1beta1 has there are beside type, which is the policy of
+// updating a pod.
 func (r *rewrite) cloneSet() {
 	r.selector()
 	update := child(r.spec, "updateStrategy")
@@ -57,7 +57,7 @@ func (r *rewrite) cloneSet() {
 	}
 }
 
-// selector: who leaves it out means the labels of the pods.
+// selector: if it is missing, the labels of the pods are meant.
 func (r *rewrite) selector() {
 	labels := child(child(child(r.spec, "template"), "metadata"), "labels")
 	if r.spec["selector"] != nil || len(labels) == 0 {
@@ -68,8 +68,7 @@ func (r *rewrite) selector() {
 	r.warnings = append(r.warnings, "spec.selector: not set; stored as the labels of the template, and immutable from now on")
 }
 
-// sidecarSet: a revision is a choice among versions, of which the one that its author named is meant; and policy
-// belongs to it.
+// sidecarSet: a revision with a name selects that version, and policy belongs to it.
 func (r *rewrite) sidecarSet() {
 	r.sidecarSetNamespace()
 	injection := child(r.spec, "injectionStrategy")
@@ -91,7 +90,7 @@ func (r *rewrite) sidecarSet() {
 	}
 }
 
-// sidecarSetNamespace: who writes a namespace thinks that the pods of others are left alone, which they are not.
+// sidecarSetNamespace: a namespace does not limit a SidecarSet, although its author probably meant that.
 func (r *rewrite) sidecarSetNamespace() {
 	given := r.obj.GetNamespace()
 	if given == "" {
@@ -111,12 +110,12 @@ func (r *rewrite) sidecarSetNamespace() {
 		r.rewritten(path, given, "spec.namespaceSelector")
 		return
 	}
-	told := path + ": removed, because a SidecarSet is cluster-scoped"
+	message := path + ": removed, because a SidecarSet is cluster-scoped"
 	if r.spec["namespaceSelector"] == nil && r.spec["namespace"] == nil {
-		told += fmt.Sprintf("; it injects into pods of all namespaces, not only of %s: set spec.namespaceSelector, or the annotation %s: \"true\", which creates the selector from metadata.namespace",
+		message += fmt.Sprintf("; it injects into pods of all namespaces, not only of %s: set spec.namespaceSelector, or the annotation %s: \"true\", which creates the selector from metadata.namespace",
 			given, wellknown.NamespaceAsSelectorAnnotation)
 	}
-	r.warnings = append(r.warnings, told)
+	r.warnings = append(r.warnings, message)
 }
 
 // nameVersion calls this version of a SidecarSet by the name that its injection asks for, unless it has one: else no
@@ -194,7 +193,7 @@ func (r *rewrite) unitedDeployment() {
 		wellknown.SubsetWorkloadAnnotation))
 }
 
-// merge sets in to what from says, object by object, as a JSON merge patch does.
+// merge merges from into to, object by object, as a JSON merge patch does.
 func merge(to, from map[string]any) {
 	for key, value := range from {
 		if v, ok := value.(map[string]any); ok {

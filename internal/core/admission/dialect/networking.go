@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// multiClusterService: the port that pods listen on is said by the Service that is exposed, and by nothing else.
+// multiClusterService: only the exposed Service names the port of the pods.
 func (r *rewrite) multiClusterService() {
 	for i, port := range objects(r.spec, "ports") {
 		if given, ok := port["targetPort"]; ok {
@@ -18,7 +18,7 @@ func (r *rewrite) multiClusterService() {
 	}
 }
 
-// multiClusterIngress: what stands in a template's spec is the spec.
+// multiClusterIngress: the content of a template's spec is the spec.
 func (r *rewrite) multiClusterIngress() {
 	template, ok := r.spec["template"].(map[string]any)
 	if !ok {

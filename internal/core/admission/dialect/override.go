@@ -23,7 +23,7 @@ var replicaPaths = map[schema.GroupKind]string{
 	{Group: "apps.kruise.io", Kind: "UnitedDeployment"}: "/spec/replicas",
 }
 
-// SetsReplicas returns whether an override policy, not yet normalised, uses replicasOverrider,
+// SetsReplicas reports whether an override policy, not yet normalised, uses replicasOverrider,
 // which is refused where the scheduler divides the replicas.
 func SetsReplicas(obj *unstructured.Unstructured) bool {
 	spec := child(obj.Object, "spec")
@@ -96,7 +96,7 @@ func setPlaintext(list []any, pointer string, value any) []any {
 	return append(list, map[string]any{"path": pointer, "operator": "replace", "value": value})
 }
 
-// replicaPath is where all kinds that the policy selects have their replicas.
+// replicaPath is the common path of the replicas in all kinds that the policy selects.
 func (r *rewrite) replicaPath() (string, error) {
 	selectors := objects(r.spec, "resourceSelectors")
 	if len(selectors) == 0 {

@@ -133,8 +133,7 @@ func narrow(base map[string]any, targets []map[string]any) (map[string]any, erro
 	return out, nil
 }
 
-// regionSpread: the API wants a cluster constraint beside one by region; who spreads over n regions wants at least n
-// clusters.
+// regionSpread: the API requires a constraint by cluster beside one by region; n regions need at least n clusters.
 func (r *rewrite) regionSpread(placement map[string]any) {
 	const path = "spec.placement.spreadConstraints"
 	var region map[string]any

@@ -1,5 +1,5 @@
-// Package protect decides which objects of the hub itself may be deleted, and what has to be said first. Who asks, and
-// what there is, are arguments: admission looks.
+// Package protect decides which objects of the hub itself may be deleted, and what to do before. Admission reads the
+// objects and passes them as arguments.
 package protect
 
 import (
@@ -9,13 +9,13 @@ import (
 	"github.com/argosy-io/argosy/internal/core/object/names"
 )
 
-// Confirmed returns whether the annotations of an object confirm its deletion.
+// Confirmed reports whether the annotations of an object confirm its deletion.
 func Confirmed(name string, annotations map[string]string) bool {
 	return annotations[wellknown.ConfirmDeletionAnnotation] == name
 }
 
-// Definition returns why the definition of a kind may not be deleted; nil if it may. own says that the hub's own
-// objects are of the kind, used that templates are.
+// Definition returns why the definition of a kind may not be deleted; nil if it may. own is true if the kind is one of
+// the hub's, used if templates are of the kind.
 func Definition(name string, own bool, used string) error {
 	switch {
 	case own:
@@ -28,8 +28,8 @@ func Definition(name string, own bool, used string) error {
 	return nil
 }
 
-// Namespace returns why a namespace of the hub may not be deleted; nil if it may. stays says that the cluster of an
-// execution space is in the fleet, and not about to leave.
+// Namespace returns why a namespace of the hub may not be deleted; nil if it may. stays is true if the cluster of an
+// execution space is a member and is not being removed.
 func Namespace(name string, stays bool) error {
 	cluster, err := names.ClusterOf(name)
 	switch {

@@ -19,11 +19,11 @@ func TestADeletionIsConfirmedByTheNameOfTheObject(t *testing.T) {
 	}
 }
 
-func TestWhatTheHubStandsOnIsNotDeletedByOneWord(t *testing.T) {
+func TestHubObjectsNeedConfirmationToBeDeleted(t *testing.T) {
 	for _, tc := range []struct {
-		story string
-		err   error
-		says  string // empty: it may be deleted
+		story   string
+		err     error
+		message string // empty: it may be deleted
 	}{
 		{"a definition of the hub", Definition("works.work.karmada.io", true, ""),
 			"kubectl annotate customresourcedefinition works.work.karmada.io argosy.io/confirm-deletion=works.work.karmada.io"},
@@ -38,10 +38,10 @@ func TestWhatTheHubStandsOnIsNotDeletedByOneWord(t *testing.T) {
 		{"a namespace whose name begins like those", Namespace("karmada-systems", false), ""},
 	} {
 		switch {
-		case tc.says == "" && tc.err != nil:
+		case tc.message == "" && tc.err != nil:
 			t.Errorf("%s: refused with %q", tc.story, tc.err)
-		case tc.says != "" && (tc.err == nil || !strings.Contains(tc.err.Error(), tc.says)):
-			t.Errorf("%s: got %v, want one that says %q", tc.story, tc.err, tc.says)
+		case tc.message != "" && (tc.err == nil || !strings.Contains(tc.err.Error(), tc.message)):
+			t.Errorf("%s: got %v, want one that says %q", tc.story, tc.err, tc.message)
 		}
 	}
 }

@@ -32,7 +32,7 @@ func relabel(obj *unstructured.Unstructured, version string) (*unstructured.Unst
 	return out, nil
 }
 
-func TestACustomizationThatDoesNothingIsToldSo(t *testing.T) {
+func TestCustomizationWithoutEffectIsReported(t *testing.T) {
 	const health = `healthInterpretation: {jsonPath: .status.phase, expected: Fine}`
 	ric := func(name, apiVersion, kind, rules string) *configv1alpha1.ResourceInterpreterCustomization {
 		c := &configv1alpha1.ResourceInterpreterCustomization{}
@@ -72,7 +72,7 @@ func TestACustomizationThatDoesNothingIsToldSo(t *testing.T) {
 	}
 }
 
-func TestAWebhookThatIsNeverAskedIsToldSo(t *testing.T) {
+func TestUnusedWebhookIsReported(t *testing.T) {
 	for webhooks, want := range map[string][]string{
 		`[]`:              {"webhooks: the list is empty, so no webhook is called"},
 		`[{name: a.b.c}]`: {"webhooks[0].rules: the list is empty, so a.b.c is never called"},

@@ -70,7 +70,7 @@ func FederatedHPA(f *autoscalingv1alpha1.FederatedHPA) field.ErrorList {
 	return errs
 }
 
-// scaleTarget validates what names a workload.
+// scaleTarget validates the reference to a workload.
 func scaleTarget(ref autoscalingv2.CrossVersionObjectReference, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, required := range []struct{ name, value, example string }{
@@ -93,7 +93,7 @@ func scaleTarget(ref autoscalingv2.CrossVersionObjectReference, path *field.Path
 	return errs
 }
 
-// bounds validates a minimum and a maximum, nil for those that are not set.
+// bounds validates a minimum and a maximum, nil if unset.
 func bounds(lowest, highest *int32, minPath, maxPath *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if lowest != nil && *lowest < 1 {

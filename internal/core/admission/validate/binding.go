@@ -10,7 +10,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-// Binding validates what controllers read from a binding without a second look.
+// Binding validates the fields of a binding that controllers use without another check.
 func Binding(b workv1alpha2.Binding) field.ErrorList {
 	var errs field.ErrorList
 	if text, ok := b.GetAnnotations()[workv1alpha2.DependenciesAnnotation]; ok {

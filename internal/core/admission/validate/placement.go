@@ -89,8 +89,7 @@ func overflow(p *policyv1alpha1.Placement, term *policyv1alpha1.ClusterAffinityT
 	return errs
 }
 
-// dividesByRoom reports whether replicas are shared out by what clusters have free: only then is there anything to flow
-// over.
+// dividesByRoom reports whether replicas are divided by available capacity: only then can replicas overflow.
 func dividesByRoom(p *policyv1alpha1.Placement) bool {
 	if !p.DividesReplicas() {
 		return false

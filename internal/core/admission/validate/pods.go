@@ -41,7 +41,7 @@ func PodAdvice(obj *unstructured.Unstructured) []string {
 	return w.advice
 }
 
-// part is a place in an object, with each for the elements of lists, and what may be there.
+// part is a place in an object, with each for the elements of lists, and the fields that it allows.
 type part struct {
 	path   []string
 	fields *script.Schema
@@ -147,7 +147,7 @@ var podFields = sync.OnceValue(func() fieldsOfPods {
 	}}
 })
 
-// fieldWalk compares values with what may be there.
+// fieldWalk compares values with the allowed fields.
 type fieldWalk struct {
 	advice []string
 }

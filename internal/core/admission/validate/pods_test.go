@@ -25,7 +25,7 @@ const web = `{metadata: {labels: {app: web}, creationTimestamp: null}, spec: {
 // wrong is a pod template with a field that is none, and a value of another type.
 const wrong = `{spec: {containers: [{name: c, imagePullPolcy: Always}], volumes: {name: v}}}`
 
-func TestMistakesInOpenPartsOfWorkloadsAreTold(t *testing.T) {
+func TestMistakesInSchemalessFieldsAreReported(t *testing.T) {
 	kruise := func(kind, spec string) string {
 		return fmt.Sprintf("{apiVersion: apps.kruise.io/v1beta1, kind: %s, metadata: {name: x}, spec: {%s}}", kind, spec)
 	}
@@ -96,14 +96,14 @@ func TestMistakesInOpenPartsOfWorkloadsAreTold(t *testing.T) {
 	}
 }
 
-func TestManyMistakesAreToldInFewWords(t *testing.T) {
+func TestManyMistakesAreSummarized(t *testing.T) {
 	fields := ""
 	for i := range 30 {
 		fields += fmt.Sprintf("zzz%02dzzz: 1, ", i)
 	}
 	advice := PodAdvice(workload(t, "{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {name: x}, spec: {template: {spec: {"+fields+"}}}}"))
 	if len(advice) != podAdviceLimit+1 || advice[podAdviceLimit] != "and 20 more like these" {
-		t.Errorf("told %d things, the last of which is %q", len(advice), advice[len(advice)-1])
+		t.Errorf("reported: %d things, the last of which is %q", len(advice), advice[len(advice)-1])
 	}
 }
 

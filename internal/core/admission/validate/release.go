@@ -46,7 +46,7 @@ func Release(r *releasev1alpha1.Release, scoped func(schema.GroupKind) (namespac
 	return errs
 }
 
-// ReleaseUpdate refuses changes of what cannot be changed in a release that is accepted.
+// ReleaseUpdate rejects changes of immutable fields of an accepted release.
 func ReleaseUpdate(r, old *releasev1alpha1.Release) field.ErrorList {
 	if !meta.IsStatusConditionTrue(old.Status.Conditions, releasev1alpha1.ReleaseAccepted) {
 		return nil

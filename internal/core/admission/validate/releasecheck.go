@@ -21,7 +21,7 @@ const (
 	onlyForPrometheusCheck = "is for prometheus: a webhook and a Job answer once, with a verdict"
 )
 
-// ReleaseCheck validates the spec of a ReleaseCheck. Whether its author may use what it names is decided elsewhere.
+// ReleaseCheck validates the spec of a ReleaseCheck. It does not check whether its author may use what it names.
 func ReleaseCheck(s *releasev1alpha1.ReleaseCheckSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if s.Interval != nil && s.Interval.Duration < shortestSampleInterval {
@@ -69,7 +69,7 @@ func prometheusCheck(p *releasev1alpha1.PrometheusCheck, path *field.Path) field
 	return errs
 }
 
-// checkURL validates an address that the hub calls. query says whether the address may have one.
+// checkURL validates an address that the hub calls. query is whether the address may have a query.
 func checkURL(text string, query bool, path *field.Path) field.ErrorList {
 	u, err := url.Parse(text)
 	switch {

@@ -9,7 +9,7 @@ import (
 	networkingv1alpha1 "github.com/argosy-io/argosy/api/networking/v1alpha1"
 )
 
-func TestMultiClusterServicesSayWhatKarmadasSay(t *testing.T) {
+func TestMultiClusterServiceErrorsMatchKarmada(t *testing.T) {
 	for _, c := range []struct{ name, service, spec, was, want string }{
 		{"as in the guides", "web", `{types: [CrossCluster], ports: [{name: http, port: 80}], providerClusters: [{name: a}], consumerClusters: [{name: b}]}`, ``, ``},
 		{"a name that no Service may have", "1web", `{types: [CrossCluster]}`, ``, `metadata.name: Invalid value: "1web"`},
@@ -46,7 +46,7 @@ func TestMultiClusterServicesSayWhatKarmadasSay(t *testing.T) {
 	}
 }
 
-func TestWhatAMultiClusterServiceDoesNotComeToIsTold(t *testing.T) {
+func TestMultiClusterServiceReportsUnsupportedFields(t *testing.T) {
 	for spec, want := range map[string]string{
 		`{types: [CrossCluster]}`: "",
 		`{types: []}`:             "spec.types: without a type the object has no effect",

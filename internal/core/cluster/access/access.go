@@ -1,6 +1,6 @@
-// Package access decides who of the hub's users acts in which member, and what a member has to let the hub do for that.
-// Who may use the proxy of a cluster at all is the hub's authorizer's to say; what somebody may do in the member, the
-// member's.
+// Package access decides which users of the hub may act in a member, and the permissions that the hub needs there. The
+// hub's authorizer decides who may use the proxy of a cluster; the member's authorizer decides what a user may do
+// there.
 package access
 
 import (
@@ -16,9 +16,9 @@ import (
 const (
 	systemPrefix  = "system:"
 	accountPrefix = "system:serviceaccount:"
-	// masters may do anything on the hub, and no role says so.
+	// masters may do anything on the hub, without a role.
 	masters = "system:masters"
-	// everybody is the group of all who are authenticated: it lets in, and is nobody.
+	// everybody is the group of all authenticated users. A role for it grants access, but no user acts as this group.
 	everybody = "system:authenticated"
 )
 
@@ -30,7 +30,8 @@ type Grants struct {
 
 type subjects struct{ users, groups map[string]bool }
 
-// Derive reads them from the cluster roles of the hub. A RoleBinding lets nobody in: clusters are in no namespace.
+// Derive reads the grants from the cluster roles of the hub. A RoleBinding grants no access, since clusters are
+// cluster-scoped.
 func Derive(roles []rbacv1.ClusterRole, bindings []rbacv1.ClusterRoleBinding) Grants {
 	clusters := map[string][]string{}
 	for i := range roles {
@@ -90,9 +91,9 @@ func Clusters(rules []rbacv1.PolicyRule) []string {
 
 // Allowed are those who may act as themselves in one cluster.
 type Allowed struct {
-	// Users and Groups are named by the hub's roles, sorted: those of Kubernetes' own only where the Cluster says so.
+	// Users and Groups are those in the hub's roles, sorted. Kubernetes' own are included only if the Cluster allows it.
 	Users, Groups []string
-	// letIn are all groups that roles name, with those under which nobody acts.
+	// letIn are all groups in roles, including those that users cannot act as.
 	letIn map[string]bool
 	// system are the names of Kubernetes' own that the Cluster lets act.
 	system map[string]bool
@@ -149,7 +150,7 @@ func (a Allowed) mayAct(name string) bool {
 
 // Identity is the identity under which a request is passed on.
 type Identity struct {
-	// Hub means that the request uses the hub's identity. The user is an administrator, who can read the hub's
+	// Hub is true if the request uses the hub's identity. The user is an administrator, who can read the hub's
 	// credentials anyway.
 	Hub bool
 	// User and Groups are the identity in the member.
@@ -275,5 +276,5 @@ func (a Allowed) Rules(known []Member) []rbacv1.PolicyRule {
 	return rules
 }
 
-// String tells one Allowed from another.
+// String is equal for equal values only.
 func (a Allowed) String() string { return a.text }

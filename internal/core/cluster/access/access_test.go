@@ -99,7 +99,7 @@ func TestAUserActsAsHimselfWhereARoleLetsHimIn(t *testing.T) {
 	}
 }
 
-func TestTheHubMayActAsThoseAndNobodyElse(t *testing.T) {
+func TestHubActsOnlyAsGrantedIdentities(t *testing.T) {
 	a := grants().ForCluster("eu", nil)
 	if got, want := fmt.Sprint(a.Rules(nil)), fmt.Sprint([]rbacv1.PolicyRule{
 		{Verbs: []string{"impersonate"}, APIGroups: []string{""}, Resources: []string{"users"},
@@ -121,7 +121,7 @@ func TestTheHubMayActAsThoseAndNobodyElse(t *testing.T) {
 
 // For every caller and all roles, the rules let the hub impersonate the caller and the caller's groups. They name all
 // users that they apply to, and no system user of Kubernetes that the Cluster does not name.
-func TestWhoeverIsLetInIsInTheRulesAndNobodyOfKubernetesOwn(t *testing.T) {
+func TestRulesContainGrantedIdentitiesWithoutSystemOnes(t *testing.T) {
 	r := rand.New(rand.NewSource(1))
 	names := []string{"a", "b", "c", masters, everybody, "system:nodes", "system:serviceaccount:x:y", "system:anonymous",
 		""}

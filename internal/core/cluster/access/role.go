@@ -19,9 +19,10 @@ import (
 // Karmada's.
 const Impersonator = "karmada-impersonator"
 
-// Role is the role that a member shall have; existing is the one it has, nil for none, hub the identity of the hub that
-// writes it, and id who is about to act, who may be nobody. ours is false for a role that somebody else than a hub
-// wrote or changed: then it stays, also if it allows less or more. That of another hub is taken over with the member.
+// Role returns the role that a member should have. existing is the current one, nil for none; hub is the identity of
+// the hub that writes it; id is the user that is about to act, or empty. ours is false for a role that someone other
+// than a hub wrote or changed: it stays, even if it allows less or more. A role of another hub is taken over with the
+// member.
 func (a Allowed) Role(existing *rbacv1.ClusterRole, hub string, id Identity) (want *rbacv1.ClusterRole, ours bool) {
 	var known []Member
 	want = &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: Impersonator}}
@@ -31,7 +32,7 @@ func (a Allowed) Role(existing *rbacv1.ClusterRole, hub string, id Identity) (wa
 		}
 		want = existing.DeepCopy()
 		_ = json.Unmarshal([]byte(existing.Annotations[wellknown.MembersOfGroupsAnnotation]),
-			&known) // what nobody can read is learned again
+			&known) // an unreadable annotation is rebuilt
 	}
 	known = a.Learn(known, id)
 	want.Rules, want.AggregationRule = a.Rules(known), nil
@@ -44,8 +45,8 @@ func (a Allowed) Role(existing *rbacv1.ClusterRole, hub string, id Identity) (wa
 	return want, true
 }
 
-// written returns whether a hub wrote a role as it is: its digest says so; a hub of before wrote one for anybody, and
-// none.
+// written reports whether a hub wrote the role as it is, by its digest. Earlier versions wrote roles without a digest,
+// for all users.
 func written(role *rbacv1.ClusterRole) bool {
 	if of, ok := role.Annotations[wellknown.WrittenDigestAnnotation]; ok {
 		return of == ruled(role)
@@ -86,8 +87,8 @@ func Binding(existing *rbacv1.ClusterRoleBinding, hub, namespace,
 	return want, true
 }
 
-// Goes returns whether a role or binding goes with the hub when that leaves the member: one that it wrote last, and
-// nobody changed since.
+// Goes reports whether a role or binding is deleted when the hub leaves the member: this hub wrote it last, and it was
+// not changed since.
 func Goes(existing metav1.Object, hub string) bool {
 	of, marked := existing.GetAnnotations()[wellknown.WrittenDigestAnnotation]
 	if !marked || existing.GetAnnotations()[wellknown.HubAnnotation] != hub {
@@ -102,7 +103,7 @@ func Goes(existing metav1.Object, hub string) bool {
 	return false
 }
 
-// mark says on an object of a member that this hub wrote it, and what.
+// mark records on a member's object that this hub wrote it, and its digest.
 func mark(meta *metav1.ObjectMeta, hub, what string) {
 	meta.Labels, meta.Annotations = maps.Clone(meta.Labels), maps.Clone(meta.Annotations)
 	metav1.SetMetaDataLabel(meta, workv1alpha2.SystemLabel, "true")
@@ -112,7 +113,7 @@ func mark(meta *metav1.ObjectMeta, hub, what string) {
 	}
 }
 
-// Differs returns whether a role or a binding is to be written.
+// Differs reports whether a role or a binding is to be written.
 func Differs(existing, want metav1.Object) bool {
 	if !maps.Equal(existing.GetAnnotations(), want.GetAnnotations()) ||
 		!maps.Equal(existing.GetLabels(), want.GetLabels()) {

@@ -92,7 +92,7 @@ func (m *ClusterState) TakeGrown() bool {
 }
 
 // HasNodes reports whether the cluster has visible nodes. Without any, for example if nodes are created on demand, the
-// model cannot tell how much room there is.
+// model cannot estimate the room.
 func (m *ClusterState) HasNodes() bool { return m.nodeCount > 0 }
 
 // Nodes calls f for each node, sorted by name, with the requests of its pods. f must not keep its arguments.

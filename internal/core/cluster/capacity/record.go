@@ -393,7 +393,7 @@ func (n NodeRecord) expand() ([]Node, error) {
 	one := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name, Labels: n.Labels},
 		Spec: corev1.NodeSpec{Taints: n.Taints, Unschedulable: n.Unschedulable}}
 	one.Status.Allocatable = n.Allocatable
-	if _, said := n.Allocatable[corev1.ResourcePods]; !said {
+	if _, known := n.Allocatable[corev1.ResourcePods]; !known {
 		one.Status.Allocatable = maps.Clone(n.Allocatable)
 		if one.Status.Allocatable == nil {
 			one.Status.Allocatable = corev1.ResourceList{}

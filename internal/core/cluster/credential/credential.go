@@ -20,7 +20,7 @@ const (
 	limit = 64 << 10
 )
 
-// Token is what a token says of itself. It is the hub's own, so that it need not be verified.
+// Token has the claims of a token. The hub issued or received it itself, so its signature is not verified.
 type Token struct {
 	// Namespace and Account are the service account it is of.
 	Namespace, Account string
@@ -30,7 +30,7 @@ type Token struct {
 	Issued, Expires time.Time
 }
 
-// Read is what a token says of itself; ok is false for one that is no service account's.
+// Read returns the claims of a token; ok is false if it is not a service account's.
 func Read(token string) (t Token, ok bool) {
 	parts := strings.Split(token, ".")
 	if len(token) > limit || len(parts) != 3 {
@@ -76,10 +76,10 @@ func timeOf(seconds float64) time.Time {
 	return time.Unix(int64(seconds), 0).UTC()
 }
 
-// Endless says that the token never ends.
+// Endless reports whether the token has no expiry.
 func (t Token) Endless() bool { return t.Expires.IsZero() }
 
-// Due returns whether it is time for another token.
+// Due reports whether it is time for another token.
 func (t Token) Due(now time.Time) bool {
 	return t.Endless() || !now.Before(t.DueAt())
 }
@@ -89,7 +89,8 @@ func (t Token) DueAt() time.Time {
 	return t.Issued.Add(t.Expires.Sub(t.Issued) / 100 * rotatedAt)
 }
 
-// Expired says what to do about a token that has ended; empty if it has not. It is the same text for the same token.
+// Expired returns what to do about an expired token; empty if it has not expired. The text is the same for the same
+// token.
 func (t Token) Expired(cluster string, now time.Time) string {
 	if t.Endless() || now.Before(t.Expires) {
 		return ""

@@ -38,7 +38,7 @@ func TestATokenIsDueBeforeHalfOfItsLife(t *testing.T) {
 		t.Error("said to have ended before its end")
 	}
 	if text := got.Expired("eu", time.Unix(2000000, 0)); !strings.Contains(text, "argosy join eu --cluster-kubeconfig") {
-		t.Errorf("of one that ended users are told %q", text)
+		t.Errorf("of one that ended the message is %q", text)
 	}
 }
 

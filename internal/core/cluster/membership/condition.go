@@ -59,8 +59,8 @@ func Untrusted(c *clusterv1alpha1.Cluster) bool {
 		meta.IsStatusConditionTrue(c.Status.Conditions, clusterv1alpha1.ClusterConditionCertificateUntrusted)
 }
 
-// Seen returns the condition Ready from this probe alone. The message tells what happened and what to do. It is the
-// same for the same cause, so that a lasting outage causes no writes.
+// Seen returns the condition Ready from this probe alone. The message is what happened and what to do. It is the same
+// for the same cause, so that a lasting outage causes no writes.
 func Seen(p Probe) metav1.Condition {
 	switch {
 	case p.Slow:
@@ -97,14 +97,14 @@ func Uncollected(why string) metav1.Condition {
 	return notReady(clusterv1alpha1.ReasonStatusCollectionFailed, why)
 }
 
-// Held returns the condition Ready of a member that another hub or another process of this hub owns. why names the
+// NotOwner returns the condition Ready of a member that another hub or another process of this hub owns. why names the
 // owner and what to do.
-func Held(why string) metav1.Condition {
+func NotOwner(why string) metav1.Condition {
 	return notReady(clusterv1alpha1.ReasonHeldByAnotherHub, why)
 }
 
-// HeldByAnother reports whether another hub is known to own the cluster, so that this hub must not write there.
-func HeldByAnother(c *clusterv1alpha1.Cluster) bool {
+// ManagedByAnother reports whether another hub is known to own the cluster, so that this hub must not write there.
+func ManagedByAnother(c *clusterv1alpha1.Cluster) bool {
 	ready := Readiness(c)
 	return ready != nil && ready.Status == metav1.ConditionFalse && ready.Reason == clusterv1alpha1.ReasonHeldByAnotherHub
 }
@@ -149,9 +149,9 @@ func (s Streak) Next(status metav1.ConditionStatus, now time.Time) Streak {
 func Ready(current *metav1.Condition, seen metav1.Condition, streak Streak, t Thresholds,
 	now time.Time) (ready metav1.Condition, recheck time.Duration) {
 	// Ownership has no threshold.
-	held := seen.Reason == clusterv1alpha1.ReasonHeldByAnotherHub || current != nil &&
+	ownership := seen.Reason == clusterv1alpha1.ReasonHeldByAnotherHub || current != nil &&
 		current.Reason == clusterv1alpha1.ReasonHeldByAnotherHub
-	if current != nil && current.Status != seen.Status && current.Status != metav1.ConditionUnknown && !held {
+	if current != nil && current.Status != seen.Status && current.Status != metav1.ConditionUnknown && !ownership {
 		threshold := t.Failure
 		if seen.Status == metav1.ConditionTrue {
 			threshold = t.Success

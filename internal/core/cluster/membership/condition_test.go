@@ -86,7 +86,7 @@ func TestReadyFollowsOnlyLastingAnswers(t *testing.T) {
 		},
 		"a member that another hub holds is not ready at once, and ready at once when it is ours again": {
 			{0, up, "True", "ClusterReady", 0, 0},
-			{10, Held("b"), "False", "HeldByAnotherHub", 0, 10},
+			{10, NotOwner("b"), "False", "HeldByAnotherHub", 0, 10},
 			{20, up, "True", "ClusterReady", 0, 20},
 		},
 		"another trouble shows at once, and the transition stays where it was": {

@@ -111,7 +111,7 @@ type Static struct {
 }
 
 // StaticGrants returns the permissions of bootstrap tokens, of the registrar and of all agents. restoreMark is the
-// ConfigMap that exists while the hub was restored from a backup and nobody has accepted that.
+// ConfigMap that exists after a restore from a backup until a user accepts it.
 func StaticGrants(restoreMark string) Static {
 	rule := func(group, resource string, verbs ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}

@@ -13,7 +13,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 )
 
-// Cordon is the taint of a cluster that takes no new workloads because a user said so.
+// Cordon is the taint of a cluster that a user closed to new workloads.
 var Cordon = corev1.Taint{Key: clusterv1alpha1.TaintUnschedulable, Effect: corev1.TaintEffectNoSchedule}
 
 // Edit is a change of a cluster's taints that a user asks for.

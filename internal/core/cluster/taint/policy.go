@@ -39,8 +39,8 @@ func (s Step) String() string {
 // Apply returns the cluster's taints after the policies, and what each policy changed. Older policies apply first. A
 // policy that is being deleted changes nothing, and no policy changes the taints that follow from the condition Ready.
 // A NoExecute taint without timeAdded, whoever set it, gets the time now, so that its tolerations end. Policies add
-// NoExecute taints only if noExecute permits it, and never by conditions that say that the cluster is lost: stored
-// policies may be older than these rules of admission.
+// NoExecute taints only if noExecute permits it, and never for the conditions of a lost cluster; admission rejects
+// such policies, but older ones may be stored.
 func Apply(
 	c *clusterv1alpha1.Cluster, taints []corev1.Taint, policies []policyv1alpha1.ClusterTaintPolicy, noExecute bool,
 	now time.Time,

@@ -15,7 +15,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/object/names"
 )
 
-// The stamp is a Lease in the member, where nobody but the hub and the member's administrators has rights.
+// The stamp is a Lease in the member. Only the hub and the member's administrators may write it.
 const (
 	Namespace = names.Clusters
 	Name      = "argosy-hub"
@@ -45,7 +45,7 @@ type Self struct {
 	Ended []string
 }
 
-// Stamp is what a member says of whose it is.
+// Stamp is the record in a member of the hub that manages it.
 type Stamp struct {
 	Hub     string
 	Address string
@@ -55,7 +55,7 @@ type Stamp struct {
 	Renewed time.Time
 }
 
-// Read is the stamp that a Lease is; nil for none, also when the Lease names nobody.
+// Read returns the stamp in a Lease; nil for no Lease and for one without a holder.
 func Read(l *coordinationv1.Lease) *Stamp {
 	if l == nil || l.Spec.HolderIdentity == nil || *l.Spec.HolderIdentity == "" {
 		return nil
@@ -96,8 +96,8 @@ func (s Stamp) Write(l *coordinationv1.Lease) {
 	l.Spec.RenewTime = &metav1.MicroTime{Time: s.Renewed}
 }
 
-// Alive returns whether the hub of the stamp renewed it lately, by the clock of who asks. A stamp of the future counts
-// as alive: one of the clocks is wrong, and nobody knows which.
+// Alive reports whether the hub of the stamp renewed it recently, by the reader's clock. A renewal in the future
+// counts as alive, because either clock may be wrong.
 func (s Stamp) Alive(now time.Time) bool { return now.Sub(s.Renewed) < Term }
 
 // Holder names the hub of the stamp to people.
@@ -113,17 +113,17 @@ type Verdict string
 
 // The verdicts.
 const (
-	Hold  Verdict = "Hold"  // the member is this hub's: it writes there
-	Claim Verdict = "Claim" // nobody else's: it writes once the stamp is its own
-	Yield Verdict = "Yield" // another's: it writes nothing
+	Own   Verdict = "Own"   // this hub manages the member and writes there
+	Claim Verdict = "Claim" // no other hub manages it: this hub writes after it has claimed the member
+	Yield Verdict = "Yield" // another hub manages the member: this hub writes nothing
 )
 
 // Decision is what a hub may do in a member, and why.
 type Decision struct {
 	Verdict Verdict
-	// Stamp is what to write: with Claim before anything else, with Hold when it is time; nil for nothing.
+	// Stamp is what to write: with Claim before anything else, with Own when it is due; nil for nothing.
 	Stamp *Stamp
-	// Message says, with Yield, whose the member is and what to do. It is the same as long as nothing changes.
+	// Message is set with Yield: the managing hub and what to do. It is the same until something changes.
 	Message string
 }
 
@@ -140,7 +140,7 @@ func (s Self) Decide(member string, seen *Stamp, unchanged time.Duration, now ti
 		Renewed: now.UTC().Truncate(time.Microsecond)}
 	switch {
 	case s.Hub == "":
-		return Decision{Verdict: Hold}
+		return Decision{Verdict: Own}
 	case seen == nil:
 		return Decision{Verdict: Claim, Stamp: &mine}
 	case seen.Hub != s.Hub:
@@ -154,9 +154,9 @@ func (s Self) Decide(member string, seen *Stamp, unchanged time.Duration, now ti
 	case seen.Run == s.Run:
 		// By this process's own clock: a step of the machine's may neither stop the renewals nor make them a flood.
 		if unchanged >= RenewPeriod || seen.Address != s.Address {
-			return Decision{Verdict: Hold, Stamp: &mine}
+			return Decision{Verdict: Own, Stamp: &mine}
 		}
-		return Decision{Verdict: Hold}
+		return Decision{Verdict: Own}
 	case seen.Run == "", slices.Contains(s.Ended, seen.Run), unchanged >= Quiet:
 		return Decision{Verdict: Claim, Stamp: &mine}
 	}
@@ -166,8 +166,8 @@ func (s Self) Decide(member string, seen *Stamp, unchanged time.Duration, now ti
 			"and must be stopped", seen.Holder(), seen.Run, Quiet)}
 }
 
-// Joinable returns why a hub of that identity must not take a member as one that joins; empty if it may. note is what
-// to tell a user who may.
+// Joinable returns why a hub of that identity must not join a member; empty if it may. note is a hint for a user who
+// may.
 func Joinable(hub, member string, seen *Stamp, takeOver bool, now time.Time) (refusal, note string) {
 	switch {
 	case seen == nil || seen.Hub == hub:

@@ -25,14 +25,14 @@ func TestAHubWritesOnlyWhereTheStampIsItsOwn(t *testing.T) {
 		unchanged time.Duration
 		want      tenure.Verdict
 		writes    bool
-		says      string
+		message   string
 	}{
 		{"no stamp is claimed", self, nil, 0, tenure.Claim, true, ""},
 		{"a stamp that join wrote is claimed", self, stamp("a", ""), 0, tenure.Claim, true, ""},
-		{"its own stamp is held without a write", self, stamp("a", "a2"), time.Second, tenure.Hold, false, ""},
-		{"its own stamp is renewed in time", self, stamp("a", "a2"), tenure.RenewPeriod, tenure.Hold, true, ""},
+		{"its own stamp is held without a write", self, stamp("a", "a2"), time.Second, tenure.Own, false, ""},
+		{"its own stamp is renewed in time", self, stamp("a", "a2"), tenure.RenewPeriod, tenure.Own, true, ""},
 		{"a new address is written", tenure.Self{Hub: "a", Address: "https://new", Run: "a2"}, stamp("a", "a2"), 0,
-			tenure.Hold, true, ""},
+			tenure.Own, true, ""},
 		{"a restart continues at once", self, stamp("a", "a1"), 0, tenure.Claim, true, ""},
 		{"a restart continues at once where the run before it was killed too early to stamp", self, stamp("a", "a0"), 0,
 			tenure.Claim, true, ""},
@@ -46,12 +46,12 @@ func TestAHubWritesOnlyWhereTheStampIsItsOwn(t *testing.T) {
 			tenure.Yield, false, "argosy join eu --take-over"},
 		{"another hub's member is left alone before any run of that saw it", self, stamp("b", ""), 0, tenure.Yield, false,
 			"argosy unjoin eu"},
-		{"a hub without an identity asks for no stamp", tenure.Self{}, stamp("b", "b1"), 0, tenure.Hold, false, ""},
+		{"a hub without an identity asks for no stamp", tenure.Self{}, stamp("b", "b1"), 0, tenure.Own, false, ""},
 	} {
 		t.Run(c.story, func(t *testing.T) {
 			got := c.self.Decide("eu", c.seen, c.unchanged, now)
-			if got.Verdict != c.want || (got.Stamp != nil) != c.writes || !strings.Contains(got.Message, c.says) {
-				t.Errorf("got %+v, want %s, a write: %t, a message with %q", got, c.want, c.writes, c.says)
+			if got.Verdict != c.want || (got.Stamp != nil) != c.writes || !strings.Contains(got.Message, c.message) {
+				t.Errorf("got %+v, want %s, a write: %t, a message with %q", got, c.want, c.writes, c.message)
 			}
 			if got.Stamp != nil && (got.Stamp.Hub != c.self.Hub || got.Stamp.Run != c.self.Run ||
 				!got.Stamp.Renewed.Equal(now)) {
@@ -82,7 +82,7 @@ func TestNoTwoWriteByOneStamp(t *testing.T) {
 				continue
 			}
 			for _, s := range []*tenure.Stamp{{Hub: "a", Run: "1"}, {Hub: "a", Run: "2"}, {Hub: "b", Run: "1"}, {Hub: "c"}} {
-				if x.Decide("eu", s, 0, now).Verdict == tenure.Hold && y.Decide("eu", s, 0, now).Verdict == tenure.Hold {
+				if x.Decide("eu", s, 0, now).Verdict == tenure.Own && y.Decide("eu", s, 0, now).Verdict == tenure.Own {
 					t.Errorf("%+v and %+v both write by %+v", x, y, s)
 				}
 			}
@@ -99,7 +99,7 @@ func TestJoinRefusesAMemberOfAnotherLiveHub(t *testing.T) {
 		seen     *tenure.Stamp
 		takeOver bool
 		refused  bool
-		says     string
+		message  string
 	}{
 		{"nobody's", nil, false, false, ""},
 		{"its own", stamp("a", now), false, false, ""},
@@ -111,7 +111,7 @@ func TestJoinRefusesAMemberOfAnotherLiveHub(t *testing.T) {
 	} {
 		t.Run(c.story, func(t *testing.T) {
 			refusal, note := tenure.Joinable("a", "eu", c.seen, c.takeOver, now)
-			if (refusal != "") != c.refused || !strings.Contains(refusal+note, c.says) {
+			if (refusal != "") != c.refused || !strings.Contains(refusal+note, c.message) {
 				t.Errorf("refused with %q, noted %q", refusal, note)
 			}
 		})

@@ -58,7 +58,7 @@ func TestFailoverIsAsPredicted(t *testing.T) {
 	}
 }
 
-func TestUnhealthyApplicationsMoveAsTheirPolicySays(t *testing.T) {
+func TestUnhealthyApplicationsMoveByPolicy(t *testing.T) {
 	const once = "{spreadConstraints: [{spreadByField: cluster, maxGroups: 1}], clusterAffinity: {clusterNames: [m1, m2]}, " +
 		"replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Aggregated}}"
 	withFailover := strings.Replace(policy("p", "", once), "spec: {",

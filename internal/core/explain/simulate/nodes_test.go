@@ -165,7 +165,7 @@ spec: {workloads: [{apiVersion: apps/v1, kind: Deployment, name: web, namespace:
 	if w.Moved == 0 || w.Reason != string(schedule.RescheduleAsked) {
 		t.Errorf("the rebalancer has %+v", w)
 	}
-	if want := "WorkloadRebalancer again: Deployment default/none is not placed by a policy: there is nothing to schedule anew"; !slices.Contains(r.Warnings, want) {
+	if want := "WorkloadRebalancer again: Deployment default/none is not placed by a policy, so it cannot be rescheduled"; !slices.Contains(r.Warnings, want) {
 		t.Errorf("it is said %v, want %s", r.Warnings, want)
 	}
 }

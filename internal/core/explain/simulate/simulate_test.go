@@ -450,7 +450,7 @@ func TestTheRoomIsTheSchedulers(t *testing.T) {
 	}
 }
 
-func TestContradictionsAreToldClearly(t *testing.T) {
+func TestContradictionsAreReported(t *testing.T) {
 	fleet := three + policy("shop", "", byRoom) + deployment("web", 3) +
 		"\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, namespace: default}\n---\n"
 	for _, c := range []struct {

@@ -178,7 +178,7 @@ func (s *state) rebalance() {
 			want, found := rebalance.Trigger(r, w, b)
 			if !found {
 				s.warnings = append(s.warnings,
-					fmt.Sprintf("WorkloadRebalancer %s: %s is not placed by a policy: there is nothing to schedule anew", r.Name,
+					fmt.Sprintf("WorkloadRebalancer %s: %s is not placed by a policy, so it cannot be rescheduled", r.Name,
 						ref{match.GroupKind(w.APIVersion, w.Kind), w.Namespace, w.Name}))
 				continue
 			}

@@ -295,7 +295,7 @@ func (e *explanation) explainTarget(row *Cluster, c *clusterv1alpha1.Cluster, w 
 		wait(Suspended, "dispatching is suspended", e.resume(row.Name))
 	case w == nil && e.Unseen && e.ownBinding() == nil:
 		wait(Pending, "its state there is in its Work, which you may not read",
-			"ask somebody who may list works.work.karmada.io")
+			"ask a user who may list works.work.karmada.io")
 	case w == nil && e.Unseen:
 		wait(Pending, "the member has not answered yet, according to its binding; you may not read its Work", "")
 	case w == nil:

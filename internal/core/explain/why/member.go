@@ -93,7 +93,7 @@ func ExplainMember(f MemberFacts) MemberAnswer {
 		find(Waiting, "the cluster is leaving the fleet", "")
 	case a.Ready == nil:
 		find(Waiting, "the status of the cluster has not been collected yet", "")
-	case membership.HeldByAnother(c):
+	case membership.ManagedByAnother(c):
 		find(Problem, "this hub writes nothing into the cluster: "+a.Ready.Message,
 			fmt.Sprintf("argosy join %s --take-over --cluster-kubeconfig FILE, or argosy unjoin %s", c.Name, c.Name))
 	case !membership.IsReady(c):

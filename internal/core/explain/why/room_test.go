@@ -10,7 +10,7 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 )
 
-func TestRoomIsToldInOneUnitPerResourceAndNeverBelowZero(t *testing.T) {
+func TestRoomMetricHasOneUnitAndIsNeverNegative(t *testing.T) {
 	q := resource.MustParse
 	for _, c := range []struct {
 		name                       string

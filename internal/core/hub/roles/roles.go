@@ -1,6 +1,5 @@
-// Package roles decides what the hub's own ClusterRoles let people do: one table, with a line for each resource that
-// the hub serves beyond Kubernetes' own. Who is in which role is an administrator's to say, by RoleBindings and
-// ClusterRoleBindings.
+// Package roles defines the hub's own ClusterRoles: one table with a line for each resource that the hub serves beyond
+// those of Kubernetes. Administrators assign the roles with RoleBindings and ClusterRoleBindings.
 package roles
 
 import (
@@ -50,7 +49,7 @@ const (
 
 // Decision is what each role may do with a resource. What Argosy's admission asks of authors comes on top of it.
 type Decision struct {
-	// Group and Resource, which is a subresource if nobody has it who has the object.
+	// Group and Resource of the object; Resource is a subresource if the rights on it differ from those on the object.
 	Group, Resource string
 	// Status and Scale are the subresources that it has.
 	Status, Scale bool
@@ -58,7 +57,7 @@ type Decision struct {
 	view, edit, admin, operator level
 	// Own are the verbs of a role beside those of its level. Admission checks them.
 	Own map[string][]string
-	// Why nobody may do more.
+	// Why is the reason for the limits.
 	Why string
 }
 
@@ -76,13 +75,12 @@ const (
 	whyCopies     = "it contains the data of the Secret that it copies to namespaces"
 )
 
-// HoldsSecrets returns whether objects of the kind have Secrets, or what they say, in them.
-func (d Decision) HoldsSecrets() bool { return d.Why == whyContent || d.Why == whyCopies }
+// ContainsSecrets reports whether objects of the kind contain Secrets or their content.
+func (d Decision) ContainsSecrets() bool { return d.Why == whyContent || d.Why == whyCopies }
 
-// Decisions are the whole table. Without a line here a kind of the hub is nobody's but administrators', and a test
-// fails.
+// Decisions is the whole table. A kind of the hub without a line is for administrators only, and a test fails.
 var Decisions = []Decision{
-	// Where templates go, and what they say there.
+	// Where templates go, and their content.
 	{Group: "policy.karmada.io", Resource: "propagationpolicies", view: reads, edit: writes, admin: writes,
 		operator: reads, Why: whyOwn},
 	{Group: "policy.karmada.io", Resource: "overridepolicies", view: reads, edit: writes, admin: writes, operator: reads,
@@ -204,11 +202,11 @@ var Decisions = []Decision{
 type Path struct {
 	Path                        string
 	view, edit, admin, operator bool
-	// Everyone says that all authenticated users may.
+	// Everyone is true if all authenticated users may.
 	Everyone bool
-	// Post says that those who may get it may also post to it.
+	// Post is true if those who may get it may also post to it.
 	Post bool
-	// Why nobody else may.
+	// Why is the reason for the limits.
 	Why string
 }
 
@@ -289,7 +287,7 @@ func (d Decision) levelOf(role string) level {
 	return nothing
 }
 
-// allows returns whether a role may read the path.
+// allows reports whether a role may read the path.
 func (p Path) allows(role string) bool {
 	switch role {
 	case View:
@@ -312,7 +310,7 @@ func Verbs(role string, d Decision) []string {
 	return all
 }
 
-// MayGet returns whether a role may get an address.
+// MayGet reports whether a role may get an address.
 func MayGet(role string, p Path) bool { return p.allows(role) }
 
 // ForAuthenticated returns the role of all authenticated users, and its binding.

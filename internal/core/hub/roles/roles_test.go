@@ -88,7 +88,7 @@ func forEachRight(r rbacv1.ClusterRole, f func(verb, group, resource string)) {
 	}
 }
 
-func TestNoRoleLeadsToMoreThanItSays(t *testing.T) {
+func TestRolesAllowNoEscalation(t *testing.T) {
 	for _, r := range ClusterRoles() {
 		forEachRight(r, func(verb, group, resource string) {
 			what := r.Name + " may " + verb + " " + resource + "." + group
@@ -107,7 +107,7 @@ func TestNoRoleLeadsToMoreThanItSays(t *testing.T) {
 	}
 }
 
-func TestWhatHoldsSecretsIsReadByNoRole(t *testing.T) {
+func TestNoRoleReadsKindsThatContainSecrets(t *testing.T) {
 	for _, r := range ClusterRoles() {
 		forEachRight(r, func(verb, _, resource string) {
 			if slices.Contains([]string{"secrets", "works", "manifestworks", "enclosedmanifests", "resourcedistributions"},
@@ -119,7 +119,7 @@ func TestWhatHoldsSecretsIsReadByNoRole(t *testing.T) {
 }
 
 // In a namespace, whoever is bound: each role has what the one before has, and none writes what is in no namespace.
-func TestRolesOfANamespaceContainEachOtherAndWriteNothingOfTheFleet(t *testing.T) {
+func TestNamespaceRolesNestAndWriteNoClusterScopedKind(t *testing.T) {
 	all, before := definitions(t), map[string]bool{}
 	for _, name := range []string{View, Edit, Admin} {
 		has := map[string]bool{}

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Format is the store's: what is in it, and what that means. It rises when a binary of the format before would misread
-// what this one writes, and then alone, since nobody goes back beyond it without a backup.
+// Format is the version of the store's content. It increases only if a binary of the previous format would misread
+// what this one writes, because a downgrade then needs a backup.
 //
 //	1  the first
 //	2  Works have Karmada's names: a binary of format 1 would make each of them again
@@ -28,8 +28,8 @@ type Writer struct {
 	Date string `json:"date,omitempty"`
 }
 
-// TooNewError says that a store was written by a binary that this one must not follow, TooOldError that there has to be
-// one between.
+// TooNewError reports a store of a newer binary that this one cannot read, TooOldError one that needs an intermediate
+// version first.
 type (
 	TooNewError struct{ Stored, Binary Writer }
 	TooOldError struct{ Stored, Binary Writer }
@@ -64,7 +64,7 @@ func (w Writer) Opens(stored Writer) error {
 	return nil
 }
 
-// Succeeds returns whether the record is to name this binary from now on: what would keep others out never goes back,
+// Succeeds reports whether the record is to name this binary from now on: what would keep others out never goes back,
 // and of binaries that are alike in that the later one counts, so that replicas of two versions do not write it in
 // turns.
 func (w Writer) Succeeds(stored Writer) bool {
@@ -87,7 +87,7 @@ func (w Writer) String() string {
 	return fmt.Sprintf("%s (store format %d, Kubernetes %s)", w.Version, w.Format, w.Kubernetes)
 }
 
-// minor is that of a release of Kubernetes 1.
+// minor reports whether of a release of Kubernetes 1.
 func minor(release string) (known bool, n int) {
 	rest, ok := strings.CutPrefix(release, "v1.")
 	if !ok {

@@ -51,14 +51,14 @@ const (
 type Finding struct {
 	// Name is what was looked at: store-alarm, store-size, store-disk, store-fsync or backup.
 	Name string `json:"name"`
-	// Stops says that the hub does not take writes for it.
+	// Stops is true if the hub does not take writes for it.
 	Stops   bool   `json:"stops,omitempty"`
 	Message string `json:"message"`
 	// Next is what to do.
 	Next string `json:"next"`
 }
 
-// Judge says what is wrong with a store.
+// Judge returns the problems of a store.
 func Judge(s Store) []Finding {
 	var all []Finding
 	if slices.Contains(s.Alarms, Corrupt) {
@@ -99,7 +99,7 @@ func Judge(s Store) []Finding {
 	return all
 }
 
-// Guard returns whether writes are to be stopped now, by the alarm NOSPACE, since the disk is nearly full: what was
+// Guard reports whether writes are to be stopped now, by the alarm NOSPACE, since the disk is nearly full: what was
 // acknowledged is safe then, and the hub reads on. Or whether that alarm may go, since there is room again.
 func Guard(s Store) (raise, disarm bool) {
 	if s.Disk == 0 {
@@ -116,7 +116,7 @@ const (
 	restBetween  = time.Hour
 )
 
-// DefragPays returns whether a defragmentation is worth that reads and writes wait for it: half of a store of some size
+// DefragPays reports whether a defragmentation is worth that reads and writes wait for it: half of a store of some size
 // is unused, or it takes no writes and a tenth is. since is how long ago the last one was, by a clock that only goes
 // forward.
 func DefragPays(s Store, since time.Duration) bool {
@@ -137,9 +137,9 @@ type Backup struct {
 	Time     time.Time
 }
 
-// BackupDue returns whether the next backup is to be taken. newest is the last one, nil for none; since is how long ago
-// this process took one, or began, by a clock that only goes forward. What the wall clock says counts at a start alone:
-// one that was set back or forth makes a backup too many, and none too few.
+// BackupDue reports whether the next backup is due. newest is the last one, nil for none; since is the time since this
+// process took one, or started, by a monotonic clock. The wall clock counts only at a start: if it was changed, there
+// may be one backup too many, never one too few.
 func BackupDue(now time.Time, newest *Backup, interval, since time.Duration, first bool, revision int64) bool {
 	switch {
 	case interval <= 0 || newest != nil && newest.Revision == revision:

@@ -1,5 +1,5 @@
-// Package fields reads objects of any kind, as JSON has them. What is not there, or of another type, is the zero value:
-// who wants to tell them apart asks At. Nothing is copied, and nothing is decided here.
+// Package fields reads fields of unstructured objects. A missing field, or one of another type, is the zero value; use
+// At to distinguish them. Nothing is copied.
 package fields
 
 import (
@@ -80,7 +80,7 @@ func Objects(m map[string]any, path ...string) []map[string]any {
 	return found
 }
 
-// Reads returns whether a client that decodes JSON can read a value as a T. Names of fields match in any case, as they
+// Reads reports whether a client that decodes JSON can read a value as a T. Names of fields match in any case, as they
 // do for it.
 func Reads[T any](v any) bool {
 	raw, err := json.Marshal(v)

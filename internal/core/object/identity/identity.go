@@ -1,6 +1,6 @@
-// Package identity says which object a manifest is, and refuses one that has become another on its way. A user's words
-// may change what an object says, never which object it is: the hub writes into members with rights that its users do
-// not have.
+// Package identity identifies the object of a manifest, and rejects a manifest that became another object on its way.
+// Overrides and scripts of users may change an object's content, never its identity: the hub writes to members with
+// rights that its users do not have.
 package identity
 
 import (
@@ -28,7 +28,7 @@ func (o Object) String() string {
 	return kind + " " + o.Namespace + "/" + o.Name
 }
 
-// ChangedError says that something made another object of a manifest.
+// ChangedError reports that a manifest became another object.
 type ChangedError struct {
 	Object Object
 	// Field is the one that has changed, Is what it would be.
@@ -39,7 +39,7 @@ func (e *ChangedError) Error() string {
 	return fmt.Sprintf("%s of %s would become %s; an override cannot change the group, kind, namespace or name of an object", e.Field, e.Object, e.Is)
 }
 
-// Keeps returns whether a manifest is still the object, whatever its version: a *ChangedError if it is not.
+// Keeps reports whether a manifest is still the object, whatever its version: a *ChangedError if it is not.
 func (o Object) Keeps(manifest *unstructured.Unstructured) error {
 	changed := func(field string, is any) error {
 		if is == nil {

@@ -72,7 +72,7 @@ func TestAnObjectStaysTheOneThatItIs(t *testing.T) {
 	}
 }
 
-func TestARefusalSaysWhatItIsAbout(t *testing.T) {
+func TestRefusalNamesItsSubject(t *testing.T) {
 	web := object(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: shop, name: web}}`)
 	err := identity.FromManifest(web).
 		Keeps(object(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: bank, name: web}}`))

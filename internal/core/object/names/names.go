@@ -24,7 +24,7 @@ const (
 	executionSpacePrefix = "karmada-es-"
 )
 
-// ErrNotExecutionSpace says that a namespace does not hold the Works of a cluster.
+// ErrNotExecutionSpace reports that a namespace does not contain the Works of a cluster.
 var ErrNotExecutionSpace = errors.New("not an execution space")
 
 // Binding is the name that Karmada gives the binding of a template. Templates may share it: kinds of the same name in
@@ -191,7 +191,7 @@ func ClusterOf(namespace string) (string, error) {
 	return cluster, nil
 }
 
-// Reserved returns whether a namespace belongs to the system, so that nothing in it is ever a template.
+// Reserved reports whether a namespace belongs to the system, so that nothing in it is ever a template.
 func Reserved(namespace string) bool {
 	return namespace == System || namespace == Clusters || strings.HasPrefix(namespace, executionSpacePrefix)
 }

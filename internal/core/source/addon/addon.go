@@ -65,9 +65,9 @@ type Object struct {
 // not run.
 const hook = "helm.sh/hook"
 
-// Enclose is what is written to the hub for the manifests of an addon, by stage and name, and what the user should
-// know. namespaced says whether a kind is, if that is known; manifests that name no namespace go to the one given. They
-// are not changed.
+// Enclose returns the objects to write to the hub for the manifests of an addon, by stage and name, and notes for the
+// user. namespaced reports whether a kind is namespaced, if known; manifests without a namespace go to the given one.
+// The manifests are not changed.
 func Enclose(name, namespace string, manifests []*unstructured.Unstructured,
 	namespaced func(schema.GroupVersionKind) (is, known bool)) ([]Object, []string, error) {
 	if wrong := validation.IsDNS1123Label(name); len(wrong) > 0 {
@@ -155,7 +155,7 @@ func enclose(addon string, m *unstructured.Unstructured) *unstructured.Unstructu
 	return t
 }
 
-// Options are what the user says of an addon.
+// Options are the user's options for an addon.
 type Options struct {
 	// Clusters that it is installed in; empty for all, also those that join later.
 	Clusters []string

@@ -212,19 +212,19 @@ type Report struct {
 	Disturbs []string `json:"disturbs,omitempty"`
 }
 
-// Compare says what would change if live became after. whole says that after is the whole object, as the member would
-// have it, and not just the fields that are applied.
+// Compare returns the changes if live became after. whole is true if after is the whole object as the member would
+// have it, not just the applied fields.
 func Compare(live, after *unstructured.Unstructured, whole bool) Report {
 	r := Report{Differences: execute.Differences(execute.Released(after), live)}
 	kind := live.GroupVersionKind().GroupKind()
-	say := func(d execute.Difference, why string) {
+	report := func(d execute.Difference, why string) {
 		r.Disturbs = append(r.Disturbs, d.Path+": "+why)
 	}
 	seen := map[string]bool{}
 	for _, d := range r.Differences {
 		seen[d.Path] = true
 		if why := disturbance(kind, d); why != "" {
-			say(d, why)
+			report(d, why)
 		}
 	}
 	if whole {
@@ -236,17 +236,17 @@ func Compare(live, after *unstructured.Unstructured, whole bool) Report {
 			}
 			r.Differences = append(r.Differences, d)
 			if why := disturbance(kind, d); why != "" {
-				say(d, why)
+				report(d, why)
 			}
 		}
 	}
 	return r
 }
 
-// isMetadata returns whether the path is in the metadata, where changes do not disturb pods.
+// isMetadata reports whether the path is in the metadata, where changes do not disturb pods.
 func isMetadata(path string) bool { return strings.HasPrefix(path, "metadata.") }
 
-// disturbance says what a difference does to pods that run; empty for nothing.
+// disturbance returns the effect of a difference on running pods; empty for none.
 func disturbance(kind schema.GroupKind, d execute.Difference) string {
 	for _, path := range podPaths(kind) {
 		if within(d.Path, path) {

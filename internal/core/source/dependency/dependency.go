@@ -34,9 +34,9 @@ func Distributes(b workv1alpha2.Binding) bool {
 	return spec.PropagateDeps && len(spec.Clusters) > 0 && b.GetDeletionTimestamp() == nil
 }
 
-// Holds reports whether the bindings attached to b stay unchanged although b does not distribute: b is being deleted
-// and was released already or will be recreated, or it was recreated and is not scheduled yet.
-func Holds(b workv1alpha2.Binding) bool {
+// KeepsAttached reports whether the bindings attached to b stay unchanged although b does not distribute: b is being
+// deleted and was released already or will be recreated, or it was recreated and is not scheduled yet.
+func KeepsAttached(b workv1alpha2.Binding) bool {
 	if b.GetDeletionTimestamp() != nil {
 		return !slices.Contains(b.GetFinalizers(), workv1alpha2.DependenciesDistributorFinalizer)
 	}

@@ -34,7 +34,7 @@ type sidecar struct {
 // or that is being deleted, and for one that does not inject into new pods. It uses the current spec, even if the
 // SidecarSet names a revision.
 func SidecarsOf(obj *unstructured.Unstructured) (s Sidecars, ok bool, err error) {
-	if _, held := propagate.Claimed(obj); !held || obj.GetDeletionTimestamp() != nil {
+	if _, claimed := propagate.Claimed(obj); !claimed || obj.GetDeletionTimestamp() != nil {
 		return s, false, nil
 	}
 	if paused, _, _ := unstructured.NestedBool(obj.Object, "spec", "injectionStrategy", "paused"); paused {

@@ -28,7 +28,7 @@ func policyOf(container map[string]any) *resourcesPolicy {
 	if raw == nil {
 		return nil
 	}
-	said := func(names ...string) string {
+	first := func(names ...string) string {
 		for _, name := range names {
 			if v, ok := raw[name].(string); ok {
 				return v
@@ -36,8 +36,8 @@ func policyOf(container map[string]any) *resourcesPolicy {
 		}
 		return ""
 	}
-	p := &resourcesPolicy{Names: said("targetContainersNameRegex"),
-		Mode: said("targetContainersMode", "targetContainerMode")}
+	p := &resourcesPolicy{Names: first("targetContainersNameRegex"),
+		Mode: first("targetContainersMode", "targetContainerMode")}
 	for _, name := range []string{"resourcesExpr", "resourceExpr"} {
 		if of, ok := raw[name].(map[string]any); ok {
 			p.Limits, p.Requests = expressions(of["limits"]), expressions(of["requests"])

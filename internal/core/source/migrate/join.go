@@ -200,7 +200,7 @@ func ruleFor(cluster string, template, content *unstructured.Unstructured,
 		return nil, nil
 	}
 	if template.GroupVersionKind().GroupKind() == secretKind {
-		return nil, fmt.Errorf("the Secret of cluster %q differs: an override policy would show its data to everybody who "+
+		return nil, fmt.Errorf("the Secret of cluster %q differs: an override policy would show its data to all users who "+
 			"reads policies. Make the clusters alike, or leave it out", cluster)
 	}
 	rule := &policyv1alpha1.RuleWithCluster{

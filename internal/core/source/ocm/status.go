@@ -141,7 +141,7 @@ func manifest(m ocmv1.ManifestCondition, item Item, seen Seen, p *Programs, spen
 	switch {
 	case !answered:
 		return m
-	case why != nil && why.held:
+	case why != nil && why.matches:
 		at.set(&m.Conditions, ocmv1.Applied, metav1.ConditionTrue, ocmv1.ReasonManifestApplied, ocmv1.MessageManifestApplied+
 			": "+why.text)
 	case why != nil:
@@ -188,11 +188,11 @@ func manifest(m ocmv1.ManifestCondition, item Item, seen Seen, p *Programs, spen
 	return m
 }
 
-// reason is why an object is not applied by its Work. held is true if another Work owns the object and it matches the
-// manifest.
+// reason is why an object is not applied by its Work. matches is true if another Work owns the object and it matches
+// the manifest.
 type reason struct {
-	text string
-	held bool
+	text    string
+	matches bool
 }
 
 // applied reports whether the result of applying the object is known, with the reason if it was not applied.
@@ -219,7 +219,7 @@ func applied(item Item, seen Seen) (answered bool, why *reason) {
 		return is.ObservedGeneration == seen.Work.Generation, nil
 	default:
 		if other := holder(seen); other != "" && asWanted(item, seen) {
-			return true, &reason{text: "the object matches the manifest, and is managed by the work " + other, held: true}
+			return true, &reason{text: "the object matches the manifest, and is managed by the work " + other, matches: true}
 		}
 		// After a restore keep the message of Applied, which contains advice.
 		if failure := execute.FailureOf(seen.Work); failure != nil && failure.Reason != workv1alpha1.ReasonRestored {

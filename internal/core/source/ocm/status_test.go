@@ -52,10 +52,11 @@ func show(c *metav1.Condition) string {
 
 func TestStatusMatchesOpenClusterManagement(t *testing.T) {
 	there := object(t, config)
-	held := there.DeepCopy()
-	held.SetLabels(map[string]string{"karmada.io/managed": "true"})
-	held.SetAnnotations(map[string]string{"work.karmada.io/namespace": "karmada-es-eu", "work.karmada.io/name": "other"})
-	differs := held.DeepCopy()
+	foreign := there.DeepCopy()
+	foreign.SetLabels(map[string]string{"karmada.io/managed": "true"})
+	foreign.SetAnnotations(map[string]string{"work.karmada.io/namespace": "karmada-es-eu",
+		"work.karmada.io/name": "other"})
+	differs := foreign.DeepCopy()
 	differs.Object["data"] = map[string]any{"k": "w"}
 	const refused = "no (really): not"
 	for name, c := range map[string]struct {
@@ -109,7 +110,7 @@ func TestStatusMatchesOpenClusterManagement(t *testing.T) {
 			"False ResourcesNotAvailable: 1 of 1 resources are not available",
 		},
 		"kept by another work, as it should be": {
-			func(w *workv1alpha1.Work) Seen { return Seen{Work: answered(w, "False", refused), Object: held} },
+			func(w *workv1alpha1.Work) Seen { return Seen{Work: answered(w, "False", refused), Object: foreign} },
 			"True AppliedManifestComplete: Apply manifest complete: the object matches the manifest, and is managed by the work other",
 			"True ResourceAvailable: Resource is available",
 			"True AppliedManifestWorkComplete: Apply manifest work complete",

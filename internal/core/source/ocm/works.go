@@ -257,7 +257,7 @@ func (in Input) standing(m *unstructured.Unstructured) bool {
 	return false
 }
 
-// leaving returns the content of a Work before its deletion. Its object stays if the delete option says so, if it
+// leaving returns the content of a Work before its deletion. Its object stays if the delete option requests it, if it
 // became ReadOnly, or if another Work or ManifestWork of the cluster contains it too and takes it over.
 func (in Input) leaving(w *workv1alpha1.Work, others map[ocmv1.OrphaningRule]bool) *workv1alpha1.Work {
 	m, err := execute.Manifest(w)

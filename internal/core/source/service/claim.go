@@ -46,8 +46,8 @@ func mark(obj metav1.Object, key string, s *networkingv1alpha1.MultiClusterServi
 	return true
 }
 
-// Holds reports whether the owner claims obj, a Service or its binding.
-func Holds(me Owner, obj metav1.Object) bool {
+// Claims reports whether the owner claims obj, a Service or its binding.
+func Claims(me Owner, obj metav1.Object) bool {
 	labels, notes := obj.GetLabels(), obj.GetAnnotations()
 	return (labels[policyv1alpha1.ClaimedByLabel] == me.Kind || labels[workv1alpha2.BindingManagedByLabel] == me.Kind) &&
 		notes[networkingv1alpha1.MultiClusterServiceNamespaceKey] == me.Namespace &&

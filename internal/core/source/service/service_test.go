@@ -588,7 +588,7 @@ func TestServiceIsClaimedFromPolicyAndReleased(t *testing.T) {
 
 	got := Claim(template, s)
 	if got == nil || got.GetLabels()[policyv1alpha1.ClaimedByLabel] != "MultiClusterService" ||
-		got.GetLabels()[policyv1alpha1.PropagationPolicyPermanentIDLabel] != "" || !Holds(me, got) {
+		got.GetLabels()[policyv1alpha1.PropagationPolicyPermanentIDLabel] != "" || !Claims(me, got) {
 		t.Fatalf("claimed: %v", got)
 	}
 	if again := Claim(got, s); again != nil {
@@ -599,7 +599,7 @@ func TestServiceIsClaimedFromPolicyAndReleased(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !Holds(me, b) || b.GetName() != "web-service" ||
+	if !Claims(me, b) || b.GetName() != "web-service" ||
 		!slices.Equal(b.BindingSpec().Placement.ClusterAffinity.ClusterNames, []string{"m1", "m2", "m9"}) ||
 		b.GetLabels()[workv1alpha2.BindingManagedByLabel] != "MultiClusterService" ||
 		b.BindingSpec().ConflictResolution != policyv1alpha1.ConflictAbort {
@@ -611,7 +611,7 @@ func TestServiceIsClaimedFromPolicyAndReleased(t *testing.T) {
 		t.Errorf("a second look changes the binding: %v %s", err, diff)
 	}
 	Release(got)
-	if Holds(me, got) || got.GetLabels()["app"] != "web" || len(got.GetLabels()) != 1 || len(got.GetAnnotations()) != 0 {
+	if Claims(me, got) || got.GetLabels()["app"] != "web" || len(got.GetLabels()) != 1 || len(got.GetAnnotations()) != 0 {
 		t.Errorf("released: %v %v", got.GetLabels(), got.GetAnnotations())
 	}
 }
@@ -689,9 +689,9 @@ func TestNumberOfSharedSlicesIsLimited(t *testing.T) {
 		large = append(large, sliceIn(fmt.Sprintf("web-%d", i), addresses...))
 	}
 	for name, c := range map[string]struct {
-		slices []Slice
-		most   int
-		says   string
+		slices   []Slice
+		most     int
+		wantText string
 	}{
 		"many":  {many, 100, `cluster "m1": only 100 of its 5000 EndpointSlices of the Service are shared`},
 		"large": {large, 2, "of its 10 EndpointSlices of the Service"},
@@ -710,16 +710,16 @@ func TestNumberOfSharedSlicesIsLimited(t *testing.T) {
 			if from["m1"] > c.most || from["m2"] != 1 || from[""] != 1 {
 				t.Errorf("made are %v, want %d of m1 at most, the other provider's and the Service", from, c.most)
 			}
-			if says := Refused(d, w.works()); len(says) != 1 || !strings.Contains(says[0], c.says) {
-				t.Errorf("got %q, want %q", says, c.says)
+			if wantText := Refused(d, w.works()); len(wantText) != 1 || !strings.Contains(wantText[0], c.wantText) {
+				t.Errorf("got %q, want %q", wantText, c.wantText)
 			}
 			if got := w.settle(x); len(got) > 0 {
 				t.Errorf("a second time it writes %.200v", got)
 			}
 			known(x, "m1", c.slices[0])
 			w.settle(x)
-			if says := Refused(w.decide(x), w.works()); len(says) > 0 && name == "many" {
-				t.Errorf("with one slice: got %q", says)
+			if wantText := Refused(w.decide(x), w.works()); len(wantText) > 0 && name == "many" {
+				t.Errorf("with one slice: got %q", wantText)
 			}
 		})
 	}

@@ -53,14 +53,14 @@ func Decide(x Exchange, standing []*workv1alpha1.Work, services map[string]*work
 	newID func() string) (Decision, error) {
 	var d Decision
 	byKey := map[string]*workv1alpha1.Work{}
-	told, offered := map[string]bool{}, map[string]bool{}
+	hasEndpoints, offered := map[string]bool{}, map[string]bool{}
 	type pair struct{ provider, consumer string }
 	has := map[pair]bool{} // a consumer has endpoints of the provider
 	for _, w := range standing {
 		byKey[w.Namespace+"/"+w.Name] = w
 		provider := w.Annotations[ProvisionClusterAnnotation]
 		if cluster, err := names.ClusterOf(w.Namespace); err == nil && provider != "" && w.DeletionTimestamp == nil {
-			told[cluster], offered[provider], has[pair{provider, cluster}] = true, true, true
+			hasEndpoints[cluster], offered[provider], has[pair{provider, cluster}] = true, true, true
 		}
 	}
 	add := func(cluster string, manifest runtime.Object, notes map[string]string) error {
@@ -120,7 +120,7 @@ func Decide(x Exchange, standing []*workv1alpha1.Work, services map[string]*work
 				return d, err
 			}
 		}
-		if !hasService(services[consumer], told[consumer]) {
+		if !hasService(services[consumer], hasEndpoints[consumer]) {
 			continue
 		}
 		for _, provider := range providers {

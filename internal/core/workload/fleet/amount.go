@@ -57,7 +57,7 @@ func percentOf(v any) (*big.Rat, error) {
 	return p, nil
 }
 
-// quoted is a value as JSON has it: a number that is a text is told from one that is none.
+// quoted returns the value as JSON text, so that a number and the string "1" differ.
 func quoted(v any) string {
 	if text, ok := v.(string); ok {
 		return strconv.Quote(text)

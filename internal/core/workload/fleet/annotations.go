@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// HubAnnotations are those of a template that say something to the hub alone.
+// HubAnnotations returns the annotations of a template that only the hub reads.
 func HubAnnotations() []string {
 	return []string{wellknown.RolloutScopeAnnotation, wellknown.RolloutOrderAnnotation,
 		wellknown.RolloutClustersAnnotation, wellknown.RolloutStagesAnnotation, wellknown.RolloutStageAnnotation,
@@ -34,7 +34,7 @@ type stage struct {
 	Pause    bool     `json:"pause,omitempty"`
 }
 
-// options are what the annotations of a template say.
+// options are the parsed annotations of a template.
 type options struct {
 	scope          string // Fleet, Cluster, or empty for the default
 	order          order
@@ -118,7 +118,7 @@ func optionsOf(annotations map[string]string) (options, error) {
 	return o, nil
 }
 
-// leavesToMember returns whether the only member applies the partition and the budgets of the template itself. With
+// leavesToMember reports whether the only member applies the partition and the budgets of the template itself. With
 // stages, the hub computes them for one member, too.
 func (o options) leavesToMember(members int) bool {
 	return members == 0 || members == 1 && o.order != inStages

@@ -93,8 +93,8 @@ func (f *fleet) shareBudget(b budget) error {
 	return nil
 }
 
-// guard holds back what clusters shall keep no longer, until as much as the fleet keeps is seen to be kept by others: n
-// pods are always kept by clusters that say so.
+// guard lowers minAvailable in a cluster only as far as the minAvailable that fresh reports confirm exceeds n in all,
+// so that n pods are protected at any time.
 func (f *fleet) guard(shares []int64, n int64) {
 	surplus := -n
 	for _, m := range f.members {
@@ -115,7 +115,7 @@ func (f *fleet) guard(shares []int64, n int64) {
 	}
 }
 
-// granted returns whether any cluster has been given a part of maxUnavailable: then there is something to take back
+// granted reports whether any cluster has been given a part of maxUnavailable: then there is something to take back
 // before it is given to another one.
 func (f *fleet) granted() bool {
 	return slices.ContainsFunc(f.members, func(m *member) bool {
@@ -127,7 +127,8 @@ func (f *fleet) granted() bool {
 	})
 }
 
-// rotateBudget moves parts of maxUnavailable, see tokens. Nothing moves while a cluster has yet to tell of its pods.
+// rotateBudget moves shares of maxUnavailable between clusters, see tokens. Nothing moves until every cluster has
+// reported its pods.
 func (f *fleet) rotateBudget(v any, b budget, matched []int64, known bool) error {
 	n, err := Resolve(v, sum(matched), Up)
 	if err != nil {
@@ -147,9 +148,9 @@ func (f *fleet) rotateBudget(v any, b budget, matched []int64, known bool) error
 				h.using = max(h.using, m.note.Pending)
 			}
 		}
-		available, told := whole(m.status[b.available])
+		available, known := whole(m.status[b.available])
 		switch {
-		case m.Reachable && told:
+		case m.Reachable && known:
 			h.down = max(0, matched[i]-available)
 		case m.Reachable:
 		case f.options.ignoreLost:
@@ -389,7 +390,7 @@ func (f *fleet) spreadBefore(k int, n int64) ([]int64, bool) {
 	return before, sum(before) == n
 }
 
-// near returns whether no share differs by more than one.
+// near reports whether no share differs by more than one.
 func near(a, b []int64) bool {
 	for i := range a {
 		if d := a[i] - b[i]; d > 1 || d < -1 {

@@ -87,7 +87,7 @@ func TestReplacementRunsWithOtherOrdinals(t *testing.T) {
 	h.expect("while c1 keeps 0 and 1", "spec.replicas=1 2", "spec.reserveOrdinals=[0 1] [0 1 2]")
 }
 
-func TestCanaryAndBudgetHoldOverAMove(t *testing.T) {
+func TestCanaryAndBudgetApplyDuringMove(t *testing.T) {
 	h := newHub(t, `{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {name: x}, spec: {replicas: 10, template: {a: 1}, updateStrategy: {partition: 9, maxUnavailable: 2}}}`, 4, 3, 3)
 	h.look()
 	pods := func(all, updated int) string {
@@ -109,7 +109,7 @@ func TestCanaryAndBudgetHoldOverAMove(t *testing.T) {
 
 // Pods of a cluster that is being left do not count: without them, the budget blocks evictions until the replacement
 // has reported its pods.
-func TestDisruptionBudgetHoldsOverAMove(t *testing.T) {
+func TestDisruptionBudgetAppliesDuringMove(t *testing.T) {
 	h := newHub(t, "{apiVersion: policy/v1, kind: PodDisruptionBudget, "+fleetWide+", spec: {minAvailable: 7}}",
 		0, 0, 0)
 	h.in.Divided = false

@@ -24,7 +24,7 @@ import (
 type Input struct {
 	// Template as it is on the hub.
 	Template *unstructured.Unstructured
-	// Divided says that its replicas are divided among the members.
+	// Divided is true if its replicas are divided among the members.
 	Divided bool
 	// Members in the order that the placement gives, each cluster once.
 	Members []Member
@@ -39,8 +39,8 @@ type Input struct {
 	Leaving []string
 	// Now dates progress.
 	Now time.Time
-	// Pods are the clusters that have a pod of that name in the template's namespace, of the names in PodsAskedFor; an
-	// entry of no clusters says that all have answered and none has it.
+	// Pods maps the pod names in PodsAskedFor to the clusters that have such a pod in the template's namespace. An empty
+	// list means that all clusters have answered and none has it.
 	Pods map[string][]string
 	// Target are the replicas by cluster of the workload that TargetOf names; nil if they are not known.
 	Target map[string]int64
@@ -57,10 +57,9 @@ type Member struct {
 	Subsets map[string]int64
 	// Kubernetes is its version, such as v1.34.1; empty if it is not known.
 	Kubernetes string
-	// Reachable says that the cluster answers, Suspended that its Work is not written or sent for now.
+	// Reachable: the cluster responds. Suspended: its Work is currently not written or sent.
 	Reachable, Suspended bool
-	// Scaled says that an autoscaler in the cluster sets the replicas, so that there may be other replicas than Replicas
-	// at any time.
+	// Scaled is true if an autoscaler in the cluster sets the replicas. The actual number may then differ from Replicas.
 	Scaled bool
 	// Base is its manifest by division alone.
 	Base *unstructured.Unstructured
@@ -76,8 +75,9 @@ type Result struct {
 	Manifests map[string]*unstructured.Unstructured
 	// Waiting are clusters that get no Work until it is their turn. None of them has one.
 	Waiting []string
-	// Held are clusters whose pods stay as their Works have them, while all else of the template is applied.
-	Held []string
+	// PodsKept are clusters whose pods stay at the revision of their Works. All other changes of the template are
+	// applied.
+	PodsKept []string
 	// Former are clusters without a Work that get the pods of Plan.From.
 	Former []string
 	// Notes are the values of wellknown.FleetAnnotation on the Works, by cluster.
@@ -102,7 +102,7 @@ type Result struct {
 type Condition struct {
 	// Type is one of the constants below.
 	Type string
-	// Message says what it is about, and what to do.
+	// Message is what happened and what the user can do.
 	Message string
 }
 
@@ -159,8 +159,8 @@ func ConditionTypes() []string {
 		OverwriteForbidden}
 }
 
-// Concerns returns whether a template is one whose numbers mean the fleet; if not, there is nothing to ask Shares. An
-// error says what is wrong with its annotations.
+// Concerns reports whether the numbers of a template count the pods of all clusters; if not, there is no need to call
+// Shares. The error describes an invalid annotation.
 func Concerns(template *unstructured.Unstructured, divided bool) (bool, error) {
 	h, ok := handlers[template.GroupVersionKind().GroupKind()]
 	if !ok && !InStages(template) {
@@ -173,19 +173,19 @@ func Concerns(template *unstructured.Unstructured, divided bool) (bool, error) {
 	return h.concerned(o, template, divided) || h.stagesClusters(o, template, divided), nil
 }
 
-// concerned returns whether something of the template is divided.
+// concerned reports whether something of the template is divided.
 func (h handler) concerned(o options, template *unstructured.Unstructured, divided bool) bool {
 	return h.partial != nil && h.partial(template) || h.arithmetic(o, template, divided) ||
 		h.always != nil && h.always(template.Object) && !h.retained(template)
 }
 
-// retained returns whether members own the replicas of the template, so that the hub does not know what a share of them
+// retained reports whether members own the replicas of the template, so that the hub does not know what a share of them
 // is.
 func (h handler) retained(template *unstructured.Unstructured) bool {
 	return h.divides && template.GetLabels()[policyv1alpha1.RetainReplicasLabel] == "true"
 }
 
-// arithmetic returns whether numbers of the template mean the fleet.
+// arithmetic reports whether numbers of the template mean the fleet.
 func (h handler) arithmetic(o options, template *unstructured.Unstructured, divided bool) bool {
 	switch {
 	case h.share == nil, h.retained(template):
@@ -210,7 +210,7 @@ func Shares(in Input) (Result, error) {
 		return Result{}, err
 	}
 	if p := in.Plan; p != nil && !p.Fits(in.Template, in.Divided) {
-		return handler.holdUnfit(in, o)
+		return handler.pauseUnfit(in, o)
 	}
 	if !handler.concerned(o, in.Template, in.Divided) && !handler.stagesClusters(o, in.Template, in.Divided) {
 		return Result{Conditions: ignoredStages(in.Template)}, nil
@@ -226,7 +226,7 @@ func Shares(in Input) (Result, error) {
 		return Result{}, err
 	}
 	if handler.hasStages(o, in.Template, in.Divided) {
-		f.tellAbsent()
+		f.reportAbsentClusters()
 	} else {
 		f.result.Conditions = ignoredStages(in.Template)
 	}
@@ -236,9 +236,9 @@ func Shares(in Input) (Result, error) {
 		}
 	}
 	if handler.stagesClusters(o, in.Template, in.Divided) {
-		f.holdClusters()
-	} else if o.holds() && !handler.hasStages(o, in.Template, in.Divided) && !runsOnce(in.Template) {
-		f.holdPods() // so that a later update strategy that replaces pods finds the old ones
+		f.keepLaterClusters()
+	} else if o.isPaused() && !handler.hasStages(o, in.Template, in.Divided) && !runsOnce(in.Template) {
+		f.keepAllPods() // so that a later update strategy that replaces pods finds the old ones
 	}
 	return f.result, nil
 }
@@ -278,29 +278,30 @@ func fleetOf(in Input, o options) (*fleet, error) {
 	return f, nil
 }
 
-// member is one with what its Work and its member say.
+// member is a cluster with the content of its Work and its reported status.
 type member struct {
 	Member
 	// before is the manifest of its Work, nil without one.
 	before *unstructured.Unstructured
 	note   *Note
-	// revisions are empty if nothing is said of them.
+	// revisions are empty if the cluster has reported none.
 	revisions Revisions
-	// status as reported, nil if never; fresh says that it is about what the Work says now.
+	// status is as reported, nil if never. fresh is true if it is about the current content of the Work.
 	status map[string]any
 	fresh  bool
-	// healthy and unhealthy are what the hub thinks of it; refused says that the member did not take what the Work says
-	// now.
+	// healthy and unhealthy are the hub's assessment. refused is true if the member rejected the current content of the
+	// Work.
 	healthy, unhealthy, refused bool
 }
 
 // handler is what is done with a kind.
 type handler struct {
-	// divides says that it is done by default where replicas are divided; else only on demand.
+	// divides is true if it is done by default where replicas are divided; else only on demand.
 	divides bool
-	// always says of which templates something else is decided, whatever their scope.
+	// always reports whether the template needs a division whatever its scope; nil if the kind never does.
 	always func(template map[string]any) bool
-	// partial says which templates are not whole in every cluster, so that no cluster may have them as they are.
+	// partial reports whether the template differs by cluster, so that it is sent to no cluster unchanged; nil if the
+	// kind never does.
 	partial func(template *unstructured.Unstructured) bool
 	share   func(*fleet) error
 }
@@ -355,11 +356,11 @@ func observedGeneration(status map[string]any) int64 {
 	return number(status, "observedGeneration")
 }
 
-// madeOf returns whether a status is of the generation of the template that the manifest was made from, as far as it
-// tells.
+// madeOf reports whether a status is of the template generation that the manifest was made from. It is true if the
+// status names no generation.
 func madeOf(status map[string]any, manifest *unstructured.Unstructured) bool {
-	n, told := whole(status["resourceTemplateGeneration"])
-	return !told || fmt.Sprint(n) == manifest.GetAnnotations()[workv1alpha2.TemplateGenerationAnnotation]
+	n, ok := whole(status["resourceTemplateGeneration"])
+	return !ok || fmt.Sprint(n) == manifest.GetAnnotations()[workv1alpha2.TemplateGenerationAnnotation]
 }
 
 // addCondition adds a condition to the result.
@@ -375,7 +376,7 @@ func (f *fleet) manifest(m *member) *unstructured.Unstructured {
 	return m.Base
 }
 
-// hasMember returns whether the cluster is a member.
+// hasMember reports whether the cluster is a member.
 func (f *fleet) hasMember(cluster string) bool { return slices.Contains(f.clusters(), cluster) }
 
 func (f *fleet) clusters() []string {
@@ -386,8 +387,8 @@ func (f *fleet) clusters() []string {
 	return names
 }
 
-// rollOut divides what a rollout may do: partition, maxUnavailable and maxSurge. byOrdinal, if given, says how many
-// pods are new in each cluster when so many are kept of the whole.
+// rollOut divides partition, maxUnavailable and maxSurge. If byOrdinal is set, it returns the new pods of each cluster
+// when the given number of old pods remains in all.
 func (f *fleet) rollOut(w workload, byOrdinal func(kept int64) []int64) error {
 	if !rolls(f.Template.Object) {
 		return nil
@@ -438,7 +439,7 @@ func (f *fleet) rollOut(w workload, byOrdinal func(kept int64) []int64) error {
 		f.result.Manifests[m.Cluster] = manifest
 		f.result.Notes[m.Cluster] = outcomes[i].note.String()
 	}
-	f.goesOn(clock, outcomes)
+	f.trackDeadline(clock, outcomes)
 	if p := f.options.plan; len(halted) > 0 && p != nil {
 		f.addCondition(FleetHalted, "the rollout is halted in all clusters because new pods fail in %s; see release %s",
 			strings.Join(unique(halted), ", "), p.Release)
@@ -451,7 +452,7 @@ func (f *fleet) rollOut(w workload, byOrdinal func(kept int64) []int64) error {
 	}
 	var silent []string
 	for i, m := range f.members {
-		if _, told := whole(m.status[w.updated]); !told && m.fresh && parties[i].replicas > 0 {
+		if _, ok := whole(m.status[w.updated]); !ok && m.fresh && parties[i].replicas > 0 {
 			silent = append(silent, m.Cluster)
 		}
 	}
@@ -600,7 +601,7 @@ func (f *fleet) cloneSet() error {
 		return nil // its member divides nothing
 	}
 	routes := f.podRoutes(names)
-	f.holdScaleDown(routes)
+	f.delayScaleDown(routes)
 	if f.Divided && f.options.scope != "Cluster" {
 		if err := f.rollOut(workloads[cloneSetKind], nil); err != nil {
 			return err

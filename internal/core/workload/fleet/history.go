@@ -34,7 +34,7 @@ var injected = []string{"containers", "initContainers", "volumes", "imagePullSec
 // customVersionLabel has the customVersion in v1alpha1; in v1beta1 it is a field.
 const customVersionLabel = "apps.kruise.io/sidecarset-custom-version"
 
-// leastHistory is how many revisions are kept whatever the template says.
+// leastHistory is the minimum number of revisions that are kept.
 const leastHistory = 2
 
 // customVersion is the name that the author of a SidecarSet gave this version of it, empty for none.
@@ -54,7 +54,7 @@ type Revisions struct {
 	Made string `json:"made,omitempty"`
 }
 
-// KeepsHistory returns whether revisions of the template are to be kept on the hub. Whose versions have no names has
+// KeepsHistory reports whether revisions of the template are to be kept on the hub. Whose versions have no names has
 // them, too: that one of them is named, by a name that a member gave it, is known only when it is gone.
 func KeepsHistory(template *unstructured.Unstructured) bool {
 	return template.GroupVersionKind().GroupKind() == sidecarSetKind
@@ -125,8 +125,8 @@ func revisionOf(template *unstructured.Unstructured) Revision {
 	return Revision{Name: strconv.FormatUint(h.Sum64(), 36), Version: version, Data: raw}
 }
 
-// namedVersion is the version that a SidecarSet has injected into new pods, empty if it does not say, or not by that
-// name.
+// namedVersion is the version that a SidecarSet injects into new pods. It is empty if the SidecarSet names none or
+// uses another name.
 func namedVersion(obj map[string]any) string {
 	return text(obj, "spec", "injectionStrategy", "revision", "customVersion")
 }
@@ -142,8 +142,8 @@ func (f *fleet) historyOf(version string) *Revision {
 	return newest
 }
 
-// contentNamed is the revision that a template names by a cluster's name of it, as far as what is known in these Works
-// tells; empty if it does not, or names none so.
+// contentNamed is the revision that a template refers to by a cluster's name for it. It is empty if the template
+// refers to none or these Works do not know the name.
 func contentNamed(template *unstructured.Unstructured, works map[string]*workv1alpha1.Work) string {
 	f := &fleet{Input: Input{Template: template}}
 	for cluster, w := range works {
@@ -164,9 +164,9 @@ func (f *fleet) past(name string) *Revision {
 	return nil
 }
 
-// stageRevision has each member inject the revision that the template names. A member refuses one that it has never
-// had, and with it the whole object, so that it is given that revision itself first, without touching pods that run;
-// when it says that it has made a revision of it, it is given the template.
+// stageRevision makes each member inject the revision that the template names. A member rejects a revision that it
+// never had, so it gets that revision first, without an update of running pods. When it reports the revision, it gets
+// the template.
 //
 //	the template injects A and names B ──▶ B alone, paused ──the member reports B──▶ A, with the member's name of B
 func (f *fleet) stageRevision() error {
@@ -245,7 +245,7 @@ func (f *fleet) note(m *member, written *Revision, content, mine string) {
 	}
 	f.result.Revisions[m.Cluster] = string(raw)
 	if !versioned(f.Template.Object) {
-		return // nobody waits for what its members say
+		return // no revision depends on the members' reports
 	}
 	note := parseNote(f.result.Notes[m.Cluster])
 	note.Versions = strings.Join(m.versionsBefore(written.Version), ",")
@@ -259,8 +259,8 @@ func (f *fleet) note(m *member, written *Revision, content, mine string) {
 	f.result.Notes[m.Cluster] = note.String()
 }
 
-// revisionName is the revision that a SidecarSet has injected into new pods, by the name that a cluster gave it; empty
-// if it does not say, or by its version.
+// revisionName is the cluster's name of the revision that a SidecarSet injects. It is empty if the SidecarSet names
+// none, or names a version.
 func revisionName(obj map[string]any) string {
 	return text(obj, "spec", "injectionStrategy", "revision", "revisionName")
 }
@@ -316,7 +316,7 @@ func (m *member) calls(name, content string) string {
 	return valueOf(m.note.Revisions, name)
 }
 
-// latest is what m calls the revision of what its Work says, empty before it says so.
+// latest is the member's name for the revision of its current Work, empty until it reports it.
 func (m *member) latest() string {
 	if m.before == nil || !m.fresh {
 		return ""
@@ -324,7 +324,7 @@ func (m *member) latest() string {
 	return text(m.status, "latestRevision")
 }
 
-// content is the Name of the revision that the Work of m says, empty without one.
+// content is the Name of the revision in the Work of m, empty without one.
 func (m *member) content() string {
 	if m.revisions.Content == "" && m.before != nil {
 		return revisionOf(m.before).Name
@@ -406,7 +406,7 @@ func withoutRevision(obj map[string]any) map[string]any {
 	return strategy
 }
 
-// hasRevision returns whether m is sure to have made a revision of that version.
+// hasRevision reports whether m is sure to have made a revision of that version.
 func (m *member) hasRevision(version string) bool {
 	if m.before == nil {
 		return false
@@ -415,7 +415,7 @@ func (m *member) hasRevision(version string) bool {
 		m.note != nil && slices.Contains(split(m.note.Versions), version)
 }
 
-// made returns whether m has that version now and has said so.
+// made reports whether m has that version and has reported it.
 func (m *member) made(version string) bool {
 	return m.before != nil && customVersion(m.before.Object) == version && m.fresh &&
 		text(m.status, "latestRevision") != ""
@@ -436,8 +436,8 @@ func (m *member) versionsBefore(written string) []string {
 	return had[max(0, len(had)-10):]
 }
 
-// skew tells where other containers are injected than elsewhere. By what was sent and taken: members name equal
-// revisions differently.
+// skew reports clusters that inject different containers than others. It compares what was sent and accepted, since
+// members use different names for equal revisions.
 func (f *fleet) skew() {
 	var differ, behind []string
 	current := false

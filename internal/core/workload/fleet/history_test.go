@@ -77,7 +77,7 @@ func (h *hub) injects(when, want string) {
 
 const made = "latestRevision: x"
 
-func TestAClusterThatJoinsLateHasTheVersionThatIsNamedBeforeItIsNamed(t *testing.T) {
+func TestJoiningClusterGetsVersionBeforeItsName(t *testing.T) {
 	for _, version := range []string{"v1alpha1", "v1beta1"} {
 		t.Run(version, func(t *testing.T) {
 			h := newHub(t, "{apiVersion: apps.kruise.io/"+version+
@@ -88,7 +88,7 @@ func TestAClusterThatJoinsLateHasTheVersionThatIsNamedBeforeItIsNamed(t *testing
 			h.report(made)
 			h.inject("v2", "s:2")
 			h.edit("v1", "spec", "injectionStrategy", "revision", "customVersion")
-			h.injects("a member that has had it is told its name at once", "c1=s:2(v1)")
+			h.injects("a member that has had it gets its name at once", "c1=s:2(v1)")
 			h.report(made)
 
 			h.in.Members = append(h.in.Members, Member{Cluster: "c2", Reachable: true})
@@ -99,7 +99,7 @@ func TestAClusterThatJoinsLateHasTheVersionThatIsNamedBeforeItIsNamed(t *testing
 			h.report(made, "")
 			h.injects("until it has made a revision of it", "c1=s:2(v1) c2=s:1")
 			h.report(made, made)
-			h.injects("then it is told the name", "c1=s:2(v1) c2=s:2(v1)")
+			h.injects("then it gets the name", "c1=s:2(v1) c2=s:2(v1)")
 			if got := h.fieldValues("spec", "updateStrategy", "paused"); got != "<nil> <nil>" {
 				t.Errorf("then paused is %s", got)
 			}
@@ -158,7 +158,7 @@ func TestRevisionsThatAreKept(t *testing.T) {
 	if got := fmt.Sprint(versions()); got != "[v1/2 v4/5 v5/6]" {
 		t.Errorf("kept are %s, want the last two and the one that is injected", got)
 	}
-	// A version whose author changed his mind, and changed it back.
+	// A version whose author changed it and then reverted the change.
 	h.inject("v5", "s:6")
 	h.remember()
 	h.inject("v5", "s:5")
@@ -168,7 +168,7 @@ func TestRevisionsThatAreKept(t *testing.T) {
 	}
 }
 
-func TestClustersThatDidNotTakeAChangeOfSidecarsAreTold(t *testing.T) {
+func TestClustersWithOldSidecarsAreReported(t *testing.T) {
 	h := newHub(t, "{apiVersion: apps.kruise.io/v1beta1, kind: SidecarSet, metadata: {name: x}, spec: {customVersion: v1, containers: []}}", 0, 0)
 	h.in.Divided = false
 	h.look()
@@ -253,7 +253,7 @@ func (h *hub) expectImages(when, want string) {
 }
 
 // A revision has another name in each cluster, and none in one that was not there: what it injects is the same.
-func TestAClusterThatJoinsLateHasTheRevisionThatIsNamedAsAnotherClusterDoes(t *testing.T) {
+func TestJoiningClusterGetsRevisionNamedByAnotherCluster(t *testing.T) {
 	for _, version := range []string{"v1alpha1", "v1beta1"} {
 		h := newHub(t, "{apiVersion: apps.kruise.io/"+version+
 			", kind: SidecarSet, metadata: {name: x, labels: {a: b}}, spec: {revisionHistoryLimit: 0, containers: []}}", 0, 0)

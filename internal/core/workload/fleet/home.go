@@ -24,7 +24,7 @@ type Home struct {
 
 func namesClusters(subset map[string]any) bool { return subset[AffinityField] != nil }
 
-// NamesClusters returns whether a template has a subset that names its clusters.
+// NamesClusters reports whether a template has a subset that names its clusters.
 func NamesClusters(template *unstructured.Unstructured) bool {
 	if template.GroupVersionKind().GroupKind() != unitedDeploymentKind {
 		return false
@@ -37,12 +37,11 @@ func NamesClusters(template *unstructured.Unstructured) bool {
 	return false
 }
 
-// HasSubset returns whether a UnitedDeployment has a subset of that name.
+// HasSubset reports whether a UnitedDeployment has a subset of that name.
 func HasSubset(u *unstructured.Unstructured, name string) bool { return subsetOf(u, name) != nil }
 
-// Homes are the subsets of a template that name their clusters, with what each has of all replicas: what it asks for,
-// and where that is nothing, what a member's OpenKruise would give it. rest says that there are subsets which name
-// none. The error is what is wrong with the subsets.
+// Homes returns the subsets of a template that name their clusters, with the replicas of each: the requested number,
+// or else OpenKruise's default. rest is true if some subsets name no cluster. The error describes invalid subsets.
 func Homes(template *unstructured.Unstructured, replicas int64) (homes []Home, rest bool, err error) {
 	if !NamesClusters(template) {
 		return nil, true, nil

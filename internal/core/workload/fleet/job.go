@@ -17,15 +17,15 @@ var (
 
 // job is how a kind that runs once counts what it runs on.
 type job struct {
-	// desired and active count nodes or pods in the status: all, and those under way. They are empty for a kind that
-	// counts something else; then ended says of a status that there is nothing left to do.
+	// desired and active are the status fields that count all nodes or pods, and those in progress. They are empty for a
+	// kind that counts something else; then ended reports whether a status is final.
 	desired, active string
 	ended           func(status map[string]any) bool
-	// pauses says that the kind can be paused.
+	// pauses is true if the kind can be paused.
 	pauses bool
 }
 
-// pullsListed returns whether the images of an ImageListPullJob have all been tried. One that never completes counts
+// pullsListed reports whether the images of an ImageListPullJob have all been tried. One that never completes counts
 // those of which it has pulled all.
 func pullsListed(status map[string]any) bool {
 	images := number(status, "desired")
@@ -101,8 +101,8 @@ func (f *fleet) parallelism(j job) error {
 	}
 	seats, before, known := make([]Seat, len(f.members)), make([]int64, len(f.members)), make([]bool, len(f.members))
 	for i, m := range f.members {
-		desired, told := whole(m.status[j.desired])
-		known[i] = told
+		desired, reported := whole(m.status[j.desired])
+		known[i] = reported
 		if most, set := whole(field(f.manifest(m).Object, "spec", "replicas")); set && m.Base != nil {
 			desired = min(desired, most)
 		}
@@ -110,7 +110,7 @@ func (f *fleet) parallelism(j job) error {
 			seats[i] = Seat{}
 		} else if j.ended != nil && j.ended(m.status) {
 			seats[i] = Seat{}
-		} else if !told {
+		} else if !reported {
 			// It may have any number of nodes; what it was given it may be using.
 			seats[i] = Seat{Weight: 1, Cap: n}
 		} else {
@@ -122,7 +122,7 @@ func (f *fleet) parallelism(j job) error {
 				(field(m.before.Object, "spec", "paused") != true || !pauses) {
 				before[i] = had
 				seats[i].Floor = min(had, seats[i].Cap)
-				if told {
+				if reported {
 					seats[i].Floor = min(seats[i].Floor, max(number(m.status, j.active), 0))
 				}
 			}
@@ -132,7 +132,7 @@ func (f *fleet) parallelism(j job) error {
 		}
 	}
 	if sum(before) > n {
-		// It was lowered: who does not tell what it uses gives up, too.
+		// The limit was lowered. A member that has not reported its usage also gives up seats.
 		for i := range seats {
 			if !known[i] {
 				seats[i].Floor = min(seats[i].Floor, int64(b2i(!pauses)))

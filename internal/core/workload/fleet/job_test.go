@@ -12,7 +12,7 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 )
 
-// running is a job in members, each of which does so much at once as it was told when it last looked.
+// running is a job in members, each of which runs at the parallelism that it last read.
 type running struct {
 	*hub
 	nodes, active, done []int64

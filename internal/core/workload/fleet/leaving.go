@@ -8,17 +8,16 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 )
 
-// Leaving says from which clusters replicas go first when the template asks for fewer of them, as a number by cluster.
-// The scheduler divides the rest.
+// Leaving returns the clusters that lose replicas first when the template asks for fewer of them, with the number for
+// each cluster. The scheduler divides the rest.
 //
-//   - A CloneSet's podsToDelete go from their own clusters, in the order of the list. clustersOf returns the clusters
-//     that have such a
-//     pod; known is false if one that may have it did not respond. unknown are the names for which that decides where
-//     replicas go:
-//     then nothing should be taken from anywhere.
-//   - Unique ordinals that the template reserves anew go from the clusters that run them. The highest of all ordinals
-//     follow, if
-//     wellknown.OrdinalScaleDownAnnotation says so. existing are the Works by cluster.
+// - A CloneSet's podsToDelete are removed from their own clusters, in the order of the list. clustersOf returns the
+// clusters that have such a pod; known is false if a cluster that may have it did not respond. unknown are the names
+// that block the decision: then no cluster should lose replicas.
+// - Unique ordinals that the template newly reserves are removed from the clusters that run them. The highest of all
+// ordinals follow if wellknown.OrdinalScaleDownAnnotation requests it.
+//
+// existing are the Works by cluster.
 func Leaving(template *unstructured.Unstructured, fewer int64, existing map[string]*workv1alpha1.Work,
 	clustersOf func(pod string) (clusters []string, known bool)) (leaving map[string]int32, unknown []string, err error) {
 	if fewer <= 0 {
@@ -33,7 +32,7 @@ func Leaving(template *unstructured.Unstructured, fewer int64, existing map[stri
 	return leaving, unknown, err
 }
 
-// LeavesByOrdinal returns whether Leaving needs the Works: ordinals are unique.
+// LeavesByOrdinal reports whether Leaving needs the Works: ordinals are unique.
 func LeavesByOrdinal(template *unstructured.Unstructured) bool {
 	// A wrong annotation is reported where Works are made.
 	o, err := optionsOf(template.GetAnnotations())

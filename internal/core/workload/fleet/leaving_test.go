@@ -8,7 +8,7 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 )
 
-func TestPodsThatAreNamedGoFromTheirOwnClustersInTheOrderOfTheirNames(t *testing.T) {
+func TestPodsToDeleteLeaveTheirClustersInOrder(t *testing.T) {
 	h := newHub(t, "{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {name: x}, spec: {scaleStrategy: {podsToDelete: [x-gone, x-b, x-both, x-b, x-a, x-c]}}}", 3, 3)
 	pods := map[string][]string{"x-a": {"c1"}, "x-b": {"c2"}, "x-c": {"c2"}, "x-both": {"c1", "c2"}}
 	for fewer, want := range []string{"map[]", "map[c2:1]", "map[c1:1 c2:1]", "map[c1:1 c2:2]", "map[c1:1 c2:2]"} {
@@ -32,7 +32,7 @@ func TestNewNamesWaitForTheReplicasThatGoWithThem(t *testing.T) {
 	h.expect("then in one write with the replica", names+"[x-a] [x-b]", "spec.replicas=3 2")
 	h.expectConditions("then", "x-z not found in any")
 
-	// One cluster alone is told with the replica, too.
+	// A single cluster also gets the name with the replica.
 	h = newHub(t, "{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {name: x}, spec: {replicas: 2, scaleStrategy: {podsToDelete: [x-a]}}}", 3)
 	h.in.Pods = map[string][]string{"x-a": {"c1"}}
 	h.expect("before", names+"[]", "spec.replicas=3")

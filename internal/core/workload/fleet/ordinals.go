@@ -51,7 +51,7 @@ func setOf(numbers []int64) ordinals {
 
 func (o ordinals) union(p ordinals) ordinals { return ordinalSet(append(slices.Clone(o), p...)...) }
 
-// contains returns whether an ordinal is in o.
+// contains reports whether an ordinal is in o.
 func (o ordinals) contains(n int64) bool {
 	return slices.ContainsFunc(o, func(s span) bool { return s.first <= n && n <= s.last })
 }
@@ -92,9 +92,8 @@ func (o ordinals) texts() []any {
 // fewOrdinals is how many are written one by one.
 const fewOrdinals = 256
 
-// reserved are the ordinals as any release of OpenKruise reads them, one by one: ranges it knows since 1.8, and nothing
-// that a cluster says of itself tells its release. Only where they are many they are ranges, which an older one
-// refuses.
+// reserved returns the ordinals one by one, which every release of OpenKruise reads. Ranges need OpenKruise 1.8, and a
+// cluster does not report its release, so ranges are used only for many ordinals.
 func (o ordinals) reserved() []any {
 	var n int64
 	for _, s := range o {
@@ -163,10 +162,10 @@ type owner struct {
 	has      []int64 // that it runs now, sorted
 }
 
-// assign gives each owner as many ordinals as it has replicas, none to two, none that is taken. What one has it keeps
-// while it has replicas for it: of too many the highest go. New ones are the lowest that nobody has; where that is one
-// that a pod may still run under, in busy, its new owner waits for it with a replica less. limit bounds all that are
-// assigned; short is how many are missing for it.
+// assign gives each owner as many ordinals as it has replicas, without duplicates and without those in taken. An owner
+// keeps its ordinals; if it has too many, it loses the highest. New ones are the lowest free ordinals. If a pod may
+// still run under a new ordinal (busy), its owner waits with one replica less. limit bounds the number of assigned
+// ordinals; short is how many are missing because of it.
 func assign(owners []owner, taken, busy ordinals, limit int64) (assigned [][]int64, short int64) {
 	assigned = make([][]int64, len(owners))
 	used := map[int64]bool{}
@@ -220,7 +219,7 @@ func (f *fleet) statefulSet() error {
 				return err
 			}
 		}
-		f.holdReserved()
+		f.keepReserved()
 		return nil
 	}
 	if strings.HasSuffix(f.Template.GetAPIVersion(), "/v1alpha1") {
@@ -253,10 +252,10 @@ func (f *fleet) statefulSet() error {
 	})
 }
 
-// holdReserved keeps the reserved ordinals of each cluster until the scheduler has taken back the replicas that go with
+// keepReserved keeps the reserved ordinals of each cluster until the scheduler has taken back the replicas that go with
 // new ones. Sent before, they would have the member's controller make pods of higher ordinals, only to delete them
 // again.
-func (f *fleet) holdReserved() {
+func (f *fleet) keepReserved() {
 	if !f.placedTooMany() {
 		return
 	}
@@ -374,7 +373,7 @@ func (f *fleet) assignOrdinals() ([][]int64, error) {
 	return assigned, nil
 }
 
-// volumes returns whether the pods of a StatefulSet have volumes, and whether their ordinals stay in a cluster for
+// volumes reports whether the pods of a StatefulSet have volumes, and whether their ordinals stay in a cluster for
 // them.
 func (f *fleet) volumes() (has, stay bool) {
 	has = len(list(f.Template.Object, "spec", "volumeClaimTemplates")) > 0

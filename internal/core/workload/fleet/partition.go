@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// targets returns where n new pods go, and the stage of that: seats are the clusters by name, in order. done says
-// whether as many pods are new, and available, as a stage wants.
+// targets returns a function that divides n new pods among seats, the clusters sorted by name, and returns the stage.
+// done reports whether that many pods are new and available.
 func (o options) targets(clusters []string) func(n int64, seats []Seat, done func([]int64) bool) ([]int64, Stage) {
 	if o.plan != nil {
 		return func(_ int64, seats []Seat, done func([]int64) bool) ([]int64, Stage) {
@@ -92,8 +92,8 @@ func (s stage) targets(clusters []string, n int64, seats []Seat) []int64 {
 	return inOrder(n, named)
 }
 
-// tellAbsent reports the clusters that stages name and where the workload does not run. The stages skip them.
-func (f *fleet) tellAbsent() {
+// reportAbsentClusters reports the clusters that stages name and where the workload does not run. The stages skip them.
+func (f *fleet) reportAbsentClusters() {
 	var absent []string
 	if len(f.members) == 0 {
 		return // it runs nowhere yet

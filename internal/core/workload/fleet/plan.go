@@ -38,18 +38,18 @@ type Plan struct {
 	Stages []PlanStage `json:"stages"`
 	// At is how many stages have begun; 0 for none.
 	At int `json:"at"`
-	// Hold stops the rollout: what is new stays, and no more pods are released.
+	// Hold stops the rollout: new pods stay, and no more pods are released.
 	Hold bool `json:"hold,omitempty"`
-	// Joining says what clusters in no stage get. Include: the new revision with the last stage; Defer: the old one;
-	// Hold: nothing.
+	// Joining is what clusters outside all stages get. Include: the new revision with the last stage. Defer: the old
+	// revision. Hold: nothing.
 	Joining string `json:"joining,omitempty"`
 	// Skipped are clusters that do not answer and that the rollout does not wait for.
 	Skipped []string `json:"skipped,omitempty"`
 	// FailedPods takes the place of wellknown.FailedPodsThresholdAnnotation.
 	FailedPods string `json:"failedPods,omitempty"`
-	// Done says that all stages have ended. Clusters that were lost, or that joined, still get the revision.
+	// Done is true if all stages have ended. Clusters that were lost or that joined still get the revision.
 	Done bool `json:"done,omitempty"`
-	// Continue says that failing pods do not stop the rollout.
+	// Continue is true if failing pods do not stop the rollout.
 	Continue bool `json:"continue,omitempty"`
 }
 
@@ -74,7 +74,7 @@ func (p *Plan) Fits(template *unstructured.Unstructured, divided bool) bool {
 // PlanStage is a stage of a Plan.
 type PlanStage struct {
 	Name string `json:"name"`
-	// Same says that the stage has the clusters of the stage before it. It is set in text only.
+	// Same is true if the stage has the clusters of the stage before it. It is set in text only.
 	Same bool `json:"same,omitempty"`
 	// Clusters in the order in which they are updated.
 	Clusters []string `json:"clusters,omitempty"`
@@ -82,13 +82,13 @@ type PlanStage struct {
 	// is a number instead.
 	Part [2]int64 `json:"part,omitzero"`
 	Pods int64    `json:"pods,omitempty"`
-	// WholeClusters says that a cluster is all old or all new, and that Part and Pods count clusters.
+	// WholeClusters is true if all pods of a cluster have the same revision; Part and Pods then count clusters.
 	WholeClusters bool `json:"wholeClusters,omitempty"`
 	// MaxClusters is how many clusters are updated at the same time; 0 for all.
 	MaxClusters int `json:"maxClusters,omitempty"`
-	// InOrder says that clusters are updated one after the other.
+	// InOrder is true if clusters are updated one after the other.
 	InOrder bool `json:"inOrder,omitempty"`
-	// Skip says that the stage makes no pod new. Its clusters keep what they have.
+	// Skip is true if the stage makes no pod new. Its clusters keep what they have.
 	Skip bool `json:"skip,omitempty"`
 }
 
@@ -152,8 +152,8 @@ func (o options) ignores(cluster string) bool {
 	return o.ignoreLost || o.plan != nil && slices.Contains(o.plan.Skipped, cluster)
 }
 
-// holds reports whether a release holds the rollout.
-func (o options) holds() bool { return o.plan != nil && o.plan.Hold }
+// isPaused reports whether a release holds the rollout.
+func (o options) isPaused() bool { return o.plan != nil && o.plan.Hold }
 
 // waits reports whether a cluster without a Work gets none from the plan, so that its pods are not missing.
 func (o options) waits(cluster string) bool {
@@ -171,8 +171,8 @@ func (p *Plan) joined(cluster string) bool {
 	return !slices.ContainsFunc(p.Stages, func(s PlanStage) bool { return slices.Contains(s.Clusters, cluster) })
 }
 
-// targets are the new pods of the clusters at the end of the stage under way, at least those that are new already.
-// done says whether so many are new and available.
+// targets returns the new pods of each cluster at the end of the current stage, at least those that are new already.
+// done reports whether that many are new and available.
 func (p *Plan) targets(clusters []string, seats []Seat, done func([]int64) bool) []int64 {
 	released := make([]int64, len(seats))
 	for i, s := range seats {
@@ -281,9 +281,9 @@ func (s PlanStage) limit(clusters []string, targets, released []int64, done func
 	}
 }
 
-// keepFormer keeps the pods of clusters whose stage has not come: a Work of another revision stays as it is, and a
-// cluster without a Work gets the revision before, or waits. same says that the Work has the pods of the template,
-// target how many of all pods are to be new.
+// keepFormer keeps the pods of a cluster whose stage has not started: a Work of another revision stays unchanged, and
+// a cluster without a Work gets the previous revision or waits. same is true if the Work has the pods of the template;
+// target is how many of all pods are to be new.
 func (f *fleet) keepFormer(m *member, same bool, target, all int64) (kept bool) {
 	p := f.options.plan
 	switch {
@@ -293,7 +293,7 @@ func (f *fleet) keepFormer(m *member, same bool, target, all int64) (kept bool) 
 		if same || target > 0 {
 			return false
 		}
-		f.result.Held = append(f.result.Held, m.Cluster)
+		f.result.PodsKept = append(f.result.PodsKept, m.Cluster)
 		return true
 	case target >= all && (target > 0 || !p.joined(m.Cluster)) || f.isNew() && p.From == "":
 		return false
@@ -305,8 +305,8 @@ func (f *fleet) keepFormer(m *member, same bool, target, all int64) (kept bool) 
 	return true
 }
 
-// holdPods keeps the pods of all clusters, of a template that has no stages.
-func (f *fleet) holdPods() {
+// keepAllPods keeps the pods of all clusters, of a template that has no stages.
+func (f *fleet) keepAllPods() {
 	for _, m := range f.members {
 		f.keepFormer(m, m.before != nil && m.Local != nil && samePods(m.Local, m.before), 0, 1)
 	}
@@ -347,17 +347,17 @@ type ClusterProgress struct {
 	// Replicas that the cluster has; Target of them are to be new, Released may be, New are, and Available are new and
 	// available.
 	Replicas, Target, Released, New, Available int64
-	// Reached says that the cluster has reported the revision of the plan with Target pods new and available.
+	// Reached is true if the cluster has reported the revision of the plan with Target pods new and available.
 	Reached bool
-	// Current says that the Work in the cluster is of the revision of the plan.
+	// Current is true if the Work in the cluster is of the revision of the plan.
 	Current bool
-	// Observed says that the member has reported about what its Work says now.
+	// Observed is true if the member has reported about its current Work.
 	Observed bool
-	// Failed says that new pods fail there, Refused that the member did not take what the Work says.
+	// Failed is true if new pods fail there. Refused is true if the member rejected its Work.
 	Failed, Refused bool
-	// Message is why the member did not take what the Work says, in its words.
+	// Message is the member's error.
 	Message string
-	// Lost says that the cluster does not answer.
+	// Lost is true if the cluster does not answer.
 	Lost bool
 }
 
@@ -424,8 +424,8 @@ func (in Input) planStage() (s Stage, ok bool) {
 	return s, true
 }
 
-// refuses reports whether the member has refused what its Work says now. A refusal of an older generation does not
-// count, nor does a failure that may end by itself.
+// refuses reports whether the member has rejected its current Work. A rejection of an older generation does not count,
+// nor does a temporary failure.
 func refuses(w *workv1alpha1.Work) bool {
 	c := meta.FindStatusCondition(w.Status.Conditions, workv1alpha1.WorkFailure)
 	if c == nil || c.Status != metav1.ConditionTrue || c.ObservedGeneration < w.Generation {

@@ -50,7 +50,7 @@ func TestPlanSkipsClusterWithoutTheWorkload(t *testing.T) {
 	h.expectConditions("when the release has ended", "")
 }
 
-func TestPlanHoldsInSingleCluster(t *testing.T) {
+func TestPlanAppliesInSingleCluster(t *testing.T) {
 	h := planned(t, []int64{10}, part(1, 10, "c1"), part(1, 1, "c1"))
 	h.expect("before the first stage", templates+"1")
 	h.begin(1)
@@ -64,22 +64,22 @@ func TestPlanHoldsInSingleCluster(t *testing.T) {
 func TestPlanRollsOutWorkloadThatIsNotDivided(t *testing.T) {
 	h := planned(t, []int64{3, 3}, part(1, 1, "c1"), part(1, 1, "c1", "c2"))
 	h.in.Divided = false
-	held := func(when, want string) {
+	expectPodsKept := func(when, want string) {
 		t.Helper()
 		for i := range h.in.Members {
 			h.in.Members[i].Base = h.in.Template
 			h.in.Members[i].Local = h.in.Template
 		}
 		result, err := Shares(h.in)
-		if got := strings.Join(result.Held, " "); err != nil || got != want {
+		if got := strings.Join(result.PodsKept, " "); err != nil || got != want {
 			t.Errorf("%s, %q keep their pods (%v), want %q", when, got, err, want)
 		}
 	}
-	held("before the first stage", "c1 c2")
+	expectPodsKept("before the first stage", "c1 c2")
 	h.begin(1)
-	held("in the first stage", "c2")
+	expectPodsKept("in the first stage", "c2")
 	h.begin(2)
-	held("in the second stage", "")
+	expectPodsKept("in the second stage", "")
 }
 
 func TestPlanWritesPercentagesWhereMembersScale(t *testing.T) {

@@ -47,8 +47,8 @@ func PodsAskedFor(template *unstructured.Unstructured, existing map[string]*work
 	return unique(names), nil
 }
 
-// PodsSent are the pods that a CloneSet names for deletion and that clusters were told of that had them, by cluster;
-// none before each of these has taken what its Work says, and while the Works are not made of the template as it is.
+// PodsSent returns, by cluster, the pods in podsToDelete that were sent to the clusters that had them. It is empty
+// until each of these clusters has applied its Work, and while the Works are of an older template.
 func PodsSent(template *unstructured.Unstructured,
 	existing map[string]*workv1alpha1.Work) (map[string][]string, error) {
 	names := podsNamed(template)
@@ -64,14 +64,14 @@ func PodsSent(template *unstructured.Unstructured,
 		if m.before == nil || m.generation() != strconv.FormatInt(template.GetGeneration(), 10) {
 			return nil, nil
 		}
-		told := texts(list(m.before.Object, podsToDeletePath...))
-		if m.note == nil || len(told) == 0 {
+		pods := texts(list(m.before.Object, podsToDeletePath...))
+		if m.note == nil || len(pods) == 0 {
 			continue
 		}
 		if !m.fresh {
 			return nil, nil
 		}
-		for _, name := range told {
+		for _, name := range pods {
 			if slices.Contains(names, name) && !slices.Contains(split(m.note.Missing), name) {
 				sent[cluster] = append(sent[cluster], name)
 			}
@@ -133,7 +133,7 @@ func (f *fleet) passPods(m *member) {
 // podSearchRetry is how soon a pod is searched again in clusters that did not respond.
 const podSearchRetry = 5 * time.Second
 
-// podRoutes says where the names in podsToDelete go. Lists by member are in the order of the members.
+// podRoutes is where each name in podsToDelete goes. Lists by member are in the order of the members.
 type podRoutes struct {
 	// own are the names that each member gets, sent those of them that its Work has already, deleted the names whose pods
 	// it had.
@@ -202,9 +202,9 @@ func (f *fleet) podRoutes(names []string) podRoutes {
 	return r
 }
 
-// holdScaleDown keeps the replicas of a cluster that gets fewer of them than pods to delete, while a name may still
+// delayScaleDown keeps the replicas of a cluster that gets fewer of them than pods to delete, while a name may still
 // turn out to be there: the member's controller would choose other pods. It has to run before the rollout is divided.
-func (f *fleet) holdScaleDown(r podRoutes) {
+func (f *fleet) delayScaleDown(r podRoutes) {
 	if len(r.unknown) == 0 {
 		return
 	}
@@ -266,7 +266,7 @@ func (f *fleet) recheck(d time.Duration) {
 	}
 }
 
-// placedTooMany returns whether the clusters have more replicas than the template asks for.
+// placedTooMany reports whether the clusters have more replicas than the template asks for.
 func (f *fleet) placedTooMany() bool {
 	if !f.Divided {
 		return false

@@ -89,15 +89,15 @@ func (m *Member) divided(template *unstructured.Unstructured, divided bool) (*un
 	return out, setField(out, m.Replicas, "spec", "replicas")
 }
 
-// write puts a result into the Works of the members, which report at once; moved says whether a Work has changed.
+// write puts a result into the Works of the members, which report at once. moved is true if a Work has changed.
 func (in Input) write(result Result) (moved bool, err error) {
-	held := map[string]bool{}
-	for _, c := range append(append([]string(nil), result.Held...), append(result.Waiting, result.Former...)...) {
-		held[c] = true
+	unchanged := map[string]bool{}
+	for _, c := range append(append([]string(nil), result.PodsKept...), append(result.Waiting, result.Former...)...) {
+		unchanged[c] = true
 	}
 	for i := range in.Members {
 		m := &in.Members[i]
-		if held[m.Cluster] {
+		if unchanged[m.Cluster] {
 			continue
 		}
 		manifest := result.Manifests[m.Cluster]

@@ -21,7 +21,7 @@ type clock struct {
 	now      time.Time
 	deadline time.Duration // 0: there is none
 	last     progress
-	// available are the new pods that are, as far as the members say about what they are told now.
+	// available is the number of available new pods in reports about the current Works.
 	available int64
 }
 
@@ -51,14 +51,14 @@ func (f *fleet) progress(w workload, parties []party) (clock, error) {
 	return c, nil
 }
 
-// stalled returns whether the deadline has passed.
+// stalled reports whether the deadline has passed.
 func (c clock) stalled() bool {
 	return c.deadline > 0 && c.available <= c.last.Most && c.now.Sub(c.last.Since) >= c.deadline
 }
 
-// goesOn keeps the clock while pods are to become new, and tells when it has run out. What is paused, or has all that
-// its partition or its stage lets be new, has none.
-func (f *fleet) goesOn(c clock, outcomes []outcome) {
+// trackDeadline keeps the clock while pods are to become new, and reports when the deadline has passed. A rollout that
+// is paused, or that has released all pods of its partition or stage, has no deadline.
+func (f *fleet) trackDeadline(c clock, outcomes []outcome) {
 	var target int64
 	for _, o := range outcomes {
 		target += o.target

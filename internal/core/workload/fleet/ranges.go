@@ -28,9 +28,9 @@ func (f *fleet) nativeStatefulSet() error {
 	return f.assignRanges()
 }
 
-// assignRanges decides which range each cluster runs. A range that stands stays, shrinks at its end, and grows at its
-// end and then at its beginning, where nobody has, or may still run, such ordinals. One that cannot grow moves as a
-// whole, unless volumes would be left behind: then some replicas run nowhere, which is told.
+// assignRanges decides the range of ordinals of each cluster. An existing range stays. It shrinks at its end; it grows
+// at its end, then at its beginning, where no other cluster has or may still run such ordinals. A range that cannot
+// grow moves as a whole, unless volumes would be left behind: then a condition reports the replicas that run nowhere.
 func (f *fleet) assignRanges() error {
 	spec := object(f.Template.Object, "spec")
 	first := number(spec, "ordinals", "start")

@@ -17,7 +17,7 @@ func TestARequestToRecreateContainersGoesWhereThePodIs(t *testing.T) {
 		routed       string
 		works        []int // of the clusters that have one
 		want, waits  string
-		tells        string
+		wantText     string
 		asksForThese string
 	}{
 		{name: "where it is", pods: map[string][]string{"shop-a": {"c2"}}, want: "c2", waits: "[c1 c3]",
@@ -26,9 +26,9 @@ func TestARequestToRecreateContainersGoesWhereThePodIs(t *testing.T) {
 			asksForThese: "[shop-a]"},
 		{name: "nowhere, if it is nowhere", pods: map[string][]string{"shop-a": {}}, waits: "[c1 c2 c3]",
 			asksForThese: "[shop-a]",
-			tells:        `PodNotFound: pod "shop-a" of spec.podName was not found in c1, c2, c3`},
+			wantText:     `PodNotFound: pod "shop-a" of spec.podName was not found in c1, c2, c3`},
 		{name: "nowhere yet, if not all have answered", pods: map[string][]string{}, waits: "[c1 c2 c3]",
-			asksForThese: "[shop-a]", tells: "not found in any responding cluster"},
+			asksForThese: "[shop-a]", wantText: "not found in any responding cluster"},
 		{name: "where it went before, wherever pods of that name are now", pods: map[string][]string{"shop-a": {"c3"}},
 			routed: "c1", want: "c1", waits: "[c2 c3]", asksForThese: "[shop-a]"},
 		{name: "where it is already, and nobody is asked", works: []int{1}, want: "c2", waits: "[c1 c3]", asksForThese: "[]"},
@@ -61,13 +61,13 @@ func TestARequestToRecreateContainersGoesWhereThePodIs(t *testing.T) {
 		if got := fmt.Sprint(r.Waiting); r.Routed != c.want || got != c.waits {
 			t.Errorf("%s: it goes to %q, and not to %s; want %q, %s", c.name, r.Routed, got, c.want, c.waits)
 		}
-		told := fmt.Sprint(r.Conditions)
+		messages := fmt.Sprint(r.Conditions)
 		if len(r.Conditions) > 0 {
-			told = r.Conditions[0].Type + ": " + r.Conditions[0].Message
+			messages = r.Conditions[0].Type + ": " + r.Conditions[0].Message
 		}
-		if (c.tells == "") != (len(r.Conditions) == 0) || !strings.Contains(told, c.tells) ||
-			(r.RecheckAfter > 0) != (c.tells != "") {
-			t.Errorf("%s: told is %s, looked at again after %v; want %q", c.name, told, r.RecheckAfter, c.tells)
+		if (c.wantText == "") != (len(r.Conditions) == 0) || !strings.Contains(messages, c.wantText) ||
+			(r.RecheckAfter > 0) != (c.wantText != "") {
+			t.Errorf("%s: reported: %s, looked at again after %v; want %q", c.name, messages, r.RecheckAfter, c.wantText)
 		}
 	}
 	if kind, name := PodOwner(newHub(t, request).in.Template); kind != "" || name != "" {

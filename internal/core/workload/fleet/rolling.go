@@ -7,26 +7,26 @@ import (
 	"strings"
 )
 
-// Note is what the share in a Work's manifest does not tell about a rollout, as JSON in wellknown.FleetAnnotation.
+// Note is the state of a rollout that is not in the Work's manifest, as JSON in wellknown.FleetAnnotation.
 type Note struct {
 	// Partition is the template's when the Work was written, as text.
 	Partition string `json:"partition,omitempty"`
-	// Raised says that the partition was raised during this rollout: pods that are new already may be asked back.
+	// Raised is true if the partition was raised during this rollout: pods that are new already may be asked back.
 	Raised bool `json:"raised,omitempty"`
-	// Halted says that the rollout made the copy in this cluster unhealthy, as far as was seen last.
+	// Halted is true if the rollout made the copy in this cluster unhealthy, as far as was seen last.
 	Halted bool `json:"halted,omitempty"`
-	// Settled says that all pods in the cluster were seen to be of the revision in the Work: none is old, whatever the
-	// member has yet to report about a later write.
+	// Settled is true if all pods in the cluster were once reported at the revision in the Work. It stays true until the
+	// member reports about a later write.
 	Settled bool `json:"settled,omitempty"`
-	// Grant is how many pods the rollout may make unavailable in the cluster; 0 while it is held there.
+	// Grant is how many pods the rollout may make unavailable in the cluster; 0 while it is paused there.
 	Grant int64 `json:"grant,omitempty"`
 	// Pending is the most that it may have been granted before, as long as the member has not seen the Grant.
 	Pending int64 `json:"pending,omitempty"`
 	// Surge and PendingSurge are the same of pods beyond the replicas.
 	Surge        int64 `json:"surge,omitempty"`
 	PendingSurge int64 `json:"pendingSurge,omitempty"`
-	// Deleted are the pods that the cluster was told to delete and that are gone, though the template still names them;
-	// Missing are those that were in no cluster: names, with commas between.
+	// Deleted are the pods that the cluster deleted on request and that the template still names. Missing are names that
+	// no cluster had. Both are comma-separated.
 	Deleted string `json:"deleted,omitempty"`
 	Missing string `json:"missing,omitempty"`
 	// Turn is when the cluster was last given a part of a budget that clusters take turns with, or gave it back.
@@ -49,7 +49,7 @@ func (n Note) String() string {
 	return string(raw)
 }
 
-// share is what a manifest says of a rollout in its cluster: replicas-released pods stay old.
+// share is the part of a rollout in a manifest: replicas-released pods stay old.
 type share struct {
 	replicas, released   int64
 	unavailable, surging int64
@@ -59,32 +59,32 @@ type share struct {
 type party struct {
 	cluster  string
 	replicas int64
-	// reachable says that the cluster answers; suspended that its Work is not sent.
+	// reachable: the cluster responds. suspended: its Work is not sent.
 	reachable, suspended bool
-	// scaled says that an autoscaler in the cluster sets the replicas, percent that the partition is therefore a
+	// scaled is true if an autoscaler in the cluster sets the replicas. percent is true if the partition is therefore a
 	// percentage.
 	scaled, percent bool
 	// fixed is how many pods an override keeps old there, own how many an override lets be unavailable; nil without an
 	// override.
 	fixed, own *int64
 
-	// there says that a Work stands; the following is of it.
+	// there is true if a Work exists. The following fields are about it.
 	there bool
 	was   share
 	note  *Note // nil: written before there were notes
-	// same says that its pods are of the same template as they will be.
+	// same is true if its pods are of the same template as they will be.
 	same bool
-	// rewritten says that the Work is written in any case, because the template has changed.
+	// rewritten is true if the Work is written in any case, because the template has changed.
 	rewritten bool
 
-	// known says that the member has reported at all; fresh that it did so since it saw what the Work says.
+	// known is true if the member has reported at all; fresh if it has reported about the current Work.
 	known, fresh bool
 	unhealthy    bool
 
 	pods, updated, updatedAvailable, available int64
 }
 
-// overridden returns whether an override decides what the rollout may do there.
+// overridden reports whether an override decides what the rollout may do there.
 func (p party) overridden() bool { return p.fixed != nil || p.own != nil }
 
 // rollout is what a template asks of a fleet.
@@ -96,11 +96,10 @@ type rollout struct {
 	unavailable, surge int64
 	// single lets no cluster have more than one pod unavailable: its controller does one at a time by itself.
 	single bool
-	// stalled says that its deadline has passed without progress; tolerated is how many pods may fail.
+	// stalled is true if its deadline has passed without progress; tolerated is how many pods may fail.
 	stalled   bool
 	tolerated int64
-	// targets says how many pods shall be new where, in the order of the parties: of the number given in all, from the
-	// floors.
+	// targets divides n new pods among the parties, in their order, but gives none fewer than its floor.
 	targets func(n int64, seats []Seat, done func(targets []int64) bool) ([]int64, Stage)
 	options options
 }
@@ -109,8 +108,8 @@ type rollout struct {
 type outcome struct {
 	share
 	note Note
-	// held says that the rollout waits there for its turn.
-	held bool
+	// waits is true if the rollout waits there for its turn.
+	waits bool
 	// scaled and percent are those of the party.
 	scaled, percent bool
 	// target is how many pods shall be new there in the end, or at the end of this stage.
@@ -126,13 +125,13 @@ type aim struct {
 	seats []Seat
 	// budget is what overrides leave of the unavailable pods.
 	budget int64
-	// raised says that the partition was raised during this rollout, justRaised that it was since the Works were written.
+	// raised is true if the partition was raised during this rollout; justRaised if it was since the Works were written.
 	raised, justRaised bool
 }
 
 // aim decides how many pods shall be new where.
 func (ro rollout) aim(parties []party) (aim, error) {
-	// 1. What overrides have said is not divided.
+	// 1. Fields that overrides set are not divided.
 	var total, fixedKept, fixedTotal int64
 	budget := ro.unavailable
 	for _, p := range parties {
@@ -217,7 +216,7 @@ type step struct {
 	to outcome
 	// using and surging are the most that the cluster may be using of the budgets now, down is how many of its pods are.
 	using, surging, down int64
-	// lost says that the cluster does not answer and that its pods count as down.
+	// lost is true if the cluster does not respond; its pods then count as unavailable.
 	lost bool
 }
 
@@ -225,11 +224,12 @@ type step struct {
 //
 //	Σ max(granted, unavailable) ≤ the budget
 //
-// where granted is the most that a cluster may have in use, counted until the member is seen to have less, and where
-// what is unavailable for other reasons is nobody's fault: it stops others, and only its own cluster may go on.
+// Here granted is the maximum that a cluster may have in use; it counts until the member reports less. Pods that are
+// unavailable for other reasons count for the whole fleet: they pause other clusters, and only their own cluster may
+// go on.
 //
-// A cluster without a grant is held by its partition, which stays at what is new there already: OpenKruise refuses
-// budgets of nothing, and a cluster whose released pods are all new is held without another write.
+// A cluster without a grant is paused by its partition, which stays at the number of new pods: OpenKruise rejects a
+// budget of zero. A cluster whose released pods are all new needs no write to be paused.
 func (ro rollout) next(parties []party) (outcomes []outcome, halted []string, err error) {
 	a, err := ro.aim(parties)
 	if err != nil {
@@ -239,7 +239,7 @@ func (ro rollout) next(parties []party) (outcomes []outcome, halted []string, er
 	for i, p := range parties {
 		steps[i] = ro.stay(p, a, a.targets[i], a.seats[i].Floor)
 	}
-	if halted = ro.broken(steps); len(halted) > 0 || ro.options.holds() {
+	if halted = ro.broken(steps); len(halted) > 0 || ro.options.isPaused() {
 		// A rollout that broke a member, or that a release holds, stops everywhere: what is new stays, and no more follows.
 		for i := range steps {
 			steps[i].halt(slices.Contains(halted, steps[i].cluster))
@@ -272,7 +272,7 @@ func (ro rollout) stay(p party, a aim, target, floor int64) step {
 	if s.surging > 0 {
 		s.to.note.Surge = p.grantedSurge()
 	}
-	// 2. What its Work says.
+	// 2. The content of its Work.
 	if p.there {
 		s.to.unavailable, s.to.surging = p.was.unavailable, p.was.surging
 	}
@@ -289,7 +289,7 @@ func (ro rollout) stay(p party, a aim, target, floor int64) step {
 	return s
 }
 
-// halt releases no more pods. broken says that the rollout made the copy in this cluster unhealthy.
+// halt releases no more pods. broken is true if the rollout made the copy in this cluster unhealthy.
 func (s *step) halt(broken bool) {
 	s.to.note.Halted = broken
 	if s.overridden() || !s.there || !s.same {
@@ -331,7 +331,7 @@ func (ro rollout) advance(steps []step, budget int64) {
 			s.to.unavailable, s.to.surging = grants[i], surges[i]
 			s.to.note.Grant, s.to.note.Surge = grants[i], surges[i]
 		default:
-			s.to.held = true
+			s.to.waits = true
 		}
 		s.pend()
 	}
@@ -395,7 +395,7 @@ func (p party) due(n int64) int64 {
 	return min(n, pods-kept)
 }
 
-// settled says that no pod of p is old, by its last report or by one before the last write of its Work.
+// settled reports whether no pod of p is old, by its last report or by one before the last write of its Work.
 func (p party) settled() bool {
 	if !p.there || !p.same {
 		return false

@@ -36,7 +36,7 @@ type clones struct {
 type clone struct {
 	template int
 	up       bool
-	// taken says that its update took it down, and it is not up again.
+	// taken is true if its update took it down, and it is not up again.
 	taken bool
 }
 
@@ -318,7 +318,7 @@ func TestARolloutNeverTakesDownMoreThanTheFleetAllows(t *testing.T) {
 	}
 }
 
-func TestWhateverFailsARolloutItselfTakesDownNoMoreThanTheFleetAllows(t *testing.T) {
+func TestRolloutKeepsMaxUnavailableOfAllClusters(t *testing.T) {
 	rounds := int64(600)
 	if testing.Short() {
 		rounds /= 10

@@ -73,17 +73,16 @@ func (f *fleet) kruiseRollout() error {
 			}
 		}
 		if slices.ContainsFunc(begins, func(k int) bool { return k > 0 }) {
-			f.holdRollouts(begins)
+			f.pauseRollouts(begins)
 		}
 	}
 	return nil
 }
 
-// holdRollouts pauses the Rollouts of clusters whose turn has not come. Their revisions have names of each cluster's
-// own: what the others stood at when a Rollout was last seen at rest is noted on its Work, so that one that has ended
-// is told from one that has not begun. While a Rollout rests it is paused, too, or it would begin before anybody has
-// seen that.
-func (f *fleet) holdRollouts(begins []int) {
+// pauseRollouts pauses the Rollouts of clusters whose turn has not come. Each cluster names its revisions itself, so
+// the Work records the revision at which the Rollout last completed: it tells a completed Rollout from one that has
+// not started. A Rollout is also paused between rollouts; otherwise it would start before the hub has seen the change.
+func (f *fleet) pauseRollouts(begins []int) {
 	progress := make([]kruiserollout.Progress, len(f.members))
 	for i, m := range f.members {
 		progress[i] = kruiserollout.ProgressOf(m.status)

@@ -48,22 +48,22 @@ func TestARolloutBeginsInAClusterWithTheFirstStepThatHasPodsThere(t *testing.T) 
 	at := func(phase string, step int, revision string) string {
 		return fmt.Sprintf("phase: %s, canaryStatus: {currentStepIndex: %d, currentStepState: StepPaused, canaryRevision: %s}", phase, step, revision)
 	}
-	const held, free = paused + "<nil> true", paused + "<nil> <nil>"
-	h.expect("before anything is known", of+inC1+" "+inC2, held)
+	const waits, free = paused + "<nil> true", paused + "<nil> <nil>"
+	h.expect("before anything is known", of+inC1+" "+inC2, waits)
 	h.report(at("Healthy", 3, "a1"), at("Healthy", 3, "b1"))
-	h.expect("at rest", held)
+	h.expect("at rest", waits)
 	h.report(silent, at("Progressing", 1, "b2"))
-	h.expect("when it sees the new template first", held)
+	h.expect("when it sees the new template first", waits)
 	h.report(at("Progressing", 1, "a2"), silent)
-	h.expect("at a step that has none for it", held)
+	h.expect("at a step that has none for it", waits)
 	h.report(at("Progressing", 2, "a2"), silent)
 	h.expect("at the first step that has", of+inC1+" "+inC2, free)
 	h.report(at("Healthy", 3, "a2"), at("Progressing", 2, "b2"))
 	h.expect("when the other has ended", free)
 	h.report(silent, at("Healthy", 3, "b2"))
-	h.expect("at rest again", held)
+	h.expect("at rest again", waits)
 	h.report(at("Progressing", 1, "a3"), silent)
-	h.expect("the next one begins in the other", held)
+	h.expect("the next one begins in the other", waits)
 	h.report(at("Healthy", 3, "a3"), at("Progressing", 1, "b3"))
 	h.expect("and ended there before it was seen here", free)
 
@@ -71,10 +71,10 @@ func TestARolloutBeginsInAClusterWithTheFirstStepThatHasPodsThere(t *testing.T) 
 	h.expect("a cluster without pods holds nobody up, and is not held", free)
 	h.in.Target = map[string]int64{"c1": 4, "c2": 4}
 	h.report(at("Healthy", 3, "a3"), at("Healthy", 3, "b3"))
-	h.expect("of equal ones the first begins", held)
+	h.expect("of equal ones the first begins", waits)
 }
 
-func TestWhoBeginsLaterHoldsNobodyUp(t *testing.T) {
+func TestClusterThatStartsLaterBlocksNoOther(t *testing.T) {
 	h := newHub(t, "{apiVersion: rollouts.kruise.io/v1beta1, kind: Rollout, "+fleetWide+`, spec: {workloadRef: {apiVersion: apps/v1, kind: Deployment, name: shop},
 		strategy: {canary: {steps: [{replicas: 1, pause: {}}, {replicas: 3, pause: {}}, {replicas: 100%}]}}}}`, 0, 0, 0)
 	h.in.Divided = false

@@ -40,7 +40,7 @@ func TestScaleDownWaitsForUnknownPods(t *testing.T) {
 	h.expectConditions("when the pod is found", "")
 }
 
-func TestUnknownPodHoldsNoOtherScaleDown(t *testing.T) {
+func TestUnknownPodBlocksNoOtherScaleDown(t *testing.T) {
 	h := newHub(t, cloneSetX, 3, 3)
 	h.expect("at first", "spec.replicas=3 3")
 	h.edit([]any{"x-a", "x-b"}, podsToDeletePath...)

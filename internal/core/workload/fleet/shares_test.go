@@ -21,10 +21,10 @@ import (
 
 // hub is a template in clusters c1, c2 … whose Works stand as they were decided last.
 type hub struct {
-	t      testing.TB
-	in     Input
-	told   []string
-	writes int
+	t        testing.TB
+	in       Input
+	messages []string
+	writes   int
 	// recheck is when to look again at the latest.
 	recheck time.Duration
 }
@@ -74,9 +74,9 @@ func (h *hub) look() {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	h.told = nil
+	h.messages = nil
 	for _, c := range result.Conditions {
-		h.told = append(h.told, c.Type+": "+c.Message)
+		h.messages = append(h.messages, c.Type+": "+c.Message)
 	}
 	h.in.Record, h.in.Progress, h.in.Approved, h.recheck = result.Record, result.Progress, result.Approved,
 		result.RecheckAfter
@@ -98,7 +98,7 @@ func (h *hub) look() {
 		if sent, ok := manifest.GetAnnotations()[wellknown.SentPodsToDeleteAnnotation]; ok {
 			annotations[wellknown.SentPodsToDeleteAnnotation] = sent
 		}
-		if slices.Contains(result.Held, m.Cluster) {
+		if slices.Contains(result.PodsKept, m.Cluster) {
 			h.keepPods(m.Work, manifest, annotations)
 		}
 		manifest.SetAnnotations(annotations)
@@ -208,8 +208,8 @@ func (h *hub) expect(when string, fields ...string) {
 // expectConditions fails unless the conditions of the last pass contain what; with "", unless there are none.
 func (h *hub) expectConditions(when, what string) {
 	h.t.Helper()
-	if all := strings.Join(h.told, "; "); (what == "") != (all == "") || !strings.Contains(all, what) {
-		h.t.Errorf("%s, told is %q, want %q in it", when, all, what)
+	if all := strings.Join(h.messages, "; "); (what == "") != (all == "") || !strings.Contains(all, what) {
+		h.t.Errorf("%s, reported: %q, want %q in it", when, all, what)
 	}
 }
 
@@ -406,7 +406,7 @@ func TestPodsToDeleteGoToTheirClusters(t *testing.T) {
 	h.expect("copied", "spec.scaleStrategy.podsToDelete=[] [x-a]", "spec.updateStrategy.partition=50% 50%")
 }
 
-func TestASidecarSetRollsOutOverTheFleetAndNamesARevisionWhereThereIsOne(t *testing.T) {
+func TestSidecarSetRollsOutOverClusters(t *testing.T) {
 	h := newHub(t, "{apiVersion: apps.kruise.io/v1alpha1, kind: SidecarSet, "+fleetWide+`, spec: {containers: [{name: s, image: "s:1"}],
 		injectionStrategy: {revision: {customVersion: v1, policy: Always}}, updateStrategy: {partition: "90%"}}}`, 0, 0, 0)
 	h.in.Divided = false
@@ -585,7 +585,7 @@ func TestAStatefulSetScalesUpByAtLeastOneInEachCluster(t *testing.T) {
 		"spec.scaleStrategy.maxUnavailable=1 1 1")
 }
 
-func TestAStatusThatDoesNotTellWhatIsNewIsTold(t *testing.T) {
+func TestStatusWithoutUpdatedPodsIsReported(t *testing.T) {
 	h := newHub(t, plainCloneSet, 3, 3)
 	h.look()
 	h.report(up(3, 3), "replicas: 3")

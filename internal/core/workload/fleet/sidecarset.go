@@ -23,11 +23,11 @@ func (f *fleet) sidecarSet() error {
 	return nil
 }
 
-// versioned returns whether members wait for each other's revisions of a SidecarSet: it gives its versions names, or
+// versioned reports whether members wait for each other's revisions of a SidecarSet: it gives its versions names, or
 // names one to inject.
 func versioned(obj map[string]any) bool { return customVersion(obj) != "" || stagesRevision(obj) }
 
-// stagesRevision returns whether a SidecarSet names the revision to inject.
+// stagesRevision reports whether a SidecarSet names the revision to inject.
 func stagesRevision(obj map[string]any) bool {
 	return len(object(obj, "spec", "injectionStrategy", "revision")) > 0
 }

@@ -98,7 +98,7 @@ func fill(left int64, seats []Seat, shares []int64, weight func(Seat) int64) int
 	return given
 }
 
-// greater returns whether w/(2a+1) > v/(2b+1), exactly.
+// greater reports whether w/(2a+1) > v/(2b+1), exactly.
 func greater(w, a, v, b int64) bool {
 	xHi, xLo := bits.Mul64(uint64(w), 2*uint64(b)+1)
 	yHi, yLo := bits.Mul64(uint64(v), 2*uint64(a)+1)

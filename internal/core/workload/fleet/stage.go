@@ -28,7 +28,7 @@ func RevisionPaths(kind schema.GroupKind) [][]string {
 	return interpret.PodTemplatePaths(kind)
 }
 
-// samePods returns whether two objects of a kind ask for the same pods.
+// samePods reports whether two objects of a kind ask for the same pods.
 func samePods(a, b *unstructured.Unstructured) bool {
 	return !slices.ContainsFunc(RevisionPaths(a.GroupVersionKind().GroupKind()), func(path []string) bool {
 		return !reflect.DeepEqual(field(a.Object, path...), field(b.Object, path...))
@@ -82,8 +82,8 @@ func approvalOf(value string) (a Approval, err error) {
 	return a, nil
 }
 
-// counts returns up to which stage a approves the pauses of a revision. A number alone counts for one revision only:
-// record says which, and next is the record to store.
+// counts returns the last stage whose pause a approves. A number without a revision counts for one revision only:
+// record names it, and next is the record to store.
 func (a Approval) counts(revision, record string) (stage int64, next string) {
 	if a.Stage == 0 {
 		return 0, ""
@@ -175,7 +175,7 @@ func ReportedStage(conditions []metav1.Condition, generation int64) (s Stage, ok
 	return s, err == nil && n == 3
 }
 
-// InStages returns whether a template asks for a rollout in stages.
+// InStages reports whether a template asks for a rollout in stages.
 func InStages(template *unstructured.Unstructured) bool {
 	return template.GetAnnotations()[wellknown.RolloutOrderAnnotation] == string(inStages)
 }
@@ -229,11 +229,11 @@ func StageOf(in Input) (s Stage, ok bool) {
 			return a.stage, true
 		}
 	}
-	// Pauses of a rollout without old pods hold nothing.
+	// Without old pods, the pauses of a rollout have no effect.
 	return Stage{Number: a.stage.Of, Of: a.stage.Of, State: StageCompleted}, true
 }
 
-// stagesClusters returns whether the stages of a template are whole clusters, each of which has the new pods or not:
+// stagesClusters reports whether the stages of a template are whole clusters, each of which has the new pods or not:
 // the hub divides no partition of it. What runs once has no stages.
 func (h handler) stagesClusters(o options, template *unstructured.Unstructured, divided bool) bool {
 	kind := template.GroupVersionKind().GroupKind()
@@ -335,14 +335,14 @@ func pausesPods(obj *unstructured.Unstructured) bool {
 	})
 }
 
-// holdClusters keeps the pods of the clusters whose stage has not come.
-func (f *fleet) holdClusters() {
+// keepLaterClusters keeps the pods of the clusters whose stage has not come.
+func (f *fleet) keepLaterClusters() {
 	targets, _ := f.stageOfClusters()
 	for i, m := range f.members {
 		if f.options.plan != nil {
 			f.keepFormer(m, m.before != nil && m.Local != nil && samePods(m.Local, m.before), targets[i], 1)
 		} else if targets[i] == 0 {
-			f.result.Held = append(f.result.Held, m.Cluster)
+			f.result.PodsKept = append(f.result.PodsKept, m.Cluster)
 		}
 		if f.result.Notes[m.Cluster] == "" {
 			f.result.Notes[m.Cluster] = Note{}.String() // statuses of such Works are events

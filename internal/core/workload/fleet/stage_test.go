@@ -156,7 +156,7 @@ func TestStageDoesNotWaitForLostClusterThatIsIgnored(t *testing.T) {
 	}
 }
 
-func TestPausesHoldAlsoWhenLostClusterIsIgnored(t *testing.T) {
+func TestPausesApplyWhenLostClusterIsIgnored(t *testing.T) {
 	h := staged(t, `[{"clusters": ["c2"], "pause": true}, {"percent": 100}]`, 3, 3)
 	h.annotate(wellknown.UnreachableClustersAnnotation, "Ignore")
 	h.in.Members[1].Reachable = false
@@ -183,7 +183,7 @@ func TestStageSkipsClusterWithoutTheWorkload(t *testing.T) {
 	h.expectConditions("when all stages name clusters of the workload", "")
 }
 
-func TestStagesHoldInSingleCluster(t *testing.T) {
+func TestStagesApplyInSingleCluster(t *testing.T) {
 	for kind, template := range map[string]string{
 		"CloneSet":    plainCloneSet,
 		"StatefulSet": strings.Replace(plainCloneSet, "kind: CloneSet", "kind: StatefulSet", 1),

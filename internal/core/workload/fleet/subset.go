@@ -103,15 +103,15 @@ func Matrix(rows, columns []int64, before [][]int64) [][]int64 {
 // subsetShare is what each cluster gets of a subset. Numbers by cluster are in the order of the members.
 type subsetShare struct {
 	name string
-	// named says that the subset names its clusters, set that replicas is written.
+	// named is true if the subset names its clusters; set if replicas is written.
 	named, set bool
-	// replicas, least and most are what is written of replicas, minReplicas and maxReplicas. kept is how many pods a
-	// manual update keeps old. The last three are nil where the template says nothing.
+	// replicas, least and most are the written replicas, minReplicas and maxReplicas. kept is how many pods a manual
+	// update keeps old. The last three are nil if the template does not set them.
 	replicas, least, most, kept []int64
 }
 
-// unitedDeployment divides the subsets among the clusters, so that in each they add up to its replicas and over all to
-// what the template says. Numbers are written where it has percentages: two halves of three are refused by members.
+// unitedDeployment divides the subsets among the clusters: per cluster they add up to its replicas, in all to the
+// template's. It writes numbers instead of percentages, because members reject a rounded half of three.
 //
 // Subsets that name their clusters are in these alone, with what the placement gives them there; the others share what
 // is left of each cluster's replicas.
@@ -141,8 +141,7 @@ func (f *fleet) unitedDeployment() error {
 	return nil
 }
 
-// placedSubsets gives the subsets that name their clusters what the placement says. left is what that leaves of each
-// cluster's replicas.
+// placedSubsets places the subsets that name their clusters. left is the rest of each cluster's replicas.
 func (f *fleet) placedSubsets(subsets []map[string]any) (shares []subsetShare, left []int64, err error) {
 	shares, left = make([]subsetShare, len(subsets)), make([]int64, len(f.members))
 	for c, m := range f.members {
@@ -388,7 +387,7 @@ func subsetReplicas(template *unstructured.Unstructured, subsets []map[string]an
 	}
 }
 
-// subsetsBefore is a number of each subset, in the order of subsets, as the Works say; nil for a cluster without a
+// subsetsBefore returns a number of each subset from the Works, in the order of subsets; nil for a cluster without a
 // Work.
 func (f *fleet) subsetsBefore(subsets []map[string]any, name string) [][]int64 {
 	out := make([][]int64, len(f.members))

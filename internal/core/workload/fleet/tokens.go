@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// budgetTurn is how long an idle cluster keeps what it may disrupt while others, which may disrupt nothing, wait for
-// it. Nobody tells the hub where a node is to be drained, so that all take turns.
+// budgetTurn is how long an idle cluster keeps its disruption budget while others wait for one. The hub does not know
+// where a node will be drained, so all clusters take turns.
 const budgetTurn = time.Minute
 
 // holder is a cluster's part in a budget of pods that may be unavailable.
@@ -15,7 +15,7 @@ type holder struct {
 	matched, down int64
 	// before is what its Work grants; using is the most that it may be granting, as long as it is not seen to grant that.
 	before, using int64
-	// still says that its Work stays as it is: it is not sent, or the cluster does not answer.
+	// still is true if its Work stays as it is: it is not sent, or the cluster does not answer.
 	still bool
 	// turn is when it was last given something, or gave it back; zero for never.
 	turn time.Time

@@ -7,9 +7,9 @@ import (
 	"github.com/argosy-io/argosy/api/wellknown"
 )
 
-// holdUnfit divides a template that its plan does not fit. All pods stay new or old as they are. Members get the
+// pauseUnfit divides a template that its plan does not fit. All pods stay new or old as they are. Members get the
 // replicas and all else of the template. It fails for a template that no member can have as it is on the hub.
-func (h handler) holdUnfit(in Input, o options) (Result, error) {
+func (h handler) pauseUnfit(in Input, o options) (Result, error) {
 	by := "a part of its pods"
 	if in.Plan.Unit == UnitCluster {
 		by = "whole clusters"

@@ -13,19 +13,19 @@ import (
 
 // workload is how a kind spells a rollout.
 type workload struct {
-	// partition and unavailable say how a percentage of them rounds; of maxUnavailable that is without a surge.
+	// partition and unavailable are how percentages of these fields round; unavailable applies without a surge.
 	partition, unavailable Rounding
-	// numeric says that partition is a number of pods, never a percentage.
+	// numeric is true if partition is a number of pods, never a percentage.
 	numeric bool
-	// surges says that the kind knows maxSurge.
+	// surges is true if the kind knows maxSurge.
 	surges bool
 	// unset is the budget when none is given.
 	unset any
-	// desired is where the status says how many pods there shall be, for kinds whose spec does not.
+	// desired is the status field with the desired number of pods, for kinds whose spec has none.
 	desired string
 	// revision are the fields that make pods new, default spec.template.
 	revision [][]string
-	// counters of the status: pods, updated, updatedAvailable (empty: it does not tell), available.
+	// Status counters: pods, updated, updatedAvailable (empty if the kind has none), available.
 	pods, updated, updatedAvailable, available string
 }
 
@@ -61,10 +61,10 @@ var workloads = map[schema.GroupKind]workload{
 	},
 }
 
-// percentages returns whether a partition of the kind may be a percentage of the replicas that an autoscaler sets.
+// percentages reports whether a partition of the kind may be a percentage of the replicas that an autoscaler sets.
 func (w workload) percentages() bool { return !w.numeric && w.desired == "" }
 
-// sameRevision returns whether two objects have the same pods.
+// sameRevision reports whether two objects have the same pods.
 func (w workload) sameRevision(a, b map[string]any) bool {
 	for _, path := range w.revisionPaths() {
 		if !reflect.DeepEqual(field(a, path...), field(b, path...)) {
@@ -96,13 +96,13 @@ func strategy(obj map[string]any, name string) any {
 	return field(obj, append(strategyPath(obj), name)...)
 }
 
-// rolls returns whether the kind's controller updates pods by itself.
+// rolls reports whether the kind's controller updates pods by itself.
 func rolls(obj map[string]any) bool {
 	kind := text(obj, "spec", "updateStrategy", "type")
 	return kind != "OnDelete" && kind != "NotUpdate"
 }
 
-// ordered returns whether the controller of a StatefulSet does one pod after the other.
+// ordered reports whether the controller of a StatefulSet does one pod after the other.
 func ordered(obj map[string]any) bool {
 	return text(obj, "kind") == "StatefulSet" && text(obj, "spec", "podManagementPolicy") != "Parallel"
 }
@@ -147,7 +147,7 @@ func (w workload) kept(partition any, of int64) (int64, error) {
 	return n, nil
 }
 
-// shareOf is what a manifest says, whoever wrote it.
+// shareOf is the share in a manifest, whoever wrote it.
 func (w workload) shareOf(manifest map[string]any, replicas int64) (share, error) {
 	kept, err := w.kept(strategy(manifest, "partition"), replicas)
 	if err != nil {

@@ -28,7 +28,7 @@ type Besides struct {
 	Version, By string
 }
 
-// Answer tells what implements an operation for a kind.
+// Answer names what implements an operation for a kind.
 type Answer struct {
 	Operation configv1alpha1.InterpreterOperation
 	// Tier is the name of the source. It is empty if no source knows the kind; then Default describes the default.

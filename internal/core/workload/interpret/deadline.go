@@ -25,13 +25,13 @@ const ProgressDeadline = 600 * time.Second
 //reference:reason Progressing of Work
 const ReasonDeadlineExceeded = "ProgressDeadlineExceeded"
 
-// pace tells whether lack of progress of an object matters.
+// pace is whether lack of progress of an object matters.
 type pace int
 
 const (
 	watched pace = iota // progress is expected
 	// paused on purpose in part: no deadline starts, but an exceeded one stays
-	held
+	pausedInPart
 	free // no deadline
 )
 
@@ -39,9 +39,9 @@ const (
 // FailureSettle after its controller has begun to report a failure. Other healths stay.
 //
 // was is the last returned condition or nil. progressed is true if the object has moved since; only a new status can
-// tell that, so the condition causes no write of its own. The returned condition has the time of the last progress; it
-// is nil without a deadline. repeated is the result of Repeated; for other conditions the member's clock counts. again
-// is the delay until the next look; 0 means never.
+// show that, so the condition causes no write of its own.
+// The returned condition has the time of the last progress; it is nil without a deadline. repeated is the result of
+// Repeated; for other conditions the member's clock counts. again is the delay until the next check; 0 means never.
 func Overdue(health Health, observed *unstructured.Unstructured, was *metav1.Condition, progressed bool,
 	repeated map[string]bool, now time.Time) (_ Health, condition *metav1.Condition, again time.Duration) {
 	if health != Progressing {
@@ -74,7 +74,7 @@ func Overdue(health Health, observed *unstructured.Unstructured, was *metav1.Con
 			over.Reason, over.Message = f.kind, fmt.Sprintf("%s for %s without progress: %s", f.kind, FailureSettle,
 				text.Cut(f.message, failureShown))
 		}
-	} else if p == held && fails(observed) {
+	} else if p == pausedInPart && fails(observed) {
 		p = watched // the error may be over; apply the deadline anyway
 	}
 	if p != watched {
@@ -139,11 +139,11 @@ func paceOf(observed *unstructured.Unstructured) (time.Duration, pace) {
 	p := watched
 	for key := range observed.GetAnnotations() {
 		if key == "rollouts.kruise.io/in-progressing" || key == "batchrelease.rollouts.kruise.io/control-info" {
-			p = held
+			p = pausedInPart
 		}
 	}
 	if partial(spec) && canary(status) {
-		p = held
+		p = pausedInPart
 	}
 	if n, ok := fields.Whole(spec["progressDeadlineSeconds"]); ok && n > 0 {
 		if n >= math.MaxInt32 {

@@ -12,19 +12,18 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
-// failingSet is a CloneSet of four pods that is rolled out, with a condition by which its controller says that it
-// fails.
+// failingSet is a CloneSet of four pods in a rollout, with a condition of its controller that reports a failure.
 type failingSet struct {
 	t   *testing.T
 	u   *unstructured.Unstructured
 	now time.Time
 	was *metav1.Condition
-	// told is the status of the last look, which tells what is left over in the next; nil to go by the clock alone.
-	told *runtime.RawExtension
+	// reported is the status of the last look, for the next one; nil to use the clock only.
+	reported *runtime.RawExtension
 }
 
 // markReported has the set's looks go by what was reported before; so far nothing was.
-func (s *failingSet) markReported() { s.told = &runtime.RawExtension{} }
+func (s *failingSet) markReported() { s.reported = &runtime.RawExtension{} }
 
 func newFailingSet(t *testing.T, start time.Time) *failingSet {
 	s := &failingSet{t: t, now: start, u: &unstructured.Unstructured{Object: map[string]any{
@@ -49,13 +48,13 @@ func (s *failingSet) look(after time.Duration, progressed bool, want interpret.H
 	s.t.Helper()
 	s.now = s.now.Add(after)
 	var repeated map[string]bool
-	if s.told != nil {
+	if s.reported != nil {
 		raw, err := json.Marshal(s.u.Object["status"])
 		if err != nil {
 			s.t.Fatal(err)
 		}
 		is := &runtime.RawExtension{Raw: raw}
-		s.told, repeated = is, interpret.Repeated(s.told, is)
+		s.reported, repeated = is, interpret.Repeated(s.reported, is)
 	}
 	health, condition, next := interpret.Overdue(interpret.Progressing, s.u, s.was, progressed, repeated, s.now)
 	if health != want || next != again {
@@ -68,7 +67,7 @@ func TestFailureCountsOnlyIfItLasts(t *testing.T) {
 	const second, settle, deadline = time.Second, interpret.FailureSettle, interpret.ProgressDeadline
 	const conflict = `Operation cannot be fulfilled on pods "a": the object has been modified; please apply your changes to the latest version and try again`
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	for story, tell := range map[string]func(*failingSet){
+	for story, report := range map[string]func(*failingSet){
 		"a conflict that OpenKruise retries says nothing": func(s *failingSet) {
 			s.setFailure("FailedUpdate", conflict, start)
 			s.look(0, false, interpret.Progressing, deadline)
@@ -193,7 +192,7 @@ func TestFailureCountsOnlyIfItLasts(t *testing.T) {
 			}
 		},
 	} {
-		t.Run(story, func(t *testing.T) { tell(newFailingSet(t, start)) })
+		t.Run(story, func(t *testing.T) { report(newFailingSet(t, start)) })
 	}
 	for kind, condition := range map[string]string{"StatefulSet": "FailedCreatePod", "UnitedDeployment": "SubsetFailure"} {
 		t.Run(kind, func(t *testing.T) {

@@ -37,7 +37,8 @@ func WithRun(status map[string]any, observed *unstructured.Unstructured) map[str
 	return status
 }
 
-// OfRun reports whether a status is of an object from that template, as far as the status tells.
+// OfRun reports whether a status is of an object from that template. It is true if the status does not name its
+// template.
 func OfRun(status map[string]any, template string) bool {
 	of, _ := status[RunOfField].(string)
 	return of == "" || template == "" || of == template

@@ -57,7 +57,7 @@ type Health string
 const (
 	Healthy     Health = "Healthy"
 	Progressing Health = "Progressing" // in progress within its deadline
-	Suspended   Health = "Suspended"   // paused by the user, or a canary held by its partition
+	Suspended   Health = "Suspended"   // paused by the user, or a canary paused by its partition
 	Degraded    Health = "Degraded"    // will not recover by waiting
 	Unknown     Health = "Unknown"
 )

@@ -1,6 +1,6 @@
-// Package kruise turns objects of OpenKruise between v1alpha1 and v1beta1, without loss: what a version cannot say goes
-// along in an annotation and is restored on the way back. It decides what a field becomes; who asks is left to the API
-// server, which stores v1beta1, and to core/dispatch, which sends a member what it serves.
+// Package kruise converts objects of OpenKruise between v1alpha1 and v1beta1 without loss: an annotation keeps what a
+// version cannot express, and the way back restores it. The API server, which stores v1beta1, calls it, and so does
+// core/dispatch, which sends members the version that they serve.
 package kruise
 
 import (
@@ -29,7 +29,7 @@ const restLimit = 128 << 10
 // which is complete and their own; spec may be absent.
 type rule struct {
 	up, down func(obj map[string]any)
-	// harmless are fields, "path" or "path=value", that may be lost: they are said otherwise, or go without saying.
+	// harmless are fields, "path" or "path=value", that may be lost: the other version expresses or implies them.
 	harmless []string
 }
 
@@ -60,15 +60,15 @@ var kinds = sync.OnceValue(func() map[schema.GroupKind]kind {
 	return all
 })
 
-// Converts returns whether objects of the kind can be had in both versions.
+// Converts reports whether objects of the kind can be had in both versions.
 func Converts(gk schema.GroupKind) bool {
 	_, ok := kinds()[gk]
 	return ok
 }
 
-// Convert is obj in apiVersion, of the same group. Going there and back gives the object that it was; an object changed
-// meanwhile keeps what was not said of it in the version that it was changed in. obj is not changed, and is the answer
-// where its version is the one asked for already.
+// Convert returns obj in apiVersion, of the same group. A round trip returns the same object; if the object was
+// changed in between, fields that the other version cannot express are kept. obj is not changed; it is the result if
+// it already has that version.
 func Convert(obj *unstructured.Unstructured, apiVersion string) (*unstructured.Unstructured, error) {
 	if obj.GetAPIVersion() == apiVersion {
 		return obj, nil
@@ -103,15 +103,14 @@ func otherVersion(version string) string {
 	return alpha
 }
 
-// convert is obj, of the other version, as to has it. What to cannot say is in an annotation of the result; what obj
-// carries along of that kind is laid over the result.
+// convert returns obj, of the other version, in version to. An annotation of the result keeps what this version cannot
+// express; what the annotation of obj keeps is restored.
 //
 // The annotation follows from the rules instead of being kept by them: it is what converting back alone would get
 // wrong. So nothing is lost whatever the rules do, and nothing is kept that they do right.
 //
-// To be written, an object has to make sense: one with a broken annotation is refused. To be read, it always can be, or
-// one of them would keep everybody from listing all: what makes no sense is left out, and what is too much is said to
-// be so.
+// A write with an invalid annotation is rejected. A read never is, since one invalid object would break lists for all
+// users: a read ignores an invalid annotation, and reports one that is too long.
 func (k kind) convert(obj map[string]any, to string) (map[string]any, error) {
 	from := otherVersion(to)
 	written := to == beta
@@ -126,7 +125,7 @@ func (k kind) convert(obj map[string]any, to string) (map[string]any, error) {
 		if at := k.misfit(laid, to); at == "" {
 			out = laid
 		} else if written {
-			return nil, fmt.Errorf("metadata.annotations[%s]: makes of %s what it cannot be; %s", wellknown.RestAnnotation(to),
+			return nil, fmt.Errorf("metadata.annotations[%s]: gives %s an invalid value; %s", wellknown.RestAnnotation(to),
 				at,
 				mendRest)
 		}
@@ -262,7 +261,7 @@ func prune(value any, s *apiextensionsv1.JSONSchemaProps) {
 	}
 }
 
-// Lossy is why an object cannot be had in a version: it says what the version cannot.
+// Lossy is the error for an object that a version cannot express. It names the fields.
 type Lossy struct {
 	Kind, APIVersion string
 	// Fields are the paths that would be lost, sorted.
@@ -274,10 +273,9 @@ func (e *Lossy) Error() string {
 		e.Kind, e.APIVersion, strings.Join(e.Fields, ", "))
 }
 
-// ForMember is obj as a member is to have it, which serves its kind in the group versions given: in its own version if
-// that is among them, without what the hub keeps for the other version. The error is a *Lossy where the member's
-// version lacks what obj says; of the status nothing is said, since members have their own. A nil answer is for kinds,
-// or versions, of which nothing is known here.
+// ForMember returns obj in a version that a member serves, without the annotation for the other version. served are
+// the group versions of the kind; its own version is preferred. The error is a *Lossy if the member's version cannot
+// express obj; the status is ignored, since members have their own. The result is nil for unknown kinds or versions.
 func ForMember(obj *unstructured.Unstructured, served []string) (*unstructured.Unstructured, error) {
 	gvk := obj.GroupVersionKind()
 	k, known := kinds()[gvk.GroupKind()]

@@ -170,7 +170,7 @@ func TestASidecarSetOfOneNamespaceIsNotInjectedIntoOthers(t *testing.T) {
 	}
 }
 
-func TestAClientOfOneVersionChangesOnlyWhatItSays(t *testing.T) {
+func TestClientOfOneVersionKeepsFieldsOfTheOther(t *testing.T) {
 	stored := parse(t, `{apiVersion: apps.kruise.io/v1beta1, kind: StatefulSet, metadata: {name: x}, spec: {replicas: 3, reserveOrdinals: [1, 2-4], ordinals: {start: 2}}}`)
 	read := convertTo(t, stored, alpha)
 	read.Object["spec"].(map[string]any)["replicas"] = int64(5)
@@ -247,7 +247,7 @@ func TestWhatTheHubKeepsForOneVersionReachesTheMembersThatServeIt(t *testing.T) 
 	}
 }
 
-func TestAnAnnotationThatSaysNothingIsRefusedByName(t *testing.T) {
+func TestInvalidAnnotationIsRejectedByName(t *testing.T) {
 	for _, text := range []string{"{", "[{}]", `[{"at":[]}]`} {
 		obj := parse(t, `{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {name: x}, spec: {}}`)
 		obj.SetAnnotations(map[string]string{wellknown.RestAnnotation(beta): text})
@@ -301,7 +301,7 @@ func TestAnObjectThatMakesNoSenseCanBeReadAndNotWrittenBack(t *testing.T) {
 		written := parse(t, `{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {name: x}, spec: {replicas: 7}}`)
 		written.SetAnnotations(map[string]string{wellknown.RestAnnotation(beta): annotation})
 		if _, err := Convert(written, "apps.kruise.io/v1beta1"); err == nil ||
-			!strings.Contains(err.Error(), "metadata.annotations[argosy.io/v1beta1-rest]: makes of") {
+			!strings.Contains(err.Error(), "metadata.annotations[argosy.io/v1beta1-rest]: gives") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -17,10 +17,10 @@ import (
 // difference is a value that is not what it should be, somewhere in an object. As JSON it is {"at": […], "was": …,
 // "is": …}, where a value that is not there is left out.
 //
-// Whoever lays it over an object does so where that still has what was there, and nowhere else: then nobody changed it.
+// A difference is applied only where the object still has the old value: then no user has changed it.
 type difference struct {
-	// at are the steps to the value: a field's name; or for an item of a list {"name": "x"}, the field that tells items
-	// apart, or {"item": 1, "of": 3}, which leads nowhere in a list of another length.
+	// at is the path to the value. A step is the name of a field; or for an item of a list {"name": "x"}, the field that
+	// identifies items, or {"item": 1, "of": 3}, which matches no list of another length.
 	at      []any
 	was, is value
 }
@@ -176,7 +176,8 @@ func index(list, step any) (int, bool) {
 // mendRest is what to do about an annotation that makes no sense.
 const mendRest = "remove the annotation, or write back what you read"
 
-// tooMuch begins an annotation that would be too long, and instead says why the object cannot be written back.
+// tooMuch begins the annotation of an object whose difference is too long. The rest explains why the object cannot be
+// written back.
 const tooMuch = "too much: "
 
 // putRest writes the differences that the other version needs into an annotation of obj.
@@ -194,17 +195,17 @@ func putRest(obj map[string]any, other string, all []difference) error {
 	}
 	text, err := json.Marshal(list)
 	if err != nil {
-		return fmt.Errorf("keep what only %s can say: %w", other, err)
+		return fmt.Errorf("keep the fields that only %s has: %w", other, err)
 	}
 	if len(text) > restLimit {
-		return fmt.Errorf("what only %s can say takes %d bytes, where an annotation may have %d: read and write this object as %s", other, len(text), restLimit, other)
+		return fmt.Errorf("the fields that only %s has take %d bytes, more than the %d that an annotation may have: read and write this object as %s", other, len(text), restLimit, other)
 	}
 	child(child(obj, "metadata"), "annotations")[wellknown.RestAnnotation(other)] = string(text)
 	return nil
 }
 
-// takeRest is obj, sharing all else with it, without the annotation for version, and what that says; also with an
-// error, when that says nothing that makes sense.
+// takeRest returns obj without the annotation for version, sharing all else with it, and the differences in the
+// annotation. An invalid annotation is an error, and obj is returned as well.
 func takeRest(obj map[string]any, version string) (map[string]any, []difference, error) {
 	name := wellknown.RestAnnotation(version)
 	metadata, _ := obj["metadata"].(map[string]any)
@@ -242,7 +243,7 @@ func takeRest(obj map[string]any, version string) (map[string]any, []difference,
 	return obj, slices.DeleteFunc(all, func(d difference) bool { return !leads(d.at) }), nil
 }
 
-// leads returns whether the steps lead to what conversions change: of the metadata that is labels and annotations.
+// leads reports whether the steps lead to what conversions change: of the metadata that is labels and annotations.
 func leads(at []any) bool {
 	switch at[0] {
 	case "spec", "status":

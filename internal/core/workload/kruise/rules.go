@@ -196,7 +196,7 @@ func embedded(unitedDeployment map[string]any) map[string]any {
 	return object(object(object(unitedDeployment, "spec"), "template"), "cloneSetTemplate")
 }
 
-// newShape returns whether the spec of a CloneSet can only be of v1beta1.
+// newShape reports whether the spec of a CloneSet can only be of v1beta1.
 func newShape(spec map[string]any) bool {
 	update, scale := object(spec, "updateStrategy"), object(spec, "scaleStrategy")
 	_, reuse := scale["enablePVCReuse"]
@@ -205,7 +205,7 @@ func newShape(spec map[string]any) bool {
 		update["type"] == "OnDelete"
 }
 
-// oldShape returns whether it can only be of v1alpha1.
+// oldShape reports whether it can only be of v1alpha1.
 func oldShape(spec map[string]any) bool {
 	update := object(spec, "updateStrategy")
 	_, reuse := object(spec, "scaleStrategy")["disablePVCReuse"]
@@ -224,7 +224,7 @@ func unitedDeploymentDown(o map[string]any) {
 	if status["updatedRevision"] != nil {
 		move(status, "updatedRevision", child(status, "updateStatus"), "updatedRevision")
 	}
-	// What v1beta1 says of each subset v1alpha1 says once more by name.
+	// v1alpha1 repeats by name what v1beta1 has in the status of each subset.
 	visit(o, []string{"status", "subsetStatuses[]"}, func(s map[string]any) {
 		name, _ := s["name"].(string)
 		if n, ok := s["replicas"]; ok && name != "" {
@@ -358,7 +358,7 @@ func object(m map[string]any, key string) map[string]any {
 	return o
 }
 
-// move takes a field from one object to another, and says whether it was there.
+// move takes a field from one object to another, and reports whether it existed.
 func move(from map[string]any, field string, to map[string]any, as string) bool {
 	v, ok := from[field]
 	if ok {

@@ -6,9 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Status is a status of an object of that kind in its version, whichever of the two versions it is of: what a member
-// reports does not say. What neither version knows stays, since scripts report what they like. status is not changed;
-// kinds of one version have theirs.
+// Status converts the status of an object of a kind to that kind's version, whichever version it is of: a member's
+// report does not name it. Unknown fields stay, since scripts may report any. status is not changed.
 func Status(kind schema.GroupVersionKind, status map[string]any) map[string]any {
 	k, known := kinds()[kind.GroupKind()]
 	if !known || k.schemas[kind.Version] == nil {

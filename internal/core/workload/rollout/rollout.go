@@ -25,7 +25,7 @@ type Approval struct {
 	Revision string `json:"revision"`
 }
 
-// The states of a step, of those that a Rollout tells of, that matter here.
+// The states of a step in the status of a Rollout that matter here.
 const (
 	paused = "StepPaused"
 	ready  = "StepReady"
@@ -44,7 +44,7 @@ type Progress struct {
 	part string
 }
 
-// Paused returns whether it waits for somebody's approval, or for its time.
+// Paused reports whether it waits for somebody's approval, or for its time.
 func (p Progress) Paused() bool { return p.State == paused && p.Step > 0 }
 
 // ProgressOf reads the status of a Rollout.
@@ -121,7 +121,7 @@ func Grant(cluster string, observed *unstructured.Unstructured) map[string]any {
 	}
 	status := map[string]any{p.part: map[string]any{"currentStepState": ready}}
 	if fields.Text(observed.Object, "status", "currentStepState") != "" {
-		status["currentStepState"] = ready // newer releases say it on top, too
+		status["currentStepState"] = ready // newer releases repeat it at the top level
 	}
 	return map[string]any{"metadata": map[string]any{"resourceVersion": observed.GetResourceVersion()}, "status": status}
 }

@@ -38,7 +38,7 @@ func AwaitEstablished(ctx context.Context, definitions apiextensionsclient.Custo
 	}
 }
 
-// watchEstablished is nil without an error when the watch ended first.
+// watchEstablished returns nil without an error if the watch ended first.
 func watchEstablished(ctx context.Context, definitions apiextensionsclient.CustomResourceDefinitionInterface,
 	name string) (*apiextensionsv1.CustomResourceDefinition, error) {
 	events, err := definitions.Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name, ResourceVersion: "0"})

@@ -209,7 +209,7 @@ func TestARequestIsBoundedAndItsAnswerIsNot(t *testing.T) {
 			t.Error("a request has no deadline")
 		}
 		for range 3 {
-			_, _ = w.Write(make([]byte, windowBytes)) // with nobody reading yet
+			_, _ = w.Write(make([]byte, windowBytes)) // without a reader yet
 			w.(http.Flusher).Flush()
 		}
 	})

@@ -89,9 +89,9 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	// The API server compacts every five minutes, as it does with any etcd; a second compactor would only race it.
 	c.AutoCompactionRetention = "0"
 	c.QuotaBackendBytes = cmp.Or(o.Quota, DefaultQuota)
-	// Nobody else can campaign, so waiting a second before electing oneself only delays the start.
+	// There is no other candidate, so waiting a second before electing oneself only delays the start.
 	c.TickMs, c.ElectionMs = 50, 250
-	// Nobody has to catch up either: keep the raft log, which lives in memory, short.
+	// There are no followers: keep the raft log, which lives in memory, short.
 	c.SnapshotCount, c.SnapshotCatchUpEntries = 5000, 100
 	// the default is only set by the flag: without it, every request is slow
 	c.WarningUnaryRequestDuration = 500 * time.Millisecond

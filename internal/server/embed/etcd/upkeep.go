@@ -26,7 +26,7 @@ type Client = clientv3.Client
 // endpointFile is in a member's folder and contains the path of its socket, which is elsewhere if the path is too long.
 const endpointFile = "endpoint"
 
-// ErrNotRunning means that no member runs on a folder.
+// ErrNotRunning reports that no member runs on a folder.
 var ErrNotRunning = errors.New("no hub is running on it")
 
 // Dial connects to the member that runs on dir from another process. Only the user of the member may open the socket.

@@ -90,7 +90,7 @@ type pacer struct {
 	used time.Duration
 	// calm is the number of idle checks in a row.
 	calm int
-	// started means that the start is over: its garbage would otherwise stay scattered over a large heap.
+	// started is true if the start is over: its garbage would otherwise stay scattered over a large heap.
 	started bool
 }
 

@@ -39,7 +39,7 @@ func Names() string {
 	return strings.Join(names, ", ")
 }
 
-// Question is an operation with its arguments. Check tells which arguments an operation needs.
+// Question is an operation with its arguments. Check reports which arguments an operation needs.
 type Question struct {
 	Operation configv1alpha1.InterpreterOperation
 	// Desired is the template or a manifest. Observed is the object in a member.

@@ -36,9 +36,9 @@ func advancedCronJob() *interpret.Hooks {
 
 // pausedOrHealthy returns the health of kinds without failures: Suspended if the spec's field pauses it, otherwise
 // Healthy.
-func pausedOrHealthy(held string) func(context.Context, *unstructured.Unstructured) (interpret.Health, error) {
+func pausedOrHealthy(pausedBy string) func(context.Context, *unstructured.Unstructured) (interpret.Health, error) {
 	return func(_ context.Context, observed *unstructured.Unstructured) (interpret.Health, error) {
-		if yes(observed.Object, "spec", held) {
+		if yes(observed.Object, "spec", pausedBy) {
 			return interpret.Suspended, nil
 		}
 		return interpret.Healthy, nil

@@ -51,13 +51,13 @@ func advancedDaemonSetHealth(_ context.Context, observed *unstructured.Unstructu
 	spec, status := object(observed.Object, "spec"), object(observed.Object, "status")
 	desired := number(status, "desiredNumberScheduled")
 	// Only here a percentage of nodes rounds down.
-	held, err := share(strategy(spec, "partition"), desired, false, int64(0))
+	keptOld, err := share(strategy(spec, "partition"), desired, false, int64(0))
 	if err != nil {
 		return interpret.Unknown, fmt.Errorf("partition: %w", err)
 	}
 	// A selector in the strategy limits the update to some nodes. The status does not contain their number.
 	if strategy(spec, "selector") != nil {
-		held = desired
+		keptOld = desired
 	}
 	spare, err := daemonSetSpare(spec, desired)
 	if err != nil {
@@ -68,7 +68,7 @@ func advancedDaemonSetHealth(_ context.Context, observed *unstructured.Unstructu
 	}
 	available, updated := number(status, "numberAvailable"), number(status, "updatedNumberScheduled")
 	health := rolling{
-		wanted: desired, held: min(max(held, 0), desired), spare: spare,
+		wanted: desired, keptOld: min(max(keptOld, 0), desired), spare: spare,
 		there: desired, available: available, updated: updated, updatedAvailable: updated,
 		paused: paused(spec), onDelete: onDelete(spec),
 	}.health()

@@ -45,9 +45,9 @@ func advancedStatefulSetHealth(_ context.Context, observed *unstructured.Unstruc
 	}
 	spec, status := object(observed.Object, "spec"), object(observed.Object, "status")
 	return rolling{
-		wanted: wanted,
-		held:   min(max(partition, 0), wanted), // this partition counts pods, unlike that of Kubernetes
-		there:  number(status, "replicas"), available: number(status, "availableReplicas"),
+		wanted:  wanted,
+		keptOld: min(max(partition, 0), wanted), // this partition counts pods, unlike that of Kubernetes
+		there:   number(status, "replicas"), available: number(status, "availableReplicas"),
 		updated: number(status, "updatedReplicas"), updatedAvailable: updatedAvailable(status),
 		paused: paused(spec), onDelete: onDelete(spec),
 	}.health(), nil

@@ -13,7 +13,7 @@ func TestAdvancedStatefulSetHealth(t *testing.T) {
 			{"all updated and available", `{replicas: 3}`,
 				`{observedGeneration: 2, replicas: 3, availableReplicas: 3, updatedReplicas: 3, updatedAvailableReplicas: 3}`,
 				interpret.Healthy},
-			{"a canary held by partition, which counts pods", `{replicas: 3, updateStrategy: {rollingUpdate: {partition: 2}}}`,
+			{"a canary paused by partition, which counts pods", `{replicas: 3, updateStrategy: {rollingUpdate: {partition: 2}}}`,
 				`{observedGeneration: 2, replicas: 3, availableReplicas: 3, updatedReplicas: 1, updatedAvailableReplicas: 1}`,
 				interpret.Suspended},
 			{"one pod not available", `{replicas: 3, updateStrategy: {rollingUpdate: {partition: 2}}}`,
@@ -120,7 +120,7 @@ func TestAdvancedStatefulSetRetain(t *testing.T) {
 	})
 }
 
-// A field that a member keeps against the template is told where users look: in the template's conditions.
+// A field that a member keeps against the template is reported in the template's conditions.
 func TestKeptImmutableFieldsAreReported(t *testing.T) {
 	desired := read(t, `{apiVersion: apps.kruise.io/v1beta1, kind: StatefulSet, metadata: {generation: 1, annotations: {resourcetemplate.karmada.io/generation: "2"}}, spec: {serviceName: new}}`)
 	member := retained(t, desired, read(t,

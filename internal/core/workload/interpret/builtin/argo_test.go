@@ -17,9 +17,9 @@ func TestHealthOfArgoKinds(t *testing.T) {
 			{"looked at, without a phase", `{}`, `{phase: ""}`, progressing},
 			{"pending", `{}`, `{phase: Pending}`, progressing},
 			{"running", `{}`, `{phase: Running, nodes: {a: {type: Pod, phase: Running}}}`, progressing},
-			{"suspended by its owner", `{suspend: true}`, `{phase: Running}`, held},
-			{"suspended before it began", `{suspend: true}`, ``, held},
-			{"waiting at a step for approval", `{}`, `{phase: Running, nodes: {a: {type: Suspend, phase: Running}}}`, held},
+			{"suspended by its owner", `{suspend: true}`, `{phase: Running}`, suspended},
+			{"suspended before it began", `{suspend: true}`, ``, suspended},
+			{"waiting at a step for approval", `{}`, `{phase: Running, nodes: {a: {type: Suspend, phase: Running}}}`, suspended},
 			{"past that step", `{}`, `{phase: Running, nodes: {a: {type: Suspend, phase: Succeeded}}}`, progressing},
 			{"succeeded", `{}`, `{phase: Succeeded}`, healthy},
 			{"succeeded though it says suspend", `{suspend: true}`, `{phase: Succeeded}`, healthy},
@@ -30,8 +30,8 @@ func TestHealthOfArgoKinds(t *testing.T) {
 		"CronWorkflow argoproj.io/v1alpha1": {
 			{"not looked at yet", `{}`, ``, healthy},
 			{"active", `{}`, `{phase: Active, active: [{name: a}], failed: 3}`, healthy},
-			{"suspended", `{suspend: true}`, `{phase: Active}`, held},
-			{"stopped by its own strategy", `{}`, `{phase: Stopped}`, held},
+			{"suspended", `{suspend: true}`, `{phase: Active}`, suspended},
+			{"stopped by its own strategy", `{}`, `{phase: Stopped}`, suspended},
 			{"of a spec that is wrong", `{suspend: true}`, `{conditions: [{type: SpecError, status: "True"}]}`, degraded},
 			{"that could not submit", `{}`, `{conditions: [{type: SubmissionError, status: "True"}]}`, degraded},
 			{"that could not submit once", `{}`, `{conditions: [{type: SubmissionError, status: "False"}]}`, healthy},
@@ -43,8 +43,9 @@ func TestHealthOfArgoKinds(t *testing.T) {
 			{"no status yet", `{}`, ``, progressing},
 			{"healthy", `{}`, `{observedGeneration: "2", phase: Healthy}`, healthy},
 			{"on its way", `{}`, `{observedGeneration: "2", phase: Progressing}`, progressing},
-			{"a canary that waits", `{}`, `{observedGeneration: "2", phase: Paused}`, held},
-			{"paused by its owner before it says so", `{paused: true}`, `{observedGeneration: "2", phase: Progressing}`, held},
+			{"a canary that waits", `{}`, `{observedGeneration: "2", phase: Paused}`, suspended},
+			{"paused by its owner before it says so", `{paused: true}`, `{observedGeneration: "2", phase: Progressing}`,
+				suspended},
 			{"degraded", `{}`, `{observedGeneration: "2", phase: Degraded}`, degraded},
 		},
 	})
@@ -79,7 +80,7 @@ func TestAggregateOfArgoKinds(t *testing.T) {
 			[]string{`{phase: Succeeded, progress: 3/3, finishedAt: "2026-01-01T00:01:00Z"}`, ``}, `{progress: 3/3}`,
 		},
 		{
-			"a Workflow that has finished keeps its end when it is told to move",
+			"a Workflow that has finished keeps its end when it is reported to move",
 			`{apiVersion: argoproj.io/v1alpha1, kind: Workflow, status: {phase: Succeeded, progress: 3/3}}`,
 			[]string{``}, `{phase: Succeeded, progress: 3/3}`,
 		},
@@ -318,16 +319,16 @@ func TestWorkflowComponents(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var said []string
+		var output []string
 		for _, c := range got {
 			if len(c.Name) > 32 {
 				t.Errorf("%s has %d letters", c.Name, len(c.Name))
 			}
 			r := c.ReplicaRequirements
-			said = append(said, fmt.Sprintf("%s %d×%s/%s %v", c.Name[:5], c.Replicas, r.ResourceRequest.Cpu(),
+			output = append(output, fmt.Sprintf("%s %d×%s/%s %v", c.Name[:5], c.Replicas, r.ResourceRequest.Cpu(),
 				r.ResourceRequest.Memory(), r.NodeClaim != nil))
 		}
-		if s := strings.Join(said, ", "); s != "a-tem 1×100m/0 false, build 1×1500m/1Gi true" {
+		if s := strings.Join(output, ", "); s != "a-tem 1×100m/0 false, build 1×1500m/1Gi true" {
 			t.Errorf("%s: got %s", kind, s)
 		}
 	}

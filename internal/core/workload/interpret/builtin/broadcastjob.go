@@ -18,15 +18,15 @@ func broadcastJob() *interpret.Hooks {
 			status := sums(rs, "active", "succeeded", "failed", "desired")
 			setPhase(status, []string{"failed", "running", "paused", "completed"}, "running", rs)
 			span(status, rs, "startTime", "completionTime")
-			var said []any
+			var conditions []any
 			if trueInAll(rs, "Complete") {
-				said = append(said, jobCondition("Complete", rs, latest))
+				conditions = append(conditions, jobCondition("Complete", rs, latest))
 			}
 			if failed := whereTrue(rs, "Failed"); len(failed) > 0 {
-				said = append(said, jobCondition("Failed", failed, earliest))
+				conditions = append(conditions, jobCondition("Failed", failed, earliest))
 			}
-			if said != nil {
-				status["conditions"] = said
+			if conditions != nil {
+				status["conditions"] = conditions
 			}
 			return status
 		}),

@@ -241,7 +241,7 @@ func inWords(request corev1.ResourceList, nodes *workv1alpha2.NodeClaim) string 
 	return strings.Join(words, " ")
 }
 
-// checkRefused says what is wrong with specs of a kind, when their replicas are asked for.
+// checkRefused checks the errors for the replicas of invalid specs of a kind.
 func checkRefused(t *testing.T, kind string, specs map[string]string) {
 	t.Helper()
 	for spec, want := range specs {

@@ -39,13 +39,13 @@ func cloneSetHealth(_ context.Context, observed *unstructured.Unstructured) (int
 		return interpret.Unknown, err
 	}
 	spec, status := object(observed.Object, "spec"), object(observed.Object, "status")
-	held, err := partitionOf(strategy(spec, "partition"), wanted)
+	keptOld, err := partitionOf(strategy(spec, "partition"), wanted)
 	if err != nil {
 		return interpret.Unknown, err
 	}
 	// OpenKruise versions round percentages differently, so prefer the member's number.
 	if expected := number(status, "expectedUpdatedReplicas"); expected > 0 {
-		held = max(held, wanted-expected)
+		keptOld = max(keptOld, wanted-expected)
 	}
 	spare, err := budget(spec, wanted)
 	if err != nil {
@@ -55,7 +55,7 @@ func cloneSetHealth(_ context.Context, observed *unstructured.Unstructured) (int
 		return interpret.Progressing, nil
 	}
 	return rolling{
-		wanted: wanted, held: held, spare: spare,
+		wanted: wanted, keptOld: keptOld, spare: spare,
 		there: number(status, "replicas"), available: number(status, "availableReplicas"),
 		updated: number(status, "updatedReplicas"), updatedAvailable: updatedAvailable(status),
 		paused: paused(spec), onDelete: onDelete(spec), overdue: overdue(status),

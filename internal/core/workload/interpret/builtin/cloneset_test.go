@@ -16,9 +16,9 @@ func TestCloneSetHealth(t *testing.T) {
 			`{observedGeneration: 2, replicas: 2, availableReplicas: 2, updatedAvailableReplicas: 2}`, interpret.Progressing},
 		{"one updated pod not available", `{replicas: 3}`,
 			`{observedGeneration: 2, replicas: 3, availableReplicas: 2, updatedReplicas: 3, updatedReadyReplicas: 2, updatedAvailableReplicas: 2}`, interpret.Progressing},
-		{"a canary held by a number", `{replicas: 3, updateStrategy: {partition: 2}}`,
+		{"a canary paused by a number", `{replicas: 3, updateStrategy: {partition: 2}}`,
 			`{observedGeneration: 2, replicas: 3, availableReplicas: 3, updatedReplicas: 1, updatedReadyReplicas: 1, updatedAvailableReplicas: 1}`, interpret.Suspended},
-		{"a canary held by a percentage, which rounds up", `{replicas: 3, updateStrategy: {partition: "50%"}}`,
+		{"a canary paused by a percentage, which rounds up", `{replicas: 3, updateStrategy: {partition: "50%"}}`,
 			`{observedGeneration: 2, replicas: 3, availableReplicas: 3, updatedReplicas: 1, updatedAvailableReplicas: 1}`,
 			interpret.Suspended},
 		{"99% of a few is not all", `{replicas: 3, updateStrategy: {partition: "99%"}}`,
@@ -43,7 +43,7 @@ func TestCloneSetHealth(t *testing.T) {
 			`{observedGeneration: 2, replicas: 3, conditions: [{type: Progressing, status: "False", reason: ProgressDeadlineExceeded}]}`, interpret.Degraded},
 		{"FailedUpdate left over on a good one", `{replicas: 3}`,
 			`{observedGeneration: 2, replicas: 3, availableReplicas: 3, updatedReplicas: 3, updatedAvailableReplicas: 3, conditions: [{type: FailedUpdate, status: "True"}]}`, interpret.Healthy},
-		{"FailedUpdate left over on a held canary", `{replicas: 4, updateStrategy: {partition: 1}}`,
+		{"FailedUpdate left over on a paused canary", `{replicas: 4, updateStrategy: {partition: 1}}`,
 			`{observedGeneration: 2, replicas: 4, availableReplicas: 4, updatedReplicas: 3, updatedAvailableReplicas: 3, conditions: [{type: FailedUpdate, status: "True"}]}`, interpret.Suspended},
 		{"FailedUpdate and short of updated pods: it counts once it stays", `{replicas: 3}`,
 			`{observedGeneration: 2, replicas: 3, availableReplicas: 3, updatedReplicas: 1, updatedAvailableReplicas: 1, conditions: [{type: FailedUpdate, status: "True"}]}`, interpret.Progressing},
@@ -82,7 +82,7 @@ func TestCloneSetHealth(t *testing.T) {
 			interpret.Unknown},
 	})
 	checkHealth(t, "apps.kruise.io/v1beta1, kind: CloneSet", []healthCase{
-		{"a canary held by partition", `{replicas: 3, updateStrategy: {type: RollingUpdate, rollingUpdate: {partition: 2}}}`,
+		{"a canary paused by partition", `{replicas: 3, updateStrategy: {type: RollingUpdate, rollingUpdate: {partition: 2}}}`,
 			`{observedGeneration: 2, replicas: 3, availableReplicas: 3, updatedReplicas: 1, updatedAvailableReplicas: 1}`,
 			interpret.Suspended},
 		{"paused", `{replicas: 3, updateStrategy: {type: RollingUpdate, rollingUpdate: {paused: true}}}`,
@@ -239,10 +239,10 @@ func TestCloneSetRetain(t *testing.T) {
 	})
 }
 
-func TestHeldCanaryIsNeverUnhealthy(t *testing.T) {
-	held := read(t, `{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {generation: 2}, spec: {replicas: 3, updateStrategy: {partition: 2}},
+func TestPausedCanaryIsNeverUnhealthy(t *testing.T) {
+	suspended := read(t, `{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {generation: 2}, spec: {replicas: 3, updateStrategy: {partition: 2}},
 		status: {observedGeneration: 2, replicas: 3, availableReplicas: 3, updatedReplicas: 1, updatedAvailableReplicas: 1}}`)
-	h, err := interpreter.Health(t.Context(), held)
+	h, err := interpreter.Health(t.Context(), suspended)
 	if err != nil || h.Karmada() != "Healthy" {
 		t.Errorf("got %s, %v", h.Karmada(), err)
 	}

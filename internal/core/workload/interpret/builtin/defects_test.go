@@ -20,7 +20,7 @@ import (
 func TestACanaryIsNotUnhealthy(t *testing.T) {
 	const canary = `status: {observedGeneration: 2, replicas: 4, readyReplicas: 4, availableReplicas: 4, updatedReplicas: 1, updatedReadyReplicas: 1, updatedAvailableReplicas: 1,
 		matchedPods: 4, updatedPods: 1, updatedReadyPods: 1, desiredNumberScheduled: 4, updatedNumberScheduled: 1, numberAvailable: 4, subsetStatuses: [{name: a, replicas: 4}]}`
-	for kind, held := range map[string][]string{
+	for kind, keptByPartition := range map[string][]string{
 		"v1alpha1, kind: CloneSet": {`{partition: 3}`, `{partition: "75%"}`, `{paused: true}`},
 		"v1beta1, kind: CloneSet": {`{rollingUpdate: {partition: 3}}`, `{rollingUpdate: {partition: "75%"}}`,
 			`{rollingUpdate: {paused: true}}`},
@@ -34,7 +34,7 @@ func TestACanaryIsNotUnhealthy(t *testing.T) {
 		"v1beta1, kind: DaemonSet": {`{rollingUpdate: {partition: "75%"}}`,
 			`{rollingUpdate: {selector: {matchLabels: {canary: x}}}}`},
 	} {
-		for _, strategy := range held {
+		for _, strategy := range keptByPartition {
 			obj := read(t, `{apiVersion: apps.kruise.io/`+kind+
 				`, metadata: {generation: 2}, spec: {replicas: 4, updateStrategy: `+strategy+`}, `+canary+`}`)
 			health, err := interpreter.Health(t.Context(), obj)
@@ -109,7 +109,7 @@ func TestObservedGenerationNeedsAllClusters(t *testing.T) {
 		`{generation: 3, observedGeneration: 2, resourceTemplateGeneration: 7}`,
 		`{generation: 3, observedGeneration: 3, resourceTemplateGeneration: 6}`
 	for _, kind := range kruiseWorkloads {
-		// Something is wanted that nobody has, so that no rollout looks finished.
+		// No cluster has what is wanted, so that no rollout looks finished.
 		template := read(t, `{apiVersion: apps.kruise.io/`+kind+
 			`, metadata: {generation: 7}, spec: {replicas: 9}, status: {observedGeneration: 6}}`)
 		for _, c := range []struct {

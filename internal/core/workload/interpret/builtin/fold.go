@@ -52,15 +52,15 @@ func setPhase(status map[string]any, phases []string, initial string, rs []repor
 // listed limits the items of a list that are gathered from all clusters.
 const listed = 100
 
-// gather sets a list to the items of all clusters, in order of clusters, converted by tell and up to the limit.
-func gather(status map[string]any, rs []report, name string, tell func(cluster string, item any) any) {
+// gather sets a list to the items of all clusters, in order of clusters, converted by convert and up to the limit.
+func gather(status map[string]any, rs []report, name string, convert func(cluster string, item any) any) {
 	var all []any
 	for _, r := range rs {
 		for _, item := range list(r.status, name) {
 			if len(all) == listed {
 				break
 			}
-			all = append(all, tell(r.cluster, runtime.DeepCopyJSONValue(item)))
+			all = append(all, convert(r.cluster, runtime.DeepCopyJSONValue(item)))
 		}
 	}
 	if all != nil {

@@ -50,7 +50,7 @@ func TestHealth(t *testing.T) {
 				`{observedGeneration: 1, replicas: 2, updatedReplicas: 2, availableReplicas: 2}`, P},
 			{"too few updated", `{replicas: 2}`,
 				`{observedGeneration: 2, replicas: 2, updatedReplicas: 1, availableReplicas: 2}`, P},
-			{"a canary held by partition", `{replicas: 4, updateStrategy: {rollingUpdate: {partition: 3}}}`,
+			{"a canary paused by partition", `{replicas: 4, updateStrategy: {rollingUpdate: {partition: 3}}}`,
 				`{observedGeneration: 2, replicas: 4, updatedReplicas: 1, availableReplicas: 4}`, S},
 			{"a canary on its way", `{replicas: 4, updateStrategy: {rollingUpdate: {partition: 2}}}`,
 				`{observedGeneration: 2, replicas: 4, updatedReplicas: 1, availableReplicas: 4}`, P},

@@ -26,7 +26,7 @@ func job() *interpret.Hooks {
 // has failed.
 func jobHealth(_ context.Context, observed *unstructured.Unstructured) (interpret.Health, error) {
 	status := object(observed.Object, "status")
-	ready, told := whole(field(status, "ready"))
+	ready, ok := whole(field(status, "ready"))
 	switch {
 	case isTrue(status, "Failed"), isTrue(status, "FailureTarget"):
 		return interpret.Degraded, nil
@@ -34,7 +34,7 @@ func jobHealth(_ context.Context, observed *unstructured.Unstructured) (interpre
 		return interpret.Healthy, nil
 	case yes(observed.Object, "spec", "suspend"):
 		return interpret.Suspended, nil
-	case number(status, "active") > 0 && (ready > 0 || !told):
+	case number(status, "active") > 0 && (ready > 0 || !ok):
 		return interpret.Healthy, nil
 	}
 	return interpret.Progressing, nil
@@ -117,7 +117,7 @@ func aggregateJob(_ context.Context, template *unstructured.Unstructured,
 	doomed := len(failed) > 0 || isTrue(was, "FailureTarget")
 	over := len(rs) > 0 && finished == len(rs) && number(status, "active") == 0
 	var conditions []any
-	say := func(kind, reason, message, at string) {
+	add := func(kind, reason, message, at string) {
 		for _, c := range objects(was, "conditions") {
 			if text(c, "type") == kind {
 				conditions = append(conditions, runtime.DeepCopyJSONValue(c))
@@ -135,9 +135,9 @@ func aggregateJob(_ context.Context, template *unstructured.Unstructured,
 		if len(failed) == 0 { // the failed cluster is no longer assigned
 			message = conditionText(was, "FailureTarget", "message")
 		}
-		say("FailureTarget", "JobFailed", message, earliest(failedAt...))
+		add("FailureTarget", "JobFailed", message, earliest(failedAt...))
 		if over && start != "" {
-			say("Failed", "JobFailed", message, latest(append(failedAt, completedAt...)...))
+			add("Failed", "JobFailed", message, latest(append(failedAt, completedAt...)...))
 		}
 	case over:
 		at := latest(append(completedAt, start)...)
@@ -148,8 +148,8 @@ func aggregateJob(_ context.Context, template *unstructured.Unstructured,
 			status["startTime"] = at
 		}
 		status["completionTime"] = at
-		say("SuccessCriteriaMet", "CompletionsReached", "Reached expected number of succeeded pods", at)
-		say("Complete", "Completed", "Job completed", at)
+		add("SuccessCriteriaMet", "CompletionsReached", "Reached expected number of succeeded pods", at)
+		add("Complete", "Completed", "Job completed", at)
 	}
 	if conditions != nil {
 		status["conditions"] = conditions

@@ -20,7 +20,7 @@ type verdict struct {
 const (
 	healthy     = interpret.Healthy
 	progressing = interpret.Progressing
-	held        = interpret.Suspended
+	suspended   = interpret.Suspended
 	degraded    = interpret.Degraded
 )
 
@@ -75,7 +75,7 @@ func TestHealthOfKruiseJobsAndHelpers(t *testing.T) {
 				`{phase: completed, desired: 3, succeeded: 2, failed: 1}`, healthy},
 			{"completed though it is paused since", `{paused: true}`, `{phase: completed}`, healthy},
 			{"failed", `{}`, `{phase: failed, failed: 1, conditions: [{type: Failed, status: "True"}]}`, degraded},
-			{"paused by its owner", `{paused: true}`, `{phase: running, active: 1, desired: 3}`, held},
+			{"paused by its owner", `{paused: true}`, `{phase: running, active: 1, desired: 3}`, suspended},
 			{"paused by its failure policy", `{failurePolicy: {type: Pause}}`, `{phase: paused, failed: 1, desired: 3}`,
 				degraded},
 			{"on no node", `{}`, `{phase: running, startTime: "2026-01-01T00:00:00Z", desired: 0}`, healthy},
@@ -89,7 +89,7 @@ func TestHealthOfKruiseJobsAndHelpers(t *testing.T) {
 		"AdvancedCronJob" + both: {
 			{"not looked at yet", `{}`, ``, healthy},
 			{"active", `{}`, `{type: Job, active: [{name: a}]}`, healthy},
-			{"paused", `{paused: true}`, `{type: Job}`, held},
+			{"paused", `{paused: true}`, `{type: Job}`, suspended},
 		},
 		"ImagePullJob" + both: {
 			{"not looked at yet", `{}`, ``, progressing},
@@ -146,7 +146,7 @@ func TestHealthOfKruiseJobsAndHelpers(t *testing.T) {
 			{"not looked at yet", `{}`, ``, progressing},
 			{"waiting for pods", `{}`, `{phase: Waiting}`, progressing},
 			{"running", `{}`, `{phase: Running, match: 2, running: 1}`, progressing},
-			{"paused", `{paused: true}`, `{phase: Running, match: 2}`, held},
+			{"paused", `{paused: true}`, `{phase: Running, match: 2}`, suspended},
 			{"succeeded", `{}`, `{phase: Succeeded, match: 2, succeeded: 2}`, healthy},
 			{"failed in one pod", `{}`, `{phase: Running, match: 2, failed: 1}`, degraded},
 			{"in error", `{}`, `{phase: Error}`, degraded},
@@ -160,19 +160,19 @@ func TestHealthOfKruiseJobsAndHelpers(t *testing.T) {
 			{"nothing to roll out", `{}`, `{observedGeneration: 2, phase: Healthy, conditions: [{type: Succeeded, status: "True"}]}`, healthy},
 			{"switched off", `{disabled: true}`, `{observedGeneration: 2, phase: Disabled}`, healthy},
 			{"rolling a step out", `{}`, `{observedGeneration: 2, phase: Progressing, canaryStatus: {currentStepState: StepUpgrade}}`, progressing},
-			{"waiting at a step", `{}`, `{observedGeneration: 2, phase: Progressing, canaryStatus: {currentStepState: StepPaused}}`, held},
+			{"waiting at a step", `{}`, `{observedGeneration: 2, phase: Progressing, canaryStatus: {currentStepState: StepPaused}}`, suspended},
 			{"waiting at a step, told on top", `{}`, `{observedGeneration: 2, phase: Progressing, currentStepState: StepPaused}`,
-				held},
+				suspended},
 			{"waiting between blue and green", `{}`,
-				`{observedGeneration: 2, phase: Progressing, blueGreenStatus: {currentStepState: StepPaused}}`, held},
-			{"paused by its owner", `{strategy: {paused: true}}`, `{observedGeneration: 2, phase: Progressing}`, held},
+				`{observedGeneration: 2, phase: Progressing, blueGreenStatus: {currentStepState: StepPaused}}`, suspended},
+			{"paused by its owner", `{strategy: {paused: true}}`, `{observedGeneration: 2, phase: Progressing}`, suspended},
 			{"rolled back", `{}`, `{observedGeneration: 2, phase: Progressing, conditions: [{type: Progressing, status: "True", reason: Cancelling}]}`, degraded},
 			{"after a rollback", `{}`, `{observedGeneration: 2, phase: Healthy, conditions: [{type: Succeeded, status: "False"}]}`, degraded},
 			{"on its way out", `{}`, `{observedGeneration: 2, phase: Terminating}`, progressing},
 		},
 		"BatchRelease rollouts.kruise.io/v1alpha1 rollouts.kruise.io/v1beta1": {
 			{"on its way", `{}`, `{observedGeneration: 2, phase: Progressing}`, progressing},
-			{"paused", `{releasePlan: {paused: true}}`, `{observedGeneration: 2, phase: Progressing}`, held},
+			{"paused", `{releasePlan: {paused: true}}`, `{observedGeneration: 2, phase: Progressing}`, suspended},
 			{"done", `{}`, `{observedGeneration: 2, phase: Completed}`, healthy},
 		},
 		"TrafficRouting rollouts.kruise.io/v1alpha1": {

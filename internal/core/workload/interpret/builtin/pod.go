@@ -111,13 +111,13 @@ func aggregatePod(_ context.Context, template *unstructured.Unstructured,
 		var all []any
 		for _, r := range rs {
 			for _, c := range objects(r.status, containers) {
-				told := map[string]any{}
+				copied := map[string]any{}
 				for _, f := range []string{"name", "image", "imageID", "ready", "restartCount", "started", "state", "lastState"} {
 					if v, ok := c[f]; ok {
-						told[f] = runtime.DeepCopyJSONValue(v)
+						copied[f] = runtime.DeepCopyJSONValue(v)
 					}
 				}
-				all = append(all, told)
+				all = append(all, copied)
 			}
 		}
 		// The API server requires that a container of a pod that does not restart stays terminated. It checks the first one

@@ -9,7 +9,7 @@ import (
 // rolling is the state of a rolling update, in numbers of pods.
 type rolling struct {
 	wanted           int64 // desired pods
-	held             int64 // desired pods that a partition keeps on the old revision
+	keptOld          int64 // desired pods that a partition keeps on the old revision
 	spare            int64 // desired pods that may be unavailable
 	there, available int64
 	// updated are pods of the new revision. updatedAvailable are the available ones among them.
@@ -25,9 +25,9 @@ type rolling struct {
 func (r rolling) health() interpret.Health {
 	short := r.there != r.wanted || r.available < r.wanted-r.spare
 	if !r.paused && !r.onDelete {
-		short = short || r.updatedAvailable < r.wanted-r.held
+		short = short || r.updatedAvailable < r.wanted-r.keptOld
 	}
-	canary := !r.onDelete && r.held > 0 && r.updated < r.wanted
+	canary := !r.onDelete && r.keptOld > 0 && r.updated < r.wanted
 	switch {
 	case r.overdue && !r.paused:
 		return interpret.Degraded

@@ -93,8 +93,8 @@ func fitting(v any, s apiextensionsv1.JSONSchemaProps) any {
 	return v
 }
 
-// Some members serve one version and some another; what they report, and what the hub is told beside it, never makes a
-// status that the template's version does not have.
+// Some members serve one version and some another: their reports and the hub's additions never make a status that is
+// invalid in the template's version.
 func TestAggregatedStatusMatchesSchema(t *testing.T) {
 	crds, err := kruise.Hub()
 	if err != nil {

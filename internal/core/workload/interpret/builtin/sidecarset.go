@@ -52,13 +52,13 @@ func retainSidecarHashes(ctx context.Context, desired,
 func sidecarSetHealth(_ context.Context, observed *unstructured.Unstructured) (interpret.Health, error) {
 	spec, status := object(observed.Object, "spec"), object(observed.Object, "status")
 	matched, updated := number(status, "matchedPods"), number(status, "updatedPods")
-	held, err := partitionOf(field(spec, "updateStrategy", "partition"), matched)
+	keptOld, err := partitionOf(field(spec, "updateStrategy", "partition"), matched)
 	if err != nil {
 		return interpret.Unknown, err
 	}
 	// A selector in the strategy limits the update to some pods. The status does not contain their number.
 	if field(spec, "updateStrategy", "selector") != nil {
-		held = matched
+		keptOld = matched
 	}
 	still := text(spec, "updateStrategy", "type") == "NotUpdate" || yes(spec, "updateStrategy", "paused")
 	switch {
@@ -68,7 +68,7 @@ func sidecarSetHealth(_ context.Context, observed *unstructured.Unstructured) (i
 		return interpret.Suspended, nil
 	case still:
 		return interpret.Healthy, nil
-	case updated < matched-held, number(status, "updatedReadyPods") < updated:
+	case updated < matched-keptOld, number(status, "updatedReadyPods") < updated:
 		return interpret.Progressing, nil
 	case updated < matched:
 		return interpret.Suspended, nil

@@ -50,9 +50,9 @@ func statefulSetHealth(_ context.Context, observed *unstructured.Unstructured) (
 	}
 	// A partition is an ordinal: pods from it on are updated.
 	first := number(observed.Object, "spec", "ordinals", "start")
-	held := min(max(partition-first, 0), wanted)
+	keptOld := min(max(partition-first, 0), wanted)
 	switch {
-	case updated < wanted-held:
+	case updated < wanted-keptOld:
 		return interpret.Progressing, nil
 	case updated < wanted:
 		return interpret.Suspended, nil

@@ -302,12 +302,12 @@ func unitedDeploymentHealth(_ context.Context, observed *unstructured.Unstructur
 	}
 	status, workload := object(observed.Object, "status"), unitedSpec(observed)
 	partitions := object(observed.Object, "spec", "updateStrategy", "manualUpdate", "partitions")
-	var held int64
+	var keptOld int64
 	for name, s := range foldedSubsets([]report{{status: status}}) {
-		held += min(max(number(partitions, name), 0), number(s, "replicas"))
+		keptOld += min(max(number(partitions, name), 0), number(s, "replicas"))
 	}
 	health := rolling{
-		wanted: wanted, held: held,
+		wanted: wanted, keptOld: keptOld,
 		there: number(status, "replicas"), available: number(status, "readyReplicas"),
 		updated: number(status, "updatedReplicas"), updatedAvailable: number(status, "updatedReplicas"),
 		// A Deployment is paused in its spec, other workloads in their strategy.

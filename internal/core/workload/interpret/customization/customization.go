@@ -306,12 +306,12 @@ func complete(h, below *interpret.Hooks) *interpret.Hooks {
 			if err != nil {
 				return nil, err
 			}
-			said, _ := answer.Object["status"].(map[string]any)
+			reported, _ := answer.Object["status"].(map[string]any)
 			status := interpret.WholeStatus(base)
 			if status == nil {
 				return answer, nil
 			}
-			for field, value := range said {
+			for field, value := range reported {
 				status[field] = runtime.DeepCopyJSONValue(value)
 			}
 			return interpret.WithStatus(answer, status), nil

@@ -177,7 +177,7 @@ func TestCustomizationForOwnVersionWins(t *testing.T) {
 }
 
 func TestCustomizationForUnknownVersionIsIgnored(t *testing.T) {
-	// v1 and v2 are versions of the kind; nobody knows how they differ.
+	// v1 and v2 are versions of the kind; their differences are unknown.
 	o := customization.Options{Schema: func(gvk schema.GroupVersionKind) *script.Schema {
 		if gvk.GroupKind() == kind && (gvk.Version == "v1" || gvk.Version == "v2") {
 			return &script.Schema{Type: "object"}
@@ -195,7 +195,7 @@ func TestCustomizationForUnknownVersionIsIgnored(t *testing.T) {
 	}
 	expectHealth(t, interpret.New(tier), shop(t, "v9", "status: {phase: Open}"), interpret.Degraded)
 
-	// Another one is asked as if the first were not there; of a version that is one, the author is told what is missing.
+	// The other version is handled as if the first did not exist; its author sees what is missing.
 	i := interpret.New(customization.New([]*configv1alpha1.ResourceInterpreterCustomization{ric(t, "a-typo", "v9", fine),
 		ric(t, "b", "v2", opened)}, o))
 	expectHealth(t, i, shop(t, "v2", "status: {phase: Open}"), interpret.Healthy)

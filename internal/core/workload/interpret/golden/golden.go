@@ -1,5 +1,5 @@
-// Package golden runs cases that say what an interpreter shall answer: a file holds an object, and cases that ask one
-// operation each of it. Where files lie and who answers, the caller knows.
+// Package golden runs test cases of an interpreter: a file has an object, and cases that each ask one operation. The
+// caller finds the files and chooses the interpreter.
 //
 //	customization: cloneset.yaml       # who answers, relative to this file; without it, what Argosy knows by itself
 //	object:                            # what all cases are about
@@ -7,7 +7,7 @@
 //	  kind: CloneSet
 //	  spec: {replicas: 3}
 //	cases:
-//	- name: a canary held by its partition is no failure
+//	- name: a canary paused by its partition is no failure
 //	  operation: InterpretHealth
 //	  observed: {spec: {partition: 2}, status: {updatedReplicas: 1}}   # a merge patch on object
 //	  want: {healthy: true, health: Suspended}

@@ -209,7 +209,7 @@ func (d *document) rule(key, rule *yaml.Node, seen map[string]string, lines []st
 	}
 	seen[o.field] = key.Value
 
-	told := false
+	complete := false
 	for i := 0; rule.Kind == yaml.MappingNode && i+1 < len(rule.Content); i += 2 {
 		name, v := rule.Content[i].Value, rule.Content[i+1]
 		if v.Kind == yaml.AliasNode {
@@ -220,11 +220,11 @@ func (d *document) rule(key, rule *yaml.Node, seen map[string]string, lines []st
 			if v.Kind != yaml.ScalarNode || strings.TrimSpace(v.Value) == "" {
 				continue
 			}
-			told = true
+			complete = true
 			d.scripts = append(d.scripts, scriptOf(o, key.Value, v, lines))
 		case "jsonPath", "jsonPaths":
 			for _, p := range scalars(v) {
-				told = true
+				complete = true
 				d.paths = append(d.paths, pathText{operation: o, field: field + "." + name, value: p.Value, line: p.Line})
 			}
 		case "expected":
@@ -233,7 +233,7 @@ func (d *document) rule(key, rule *yaml.Node, seen map[string]string, lines []st
 				"use luaScript, or jsonPath if the operation only reads or writes a field")
 		}
 	}
-	if !told {
+	if !complete {
 		problem(key.Line, Error, Incomplete, "there is no script", "set luaScript, with function "+o.signature())
 	}
 }

@@ -48,9 +48,9 @@ func TestMistakesOfPublicGuidesAreFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	type fault struct {
-		line int
-		rule lint.Rule
-		says string
+		line     int
+		rule     lint.Rule
+		wantText string
 	}
 	for _, c := range []struct {
 		guide  string
@@ -78,7 +78,7 @@ func TestMistakesOfPublicGuidesAreFound(t *testing.T) {
 			{354, lint.Dropped, "latestRevision, observedGeneration, updatedReadyPods"},
 			{372, lint.Dropped, "latestRevision, observedGeneration, updatedReadyPods"},
 			{382, lint.Result, "without its spec"},
-			{401, lint.FalseHealth, "a canary that is held by its partition is unhealthy"},
+			{401, lint.FalseHealth, "a canary that its partition pauses is unhealthy"},
 			{401, lint.Generation, "status.observedGeneration"},
 			{428, lint.Namespace, "SidecarSet is cluster-scoped"},
 			{430, lint.Syntax, "'end' expected near <eof>"},
@@ -139,9 +139,9 @@ func TestMistakesOfPublicGuidesAreFound(t *testing.T) {
 			}
 			for _, want := range c.faults {
 				if !slices.ContainsFunc(findings, func(f lint.Finding) bool {
-					return f.Line == want.line && f.Rule == want.rule && strings.Contains(f.Message, want.says)
+					return f.Line == want.line && f.Rule == want.rule && strings.Contains(f.Message, want.wantText)
 				}) {
-					t.Errorf("line %d: no %s finding with %q", want.line, want.rule, want.says)
+					t.Errorf("line %d: no %s finding with %q", want.line, want.rule, want.wantText)
 				}
 			}
 			for _, f := range findings {

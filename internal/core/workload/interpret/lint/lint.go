@@ -51,7 +51,7 @@ const (
 	Generation    Rule = "generation"     // takes an old status for the present one
 	FalseHealth   Rule = "false-health"   // calls healthy what is not, or the other way round
 	MemberOwned   Rule = "member-owned"   // takes a field away from the hub
-	NoRequirement Rule = "no-requirement" // does not say what a replica needs
+	NoRequirement Rule = "no-requirement" // the resource requests of a replica are missing
 	Namespace     Rule = "namespace"      // of an object that has none
 )
 

@@ -53,13 +53,13 @@ func (r *reading) readsPath(root int, path ...string) bool {
 // reader analyses a script. It follows values through variables and loops, not through functions and tables.
 type reader struct {
 	*reading
-	c      *checker
-	scope  []map[string]origin
-	depth  int
-	told   map[string]bool
-	name   string // the called function
-	lenOf  []access
-	inLoop []access
+	c        *checker
+	scope    []map[string]origin
+	depth    int
+	reported map[string]bool
+	name     string // the called function
+	lenOf    []access
+	inLoop   []access
 }
 
 // read reports what the text of the script shows. name is the called function.
@@ -68,7 +68,7 @@ func (c *checker) read(name string) *reading {
 	if err != nil {
 		return &reading{}
 	}
-	r := &reader{reading: &reading{guarded: map[int]bool{}}, c: c, told: map[string]bool{}, name: name}
+	r := &reader{reading: &reading{guarded: map[int]bool{}}, c: c, reported: map[string]bool{}, name: name}
 	r.block(statements, nil)
 	if c.script.operation.operation == configv1alpha1.InterpreterOperationAggregateStatus && !r.guarded[1] {
 		for _, a := range append(r.lenOf, r.inLoop...) {
@@ -279,8 +279,8 @@ func (r *reader) assignment(s *ast.AssignStmt) {
 			}
 			continue
 		}
-		if r.depth > 0 && !r.told[ident.Value] {
-			r.told[ident.Value] = true
+		if r.depth > 0 && !r.reported[ident.Value] {
+			r.reported[ident.Value] = true
 			r.c.reportAt(s.Line(), Warning, Global,
 				fmt.Sprintf("%s is global: in Karmada it persists after the call, and may affect the next object", ident.Value),
 				"write local "+ident.Value)

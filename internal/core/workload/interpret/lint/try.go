@@ -322,7 +322,7 @@ func (c *checker) judgeHealth(line int, read *reading, ask func(script.Inputs) *
 	}
 	if path := c.partitionPath(); path != nil && health(done) == interpret.Healthy {
 		if health(withValue(c.rollout(3, 3, 1), int64(2), path...)) == interpret.Degraded {
-			c.reportAt(line, Warning, FalseHealth, "a canary that is held by its partition is unhealthy: failover may remove it",
+			c.reportAt(line, Warning, FalseHealth, "a canary that its partition pauses is unhealthy: failover may remove it",
 				"do not require more updated pods than the partition allows")
 		}
 	}

@@ -18,13 +18,13 @@ type weighing struct {
 
 func (w *weighing) Err() error {
 	if w.asked++; w.asked%512 == 0 {
-		w.most = max(w.most, held())
+		w.most = max(w.most, inUse())
 	}
 	return nil
 }
 
 // held is what is in use now, in bytes.
-func held() uint64 {
+func inUse() uint64 {
 	runtime.GC()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
@@ -55,7 +55,7 @@ func TestMemoryLimitIsEnforced(t *testing.T) {
 			t.Fatal(err)
 		}
 		p.bounds = bounds{time.Minute, limit}
-		before := held()
+		before := inUse()
 		w := &weighing{Context: context.Background(), most: before}
 		_, err = p.Evaluate(w, Inputs{Object: cloneSet(t)})
 		var e *Error

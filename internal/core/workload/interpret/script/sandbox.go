@@ -221,7 +221,7 @@ func (b *buffer) close() { b.run.pending -= b.Len() }
 
 func (r *run) tooMuch() *fault {
 	return &fault{MemoryExceeded, 0, fmt.Sprintf(
-		"holds more than %d MiB; look for a table or a string that grows in a loop", r.bounds.memory>>20)}
+		"uses more than %d MiB; look for a table or a string that grows in a loop", r.bounds.memory>>20)}
 }
 
 // Approximate sizes in bytes. The first few fields of a table take less than later ones.

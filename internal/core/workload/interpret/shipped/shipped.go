@@ -184,7 +184,7 @@ var kinds = sync.OnceValue(func() map[schema.GroupKind]func() *interpret.Hooks {
 	return kinds
 })
 
-// empties tells the type of empty tables in statuses that the CRDs require.
+// empties is the schema of empty tables in statuses that the CRDs require.
 var empties = func() *script.Schema {
 	list, object := &script.Schema{Type: "array"}, &script.Schema{Type: "object"}
 	return &script.Schema{Type: "object",

@@ -241,14 +241,14 @@ func TestShippedScriptsAcceptAnyStatus(t *testing.T) {
 				stumbles[fault.Error()] = true
 			}
 		}
-		told := map[configv1alpha1.InterpreterOperation]bool{}
+		messages := map[configv1alpha1.InterpreterOperation]bool{}
 		for _, c := range f.Cases {
 			q := f.Question(c)
 			for _, part := range []string{"spec", "status"} {
-				if part == "spec" && told[q.Operation] {
+				if part == "spec" && messages[q.Operation] {
 					continue // it is the same in all cases, or nearly
 				}
-				told[q.Operation] = true
+				messages[q.Operation] = true
 				for _, of := range []**unstructured.Unstructured{&q.Desired, &q.Observed} {
 					was := *of
 					if was == nil {

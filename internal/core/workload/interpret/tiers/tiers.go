@@ -38,8 +38,9 @@ func Below() []interpret.Tier {
 
 // Offline returns an interpreter with these customizations, in any order, and the built-in tiers, without webhooks.
 func Offline(customizations []*configv1alpha1.ResourceInterpreterCustomization) interpret.Interpreter {
-	said := customization.New(customizations, customization.Options{Schema: Schema, Convert: Convert, Below: Below()})
-	return interpret.New(append([]interpret.Tier{said}, Below()...)...)
+	customized := customization.New(customizations,
+		customization.Options{Schema: Schema, Convert: Convert, Below: Below()})
+	return interpret.New(append([]interpret.Tier{customized}, Below()...)...)
 }
 
 var below = []interpret.Source{{Name: Shipped, Tier: shipped.Tier()}, {Name: BuiltIn, Tier: builtin.Tier()}}

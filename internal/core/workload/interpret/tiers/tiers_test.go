@@ -32,7 +32,7 @@ func customization(t *testing.T, name, spec string) *configv1alpha1.ResourceInte
 	return c
 }
 
-// none says that nothing is known of kinds but what Argosy knows by itself.
+// none is the absence of customizations: only the built-in interpretation is known.
 var none custom.Options
 
 // shown is who answers, a line for each operation: "InterpretHealth: tier [by]".
@@ -131,7 +131,7 @@ func TestWebhookForOneOpenKruiseVersionGetsBoth(t *testing.T) {
 	for kind, want := range map[schema.GroupVersionKind]string{
 		{Group: "apps.kruise.io", Version: "v1beta1", Kind: "CloneSet"}:  "[hooks/h.example.com (asked in v1alpha1)]",
 		{Group: "apps.kruise.io", Version: "v1alpha1", Kind: "CloneSet"}: "[hooks/h.example.com]",
-		{Group: "apps", Version: "v1", Kind: "Deployment"}:               "[]", // nobody has a v1alpha1 of it
+		{Group: "apps", Version: "v1", Kind: "Deployment"}:               "[]", // there is no v1alpha1 of it
 	} {
 		for _, a := range tiers.Explain(kind, nil, []*configv1alpha1.ResourceInterpreterWebhookConfiguration{hook}, none) {
 			if got := fmt.Sprint(a.By); a.Operation == configv1alpha1.InterpreterOperationInterpretHealth && got != want {
@@ -224,7 +224,7 @@ func TestStatusesAreConverted(t *testing.T) {
 			}
 			if _, err := asked.Aggregate(t.Context(), daemons(of, named, ""), items); err != nil ||
 				fmt.Sprint(sent) != "[a7 b7]" {
-				t.Errorf("of a template of %s a webhook for %s is told %v, %v", of, version, sent, err)
+				t.Errorf("of a template of %s a webhook for %s is reported: %v, %v", of, version, sent, err)
 			}
 		}
 	}

@@ -372,7 +372,7 @@ func TestWebhookGetsVersionInItsRule(t *testing.T) {
 }
 
 func TestEmptyPatchIsReported(t *testing.T) {
-	var told []string
+	var messages []string
 	tier := webhook.New([]*configv1alpha1.ResourceInterpreterWebhookConfiguration{configuration(t, "conf", every)},
 		webhook.Options{
 			NewID: func() types.UID { return "1" },
@@ -380,7 +380,8 @@ func TestEmptyPatchIsReported(t *testing.T) {
 				return []byte(strings.ReplaceAll(response(`,"healthy":true,"replicas":1`), "UID", "1")), nil
 			},
 			Unchanged: func(_ context.Context, u webhook.Unchanged) {
-				told = append(told, fmt.Sprintf("%s %s of %s: %d replicas, %d items", u.Hook, u.Operation, u.Object.GetName(),
+				messages = append(messages, fmt.Sprintf("%s %s of %s: %d replicas, %d items", u.Hook, u.Operation,
+					u.Object.GetName(),
 					u.Replicas, len(u.Items)))
 			},
 		})
@@ -391,7 +392,7 @@ func TestEmptyPatchIsReported(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"conf/a.b.c ReviseReplica of s: 7 replicas, 0 items",
 		"conf/a.b.c Retain of s: 0 replicas, 0 items", "conf/a.b.c AggregateStatus of s: 0 replicas, 1 items"},
-		told); diff != "" {
+		messages); diff != "" {
 		t.Errorf("told (-want +got):\n%s", diff)
 	}
 }
