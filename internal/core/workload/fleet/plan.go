@@ -12,6 +12,7 @@ import (
 
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	words "github.com/argosy-io/argosy/internal/core/object/text"
 )
 
 const (
@@ -101,11 +102,7 @@ func (p *Plan) String() string {
 			short.Stages[k].Same, short.Stages[k].Clusters = true, nil
 		}
 	}
-	raw, err := json.Marshal(short)
-	if err != nil {
-		panic(err) // texts and numbers
-	}
-	return string(raw)
+	return words.JSON(short)
 }
 
 // PlanOf is the plan in the annotations of a binding, nil without one. A plan for another revision than the effective
@@ -351,8 +348,6 @@ type ClusterProgress struct {
 	Reached bool
 	// Current says that the Work in the cluster is of the revision of the plan.
 	Current bool
-	// Observed says that the member has reported about what its Work says now.
-	Observed bool
 	// Failed says that new pods fail there, Refused that the member did not take what the Work says.
 	Failed, Refused bool
 	// Message is why the member did not take what the Work says, in its words.
@@ -384,7 +379,7 @@ func ProgressOf(in Input) ([]ClusterProgress, error) {
 		if current {
 			m.Base, m.Local = m.before, m.before
 		}
-		all[i] = ClusterProgress{Cluster: m.Cluster, Current: current, Observed: m.fresh,
+		all[i] = ClusterProgress{Cluster: m.Cluster, Current: current,
 			Refused: m.refused && refuses(m.Work), Lost: !m.Reachable}
 		if all[i].Refused {
 			all[i].Message = refusal(m.Work)
