@@ -289,8 +289,8 @@ func (d Decision) levelOf(role string) level {
 	return nothing
 }
 
-// allows returns whether a role may read the path.
-func (p Path) allows(role string) bool {
+// Allows returns whether a role may read the path.
+func (p Path) Allows(role string) bool {
 	switch role {
 	case View:
 		return p.view
@@ -311,9 +311,6 @@ func Verbs(role string, d Decision) []string {
 	slices.Sort(all)
 	return all
 }
-
-// MayGet returns whether a role may get an address.
-func MayGet(role string, p Path) bool { return p.allows(role) }
 
 // ForAuthenticated returns the role of all authenticated users, and its binding.
 func ForAuthenticated() (rbacv1.ClusterRole, rbacv1.ClusterRoleBinding) {
@@ -357,7 +354,7 @@ func ClusterRoles() []rbacv1.ClusterRole {
 
 func allowed(role string) (paths []string) {
 	for _, p := range Paths {
-		if p.allows(role) {
+		if p.Allows(role) {
 			paths = append(paths, p.Path)
 		}
 	}
