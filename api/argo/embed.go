@@ -19,14 +19,4 @@ var Kinds = sync.OnceValues(func() ([]definition.Kind, error) { return definitio
 
 // CRDs are the definitions, fresh copies, the same for the hub and for members. Those of Argo Workflows have no status
 // subresource, as Argo's own: who sends one without its status takes it away.
-func CRDs() ([]*apiextensionsv1.CustomResourceDefinition, error) {
-	kinds, err := Kinds()
-	if err != nil {
-		return nil, err
-	}
-	crds := make([]*apiextensionsv1.CustomResourceDefinition, len(kinds))
-	for i, k := range kinds {
-		crds[i] = k.Hub()
-	}
-	return crds, nil
-}
+func CRDs() ([]*apiextensionsv1.CustomResourceDefinition, error) { return definition.HubCRDs(Kinds()) }

@@ -107,6 +107,15 @@ func (k Kind) Hub() *apiextensionsv1.CustomResourceDefinition {
 	return crd
 }
 
+// HubCRDs are the definitions that a hub serves, fresh copies; err is that of reading kinds.
+func HubCRDs(kinds []Kind, err error) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	crds := make([]*apiextensionsv1.CustomResourceDefinition, len(kinds))
+	for i, k := range kinds {
+		crds[i] = k.Hub()
+	}
+	return crds, err
+}
+
 // Member is the definition of one version as a member cluster has it; nil if there is none of that name.
 func (k Kind) Member(version string) *apiextensionsv1.CustomResourceDefinition {
 	for _, v := range k.Versions {

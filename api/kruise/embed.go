@@ -25,9 +25,6 @@ const (
 	Release1_10 = "1.10"
 )
 
-// CRDs are the definitions as OpenKruise 1.8 serves them: v1alpha1 alone, but for StatefulSet.
-func CRDs() ([]*apiextensionsv1.CustomResourceDefinition, error) { return Member(Release1_8) }
-
 // Member are the definitions as a release of OpenKruise stores them in a member, fresh copies of one version for each kind: where
 // a release serves two it converts by a webhook of its own. Their schemas carry no defaults: those are written by the member's
 // own admission, and a template keeps only what its author set.
@@ -44,17 +41,7 @@ func Member(release string) ([]*apiextensionsv1.CustomResourceDefinition, error)
 }
 
 // Hub are the definitions that a hub serves, fresh copies: every version of every kind, v1beta1 stored where there is one.
-func Hub() ([]*apiextensionsv1.CustomResourceDefinition, error) {
-	kinds, err := Kinds()
-	if err != nil {
-		return nil, err
-	}
-	crds := make([]*apiextensionsv1.CustomResourceDefinition, len(kinds))
-	for i, k := range kinds {
-		crds[i] = k.Hub()
-	}
-	return crds, nil
-}
+func Hub() ([]*apiextensionsv1.CustomResourceDefinition, error) { return definition.HubCRDs(Kinds()) }
 
 // Stored is the version of a kind that a release stores: the first that it knows.
 func Stored(k definition.Kind, release string) string {

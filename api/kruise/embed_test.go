@@ -14,7 +14,9 @@ import (
 
 func TestAnAPIServerAcceptsTheDefinitions(t *testing.T) {
 	for name, read := range map[string]func() ([]*apiextensionsv1.CustomResourceDefinition, error){
-		"hub": kruise.Hub, "members": kruise.CRDs, "Argo": argo.CRDs,
+		"hub": kruise.Hub, "members": func() ([]*apiextensionsv1.CustomResourceDefinition, error) {
+			return kruise.Member(kruise.Release1_8)
+		}, "Argo": argo.CRDs,
 		"members of 1.10": func() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 			return kruise.Member(kruise.Release1_10)
 		},

@@ -282,7 +282,7 @@ func (f *Fleet) rewritten(b workv1alpha2.Binding) {
 	}
 	clusters := b.BindingSpec().Clusters
 	still := slices.DeleteFunc(slices.Clone(known.clusters), func(cluster string) bool {
-		return !slices.ContainsFunc(clusters, func(t workv1alpha2.TargetCluster) bool { return t.Name == cluster })
+		return !workv1alpha2.HasTarget(clusters, cluster)
 	})
 	if len(still) < len(known.clusters) {
 		f.release(key, still)

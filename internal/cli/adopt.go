@@ -30,6 +30,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/object/fields"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/source/adopt"
@@ -371,12 +372,7 @@ func (a *adoption) rehearse(ctx context.Context, result *adopted, onHub dynamic.
 	if template == nil {
 		made := adopt.Template(result.live)
 		if !a.createPolicy {
-			annotations := made.GetAnnotations()
-			if annotations == nil {
-				annotations = map[string]string{}
-			}
-			annotations[workv1alpha2.ConflictResolutionAnnotation] = workv1alpha2.ConflictResolutionOverwrite
-			made.SetAnnotations(annotations)
+			fields.SetAnnotation(made, workv1alpha2.ConflictResolutionAnnotation, workv1alpha2.ConflictResolutionOverwrite)
 		}
 		result.Template = made
 		stored, err := onHub.Create(ctx, made, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})

@@ -21,6 +21,7 @@ import (
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/object/fields"
 )
 
 // cachedFrom annotates objects with their cluster, as Karmada's search does.
@@ -183,12 +184,7 @@ func annotate(obj runtime.Object, at *place) error {
 	if err != nil {
 		return err
 	}
-	annotations := m.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[cachedFrom] = at.cluster
-	m.SetAnnotations(annotations)
+	fields.SetAnnotation(m, cachedFrom, at.cluster)
 	return nil
 }
 

@@ -30,7 +30,6 @@ type releases struct {
 	mapper    meta.RESTMapper
 	namespace string
 	out       io.Writer
-	errOut    io.Writer
 	// answers is where a user answers questions; nil without a terminal.
 	answers io.Reader
 	// live is true if out is a terminal, so that output can be replaced.
@@ -49,7 +48,7 @@ func (r *releases) connect(cmd *cobra.Command, hub *hubFlags) error {
 	}
 	r.client, err = client.NewWithWatch(config, client.Options{Scheme: scheme, Mapper: r.mapper})
 	r.namespace, r.answers, r.live = hub.namespaceOrDefault(), answers(cmd), isTerminal(cmd.OutOrStdout())
-	r.errOut, r.now = cmd.ErrOrStderr(), time.Now
+	r.now = time.Now
 	return err
 }
 

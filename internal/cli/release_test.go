@@ -140,7 +140,7 @@ func newReleaseHub(t *testing.T, objects ...client.Object) *releaseHub {
 				return c.List(ctx, list, opts...)
 			},
 		}).Build()
-	h.releases = &releases{client: hub, mapper: mapper, namespace: "shop", out: h.shown, errOut: h.shown,
+	h.releases = &releases{client: hub, mapper: mapper, namespace: "shop", out: h.shown,
 		now: func() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }}
 	return h
 }

@@ -130,7 +130,6 @@ func (r *rolling) find(ctx context.Context, hub *hubFlags, kind, name string) er
 // clusterState is the last reported status of the object in a cluster.
 type clusterState struct {
 	cluster string
-	applied bool
 	health  string
 	status  map[string]any
 	// outage is set while the cluster is not ready, so that the status is stale.
@@ -179,7 +178,7 @@ func (r *rolling) readClusters(ctx context.Context) (all []clusterState, stale s
 	}
 	seen := map[string]bool{}
 	for _, item := range b.BindingStatus().AggregatedStatus {
-		t := clusterState{cluster: item.ClusterName, applied: item.Applied, health: string(item.Health),
+		t := clusterState{cluster: item.ClusterName, health: string(item.Health),
 			outage: outages[item.ClusterName]}
 		if item.Status != nil {
 			if err := json.Unmarshal(item.Status.Raw, &t.status); err != nil {

@@ -109,7 +109,7 @@ func parsedMessages(f file) map[string][]string {
 			if what := m.visit(n); what != "" {
 				at := function.Name.Name
 				complaints[at] = append(complaints[at],
-					f.at(n.Pos(), "%s: read a reason, a field or a typed error; text for people is not parsed", what))
+					f.describe(n.Pos(), "%s: read a reason, a field or a typed error; text for people is not parsed", what))
 			}
 			return true
 		})

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/customization"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/script"
@@ -140,7 +141,7 @@ func onlyKind(obj any) (any, error) {
 	if !ok {
 		return obj, nil
 	}
-	kind := kindDefined(crd)
+	kind := match.KindDefined(crd)
 	out := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": crd.GetAPIVersion(), "kind": crd.GetKind(),
 		"spec": map[string]any{"group": kind.Group, "names": map[string]any{"kind": kind.Kind}},
@@ -151,19 +152,13 @@ func onlyKind(obj any) (any, error) {
 	return out, nil
 }
 
-func kindDefined(crd *unstructured.Unstructured) schema.GroupKind {
-	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
-	name, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
-	return schema.GroupKind{Group: group, Kind: name}
-}
-
 // changed drops what was read from a definition that has changed.
 func (d *definitions) changed(obj any) {
 	crd, ok := obj.(*unstructured.Unstructured)
 	if !ok {
 		return
 	}
-	kind := kindDefined(crd)
+	kind := match.KindDefined(crd)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.names[kind] = crd.GetName()

@@ -74,9 +74,6 @@ type Deps struct {
 	// Config reaches the hub's API with full rights and no rate limit, inside the process. Complete from
 	// the start; requests fail until the server runs.
 	Config *rest.Config
-	// DataDir is the hub's folder; Files its keys and certificates.
-	DataDir string
-	Files   pki.Files
 	// Done is closed when the hub stops.
 	Done <-chan struct{}
 	// Members configures the connections to member clusters.
@@ -430,7 +427,7 @@ func (h *Hub) startAPIServer(ctx context.Context) (func(), error) {
 	}
 	loopback := apiserver.NewLoopback(commit.StatusContextKey)
 	done := make(chan struct{})
-	h.deps = Deps{Config: loopback.Config(), Done: done, DataDir: h.config.DataDir, Files: h.files,
+	h.deps = Deps{Config: loopback.Config(), Done: done,
 		Members: h.config.Members, Scheduler: h.config.Scheduler,
 		Failover: h.config.Failover, Autoscaling: h.config.Autoscaling, ForbidOverwrite: h.config.ForbidOverwrite,
 		Taints: h.config.Taints, ReleaseChecks: h.config.ReleaseChecks, History: h.history,

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
@@ -135,7 +136,7 @@ func (s *Store) deleted(gk schema.GroupKind) bool {
 	defer s.mu.RUnlock()
 	return s.deletions[gk] && !slices.ContainsFunc(s.definitions.GetStore().List(), func(obj any) bool {
 		crd, ok := obj.(*unstructured.Unstructured)
-		return ok && defines(crd) == gk
+		return ok && match.KindDefined(crd) == gk
 	})
 }
 
@@ -148,7 +149,7 @@ func (s *Store) definitionChanged(obj any, gone bool) {
 	if !ok {
 		return
 	}
-	gk := defines(crd)
+	gk := match.KindDefined(crd)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if gone && crd.GetDeletionTimestamp() != nil {
@@ -172,20 +173,13 @@ func (s *Store) missed(gk schema.GroupKind) {
 	}
 }
 
-// defines returns the kind of a CRD.
-func defines(crd *unstructured.Unstructured) schema.GroupKind {
-	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
-	name, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
-	return schema.GroupKind{Group: group, Kind: name}
-}
-
 // onlyNames reduces a CRD to its kind and deletion timestamp before it is cached, because schemas are large.
 func onlyNames(obj any) (any, error) {
 	crd, ok := obj.(*unstructured.Unstructured)
 	if !ok {
 		return obj, nil
 	}
-	gk := defines(crd)
+	gk := match.KindDefined(crd)
 	small := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": crd.GetAPIVersion(),
 		"kind":       crd.GetKind(),

@@ -139,7 +139,7 @@ func mayLeave(b workv1alpha2.Binding, fleet []*clusterv1alpha1.Cluster) bool {
 		return true
 	}
 	for _, c := range fleet {
-		if !slices.ContainsFunc(spec.Clusters, func(t workv1alpha2.TargetCluster) bool { return t.Name == c.Name }) {
+		if !workv1alpha2.HasTarget(spec.Clusters, c.Name) {
 			continue
 		}
 		for _, t := range c.Spec.Taints {

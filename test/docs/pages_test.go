@@ -108,7 +108,7 @@ func TestThePageOfAccessSaysWhoMayUseEachKind(t *testing.T) {
 		}
 	}
 	for _, p := range roles.Paths {
-		if named := strings.Contains(section, "`"+p.Path+"`"); named != roles.MayGet(roles.Operator, p) {
+		if named := strings.Contains(section, "`"+p.Path+"`"); named != p.Allows(roles.Operator) {
 			t.Errorf("docs/access.md names %s: %t", p.Path, named)
 		}
 	}

@@ -1,6 +1,8 @@
 package v1alpha2
 
 import (
+	"slices"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
@@ -27,3 +29,18 @@ func (b *ClusterResourceBinding) BindingSpec() *ResourceBindingSpec { return &b.
 
 // BindingStatus is the binding's status.
 func (b *ClusterResourceBinding) BindingStatus() *ResourceBindingStatus { return &b.Status }
+
+// HasTarget returns whether one of the targets is the cluster.
+func HasTarget(targets []TargetCluster, cluster string) bool {
+	return slices.ContainsFunc(targets, func(t TargetCluster) bool { return t.Name == cluster })
+}
+
+// ReplicasIn returns the replicas that targets have in a cluster; 0 if it is none of them.
+func ReplicasIn(targets []TargetCluster, cluster string) int32 {
+	for i := range targets {
+		if targets[i].Name == cluster {
+			return targets[i].Replicas
+		}
+	}
+	return 0
+}

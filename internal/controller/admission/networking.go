@@ -56,14 +56,6 @@ func (o *objects) mutateMultiClusterIngress(ctx context.Context, r request) erro
 	return r.normalise(ctx)
 }
 
-func (o *objects) validateMultiClusterIngress(_ context.Context, r request) error {
-	ingress := &networkingv1alpha1.MultiClusterIngress{}
-	if err := into(r.obj, ingress); err != nil {
-		return r.invalid(err)
-	}
-	return r.refuse(validate.MultiClusterIngress(ingress))
-}
-
 func (o *objects) validateServiceImport(_ context.Context, r request) error {
 	if r.old != nil {
 		return nil // its name is what it was

@@ -32,6 +32,7 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/admission/dialect"
+	"github.com/argosy-io/argosy/internal/core/admission/validate"
 )
 
 // request is a write of one of our kinds. Its objects are never nil but old, which is for a creation.
@@ -61,6 +62,17 @@ type objects struct {
 	client     dynamic.Interface
 }
 
+// checking validates what will be stored by its type alone.
+func checking[T any](check func(*T) field.ErrorList) func(context.Context, request) error {
+	return func(_ context.Context, r request) error {
+		obj := new(T)
+		if err := into(r.obj, obj); err != nil {
+			return r.invalid(err)
+		}
+		return r.refuse(check(obj))
+	}
+}
+
 func newObjects(index *index, options Options) *objects {
 	o := &objects{Handler: admission.NewHandler(admission.Create, admission.Update, admission.Delete), Options: options,
 		index: index}
@@ -68,24 +80,25 @@ func newObjects(index *index, options Options) *objects {
 	override := kind{o.mutateOverride, o.validateOverride}
 	binding := kind{o.mutateBinding, o.validateBinding}
 	o.kinds = map[schema.GroupResource]kind{
-		policyv1alpha1.Resource("propagationpolicies"):                      propagation,
-		policyv1alpha1.Resource("clusterpropagationpolicies"):               propagation,
-		policyv1alpha1.Resource("overridepolicies"):                         override,
-		policyv1alpha1.Resource("clusteroverridepolicies"):                  override,
-		policyv1alpha1.Resource("clustertaintpolicies"):                     {nil, o.validateClusterTaintPolicy},
-		appsv1alpha1.Resource("workloadrebalancers"):                        {nil, o.validateRebalancer},
-		autoscalingv1alpha1.Resource("federatedhpas"):                       {o.mutateFederatedHPA, o.validateFederatedHPA},
-		autoscalingv1alpha1.Resource("cronfederatedhpas"):                   {nil, o.validateCronFederatedHPA},
+		policyv1alpha1.Resource("propagationpolicies"):        propagation,
+		policyv1alpha1.Resource("clusterpropagationpolicies"): propagation,
+		policyv1alpha1.Resource("overridepolicies"):           override,
+		policyv1alpha1.Resource("clusteroverridepolicies"):    override,
+		policyv1alpha1.Resource("clustertaintpolicies"):       {nil, o.validateClusterTaintPolicy},
+		appsv1alpha1.Resource("workloadrebalancers"):          {nil, o.validateRebalancer},
+		autoscalingv1alpha1.Resource("federatedhpas"): {o.mutateFederatedHPA,
+			checking(validate.FederatedHPA)},
+		autoscalingv1alpha1.Resource("cronfederatedhpas"):                   {nil, checking(validate.CronFederatedHPA)},
 		ocmv1.Resource("manifestworks"):                                     {o.mutateManifestWork, o.validateManifestWork},
 		clusterv1alpha1.Resource("clusters"):                                {o.mutateCluster, o.validateCluster},
 		configv1alpha1.Resource("resourceinterpretercustomizations"):        {o.mutateCustomization, o.validateCustomization},
 		configv1alpha1.Resource("resourceinterpreterwebhookconfigurations"): {nil, o.validateWebhookConfiguration},
 		configv1alpha1.Resource("replicaschedulingpolicies"): {o.mutateReplicaScheduling,
-			o.validateReplicaScheduling},
+			checking(validate.ReplicaScheduling)},
 		networkingv1alpha1.Resource("multiclusterservices"): {o.mutateMultiClusterService,
 			o.validateMultiClusterService},
 		networkingv1alpha1.Resource("multiclusteringresses"): {o.mutateMultiClusterIngress,
-			o.validateMultiClusterIngress},
+			checking(validate.MultiClusterIngress)},
 		multiclusterv1alpha1.Resource("serviceimports"):  {nil, o.validateServiceImport},
 		releasev1alpha1.Resource("releases"):             {o.mutateRelease, o.validateRelease},
 		releasev1alpha1.Resource("releasestrategies"):    {nil, o.validateReleaseStrategy},

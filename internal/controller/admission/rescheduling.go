@@ -19,11 +19,3 @@ func (o *objects) mutateReplicaScheduling(ctx context.Context, r request) error 
 	validate.DefaultReplicaScheduling(p)
 	return r.setSpec(before.Spec, p.Spec)
 }
-
-func (o *objects) validateReplicaScheduling(_ context.Context, r request) error {
-	p := &configv1alpha1.ReplicaSchedulingPolicy{}
-	if err := into(r.obj, p); err != nil {
-		return r.invalid(err)
-	}
-	return r.refuse(validate.ReplicaScheduling(p))
-}

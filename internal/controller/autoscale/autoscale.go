@@ -60,9 +60,7 @@ const (
 
 type reconciler struct {
 	Options
-	client client.Client
-	// live reads from the API server, to avoid repeating an action because of a stale cache.
-	live     client.Reader
+	client   client.Client
 	events   commit.Events
 	reported commit.Dedup[types.NamespacedName]
 
@@ -84,7 +82,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if o.Interval == 0 {
 		o.Interval = DefaultInterval
 	}
-	r := &reconciler{Options: o, client: mgr.GetClient(), live: mgr.GetAPIReader(),
+	r := &reconciler{Options: o, client: mgr.GetClient(),
 		events:    commit.Recorder(mgr, "federatedHPA-controller"),
 		histories: map[types.NamespacedName]remembered{}}
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &autoscalingv1alpha1.FederatedHPA{}, byTarget,

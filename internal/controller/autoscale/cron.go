@@ -25,6 +25,7 @@ import (
 type cron struct {
 	Options
 	client client.Client
+	// live reads from the API server, to avoid repeating an action because of a stale cache.
 	live   client.Reader
 	events commit.Events
 	// started is when this process started. Rules missed before that are retried from then on.

@@ -20,7 +20,7 @@ func (r *reconciler) read(ctx context.Context, f *autoscalingv1alpha1.FederatedH
 	left := leaving(spec)
 	targets := slices.Clone(spec.Clusters)
 	for _, cluster := range left {
-		if !slices.ContainsFunc(targets, func(t workv1alpha2.TargetCluster) bool { return t.Name == cluster }) {
+		if !workv1alpha2.HasTarget(targets, cluster) {
 			targets = append(targets, workv1alpha2.TargetCluster{Name: cluster})
 		}
 	}

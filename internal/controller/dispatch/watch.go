@@ -221,7 +221,7 @@ func (r *reconciler) purgedFrom(ctx context.Context, cluster client.Object) []re
 // targeting returns the bindings with a Work in the cluster.
 func (r *reconciler) targeting(ctx context.Context, cluster string) []reconcile.Request {
 	return r.bindings(ctx, cluster, func(b workv1alpha2.Binding) bool {
-		return slices.ContainsFunc(dispatch.Targets(b), func(t workv1alpha2.TargetCluster) bool { return t.Name == cluster })
+		return workv1alpha2.HasTarget(dispatch.Targets(b), cluster)
 	})
 }
 

@@ -48,7 +48,7 @@ func (in Input) share(parts []part, gates map[string]gate) (fleet.Result, error)
 		return fleet.Shares(fleet.Input{Template: in.Template, Divided: divided})
 	}
 	scheduled := func(cluster string) bool {
-		return slices.ContainsFunc(spec.Clusters, func(c workv1alpha2.TargetCluster) bool { return c.Name == cluster })
+		return workv1alpha2.HasTarget(spec.Clusters, cluster)
 	}
 	fin := fleet.Input{Template: in.Template, Divided: divided, Record: record, Pods: in.Pods, History: in.History,
 		Target: in.Target, Plan: in.pace.plan,

@@ -34,11 +34,9 @@ func Purging(b workv1alpha2.Binding, existing []workv1alpha1.Work) []workv1alpha
 // purged returns the clusters that b is leaving directly and that are no targets.
 func purged(b workv1alpha2.Binding) []string {
 	targets := Targets(b)
-	return slices.DeleteFunc(leftDirectly(b), func(cluster string) bool { return contains(targets, cluster) })
-}
-
-func contains(targets []workv1alpha2.TargetCluster, cluster string) bool {
-	return slices.ContainsFunc(targets, func(t workv1alpha2.TargetCluster) bool { return t.Name == cluster })
+	return slices.DeleteFunc(leftDirectly(b), func(cluster string) bool {
+		return workv1alpha2.HasTarget(targets, cluster)
+	})
 }
 
 // LeavesDirectly reports whether b is leaving the cluster directly.
@@ -138,7 +136,7 @@ func (in Input) keepRecords(d *Decision) {
 	}
 	targets := Targets(in.Binding)
 	for _, cluster := range slices.Sorted(maps.Keys(in.Pulls)) {
-		if !contains(targets, cluster) {
+		if !workv1alpha2.HasTarget(targets, cluster) {
 			d.Pulls = append(d.Pulls, in.Pulls[cluster]...)
 		}
 	}

@@ -66,7 +66,7 @@ func Coming(b, workload workv1alpha2.Binding, cluster string, fleet schedule.Sna
 		return true
 	}
 	in := func(targets []workv1alpha2.TargetCluster) bool {
-		return slices.ContainsFunc(targets, func(t workv1alpha2.TargetCluster) bool { return t.Name == cluster })
+		return workv1alpha2.HasTarget(targets, cluster)
 	}
 	switch {
 	case b.GetDeletionTimestamp() != nil:
@@ -94,7 +94,7 @@ func follows(b, workload workv1alpha2.Binding) bool {
 	targets := Targets(b)
 	return slices.ContainsFunc(workload.BindingSpec().GracefulEvictionTasks,
 		func(task workv1alpha2.GracefulEvictionTask) bool {
-			return slices.ContainsFunc(targets, func(t workv1alpha2.TargetCluster) bool { return t.Name == task.FromCluster })
+			return workv1alpha2.HasTarget(targets, task.FromCluster)
 		})
 }
 

@@ -71,7 +71,7 @@ func Unwanted(b workv1alpha2.Binding, existing []workv1alpha1.Work,
 	if left <= 0 && !schedule.NeverPlaced(b) {
 		return unwanted, 0
 	}
-	label := idLabel(b)
+	label := propagate.BindingIDLabel(b.GetNamespace())
 	unwanted = slices.DeleteFunc(unwanted, func(w workv1alpha1.Work) bool {
 		if w.Labels[label] == b.GetLabels()[label] {
 			return false
@@ -99,7 +99,7 @@ func LeftBy(b workv1alpha2.Binding, works []workv1alpha1.Work) (spaces []string)
 
 // filter are b's own Works in the clusters asked for.
 func filter(b workv1alpha2.Binding, existing []workv1alpha1.Work, in func(cluster string) bool) []workv1alpha1.Work {
-	label := idLabel(b)
+	label := propagate.BindingIDLabel(b.GetNamespace())
 	id := b.GetLabels()[label]
 	if id == "" {
 		return nil
@@ -129,21 +129,13 @@ func inherited(b workv1alpha2.Binding, w *workv1alpha1.Work) bool {
 	return err == nil && uid != "" && m.GetAnnotations()[workv1alpha2.TemplateUIDAnnotation] == uid
 }
 
-// idLabel is the label that holds the permanent id of b, on b itself and on what comes from it.
-func idLabel(b workv1alpha2.Binding) string {
-	if b.GetNamespace() == "" {
-		return workv1alpha2.ClusterResourceBindingPermanentIDLabel
-	}
-	return workv1alpha2.ResourceBindingPermanentIDLabel
-}
-
 // origin are the labels and annotations that name the binding of a Work and its manifest.
 type origin struct{ labels, annotations map[string]string }
 
 func originOf(b workv1alpha2.Binding) origin {
 	var o origin
-	if id := b.GetLabels()[idLabel(b)]; id != "" {
-		o.labels = map[string]string{idLabel(b): id}
+	if id := b.GetLabels()[propagate.BindingIDLabel(b.GetNamespace())]; id != "" {
+		o.labels = map[string]string{propagate.BindingIDLabel(b.GetNamespace()): id}
 	}
 	if b.GetNamespace() == "" {
 		o.annotations = map[string]string{workv1alpha2.ClusterResourceBindingNameAnnotation: b.GetName()}

@@ -27,6 +27,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/object/identity"
 	"github.com/argosy-io/argosy/internal/core/object/names"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/override"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
@@ -283,7 +284,7 @@ func (in Input) ran(cluster string) bool {
 
 func (in Input) failed(cluster string, err error) Result {
 	return Result{Cluster: cluster, Err: fmt.Errorf("create the work of %s %s for cluster %q: %w",
-		in.Template.GetKind(), path(in.Template), cluster, err)}
+		in.Template.GetKind(), text.Path(in.Template.GetNamespace(), in.Template.GetName()), cluster, err)}
 }
 
 // result makes the Work of one cluster out of m, its share of the template. m may be shared and is not changed.
@@ -427,11 +428,4 @@ func suspended(s *workv1alpha2.Suspension, cluster string) bool {
 		return true
 	}
 	return s.DispatchingOnClusters != nil && slices.Contains(s.DispatchingOnClusters.ClusterNames, cluster)
-}
-
-func path(obj *unstructured.Unstructured) string {
-	if obj.GetNamespace() == "" {
-		return obj.GetName()
-	}
-	return obj.GetNamespace() + "/" + obj.GetName()
 }

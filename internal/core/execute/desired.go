@@ -10,6 +10,7 @@ import (
 
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/object/fields"
 	"github.com/argosy-io/argosy/internal/core/object/identity"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
@@ -63,7 +64,7 @@ func desiredNow(w *workv1alpha1.Work, observed *unstructured.Unstructured,
 	interpret.NoteSuspension(manifest)
 	interpret.NoteEntries(manifest)
 	noteCreation(manifest, observed)
-	if annotations, ok := child(manifest.Object, "metadata")["annotations"].(map[string]any); ok {
+	if annotations, ok := fields.Ensure(manifest.Object, "metadata")["annotations"].(map[string]any); ok {
 		delete(annotations, wellknown.HubAnnotation) // only Hub.Plan sets it
 	}
 	strip(manifest)

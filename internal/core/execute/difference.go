@@ -2,7 +2,6 @@ package execute
 
 import (
 	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"strconv"
@@ -10,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/argosy-io/argosy/internal/core/object/fields"
 )
 
 // difference is the path of a field that desired sets and observed has otherwise; false if there is none. Of several
@@ -253,7 +254,7 @@ func stringKey(key string) func(any) (any, bool) {
 func portKey(key string) func(any) (any, bool) {
 	return func(item any) (any, bool) {
 		m, _ := item.(map[string]any)
-		port, ok := number(m[key])
+		port, ok := fields.Float(m[key])
 		protocol, _ := m["protocol"].(string)
 		if protocol == "" {
 			protocol = "TCP"
@@ -298,7 +299,7 @@ func sameQuantity(a, b any) bool {
 func quantityOf(v any) (resource.Quantity, bool) {
 	s, ok := v.(string)
 	if !ok {
-		if _, ok := number(v); !ok {
+		if _, ok := fields.Float(v); !ok {
 			return resource.Quantity{}, false
 		}
 		s = fmt.Sprint(v)
@@ -313,8 +314,8 @@ func sameScalar(a, b any) bool {
 			return a == b // exact where a float is not
 		}
 	}
-	if x, ok := number(a); ok {
-		y, ok := number(b)
+	if x, ok := fields.Float(a); ok {
+		y, ok := fields.Float(b)
 		return ok && x == y
 	}
 	switch a := a.(type) {
@@ -326,23 +327,6 @@ func sameScalar(a, b any) bool {
 		return ok && a == b
 	}
 	return false
-}
-
-func number(v any) (float64, bool) {
-	switch n := v.(type) {
-	case int64:
-		return float64(n), true
-	case float64:
-		return n, true
-	case int:
-		return float64(n), true
-	case int32:
-		return float64(n), true
-	case json.Number:
-		f, err := n.Float64()
-		return f, err == nil
-	}
-	return 0, false
 }
 
 // zero reports whether an API server may omit v: it is empty, or everything in it is.
@@ -364,7 +348,7 @@ func zero(v any) bool {
 		}
 		return true
 	}
-	n, ok := number(v)
+	n, ok := fields.Float(v)
 	return ok && n == 0
 }
 

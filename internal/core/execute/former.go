@@ -12,6 +12,7 @@ import (
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/object/fields"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 )
 
@@ -64,7 +65,7 @@ func Renamed(w *workv1alpha1.Work, name string) (*workv1alpha1.Work, error) {
 	out.Namespace, out.Name = w.Namespace, name
 	out.Labels, out.Annotations, out.Finalizers, out.OwnerReferences = w.DeepCopy().Labels, w.DeepCopy().Annotations,
 		w.DeepCopy().Finalizers, w.DeepCopy().OwnerReferences
-	child(child(m.Object, "metadata"), "annotations")[workv1alpha2.WorkNameAnnotation] = name
+	fields.Ensure(m.Object, "metadata", "annotations")[workv1alpha2.WorkNameAnnotation] = name
 	raw, err := json.Marshal(m.Object)
 	if err != nil {
 		return nil, fmt.Errorf("write the manifest of work %s/%s: %w", w.Namespace, name, err)
@@ -92,6 +93,6 @@ func keepFormerName(w *workv1alpha1.Work, desired, observed *unstructured.Unstru
 	}
 	was := field(observed, "annotations", workv1alpha2.WorkNameAnnotation)
 	if was != "" && was != w.Name && presentName(was, desired) == w.Name {
-		child(child(desired.Object, "metadata"), "annotations")[workv1alpha2.WorkNameAnnotation] = was
+		fields.Ensure(desired.Object, "metadata", "annotations")[workv1alpha2.WorkNameAnnotation] = was
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/object/fields"
 )
 
 // marked is the value of the label karmada.io/managed on what is ours.
@@ -19,8 +20,8 @@ const marked = "true"
 // Mark marks manifest as the object of w, in place. It lists the manifest's labels and annotations, so that a key that
 // is dropped later can be removed from the member's object. A second Mark changes nothing.
 func Mark(manifest *unstructured.Unstructured, w *workv1alpha1.Work) {
-	metadata := child(manifest.Object, "metadata")
-	labels, annotations := child(metadata, "labels"), child(metadata, "annotations")
+	metadata := fields.Ensure(manifest.Object, "metadata")
+	labels, annotations := fields.Ensure(metadata, "labels"), fields.Ensure(metadata, "annotations")
 
 	labels[workv1alpha2.ManagedLabel] = marked
 	if id := w.Labels[workv1alpha2.WorkPermanentIDLabel]; id != "" {
@@ -41,16 +42,6 @@ func Mark(manifest *unstructured.Unstructured, w *workv1alpha1.Work) {
 }
 
 func keyList(m map[string]any) string { return strings.Join(slices.Sorted(maps.Keys(m)), ",") }
-
-// child returns the object at key of parent, and adds it if there is none.
-func child(parent map[string]any, key string) map[string]any {
-	if m, ok := parent[key].(map[string]any); ok {
-		return m
-	}
-	m := map[string]any{}
-	parent[key] = m
-	return m
-}
 
 // owner is the owner of a member's object, by its marks.
 type owner int

@@ -10,6 +10,7 @@ import (
 
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/object/fields"
 	"github.com/argosy-io/argosy/internal/core/object/text"
 )
 
@@ -38,7 +39,7 @@ func noteCreation(manifest, observed *unstructured.Unstructured) {
 	if !TakesAlong(manifest.GroupVersionKind().GroupKind()) {
 		return
 	}
-	annotations := child(child(manifest.Object, "metadata"), "annotations")
+	annotations := fields.Ensure(manifest.Object, "metadata", "annotations")
 	delete(annotations, wellknown.CreatedAnnotation) // A template must not set it.
 	if observed == nil || field(observed, "annotations", wellknown.CreatedAnnotation) == marked {
 		annotations[wellknown.CreatedAnnotation] = marked

@@ -2,10 +2,13 @@ package match
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/object/fields"
 )
 
 // SameObject reports whether two references name the same object, in any version.
@@ -21,4 +24,10 @@ func ParseSelector(raw map[string]any) (labels.Selector, error) {
 		return nil, err
 	}
 	return metav1.LabelSelectorAsSelector(&s)
+}
+
+// KindDefined returns the kind that a CustomResourceDefinition defines.
+func KindDefined(crd *unstructured.Unstructured) schema.GroupKind {
+	return schema.GroupKind{Group: fields.Text(crd.Object, "spec", "group"),
+		Kind: fields.Text(crd.Object, "spec", "names", "kind")}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/object/identity"
 	"github.com/argosy-io/argosy/internal/core/object/names"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
@@ -72,7 +73,7 @@ func Binding(template *unstructured.Unstructured, p policyv1alpha1.Propagation, 
 	setVersions(b, template)
 	setSpread(b, template)
 	Claim(b, p)
-	if labels, changed := defaulted(b.GetLabels(), bindingIDLabel(b.GetNamespace()), m.ID); changed {
+	if labels, changed := defaulted(b.GetLabels(), BindingIDLabel(b.GetNamespace()), m.ID); changed {
 		b.SetLabels(labels)
 	}
 	finalizer(b, workv1alpha2.BindingFinalizer, workv1alpha2.ClusterBindingFinalizer)
@@ -232,7 +233,7 @@ func TakenError(gk schema.GroupKind, name string) error {
 
 // PermanentID is the id by which Works name the binding; empty until it has one.
 func PermanentID(b workv1alpha2.Binding) string {
-	return b.GetLabels()[bindingIDLabel(b.GetNamespace())]
+	return b.GetLabels()[BindingIDLabel(b.GetNamespace())]
 }
 
 // empty returns a binding of the scope that the namespace implies. The core cannot import scope, which needs clients.
@@ -312,7 +313,8 @@ func finalizer(b workv1alpha2.Binding, namespaced, cluster string) {
 	}
 }
 
-func bindingIDLabel(namespace string) string {
+// BindingIDLabel is the label that holds the permanent id of a binding, on itself and on what comes from it.
+func BindingIDLabel(namespace string) string {
 	if namespace == "" {
 		return workv1alpha2.ClusterResourceBindingPermanentIDLabel
 	}
@@ -336,8 +338,5 @@ func orElse[T ~string](value, otherwise T) T {
 
 func describe(template *unstructured.Unstructured) string {
 	t := match.TemplateOf(template)
-	if t.Namespace == "" {
-		return fmt.Sprintf("%s %s", t.GroupKind(), t.Name)
-	}
-	return fmt.Sprintf("%s %s/%s", t.GroupKind(), t.Namespace, t.Name)
+	return text.Object(t.GroupKind().String(), t.Namespace, t.Name)
 }

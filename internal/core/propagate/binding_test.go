@@ -403,7 +403,7 @@ func TestLazyActivation(t *testing.T) {
 			bind(t, held(false), other, meaning, nil), true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := propagate.Activated(c.template, c.policy, c.existing); got != c.want {
+			if got := propagate.Activated(c.template, c.policy, c.existing, false); got != c.want {
 				t.Errorf("acts = %v, want %v", got, c.want)
 			}
 		})

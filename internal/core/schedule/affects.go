@@ -27,7 +27,7 @@ func Affects(b workv1alpha2.Binding, old, now *clusterv1alpha1.Cluster, plugins 
 		return false
 	}
 	name := nameOf(was, is)
-	target := slices.ContainsFunc(spec.Clusters, func(t workv1alpha2.TargetCluster) bool { return t.Name == name })
+	target := workv1alpha2.HasTarget(spec.Clusters, name)
 	if target && (was == nil) != (is == nil) {
 		return true
 	}

@@ -6,10 +6,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/cluster/capacity"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 )
 
@@ -58,7 +58,7 @@ func AwaitsRoom(b workv1alpha2.Binding, cluster *clusterv1alpha1.Cluster, plugin
 		fits(b) {
 		return false
 	}
-	target := slices.ContainsFunc(spec.Clusters, func(t workv1alpha2.TargetCluster) bool { return t.Name == cluster.Name })
+	target := workv1alpha2.HasTarget(spec.Clusters, cluster.Name)
 	for i := range terms(spec.Placement) {
 		if !newQuestion(spec, i, plugins).reject(m, target).refuses() {
 			return true
@@ -101,13 +101,6 @@ func stay(candidates []Candidate) {
 // resources are amounts: of CPU in thousandths, of others in units.
 type resources map[corev1.ResourceName]int64
 
-func amount(name corev1.ResourceName, q *resource.Quantity) int64 {
-	if name == corev1.ResourceCPU {
-		return q.MilliValue()
-	}
-	return q.Value()
-}
-
 // freeOf returns the free capacity in the summary; nil if there is no summary.
 func freeOf(s *clusterv1alpha1.ResourceSummary) resources {
 	if s == nil || len(s.Allocatable) == 0 {
@@ -118,7 +111,7 @@ func freeOf(s *clusterv1alpha1.ResourceSummary) resources {
 		left := q.DeepCopy()
 		left.Sub(s.Allocated[name])
 		left.Sub(s.Allocating[name])
-		free[name] = max(0, amount(name, &left))
+		free[name] = max(0, capacity.Amount(name, left))
 	}
 	return free
 }
@@ -134,7 +127,7 @@ func setOf(components []workv1alpha2.Component) (set resources, pods int64) {
 			continue
 		}
 		for name, q := range c.ReplicaRequirements.ResourceRequest {
-			one, replicas := amount(name, &q), int64(max(0, c.Replicas))
+			one, replicas := capacity.Amount(name, q), int64(max(0, c.Replicas))
 			switch {
 			case one <= 0 || replicas == 0:
 			case one > (math.MaxInt64-set[name])/replicas:
@@ -168,7 +161,7 @@ func (s Snapshot) Room(b workv1alpha2.Binding) Capacity {
 		}
 	} else if r := spec.ReplicaRequirements; r != nil {
 		for name, q := range r.ResourceRequest {
-			if n := amount(name, &q); n > 0 {
+			if n := capacity.Amount(name, q); n > 0 {
 				requests = append(requests, request{name, n})
 			}
 		}
@@ -208,7 +201,7 @@ func modelled(c *clusterv1alpha1.Cluster, requests []request) int64 {
 			for i := range c.Spec.ResourceModels[at].Ranges {
 				if least := &c.Spec.ResourceModels[at].Ranges[i]; least.Name == r.name {
 					known = true
-					each = min(each, max(0, amount(r.name, &least.Min))/r.amount)
+					each = min(each, max(0, capacity.Amount(r.name, least.Min))/r.amount)
 				}
 			}
 		}

@@ -110,7 +110,7 @@ func TestDivisionByRoomAgainstItsNaiveTwin(t *testing.T) {
 			continue
 		}
 		b.Spec.Placement.SpreadConstraints = nil
-		names := namesOf(s)
+		names := s.Names()
 		for step := range 5 {
 			anew := step > 0 && r.IntN(3) == 0
 			if b.Spec.RescheduleTriggeredAt = nil; anew {
@@ -163,7 +163,7 @@ func TestNothingMovesWithoutAReason(t *testing.T) {
 		for i := 0; i < len(clusters); i++ {
 			c := clusters[i].DeepCopy()
 			clusters[i] = c
-			target := slices.ContainsFunc(result.Clusters, func(t workv1alpha2.TargetCluster) bool { return t.Name == c.Name })
+			target := workv1alpha2.HasTarget(result.Clusters, c.Name)
 			switch r.IntN(5) {
 			case 0:
 				tainted("full", corev1.TaintEffectNoSchedule)(c)

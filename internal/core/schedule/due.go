@@ -10,6 +10,7 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 )
 
 // Reason is why a binding is due, for people.
@@ -151,14 +152,7 @@ func fits(b workv1alpha2.Binding) bool {
 }
 
 // AppliedPlacement returns the value of the annotation applied-placement: the placement that was last scheduled.
-func AppliedPlacement(p *policyv1alpha1.Placement) string {
-	text, err := json.Marshal(p)
-	if err != nil {
-		// A Placement always marshals.
-		panic(err)
-	}
-	return string(text)
-}
+func AppliedPlacement(p *policyv1alpha1.Placement) string { return text.JSON(p) }
 
 // samePlacement compares the texts, which usually suffices, and then the meanings, because other writers may order or
 // default fields differently. It ignores tolerations that only delay a failover, so admission can add them without a

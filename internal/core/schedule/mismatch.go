@@ -36,7 +36,7 @@ func mismatch(a *policyv1alpha1.ClusterAffinity, s Snapshot) string {
 	}
 	if len(a.ClusterNames) > 0 {
 		ask("clusterNames", fmt.Sprintf("the fleet has no %s, which clusterNames lists: correct it to one of %s, or join a cluster of that name",
-			either(a.ClusterNames), listed(namesOf(s))),
+			either(a.ClusterNames), listed(s.Names())),
 			func(c *clusterv1alpha1.Cluster) bool { return slices.Contains(a.ClusterNames, c.Name) })
 	}
 	if sel := a.LabelSelector; sel != nil {
@@ -163,12 +163,4 @@ func either(names []string) string {
 		return listed(names)
 	}
 	return strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
-}
-
-func namesOf(s Snapshot) []string {
-	names := make([]string, len(s.members))
-	for i := range s.members {
-		names[i] = s.members[i].cluster.Name
-	}
-	return names
 }

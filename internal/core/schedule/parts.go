@@ -12,6 +12,7 @@ import (
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/object/fields"
 	"github.com/argosy-io/argosy/internal/core/object/text"
 )
 
@@ -37,13 +38,7 @@ type Part struct {
 	ClusterAffinity policyv1alpha1.ClusterAffinity `json:"clusterAffinity"`
 }
 
-func (p Parts) String() string {
-	raw, err := json.Marshal(p)
-	if err != nil {
-		panic(err) // it has only names, numbers and selectors
-	}
-	return string(raw)
-}
+func (p Parts) String() string { return text.JSON(p) }
 
 // SetParts records the parts of the template on b; nil removes them.
 func SetParts(b workv1alpha2.Binding, p *Parts) {
@@ -54,15 +49,12 @@ func SetParts(b workv1alpha2.Binding, p *Parts) {
 	if b.GetAnnotations()[wellknown.SubsetClustersAnnotation] == text {
 		return
 	}
-	annotations := maps.Clone(b.GetAnnotations())
-	if text == "" {
-		delete(annotations, wellknown.SubsetClustersAnnotation)
-	} else {
-		if annotations == nil {
-			annotations = map[string]string{}
-		}
-		annotations[wellknown.SubsetClustersAnnotation] = text
+	if text != "" {
+		fields.SetAnnotation(b, wellknown.SubsetClustersAnnotation, text)
+		return
 	}
+	annotations := maps.Clone(b.GetAnnotations())
+	delete(annotations, wellknown.SubsetClustersAnnotation)
 	b.SetAnnotations(annotations)
 }
 

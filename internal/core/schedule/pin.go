@@ -6,6 +6,7 @@ import (
 
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 )
 
 // Pin records which clusters lose replicas in a scale-down, because pods there were named for deletion. It is applied
@@ -18,13 +19,7 @@ type Pin struct {
 	Clusters map[string]int32 `json:"clusters"`
 }
 
-func (p Pin) String() string {
-	raw, err := json.Marshal(p)
-	if err != nil {
-		panic(err) // numbers and names
-	}
-	return string(raw)
-}
+func (p Pin) String() string { return text.JSON(p) }
 
 // pinned divides a scale-down for which there is a Pin: after the pinned replicas, the others are removed in
 // proportion. ok is false if no pin applies: there is none, it is for other replicas or clusters, or the run is fresh.

@@ -6,6 +6,8 @@ import (
 
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/object/fields"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 )
 
 // SetScaled makes the scheduler keep the distribution of replicas by the members' autoscalers, which belong to the
@@ -28,18 +30,13 @@ func SetScaled(b workv1alpha2.Binding, by string, clusters map[string]int32) {
 			all[name] = 0
 		}
 	}
-	annotations[wellknown.ScaledByMembersAnnotation], annotations[wellknown.ScaledByAnnotation] = scaledText(all), by
+	annotations[wellknown.ScaledByMembersAnnotation], annotations[wellknown.ScaledByAnnotation] = text.JSON(all), by
 	b.SetAnnotations(annotations)
 }
 
 // SetScaler records the FederatedHPA whose autoscalers scale in the members, before they have changed any replicas.
 func SetScaler(b workv1alpha2.Binding, by string) {
-	annotations := maps.Clone(b.GetAnnotations())
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[wellknown.ScaledByAnnotation] = by
-	b.SetAnnotations(annotations)
+	fields.SetAnnotation(b, wellknown.ScaledByAnnotation, by)
 }
 
 // scaledOf returns the content of the annotation; ok is false if it is missing or invalid.
@@ -49,14 +46,6 @@ func scaledOf(b workv1alpha2.Binding) (has map[string]int32, ok bool) {
 		return nil, false
 	}
 	return has, true
-}
-
-func scaledText(has map[string]int32) string {
-	raw, err := json.Marshal(has)
-	if err != nil {
-		panic(err) // names and numbers
-	}
-	return string(raw)
 }
 
 // scaled divides the replicas as the members' autoscalers have. ok is false if their total differs from the wanted
@@ -115,7 +104,7 @@ func joined(b workv1alpha2.Binding, chosen []Candidate, targets []workv1alpha2.T
 	if len(has) == known {
 		return ""
 	}
-	return scaledText(has)
+	return text.JSON(has)
 }
 
 func contains(has map[string]int32, name string) bool { _, there := has[name]; return there }

@@ -24,6 +24,7 @@ import (
 
 	"github.com/argosy-io/argosy/internal/core/hub/upkeep"
 	"github.com/argosy-io/argosy/internal/server/embed/etcd"
+	"github.com/argosy-io/argosy/internal/server/pki"
 )
 
 // format is the version of the file format that this version writes and reads.
@@ -210,7 +211,7 @@ func Write(ctx context.Context, s Source, dir, to string, now time.Time) (_ stri
 		return "", Manifest{}, fmt.Errorf("write %s: %w", to, reason(err))
 	}
 	_ = os.Remove(out.Name())
-	return to, m, syncDir(dir)
+	return to, m, pki.SyncFolder(dir)
 }
 
 // key is a file that a hub cannot be without.
@@ -441,14 +442,6 @@ func Free(dir string) (free, total int64, err error) {
 		return 0, 0, fmt.Errorf("get the free space of %s: %w", dir, err)
 	}
 	return int64(s.Bavail) * int64(s.Bsize), int64(s.Blocks) * int64(s.Bsize), nil
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
 
 // reason is err without the path, which the sentence around it already has.

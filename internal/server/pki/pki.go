@@ -384,7 +384,7 @@ func Replace(file string, from io.Reader, mode fs.FileMode) error {
 		err = os.Rename(t.Name(), file)
 	}
 	if err == nil {
-		err = syncFolder(filepath.Dir(file)) // otherwise the old file may be back after a power loss
+		err = SyncFolder(filepath.Dir(file)) // otherwise the old file may be back after a power loss
 	}
 	if err != nil {
 		return fmt.Errorf("write %s: %w", file, err)
@@ -392,7 +392,8 @@ func Replace(file string, from io.Reader, mode fs.FileMode) error {
 	return nil
 }
 
-func syncFolder(dir string) error {
+// SyncFolder writes a folder's entries to the disk.
+func SyncFolder(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
 		return err

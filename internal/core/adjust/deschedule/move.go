@@ -67,7 +67,7 @@ func within(b workv1alpha2.Binding, leave map[string]int32, s schedule.Snapshot,
 		if !known || leave[cluster] > 0 {
 			return 0, true
 		}
-		if schedule.Grouped(b) && assigned(b, cluster) == 0 {
+		if schedule.Grouped(b) && workv1alpha2.ReplicasIn(b.BindingSpec().Clusters, cluster) == 0 {
 			return 0, true // the scheduler handles workload groups
 		}
 		if limit != nil {
@@ -154,16 +154,6 @@ func sum(replicas map[string]int32) (n int32) {
 		n += r
 	}
 	return n
-}
-
-// assigned returns the replicas of b in a cluster.
-func assigned(b workv1alpha2.Binding, cluster string) int32 {
-	for _, t := range b.BindingSpec().Clusters {
-		if t.Name == cluster {
-			return t.Replicas
-		}
-	}
-	return 0
 }
 
 // Allowance returns how many of the replicas may move at once: a number, or a percentage rounded up, but at least one.

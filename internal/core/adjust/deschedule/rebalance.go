@@ -9,10 +9,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/cluster/capacity"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
@@ -25,13 +25,6 @@ const ceiling = 9
 
 // loadAmounts are CPU in millicores and other resources in units.
 type loadAmounts map[corev1.ResourceName]int64
-
-func amount(name corev1.ResourceName, q resource.Quantity) int64 {
-	if name == corev1.ResourceCPU {
-		return q.MilliValue()
-	}
-	return q.Value()
-}
 
 // Load has the requests of the pods in each cluster, including pending changes.
 type Load map[string]*use
@@ -56,12 +49,12 @@ func LoadOf(s schedule.Snapshot, clusters []string, used func(cluster string) ma
 		u := &use{loadAmounts{}, loadAmounts{}, loadAmounts{}}
 		summary, now := c.Status.ResourceSummary, used(name)
 		for resource, q := range summary.Allocatable {
-			u.has[resource] = amount(resource, q)
-			u.gives[resource] = amount(resource, summary.Allocated[resource])
+			u.has[resource] = capacity.Amount(resource, q)
+			u.gives[resource] = capacity.Amount(resource, summary.Allocated[resource])
 			if share, known := now[resource]; known {
 				u.gives[resource] = int64(math.Round(share * float64(u.has[resource])))
 			}
-			u.takes[resource] = u.gives[resource] + amount(resource, summary.Allocating[resource])
+			u.takes[resource] = u.gives[resource] + capacity.Amount(resource, summary.Allocating[resource])
 		}
 		l[name] = u
 	}
@@ -72,7 +65,8 @@ func LoadOf(s schedule.Snapshot, clusters []string, used func(cluster string) ma
 		}
 		for _, item := range b.BindingStatus().AggregatedStatus {
 			if s, known := seenIn(b, item.ClusterName); known {
-				l.move(b, item.ClusterName, min(0, assigned(b, item.ClusterName)-s.Replicas), 0)
+				has := workv1alpha2.ReplicasIn(b.BindingSpec().Clusters, item.ClusterName)
+				l.move(b, item.ClusterName, min(0, has-s.Replicas), 0)
 			}
 		}
 		for _, t := range spec.Clusters {
@@ -101,8 +95,8 @@ func (l Load) move(b workv1alpha2.Binding, cluster string, leave, come int32) {
 		return
 	}
 	for name, q := range b.BindingSpec().ReplicaRequirements.ResourceRequest {
-		u.gives[name] += int64(leave) * amount(name, q)
-		u.takes[name] += int64(come) * amount(name, q)
+		u.gives[name] += int64(leave) * capacity.Amount(name, q)
+		u.takes[name] += int64(come) * capacity.Amount(name, q)
 	}
 }
 
@@ -142,7 +136,7 @@ func (u *use) room(t Threshold, b workv1alpha2.Binding) int32 {
 func request(b workv1alpha2.Binding, name corev1.ResourceName) int64 {
 	if r := b.BindingSpec().ReplicaRequirements; r != nil {
 		if q, ok := r.ResourceRequest[name]; ok {
-			return amount(name, q)
+			return capacity.Amount(name, q)
 		}
 	}
 	return 0
@@ -219,7 +213,7 @@ func Rebalance(t Threshold, targets []workv1alpha2.Binding, load Load, f Fleet, 
 				continue
 			}
 			replicas := b.BindingSpec().Replicas
-			n := min(Allowance(allowed, replicas), replicas-1, assigned(b, from), wanted)
+			n := min(Allowance(allowed, replicas), replicas-1, workv1alpha2.ReplicasIn(b.BindingSpec().Clusters, from), wanted)
 			if n <= 0 {
 				blocked.Why = "the workloads in it have one replica, which does not move while it is ready"
 				continue
@@ -253,7 +247,7 @@ func Rebalance(t Threshold, targets []workv1alpha2.Binding, load Load, f Fleet, 
 func largest(targets []workv1alpha2.Binding, cluster string, name corev1.ResourceName) []workv1alpha2.Binding {
 	var there []workv1alpha2.Binding
 	for _, b := range targets {
-		if assigned(b, cluster) > 0 {
+		if workv1alpha2.ReplicasIn(b.BindingSpec().Clusters, cluster) > 0 {
 			there = append(there, b)
 		}
 	}

@@ -162,7 +162,7 @@ func TestRebalancingEndsAndNothingMovesBack(t *testing.T) {
 		}
 		used := func(name string) (n int64) {
 			for _, b := range all {
-				n += int64(assigned(b, name)) * request(b, "cpu") / 1000
+				n += int64(workv1alpha2.ReplicasIn(b.BindingSpec().Clusters, name)) * request(b, "cpu") / 1000
 			}
 			return n
 		}
@@ -208,7 +208,8 @@ func TestRebalancingEndsAndNothingMovesBack(t *testing.T) {
 					out.Blocked[from])
 				for _, b := range all {
 					one := request(b, "cpu") / 1000
-					if !over(from) || assigned(b, from) == 0 || b.BindingSpec().Replicas < 2 || one == 0 {
+					if !over(from) || workv1alpha2.ReplicasIn(b.BindingSpec().Clusters, from) == 0 ||
+						b.BindingSpec().Replicas < 2 || one == 0 {
 						continue
 					}
 					if i := slices.IndexFunc(names, func(to string) bool {

@@ -2,11 +2,12 @@ package deschedule
 
 import (
 	"encoding/json"
-	"maps"
 	"time"
 
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/object/fields"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 )
 
 // CoolDown is how long replicas stay in a cluster before they may move again.
@@ -62,15 +63,6 @@ func (m Move) Apply(b workv1alpha2.Binding, now time.Time) {
 		}
 		*of.at = kept
 	}
-	text, err := json.Marshal(r)
-	if err != nil {
-		panic(err) // all fields can be marshalled
-	}
-	annotations := maps.Clone(b.GetAnnotations())
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[wellknown.DescheduledAnnotation] = string(text)
-	b.SetAnnotations(annotations)
+	fields.SetAnnotation(b, wellknown.DescheduledAnnotation, text.JSON(r))
 	b.BindingSpec().Clusters = m.Clusters
 }

@@ -126,7 +126,7 @@ func Relieve(b workv1alpha2.Binding, stuck map[string]int32, f Fleet, allowed in
 	leave := map[string]int32{}
 	for cluster, n := range stuck {
 		s, known := seenIn(b, cluster)
-		has := assigned(b, cluster)
+		has := workv1alpha2.ReplicasIn(b.BindingSpec().Clusters, cluster)
 		if !known || record.settling(cluster, now) {
 			continue
 		}

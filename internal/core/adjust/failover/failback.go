@@ -85,12 +85,14 @@ func (p *planner) back(b workv1alpha2.Binding, returned []string, s schedule.Sna
 		if hasFinished(b, t.Name) {
 			return Eviction{}, false
 		}
-		if n := t.Replicas - replicasIn(result.Clusters, t.Name); !contains(result.Clusters, t.Name) || divided && n > 0 {
+		if n := t.Replicas - workv1alpha2.ReplicasIn(result.Clusters, t.Name); !workv1alpha2.HasTarget(result.Clusters,
+			t.Name) || divided && n > 0 {
 			losers = append(losers, workv1alpha2.TargetCluster{Name: t.Name, Replicas: n})
 		}
 	}
 	for _, t := range result.Clusters {
-		more := !contains(spec.Clusters, t.Name) || divided && t.Replicas > replicasIn(spec.Clusters, t.Name)
+		more := !workv1alpha2.HasTarget(spec.Clusters, t.Name) ||
+			divided && t.Replicas > workv1alpha2.ReplicasIn(spec.Clusters, t.Name)
 		returns = returns || more && slices.Contains(returned, t.Name)
 		if more && !accepts(spec.Placement, s.Cluster(t.Name)) {
 			return Eviction{}, false

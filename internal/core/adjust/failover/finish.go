@@ -152,7 +152,8 @@ func missingReplicas(b workv1alpha2.Binding, target workv1alpha2.TargetCluster) 
 	}
 	record := RecordOf(b)
 	for _, t := range b.BindingSpec().GracefulEvictionTasks {
-		if slices.Contains(t.ClustersBeforeFailover, target.Name) && replicasIn(record[t.FromCluster].To, target.Name) > 0 {
+		if slices.Contains(t.ClustersBeforeFailover, target.Name) &&
+			workv1alpha2.ReplicasIn(record[t.FromCluster].To, target.Name) > 0 {
 			return fmt.Sprintf("cluster %q does not report whether the replicas that it gained are ready: if they are, "+
 				"set suppressDeletion of the task to false", target.Name)
 		}

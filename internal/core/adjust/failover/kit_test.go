@@ -224,7 +224,7 @@ func (w *world) plan() Plan {
 			clusters, ok := decide(func(cluster string) (int32, bool) { n, known := room[cluster]; return n, known })
 			for _, t := range clusters {
 				if _, known := room[t.Name]; known && ok {
-					room[t.Name] -= t.Replicas - replicasIn(b.BindingSpec().Clusters, t.Name)
+					room[t.Name] -= t.Replicas - workv1alpha2.ReplicasIn(b.BindingSpec().Clusters, t.Name)
 				}
 			}
 		}}
@@ -241,7 +241,7 @@ func (w *world) execute(p Plan) {
 		b := e.Binding.(*workv1alpha2.ResourceBinding)
 		for _, t := range e.Placement {
 			if _, known := w.room[t.Name]; known {
-				w.room[t.Name] -= t.Replicas - replicasIn(b.Spec.Clusters, t.Name)
+				w.room[t.Name] -= t.Replicas - workv1alpha2.ReplicasIn(b.Spec.Clusters, t.Name)
 			}
 		}
 		e.Apply(b)
@@ -277,12 +277,13 @@ func (w *world) confirm(evictions ...Eviction) {
 				return n,
 					known
 			})
-			if moved := text(r.Clusters) != text(b.Spec.Clusters); err == nil && moved &&
+			if moved := targetsText(r.Clusters) != targetsText(b.Spec.Clusters); err == nil && moved &&
 				!slices.ContainsFunc(evictions, func(e Eviction) bool { return e.Binding.GetName() == b.Name }) {
 				b.Spec.Clusters = r.Clusters
 				b.Generation++
 			} else if err == nil && moved {
-				w.t.Fatalf("%s: the scheduler moves %s to %s, because %s", b.Name, text(b.Spec.Clusters), text(r.Clusters), reason)
+				w.t.Fatalf("%s: the scheduler moves %s to %s, because %s", b.Name, targetsText(b.Spec.Clusters),
+					targetsText(r.Clusters), reason)
 			}
 			if err == nil {
 				b.Status.SchedulerObservedAffinityName, b.Status.LastScheduledTime = r.AffinityName, &metav1.Time{Time: w.now}
@@ -304,7 +305,7 @@ func targets(list string) (out []workv1alpha2.TargetCluster) {
 	return out
 }
 
-func text(list []workv1alpha2.TargetCluster) string {
+func targetsText(list []workv1alpha2.TargetCluster) string {
 	var out []string
 	for _, t := range list {
 		if t.Replicas == 0 {
@@ -324,7 +325,7 @@ func planText(p Plan) string {
 		for _, t := range e.Tasks {
 			from = append(from, t.FromCluster)
 		}
-		out = append(out, fmt.Sprintf("%s -%s: %s", e.Binding.GetName(), strings.Join(from, ","), text(e.Placement)))
+		out = append(out, fmt.Sprintf("%s -%s: %s", e.Binding.GetName(), strings.Join(from, ","), targetsText(e.Placement)))
 	}
 	for _, f := range p.Finishes {
 		for _, t := range f.Tasks {

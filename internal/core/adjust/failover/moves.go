@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 )
 
 // Move is a workload that should leave a cluster, is leaving it, or has left it within the last hour.
@@ -33,9 +34,7 @@ type Move struct {
 }
 
 // Workload names the workload for people: "Deployment shop/web".
-func (m Move) Workload() string {
-	return m.Kind + " " + strings.TrimPrefix(m.Namespace+"/"+m.Name, "/")
-}
+func (m Move) Workload() string { return text.Object(m.Kind, m.Namespace, m.Name) }
 
 // Destination is To for people: "m2:2, m3:1".
 func (m Move) Destination() string {

@@ -309,7 +309,7 @@ func (p *planner) count(b workv1alpha2.Binding, n int) {
 			continue // it needs the other objects no more
 		}
 		p.occupied[policyCluster{policy, cluster}] += n
-		if contains(b.BindingSpec().Clusters, cluster) {
+		if workv1alpha2.HasTarget(b.BindingSpec().Clusters, cluster) {
 			p.placed[policyCluster{policy, cluster}] += n
 		}
 	}
@@ -512,7 +512,7 @@ func (p *planner) evict(b workv1alpha2.Binding, c cause, s schedule.Snapshot) (E
 		left.cluster = from
 		replicas := to.moved
 		if len(to.from) > 1 {
-			replicas = replicasIn(b.BindingSpec().Clusters, from)
+			replicas = workv1alpha2.ReplicasIn(b.BindingSpec().Clusters, from)
 		}
 		task := p.task(b, left, replicas)
 		var warnings []string
@@ -552,18 +552,4 @@ func names(targets []workv1alpha2.TargetCluster) []string {
 		out[i] = targets[i].Name
 	}
 	return out
-}
-
-func contains(targets []workv1alpha2.TargetCluster, cluster string) bool {
-	return slices.ContainsFunc(targets, func(t workv1alpha2.TargetCluster) bool { return t.Name == cluster })
-}
-
-// replicasIn are the replicas that targets have in a cluster.
-func replicasIn(targets []workv1alpha2.TargetCluster, cluster string) int32 {
-	for i := range targets {
-		if targets[i].Name == cluster {
-			return targets[i].Replicas
-		}
-	}
-	return 0
 }

@@ -338,7 +338,7 @@ func TestRebalancerReturnsWhatAFailoverMoved(t *testing.T) {
 	w.pass(time.Minute)
 	b.Spec.RescheduleTriggeredAt = &metav1.Time{Time: w.now}
 	w.confirm()
-	if got := text(b.Spec.Clusters); got != "a=2" {
+	if got := targetsText(b.Spec.Clusters); got != "a=2" {
 		t.Errorf("it is at %s", got)
 	}
 	w.plans("")

@@ -196,7 +196,7 @@ func (m *members) dispatch() {
 		purging := false
 		for _, c := range m.clusters {
 			key := copyKey{b.Name, c.Name}
-			if m.runs[key] == nil || contains(b.Spec.Clusters, c.Name) || leaves[c.Name] && !direct[c.Name] {
+			if m.runs[key] == nil || workv1alpha2.HasTarget(b.Spec.Clusters, c.Name) || leaves[c.Name] && !direct[c.Name] {
 				continue
 			}
 			if !membership.Silent(c) {
@@ -292,19 +292,22 @@ func (m *members) checks(p Plan, about string) {
 			was += t.Replicas
 			if left := slices.ContainsFunc(e.Tasks, func(task workv1alpha2.GracefulEvictionTask) bool {
 				return task.FromCluster == t.Name
-			}); !left && replicasIn(e.Placement, t.Name) < t.Replicas || !left && !contains(e.Placement, t.Name) {
-				fail("%s loses replicas in %s: %s becomes %s", b.Name, t.Name, text(b.Spec.Clusters), text(e.Placement))
+			}); !left && (workv1alpha2.ReplicasIn(e.Placement, t.Name) < t.Replicas ||
+				!workv1alpha2.HasTarget(e.Placement, t.Name)) {
+				fail("%s loses replicas in %s: %s becomes %s", b.Name, t.Name, targetsText(b.Spec.Clusters),
+					targetsText(e.Placement))
 			}
 		}
 		for _, t := range e.Placement {
 			is += t.Replicas
-			if more := !contains(b.Spec.Clusters, t.Name) || divided && t.Replicas > replicasIn(b.Spec.Clusters, t.Name); more &&
+			if more := !workv1alpha2.HasTarget(b.Spec.Clusters, t.Name) ||
+				divided && t.Replicas > workv1alpha2.ReplicasIn(b.Spec.Clusters, t.Name); more &&
 				!accepts(b.Spec.Placement, m.cluster(t.Name)) {
 				fail("%s goes to %s, which is lost or tainted", b.Name, t.Name)
 			}
 		}
 		if divided && (was != is || is != b.Spec.Replicas) {
-			fail("%s has %d replicas: %s", b.Name, is, text(e.Placement))
+			fail("%s has %d replicas: %s", b.Name, is, targetsText(e.Placement))
 		}
 		// One cluster that responds at a time.
 		if e.Reason() != ReasonFailback && !lost(m.cluster(e.From)) && len(b.Spec.GracefulEvictionTasks) > 0 {

@@ -8,6 +8,8 @@ import (
 
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/object/fields"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 )
 
 // Record are the clusters that a binding left, or is leaving.
@@ -60,21 +62,13 @@ func RecordOf(b workv1alpha2.Binding) Record {
 
 // write puts a record into b, and removes the annotation of an empty one.
 func (r Record) write(b workv1alpha2.Binding) {
-	annotations := maps.Clone(b.GetAnnotations())
 	if len(r) == 0 {
+		annotations := maps.Clone(b.GetAnnotations())
 		delete(annotations, wellknown.FailoverAnnotation)
 		b.SetAnnotations(annotations)
 		return
 	}
-	text, err := json.Marshal(r)
-	if err != nil {
-		panic(err) // names and times
-	}
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[wellknown.FailoverAnnotation] = string(text)
-	b.SetAnnotations(annotations)
+	fields.SetAnnotation(b, wellknown.FailoverAnnotation, text.JSON(r))
 }
 
 // Apply moves b. A task for a cluster that has one already adds to it.
@@ -134,7 +128,7 @@ func (f *Finish) Apply(b workv1alpha2.Binding) {
 // gains are the clusters that have more after a move, with the replicas that they gain.
 func gains(before, after []workv1alpha2.TargetCluster) (to []workv1alpha2.TargetCluster) {
 	for _, t := range after {
-		if more := t.Replicas - replicasIn(before, t.Name); more > 0 || !contains(before, t.Name) {
+		if more := t.Replicas - workv1alpha2.ReplicasIn(before, t.Name); more > 0 || !workv1alpha2.HasTarget(before, t.Name) {
 			to = append(to, workv1alpha2.TargetCluster{Name: t.Name, Replicas: more})
 		}
 	}

@@ -53,7 +53,7 @@ func replace(b workv1alpha2.Binding, c cause, s schedule.Snapshot, room schedule
 		return to, err
 	}
 	q.ask = inOneTerm(q.ask)
-	for n, failure := replicasIn(b.BindingSpec().Clusters, c.cluster), err; ; {
+	for n, failure := workv1alpha2.ReplicasIn(b.BindingSpec().Clusters, c.cluster), err; ; {
 		var short *schedule.UnschedulableError
 		if !errors.As(failure, &short) {
 			return replacement{}, err
@@ -74,7 +74,7 @@ func (q *query) moved(c cause, room schedule.Capacity) (replacement, error) {
 	}
 	var all int32
 	for _, cluster := range q.from {
-		all += replicasIn(q.binding.BindingSpec().Clusters, cluster)
+		all += workv1alpha2.ReplicasIn(q.binding.BindingSpec().Clusters, cluster)
 	}
 	return q.divided(all, room)
 }
@@ -165,7 +165,7 @@ func (q *query) divided(n int32, room schedule.Capacity) (replacement, error) {
 		}
 	}
 	for _, t := range has {
-		if replicasIn(to, t.Name) < t.Replicas {
+		if workv1alpha2.ReplicasIn(to, t.Name) < t.Replicas {
 			return replacement{}, errOthers
 		}
 	}
@@ -178,13 +178,13 @@ func (q *query) grown(to []workv1alpha2.TargetCluster, n int32) ([]workv1alpha2.
 	gains := map[string]int32{}
 	var sum int32
 	for _, t := range to {
-		if gain := t.Replicas - replicasIn(q.ask.BindingSpec().Clusters, t.Name); gain > 0 {
+		if gain := t.Replicas - workv1alpha2.ReplicasIn(q.ask.BindingSpec().Clusters, t.Name); gain > 0 {
 			gains[t.Name] = gain
 			sum += gain
 		}
 	}
 	for _, t := range q.ask.BindingSpec().Clusters {
-		if t.Replicas > 0 && !contains(to, t.Name) {
+		if t.Replicas > 0 && !workv1alpha2.HasTarget(to, t.Name) {
 			return nil, errOthers
 		}
 	}
@@ -208,7 +208,7 @@ func (q *query) grown(to []workv1alpha2.TargetCluster, n int32) ([]workv1alpha2.
 		}
 	}
 	for _, t := range to { // chosen without replicas
-		if t.Replicas == 0 && !contains(out, t.Name) {
+		if t.Replicas == 0 && !workv1alpha2.HasTarget(out, t.Name) {
 			out = append(out, t)
 		}
 	}
@@ -228,19 +228,19 @@ func (q *query) copied(c cause) (replacement, error) {
 	to := slices.Clone(has)
 	for _, t := range result.Clusters {
 		// One cluster takes the place of one, as long as others wait for their own replacement.
-		if !contains(has, t.Name) && (len(q.fixed) == 0 || len(to) == len(has)) {
+		if !workv1alpha2.HasTarget(has, t.Name) && (len(q.fixed) == 0 || len(to) == len(has)) {
 			to = append(to, t)
 		}
 	}
 	for _, t := range has {
-		if !contains(result.Clusters, t.Name) {
+		if !workv1alpha2.HasTarget(result.Clusters, t.Name) {
 			return replacement{}, errOthers
 		}
 	}
 	if len(to) == len(has) && (c.lost || c.reason == ReasonApplicationFailure || len(to) == 0) {
 		return replacement{}, errEverywhere
 	}
-	return q.whole(to, result.AffinityName, replicasIn(q.binding.BindingSpec().Clusters, q.from[0]))
+	return q.whole(to, result.AffinityName, workv1alpha2.ReplicasIn(q.binding.BindingSpec().Clusters, q.from[0]))
 }
 
 // inTerm refuses a result of another affinity term while clusters keep what they have by the one in use.

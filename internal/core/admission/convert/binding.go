@@ -10,6 +10,7 @@ import (
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/object/fields"
 )
 
 // restLimit bounds the annotation, all annotations of an object being bounded. A larger rest is left out: then v1alpha1
@@ -50,25 +51,25 @@ func down(obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 		resource := map[string]any{}
 		if reference, ok := from["resource"].(map[string]any); ok {
 			take(reference, resource, "apiVersion", "kind", "namespace", "name", "resourceVersion")
-			removeIfEmpty(from, "resource")
+			fields.DropEmpty(from, "resource")
 		}
 		take(from, resource, "replicas")
 		if requirements, ok := from["replicaRequirements"].(map[string]any); ok && requirements["resourceRequest"] != nil {
 			resource["resourcePerReplicas"] = requirements["resourceRequest"]
 			delete(requirements, "resourceRequest")
-			removeIfEmpty(from, "replicaRequirements")
+			fields.DropEmpty(from, "replicaRequirements")
 		}
 		spec := map[string]any{"resource": resource}
 		split(from, spec, "clusters", "name", "replicas")
 		out.Object["spec"] = spec
-		removeIfEmpty(rest, "spec")
+		fields.DropEmpty(rest, "spec")
 	}
 	if from, ok := rest["status"].(map[string]any); ok {
 		status := map[string]any{}
 		take(from, status, "conditions")
 		split(from, status, "aggregatedStatus", "clusterName", "status", "applied", "appliedMessage")
 		out.Object["status"] = status
-		removeIfEmpty(rest, "status")
+		fields.DropEmpty(rest, "status")
 	}
 	if len(rest) == 0 {
 		return out, nil
@@ -78,12 +79,7 @@ func down(obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 		return nil, fmt.Errorf("keep the fields that v1alpha1 does not have: %w", err)
 	}
 	if len(text) <= restLimit {
-		annotations := out.GetAnnotations()
-		if annotations == nil {
-			annotations = map[string]string{}
-		}
-		annotations[wellknown.BindingRestAnnotation] = string(text)
-		out.SetAnnotations(annotations)
+		fields.SetAnnotation(out, wellknown.BindingRestAnnotation, string(text))
 	}
 	return out, nil
 }
@@ -211,10 +207,4 @@ func object(m map[string]any, key string) map[string]any {
 		return o
 	}
 	return map[string]any{}
-}
-
-func removeIfEmpty(m map[string]any, key string) {
-	if o, ok := m[key].(map[string]any); ok && len(o) == 0 {
-		delete(m, key)
-	}
 }

@@ -17,6 +17,7 @@ import (
 	networkingv1alpha1 "github.com/argosy-io/argosy/api/networking/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	"github.com/argosy-io/argosy/api/wellknown"
+	"github.com/argosy-io/argosy/internal/core/object/fields"
 )
 
 // submittedLimit is the length from which a submitted value is only described.
@@ -69,12 +70,7 @@ func Normalise(obj *unstructured.Unstructured) (changed bool, warnings []string,
 		if err != nil {
 			return false, nil, fmt.Errorf("record the submitted fields: %w", err)
 		}
-		annotations := obj.GetAnnotations()
-		if annotations == nil {
-			annotations = map[string]string{}
-		}
-		annotations[wellknown.SubmittedFieldsAnnotation] = string(text)
-		obj.SetAnnotations(annotations)
+		fields.SetAnnotation(obj, wellknown.SubmittedFieldsAnnotation, string(text))
 	}
 	return r.changed, r.warnings, errors.Join(r.errs...)
 }
@@ -168,38 +164,16 @@ func (r *rewrite) move(source map[string]any, from, path string, target map[stri
 
 // equalJSON compares decoded JSON, in which one number may be an int64 or a float64.
 func equalJSON(a, b any) bool {
-	if x, ok := number(a); ok {
-		y, ok := number(b)
+	if x, ok := fields.Float(a); ok {
+		y, ok := fields.Float(b)
 		return ok && x == y
 	}
 	return reflect.DeepEqual(a, b)
 }
 
-func number(v any) (float64, bool) {
-	switch n := v.(type) {
-	case int64:
-		return float64(n), true
-	case float64:
-		return n, true
-	case int:
-		return float64(n), true
-	}
-	return 0, false
-}
-
 // child is parent[key] as an object; nil if it is none.
 func child(parent map[string]any, key string) map[string]any {
 	c, _ := parent[key].(map[string]any)
-	return c
-}
-
-// ensure is parent[key] as an object, made if it is missing.
-func ensure(parent map[string]any, key string) map[string]any {
-	c := child(parent, key)
-	if c == nil {
-		c = map[string]any{}
-		parent[key] = c
-	}
 	return c
 }
 

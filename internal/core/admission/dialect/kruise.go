@@ -6,8 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/argosy-io/argosy/api/wellknown"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/argosy-io/argosy/api/wellknown"
+	"github.com/argosy-io/argosy/internal/core/object/fields"
 )
 
 // customVersionLabel names the version of a SidecarSet in v1alpha1; v1beta1 has a field for that.
@@ -82,7 +84,7 @@ func (r *rewrite) sidecarSet() {
 		r.nameVersion(name)
 	}
 	if policy, ok := injection["policy"]; ok {
-		r.move(injection, "policy", path+".policy", ensure(injection, "revision"), "policy", path+".revision.policy")
+		r.move(injection, "policy", path+".policy", fields.Ensure(injection, "revision"), "policy", path+".revision.policy")
 		if policy == "IfNotPresent" {
 			r.warnings = append(r.warnings, path+
 				".policy: IfNotPresent is a value of containers[].imagePullPolicy, for pulling images; use Always or Partial here, which select the pods that get the revision")
@@ -122,13 +124,8 @@ func (r *rewrite) sidecarSetNamespace() {
 // member had any of that name.
 func (r *rewrite) nameVersion(name string) {
 	if r.obj.GroupVersionKind().Version == "v1alpha1" {
-		labels := r.obj.GetLabels()
-		if labels[customVersionLabel] == "" && len(name) < 64 {
-			if labels == nil {
-				labels = map[string]string{}
-			}
-			labels[customVersionLabel] = name
-			r.obj.SetLabels(labels)
+		if r.obj.GetLabels()[customVersionLabel] == "" && len(name) < 64 {
+			fields.SetLabel(r.obj, customVersionLabel, name)
 			r.warnings = append(r.warnings, fmt.Sprintf(
 				"metadata.labels[%s]: not set; stored as %s, because injectionStrategy.revision refers to this version",
 				customVersionLabel, name))
@@ -168,18 +165,18 @@ func (r *rewrite) unitedDeployment() {
 		r.refuse(path, "duplicates spec.template.%s", field)
 		return
 	}
-	workload := ensure(template, field)
-	inner := ensure(workload, "spec")
-	pod := ensure(inner, "template")
+	workload := fields.Ensure(template, field)
+	inner := fields.Ensure(workload, "spec")
+	pod := fields.Ensure(inner, "template")
 	for _, part := range []string{"metadata", "spec"} {
 		if from := child(template, part); from != nil {
-			merge(ensure(pod, part), from)
+			merge(fields.Ensure(pod, part), from)
 		}
 		delete(template, part)
 	}
 	labels := child(child(pod, "metadata"), "labels")
 	if labels != nil {
-		merge(ensure(ensure(workload, "metadata"), "labels"), labels)
+		merge(fields.Ensure(workload, "metadata", "labels"), labels)
 	}
 	if inner["selector"] == nil {
 		if selector := child(r.spec, "selector"); selector != nil {
@@ -197,7 +194,7 @@ func (r *rewrite) unitedDeployment() {
 func merge(to, from map[string]any) {
 	for key, value := range from {
 		if v, ok := value.(map[string]any); ok {
-			merge(ensure(to, key), v)
+			merge(fields.Ensure(to, key), v)
 			continue
 		}
 		to[key] = runtime.DeepCopyJSONValue(value)

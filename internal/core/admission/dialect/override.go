@@ -6,6 +6,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/argosy-io/argosy/internal/core/object/fields"
 )
 
 // OverrideReplicasForce is the value of wellknown.OverrideReplicasAnnotation that has an effect.
@@ -74,7 +76,7 @@ func (r *rewrite) replicas(overriders map[string]any, path string) {
 			r.refuse(fmt.Sprintf("%s[%d].operator", path, i), "%v is not supported; use replace", operator)
 			return
 		}
-		if n, ok := number(value); !ok || n < 0 {
+		if n, ok := fields.Float(value); !ok || n < 0 {
 			r.refuse(fmt.Sprintf("%s[%d].value", path, i), "must be a number of replicas")
 			return
 		}

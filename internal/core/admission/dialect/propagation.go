@@ -30,13 +30,13 @@ func (r *rewrite) dynamicWeight(scheduling map[string]any) {
 	const path = "spec.placement.replicaScheduling"
 	if _, ok := scheduling["dynamicWeight"]; ok {
 		r.move(scheduling, "dynamicWeight", path+".dynamicWeight",
-			ensure(scheduling, "weightPreference"), "dynamicWeight", "weightPreference.dynamicWeight")
+			fields.Ensure(scheduling, "weightPreference"), "dynamicWeight", "weightPreference.dynamicWeight")
 	}
 	if scheduling["replicaDivisionPreference"] != "Dynamic" {
 		return
 	}
 	scheduling["replicaDivisionPreference"] = string(policyv1alpha1.ReplicaDivisionPreferenceWeighted)
-	weights := ensure(scheduling, "weightPreference")
+	weights := fields.Ensure(scheduling, "weightPreference")
 	if weights["dynamicWeight"] == nil {
 		weights["dynamicWeight"] = string(policyv1alpha1.DynamicWeightByAvailableReplicas)
 	}
@@ -52,7 +52,7 @@ func (r *rewrite) standby(placement, scheduling map[string]any) {
 	var active, standby []map[string]any
 	list := objects(weights, "staticWeightList")
 	for _, rule := range list {
-		if weight, ok := number(rule["weight"]); ok && weight == 0 {
+		if weight, ok := fields.Float(rule["weight"]); ok && weight == 0 {
 			standby = append(standby, child(rule, "targetCluster"))
 		} else {
 			active = append(active, child(rule, "targetCluster"))
@@ -81,7 +81,7 @@ func (r *rewrite) standby(placement, scheduling map[string]any) {
 	}
 	submitted := slices.Clone(weights["staticWeightList"].([]any))
 	for i, rule := range list {
-		if weight, ok := number(rule["weight"]); ok && weight == 0 {
+		if weight, ok := fields.Float(rule["weight"]); ok && weight == 0 {
 			submitted[i] = map[string]any{"targetCluster": rule["targetCluster"], "weight": int64(0)}
 			rule["weight"] = int64(1)
 		}
@@ -153,7 +153,7 @@ func (r *rewrite) regionSpread(placement map[string]any) {
 		return
 	}
 	atLeast := int64(1)
-	if n, ok := number(region["minGroups"]); ok && n > 1 {
+	if n, ok := fields.Float(region["minGroups"]); ok && n > 1 {
 		atLeast = int64(n)
 	}
 	submitted := placement["spreadConstraints"].([]any)

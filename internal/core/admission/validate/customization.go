@@ -9,6 +9,7 @@ import (
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/jsonpath"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/script"
 )
 
 // operation is one member of CustomizationRules, if it is set.
@@ -248,7 +249,7 @@ func operationRule(o operation, path *field.Path) field.ErrorList {
 		judged(path.Child("jsonPath"), o.rule.JSONPath)
 	}
 	if o.rule.LuaScript != "" {
-		if err := compiles(o.rule.LuaScript); err != nil {
+		if err := script.Check(o.rule.LuaScript); err != nil {
 			errs = append(errs, field.Invalid(path.Child("luaScript"), field.OmitValueType{},
 				fmt.Sprintf("%s: %v", o.name, err)))
 		}

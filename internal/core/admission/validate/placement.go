@@ -2,6 +2,7 @@ package validate
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -154,13 +155,13 @@ func spreadConstraints(list []policyv1alpha1.SpreadConstraint, path *field.Path)
 		}
 	}
 	if len(count) > 0 && count[policyv1alpha1.SpreadByFieldCluster] == 0 {
-		errs = append(errs, field.Invalid(path, fields(list),
+		errs = append(errs, field.Invalid(path, spreadFields(list),
 			"the cluster spread constraint must be enabled in one of the constraints in case of SpreadByField is enabled"))
 	}
 	return errs
 }
 
-func fields(list []policyv1alpha1.SpreadConstraint) string {
+func spreadFields(list []policyv1alpha1.SpreadConstraint) string {
 	var out []string
 	for _, c := range list {
 		if c.SpreadByField != "" {
@@ -214,20 +215,4 @@ func labelValue(value string, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// groupOf returns the group of an apiVersion.
-func groupOf(apiVersion string) string {
-	group, _, grouped := strings.Cut(apiVersion, "/")
-	if !grouped {
-		return ""
-	}
-	return group
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
-}
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

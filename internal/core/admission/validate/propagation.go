@@ -7,6 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/object/fields"
 )
 
 // permanentID is a kind's permanent id label, and the finalizer that it has from its creation on.
@@ -24,12 +26,7 @@ func policyID(p policyv1alpha1.Propagation) permanentID {
 // backup or a copied manifest, belongs to another policy. It adds the finalizer that keeps the policy until its claims
 // are removed.
 func Identify(p policyv1alpha1.Propagation, id string) {
-	labels := p.GetLabels()
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels[policyID(p).label] = id
-	p.SetLabels(labels)
+	fields.SetLabel(p, policyID(p).label, id)
 	if f := policyID(p).finalizer; !slices.Contains(p.GetFinalizers(), f) {
 		p.SetFinalizers(append(p.GetFinalizers(), f))
 	}
@@ -72,7 +69,7 @@ func DefaultPropagation(p policyv1alpha1.Propagation, clusterScoped func(policyv
 	}
 	// A ServiceImport is of no use without the EndpointSlices that it depends on.
 	for _, s := range spec.ResourceSelectors {
-		if groupOf(s.APIVersion) == "multicluster.x-k8s.io" && s.Kind == "ServiceImport" {
+		if gk := match.GroupKind(s.APIVersion, s.Kind); gk.Group == "multicluster.x-k8s.io" && gk.Kind == "ServiceImport" {
 			spec.PropagateDeps = true
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/script"
 )
 
 // refusal is a spec and the texts that its refusal must hold; none: it is accepted.
@@ -480,14 +481,15 @@ func TestPathsAreCheckedAgainstTheKind(t *testing.T) {
 }
 
 func TestDeeplyNestedScriptsOfTheLargestSizeOverflowNoStack(t *testing.T) {
-	for _, script := range []string{
+	const scriptLimit = script.SizeLimit
+	for _, source := range []string{
 		"return " + strings.Repeat("(", scriptLimit/2-10) + "1" + strings.Repeat(")", scriptLimit/2-10),
 		"return " + strings.Repeat("not ", scriptLimit/4-10) + "1",
 		"return " + strings.Repeat("{", scriptLimit/2-10) + strings.Repeat("}", scriptLimit/2-10),
 		"return " + strings.Repeat("a..", scriptLimit/3-10) + "a",
 		strings.Repeat("do ", scriptLimit/7) + strings.Repeat("end ", scriptLimit/7),
 	} {
-		_ = compiles(script) // either verdict is right; a stack overflow ends the process
+		_ = script.Check(source) // either verdict is right; a stack overflow ends the process
 	}
 }
 

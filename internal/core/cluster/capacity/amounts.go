@@ -18,12 +18,13 @@ type Amounts map[corev1.ResourceName]int64
 func AmountsOf(list corev1.ResourceList) Amounts {
 	a := make(Amounts, len(list))
 	for name, q := range list {
-		a[canonical(name)] = amount(name, q)
+		a[canonical(name)] = Amount(name, q)
 	}
 	return a
 }
 
-func amount(name corev1.ResourceName, q resource.Quantity) int64 {
+// Amount is a quantity of CPU in thousandths, of others in units.
+func Amount(name corev1.ResourceName, q resource.Quantity) int64 {
 	if name == corev1.ResourceCPU {
 		return q.MilliValue()
 	}
@@ -92,7 +93,7 @@ func requestsOf(list corev1.ResourceList) []request {
 	requests := make([]request, 0, len(list)+1)
 	for name, q := range list {
 		// The bound keeps sums over many pods from overflowing.
-		if n := min(amount(name, q), math.MaxInt64>>10); n > 0 && name != corev1.ResourcePods {
+		if n := min(Amount(name, q), math.MaxInt64>>10); n > 0 && name != corev1.ResourcePods {
 			requests = append(requests, request{canonical(name), n})
 		}
 	}

@@ -44,12 +44,12 @@ func (f objects) fits(n *corev1.Node, p *corev1.Pod, beside []*corev1.Pod) bool 
 	for _, o := range append(slices.Clone(beside), p) {
 		used["pods"]++
 		for name, q := range o.Spec.Containers[0].Resources.Requests {
-			used[name] += amount(name, q)
+			used[name] += Amount(name, q)
 		}
 	}
 	for name, asked := range p.Spec.Containers[0].Resources.Requests {
 		// What asks for nothing fits where others took more than there is.
-		if q := n.Status.Allocatable[name]; !asked.IsZero() && used[name] > amount(name, q) {
+		if q := n.Status.Allocatable[name]; !asked.IsZero() && used[name] > Amount(name, q) {
 			return false
 		}
 	}

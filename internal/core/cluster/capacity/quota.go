@@ -29,7 +29,7 @@ func QuotaOf(q *corev1.ResourceQuota) Quota {
 		}
 		most := most.DeepCopy()
 		most.Sub(q.Status.Used[name])
-		left := max(0, amount(counted, most))
+		left := max(0, Amount(counted, most))
 		if most.Sign() < 0 {
 			left = 0
 		}

@@ -2,13 +2,13 @@ package capacity
 
 import (
 	"cmp"
-	"encoding/json"
 	"maps"
 	"math"
 	"slices"
 	"strings"
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 )
 
 // Rehearsal simulates placements: the pods of a placement exist as soon as it has room, and surplus pods are gone. A
@@ -103,11 +103,7 @@ func (r *Rehearsal) uncount() {
 
 // Likeness is equal for bindings with equal requirements.
 func Likeness(need *workv1alpha2.ReplicaRequirements, ports []string) string {
-	text, err := json.Marshal([]any{need, ports})
-	if err != nil {
-		panic(err) // all fields can be marshalled
-	}
-	return string(text)
+	return text.JSON([]any{need, ports})
 }
 
 // Place changes the workload to a.Replicas, with as many pods as fit.

@@ -2,13 +2,13 @@ package capacity
 
 import (
 	"cmp"
-	"encoding/json"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 )
 
 // Requirement is what one replica requires from nodes and from the quotas of its namespace. It is immutable.
@@ -138,11 +138,7 @@ func likeness(p *corev1.Pod, requests []request) string {
 	for _, r := range requests {
 		a.Requests, a.Amounts = append(a.Requests, string(r.name)), append(a.Amounts, r.amount)
 	}
-	text, err := json.Marshal(a)
-	if err != nil {
-		panic(err) // all fields can be marshalled
-	}
-	return string(text)
+	return text.JSON(a)
 }
 
 func requiredAffinity(p *corev1.Pod) *corev1.NodeSelector {

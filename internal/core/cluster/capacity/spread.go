@@ -13,6 +13,7 @@ import (
 
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 )
 
 // Spread has the spread rules of a pod template that refer to its own pods, and its host ports.
@@ -102,11 +103,7 @@ func (s Spread) Text() string {
 	if s.Empty() {
 		return ""
 	}
-	text, err := json.Marshal(s)
-	if err != nil {
-		panic(err) // all fields can be marshalled
-	}
-	return string(text)
+	return text.JSON(s)
 }
 
 // SpreadOfBinding returns the spread rules in a binding's annotation. An invalid value counts as none.

@@ -10,6 +10,7 @@ import (
 
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/explain/why"
+	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/release"
 	"github.com/argosy-io/argosy/internal/core/workload/pods"
 )
@@ -110,7 +111,7 @@ func Attention(f Facts) []Item {
 		if len(lines) == 0 {
 			continue
 		}
-		o := Object{Group: groupOf(w.APIVersion), Kind: w.Kind, Namespace: w.Namespace, Name: w.Name}
+		o := Object{Group: match.GroupKind(w.APIVersion, w.Kind).Group, Kind: w.Kind, Namespace: w.Namespace, Name: w.Name}
 		explained[place{o, w.Cluster}] = true
 		items = append(items, Item{Key: "pods/" + o.String() + "/" + w.Cluster, Severity: why.Problem, About: "workload",
 			Object: &o, Cluster: w.Cluster, What: strings.Join(lines, "; "), Next: whyCommand(o)})
@@ -143,14 +144,6 @@ func Attention(f Facts) []Item {
 			strings.Compare(a.Key, b.Key))
 	})
 	return items
-}
-
-func groupOf(apiVersion string) string {
-	group, _, found := strings.Cut(apiVersion, "/")
-	if !found {
-		return ""
-	}
-	return group
 }
 
 // whyCommand is the command that explains a template.

@@ -12,12 +12,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 )
 
@@ -152,11 +154,7 @@ type Object struct {
 
 // String is "Deployment.apps shop/web".
 func (o Object) String() string {
-	kind := o.Kind
-	if o.Group != "" {
-		kind += "." + o.Group
-	}
-	return kind + " " + strings.TrimPrefix(o.Namespace+"/"+o.Name, "/")
+	return text.Object(schema.GroupKind{Group: o.Group, Kind: o.Kind}.String(), o.Namespace, o.Name)
 }
 
 // Place is a template in a cluster.

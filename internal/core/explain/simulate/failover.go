@@ -237,9 +237,7 @@ func (s *state) facts(b workv1alpha2.Binding) (failover.Facts, error) {
 // clusters.
 func (s *state) hasNoFailover(key types.NamespacedName, clusters []string) bool {
 	b := s.bindings[key]
-	if b == nil || !slices.ContainsFunc(b.BindingSpec().Clusters, func(t workv1alpha2.TargetCluster) bool {
-		return slices.Contains(clusters, t.Name)
-	}) {
+	if b == nil || !placedInAny(b, clusters) {
 		return false
 	}
 	return !s.failover.MovesOutOfLost(b.BindingSpec())

@@ -27,6 +27,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/admission/dialect"
 	"github.com/argosy-io/argosy/internal/core/admission/validate"
 	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/core/source/dependency"
@@ -71,12 +72,7 @@ func refOf(u *unstructured.Unstructured) ref {
 }
 
 // String names the template for people: "CloneSet shop/web".
-func (r ref) String() string {
-	if r.Namespace == "" {
-		return r.Kind + " " + r.Name
-	}
-	return r.Kind + " " + r.Namespace + "/" + r.Name
-}
+func (r ref) String() string { return text.Object(r.Kind, r.Namespace, r.Name) }
 
 func compareRefs(a, b ref) int {
 	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Kind, b.Kind),

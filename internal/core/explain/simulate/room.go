@@ -175,7 +175,7 @@ func (r rooms) move(was, is workv1alpha2.Binding) {
 		}
 	}
 	for _, t := range had {
-		if !slices.ContainsFunc(spec.Clusters, func(still workv1alpha2.TargetCluster) bool { return still.Name == t.Name }) {
+		if !workv1alpha2.HasTarget(spec.Clusters, t.Name) {
 			at(t.Name)
 		}
 	}

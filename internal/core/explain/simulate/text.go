@@ -13,6 +13,7 @@ import (
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/cluster/capacity"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 )
 
 // Print writes the report for people: what does not fit first, then what changes, then the clusters. all has the
@@ -166,12 +167,7 @@ func free(q *resource.Quantity, unit capacity.Unit) string {
 	return unit.Write(*q)
 }
 
-func (w Workload) ref() string {
-	if w.Namespace == "" {
-		return w.Kind + " " + w.Name
-	}
-	return w.Kind + " " + w.Namespace + "/" + w.Name
-}
+func (w Workload) ref() string { return text.Object(w.Kind, w.Namespace, w.Name) }
 
 // trimmed has no blanks at the end of lines.
 func trimmed(text string) string {

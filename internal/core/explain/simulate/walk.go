@@ -127,7 +127,7 @@ func (s *state) settle(ctx context.Context) {
 	}
 	slices.SortFunc(order, func(a, b types.NamespacedName) int {
 		return cmp.Or(
-			cmp.Compare(priority(s.bindings[b]), priority(s.bindings[a])),
+			cmp.Compare(schedule.Priority(s.bindings[b]), schedule.Priority(s.bindings[a])),
 			compareKeys(a, b),
 		)
 	})
@@ -187,13 +187,17 @@ func (s *state) rebalance() {
 	}
 }
 
+func placedInAny(b workv1alpha2.Binding, clusters []string) bool {
+	return slices.ContainsFunc(clusters, func(cluster string) bool {
+		return workv1alpha2.HasTarget(b.BindingSpec().Clusters, cluster)
+	})
+}
+
 // drain returns a WorkloadRebalancer of all that is placed in one of the clusters; nil if nothing is.
 func (s *state) drain(clusters []string) *appsv1alpha1.WorkloadRebalancer {
 	r := &appsv1alpha1.WorkloadRebalancer{ObjectMeta: metav1.ObjectMeta{Name: "drain"}}
 	for _, b := range s.bindings {
-		if !slices.ContainsFunc(b.BindingSpec().Clusters, func(t workv1alpha2.TargetCluster) bool {
-			return slices.Contains(clusters, t.Name)
-		}) || b.BindingSpec().Placement == nil {
+		if !placedInAny(b, clusters) || b.BindingSpec().Placement == nil {
 			continue
 		}
 		of := b.BindingSpec().Resource
@@ -221,13 +225,6 @@ func (s *state) room(b workv1alpha2.Binding) schedule.Capacity {
 		}
 		return of(cluster)
 	}
-}
-
-func priority(b workv1alpha2.Binding) int32 {
-	if p := b.BindingSpec().SchedulePriority; p != nil {
-		return p.Priority
-	}
-	return 0
 }
 
 // propagate decides the claim and the binding of one template, as controller/propagate does.

@@ -211,9 +211,7 @@ func (e *explanation) ownsWork(w *workv1alpha1.Work) bool {
 
 // placedByRun reports whether the binding was scheduled to the cluster, and not drawn there by what requires it.
 func (e *explanation) placedByRun(cluster string) bool {
-	return slices.ContainsFunc(e.ownBinding().BindingSpec().Clusters, func(t workv1alpha2.TargetCluster) bool {
-		return t.Name == cluster
-	})
+	return workv1alpha2.HasTarget(e.ownBinding().BindingSpec().Clusters, cluster)
 }
 
 // itemOf returns the status of a Work that is in no binding.
@@ -456,7 +454,7 @@ func (e *explanation) unused(name string, c *clusterv1alpha1.Cluster, candidates
 		return "nothing places it there"
 	case e.answer.Placement.Failure != "":
 		return "eligible; see above why nothing is placed"
-	case slices.ContainsFunc(e.answer.Placement.Run, func(t workv1alpha2.TargetCluster) bool { return t.Name == name }):
+	case workv1alpha2.HasTarget(e.answer.Placement.Run, name):
 		return "eligible, not rescheduled yet"
 	}
 	if parts := schedule.PartsOf(b); parts != nil && !parts.Rest {

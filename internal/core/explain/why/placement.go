@@ -347,9 +347,7 @@ func (e *explanation) division(b workv1alpha2.Binding, result schedule.Result) [
 		byName := slices.Clone(result.Candidates)
 		if len(spec.Placement.SpreadConstraints) > 0 {
 			byName = slices.DeleteFunc(byName, func(c schedule.Candidate) bool {
-				return !slices.ContainsFunc(result.Clusters, func(t workv1alpha2.TargetCluster) bool {
-					return t.Name == c.Cluster.Name
-				})
+				return !workv1alpha2.HasTarget(result.Clusters, c.Cluster.Name)
 			})
 		}
 		slices.SortFunc(byName, func(a, b schedule.Candidate) int { return strings.Compare(a.Cluster.Name, b.Cluster.Name) })

@@ -2,7 +2,6 @@ package why
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
@@ -30,7 +29,7 @@ func (e *explanation) explainService() {
 	}
 	var without []string
 	for _, t := range dispatch.Targets(b) {
-		if !slices.ContainsFunc(sent, func(s workv1alpha2.TargetCluster) bool { return s.Name == t.Name }) {
+		if !workv1alpha2.HasTarget(sent, t.Name) {
 			without = append(without, t.Name)
 		}
 	}

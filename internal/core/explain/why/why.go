@@ -266,10 +266,7 @@ func tally(findings []Finding) (parts []string) {
 
 // reference returns an object as people name it: "Deployment shop/web".
 func reference(kind string, obj metav1.Object) string {
-	if obj.GetNamespace() == "" {
-		return kind + " " + obj.GetName()
-	}
-	return kind + " " + obj.GetNamespace() + "/" + obj.GetName()
+	return text.Object(kind, obj.GetNamespace(), obj.GetName())
 }
 
 // describe returns a policy as people name it.

@@ -287,8 +287,8 @@ func (d Decision) levelOf(role string) level {
 	return nothing
 }
 
-// allows reports whether a role may read the path.
-func (p Path) allows(role string) bool {
+// Allows reports whether a role may read the path.
+func (p Path) Allows(role string) bool {
 	switch role {
 	case View:
 		return p.view
@@ -309,9 +309,6 @@ func Verbs(role string, d Decision) []string {
 	slices.Sort(all)
 	return all
 }
-
-// MayGet reports whether a role may get an address.
-func MayGet(role string, p Path) bool { return p.allows(role) }
 
 // ForAuthenticated returns the role of all authenticated users, and its binding.
 func ForAuthenticated() (rbacv1.ClusterRole, rbacv1.ClusterRoleBinding) {
@@ -355,7 +352,7 @@ func ClusterRoles() []rbacv1.ClusterRole {
 
 func allowed(role string) (paths []string) {
 	for _, p := range Paths {
-		if p.allows(role) {
+		if p.Allows(role) {
 			paths = append(paths, p.Path)
 		}
 	}

@@ -1,10 +1,13 @@
-// Package fields reads fields of unstructured objects. A missing field, or one of another type, is the zero value; use
-// At to distinguish them. Nothing is copied.
+// Package fields reads fields of unstructured objects and sets their labels and annotations. A missing field, or one of
+// another type, is the zero value; use At to distinguish them. Nothing that is read is copied.
 package fields
 
 import (
 	"encoding/json"
+	"maps"
 	"math"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // At is the value at path, not a copy; nil when there is none on the way.
@@ -85,4 +88,58 @@ func Objects(m map[string]any, path ...string) []map[string]any {
 func Reads[T any](v any) bool {
 	raw, err := json.Marshal(v)
 	return err == nil && json.Unmarshal(raw, new(T)) == nil
+}
+
+// Ensure is the object at path. It makes the objects that are missing on the way.
+func Ensure(m map[string]any, path ...string) map[string]any {
+	for _, key := range path {
+		o, ok := m[key].(map[string]any)
+		if !ok {
+			o = map[string]any{}
+			m[key] = o
+		}
+		m = o
+	}
+	return m
+}
+
+// DropEmpty deletes the object at key if it is empty.
+func DropEmpty(m map[string]any, key string) {
+	if o, ok := m[key].(map[string]any); ok && len(o) == 0 {
+		delete(m, key)
+	}
+}
+
+// Float is v as a number, of any type that objects have.
+func Float(v any) (float64, bool) {
+	switch n := v.(type) {
+	case int64:
+		return float64(n), true
+	case float64:
+		return n, true
+	case int:
+		return float64(n), true
+	case int32:
+		return float64(n), true
+	case json.Number:
+		f, err := n.Float64()
+		return f, err == nil
+	}
+	return 0, false
+}
+
+// SetAnnotation sets an annotation of obj. The map that obj had is not changed.
+func SetAnnotation(obj metav1.Object, key, value string) {
+	obj.SetAnnotations(with(obj.GetAnnotations(), key, value))
+}
+
+// SetLabel sets a label of obj. The map that obj had is not changed.
+func SetLabel(obj metav1.Object, key, value string) { obj.SetLabels(with(obj.GetLabels(), key, value)) }
+
+func with(m map[string]string, key, value string) map[string]string {
+	if m = maps.Clone(m); m == nil {
+		m = map[string]string{}
+	}
+	m[key] = value
+	return m
 }

@@ -9,6 +9,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/argosy-io/argosy/internal/core/object/text"
 )
 
 // Object is what makes an object this one and no other. Its version does not: a member is sent one that it serves.
@@ -21,11 +23,7 @@ func FromManifest(manifest *unstructured.Unstructured) Object {
 }
 
 func (o Object) String() string {
-	kind := schema.GroupKind{Group: o.Group, Kind: o.Kind}.String()
-	if o.Namespace == "" {
-		return kind + " " + o.Name
-	}
-	return kind + " " + o.Namespace + "/" + o.Name
+	return text.Object(schema.GroupKind{Group: o.Group, Kind: o.Kind}.String(), o.Namespace, o.Name)
 }
 
 // ChangedError reports that a manifest became another object.

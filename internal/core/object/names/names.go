@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/utils/dump"
+
+	"github.com/argosy-io/argosy/internal/core/object/text"
 )
 
 // Namespaces of the hub that belong to the system.
@@ -139,10 +141,7 @@ func FormerDependedByLabel(prefix, bindingNamespace, bindingName string) string 
 }
 
 func bindingKey(namespace, name string) string {
-	if namespace == "" {
-		return name
-	}
-	return namespace + "/" + name
+	return text.Path(namespace, name)
 }
 
 // DerivedService is the name of the Service that clusters get for a ServiceImport.

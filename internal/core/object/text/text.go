@@ -2,6 +2,7 @@
 package text
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 )
@@ -53,4 +54,19 @@ func Count[N int | int32 | int64](n N, of string) string {
 		return "1 " + of
 	}
 	return fmt.Sprintf("%d %ss", n, of)
+}
+
+// Object names an object for people: "Deployment shop/web", or "Namespace shop" if it has no namespace.
+func Object(kind, namespace, name string) string { return kind + " " + Path(namespace, name) }
+
+// Path is "shop/web", or "web" without a namespace.
+func Path(namespace, name string) string { return strings.TrimPrefix(namespace+"/"+name, "/") }
+
+// JSON returns v as JSON. It panics if v cannot be encoded: use it only for numbers, texts and API types.
+func JSON(v any) string {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return string(raw)
 }

@@ -22,6 +22,7 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/object/fields"
 	"github.com/argosy-io/argosy/internal/core/object/identity"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/propagate"
@@ -74,11 +75,7 @@ func Record(independent workv1alpha2.Binding,
 	if err != nil {
 		return nil, fmt.Errorf("record the dependencies of binding %s: %w", b.GetName(), err)
 	}
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[workv1alpha2.DependenciesAnnotation] = string(raw)
-	b.SetAnnotations(annotations)
+	fields.SetAnnotation(b, workv1alpha2.DependenciesAnnotation, string(raw))
 	if f := workv1alpha2.DependenciesDistributorFinalizer; !slices.Contains(b.GetFinalizers(), f) {
 		b.SetFinalizers(append(slices.Clone(b.GetFinalizers()), f))
 	}
@@ -154,7 +151,7 @@ func Occupied(spec *workv1alpha2.ResourceBindingSpec) []workv1alpha2.TargetClust
 	clusters := slices.Clone(spec.Clusters)
 	var left []string
 	for _, t := range spec.GracefulEvictionTasks {
-		if !slices.ContainsFunc(clusters, func(c workv1alpha2.TargetCluster) bool { return c.Name == t.FromCluster }) {
+		if !workv1alpha2.HasTarget(clusters, t.FromCluster) {
 			left = append(left, t.FromCluster)
 		}
 	}

@@ -103,12 +103,7 @@ func (j *Joined) complete() error {
 	if err != nil || !divided || j.Template.GetAnnotations()[wellknown.RolloutScopeAnnotation] != "" {
 		return err
 	}
-	annotations := j.Template.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[wellknown.RolloutScopeAnnotation] = "Cluster"
-	j.Template.SetAnnotations(annotations)
+	fields.SetAnnotation(j.Template, wellknown.RolloutScopeAnnotation, "Cluster")
 	return nil
 }
 

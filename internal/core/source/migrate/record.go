@@ -10,6 +10,7 @@ import (
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	"github.com/argosy-io/argosy/api/wellknown"
+	"github.com/argosy-io/argosy/internal/core/object/fields"
 	"github.com/argosy-io/argosy/internal/core/source/adopt"
 )
 
@@ -117,12 +118,7 @@ func Store(p policyv1alpha1.Propagation, r *Record) error {
 	if err != nil {
 		return fmt.Errorf("encode the record of policy %s: %w", p.GetName(), err)
 	}
-	annotations := maps.Clone(p.GetAnnotations())
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[wellknown.MigrationAnnotation] = string(raw)
-	p.SetAnnotations(annotations)
+	fields.SetAnnotation(p, wellknown.MigrationAnnotation, string(raw))
 	spec := p.PropagationSpec()
 	shadows := r.Names(Shadow)
 	switch {

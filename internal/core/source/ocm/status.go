@@ -208,7 +208,7 @@ func applied(item Item, seen Seen) (answered bool, why *reason) {
 		return true, &reason{text: seen.Unread.Error()}
 	case !item.Writes():
 		return true, &reason{text: fmt.Sprintf("there is no %s in the cluster, and its update strategy is ReadOnly",
-			called(item.Meta))}
+			text.Object(item.Meta.Kind, item.Meta.Namespace, item.Meta.Name))}
 	case seen.Work == nil:
 		return false, nil
 	}
@@ -343,12 +343,4 @@ func aggregate(kind string, all []metav1.Condition) metav1.Condition {
 		}
 	}
 	return metav1.Condition{Status: metav1.ConditionUnknown, Message: message}
-}
-
-// called returns how messages name an object.
-func called(m ocmv1.ManifestResourceMeta) string {
-	if m.Namespace == "" {
-		return m.Kind + " " + m.Name
-	}
-	return m.Kind + " " + m.Namespace + "/" + m.Name
 }

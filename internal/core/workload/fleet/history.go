@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	words "github.com/argosy-io/argosy/internal/core/object/text"
 )
 
 // Revision is what a SidecarSet injected. Members know only the revisions that they had themselves, so that one that
@@ -239,11 +240,7 @@ func (f *fleet) note(m *member, written *Revision, content, mine string) {
 	if latest := m.latest(); latest != "" && (m.content() != written.Name || name != "" && m.content() == content) {
 		next.Made = withName(next.Made, latest, m.content())
 	}
-	raw, err := json.Marshal(next)
-	if err != nil {
-		panic(err) // text
-	}
-	f.result.Revisions[m.Cluster] = string(raw)
+	f.result.Revisions[m.Cluster] = words.JSON(next)
 	if !versioned(f.Template.Object) {
 		return // no revision depends on the members' reports
 	}

@@ -10,8 +10,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/argosy-io/argosy/api/wellknown"
 	"k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/argosy-io/argosy/api/wellknown"
+	words "github.com/argosy-io/argosy/internal/core/object/text"
 )
 
 var reservedPath = []string{"spec", "reserveOrdinals"}
@@ -478,9 +480,5 @@ func writeRecord(had map[string]ordinals) string {
 	if len(raw) == 0 {
 		return ""
 	}
-	text, err := json.Marshal(raw)
-	if err != nil {
-		panic(err) // numbers and text
-	}
-	return string(text)
+	return words.JSON(raw)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	words "github.com/argosy-io/argosy/internal/core/object/text"
 )
 
 const (
@@ -101,11 +102,7 @@ func (p *Plan) String() string {
 			short.Stages[k].Same, short.Stages[k].Clusters = true, nil
 		}
 	}
-	raw, err := json.Marshal(short)
-	if err != nil {
-		panic(err) // texts and numbers
-	}
-	return string(raw)
+	return words.JSON(short)
 }
 
 // PlanOf is the plan in the annotations of a binding, nil without one. A plan for another revision than the effective
@@ -351,8 +348,6 @@ type ClusterProgress struct {
 	Reached bool
 	// Current is true if the Work in the cluster is of the revision of the plan.
 	Current bool
-	// Observed is true if the member has reported about its current Work.
-	Observed bool
 	// Failed is true if new pods fail there. Refused is true if the member rejected its Work.
 	Failed, Refused bool
 	// Message is the member's error.
@@ -384,7 +379,7 @@ func ProgressOf(in Input) ([]ClusterProgress, error) {
 		if current {
 			m.Base, m.Local = m.before, m.before
 		}
-		all[i] = ClusterProgress{Cluster: m.Cluster, Current: current, Observed: m.fresh,
+		all[i] = ClusterProgress{Cluster: m.Cluster, Current: current,
 			Refused: m.refused && refuses(m.Work), Lost: !m.Reachable}
 		if all[i].Refused {
 			all[i].Message = refusal(m.Work)

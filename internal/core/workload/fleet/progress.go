@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/json"
+
+	words "github.com/argosy-io/argosy/internal/core/object/text"
 )
 
 // progress is when a rollout last went on, as JSON in wellknown.RolloutProgressAnnotation.
@@ -79,9 +81,5 @@ func (f *fleet) trackDeadline(c clock, outcomes []outcome) {
 		f.addCondition(ProgressDeadlineExceeded, "no new pod has become available for %s: %d of %d new pods are available across all clusters; check the others, or roll the template back",
 			c.deadline, c.last.Most, target)
 	}
-	raw, err := json.Marshal(c.last)
-	if err != nil {
-		panic(err) // text and numbers
-	}
-	f.result.Progress = string(raw)
+	f.result.Progress = words.JSON(c.last)
 }

@@ -1,10 +1,11 @@
 package fleet
 
 import (
-	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
+
+	words "github.com/argosy-io/argosy/internal/core/object/text"
 )
 
 // Note is the state of a rollout that is not in the Work's manifest, as JSON in wellknown.FleetAnnotation.
@@ -41,13 +42,7 @@ type Note struct {
 	Stood string `json:"stood,omitempty"`
 }
 
-func (n Note) String() string {
-	raw, err := json.Marshal(n)
-	if err != nil {
-		panic(err) // numbers and text
-	}
-	return string(raw)
-}
+func (n Note) String() string { return words.JSON(n) }
 
 // share is the part of a rollout in a manifest: replicas-released pods stay old.
 type share struct {
@@ -108,8 +103,6 @@ type rollout struct {
 type outcome struct {
 	share
 	note Note
-	// waits is true if the rollout waits there for its turn.
-	waits bool
 	// scaled and percent are those of the party.
 	scaled, percent bool
 	// target is how many pods shall be new there in the end, or at the end of this stage.
@@ -330,8 +323,6 @@ func (ro rollout) advance(steps []step, budget int64) {
 			s.to.released = s.to.target
 			s.to.unavailable, s.to.surging = grants[i], surges[i]
 			s.to.note.Grant, s.to.note.Surge = grants[i], surges[i]
-		default:
-			s.to.waits = true
 		}
 		s.pend()
 	}

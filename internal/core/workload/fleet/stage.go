@@ -17,6 +17,7 @@ import (
 
 	"github.com/argosy-io/argosy/api/wellknown"
 	"github.com/argosy-io/argosy/internal/core/object/fields"
+	words "github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
@@ -57,13 +58,7 @@ type Approval struct {
 }
 
 // String is the value for wellknown.RolloutStageAnnotation.
-func (a Approval) String() string {
-	raw, err := json.Marshal(a)
-	if err != nil {
-		panic(err) // a number and text
-	}
-	return string(raw)
-}
+func (a Approval) String() string { return words.JSON(a) }
 
 // approvalOf reads wellknown.RolloutStageAnnotation: an Approval, or the number of a stage.
 func approvalOf(value string) (a Approval, err error) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/argosy-io/argosy/api/wellknown"
 	"github.com/argosy-io/argosy/internal/core/object/fields"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 )
 
 // extended are the lists that members' controllers extend, by kind. OpenShift adds a pull secret to every
@@ -33,14 +34,10 @@ func NoteEntries(manifest *unstructured.Unstructured) {
 	notes := manifest.GetAnnotations()
 	delete(notes, wellknown.SentEntriesAnnotation) // the template's annotation does not count
 	if len(sent) > 0 {
-		text, err := json.Marshal(sent)
-		if err != nil {
-			panic(err) // strings can be marshalled
-		}
 		if notes == nil {
 			notes = map[string]string{}
 		}
-		notes[wellknown.SentEntriesAnnotation] = string(text)
+		notes[wellknown.SentEntriesAnnotation] = text.JSON(sent)
 	}
 	if len(notes) == 0 {
 		unstructured.RemoveNestedField(manifest.Object, "metadata", "annotations")

@@ -15,6 +15,7 @@ import (
 
 	"github.com/argosy-io/argosy/api/kruise"
 	"github.com/argosy-io/argosy/api/wellknown"
+	"github.com/argosy-io/argosy/internal/core/object/fields"
 )
 
 const (
@@ -136,7 +137,7 @@ func (k kind) convert(obj map[string]any, to string) (map[string]any, error) {
 			if written {
 				return nil, err
 			}
-			child(child(out, "metadata"), "annotations")[wellknown.RestAnnotation(from)] = tooMuch + err.Error()
+			fields.Ensure(out, "metadata", "annotations")[wellknown.RestAnnotation(from)] = tooMuch + err.Error()
 		}
 	}
 	return out, nil

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/argosy-io/argosy/api/wellknown"
+	"github.com/argosy-io/argosy/internal/core/object/fields"
 )
 
 // difference is a value that is not what it should be, somewhere in an object. As JSON it is {"at": […], "was": …,
@@ -200,7 +201,7 @@ func putRest(obj map[string]any, other string, all []difference) error {
 	if len(text) > restLimit {
 		return fmt.Errorf("the fields that only %s has take %d bytes, more than the %d that an annotation may have: read and write this object as %s", other, len(text), restLimit, other)
 	}
-	child(child(obj, "metadata"), "annotations")[wellknown.RestAnnotation(other)] = string(text)
+	fields.Ensure(obj, "metadata", "annotations")[wellknown.RestAnnotation(other)] = string(text)
 	return nil
 }
 
@@ -306,16 +307,6 @@ func pathOf(at []any) string {
 		}
 	}
 	return b.String()
-}
-
-// child is m[key] as an object, made if there is none.
-func child(m map[string]any, key string) map[string]any {
-	if o, ok := m[key].(map[string]any); ok {
-		return o
-	}
-	o := map[string]any{}
-	m[key] = o
-	return o
 }
 
 func deepCopy(obj map[string]any) map[string]any { return runtime.DeepCopyJSON(obj) }

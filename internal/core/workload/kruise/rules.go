@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/argosy-io/argosy/internal/core/object/fields"
 )
 
 const (
@@ -52,11 +54,11 @@ var rules = map[schema.GroupKind]rule{
 		up: func(o map[string]any) {
 			spec := object(o, "spec")
 			move(object(spec, "targetReference"), "workloadRef", spec, "workloadRef")
-			dropEmpty(spec, "targetReference")
+			fields.DropEmpty(spec, "targetReference")
 		},
 		down: func(o map[string]any) {
 			if spec := object(o, "spec"); spec["workloadRef"] != nil {
-				move(spec, "workloadRef", child(spec, "targetReference"), "workloadRef")
+				move(spec, "workloadRef", fields.Ensure(spec, "targetReference"), "workloadRef")
 			}
 		},
 	},
@@ -101,7 +103,7 @@ func cloneSetUp(o map[string]any) {
 		}
 	}
 	inPlace := func() map[string]any {
-		return child(child(child(spec, "updateStrategy"), "rollingUpdate"), "inPlaceUpdateStrategy")
+		return fields.Ensure(spec, "updateStrategy", "rollingUpdate", "inPlaceUpdateStrategy")
 	}
 	takeMark(o, "annotations", predownloadParallelism, func(text string) bool {
 		if n, err := strconv.ParseInt(text, 10, 32); err == nil {
@@ -117,7 +119,7 @@ func cloneSetUp(o map[string]any) {
 		number(func(n int64) { inPlace()["imagePreDownloadMinUpdatedReadyPods"] = n }))
 	takeMark(o, "labels", excludePreparingDelete, func(text string) bool {
 		if text == "true" {
-			child(spec, "scaleStrategy")["excludePreparingDelete"] = true
+			fields.Ensure(spec, "scaleStrategy")["excludePreparingDelete"] = true
 		}
 		return text == "true"
 	})
@@ -141,9 +143,9 @@ func cloneSetDown(o map[string]any) {
 			giveMark(o, "annotations", predownloadParallelism, inPlace, "imagePreDownloadParallelism")
 			giveMark(o, "annotations", predownloadTimeout, inPlace, "imagePreDownloadTimeoutSeconds")
 			giveMark(o, "annotations", predownloadMinReady, inPlace, "imagePreDownloadMinUpdatedReadyPods")
-			dropEmpty(update, "inPlaceUpdateStrategy")
+			fields.DropEmpty(update, "inPlaceUpdateStrategy")
 		}
-		dropEmpty(spec, "updateStrategy")
+		fields.DropEmpty(spec, "updateStrategy")
 	}
 	scale := object(spec, "scaleStrategy")
 	if scale["excludePreparingDelete"] == true {
@@ -159,7 +161,7 @@ func invert(spec map[string]any, from, to string) {
 	delete(scale, from)
 	switch {
 	case !set:
-		child(spec, "scaleStrategy")[to] = true
+		fields.Ensure(spec, "scaleStrategy")[to] = true
 	case len(scale) == 0:
 		delete(spec, "scaleStrategy")
 	}
@@ -222,16 +224,16 @@ func unitedDeploymentDown(o map[string]any) {
 		return
 	}
 	if status["updatedRevision"] != nil {
-		move(status, "updatedRevision", child(status, "updateStatus"), "updatedRevision")
+		move(status, "updatedRevision", fields.Ensure(status, "updateStatus"), "updatedRevision")
 	}
 	// v1alpha1 repeats by name what v1beta1 has in the status of each subset.
 	visit(o, []string{"status", "subsetStatuses[]"}, func(s map[string]any) {
 		name, _ := s["name"].(string)
 		if n, ok := s["replicas"]; ok && name != "" {
-			child(status, "subsetReplicas")[name] = n
+			fields.Ensure(status, "subsetReplicas")[name] = n
 		}
 		if n, ok := s["partition"]; ok && name != "" {
-			child(child(status, "updateStatus"), "currentPartitions")[name] = n
+			fields.Ensure(status, "updateStatus", "currentPartitions")[name] = n
 		}
 	})
 }
@@ -244,7 +246,7 @@ func recreateUp(o map[string]any) {
 		}
 		delete(c, "statusContext")
 		run["name"] = c["name"]
-		status := child(o, "status")
+		status := fields.Ensure(o, "status")
 		list, _ := status["containerStatusSnapshot"].([]any)
 		status["containerStatusSnapshot"] = append(list, run)
 	})
@@ -256,7 +258,7 @@ func recreateDown(o map[string]any) {
 			if !reflect.DeepEqual(c["name"], run["name"]) {
 				return
 			}
-			context := child(c, "statusContext")
+			context := fields.Ensure(c, "statusContext")
 			for _, field := range []string{"containerID", "restartCount"} {
 				if v, ok := run[field]; ok {
 					context[field] = v
@@ -292,7 +294,7 @@ func budgetDown(o map[string]any) {
 		for i := range list {
 			texts[i], _ = list[i].(string)
 		}
-		child(child(o, "metadata"), "annotations")[protectOperations] = strings.Join(texts, ",")
+		fields.Ensure(o, "metadata", "annotations")[protectOperations] = strings.Join(texts, ",")
 	}
 	giveMark(o, "annotations", protectTotalReplicas, spec, "protectTotalReplicas")
 }
@@ -300,7 +302,7 @@ func budgetDown(o map[string]any) {
 func rolloutUp(o map[string]any) {
 	spec := object(o, "spec")
 	move(object(spec, "objectRef"), "workloadRef", spec, "workloadRef")
-	dropEmpty(spec, "objectRef")
+	fields.DropEmpty(spec, "objectRef")
 	visit(o, []string{"spec", "strategy", "canary", "steps[]"}, func(step map[string]any) {
 		weight, ok := step["weight"].(int64)
 		if !ok {
@@ -335,7 +337,7 @@ func rolloutUp(o map[string]any) {
 func rolloutDown(o map[string]any) {
 	spec := object(o, "spec")
 	if spec["workloadRef"] != nil {
-		move(spec, "workloadRef", child(spec, "objectRef"), "workloadRef")
+		move(spec, "workloadRef", fields.Ensure(spec, "objectRef"), "workloadRef")
 	}
 	visit(o, []string{"spec", "strategy", "canary", "steps[]"}, func(step map[string]any) {
 		text, _ := step["traffic"].(string)
@@ -345,7 +347,7 @@ func rolloutDown(o map[string]any) {
 	})
 	if canary := object(object(spec, "strategy"), "canary"); canary != nil {
 		if canary["enableExtraWorkloadForCanary"] != true {
-			child(child(o, "metadata"), "annotations")[rollingStyle] = "partition"
+			fields.Ensure(o, "metadata", "annotations")[rollingStyle] = "partition"
 		}
 		delete(canary, "enableExtraWorkloadForCanary")
 		giveMark(o, "annotations", trafficRouting, canary, "trafficRoutingRef")
@@ -366,12 +368,6 @@ func move(from map[string]any, field string, to map[string]any, as string) bool 
 		to[as] = v
 	}
 	return ok
-}
-
-func dropEmpty(m map[string]any, key string) {
-	if o, ok := m[key].(map[string]any); ok && len(o) == 0 {
-		delete(m, key)
-	}
 }
 
 // visit calls f with every object at the path, in which a name followed by [] is a list, and its items are meant.
@@ -401,7 +397,7 @@ func takeMark(o map[string]any, in, name string, take func(text string) bool) {
 	marks := object(metadata, in)
 	if text, ok := marks[name].(string); ok && take(text) {
 		delete(marks, name)
-		dropEmpty(metadata, in)
+		fields.DropEmpty(metadata, in)
 	}
 }
 
@@ -419,7 +415,7 @@ func giveMark(o map[string]any, in, name string, from map[string]any, field stri
 		return
 	}
 	delete(from, field)
-	child(child(o, "metadata"), in)[name] = text
+	fields.Ensure(o, "metadata", in)[name] = text
 }
 
 // number is a taker of marks that are whole numbers.

@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
-	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
@@ -23,12 +22,7 @@ func argoRollout() *interpret.Hooks {
 		Reflect: reflectFields(append(counters, "observedGeneration", "phase", "message", "conditions", "selector",
 			"currentStepIndex", "currentPodHash", "stableRS", "abort", "workloadObservedGeneration")...),
 		Health: argoRolloutHealth,
-		Aggregate: func(_ context.Context, template *unstructured.Unstructured,
-			items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
-			rs, err := reports(items)
-			if err != nil {
-				return nil, err
-			}
+		Aggregate: folding(func(template *unstructured.Unstructured, rs []report) map[string]any {
 			for _, r := range rs {
 				if r.status != nil {
 					r.status["observedGeneration"] = generationOf(r.status)
@@ -53,8 +47,8 @@ func argoRollout() *interpret.Hooks {
 				map[string]any{"observedGeneration": generationOf(object(template.Object, "status"))})
 			status["observedGeneration"] = strconv.FormatInt(observedGeneration(was, rs,
 				reach(template, status, "updatedReplicas", "availableReplicas")), 10)
-			return settled(template, status), nil
-		},
+			return status
+		}),
 		Dependencies: argoRolloutDependencies,
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
@@ -14,12 +13,7 @@ import (
 func cronJob() *interpret.Hooks {
 	return &interpret.Hooks{
 		Health: cronJobHealth,
-		Aggregate: func(_ context.Context, template *unstructured.Unstructured,
-			items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
-			rs, err := reports(items)
-			if err != nil {
-				return nil, err
-			}
+		Aggregate: foldingNative(func(_ *unstructured.Unstructured, rs []report) map[string]any {
 			status := map[string]any{}
 			var active []any
 			for _, r := range rs {
@@ -31,8 +25,8 @@ func cronJob() *interpret.Hooks {
 			for _, when := range []string{"lastScheduleTime", "lastSuccessfulTime"} {
 				setText(status, when, latest(textsOf(rs, when)...))
 			}
-			return settledNative(template, status), nil
-		},
+			return status
+		}),
 	}
 }
 

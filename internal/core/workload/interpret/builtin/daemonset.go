@@ -5,7 +5,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
@@ -18,18 +17,13 @@ func daemonSet() *interpret.Hooks {
 	return &interpret.Hooks{
 		Reflect: reflectFields(append(counters, "observedGeneration")...),
 		Health:  daemonSetHealth,
-		Aggregate: func(_ context.Context, template *unstructured.Unstructured,
-			items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
-			rs, err := reports(items)
-			if err != nil {
-				return nil, err
-			}
+		Aggregate: foldingNative(func(template *unstructured.Unstructured, rs []report) map[string]any {
 			status := sumsOf(template, rs, counters...)
 			desired := number(status, "desiredNumberScheduled")
 			done := number(status, "updatedNumberScheduled") >= desired && number(status, "numberAvailable") >= desired
 			status["observedGeneration"] = observedGeneration(template, rs, done)
-			return settledNative(template, status), nil
-		},
+			return status
+		}),
 	}
 }
 

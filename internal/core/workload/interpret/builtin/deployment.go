@@ -5,7 +5,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
@@ -27,18 +26,13 @@ func deployment() *interpret.Hooks {
 		Retain:   retainAll(retainReplicas, retainDeploymentRollout),
 		Reflect:  reflectConditions(deploymentConditions, append(counters, "observedGeneration")...),
 		Health:   deploymentHealth,
-		Aggregate: func(_ context.Context, template *unstructured.Unstructured,
-			items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
-			rs, err := reports(items)
-			if err != nil {
-				return nil, err
-			}
+		Aggregate: foldingNative(func(template *unstructured.Unstructured, rs []report) map[string]any {
 			status := sumsOf(template, rs, counters...)
 			status["observedGeneration"] = observedGeneration(template, rs,
 				reach(template, status, "updatedReplicas", "availableReplicas"))
 			addNativeConditions(status, template, rs, deploymentConditions)
-			return settledNative(template, status), nil
-		},
+			return status
+		}),
 	}
 }
 

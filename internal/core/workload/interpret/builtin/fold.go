@@ -18,13 +18,28 @@ type aggregator func(context.Context, *unstructured.Unstructured,
 
 // folding returns the Aggregate of a kind whose status depends only on the reports, which are sorted by cluster.
 func folding(fold func(template *unstructured.Unstructured, rs []report) map[string]any) aggregator {
+	return ofReports(func(template *unstructured.Unstructured, rs []report) (*unstructured.Unstructured, error) {
+		return settled(template, fold(template, rs)), nil
+	})
+}
+
+// foldingNative is folding for Kubernetes kinds, whose API servers omit zeros.
+func foldingNative(fold func(template *unstructured.Unstructured, rs []report) map[string]any) aggregator {
+	return ofReports(func(template *unstructured.Unstructured, rs []report) (*unstructured.Unstructured, error) {
+		return settledNative(template, fold(template, rs)), nil
+	})
+}
+
+// ofReports returns the Aggregate that computes the template from the reports, which are sorted by cluster.
+func ofReports(aggregate func(template *unstructured.Unstructured, rs []report) (*unstructured.Unstructured,
+	error)) aggregator {
 	return func(_ context.Context, template *unstructured.Unstructured,
 		items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
 		rs, err := reports(items)
 		if err != nil {
 			return nil, err
 		}
-		return settled(template, fold(template, rs)), nil
+		return aggregate(template, rs)
 	}
 }
 

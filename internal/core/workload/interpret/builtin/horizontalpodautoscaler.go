@@ -7,7 +7,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
@@ -17,12 +16,7 @@ func horizontalPodAutoscaler() *interpret.Hooks {
 	return &interpret.Hooks{
 		Reflect: reflectFields(append(counters, "lastScaleTime", "conditions", "observedGeneration")...),
 		Health:  autoscalerHealth,
-		Aggregate: func(_ context.Context, template *unstructured.Unstructured,
-			items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
-			rs, err := reports(items)
-			if err != nil {
-				return nil, err
-			}
+		Aggregate: foldingNative(func(template *unstructured.Unstructured, rs []report) map[string]any {
 			status := sums(rs, counters...)
 			setText(status, "lastScaleTime", latest(textsOf(rs, "lastScaleTime")...))
 			limited := func(kind string) bool { return kind == "ScalingLimited" }
@@ -30,8 +24,8 @@ func horizontalPodAutoscaler() *interpret.Hooks {
 				status["conditions"] = c
 			}
 			status["observedGeneration"] = observedGeneration(template, rs, false)
-			return settledNative(template, status), nil
-		},
+			return status
+		}),
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
-	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
@@ -21,10 +20,7 @@ func ingress() *interpret.Hooks {
 			}
 			return interpret.Healthy, nil
 		},
-		Aggregate: func(_ context.Context, template *unstructured.Unstructured,
-			items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
-			return aggregateLoadBalancer(template, items)
-		},
+		Aggregate: aggregateLoadBalancer,
 		// The TLS Secrets.
 		Dependencies: func(_ context.Context, obj *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference,
 			error) {

@@ -18,7 +18,7 @@ func job() *interpret.Hooks {
 		Retain:    retainJob,
 		Reflect:   reflectFields("active", "succeeded", "failed", "startTime", "completionTime", "conditions"),
 		Health:    jobHealth,
-		Aggregate: aggregateJob,
+		Aggregate: ofReports(aggregateJob),
 	}
 }
 
@@ -77,12 +77,7 @@ func retainJob(_ context.Context, desired, observed *unstructured.Unstructured) 
 //
 // The API server validates a Job's status: a finished Job has no active pods and never changes, counters never fall,
 // startTime stays, Complete needs SuccessCriteriaMet and completionTime, Failed needs FailureTarget.
-func aggregateJob(_ context.Context, template *unstructured.Unstructured,
-	items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
-	rs, err := reports(items)
-	if err != nil {
-		return nil, err
-	}
+func aggregateJob(template *unstructured.Unstructured, rs []report) (*unstructured.Unstructured, error) {
 	was := object(template.Object, "status")
 	if isTrue(was, "Complete") || isTrue(was, "Failed") {
 		return template, nil

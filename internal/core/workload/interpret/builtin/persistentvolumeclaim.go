@@ -5,7 +5,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
@@ -30,15 +29,8 @@ func persistentVolumeClaim() *interpret.Hooks {
 }
 
 // aggregatePhase sets status.phase to the first of the phases that any cluster is in, or to the initial one.
-func aggregatePhase(phases []string,
-	initial string) func(context.Context, *unstructured.Unstructured,
-	[]workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
-	return func(_ context.Context, template *unstructured.Unstructured,
-		items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
-		rs, err := reports(items)
-		if err != nil {
-			return nil, err
-		}
-		return settledNative(template, map[string]any{"phase": firstOf(phases, initial, rs)}), nil
-	}
+func aggregatePhase(phases []string, initial string) aggregator {
+	return foldingNative(func(_ *unstructured.Unstructured, rs []report) map[string]any {
+		return map[string]any{"phase": firstOf(phases, initial, rs)}
+	})
 }

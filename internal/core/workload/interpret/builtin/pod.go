@@ -21,7 +21,7 @@ func pod() *interpret.Hooks {
 		},
 		Retain:    retainPod,
 		Health:    podHealth,
-		Aggregate: aggregatePod,
+		Aggregate: ofReports(aggregatePod),
 	}
 }
 
@@ -96,12 +96,7 @@ var podPhases = []string{"Failed", "Pending", "Unknown", "Running", "Succeeded"}
 
 // aggregatePod returns the most urgent phase (Pending if a cluster has no pod yet) and the containers of all clusters.
 // The rest of the status belongs to the hub.
-func aggregatePod(_ context.Context, template *unstructured.Unstructured,
-	items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
-	rs, err := reports(items)
-	if err != nil {
-		return nil, err
-	}
+func aggregatePod(template *unstructured.Unstructured, rs []report) (*unstructured.Unstructured, error) {
 	status := map[string]any{}
 	if was := interpret.WholeStatus(template); was != nil {
 		status = was

@@ -5,7 +5,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
@@ -15,16 +14,11 @@ func podDisruptionBudget() *interpret.Hooks {
 	return &interpret.Hooks{
 		Reflect: reflectFields(append(counters, "observedGeneration")...),
 		Health:  kept("currentHealthy", "desiredHealthy"),
-		Aggregate: func(_ context.Context, template *unstructured.Unstructured,
-			items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
-			rs, err := reports(items)
-			if err != nil {
-				return nil, err
-			}
+		Aggregate: foldingNative(func(template *unstructured.Unstructured, rs []report) map[string]any {
 			status := sums(rs, counters...)
 			status["observedGeneration"] = observedGeneration(template, rs, false)
-			return settledNative(template, status), nil
-		},
+			return status
+		}),
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
@@ -19,17 +18,12 @@ func replicaSet() *interpret.Hooks {
 		Retain:   retainReplicas,
 		Reflect:  reflectConditions(replicaSetConditions, append(counters, "observedGeneration")...),
 		Health:   replicaSetHealth,
-		Aggregate: func(_ context.Context, template *unstructured.Unstructured,
-			items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
-			rs, err := reports(items)
-			if err != nil {
-				return nil, err
-			}
+		Aggregate: foldingNative(func(template *unstructured.Unstructured, rs []report) map[string]any {
 			status := sums(rs, counters...)
 			status["observedGeneration"] = observedGeneration(template, rs, reach(template, status, "availableReplicas"))
 			addNativeConditions(status, template, rs, replicaSetConditions)
-			return settledNative(template, status), nil
-		},
+			return status
+		}),
 	}
 }
 

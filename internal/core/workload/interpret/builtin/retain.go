@@ -8,13 +8,13 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	"github.com/argosy-io/argosy/api/wellknown"
+	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
@@ -177,11 +177,11 @@ func immutableSelector(desired, observed map[string]any) []clash {
 	if want == nil || have == nil || equal(want, have) {
 		return nil
 	}
-	w, err := selectorOf(want)
+	w, err := match.ParseSelector(want)
 	if err != nil {
 		return nil
 	}
-	h, err := selectorOf(have)
+	h, err := match.ParseSelector(have)
 	if err != nil || w.String() == h.String() {
 		return nil
 	}
@@ -190,15 +190,6 @@ func immutableSelector(desired, observed map[string]any) []clash {
 		return nil
 	}
 	return []clash{{path, have, fmt.Sprintf("spec.selector is still %q, but the template has %q", h, w)}}
-}
-
-// selectorOf parses a label selector.
-func selectorOf(raw map[string]any) (labels.Selector, error) {
-	var s metav1.LabelSelector
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(raw, &s); err != nil {
-		return nil, err
-	}
-	return metav1.LabelSelectorAsSelector(&s)
 }
 
 // immutableStorage keeps the sizes of claim templates that would shrink.

@@ -32,12 +32,12 @@ func service() *interpret.Hooks {
 			}
 			return interpret.Healthy, nil
 		},
-		Aggregate: func(_ context.Context, template *unstructured.Unstructured,
+		Aggregate: func(ctx context.Context, template *unstructured.Unstructured,
 			items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
 			if !balances(template) {
 				return template, nil
 			}
-			return aggregateLoadBalancer(template, items)
+			return aggregateLoadBalancer(ctx, template, items)
 		},
 	}
 }
@@ -62,12 +62,8 @@ func reflectLoadBalancer(observed *unstructured.Unstructured) map[string]any {
 }
 
 // aggregateLoadBalancer lists the addresses of all clusters, unique and sorted. Other status fields stay.
-func aggregateLoadBalancer(template *unstructured.Unstructured,
-	items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
-	rs, err := reports(items)
-	if err != nil {
-		return nil, err
-	}
+var aggregateLoadBalancer = ofReports(func(template *unstructured.Unstructured,
+	rs []report) (*unstructured.Unstructured, error) {
 	type address struct {
 		entry map[string]any
 		key   string
@@ -106,7 +102,7 @@ func aggregateLoadBalancer(template *unstructured.Unstructured,
 	}
 	status["loadBalancer"] = lb
 	return settledNative(template, status), nil
-}
+})
 
 // rolloutSelectors are the keys that Argo Rollouts and Kruise Rollouts add to a Service's selector in the member. The
 // selector is an atomic map, so an apply without them would remove them.

@@ -5,7 +5,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
@@ -17,17 +16,12 @@ func statefulSet() *interpret.Hooks {
 		Retain:   retainAll(retainReplicas, retainRollout),
 		Reflect:  reflectFields(append(counters, "currentRevision", "updateRevision", "observedGeneration")...),
 		Health:   statefulSetHealth,
-		Aggregate: func(_ context.Context, template *unstructured.Unstructured,
-			items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
-			rs, err := reports(items)
-			if err != nil {
-				return nil, err
-			}
+		Aggregate: foldingNative(func(template *unstructured.Unstructured, rs []report) map[string]any {
 			status := sumsOf(template, rs, counters...)
 			revisions(status, rs)
 			status["observedGeneration"] = observedGeneration(template, rs, reach(template, status, "readyReplicas"))
-			return settledNative(template, status), nil
-		},
+			return status
+		}),
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/match"
 	words "github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
@@ -144,14 +145,8 @@ type addition func(status map[string]any, template *unstructured.Unstructured, r
 // counting returns the Aggregate of a kind whose status counts pods. done reports whether the counters look like a
 // finished rollout, for observedGeneration.
 func counting(counters []string, done func(template *unstructured.Unstructured, status map[string]any) bool,
-	more ...addition) func(context.Context, *unstructured.Unstructured,
-	[]workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
-	return func(_ context.Context, template *unstructured.Unstructured,
-		items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
-		rs, err := reports(items)
-		if err != nil {
-			return nil, err
-		}
+	more ...addition) aggregator {
+	return ofReports(func(template *unstructured.Unstructured, rs []report) (*unstructured.Unstructured, error) {
 		status := sumsOf(template, rs, counters...)
 		for _, add := range more {
 			if err := add(status, template, rs); err != nil {
@@ -160,7 +155,7 @@ func counting(counters []string, done func(template *unstructured.Unstructured, 
 		}
 		status["observedGeneration"] = observedGeneration(template, rs, done(template, status))
 		return settled(template, status), nil
-	}
+	})
 }
 
 // reaching is true if all these counters are at least the template's replicas.
@@ -202,7 +197,7 @@ func addSelector(status map[string]any, template *unstructured.Unstructured, _ [
 	if raw == nil {
 		return nil
 	}
-	s, err := selectorOf(raw)
+	s, err := match.ParseSelector(raw)
 	if err != nil {
 		return fmt.Errorf("read spec.selector: %w", err)
 	}

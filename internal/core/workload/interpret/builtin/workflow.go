@@ -135,19 +135,14 @@ func workflowHealth(_ context.Context, observed *unstructured.Unstructured) (int
 // folded is folding for kinds without a status subresource. Because each status write contains the whole object, it
 // does not write an empty status before the first report, and does not change a finished template.
 func folded(fold func(rs []report) map[string]any) aggregator {
-	return func(_ context.Context, template *unstructured.Unstructured,
-		items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
-		rs, err := reports(items)
-		if err != nil {
-			return nil, err
-		}
+	return ofReports(func(template *unstructured.Unstructured, rs []report) (*unstructured.Unstructured, error) {
 		status := fold(rs)
 		was := object(template.Object, "status")
 		if len(status) == 0 && (len(was) == 0 || interpret.Finished(template.GroupVersionKind().GroupKind(), was)) {
 			return template, nil
 		}
 		return settled(template, status), nil
-	}
+	})
 }
 
 // foldWorkflow returns the status of its cluster. With several clusters it succeeds if it did in each.

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -239,29 +240,11 @@ func first(all ...*interpret.Hooks) *interpret.Hooks {
 		if out == nil {
 			out = &interpret.Hooks{}
 		}
-		if out.Replicas == nil {
-			out.Replicas = h.Replicas
-		}
-		if out.Components == nil {
-			out.Components = h.Components
-		}
-		if out.Revise == nil {
-			out.Revise = h.Revise
-		}
-		if out.Retain == nil {
-			out.Retain = h.Retain
-		}
-		if out.Reflect == nil {
-			out.Reflect = h.Reflect
-		}
-		if out.Aggregate == nil {
-			out.Aggregate = h.Aggregate
-		}
-		if out.Health == nil {
-			out.Health = h.Health
-		}
-		if out.Dependencies == nil {
-			out.Dependencies = h.Dependencies
+		to, from := reflect.ValueOf(out).Elem(), reflect.ValueOf(h).Elem()
+		for i := range to.NumField() {
+			if to.Field(i).IsNil() {
+				to.Field(i).Set(from.Field(i))
+			}
 		}
 	}
 	return out

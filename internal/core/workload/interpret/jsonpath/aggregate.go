@@ -1,7 +1,6 @@
 package jsonpath
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
 
@@ -10,6 +9,7 @@ import (
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/object/fields"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
@@ -97,7 +97,7 @@ func (p Path) total(members []member) (any, error) {
 		if !found {
 			continue
 		}
-		f, ok := number(v)
+		f, ok := fields.Float(v)
 		if !ok {
 			return nil, fmt.Errorf("cluster %q: %s %s, and only numbers can be summed", m.cluster, p, describe(v))
 		}
@@ -142,11 +142,11 @@ func (p Path) choose(out map[string]any, members []member, better func(v, than a
 
 // larger compares numbers, and strings in the order that also sorts RFC 3339 times.
 func larger(v, than any) (bool, error) {
-	if n, ok := number(v); ok {
+	if n, ok := fields.Float(v); ok {
 		if than == nil {
 			return true, nil
 		}
-		if o, ok := number(than); ok {
+		if o, ok := fields.Float(than); ok {
 			return n > o, nil
 		}
 	}
@@ -162,17 +162,4 @@ func larger(v, than any) (bool, error) {
 		return false, fmt.Errorf("%s, and only numbers and strings can be compared", describe(v))
 	}
 	return false, fmt.Errorf("%s, and in another cluster it %s", describe(v), describe(than))
-}
-
-func number(v any) (float64, bool) {
-	switch n := v.(type) {
-	case int64:
-		return float64(n), true
-	case float64:
-		return n, true
-	case json.Number:
-		f, err := n.Float64()
-		return f, err == nil
-	}
-	return 0, false
 }

@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/argosy-io/argosy/api/wellknown"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/argosy-io/argosy/api/wellknown"
+	"github.com/argosy-io/argosy/internal/core/object/fields"
 )
 
 // Retain keeps the member's values of the fields while the template's values are those of the last apply. A changed
@@ -55,12 +57,7 @@ func Retain(paths []Path, desired, observed *unstructured.Unstructured) (*unstru
 	if err != nil {
 		return nil, err
 	}
-	annotations := out.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[wellknown.RetainedFieldsAnnotation] = string(text)
-	out.SetAnnotations(annotations)
+	fields.SetAnnotation(out, wellknown.RetainedFieldsAnnotation, string(text))
 	return out, nil
 }
 

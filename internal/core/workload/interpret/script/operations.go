@@ -15,6 +15,7 @@ import (
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	words "github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
@@ -77,8 +78,8 @@ func (p *Program) fault(err error) error {
 // logs.
 const longestMessage = 1 << 10
 
-// function returns the name of the called function, as far as the text shows it.
-func (p *Program) function() (name string, byContract bool) {
+// Function returns the name of the called function, as far as the text shows it.
+func (p *Program) Function() (name string, byContract bool) {
 	wanted := contracts[p.operation].function
 	names := p.compiled.names()
 	if slices.Contains(names, wanted) || len(names) != 1 {
@@ -152,7 +153,8 @@ func (p *Program) pick(r *run) (string, lua.LValue, error) {
 	return "", nil, missing(p.compiled, c, names)
 }
 
-func (p *Program) evaluate(ctx context.Context, in Inputs) (*Outputs, error) {
+// Evaluate runs the operation once, at most for Deadline and until ctx ends. The error is an *Error.
+func (p *Program) Evaluate(ctx context.Context, in Inputs) (*Outputs, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, p.canceled(err)
 	}
@@ -452,18 +454,11 @@ func readObject(rs results, in Inputs, out *Outputs) error {
 			return rs.wrong("returned a table without kind; it must return %s, not a part of it", wanted)
 		}
 		return rs.wrong("returned %s %s %q in place of %s %s %q; apiVersion, kind, namespace and name must stay",
-			u.GetAPIVersion(), u.GetKind(), nameOf(u),
-			in.Object.GetAPIVersion(), in.Object.GetKind(), nameOf(in.Object))
+			u.GetAPIVersion(), u.GetKind(), words.Path(u.GetNamespace(), u.GetName()),
+			in.Object.GetAPIVersion(), in.Object.GetKind(), words.Path(in.Object.GetNamespace(), in.Object.GetName()))
 	}
 	out.Object = u
 	return nil
-}
-
-func nameOf(u *unstructured.Unstructured) string {
-	if u.GetNamespace() == "" {
-		return u.GetName()
-	}
-	return u.GetNamespace() + "/" + u.GetName()
 }
 
 // untouched reports whether a table is the unchanged input object.

@@ -3,7 +3,6 @@
 package script
 
 import (
-	"context"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -97,17 +96,5 @@ func Compile(customization string, operation configv1alpha1.InterpreterOperation
 	return p, nil
 }
 
-// Operation returns the operation of the program.
-func (p *Program) Operation() configv1alpha1.InterpreterOperation { return p.operation }
-
 // Functions returns the global functions in order of definition.
 func (p *Program) Functions() []Function { return p.compiled.functions }
-
-// Function returns the name of the called function, and whether it is that of the contract. A script with a single
-// function may use any name.
-func (p *Program) Function() (name string, byContract bool) { return p.function() }
-
-// Evaluate runs the operation once, at most for Deadline and until ctx ends. The error is an *Error.
-func (p *Program) Evaluate(ctx context.Context, in Inputs) (*Outputs, error) {
-	return p.evaluate(ctx, in)
-}

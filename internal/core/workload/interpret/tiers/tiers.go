@@ -28,9 +28,12 @@ func Sources(customizations, webhooks interpret.Tier) []interpret.Source {
 }
 
 // Below returns the built-in tiers in order of precedence.
-func Below() []interpret.Tier {
-	all := make([]interpret.Tier, len(below))
-	for i, s := range below {
+func Below() []interpret.Tier { return Of(below) }
+
+// Of returns the tiers of sources.
+func Of(sources []interpret.Source) []interpret.Tier {
+	all := make([]interpret.Tier, len(sources))
+	for i, s := range sources {
 		all[i] = s.Tier
 	}
 	return all

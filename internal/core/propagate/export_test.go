@@ -1,0 +1,3 @@
+package propagate
+
+var Activated = activated
