@@ -402,7 +402,8 @@ func TestACheckThatReportsOpensItsGateWithEachVerdict(t *testing.T) {
 				w.sampled(r, &releasev1alpha1.ReleaseCheckSpec{Report: true}, s)
 			}
 			w.expect("after the verdict", r, releasev1alpha1.ReleaseSucceeded, releasev1alpha1.ReasonCompleted, "web:2", 10)
-			if g := r.Status.Stages[0].Gates[0]; g.Phase != releasev1alpha1.GatePassed || g.Check.Verdict == "" || !g.Check.Report {
+			if g := r.Status.Stages[0].Gates[0]; g.Phase != releasev1alpha1.GatePassed || g.Check.Verdict == "" ||
+				!g.Check.Report {
 				t.Errorf("the gate is %s with the check %+v", g.Phase, g.Check)
 			}
 		})

@@ -66,7 +66,7 @@ func (s *stepper) observeRecord() {
 		s.end(releasev1alpha1.ReleaseSuperseded, releasev1alpha1.ReasonSuperseded, "by another change")
 		return
 	case t.effective() != "" || t.plan() != nil:
-		s.end(releasev1alpha1.ReleaseSuperseded, releasev1alpha1.ReasonSuperseded, "the workload has a release strategy now")
+		s.end(releasev1alpha1.ReleaseSuperseded, releasev1alpha1.ReasonSuperseded, "by releases of the workload")
 		return
 	}
 	stage := &s.status.Stages[0]

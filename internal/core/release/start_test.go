@@ -1,6 +1,7 @@
 package release_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -27,14 +28,14 @@ func newStarting(t *testing.T) *starting {
 	s := &starting{t: t, now: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)}
 	s.Stored = map[string]*releasev1alpha1.ReleaseRevision{}
 	s.Strategy = &releasev1alpha1.ReleaseStrategySpec{AutoStart: &releasev1alpha1.ReleaseAutoStart{}}
-	s.has("web:1")
+	s.setImage("web:1")
 	s.effective(s.store())
-	s.has("web:2")
+	s.setImage("web:2")
 	return s
 }
 
-// has changes the image of the template.
-func (s *starting) has(image string) {
+// setImage changes the image of the template.
+func (s *starting) setImage(image string) {
 	s.t.Helper()
 	s.Template = coretest.Object(s.t, cloneSet)
 	s.Template.SetAnnotations(map[string]string{releasev1alpha1.ReleaseStrategyAnnotation: "gray"})
@@ -81,7 +82,8 @@ func TestTheHubStartsAReleaseOfAChange(t *testing.T) {
 		t.Fatal("no release is started")
 	}
 	if r.Spec.Trigger == nil || r.Spec.Trigger.Type != releasev1alpha1.TriggerTemplate ||
-		r.Spec.Trigger.Revision != s.Current.Name || r.Spec.StrategyRef.Name != "gray" || r.Spec.Targets[0].Ref.Name != "web" {
+		r.Spec.Trigger.Revision != s.Current.Name || r.Spec.StrategyRef.Name != "gray" ||
+		r.Spec.Targets[0].Ref.Name != "web" {
 		t.Errorf("the release is %+v", r.Spec)
 	}
 	if again := release.ReleaseToStart(s.StartInput); again.Name != r.Name {
@@ -104,29 +106,29 @@ func TestTheHubStartsARevisionOnce(t *testing.T) {
 		"its release was rejected": {func(s *starting) { rejected(s) }, false},
 		"its release was deleted":  {func(s *starting) { s.store() }, false},
 		"its release was deleted, and an older one was not": {func(s *starting) {
-			s.has("web:0")
+			s.setImage("web:0")
 			s.was("r0", releasev1alpha1.ReleaseSucceeded)
-			s.has("web:2")
+			s.setImage("web:2")
 			s.store()
 		}, false},
 		"changed after a rollback": {func(s *starting) {
 			s.was("r1", releasev1alpha1.ReleaseRolledBack)
-			s.has("web:3")
+			s.setImage("web:3")
 		}, true},
 		"changed back": {func(s *starting) {
-			s.has("web:1")
+			s.setImage("web:1")
 			s.was("r0", releasev1alpha1.ReleaseSucceeded)
-			s.has("web:2")
+			s.setImage("web:2")
 			s.was("r1", releasev1alpha1.ReleaseSucceeded)
 			s.effective(s.Current.Name)
-			s.has("web:1")
+			s.setImage("web:1")
 		}, true},
 		"an earlier revision was released meanwhile": {func(s *starting) {
 			s.was("r1", releasev1alpha1.ReleaseSucceeded)
 			changed := s.Current.Name
-			s.has("web:1")
+			s.setImage("web:1")
 			s.was("r2", releasev1alpha1.ReleaseSucceeded).Status.Targets[0].TemplateRevision = changed
-			s.has("web:2")
+			s.setImage("web:2")
 		}, false},
 	} {
 		s := newStarting(t)
@@ -166,7 +168,7 @@ func TestAChangeDuringAReleaseWaitsOrReplacesIt(t *testing.T) {
 		s := newStarting(t)
 		s.Strategy.AutoStart.Supersede = c.supersede
 		s.was("r1", c.phase).Spec.State = c.state
-		s.has("web:3")
+		s.setImage("web:3")
 		r := release.ReleaseToStart(s.StartInput)
 		if (r != nil) != c.starts {
 			t.Errorf("%s: the release is %v, want one: %t", name, r, c.starts)
@@ -188,7 +190,7 @@ func recording(t *testing.T) *starting {
 }
 
 func (s *starting) direct(image string) {
-	s.has(image)
+	s.setImage(image)
 	s.Template.SetAnnotations(nil)
 }
 
@@ -216,7 +218,7 @@ func TestADirectChangeIsRecordedOnce(t *testing.T) {
 		t.Error("the way back is not recorded")
 	}
 	for name, change := range map[string]func(s *starting){
-		"a strategy": func(s *starting) { s.has("web:3") },
+		"a strategy": func(s *starting) { s.setImage("web:3") },
 		"a release":  func(s *starting) { s.direct("web:3"); s.effective("r") },
 	} {
 		change(s)
@@ -248,8 +250,8 @@ func recorded(s *starting, r *releasev1alpha1.Release, progress ...fleet.Cluster
 		Others: []releasev1alpha1.Release{*r}}
 }
 
-// of is the progress of a cluster with two pods.
-func of(cluster string, available int64) fleet.ClusterProgress {
+// progressIn is the progress of a cluster with two pods.
+func progressIn(cluster string, available int64) fleet.ClusterProgress {
 	return fleet.ClusterProgress{Cluster: cluster, Current: true, Observed: true, Replicas: 2, Target: 2, Released: 2,
 		New: available, Available: available, Reached: available == 2}
 }
@@ -257,7 +259,7 @@ func of(cluster string, available int64) fleet.ClusterProgress {
 func TestARecordObservesTheChangeAndHoldsNothing(t *testing.T) {
 	s := recording(t)
 	former := s.Current.Name
-	in := record(s, of("c1", 2), of("c2", 1))
+	in := record(s, progressIn("c1", 2), progressIn("c2", 1))
 	step := release.Next(in)
 	if step.Status.Phase != releasev1alpha1.ReleaseRunning || step.Status.Targets[0].From != former ||
 		step.Status.Targets[0].To != s.Current.Name || len(step.Revisions) != 1 || len(step.Bindings) != 0 {
@@ -267,7 +269,7 @@ func TestARecordObservesTheChangeAndHoldsNothing(t *testing.T) {
 	if again := release.Next(in); len(again.Bindings) != 0 || again.Status.Phase != releasev1alpha1.ReleaseRunning {
 		t.Errorf("without news, the step is %+v", again)
 	}
-	done := release.Next(recorded(s, in.Release, of("c1", 2), of("c2", 2)))
+	done := release.Next(recorded(s, in.Release, progressIn("c1", 2), progressIn("c2", 2)))
 	if done.Status.Phase != releasev1alpha1.ReleaseSucceeded || done.Status.Stages[0].Phase != releasev1alpha1.StageDone ||
 		len(done.Bindings) != 0 {
 		t.Errorf("in the end, the step is %+v", done)
@@ -292,12 +294,16 @@ func TestARecordEnds(t *testing.T) {
 			releasev1alpha1.ReleaseAborted, releasev1alpha1.ReasonAborted},
 	} {
 		s := recording(t)
-		in := record(s, of("c1", 0), of("c2", 0))
+		in := record(s, progressIn("c1", 0), progressIn("c2", 0))
 		in.Release.Status = release.Next(in).Status
 		c.change(s, in.Release)
-		got := release.Next(recorded(s, in.Release, of("c1", 0), of("c2", 0))).Status
+		got := release.Next(recorded(s, in.Release, progressIn("c1", 0), progressIn("c2", 0))).Status
 		if got.Phase != c.want || got.Reason != c.reason {
 			t.Errorf("%s: the record is %s (%s), want %s (%s)", name, got.Phase, got.Reason, c.want, c.reason)
+		}
+		in.Release.Status = got
+		if what, next := release.Waits(in.Release); what == "" || strings.Contains(next, "argosy release") {
+			t.Errorf("%s: status describes it as %q, and names the command %q", name, what, next)
 		}
 	}
 }
