@@ -279,20 +279,25 @@ conflicts. When the last cluster has left, the template, the policy and the over
 With --shadow, the hub only stops writing: argosy migrate in continues from there.`,
 		Example: `  argosy migrate out cloneset web -n shop
   argosy migrate out cloneset web -n shop --cluster us
-  argosy migrate out -f migration.yaml --shadow`,
+  argosy migrate out -f migration.yaml --shadow
+  argosy migrate out -f migration.yaml -o json`,
 		Args:              migrationArgs(f),
 		ValidArgsFunction: oneOfHub(hub),
 	}
 	cmd.Flags().StringVarP(&f.file, "filename", "f", "", "file with the workloads to migrate; - for standard input")
 	cmd.Flags().StringSliceVarP(&f.clusters, "cluster", "C", nil, "clusters to leave, comma-separated (default: all)")
 	cmd.Flags().BoolVar(&shadow, "shadow", false, "only stop writing: the hub keeps its objects")
+	cmd.Flags().StringVarP(&f.output, "output", "o", "", "output format: json or yaml")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := migration.CheckClusters(f.clusters); err != nil {
+		if err := errors.Join(checkOutput(f.output), migration.CheckClusters(f.clusters)); err != nil {
 			return err
 		}
 		m, err := newMigrator(cmd, hub)
 		if err != nil {
 			return err
+		}
+		if f.output != "" {
+			m.out = cmd.ErrOrStderr()
 		}
 		var list []migration.Workload
 		if f.file != "" {
@@ -315,7 +320,12 @@ With --shadow, the hub only stops writing: argosy migrate in continues from ther
 				list[i].Clusters = f.clusters
 			}
 		}
-		return interrupted(cmd, m.TakeOut(cmd.Context(), list, shadow))
+		results, err := m.TakeOut(cmd.Context(), list, shadow)
+		err = interrupted(cmd, err)
+		if f.output != "" {
+			err = errors.Join(writeAs(cmd.OutOrStdout(), f.output, results), err)
+		}
+		return err
 	}
 	return cmd
 }

@@ -493,6 +493,16 @@ func TestReleaseStatusShowsTheLastValueOfACheck(t *testing.T) {
 	}
 }
 
+func TestReleaseStatusNamesWhatTheHubStarted(t *testing.T) {
+	h := newReleaseHub(t)
+	r := started(gated)
+	r.Spec.Trigger = &releasev1alpha1.ReleaseTrigger{Type: releasev1alpha1.TriggerTemplate, Revision: "rev"}
+	if err := printRelease(h.shown, r, h.now()); err != nil {
+		t.Fatal(err)
+	}
+	h.expect("The hub started it, because the workload has changed.")
+}
+
 func TestReleaseViewReplacesWhatItShowedOnATerminal(t *testing.T) {
 	var out bytes.Buffer
 	v := &releaseView{out: &out, live: true, now: time.Now}

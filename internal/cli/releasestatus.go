@@ -83,6 +83,9 @@ func printRelease(out io.Writer, rel *releasev1alpha1.Release, now time.Time) er
 		title += ", " + s.Progress + " pods are new"
 	}
 	fmt.Fprintln(out, title)
+	if trigger := rel.Spec.Trigger; trigger != nil && trigger.Type == releasev1alpha1.TriggerTemplate {
+		fmt.Fprintln(out, "The hub started it, because the workload has changed.")
+	}
 	for i, t := range s.Targets {
 		ref := rel.Spec.Targets[i].Ref
 		fmt.Fprintf(out, "%s %s: %s → %s\n", ref.Kind, ref.Name, orNone(t.From), t.To)

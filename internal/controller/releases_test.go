@@ -205,6 +205,46 @@ stages:
 - {name: seven, to: {weight: 7}, soak: 10s}
 `
 
+// Time passes here only where something waits for a timer. So this finds delays of the hub, and none of the machine.
+func TestTheNextStageStartsWithinASecondOfTheLastReport(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		w := newReleaseWorld(t)
+		r := w.release("r1", "stages: [{name: one, to: {percent: 10}}, {name: two, to: {percent: 50}}, {name: three}]")
+		available := func() (n int) {
+			for _, m := range w.members {
+				for i := range m.images {
+					if m.ready[i] && m.images[i] == "web:2" {
+						n++
+					}
+				}
+			}
+			return n
+		}
+		var reported time.Time
+		last, stage, stages := 0, "one", []string{"one"}
+		for range 600 {
+			w.Advance(50 * time.Millisecond)
+			synctest.Wait()
+			if w.Has(r); r.Status.Stage != "" && r.Status.Stage != stage {
+				stage = r.Status.Stage
+				stages = append(stages, stage)
+				if delay := time.Since(reported); delay > time.Second {
+					t.Errorf("stage %s starts %s after the last report, want at most 1s", stage, delay)
+				}
+			}
+			for _, m := range w.members {
+				m.act("")
+			}
+			if n := available(); n != last {
+				last, reported = n, time.Now()
+			}
+		}
+		if !slices.Equal(stages, []string{"one", "two", "three"}) || r.Status.Phase != releasev1alpha1.ReleaseSucceeded {
+			t.Errorf("the stages were %v, and the release is %s", stages, r.Status.Phase)
+		}
+	})
+}
+
 // release creates a ReleaseStrategy and a Release of the CloneSet.
 func (w *releaseWorld) release(name, strategy string) *releasev1alpha1.Release {
 	w.t.Helper()

@@ -193,7 +193,7 @@ func (w *world) bringIn(shadow bool, list ...migration.Workload) {
 
 func (w *world) takeOut(shadow bool, list ...migration.Workload) {
 	w.t.Helper()
-	if err := w.TakeOut(w.t.Context(), list, shadow); err != nil {
+	if _, err := w.TakeOut(w.t.Context(), list, shadow); err != nil {
 		w.t.Fatalf("%v\n%s", err, strings.Join(w.shown, ""))
 	}
 }
@@ -754,7 +754,7 @@ func TestLeavingContinuesAfterFailedRequest(t *testing.T) {
 				})
 				w.newRun()
 				leaves := []migration.Workload{item(controllertest.CloneSet, "web", strings.Split(tc.leaves, ",")...)}
-				if err := w.TakeOut(t.Context(), leaves, false); err == nil || !failed {
+				if _, err := w.TakeOut(t.Context(), leaves, false); err == nil || !failed {
 					t.Fatal("no request failed")
 				}
 				w.Advance(time.Minute)
@@ -900,16 +900,23 @@ func TestHandsOffInMemberStopsMigration(t *testing.T) {
 		w.check("states", w.states(), "CloneSet shop/web: m1=Own m2=Own")
 
 		brake(true)
-		err = w.TakeOut(t.Context(), list, false)
+		left, err := w.TakeOut(t.Context(), list, false)
 		if err == nil || !strings.Contains(err.Error(), `cluster "m2": `+reason) {
 			t.Fatal(err)
+		}
+		if len(left) != 1 || left[0].State != "" || !strings.Contains(left[0].Stopped, reason) {
+			t.Errorf("while m2 is not left, the result is %+v", left)
 		}
 		w.Advance(10 * time.Minute)
 		if u := w.members["m2"].Object(controllertest.CloneSet, "shop", "web"); u == nil || !migrate.Marked(u) {
 			t.Fatalf("the hub wrote the object of m2: %v", u)
 		}
 		brake(false)
-		w.takeOut(false, list...)
+		left, err = w.TakeOut(t.Context(), list, false)
+		if err != nil || len(left) != 1 || left[0].State != migration.LeftHub ||
+			!slices.Equal(left[0].Clusters, []string{"m1", "m2"}) {
+			t.Errorf("in the end, the result is %+v, %v", left, err)
+		}
 		w.check("states", w.states(), "")
 		if migrate.Marked(w.members["m2"].Object(controllertest.CloneSet, "shop", "web")) {
 			t.Error("m2 still has marks of the hub")

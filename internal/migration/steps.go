@@ -627,29 +627,54 @@ func (m *Migration) confirmAll(ctx context.Context, items []*Item) error {
 }
 
 // TakeOut ends the management of workloads, in the reverse order: in the clusters that each names, or in all if it
-// names none. With shadow, the hub only stops writing.
-func (m *Migration) TakeOut(ctx context.Context, list []Workload, shadow bool) error {
+// names none. With shadow, the hub only stops writing. It returns what became of each workload, also with an error.
+func (m *Migration) TakeOut(ctx context.Context, list []Workload, shadow bool) ([]Left, error) {
+	all := []Left{}
 	for _, w := range slices.Backward(list) {
-		if err := m.takeOut(ctx, w, shadow); err != nil {
-			return fmt.Errorf("%s: %w", w, err)
+		clusters, err := m.takeOut(ctx, w, shadow)
+		left := Left{Object: w.String(), Clusters: clusters}
+		if err != nil {
+			left.Stopped = err.Error()
+			return append(all, left), fmt.Errorf("%s: %w", w, err)
 		}
+		if len(clusters) > 0 {
+			if left.State = LeftHub; shadow {
+				left.State = migrate.Shadow
+			}
+		}
+		all = append(all, left)
 	}
-	return nil
+	return all, nil
 }
 
-// takeOut ends the management of a workload.
-func (m *Migration) takeOut(ctx context.Context, w Workload, shadow bool) error {
+// Left is what became of a workload that was to be taken out.
+type Left struct {
+	Object string `json:"object"`
+	// State of the clusters: Left or Shadow. It is empty if the workload was not migrated there, or if the migration
+	// stopped.
+	State migrate.State `json:"state,omitempty"`
+	// Clusters that the workload was to leave, or where the hub was to stop writing.
+	Clusters []string `json:"clusters,omitempty"`
+	// Stopped is why the migration stopped at this workload.
+	Stopped string `json:"stopped,omitempty"`
+}
+
+// LeftHub is the state of a cluster in which the hub does not manage a workload any more.
+const LeftHub migrate.State = "Left"
+
+// takeOut ends the management of a workload, and returns the clusters that it is to leave.
+func (m *Migration) takeOut(ctx context.Context, w Workload, shadow bool) ([]string, error) {
 	h, err := m.readHub(ctx, &w)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if h.record == nil {
 		if h.template != nil {
-			return errors.New("no policy has a record of its migration, so it was not migrated or its policy was deleted: " +
+			return nil, errors.New("no policy has a record of its migration, so it was not migrated or its policy was deleted: " +
 				"let a policy with preserveResourcesOnDeletion claim the template, and then delete the template")
 		}
 		m.Progress("%s: it is not migrated\n", w)
-		return nil
+		return nil, nil
 	}
 	m.note(w, h.policy)
 	r := *h.record
@@ -665,14 +690,14 @@ func (m *Migration) takeOut(ctx context.Context, w Workload, shadow bool) error 
 	switch {
 	case len(leaving) == 0:
 		m.Progress("%s: it is not migrated in %s\n", w, strings.Join(w.Clusters, ", "))
-		return nil
+		return nil, nil
 	case shadow:
-		return m.stopWriting(ctx, w, &r, leaving)
+		return leaving, m.stopWriting(ctx, w, &r, leaving)
 	}
 	leaving = slices.Compact(slices.Sorted(slices.Values(append(leaving, r.Names(migrate.Leaving)...))))
 	before, err := m.snapshots(ctx, w, leaving)
 	if err != nil {
-		return err
+		return leaving, err
 	}
 	if len(leaving) == len(r.Clusters) {
 		err = m.leaveAll(ctx, w, &r)
@@ -680,9 +705,9 @@ func (m *Migration) takeOut(ctx context.Context, w Workload, shadow bool) error 
 		err = m.leaveSome(ctx, w, &r, leaving)
 	}
 	if err != nil {
-		return err
+		return leaving, err
 	}
-	return m.verifyLeft(ctx, w, before)
+	return leaving, m.verifyLeft(ctx, w, before)
 }
 
 // stopWriting puts clusters back into Shadow.

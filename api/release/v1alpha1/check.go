@@ -52,6 +52,16 @@ type ReleaseCheckSpec struct {
 	// +optional
 	Interval *metav1.Duration `json:"interval,omitempty"`
 
+	// InitialDelay is how long the gate has waited before the first sample is taken, so that the data is about the stage.
+	// Default: the first sample is taken at once.
+	// +optional
+	InitialDelay *metav1.Duration `json:"initialDelay,omitempty"`
+
+	// Report lets the gate open with each verdict: the check is judged, recorded and shown, and stops no release. The gate
+	// also opens if it times out, or if the check is inconclusive or gets no answer. Use it to try a check.
+	// +optional
+	Report bool `json:"report,omitempty"`
+
 	// Count is how many samples must pass. Only for prometheus.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000
@@ -75,8 +85,9 @@ type ReleaseCheckSpec struct {
 }
 
 // PrometheusCheck is a query and a condition. Queries can contain {{release}}, {{namespace}}, {{name}} (the workload),
-// {{revision}}, {{stage}}, {{environment}}, {{clusters}} (those of the stage, as a regular expression such as m1|m2)
-// and {{cluster}}. A query with {{cluster}} is asked once for each cluster of the stage.
+// {{revision}}, {{stage}}, {{environment}}, {{clusters}} (those of the stage, as a regular expression such as m1|m2),
+// {{cluster}}, and {{args.NAME}}, an argument of the gate. A query with {{cluster}} is asked once for each cluster of
+// the stage.
 // +kubebuilder:validation:ExactlyOneOf=url;member
 type PrometheusCheck struct {
 	// URL of the server, such as https://prometheus.example.com:9090. The hub appends /api/v1/query. The hub does not
@@ -100,6 +111,10 @@ type PrometheusCheck struct {
 	// +required
 	Query string `json:"query"`
 
+	// MinSamples says how much the result must be based on. With less, the sample is without data.
+	// +optional
+	MinSamples *MinSamples `json:"minSamples,omitempty"`
+
 	// Control is a query for a number to compare with, at the same time, such as the error rate of clusters with the
 	// former revision.
 	// +kubebuilder:validation:MaxLength=4096
@@ -112,6 +127,20 @@ type PrometheusCheck struct {
 	// +kubebuilder:validation:MaxLength=1024
 	// +required
 	Condition string `json:"condition"`
+}
+
+// MinSamples is how much the result of a query must be based on, such as a number of requests.
+type MinSamples struct {
+	// Query in PromQL for the number. The elements of a vector are added up; without elements, the number is 0.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=4096
+	// +required
+	Query string `json:"query"`
+
+	// Number that is enough.
+	// +kubebuilder:validation:Minimum=1
+	// +required
+	Number int64 `json:"number"`
 }
 
 // MemberService is a Service in member clusters.
@@ -213,7 +242,16 @@ type ReleaseCheckReference struct {
 	// +kubebuilder:validation:MaxLength=253
 	// +required
 	Name string `json:"name"`
+
+	// Args are the values of {{args.NAME}} in the queries of the check. Webhooks get them too.
+	// +kubebuilder:validation:MaxProperties=16
+	// +optional
+	Args map[string]CheckArgument `json:"args,omitempty"`
 }
+
+// CheckArgument is the value of an argument.
+// +kubebuilder:validation:MaxLength=253
+type CheckArgument string
 
 // GateCheck is a gate that a ReleaseCheck opens.
 const GateCheck ReleaseGateType = "Check"
@@ -256,6 +294,10 @@ type ReleaseCheckStatus struct {
 	// Verdict is empty while the samples so far decide nothing.
 	// +optional
 	Verdict CheckVerdict `json:"verdict,omitempty"`
+
+	// Report says that the check only reports: the gate opens with each verdict.
+	// +optional
+	Report bool `json:"report,omitempty"`
 
 	// Passed and Failed are the numbers of such samples. Unclear is the number of samples without data, and of errors,
 	// since the last other one.

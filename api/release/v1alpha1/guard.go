@@ -61,10 +61,11 @@ type ReleaseGuardSpec struct {
 	// +optional
 	Approvals *ReleaseGuardApprovals `json:"approvals,omitempty"`
 
-	// Require says whether workloads in the namespaces of the guard need releases. Off: no. Enforce: the hub refuses a
-	// change of the pods of a workload whose template names no ReleaseStrategy, since it would be sent to clusters at
-	// once.
-	// +kubebuilder:validation:Enum=Off;Enforce
+	// Require says whether workloads in the namespaces of the guard need releases. It is about changes of the pods of a
+	// workload whose template names no ReleaseStrategy, since they are sent to clusters at once. Off: they need none.
+	// Record: the hub creates a Release for each, which observes the change and never holds it. Enforce: the hub refuses
+	// them.
+	// +kubebuilder:validation:Enum=Off;Record;Enforce
 	// +kubebuilder:default=Off
 	// +optional
 	Require ReleaseRequirement `json:"require,omitempty"`
@@ -198,6 +199,7 @@ type ReleaseRequirement string
 // The requirements.
 const (
 	RequireOff     ReleaseRequirement = "Off"
+	RequireRecord  ReleaseRequirement = "Record"
 	RequireEnforce ReleaseRequirement = "Enforce"
 )
 

@@ -109,7 +109,34 @@ type ReleaseSpec struct {
 	// CreatedBy is the user who created the release. The hub sets it; what a client writes is replaced.
 	// +optional
 	CreatedBy *ReleaseUser `json:"createdBy,omitempty"`
+
+	// Trigger is why the hub created the release; not set for a release of a user. What a client writes is removed.
+	// +optional
+	Trigger *ReleaseTrigger `json:"trigger,omitempty"`
 }
+
+// ReleaseTrigger is why the hub created a release.
+type ReleaseTrigger struct {
+	// Type is Template: the workload has changed, and its strategy has autoStart. Direct: a change was sent to clusters at
+	// once, and a ReleaseGuard requires a record of it. Such a release only observes.
+	// +kubebuilder:validation:Enum=Template;Direct
+	// +required
+	Type ReleaseTriggerType `json:"type"`
+
+	// Revision is the ReleaseRevision of the change.
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Revision string `json:"revision"`
+}
+
+// ReleaseTriggerType is why the hub created a release.
+type ReleaseTriggerType string
+
+// The triggers.
+const (
+	TriggerTemplate ReleaseTriggerType = "Template"
+	TriggerDirect   ReleaseTriggerType = "Direct"
+)
 
 // SupersedeAction is what happens when another release of a target is under way.
 type SupersedeAction string
@@ -368,6 +395,10 @@ type ReleaseTargetStatus struct {
 
 	// To is the ReleaseRevision that is released.
 	To string `json:"to"`
+
+	// TemplateRevision is the ReleaseRevision that the template had when the release was accepted; not set if that is To.
+	// +optional
+	TemplateRevision string `json:"templateRevision,omitempty"`
 
 	// UID of the workload. A workload that was deleted and created again is another one: the release ends.
 	// +optional
@@ -756,6 +787,8 @@ const (
 	ReasonCompleted = "Completed"
 	// ReasonRolledBack: all clusters have the revision before the release.
 	ReasonRolledBack = "RolledBack"
+	// ReasonIncomplete: a release that records a direct change saw no progress for 30 minutes.
+	ReasonIncomplete = "Incomplete"
 	// ReasonAborted: spec.state is Abort. Pods stay as they are.
 	ReasonAborted = "Aborted"
 	// ReasonSuperseded: a newer release of the workload replaced this one.

@@ -72,6 +72,23 @@ type ReleaseStrategySpec struct {
 	// +kubebuilder:default=Refuse
 	// +optional
 	Unassigned UnassignedAction `json:"unassigned,omitempty"`
+
+	// AutoStart makes the hub start a release when the pods or overrides of a workload change whose template names this
+	// strategy. If it is not set, users start releases. Only in a ReleaseStrategy.
+	// +optional
+	AutoStart *ReleaseAutoStart `json:"autoStart,omitempty"`
+}
+
+// ReleaseAutoStart says how the hub starts releases. The author of such a release is not known. At gates with
+// notAuthor, every user who may update a target of it counts as the author.
+type ReleaseAutoStart struct {
+	// Supersede says what happens when the workload changes while a release of it is under way. Queue: the hub starts the
+	// next release when that one has ended. Replace: the next release replaces it at once, unless it rolls back or a user
+	// has paused it.
+	// +kubebuilder:validation:Enum=Queue;Replace
+	// +kubebuilder:default=Queue
+	// +optional
+	Supersede SupersedeAction `json:"supersede,omitempty"`
 }
 
 // NewClusterAction is what a cluster gets that joins during a release.

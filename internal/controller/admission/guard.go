@@ -57,7 +57,7 @@ func (o *objects) refuseDirectChange(ctx context.Context, a admission.Attributes
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(list.UnstructuredContent(), &guards); err != nil {
 		return fmt.Errorf("decode ReleaseGuards: %w", err)
 	}
-	guard := release.RequiresRelease(guards.Items, a.GetNamespace())
+	guard := release.RequiredBy(guards.Items, a.GetNamespace(), releasev1alpha1.RequireEnforce)
 	if guard == "" {
 		return nil
 	}

@@ -25,7 +25,7 @@ func TestAReleaseGuardIsValidated(t *testing.T) {
 			`{limits: {minErrorBudget: 10}}`:                           {"spec.limits.minErrorBudget: Forbidden: not supported"},
 			`{limits: {releases: 0}}`:                                  {"spec.limits.releases"},
 			`{limits: {podsPercent: 101}}`:                             {"spec.limits.podsPercent"},
-			`{require: Record}`:                                        {"spec.require", `"Off", "Enforce"`},
+			`{require: Sometimes}`:                                     {"spec.require", `"Off", "Record", "Enforce"`},
 		} {
 			h.refuses("admin", guardOf(t, spec), nil, words...)
 		}
@@ -84,6 +84,20 @@ func TestAGuardThatRequiresReleasesRefusesDirectChanges(t *testing.T) {
 		h = newHub(t, guardOf(t, `{selector: {namespaces: [shop]}}`))
 		if _, _, err := h.write("admin", web("", "web:2", ""), old); err != nil {
 			t.Errorf("a direct change under a guard that requires none: %v", err)
+		}
+	})
+}
+
+func TestAGuardThatRecordsRefusesNothing(t *testing.T) {
+	membertest.Run(t, func(t *testing.T) {
+		h := newHub(t, guardOf(t, `{selector: {namespaces: [shop]}, require: Record}`))
+		web := func(image string) *unstructured.Unstructured {
+			return object(t, `{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, metadata: {name: web, namespace: shop},
+				spec: {replicas: 3, selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}},
+				spec: {containers: [{name: main, image: "`+image+`"}]}}}}`)
+		}
+		if _, _, err := h.write("admin", web("web:2"), web("web:1")); err != nil {
+			t.Errorf("a direct change: %v", err)
 		}
 	})
 }

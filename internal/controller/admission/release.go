@@ -39,6 +39,7 @@ func (o *objects) mutateRelease(_ context.Context, r request) error {
 	if err := r.stampVerbs(); err != nil {
 		return err
 	}
+	r.keepSpec("trigger")
 	return r.stampUser("createdBy")
 }
 
@@ -83,11 +84,23 @@ func (r request) stampUser(name string) error {
 		spec[name] = by
 		return nil
 	}
+	r.keepSpec(name)
+	return nil
+}
+
+// keepSpec keeps a field of the spec as it is stored; it removes the field if it is not stored.
+func (r request) keepSpec(name string) {
+	spec, ok := r.obj.Object["spec"].(map[string]any)
+	if !ok {
+		return // the schema refuses it
+	}
 	delete(spec, name)
+	if r.old == nil {
+		return
+	}
 	if was, ok, _ := unstructured.NestedFieldCopy(r.old.Object, "spec", name); ok {
 		spec[name] = was
 	}
-	return nil
 }
 
 // user is the user of the request.
@@ -170,21 +183,44 @@ func (o *objects) mayOnRelease(ctx context.Context, r request, verb, name, what 
 // mayUpdateTargets rejects a release of a user who may not update its workloads: it replaces their pods.
 func (o *objects) mayUpdateTargets(ctx context.Context, r request, rel *releasev1alpha1.Release) error {
 	for i, t := range rel.Spec.Targets {
-		resource, _ := meta.UnsafeGuessKindToResource(schema.FromAPIVersionAndKind(t.Ref.APIVersion, t.Ref.Kind))
-		if mapping, err := o.mapper.RESTMapping(match.GroupKind(t.Ref.APIVersion, t.Ref.Kind)); err == nil {
-			resource = mapping.Resource
-		}
-		decision, _, err := o.authorizer.Authorize(ctx, authorizer.AttributesRecord{
-			User: r.GetUserInfo(), Verb: "update", ResourceRequest: true, Namespace: r.GetNamespace(), Name: t.Ref.Name,
-			APIGroup: resource.Group, APIVersion: resource.Version, Resource: resource.Resource,
-		})
-		if decision != authorizer.DecisionAllow {
+		allowed, resource, err := o.mayUpdate(ctx, r, t.Ref)
+		if !allowed {
 			return admission.NewForbidden(r, errors.Join(fmt.Errorf(
 				"spec.targets[%d]: a release replaces the pods of its targets: you need permission to update %s %q in the namespace %q",
-				i, resource.GroupResource(), t.Ref.Name, r.GetNamespace()), err))
+				i, resource, t.Ref.Name, r.GetNamespace()), err))
 		}
 	}
 	return nil
+}
+
+// mayUpdate reports whether the user of a request may update a workload in its namespace.
+func (o *objects) mayUpdate(ctx context.Context, r request,
+	ref releasev1alpha1.ReleaseObjectReference) (allowed bool, resource schema.GroupResource, err error) {
+	full, _ := meta.UnsafeGuessKindToResource(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))
+	if mapping, err := o.mapper.RESTMapping(match.GroupKind(ref.APIVersion, ref.Kind)); err == nil {
+		full = mapping.Resource
+	}
+	decision, _, err := o.authorizer.Authorize(ctx, authorizer.AttributesRecord{
+		User: r.GetUserInfo(), Verb: "update", ResourceRequest: true, Namespace: r.GetNamespace(), Name: ref.Name,
+		APIGroup: full.Group, APIVersion: full.Version, Resource: full.Resource,
+	})
+	return decision == authorizer.DecisionAllow, full.GroupResource(), err
+}
+
+// countsAsAuthor returns why the user of a request counts as the author of a release that the hub has started; empty if
+// they do not. Who changed the workload is not known, so this is every user who may.
+func (o *objects) countsAsAuthor(ctx context.Context, r request, rel *releasev1alpha1.Release,
+	rule *releasev1alpha1.ReleaseApprovalRule) string {
+	if rel.Spec.Trigger == nil || rule == nil || !rule.NotAuthor {
+		return ""
+	}
+	for _, t := range rel.Spec.Targets {
+		if allowed, resource, _ := o.mayUpdate(ctx, r, t.Ref); allowed {
+			return fmt.Sprintf("the hub started the release, and at this gate every user who may update %s %q counts as its "+
+				"author: another user must approve it", resource, t.Ref.Name)
+		}
+	}
+	return ""
 }
 
 // validateReleaseStrategy validates a ReleaseStrategy whose spec has changed.
@@ -241,7 +277,11 @@ func (o *objects) validateReleaseApproval(ctx context.Context, r request) error 
 	if problem != nil {
 		return r.refuse(field.ErrorList{problem})
 	}
-	if why := release.MayApprove(rel, gate.Approval, r.user()); why != "" {
+	why := release.MayApprove(rel, gate.Approval, r.user())
+	if why == "" && a.Spec.Verdict != releasev1alpha1.VerdictReject {
+		why = o.countsAsAuthor(ctx, r, rel, gate.Approval)
+	}
+	if why != "" {
 		return admission.NewForbidden(r, errors.New(why))
 	}
 	return nil

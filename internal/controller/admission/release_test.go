@@ -365,6 +365,61 @@ func TestAnApprovalNeedsTheVerbAndIsOfItsUser(t *testing.T) {
 	})
 }
 
+// Nobody knows who changed the template, so nobody who may have done so approves.
+func TestWhoMayUpdateATargetIsTheAuthorOfAReleaseOfTheHub(t *testing.T) {
+	membertest.Run(t, func(t *testing.T) {
+		rel := storedRelease(t, releaseHub(t))
+		unstructured.RemoveNestedField(rel.Object, "spec", "createdBy")
+		rel = changed(t, rel, map[string]any{"type": "Template", "revision": "rev-2"}, "spec", "trigger")
+		h := releaseHub(t, rel)
+		h.may["alice approve releases shop"], h.may["bob approve releases shop"] = true, true
+		h.refuses("alice", approvalOf(t, ""), nil, "the hub started the release",
+			`every user who may update clonesets.apps.kruise.io "web" counts as its author`)
+		if _, _, err := h.write("alice", changed(t, approvalOf(t, ""), "Reject", "spec", "verdict"), nil); err != nil {
+			t.Errorf("a rejection: %v", err)
+		}
+		if _, _, err := h.write("bob", approvalOf(t, ""), nil); err != nil {
+			t.Errorf("a user who may not update the target: %v", err)
+		}
+	})
+}
+
+func TestOnlyTheHubSetsTheTriggerOfARelease(t *testing.T) {
+	membertest.Run(t, func(t *testing.T) {
+		h := releaseHub(t)
+		const trigger = `, trigger: {type: Template, revision: rev-2}`
+		trigged := func(obj *unstructured.Unstructured) bool {
+			_, has, _ := unstructured.NestedMap(obj.Object, "spec", "trigger")
+			return has
+		}
+		forged, _, err := h.write("alice", releaseOf(t, trigger), nil)
+		if err != nil || trigged(forged) {
+			t.Errorf("a user sets the trigger: %v", err)
+		}
+		ours, _, err := h.write(user.APIServerUser, releaseOf(t, trigger), nil)
+		if err != nil || !trigged(ours) {
+			t.Fatalf("the hub cannot set the trigger: %v", err)
+		}
+		without := ours.DeepCopy()
+		unstructured.RemoveNestedField(without.Object, "spec", "trigger")
+		if updated, _, err := h.write("alice", without, ours); err != nil || !trigged(updated) {
+			t.Errorf("a user removes the trigger: %v", err)
+		}
+	})
+}
+
+func TestARecordOfADirectChangeCannotBeRolledBack(t *testing.T) {
+	membertest.Run(t, func(t *testing.T) {
+		h := releaseHub(t)
+		rel := changed(t, storedRelease(t, h), map[string]any{"type": "Direct", "revision": "rev-2"}, "spec", "trigger")
+		h.refuses("roller", changed(t, rel, "Rollback", "spec", "state"), rel, "spec.state", "revert the template")
+		h.refuses("pauser", changed(t, rel, "Pause", "spec", "state"), rel, "spec.state", "revert the template")
+		if _, _, err := h.write("aborter", changed(t, rel, "Abort", "spec", "state"), rel); err != nil {
+			t.Errorf("an abort: %v", err)
+		}
+	})
+}
+
 func TestAnApprovalIsForThePresentStateOfItsRelease(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		h := releaseHub(t, storedRelease(t, releaseHub(t)))

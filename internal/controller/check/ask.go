@@ -96,6 +96,13 @@ func (r *reconciler) prometheus(ctx context.Context, rel *releasev1alpha1.Releas
 	if err != nil {
 		return sample.Failure("condition: " + err.Error())
 	}
+	texts := []string{spec.Query, spec.Control}
+	if spec.MinSamples != nil {
+		texts = append(texts, spec.MinSamples.Query)
+	}
+	if name := call.Variables(rel).MissingArgument(texts...); name != "" {
+		return sample.Failure(fmt.Sprintf("gate %s sets no argument %s", call.Gate, name))
+	}
 	query := r.ofMember(spec)
 	if spec.Member == nil {
 		secret, err := r.secret(ctx, rel.Namespace, spec.SecretRef)
@@ -107,6 +114,11 @@ func (r *reconciler) prometheus(ctx context.Context, rel *releasev1alpha1.Releas
 	one := func(cluster string) sample.Sample {
 		variables := call.Variables(rel)
 		variables["cluster"] = cluster
+		if least := spec.MinSamples; least != nil {
+			if s := sample.TooFew(query(ctx, cluster, variables.Fill(least.Query)), least.Number); s != nil {
+				return *s
+			}
+		}
 		result := query(ctx, cluster, variables.Fill(spec.Query))
 		if spec.Control == "" {
 			return sample.OfPrometheus(condition, result, nil, cluster)
@@ -114,7 +126,7 @@ func (r *reconciler) prometheus(ctx context.Context, rel *releasev1alpha1.Releas
 		control := query(ctx, cluster, variables.Fill(spec.Control))
 		return sample.OfPrometheus(condition, result, &control, cluster)
 	}
-	if spec.Member == nil && !sample.PerCluster(spec.Query, spec.Control) {
+	if spec.Member == nil && !sample.PerCluster(texts...) {
 		return one("")
 	}
 	samples := make([]sample.Sample, len(call.Clusters))

@@ -169,7 +169,7 @@ func (r *reconciler) takeSample(ctx context.Context, rel *releasev1alpha1.Releas
 	if client.IgnoreNotFound(err) != nil {
 		return 0, fmt.Errorf("get ReleaseCheck %s/%s: %w", rel.Namespace, was.Name, err)
 	}
-	wait := release.Due(was).Sub(r.Clock.Now())
+	wait := call.Due(&check.Spec, was).Sub(r.Clock.Now())
 	var s sample.Sample
 	switch spec := &check.Spec; {
 	case err == nil && spec.Job != nil:
@@ -196,5 +196,5 @@ func (r *reconciler) takeSample(ctx context.Context, rel *releasev1alpha1.Releas
 	if release.IsDecided(is) {
 		return 0, nil
 	}
-	return max(release.Due(is).Sub(r.Clock.Now()), time.Second), nil
+	return max(call.Due(&check.Spec, is).Sub(r.Clock.Now()), time.Second), nil
 }

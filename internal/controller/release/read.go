@@ -170,8 +170,12 @@ func (r *reconciler) target(ctx context.Context, in release.Input, spec releasev
 	if !in.Release.Status.Phase.Ended() && in.Release.Status.StartedAt == nil {
 		t.SetObstacles(in.Clusters, overrides, r.pacers(namespace))
 	}
-	t.Progress, err = dispatch.ProgressOf(dispatch.Input{Binding: t.Binding, Template: t.Template,
-		Clusters: in.Clusters, Existing: dispatch.WorksByCluster(works), Revisions: t.Revisions, Now: in.Now})
+	progressOf := dispatch.ProgressOf
+	if release.IsRecord(in.Release) {
+		progressOf = dispatch.DirectProgress
+	}
+	t.Progress, err = progressOf(dispatch.Input{Binding: t.Binding, Template: t.Template, Clusters: in.Clusters,
+		Existing: dispatch.WorksByCluster(works), Revisions: t.Revisions, Overrides: overrides, Now: in.Now})
 	return t, err
 }
 

@@ -74,6 +74,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err := setupGuards(mgr, o.Clock); err != nil {
 		return err
 	}
+	if err := setupStarts(mgr, r); err != nil {
+		return err
+	}
 	return r.watch(ctrl.NewControllerManagedBy(mgr).Named("release").WithOptions(controller.Options{
 		MaxConcurrentReconciles: 1,
 		RateLimiter:             commit.Backoff[reconcile.Request](firstRetry),
@@ -159,7 +162,7 @@ func (r *reconciler) holdPlans(ctx context.Context, key types.NamespacedName, ui
 }
 
 // expire deletes a release that has ended when its time to live is over, and returns when that will be. A release whose
-// clusters catch up stays until they have.
+// clusters catch up stays until they have, and the last record of a workload until the next one.
 func (r *reconciler) expire(ctx context.Context, in release.Input, step release.Step) (time.Duration, error) {
 	if !step.Status.Phase.Ended() || step.Status.EndedAt == nil {
 		return 0, nil
@@ -175,6 +178,9 @@ func (r *reconciler) expire(ctx context.Context, in release.Input, step release.
 	}
 	if left := step.Status.EndedAt.Add(ttl).Sub(r.Clock.Now()); left > 0 {
 		return left, nil
+	}
+	if release.IsLastRecord(in) {
+		return time.Hour, nil
 	}
 	return 0, commit.Delete(ctx, r.client, in.Release)
 }

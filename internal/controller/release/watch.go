@@ -214,7 +214,7 @@ func (r *reconciler) ofBinding(ctx context.Context, obj client.Object) []reconci
 	return append(r.ofTarget(ctx, b.Namespace, targetOf(b)), planned(b)...)
 }
 
-// ofWork returns the release whose plan the binding of a Work has.
+// ofWork returns the release whose plan the binding of a Work has; without a plan, those that record a direct change.
 func (r *reconciler) ofWork(ctx context.Context, work client.Object) []reconcile.Request {
 	key, ok := scope.BindingOf(work)
 	if !ok || key.Namespace == "" {
@@ -224,7 +224,10 @@ func (r *reconciler) ofWork(ctx context.Context, work client.Object) []reconcile
 	if err := r.client.Get(ctx, key, b, client.UnsafeDisableDeepCopy); err != nil {
 		return nil // the binding is an event of its own
 	}
-	return planned(b)
+	if requests := planned(b); len(requests) > 0 {
+		return requests
+	}
+	return r.ofTarget(ctx, b.Namespace, targetOf(b))
 }
 
 // reportDelay collects the reports of members: a step reads all Works of a release, and a stage with many clusters

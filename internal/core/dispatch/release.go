@@ -213,8 +213,13 @@ func ProgressOf(in Input) ([]fleet.ClusterProgress, error) {
 	if err != nil {
 		return nil, err
 	}
+	return in.progress(in.pace.plan)
+}
+
+// progress is how far a plan is in each cluster that the binding is scheduled to.
+func (in Input) progress(plan *fleet.Plan) ([]fleet.ClusterProgress, error) {
 	spec := in.Binding.BindingSpec()
-	fin := fleet.Input{Template: in.Template, Divided: Divides(spec), Plan: in.pace.plan}
+	fin := fleet.Input{Template: in.Template, Divided: Divides(spec), Plan: plan}
 	for _, target := range spec.Clusters {
 		w := in.Existing[target.Name]
 		fin.Members = append(fin.Members, fleet.Member{Cluster: target.Name, Replicas: int64(target.Replicas),
@@ -222,4 +227,29 @@ func ProgressOf(in Input) ([]fleet.ClusterProgress, error) {
 	}
 	inOrder(spec.Placement, fin.Members)
 	return fleet.ProgressOf(fin)
+}
+
+// DirectProgress is how far the template of a binding without a release is in each cluster. A cluster is reached when
+// its Work has all pods of the template, and they are available. It needs Overrides beside what ProgressOf needs.
+func DirectProgress(in Input) ([]fleet.ClusterProgress, error) {
+	stage := fleet.PlanStage{WholeClusters: true, Part: [2]int64{1, 1}}
+	for _, target := range in.Binding.BindingSpec().Clusters {
+		stage.Clusters = append(stage.Clusters, target.Name)
+	}
+	all, err := in.progress(&fleet.Plan{Unit: fleet.UnitCluster, At: 1, Stages: []fleet.PlanStage{stage}})
+	if err != nil {
+		return nil, err
+	}
+	for i := range all {
+		p := &all[i]
+		current, err := release.HasAllPods(in.Existing[p.Cluster], in.Template, in.Clusters, in.Overrides)
+		if err != nil {
+			return nil, err
+		}
+		if !current {
+			p.Current, p.Reached, p.Failed = false, false, false
+			p.Released, p.New, p.Available = 0, 0, 0
+		}
+	}
+	return all, nil
 }

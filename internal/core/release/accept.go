@@ -144,10 +144,13 @@ func Accept(in Input) Acceptance {
 			status.Unit = releasev1alpha1.UnitCluster
 		}
 		switch chosen := in.chosen(spec.Name); {
-		case chosen != "":
-			status.To = chosen
+		case chosen.To != "":
+			status.To, status.TemplateRevision = chosen.To, chosen.TemplateRevision
 		case spec.To.Revision != "":
 			status.To = spec.To.Revision
+			if t.Current != nil && t.Current.Name != status.To {
+				status.TemplateRevision = t.Current.Name
+			}
 		case t.Current != nil:
 			status.To = t.Current.Name
 		}

@@ -29,6 +29,9 @@ type CheckCall struct {
 	Position                 releasev1alpha1.GatePosition
 	// Clusters of the stage but those that the release goes on without.
 	Clusters []string
+	// Args are the arguments of the gate, and Since is when it began to wait.
+	Args  map[string]releasev1alpha1.CheckArgument
+	Since time.Time
 	// Status as it is stored.
 	Status releasev1alpha1.ReleaseCheckStatus
 }
@@ -50,8 +53,12 @@ func CheckCalls(r *releasev1alpha1.Release) []CheckCall {
 			continue
 		}
 		call := CheckCall{Stage: stage.Name, Gate: g.Name, Position: g.Position, Status: *g.Check.DeepCopy()}
+		if g.Since != nil {
+			call.Since = g.Since.Time
+		}
 		if s := r.Status.Strategy; s != nil && k < len(s.Stages) {
 			call.Environment = s.Stages[k].Environment
+			call.Args = argsOf(s.Stages[k], g)
 		}
 		for _, name := range clusterNames(r.Status.Stages, k) {
 			if !slices.ContainsFunc(r.Status.LostClusters, func(l releasev1alpha1.LostClusterStatus) bool {
@@ -65,14 +72,33 @@ func CheckCalls(r *releasev1alpha1.Release) []CheckCall {
 	return calls
 }
 
+// argsOf are the arguments of a gate of a stage.
+func argsOf(stage releasev1alpha1.ReleaseStage,
+	g releasev1alpha1.ReleaseGateStatus) map[string]releasev1alpha1.CheckArgument {
+	gates := stage.Before
+	if g.Position == releasev1alpha1.GateAfter {
+		gates = stage.After
+	}
+	for _, gate := range gates {
+		if gate.Name == g.Name && gate.CheckRef != nil {
+			return gate.CheckRef.Args
+		}
+	}
+	return nil
+}
+
 // Variables are the values that the queries of a check can contain, but for the cluster.
 func (c CheckCall) Variables(r *releasev1alpha1.Release) sample.Variables {
 	name := ""
 	if len(r.Spec.Targets) > 0 {
 		name = r.Spec.Targets[0].Ref.Name
 	}
-	return sample.Variables{"release": r.Name, "namespace": r.Namespace, "name": name, "revision": r.Status.Revision,
+	all := sample.Variables{"release": r.Name, "namespace": r.Namespace, "name": name, "revision": r.Status.Revision,
 		"stage": c.Stage, "environment": c.Environment, "clusters": strings.Join(c.Clusters, "|")}
+	for arg, value := range c.Args {
+		all[sample.ArgumentPrefix+arg] = string(value)
+	}
+	return all
 }
 
 // WebhookBody is what a webhook gets.
@@ -91,17 +117,26 @@ func (c CheckCall) WebhookBody(r *releasev1alpha1.Release) ([]byte, error) {
 			targets = append(targets, target{t.Name, ref.Kind, ref.Name, t.From, t.To})
 		}
 	}
-	return json.Marshal(map[string]any{"key": c.Status.Key, "namespace": r.Namespace, "release": r.Name,
+	body := map[string]any{"key": c.Status.Key, "namespace": r.Namespace, "release": r.Name,
 		"releaseUID": r.UID, "revision": r.Status.Revision, "stage": c.Stage, "environment": c.Environment, "gate": c.Gate,
-		"position": c.Position, "attempt": c.Status.Attempt, "clusters": c.Clusters, "targets": targets})
+		"position": c.Position, "attempt": c.Status.Attempt, "clusters": c.Clusters, "targets": targets}
+	if len(c.Args) > 0 {
+		body["args"] = c.Args
+	}
+	return json.Marshal(body)
 }
 
-// Due reports when the next sample of a check is due; at once if the time is zero.
-func Due(status releasev1alpha1.ReleaseCheckStatus) time.Time {
-	if status.NextAt == nil {
-		return time.Time{}
+// Due reports when the next sample of a check is due; at once if the time is zero. status is that after the last
+// sample.
+func (c CheckCall) Due(spec *releasev1alpha1.ReleaseCheckSpec,
+	status releasev1alpha1.ReleaseCheckStatus) (at time.Time) {
+	if status.NextAt != nil {
+		return status.NextAt.Time
 	}
-	return status.NextAt.Time
+	if status.SampledAt == nil && spec.InitialDelay != nil && !c.Since.IsZero() {
+		return c.Since.Add(spec.InitialDelay.Duration)
+	}
+	return time.Time{}
 }
 
 // IsDecided reports whether no other sample can change a verdict.
@@ -120,6 +155,7 @@ func WithSample(spec *releasev1alpha1.ReleaseCheckSpec, status releasev1alpha1.R
 	next := metav1.NewTime(now.Add(cmp.Or(s.After, duration(spec.Interval, defaultInterval))).UTC().Truncate(time.Second))
 	status.SampledAt, status.NextAt = &at, &next
 	status.Value, status.Control, status.Message = s.Value, s.Control, cut(s.Message)
+	status.Report = spec.Report
 	limit := int32(defaultInconclusiveLimit)
 	if spec.InconclusiveLimit != nil {
 		limit = *spec.InconclusiveLimit
@@ -177,10 +213,7 @@ func (s *stepper) newCheck(k int, gate releasev1alpha1.ReleaseGate,
 // release is paused. reason is that of Progressing while the gate waits.
 func (s *stepper) checkGate(k int, gate releasev1alpha1.ReleaseGate,
 	g *releasev1alpha1.ReleaseGateStatus) (passed, failed bool, reason string) {
-	is := *g.Check
-	if known, ok := s.Checks[is.Key]; ok && known.Key == is.Key && known.Name == is.Name {
-		is = known
-	}
+	is := s.latestCheck(g)
 	message := fmt.Sprintf("check %s of gate %s", is.Name, gate.Name)
 	if detail := SampleText(is); detail != "" {
 		message += ": " + detail
@@ -189,6 +222,11 @@ func (s *stepper) checkGate(k int, gate releasev1alpha1.ReleaseGate,
 		g.Check = is.DeepCopy()
 		g.Phase = phase
 		s.journal(releasev1alpha1.JournalGate, s.status.Stages[k].Name, "", "", string(phase), message)
+	}
+	if is.Report && is.Verdict != "" {
+		message += "; the check only reports"
+		closed(releasev1alpha1.GatePassed)
+		return true, false, ""
 	}
 	action := cmp.Or(gate.OnInconclusive, releasev1alpha1.InconclusiveWait)
 	switch is.Verdict {
@@ -225,6 +263,14 @@ func (s *stepper) checkGate(k int, gate releasev1alpha1.ReleaseGate,
 	return false, false, reason
 }
 
+// latestCheck is the state of the check of a gate as of its last sample.
+func (s *stepper) latestCheck(g *releasev1alpha1.ReleaseGateStatus) releasev1alpha1.ReleaseCheckStatus {
+	if known, ok := s.Checks[g.Check.Key]; ok && known.Key == g.Check.Key && known.Name == g.Check.Name {
+		return known
+	}
+	return *g.Check
+}
+
 // keepCheck stores the state of a check if its verdict has changed, or another sample has failed. Other samples are not
 // worth a write: after a restart they are taken again.
 func (s *stepper) keepCheck(g *releasev1alpha1.ReleaseGateStatus, is releasev1alpha1.ReleaseCheckStatus) {
@@ -251,6 +297,9 @@ func SampleText(c releasev1alpha1.ReleaseCheckStatus) string {
 // CheckText describes the state of a check for people, such as "1 of its samples failed, last 0.97: …".
 func CheckText(c *releasev1alpha1.ReleaseCheckStatus) string {
 	var parts []string
+	if c.Report {
+		parts = append(parts, "only reports")
+	}
 	if c.Verdict != "" {
 		parts = append(parts, string(c.Verdict))
 	}

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/release"
 	"github.com/argosy-io/argosy/internal/core/release/sample"
@@ -75,12 +77,17 @@ func TestSamplesMakeAVerdict(t *testing.T) {
 
 func TestTheNextSampleIsDueAfterTheIntervalOrWhatTheWebhookAsks(t *testing.T) {
 	now := time.Unix(1000, 0)
-	if due := release.Due(releasev1alpha1.ReleaseCheckStatus{}); !due.IsZero() {
+	call, spec := release.CheckCall{Since: now}, &releasev1alpha1.ReleaseCheckSpec{}
+	if due := call.Due(spec, releasev1alpha1.ReleaseCheckStatus{}); !due.IsZero() {
 		t.Errorf("the first sample is due at %s, want at once", due)
 	}
+	delayed := &releasev1alpha1.ReleaseCheckSpec{InitialDelay: &metav1.Duration{Duration: 5 * time.Minute}}
+	if due := call.Due(delayed, releasev1alpha1.ReleaseCheckStatus{}); !due.Equal(now.Add(5 * time.Minute)) {
+		t.Errorf("with an initial delay, the first sample is due at %s, want 5m after the gate began to wait", due)
+	}
 	for want, s := range map[time.Duration]sample.Sample{30 * time.Second: empty, time.Minute: later} {
-		status := release.WithSample(&releasev1alpha1.ReleaseCheckSpec{}, releasev1alpha1.ReleaseCheckStatus{}, s, now)
-		if due := release.Due(status); !due.Equal(now.Add(want)) {
+		status := release.WithSample(delayed, releasev1alpha1.ReleaseCheckStatus{}, s, now)
+		if due := call.Due(delayed, status); !due.Equal(now.Add(want)) {
 			t.Errorf("after %s, the next sample is due at %s, want %s later", s.Outcome, due, want)
 		}
 	}
@@ -378,5 +385,58 @@ func TestAGatePassesOnlyByItsOwnSamples(t *testing.T) {
 				t.Fatalf("seed %d: a release at rest has another step (I7)", seed)
 			}
 		}
+	}
+}
+
+func TestACheckThatReportsOpensItsGateWithEachVerdict(t *testing.T) {
+	for name, samples := range map[string][]sample.Sample{
+		"pass": {good}, "fail": {bad}, "no data": slices.Repeat([]sample.Sample{empty}, 5),
+		"no answer": slices.Repeat([]sample.Sample{noReply}, 5),
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, cloneSet, 5, 5)
+			r := w.release("r1", fmt.Sprintf(checked, ""))
+			w.rest()
+			w.expect("at the gate", r, releasev1alpha1.ReleaseRunning, releasev1alpha1.ReasonChecking, "web:2", 2)
+			for _, s := range samples {
+				w.sampled(r, &releasev1alpha1.ReleaseCheckSpec{Report: true}, s)
+			}
+			w.expect("after the verdict", r, releasev1alpha1.ReleaseSucceeded, releasev1alpha1.ReasonCompleted, "web:2", 10)
+			if g := r.Status.Stages[0].Gates[0]; g.Phase != releasev1alpha1.GatePassed || g.Check.Verdict == "" ||
+				!g.Check.Report {
+				t.Errorf("the gate is %s with the check %+v", g.Phase, g.Check)
+			}
+		})
+	}
+}
+
+func TestACheckThatReportsDoesNotTimeOut(t *testing.T) {
+	w := newWorld(t, cloneSet, 5, 5)
+	r := w.release("r1", fmt.Sprintf(checked, ", timeout: 10m, onTimeout: Fail"))
+	w.rest()
+	w.sampled(r, &releasev1alpha1.ReleaseCheckSpec{Report: true}, empty)
+	w.expect("at the gate", r, releasev1alpha1.ReleaseRunning, releasev1alpha1.ReasonChecking, "web:2", 2)
+	w.pass(11 * time.Minute)
+	w.expect("after the timeout", r, releasev1alpha1.ReleaseSucceeded, releasev1alpha1.ReasonCompleted, "web:2", 10)
+}
+
+func TestTheArgumentsOfAGateAreVariablesOfItsCheck(t *testing.T) {
+	w := newWorld(t, cloneSet, 5, 5)
+	r := w.release("r1", `
+stages:
+- {name: one, to: {percent: 20}, after: [{name: errors, type: Check, checkRef: {name: c, args: {service: "shop\"}"}}}]}
+- {name: rest}`)
+	w.rest()
+	call := release.CheckCalls(r)[0]
+	variables := call.Variables(r)
+	if got := variables.Fill(`errors{service="{{args.service}}"}`); got != `errors{service="shop__"}` {
+		t.Errorf("the query is %s", got)
+	}
+	if got := variables.MissingArgument("up", "{{args.service}} {{args.zone}}"); got != "zone" {
+		t.Errorf("the missing argument is %q, want zone", got)
+	}
+	body, err := call.WebhookBody(r)
+	if err != nil || !strings.Contains(string(body), `"args":{"service":`) {
+		t.Errorf("a webhook gets %s, %v", body, err)
 	}
 }

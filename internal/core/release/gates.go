@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/utils/ptr"
+
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 )
 
@@ -44,6 +46,11 @@ func (s *stepper) gates(k int, position releasev1alpha1.GatePosition) bool {
 			s.closeGate(k, g, releasev1alpha1.GatePassed, approved)
 			continue
 		case g.Until != nil && !s.now.Before(g.Until.Time):
+			if g.Check != nil && s.latestCheck(g).Report {
+				g.Check = ptr.To(s.latestCheck(g))
+				s.closeGate(k, g, releasev1alpha1.GatePassed, nil)
+				continue
+			}
 			s.closeGate(k, g, releasev1alpha1.GateTimedOut, approved)
 			message := "gate " + gate.Name + " timed out"
 			if g.Check != nil && SampleText(*g.Check) != "" {

@@ -34,11 +34,12 @@ func LimitsPods(g *releasev1alpha1.ReleaseGuard) bool {
 	return l != nil && (l.PodsPercent != nil || l.UnavailablePercent != nil)
 }
 
-// RequiresRelease returns the name of a guard that requires releases in a namespace; empty if none does.
-func RequiresRelease(guards []releasev1alpha1.ReleaseGuard, namespace string) string {
+// RequiredBy returns the name of a guard with a requirement for workloads of a namespace; empty if there is none.
+func RequiredBy(guards []releasev1alpha1.ReleaseGuard, namespace string,
+	requirement releasev1alpha1.ReleaseRequirement) string {
 	var names []string
 	for i := range guards {
-		if g := &guards[i]; g.Spec.Require == releasev1alpha1.RequireEnforce && GuardsNamespace(g, namespace) {
+		if g := &guards[i]; g.Spec.Require == requirement && GuardsNamespace(g, namespace) {
 			names = append(names, g.Name)
 		}
 	}
@@ -162,7 +163,7 @@ func (v guardView) ofStages(g Guard, r *releasev1alpha1.Release, stages []int, l
 
 // inUse is what a release counts now: with the stage under way, or in a rollback with all stages that have begun.
 func (v guardView) inUse(g Guard, r *releasev1alpha1.Release) useByValue {
-	if !r.Status.Phase.UnderWay() || r.Status.Strategy == nil {
+	if !r.Status.Phase.UnderWay() || r.Status.Strategy == nil || IsRecord(r) {
 		return nil
 	}
 	back := r.Status.Phase == releasev1alpha1.ReleaseRollingBack

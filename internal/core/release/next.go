@@ -70,6 +70,10 @@ type Step struct {
 func Next(in Input) Step {
 	s := &stepper{Input: in, status: *in.Release.Status.DeepCopy(),
 		now: in.Now.UTC().Add(time.Second - 1).Truncate(time.Second)}
+	if IsRecord(in.Release) {
+		s.observeRecord()
+		return s.step()
+	}
 	for range 8 + 8*len(s.status.Stages) + 8*32 {
 		if !s.advance() {
 			break
@@ -100,21 +104,21 @@ func (in Input) strategy() *releasev1alpha1.ReleaseStrategySpec {
 	return in.Strategy
 }
 
-// chosen is the revision of a target that was accepted.
-func (in Input) chosen(target string) string {
+// chosen has the revisions of a target that was accepted.
+func (in Input) chosen(target string) releasev1alpha1.ReleaseTargetStatus {
 	for _, t := range in.Release.Status.Targets {
 		if t.Name == target {
-			return t.To
+			return t
 		}
 	}
-	return ""
+	return releasev1alpha1.ReleaseTargetStatus{}
 }
 
 // rivals are the other releases that have a target of this one.
 func (in Input) rivals() []releasev1alpha1.Release {
 	var rivals []releasev1alpha1.Release
 	for _, other := range in.Others {
-		if other.Name == in.Release.Name || other.Namespace != in.Release.Namespace {
+		if other.Name == in.Release.Name || other.Namespace != in.Release.Namespace || IsRecord(&other) {
 			continue
 		}
 		if slices.ContainsFunc(other.Spec.Targets, func(a releasev1alpha1.ReleaseTarget) bool {

@@ -170,6 +170,20 @@ func madeFrom(w *workv1alpha1.Work, manifest, template *unstructured.Unstructure
 	return has == wanted, err
 }
 
+// HasAllPods reports whether a Work makes all pods those of a template with the overrides of its cluster. The Work may
+// be nil.
+func HasAllPods(w *workv1alpha1.Work, template *unstructured.Unstructured,
+	clusters map[string]*clusterv1alpha1.Cluster, overrides []policyv1alpha1.Override) (bool, error) {
+	if w == nil {
+		return false, nil
+	}
+	manifest, err := manifestOf(w)
+	if err != nil || manifest == nil || fleet.HasPartition(manifest) && !fleet.HasPartition(template) {
+		return false, err
+	}
+	return madeFrom(w, manifest, template, clusters, overrides)
+}
+
 // overridesPartition reports whether an override policy sets the partition of a template in a cluster of the binding.
 func overridesPartition(template *unstructured.Unstructured, b workv1alpha2.Binding,
 	clusters map[string]*clusterv1alpha1.Cluster, overrides []policyv1alpha1.Override) bool {

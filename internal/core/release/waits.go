@@ -29,6 +29,9 @@ func Waits(r *releasev1alpha1.Release) (what, next string) {
 	if accepted := condition(releasev1alpha1.ReleaseAccepted); accepted.Status == metav1.ConditionFalse {
 		return "it was refused: " + reasonAnd(accepted), "fix the reason, then start another release"
 	}
+	if IsRecord(r) {
+		return recordWaits(s.Phase, condition(releasev1alpha1.ReleaseHealthy), succeeded)
+	}
 	switch s.Phase {
 	case "", releasev1alpha1.ReleasePending:
 		return "the hub has not accepted it yet", ""
@@ -109,6 +112,26 @@ func waitingChecks(r *releasev1alpha1.Release) string {
 		return "stage " + r.Status.Stage
 	}
 	return strings.Join(all, ", ")
+}
+
+// recordWaits is Waits of a record. No command changes what it observes.
+func recordWaits(phase releasev1alpha1.ReleasePhase, healthy, succeeded metav1.Condition) (what, next string) {
+	const undo = "to undo the change, revert the template"
+	switch phase {
+	case releasev1alpha1.ReleaseSucceeded:
+		return "all clusters have the change, which was sent to them at once", ""
+	case releasev1alpha1.ReleaseSuperseded:
+		return strings.TrimSpace("it was replaced " + succeeded.Message), ""
+	case releasev1alpha1.ReleaseAborted:
+		return "it was aborted: the change is no longer observed", ""
+	case releasev1alpha1.ReleaseFailed:
+		return "it has failed: " + reasonAnd(succeeded), undo
+	}
+	what = "the change was sent to clusters at once, and is observed until all have it"
+	if healthy.Status == metav1.ConditionFalse {
+		return what + "; " + reasonAnd(healthy), undo
+	}
+	return what, ""
 }
 
 func reasonAnd(c metav1.Condition) string {

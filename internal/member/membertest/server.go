@@ -323,6 +323,9 @@ func (s *Server) store(k Kind, path string, u *unstructured.Unstructured) *unstr
 		s.uids++
 		u.SetUID(types.UID(fmt.Sprintf("uid-%d", s.uids)))
 		u.SetGeneration(1)
+		if created := u.GetCreationTimestamp(); created.IsZero() && k.GroupVersionKind.Group == "release.argosy.io" {
+			u.SetCreationTimestamp(metav1.Now()) // releases are in the order of their creation
+		}
 	} else {
 		follow(old, u)
 	}

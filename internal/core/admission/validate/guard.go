@@ -30,7 +30,8 @@ func ReleaseGuard(s *releasev1alpha1.ReleaseGuardSpec) field.ErrorList {
 				"not supported: an error budget needs a metrics check"))
 		}
 	}
-	if s.Require == releasev1alpha1.RequireEnforce && (s.Selector.Clusters != nil || len(s.Selector.Environments) > 0) {
+	required := s.Require == releasev1alpha1.RequireEnforce || s.Require == releasev1alpha1.RequireRecord
+	if required && (s.Selector.Clusters != nil || len(s.Selector.Environments) > 0) {
 		errs = append(errs, field.Invalid(spec.Child("require"), s.Require,
 			"a template is for all clusters and environments of its workload: select only namespaces, in a guard of its own"))
 	}

@@ -37,6 +37,9 @@ func TestReleaseGuard(t *testing.T) {
 		{"releases in namespaces", `{selector: {namespaces: [shop]}, require: Enforce}`, nil},
 		{"releases in clusters", `{selector: {clusters: {matchLabels: {env: prod}}}, require: Enforce}`,
 			[]string{"spec.require", "select only namespaces"}},
+		{"records in namespaces", `{selector: {namespaces: [shop]}, require: Record}`, nil},
+		{"records in clusters", `{selector: {clusters: {matchLabels: {env: prod}}}, require: Record}`,
+			[]string{"spec.require", "select only namespaces"}},
 		{"releases in environments", `{selector: {environments: [prod]}, require: Enforce}`,
 			[]string{"spec.require", "select only namespaces"}},
 	} {

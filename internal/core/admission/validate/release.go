@@ -41,13 +41,23 @@ func Release(r *releasev1alpha1.Release, scoped func(schema.GroupKind) (namespac
 		errs = append(errs, field.Invalid(path, "dependsOn", problem))
 	}
 	if r.Spec.Strategy != nil {
-		errs = append(errs, ReleaseStrategy(r.Spec.Strategy, field.NewPath("spec", "strategy"))...)
+		strategy := field.NewPath("spec", "strategy")
+		errs = append(errs, ReleaseStrategy(r.Spec.Strategy, strategy)...)
+		if r.Spec.Strategy.AutoStart != nil {
+			errs = append(errs, field.Forbidden(strategy.Child("autoStart"),
+				"is for a ReleaseStrategy: the strategy of a release starts no other releases"))
+		}
 	}
 	return errs
 }
 
 // ReleaseUpdate rejects changes of immutable fields of an accepted release.
 func ReleaseUpdate(r, old *releasev1alpha1.Release) field.ErrorList {
+	if state := r.Spec.State; release.IsRecord(r) && state != old.Spec.State &&
+		(state == releasev1alpha1.StatePause || state == releasev1alpha1.StateRollback) {
+		return field.ErrorList{field.Forbidden(field.NewPath("spec", "state"),
+			"this release only records a change that was sent to clusters at once: to undo the change, revert the template")}
+	}
 	if !meta.IsStatusConditionTrue(old.Status.Conditions, releasev1alpha1.ReleaseAccepted) {
 		return nil
 	}

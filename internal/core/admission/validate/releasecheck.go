@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"slices"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -27,6 +28,13 @@ func ReleaseCheck(s *releasev1alpha1.ReleaseCheckSpec, path *field.Path) field.E
 	if s.Interval != nil && s.Interval.Duration < shortestSampleInterval {
 		errs = append(errs, field.Invalid(path.Child("interval"), s.Interval.Duration.String(),
 			fmt.Sprintf("must be at least %s", shortestSampleInterval)))
+	}
+	if d := s.InitialDelay; d != nil && d.Duration < 0 {
+		errs = append(errs, field.Invalid(path.Child("initialDelay"), d.Duration.String(), "must not be negative"))
+	}
+	if s.InitialDelay != nil && s.Job != nil {
+		errs = append(errs, field.Forbidden(path.Child("initialDelay"),
+			"is for prometheus and webhook: a Job can wait by itself"))
 	}
 	if s.Prometheus == nil && s.Count > 1 {
 		errs = append(errs, field.Invalid(path.Child("count"), s.Count, onlyForPrometheusCheck))
@@ -58,9 +66,25 @@ func prometheusCheck(p *releasev1alpha1.PrometheusCheck, path *field.Path) field
 	if p.Member != nil && p.SecretRef != nil {
 		errs = append(errs, field.Forbidden(path.Child("secretRef"), "is for url: a Service in a member gets no credentials"))
 	}
-	for name, text := range map[string]string{"query": p.Query, "control": p.Control} {
-		if unknown := sample.Unknown(text); unknown != "" {
-			errs = append(errs, field.NotSupported(path.Child(name), "{{"+unknown+"}}", sample.VariableNames))
+	texts := []struct {
+		at   *field.Path
+		text string
+	}{{path.Child("query"), p.Query}, {path.Child("control"), p.Control}}
+	if p.MinSamples != nil {
+		at := path.Child("minSamples", "query")
+		texts = append(texts, struct {
+			at   *field.Path
+			text string
+		}{at, p.MinSamples.Query})
+		if sample.PerCluster(p.MinSamples.Query) && p.Member == nil && !sample.PerCluster(p.Query, p.Control) {
+			errs = append(errs, field.Invalid(at, p.MinSamples.Query,
+				"has {{cluster}}, and the query has not: use {{clusters}} for all clusters of the stage"))
+		}
+	}
+	for _, t := range texts {
+		if unknown := sample.Unknown(t.text); unknown != "" {
+			errs = append(errs, field.NotSupported(t.at, "{{"+unknown+"}}",
+				append(slices.Clone(sample.VariableNames), sample.ArgumentPrefix+"NAME")))
 		}
 	}
 	if _, err := sample.NewCondition(p.Condition, p.Control != ""); err != nil {

@@ -123,4 +123,24 @@ func OfPrometheus(condition *Condition, query Answer, control *Answer, cluster s
 	return s
 }
 
+// TooFew is the sample if a query for a number, such as of requests, answers less than least; nil if it is enough.
+func TooFew(query Answer, least int64) *Sample {
+	numbers, err := query.numbers()
+	if err != nil {
+		s := Failure("minSamples: " + err.Error())
+		return &s
+	}
+	var sum float64
+	for _, number := range numbers {
+		if !math.IsNaN(number) {
+			sum += number
+		}
+	}
+	if sum >= float64(least) {
+		return nil
+	}
+	return &Sample{Outcome: NoData, Message: fmt.Sprintf("minSamples: there are %s, and %d are needed", numberText(sum),
+		least)}
+}
+
 func numberText(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }

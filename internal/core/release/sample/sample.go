@@ -59,7 +59,10 @@ func OfClusters(clusters []string, samples []Sample) Sample {
 type Variables map[string]string
 
 // variable is a variable in a query.
-var variable = regexp.MustCompile(`\{\{ *([a-z]+) *\}\}`)
+var variable = regexp.MustCompile(`\{\{ *([a-z]+(?:\.[A-Za-z0-9_-]+)?) *\}\}`)
+
+// ArgumentPrefix begins the names of variables that are arguments of the gate.
+const ArgumentPrefix = "args."
 
 // unsafe are the characters that could end a string in a query.
 var unsafe = regexp.MustCompile("[\"'`\\\\{}\n\r]")
@@ -79,11 +82,24 @@ func (v Variables) Fill(text string) string {
 // VariableNames are the variables of queries, sorted.
 var VariableNames = []string{"cluster", "clusters", "environment", "name", "namespace", "release", "revision", "stage"}
 
-// Unknown is the first variable in a text that is none of VariableNames; empty if all are.
+// Unknown is the first variable in a text that is neither one of VariableNames nor an argument; empty if all are.
 func Unknown(text string) string {
 	for _, found := range variable.FindAllStringSubmatch(text, -1) {
-		if !slices.Contains(VariableNames, found[1]) {
+		if !slices.Contains(VariableNames, found[1]) && !strings.HasPrefix(found[1], ArgumentPrefix) {
 			return found[1]
+		}
+	}
+	return ""
+}
+
+// MissingArgument is the name of the first argument in the texts that v lacks; empty if there is none.
+func (v Variables) MissingArgument(texts ...string) string {
+	for _, text := range texts {
+		for _, found := range variable.FindAllStringSubmatch(text, -1) {
+			name, isArgument := strings.CutPrefix(found[1], ArgumentPrefix)
+			if _, ok := v[found[1]]; isArgument && !ok {
+				return name
+			}
 		}
 	}
 	return ""

@@ -202,3 +202,25 @@ func TestValuesCannotChangeAQuery(t *testing.T) {
 		t.Error("only a query with the variable cluster is asked once for each cluster")
 	}
 }
+
+func TestTooFewSamplesAreNoData(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		answer  sample.Answer
+		want    sample.Outcome // empty for enough
+		message string
+	}{
+		{"enough", vector("60", "40"), "", ""},
+		{"too few", vector("60", "39"), sample.NoData, "there are 99, and 100 are needed"},
+		{"none", vector(), sample.NoData, "there are 0"},
+		{"not a number", vector("NaN"), sample.NoData, "there are 0"},
+		{"no answer", sample.Answer{Code: 500}, sample.Error, "minSamples: the server answers 500"},
+	} {
+		s := sample.TooFew(c.answer, 100)
+		switch {
+		case c.want == "" && s == nil:
+		case c.want == "" || s == nil || s.Outcome != c.want || !strings.Contains(s.Message, c.message):
+			t.Errorf("%s: the sample is %+v, want %s with %q", c.name, s, c.want, c.message)
+		}
+	}
+}
