@@ -159,6 +159,13 @@ func editable(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	return obj
 }
 
+// withoutVersion is editable without the resourceVersion, to be compared.
+func withoutVersion(obj *unstructured.Unstructured) *unstructured.Unstructured {
+	obj = editable(obj)
+	obj.SetResourceVersion("")
+	return obj
+}
+
 const (
 	// maxChange bounds the text of a change, maxObjects its objects.
 	maxChange  = 512 << 10
@@ -356,7 +363,7 @@ func write(ctx context.Context, c client.Client, mapper meta.RESTMapper, obj *un
 		return out
 	}
 	out.before, out.after = before, after
-	out.Diff = simulate.Differences(editable(before).Object, editable(after).Object, gvk.Kind != "Secret")
+	out.Diff = simulate.Differences(withoutVersion(before).Object, withoutVersion(after).Object, gvk.Kind != "Secret")
 	out.Diff = out.Diff[:min(len(out.Diff), maxListed)]
 	if verb == "update" && len(out.Diff) == 0 {
 		out.Result = "unchanged"
@@ -384,16 +391,16 @@ func manifests(ctx context.Context, c client.Client, one changed, workloads []si
 		err := c.Get(ctx, client.ObjectKey{Name: target.Name}, &cluster)
 		var is *unstructured.Unstructured
 		if err == nil {
-			is, _, err = override.Apply(editable(one.after), &cluster, overrides)
+			is, _, err = override.Apply(withoutVersion(one.after), &cluster, overrides)
 		}
 		if err != nil {
 			d.Error = err.Error()
 			all = append(all, d)
 			continue
 		}
-		was := editable(one.after)
+		was := withoutVersion(one.after)
 		if one.Result != "created" {
-			if old, _, err := override.Apply(editable(one.before), &cluster, overrides); err == nil {
+			if old, _, err := override.Apply(withoutVersion(one.before), &cluster, overrides); err == nil {
 				was = old
 			}
 		}

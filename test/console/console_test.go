@@ -77,7 +77,8 @@ func logIn(t *testing.T, b *browser.Tab) {
 	b.See("Fleet")
 }
 
-// TestUserImportsAClusterAndSeesAWorkloadReady is the story of the gate.
+// TestUserImportsAClusterAndSeesAWorkloadReady is the story of the gate: import a cluster, create a Deployment through
+// the form, see it ready, scale it.
 func TestUserImportsAClusterAndSeesAWorkloadReady(t *testing.T) {
 	needBrowser(t)
 	members, err := sim.Start(t.Context(), sim.Options{Binary: fleet.Lab.Hub.Binary, Dir: t.TempDir(),
@@ -110,9 +111,22 @@ func TestUserImportsAClusterAndSeesAWorkloadReady(t *testing.T) {
 		}
 	})
 	ns := fleet.Namespace(t)
-	fleet.Hub.Apply(t, fmt.Sprintf(gate, ns))
+	b.Visit("change")
+	b.See("Start with a Deployment")
+	for field, value := range map[string]string{"name": "gate", "namespace": ns, "image": "nginx:1.29", "clusters": "gate"} {
+		b.Fill("#f-"+field, value)
+	}
+	b.Perform(chromedp.Click(".generator button"), chromedp.Click("#yaml ~ .buttons button[type=submit]"))
+	b.See("The hub accepts it. Nothing is written yet.", "What it does to the fleet", "gate:2")
+	b.Perform(chromedp.Click("#yaml ~ .buttons button[type=button]"))
+	b.See("Applied.", "Open Deployment gate")
 	b.Visit("w/apps/Deployment/" + ns + "/gate")
 	b.See("PropagationPolicy "+ns+"/gate", "healthy in 1 of 1 cluster", "2 of 2 ready")
+	b.Perform(chromedp.KeyEvent("s"))
+	b.See("kubectl scale deployment gate -n " + ns + " --replicas=2")
+	b.Fill("#replicas", "3")
+	b.Perform(chromedp.Click(".confirm button[type=submit]"))
+	b.See("3 of 3 ready")
 	b.Close() // the page would report that the workload is gone
 }
 
@@ -333,12 +347,6 @@ const workloads = `
 {apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: %[1]s}, spec: {replicas: 2, selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, spec: {containers: [{name: web, image: "nginx:1.29"}]}}}}
 ---
 {apiVersion: apps/v1, kind: Deployment, metadata: {name: nowhere, namespace: %[1]s}, spec: {replicas: 2, selector: {matchLabels: {app: nowhere}}, template: {metadata: {labels: {app: nowhere}}, spec: {containers: [{name: web, image: "nginx:1.29"}]}}}}
-`
-
-const gate = `
-{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy, metadata: {name: gate, namespace: %[1]s}, spec: {resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: gate}], placement: {clusterAffinity: {clusterNames: [gate]}}}}
----
-{apiVersion: apps/v1, kind: Deployment, metadata: {name: gate, namespace: %[1]s}, spec: {replicas: 2, selector: {matchLabels: {app: gate}}, template: {metadata: {labels: {app: gate}}, spec: {containers: [{name: web, image: "nginx:1.29"}]}}}}
 `
 
 const talker = `

@@ -283,7 +283,7 @@ func TestChangeKeepsWhatWasTyped(t *testing.T) {
 		h.answers["POST api/change"] = answer{200, refused}
 		h.answers["GET api/why"], h.answers["GET api/actions"] = answer{200, walk(1)}, answer{200, []any{}}
 	})
-	b := browser.Open(t, h.URL)
+	b := browser.Open(t, h.URL, "status of 401")
 	b.Visit("change")
 	b.See("Start with a Deployment")
 	for field, value := range map[string]string{"name": "web", "namespace": "shop", "image": `nginx:1.29" #`, "port": "80",
@@ -316,6 +316,19 @@ func TestChangeKeepsWhatWasTyped(t *testing.T) {
 		t.Errorf("after leaving the page the text is %q", text())
 	}
 
+	t.Log("the login ends: log in over the page")
+	h.set(func(h *hub) {
+		h.answers["POST api/change"] = failure(401, "the session has ended: log in again")
+		h.answers["GET session"], h.answers["POST session"] = answer{200, object{"oidc": false}}, answer{200, object{}}
+	})
+	b.Perform(chromedp.Click("#yaml ~ .buttons button[type=submit]"))
+	b.See("Your login has ended.")
+	b.Fill("dialog #token", "another")
+	b.Perform(chromedp.Click("dialog button[type=submit]"), chromedp.WaitNotPresent("dialog"))
+	if text() != typed {
+		t.Errorf("after the login the text is %q", text())
+	}
+
 	t.Log("check, what if, and apply by keys")
 	checked := object{"applied": false, "command": "kubectl create -f FILE", "objects": []object{{"kind": "Deployment",
 		"group": "apps", "namespace": "shop", "name": "web", "result": "created"}}, "whatIf": object{"summary": object{
@@ -332,7 +345,8 @@ func TestChangeKeepsWhatWasTyped(t *testing.T) {
 	h.set(func(h *hub) { h.answers["POST api/change"] = answer{200, applied} })
 	browser.Run[any](b, press)
 	b.See("Applied.", "Open Deployment web")
-	if sent := h.writes(); len(sent) != 3 || !strings.Contains(sent[1], `"apply":false`) || !strings.Contains(sent[2], `"apply":true`) {
+	if sent := h.writes(); len(sent) != 5 || !strings.Contains(sent[3], `"apply":false`) ||
+		!strings.Contains(sent[4], `"apply":true`) {
 		t.Errorf("the page sent %.300q", sent)
 	}
 }
