@@ -170,7 +170,8 @@ func (b *cdpBrowser) number(script string) (float64, error) {
 		Result           struct{ Value float64 }
 		ExceptionDetails *struct{ Text string }
 	}
-	err := b.call("Runtime.evaluate", map[string]any{"expression": script, "awaitPromise": true, "returnByValue": true}, &done)
+	err := b.call("Runtime.evaluate", map[string]any{"expression": script, "awaitPromise": true, "returnByValue": true},
+		&done)
 	if err == nil && done.ExceptionDetails != nil {
 		err = errors.New(done.ExceptionDetails.Text)
 	}

@@ -127,7 +127,8 @@ func measureConsole(ctx context.Context, o Options, h *lab.Hub) ([]Row, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := runParallel(consoleClusters, o.Workers, func(i int) error { return register(ctx, c, silent(i)) }); err != nil {
+	err = runParallel(consoleClusters, o.Workers, func(i int) error { return register(ctx, c, silent(i)) })
+	if err != nil {
 		return nil, fmt.Errorf("make clusters: %w", err)
 	}
 	if err := known(ctx, c, consoleClusters); err != nil {
@@ -137,7 +138,8 @@ func measureConsole(ctx context.Context, o Options, h *lab.Hub) ([]Row, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := runParallel(consoleBindings, o.Workers, func(i int) error { return c.Create(ctx, unplaced(i)) }); err != nil {
+	err = runParallel(consoleBindings, o.Workers, func(i int) error { return c.Create(ctx, unplaced(i)) })
+	if err != nil {
 		return nil, fmt.Errorf("make bindings: %w", err)
 	}
 	if err := arrived(); err != nil {
@@ -195,20 +197,22 @@ func (m *consoleMeter) measure() ([]Row, error) {
 	if err != nil {
 		return nil, fmt.Errorf("filter: %w", err)
 	}
-	rows = append(rows, Row{Work: "… filter, until a key press is drawn, median", Unit: "ms", Value: share(keys, .5), Must: 16},
+	rows = append(rows,
+		Row{Work: "… filter, until a key press is drawn, median", Unit: "ms", Value: share(keys, .5), Must: 16},
 		Row{Work: "… filter, the slowest key press", Unit: "ms", Value: share(keys, 1)})
 
 	changes, err := m.changes(40)
 	if err != nil {
 		return nil, fmt.Errorf("change a cluster: %w", err)
 	}
-	rows = append(rows, Row{Work: "… change by the API → seen, 95th percentile", Unit: "ms", Value: share(changes, .95),
-		Must: 500})
+	rows = append(rows, Row{Work: "… change by the API → seen, 95th percentile", Unit: "ms",
+		Value: share(changes, .95), Must: 500})
 	watches, err := m.watches(10)
 	if err != nil {
 		return nil, fmt.Errorf("count watches: %w", err)
 	}
-	return append(rows, Row{Work: "… watches of the API server for 10 open tabs", Unit: "watches", Value: watches, Must: .5}), nil
+	return append(rows, Row{Work: "… watches of the API server for 10 open tabs", Unit: "watches", Value: watches,
+		Must: .5}), nil
 }
 
 func (m *consoleMeter) logIn() error {
@@ -227,14 +231,15 @@ func (m *consoleMeter) logIn() error {
 	if err := m.b.navigate(console.LinkURL(strings.TrimSuffix(m.config.Host, "/"), link.Code)); err != nil {
 		return err
 	}
-	_, err = m.b.number(`new Promise(done => { const look = () => document.querySelector(".rail") ? done(0) : setTimeout(look, 20); look(); })`)
+	_, err = m.b.number(`new Promise(done => { const look = () => document.querySelector(".rail") ? done(0)
+		: setTimeout(look, 20); look(); })`)
 	return err
 }
 
 // keyPresses returns how long the page takes for each key in the filter, its layout included.
 func (m *consoleMeter) keyPresses() (all []float64, err error) {
-	for _, text := range []string{"b", "be", "ben", "benc", "bench", "bench-", "bench-0", "bench-09", "bench-099", "bench-09",
-		"bench-0", "bench-", ""} {
+	for _, text := range []string{"b", "be", "ben", "benc", "bench", "bench-", "bench-0", "bench-09", "bench-099",
+		"bench-09", "bench-0", "bench-", ""} {
 		ms, err := m.b.number(fmt.Sprintf(`(async () => {
 			const field = document.querySelector("[data-filter]"), began = performance.now();
 			field.value = %q;

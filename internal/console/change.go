@@ -414,7 +414,8 @@ func manifests(ctx context.Context, c client.Client, one changed, workloads []si
 }
 
 // whatIf simulates objects on the fleet that the user may read. Its second result is why there is no report.
-func (a *API) whatIf(ctx context.Context, u user.Info, objects []*unstructured.Unstructured) (*simulate.Report, string) {
+func (a *API) whatIf(ctx context.Context, u user.Info, objects []*unstructured.Unstructured) (*simulate.Report,
+	string) {
 	if a.Simulate == nil {
 		return nil, "this hub cannot simulate in the console: argosy simulate -f FILE does"
 	}

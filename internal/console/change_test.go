@@ -116,8 +116,9 @@ func TestChangeIsCheckedSimulatedAndThenMade(t *testing.T) {
 	}
 	const text = "apiVersion: v1\nkind: Secret\nmetadata: {name: settings, namespace: shop}\nstringData: {color: blue}\n"
 	out, _ := a.sendChange(t, text, false)
-	if o := out.Objects[0]; o.Result != "created" || len(o.Diff) == 0 || strings.Contains(strings.Join(o.Diff, " "), "blue") ||
-		out.Applied || out.WhatIf == nil || len(out.WhatIf.Workloads) != 1 {
+	if o := out.Objects[0]; o.Result != "created" || len(o.Diff) == 0 ||
+		strings.Contains(strings.Join(o.Diff, " "), "blue") || out.Applied || out.WhatIf == nil ||
+		len(out.WhatIf.Workloads) != 1 {
 		t.Errorf("the check gives %+v", out)
 	}
 	key := client.ObjectKey{Namespace: "shop", Name: "settings"}
@@ -130,7 +131,8 @@ func TestChangeIsCheckedSimulatedAndThenMade(t *testing.T) {
 	if err := hub.Get(t.Context(), key, &corev1.Secret{}); err != nil {
 		t.Error(err)
 	}
-	if out, _ = a.sendChange(t, text, true); out.Applied || out.Objects[0].Error != "this object exists: open it to edit it" {
+	out, _ = a.sendChange(t, text, true)
+	if out.Applied || out.Objects[0].Error != "this object exists: open it to edit it" {
 		t.Errorf("creating it again gives %+v", out)
 	}
 }
@@ -167,7 +169,8 @@ func TestChangeShowsTheManifestsThatOverridesMakeDifferent(t *testing.T) {
 			TargetCluster: &policyv1alpha1.ClusterAffinity{ClusterNames: []string{"eu"}},
 			Overriders: policyv1alpha1.Overriders{Plaintext: []policyv1alpha1.PlaintextOverrider{{Path: "/spec/replicas",
 				Operator: policyv1alpha1.OverriderOpReplace, Value: apiextensionsv1.JSON{Raw: []byte("7")}}}}}}}}
-	a, _ := changing(t, grants{}, "", deployment(), over, &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "eu"}},
+	a, _ := changing(t, grants{}, "", deployment(), over,
+		&clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "eu"}},
 		&clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "us"}})
 	a.Simulate = func(context.Context, *rest.Config, []*unstructured.Unstructured) (simulate.Report, error) {
 		return simulate.Report{Workloads: []simulate.Workload{{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop",
@@ -198,7 +201,8 @@ func TestChangeNeedsTheUsersRights(t *testing.T) {
 func TestInvalidChangeIsRefused(t *testing.T) {
 	a, _ := changing(t, grants{}, "")
 	for text, want := range map[string]string{
-		"": "no object", "a: [": "document 1", "{kind: Secret, kind: Pod}": "document 1", "{apiVersion: v1, kind: Secret}": "metadata.name",
+		"": "no object", "a: [": "document 1", "{kind: Secret, kind: Pod}": "document 1",
+		"{apiVersion: v1, kind: Secret}":                                                           "metadata.name",
 		"{apiVersion: v1, kind: List, items: []}":                                                  "list",
 		strings.Repeat("{apiVersion: v1, kind: Secret, metadata: {name: a}}\n---\n", maxObjects+1): "up to 20",
 	} {

@@ -113,7 +113,8 @@ func TestUserImportsAClusterAndSeesAWorkloadReady(t *testing.T) {
 	ns := fleet.Namespace(t)
 	b.Visit("change")
 	b.See("Start with a Deployment")
-	for field, value := range map[string]string{"name": "gate", "namespace": ns, "image": "nginx:1.29", "clusters": "gate"} {
+	for field, value := range map[string]string{"name": "gate", "namespace": ns, "image": "nginx:1.29",
+		"clusters": "gate"} {
 		b.Fill("#f-"+field, value)
 	}
 	b.Perform(chromedp.Click(".generator button"), chromedp.Click("#yaml ~ .buttons button[type=submit]"))

@@ -59,7 +59,8 @@ func newHub(t *testing.T) *hub {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &hub{topics: map[string]topic{}, answers: map[string]answer{}, changed: make(chan struct{}), done: make(chan struct{})}
+	h := &hub{topics: map[string]topic{}, answers: map[string]answer{},
+		changed: make(chan struct{}), done: make(chan struct{})}
 	h.answers["GET api/me"] = answer{200, object{"user": "jane", "groups": []string{"shop"}, "join": true}}
 	h.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		web.Protect(w.Header())

@@ -39,7 +39,8 @@ func walk(clusters int) object {
 const path = "w/apps/Deployment/shop/web"
 
 // policies are the addresses that the page Policies reads.
-var policies = []string{"propagationpolicies", "clusterpropagationpolicies", "overridepolicies", "clusteroverridepolicies"}
+var policies = []string{"propagationpolicies", "clusterpropagationpolicies", "overridepolicies",
+	"clusteroverridepolicies"}
 
 func (h *hub) policies(a answer) {
 	for _, resource := range policies {
@@ -337,7 +338,8 @@ func TestChangeKeepsWhatWasTyped(t *testing.T) {
 			"replicas": 2}}}}}}}
 	h.set(func(h *hub) { h.answers["POST api/change"] = answer{200, checked} })
 	browser.Run[any](b, `document.querySelector("#yaml").focus()`)
-	press := `document.querySelector("#yaml").dispatchEvent(new KeyboardEvent("keydown", {key: "Enter", ctrlKey: true, bubbles: true}))`
+	press := `document.querySelector("#yaml").dispatchEvent(new KeyboardEvent("keydown",
+		{key: "Enter", ctrlKey: true, bubbles: true}))`
 	browser.Run[any](b, press)
 	b.See("The hub accepts it. Nothing is written yet.", "1 of 3 workloads change", "eu:2")
 	b.Shoot("change")
@@ -361,7 +363,8 @@ func TestPolicyShowsWhatItLoses(t *testing.T) {
 			"placement": object{"clusterAffinity": object{"clusterNames": []string{"eu"}}}}})
 		h.answers["GET api/why"] = answer{200, object{"summary": "it selects 2 templates and has claimed 1",
 			"selectors": []object{{"selects": "Deployment.apps", "matches": 2}}, "templates": []object{
-				{"template": "Deployment.apps shop/other", "by": "all", "held": false, "why": "PropagationPolicy shop/first has it"},
+				{"template": "Deployment.apps shop/other", "by": "all", "held": false,
+					"why": "PropagationPolicy shop/first has it"},
 				{"template": "Deployment.apps shop/web-00001", "by": "all", "held": true, "placed": "eu:2"}},
 			"clusters": []object{{"name": "eu", "takes": true}}}}
 	})
