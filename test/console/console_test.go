@@ -122,7 +122,7 @@ func TestUserImportsAClusterAndSeesAWorkloadReady(t *testing.T) {
 	b.Perform(chromedp.Click("#yaml ~ .buttons button[type=button]"))
 	b.See("Applied.", "Open Deployment gate")
 	b.Visit("w/apps/Deployment/" + ns + "/gate")
-	b.See("PropagationPolicy "+ns+"/gate", "healthy in 1 of 1 cluster", "2 of 2 ready")
+	b.See("PropagationPolicy "+ns+"/gate", "healthy in 1 of 1 cluster", "2 of 2 ready", "Scale")
 	b.Perform(chromedp.KeyEvent("s"))
 	b.See("kubectl scale deployment gate -n " + ns + " --replicas=2")
 	b.Fill("#replicas", "3")
