@@ -20,7 +20,7 @@ import (
 // Row is one figure beside its targets.
 type Row struct {
 	Work string `json:"work"`
-	// Unit of Value, Must and Aim: s, x (times the floor), writes, ms, µs, MiB, cores or 1/s.
+	// Unit of Value, Must and Aim: s, x (times the floor), writes, ms, µs, MiB, kB, watches, cores or 1/s.
 	Unit  string  `json:"unit"`
 	Value float64 `json:"value"`
 	// Floor is the same work by a plain client that writes straight into the members, in seconds; 0 where there is none.
@@ -60,6 +60,8 @@ type Options struct {
 	Releases int
 	// ReleasesOnly measures nothing else.
 	ReleasesOnly bool
+	// ConsoleOnly measures the console's pages and nothing else.
+	ConsoleOnly bool
 	// Full shows also how the times of scheduling grow in a hub with its clusters and bindings, which takes a quarter of
 	// an hour.
 	Full bool
@@ -78,6 +80,9 @@ func Run(ctx context.Context, o Options) ([]Row, error) {
 	}
 	if o.ReleasesOnly {
 		return releases(ctx, o)
+	}
+	if o.ConsoleOnly {
+		return consoleBudgets(ctx, o)
 	}
 	var rows []Row
 	o.Say("scheduler decisions in core")

@@ -64,6 +64,8 @@ floor measured in the same run: a plain client that writes the same objects stra
 	cmd.Flags().IntVar(&o.Releases, "releases", 100,
 		"number of releases to run at once; 0 skips the measurement, which takes about three minutes")
 	cmd.Flags().BoolVar(&o.ReleasesOnly, "releases-only", false, "measure only the releases")
+	cmd.Flags().BoolVar(&o.ConsoleOnly, "console", false,
+		"measure only the pages of the console, with 1,000 clusters and 10,000 templates; needs chromium-headless-shell")
 	cmd.Flags().BoolVar(&o.Full, "full", false,
 		"also measure scheduling with 10 to 1,000 clusters and 1,000 to 10,000 bindings, which takes about 15 minutes")
 	cmd.Flags().IntVar(&o.Workers, "workers", 16, "objects created at once")

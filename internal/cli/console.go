@@ -13,11 +13,14 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/argosy-io/argosy/internal/console"
+	"github.com/argosy-io/argosy/internal/core/explain/simulate"
 )
 
 func newConsole(hub *hubFlags) *cobra.Command {
@@ -115,4 +118,28 @@ func joinByConsole(ctx context.Context, hub *rest.Config, r console.JoinRequest,
 		}
 	}
 	return nil
+}
+
+// simulateByConsole simulates objects for a user of the console, like `argosy simulate -f`.
+func simulateByConsole(ctx context.Context, hub *rest.Config, objects []*unstructured.Unstructured) (
+	report simulate.Report, err error) {
+	r, err := fleetReaderFor(hub)
+	if err != nil {
+		return report, err
+	}
+	change := simulate.Change{Namespace: metav1.NamespaceDefault}
+	for _, obj := range objects {
+		change.Objects = append(change.Objects, simulate.Object{Unstructured: obj, Source: "the change"})
+	}
+	all, err := r.read(ctx, simulate.Kinds(change.Objects))
+	if err != nil {
+		return report, err
+	}
+	fleet, err := simulate.Load(all, change.Namespace)
+	if err != nil {
+		return report, err
+	}
+	report, err = simulate.Run(ctx, fleet.WithoutNamespace(r.clusterScoped...), change)
+	report.Warnings = append(report.Warnings, r.warnings...)
+	return report, err
 }

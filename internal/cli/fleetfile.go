@@ -64,6 +64,19 @@ func newFleetReader(hub *hubFlags) (*fleetReader, error) {
 	return &fleetReader{config: config, client: client, mapper: mapper}, nil
 }
 
+// fleetReaderFor returns a reader with a client configuration of its own.
+func fleetReaderFor(config *rest.Config) (*fleetReader, error) {
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	_, mapper, err := why.Connect(config)
+	if err != nil {
+		return nil, err
+	}
+	return &fleetReader{config: config, client: client, mapper: mapper}, nil
+}
+
 // steering are the kinds that decide where templates go, and where they are.
 var steering = []schema.GroupKind{
 	{Group: "cluster.karmada.io", Kind: "Cluster"},

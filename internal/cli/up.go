@@ -25,7 +25,8 @@ Later starts with the same data folder continue from its data. Ctrl-C stops the 
 			warnOfForeign(cmd)
 			heap.Pace(cmd.Context(), heap.Roomy)
 			parts := server.AllParts()
-			parts.Join, parts.OneTimeLink = joinByConsole, isTerminal(cmd.OutOrStdout())
+			parts.Join, parts.Simulate = joinByConsole, simulateByConsole
+			parts.OneTimeLink = isTerminal(cmd.OutOrStdout())
 			return server.Run(cmd.Context(), config, parts, cmd.OutOrStdout())
 		},
 	}

@@ -8,10 +8,12 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
@@ -42,6 +44,8 @@ type Options struct {
 	Scheduler why.Scheduler
 	// Join joins a cluster to the hub with the user's rights; nil if this process cannot.
 	Join Join
+	// Simulate simulates changes with the user's rights; nil if this process cannot.
+	Simulate Simulate
 	// URL is the address at which the hub serves.
 	URL string
 	// Done ends the streams.
@@ -76,11 +80,19 @@ type API struct {
 
 	mu      sync.Mutex
 	streams map[string]int // by user
+
+	// connect returns a client of a configuration. Tests replace it.
+	connect func(*rest.Config, meta.RESTMapper) (client.Client, error)
+	// simulations has an entry for each that runs.
+	simulations chan struct{}
 }
 
 // NewAPI returns the API of a hub. layer may be nil where no link is to be made.
 func NewAPI(o Options, layer *Layer) *API {
-	a := &API{Options: o, layer: layer, streams: map[string]int{}}
+	a := &API{Options: o, layer: layer, streams: map[string]int{}, simulations: make(chan struct{}, maxSimulations)}
+	a.connect = func(config *rest.Config, mapper meta.RESTMapper) (client.Client, error) {
+		return client.New(config, client.Options{Scheme: why.Scheme(), Mapper: mapper})
+	}
 	a.kinds = &kinds{config: o.Config, now: time.Now}
 	a.rights = &rights{authorizer: o.Authorizer, now: time.Now, known: map[string]verdict{}}
 	a.rows = newRows(o)
@@ -90,7 +102,8 @@ func NewAPI(o Options, layer *Layer) *API {
 // Handler answers Paths, and leaves all else to next.
 func (a *API) Handler(next http.Handler) http.Handler {
 	serve := map[string]func(http.ResponseWriter, *http.Request, user.Info){
-		mePath: a.serveMe, linkPath: a.serveLink, streamPath: a.serveStream, whyPath: a.serveWhy, importPath: a.serveImport}
+		mePath: a.serveMe, linkPath: a.serveLink, streamPath: a.serveStream, whyPath: a.serveWhy, importPath: a.serveImport,
+		actionsPath: a.serveActions, objectPath: a.serveObject, changePath: a.serveChange}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer, found := serve[r.URL.Path]
 		if !found {
@@ -98,7 +111,7 @@ func (a *API) Handler(next http.Handler) http.Handler {
 			return
 		}
 		method := http.MethodGet
-		if r.URL.Path == linkPath || r.URL.Path == importPath {
+		if slices.Contains(posts, r.URL.Path) {
 			method = http.MethodPost
 		}
 		if r.Method != method {
@@ -114,6 +127,9 @@ func (a *API) Handler(next http.Handler) http.Handler {
 		answer(w, r, u)
 	})
 }
+
+// posts are the paths that take POST; all others take GET.
+var posts = []string{linkPath, importPath, changePath}
 
 // LongRunning reports whether a request is a stream, which has no timeout.
 func LongRunning(r *http.Request) bool { return r.URL.Path == streamPath || r.URL.Path == importPath }
@@ -184,14 +200,9 @@ const whyTimeout = 20 * time.Second
 func (a *API) serveWhy(w http.ResponseWriter, r *http.Request, u user.Info) {
 	ctx, cancel := context.WithTimeout(r.Context(), whyTimeout)
 	defer cancel()
-	config := a.configOf(u)
-	mapper, err := a.kinds.mapper()
-	var c client.Client
-	if err == nil {
-		c, err = client.New(config, client.Options{Scheme: why.Scheme(), Mapper: mapper})
-	}
+	c, mapper, err := a.clientFor(u)
 	if err != nil {
-		refuse(w, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, "reach the hub's API: "+err.Error())
+		refuse(w, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, err.Error())
 		return
 	}
 	v := r.URL.Query()
@@ -321,9 +332,12 @@ type Missing struct {
 }
 
 func (m *Missing) Error() string {
-	resource := m.Resource
+	resource, part, divided := strings.Cut(m.Resource, "/")
 	if m.Group != "" {
 		resource += "." + m.Group
+	}
+	if divided {
+		resource += "/" + part
 	}
 	where := "in all namespaces"
 	if m.Namespace != "" {

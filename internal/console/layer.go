@@ -51,15 +51,14 @@ const (
 	streamPath = apiPrefix + "stream"
 	whyPath    = apiPrefix + "why"
 	importPath = apiPrefix + "import"
+	// What changes the fleet.
+	actionsPath = apiPrefix + "actions"
+	objectPath  = apiPrefix + "object"
+	changePath  = apiPrefix + "change"
 )
 
 // Paths are the addresses that API answers.
-var Paths = []string{mePath, linkPath, streamPath, whyPath, importPath}
-
-// policy is the content security policy of every response below Path.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
-	"font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
-	"require-trusted-types-for 'script'; trusted-types 'none'"
+var Paths = []string{mePath, linkPath, streamPath, whyPath, importPath, actionsPath, objectPath, changePath}
 
 const (
 	// maxBody bounds the body of a login, maxToken a token.
@@ -153,7 +152,7 @@ func (l *Layer) Wrap(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		protect(w.Header())
+		web.Protect(w.Header())
 		if foreign(r) {
 			refuse(w, http.StatusForbidden, metav1.StatusReasonForbidden,
 				"the request comes from a page of another origin: open the console's own address")
@@ -172,17 +171,6 @@ func (l *Layer) Wrap(next http.Handler) http.Handler {
 			l.pages.ServeHTTP(w, r)
 		}
 	})
-}
-
-// protect sets the headers of every response.
-func protect(h http.Header) {
-	h.Set("Content-Security-Policy", policy)
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("X-Frame-Options", "DENY")
-	h.Set("Referrer-Policy", "no-referrer")
-	h.Set("Cross-Origin-Opener-Policy", "same-origin")
-	h.Set("Cross-Origin-Resource-Policy", "same-origin")
-	h.Set("Cache-Control", "no-store")
 }
 
 // foreign reports whether a page of another origin sent the request. Programs such as kubectl send neither header. The

@@ -29,18 +29,23 @@ type verdict struct {
 	at      time.Time
 }
 
-// right is a verb on a resource; an empty namespace is all of them.
-type right struct{ verb, group, resource, subresource, namespace string }
+// right is a verb on a resource; an empty namespace or name is all of them.
+type right struct{ verb, group, resource, subresource, namespace, name string }
 
 func (r right) missing() *Missing {
-	return &Missing{Verb: r.verb, Group: r.group, Resource: r.resource, Namespace: r.namespace}
+	m := &Missing{Verb: r.verb, Group: r.group, Resource: r.resource, Namespace: r.namespace}
+	if r.subresource != "" {
+		m.Resource += "/" + r.subresource
+	}
+	return m
 }
 
 // allows reports whether a user has a right.
 func (r *rights) allows(ctx context.Context, u user.Info, want right) bool {
-	return r.decide(ctx, u, strings.Join([]string{want.verb, want.group, want.resource, want.subresource, want.namespace},
-		"\x00"), authorizer.AttributesRecord{User: u, Verb: want.verb, APIGroup: want.group, APIVersion: "*",
-		Resource: want.resource, Subresource: want.subresource, Namespace: want.namespace, ResourceRequest: true})
+	return r.decide(ctx, u, strings.Join([]string{want.verb, want.group, want.resource, want.subresource, want.namespace,
+		want.name}, "\x00"), authorizer.AttributesRecord{User: u, Verb: want.verb, APIGroup: want.group, APIVersion: "*",
+		Resource: want.resource, Subresource: want.subresource, Namespace: want.namespace,
+		Name: want.name, ResourceRequest: true})
 }
 
 // allowsGet reports whether a user may get an address of the hub.

@@ -27,8 +27,10 @@ import (
 )
 
 const (
-	// freshFor is how old what all streams share may be. Without a stream nothing is read.
-	freshFor = 500 * time.Millisecond
+	// freshFor is how old what all streams share may be. Without a stream nothing is read. In a large fleet it is longer,
+	// so that reading takes at most one part in restFactor of the time.
+	freshFor   = 200 * time.Millisecond
+	restFactor = 20
 	// freshRemote is the same where the controllers run in another hub, so that each read is a list of the API.
 	freshRemote = 3 * time.Second
 	// freshPods is the same for what is costly to collect.
@@ -85,6 +87,7 @@ type rows struct {
 	mu        sync.Mutex
 	last      *state
 	read      time.Time // when last was found to be up to date
+	took      time.Duration
 	extra     time.Time // when the facts about pods and the hub were read
 	remote    client.Reader
 	clusters  map[string]cluster  // by name
@@ -108,9 +111,10 @@ func (r *rows) current(ctx context.Context) (*state, error) {
 		fresh = freshRemote
 	}
 	now := r.now()
-	if r.last != nil && now.Sub(r.read) < fresh {
+	if r.last != nil && now.Sub(r.read) < max(fresh, restFactor*r.took) {
 		return r.last, nil
 	}
+	defer func() { r.took = r.now().Sub(now) }()
 	next, changed := &state{at: now}, r.last == nil
 	if r.last != nil {
 		next.troubled, next.hub, next.releases = r.last.troubled, r.last.hub, r.last.releases

@@ -213,6 +213,13 @@ func TestConsoleRoutesRefuseUserWithoutRights(t *testing.T) {
 		"/console/api/import": {"POST", "", importBody, http.StatusForbidden, `"verb":"create"`},
 		"/console/api/why": {"GET", "?kind=clusters.cluster.karmada.io&name=eu", nil, http.StatusForbidden,
 			`"missing":{"verb":"get","group":"cluster.karmada.io","resource":"clusters"}`},
+		"/console/api/actions": {"GET", "?kind=Deployment.apps&namespace=default&name=web", nil, http.StatusForbidden,
+			`"missing":{"verb":"get","group":"apps","resource":"deployments","namespace":"default"}`},
+		"/console/api/object": {"GET", "?kind=Secret&namespace=default&name=web", nil, http.StatusForbidden,
+			`"missing":{"verb":"get","resource":"secrets","namespace":"default"}`},
+		"/console/api/change": {"POST", "", map[string]any{"apply": true,
+			"yaml": "{apiVersion: v1, kind: ConfigMap, metadata: {name: web, namespace: default}}"}, http.StatusOK,
+			`"missing":{"verb":"create","resource":"configmaps","namespace":"default"}}],"applied":false`},
 		"/console/api/stream": {}, // TestConsoleStreamsWhatTheUserMayRead
 	}
 	for _, path := range console.Paths {
@@ -226,6 +233,13 @@ func TestConsoleRoutesRefuseUserWithoutRights(t *testing.T) {
 		code, answer := b.send(r.method, path+r.query, r.body)
 		if code != r.code || !strings.Contains(answer, r.part) {
 			t.Errorf("%s gave %d %s, want %d with %s", path, code, answer, r.code, r.part)
+		}
+	}
+	// Where the buttons of a workload send their patches.
+	for _, path := range []string{"web", "web/scale"} {
+		if code, answer := b.send("PATCH", "/console/k8s/apis/apps/v1/namespaces/default/deployments/"+path,
+			map[string]any{}); code != http.StatusForbidden {
+			t.Errorf("a patch of %s gave %d %s", path, code, answer)
 		}
 	}
 }

@@ -229,7 +229,7 @@ func consoleHandler(d Deps, cache *atomic.Pointer[client.Reader], room why.Room,
 			}
 			return all
 		},
-		HealthPath: HealthPath, Join: d.Join, URL: d.URL, Done: d.Done,
+		HealthPath: HealthPath, Join: d.Join, Simulate: d.Simulate, URL: d.URL, Done: d.Done,
 		Scheduler: why.Scheduler{Name: o.Name, Plugins: o.Plugins, Failover: d.Failover.options(d.Members, d.Taints).Options},
 	}, d.Console).Handler(next)
 }

@@ -63,6 +63,8 @@ type Parts struct {
 	Restored func() (orphans map[string]int, paused int)
 	// Join joins clusters for users of the console; nil if they cannot.
 	Join console.Join
+	// Simulate simulates changes for users of the console; nil if they cannot.
+	Simulate console.Simulate
 	// OneTimeLink prints a link that logs in to the console as the administrator: only for a terminal, never into a log.
 	OneTimeLink bool
 	// Controllers run until ctx ends, on one replica at a time, and return when all of them have.
@@ -100,9 +102,11 @@ type Deps struct {
 	Descheduler *DeschedulerConfig
 	// Console is the part of the console in front of the API server; nil if that component is off.
 	Console *console.Layer
-	// Join joins clusters for users of the console. URL is the address at which the hub serves.
-	Join console.Join
-	URL  string
+	// Join joins clusters, and Simulate simulates changes, for users of the console. URL is the address at which the hub
+	// serves.
+	Join     console.Join
+	Simulate console.Simulate
+	URL      string
 	// Authorizer is the API server's, nil before it is built. Findings are the hub's own problems.
 	Authorizer func() authorizer.Authorizer
 	Findings   func() []upkeep.Finding
@@ -442,7 +446,7 @@ func (h *Hub) startAPIServer(ctx context.Context) (func(), error) {
 		}
 		return nil
 	}
-	h.deps.Join, h.deps.URL = h.parts.Join, h.url
+	h.deps.Join, h.deps.Simulate, h.deps.URL = h.parts.Join, h.parts.Simulate, h.url
 	h.deps.Findings = func() []upkeep.Finding { return h.health().Findings }
 	if h.config.runs("console") {
 		// All hubs of one etcd have this key, so that each can read the sessions of the others.

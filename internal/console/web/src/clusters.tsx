@@ -84,7 +84,7 @@ export function Findings({ findings, none }: { findings?: Finding[]; none: strin
 }
 
 /** useAnswer asks the hub why, and again when version changes, at most every two seconds. */
-export function useAnswer<T>(path: string, version: number): { answer?: T; error?: HubError; retry: () => void } {
+export function useAnswer<T>(path: string, version: unknown): { answer?: T; error?: HubError; retry: () => void } {
   const [state, set] = useState<{ path: string; answer?: T; error?: HubError }>({ path });
   const [turn, again] = useState(0);
   const last = useRef(0);
@@ -111,7 +111,7 @@ interface MemberAnswer {
 }
 
 /** templateLink is the address of a template that why names as "Kind.group namespace/name". */
-function templateLink(text: string): string {
+export function templateLink(text: string): string {
   const [kinds, path] = text.split(" ");
   const [kind, ...group] = kinds.split(".");
   const parts = path.split("/");

@@ -6,6 +6,7 @@ export const en = {
   fleet: "Fleet",
   clusters: "Clusters",
   workloads: "Workloads",
+  policies: "Policies",
   problems: "{n} problems",
   live: "live",
   connecting: "connecting",
@@ -46,6 +47,13 @@ export const en = {
     "g f": "Fleet",
     "g c": "Clusters",
     "g w": "Workloads",
+    "g p": "Policies",
+    "[ ]": "previous and next row with a problem",
+    "1 2": "the walk, and the pods, of a workload",
+    "s r p": "scale, restart, and pause or resume a workload",
+    "e": "edit the workload or policy",
+    "n": "create objects, from a list",
+    "Ctrl Enter": "check, then apply, in the editor",
     "?": "this help",
   },
   login: {
@@ -153,7 +161,40 @@ export const en = {
     ask: "An administrator grants it with a Role, such as",
   },
   error: { title: "The hub could not answer", network: "The hub does not answer." },
-  tooMany: "{n} rows: the filter narrows them.",
+  actions: {
+    scale: "Scale", restart: "Restart", pause: "Pause", resume: "Resume", cancel: "Cancel", done: "Done: {what}",
+    replicas: "Replicas, now {n}", lost: "The hub is not connected: nothing can be changed now.",
+    what: {
+      scale: "The policy divides the new number of replicas over its clusters, {n} now.",
+      restart: "All pods in {n} clusters are replaced, step by step.",
+      pause: "The rollout stops in {n} clusters. Pods that run go on running.",
+      resume: "The rollout goes on in {n} clusters.",
+    },
+  },
+  policy: {
+    selects: "Selects", selectsAll: "everything", claims: "Claims", priority: "Priority", filterHint: "Name, kind or cluster",
+    allClusters: "all clusters", byLabel: "by label", none: "No policy is on the hub.", noneHint: "A policy selects workloads and their clusters:",
+    refresh: "Refresh", more: "Each kind shows its first 500 policies.", allWell: "The hub finds nothing wrong with this policy.",
+    selector: "Selector", matches: "Matches", templates: "Templates that it selects or claims", noTemplates: "It selects no template.",
+    selectedBy: "Selected by", claimed: "Claimed", propagated: "Propagated", placed: "Clusters", takes: "Eligible",
+  },
+  change: {
+    create: "Create", edit: "Edit", yaml: "YAML", check: "Check", apply: "Apply", working: "Checking", outcome: "Result",
+    hint: "One or more objects, separated by ---. Ctrl+Enter checks, and then applies. What you type stays in this tab, except Secrets.",
+    draft: "This is your text from before.", discard: "Discard it and read the object again",
+    noneYet: "Check shows what the hub would accept, what would be different, and what the change does to the fleet. Nothing is written before Apply.",
+    applied: "Applied.", checked: "The hub accepts it. Nothing is written yet.", refused: "The hub does not accept it. Your text is kept.",
+    changedSince: "You have changed the text since this check: check it again.", open: "Open {what}", whatIf: "What it does to the fleet",
+    summary: "{changed} of {n} workloads change, {moved} replicas move, {unplaced} workloads have no place.", before: "Before", after: "After",
+    inCluster: "In {cluster}, after overrides",
+    noWhatIf: "The effect on the fleet is not known:",
+    result: { created: "new", updated: "changes", unchanged: "no change" },
+  },
+  form: {
+    title: "Start with a Deployment", image: "Image", port: "Port (optional)", service: "Service", noService: "none",
+    clusters: "Clusters, separated by commas (empty: all)", division: "The replicas are", divided: "divided over the clusters",
+    duplicated: "the same number in each cluster", write: "Write the YAML", off: "The text below is not from this form: clear it first.",
+  },
 };
 
 export type Catalog = typeof en;

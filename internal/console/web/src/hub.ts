@@ -50,6 +50,9 @@ export function useSource(source: Source) {
   useEffect(() => source.listen(() => set((n) => n + 1)), [source]);
 }
 
+/** draftPrefix is that of the texts which a tab keeps while they are edited. */
+export const draftPrefix = "argosy-draft:";
+
 class Session extends Source {
   /** me is undefined before the first answer, and null without a login. */
   me: Me | null | undefined = undefined;
@@ -80,6 +83,7 @@ class Session extends Source {
   async logOut() {
     await call("session", { method: "DELETE" });
     stream.stop();
+    for (const key of Object.keys(sessionStorage)) if (key.startsWith(draftPrefix)) sessionStorage.removeItem(key);
     location.assign(base);
   }
 
@@ -173,6 +177,7 @@ class Stream extends Source {
     this.state = "live";
     if (kind === "error") { this.message = body.message; return; }
     if (kind === "tick") return;
+    this.message = "";
     const topic = this.topic(body.topic);
     if (kind === "snapshot") topic.rows = new Map();
     for (const [key, row] of body.rows) topic.rows.set(key, row);
@@ -188,10 +193,10 @@ class Stream extends Source {
 export const stream = new Stream();
 export const session = new Session();
 
-/** useTopic subscribes the page to a topic. */
-export function useTopic(name: string): Topic {
+/** useTopic subscribes the page to a topic, and to others that it reads beside it. */
+export function useTopic(name: string, ...others: string[]): Topic {
   useSource(stream);
-  useEffect(() => stream.want([name]), [name]);
+  useEffect(() => stream.want([name, ...others]), [name]);
   return stream.topic(name);
 }
 

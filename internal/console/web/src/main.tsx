@@ -1,17 +1,19 @@
 import { h, render, Fragment } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
+import { ChangePage } from "./change";
 import { ClusterPage, ClustersPage } from "./clusters";
 import { FleetPage } from "./fleet";
 import { session, stream, useSource } from "./hub";
 import { clock, fill, language, languages, setLanguage, t } from "./i18n";
 import { ImportPage } from "./import";
 import { LoginAgain, LoginPage } from "./login";
+import { PoliciesPage, PolicyPage } from "./policies";
 import { href, navigate, usePlace, type Place } from "./route";
 import { copy, Icon, LiveRegion, staleText, useNow } from "./ui";
 import { WalkPage } from "./walk";
 import { WorkloadsPage } from "./workloads";
 
-const pages: [string, string[]][] = [["fleet", []], ["clusters", ["clusters"]], ["workloads", ["workloads"]]];
+const pages: [string, string[]][] = [["fleet", []], ["clusters", ["clusters"]], ["workloads", ["workloads"]], ["policies", ["policies"]]];
 
 function Content({ path }: { path: string[] }) {
   if (path[0] === "clusters") {
@@ -19,6 +21,10 @@ function Content({ path }: { path: string[] }) {
     return path[1] ? <ClusterPage name={path[1]} key={path[1]} /> : <ClustersPage />;
   }
   if (path[0] === "workloads") return <WorkloadsPage />;
+  if (path[0] === "change") return <ChangePage key={location.search} />;
+  if (path[0] === "policies") {
+    return path.length === 4 ? <PolicyPage kind={path[1]} namespace={path[2] === "-" ? "" : path[2]} name={path[3]} key={path.join("/")} /> : <PoliciesPage />;
+  }
   if (path[0] === "w" && path.length === 5) {
     const [, group, kind, namespace, name] = path;
     return <WalkPage group={group === "core" ? "" : group} kind={kind} namespace={namespace === "-" ? "" : namespace} name={name} key={path.join("/")} />;
@@ -40,7 +46,7 @@ function Rail({ place }: { place: Place }) {
   useSource(stream);
   const n = stream.topic("fleet").totals;
   const counts: Record<string, number> = n ? { clusters: n.notReady, workloads: n.bad + n.unplaced } : {};
-  const section = place.path[0] === "w" ? "workloads" : place.path[0] ?? "fleet";
+  const section = place.path[0] === "w" || place.path[0] === "change" ? "workloads" : place.path[0] ?? "fleet";
   return (
     <nav class="rail" aria-label={t.console}>
       <a class="brand" href="/console/"><img src="/console/assets/icon.svg" alt="" width="30" height="30" /><span>{t.app}</span></a>
@@ -111,9 +117,10 @@ function Help({ close }: { close: () => void }) {
   );
 }
 
-/** move gives the focus to another row. */
-function move(by: number) {
-  const rows = [...document.querySelectorAll<HTMLElement>("[data-row]")];
+/** move gives the focus to another row, or to another one with a problem. */
+function move(by: number, problems = false) {
+  let rows = [...document.querySelectorAll<HTMLElement>("[data-row]")];
+  if (problems) rows = rows.filter((r) => r === document.activeElement || r.closest(".row, .item, .lane, tr")?.querySelector(".mark.bad, .mark.warn"));
   const at = rows.indexOf(document.activeElement as HTMLElement);
   rows[at < 0 ? 0 : Math.min(rows.length - 1, Math.max(0, at + by))]?.focus();
 }
@@ -135,7 +142,7 @@ function useKeys(help: () => void) {
       const after = pending;
       pending = "";
       if (after === "g") {
-        const to = { f: [], c: ["clusters"], w: ["workloads"] }[e.key as "f"];
+        const to = { f: [], c: ["clusters"], w: ["workloads"], p: ["policies"] }[e.key as "f"];
         if (to) { e.preventDefault(); navigate(href(to)); }
         return;
       }
@@ -145,7 +152,14 @@ function useKeys(help: () => void) {
         case "j": case "ArrowDown": if (e.key === "j" || el.matches("[data-row]")) { e.preventDefault(); move(1); } break;
         case "k": case "ArrowUp": if (e.key === "k" || el.matches("[data-row]")) { e.preventDefault(); move(-1); } break;
         case "y": if (el.dataset.next) copy(el.dataset.next); break;
+        case "[": move(-1, true); break;
+        case "]": move(1, true); break;
         case "?": e.preventDefault(); help(); break;
+        default: {
+          // Buttons and links name their keys.
+          const button = /^[a-z0-9]$/.test(e.key) ? document.querySelector<HTMLButtonElement>(`[data-key="${e.key}"]`) : null;
+          if (button && !button.disabled) { e.preventDefault(); button.click(); }
+        }
       }
     };
     addEventListener("keydown", onKey);
@@ -165,11 +179,13 @@ function App() {
   if (session.me === undefined) return session.error ? <LoginPage error={session.error} /> : null;
   if (session.me === null) return <LoginPage error={loginError} />;
   const stale = stream.state === "lost";
+  const old = !stale && stream.message !== "" && stream.topic("fleet").loaded;
   return (
     <>
       <a class="skip" href="#content">{t.skip}</a>
       <Rail place={place} />
       <div class="top">
+        {old && <p class="stale" role="alert">{fill(t.asOf, { time: clock(stream.topic("fleet").at) })} – {stream.message}</p>}
         {stale && <p class="stale" role="alert">{staleText(stream.lostAt)}{stream.message ? " – " + stream.message : ""}</p>}
         <Account redraw={() => redraw((n) => n + 1)} help={() => setHelp(true)} />
       </div>

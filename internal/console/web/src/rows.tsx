@@ -3,7 +3,7 @@ import { h, type ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 
 const rowHeight = 44;
-const windowed = 200;
+const windowed = 60;
 
 export interface Column<T> { id: string; title: string; cell: (row: T) => ComponentChildren; sort?: (a: T, b: T) => number; width?: number; end?: boolean }
 
@@ -18,7 +18,7 @@ interface Props<T> {
 
 export function Table<T>({ label, columns, rows, keyOf, open, tone }: Props<T>) {
   const box = useRef<HTMLDivElement>(null);
-  const [span, setSpan] = useState<[number, number]>([0, 60]);
+  const [span, setSpan] = useState<[number, number]>([0, 40]);
   const [order, setOrder] = useState<{ id: string; down: boolean } | null>(null);
   const narrow = matchMedia("(max-width: 820px)").matches;
   const whole = rows.length <= windowed;
@@ -27,12 +27,11 @@ export function Table<T>({ label, columns, rows, keyOf, open, tone }: Props<T>) 
   useEffect(() => {
     if (whole) return;
     const measure = () => {
-      const top = box.current!.getBoundingClientRect().top;
+      if (!box.current) return; // the page was left while it scrolled
+      // Ten rows above the window and ten below it are drawn, and all is drawn anew after five rows.
+      const top = box.current.getBoundingClientRect().top, seen = Math.ceil(innerHeight / height);
       const from = Math.max(0, Math.floor(-top / height) - 10);
-      setSpan((old) => {
-        const to = from + Math.ceil(innerHeight / height) + 30;
-        return Math.abs(old[0] - from) < 8 && old[1] >= from + Math.ceil(innerHeight / height) + 10 && (old[0] <= from || from > 0 && old[0] < from + 8) ? old : [from, to];
-      });
+      setSpan((old) => (Math.abs(old[0] - from) < 5 && old[1] >= from + seen + 15 ? old : [from, from + seen + 20]));
     };
     measure();
     addEventListener("scroll", measure, { passive: true });

@@ -2,11 +2,12 @@
 import { h, Fragment, type ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { ageText, clock, fill, t } from "./i18n";
-import { HubError, type Missing, type Topic } from "./hub";
+import { HubError, stream, type Missing, type Topic } from "./hub";
 
 const paths: Record<string, string> = {
   fleet: "M3 12.500h18l-2.200 5.200a3 3 0 0 1-2.760 1.830H8a3 3 0 0 1-2.760-1.830L3 12.500zM11 3.500v6.500H5.500L11 3.500zM13 5l5 5h-5V5z",
   clusters: "M12 2.500 20 7v10l-8 4.500L4 17V7l8-4.500zm0 2.300L6.300 8 12 11.200 17.700 8 12 4.800zM6 9.700v6.100l5 2.800v-6.100L6 9.700zm12 0-5 2.800v6.100l5-2.800V9.700z",
+  policies: "M5 3h14v4H5V3zm2 6h10v2H7V9zm-2 4h14v8H5v-8zm2 2v4h10v-4H7z",
   workloads: "M4 4h7v7H4V4zm9 0h7v7h-7V4zM4 13h7v7H4v-7zm9 0h7v7h-7v-7z",
   search: "M10 4a6 6 0 1 1-3.700 10.700l-3.600 3.600-1.400-1.400 3.600-3.600A6 6 0 0 1 10 4zm0 2a4 4 0 1 0 0 8 4 4 0 0 0 0-8z",
   user: "M12 4a4 4 0 1 1 0 8 4 4 0 0 1 0-8zm0 10c4.400 0 8 2 8 4.500V20H4v-1.500C4 16 7.600 14 12 14z",
@@ -108,6 +109,13 @@ export function Waiting() {
   );
 }
 
+/** missingText is the sentence of a right that the user lacks. */
+export function missingText(m: Missing): string {
+  const [resource, part] = m.resource.split("/");
+  const name = resource + (m.group ? "." + m.group : "") + (part ? "/" + part : "");
+  return fill(t.forbidden.right, { verb: m.verb, resource: name }) + (m.namespace ? " " + fill(t.forbidden.in, { ns: m.namespace }) : "");
+}
+
 export function Forbidden({ missing }: { missing: Missing }) {
   const resource = missing.resource + (missing.group ? "." + missing.group : "");
   const wide = missing.resource.startsWith("cluster") || missing.resource === "namespaces";
@@ -140,10 +148,11 @@ export function Failure({ error, retry }: { error: HubError; retry?: () => void 
   );
 }
 
-/** States draws a topic's loading and forbidden states; its children are the rows. */
+/** States draws the states of a topic that has no rows yet: loading and failed. Its children are the rows. */
 export function States({ topic, children }: { topic: Topic; children: ComponentChildren }) {
-  if (!topic.loaded) return <Waiting />;
-  return <>{children}</>;
+  if (topic.loaded) return <>{children}</>;
+  if (stream.message) return <Failure error={new HubError(stream.message, 0)} retry={() => stream.start()} />;
+  return <Waiting />;
 }
 
 /** Bar shows how much of a resource is requested. */

@@ -1,11 +1,12 @@
 import { h, Fragment, type ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import { useTopic } from "./hub";
+import { stream, useTopic } from "./hub";
 import { fill, t } from "./i18n";
 import { href, setFilter, usePlace } from "./route";
 import { PodsAndLogs } from "./pods";
-import { Findings, Simple, useAnswer, type Finding } from "./clusters";
-import { Command, Failure, Mark, Next, Page, toneOf, Waiting } from "./ui";
+import { Actions } from "./actions";
+import { Findings, Simple, useAnswer, type ClusterRow, type Finding } from "./clusters";
+import { Age, Command, Failure, Mark, Next, Page, toneOf, Waiting } from "./ui";
 
 interface Lane {
   name: string; state: string; why?: string; target?: boolean; replicas?: number; overrides?: { policy: string; overriders: string }[];
@@ -41,18 +42,19 @@ function laneState(l: Lane, findings: Finding[]): string {
   return l.work?.applied && l.work.health !== "Unknown" ? "Healthy" : "Progressing";
 }
 
-function LaneRow({ lane, findings }: { lane: Lane; findings: Finding[] }) {
-  const w = t.walk, state = laneState(lane, findings);
+function LaneRow({ lane, findings, silent }: { lane: Lane; findings: Finding[]; silent?: ClusterRow }) {
+  const w = t.walk, last = laneState(lane, findings), state = silent && last === "Healthy" ? "Attention" : last;
   const counts = lane.work?.status, wanted = counts?.replicas ?? counts?.desiredNumberScheduled;
   const trouble = (lane.pods?.troubles ?? []).reduce((n, x) => n + x.pods, 0) + (lane.pods?.others ?? 0);
   return (
-    <li class={"lane " + toneOf(state)}>
+    <li class={"lane " + toneOf(state) + (silent ? " silent" : "")}>
       <div class="cells">
         <div class="cell first"><Mark state={state} /><span class="two"><a class="open" data-row href={href(["clusters", lane.name])}><b>{lane.name}</b></a><small>{lane.replicas ? fill(w.replicas, { n: lane.replicas }) : ""}</small></span></div>
         <div class="cell"><span class="label">{w.work}</span><span>{!lane.work ? w.notSent : lane.work.applied ? w.applied : w.notApplied}</span></div>
         <div class="cell"><span class="label">{w.object}</span><span>{lane.work?.health ?? lane.state}</span></div>
         <div class="cell"><span class="label">{w.pods}</span><span>{trouble ? fill(w.podsOf, { bad: trouble, n: lane.pods!.pods }) : wanted ? fill(w.podsReady, { n: counts!.readyReplicas ?? counts!.numberReady ?? 0, all: wanted }) : w.podsUnknown}</span></div>
       </div>
+      {silent && <p class="faint">{t.cluster.silent} <Age since={silent.since} /></p>}
       {findings.map((f, i) => <div class={"stuck " + toneOf(f.severity)} key={i}><p class="what">{f.what}</p><Next text={f.next} /></div>)}
       {!findings.length && lane.why && state !== "Healthy" && <p class="faint">{lane.why}</p>}
     </li>
@@ -60,7 +62,7 @@ function LaneRow({ lane, findings }: { lane: Lane; findings: Finding[] }) {
 }
 
 export function WalkPage({ group, kind, namespace, name }: { group: string; kind: string; namespace: string; name: string }) {
-  const topic = useTopic("workloads");
+  const topic = useTopic("workloads", "clusters");
   const [open, setOpen] = useState(false);
   const tab = usePlace().query.get("tab") ?? "";
   const query = new URLSearchParams({ kind: group ? `${kind}.${group}` : kind, name, namespace });
@@ -77,8 +79,9 @@ export function WalkPage({ group, kind, namespace, name }: { group: string; kind
   // The findings of the object as a whole stand in the first column that is not well.
   const stuck = !a ? "" : !a.policy.holder ? "policy" : unplaced ? "placement" : "after";
   const kindText = kind + (group ? "." + group : "");
+  const silent = (cluster: string) => { const row = stream.topic("clusters").rows.get(cluster) as ClusterRow | undefined; return row?.state === "NotReady" ? row : undefined; };
   return (
-    <Page title={title} wide sub={<p class="crumb"><a href={href(["workloads"])}>{t.workloads}</a> · {kindText}</p>}>
+    <Page title={title} wide aside={a ? <Actions query={query} version={topic.version} title={`${kind} ${title}`} clusters={lanes.length} /> : null} sub={<p class="crumb"><a href={href(["workloads"])}>{t.workloads}</a> · {kindText}</p>}>
       {!a && !error && <Waiting />}
       {error && <Failure error={error} retry={retry} />}
       {a && (
@@ -86,7 +89,7 @@ export function WalkPage({ group, kind, namespace, name }: { group: string; kind
           <p class="summary">{a.summary}</p>
           {lanes.length > 0 && namespace && (
             <div class="tabs" role="group" aria-label={title}>
-              {[["", t.pods.walk], ["pods", t.pods.tab]].map(([id, text]) => <button type="button" key={id} aria-pressed={tab === id} onClick={() => setFilter("tab", id)}>{text}</button>)}
+              {[["", t.pods.walk], ["pods", t.pods.tab]].map(([id, text], i) => <button type="button" key={id} data-key={i + 1} aria-pressed={tab === id} onClick={() => setFilter("tab", id)}>{text}</button>)}
             </div>
           )}
           {tab === "pods" ? <PodsAndLogs apiVersion={a.apiVersion} kind={kind} namespace={namespace} name={name} clusters={lanes.map((l) => l.name).sort()} /> : <>
@@ -99,7 +102,7 @@ export function WalkPage({ group, kind, namespace, name }: { group: string; kind
           </ol>
           {stuck === "after" && general.length > 0 && <Findings findings={general} none="" />}
           {lanes.length > 0 && <h2 class="section">{t.clusters}</h2>}
-          <ul class="lanes">{shown.map(({ l, f }) => <LaneRow lane={l} findings={f} key={l.name} />)}</ul>
+          <ul class="lanes">{shown.map(({ l, f }) => <LaneRow lane={l} findings={f} silent={silent(l.name)} key={l.name} />)}</ul>
           {sorted.length > shown.length && <button type="button" onClick={() => setOpen(true)}>{fill(t.cluster.more, { n: sorted.length - shown.length })}</button>}
           {a.placement?.steps?.length ? <details><summary>{w.steps}</summary><ol class="prose">{a.placement.steps.map((s) => <li key={s}>{s}</li>)}</ol></details> : null}
           {(a.policy.candidates ?? []).length > 0 && <details><summary>{w.candidates}</summary><ul class="prose">{a.policy.candidates!.map((c) => <li key={c.policy}><b>{c.policy}</b> {c.why ?? ""}</li>)}</ul></details>}

@@ -5,7 +5,7 @@ import { fill, t } from "./i18n";
 import { href, navigate, setFilter, usePlace } from "./route";
 import { walkHref } from "./fleet";
 import { Table, type Column } from "./rows";
-import { Choice, Command, Filter, Forbidden, Mark, Page, States, toneOf } from "./ui";
+import { Choice, Command, Filter, Forbidden, Icon, Mark, Page, States, toneOf } from "./ui";
 
 type State = keyof typeof t.workloadState;
 interface Placed { cluster: string; state: State; replicas?: number; what?: string }
@@ -58,7 +58,7 @@ export function WorkloadsPage() {
     (!q || facts.text.get(r)!.includes(q))), [facts, kind, ns, state, cluster, q]);
   const filtered = q || kind || ns || state || cluster;
   return (
-    <Page title={t.workloads} wide>
+    <Page title={t.workloads} wide aside={<a class="button primary" data-key="n" href={href(["change"])}><Icon name="plus" />{t.change.create}</a>}>
       <States topic={topic}>
         {topic.missing.map((m) => <Forbidden missing={m} key={m.resource} />)}
         {facts.all.length === 0 && topic.missing.length === 0 && (

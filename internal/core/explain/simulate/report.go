@@ -434,8 +434,7 @@ func (s *state) overridden(k ref, key types.NamespacedName, before *state, chang
 		if old == nil {
 			old = template
 		}
-		differences(old.Object, manifest.Object, "", k.Kind != "Secret", &o.Changes)
-		slices.Sort(o.Changes)
+		o.Changes = Differences(old.Object, manifest.Object, k.Kind != "Secret")
 		if more := len(o.Changes) - shown; more > 0 {
 			o.Changes = append(o.Changes[:shown], fmt.Sprintf("and %d more", more))
 		}
@@ -444,6 +443,13 @@ func (s *state) overridden(k ref, key types.NamespacedName, before *state, chang
 		}
 	}
 	return out
+}
+
+// Differences returns the paths at which a and b differ, sorted, with the values if they may be shown.
+func Differences(a, b map[string]any, values bool) (all []string) {
+	differences(a, b, "", values, &all)
+	slices.Sort(all)
+	return all
 }
 
 // differences adds the paths at which a and b differ, with the values if they may be shown.

@@ -1,0 +1,445 @@
+package console
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/explain/simulate"
+	"github.com/argosy-io/argosy/internal/core/override"
+	"github.com/argosy-io/argosy/internal/core/workload/rollout"
+	"github.com/argosy-io/argosy/internal/scope"
+)
+
+// Simulate returns what objects would do to the fleet if they were applied. hub acts with the rights of the user.
+type Simulate func(ctx context.Context, hub *rest.Config, objects []*unstructured.Unstructured) (simulate.Report, error)
+
+// clientFor returns a client that acts as the user. Its errors name missing rights.
+func (a *API) clientFor(u user.Info) (client.Client, meta.RESTMapper, error) {
+	mapper, err := a.kinds.mapper()
+	if err != nil {
+		return nil, nil, fmt.Errorf("reach the hub's API: %w", err)
+	}
+	c, err := a.connect(a.configOf(u), mapper)
+	if err != nil {
+		return nil, nil, fmt.Errorf("reach the hub's API: %w", err)
+	}
+	return c, mapper, nil
+}
+
+// read reads the object that a query names as the user. It has responded if it returns nil.
+func (a *API) read(ctx context.Context, w http.ResponseWriter, r *http.Request, u user.Info) (
+	*unstructured.Unstructured, *meta.RESTMapping) {
+	c, mapper, err := a.clientFor(u)
+	if err != nil {
+		refuse(w, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, err.Error())
+		return nil, nil
+	}
+	v := r.URL.Query()
+	gk := schema.ParseGroupKind(v.Get("kind"))
+	m, err := mapper.RESTMapping(gk)
+	if err != nil {
+		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, fmt.Sprintf("the hub does not serve the kind %q", gk))
+		return nil, nil
+	}
+	obj := &unstructured.Unstructured{}
+	obj.SetGroupVersionKind(m.GroupVersionKind)
+	key := client.ObjectKey{Namespace: v.Get("namespace"), Name: v.Get("name")}
+	if err := (&naming{Reader: c}).Get(ctx, key, obj); err != nil {
+		refuseError(w, err)
+		return nil, nil
+	}
+	return obj, m
+}
+
+// refuseError responds with an error of the hub's API.
+func refuseError(w http.ResponseWriter, err error) {
+	var missing *Missing
+	if errors.As(err, &missing) {
+		missing.refuse(w)
+		return
+	}
+	var status apierrors.APIStatus
+	code := http.StatusInternalServerError
+	if errors.As(err, &status) && status.Status().Code != 0 {
+		code = int(status.Status().Code)
+	}
+	refuse(w, code, apierrors.ReasonForError(err), err.Error())
+}
+
+// action is what the user can do with a template by one button.
+type action struct {
+	rollout.Action
+	// Path is where the page sends the patch.
+	Path string `json:"path"`
+	// Missing is the right that the user lacks; nil if the user may do it.
+	Missing *Missing `json:"missing,omitempty"`
+}
+
+// serveActions returns the actions of a template: kind, namespace and name.
+func (a *API) serveActions(w http.ResponseWriter, r *http.Request, u user.Info) {
+	ctx, cancel := context.WithTimeout(r.Context(), whyTimeout)
+	defer cancel()
+	obj, m := a.read(ctx, w, r, u)
+	if obj == nil {
+		return
+	}
+	all := []action{}
+	for _, one := range rollout.Actions(obj, time.Now()) {
+		next := action{Action: one, Path: pathOf(obj, m)}
+		patch := right{verb: "patch", group: m.Resource.Group, resource: m.Resource.Resource, subresource: one.Subresource,
+			namespace: obj.GetNamespace(), name: obj.GetName()}
+		if one.Subresource != "" {
+			next.Path += "/" + one.Subresource
+		}
+		if !a.rights.allows(ctx, u, patch) {
+			next.Missing = patch.missing()
+		}
+		all = append(all, next)
+	}
+	respond(w, all)
+}
+
+// pathOf returns the address of an object below the console.
+func pathOf(obj *unstructured.Unstructured, m *meta.RESTMapping) string {
+	parts := []string{"k8s", "apis", m.Resource.Group, m.Resource.Version}
+	if m.Resource.Group == "" {
+		parts = []string{"k8s", "api", m.Resource.Version}
+	}
+	if m.Scope.Name() == meta.RESTScopeNameNamespace {
+		parts = append(parts, "namespaces", obj.GetNamespace())
+	}
+	return strings.Join(append(parts, m.Resource.Resource, obj.GetName()), "/")
+}
+
+// serveObject returns an object as YAML, to be edited: kind, namespace and name.
+func (a *API) serveObject(w http.ResponseWriter, r *http.Request, u user.Info) {
+	ctx, cancel := context.WithTimeout(r.Context(), whyTimeout)
+	defer cancel()
+	obj, _ := a.read(ctx, w, r, u)
+	if obj == nil {
+		return
+	}
+	text, err := yaml.Marshal(editable(obj).Object)
+	if err != nil {
+		refuse(w, http.StatusInternalServerError, metav1.StatusReasonInternalError, err.Error())
+		return
+	}
+	respond(w, map[string]string{"yaml": string(text)})
+}
+
+// editable returns an object without the fields that the hub sets itself. It keeps the resourceVersion, so that a
+// change that somebody else makes meanwhile is not overwritten.
+func editable(obj *unstructured.Unstructured) *unstructured.Unstructured {
+	obj = obj.DeepCopy()
+	delete(obj.Object, "status")
+	for _, field := range []string{"managedFields", "uid", "creationTimestamp", "generation", "selfLink"} {
+		unstructured.RemoveNestedField(obj.Object, "metadata", field)
+	}
+	return obj
+}
+
+// withoutVersion is editable without the resourceVersion, to be compared.
+func withoutVersion(obj *unstructured.Unstructured) *unstructured.Unstructured {
+	obj = editable(obj)
+	obj.SetResourceVersion("")
+	return obj
+}
+
+const (
+	// maxChange bounds the text of a change, maxObjects its objects.
+	maxChange  = 512 << 10
+	maxObjects = 20
+	// maxListed bounds each list of an answer.
+	maxListed = 100
+	// changeTimeout is below the API server's own timeout of requests.
+	changeTimeout = 45 * time.Second
+	// maxSimulations run at once: each reads the fleet.
+	maxSimulations = 2
+)
+
+// change is the body of a request: YAML with one or more objects. With a resourceVersion, an object is updated;
+// without one, it is created.
+type change struct {
+	YAML  string `json:"yaml"`
+	Apply bool   `json:"apply"`
+}
+
+// changed is what became, or would become, of one object.
+type changed struct {
+	Group     string `json:"group,omitempty"`
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	// Result is created, updated or unchanged; empty after an error.
+	Result string `json:"result,omitempty"`
+	// Diff has the fields that differ, as "spec.replicas: 2 → 3".
+	Diff    []string `json:"diff,omitempty"`
+	Error   string   `json:"error,omitempty"`
+	Missing *Missing `json:"missing,omitempty"`
+	// Clusters have the manifests that differ in another way, because of overrides.
+	Clusters []clusterDiff `json:"clusters,omitempty"`
+
+	before, after *unstructured.Unstructured
+}
+
+// clusterDiff is what a change makes different in the manifest of one cluster. Of a new object, it is what overrides
+// make different.
+type clusterDiff struct {
+	Cluster string   `json:"cluster"`
+	Diff    []string `json:"diff,omitempty"`
+	Error   string   `json:"error,omitempty"`
+}
+
+// outcome is the answer to a change.
+type outcome struct {
+	Objects []changed `json:"objects"`
+	// Applied is true if all objects were written.
+	Applied bool `json:"applied"`
+	// WhatIf is what the change does to the fleet. NoWhatIf is why it is not known.
+	WhatIf   *simulate.Report `json:"whatIf,omitempty"`
+	NoWhatIf string           `json:"noWhatIf,omitempty"`
+	Command  string           `json:"command"`
+}
+
+// serveChange checks objects by a dry run of the API server and simulates them, or writes them, as the user.
+func (a *API) serveChange(w http.ResponseWriter, r *http.Request, u user.Info) {
+	if mediaType(r) != "application/json" {
+		refuse(w, http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType, "send JSON")
+		return
+	}
+	raw, err := io.ReadAll(io.LimitReader(r.Body, 2*maxChange))
+	var in change
+	if err == nil {
+		err = json.Unmarshal(raw, &in)
+	}
+	if err != nil || len(in.YAML) > maxChange {
+		refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, "the request is not valid JSON, or too large")
+		return
+	}
+	objects, err := parse(in.YAML)
+	if err != nil {
+		refuse(w, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, err.Error())
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), changeTimeout)
+	defer cancel()
+	c, mapper, err := a.clientFor(u)
+	if err != nil {
+		refuse(w, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, err.Error())
+		return
+	}
+	out := outcome{Applied: in.Apply, Command: "kubectl create -f FILE"}
+	next := make([]*unstructured.Unstructured, 0, len(objects))
+	for _, obj := range objects {
+		if obj.GetResourceVersion() != "" {
+			out.Command = "kubectl replace -f FILE"
+		}
+		result := write(ctx, c, mapper, obj, in.Apply)
+		out.Objects = append(out.Objects, result)
+		if result.Error != "" {
+			out.Applied = false
+			if in.Apply {
+				break // what follows may need it
+			}
+			continue
+		}
+		next = append(next, editable(result.after))
+	}
+	if !in.Apply && len(next) == len(objects) {
+		out.WhatIf, out.NoWhatIf = a.whatIf(ctx, u, next)
+	}
+	if out.WhatIf != nil {
+		for i := range out.Objects {
+			out.Objects[i].Clusters = manifests(ctx, c, out.Objects[i], out.WhatIf.Workloads)
+		}
+		trim(out.WhatIf)
+	}
+	respond(w, out)
+}
+
+// parse reads the objects of a text.
+func parse(text string) (all []*unstructured.Unstructured, err error) {
+	documents := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(text)))
+	for {
+		document, err := documents.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read the YAML: %w", err)
+		}
+		document = bytes.TrimSpace(bytes.TrimPrefix(document, []byte("---\n")))
+		if len(document) == 0 {
+			continue
+		}
+		obj := &unstructured.Unstructured{}
+		raw, err := yaml.YAMLToJSONStrict(document)
+		if err == nil {
+			err = obj.UnmarshalJSON(raw)
+		}
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("document %d: %w", len(all)+1, err)
+		case obj.IsList():
+			return nil, fmt.Errorf("document %d is a list: write its objects as documents, separated by ---", len(all)+1)
+		case obj.GetName() == "":
+			return nil, fmt.Errorf("document %d has no metadata.name", len(all)+1)
+		}
+		all = append(all, obj)
+	}
+	switch {
+	case len(all) == 0:
+		return nil, errors.New("the text has no object")
+	case len(all) > maxObjects:
+		return nil, fmt.Errorf("the text has %d objects: the console takes up to %d, `kubectl apply` takes more", len(all),
+			maxObjects)
+	}
+	return all, nil
+}
+
+// write creates or updates an object, or lets the API server check that without writing.
+func write(ctx context.Context, c client.Client, mapper meta.RESTMapper, obj *unstructured.Unstructured,
+	apply bool) changed {
+	gvk := obj.GroupVersionKind()
+	out := changed{Group: gvk.Group, Kind: gvk.Kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}
+	m, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err != nil {
+		out.Error = fmt.Sprintf("the hub does not serve %s of %s", gvk.Kind, gvk.GroupVersion())
+		return out
+	}
+	namespaced := m.Scope.Name() == meta.RESTScopeNameNamespace
+	if namespaced && obj.GetNamespace() == "" {
+		obj.SetNamespace(metav1.NamespaceDefault)
+	}
+	out.Namespace = obj.GetNamespace()
+	before, after := &unstructured.Unstructured{Object: map[string]any{}}, obj.DeepCopy()
+	options := []client.CreateOption{client.FieldValidation("Strict")}
+	updates := []client.UpdateOption{client.FieldValidation("Strict")}
+	if !apply {
+		options, updates = append(options, client.DryRunAll), append(updates, client.DryRunAll)
+	}
+	verb := "create"
+	if obj.GetResourceVersion() == "" {
+		err = c.Create(ctx, after, options...)
+		out.Result = "created"
+	} else {
+		verb, out.Result = "update", "updated"
+		before.SetGroupVersionKind(gvk)
+		if err = (&naming{Reader: c}).Get(ctx, client.ObjectKeyFromObject(obj), before); err == nil {
+			err = c.Update(ctx, after, updates...)
+		}
+	}
+	if err != nil {
+		out.Result, out.Error = "", err.Error()
+		switch err := missingOf(err, verb, obj.GetNamespace()); {
+		case errors.As(err, &out.Missing):
+			out.Error = out.Missing.Error()
+		case apierrors.IsConflict(err):
+			out.Error = "somebody else has changed this object since it was opened"
+		case apierrors.IsAlreadyExists(err):
+			out.Error = "this object exists: open it to edit it"
+		}
+		return out
+	}
+	out.before, out.after = before, after
+	out.Diff = simulate.Differences(withoutVersion(before).Object, withoutVersion(after).Object, gvk.Kind != "Secret")
+	out.Diff = out.Diff[:min(len(out.Diff), maxListed)]
+	if verb == "update" && len(out.Diff) == 0 {
+		out.Result = "unchanged"
+	}
+	return out
+}
+
+// manifests returns how a change looks in the clusters of its workload, where overrides make that different.
+func manifests(ctx context.Context, c client.Client, one changed, workloads []simulate.Workload) (all []clusterDiff) {
+	i := slices.IndexFunc(workloads, func(w simulate.Workload) bool {
+		return w.Kind == one.Kind && w.Namespace == one.Namespace && w.Name == one.Name &&
+			w.APIVersion == one.after.GetAPIVersion()
+	})
+	if i < 0 {
+		return nil
+	}
+	targets := workloads[i].After.Clusters
+	overrides, err := scope.Overrides.Over(ctx, c, one.Namespace)
+	if err != nil || len(overrides) == 0 {
+		return nil // who may not list overrides does not see what they do
+	}
+	for _, target := range targets[:min(len(targets), maxListed)] {
+		d := clusterDiff{Cluster: target.Name}
+		var cluster clusterv1alpha1.Cluster
+		err := c.Get(ctx, client.ObjectKey{Name: target.Name}, &cluster)
+		var is *unstructured.Unstructured
+		if err == nil {
+			is, _, err = override.Apply(withoutVersion(one.after), &cluster, overrides)
+		}
+		if err != nil {
+			d.Error = err.Error()
+			all = append(all, d)
+			continue
+		}
+		was := withoutVersion(one.after)
+		if one.Result != "created" {
+			if old, _, err := override.Apply(withoutVersion(one.before), &cluster, overrides); err == nil {
+				was = old
+			}
+		}
+		d.Diff = simulate.Differences(was.Object, is.Object, one.Kind != "Secret")
+		d.Diff = d.Diff[:min(len(d.Diff), maxListed)]
+		if len(d.Diff) > 0 && (one.Result == "created" || !slices.Equal(d.Diff, one.Diff)) {
+			all = append(all, d)
+		}
+	}
+	return all
+}
+
+// whatIf simulates objects on the fleet that the user may read. Its second result is why there is no report.
+func (a *API) whatIf(ctx context.Context, u user.Info, objects []*unstructured.Unstructured) (*simulate.Report,
+	string) {
+	if a.Simulate == nil {
+		return nil, "this hub cannot simulate in the console: argosy simulate -f FILE does"
+	}
+	select {
+	case a.simulations <- struct{}{}:
+		defer func() { <-a.simulations }()
+	default:
+		return nil, "the hub simulates other changes now: try again"
+	}
+	report, err := a.Simulate(ctx, a.configOf(u), objects)
+	if err != nil {
+		return nil, err.Error()
+	}
+	return &report, ""
+}
+
+// trim keeps what changes, and no more than a page shows.
+func trim(report *simulate.Report) {
+	workloads := []simulate.Workload{}
+	for _, one := range report.Workloads {
+		if len(workloads) < maxListed && (one.Changed() || one.Unplaced > 0) {
+			workloads = append(workloads, one)
+		}
+	}
+	report.Workloads, report.Clusters = workloads, nil
+	report.Warnings = report.Warnings[:min(len(report.Warnings), maxListed)]
+}

@@ -1,0 +1,221 @@
+package console
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/explain/simulate"
+	"github.com/argosy-io/argosy/internal/why"
+)
+
+// changing returns an API whose users read and write hub, unless refused is a verb that they lack.
+func changing(t *testing.T, g grants, refused string, objs ...client.Object) (*API, client.Client) {
+	t.Helper()
+	hub := fake.NewClientBuilder().WithScheme(why.Scheme()).WithObjects(objs...).Build()
+	forbidden := func(verb string, obj client.Object) error {
+		if verb != refused {
+			return nil
+		}
+		return apierrors.NewForbidden(schema.GroupResource{Group: obj.GetObjectKind().GroupVersionKind().Group,
+			Resource: strings.ToLower(obj.GetObjectKind().GroupVersionKind().Kind) + "s"}, obj.GetName(), errors.New("no"))
+	}
+	a := newTestAPI(t, g)
+	a.connect = func(config *rest.Config, _ meta.RESTMapper) (client.Client, error) {
+		if config.Impersonate.UserName != "alice" {
+			t.Errorf("the API acts as %q", config.Impersonate.UserName)
+		}
+		return interceptor.NewClient(hub.(client.WithWatch), interceptor.Funcs{
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object,
+				opts ...client.GetOption) error {
+				if err := forbidden("get", obj); err != nil {
+					return err
+				}
+				return c.Get(ctx, key, obj, opts...)
+			},
+			Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+				if err := forbidden("create", obj); err != nil {
+					return err
+				}
+				return c.Create(ctx, obj, opts...)
+			}}), nil
+	}
+	return a, hub
+}
+
+func deployment() *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment",
+		"spec": map[string]any{"replicas": int64(2)}}}
+	u.SetNamespace("shop")
+	u.SetName("web")
+	return u
+}
+
+func TestActionsNameTheRightThatIsMissing(t *testing.T) {
+	a, _ := changing(t, grants{"patch deployments shop": true}, "", deployment())
+	w := a.request(t, alice, "GET", actionsPath+"?kind=Deployment.apps&namespace=shop&name=web", "")
+	var got []action
+	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || len(got) != 3 {
+		t.Fatalf("%v: %s", err, w.Body)
+	}
+	scale := got[0]
+	if scale.Missing == nil || scale.Missing.Error() != "you may not patch deployments.apps/scale in namespace shop" ||
+		scale.Path != "k8s/apis/apps/v1/namespaces/shop/deployments/web/scale" || *scale.Replicas != 2 {
+		t.Errorf("scale is %+v", scale)
+	}
+	for _, one := range got[1:] {
+		if one.Missing != nil || one.Path != "k8s/apis/apps/v1/namespaces/shop/deployments/web" {
+			t.Errorf("%s is %+v", one.Name, one)
+		}
+	}
+	a, _ = changing(t, grants{}, "get", deployment())
+	w = a.request(t, alice, "GET", actionsPath+"?kind=Deployment.apps&namespace=shop&name=web", "")
+	if w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), `"missing":{"verb":"get"`) {
+		t.Errorf("a user who may not get it got %d %s", w.Code, w.Body)
+	}
+}
+
+// send sends a change and returns the answer.
+func (a *API) sendChange(t *testing.T, yaml string, apply bool) (outcome, int) {
+	t.Helper()
+	body, _ := json.Marshal(change{yaml, apply})
+	w := a.request(t, alice, "POST", changePath, string(body))
+	var out outcome
+	if err := json.Unmarshal(w.Body.Bytes(), &out); err != nil {
+		t.Fatalf("%v: %s", err, w.Body)
+	}
+	return out, w.Code
+}
+
+func TestChangeIsCheckedSimulatedAndThenMade(t *testing.T) {
+	a, hub := changing(t, grants{}, "")
+	a.Simulate = func(_ context.Context, hub *rest.Config, objects []*unstructured.Unstructured) (simulate.Report, error) {
+		if hub.Impersonate.UserName != "alice" || len(objects) != 1 || objects[0].GetName() != "settings" {
+			t.Errorf("%q simulates %v", hub.Impersonate.UserName, objects)
+		}
+		return simulate.Report{Workloads: []simulate.Workload{{Name: "same"}, {Name: "new", Unplaced: 1}}}, nil
+	}
+	const text = "apiVersion: v1\nkind: Secret\nmetadata: {name: settings, namespace: shop}\nstringData: {color: blue}\n"
+	out, _ := a.sendChange(t, text, false)
+	if o := out.Objects[0]; o.Result != "created" || len(o.Diff) == 0 ||
+		strings.Contains(strings.Join(o.Diff, " "), "blue") || out.Applied || out.WhatIf == nil ||
+		len(out.WhatIf.Workloads) != 1 {
+		t.Errorf("the check gives %+v", out)
+	}
+	key := client.ObjectKey{Namespace: "shop", Name: "settings"}
+	if err := hub.Get(t.Context(), key, &corev1.Secret{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the check wrote the object: %v", err)
+	}
+	if out, _ = a.sendChange(t, text, true); !out.Applied {
+		t.Errorf("applying gives %+v", out)
+	}
+	if err := hub.Get(t.Context(), key, &corev1.Secret{}); err != nil {
+		t.Error(err)
+	}
+	out, _ = a.sendChange(t, text, true)
+	if out.Applied || out.Objects[0].Error != "this object exists: open it to edit it" {
+		t.Errorf("creating it again gives %+v", out)
+	}
+}
+
+func TestChangeDoesNotOverwriteThatOfSomebodyElse(t *testing.T) {
+	a, hub := changing(t, grants{}, "", deployment())
+	w := a.request(t, alice, "GET", objectPath+"?kind=Deployment.apps&namespace=shop&name=web", "")
+	var opened struct{ YAML string }
+	if err := json.Unmarshal(w.Body.Bytes(), &opened); err != nil || !strings.Contains(opened.YAML, "resourceVersion") {
+		t.Fatalf("%v: %s", err, w.Body)
+	}
+	edited := strings.Replace(opened.YAML, "replicas: 2", "replicas: 5", 1)
+	out, _ := a.sendChange(t, edited, false)
+	if o := out.Objects[0]; o.Result != "updated" || len(o.Diff) != 1 || o.Diff[0] != "spec.replicas: 2 → 5" {
+		t.Errorf("the check gives %+v", out)
+	}
+	other := deployment()
+	if err := hub.Get(t.Context(), client.ObjectKeyFromObject(other), other); err != nil {
+		t.Fatal(err)
+	}
+	other.SetLabels(map[string]string{"by": "bob"})
+	if err := hub.Update(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	out, _ = a.sendChange(t, edited, true)
+	if o := out.Objects[0]; out.Applied || !strings.Contains(o.Error, "somebody else") {
+		t.Errorf("the update gives %+v", out)
+	}
+}
+
+func TestChangeShowsTheManifestsThatOverridesMakeDifferent(t *testing.T) {
+	over := &policyv1alpha1.OverridePolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "more"},
+		Spec: policyv1alpha1.OverrideSpec{OverrideRules: []policyv1alpha1.RuleWithCluster{{
+			TargetCluster: &policyv1alpha1.ClusterAffinity{ClusterNames: []string{"eu"}},
+			Overriders: policyv1alpha1.Overriders{Plaintext: []policyv1alpha1.PlaintextOverrider{{Path: "/spec/replicas",
+				Operator: policyv1alpha1.OverriderOpReplace, Value: apiextensionsv1.JSON{Raw: []byte("7")}}}}}}}}
+	a, _ := changing(t, grants{}, "", deployment(), over,
+		&clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "eu"}},
+		&clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "us"}})
+	a.Simulate = func(context.Context, *rest.Config, []*unstructured.Unstructured) (simulate.Report, error) {
+		return simulate.Report{Workloads: []simulate.Workload{{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop",
+			Name: "web", After: simulate.Placed{Clusters: []workv1alpha2.TargetCluster{{Name: "eu"}, {Name: "us"}}}}}}, nil
+	}
+	w := a.request(t, alice, "GET", objectPath+"?kind=Deployment.apps&namespace=shop&name=web", "")
+	var opened struct{ YAML string }
+	if err := json.Unmarshal(w.Body.Bytes(), &opened); err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Replace(opened.YAML, "replicas: 2", "paused: true\n  replicas: 5", 1)
+	out, _ := a.sendChange(t, text, false)
+	got := out.Objects[0].Clusters
+	if len(got) != 1 || got[0].Cluster != "eu" || !slices.Equal(got[0].Diff, []string{"spec.paused: none → true"}) {
+		t.Errorf("eu, where replicas are overridden, gets %+v; all: %q", got, out.Objects[0].Diff)
+	}
+}
+
+func TestChangeNeedsTheUsersRights(t *testing.T) {
+	a, _ := changing(t, grants{}, "create")
+	out, _ := a.sendChange(t, "{apiVersion: v1, kind: Secret, metadata: {name: a, namespace: shop}}", true)
+	if o := out.Objects[0]; out.Applied || o.Missing == nil || o.Missing.Verb != "create" || o.Error !=
+		"you may not create secrets in namespace shop" {
+		t.Errorf("it gives %+v", out)
+	}
+}
+
+func TestInvalidChangeIsRefused(t *testing.T) {
+	a, _ := changing(t, grants{}, "")
+	for text, want := range map[string]string{
+		"": "no object", "a: [": "document 1", "{kind: Secret, kind: Pod}": "document 1",
+		"{apiVersion: v1, kind: Secret}":                                                           "metadata.name",
+		"{apiVersion: v1, kind: List, items: []}":                                                  "list",
+		strings.Repeat("{apiVersion: v1, kind: Secret, metadata: {name: a}}\n---\n", maxObjects+1): "up to 20",
+	} {
+		body, _ := json.Marshal(change{YAML: text})
+		w := a.request(t, alice, "POST", changePath, string(body))
+		var status metav1.Status
+		if err := json.Unmarshal(w.Body.Bytes(), &status); err != nil || w.Code != http.StatusUnprocessableEntity ||
+			!strings.Contains(status.Message, want) {
+			t.Errorf("%.60q gave %d %s, want %q", text, w.Code, w.Body, want)
+		}
+	}
+	out, _ := a.sendChange(t, "{apiVersion: example.com/v1, kind: Unknown, metadata: {name: a}}", false)
+	if out.Objects[0].Error != "the hub does not serve Unknown of example.com/v1" || out.WhatIf != nil {
+		t.Errorf("an unknown kind gives %+v", out)
+	}
+}

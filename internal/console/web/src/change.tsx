@@ -1,0 +1,178 @@
+// Create and edit objects as YAML: check, what if, apply.
+import { h, Fragment } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { call, draftPrefix, get, HubError, stream, useSource, type Missing } from "./hub";
+import { fill, t } from "./i18n";
+import { href, usePlace } from "./route";
+import { walkHref } from "./fleet";
+import { announce, Command, Failure, Mark, missingText, Page, Waiting } from "./ui";
+import { Simple } from "./clusters";
+
+interface Changed { group?: string; kind: string; namespace?: string; name: string; result?: "created" | "updated" | "unchanged"; diff?: string[]; error?: string; missing?: Missing; clusters?: { cluster: string; diff?: string[]; error?: string }[] }
+interface Placed { policy?: string; clusters?: { name: string; replicas?: number }[] | null }
+interface Outcome {
+  objects: Changed[]; applied: boolean; noWhatIf?: string; command: string;
+  whatIf?: {
+    summary: { workloads: number; changed: number; movedReplicas: number; unplaced: number }; warnings?: string[];
+    workloads: { kind: string; namespace?: string; name: string; before: Placed; after: Placed; problem?: string; wouldFit?: string[]; overridden?: { cluster: string; changes?: string[]; problem?: string }[] }[];
+  };
+}
+
+const places = (p: Placed) => (p.clusters ?? []).map((c) => c.name + (c.replicas ? ":" + c.replicas : "")).join(" ") || "–";
+
+/** secret reports whether a text may have the values of a Secret, which the tab does not keep. */
+const secret = (text: string) => /kind["']?\s*:\s*["']?Secret/.test(text);
+
+function useDraft(key: string): [string | undefined, (text: string) => void, () => void] {
+  const [text, set] = useState<string | undefined>(() => sessionStorage.getItem(key) ?? undefined);
+  const drop = () => sessionStorage.removeItem(key);
+  return [text, (next) => {
+    set(next);
+    try { if (secret(next)) drop(); else sessionStorage.setItem(key, next); } catch { /* the tab keeps it in memory */ }
+  }, drop];
+}
+
+/** DeploymentForm writes the YAML of a Deployment, its Service and its policy. */
+function DeploymentForm({ write, off }: { write: (text: string) => void; off: boolean }) {
+  const f = t.form, form = useRef<HTMLFormElement>(null);
+  const submit = (e: Event) => {
+    e.preventDefault();
+    const data = new FormData(form.current!), at = (name: string) => String(data.get(name) ?? "").trim(), q = JSON.stringify;
+    const name = q(at("name")), meta = `metadata:\n  name: ${name}\n  namespace: ${q(at("namespace"))}`;
+    const clusters = at("clusters").split(/[\s,]+/).filter(Boolean), port = at("port"), service = at("service");
+    const selectors = [`  - {apiVersion: apps/v1, kind: Deployment, name: ${name}}`];
+    const parts = [
+      `apiVersion: apps/v1\nkind: Deployment\n${meta}\nspec:\n  replicas: ${Number(at("replicas"))}\n  selector:\n    matchLabels: {app: ${name}}\n  template:\n    metadata:\n      labels: {app: ${name}}\n    spec:\n      containers:\n      - name: ${name}\n        image: ${q(at("image"))}` + (port ? `\n        ports:\n        - containerPort: ${Number(port)}` : ""),
+    ];
+    if (service && port) {
+      selectors.push(`  - {apiVersion: v1, kind: Service, name: ${name}}`);
+      parts.push(`apiVersion: v1\nkind: Service\n${meta}\nspec:\n  type: ${service}\n  selector: {app: ${name}}\n  ports:\n  - port: ${Number(port)}`);
+    }
+    const type = at("division") === "Duplicated" ? "    replicaSchedulingType: Duplicated" : "    replicaSchedulingType: Divided\n      replicaDivisionPreference: Weighted";
+    parts.push(`apiVersion: policy.karmada.io/v1alpha1\nkind: PropagationPolicy\n${meta}\nspec:\n  resourceSelectors:\n${selectors.join("\n")}\n  placement:\n` +
+      (clusters.length ? `    clusterAffinity:\n      clusterNames: [${clusters.map((c) => q(c)).join(", ")}]\n` : "") + `    replicaScheduling:\n  ${type}`);
+    write(parts.join("\n---\n") + "\n");
+  };
+  const name = "[a-z0-9]([a-z0-9\\-]*[a-z0-9])?";
+  return (
+    <details class="generator" open>
+      <summary>{f.title}</summary>
+      <form ref={form} class="form" onSubmit={submit}>
+        <div class="pair">
+          <div><label for="f-name">{t.workload.name}</label><input id="f-name" name="name" required maxLength={50} pattern={name} autoComplete="off" /></div>
+          <div><label for="f-namespace">{t.workload.namespace}</label><input id="f-namespace" name="namespace" required pattern={name} defaultValue="default" autoComplete="off" /></div>
+          <div><label for="f-image">{f.image}</label><input id="f-image" name="image" required autoComplete="off" /></div>
+          <div><label for="f-replicas">{t.cluster.replicas}</label><input id="f-replicas" name="replicas" type="number" min="0" max="100000" required defaultValue="2" /></div>
+          <div><label for="f-port">{f.port}</label><input id="f-port" name="port" type="number" min="1" max="65535" /></div>
+          <div><label for="f-service">{f.service}</label><select id="f-service" name="service"><option value="">{f.noService}</option><option value="ClusterIP">ClusterIP</option><option value="LoadBalancer">LoadBalancer</option></select></div>
+          <div><label for="f-clusters">{f.clusters}</label><input id="f-clusters" name="clusters" autoComplete="off" /></div>
+          <div><label for="f-division">{f.division}</label><select id="f-division" name="division"><option value="Divided">{f.divided}</option><option value="Duplicated">{f.duplicated}</option></select></div>
+        </div>
+        <button type="submit" disabled={off} aria-describedby={off ? "form-off" : undefined}>{f.write}</button>
+        {off && <p class="hint" id="form-off">{f.off}</p>}
+      </form>
+    </details>
+  );
+}
+
+function Result({ one }: { one: Changed }) {
+  const x = t.change;
+  return (
+    <li class={"item " + (one.error ? "bad" : "good")}>
+      <Mark state={one.error ? "Problem" : "Healthy"} />
+      <div class="body">
+        <p class="title"><span class="kind">{one.kind}</span> {one.namespace ? <span class="ns">{one.namespace}/</span> : null}{one.name}</p>
+        <p class="what">{one.error ? (one.missing ? missingText(one.missing) : one.error) : x.result[one.result ?? "unchanged"]}</p>
+        {one.result === "updated" && one.diff && <ul class="diff">{one.diff.map((d) => <li key={d}>{d}</li>)}</ul>}
+        {one.clusters?.map((c) => <div key={c.cluster}><p class="hint">{fill(x.inCluster, { cluster: c.cluster })}</p><ul class="diff">{(c.diff ?? [c.error ?? ""]).map((d) => <li key={d}>{d}</li>)}</ul></div>)}
+      </div>
+    </li>
+  );
+}
+
+export function ChangePage() {
+  const { query } = usePlace();
+  const kind = query.get("kind") ?? "", ns = query.get("ns") ?? "", name = query.get("name") ?? "";
+  const [text, setText, drop] = useDraft(draftPrefix + [kind, ns, name].join("/"));
+  const [found] = useState(text !== undefined);
+  const [made, setMade] = useState("");
+  const [error, setError] = useState<HubError>();
+  const [busy, setBusy] = useState(false);
+  const [outcome, setOutcome] = useState<{ of: string; is: Outcome }>();
+  const x = t.change;
+  useSource(stream);
+  const load = () => {
+    setError(undefined);
+    get<{ yaml: string }>("api/object?" + new URLSearchParams({ kind, namespace: ns, name })).then((o) => { setText(o.yaml); drop(); setOutcome(undefined); }, setError);
+  };
+  useEffect(() => { if (text === undefined) { if (name) load(); else setText(""); } }, []);
+  const send = async (apply: boolean) => {
+    const of = text ?? "";
+    setBusy(true);
+    setError(undefined);
+    try {
+      const is: Outcome = await (await call("api/change", { method: "POST", body: JSON.stringify({ yaml: of, apply }) })).json();
+      setOutcome({ of, is });
+      if (is.applied) drop();
+      announce(is.applied ? x.applied : is.objects.some((o) => o.error) ? x.refused : x.checked);
+    } catch (e) {
+      setError(e as HubError);
+    }
+    setBusy(false);
+  };
+  const is = outcome?.is, current = outcome?.of === text, lost = stream.state === "lost";
+  const ready = !!is && current && !is.applied && is.objects.every((o) => !o.error);
+  const onKey = (e: KeyboardEvent) => {
+    if (e.key !== "Enter" || !(e.ctrlKey || e.metaKey) || busy || lost || !text) return;
+    e.preventDefault();
+    send(ready);
+  };
+  const s = is?.whatIf?.summary;
+  return (
+    <Page title={name ? `${x.edit}: ${kind.split(".")[0]} ${ns ? ns + "/" : ""}${name}` : x.create} wide sub={<p class="crumb"><a href={href(["workloads"])}>{t.workloads}</a></p>}>
+      {text === undefined && !error && <Waiting />}
+      {text === undefined && error && <Failure error={error} retry={load} />}
+      {text !== undefined && (
+        <div class="split even">
+          <div>
+            {!name && <DeploymentForm off={text !== "" && text !== made} write={(next) => { setText(next); setMade(next); }} />}
+            <form class="form" onSubmit={(e) => { e.preventDefault(); send(false); }}>
+              <label for="yaml">{x.yaml}</label>
+              {found && <p class="hint">{x.draft} {name && <button type="button" class="link" onClick={load}>{x.discard}</button>}</p>}
+              <textarea id="yaml" required rows={24} autoComplete="off" spellcheck={false} wrap="off" aria-describedby="yaml-hint" value={text} onKeyDown={onKey} onInput={(e) => setText((e.target as HTMLTextAreaElement).value)} />
+              <p class="hint" id="yaml-hint">{x.hint}</p>
+              <p class="buttons">
+                <button type="submit" class={ready ? "" : "primary"} disabled={busy || lost}>{busy ? x.working : x.check}</button>
+                <button type="button" class={ready ? "primary" : ""} disabled={!ready || busy || lost} onClick={() => send(true)}>{x.apply}</button>
+              </p>
+              {lost && <p class="hint">{t.actions.lost}</p>}
+            </form>
+          </div>
+          <section class="outcome" aria-labelledby="outcome" aria-busy={busy}>
+            <h2 id="outcome">{x.outcome}</h2>
+            {error && <Failure error={error} />}
+            {!is && !error && <p class="faint">{x.noneYet}</p>}
+            {is && (
+              <>
+                <p class={is.applied ? "notice calm" : "faint"}>{is.applied ? x.applied : !current ? x.changedSince : ready ? x.checked : x.refused}</p>
+                <ul class="items">{is.objects.map((o, i) => <Result one={o} key={i} />)}</ul>
+                {is.applied && <p class="buttons">{is.objects.filter((o) => o.group !== "policy.karmada.io").map((o) => <a class="button" href={walkHref(o)} key={o.kind + o.name}>{fill(x.open, { what: `${o.kind} ${o.name}` })}</a>)}</p>}
+                {s && (
+                  <>
+                    <h3>{x.whatIf}</h3>
+                    <p class={s.unplaced ? "alarm" : ""}>{fill(x.summary, { changed: s.changed, n: s.workloads, moved: s.movedReplicas, unplaced: s.unplaced })}</p>
+                    {is.whatIf!.workloads.length > 0 && <Simple head={[t.cluster.template, x.before, x.after, t.cluster.problems]} rows={is.whatIf!.workloads.map((w) => [`${w.kind} ${w.namespace ? w.namespace + "/" : ""}${w.name}`, places(w.before), places(w.after), [w.problem, ...(w.wouldFit ?? [])].filter(Boolean).join(" · ")])} />}
+                    {is.whatIf!.workloads.flatMap((w) => (w.overridden ?? []).map((o) => <div key={w.name + o.cluster}><p><b>{o.cluster}</b> {w.name}</p><ul class="diff">{[...(o.changes ?? []), ...(o.problem ? [o.problem] : [])].map((d) => <li key={d}>{d}</li>)}</ul></div>))}
+                    {(is.whatIf!.warnings ?? []).map((w) => <p class="faint" key={w}>{w}</p>)}
+                  </>
+                )}
+                {is.noWhatIf && <p class="notice">{x.noWhatIf} {is.noWhatIf}</p>}
+                <p class="same">{t.walk.command} <Command text={is.command} /> {!is.applied && <Command text="argosy simulate -f FILE" />}</p>
+              </>
+            )}
+          </section>
+        </div>
+      )}
+    </Page>
+  );
+}

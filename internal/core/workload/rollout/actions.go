@@ -1,0 +1,89 @@
+package rollout
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/argosy-io/argosy/internal/core/object/fields"
+)
+
+// The names of actions.
+const (
+	ActionScale   = "scale"
+	ActionRestart = "restart"
+	ActionPause   = "pause"
+	ActionResume  = "resume"
+)
+
+// Action is a change of a template that one command makes.
+type Action struct {
+	Name string `json:"name"`
+	// Subresource is the part of the template that Patch, a merge patch, changes; empty for the template itself.
+	Subresource string         `json:"subresource,omitempty"`
+	Patch       map[string]any `json:"patch,omitempty"`
+	// Replicas are the present ones of an action that scales: its patch and its command depend on the new number.
+	Replicas *int64 `json:"replicas,omitempty"`
+	// Command does the same in a terminal. {n} stands for the new number of replicas.
+	Command string `json:"command"`
+}
+
+// scalable are the kinds with the subresource scale.
+var scalable = []schema.GroupKind{{Group: "apps", Kind: "Deployment"}, {Group: "apps", Kind: "StatefulSet"},
+	{Group: "apps", Kind: "ReplicaSet"}, {Group: "apps.kruise.io", Kind: "CloneSet"},
+	{Group: "apps.kruise.io", Kind: "StatefulSet"}, {Group: "argoproj.io", Kind: "Rollout"}}
+
+// restartable are the kinds that `kubectl rollout restart` restarts. The pods of others may be updated in place, and
+// would not restart.
+var restartable = []schema.GroupKind{{Group: "apps", Kind: "Deployment"}, {Group: "apps", Kind: "StatefulSet"},
+	{Group: "apps", Kind: "DaemonSet"}}
+
+// Actions returns what one command can change of a template.
+func Actions(obj *unstructured.Unstructured, now time.Time) (all []Action) {
+	gk := obj.GroupVersionKind().GroupKind()
+	kind := strings.ToLower(gk.Kind)
+	if gk.Group != "" && gk.Group != "apps" {
+		kind += "." + gk.Group
+	}
+	command := func(format string) string {
+		text := fmt.Sprintf(format, kind, obj.GetName())
+		if obj.GetNamespace() != "" {
+			text += " -n " + obj.GetNamespace()
+		}
+		return text
+	}
+	if slices.Contains(scalable, gk) {
+		n := int64(1) // the default of all these kinds
+		if given, found, _ := unstructured.NestedInt64(obj.Object, "spec", "replicas"); found {
+			n = given
+		}
+		all = append(all, Action{Name: ActionScale, Subresource: "scale", Replicas: &n,
+			Command: command("kubectl scale %s %s") + " --replicas={n}"})
+	}
+	if slices.Contains(restartable, gk) {
+		all = append(all, Action{Name: ActionRestart, Command: command("kubectl rollout restart %s %s"),
+			Patch: nested(now.UTC().Format(time.RFC3339), "spec", "template", "metadata", "annotations",
+				"kubectl.kubernetes.io/restartedAt")})
+	}
+	if path := PausePath(obj); path != nil {
+		name, paused := ActionPause, fields.Yes(obj.Object, path...)
+		if paused {
+			name = ActionResume
+		}
+		all = append(all, Action{Name: name, Command: command("argosy rollout " + name + " %s %s"),
+			Patch: nested(!paused, path...)})
+	}
+	return all
+}
+
+// nested returns an object with one field.
+func nested(value any, path ...string) map[string]any {
+	for i := len(path) - 1; i > 0; i-- {
+		value = map[string]any{path[i]: value}
+	}
+	return map[string]any{path[0]: value}
+}

@@ -1,0 +1,378 @@
+package pages
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/argosy-io/argosy/test/console/browser"
+)
+
+var figures = object{"clusters": 1, "notReady": 0, "workloads": 1, "bad": 0, "unplaced": 0}
+
+func workload(i int, state string) []any {
+	name := fmt.Sprintf("web-%05d", i)
+	return []any{"shop/" + name, object{"group": "apps", "kind": "Deployment", "namespace": "shop", "name": name,
+		"state": state, "ready": 1, "wanted": 2, "policy": "shop/web", "places": []object{{"cluster": "eu", "state": state}}}}
+}
+
+func cluster(name, state string) []any {
+	return []any{name, object{"name": name, "state": state, "since": 1_700_000_000, "nodes": 1, "readyNodes": 1,
+		"version": "v1.36.0", "placed": 1, "bad": 0}}
+}
+
+// walk is the answer of why for a workload in a number of clusters.
+func walk(clusters int) object {
+	var lanes []object
+	for i := range clusters {
+		lanes = append(lanes, object{"name": fmt.Sprintf("c%02d", i), "state": "Healthy", "target": true, "replicas": 1,
+			"work": object{"applied": true, "health": "Healthy", "status": object{"replicas": 1, "readyReplicas": 1}}})
+	}
+	return object{"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "shop", "name": "web",
+		"summary": "it is healthy in all clusters", "policy": object{"holder": "PropagationPolicy shop/web"},
+		"placement": object{"binding": "web-deployment", "scheduled": object{"status": "True"}, "replicas": 2},
+		"clusters":  lanes}
+}
+
+const path = "w/apps/Deployment/shop/web"
+
+// policies are the addresses that the page Policies reads.
+var policies = []string{"propagationpolicies", "clusterpropagationpolicies", "overridepolicies",
+	"clusteroverridepolicies"}
+
+func (h *hub) policies(a answer) {
+	for _, resource := range policies {
+		h.answers["GET k8s/apis/policy.karmada.io/v1alpha1/"+resource] = a
+	}
+}
+
+func list(items ...object) answer {
+	if items == nil {
+		items = []object{}
+	}
+	return answer{200, object{"metadata": object{}, "items": items}}
+}
+
+func TestEachPageHasItsStates(t *testing.T) {
+	h := newHub(t)
+	b := browser.Open(t, h.URL, "status of 403", "status of 500", "status of 503", "ERR_")
+	pages := []string{"", "clusters", "clusters/eu", "workloads", path, "policies",
+		"policies/PropagationPolicy/shop/web", "change?kind=Deployment.apps&ns=shop&name=web"}
+
+	t.Log("loading: after three seconds the page names what it waits for")
+	for _, page := range pages {
+		b.Visit(page)
+		b.See("Waiting for the hub at")
+	}
+	b.Accessible("loading")
+
+	t.Log("error: the sentence of the hub, and a button to try again")
+	h.set(func(h *hub) {
+		h.refused = failure(503, "the store is away")
+		h.answers["GET api/why"] = failure(500, "the store is away")
+		h.answers["GET api/object"] = failure(500, "the store is away")
+		h.policies(failure(500, "the store is away"))
+	})
+	for _, page := range pages {
+		b.Visit(page)
+		b.See("The hub could not answer", "the store is away", "Try again")
+	}
+	b.Accessible("error")
+
+	t.Log("the next try succeeds; nothing is there yet")
+	b.Visit("clusters")
+	b.See("Try again")
+	h.set(func(h *hub) {
+		h.refused = answer{}
+		h.topics["fleet"] = topic{totals: object{"clusters": 0, "workloads": 0}}
+		h.topics["clusters"], h.topics["workloads"] = topic{}, topic{}
+		h.policies(list())
+	})
+	browser.Run[any](b, `document.querySelector(".failed button")?.click()`)
+	b.See("No cluster is in the fleet yet.", "argosy join NAME")
+	for page, text := range map[string]string{"": "No cluster is in the fleet yet.",
+		"workloads": "No workload is in the fleet", "policies": "No policy is on the hub."} {
+		b.Visit(page)
+		b.See(text)
+	}
+	b.Accessible("empty")
+
+	t.Log("forbidden: the verb that is missing, and a Role to ask for")
+	h.set(func(h *hub) {
+		clusters := missing("list", "cluster.karmada.io", "clusters")
+		bindings := missing("list", "work.karmada.io", "resourcebindings")
+		h.topics["fleet"] = topic{totals: figures, missing: []object{clusters}}
+		h.topics["clusters"] = topic{missing: []object{clusters}}
+		h.topics["workloads"] = topic{missing: []object{bindings}}
+		no := answer{403, object{"message": "no", "missing": missing("get", "apps", "deployments")}}
+		h.answers["GET api/why"], h.answers["GET api/object"] = no, no
+		h.policies(failure(403, "no"))
+	})
+	for page, right := range map[string]string{"": "list clusters.cluster.karmada.io",
+		"clusters": "list clusters.cluster.karmada.io", "workloads": "list resourcebindings.work.karmada.io",
+		"clusters/eu": "get deployments.apps", path: "get deployments.apps",
+		"policies": "list propagationpolicies.policy.karmada.io", pages[6]: "get deployments.apps",
+		pages[7]: "get deployments.apps"} {
+		b.Visit(page)
+		b.See("You may not see this", right, "kubectl auth can-i "+right, "verbs:")
+	}
+	b.Accessible("forbidden")
+
+	t.Log("a silent cluster: its last figures, and since when")
+	h.set(func(h *hub) {
+		h.topics["fleet"] = topic{totals: figures}
+		h.topics["clusters"] = topic{rows: []any{cluster("c00", "NotReady")}}
+		h.topics["workloads"] = topic{rows: []any{workload(1, "Healthy")}}
+		h.answers["GET api/why"] = answer{200, walk(1)}
+		h.answers["GET api/actions"] = answer{200, []any{}}
+	})
+	b.Visit("clusters")
+	b.See("Not ready")
+	b.Visit("clusters/c00")
+	b.See("The cluster does not answer.")
+	b.Visit(path)
+	b.See("The cluster does not answer.", "1 of 1 ready")
+	b.Accessible("silent")
+
+	t.Log("too many: the first of them, and how many are left")
+	h.set(func(h *hub) {
+		h.topics["fleet"] = topic{totals: object{"clusters": 1, "notReady": 1, "workloads": 900, "bad": 900, "unplaced": 0,
+			"more": 600}, rows: []any{[]any{"a",
+			object{"key": "a", "severity": "Problem", "about": "cluster", "rank": 1, "cluster": "c00", "what": "it is away"}}}}
+		h.answers["GET api/why"] = answer{200, walk(60)}
+	})
+	b.Visit("")
+	b.See("600 more items are not shown.")
+	b.Visit(path)
+	b.See("36 more")
+	b.Accessible("too many")
+
+	t.Log("stale: the last data stays, with its time, and nothing can be changed")
+	h.set(func(h *hub) {
+		h.answers["GET api/actions"] = answer{200, []any{scale(nil)}}
+	})
+	b.Visit(path)
+	b.See("Scale", "c00")
+	h.set(func(h *hub) { h.refused = failure(503, "the hub restarts") })
+	b.See("disconnected since", "the hub restarts", "c00", "nothing can be changed now")
+	if !browser.Run[bool](b, `document.querySelector("[data-key=s]").disabled`) {
+		t.Error("the button is on while the hub is away")
+	}
+	b.Accessible("stale")
+	h.set(func(h *hub) { h.refused = answer{} })
+	b.Until("the page is live again", func() string {
+		if text := b.Text(); strings.Contains(text, "disconnected") {
+			return text
+		}
+		return ""
+	})
+}
+
+func scale(right object) object {
+	a := object{"name": "scale", "path": "k8s/apis/apps/v1/namespaces/shop/deployments/web/scale", "replicas": 2,
+		"command": "kubectl scale deployment web -n shop --replicas={n}"}
+	if right != nil {
+		a["missing"] = right
+	}
+	return a
+}
+
+func TestWorkloadsHasTenThousandRows(t *testing.T) {
+	h := newHub(t)
+	rows := make([]any, 10_000)
+	for i := range rows {
+		state := "Healthy"
+		if i == 7777 {
+			state = "Unhealthy"
+		}
+		rows[i] = workload(i, state)
+	}
+	h.set(func(h *hub) {
+		h.topics["fleet"], h.topics["workloads"] = topic{totals: figures}, topic{rows: rows}
+		h.answers["GET api/why"], h.answers["GET api/actions"] = answer{200, walk(1)}, answer{200, []any{}}
+	})
+	b := browser.Open(t, h.URL)
+	b.Visit("workloads")
+	b.See("10000 of 10000", "web-07777") // the worst is first
+	drawn := func() int { return browser.Run[int](b, `document.querySelectorAll("[data-row]").length`) }
+	if n := drawn(); n < 20 || n > 150 {
+		t.Errorf("%d rows are drawn", n)
+	}
+	browser.Run[any](b, `scrollTo(0, document.body.scrollHeight)`)
+	b.See("web-09999")
+	if n := drawn(); n > 150 {
+		t.Errorf("%d rows are drawn at the end", n)
+	}
+	browser.Run[any](b, `scrollTo(0, 0)`)
+	b.See("web-07777")
+
+	t.Log("by keys: filter, rows, problems, open, back")
+	b.Perform(chromedp.KeyEvent("/"), chromedp.KeyEvent("web-0999"))
+	b.See("10 of 10000", "web-09990")
+	b.Perform(chromedp.KeyEvent("\x1b"), chromedp.KeyEvent("j"), chromedp.KeyEvent("j"), chromedp.KeyEvent("j"),
+		chromedp.KeyEvent("k"), chromedp.KeyEvent("\r"))
+	b.See("it is healthy in all clusters")
+	if at := browser.Run[string](b, "location.pathname"); at != "/console/w/apps/Deployment/shop/web-09991" {
+		t.Errorf("the keys lead to %s", at)
+	}
+	b.Perform(chromedp.KeyEvent("\x1b"))
+	b.See("10 of 10000")
+	b.Perform(chromedp.KeyEvent("g"), chromedp.KeyEvent("w"))
+	b.See("10000 of 10000")
+	b.Perform(chromedp.KeyEvent("]"))
+	if name := browser.Run[string](b, "document.activeElement.innerText"); !strings.Contains(name, "web-07777") {
+		t.Errorf("the first row with a problem is %q", name)
+	}
+	for key, heading := range map[string]string{"p": "Policies", "c": "Clusters", "f": "Fleet"} {
+		b.Perform(chromedp.KeyEvent("g"), chromedp.KeyEvent(key))
+		b.Until("the page is "+heading, func() string {
+			if got := browser.Run[string](b, `document.querySelector("h1").innerText`); got != heading {
+				return got
+			}
+			return ""
+		})
+	}
+}
+
+func TestActionIsConfirmedWithItsCommand(t *testing.T) {
+	h := newHub(t)
+	restart := object{"name": "restart", "path": "k8s/apis/apps/v1/namespaces/shop/deployments/web",
+		"command": "kubectl rollout restart deployment web -n shop", "patch": object{"spec": object{"x": "now"}},
+		"missing": object{"verb": "patch", "group": "apps", "resource": "deployments", "namespace": "shop"}}
+	h.set(func(h *hub) {
+		h.topics["fleet"], h.topics["clusters"], h.topics["workloads"] = topic{totals: figures}, topic{}, topic{}
+		h.answers["GET api/why"] = answer{200, walk(2)}
+		h.answers["GET api/actions"] = answer{200, []any{scale(nil), restart}}
+		h.answers["PATCH k8s/apis/apps/v1/namespaces/shop/deployments/web/scale"] = failure(403, "a quota refuses it")
+	})
+	b := browser.Open(t, h.URL, "status of 403")
+	b.Visit(path)
+	b.See("Scale", "Restart", "Missing: patch deployments.apps in namespace shop")
+	b.Perform(chromedp.KeyEvent("r")) // the right is missing: the key does nothing
+	if browser.Run[bool](b, `document.querySelector("dialog") !== null`) {
+		t.Error("a button without its right opens a dialog")
+	}
+	b.Shoot("actions")
+	b.Perform(chromedp.KeyEvent("s"))
+	b.See("Replicas, now 2", "kubectl scale deployment web -n shop --replicas=2")
+	b.Fill("#replicas", "5")
+	b.See("--replicas=5")
+	b.Shoot("confirm")
+	b.Perform(chromedp.Click(".confirm button[type=submit]"))
+	b.See("a quota refuses it")
+	if n := browser.Run[string](b, `document.querySelector("#replicas").value`); n != "5" {
+		t.Errorf("after the error the number is %s", n)
+	}
+	h.set(func(h *hub) {
+		h.answers["PATCH k8s/apis/apps/v1/namespaces/shop/deployments/web/scale"] = answer{200, object{}}
+	})
+	b.Perform(chromedp.Click(".confirm button[type=submit]"), chromedp.WaitNotPresent("dialog"))
+	want := `PATCH k8s/apis/apps/v1/namespaces/shop/deployments/web/scale {"spec":{"replicas":5}}`
+	if sent := h.writes(); len(sent) != 2 || sent[1] != want {
+		t.Errorf("the page sent %q, want %q at the end", sent, want)
+	}
+}
+
+func TestChangeKeepsWhatWasTyped(t *testing.T) {
+	h := newHub(t)
+	refused := object{"applied": false, "command": "kubectl create -f FILE", "objects": []object{{"kind": "Deployment",
+		"group": "apps", "namespace": "shop", "name": "web", "error": "spec.replicas: <img src=x onerror=alert(1)>"}}}
+	h.set(func(h *hub) {
+		h.topics["fleet"], h.topics["workloads"] = topic{totals: figures}, topic{}
+		h.answers["POST api/change"] = answer{200, refused}
+		h.answers["GET api/why"], h.answers["GET api/actions"] = answer{200, walk(1)}, answer{200, []any{}}
+	})
+	b := browser.Open(t, h.URL, "status of 401")
+	b.Visit("change")
+	b.See("Start with a Deployment")
+	for field, value := range map[string]string{"name": "web", "namespace": "shop", "image": `nginx:1.29" #`, "port": "80",
+		"clusters": "eu, us"} {
+		b.Fill("#f-"+field, value)
+	}
+	browser.Run[any](b, `document.querySelector("#f-service").value = "LoadBalancer"`)
+	b.Perform(chromedp.Click(".generator button"))
+	text := func() string { return browser.Run[string](b, `document.querySelector("#yaml").value`) }
+	for _, part := range []string{`image: "nginx:1.29\" #"`, "type: LoadBalancer", `clusterNames: ["eu", "us"]`} {
+		b.Until("the form writes "+part, func() string {
+			if got := text(); !strings.Contains(got, part) {
+				return got
+			}
+			return ""
+		})
+	}
+	typed := text() + "# typed by hand\n"
+	b.Fill("#yaml", typed)
+	b.Perform(chromedp.Click("#yaml ~ .buttons button[type=submit]"))
+	b.See("The hub does not accept it. Your text is kept.", "<img src=x onerror=alert(1)>")
+	b.Shoot("change-refused")
+	if text() != typed {
+		t.Errorf("after the refusal the text is %q", text())
+	}
+	b.Visit("workloads")
+	b.Visit("change")
+	b.See("This is your text from before.")
+	if text() != typed {
+		t.Errorf("after leaving the page the text is %q", text())
+	}
+
+	t.Log("the login ends: log in over the page")
+	h.set(func(h *hub) {
+		h.answers["POST api/change"] = failure(401, "the session has ended: log in again")
+		h.answers["GET session"], h.answers["POST session"] = answer{200, object{"oidc": false}}, answer{200, object{}}
+	})
+	b.Perform(chromedp.Click("#yaml ~ .buttons button[type=submit]"))
+	b.See("Your login has ended.")
+	b.Fill("dialog #token", "another")
+	b.Perform(chromedp.Click("dialog button[type=submit]"), chromedp.WaitNotPresent("dialog"))
+	if text() != typed {
+		t.Errorf("after the login the text is %q", text())
+	}
+
+	t.Log("check, what if, and apply by keys")
+	checked := object{"applied": false, "command": "kubectl create -f FILE", "objects": []object{{"kind": "Deployment",
+		"group": "apps", "namespace": "shop", "name": "web", "result": "created"}}, "whatIf": object{"summary": object{
+		"workloads": 3, "changed": 1, "movedReplicas": 0, "unplaced": 0}, "workloads": []object{{"kind": "Deployment",
+		"namespace": "shop", "name": "web", "before": object{}, "after": object{"clusters": []object{{"name": "eu",
+			"replicas": 2}}}}}}}
+	h.set(func(h *hub) { h.answers["POST api/change"] = answer{200, checked} })
+	browser.Run[any](b, `document.querySelector("#yaml").focus()`)
+	press := `document.querySelector("#yaml").dispatchEvent(new KeyboardEvent("keydown",
+		{key: "Enter", ctrlKey: true, bubbles: true}))`
+	browser.Run[any](b, press)
+	b.See("The hub accepts it. Nothing is written yet.", "1 of 3 workloads change", "eu:2")
+	b.Shoot("change")
+	applied := object{"applied": true, "command": "kubectl create -f FILE", "objects": checked["objects"]}
+	h.set(func(h *hub) { h.answers["POST api/change"] = answer{200, applied} })
+	browser.Run[any](b, press)
+	b.See("Applied.", "Open Deployment web")
+	if sent := h.writes(); len(sent) != 5 || !strings.Contains(sent[3], `"apply":false`) ||
+		!strings.Contains(sent[4], `"apply":true`) {
+		t.Errorf("the page sent %.300q", sent)
+	}
+}
+
+func TestPolicyShowsWhatItLoses(t *testing.T) {
+	h := newHub(t)
+	h.set(func(h *hub) {
+		h.topics["fleet"], h.topics["workloads"] = topic{totals: figures}, topic{rows: []any{workload(1, "Healthy")}}
+		h.policies(list())
+		h.answers["GET k8s/apis/policy.karmada.io/v1alpha1/propagationpolicies"] = list(object{"metadata": object{
+			"name": "web", "namespace": "shop"}, "spec": object{"resourceSelectors": []object{{"kind": "Deployment"}},
+			"placement": object{"clusterAffinity": object{"clusterNames": []string{"eu"}}}}})
+		h.answers["GET api/why"] = answer{200, object{"summary": "it selects 2 templates and has claimed 1",
+			"selectors": []object{{"selects": "Deployment.apps", "matches": 2}}, "templates": []object{
+				{"template": "Deployment.apps shop/other", "by": "all", "held": false,
+					"why": "PropagationPolicy shop/first has it"},
+				{"template": "Deployment.apps shop/web-00001", "by": "all", "held": true, "placed": "eu:2"}},
+			"clusters": []object{{"name": "eu", "takes": true}}}}
+	})
+	b := browser.Open(t, h.URL)
+	b.Visit("policies")
+	b.See("web", "Deployment", "eu", "1 of 1")
+	b.Shoot("policies")
+	b.Perform(chromedp.KeyEvent("j"), chromedp.KeyEvent("\r"))
+	b.See("it selects 2 templates and has claimed 1", "PropagationPolicy shop/first has it")
+	b.Shoot("policy")
+}
