@@ -61,7 +61,8 @@ func spelledNames(f file) (complaints []string) {
 				return true
 			}
 			if text, err := strconv.Unquote(n.Value); err == nil && prefixed.MatchString(text) {
-				complaints = append(complaints, f.describe(n.Pos(), "%s: use the constant of %s, or add one there", n.Value, wellknown))
+				complaints = append(complaints, f.describe(n.Pos(), "%s: use the constant of %s, or add one there", n.Value,
+					wellknown))
 			}
 		}
 		return true

@@ -81,7 +81,7 @@ func New(ctx context.Context, o Options) (*Interpreter, error) {
 	if err := i.rebuild(ctx, o.Live); err != nil {
 		return nil, err
 	}
-	i.Interpreter = interpret.New(tiers.Of(tiers.Sources(&i.customizations, &i.webhooks))...)
+	i.Interpreter = interpret.New(tiers.TiersOf(tiers.Sources(&i.customizations, &i.webhooks))...)
 	for _, kind := range []client.Object{&configv1alpha1.ResourceInterpreterCustomization{},
 		&configv1alpha1.ResourceInterpreterWebhookConfiguration{}} {
 		informer, err := o.Informers.GetInformer(ctx, kind)

@@ -294,7 +294,7 @@ type ReleaseApprovalRule struct {
 	// +optional
 	From []ReleaseSubject `json:"from,omitempty"`
 
-	// NotAuthor says that the user who created the release cannot approve it at this gate.
+	// If NotAuthor is true, the user who created the release cannot approve it at this gate.
 	// +optional
 	NotAuthor bool `json:"notAuthor,omitempty"`
 }

@@ -30,7 +30,7 @@ func (b *ClusterResourceBinding) BindingSpec() *ResourceBindingSpec { return &b.
 // BindingStatus is the binding's status.
 func (b *ClusterResourceBinding) BindingStatus() *ResourceBindingStatus { return &b.Status }
 
-// HasTarget returns whether one of the targets is the cluster.
+// HasTarget reports whether one of the targets is the cluster.
 func HasTarget(targets []TargetCluster, cluster string) bool {
 	return slices.ContainsFunc(targets, func(t TargetCluster) bool { return t.Name == cluster })
 }

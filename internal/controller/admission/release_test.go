@@ -365,7 +365,7 @@ func TestAnApprovalNeedsTheVerbAndIsOfItsUser(t *testing.T) {
 	})
 }
 
-// Nobody knows who changed the template, so nobody who may have done so approves.
+// It is unknown who changed the template, so no user who may have done so can approve it.
 func TestWhoMayUpdateATargetIsTheAuthorOfAReleaseOfTheHub(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		rel := storedRelease(t, releaseHub(t))

@@ -55,7 +55,8 @@ func (r *reconciler) watch(b *builder.Builder) *builder.Builder {
 		Watches(&releasev1alpha1.ReleaseRevision{}, handler.EnqueueRequestsFromMapFunc(r.madeFrom),
 			builder.WithPredicates(filter.AfterStart, filter.CreationsAndDeletions)).
 		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(r.waiters), builder.WithPredicates(sidecarsMoved)).
-		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(r.requiredBy), builder.WithPredicates(filter.Deletions)).
+		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(r.requiredBy),
+			builder.WithPredicates(filter.Deletions)).
 		Watches(&workv1alpha2.ClusterResourceBinding{}, handler.EnqueueRequestsFromMapFunc(r.waiters),
 			builder.WithPredicates(sidecarsPlaced)).
 		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(pullFor), builder.WithPredicates(pulls)).

@@ -252,7 +252,7 @@ func recorded(s *starting, r *releasev1alpha1.Release, progress ...fleet.Cluster
 
 // progressIn is the progress of a cluster with two pods.
 func progressIn(cluster string, available int64) fleet.ClusterProgress {
-	return fleet.ClusterProgress{Cluster: cluster, Current: true, Observed: true, Replicas: 2, Target: 2, Released: 2,
+	return fleet.ClusterProgress{Cluster: cluster, Current: true, Replicas: 2, Target: 2, Released: 2,
 		New: available, Available: available, Reached: available == 2}
 }
 

@@ -22,9 +22,9 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// patience is how long a test waits for a page. This package does not use test/kit, so that the tests of pages without
+// timeout is how long a test waits for a page. This package does not use test/kit, so that the tests of pages without
 // a hub are linked in seconds.
-const patience = 3 * time.Minute
+const timeout = 3 * time.Minute
 
 // name is the browser of Debian's package.
 const name = "chromium-headless-shell"
@@ -73,9 +73,9 @@ func Open(t *testing.T, hub string, expected ...string) *Tab {
 	allocator, stop := chromedp.NewExecAllocator(context.Background(), chromedp.ExecPath(name), chromedp.NoSandbox,
 		chromedp.Headless, chromedp.IgnoreCertErrors, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()),
 		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true),
-		chromedp.Flag("lang", "en-US"), chromedp.WSURLReadTimeout(patience))
+		chromedp.Flag("lang", "en-US"), chromedp.WSURLReadTimeout(timeout))
 	ctx, end := chromedp.NewContext(allocator, chromedp.WithListener(b.record))
-	ctx, cancel := context.WithTimeout(ctx, 2*patience)
+	ctx, cancel := context.WithTimeout(ctx, 2*timeout)
 	b.ctx = ctx
 	b.Close = sync.OnceFunc(func() {
 		b.mu.Lock()
@@ -169,7 +169,7 @@ func (b *Tab) Text() string {
 // See waits until the page shows all texts.
 func (b *Tab) See(texts ...string) {
 	b.t.Helper()
-	b.Until(fmt.Sprintf("the page shows %q", texts), func() string {
+	b.WaitFor(fmt.Sprintf("the page shows %q", texts), func() string {
 		shown := b.Text()
 		for _, text := range texts {
 			if !strings.Contains(shown, text) {
@@ -180,16 +180,16 @@ func (b *Tab) See(texts ...string) {
 	})
 }
 
-// Until waits until then returns "". Otherwise it returns what is wrong.
-func (b *Tab) Until(what string, then func() string) {
+// WaitFor waits until then returns "". Otherwise it returns what is wrong.
+func (b *Tab) WaitFor(what string, then func() string) {
 	b.t.Helper()
 	wrong := ""
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(timeout); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		if wrong = then(); wrong == "" {
 			return
 		}
 	}
-	b.t.Fatalf("%s: not within %s: %s", what, patience, wrong)
+	b.t.Fatalf("%s: not within %s: %s", what, timeout, wrong)
 }
 
 // Run evaluates a script of the test in the page.

@@ -162,7 +162,7 @@ func TestEachPageHasItsStates(t *testing.T) {
 	}
 	b.Accessible("stale")
 	h.set(func(h *hub) { h.refused = answer{} })
-	b.Until("the page is live again", func() string {
+	b.WaitFor("the page is live again", func() string {
 		if text := b.Text(); strings.Contains(text, "disconnected") {
 			return text
 		}
@@ -227,7 +227,7 @@ func TestWorkloadsHasTenThousandRows(t *testing.T) {
 	}
 	for key, heading := range map[string]string{"p": "Policies", "c": "Clusters", "f": "Fleet"} {
 		b.Perform(chromedp.KeyEvent("g"), chromedp.KeyEvent(key))
-		b.Until("the page is "+heading, func() string {
+		b.WaitFor("the page is "+heading, func() string {
 			if got := browser.Run[string](b, `document.querySelector("h1").innerText`); got != heading {
 				return got
 			}
@@ -295,7 +295,7 @@ func TestChangeKeepsWhatWasTyped(t *testing.T) {
 	b.Perform(chromedp.Click(".generator button"))
 	text := func() string { return browser.Run[string](b, `document.querySelector("#yaml").value`) }
 	for _, part := range []string{`image: "nginx:1.29\" #"`, "type: LoadBalancer", `clusterNames: ["eu", "us"]`} {
-		b.Until("the form writes "+part, func() string {
+		b.WaitFor("the form writes "+part, func() string {
 			if got := text(); !strings.Contains(got, part) {
 				return got
 			}

@@ -130,13 +130,15 @@ func Float(v any) (float64, bool) {
 
 // SetAnnotation sets an annotation of obj. The map that obj had is not changed.
 func SetAnnotation(obj metav1.Object, key, value string) {
-	obj.SetAnnotations(with(obj.GetAnnotations(), key, value))
+	obj.SetAnnotations(withEntry(obj.GetAnnotations(), key, value))
 }
 
 // SetLabel sets a label of obj. The map that obj had is not changed.
-func SetLabel(obj metav1.Object, key, value string) { obj.SetLabels(with(obj.GetLabels(), key, value)) }
+func SetLabel(obj metav1.Object, key, value string) {
+	obj.SetLabels(withEntry(obj.GetLabels(), key, value))
+}
 
-func with(m map[string]string, key, value string) map[string]string {
+func withEntry(m map[string]string, key, value string) map[string]string {
 	if m = maps.Clone(m); m == nil {
 		m = map[string]string{}
 	}

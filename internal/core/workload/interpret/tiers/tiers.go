@@ -28,10 +28,10 @@ func Sources(customizations, webhooks interpret.Tier) []interpret.Source {
 }
 
 // Below returns the built-in tiers in order of precedence.
-func Below() []interpret.Tier { return Of(below) }
+func Below() []interpret.Tier { return TiersOf(below) }
 
-// Of returns the tiers of sources.
-func Of(sources []interpret.Source) []interpret.Tier {
+// TiersOf returns the tiers of sources.
+func TiersOf(sources []interpret.Source) []interpret.Tier {
 	all := make([]interpret.Tier, len(sources))
 	for i, s := range sources {
 		all[i] = s.Tier
