@@ -44,7 +44,7 @@ func changing(t *testing.T, g grants, refused string, objs ...client.Object) (*A
 		if config.Impersonate.UserName != "alice" {
 			t.Errorf("the API acts as %q", config.Impersonate.UserName)
 		}
-		return interceptor.NewClient(hub.(client.WithWatch), interceptor.Funcs{
+		return interceptor.NewClient(hub, interceptor.Funcs{
 			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object,
 				opts ...client.GetOption) error {
 				if err := forbidden("get", obj); err != nil {

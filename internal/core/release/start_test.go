@@ -19,9 +19,8 @@ import (
 // web:2.
 type starting struct {
 	release.StartInput
-	t     *testing.T
-	now   time.Time
-	image string
+	t   *testing.T
+	now time.Time
 }
 
 func newStarting(t *testing.T) *starting {
