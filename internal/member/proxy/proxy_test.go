@@ -409,6 +409,19 @@ func TestAMemberThatMovedOrGotOtherSecretsIsReachedAtOnce(t *testing.T) {
 	}
 }
 
+// As with Karmada, the hub reaches a cluster in Pull mode at its endpoint, if it has one, with its secrets.
+func TestPullClusterWithAnEndpointIsReachedThere(t *testing.T) {
+	m, requests := membertest.New(t), &seen{}
+	m.Behave(requests.note)
+	objects := joined(m, "eu")
+	objects[0].(*clusterv1alpha1.Cluster).Spec.SyncMode = clusterv1alpha1.Pull
+	server, _ := hub(t, objects...)
+	resp, body := raw(t, server, "GET "+proxy.Path("eu")+"/version HTTP/1.1")
+	if resp.StatusCode != http.StatusOK || requests.last().Header.Get("Impersonate-User") != "alice" {
+		t.Errorf("%s %s", resp.Status, body)
+	}
+}
+
 func TestLogsAreFollowed(t *testing.T) {
 	m, more := membertest.New(t), make(chan string)
 	m.Behave((&membertest.Kubelet{Log: map[string]string{"shop/web-1": "one\n"}, Follow: more}).Serve)
