@@ -31,7 +31,7 @@ const (
 	// busiest is the processor time after which the start is over, for a process that is never idle.
 	busiest = 30 * time.Second
 	// worth is the minimal amount of garbage, in bytes, that justifies a collection.
-	worth = 32 << 20
+	worth = 16 << 20
 )
 
 // Pace tunes the garbage collector until ctx ends; room is how many bytes of garbage may accumulate between
