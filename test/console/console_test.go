@@ -110,6 +110,13 @@ func TestUserImportsAClusterAndSeesAWorkloadReady(t *testing.T) {
 			t.Errorf("unjoin: %v\n%s", err, out)
 		}
 	})
+	kit.Eventually(t, "the hub knows the kinds that the cluster serves", func() string {
+		c := fleet.Hub.Find(t, "cluster.karmada.io/v1alpha1", "Cluster", "", "gate")
+		if got := fmt.Sprint(kit.Field(c, "status", "apiEnablements")); !strings.Contains(got, "Deployment") {
+			return got
+		}
+		return ""
+	})
 	ns := fleet.Namespace(t)
 	b.Visit("change")
 	b.See("Start with a Deployment")
