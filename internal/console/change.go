@@ -148,8 +148,8 @@ func (a *API) serveObject(w http.ResponseWriter, r *http.Request, u user.Info) {
 	respond(w, map[string]string{"yaml": string(text)})
 }
 
-// editable returns an object without the fields that the hub sets itself. It keeps the resourceVersion, so that a
-// change that somebody else makes meanwhile is not overwritten.
+// editable returns an object without the fields that the hub sets. It keeps the resourceVersion, so that an update
+// does not overwrite a concurrent change.
 func editable(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	obj = obj.DeepCopy()
 	delete(obj.Object, "status")
@@ -185,7 +185,7 @@ type change struct {
 	Apply bool   `json:"apply"`
 }
 
-// changed is what became, or would become, of one object.
+// changed is the result of a change of one object, or its prediction by a dry run.
 type changed struct {
 	Group     string `json:"group,omitempty"`
 	Kind      string `json:"kind"`
@@ -203,8 +203,8 @@ type changed struct {
 	before, after *unstructured.Unstructured
 }
 
-// clusterDiff is what a change makes different in the manifest of one cluster. Of a new object, it is what overrides
-// make different.
+// clusterDiff has the fields that a change modifies in the manifest of one cluster. For a new object, these are the
+// fields that overrides modify.
 type clusterDiff struct {
 	Cluster string   `json:"cluster"`
 	Diff    []string `json:"diff,omitempty"`
@@ -356,9 +356,9 @@ func write(ctx context.Context, c client.Client, mapper meta.RESTMapper, obj *un
 		case errors.As(err, &out.Missing):
 			out.Error = out.Missing.Error()
 		case apierrors.IsConflict(err):
-			out.Error = "somebody else has changed this object since it was opened"
+			out.Error = "another user has changed this object since you opened it: reload it, and make your change again"
 		case apierrors.IsAlreadyExists(err):
-			out.Error = "this object exists: open it to edit it"
+			out.Error = "an object of this name exists: open that object to edit it"
 		}
 		return out
 	}
@@ -383,7 +383,7 @@ func manifests(ctx context.Context, c client.Client, one changed, workloads []si
 	targets := workloads[i].After.Clusters
 	overrides, err := scope.Overrides.Over(ctx, c, one.Namespace)
 	if err != nil || len(overrides) == 0 {
-		return nil // who may not list overrides does not see what they do
+		return nil // a user who may not list overrides sees no effect of them
 	}
 	for _, target := range targets[:min(len(targets), maxListed)] {
 		d := clusterDiff{Cluster: target.Name}
@@ -417,13 +417,13 @@ func manifests(ctx context.Context, c client.Client, one changed, workloads []si
 func (a *API) whatIf(ctx context.Context, u user.Info, objects []*unstructured.Unstructured) (*simulate.Report,
 	string) {
 	if a.Simulate == nil {
-		return nil, "this hub cannot simulate in the console: argosy simulate -f FILE does"
+		return nil, "this hub does not simulate for the console: run argosy simulate -f FILE"
 	}
 	select {
 	case a.simulations <- struct{}{}:
 		defer func() { <-a.simulations }()
 	default:
-		return nil, "the hub simulates other changes now: try again"
+		return nil, "the hub is busy with other simulations: try again in a minute"
 	}
 	report, err := a.Simulate(ctx, a.configOf(u), objects)
 	if err != nil {

@@ -132,7 +132,7 @@ func TestChangeIsCheckedSimulatedAndThenMade(t *testing.T) {
 		t.Error(err)
 	}
 	out, _ = a.sendChange(t, text, true)
-	if out.Applied || out.Objects[0].Error != "this object exists: open it to edit it" {
+	if out.Applied || out.Objects[0].Error != "an object of this name exists: open that object to edit it" {
 		t.Errorf("creating it again gives %+v", out)
 	}
 }
@@ -158,7 +158,7 @@ func TestChangeDoesNotOverwriteThatOfSomebodyElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, _ = a.sendChange(t, edited, true)
-	if o := out.Objects[0]; out.Applied || !strings.Contains(o.Error, "somebody else") {
+	if o := out.Objects[0]; out.Applied || !strings.Contains(o.Error, "another user") {
 		t.Errorf("the update gives %+v", out)
 	}
 }

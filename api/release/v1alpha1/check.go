@@ -52,8 +52,8 @@ type ReleaseCheckSpec struct {
 	// +optional
 	Interval *metav1.Duration `json:"interval,omitempty"`
 
-	// InitialDelay is how long the gate has waited before the first sample is taken, so that the data is about the stage.
-	// Default: the first sample is taken at once.
+	// InitialDelay is the time from the start of the gate to the first sample, so that the data is about the stage.
+	// Default: 0.
 	// +optional
 	InitialDelay *metav1.Duration `json:"initialDelay,omitempty"`
 
@@ -111,7 +111,7 @@ type PrometheusCheck struct {
 	// +required
 	Query string `json:"query"`
 
-	// MinSamples says how much the result must be based on. With less, the sample is without data.
+	// MinSamples is the minimal amount of data behind the result. With less, the sample counts as no data.
 	// +optional
 	MinSamples *MinSamples `json:"minSamples,omitempty"`
 
@@ -129,7 +129,7 @@ type PrometheusCheck struct {
 	Condition string `json:"condition"`
 }
 
-// MinSamples is how much the result of a query must be based on, such as a number of requests.
+// MinSamples is the minimal amount of data behind the result of a query, such as a number of requests.
 type MinSamples struct {
 	// Query in PromQL for the number. The elements of a vector are added up; without elements, the number is 0.
 	// +kubebuilder:validation:MinLength=1
@@ -137,7 +137,7 @@ type MinSamples struct {
 	// +required
 	Query string `json:"query"`
 
-	// Number that is enough.
+	// Number is the minimum.
 	// +kubebuilder:validation:Minimum=1
 	// +required
 	Number int64 `json:"number"`
@@ -295,7 +295,7 @@ type ReleaseCheckStatus struct {
 	// +optional
 	Verdict CheckVerdict `json:"verdict,omitempty"`
 
-	// Report says that the check only reports: the gate opens with each verdict.
+	// Report is true if the check only reports: the gate opens with each verdict.
 	// +optional
 	Report bool `json:"report,omitempty"`
 

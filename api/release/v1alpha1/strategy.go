@@ -73,18 +73,18 @@ type ReleaseStrategySpec struct {
 	// +optional
 	Unassigned UnassignedAction `json:"unassigned,omitempty"`
 
-	// AutoStart makes the hub start a release when the pods or overrides of a workload change whose template names this
-	// strategy. If it is not set, users start releases. Only in a ReleaseStrategy.
+	// AutoStart makes the hub start a release when the pods or overrides of a workload change. The template of the
+	// workload must name this strategy. Without AutoStart, users start releases. Only in a ReleaseStrategy.
 	// +optional
 	AutoStart *ReleaseAutoStart `json:"autoStart,omitempty"`
 }
 
-// ReleaseAutoStart says how the hub starts releases. The author of such a release is not known. At gates with
-// notAuthor, every user who may update a target of it counts as the author.
+// ReleaseAutoStart configures the releases that the hub starts. The author of such a release is unknown. At gates with
+// notAuthor, every user who may update a target of the release counts as the author.
 type ReleaseAutoStart struct {
-	// Supersede says what happens when the workload changes while a release of it is under way. Queue: the hub starts the
-	// next release when that one has ended. Replace: the next release replaces it at once, unless it rolls back or a user
-	// has paused it.
+	// Supersede is the reaction to a change of the workload during a release of it. Queue: the hub starts the next
+	// release when the current one has ended. Replace: the next release replaces it at once, unless it rolls back or
+	// a user has paused it.
 	// +kubebuilder:validation:Enum=Queue;Replace
 	// +kubebuilder:default=Queue
 	// +optional
