@@ -57,11 +57,12 @@ release-test: ## Build a release in a temporary folder and check its files. The 
 fuzz: ## Run the fuzz tests. FUZZTIME=1m sets the time for each, FUZZ=NAME selects some.
 	@GO=$(GO) ./hack/fuzz.sh
 
-check: ## Check format, vet, static analysis and generated files, in 2 minutes with a warm cache.
+check: ## Check format, vet, static analysis, generated files, tools, chart and alerts, in 2 minutes with a warm cache.
 	@out=$$(gofmt -l api cmd internal test tools); if [ -n "$$out" ]; then echo "not formatted, run gofmt -w:"; echo "$$out"; exit 1; fi
 	$(GO) vet ./...
 	$(TOOL) staticcheck ./...
-	cd tools && $(GO) vet ./... && $(GO) tool staticcheck ./... && $(GO) run ./house --root .. --limits house/limits.txt
+	cd tools && $(GO) vet ./... && $(GO) tool staticcheck ./... && $(GO) run ./house --root .. --limits house/limits.txt && $(GO) test -vet=off -count=1 -short ./...
+	cd test/alerts && $(GO) test -vet=off -count=1 ./...
 	@dist=$$(mktemp -d) && trap 'rm -rf "$$dist"' EXIT && GO=$(GO) ./hack/console.sh "$$dist" && \
 	if ! diff -rq "$$dist" internal/console/web/dist; then echo "the console's pages are out of date: run make console, commit them"; exit 1; fi
 	@sum() { find api docs/reference -name 'zz_generated.*' -o -path 'api/crds/*.yaml' -o -path 'docs/reference/*.md' | LC_ALL=C sort | \

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the tests in parts and prints a table of them. A failed test runs again, alone, up to twice; a test that passes only then is
 # listed under FLAKY. usage: test.sh gate|long
-# PARTS limits the run to some parts, such as PARTS="core tools".
+# PARTS limits the run to some parts, such as PARTS="race fuzz".
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 suite=${1:?usage: test.sh gate|long} go=${GO:-go}
@@ -74,8 +74,6 @@ long)
 	;;
 *) echo "usage: test.sh gate|long" >&2; exit 2 ;;
 esac
-part tools tools ./... -short
-part alerts test/alerts ./... -short
 
 echo
 { printf 'part\tseconds\tpassed\tfailed\tskipped\n'; printf '%s\n' "${rows[@]}"; } | awk -F'\t' '{ printf "%-12s%9s%9s%9s%9s\n", $1, $2, $3, $4, $5 }
