@@ -73,7 +73,7 @@ func TestAFileThatCannotBeReadIsNamed(t *testing.T) {
 	}
 }
 
-// A kind within another's is told once, and what it may be is what either version says.
+// The spec of an enclosed kind is written once. Its enums have the values of both versions.
 func TestASpecWithinAnotherIsTheOtherKinds(t *testing.T) {
 	inner := `{group: apps.example.io, kind: Shop, plural: shops, versions: [
 		{name: v2, spec: {name!: string, size: int32, old~: string, door: {type: "enum(A, B)", lock!: bool}}},

@@ -32,7 +32,7 @@ func TestEveryVerbSaysWhyAHubCannotBeUsed(t *testing.T) {
 		}
 	}
 	for story, tc := range map[string]struct {
-		hub     http.HandlerFunc // nil for nobody
+		hub     http.HandlerFunc // nil: nothing listens at the address
 		trusted bool
 		want    string
 	}{

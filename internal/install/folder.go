@@ -27,8 +27,8 @@ func (f folder) later(o *Options) string {
 		filepath.Join(o.Root, f.path), o.User, o.Root)
 }
 
-// nobody is the owner of nothing: the user that will be created.
-const nobody = -1
+// noOwner is the ID of a user that does not exist yet.
+const noOwner = -1
 
 // planFolders decides about each folder that is to be the hub's, and refuses what its unit could not start with:
 // folders of others, places that it may not write, and files that it may not read.
@@ -37,7 +37,7 @@ func planFolders(o *Options) ([]folder, error) {
 	inImage := err != nil && errors.Is(err, fs.ErrNotExist) && !o.live()
 	switch {
 	case inImage, err != nil && o.live(): // makeUser makes one
-		uid, gid = nobody, nobody
+		uid, gid = noOwner, noOwner
 	case err != nil:
 		return nil, fmt.Errorf("find the user %s: %w", o.User, err)
 	}
@@ -151,7 +151,7 @@ func planRead(o *Options, file string, uid, gid int, inImage bool) error {
 	}
 	if !permitted(o.Root, file, uid, gid, 0o4) {
 		first := ""
-		if uid == nobody {
+		if uid == noOwner {
 			first = fmt.Sprintf("create that user with `useradd --system --user-group %s`, and ", o.User)
 		}
 		return fmt.Errorf("the user %[2]s may not read %[1]s: %[3]sallow it with `chgrp %[2]s` and `chmod g+r` on the file, and `chmod o+x` on its parent folders", filepath.Join(o.Root, file), o.User, first)

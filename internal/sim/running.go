@@ -84,8 +84,8 @@ const lowestPort = 20000
 // given are the ports that FreePort has given out: whoever has one listens on it only later.
 var given sync.Map
 
-// FreePort is a port of 127.0.0.1 that nobody listens on, one of ten thousand from low on, none of those in not, and
-// none that this process was given before. It is below the range from which systems take ports for outgoing
+// FreePort returns a port of 127.0.0.1 that nothing listens on: one of ten thousand from low on, none of those in not,
+// and none that it returned before. It is below the range from which systems take ports for outgoing
 // connections, so that it is still free when a killed process wants it back.
 func FreePort(low int, not map[int]bool) (int, error) {
 	var err error
@@ -224,8 +224,7 @@ func (p *process) kill() {
 	p.lifeline.Close()
 }
 
-// Stop ends the member in order, and returns when its process is gone. A member that is not running is stopped; if
-// nobody had told it to end, the error says so once.
+// Stop shuts the member down and returns when its process has ended. The first Stop after a crash returns an error.
 func (r *Running) Stop() error {
 	r.life.Lock()
 	defer r.life.Unlock()

@@ -1,5 +1,5 @@
-// Package v1alpha1 holds the wire types of multicluster.x-k8s.io/v1alpha1, the multi-cluster services API of Kubernetes' SIG
-// Multicluster as Karmada serves it. It says what may be written; who validates and acts on it is decided elsewhere.
+// Package v1alpha1 holds the wire types of multicluster.x-k8s.io/v1alpha1, the multi-cluster services API of
+// Kubernetes' SIG Multicluster as Karmada serves it. It contains types and schemas only.
 //
 // +kubebuilder:object:generate=true
 // +groupName=multicluster.x-k8s.io

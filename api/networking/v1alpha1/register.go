@@ -1,5 +1,5 @@
 // Package v1alpha1 holds the wire types of networking.karmada.io/v1alpha1, compatible with the Karmada API.
-// It says what may be written; who validates and acts on it is decided elsewhere.
+// It contains types and schemas only.
 //
 // +kubebuilder:object:generate=true
 // +groupName=networking.karmada.io

@@ -76,7 +76,7 @@ type ReleaseCheckSpec struct {
 	FailureLimit int32 `json:"failureLimit,omitempty"`
 
 	// InconclusiveLimit is how many samples in a row may be without data, or errors, before the check is inconclusive.
-	// Such a sample neither passes nor fails. OnInconclusive of the gate says what happens then.
+	// Such a sample neither passes nor fails. OnInconclusive of the gate decides the reaction.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000
 	// +kubebuilder:default=4

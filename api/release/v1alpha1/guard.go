@@ -61,7 +61,7 @@ type ReleaseGuardSpec struct {
 	// +optional
 	Approvals *ReleaseGuardApprovals `json:"approvals,omitempty"`
 
-	// Require says whether workloads in the namespaces of the guard need releases. It is about changes of the pods of a
+	// Require is whether workloads in the namespaces of the guard need releases. It is about changes of the pods of a
 	// workload whose template names no ReleaseStrategy, since they are sent to clusters at once. Off: they need none.
 	// Record: the hub creates a Release for each, which observes the change and never holds it. Enforce: the hub refuses
 	// them.
@@ -179,7 +179,7 @@ type ReleaseLimits struct {
 	MinErrorBudget *int32 `json:"minErrorBudget,omitempty"`
 }
 
-// ReleaseGuardApprovals is whose approval a stage needs beside its own gates.
+// ReleaseGuardApprovals are approvals that a stage needs in addition to its own gates.
 type ReleaseGuardApprovals struct {
 	// Count is how many different users must approve.
 	// +kubebuilder:validation:Minimum=1
@@ -188,12 +188,12 @@ type ReleaseGuardApprovals struct {
 	// +optional
 	Count int32 `json:"count,omitempty"`
 
-	// NotAuthor says that the user who created the release cannot approve it.
+	// NotAuthor is true if the user who created the release cannot approve it.
 	// +optional
 	NotAuthor bool `json:"notAuthor,omitempty"`
 }
 
-// ReleaseRequirement says whether workloads need releases.
+// ReleaseRequirement is whether workloads need releases.
 type ReleaseRequirement string
 
 // The requirements.
@@ -209,7 +209,7 @@ type ReleaseGuardStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Open says whether the windows let releases start now.
+	// Open is true if the windows let releases start now.
 	// +optional
 	Open bool `json:"open"`
 

@@ -57,8 +57,8 @@ type pass struct {
 // maxDepth is how deep templates may call each other.
 const maxDepth = 100
 
-// patience is how long a pod that was made may be missing, since a cache may be behind.
-const patience = 10 * time.Second
+// cacheTimeout is how long a new pod may be missing from the cache.
+const cacheTimeout = 10 * time.Second
 
 // decide returns what happens next to a workflow that is not over yet, or whether one that is has to go. spec is its
 // own, or that of the template that it refers to.
@@ -891,7 +891,7 @@ func (p *pass) pod(at place, t *Template) Phase {
 		}
 		return p.end(n, Failed, p.ending)
 	case pod == nil || pod.DeletionTimestamp != nil:
-		if left := n.StartedAt.Add(patience).Sub(p.now.Time); pod == nil && left > 0 {
+		if left := n.StartedAt.Add(cacheTimeout).Sub(p.now.Time); pod == nil && left > 0 {
 			p.recheckIn(left)
 			return n.Phase
 		}

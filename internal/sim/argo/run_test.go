@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// member is a cluster in memory: pods run as they are told to, one state further at each look.
+// member is a cluster in memory. Each reconcile moves its pods one state further.
 type member struct {
 	t       *testing.T
 	wf      *Workflow
@@ -53,7 +53,7 @@ func (m *member) look() outcome {
 	return out
 }
 
-// finish lets all running pods end, those that are told to fail with failure.
+// finish ends all running pods: with failure if the test asked for it.
 func (m *member) finish() {
 	running := 0
 	for _, p := range m.pods {
@@ -330,7 +330,7 @@ func TestAPodThatIsTakenAwayIsAnError(t *testing.T) {
 	if out := m.look(); out.over {
 		t.Fatalf("a pod may take a moment to show, but the workflow is %s", out.status.Phase)
 	}
-	m.now = m.now.Add(patience)
+	m.now = m.now.Add(cacheTimeout)
 	if out := m.look(); out.status.Phase != Errored || out.status.Message != "pod deleted" {
 		t.Errorf("%s %q", out.status.Phase, out.status.Message)
 	}

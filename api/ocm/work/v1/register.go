@@ -1,5 +1,5 @@
-// Package v1 holds the wire types of work.open-cluster-management.io/v1, compatible with the API of Open Cluster Management.
-// It says what may be written; who validates and acts on it is decided elsewhere.
+// Package v1 holds the wire types of work.open-cluster-management.io/v1, compatible with the API of Open Cluster
+// Management. It contains types and schemas only.
 //
 // +kubebuilder:object:generate=true
 // +groupName=work.open-cluster-management.io
