@@ -432,7 +432,7 @@ func codeOf(err error) int {
 	return -1
 }
 
-func TestReleaseWatchPrintsWhatHappensUntilTheEnd(t *testing.T) {
+func TestReleaseWatchPrintsUntilTheEnd(t *testing.T) {
 	h := newReleaseHub(t)
 	rel := started(gated)
 	h.create(rel)
@@ -493,7 +493,7 @@ func TestReleaseStatusShowsTheLastValueOfACheck(t *testing.T) {
 	}
 }
 
-func TestReleaseStatusNamesWhatTheHubStarted(t *testing.T) {
+func TestReleaseStatusNamesJobsOfTheHub(t *testing.T) {
 	h := newReleaseHub(t)
 	r := started(gated)
 	r.Spec.Trigger = &releasev1alpha1.ReleaseTrigger{Type: releasev1alpha1.TriggerTemplate, Revision: "rev"}
@@ -503,7 +503,7 @@ func TestReleaseStatusNamesWhatTheHubStarted(t *testing.T) {
 	h.expect("The hub started it, because the workload has changed.")
 }
 
-func TestReleaseViewReplacesWhatItShowedOnATerminal(t *testing.T) {
+func TestReleaseViewReplacesItsOutputOnATerminal(t *testing.T) {
 	var out bytes.Buffer
 	v := &releaseView{out: &out, live: true, now: time.Now}
 	for range 2 {
@@ -547,7 +547,7 @@ func TestReleaseStatusShowsStagesAndTheNextCommand(t *testing.T) {
 		"retry r1 -n shop --reason TEXT")
 }
 
-func TestReleaseApprovalIsOfTheRevisionAndAttemptThatWereShown(t *testing.T) {
+func TestReleaseApprovalIsForTheDisplayedRevisionAndAttempt(t *testing.T) {
 	h := newReleaseHub(t)
 	h.create(h.withRevisions(started(gated)))
 	h.answers = strings.NewReader("y\n")
@@ -665,7 +665,7 @@ func TestReleaseVerbsSetTheState(t *testing.T) {
 	}
 }
 
-func TestReleaseThatWasFollowedIsNotRolledBack(t *testing.T) {
+func TestSupersededReleaseIsNotRolledBack(t *testing.T) {
 	h := newReleaseHub(t)
 	h.create(started("{phase: Succeeded, endedAt: \"2026-01-01T11:00:00Z\"}"))
 	next := started("{phase: Running, startedAt: \"2026-01-01T11:30:00Z\"}")
@@ -727,14 +727,14 @@ func TestReleaseDiffNamesTheChangesOfEachTarget(t *testing.T) {
 	}
 }
 
-func TestReleaseThatDoesNotExistIsNamed(t *testing.T) {
+func TestErrorNamesTheMissingRelease(t *testing.T) {
 	h := newReleaseHub(t)
 	if _, err := h.get(t.Context(), "none"); err == nil || !strings.Contains(err.Error(), `no release "none"`) {
 		t.Errorf("the error is %v", err)
 	}
 }
 
-func TestReleaseGatesThatWaitAreCompleted(t *testing.T) {
+func TestWaitingReleaseGatesAreCompleted(t *testing.T) {
 	s := see(t, nil)
 	s.api.Serve(membertest.Kind{GroupVersionKind: releasev1alpha1.GroupVersion.WithKind("Release"), Plural: "releases",
 		Namespaced: true})

@@ -93,7 +93,7 @@ func TestHistoryIsPrintedAsTableCSVAndJSON(t *testing.T) {
 	}
 }
 
-func TestHistoryOfAReleaseShowsWhatHappenedInIt(t *testing.T) {
+func TestHistoryOfAReleaseShowsItsEntries(t *testing.T) {
 	config := historyHub(t, map[string]any{
 		history.ReleasesPath + "?limit=1&namespace=shop&release=web-1": []history.Release{{Name: "web-1", UID: "u1"}},
 		history.ReleasesPath + "?limit=1&namespace=shop&release=web-2": []history.Release{},

@@ -207,7 +207,7 @@ func TestCompanionsMatchNaiveImplementation(t *testing.T) {
 	})
 }
 
-func TestACompanionCostsWhatADependencyCosts(t *testing.T) {
+func TestCompanionCostsAsManyWritesAsADependency(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		const target = "targetRef: {apiVersion: apps/v1, kind: Deployment, name: web}"
@@ -267,7 +267,7 @@ func TestACompanionCostsWhatADependencyCosts(t *testing.T) {
 	})
 }
 
-func TestACompanionThatStoppedFollowingFollowsAnother(t *testing.T) {
+func TestCompanionMovesToAnotherWorkload(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		h, _ := fleet(t, append(companionKinds, controllertest.Deployment)...)

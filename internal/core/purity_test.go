@@ -162,7 +162,7 @@ func (f file) describe(pos token.Pos, format string, args ...any) string {
 	return fmt.Sprintf("%s/%s:%d: %s", f.folder, f.name, f.set.Position(pos).Line, fmt.Sprintf(format, args...))
 }
 
-func TestEveryPackageImportsOnlyWhatItsLayerMay(t *testing.T) {
+func TestPackagesImportOnlyAllowedLayers(t *testing.T) {
 	for _, f := range files(t) {
 		for _, c := range misplaced(f) {
 			t.Error(c)
@@ -201,7 +201,7 @@ func TestCoreHasNeitherClockNorDiceNorGoroutines(t *testing.T) {
 	}
 }
 
-func TestTheRulesCatchWhatTheyAreFor(t *testing.T) {
+func TestRulesFindViolations(t *testing.T) {
 	for _, c := range []struct {
 		name, folder, source, want string
 	}{

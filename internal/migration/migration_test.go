@@ -826,7 +826,7 @@ func (w *world) putOnBoth() (generations func() int64) {
 }
 
 // M7: the differences that a plan lists are those that appear in the member if the user forces the migration.
-func TestPlanListsWhatChanges(t *testing.T) {
+func TestPlanListsChanges(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t)
 		for _, m := range []string{"m1", "m2"} {

@@ -220,7 +220,7 @@ func TestConsoleRoutesRefuseUserWithoutRights(t *testing.T) {
 		"/console/api/change": {"POST", "", map[string]any{"apply": true,
 			"yaml": "{apiVersion: v1, kind: ConfigMap, metadata: {name: web, namespace: default}}"}, http.StatusOK,
 			`"missing":{"verb":"create","resource":"configmaps","namespace":"default"}}],"applied":false`},
-		"/console/api/stream": {}, // TestConsoleStreamsWhatTheUserMayRead
+		"/console/api/stream": {}, // TestConsoleStreamsOnlyReadableObjects
 	}
 	for _, path := range console.Paths {
 		r, found := routes[path]
@@ -270,7 +270,7 @@ func TestAuditShowsTheUserOfTheConsole(t *testing.T) {
 	})
 }
 
-func TestConsoleStreamsWhatTheUserMayRead(t *testing.T) {
+func TestConsoleStreamsOnlyReadableObjects(t *testing.T) {
 	h := useSharedHub(t)
 	client := kubernetes.NewForConfigOrDie(h.Config())
 	b := newBrowser(t, h.URL())

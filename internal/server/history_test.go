@@ -51,7 +51,7 @@ func TestHistorySettingsAreValidated(t *testing.T) {
 }
 
 // A file of one hub has only the releases of the time when that hub was the leader.
-func TestHubsThatShareAnEtcdHaveAFileOnlyInTheLocalMode(t *testing.T) {
+func TestSharedEtcdHasAHistoryFileOnlyInLocalMode(t *testing.T) {
 	for name, test := range map[string]struct {
 		config HistoryConfig
 		shared bool
@@ -71,7 +71,7 @@ func TestHubsThatShareAnEtcdHaveAFileOnlyInTheLocalMode(t *testing.T) {
 	}
 }
 
-func TestHistoryShowsNamespacesInWhichTheUserMayListReleases(t *testing.T) {
+func TestHistoryShowsNamespacesWithRightToListReleases(t *testing.T) {
 	h := useSharedHub(t)
 	ctx := t.Context()
 	if _, err := os.Stat(filepath.Join(h.config.DataDir, history.File)); !errors.Is(err, fs.ErrNotExist) {

@@ -312,7 +312,7 @@ func TestClustersAreDefaultedOnce(t *testing.T) {
 	})
 }
 
-func TestCustomizationsConflictWithThoseThatExist(t *testing.T) {
+func TestCustomizationsConflictWithExistingOnes(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		ric := func(name string) *unstructured.Unstructured {
 			return object(t, `{apiVersion: config.karmada.io/v1alpha1, kind: ResourceInterpreterCustomization, metadata: {name: `+name+`},
@@ -545,7 +545,7 @@ func TestWorksWrittenByHandAreMadeLikeOurs(t *testing.T) {
 	})
 }
 
-func TestTemplatesAreClaimedInTheWriteThatCreatesThem(t *testing.T) {
+func TestTemplatesAreClaimedAtCreation(t *testing.T) {
 	policies := []*unstructured.Unstructured{
 		pp(t, "all", `{resourceSelectors: [{apiVersion: v1, kind: ConfigMap, namespace: default}]}`),
 		pp(t, "named", `{resourceSelectors: [{apiVersion: v1, kind: ConfigMap, namespace: default, name: named}]}`),

@@ -42,7 +42,7 @@ func TestAReleaseGuardIsValidated(t *testing.T) {
 	})
 }
 
-func TestAGuardThatRequiresReleasesRefusesDirectChanges(t *testing.T) {
+func TestEnforcingGuardRefusesDirectChanges(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		web := func(annotations, image, more string) *unstructured.Unstructured {
 			return object(t, `{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, metadata: {name: web, namespace: shop,
@@ -88,7 +88,7 @@ func TestAGuardThatRequiresReleasesRefusesDirectChanges(t *testing.T) {
 	})
 }
 
-func TestAGuardThatRecordsRefusesNothing(t *testing.T) {
+func TestRecordingGuardRefusesNothing(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		h := newHub(t, guardOf(t, `{selector: {namespaces: [shop]}, require: Record}`))
 		web := func(image string) *unstructured.Unstructured {

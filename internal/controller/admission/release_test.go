@@ -366,7 +366,7 @@ func TestAnApprovalNeedsTheVerbAndIsOfItsUser(t *testing.T) {
 }
 
 // It is unknown who changed the template, so no user who may have done so can approve it.
-func TestWhoMayUpdateATargetIsTheAuthorOfAReleaseOfTheHub(t *testing.T) {
+func TestUsersWithUpdateRightAreAuthorsOfReleasesOfTheHub(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		rel := storedRelease(t, releaseHub(t))
 		unstructured.RemoveNestedField(rel.Object, "spec", "createdBy")

@@ -10,7 +10,7 @@ import (
 )
 
 // A check makes the hub send a Secret, reach members and run Jobs: its author needs the right to each.
-func TestTheAuthorOfACheckNeedsTheRightsThatItUses(t *testing.T) {
+func TestAuthorOfACheckNeedsItsRights(t *testing.T) {
 	const url = `url: "https://a.example.com"`
 	const service = `prometheus: {query: up, condition: result > 0, member: {namespace: monitoring, service: prometheus,
 		port: "9090"`

@@ -396,7 +396,7 @@ func TestOverriderWithoutEffectIsReported(t *testing.T) {
 	})
 }
 
-func TestWorksThatSomebodyTouchedAreMadeAsTheyWere(t *testing.T) {
+func TestEditedWorksAreRestored(t *testing.T) {
 	forBothScopes(t, func(w *world) {
 		w.bind("id", "m1")
 		w.becomes("m1:1")
@@ -463,7 +463,7 @@ func TestSuspensionReachesTheWorks(t *testing.T) {
 	})
 }
 
-func TestOtherClustersGoOnWhenADirectlyLeftClusterIsLost(t *testing.T) {
+func TestRolloutContinuesIfADirectlyLeftClusterIsLost(t *testing.T) {
 	forBothScopes(t, func(w *world) {
 		w.bind("id", "m1", "m2")
 		w.becomes("m1:1 m2:1")
@@ -542,7 +542,7 @@ func TestRecreatedTemplateKeepsOldWorks(t *testing.T) {
 	})
 }
 
-func TestWorksThatOutlivedTheirBindingAreTakenOver(t *testing.T) {
+func TestNewBindingAdoptsWorksOfADeletedOne(t *testing.T) {
 	forBothScopes(t, func(w *world) {
 		b := w.bind("id", "m1")
 		w.becomes("m1:1")
@@ -587,7 +587,7 @@ func TestWorkOfServiceExchangeIsNotTouched(t *testing.T) {
 }
 
 // A binding may be seen before the claim that brought it.
-func TestAClaimThatIsSeenLateReachesTheWorks(t *testing.T) {
+func TestLateClaimReachesTheWorks(t *testing.T) {
 	forBothScopes(t, func(w *world) {
 		w.bind("id", "m1")
 		w.becomes("m1:1")

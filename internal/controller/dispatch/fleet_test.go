@@ -277,7 +277,7 @@ func TestPodToDeleteIsSentToItsClusterOnly(t *testing.T) {
 }
 
 // Names of pods that are gone are of no use, and refused by members that get them anew.
-func TestPodsAreTakenOffTheListWhenAllAreGone(t *testing.T) {
+func TestPodsToDeleteAreClearedOnceAllAreGone(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := clones(t)

@@ -434,7 +434,7 @@ func TestWorkOfAMissingKindCanBeDeleted(t *testing.T) {
 	})
 }
 
-func TestMemberThatIsAwayCatchesUp(t *testing.T) {
+func TestDisconnectedMemberCatchesUp(t *testing.T) {
 	t.Parallel()
 	for name, s := range scopes {
 		t.Run(name, func(t *testing.T) {

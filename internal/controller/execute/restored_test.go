@@ -166,7 +166,7 @@ func TestUncheckedWorksAreCountedAfterARestore(t *testing.T) {
 }
 
 // A large fleet always has such Works. They must not prevent that a user accepts the restore as a whole.
-func TestWorkThatCannotBeAppliedIsChecked(t *testing.T) {
+func TestUnappliableWorkIsChecked(t *testing.T) {
 	t.Parallel()
 	for name, story := range map[string]struct {
 		kind membertest.Kind

@@ -660,7 +660,7 @@ manifestConfigs: [{resourceIdentifier: {resource: configmaps, name: a, namespace
 	})
 }
 
-func TestChangeThatEndsCompleteIsApplied(t *testing.T) {
+func TestCompleteChangeIsApplied(t *testing.T) {
 	rule := func(expression string) []ocmv1.ManifestConfigOption {
 		return []ocmv1.ManifestConfigOption{{ResourceIdentifier: ocmv1.ResourceIdentifier{Resource: "configmaps", Name: "a",
 			Namespace: "shop"},

@@ -305,7 +305,7 @@ func TestDesired(t *testing.T) {
 	}
 }
 
-func TestWhatAMemberAddsIsNoDrift(t *testing.T) {
+func TestFieldsAddedByAMemberAreNoDrift(t *testing.T) {
 	podSpec := func(s string) string { return "spec: {template: {spec: " + s + "}}" }
 	tests := []struct {
 		name              string

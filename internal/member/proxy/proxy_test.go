@@ -378,7 +378,7 @@ func TestForwardErrorNamesCluster(t *testing.T) {
 	}
 }
 
-func TestAMemberThatMovedOrGotOtherSecretsIsReachedAtOnce(t *testing.T) {
+func TestMemberIsReachedAtOnceAfterANewAddressOrSecret(t *testing.T) {
 	before, after := membertest.New(t), membertest.New(t)
 	server, store := hub(t, joined(before, "eu")...)
 	ask := func() int {

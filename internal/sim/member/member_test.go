@@ -562,7 +562,7 @@ func TestTwoMembersStartTogether(t *testing.T) {
 	}
 }
 
-func TestAMemberThatCannotStartSaysWhy(t *testing.T) {
+func TestFailedStartOfAMemberIsExplained(t *testing.T) {
 	dir := t.TempDir()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

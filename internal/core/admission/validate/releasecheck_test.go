@@ -75,7 +75,7 @@ func TestReleaseCheck(t *testing.T) {
 	}
 }
 
-func TestTheTypeOfAGateDecidesWhatItHas(t *testing.T) {
+func TestTypeOfAGateDecidesItsFields(t *testing.T) {
 	for _, c := range []refusal{
 		{"a check", `{name: a, type: Check, checkRef: {name: c}, onInconclusive: Pause}`, nil},
 		{"an approval", `{name: a, type: Approval, approval: {count: 2}}`, nil},

@@ -118,7 +118,7 @@ func TestNewClusterGetsNoExistingSecret(t *testing.T) {
 	}
 }
 
-func TestAgentsCreateOnlyWhatIsTheirs(t *testing.T) {
+func TestAgentsCreateOnlyTheirOwnObjects(t *testing.T) {
 	cluster := func(change func(*clusterv1alpha1.Cluster)) *clusterv1alpha1.Cluster {
 		c := registered("eu", clusterv1alpha1.Pull)
 		change(c)

@@ -268,7 +268,7 @@ func TestLastEndpointsOfSilentProviderSurviveImporterChange(t *testing.T) {
 	}
 }
 
-func TestClusterThatRefusesServiceGetsNoEndpoints(t *testing.T) {
+func TestClusterWithRefusedServiceGetsNoEndpoints(t *testing.T) {
 	w := newWorld(t)
 	x := Import(imported(t, clusterSetIP), []string{"m1"}, []string{"m2"})
 	known(x, "m1", sliceIn("web-abc", "10.0.0.1"))

@@ -61,7 +61,7 @@ func TestPlanAppliesInSingleCluster(t *testing.T) {
 	h.expect("the second stage", partitions+"0")
 }
 
-func TestPlanRollsOutWorkloadThatIsNotDivided(t *testing.T) {
+func TestPlanRollsOutDuplicatedWorkload(t *testing.T) {
 	h := planned(t, []int64{3, 3}, part(1, 1, "c1"), part(1, 1, "c1", "c2"))
 	h.in.Divided = false
 	expectPodsKept := func(when, want string) {
@@ -92,7 +92,7 @@ func TestPlanWritesPercentagesWhereMembersScale(t *testing.T) {
 	}
 }
 
-func TestPlanDoesNotWaitForLostClusterThatIsSkipped(t *testing.T) {
+func TestPlanDoesNotWaitForSkippedLostCluster(t *testing.T) {
 	for name, skip := range map[string]func(h *hub){
 		"skipped by the release":    func(h *hub) { h.in.Plan.Skipped = []string{"c1"} },
 		"ignored by the annotation": func(h *hub) { h.annotate("argosy.io/unreachable-clusters", "Ignore") },

@@ -89,7 +89,7 @@ func TestADeadlineIsTheFleets(t *testing.T) {
 	}
 }
 
-func TestWhatWaitsForAPersonIsNotLate(t *testing.T) {
+func TestApprovalWaitIsNotLate(t *testing.T) {
 	h := rolling(t)
 	h.edit("90%", "spec", "updateStrategy", "rollingUpdate", "partition")
 	h.look()
@@ -106,7 +106,7 @@ func TestWhatWaitsForAPersonIsNotLate(t *testing.T) {
 	h.wakes("paused", 0)
 }
 
-func TestARolloutStopsWhenMorePodsFailThanAreTolerated(t *testing.T) {
+func TestRolloutStopsIfTooManyPodsFail(t *testing.T) {
 	h := rolling(t)
 	h.edit("25%", "metadata", "annotations", wellknown.FailedPodsThresholdAnnotation) // two of nine
 	h.look()

@@ -412,7 +412,7 @@ func (f *cloneSets) String() string {
 	return text
 }
 
-func TestALoweredBudgetIsInForceWhenTheMembersHaveSeenIt(t *testing.T) {
+func TestLoweredBudgetAppliesOnceMembersObservedIt(t *testing.T) {
 	f := newFleet(nil, 6, 0, 6, 6)
 	f.settle(t)
 	f.change(2)

@@ -131,7 +131,7 @@ func TestApprovalWithoutRevisionIsForgottenWithTheAnnotation(t *testing.T) {
 	h.expect("the same number, written again", partitions+"3 4")
 }
 
-func TestStageDoesNotWaitForLostClusterThatIsIgnored(t *testing.T) {
+func TestStageDoesNotWaitForIgnoredLostCluster(t *testing.T) {
 	for policy, want := range map[string]string{"Ignore": "0 3 0", "CountAsDown": "3 3 3"} {
 		t.Run(policy, func(t *testing.T) {
 			h := staged(t, `[{"clusters": ["c2"]}, {"clusters": ["c1"]}, {"percent": 100}]`, 3, 3, 3)
@@ -156,7 +156,7 @@ func TestStageDoesNotWaitForLostClusterThatIsIgnored(t *testing.T) {
 	}
 }
 
-func TestPausesApplyWhenLostClusterIsIgnored(t *testing.T) {
+func TestPausesApplyIfLostClusterIsIgnored(t *testing.T) {
 	h := staged(t, `[{"clusters": ["c2"], "pause": true}, {"percent": 100}]`, 3, 3)
 	h.annotate(wellknown.UnreachableClustersAnnotation, "Ignore")
 	h.in.Members[1].Reachable = false

@@ -89,7 +89,7 @@ func aggregated(t *testing.T, template *unstructured.Unstructured,
 	return status
 }
 
-func TestReplicasAreReadAndRevisedWhereEachKindHasThem(t *testing.T) {
+func TestReplicasAreReadAndRevisedPerKind(t *testing.T) {
 	const template = `template: {spec: {containers: [{resources: {requests: {cpu: 100m}}}]}}`
 	for _, c := range []struct {
 		name, object string
