@@ -1,4 +1,4 @@
-// Package dispatch decides the Works of a binding: one manifest per cluster, and those that are wanted no more.
+// Package dispatch decides the Works of a binding: one manifest per cluster, and the Works to delete.
 // Where a template goes was decided before (core/schedule); what a member makes of a Work is core/execute's.
 package dispatch
 
@@ -44,7 +44,7 @@ type Input struct {
 	Clusters map[string]*clusterv1alpha1.Cluster
 	// Overrides are the policies that may select the template, in any order.
 	Overrides []policyv1alpha1.Override
-	// Existing are the Works that stand, by cluster: their permanent ids are kept.
+	// Existing are the existing Works, by cluster. Their permanent IDs are kept.
 	Existing map[string]*workv1alpha1.Work
 	// Purging is true if copies that must be deleted first still exist. Then existing copies are updated, no new ones are
 	// created, and no record is removed from the binding.
@@ -55,7 +55,7 @@ type Input struct {
 	Target map[string]int64
 	// History are the stored revisions of templates for which fleet.KeepsHistory.
 	History []fleet.Revision
-	// Pulls are the Works that stand of the images that are pulled for the template, by cluster; see
+	// Pulls are the existing Works that pull images for the template, by cluster; see
 	// wellknown.PrePullOfAnnotation.
 	Pulls map[string][]*workv1alpha1.Work
 	// Now dates the progress of rollouts.
