@@ -83,7 +83,7 @@ var Overrides = Pair[policyv1alpha1.Override]{
 	},
 }
 
-// New is an empty object of the scope that the namespace says.
+// New returns an empty object: namespaced if the namespace is not empty, otherwise cluster-scoped.
 func (p Pair[T]) New(namespace string) T {
 	if namespace == "" {
 		return p.cluster()

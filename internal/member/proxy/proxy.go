@@ -54,7 +54,7 @@ type Hub func() (client.Reader, error)
 // Options of the proxy.
 type Options struct {
 	Hub Hub
-	// Grants returns who acts under their own name in members.
+	// Grants returns the users who act under their own name in members.
 	Grants acting.Source
 	// Identity returns the identity of the hub, for its own writes in members; nil for none.
 	Identity func(context.Context) (string, error)
@@ -83,7 +83,7 @@ func Handler(o Options, next http.Handler) http.Handler {
 	})
 }
 
-// proxy remembers how members are reached, so that connections are used again.
+// proxy caches connections to members.
 type proxy struct {
 	Options
 	places *places
@@ -103,7 +103,7 @@ type way struct {
 	token atomic.Pointer[string]
 	// bare are transports without credentials, own those with the hub's.
 	bare, own transports
-	// hub is the member as the hub itself.
+	// hub is a client of the member with the hub's identity.
 	hub dynamic.Interface
 
 	// writing is a lock for writes of the member's role, so that concurrent requests of one user write once.
@@ -227,8 +227,8 @@ func remainder(u *url.URL, name string) (*url.URL, error) {
 	return &url.URL{Path: plain, RawPath: escaped, RawQuery: query}, nil
 }
 
-// climbs reports whether anybody on the way could take a part of the path for "." or "..", also one who decodes it once
-// more.
+// climbs reports whether a server on the way could read a part of the path as "." or "..", also after decoding it
+// again.
 func climbs(path string) bool {
 	for range 3 {
 		for part := range strings.FieldsFuncSeq(path, func(r rune) bool { return r == '/' || r == '\\' }) {
@@ -301,7 +301,7 @@ func (p *proxy) cluster(ctx context.Context, name string) (*clusterv1alpha1.Clus
 // roleTimeout bounds the wait until this replica and the member see a role that was just written.
 const roleTimeout = 3 * time.Second
 
-// identify returns the identity of the caller in the cluster, and who is allowed there. The error is an API error.
+// identify returns the identity of the caller in the cluster, and the users allowed there. The error is an API error.
 func (p *proxy) identify(ctx context.Context, cluster *clusterv1alpha1.Cluster,
 	caller user.Info) (access.Identity, access.Allowed, error) {
 	ctx, cancel := context.WithTimeout(ctx, roleTimeout)
