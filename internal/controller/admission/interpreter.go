@@ -25,8 +25,6 @@ import (
 	"github.com/argosy-io/argosy/internal/interpreter"
 )
 
-func (o *objects) mutateCustomization(ctx context.Context, r request) error { return r.normalise(ctx) }
-
 // validateCustomization reads the others from the server: customizations are few and seldom written, so no index is
 // kept of them.
 func (o *objects) validateCustomization(ctx context.Context, r request) error {

@@ -52,10 +52,6 @@ func idOf(obj *unstructured.Unstructured, label string) string {
 	return obj.GetLabels()[label]
 }
 
-func (o *objects) mutateMultiClusterIngress(ctx context.Context, r request) error {
-	return r.normalise(ctx)
-}
-
 func (o *objects) validateServiceImport(_ context.Context, r request) error {
 	if r.old != nil {
 		return nil // its name is what it was

@@ -73,6 +73,9 @@ func checking[T any](check func(*T) field.ErrorList) func(context.Context, reque
 	}
 }
 
+// normalise replaces alternative spellings. It is all of the mutation of some kinds.
+func normalise(ctx context.Context, r request) error { return r.normalise(ctx) }
+
 func newObjects(index *index, options Options) *objects {
 	o := &objects{Handler: admission.NewHandler(admission.Create, admission.Update, admission.Delete), Options: options,
 		index: index}
@@ -91,32 +94,28 @@ func newObjects(index *index, options Options) *objects {
 		autoscalingv1alpha1.Resource("cronfederatedhpas"):                   {nil, checking(validate.CronFederatedHPA)},
 		ocmv1.Resource("manifestworks"):                                     {o.mutateManifestWork, o.validateManifestWork},
 		clusterv1alpha1.Resource("clusters"):                                {o.mutateCluster, o.validateCluster},
-		configv1alpha1.Resource("resourceinterpretercustomizations"):        {o.mutateCustomization, o.validateCustomization},
+		configv1alpha1.Resource("resourceinterpretercustomizations"):        {normalise, o.validateCustomization},
 		configv1alpha1.Resource("resourceinterpreterwebhookconfigurations"): {nil, o.validateWebhookConfiguration},
 		configv1alpha1.Resource("replicaschedulingpolicies"): {o.mutateReplicaScheduling,
 			checking(validate.ReplicaScheduling)},
 		networkingv1alpha1.Resource("multiclusterservices"): {o.mutateMultiClusterService,
 			o.validateMultiClusterService},
-		networkingv1alpha1.Resource("multiclusteringresses"): {o.mutateMultiClusterIngress,
-			checking(validate.MultiClusterIngress)},
-		multiclusterv1alpha1.Resource("serviceimports"):  {nil, o.validateServiceImport},
-		releasev1alpha1.Resource("releases"):             {o.mutateRelease, o.validateRelease},
-		releasev1alpha1.Resource("releasestrategies"):    {nil, o.validateReleaseStrategy},
-		releasev1alpha1.Resource("releasechecks"):        {nil, o.validateReleaseCheck},
-		releasev1alpha1.Resource("releaseapprovals"):     {o.mutateReleaseApproval, o.validateReleaseApproval},
-		releasev1alpha1.Resource("releaserevisions"):     {nil, o.validateReleaseRevision},
-		releasev1alpha1.Resource("releaseguards"):        {nil, o.validateReleaseGuard},
-		workv1alpha1.Resource("works"):                   {o.mutateWork, o.validateWork},
-		workv1alpha2.Resource("resourcebindings"):        binding,
-		workv1alpha2.Resource("clusterresourcebindings"): binding,
+		networkingv1alpha1.Resource("multiclusteringresses"): {normalise, checking(validate.MultiClusterIngress)},
+		multiclusterv1alpha1.Resource("serviceimports"):      {nil, o.validateServiceImport},
+		releasev1alpha1.Resource("releases"):                 {o.mutateRelease, o.validateRelease},
+		releasev1alpha1.Resource("releasestrategies"):        {nil, o.validateReleaseStrategy},
+		releasev1alpha1.Resource("releasechecks"):            {nil, o.validateReleaseCheck},
+		releasev1alpha1.Resource("releaseapprovals"):         {o.mutateReleaseApproval, o.validateReleaseApproval},
+		releasev1alpha1.Resource("releaserevisions"):         {nil, o.validateReleaseRevision},
+		releasev1alpha1.Resource("releaseguards"):            {nil, o.validateReleaseGuard},
+		workv1alpha1.Resource("works"):                       {o.mutateWork, o.validateWork},
+		workv1alpha2.Resource("resourcebindings"):            binding,
+		workv1alpha2.Resource("clusterresourcebindings"):     binding,
 	}
 	// Members validate templates, but they do not know the fields that come from guides, and an early error is better for
 	// mistakes in pods.
 	for _, resource := range []string{"clonesets", "statefulsets", "daemonsets", "uniteddeployments"} {
-		o.kinds[schema.GroupResource{Group: "apps.kruise.io", Resource: resource}] = kind{func(ctx context.Context,
-			r request) error {
-			return r.normalise(ctx)
-		}, adviseTemplate}
+		o.kinds[schema.GroupResource{Group: "apps.kruise.io", Resource: resource}] = kind{normalise, adviseTemplate}
 	}
 	for group, resources := range map[string][]string{
 		"apps.kruise.io": {"broadcastjobs", "advancedcronjobs", "ephemeraljobs", "imagepulljobs", "imagelistpulljobs",
