@@ -24,6 +24,7 @@ import (
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/admission/protect"
 	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/object/fields"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 )
 
@@ -124,9 +125,8 @@ func kindOf(obj runtime.Object) schema.GroupKind {
 	case *apiextensions.CustomResourceDefinition:
 		return schema.GroupKind{Group: d.Spec.Group, Kind: d.Spec.Names.Kind}
 	case *unstructured.Unstructured:
-		group, _, _ := unstructured.NestedString(d.Object, "spec", "group")
-		kind, _, _ := unstructured.NestedString(d.Object, "spec", "names", "kind")
-		return schema.GroupKind{Group: group, Kind: kind}
+		return schema.GroupKind{Group: fields.Text(d.Object, "spec", "group"),
+			Kind: fields.Text(d.Object, "spec", "names", "kind")}
 	}
 	return schema.GroupKind{}
 }

@@ -317,10 +317,8 @@ func (f *fleet) workloadSpread() error {
 			weights[i] = f.Target[m.Cluster]
 			continue
 		}
-		for _, s := range list(m.status, "subsetStatuses") {
-			if s, ok := s.(map[string]any); ok {
-				weights[i] += number(s, "replicas")
-			}
+		for _, s := range objects(m.status, "subsetStatuses") {
+			weights[i] += number(s, "replicas")
 		}
 	}
 	if sum(weights) == 0 {

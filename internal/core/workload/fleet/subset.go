@@ -403,13 +403,8 @@ func (f *fleet) subsetsBefore(subsets []map[string]any, name string) [][]int64 {
 	return out
 }
 
-func subsetsOf(u *unstructured.Unstructured) (subsets []map[string]any) {
-	for _, s := range list(u.Object, "spec", "topology", "subsets") {
-		if s, ok := s.(map[string]any); ok {
-			subsets = append(subsets, s)
-		}
-	}
-	return subsets
+func subsetsOf(u *unstructured.Unstructured) []map[string]any {
+	return objects(u.Object, "spec", "topology", "subsets")
 }
 
 func subsetOf(u *unstructured.Unstructured, name string) map[string]any {
@@ -424,8 +419,8 @@ func subsetOf(u *unstructured.Unstructured, name string) map[string]any {
 // unsetReplicas is how many of the pods that no subset asks for the subset of index k has in a cluster: as reported, or
 // evenly.
 func unsetReplicas(m *member, shares []subsetShare, k int, rest int64) int64 {
-	for _, s := range list(m.status, "subsetStatuses") {
-		if s, ok := s.(map[string]any); ok && text(s, "name") == shares[k].name && m.fresh {
+	for _, s := range objects(m.status, "subsetStatuses") {
+		if m.fresh && text(s, "name") == shares[k].name {
 			return min(number(s, "replicas"), rest)
 		}
 	}

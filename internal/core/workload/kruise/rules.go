@@ -354,11 +354,7 @@ func rolloutDown(o map[string]any) {
 	}
 }
 
-// object is m[key] if that is an object, else nil; m may be nil.
-func object(m map[string]any, key string) map[string]any {
-	o, _ := m[key].(map[string]any)
-	return o
-}
+var object = fields.Object
 
 // move takes a field from one object to another, and reports whether it existed.
 func move(from map[string]any, field string, to map[string]any, as string) bool {
@@ -383,11 +379,8 @@ func visit(m map[string]any, path []string, f func(map[string]any)) {
 		}
 		return
 	}
-	items, _ := m[name].([]any)
-	for _, item := range items {
-		if o, ok := item.(map[string]any); ok {
-			visit(o, path[1:], f)
-		}
+	for _, o := range fields.Objects(m, name) {
+		visit(o, path[1:], f)
 	}
 }
 
