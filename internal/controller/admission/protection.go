@@ -24,7 +24,6 @@ import (
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/admission/protect"
 	"github.com/argosy-io/argosy/internal/core/match"
-	"github.com/argosy-io/argosy/internal/core/object/fields"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 )
 
@@ -119,14 +118,13 @@ func (p *protection) validateDefinition(ctx context.Context, name string, obj ru
 	return protect.Definition(name, own[name], used)
 }
 
-// kindOf is the kind that a definition defines.
+// kindOf returns the kind that a definition defines.
 func kindOf(obj runtime.Object) schema.GroupKind {
 	switch d := obj.(type) {
 	case *apiextensions.CustomResourceDefinition:
 		return schema.GroupKind{Group: d.Spec.Group, Kind: d.Spec.Names.Kind}
 	case *unstructured.Unstructured:
-		return schema.GroupKind{Group: fields.Text(d.Object, "spec", "group"),
-			Kind: fields.Text(d.Object, "spec", "names", "kind")}
+		return match.KindDefined(d)
 	}
 	return schema.GroupKind{}
 }

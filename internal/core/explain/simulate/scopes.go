@@ -4,6 +4,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/object/fields"
 )
 
@@ -48,8 +49,8 @@ func (f *Fleet) isClusterScoped(gk schema.GroupKind) bool { return known[gk] || 
 func (f *Fleet) learnScope(u *unstructured.Unstructured, recorded bool) {
 	gk := u.GroupVersionKind().GroupKind()
 	if gk == (schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}) {
-		if spec := fields.Object(u.Object, "spec"); fields.Text(spec, "scope") == "Cluster" {
-			f.clusterScoped[schema.GroupKind{Group: fields.Text(spec, "group"), Kind: fields.Text(spec, "names", "kind")}] = true
+		if fields.Text(u.Object, "spec", "scope") == "Cluster" {
+			f.clusterScoped[match.KindDefined(u)] = true
 		}
 	}
 	// What came from a hub has a UID, and a namespace if its kind does.
