@@ -160,7 +160,7 @@ func (f *Fleet) Schedule(b workv1alpha2.Binding, s schedule.Snapshot) (schedule.
 	return result, err
 }
 
-// Decide is Schedule for other decisions about a placed binding. decide chooses clusters by the current room; if ok is
+// Decide is Schedule for other decisions about a placed binding. decide selects clusters by the current room; if ok is
 // true the room is reserved. decide must not block.
 func (f *Fleet) Decide(b workv1alpha2.Binding, s schedule.Snapshot,
 	decide func(room schedule.Capacity) (clusters []workv1alpha2.TargetCluster, ok bool)) {

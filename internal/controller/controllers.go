@@ -80,7 +80,7 @@ type Options struct {
 	Config *rest.Config
 	// Concurrency is how many objects a loop works on at once.
 	Concurrency int
-	// ClusterStatusFrequency is how often members are asked how they are.
+	// ClusterStatusFrequency is the interval of status checks of members.
 	ClusterStatusFrequency time.Duration
 	// ClusterThresholds are how long members must answer, or not answer, before that counts.
 	ClusterThresholds membership.Thresholds
@@ -110,7 +110,7 @@ type Options struct {
 	// Restored receives a function that counts, by cluster, the objects without a Work, and the Works that are paused
 	// since a restore; may be nil.
 	Restored func(func() (orphans map[string]int, paused int))
-	// Estimator is how members' scheduler estimators are asked for room; nil: they are not.
+	// Estimator calls scheduler estimators of members; nil disables it.
 	Estimator *estimator.Options
 	// Descheduling is how replicas are moved out of clusters after they were placed; nil moves none.
 	Descheduling *Descheduling
@@ -138,7 +138,7 @@ type Turn struct {
 	Ended []string
 }
 
-// Scheduler is the one that places bindings: others of another name are left to whom they name.
+// Scheduler places the bindings with its name. Bindings with another scheduler name are left to that scheduler.
 type Scheduler struct {
 	// Name, by default default-scheduler.
 	Name    string
@@ -210,8 +210,8 @@ func Run(ctx context.Context, o Options) error {
 	return nil
 }
 
-// identity is the hub as its members know it: by the UID of its namespace kube-system, which a new store has a moment
-// after its start.
+// identity returns the hub's identity for members: the UID of its namespace kube-system. A new store has that namespace
+// shortly after its start.
 func identity(ctx context.Context, hub client.Reader, turn Turn) (tenure.Self, error) {
 	hubID := ""
 	var last error

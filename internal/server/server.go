@@ -124,8 +124,8 @@ type component struct {
 //	etcd → version → upkeep → encryption → history → apiserver → crds → namespaces → roles → flow-control → agents →
 //	loops (controller-manager, controllers) → workload-kinds
 //
-// The loops are a list of their own, because replicas take turns at them. Workload kinds come last: with a score of
-// definitions to make, a first start would take twice as long, and nothing of the hub needs them.
+// The loops are a separate list, because only the leader runs them. Workload kinds come last: they are many
+// definitions, which would double the time of the first start, and no other component needs them.
 var components = []component{
 	{name: "etcd", start: (*Hub).startEtcd},
 	{name: "version", start: (*Hub).startVersion},

@@ -122,7 +122,7 @@ func (o *objects) knows(ctx context.Context, kinds ...schema.GroupKind) (kindsKn
 	return k, nil
 }
 
-// served are the versions in which the hub serves a kind, the preferred one first.
+// served returns the versions in which the hub serves a kind, the preferred one first.
 func (k kindsKnown) served(kind schema.GroupKind) []string {
 	var versions []string
 	if crd := k.crds[kind]; crd != nil {
@@ -148,12 +148,12 @@ func (k kindsKnown) served(kind schema.GroupKind) []string {
 	return versions
 }
 
-// convert is how the interpreter converts objects of the kinds.
+// convert returns the conversion for objects of the kinds.
 func (k kindsKnown) convert() interpret.Convert {
 	return interpreter.Known(slices.Collect(maps.Values(k.crds)), customization.Options{Convert: tiers.Convert}).Convert
 }
 
-// fieldsOf is the schema that a definition has for a version, as JSON; nil if it has none.
+// fieldsOf returns the schema of a version in a definition, as JSON; nil if it has none.
 func fieldsOf(crd *apiextensionsv1.CustomResourceDefinition, version string) map[string]any {
 	if crd == nil {
 		return nil

@@ -123,8 +123,8 @@ func (o *objects) allowed(ctx context.Context, r request, verb string, resource 
 	return decision == authorizer.DecisionAllow
 }
 
-// kindNames returns the kinds that a policy may name: those of Kubernetes, and those that are defined on the hub,
-// which every user may see. They are sorted, so that the same mistake has the same answer.
+// kindNames returns the kinds that a policy may name: kinds of Kubernetes and kinds defined on the hub, which every
+// user may see. They are sorted, so that equal mistakes have equal messages.
 func (o *objects) kindNames(ctx context.Context) []validate.NamedKind {
 	var kinds []validate.NamedKind
 	for gvk := range clientgoscheme.Scheme.AllKnownTypes() {

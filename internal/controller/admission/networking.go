@@ -11,7 +11,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/admission/validate"
 )
 
-// mutateMultiClusterService sets the id by which other objects refer to it.
+// mutateMultiClusterService sets the ID that other objects use to refer to it.
 func (o *objects) mutateMultiClusterService(ctx context.Context, r request) error {
 	identify(r.obj, r.old, networkingv1alpha1.MultiClusterServicePermanentIDLabel)
 	return r.normalise(ctx)

@@ -62,7 +62,7 @@ type objects struct {
 	client     dynamic.Interface
 }
 
-// checking validates what will be stored by its type alone.
+// checking returns the validation of a kind that depends on the object only.
 func checking[T any](check func(*T) field.ErrorList) func(context.Context, request) error {
 	return func(_ context.Context, r request) error {
 		obj := new(T)
@@ -252,7 +252,7 @@ func (r request) normalise(ctx context.Context) error {
 	return nil
 }
 
-// refuse is the API server's refusal of the fields; nil if there are none.
+// refuse returns the API server's error for invalid fields; nil if there are none.
 func (r request) refuse(errs field.ErrorList) error {
 	if len(errs) == 0 {
 		return nil
@@ -260,8 +260,7 @@ func (r request) refuse(errs field.ErrorList) error {
 	return apierrors.NewInvalid(r.GetKind().GroupKind(), r.name(), errs)
 }
 
-// invalid is a refusal for a reason that is no field error of the API server. Clients print the causes, not the
-// message.
+// invalid returns the refusal for an error that is no field error. Clients print the causes, not the message.
 func (r request) invalid(err error) error {
 	status := apierrors.NewInvalid(r.GetKind().GroupKind(), r.name(), nil)
 	status.ErrStatus.Message += ": " + err.Error()

@@ -129,7 +129,7 @@ func kindOf(obj runtime.Object) schema.GroupKind {
 	return schema.GroupKind{}
 }
 
-// used is a template of the kind that is propagated, in words; empty if there is none.
+// used names a propagated template of the kind; empty if there is none.
 func (p *protection) used(ctx context.Context, gk schema.GroupKind) (string, error) {
 	for _, resource := range []string{"resourcebindings", "clusterresourcebindings"} {
 		bindings := p.client.Resource(workv1alpha2.GroupVersion.WithResource(resource))
