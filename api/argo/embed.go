@@ -17,6 +17,6 @@ var files embed.FS
 // Kinds are the kinds of the files, in their order, read once. Do not change them.
 var Kinds = sync.OnceValues(func() ([]definition.Kind, error) { return definition.Read(files) })
 
-// CRDs are the definitions, fresh copies, the same for the hub and for members. Those of Argo Workflows have no status
-// subresource, as Argo's own: a client that sends one without its status removes the status.
+// CRDs returns the definitions, fresh copies, the same for the hub and for members. Those of Argo Workflows have no
+// status subresource, as Argo's own: a client that sends one without its status removes the status.
 func CRDs() ([]*apiextensionsv1.CustomResourceDefinition, error) { return definition.HubCRDs(Kinds()) }

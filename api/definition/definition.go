@@ -70,7 +70,7 @@ type Version struct {
 	Status   any  `json:"status,omitempty"`
 }
 
-// Read are the kinds of the files, in the order of their names.
+// Read returns the kinds of the files, in the order of their names.
 func Read(files fs.FS) ([]Kind, error) {
 	names, err := fs.Glob(files, "*.yaml")
 	if err != nil {
@@ -97,8 +97,8 @@ func Read(files fs.FS) ([]Kind, error) {
 	return kinds, nil
 }
 
-// Hub is the definition that a hub serves: every version, the first stored, with its own fields and the spellings that
-// it rewrites. With several versions it wants a conversion.
+// Hub returns the definition that a hub serves: every version, the first stored, with its own fields and the spellings
+// that it rewrites. With several versions it wants a conversion.
 func (k Kind) Hub() *apiextensionsv1.CustomResourceDefinition {
 	crd := k.definition(k.Versions, reader{aliases: true, own: true})
 	if k.All {
@@ -107,7 +107,7 @@ func (k Kind) Hub() *apiextensionsv1.CustomResourceDefinition {
 	return crd
 }
 
-// HubCRDs are the definitions that a hub serves, fresh copies; err is that of reading kinds.
+// HubCRDs returns the definitions that a hub serves, fresh copies; err is that of reading kinds.
 func HubCRDs(kinds []Kind, err error) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	crds := make([]*apiextensionsv1.CustomResourceDefinition, len(kinds))
 	for i, k := range kinds {
@@ -116,7 +116,7 @@ func HubCRDs(kinds []Kind, err error) ([]*apiextensionsv1.CustomResourceDefiniti
 	return crds, err
 }
 
-// Member is the definition of one version as a member cluster has it; nil if there is none of that name.
+// Member returns the definition of one version as a member cluster has it; nil if there is none of that name.
 func (k Kind) Member(version string) *apiextensionsv1.CustomResourceDefinition {
 	for _, v := range k.Versions {
 		if v.Name == version {
@@ -335,7 +335,7 @@ func (r reader) specOf(path, text string) (apiextensionsv1.JSONSchemaProps, erro
 	return s, nil
 }
 
-// find is the spec of a version of a kind.
+// find returns the spec of a version of a kind.
 func (r reader) find(kind, version string) (any, error) {
 	for _, k := range r.folder {
 		for _, v := range k.Versions {

@@ -25,8 +25,8 @@ const (
 	Release1_10 = "1.10"
 )
 
-// Member are the definitions as a release of OpenKruise stores them in a member, fresh copies of one version for each
-// kind: where a release serves two it converts by a webhook of its own. Their schemas carry no defaults: those are
+// Member returns the definitions as a release of OpenKruise stores them in a member, fresh copies of one version for
+// each kind: where a release serves two it converts by a webhook of its own. Their schemas carry no defaults: those are
 // written by the member's own admission, and a template keeps only what its author set.
 func Member(release string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	kinds, err := Kinds()
@@ -40,11 +40,11 @@ func Member(release string) ([]*apiextensionsv1.CustomResourceDefinition, error)
 	return crds, nil
 }
 
-// Hub are the definitions that a hub serves, fresh copies: every version of every kind, v1beta1 stored where there is
-// one.
+// Hub returns the definitions that a hub serves, fresh copies: every version of every kind, v1beta1 stored where there
+// is one.
 func Hub() ([]*apiextensionsv1.CustomResourceDefinition, error) { return definition.HubCRDs(Kinds()) }
 
-// Stored is the version of a kind that a release stores: the first that it knows.
+// Stored returns the version of a kind that a release stores: the first that it knows.
 func Stored(k definition.Kind, release string) string {
 	for _, v := range k.Versions {
 		if v.Since == "" || older(v.Since, release) {

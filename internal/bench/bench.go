@@ -168,7 +168,7 @@ func Run(ctx context.Context, o Options) ([]Row, error) {
 
 func mib(bytes int64) float64 { return float64(bytes) / (1 << 20) }
 
-// hubStart is the time from exec to the answer that the hub is ready, on an empty data folder.
+// hubStart returns the time from exec to the answer that the hub is ready, on an empty data folder.
 func hubStart(ctx context.Context, o Options) (Row, error) {
 	h, err := lab.NewHub(o.Binary, o.Dir+"/start")
 	if err != nil {

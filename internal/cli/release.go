@@ -94,7 +94,7 @@ func nameOfRelease(cmd *cobra.Command, hub *hubFlags) *cobra.Command {
 	return cmd
 }
 
-// releaseRun is the RunE of a verb that takes the name of a release.
+// releaseRun returns the RunE of a verb that takes the name of a release.
 func releaseRun(hub *hubFlags, run func(ctx context.Context, r *releases, name string) error) func(*cobra.Command,
 	[]string) error {
 	return func(cmd *cobra.Command, args []string) error {
@@ -150,7 +150,7 @@ func (d *draft) check() error {
 	return nil
 }
 
-// release is the release of an object of the hub as the flags describe it.
+// release returns the release of an object of the hub as the flags describe it.
 func (d *draft) release(ctx context.Context, r *releases, kind, name string) (*releasev1alpha1.Release, error) {
 	gvk, err := r.mapper.KindFor(schema.ParseGroupResource(kind).WithVersion(""))
 	if err != nil {
@@ -192,7 +192,7 @@ func (d *draft) release(ctx context.Context, r *releases, kind, name string) (*r
 	return out, nil
 }
 
-// targetName is the name of a workload as a DNS label.
+// targetName returns the name of a workload as a DNS label.
 func targetName(name string) string {
 	name = strings.ReplaceAll(name, ".", "-")
 	return strings.Trim(name[:min(len(name), 50)], "-")
@@ -473,7 +473,7 @@ func (r *releases) stage(ctx context.Context, name, verb, annotation, reason str
 	return nil
 }
 
-// phaseOf is the phase of a release for people.
+// phaseOf returns the phase of a release for people.
 func phaseOf(rel *releasev1alpha1.Release) string {
 	if rel.Status.Phase == "" {
 		return string(releasev1alpha1.ReleasePending)

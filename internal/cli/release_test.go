@@ -159,7 +159,7 @@ func typeName(obj any) string {
 	return ""
 }
 
-// started is a release of the hub with a status, as the hub would write it.
+// started returns a release of the hub with a status, as the hub would write it.
 func started(status string) *releasev1alpha1.Release {
 	r := &releasev1alpha1.Release{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "r1", UID: "uid-r1",
 		Generation: 1}}

@@ -44,7 +44,7 @@ terminal, --yes is required.`,
 	return cmd
 }
 
-// waitingGates are the gates at which a release waits for approvals.
+// waitingGates returns the gates at which a release waits for approvals.
 func waitingGates(rel *releasev1alpha1.Release) []releasev1alpha1.ReleaseGateStatus {
 	stage := release.StageUnderWay(rel)
 	if stage == nil || rel.Status.Phase != releasev1alpha1.ReleaseRunning {
@@ -55,7 +55,7 @@ func waitingGates(rel *releasev1alpha1.Release) []releasev1alpha1.ReleaseGateSta
 	})
 }
 
-// choose is the gate that a verdict is about.
+// choose returns the gate that a verdict is about.
 func (v *verdict) choose(rel *releasev1alpha1.Release) (releasev1alpha1.ReleaseGateStatus, error) {
 	waiting := waitingGates(rel)
 	var names []string

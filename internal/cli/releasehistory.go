@@ -164,7 +164,7 @@ func (q *historyQuery) write(out io.Writer, answer any, table historyTable, empt
 	return printTable(out, printed, printers.PrintOptions{})
 }
 
-// historyRun is the RunE of a command that asks a question.
+// historyRun returns the RunE of a command that asks a question.
 func historyRun(hub *hubFlags, q *historyQuery, run func(ctx context.Context, config *rest.Config, params url.Values,
 	args []string, out io.Writer) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {

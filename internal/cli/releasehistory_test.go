@@ -16,7 +16,7 @@ import (
 	"github.com/argosy-io/argosy/internal/history"
 )
 
-// historyQueryOf is a question with the flags of a command line.
+// historyQueryOf returns a question with the flags of a command line.
 func historyQueryOf(t *testing.T, line string) *historyQuery {
 	t.Helper()
 	q, cmd := &historyQuery{}, &cobra.Command{Use: "x"}

@@ -26,7 +26,7 @@ func keyIn(namespace, name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: namespace, Name: name}
 }
 
-// valueOf is a value of an object in one line.
+// valueOf returns a value of an object in one line.
 func valueOf(v any) string {
 	if v == nil {
 		return "none"
@@ -234,7 +234,7 @@ func hasEnded(rel *releasev1alpha1.Release) bool {
 	return rel.Status.Phase.Ended() && rel.Status.ObservedGeneration >= rel.Generation
 }
 
-// outcome is the error of a release that has ended; nil if it has succeeded.
+// outcome returns the error of a release that has ended; nil if it has succeeded.
 func outcome(rel *releasev1alpha1.Release) error {
 	what, _ := release.Waits(rel)
 	err := fmt.Errorf("release %s: %s", rel.Name, what)

@@ -48,7 +48,7 @@ func newMachine() *machine {
 	return m
 }
 
-// below is an installation below a folder whose image has the user argosy, who is the one that runs the test.
+// below returns an installation below a folder whose image has the user argosy, who is the one that runs the test.
 func below(t *testing.T) Options {
 	t.Helper()
 	root := t.TempDir()

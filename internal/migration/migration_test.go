@@ -177,7 +177,7 @@ func (w *world) pod(member, app, name string, restarts int64) {
 	w.members[member].Put(pod)
 }
 
-// web is the content of a CloneSet or Deployment.
+// web returns the content of a CloneSet or Deployment.
 func web(name string, replicas int, image string) string {
 	return fmt.Sprintf(`{metadata: {labels: {team: a}, annotations: {note: hi}}, spec: {replicas: %d, selector: {matchLabels: {app: %s}},
 		template: {metadata: {labels: {app: %[2]s}}, spec: {containers: [{name: main, image: %[3]q}]}}},
@@ -236,7 +236,7 @@ func (w *world) replicas(member string, k membertest.Kind, name string) int64 {
 	return fields.Number(w.members[member].Object(k, "shop", name).Object, "spec", "replicas")
 }
 
-// marks are the labels, annotations and managers of an object.
+// marks returns the labels, annotations and managers of an object.
 func marks(u *unstructured.Unstructured) string {
 	var managers []string
 	for _, e := range u.GetManagedFields() {

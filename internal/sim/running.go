@@ -105,7 +105,7 @@ func FreePort(low int, not map[int]bool) (int, error) {
 	return 0, fmt.Errorf("find a free port: %w", err)
 }
 
-// process is the running or last process of the member, nil if there never was one.
+// process returns the running or last process of the member, nil if there never was one.
 func (r *Running) process() *process {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -271,7 +271,7 @@ func (r *Running) Restart(ctx context.Context) error {
 	return r.start(ctx)
 }
 
-// PID is the member's process, or its last one; 0 if there never was one.
+// PID returns the member's process, or its last one; 0 if there never was one.
 func (r *Running) PID() int {
 	if p := r.process(); p != nil {
 		return p.pid
@@ -279,7 +279,7 @@ func (r *Running) PID() int {
 	return 0
 }
 
-// RSS is the memory that the member's process holds, in bytes; 0 if it does not run.
+// RSS returns the memory that the member's process holds, in bytes; 0 if it does not run.
 func (r *Running) RSS() int64 {
 	if p := r.process(); p != nil && !p.ended() {
 		return residentSet(p.pid)
@@ -290,7 +290,7 @@ func (r *Running) RSS() int64 {
 // Done is closed when the member's process has ended, for whatever reason; it is that of the last start.
 func (r *Running) Done() <-chan struct{} { return r.process().done }
 
-// RESTConfig is a client configuration of the member's administrator.
+// RESTConfig returns a client configuration of the member's administrator.
 func (r *Running) RESTConfig() (*rest.Config, error) {
 	c, err := clientcmd.BuildConfigFromFlags("", r.Kubeconfig)
 	if err != nil {
@@ -299,7 +299,7 @@ func (r *Running) RESTConfig() (*rest.Config, error) {
 	return c, nil
 }
 
-// logTail are the last lines that the member logged, without mere information.
+// logTail returns the last lines that the member logged, without mere information.
 func (r *Running) logTail() string {
 	f, err := os.Open(logFile(r.Dir))
 	if err != nil {

@@ -38,7 +38,7 @@ type Build struct {
 	Platform  string `json:"platform"`
 }
 
-// Get is the source of this binary.
+// Get returns the source of this binary.
 func Get() Build {
 	b := Build{Version: version, Commit: commit, TreeState: treeState, Date: date, GoVersion: runtime.Version(),
 		Platform: runtime.GOOS + "/" + runtime.GOARCH}
@@ -94,7 +94,7 @@ func (b Build) String() string {
 	return fmt.Sprintf("%s (commit %s%s)", b.Version, hash, of)
 }
 
-// Kubernetes is the release whose API server and libraries are built in, such as v1.36.3. The
+// Kubernetes returns the release whose API server and libraries are built in, such as v1.36.3. The
 // linker sets it; other builds use the build information of the Go toolchain.
 func Kubernetes() string {
 	told := kubernetes.Get().GitVersion

@@ -27,7 +27,7 @@ func AddToScheme(s *runtime.Scheme) error {
 	return nil
 }
 
-// Resource is the group-resource of a plural name of this package.
+// Resource returns the group-resource of a plural name of this package.
 func Resource(plural string) schema.GroupResource {
 	return GroupVersion.WithResource(plural).GroupResource()
 }

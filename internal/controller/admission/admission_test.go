@@ -29,7 +29,7 @@ const (
 	cppID = "clusterpropagationpolicy.karmada.io/permanent-id"
 )
 
-// pp is a PropagationPolicy in namespace default, cpp a cluster policy; each with an id that is its name.
+// pp returns a PropagationPolicy in namespace default, cpp a cluster policy; each with an id that is its name.
 func pp(t *testing.T, name, spec string) *unstructured.Unstructured {
 	return object(t, `{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy, metadata: {name: `+name+
 		`, namespace: default, labels: {`+ppID+`: `+name+`}}, spec: `+spec+`}`)

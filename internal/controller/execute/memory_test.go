@@ -25,7 +25,7 @@ import (
 	"github.com/argosy-io/argosy/internal/member/membertest"
 )
 
-// behind is a hub that is written to at once and read as it was: a cache whose watch is late.
+// behind returns a hub that is written to at once and read as it was: a cache whose watch is late.
 func behind(t *testing.T, h *controllertest.Hub) client.Client {
 	t.Helper()
 	c, err := client.NewWithWatch(h.Config, client.Options{Scheme: h.Scheme(), Mapper: h.RESTMapper()})

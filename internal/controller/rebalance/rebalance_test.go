@@ -77,7 +77,7 @@ func (w *world) bound(names ...string) {
 	}
 }
 
-// empty is the binding of a workload, to be read.
+// empty returns the binding of a workload, to be read.
 func empty(name string) workv1alpha2.Binding {
 	w := workload(name)
 	b := scope.Bindings.New(w.Namespace)

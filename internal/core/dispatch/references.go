@@ -46,7 +46,7 @@ func (in Input) referring(m *unstructured.Unstructured, c *clusterv1alpha1.Clust
 	return m
 }
 
-// version is the version in which a reference to a kind is sent to a member. The author wrote gv; sent is the
+// version returns the version in which a reference to a kind is sent to a member. The author wrote gv; sent is the
 // reference in the current Work.
 func version(gv schema.GroupVersion, kind string, c *clusterv1alpha1.Cluster, sent map[string]any) string {
 	if before, sentKind := refers(sent); sentKind == kind && before.Group == gv.Group &&
@@ -64,7 +64,7 @@ func version(gv schema.GroupVersion, kind string, c *clusterv1alpha1.Cluster, se
 	return gv.String()
 }
 
-// refers is the kind that a reference names; zero if it does not.
+// refers returns the kind that a reference names; zero if it does not.
 func refers(ref map[string]any) (schema.GroupVersion, string) {
 	apiVersion, _ := ref["apiVersion"].(string)
 	kind, _ := ref["kind"].(string)

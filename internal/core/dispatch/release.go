@@ -37,7 +37,7 @@ type pace struct {
 	currentOverrides []policyv1alpha1.Override
 }
 
-// RevisionsOf are the names of the ReleaseRevisions that the Works of a binding are made from.
+// RevisionsOf returns the names of the ReleaseRevisions that the Works of a binding are made from.
 func RevisionsOf(b workv1alpha2.Binding) []string {
 	var names []string
 	if name := b.GetAnnotations()[fleet.EffectiveRevisionAnnotation]; name != "" {
@@ -136,7 +136,7 @@ func (in Input) awaitsRelease(revision string, bound bool) *fleet.Condition {
 		in.Template.GetName(), in.Template.GetNamespace(), after)}
 }
 
-// unknownBaseline is the condition of a template with a release strategy whose pods in clusters are not known.
+// unknownBaseline returns the condition of a template with a release strategy whose pods in clusters are not known.
 func (in Input) unknownBaseline() *fleet.Condition {
 	what, next := in.Template.GetKind()+" "+in.Template.GetName(), "start a release"
 	if ok, _ := fleet.Staged(in.Template, Divides(in.Binding.BindingSpec())); !ok || in.Template.GetNamespace() == "" {
@@ -170,7 +170,7 @@ func (in Input) baseline() (*releasev1alpha1.ReleaseRevision, error) {
 	return release.Baseline(in.Template, works, in.Clusters, in.Overrides)
 }
 
-// pacedResult is the result of a part, with the pods of the former revision if its stage has not come.
+// pacedResult returns the result of a part, with the pods of the former revision if its stage has not come.
 func (in Input) pacedResult(p part, former bool, from origin, resolution policyv1alpha1.ConflictResolution) Result {
 	revision := in.pace.revision
 	if former {
@@ -188,7 +188,7 @@ func (in Input) pacedResult(p part, former bool, from origin, resolution policyv
 	return r
 }
 
-// WorksByCluster are the Works of one binding by their clusters.
+// WorksByCluster returns the Works of one binding by their clusters.
 func WorksByCluster(works []workv1alpha1.Work) map[string]*workv1alpha1.Work {
 	byCluster := make(map[string]*workv1alpha1.Work, len(works))
 	for i := range works {

@@ -45,7 +45,7 @@ status: {readyReplicas: 5}
 
 var object = coretest.Object
 
-// binding is the binding of a template with a spec in YAML; the template's scope is the binding's.
+// binding returns the binding of a template with a spec in YAML; the template's scope is the binding's.
 func binding(t testing.TB, template *unstructured.Unstructured, spec string) workv1alpha2.Binding {
 	t.Helper()
 	var s workv1alpha2.ResourceBindingSpec

@@ -102,7 +102,7 @@ func ownerOf(observed *unstructured.Unstructured, w *workv1alpha1.Work) owner {
 	}
 }
 
-// field is a string in a map of the metadata. Unlike GetLabels it copies nothing.
+// field returns a string in a map of the metadata. Unlike GetLabels it copies nothing.
 func field(obj *unstructured.Unstructured, in, key string) string {
 	return fields.Text(obj.Object, "metadata", in, key)
 }

@@ -23,7 +23,7 @@ func (h Holder) String() string {
 	return "PropagationPolicy " + h.NamespacedName.String()
 }
 
-// ID is the policy's permanent id; empty until admission gave it one, and such a policy cannot claim.
+// ID returns the policy's permanent id; empty until admission gave it one, and such a policy cannot claim.
 func ID(p policyv1alpha1.Propagation) string { return p.GetLabels()[idLabel(p.GetNamespace())] }
 
 // HolderOf is p as a claim names it.
@@ -82,7 +82,8 @@ func mark(obj metav1.Object, holder Holder) bool {
 	return changed || also
 }
 
-// claims are all keys that a claim may have, with their values for holder: empty values are keys that must be absent.
+// claims returns all keys that a claim may have, with their values for holder: empty values are keys that must be
+// absent.
 func claims(holder Holder) (labels, annotations map[string]string) {
 	labels = map[string]string{
 		policyv1alpha1.PropagationPolicyPermanentIDLabel:        "",

@@ -149,7 +149,7 @@ func (d Decision) release(o Observed) Decision {
 	return d
 }
 
-// missingOverrides are the override policies that p depends on and that do not exist.
+// missingOverrides returns the override policies that p depends on and that do not exist.
 func (o Observed) missingOverrides(p policyv1alpha1.Propagation) []string {
 	return slices.DeleteFunc(slices.Clone(p.PropagationSpec().DependentOverrides), func(name string) bool {
 		return o.OverrideExists(types.NamespacedName{Namespace: p.GetNamespace(), Name: name})

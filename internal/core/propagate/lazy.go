@@ -55,8 +55,9 @@ func activated(
 	return !unchanged && userPart(existing.GetAnnotations()[wellknown.TemplateDigestAnnotation]) != content
 }
 
-// claimedBinding is the binding of a template that p claims, while p waits for a change of the template: it has the
-// claim of p, and the rest stays. A label or annotation for the Works is no change of a user, and the Works follow it.
+// claimedBinding returns the binding of a template that p claims, while p waits for a change of the template: it has
+// the claim of p, and the rest stays. A label or annotation for the Works is no change of a user, and the Works follow
+// it.
 func claimedBinding(
 	template *unstructured.Unstructured, p policyv1alpha1.Propagation, existing workv1alpha2.Binding,
 ) workv1alpha2.Binding {

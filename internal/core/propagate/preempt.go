@@ -5,7 +5,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/match"
 )
 
-// Preempt is the policy that takes t from holder, of those given, in any order; false if t stays where it is.
+// Preempt returns the policy that takes t from holder, of those given, in any order; false if t stays where it is.
 // Only policies with `preemption: Always` take, and only from a holder that is really lower:
 //
 //	namespaced policy > any cluster policy;  in the same scope the higher spec.priority

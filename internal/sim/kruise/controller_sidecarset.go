@@ -297,7 +297,7 @@ func (i *Injector) Inject(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	return len(injections) > 0, inject(pod, injections, time.Now())
 }
 
-// findSidecarRevision is the revision of a SidecarSet of that name or, if that is empty, the newest of that custom
+// findSidecarRevision returns the revision of a SidecarSet of that name or, if that is empty, the newest of that custom
 // version.
 func findSidecarRevision(ctx context.Context, c client.Reader, set, customVersion,
 	name string) (*appsv1.ControllerRevision, error) {

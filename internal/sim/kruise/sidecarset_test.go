@@ -31,7 +31,7 @@ volumes: [{name: logs, emptyDir: {}}]
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// injectedPod is a ready pod with the set in it.
+// injectedPod returns a ready pod with the set in it.
 func injectedPod(t *testing.T, set *SidecarSet, name string) *corev1.Pod {
 	t.Helper()
 	p := &corev1.Pod{

@@ -159,14 +159,14 @@ func (w *world) deployment(name, at string, p policyv1alpha1.Placement) *workv1a
 	return b
 }
 
-// configMap is the same of a ConfigMap.
+// configMap returns the same of a ConfigMap.
 func (w *world) configMap(name, at string, p policyv1alpha1.Placement) *workv1alpha2.ResourceBinding {
 	b := w.deployment(name, at, p)
 	b.Spec.Resource.APIVersion, b.Spec.Resource.Kind, b.Spec.ReplicaRequirements = "v1", "ConfigMap", nil
 	return b
 }
 
-// job is the same of a Job.
+// job returns the same of a Job.
 func (w *world) job(name, at string, p policyv1alpha1.Placement) *workv1alpha2.ResourceBinding {
 	b := w.deployment(name, at, p)
 	b.Spec.Resource.APIVersion, b.Spec.Resource.Kind = "batch/v1", "Job"

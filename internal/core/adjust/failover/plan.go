@@ -114,7 +114,7 @@ type Eviction struct {
 	Warnings []string
 }
 
-// Reason is the reason of the eviction, such as TaintUntolerated.
+// Reason returns the reason of the eviction, such as TaintUntolerated.
 func (e *Eviction) Reason() string { return e.Tasks[0].Reason }
 
 // Finish ends graceful eviction tasks of a binding.
@@ -283,7 +283,7 @@ func isWorkload(b workv1alpha2.Binding) bool {
 	return spec.Replicas > 0 || len(spec.Components) > 0
 }
 
-// policyOf is the permanent ID of the policy that claims b; empty without one.
+// policyOf returns the permanent ID of the policy that claims b; empty without one.
 func policyOf(b workv1alpha2.Binding) string {
 	if id := b.GetLabels()[policyv1alpha1.PropagationPolicyPermanentIDLabel]; id != "" {
 		return id
@@ -315,7 +315,7 @@ func (p *planner) count(b workv1alpha2.Binding, n int) {
 	}
 }
 
-// holds are the clusters where copies of b are or may be: its targets and those that it leaves.
+// holds returns the clusters where copies of b are or may be: its targets and those that it leaves.
 func holds(b workv1alpha2.Binding) []string {
 	clusters := names(b.BindingSpec().Clusters)
 	for _, t := range b.BindingSpec().GracefulEvictionTasks {
@@ -410,7 +410,7 @@ func (p *planner) take(i int, e Eviction) {
 	}
 }
 
-// stays are the replicas that remain in the cluster that is left.
+// stays returns the replicas that remain in the cluster that is left.
 func stays(e Eviction) int32 {
 	for _, t := range e.Placement {
 		if t.Name == e.From && e.Reason() != ReasonFailback {
@@ -420,7 +420,7 @@ func stays(e Eviction) int32 {
 	return 0
 }
 
-// snapshot is the fleet with the peers of b in it.
+// snapshot returns the fleet with the peers of b in it.
 func (p *planner) snapshot(b workv1alpha2.Binding) schedule.Snapshot {
 	if !schedule.Grouped(b) {
 		return p.Fleet.Snapshot
@@ -526,7 +526,7 @@ func (p *planner) evict(b workv1alpha2.Binding, c cause, s schedule.Snapshot) (E
 	return e, nil
 }
 
-// task is the graceful eviction task of a binding that leaves a cluster.
+// task returns the graceful eviction task of a binding that leaves a cluster.
 func (p *planner) task(b workv1alpha2.Binding, c cause, replicas int32) workv1alpha2.GracefulEvictionTask {
 	at := metav1.NewTime(p.now)
 	t := workv1alpha2.GracefulEvictionTask{

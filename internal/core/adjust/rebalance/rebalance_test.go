@@ -18,7 +18,7 @@ var (
 	now     = metav1.NewTime(time.Unix(2000, 0))
 )
 
-// deployment is a Deployment of the namespace shop.
+// deployment returns a Deployment of the namespace shop.
 func deployment(name string) appsv1alpha1.ObjectReference {
 	return appsv1alpha1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: name}
 }

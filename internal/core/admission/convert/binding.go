@@ -17,8 +17,8 @@ import (
 // is lossy.
 const restLimit = 128 << 10
 
-// Binding is obj in apiVersion, for the versions of work.karmada.io. obj is not changed, and shared where it stays the
-// same.
+// Binding returns obj in apiVersion, for the versions of work.karmada.io. obj is not changed, and shared where it stays
+// the same.
 func Binding(obj *unstructured.Unstructured, apiVersion string) (*unstructured.Unstructured, error) {
 	switch from := obj.GetAPIVersion(); {
 	case obj.GetKind() != "ResourceBinding" && obj.GetKind() != "ClusterResourceBinding":

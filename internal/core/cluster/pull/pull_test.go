@@ -14,14 +14,14 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 )
 
-// csr is a valid request of a token for the agent of a cluster.
+// csr returns a valid request of a token for the agent of a cluster.
 func csr(cluster string) Request {
 	return Request{Signer: certificatesv1.KubeAPIServerClientSignerName, User: "system:bootstrap:abcdef",
 		Groups: []string{"system:bootstrappers", TokenGroup}, CommonName: User(cluster), Organizations: []string{Group},
 		Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth}}
 }
 
-// agentCSR is a valid request of an agent for another certificate.
+// agentCSR returns a valid request of an agent for another certificate.
 func agentCSR(by, cluster string) Request {
 	r := csr(cluster)
 	r.User, r.Groups = User(by), []string{Group, "system:authenticated"}

@@ -14,7 +14,7 @@ import (
 	"github.com/argosy-io/argosy/api/kruise"
 )
 
-// definitions are all that the hub installs, by resource and group.
+// definitions returns all that the hub installs, by resource and group.
 func definitions(t *testing.T) map[string]*apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	all := map[string]*apiextensionsv1.CustomResourceDefinition{}

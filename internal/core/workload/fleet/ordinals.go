@@ -322,7 +322,7 @@ func (f *fleet) assignOrdinals() ([][]int64, error) {
 	if total > mostOrdinals {
 		return nil, tooManyOrdinals(total)
 	}
-	// 2. What clusters that are gone have stays theirs, and there are no more than the template asks for.
+	// 2. Former clusters keep their ordinals, and the total does not exceed the template's replicas.
 	gone, leaving, absent := f.ordinalsElsewhere(had, running)
 	limit := int64(mostOrdinals)
 	if gone != nil {
@@ -382,8 +382,8 @@ func (f *fleet) volumes() (has, stay bool) {
 	return has, f.options.mobility == "Never" || f.options.mobility != "Always" && has
 }
 
-// ordinalsElsewhere are the ordinals that no member gets: those that stay with clusters that are gone, described in
-// absent, and those that clusters that are being left may run until their copies are gone. had is the record.
+// ordinalsElsewhere returns the ordinals that no member gets: gone stay with former clusters and are described in
+// absent; leaving may still run in clusters that are being left. had is the record.
 func (f *fleet) ordinalsElsewhere(had map[string]ordinals, running ordinals) (gone, leaving ordinals,
 	absent []string) {
 	_, stay := f.volumes()
@@ -410,7 +410,7 @@ func inFirst(o ordinals, n int64, reserved ordinals) []int64 {
 	return slices.DeleteFunc(first, func(v int64) bool { return !o.contains(v) })
 }
 
-// complement is what lies below the highest of o and is not in it.
+// complement returns the ordinals below the highest of o that are not in o.
 func (o ordinals) complement() ordinals {
 	var out ordinals
 	next := int64(0)
@@ -423,7 +423,7 @@ func (o ordinals) complement() ordinals {
 	return out
 }
 
-// rest is every ordinal that is not in o.
+// rest returns every ordinal that is not in o.
 func (o ordinals) rest() ordinals {
 	above := int64(0)
 	if n := len(o); n > 0 {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// planned is a CloneSet at rest, whose next template is rolled out by a plan with these stages.
+// planned returns a CloneSet at rest, whose next template is rolled out by a plan with these stages.
 func planned(t *testing.T, replicas []int64, stages ...PlanStage) *hub {
 	t.Helper()
 	h := newHub(t, plainCloneSet, replicas...)
@@ -28,7 +28,7 @@ func (h *hub) begin(stage int) {
 // templates are those of the clusters, and partitions those of CloneSets.
 const templates = "spec.template.a="
 
-// part is a stage of a tenth and more of all pods in clusters.
+// part returns a stage of a tenth and more of all pods in clusters.
 func part(of, all int64, clusters ...string) PlanStage {
 	return PlanStage{Clusters: clusters, Part: [2]int64{of, all}}
 }

@@ -23,7 +23,7 @@ func (h *hub) wakes(when string, want time.Duration) {
 	}
 }
 
-// rolling is a rollout of nine pods with a deadline of 100 s, that has just begun.
+// rolling returns a rollout of nine pods with a deadline of 100 s, that has just begun.
 func rolling(t *testing.T) *hub {
 	h := newHub(t, plainCloneSet, 3, 3, 3)
 	h.in.Now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

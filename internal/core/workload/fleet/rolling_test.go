@@ -391,7 +391,7 @@ func TestRolloutKeepsMaxUnavailableOfAllClusters(t *testing.T) {
 	}
 }
 
-// taken are the pods that are down for their update.
+// taken returns the pods that are down for their update.
 func (f *cloneSets) taken() (n int64) {
 	for _, m := range f.members {
 		for _, p := range m.pods {

@@ -448,7 +448,7 @@ func TestDaemonSetIsDividedOnlyOnRequest(t *testing.T) {
 
 const plainCloneSet = "{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, metadata: {name: x, annotations: {}}, spec: {template: {a: 1}, updateStrategy: {rollingUpdate: {maxUnavailable: 9}}}}"
 
-// up is a report of n pods, all up, of which so many are new.
+// up returns a report of n pods, all up, of which so many are new.
 func up(n, updated int64) string {
 	return fmt.Sprintf("replicas: %[1]d, availableReplicas: %[1]d, readyReplicas: %[1]d, updatedReplicas: %[2]d, updatedAvailableReplicas: %[2]d", n, updated)
 }

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// staged is a CloneSet at rest that is rolled out in these stages, with these replicas.
+// staged returns a CloneSet at rest that is rolled out in these stages, with these replicas.
 func staged(t *testing.T, stages string, replicas ...int64) *hub {
 	t.Helper()
 	h := newHub(t, plainCloneSet, replicas...)

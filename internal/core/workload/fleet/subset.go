@@ -274,7 +274,7 @@ func (f *fleet) keepOldPods(shares []subsetShare, rest []int64) error {
 	return nil
 }
 
-// withSubsets is the manifest of m, which is the member of index c, with its part of the subsets.
+// withSubsets returns the manifest of m, which is the member of index c, with its part of the subsets.
 func withSubsets(m *member, shares []subsetShare, c int) (*unstructured.Unstructured, error) {
 	manifest := m.Base.DeepCopy()
 	if err := setField(manifest, m.Replicas, "spec", "replicas"); err != nil {
@@ -339,7 +339,7 @@ func subsetBound(subset map[string]any, name string, total int64) (n int64, set 
 	return n, true, nil
 }
 
-// subsetReplicas are the replicas of each subset over all clusters, 0 where it is not set.
+// subsetReplicas returns the replicas of each subset over all clusters, 0 where it is not set.
 func subsetReplicas(template *unstructured.Unstructured, subsets []map[string]any,
 	total int64) (wanted []int64, set []bool, err error) {
 	wanted, set = make([]int64, len(subsets)), make([]bool, len(subsets))
@@ -443,7 +443,7 @@ func b2i(b bool) int {
 	return 0
 }
 
-// subsetFloor are the pods of a subset that were let be new already, of the same template.
+// subsetFloor returns the pods of a subset that were let be new already, of the same template.
 func subsetFloor(m *member, name string, pods int64) int64 {
 	if m.before == nil || m.Local == nil || !reflect.DeepEqual(field(m.Local.Object, "spec", "template"),
 		field(m.before.Object, "spec", "template")) {

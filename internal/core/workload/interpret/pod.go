@@ -199,7 +199,7 @@ func SortDependencies(deps []configv1alpha1.DependentObjectReference) []configv1
 	return slices.CompactFunc(deps, func(a, b configv1alpha1.DependentObjectReference) bool { return compare(a, b) == 0 })
 }
 
-// selector is a text that is unique per selector. Unlike FormatLabelSelector it is empty for nil.
+// selector returns a text that is unique per selector. Unlike FormatLabelSelector it is empty for nil.
 func selector(s *metav1.LabelSelector) string {
 	if s == nil {
 		return ""

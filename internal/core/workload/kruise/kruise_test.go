@@ -352,8 +352,8 @@ func BenchmarkConvert(b *testing.B) {
 	}
 }
 
-// random is an object of a kind in a version, with about half of its fields, and half of the labels and annotations
-// that mean something.
+// random returns an object of a kind in a version, with about half of its fields, and half of the labels and
+// annotations that mean something.
 func random(seed int64, gk schema.GroupKind, k kind, version string) *unstructured.Unstructured {
 	r := rand.New(rand.NewSource(seed))
 	obj := map[string]any{"apiVersion": gk.Group + "/" + version, "kind": gk.Kind}

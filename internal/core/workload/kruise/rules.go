@@ -411,7 +411,7 @@ func giveMark(o map[string]any, in, name string, from map[string]any, field stri
 	fields.Ensure(o, "metadata", in)[name] = text
 }
 
-// number is a taker of marks that are whole numbers.
+// number returns a function for takeMark that accepts whole numbers.
 func number(set func(int64)) func(string) bool {
 	return func(text string) bool {
 		n, err := strconv.ParseInt(text, 10, 32)
