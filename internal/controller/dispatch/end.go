@@ -23,7 +23,7 @@ import (
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
-// eventWorksKept: the binding was not deleted by the hub. Nothing is deleted in the clusters.
+// eventWorksKept: the binding was deleted, but not by the hub. Nothing is deleted in the clusters.
 //
 //reference:event Warning on binding
 const eventWorksKept = "WorksKept"
