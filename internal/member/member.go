@@ -83,7 +83,7 @@ func (m *Member) connect(config *rest.Config, identity [sha256.Size]byte) error 
 	token := config.BearerToken
 	m.token.Store(&token)
 	config.BearerToken = ""
-	config.QPS, config.Burst = m.o.QPS, m.o.Burst
+	config.QPS = -1 // the member protects itself
 	config.UserAgent = Manager
 	config.Dial = m.o.Dial
 	config.Wrap(func(rt http.RoundTripper) http.RoundTripper {

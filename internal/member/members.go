@@ -37,9 +37,6 @@ type Options struct {
 	Clusters, Secrets client.Reader
 	// Handler is called for every watched managed object; nil for none.
 	Handler Handler
-	// QPS and Burst limit the requests to each member; default no limit: the member protects itself.
-	QPS   float32
-	Burst int
 	// Timeout bounds every request but a watch; default 10 s.
 	Timeout time.Duration
 	// Dial opens the connections to members; default TCP.
@@ -94,9 +91,6 @@ type Members struct {
 
 // New knows no member yet.
 func New(o Options) *Members {
-	if o.QPS == 0 {
-		o.QPS = -1
-	}
 	if o.Timeout == 0 {
 		o.Timeout = 10 * time.Second
 	}

@@ -245,8 +245,7 @@ func (r *reconciler) apply(ctx context.Context, cluster string,
 	work *workv1alpha1.Work) (report func() (time.Duration, error), after time.Duration, err error) {
 	key := client.ObjectKeyFromObject(work)
 	failed := func(gone bool, cause error) (func() (time.Duration, error), time.Duration, error) {
-		after, err := r.reporter.failed(ctx, work, gone, cause)
-		return nil, after, err
+		return nil, 0, r.reporter.failed(ctx, work, gone, cause)
 	}
 
 	// 1. Read the member's object.

@@ -395,7 +395,7 @@ func (f *fleet) rollOut(w workload, byOrdinal func(kept int64) []int64) error {
 	if err != nil {
 		return err
 	}
-	clock, err := f.progress(w, parties)
+	clock, err := f.progress(parties)
 	if err != nil {
 		return err
 	}

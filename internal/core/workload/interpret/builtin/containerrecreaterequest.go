@@ -38,7 +38,7 @@ func containerRecreateRequest() *interpret.Hooks {
 			status := map[string]any{}
 			setPhase(status, []string{"Failed", "Recreating", "Pending", "Completed", "Succeeded"}, "Pending", answered)
 			setEnd(status, answered, "completionTime")
-			setMessages(status, answered, "message")
+			setMessages(status, answered)
 			gather(status, answered, "containerRecreateStates", attributed("message"))
 			return status
 		}),
