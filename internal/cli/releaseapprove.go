@@ -13,7 +13,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/release"
 )
 
-// verdict is what the flags of approve and reject say.
+// verdict has the flags of approve and reject.
 type verdict struct {
 	verdict       releasev1alpha1.ApprovalVerdict
 	gate, comment string

@@ -164,7 +164,8 @@ func gatesText(gates []releasev1alpha1.ReleaseGateStatus, now time.Time) string 
 	return strings.Join(all, "; ")
 }
 
-// stageReason is why a stage is in its phase: that of the release while it is under way, else what the journal says.
+// stageReason returns why a stage is in its phase: the reason of the release while it is under way, otherwise the
+// journal's.
 func stageReason(rel *releasev1alpha1.Release, stage releasev1alpha1.ReleaseStageStatus) string {
 	if stage.Name == rel.Status.Stage && stage.Phase != releasev1alpha1.StageFailed && stage.EndedAt == nil {
 		return rel.Status.Reason

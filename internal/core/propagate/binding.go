@@ -321,7 +321,7 @@ func BindingIDLabel(namespace string) string {
 	return workv1alpha2.ResourceBindingPermanentIDLabel
 }
 
-// defaulted is have with the value for a key that it does not have.
+// defaulted returns have with the value for a missing key.
 func defaulted(have map[string]string, key, value string) (map[string]string, bool) {
 	if have[key] != "" || value == "" {
 		return have, false

@@ -84,7 +84,7 @@ func claimKey(key string) bool {
 // ofKarmada reports whether a key belongs to Karmada, so that its change is not a user's.
 func ofKarmada(key string) bool { return strings.Contains(key, ".karmada.io") }
 
-// sum is short enough for an annotation and long enough never to collide by chance.
+// sum returns a digest that is short enough for an annotation and long enough to avoid collisions.
 func sum(content map[string]any) string {
 	// Marshalling sorts the keys, and cannot fail for values from JSON.
 	raw, err := json.Marshal(content)

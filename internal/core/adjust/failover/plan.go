@@ -27,7 +27,7 @@ import (
 type Options struct {
 	// SchedulerName is the scheduler whose bindings are moved.
 	SchedulerName string `json:"-"`
-	// Off evicts nothing, whatever the cause. Evictions that were made before still end.
+	// Off disables evictions. Earlier evictions still end.
 	Off bool `json:"off,omitempty"`
 	// AllBindings moves bindings out of lost clusters also if their policy has no spec.failover.cluster.
 	AllBindings bool `json:"allBindings"`
@@ -58,7 +58,7 @@ func (o Options) MovesOutOfLost(b *workv1alpha2.ResourceBindingSpec) bool {
 	return !o.Off && (o.AllBindings || b.Failover != nil && b.Failover.Cluster != nil)
 }
 
-// Input is what a plan is made from. All of it is read-only.
+// Input determines a plan. It is read-only.
 type Input struct {
 	Options
 	// Fleet has the clusters that are not being deleted, and their room.
@@ -77,7 +77,7 @@ type Input struct {
 	HasWork func(b workv1alpha2.Binding, cluster string) bool
 }
 
-// Plan is what should happen now, what waits, and when to plan again.
+// Plan has the actions for now, the waiting bindings, and the time of the next plan.
 type Plan struct {
 	// Evictions has at most one eviction per binding.
 	Evictions []Eviction
@@ -198,14 +198,14 @@ func (c Code) NeedsUser() bool {
 // Waiting is a binding that should leave a cluster, or has left it, and what it waits for.
 type Waiting struct {
 	Binding types.NamespacedName
-	// UID is that of the binding.
+	// UID of the binding.
 	UID types.UID
 	// Resource is the template.
 	Resource workv1alpha2.ObjectReference
 	From     string
 	// Evicted is true if the replacement is placed and the old copy is kept.
 	Evicted bool
-	// Reason is that of the eviction, such as TaintUntolerated.
+	// Reason of the eviction, such as TaintUntolerated.
 	Reason string
 	Code   Code
 	// Message is for people.
@@ -257,7 +257,7 @@ func Make(in Input, now time.Time) Plan {
 	return p.plan
 }
 
-// planner is a plan in the making.
+// planner has the state of one plan.
 type planner struct {
 	Input
 	now  time.Time
@@ -315,7 +315,7 @@ func (p *planner) count(b workv1alpha2.Binding, n int) {
 	}
 }
 
-// holds returns the clusters where copies of b are or may be: its targets and those that it leaves.
+// holds returns the clusters that run or may run b: its targets and the clusters that it leaves.
 func holds(b workv1alpha2.Binding) []string {
 	clusters := names(b.BindingSpec().Clusters)
 	for _, t := range b.BindingSpec().GracefulEvictionTasks {

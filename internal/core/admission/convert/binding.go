@@ -174,7 +174,7 @@ func split(from, to map[string]any, list, key string, known ...string) {
 	}
 }
 
-// join is the inverse: items get back what was kept for an item of the same key; what was kept for removed items is
+// join is the inverse: items get back the recorded fields of the item with the same key. Fields of removed items are
 // dropped.
 func join(from, to map[string]any, list, key string) {
 	kept, _ := to[list].([]any)
@@ -201,7 +201,7 @@ func join(from, to map[string]any, list, key string) {
 	to[list] = items
 }
 
-// object is m[key] as an object, a new one if there is none.
+// object returns m[key] as an object, a new one if there is none.
 func object(m map[string]any, key string) map[string]any {
 	if o, ok := m[key].(map[string]any); ok {
 		return o

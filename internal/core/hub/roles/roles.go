@@ -307,7 +307,7 @@ func (p Path) Allows(role string) bool {
 // Names returns the roles' names.
 func Names() []string { return []string{View, Edit, Admin, Operator} }
 
-// Verbs are what a role may do with a resource, sorted.
+// Verbs returns the verbs of a role on a resource, sorted.
 func Verbs(role string, d Decision) []string {
 	all := append(verbs(d.levelOf(role)), d.Own[role]...)
 	slices.Sort(all)
@@ -363,7 +363,7 @@ func allowed(role string) (paths []string) {
 	return paths
 }
 
-// rules are those of a role on resources of the table, in its order, one for each group and set of verbs.
+// rules returns the rules of a role on resources of the table, in its order: one for each group and set of verbs.
 func rules(role string) []rbacv1.PolicyRule {
 	var all []rbacv1.PolicyRule
 	add := func(group, resource string, verbs ...string) {
