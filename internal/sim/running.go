@@ -47,7 +47,7 @@ type process struct {
 	lifeline *os.File // closing it ends the child
 	done     chan struct{}
 	err      error       // how it ended, valid when done is closed
-	told     atomic.Bool // that it was to end
+	stopping atomic.Bool // Stop or kill was called, or a crash was reported
 }
 
 // prepare makes the member's folder, or takes the port from a folder that was used before. Ports are not to be
@@ -218,7 +218,7 @@ func (p *process) signal(s syscall.Signal) {
 }
 
 func (p *process) kill() {
-	p.told.Store(true)
+	p.stopping.Store(true)
 	p.signal(syscall.SIGKILL)
 	<-p.done
 	p.lifeline.Close()
@@ -234,13 +234,13 @@ func (r *Running) Stop() error {
 	}
 	if p.ended() {
 		p.lifeline.Close()
-		if !p.told.Swap(true) {
+		if !p.stopping.Swap(true) {
 			return fmt.Errorf("member %q had ended by itself (%v); its log %s ends with\n%s", r.Name, p.err, logFile(r.Dir),
 				r.logTail())
 		}
 		return nil
 	}
-	p.told.Store(true)
+	p.stopping.Store(true)
 	p.signal(syscall.SIGTERM)
 	p.signal(syscall.SIGCONT)
 	select {
