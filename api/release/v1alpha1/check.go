@@ -86,8 +86,9 @@ type ReleaseCheckSpec struct {
 
 // PrometheusCheck is a query and a condition. Queries can contain {{release}}, {{namespace}}, {{name}} (the workload),
 // {{revision}}, {{stage}}, {{environment}}, {{clusters}} (those of the stage, as a regular expression such as m1|m2),
-// {{cluster}}, and {{args.NAME}}, an argument of the gate. A query with {{cluster}} is asked once for each cluster of
-// the stage.
+// {{cluster}}, and {{args.NAME}}, an argument of the gate. Variables are in quotes. An argument may also be outside
+// quotes if its value is a number or a duration, such as 0.5 or 5m. A query with {{cluster}} is asked once for each
+// cluster of the stage.
 // +kubebuilder:validation:ExactlyOneOf=url;member
 type PrometheusCheck struct {
 	// URL of the server, such as https://prometheus.example.com:9090. The hub appends /api/v1/query. The hub does not

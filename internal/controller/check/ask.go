@@ -114,16 +114,23 @@ func (r *reconciler) prometheus(ctx context.Context, rel *releasev1alpha1.Releas
 	one := func(cluster string) sample.Sample {
 		variables := call.Variables(rel)
 		variables["cluster"] = cluster
+		ask := func(text string) sample.Answer {
+			filled, err := variables.Fill(text)
+			if err != nil {
+				return sample.Answer{Err: err}
+			}
+			return query(ctx, cluster, filled)
+		}
 		if least := spec.MinSamples; least != nil {
-			if s := sample.TooFew(query(ctx, cluster, variables.Fill(least.Query)), least.Number); s != nil {
+			if s := sample.TooFew(ask(least.Query), least.Number); s != nil {
 				return *s
 			}
 		}
-		result := query(ctx, cluster, variables.Fill(spec.Query))
+		result := ask(spec.Query)
 		if spec.Control == "" {
 			return sample.OfPrometheus(condition, result, nil, cluster)
 		}
-		control := query(ctx, cluster, variables.Fill(spec.Control))
+		control := ask(spec.Control)
 		return sample.OfPrometheus(condition, result, &control, cluster)
 	}
 	if spec.Member == nil && !sample.PerCluster(texts...) {

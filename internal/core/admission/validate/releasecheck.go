@@ -85,6 +85,9 @@ func prometheusCheck(p *releasev1alpha1.PrometheusCheck, path *field.Path) field
 		if unknown := sample.Unknown(t.text); unknown != "" {
 			errs = append(errs, field.NotSupported(t.at, "{{"+unknown+"}}",
 				append(slices.Clone(sample.VariableNames), sample.ArgumentPrefix+"NAME")))
+		} else if name := sample.Unquoted(t.text); name != "" {
+			errs = append(errs, field.Invalid(t.at, t.text, fmt.Sprintf(
+				"has {{%s}} outside quotes: only an argument may be there, as a number or a duration", name)))
 		}
 	}
 	if _, err := sample.NewCondition(p.Condition, p.Control != ""); err != nil {

@@ -191,15 +191,44 @@ func TestTheWorstClusterDecides(t *testing.T) {
 // A query is written by one user, and the values of its variables by another.
 func TestValuesCannotChangeAQuery(t *testing.T) {
 	v := sample.Variables{"environment": "prod\"} or vector(1) #\n", "cluster": "m1"}
-	got := v.Fill(`errors{env="{{environment}}", cluster="{{ cluster }}", pod="{{pod}}"}`)
-	if got != `errors{env="prod__ or vector(1) #_", cluster="m1", pod="{{pod}}"}` {
-		t.Errorf("the query is %s", got)
+	got, err := v.Fill(`errors{env="{{environment}}", cluster="{{ cluster }}", pod="{{pod}}"}`)
+	if err != nil || got != `errors{env="prod__ or vector(1) #_", cluster="m1", pod="{{pod}}"}` {
+		t.Errorf("the query is %s, %v", got, err)
 	}
 	if unknown := sample.Unknown("{{cluster}} {{pod}}"); unknown != "pod" {
 		t.Errorf("the unknown variable is %q", unknown)
 	}
 	if !sample.PerCluster("up", "up{cluster='{{cluster}}'}") || sample.PerCluster("up{cluster=~'{{clusters}}'}") {
 		t.Error("only a query with the variable cluster is asked once for each cluster")
+	}
+}
+
+func TestValuesOutsideQuotesAreNumbersOrDurations(t *testing.T) {
+	for _, c := range []struct{ query, value, want string }{ // want is empty for an error
+		{`up > {{args.a}}`, "0.5", "up > 0.5"},
+		{`up > {{args.a}}`, "1e3", "up > 1e3"},
+		{`rate(up[{{args.a}}])`, "1h30m", "rate(up[1h30m])"},
+		{`up{job="it's"} > {{args.a}}`, "5", `up{job="it's"} > 5`},
+		{`up{job="a\"b{{args.a}}"}`, "or x", `up{job="a\"bor x"}`},
+		{"up{job=`a\\`} > {{args.a}}", "5", "up{job=`a\\`} > 5"},
+		{"up # it's {{args.a}}\n > 1", "or x", "up # it's or x\n > 1"},
+		{`up > {{args.a}}`, "0.5 or vector(1)", ""},
+		{`up > {{args.a}}`, "down", ""},
+		{`up {{args.a}}`, "-1", ""},
+		{`up > {{args.a}}`, "", ""},
+		{`up > {{args.a}}`, "5m\n", ""},
+		{`up{job="x"} > {{args.a}}`, "or", ""},
+		{`up{job="a\\"} > {{args.a}}`, "or", ""},
+		{"up{job=`a\\`} > {{args.a}}", "or", ""},
+		{"up # \"\n > {{args.a}}", "or", ""},
+	} {
+		got, err := sample.Variables{"args.a": c.value}.Fill(c.query)
+		if got != c.want || (err == nil) != (c.want != "") {
+			t.Errorf("%s with %q is %q, %v, want %q", c.query, c.value, got, err, c.want)
+		}
+	}
+	if name := sample.Unquoted(`up{job="{{name}}"} > {{args.most}} * {{environment}}`); name != "environment" {
+		t.Errorf("the variable outside quotes is %q", name)
 	}
 }
 
