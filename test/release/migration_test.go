@@ -33,8 +33,8 @@ var existingWorkloads = []existing{
 // existingReplicas are those of each workload, by cluster.
 var existingReplicas = map[string]int{"m1": 3, "m2": 5, "m3": 2}
 
-// in returns the workload as its manager applies it in a cluster, which has a registry of its own.
-func (w existing) in(s *story, cluster string, version int) *unstructured.Unstructured {
+// manifest returns the workload as its manager applies it in a cluster, which has a registry of its own.
+func (w existing) manifest(s *story, cluster string, version int) *unstructured.Unstructured {
 	more, marks := "", ""
 	if w.kind == "StatefulSet" {
 		more = "serviceName: " + w.name + ", "
@@ -51,7 +51,7 @@ func (w existing) in(s *story, cluster string, version int) *unstructured.Unstru
 // applies applies a workload in a cluster as the manager that had it first, without taking fields of others.
 func (w existing) applies(s *story, cluster string, version int) error {
 	return fleet.Members[cluster].Client.Apply(s.t.Context(),
-		client.ApplyConfigurationFromUnstructured(w.in(s, cluster, version)), client.FieldOwner("flux"))
+		client.ApplyConfigurationFromUnstructured(w.manifest(s, cluster, version)), client.FieldOwner("flux"))
 }
 
 // find reads the workload in a cluster.
@@ -147,7 +147,7 @@ func migratedInAndOut(t *testing.T) {
 			if err := w.applies(s, c, 1); err != nil {
 				t.Fatal(err)
 			}
-			fleet.Members[c].RemoveAtEnd(t, w.in(s, c, 1))
+			fleet.Members[c].RemoveAtEnd(t, w.manifest(s, c, 1))
 		}
 	}
 	hpa := fleet.Members["m1"].Apply(t, fmt.Sprintf(`{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler,

@@ -562,7 +562,7 @@ func deletedRelease(t *testing.T) {
 	s.runs("shop", image(2), 10)
 }
 
-// The strategy that the workload names has autoStart: nobody creates a Release.
+// The strategy that the workload names has autoStart, so that the hub creates the Releases.
 func startedByTheHub(t *testing.T) {
 	s := newStory(t, "m1", "m2")
 	s.shop(6, "100%")

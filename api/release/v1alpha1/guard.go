@@ -17,6 +17,7 @@ import (
 // +kubebuilder:printcolumn:JSONPath=`.status.inUse.releases`,name=`RELEASES`,type=integer
 // +kubebuilder:printcolumn:JSONPath=`.status.inUse.clusters`,name=`CLUSTERS`,type=integer
 // +kubebuilder:printcolumn:JSONPath=`.status.waiting`,name=`WAITING`,type=integer
+// +kubebuilder:printcolumn:JSONPath=`.status.errorBudget.left`,name=`BUDGET`,type=string
 // +kubebuilder:printcolumn:JSONPath=`.metadata.creationTimestamp`,name=`AGE`,type=date
 type ReleaseGuard struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -174,9 +175,68 @@ type ReleaseLimits struct {
 	// +optional
 	Per string `json:"per,omitempty"`
 
-	// MinErrorBudget is reserved. A guard that sets it is refused.
+	// MinErrorBudget is how much of an error budget must be left, so that a stage or a release may start.
 	// +optional
-	MinErrorBudget *int32 `json:"minErrorBudget,omitempty"`
+	MinErrorBudget *MinErrorBudget `json:"minErrorBudget,omitempty"`
+}
+
+// MinErrorBudget is how much of an error budget must be left. While the budget is not known, nothing starts.
+type MinErrorBudget struct {
+	// Percent of the error budget that must be left.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	// +required
+	Percent int32 `json:"percent"`
+
+	// CheckRef names a ReleaseCheck with slo and a URL. Its queries can have no variable but {{window}}.
+	// +required
+	CheckRef NamespacedCheckReference `json:"checkRef"`
+}
+
+// NamespacedCheckReference names a ReleaseCheck.
+type NamespacedCheckReference struct {
+	// Namespace of the ReleaseCheck.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +required
+	Namespace string `json:"namespace"`
+
+	// Name of the ReleaseCheck.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Name string `json:"name"`
+}
+
+// ErrorBudgetState is what an error budget means for a guard.
+type ErrorBudgetState string
+
+// The states. Unknown means that there is no data, or no answer: nothing starts.
+const (
+	ErrorBudgetEnough  ErrorBudgetState = "Enough"
+	ErrorBudgetSpent   ErrorBudgetState = "Spent"
+	ErrorBudgetUnknown ErrorBudgetState = "Unknown"
+)
+
+// ReleaseGuardBudget is the error budget of a guard. It is written when the state changes, and when the budget has
+// changed by a percent or more.
+type ReleaseGuardBudget struct {
+	// State is Enough, Spent or Unknown.
+	State ErrorBudgetState `json:"state"`
+
+	// Left is which percentage of the budget is left, such as 73.2; negative if more than the budget is spent. Empty if
+	// it is not known.
+	// +optional
+	Left string `json:"left,omitempty"`
+
+	// Message is why the budget is not known.
+	// +kubebuilder:validation:MaxLength=256
+	// +optional
+	Message string `json:"message,omitempty"`
+
+	// ObservedGeneration is the generation of the guard that the budget is for.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 }
 
 // ReleaseGuardApprovals is whose approval a stage needs beside its own gates.
@@ -227,6 +287,10 @@ type ReleaseGuardStatus struct {
 	// +optional
 	NextClose *metav1.Time `json:"nextClose,omitempty"`
 
+	// ErrorBudget is what is left of the error budget of spec.limits.minErrorBudget.
+	// +optional
+	ErrorBudget *ReleaseGuardBudget `json:"errorBudget,omitempty"`
+
 	// InUse is what the releases that the guard selects do now.
 	// +optional
 	InUse ReleaseGuardUse `json:"inUse,omitempty"`
@@ -252,7 +316,8 @@ type ReleaseGuardWait struct {
 	// Name of the ReleaseGuard.
 	Name string `json:"name"`
 
-	// Limit that is reached: releases, clusters, podsPercent or unavailablePercent. Empty if the windows are closed.
+	// Limit that is reached: releases, clusters, podsPercent, unavailablePercent or minErrorBudget. Empty if the windows
+	// are closed.
 	// +optional
 	Limit ReleaseLimit `json:"limit,omitempty"`
 
@@ -276,6 +341,7 @@ const (
 	LimitClusters    ReleaseLimit = "clusters"
 	LimitPods        ReleaseLimit = "podsPercent"
 	LimitUnavailable ReleaseLimit = "unavailablePercent"
+	LimitErrorBudget ReleaseLimit = "minErrorBudget"
 )
 
 // ReleaseReservation is what a stage counts for limits of pods while it is under way.
@@ -310,4 +376,8 @@ const (
 	ReasonFrozen = "Frozen"
 	// ReasonLimitReached: other releases use what a ReleaseGuard permits.
 	ReasonLimitReached = "LimitReached"
+	// ReasonErrorBudgetSpent: less of the error budget is left than a ReleaseGuard requires.
+	ReasonErrorBudgetSpent = "ErrorBudgetSpent"
+	// ReasonErrorBudgetUnknown: a ReleaseGuard requires an error budget, and how much is left is not known.
+	ReasonErrorBudgetUnknown = "ErrorBudgetUnknown"
 )

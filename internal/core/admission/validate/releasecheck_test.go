@@ -1,6 +1,7 @@
 package validate
 
 import (
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -15,6 +16,9 @@ func TestReleaseCheck(t *testing.T) {
 	job := func(more string) string {
 		return `{job: {spec: {template: {spec: {restartPolicy: Never,
 			containers: [{name: smoke, image: "smoke:1"}]}}` + more + `}}}`
+	}
+	slo := func(fields string) string {
+		return `{slo: {url: "https://a.example.com", objective: "99.9", ` + fields + `}}`
 	}
 	for _, c := range []refusal{
 		{"a Prometheus", prometheus(`url: "https://prometheus.example.com:9090/x"`), nil},
@@ -46,6 +50,20 @@ func TestReleaseCheck(t *testing.T) {
 		{"another variable outside quotes",
 			`{prometheus: {url: "https://a.example.com", query: 'sum({{name}}_errors)', condition: result > 0}}`,
 			[]string{"spec.prometheus.query", "has {{name}} outside quotes"}},
+		{"an SLO", slo(`good: 'ok[{{window}}]', total: 'all[{{window}}]', maxBurnRate: "14.4"`), nil},
+		{"several samples of an SLO",
+			`{count: 3, failureLimit: 1, ` + slo(`good: 'a[{{window}}]', total: 'b[{{window}}]'`)[1:], nil},
+		{"an SLO without a window", slo(`good: 'ok[1h]', total: 'all[{{window}}]'`),
+			[]string{"spec.slo.good", "must have {{window}}"}},
+		{"an unknown variable of an SLO", slo(`good: 'ok[{{window}}]', total: 'all{pod="{{pod}}"}[{{window}}]'`),
+			[]string{"spec.slo.total", "{{pod}}", `"window"`}},
+		{"an SLO with a variable outside quotes", slo(`good: '{{name}}[{{window}}]', total: 'all[{{window}}]'`),
+			[]string{"spec.slo.good", "has {{name}} outside quotes"}},
+		{"no error budget", strings.Replace(slo(`good: 'a[{{window}}]', total: 'b[{{window}}]'`), "99.9", "0", 1),
+			[]string{"spec.slo.objective", "between 0 and 100"}},
+		{"the window of an SLO elsewhere",
+			`{prometheus: {url: "https://a.example.com", query: 'rate(up[{{window}}])', condition: result > 0}}`,
+			[]string{"spec.prometheus.query", "{{window}}"}},
 		{"enough samples", prometheus(`url: "https://a.example.com", minSamples: {query: requests, number: 100}`), nil},
 		{"an unknown variable in minSamples",
 			prometheus(`url: "https://a.example.com", minSamples: {query: "requests{pod='{{pod}}'}", number: 100}`),

@@ -119,12 +119,13 @@ func quotedIn(query string) []bool {
 	return quoted
 }
 
-// Unquoted is the first variable in a query that is outside quotes and not an argument of the gate; empty if there is
-// none. Its value would never be a number or a duration.
-func Unquoted(query string) string {
+// Unquoted is the first variable in a query that is outside quotes, and neither an argument of the gate nor one of
+// literals; empty if there is none. Its value would never be a number or a duration.
+func Unquoted(query string, literals ...string) string {
 	quoted := quotedIn(query)
 	for _, at := range variable.FindAllStringSubmatchIndex(query, -1) {
-		if name := query[at[2]:at[3]]; !quoted[at[0]] && !strings.HasPrefix(name, ArgumentPrefix) {
+		if name := query[at[2]:at[3]]; !quoted[at[0]] && !strings.HasPrefix(name, ArgumentPrefix) &&
+			!slices.Contains(literals, name) {
 			return name
 		}
 	}
@@ -134,10 +135,10 @@ func Unquoted(query string) string {
 // VariableNames are the variables of queries, sorted.
 var VariableNames = []string{"cluster", "clusters", "environment", "name", "namespace", "release", "revision", "stage"}
 
-// Unknown is the first variable in a text that is neither one of VariableNames nor an argument; empty if all are.
-func Unknown(text string) string {
+// Unknown is the first variable in a text that is neither one of names nor an argument; empty if all are.
+func Unknown(text string, names []string) string {
 	for _, found := range variable.FindAllStringSubmatch(text, -1) {
-		if !slices.Contains(VariableNames, found[1]) && !strings.HasPrefix(found[1], ArgumentPrefix) {
+		if !slices.Contains(names, found[1]) && !strings.HasPrefix(found[1], ArgumentPrefix) {
 			return found[1]
 		}
 	}
@@ -157,11 +158,15 @@ func (v Variables) MissingArgument(texts ...string) string {
 	return ""
 }
 
+// Names are the variables in a text.
+func Names(text string) (names []string) {
+	for _, found := range variable.FindAllStringSubmatch(text, -1) {
+		names = append(names, found[1])
+	}
+	return names
+}
+
 // PerCluster reports whether one of the texts has the variable cluster.
 func PerCluster(texts ...string) bool {
-	return slices.ContainsFunc(texts, func(text string) bool {
-		return slices.ContainsFunc(variable.FindAllStringSubmatch(text, -1), func(found []string) bool {
-			return found[1] == "cluster"
-		})
-	})
+	return slices.ContainsFunc(texts, func(text string) bool { return slices.Contains(Names(text), "cluster") })
 }
