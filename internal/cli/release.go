@@ -273,6 +273,7 @@ func (r *releases) start(ctx context.Context, d *draft, kind, name string, wait 
 		return fmt.Errorf("create a release of %s %s: %w", created.Spec.Targets[0].Ref.Kind, name, err)
 	}
 	fmt.Fprintf(r.out, "release %s is created\n", created.Name)
+	r.nameConfiguration(ctx, d.revision)
 	if !wait {
 		fmt.Fprintf(r.out, "`argosy release watch %s -n %s` shows its progress\n", created.Name, r.namespace)
 		return nil
@@ -411,7 +412,34 @@ func (r *releases) write(ctx context.Context, rel *releasev1alpha1.Release, stat
 		return err
 	}
 	fmt.Fprintf(r.out, "release %s will be %s\n", rel.Name, done)
+	if state == releasev1alpha1.StateRollback {
+		var revisions []string
+		for _, t := range rel.Status.Targets {
+			revisions = append(revisions, t.From)
+		}
+		r.nameConfiguration(ctx, revisions...)
+	}
 	return nil
+}
+
+// nameConfiguration names the ConfigMaps and Secrets that a rollback does not bring back. It names none of a revision
+// that the user may not read.
+func (r *releases) nameConfiguration(ctx context.Context, revisions ...string) {
+	var names []string
+	for _, name := range revisions {
+		revision := &releasev1alpha1.ReleaseRevision{}
+		if name == "" || r.client.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: name}, revision) != nil {
+			continue
+		}
+		of, err := release.Configuration(revision)
+		if err != nil {
+			fmt.Fprintf(r.out, "warning: %v\n", err)
+		}
+		names = append(names, of...)
+	}
+	if slices.Sort(names); len(names) > 0 {
+		fmt.Fprintf(r.out, "not part of a revision, and not brought back: %s\n", strings.Join(slices.Compact(names), ", "))
+	}
 }
 
 func (r *releases) patch(ctx context.Context, rel *releasev1alpha1.Release, patch map[string]any) error {

@@ -665,6 +665,25 @@ func TestReleaseVerbsSetTheState(t *testing.T) {
 	}
 }
 
+func TestRollbackNamesTheConfigurationThatItDoesNotBringBack(t *testing.T) {
+	h := newReleaseHub(t)
+	before := &releasev1alpha1.ReleaseRevision{}
+	decode(t, `{metadata: {name: cloneset-web-old, namespace: shop}, spec: {hash: a, podsHash: b,
+		target: {apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, name: web}, pods: [{path: spec.template,
+		value: {spec: {containers: [{name: main, envFrom: [{configMapRef: {name: web}}, {secretRef: {name: key}}]}]}}}]}}`,
+		before)
+	if err := h.client.Create(t.Context(), before); err != nil {
+		t.Fatal(err)
+	}
+	rel := started("{phase: Succeeded, targets: [{name: web, from: cloneset-web-old, to: cloneset-web-new}, {name: api," +
+		" from: cloneset-api-gone, to: cloneset-api-new}]}")
+	h.create(rel)
+	if err := h.rollback(t.Context(), "r1", ""); err != nil {
+		t.Fatal(err)
+	}
+	h.expect("not part of a revision, and not brought back: ConfigMap web, Secret key")
+}
+
 func TestReleaseThatWasFollowedIsNotRolledBack(t *testing.T) {
 	h := newReleaseHub(t)
 	h.create(started("{phase: Succeeded, endedAt: \"2026-01-01T11:00:00Z\"}"))
