@@ -99,8 +99,7 @@ var scenarios = map[string]func(*testing.T){
 	"19: targets depend on each other":                                dependentTargets,
 	"a stored revision comes back with its overrides":                 storedRevision,
 	"I11: a deleted release holds its plan":                           deletedRelease,
-	"the hub starts releases, and undoes no rollback":                 startedByTheHub,
-	"16: undisturbed": undisturbed,
+	"16: undisturbed":                                                 undisturbed,
 }
 
 func TestReleasesKeepToTheirStrategy(t *testing.T) {
