@@ -70,6 +70,7 @@ import (
 	"github.com/argosy-io/argosy/internal/interpreter"
 	"github.com/argosy-io/argosy/internal/member"
 	"github.com/argosy-io/argosy/internal/member/acting"
+	"github.com/argosy-io/argosy/internal/member/tunnel"
 	"github.com/argosy-io/argosy/internal/scope"
 	"github.com/argosy-io/argosy/internal/template"
 )
@@ -86,6 +87,8 @@ type Options struct {
 	ClusterThresholds membership.Thresholds
 	// DialMember opens the connections to members; default TCP.
 	DialMember func(ctx context.Context, network, address string) (net.Conn, error)
+	// Tunnels reach clusters in Pull mode for reads; nil for none.
+	Tunnels *tunnel.Tunnels
 	// MemberLimits bound the memory that a member can use in the hub.
 	MemberLimits member.Limits
 	// CheckNetworks are the networks that ReleaseChecks may call; none means all but the addresses of the hub's own
@@ -298,7 +301,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, self tenure.Self, o Options) e
 	}
 	templates := template.New(dyn, disco)
 	members := member.New(member.Options{Clusters: mgr.GetClient(), Secrets: mgr.GetAPIReader(), Limits: o.MemberLimits,
-		Self: self, Dial: o.DialMember})
+		Self: self, Dial: o.DialMember, Tunnels: o.Tunnels})
 	fleet, err := capacity.NewFleet(ctx, mgr.GetCache())
 	if err != nil {
 		return err

@@ -25,6 +25,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/cluster/tenure"
 	"github.com/argosy-io/argosy/internal/core/execute"
+	"github.com/argosy-io/argosy/internal/member/tunnel"
 )
 
 // Handler is called for a change of a managed object in a member: old is nil for a new object, new is nil for a deleted
@@ -52,6 +53,8 @@ type Options struct {
 	Self tenure.Self
 	// Own is the cluster of an agent; nil for a hub.
 	Own *Own
+	// Tunnels reach clusters in Pull mode for reads, such as metrics; nil for none. The agent makes all changes.
+	Tunnels *tunnel.Tunnels
 }
 
 // Own is the only cluster that an agent acts in, and how the agent reaches it.
@@ -112,6 +115,14 @@ func New(o Options) *Members {
 	if o.Handler != nil {
 		m.handlers = append(m.handlers, o.Handler)
 	}
+	o.Tunnels.OnConnect(func(cluster string) {
+		if known := m.Known(cluster); known != nil {
+			known.reach.retry()
+		}
+		for _, f := range current(m, &m.answered) {
+			f(cluster)
+		}
+	})
 	return m
 }
 
@@ -220,8 +231,8 @@ func (m *Members) refresh(ctx context.Context, name string) (_ *Member, back boo
 		return nil, false, fmt.Errorf("cluster %q: %w", name, err)
 	}
 	if !m.Serves(cluster) {
-		m.Forget(name)
-		return nil, false, fmt.Errorf("cluster %q is in %s mode: %w", name, cluster.Spec.SyncMode, ErrElsewhere)
+		member, err := m.refreshTunnel(cluster)
+		return member, false, err
 	}
 	secret := &corev1.Secret{}
 	if m.o.Own == nil {
@@ -241,7 +252,7 @@ func (m *Members) refresh(ctx context.Context, name string) (_ *Member, back boo
 		return nil, false, errors.New("members are closed")
 	}
 	known := m.members[name]
-	if known != nil && known.uid != cluster.UID {
+	if known != nil && (known.uid != cluster.UID || known.tunneled) {
 		known.cancel()
 		delete(m.members, name)
 		known = nil
@@ -275,6 +286,42 @@ func (m *Members) refresh(ctx context.Context, name string) (_ *Member, back boo
 	back = m.lost[name]
 	delete(m.lost, name)
 	return fresh, back, nil
+}
+
+// refreshTunnel is refresh for a cluster in which its agent acts. The member stays while the agent is not connected, so
+// that its watches continue with the next tunnel.
+func (m *Members) refreshTunnel(cluster *clusterv1alpha1.Cluster) (*Member, error) {
+	name := cluster.Name
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if known := m.members[name]; known != nil {
+		if known.tunneled && known.uid == cluster.UID {
+			return known, nil
+		}
+		m.forget(name)
+	}
+	if m.o.Own != nil || !m.o.Tunnels.Connected(cluster) {
+		return nil, fmt.Errorf("cluster %q is in %s mode, and %w: %w", name, cluster.Spec.SyncMode, tunnel.ErrNotConnected,
+			ErrElsewhere)
+	}
+	if m.ctx.Err() != nil {
+		return nil, errors.New("members are closed")
+	}
+	fresh := m.member(cluster)
+	fresh.tunneled = true
+	if err := fresh.connect(TunnelConfig(m.o.Tunnels, cluster), [sha256.Size]byte{}); err != nil {
+		fresh.cancel()
+		return nil, fmt.Errorf("cluster %q: %w", name, err)
+	}
+	m.members[name] = fresh
+	return fresh, nil
+}
+
+// TunnelConfig is Config for a cluster over the tunnel of its agent.
+func TunnelConfig(tunnels *tunnel.Tunnels, cluster *clusterv1alpha1.Cluster) *rest.Config {
+	config := tunnels.Config(cluster)
+	config.Wrap(fewHeaders)
+	return config
 }
 
 // config returns the client configuration of a member.

@@ -78,6 +78,8 @@ type Deps struct {
 	Config *rest.Config
 	// Done is closed when the hub stops.
 	Done <-chan struct{}
+	// Replicated is true if other processes may serve the same hub.
+	Replicated bool
 	// Members configures the connections to member clusters.
 	Members MembersConfig
 	// Scheduler configures the scheduler.
@@ -431,7 +433,7 @@ func (h *Hub) startAPIServer(ctx context.Context) (func(), error) {
 	}
 	loopback := apiserver.NewLoopback(commit.StatusContextKey)
 	done := make(chan struct{})
-	h.deps = Deps{Config: loopback.Config(), Done: done,
+	h.deps = Deps{Config: loopback.Config(), Done: done, Replicated: h.elects(),
 		Members: h.config.Members, Scheduler: h.config.Scheduler,
 		Failover: h.config.Failover, Autoscaling: h.config.Autoscaling, ForbidOverwrite: h.config.ForbidOverwrite,
 		Taints: h.config.Taints, ReleaseChecks: h.config.ReleaseChecks, History: h.history,

@@ -176,6 +176,10 @@ func TestPermissionsNameNoOtherCluster(t *testing.T) {
 			t.Errorf("%s can be read by the names %q", resource, names)
 		}
 	}
+	if names, granted := named(g.ClusterRole.Rules, "clusters/tunnel", "create"); !granted ||
+		!slices.Equal(names, []string{"eu"}) {
+		t.Errorf("clusters are connected by the names %q", names)
+	}
 	for _, r := range g.ClusterRole.Rules {
 		if slices.Contains(r.Resources, "secrets") || slices.Contains(r.Resources, "works") ||
 			slices.Contains(r.Resources, "*") || slices.Contains(r.Verbs, "*") || slices.Contains(r.APIGroups, "*") {
