@@ -168,7 +168,7 @@ func (c *credentials) expired(cluster string, now time.Time) error {
 	if now.Before(current.Leaf.NotAfter) {
 		return nil
 	}
-	return fmt.Errorf("%w on %s: run `argosy token create --cluster-name %s --print-register-command` on the hub, and "+
-		"the command that it prints, with --apply, in this cluster", errExpired,
-		current.Leaf.NotAfter.UTC().Format(time.RFC3339), cluster)
+	return fmt.Errorf("%w on %s, and the clock of the agent shows %s: run `argosy token create --cluster-name %s "+
+		"--print-register-command` on the hub, and the command that it prints, with --apply, in this cluster", errExpired,
+		current.Leaf.NotAfter.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339), cluster)
 }
