@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -74,19 +75,25 @@ func newPullCluster(t *testing.T) (*controllertest.Hub, *membertest.Server, *res
 // startAgent runs the agent of p1, which reaches the hub by a configuration, and waits until the cluster is ready.
 func startAgent(t *testing.T, h *controllertest.Hub, hub, member *rest.Config) {
 	t.Helper()
+	runAgent(t, h, hub, member, tenure.Self{})
+	isReady(t, h, metav1.ConditionTrue)
+}
+
+// runAgent runs the agent of p1 for a hub with an identity.
+func runAgent(t *testing.T, h *controllertest.Hub, hub, member *rest.Config, self tenure.Self) {
+	t.Helper()
 	o := Options{Cluster: "p1", Member: member, StatusFrequency: 10 * time.Second, Workers: 2, WorkDeletions: 10,
 		dial: membertest.Dial, alone: true}
 	start(t, h, func(ctx context.Context) error {
 		mgr, err := newManager(hub, o)
 		if err == nil {
-			err = compose(ctx, mgr, tenure.Self{}, o, true)
+			err = compose(ctx, mgr, self, o, true)
 		}
 		if err != nil {
 			return err
 		}
 		return mgr.Start(ctx)
 	})
-	isReady(t, h, metav1.ConditionTrue)
 }
 
 // isReady waits until the condition Ready of p1 has a status.
@@ -182,6 +189,43 @@ func TestAgentActsInAClusterWhereTheHubDoesNot(t *testing.T) {
 			}
 			return ""
 		})
+	})
+}
+
+func TestAgentChangesNothingInAClusterOfAnotherHub(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		h, s, config := newPullCluster(t)
+		s.Serve(membertest.Lease)
+		s.Put(&corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
+			ObjectMeta: metav1.ObjectMeta{Name: tenure.Namespace}})
+		owner := &coordinationv1.Lease{TypeMeta: metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1", Kind: "Lease"}}
+		tenure.Stamp{Hub: "other", Address: "https://other", Run: "1", Since: time.Now(),
+			Renewed: time.Now().Add(time.Hour)}.Write(owner)
+		s.Put(owner)
+		start(t, h, func(ctx context.Context) error {
+			return controller.Run(ctx, controller.Options{Config: h.Config, DialMember: membertest.Dial})
+		})
+		h.Make(policyOf())
+		template := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "settings"},
+			Data: map[string]string{"a": "b"}}
+		propagate.Claim(template, policyOf())
+		h.Make(template)
+		runAgent(t, h, h.Config, config, tenure.Self{Hub: "this", Address: "https://this", Run: run})
+		h.Eventually("the cluster reports its owner", func() string {
+			c := &clusterv1alpha1.Cluster{}
+			if err := h.Get(t.Context(), client.ObjectKey{Name: "p1"}, c); err != nil {
+				return err.Error()
+			}
+			ready := meta.FindStatusCondition(c.Status.Conditions, "Ready")
+			if ready == nil || ready.Status == metav1.ConditionTrue || !strings.Contains(ready.Message, "https://other") {
+				return fmt.Sprintf("Ready is %+v", ready)
+			}
+			return ""
+		})
+		membertest.Advance(time.Minute)
+		if writes := s.Writes(); len(writes) > 0 {
+			t.Errorf("the agent made the writes %q", writes)
+		}
 	})
 }
 
