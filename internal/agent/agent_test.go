@@ -15,9 +15,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
@@ -189,6 +191,70 @@ func TestAgentActsInAClusterWhereTheHubDoesNot(t *testing.T) {
 			}
 			return ""
 		})
+	})
+}
+
+func TestAgentFollowsTheRulesOfPushClusters(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		h, s, config := newPullCluster(t)
+		s.Put(&corev1.Node{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"},
+			ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Status: corev1.NodeStatus{
+				Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+				Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("8"),
+					corev1.ResourceMemory: resource.MustParse("32Gi"), corev1.ResourcePods: resource.MustParse("110")}}})
+		cluster := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "p1"}}
+		controllertest.Change(h, cluster, func(c *clusterv1alpha1.Cluster) {
+			grade := func(n uint, from, to string) clusterv1alpha1.ResourceModel {
+				return clusterv1alpha1.ResourceModel{Grade: n, Ranges: []clusterv1alpha1.ResourceModelRange{
+					{Name: corev1.ResourceCPU, Min: resource.MustParse(from), Max: resource.MustParse(to)}}}
+			}
+			c.Spec.ResourceModels = []clusterv1alpha1.ResourceModel{grade(0, "0", "4"), grade(1, "4", "1000")}
+		})
+		start(t, h, func(ctx context.Context) error {
+			return controller.Run(ctx, controller.Options{Config: h.Config, DialMember: membertest.Dial})
+		})
+		startAgent(t, h, h.Config, config)
+
+		// 1. The agent reports the node by the resource models of the cluster.
+		h.Eventually("the node is reported", func() string {
+			h.Has(cluster)
+			if summary := cluster.Status.ResourceSummary; summary == nil || len(summary.AllocatableModelings) != 2 ||
+				summary.AllocatableModelings[0].Count != 0 || summary.AllocatableModelings[1].Count != 1 {
+				return fmt.Sprintf("the summary is %+v", summary)
+			}
+			return ""
+		})
+
+		// 2. It creates namespaces, and keeps what the policy preserves.
+		policy := policyOf()
+		policy.PropagationSpec().PreserveResourcesOnDeletion = ptr.To(true)
+		h.Make(policy)
+		template := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "settings"},
+			Data: map[string]string{"a": "b"}}
+		propagate.Claim(template, policy)
+		h.Make(template)
+		managed := func() string {
+			u := s.Object(membertest.ConfigMap, "shop", "settings")
+			if u == nil {
+				return "gone"
+			}
+			return fmt.Sprintf("managed=%q", u.GetLabels()[workv1alpha2.ManagedLabel])
+		}
+		becomes := func(want string) {
+			t.Helper()
+			h.Eventually("the ConfigMap is "+want, func() string {
+				if got := managed(); got != want {
+					return got
+				}
+				return ""
+			})
+		}
+		becomes(`managed="true"`)
+		if s.Object(membertest.Namespace, "", "shop") == nil {
+			t.Error("the namespace is missing")
+		}
+		deleteTemplate(t, h, template)
+		becomes(`managed=""`)
 	})
 }
 
