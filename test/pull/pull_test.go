@@ -199,4 +199,17 @@ spec: {workload: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name:
 		member.Find(t, "apps/v1", "Deployment", ns, "web").GetUID() != uid {
 		t.Error("the agent deleted objects")
 	}
+
+	// They are orphans, which the user deletes through the agent.
+	kit.Eventually(t, "they are listed", func() string {
+		out, err := fleet.Argosy(t.Context(), "orphans", "-C", "p2")
+		if err != nil || !strings.Contains(out, "c11") {
+			return fmt.Sprintf("%v: %s", err, out)
+		}
+		return ""
+	})
+	argosy(t, "orphans", "delete", "configmap", "c11", "-n", ns, "-C", "p2", "--yes")
+	if member.Find(t, "v1", "ConfigMap", ns, "c11") != nil || member.Find(t, "v1", "ConfigMap", ns, "c10") == nil {
+		t.Error("the orphan c11 is there, or c10 is not")
+	}
 }
