@@ -115,8 +115,15 @@ func New(o Options) *Members {
 	if o.Handler != nil {
 		m.handlers = append(m.handlers, o.Handler)
 	}
-	o.Tunnels.OnConnect(func(cluster string) {
-		if known := m.Known(cluster); known != nil {
+	o.Tunnels.OnChange(func(cluster string, connected bool) {
+		known := m.Known(cluster)
+		switch {
+		case !connected && known != nil:
+			known.endpoints.lost()
+			return
+		case !connected:
+			return
+		case known != nil:
 			known.reach.retry()
 		}
 		for _, f := range current(m, &m.answered) {
@@ -164,7 +171,7 @@ func (m *Members) OnScaler(f func(cluster string, workload execute.Target)) {
 }
 
 // OnEndpoints adds a function that is called when the watched endpoints of a Service change in a member (see
-// Member.EndpointSlices). It must not block.
+// Member.EndpointSlices), and when its agent is not connected any more. It must not block.
 func (m *Members) OnEndpoints(f func(cluster string, service types.NamespacedName)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -200,11 +207,14 @@ func (m *Members) Start(ctx context.Context) error {
 func (m *Members) NeedLeaderElection() bool { return false }
 
 // Get returns the member of that name, made ready if this is its first use; the error is the reader's, or wraps
-// ErrCredentials. It does not notice a change of the Cluster or its secret: see Refresh.
+// ErrCredentials or tunnel.ErrNotConnected. It does not notice a change of the Cluster or its secret: see Refresh.
 func (m *Members) Get(name string) (*Member, error) {
 	m.mu.Lock()
 	known := m.members[name]
 	m.mu.Unlock()
+	if known != nil && known.tunneled && !m.o.Tunnels.Connected(name, known.uid) {
+		return nil, notConnected(name, clusterv1alpha1.Pull)
+	}
 	if known != nil {
 		return known, nil
 	}
@@ -294,17 +304,17 @@ func (m *Members) refreshTunnel(cluster *clusterv1alpha1.Cluster) (*Member, erro
 	name := cluster.Name
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if known := m.members[name]; known != nil {
-		if known.tunneled && known.uid == cluster.UID {
-			return known, nil
-		}
+	known := m.members[name]
+	if known != nil && (!known.tunneled || known.uid != cluster.UID) {
 		m.forget(name)
+		known = nil
 	}
-	if m.o.Own != nil || !m.o.Tunnels.Connected(cluster) {
-		return nil, fmt.Errorf("cluster %q is in %s mode, and %w: %w", name, cluster.Spec.SyncMode, tunnel.ErrNotConnected,
-			ErrElsewhere)
-	}
-	if m.ctx.Err() != nil {
+	switch {
+	case m.o.Own != nil || !m.o.Tunnels.Connected(name, cluster.UID):
+		return nil, notConnected(name, cluster.Spec.SyncMode)
+	case known != nil:
+		return known, nil
+	case m.ctx.Err() != nil:
 		return nil, errors.New("members are closed")
 	}
 	fresh := m.member(cluster)
@@ -315,6 +325,10 @@ func (m *Members) refreshTunnel(cluster *clusterv1alpha1.Cluster) (*Member, erro
 	}
 	m.members[name] = fresh
 	return fresh, nil
+}
+
+func notConnected(cluster string, mode clusterv1alpha1.ClusterSyncMode) error {
+	return fmt.Errorf("cluster %q is in %s mode, and %w: %w", cluster, mode, tunnel.ErrNotConnected, ErrElsewhere)
 }
 
 // TunnelConfig is Config for a cluster over the tunnel of its agent.

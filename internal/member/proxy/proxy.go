@@ -414,7 +414,7 @@ func secretOf(ctx context.Context, hub client.Reader, cluster, field string,
 // tunnel returns the connection to a member over the tunnel of its agent. The error is an API error.
 func (p *proxy) tunnel(cluster *clusterv1alpha1.Cluster) (*way, error) {
 	name := cluster.Name
-	if !p.Tunnels.Connected(cluster) {
+	if !p.Tunnels.Connected(name, cluster.UID) {
 		return nil, silent("cluster %q is in Pull mode, and %v: check that the agent runs in the cluster with --tunnel, and "+
 			"see its log; `argosy why cluster %[1]s` shows when it last responded", name, tunnel.ErrNotConnected)
 	}

@@ -72,7 +72,11 @@ func newPullHub(t *testing.T, clusters ...string) *pullHub {
 	store := fake.NewClientBuilder().WithScheme(s).WithObjects(objects...).Build()
 	reader := func() (client.Reader, error) { return store, nil }
 	h := &pullHub{store: store, tunnels: tunnel.New(false), connected: make(chan string, 100)}
-	h.tunnels.OnConnect(func(cluster string) { h.connected <- cluster })
+	h.tunnels.OnChange(func(cluster string, connected bool) {
+		if connected {
+			h.connected <- cluster
+		}
+	})
 	handler := h.tunnels.Handler(reader, proxy.Handler(proxy.Options{Hub: reader, Grants: acting.Fixed(letIn),
 		Identity: func(context.Context) (string, error) { return identity, nil }, Tunnels: h.tunnels},
 		http.NotFoundHandler()))
@@ -329,7 +333,7 @@ func TestTunnelIsOnlyForTheClusterOfItsAgent(t *testing.T) {
 		t.Errorf("the member of another cluster got %s", last.URL)
 	}
 	// A new cluster with the same name is another cluster.
-	if h.tunnels.Connected(&clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "eu", UID: "other"}}) {
+	if h.tunnels.Connected("eu", "other") {
 		t.Error("the tunnel of a former cluster is used for a new one of its name")
 	}
 }
@@ -464,6 +468,15 @@ func TestControllersReadAMemberThroughTheTunnel(t *testing.T) {
 	watches(2)
 	if probe := eu.Probe(t.Context()); probe.Code != http.StatusOK {
 		t.Errorf("over the next tunnel, the member responds with %+v", probe)
+	}
+
+	// Without a tunnel, the member is reported as not connected instead of what was last read.
+	h.tunnels.Close()
+	for _, err = members.Get("eu"); err == nil; _, err = members.Get("eu") {
+		<-changed
+	}
+	if !errors.Is(err, tunnel.ErrNotConnected) || members.Known("eu") == nil {
+		t.Errorf("after the tunnel ended: %v", err)
 	}
 
 	// A cluster that moves to Push mode is not reached through its former agent.

@@ -67,8 +67,8 @@ type Tunnels struct {
 	mu     sync.Mutex
 	closed bool
 	open   map[string]*tunnel // by the names of clusters
-	// connected is called when an agent has connected.
-	connected func(cluster string)
+	// changed is called when an agent has connected, and when its tunnel has ended.
+	changed func(cluster string, connected bool)
 }
 
 // tunnel is the connection of an agent.
@@ -84,19 +84,20 @@ func New(replicated bool) *Tunnels {
 	return &Tunnels{replica: string(uuid.NewUUID()), replicated: replicated, open: map[string]*tunnel{}}
 }
 
-// OnConnect sets the function that is called when the agent of a cluster has connected. It must not block.
-func (t *Tunnels) OnConnect(f func(cluster string)) {
+// OnChange sets the function that is called when the agent of a cluster has connected, and when its last tunnel has
+// ended. It must not block.
+func (t *Tunnels) OnChange(f func(cluster string, connected bool)) {
 	if t == nil {
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.connected = f
+	t.changed = f
 }
 
-// Connected reports whether the agent of a cluster is connected.
-func (t *Tunnels) Connected(cluster *clusterv1alpha1.Cluster) bool {
-	return t != nil && t.openTunnel(cluster.Name, cluster.UID) != nil
+// Connected reports whether the agent of a cluster is connected, by the name and UID of the Cluster.
+func (t *Tunnels) Connected(cluster string, uid types.UID) bool {
+	return t != nil && t.openTunnel(cluster, uid) != nil
 }
 
 // openTunnel returns the tunnel of a cluster; nil if there is none.
@@ -216,7 +217,7 @@ func (t *Tunnels) serve(w http.ResponseWriter, cluster *clusterv1alpha1.Cluster)
 	defer opened.Close()
 	mine := &tunnel{uid: cluster.UID, conn: opened, ended: ended}
 	t.mu.Lock()
-	former, closed, connected := t.open[cluster.Name], t.closed, t.connected
+	former, closed, changed := t.open[cluster.Name], t.closed, t.changed
 	if !closed {
 		t.open[cluster.Name] = mine
 	}
@@ -227,14 +228,18 @@ func (t *Tunnels) serve(w http.ResponseWriter, cluster *clusterv1alpha1.Cluster)
 	if former != nil {
 		_ = former.conn.Close() // It is not used any more.
 	}
-	if connected != nil {
-		connected(cluster.Name)
+	if changed != nil {
+		changed(cluster.Name, true)
 	}
 	<-ended
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.open[cluster.Name] == mine {
+	last := t.open[cluster.Name] == mine
+	if last {
 		delete(t.open, cluster.Name)
+	}
+	t.mu.Unlock()
+	if last && changed != nil {
+		changed(cluster.Name, false)
 	}
 	return nil
 }
