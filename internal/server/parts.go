@@ -230,6 +230,7 @@ func consoleHandler(d Deps, cache *atomic.Pointer[client.Reader], room why.Room,
 			return all
 		},
 		HealthPath: HealthPath, Join: d.Join, Simulate: d.Simulate, URL: d.URL, Done: d.Done,
+		History:   d.History,
 		Scheduler: why.Scheduler{Name: o.Name, Plugins: o.Plugins, Failover: d.Failover.options(d.Members, d.Taints).Options},
 	}, d.Console).Handler(next)
 }
