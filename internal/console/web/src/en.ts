@@ -207,7 +207,7 @@ export const en = {
     Joined: "joined the fleet", Left: "left the fleet", NotReady: "is not ready", Ready: "is ready again", Placed: "was placed: {to}",
     Moved: "moved from {from} to {to}", FailedOver: "failed over from {from} to {to}", Removed: "left the fleet; it was in {from}",
     Changed: "was changed", Created: "was created", nowhere: "no cluster", by: "by {user}", manager: "with {manager}", kind: "Kind",
-    filterHint: "Name of a workload, release, policy or cluster", count: "{n} entries", none: "Nothing has been recorded yet.",
+    filterHint: "Name of the object or workload", count: "{n} entries", none: "Nothing has been recorded yet.",
     noMatch: "No entry matches the filters.", older: "Show older entries", off: "This hub keeps no history.",
     offHint: "An administrator turns it on with the flag --history:", offShared: "Hubs that share an etcd need the flag",
   },
