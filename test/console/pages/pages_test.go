@@ -328,7 +328,7 @@ func TestChangeKeepsWhatWasTyped(t *testing.T) {
 	})
 	b := browser.Open(t, h.URL, "status of 401")
 	b.Visit("change")
-	b.See("Start with a Deployment")
+	b.See("Start with a form")
 	for field, value := range map[string]string{"name": "web", "namespace": "shop", "image": `nginx:1.29" #`, "port": "80",
 		"clusters": "eu, us"} {
 		b.Fill("#f-"+field, value)
@@ -393,6 +393,54 @@ func TestChangeKeepsWhatWasTyped(t *testing.T) {
 		!strings.Contains(sent[4], `"apply":true`) {
 		t.Errorf("the page sent %.300q", sent)
 	}
+}
+
+func TestFormWritesACloneSetOrAPolicyAlone(t *testing.T) {
+	h := newHub(t)
+	h.set(func(h *hub) {
+		h.topics["fleet"], h.topics["workloads"] = topic{totals: figures}, topic{}
+		h.policies(list())
+	})
+	b := browser.Open(t, h.URL)
+	fill := func(fields map[string]string) string {
+		for field, value := range fields {
+			b.Fill("#f-"+field, value)
+		}
+		b.Perform(chromedp.Click(".generator button"))
+		return browser.Run[string](b, `new Promise((r) => requestAnimationFrame(() => requestAnimationFrame(
+			() => r(document.querySelector("#yaml").value))))`)
+	}
+	check := func(text string, with []string, without string) {
+		t.Helper()
+		for _, part := range with {
+			if !strings.Contains(text, part) {
+				t.Errorf("the YAML lacks %s:\n%s", part, text)
+			}
+		}
+		if strings.Contains(text, without) {
+			t.Errorf("the YAML has %s:\n%s", without, text)
+		}
+	}
+	b.Visit("change")
+	b.See("Start with a form")
+	choose(b, "#f-kind", "CloneSet")
+	text := fill(map[string]string{"name": "web", "namespace": "shop", "image": "nginx:1.29"})
+	check(text, []string{"apiVersion: apps.kruise.io/v1alpha1\nkind: CloneSet", `image: "nginx:1.29"`,
+		`{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, name: "web"}`}, "Deployment")
+
+	t.Log("on the page of policies, the form begins with a policy alone")
+	b.Visit("policies")
+	b.See("Create")
+	b.Perform(chromedp.KeyEvent("n"))
+	b.See("Kind of the workload")
+	browser.Run[any](b, `{ const y = document.querySelector("#yaml"); y.value = "";
+		y.dispatchEvent(new Event("input", {bubbles: true})); 0 }`)
+	choose(b, "#f-selected", "StatefulSet")
+	choose(b, "#f-division", "Aggregated")
+	text = fill(map[string]string{"name": "all", "namespace": "shop", "clusters": "eu us"})
+	check(text, []string{"kind: PropagationPolicy", "- {apiVersion: apps/v1, kind: StatefulSet}\n",
+		`clusterNames: ["eu", "us"]`, "replicaDivisionPreference: Aggregated"}, "image:")
+	b.Shoot("form-policy")
 }
 
 // choose chooses an option as a user does.

@@ -250,8 +250,8 @@ export const en = {
     result: { created: "new", updated: "changes", unchanged: "no change" },
   },
   form: {
-    title: "Start with a Deployment", image: "Image", port: "Port (optional)", service: "Service", noService: "none",
-    clusters: "Clusters, separated by commas (empty: all)", division: "The replicas are", divided: "divided over the clusters",
+    title: "Start with a form", kind: "What", policyAlone: "a policy alone", selected: "Kind of the workload", workload: "Name of the workload (empty: all)", image: "Image", port: "Port (optional)", service: "Service", noService: "none",
+    clusters: "Clusters, separated by commas (empty: all)", division: "The replicas are", divided: "divided over the clusters", aggregated: "divided over as few clusters as possible",
     duplicated: "the same number in each cluster", write: "Write the YAML", off: "The text below is not from this form: clear it first.",
   },
 };

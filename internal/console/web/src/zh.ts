@@ -238,8 +238,8 @@ export const zh: Catalog = {
     result: { created: "新建", updated: "有修改", unchanged: "无变化" },
   },
   form: {
-    title: "从 Deployment 开始", image: "镜像", port: "端口（可选）", service: "Service", noService: "无",
-    clusters: "集群，用逗号分隔（留空为全部）", division: "副本的分配方式", divided: "分配到各集群",
+    title: "从表单开始", kind: "内容", policyAlone: "仅策略", selected: "工作负载的类型", workload: "工作负载的名称（留空为全部）", image: "镜像", port: "端口（可选）", service: "Service", noService: "无",
+    clusters: "集群，用逗号分隔（留空为全部）", division: "副本的分配方式", divided: "分配到各集群", aggregated: "分配到尽可能少的集群",
     duplicated: "每个集群数量相同", write: "生成 YAML", off: "下方内容不是由此表单生成的：请先清空。",
   },
 };
