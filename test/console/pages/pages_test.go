@@ -443,6 +443,43 @@ func TestFormWritesACloneSetOrAPolicyAlone(t *testing.T) {
 	b.Shoot("form-policy")
 }
 
+func TestEditorListsFieldsAtTheCursor(t *testing.T) {
+	h := newHub(t)
+	ref := func(name string) object { return object{"allOf": []object{{"$ref": "#/components/schemas/" + name}}} }
+	text := func(kind, description string) object { return object{"type": kind, "description": description} }
+	h.set(func(h *hub) {
+		h.topics["fleet"], h.topics["workloads"] = topic{totals: figures}, topic{}
+		h.answers["GET k8s/openapi/v3/apis/apps/v1"] = answer{200, object{"components": object{"schemas": object{
+			"Deployment": object{"x-kubernetes-group-version-kind": []object{{"group": "apps", "version": "v1",
+				"kind": "Deployment"}}, "properties": object{"metadata": ref("Meta"), "spec": ref("Spec")}},
+			"Spec": object{"required": []string{"replicas"}, "properties": object{
+				"replicas": text("integer", "Number of <b>pods</b>."), "paused": text("boolean", "Stops updates."),
+				"containers": object{"type": "array", "items": ref("Container")}}},
+			"Container": object{"properties": object{"image": text("string", "Name of the image."),
+				"imagePullPolicy": object{"type": "string", "enum": []string{"Always", "Never"}}}},
+			"Meta": object{"properties": object{"labels": object{"additionalProperties": text("string", "")}}}}}}}
+	})
+	b := browser.Open(t, h.URL)
+	b.Visit("change")
+	b.See("the fields at the cursor are listed here")
+	const head = "apiVersion: apps/v1\nkind: Deployment\n"
+	b.Fill("#yaml", head+"spec:\n  ")
+	b.See("Fields of Deployment.spec (3)", "Number of <b>pods</b>.", "integer · required", "paused", "containers")
+	b.Fill("#yaml", head+"spec:\n  containers:\n  - name: web\n    ima")
+	b.See("Fields of Deployment.spec.containers (2)", "Name of the image.", "Always, Never")
+	b.Shoot("fields")
+	browser.Run[any](b, `document.querySelector(".fields button").click()`)
+	want := head + "spec:\n  containers:\n  - name: web\n    image: "
+	if got := browser.Run[string](b, `document.querySelector("#yaml").value`); got != want {
+		t.Errorf("the completed text is %q", got)
+	}
+	b.See("Fields of Deployment.spec.containers (1)")
+	b.Fill("#yaml", head+"metadata:\n  labels:\n    ")
+	b.See("No fields are known at the cursor.")
+	b.Fill("#yaml", "apiVersion: ../../x\nkind: Deployment\n")
+	b.See("the fields at the cursor are listed here")
+}
+
 // choose chooses an option as a user does.
 func choose(b *browser.Tab, selector, value string) {
 	browser.Run[any](b, fmt.Sprintf(`{ const s = document.querySelector(%q); s.value = %q;

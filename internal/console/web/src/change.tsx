@@ -7,6 +7,7 @@ import { href, usePlace } from "./route";
 import { walkHref } from "./fleet";
 import { announce, Command, Failure, Mark, missingText, Page, Waiting } from "./ui";
 import { Simple } from "./clusters";
+import { Fields } from "./schema";
 
 interface Changed { group?: string; kind: string; namespace?: string; name: string; result?: "created" | "updated" | "unchanged"; diff?: string[]; error?: string; missing?: Missing; clusters?: { cluster: string; diff?: string[]; error?: string }[] }
 interface Placed { policy?: string; clusters?: { name: string; replicas?: number }[] | null }
@@ -115,8 +116,18 @@ export function ChangePage() {
   const [error, setError] = useState<HubError>();
   const [busy, setBusy] = useState(false);
   const [outcome, setOutcome] = useState<{ of: string; is: Outcome }>();
+  const [cursor, setCursor] = useState(0);
+  const editor = useRef<HTMLTextAreaElement>(null);
   const x = t.change;
   useSource(stream);
+  const complete = (typed: string, key: string) => {
+    const at = editor.current!;
+    at.setRangeText(key, cursor - typed.length, cursor, "end");
+    at.focus();
+    setCursor(at.selectionStart);
+    setText(at.value);
+  };
+  const follow = (e: Event) => setCursor((e.target as HTMLTextAreaElement).selectionStart);
   const load = () => {
     setError(undefined);
     get<{ yaml: string }>("api/object?" + new URLSearchParams({ kind, namespace: ns, name })).then((o) => { setText(o.yaml); drop(); setOutcome(undefined); }, setError);
@@ -155,7 +166,8 @@ export function ChangePage() {
             <form class="form" onSubmit={(e) => { e.preventDefault(); send(false); }}>
               <label for="yaml">{x.yaml}</label>
               {found && <p class="hint">{x.draft} {name && <button type="button" class="link" onClick={load}>{x.discard}</button>}</p>}
-              <textarea id="yaml" required rows={24} autoComplete="off" spellcheck={false} wrap="off" aria-describedby="yaml-hint" value={text} onKeyDown={onKey} onInput={(e) => setText((e.target as HTMLTextAreaElement).value)} />
+              <textarea id="yaml" ref={editor} onKeyUp={follow} onClick={follow} required rows={24} autoComplete="off" spellcheck={false} wrap="off" aria-describedby="yaml-hint" value={text} onKeyDown={onKey} onInput={(e) => { follow(e); setText((e.target as HTMLTextAreaElement).value); }} />
+              <Fields text={text} cursor={cursor} complete={complete} />
               <p class="hint" id="yaml-hint">{x.hint}</p>
               <p class="buttons">
                 <button type="submit" class={ready ? "" : "primary"} disabled={busy || lost}>{busy ? x.working : x.check}</button>

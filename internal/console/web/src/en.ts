@@ -249,6 +249,10 @@ export const en = {
     noWhatIf: "The effect on the fleet is not known:",
     result: { created: "new", updated: "changes", unchanged: "no change" },
   },
+  schema: {
+    title: "Fields of {path} ({n})", required: "required", none: "No fields are known at the cursor.",
+    hint: "With apiVersion and kind, the fields at the cursor are listed here.",
+  },
   form: {
     title: "Start with a form", kind: "What", policyAlone: "a policy alone", selected: "Kind of the workload", workload: "Name of the workload (empty: all)", image: "Image", port: "Port (optional)", service: "Service", noService: "none",
     clusters: "Clusters, separated by commas (empty: all)", division: "The replicas are", divided: "divided over the clusters", aggregated: "divided over as few clusters as possible",

@@ -237,6 +237,10 @@ export const zh: Catalog = {
     noWhatIf: "无法得知对舰队的影响：",
     result: { created: "新建", updated: "有修改", unchanged: "无变化" },
   },
+  schema: {
+    title: "{path} 的字段（{n}）", required: "必填", none: "光标处没有已知的字段。",
+    hint: "写明 apiVersion 和 kind 后，此处列出光标处的字段。",
+  },
   form: {
     title: "从表单开始", kind: "内容", policyAlone: "仅策略", selected: "工作负载的类型", workload: "工作负载的名称（留空为全部）", image: "镜像", port: "端口（可选）", service: "Service", noService: "无",
     clusters: "集群，用逗号分隔（留空为全部）", division: "副本的分配方式", divided: "分配到各集群", aggregated: "分配到尽可能少的集群",
