@@ -255,7 +255,7 @@ export const en = {
   },
   form: {
     title: "Start with a form", kind: "What", policyAlone: "a policy alone", selected: "Kind of the workload", workload: "Name of the workload (empty: all)", image: "Image", port: "Port (optional)", service: "Service", noService: "none",
-    clusters: "Clusters, separated by commas (empty: all)", division: "The replicas are", divided: "divided over the clusters", aggregated: "divided over as few clusters as possible",
+    clusters: "Clusters, separated by commas (empty: all)", division: "The replicas are", divided: "divided over the clusters", aggregated: "divided over few clusters",
     duplicated: "the same number in each cluster", write: "Write the YAML", off: "The text below is not from this form: clear it first.",
   },
 };
