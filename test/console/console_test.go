@@ -124,9 +124,7 @@ func TestUserImportsAClusterAndSeesAWorkloadReady(t *testing.T) {
 		"clusters": "gate"} {
 		b.Fill("#f-"+field, value)
 	}
-	b.Perform(chromedp.Click(".generator button"))
-	b.See("Fields of Deployment (") // from the hub's OpenAPI
-	b.Perform(chromedp.Click("#yaml ~ .buttons button[type=submit]"))
+	b.Perform(chromedp.Click(".generator button"), chromedp.Click("#yaml ~ .buttons button[type=submit]"))
 	b.See("The hub accepts it. Nothing is written yet.", "What it does to the fleet", "gate:2")
 	b.Perform(chromedp.Click("#yaml ~ .buttons button[type=button]"))
 	b.See("Applied.", "Open Deployment gate")
