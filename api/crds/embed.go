@@ -1,5 +1,5 @@
 // Package crds holds the CustomResourceDefinitions generated from the types in api.
-// It says what the hub serves; who installs them, and where conversion is served from, is decided elsewhere.
+// It contains definitions only: other packages install them and serve conversion.
 package crds
 
 import (
@@ -16,7 +16,7 @@ import (
 var files embed.FS
 
 // All are the definitions, sorted by name, each call's its own copy.
-// Those of which Converted says so are served in several versions and need a conversion webhook before they are installed.
+// Those for which Converted is true need a conversion webhook before they are installed.
 func Definitions() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	crds, err := parsed()
 	if err != nil {
@@ -29,7 +29,7 @@ func Definitions() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	return all, nil
 }
 
-// Converted says whether objects of the definition change shape between its versions, so that conversion strategy None would lose fields.
+// Converted reports whether the schema differs between versions, so that conversion strategy None would lose fields.
 // core/admission/convert does the conversion.
 func Converted(crd *apiextensionsv1.CustomResourceDefinition) bool { return len(crd.Spec.Versions) > 1 }
 

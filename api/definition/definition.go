@@ -1,9 +1,9 @@
-// Package definition reads CustomResourceDefinitions from a short notation, in which the fields of a kind fill a page rather
-// than a book. It says what may be written; what it means, and who installs it, is decided elsewhere.
+// Package definition reads CustomResourceDefinitions from a short notation, in which the fields of a kind fill a page
+// rather than a book. It contains schemas only.
 //
-// A file has one kind. Its fields are a map: a key is a field's name, and its value what it holds:
+// A file has one kind. Its fields are a map: a key is a field's name, and its value is the type:
 //
-//	replicas: int32 - The desired number of pods.    a type, and what `kubectl explain` says of it
+//	replicas: int32 - The desired number of pods.    a type, and its text in `kubectl explain`
 //	podsToDelete: [string]                           a list
 //	strategy: {paused: bool}                         an object
 //	labels: {"*": string}                            a map of any keys
@@ -36,15 +36,15 @@ type Kind struct {
 	Kind   string   `json:"kind"`
 	Plural string   `json:"plural"`
 	Short  []string `json:"short,omitempty"`
-	// All has `kubectl get all` of a hub show objects of the kind. In members the kind's own project says that.
+	// All adds the kind to `kubectl get all` of a hub. In members, the project of the kind decides.
 	All bool `json:"all,omitempty"`
-	// About is the first thing that `kubectl explain` says.
+	// About is the description that `kubectl explain` prints.
 	About string `json:"about"`
-	// Cluster says that objects are in no namespace.
+	// Cluster is set for cluster-scoped kinds.
 	Cluster bool `json:"cluster,omitempty"`
-	// Scale is the subresource of that name, at the paths that workloads have it.
+	// Scale adds the scale subresource, with the paths of workloads.
 	Scale bool `json:"scale,omitempty"`
-	// Whole kinds have no status subresource: who writes the object writes its status.
+	// Whole kinds have no status subresource: a write of the object includes its status.
 	Whole bool `json:"whole,omitempty"`
 	// Columns are what `kubectl get` prints, each "NAME type path", or "NAME type wide path" for -o wide.
 	Columns  []string  `json:"columns,omitempty"`
@@ -64,13 +64,13 @@ type Version struct {
 	Name string `json:"name"`
 	// Since is the first release of the project that serves it, such as "1.9"; empty for all.
 	Since string `json:"since,omitempty"`
-	// Required says that spec is.
+	// Required makes spec a required field.
 	Required bool `json:"required,omitempty"`
 	Spec     any  `json:"spec"`
 	Status   any  `json:"status,omitempty"`
 }
 
-// Read are the kinds of the files, in the order of their names.
+// Read returns the kinds of the files, in the order of their names.
 func Read(files fs.FS) ([]Kind, error) {
 	names, err := fs.Glob(files, "*.yaml")
 	if err != nil {
@@ -97,8 +97,8 @@ func Read(files fs.FS) ([]Kind, error) {
 	return kinds, nil
 }
 
-// Hub is the definition that a hub serves: every version, the first stored, with its own fields and the spellings that it rewrites.
-// With several versions it wants a conversion.
+// Hub returns the definition that a hub serves: every version, the first stored, with its own fields and the spellings
+// that it rewrites. With several versions it wants a conversion.
 func (k Kind) Hub() *apiextensionsv1.CustomResourceDefinition {
 	crd := k.definition(k.Versions, reader{aliases: true, own: true})
 	if k.All {
@@ -107,7 +107,7 @@ func (k Kind) Hub() *apiextensionsv1.CustomResourceDefinition {
 	return crd
 }
 
-// HubCRDs are the definitions that a hub serves, fresh copies; err is that of reading kinds.
+// HubCRDs returns the definitions that a hub serves, fresh copies; err is that of reading kinds.
 func HubCRDs(kinds []Kind, err error) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	crds := make([]*apiextensionsv1.CustomResourceDefinition, len(kinds))
 	for i, k := range kinds {
@@ -116,7 +116,7 @@ func HubCRDs(kinds []Kind, err error) ([]*apiextensionsv1.CustomResourceDefiniti
 	return crds, err
 }
 
-// Member is the definition of one version as a member cluster has it; nil if there is none of that name.
+// Member returns the definition of one version as a member cluster has it; nil if there is none of that name.
 func (k Kind) Member(version string) *apiextensionsv1.CustomResourceDefinition {
 	for _, v := range k.Versions {
 		if v.Name == version {
@@ -126,7 +126,8 @@ func (k Kind) Member(version string) *apiextensionsv1.CustomResourceDefinition {
 	return nil
 }
 
-// Schema is what objects of a version look like on the hub, without spellings that are rewritten; nil if there is no such version.
+// Schema is what objects of a version look like on the hub, without spellings that are rewritten; nil if there is no
+// such version.
 func (k Kind) Schema(version string) *apiextensionsv1.JSONSchemaProps {
 	for _, v := range k.Versions {
 		if v.Name == version {
@@ -220,7 +221,8 @@ func (k Kind) schema(v Version, r reader) (*apiextensionsv1.JSONSchemaProps, err
 }
 
 type reader struct {
-	// aliases are the spellings that are rewritten, own the fields that are the hub's: whether they are part of the schema.
+	// aliases are the spellings that are rewritten, own the fields that are the hub's: whether they are part of the
+	// schema.
 	aliases, own bool
 	// folder are the kinds that "spec of" may name; nil within one of those.
 	folder []Kind
@@ -333,7 +335,7 @@ func (r reader) specOf(path, text string) (apiextensionsv1.JSONSchemaProps, erro
 	return s, nil
 }
 
-// find is the spec of a version of a kind.
+// find returns the spec of a version of a kind.
 func (r reader) find(kind, version string) (any, error) {
 	for _, k := range r.folder {
 		for _, v := range k.Versions {
@@ -380,9 +382,9 @@ var scalars = map[string]apiextensionsv1.JSONSchemaProps{
 	"int64":  {Type: "integer", Format: "int64"},
 	"time":   {Type: "string", Format: "date-time"},
 	"intstr": {XIntOrString: true},
-	// any is an object whose fields are Kubernetes' own, or nobody's.
+	// any is an object with fields of Kubernetes, or with free fields.
 	"any": {Type: "object", XPreserveUnknownFields: new(true)},
-	// atomic is one whose managed fields do not name what is in it: of a large one they would take a good part of its size again.
+	// atomic has one managed field for the whole value: those of a large value would take much space.
 	"atomic": {Type: "object", XPreserveUnknownFields: new(true), XMapType: new("atomic")},
 	// value is anything at all.
 	"value": {XPreserveUnknownFields: new(true)},

@@ -14,7 +14,7 @@ func read(spec string) ([]Kind, error) {
 		"group: g\nkind: Shop\nplural: shops\nversions: [{name: v1, spec: " + spec + "}]\n")}})
 }
 
-func TestWhatTheNotationMeans(t *testing.T) {
+func TestNotation(t *testing.T) {
 	for spec, want := range map[string]string{
 		`{r: int32 - How many.}`:               `{"type":"object","properties":{"r":{"description":"How many.","type":"integer","format":"int32"}}}`,
 		`{r!: "[string]", l: [string]}`:        "", // no type, said below
@@ -47,7 +47,7 @@ func TestWhatTheNotationMeans(t *testing.T) {
 }
 
 // What a hub rewrites it must let in; a member has never heard of it.
-func TestOnlyTheHubKnowsSpellingsThatItRewrites(t *testing.T) {
+func TestMembersRefuseAlternativeSpellings(t *testing.T) {
 	kinds, err := read(`{old~: string, new: string}`)
 	if err != nil {
 		t.Fatal(err)
@@ -61,7 +61,7 @@ func TestOnlyTheHubKnowsSpellingsThatItRewrites(t *testing.T) {
 	}
 }
 
-func TestAFileThatCannotBeReadIsNamed(t *testing.T) {
+func TestErrorNamesTheInvalidFile(t *testing.T) {
 	for spec, want := range map[string]string{
 		`{a: {b: [string, bool]}}`: "spec.a.b: a list names one type, not 2",
 		`{a: 5}`:                   "spec.a: 5 is no type",
@@ -73,7 +73,7 @@ func TestAFileThatCannotBeReadIsNamed(t *testing.T) {
 	}
 }
 
-// A kind within another's is told once, and what it may be is what either version says.
+// The spec of an enclosed kind is written once. Its enums have the values of both versions.
 func TestASpecWithinAnotherIsTheOtherKinds(t *testing.T) {
 	inner := `{group: apps.example.io, kind: Shop, plural: shops, versions: [
 		{name: v2, spec: {name!: string, size: int32, old~: string, door: {type: "enum(A, B)", lock!: bool}}},

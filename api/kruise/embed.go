@@ -1,6 +1,6 @@
 // Package kruise holds the kinds of OpenKruise as definitions of our own, one file per kind in the notation of
 // api/definition: for the hub, where they are templates, and for simulated members.
-// It says what may be written; what it means is decided elsewhere.
+// It contains schemas only.
 package kruise
 
 import (
@@ -15,7 +15,7 @@ import (
 //go:embed *.yaml
 var files embed.FS
 
-// Kinds are what the files say, in their order, read once. They are not to be changed.
+// Kinds are the kinds of the files, in their order, read once. Do not change them.
 var Kinds = sync.OnceValues(func() ([]definition.Kind, error) { return definition.Read(files) })
 
 // Releases of OpenKruise that differ in the versions that they serve.
@@ -25,9 +25,9 @@ const (
 	Release1_10 = "1.10"
 )
 
-// Member are the definitions as a release of OpenKruise stores them in a member, fresh copies of one version for each kind: where
-// a release serves two it converts by a webhook of its own. Their schemas carry no defaults: those are written by the member's
-// own admission, and a template keeps only what its author set.
+// Member returns the definitions as a release of OpenKruise stores them in a member, fresh copies of one version for
+// each kind: where a release serves two it converts by a webhook of its own. Their schemas carry no defaults: those are
+// written by the member's own admission, and a template keeps only what its author set.
 func Member(release string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	kinds, err := Kinds()
 	if err != nil {
@@ -40,10 +40,11 @@ func Member(release string) ([]*apiextensionsv1.CustomResourceDefinition, error)
 	return crds, nil
 }
 
-// Hub are the definitions that a hub serves, fresh copies: every version of every kind, v1beta1 stored where there is one.
+// Hub returns the definitions that a hub serves, fresh copies: every version of every kind, v1beta1 stored where there
+// is one.
 func Hub() ([]*apiextensionsv1.CustomResourceDefinition, error) { return definition.HubCRDs(Kinds()) }
 
-// Stored is the version of a kind that a release stores: the first that it knows.
+// Stored returns the version of a kind that a release stores: the first that it knows.
 func Stored(k definition.Kind, release string) string {
 	for _, v := range k.Versions {
 		if v.Since == "" || older(v.Since, release) {
@@ -53,7 +54,7 @@ func Stored(k definition.Kind, release string) string {
 	return ""
 }
 
-// older says whether one release came no later than another; of 1.8, 1.9 and 1.10 the longer text is the newer.
+// older reports whether since is not later than release. Of 1.8, 1.9 and 1.10, the longer text is the newer.
 func older(since, release string) bool {
 	return len(since) < len(release) || len(since) == len(release) && since <= release
 }

@@ -46,7 +46,7 @@ func TestAnAPIServerAcceptsTheDefinitions(t *testing.T) {
 }
 
 // The versions that releases store; everything else about who gets what follows from them.
-func TestAReleaseStoresWhatItIsKnownToStore(t *testing.T) {
+func TestStorageVersionPerRelease(t *testing.T) {
 	stored := map[string]map[string]string{}
 	for _, release := range []string{kruise.Release1_8, kruise.Release1_9, kruise.Release1_10} {
 		stored[release] = map[string]string{}

@@ -17,7 +17,7 @@ import (
 )
 
 // What is Kubernetes' own is written here a second time; a field that Kubernetes has and we have not would be refused.
-func TestWhatIsKubernetesOwnHasTheFieldsOfKubernetes(t *testing.T) {
+func TestKubernetesTypesHaveAllFields(t *testing.T) {
 	container := []string{"spec", "containers", "[]"}
 	for _, tc := range []struct {
 		kind string

@@ -44,6 +44,7 @@ import (
 	"github.com/argosy-io/argosy/internal/definition"
 	"github.com/argosy-io/argosy/internal/interpreter"
 	"github.com/argosy-io/argosy/internal/member"
+	"github.com/argosy-io/argosy/internal/member/tunnel"
 )
 
 // Options of an agent.
@@ -57,6 +58,8 @@ type Options struct {
 	// StatusFrequency and Thresholds are those of the status controller.
 	StatusFrequency time.Duration
 	Thresholds      membership.Thresholds
+	// Tunnel lets the hub send requests to the cluster through the agent, for its users and for what it reads itself.
+	Tunnel bool
 	// Workers is the number of Works that are carried out at once.
 	Workers int
 	// WorkDeletions are how many Works others than the hub's own controllers may delete within a minute.
@@ -239,6 +242,12 @@ func setup(ctx context.Context, mgr ctrl.Manager, self tenure.Self, o Options, c
 	}
 	if err := mgr.Add(started(func(ctx context.Context) error { heartbeat.Run(ctx); return nil })); err != nil {
 		return err
+	}
+	if o.Tunnel && argosy {
+		if err := mgr.Add(&tunnel.Agent{Cluster: o.Cluster, Hub: creds.server, Transport: creds.transport(), Member: o.Member,
+			Log: log}); err != nil {
+			return err
+		}
 	}
 	return compose(ctx, mgr, self, o, argosy)
 }

@@ -11,12 +11,15 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
@@ -74,19 +77,25 @@ func newPullCluster(t *testing.T) (*controllertest.Hub, *membertest.Server, *res
 // startAgent runs the agent of p1, which reaches the hub by a configuration, and waits until the cluster is ready.
 func startAgent(t *testing.T, h *controllertest.Hub, hub, member *rest.Config) {
 	t.Helper()
+	runAgent(t, h, hub, member, tenure.Self{})
+	isReady(t, h, metav1.ConditionTrue)
+}
+
+// runAgent runs the agent of p1 for a hub with an identity.
+func runAgent(t *testing.T, h *controllertest.Hub, hub, member *rest.Config, self tenure.Self) {
+	t.Helper()
 	o := Options{Cluster: "p1", Member: member, StatusFrequency: 10 * time.Second, Workers: 2, WorkDeletions: 10,
 		dial: membertest.Dial, alone: true}
 	start(t, h, func(ctx context.Context) error {
 		mgr, err := newManager(hub, o)
 		if err == nil {
-			err = compose(ctx, mgr, tenure.Self{}, o, true)
+			err = compose(ctx, mgr, self, o, true)
 		}
 		if err != nil {
 			return err
 		}
 		return mgr.Start(ctx)
 	})
-	isReady(t, h, metav1.ConditionTrue)
 }
 
 // isReady waits until the condition Ready of p1 has a status.
@@ -182,6 +191,107 @@ func TestAgentActsInAClusterWhereTheHubDoesNot(t *testing.T) {
 			}
 			return ""
 		})
+	})
+}
+
+func TestAgentFollowsTheRulesOfPushClusters(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		h, s, config := newPullCluster(t)
+		s.Put(&corev1.Node{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"},
+			ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Status: corev1.NodeStatus{
+				Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+				Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("8"),
+					corev1.ResourceMemory: resource.MustParse("32Gi"), corev1.ResourcePods: resource.MustParse("110")}}})
+		cluster := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "p1"}}
+		controllertest.Change(h, cluster, func(c *clusterv1alpha1.Cluster) {
+			grade := func(n uint, from, to string) clusterv1alpha1.ResourceModel {
+				return clusterv1alpha1.ResourceModel{Grade: n, Ranges: []clusterv1alpha1.ResourceModelRange{
+					{Name: corev1.ResourceCPU, Min: resource.MustParse(from), Max: resource.MustParse(to)}}}
+			}
+			c.Spec.ResourceModels = []clusterv1alpha1.ResourceModel{grade(0, "0", "4"), grade(1, "4", "1000")}
+		})
+		start(t, h, func(ctx context.Context) error {
+			return controller.Run(ctx, controller.Options{Config: h.Config, DialMember: membertest.Dial})
+		})
+		startAgent(t, h, h.Config, config)
+
+		// 1. The agent reports the node by the resource models of the cluster.
+		h.Eventually("the node is reported", func() string {
+			h.Has(cluster)
+			if summary := cluster.Status.ResourceSummary; summary == nil || len(summary.AllocatableModelings) != 2 ||
+				summary.AllocatableModelings[0].Count != 0 || summary.AllocatableModelings[1].Count != 1 {
+				return fmt.Sprintf("the summary is %+v", summary)
+			}
+			return ""
+		})
+
+		// 2. It creates namespaces, and keeps what the policy preserves.
+		policy := policyOf()
+		policy.PropagationSpec().PreserveResourcesOnDeletion = ptr.To(true)
+		h.Make(policy)
+		template := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "settings"},
+			Data: map[string]string{"a": "b"}}
+		propagate.Claim(template, policy)
+		h.Make(template)
+		managed := func() string {
+			u := s.Object(membertest.ConfigMap, "shop", "settings")
+			if u == nil {
+				return "gone"
+			}
+			return fmt.Sprintf("managed=%q", u.GetLabels()[workv1alpha2.ManagedLabel])
+		}
+		becomes := func(want string) {
+			t.Helper()
+			h.Eventually("the ConfigMap is "+want, func() string {
+				if got := managed(); got != want {
+					return got
+				}
+				return ""
+			})
+		}
+		becomes(`managed="true"`)
+		if s.Object(membertest.Namespace, "", "shop") == nil {
+			t.Error("the namespace is missing")
+		}
+		deleteTemplate(t, h, template)
+		becomes(`managed=""`)
+	})
+}
+
+func TestAgentChangesNothingInAClusterOfAnotherHub(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		h, s, config := newPullCluster(t)
+		s.Serve(membertest.Lease)
+		s.Put(&corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
+			ObjectMeta: metav1.ObjectMeta{Name: tenure.Namespace}})
+		owner := &coordinationv1.Lease{TypeMeta: metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1", Kind: "Lease"}}
+		tenure.Stamp{Hub: "other", Address: "https://other", Run: "1", Since: time.Now(),
+			Renewed: time.Now().Add(time.Hour)}.Write(owner)
+		s.Put(owner)
+		start(t, h, func(ctx context.Context) error {
+			return controller.Run(ctx, controller.Options{Config: h.Config, DialMember: membertest.Dial})
+		})
+		h.Make(policyOf())
+		template := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "settings"},
+			Data: map[string]string{"a": "b"}}
+		propagate.Claim(template, policyOf())
+		h.Make(template)
+		runAgent(t, h, h.Config, config, tenure.Self{Hub: "this", Address: "https://this", Run: run})
+		h.Eventually("the cluster reports its owner", func() string {
+			c := &clusterv1alpha1.Cluster{}
+			if err := h.Get(t.Context(), client.ObjectKey{Name: "p1"}, c); err != nil {
+				return err.Error()
+			}
+			ready := meta.FindStatusCondition(c.Status.Conditions, "Ready")
+			if ready == nil || ready.Status == metav1.ConditionTrue || !strings.Contains(ready.Message, "https://other") {
+				return fmt.Sprintf("Ready is %+v", ready)
+			}
+			return ""
+		})
+		membertest.Advance(time.Minute)
+		if writes := s.Writes(); len(writes) > 0 {
+			t.Errorf("the agent made the writes %q", writes)
+		}
 	})
 }
 

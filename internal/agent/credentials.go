@@ -94,7 +94,13 @@ func keyPair(certificate, key []byte) (*tls.Certificate, error) {
 
 // config returns a client configuration of the hub, which always uses the current certificate.
 func (c *credentials) config() *rest.Config {
-	transport := &http.Transport{
+	return &rest.Config{Host: c.server, UserAgent: "argosy-agent", QPS: -1, WarningHandler: rest.NoWarnings{},
+		Transport: utilnet.SetTransportDefaults(c.transport())}
+}
+
+// transport returns a transport to the hub without HTTP/2, whose connections end when the certificate is replaced.
+func (c *credentials) transport() *http.Transport {
+	return &http.Transport{
 		Proxy:               http.ProxyFromEnvironment,
 		DialContext:         c.dialer.DialContext,
 		TLSHandshakeTimeout: requestTimeout,
@@ -102,8 +108,6 @@ func (c *credentials) config() *rest.Config {
 		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: c.authorities,
 			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return c.Current() }},
 	}
-	return &rest.Config{Host: c.server, UserAgent: "argosy-agent", QPS: -1, WarningHandler: rest.NoWarnings{},
-		Transport: utilnet.SetTransportDefaults(transport)}
 }
 
 // Current implements certificate.Store.
@@ -164,7 +168,7 @@ func (c *credentials) expired(cluster string, now time.Time) error {
 	if now.Before(current.Leaf.NotAfter) {
 		return nil
 	}
-	return fmt.Errorf("%w on %s: run `argosy token create --cluster-name %s --print-register-command` on the hub, and "+
-		"the command that it prints, with --apply, in this cluster", errExpired,
-		current.Leaf.NotAfter.UTC().Format(time.RFC3339), cluster)
+	return fmt.Errorf("%w on %s, and the clock of the agent shows %s: run `argosy token create --cluster-name %s "+
+		"--print-register-command` on the hub, and the command that it prints, with --apply, in this cluster", errExpired,
+		current.Leaf.NotAfter.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339), cluster)
 }

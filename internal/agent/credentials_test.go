@@ -58,7 +58,8 @@ func TestRenewedCertificatesAreStoredInTheMember(t *testing.T) {
 		t.Errorf("a valid certificate: %v", err)
 	}
 	if err := c.expired("eu", until); !errors.Is(err, errExpired) ||
-		!strings.Contains(err.Error(), "argosy token create --cluster-name eu --print-register-command") {
+		!strings.Contains(err.Error(), "argosy token create --cluster-name eu --print-register-command") ||
+		!strings.Contains(err.Error(), "the clock of the agent shows "+until.UTC().Format(time.RFC3339)) {
 		t.Errorf("an expired certificate: %v", err)
 	}
 	renewed, renewedKey := selfSigned(t, "new", until.Add(time.Hour))

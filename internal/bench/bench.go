@@ -25,10 +25,9 @@ type Row struct {
 	Value float64 `json:"value"`
 	// Floor is the same work by a plain client that writes straight into the members, in seconds; 0 where there is none.
 	Floor float64 `json:"floor,omitempty"`
-	// Rest is when the members were done with what the plain client wrote, in seconds: faster than that nobody can show it
-	// ready.
+	// Rest is when the members had processed the writes of the plain client, in seconds. No hub can be faster.
 	Rest float64 `json:"rest,omitempty"`
-	// Must be reached, Aim would be better; 0 is no target. AtLeast says that more is better.
+	// Must is the required value, Aim the desired one; 0 is no target. AtLeast is true if more is better.
 	Must    float64 `json:"must,omitempty"`
 	Aim     float64 `json:"aim,omitempty"`
 	AtLeast bool    `json:"atLeast,omitempty"`
@@ -169,7 +168,7 @@ func Run(ctx context.Context, o Options) ([]Row, error) {
 
 func mib(bytes int64) float64 { return float64(bytes) / (1 << 20) }
 
-// hubStart is the time from exec to the answer that the hub is ready, on an empty data folder.
+// hubStart returns the time from exec to the answer that the hub is ready, on an empty data folder.
 func hubStart(ctx context.Context, o Options) (Row, error) {
 	h, err := lab.NewHub(o.Binary, o.Dir+"/start")
 	if err != nil {

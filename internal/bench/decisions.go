@@ -59,7 +59,7 @@ func growth(ctx context.Context) (rows []Row, err error) {
 	return rows, nil
 }
 
-// problem is a fleet, and bindings to place in it.
+// problem returns a fleet, and bindings to place in it.
 func problem(clusters, bindings int) (schedule.Snapshot, []*workv1alpha2.ResourceBinding) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	fleet := make([]*clusterv1alpha1.Cluster, clusters)

@@ -133,7 +133,7 @@ func (f *fleet) measureReleases(ctx context.Context, o Options) ([]Row, error) {
 	}, nil
 }
 
-// weighted is a stage with a weight.
+// weighted returns a stage with a weight.
 func weighted(name string, weight int64) map[string]any {
 	return map[string]any{"name": name, "to": map[string]any{"weight": weight}}
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // What the benchmark waits for is what the scheduler does with its bindings.
-func TestBindingsOfTheBenchmarkGoWhereItWaitsForThem(t *testing.T) {
+func TestBindingsOfTheBenchmarkAreScheduledAsExpected(t *testing.T) {
 	b := unplaced(7)
 	if !schedule.PlacedBy(b, "") && !schedule.PlacedBy(b, "default-scheduler") {
 		t.Error("nobody schedules them")

@@ -76,7 +76,7 @@ func microseconds(calls ...func(i int) error) ([]float64, error) {
 	return best, nil
 }
 
-// benchCloneSet is a CloneSet as they are in clusters.
+// benchCloneSet returns a CloneSet as they are in clusters.
 func benchCloneSet() *unstructured.Unstructured {
 	container := func(name string) any {
 		return map[string]any{

@@ -15,7 +15,7 @@ import (
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
 )
 
-// metrics are the metrics of a fleet, as "argosy_cluster_free m1 cpu 4".
+// metrics returns the metrics of a fleet, as "argosy_cluster_free m1 cpu 4".
 func (w *measured) metrics() string {
 	var out []string
 	ch := make(chan prometheus.Metric, 100)

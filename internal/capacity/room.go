@@ -134,12 +134,13 @@ func (f *Fleet) seen(b workv1alpha2.Binding, s schedule.Snapshot) schedule.Capac
 }
 
 // state calls use with a member's state, if it is known.
-func (f *Fleet) state(cluster string, use func(*capacity.ClusterState)) bool {
+func (f *Fleet) state(cluster string, use func(*capacity.ClusterState)) {
 	if f.members == nil {
-		return false
+		return
 	}
-	m := f.members.Known(cluster)
-	return m != nil && m.Capacity(use)
+	if m := f.members.Known(cluster); m != nil {
+		m.Capacity(use)
+	}
 }
 
 // Schedule places a binding on the fleet of s with the current room, and reserves the room until its pods appear. It
@@ -160,7 +161,7 @@ func (f *Fleet) Schedule(b workv1alpha2.Binding, s schedule.Snapshot) (schedule.
 	return result, err
 }
 
-// Decide is Schedule for other decisions about a placed binding. decide chooses clusters by the current room; if ok is
+// Decide is Schedule for other decisions about a placed binding. decide selects clusters by the current room; if ok is
 // true the room is reserved. decide must not block.
 func (f *Fleet) Decide(b workv1alpha2.Binding, s schedule.Snapshot,
 	decide func(room schedule.Capacity) (clusters []workv1alpha2.TargetCluster, ok bool)) {

@@ -207,7 +207,7 @@ func newAddonsEnable(hub *hubFlags) *cobra.Command {
 	var files []string
 	var o addon.Options
 	var dryRun bool
-	patience := 2 * time.Minute
+	timeout := 2 * time.Minute
 	cmd := &cobra.Command{
 		Use:   "enable NAME -f MANIFESTS",
 		Short: "Install or upgrade an operator in clusters",
@@ -258,7 +258,7 @@ The addons of Karmada need no installation: each is either part of the hub or no
 				}
 				return nil
 			}
-			return a.enable(cmd.Context(), args[0], all, o, patience)
+			return a.enable(cmd.Context(), args[0], all, o, timeout)
 		},
 	}
 	f := cmd.Flags()
@@ -267,7 +267,7 @@ The addons of Karmada need no installation: each is either part of the hub or no
 		"clusters to install it in, separated by commas (default: all, also those that join later)")
 	f.BoolVar(&o.Overwrite, "overwrite", false,
 		"take over what a cluster already has, such as an operator that was installed by hand")
-	f.DurationVar(&patience, "wait", patience, "timeout for each stage to be applied in all clusters")
+	f.DurationVar(&timeout, "wait", timeout, "timeout for each stage to be applied in all clusters")
 	f.BoolVar(&dryRun, "dry-run", false, "show what would be installed, and write nothing")
 	return cmd
 }
@@ -326,7 +326,7 @@ func (a addons) known(ctx context.Context, clusters []string) error {
 // enable writes the policies, then the templates stage by stage, and deletes what only an earlier version of the addon
 // had.
 func (a addons) enable(ctx context.Context, name string, all []addon.Object, o addon.Options,
-	patience time.Duration) error {
+	timeout time.Duration) error {
 	for _, want := range addon.Policies(name, all, o) {
 		p := &policyv1alpha1.ClusterPropagationPolicy{ObjectMeta: metav1.ObjectMeta{Name: want.Name}}
 		if err := a.client.Get(ctx, client.ObjectKeyFromObject(p), p); client.IgnoreNotFound(err) != nil {
@@ -358,7 +358,7 @@ func (a addons) enable(ctx context.Context, name string, all []addon.Object, o a
 			wanted[x.Template.GetName()] = true
 			written = append(written, x.Template.GetName())
 		}
-		if err := a.await(ctx, written, patience); err != nil {
+		if err := a.await(ctx, written, timeout); err != nil {
 			return fmt.Errorf("%s of %s: %w", stage, name, err)
 		}
 		fmt.Fprintf(a.out, "%s: %s of %s\n", name, text.Count(len(written), "object"), stage)
@@ -401,9 +401,9 @@ func (a addons) write(ctx context.Context, want *unstructured.Unstructured) erro
 }
 
 // await waits until the templates are in all their clusters.
-func (a addons) await(ctx context.Context, templates []string, patience time.Duration) error {
+func (a addons) await(ctx context.Context, templates []string, timeout time.Duration) error {
 	waits := ""
-	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, patience, true,
+	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, timeout, true,
 		func(ctx context.Context) (bool, error) {
 			for _, name := range templates {
 				why, failed, err := a.applied(ctx, name)
@@ -426,13 +426,13 @@ func (a addons) await(ctx context.Context, templates []string, patience time.Dur
 			return true, nil
 		})
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("not in all clusters after %s: %s. Run the command again to continue", patience, waits)
+		return fmt.Errorf("not in all clusters after %s: %s. Run the command again to continue", timeout, waits)
 	}
 	return err
 }
 
 func newAddonsDisable(hub *hubFlags) *cobra.Command {
-	patience := 2 * time.Minute
+	timeout := 2 * time.Minute
 	cmd := &cobra.Command{
 		Use:   "disable NAME",
 		Short: "Uninstall an operator from the clusters",
@@ -449,14 +449,14 @@ objects of its kind.`,
 			if isKarmadas(args[0]) {
 				return a.karmadas(args[0], false)
 			}
-			return a.disable(cmd.Context(), args[0], patience)
+			return a.disable(cmd.Context(), args[0], timeout)
 		},
 	}
-	cmd.Flags().DurationVar(&patience, "wait", patience, "timeout for each stage to be deleted from all clusters")
+	cmd.Flags().DurationVar(&timeout, "wait", timeout, "timeout for each stage to be deleted from all clusters")
 	return cmd
 }
 
-func (a addons) disable(ctx context.Context, name string, patience time.Duration) error {
+func (a addons) disable(ctx context.Context, name string, timeout time.Duration) error {
 	have, err := a.objects(ctx, name)
 	if err != nil {
 		return err
@@ -479,7 +479,7 @@ func (a addons) disable(ctx context.Context, name string, patience time.Duration
 			}
 			gone = append(gone, have[i].Name)
 		}
-		err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, patience, true,
+		err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, timeout, true,
 			func(ctx context.Context) (bool, error) {
 				for _, template := range gone {
 					if b, _, err := scope.BindingFor(ctx, a.client, releasev1alpha1.EnclosedManifestKind, "", template); b != nil ||

@@ -227,7 +227,7 @@ func (a *adoption) plan(ctx context.Context) (*adopted, error) {
 		result.there = there
 	}
 
-	// 2. The Work that stands, or would.
+	// 2. The existing Work, or the one that the hub would create.
 	var work *workv1alpha1.Work
 	if result.there != nil {
 		if work, err = a.standing(ctx, there); err != nil {
@@ -263,7 +263,7 @@ func (a *adoption) plan(ctx context.Context) (*adopted, error) {
 		return nil, err
 	}
 
-	// 3. What would come of it: asked of the member itself, if that can be.
+	// 3. The result of the adoption, from a dry run in the member if possible.
 	desired, err := adopt.Desired(ctx, work, live, meaning)
 	if err != nil {
 		return nil, fmt.Errorf("determine which values cluster %q keeps in its %s: %w", a.cluster, objectName(live), err)

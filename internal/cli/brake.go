@@ -85,7 +85,7 @@ type brakeTarget struct {
 	config  *rest.Config
 }
 
-// targets are the clusters that the flags name. With the kubeconfig of a cluster, the hub is not asked.
+// targets returns the clusters that the flags name. With the kubeconfig of a cluster, the hub is not asked.
 func (b *braking) targets(ctx context.Context, hub *hubFlags, where *scopeFlags,
 	flags *memberFlags) ([]brakeTarget, error) {
 	if flags.kubeconfig != "" || flags.context != "" {
@@ -121,7 +121,7 @@ func (b *braking) targets(ctx context.Context, hub *hubFlags, where *scopeFlags,
 	return targets, nil
 }
 
-// kubectl is the command that does the same in a member.
+// kubectl returns the command that does the same in a member.
 func (b *braking) kubectl() string {
 	value := "=true --overwrite"
 	if !b.on {

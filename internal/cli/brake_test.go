@@ -21,7 +21,7 @@ import (
 	"github.com/argosy-io/argosy/internal/member/membertest"
 )
 
-// memberWith is a member with these namespaces.
+// memberWith returns a member with these namespaces.
 func memberWith(t *testing.T, namespaces ...string) *membertest.Server {
 	m := membertest.New(t)
 	for _, name := range namespaces {

@@ -26,7 +26,7 @@ func completed(t *testing.T, args ...string) (words []string, rest string) {
 	return words, errOut.String()
 }
 
-func TestCompletionIsSilentWhenTheHubDoesNotAnswer(t *testing.T) {
+func TestCompletionIsSilentWithoutAHub(t *testing.T) {
 	deaf, err := net.Listen("tcp", "127.0.0.1:0") // takes connections, and never answers
 	if err != nil {
 		t.Fatal(err)

@@ -73,7 +73,7 @@ func TestTheKubeconfigOfAnInstalledHubRunsAndReadsNothing(t *testing.T) {
 	}
 }
 
-func TestAFileThatIsNoKubeconfigIsRefusedInOneSentence(t *testing.T) {
+func TestInvalidKubeconfigIsRefusedInOneSentence(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, content string) string {
 		file := filepath.Join(dir, name)

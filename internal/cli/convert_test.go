@@ -80,7 +80,7 @@ items:
 kind: List
 `
 
-func TestConvertRewritesWhatTheHubWouldAndNothingElse(t *testing.T) {
+func TestConvertRewritesOnlyAlternativeSpellings(t *testing.T) {
 	out, warnings, err := convert(t, mixed, "-f", "-")
 	if err != nil {
 		t.Fatal(err)
@@ -116,7 +116,7 @@ func TestConvertReadsSeveralFilesInOrder(t *testing.T) {
 	}
 }
 
-func TestConvertPrintsNothingThatIsNotWhole(t *testing.T) {
+func TestConvertPrintsNothingAfterAnError(t *testing.T) {
 	for name, c := range map[string]struct{ in, want string }{
 		"a contradiction": {mixed + `---
 {apiVersion: config.karmada.io/v1alpha1, kind: ResourceInterpreterCustomization, metadata: {name: r}, spec: {customizations: {replicas: {luaScript: a}, replicaResource: {luaScript: b}}}}`,

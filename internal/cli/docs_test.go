@@ -60,7 +60,7 @@ func TestEveryCommandHasAManPage(t *testing.T) {
 	}
 }
 
-func TestManPagesKeepTextThatLooksLikeMarkup(t *testing.T) {
+func TestManPagesEscapeMarkup(t *testing.T) {
 	pages := manPages(t)
 	for page, words := range map[string][]string{
 		"argosy-simulate.1": {"* enables all", "CLUSTER=KEY=VALUE:EFFECT",

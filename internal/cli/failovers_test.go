@@ -57,7 +57,7 @@ func boundDeployment(name string, tasks ...workv1alpha2.GracefulEvictionTask) *w
 	return b
 }
 
-func TestGetFailoversListsWhatLeavesAndWhatHasLeft(t *testing.T) {
+func TestGetFailoversListsCurrentAndFormerEvictions(t *testing.T) {
 	s := see(t, map[string]*membertest.Server{"eu": nil, "us": nil})
 	s.serveBindings()
 	began := metav1.NewTime(time.Now().Add(-7 * time.Minute).Truncate(time.Second))

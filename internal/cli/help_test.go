@@ -17,7 +17,7 @@ func everyCommand(root *cobra.Command) (all []*cobra.Command) {
 }
 
 // A person who copies a line of help must get what it shows, whichever name the binary was called by.
-func TestHelpShowsTheNameThatTheBinaryWasCalledBy(t *testing.T) {
+func TestHelpShowsTheNameOfTheBinary(t *testing.T) {
 	for path, name := range map[string]string{
 		"/usr/local/bin/argosy": "argosy", "karmadactl": "karmadactl", "/bin/kubectl-karmada": "kubectl karmada",
 		"kubectl-argosy": "kubectl argosy",

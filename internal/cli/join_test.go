@@ -96,7 +96,7 @@ func exists(t *testing.T, c client.Client, obj client.Object, namespace, name st
 	return !apierrors.IsNotFound(err)
 }
 
-func TestJoinMakesTheObjectsThatToolsLookFor(t *testing.T) {
+func TestJoinCreatesTheObjectsOfKarmada(t *testing.T) {
 	hub, member := fakeHub(), fakeMember("id-1")
 	j, out := joining("m1", hub, member)
 	j.provider, j.region, j.zones = "p", "r", []string{"z1", "z2"}
@@ -159,7 +159,7 @@ func TestJoinMakesTheObjectsThatToolsLookFor(t *testing.T) {
 	}
 }
 
-func TestJoinRefusesTheMemberOfAnotherHubUnlessToldToTakeItOver(t *testing.T) {
+func TestJoinRefusesTheMemberOfAnotherHubWithoutTakeover(t *testing.T) {
 	member := fakeMember("id-1")
 	first, _ := joining("m1", fakeHub(), member)
 	first.hubAddress = "https://first"
@@ -221,7 +221,7 @@ func TestJoinRefusesTheMemberOfAnotherHubUnlessToldToTakeItOver(t *testing.T) {
 	}
 }
 
-func TestJoinWarnsOfAControlPlaneThatLeavesNoStamp(t *testing.T) {
+func TestJoinWarnsAboutAnotherControlPlane(t *testing.T) {
 	member := fakeMember("id-1")
 	space := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop",
 		Labels: map[string]string{"karmada.io/managed": "true"}}}
@@ -237,7 +237,7 @@ func TestJoinWarnsOfAControlPlaneThatLeavesNoStamp(t *testing.T) {
 	}
 }
 
-func TestJoinAgainRenewsAndKeepsWhatTheUserSet(t *testing.T) {
+func TestJoinAgainKeepsUserSettings(t *testing.T) {
 	hub, member := fakeHub(), fakeMember("id-1")
 	j, _ := joining("m1", hub, member)
 	j.region = "r"
@@ -288,7 +288,7 @@ func TestJoinAgainRenewsAndKeepsWhatTheUserSet(t *testing.T) {
 	}
 }
 
-func TestJoinRefusesWhatWouldMixClustersUp(t *testing.T) {
+func TestJoinRefusesAmbiguousClusters(t *testing.T) {
 	now := metav1.Now()
 	existing := func(name, id string, mode clusterv1alpha1.ClusterSyncMode) *clusterv1alpha1.Cluster {
 		return &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -362,7 +362,7 @@ func TestJoinInDryRunChangesNothing(t *testing.T) {
 	}
 }
 
-func TestJoinSaysWhatToDoAboutAMemberThatFails(t *testing.T) {
+func TestJoinNamesTheRemedyForAFailedMember(t *testing.T) {
 	refusedDiscovery := &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: 403,
 		Reason: metav1.StatusReasonForbidden, Message: "unknown"}}
 	system := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: "id-1"}}
@@ -418,7 +418,7 @@ func unjoining(name string, hub, member client.Client) (*unjoin, *bytes.Buffer) 
 		contents: func(context.Context, string) ([]execute.Content, error) { return nil, nil }}, out
 }
 
-func TestUnjoinTakesBackWhatJoinMade(t *testing.T) {
+func TestUnjoinDeletesTheObjectsOfJoin(t *testing.T) {
 	hub, member := fakeHub(), fakeMember("id-1")
 	j, _ := joining("m1", hub, member)
 	if err := j.run(t.Context()); err != nil {
@@ -579,7 +579,7 @@ func left(context.Context) ([]orphan, error) {
 		errors.New("some kinds could not be listed")
 }
 
-func TestJoinCountsWhatAnEarlierMembershipLeft(t *testing.T) {
+func TestJoinCountsOrphansOfAnEarlierMembership(t *testing.T) {
 	j, out := joining("m1", fakeHub(), fakeMember("id-1"))
 	j.orphans = left
 	if err := j.run(t.Context()); err != nil {
@@ -668,7 +668,7 @@ func TestADeadClusterIsUnjoinedByForceAlone(t *testing.T) {
 	}
 }
 
-func TestUnjoinSaysWhatItWaitsForAndForceDoesNotWait(t *testing.T) {
+func TestUnjoinReportsItsWaitAndForceDoesNotWait(t *testing.T) {
 	cluster := &clusterv1alpha1.Cluster{
 		ObjectMeta: metav1.ObjectMeta{Name: "m1", UID: "u", Finalizers: []string{"karmada.io/cluster-controller"}},
 		Spec:       clusterv1alpha1.ClusterSpec{ID: "id-1", SyncMode: "Push"},
@@ -695,7 +695,7 @@ func TestUnjoinSaysWhatItWaitsForAndForceDoesNotWait(t *testing.T) {
 	}
 }
 
-func TestUnjoinContinuesWhenTheHubResponds(t *testing.T) {
+func TestUnjoinContinuesOnceTheHubResponds(t *testing.T) {
 	for story, failures := range map[string]int{"after a while": 2, "not any more": 1000} {
 		cluster := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1", UID: "u"},
 			Spec: clusterv1alpha1.ClusterSpec{ID: "id-1", SyncMode: "Push"}}
@@ -810,7 +810,7 @@ func TestUnjoinRefusesBeforeItChangesAnything(t *testing.T) {
 	}
 }
 
-func TestGetClustersPrintsTheColumnsThatScriptsRead(t *testing.T) {
+func TestGetClustersPrintsStableColumns(t *testing.T) {
 	now := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
 	list := []clusterv1alpha1.Cluster{
 		{

@@ -151,7 +151,7 @@ func runs(t *testing.T, logs map[string]string) *membertest.Server {
 	return m
 }
 
-func TestLogsOfTheFleetSayWhereEachLineIsFrom(t *testing.T) {
+func TestLogsOfTheFleetNameTheClusterOfEachLine(t *testing.T) {
 	t.Parallel()
 	eu, us, jp := runs(t, map[string]string{"web-1": "one\ntwo", "web-2": "three\n"}),
 		runs(t, map[string]string{"web-3": "four\n"}), membertest.New(t)
@@ -262,7 +262,7 @@ func TestACommandRunsInAPodOfAMember(t *testing.T) {
 	}
 }
 
-func TestObjectsOfSeveralClustersSayWhereTheyAreFrom(t *testing.T) {
+func TestObjectsOfSeveralClustersNameTheirCluster(t *testing.T) {
 	eu, us := runs(t, map[string]string{"web-1": ""}), runs(t, map[string]string{"web-2": "", "web-3": ""})
 	s := see(t, map[string]*membertest.Server{"eu": eu, "us": us})
 	out, _, err := s.run(newGet, "", "pods", "-s", "members", "-o", "json")
@@ -294,7 +294,7 @@ func TestObjectsOfSeveralClustersSayWhereTheyAreFrom(t *testing.T) {
 	}
 }
 
-func TestClustersThatLackTheObjectOrItsKindAreSkipped(t *testing.T) {
+func TestClustersWithoutTheObjectOrItsKindAreSkipped(t *testing.T) {
 	eu, us := runs(t, map[string]string{"web-1": ""}), membertest.New(t)
 	eu.Put(&corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "settings"}})
@@ -317,7 +317,7 @@ func TestClustersThatLackTheObjectOrItsKindAreSkipped(t *testing.T) {
 	}
 }
 
-func TestOnlyAnAnswerOfThePlaceSaysThatItLacksAnObject(t *testing.T) {
+func TestObjectIsMissingOnlyByAnAnswerOfItsCluster(t *testing.T) {
 	pods := schema.GroupResource{Resource: "pods"}
 	missing := apierrors.NewNotFound(clusterv1alpha1.Resource("clusters"), "eu")
 	for name, c := range map[string]struct {
@@ -399,7 +399,7 @@ func TestLinesAreWholeWhoeverWritesThem(t *testing.T) {
 	}
 }
 
-func TestThePodsOfAWorkloadAreKnownByWhatItSays(t *testing.T) {
+func TestPodsOfAWorkloadMatchItsSelector(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"kind":"CloneSet","spec":{"selector":{"matchLabels":{"a":"b"},"matchExpressions":[{"key":"c","operator":"Exists"}]}}}`: "a=b,c",
 		`{"kind":"CloneSet","status":{"labelSelector":"a=b"}}`:                                                                   "a=b",

@@ -115,7 +115,7 @@ func orphansIn(ctx context.Context, hub, through *rest.Config, cluster string) (
 		return nil, err
 	}
 
-	// 1. What is marked. The Works come after: what is made meanwhile has its Work before.
+	// 1. The objects with labels of the hub. Read Works afterwards: a new object has its Work first.
 	var resources []listed
 	for _, list := range lists {
 		gv, err := schema.ParseGroupVersion(list.GroupVersion)
@@ -154,7 +154,7 @@ func orphansIn(ctx context.Context, hub, through *rest.Config, cluster string) (
 		return nil, failed
 	}
 
-	// 3. What of that is still there: a Work goes after its object, so what was being deleted is gone by now.
+	// 3. Read the candidates again. A Work is deleted after its object, so objects of deleted Works no longer exist.
 	resources = nil
 	for _, o := range alone {
 		if r := (listed{o.resource, o.Kind}); !slices.Contains(resources, r) {

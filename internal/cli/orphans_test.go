@@ -17,7 +17,7 @@ import (
 )
 
 // What is being deleted with its Work may go between two looks: it was never the hub's without a Work.
-func TestWhatGoesWithItsWorkIsNoOrphan(t *testing.T) {
+func TestObjectDeletedWithItsWorkIsNoOrphan(t *testing.T) {
 	configMaps := membertest.Kind{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), Plural: "configmaps",
 		Namespaced: true}
 	works := membertest.Kind{GroupVersionKind: workv1alpha1.GroupVersion.WithKind("Work"), Plural: "works",
@@ -59,7 +59,7 @@ func TestDeleteAllOrphansSucceedsIfThereAreNone(t *testing.T) {
 	}
 }
 
-func TestDeleteAllOrphansKeepsThoseThatContainOthers(t *testing.T) {
+func TestDeleteAllOrphansKeepsNamespacesAndDefinitions(t *testing.T) {
 	of := func(group, resource, kind, name string) orphan {
 		return orphan{Kind: kind, Name: name, resource: schema.GroupVersionResource{Group: group, Version: "v1",
 			Resource: resource}}

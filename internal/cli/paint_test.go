@@ -17,7 +17,7 @@ func marked(s string) string {
 		"</>").Replace(s)
 }
 
-func TestColorsSayWhatIsWrongAndWhatIsWell(t *testing.T) {
+func TestColorsShowHealth(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{
 			"a table of clusters: what is ready, what is not, and a cordon",
@@ -60,7 +60,7 @@ func TestColorsSayWhatIsWrongAndWhatIsWell(t *testing.T) {
 	}
 }
 
-func TestColorIsForTerminalsUnlessTheUserSaysOtherwise(t *testing.T) {
+func TestColorIsForTerminalsByDefault(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		args    []string

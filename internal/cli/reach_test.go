@@ -22,7 +22,7 @@ import (
 
 // Every verb reports a wrong address or missing credentials in one sentence of ours. status checks a hub that is
 // starting.
-func TestEveryVerbSaysWhyAHubCannotBeUsed(t *testing.T) {
+func TestEveryVerbExplainsAnUnusableHub(t *testing.T) {
 	answer := func(code int, reason metav1.StatusReason, message string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
@@ -32,7 +32,7 @@ func TestEveryVerbSaysWhyAHubCannotBeUsed(t *testing.T) {
 		}
 	}
 	for story, tc := range map[string]struct {
-		hub     http.HandlerFunc // nil for nobody
+		hub     http.HandlerFunc // nil: nothing listens at the address
 		trusted bool
 		want    string
 	}{
@@ -98,7 +98,7 @@ func TestEveryVerbSaysWhyAHubCannotBeUsed(t *testing.T) {
 	}
 }
 
-func TestTheCauseOfNoAnswerIsWhatItWas(t *testing.T) {
+func TestCauseOfAFailedConnection(t *testing.T) {
 	for want, err := range map[string]error{
 		"no such host":        &net.DNSError{Name: "hub", Err: "no such host", IsNotFound: true},
 		"no answer within 5s": &net.DNSError{Name: "hub", Err: "i/o timeout", IsTimeout: true},

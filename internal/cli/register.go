@@ -265,6 +265,8 @@ It never deletes an object because something is missing on the hub. It ends when
 		"how long the cluster must be unhealthy before it is reported as not ready")
 	fs.DurationVar(&o.Thresholds.Success, "cluster-success-threshold", 30*time.Second,
 		"how long the cluster must be healthy before it is reported as ready again")
+	fs.BoolVar(&o.Tunnel, "tunnel", true,
+		"let the hub send requests to the cluster through this agent, such as logs, exec and metrics")
 	fs.IntVar(&o.Workers, "concurrent-work-syncs", 5, "how many objects are applied at once")
 	fs.IntVar(&o.WorkDeletions, "work-deletions", 10,
 		"how many Works others than the hub may delete within a minute; if there are more, their objects stay")

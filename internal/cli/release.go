@@ -65,22 +65,21 @@ and stop it or go back. A Release does not write the template of the workload. S
 		newReleaseVerdict(hub, releasev1alpha1.VerdictApprove), newReleaseVerdict(hub, releasev1alpha1.VerdictReject),
 		newReleaseState(hub, "pause", "Pause a release: no more pods are updated",
 			"Pauses a release. Pods stay as they are, new and old, until `argosy release resume`.",
-			(*releases).pause),
+			releasev1alpha1.VerbPause),
 		newReleaseState(hub, "resume", "Resume a release that a user paused",
 			"Resumes a release that `argosy release pause` paused. A release that is paused because a stage has failed\n"+
 				"needs `argosy release retry`, `argosy release skip` or `argosy release rollback` instead.",
-			(*releases).resume),
+			releasev1alpha1.VerbResume),
 		newReleaseState(hub, "abort", "End a release and leave pods as they are",
 			"Ends a release. Pods stay as they are, new and old. `argosy release rollback` can still go back afterwards.",
-			(*releases).abort),
+			releasev1alpha1.VerbAbort),
 		newReleaseState(hub, "rollback", "Go back to the revision before a release",
 			"Goes back to the revision that clusters had before the release, in the order that its strategy names. A\n"+
 				"release that has succeeded or was aborted can be rolled back too, until another one follows. The revision\n"+
 				"is then blocked.",
-			(*releases).rollback),
-		newReleaseStage(hub, "retry", "Start a stage again that has failed", releasev1alpha1.RetryAnnotation),
-		newReleaseStage(hub, "skip", "End the stage under way and continue with the next one",
-			releasev1alpha1.SkipStageAnnotation),
+			releasev1alpha1.VerbRollback),
+		newReleaseStage(hub, releasev1alpha1.VerbRetry, "Start a stage again that has failed"),
+		newReleaseStage(hub, releasev1alpha1.VerbSkip, "End the stage under way and continue with the next one"),
 		newReleaseBreakGlass(hub), newReleaseDiff(hub), newReleaseHistory(hub), newReleaseDeployments(hub),
 		newReleaseDORA(hub), newReleaseExport(), newReleaseImport(),
 	)
@@ -94,7 +93,7 @@ func nameOfRelease(cmd *cobra.Command, hub *hubFlags) *cobra.Command {
 	return cmd
 }
 
-// releaseRun is the RunE of a verb that takes the name of a release.
+// releaseRun returns the RunE of a verb that takes the name of a release.
 func releaseRun(hub *hubFlags, run func(ctx context.Context, r *releases, name string) error) func(*cobra.Command,
 	[]string) error {
 	return func(cmd *cobra.Command, args []string) error {
@@ -150,7 +149,7 @@ func (d *draft) check() error {
 	return nil
 }
 
-// release is the release of an object of the hub as the flags describe it.
+// release returns the release of an object of the hub as the flags describe it.
 func (d *draft) release(ctx context.Context, r *releases, kind, name string) (*releasev1alpha1.Release, error) {
 	gvk, err := r.mapper.KindFor(schema.ParseGroupResource(kind).WithVersion(""))
 	if err != nil {
@@ -164,7 +163,7 @@ func (d *draft) release(ctx context.Context, r *releases, kind, name string) (*r
 	if template == nil {
 		return nil, fmt.Errorf("the hub has no %s %q in namespace %q", gvk.Kind, name, r.namespace)
 	}
-	target := releasev1alpha1.ReleaseTarget{Name: targetName(name), Ref: ref}
+	target := releasev1alpha1.ReleaseTarget{Name: release.LabelOf(name), Ref: ref}
 	if target.To.Revision = d.revision; d.revision == "" {
 		target.To.Current = &releasev1alpha1.CurrentRevision{}
 	}
@@ -190,12 +189,6 @@ func (d *draft) release(ctx context.Context, r *releases, kind, name string) (*r
 	}
 	out.Spec.StrategyRef = &releasev1alpha1.ReleaseStrategyReference{Name: strategy}
 	return out, nil
-}
-
-// targetName is the name of a workload as a DNS label.
-func targetName(name string) string {
-	name = strings.ReplaceAll(name, ".", "-")
-	return strings.Trim(name[:min(len(name), 50)], "-")
 }
 
 // strategyOf reads a file with one ReleaseStrategy. A field that does not exist is an error.
@@ -273,6 +266,7 @@ func (r *releases) start(ctx context.Context, d *draft, kind, name string, wait 
 		return fmt.Errorf("create a release of %s %s: %w", created.Spec.Targets[0].Ref.Kind, name, err)
 	}
 	fmt.Fprintf(r.out, "release %s is created\n", created.Name)
+	r.nameConfiguration(ctx, d.revision)
 	if !wait {
 		fmt.Fprintf(r.out, "`argosy release watch %s -n %s` shows its progress\n", created.Name, r.namespace)
 		return nil
@@ -280,138 +274,88 @@ func (r *releases) start(ctx context.Context, d *draft, kind, name string, wait 
 	return r.watch(ctx, created.Name, timeout)
 }
 
-func newReleaseState(hub *hubFlags, verb, short, long string,
-	run func(r *releases, ctx context.Context, name, reason string) error) *cobra.Command {
+func newReleaseState(hub *hubFlags, use, short, long, verb string) *cobra.Command {
 	var reason string
-	cmd := nameOfRelease(&cobra.Command{Use: verb + " NAME", Short: short, Long: long,
-		Example: "  argosy release " + verb + " web-x7k2p -n shop",
+	cmd := nameOfRelease(&cobra.Command{Use: use + " NAME", Short: short, Long: long,
+		Example: "  argosy release " + use + " web-x7k2p -n shop",
 		RunE: releaseRun(hub, func(ctx context.Context, r *releases, name string) error {
-			return run(r, ctx, name, reason)
+			return r.setState(ctx, name, verb, reason)
 		}),
 	}, hub)
 	cmd.Flags().StringVar(&reason, "reason", "", "reason, for people")
 	return cmd
 }
 
-func (r *releases) pause(ctx context.Context, name, reason string) error {
+// setState asks for a verb that changes spec.state.
+func (r *releases) setState(ctx context.Context, name, verb, reason string) error {
 	rel, err := r.get(ctx, name)
+	if err != nil {
+		return err
+	}
+	request, err := r.request(ctx, rel, verb, reason)
 	switch {
 	case err != nil:
 		return err
-	case rel.Status.Phase == releasev1alpha1.ReleaseRollingBack:
-		return fmt.Errorf("release %s is rolling back, which cannot be paused", name)
-	case rel.Spec.State == releasev1alpha1.StatePause:
-		fmt.Fprintf(r.out, "release %s is already paused\n", name)
+	case request.Already != "":
+		fmt.Fprintln(r.out, request.Already)
 		return nil
 	}
-	return r.set(ctx, rel, releasev1alpha1.StatePause, reason, "paused")
-}
-
-func (r *releases) resume(ctx context.Context, name, reason string) error {
-	rel, err := r.get(ctx, name)
-	if err != nil {
-		return err
-	}
-	if rel.Spec.State != releasev1alpha1.StatePause {
-		if rel.Status.Phase == releasev1alpha1.ReleasePaused {
-			what, next := release.Waits(rel)
-			return fmt.Errorf("release %s cannot be resumed: %s; %s", name, what, next)
+	fmt.Fprintf(r.out, "release %s will be %s\n", rel.Name, request.Done)
+	switch verb {
+	case releasev1alpha1.VerbRollback:
+		var revisions []string
+		for _, t := range rel.Status.Targets {
+			revisions = append(revisions, t.From)
 		}
-		return fmt.Errorf("release %s is not paused: it is %s", name, phaseOf(rel))
-	}
-	if err := r.set(ctx, rel, releasev1alpha1.StateRun, reason, "resumed"); err != nil {
-		return err
-	}
-	if stage := release.StageUnderWay(rel); stage != nil && stage.Phase == releasev1alpha1.StageFailed {
-		fmt.Fprintf(r.out, "stage %s has failed: `argosy release retry %s -n %s --reason TEXT` starts it again\n", stage.Name,
-			name, r.namespace)
+		r.nameConfiguration(ctx, revisions...)
+	case releasev1alpha1.VerbResume:
+		if stage := release.StageUnderWay(rel); stage != nil && stage.Phase == releasev1alpha1.StageFailed {
+			fmt.Fprintf(r.out, "stage %s has failed: `argosy release retry %s -n %s --reason TEXT` starts it again\n",
+				stage.Name, name, r.namespace)
+		}
 	}
 	return nil
 }
 
-func (r *releases) abort(ctx context.Context, name, reason string) error {
-	rel, err := r.get(ctx, name)
-	if err != nil {
-		return err
+// request asks for a verb on a release.
+func (r *releases) request(ctx context.Context, rel *releasev1alpha1.Release, verb, reason string) (release.Request,
+	error) {
+	var others releasev1alpha1.ReleaseList
+	if release.NeedsOthers(rel, verb) {
+		if err := r.client.List(ctx, &others, client.InNamespace(r.namespace)); err != nil {
+			return release.Request{}, fmt.Errorf("list releases: %w", err)
+		}
 	}
-	return r.set(ctx, rel, releasev1alpha1.StateAbort, reason, "aborted: pods stay as they are")
+	request, err := release.RequestFor(rel, verb, others.Items)
+	if err != nil {
+		return release.Request{}, err
+	}
+	for _, patch := range request.Patches(reason) {
+		if err := r.patch(ctx, rel, patch); err != nil {
+			return release.Request{}, err
+		}
+	}
+	return request, nil
 }
 
-func (r *releases) rollback(ctx context.Context, name, reason string) error {
-	rel, err := r.get(ctx, name)
-	if err != nil {
-		return err
-	}
-	switch rel.Status.Phase {
-	case releasev1alpha1.ReleaseRollingBack:
-		fmt.Fprintf(r.out, "release %s is already rolling back\n", name)
-		return nil
-	case releasev1alpha1.ReleaseSucceeded, releasev1alpha1.ReleaseAborted:
-		if err := r.last(ctx, rel); err != nil {
-			return err
-		}
-		if rel.Spec.State == releasev1alpha1.StateRollback {
-			return fmt.Errorf("release %s is %s although a rollback was requested: another release of the workload has followed",
-				name, rel.Status.Phase)
-		}
-		return r.write(ctx, rel, releasev1alpha1.StateRollback, reason, "rolled back")
-	case releasev1alpha1.ReleaseFailed:
-		if rel.Status.Rollback == nil {
-			break
-		}
-		// The hub rolls back again when the state changes.
-		if rel.Spec.State == releasev1alpha1.StateRollback {
-			paused := map[string]any{"spec": map[string]any{"state": releasev1alpha1.StatePause}}
-			if err := r.patch(ctx, rel, paused); err != nil {
-				return err
-			}
-		}
-		return r.write(ctx, rel, releasev1alpha1.StateRollback, reason, "rolled back")
-	}
-	return r.set(ctx, rel, releasev1alpha1.StateRollback, reason, "rolled back")
-}
-
-// last refuses a release that has ended if another release of a target was created later and has begun.
-func (r *releases) last(ctx context.Context, rel *releasev1alpha1.Release) error {
-	var all releasev1alpha1.ReleaseList
-	if err := r.client.List(ctx, &all, client.InNamespace(r.namespace)); err != nil {
-		return fmt.Errorf("list releases: %w", err)
-	}
-	for _, other := range all.Items {
-		if other.Status.StartedAt == nil || rel.Status.EndedAt == nil ||
-			other.Status.StartedAt.Before(rel.Status.EndedAt) || other.Name == rel.Name {
+// nameConfiguration names the ConfigMaps and Secrets that a rollback does not bring back. It names none of a revision
+// that the user may not read.
+func (r *releases) nameConfiguration(ctx context.Context, revisions ...string) {
+	var names []string
+	for _, name := range revisions {
+		revision := &releasev1alpha1.ReleaseRevision{}
+		if name == "" || r.client.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: name}, revision) != nil {
 			continue
 		}
-		for _, t := range other.Spec.Targets {
-			if slices.ContainsFunc(rel.Spec.Targets, func(own releasev1alpha1.ReleaseTarget) bool { return own.Ref == t.Ref }) {
-				return fmt.Errorf("release %s cannot be rolled back: release %s of %s %s has followed; "+
-					"roll that one back, or start a release with --revision", rel.Name, other.Name, t.Ref.Kind, t.Ref.Name)
-			}
+		of, err := release.Configuration(revision)
+		if err != nil {
+			fmt.Fprintf(r.out, "warning: %v\n", err)
 		}
+		names = append(names, of...)
 	}
-	return nil
-}
-
-// set asks for a state of a release that has not ended.
-func (r *releases) set(ctx context.Context, rel *releasev1alpha1.Release, state releasev1alpha1.ReleaseState,
-	reason, done string) error {
-	if rel.Status.Phase.Ended() {
-		return fmt.Errorf("release %s has ended: it is %s", rel.Name, rel.Status.Phase)
+	if slices.Sort(names); len(names) > 0 {
+		fmt.Fprintf(r.out, "not part of a revision, and not brought back: %s\n", strings.Join(slices.Compact(names), ", "))
 	}
-	return r.write(ctx, rel, state, reason, done)
-}
-
-func (r *releases) write(ctx context.Context, rel *releasev1alpha1.Release, state releasev1alpha1.ReleaseState,
-	reason, done string) error {
-	patch := map[string]any{"spec": map[string]any{"state": state}}
-	if reason != "" {
-		patch["metadata"] = map[string]any{"annotations": map[string]any{releasev1alpha1.ReleaseReasonAnnotation: reason}}
-	}
-	if err := r.patch(ctx, rel, patch); err != nil {
-		return err
-	}
-	fmt.Fprintf(r.out, "release %s will be %s\n", rel.Name, done)
-	return nil
 }
 
 func (r *releases) patch(ctx context.Context, rel *releasev1alpha1.Release, patch map[string]any) error {
@@ -425,12 +369,12 @@ func (r *releases) patch(ctx context.Context, rel *releasev1alpha1.Release, patc
 	return nil
 }
 
-func newReleaseStage(hub *hubFlags, verb, short, annotation string) *cobra.Command {
+func newReleaseStage(hub *hubFlags, verb, short string) *cobra.Command {
 	var reason string
 	cmd := nameOfRelease(&cobra.Command{Use: verb + " NAME", Short: short,
 		Example: "  argosy release " + verb + ` web-x7k2p -n shop --reason "the registry answers again"`,
 		RunE: releaseRun(hub, func(ctx context.Context, r *releases, name string) error {
-			return r.stage(ctx, name, verb, annotation, reason)
+			return r.stage(ctx, name, verb, reason)
 		}),
 	}, hub)
 	cmd.Flags().StringVar(&reason, "reason", "", "reason, for people; required")
@@ -438,8 +382,8 @@ func newReleaseStage(hub *hubFlags, verb, short, annotation string) *cobra.Comma
 	return cmd
 }
 
-// stage retries or skips the stage under way, in the attempt that it has now.
-func (r *releases) stage(ctx context.Context, name, verb, annotation, reason string) error {
+// stage retries or skips the stage under way.
+func (r *releases) stage(ctx context.Context, name, verb, reason string) error {
 	rel, err := r.get(ctx, name)
 	if err != nil {
 		return err
@@ -447,38 +391,16 @@ func (r *releases) stage(ctx context.Context, name, verb, annotation, reason str
 	if strings.TrimSpace(reason) == "" {
 		return errors.New("--reason is empty: name the reason")
 	}
-	if p := rel.Status.Phase; p != releasev1alpha1.ReleaseRunning && p != releasev1alpha1.ReleasePaused {
-		return fmt.Errorf("release %s has no stage under way: it is %s", name, phaseOf(rel))
-	}
-	stage := release.StageUnderWay(rel)
-	if stage == nil {
-		return fmt.Errorf("release %s has no stage under way", name)
-	}
-	if annotation == releasev1alpha1.RetryAnnotation && stage.Phase != releasev1alpha1.StageFailed {
-		return fmt.Errorf("stage %s of release %s has not failed: it is %s", stage.Name, name, stage.Phase)
-	}
-	value := fmt.Sprintf("%s@%d", stage.Name, stage.Attempt)
-	if err := r.patch(ctx, rel, map[string]any{"metadata": map[string]any{"annotations": map[string]any{
-		annotation: value, releasev1alpha1.ReleaseReasonAnnotation: reason}}}); err != nil {
+	request, err := r.request(ctx, rel, verb, reason)
+	if err != nil {
 		return err
 	}
-	done := "skipped"
-	if annotation == releasev1alpha1.RetryAnnotation {
-		done = "started again"
-	}
-	fmt.Fprintf(r.out, "release %s: stage %s (attempt %d) will be %s\n", name, stage.Name, stage.Attempt, done)
+	stage := release.StageUnderWay(rel)
+	fmt.Fprintf(r.out, "release %s: stage %s (attempt %d) will be %s\n", name, stage.Name, stage.Attempt, request.Done)
 	if rel.Spec.State == releasev1alpha1.StatePause {
 		fmt.Fprintf(r.out, "the release is paused: `argosy release resume %s -n %s`\n", name, r.namespace)
 	}
 	return nil
-}
-
-// phaseOf is the phase of a release for people.
-func phaseOf(rel *releasev1alpha1.Release) string {
-	if rel.Status.Phase == "" {
-		return string(releasev1alpha1.ReleasePending)
-	}
-	return string(rel.Status.Phase)
 }
 
 // gatesOf completes the gates that a release waits for.
@@ -504,7 +426,7 @@ func gatesOf(hub *hubFlags) cobra.CompletionFunc {
 			return nil, directive
 		}
 		var names []string
-		for _, g := range waitingGates(rel) {
+		for _, g := range release.WaitingGates(rel) {
 			names = append(names, g.Name)
 		}
 		return names, directive

@@ -159,7 +159,7 @@ func typeName(obj any) string {
 	return ""
 }
 
-// started is a release of the hub with a status, as the hub would write it.
+// started returns a release of the hub with a status, as the hub would write it.
 func started(status string) *releasev1alpha1.Release {
 	r := &releasev1alpha1.Release{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "r1", UID: "uid-r1",
 		Generation: 1}}
@@ -432,7 +432,7 @@ func codeOf(err error) int {
 	return -1
 }
 
-func TestReleaseWatchPrintsWhatHappensUntilTheEnd(t *testing.T) {
+func TestReleaseWatchPrintsUntilTheEnd(t *testing.T) {
 	h := newReleaseHub(t)
 	rel := started(gated)
 	h.create(rel)
@@ -488,12 +488,12 @@ func TestReleaseStatusShowsTheLastValueOfACheck(t *testing.T) {
 	h.expect("errors: Waiting (Inconclusive, 1 failed, last 0.97, control 0.5: no number) for 30m",
 		"It waits for checks that have no result: errors of stage two (Inconclusive, 1 failed, last 0.97",
 		"argosy release skip r1 -n shop --reason TEXT")
-	if waiting := waitingGates(r); len(waiting) > 0 {
+	if waiting := release.WaitingGates(r); len(waiting) > 0 {
 		t.Errorf("a user can approve %+v", waiting)
 	}
 }
 
-func TestReleaseStatusNamesWhatTheHubStarted(t *testing.T) {
+func TestReleaseStatusNamesJobsOfTheHub(t *testing.T) {
 	h := newReleaseHub(t)
 	r := started(gated)
 	r.Spec.Trigger = &releasev1alpha1.ReleaseTrigger{Type: releasev1alpha1.TriggerTemplate, Revision: "rev"}
@@ -503,7 +503,7 @@ func TestReleaseStatusNamesWhatTheHubStarted(t *testing.T) {
 	h.expect("The hub started it, because the workload has changed.")
 }
 
-func TestReleaseViewReplacesWhatItShowedOnATerminal(t *testing.T) {
+func TestReleaseViewReplacesItsOutputOnATerminal(t *testing.T) {
 	var out bytes.Buffer
 	v := &releaseView{out: &out, live: true, now: time.Now}
 	for range 2 {
@@ -547,7 +547,7 @@ func TestReleaseStatusShowsStagesAndTheNextCommand(t *testing.T) {
 		"retry r1 -n shop --reason TEXT")
 }
 
-func TestReleaseApprovalIsOfTheRevisionAndAttemptThatWereShown(t *testing.T) {
+func TestReleaseApprovalIsForTheDisplayedRevisionAndAttempt(t *testing.T) {
 	h := newReleaseHub(t)
 	h.create(h.withRevisions(started(gated)))
 	h.answers = strings.NewReader("y\n")
@@ -615,39 +615,39 @@ func TestReleaseRejectionNeedsNoTerminalWithYes(t *testing.T) {
 }
 
 func TestReleaseVerbsSetTheState(t *testing.T) {
-	type verb func(r *releases, ctx context.Context, name, reason string) error
 	for name, c := range map[string]struct {
-		run         verb
+		verb        string
 		status      string
 		state, want releasev1alpha1.ReleaseState
 		prints      string
 	}{
-		"pause":                      {(*releases).pause, gated, "Run", "Pause", "will be paused"},
-		"pause twice":                {(*releases).pause, gated, "Pause", "Pause", "already paused"},
-		"pause a rollback":           {(*releases).pause, "phase: RollingBack", "Run", "Run", "cannot be paused"},
-		"resume":                     {(*releases).resume, "phase: Paused", "Pause", "Run", "will be resumed"},
-		"resume what runs":           {(*releases).resume, gated, "Run", "Run", "is not paused"},
-		"resume a failed stage":      {(*releases).resume, failing, "Run", "Run", "release retry r1"},
-		"resume with a failed stage": {(*releases).resume, failing, "Pause", "Run", "stage one has failed"},
-		"abort":                      {(*releases).abort, gated, "Run", "Abort", "pods stay as they are"},
-		"abort what has ended":       {(*releases).abort, "phase: RolledBack", "Run", "Run", "has ended"},
-		"roll back":                  {(*releases).rollback, gated, "Run", "Rollback", "will be rolled back"},
-		"roll back after success": {(*releases).rollback, "phase: Succeeded", "Run", "Rollback",
+		"pause":                      {releasev1alpha1.VerbPause, gated, "Run", "Pause", "will be paused"},
+		"pause twice":                {releasev1alpha1.VerbPause, gated, "Pause", "Pause", "already paused"},
+		"pause a rollback":           {releasev1alpha1.VerbPause, "phase: RollingBack", "Run", "Run", "cannot be paused"},
+		"resume":                     {releasev1alpha1.VerbResume, "phase: Paused", "Pause", "Run", "will be resumed"},
+		"resume what runs":           {releasev1alpha1.VerbResume, gated, "Run", "Run", "is not paused"},
+		"resume a failed stage":      {releasev1alpha1.VerbResume, failing, "Run", "Run", "release retry r1"},
+		"resume with a failed stage": {releasev1alpha1.VerbResume, failing, "Pause", "Run", "stage one has failed"},
+		"abort":                      {releasev1alpha1.VerbAbort, gated, "Run", "Abort", "pods stay as they are"},
+		"abort what has ended":       {releasev1alpha1.VerbAbort, "phase: RolledBack", "Run", "Run", "has ended"},
+		"roll back":                  {releasev1alpha1.VerbRollback, gated, "Run", "Rollback", "will be rolled back"},
+		"roll back after success": {releasev1alpha1.VerbRollback, "phase: Succeeded", "Run", "Rollback",
 			"will be rolled back"},
-		"roll back an aborted one": {(*releases).rollback, "phase: Aborted", "Abort", "Rollback",
+		"roll back an aborted one": {releasev1alpha1.VerbRollback, "phase: Aborted", "Abort", "Rollback",
 			"will be rolled back"},
-		"roll back after a failed rollback": {(*releases).rollback, failedRollback, "Run", "Rollback", "will be rolled back"},
-		"roll back again": {(*releases).rollback, failedRollback, "Rollback", "Rollback",
+		"roll back after a failed rollback": {releasev1alpha1.VerbRollback, failedRollback, "Run", "Rollback",
 			"will be rolled back"},
-		"roll back a refused one": {(*releases).rollback, "phase: Failed", "Run", "Run", "has ended"},
-		"roll back twice":         {(*releases).rollback, "phase: RollingBack", "Rollback", "Rollback", "already"},
-		"roll back what was":      {(*releases).rollback, "phase: RolledBack", "Run", "Run", "has ended"},
+		"roll back again": {releasev1alpha1.VerbRollback, failedRollback, "Rollback", "Rollback",
+			"will be rolled back"},
+		"roll back a refused one": {releasev1alpha1.VerbRollback, "phase: Failed", "Run", "Run", "has ended"},
+		"roll back twice":         {releasev1alpha1.VerbRollback, "phase: RollingBack", "Rollback", "Rollback", "already"},
+		"roll back what was":      {releasev1alpha1.VerbRollback, "phase: RolledBack", "Run", "Run", "has ended"},
 	} {
 		h := newReleaseHub(t)
 		rel := started(c.status)
 		rel.Spec.State = c.state
 		h.create(rel)
-		err := c.run(h.releases, t.Context(), "r1", "because")
+		err := h.setState(t.Context(), "r1", c.verb, "because")
 		printed := h.shown.String()
 		if err != nil {
 			printed += err.Error()
@@ -665,13 +665,32 @@ func TestReleaseVerbsSetTheState(t *testing.T) {
 	}
 }
 
-func TestReleaseThatWasFollowedIsNotRolledBack(t *testing.T) {
+func TestRollbackNamesTheConfigurationThatItDoesNotBringBack(t *testing.T) {
+	h := newReleaseHub(t)
+	before := &releasev1alpha1.ReleaseRevision{}
+	decode(t, `{metadata: {name: cloneset-web-old, namespace: shop}, spec: {hash: a, podsHash: b,
+		target: {apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, name: web}, pods: [{path: spec.template,
+		value: {spec: {containers: [{name: main, envFrom: [{configMapRef: {name: web}}, {secretRef: {name: key}}]}]}}}]}}`,
+		before)
+	if err := h.client.Create(t.Context(), before); err != nil {
+		t.Fatal(err)
+	}
+	rel := started("{phase: Succeeded, targets: [{name: web, from: cloneset-web-old, to: cloneset-web-new}, {name: api," +
+		" from: cloneset-api-gone, to: cloneset-api-new}]}")
+	h.create(rel)
+	if err := h.setState(t.Context(), "r1", releasev1alpha1.VerbRollback, ""); err != nil {
+		t.Fatal(err)
+	}
+	h.expect("not part of a revision, and not brought back: ConfigMap web, Secret key")
+}
+
+func TestSupersededReleaseIsNotRolledBack(t *testing.T) {
 	h := newReleaseHub(t)
 	h.create(started("{phase: Succeeded, endedAt: \"2026-01-01T11:00:00Z\"}"))
 	next := started("{phase: Running, startedAt: \"2026-01-01T11:30:00Z\"}")
 	next.Name = "r2"
 	h.create(next)
-	err := h.rollback(t.Context(), "r1", "")
+	err := h.setState(t.Context(), "r1", releasev1alpha1.VerbRollback, "")
 	if err == nil || !strings.Contains(err.Error(), "release r2 of CloneSet web") {
 		t.Errorf("the error is %v", err)
 	}
@@ -692,7 +711,7 @@ func TestReleaseStagesAreRetriedAndSkippedInTheirAttempt(t *testing.T) {
 	} {
 		h := newReleaseHub(t)
 		h.create(started(c.status))
-		err := h.stage(t.Context(), "r1", c.verb, c.annotation, c.reason)
+		err := h.stage(t.Context(), "r1", c.verb, c.reason)
 		printed := h.shown.String()
 		if err != nil {
 			printed += err.Error()
@@ -727,14 +746,14 @@ func TestReleaseDiffNamesTheChangesOfEachTarget(t *testing.T) {
 	}
 }
 
-func TestReleaseThatDoesNotExistIsNamed(t *testing.T) {
+func TestErrorNamesTheMissingRelease(t *testing.T) {
 	h := newReleaseHub(t)
 	if _, err := h.get(t.Context(), "none"); err == nil || !strings.Contains(err.Error(), `no release "none"`) {
 		t.Errorf("the error is %v", err)
 	}
 }
 
-func TestReleaseGatesThatWaitAreCompleted(t *testing.T) {
+func TestWaitingReleaseGatesAreCompleted(t *testing.T) {
 	s := see(t, nil)
 	s.api.Serve(membertest.Kind{GroupVersionKind: releasev1alpha1.GroupVersion.WithKind("Release"), Plural: "releases",
 		Namespaced: true})

@@ -13,7 +13,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/release"
 )
 
-// verdict is what the flags of approve and reject say.
+// verdict has the flags of approve and reject.
 type verdict struct {
 	verdict       releasev1alpha1.ApprovalVerdict
 	gate, comment string
@@ -44,20 +44,9 @@ terminal, --yes is required.`,
 	return cmd
 }
 
-// waitingGates are the gates at which a release waits for approvals.
-func waitingGates(rel *releasev1alpha1.Release) []releasev1alpha1.ReleaseGateStatus {
-	stage := release.StageUnderWay(rel)
-	if stage == nil || rel.Status.Phase != releasev1alpha1.ReleaseRunning {
-		return nil
-	}
-	return slices.DeleteFunc(slices.Clone(stage.Gates), func(g releasev1alpha1.ReleaseGateStatus) bool {
-		return g.Phase != releasev1alpha1.GateWaiting || g.Check != nil
-	})
-}
-
-// choose is the gate that a verdict is about.
+// choose returns the gate that a verdict is about.
 func (v *verdict) choose(rel *releasev1alpha1.Release) (releasev1alpha1.ReleaseGateStatus, error) {
-	waiting := waitingGates(rel)
+	waiting := release.WaitingGates(rel)
 	var names []string
 	for _, g := range waiting {
 		if g.Name == v.gate {
@@ -102,11 +91,7 @@ func (r *releases) decide(ctx context.Context, name string, v *verdict) error {
 			return err
 		}
 	}
-	a := &releasev1alpha1.ReleaseApproval{}
-	a.Namespace, a.GenerateName = r.namespace, fmt.Sprintf("%s-%s-", targetName(rel.Name), stage.Name)
-	a.Spec = releasev1alpha1.ReleaseApprovalSpec{Release: rel.Name, ReleaseUID: rel.UID, Revision: rel.Status.Revision,
-		Stage: stage.Name, Position: gate.Position, Gate: gate.Name, Attempt: stage.Attempt, Verdict: v.verdict,
-		Comment: v.comment}
+	a := release.ApprovalFor(rel, gate, v.verdict, v.comment)
 	if err := r.client.Create(ctx, a); err != nil {
 		return fmt.Errorf("create the ReleaseApproval: %w", err)
 	}

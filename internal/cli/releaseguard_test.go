@@ -40,7 +40,7 @@ func guardedHub(t *testing.T) *releaseHub {
 	return newReleaseHub(t, guard)
 }
 
-func TestReleasePlanShowsWhatGuardsSay(t *testing.T) {
+func TestReleasePlanShowsGuards(t *testing.T) {
 	h := guardedHub(t)
 	plan, err := h.plan(t.Context(), h.drafted(&draft{}))
 	if err != nil {
@@ -68,7 +68,7 @@ func TestReleasePlanShowsWhatGuardsSay(t *testing.T) {
 	}
 }
 
-func TestReleaseStatusNamesTheGuardThatItWaitsFor(t *testing.T) {
+func TestReleaseStatusNamesTheBlockingGuard(t *testing.T) {
 	h := guardedHub(t)
 	if err := printRelease(h.shown, started(frozen), h.now()); err != nil {
 		t.Fatal(err)
@@ -82,7 +82,7 @@ func TestReleaseStatusNamesTheGuardThatItWaitsFor(t *testing.T) {
 	}
 }
 
-func TestReleaseBreakGlassStartsTheStageThatWaits(t *testing.T) {
+func TestReleaseBreakGlassStartsTheWaitingStage(t *testing.T) {
 	h := guardedHub(t)
 	h.create(started(frozen))
 	if err := h.breakGlass(t.Context(), "r1", " "); err == nil || !strings.Contains(err.Error(), "name the reason") {

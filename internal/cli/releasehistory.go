@@ -69,6 +69,7 @@ var historyFlags = map[string]string{
 	"author":      "only releases of this user",
 	"cluster":     "only this cluster",
 	"outcome":     "only releases that ended so: Succeeded, Failed, RolledBack, Aborted or Superseded",
+	"trigger":     "only releases started by: User, Rollback (a user, to a stored revision), Template or Direct (the hub)",
 	"image":       "only workloads with this image",
 	"environment": "only stages of this environment",
 }
@@ -164,7 +165,7 @@ func (q *historyQuery) write(out io.Writer, answer any, table historyTable, empt
 	return printTable(out, printed, printers.PrintOptions{})
 }
 
-// historyRun is the RunE of a command that asks a question.
+// historyRun returns the RunE of a command that asks a question.
 func historyRun(hub *hubFlags, q *historyQuery, run func(ctx context.Context, config *rest.Config, params url.Values,
 	args []string, out io.Writer) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
@@ -215,20 +216,20 @@ show what happened in it. See docs/release-history.md.`,
 		}
 		return q.write(out, found, releaseLines(found), "no release is in the history")
 	})
-	q.bind(cmd, hub, "author", "cluster", "outcome", "workload", "since", "until", "limit")
+	q.bind(cmd, hub, "author", "cluster", "outcome", "trigger", "workload", "since", "until", "limit")
 	return cmd
 }
 
 func releaseLines(found []history.Release) historyTable {
-	t := historyTable{columns: []string{"NAMESPACE", "NAME", "WORKLOADS", "PHASE", "AUTHOR", "CREATED", "ENDED", "COMMIT",
-		"REASON"}}
+	t := historyTable{columns: []string{"NAMESPACE", "NAME", "WORKLOADS", "PHASE", "TRIGGER", "AUTHOR", "CREATED",
+		"ENDED", "COMMIT", "REASON"}}
 	for _, r := range found {
 		var workloads []string
 		for _, target := range r.Targets {
 			workloads = append(workloads, target.Kind+"/"+target.Name)
 		}
-		t.rows = append(t.rows, []string{r.Namespace, r.Name, strings.Join(workloads, ","), r.Phase, r.Author, r.CreatedAt,
-			r.EndedAt, r.Commit, r.Reason})
+		t.rows = append(t.rows, []string{r.Namespace, r.Name, strings.Join(workloads, ","), r.Phase, r.Trigger, r.Author,
+			r.CreatedAt, r.EndedAt, r.Commit, r.Reason})
 	}
 	return t
 }

@@ -16,12 +16,12 @@ import (
 	"github.com/argosy-io/argosy/internal/history"
 )
 
-// historyQueryOf is a question with the flags of a command line.
+// historyQueryOf returns a question with the flags of a command line.
 func historyQueryOf(t *testing.T, line string) *historyQuery {
 	t.Helper()
 	q, cmd := &historyQuery{}, &cobra.Command{Use: "x"}
-	q.bind(cmd, &hubFlags{}, "author", "cluster", "outcome", "workload", "since", "until", "at", "image", "environment",
-		"limit")
+	q.bind(cmd, &hubFlags{}, "author", "cluster", "outcome", "trigger", "workload", "since", "until", "at", "image",
+		"environment", "limit")
 	q.now = func() time.Time { return time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC) }
 	if err := cmd.ParseFlags(strings.Fields(line)); err != nil {
 		t.Fatal(err)
@@ -38,6 +38,7 @@ func TestFlagsOfHistoryAreParametersOfTheHub(t *testing.T) {
 		"--since 24h --until 2026-03-02T09:00:00+08:00": "limit=200&namespace=shop&since=2026-03-01T12%3A00%3A00Z&" +
 			"until=2026-03-02T01%3A00%3A00Z",
 		"--at 2026-03-01T14:05:00Z --cluster m3": "at=2026-03-01T14%3A05%3A00Z&cluster=m3&limit=200&namespace=shop",
+		"--trigger Rollback":                     "limit=200&namespace=shop&trigger=Rollback",
 		"--image a/b:1 --outcome RolledBack":     "image=a%2Fb%3A1&limit=200&namespace=shop&outcome=RolledBack",
 	} {
 		got, err := historyQueryOf(t, line).params("shop")
@@ -72,12 +73,13 @@ func historyHub(t *testing.T, answers map[string]any) *rest.Config {
 }
 
 func TestHistoryIsPrintedAsTableCSVAndJSON(t *testing.T) {
-	found := []history.Release{{Namespace: "shop", Name: "web-1", Phase: "Succeeded", Author: "li",
+	found := []history.Release{{Namespace: "shop", Name: "web-1", Phase: "Succeeded", Trigger: "User",
+		Author:    "li",
 		CreatedAt: "2026-03-01T12:00:00Z", Reason: `"fast", and more`,
 		Targets: []history.Target{{Kind: "CloneSet", Name: "web"}, {Kind: "CloneSet", Name: "api"}}}}
 	for output, want := range map[string]string{
-		"":     "shop        web-1   CloneSet/web,CloneSet/api   Succeeded   li       2026-03-01T12:00:00Z   <none>",
-		"csv":  `shop,web-1,"CloneSet/web,CloneSet/api",Succeeded,li,2026-03-01T12:00:00Z,,,"""fast"", and more"`,
+		"":     "shop        web-1   CloneSet/web,CloneSet/api   Succeeded   User      li       2026-03-01T12:00:00Z   <none>",
+		"csv":  `shop,web-1,"CloneSet/web,CloneSet/api",Succeeded,User,li,2026-03-01T12:00:00Z,,,"""fast"", and more"`,
 		"json": `"name": "web-1"`,
 		"yaml": "name: web-1",
 	} {
@@ -93,7 +95,7 @@ func TestHistoryIsPrintedAsTableCSVAndJSON(t *testing.T) {
 	}
 }
 
-func TestHistoryOfAReleaseShowsWhatHappenedInIt(t *testing.T) {
+func TestHistoryOfAReleaseShowsItsEntries(t *testing.T) {
 	config := historyHub(t, map[string]any{
 		history.ReleasesPath + "?limit=1&namespace=shop&release=web-1": []history.Release{{Name: "web-1", UID: "u1"}},
 		history.ReleasesPath + "?limit=1&namespace=shop&release=web-2": []history.Release{},

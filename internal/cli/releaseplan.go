@@ -157,7 +157,7 @@ func (r *releases) plan(ctx context.Context, rel *releasev1alpha1.Release) (*rel
 	return plan, nil
 }
 
-// replicasIn are the replicas of a target in a cluster.
+// replicasIn returns the replicas of a target in a cluster.
 func replicasIn(t release.Target, cluster string) int64 {
 	for _, p := range t.Progress {
 		if p.Cluster == cluster {
@@ -172,7 +172,7 @@ func replicasIn(t release.Target, cluster string) int64 {
 	return 0
 }
 
-// gateNames are the gates of a stage for people, such as "sign (2 approvals)".
+// gateNames returns the gates of a stage for people, such as "sign (2 approvals)".
 func gateNames(gates []releasev1alpha1.ReleaseGate) []string {
 	var all []string
 	for _, g := range gates {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
@@ -26,7 +25,7 @@ func keyIn(namespace, name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: namespace, Name: name}
 }
 
-// valueOf is a value of an object in one line.
+// valueOf returns a value of an object in one line.
 func valueOf(v any) string {
 	if v == nil {
 		return "none"
@@ -71,7 +70,7 @@ func newReleaseStatus(hub *hubFlags) *cobra.Command {
 // printRelease prints the stages of a release and what it waits for.
 func printRelease(out io.Writer, rel *releasev1alpha1.Release, now time.Time) error {
 	s := &rel.Status
-	title := fmt.Sprintf("Release %s/%s: %s", rel.Namespace, rel.Name, phaseOf(rel))
+	title := fmt.Sprintf("Release %s/%s: %s", rel.Namespace, rel.Name, release.PhaseOf(rel))
 	if s.Reason != "" {
 		title += " (" + s.Reason + ")"
 	}
@@ -101,7 +100,7 @@ func printRelease(out io.Writer, rel *releasev1alpha1.Release, now time.Time) er
 				pods = fmt.Sprintf("%d/%d", c.New, c.Pods)
 			}
 			addRow(table, stage.Name, string(stage.Phase), clusters, pods, orNone(gatesText(stage.Gates, now)),
-				orNone(stageReason(rel, stage)))
+				orNone(release.StageReason(rel, stage)))
 		}
 		if err := printTable(out, table, printers.PrintOptions{}); err != nil {
 			return err
@@ -164,25 +163,6 @@ func gatesText(gates []releasev1alpha1.ReleaseGateStatus, now time.Time) string 
 	return strings.Join(all, "; ")
 }
 
-// stageReason is why a stage is in its phase: that of the release while it is under way, else what the journal says.
-func stageReason(rel *releasev1alpha1.Release, stage releasev1alpha1.ReleaseStageStatus) string {
-	if stage.Name == rel.Status.Stage && stage.Phase != releasev1alpha1.StageFailed && stage.EndedAt == nil {
-		return rel.Status.Reason
-	}
-	if stage.Phase != releasev1alpha1.StageFailed && stage.Phase != releasev1alpha1.StageSkipped {
-		return ""
-	}
-	for _, e := range slices.Backward(rel.Status.Journal) {
-		if e.Type == releasev1alpha1.JournalStage && e.Stage == stage.Name {
-			if e.Message != "" {
-				return e.Reason + ": " + e.Message
-			}
-			return e.Reason
-		}
-	}
-	return ""
-}
-
 func newReleaseWatch(hub *hubFlags) *cobra.Command {
 	var timeout time.Duration
 	cmd := nameOfRelease(&cobra.Command{
@@ -234,7 +214,7 @@ func hasEnded(rel *releasev1alpha1.Release) bool {
 	return rel.Status.Phase.Ended() && rel.Status.ObservedGeneration >= rel.Generation
 }
 
-// outcome is the error of a release that has ended; nil if it has succeeded.
+// outcome returns the error of a release that has ended; nil if it has succeeded.
 func outcome(rel *releasev1alpha1.Release) error {
 	what, _ := release.Waits(rel)
 	err := fmt.Errorf("release %s: %s", rel.Name, what)

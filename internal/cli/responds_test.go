@@ -11,7 +11,7 @@ import (
 
 // Unjoin explains that everything stays in a member that does not respond. That is not true for a member that only
 // rejects this request.
-func TestAMemberThatRefusesARequestIsResponding(t *testing.T) {
+func TestMemberRespondsIfItRejectsARequest(t *testing.T) {
 	for story, tc := range map[string]struct {
 		code   int
 		causes string

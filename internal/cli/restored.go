@@ -146,10 +146,10 @@ func (s *restoreState) count(ctx context.Context, c client.Client, counted strin
 // seenPatience is how long `accept --all` waits until the hub has compared all Works; a variable for tests.
 var seenPatience = 15 * time.Second
 
-// seen returns the state once the hub has compared all Works, or the last state after patience: right after a start,
+// seen returns the state once the hub has compared all Works, or the last state after timeout: right after a start,
 // clusters are not Ready for a moment.
-func seen(ctx context.Context, c client.Client, patience time.Duration) (s restoreState, err error) {
-	waited := wait.PollUntilContextTimeout(ctx, time.Second, patience, true, func(context.Context) (bool, error) {
+func seen(ctx context.Context, c client.Client, timeout time.Duration) (s restoreState, err error) {
+	waited := wait.PollUntilContextTimeout(ctx, time.Second, timeout, true, func(context.Context) (bool, error) {
 		s, err = restoreStateOf(ctx, c)
 		return err != nil || s.pendingWorks() == "", nil
 	})

@@ -103,7 +103,7 @@ func TestRestoreStatusShowsTheCauseWithoutTheAdvice(t *testing.T) {
 }
 
 // Two StatefulSets of one name have two Works, of which the second has a name apart.
-func TestRestoreAcceptsAnObjectWhoseWorkHasANameApart(t *testing.T) {
+func TestRestoreAcceptsTheSecondWorkOfOneName(t *testing.T) {
 	s := see(t, map[string]*membertest.Server{"eu": membertest.New(t)})
 	works := membertest.Kind{GroupVersionKind: workv1alpha1.GroupVersion.WithKind("Work"), Plural: "works",
 		Namespaced: true}

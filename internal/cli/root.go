@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/argosy-io/argosy/internal/cli/interpretcli"
 )
 
 // verbs returns the commands, in the order of help.
@@ -52,7 +54,7 @@ func verbs(hub *hubFlags) []*cobra.Command {
 		newSecrets(hub),
 		newCertificates(),
 		newConvert(),
-		newInterpret(hub),
+		interpretcli.New(hub),
 		newSim(),
 		newSimMember(),
 		newDemo(),

@@ -159,7 +159,7 @@ func changeEncryption(cmd *cobra.Command, hub *hubFlags, what string) error {
 			return err
 		}
 		step := s.Step
-		if s.Behind > 0 && time.Since(begin) > patience { // hubs need a moment to read the store
+		if s.Behind > 0 && time.Since(begin) > quietWait { // hubs need a moment to read the store
 			step = waiting(s, what == "master")
 		}
 		if step != "" && step != shown {
@@ -180,8 +180,8 @@ func changeEncryption(cmd *cobra.Command, hub *hubFlags, what string) error {
 	}
 }
 
-// patience is how long hubs on one store may take to load keys before the user is informed about the wait.
-const patience = 3 * time.Second
+// quietWait is how long hubs on one store may take to load keys before the user is informed about the wait.
+const quietWait = 3 * time.Second
 
 // waiting returns which hubs the command waits for, and what to do.
 func waiting(s server.EncryptionStatus, master bool) string {

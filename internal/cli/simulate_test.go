@@ -53,7 +53,7 @@ func simulated(t *testing.T, args ...string) (code int, out, errOut string) {
 	return code, o.String(), e.String()
 }
 
-func TestSimulateReadsAFleetThatSomebodyMadeUp(t *testing.T) {
+func TestSimulateReadsAFleetFromAFile(t *testing.T) {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	code, out, errOut := simulated(t, "--all")
 	if code != 0 || !strings.Contains(out, "m1:3 m2:3") || !strings.Contains(errOut, "stored as Weighted") {
@@ -67,7 +67,7 @@ func TestSimulateReadsAFleetThatSomebodyMadeUp(t *testing.T) {
 	}
 }
 
-func TestWhatDoesNotFitIsAnErrorOnlyWhenThatIsAskedFor(t *testing.T) {
+func TestUnplacedReplicasAreAnErrorOnlyOnRequest(t *testing.T) {
 	if code, out, _ := simulated(t, "--cluster-removed", "m1"); code != 0 ||
 		!strings.Contains(out, "would fit with 4 replicas instead of 6") {
 		t.Errorf("%d\n%s", code, out)
@@ -82,7 +82,7 @@ func TestWhatDoesNotFitIsAnErrorOnlyWhenThatIsAskedFor(t *testing.T) {
 	}
 }
 
-func TestSimulateRefusesWhatItCannotRead(t *testing.T) {
+func TestSimulateRefusesInvalidInput(t *testing.T) {
 	bad := filepath.Join(t.TempDir(), "bad.yaml")
 	if err := os.WriteFile(bad, []byte("a: b\n"), 0o600); err != nil {
 		t.Fatal(err)

@@ -165,7 +165,7 @@ func healthOf(ctx context.Context, config *rest.Config) health {
 		return h
 	}
 
-	// 1. The API server and what it says of itself.
+	// 1. The API server and its own report.
 	api, answers := askAPI(ctx, d)
 	h.Parts = append(h.Parts, api)
 	if !answers {

@@ -29,7 +29,7 @@ import (
 	"github.com/argosy-io/argosy/internal/why"
 )
 
-func TestStatusCallsAClusterSlowThatDoesNotAnswerInTime(t *testing.T) {
+func TestStatusCallsAClusterSlowAfterATimeout(t *testing.T) {
 	d, err := discovery.NewDiscoveryClientForConfig(&rest.Config{Host: "https://hub.invalid"})
 	if err != nil {
 		t.Fatal(err)
@@ -59,7 +59,7 @@ func failedJob(cluster string) *workv1alpha2.ResourceBinding {
 	return b
 }
 
-func TestStatusSaysWhatIsWrongAndWhatToDo(t *testing.T) {
+func TestStatusReportsProblemsAndRemedies(t *testing.T) {
 	t.Parallel()
 	verb := func(hub *hubFlags, _ genericiooptions.IOStreams) *cobra.Command { return newStatus(hub) }
 	for name, c := range map[string]struct {

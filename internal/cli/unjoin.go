@@ -228,7 +228,7 @@ func (u *unjoin) run(ctx context.Context) error {
 	return nil
 }
 
-// participle is what the command does to a cluster.
+// participle describes the command's effect on a cluster.
 func (u *unjoin) participle() string {
 	if u.pull {
 		return "unregistered"

@@ -12,7 +12,7 @@ import (
 )
 
 // A flag that asks must never start, join or delete anything: `argosy up --version` once started a hub.
-func TestVersionIsPrintedByEveryCommandWhichThenDoesNothing(t *testing.T) {
+func TestVersionFlagOnlyPrintsForEveryCommand(t *testing.T) {
 	var paths [][]string
 	var walk func(cmd *cobra.Command, path []string)
 	walk = func(cmd *cobra.Command, path []string) {
@@ -36,7 +36,7 @@ func TestVersionIsPrintedByEveryCommandWhichThenDoesNothing(t *testing.T) {
 	}
 }
 
-func TestVersionTellsTheBuild(t *testing.T) {
+func TestVersionPrintsTheBuild(t *testing.T) {
 	run := func(args ...string) (string, string, int) {
 		out, errOut := &bytes.Buffer{}, &bytes.Buffer{}
 		code := Main(t.Context(), append([]string{"argosy", "version"}, args...), out, errOut)

@@ -24,6 +24,7 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/explain/overview"
+	"github.com/argosy-io/argosy/internal/history"
 	"github.com/argosy-io/argosy/internal/why"
 )
 
@@ -48,6 +49,8 @@ type Options struct {
 	Simulate Simulate
 	// URL is the address at which the hub serves.
 	URL string
+	// History is the release history; nil if the hub keeps none.
+	History *history.Source
 	// Done ends the streams.
 	Done <-chan struct{}
 }
@@ -103,7 +106,8 @@ func NewAPI(o Options, layer *Layer) *API {
 func (a *API) Handler(next http.Handler) http.Handler {
 	serve := map[string]func(http.ResponseWriter, *http.Request, user.Info){
 		mePath: a.serveMe, linkPath: a.serveLink, streamPath: a.serveStream, whyPath: a.serveWhy, importPath: a.serveImport,
-		actionsPath: a.serveActions, objectPath: a.serveObject, changePath: a.serveChange}
+		actionsPath: a.serveActions, objectPath: a.serveObject, changePath: a.serveChange,
+		releasePath: a.serveRelease, timelinePath: a.serveTimeline}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer, found := serve[r.URL.Path]
 		if !found {

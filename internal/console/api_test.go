@@ -144,7 +144,7 @@ func TestRowsAreOnlyWhatTheUserMayList(t *testing.T) {
 					t.Fatal(err)
 				}
 				o := row.Object
-				if topic == "workloads" {
+				if topic == "workloads" || topic == "releases" {
 					o = &overview.Object{}
 					_ = json.Unmarshal(r.json, o)
 				}
@@ -152,7 +152,7 @@ func TestRowsAreOnlyWhatTheUserMayList(t *testing.T) {
 				switch {
 				case topic == "clusters" || row.About == "cluster":
 					allowed = g["list clusters *"]
-				case row.About == "release":
+				case row.About == "release" || topic == "releases":
 					allowed = may("list", "releases", o.Namespace)
 				case row.About == "hub":
 					allowed = g["get /argosy/health"]

@@ -58,7 +58,8 @@ const (
 )
 
 // Paths are the addresses that API answers.
-var Paths = []string{mePath, linkPath, streamPath, whyPath, importPath, actionsPath, objectPath, changePath}
+var Paths = []string{mePath, linkPath, streamPath, whyPath, importPath, actionsPath, objectPath, changePath,
+	releasePath, timelinePath}
 
 const (
 	// maxBody bounds the body of a login, maxToken a token.

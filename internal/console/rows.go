@@ -77,6 +77,7 @@ type state struct {
 	troubled  []pods.Workload
 	hub       []overview.HubFinding
 	releases  []overview.ReleaseRow
+	summaries []summary
 }
 
 // rows projects the fleet into rows, for all streams together.
@@ -117,7 +118,7 @@ func (r *rows) current(ctx context.Context) (*state, error) {
 	defer func() { r.took = r.now().Sub(now) }()
 	next, changed := &state{at: now}, r.last == nil
 	if r.last != nil {
-		next.troubled, next.hub, next.releases = r.last.troubled, r.last.hub, r.last.releases
+		next.troubled, next.hub, next.summaries = r.last.troubled, r.last.hub, r.last.summaries
 	}
 	var list clusterv1alpha1.ClusterList
 	if err := reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
@@ -158,17 +159,20 @@ func (r *rows) current(ctx context.Context) (*state, error) {
 	slices.SortFunc(next.clusters, func(a, b cluster) int { return cmp.Compare(a.Name, b.Name) })
 	slices.SortFunc(next.workloads, func(a, b workload) int { return cmp.Compare(a.row.key, b.row.key) })
 
+	var releases releasev1alpha1.ReleaseList
+	if err := reader.List(ctx, &releases, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list releases: %w", err)
+	}
+	var other bool
+	next.summaries, other = summarize(releases.Items, next.summaries)
+	changed = changed || other
+	for i := range releases.Items {
+		if row, waits := overview.RowOfRelease(&releases.Items[i]); waits {
+			next.releases = append(next.releases, row)
+		}
+	}
 	if now.Sub(r.extra) >= freshPods {
-		next.hub, next.troubled, next.releases, r.extra = nil, nil, nil, now
-		var releases releasev1alpha1.ReleaseList
-		if err := reader.List(ctx, &releases, client.UnsafeDisableDeepCopy); err != nil {
-			return nil, fmt.Errorf("list releases: %w", err)
-		}
-		for i := range releases.Items {
-			if row, waits := overview.RowOfRelease(&releases.Items[i]); waits {
-				next.releases = append(next.releases, row)
-			}
-		}
+		next.hub, next.troubled, r.extra = nil, nil, now
 		if r.o.Findings != nil {
 			next.hub = r.o.Findings()
 		}
@@ -176,8 +180,7 @@ func (r *rows) current(ctx context.Context) (*state, error) {
 			// Where the controllers do not run, or do not know yet, nothing is known of pods.
 			next.troubled, _, _ = r.o.Troubled(ctx, "")
 		}
-		changed = changed || !reflect.DeepEqual(next.hub, r.last.hub) || !reflect.DeepEqual(next.troubled, r.last.troubled) ||
-			!reflect.DeepEqual(next.releases, r.last.releases)
+		changed = changed || !reflect.DeepEqual(next.hub, r.last.hub) || !reflect.DeepEqual(next.troubled, r.last.troubled)
 	}
 	if changed {
 		r.last = next
@@ -323,7 +326,8 @@ const maxItems = 300
 
 // topics are what a stream may have.
 var topics = map[string]func(*API, context.Context, user.Info, *state) view{
-	"fleet": (*API).fleet,
+	"fleet":    (*API).fleet,
+	"releases": (*API).releases,
 	"clusters": func(a *API, ctx context.Context, u user.Info, s *state) view {
 		clusters, workloads, missing := a.visible(ctx, u, s)
 		placed := map[string]placements{}

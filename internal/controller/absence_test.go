@@ -29,11 +29,11 @@ import (
 	"github.com/argosy-io/argosy/internal/member/membertest"
 )
 
-// absenceSeed, set to a number, has TestNoObjectLeavesAMemberThatNoUserAskedToDelete go that sequence alone.
+// absenceSeed, set to a number, has TestObjectsLeaveMembersOnlyWhenUsersDeleteThem go that sequence alone.
 const absenceSeed = "ARGOSY_ABSENCE_SEED"
 
 // Whatever happens to the hub, in whatever order, no object goes from a member that its user did not ask to delete.
-func TestNoObjectLeavesAMemberThatNoUserAskedToDelete(t *testing.T) {
+func TestObjectsLeaveMembersOnlyWhenUsersDeleteThem(t *testing.T) {
 	seeds := []uint64{1, 2, 3, 4}
 	if text := os.Getenv(absenceSeed); text != "" {
 		seed, err := strconv.ParseUint(text, 10, 64)

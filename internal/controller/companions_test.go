@@ -21,7 +21,7 @@ import (
 	"github.com/argosy-io/argosy/internal/member/membertest"
 )
 
-// parsed is an object in namespace shop.
+// parsed returns an object in namespace shop.
 func parsed(t *testing.T, k membertest.Kind, name, spec string) *unstructured.Unstructured {
 	t.Helper()
 	u := &unstructured.Unstructured{}
@@ -34,12 +34,12 @@ func parsed(t *testing.T, k membertest.Kind, name, spec string) *unstructured.Un
 	return u
 }
 
-// pods is the spec of a workload whose pods have the label.
+// pods returns the spec of a workload whose pods have the label.
 func pods(label string) string {
 	return "template: {metadata: {labels: {app: " + label + "}}, spec: {containers: []}}"
 }
 
-// takes is a policy for the Deployments with a label, to the clusters, that takes along what they need.
+// takes returns a policy for the Deployments with a label, to the clusters, that takes along what they need.
 func takes(label string, deps bool, clusters ...string) policyv1alpha1.Propagation {
 	p := policy("shop", "apps/v1", "Deployment")
 	p.SetName(label)
@@ -207,7 +207,7 @@ func TestCompanionsMatchNaiveImplementation(t *testing.T) {
 	})
 }
 
-func TestACompanionCostsWhatADependencyCosts(t *testing.T) {
+func TestCompanionCostsAsManyWritesAsADependency(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		const target = "targetRef: {apiVersion: apps/v1, kind: Deployment, name: web}"
@@ -267,7 +267,7 @@ func TestACompanionCostsWhatADependencyCosts(t *testing.T) {
 	})
 }
 
-func TestACompanionThatStoppedFollowingFollowsAnother(t *testing.T) {
+func TestCompanionMovesToAnotherWorkload(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		h, _ := fleet(t, append(companionKinds, controllertest.Deployment)...)

@@ -70,6 +70,7 @@ import (
 	"github.com/argosy-io/argosy/internal/interpreter"
 	"github.com/argosy-io/argosy/internal/member"
 	"github.com/argosy-io/argosy/internal/member/acting"
+	"github.com/argosy-io/argosy/internal/member/tunnel"
 	"github.com/argosy-io/argosy/internal/scope"
 	"github.com/argosy-io/argosy/internal/template"
 )
@@ -80,12 +81,14 @@ type Options struct {
 	Config *rest.Config
 	// Concurrency is how many objects a loop works on at once.
 	Concurrency int
-	// ClusterStatusFrequency is how often members are asked how they are.
+	// ClusterStatusFrequency is the interval of status checks of members.
 	ClusterStatusFrequency time.Duration
 	// ClusterThresholds are how long members must answer, or not answer, before that counts.
 	ClusterThresholds membership.Thresholds
 	// DialMember opens the connections to members; default TCP.
 	DialMember func(ctx context.Context, network, address string) (net.Conn, error)
+	// Tunnels reach clusters in Pull mode for reads; nil for none.
+	Tunnels *tunnel.Tunnels
 	// MemberLimits bound the memory that a member can use in the hub.
 	MemberLimits member.Limits
 	// CheckNetworks are the networks that ReleaseChecks may call; none means all but the addresses of the hub's own
@@ -110,7 +113,7 @@ type Options struct {
 	// Restored receives a function that counts, by cluster, the objects without a Work, and the Works that are paused
 	// since a restore; may be nil.
 	Restored func(func() (orphans map[string]int, paused int))
-	// Estimator is how members' scheduler estimators are asked for room; nil: they are not.
+	// Estimator calls scheduler estimators of members; nil disables it.
 	Estimator *estimator.Options
 	// Descheduling is how replicas are moved out of clusters after they were placed; nil moves none.
 	Descheduling *Descheduling
@@ -138,7 +141,7 @@ type Turn struct {
 	Ended []string
 }
 
-// Scheduler is the one that places bindings: others of another name are left to whom they name.
+// Scheduler places the bindings with its name. Bindings with another scheduler name are left to that scheduler.
 type Scheduler struct {
 	// Name, by default default-scheduler.
 	Name    string
@@ -210,8 +213,8 @@ func Run(ctx context.Context, o Options) error {
 	return nil
 }
 
-// identity is the hub as its members know it: by the UID of its namespace kube-system, which a new store has a moment
-// after its start.
+// identity returns the hub's identity for members: the UID of its namespace kube-system. A new store has that namespace
+// shortly after its start.
 func identity(ctx context.Context, hub client.Reader, turn Turn) (tenure.Self, error) {
 	hubID := ""
 	var last error
@@ -298,7 +301,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, self tenure.Self, o Options) e
 	}
 	templates := template.New(dyn, disco)
 	members := member.New(member.Options{Clusters: mgr.GetClient(), Secrets: mgr.GetAPIReader(), Limits: o.MemberLimits,
-		Self: self, Dial: o.DialMember})
+		Self: self, Dial: o.DialMember, Tunnels: o.Tunnels})
 	fleet, err := capacity.NewFleet(ctx, mgr.GetCache())
 	if err != nil {
 		return err

@@ -44,7 +44,7 @@ var historyKinds = []schema.GroupVersionKind{
 
 func (x *history) pick(of ...string) string { return of[x.random.IntN(len(of))] }
 
-// next is an object that a user writes, or deletes.
+// next returns an object that a user writes, or deletes.
 func (x *history) next() (u *unstructured.Unstructured, deletes bool) {
 	namespace := x.pick("", "namespace: shop, ")
 	cluster := ""
@@ -86,7 +86,7 @@ func (x *history) next() (u *unstructured.Unstructured, deletes bool) {
 	return coretest.Object(x.t, texts[i]), deletes
 }
 
-// recorded are the objects of the hub, without one that is deleted and its binding.
+// recorded returns the objects of the hub, without one that is deleted and its binding.
 func (x *history) recorded(without *unstructured.Unstructured) (out []simulate.Object) {
 	x.t.Helper()
 	for _, gvk := range historyKinds {

@@ -37,7 +37,7 @@ func applied(h *controllertest.Hub, t *testing.T, template client.Object, kind m
 	return name
 }
 
-func TestRolesWhoseNamesFoldPropagate(t *testing.T) {
+func TestRolesWithFoldingNamesPropagate(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		h, members := fleet(t)
 		p := policy("", "rbac.authorization.k8s.io/v1", "ClusterRole")
@@ -145,7 +145,7 @@ func TestStatefulSetsOfTwoGroupsPropagate(t *testing.T) {
 }
 
 // A hub that is restored from a backup without the bindings may give them other names than before.
-func TestBindingsThatAreLostTakeTheirObjectsOver(t *testing.T) {
+func TestRecreatedBindingsAdoptTheirObjects(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		h, members := fleet(t, controllertest.StatefulSet, controllertest.AppsStatefulSet)
 		set := func(kind membertest.Kind) *unstructured.Unstructured {

@@ -69,7 +69,7 @@ func forget(t *testing.T, h *controllertest.Hub, name string) {
 }
 
 // A dead cluster keeps its pods when it is removed by force, while their replicas are placed in other clusters too.
-func TestDeadClusterThatIsJoinedAgainCountsOnce(t *testing.T) {
+func TestDeadClusterCountsOnceAfterRejoin(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		h, members := fleet(t, controllertest.Deployment)
 		p := policy("shop", "apps/v1", "Deployment")

@@ -256,7 +256,7 @@ func TestACheckAsksTheServicesOfMembers(t *testing.T) {
 		w.expect("where a cluster is not permitted", r, releasev1alpha1.ReleaseRunning,
 			releasev1alpha1.ReasonCheckUnavailable)
 		if message := w.gate(r, 0).Check.Message; message !=
-			"cluster m3: spec.prometheus.member.clusters does not list it" {
+			"cluster m3: member.clusters does not list it" {
 			t.Errorf("the message is %q", message)
 		}
 		c := &releasev1alpha1.ReleaseCheck{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "c"}}
@@ -392,6 +392,101 @@ func TestTheJobsOfADeletedReleaseAreDeleted(t *testing.T) {
 			if m.server.Object(controllertest.Job, "shop", name) != nil {
 				t.Errorf("the Job is left in %s", m.name)
 			}
+		}
+	})
+}
+
+func TestAnArgumentThatWouldChangeAQueryIsNotSent(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		w, j := newReleaseWorld(t), newJudge(t)
+		w.check("c", `{interval: 10s, slo: {url: "`+j.URL+`", objective: "99", window: 30d, burnRateWindow: 5m,
+			good: '{{args.at}} * sum(increase(good{stage="{{stage}}"}[{{window}}]))', total: 'sum(increase(all[{{window}}]))',
+			maxBurnRate: "2"}}`)
+		j.answerWith(200, number("10"))
+		r := w.release("r1", strings.Replace(checkedStages, "name: c}", "name: c, args: {at: '0.5 or vector(1)'}}", 1))
+		w.pass(2 * time.Minute)
+		w.expect("with an argument that changes the query", r, releasev1alpha1.ReleaseRunning,
+			releasev1alpha1.ReasonCheckUnavailable)
+		if message := w.gate(r, 0).Check.Message; !strings.Contains(message, "must be a number") {
+			t.Errorf("the message is %q", message)
+		}
+		for _, q := range j.got() {
+			if strings.Contains(q.query, "vector") {
+				t.Errorf("the query was %s", q.query)
+			}
+		}
+	})
+}
+
+func TestAReleaseIsJudgedByABurnRate(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		w, j := newReleaseWorld(t), newJudge(t)
+		w.check("c", `{interval: 10s, slo: {url: "`+j.URL+`", objective: "99", burnRateWindow: 5m, maxBurnRate: "2",
+			good: '{{args.share}} * sum(increase(all{stage="{{stage}}"}[{{window}}]))',
+			total: 'sum(increase(all[{{window}}]))'}}`)
+		j.answerWith(200, number())
+		r := w.release("r1", strings.Replace(checkedStages, "name: c}", "name: c, args: {share: '0.5'}}", 1))
+		w.pass(time.Minute + 30*time.Second)
+		w.expect("without data", r, releasev1alpha1.ReleaseRunning, releasev1alpha1.ReasonCheckInconclusive)
+		j.answerWith(200, number("10"))
+		w.pass(30 * time.Second)
+		w.expect("with data", r, releasev1alpha1.ReleaseSucceeded, releasev1alpha1.ReasonCompleted)
+		if value := w.gate(r, 0).Check.Value; value != "burn rate 0" {
+			t.Errorf("the value is %q", value)
+		}
+		for _, q := range j.got() {
+			if q.query != `0.5 * sum(increase(all{stage="canary"}[5m]))` && q.query != "sum(increase(all[5m]))" {
+				t.Errorf("the query was %s", q.query)
+			}
+		}
+	})
+}
+
+// The answer of the fake Prometheus counts for good and for all events alike: all of the budget is left.
+func TestReleasesWaitForTheErrorBudgetOfAGuard(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		w, j := newReleaseWorld(t), newJudge(t)
+		j.answerWith(500, "")
+		w.check("slo", `{interval: 10s, inconclusiveLimit: 1, slo: {url: "`+j.URL+`", objective: "99", window: 30d,
+			good: 'good[{{window}}]', total: 'all[{{window}}]'}}`)
+		g := w.guard("budget", `{limits: {minErrorBudget: {percent: 20, checkRef: {namespace: shop, name: slo}}}}`)
+		r := w.release("r1", "stages:\n- {name: one, to: {percent: 10}, before: [{name: go}]}\n- {name: rest}\n")
+		w.pass(15 * time.Second)
+		w.expect("without an answer", r, releasev1alpha1.ReleaseQueued, releasev1alpha1.ReasonErrorBudgetUnknown)
+		j.answerWith(200, number())
+		w.pass(15 * time.Second)
+		w.expect("without data", r, releasev1alpha1.ReleaseQueued, releasev1alpha1.ReasonErrorBudgetUnknown)
+		j.got()
+		j.answerWith(200, number("1000"))
+		w.pass(15 * time.Second)
+		w.expect("with a budget", r, releasev1alpha1.ReleaseRunning, releasev1alpha1.ReasonWaitingForApproval)
+		w.Has(g)
+		if b := g.Status.ErrorBudget; b == nil || b.State != releasev1alpha1.ErrorBudgetEnough || b.Left != "100.0" {
+			t.Errorf("the budget is %+v", b)
+		}
+		for _, q := range j.got() {
+			if q.query != "good[30d]" && q.query != "all[30d]" {
+				t.Errorf("the query was %s", q.query)
+			}
+		}
+
+		// A hub that starts again keeps what it knows, and one sample more or less writes nothing.
+		w.stop()
+		w.start()
+		w.Quiet()
+		w.pass(time.Minute)
+		if n := count(w.Quiet())["update releaseguards/status"]; n != 0 {
+			t.Errorf("the guard was written %d times while its budget stays", n)
+		}
+		if len(j.got()) == 0 {
+			t.Error("after a restart, nothing is asked")
+		}
+		controllertest.Change(w.Hub, g, func(g *releasev1alpha1.ReleaseGuard) { g.Spec.Limits = nil })
+		w.pass(15 * time.Second)
+		j.got()
+		w.pass(time.Minute)
+		if n := len(j.got()); n != 0 {
+			t.Errorf("without the limit, %d requests were sent", n)
 		}
 	})
 }

@@ -238,7 +238,7 @@ func (x *exchange) applied(member, binding string) {
 	})
 }
 
-func TestAServiceThatAMemberHasUnderTheDerivedNameIsLeftAlone(t *testing.T) {
+func TestExistingServiceWithTheDerivedNameStays(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		x := newExchange(t)
 		theirs := &corev1.Service{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},

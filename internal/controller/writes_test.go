@@ -30,12 +30,12 @@ import (
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
-// fleet is a hub with all its loops, and three members that serve the kinds.
+// fleet returns a hub with all its loops, and three members that serve the kinds.
 func fleet(t *testing.T, kinds ...membertest.Kind) (*controllertest.Hub, map[string]*membertest.Server) {
 	return fleetWith(t, Options{}, kinds...)
 }
 
-// fleetWith is a fleet whose hub has options. The hub shares the process of its API server, as argosy up does.
+// fleetWith returns a fleet whose hub has options. The hub shares the process of its API server, as argosy up does.
 func fleetWith(t *testing.T, o Options, kinds ...membertest.Kind) (*controllertest.Hub, map[string]*membertest.Server) {
 	h := controllertest.New(t)
 	h.Embed()

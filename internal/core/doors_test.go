@@ -31,7 +31,7 @@ var words = []string{"", "web", "kube-system", "../bank/web", "web/../../bank", 
 // Endpoints of other clusters and autoscalers have no template: the hub itself writes their objects in members.
 // Whatever the user writes, these objects are of three kinds, in the user's namespace, and in the clusters of the
 // user's object.
-func TestWhatIsMadeInMembersWithoutATemplateStaysInItsNamespace(t *testing.T) {
+func TestGeneratedMemberObjectsStayInTheirNamespace(t *testing.T) {
 	cases := 3000
 	if testing.Short() {
 		cases = 300

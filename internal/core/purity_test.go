@@ -162,7 +162,7 @@ func (f file) describe(pos token.Pos, format string, args ...any) string {
 	return fmt.Sprintf("%s/%s:%d: %s", f.folder, f.name, f.set.Position(pos).Line, fmt.Sprintf(format, args...))
 }
 
-func TestEveryPackageImportsOnlyWhatItsLayerMay(t *testing.T) {
+func TestPackagesImportOnlyAllowedLayers(t *testing.T) {
 	for _, f := range files(t) {
 		for _, c := range misplaced(f) {
 			t.Error(c)
@@ -201,7 +201,7 @@ func TestCoreHasNeitherClockNorDiceNorGoroutines(t *testing.T) {
 	}
 }
 
-func TestTheRulesCatchWhatTheyAreFor(t *testing.T) {
+func TestRulesFindViolations(t *testing.T) {
 	for _, c := range []struct {
 		name, folder, source, want string
 	}{
@@ -257,7 +257,7 @@ func TestTheRulesCatchWhatTheyAreFor(t *testing.T) {
 	}
 }
 
-// misplaced are the complaints about what f imports.
+// misplaced returns the complaints about what f imports.
 func misplaced(f file) (complaints []string) {
 	complain := func(pos token.Pos, format string, args ...any) {
 		complaints = append(complaints, f.describe(pos, format, args...))
@@ -306,7 +306,7 @@ func misplaced(f file) (complaints []string) {
 	return complaints
 }
 
-// impurities are the complaints about what f does, if it is of core.
+// impurities returns the complaints about what f does, if it is of core.
 func impurities(f file) (complaints []string) {
 	if f.test || !within(f.folder, "internal/core") {
 		return nil
@@ -355,7 +355,7 @@ func impurities(f file) (complaints []string) {
 	return complaints
 }
 
-// files are all Go files of the repository.
+// files returns all Go files of the repository.
 func files(t *testing.T) []file {
 	t.Helper()
 	root := filepath.Join("..", "..")
@@ -429,7 +429,7 @@ func layerOf(folder string) (int, bool) {
 	return 0, false
 }
 
-// controllerOf is the controller that a folder belongs to; empty for the list of them and for what is none.
+// controllerOf returns the controller that a folder belongs to; empty for the list of them and for what is none.
 func controllerOf(folder string) string {
 	rest, ok := strings.CutPrefix(folder, "internal/controller/")
 	if !ok {

@@ -186,7 +186,7 @@ func parse[T any](text string) *T {
 	return object
 }
 
-// ready is a cluster that serves OpenKruise.
+// ready returns a cluster that serves OpenKruise.
 func ready(name string) *clusterv1alpha1.Cluster {
 	c := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	c.Status.Conditions = []metav1.Condition{
@@ -198,7 +198,7 @@ func ready(name string) *clusterv1alpha1.Cluster {
 	return c
 }
 
-// allRunning is a member's object when all its replicas run.
+// allRunning returns a member's object when all its replicas run.
 func allRunning(sent *unstructured.Unstructured) *unstructured.Unstructured {
 	object, n := sent.DeepCopy(), number(sent, "spec", "replicas")
 	object.SetUID("member")

@@ -1,6 +1,6 @@
-// Package definition follows the definitions of the hub's own kinds in its API server, and says which are not whole.
-// While one is not, its objects may be missing for no other reason, and nothing follows from that. What is put back is
-// left to the server.
+// Package definition watches the CustomResourceDefinitions of the hub's own kinds. While a definition is missing or
+// being deleted, its objects may be missing for that reason only, so controllers must not act on it. The server
+// recreates definitions.
 package definition
 
 import (
@@ -27,24 +27,23 @@ import (
 // GVK is the kind of definitions.
 var GVK = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 
-// Watch knows the definitions of the hub's own kinds. None is known as broken to a nil one, for tests of what needs
-// none.
+// Watch has the state of the definitions of the hub's own kinds. A nil Watch, for tests, has no broken definition.
 type Watch struct {
-	// live reads past the cache.
+	// live reads from the API server, not from the cache.
 	live client.Reader
 
 	mu     sync.Mutex
 	broken map[string]bool // own definitions that are not there, or are being deleted
-	// went is when one was last so.
+	// went is the last period when a definition was missing or being deleted, by name.
 	went map[string]period
 }
 
 type period struct{ from, to time.Time } // to is zero while it lasts
 
-// wentGrace is how long after a definition is back the loops may still act on that its objects are gone.
+// wentGrace is how long after the return of a definition controllers may still process the deletion of its objects.
 const wentGrace = 10 * time.Second
 
-// Names are the definitions that the hub cannot be without.
+// Names returns the names of the definitions that the hub needs.
 func Names() ([]string, error) {
 	all, err := crds.Definitions()
 	if err != nil {
@@ -57,7 +56,7 @@ func Names() ([]string, error) {
 	return names, nil
 }
 
-// New follows the definitions named by the informers of a cache. Until that has read them, each is broken.
+// New watches the named definitions with the informers of a cache. Until the cache has synced, each is broken.
 func New(ctx context.Context, informers cache.Informers, live client.Reader, names []string) (*Watch, error) {
 	w := &Watch{live: live, broken: map[string]bool{}, went: map[string]period{}}
 	for _, name := range names {
@@ -79,11 +78,11 @@ func New(ctx context.Context, informers cache.Informers, live client.Reader, nam
 	return w, nil
 }
 
-// Live returns a Watch without a cache: it knows of no broken definition, and GoingNow asks the API server. It is for
-// agents, which cannot list definitions.
+// Live returns a Watch without a cache: Broken is empty, and GoingNow reads from the API server. It is for agents,
+// which cannot list definitions.
 func Live(reader client.Reader) *Watch { return &Watch{live: reader} }
 
-// BrokenNow asks an API server, once, which of the hub's definitions are missing or being deleted, sorted.
+// BrokenNow reads from an API server which of the hub's definitions are missing or being deleted, sorted.
 func BrokenNow(ctx context.Context, config *rest.Config) ([]string, error) {
 	own, err := Names()
 	if err != nil {
@@ -133,8 +132,9 @@ func (w *Watch) seen(names []string, obj any, there, first bool) {
 	}
 }
 
-// Went reports whether obj, which is being deleted, may have gone with the definition of that name: it is older than
-// that is back, and was deleted while it was missing or being deleted, or just after.
+// Went reports whether obj, which is being deleted, may be deleted because of its definition: obj was created before
+// the definition returned, and was deleted while the definition was missing or being deleted, or at most wentGrace
+// later.
 func (w *Watch) Went(name string, obj client.Object) bool {
 	if w == nil || obj.GetDeletionTimestamp() == nil {
 		return false
@@ -142,7 +142,7 @@ func (w *Watch) Went(name string, obj client.Object) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	went, ok := w.went[name]
-	// times in objects are cut to seconds
+	// timestamps of objects are truncated to seconds
 	if !ok || obj.GetDeletionTimestamp().Before(&metav1.Time{Time: went.from.Add(-2 * time.Second)}) {
 		return false
 	}
@@ -150,7 +150,7 @@ func (w *Watch) Went(name string, obj client.Object) bool {
 		obj.GetDeletionTimestamp().Time.Before(went.to.Add(wentGrace))
 }
 
-// WentNow is Went, and asks the API server itself whether the definition is going now.
+// WentNow is Went, but also reads from the API server whether the definition is missing or being deleted now.
 func (w *Watch) WentNow(ctx context.Context, name string, obj client.Object) (bool, error) {
 	if w.Went(name, obj) {
 		return true, nil
@@ -158,13 +158,13 @@ func (w *Watch) WentNow(ctx context.Context, name string, obj client.Object) (bo
 	return w.GoingNow(ctx, name)
 }
 
-// NameOf is the name of the definition of a kind, by the plural that kinds usually have.
+// NameOf returns the name of the definition of a kind with a regular plural.
 func NameOf(gk schema.GroupKind) string {
 	plural, _ := meta.UnsafeGuessKindToResource(gk.WithVersion("v1"))
 	return plural.Resource + "." + gk.Group
 }
 
-// Broken are the definitions that are missing or being deleted, sorted.
+// Broken returns the definitions that are missing or being deleted, sorted.
 func (w *Watch) Broken() []string {
 	if w == nil {
 		return nil
@@ -184,7 +184,7 @@ func (w *Watch) Going(name string) bool {
 	return w.broken[name]
 }
 
-// GoingNow asks the API server itself, where the cache may be behind what it has to be weighed against.
+// GoingNow is Going, read from the API server because the cache may be stale.
 func (w *Watch) GoingNow(ctx context.Context, name string) (bool, error) {
 	if w == nil || w.Going(name) {
 		return w != nil, nil
@@ -199,7 +199,7 @@ func (w *Watch) GoingNow(ctx context.Context, name string) (bool, error) {
 	return d.DeletionTimestamp != nil, nil
 }
 
-// The names of the definitions whose end is looked at.
+// The names of definitions that callers pass to Going and Went.
 const (
 	Works                   = "works.work.karmada.io"
 	ResourceBindings        = "resourcebindings.work.karmada.io"

@@ -30,7 +30,7 @@ func TestNamesOfDefinitionsAreThoseOfTheirKinds(t *testing.T) {
 	}
 }
 
-func TestWhatGoesWithADefinitionIsToldByItsTimes(t *testing.T) {
+func TestObjectDeletedWithItsDefinitionIsFoundByTime(t *testing.T) {
 	now := time.Now()
 	at := func(ago time.Duration) time.Time { return now.Add(-ago).Truncate(time.Second) }
 	over := &Watch{went: map[string]period{Works: {from: now.Add(-time.Minute), to: now.Add(-50 * time.Second)}}}
@@ -61,7 +61,7 @@ func TestWhatGoesWithADefinitionIsToldByItsTimes(t *testing.T) {
 	}
 }
 
-func TestADefinitionWentThatWasSeenToGoOrIsMadeSinceOneLooks(t *testing.T) {
+func TestDeletedOrRecreatedDefinitionIsNoticed(t *testing.T) {
 	names := []string{Works}
 	crd := func(going bool) *metav1.PartialObjectMetadata {
 		d := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: Works}}

@@ -14,7 +14,7 @@ import (
 
 // archived are the tables of an archive, in an order in which each row comes after those that it refers to.
 var archived = []table{releasesTable, targetsTable, stagesTable, stageClustersTable, gatesTable, approvalsTable,
-	eventsTable, revisionsTable, imagesTable, startsTable, endsTable}
+	eventsTable, revisionsTable, imagesTable, startsTable, endsTable, fleetTable}
 
 // archiveRow is a line of an archive.
 type archiveRow struct {

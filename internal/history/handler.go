@@ -21,7 +21,8 @@ import (
 // All take namespace, several times for several namespaces. The user needs the right to list releases in each of them;
 // without a namespace, in all. Times are RFC 3339. A warning header names periods of which releases may be missing.
 const (
-	// ReleasesPath lists releases: release, kind and name of a workload, author, cluster, outcome, since, until, limit.
+	// ReleasesPath lists releases: release, kind and name of a workload, author, cluster, outcome, trigger,
+	// since, until, limit.
 	ReleasesPath = "/argosy/releases"
 	// EventsPath lists the journal of one release: namespace and uid.
 	EventsPath = "/argosy/releases/events"
@@ -144,7 +145,8 @@ func eventsOf(ctx context.Context, store *Store, f Filter, uid string) ([]Event,
 // filterOf reads the query of a request.
 func filterOf(v url.Values) (f Filter, at time.Time, err error) {
 	f = Filter{Release: v.Get("release"), Kind: v.Get("kind"), Name: v.Get("name"), Author: v.Get("author"),
-		Cluster: v.Get("cluster"), Image: v.Get("image"), Outcome: v.Get("outcome"), Environment: v.Get("environment")}
+		Cluster: v.Get("cluster"), Image: v.Get("image"), Outcome: v.Get("outcome"), Trigger: v.Get("trigger"),
+		Environment: v.Get("environment")}
 	f.Namespaces = slices.DeleteFunc(slices.Clone(v["namespace"]), func(ns string) bool { return ns == "" })
 	switch n := len(f.Namespaces); {
 	case n == 0:

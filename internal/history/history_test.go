@@ -167,6 +167,50 @@ func TestTheEvidenceOfAGateIsRecorded(t *testing.T) {
 	})
 }
 
+func TestTheTriggerOfAReleaseIsRecorded(t *testing.T) {
+	eachDatabase(t, func(t *testing.T, s *Store) {
+		of := func(uid string, change func(s *releasev1alpha1.ReleaseSpec)) *releasev1alpha1.Release {
+			r := release(uid, 0, "web-one", releasev1alpha1.ReleaseSucceeded)
+			change(&r.Spec)
+			return r
+		}
+		record(t, s, of("User", func(*releasev1alpha1.ReleaseSpec) {}),
+			of("Rollback", func(s *releasev1alpha1.ReleaseSpec) { s.Targets[0].To.Revision = "web-old" }),
+			of("Template", func(s *releasev1alpha1.ReleaseSpec) {
+				s.Trigger = &releasev1alpha1.ReleaseTrigger{Type: releasev1alpha1.TriggerTemplate}
+			}),
+			of("Direct", func(s *releasev1alpha1.ReleaseSpec) {
+				s.Trigger = &releasev1alpha1.ReleaseTrigger{Type: releasev1alpha1.TriggerDirect}
+			}))
+		for _, want := range []string{"User", "Rollback", "Template", "Direct"} {
+			found, err := s.Releases(t.Context(), Filter{Trigger: want})
+			if err != nil || len(found) != 1 || found[0].UID != want || found[0].Trigger != want {
+				t.Errorf("with the trigger %s, there are %+v, %v", want, found, err)
+			}
+		}
+	})
+}
+
+// An archive of a hub that did not know triggers can be imported.
+func TestArchiveWithoutTriggersIsImported(t *testing.T) {
+	from, to := openSQLite(t, t.TempDir()), openSQLite(t, t.TempDir())
+	record(t, from, history()...)
+	var archive strings.Builder
+	if _, err := from.Export(t.Context(), &archive); err != nil {
+		t.Fatal(err)
+	}
+	old := strings.ReplaceAll(archive.String(), `"trigger":"User",`, "")
+	if strings.Contains(old, `"trigger":`) || old == archive.String() {
+		t.Fatalf("the archive is %s", old)
+	}
+	if _, err := to.Import(t.Context(), strings.NewReader(old)); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := to.Releases(t.Context(), Filter{}); err != nil || len(found) != 2 || found[0].Trigger != "" {
+		t.Errorf("there are %+v, %v", found, err)
+	}
+}
+
 func TestRecordingTwiceChangesNothing(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, s *Store) {
 		record(t, s, history()...)
@@ -197,6 +241,8 @@ func TestReleasesAreFoundByEveryFilter(t *testing.T) {
 			"cluster":                 {Filter{Cluster: "m2"}, []string{"r2", "r1"}},
 			"since":                   {Filter{Since: minute(50).Time}, []string{"r2"}},
 			"until":                   {Filter{Until: minute(50).Time}, []string{"r1"}},
+			"trigger":                 {Filter{Trigger: "User"}, []string{"r2", "r1"}},
+			"another trigger":         {Filter{Trigger: "Rollback"}, nil},
 			"outcome":                 {Filter{Outcome: "Succeeded"}, []string{"r2", "r1"}},
 			"limit":                   {Filter{Limit: 1}, []string{"r2"}},
 			"namespace":               {Filter{Namespaces: []string{"shop"}}, []string{"r2", "r1"}},

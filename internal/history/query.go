@@ -23,6 +23,8 @@ type Filter struct {
 	Cluster    string
 	Image      string
 	Outcome    string
+	// Trigger is User, Rollback, Template or Direct.
+	Trigger string
 	// Environment of the stages that count for DORA figures.
 	Environment string
 	// Since and Until bound the creation of releases, or the end of stages.
@@ -40,16 +42,18 @@ var Resource = releasev1alpha1.GroupVersion.WithResource("releases").GroupResour
 
 // Release is a release as the history has it. Times are RFC 3339 in UTC, empty if it has not happened.
 type Release struct {
-	UID       string   `json:"uid"`
-	Namespace string   `json:"namespace"`
-	Name      string   `json:"name"`
-	Strategy  string   `json:"strategy,omitempty"`
-	Author    string   `json:"author,omitempty"`
-	URL       string   `json:"url,omitempty"`
-	Commit    string   `json:"commit,omitempty"`
-	Ticket    string   `json:"ticket,omitempty"`
-	Reason    string   `json:"reason,omitempty"`
-	Phase     string   `json:"phase"`
+	UID       string `json:"uid"`
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	Strategy  string `json:"strategy,omitempty"`
+	Author    string `json:"author,omitempty"`
+	URL       string `json:"url,omitempty"`
+	Commit    string `json:"commit,omitempty"`
+	Ticket    string `json:"ticket,omitempty"`
+	Reason    string `json:"reason,omitempty"`
+	Phase     string `json:"phase"`
+	// Trigger is User, Rollback (of a user, to a stored revision), Template or Direct.
+	Trigger   string   `json:"trigger,omitempty"`
 	CreatedAt string   `json:"createdAt"`
 	StartedAt string   `json:"startedAt,omitempty"`
 	EndedAt   string   `json:"endedAt,omitempty"`
@@ -170,6 +174,7 @@ func (s *Store) Releases(ctx context.Context, f Filter) ([]Release, error) {
 	w.equal("r.name", f.Release)
 	w.equal("r.author", f.Author)
 	w.equal("r.outcome", f.Outcome)
+	w.equal("r.trigger", f.Trigger)
 	w.between("r.created_at", f.Since, f.Until)
 	if f.Kind != "" || f.Name != "" {
 		var t where
@@ -186,11 +191,11 @@ func (s *Store) Releases(ctx context.Context, f Filter) ([]Release, error) {
 	var found []Release
 	index := map[string]int{}
 	err := s.query(ctx, `SELECT r.uid, r.namespace, r.name, r.strategy, r.author, r.change_url, r.commit_sha, r.ticket,
-		r.reason, r.phase, r.created_at, COALESCE(r.started_at, ''), COALESCE(r.ended_at, '') FROM releases r`+w.String()+
+		r.reason, r.phase, r.trigger, r.created_at, COALESCE(r.started_at, ''), COALESCE(r.ended_at, '') FROM releases r`+w.String()+
 		fmt.Sprintf(" ORDER BY r.created_at DESC, r.uid LIMIT %d", f.limit()), w.values, func(rows *sql.Rows) error {
 		r := Release{Targets: []Target{}}
 		err := rows.Scan(&r.UID, &r.Namespace, &r.Name, &r.Strategy, &r.Author, &r.URL, &r.Commit, &r.Ticket, &r.Reason,
-			&r.Phase, &r.CreatedAt, &r.StartedAt, &r.EndedAt)
+			&r.Phase, &r.Trigger, &r.CreatedAt, &r.StartedAt, &r.EndedAt)
 		index[r.UID] = len(found)
 		found = append(found, r)
 		return err

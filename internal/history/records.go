@@ -30,7 +30,7 @@ type table struct {
 var (
 	releasesTable = table{name: "releases", keys: 1, guard: "version", columns: []string{"uid", "namespace", "name",
 		"strategy", "plan_hash", "author", "change_url", "commit_sha", "committed_at", "ticket", "reason", "phase", "outcome",
-		"created_at", "started_at", "failed_at", "ended_at", "version"}}
+		"created_at", "started_at", "failed_at", "ended_at", "version", "trigger"}, added: map[string]any{"trigger": ""}}
 	targetsTable = table{name: "release_targets", keys: 2, columns: []string{"release_uid", "target", "api_group", "kind",
 		"namespace", "name", "revision_from", "revision_to"}}
 	stagesTable = table{name: "stages", keys: 2, columns: []string{"release_uid", "ordinal", "name", "environment",
@@ -94,7 +94,7 @@ func releaseRows(r *releasev1alpha1.Release) []row {
 	rows := []row{{releasesTable, []any{uid, r.Namespace, r.Name, strategy, status.PlanHash, author, change.URL,
 		change.Commit, timeText(change.CommittedAt), change.Ticket, change.Reason, string(status.Phase), outcome,
 		createdAt(r), timeText(status.StartedAt), failedAt(status), timeText(status.EndedAt),
-		versionOf(r)}}}
+		versionOf(r), triggerOf(r)}}}
 	for _, t := range r.Spec.Targets {
 		from, to := revisionsOf(status, t.Name)
 		rows = append(rows, row{targetsTable, []any{uid, t.Name, groupOf(t.Ref), t.Ref.Kind, r.Namespace, t.Ref.Name,
@@ -106,6 +106,25 @@ func releaseRows(r *releasev1alpha1.Release) []row {
 			e.Actor, e.Reason, e.Message}})
 	}
 	return rows
+}
+
+// The triggers of releases of users. Those of the hub are as in the API.
+const (
+	triggerUser     = "User"
+	triggerRollback = "Rollback"
+)
+
+// triggerOf is what started a release: the hub, a user, or a user who went back to a stored revision.
+func triggerOf(r *releasev1alpha1.Release) string {
+	if r.Spec.Trigger != nil {
+		return string(r.Spec.Trigger.Type)
+	}
+	for _, t := range r.Spec.Targets {
+		if t.To.Revision != "" {
+			return triggerRollback
+		}
+	}
+	return triggerUser
 }
 
 // versionOf orders the states of an object. A restored store continues with greater versions.

@@ -8,7 +8,7 @@ import (
 
 // Retention is how long the history is kept after a release has ended.
 type Retention struct {
-	// Details are events, gates, approvals and clusters of stages.
+	// Details are events, gates, approvals and clusters of stages, and what happened in the fleet beside releases.
 	Details time.Duration
 	// Releases are releases, their targets and stages, and what ran where.
 	Releases time.Duration
@@ -39,6 +39,8 @@ func (s *Store) Delete(ctx context.Context, keep Retention, now time.Time) error
 		{"gates", "release_uid, stage, position, name, attempt", ended, details},
 		{"approvals", "uid", ended, details},
 		{"stage_clusters", "release_uid, stage, cluster, target", ended, details},
+		{"fleet_events", "uid, type, at, generation", "at < ?", details},
+		{"placements", "namespace, binding", "uid = ?", ""}, // of bindings that were deleted
 		// Their targets and stages go with them.
 		{"releases", "uid", `ended_at IS NOT NULL AND ended_at < ?
 			AND uid NOT IN (SELECT release_uid FROM deployments WHERE to_at IS NULL)`, releases},

@@ -12,32 +12,32 @@ import (
 	"syscall"
 )
 
-// folder is one that is the hub's alone, with its fate.
+// folder is a folder that only the hub uses, with its fate.
 type folder struct {
 	path string
 	fate fate
 }
 
-// atBoot is the fate of a folder that systemd makes, with its owner.
+// atBoot is the fate of a folder that systemd creates, with its owner.
 const atBoot fate = "at boot"
 
-// later returns when a folder is made that is not made now.
+// later returns when a folder is created that Install does not create.
 func (f folder) later(o *Options) string {
 	return fmt.Sprintf("%s is not created: there is no user %s below %s yet; systemd creates both at boot",
 		filepath.Join(o.Root, f.path), o.User, o.Root)
 }
 
-// nobody is the owner of nothing: the user that will be created.
-const nobody = -1
+// noOwner is the ID of a user that does not exist yet.
+const noOwner = -1
 
-// planFolders decides about each folder that is to be the hub's, and refuses what its unit could not start with:
-// folders of others, places that it may not write, and files that it may not read.
+// planFolders decides the fate of each folder of the hub. It returns an error if the unit could not start: for a folder
+// of another user, a folder that the hub may not write, or a file that it may not read.
 func planFolders(o *Options) ([]folder, error) {
 	uid, gid, err := o.owner()
 	inImage := err != nil && errors.Is(err, fs.ErrNotExist) && !o.live()
 	switch {
 	case inImage, err != nil && o.live(): // makeUser makes one
-		uid, gid = nobody, nobody
+		uid, gid = noOwner, noOwner
 	case err != nil:
 		return nil, fmt.Errorf("find the user %s: %w", o.User, err)
 	}
@@ -67,7 +67,8 @@ func planFolders(o *Options) ([]folder, error) {
 	return all, nil
 }
 
-// planFolder decides about a folder that is the hub's alone. One that is there must be the hub's already, or empty.
+// planFolder decides the fate of a folder that only the hub uses. An existing folder must be empty or belong to the
+// hub.
 func planFolder(o *Options, dir string, uid int, inImage bool) (folder, error) {
 	path := filepath.Join(o.Root, dir)
 	f := folder{dir, unchanged}
@@ -114,8 +115,8 @@ func planFolder(o *Options, dir string, uid int, inImage bool) (folder, error) {
 	return f, nil
 }
 
-// planWritable reports whether systemd makes a folder in which the hub writes beside others. Another has to be there,
-// and the hub must be let.
+// planWritable reports whether systemd creates a folder that the hub shares with others. It returns an error if systemd
+// does not and the folder is missing or not writable for the hub.
 func planWritable(o *Options, dir string, uid, gid int, inImage bool) (made bool, err error) {
 	path := filepath.Join(o.Root, dir)
 	if within(dir, temporary...) {
@@ -141,7 +142,7 @@ func planWritable(o *Options, dir string, uid, gid int, inImage bool) (made bool
 	return false, fmt.Errorf("the hub must write to %s, but the user %s may not: choose a separate folder, such as %s/argosy for logs", path, o.User, logDir)
 }
 
-// planRead refuses a file that the hub could not read as a service.
+// planRead returns an error for a file that the service could not read.
 func planRead(o *Options, file string, uid, gid int, inImage bool) error {
 	if within(file, temporary...) || within(file, homes...) && !o.Unit.inHome() {
 		return fmt.Errorf("%s is not visible to the service: keep files that the hub reads outside of %s, such as in /etc/argosy", file, strings.Join(slices.Concat(homes, temporary), ", "))
@@ -151,7 +152,7 @@ func planRead(o *Options, file string, uid, gid int, inImage bool) error {
 	}
 	if !permitted(o.Root, file, uid, gid, 0o4) {
 		first := ""
-		if uid == nobody {
+		if uid == noOwner {
 			first = fmt.Sprintf("create that user with `useradd --system --user-group %s`, and ", o.User)
 		}
 		return fmt.Errorf("the user %[2]s may not read %[1]s: %[3]sallow it with `chgrp %[2]s` and `chmod g+r` on the file, and `chmod o+x` on its parent folders", filepath.Join(o.Root, file), o.User, first)
@@ -198,7 +199,7 @@ func permitted(root, path string, uid, gid int, rights fs.FileMode) bool {
 	}
 }
 
-// make makes the folder, and has it belong to the hub's user.
+// make creates the folder. The hub's user owns it.
 func (f folder) make(o *Options, out io.Writer) error {
 	path := filepath.Join(o.Root, f.path)
 	if f.fate == atBoot {

@@ -101,7 +101,7 @@ func TestInstallRejectsUnusablePathsBeforeWriting(t *testing.T) {
 	}
 }
 
-// ofHub is an image with the hub's user, who is another than the one that runs the test.
+// ofHub returns an image with the hub's user, who is another than the one that runs the test.
 func ofHub(t *testing.T) Options {
 	t.Helper()
 	o := below(t)

@@ -1,6 +1,6 @@
-// Package install puts the hub on a machine as a service, and takes it off again: binary, configuration, systemd unit,
-// system user, data folder and shell completion. It remembers what it wrote, so that nothing else is ever replaced or
-// removed. What the hub is configured to do is its caller's.
+// Package install installs the hub as a service and uninstalls it: binary, configuration, systemd unit, system user,
+// data folder and shell completion. It records the files it wrote, and never replaces or removes others. The caller
+// decides the content of the configuration.
 package install
 
 import (
@@ -21,8 +21,7 @@ import (
 	"github.com/argosy-io/argosy/internal/server/pki"
 )
 
-// Where things go: what an administrator adds to a machine belongs to /usr/local and /etc. Shells look for completions
-// there.
+// Paths of installed files. Software of an administrator belongs in /usr/local and /etc. Shells find completions there.
 const (
 	BinaryPath = "/usr/local/bin/argosy"
 	ConfigPath = "/etc/argosy/config.yaml"
@@ -38,48 +37,48 @@ const (
 	unitName   = "argosy.service"
 )
 
-// completionPaths are where each shell looks for the completion of a command by its name.
+// completionPaths are the paths where each shell finds the completion of a command.
 var completionPaths = map[string]string{
 	"bash": "/usr/local/share/bash-completion/completions/argosy",
 	"zsh":  "/usr/local/share/zsh/site-functions/_argosy",
 	"fish": "/usr/local/share/fish/vendor_completions.d/argosy.fish",
 }
 
-// Options say what to install.
+// Options of an installation.
 type Options struct {
-	// Root is the folder to install below. Below another than "/", files are written and nothing is run.
+	// Root is the folder to install below. If it is not "/", Install writes files and runs no command.
 	Root string
 	// Binary is the file to install as BinaryPath.
 	Binary string
-	// Config is the text of the configuration file. One that is there is kept unless Reconfigure.
+	// Config is the text of the configuration file. An existing file is kept unless Reconfigure is set.
 	Config      []byte
 	Reconfigure bool
-	// User is the system user that the hub runs as; empty is that of the last installation, or DefaultUser.
+	// User is the system user of the hub. Default: the user of the last installation, or else DefaultUser.
 	User string
-	// Unit is what the unit lets the hub do.
+	// Unit has the permissions in the systemd unit.
 	Unit Unit
 	// Completions are the scripts by shell: bash, zsh or fish.
 	Completions map[string][]byte
-	// Force replaces files that others wrote or changed.
+	// Force replaces files that Install did not write or that users changed.
 	Force bool
 	// NoStart leaves the unit as it is: neither enabled nor started.
 	NoStart bool
 	// DryRun shows everything and changes nothing.
 	DryRun bool
-	// Confirm is called when everything is checked and before anything is changed; nil confirms.
+	// Confirm is called after all checks and before the first change. An error stops the installation. It may be nil.
 	Confirm func() error
-	// System runs what is to be run on this machine.
+	// System runs commands on this machine.
 	System System
 }
 
-// file is one to be there afterwards.
+// file is a file to install.
 type file struct {
 	path string
 	mode fs.FileMode
-	// data is its content; source, where it has none, the file that it is a copy of.
+	// data is its content. If it is nil, the file is a copy of source.
 	data   []byte
 	source string
-	// config is kept as its user left it.
+	// config is true for the configuration file: an edited one is kept.
 	config bool
 }
 
@@ -107,7 +106,7 @@ func digest(r io.Reader) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// files are all that Options ask for, in the order in which they are written.
+// files returns the files to install, in the order of writing.
 func (o *Options) files() []file {
 	all := []file{
 		{path: BinaryPath, mode: 0o755, source: o.Binary},
@@ -123,7 +122,7 @@ func (o *Options) files() []file {
 	return all
 }
 
-// fate is what becomes of a file.
+// fate is what Install does with a file or folder.
 type fate string
 
 const (
@@ -137,12 +136,11 @@ const (
 type step struct {
 	file
 	fate fate
-	// has is the digest of what is there, if it is ours; digest that of what is to be there.
+	// has is the digest of the existing file if Install wrote it; digest is the digest of the new file.
 	has, digest string
 }
 
-// Install brings the machine, or what is below Root, to what o says, and tells out what it does. It checks everything
-// before it changes anything; a second time it finds nothing to do.
+// Install installs the hub and prints each step to out. It checks everything before the first change. It is idempotent.
 func Install(o Options, out io.Writer) error {
 	was, err := readRecord(o.Root)
 	if err != nil {
@@ -169,7 +167,7 @@ func Install(o Options, out io.Writer) error {
 		}
 	}
 
-	// The record comes first: what an installation that breaks off leaves is known to uninstall.
+	// The record comes first, so that uninstall knows the files of an interrupted installation.
 	now := record{DataDir: o.Unit.DataDir, OwnFolders: slices.Concat(was.OwnFolders, o.Unit.OwnFolders, o.Unit.logs),
 		User: was.User, RunsAs: o.User,
 		Folders: slices.Clone(was.Folders), Files: map[string]string{}, Coming: map[string]string{}}
@@ -218,10 +216,10 @@ func Install(o Options, out io.Writer) error {
 	return startUnit(&o, changed, out)
 }
 
-// live reports whether this machine itself is installed on.
+// live reports whether the target is this machine, not an image.
 func (o *Options) live() bool { return filepath.Clean(o.Root) == "/" }
 
-// plan decides about each file, and refuses what would destroy the work of others.
+// plan decides the fate of each file. It returns an error if a file of a user would be lost.
 func plan(o *Options, was record) ([]step, error) {
 	var steps []step
 	var foreign []string
@@ -268,7 +266,7 @@ func plan(o *Options, was record) ([]step, error) {
 	return steps, nil
 }
 
-// digestOf is that of the file at path.
+// digestOf returns the digest of the file at path.
 func digestOf(path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -312,7 +310,7 @@ func show(o *Options, steps []step, folders []folder, out io.Writer) error {
 	return err
 }
 
-// replace writes f to path at once, so that a program that runs from there is not disturbed.
+// replace writes f to path atomically, so that a running program at path continues.
 func replace(path string, f file) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
@@ -325,8 +323,8 @@ func replace(path string, f file) error {
 	return pki.Replace(path, from, f.mode)
 }
 
-// confined refuses a path that a symbolic link leads out of root: an absolute one in an image means a place in the
-// image, and here is one of this machine.
+// confined returns an error if a symbolic link leads out of root: an absolute link in an image would point into this
+// machine.
 func confined(root, path string) error {
 	if root = filepath.Clean(root); root == "/" {
 		return nil
@@ -352,7 +350,7 @@ func confined(root, path string) error {
 	return nil
 }
 
-// missing are the folders above and including dir that are not there below root, the uppermost first.
+// missing returns dir and its parents that do not exist below root, the uppermost first.
 func missing(root, dir string) []string {
 	var all []string
 	for ; dir != "/" && dir != "."; dir = filepath.Dir(dir) {

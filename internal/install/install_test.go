@@ -48,7 +48,7 @@ func newMachine() *machine {
 	return m
 }
 
-// below is an installation below a folder whose image has the user argosy, who is the one that runs the test.
+// below returns an installation below a folder whose image has the user argosy, who is the one that runs the test.
 func below(t *testing.T) Options {
 	t.Helper()
 	root := t.TempDir()
@@ -192,7 +192,7 @@ func TestUninstallLeavesTheFolderAsItWasBeforeAndTheData(t *testing.T) {
 	}
 }
 
-func TestWhatWasEditedIsNeitherReplacedNorRemoved(t *testing.T) {
+func TestEditedFilesAreKept(t *testing.T) {
 	o := below(t)
 	mustInstall(t, o)
 	config, unit := filepath.Join(o.Root, ConfigPath), filepath.Join(o.Root, UnitPath)
@@ -264,7 +264,7 @@ func TestInstallWritesNothingUnlessConfirmed(t *testing.T) {
 	mustInstall(t, o)
 }
 
-func TestDataIsPurgedOnlyWhenConfirmed(t *testing.T) {
+func TestPurgeNeedsConfirmation(t *testing.T) {
 	o := below(t)
 	mustInstall(t, o)
 	before := tree(t, o.Root)
@@ -287,7 +287,7 @@ func TestDataIsPurgedOnlyWhenConfirmed(t *testing.T) {
 }
 
 // What is asked of systemd is decided by whether it runs; nothing of this touches the machine of the test.
-func TestTheUnitIsStartedOnlyWhereSystemdRuns(t *testing.T) {
+func TestUnitIsStartedOnlyBySystemd(t *testing.T) {
 	for story, tc := range map[string]struct {
 		machine func(*machine)
 		change  func(*Options)
@@ -324,7 +324,7 @@ func TestTheUnitIsStartedOnlyWhereSystemdRuns(t *testing.T) {
 	}
 }
 
-func TestASystemUserIsMadeOnceByWhatTheMachineHas(t *testing.T) {
+func TestSystemUserIsCreatedOnceWithTheMachinesTool(t *testing.T) {
 	m := newMachine()
 	o := Options{Root: "/", User: "argosy", Unit: Unit{DataDir: DataDir}, System: m.System}
 	if err := makeUser(&o, &bytes.Buffer{}); err != nil {
@@ -345,7 +345,7 @@ func TestASystemUserIsMadeOnceByWhatTheMachineHas(t *testing.T) {
 	}
 }
 
-func TestTheUnitPermitsWhatTheConfigurationNeedsAndNoMore(t *testing.T) {
+func TestUnitPermitsOnlyTheConfiguration(t *testing.T) {
 	for story, tc := range map[string]struct {
 		unit        Unit
 		has, hasNot []string
@@ -443,7 +443,7 @@ func (b *breaking) Write(p []byte) (int, error) {
 }
 
 // What is as before is still ours then, and so is what is new.
-func TestAnInstallationThatBreaksOffIsTakenUpAndTakenOff(t *testing.T) {
+func TestInterruptedInstallationIsResumedOrRemoved(t *testing.T) {
 	for _, breaks := range []string{BinaryPath, UnitPath} {
 		for _, then := range []string{"install", "uninstall"} {
 			t.Run("at "+breaks+", then "+then, func(t *testing.T) {
@@ -493,7 +493,7 @@ func TestTheUserOfTheFirstInstallationStays(t *testing.T) {
 }
 
 // The number of a user that is removed goes to the next one that is made, with all files that have it.
-func TestAUserThatOwnsBackupsStays(t *testing.T) {
+func TestUserWithBackupsStays(t *testing.T) {
 	o := below(t)
 	r := Removal{Root: o.Root}
 	was := record{OwnFolders: []string{"/mnt/backups", "/mnt/gone"}}

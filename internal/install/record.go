@@ -11,15 +11,15 @@ import (
 	"slices"
 )
 
-// record is what installations wrote below a root, so that uninstall removes that and nothing else.
+// record lists what installations wrote below a root. Uninstall removes only that.
 type record struct {
-	// Files are digests by path: a file of another content is somebody else's by now.
+	// Files are digests by path. A file with another digest was changed by a user.
 	Files map[string]string `json:"files"`
-	// Coming are digests of what is being written: until that is done, a file may have this or that of Files.
+	// Coming are the digests of files that are being written. Meanwhile, a file may have this digest or that in Files.
 	Coming map[string]string `json:"coming,omitempty"`
-	// Folders were not there before.
+	// Folders are the folders that Install created.
 	Folders []string `json:"folders,omitempty"`
-	// User was made; empty if there was one.
+	// User is the user that Install created; empty if the user existed.
 	User string `json:"user,omitempty"`
 	// RunsAs is the user of the unit.
 	RunsAs string `json:"runsAs,omitempty"`
@@ -28,19 +28,19 @@ type record struct {
 	OwnFolders []string `json:"ownFolders,omitempty"`
 }
 
-// wrote reports whether the content of a file, by its digest, is ours.
+// wrote reports whether Install wrote the content with the digest.
 func (r *record) wrote(path, digest string) bool {
 	return digest != "" && (r.Files[path] == digest || r.Coming[path] == digest)
 }
 
-// paths are all files that are, or may be, there.
+// paths returns all files that Install may have written.
 func (r *record) paths() []string {
 	all := slices.AppendSeq(slices.Collect(maps.Keys(r.Files)), maps.Keys(r.Coming))
 	slices.Sort(all)
 	return slices.Compact(all)
 }
 
-// readRecord is what was installed below root: nothing, if nothing was.
+// readRecord returns the record below root. It is empty if nothing was installed.
 func readRecord(root string) (record, error) {
 	var r record
 	path := filepath.Join(root, recordPath)
@@ -57,7 +57,7 @@ func readRecord(root string) (record, error) {
 	return r, nil
 }
 
-// write writes nothing when nothing changed.
+// write writes the record if it changed.
 func (r *record) write(root string) error {
 	for _, list := range []*[]string{&r.Folders, &r.OwnFolders} {
 		slices.Sort(*list)

@@ -11,11 +11,11 @@ import (
 	"strings"
 )
 
-// Removal says what to take off.
+// Removal has the options of an uninstallation.
 type Removal struct {
-	// Root is what was installed below.
+	// Root is the Root of the installation.
 	Root string
-	// Purge deletes the data folder at a path; nil leaves it. Confirm asks for it before anything is changed.
+	// Purge deletes the data folder; nil keeps it. Confirm is called for it before the first change.
 	Purge   func(dir string) error
 	Confirm func(dir string) error
 	// DryRun shows everything and changes nothing.
@@ -23,7 +23,7 @@ type Removal struct {
 	System System
 }
 
-// Uninstall removes what Install wrote, and nothing that was changed since. The data stays unless it is purged.
+// Uninstall removes the unchanged files of Install. The data stays unless Purge is set.
 func Uninstall(r Removal, out io.Writer) error {
 	was, err := readRecord(r.Root)
 	if err != nil {
@@ -57,7 +57,7 @@ func Uninstall(r Removal, out io.Writer) error {
 		}
 	}
 
-	// The hub ends before its files go.
+	// Stop the hub before its files are removed.
 	managed := live && r.System.Booted()
 	if _, err := os.Lstat(filepath.Join(r.Root, UnitPath)); err == nil && managed {
 		if err := r.System.Run("systemctl", "disable", "--now", unitName); err != nil {
@@ -99,7 +99,7 @@ func Uninstall(r Removal, out io.Writer) error {
 	if err := os.Remove(filepath.Join(r.Root, recordPath)); err != nil {
 		return err
 	}
-	// Folders inside come after the ones around them in the list.
+	// A folder comes after its parents in the list.
 	for _, dir := range slices.Backward(slices.Sorted(slices.Values(was.Folders))) {
 		_ = os.Remove(filepath.Join(r.Root, dir)) // others have put something there
 	}
@@ -109,14 +109,14 @@ func Uninstall(r Removal, out io.Writer) error {
 	return nil
 }
 
-// installed is a file of the record that is there.
+// installed is a file of the record that exists.
 type installed struct {
 	path string
-	// changed is true if its content is somebody else's by now.
+	// changed is true if a user changed the content.
 	changed bool
 }
 
-// files are those of the record that are there.
+// files returns the existing files of the record.
 func (r *Removal) files(was record) ([]installed, error) {
 	var all []installed
 	for _, path := range was.paths() {
@@ -136,7 +136,7 @@ func (r *Removal) files(was record) ([]installed, error) {
 	return all, nil
 }
 
-// left are folders outside of the data folder that belong to the hub's user, such as backups: they are never deleted.
+// left returns folders of the hub's user outside of the data folder, such as backups. They are never deleted.
 func (r *Removal) left(was record) []string {
 	var all []string
 	for _, dir := range was.OwnFolders {
@@ -148,8 +148,8 @@ func (r *Removal) left(was record) []string {
 	return all
 }
 
-// removeUser removes the user that was made, if one was, unless folders are left that it owns: its number, and they,
-// would be the next user's.
+// removeUser removes the user that Install created. It keeps a user with remaining folders: otherwise the next user
+// with the same ID would own them.
 func (r *Removal) removeUser(user string, left []string, out io.Writer) error {
 	if user == "" || !r.System.hasUser(user) {
 		return nil
@@ -165,7 +165,7 @@ func (r *Removal) removeUser(user string, left []string, out io.Writer) error {
 	return err
 }
 
-// show prints what would be removed.
+// show prints the planned removals.
 func (r *Removal) show(was record, files []installed, data string, out io.Writer) error {
 	for _, f := range files {
 		if f.changed {

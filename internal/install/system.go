@@ -14,19 +14,19 @@ import (
 	"strings"
 )
 
-// System is the machine that is installed on, as far as it is more than files.
+// System is the target machine, apart from its files.
 type System struct {
 	// Booted is true if systemd runs the machine.
 	Booted func() bool
-	// Run runs a program to its end; its error has what the program said.
+	// Run runs a program to its end. The error has the program's output.
 	Run func(name string, args ...string) error
-	// Has is true if there is a program of that name.
+	// Has reports whether the program exists.
 	Has func(name string) bool
-	// User is a user of the machine.
+	// User looks up a user of the machine.
 	User func(name string) (uid, gid int, err error)
 }
 
-// Machine is the one that this process runs on.
+// Machine returns the machine of this process.
 func Machine() System {
 	return System{
 		// As sd_booted(3) does.
@@ -61,7 +61,7 @@ func (s System) hasUser(name string) bool {
 	return err == nil
 }
 
-// owner is the user below root. An image may not have one before it is booted.
+// owner returns the IDs of the hub's user below root. An image may lack the user until its first boot.
 func (o *Options) owner() (uid, gid int, err error) {
 	if o.live() {
 		return o.System.User(o.User)
@@ -82,7 +82,7 @@ func (o *Options) owner() (uid, gid int, err error) {
 	return 0, 0, fmt.Errorf("no user %s in %s: %w", o.User, f.Name(), fs.ErrNotExist)
 }
 
-// commands are what is run on this machine, for people to read.
+// commands returns the commands that Install runs, for display.
 func commands(o *Options) []string {
 	if !o.live() {
 		return nil
@@ -108,7 +108,7 @@ func userCommand(o *Options) []string {
 		"/usr/sbin/nologin", o.User}
 }
 
-// makeUser makes the system user where there is none.
+// makeUser creates the system user if it does not exist.
 func makeUser(o *Options, out io.Writer) error {
 	if !o.live() || o.System.hasUser(o.User) {
 		return nil
@@ -121,7 +121,7 @@ func makeUser(o *Options, out io.Writer) error {
 	return nil
 }
 
-// startUnit has systemd start the hub, now and at boot, where it runs.
+// startUnit enables and starts the unit if systemd runs.
 func startUnit(o *Options, changed bool, out io.Writer) error {
 	start := fmt.Sprintf("start the hub with `%s up --config %s` as user %s", BinaryPath, ConfigPath, o.User)
 	switch {

@@ -8,22 +8,22 @@ import (
 	"text/template"
 )
 
-// Unit is what the systemd unit must let the hub do beyond what every hub does.
+// Unit has the permissions of the systemd unit that differ between hubs.
 type Unit struct {
-	// DataDir is the hub's data folder, OwnFolders others that are the hub's alone. Writable are folders in which it
-	// writes beside others.
+	// DataDir is the hub's data folder. OwnFolders are other folders that only the hub uses. Writable are shared folders
+	// that the hub writes to.
 	DataDir    string
 	OwnFolders []string
 	Writable   []string
-	// Reads are files that the hub reads and others write.
+	// Reads are files that the hub only reads.
 	Reads []string
-	// logs are those of Writable that systemd makes below /var/log, with the hub as their owner.
+	// logs are the folders of Writable that systemd creates below /var/log for the hub's user.
 	logs []string
-	// Port is the one that the hub serves on.
+	// Port of the hub's API.
 	Port int
 }
 
-// unitTemplate has the hub's rights: to read the system, to write its own folders, to speak to networks, and no more.
+// unitTemplate allows the hub to read the system, to write its own folders and to use the network, nothing else.
 var unitTemplate = template.Must(template.New("unit").Parse(`# Written by argosy install, which replaces it: change it with "systemctl edit argosy".
 [Unit]
 Description=Argosy hub: many Kubernetes clusters as one fleet
@@ -99,12 +99,12 @@ SystemCallErrorNumber=EPERM
 WantedBy=multi-user.target
 `))
 
-// text is the unit, as a hub of user.
+// text renders the unit of a hub that runs as user.
 func (u Unit) text(user string) []byte {
 	writable := slices.Concat(u.OwnFolders, slices.DeleteFunc(slices.Clone(u.Writable), func(dir string) bool {
 		return slices.Contains(u.logs, dir)
 	}))
-	// systemd makes the folders below /var/lib that a unit names, with the right owner, and lets it write there.
+	// systemd creates the folders below /var/lib that a unit names, with the right owner, and makes them writable.
 	state, inState := strings.CutPrefix(u.DataDir, "/var/lib/")
 	if !inState {
 		state = ""
@@ -131,28 +131,28 @@ func (u Unit) text(user string) []byte {
 	return out.Bytes()
 }
 
-// logDir is where systemd makes folders for the logs of services.
+// logDir is the parent of folders that systemd creates for logs of services.
 const logDir = "/var/log"
 
-// within reports whether path is one of the folders, or in one.
+// within reports whether path equals or is below one of the folders.
 func within(path string, folders ...string) bool {
 	return slices.ContainsFunc(folders, func(dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") })
 }
 
-// homes are hidden from the hub unless it writes there, temporary ones always.
+// homes are hidden from the hub unless it writes there. Temporary folders are always hidden.
 var (
 	homes     = []string{"/home", "/root", "/run/user"}
 	temporary = []string{"/tmp", "/var/tmp"}
 )
 
-// inHome reports whether the hub writes into somebody's home.
+// inHome reports whether the hub writes into a home folder.
 func (u Unit) inHome() bool {
 	return slices.ContainsFunc(slices.Concat([]string{u.DataDir}, u.OwnFolders, u.Writable), func(dir string) bool {
 		return within(dir, homes...)
 	})
 }
 
-// escape writes a path as a unit has it: % begins a specifier, and spaces part words.
+// escape quotes a path for a unit file, where % begins a specifier and a space separates words.
 func escape(path string) string {
 	path = strings.ReplaceAll(path, "%", "%%")
 	if strings.ContainsAny(path, " \t\"'\\") {
@@ -161,8 +161,7 @@ func escape(path string) string {
 	return path
 }
 
-// sysusers is the user for systemd-sysusers, which makes it here, and at the first boot of an image that is installed
-// into.
+// sysusers renders the file for systemd-sysusers, which creates the user here or at the first boot of an image.
 func sysusers(user, dataDir string) []byte {
 	return fmt.Appendf(nil, "# Written by argosy install.\nu %s - \"Argosy hub\" %s\n", user, dataDir)
 }

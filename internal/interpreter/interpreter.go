@@ -68,8 +68,8 @@ type Interpreter struct {
 	// meaning is the configuration that the current tiers were built from.
 	meaning meaning
 
-	// told has the recorded events about results that changed nothing, so that each is recorded once.
-	told commit.Dedup[answered]
+	// recorded contains the events about results that changed nothing, so that each is recorded once.
+	recorded commit.Dedup[answered]
 }
 
 var log = ctrl.Log.WithName("interpreter")
@@ -178,7 +178,7 @@ func (i *Interpreter) rebuild(ctx context.Context, r client.Reader) error {
 	}
 	i.client.prune(hooks)
 	i.slow.reset(concerns)
-	i.told.ForgetIf(func(answered) bool { return true })
+	i.recorded.ForgetIf(func(answered) bool { return true })
 	convert := known.convert(i.options.Convert)
 	i.customizations.set(&guarded{tier: customization.New(rics,
 		customization.Options{Schema: known.schema(i.options.Schema), Convert: convert, Below: tiers.Below()}),

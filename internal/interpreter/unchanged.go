@@ -50,7 +50,7 @@ func (i *Interpreter) unchanged(ctx context.Context, u webhook.Unchanged) {
 	if text == "" {
 		return
 	}
-	if i.told.IsNew(answered{u.Hook.String(), u.Operation, u.Object.GetUID()}, text) {
+	if i.recorded.IsNew(answered{u.Hook.String(), u.Operation, u.Object.GetUID()}, text) {
 		i.options.Events.Eventf(u.Object, corev1.EventTypeWarning, EventChangedNothing,
 			"Interpreter webhook %s returned no patch for %s, so %s", u.Hook, u.Operation, text)
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/webhook"
 )
 
-func TestEmptyPatchIsReportedWhenAPatchIsNeeded(t *testing.T) {
+func TestEmptyPatchIsReportedIfAPatchIsNeeded(t *testing.T) {
 	shop := func(status map[string]any) *unstructured.Unstructured {
 		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Shop",
 			"metadata": map[string]any{"name": "s", "uid": "1"}}}

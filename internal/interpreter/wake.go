@@ -39,7 +39,7 @@ func Bindings(r client.Reader, concerns Concerns) []workv1alpha2.Binding {
 	return out
 }
 
-// Changes is a source of the bindings whose templates are affected by a change.
+// Changes returns a source of bindings with templates that a change affects.
 func Changes(i interpret.Interpreter, r client.Reader) source.Source {
 	return source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		OnChange(i, func(concerns Concerns) {

@@ -38,7 +38,7 @@ type Hub struct {
 // lowestPort is the first of those that a hub takes its own from: no member takes one of these.
 const lowestPort = 10000
 
-// NewHub is a hub that is not running yet, on a free port.
+// NewHub returns a hub that is not running yet, on a free port.
 func NewHub(binary, dir string) (*Hub, error) {
 	port, err := sim.FreePort(lowestPort, nil)
 	if err != nil {
@@ -47,7 +47,7 @@ func NewHub(binary, dir string) (*Hub, error) {
 	return &Hub{Binary: binary, Dir: dir, Port: port}, nil
 }
 
-// Kubeconfig is the path of the hub's admin kubeconfig.
+// Kubeconfig returns the path of the hub's admin kubeconfig.
 func (h *Hub) Kubeconfig() string { return filepath.Join(h.Dir, "hub.kubeconfig") }
 
 // Start runs the hub, with more arguments for `argosy up` if given, and returns when it answers that it is ready.
@@ -114,7 +114,7 @@ func (h *Hub) probe(ctx context.Context) error {
 	return err
 }
 
-// Config is a client configuration for the hub, without a rate limit.
+// Config returns a client configuration for the hub, without a rate limit.
 func (h *Hub) Config() (*rest.Config, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", h.Kubeconfig())
 	if err != nil {
@@ -124,7 +124,7 @@ func (h *Hub) Config() (*rest.Config, error) {
 	return config, nil
 }
 
-// Log is the path of what the hub printed.
+// Log returns the path of what the hub printed.
 func (h *Hub) Log() string { return filepath.Join(h.Dir, "hub.log") }
 
 // PID of the running hub.
@@ -193,7 +193,7 @@ func Used(pid int) (Usage, error) {
 	return Usage{CPU: time.Duration(ticks) * 10 * time.Millisecond, Memory: pages * int64(os.Getpagesize())}, nil
 }
 
-// tail is the end of a file, for an error message.
+// tail returns the end of a file, for an error message.
 func tail(path string) string {
 	b, err := os.ReadFile(path)
 	if err != nil {

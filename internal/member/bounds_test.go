@@ -184,7 +184,7 @@ func TestAHostileMemberTakesNoMoreOfTheHubThanItsLimit(t *testing.T) {
 	}
 }
 
-func TestAListThatIsTooLargeForOneAnswerComesInPages(t *testing.T) {
+func TestLargeListComesInPages(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		const objects = 3000
 		h := hostile{}
@@ -233,7 +233,7 @@ func TestAListThatIsTooLargeForOneAnswerComesInPages(t *testing.T) {
 	})
 }
 
-func TestWhatIsOverALimitIsNotTakenForGone(t *testing.T) {
+func TestObjectsOverALimitAreNotMissing(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		changes := recorder(make(chan change, 10_000))
 		h := hostile{}
@@ -264,7 +264,7 @@ func TestWhatIsOverALimitIsNotTakenForGone(t *testing.T) {
 	})
 }
 
-func TestAMemberThatHasLessAgainIsWellAgain(t *testing.T) {
+func TestMemberRecoversBelowTheLimit(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		var calm atomic.Bool
 		h := hostile{}

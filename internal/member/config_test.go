@@ -23,7 +23,7 @@ current-context: x
 users: [{name: u, user: USER}]
 `
 
-func TestConfigRejectsCredentialsThatUseThisMachine(t *testing.T) {
+func TestConfigRejectsLocalCredentialPlugins(t *testing.T) {
 	with := func(user string) map[string][]byte {
 		return map[string][]byte{"kubeconfig": []byte(strings.Replace(kubeconfig, "USER", user, 1))}
 	}

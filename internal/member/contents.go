@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/argosy-io/argosy/internal/core/execute"
+	"github.com/argosy-io/argosy/internal/core/object/fields"
 )
 
 // contentsPage is the page size per kind, contentsMost the maximal number of objects per namespace that are read.
@@ -79,19 +80,16 @@ var ErrInstancesUnknown = errors.New("its objects cannot be listed")
 // version lists all objects. Objects in another stored version are converted, so a broken conversion fails the list.
 func (m *Member) Instances(ctx context.Context,
 	definition *unstructured.Unstructured) (objects []execute.Content, more bool, err error) {
-	spec, _ := definition.Object["spec"].(map[string]any)
-	group, _, _ := unstructured.NestedString(spec, "group")
-	plural, _, _ := unstructured.NestedString(spec, "names", "plural")
-	kind, _, _ := unstructured.NestedString(spec, "names", "kind")
-	versions, _, _ := unstructured.NestedSlice(spec, "versions")
+	spec := fields.Object(definition.Object, "spec")
+	group, plural := fields.Text(spec, "group"), fields.Text(spec, "names", "plural")
+	kind := fields.Text(spec, "names", "kind")
 	var served []string
-	for _, v := range versions {
-		v, _ := v.(map[string]any)
-		name, _, _ := unstructured.NestedString(v, "name")
-		if is, _, _ := unstructured.NestedBool(v, "served"); !is || name == "" {
+	for _, v := range fields.Objects(spec, "versions") {
+		name := fields.Text(v, "name")
+		if !fields.Yes(v, "served") || name == "" {
 			continue
 		}
-		if stored, _, _ := unstructured.NestedBool(v, "storage"); stored {
+		if fields.Yes(v, "storage") {
 			served = slices.Insert(served, 0, name) // the stored version needs the fewest conversions
 		} else {
 			served = append(served, name)

@@ -33,7 +33,9 @@ type Member struct {
 	// Name of the Cluster.
 	Name string
 
-	uid       types.UID
+	uid types.UID
+	// tunneled is true if requests go through the agent of the member.
+	tunneled  bool
 	o         Options
 	handlers  []Handler
 	room      []func(cluster string)
@@ -83,9 +85,11 @@ func (m *Member) connect(config *rest.Config, identity [sha256.Size]byte) error 
 	token := config.BearerToken
 	m.token.Store(&token)
 	config.BearerToken = ""
-	config.QPS, config.Burst = m.o.QPS, m.o.Burst
+	config.QPS = -1 // the member protects itself
 	config.UserAgent = Manager
-	config.Dial = m.o.Dial
+	if config.Dial == nil {
+		config.Dial = m.o.Dial
+	}
 	config.Wrap(func(rt http.RoundTripper) http.RoundTripper {
 		return Bearer(tenant{meter{rt, m}, m.mayWrite}, &m.token)
 	})

@@ -115,7 +115,7 @@ func data(u *unstructured.Unstructured) map[string]string {
 	return d
 }
 
-func TestWhatTheTemplateDropsGoesAndWhatOthersSetStays(t *testing.T) {
+func TestApplyRemovesDroppedFieldsAndKeepsForeignOnes(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		s := membertest.NewInMemory(t)
 		_, m, _ := joined(t, s, member.Options{})
@@ -154,7 +154,7 @@ func TestWhatTheTemplateDropsGoesAndWhatOthersSetStays(t *testing.T) {
 	})
 }
 
-func TestApplyWritesNothingWhenTheObjectWasReplaced(t *testing.T) {
+func TestApplyWritesNothingToAReplacedObject(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		s := membertest.NewInMemory(t)
 		_, m, _ := joined(t, s, member.Options{})
@@ -186,7 +186,7 @@ func TestApplyWritesNothingWhenTheObjectWasReplaced(t *testing.T) {
 	})
 }
 
-func TestApplyOfWhatWasMadeFromAnOlderObjectWritesNothing(t *testing.T) {
+func TestApplyFromAStaleObjectWritesNothing(t *testing.T) {
 	for name, again := range map[string]bool{"the first apply after the creation": false, "a later apply": true} {
 		t.Run(name, func(t *testing.T) {
 			membertest.Run(t, func(t *testing.T) {
@@ -224,7 +224,7 @@ func TestApplyOfWhatWasMadeFromAnOlderObjectWritesNothing(t *testing.T) {
 	}
 }
 
-func TestCreateLeavesWhatCameFirstAlone(t *testing.T) {
+func TestCreateKeepsAnExistingObject(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		s := membertest.NewInMemory(t)
 		_, m, _ := joined(t, s, member.Options{})
@@ -558,7 +558,7 @@ func TestMemberWithoutResourceVersionIsListedAgain(t *testing.T) {
 	})
 }
 
-func TestAKindThatIsNotServedIsATypedErrorUntilItIs(t *testing.T) {
+func TestUnservedKindIsATypedError(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		cloneSet := membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1beta1",
 			Kind: "CloneSet"}, Plural: "clonesets", Namespaced: true}
@@ -825,7 +825,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-func TestAMemberWhoseCredentialsAreMendedAnswersAgain(t *testing.T) {
+func TestMemberRecoversWithNewCredentials(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		s := membertest.NewInMemory(t)
 		c := hub(s.Cluster("m1"), s.Secret("m1"))

@@ -25,6 +25,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/cluster/tenure"
 	"github.com/argosy-io/argosy/internal/core/execute"
+	"github.com/argosy-io/argosy/internal/member/tunnel"
 )
 
 // Handler is called for a change of a managed object in a member: old is nil for a new object, new is nil for a deleted
@@ -37,9 +38,6 @@ type Options struct {
 	Clusters, Secrets client.Reader
 	// Handler is called for every watched managed object; nil for none.
 	Handler Handler
-	// QPS and Burst limit the requests to each member; default no limit: the member protects itself.
-	QPS   float32
-	Burst int
 	// Timeout bounds every request but a watch; default 10 s.
 	Timeout time.Duration
 	// Dial opens the connections to members; default TCP.
@@ -52,6 +50,8 @@ type Options struct {
 	Self tenure.Self
 	// Own is the cluster of an agent; nil for a hub.
 	Own *Own
+	// Tunnels reach clusters in Pull mode for reads, such as metrics; nil for none. The agent makes all changes.
+	Tunnels *tunnel.Tunnels
 }
 
 // Own is the only cluster that an agent acts in, and how the agent reaches it.
@@ -94,9 +94,6 @@ type Members struct {
 
 // New knows no member yet.
 func New(o Options) *Members {
-	if o.QPS == 0 {
-		o.QPS = -1
-	}
 	if o.Timeout == 0 {
 		o.Timeout = 10 * time.Second
 	}
@@ -112,6 +109,21 @@ func New(o Options) *Members {
 	if o.Handler != nil {
 		m.handlers = append(m.handlers, o.Handler)
 	}
+	o.Tunnels.OnChange(func(cluster string, connected bool) {
+		known := m.Known(cluster)
+		switch {
+		case !connected && known != nil:
+			known.endpoints.lost()
+			return
+		case !connected:
+			return
+		case known != nil:
+			known.reach.retry()
+		}
+		for _, f := range current(m, &m.answered) {
+			f(cluster)
+		}
+	})
 	return m
 }
 
@@ -153,7 +165,7 @@ func (m *Members) OnScaler(f func(cluster string, workload execute.Target)) {
 }
 
 // OnEndpoints adds a function that is called when the watched endpoints of a Service change in a member (see
-// Member.EndpointSlices). It must not block.
+// Member.EndpointSlices), and when its agent is not connected any more. It must not block.
 func (m *Members) OnEndpoints(f func(cluster string, service types.NamespacedName)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -189,11 +201,14 @@ func (m *Members) Start(ctx context.Context) error {
 func (m *Members) NeedLeaderElection() bool { return false }
 
 // Get returns the member of that name, made ready if this is its first use; the error is the reader's, or wraps
-// ErrCredentials. It does not notice a change of the Cluster or its secret: see Refresh.
+// ErrCredentials or tunnel.ErrNotConnected. It does not notice a change of the Cluster or its secret: see Refresh.
 func (m *Members) Get(name string) (*Member, error) {
 	m.mu.Lock()
 	known := m.members[name]
 	m.mu.Unlock()
+	if known != nil && known.tunneled && !m.o.Tunnels.Connected(name, known.uid) {
+		return nil, notConnected(name, clusterv1alpha1.Pull)
+	}
 	if known != nil {
 		return known, nil
 	}
@@ -220,8 +235,8 @@ func (m *Members) refresh(ctx context.Context, name string) (_ *Member, back boo
 		return nil, false, fmt.Errorf("cluster %q: %w", name, err)
 	}
 	if !m.Serves(cluster) {
-		m.Forget(name)
-		return nil, false, fmt.Errorf("cluster %q is in %s mode: %w", name, cluster.Spec.SyncMode, ErrElsewhere)
+		member, err := m.refreshTunnel(cluster)
+		return member, false, err
 	}
 	secret := &corev1.Secret{}
 	if m.o.Own == nil {
@@ -241,7 +256,7 @@ func (m *Members) refresh(ctx context.Context, name string) (_ *Member, back boo
 		return nil, false, errors.New("members are closed")
 	}
 	known := m.members[name]
-	if known != nil && known.uid != cluster.UID {
+	if known != nil && (known.uid != cluster.UID || known.tunneled) {
 		known.cancel()
 		delete(m.members, name)
 		known = nil
@@ -275,6 +290,46 @@ func (m *Members) refresh(ctx context.Context, name string) (_ *Member, back boo
 	back = m.lost[name]
 	delete(m.lost, name)
 	return fresh, back, nil
+}
+
+// refreshTunnel is refresh for a cluster in which its agent acts. The member stays while the agent is not connected, so
+// that its watches continue with the next tunnel.
+func (m *Members) refreshTunnel(cluster *clusterv1alpha1.Cluster) (*Member, error) {
+	name := cluster.Name
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known := m.members[name]
+	if known != nil && (!known.tunneled || known.uid != cluster.UID) {
+		m.forget(name)
+		known = nil
+	}
+	switch {
+	case m.o.Own != nil || !m.o.Tunnels.Connected(name, cluster.UID):
+		return nil, notConnected(name, cluster.Spec.SyncMode)
+	case known != nil:
+		return known, nil
+	case m.ctx.Err() != nil:
+		return nil, errors.New("members are closed")
+	}
+	fresh := m.member(cluster)
+	fresh.tunneled = true
+	if err := fresh.connect(TunnelConfig(m.o.Tunnels, cluster), [sha256.Size]byte{}); err != nil {
+		fresh.cancel()
+		return nil, fmt.Errorf("cluster %q: %w", name, err)
+	}
+	m.members[name] = fresh
+	return fresh, nil
+}
+
+func notConnected(cluster string, mode clusterv1alpha1.ClusterSyncMode) error {
+	return fmt.Errorf("cluster %q is in %s mode, and %w: %w", cluster, mode, tunnel.ErrNotConnected, ErrElsewhere)
+}
+
+// TunnelConfig is Config for a cluster over the tunnel of its agent.
+func TunnelConfig(tunnels *tunnel.Tunnels, cluster *clusterv1alpha1.Cluster) *rest.Config {
+	config := tunnels.Config(cluster)
+	config.Wrap(fewHeaders)
+	return config
 }
 
 // config returns the client configuration of a member.

@@ -60,7 +60,7 @@ func TestPodUsageMatchesMetricsServer(t *testing.T) {
 	})
 }
 
-func TestCustomMetricsAreReadInTheVersionThatIsServed(t *testing.T) {
+func TestCustomMetricsUseTheServedVersion(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		s := membertest.NewInMemory(t, membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "networking.k8s.io",
 			Version: "v1", Kind: "Ingress"}, Plural: "ingresses", Namespaced: true})
@@ -150,7 +150,7 @@ func TestObjectMetricsAreThoseOfTheNamespaceAlone(t *testing.T) {
 	})
 }
 
-func TestMetricsThatHangMakeNoMemberSilent(t *testing.T) {
+func TestHangingMetricsDoNotMakeAMemberSilent(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		s := membertest.NewInMemory(t)
 		now := clocktesting.NewFakePassiveClock(time.Now())

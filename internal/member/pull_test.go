@@ -47,7 +47,7 @@ func TestHubAndAgentActInDifferentClusters(t *testing.T) {
 }
 
 // A cluster that moves to Pull mode is left at once.
-func TestHubForgetsAMemberThatChangesToPullMode(t *testing.T) {
+func TestHubForgetsAMemberInPullMode(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		s := membertest.NewInMemory(t)
 		members, _, c := joined(t, s, member.Options{})

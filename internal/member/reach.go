@@ -158,7 +158,7 @@ type asideKey struct{}
 
 func aside(ctx context.Context) context.Context { return context.WithValue(ctx, asideKey{}, true) }
 
-// cause is the error without what changes from one attempt to the next, such as the local port: the text reaches
+// cause returns the error without what changes from one attempt to the next, such as the local port: the text reaches
 // conditions, and must be the same for the same trouble. A text that the member chose is repeated in brief.
 func cause(err error) error { return inBrief(root(err)) }
 

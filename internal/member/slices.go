@@ -47,6 +47,16 @@ func (m *Member) StopEndpointSlices(of types.NamespacedName) {
 	}
 }
 
+// lost reports all followed Services as changed.
+func (e *endpoints) lost() {
+	e.mu.Lock()
+	all := slices.Collect(maps.Keys(e.followed))
+	e.mu.Unlock()
+	for _, of := range all {
+		e.changed(of)
+	}
+}
+
 // followSlices must be called with the lock.
 func (m *Member) followSlices(of types.NamespacedName) *sliceStore {
 	ctx, stop := context.WithCancel(m.ctx)

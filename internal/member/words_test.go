@@ -149,7 +149,7 @@ func TestEmptyContinuedPagesEnd(t *testing.T) {
 			_, _ = io.WriteString(w, `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{"continue":"more"},"items":[]}`)
 			return true
 		})
-		_, m, _ := joined(t, s, member.Options{QPS: -1})
+		_, m, _ := joined(t, s, member.Options{})
 		_, err := m.Contents(t.Context(), "shop")
 		if !errors.Is(err, member.ErrContentsUnknown) ||
 			!strings.Contains(err.Error(), `the list of configmaps in shop of cluster "m1" does not end`) {

@@ -138,7 +138,15 @@ func (w *world) newRun() {
 	}
 }
 
-// runs puts an object into a member as its users made it, and a pod for each replica.
+// runsInBoth puts an object into m1 and m2, as runs does.
+func (w *world) runsInBoth(k membertest.Kind, name, content string) {
+	w.t.Helper()
+	for _, m := range []string{"m1", "m2"} {
+		w.runs(m, k, name, content)
+	}
+}
+
+// runs puts an object into a member as its users created it, and a pod for each replica.
 func (w *world) runs(member string, k membertest.Kind, name, content string) {
 	w.t.Helper()
 	u := &unstructured.Unstructured{}
@@ -169,7 +177,7 @@ func (w *world) pod(member, app, name string, restarts int64) {
 	w.members[member].Put(pod)
 }
 
-// web is the content of a CloneSet or Deployment.
+// web returns the content of a CloneSet or Deployment.
 func web(name string, replicas int, image string) string {
 	return fmt.Sprintf(`{metadata: {labels: {team: a}, annotations: {note: hi}}, spec: {replicas: %d, selector: {matchLabels: {app: %s}},
 		template: {metadata: {labels: {app: %[2]s}}, spec: {containers: [{name: main, image: %[3]q}]}}},
@@ -228,7 +236,7 @@ func (w *world) replicas(member string, k membertest.Kind, name string) int64 {
 	return fields.Number(w.members[member].Object(k, "shop", name).Object, "spec", "replicas")
 }
 
-// marks are the labels, annotations and managers of an object.
+// marks returns the labels, annotations and managers of an object.
 func marks(u *unstructured.Unstructured) string {
 	var managers []string
 	for _, e := range u.GetManagedFields() {
@@ -353,9 +361,7 @@ func (w *world) Find(k membertest.Kind, name string) *unstructured.Unstructured 
 func TestReplicasOfAutoscalerStay(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t)
-		for _, m := range []string{"m1", "m2"} {
-			w.runs(m, controllertest.CloneSet, "web", web("web", 3, "x:1"))
-		}
+		w.runsInBoth(controllertest.CloneSet, "web", web("web", 3, "x:1"))
 		hpa := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"scaleTargetRef": map[string]any{
 			"apiVersion": "apps.kruise.io/v1alpha1", "kind": "CloneSet", "name": "web"}}}}
 		hpa.SetGroupVersionKind(autoscaler.GroupVersionKind)
@@ -447,9 +453,7 @@ func TestMigrationStopsBeforeTheFirstDisturbance(t *testing.T) {
 		var list []migration.Workload
 		for i := range 5 {
 			name := fmt.Sprintf("w%d", i+1)
-			for _, m := range []string{"m1", "m2"} {
-				w.runs(m, controllertest.CloneSet, name, web(name, 1, "x:1"))
-			}
+			w.runsInBoth(controllertest.CloneSet, name, web(name, 1, "x:1"))
 			list = append(list, item(controllertest.CloneSet, name))
 		}
 		w.Make(&policyv1alpha1.ClusterOverridePolicy{ObjectMeta: metav1.ObjectMeta{Name: "registry"},
@@ -477,9 +481,7 @@ func TestMigrationStopsBeforeTheFirstDisturbance(t *testing.T) {
 func TestChangedPodPutsClusterBackToShadow(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t)
-		for _, m := range []string{"m1", "m2"} {
-			w.runs(m, controllertest.CloneSet, "web", web("web", 2, "x:1"))
-		}
+		w.runsInBoth(controllertest.CloneSet, "web", web("web", 2, "x:1"))
 		w.Soak = 10 * time.Minute
 		w.onProgress = func(line string) {
 			if strings.Contains(line, "watching") {
@@ -511,9 +513,7 @@ func TestChangedPodPutsClusterBackToShadow(t *testing.T) {
 func TestDifferenceKeepsClusterInShadow(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t)
-		for _, m := range []string{"m1", "m2"} {
-			w.runs(m, controllertest.CloneSet, "web", web("web", 2, "x:1"))
-		}
+		w.runsInBoth(controllertest.CloneSet, "web", web("web", 2, "x:1"))
 		w.onProgress = func(line string) {
 			if strings.Contains(line, "cluster m1 is in Own") {
 				w.runs("m2", controllertest.CloneSet, "web", web("web", 2, "x:2"))
@@ -543,9 +543,7 @@ func TestMigrationContinuesAfterInterruption(t *testing.T) {
 		t.Run(fmt.Sprintf("a pod restarted %v", restarted), func(t *testing.T) {
 			controllertest.Run(t, func(t *testing.T) {
 				w := newWorld(t)
-				for _, m := range []string{"m1", "m2"} {
-					w.runs(m, controllertest.CloneSet, "web", web("web", 2, "x:1"))
-				}
+				w.runsInBoth(controllertest.CloneSet, "web", web("web", 2, "x:1"))
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				w.Soak = 10 * time.Minute
@@ -628,9 +626,7 @@ func TestClusterLeavesAndReturnsWithItsReplicas(t *testing.T) {
 func TestOutToShadowStopsWriting(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t)
-		for _, m := range []string{"m1", "m2"} {
-			w.runs(m, controllertest.CloneSet, "web", web("web", 2, "x:1"))
-		}
+		w.runsInBoth(controllertest.CloneSet, "web", web("web", 2, "x:1"))
 		w.bringIn(false, item(controllertest.CloneSet, "web"))
 		w.newRun()
 		w.takeOut(true, item(controllertest.CloneSet, "web", "m1"))
@@ -645,9 +641,7 @@ func TestOutToShadowStopsWriting(t *testing.T) {
 func TestSecondCommandIsNoticed(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t)
-		for _, m := range []string{"m1", "m2"} {
-			w.runs(m, controllertest.CloneSet, "web", web("web", 2, "x:1"))
-		}
+		w.runsInBoth(controllertest.CloneSet, "web", web("web", 2, "x:1"))
 		list := []migration.Workload{item(controllertest.CloneSet, "web")}
 		first := w.Migration
 		w.onProgress = func(line string) {
@@ -671,9 +665,7 @@ func TestSecondCommandIsNoticed(t *testing.T) {
 func TestChangeByHandStaysWhileHubIsDown(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t)
-		for _, m := range []string{"m1", "m2"} {
-			w.runs(m, controllertest.CloneSet, "web", web("web", 2, "x:1"))
-		}
+		w.runsInBoth(controllertest.CloneSet, "web", web("web", 2, "x:1"))
 		w.bringIn(false, item(controllertest.CloneSet, "web"))
 		w.stop()
 		for m, brake := range map[string]string{"m1": "true", "m2": ""} {
@@ -699,9 +691,7 @@ func TestChangeByHandStaysWhileHubIsDown(t *testing.T) {
 func TestNothingIsDeletedIfPolicyNoLongerPreserves(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t)
-		for _, m := range []string{"m1", "m2"} {
-			w.runs(m, controllertest.CloneSet, "web", web("web", 2, "x:1"))
-		}
+		w.runsInBoth(controllertest.CloneSet, "web", web("web", 2, "x:1"))
 		w.bringIn(false, item(controllertest.CloneSet, "web"))
 		var policies policyv1alpha1.PropagationPolicyList
 		if err := w.Hub.List(t.Context(), &policies); err != nil || len(policies.Items) != 1 {
@@ -826,12 +816,10 @@ func (w *world) putOnBoth() (generations func() int64) {
 }
 
 // M7: the differences that a plan lists are those that appear in the member if the user forces the migration.
-func TestPlanListsWhatChanges(t *testing.T) {
+func TestPlanListsChanges(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t)
-		for _, m := range []string{"m1", "m2"} {
-			w.runs(m, controllertest.CloneSet, "web", web("web", 2, "x:1"))
-		}
+		w.runsInBoth(controllertest.CloneSet, "web", web("web", 2, "x:1"))
 		w.Make(&policyv1alpha1.ClusterOverridePolicy{ObjectMeta: metav1.ObjectMeta{Name: "registry"},
 			Spec: policyv1alpha1.OverrideSpec{
 				ResourceSelectors: []policyv1alpha1.ResourceSelector{{APIVersion: "apps.kruise.io/v1alpha1", Kind: "CloneSet",
@@ -932,9 +920,7 @@ func TestShorterListChangesNothing(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.putOnBoth()
-		for _, m := range []string{"m1", "m2"} {
-			w.runs(m, controllertest.Deployment, "api", web("api", 2, "x:1"))
-		}
+		w.runsInBoth(controllertest.Deployment, "api", web("api", 2, "x:1"))
 		w.bringIn(false, item(controllertest.CloneSet, "web"), item(controllertest.Deployment, "api"))
 		w.Advance(time.Minute)
 		w.Quiet()

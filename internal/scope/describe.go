@@ -6,7 +6,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-// Describe is how messages of Karmada name a binding.
+// Describe names a binding as messages of Karmada do.
 func Describe(b workv1alpha2.Binding) string {
 	if b.GetNamespace() == "" {
 		return "clusterResourceBinding(" + b.GetName() + ")"

@@ -83,7 +83,7 @@ var Overrides = Pair[policyv1alpha1.Override]{
 	},
 }
 
-// New is an empty object of the scope that the namespace says.
+// New returns an empty object: namespaced if the namespace is not empty, otherwise cluster-scoped.
 func (p Pair[T]) New(namespace string) T {
 	if namespace == "" {
 		return p.cluster()
@@ -93,7 +93,7 @@ func (p Pair[T]) New(namespace string) T {
 	return obj
 }
 
-// Kinds are an empty object of each scope, for watches.
+// Kinds returns an empty object of each scope, for watches.
 func (p Pair[T]) Kinds() []T { return []T{p.namespaced(), p.cluster()} }
 
 // Get reads one object; an empty namespace is the cluster-scoped kind. The error is the reader's.
@@ -121,8 +121,8 @@ func (p Pair[T]) List(ctx context.Context, r client.Reader, opts ...client.ListO
 	return all, nil
 }
 
-// Over reads the objects that count for a namespace: its own, and those of the cluster. For what is in no namespace,
-// all count.
+// Over reads the objects that apply to a namespace: its own and the cluster-scoped ones. For cluster-scoped objects, it
+// reads all.
 func (p Pair[T]) Over(ctx context.Context, r client.Reader, namespace string) ([]T, error) {
 	if namespace == "" {
 		return p.List(ctx, r)

@@ -13,8 +13,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/propagate"
 )
 
-// BindingFor is the binding of a template, nil if there is none, and the name that a new one is to have: see
-// propagate.Find. Nothing else derives the name of a binding from a template.
+// BindingFor returns the binding of a template, nil if there is none, and the name for a new one: see propagate.Find.
+// Only BindingFor derives the name of a binding from a template.
 func BindingFor(ctx context.Context, r client.Reader, gk schema.GroupKind, namespace, name string,
 	opts ...client.GetOption) (b workv1alpha2.Binding, free string, err error) {
 	return propagate.Find(gk, namespace, name, func(key types.NamespacedName) (workv1alpha2.Binding, error) {

@@ -42,7 +42,7 @@ func WorksOf(ctx context.Context, r client.Reader, binding types.NamespacedName)
 	return works.Items, nil
 }
 
-// OutagesOf are the outages of the clusters of a binding, from a cache.
+// OutagesOf reads the outages of the clusters of a binding from a cache.
 func OutagesOf(ctx context.Context, r client.Reader, b workv1alpha2.Binding) (aggregate.Outages, error) {
 	var failed error
 	outages := aggregate.OutagesOf(b, func(name string) *clusterv1alpha1.Cluster {
@@ -82,7 +82,7 @@ func Fold(ctx context.Context, r client.Reader, b workv1alpha2.Binding, lastRepo
 	return f, nil
 }
 
-// BindingOf is the binding that a Work was made for; not ok if for none.
+// BindingOf returns the binding of a Work; ok is false if it has none.
 func BindingOf(work client.Object) (types.NamespacedName, bool) {
 	notes := work.GetAnnotations()
 	if name := notes[workv1alpha2.ResourceBindingNameAnnotation]; name != "" {

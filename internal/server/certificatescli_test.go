@@ -98,7 +98,7 @@ func TestAnImportNeverLosesAMasterKey(t *testing.T) {
 	}
 }
 
-func TestAnImportForgetsAuthoritiesThatTheSourceForgot(t *testing.T) {
+func TestImportForgetsAuthoritiesMissingAtTheSource(t *testing.T) {
 	from, c := keysToImport(t), testConfig(t)
 	old := filepath.Join(from, "ca-old.crt")
 	if err := os.WriteFile(old, []byte("old"), 0o600); err != nil {

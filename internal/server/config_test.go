@@ -35,7 +35,7 @@ func TestNameListReportsOmittedAndTakenNames(t *testing.T) {
 	}
 }
 
-func TestRequestsIntoMembersAreBoundedSoThatSeveralUsersFit(t *testing.T) {
+func TestMemberRequestLimitsAllowSeveralUsers(t *testing.T) {
 	c := DefaultConfig()
 	if err := c.Validate(); err != nil {
 		t.Fatalf("the defaults: %v", err)
@@ -49,7 +49,7 @@ func TestRequestsIntoMembersAreBoundedSoThatSeveralUsersFit(t *testing.T) {
 	}
 }
 
-func TestTheServingCertificateHasTheNamesThatUsersAdd(t *testing.T) {
+func TestServingCertificateHasAddedNames(t *testing.T) {
 	c := DefaultConfig()
 	c.TLSSANs = []string{"argosy.example.com", "192.0.2.7", "localhost"}
 	if err := c.Validate(); err != nil {
@@ -67,7 +67,7 @@ func TestTheServingCertificateHasTheNamesThatUsersAdd(t *testing.T) {
 	}
 }
 
-func TestAFileOfWhatIsChangedReadsBackAsTheSameConfiguration(t *testing.T) {
+func TestChangedSettingsRoundTripThroughAFile(t *testing.T) {
 	c := DefaultConfig()
 	text, err := c.Changes()
 	if err != nil || strings.Count(text, "\n") != 3 {
@@ -106,7 +106,7 @@ func TestFoldersOutsideOfTheDataFolderAreTheHubsAloneOrNot(t *testing.T) {
 	}
 }
 
-func TestOnlyTheDataFolderOfAHubThatDoesNotRunIsPurged(t *testing.T) {
+func TestPurgeNeedsAStoppedHub(t *testing.T) {
 	foreign := t.TempDir()
 	if err := os.WriteFile(filepath.Join(foreign, "thesis.txt"), nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -135,7 +135,7 @@ func TestOnlyTheDataFolderOfAHubThatDoesNotRunIsPurged(t *testing.T) {
 	}
 }
 
-func TestFailoverSettingsDecideWhatIsEvicted(t *testing.T) {
+func TestFailoverSettingsDecideEvictions(t *testing.T) {
 	c := DefaultConfig()
 	for value, want := range map[string][2]bool{FailoverByPolicy: {}, FailoverOfAll: {true, false},
 		FailoverOff: {false, true}} {

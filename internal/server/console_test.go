@@ -220,7 +220,10 @@ func TestConsoleRoutesRefuseUserWithoutRights(t *testing.T) {
 		"/console/api/change": {"POST", "", map[string]any{"apply": true,
 			"yaml": "{apiVersion: v1, kind: ConfigMap, metadata: {name: web, namespace: default}}"}, http.StatusOK,
 			`"missing":{"verb":"create","resource":"configmaps","namespace":"default"}}],"applied":false`},
-		"/console/api/stream": {}, // TestConsoleStreamsWhatTheUserMayRead
+		"/console/api/release": {"GET", "?namespace=shop&name=web", nil, http.StatusForbidden,
+			`"missing":{"verb":"get","group":"release.argosy.io","resource":"releases","namespace":"shop"}`},
+		"/console/api/timeline": {"GET", "", nil, http.StatusOK, `"missing":[{"verb":"list"`},
+		"/console/api/stream":   {}, // TestConsoleStreamsOnlyReadableObjects
 	}
 	for _, path := range console.Paths {
 		r, found := routes[path]
@@ -270,7 +273,7 @@ func TestAuditShowsTheUserOfTheConsole(t *testing.T) {
 	})
 }
 
-func TestConsoleStreamsWhatTheUserMayRead(t *testing.T) {
+func TestConsoleStreamsOnlyReadableObjects(t *testing.T) {
 	h := useSharedHub(t)
 	client := kubernetes.NewForConfigOrDie(h.Config())
 	b := newBrowser(t, h.URL())

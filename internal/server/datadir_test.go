@@ -9,7 +9,7 @@ import (
 )
 
 // Root's commands would leave keys and a store that an installed hub cannot read.
-func TestWhoDoesNotOwnAFolderWritesNothingThere(t *testing.T) {
+func TestForeignDataFolderIsNotWritten(t *testing.T) {
 	c := testConfig(t)
 	if _, err := CreateKeys(c, time.Now()); err != nil {
 		t.Fatal(err)

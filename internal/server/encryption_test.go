@@ -68,7 +68,7 @@ func found(t *testing.T, dir string, words ...string) []string {
 }
 
 // What the roles keep from people because Secrets are in it is kept from who reads the disk, too.
-func TestKindsThatContainSecretsAreEncrypted(t *testing.T) {
+func TestSecretKindsAreEncrypted(t *testing.T) {
 	n := 0
 	for _, d := range roles.Decisions {
 		if !d.ContainsSecrets() {
@@ -323,7 +323,7 @@ func TestNoFileOfTheStoreHasASecretInPlain(t *testing.T) {
 
 // A store from before, or one that was kept in plain for a while, is rewritten, and its database forgets what was
 // there.
-func TestSecretsThatWereKeptInPlainAreEncrypted(t *testing.T) {
+func TestPlainSecretsAreEncryptedLater(t *testing.T) {
 	kit.Long(t)
 	c := testConfig(t)
 	c.Encryption.Enabled = false
@@ -366,7 +366,7 @@ func TestSecretsThatWereKeptInPlainAreEncrypted(t *testing.T) {
 }
 
 // A version of the hub that takes more for secret than the one before encrypts what that one kept in plain.
-func TestWhatTurnsOutToBeSecretIsEncrypted(t *testing.T) {
+func TestNewSecretKindsAreEncryptedAfterAnUpgrade(t *testing.T) {
 	kit.Long(t)
 	all := secret
 	t.Cleanup(func() { secret = all })

@@ -35,7 +35,7 @@ func configured(t *testing.T, file string, args ...string) (Config, error) {
 	return c, c.Validate()
 }
 
-func TestEstimatorsAreSetByTheFlagsThatTheSchedulerOfKarmadaHas(t *testing.T) {
+func TestEstimatorsUseTheFlagsOfKarmadasScheduler(t *testing.T) {
 	plain := estimator.Options{Timeout: 3 * time.Second, ServicePrefix: "karmada-scheduler-estimator",
 		ServiceNamespace: "karmada-system", Port: 10352}
 	every := estimator.Options{Timeout: time.Second, ServicePrefix: "estimator", ServiceNamespace: "fleet", Port: 1,

@@ -23,6 +23,7 @@ import (
 	"github.com/argosy-io/argosy/api/wellknown"
 	"github.com/argosy-io/argosy/internal/console"
 	"github.com/argosy-io/argosy/internal/member/proxy"
+	"github.com/argosy-io/argosy/internal/member/tunnel"
 )
 
 // Kubernetes' own flow schemas separate users, service accounts and leader election. These two separate the requests
@@ -133,7 +134,7 @@ func longRunning(next request.LongRunningRequestCheck) request.LongRunningReques
 	infos := &request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"),
 		GrouplessAPIPrefixes: sets.NewString("api")}
 	return func(r *http.Request, info *request.RequestInfo) bool {
-		if console.LongRunning(r) {
+		if console.LongRunning(r) || tunnel.Requested(info) {
 			return true
 		}
 		if !info.IsResourceRequest || info.APIGroup != clusterv1alpha1.GroupVersion.Group || info.Resource != "clusters" ||

@@ -25,6 +25,7 @@ import (
 	"github.com/argosy-io/argosy/internal/member/acting"
 	"github.com/argosy-io/argosy/internal/member/membertest"
 	"github.com/argosy-io/argosy/internal/member/proxy"
+	"github.com/argosy-io/argosy/internal/member/tunnel"
 	"github.com/argosy-io/argosy/test/kit"
 )
 
@@ -66,6 +67,10 @@ func TestARequestIntoAMemberIsAsLongAsTheSameHere(t *testing.T) {
 	}
 	if !check(r, info) {
 		t.Error("an upgraded connection is not long")
+	}
+	r, _ = http.NewRequest(http.MethodPost, "https://hub"+tunnel.Path("m1"), nil)
+	if info, err = infos.NewRequestInfo(r); err != nil || !check(r, info) {
+		t.Errorf("the tunnel of an agent is not long (%v)", err)
 	}
 }
 

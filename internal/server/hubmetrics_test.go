@@ -24,7 +24,7 @@ func TestCertificatesForFurtherNamesEndToo(t *testing.T) {
 }
 
 // The alert for backups that are too old compares with this time.
-func TestAFirstBackupThatFailsCoversNothingSinceTheStart(t *testing.T) {
+func TestFailedFirstBackupCoversNothing(t *testing.T) {
 	c := testConfig(t)
 	c.Backup.Interval = metav1.Duration{Duration: time.Hour}
 	c.Backup.Dir = filepath.Join(t.TempDir(), "file", "backups")

@@ -210,7 +210,7 @@ func whoami(ctx context.Context, client kubernetes.Interface) (string, []string,
 	return review.Status.UserInfo.Username, review.Status.UserInfo.Groups, nil
 }
 
-func TestHubTakesWhatKubeAPIServerTakes(t *testing.T) {
+func TestHubAcceptsFlagsOfKubeAPIServer(t *testing.T) {
 	h := useSharedHub(t)
 	k, i, admin, config := h.config.KubeAPIServer, h.issuer, h.admin, h.adminConfig
 	ctx := t.Context()

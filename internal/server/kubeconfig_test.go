@@ -13,7 +13,7 @@ import (
 	"github.com/argosy-io/argosy/internal/server/pki"
 )
 
-func TestARestartKeepsWhatAUserSetInTheKubeconfig(t *testing.T) {
+func TestRestartKeepsUserSettingsInTheKubeconfig(t *testing.T) {
 	dir := t.TempDir()
 	files := pki.Files{Trust: filepath.Join(dir, "ca.crt"), Admin: filepath.Join(dir, "admin.crt"),
 		AdminKey: filepath.Join(dir, "admin.key")}

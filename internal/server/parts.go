@@ -30,6 +30,7 @@ import (
 	"github.com/argosy-io/argosy/internal/member"
 	"github.com/argosy-io/argosy/internal/member/acting"
 	"github.com/argosy-io/argosy/internal/member/proxy"
+	"github.com/argosy-io/argosy/internal/member/tunnel"
 	"github.com/argosy-io/argosy/internal/server/embed/apiserver"
 	"github.com/argosy-io/argosy/internal/why"
 )
@@ -71,6 +72,16 @@ func AllParts() Parts {
 		follow.Do(func() { grants = acting.Follow(d.Config, d.Done) })
 		return grants
 	}
+	var open sync.Once
+	var tunnels *tunnel.Tunnels
+	// reach returns the tunnels of agents, which the proxy and the loops use.
+	reach := func(d Deps) *tunnel.Tunnels {
+		open.Do(func() {
+			tunnels = tunnel.New(d.Replicated)
+			go func() { <-d.Done; tunnels.Close() }()
+		})
+		return tunnels
+	}
 	return Parts{
 		Admission: func(d Deps) []apiserver.AdmissionPlugin {
 			var plugins []apiserver.AdmissionPlugin
@@ -90,9 +101,11 @@ func AllParts() Parts {
 				}
 				return member.Identity(ctx, r)
 			}
-			return proxy.Handler(proxy.Options{Hub: hub, Grants: of(d), Identity: identity, Requests: d.Members.ProxyRequests},
+			tunnels := reach(d)
+			return tunnels.Handler(hub, proxy.Handler(proxy.Options{Hub: hub, Grants: of(d), Identity: identity,
+				Requests: d.Members.ProxyRequests, Tunnels: tunnels},
 				historyHandler(d, explained(d, room, nodes, troubled, consoleHandler(d, &cache, room, troubled,
-					admission.KeepNamespace(next)))))
+					admission.KeepNamespace(next))))))
 		},
 		Convert: convert.Review,
 		Restored: func() (map[string]int, int) {
@@ -114,6 +127,7 @@ func AllParts() Parts {
 				Scheduler:              scheduler,
 				CheckNetworks:          networks,
 				Config:                 d.Config,
+				Tunnels:                reach(d),
 				ClusterStatusFrequency: d.Members.StatusUpdateFrequency.Duration,
 				MemberLimits:           d.Members.limits(),
 				Successes:              d.Successes,
@@ -230,6 +244,7 @@ func consoleHandler(d Deps, cache *atomic.Pointer[client.Reader], room why.Room,
 			return all
 		},
 		HealthPath: HealthPath, Join: d.Join, Simulate: d.Simulate, URL: d.URL, Done: d.Done,
+		History:   d.History,
 		Scheduler: why.Scheduler{Name: o.Name, Plugins: o.Plugins, Failover: d.Failover.options(d.Members, d.Taints).Options},
 	}, d.Console).Handler(next)
 }

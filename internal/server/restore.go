@@ -177,7 +177,7 @@ func Restore(c Config, file string, accepted bool) (m backup.Manifest, err error
 			c.DataDir, err)
 	}
 
-	// 1. All of it is made aside, so that a restore that does not come to its end is none.
+	// 1. Write everything into another folder, so that an interrupted restore has no effect.
 	aside := filepath.Join(c.DataDir, restoringDir)
 	if err := os.Mkdir(aside, 0o700); err != nil {
 		return m, err

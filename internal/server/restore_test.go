@@ -11,7 +11,7 @@ import (
 	"github.com/argosy-io/argosy/internal/server/embed/etcd"
 )
 
-func TestARestoreThatFailsLateLeavesNoFolderThatStarts(t *testing.T) {
+func TestLateRestoreFailureLeavesNoUsableFolder(t *testing.T) {
 	lost := t.TempDir()
 	s, err := etcd.Start(t.Context(), etcd.Options{Dir: filepath.Join(lost, "etcd"), UnsafeNoFsync: true})
 	if err != nil {

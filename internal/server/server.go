@@ -78,6 +78,8 @@ type Deps struct {
 	Config *rest.Config
 	// Done is closed when the hub stops.
 	Done <-chan struct{}
+	// Replicated is true if other processes may serve the same hub.
+	Replicated bool
 	// Members configures the connections to member clusters.
 	Members MembersConfig
 	// Scheduler configures the scheduler.
@@ -124,8 +126,8 @@ type component struct {
 //	etcd → version → upkeep → encryption → history → apiserver → crds → namespaces → roles → flow-control → agents →
 //	loops (controller-manager, controllers) → workload-kinds
 //
-// The loops are a list of their own, because replicas take turns at them. Workload kinds come last: with a score of
-// definitions to make, a first start would take twice as long, and nothing of the hub needs them.
+// The loops are a separate list, because only the leader runs them. Workload kinds come last: they are many
+// definitions, which would double the time of the first start, and no other component needs them.
 var components = []component{
 	{name: "etcd", start: (*Hub).startEtcd},
 	{name: "version", start: (*Hub).startVersion},
@@ -431,7 +433,7 @@ func (h *Hub) startAPIServer(ctx context.Context) (func(), error) {
 	}
 	loopback := apiserver.NewLoopback(commit.StatusContextKey)
 	done := make(chan struct{})
-	h.deps = Deps{Config: loopback.Config(), Done: done,
+	h.deps = Deps{Config: loopback.Config(), Done: done, Replicated: h.elects(),
 		Members: h.config.Members, Scheduler: h.config.Scheduler,
 		Failover: h.config.Failover, Autoscaling: h.config.Autoscaling, ForbidOverwrite: h.config.ForbidOverwrite,
 		Taints: h.config.Taints, ReleaseChecks: h.config.ReleaseChecks, History: h.history,

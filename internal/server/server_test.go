@@ -54,7 +54,7 @@ func adminClient(t testing.TB, kubeconfig string) (*kubernetes.Clientset, *rest.
 	return client, config
 }
 
-func TestRestartContinuesWhereTheHubWas(t *testing.T) {
+func TestRestartKeepsTheHubsState(t *testing.T) {
 	kit.Long(t)
 	c := testConfig(t)
 	h, _ := start(t, c, Parts{})

@@ -3,7 +3,9 @@ package server
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -19,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/argosy-io/argosy/internal/core/admission/convert"
+	"github.com/argosy-io/argosy/internal/history"
 	"github.com/argosy-io/argosy/internal/server/pki"
 )
 
@@ -131,6 +134,9 @@ authorizers:
 			},
 		})
 		s.admin, s.adminConfig = adminClient(t, c.KubeconfigOut)
+		if _, err := os.Stat(filepath.Join(c.DataDir, history.File)); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("a hub that starts opens the history database: %v", err)
+		}
 		sharedByAll = s
 	})
 	if sharedByAll == nil {

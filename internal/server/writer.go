@@ -25,7 +25,7 @@ import (
 // folders.
 const writerFile = "version.json"
 
-// writer is this binary.
+// writer identifies this binary.
 func writer() upkeep.Writer {
 	b := version.Get()
 	return upkeep.Writer{Format: upkeep.Format, Kubernetes: version.Kubernetes(), Version: b.Version, Commit: b.Commit,

@@ -30,7 +30,7 @@ type Member struct {
 	AcceptAll bool
 }
 
-// Config is what a member's process is told, as a file in its folder.
+// Config of a member's process. It is a file in the member's folder.
 type Config struct {
 	Member
 	// Port is the API server's, on 127.0.0.1.
@@ -63,7 +63,7 @@ func logFile(dir string) string    { return filepath.Join(dir, "member.log") }
 // KubeconfigFile is where a member's process writes how to reach it, before it reports to be ready.
 func KubeconfigFile(dir string) string { return filepath.Join(dir, "kubeconfig") }
 
-// ReadConfig is what the process that serves the member in dir was told.
+// ReadConfig returns the configuration of the member in dir.
 func ReadConfig(dir string) (Config, error) {
 	data, err := os.ReadFile(configFile(dir))
 	if err != nil {

@@ -95,7 +95,7 @@ func Start(ctx context.Context, o Options) (*Fleet, error) {
 	return f, nil
 }
 
-// Members are the members in the order asked for, stopped ones included.
+// Members returns the members in the order asked for, stopped ones included.
 func (f *Fleet) Members() []*Running { return slices.Clone(f.members) }
 
 // Stop stops all members and waits for them. Their data stays.

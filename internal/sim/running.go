@@ -47,7 +47,7 @@ type process struct {
 	lifeline *os.File // closing it ends the child
 	done     chan struct{}
 	err      error       // how it ended, valid when done is closed
-	told     atomic.Bool // that it was to end
+	stopping atomic.Bool // Stop or kill was called, or a crash was reported
 }
 
 // prepare makes the member's folder, or takes the port from a folder that was used before. Ports are not to be
@@ -84,8 +84,8 @@ const lowestPort = 20000
 // given are the ports that FreePort has given out: whoever has one listens on it only later.
 var given sync.Map
 
-// FreePort is a port of 127.0.0.1 that nobody listens on, one of ten thousand from low on, none of those in not, and
-// none that this process was given before. It is below the range from which systems take ports for outgoing
+// FreePort returns a port of 127.0.0.1 that nothing listens on: one of ten thousand from low on, none of those in not,
+// and none that it returned before. It is below the range from which systems take ports for outgoing
 // connections, so that it is still free when a killed process wants it back.
 func FreePort(low int, not map[int]bool) (int, error) {
 	var err error
@@ -105,7 +105,7 @@ func FreePort(low int, not map[int]bool) (int, error) {
 	return 0, fmt.Errorf("find a free port: %w", err)
 }
 
-// process is the running or last process of the member, nil if there never was one.
+// process returns the running or last process of the member, nil if there never was one.
 func (r *Running) process() *process {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -218,14 +218,13 @@ func (p *process) signal(s syscall.Signal) {
 }
 
 func (p *process) kill() {
-	p.told.Store(true)
+	p.stopping.Store(true)
 	p.signal(syscall.SIGKILL)
 	<-p.done
 	p.lifeline.Close()
 }
 
-// Stop ends the member in order, and returns when its process is gone. A member that is not running is stopped; if
-// nobody had told it to end, the error says so once.
+// Stop shuts the member down and returns when its process has ended. The first Stop after a crash returns an error.
 func (r *Running) Stop() error {
 	r.life.Lock()
 	defer r.life.Unlock()
@@ -235,13 +234,13 @@ func (r *Running) Stop() error {
 	}
 	if p.ended() {
 		p.lifeline.Close()
-		if !p.told.Swap(true) {
+		if !p.stopping.Swap(true) {
 			return fmt.Errorf("member %q had ended by itself (%v); its log %s ends with\n%s", r.Name, p.err, logFile(r.Dir),
 				r.logTail())
 		}
 		return nil
 	}
-	p.told.Store(true)
+	p.stopping.Store(true)
 	p.signal(syscall.SIGTERM)
 	p.signal(syscall.SIGCONT)
 	select {
@@ -272,7 +271,7 @@ func (r *Running) Restart(ctx context.Context) error {
 	return r.start(ctx)
 }
 
-// PID is the member's process, or its last one; 0 if there never was one.
+// PID returns the member's process, or its last one; 0 if there never was one.
 func (r *Running) PID() int {
 	if p := r.process(); p != nil {
 		return p.pid
@@ -280,7 +279,7 @@ func (r *Running) PID() int {
 	return 0
 }
 
-// RSS is the memory that the member's process holds, in bytes; 0 if it does not run.
+// RSS returns the memory that the member's process holds, in bytes; 0 if it does not run.
 func (r *Running) RSS() int64 {
 	if p := r.process(); p != nil && !p.ended() {
 		return residentSet(p.pid)
@@ -291,7 +290,7 @@ func (r *Running) RSS() int64 {
 // Done is closed when the member's process has ended, for whatever reason; it is that of the last start.
 func (r *Running) Done() <-chan struct{} { return r.process().done }
 
-// RESTConfig is a client configuration of the member's administrator.
+// RESTConfig returns a client configuration of the member's administrator.
 func (r *Running) RESTConfig() (*rest.Config, error) {
 	c, err := clientcmd.BuildConfigFromFlags("", r.Kubeconfig)
 	if err != nil {
@@ -300,7 +299,7 @@ func (r *Running) RESTConfig() (*rest.Config, error) {
 	return c, nil
 }
 
-// logTail are the last lines that the member logged, without mere information.
+// logTail returns the last lines that the member logged, without mere information.
 func (r *Running) logTail() string {
 	f, err := os.Open(logFile(r.Dir))
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package version says from which source this binary was built. The linker is told by the Makefile; a binary that was
-// built without that has what the Go toolchain noted of the working copy, or of the module.
+// Package version returns the source version of this binary. The Makefile sets it through the linker; other builds use
+// the build information of the Go toolchain.
 package version
 
 import (
@@ -38,7 +38,7 @@ type Build struct {
 	Platform  string `json:"platform"`
 }
 
-// Get is the source of this binary.
+// Get returns the source of this binary.
 func Get() Build {
 	b := Build{Version: version, Commit: commit, TreeState: treeState, Date: date, GoVersion: runtime.Version(),
 		Platform: runtime.GOOS + "/" + runtime.GOARCH}
@@ -94,8 +94,8 @@ func (b Build) String() string {
 	return fmt.Sprintf("%s (commit %s%s)", b.Version, hash, of)
 }
 
-// Kubernetes is the release whose API server and libraries are built in, such as v1.36.3: what the linker was told, or
-// else what the toolchain noted of the module.
+// Kubernetes returns the release whose API server and libraries are built in, such as v1.36.3. The
+// linker sets it; other builds use the build information of the Go toolchain.
 func Kubernetes() string {
 	told := kubernetes.Get().GitVersion
 	if !strings.HasPrefix(told, "v0.0.0") {

@@ -10,7 +10,7 @@ import (
 	apiversion "k8s.io/apimachinery/pkg/version"
 )
 
-func TestTheMakefileTellsTheLinkerFromWhatItBuilds(t *testing.T) {
+func TestMakefileSetsTheVersion(t *testing.T) {
 	if exec.CommandContext(t.Context(), "git", "rev-parse", "HEAD").Run() != nil {
 		t.Skip("these are sources without their history: nothing says which commit they are")
 	}
@@ -48,7 +48,7 @@ func output(t *testing.T, name string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-func TestWithoutTheMakefileTheToolchainSaysIt(t *testing.T) {
+func TestVersionWithoutMakefileIsFromTheToolchain(t *testing.T) {
 	vcs := func(modified string) []debug.BuildSetting {
 		return []debug.BuildSetting{{Key: "vcs.revision", Value: "0123456789abcdef"},
 			{Key: "vcs.time", Value: "2026-01-31T23:00:00Z"}, {Key: "vcs.modified", Value: modified}}

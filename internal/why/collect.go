@@ -32,15 +32,15 @@ import (
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
-// Query names a template, and perhaps one cluster to tell more of.
+// Query names a template and, optionally, one cluster for details.
 type Query struct {
 	// Kind as kubectl takes it: a kind, plural, singular or short name, with or without ".group" or ".version.group".
 	Kind string
-	// Namespace is not looked at for a kind without one.
+	// Namespace is ignored for cluster-scoped kinds.
 	Namespace, Name string
 	// Cluster narrows the answer; empty for the fleet.
 	Cluster string
-	// Scheduler is how the hub's is set.
+	// Scheduler is the configuration of the hub's scheduler.
 	Scheduler Scheduler
 	// Room returns the room for the binding, Pods what keeps its pods from running; may be nil.
 	Room Room
@@ -49,7 +49,7 @@ type Query struct {
 	Orphans func(ctx context.Context, cluster string) []string
 }
 
-// Error is a question that has no answer.
+// Error is an error of the query.
 type Error struct {
 	Reason  metav1.StatusReason // NotFound, BadRequest or Conflict
 	Message string
@@ -64,12 +64,12 @@ func fail(reason metav1.StatusReason, format string, args ...any) error {
 // Explained is an answer: a why.Answer of a template, a why.PolicyAnswer, a why.MemberAnswer of a cluster, or a
 // why.ManifestWorkAnswer. It encodes as JSON.
 type Explained interface {
-	// Write prints it for people.
+	// Write prints the answer for users.
 	Write(out io.Writer) error
 }
 
-// Ask answers a query; r must know the hub's own types, and mapper its kinds. What is wrong with the query is an
-// *Error, other errors are the reader's.
+// Ask answers a query. r must know the hub's own types, and mapper its kinds. Errors of the query are of type *Error;
+// other errors come from the reader.
 func Ask(ctx context.Context, r client.Reader, mapper meta.RESTMapper, q Query) (Explained, error) {
 	if q.Kind == "" || q.Name == "" {
 		return nil, fail(metav1.StatusReasonBadRequest, "name a kind and an object, such as deployment web")
@@ -102,7 +102,7 @@ func Ask(ctx context.Context, r client.Reader, mapper meta.RESTMapper, q Query) 
 		return narrow, nil
 	}
 	if slices.ContainsFunc(facts.Clusters, func(c *clusterv1alpha1.Cluster) bool { return c.Name == q.Cluster }) {
-		// Nothing was placed anywhere, so that the answer has no rows: it says why.
+		// Nothing is placed, so the answer has no rows but the reason.
 		return answer, nil
 	}
 	fleet := "the fleet has no clusters"
@@ -117,7 +117,7 @@ func Ask(ctx context.Context, r client.Reader, mapper meta.RESTMapper, q Query) 
 	return nil, fail(metav1.StatusReasonNotFound, "there is no cluster %q: %s", q.Cluster, fleet)
 }
 
-// find reads the template. Where several kinds go by the name asked for, the one that has such an object is meant.
+// find reads the template. If several kinds have the name, it selects the kind that has such an object.
 func find(ctx context.Context, r client.Reader, mapper meta.RESTMapper, q Query) (*unstructured.Unstructured, error) {
 	kinds, err := kindsOf(mapper, q.Kind)
 	if err != nil {
@@ -152,7 +152,7 @@ func find(ctx context.Context, r client.Reader, mapper meta.RESTMapper, q Query)
 		strings.Join(those, " or "), q.Name)
 }
 
-// kindsOf are the kinds that go by a name, one version of each, sorted by group.
+// kindsOf returns the kinds with a name, one version of each, sorted by group.
 func kindsOf(mapper meta.RESTMapper, name string) ([]*meta.RESTMapping, error) {
 	full, short := schema.ParseResourceArg(strings.ToLower(name))
 	ask := []schema.GroupVersionResource{short.WithVersion("")}
@@ -193,8 +193,8 @@ func kindsOf(mapper meta.RESTMapper, name string) ([]*meta.RESTMapping, error) {
 	return out, nil
 }
 
-// absent reports that the object does not exist, and where there is one of that name. Missing rights elsewhere are no
-// error.
+// absent returns the error for a missing object, with namespaces that have one of that name. It ignores namespaces that
+// the user may not read.
 func absent(ctx context.Context, r client.Reader, kinds []*meta.RESTMapping, looked []string, q Query) error {
 	where, elsewhere := "", map[string]bool{}
 	for _, m := range kinds {
@@ -231,7 +231,7 @@ func absent(ctx context.Context, r client.Reader, kinds []*meta.RESTMapping, loo
 		hint)
 }
 
-// collect reads what has to do with a template.
+// collect reads the objects related to a template.
 func collect(ctx context.Context, r client.Reader, template *unstructured.Unstructured) (why.Facts, error) {
 	f := why.Facts{Template: template}
 	namespace, kind, name := template.GetNamespace(), template.GetKind(), template.GetName()
@@ -254,7 +254,7 @@ func collect(ctx context.Context, r client.Reader, template *unstructured.Unstru
 		binding = f.Binding.GetName()
 	}
 
-	// 3. The fleet, and what was sent to it.
+	// 3. The clusters and the Works.
 	if f.Clusters, err = clusters(ctx, r); err != nil {
 		return f, err
 	}
@@ -275,12 +275,12 @@ func collect(ctx context.Context, r client.Reader, template *unstructured.Unstru
 		return f, err
 	}
 
-	// 4. What names its pods.
+	// 4. The Service of its pods.
 	if f.Service, err = service(ctx, r, template); err != nil {
 		return f, err
 	}
 
-	// 5. What scales it. Who may not read that gets the answer without it.
+	// 5. Its autoscaler. A user who may not read it gets the answer without it.
 	if namespace != "" {
 		var scalers autoscalingv1alpha1.FederatedHPAList
 		if err := r.List(ctx, &scalers, client.InNamespace(namespace)); err != nil && !apierrors.IsForbidden(err) &&
@@ -308,7 +308,7 @@ func collect(ctx context.Context, r client.Reader, template *unstructured.Unstru
 	return f, nil
 }
 
-// service is the Service of a StatefulSet; nil if it names none, and for who may not read Services.
+// service returns the Service of a StatefulSet; nil if it names none, or if the user may not read Services.
 func service(ctx context.Context, r client.Reader, template *unstructured.Unstructured) (*why.Service, error) {
 	s := &why.Service{Name: validate.ServiceOf(template)}
 	if s.Name == "" {
@@ -330,7 +330,7 @@ func service(ctx context.Context, r client.Reader, template *unstructured.Unstru
 	return s, err
 }
 
-// warnings are the events of type Warning about a template or its binding.
+// warnings returns the events of type Warning about a template or its binding.
 func warnings(ctx context.Context, r client.Reader, namespace, kind, name, binding string) ([]why.Warning, error) {
 	in := namespace
 	if in == "" {

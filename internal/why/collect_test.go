@@ -70,7 +70,7 @@ func objectMeta(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name}
 }
 
-func TestAQuestionIsAnsweredOrItsFaultIsSaid(t *testing.T) {
+func TestQueryIsAnsweredOrItsErrorExplained(t *testing.T) {
 	r, mapper := hub(
 		&appsv1.Deployment{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
 			ObjectMeta: objectMeta("shop", "web")},
@@ -122,7 +122,7 @@ func TestAQuestionIsAnsweredOrItsFaultIsSaid(t *testing.T) {
 	}
 }
 
-func TestANameThatTwoKindsHaveIsAmbiguous(t *testing.T) {
+func TestNameOfTwoKindsIsAmbiguous(t *testing.T) {
 	u := &unstructured.Unstructured{}
 	u.SetAPIVersion("apps.kruise.io/v1")
 	u.SetKind("StatefulSet")
@@ -140,7 +140,7 @@ func TestANameThatTwoKindsHaveIsAmbiguous(t *testing.T) {
 	}
 }
 
-func TestWhatHasToDoWithATemplateIsCollected(t *testing.T) {
+func TestRelatedObjectsAreCollected(t *testing.T) {
 	r, mapper := hub(
 		&appsv1.Deployment{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
 			ObjectMeta: objectMeta("shop", "web")},
@@ -299,7 +299,7 @@ func TestTheSchedulersRoomOverHTTP(t *testing.T) {
 	}
 }
 
-func TestHowTheSchedulerIsSetOverHTTP(t *testing.T) {
+func TestSchedulerConfigurationOverHTTP(t *testing.T) {
 	r, mapper := hub()
 	plugins, err := schedule.ParsePlugins([]string{"*", "-TaintToleration"})
 	if err != nil {
@@ -318,7 +318,7 @@ func TestHowTheSchedulerIsSetOverHTTP(t *testing.T) {
 	}
 }
 
-func TestPoliciesAndClustersAreExplainedAsWhatTheyAre(t *testing.T) {
+func TestPoliciesAndClustersAreExplainedByKind(t *testing.T) {
 	p := &policyv1alpha1.PropagationPolicy{TypeMeta: metav1.TypeMeta{APIVersion: policyv1alpha1.GroupVersion.String(),
 		Kind: "PropagationPolicy"}, ObjectMeta: objectMeta("shop", "ours")}
 	p.Labels = map[string]string{policyv1alpha1.PropagationPolicyPermanentIDLabel: "id"}

@@ -26,9 +26,9 @@ import (
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
-// Failovers returns the workloads that should leave a cluster, are leaving it, or have left it lately. It plans as the
-// hub does, but for applications that are unhealthy: only the hub knows since when. r must know the hub's own types; a
-// nil room is what the summaries of the clusters say.
+// Failovers returns the workloads that should leave a cluster, are leaving it, or have left it recently. It plans like
+// the hub, except for unhealthy applications: only the hub knows since when. r must know the hub's own types. If room
+// is nil, it uses the resource summaries of the clusters.
 func Failovers(
 	ctx context.Context, r client.Reader, s Scheduler, room Room, now time.Time,
 ) ([]failover.Move, error) {
@@ -78,7 +78,7 @@ func Failovers(
 	return failover.Moves(bindings, failover.Make(in, now), now), nil
 }
 
-// chooser chooses clusters by the room that they have.
+// chooser selects clusters by their room.
 type chooser = func(schedule.Capacity) (clusters []workv1alpha2.TargetCluster, ok bool)
 
 // templateOf reads the template of a binding.
@@ -93,7 +93,7 @@ func templateOf(ctx context.Context, r client.Reader, b workv1alpha2.Binding) (*
 	return template, nil
 }
 
-// hasWork reports whether a Work of the binding exists in the cluster; yes where that cannot be read.
+// hasWork reports whether a Work of the binding exists in the cluster. It is true if Works cannot be read.
 func hasWork(ctx context.Context, r client.Reader, b workv1alpha2.Binding, cluster string) bool {
 	of := b.BindingSpec().Resource
 	name := names.WorkFor(b.GetName(), match.GroupKind(of.APIVersion, of.Kind), of.Name, of.Namespace)
@@ -105,8 +105,8 @@ func hasWork(ctx context.Context, r client.Reader, b workv1alpha2.Binding, clust
 var policyIDs = []string{
 	policyv1alpha1.PropagationPolicyPermanentIDLabel, policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel}
 
-// peers are the other bindings of the policy of a binding that should leave a cluster, or is leaving one: they may go
-// first.
+// peers returns the other bindings of the policy of a binding that should leave a cluster or is leaving one. They may
+// leave first.
 func peers(
 	ctx context.Context, r client.Reader, b workv1alpha2.Binding, fleet []*clusterv1alpha1.Cluster,
 ) ([]workv1alpha2.Binding, error) {

@@ -19,36 +19,35 @@ import (
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
-// PodsPath is where PodsHandler answers, as JSON: GET /argosy/pods is which templates of all namespaces have pods in
-// trouble, in which clusters, a TroubledPods. Who may get it as a nonResourceURL learns that of every namespace.
+// PodsPath is the path of PodsHandler. GET returns, as JSON, a TroubledPods: the templates of all namespaces with pods
+// in trouble. A right to the nonResourceURL is a right to read this for every namespace.
 const PodsPath = "/argosy/pods"
 
-// podsShown is how many templates PodsPath returns, and how many clusters of one template its own address.
+// podsShown is the maximum number of templates at PodsPath, and of clusters at the path of one binding.
 const podsShown = 100
 
-// BindingPods is the subresource of a ResourceBinding at which BindingPodsHandler answers: what keeps the pods of its
-// template from running, by cluster, a TroubledPods. Who may get it in a namespace learns that of the templates there.
+// BindingPods is the subresource of a ResourceBinding that BindingPodsHandler serves: a TroubledPods of its template,
+// by cluster. A right to it in a namespace is a right to read this for all templates there.
 const BindingPods = "pods"
 
-// TroubledPods are templates with pods in trouble, by namespace, name, kind and cluster; More is how many others there
-// are.
+// TroubledPods are templates with pods in trouble, by namespace, name, kind and cluster. More is the number of others.
 type TroubledPods struct {
 	Workloads []pods.Workload `json:"workloads"`
 	More      int             `json:"more,omitempty"`
 }
 
-// Troubled are the templates of a namespace with pods in trouble, or of all for ""; running is false where no
-// controllers run.
+// Troubled returns the templates with pods in trouble in a namespace, or in all for "". running is false if this
+// process runs no controllers.
 type Troubled func(ctx context.Context, namespace string) (all []pods.Workload, running bool, err error)
 
-// PodsHandler answers for the controllers of the same process, if they run there.
+// PodsHandler serves the knowledge of the controllers in this process.
 func PodsHandler(connect Connector, troubled Troubled) http.Handler {
 	return answering(connect, func(ctx context.Context, _ url.Values, _ client.Reader, _ meta.RESTMapper) (any, error) {
 		return shown(troubled(ctx, ""))
 	})
 }
 
-// BindingPodsHandler answers for one ResourceBinding.
+// BindingPodsHandler serves one ResourceBinding.
 func BindingPodsHandler(connect Connector, troubled Troubled, binding types.NamespacedName) http.Handler {
 	return answering(connect, func(ctx context.Context, _ url.Values, r client.Reader, _ meta.RESTMapper) (any, error) {
 		b, err := scope.Bindings.Get(ctx, r, binding)
@@ -80,12 +79,12 @@ func shown(all []pods.Workload, running bool, err error) (TroubledPods, error) {
 	return TroubledPods{Workloads: append([]pods.Workload{}, all[:n]...), More: len(all) - n}, nil
 }
 
-// PodsOf asks a hub at PodsPath. The error is an API error where the hub refuses, or does not know the path.
+// PodsOf reads PodsPath of a hub. It returns an API error if the hub refuses the request or does not know the path.
 func PodsOf(ctx context.Context, hub *rest.Config) (answer TroubledPods, err error) {
 	return answer, askHub(ctx, hub, PodsPath, nil, &answer)
 }
 
-// Pods says what keeps the pods of a binding's template from running.
+// Pods returns why pods of a binding's template do not run.
 type Pods func(ctx context.Context, b workv1alpha2.Binding) why.Pods
 
 // PodsOfBinding asks a hub at the address of a binding. A hub that gives no answer leaves it unknown; one that refuses
@@ -103,7 +102,7 @@ func PodsOfBinding(hub *rest.Config) Pods {
 	}
 }
 
-// PodsHere asks the controllers of the same process.
+// PodsHere reads from the controllers in this process.
 func PodsHere(troubled Troubled) Pods {
 	return func(ctx context.Context, b workv1alpha2.Binding) why.Pods {
 		if troubled == nil || b.GetNamespace() == "" {

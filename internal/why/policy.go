@@ -29,13 +29,13 @@ import (
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
-// The kinds that are not templates, and are explained as what they are.
+// The kinds that are no templates and have their own explanation.
 var (
 	propagationKinds = map[string]bool{"PropagationPolicy": true, "ClusterPropagationPolicy": true}
 	overrideKinds    = map[string]bool{"OverridePolicy": true, "ClusterOverridePolicy": true}
 )
 
-// steers answers for an object that steers the hub; nil for any other.
+// steers explains a policy, a cluster or a ManifestWork; nil for other kinds.
 func steers(ctx context.Context, r client.Reader, mapper meta.RESTMapper, kind schema.GroupVersionKind,
 	key types.NamespacedName, q Query) (Explained, error) {
 	switch {
@@ -49,7 +49,7 @@ func steers(ctx context.Context, r client.Reader, mapper meta.RESTMapper, kind s
 	return nil, nil
 }
 
-// policy reads what has to do with one.
+// policy reads the objects related to a policy.
 func policy(ctx context.Context, r client.Reader, mapper meta.RESTMapper, kind string, key types.NamespacedName,
 	s Scheduler) (Explained, error) {
 	f := why.PolicyFacts{Plugins: s.Plugins, Unknown: map[schema.GroupKind][]schema.GroupVersionKind{}}
@@ -93,8 +93,8 @@ func policy(ctx context.Context, r client.Reader, mapper meta.RESTMapper, kind s
 	return why.ExplainPolicy(f), nil
 }
 
-// selectable are the objects of the kinds that selectors name, in all namespaces. A kind that the hub does not serve
-// goes to unknown, with those of its name in other groups.
+// selectable returns the objects of the kinds in selectors, in all namespaces. unknown has the kinds that the hub does
+// not serve, each with the kinds of its name in other groups.
 func selectable(ctx context.Context, r client.Reader, mapper meta.RESTMapper,
 	selectors []policyv1alpha1.ResourceSelector, unknown map[schema.GroupKind][]schema.GroupVersionKind) ([]why.Selectable,
 	error) {
@@ -166,7 +166,7 @@ func kindsServed(ctx context.Context, r client.Reader, mapper meta.RESTMapper) [
 	return kinds
 }
 
-// member reads what has to do with a cluster.
+// member reads the objects related to a cluster.
 func member(ctx context.Context, r client.Reader, name string, q Query) (Explained, error) {
 	f := why.MemberFacts{Cluster: &clusterv1alpha1.Cluster{}, Plugins: q.Scheduler.Plugins}
 	if err := r.Get(ctx, types.NamespacedName{Name: name}, f.Cluster); err != nil {
@@ -182,7 +182,7 @@ func member(ctx context.Context, r client.Reader, name string, q Query) (Explain
 	return why.ExplainMember(f), nil
 }
 
-// manifestWork reads what has to do with one of Open Cluster Management's.
+// manifestWork reads the objects related to a ManifestWork.
 func manifestWork(ctx context.Context, r client.Reader, key types.NamespacedName) (Explained, error) {
 	f := why.ManifestWorkFacts{ManifestWork: &ocmv1.ManifestWork{}}
 	if err := r.Get(ctx, key, f.ManifestWork); err != nil {

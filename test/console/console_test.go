@@ -119,7 +119,7 @@ func TestUserImportsAClusterAndSeesAWorkloadReady(t *testing.T) {
 	})
 	ns := fleet.Namespace(t)
 	b.Visit("change")
-	b.See("Start with a Deployment")
+	b.See("Start with a form")
 	for field, value := range map[string]string{"name": "gate", "namespace": ns, "image": "nginx:1.29",
 		"clusters": "gate"} {
 		b.Fill("#f-"+field, value)

@@ -104,7 +104,7 @@ func cordon(t *testing.T, member string, closed bool) {
 	}
 }
 
-func TestWhenAClusterHasNoNodeLeftItsReplicasMove(t *testing.T) {
+func TestReplicasMoveFromAClusterWithoutNodes(t *testing.T) {
 	kit.Long(t)
 	ns := fleet.Namespace(t)
 	fleet.Hub.Apply(t, deployment(ns, "web", 4, "1", byRoom))

@@ -23,7 +23,7 @@ var doorTests = map[string][]string{
 		"TestANamespacedPolicySelectsInItsNamespaceOnly",
 		"TestNamespacedPolicySelectsClusterScopedTemplates",
 		"TestSendingSecretsNeedsRightToReadThem",
-		"TestTheHubDoesForADeveloperWhatHeCouldDoHimself",
+		"TestHubActsOnlyWithinTheRightsOfADeveloper",
 		"TestSelectingQuotasNeedsRightToChangeThem",
 	},
 	"ClusterPropagationPolicy": {
@@ -33,7 +33,7 @@ var doorTests = map[string][]string{
 	"`conflictResolution: Overwrite` in a policy, `work.karmada.io/conflict-resolution: overwrite` on a template": {
 		"TestForbiddenOverwriteIsRejected",
 		"TestExistingOverwriteAbortsOnceForbidden",
-		"TestWhereOverwritingIsForbiddenWhatAMemberHasStays",
+		"TestForbiddenOverwriteKeepsTheMembersObject",
 	},
 	"OverridePolicy, every overrider": {
 		"TestOverridePolicyCannotGrantAdmin",
@@ -52,7 +52,7 @@ var doorTests = map[string][]string{
 	"Claim of a policy: labels and annotations of a template": {
 		"TestAClaimStays",
 		"TestHalfAClaimIsNone",
-		"TestTheHubDoesForADeveloperWhatHeCouldDoHimself",
+		"TestHubActsOnlyWithinTheRightsOfADeveloper",
 	},
 	"Policy that is being deleted": {
 		"TestObjectsInDeletionAreStillValidated",
@@ -85,18 +85,18 @@ var doorTests = map[string][]string{
 	},
 	"ReleaseGuard": {
 		"TestAbortRollbackAndPausePassAClosedWindow",
-		"TestAGuardThatRequiresReleasesRefusesDirectChanges",
+		"TestEnforcingGuardRefusesDirectChanges",
 		"TestGuardsHoldInRandomHistories",
 	},
 	"ReleaseCheck": {
-		"TestTheAuthorOfACheckNeedsTheRightsThatItUses",
+		"TestAuthorOfACheckNeedsItsRights",
 		"TestOnlyPermittedAddressesAreCalled",
 		"TestTheHubsOwnServersAreNotCalled",
 		"TestARedirectIsNotFollowed",
 		"TestACheckAsksTheServicesOfMembers",
 	},
 	"EnclosedManifest (`argosy addons`)": {
-		"TestMembersGetWhatATemplateEncloses",
+		"TestMembersGetTheEnclosedManifest",
 		"TestOverridesKeepIdentityOfTemplate",
 		"TestAnOperatorIsInstalledInMembersAndTheHubActsOnNoneOfIt",
 	},
@@ -120,28 +120,28 @@ var doorTests = map[string][]string{
 	},
 	"Subsets of a UnitedDeployment with a cluster affinity": {
 		"TestSubsetRunsOnlyInItsClusters",
-		"TestSubsetsThatTheHubCannotFollowAreRefused",
+		"TestUnsupportedSubsetsAreRefused",
 	},
 	"Image pulls before a rollout (`argosy.io/pre-pull`)": {
 		"TestAnnotationsReachNothingButTheirOwnTemplate",
 		"TestPullUsesNodesAndSecretsOfPods",
 	},
 	"FederatedHPA, CronFederatedHPA": {
-		"TestWhatIsMadeInMembersWithoutATemplateStaysInItsNamespace",
+		"TestGeneratedMemberObjectsStayInTheirNamespace",
 		"TestFederatedHPA",
 		"TestCronFederatedHPA",
 		"TestTargetIsAlwaysInTheSameNamespace",
 	},
 	"ServiceExport, ServiceImport, MultiClusterService": {
-		"TestWhatIsMadeInMembersWithoutATemplateStaysInItsNamespace",
-		"TestClusterThatRefusesServiceGetsNoEndpoints",
+		"TestGeneratedMemberObjectsStayInTheirNamespace",
+		"TestClusterWithRefusedServiceGetsNoEndpoints",
 		"TestServiceImportWithLongNameIsRejected",
 	},
 	"MultiClusterIngress": {
 		"TestMultiClusterIngressesAreStoredAsAnIngress",
 	},
 	"WorkloadRebalancer, ReplicaSchedulingPolicy": {
-		"TestRebalancersNameWhatCanBeScheduled",
+		"TestRebalancersNeedSchedulableWorkloads",
 		"TestTheBindingOfAnotherGroupsTemplateIsNotTaken",
 	},
 	"ClusterTaintPolicy": {
@@ -153,7 +153,7 @@ var doorTests = map[string][]string{
 		"TestPreservedStateSetsNoMarkOfTheHub",
 	},
 	"Approval of a rollout step": {
-		"TestAnApprovalIsOfTheStepAndTheRevisionThatWereSeen",
+		"TestApprovalIsForOneStepAndRevision",
 	},
 	"Cluster: address, credentials, proxy": {
 		"TestChangingMemberAddressNeedsRightToReadCredentials",
@@ -204,7 +204,7 @@ var threatTests = map[string][]string{
 		"TestCertificateRequestsAreJudged",
 	},
 	"A developer replaces an existing object of a member, by `conflictResolution: Overwrite`": {
-		"TestWhereOverwritingIsForbiddenWhatAMemberHasStays",
+		"TestForbiddenOverwriteKeepsTheMembersObject",
 	},
 	"A developer blocks other users by many requests, or fills the store": {
 		"TestUsersQueueApartForRequestsIntoMembers",
@@ -221,7 +221,7 @@ var threatTests = map[string][]string{
 	},
 	"A hostile or broken member uses up the hub's memory or time, or redirects its requests": {
 		"TestAHostileMemberTakesNoMoreOfTheHubThanItsLimit",
-		"TestWhatIsOverALimitIsNotTakenForGone",
+		"TestObjectsOverALimitAreNotMissing",
 		"TestReadyMessageExplainsTheProblem",
 	},
 	"A stolen token of the hub for a member is used": {
@@ -237,11 +237,11 @@ var threatTests = map[string][]string{
 		"TestTwoHubsDoNotFightOverAMember",
 	},
 	"An administrator deletes a definition, a namespace or a cluster by mistake, or restores an old backup": {
-		"TestNothingLeavesAMemberForWhatIsGoneFromTheHub",
-		"TestUnjoinTellsWhatGoesAndTakesNothingElse",
-		"TestDeletedDefinitionStaysInMembersThatUseIt",
+		"TestLostHubObjectsDeleteNothingInMembers",
+		"TestUnjoinDeletesOnlyItsPreview",
+		"TestDeletedDefinitionStaysInMembersUsingIt",
 		"TestRestoredHubChangesNothingUntilAccepted",
-		"TestARestoredHubDeletesNothingThatWasMadeAnewSince",
+		"TestRestoredHubDeletesNoRecreatedObject",
 	},
 }
 
@@ -251,8 +251,8 @@ var boundTests = map[string][]string{
 		"TestAHostileMemberTakesNoMoreOfTheHubThanItsLimit",
 	},
 	"member: cached objects, and again as much for responses in flight": {
-		"TestWhatIsOverALimitIsNotTakenForGone",
-		"TestAListThatIsTooLargeForOneAnswerComesInPages",
+		"TestObjectsOverALimitAreNotMissing",
+		"TestLargeListComesInPages",
 	},
 	"member: a single watch event": {
 		"TestAHostileMemberTakesNoMoreOfTheHubThanItsLimit",
@@ -288,7 +288,7 @@ var boundTests = map[string][]string{
 	"member: a token that it issues": nil,
 	"member: its Lease, and the role for impersonation, when a user calls through the proxy": nil,
 	"member: metrics (`metrics.k8s.io`, `custom.metrics.k8s.io`)": {
-		"TestMetricsThatHangMakeNoMemberSilent",
+		"TestHangingMetricsDoNotMakeAMemberSilent",
 	},
 	"member's scheduler estimator (gRPC)": {
 		"TestHostileEstimatorResponseIsLimited",

@@ -34,7 +34,7 @@ var runAsWritten = map[string]string{
 
 // appliedObjects are the pages whose YAML a test applies or loads, by that test.
 var appliedObjects = map[string]string{
-	"docs/access.md":        "TestADeveloperOfANamespaceDoesHisWorkAndFindsOtherDoorsShut",
+	"docs/access.md":        "TestDeveloperWorksInTheNamespaceAndIsRefusedElsewhere",
 	"docs/simulate.md":      "TestTheFleetOfTheDocumentsIsOne",
 	"docs/configuration.md": "TestExampleOfThePageIsAValidConfiguration",
 	"docs/pull.md":          "TestCommandsOfThePullPageRunTopToBottom",

@@ -9,7 +9,7 @@ import (
 )
 
 // SQLite's C code is translated for one version of modernc.org/libc, and breaks with another.
-func TestSQLiteHasTheVersionOfLibcThatItWasMadeFor(t *testing.T) {
+func TestSQLiteHasItsVersionOfLibc(t *testing.T) {
 	list := func(format, module string) string {
 		t.Helper()
 		cmd := exec.Command("go", "list", "-m", "-f", format, module)

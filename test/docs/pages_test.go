@@ -96,7 +96,7 @@ func TestLinksOfPagesLeadSomewhere(t *testing.T) {
 }
 
 // Each kind whose use is decided is in the table of the page about access.
-func TestThePageOfAccessSaysWhoMayUseEachKind(t *testing.T) {
+func TestAccessPageListsEachKind(t *testing.T) {
 	text := pages(t)[filepath.Join("docs", "access.md")]
 	section, _, ok := strings.Cut(text, "## A namespace for a team")
 	if !ok {

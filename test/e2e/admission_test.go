@@ -171,7 +171,7 @@ func refusedWith(t *testing.T, err error, want, what string) {
 	}
 }
 
-func TestADryRunAnswersWithWhatWouldBeAndChangesNothing(t *testing.T) {
+func TestDryRunReturnsTheResultAndChangesNothing(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)
@@ -612,7 +612,7 @@ func TestKubectlShowsOurKindsAsItShowsKarmadas(t *testing.T) {
 	}
 }
 
-func TestAGitOpsToolThatAppliesAgainAndAgainDoesNotFightTheHub(t *testing.T) {
+func TestRepeatedApplyOfAGitOpsToolChangesNothing(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)

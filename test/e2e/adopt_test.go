@@ -141,7 +141,7 @@ func TestAWorkloadIsAdoptedWithoutARestart(t *testing.T) {
 
 // A policy may have sent a template where an object of that name existed already. It reports a conflict, and is then
 // adopted.
-func TestAConflictIsAdoptedWhereTheTemplateSaysTheSame(t *testing.T) {
+func TestConflictIsAdoptedIfTheTemplateIsEqual(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)

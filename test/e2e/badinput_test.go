@@ -94,7 +94,7 @@ func serves(t *testing.T, c kit.Cluster, kind string) {
 	})
 }
 
-func TestAKindThatMembersDoNotServeWaitsUntilTheyDo(t *testing.T) {
+func TestUnservedKindWaits(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)
@@ -145,7 +145,7 @@ func TestAKindThatMembersDoNotServeWaitsUntilTheyDo(t *testing.T) {
 	})
 }
 
-func TestAnObjectThatOneMemberRefusesGoesToTheOthers(t *testing.T) {
+func TestObjectRefusedByOneMemberGoesToTheOthers(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)

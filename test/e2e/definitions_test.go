@@ -12,7 +12,7 @@ import (
 )
 
 // A definition takes all objects of its kind along, so it goes only where none is left that the hub did not send.
-func TestDeletedDefinitionStaysInMembersThatUseIt(t *testing.T) {
+func TestDeletedDefinitionStaysInMembersUsingIt(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
 	const crds, kind, name, api = "apiextensions.k8s.io/v1", "CustomResourceDefinition", "trains.e2e.example.com",

@@ -47,7 +47,7 @@ func withDependencies(ns, name, deployment, placement string) string {
 	return propagation(ns, name, "{propagateDeps: true, resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: "+deployment+"}], placement: "+placement+"}")
 }
 
-func TestDependenciesGoWhereTheirWorkloadGoes(t *testing.T) {
+func TestDependenciesFollowTheirWorkload(t *testing.T) {
 	t.Parallel()
 	ns := fleet.Namespace(t)
 	fleet.Hub.Apply(t, withDependencies(ns, "p", "web", placedOn("m1", "m2")))
@@ -111,7 +111,7 @@ func TestDependenciesGoWhereTheirWorkloadGoes(t *testing.T) {
 
 // What points at a workload is of use only where that is: a spread and budgets follow a CloneSet, in the versions that
 // members serve.
-func TestWhatPointsAtAWorkloadGoesWhereThatGoes(t *testing.T) {
+func TestCompanionsFollowTheirWorkload(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
 	kruiseServed(t)

@@ -180,7 +180,7 @@ func TestOverridePolicyCannotGrantAdmin(t *testing.T) {
 	}
 }
 
-func TestWhereOverwritingIsForbiddenWhatAMemberHasStays(t *testing.T) {
+func TestForbiddenOverwriteKeepsTheMembersObject(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)
@@ -247,7 +247,7 @@ func TestWhereOverwritingIsForbiddenWhatAMemberHasStays(t *testing.T) {
 }
 
 // The hub may do anything in members; its users have it do what they could.
-func TestTheHubDoesForADeveloperWhatHeCouldDoHimself(t *testing.T) {
+func TestHubActsOnlyWithinTheRightsOfADeveloper(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)

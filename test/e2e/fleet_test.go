@@ -115,7 +115,7 @@ func TestACanaryOfTenPercentOverThreeMembersIsOnePod(t *testing.T) {
 	waitFor(t, "it is healthy", "m1:Healthy m2:Healthy m3:Healthy", healths(t, ns, "shop-cloneset"))
 }
 
-func TestPodsThatAreNamedTakeTheReplicasOfTheirOwnMemberWithThem(t *testing.T) {
+func TestNamedPodsReduceTheReplicasOfTheirMember(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)
@@ -155,7 +155,7 @@ func TestPodsThatAreNamedTakeTheReplicasOfTheirOwnMemberWithThem(t *testing.T) {
 	kit.Stays(t, "nothing else moves", 2*time.Second, others)
 }
 
-func TestPodsOfAStatefulSetHaveNamesThatNoOtherMemberHas(t *testing.T) {
+func TestPodNamesOfAStatefulSetAreUniqueAcrossMembers(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)
@@ -325,7 +325,7 @@ spec:
 
 // A subset goes to the cluster that it names and to no other, its replicas are there, and the template shows it by
 // name.
-func TestSubsetsOfAUnitedDeploymentThatNameTheirClusters(t *testing.T) {
+func TestSubsetsOfAUnitedDeploymentGoToTheirClusters(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)

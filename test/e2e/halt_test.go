@@ -107,7 +107,7 @@ func TestConflictsInMembersHaltNoRollout(t *testing.T) {
 
 // In m1, new pods do not become ready and the update of one pod is refused, which OpenKruise reports as FailedUpdate
 // until it succeeds.
-func TestAFailureThatStaysHaltsTheRollout(t *testing.T) {
+func TestPersistentFailureHaltsTheRollout(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)

@@ -30,7 +30,7 @@ func ended(t *testing.T, ns string) func() string {
 
 // A member deletes finished Jobs by a rule of its own, as an admission policy there may have it. They ran, and run no
 // more.
-func TestAJobThatItsMemberCleansUpRunsOnce(t *testing.T) {
+func TestJobCleanedUpByItsMemberRunsOnce(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)

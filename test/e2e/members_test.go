@@ -44,7 +44,7 @@ func forbidden(t *testing.T, err error, wantText string) {
 	}
 }
 
-func TestAUserOfTheHubSeesIntoAMemberWhatBothAllow(t *testing.T) {
+func TestMemberAccessNeedsRightsInHubAndMember(t *testing.T) {
 	t.Parallel()
 	ns := fleet.Namespace(t)
 	ctx := t.Context()
@@ -100,7 +100,7 @@ roleRef: {kind: ClusterRole, name: view, apiGroup: rbac.authorization.k8s.io}`, 
 	forbidden(t, err, fmt.Sprintf(`User %q cannot list resource "secrets"`, alice))
 }
 
-func TestGetAndDescribeShowWhatMembersHave(t *testing.T) {
+func TestGetAndDescribeShowMemberObjects(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)

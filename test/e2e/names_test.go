@@ -9,7 +9,7 @@ import (
 	"github.com/argosy-io/argosy/test/kit"
 )
 
-func TestTemplatesWithNamesThatFoldOrAreLongPropagate(t *testing.T) {
+func TestTemplatesWithFoldingOrLongNamesPropagate(t *testing.T) {
 	kit.Long(t)
 	ns := fleet.Namespace(t)
 	roles := []string{"Team:Reader", "team:reader", "team.reader", "team-reader"}

@@ -64,7 +64,7 @@ spec: {hard: {count/deployments.apps: "1", count/clonesets.apps.kruise.io: "1", 
 	})
 }
 
-func TestAQuotaThatAPolicyClaimsBindsInMembersAndNotOnTheHub(t *testing.T) {
+func TestClaimedQuotaAppliesInMembersAndNotOnTheHub(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)

@@ -113,7 +113,7 @@ func (p person) throughProxy(member string) kubernetes.Interface {
 	return c
 }
 
-func TestADeveloperOfANamespaceDoesHisWorkAndFindsOtherDoorsShut(t *testing.T) {
+func TestDeveloperWorksInTheNamespaceAndIsRefusedElsewhere(t *testing.T) {
 	t.Parallel()
 	ns, bank := fleet.Namespace(t), fleet.Namespace(t)
 	page := accessPage(t, "shop", ns, "see-the-fleet", "see-"+ns, "into-berlin", "into-"+ns, "berlin", "m1")
@@ -287,7 +287,7 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-func TestWhoMayLookAtEverythingIsToldByAllCommandsThatRead(t *testing.T) {
+func TestViewersMayUseAllReadingCommands(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)

@@ -201,7 +201,7 @@ func TestAWorkloadMayBeScaledToNothingAndBack(t *testing.T) {
 }
 
 // Two nodes have a slot left each: together they would do for a pod that takes two, and none does alone.
-func TestAReplicaGoesOnlyWhereANodeHasRoomForIt(t *testing.T) {
+func TestReplicaNeedsRoomOnOneNode(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)

@@ -72,7 +72,7 @@ func knows(t *testing.T, member, ns, service string, pods int, others ...string)
 	})
 }
 
-func TestAnExportedServiceIsReachedWhereItIsImported(t *testing.T) {
+func TestExportedServiceIsReachableWhereImported(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)

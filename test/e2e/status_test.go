@@ -139,7 +139,7 @@ func argoHealthy(u *unstructured.Unstructured) bool {
 }
 
 // Whenever the template looks healthy, every member is.
-func TestATemplateLooksHealthyOnlyWhenEveryMemberIs(t *testing.T) {
+func TestTemplateIsHealthyOnlyIfEveryMemberIs(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)

@@ -14,7 +14,7 @@ import (
 )
 
 // A cluster that leaves loses what its users have seen go beforehand, and nothing else.
-func TestUnjoinTellsWhatGoesAndTakesNothingElse(t *testing.T) {
+func TestUnjoinDeletesOnlyItsPreview(t *testing.T) {
 	kit.Long(t)
 	m, member := startMember(t, "leaver")
 	link := filepath.Join(t.TempDir(), "karmadactl")

@@ -141,7 +141,7 @@ func TestAPolicyMeansEveryVersion(t *testing.T) {
 }
 
 // Blocks of guides, word for word where it matters, to a server that refuses unknown fields.
-func TestTheHubUnderstandsWhatGuidesSayOfOpenKruise(t *testing.T) {
+func TestHubAcceptsOpenKruiseExamplesOfGuides(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
 	kruiseServed(t)
@@ -183,7 +183,7 @@ func TestTheHubUnderstandsWhatGuidesSayOfOpenKruise(t *testing.T) {
 }
 
 // A member of the newest release, which serves v1beta1 alone, beside those of 1.8, which serve v1alpha1.
-func TestEachMemberGetsAVersionThatItServes(t *testing.T) {
+func TestEachMemberGetsAServedVersion(t *testing.T) {
 	kit.Long(t)
 	kruiseServed(t)
 	m, member := ownMember(t, sim.Member{Name: "newest", Nodes: 2, OpenKruise: "1.10", StoredVersionsOnly: true})

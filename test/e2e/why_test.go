@@ -149,7 +149,7 @@ func sameOverHTTP(t *testing.T, ns string) {
 	}
 }
 
-func TestWhySaysWhatIsWrongWithTheQuestion(t *testing.T) {
+func TestWhyExplainsInvalidQueries(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)

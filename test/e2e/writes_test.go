@@ -134,7 +134,7 @@ spec:
 }
 
 // Only the hub's own requests carry a status; see commit.Create.
-func TestStatusThatAUserCreatesABindingWithIsDropped(t *testing.T) {
+func TestStatusInABindingOfAUserIsDropped(t *testing.T) {
 	t.Parallel()
 	ns := fleet.Namespace(t)
 	hub, err := client.New(fleet.Hub.Config, client.Options{})

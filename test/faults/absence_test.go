@@ -99,7 +99,7 @@ func TestAUserDeletesOneWork(t *testing.T) {
 }
 
 // What is gone is no order to delete: whatever of the hub's own somebody takes away, no object leaves a member.
-func TestNothingLeavesAMemberForWhatIsGoneFromTheHub(t *testing.T) {
+func TestLostHubObjectsDeleteNothingInMembers(t *testing.T) {
 	kit.Long(t)
 	w := newWorld(t)
 	w.work(w.namespace(), 40)
@@ -304,7 +304,7 @@ func removeWorks(t *testing.T, cluster string) {
 
 // What users wrote may go with its definition: what was made of it in members stays, and goes when they write it again
 // and delete it.
-func TestWhatGoesWithItsDefinitionStaysInMembers(t *testing.T) {
+func TestObjectsDeletedWithTheirDefinitionStayInMembers(t *testing.T) {
 	kit.Long(t)
 	w := newWorld(t)
 	ns := w.namespace()

@@ -11,7 +11,7 @@ import (
 // startTimeout is how long a hub may take to be ready again on a slow machine.
 const startTimeout = 3 * time.Minute
 
-func TestAHubThatIsKilledAgainAndAgainLosesNothing(t *testing.T) {
+func TestRepeatedlyKilledHubLosesNothing(t *testing.T) {
 	kit.Long(t)
 	const kills, perKill = 6, 20
 	w := newWorld(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/argosy-io/argosy/test/kit"
 )
 
-func TestAMemberThatIsKilledCatchesUp(t *testing.T) {
+func TestKilledMemberCatchesUp(t *testing.T) {
 	kit.Long(t)
 	w := newWorld(t)
 	healthy := w.witness("f1")

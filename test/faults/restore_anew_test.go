@@ -20,7 +20,7 @@ import (
 
 // Promised: a restored hub whose backup has a deletion under way does not delete what was made anew under the same name
 // since, and lists it; nor is a restore over while a member was not looked at.
-func TestARestoredHubDeletesNothingThatWasMadeAnewSince(t *testing.T) {
+func TestRestoredHubDeletesNoRecreatedObject(t *testing.T) {
 	kit.Long(t)
 	hub := fleet.Lab.Hub
 	data := filepath.Join(hub.Dir, "data")

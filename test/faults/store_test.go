@@ -245,7 +245,7 @@ func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }
 
 // Promised: before the disk of the data folder is full the hub stops taking writes and says so; it reads on, nothing
 // that was acknowledged is lost, and it goes on by itself when there is space.
-func TestADiskThatFillsStopsWritesAndLosesNothing(t *testing.T) {
+func TestFullDiskStopsWritesAndLosesNothing(t *testing.T) {
 	kit.Long(t)
 	dir := t.TempDir()
 	data := filepath.Join(dir, "data")

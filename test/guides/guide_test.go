@@ -339,7 +339,7 @@ func (s *story) applyOurs(dir, text string) {
 		return
 	}
 	warnings, err := s.write(u)
-	// The guide's own kind does not exist, and the guide says that the hub reports that.
+	// The guide's own kind does not exist, and the hub warns about it, as the guide describes.
 	warnings = slices.DeleteFunc(warnings, func(text string) bool {
 		return strings.HasSuffix(text, "of group guide.example.com yet: nothing uses the customization until it does")
 	})

@@ -105,7 +105,7 @@ var s001 = []row{
 			return output + "; with the spec, the counters of the CloneSet"
 		}},
 	{id: "59", block: "S001-claim-version-standardize", want: "each member gets a version that it serves",
-		see: shownBy("test/e2e", "TestEachMemberGetsAVersionThatItServes")},
+		see: shownBy("test/e2e", "TestEachMemberGetsAServedVersion")},
 	{id: "60", block: "S001-claim-ApplicationSet", want: "words about OCM alone",
 		see: documented("docs/guide.md", "Argosy has no Placement", "a policy sends one object to many")},
 }
@@ -591,7 +591,7 @@ var s003 = []row{
 			return hasCommand("--dry-run", "adopt")(s) + "; " + shownBy("test/e2e", "TestAWorkloadIsAdoptedWithoutARestart")(s)
 		}},
 	{id: "111", block: "S003-claim-1:2:7", want: "stages of the fleet",
-		see: shownBy("internal/core/workload/fleet", "TestARolloutGoesInStagesThatPause")},
+		see: shownBy("internal/core/workload/fleet", "TestRolloutPausesBetweenStages")},
 	{id: "112", block: "S003-claim-rollback-annotation", want: "an annotation that pauses management",
 		see: func(s *story) string {
 			u := s.apply(s.object(`{apiVersion: v1, kind: ConfigMap, metadata: {name: paused, annotations: {argosy.io/pause-management: "true"}}}`))
@@ -617,11 +617,11 @@ var s003 = []row{
 	{id: "118", block: "S004-targeted-scaling", want: "pods to delete go to their cluster",
 		see: shownBy("test/e2e", "TestAPodToDeleteIsDeletedInItsOwnMember")},
 	{id: "119", block: "S004-claim-rollback", want: "as 112; an undo of the fleet",
-		see: shownBy("internal/core/workload/fleet", "TestARollbackFindsThePodsThatAreStillOld")},
+		see: shownBy("internal/core/workload/fleet", "TestRollbackFindsTheRemainingOldPods")},
 	{id: "120", block: "S004-claim-simulator", want: "an accurate estimator",
-		see: shownBy("test/e2e", "TestAReplicaGoesOnlyWhereANodeHasRoomForIt")},
+		see: shownBy("test/e2e", "TestReplicaNeedsRoomOnOneNode")},
 	{id: "121", block: "S004-claim-OpenKruise-release", want: "stages in the API",
-		see: shownBy("internal/core/workload/fleet", "TestARolloutGoesInStagesThatPause",
+		see: shownBy("internal/core/workload/fleet", "TestRolloutPausesBetweenStages",
 			"TestAnOrderedRolloutFillsOneClusterAfterTheOther")},
 }
 

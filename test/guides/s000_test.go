@@ -164,7 +164,7 @@ var s000 = []row{
 		return "stored as written"
 	}},
 	{id: "25y", block: "S000-ASTS-sample ordinals", want: "unique ordinals, optionally",
-		see: shownBy("internal/core/dispatch", "TestPodsOfAStatefulSetHaveOrdinalsThatNoOtherClusterHas")},
+		see: shownBy("internal/core/dispatch", "TestOrdinalsOfAStatefulSetAreUniqueAcrossClusters")},
 	{id: "26", block: "S000-ASTS-PP", chain: "StatefulSet", want: "duplicated, 2 in each", see: func(s *story) string {
 		s.apply(s.doc("S000", 568))
 		s.ready("sample-advancedstatefulset", both)
@@ -251,7 +251,7 @@ var s000 = []row{
 		see: func(s *story) string { return s.prints("sample-sidecarset", "karmadactl", "get", "sidecarset", "-A") }},
 
 	{id: "21", block: "S000-note-UD", want: "subsets over clusters",
-		see: shownBy("test/e2e", "TestSubsetsOfAUnitedDeploymentThatNameTheirClusters")},
+		see: shownBy("test/e2e", "TestSubsetsOfAUnitedDeploymentGoToTheirClusters")},
 	{id: "29", block: "S000-UD-sample", chain: "UnitedDeployment",
 		want: "pools→subsets, pod→cloneSetTemplate, with warnings", see: func(s *story) string {
 			u := s.apply(s.doc("S000", 636), "spec.topology.pools: stored as subsets", "spec.template.cloneSetTemplate")

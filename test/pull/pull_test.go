@@ -96,9 +96,25 @@ func TestPullClusterFromTokenToUnregistration(t *testing.T) {
 		return ""
 	})
 
-	// 3. A change while the agent is away arrives when it is back, and nothing is recreated.
+	// 3. Users reach the cluster through its agent.
+	kit.Eventually(t, "a user reads the cluster", func() string {
+		out, err := fleet.Argosy(t.Context(), "get", "deployments", "-n", ns, "-C", "p1", "-o", "name")
+		if err != nil || !strings.Contains(out, "deployment.apps/web") {
+			return fmt.Sprintf("%v: %s", err, out)
+		}
+		return ""
+	})
+
+	// 4. A change while the agent is away arrives when it is back, and nothing is recreated.
 	before := member.Find(t, "apps/v1", "Deployment", ns, "web").GetUID()
 	running.kill()
+	kit.Eventually(t, "requests without an agent fail with the reason", func() string {
+		out, err := fleet.Argosy(t.Context(), "get", "deployments", "-n", ns, "-C", "p1")
+		if err == nil || !strings.Contains(out, `cluster "p1" is in Pull mode, and its agent is not connected to this hub`) {
+			return fmt.Sprintf("%v: %s", err, out)
+		}
+		return ""
+	})
 	fleet.Hub.Change(t, "apps/v1", "Deployment", ns, "web", func(u *unstructured.Unstructured) { replicas(u, 3) })
 	becomes(t, "p1", "Unknown")
 	if got := inMember(t, member, ns); got != "2" {
@@ -116,12 +132,12 @@ func TestPullClusterFromTokenToUnregistration(t *testing.T) {
 		t.Error("the Deployment was recreated")
 	}
 
-	// 4. A second agent waits.
+	// 5. A second agent waits.
 	second := startAgent(t, m, "p1")
 	second.logs(t, "another agent acts for this cluster; this one waits")
 	second.kill()
 
-	// 5. Unregister: the agent deletes what the hub sent, then it is removed itself.
+	// 6. Unregister: the agent deletes what the hub sent, then it is removed itself.
 	out := argosy(t, "unregister", "p1", "--yes", "--cluster-kubeconfig", m.Kubeconfig)
 	if !strings.Contains(out, "cluster(p1) is unregistered successfully") {
 		t.Errorf("printed %q", out)
@@ -182,5 +198,18 @@ spec: {workload: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name:
 	if member.Find(t, "v1", "ConfigMap", ns, "c11") == nil ||
 		member.Find(t, "apps/v1", "Deployment", ns, "web").GetUID() != uid {
 		t.Error("the agent deleted objects")
+	}
+
+	// They are orphans, which the user deletes through the agent.
+	kit.Eventually(t, "they are listed", func() string {
+		out, err := fleet.Argosy(t.Context(), "orphans", "-C", "p2")
+		if err != nil || !strings.Contains(out, "c11") {
+			return fmt.Sprintf("%v: %s", err, out)
+		}
+		return ""
+	})
+	argosy(t, "orphans", "delete", "configmap", "c11", "-n", ns, "-C", "p2", "--yes")
+	if member.Find(t, "v1", "ConfigMap", ns, "c11") != nil || member.Find(t, "v1", "ConfigMap", ns, "c10") == nil {
+		t.Error("the orphan c11 is there, or c10 is not")
 	}
 }

@@ -30,6 +30,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/internal/member/tunnel"
 	"github.com/argosy-io/argosy/test/kit"
 )
 
@@ -260,6 +261,16 @@ func TestAgentSeesOnlyItsOwnCluster(t *testing.T) {
 		if _, err := request.DoRaw(t.Context()); !apierrors.IsForbidden(err) {
 			t.Errorf("the agent gets %s: %v", path, err)
 		}
+	}
+	connect := func(cluster string) error {
+		return raw.Discovery().RESTClient().Post().AbsPath(tunnel.Path(cluster)).Do(t.Context()).Error()
+	}
+	if err := connect("push"); !apierrors.IsForbidden(err) ||
+		!strings.Contains(err.Error(), `resource "clusters/tunnel"`) {
+		t.Errorf("the agent connects another cluster: %v", err)
+	}
+	if err := connect("p3"); !apierrors.IsBadRequest(err) {
+		t.Errorf("the agent connects its cluster without an upgrade: %v", err)
 	}
 
 	// 2. What RBAC cannot limit is refused by admission, with a reason.

@@ -99,7 +99,8 @@ var scenarios = map[string]func(*testing.T){
 	"19: targets depend on each other":                                dependentTargets,
 	"a stored revision comes back with its overrides":                 storedRevision,
 	"I11: a deleted release holds its plan":                           deletedRelease,
-	"16: undisturbed":                                                 undisturbed,
+	"the hub starts releases, and undoes no rollback":                 startedByTheHub,
+	"16: undisturbed": undisturbed,
 }
 
 func TestReleasesKeepToTheirStrategy(t *testing.T) {
@@ -114,5 +115,6 @@ func TestReleasesKeepToTheirStrategy(t *testing.T) {
 	})
 	t.Run("9: the hub is killed five times while a webhook judges", killedWhileJudged)
 	t.Run("16 and 17: the hub is killed ten times, and the history is deleted", hubKilled)
+	t.Run("20: six workloads migrate in and out, with a release in between", migratedInAndOut)
 	t.Logf("\n%s", table.String())
 }

@@ -561,3 +561,69 @@ func deletedRelease(t *testing.T) {
 	s.becomes("next", succeeded, completed)
 	s.runs("shop", image(2), 10)
 }
+
+// The strategy that the workload names has autoStart, so that the hub creates the Releases.
+func startedByTheHub(t *testing.T) {
+	s := newStory(t, "m1", "m2")
+	s.shop(6, "100%")
+	s.change(func(u *unstructured.Unstructured) {
+		if err := unstructured.SetNestedField(u.Object, int64(10), "spec", "progressDeadlineSeconds"); err != nil {
+			t.Fatal(err)
+		}
+	})
+	s.creates(fmt.Sprintf(`{apiVersion: release.argosy.io/v1alpha1, kind: ReleaseStrategy,
+		metadata: {name: any, namespace: %s}, spec: {autoStart: {}, failure: {action: Rollback},
+		stages: [{name: canary, to: {pods: 1}}, {name: rest, before: [{name: go}]}]}}`, s.ns))
+	known := map[string]bool{}
+	// started returns the release that the hub has started for the last change.
+	started := func() (name string) {
+		t.Helper()
+		s.waits("the hub starts a release", func() bool {
+			for name = range s.releases {
+				if !known[name] {
+					return true
+				}
+			}
+			return false
+		})
+		known[name] = true
+		s.read(func() {
+			r := s.releases[name]
+			if r.Spec.Trigger == nil || r.Spec.Trigger.Type != releasev1alpha1.TriggerTemplate || r.Spec.CreatedBy != nil {
+				t.Errorf("the release has the trigger %+v and the author %+v", r.Spec.Trigger, r.Spec.CreatedBy)
+			}
+		})
+		return name
+	}
+	s.check(func(event) {
+		if len(s.releases) > len(known)+1 {
+			s.violated("the hub has started %d releases after %d changes", len(s.releases), len(known)+1)
+		}
+	})
+
+	s.sets(image(2))
+	first := started()
+	s.awaits(first, "rest")
+	s.waits("1 pod is new", func() bool { return s.count("shop", image(2)) == 1 })
+	s.approves(first, "rest")
+	s.becomes(first, succeeded, completed)
+	s.runs("shop", image(2), 6)
+
+	s.sets(image("bad"))
+	failed := started()
+	s.becomes(failed, rolledBack, releasev1alpha1.ReasonRolledBack)
+	s.runs("shop", image(2), 6)
+	template := fleet.Hub.Find(t, "apps.kruise.io/v1alpha1", "CloneSet", s.ns, "shop")
+	if is := kit.Field(template, "spec", "template", "spec", "containers").([]any)[0].(map[string]any)["image"]; is !=
+		image("bad") {
+		t.Errorf("the rollback has written the image %v to the template", is)
+	}
+	s.rounds() // it starts nothing until the template changes
+	s.runs("shop", image(2), 6)
+
+	s.sets(image(3))
+	fix := started()
+	s.approves(fix, "rest")
+	s.becomes(fix, succeeded, completed)
+	s.runs("shop", image(3), 6)
+}

@@ -173,6 +173,8 @@ type pod struct {
 	ready           bool
 	// images are all that the pod had.
 	images []string
+	// runs is the node of the pod, its containers and their restarts.
+	runs string
 }
 
 // podOf reads a pod; nil for one that is ending.
@@ -180,7 +182,11 @@ func podOf(p *corev1.Pod) *pod {
 	if p.DeletionTimestamp != nil || len(p.Spec.Containers) == 0 {
 		return nil
 	}
-	return &pod{uid: string(p.UID), app: p.Labels["app"], image: p.Spec.Containers[0].Image,
+	runs := string(p.UID) + " " + p.Spec.NodeName
+	for _, c := range p.Status.ContainerStatuses {
+		runs += fmt.Sprint(" ", c.Name, " ", c.ContainerID, " ", c.RestartCount)
+	}
+	return &pod{uid: string(p.UID), app: p.Labels["app"], image: p.Spec.Containers[0].Image, runs: runs,
 		ready: slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
 			return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
 		})}

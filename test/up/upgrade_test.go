@@ -361,7 +361,7 @@ func TestAFolderFromBeforeVersionsWereRecordedIsServedOn(t *testing.T) {
 	e.start(this) // what was applied is removed from it
 }
 
-func TestAHubDoesNotStartOnWhatALaterVersionWrote(t *testing.T) {
+func TestHubDoesNotStartOnALaterFormat(t *testing.T) {
 	kit.Long(t)
 	this := binary(t)
 	e := newEstate(t, this)
@@ -422,7 +422,7 @@ func TestAHubDoesNotStartOnWhatALaterVersionWrote(t *testing.T) {
 	e.goesOn(was, "green", "blue")
 }
 
-func TestReplicasEndWhenALaterFormatComes(t *testing.T) {
+func TestReplicasEndAfterALaterFormat(t *testing.T) {
 	kit.Long(t)
 	servers := store(t)
 	a := newHub(t)
@@ -455,7 +455,7 @@ func TestReplicasEndWhenALaterFormatComes(t *testing.T) {
 
 // A hub of the version that ARGOSY_PREVIOUS_BINARY names makes the folder: hack/previous.sh builds it, for make
 // upgrade-test and make test-long.
-func TestWhatThePreviousVersionMadeIsServedOn(t *testing.T) {
+func TestDataOfThePreviousVersionIsServed(t *testing.T) {
 	kit.Long(t)
 	previous := os.Getenv("ARGOSY_PREVIOUS_BINARY")
 	if previous == "" {

@@ -147,7 +147,7 @@ func TestHelmsLinterFindsNothing(t *testing.T) {
 	}
 }
 
-func TestValuesThatCannotWorkAreRefused(t *testing.T) {
+func TestInvalidValuesAreRefused(t *testing.T) {
 	for values, says := range map[string]string{
 		"replicas: 3": "etcd.servers",
 		"{replicas: 3, etcd: {servers: [\"http://e:2379\"]}}":       "pki.existingSecret",
@@ -222,7 +222,7 @@ func TestAPackageHasItsVersionAndTheSameBytesEachTime(t *testing.T) {
 	}
 }
 
-func TestAChartSortsWhereItsImageWasBuilt(t *testing.T) {
+func TestChartVersionsSortByBuild(t *testing.T) {
 	for image, want := range map[string]string{
 		"v1.2.3":                  "1.2.3",
 		"v1.2.3-rc.1":             "1.2.3-rc.1",

@@ -25,7 +25,7 @@ const (
 	repository = "argosy"
 	binaryPath = "usr/local/bin/argosy"
 	dataDir    = "var/lib/argosy"
-	// user is nobody's on any machine, by the convention of images without a shell.
+	// user exists on no machine, by the convention of images without a shell.
 	user = 65532
 )
 

@@ -87,6 +87,11 @@ func (s schema) walk(path string, visit func(path string, s schema) bool) {
 	}
 }
 
+// oneLine returns the description as the text of a cell.
+func oneLine(description string) string {
+	return cell(strings.Join(strings.Fields(description), " "))
+}
+
 func fieldsPage(root string) (string, error) {
 	files, err := filepath.Glob(filepath.Join(root, "api", "crds", "*.yaml"))
 	if err != nil || len(files) == 0 {
@@ -100,9 +105,9 @@ func fieldsPage(root string) (string, error) {
 			return "", err
 		}
 		root.walk("", func(path string, s schema) bool {
-			text := cell(strings.Join(strings.Fields(s.Description), " "))
-			if s.Items != nil && strings.Contains(s.Items.Description, addition) {
-				text = cell(strings.Join(strings.Fields(s.Items.Description), " "))
+			text := oneLine(s.Description)
+			if s.Items != nil && strings.Contains(oneLine(s.Items.Description), addition) {
+				text = oneLine(s.Items.Description)
 			}
 			// A cluster-scoped policy has the fields of the namespaced one.
 			key := strings.TrimPrefix(kind, "Cluster") + "." + path

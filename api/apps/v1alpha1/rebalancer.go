@@ -2,8 +2,8 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// WorkloadRebalancer has workloads scheduled anew, once, as if they were placed nowhere yet: replicas that moved away from a
-// cluster that was down come back, and what was scattered for want of room comes together. What the policies ask for holds as ever.
+// WorkloadRebalancer schedules workloads once as if they were not placed yet. Replicas can return to a cluster that was
+// down, and replicas that were scattered because clusters were full can come together. Policies apply as usual.
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=workloadrebalancers,scope=Cluster
 // +kubebuilder:subresource:status
@@ -17,20 +17,21 @@ type WorkloadRebalancer struct {
 	// +required
 	Spec WorkloadRebalancerSpec `json:"spec"`
 
-	// Status says for each workload what became of the request.
+	// Status has the result for each workload.
 	// +optional
 	Status WorkloadRebalancerStatus `json:"status,omitempty"`
 }
 
 // WorkloadRebalancerSpec names the workloads to be scheduled anew.
 type WorkloadRebalancerSpec struct {
-	// Workloads are the templates to be scheduled anew, unless they were since the rebalancer was created. More may be added later.
+	// Workloads are the templates to be scheduled anew, unless they were since the rebalancer was created. More may be
+	// added later.
 	// +required
 	// +kubebuilder:validation:MinItems=1
 	Workloads []ObjectReference `json:"workloads"`
 
-	// TTLSecondsAfterFinished is how long the rebalancer is kept after status.finishTime, in seconds; 0 deletes it at once.
-	// Without a value it is kept.
+	// TTLSecondsAfterFinished is how long the rebalancer is kept after status.finishTime, in seconds; 0 deletes it at
+	// once. Without a value it is kept.
 	// +optional
 	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
 }
@@ -54,10 +55,10 @@ type ObjectReference struct {
 	Namespace string `json:"namespace,omitempty"`
 }
 
-// WorkloadRebalancerStatus says what became of the request.
+// WorkloadRebalancerStatus has the result for each workload.
 type WorkloadRebalancerStatus struct {
-	// ObservedWorkloads has one entry for each workload, sorted by apiVersion, kind, namespace and name. A workload that was
-	// rebalanced stays after it is taken out of the spec.
+	// ObservedWorkloads has one entry for each workload, sorted by apiVersion, kind, namespace and name. A workload that
+	// was rebalanced stays after it is taken out of the spec.
 	// +optional
 	ObservedWorkloads []ObservedWorkload `json:"observedWorkloads,omitempty"`
 
@@ -76,8 +77,8 @@ type ObservedWorkload struct {
 	// +required
 	Workload ObjectReference `json:"workload"`
 
-	// Result is Successful if the workload's binding was asked for a fresh schedule; what the scheduler made of it is in the
-	// binding's condition Scheduled. Empty while the request is being made.
+	// Result is Successful if the workload's binding was asked for a fresh schedule; what the scheduler made of it is in
+	// the binding's condition Scheduled. Empty while the request is being made.
 	// +optional
 	Result RebalanceResult `json:"result,omitempty"`
 

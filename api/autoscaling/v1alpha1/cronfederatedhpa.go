@@ -16,27 +16,27 @@ type CronFederatedHPA struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec says what is scaled, and when to how much.
+	// Spec has the workload and the schedule.
 	// +required
 	Spec CronFederatedHPASpec `json:"spec"`
 
-	// Status says when each rule is next, and what became of it before.
+	// Status has the next and the last executions of each rule.
 	// +optional
 	Status CronFederatedHPAStatus `json:"status,omitempty"`
 }
 
-// CronFederatedHPASpec says what is scaled, and when to how much.
+// CronFederatedHPASpec is the workload and the schedule.
 type CronFederatedHPASpec struct {
 	// ScaleTargetRef names a workload, or a FederatedHPA, in the same namespace of the hub.
 	// +required
 	ScaleTargetRef autoscalingv2.CrossVersionObjectReference `json:"scaleTargetRef"`
 
-	// Rules say when to how much.
+	// Rules are the schedule.
 	// +required
 	Rules []CronFederatedHPARule `json:"rules"`
 }
 
-// CronFederatedHPARule says when to scale to how much.
+// CronFederatedHPARule is a schedule and its number of replicas.
 type CronFederatedHPARule struct {
 	// Name of the rule, other than those of the other rules.
 	// +required
@@ -60,7 +60,7 @@ type CronFederatedHPARule struct {
 	// +optional
 	TargetMaxReplicas *int32 `json:"targetMaxReplicas,omitempty"`
 
-	// Suspend lets times pass without scaling; default false.
+	// Suspend stops the rule: it does not scale at its times. Default: false.
 	// +optional
 	// +kubebuilder:default=false
 	Suspend *bool `json:"suspend,omitempty"`
@@ -84,7 +84,7 @@ type CronFederatedHPARule struct {
 	FailedHistoryLimit *int32 `json:"failedHistoryLimit,omitempty"`
 }
 
-// CronFederatedHPAStatus says when each rule is next, and what became of it before.
+// CronFederatedHPAStatus has the next and the last executions of each rule.
 type CronFederatedHPAStatus struct {
 	// ExecutionHistories has an entry for each rule.
 	// +optional
@@ -110,7 +110,7 @@ type ExecutionHistory struct {
 	FailedExecutions []FailedExecution `json:"failedExecutions,omitempty"`
 }
 
-// SuccessfulExecution is one that did what it should.
+// SuccessfulExecution is an execution that scaled the workload.
 type SuccessfulExecution struct {
 	// ScheduleTime is when it should have been.
 	// +required
@@ -143,7 +143,7 @@ type FailedExecution struct {
 	// +required
 	ExecutionTime *metav1.Time `json:"executionTime"`
 
-	// Message says why it failed.
+	// Message is the reason of the failure.
 	// +required
 	Message string `json:"message"`
 }

@@ -6,9 +6,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// FederatedHPA scales a workload by the load of its pods in all clusters together. The hub sets the replicas of the template, and
-// the policy that propagates it divides them; or, with the annotation argosy.io/autoscaling-mode: Distributed, each cluster has a
-// HorizontalPodAutoscaler of its own with a share of the bounds.
+// FederatedHPA scales a workload by the load of its pods in all clusters together. The hub sets the replicas of the
+// template, and the policy that propagates it divides them; or, with the annotation argosy.io/autoscaling-mode:
+// Distributed, each cluster has a HorizontalPodAutoscaler of its own with a share of the bounds.
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=federatedhpas,scope=Namespaced,shortName=fhpa,categories={karmada-io}
 // +kubebuilder:subresource:status
@@ -22,7 +22,7 @@ type FederatedHPA struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec says what is scaled, within which bounds and by which metrics.
+	// Spec has the workload, the limits of its replicas, and the metrics.
 	// +required
 	Spec FederatedHPASpec `json:"spec"`
 
@@ -31,7 +31,7 @@ type FederatedHPA struct {
 	Status FederatedHPAStatus `json:"status,omitempty"`
 }
 
-// FederatedHPASpec says what is scaled, within which bounds and by which metrics.
+// FederatedHPASpec has the workload, the limits of its replicas, and the metrics.
 type FederatedHPASpec struct {
 	// ScaleTargetRef names the workload, in the same namespace of the hub.
 	// +required
@@ -45,8 +45,8 @@ type FederatedHPASpec struct {
 	// +required
 	MaxReplicas int32 `json:"maxReplicas"`
 
-	// Metrics say how many replicas the load asks for; the highest number counts. Default: 80 percent of the CPU that pods request.
-	// Types are Resource, ContainerResource, Pods and Object.
+	// Metrics compute the number of replicas; the highest result is used. Default: 80 percent of the CPU requests of the
+	// pods. Types are Resource, ContainerResource, Pods and Object.
 	// +optional
 	Metrics []autoscalingv2.MetricSpec `json:"metrics,omitempty"`
 
@@ -69,7 +69,7 @@ type FederatedHPAStatus struct {
 	// +optional
 	CurrentReplicas int32 `json:"currentReplicas,omitempty"`
 
-	// DesiredReplicas are those that were worked out last.
+	// DesiredReplicas is the last number that the autoscaler computed.
 	DesiredReplicas int32 `json:"desiredReplicas"`
 
 	// CurrentMetrics are the metrics as they were read last.
@@ -77,7 +77,7 @@ type FederatedHPAStatus struct {
 	// +listType=atomic
 	CurrentMetrics []autoscalingv2.MetricStatus `json:"currentMetrics,omitempty"`
 
-	// Conditions say whether the workload can be scaled, whether it is, and what bounds it.
+	// Conditions are AbleToScale, ScalingActive and ScalingLimited.
 	// +optional
 	// +patchMergeKey=type
 	// +patchStrategy=merge
@@ -92,7 +92,7 @@ const (
 	ModeDistributed = "Distributed"
 )
 
-// Distributed says whether the autoscalers of the members scale.
+// Distributed reports whether the autoscalers of the members scale.
 func (f *FederatedHPA) Distributed() bool {
 	return f.Annotations[wellknown.AutoscalingModeAnnotation] == ModeDistributed
 }

@@ -1,5 +1,5 @@
 // Package v1alpha1 holds the wire types of autoscaling.karmada.io/v1alpha1, compatible with the Karmada API.
-// It says what may be written; who validates and acts on it is decided elsewhere.
+// It contains types and schemas only.
 //
 // +kubebuilder:object:generate=true
 // +groupName=autoscaling.karmada.io
@@ -21,7 +21,7 @@ func AddToScheme(s *runtime.Scheme) error {
 	return nil
 }
 
-// Resource is the group-resource of a plural name of this package.
+// Resource returns the group-resource of a plural name of this package.
 func Resource(plural string) schema.GroupResource {
 	return GroupVersion.WithResource(plural).GroupResource()
 }

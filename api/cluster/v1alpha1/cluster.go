@@ -246,8 +246,8 @@ const (
 	ReasonOlderVersions = "OlderVersions"
 )
 
-// The taints that Argosy itself sets: the first two by the condition Ready, with the effects NoSchedule and NoExecute, and the third when a
-// user cordons a cluster, with NoSchedule.
+// The taints that Argosy itself sets: the first two by the condition Ready, with the effects NoSchedule and NoExecute,
+// and the third when a user cordons a cluster, with NoSchedule.
 const (
 	TaintNotReady      = "cluster.karmada.io/not-ready"
 	TaintUnreachable   = "cluster.karmada.io/unreachable"
@@ -344,7 +344,7 @@ type AllocatableModeling struct {
 	Count int `json:"count"`
 }
 
-// Serves says whether the cluster's last discovery listed the kind in that group and version.
+// Serves reports whether the cluster's last discovery listed the kind in that group and version.
 func (s *ClusterStatus) Serves(groupVersion, kind string) bool {
 	for i := range s.APIEnablements {
 		if s.APIEnablements[i].GroupVersion != groupVersion {

@@ -8,7 +8,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-// ResourceInterpreterContext is what is sent to an interpreter webhook, with a request, and what it answers, with a response.
+// ResourceInterpreterContext is the body of a request to an interpreter webhook, and of its response.
 // It is never stored.
 // +kubebuilder:object:generate=false
 type ResourceInterpreterContext struct {
@@ -42,7 +42,8 @@ type ResourceInterpreterRequest struct {
 	// Operation is the question.
 	Operation InterpreterOperation `json:"operation"`
 
-	// Object is the template, the desired object of Retain, or the member's object for InterpretStatus and InterpretHealth.
+	// Object is the template, the desired object of Retain, or the member's object for InterpretStatus and
+	// InterpretHealth.
 	Object runtime.RawExtension `json:"object"`
 
 	// ObservedObject is the member's object, for Retain.
@@ -64,10 +65,10 @@ type ResourceInterpreterResponse struct {
 	// UID of the request.
 	UID types.UID `json:"uid"`
 
-	// Successful says whether the question was answered; if not, status says why.
+	// Successful is true if the question was answered. If not, status has the reason.
 	Successful bool `json:"successful"`
 
-	// Status says why there is no answer.
+	// Status is the reason if there is no answer.
 	// +optional
 	Status *RequestStatus `json:"status,omitempty"`
 
@@ -99,12 +100,12 @@ type ResourceInterpreterResponse struct {
 	// +optional
 	RawStatus *runtime.RawExtension `json:"rawStatus,omitempty"`
 
-	// Healthy says how the object is, for InterpretHealth.
+	// Healthy is the health of the object, for InterpretHealth.
 	// +optional
 	Healthy *bool `json:"healthy,omitempty"`
 }
 
-// RequestStatus says why a webhook did not answer.
+// RequestStatus is why a webhook did not answer.
 // +kubebuilder:object:generate=false
 type RequestStatus struct {
 	// Message for people.

@@ -2,7 +2,7 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// ResourceInterpreterCustomization says what a kind means, in scripts.
+// ResourceInterpreterCustomization interprets a kind with scripts.
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=resourceinterpretercustomizations,scope=Cluster,shortName=ric,categories=karmada-io
 // +kubebuilder:printcolumn:JSONPath=`.spec.target.apiVersion`,name=`TARGET-API-VERSION`,type=string
@@ -47,7 +47,7 @@ type CustomizationTarget struct {
 	Kind string `json:"kind"`
 }
 
-// CustomizationRules are the operations of a kind; what is not set is left to the next tier.
+// CustomizationRules are the operations of a kind. The next tier decides operations that are not set.
 type CustomizationRules struct {
 	// Retention: Retain(desiredObj, observedObj) returns the object to write.
 	// +optional

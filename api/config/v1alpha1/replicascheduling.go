@@ -7,8 +7,9 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 )
 
-// ReplicaSchedulingPolicy moves replicas out of member clusters that are used more than a threshold, into clusters that are not.
-// It moves replicas that clusters share by the room that they have: Divided with dynamic weights, or Aggregated. It is an addition of Argosy.
+// ReplicaSchedulingPolicy moves replicas out of member clusters that are used more than a threshold, into clusters that
+// are not. It moves replicas that clusters share by the room that they have: Divided with dynamic weights, or
+// Aggregated. It is an addition of Argosy.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=replicaschedulingpolicies,scope=Cluster,shortName=rsp,categories=karmada-io
@@ -39,7 +40,7 @@ type ReplicaSchedulingPolicyList struct {
 
 // ReplicaSchedulingPolicySpec is what moves, and when.
 type ReplicaSchedulingPolicySpec struct {
-	// ResourceSelectors are the templates whose replicas may move; without any, all.
+	// ResourceSelectors select the templates that the policy is for. Default: all.
 	// +optional
 	ResourceSelectors []policyv1alpha1.ResourceSelector `json:"resourceSelectors,omitempty"`
 

@@ -5,7 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ResourceInterpreterWebhookConfiguration registers webhooks that say what kinds mean.
+// ResourceInterpreterWebhookConfiguration registers webhooks that interpret kinds.
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=resourceinterpreterwebhookconfigurations,scope=Cluster,categories=karmada-io
 type ResourceInterpreterWebhookConfiguration struct {

@@ -5,8 +5,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ServiceImport has a Service that other clusters export be reached in the clusters in which a policy places the ServiceImport, as
-// derived-<name>: a Service without selector, with the endpoints of all the clusters that export it.
+// ServiceImport has a Service that other clusters export be reached in the clusters in which a policy places the
+// ServiceImport, as derived-<name>: a Service without selector, with the endpoints of all the clusters that export it.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=serviceimports,shortName=svcim
@@ -21,7 +21,7 @@ type ServiceImport struct {
 	// +optional
 	Spec ServiceImportSpec `json:"spec,omitempty"`
 
-	// Status says who exports the Service.
+	// Status lists the clusters that export the Service.
 	// +optional
 	Status ServiceImportStatus `json:"status,omitempty"`
 }
@@ -77,7 +77,7 @@ type ServicePort struct {
 	Port int32 `json:"port"`
 }
 
-// ServiceImportStatus says who exports an imported Service.
+// ServiceImportStatus lists the clusters that export a Service.
 type ServiceImportStatus struct {
 	// Clusters from which endpoints are known, sorted.
 	// +optional

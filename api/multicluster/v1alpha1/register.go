@@ -1,5 +1,5 @@
-// Package v1alpha1 holds the wire types of multicluster.x-k8s.io/v1alpha1, the multi-cluster services API of Kubernetes' SIG
-// Multicluster as Karmada serves it. It says what may be written; who validates and acts on it is decided elsewhere.
+// Package v1alpha1 holds the wire types of multicluster.x-k8s.io/v1alpha1, the multi-cluster services API of
+// Kubernetes' SIG Multicluster as Karmada serves it. It contains types and schemas only.
 //
 // +kubebuilder:object:generate=true
 // +groupName=multicluster.x-k8s.io
@@ -27,7 +27,7 @@ func AddToScheme(s *runtime.Scheme) error {
 	return nil
 }
 
-// Resource is the group-resource of a plural name of this package.
+// Resource returns the group-resource of a plural name of this package.
 func Resource(plural string) schema.GroupResource {
 	return GroupVersion.WithResource(plural).GroupResource()
 }

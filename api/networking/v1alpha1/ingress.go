@@ -5,8 +5,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// MultiClusterIngress is an Ingress for Services of several clusters. The hub checks and keeps it; to act on it is for an ingress
-// controller that watches the hub, such as Karmada's multi-cluster-ingress-nginx, which also writes the status.
+// MultiClusterIngress is an Ingress for Services of several clusters. The hub checks and keeps it; to act on it is for
+// an ingress controller that watches the hub, such as Karmada's multi-cluster-ingress-nginx, which also writes the
+// status.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=multiclusteringresses,shortName=mci,categories=karmada-io
@@ -27,7 +28,7 @@ type MultiClusterIngress struct {
 type MultiClusterIngressSpec struct {
 	networkingv1.IngressSpec `json:",inline"`
 
-	// Template is accepted and stored as what it holds: its spec is the spec itself.
+	// Template is another spelling. The hub stores its spec as the spec of the MultiClusterIngress.
 	// +optional
 	Template *IngressTemplate `json:"template,omitempty"`
 }

@@ -6,11 +6,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// MultiClusterServiceKind is the kind, as labels name it that say who propagates a Service.
+// MultiClusterServiceKind is the kind in the labels that name the claim of a Service.
 const MultiClusterServiceKind = "MultiClusterService"
 
 const (
-	// MultiClusterServicePermanentIDLabel is on the MultiClusterService itself, and on the Service and the binding that it claims; a UUID.
+	// MultiClusterServicePermanentIDLabel is on the MultiClusterService itself, and on the Service and the binding that it
+	// claims; a UUID.
 	MultiClusterServicePermanentIDLabel = "multiclusterservice.karmada.io/permanent-id"
 	// These name the MultiClusterService: annotations of the Service and the binding, labels of Works.
 	MultiClusterServiceNamespaceKey = "multiclusterservice.karmada.io/namespace"
@@ -27,8 +28,8 @@ const (
 	EndpointSliceDispatched = "EndpointSliceDispatched"
 )
 
-// MultiClusterService has the Service of the same name and namespace be reached under its own name in several clusters: it goes to
-// the clusters that provide it and to those that consume it, and the consumers are told of the providers' endpoints.
+// MultiClusterService makes the Service of the same name and namespace reachable under its own name in several
+// clusters. Provider and consumer clusters get the Service; consumer clusters also get the endpoints of the providers.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=multiclusterservices,shortName=mcs,categories=karmada-io
@@ -47,8 +48,8 @@ type MultiClusterService struct {
 
 // MultiClusterServiceSpec is which clusters provide and consume a Service.
 type MultiClusterServiceSpec struct {
-	// Types is how the Service is exposed, one of CrossCluster and LoadBalancer; it cannot be changed. CrossCluster is what this
-	// hub carries out; LoadBalancer is for a provider of load balancers outside of it.
+	// Types is how the Service is exposed, one of CrossCluster and LoadBalancer; it cannot be changed. CrossCluster is
+	// what this hub carries out; LoadBalancer is for a provider of load balancers outside of it.
 	// +required
 	Types []ExposureType `json:"types"`
 
@@ -60,19 +61,19 @@ type MultiClusterServiceSpec struct {
 	// +optional
 	Range ExposureRange `json:"range,omitempty"`
 
-	// ServiceProvisionClusters is the earlier form of providerClusters, which counts where that is empty.
+	// ServiceProvisionClusters is the earlier form of providerClusters, used if that is empty.
 	// +optional
 	ServiceProvisionClusters []string `json:"serviceProvisionClusters,omitempty"`
 
-	// ServiceConsumptionClusters is the earlier form of consumerClusters, which counts where that is empty.
+	// ServiceConsumptionClusters is the earlier form of consumerClusters, used if that is empty.
 	// +optional
 	ServiceConsumptionClusters []string `json:"serviceConsumptionClusters,omitempty"`
 
-	// ProviderClusters are those whose endpoints others are told of; all by default.
+	// ProviderClusters are the clusters that endpoints are collected from. Default: all.
 	// +optional
 	ProviderClusters []ClusterSelector `json:"providerClusters,omitempty"`
 
-	// ConsumerClusters are those that are told of the providers' endpoints; all by default.
+	// ConsumerClusters are the clusters that get the endpoints of the providers. Default: all.
 	// +optional
 	ConsumerClusters []ClusterSelector `json:"consumerClusters,omitempty"`
 }

@@ -26,7 +26,7 @@ type ClusterTaintPolicyList struct {
 	Items           []ClusterTaintPolicy `json:"items"`
 }
 
-// ClusterTaintPolicySpec says which clusters get which taints, and when.
+// ClusterTaintPolicySpec selects clusters, and the conditions and taints for them.
 type ClusterTaintPolicySpec struct {
 	// TargetClusters are the clusters to watch; nil is all of them.
 	// +optional
@@ -40,14 +40,15 @@ type ClusterTaintPolicySpec struct {
 	// +optional
 	RemoveOnConditions []MatchCondition `json:"removeOnConditions,omitempty"`
 
-	// Taints are added and removed. A taint is known by its key and effect: one that the cluster has already keeps its value.
+	// Taints are added and removed. A taint is known by its key and effect: one that the cluster has already keeps its
+	// value.
 	// +kubebuilder:validation:MinItems=1
 	// +required
 	Taints []Taint `json:"taints"`
 }
 
-// MatchCondition matches a cluster that has the condition with one of the statuses, or with none of them. A cluster without the
-// condition does not match.
+// MatchCondition matches a cluster that has the condition with one of the statuses, or with none of them. A cluster
+// without the condition does not match.
 type MatchCondition struct {
 	// ConditionType is the type of the cluster's condition, such as Ready.
 	// +required

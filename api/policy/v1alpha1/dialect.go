@@ -22,10 +22,10 @@ type FailoverDialect struct {
 	ApplicationMigrationPolicy *ApplicationMigrationPolicy `json:"applicationMigrationPolicy,omitempty"`
 }
 
-// ApplicationMigrationPolicy is ApplicationFailoverBehavior without defaults: the schema would write a purgeMode
-// beside the purgePolicy given, and nobody could tell any more which one was meant.
+// ApplicationMigrationPolicy is ApplicationFailoverBehavior without defaults: a default purgeMode would contradict a
+// purgePolicy of the user.
 type ApplicationMigrationPolicy struct {
-	// DecisionConditions say when the application is given up in a cluster.
+	// DecisionConditions are the conditions for the eviction from a cluster.
 	// +optional
 	DecisionConditions *DecisionConditions `json:"decisionConditions,omitempty"`
 
@@ -71,7 +71,8 @@ type ReplicasOverrider struct {
 	Operator string `json:"operator,omitempty"`
 }
 
-// ResourcesOverrider sets the resources of a container in every pod template of the workload. It is an addition of Argosy.
+// ResourcesOverrider sets the resources of a container in every pod template of the workload. It is an addition of
+// Argosy.
 type ResourcesOverrider struct {
 	// ContainerName names the container, in every pod template that the kind has.
 	// +required

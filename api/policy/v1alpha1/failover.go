@@ -1,6 +1,6 @@
 package v1alpha1
 
-// FailoverBehavior says what happens when an application or a cluster fails.
+// FailoverBehavior is the reaction to a failed application or cluster.
 type FailoverBehavior struct {
 	// Application is what happens when the application is unhealthy in a cluster.
 	// +optional
@@ -15,7 +15,7 @@ type FailoverBehavior struct {
 
 // ApplicationFailoverBehavior moves an application that stays unhealthy.
 type ApplicationFailoverBehavior struct {
-	// DecisionConditions say when the application is given up in a cluster.
+	// DecisionConditions are the conditions for the eviction from a cluster.
 	// +required
 	DecisionConditions DecisionConditions `json:"decisionConditions"`
 
@@ -36,7 +36,7 @@ type ApplicationFailoverBehavior struct {
 	ApplicationFailoverDialect `json:",inline"`
 }
 
-// DecisionConditions say when an application is given up.
+// DecisionConditions are the conditions for an eviction.
 type DecisionConditions struct {
 	// TolerationSeconds is how long the application may be unhealthy.
 	// +kubebuilder:default=300

@@ -45,7 +45,7 @@ type ClusterOverridePolicyList struct {
 	Items           []ClusterOverridePolicy `json:"items"`
 }
 
-// OverrideSpec says which manifests are changed, and how in which clusters.
+// OverrideSpec selects manifests, and changes them per cluster.
 type OverrideSpec struct {
 	// ResourceSelectors select the manifests; nil selects all.
 	// +optional
@@ -237,7 +237,7 @@ type FieldPatchOperation struct {
 	Value apiextensionsv1.JSON `json:"value,omitempty"`
 }
 
-// Empty says whether there is nothing to change.
+// Empty reports whether there is nothing to change.
 func (o *Overriders) Empty() bool {
 	return len(o.Plaintext)+len(o.ImageOverrider)+len(o.CommandOverrider)+len(o.ArgsOverrider)+len(o.ResourcesOverrider)+
 		len(o.LabelsOverrider)+len(o.AnnotationsOverrider)+len(o.FieldOverrider)+len(o.ReplicasOverrider) == 0

@@ -2,7 +2,7 @@ package v1alpha1
 
 import corev1 "k8s.io/api/core/v1"
 
-// Placement says which clusters take a template, and how its replicas are divided.
+// Placement selects the clusters of a template and how its replicas are divided.
 type Placement struct {
 	// ClusterAffinity restricts the clusters. Not together with clusterAffinities.
 	// +optional
@@ -20,7 +20,7 @@ type Placement struct {
 	// +optional
 	SpreadConstraints []SpreadConstraint `json:"spreadConstraints,omitempty"`
 
-	// ReplicaScheduling says how replicas are divided; nil duplicates them into each cluster.
+	// ReplicaScheduling is how replicas are divided. Default: each cluster gets all replicas.
 	// +optional
 	ReplicaScheduling *ReplicaSchedulingStrategy `json:"replicaScheduling,omitempty"`
 
@@ -86,7 +86,7 @@ type SpreadConstraint struct {
 	MinGroups int `json:"minGroups,omitempty"`
 }
 
-// ReplicaSchedulingType says whether replicas are copied or divided.
+// ReplicaSchedulingType is how clusters get replicas: each gets all, or they are divided.
 // +kubebuilder:validation:Enum=Duplicated;Divided
 type ReplicaSchedulingType string
 
@@ -96,7 +96,7 @@ const (
 	ReplicaSchedulingTypeDivided    ReplicaSchedulingType = "Divided"
 )
 
-// ReplicaDivisionPreference says how divided replicas are shared out.
+// ReplicaDivisionPreference is how replicas are divided.
 // +kubebuilder:validation:Enum=Aggregated;Weighted
 type ReplicaDivisionPreference string
 
@@ -113,7 +113,7 @@ type DynamicWeightFactor string
 // DynamicWeightByAvailableReplicas weighs a cluster by the replicas it has room for.
 const DynamicWeightByAvailableReplicas DynamicWeightFactor = "AvailableReplicas"
 
-// ReplicaSchedulingStrategy says how the replicas of a workload are shared out.
+// ReplicaSchedulingStrategy is how the replicas of a workload are divided.
 type ReplicaSchedulingStrategy struct {
 	// ReplicaSchedulingType is Duplicated (each cluster gets all) or Divided (the clusters share them).
 	// +kubebuilder:default="Divided"
@@ -172,7 +172,7 @@ type WorkloadAffinityTerm struct {
 	GroupByLabelKey string `json:"groupByLabelKey"`
 }
 
-// DividesReplicas says whether the placement shares replicas out rather than copying them.
+// DividesReplicas reports whether the placement divides replicas among clusters.
 func (p *Placement) DividesReplicas() bool {
 	return p != nil && p.ReplicaScheduling != nil &&
 		p.ReplicaScheduling.ReplicaSchedulingType != ReplicaSchedulingTypeDuplicated

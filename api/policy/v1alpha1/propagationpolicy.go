@@ -27,7 +27,8 @@ type PropagationPolicyList struct {
 	Items           []PropagationPolicy `json:"items"`
 }
 
-// ClusterPropagationPolicy sends cluster-scoped templates, and templates of any namespace but reserved ones, to member clusters.
+// ClusterPropagationPolicy sends cluster-scoped templates, and templates of any namespace but reserved ones, to member
+// clusters.
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=clusterpropagationpolicies,scope=Cluster,shortName=cpp,categories=karmada-io
 // +kubebuilder:printcolumn:JSONPath=`.spec.conflictResolution`,name=`CONFLICT-RESOLUTION`,type=string
@@ -50,7 +51,7 @@ type ClusterPropagationPolicyList struct {
 	Items           []ClusterPropagationPolicy `json:"items"`
 }
 
-// PropagationSpec says which templates go where, and how.
+// PropagationSpec selects templates and their clusters.
 type PropagationSpec struct {
 	// ResourceSelectors select the templates; one of them must match.
 	// +kubebuilder:validation:MinItems=1
@@ -65,7 +66,7 @@ type PropagationSpec struct {
 	// +optional
 	PropagateDeps bool `json:"propagateDeps,omitempty"`
 
-	// Placement says which clusters are used.
+	// Placement selects the clusters.
 	// +optional
 	Placement Placement `json:"placement,omitempty"`
 
@@ -74,7 +75,8 @@ type PropagationSpec struct {
 	// +optional
 	Priority *int32 `json:"priority,omitempty"`
 
-	// Preemption says whether this policy takes templates from policies of lower priority. Always needs names in all selectors.
+	// Preemption is whether this policy takes templates from policies of lower priority. Always needs names in all
+	// selectors.
 	// +kubebuilder:default="Never"
 	// +kubebuilder:validation:Enum=Always;Never
 	// +optional
@@ -89,11 +91,11 @@ type PropagationSpec struct {
 	// +optional
 	SchedulerName string `json:"schedulerName,omitempty"`
 
-	// Failover says what happens when an application or a cluster fails.
+	// Failover is the reaction to a failed application or cluster.
 	// +optional
 	Failover *FailoverBehavior `json:"failover,omitempty"`
 
-	// ConflictResolution says what happens when an object that is not ours exists in a member.
+	// ConflictResolution is the reaction to an object that exists in a member and that no hub manages.
 	// +kubebuilder:default="Abort"
 	// +kubebuilder:validation:Enum=Abort;Overwrite
 	// +optional

@@ -14,10 +14,10 @@ type Propagation interface {
 	PropagationSpec() *PropagationSpec
 }
 
-// PropagationSpec is the policy's spec.
+// PropagationSpec returns the policy's spec.
 func (p *PropagationPolicy) PropagationSpec() *PropagationSpec { return &p.Spec }
 
-// PropagationSpec is the policy's spec.
+// PropagationSpec returns the policy's spec.
 func (p *ClusterPropagationPolicy) PropagationSpec() *PropagationSpec { return &p.Spec }
 
 // Override is an OverridePolicy or a ClusterOverridePolicy.
@@ -29,8 +29,8 @@ type Override interface {
 	OverrideSpec() *OverrideSpec
 }
 
-// OverrideSpec is the policy's spec.
+// OverrideSpec returns the policy's spec.
 func (p *OverridePolicy) OverrideSpec() *OverrideSpec { return &p.Spec }
 
-// OverrideSpec is the policy's spec.
+// OverrideSpec returns the policy's spec.
 func (p *ClusterOverridePolicy) OverrideSpec() *OverrideSpec { return &p.Spec }

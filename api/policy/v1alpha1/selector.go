@@ -25,12 +25,13 @@ type ResourceSelector struct {
 	// +optional
 	Name string `json:"name,omitempty"`
 
-	// LabelSelector selects templates by label. An empty, non-nil selector matches all, with the priority of a label selector.
+	// LabelSelector selects templates by label. An empty, non-nil selector matches all, with the priority of a label
+	// selector.
 	// +optional
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
 }
 
-// ClusterAffinity says which member clusters may be used. All parts that are set must agree; exclude always wins.
+// ClusterAffinity selects member clusters. A cluster must match all fields that are set. Exclude always wins.
 // An empty one allows every cluster.
 type ClusterAffinity struct {
 	// LabelSelector filters clusters by their labels.

@@ -2,7 +2,7 @@ package v1alpha1
 
 // Labels and annotations by which a policy claims templates and bindings.
 const (
-	// PropagationPolicyPermanentIDLabel is on the policy itself, and on what it claims; a UUID.
+	// PropagationPolicyPermanentIDLabel is on the policy itself and on the templates it claims; a UUID.
 	PropagationPolicyPermanentIDLabel = "propagationpolicy.karmada.io/permanent-id"
 	// ClusterPropagationPolicyPermanentIDLabel is the same for ClusterPropagationPolicy.
 	ClusterPropagationPolicyPermanentIDLabel = "clusterpropagationpolicy.karmada.io/permanent-id"
@@ -13,7 +13,8 @@ const (
 
 	// AppliedPlacementAnnotation on a binding is the JSON of the Placement that was last scheduled.
 	AppliedPlacementAnnotation = "policy.karmada.io/applied-placement"
-	// AppliedOverridesAnnotation and AppliedClusterOverridesAnnotation on a Work are JSON lists of {policyName, overriders}.
+	// AppliedOverridesAnnotation and AppliedClusterOverridesAnnotation on a Work are JSON lists of {policyName,
+	// overriders}.
 	AppliedOverridesAnnotation        = "policy.karmada.io/applied-overrides"
 	AppliedClusterOverridesAnnotation = "policy.karmada.io/applied-cluster-overrides"
 

@@ -58,7 +58,7 @@ type ReleaseApprovalSpec struct {
 	// +required
 	Stage string `json:"stage"`
 
-	// Position says whether the gate is before or after the stage.
+	// Position of the gate: before or after the stage.
 	// +kubebuilder:validation:Enum=Before;After
 	// +kubebuilder:default=Before
 	// +optional
@@ -86,12 +86,12 @@ type ReleaseApprovalSpec struct {
 	// +optional
 	Comment string `json:"comment,omitempty"`
 
-	// By is the user whose verdict it is. The hub sets it; what a client writes is replaced.
+	// By is the user who gave the verdict. The hub sets it and replaces other values.
 	// +optional
 	By *ReleaseUser `json:"by,omitempty"`
 }
 
-// ApprovalVerdict is what a user says about a gate.
+// ApprovalVerdict is the verdict of a user on a gate.
 type ApprovalVerdict string
 
 // The verdicts.

@@ -5,13 +5,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// ReleaseCheck judges the stages of releases by what a Prometheus, a webhook or a Job answers. Gates of type Check name
-// it, in releases of its namespace. A change counts from the next sample on.
+// ReleaseCheck judges the stages of releases by what a Prometheus, a webhook or a Job answers, or by an error budget.
+// Gates of type Check name it, in releases of its namespace. A change counts from the next sample on.
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=releasechecks,scope=Namespaced,shortName=rck
 // +kubebuilder:printcolumn:JSONPath=`.spec.prometheus.condition`,name=`CONDITION`,type=string
 // +kubebuilder:printcolumn:JSONPath=`.spec.webhook.url`,name=`WEBHOOK`,type=string
 // +kubebuilder:printcolumn:JSONPath=`.spec.job.where`,name=`JOB`,type=string
+// +kubebuilder:printcolumn:JSONPath=`.spec.slo.objective`,name=`OBJECTIVE`,type=string
 // +kubebuilder:printcolumn:JSONPath=`.metadata.creationTimestamp`,name=`AGE`,type=date
 type ReleaseCheck struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -31,9 +32,9 @@ type ReleaseCheckList struct {
 	Items []ReleaseCheck `json:"items"`
 }
 
-// ReleaseCheckSpec is what a check asks, and how it judges the answers. It has exactly one of prometheus, webhook and
-// job.
-// +kubebuilder:validation:ExactlyOneOf=prometheus;webhook;job
+// ReleaseCheckSpec is what a check asks, and how it judges the answers. It has exactly one of prometheus, webhook,
+// job and slo.
+// +kubebuilder:validation:ExactlyOneOf=prometheus;webhook;job;slo
 type ReleaseCheckSpec struct {
 	// Prometheus asks a Prometheus, or a server with its HTTP API.
 	// +optional
@@ -46,6 +47,10 @@ type ReleaseCheckSpec struct {
 	// Job runs a Job in clusters of the stage. The check passes when the Job is complete.
 	// +optional
 	Job *JobCheck `json:"job,omitempty"`
+
+	// SLO asks a Prometheus how much of an error budget is left. Gates and ReleaseGuards can use it.
+	// +optional
+	SLO *SLOCheck `json:"slo,omitempty"`
 
 	// Interval is the time between two samples.
 	// +kubebuilder:default="30s"
@@ -62,21 +67,21 @@ type ReleaseCheckSpec struct {
 	// +optional
 	Report bool `json:"report,omitempty"`
 
-	// Count is how many samples must pass. Only for prometheus.
+	// Count is how many samples must pass. Only for prometheus and slo.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000
 	// +kubebuilder:default=1
 	// +optional
 	Count int32 `json:"count,omitempty"`
 
-	// FailureLimit is how many samples may fail before the check fails. Only for prometheus.
+	// FailureLimit is how many samples may fail before the check fails. Only for prometheus and slo.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000
 	// +optional
 	FailureLimit int32 `json:"failureLimit,omitempty"`
 
 	// InconclusiveLimit is how many samples in a row may be without data, or errors, before the check is inconclusive.
-	// Such a sample neither passes nor fails. OnInconclusive of the gate says what happens then.
+	// Such a sample neither passes nor fails. OnInconclusive of the gate decides the reaction.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000
 	// +kubebuilder:default=4
@@ -86,24 +91,12 @@ type ReleaseCheckSpec struct {
 
 // PrometheusCheck is a query and a condition. Queries can contain {{release}}, {{namespace}}, {{name}} (the workload),
 // {{revision}}, {{stage}}, {{environment}}, {{clusters}} (those of the stage, as a regular expression such as m1|m2),
-// {{cluster}}, and {{args.NAME}}, an argument of the gate. A query with {{cluster}} is asked once for each cluster of
-// the stage.
+// {{cluster}}, and {{args.NAME}}, an argument of the gate. Variables are in quotes. An argument may also be outside
+// quotes if its value is a number or a duration, such as 0.5 or 5m. A query with {{cluster}} is asked once for each
+// cluster of the stage.
 // +kubebuilder:validation:ExactlyOneOf=url;member
 type PrometheusCheck struct {
-	// URL of the server, such as https://prometheus.example.com:9090. The hub appends /api/v1/query. The hub does not
-	// call addresses of its own machine, unless its administrator permits that.
-	// +kubebuilder:validation:MaxLength=2048
-	// +optional
-	URL string `json:"url,omitempty"`
-
-	// Member is a Service in each cluster of the stage. It is asked through the API server of the cluster.
-	// +optional
-	Member *MemberService `json:"member,omitempty"`
-
-	// SecretRef names a Secret with the key token, or username and password, for the URL. The key ca.crt has the
-	// certificates to trust instead of those of the system.
-	// +optional
-	SecretRef *ReleaseSecretReference `json:"secretRef,omitempty"`
+	PrometheusServer `json:",inline"`
 
 	// Query in PromQL. Its result is a number, or a vector: then the condition must be true for each of its elements.
 	// +kubebuilder:validation:MinLength=1
@@ -127,6 +120,75 @@ type PrometheusCheck struct {
 	// +kubebuilder:validation:MaxLength=1024
 	// +required
 	Condition string `json:"condition"`
+}
+
+// PrometheusServer is a server with the HTTP API of Prometheus.
+type PrometheusServer struct {
+	// URL of the server, such as https://prometheus.example.com:9090. The hub appends /api/v1/query. The hub does not
+	// call addresses of its own machine, unless its administrator permits that.
+	// +kubebuilder:validation:MaxLength=2048
+	// +optional
+	URL string `json:"url,omitempty"`
+
+	// Member is a Service in each cluster of the stage. It is asked through the API server of the cluster.
+	// +optional
+	Member *MemberService `json:"member,omitempty"`
+
+	// SecretRef names a Secret with the key token, or username and password, for the URL. The key ca.crt has the
+	// certificates to trust instead of those of the system.
+	// +optional
+	SecretRef *ReleaseSecretReference `json:"secretRef,omitempty"`
+}
+
+// SLOCheck is a service level objective: the share of events, such as requests, that must be good. The other events
+// are its error budget. The sample passes if enough of the budget is left, and it is not spent too fast. Queries can
+// have the variables of PrometheusCheck, and {{window}}.
+// +kubebuilder:validation:ExactlyOneOf=url;member
+type SLOCheck struct {
+	PrometheusServer `json:",inline"`
+
+	// Objective is which percentage of events must be good, such as 99.9. It is less than 100.
+	// +kubebuilder:validation:Pattern=`^[0-9]{1,2}(\.[0-9]{1,6})?$`
+	// +required
+	Objective string `json:"objective"`
+
+	// Window is the time that the budget is for, such as 30d: a number with m, h, d or w.
+	// +kubebuilder:validation:Pattern=`^[1-9][0-9]{0,5}[mhdw]$`
+	// +kubebuilder:default="30d"
+	// +optional
+	Window string `json:"window,omitempty"`
+
+	// Good is a query in PromQL for the number of good events in {{window}}, such as
+	// sum(increase(requests_total{code!~"5.."}[{{window}}])). The elements of a vector are added up.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=4096
+	// +required
+	Good string `json:"good"`
+
+	// Total is a query like Good for the number of all events.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=4096
+	// +required
+	Total string `json:"total"`
+
+	// MinBudgetLeft is which percentage of the budget must be left. Default: 0, so that more is not spent than there is;
+	// not checked if only maxBurnRate is set. ReleaseGuards have a limit of their own.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	// +optional
+	MinBudgetLeft *int32 `json:"minBudgetLeft,omitempty"`
+
+	// MaxBurnRate is how fast the budget may be spent in burnRateWindow. A rate of 1 spends exactly the budget in the
+	// whole window. Such as 14.4. Default: not checked.
+	// +kubebuilder:validation:Pattern=`^[0-9]{1,6}(\.[0-9]{1,6})?$`
+	// +optional
+	MaxBurnRate string `json:"maxBurnRate,omitempty"`
+
+	// BurnRateWindow is the time that maxBurnRate is measured in.
+	// +kubebuilder:validation:Pattern=`^[1-9][0-9]{0,5}[mhdw]$`
+	// +kubebuilder:default="5m"
+	// +optional
+	BurnRateWindow string `json:"burnRateWindow,omitempty"`
 }
 
 // MinSamples is the minimal amount of data behind the result of a query, such as a number of requests.

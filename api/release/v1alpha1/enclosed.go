@@ -6,9 +6,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// EnclosedManifest is a template whose manifest means something to members and nothing to the hub: a definition, a
-// webhook configuration or a role that the hub would act on itself if it were written plainly. Policies select it by its
-// own kind and name; members get what it encloses, and overrides select that.
+// EnclosedManifest is a template with a manifest that has an effect in members and none on the hub: a definition, a
+// webhook configuration or a role that the hub would act on itself if it were written plainly. Policies select it by
+// its own kind and name; members get what it encloses, and overrides select that.
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=enclosedmanifests,scope=Cluster
 // +kubebuilder:printcolumn:JSONPath=`.spec.manifest.kind`,name=`MANIFEST-KIND`,type=string

@@ -17,6 +17,7 @@ import (
 // +kubebuilder:printcolumn:JSONPath=`.status.inUse.releases`,name=`RELEASES`,type=integer
 // +kubebuilder:printcolumn:JSONPath=`.status.inUse.clusters`,name=`CLUSTERS`,type=integer
 // +kubebuilder:printcolumn:JSONPath=`.status.waiting`,name=`WAITING`,type=integer
+// +kubebuilder:printcolumn:JSONPath=`.status.errorBudget.left`,name=`BUDGET`,type=string
 // +kubebuilder:printcolumn:JSONPath=`.metadata.creationTimestamp`,name=`AGE`,type=date
 type ReleaseGuard struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -61,7 +62,7 @@ type ReleaseGuardSpec struct {
 	// +optional
 	Approvals *ReleaseGuardApprovals `json:"approvals,omitempty"`
 
-	// Require says whether workloads in the namespaces of the guard need releases. It is about changes of the pods of a
+	// Require is whether workloads in the namespaces of the guard need releases. It is about changes of the pods of a
 	// workload whose template names no ReleaseStrategy, since they are sent to clusters at once. Off: they need none.
 	// Record: the hub creates a Release for each, which observes the change and never holds it. Enforce: the hub refuses
 	// them.
@@ -174,12 +175,71 @@ type ReleaseLimits struct {
 	// +optional
 	Per string `json:"per,omitempty"`
 
-	// MinErrorBudget is reserved. A guard that sets it is refused.
+	// MinErrorBudget is how much of an error budget must be left, so that a stage or a release may start.
 	// +optional
-	MinErrorBudget *int32 `json:"minErrorBudget,omitempty"`
+	MinErrorBudget *MinErrorBudget `json:"minErrorBudget,omitempty"`
 }
 
-// ReleaseGuardApprovals is whose approval a stage needs beside its own gates.
+// MinErrorBudget is how much of an error budget must be left. While the budget is not known, nothing starts.
+type MinErrorBudget struct {
+	// Percent of the error budget that must be left.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	// +required
+	Percent int32 `json:"percent"`
+
+	// CheckRef names a ReleaseCheck with slo and a URL. Its queries can have no variable but {{window}}.
+	// +required
+	CheckRef NamespacedCheckReference `json:"checkRef"`
+}
+
+// NamespacedCheckReference names a ReleaseCheck.
+type NamespacedCheckReference struct {
+	// Namespace of the ReleaseCheck.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +required
+	Namespace string `json:"namespace"`
+
+	// Name of the ReleaseCheck.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Name string `json:"name"`
+}
+
+// ErrorBudgetState is what an error budget means for a guard.
+type ErrorBudgetState string
+
+// The states. Unknown means that there is no data, or no answer: nothing starts.
+const (
+	ErrorBudgetEnough  ErrorBudgetState = "Enough"
+	ErrorBudgetSpent   ErrorBudgetState = "Spent"
+	ErrorBudgetUnknown ErrorBudgetState = "Unknown"
+)
+
+// ReleaseGuardBudget is the error budget of a guard. It is written when the state changes, and when the budget has
+// changed by a percent or more.
+type ReleaseGuardBudget struct {
+	// State is Enough, Spent or Unknown.
+	State ErrorBudgetState `json:"state"`
+
+	// Left is which percentage of the budget is left, such as 73.2; negative if more than the budget is spent. Empty if
+	// it is not known.
+	// +optional
+	Left string `json:"left,omitempty"`
+
+	// Message is why the budget is not known.
+	// +kubebuilder:validation:MaxLength=256
+	// +optional
+	Message string `json:"message,omitempty"`
+
+	// ObservedGeneration is the generation of the guard that the budget is for.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+}
+
+// ReleaseGuardApprovals are approvals that a stage needs in addition to its own gates.
 type ReleaseGuardApprovals struct {
 	// Count is how many different users must approve.
 	// +kubebuilder:validation:Minimum=1
@@ -188,12 +248,12 @@ type ReleaseGuardApprovals struct {
 	// +optional
 	Count int32 `json:"count,omitempty"`
 
-	// NotAuthor says that the user who created the release cannot approve it.
+	// NotAuthor is true if the user who created the release cannot approve it.
 	// +optional
 	NotAuthor bool `json:"notAuthor,omitempty"`
 }
 
-// ReleaseRequirement says whether workloads need releases.
+// ReleaseRequirement is whether workloads need releases.
 type ReleaseRequirement string
 
 // The requirements.
@@ -209,7 +269,7 @@ type ReleaseGuardStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Open says whether the windows let releases start now.
+	// Open is true if the windows let releases start now.
 	// +optional
 	Open bool `json:"open"`
 
@@ -226,6 +286,10 @@ type ReleaseGuardStatus struct {
 	NextOpen *metav1.Time `json:"nextOpen,omitempty"`
 	// +optional
 	NextClose *metav1.Time `json:"nextClose,omitempty"`
+
+	// ErrorBudget is what is left of the error budget of spec.limits.minErrorBudget.
+	// +optional
+	ErrorBudget *ReleaseGuardBudget `json:"errorBudget,omitempty"`
 
 	// InUse is what the releases that the guard selects do now.
 	// +optional
@@ -252,7 +316,8 @@ type ReleaseGuardWait struct {
 	// Name of the ReleaseGuard.
 	Name string `json:"name"`
 
-	// Limit that is reached: releases, clusters, podsPercent or unavailablePercent. Empty if the windows are closed.
+	// Limit that is reached: releases, clusters, podsPercent, unavailablePercent or minErrorBudget. Empty if the windows
+	// are closed.
 	// +optional
 	Limit ReleaseLimit `json:"limit,omitempty"`
 
@@ -276,6 +341,7 @@ const (
 	LimitClusters    ReleaseLimit = "clusters"
 	LimitPods        ReleaseLimit = "podsPercent"
 	LimitUnavailable ReleaseLimit = "unavailablePercent"
+	LimitErrorBudget ReleaseLimit = "minErrorBudget"
 )
 
 // ReleaseReservation is what a stage counts for limits of pods while it is under way.
@@ -310,4 +376,8 @@ const (
 	ReasonFrozen = "Frozen"
 	// ReasonLimitReached: other releases use what a ReleaseGuard permits.
 	ReasonLimitReached = "LimitReached"
+	// ReasonErrorBudgetSpent: less of the error budget is left than a ReleaseGuard requires.
+	ReasonErrorBudgetSpent = "ErrorBudgetSpent"
+	// ReasonErrorBudgetUnknown: a ReleaseGuard requires an error budget, and how much is left is not known.
+	ReasonErrorBudgetUnknown = "ErrorBudgetUnknown"
 )

@@ -1,5 +1,5 @@
 // Package v1alpha1 holds the wire types of release.argosy.io/v1alpha1, Argosy's own.
-// It says what may be written; who validates and acts on it is decided elsewhere.
+// It contains types and schemas only.
 //
 // +kubebuilder:object:generate=true
 // +groupName=release.argosy.io

@@ -42,7 +42,7 @@ type Release struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is what is released, how, and whether it shall run. All but state, supersede and ttlSecondsAfterFinished
+	// Spec is what is released, how, and whether the release runs. All but state, supersede and ttlSecondsAfterFinished
 	// cannot be changed once the release is accepted.
 	// +required
 	Spec ReleaseSpec `json:"spec"`
@@ -80,7 +80,7 @@ type ReleaseSpec struct {
 	// +optional
 	Strategy *ReleaseStrategySpec `json:"strategy,omitempty"`
 
-	// Supersede says what happens when another release of one of the targets is under way. Queue: this one waits until
+	// Supersede decides what happens if another release of one of the targets is under way. Queue: this one waits until
 	// the other has ended; a newer one that replaces ends it. Replace: the other one ends as Superseded, and this one
 	// continues from the pods that are there. Refuse: this one is not accepted.
 	// +kubebuilder:validation:Enum=Queue;Replace;Refuse
@@ -96,7 +96,7 @@ type ReleaseSpec struct {
 	// +optional
 	State ReleaseState `json:"state,omitempty"`
 
-	// Change says where the change comes from, for people and the history.
+	// Change is the origin of the change, for users and the history.
 	// +optional
 	Change *ReleaseChange `json:"change,omitempty"`
 
@@ -106,7 +106,7 @@ type ReleaseSpec struct {
 	// +optional
 	TTLSecondsAfterFinished *int64 `json:"ttlSecondsAfterFinished,omitempty"`
 
-	// CreatedBy is the user who created the release. The hub sets it; what a client writes is replaced.
+	// CreatedBy is the user who created the release. The hub sets it and replaces other values.
 	// +optional
 	CreatedBy *ReleaseUser `json:"createdBy,omitempty"`
 
@@ -232,7 +232,7 @@ type ReleaseStrategyReference struct {
 	Name string `json:"name"`
 }
 
-// ReleaseChange says where a change comes from.
+// ReleaseChange is the origin of a change.
 type ReleaseChange struct {
 	// URL of the change, such as a pull request or a pipeline.
 	// +kubebuilder:validation:MaxLength=2048
@@ -410,8 +410,8 @@ type ReleaseTargetStatus struct {
 	// +optional
 	Unit ReleaseUnit `json:"unit,omitempty"`
 
-	// Failed says that new pods of the target failed, that a cluster refused it, that it missed a deadline, or that a gate
-	// was rejected after it began. A rollback then blocks its revision. A retry clears it.
+	// Failed is true if new pods of the target failed, a cluster refused it, it missed a deadline, or a gate was rejected
+	// after it began. A rollback then blocks its revision. A retry clears it.
 	// +optional
 	Failed bool `json:"failed,omitempty"`
 }
@@ -427,7 +427,7 @@ type ReleaseStageStatus struct {
 	// Attempt counts how often the stage was started, from 1.
 	Attempt int32 `json:"attempt"`
 
-	// SameClusters says that the stage has the same clusters as the one before it; clusterNames is then empty.
+	// SameClusters is true if the stage has the same clusters as the one before it; clusterNames is then empty.
 	// +optional
 	SameClusters bool `json:"sameClusters,omitempty"`
 
@@ -535,7 +535,7 @@ type ReleaseClusterStatus struct {
 	// Phase is Updating, Failed, Lost or Skipped.
 	Phase ReleaseClusterPhase `json:"phase"`
 
-	// Message says why, in the words of the member where it refused the workload.
+	// Message is the reason. If the member refused the workload, it is the member's message.
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	Message string `json:"message,omitempty"`
@@ -628,7 +628,7 @@ type LostClusterStatus struct {
 	// Since is when the release first saw that it does not answer.
 	Since metav1.Time `json:"since"`
 
-	// Skipped says that the release goes on without it.
+	// Skipped is true if the release continues without it.
 	// +optional
 	Skipped bool `json:"skipped,omitempty"`
 }
@@ -649,7 +649,7 @@ type ReleaseJournalEntry struct {
 	// +optional
 	Cluster string `json:"cluster,omitempty"`
 
-	// Actor is the user whose verdict or verb it is.
+	// Actor is the user who gave the verdict or the verb.
 	// +optional
 	Actor string `json:"actor,omitempty"`
 
@@ -678,7 +678,7 @@ const (
 //
 //reference:condition Release
 const (
-	// ReleaseAccepted: the release is planned. Otherwise the reason says why it cannot run.
+	// ReleaseAccepted: the release is planned. Otherwise the reason is why it cannot run.
 	ReleaseAccepted = "Accepted"
 	// ReleaseProgressing: pods are updated, or the time until the next step runs. Otherwise the reason says what the
 	// release waits for.

@@ -24,7 +24,7 @@ type ReleaseRevision struct {
 	// +required
 	Spec ReleaseRevisionSpec `json:"spec"`
 
-	// Status says whether the revision may be released.
+	// Status of the revision: whether it may be released.
 	// +optional
 	Status ReleaseRevisionStatus `json:"status,omitempty"`
 }
@@ -108,10 +108,10 @@ type RevisionOverride struct {
 	Spec runtime.RawExtension `json:"spec"`
 }
 
-// ReleaseRevisionStatus says whether the revision may be released.
+// ReleaseRevisionStatus is the status of a revision.
 type ReleaseRevisionStatus struct {
-	// Blocked says why the revision must not be released again; not set if it may. The hub sets it when a release in which
-	// the revision failed was rolled back. Who may update the status of ReleaseRevisions can set and remove it.
+	// Blocked is why the revision must not be released again. It is not set if it may be. The hub sets it when a release
+	// in which the revision failed was rolled back. Who may update the status of ReleaseRevisions can set and remove it.
 	// +optional
 	Blocked *RevisionBlock `json:"blocked,omitempty"`
 }

@@ -43,22 +43,22 @@ type ReleaseStrategySpec struct {
 	// +required
 	Stages []ReleaseStage `json:"stages"`
 
-	// Failure says when a stage fails, beside its deadline, and what happens then.
+	// Failure is when a stage fails, in addition to its deadline, and the reaction.
 	// +kubebuilder:default={}
 	// +optional
 	Failure ReleaseFailure `json:"failure,omitempty"`
 
-	// Rollback says how a release goes back to the revision before it.
+	// Rollback is how a release returns to the revision before it.
 	// +kubebuilder:default={}
 	// +optional
 	Rollback ReleaseRollback `json:"rollback,omitempty"`
 
-	// OnLostCluster says what a release does about a cluster that does not answer.
+	// OnLostCluster is the reaction of a release to a cluster that does not respond.
 	// +kubebuilder:default={}
 	// +optional
 	OnLostCluster ReleaseLostCluster `json:"onLostCluster,omitempty"`
 
-	// OnNewCluster says what a cluster gets that joins the placement of a workload while the release is under way.
+	// OnNewCluster decides what a cluster gets that joins the placement of a workload while the release is under way.
 	// Include: the old revision at first, and the new one with the last stage. Defer: the old revision until the release
 	// has ended, then the new one. Hold: nothing until the release has ended.
 	// +kubebuilder:validation:Enum=Include;Defer;Hold
@@ -66,7 +66,7 @@ type ReleaseStrategySpec struct {
 	// +optional
 	OnNewCluster NewClusterAction `json:"onNewCluster,omitempty"`
 
-	// Unassigned says what to do about clusters of the placement that are in no stage. Refuse: the release is not
+	// Unassigned is the reaction to clusters of the placement that are in no stage. Refuse: the release is not
 	// accepted. LastStage: they belong to the last stage.
 	// +kubebuilder:validation:Enum=Refuse;LastStage
 	// +kubebuilder:default=Refuse
@@ -147,9 +147,9 @@ type ReleaseStage struct {
 	// +optional
 	MaxConcurrentClusters *intstr.IntOrString `json:"maxConcurrentClusters,omitempty"`
 
-	// Order says which clusters get new pods first. Proportional: all alike, by their replicas. Ordered: one cluster after
-	// the other, as clusterNames of Clusters lists them, then by name. label:KEY: as Ordered, with the clusters sorted by
-	// the value of that label first.
+	// Order is the order in which clusters get new pods. Proportional: all alike, by their replicas. Ordered: one cluster
+	// after the other, as clusterNames of Clusters lists them, then by name. label:KEY: as Ordered, with the clusters
+	// sorted by the value of that label first.
 	// +kubebuilder:validation:Pattern=`^(Proportional|Ordered|label:[A-Za-z0-9][-A-Za-z0-9_./]*)$`
 	// +kubebuilder:validation:MaxLength=323
 	// +kubebuilder:default=Proportional
@@ -238,7 +238,7 @@ type ReleaseGate struct {
 	// +optional
 	Type ReleaseGateType `json:"type,omitempty"`
 
-	// Approval says whose approval the gate needs. Default: that of one person, whoever may approve releases.
+	// Approval is which approvals the gate needs. Default: one, of any user who may approve releases.
 	// +optional
 	Approval *ReleaseApprovalRule `json:"approval,omitempty"`
 
@@ -246,7 +246,7 @@ type ReleaseGate struct {
 	// +optional
 	CheckRef *ReleaseCheckReference `json:"checkRef,omitempty"`
 
-	// OnInconclusive says what happens if the check of the gate has no data, or no answer; see InconclusiveLimit of the
+	// OnInconclusive is the reaction if the check of the gate has no data, or no answer; see InconclusiveLimit of the
 	// check. Wait: the gate stays closed, and the check goes on until the gate times out. Pause: the release is paused.
 	// Fail: the stage fails. Pass: the gate opens without data; without an answer, it waits. Default: Wait.
 	// +kubebuilder:validation:Enum=Wait;Pause;Fail;Pass
@@ -257,7 +257,7 @@ type ReleaseGate struct {
 	// +optional
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 
-	// OnTimeout says what happens at the end of the timeout. Pause: the release is paused. Fail: the stage fails.
+	// OnTimeout is the reaction at the end of the timeout. Pause: the release is paused. Fail: the stage fails.
 	// +kubebuilder:validation:Enum=Pause;Fail
 	// +kubebuilder:default=Pause
 	// +optional
@@ -279,7 +279,7 @@ const (
 	GateTimeoutFail  GateTimeoutAction = "Fail"
 )
 
-// ReleaseApprovalRule says whose approvals open a gate. One rejection closes it.
+// ReleaseApprovalRule is which approvals open a gate. One rejection closes it.
 type ReleaseApprovalRule struct {
 	// Count is how many different users must approve.
 	// +kubebuilder:validation:Minimum=1
@@ -313,7 +313,7 @@ type ReleaseSubject struct {
 	Name string `json:"name"`
 }
 
-// ReleaseFailure says when a stage fails and what happens then.
+// ReleaseFailure is when a stage fails, and the reaction.
 type ReleaseFailure struct {
 	// Action when a stage fails. Pause: nothing more is updated until somebody resumes, aborts or rolls back. Rollback:
 	// the release goes back to the revision before it. Continue: the failure is recorded and the release continues; a gate
@@ -348,7 +348,7 @@ const (
 	FailureContinue FailureAction = "Continue"
 )
 
-// ReleaseRollback says how a release goes back.
+// ReleaseRollback is how a release returns to the revision before it.
 type ReleaseRollback struct {
 	// Order of a rollback. AtOnce: all clusters together, within the workload's maxUnavailable. Reverse: the stages
 	// backwards, the last one that started first.
@@ -372,7 +372,7 @@ const (
 	RollbackReverse RollbackOrder = "Reverse"
 )
 
-// ReleaseLostCluster says what a release does about a cluster that does not answer.
+// ReleaseLostCluster is the reaction of a release to a cluster that does not respond.
 type ReleaseLostCluster struct {
 	// Action about a lost cluster. Wait: the stage waits for it. Skip: after the time of After the stage goes on without
 	// it; the cluster is updated when it returns. Fail: after that time the stage fails.

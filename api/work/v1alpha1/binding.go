@@ -137,7 +137,7 @@ type AggregatedStatusItem struct {
 	// +optional
 	Status *runtime.RawExtension `json:"status,omitempty"`
 
-	// Applied says whether the manifest was applied.
+	// Applied is true if the manifest was applied.
 	// +optional
 	Applied bool `json:"applied,omitempty"`
 

@@ -76,7 +76,7 @@ type WorkStatus struct {
 //
 //reference:condition Work
 const (
-	// WorkApplied: the member has the object as the manifest says.
+	// WorkApplied: the object in the member equals the manifest.
 	WorkApplied = "Applied"
 	// WorkDispatching: the hub sends the Work. False while dispatching is suspended.
 	WorkDispatching = "Dispatching"
@@ -132,7 +132,7 @@ const (
 	ReasonRejected = "Rejected"
 	// ReasonServerError: the member's API server or a webhook could not carry out the request now. The hub tries again.
 	ReasonServerError = "ServerError"
-	// ReasonObjectUnmanaged: the object exists in the member and nobody manages it. Conflict resolution Overwrite
+	// ReasonObjectUnmanaged: the object exists in the member and no hub manages it. Conflict resolution Overwrite
 	// takes it over.
 	ReasonObjectUnmanaged = "ObjectUnmanaged"
 	// ReasonObjectOfAnother: the object in the member belongs to another Work or another hub.
@@ -204,7 +204,7 @@ const (
 
 // ManifestStatus is the state of one manifest.
 type ManifestStatus struct {
-	// Identifier says which manifest.
+	// Identifier of the manifest.
 	// +required
 	Identifier ResourceIdentifier `json:"identifier"`
 
@@ -219,7 +219,7 @@ type ManifestStatus struct {
 	Health ResourceHealth `json:"health,omitempty"`
 }
 
-// ResourceIdentifier says which manifest of a Work a status belongs to.
+// ResourceIdentifier identifies a manifest of a Work.
 type ResourceIdentifier struct {
 	// Ordinal is the manifest's index.
 	// +required

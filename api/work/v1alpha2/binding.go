@@ -102,7 +102,7 @@ type ResourceBindingSpec struct {
 	// +optional
 	GracefulEvictionTasks []GracefulEvictionTask `json:"gracefulEvictionTasks,omitempty"`
 
-	// RequiredBy are the bindings whose templates depend on this one.
+	// RequiredBy are the bindings of the templates that depend on this one.
 	// +optional
 	RequiredBy []BindingSnapshot `json:"requiredBy,omitempty"`
 
@@ -170,7 +170,7 @@ type ObjectReference struct {
 
 // ReplicaRequirements is what one replica needs.
 type ReplicaRequirements struct {
-	// NodeClaim says which nodes will do.
+	// NodeClaim selects suitable nodes.
 	// +optional
 	NodeClaim *NodeClaim `json:"nodeClaim,omitempty"`
 
@@ -187,7 +187,7 @@ type ReplicaRequirements struct {
 	PriorityClassName string `json:"priorityClassName,omitempty"`
 }
 
-// NodeClaim says which nodes will do for a replica.
+// NodeClaim selects suitable nodes for a replica.
 type NodeClaim struct {
 	// HardNodeAffinity is the required node affinity.
 	// +optional
@@ -220,7 +220,7 @@ type Component struct {
 
 // ComponentReplicaRequirements is what one replica of a component needs.
 type ComponentReplicaRequirements struct {
-	// NodeClaim says which nodes will do.
+	// NodeClaim selects suitable nodes.
 	// +optional
 	NodeClaim *NodeClaim `json:"nodeClaim,omitempty"`
 
@@ -294,7 +294,7 @@ type GracefulEvictionTask struct {
 	// +optional
 	GracePeriodSeconds *int32 `json:"gracePeriodSeconds,omitempty"`
 
-	// SuppressDeletion keeps the old copy (true) or lets it go at once (false).
+	// SuppressDeletion keeps the old workload (true) or deletes it at once (false).
 	// +optional
 	SuppressDeletion *bool `json:"suppressDeletion,omitempty"`
 

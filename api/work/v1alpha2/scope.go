@@ -18,16 +18,16 @@ type Binding interface {
 	BindingStatus() *ResourceBindingStatus
 }
 
-// BindingSpec is the binding's spec.
+// BindingSpec returns the binding's spec.
 func (b *ResourceBinding) BindingSpec() *ResourceBindingSpec { return &b.Spec }
 
-// BindingStatus is the binding's status.
+// BindingStatus returns the binding's status.
 func (b *ResourceBinding) BindingStatus() *ResourceBindingStatus { return &b.Status }
 
-// BindingSpec is the binding's spec.
+// BindingSpec returns the binding's spec.
 func (b *ClusterResourceBinding) BindingSpec() *ResourceBindingSpec { return &b.Spec }
 
-// BindingStatus is the binding's status.
+// BindingStatus returns the binding's status.
 func (b *ClusterResourceBinding) BindingStatus() *ResourceBindingStatus { return &b.Status }
 
 // HasTarget reports whether one of the targets is the cluster.

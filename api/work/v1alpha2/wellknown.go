@@ -91,7 +91,7 @@ const (
 	EventGetDependenciesFailed = "GetDependenciesFailed"
 	// EventSyncScheduleResultFailed: the binding of a dependency cannot be written.
 	EventSyncScheduleResultFailed = "SyncScheduleResultToDependenciesFailed"
-	// EventScheduleBindingFailed: the binding is not scheduled. The message says what would help.
+	// EventScheduleBindingFailed: the binding is not scheduled. The message has the remedy.
 	EventScheduleBindingFailed = "ScheduleBindingFailed"
 	// EventDescheduleBindingFailed: replicas without capacity cannot be moved.
 	EventDescheduleBindingFailed = "DescheduleBindingFailed"

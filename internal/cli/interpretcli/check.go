@@ -159,7 +159,7 @@ func printChecked(out io.Writer, r checked) {
 	}
 }
 
-// invalid are the problems that keep an edited file from being taken.
+// invalid returns the problems that keep an edited file from being taken.
 func invalid(all []customizationFile) error {
 	objects := make([]*configv1alpha1.ResourceInterpreterCustomization, len(all))
 	for i, c := range all {

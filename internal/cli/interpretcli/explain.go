@@ -33,8 +33,8 @@ import (
 	"github.com/argosy-io/argosy/internal/interpreter"
 )
 
-// patience bounds requests to a hub.
-const patience = 10 * time.Second
+// requestTimeout is the timeout of requests to a hub.
+const requestTimeout = 10 * time.Second
 
 var scheme = func() *runtime.Scheme {
 	s := runtime.NewScheme()

@@ -89,7 +89,7 @@ func readFiles(names []string, recursive bool, in io.Reader) ([]source, error) {
 // standardInput is the name of input without a file.
 const standardInput = "standard input"
 
-// listed are names as people read them.
+// listed returns names as people read them.
 func listed(names []string) string {
 	shown := slices.Clone(names)
 	for i, name := range shown {

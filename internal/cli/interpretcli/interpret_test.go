@@ -178,7 +178,7 @@ func TestTheAnswerIsThereForPrograms(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeDoneIsSaid(t *testing.T) {
+func TestInvalidArgumentsAreExplained(t *testing.T) {
 	broken := strings.Replace(cloneset, "return obj.spec.replicas,", "return obj.spec.nothing.replicas,", 1)
 	more := map[string]string{"broken.yaml": broken, "pod.yaml": "apiVersion: v1\nkind: Pod\n", "two.yaml": object +
 		"---\n" + object, "bad.yaml": "a: b: c\n", "nameless.yaml": "status: {}\n"}
@@ -236,7 +236,7 @@ func TestWhatCannotBeDoneIsSaid(t *testing.T) {
 	}
 }
 
-func TestCheckSaysWhichOperationsAHubTakes(t *testing.T) {
+func TestCheckReportsTheOperationsOfAHub(t *testing.T) {
 	out, _, err := run(t, noHub{}, files, "-f", "ric.yaml", "--check")
 	want := `-----------------------------------
 SOURCE: ric.yaml
@@ -286,7 +286,7 @@ func TestDocumentationNamesEveryOperation(t *testing.T) {
 	}
 }
 
-func TestEditTakesWhatIsValidAndNothingElse(t *testing.T) {
+func TestEditAcceptsOnlyValidCustomizations(t *testing.T) {
 	for name, c := range map[string]struct {
 		script    string // of the editor, which has the file in $1
 		args      []string
@@ -402,7 +402,7 @@ spec:
         end
 `
 
-func TestLintNamesFileAndLineAndSaysHowToMend(t *testing.T) {
+func TestLintReportsFileLineAndRemedy(t *testing.T) {
 	given := map[string]string{"ric.yaml": widgetRIC, "crd.yaml": widget, "both.yaml": widget + "---\n" + widgetRIC,
 		"crds/widget.yaml": widget,
 		"piece.yaml":       "replicaRevision:\n  luaScript: |\n    function ReviseReplica(obj, n) obj.spec.replica = n return obj end\n"}
@@ -441,7 +441,7 @@ func TestLintNamesFileAndLineAndSaysHowToMend(t *testing.T) {
 	}
 }
 
-func TestExplainSaysWhoAnswersWithoutAHub(t *testing.T) {
+func TestExplainNamesTheInterpreterWithoutAHub(t *testing.T) {
 	out, errOut, err := run(t, noHub{}, nil, "explain", "helmreleases")
 	want := `helm.toolkit.fluxcd.io/v2beta1 HelmRelease, without a hub
 OPERATION             TIER             BY
@@ -482,7 +482,7 @@ InterpretDependency   shipped script
 	}
 }
 
-func TestWhatIsShippedIsAStartForOnesOwn(t *testing.T) {
+func TestShippedScriptsPassTheCheck(t *testing.T) {
 	out, _, err := run(t, noHub{}, nil, "explain", "RayService", "--shipped")
 	if err != nil {
 		t.Fatal(err)

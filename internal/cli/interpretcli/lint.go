@@ -157,7 +157,7 @@ func clientOf(hub Hub) (client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	config.Timeout = patience
+	config.Timeout = requestTimeout
 	return client.New(config, client.Options{Scheme: scheme})
 }
 

@@ -36,8 +36,8 @@ type Options struct {
 	Tolerations *membership.TolerationDefaults
 }
 
-// Plugins are all of them in the order in which they are to run. They share one index of the policies, which is fed
-// through the first dynamic client that one of them is given and ends with that server.
+// Plugins returns all plugins in their order. They share an index of policies. It uses the dynamic client that the
+// first plugin gets, and ends with that server.
 func Plugins(o Options) []Plugin {
 	index := newIndex()
 	return []Plugin{

@@ -29,7 +29,7 @@ const (
 	cppID = "clusterpropagationpolicy.karmada.io/permanent-id"
 )
 
-// pp is a PropagationPolicy in namespace default, cpp a cluster policy; each with an id that is its name.
+// pp returns a PropagationPolicy in namespace default, cpp a cluster policy; each with an id that is its name.
 func pp(t *testing.T, name, spec string) *unstructured.Unstructured {
 	return object(t, `{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy, metadata: {name: `+name+
 		`, namespace: default, labels: {`+ppID+`: `+name+`}}, spec: `+spec+`}`)
@@ -312,7 +312,7 @@ func TestClustersAreDefaultedOnce(t *testing.T) {
 	})
 }
 
-func TestCustomizationsConflictWithThoseThatExist(t *testing.T) {
+func TestCustomizationsConflictWithExistingOnes(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		ric := func(name string) *unstructured.Unstructured {
 			return object(t, `{apiVersion: config.karmada.io/v1alpha1, kind: ResourceInterpreterCustomization, metadata: {name: `+name+`},
@@ -545,7 +545,7 @@ func TestWorksWrittenByHandAreMadeLikeOurs(t *testing.T) {
 	})
 }
 
-func TestTemplatesAreClaimedInTheWriteThatCreatesThem(t *testing.T) {
+func TestTemplatesAreClaimedAtCreation(t *testing.T) {
 	policies := []*unstructured.Unstructured{
 		pp(t, "all", `{resourceSelectors: [{apiVersion: v1, kind: ConfigMap, namespace: default}]}`),
 		pp(t, "named", `{resourceSelectors: [{apiVersion: v1, kind: ConfigMap, namespace: default, name: named}]}`),

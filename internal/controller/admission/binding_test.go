@@ -11,7 +11,7 @@ import (
 	"github.com/argosy-io/argosy/internal/member/membertest"
 )
 
-// bindingOf is a binding of the namespace shop for a Secret of a namespace.
+// bindingOf returns a binding of the namespace shop for a Secret of a namespace.
 func bindingOf(t *testing.T, version, namespace, name string) *unstructured.Unstructured {
 	return object(t, `{apiVersion: work.karmada.io/`+version+`, kind: ResourceBinding, metadata: {name: db-secret, namespace: shop}, spec: {
   resource: {apiVersion: v1, kind: Secret, namespace: `+namespace+`, name: `+name+`}, clusters: [{name: m1}]}}`)

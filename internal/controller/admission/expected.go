@@ -17,8 +17,8 @@ import (
 // later on.
 const seenWithin = 500 * time.Millisecond
 
-// expected are policies that were let through and that the index has not seen yet. The watch behind it is milliseconds
-// late; a claim made meanwhile would be the second best policy's, and a claim stays.
+// expected has admitted policies that are not in the index yet, because its watch lags by milliseconds. Without them, a
+// template could get a claim of the second-best policy, and claims stay.
 type expected struct {
 	mu       sync.Mutex
 	policies map[types.NamespacedName]expectation

@@ -64,7 +64,7 @@ func (o *objects) refuseDirectChange(ctx context.Context, a admission.Attributes
 	return admission.NewForbidden(a, errors.New(validate.DirectChange(template, guard)))
 }
 
-// templateOf is an object of a request in the version of the request; nil if it cannot be a template.
+// templateOf returns an object of a request in the version of the request; nil if it cannot be a template.
 func templateOf(obj runtime.Object, a admission.Attributes,
 	interfaces admission.ObjectInterfaces) (*unstructured.Unstructured, error) {
 	if u, ok := obj.(*unstructured.Unstructured); ok {

@@ -21,11 +21,11 @@ func TestAReleaseGuardIsValidated(t *testing.T) {
 		for spec, words := range map[string][]string{
 			`{windows: [{kind: Deny, schedule: 0 25 * * *, duration: 1h}]}`: {
 				`ReleaseGuard.release.argosy.io "prod" is invalid: spec.windows[0].schedule`, "five fields"},
-			`{windows: [{kind: Never, from: "2026-01-01T00:00:00Z"}]}`: {"spec.windows[0].kind", `"Allow", "Deny"`},
-			`{limits: {minErrorBudget: 10}}`:                           {"spec.limits.minErrorBudget: Forbidden: not supported"},
-			`{limits: {releases: 0}}`:                                  {"spec.limits.releases"},
-			`{limits: {podsPercent: 101}}`:                             {"spec.limits.podsPercent"},
-			`{require: Sometimes}`:                                     {"spec.require", `"Off", "Record", "Enforce"`},
+			`{windows: [{kind: Never, from: "2026-01-01T00:00:00Z"}]}`:      {"spec.windows[0].kind", `"Allow", "Deny"`},
+			`{limits: {minErrorBudget: {percent: 1, checkRef: {name: a}}}}`: {"spec.limits.minErrorBudget.checkRef.namespace"},
+			`{limits: {releases: 0}}`:                                       {"spec.limits.releases"},
+			`{limits: {podsPercent: 101}}`:                                  {"spec.limits.podsPercent"},
+			`{require: Sometimes}`:                                          {"spec.require", `"Off", "Record", "Enforce"`},
 		} {
 			h.refuses("admin", guardOf(t, spec), nil, words...)
 		}
@@ -42,7 +42,7 @@ func TestAReleaseGuardIsValidated(t *testing.T) {
 	})
 }
 
-func TestAGuardThatRequiresReleasesRefusesDirectChanges(t *testing.T) {
+func TestEnforcingGuardRefusesDirectChanges(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		web := func(annotations, image, more string) *unstructured.Unstructured {
 			return object(t, `{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, metadata: {name: web, namespace: shop,
@@ -88,7 +88,7 @@ func TestAGuardThatRequiresReleasesRefusesDirectChanges(t *testing.T) {
 	})
 }
 
-func TestAGuardThatRecordsRefusesNothing(t *testing.T) {
+func TestRecordingGuardRefusesNothing(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		h := newHub(t, guardOf(t, `{selector: {namespaces: [shop]}, require: Record}`))
 		web := func(image string) *unstructured.Unstructured {

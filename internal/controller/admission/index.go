@@ -20,15 +20,15 @@ import (
 	"github.com/argosy-io/argosy/internal/core/match"
 )
 
-// servedEvery is how often the server is asked whether it serves the policies yet, at its start. Each answer is given
-// that much longer than the one before: long enough at last for the slowest, and no client sleeps through the seconds
-// after which a server that is starting asks to be tried again.
+// servedEvery is the interval of checks whether the starting server serves the policies. The timeout of each
+// check is longer by the same time. The checks are frequent, because a client would sleep for the seconds in a
+// Retry-After of a starting server.
 const servedEvery = 100 * time.Millisecond
 
 // anyNamespace is the index value for cluster policies, which select in all namespaces.
 const anyNamespace = "*"
 
-// watched are the kinds that the index is made of.
+// watched are the kinds in the index.
 var watched = []schema.GroupVersionResource{
 	policyv1alpha1.GroupVersion.WithResource("propagationpolicies"),
 	policyv1alpha1.GroupVersion.WithResource("clusterpropagationpolicies"),
@@ -36,8 +36,8 @@ var watched = []schema.GroupVersionResource{
 	policyv1alpha1.GroupVersion.WithResource("clusteroverridepolicies"),
 }
 
-// index answers which policies may select a template without looking at others. Until it has seen all policies it knows
-// none.
+// index finds the policies that may select a template without a scan of others. It is empty until it has read all
+// policies.
 type index struct {
 	synced atomic.Bool
 	once   sync.Once
@@ -163,8 +163,8 @@ func (x *index) remove(key types.NamespacedName) {
 	}
 }
 
-// keyOf is where the selector's templates are. A namespaced policy's selector without a namespace is one of
-// cluster-scoped templates, which have none either.
+// keyOf returns the index key of a selector's templates. In a namespaced policy, a selector without a namespace selects
+// cluster-scoped templates.
 func keyOf(p policyv1alpha1.Propagation, s policyv1alpha1.ResourceSelector) selected {
 	namespace := s.Namespace
 	if p.GetNamespace() == "" && namespace == "" {
@@ -251,7 +251,7 @@ func (x *index) watch(client dynamic.Interface) {
 // that is filled, with a back-off of seconds in which templates would go unclaimed after each start.
 type listed struct{}
 
-// IsWatchListSemanticsUnSupported is how client-go asks.
+// IsWatchListSemanticsUnSupported implements an interface of client-go.
 func (listed) IsWatchListSemanticsUnSupported() bool { return true }
 
 // transform converts a policy to its type, and reduces an override policy to its name, since only its existence

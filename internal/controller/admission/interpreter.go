@@ -25,8 +25,6 @@ import (
 	"github.com/argosy-io/argosy/internal/interpreter"
 )
 
-func (o *objects) mutateCustomization(ctx context.Context, r request) error { return r.normalise(ctx) }
-
 // validateCustomization reads the others from the server: customizations are few and seldom written, so no index is
 // kept of them.
 func (o *objects) validateCustomization(ctx context.Context, r request) error {
@@ -124,7 +122,7 @@ func (o *objects) knows(ctx context.Context, kinds ...schema.GroupKind) (kindsKn
 	return k, nil
 }
 
-// served are the versions in which the hub serves a kind, the preferred one first.
+// served returns the versions in which the hub serves a kind, the preferred one first.
 func (k kindsKnown) served(kind schema.GroupKind) []string {
 	var versions []string
 	if crd := k.crds[kind]; crd != nil {
@@ -150,12 +148,12 @@ func (k kindsKnown) served(kind schema.GroupKind) []string {
 	return versions
 }
 
-// convert is how the interpreter converts objects of the kinds.
+// convert returns the conversion for objects of the kinds.
 func (k kindsKnown) convert() interpret.Convert {
 	return interpreter.Known(slices.Collect(maps.Values(k.crds)), customization.Options{Convert: tiers.Convert}).Convert
 }
 
-// fieldsOf is the schema that a definition has for a version, as JSON; nil if it has none.
+// fieldsOf returns the schema of a version in a definition, as JSON; nil if it has none.
 func fieldsOf(crd *apiextensionsv1.CustomResourceDefinition, version string) map[string]any {
 	if crd == nil {
 		return nil

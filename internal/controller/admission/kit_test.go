@@ -276,7 +276,7 @@ func (r *recorder) AddWarning(_, text string) { r.texts = append(r.texts, text) 
 
 var allDefinitions = sync.OnceValues(crds.Definitions)
 
-// schemaOf is the schema of one of our kinds; nil for any other.
+// schemaOf returns the schema of one of our kinds; nil for any other.
 func schemaOf(t *testing.T, obj *unstructured.Unstructured) (*apiextensions.JSONSchemaProps,
 	schema.GroupVersionResource) {
 	t.Helper()

@@ -82,8 +82,8 @@ func (o *objects) mayReport(ctx context.Context, namespace, account string) (boo
 	return false, nil
 }
 
-// native is a request about a StatefulSet of Kubernetes itself, which the API server has in a type of its own; false
-// for others.
+// native returns the request for a StatefulSet of Kubernetes, for which the API server has its own type. ok is false
+// for other kinds.
 func native(a admission.Attributes, interfaces admission.ObjectInterfaces) (request, bool) {
 	if a.GetResource().GroupResource() != nativeStatefulSets || a.GetSubresource() != "" ||
 		a.GetOperation() != admission.Create || interfaces == nil {

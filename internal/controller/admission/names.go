@@ -11,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -19,6 +18,7 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/admission/validate"
 	"github.com/argosy-io/argosy/internal/core/match"
+	values "github.com/argosy-io/argosy/internal/core/object/fields"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 )
 
@@ -123,8 +123,8 @@ func (o *objects) allowed(ctx context.Context, r request, verb string, resource 
 	return decision == authorizer.DecisionAllow
 }
 
-// kindNames returns the kinds that a policy may name: those of Kubernetes, and those that are defined on the hub,
-// which every user may see. They are sorted, so that the same mistake has the same answer.
+// kindNames returns the kinds that a policy may name: kinds of Kubernetes and kinds defined on the hub, which every
+// user may see. They are sorted, so that equal mistakes have equal messages.
 func (o *objects) kindNames(ctx context.Context) []validate.NamedKind {
 	var kinds []validate.NamedKind
 	for gvk := range clientgoscheme.Scheme.AllKnownTypes() {
@@ -135,11 +135,9 @@ func (o *objects) kindNames(ctx context.Context) []validate.NamedKind {
 	}
 	if list, err := o.client.Resource(definitions).List(ctx, metav1.ListOptions{ResourceVersion: "0"}); err == nil {
 		for i := range list.Items {
-			spec, _, _ := unstructured.NestedMap(list.Items[i].Object, "spec")
-			kind, _, _ := unstructured.NestedString(spec, "names", "kind")
-			versions, _, _ := unstructured.NestedSlice(spec, "versions")
-			for _, v := range versions {
-				v, _ := v.(map[string]any)
+			spec := values.Object(list.Items[i].Object, "spec")
+			kind := values.Text(spec, "names", "kind")
+			for _, v := range values.Objects(spec, "versions") {
 				if v["served"] == true && kind != "" {
 					kinds = append(kinds, validate.NamedKind{APIVersion: fmt.Sprintf("%s/%s", spec["group"], v["name"]), Kind: kind})
 				}

@@ -55,7 +55,7 @@ func writesSidecarSet(r *http.Request) bool {
 	return ok && len(parts) >= 2 && len(parts) <= 3 && parts[1] == "sidecarsets"
 }
 
-// namespaceOf is metadata.namespace in a body of JSON or YAML; empty if it has none, or is no object.
+// namespaceOf returns metadata.namespace of a JSON or YAML body; empty if it has none, or is no object.
 func namespaceOf(body []byte) string {
 	if !bytes.Contains(body, []byte("namespace")) {
 		return ""

@@ -11,7 +11,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/admission/validate"
 )
 
-// mutateMultiClusterService sets the id by which other objects refer to it.
+// mutateMultiClusterService sets the ID that other objects use to refer to it.
 func (o *objects) mutateMultiClusterService(ctx context.Context, r request) error {
 	identify(r.obj, r.old, networkingv1alpha1.MultiClusterServicePermanentIDLabel)
 	return r.normalise(ctx)
@@ -50,10 +50,6 @@ func idOf(obj *unstructured.Unstructured, label string) string {
 		return ""
 	}
 	return obj.GetLabels()[label]
-}
-
-func (o *objects) mutateMultiClusterIngress(ctx context.Context, r request) error {
-	return r.normalise(ctx)
 }
 
 func (o *objects) validateServiceImport(_ context.Context, r request) error {

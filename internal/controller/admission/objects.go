@@ -62,7 +62,7 @@ type objects struct {
 	client     dynamic.Interface
 }
 
-// checking validates what will be stored by its type alone.
+// checking returns the validation of a kind that depends on the object only.
 func checking[T any](check func(*T) field.ErrorList) func(context.Context, request) error {
 	return func(_ context.Context, r request) error {
 		obj := new(T)
@@ -72,6 +72,9 @@ func checking[T any](check func(*T) field.ErrorList) func(context.Context, reque
 		return r.refuse(check(obj))
 	}
 }
+
+// normalise replaces alternative spellings. It is all of the mutation of some kinds.
+func normalise(ctx context.Context, r request) error { return r.normalise(ctx) }
 
 func newObjects(index *index, options Options) *objects {
 	o := &objects{Handler: admission.NewHandler(admission.Create, admission.Update, admission.Delete), Options: options,
@@ -91,32 +94,28 @@ func newObjects(index *index, options Options) *objects {
 		autoscalingv1alpha1.Resource("cronfederatedhpas"):                   {nil, checking(validate.CronFederatedHPA)},
 		ocmv1.Resource("manifestworks"):                                     {o.mutateManifestWork, o.validateManifestWork},
 		clusterv1alpha1.Resource("clusters"):                                {o.mutateCluster, o.validateCluster},
-		configv1alpha1.Resource("resourceinterpretercustomizations"):        {o.mutateCustomization, o.validateCustomization},
+		configv1alpha1.Resource("resourceinterpretercustomizations"):        {normalise, o.validateCustomization},
 		configv1alpha1.Resource("resourceinterpreterwebhookconfigurations"): {nil, o.validateWebhookConfiguration},
 		configv1alpha1.Resource("replicaschedulingpolicies"): {o.mutateReplicaScheduling,
 			checking(validate.ReplicaScheduling)},
 		networkingv1alpha1.Resource("multiclusterservices"): {o.mutateMultiClusterService,
 			o.validateMultiClusterService},
-		networkingv1alpha1.Resource("multiclusteringresses"): {o.mutateMultiClusterIngress,
-			checking(validate.MultiClusterIngress)},
-		multiclusterv1alpha1.Resource("serviceimports"):  {nil, o.validateServiceImport},
-		releasev1alpha1.Resource("releases"):             {o.mutateRelease, o.validateRelease},
-		releasev1alpha1.Resource("releasestrategies"):    {nil, o.validateReleaseStrategy},
-		releasev1alpha1.Resource("releasechecks"):        {nil, o.validateReleaseCheck},
-		releasev1alpha1.Resource("releaseapprovals"):     {o.mutateReleaseApproval, o.validateReleaseApproval},
-		releasev1alpha1.Resource("releaserevisions"):     {nil, o.validateReleaseRevision},
-		releasev1alpha1.Resource("releaseguards"):        {nil, o.validateReleaseGuard},
-		workv1alpha1.Resource("works"):                   {o.mutateWork, o.validateWork},
-		workv1alpha2.Resource("resourcebindings"):        binding,
-		workv1alpha2.Resource("clusterresourcebindings"): binding,
+		networkingv1alpha1.Resource("multiclusteringresses"): {normalise, checking(validate.MultiClusterIngress)},
+		multiclusterv1alpha1.Resource("serviceimports"):      {nil, o.validateServiceImport},
+		releasev1alpha1.Resource("releases"):                 {o.mutateRelease, o.validateRelease},
+		releasev1alpha1.Resource("releasestrategies"):        {nil, o.validateReleaseStrategy},
+		releasev1alpha1.Resource("releasechecks"):            {nil, o.validateReleaseCheck},
+		releasev1alpha1.Resource("releaseapprovals"):         {o.mutateReleaseApproval, o.validateReleaseApproval},
+		releasev1alpha1.Resource("releaserevisions"):         {nil, o.validateReleaseRevision},
+		releasev1alpha1.Resource("releaseguards"):            {nil, o.validateReleaseGuard},
+		workv1alpha1.Resource("works"):                       {o.mutateWork, o.validateWork},
+		workv1alpha2.Resource("resourcebindings"):            binding,
+		workv1alpha2.Resource("clusterresourcebindings"):     binding,
 	}
 	// Members validate templates, but they do not know the fields that come from guides, and an early error is better for
 	// mistakes in pods.
 	for _, resource := range []string{"clonesets", "statefulsets", "daemonsets", "uniteddeployments"} {
-		o.kinds[schema.GroupResource{Group: "apps.kruise.io", Resource: resource}] = kind{func(ctx context.Context,
-			r request) error {
-			return r.normalise(ctx)
-		}, adviseTemplate}
+		o.kinds[schema.GroupResource{Group: "apps.kruise.io", Resource: resource}] = kind{normalise, adviseTemplate}
 	}
 	for group, resources := range map[string][]string{
 		"apps.kruise.io": {"broadcastjobs", "advancedcronjobs", "ephemeraljobs", "imagepulljobs", "imagelistpulljobs",
@@ -253,7 +252,7 @@ func (r request) normalise(ctx context.Context) error {
 	return nil
 }
 
-// refuse is the API server's refusal of the fields; nil if there are none.
+// refuse returns the API server's error for invalid fields; nil if there are none.
 func (r request) refuse(errs field.ErrorList) error {
 	if len(errs) == 0 {
 		return nil
@@ -261,8 +260,7 @@ func (r request) refuse(errs field.ErrorList) error {
 	return apierrors.NewInvalid(r.GetKind().GroupKind(), r.name(), errs)
 }
 
-// invalid is a refusal for a reason that is no field error of the API server. Clients print the causes, not the
-// message.
+// invalid returns the refusal for an error that is no field error. Clients print the causes, not the message.
 func (r request) invalid(err error) error {
 	status := apierrors.NewInvalid(r.GetKind().GroupKind(), r.name(), nil)
 	status.ErrStatus.Message += ": " + err.Error()

@@ -46,7 +46,7 @@ func (o *objects) mutateOverride(ctx context.Context, r request) error {
 	}
 	for _, s := range policy.OverrideSpec().ResourceSelectors {
 		if match.GroupKind(s.APIVersion, s.Kind) == (schema.GroupKind{Kind: "Namespace"}) {
-			// A namespace goes to every cluster by itself, and policies of other namespaces do not apply to it.
+			// The hub sends namespaces to every cluster, and policies of other namespaces do not apply to them.
 			return admission.NewForbidden(r, errors.New("a Namespace is cluster-scoped; use ClusterOverridePolicy"))
 		}
 	}

@@ -27,7 +27,7 @@ func adviseTemplate(ctx context.Context, r request) error {
 	return nil
 }
 
-// fieldValidation is the client's setting for unknown fields; empty if unset.
+// fieldValidation returns the client's setting for unknown fields; empty if unset.
 func (r request) fieldValidation() string {
 	switch o := r.GetOperationOptions().(type) {
 	case *metav1.CreateOptions:

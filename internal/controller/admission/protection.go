@@ -118,20 +118,18 @@ func (p *protection) validateDefinition(ctx context.Context, name string, obj ru
 	return protect.Definition(name, own[name], used)
 }
 
-// kindOf is the kind that a definition defines.
+// kindOf returns the kind that a definition defines.
 func kindOf(obj runtime.Object) schema.GroupKind {
 	switch d := obj.(type) {
 	case *apiextensions.CustomResourceDefinition:
 		return schema.GroupKind{Group: d.Spec.Group, Kind: d.Spec.Names.Kind}
 	case *unstructured.Unstructured:
-		group, _, _ := unstructured.NestedString(d.Object, "spec", "group")
-		kind, _, _ := unstructured.NestedString(d.Object, "spec", "names", "kind")
-		return schema.GroupKind{Group: group, Kind: kind}
+		return match.KindDefined(d)
 	}
 	return schema.GroupKind{}
 }
 
-// used is a template of the kind that is propagated, in words; empty if there is none.
+// used names a propagated template of the kind; empty if there is none.
 func (p *protection) used(ctx context.Context, gk schema.GroupKind) (string, error) {
 	for _, resource := range []string{"resourcebindings", "clusterresourcebindings"} {
 		bindings := p.client.Resource(workv1alpha2.GroupVersion.WithResource(resource))

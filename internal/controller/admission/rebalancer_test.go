@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestRebalancersNameWhatCanBeScheduled(t *testing.T) {
+func TestRebalancersNeedSchedulableWorkloads(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		h := newHub(t)
 		rebalancer := func(spec string) string {

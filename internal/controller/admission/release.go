@@ -103,7 +103,7 @@ func (r request) keepSpec(name string) {
 	}
 }
 
-// user is the user of the request.
+// user returns the user of the request.
 func (r request) user() releasev1alpha1.ReleaseUser {
 	info := r.GetUserInfo()
 	return releasev1alpha1.ReleaseUser{User: info.GetName(), UID: info.GetUID(), Groups: info.GetGroups()}

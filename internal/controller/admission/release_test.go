@@ -36,7 +36,7 @@ func releaseHub(t *testing.T, objects ...*unstructured.Unstructured) *hub {
 	return h
 }
 
-// releaseOf is a release of the CloneSet web with more fields of its spec.
+// releaseOf returns a release of the CloneSet web with more fields of its spec.
 func releaseOf(t *testing.T, more string) *unstructured.Unstructured {
 	t.Helper()
 	return object(t, `{apiVersion: release.argosy.io/v1alpha1, kind: Release, metadata: {name: r1, namespace: shop},
@@ -44,7 +44,7 @@ func releaseOf(t *testing.T, more string) *unstructured.Unstructured {
 		more+`}}`)
 }
 
-// storedRelease is a release that alice has created and that waits for approvals before its stage prod.
+// storedRelease returns a release that alice has created and that waits for approvals before its stage prod.
 func storedRelease(t *testing.T, h *hub) *unstructured.Unstructured {
 	t.Helper()
 	r, _, err := h.write("alice", releaseOf(t, ""), nil)
@@ -61,7 +61,7 @@ func storedRelease(t *testing.T, h *hub) *unstructured.Unstructured {
 	return r
 }
 
-// changed is a copy of an object with a field set to a value.
+// changed returns a copy of an object with a field set to a value.
 func changed(t *testing.T, obj *unstructured.Unstructured, value any, path ...string) *unstructured.Unstructured {
 	t.Helper()
 	obj = obj.DeepCopy()
@@ -366,7 +366,7 @@ func TestAnApprovalNeedsTheVerbAndIsOfItsUser(t *testing.T) {
 }
 
 // It is unknown who changed the template, so no user who may have done so can approve it.
-func TestWhoMayUpdateATargetIsTheAuthorOfAReleaseOfTheHub(t *testing.T) {
+func TestUsersWithUpdateRightAreAuthorsOfReleasesOfTheHub(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		rel := storedRelease(t, releaseHub(t))
 		unstructured.RemoveNestedField(rel.Object, "spec", "createdBy")
@@ -480,7 +480,7 @@ func TestAnApprovalCannotBeChanged(t *testing.T) {
 	})
 }
 
-// rulesOf are the complaints of the CEL rules in the schema of an object about an update.
+// rulesOf returns the complaints of the CEL rules in the schema of an object about an update.
 func rulesOf(t *testing.T, obj, old *unstructured.Unstructured) (complaints []string) {
 	t.Helper()
 	props, _ := schemaOf(t, obj)

@@ -10,7 +10,7 @@ import (
 )
 
 // A check makes the hub send a Secret, reach members and run Jobs: its author needs the right to each.
-func TestTheAuthorOfACheckNeedsTheRightsThatItUses(t *testing.T) {
+func TestAuthorOfACheckNeedsItsRights(t *testing.T) {
 	const url = `url: "https://a.example.com"`
 	const service = `prometheus: {query: up, condition: result > 0, member: {namespace: monitoring, service: prometheus,
 		port: "9090"`
@@ -31,6 +31,8 @@ func TestTheAuthorOfACheckNeedsTheRightsThatItUses(t *testing.T) {
 			[]string{"ann /secrets shop/key"}, nil, ""},
 		{"a Secret for a Prometheus", `prometheus: {query: up, condition: result > 0, ` + url + `, secretRef: {name: key}}`,
 			nil, nil, `spec.prometheus.secretRef: you need permission to get secrets "key"`},
+		{"a Secret for an SLO", `slo: {objective: "99", good: "a[{{window}}]", total: "b[{{window}}]", ` + url +
+			`, secretRef: {name: key}}`, nil, nil, `spec.slo.secretRef: you need permission to get secrets "key"`},
 		{"all clusters", service + `}}`, []string{"ann cluster.karmada.io/clusters /eu"}, nil,
 			`spec.prometheus.member: you need permission to get all clusters/proxy.cluster.karmada.io`},
 		{"all clusters, with the right", service + `}}`, []string{"ann cluster.karmada.io/clusters /"}, nil, ""},
@@ -88,8 +90,8 @@ func TestTheSchemaWantsOneKindOfCheck(t *testing.T) {
 	const webhook = `webhook: {url: "https://a.example.com"}`
 	for spec, want := range map[string]string{
 		prometheus: "", webhook: "",
-		`interval: 10s`:                                  "exactly one of the fields in [prometheus webhook job] must be set",
-		prometheus + `, ` + webhook:                      "exactly one of the fields in [prometheus webhook job] must be set",
+		`interval: 10s`:                                  "exactly one of the fields in [prometheus webhook job slo] must be set",
+		prometheus + `, ` + webhook:                      "exactly one of the fields in [prometheus webhook job slo] must be set",
 		`prometheus: {query: up, condition: result > 0}`: "exactly one of the fields in [url member] must be set",
 		`prometheus: {query: up, condition: result > 0, url: "https://a.example.com",
 			member: {namespace: a, service: b, port: c}}`: "exactly one of the fields in [url member] must be set",

@@ -11,7 +11,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/object/fields"
 )
 
-// tolerated are the tolerations of a policy as "key=seconds".
+// tolerated returns the tolerations of a policy as "key=seconds".
 func tolerated(p *unstructured.Unstructured) string {
 	list, _, _ := unstructured.NestedSlice(p.Object, "spec", "placement", "clusterTolerations")
 	var out []string

@@ -11,6 +11,7 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/execute"
+	values "github.com/argosy-io/argosy/internal/core/object/fields"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
@@ -85,7 +86,5 @@ func (o *objects) validateWork(_ context.Context, r request) error {
 
 // manifests of a Work, nil for none.
 func manifests(work *unstructured.Unstructured) []any {
-	value, _, _ := unstructured.NestedFieldNoCopy(work.Object, "spec", "workload", "manifests")
-	list, _ := value.([]any)
-	return list
+	return values.List(work.Object, "spec", "workload", "manifests")
 }

@@ -85,7 +85,7 @@ func (g *granter) grant(ctx context.Context, cluster *clusterv1alpha1.Cluster) e
 	return err
 }
 
-// keep creates an object, or updates it if it differs from what set makes of it.
+// keep creates an object, or updates it if set changes it.
 func (g *granter) keep(ctx context.Context, cluster *clusterv1alpha1.Cluster, obj client.Object, set func()) error {
 	labels := obj.GetLabels()
 	err := g.live.Get(ctx, client.ObjectKeyFromObject(obj), obj)

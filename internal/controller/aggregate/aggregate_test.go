@@ -170,7 +170,7 @@ func (w *world) statusWrites() []string {
 	})
 }
 
-func TestStatusesThatArriveTogetherAreOneWrite(t *testing.T) {
+func TestSimultaneousStatusesAreOneWrite(t *testing.T) {
 	forBothScopes(t, Options{Gather: 20 * time.Millisecond, StatusWindow: 5 * time.Second}, func(w *world) {
 		if got := w.statusWrites(); len(got) != 0 {
 			w.t.Errorf("before any member answered, %v was written", got)

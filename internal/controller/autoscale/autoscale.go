@@ -144,33 +144,33 @@ func targetKey(f *autoscalingv1alpha1.FederatedHPA) string {
 		ref.Name)
 }
 
-// scale sets the replicas of a workload, unless it has them already, and returns the previous number.
+// scale sets the replicas of a workload, unless it has them already.
 func (o Options) scale(ctx context.Context, gk schema.GroupKind, template *unstructured.Unstructured,
-	replicas int32) (from int32, err error) {
+	replicas int32) error {
 	from, _, scales, err := o.Interpreter.Replicas(ctx, template)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	if !scales {
-		return 0, finalError{fmt.Errorf("a %s has no replicas to scale", gk)}
+		return finalError{fmt.Errorf("a %s has no replicas to scale", gk)}
 	}
 	if from == replicas {
-		return from, nil
+		return nil
 	}
 	revised, err := o.Interpreter.Revise(ctx, template, replicas)
 	if err != nil {
-		return from, err
+		return err
 	}
 	if revised == template {
-		return from, finalError{fmt.Errorf("no interpreter can set the replicas of a %s", gk)}
+		return finalError{fmt.Errorf("no interpreter can set the replicas of a %s", gk)}
 	}
 	// Some kinds use fewer replicas than requested: a Job at most its completions.
 	switch to, _, _, err := o.Interpreter.Replicas(ctx, revised); {
 	case err != nil:
-		return from, err
+		return err
 	case to == from:
-		return from, finalError{fmt.Errorf("the replicas cannot be set to %d: they are still %d", replicas, from)}
+		return finalError{fmt.Errorf("the replicas cannot be set to %d: they are still %d", replicas, from)}
 	}
 	_, err = o.Templates.Update(ctx, revised)
-	return from, err
+	return err
 }

@@ -148,8 +148,7 @@ func (c *cron) scaleWorkload(ctx context.Context, gk schema.GroupKind, namespace
 	if !found {
 		return finalError{fmt.Errorf("there is no %s %s in namespace %s on the hub", gk, name, namespace)}
 	}
-	_, err = c.scale(ctx, gk, obj, *rule.TargetReplicas)
-	return err
+	return c.scale(ctx, gk, obj, *rule.TargetReplicas)
 }
 
 func (c *cron) setBounds(ctx context.Context, key types.NamespacedName,

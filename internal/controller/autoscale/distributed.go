@@ -110,7 +110,7 @@ func (r *reconciler) distribute(ctx context.Context, f *autoscalingv1alpha1.Fede
 		}
 	}
 	if n > 0 && n != t.replicas {
-		if _, err := r.scale(ctx, t.kind, t.template, n); err != nil {
+		if err := r.scale(ctx, t.kind, t.template, n); err != nil {
 			if !commit.Stale(err) && !apierrors.IsNotFound(err) {
 				r.setCondition(f, autoscalingv2.AbleToScale, corev1.ConditionFalse, "FailedUpdateScale",
 					"the replicas of the workload cannot be set: "+err.Error())

@@ -141,7 +141,7 @@ func (r *reconciler) central(ctx context.Context, f *autoscalingv1alpha1.Federat
 		r.reported.Forget(key)
 		return nil
 	}
-	if _, err := r.scale(ctx, t.kind, t.template, d.Desired); err != nil {
+	if err := r.scale(ctx, t.kind, t.template, d.Desired); err != nil {
 		if commit.Stale(err) || apierrors.IsNotFound(err) {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -89,7 +90,7 @@ func (r *reconciler) webhook(ctx context.Context, rel *releasev1alpha1.Release, 
 		authorities: secret[authoritiesKey], timeout: timeout}))
 }
 
-// prometheus asks a Prometheus: once, or in each cluster of the stage.
+// prometheus judges the numbers of a Prometheus by a condition.
 func (r *reconciler) prometheus(ctx context.Context, rel *releasev1alpha1.Release, call release.CheckCall,
 	spec *releasev1alpha1.PrometheusCheck) sample.Sample {
 	condition, err := sample.NewCondition(spec.Condition, spec.Control != "")
@@ -100,34 +101,77 @@ func (r *reconciler) prometheus(ctx context.Context, rel *releasev1alpha1.Releas
 	if spec.MinSamples != nil {
 		texts = append(texts, spec.MinSamples.Query)
 	}
+	return r.inClusters(ctx, rel, call, &spec.PrometheusServer, texts,
+		func(cluster string, variables sample.Variables, query ask) sample.Sample {
+			filled := func(text string) sample.Answer { return query.filled(text, variables) }
+			if least := spec.MinSamples; least != nil {
+				if s := sample.TooFew(filled(least.Query), least.Number); s != nil {
+					return *s
+				}
+			}
+			result := filled(spec.Query)
+			if spec.Control == "" {
+				return sample.OfPrometheus(condition, result, nil, cluster)
+			}
+			control := filled(spec.Control)
+			return sample.OfPrometheus(condition, result, &control, cluster)
+		})
+}
+
+// slo judges an SLO by the numbers of a Prometheus.
+func (r *reconciler) slo(ctx context.Context, rel *releasev1alpha1.Release, call release.CheckCall,
+	spec *releasev1alpha1.SLOCheck) sample.Sample {
+	return r.inClusters(ctx, rel, call, &spec.PrometheusServer, []string{spec.Good, spec.Total},
+		func(_ string, variables sample.Variables, query ask) sample.Sample {
+			var window, recent sample.Events
+			if sample.ChecksBudget(spec) {
+				window = eventsOf(spec, spec.Window, variables, query)
+			}
+			if spec.MaxBurnRate != "" {
+				recent = eventsOf(spec, spec.BurnRateWindow, variables, query)
+			}
+			return sample.OfSLO(spec, window, recent)
+		})
+}
+
+// eventsOf asks for the events of an SLO in a window.
+func eventsOf(spec *releasev1alpha1.SLOCheck, window string, variables sample.Variables, query ask) sample.Events {
+	variables = maps.Clone(variables)
+	variables[sample.WindowVariable] = window
+	return sample.Events{Good: query.filled(spec.Good, variables), Total: query.filled(spec.Total, variables)}
+}
+
+// ask sends a query to the server of a check.
+type ask func(query string) sample.Answer
+
+// filled sends a query with the values of its variables.
+func (a ask) filled(text string, variables sample.Variables) sample.Answer {
+	query, err := variables.Fill(text)
+	if err != nil {
+		return sample.Answer{Err: err}
+	}
+	return a(query)
+}
+
+// inClusters takes a sample: once, or for each cluster of the stage if the server is in members or a text has
+// {{cluster}}.
+func (r *reconciler) inClusters(ctx context.Context, rel *releasev1alpha1.Release, call release.CheckCall,
+	server *releasev1alpha1.PrometheusServer, texts []string,
+	one func(cluster string, variables sample.Variables, query ask) sample.Sample) sample.Sample {
 	if name := call.Variables(rel).MissingArgument(texts...); name != "" {
 		return sample.Failure(fmt.Sprintf("gate %s sets no argument %s", call.Gate, name))
 	}
-	query := r.ofMember(spec)
-	if spec.Member == nil {
-		secret, err := r.secret(ctx, rel.Namespace, spec.SecretRef)
-		if err != nil {
-			return sample.Failure(err.Error())
-		}
-		query = r.ofURL(spec, secret)
+	query, err := r.ofServer(ctx, rel.Namespace, server)
+	if err != nil {
+		return sample.Failure(err.Error())
 	}
-	one := func(cluster string) sample.Sample {
+	of := func(cluster string) sample.Sample {
 		variables := call.Variables(rel)
 		variables["cluster"] = cluster
-		if least := spec.MinSamples; least != nil {
-			if s := sample.TooFew(query(ctx, cluster, variables.Fill(least.Query)), least.Number); s != nil {
-				return *s
-			}
-		}
-		result := query(ctx, cluster, variables.Fill(spec.Query))
-		if spec.Control == "" {
-			return sample.OfPrometheus(condition, result, nil, cluster)
-		}
-		control := query(ctx, cluster, variables.Fill(spec.Control))
-		return sample.OfPrometheus(condition, result, &control, cluster)
+		return one(cluster, variables, func(text string) sample.Answer { return query(ctx, cluster, text) })
 	}
-	if spec.Member == nil && !sample.PerCluster(texts...) {
-		return one("")
+	if server.Member == nil && !sample.PerCluster(texts...) {
+		return of("")
 	}
 	samples := make([]sample.Sample, len(call.Clusters))
 	var all sync.WaitGroup
@@ -135,12 +179,25 @@ func (r *reconciler) prometheus(ctx context.Context, rel *releasev1alpha1.Releas
 	for i, cluster := range call.Clusters {
 		places <- struct{}{}
 		all.Go(func() {
-			samples[i] = one(cluster)
+			samples[i] = of(cluster)
 			<-places
 		})
 	}
 	all.Wait()
 	return sample.OfClusters(call.Clusters, samples)
+}
+
+// ofServer returns the function that sends queries to the server of a check in a namespace.
+func (r *reconciler) ofServer(ctx context.Context, namespace string,
+	server *releasev1alpha1.PrometheusServer) (query, error) {
+	if server.Member != nil {
+		return r.ofMember(server.Member), nil
+	}
+	secret, err := r.secret(ctx, namespace, server.SecretRef)
+	if err != nil {
+		return nil, err
+	}
+	return r.ofURL(server.URL, secret), nil
 }
 
 // query sends a query to the Prometheus of a cluster, or to one for all.
@@ -150,22 +207,21 @@ type query func(ctx context.Context, cluster, query string) sample.Answer
 const queryPath = "/api/v1/query"
 
 // ofURL sends queries to a URL.
-func (r *reconciler) ofURL(spec *releasev1alpha1.PrometheusCheck, secret map[string][]byte) query {
+func (r *reconciler) ofURL(address string, secret map[string][]byte) query {
 	return func(ctx context.Context, _, text string) sample.Answer {
 		header := http.Header{"Accept": {"application/json"}}
 		authorize(header, secret)
 		return r.http.send(ctx, request{method: http.MethodGet,
-			url:    strings.TrimSuffix(spec.URL, "/") + queryPath + "?" + url.Values{"query": {text}}.Encode(),
+			url:    strings.TrimSuffix(address, "/") + queryPath + "?" + url.Values{"query": {text}}.Encode(),
 			header: header, authorities: secret[authoritiesKey], timeout: requestTimeout})
 	}
 }
 
 // ofMember sends queries to a Service in a cluster, through its API server.
-func (r *reconciler) ofMember(spec *releasev1alpha1.PrometheusCheck) query {
+func (r *reconciler) ofMember(service *releasev1alpha1.MemberService) query {
 	return func(ctx context.Context, cluster, text string) sample.Answer {
-		service := spec.Member
 		if len(service.Clusters) > 0 && !slices.Contains(service.Clusters, cluster) {
-			return sample.Answer{Err: errors.New("spec.prometheus.member.clusters does not list it")}
+			return sample.Answer{Err: errors.New("member.clusters does not list it")}
 		}
 		m, err := r.Members.Get(cluster)
 		if err != nil {

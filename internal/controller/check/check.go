@@ -80,6 +80,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	}); err != nil {
 		return fmt.Errorf("index the Works of checks: %w", err)
 	}
+	if err := setupBudgets(mgr, r); err != nil {
+		return err
+	}
 	return ctrl.NewControllerManagedBy(mgr).Named("release-check").
 		For(&releasev1alpha1.Release{}, builder.WithPredicates(asked)).
 		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(ofJob), builder.WithPredicates(jobs)).
@@ -187,6 +190,8 @@ func (r *reconciler) takeSample(ctx context.Context, rel *releasev1alpha1.Releas
 		s = r.prometheus(ctx, rel, call, spec.Prometheus)
 	case spec.Webhook != nil:
 		s = r.webhook(ctx, rel, call, spec.Webhook)
+	case spec.SLO != nil:
+		s = r.slo(ctx, rel, call, spec.SLO)
 	}
 	if ctx.Err() != nil {
 		return 0, nil // the hub stops, which is no answer

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/release"
 )
 
 // Results are the states of checks as of their last samples. They are in memory: a sample that decides nothing is not
@@ -17,6 +18,70 @@ type Results struct {
 	// states by release and key.
 	states map[types.NamespacedName]map[string]releasev1alpha1.ReleaseCheckStatus
 	notify []func(release types.NamespacedName)
+	// budgets are the error budgets of guards, by name.
+	budgets       map[string]release.Budget
+	notifyBudgets []func(guard string)
+}
+
+// Budget returns the error budget of a guard after its last sample; nil if there was none.
+func (r *Results) Budget(guard string) *releasev1alpha1.ReleaseGuardBudget {
+	if r == nil {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	b, ok := r.budgets[guard]
+	if !ok {
+		return nil
+	}
+	return &b.ReleaseGuardBudget
+}
+
+// SubscribeBudgets adds a function that is called when the error budget of a guard has changed.
+func (r *Results) SubscribeBudgets(f func(guard string)) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.notifyBudgets = append(r.notifyBudgets, f)
+}
+
+// budget returns the error budget of a guard: the stored one if no sample has followed.
+func (r *Results) budget(g *releasev1alpha1.ReleaseGuard) release.Budget {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if b, ok := r.budgets[g.Name]; ok {
+		return b
+	}
+	if stored := g.Status.ErrorBudget; stored != nil {
+		return release.Budget{ReleaseGuardBudget: *stored}
+	}
+	return release.Budget{}
+}
+
+// setBudget stores the error budget of a guard after a sample.
+func (r *Results) setBudget(guard string, was, is release.Budget) {
+	r.mu.Lock()
+	if r.budgets == nil {
+		r.budgets = map[string]release.Budget{}
+	}
+	r.budgets[guard] = is
+	notify := r.notifyBudgets
+	r.mu.Unlock()
+	if was.ReleaseGuardBudget == is.ReleaseGuardBudget {
+		return
+	}
+	for _, f := range notify {
+		f(guard)
+	}
+}
+
+// forgetBudget forgets the error budget of a guard.
+func (r *Results) forgetBudget(guard string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.budgets, guard)
 }
 
 // States returns the states of the checks of a release, by key.

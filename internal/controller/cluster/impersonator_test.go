@@ -72,7 +72,7 @@ func reviewing(m *membertest.Server, good bool) {
 	})
 }
 
-// eventsOf are the events about the impersonator.
+// eventsOf returns the events about the impersonator.
 func eventsOf(events *record.FakeRecorder) (out []string) {
 	for len(events.Events) > 0 {
 		if e := <-events.Events; strings.Contains(e, "SyncImpersonationConfig") {

@@ -17,7 +17,7 @@ import (
 )
 
 // A wrong clock in the member changes nothing: the hub looks only at whether the Lease changes.
-func TestLeaseThatIsNotRenewedMakesAPullClusterUnknown(t *testing.T) {
+func TestExpiredLeaseMakesAPullClusterUnknown(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := clusterv1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)

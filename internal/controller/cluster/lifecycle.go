@@ -199,7 +199,7 @@ func (l *lifecycle) leave(ctx context.Context, cluster *clusterv1alpha1.Cluster)
 	}
 
 	// 4. Release the member, which may join another hub.
-	if reachable {
+	if reachable && !membership.Pulls(cluster) { // `argosy unregister` releases a cluster with an agent.
 		if err := l.release(ctx, cluster.Name); err != nil {
 			return 0, err
 		}

@@ -50,7 +50,7 @@ func (i *issuer) token(account, secret string, life time.Duration) string {
 	return "h." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".s"
 }
 
-// endless is a token without expiry, as other tools create it.
+// endless returns a token without expiry, as other tools create it.
 func (i *issuer) endless(account string) string {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -133,7 +133,7 @@ func (i *issuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// tokens is a collector with one member, whose tokens it rotates.
+// tokens returns a collector with one member, whose tokens it rotates.
 func tokens(t *testing.T, first func(i *issuer) string) (f *fleet, i *issuer, rotate func(), has func() string,
 	events func() []string) {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-cluster", Name: "m1"}}

@@ -152,7 +152,7 @@ type Hub struct {
 
 var ownDefinitions = sync.OnceValues(definition.Names)
 
-// New is a hub without clusters. It ends with the test.
+// New returns a hub without clusters. It ends with the test.
 func New(t *testing.T) *Hub {
 	h := &Hub{t: t, Server: membertest.NewInMemory(t, own...)}
 	h.Server.SeparateStatus(own...)
@@ -306,7 +306,7 @@ func (h *Hub) JoinAgain(name string, s *membertest.Server, kinds ...membertest.K
 	})
 }
 
-// Serves are the API enablements of a cluster that serves the kinds.
+// Serves returns the API enablements of a cluster that serves the kinds.
 func Serves(kinds ...membertest.Kind) []clusterv1alpha1.APIEnablement {
 	var out []clusterv1alpha1.APIEnablement
 	for _, k := range kinds {

@@ -90,7 +90,7 @@ func TestCompanionsStayAfterRestart(t *testing.T) {
 	})
 }
 
-func TestCompanionThatMembersCreateIsReportedOnce(t *testing.T) {
+func TestCompanionCreatedByMembersIsReportedOnce(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		h := newHub(t)
 		h.workload("Deployment", "shop", "web", "eu")

@@ -27,7 +27,7 @@ func (s *subjects) Event(obj runtime.Object, eventType, reason, message string) 
 	s.EventRecorder.Event(obj, eventType, reason, message)
 }
 
-func TestPolicyConflictIsReportedWhenAPolicyChanges(t *testing.T) {
+func TestPolicyConflictIsReportedAfterAPolicyChange(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		h := newHub(t)
 		about := &subjects{EventRecorder: h.recorder}

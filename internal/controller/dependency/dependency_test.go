@@ -77,7 +77,7 @@ var resources = map[string]schema.GroupVersionResource{
 // clusterScoped are the cluster-scoped kinds among them.
 var clusterScoped = []string{"ClusterTool", "SidecarSet", "ClusterWorkflowTemplate", "ClusterRole"}
 
-// served is a discovery client without some kinds. It has one list per group version.
+// served returns a discovery client without some kinds. It has one list per group version.
 func served(without ...string) *fakediscovery.FakeDiscovery {
 	var served []*metav1.APIResourceList
 	for kind, resource := range resources {

@@ -200,7 +200,7 @@ func (w *world) stays(want string) {
 	}
 }
 
-// events are the events with a reason.
+// events returns the events with a reason.
 func (w *world) events(reason string) (out []string) {
 	for _, e := range w.Events() {
 		if strings.Contains(e, " "+reason+": ") {

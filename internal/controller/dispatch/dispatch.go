@@ -281,7 +281,8 @@ func (r *reconciler) input(ctx context.Context, b workv1alpha2.Binding,
 	return in, err
 }
 
-// overrides are the override policies that may select a template of the namespace, empty for none.
+// overrides returns the override policies that may select a template of the namespace; empty for a cluster-scoped
+// template.
 func (r *reconciler) overrides(ctx context.Context, namespace string) ([]policyv1alpha1.Override, error) {
 	var all policyv1alpha1.ClusterOverridePolicyList
 	if err := r.client.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
@@ -402,7 +403,7 @@ func (r *reconciler) writeOne(ctx context.Context, b workv1alpha2.Binding, in di
 	return err
 }
 
-// untouched are the overriders that changed nothing, which is probably a mistake; nil if there are none.
+// untouched returns an error that lists overriders without effect, which are probably mistakes; nil if there are none.
 func untouched(res dispatch.Result) error {
 	if len(res.Applied.Untouched) == 0 {
 		return nil

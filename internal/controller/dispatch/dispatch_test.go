@@ -160,7 +160,7 @@ func (w *world) change(change func(workv1alpha2.Binding)) {
 	controllertest.Change(w.Hub, b, change)
 }
 
-// work is the one for the cluster; nil if there is none.
+// work returns the one for the cluster; nil if there is none.
 func (w *world) work(cluster string) *workv1alpha1.Work {
 	w.t.Helper()
 	work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: names.ExecutionSpace(cluster),
@@ -171,7 +171,7 @@ func (w *world) work(cluster string) *workv1alpha1.Work {
 	return work
 }
 
-// sent are the values that Works say, as "m1:1 m2:1".
+// sent returns the values that Works say, as "m1:1 m2:1".
 func (w *world) sent() string {
 	w.t.Helper()
 	var out []string
@@ -226,7 +226,7 @@ func (w *world) written(want metav1.ConditionStatus, message string) func() stri
 	}
 }
 
-// override is a policy of the template's scope that sets its value, where the target says.
+// override returns a policy of the template's scope that sets its value, where the target says.
 func (w *world) override(target *policyv1alpha1.ClusterAffinity, path, value string) policyv1alpha1.Override {
 	p := scope.Overrides.New(w.template.GetNamespace())
 	p.SetName("o")
@@ -396,7 +396,7 @@ func TestOverriderWithoutEffectIsReported(t *testing.T) {
 	})
 }
 
-func TestWorksThatSomebodyTouchedAreMadeAsTheyWere(t *testing.T) {
+func TestEditedWorksAreRestored(t *testing.T) {
 	forBothScopes(t, func(w *world) {
 		w.bind("id", "m1")
 		w.becomes("m1:1")
@@ -463,7 +463,7 @@ func TestSuspensionReachesTheWorks(t *testing.T) {
 	})
 }
 
-func TestOtherClustersGoOnWhenADirectlyLeftClusterIsLost(t *testing.T) {
+func TestRolloutContinuesIfADirectlyLeftClusterIsLost(t *testing.T) {
 	forBothScopes(t, func(w *world) {
 		w.bind("id", "m1", "m2")
 		w.becomes("m1:1 m2:1")
@@ -542,7 +542,7 @@ func TestRecreatedTemplateKeepsOldWorks(t *testing.T) {
 	})
 }
 
-func TestWorksThatOutlivedTheirBindingAreTakenOver(t *testing.T) {
+func TestNewBindingAdoptsWorksOfADeletedOne(t *testing.T) {
 	forBothScopes(t, func(w *world) {
 		b := w.bind("id", "m1")
 		w.becomes("m1:1")
@@ -587,7 +587,7 @@ func TestWorkOfServiceExchangeIsNotTouched(t *testing.T) {
 }
 
 // A binding may be seen before the claim that brought it.
-func TestAClaimThatIsSeenLateReachesTheWorks(t *testing.T) {
+func TestLateClaimReachesTheWorks(t *testing.T) {
 	forBothScopes(t, func(w *world) {
 		w.bind("id", "m1")
 		w.becomes("m1:1")

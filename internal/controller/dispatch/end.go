@@ -23,7 +23,7 @@ import (
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
-// eventWorksKept: the binding was deleted by somebody other than the hub. Nothing is deleted in the clusters.
+// eventWorksKept: the binding was deleted, but not by the hub. Nothing is deleted in the clusters.
 //
 //reference:event Warning on binding
 const eventWorksKept = "WorksKept"
@@ -117,7 +117,7 @@ func (r *reconciler) leave(ctx context.Context, b workv1alpha2.Binding) error {
 	if err != nil {
 		return err
 	}
-	if !went { // else the template is gone, and stays away until somebody makes it again
+	if !went { // else the template was deleted, and a user must create it again
 		r.abandoned.add(client.ObjectKeyFromObject(b), b.BindingSpec().Resource, r.Clock.Now())
 	}
 	if err := r.letGo(ctx, b); err != nil {

@@ -24,7 +24,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
 
-// clones is a hub with a CloneSet of six over m1 and m2, one of which may be down.
+// clones returns a hub with a CloneSet of six over m1 and m2, one of which may be down.
 func clones(t *testing.T) *world {
 	w := &world{Hub: controllertest.New(t), t: t, kind: controllertest.CloneSet}
 	for _, cluster := range []string{"m1", "m2"} {
@@ -77,7 +77,7 @@ func (w *world) edit(value any, path ...string) {
 	w.change(func(b workv1alpha2.Binding) { b.BindingSpec().Resource.ResourceVersion += "+" })
 }
 
-// manifest is the one of a cluster's Work, nil without one.
+// manifest returns the one of a cluster's Work, nil without one.
 func (w *world) manifest(cluster string) *unstructured.Unstructured {
 	w.t.Helper()
 	work := w.work(cluster)
@@ -277,7 +277,7 @@ func TestPodToDeleteIsSentToItsClusterOnly(t *testing.T) {
 }
 
 // Names of pods that are gone are of no use, and refused by members that get them anew.
-func TestPodsAreTakenOffTheListWhenAllAreGone(t *testing.T) {
+func TestPodsToDeleteAreClearedOnceAllAreGone(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := clones(t)
@@ -370,7 +370,7 @@ func (a asks) Owned(_ context.Context, cluster, _, pod, _, _ string) (bool, erro
 	return a(cluster, pod), nil
 }
 
-// works are the writes to Works.
+// works returns the writes to Works.
 func works(writes []string) []string {
 	return slices.DeleteFunc(writes, func(w string) bool { return !strings.Contains(w, " works") })
 }

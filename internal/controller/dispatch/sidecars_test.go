@@ -135,7 +135,7 @@ func TestWorkloadWaitsForSidecarsInNewClusters(t *testing.T) {
 }
 
 // A template of a Lazy policy may come at any time, or never: no workload waits for it.
-func TestAWorkloadDoesNotWaitForSidecarsThatAwaitAChange(t *testing.T) {
+func TestWorkloadDoesNotWaitForALazyPolicysSidecars(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := &world{Hub: controllertest.New(t), t: t, kind: controllertest.SidecarSet}
@@ -207,7 +207,7 @@ func TestAWorkloadWaitsUntilTheSidecarSetsAreRead(t *testing.T) {
 }
 
 // A claimed SidecarSet that is not placed yet may go to any cluster, also where the workload is placed already.
-func TestAWorkloadWaitsForSidecarsThatAreAboutToBePlaced(t *testing.T) {
+func TestWorkloadWaitsForUnplacedSidecars(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := &world{Hub: controllertest.New(t), t: t, kind: controllertest.SidecarSet}

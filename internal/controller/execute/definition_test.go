@@ -88,7 +88,7 @@ func (w *trains) released(why string) {
 	})
 }
 
-func TestDefinitionOfTheHubIsDeletedWhenUnused(t *testing.T) {
+func TestUnusedDefinitionOfTheHubIsDeleted(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newTrains(t)
@@ -187,7 +187,7 @@ func TestDefinitionIsDeletedAfterItsLastObject(t *testing.T) {
 	})
 }
 
-func TestDefinitionThatExistedBeforeStays(t *testing.T) {
+func TestExistingDefinitionStays(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newTrains(t)

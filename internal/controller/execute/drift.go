@@ -15,7 +15,7 @@ import (
 	"github.com/argosy-io/argosy/internal/member"
 )
 
-// drift delays repairs of objects that somebody in a member changes again and again. After a restart of the hub, the
+// drift delays repairs of objects that a member changes repeatedly. After a restart of the hub, the
 // first repairs are immediate again.
 type drift struct {
 	memory *memory

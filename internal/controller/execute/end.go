@@ -102,8 +102,8 @@ func (d *deletions) judge(ctx context.Context, cluster string,
 	return kind, after, reason, nil
 }
 
-// ownerDefinitions returns the definitions of what a Work without a binding is made for. If one of them is deleted, the
-// owners of Works disappear although no user deleted them.
+// ownerDefinitions returns the definitions of the kinds that own a Work without a binding. If one of them is deleted,
+// the owners of Works disappear although no user deleted them.
 func ownerDefinitions(work *workv1alpha1.Work) []string {
 	if _, bound := scope.BindingOf(work); bound {
 		return nil
@@ -231,7 +231,7 @@ type deletedWork struct {
 	atStart bool
 }
 
-// add counts a Work once if somebody else deleted it.
+// add counts a Work once if the hub did not delete it.
 func (o *deletedByOthers) add(work *workv1alpha1.Work, now time.Time, atStart bool) {
 	if work.DeletionTimestamp == nil || execute.Ordered(work) {
 		return

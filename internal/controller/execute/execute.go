@@ -100,7 +100,7 @@ const (
 	// missingCheck is the delay before another look at an object that runs once and is missing. The event with its last
 	// state usually comes first.
 	missingCheck = time.Second
-	// foreignCheck is the delay before another look at an object of somebody else that blocks a creation. Such objects
+	// foreignCheck is the delay before another check of a foreign object that blocks a creation. Such objects
 	// have no events.
 	foreignCheck = 30 * time.Second
 	// maxAttempts bounds the attempts in one pass if the object differs from its state in the cache.
@@ -240,13 +240,12 @@ func (r *reconciler) reconcileStray(ctx context.Context, cluster string, key typ
 	return outcome{err: r.release(ctx, work)}
 }
 
-// apply makes the member's object what the Work specifies. The result must be reported with report, if that is not nil.
+// apply updates the member's object to the Work's manifest. The caller must pass the result to report if it is not nil.
 func (r *reconciler) apply(ctx context.Context, cluster string,
 	work *workv1alpha1.Work) (report func() (time.Duration, error), after time.Duration, err error) {
 	key := client.ObjectKeyFromObject(work)
 	failed := func(gone bool, cause error) (func() (time.Duration, error), time.Duration, error) {
-		after, err := r.reporter.failed(ctx, work, gone, cause)
-		return nil, after, err
+		return nil, 0, r.reporter.failed(ctx, work, gone, cause)
 	}
 
 	// 1. Read the member's object.

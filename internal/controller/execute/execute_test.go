@@ -79,7 +79,7 @@ var scopes = map[string]struct {
 	"cluster-scoped": {controllertest.ClusterRole, ""},
 }
 
-// manifest is an object that says value.
+// manifest returns an object that says value.
 func manifest(k membertest.Kind, namespace, value string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{"data": map[string]any{"value": value}}}
 	u.SetGroupVersionKind(k.GroupVersionKind)
@@ -176,7 +176,7 @@ func (w *world) gone(work *workv1alpha1.Work) {
 	})
 }
 
-// attempts are the requests by which m1 was asked to create an object of the kind.
+// attempts returns the requests by which m1 was asked to create an object of the kind.
 func (w *world) attempts(k membertest.Kind) int {
 	path := "/api/v1"
 	if k.Group != "" {
@@ -434,7 +434,7 @@ func TestWorkOfAMissingKindCanBeDeleted(t *testing.T) {
 	})
 }
 
-func TestMemberThatIsAwayCatchesUp(t *testing.T) {
+func TestDisconnectedMemberCatchesUp(t *testing.T) {
 	t.Parallel()
 	for name, s := range scopes {
 		t.Run(name, func(t *testing.T) {

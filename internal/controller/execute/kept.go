@@ -43,7 +43,7 @@ type keptInCluster struct {
 const (
 	// keptInterval is the time between two reports.
 	keptInterval = time.Second
-	// eventWorksKept: Works of the cluster were deleted by somebody other than the hub. Nothing is deleted in the cluster.
+	// eventWorksKept: Works of the cluster were deleted, but not by the hub. Nothing is deleted in the cluster.
 	//
 	//reference:event Warning on Cluster
 	eventWorksKept = "WorksKept"

@@ -25,7 +25,7 @@ import (
 	"github.com/argosy-io/argosy/internal/member/membertest"
 )
 
-// behind is a hub that is written to at once and read as it was: a cache whose watch is late.
+// behind returns a hub that is written to at once and read as it was: a cache whose watch is late.
 func behind(t *testing.T, h *controllertest.Hub) client.Client {
 	t.Helper()
 	c, err := client.NewWithWatch(h.Config, client.Options{Scheme: h.Scheme(), Mapper: h.RESTMapper()})
@@ -150,7 +150,7 @@ func TestLateCacheDoesNotRepeatAnApply(t *testing.T) {
 }
 
 // The cache receives our write just after it was read, and the pending write is forgotten.
-func TestNewestKnowsAWriteThatTheCacheReceivesMeanwhile(t *testing.T) {
+func TestNewestIncludesAWriteReceivedMeanwhile(t *testing.T) {
 	key := types.NamespacedName{Namespace: "argosy-es-m1", Name: "w"}
 	work := func(version string) *workv1alpha1.Work {
 		w := &workv1alpha1.Work{}
@@ -174,7 +174,7 @@ func TestNewestKnowsAWriteThatTheCacheReceivesMeanwhile(t *testing.T) {
 	}
 }
 
-func TestClusterThatLeftHasNoWorkers(t *testing.T) {
+func TestRemovedClusterHasNoWorkers(t *testing.T) {
 	t.Parallel()
 	done := make(chan string, 10)
 	l := &lanes{

@@ -111,7 +111,7 @@ func (m *memory) updateAll(change func(*workRecord)) {
 	m.sweepAt = max(1000, 2*len(m.records))
 }
 
-// factsOf returns a copy of what is remembered of a Work.
+// factsOf returns a copy of the facts of a Work.
 func (m *memory) factsOf(work types.NamespacedName) facts {
 	m.mu.Lock()
 	defer m.mu.Unlock()

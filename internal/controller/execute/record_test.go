@@ -11,7 +11,7 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 )
 
-func TestStatusThatChangesAllTheTimeIsWrittenOncePerWindow(t *testing.T) {
+func TestChangingStatusIsWrittenOncePerWindow(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC))
 	const window = time.Second
 	r := &reporter{window: window, clock: clock, memory: newMemory()}

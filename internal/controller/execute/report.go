@@ -80,10 +80,9 @@ const retainFailed = "RetainFailed"
 
 // failed reports an error. The hub retries with a backoff, or when the cluster is back. gone means that the member has
 // no object of the Work.
-func (r *reporter) failed(ctx context.Context, work *workv1alpha1.Work, gone bool,
-	cause error) (time.Duration, error) {
+func (r *reporter) failed(ctx context.Context, work *workv1alpha1.Work, gone bool, cause error) error {
 	if ctx.Err() != nil {
-		return 0, cause
+		return cause
 	}
 	// The cluster's status may not show yet that another hub manages the member.
 	var away *awayError
@@ -99,9 +98,9 @@ func (r *reporter) failed(ctx context.Context, work *workv1alpha1.Work, gone boo
 	want := work.DeepCopy()
 	want.Status, _ = execute.Report(work, execute.Outcome{Failure: &failure}, r.clock.Now())
 	if err := r.write(ctx, work, want); err != nil || away != nil {
-		return 0, err
+		return err
 	}
-	return 0, cause
+	return cause
 }
 
 // stuck warns that a Work cannot be deleted. The hub retries with a backoff, or when the cluster is back.

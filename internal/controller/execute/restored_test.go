@@ -24,8 +24,8 @@ import (
 	"github.com/argosy-io/argosy/internal/member/membertest"
 )
 
-// endInBackup is a hub restored from a backup in which a Work was being deleted, by the hub's order; the member has an
-// object of that name that was made since, of another template and by a Work of that permanent ID.
+// endInBackup returns a hub restored from a backup in which a Work was being deleted, by the hub's order; the member
+// has an object of that name that was made since, of another template and by a Work of that permanent ID.
 func endInBackup(t *testing.T, id string) (*world, *workv1alpha1.Work) {
 	made := make(chan struct{})
 	w := newWorld(t, Options{ReadRestore: func(ctx context.Context) (bool, error) {
@@ -166,7 +166,7 @@ func TestUncheckedWorksAreCountedAfterARestore(t *testing.T) {
 }
 
 // A large fleet always has such Works. They must not prevent that a user accepts the restore as a whole.
-func TestWorkThatCannotBeAppliedIsChecked(t *testing.T) {
+func TestUnappliableWorkIsChecked(t *testing.T) {
 	t.Parallel()
 	for name, story := range map[string]struct {
 		kind membertest.Kind

@@ -19,7 +19,7 @@ var (
 	scaledObject = served("keda.sh", "v1alpha1", "ScaledObject")
 )
 
-// scales is an autoscaler in the member for the object c of a kind.
+// scales returns an autoscaler in the member for the object c of a kind.
 func scales(by, workload membertest.Kind) *unstructured.Unstructured {
 	apiVersion, kind := workload.ToAPIVersionAndKind()
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{

@@ -1,6 +1,6 @@
 // Package failover moves workloads out of clusters that are lost, drained or unhealthy. core/adjust/failover decides
-// what moves, where, and when the old instance is deleted. This controller makes a plan when the facts change, and at
-// the time that the last plan names, and executes it with one write per binding.
+// what moves, where, and when the old instance is deleted. This controller plans when the facts change, and at the
+// time that the last plan names, and executes the plan with one write per binding.
 package failover
 
 import (
@@ -77,7 +77,7 @@ type reconciler struct {
 	recent []time.Time
 	// pending are the bindings that were written.
 	pending commit.PendingWrites[workv1alpha2.Binding]
-	// reported are the warnings that stand.
+	// reported are the current warnings.
 	reported commit.Dedup[subject]
 }
 
@@ -332,7 +332,7 @@ func describe(e *failover.Eviction) string {
 	return text + " The old copy is kept until the replacement is healthy."
 }
 
-// placement is spec.clusters for people: "member1:2, member2:1".
+// placement formats spec.clusters for users: "member1:2, member2:1".
 func placement(targets []workv1alpha2.TargetCluster) string {
 	var out []string
 	for _, t := range targets {

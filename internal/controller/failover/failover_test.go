@@ -269,7 +269,7 @@ func TestGracePeriodIsReportedAndRemovesNothing(t *testing.T) {
 	})
 }
 
-func TestBrakeSetsAConditionOnClustersThatWouldBeLeft(t *testing.T) {
+func TestBrakeSetsAConditionOnFailedClusters(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.Make(w.binding)
@@ -333,7 +333,7 @@ func TestUnhealthyApplicationMovesWithItsState(t *testing.T) {
 	})
 }
 
-func TestVolumesMoveWhenThePolicyAllowsIt(t *testing.T) {
+func TestVolumesMoveIfThePolicyAllowsIt(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, map[string]any{"name": "data", "persistentVolumeClaim": map[string]any{"claimName": "data"}})
 		w.Make(w.binding)

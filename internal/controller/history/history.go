@@ -1,5 +1,5 @@
-// Package history records releases, their approvals and their revisions in the history database. It decides nothing:
-// a release continues whether or not it is recorded.
+// Package history records releases, their approvals and their revisions in the history database, and what happens to
+// clusters, placements and policies. It decides nothing: a release continues whether or not it is recorded.
 package history
 
 import (
@@ -94,6 +94,9 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		}))
 	if err != nil {
 		return fmt.Errorf("set up deployment-history: %w", err)
+	}
+	if err := setupFleet(mgr, r); err != nil {
+		return err
 	}
 	return mgr.Add(manager.RunnableFunc(r.upkeep))
 }

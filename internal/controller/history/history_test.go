@@ -198,7 +198,7 @@ func TestDatabaseFailureIsReportedOnceUntilItIsOver(t *testing.T) {
 	})
 }
 
-func TestDeletedReleaseGoesWhenItIsRecorded(t *testing.T) {
+func TestDeletedReleaseIsRemovedOnceRecorded(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.down.Store(true)
@@ -278,7 +278,7 @@ func (w *world) refused(name string) *releasev1alpha1.Release {
 	return r
 }
 
-func TestDeletedReleaseThatTheDatabaseRefusesGoes(t *testing.T) {
+func TestDeletedReleaseIsRemovedIfTheDatabaseRefusesIt(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t)
 		r := w.refused("web-1")
@@ -399,7 +399,7 @@ func TestDeploymentsEndWithTheirWorkload(t *testing.T) {
 	})
 }
 
-func TestEntriesThatAreNotRecordedAreCounted(t *testing.T) {
+func TestUnrecordedEntriesAreCounted(t *testing.T) {
 	p := &Progress{}
 	r := &releasev1alpha1.Release{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "u1"}}
 	for seq := range int64(4) {

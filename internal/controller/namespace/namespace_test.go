@@ -106,7 +106,7 @@ func TestEveryNamespaceButTheSystemsIsSentOnce(t *testing.T) {
 	})
 }
 
-func TestANamespaceFollowsItsLabelsAndStaysWhenItIsSkippedLater(t *testing.T) {
+func TestNamespaceFollowsItsLabelsAndStaysIfSkippedLater(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, "m1")
@@ -121,7 +121,7 @@ func TestANamespaceFollowsItsLabelsAndStaysWhenItIsSkippedLater(t *testing.T) {
 	})
 }
 
-func TestANamespaceThatIsGoneIsWithdrawn(t *testing.T) {
+func TestDeletedNamespaceIsWithdrawn(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, "m1", "m2")
@@ -133,7 +133,7 @@ func TestANamespaceThatIsGoneIsWithdrawn(t *testing.T) {
 	})
 }
 
-func TestANamespaceThatWentWhileTheHubWasDownIsWithdrawn(t *testing.T) {
+func TestNamespaceDeletedDuringDowntimeIsWithdrawn(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, "m1")
@@ -145,7 +145,7 @@ func TestANamespaceThatWentWhileTheHubWasDownIsWithdrawn(t *testing.T) {
 	})
 }
 
-func TestAClusterGetsNamespacesWhenItHasSpaceForThem(t *testing.T) {
+func TestClusterGetsNamespacesOnceItsExecutionSpaceExists(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -158,7 +158,7 @@ func TestAClusterGetsNamespacesWhenItHasSpaceForThem(t *testing.T) {
 	})
 }
 
-func TestAWorkThatSomebodyTouchedIsMadeAsItWas(t *testing.T) {
+func TestEditedWorkIsRestored(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, "m1")
@@ -211,7 +211,7 @@ func TestAnOverrideOfNamespacesFollowsPolicyAndCluster(t *testing.T) {
 	})
 }
 
-func TestANamespaceThatAPolicyPropagatesIsThePolicys(t *testing.T) {
+func TestNamespaceWithAPolicyBelongsToThePolicy(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, "m1")

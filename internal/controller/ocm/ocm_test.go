@@ -236,6 +236,34 @@ func TestManifestWorkIsAppliedInItsCluster(t *testing.T) {
 	})
 }
 
+func TestUnconnectedAgentIsReported(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		controllertest.Change(w.Hub, &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}},
+			func(c *clusterv1alpha1.Cluster) { c.Spec.SyncMode = clusterv1alpha1.Pull })
+		mw := w.make("settings", "", configMap("a", "1"))
+		w.Eventually("the agent applies the Work", func() string {
+			var list workv1alpha1.WorkList
+			if err := w.List(t.Context(), &list, client.InNamespace(names.ExecutionSpace("m1"))); err != nil {
+				t.Fatal(err)
+			}
+			if len(list.Items) != 1 {
+				return fmt.Sprintf("there are %d", len(list.Items))
+			}
+			work := &list.Items[0]
+			meta.SetStatusCondition(&work.Status.Conditions, metav1.Condition{Type: workv1alpha1.WorkApplied,
+				Status: metav1.ConditionTrue, Reason: "AppliedSuccessful", ObservedGeneration: work.Generation})
+			if err := w.Status().Update(t.Context(), work); err != nil {
+				return err.Error()
+			}
+			return ""
+		})
+		w.expectManifestCondition(mw, 0, "Available",
+			`Unknown FetchingResourceFailed Failed to fetch resource: cluster "m1" is in Pull mode, and its agent is not connected`)
+		w.expectContent("a", "") // The hub itself changes nothing.
+	})
+}
+
 func TestNamespaceIsAppliedFirst(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -660,7 +688,7 @@ manifestConfigs: [{resourceIdentifier: {resource: configmaps, name: a, namespace
 	})
 }
 
-func TestChangeThatEndsCompleteIsApplied(t *testing.T) {
+func TestCompleteChangeIsApplied(t *testing.T) {
 	rule := func(expression string) []ocmv1.ManifestConfigOption {
 		return []ocmv1.ManifestConfigOption{{ResourceIdentifier: ocmv1.ResourceIdentifier{Resource: "configmaps", Name: "a",
 			Namespace: "shop"},

@@ -344,7 +344,7 @@ func TestTemplatesAndPoliciesMeetInAnyOrder(t *testing.T) {
 	}
 }
 
-func TestATemplateThatAdmissionClaimedCostsOneWrite(t *testing.T) {
+func TestTemplateClaimedByAdmissionCostsOneWrite(t *testing.T) {
 	eachScope(t, func(t *testing.T, h *hub, u *unstructured.Unstructured) {
 		h.placed = true
 		propagate.Claim(u, h.policy(u.GetNamespace(), "p", u, nil))
@@ -382,7 +382,7 @@ func TestATemplateThatAdmissionClaimedCostsOneWrite(t *testing.T) {
 	})
 }
 
-func TestAClaimOfAPolicyThatTheCacheDoesNotKnowYetStays(t *testing.T) {
+func TestClaimOfAnUncachedPolicyStays(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		h := newHub(t)
 		u := object("ConfigMap", "shop", "a")
@@ -621,7 +621,7 @@ func TestADeletedTemplateTakesItsBindingAlong(t *testing.T) {
 	})
 }
 
-func TestADeletionThatOrphansLeavesTheBinding(t *testing.T) {
+func TestOrphaningDeletionLeavesTheBinding(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		h := newHub(t)
 		u := object("ConfigMap", "shop", "a")
@@ -843,7 +843,7 @@ func TestOnlyChangesOfContentWakeATemplate(t *testing.T) {
 	}
 }
 
-func TestPolicyIsReconciledWhenItsClaimEnds(t *testing.T) {
+func TestPolicyIsReconciledAfterItsClaimEnds(t *testing.T) {
 	var woken []reconcile.Request
 	add := func(r reconcile.Request) { woken = append(woken, r) }
 	free, claimed := object("ConfigMap", "shop", "a"), object("ConfigMap", "shop", "a")

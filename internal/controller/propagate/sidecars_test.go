@@ -124,7 +124,7 @@ func (s *shop) needs(when string, cpu map[string]string, writes ...string) {
 	}
 }
 
-func TestSidecarsCountInWhatReplicasNeed(t *testing.T) {
+func TestSidecarsCountInReplicaRequirements(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		s := newShop(t)

@@ -141,7 +141,7 @@ func (r *reconciler) concerns(ctx context.Context, p policyv1alpha1.Propagation)
 	return keys
 }
 
-// bindingChanged adds the template of a binding that somebody changed, and starts to watch its kind. The status of the
+// bindingChanged adds the template of a changed binding, and starts to watch its kind. The status of the
 // binding decides nothing here.
 func (r *reconciler) bindingChanged() handler.TypedFuncs[workv1alpha2.Binding, key] {
 	add := func(b workv1alpha2.Binding, q workqueue.TypedRateLimitingInterface[key]) {

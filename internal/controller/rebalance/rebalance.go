@@ -88,7 +88,7 @@ var appears = predicate.Funcs{
 	DeleteFunc: replaced.DeleteFunc,
 }
 
-// waiting are the rebalancers that wait for a binding.
+// waiting returns the rebalancers that wait for a binding.
 func (r *reconciler) waiting(ctx context.Context, b client.Object) []reconcile.Request {
 	var list appsv1alpha1.WorkloadRebalancerList
 	if err := r.client.List(ctx, &list,
@@ -105,7 +105,7 @@ func (r *reconciler) waiting(ctx context.Context, b client.Object) []reconcile.R
 	return out
 }
 
-// Reconcile does what one rebalancer asks for, or deletes it when its time is over.
+// Reconcile executes one rebalancer, or deletes it after its TTL.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	after, err := r.reconcile(ctx, req.Name)
 	if commit.Stale(err) || apierrors.IsNotFound(err) {
@@ -178,7 +178,7 @@ func (r *reconciler) trigger(ctx context.Context, rebalancer *appsv1alpha1.Workl
 	return err == nil, err
 }
 
-// remove deletes a rebalancer exactly as it was judged: work that somebody added meanwhile is done first.
+// remove deletes a rebalancer only in the version that was read: workloads that users added meanwhile come first.
 func (r *reconciler) remove(ctx context.Context, judged *appsv1alpha1.WorkloadRebalancer) error {
 	uid, version := judged.GetUID(), judged.GetResourceVersion()
 	err := r.client.Delete(ctx, judged, client.Preconditions{UID: &uid, ResourceVersion: &version})

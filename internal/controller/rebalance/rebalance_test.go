@@ -77,7 +77,7 @@ func (w *world) bound(names ...string) {
 	}
 }
 
-// empty is the binding of a workload, to be read.
+// empty returns the binding of a workload, to be read.
 func empty(name string) workv1alpha2.Binding {
 	w := workload(name)
 	b := scope.Bindings.New(w.Namespace)
@@ -157,7 +157,7 @@ func TestWorkloadsOfBothScopesAreAskedForAFreshSchedule(t *testing.T) {
 	})
 }
 
-func TestWhatWasAskedForLaterStands(t *testing.T) {
+func TestLaterRequestStays(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -173,7 +173,7 @@ func TestWhatWasAskedForLaterStands(t *testing.T) {
 	})
 }
 
-func TestAMissingBindingFailsAndIsAskedWhenItAppears(t *testing.T) {
+func TestMissingBindingFailsAndIsTriggeredOnceCreated(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -317,7 +317,7 @@ func TestFailedBindingWriteBlocksNoOtherBinding(t *testing.T) {
 }
 
 // Bindings appear and are written by others while all rebalancers look for them.
-func TestManyRebalancersOverBindingsThatOthersWrite(t *testing.T) {
+func TestManyRebalancersWithConcurrentWriters(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t)

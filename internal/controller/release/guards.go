@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
@@ -110,6 +111,17 @@ var used = predicate.Funcs{
 	},
 }
 
+// permits passes guards that may let other stages start than before: their spec has changed, or what their error
+// budget means.
+var permits = predicate.Or(predicate.GenerationChangedPredicate{}, predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		was := e.ObjectOld.(*releasev1alpha1.ReleaseGuard).Status.ErrorBudget
+		is := e.ObjectNew.(*releasev1alpha1.ReleaseGuard).Status.ErrorBudget
+		return (was == nil) != (is == nil) ||
+			was != nil && (was.State != is.State || was.ObservedGeneration != is.ObservedGeneration)
+	},
+})
+
 // equalWait compares what releases wait for.
 func equalWait(a, b *releasev1alpha1.ReleaseGuardWait) bool {
 	return (a == nil) == (b == nil) && (a == nil || a.Name == b.Name && a.Limit == b.Limit &&
@@ -133,14 +145,15 @@ func begunStages(r *releasev1alpha1.Release) (n struct{ begun, ended int }) {
 type guardReconciler struct {
 	client client.Client
 	clock  clock.PassiveClock
+	checks Checks
 }
 
 // guardDelay collects the changes of releases: each may start several stages.
 const guardDelay = time.Second
 
 // setupGuards registers the controller of ReleaseGuards.
-func setupGuards(mgr ctrl.Manager, clock clock.PassiveClock) error {
-	g := &guardReconciler{mgr.GetClient(), clock}
+func setupGuards(mgr ctrl.Manager, clock clock.PassiveClock, checks Checks) error {
+	g := &guardReconciler{mgr.GetClient(), clock, checks}
 	all := func(ctx context.Context, _ client.Object) []reconcile.Request {
 		var list releasev1alpha1.ReleaseGuardList
 		if err := g.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
@@ -156,6 +169,15 @@ func setupGuards(mgr ctrl.Manager, clock clock.PassiveClock) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("releaseguard").
 		For(&releasev1alpha1.ReleaseGuard{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&releasev1alpha1.Release{}, delayed(all, guardDelay), builder.WithPredicates(filter.AfterStart, used)).
+		WatchesRawSource(source.Func(func(_ context.Context,
+			q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+			if checks != nil {
+				checks.SubscribeBudgets(func(guard string) {
+					q.Add(reconcile.Request{NamespacedName: client.ObjectKey{Name: guard}})
+				})
+			}
+			return nil
+		})).
 		WithOptions(controller.Options{RateLimiter: commit.Backoff[reconcile.Request](firstRetry)}).
 		Complete(g)
 }
@@ -186,7 +208,11 @@ func (g *guardReconciler) reconcile(ctx context.Context, req reconcile.Request) 
 		clusters[list.Items[i].Name] = &list.Items[i]
 	}
 	want, now := read.DeepCopy(), g.clock.Now()
-	status, until := release.GuardStatus(read, releases, clusters, now)
+	var budget *releasev1alpha1.ReleaseGuardBudget
+	if g.checks != nil {
+		budget = g.checks.Budget(read.Name)
+	}
+	status, until := release.GuardStatus(read, releases, clusters, budget, now)
 	want.Status = status
 	if _, err := commit.Status(ctx, g.client, read, want); err != nil {
 		return 0, err

@@ -40,6 +40,10 @@ type Checks interface {
 	States(release types.NamespacedName) map[string]releasev1alpha1.ReleaseCheckStatus
 	// Subscribe adds a function that is called when a check of a release has something to store.
 	Subscribe(f func(release types.NamespacedName))
+	// Budget returns the error budget of a guard after its last sample; nil if there was none.
+	Budget(guard string) *releasev1alpha1.ReleaseGuardBudget
+	// SubscribeBudgets adds a function that is called when the error budget of a guard has something to store.
+	SubscribeBudgets(f func(guard string))
 }
 
 const (
@@ -71,7 +75,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err := index(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	if err := setupGuards(mgr, o.Clock); err != nil {
+	if err := setupGuards(mgr, o.Clock, o.Checks); err != nil {
 		return err
 	}
 	if err := setupStarts(mgr, r); err != nil {

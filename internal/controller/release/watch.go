@@ -91,7 +91,7 @@ func (r *reconciler) watch(b *builder.Builder) *builder.Builder {
 		Watches(&releasev1alpha1.Release{}, handler.EnqueueRequestsFromMapFunc(r.waiting),
 			builder.WithPredicates(filter.AfterStart, used)).
 		Watches(&releasev1alpha1.ReleaseGuard{}, handler.EnqueueRequestsFromMapFunc(r.waiting),
-			builder.WithPredicates(filter.AfterStart, predicate.GenerationChangedPredicate{})).
+			builder.WithPredicates(filter.AfterStart, permits)).
 		Watches(&releasev1alpha1.ReleaseStrategy{}, handler.EnqueueRequestsFromMapFunc(r.inNamespace),
 			builder.WithPredicates(filter.AfterStart, filter.Creations)).
 		Watches(&releasev1alpha1.ReleaseCheck{}, handler.EnqueueRequestsFromMapFunc(r.inNamespace),

@@ -180,7 +180,7 @@ func one(ctx context.Context, live client.Reader, c client.Client, work *workv1a
 		}
 	}
 
-	// 3. The original. Without its finalizer its end is no order to anybody.
+	// 3. Delete the original. Without its finalizer, no controller acts on its deletion.
 	if err := commit.RemoveFinalizer(ctx, c, work, workv1alpha2.ExecutionFinalizer); err != nil {
 		return false, err
 	}

@@ -183,7 +183,7 @@ func listed(bindings []workv1alpha2.Binding) (out []string) {
 }
 
 // The oracle asks every binding, as who has no index would.
-func TestTheIndexFindsWhatAskingEveryBindingFinds(t *testing.T) {
+func TestIndexEqualsAScanOfAllBindings(t *testing.T) {
 	var found, asked, waited int
 	for seed := range uint64(60) {
 		h := &history{Rand: rand.New(rand.NewPCG(seed, 1))}

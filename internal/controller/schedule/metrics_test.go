@@ -46,7 +46,7 @@ func scraped(t *testing.T, prefix string) map[string]float64 {
 }
 
 // Not parallel, as the registry is that of the process.
-func TestMetricsCountRunsByResultAndWhatWaits(t *testing.T) {
+func TestMetricsCountRunsAndWaitingBindings(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		w := &world{Hub: controllertest.New(t), t: t, clock: clocktesting.NewFakePassiveClock(time.Unix(1_800_000_000, 0))}
 		w.binding = scope.Bindings.New("")

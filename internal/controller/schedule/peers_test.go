@@ -12,7 +12,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-func TestWorkloadsThatKeepApartNeverShareAClusterAndTheLastWaits(t *testing.T) {
+func TestAntiAffineWorkloadsNeverShareAClusterAndTheLastWaits(t *testing.T) {
 	forBothScopes(t, []string{"m1", "m2"}, func(w *world) {
 		var all []workv1alpha2.Binding
 		for i := range 3 {

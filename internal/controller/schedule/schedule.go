@@ -305,11 +305,11 @@ func (r *reconciler) confirmPending(ctx context.Context, read workv1alpha2.Bindi
 			read = confirmed
 		}
 	}
-	r.pending.Forget(key) // confirmed, or changed by somebody else
+	r.pending.Forget(key) // confirmed, or changed by another writer
 	return read, nil
 }
 
-// pendingPlacement is a binding as it was written, with what has to be confirmed.
+// pendingPlacement is a binding as it was written, until the cache confirms it.
 type pendingPlacement struct {
 	workv1alpha2.Binding
 	outcome

@@ -161,7 +161,7 @@ func (w *world) expectEvents(reason string, times int) {
 	})
 }
 
-func TestEventReportsThatEachClusterRunsAllReplicas(t *testing.T) {
+func TestEventReportsDuplicatedReplicas(t *testing.T) {
 	forBothScopes(t, []string{"m1", "m2"}, func(w *world) {
 		w.binding.BindingSpec().Replicas = 3
 		w.Make(w.binding)
@@ -230,7 +230,7 @@ func TestBindingConfirmedAtFirstReconcileIsReported(t *testing.T) {
 	})
 }
 
-func TestThePlacerLeavesAloneWhatIsNotItsOrDoesNotFit(t *testing.T) {
+func TestPlacerSkipsBindingsOfOtherSchedulersAndWithoutRoom(t *testing.T) {
 	forBothScopes(t, nil, func(w *world) {
 		place := Placer(w.fleet, policyv1alpha1.DefaultSchedulerName)
 		before := w.binding.DeepCopyObject()
@@ -248,7 +248,7 @@ func TestThePlacerLeavesAloneWhatIsNotItsOrDoesNotFit(t *testing.T) {
 	})
 }
 
-func TestABindingThatIsNotPlacedYetTakesOneWrite(t *testing.T) {
+func TestPlacementOfANewBindingIsOneWrite(t *testing.T) {
 	forBothScopes(t, []string{"m1"}, func(w *world) {
 		w.Quiet()
 		w.Make(w.binding)
@@ -263,7 +263,7 @@ func TestABindingThatIsNotPlacedYetTakesOneWrite(t *testing.T) {
 	})
 }
 
-func TestUnschedulableBindingIsScheduledWhenClusterJoins(t *testing.T) {
+func TestUnschedulableBindingIsScheduledAfterAJoin(t *testing.T) {
 	forBothScopes(t, nil, func(w *world) {
 		w.Quiet()
 		w.Make(w.binding)
@@ -312,7 +312,7 @@ func TestABindingFollowsTheFleet(t *testing.T) {
 	})
 }
 
-func TestReplicasThatAutoscalersOfMembersMoveAreFollowed(t *testing.T) {
+func TestBindingFollowsAutoscalersOfMembers(t *testing.T) {
 	forBothScopes(t, []string{"m1", "m2"}, func(w *world) {
 		spec := w.binding.BindingSpec()
 		spec.Replicas, spec.ReplicaRequirements = 6, &workv1alpha2.ReplicaRequirements{}
@@ -364,7 +364,7 @@ func TestReplicasThatAutoscalersOfMembersMoveAreFollowed(t *testing.T) {
 	})
 }
 
-func TestABindingThatIsClaimedAgainIsLookedAt(t *testing.T) {
+func TestReclaimedBindingIsScheduled(t *testing.T) {
 	forBothScopes(t, []string{"m1"}, func(w *world) {
 		claim := w.binding.GetLabels()
 		w.Make(w.binding)

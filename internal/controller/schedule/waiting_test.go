@@ -42,7 +42,7 @@ func (w *world) condition(want string) {
 	})
 }
 
-func TestWhatWaitsForRoomFindsThatAnEstimatorHasMoreNow(t *testing.T) {
+func TestPendingBindingIsScheduledAfterAnEstimateRises(t *testing.T) {
 	forBothScopes(t, []string{"m1"}, func(w *world) {
 		w.stop()
 		w.askAgain = 10 * time.Millisecond
@@ -107,7 +107,7 @@ func TestBindingsWaitingForCapacityRetryAtABoundedRate(t *testing.T) {
 	}
 }
 
-func TestTheConditionOfWhatIsNotScheduledIsAboutTheFleetAsItIs(t *testing.T) {
+func TestUnschedulableConditionFollowsTheFleet(t *testing.T) {
 	forBothScopes(t, []string{"m1"}, func(w *world) {
 		w.stop()
 		w.refreshAfter = time.Millisecond

@@ -140,7 +140,7 @@ func (x *exchanges) endpoints(kind string) source.Source {
 	})
 }
 
-// follow watches the endpoints of the providers and fills in what is known. It stops watching former providers.
+// follow watches the endpoints of the providers and adds the known ones. It stops watching former providers.
 func (x *exchanges) follow(ctx context.Context, e *service.Exchange) error {
 	of := types.NamespacedName{Namespace: e.Owner.Namespace, Name: e.Owner.Name}
 	clusters, members, ready := make([]string, 0, len(e.Providers)), map[string]*member.Member{}, map[string]bool{}

@@ -325,11 +325,18 @@ func TestRestartKeepsConditionsUntilDataArrives(t *testing.T) {
 		// Of one that does not answer for so long that it counts as silent it is said, by a start as by a hub that runs.
 		stop()
 		m1.Down(true)
-		run(h)
+		stop = run(h)
 		h.Ready("m1", metav1.ConditionFalse, "ClusterNotReachable")
 		expectStatus(metav1.ConditionUnknown)
 		m1.Down(false)
 		expectStatus(metav1.ConditionTrue)
+
+		// The agent of a cluster in Pull mode reports a status, but does not let the hub read the cluster.
+		stop()
+		controllertest.Change(h, &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}},
+			func(c *clusterv1alpha1.Cluster) { c.Spec.SyncMode = clusterv1alpha1.Pull })
+		run(h)
+		expectStatus(metav1.ConditionUnknown)
 	})
 }
 

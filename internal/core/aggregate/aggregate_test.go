@@ -50,7 +50,7 @@ func applied(cluster string) workv1alpha1.Work {
 	return work(cluster, metav1.ConditionTrue, "", `{"replicas":1}`)
 }
 
-// describe is an item in one line.
+// describe returns an item in one line.
 func describe(items []workv1alpha2.AggregatedStatusItem) string {
 	var out []string
 	for _, i := range items {

@@ -8,7 +8,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-func TestLeavingClusterCountsForWhatOthersLack(t *testing.T) {
+func TestLeavingClusterCountsForMissingReplicas(t *testing.T) {
 	for _, c := range []struct{ old, replacement, want string }{
 		{`{"readyReplicas":3,"replicas":3}`, ``, `{"readyReplicas":3,"replicas":3}`},
 		{`{"readyReplicas":3,"replicas":3}`, `{"replicas":3,"readyReplicas":1}`, `{"readyReplicas":2,"replicas":0}`},

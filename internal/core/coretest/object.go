@@ -1,4 +1,4 @@
-// Package coretest reads the objects that the core's tests are about. Nothing but tests imports it.
+// Package coretest builds objects for tests of the core. Only tests import it.
 package coretest
 
 import (

@@ -37,8 +37,8 @@ var annotated = []string{
 	`{apiVersion: argoproj.io/v1alpha1, kind: Workflow, metadata: {name: web, namespace: shop, uid: u}, spec: {entrypoint: main, suspend: true}}`,
 }
 
-// annotationKeys are all labels and annotations of ours that the sources name, so that a new one is tried too, whoever
-// may put it where.
+// annotationKeys returns all labels and annotations of ours that the sources name, so that a new one is tried too,
+// whoever may put it where.
 func annotationKeys(t testing.TB) []string {
 	t.Helper()
 	named := regexp.MustCompile(`"((?:[a-z]+\.)*(?:argosy|karmada)\.io/[a-z0-9-]+)"`)

@@ -9,7 +9,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/object/fields"
 )
 
-// content is what members get of a template before it is pruned: the template itself, or the object that it encloses.
+// content returns the object for members before pruning: the template, or the object that it encloses.
 func content(template *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if template.GroupVersionKind().GroupKind() != releasev1alpha1.EnclosedManifestKind {
 		return template, nil

@@ -27,7 +27,7 @@ spec:
     spec: {replicas: 2, template: {spec: {containers: [{name: main, image: "kruise:1"}]}}}
 `
 
-func TestMembersGetWhatATemplateEncloses(t *testing.T) {
+func TestMembersGetTheEnclosedManifest(t *testing.T) {
 	in := input(t, enclosing, "clusters: [{name: eu}]")
 	template := in.Template
 	in.Overrides = []policyv1alpha1.Override{&policyv1alpha1.ClusterOverridePolicy{ObjectMeta: metav1.ObjectMeta{Name: "mirror"}, Spec: policyv1alpha1.OverrideSpec{

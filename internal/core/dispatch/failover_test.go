@@ -12,7 +12,7 @@ import (
 const leavesEU = "placement: {replicaScheduling: {replicaSchedulingType: Divided}}\nreplicas: 5\n" +
 	"gracefulEvictionTasks: [{fromCluster: eu, reason: R, producer: P, clustersBeforeFailover: [eu, us], preservedLabelState: {checkpoint: s7}}]\n"
 
-func TestClusterThatIsLeftKeepsItsWorkAsItIs(t *testing.T) {
+func TestEvictedClusterKeepsItsWork(t *testing.T) {
 	in := input(t, deployment, leavesEU+"clusters: [{name: eu, replicas: 1}, {name: us, replicas: 4}]")
 	if got := slices.Sorted(maps.Keys(works(t, in))); !slices.Equal(got, []string{"us"}) {
 		t.Errorf("Works are made for %v", got)

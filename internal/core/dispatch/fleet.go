@@ -21,7 +21,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
 
-// part is one target with its part of the replicas, or why it has none.
+// part is one target with its replicas, or an error.
 type part struct {
 	workv1alpha2.TargetCluster
 	manifest *unstructured.Unstructured
@@ -38,7 +38,7 @@ func (in Input) share(parts []part, gates map[string]gate) (fleet.Result, error)
 	annotations := in.Binding.GetAnnotations()
 	record := annotations[wellknown.OrdinalsAnnotation]
 	if err == nil && !concerns && in.Template.GetAnnotations()[wellknown.UniqueOrdinalsAnnotation] == "true" {
-		// It has no replicas now, but its volumes are where it ran.
+		// It has no replicas now, but volumes in its former clusters.
 		return fleet.Result{Record: record}, nil
 	}
 	if err != nil && in.pace.plan == nil {
@@ -121,7 +121,7 @@ func inOrder(p *policyv1alpha1.Placement, members []fleet.Member) {
 	})
 }
 
-// leaving reports whether a Work is being deleted; a new one replaces it when it is gone.
+// leaving reports whether a Work is being deleted. A new Work can replace it afterwards.
 func leaving(w *workv1alpha1.Work) bool { return w != nil && w.DeletionTimestamp != nil }
 
 // Divides reports whether a binding divides the replicas of its template among clusters.

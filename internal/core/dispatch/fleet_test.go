@@ -361,7 +361,7 @@ func (s *story) partitions() string {
 	return s.fieldValues("spec", "updateStrategy", "rollingUpdate", "partition")
 }
 
-func TestPodsOfAStatefulSetHaveOrdinalsThatNoOtherClusterHas(t *testing.T) {
+func TestOrdinalsOfAStatefulSetAreUniqueAcrossClusters(t *testing.T) {
 	s := begin(t, database, threeAndTwo)
 	s.look()
 	sets := func(when, replicas, reserved string) {
@@ -521,7 +521,7 @@ func TestTheBoundsAndPartitionsOfSubsetsAreDividedToo(t *testing.T) {
 	}
 }
 
-func TestAStatefulSetOfNoReplicasRemembersWhereItsVolumesAre(t *testing.T) {
+func TestStatefulSetWithoutReplicasRemembersItsVolumes(t *testing.T) {
 	s := begin(t, database, threeAndTwo)
 	s.look()
 	record := s.in.Binding.GetAnnotations()[wellknown.OrdinalsAnnotation]

@@ -155,8 +155,8 @@ func TestTemplateCannotSetOwnershipInMember(t *testing.T) {
 	}
 }
 
-// sent is a template on its way: divided by what somebody wrote, overridden, converted, and merged with what the member
-// has.
+// sent returns a template on its way: divided by what somebody wrote, overridden, converted, and merged with what the
+// member has.
 func sent(t testing.TB, template string, policy policyv1alpha1.Override,
 	change func(*unstructured.Unstructured) *unstructured.Unstructured) (*unstructured.Unstructured,
 	*unstructured.Unstructured) {
@@ -188,7 +188,7 @@ func sent(t testing.TB, template string, policy policyv1alpha1.Override,
 	return wanted, nil
 }
 
-// plaintext is a policy with one operation, as it may have been stored before admission refused some.
+// plaintext returns a policy with one operation, as it may have been stored before admission refused some.
 func plaintext(path, value string) policyv1alpha1.Override {
 	p := &policyv1alpha1.ClusterOverridePolicy{}
 	p.Spec.OverrideRules = []policyv1alpha1.RuleWithCluster{{Overriders: policyv1alpha1.Overriders{Plaintext: []policyv1alpha1.PlaintextOverrider{
@@ -196,7 +196,7 @@ func plaintext(path, value string) policyv1alpha1.Override {
 	return p
 }
 
-// serving is the status of a cluster that serves one kind.
+// serving returns the status of a cluster that serves one kind.
 func serving(groupVersion, kind string) clusterv1alpha1.ClusterStatus {
 	return clusterv1alpha1.ClusterStatus{APIEnablements: []clusterv1alpha1.APIEnablement{{GroupVersion: groupVersion,
 		Resources: []clusterv1alpha1.APIResource{{Kind: kind}}}}}
@@ -220,7 +220,7 @@ func reachesAsItself(t testing.TB, template string, policy policyv1alpha1.Overri
 	return true
 }
 
-// workOf is the Work that the object's template has in cluster eu, as far as marks go.
+// workOf returns the Work that the object's template has in cluster eu, as far as marks go.
 func workOf(u *unstructured.Unstructured) *workv1alpha1.Work {
 	w := &workv1alpha1.Work{}
 	w.Namespace, w.Name = "karmada-es-eu", u.GetAnnotations()[workv1alpha2.WorkNameAnnotation]

@@ -68,8 +68,8 @@ func (in Input) ofClusterPolicy() bool {
 		labels[policyv1alpha1.PropagationPolicyPermanentIDLabel] == ""
 }
 
-// overruled returns the condition for a user who asked to overwrite objects and may not; nil if there is none. asked
-// is true if a manifest asked.
+// overruled returns the condition for a forbidden request to overwrite objects; nil if there is none. asked is true if
+// a manifest has the request.
 func (in Input) overruled(asked bool) *fleet.Condition {
 	if in.ForbidOverwrite == "" {
 		return nil

@@ -76,7 +76,7 @@ func TestForbiddenOverwriteOfNamespaceAborts(t *testing.T) {
 	}
 }
 
-func TestWhoForbidsOverwriting(t *testing.T) {
+func TestForbiddenOverwrite(t *testing.T) {
 	label := func(value string) map[string]string { return map[string]string{wellknown.ForbidOverwriteLabel: value} }
 	for _, c := range []struct {
 		what   string

@@ -27,11 +27,10 @@ import (
 )
 
 const (
-	// pullShare and pullTimeout are the defaults of a template that sets neither: the share of its nodes, and how long to
-	// wait.
+	// pullShare and pullTimeout are the default share of nodes and the default timeout.
 	pullShare   = "95%"
 	pullTimeout = 10 * time.Minute
-	// pullsAtOnce is how many nodes of a cluster pull at once.
+	// pullsAtOnce is the number of nodes of a cluster that pull at the same time.
 	pullsAtOnce = 10
 )
 
@@ -116,7 +115,7 @@ func servedPull(c *clusterv1alpha1.Cluster) string {
 	return ""
 }
 
-// images are those of the pods that m makes, each once, sorted.
+// images returns the images of the pods of m, each once, sorted.
 func images(m *unstructured.Unstructured) []string {
 	var all []string
 	for _, path := range interpret.PodTemplates(m) {
@@ -132,7 +131,7 @@ func images(m *unstructured.Unstructured) []string {
 	return slices.Compact(all)
 }
 
-// pull adds one image to what a cluster pulls.
+// pull adds an image to the pulls of a cluster.
 func (in Input) pull(g *gate, asked *prePull, cluster, image, apiVersion string, local *unstructured.Unstructured) {
 	wanted := in.pullWork(asked, cluster, image, apiVersion, local)
 	g.pulls = append(g.pulls, wanted)
@@ -176,7 +175,7 @@ func pulled(w *workv1alpha1.Work, share string) bool {
 	return err == nil && fields.Number(status, "succeeded") >= enough
 }
 
-// pullWork is the Work that pulls an image on the nodes that the pods of local may use.
+// pullWork returns the Work that pulls an image on the nodes that the pods of local may use.
 func (in Input) pullWork(asked *prePull, cluster, image, apiVersion string,
 	local *unstructured.Unstructured) *workv1alpha1.Work {
 	h := fnv.New64a()

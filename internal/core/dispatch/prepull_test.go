@@ -115,7 +115,7 @@ func (s *pulling) expectImages(when, images, pulls string) {
 	}
 }
 
-func TestNewPodsComeWhenTheirImageIsThere(t *testing.T) {
+func TestNewPodsComeOnceTheirImageIsPulled(t *testing.T) {
 	s := beginPulling(t)
 	s.image("nginx:2")
 	s.expectImages("while nobody has it", "nginx:1 nginx:1 nginx:2", "eu:nginx:2 us:nginx:2")

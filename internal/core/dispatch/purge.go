@@ -21,8 +21,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
-// Purging are those of the existing Works that must be gone before the copies that replace them may start: b is leaving
-// their clusters directly.
+// Purging returns the existing Works that must be deleted before their replacements may start: b is leaving their
+// clusters directly.
 func Purging(b workv1alpha2.Binding, existing []workv1alpha1.Work) []workv1alpha1.Work {
 	left := purged(b)
 	if len(left) == 0 {

@@ -128,7 +128,7 @@ func TestStuckPurgeKeepsTheCompletionsOfAJob(t *testing.T) {
 	}
 }
 
-func TestStuckPurgeKeepsTheOrdinalsOfTheClusterThatIsLeft(t *testing.T) {
+func TestStuckPurgeKeepsTheOrdinalsOfTheEvictedCluster(t *testing.T) {
 	for _, kind := range []string{"apps.kruise.io/v1beta1", "apps/v1"} {
 		s := begin(t, strings.NewReplacer("apps.kruise.io/v1beta1", kind,
 			"volumeClaimTemplates: [{metadata: {name: data}}]", "").Replace(database), threeAndTwo)

@@ -14,7 +14,7 @@ import (
 
 var autoscaler = schema.GroupKind{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}
 
-// references are where a kind names the workload that it is about, in any of its versions.
+// references returns the paths at which a kind refers to its workload, in any of its versions.
 func references(gk schema.GroupKind) [][]string {
 	if gk == autoscaler {
 		return [][]string{{"spec", "scaleTargetRef"}}
@@ -22,9 +22,9 @@ func references(gk schema.GroupKind) [][]string {
 	return companion.References(gk)
 }
 
-// referring is m with the workload that it names in a version that c serves: a member looks for it in the version
-// given. m is not changed. The version that the member was sent before stays while it is served, since members let most
-// of these never change. A kind that c is not known to serve stays as it is.
+// referring returns m with a reference to its workload in a version that c serves, because members look up the given
+// version. m is not changed. A version that was sent before stays while it is served, because most of these references
+// are immutable. A reference to a kind that c does not serve is unchanged.
 func (in Input) referring(m *unstructured.Unstructured, c *clusterv1alpha1.Cluster) *unstructured.Unstructured {
 	copied := false
 	for _, path := range references(m.GroupVersionKind().GroupKind()) {
@@ -46,7 +46,7 @@ func (in Input) referring(m *unstructured.Unstructured, c *clusterv1alpha1.Clust
 	return m
 }
 
-// version is the version in which a reference to a kind is sent to a member. The author wrote gv; sent is the
+// version returns the version in which a reference to a kind is sent to a member. The author wrote gv; sent is the
 // reference in the current Work.
 func version(gv schema.GroupVersion, kind string, c *clusterv1alpha1.Cluster, sent map[string]any) string {
 	if before, sentKind := refers(sent); sentKind == kind && before.Group == gv.Group &&
@@ -64,7 +64,7 @@ func version(gv schema.GroupVersion, kind string, c *clusterv1alpha1.Cluster, se
 	return gv.String()
 }
 
-// refers is the kind that a reference names; zero if it does not.
+// refers returns the kind that a reference names; zero if it does not.
 func refers(ref map[string]any) (schema.GroupVersion, string) {
 	apiVersion, _ := ref["apiVersion"].(string)
 	kind, _ := ref["kind"].(string)
@@ -75,7 +75,7 @@ func refers(ref map[string]any) (schema.GroupVersion, string) {
 	return gv, kind
 }
 
-// sentReference is what stands at the path in the manifest of a Work, which may be nil; nil if nothing does.
+// sentReference returns the object at the path in the manifest of a Work, which may be nil; nil if there is none.
 func sentReference(w *workv1alpha1.Work, path []string) map[string]any {
 	if w == nil || len(w.Spec.Workload.Manifests) == 0 {
 		return nil

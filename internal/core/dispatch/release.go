@@ -37,7 +37,7 @@ type pace struct {
 	currentOverrides []policyv1alpha1.Override
 }
 
-// RevisionsOf are the names of the ReleaseRevisions that the Works of a binding are made from.
+// RevisionsOf returns the names of the ReleaseRevisions that the Works of a binding are made from.
 func RevisionsOf(b workv1alpha2.Binding) []string {
 	var names []string
 	if name := b.GetAnnotations()[fleet.EffectiveRevisionAnnotation]; name != "" {
@@ -65,9 +65,9 @@ func (e *RevisionMissingError) Error() string {
 		"another revision", e.Namespace, e.Name)
 }
 
-// paced is in with the pods and overrides of the effective revision instead of the template's. It fails if that
-// revision is missing. If the template has a release strategy and there was no release yet, the effective revision is
-// the baseline. If that is not known, pods stay as the Works have them, and clusters without a Work get none.
+// paced returns in with the pods and overrides of the effective revision instead of the template's. It fails if that
+// revision is missing. Before the first release of a template with a release strategy, the effective revision is the
+// baseline. If that is unknown, pods stay as in the Works, and clusters without a Work get none.
 func (in Input) paced() (Input, error) {
 	annotations := in.Binding.GetAnnotations()
 	in.pace = pace{plan: fleet.PlanOf(annotations)}
@@ -136,7 +136,7 @@ func (in Input) awaitsRelease(revision string, bound bool) *fleet.Condition {
 		in.Template.GetName(), in.Template.GetNamespace(), after)}
 }
 
-// unknownBaseline is the condition of a template with a release strategy whose pods in clusters are not known.
+// unknownBaseline returns the condition of a template with a release strategy whose pods in clusters are not known.
 func (in Input) unknownBaseline() *fleet.Condition {
 	what, next := in.Template.GetKind()+" "+in.Template.GetName(), "start a release"
 	if ok, _ := fleet.Staged(in.Template, Divides(in.Binding.BindingSpec())); !ok || in.Template.GetNamespace() == "" {
@@ -158,7 +158,7 @@ func (in Input) overridesFor(cluster string) []policyv1alpha1.Override {
 	return in.Overrides
 }
 
-// baseline is release.Baseline of the template; nil for one that no release can update.
+// baseline returns release.Baseline of the template; nil if no release can update it.
 func (in Input) baseline() (*releasev1alpha1.ReleaseRevision, error) {
 	if ok, _ := fleet.Staged(in.Template, Divides(in.Binding.BindingSpec())); !ok || in.Template.GetNamespace() == "" {
 		return nil, nil
@@ -170,7 +170,7 @@ func (in Input) baseline() (*releasev1alpha1.ReleaseRevision, error) {
 	return release.Baseline(in.Template, works, in.Clusters, in.Overrides)
 }
 
-// pacedResult is the result of a part, with the pods of the former revision if its stage has not come.
+// pacedResult returns the result of a part, with the pods of the former revision if its stage has not come.
 func (in Input) pacedResult(p part, former bool, from origin, resolution policyv1alpha1.ConflictResolution) Result {
 	revision := in.pace.revision
 	if former {
@@ -188,7 +188,7 @@ func (in Input) pacedResult(p part, former bool, from origin, resolution policyv
 	return r
 }
 
-// WorksByCluster are the Works of one binding by their clusters.
+// WorksByCluster returns the Works of one binding by their clusters.
 func WorksByCluster(works []workv1alpha1.Work) map[string]*workv1alpha1.Work {
 	byCluster := make(map[string]*workv1alpha1.Work, len(works))
 	for i := range works {
@@ -199,9 +199,9 @@ func WorksByCluster(works []workv1alpha1.Work) map[string]*workv1alpha1.Work {
 	return byCluster
 }
 
-// ProgressOf is how far the release plan of a binding is in each cluster that the binding is scheduled to. It needs
-// Binding, Template, Clusters, Existing and Revisions. It is nil without a plan, and while a ReleaseRevision that the
-// binding names is missing.
+// ProgressOf returns the progress of the release plan of a binding in each scheduled cluster. It needs Binding,
+// Template, Clusters, Existing and Revisions. It is nil without a plan, and while a ReleaseRevision that the binding
+// names is missing.
 func ProgressOf(in Input) ([]fleet.ClusterProgress, error) {
 	if fleet.PlanOf(in.Binding.GetAnnotations()) == nil {
 		return nil, nil
@@ -216,7 +216,7 @@ func ProgressOf(in Input) ([]fleet.ClusterProgress, error) {
 	return in.progress(in.pace.plan)
 }
 
-// progress is how far a plan is in each cluster that the binding is scheduled to.
+// progress returns the progress of a plan in each scheduled cluster.
 func (in Input) progress(plan *fleet.Plan) ([]fleet.ClusterProgress, error) {
 	spec := in.Binding.BindingSpec()
 	fin := fleet.Input{Template: in.Template, Divided: Divides(spec), Plan: plan}
@@ -229,8 +229,8 @@ func (in Input) progress(plan *fleet.Plan) ([]fleet.ClusterProgress, error) {
 	return fleet.ProgressOf(fin)
 }
 
-// DirectProgress is how far the template of a binding without a release is in each cluster. A cluster is reached when
-// its Work has all pods of the template, and they are available. It needs Overrides beside what ProgressOf needs.
+// DirectProgress returns the progress of a binding without a release in each cluster. A cluster is reached when its
+// Work has all pods of the template, and they are available. It needs Overrides and the fields that ProgressOf needs.
 func DirectProgress(in Input) ([]fleet.ClusterProgress, error) {
 	stage := fleet.PlanStage{WholeClusters: true, Part: [2]int64{1, 1}}
 	for _, target := range in.Binding.BindingSpec().Clusters {

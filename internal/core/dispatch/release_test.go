@@ -77,7 +77,7 @@ func TestJoinedClusterGetsThePodsOfOthersBeforeARelease(t *testing.T) {
 	}
 }
 
-func TestChangeThatComesWithTheStrategyWaits(t *testing.T) {
+func TestChangeTogetherWithTheStrategyWaits(t *testing.T) {
 	s := begin(t, clones, threeEach)
 	s.decide()
 	s.annotate(releasev1alpha1.ReleaseStrategyAnnotation, gray)
@@ -117,7 +117,7 @@ func (s *story) awaits() string {
 	return ""
 }
 
-func TestChangeThatWaitsForAReleaseIsReported(t *testing.T) {
+func TestWaitingChangeIsReported(t *testing.T) {
 	s := begin(t, clones, threeEach)
 	s.annotate(releasev1alpha1.ReleaseStrategyAnnotation, gray)
 	s.decide()
@@ -137,7 +137,7 @@ func TestChangeThatWaitsForAReleaseIsReported(t *testing.T) {
 	}
 }
 
-func TestTemplateCountsAgainWhenItHasNoStrategyAndNoChangeWaits(t *testing.T) {
+func TestTemplateIsUsedWithoutStrategyAndWaitingChange(t *testing.T) {
 	s := begin(t, clones, threeEach)
 	s.annotate(releasev1alpha1.ReleaseStrategyAnnotation, gray)
 	s.decide()
@@ -156,7 +156,7 @@ func TestTemplateCountsAgainWhenItHasNoStrategyAndNoChangeWaits(t *testing.T) {
 	}
 }
 
-func TestClusterThatJoinedAfterTheRevisionGetsTodaysOverrides(t *testing.T) {
+func TestClusterNewerThanTheRevisionGetsCurrentOverrides(t *testing.T) {
 	s := begin(t, clones, threeEach)
 	s.annotate(releasev1alpha1.ReleaseStrategyAnnotation, gray)
 	s.decide()

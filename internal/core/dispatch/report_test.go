@@ -73,7 +73,7 @@ func TestReportHasAllConditionsOfAPass(t *testing.T) {
 	}
 }
 
-func TestAnnotationsRecordWhatTheWorksDoNot(t *testing.T) {
+func TestAnnotationsRecordStateMissingInWorks(t *testing.T) {
 	got := Decision{Progress: "2", Routed: "m1"}.Annotations(map[string]string{"a": "b",
 		wellknown.OrdinalsAnnotation:        "old",
 		wellknown.RolloutProgressAnnotation: "1"})

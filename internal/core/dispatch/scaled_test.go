@@ -10,7 +10,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
-func TestPartitionIsAPercentageWhereMembersScale(t *testing.T) {
+func TestPartitionIsAPercentageIfMembersScale(t *testing.T) {
 	for name, c := range map[string]struct {
 		federated, found bool
 		want             string

@@ -274,7 +274,7 @@ func TestStagesOfArgoRollouts(t *testing.T) {
 	}
 }
 
-func TestTemplatesThatRunOnceHaveNoStages(t *testing.T) {
+func TestRunOnceTemplatesHaveNoStages(t *testing.T) {
 	for _, kind := range []string{"Job", "Pod"} {
 		in := input(t, strings.NewReplacer("apps.kruise.io/v1alpha1", "batch/v1", "CloneSet", kind).Replace(clones),
 			copiedToThree)

@@ -30,7 +30,7 @@ replicaRequirements: {}
 placement: {clusterAffinity: {clusterNames: [eu, us, ap]}, replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Weighted}}
 `
 
-// home is a subset that goes to clusters by name, or anywhere without any.
+// home returns a subset that goes to clusters by name, or anywhere without any.
 func home(name string, replicas any, clusters ...any) map[string]any {
 	s := map[string]any{"name": name}
 	if replicas != nil {

@@ -4,9 +4,8 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 )
 
-// Suspensions are the Works of the binding that are to be suspended, or to go on, though the decision does not make
-// them anew: what is wrong with a template or an override, or waits for a placement, keeps no one from stopping what
-// was sent before.
+// Suspensions returns the Works of the binding to suspend or resume that the decision does not rewrite. Users can so
+// suspend Works although the template or an override is invalid, or the placement is pending.
 func Suspensions(in Input, d Decision) []*workv1alpha1.Work {
 	made := map[string]bool{}
 	for _, r := range d.Results {
@@ -33,7 +32,7 @@ func Suspensions(in Input, d Decision) []*workv1alpha1.Work {
 	return out
 }
 
-// comesFrom reports whether a Work is that of the binding, and not of another whose Work has the same name.
+// comesFrom reports whether a Work belongs to the binding, not to another one whose Work has the same name.
 func comesFrom(w *workv1alpha1.Work, from origin) bool {
 	for key, value := range from.annotations {
 		if w.Annotations[key] != value {

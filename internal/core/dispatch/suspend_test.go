@@ -10,7 +10,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 )
 
-func TestSuspensionReachesWorksThatCannotBeRebuilt(t *testing.T) {
+func TestSuspensionReachesWorksWithoutATemplate(t *testing.T) {
 	const all, none = "suspension: {dispatching: true}\nclusters: [{name: eu}, {name: us}]",
 		"clusters: [{name: eu}, {name: us}]"
 	broken := errors.New("broken")

@@ -16,8 +16,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
 
-// Targets are the clusters that b wants a Work in, each once, sorted: those it was scheduled to, with their replicas,
-// and those of the bindings that require it. Clusters that it is leaving are no targets; see Unwanted.
+// Targets returns the clusters that need a Work of b, each once, sorted: the scheduled clusters with their replicas,
+// and the clusters of bindings that require b. Clusters that b is leaving are no targets; see Unwanted.
 func Targets(b workv1alpha2.Binding) []workv1alpha2.TargetCluster {
 	spec := b.BindingSpec()
 	targets := make([]workv1alpha2.TargetCluster, 0, len(spec.Clusters))
@@ -32,7 +32,7 @@ func Targets(b workv1alpha2.Binding) []workv1alpha2.TargetCluster {
 		for _, c := range r.Clusters {
 			if !seen[c.Name] {
 				seen[c.Name] = true
-				// The replicas there are those of the workload that requires this one.
+				// The replicas in that cluster belong to the workload that requires this one.
 				targets = append(targets, workv1alpha2.TargetCluster{Name: c.Name})
 			}
 		}
@@ -41,14 +41,13 @@ func Targets(b workv1alpha2.Binding) []workv1alpha2.TargetCluster {
 	return targets
 }
 
-// heirTime is how long a binding that was made again keeps Works in clusters that it does not want: the bindings that
-// it follows may be made again later than it. What has replicas and follows nothing does not wait for that: it would
-// run twice.
+// heirTime is how long a recreated binding keeps Works in clusters that are not its targets: the bindings that require
+// it may be recreated later. A binding with replicas that no binding requires does not wait: it would run twice.
 const heirTime = time.Minute
 
-// Unwanted are those of the existing Works that are to be deleted: b's own, in clusters that are neither targets nor
-// being left gracefully; all of its own if b is being deleted. Works that are not marked as b's are never among them,
-// but those that it has inherited, once it was placed and had heirTime: again is when these are, 0 if that is an event.
+// Unwanted returns the existing Works to delete: Works of b in clusters that are neither targets nor being left
+// gracefully, or all Works of b if b is being deleted. It includes inherited Works once b was placed and heirTime has
+// passed: again is the remaining time, 0 if an event follows. It never includes Works of others.
 func Unwanted(b workv1alpha2.Binding, existing []workv1alpha1.Work,
 	now time.Time) (unwanted []workv1alpha1.Work, again time.Duration) {
 	keep := map[string]bool{}
@@ -97,7 +96,7 @@ func LeftBy(b workv1alpha2.Binding, works []workv1alpha1.Work) (spaces []string)
 	return spaces
 }
 
-// filter are b's own Works in the clusters asked for.
+// filter returns the Works of b in the clusters for which in is true.
 func filter(b workv1alpha2.Binding, existing []workv1alpha1.Work, in func(cluster string) bool) []workv1alpha1.Work {
 	label := propagate.BindingIDLabel(b.GetNamespace())
 	id := b.GetLabels()[label]

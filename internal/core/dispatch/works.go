@@ -1,5 +1,5 @@
-// Package dispatch decides the Works of a binding: one manifest per cluster, and those that are wanted no more.
-// Where a template goes was decided before (core/schedule); what a member makes of a Work is core/execute's.
+// Package dispatch decides the Works of a binding: one manifest per cluster, and the Works to delete.
+// core/schedule decides the clusters; core/execute decides what to write in a member.
 package dispatch
 
 import (
@@ -34,37 +34,37 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
-// Input is what the Works of a template follow from. All of it is read-only.
+// Input determines the Works of a template. It is read-only.
 type Input struct {
 	// Binding is the binding of the template; a Namespace has none.
 	Binding workv1alpha2.Binding
-	// Template as it is on the hub.
+	// Template on the hub.
 	Template *unstructured.Unstructured
-	// Clusters by name; those that the binding names, at least.
+	// Clusters by name. It has at least the clusters in the binding.
 	Clusters map[string]*clusterv1alpha1.Cluster
 	// Overrides are the policies that may select the template, in any order.
 	Overrides []policyv1alpha1.Override
-	// Existing are the Works that stand, by cluster: their permanent ids are kept.
+	// Existing are the existing Works, by cluster. Their permanent IDs are kept.
 	Existing map[string]*workv1alpha1.Work
-	// Purging is true if copies that must be deleted first still exist. Then existing copies are updated, no new ones are
+	// Purging is true while workloads that must be deleted first exist. Then existing Works are updated, no new ones are
 	// created, and no record is removed from the binding.
 	Purging bool
-	// Pods are the clusters that have a pod of that name, of the names that fleet.PodsAskedFor gives; see fleet.Input.
+	// Pods maps the pod names in fleet.PodsAskedFor to the clusters with such a pod; see fleet.Input.
 	Pods map[string][]string
-	// Target are the replicas by cluster of the workload that fleet.TargetOf names; nil if they are not known.
+	// Target are the replicas by cluster of the workload in fleet.TargetOf; nil if unknown.
 	Target map[string]int64
 	// History are the stored revisions of templates for which fleet.KeepsHistory.
 	History []fleet.Revision
-	// Pulls are the Works that stand of the images that are pulled for the template, by cluster; see
+	// Pulls are the existing Works that pull images for the template, by cluster; see
 	// wellknown.PrePullOfAnnotation.
 	Pulls map[string][]*workv1alpha1.Work
-	// Now dates the progress of rollouts.
+	// Now is the time of rollout progress.
 	Now time.Time
-	// NewID makes the permanent id of a Work that does not exist yet.
+	// NewID returns the permanent ID of a new Work.
 	NewID func() string
-	// Convert gives each cluster a version that it serves; nil sends all as they are.
+	// Convert converts manifests to a version that the cluster serves; nil for no conversion.
 	Convert Convert
-	// ForbidOverwrite is why users may not overwrite in members with this template; empty if they may. See Forbidden.
+	// ForbidOverwrite is why the template may not overwrite objects in members; empty if it may. See Forbidden.
 	ForbidOverwrite string
 	// Revisions are the ReleaseRevisions by name that RevisionsOf the binding names.
 	Revisions map[string]*releasev1alpha1.ReleaseRevision
@@ -72,7 +72,7 @@ type Input struct {
 	pace pace
 }
 
-// Result is the Work of one cluster, or why there is none.
+// Result is the Work of one cluster, or an error.
 type Result struct {
 	Cluster string
 	Work    *workv1alpha1.Work
@@ -88,13 +88,13 @@ type OverrideError struct{ Err error }
 func (e *OverrideError) Error() string { return e.Err.Error() }
 func (e *OverrideError) Unwrap() error { return e.Err }
 
-// Decision is everything that a pass writes for a binding: Works, and the binding itself, once before its Works (see
-// Annotations) and once after them (see Report).
+// Decision has all writes for a binding: its Works, and the binding itself, once before the Works (see Annotations) and
+// once after them (see Report).
 type Decision struct {
-	// Results are the Works that the binding wants, one per target cluster but those whose turn has not come, sorted by
-	// cluster. A failure is of one cluster and hides no other.
+	// Results are the wanted Works, sorted by cluster: one per target cluster, except clusters that wait for their turn.
+	// An error affects one cluster only.
 	Results []Result
-	// Conditions are those of the template in its fleet. They are among those of Report.
+	// Conditions of the template in its fleet. Report includes them.
 	Conditions []fleet.Condition
 	// Record, Progress, Routed and Approved are the values of wellknown.OrdinalsAnnotation,
 	// wellknown.RolloutProgressAnnotation, wellknown.RoutedToAnnotation and wellknown.ApprovedStageAnnotation of the
@@ -104,19 +104,19 @@ type Decision struct {
 	// is true if the binding no longer names one.
 	Baseline *releasev1alpha1.ReleaseRevision
 	Unpin    bool
-	// RecheckAfter is when to decide again though nothing has happened; 0 for never.
+	// RecheckAfter is when to decide again without a change; 0 for never.
 	RecheckAfter time.Duration
 	// Pulls are the Works that pull images first. Missing ones are created, and all others of Input.Pulls are deleted,
 	// when the Works are written. Pulling describes, one line per cluster, what is awaited.
 	Pulls   []*workv1alpha1.Work
 	Pulling []string
-	// Waits is true if nothing is to be written now because the scheduler will soon follow the template's clusters.
+	// Waits is true if there are no writes now, because the scheduler will soon follow the template's clusters.
 	Waits bool
-	// Err is why no Works can be made: the template's numbers cannot be divided.
+	// Err is why there are no Works: the template's numbers cannot be divided.
 	Err error
 }
 
-// Works are the Works of Decide; when it fails as a whole, each of them fails.
+// Works returns the results of Decide. If Decide fails as a whole, each result has the error.
 func Works(ctx context.Context, in Input, i interpret.Interpreter) []Result {
 	d := Decide(ctx, in, i)
 	if d.Err == nil {
@@ -129,10 +129,10 @@ func Works(ctx context.Context, in Input, i interpret.Interpreter) []Result {
 	return results
 }
 
-// Decide makes the Works of a binding. The same input gives the same Works, byte for byte.
+// Decide returns the Works of a binding. It is deterministic, byte for byte.
 //
-// A cluster that is being removed gets no Work that it does not have. Works in clusters that the binding is leaving
-// stay as they are and are not among the results.
+// A cluster that is being removed gets no new Work. Works in clusters that the binding is leaving do not change and are
+// not among the results.
 func Decide(ctx context.Context, in Input, i interpret.Interpreter) Decision {
 	spec := in.Binding.BindingSpec()
 	if waits, after := in.awaitsPlacement(); waits {
@@ -159,7 +159,7 @@ func Decide(ctx context.Context, in Input, i interpret.Interpreter) Decision {
 	divide := division(spec, pruned, completions)
 	from := originOf(in.Binding)
 
-	// 1. Each cluster's part by replicas. Where only a part is leaving, all of it stays until the replacement is healthy.
+	// 1. The replicas of each cluster. If only some replicas leave a cluster, all stay until the replacement is healthy.
 	left := spec.LeftGracefully()
 	parts := make([]part, 0, len(targets))
 	for _, target := range targets {
@@ -169,7 +169,7 @@ func Decide(ctx context.Context, in Input, i interpret.Interpreter) Decision {
 		m, err := divide(ctx, i, target.Name)
 		parts = append(parts, part{target, m, err})
 	}
-	// 2. Where new images are pulled first, and what counts the pods of all clusters together.
+	// 2. Image pulls before new pods, and fields that count the pods of all clusters.
 	gates, err := in.gates(parts)
 	if err != nil {
 		return Decision{Err: err}
@@ -236,7 +236,7 @@ func Decide(ctx context.Context, in Input, i interpret.Interpreter) Decision {
 	return d
 }
 
-// WorkName is the name of the Works of a template, in each execution space, given its binding; nil for none.
+// WorkName returns the name of the Works of a template in each execution space. b may be nil.
 func WorkName(b workv1alpha2.Binding, template *unstructured.Unstructured) string {
 	gk := template.GroupVersionKind().GroupKind()
 	if b == nil {
@@ -245,8 +245,8 @@ func WorkName(b workv1alpha2.Binding, template *unstructured.Unstructured) strin
 	return names.WorkFor(b.GetName(), gk, template.GetName(), template.GetNamespace())
 }
 
-// Namespaces are the Works of the namespace in.Template, in every cluster given, sorted. Only ClusterOverridePolicies
-// apply, since a namespace is in none. Whether it is to be sent at all is AutoPropagated's question.
+// Namespaces returns the Works of the namespace in.Template in all given clusters, sorted. Only ClusterOverridePolicies
+// apply. AutoPropagated decides whether the namespace is sent.
 func Namespaces(in Input) []Result {
 	pruned := prune(in.Template)
 	results := make([]Result, 0, len(in.Clusters))
@@ -272,8 +272,8 @@ func (in Input) removed(cluster string) bool {
 	return c != nil && c.DeletionTimestamp != nil && in.Existing[cluster] == nil
 }
 
-// ran reports whether the template is one to run once, in one cluster, and has, in another: a cluster that takes the
-// place of that one would run it again.
+// ran reports whether a template that runs once has run in another cluster. A new Work in this cluster would run it
+// again.
 func (in Input) ran(cluster string) bool {
 	if in.Existing[cluster] != nil || !propagate.Single(in.Template) {
 		return false
@@ -287,11 +287,11 @@ func (in Input) failed(cluster string, err error) Result {
 		in.Template.GetKind(), text.Path(in.Template.GetNamespace(), in.Template.GetName()), cluster, err)}
 }
 
-// result makes the Work of one cluster out of m, its share of the template. m may be shared and is not changed.
-// Without a resolution only the template's own annotation resolves conflicts.
+// result returns the Work of one cluster from m, its share of the template. m may be shared and is not changed. Without
+// a resolution, only the template's own annotation resolves conflicts.
 func (in Input) result(cluster string, m *unstructured.Unstructured, from origin,
 	resolution policyv1alpha1.ConflictResolution) Result {
-	// 1. The manifest, and what is different in this cluster.
+	// 1. The manifest, with the overrides of this cluster.
 	c := in.Clusters[cluster]
 	if c == nil {
 		return in.failed(cluster, errors.New("the cluster is not registered"))
@@ -313,7 +313,7 @@ func (in Input) result(cluster string, m *unstructured.Unstructured, from origin
 	}
 	execute.Unmark(m)
 
-	// 2. The Work. Its name goes by the template, whatever an override did to the manifest.
+	// 2. The Work. Overrides do not change its name.
 	w := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{
 		Namespace:   names.ExecutionSpace(cluster),
 		Name:        WorkName(in.Binding, in.Template),
@@ -337,7 +337,7 @@ func (in Input) result(cluster string, m *unstructured.Unstructured, from origin
 		w.Annotations[wellknown.PreservedStateAnnotation] = string(raw)
 	}
 
-	// 3. The marks of both: where they come from, and that they belong together.
+	// 3. The labels and annotations that connect both with their binding.
 	for key, value := range from.labels {
 		w.Labels[key] = value
 		set(m, "labels", key, value)
@@ -373,7 +373,7 @@ func (in Input) checkIdentity(m *unstructured.Unstructured) error {
 	return identity.FromManifest(sent).Keeps(m)
 }
 
-// permanentID is the one that the cluster's Work has, or a new one.
+// permanentID returns the permanent ID of the cluster's Work, or a new one.
 func (in Input) permanentID(cluster string) string {
 	if w := in.Existing[cluster]; w != nil {
 		if id := w.Labels[workv1alpha2.WorkPermanentIDLabel]; id != "" {
@@ -386,14 +386,14 @@ func (in Input) permanentID(cluster string) string {
 	return in.NewID()
 }
 
-// prune is the template without what the hub set.
+// prune returns the template without fields of the hub.
 func prune(template *unstructured.Unstructured) *unstructured.Unstructured {
-	// The status of a big workload is big: it is not copied only to be removed.
+	// Do not copy the status, which may be large, only to remove it.
 	bare := maps.Clone(template.Object)
 	delete(bare, "status")
 	out := (&unstructured.Unstructured{Object: bare}).DeepCopy()
 	interpret.Prune(out)
-	// Marks for the hub alone.
+	// Annotations for the hub only.
 	unstructured.RemoveNestedField(out.Object, "metadata", "annotations", wellknown.AwaitingChangeAnnotation)
 	unstructured.RemoveNestedField(out.Object, "metadata", "annotations", releasev1alpha1.ReleaseStrategyAnnotation)
 	fleet.Bare(out)
@@ -415,7 +415,7 @@ func withOwnMetadata(m *unstructured.Unstructured) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: object}
 }
 
-// set sets a label or annotation of m, whose metadata is its own.
+// set sets a label or annotation of m, which must come from withOwnMetadata.
 func set(m *unstructured.Unstructured, in, key, value string) {
 	m.Object["metadata"].(map[string]any)[in].(map[string]any)[key] = value
 }

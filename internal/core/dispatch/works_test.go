@@ -45,7 +45,7 @@ status: {readyReplicas: 5}
 
 var object = coretest.Object
 
-// binding is the binding of a template with a spec in YAML; the template's scope is the binding's.
+// binding returns the binding of a template with a spec in YAML; the template's scope is the binding's.
 func binding(t testing.TB, template *unstructured.Unstructured, spec string) workv1alpha2.Binding {
 	t.Helper()
 	var s workv1alpha2.ResourceBindingSpec
@@ -365,7 +365,7 @@ func TestDetailsOfAWork(t *testing.T) {
 	}
 }
 
-func TestAClusterThatIsBeingRemovedGetsNothingNew(t *testing.T) {
+func TestClusterInRemovalGetsNothingNew(t *testing.T) {
 	in := input(t, configMap, "clusters: [{name: eu}, {name: us}]")
 	before := works(t, in)
 	now := metav1.Now()
@@ -377,7 +377,7 @@ func TestAClusterThatIsBeingRemovedGetsNothingNew(t *testing.T) {
 	}
 }
 
-func TestAManifestGoesInAVersionThatTheClusterServes(t *testing.T) {
+func TestManifestIsSentInAServedVersion(t *testing.T) {
 	const cloneSet = "{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, metadata: {name: c, namespace: shop}, spec: {}}"
 	serves := func(versions ...string) []clusterv1alpha1.APIEnablement {
 		out := []clusterv1alpha1.APIEnablement{{GroupVersion: "apps/v1",
@@ -432,7 +432,7 @@ func TestMissingFieldOfVersionIsReportedForItsClusterOnly(t *testing.T) {
 
 // A WorkloadSpread that names a CloneSet in a version that the member does not serve has no effect and reports no
 // error.
-func TestReferencesUseVersionThatMemberServes(t *testing.T) {
+func TestReferencesUseAServedVersion(t *testing.T) {
 	const old, new = "apps.kruise.io/v1alpha1", "apps.kruise.io/v1beta1"
 	for _, tt := range []struct {
 		name, template string
@@ -597,7 +597,7 @@ func TestUnwantedWorks(t *testing.T) {
 	})
 }
 
-func TestAWorkIsWrittenOnlyWhenItDiffers(t *testing.T) {
+func TestUnchangedWorkIsNotWritten(t *testing.T) {
 	wanted := works(t, input(t, deployment, "clusters: [{name: eu}]"))["eu"]
 	tests := []struct {
 		name   string
@@ -689,7 +689,7 @@ func TestNamespacesGoEverywhere(t *testing.T) {
 	}
 }
 
-func TestNamespacesThatStayOnTheHub(t *testing.T) {
+func TestSystemNamespacesStayOnTheHub(t *testing.T) {
 	for text, want := range map[string]bool{
 		"{name: shop}":           true,
 		"{name: default}":        false,

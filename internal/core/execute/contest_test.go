@@ -56,7 +56,7 @@ func TestContestedObjectIsRepairedWithBackoff(t *testing.T) {
 	}
 }
 
-func TestWhoContestsAFieldIsNamed(t *testing.T) {
+func TestContestingManagerIsNamed(t *testing.T) {
 	entry := func(manager, fields string, at int64) metav1.ManagedFieldsEntry {
 		when := metav1.Unix(at, 0)
 		return metav1.ManagedFieldsEntry{Manager: manager, Time: &when, FieldsV1: metav1.NewFieldsV1(fields)}

@@ -13,8 +13,9 @@ import (
 	"github.com/argosy-io/argosy/internal/core/object/fields"
 )
 
-// difference is the path of a field that desired sets and observed has otherwise; false if there is none. Of several
-// it is the same one each time. What desired leaves open is the member's: defaults, injected containers, status.
+// difference returns the path of a field that desired sets and observed has otherwise; false if there is none. Of
+// several it is the same one each time. What desired leaves open is the member's: defaults, injected containers,
+// status.
 //
 //	map            each key of desired
 //	list of items  with a known key (containers by name): each item of desired; else item by item, and the length
@@ -250,7 +251,7 @@ func stringKey(key string) func(any) (any, bool) {
 	}
 }
 
-// portKey is a port and its protocol, TCP if it is left out.
+// portKey returns a port and its protocol, TCP if it is left out.
 func portKey(key string) func(any) (any, bool) {
 	return func(item any) (any, bool) {
 		m, _ := item.(map[string]any)

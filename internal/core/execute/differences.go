@@ -17,8 +17,8 @@ type Difference struct {
 	Have any `json:"have,omitempty"`
 }
 
-// Differences are all fields that desired sets and observed has otherwise, by the rules by which Plan looks for one,
-// sorted by path. Labels and annotations count, other metadata and the status do not.
+// Differences returns all fields that desired sets and observed has otherwise, by the rules by which Plan looks for
+// one, sorted by path. Labels and annotations count, other metadata and the status do not.
 func Differences(desired, observed *unstructured.Unstructured) []Difference {
 	c := comparison{kind: desired.GroupVersionKind().GroupKind()}
 	object := desired.Object

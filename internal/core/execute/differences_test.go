@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-func TestDifferencesAreAllThatPlanWouldFindOneOf(t *testing.T) {
+func TestDifferencesListAllDriftedFields(t *testing.T) {
 	read := func(text string) *unstructured.Unstructured {
 		u := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {

@@ -57,7 +57,7 @@ const (
 
 // JudgeEnd decides what the deletion of w means. Objects are deleted in members only if the hub decided so, or if a
 // user deleted that single Work: not if the Work was deleted with its namespace or definition, or as one of many. after
-// is the delay after which to ask again; reason is for people.
+// is the delay after which to decide again; reason is for users.
 func JudgeEnd(w *workv1alpha1.Work, e End) (kind EndKind, after time.Duration, reason string) {
 	switch {
 	case e.WorksGo:

@@ -12,7 +12,7 @@ import (
 )
 
 // A ServiceAccount through its life: OpenShift adds its pull secret, the hub adds, replaces and removes its own.
-func TestEntriesThatAMemberAddsStay(t *testing.T) {
+func TestEntriesAddedByAMemberStay(t *testing.T) {
 	retain := func(desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 		return interpret.RetainEntries(desired, observed), nil
 	}

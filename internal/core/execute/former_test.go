@@ -13,7 +13,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/object/names"
 )
 
-// formerlyApplied is a Work of that name that is applied, and the member's object.
+// formerlyApplied returns a Work of that name that is applied, and the member's object.
 func formerlyApplied(name string) (*workv1alpha1.Work, *unstructured.Unstructured) {
 	w := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-eu", Name: name, UID: "uid",
 		ResourceVersion: "7", Generation: 3,

@@ -15,9 +15,9 @@ import (
 // The empty Hub writes and reads no such marks.
 type Hub string
 
-// Plan is the function Plan for an object that another hub may have written while it managed the member. Such an object
-// is not deleted, as users of the other hub may need it. It is taken back if this hub applied it before, and a conflict
-// otherwise.
+// Plan is like the function Plan, but for an object that another hub may have written while it managed the member. Such
+// an object is not deleted, because users of the other hub may need it. It is taken back if this hub applied it before;
+// otherwise it is a conflict.
 func (h Hub) Plan(w *workv1alpha1.Work, desired, observed *unstructured.Unstructured) Action {
 	by := ""
 	if h != "" && observed != nil {

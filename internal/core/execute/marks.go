@@ -102,12 +102,9 @@ func ownerOf(observed *unstructured.Unstructured, w *workv1alpha1.Work) owner {
 	}
 }
 
-// field is a string in a map of the metadata. Unlike GetLabels it copies nothing.
+// field returns a string in a map of the metadata. Unlike GetLabels it copies nothing.
 func field(obj *unstructured.Unstructured, in, key string) string {
-	metadata, _ := obj.Object["metadata"].(map[string]any)
-	m, _ := metadata[in].(map[string]any)
-	s, _ := m[key].(string)
-	return s
+	return fields.Text(obj.Object, "metadata", in, key)
 }
 
 // hubKeys are the labels and annotations that templates and overrides cannot set on objects in members: those by which
@@ -151,9 +148,7 @@ func Marks(key string) bool { return hubKeys[key] }
 // another object.
 func Unmark(manifest *unstructured.Unstructured) {
 	for _, in := range []string{"labels", "annotations"} {
-		metadata, _ := manifest.Object["metadata"].(map[string]any)
-		keys, _ := metadata[in].(map[string]any)
-		maps.DeleteFunc(keys, func(key string, _ any) bool { return hubKeys[key] })
+		maps.DeleteFunc(fields.Object(manifest.Object, "metadata", in), func(key string, _ any) bool { return hubKeys[key] })
 	}
 }
 

@@ -88,7 +88,7 @@ func TestNamespaceWithPreservedObjectsIsKept(t *testing.T) {
 	}
 }
 
-func TestObjectsThatDeleteOthersAreMarkedAsHubs(t *testing.T) {
+func TestNamespacesAndDefinitionsOfTheHubAreMarked(t *testing.T) {
 	for kind, apiVersion := range map[string]string{"Namespace": "v1",
 		"CustomResourceDefinition": "apiextensions.k8s.io/v1"} {
 		t.Run(kind, func(t *testing.T) { saysThatTheHubMadeIt(t, apiVersion, kind) })

@@ -30,7 +30,7 @@ func object(t testing.TB, text string) *unstructured.Unstructured {
 	return u
 }
 
-// work is a Work that holds the manifest and was applied at its generation.
+// work returns a Work that holds the manifest and was applied at its generation.
 func work(t testing.TB, manifest string, change ...func(*workv1alpha1.Work)) *workv1alpha1.Work {
 	t.Helper()
 	w := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{
@@ -305,7 +305,7 @@ func TestDesired(t *testing.T) {
 	}
 }
 
-func TestWhatAMemberAddsIsNoDrift(t *testing.T) {
+func TestFieldsAddedByAMemberAreNoDrift(t *testing.T) {
 	podSpec := func(s string) string { return "spec: {template: {spec: " + s + "}}" }
 	tests := []struct {
 		name              string

@@ -150,8 +150,8 @@ func TestAfterAnApplyThereIsNothingToDo(t *testing.T) {
 	}
 }
 
-// TestDriftOfAnythingThatIsSetIsFound changes one value that the manifest sets.
-func TestDriftOfAnythingThatIsSetIsFound(t *testing.T) {
+// TestDriftOfAnySetValueIsFound changes one value that the manifest sets.
+func TestDriftOfAnySetValueIsFound(t *testing.T) {
 	found := 0
 	for seed := range int64(3000) {
 		r := world{rand.New(rand.NewSource(seed))}

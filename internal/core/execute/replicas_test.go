@@ -11,7 +11,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/execute"
 )
 
-func TestRetainKeepsTheReplicasThatSomebodyInTheMemberSet(t *testing.T) {
+func TestRetainKeepsTheReplicasOfTheMember(t *testing.T) {
 	workload := func(replicas any, labels map[string]string,
 		fields ...metav1.ManagedFieldsEntry) *unstructured.Unstructured {
 		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment",
@@ -96,7 +96,7 @@ func TestAutoscalerNamesItsTarget(t *testing.T) {
 	}
 }
 
-func TestManifestThatKeepsOldPodsByANumber(t *testing.T) {
+func TestKeepsOld(t *testing.T) {
 	for text, want := range map[string]bool{
 		"{replicas: 10, updateStrategy: {rollingUpdate: {partition: 9}}}":     true,
 		"{replicas: 10, updateStrategy: {partition: 9}}":                      true,

@@ -74,7 +74,7 @@ func TestAffinity(t *testing.T) {
 	}
 }
 
-func TestLabelSelectorsMeanWhatKubernetesMeans(t *testing.T) {
+func TestLabelSelectorsEqualKubernetes(t *testing.T) {
 	keys, values := []string{"a", "b", "c"}, []string{"x", "y", "z"}
 	operators := []metav1.LabelSelectorOperator{
 		metav1.LabelSelectorOpIn, metav1.LabelSelectorOpNotIn, metav1.LabelSelectorOpExists,

@@ -579,7 +579,7 @@ func TestOverridersWithoutEffectAreReported(t *testing.T) {
 	})
 }
 
-func TestAnnotationsRecordWhatWasApplied(t *testing.T) {
+func TestAnnotationsRecordAppliedOverrides(t *testing.T) {
 	_, applied, err := override.Apply(object(t, deployment), cluster("eu"), []policyv1alpha1.Override{
 		op(t, "shop", "ns", rule("imageOverrider: [{component: Tag, operator: replace, value: '2'}]")),
 		op(t, "", "all", "overrideRules:\n- overriders: {labelsOverrider: [{operator: add, value: {a: b}}]}\n- overriders: {plaintext: [{path: /spec/replicas, operator: replace, value: 7}]}"),

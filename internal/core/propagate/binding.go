@@ -50,7 +50,7 @@ func counted(template *unstructured.Unstructured, existing workv1alpha2.Binding)
 
 // The reasons why a template has no binding yet though a policy holds it.
 var (
-	// ErrTerminating: the binding of that name is on its way out; the next one is made when it is gone.
+	// ErrTerminating: the binding with that name is being deleted. A new one is created afterwards.
 	ErrTerminating = errors.New("is being deleted")
 	// ErrOutlived reports that the binding belongs to a deleted template of the same name, and must be deleted too.
 	ErrOutlived = errors.New("belongs to a template that was deleted and recreated")
@@ -58,11 +58,11 @@ var (
 	ErrTaken = errors.New("is the binding of another template")
 )
 
-// Binding is the binding that template shall have under policy p. existing is the one that has its name now, nil for
-// none; neither it nor the other arguments are changed. Without anything to do the result equals existing.
+// Binding returns the binding of template under policy p. existing is the present binding with its name, nil for none.
+// No argument is changed. If there is nothing to do, the result equals existing.
 //
-// What others decide is kept: clusters, requiredBy, gracefulEvictionTasks, rescheduleTriggeredAt,
-// suspension.scheduling, and labels, annotations and finalizers that are not ours. The error is one of those above.
+// It keeps fields of other controllers: clusters, requiredBy, gracefulEvictionTasks, rescheduleTriggeredAt,
+// suspension.scheduling, and foreign labels, annotations and finalizers. The error is one of those above.
 func Binding(template *unstructured.Unstructured, p policyv1alpha1.Propagation, m Meaning,
 	existing workv1alpha2.Binding) (workv1alpha2.Binding, error) {
 	b, err := For(template, existing)
@@ -87,8 +87,8 @@ func Binding(template *unstructured.Unstructured, p policyv1alpha1.Propagation, 
 	spec.Failover = policy.Failover
 	spec.PreserveResourcesOnDeletion = policy.PreserveResourcesOnDeletion
 	if existing != nil && len(spec.RequiredBy) > 0 {
-		// What a binding that depends on this one asked for stays granted while there is one: core/source/dependency grants
-		// it and cannot see the policy, so to take it back here would have the two undo each other for ever.
+		// Keep grants for bindings that require this one while there are any. core/source/dependency sets them without
+		// knowing the policy: if they were removed here, the two controllers would undo each other's writes.
 		granted := existing.BindingSpec()
 		if granted.ConflictResolution == policyv1alpha1.ConflictOverwrite {
 			spec.ConflictResolution = policyv1alpha1.ConflictOverwrite
@@ -180,8 +180,8 @@ func Refer(b workv1alpha2.Binding, template *unstructured.Unstructured) {
 	}
 }
 
-// Owner is the UID of the template that owns the binding; empty if it was orphaned, by a deletion of its template that
-// should leave the rest: the next template of that name adopts it.
+// Owner returns the UID of the template that owns the binding; empty if an orphaning deletion of its template left it.
+// The next template of that name adopts it.
 func Owner(b workv1alpha2.Binding) types.UID {
 	if owner := metav1.GetControllerOf(b); owner != nil {
 		return owner.UID
@@ -196,16 +196,16 @@ func IsBindingOf(b workv1alpha2.Binding, gk schema.GroupKind, name string) bool 
 	return ref.Name == name && match.GroupKind(ref.APIVersion, ref.Kind) == gk
 }
 
-// TemplateOfBinding is the object that a binding is for.
+// TemplateOfBinding returns the object that a binding is for.
 func TemplateOfBinding(b workv1alpha2.Binding) identity.Object {
 	ref := b.BindingSpec().Resource
 	gk := match.GroupKind(ref.APIVersion, ref.Kind)
 	return identity.Object{Group: gk.Group, Kind: gk.Kind, Namespace: ref.Namespace, Name: ref.Name}
 }
 
-// Find is the binding of the object named, nil if there is none, and the name that a new one is to have: Karmada's,
-// unless the binding of another template has it. Where others have all names, free is empty. get reads a binding, nil
-// if there is none.
+// Find returns the binding of the object named, nil if there is none, and the name that a new one is to have:
+// Karmada's, unless the binding of another template has it. Where others have all names, free is empty. get reads a
+// binding, nil if there is none.
 //
 // A binding keeps its name: one that was made while Karmada's name was taken is found when that is free.
 func Find(gk schema.GroupKind, namespace, name string,
@@ -231,7 +231,7 @@ func TakenError(gk schema.GroupKind, name string) error {
 		names.BindingApart(gk, name), gk, name)
 }
 
-// PermanentID is the id by which Works name the binding; empty until it has one.
+// PermanentID returns the id by which Works name the binding; empty until it has one.
 func PermanentID(b workv1alpha2.Binding) string {
 	return b.GetLabels()[BindingIDLabel(b.GetNamespace())]
 }
@@ -266,7 +266,7 @@ func Belongs(template *unstructured.Unstructured, existing workv1alpha2.Binding)
 	return fmt.Errorf("binding %s of %s %w", existing.GetName(), describe(template), why)
 }
 
-// suspension is the policy's, with the scheduling suspension that others set; nil if neither is set.
+// suspension returns the policy's, with the scheduling suspension that others set; nil if neither is set.
 func suspension(policy *policyv1alpha1.Suspension, was *workv1alpha2.Suspension) *workv1alpha2.Suspension {
 	var s workv1alpha2.Suspension
 	if was != nil {
@@ -280,7 +280,7 @@ func suspension(policy *policyv1alpha1.Suspension, was *workv1alpha2.Suspension)
 	return &s
 }
 
-// affinityGroups are the groups that the template's labels put it into; nil for none.
+// affinityGroups returns the groups that the template's labels put it into; nil for none.
 func affinityGroups(a *policyv1alpha1.WorkloadAffinity, labels map[string]string) *workv1alpha2.WorkloadAffinityGroups {
 	if a == nil {
 		return nil
@@ -313,7 +313,7 @@ func finalizer(b workv1alpha2.Binding, namespaced, cluster string) {
 	}
 }
 
-// BindingIDLabel is the label that holds the permanent id of a binding, on itself and on what comes from it.
+// BindingIDLabel returns the label that holds the permanent id of a binding, on itself and on what comes from it.
 func BindingIDLabel(namespace string) string {
 	if namespace == "" {
 		return workv1alpha2.ClusterResourceBindingPermanentIDLabel
@@ -321,7 +321,7 @@ func BindingIDLabel(namespace string) string {
 	return workv1alpha2.ResourceBindingPermanentIDLabel
 }
 
-// defaulted is have with the value for a key that it does not have.
+// defaulted returns have with the value for a missing key.
 func defaulted(have map[string]string, key, value string) (map[string]string, bool) {
 	if have[key] != "" || value == "" {
 		return have, false

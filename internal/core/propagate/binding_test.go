@@ -71,7 +71,7 @@ func bind(t *testing.T, template *unstructured.Unstructured, p policyv1alpha1.Pr
 	return b
 }
 
-func TestNewBindingHasLabelsThatToolsRead(t *testing.T) {
+func TestNewBindingHasLabelsOfKarmada(t *testing.T) {
 	for name, namespace := range scopes {
 		t.Run(name, func(t *testing.T) {
 			tpl := template(namespace, "Web:1")
@@ -173,7 +173,7 @@ func TestTheTemplatesVersionFollowsItsContent(t *testing.T) {
 	}
 }
 
-func TestWhatOthersDecidedIsKept(t *testing.T) {
+func TestFieldsOfOtherControllersAreKept(t *testing.T) {
 	tpl, p := template("shop", "web"), full("shop")
 	existing := bind(t, tpl, p, meaning, nil)
 	yes, now := true, metav1.Now()

@@ -23,10 +23,10 @@ func (h Holder) String() string {
 	return "PropagationPolicy " + h.NamespacedName.String()
 }
 
-// ID is the policy's permanent id; empty until admission gave it one, and such a policy cannot claim.
+// ID returns the policy's permanent id; empty until admission gave it one, and such a policy cannot claim.
 func ID(p policyv1alpha1.Propagation) string { return p.GetLabels()[idLabel(p.GetNamespace())] }
 
-// HolderOf is p as a claim names it.
+// HolderOf returns the holder in a claim of p.
 func HolderOf(p policyv1alpha1.Propagation) Holder {
 	return Holder{NamespacedName: types.NamespacedName{Namespace: p.GetNamespace(), Name: p.GetName()}, ID: ID(p)}
 }
@@ -82,7 +82,8 @@ func mark(obj metav1.Object, holder Holder) bool {
 	return changed || also
 }
 
-// claims are all keys that a claim may have, with their values for holder: empty values are keys that must be absent.
+// claims returns all keys that a claim may have, with their values for holder: empty values are keys that must be
+// absent.
 func claims(holder Holder) (labels, annotations map[string]string) {
 	labels = map[string]string{
 		policyv1alpha1.PropagationPolicyPermanentIDLabel:        "",
@@ -116,7 +117,7 @@ func differs(have, want map[string]string) bool {
 	return false
 }
 
-// merged is have with the values of want, without the keys that want has empty. have stays as it is.
+// merged returns have with the values of want, and without the keys that are empty in want. have is not changed.
 func merged(have, want map[string]string) (map[string]string, bool) {
 	if !differs(have, want) {
 		return have, false

@@ -49,7 +49,7 @@ func Digest(template *unstructured.Unstructured) string {
 	return sum(own) + "." + sum(system)
 }
 
-// userPart is the part of a digest that only users change.
+// userPart returns the part of a digest that only users change.
 func userPart(digest string) string {
 	user, _, _ := strings.Cut(digest, ".")
 	return user
@@ -75,7 +75,7 @@ func covers(a, b map[string]any) bool {
 	return true
 }
 
-// claimKey is a key of a policy's claim: it may change without anything to do for the Works.
+// claimKey reports whether a key belongs to a policy's claim. A change of it does not concern the Works.
 func claimKey(key string) bool {
 	return strings.HasPrefix(key, "propagationpolicy.karmada.io/") ||
 		strings.HasPrefix(key, "clusterpropagationpolicy.karmada.io/")
@@ -84,7 +84,7 @@ func claimKey(key string) bool {
 // ofKarmada reports whether a key belongs to Karmada, so that its change is not a user's.
 func ofKarmada(key string) bool { return strings.Contains(key, ".karmada.io") }
 
-// sum is short enough for an annotation and long enough never to collide by chance.
+// sum returns a digest that is short enough for an annotation and long enough to avoid collisions.
 func sum(content map[string]any) string {
 	// Marshalling sorts the keys, and cannot fail for values from JSON.
 	raw, err := json.Marshal(content)

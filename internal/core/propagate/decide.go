@@ -131,8 +131,8 @@ func Decide(o Observed) Decision {
 	return d
 }
 
-// release is d with every claim removed, if no policy claims the template. Binding and Works remain, so that the
-// workload runs on until another policy claims it.
+// release removes every claim from d, if no policy claims the template. Binding and Works remain, so that the workload
+// keeps running until another policy claims it.
 func (d Decision) release(o Observed) Decision {
 	if d.Policy != nil {
 		return d
@@ -149,7 +149,7 @@ func (d Decision) release(o Observed) Decision {
 	return d
 }
 
-// missingOverrides are the override policies that p depends on and that do not exist.
+// missingOverrides returns the override policies that p depends on and that do not exist.
 func (o Observed) missingOverrides(p policyv1alpha1.Propagation) []string {
 	return slices.DeleteFunc(slices.Clone(p.PropagationSpec().DependentOverrides), func(name string) bool {
 		return o.OverrideExists(types.NamespacedName{Namespace: p.GetNamespace(), Name: name})

@@ -16,7 +16,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/propagate"
 )
 
-// decision is a Decision in words: "claim low→high, Make, release".
+// decision returns a Decision in words: "claim low→high, Make, release".
 func decision(d propagate.Decision) string {
 	var words []string
 	add := func(there bool, format string, args ...any) {

@@ -28,12 +28,12 @@ func Await(template *unstructured.Unstructured, p policyv1alpha1.Propagation) bo
 	return changed
 }
 
-// activated reports whether p takes effect on the binding of a template that it holds; existing is nil if there is
+// activated reports whether p takes effect on the binding of a template that it claims; existing is nil if there is
 // none. A policy that is not Lazy always does. It depends on the objects alone, so a restart changes nothing:
 //
 //	claimed after the fact      → once a user has changed the template since
 //	claimed at creation         → at once
-//	in effect already           → once a user has changed the template since the binding was made
+//	in effect already           → once a user has changed the template since the binding was created
 //
 // If unchanged, no user has changed the template, whatever its digest is.
 func activated(
@@ -55,8 +55,9 @@ func activated(
 	return !unchanged && userPart(existing.GetAnnotations()[wellknown.TemplateDigestAnnotation]) != content
 }
 
-// claimedBinding is the binding of a template that p claims, while p waits for a change of the template: it has the
-// claim of p, and the rest stays. A label or annotation for the Works is no change of a user, and the Works follow it.
+// claimedBinding returns the binding of a template that p claims, while p waits for a change of the template: it has
+// the claim of p, and the rest stays. A label or annotation for the Works is no change of a user, and the Works follow
+// it.
 func claimedBinding(
 	template *unstructured.Unstructured, p policyv1alpha1.Propagation, existing workv1alpha2.Binding,
 ) workv1alpha2.Binding {

@@ -12,7 +12,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/propagate"
 )
 
-// policy is a PropagationPolicy, or with an empty namespace a ClusterPropagationPolicy.
+// policy returns a PropagationPolicy, or with an empty namespace a ClusterPropagationPolicy.
 func policy(namespace, name string, priority int32,
 	selectors ...policyv1alpha1.ResourceSelector) policyv1alpha1.Propagation {
 	meta := metav1.ObjectMeta{Namespace: namespace, Name: name, Generation: 1}

@@ -30,9 +30,9 @@ func runsPerCluster(template *unstructured.Unstructured) bool {
 	return template.GetAnnotations()[wellknown.RunPerClusterAnnotation] == "true"
 }
 
-// single makes a binding one of one replica, which the clusters divide: by the weights of the policy if it has some,
-// else the cluster with the most room takes it, of equals now one and now another. What the replica needs is the most
-// that any of its pods does.
+// single gives a binding one divided replica. The weights of the policy select its cluster; without weights, the
+// cluster with the most room gets it, and equal clusters take turns. The replica requires the maximum of its pods'
+// requests.
 func single(spec *workv1alpha2.ResourceBindingSpec, namespace string, components []workv1alpha2.Component) {
 	if !spec.Placement.DividesReplicas() {
 		spec.Placement.ReplicaScheduling = &policyv1alpha1.ReplicaSchedulingStrategy{

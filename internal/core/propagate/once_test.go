@@ -116,7 +116,7 @@ func TestAWorkflowIsNotMovedOnceItIsPlaced(t *testing.T) {
 	}
 }
 
-func TestAWorkflowGoesToAllClustersThatItsOwnerAsksFor(t *testing.T) {
+func TestWorkflowGoesToAllClustersOfItsOwner(t *testing.T) {
 	p := identified(policy("ci", "p", 0), "id")
 	b := bind(t, argo("Workflow", map[string]string{"argosy.io/run-per-cluster": "true"}), p, propagate.Meaning{ID: "id"},
 		nil)

@@ -26,7 +26,7 @@ func before(p policyv1alpha1.Propagation, pImplicit match.ImplicitPriority, q po
 	) < 0
 }
 
-// Priority is the policy's explicit priority; 0 if it has none.
+// Priority returns the policy's explicit priority; 0 if it has none.
 func Priority(p policyv1alpha1.Propagation) int32 {
 	if v := p.PropagationSpec().Priority; v != nil {
 		return *v

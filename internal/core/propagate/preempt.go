@@ -5,12 +5,12 @@ import (
 	"github.com/argosy-io/argosy/internal/core/match"
 )
 
-// Preempt is the policy that takes t from holder, of those given, in any order; false if t stays where it is.
-// Only policies with `preemption: Always` take, and only from a holder that is really lower:
+// Preempt returns the policy that takes t from holder, among policies in any order; false if holder keeps t. Only
+// policies with `preemption: Always` preempt, and only a lower holder:
 //
 //	namespaced policy > any cluster policy;  in the same scope the higher spec.priority
 //
-// How closely a selector describes t, and names, decide between those that may take, never against the holder.
+// Specific selectors, then names, decide between policies that may preempt, never against the holder.
 func Preempt(t match.Template, holder policyv1alpha1.Propagation,
 	policies []policyv1alpha1.Propagation) (policyv1alpha1.Propagation, bool) {
 	var higher []policyv1alpha1.Propagation

@@ -139,6 +139,15 @@ func (c CheckCall) Due(spec *releasev1alpha1.ReleaseCheckSpec,
 	return time.Time{}
 }
 
+// SampleLimits returns the interval of a check, and how many samples in a row may be without data, or errors.
+func SampleLimits(spec *releasev1alpha1.ReleaseCheckSpec) (interval time.Duration, inconclusive int32) {
+	inconclusive = defaultInconclusiveLimit
+	if spec.InconclusiveLimit != nil {
+		inconclusive = *spec.InconclusiveLimit
+	}
+	return duration(spec.Interval, defaultInterval), inconclusive
+}
+
 // IsDecided reports whether no other sample can change a verdict.
 func IsDecided(status releasev1alpha1.ReleaseCheckStatus) bool {
 	return status.Verdict == releasev1alpha1.CheckPass || status.Verdict == releasev1alpha1.CheckFail
@@ -152,14 +161,11 @@ func WithSample(spec *releasev1alpha1.ReleaseCheckSpec, status releasev1alpha1.R
 		return status
 	}
 	at := metav1.NewTime(now.UTC().Truncate(time.Second))
-	next := metav1.NewTime(now.Add(cmp.Or(s.After, duration(spec.Interval, defaultInterval))).UTC().Truncate(time.Second))
+	interval, limit := SampleLimits(spec)
+	next := metav1.NewTime(now.Add(cmp.Or(s.After, interval)).UTC().Truncate(time.Second))
 	status.SampledAt, status.NextAt = &at, &next
 	status.Value, status.Control, status.Message = s.Value, s.Control, cut(s.Message)
 	status.Report = spec.Report
-	limit := int32(defaultInconclusiveLimit)
-	if spec.InconclusiveLimit != nil {
-		limit = *spec.InconclusiveLimit
-	}
 	unclear := func(verdict releasev1alpha1.CheckVerdict) {
 		if status.Unclear = min(status.Unclear+1, limit+1); status.Unclear > limit {
 			status.Verdict = verdict

@@ -429,7 +429,7 @@ stages:
 	w.rest()
 	call := release.CheckCalls(r)[0]
 	variables := call.Variables(r)
-	if got := variables.Fill(`errors{service="{{args.service}}"}`); got != `errors{service="shop__"}` {
+	if got, err := variables.Fill(`errors{service="{{args.service}}"}`); err != nil || got != `errors{service="shop__"}` {
 		t.Errorf("the query is %s", got)
 	}
 	if got := variables.MissingArgument("up", "{{args.service}} {{args.zone}}"); got != "zone" {

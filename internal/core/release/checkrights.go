@@ -44,18 +44,25 @@ func RightsForCheck(s *releasev1alpha1.ReleaseCheckSpec) []CheckRight {
 			rights = append(rights, CheckRight{Verb: "get", Version: "v1", Resource: "secrets", Name: ref.Name, For: path})
 		}
 	}
-	if p := s.Prometheus; p != nil {
-		secret(p.SecretRef, "spec.prometheus.secretRef")
-		if p.Member != nil {
-			names := p.Member.Clusters
-			if len(names) == 0 {
-				names = []string{""}
-			}
-			for _, name := range names {
-				rights = append(rights, CheckRight{Verb: "get", Group: "cluster.karmada.io", Version: "v1alpha1",
-					Resource: "clusters", Subresource: "proxy", Name: name, Cluster: true, For: "spec.prometheus.member"})
-			}
+	server := func(p *releasev1alpha1.PrometheusServer, path string) {
+		secret(p.SecretRef, path+".secretRef")
+		if p.Member == nil {
+			return
 		}
+		names := p.Member.Clusters
+		if len(names) == 0 {
+			names = []string{""}
+		}
+		for _, name := range names {
+			rights = append(rights, CheckRight{Verb: "get", Group: "cluster.karmada.io", Version: "v1alpha1",
+				Resource: "clusters", Subresource: "proxy", Name: name, Cluster: true, For: path + ".member"})
+		}
+	}
+	if s.Prometheus != nil {
+		server(&s.Prometheus.PrometheusServer, "spec.prometheus")
+	}
+	if s.SLO != nil {
+		server(&s.SLO.PrometheusServer, "spec.slo")
 	}
 	if s.Webhook != nil {
 		secret(s.Webhook.SecretRef, "spec.webhook.secretRef")

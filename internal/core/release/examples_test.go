@@ -118,8 +118,8 @@ func TestTheExampleOfACheckComparesTheCanaryWithOtherClusters(t *testing.T) {
 		r := w.release("r1", exampleStrategy(t, "release-checked.yaml"))
 		w.pass(6 * time.Minute)
 		w.expect("at the gate", r, releasev1alpha1.ReleaseRunning, releasev1alpha1.ReasonChecking, "web:2", 5)
-		query := release.CheckCalls(r)[0].Variables(r).Fill(check.Spec.Prometheus.Query)
-		if !strings.Contains(query, `{service="web",cluster=~"c1",code=~"5.."}`) {
+		query, err := release.CheckCalls(r)[0].Variables(r).Fill(check.Spec.Prometheus.Query)
+		if err != nil || !strings.Contains(query, `{service="web",cluster=~"c1",code=~"5.."}`) {
 			t.Errorf("the query is %s", query)
 		}
 		w.sampled(r, &check.Spec, judged("0.2", "0.15")) // both are bad

@@ -394,6 +394,9 @@ func (v guardView) obstacleTo(r *releasev1alpha1.Release, k int, starts bool) *o
 	if o := v.closed(r, k); o != nil {
 		return o
 	}
+	if o := v.short(r, k); o != nil {
+		return o
+	}
 	if !starts && r.Status.Stages[k].StartedAt != nil {
 		return nil
 	}
@@ -556,12 +559,18 @@ func PreviewGuards(in Input) []GuardedStage {
 }
 
 // GuardStatus returns the status of a guard, and when it changes without a release that changes; zero for never.
-// releases are all of the hub.
+// releases are all of the hub. budget is the error budget after the last sample; nil if there was none.
 func GuardStatus(g *releasev1alpha1.ReleaseGuard, releases []releasev1alpha1.Release,
-	clusters map[string]*clusterv1alpha1.Cluster, now time.Time) (releasev1alpha1.ReleaseGuardStatus, time.Time) {
+	clusters map[string]*clusterv1alpha1.Cluster, budget *releasev1alpha1.ReleaseGuardBudget,
+	now time.Time) (releasev1alpha1.ReleaseGuardStatus, time.Time) {
 	w := window.StateOf(g.Spec.Windows, now)
 	status := releasev1alpha1.ReleaseGuardStatus{ObservedGeneration: g.Generation, Open: w.Open, Reason: w.Reason,
 		Message: w.Because}
+	if g.Spec.Limits != nil && g.Spec.Limits.MinErrorBudget != nil {
+		if status.ErrorBudget = g.Status.ErrorBudget; budget != nil {
+			status.ErrorBudget = budget
+		}
+	}
 	switch {
 	case w.Until.IsZero():
 	case w.Open:

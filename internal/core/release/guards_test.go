@@ -445,12 +445,12 @@ func TestTheStatusOfAGuardCountsWhatIsUnderWay(t *testing.T) {
 		guard(t, "all", `{limits: {releases: 2}, windows: [{kind: Allow, schedule: 0 9 * * *, duration: 8h}]}`))
 	f.rest()
 	w := f.worlds[0]
-	status, until := release.GuardStatus(f.guards[0].ReleaseGuard, f.releases(), w.clusters, w.now)
+	status, until := release.GuardStatus(f.guards[0].ReleaseGuard, f.releases(), w.clusters, nil, w.now)
 	if !status.Open || status.NextClose.UTC().Hour() != 17 || status.NextOpen != nil || until.UTC().Hour() != 17 ||
 		status.InUse != (releasev1alpha1.ReleaseGuardUse{Releases: 2, Clusters: 2}) || status.Waiting != 1 {
 		t.Errorf("the status is %+v until %s", status, until)
 	}
-	status, _ = release.GuardStatus(f.guards[0].ReleaseGuard, nil, w.clusters, w.now.Add(6*time.Hour))
+	status, _ = release.GuardStatus(f.guards[0].ReleaseGuard, nil, w.clusters, nil, w.now.Add(6*time.Hour))
 	if status.Open || status.Reason != releasev1alpha1.ReasonOutsideWindow || status.NextOpen.UTC().Hour() != 9 {
 		t.Errorf("in the evening, the status is %+v", status)
 	}

@@ -1,6 +1,7 @@
 package release_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -109,5 +110,33 @@ func TestARevisionChangesOnlyThePodsOfItsWorkload(t *testing.T) {
 	r.Spec.Pods[0].Path = "metadata.name"
 	if _, err := release.WithPods(w.template, r); err == nil {
 		t.Error("a revision changes the name of the workload")
+	}
+}
+
+func TestARevisionNamesTheConfigurationOfItsPods(t *testing.T) {
+	w := newWorld(t, cloneSet, 2)
+	configuration := func() []string {
+		t.Helper()
+		r, err := release.NewRevision(w.template, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names, err := release.Configuration(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return names
+	}
+	if names := configuration(); len(names) > 0 {
+		t.Errorf("pods that read nothing need %q", names)
+	}
+	w.edit([]any{
+		map[string]any{"name": "a", "configMap": map[string]any{"name": "web"}},
+		map[string]any{"name": "b", "secret": map[string]any{"secretName": "key"}},
+		map[string]any{"name": "c", "configMap": map[string]any{"name": "web"}},
+		map[string]any{"name": "d", "persistentVolumeClaim": map[string]any{"claimName": "data"}},
+	}, "spec", "template", "spec", "volumes")
+	if names := configuration(); !slices.Equal(names, []string{"ConfigMap web", "Secret key"}) {
+		t.Errorf("the configuration is %q", names)
 	}
 }

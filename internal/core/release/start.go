@@ -77,7 +77,9 @@ func startedRelease(in StartInput, last *releasev1alpha1.Release,
 		ObjectMeta: metav1.ObjectMeta{Namespace: in.Template.GetNamespace(),
 			Name: strings.TrimRight(name[:min(len(name), 50)], "-.") + "-" + hash},
 		Spec: releasev1alpha1.ReleaseSpec{
-			Targets: []releasev1alpha1.ReleaseTarget{{Name: "workload", Ref: referenceOf(in.Template)}},
+			// The schema refuses a source without a field.
+			Targets: []releasev1alpha1.ReleaseTarget{{Name: "workload", Ref: referenceOf(in.Template),
+				To: releasev1alpha1.ReleaseRevisionSource{Current: &releasev1alpha1.CurrentRevision{}}}},
 			Trigger: &releasev1alpha1.ReleaseTrigger{Type: trigger, Revision: in.Current.Name},
 		},
 	}

@@ -82,7 +82,7 @@ func TestTheHubStartsAReleaseOfAChange(t *testing.T) {
 	}
 	if r.Spec.Trigger == nil || r.Spec.Trigger.Type != releasev1alpha1.TriggerTemplate ||
 		r.Spec.Trigger.Revision != s.Current.Name || r.Spec.StrategyRef.Name != "gray" ||
-		r.Spec.Targets[0].Ref.Name != "web" {
+		r.Spec.Targets[0].Ref.Name != "web" || r.Spec.Targets[0].To.Current == nil {
 		t.Errorf("the release is %+v", r.Spec)
 	}
 	if again := release.ReleaseToStart(s.StartInput); again.Name != r.Name {

@@ -64,7 +64,8 @@ func Waits(r *releasev1alpha1.Release) (what, next string) {
 		return "it is queued: " + progressing.Message, ""
 	case releasev1alpha1.ReasonWaitingForApproval:
 		return "it waits for approval: " + progressing.Message, run("approve")
-	case releasev1alpha1.ReasonFrozen, releasev1alpha1.ReasonOutsideWindow, releasev1alpha1.ReasonLimitReached:
+	case releasev1alpha1.ReasonFrozen, releasev1alpha1.ReasonOutsideWindow, releasev1alpha1.ReasonLimitReached,
+		releasev1alpha1.ReasonErrorBudgetSpent, releasev1alpha1.ReasonErrorBudgetUnknown:
 		return "it waits: " + progressing.Message, "wait, or as an emergency " +
 			strings.TrimSuffix(run("break-glass"), "`") + " --reason TEXT`"
 	case releasev1alpha1.ReasonPausedByUser:

@@ -10,7 +10,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-func TestRoomIsWhatTheSummaryLeaves(t *testing.T) {
+func TestRoomFollowsTheResourceSummary(t *testing.T) {
 	busy := func(c *clusterv1alpha1.Cluster) {
 		c.Status.ResourceSummary = &clusterv1alpha1.ResourceSummary{
 			Allocatable: quantities("cpu=10 memory=10Gi pods=100"),
@@ -74,7 +74,7 @@ func TestLeast(t *testing.T) {
 	}
 }
 
-func TestOnlyThoseWhoNeedRoomAskForIt(t *testing.T) {
+func TestEstimatorsAreAskedOnlyIfNeeded(t *testing.T) {
 	s := fleet(named("a", "b")...)
 	for name, test := range map[string]struct {
 		binding workv1alpha2.Binding
@@ -99,7 +99,7 @@ func TestOnlyThoseWhoNeedRoomAskForIt(t *testing.T) {
 	}
 }
 
-func TestSeveralComponentsGoWhereAllOfThemFitTogether(t *testing.T) {
+func TestComponentsNeedRoomTogether(t *testing.T) {
 	b := deployment(0, upTo(policyv1alpha1.Placement{}, 1, 1))
 	b.Spec.ReplicaRequirements = nil
 	b.Spec.Components = []workv1alpha2.Component{
@@ -186,7 +186,7 @@ func TestResourceModelsEstimateRoomWithoutNodes(t *testing.T) {
 	}
 }
 
-func TestWhoDidNotGetTheRoomItAskedForAwaitsIt(t *testing.T) {
+func TestBindingWithoutEnoughRoomAwaitsEstimates(t *testing.T) {
 	waiting := func(p policyv1alpha1.Placement) *workv1alpha2.ResourceBinding { return deployment(3, p) }
 	scheduled := deployment(3, byAvailability())
 	record(scheduled, Result{Clusters: targets("m=3")}, nil, time.Unix(1, 0))

@@ -10,9 +10,9 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-// TestWhereOursIsNotKarmadas lists where Karmada's scheduler has unwanted behaviour, each with ours and the reason.
+// TestDifferencesFromKarmada lists where Karmada's scheduler has unwanted behaviour, each with ours and the reason.
 // All else should be the same: see TestDivisionByRoomAgainstItsNaiveTwin.
-func TestWhereOursIsNotKarmadas(t *testing.T) {
+func TestDifferencesFromKarmada(t *testing.T) {
 	none := policyv1alpha1.Placement{}
 	s := fleet(
 		cluster("a", located("acme", "eu", "eu-1"), labelled("rack", "1")),

@@ -112,7 +112,7 @@ func components(b *workv1alpha2.ResourceBinding) *workv1alpha2.ResourceBinding {
 	return b
 }
 
-func TestEachClusterOfSeveralComponentsIsToldWhatItTakes(t *testing.T) {
+func TestClustersGetTheReplicasOfEachComponent(t *testing.T) {
 	r, err := Schedule(components(deployment(0, upTo(policyv1alpha1.Placement{}, 1, 1))), fleet(named("a", "b")...),
 		room("a=0 b=1"))
 	want := []workv1alpha2.TargetCluster{{Name: "b",
@@ -122,7 +122,7 @@ func TestEachClusterOfSeveralComponentsIsToldWhatItTakes(t *testing.T) {
 	}
 }
 
-func TestWorkloadsWithoutReplicasAreKeptWhereThatIsAskedFor(t *testing.T) {
+func TestWorkloadsWithoutReplicasStayOnRequest(t *testing.T) {
 	s := fleet(named("a", "b", "c")...)
 	for name, test := range map[string]struct {
 		binding workv1alpha2.Binding
@@ -192,7 +192,7 @@ func TestNotEnoughRoom(t *testing.T) {
 	}
 }
 
-func TestAFreshRunMovesNothingIntoAClusterThatDoesNotAnswer(t *testing.T) {
+func TestFreshRunAvoidsUnresponsiveClusters(t *testing.T) {
 	dead := cluster("a")
 	dead.Status.Conditions = append(dead.Status.Conditions, metav1.Condition{Type: clusterv1alpha1.ClusterConditionReady,
 		Status: metav1.ConditionFalse})

@@ -137,7 +137,7 @@ type termsError struct {
 	help []string
 }
 
-// Unwrap is the first term's failure.
+// Unwrap returns the first term's failure.
 func (e *termsError) Unwrap() error { return e.error }
 
 // Help returns what to change, per affinity term.

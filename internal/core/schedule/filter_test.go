@@ -163,8 +163,8 @@ func TestLongListsOfNamesMeanTheSame(t *testing.T) {
 	}
 }
 
-// TestClustersThatServeTheSameShareWhatIsKnownOfIt: also when one of them changes.
-func TestClustersThatServeTheSameShareWhatIsKnownOfIt(t *testing.T) {
+// TestClustersWithEqualAPIsShareTheirSet: also when one of them changes.
+func TestClustersWithEqualAPIsShareTheirSet(t *testing.T) {
 	with := func(name, version string, more ...string) *clusterv1alpha1.Cluster {
 		c := cluster(name)
 		c.ResourceVersion = version

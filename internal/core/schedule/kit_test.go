@@ -1,10 +1,8 @@
 package schedule
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +16,7 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/coretest"
 )
 
 // Workloads whose ties go to the first, and to the last cluster by name.
@@ -27,36 +26,15 @@ const (
 )
 
 // with changes a cluster.
-type with func(*clusterv1alpha1.Cluster)
+type with = coretest.With
 
-// cluster returns a cluster that serves Deployments and ConfigMaps, with complete discovery.
-func cluster(name string, changes ...with) *clusterv1alpha1.Cluster {
-	c := &clusterv1alpha1.Cluster{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Status: clusterv1alpha1.ClusterStatus{
-			APIEnablements: []clusterv1alpha1.APIEnablement{
-				{GroupVersion: "apps/v1", Resources: []clusterv1alpha1.APIResource{{Name: "deployments", Kind: "Deployment"}}},
-				{GroupVersion: "v1", Resources: []clusterv1alpha1.APIResource{{Name: "configmaps", Kind: "ConfigMap"}}},
-			},
-			Conditions: []metav1.Condition{{Type: clusterv1alpha1.ClusterConditionCompleteAPIEnablements,
-				Status: metav1.ConditionTrue}},
-		},
-	}
-	for _, change := range changes {
-		change(c)
-	}
-	return c
-}
-
-func labelled(key, value string) with {
-	return func(c *clusterv1alpha1.Cluster) { metav1.SetMetaDataLabel(&c.ObjectMeta, key, value) }
-}
-
-func located(provider, region string, zones ...string) with {
-	return func(c *clusterv1alpha1.Cluster) {
-		c.Spec.Provider, c.Spec.Region, c.Spec.Zones = provider, region, zones
-	}
-}
+var (
+	cluster    = coretest.Cluster
+	labelled   = coretest.Labelled
+	located    = coretest.Located
+	targets    = coretest.Targets
+	targetList = coretest.TargetsText
+)
 
 func tainted(key string, effect corev1.TaintEffect) with {
 	return func(c *clusterv1alpha1.Cluster) {
@@ -163,30 +141,6 @@ func upTo(p policyv1alpha1.Placement, minimum, maximum int) policyv1alpha1.Place
 		SpreadByField: policyv1alpha1.SpreadByFieldCluster, MinGroups: minimum, MaxGroups: maximum,
 	})
 	return p
-}
-
-// targets reads "a=1 b=2"; a name alone has no replicas.
-func targets(text string) []workv1alpha2.TargetCluster {
-	var list []workv1alpha2.TargetCluster
-	for _, field := range strings.Fields(text) {
-		name, n, _ := strings.Cut(field, "=")
-		replicas, _ := strconv.Atoi(n)
-		list = append(list, workv1alpha2.TargetCluster{Name: name, Replicas: int32(replicas)})
-	}
-	return list
-}
-
-// targetList formats clusters as targets reads them: "a=1 b".
-func targetList(list []workv1alpha2.TargetCluster) string {
-	var fields []string
-	for _, t := range list {
-		if t.Replicas == 0 {
-			fields = append(fields, t.Name)
-			continue
-		}
-		fields = append(fields, fmt.Sprintf("%s=%d", t.Name, t.Replicas))
-	}
-	return strings.Join(fields, " ")
 }
 
 // room reads answers as "a=1 b=2".

@@ -226,7 +226,7 @@ func (p *Parts) place(b workv1alpha2.Binding, candidates []Candidate, rejections
 	return targets, chosen, nil
 }
 
-// rest is spec without the parts; spec itself where there are none.
+// rest returns spec without the parts; spec itself where there are none.
 func (p *Parts) rest(spec *workv1alpha2.ResourceBindingSpec) *workv1alpha2.ResourceBindingSpec {
 	if p == nil {
 		return spec

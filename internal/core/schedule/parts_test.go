@@ -136,7 +136,7 @@ func TestSubsetWithoutClusterReportsReasonAndMovesNothing(t *testing.T) {
 	}
 }
 
-func TestSubsetsThatChangeAndClustersThatChangeForThemAreSeen(t *testing.T) {
+func TestChangedSubsetsTriggerScheduling(t *testing.T) {
 	prod := cluster("b", labelled("env", "prod"))
 	s := fleet(cluster("a"), prod)
 	b := having(deployment(4, equally()), Parts{Subsets: []Part{part("x", 1, "a"), part("y", 3, "env=prod")}})

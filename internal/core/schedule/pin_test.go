@@ -20,7 +20,7 @@ func pinnedTo(b *workv1alpha2.ResourceBinding, list, leave string, replicas int3
 	return b
 }
 
-func TestReplicasThatAreNamedLeaveTheirOwnClusters(t *testing.T) {
+func TestNamedReplicasLeaveTheirOwnClusters(t *testing.T) {
 	three := fleet(named("a", "b", "c")...)
 	again := pinnedTo(deployment(9, equally()), "a=3 b=3 c=3", "c=1", 8)
 	again.Spec.Replicas = 7 // somebody else's change

@@ -40,7 +40,7 @@ func TestPluginsAreReadAsKarmadasFlag(t *testing.T) {
 }
 
 // Each plugin refuses, or prefers, one thing; without it that is let in, and all else is as before.
-func TestWithoutAPluginWhatItRefusesIsTaken(t *testing.T) {
+func TestDisabledPluginRefusesNothing(t *testing.T) {
 	plain := deployment(1, policyv1alpha1.Placement{})
 	grouped := func(groups workv1alpha2.WorkloadAffinityGroups) *workv1alpha2.ResourceBinding {
 		b := deployment(1, policyv1alpha1.Placement{})
@@ -79,7 +79,7 @@ func TestWithoutAPluginWhatItRefusesIsTaken(t *testing.T) {
 	}
 }
 
-func TestWithoutClusterLocalityARunMayMoveWhatIsPlaced(t *testing.T) {
+func TestPlacementMayMoveWithoutClusterLocality(t *testing.T) {
 	p, err := ParsePlugins([]string{"-ClusterLocality"})
 	if err != nil {
 		t.Fatal(err)

@@ -21,7 +21,7 @@ func scaledTo(b *workv1alpha2.ResourceBinding, list, made string, replicas int32
 	return b
 }
 
-func TestReplicasStayWhereTheMembersAutoscalersPutThem(t *testing.T) {
+func TestReplicasFollowTheMembersAutoscalers(t *testing.T) {
 	three := fleet(named("a", "b", "c")...)
 	weight := func(name string, n int64) policyv1alpha1.StaticClusterWeight {
 		return policyv1alpha1.StaticClusterWeight{TargetCluster: policyv1alpha1.ClusterAffinity{ClusterNames: []string{name}},
@@ -68,7 +68,7 @@ func TestReplicasStayWhereTheMembersAutoscalersPutThem(t *testing.T) {
 	}
 }
 
-func TestClustersThatJoinGetReplicasOnce(t *testing.T) {
+func TestJoinedClustersGetReplicasOnce(t *testing.T) {
 	fleet := fleet(named("a", "b", "c", "d", "e")...)
 	// One replica was in a, where an autoscaler scaled up to three: the other clusters join, and two of them get some.
 	b := scaledTo(deployment(1, equally()), "a=1", "a=3", 3)
@@ -98,7 +98,7 @@ func TestClustersThatJoinGetReplicasOnce(t *testing.T) {
 	}
 }
 
-func TestReplicasThatMoveBetweenMembersAreFollowed(t *testing.T) {
+func TestReplicasMovedBetweenMembersAreFollowed(t *testing.T) {
 	two := fleet(named("a", "b")...)
 	for name, test := range map[string]struct {
 		binding workv1alpha2.Binding

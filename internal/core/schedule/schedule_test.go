@@ -215,7 +215,7 @@ func TestBothScopesAreScheduledAlike(t *testing.T) {
 	}
 }
 
-func TestARunChangesNothingThatItReads(t *testing.T) {
+func TestRunDoesNotChangeItsInput(t *testing.T) {
 	b := placed(deployment(9, upTo(byAvailability(), 1, 2)), "b=2 a=1")
 	before := b.DeepCopy()
 	clusters := named("c", "b", "a", "d")

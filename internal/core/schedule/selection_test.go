@@ -45,7 +45,7 @@ func TestSubsetsComeBestFirstAndOnceEach(t *testing.T) {
 }
 
 // Groups that a search skips because of their bounds have no choice of clusters that satisfies the constraints.
-func TestWhatIsPassedOverCouldNotDo(t *testing.T) {
+func TestSkippedGroupsHaveNoSolution(t *testing.T) {
 	var passed, hopeless int
 	for seed := range uint64(6000) {
 		r := rng(seed)

@@ -122,7 +122,7 @@ func TestSpreadByGroups(t *testing.T) {
 	}
 }
 
-func TestSpreadThatCannotBe(t *testing.T) {
+func TestImpossibleSpread(t *testing.T) {
 	s := fleet(
 		cluster("a", located("acme", "eu", "eu-1")), cluster("b", located("acme", "eu", "eu-2")),
 	)

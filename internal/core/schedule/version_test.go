@@ -20,7 +20,7 @@ func serving(versions ...string) with {
 	}
 }
 
-func TestReplicasGoWhereTheTemplatesFieldsAreServed(t *testing.T) {
+func TestReplicasNeedTheTemplatesFields(t *testing.T) {
 	cloneSet := func(replicas int32, p policyv1alpha1.Placement, versions string) *workv1alpha2.ResourceBinding {
 		b := deployment(replicas, p)
 		b.Spec.Resource.APIVersion, b.Spec.Resource.Kind = "apps.kruise.io/v1beta1", "CloneSet"

@@ -89,7 +89,7 @@ func users(m *membertest.Server) string {
 	return strings.Join(names, " ")
 }
 
-func TestTheRoleOfAMemberIsWrittenWhereTheStampIsTheHubs(t *testing.T) {
+func TestRoleIsWrittenOnlyToMembersWithTheHubsStamp(t *testing.T) {
 	for story, c := range map[string]struct {
 		kinds    []membertest.Kind
 		stamp    string
@@ -126,7 +126,7 @@ func TestTheRoleOfAMemberIsWrittenWhereTheStampIsTheHubs(t *testing.T) {
 	}
 }
 
-func TestAMemberThatIsTakenOverLetsTheNewHubActAsItsOwnUsers(t *testing.T) {
+func TestTakenOverMemberAllowsImpersonationByTheNewHub(t *testing.T) {
 	m := membertest.New(t, membertest.Lease, roles, bindings)
 	for _, hub := range []string{"a", "b", "b"} {
 		stamped(m, hub)
@@ -197,7 +197,7 @@ func TestChangeInMemberStaysAndIsReported(t *testing.T) {
 	}
 }
 
-func TestAHubThatLeavesTakesItsRightAlongAndNothingElse(t *testing.T) {
+func TestLeavingHubRemovesOnlyItsOwnRight(t *testing.T) {
 	for story, c := range map[string]struct {
 		last   string // which hub wrote last
 		change func(m *membertest.Server)
@@ -237,7 +237,7 @@ func TestAHubThatLeavesTakesItsRightAlongAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestABindingIsWrittenForNoAccountThatIsNotVerified(t *testing.T) {
+func TestBindingNeedsAVerifiedAccount(t *testing.T) {
 	m := membertest.New(t, roles, bindings)
 	no := errors.New("not the hub's")
 	if _, err := acting.Bind(t.Context(), clientOf(t, m, "a"), "a", "shop", "mine",
@@ -297,7 +297,7 @@ func TestConcurrentUsersAreAllInRole(t *testing.T) {
 	}
 }
 
-func TestWhoTheHubLetsInIsFollowedAndNothingElseIsNews(t *testing.T) {
+func TestOnlyChangedSubjectsAreNews(t *testing.T) {
 	hub := membertest.New(t, roles, bindings)
 	hub.Put(lets("see"))
 	hub.Put(bound("ann", "see", "ann"))

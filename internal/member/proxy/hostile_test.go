@@ -163,7 +163,7 @@ func TestMemberHeadersForHubAddressAreDropped(t *testing.T) {
 }
 
 // A connection that is upgraded carries what the hub does not see.
-func TestAConnectionIsUpgradedToWhatTheCallerAskedForAlone(t *testing.T) {
+func TestConnectionIsUpgradedOnlyToTheRequestedProtocol(t *testing.T) {
 	m := membertest.New(t)
 	asked := ""
 	m.Behave(func(w http.ResponseWriter, r *http.Request) bool {

@@ -27,7 +27,7 @@ import (
 var roleKind = membertest.Kind{GroupVersionKind: rbacv1.SchemeGroupVersion.WithKind("ClusterRole"),
 	Plural: "clusterroles"}
 
-func TestWhoCallsActsUnderTheNamesThatRolesLetInAlone(t *testing.T) {
+func TestCallerActsOnlyUnderAllowedNames(t *testing.T) {
 	m, requests := membertest.New(t, roleKind), &seen{}
 	// The hub's own token, and that by which it acts as others, are two.
 	objects := joined(m, "eu")
@@ -140,7 +140,7 @@ func namesIn(role *unstructured.Unstructured, resource string) []string {
 	return nil
 }
 
-func TestATokenThatTheHubReplacedIsTheOneThatCounts(t *testing.T) {
+func TestReplacedTokenIsUsed(t *testing.T) {
 	m, requests := membertest.New(t, roleKind), &seen{}
 	var old atomic.Int32
 	m.Behave(func(w http.ResponseWriter, r *http.Request) bool {

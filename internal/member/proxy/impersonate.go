@@ -26,11 +26,11 @@ const (
 	// knownFor is how long a written identity is trusted to be in the member's role: another hub process may have replaced
 	// it, or the role may be deleted.
 	knownFor = time.Minute
-	// maxKnown is of how many users and groups it is remembered.
+	// maxKnown is the maximum number of recorded users and groups.
 	maxKnown = 1000
 )
 
-// knownRole is what is known of a member's role.
+// knownRole is the recorded state of a member's role.
 type knownRole struct {
 	// allowed are the users that the role was written for, with the time of each write.
 	allowed string
@@ -74,7 +74,7 @@ func subjects(id access.Identity) []string {
 
 // allowImpersonation adds id to the role with which the hub impersonates users in the member, if it may be missing. The
 // status loop adds the users that roles name. Users that are allowed by a group are known only when they call, and the
-// loop may be behind a role that just changed. After a failure the request goes on, and the member decides.
+// loop may be behind a role that just changed. After a failure the request continues, and the member decides.
 func (p *proxy) allowImpersonation(ctx context.Context, w *way, allowed access.Allowed, id access.Identity,
 	token string) {
 	now := allowed.String()

@@ -14,7 +14,7 @@ const DefaultRequests = 10_000
 // retryAfter is the Retry-After in seconds of a rejected request. Streams end by themselves after minutes.
 const retryAfter = 5
 
-// places bound the concurrent requests. Streams bypass the queues of the API server and have no timeout. Without a
+// places limits the concurrent requests. Streams bypass the queues of the API server and have no timeout. Without a
 // bound, one user, or one member, could use up the hub's memory.
 type places struct {
 	most int
@@ -34,7 +34,7 @@ func newPlaces(most int) *places {
 		shares: map[share]int{}}
 }
 
-// take has a request of the user into the cluster be under way until leave is called, once. The error is an API error.
+// take counts a request of the user to the cluster until leave is called, once. The error is an API error.
 func (p *places) take(user, cluster string) (leave func(), err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -63,7 +63,7 @@ func (p *places) take(user, cluster string) (leave func(), err error) {
 	}, nil
 }
 
-// add must be called with the lock.
+// add requires the lock.
 func (p *places) add(user, cluster string, n int) {
 	p.taken += n
 	count(p.users, user, n)
@@ -71,7 +71,7 @@ func (p *places) add(user, cluster string, n int) {
 	count(p.shares, share{user, cluster}, n)
 }
 
-// count forgets whom it has nothing of.
+// count adds n and deletes a key whose count is zero.
 func count[K comparable](by map[K]int, key K, n int) {
 	if by[key] += n; by[key] == 0 {
 		delete(by, key)

@@ -36,6 +36,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/cluster/access"
 	"github.com/argosy-io/argosy/internal/member"
 	"github.com/argosy-io/argosy/internal/member/acting"
+	"github.com/argosy-io/argosy/internal/member/tunnel"
 )
 
 const (
@@ -54,13 +55,15 @@ type Hub func() (client.Reader, error)
 // Options of the proxy.
 type Options struct {
 	Hub Hub
-	// Grants returns who acts under their own name in members.
+	// Grants returns the users who act under their own name in members.
 	Grants acting.Source
 	// Identity returns the identity of the hub, for its own writes in members; nil for none.
 	Identity func(context.Context) (string, error)
 	// Requests bounds the concurrent requests, including streams. One user, and one member, can have at most half of them;
 	// one user in one member a quarter. 0 is DefaultRequests.
 	Requests int
+	// Tunnels reach members in Pull mode; nil for none.
+	Tunnels *tunnel.Tunnels
 }
 
 // Handler answers GET, POST and all other methods, streams and upgraded connections among them, at
@@ -83,7 +86,7 @@ func Handler(o Options, next http.Handler) http.Handler {
 	})
 }
 
-// proxy remembers how members are reached, so that connections are used again.
+// proxy caches connections to members.
 type proxy struct {
 	Options
 	places *places
@@ -103,7 +106,8 @@ type way struct {
 	token atomic.Pointer[string]
 	// bare are transports without credentials, own those with the hub's.
 	bare, own transports
-	// hub is the member as the hub itself.
+	// hub is a client of the member with the hub's identity; nil if the agent of the member sends the requests. An agent
+	// may impersonate any user, so it needs no role for that.
 	hub dynamic.Interface
 
 	// writing is a lock for writes of the member's role, so that concurrent requests of one user write once.
@@ -159,7 +163,7 @@ func (p *proxy) pass(w http.ResponseWriter, r *http.Request, name string) error 
 	if err != nil {
 		return err
 	}
-	if !id.Hub {
+	if !id.Hub && reach.hub != nil {
 		p.allowImpersonation(r.Context(), reach, allowed, id, token)
 	}
 	target := *reach.base
@@ -227,8 +231,8 @@ func remainder(u *url.URL, name string) (*url.URL, error) {
 	return &url.URL{Path: plain, RawPath: escaped, RawQuery: query}, nil
 }
 
-// climbs reports whether anybody on the way could take a part of the path for "." or "..", also one who decodes it once
-// more.
+// climbs reports whether a server on the way could read a part of the path as "." or "..", also after decoding it
+// again.
 func climbs(path string) bool {
 	for range 3 {
 		for part := range strings.FieldsFuncSeq(path, func(r rune) bool { return r == '/' || r == '\\' }) {
@@ -248,7 +252,8 @@ func climbs(path string) bool {
 // websocketToken is the prefix of a subprotocol that carries a bearer token.
 const websocketToken = "base64url.bearer.authorization.k8s.io."
 
-// actAs replaces all headers that identify the caller with the identity that the hub authenticated.
+// actAs replaces all headers that identify the caller with the identity that the hub authenticated. An agent adds its
+// own credentials and needs no token.
 func actAs(h http.Header, id access.Identity, token string) {
 	for name := range h {
 		if identifiesCaller(name) {
@@ -267,7 +272,9 @@ func actAs(h http.Header, id access.Identity, token string) {
 	if id.Hub {
 		return // the transport has the hub's own credentials
 	}
-	h.Set("Authorization", "Bearer "+token)
+	if token != "" {
+		h.Set("Authorization", "Bearer "+token)
+	}
 	h.Set("Impersonate-User", id.User)
 	for _, group := range id.Groups {
 		h.Add("Impersonate-Group", group)
@@ -301,7 +308,7 @@ func (p *proxy) cluster(ctx context.Context, name string) (*clusterv1alpha1.Clus
 // roleTimeout bounds the wait until this replica and the member see a role that was just written.
 const roleTimeout = 3 * time.Second
 
-// identify returns the identity of the caller in the cluster, and who is allowed there. The error is an API error.
+// identify returns the identity of the caller in the cluster, and the users allowed there. The error is an API error.
 func (p *proxy) identify(ctx context.Context, cluster *clusterv1alpha1.Cluster,
 	caller user.Info) (access.Identity, access.Allowed, error) {
 	ctx, cancel := context.WithTimeout(ctx, roleTimeout)
@@ -367,8 +374,8 @@ func (p *proxy) reach(ctx context.Context, cluster *clusterv1alpha1.Cluster, id 
 	name, spec := cluster.Name, &cluster.Spec
 	switch {
 	case spec.APIEndpoint == "" && spec.SyncMode == clusterv1alpha1.Pull:
-		return nil, "", unavailable("cluster %q is in Pull mode and has no spec.apiEndpoint, so the hub cannot connect to it",
-			name)
+		way, err := p.tunnel(cluster)
+		return way, "", err
 	case spec.SecretRef == nil:
 		return nil, "", unavailable("cluster %q has no spec.secretRef: join it again, or set it to a secret with its caBundle", name)
 	case spec.ImpersonatorSecretRef == nil && !id.Hub:
@@ -402,6 +409,35 @@ func secretOf(ctx context.Context, hub client.Reader, cluster, field string,
 		return nil, unavailable("cluster %q: read the secret of %s: %v", cluster, field, err)
 	}
 	return secret, nil
+}
+
+// tunnel returns the connection to a member over the tunnel of its agent. The error is an API error.
+func (p *proxy) tunnel(cluster *clusterv1alpha1.Cluster) (*way, error) {
+	name := cluster.Name
+	if !p.Tunnels.Connected(name, cluster.UID) {
+		return nil, silent("cluster %q is in Pull mode, and %v: check that the agent runs in the cluster with --tunnel, and "+
+			"see its log; `argosy why cluster %[1]s` shows when it last responded", name, tunnel.ErrNotConnected)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	known := p.ways[name]
+	if known != nil && known.identity == cluster.UID {
+		return known, nil
+	}
+	config := member.TunnelConfig(p.Tunnels, cluster)
+	config.DisableCompression = true // the caller chooses the encoding
+	fresh := &way{identity: cluster.UID}
+	var err error
+	if fresh.base, _, err = rest.DefaultServerUrlFor(config); err == nil {
+		fresh.bare, err = newTransports(config)
+	}
+	if err != nil {
+		return nil, unavailable("cluster %q: %v", name, err)
+	}
+	fresh.own = fresh.bare
+	known.close()
+	p.ways[name] = fresh
+	return fresh, nil
 }
 
 // way returns the known connection, or a new one if the Cluster or its secret changed.

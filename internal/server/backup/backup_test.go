@@ -161,7 +161,7 @@ func forged(t *testing.T, m Manifest, parts map[string]string, order ...string) 
 	return file
 }
 
-func TestABackupWritesNowhereButWhereItIsUnpacked(t *testing.T) {
+func TestBackupIsUnpackedOnlyIntoItsFolder(t *testing.T) {
 	for _, name := range []string{"../escaped", "pki/../../escaped", "/escaped", "pki/./x", "etcd/data", "pki",
 		"snapshot.db/x"} {
 		to := filepath.Join(t.TempDir(), "in", "to")
@@ -181,7 +181,7 @@ func TestABackupWritesNowhereButWhereItIsUnpacked(t *testing.T) {
 	}
 }
 
-func TestAFolderThatOthersWriteInIsRefused(t *testing.T) {
+func TestSharedFolderIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	for mode, want := range map[os.FileMode]string{0o700: "", 0o755: "note", 0o777: "error", 0o770: "error",
 		0o777 | os.ModeSticky: "note"} {

@@ -179,7 +179,7 @@ func TestAMasterKeyIsReplacedAndACrashLosesNothing(t *testing.T) {
 }
 
 // A first start that is broken off after the ring is in the store keeps the master key that seals it.
-func TestAFirstStartThatIsBrokenOffKeepsItsMasterKey(t *testing.T) {
+func TestInterruptedFirstStartKeepsItsMasterKey(t *testing.T) {
 	w := newWorld(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	reads := 0
@@ -220,7 +220,7 @@ func (f failing) Get(ctx context.Context, key string, o ...clientv3.OpOption) (*
 }
 
 // Rotating the key alone needs no new master key, and one that cannot be written changes nothing.
-func TestAMasterKeyThatCannotBeWrittenStays(t *testing.T) {
+func TestUnwritableMasterKeyStays(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	r := w.open(w.file)

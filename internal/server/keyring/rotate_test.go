@@ -27,7 +27,7 @@ func (k observedKV) Put(ctx context.Context, key, value string, o ...clientv3.Op
 
 // A hub that changes the keys while it begins to follow them records its version too. Otherwise a rotation would wait
 // forever.
-func TestWhoFollowsIsNotBehindForGood(t *testing.T) {
+func TestFollowerCatchesUp(t *testing.T) {
 	w := newWorld(t)
 	r := w.open(w.file)
 	puts := 0
@@ -61,7 +61,7 @@ func TestWhoFollowsIsNotBehindForGood(t *testing.T) {
 
 // The API server has the store forget what was before a few minutes ago, and with it since when the keys are as they
 // are.
-func TestWhoBeginsToFollowLateFollows(t *testing.T) {
+func TestLateFollowerCatchesUp(t *testing.T) {
 	w := newWorld(t)
 	r, other := w.open(w.file), w.open(w.file)
 	for i := range 10 {

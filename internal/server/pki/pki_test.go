@@ -117,7 +117,7 @@ func TestTheServingCertificateFollowsTheAddresses(t *testing.T) {
 	verify(t, readCert(files.ClusterCA), readCert(files.Serving), "192.168.7.7", epoch)
 }
 
-func TestWhatIsLostOrDamagedIsMadeAgainExceptKeys(t *testing.T) {
+func TestLostOrDamagedFilesAreRecreatedExceptKeys(t *testing.T) {
 	dir := t.TempDir()
 	files, _ := ensure(t, dir, names, epoch)
 	if err := os.WriteFile(files.Admin, []byte("half a cert"), 0o644); err != nil {

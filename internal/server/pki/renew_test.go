@@ -42,7 +42,7 @@ func trusted(t *testing.T, roots *x509.CertPool, file string, use x509.ExtKeyUsa
 	return err
 }
 
-func TestARenewedCertificateHasANewKeyThatFits(t *testing.T) {
+func TestRenewedCertificateHasANewMatchingKey(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "pki")
 	f, _ := ensure(t, dir, names, epoch)
 	later := epoch.Add(time.Hour)
@@ -177,7 +177,7 @@ func TestTokensOfAnOldKeyCountUntilItIsForgotten(t *testing.T) {
 	}
 }
 
-func TestTheListNamesWhatIsWrong(t *testing.T) {
+func TestCertificateListNamesProblems(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "pki")
 	if _, err := List(dir, epoch); err == nil {
 		t.Error("a folder without certificates is listed")

@@ -43,7 +43,7 @@ func TestTheNodesOfALargeWorkflowAreCompressed(t *testing.T) {
 	}
 }
 
-func TestCompressedNodesThatCannotBeReadAreAnError(t *testing.T) {
+func TestInvalidCompressedNodesAreAnError(t *testing.T) {
 	for _, text := range []string{"no base64", "bm8gZ3ppcA=="} {
 		u := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{compressed: text}}}
 		if err := expand(u); err == nil {

@@ -96,7 +96,7 @@ func (r *runner) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 // start: what the template becomes later does not matter.
 const storedSpec = "storedWorkflowTemplateSpec"
 
-// resolve is the spec to run and, if the workflow refers to a template, what is to be stored of it.
+// resolve returns the spec to run and, if the workflow refers to a template, what is to be stored of it.
 func (r *runner) resolve(ctx context.Context, u *unstructured.Unstructured,
 	wf *Workflow) (*Spec, map[string]any, error) {
 	ref := wf.Spec.WorkflowTemplateRef

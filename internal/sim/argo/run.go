@@ -57,8 +57,8 @@ type pass struct {
 // maxDepth is how deep templates may call each other.
 const maxDepth = 100
 
-// patience is how long a pod that was made may be missing, since a cache may be behind.
-const patience = 10 * time.Second
+// cacheTimeout is how long a new pod may be missing from the cache.
+const cacheTimeout = 10 * time.Second
 
 // decide returns what happens next to a workflow that is not over yet, or whether one that is has to go. spec is its
 // own, or that of the template that it refers to.
@@ -251,7 +251,7 @@ func hash(name string) uint32 {
 	return h.Sum32()
 }
 
-// begin is the node at a place, made if it is not there. ok is false while nothing new begins.
+// begin returns the node at a place, made if it is not there. ok is false while nothing new begins.
 func (p *pass) begin(at place, nodeType, template string, phase Phase) (n Node, ok bool) {
 	id := p.id(at.name)
 	if n, there := p.out.status.Nodes[id]; there {
@@ -272,7 +272,7 @@ func (p *pass) begin(at place, nodeType, template string, phase Phase) (n Node, 
 	return n, true
 }
 
-// scope is the object whose templates are called at a place, as nodes name it.
+// scope returns the object whose templates are called at a place, as nodes name it.
 func (p *pass) scope(at place) string {
 	switch {
 	case at.ref != nil && at.ref.ClusterScope:
@@ -292,7 +292,7 @@ func (p *pass) end(n Node, phase Phase, message string) Phase {
 	return phase
 }
 
-// notBegun is the phase of what is not begun: still open, or failed if nothing will begin any more.
+// notBegun returns the phase of what is not begun: still open, or failed if nothing will begin any more.
 func (p *pass) notBegun() Phase {
 	if p.ending != "" {
 		return Failed
@@ -300,7 +300,7 @@ func (p *pass) notBegun() Phase {
 	return ""
 }
 
-// broken is a node that cannot be run, with the reason.
+// broken returns a node that cannot be run, with the reason.
 func (p *pass) broken(at place, template string, err error) Phase {
 	n, ok := p.begin(at, typeSkipped, template, Errored)
 	if !ok {
@@ -347,7 +347,7 @@ func (p *pass) run(at place, t *Template, arguments Arguments, retry bool) Phase
 		t.Name))
 }
 
-// inputs are the values that a template's placeholders stand for.
+// inputs returns the values that a template's placeholders stand for.
 func (p *pass) inputs(t *Template, arguments Arguments) (map[string]string, error) {
 	values := maps.Clone(p.values)
 	for _, in := range t.Inputs.Parameters {
@@ -457,7 +457,7 @@ func (p *pass) after(id string, at place) {
 	}
 }
 
-// ends are the nodes that end a node: itself, unless it contains others.
+// ends returns the nodes that end a node: itself, unless it contains others.
 func (p *pass) ends(id string) []string {
 	n := p.out.status.Nodes[id]
 	within := n.Children
@@ -701,7 +701,7 @@ func (d *graph) place(task *Step) place {
 	return place{d.at.name + "." + task.Name, task.Name, d.node.ID, d.at.ref}
 }
 
-// dependencies are the tasks that a task names.
+// dependencies returns the tasks that a task names.
 func (d *graph) dependencies(task *Step) []string {
 	if task.Depends == "" {
 		return task.Dependencies
@@ -891,7 +891,7 @@ func (p *pass) pod(at place, t *Template) Phase {
 		}
 		return p.end(n, Failed, p.ending)
 	case pod == nil || pod.DeletionTimestamp != nil:
-		if left := n.StartedAt.Add(patience).Sub(p.now.Time); pod == nil && left > 0 {
+		if left := n.StartedAt.Add(cacheTimeout).Sub(p.now.Time); pod == nil && left > 0 {
 			p.recheckIn(left)
 			return n.Phase
 		}
@@ -930,7 +930,7 @@ func waiting(pod *corev1.Pod) string {
 	return ""
 }
 
-// newPod is the pod of a node.
+// newPod returns the pod of a node.
 func (p *pass) newPod(n Node, t *Template) *corev1.Pod {
 	name := p.wf.Name
 	if n.Name != p.wf.Name {
@@ -993,7 +993,8 @@ func (s *Status) refused(pod *corev1.Pod, err error, now metav1.Time) {
 	s.Nodes[id] = n
 }
 
-// resolved is the spec to run: the workflow's own over that of the template that it refers to, and so for parameters.
+// resolved returns the spec to run: the workflow's own over that of the template that it refers to, and so for
+// parameters.
 func resolved(own, template map[string]any) map[string]any {
 	out := map[string]any{}
 	maps.Copy(out, template)

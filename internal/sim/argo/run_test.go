@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// member is a cluster in memory: pods run as they are told to, one state further at each look.
+// member is a cluster in memory. Each reconcile moves its pods one state further.
 type member struct {
 	t       *testing.T
 	wf      *Workflow
@@ -53,7 +53,7 @@ func (m *member) look() outcome {
 	return out
 }
 
-// finish lets all running pods end, those that are told to fail with failure.
+// finish ends all running pods: with failure if the test asked for it.
 func (m *member) finish() {
 	running := 0
 	for _, p := range m.pods {
@@ -248,7 +248,7 @@ func TestASuspendedWorkflowBeginsNothing(t *testing.T) {
 	}
 }
 
-func TestASuspendStepWaitsForSomebody(t *testing.T) {
+func TestSuspendStepWaitsForResume(t *testing.T) {
 	m := submit(t, "entrypoint: main"+leaves+
 		"- {name: wait, suspend: {}}\n- {name: main, steps: [[{name: a, template: wait}], [{name: b, template: ok}]]}\n")
 	for range 3 {
@@ -280,7 +280,7 @@ func TestASuspendStepOfATimePasses(t *testing.T) {
 	}
 }
 
-func TestShutdownEndsWhatRuns(t *testing.T) {
+func TestShutdownEndsRunningNodes(t *testing.T) {
 	for shutdown, exits := range map[string]int{"Stop": 1, "Terminate": 0} {
 		m := submit(t, twoSteps+"\nonExit: ok\n")
 		m.look()
@@ -293,7 +293,7 @@ func TestShutdownEndsWhatRuns(t *testing.T) {
 	}
 }
 
-func TestAWorkflowGoesWhenItsTimeIsOver(t *testing.T) {
+func TestWorkflowIsDeletedAfterItsTTL(t *testing.T) {
 	for spec, after := range map[string]time.Duration{
 		"ttlStrategy: {secondsAfterCompletion: 5}":                          5 * time.Second,
 		"ttlStrategy: {secondsAfterCompletion: 5, secondsAfterSuccess: 20}": 20 * time.Second,
@@ -313,7 +313,7 @@ func TestAWorkflowGoesWhenItsTimeIsOver(t *testing.T) {
 	}
 }
 
-func TestWhoErasesTheStatusStartsAgain(t *testing.T) {
+func TestErasedStatusStartsAgain(t *testing.T) {
 	m := submit(t, twoSteps)
 	m.run()
 	m.wf.Status, m.wf.Labels = Status{}, nil
@@ -323,14 +323,14 @@ func TestWhoErasesTheStatusStartsAgain(t *testing.T) {
 	}
 }
 
-func TestAPodThatIsTakenAwayIsAnError(t *testing.T) {
+func TestDeletedPodIsAnError(t *testing.T) {
 	m := submit(t, "entrypoint: ok"+leaves)
 	m.look()
 	clear(m.pods)
 	if out := m.look(); out.over {
 		t.Fatalf("a pod may take a moment to show, but the workflow is %s", out.status.Phase)
 	}
-	m.now = m.now.Add(patience)
+	m.now = m.now.Add(cacheTimeout)
 	if out := m.look(); out.status.Phase != Errored || out.status.Message != "pod deleted" {
 		t.Errorf("%s %q", out.status.Phase, out.status.Message)
 	}

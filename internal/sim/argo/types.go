@@ -157,7 +157,7 @@ type Template struct {
 	Parallelism *int64 `json:"parallelism,omitempty"`
 }
 
-// Script is a container with a source, which nobody runs here.
+// Script is a container with a source, which the simulation does not run.
 type Script struct {
 	corev1.Container `json:",inline"`
 	Source           string `json:"source,omitempty"`

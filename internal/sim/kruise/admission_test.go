@@ -55,7 +55,7 @@ spec:
       containers: [{name: main, image: "db:1"}]
 `
 
-func TestDefaultsAreWrittenWhereNothingIsSet(t *testing.T) {
+func TestDefaultsFillUnsetFields(t *testing.T) {
 	d := Defaulter{
 		Template: func(p *corev1.PodTemplateSpec) { p.Spec.RestartPolicy = corev1.RestartPolicyAlways },
 		Claim:    func(*corev1.PersistentVolumeClaim) {},
@@ -133,7 +133,7 @@ func equalJSON(t *testing.T, a, b any) bool {
 	return string(x) == string(y)
 }
 
-func TestWhatTheRealManagerRefusesIsRefused(t *testing.T) {
+func TestInvalidObjectsAreRefusedAsByTheRealManager(t *testing.T) {
 	pods := map[string]*corev1.Pod{
 		"ours": {ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{UID: "1",
 			Controller: new(true)}}}},

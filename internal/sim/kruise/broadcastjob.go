@@ -209,7 +209,7 @@ func decideBroadcastJob(job *BroadcastJob, pods []*corev1.Pod, nodes []*corev1.N
 	return s, status, false, nil
 }
 
-// broadcastPod is the job's pod for one node. Placing it is the scheduler's, who has no other choice.
+// broadcastPod returns the job's pod for one node. Placing it is the scheduler's, who has no other choice.
 func broadcastPod(job *BroadcastJob, node, id string) *corev1.Pod {
 	pod := fromTemplate(&job.Spec.Template, &job.ObjectMeta, *metav1.NewControllerRef(job, job.GroupVersionKind()), "")
 	delete(pod.Labels, "controller-revision-hash")
@@ -230,7 +230,7 @@ func broadcastPod(job *BroadcastJob, node, id string) *corev1.Pod {
 	return pod
 }
 
-// nodeOf is the node that a pod of a BroadcastJob runs on, or is meant for.
+// nodeOf returns the node that a pod of a BroadcastJob runs on, or is meant for.
 func nodeOf(p *corev1.Pod) string {
 	if p.Spec.NodeName != "" {
 		return p.Spec.NodeName

@@ -92,7 +92,7 @@ func TestABroadcastJobRunsOnEachNodeOnce(t *testing.T) {
 	b.expect("a node that comes too late", jobCompleted, 0, 2, 0, 2)
 }
 
-func TestABroadcastJobThatNeverCompletesFollowsTheNodes(t *testing.T) {
+func TestEndlessBroadcastJobFollowsTheNodes(t *testing.T) {
 	b := newBroadcast(t, 1)
 	b.job.Spec.CompletionPolicy.Type = never
 	for range 3 {
@@ -121,7 +121,7 @@ func TestParallelismOfABroadcastJob(t *testing.T) {
 	b.expect("done", jobCompleted, 0, 5, 0, 5)
 }
 
-func TestWhatAFailureMeansForABroadcastJob(t *testing.T) {
+func TestFailurePolicyOfABroadcastJob(t *testing.T) {
 	for policy, want := range map[string]string{failFast: jobFailed, "": jobFailed, goOn: jobCompleted, pause: jobPaused} {
 		b := newBroadcast(t, 3)
 		b.job.Spec.FailurePolicy.Type = policy

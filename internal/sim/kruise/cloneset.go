@@ -171,7 +171,7 @@ func decideCloneSet(cs *CloneSet, o observed, id newID) (steps, error) {
 	return s, nil
 }
 
-// cloneSetStatus is the status that belongs to what was observed; messages are the failures by condition type.
+// cloneSetStatus returns the status that belongs to what was observed; messages are the failures by condition type.
 // The duration says when the deadline for progress must be looked at again.
 func cloneSetStatus(cs *CloneSet, o observed, messages map[string]string) (CloneSetStatus, time.Duration, error) {
 	replicas := orDefault(cs.Spec.Replicas, 1)
@@ -216,7 +216,7 @@ func cloneSetStatus(cs *CloneSet, o observed, messages map[string]string) (Clone
 	return status, recheck, nil
 }
 
-// progressing is the condition of that name, which stands only where a deadline is set.
+// progressing returns the condition of that name, which stands only where a deadline is set.
 func progressing(cs *CloneSet, status CloneSetStatus, now time.Time) (*Condition, time.Duration) {
 	if cs.Spec.ProgressDeadlineSeconds == nil {
 		return nil, 0
@@ -259,7 +259,7 @@ func progressing(cs *CloneSet, status CloneSetStatus, now time.Time) (*Condition
 	return &c, recheck
 }
 
-// clone is a new pod with the claims that go with it.
+// clone returns a new pod with the claims that go with it.
 func (o observed) clone(cs *CloneSet, id, revision string) creation {
 	pod := fromTemplate(o.revisions[revision], &cs.ObjectMeta, controllerRef(cs, &cs.TypeMeta), revision)
 	pod.Name = cs.Name + "-" + id
@@ -314,7 +314,7 @@ func (o observed) instanceIDs(cs *CloneSet, id newID) newID {
 	}
 }
 
-// claimsOf are the names of the claims that a pod of a CloneSet has of its own.
+// claimsOf returns the names of the claims that a pod of a CloneSet has of its own.
 func (o observed) claimsOf(p *corev1.Pod) []string {
 	var names []string
 	for _, c := range o.claims {

@@ -149,7 +149,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, err
 	}
 	if !r.pending.settled(req.NamespacedName, o.pods, o.now) {
-		return reconcile.Result{RequeueAfter: patience}, nil
+		return reconcile.Result{RequeueAfter: cacheTimeout}, nil
 	}
 	if o.claims, err = r.claims(ctx, u); err != nil {
 		return reconcile.Result{}, err

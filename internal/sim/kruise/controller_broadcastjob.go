@@ -79,7 +79,7 @@ func (r *broadcastJobs) Reconcile(ctx context.Context, req reconcile.Request) (r
 		return reconcile.Result{}, err
 	}
 	if !r.pending.settled(req.NamespacedName, o.pods, o.now) {
-		return reconcile.Result{RequeueAfter: patience}, nil
+		return reconcile.Result{RequeueAfter: cacheTimeout}, nil
 	}
 	var list corev1.NodeList
 	if err := r.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {

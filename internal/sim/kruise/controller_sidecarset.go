@@ -80,7 +80,7 @@ func (r *sidecarSets) Reconcile(ctx context.Context, req reconcile.Request) (rec
 		byName[i].Name = podKey(pods[i])
 	}
 	if !r.pending.settled(req.NamespacedName, byName, now) {
-		return reconcile.Result{RequeueAfter: patience}, nil
+		return reconcile.Result{RequeueAfter: cacheTimeout}, nil
 	}
 	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
 	revision, err := r.reviseSidecars(ctx, u, set, pods)
@@ -255,8 +255,8 @@ func (i *Injector) wait(ctx context.Context) error {
 	}
 }
 
-// Inject changes a pod that is about to be created as the member's SidecarSets ask, and says whether it did. The pod
-// needs to be defaulted again then.
+// Inject adds the sidecars of the member's SidecarSets to a new pod, and reports whether it changed the pod. Such a pod
+// needs its defaults again.
 func (i *Injector) Inject(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	if err := i.wait(ctx); err != nil || i.client == nil {
 		return false, err
@@ -297,7 +297,7 @@ func (i *Injector) Inject(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	return len(injections) > 0, inject(pod, injections, time.Now())
 }
 
-// findSidecarRevision is the revision of a SidecarSet of that name or, if that is empty, the newest of that custom
+// findSidecarRevision returns the revision of a SidecarSet of that name or, if that is empty, the newest of that custom
 // version.
 func findSidecarRevision(ctx context.Context, c client.Reader, set, customVersion,
 	name string) (*appsv1.ControllerRevision, error) {

@@ -54,7 +54,7 @@ func (r *unitedDeployments) childKinds() []schema.GroupVersionKind {
 	return kinds
 }
 
-// ofPod are the UnitedDeployments that a pod of a subset may be part of.
+// ofPod returns the UnitedDeployments that a pod of a subset may be part of.
 func (r *unitedDeployments) ofPod(ctx context.Context, o client.Object) []reconcile.Request {
 	if o.GetLabels()[subsetLabel] == "" {
 		return nil
@@ -115,7 +115,7 @@ func (r *unitedDeployments) Reconcile(ctx context.Context, req reconcile.Request
 	return reconcile.Result{}, nil
 }
 
-// children are the workloads that u controls.
+// children returns the workloads that u controls.
 func (r *unitedDeployments) children(ctx context.Context,
 	u *unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured

@@ -171,7 +171,7 @@ func (w *world) cloneSet(t *testing.T, cs *CloneSet, check func()) steps {
 	return w.settle(t, func() (steps, error) { return decideCloneSet(cs, w.observed, w.id) }, check)
 }
 
-func TestACloneSetSettlesWhereItsSpecSays(t *testing.T) {
+func TestCloneSetSettlesAtItsSpec(t *testing.T) {
 	for seed := range uint64(300) {
 		w := newWorld(seed)
 		r := w.random
@@ -543,7 +543,7 @@ func TestAStatefulSetUpdatesTheHighestOrdinalsFirst(t *testing.T) {
 	}
 }
 
-func TestAScaledDownStatefulSetKeepsItsClaimsUnlessToldOtherwise(t *testing.T) {
+func TestScaledDownStatefulSetKeepsItsClaimsByDefault(t *testing.T) {
 	for policy, left := range map[string]int{retain: 3, remove: 1} {
 		w := newWorld(1)
 		set := newStatefulSet(t, fmt.Sprintf(`{kind: StatefulSet, metadata: {name: db}, spec: {replicas: 3, podManagementPolicy: Parallel,

@@ -33,7 +33,7 @@ func canUpdateInPlace(from, to *corev1.PodTemplateSpec) bool {
 	return apiequality.Semantic.DeepEqual(from, to)
 }
 
-// updatedInPlace is the pod as it is asked to become. What the template no longer has, the pod keeps.
+// updatedInPlace returns the pod as it is asked to become. What the template no longer has, the pod keeps.
 func updatedInPlace(p *corev1.Pod, revision string, template *corev1.PodTemplateSpec,
 	timestamp string) (*corev1.Pod, error) {
 	state := inPlaceState{Revision: revision, UpdateTimestamp: timestamp,
@@ -107,7 +107,7 @@ func inPlaceDone(p *corev1.Pod) bool {
 	return true
 }
 
-// tagged is an image with the tag that it has if none is written.
+// tagged returns an image with the tag that it has if none is written.
 func tagged(image string) string {
 	if strings.Contains(image, ":") {
 		return image

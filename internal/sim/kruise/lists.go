@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// listOf is an empty list of a kind.
+// listOf returns an empty list of a kind.
 func listOf(gvk schema.GroupVersionKind) *unstructured.UnstructuredList {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
@@ -36,7 +36,7 @@ func pointers[T any](items []T) iter.Seq[*T] {
 	}
 }
 
-// merged is a with b over it.
+// merged returns a with b over it.
 func merged(a, b map[string]string) map[string]string {
 	out := maps.Clone(a)
 	if out == nil {

@@ -127,7 +127,8 @@ func (o observed) tally(minReady int32) tally {
 	return t
 }
 
-// common are the steps that do not depend on the kind: in-place updates to finish, and when a pod becomes available.
+// common returns the steps that do not depend on the kind: in-place updates to finish, and when a pod becomes
+// available.
 func (o observed) common(minReady int32) steps {
 	var s steps
 	for _, p := range o.pods {

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// patience is how long a write may take to show in the cache before the cache is believed again.
-const patience = 5 * time.Second
+// cacheTimeout is how long a write is expected to be missing from the cache. After that, the cache is believed.
+const cacheTimeout = 5 * time.Second
 
 // pending holds the writes that the cache does not show yet, by set, so that no decision is taken twice.
 type pending struct {
@@ -72,7 +72,7 @@ func (p *pending) settled(set types.NamespacedName, pods []*corev1.Pod, now time
 		seen[pod.Name] = pod
 	}
 	for name, w := range p.sets[set] {
-		if w.shown(seen[name]) || now.Sub(w.at) > patience {
+		if w.shown(seen[name]) || now.Sub(w.at) > cacheTimeout {
 			delete(p.sets[set], name)
 		}
 	}

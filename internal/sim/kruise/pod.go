@@ -15,7 +15,7 @@ func controllerRef(o metav1.Object, t *metav1.TypeMeta) metav1.OwnerReference {
 	return *metav1.NewControllerRef(o, t.GroupVersionKind())
 }
 
-// fromTemplate is a pod of a set, not named yet.
+// fromTemplate returns a pod of a set, not named yet.
 func fromTemplate(template *corev1.PodTemplateSpec, set *metav1.ObjectMeta, owner metav1.OwnerReference,
 	revision string) *corev1.Pod {
 	pod := &corev1.Pod{
@@ -32,7 +32,7 @@ func fromTemplate(template *corev1.PodTemplateSpec, set *metav1.ObjectMeta, owne
 	return pod
 }
 
-// newClaim is the claim of that name from its template, labelled as the set selects.
+// newClaim returns the claim of that name from its template, labelled as the set selects.
 func newClaim(template corev1.PersistentVolumeClaim, set *metav1.ObjectMeta, selector *metav1.LabelSelector,
 	name string) *corev1.PersistentVolumeClaim {
 	claim := template.DeepCopy()

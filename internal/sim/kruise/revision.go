@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 )
 
-// revisionData is a template as a ControllerRevision stores it: a patch of the set.
+// revisionData returns a template as a ControllerRevision stores it: a patch of the set.
 func revisionData(u *unstructured.Unstructured) ([]byte, error) {
 	template, _, err := unstructured.NestedMap(u.Object, "spec", "template")
 	if err != nil {

@@ -25,8 +25,8 @@ func keepOld(partition *intstr.IntOrString, replicas int32) (int32, error) {
 	return min(max(n, 0), replicas), nil
 }
 
-// surgeAndUnavailable are the pods of a CloneSet that an update may add and make unavailable. The surge rounds up and
-// is none while paused; unavailability, 20% if not set, rounds down when there is a surge to make up for it.
+// surgeAndUnavailable returns the pods of a CloneSet that an update may add and make unavailable. The surge rounds up
+// and is none while paused; unavailability, 20% if not set, rounds down when there is a surge to make up for it.
 func surgeAndUnavailable(surge, unavailable *intstr.IntOrString, paused bool, replicas int32) (int32, int32, error) {
 	var s int32
 	if surge != nil && !paused {
@@ -49,7 +49,8 @@ func surgeAndUnavailable(surge, unavailable *intstr.IntOrString, paused bool, re
 	return max(s, 0), max(u, 0), nil
 }
 
-// atLeastOne is the number of pods of a StatefulSet that may be unavailable: a percentage rounds down, never below 1.
+// atLeastOne returns the number of pods of a StatefulSet that may be unavailable: a percentage rounds down, never below
+// 1.
 func atLeastOne(unavailable *intstr.IntOrString, replicas int32) (int32, error) {
 	if unavailable == nil {
 		return 1, nil

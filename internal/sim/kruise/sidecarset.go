@@ -249,7 +249,7 @@ func setInjected(pod *corev1.Pod, full, bare map[string]injectedBy) error {
 	return nil
 }
 
-// into is the container as it stands in a pod of these application containers.
+// into returns the container as it stands in a pod of these application containers.
 func (c *Sidecar) into(apps []corev1.Container) corev1.Container {
 	out := *c.Container.DeepCopy()
 	out.Env = append(out.Env, corev1.EnvVar{Name: injectedEnv, Value: "true"})
@@ -278,7 +278,7 @@ func (c *Sidecar) into(apps []corev1.Container) corev1.Container {
 	return out
 }
 
-// injectors are the SidecarSets that a pod was injected by.
+// injectors returns the SidecarSets that a pod was injected by.
 func injectors(pod *corev1.Pod) []string {
 	list := pod.Annotations[injectedListAnnotation]
 	if list == "" {
@@ -385,7 +385,7 @@ func runsImages(p *corev1.Pod, sidecars []Sidecar) bool {
 	return true
 }
 
-// withSidecarImages is the pod with the set's newest images.
+// withSidecarImages returns the pod with the set's newest images.
 func withSidecarImages(p *corev1.Pod, set *SidecarSet, revision string, now time.Time) (*corev1.Pod, error) {
 	out := p.DeepCopy()
 	images := map[string]string{}

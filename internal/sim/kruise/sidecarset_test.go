@@ -31,7 +31,7 @@ volumes: [{name: logs, emptyDir: {}}]
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// injectedPod is a ready pod with the set in it.
+// injectedPod returns a ready pod with the set in it.
 func injectedPod(t *testing.T, set *SidecarSet, name string) *corev1.Pod {
 	t.Helper()
 	p := &corev1.Pod{
@@ -58,7 +58,7 @@ func run(p *corev1.Pod) {
 	}
 }
 
-func TestSidecarsStandWhereTheyBelong(t *testing.T) {
+func TestSidecarsAreInjectedInOrder(t *testing.T) {
 	p := injectedPod(t, sidecars(t, "log:1"), "p")
 	var names []string
 	for _, c := range p.Spec.Containers {
@@ -83,7 +83,7 @@ func TestSidecarsStandWhereTheyBelong(t *testing.T) {
 	}
 }
 
-func TestWhoIsSelected(t *testing.T) {
+func TestSelectedPods(t *testing.T) {
 	set := sidecars(t, "log:1")
 	web := map[string]string{"app": "web"}
 	for namespace, want := range map[string]bool{"default": true, "kube-system": false, "kube-public": false} {
@@ -166,7 +166,7 @@ func TestSidecarsAreUpdatedAsFarAsTheStrategyLets(t *testing.T) {
 	}
 }
 
-func TestAnUpdateWaitsForTheSidecarsThatItChanged(t *testing.T) {
+func TestUpdateWaitsForItsChangedSidecars(t *testing.T) {
 	pods := []*corev1.Pod{injectedPod(t, sidecars(t, "log:1"), "a"), injectedPod(t, sidecars(t, "log:1"), "b")}
 	set := sidecars(t, "log:2")
 	next, err := withSidecarImages(pods[0], set, "mesh-2", noon)

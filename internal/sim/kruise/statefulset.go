@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// ordinals are the first replicas ordinals that are not reserved, ascending.
+// ordinals returns the first replicas ordinals that are not reserved, ascending.
 func ordinals(replicas int32, reserved []intstr.IntOrString) ([]int, error) {
 	type span struct{ first, last int }
 	var spans []span
@@ -175,7 +175,7 @@ func decideStatefulSet(set *StatefulSet, o observed) (steps, error) {
 	return s, nil
 }
 
-// rolling are the settings of a rolling update, with their defaults.
+// rolling returns the settings of a rolling update, with their defaults.
 func (spec *StatefulSetSpec) rolling(replicas int32) (partition, maxDown int32, policy string, paused bool,
 	minReady int32, err error) {
 	r := spec.UpdateStrategy.RollingUpdate
@@ -187,7 +187,7 @@ func (spec *StatefulSetSpec) rolling(replicas int32) (partition, maxDown int32, 
 		orDefault(r.MinReadySeconds, 0), err
 }
 
-// statefulSetStatus is the status that belongs to what was observed; messages are the failures by condition type.
+// statefulSetStatus returns the status that belongs to what was observed; messages are the failures by condition type.
 func statefulSetStatus(set *StatefulSet, o observed, messages map[string]string) (StatefulSetStatus, error) {
 	replicas := orDefault(set.Spec.Replicas, 1)
 	_, _, _, _, minReady, err := set.Spec.rolling(replicas)
@@ -243,7 +243,7 @@ func statefulSetStatus(set *StatefulSet, o observed, messages map[string]string)
 	return status, nil
 }
 
-// member is the pod of an ordinal with its claims.
+// member returns the pod of an ordinal with its claims.
 func (o observed) member(set *StatefulSet, n int, revision string) creation {
 	pod := fromTemplate(o.revisions[revision], &set.ObjectMeta, controllerRef(set, &set.TypeMeta), revision)
 	pod.Name = fmt.Sprintf("%s-%d", set.Name, n)
@@ -265,7 +265,7 @@ func (o observed) member(set *StatefulSet, n int, revision string) creation {
 	return out
 }
 
-// scaledClaims are the claims that go with a pod when its ordinal is no longer wanted.
+// scaledClaims returns the claims that go with a pod when its ordinal is no longer wanted.
 func (o observed) scaledClaims(set *StatefulSet, p *corev1.Pod) []string {
 	r := set.Spec.PersistentVolumeClaimRetentionPolicy
 	n, ok := ordinalOf(set.Name, p.Name)

@@ -116,7 +116,7 @@ var childTemplates = map[string]schema.GroupKind{
 	"cloneSetTemplate":            CloneSetKind.GroupKind(),
 }
 
-// embedded is the one workload of a template and the field that it stands in.
+// embedded returns the one workload of a template and the field that it stands in.
 func (spec *UnitedDeploymentSpec) embedded() (name string, workload map[string]any, err error) {
 	for field := range childTemplates {
 		w, ok := spec.Template[field].(map[string]any)
@@ -217,7 +217,7 @@ func (spec *UnitedDeploymentSpec) partition(subset string, replicas int32) int32
 	return min(max(0, spec.UpdateStrategy.ManualUpdate.Partitions[subset]), replicas)
 }
 
-// child is the workload of a subset as it should be, without a name. versions are those that the member stores.
+// child returns the workload of a subset as it should be, without a name. versions are those that the member stores.
 func child(ud *UnitedDeployment, subset Subset, replicas int32, revision string,
 	versions Versions) (*unstructured.Unstructured, error) {
 	field, workload, err := ud.Spec.embedded()
@@ -296,7 +296,7 @@ func child(ud *UnitedDeployment, subset Subset, replicas int32, revision string,
 	return out, nil
 }
 
-// template is the pod template of the subset: patched, labelled, and bound to the subset's nodes.
+// template returns the pod template of the subset: patched, labelled, and bound to the subset's nodes.
 func (s *Subset) template(object any, labels map[string]string) (map[string]any, error) {
 	base, _ := object.(map[string]any)
 	var t corev1.PodTemplateSpec

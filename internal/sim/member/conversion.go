@@ -16,7 +16,7 @@ import (
 // convertPath is where the member's API server, in memory and as itself, has OpenKruise's kinds converted.
 const convertPath = "/sim/convert"
 
-// kruiseDefinitions are the definitions of OpenKruise as a member of a release has them: the version that it stores
+// kruiseDefinitions returns the definitions of OpenKruise as a member of a release has them: the version that it stores
 // and, unless that is to be the only one, the others that the release knows, converted as by its webhook.
 func kruiseDefinitions(release string, storedOnly bool) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	kinds, err := kruise.Kinds()

@@ -1,6 +1,6 @@
 // Package member is the child process that serves one simulated member cluster: etcd, kube-apiserver, the loops of
-// kube-controller-manager, the scheduler, fake nodes, and the simulations of OpenKruise and Argo Workflows. How it is
-// started, told what to be and stopped is up to the package sim.
+// kube-controller-manager, the scheduler, fake nodes, and the simulations of OpenKruise and Argo Workflows. Package
+// sim starts, configures and stops it.
 package member
 
 import (

@@ -48,7 +48,7 @@ func TestMain(m *testing.M) {
 			fmt.Fprintln(os.Stderr, err)
 			code = 1
 		}
-		_ = os.RemoveAll(sharedDir) // a temporary folder; what is left of it harms nobody
+		_ = os.RemoveAll(sharedDir) // a temporary folder: an error does no harm
 	}
 	os.Exit(code)
 }
@@ -562,7 +562,7 @@ func TestTwoMembersStartTogether(t *testing.T) {
 	}
 }
 
-func TestAMemberThatCannotStartSaysWhy(t *testing.T) {
+func TestFailedStartOfAMemberIsExplained(t *testing.T) {
 	dir := t.TempDir()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -614,7 +614,7 @@ func TestMembersDieWithTheirParent(t *testing.T) {
 	cluster{t: t}.eventually("the member is gone", func() bool { return !running(pid) })
 }
 
-// running reports whether the process runs; one that nobody has waited for yet does not.
+// running reports whether the process runs. A zombie does not.
 func running(pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
 		return false

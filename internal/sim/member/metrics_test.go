@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func TestPodsUseWhatTheirAnnotationsSayOrAShareOfTheirRequest(t *testing.T) {
+func TestPodUsageIsFromAnnotationsOrRequests(t *testing.T) {
 	pod := func(name, node, cpu string, phase corev1.PodPhase) corev1.Pod {
 		p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{NodeName: node},
 			Status: corev1.PodStatus{Phase: phase}}

@@ -15,7 +15,7 @@ import (
 	"github.com/argosy-io/argosy/internal/sim/kruise"
 )
 
-// node is the n-th node of a member, ready from the start.
+// node returns the n-th node of a member, ready from the start.
 func node(m sim.Member, n int, now metav1.Time) (*corev1.Node, error) {
 	name := fmt.Sprintf("%s-node-%d", m.Name, n)
 	has := corev1.ResourceList{}

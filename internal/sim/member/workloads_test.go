@@ -17,7 +17,8 @@ import (
 	"github.com/argosy-io/argosy/test/kit"
 )
 
-// refused says that the member does not take u, with a message that contains want; or that it does, if it accepts all.
+// refused fails the test unless the member refuses u with a message that contains want. If the member accepts all
+// objects, it fails the test unless u is accepted.
 func (c cluster) refused(what string, u *unstructured.Unstructured, want string) {
 	c.t.Helper()
 	err := c.Create(c.t.Context(), u.DeepCopy(), client.DryRunAll)

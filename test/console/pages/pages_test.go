@@ -59,7 +59,8 @@ func TestEachPageHasItsStates(t *testing.T) {
 	h := newHub(t)
 	b := browser.Open(t, h.URL, "status of 403", "status of 500", "status of 503", "ERR_")
 	pages := []string{"", "clusters", "clusters/eu", "workloads", path, "policies",
-		"policies/PropagationPolicy/shop/web", "change?kind=Deployment.apps&ns=shop&name=web"}
+		"policies/PropagationPolicy/shop/web", "change?kind=Deployment.apps&ns=shop&name=web", "releases", releasePath,
+		"timeline"}
 
 	t.Log("loading: after three seconds the page names what it waits for")
 	for _, page := range pages {
@@ -73,6 +74,8 @@ func TestEachPageHasItsStates(t *testing.T) {
 		h.refused = failure(503, "the store is away")
 		h.answers["GET api/why"] = failure(500, "the store is away")
 		h.answers["GET api/object"] = failure(500, "the store is away")
+		h.answers["GET api/release"] = failure(500, "the store is away")
+		h.answers["GET api/timeline"] = failure(503, "the store is away")
 		h.policies(failure(500, "the store is away"))
 	})
 	for _, page := range pages {
@@ -87,17 +90,28 @@ func TestEachPageHasItsStates(t *testing.T) {
 	h.set(func(h *hub) {
 		h.refused = answer{}
 		h.topics["fleet"] = topic{totals: object{"clusters": 0, "workloads": 0}}
-		h.topics["clusters"], h.topics["workloads"] = topic{}, topic{}
+		h.topics["clusters"], h.topics["workloads"], h.topics["releases"] = topic{}, topic{}, topic{}
+		h.answers["GET api/timeline"] = answer{200, object{"entries": []object{}}}
 		h.policies(list())
 	})
 	browser.Run[any](b, `document.querySelector(".failed button")?.click()`)
 	b.See("No cluster is in the fleet yet.", "argosy join NAME")
 	for page, text := range map[string]string{"": "No cluster is in the fleet yet.",
-		"workloads": "No workload is in the fleet", "policies": "No policy is on the hub."} {
+		"workloads": "No workload is in the fleet", "policies": "No policy is on the hub.",
+		"releases": "argosy release start", "timeline": "Nothing has been recorded yet.",
+		"timeline?q=web": "No entry matches the filters."} {
 		b.Visit(page)
 		b.See(text)
 	}
 	b.Accessible("empty")
+
+	t.Log("off: the hub keeps no history, and the page names the flag")
+	h.set(func(h *hub) {
+		h.answers["GET api/timeline"] = answer{200, object{"entries": []object{}, "off": true}}
+	})
+	b.Visit("timeline")
+	b.See("This hub keeps no history.", "argosy up --history=local", "--history-dsn")
+	b.Accessible("off")
 
 	t.Log("forbidden: the verb that is missing, and a Role to ask for")
 	h.set(func(h *hub) {
@@ -108,13 +122,19 @@ func TestEachPageHasItsStates(t *testing.T) {
 		h.topics["workloads"] = topic{missing: []object{bindings}}
 		no := answer{403, object{"message": "no", "missing": missing("get", "apps", "deployments")}}
 		h.answers["GET api/why"], h.answers["GET api/object"] = no, no
+		releases := missing("list", "release.argosy.io", "releases")
+		h.topics["releases"] = topic{missing: []object{releases}}
+		h.answers["GET api/release"] = answer{403, object{"message": "no",
+			"missing": missing("get", "release.argosy.io", "releases")}}
+		h.answers["GET api/timeline"] = answer{200, object{"entries": []object{}, "missing": []object{releases}}}
 		h.policies(failure(403, "no"))
 	})
 	for page, right := range map[string]string{"": "list clusters.cluster.karmada.io",
 		"clusters": "list clusters.cluster.karmada.io", "workloads": "list resourcebindings.work.karmada.io",
 		"clusters/eu": "get deployments.apps", path: "get deployments.apps",
 		"policies": "list propagationpolicies.policy.karmada.io", pages[6]: "get deployments.apps",
-		pages[7]: "get deployments.apps"} {
+		pages[7]: "get deployments.apps", "releases": "list releases.release.argosy.io",
+		releasePath: "get releases.release.argosy.io", "timeline": "list releases.release.argosy.io"} {
 		b.Visit(page)
 		b.See("You may not see this", right, "kubectl auth can-i "+right, "verbs:")
 	}
@@ -142,16 +162,32 @@ func TestEachPageHasItsStates(t *testing.T) {
 			"more": 600}, rows: []any{[]any{"a",
 			object{"key": "a", "severity": "Problem", "about": "cluster", "rank": 1, "cluster": "c00", "what": "it is away"}}}}
 		h.answers["GET api/why"] = answer{200, walk(60)}
+		h.answers["GET api/timeline"] = answer{200, object{"older": "2026-03-01T12:00:00Z", "entries": []object{
+			entry("1", "2026-03-01T12:00:01Z"), entry("2", "2026-03-01T12:00:00Z")}}}
 	})
 	b.Visit("")
 	b.See("600 more items are not shown.")
 	b.Visit(path)
 	b.See("36 more")
+	b.Visit("timeline")
+	b.See("2 entries", "moved from eu:2 to us", "Show older entries")
+	h.set(func(h *hub) {
+		h.answers["GET api/timeline"] = answer{200, object{"entries": []object{entry("2", "2026-03-01T12:00:00Z"),
+			entry("3", "2026-02-01T12:00:00Z")}}}
+	})
+	b.Perform(chromedp.Click(".more button"))
+	b.WaitFor("the older entry is shown, and nothing is older", func() string {
+		if text := b.Text(); !strings.Contains(text, "3 entries") || strings.Contains(text, "Show older") {
+			return text
+		}
+		return ""
+	})
 	b.Accessible("too many")
 
 	t.Log("stale: the last data stays, with its time, and nothing can be changed")
 	h.set(func(h *hub) {
 		h.answers["GET api/actions"] = answer{200, []any{scale(nil)}}
+		h.answers["GET api/release"] = answer{200, waiting()}
 	})
 	b.Visit(path)
 	b.See("Scale", "c00")
@@ -161,6 +197,11 @@ func TestEachPageHasItsStates(t *testing.T) {
 		t.Error("the button is on while the hub is away")
 	}
 	b.Accessible("stale")
+	b.Visit(releasePath)
+	b.See("1 of 2 approvals", "nothing can be changed now")
+	if !browser.Run[bool](b, `document.querySelector("[data-verb=approve]").disabled`) {
+		t.Error("the release can be approved while the hub is away")
+	}
 	h.set(func(h *hub) { h.refused = answer{} })
 	b.WaitFor("the page is live again", func() string {
 		if text := b.Text(); strings.Contains(text, "disconnected") {
@@ -225,7 +266,8 @@ func TestWorkloadsHasTenThousandRows(t *testing.T) {
 	if name := browser.Run[string](b, "document.activeElement.innerText"); !strings.Contains(name, "web-07777") {
 		t.Errorf("the first row with a problem is %q", name)
 	}
-	for key, heading := range map[string]string{"p": "Policies", "c": "Clusters", "f": "Fleet"} {
+	for key, heading := range map[string]string{"p": "Policies", "c": "Clusters", "r": "Releases",
+		"t": "Time line", "f": "Fleet"} {
 		b.Perform(chromedp.KeyEvent("g"), chromedp.KeyEvent(key))
 		b.WaitFor("the page is "+heading, func() string {
 			if got := browser.Run[string](b, `document.querySelector("h1").innerText`); got != heading {
@@ -286,7 +328,7 @@ func TestChangeKeepsWhatWasTyped(t *testing.T) {
 	})
 	b := browser.Open(t, h.URL, "status of 401")
 	b.Visit("change")
-	b.See("Start with a Deployment")
+	b.See("Start with a form")
 	for field, value := range map[string]string{"name": "web", "namespace": "shop", "image": `nginx:1.29" #`, "port": "80",
 		"clusters": "eu, us"} {
 		b.Fill("#f-"+field, value)
@@ -351,6 +393,97 @@ func TestChangeKeepsWhatWasTyped(t *testing.T) {
 		!strings.Contains(sent[4], `"apply":true`) {
 		t.Errorf("the page sent %.300q", sent)
 	}
+}
+
+func TestFormWritesACloneSetOrAPolicyAlone(t *testing.T) {
+	h := newHub(t)
+	h.set(func(h *hub) {
+		h.topics["fleet"], h.topics["workloads"] = topic{totals: figures}, topic{}
+		h.policies(list())
+	})
+	b := browser.Open(t, h.URL)
+	fill := func(fields map[string]string) string {
+		for field, value := range fields {
+			b.Fill("#f-"+field, value)
+		}
+		b.Perform(chromedp.Click(".generator button"))
+		return browser.Run[string](b, `new Promise((r) => requestAnimationFrame(() => requestAnimationFrame(
+			() => r(document.querySelector("#yaml").value))))`)
+	}
+	check := func(text string, with []string, without string) {
+		t.Helper()
+		for _, part := range with {
+			if !strings.Contains(text, part) {
+				t.Errorf("the YAML lacks %s:\n%s", part, text)
+			}
+		}
+		if strings.Contains(text, without) {
+			t.Errorf("the YAML has %s:\n%s", without, text)
+		}
+	}
+	b.Visit("change")
+	b.See("Start with a form")
+	choose(b, "#f-kind", "CloneSet")
+	text := fill(map[string]string{"name": "web", "namespace": "shop", "image": "nginx:1.29"})
+	check(text, []string{"apiVersion: apps.kruise.io/v1alpha1\nkind: CloneSet", `image: "nginx:1.29"`,
+		`{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, name: "web"}`}, "Deployment")
+
+	t.Log("on the page of policies, the form begins with a policy alone")
+	b.Visit("policies")
+	b.See("Create")
+	b.Perform(chromedp.KeyEvent("n"))
+	b.See("Kind of the workload")
+	browser.Run[any](b, `{ const y = document.querySelector("#yaml"); y.value = "";
+		y.dispatchEvent(new Event("input", {bubbles: true})); 0 }`)
+	choose(b, "#f-selected", "StatefulSet")
+	choose(b, "#f-division", "Aggregated")
+	text = fill(map[string]string{"name": "all", "namespace": "shop", "clusters": "eu us"})
+	check(text, []string{"kind: PropagationPolicy", "- {apiVersion: apps/v1, kind: StatefulSet}\n",
+		`clusterNames: ["eu", "us"]`, "replicaDivisionPreference: Aggregated"}, "image:")
+	b.Shoot("form-policy")
+}
+
+func TestEditorListsFieldsAtTheCursor(t *testing.T) {
+	h := newHub(t)
+	ref := func(name string) object { return object{"allOf": []object{{"$ref": "#/components/schemas/" + name}}} }
+	text := func(kind, description string) object { return object{"type": kind, "description": description} }
+	h.set(func(h *hub) {
+		h.topics["fleet"], h.topics["workloads"] = topic{totals: figures}, topic{}
+		h.answers["GET k8s/openapi/v3/apis/apps/v1"] = answer{200, object{"components": object{"schemas": object{
+			"Deployment": object{"x-kubernetes-group-version-kind": []object{{"group": "apps", "version": "v1",
+				"kind": "Deployment"}}, "properties": object{"metadata": ref("Meta"), "spec": ref("Spec")}},
+			"Spec": object{"required": []string{"replicas"}, "properties": object{
+				"replicas": text("integer", "Number of <b>pods</b>."), "paused": text("boolean", "Stops updates."),
+				"containers": object{"type": "array", "items": ref("Container")}}},
+			"Container": object{"properties": object{"image": text("string", "Name of the image."),
+				"imagePullPolicy": object{"type": "string", "enum": []string{"Always", "Never"}}}},
+			"Meta": object{"properties": object{"labels": object{"additionalProperties": text("string", "")}}}}}}}
+	})
+	b := browser.Open(t, h.URL)
+	b.Visit("change")
+	b.See("the fields at the cursor are listed here")
+	const head = "apiVersion: apps/v1\nkind: Deployment\n"
+	b.Fill("#yaml", head+"spec:\n  ")
+	b.See("Fields of Deployment.spec (3)", "Number of <b>pods</b>.", "integer · required", "paused", "containers")
+	b.Fill("#yaml", head+"spec:\n  containers:\n  - name: web\n    ima")
+	b.See("Fields of Deployment.spec.containers (2)", "Name of the image.", "Always, Never")
+	b.Shoot("fields")
+	browser.Run[any](b, `document.querySelector(".fields button").click()`)
+	want := head + "spec:\n  containers:\n  - name: web\n    image: "
+	if got := browser.Run[string](b, `document.querySelector("#yaml").value`); got != want {
+		t.Errorf("the completed text is %q", got)
+	}
+	b.See("Fields of Deployment.spec.containers (1)")
+	b.Fill("#yaml", head+"metadata:\n  labels:\n    ")
+	b.See("No fields are known at the cursor.")
+	b.Fill("#yaml", "apiVersion: ../../x\nkind: Deployment\n")
+	b.See("the fields at the cursor are listed here")
+}
+
+// choose chooses an option as a user does.
+func choose(b *browser.Tab, selector, value string) {
+	browser.Run[any](b, fmt.Sprintf(`{ const s = document.querySelector(%q); s.value = %q;
+		s.dispatchEvent(new Event("change", {bubbles: true})); 0 }`, selector, value))
 }
 
 func TestPolicyShowsWhatItLoses(t *testing.T) {

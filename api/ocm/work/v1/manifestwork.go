@@ -36,17 +36,17 @@ type ManifestWorkSpec struct {
 	// +optional
 	Workload ManifestsTemplate `json:"workload,omitempty"`
 
-	// DeleteOption says what becomes of the objects when the ManifestWork is deleted, or one of them is taken out of it.
+	// DeleteOption is what happens to the objects when the ManifestWork is deleted, or when a manifest is removed from it.
 	// Without it they are deleted.
 	// +optional
 	DeleteOption *DeleteOption `json:"deleteOption,omitempty"`
 
-	// ManifestConfigs say of single objects how they are kept, and what is reported of them.
+	// ManifestConfigs are the update strategy and the feedback of single objects.
 	// +optional
 	ManifestConfigs []ManifestConfigOption `json:"manifestConfigs,omitempty"`
 
-	// Executor is the account in the cluster that the objects are made as. Argosy knows none but its own: a ManifestWork with an
-	// executor is refused.
+	// Executor is the account in the cluster that the objects are made as. Argosy knows none but its own: a ManifestWork
+	// with an executor is refused.
 	// +optional
 	Executor *ManifestWorkExecutor `json:"executor,omitempty"`
 }
@@ -58,14 +58,14 @@ type ManifestsTemplate struct {
 	Manifests []Manifest `json:"manifests,omitempty"`
 }
 
-// Manifest is one object. That it is one is checked at admission: a schema that knew it would have the server take its metadata
-// apart at every read and write.
+// Manifest is one object. That it is one is checked at admission: a schema that knew it would have the server take its
+// metadata apart at every read and write.
 // +kubebuilder:pruning:PreserveUnknownFields
 type Manifest struct {
 	runtime.RawExtension `json:",inline"`
 }
 
-// DeletePropagationPolicy says what becomes of objects that are wanted no more.
+// DeletePropagationPolicy is what happens to objects that were removed from the ManifestWork.
 type DeletePropagationPolicy string
 
 // The deletion policies.
@@ -78,7 +78,7 @@ const (
 	DeleteSelectivelyOrphan DeletePropagationPolicy = "SelectivelyOrphan"
 )
 
-// DeleteOption says what becomes of objects that are wanted no more.
+// DeleteOption is what happens to objects that were removed from the ManifestWork.
 type DeleteOption struct {
 	// PropagationPolicy is Foreground, which deletes them all, Orphan, which leaves them all, or SelectivelyOrphan.
 	// +required
@@ -140,17 +140,17 @@ type ResourceIdentifier struct {
 	Namespace string `json:"namespace"`
 }
 
-// ManifestConfigOption says of some objects how they are kept, and what is reported of them.
+// ManifestConfigOption is the update strategy and the feedback of some objects.
 type ManifestConfigOption struct {
 	// ResourceIdentifier names the objects.
 	// +required
 	ResourceIdentifier ResourceIdentifier `json:"resourceIdentifier"`
 
-	// FeedbackRules say which values of the objects are reported.
+	// FeedbackRules select the values of the objects that are reported.
 	// +optional
 	FeedbackRules []FeedbackRule `json:"feedbackRules,omitempty"`
 
-	// FeedbackScrapeType is how an agent of Open Cluster Management learns of changes. The hub watches, whatever it says.
+	// FeedbackScrapeType is how an agent of Open Cluster Management finds changes. The hub ignores it and always watches.
 	// +kubebuilder:validation:Enum=Poll;Watch
 	// +kubebuilder:default=Poll
 	// +optional
@@ -160,7 +160,7 @@ type ManifestConfigOption struct {
 	// +optional
 	UpdateStrategy *UpdateStrategy `json:"updateStrategy,omitempty"`
 
-	// ConditionRules say which conditions the objects have.
+	// ConditionRules define conditions of the objects.
 	// +listType=map
 	// +listMapKey=condition
 	// +optional
@@ -181,7 +181,7 @@ const (
 	FeedbackJSONPaths FeedBackType = "JSONPaths"
 )
 
-// FeedbackRule says which values of an object are reported.
+// FeedbackRule selects values of an object that are reported.
 type FeedbackRule struct {
 	// Type is WellKnownStatus or JSONPaths.
 	// +required
@@ -219,7 +219,7 @@ const (
 	UpdateStrategyUpdate UpdateStrategyType = "Update"
 	// UpdateStrategyCreateOnly makes the object if it is absent, and then leaves it alone.
 	UpdateStrategyCreateOnly UpdateStrategyType = "CreateOnly"
-	// UpdateStrategyServerSideApply keeps the fields that the manifest sets and nobody else does.
+	// UpdateStrategyServerSideApply applies the fields of the manifest and leaves the fields of other managers.
 	UpdateStrategyServerSideApply UpdateStrategyType = "ServerSideApply"
 	// UpdateStrategyReadOnly writes nothing and reports what is there.
 	UpdateStrategyReadOnly UpdateStrategyType = "ReadOnly"
@@ -257,7 +257,7 @@ type ServerSideApplyConfig struct {
 	IgnoreFields []IgnoreField `json:"ignoreFields,omitempty"`
 }
 
-// IgnoreFieldsCondition says since when fields are left to the cluster.
+// IgnoreFieldsCondition is when the hub stops writing the fields.
 type IgnoreFieldsCondition string
 
 // The conditions under which fields are ignored.
@@ -300,7 +300,7 @@ const (
 	RuleCEL ConditionRuleType = "CEL"
 )
 
-// ConditionRule says when an object has a condition.
+// ConditionRule defines a condition of an object.
 // +kubebuilder:validation:XValidation:rule="self.type != 'CEL' || self.condition != \"\"",message="Condition is required for CEL rules"
 type ConditionRule struct {
 	// Condition is the type of the condition. Complete, Progressing, Degraded and Available have a meaning of their own.
@@ -325,7 +325,7 @@ type ConditionRule struct {
 	MessageExpression string `json:"messageExpression"`
 }
 
-// ManifestWorkExecutor is who makes the objects in the cluster.
+// ManifestWorkExecutor is the identity that creates the objects in the cluster.
 type ManifestWorkExecutor struct {
 	// Subject is the account.
 	// +required
@@ -383,7 +383,7 @@ type ManifestResourceStatus struct {
 
 // ManifestCondition is what became of one object.
 type ManifestCondition struct {
-	// ResourceMeta says which object.
+	// ResourceMeta identifies the object.
 	// +required
 	ResourceMeta ManifestResourceMeta `json:"resourceMeta"`
 
@@ -398,7 +398,7 @@ type ManifestCondition struct {
 	Conditions []metav1.Condition `json:"conditions"`
 }
 
-// ManifestResourceMeta says which object of a ManifestWork is meant.
+// ManifestResourceMeta identifies an object of a ManifestWork.
 type ManifestResourceMeta struct {
 	// Ordinal is its index in the spec.
 	// +required
@@ -460,7 +460,7 @@ const (
 	ValueJSONRaw ValueType = "JsonRaw"
 )
 
-// FieldValue is a value of an object, of the type that it says.
+// FieldValue is a value of an object, with its type.
 type FieldValue struct {
 	// Type is Integer, String, Boolean or JsonRaw.
 	// +required

@@ -1,5 +1,5 @@
-// Package v1 holds the wire types of work.open-cluster-management.io/v1, compatible with the API of Open Cluster Management.
-// It says what may be written; who validates and acts on it is decided elsewhere.
+// Package v1 holds the wire types of work.open-cluster-management.io/v1, compatible with the API of Open Cluster
+// Management. It contains types and schemas only.
 //
 // +kubebuilder:object:generate=true
 // +groupName=work.open-cluster-management.io
@@ -21,7 +21,7 @@ func AddToScheme(s *runtime.Scheme) error {
 	return nil
 }
 
-// Resource is the group-resource of a plural name of this package.
+// Resource returns the group-resource of a plural name of this package.
 func Resource(plural string) schema.GroupResource {
 	return GroupVersion.WithResource(plural).GroupResource()
 }

@@ -13,7 +13,7 @@ const (
 	Applied = "Applied"
 	// Available: the objects exist in the cluster.
 	Available = "Available"
-	// Deleting: the ManifestWork is being deleted. The message has what it waits for.
+	// Deleting: the ManifestWork is being deleted. The message lists what remains.
 	Deleting = "Deleting"
 	// Complete: True when the condition rules of all objects are fulfilled.
 	Complete = "Complete"

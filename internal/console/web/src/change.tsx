@@ -7,6 +7,7 @@ import { href, usePlace } from "./route";
 import { walkHref } from "./fleet";
 import { announce, Command, Failure, Mark, missingText, Page, Waiting } from "./ui";
 import { Simple } from "./clusters";
+import { Fields } from "./schema";
 
 interface Changed { group?: string; kind: string; namespace?: string; name: string; result?: "created" | "updated" | "unchanged"; diff?: string[]; error?: string; missing?: Missing; clusters?: { cluster: string; diff?: string[]; error?: string }[] }
 interface Placed { policy?: string; clusters?: { name: string; replicas?: number }[] | null }
@@ -32,41 +33,57 @@ function useDraft(key: string): [string | undefined, (text: string) => void, () 
   }, drop];
 }
 
-/** DeploymentForm writes the YAML of a Deployment, its Service and its policy. */
-function DeploymentForm({ write, off }: { write: (text: string) => void; off: boolean }) {
+/** apiVersions are those of the kinds that the form writes or that its policy selects. */
+const apiVersions = { Deployment: "apps/v1", CloneSet: "apps.kruise.io/v1alpha1", StatefulSet: "apps/v1" };
+type Selected = keyof typeof apiVersions;
+const formKinds = ["Deployment", "CloneSet", "PropagationPolicy"];
+
+/** yamlOf writes a workload with its Service and policy, or a policy alone. at returns a field of the form. */
+function yamlOf(kind: string, at: (field: string) => string): string {
+  const q = JSON.stringify, name = q(at("name")), meta = `metadata:\n  name: ${name}\n  namespace: ${q(at("namespace"))}`;
+  const selects = (kind === "PropagationPolicy" ? at("selected") : kind) as Selected, workload = kind === "PropagationPolicy" ? at("workload") : at("name");
+  const selectors = [`  - {apiVersion: ${apiVersions[selects]}, kind: ${selects}${workload ? `, name: ${q(workload)}` : ""}}`];
+  const parts: string[] = [], port = at("port"), service = at("service");
+  if (kind !== "PropagationPolicy") {
+    parts.push(`apiVersion: ${apiVersions[selects]}\nkind: ${kind}\n${meta}\nspec:\n  replicas: ${Number(at("replicas"))}\n  selector:\n    matchLabels: {app: ${name}}\n  template:\n    metadata:\n      labels: {app: ${name}}\n    spec:\n      containers:\n      - name: ${name}\n        image: ${q(at("image"))}` + (port ? `\n        ports:\n        - containerPort: ${Number(port)}` : ""));
+  }
+  if (service && port) {
+    selectors.push(`  - {apiVersion: v1, kind: Service, name: ${name}}`);
+    parts.push(`apiVersion: v1\nkind: Service\n${meta}\nspec:\n  type: ${service}\n  selector: {app: ${name}}\n  ports:\n  - port: ${Number(port)}`);
+  }
+  const clusters = at("clusters").split(/[\s,]+/).filter(Boolean);
+  const type = at("division") === "Duplicated" ? "    replicaSchedulingType: Duplicated" : "    replicaSchedulingType: Divided\n      replicaDivisionPreference: " + at("division");
+  parts.push(`apiVersion: policy.karmada.io/v1alpha1\nkind: PropagationPolicy\n${meta}\nspec:\n  resourceSelectors:\n${selectors.join("\n")}\n  placement:\n` +
+    (clusters.length ? `    clusterAffinity:\n      clusterNames: [${clusters.map((c) => q(c)).join(", ")}]\n` : "") + `    replicaScheduling:\n  ${type}`);
+  return parts.join("\n---\n") + "\n";
+}
+
+/** StartForm writes the YAML of a workload, its Service and its policy, or of a policy alone. */
+function StartForm({ write, off, start }: { write: (text: string) => void; off: boolean; start: string }) {
   const f = t.form, form = useRef<HTMLFormElement>(null);
+  const [kind, setKind] = useState(formKinds.includes(start) ? start : formKinds[0]);
+  const alone = kind === "PropagationPolicy", name = "[a-z0-9]([a-z0-9\\-]*[a-z0-9])?";
   const submit = (e: Event) => {
     e.preventDefault();
-    const data = new FormData(form.current!), at = (name: string) => String(data.get(name) ?? "").trim(), q = JSON.stringify;
-    const name = q(at("name")), meta = `metadata:\n  name: ${name}\n  namespace: ${q(at("namespace"))}`;
-    const clusters = at("clusters").split(/[\s,]+/).filter(Boolean), port = at("port"), service = at("service");
-    const selectors = [`  - {apiVersion: apps/v1, kind: Deployment, name: ${name}}`];
-    const parts = [
-      `apiVersion: apps/v1\nkind: Deployment\n${meta}\nspec:\n  replicas: ${Number(at("replicas"))}\n  selector:\n    matchLabels: {app: ${name}}\n  template:\n    metadata:\n      labels: {app: ${name}}\n    spec:\n      containers:\n      - name: ${name}\n        image: ${q(at("image"))}` + (port ? `\n        ports:\n        - containerPort: ${Number(port)}` : ""),
-    ];
-    if (service && port) {
-      selectors.push(`  - {apiVersion: v1, kind: Service, name: ${name}}`);
-      parts.push(`apiVersion: v1\nkind: Service\n${meta}\nspec:\n  type: ${service}\n  selector: {app: ${name}}\n  ports:\n  - port: ${Number(port)}`);
-    }
-    const type = at("division") === "Duplicated" ? "    replicaSchedulingType: Duplicated" : "    replicaSchedulingType: Divided\n      replicaDivisionPreference: Weighted";
-    parts.push(`apiVersion: policy.karmada.io/v1alpha1\nkind: PropagationPolicy\n${meta}\nspec:\n  resourceSelectors:\n${selectors.join("\n")}\n  placement:\n` +
-      (clusters.length ? `    clusterAffinity:\n      clusterNames: [${clusters.map((c) => q(c)).join(", ")}]\n` : "") + `    replicaScheduling:\n  ${type}`);
-    write(parts.join("\n---\n") + "\n");
+    const data = new FormData(form.current!);
+    write(yamlOf(kind, (field) => String(data.get(field) ?? "").trim()));
   };
-  const name = "[a-z0-9]([a-z0-9\\-]*[a-z0-9])?";
   return (
     <details class="generator" open>
       <summary>{f.title}</summary>
       <form ref={form} class="form" onSubmit={submit}>
         <div class="pair">
+          <div><label for="f-kind">{f.kind}</label><select id="f-kind" value={kind} onChange={(e) => setKind((e.target as HTMLSelectElement).value)}>{formKinds.map((k) => <option value={k} key={k}>{k === "PropagationPolicy" ? f.policyAlone : k}</option>)}</select></div>
           <div><label for="f-name">{t.workload.name}</label><input id="f-name" name="name" required maxLength={50} pattern={name} autoComplete="off" /></div>
           <div><label for="f-namespace">{t.workload.namespace}</label><input id="f-namespace" name="namespace" required pattern={name} defaultValue="default" autoComplete="off" /></div>
-          <div><label for="f-image">{f.image}</label><input id="f-image" name="image" required autoComplete="off" /></div>
-          <div><label for="f-replicas">{t.cluster.replicas}</label><input id="f-replicas" name="replicas" type="number" min="0" max="100000" required defaultValue="2" /></div>
-          <div><label for="f-port">{f.port}</label><input id="f-port" name="port" type="number" min="1" max="65535" /></div>
-          <div><label for="f-service">{f.service}</label><select id="f-service" name="service"><option value="">{f.noService}</option><option value="ClusterIP">ClusterIP</option><option value="LoadBalancer">LoadBalancer</option></select></div>
+          {alone && <div><label for="f-selected">{f.selected}</label><select id="f-selected" name="selected">{Object.keys(apiVersions).map((k) => <option key={k}>{k}</option>)}</select></div>}
+          {alone && <div><label for="f-workload">{f.workload}</label><input id="f-workload" name="workload" autoComplete="off" /></div>}
+          {!alone && <div><label for="f-image">{f.image}</label><input id="f-image" name="image" required autoComplete="off" /></div>}
+          {!alone && <div><label for="f-replicas">{t.cluster.replicas}</label><input id="f-replicas" name="replicas" type="number" min="0" max="100000" required defaultValue="2" /></div>}
+          {!alone && <div><label for="f-port">{f.port}</label><input id="f-port" name="port" type="number" min="1" max="65535" /></div>}
+          {!alone && <div><label for="f-service">{f.service}</label><select id="f-service" name="service"><option value="">{f.noService}</option><option value="ClusterIP">ClusterIP</option><option value="LoadBalancer">LoadBalancer</option></select></div>}
           <div><label for="f-clusters">{f.clusters}</label><input id="f-clusters" name="clusters" autoComplete="off" /></div>
-          <div><label for="f-division">{f.division}</label><select id="f-division" name="division"><option value="Divided">{f.divided}</option><option value="Duplicated">{f.duplicated}</option></select></div>
+          <div><label for="f-division">{f.division}</label><select id="f-division" name="division"><option value="Weighted">{f.divided}</option><option value="Aggregated">{f.aggregated}</option><option value="Duplicated">{f.duplicated}</option></select></div>
         </div>
         <button type="submit" disabled={off} aria-describedby={off ? "form-off" : undefined}>{f.write}</button>
         {off && <p class="hint" id="form-off">{f.off}</p>}
@@ -99,8 +116,18 @@ export function ChangePage() {
   const [error, setError] = useState<HubError>();
   const [busy, setBusy] = useState(false);
   const [outcome, setOutcome] = useState<{ of: string; is: Outcome }>();
+  const [cursor, setCursor] = useState(0);
+  const editor = useRef<HTMLTextAreaElement>(null);
   const x = t.change;
   useSource(stream);
+  const complete = (typed: string, key: string) => {
+    const at = editor.current!;
+    at.setRangeText(key, cursor - typed.length, cursor, "end");
+    at.focus();
+    setCursor(at.selectionStart);
+    setText(at.value);
+  };
+  const follow = (e: Event) => setCursor((e.target as HTMLTextAreaElement).selectionStart);
   const load = () => {
     setError(undefined);
     get<{ yaml: string }>("api/object?" + new URLSearchParams({ kind, namespace: ns, name })).then((o) => { setText(o.yaml); drop(); setOutcome(undefined); }, setError);
@@ -135,11 +162,12 @@ export function ChangePage() {
       {text !== undefined && (
         <div class="split even">
           <div>
-            {!name && <DeploymentForm off={text !== "" && text !== made} write={(next) => { setText(next); setMade(next); }} />}
+            {!name && <StartForm start={query.get("form") ?? ""} off={text !== "" && text !== made} write={(next) => { setText(next); setMade(next); }} />}
             <form class="form" onSubmit={(e) => { e.preventDefault(); send(false); }}>
               <label for="yaml">{x.yaml}</label>
               {found && <p class="hint">{x.draft} {name && <button type="button" class="link" onClick={load}>{x.discard}</button>}</p>}
-              <textarea id="yaml" required rows={24} autoComplete="off" spellcheck={false} wrap="off" aria-describedby="yaml-hint" value={text} onKeyDown={onKey} onInput={(e) => setText((e.target as HTMLTextAreaElement).value)} />
+              <textarea id="yaml" ref={editor} onKeyUp={follow} onClick={follow} required rows={24} autoComplete="off" spellcheck={false} wrap="off" aria-describedby="yaml-hint" value={text} onKeyDown={onKey} onInput={(e) => { follow(e); setText((e.target as HTMLTextAreaElement).value); }} />
+              <Fields text={text} cursor={cursor} complete={complete} />
               <p class="hint" id="yaml-hint">{x.hint}</p>
               <p class="buttons">
                 <button type="submit" class={ready ? "" : "primary"} disabled={busy || lost}>{busy ? x.working : x.check}</button>

@@ -15,7 +15,7 @@ export function walkHref(o: { group?: string; kind: string; namespace?: string; 
 }
 
 function target(item: Item): string | undefined {
-  if (item.about === "release") return;
+  if (item.about === "release") return href(["releases", item.object!.namespace ?? "", item.object!.name]);
   if (item.object) return walkHref(item.object);
   if (item.cluster) return href(["clusters", item.cluster]);
 }

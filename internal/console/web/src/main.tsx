@@ -10,10 +10,13 @@ import { LoginAgain, LoginPage } from "./login";
 import { PoliciesPage, PolicyPage } from "./policies";
 import { href, navigate, usePlace, type Place } from "./route";
 import { copy, Icon, LiveRegion, staleText, useNow } from "./ui";
+import { ReleasePage, ReleasesPage } from "./releases";
+import { TimelinePage } from "./timeline";
 import { WalkPage } from "./walk";
 import { WorkloadsPage } from "./workloads";
 
-const pages: [string, string[]][] = [["fleet", []], ["clusters", ["clusters"]], ["workloads", ["workloads"]], ["policies", ["policies"]]];
+const pages: [string, string[]][] = [["fleet", []], ["clusters", ["clusters"]], ["workloads", ["workloads"]], ["policies", ["policies"]],
+  ["releases", ["releases"]], ["timeline", ["timeline"]]];
 
 function Content({ path }: { path: string[] }) {
   if (path[0] === "clusters") {
@@ -25,6 +28,8 @@ function Content({ path }: { path: string[] }) {
   if (path[0] === "policies") {
     return path.length === 4 ? <PolicyPage kind={path[1]} namespace={path[2] === "-" ? "" : path[2]} name={path[3]} key={path.join("/")} /> : <PoliciesPage />;
   }
+  if (path[0] === "releases") return path.length === 3 ? <ReleasePage namespace={path[1]} name={path[2]} key={path.join("/")} /> : <ReleasesPage />;
+  if (path[0] === "timeline") return <TimelinePage />;
   if (path[0] === "w" && path.length === 5) {
     const [, group, kind, namespace, name] = path;
     return <WalkPage group={group === "core" ? "" : group} kind={kind} namespace={namespace === "-" ? "" : namespace} name={name} key={path.join("/")} />;
@@ -45,7 +50,7 @@ function Connection() {
 function Rail({ place }: { place: Place }) {
   useSource(stream);
   const n = stream.topic("fleet").totals;
-  const counts: Record<string, number> = n ? { clusters: n.notReady, workloads: n.bad + n.unplaced } : {};
+  const counts: Record<string, number> = n ? { clusters: n.notReady, workloads: n.bad + n.unplaced, releases: n.waiting } : {};
   const section = place.path[0] === "w" || place.path[0] === "change" ? "workloads" : place.path[0] ?? "fleet";
   return (
     <nav class="rail" aria-label={t.console}>
@@ -54,7 +59,7 @@ function Rail({ place }: { place: Place }) {
         {pages.map(([id, path]) => (
           <li key={id}><a href={href(path)} aria-current={section === id ? "page" : undefined}>
             <Icon name={id} /><span class="name">{t[id as "fleet"]}</span>
-            {counts[id] ? <span class="badge"><span aria-hidden="true">{counts[id]}</span><span class="sr">{fill(t.problems, { n: counts[id] })}</span></span> : null}
+            {counts[id] ? <span class="badge"><span aria-hidden="true">{counts[id]}</span><span class="sr">{fill(id === "releases" ? t.attention.waiting : t.problems, { n: counts[id] })}</span></span> : null}
           </a></li>
         ))}
       </ul>
@@ -142,7 +147,7 @@ function useKeys(help: () => void) {
       const after = pending;
       pending = "";
       if (after === "g") {
-        const to = { f: [], c: ["clusters"], w: ["workloads"], p: ["policies"] }[e.key as "f"];
+        const to = { f: [], c: ["clusters"], w: ["workloads"], p: ["policies"], r: ["releases"], t: ["timeline"] }[e.key as "f"];
         if (to) { e.preventDefault(); navigate(href(to)); }
         return;
       }

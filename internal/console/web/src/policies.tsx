@@ -72,7 +72,7 @@ export function PoliciesPage() {
   }, [state, topic.version, q, kind]);
   const p = t.policy;
   return (
-    <Page title={t.policies} wide aside={<a class="button primary" data-key="n" href={href(["change"])}>{t.change.create}</a>}>
+    <Page title={t.policies} wide aside={<a class="button primary" data-key="n" href={href(["change"], { form: "PropagationPolicy" })}>{t.change.create}</a>}>
       {!state && <Waiting />}
       {state?.error && <Failure error={state.error} retry={again} />}
       {state?.missing.map((m) => <Forbidden missing={m} key={m.resource} />)}

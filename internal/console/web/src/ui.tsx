@@ -9,6 +9,8 @@ const paths: Record<string, string> = {
   clusters: "M12 2.500 20 7v10l-8 4.500L4 17V7l8-4.500zm0 2.300L6.300 8 12 11.200 17.700 8 12 4.800zM6 9.700v6.100l5 2.800v-6.100L6 9.700zm12 0-5 2.800v6.100l5-2.800V9.700z",
   policies: "M5 3h14v4H5V3zm2 6h10v2H7V9zm-2 4h14v8H5v-8zm2 2v4h10v-4H7z",
   workloads: "M4 4h7v7H4V4zm9 0h7v7h-7V4zM4 13h7v7H4v-7zm9 0h7v7h-7v-7z",
+  releases: "M3 11h5v2H3v-2zm13 0h5v2h-5v-2zM12 8a4 4 0 1 1 0 8 4 4 0 0 1 0-8zm0 2a2 2 0 1 0 0 4 2 2 0 0 0 0-4zM3 5h18v2H3V5zm0 12h18v2H3v-2z",
+  timeline: "M12 3a9 9 0 1 1-9 9h2a7 7 0 1 0 2.100-5L9.500 9.500H3V3l2.700 2.700A9 9 0 0 1 12 3zm-1 4h2v5l3.500 2-1 1.700L11 13V7z",
   search: "M10 4a6 6 0 1 1-3.700 10.700l-3.600 3.600-1.400-1.400 3.600-3.600A6 6 0 0 1 10 4zm0 2a4 4 0 1 0 0 8 4 4 0 0 0 0-8z",
   user: "M12 4a4 4 0 1 1 0 8 4 4 0 0 1 0-8zm0 10c4.400 0 8 2 8 4.500V20H4v-1.500C4 16 7.600 14 12 14z",
   copy: "M8 3h11v13h-2V5H8V3zM5 7h10v14H5V7zm2 2v10h6V9H7z",

@@ -34,14 +34,14 @@ type cause struct {
 	since, due time.Time
 	// lost is true if the cluster does not respond; paused if the brake stops evictions from it.
 	lost, paused bool
-	// with are other lost clusters that b should leave now, too.
+	// with are other lost clusters that b should also leave now.
 	with     []string
 	purge    policyv1alpha1.PurgeMode
 	grace    *int32
 	preserve *policyv1alpha1.StatePreservation
 }
 
-// choose is the one of the causes that b leaves a cluster for now; ok is false if all of them wait.
+// choose returns the cause that applies now; ok is false if all causes wait.
 func (p *planner) choose(b workv1alpha2.Binding, causes []cause) (c cause, ok bool) {
 	slices.SortFunc(causes, func(a, b cause) int {
 		if a.lost != b.lost {
@@ -62,7 +62,8 @@ func (p *planner) choose(b workv1alpha2.Binding, causes []cause) (c cause, ok bo
 			w.Until = candidate.due
 			p.wait(w)
 		case candidate.lost && candidate.purge == policyv1alpha1.PurgeModeDirectly:
-			// To evict b would stop all its Works until this one is gone, and delete pods that run when the cluster returns.
+			// An eviction would pause all Works of b until this one is deleted, and delete running pods when the cluster
+			// returns.
 			p.wait(p.waiting(b, candidate, StillRunning,
 				"purgeMode is Directly, and the old copy cannot be deleted until the cluster responds again or is removed"))
 		case ok:
@@ -79,8 +80,8 @@ func (p *planner) choose(b workv1alpha2.Binding, causes []cause) (c cause, ok bo
 	return c, ok
 }
 
-// pending are the clusters that b has unfinished tasks of, and whether all of them are lost.
-// A task that a user keeps does not count once the replacement is healthy.
+// pending returns the clusters with unfinished tasks of b. allLost is true if all of them are lost. A task that a user
+// keeps does not count once the replacement is healthy.
 func (p *planner) pending(b workv1alpha2.Binding) (clusters []string, allLost bool) {
 	allLost = true
 	for _, t := range b.BindingSpec().GracefulEvictionTasks {
@@ -93,9 +94,8 @@ func (p *planner) pending(b workv1alpha2.Binding) (clusters []string, allLost bo
 	return clusters, allLost
 }
 
-// causes has at most one cause per cluster of b, the taints of the cluster first. A cluster that is being deleted has
-// none: its bindings follow the removal of the cluster. Nor has a cluster where b has finished: elsewhere it would run
-// again.
+// causes returns at most one cause per cluster of b; taints of the cluster come first. It skips clusters that are being
+// deleted, because their removal moves the bindings, and clusters where b has finished, because b would run again.
 func (p *planner) causes(b workv1alpha2.Binding) (causes []cause) {
 	spec := b.BindingSpec()
 	if spec.Placement == nil {
@@ -115,9 +115,8 @@ func (p *planner) causes(b workv1alpha2.Binding) (causes []cause) {
 	return causes
 }
 
-// tainted is the NoExecute taint that b tolerates for the shortest time. Where the brake protects the cluster, a taint
-// that somebody else set comes first. A cluster that is Ready is not left because of a loss taint, which is about to be
-// removed.
+// tainted returns the NoExecute taint that b tolerates for the shortest time. If the brake protects the cluster, taints
+// of users come first. A Ready cluster is not evicted for a loss taint, which is about to be removed.
 func (p *planner) tainted(b workv1alpha2.Binding, cluster *clusterv1alpha1.Cluster) (cause, bool) {
 	if len(cluster.Spec.Taints) == 0 {
 		return cause{}, false
@@ -158,7 +157,7 @@ func (p *planner) tainted(b workv1alpha2.Binding, cluster *clusterv1alpha1.Clust
 	return c, true
 }
 
-// ailing is the application failure of b in a cluster that responds.
+// ailing returns the application failure of b in a cluster that responds.
 func (p *planner) ailing(b workv1alpha2.Binding, cluster *clusterv1alpha1.Cluster) (cause, bool) {
 	spec := b.BindingSpec()
 	if spec.Failover == nil || spec.Failover.Application == nil || lost(cluster) {
@@ -189,7 +188,7 @@ func (p *planner) ailing(b workv1alpha2.Binding, cluster *clusterv1alpha1.Cluste
 	return c, true
 }
 
-// itemOf is what the cluster reported of b; nil if it reported nothing.
+// itemOf returns the cluster's report about b; nil if there is none.
 func itemOf(b workv1alpha2.Binding, cluster string) *workv1alpha2.AggregatedStatusItem {
 	items := b.BindingStatus().AggregatedStatus
 	for i := range items {

@@ -14,9 +14,9 @@ import (
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
-// failBack moves a binding back to the clusters that it lost, if its policy asks for that and they have been ready for
-// long enough. It goes where a WorkloadRebalancer would have it go, but like an eviction: the copies that it leaves
-// stay until those that replace them are healthy.
+// failBack moves a binding back to the clusters that it lost, if its policy requests it and they have been ready for
+// long enough. The placement is that of a WorkloadRebalancer, and the move is an eviction: the old workloads stay until
+// the new ones are healthy.
 func (p *planner) failBack(i int) {
 	b := p.bindings[i]
 	spec, record := b.BindingSpec(), Current(b)
@@ -63,8 +63,7 @@ func (p *planner) failBack(i int) {
 	}
 }
 
-// back is the eviction that returns b; ok is false if there is none: the scheduler would not use the clusters that
-// returned.
+// back returns the eviction that moves b back; ok is false if the scheduler would not use the returned clusters.
 func (p *planner) back(b workv1alpha2.Binding, returned []string, s schedule.Snapshot,
 	room schedule.Capacity) (Eviction, bool) {
 	ask := b.DeepCopyObject().(workv1alpha2.Binding)

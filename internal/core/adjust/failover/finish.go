@@ -45,7 +45,7 @@ func (p *planner) finish(b workv1alpha2.Binding) Finish {
 	return f
 }
 
-// deadlineOf is when the grace period of a task ends; zero if it has none.
+// deadlineOf returns the end of a task's grace period; zero if it has none.
 func deadlineOf(t workv1alpha2.GracefulEvictionTask) time.Time {
 	if t.CreationTimestamp == nil {
 		return time.Time{}

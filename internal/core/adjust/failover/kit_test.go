@@ -3,7 +3,6 @@ package failover
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +18,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/adjust/deschedule"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
+	"github.com/argosy-io/argosy/internal/core/coretest"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
@@ -159,14 +159,14 @@ func (w *world) deployment(name, at string, p policyv1alpha1.Placement) *workv1a
 	return b
 }
 
-// configMap is the same of a ConfigMap.
+// configMap returns the same of a ConfigMap.
 func (w *world) configMap(name, at string, p policyv1alpha1.Placement) *workv1alpha2.ResourceBinding {
 	b := w.deployment(name, at, p)
 	b.Spec.Resource.APIVersion, b.Spec.Resource.Kind, b.Spec.ReplicaRequirements = "v1", "ConfigMap", nil
 	return b
 }
 
-// job is the same of a Job.
+// job returns the same of a Job.
 func (w *world) job(name, at string, p policyv1alpha1.Placement) *workv1alpha2.ResourceBinding {
 	b := w.deployment(name, at, p)
 	b.Spec.Resource.APIVersion, b.Spec.Resource.Kind = "batch/v1", "Job"
@@ -296,26 +296,10 @@ func (w *world) confirm(evictions ...Eviction) {
 	}
 }
 
-func targets(list string) (out []workv1alpha2.TargetCluster) {
-	for _, field := range strings.Fields(list) {
-		name, n, _ := strings.Cut(field, "=")
-		replicas, _ := strconv.Atoi(n)
-		out = append(out, workv1alpha2.TargetCluster{Name: name, Replicas: int32(replicas)})
-	}
-	return out
-}
-
-func targetsText(list []workv1alpha2.TargetCluster) string {
-	var out []string
-	for _, t := range list {
-		if t.Replicas == 0 {
-			out = append(out, t.Name)
-			continue
-		}
-		out = append(out, fmt.Sprintf("%s=%d", t.Name, t.Replicas))
-	}
-	return strings.Join(out, " ")
-}
+var (
+	targets     = coretest.Targets
+	targetsText = coretest.TargetsText
+)
 
 // planText returns a plan in short: "web -a: b=2 c=1; idle ~a; app !a NothingFits".
 func planText(p Plan) string {

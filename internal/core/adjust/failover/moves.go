@@ -36,7 +36,7 @@ type Move struct {
 // Workload names the workload for people: "Deployment shop/web".
 func (m Move) Workload() string { return text.Object(m.Kind, m.Namespace, m.Name) }
 
-// Destination is To for people: "m2:2, m3:1".
+// Destination formats To for users: "m2:2, m3:1".
 func (m Move) Destination() string {
 	var out []string
 	for _, t := range m.To {
@@ -48,7 +48,7 @@ func (m Move) Destination() string {
 	return strings.Join(out, ", ")
 }
 
-// Moves are those of the bindings that a plan was made from, sorted by workload and cluster.
+// Moves returns the moves of the bindings of a plan, sorted by workload and cluster.
 func Moves(bindings []workv1alpha2.Binding, plan Plan, now time.Time) []Move {
 	var moves []Move
 	records := map[types.NamespacedName]Record{}

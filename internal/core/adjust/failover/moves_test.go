@@ -58,7 +58,7 @@ func TestMovesFollowAFailoverToItsEnd(t *testing.T) {
 	is("")
 }
 
-func TestMovesReportWhatStays(t *testing.T) {
+func TestMovesReportRemainingWorkloads(t *testing.T) {
 	w := newWorld(t, "a", "b")
 	w.deployment("web", "a=2 b=2", byRoom())
 	w.room["b"] = 1

@@ -27,7 +27,7 @@ import (
 type Options struct {
 	// SchedulerName is the scheduler whose bindings are moved.
 	SchedulerName string `json:"-"`
-	// Off evicts nothing, whatever the cause. Evictions that were made before still end.
+	// Off disables evictions. Earlier evictions still end.
 	Off bool `json:"off,omitempty"`
 	// AllBindings moves bindings out of lost clusters also if their policy has no spec.failover.cluster.
 	AllBindings bool `json:"allBindings"`
@@ -58,7 +58,7 @@ func (o Options) MovesOutOfLost(b *workv1alpha2.ResourceBindingSpec) bool {
 	return !o.Off && (o.AllBindings || b.Failover != nil && b.Failover.Cluster != nil)
 }
 
-// Input is what a plan is made from. All of it is read-only.
+// Input determines a plan. It is read-only.
 type Input struct {
 	Options
 	// Fleet has the clusters that are not being deleted, and their room.
@@ -77,7 +77,7 @@ type Input struct {
 	HasWork func(b workv1alpha2.Binding, cluster string) bool
 }
 
-// Plan is what should happen now, what waits, and when to plan again.
+// Plan has the actions for now, the waiting bindings, and the time of the next plan.
 type Plan struct {
 	// Evictions has at most one eviction per binding.
 	Evictions []Eviction
@@ -114,7 +114,7 @@ type Eviction struct {
 	Warnings []string
 }
 
-// Reason is the reason of the eviction, such as TaintUntolerated.
+// Reason returns the reason of the eviction, such as TaintUntolerated.
 func (e *Eviction) Reason() string { return e.Tasks[0].Reason }
 
 // Finish ends graceful eviction tasks of a binding.
@@ -198,14 +198,14 @@ func (c Code) NeedsUser() bool {
 // Waiting is a binding that should leave a cluster, or has left it, and what it waits for.
 type Waiting struct {
 	Binding types.NamespacedName
-	// UID is that of the binding.
+	// UID of the binding.
 	UID types.UID
 	// Resource is the template.
 	Resource workv1alpha2.ObjectReference
 	From     string
 	// Evicted is true if the replacement is placed and the old copy is kept.
 	Evicted bool
-	// Reason is that of the eviction, such as TaintUntolerated.
+	// Reason of the eviction, such as TaintUntolerated.
 	Reason string
 	Code   Code
 	// Message is for people.
@@ -257,7 +257,7 @@ func Make(in Input, now time.Time) Plan {
 	return p.plan
 }
 
-// planner is a plan in the making.
+// planner has the state of one plan.
 type planner struct {
 	Input
 	now  time.Time
@@ -283,7 +283,7 @@ func isWorkload(b workv1alpha2.Binding) bool {
 	return spec.Replicas > 0 || len(spec.Components) > 0
 }
 
-// policyOf is the permanent ID of the policy that claims b; empty without one.
+// policyOf returns the permanent ID of the policy that claims b; empty without one.
 func policyOf(b workv1alpha2.Binding) string {
 	if id := b.GetLabels()[policyv1alpha1.PropagationPolicyPermanentIDLabel]; id != "" {
 		return id
@@ -315,7 +315,7 @@ func (p *planner) count(b workv1alpha2.Binding, n int) {
 	}
 }
 
-// holds are the clusters where copies of b are or may be: its targets and those that it leaves.
+// holds returns the clusters that run or may run b: its targets and the clusters that it leaves.
 func holds(b workv1alpha2.Binding) []string {
 	clusters := names(b.BindingSpec().Clusters)
 	for _, t := range b.BindingSpec().GracefulEvictionTasks {
@@ -410,7 +410,7 @@ func (p *planner) take(i int, e Eviction) {
 	}
 }
 
-// stays are the replicas that remain in the cluster that is left.
+// stays returns the replicas that remain in the cluster that is left.
 func stays(e Eviction) int32 {
 	for _, t := range e.Placement {
 		if t.Name == e.From && e.Reason() != ReasonFailback {
@@ -420,7 +420,7 @@ func stays(e Eviction) int32 {
 	return 0
 }
 
-// snapshot is the fleet with the peers of b in it.
+// snapshot returns the fleet with the peers of b in it.
 func (p *planner) snapshot(b workv1alpha2.Binding) schedule.Snapshot {
 	if !schedule.Grouped(b) {
 		return p.Fleet.Snapshot
@@ -526,7 +526,7 @@ func (p *planner) evict(b workv1alpha2.Binding, c cause, s schedule.Snapshot) (E
 	return e, nil
 }
 
-// task is the graceful eviction task of a binding that leaves a cluster.
+// task returns the graceful eviction task of a binding that leaves a cluster.
 func (p *planner) task(b workv1alpha2.Binding, c cause, replicas int32) workv1alpha2.GracefulEvictionTask {
 	at := metav1.NewTime(p.now)
 	t := workv1alpha2.GracefulEvictionTask{

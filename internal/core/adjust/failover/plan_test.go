@@ -93,7 +93,7 @@ func TestReportWithoutCountersMayBeFromBeforeTheMove(t *testing.T) {
 	w.plans("batch ~a")
 }
 
-func TestReplacementThatIsLostIsReplacedFirst(t *testing.T) {
+func TestLostReplacementIsReplacedFirst(t *testing.T) {
 	w := newWorld(t, "a", "b", "c")
 	w.job("batch", "a=1 b=1 c=1", byRoom())
 	w.room["b"], w.room["c"] = 1, 0
@@ -109,7 +109,7 @@ func TestReplacementThatIsLostIsReplacedFirst(t *testing.T) {
 	w.plans("batch !a ReplacementNotHealthy; batch !b ReplacementNotHealthy")
 }
 
-func TestOldCopyIsKeptForTheGracePeriodWhereMembersScale(t *testing.T) {
+func TestOldWorkloadIsKeptForTheGracePeriodIfMembersScale(t *testing.T) {
 	w := newWorld(t, "a", "b")
 	b := w.deployment("web", "a=2 b=2", byRoom())
 	facts := Facts{OwnScale: true}
@@ -174,7 +174,7 @@ func TestDrainedClusterIsLeftByEveryBinding(t *testing.T) {
 	w.plans("web !a NothingFits") // all or none, since the cluster responds
 }
 
-func TestFailoverThatIsOffEvictsNothing(t *testing.T) {
+func TestDisabledFailoverEvictsNothing(t *testing.T) {
 	w := newWorld(t, "a", "b", "c", "d")
 	moved := w.deployment("moved", "a=1", upTo(byRoom(), 1))
 	w.taint("a", "maintenance")
@@ -290,7 +290,7 @@ func TestNextAffinityTermTakesOver(t *testing.T) {
 	w.plans("")
 }
 
-func TestWithoutFailbackWorkloadsStayWhereTheyAre(t *testing.T) {
+func TestWorkloadsStayWithoutFailback(t *testing.T) {
 	w := newWorld(t, "a", "b", "c")
 	b := w.deployment("web", "a=2", upTo(byRoom(), 1))
 	w.lose("a")
@@ -319,7 +319,7 @@ func TestReturnedClusterKeepsItsCopyUntilTheReplacementIsHealthy(t *testing.T) {
 	w.plans("")
 }
 
-func TestRebalancerReturnsWhatAFailoverMoved(t *testing.T) {
+func TestRebalancerReturnsWorkloadsAfterAFailover(t *testing.T) {
 	w := newWorld(t, "a", "b")
 	p := byRoom()
 	p.ClusterAffinities = []policyv1alpha1.ClusterAffinityTerm{
@@ -419,7 +419,7 @@ func TestBrakeSeesTheTaintsOfAllLostClusters(t *testing.T) {
 	w.plans("web -a: b=1 c=1") // no brake was reported
 }
 
-func TestOnlyClustersThatWorkloadsWouldLeaveArePaused(t *testing.T) {
+func TestOnlyClustersWithEvictionsArePaused(t *testing.T) {
 	w := newWorld(t, "a", "b", "c")
 	w.deployment("kept", "a=1 b=1", equally()).Spec.Failover = nil
 	w.deployment("web", "a=1", byRoom())

@@ -12,27 +12,28 @@ import (
 	"github.com/argosy-io/argosy/internal/core/object/text"
 )
 
-// Record are the clusters that a binding left, or is leaving.
+// Record has the clusters that a binding left or is leaving.
 type Record map[string]Departure
 
-// Departure is what is remembered of a cluster that a binding left.
+// Departure is the record of one cluster that a binding left.
 type Departure struct {
 	// Since is when the cause began.
 	Since time.Time `json:"since"`
 	// Lost is true if the cluster did not respond.
 	Lost bool `json:"lost,omitempty"`
-	// Reason is that of the eviction, such as TaintUntolerated.
+	// Reason of the eviction, such as TaintUntolerated.
 	Reason string `json:"reason,omitempty"`
-	// To are the clusters that took over, with the replicas that each gained.
+	// To are the replacement clusters, with the replicas that each gained.
 	To []workv1alpha2.TargetCluster `json:"to,omitempty"`
-	// Ended is when the failover was over, and no return is expected. It stays in the record to be shown.
+	// Ended is the end of the failover, without an expected return. The record keeps it for display.
 	Ended *time.Time `json:"ended,omitempty"`
 }
 
 // shownFor is how long a failover is shown after it has ended.
 const shownFor = time.Hour
 
-// Current are the departures of b that have not ended: the binding is leaving these clusters, or may return to them.
+// Current returns the departures of b that have not ended: the binding is leaving these clusters, or may return to
+// them.
 func Current(b workv1alpha2.Binding) Record {
 	r := RecordOf(b)
 	maps.DeleteFunc(r, func(_ string, d Departure) bool { return d.Ended != nil })
@@ -44,14 +45,14 @@ func InProgress(b workv1alpha2.Binding) bool {
 	return len(b.BindingSpec().GracefulEvictionTasks) > 0 || len(Current(b)) > 0
 }
 
-// shown are the ended departures of b that are still to be shown.
+// shown returns the recently ended departures of b.
 func shown(b workv1alpha2.Binding, now time.Time) Record {
 	r := RecordOf(b)
 	maps.DeleteFunc(r, func(_ string, d Departure) bool { return d.Ended == nil || now.Sub(*d.Ended) > shownFor })
 	return r
 }
 
-// RecordOf is the record of b; empty where somebody else wrote what cannot be read.
+// RecordOf returns the record of b; empty if it is invalid.
 func RecordOf(b workv1alpha2.Binding) Record {
 	var r Record
 	if text := b.GetAnnotations()[wellknown.FailoverAnnotation]; text != "" && json.Unmarshal([]byte(text), &r) != nil {
@@ -60,7 +61,7 @@ func RecordOf(b workv1alpha2.Binding) Record {
 	return r
 }
 
-// write puts a record into b, and removes the annotation of an empty one.
+// write stores the record in b. An empty record removes the annotation.
 func (r Record) write(b workv1alpha2.Binding) {
 	if len(r) == 0 {
 		annotations := maps.Clone(b.GetAnnotations())
@@ -71,7 +72,7 @@ func (r Record) write(b workv1alpha2.Binding) {
 	fields.SetAnnotation(b, wellknown.FailoverAnnotation, text.JSON(r))
 }
 
-// Apply moves b. A task for a cluster that has one already adds to it.
+// Apply moves b. It adds to an existing task of the same cluster.
 func (e *Eviction) Apply(b workv1alpha2.Binding) {
 	spec := b.BindingSpec()
 	to := gains(spec.Clusters, e.Placement)
@@ -125,7 +126,7 @@ func (f *Finish) Apply(b workv1alpha2.Binding) {
 	record.write(b)
 }
 
-// gains are the clusters that have more after a move, with the replicas that they gain.
+// gains returns the clusters with more replicas after a move, with the difference.
 func gains(before, after []workv1alpha2.TargetCluster) (to []workv1alpha2.TargetCluster) {
 	for _, t := range after {
 		if more := t.Replicas - workv1alpha2.ReplicasIn(before, t.Name); more > 0 || !workv1alpha2.HasTarget(before, t.Name) {

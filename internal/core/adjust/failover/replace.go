@@ -19,30 +19,29 @@ import (
 )
 
 var (
-	// errOthers comes from spread constraints that would be met otherwise, or targets that may no longer be used.
+	// errOthers: the spread constraints need other moves as well, or a present target is no longer feasible.
 	errOthers = errors.New("the scheduler would have to move replicas out of other clusters as well")
-	// errTerms comes from replicas in a cluster that takes no more, which would be in another affinity term than the
-	// others.
+	// errTerms: replicas that must stay in their clusters would be in another affinity term than the others.
 	errTerms = errors.New("other clusters of the affinity term in use, which are lost or tainted as well, would have to be left at the same time")
-	// errEverywhere reports that all clusters that may have a copy have one.
+	// errEverywhere: all feasible clusters already run the workload.
 	errEverywhere = errors.New("every cluster that may have a copy has one")
 )
 
 // replacement is a new placement of a binding.
 type replacement struct {
-	// clusters is the whole of it, sorted by name.
+	// clusters is the whole placement, sorted by name.
 	clusters []workv1alpha2.TargetCluster
-	// affinity is the affinity term that it uses.
+	// affinity is the name of its affinity term.
 	affinity string
-	// moved are the replicas that leave, from the clusters that they leave.
+	// moved is the number of replicas that leave their clusters.
 	moved int32
 	from  []string
 }
 
-// replace finds the placement of b without a cluster. No other cluster loses replicas, and none gains any that is lost,
-// tainted or being left. Of a lost cluster as many replicas leave as others have room for; of a cluster that responds
-// all or none. Without replicas to divide, a new cluster takes the place of the one that is left. A copy may also leave
-// a drained cluster if other clusters keep theirs.
+// replace finds the placement of b without a cluster. No other cluster loses replicas, and lost, tainted or evicted
+// clusters gain none. From a lost cluster, as many replicas leave as others have room for; from a cluster that
+// responds, all or none. If replicas are not divided, a new cluster replaces the former one. The workload may also
+// leave a drained cluster without a replacement if other clusters keep it.
 func replace(b workv1alpha2.Binding, c cause, s schedule.Snapshot, room schedule.Capacity) (replacement, error) {
 	q := question(b, s, c.cluster)
 	to, err := q.moved(c, room)
@@ -67,7 +66,7 @@ func replace(b workv1alpha2.Binding, c cause, s schedule.Snapshot, room schedule
 	}
 }
 
-// moved moves all that the binding has in the clusters that are left.
+// moved moves all replicas of the binding out of the evicted clusters.
 func (q *query) moved(c cause, room schedule.Capacity) (replacement, error) {
 	if !schedule.Divided(q.binding.BindingSpec()) {
 		return q.copied(c)
@@ -79,15 +78,15 @@ func (q *query) moved(c cause, room schedule.Capacity) (replacement, error) {
 	return q.divided(all, room)
 }
 
-// query asks the scheduler for the placement of a binding that leaves clusters.
+// query has the input of the scheduler for a binding that leaves clusters.
 type query struct {
 	binding workv1alpha2.Binding
-	// from are the clusters that are left; several only together with all of their replicas.
+	// from are the evicted clusters. Several clusters lose all of their replicas together.
 	from  []string
 	fleet schedule.Snapshot
-	// ask is the binding as the scheduler sees it: only with the targets that may take more.
+	// ask is the binding for the scheduler: only with targets that accept replicas.
 	ask workv1alpha2.Binding
-	// closed are the clusters that take nothing, fixed those of them that keep what they have.
+	// closed are clusters that accept no replicas. fixed are those of them that keep their replicas.
 	closed map[string]bool
 	fixed  []workv1alpha2.TargetCluster
 }
@@ -124,7 +123,7 @@ func question(b workv1alpha2.Binding, s schedule.Snapshot, from ...string) *quer
 	return q
 }
 
-// accepts reports whether a cluster may be given more of a binding.
+// accepts reports whether a cluster may get replicas.
 func accepts(p *policyv1alpha1.Placement, c *clusterv1alpha1.Cluster) bool {
 	return !membership.Silent(c) && !slices.ContainsFunc(c.Spec.Taints, func(t corev1.Taint) bool {
 		return t.Effect != corev1.TaintEffectPreferNoSchedule &&
@@ -172,8 +171,9 @@ func (q *query) divided(n int32, room schedule.Capacity) (replacement, error) {
 	return q.whole(to, result.AffinityName, n)
 }
 
-// grown are the open targets with n replicas more, given as the scheduler would. Where it would also take replicas from
-// one of them, as static weights do after clusters joined, those that get most get fewer.
+// grown returns the open targets with n more replicas, divided as the scheduler does. If the scheduler would also
+// remove replicas from a target, as static weights do after clusters joined, the targets with the largest gains get
+// fewer.
 func (q *query) grown(to []workv1alpha2.TargetCluster, n int32) ([]workv1alpha2.TargetCluster, error) {
 	gains := map[string]int32{}
 	var sum int32
@@ -215,7 +215,7 @@ func (q *query) grown(to []workv1alpha2.TargetCluster, n int32) ([]workv1alpha2.
 	return out, nil
 }
 
-// copied finds a cluster for a copy of what is not divided.
+// copied finds a new cluster for a workload that is not divided.
 func (q *query) copied(c cause) (replacement, error) {
 	has := q.ask.BindingSpec().Clusters
 	result, err := schedule.Schedule(q.ask, q.fleet, func(cluster string) (int32, bool) { return 0, q.closed[cluster] })
@@ -227,7 +227,7 @@ func (q *query) copied(c cause) (replacement, error) {
 	}
 	to := slices.Clone(has)
 	for _, t := range result.Clusters {
-		// One cluster takes the place of one, as long as others wait for their own replacement.
+		// Add one cluster only, while other clusters wait for their own replacement.
 		if !workv1alpha2.HasTarget(has, t.Name) && (len(q.fixed) == 0 || len(to) == len(has)) {
 			to = append(to, t)
 		}
@@ -243,7 +243,7 @@ func (q *query) copied(c cause) (replacement, error) {
 	return q.whole(to, result.AffinityName, workv1alpha2.ReplicasIn(q.binding.BindingSpec().Clusters, q.from[0]))
 }
 
-// inTerm refuses a result of another affinity term while clusters keep what they have by the one in use.
+// inTerm returns an error for another affinity term while clusters keep replicas by the present one.
 func (q *query) inTerm(r schedule.Result) error {
 	if len(q.fixed) > 0 && r.AffinityName != q.binding.BindingStatus().SchedulerObservedAffinityName {
 		return errTerms
@@ -251,7 +251,7 @@ func (q *query) inTerm(r schedule.Result) error {
 	return nil
 }
 
-// whole completes a placement with the clusters that keep what they have, and checks it.
+// whole adds the clusters that keep their replicas to a placement, and checks it.
 func (q *query) whole(to []workv1alpha2.TargetCluster, affinity string, moved int32) (replacement, error) {
 	for _, t := range to {
 		if q.closed[t.Name] {
@@ -272,7 +272,7 @@ func (q *query) whole(to []workv1alpha2.TargetCluster, affinity string, moved in
 	return replacement{clusters: to, affinity: affinity, moved: moved, from: q.from}, nil
 }
 
-// lasts reports whether the scheduler leaves a placement as it is.
+// lasts reports whether the scheduler would keep a placement.
 func (q *query) lasts(to []workv1alpha2.TargetCluster) bool {
 	b := q.binding.DeepCopyObject().(workv1alpha2.Binding)
 	spec := b.BindingSpec()
@@ -285,7 +285,7 @@ func (q *query) lasts(to []workv1alpha2.TargetCluster) bool {
 	return reason != schedule.SpreadBroken && reason != schedule.CandidatesChanged && reason != schedule.SubsetsChanged
 }
 
-// inOneTerm is b with the affinity term alone that it is in: replicas that stay and replicas that move share it.
+// inOneTerm returns b with its present affinity term only, because remaining and moved replicas must share one.
 func inOneTerm(b workv1alpha2.Binding) workv1alpha2.Binding {
 	spec := b.BindingSpec()
 	for _, t := range spec.Placement.ClusterAffinities {

@@ -68,8 +68,8 @@ func isStep(node jsonpath.Node) bool {
 	return false
 }
 
-// preserved are the labels that carry the state of b in a cluster over to its replacement, and a warning for each that
-// has none.
+// preserved returns the labels that carry the state of b in a cluster over to its replacement, and a warning for each
+// that has none.
 func preserved(rules *policyv1alpha1.StatePreservation, b workv1alpha2.Binding,
 	cluster string) (labels map[string]string, warnings []string) {
 	if rules == nil {
@@ -97,7 +97,7 @@ func preserved(rules *policyv1alpha1.StatePreservation, b workv1alpha2.Binding,
 	return labels, warnings
 }
 
-// valueAt is the value at a path, as a label takes it.
+// valueAt returns the value at a path, as a label takes it.
 func valueAt(path string, status any) (value string, err error) {
 	defer func() {
 		if r := recover(); r != nil { // some paths that can be parsed panic

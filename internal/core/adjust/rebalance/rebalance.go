@@ -16,13 +16,13 @@ import (
 	"github.com/argosy-io/argosy/internal/core/propagate"
 )
 
-// Workload is what a reference names.
+// Workload returns the identity of a referenced workload.
 func Workload(w appsv1alpha1.ObjectReference) identity.Object {
 	gk := match.GroupKind(w.APIVersion, w.Kind)
 	return identity.Object{Group: gk.Group, Kind: gk.Kind, Namespace: w.Namespace, Name: w.Name}
 }
 
-// Pending are the workloads of the spec that a binding was not found for yet, or not looked for: sorted, each once.
+// Pending returns the workloads of the spec whose binding was not found yet: sorted, each once.
 func Pending(r *appsv1alpha1.WorkloadRebalancer) []appsv1alpha1.ObjectReference {
 	done := map[appsv1alpha1.ObjectReference]bool{}
 	for _, o := range r.Status.ObservedWorkloads {
@@ -33,8 +33,8 @@ func Pending(r *appsv1alpha1.WorkloadRebalancer) []appsv1alpha1.ObjectReference 
 	return slices.DeleteFunc(slices.Compact(pending), func(w appsv1alpha1.ObjectReference) bool { return done[w] })
 }
 
-// Trigger is what becomes of b, the binding of a workload, nil if there is none: want equals b when it was asked for as
-// much already. It is not found if it belongs to another template, or is on its way out.
+// Trigger requests a fresh schedule for b, the binding of a workload; nil for none. want equals b if a request at least
+// as late exists. found is false if b belongs to another template or is being deleted.
 func Trigger(r *appsv1alpha1.WorkloadRebalancer, w appsv1alpha1.ObjectReference,
 	b workv1alpha2.Binding) (want workv1alpha2.Binding, found bool) {
 	if b == nil || b.GetDeletionTimestamp() != nil {
@@ -54,17 +54,17 @@ func Trigger(r *appsv1alpha1.WorkloadRebalancer, w appsv1alpha1.ObjectReference,
 		last = &created
 	}
 	if created := b.GetCreationTimestamp(); last.Unix() >= at.Unix() && created.Unix() <= at.Unix() {
-		// The order is to change what was placed before it, and also what a run left as it was that came between it and this
-		// look at it. Times of the API have whole seconds: within one, it would look older, too.
+		// The request must follow the last run, which may have come after the rebalancer was created. Times of the API have
+		// whole seconds, so add one.
 		at = metav1.NewTime(last.Add(time.Second))
 	}
 	want.BindingSpec().RescheduleTriggeredAt = &at
 	return want, true
 }
 
-// Observe is the status of r after the workloads of found were looked at: true for those that have their binding, which
-// was triggered. A workload that is neither there nor in the status has no result. One that was rebalanced stays when
-// the spec drops it.
+// Observe returns the status of r with the results of found: true for workloads whose binding was triggered. A workload
+// that is neither in found nor in the status has no result. A rebalanced workload keeps its result if the spec drops
+// it.
 func Observe(r *appsv1alpha1.WorkloadRebalancer, found map[appsv1alpha1.ObjectReference]bool,
 	now metav1.Time) appsv1alpha1.WorkloadRebalancerStatus {
 	before := map[appsv1alpha1.ObjectReference]appsv1alpha1.ObservedWorkload{}
@@ -108,8 +108,8 @@ func Observe(r *appsv1alpha1.WorkloadRebalancer, found map[appsv1alpha1.ObjectRe
 	return status
 }
 
-// Remaining is how long r is still to be kept, 0 if its time is over; false if nothing ends it: it has no time to live,
-// or its status is not about its spec yet, or a workload has no result.
+// Remaining returns how long to keep r; 0 if it has expired. ok is false if it does not expire: it has no TTL, its
+// status is not up to date with its spec, or a workload has no result.
 func Remaining(r *appsv1alpha1.WorkloadRebalancer, now time.Time) (time.Duration, bool) {
 	ttl, finish := r.Spec.TTLSecondsAfterFinished, r.Status.FinishTime
 	if ttl == nil || finish == nil || r.Status.ObservedGeneration != r.Generation {

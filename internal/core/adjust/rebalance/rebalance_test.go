@@ -18,7 +18,7 @@ var (
 	now     = metav1.NewTime(time.Unix(2000, 0))
 )
 
-// deployment is a Deployment of the namespace shop.
+// deployment returns a Deployment of the namespace shop.
 func deployment(name string) appsv1alpha1.ObjectReference {
 	return appsv1alpha1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: name}
 }
@@ -67,7 +67,7 @@ func show(s appsv1alpha1.WorkloadRebalancerStatus) string {
 	return strings.Join(out, " ")
 }
 
-func TestTheStatusFollowsTheSpecAndWhatWasFound(t *testing.T) {
+func TestStatusFollowsSpecAndBindings(t *testing.T) {
 	earlier := metav1.NewTime(time.Unix(1500, 0))
 	for name, c := range map[string]struct {
 		spec, was string
@@ -222,7 +222,7 @@ func TestAnOrderWithinTheSecondOfTheLastSchedulingCounts(t *testing.T) {
 }
 
 // A run between the order and the look at it left the replicas where they were.
-func TestAnOrderCountsThatARunCameBefore(t *testing.T) {
+func TestRequestCountsIfABindingWasScheduledBeforeIt(t *testing.T) {
 	w := appsv1alpha1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web"}
 	// what is younger than the order was placed anew
 	for made, want := range map[int64]int64{10: 1_031, 1_000: 1_031, 1_001: 1_000} {
@@ -242,7 +242,7 @@ func TestAnOrderCountsThatARunCameBefore(t *testing.T) {
 	}
 }
 
-func TestHowLongARebalancerIsKept(t *testing.T) {
+func TestRebalancerTTL(t *testing.T) {
 	finish := metav1.NewTime(time.Unix(1990, 0))
 	for name, c := range map[string]struct {
 		ttl    *int32

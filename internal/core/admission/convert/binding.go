@@ -17,8 +17,8 @@ import (
 // is lossy.
 const restLimit = 128 << 10
 
-// Binding is obj in apiVersion, for the versions of work.karmada.io. obj is not changed, and shared where it stays the
-// same.
+// Binding returns obj in apiVersion, for the versions of work.karmada.io. obj is not changed, and shared where it stays
+// the same.
 func Binding(obj *unstructured.Unstructured, apiVersion string) (*unstructured.Unstructured, error) {
 	switch from := obj.GetAPIVersion(); {
 	case obj.GetKind() != "ResourceBinding" && obj.GetKind() != "ClusterResourceBinding":
@@ -174,7 +174,7 @@ func split(from, to map[string]any, list, key string, known ...string) {
 	}
 }
 
-// join is the inverse: items get back what was kept for an item of the same key; what was kept for removed items is
+// join is the inverse: items get back the recorded fields of the item with the same key. Fields of removed items are
 // dropped.
 func join(from, to map[string]any, list, key string) {
 	kept, _ := to[list].([]any)
@@ -201,7 +201,7 @@ func join(from, to map[string]any, list, key string) {
 	to[list] = items
 }
 
-// object is m[key] as an object, a new one if there is none.
+// object returns m[key] as an object, a new one if there is none.
 func object(m map[string]any, key string) map[string]any {
 	if o, ok := m[key].(map[string]any); ok {
 		return o

@@ -39,7 +39,7 @@ status:
   aggregatedStatus: [{clusterName: a, applied: true, health: Healthy, status: {readyReplicas: 2}}, {clusterName: b, applied: true}]
 `
 
-func TestAnOldClientReadsWhatItKnows(t *testing.T) {
+func TestOldClientReadsItsFields(t *testing.T) {
 	got := mustConvert(t, parse(t, scheduled), legacy)
 	rest := got.GetAnnotations()[wellknown.BindingRestAnnotation]
 	got.SetAnnotations(map[string]string{"a": "b"})
@@ -85,7 +85,7 @@ func TestNothingIsLostOnTheWayThroughV1alpha1(t *testing.T) {
 	}
 }
 
-func TestWhatAnOldClientChangedIsChanged(t *testing.T) {
+func TestChangeOfAnOldClientIsStored(t *testing.T) {
 	old := mustConvert(t, parse(t, scheduled), legacy)
 	spec := old.Object["spec"].(map[string]any)
 	spec["clusters"] = []any{map[string]any{"name": "a", "replicas": int64(5)}, map[string]any{"name": "c"}}
@@ -100,7 +100,7 @@ func TestWhatAnOldClientChangedIsChanged(t *testing.T) {
 	}
 }
 
-func TestAClientThatNeverReadSaysAllThatItSays(t *testing.T) {
+func TestWriteWithoutAReadIsConvertedCompletely(t *testing.T) {
 	got := mustConvert(t, parse(t, `
 apiVersion: work.karmada.io/v1alpha1
 kind: ResourceBinding

@@ -171,13 +171,13 @@ func equalJSON(a, b any) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// child is parent[key] as an object; nil if it is none.
+// child returns parent[key] as an object; nil if it is none.
 func child(parent map[string]any, key string) map[string]any {
 	c, _ := parent[key].(map[string]any)
 	return c
 }
 
-// objects are the items of parent[key] that are objects, by index.
+// objects returns the items of parent[key] that are objects, by index.
 func objects(parent map[string]any, key string) []map[string]any {
 	list, _ := parent[key].([]any)
 	items := make([]map[string]any, len(list))
@@ -187,7 +187,7 @@ func objects(parent map[string]any, key string) []map[string]any {
 	return items
 }
 
-// strs are the strings of parent[key].
+// strs returns the strings of parent[key].
 func strs(parent map[string]any, key string) []string {
 	list, _ := parent[key].([]any)
 	var out []string

@@ -497,7 +497,7 @@ func TestAChangedPodOfAUnitedDeploymentReplacesTheStoredOne(t *testing.T) {
 	}
 }
 
-func TestAnEditedSpellingReplacesWhatItWasStoredAs(t *testing.T) {
+func TestEditedSpellingReplacesTheStoredField(t *testing.T) {
 	obj := parse(t, interpreterHead, `{customizations: {replicas: {luaScript: old}}}`)
 	if _, _, err := Normalise(obj); err != nil {
 		t.Fatal(err)
@@ -543,7 +543,7 @@ func TestTheAnnotationStaysSmall(t *testing.T) {
 	}
 }
 
-func TestShapesThatTheSchemaRefusesPass(t *testing.T) {
+func TestShapesRefusedByTheSchemaPass(t *testing.T) {
 	for _, head := range []string{policyHead, overrideHead, interpreterHead, clusterHead} {
 		for _, spec := range []string{
 			`3`, `null`, `[]`, `{}`, `{placement: 3, failover: [], customizations: x, overriders: 1, overrideRules: 2, zone: 4, taints: {}}`,

@@ -98,7 +98,7 @@ func setPlaintext(list []any, pointer string, value any) []any {
 	return append(list, map[string]any{"path": pointer, "operator": "replace", "value": value})
 }
 
-// replicaPath is the common path of the replicas in all kinds that the policy selects.
+// replicaPath returns the common path of the replicas in all kinds that the policy selects.
 func (r *rewrite) replicaPath() (string, error) {
 	selectors := objects(r.spec, "resourceSelectors")
 	if len(selectors) == 0 {

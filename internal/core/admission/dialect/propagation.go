@@ -91,7 +91,7 @@ func (r *rewrite) standby(placement, scheduling map[string]any) {
 	r.rewritten(path, submitted, "clusterAffinities active and standby, because weight 0 means a standby cluster")
 }
 
-// narrow is the affinity that holds where base and any of targets do. Only names can be joined; several selectors
+// narrow returns the affinity that holds where base and any of targets do. Only names can be joined; several selectors
 // cannot.
 func narrow(base map[string]any, targets []map[string]any) (map[string]any, error) {
 	out := map[string]any{}

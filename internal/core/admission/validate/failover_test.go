@@ -10,7 +10,7 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 )
 
-func TestFailoverThatMaySurpriseIsWarnedOf(t *testing.T) {
+func TestUnexpectedFailoverIsWarnedAbout(t *testing.T) {
 	application := func(change func(*policyv1alpha1.ApplicationFailoverBehavior)) *policyv1alpha1.FailoverBehavior {
 		a := &policyv1alpha1.ApplicationFailoverBehavior{PurgeMode: policyv1alpha1.PurgeModeGracefully}
 		change(a)

@@ -25,10 +25,6 @@ func ReleaseGuard(s *releasev1alpha1.ReleaseGuardSpec) field.ErrorList {
 		if l.Per != "" {
 			errs = append(errs, labelKey(l.Per, spec.Child("limits", "per"))...)
 		}
-		if l.MinErrorBudget != nil {
-			errs = append(errs, field.Forbidden(spec.Child("limits", "minErrorBudget"),
-				"not supported: an error budget needs a metrics check"))
-		}
 	}
 	required := s.Require == releasev1alpha1.RequireEnforce || s.Require == releasev1alpha1.RequireRecord
 	if required && (s.Selector.Clusters != nil || len(s.Selector.Environments) > 0) {

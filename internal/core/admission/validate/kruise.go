@@ -70,7 +70,7 @@ func (t *template) refuse(err *field.Error) {
 	t.advice = append(t.advice, err.Error()+": members reject it")
 }
 
-// invalid is the refusal of the value at a path below the spec.
+// invalid adds a warning that members reject the value at a path below the spec.
 func (t *template) invalid(detail string, path ...string) {
 	at := field.NewPath("spec", path...)
 	v := values.At(t.spec, path...)

@@ -8,7 +8,7 @@ import (
 )
 
 // There is a row for each rejection that follows from the template alone.
-func TestTemplatesThatMembersRejectAreWarnedAbout(t *testing.T) {
+func TestTemplatesRejectedByMembersAreWarnedAbout(t *testing.T) {
 	const pods = `selector: {matchLabels: {app: a}}, template: {metadata: {labels: {app: a}}, spec: {containers: [{name: c, image: i}]}}`
 	obj := func(apiVersion, kind, spec string) string {
 		return `{apiVersion: ` + apiVersion + `, kind: ` + kind + `, metadata: {name: w, namespace: default}, spec: {` +

@@ -144,7 +144,7 @@ func amount(s *releasev1alpha1.ReleaseStrategySpec, k int, path *field.Path) fie
 	return nil
 }
 
-// percentOf is the percentage of an amount without pods and weight.
+// percentOf returns the percentage of an amount without pods and weight.
 func percentOf(a releasev1alpha1.ReleaseAmount) int64 {
 	if a.Percent == nil {
 		return 100

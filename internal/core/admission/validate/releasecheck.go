@@ -19,7 +19,7 @@ import (
 const (
 	shortestSampleInterval = time.Second
 	longestWebhookTimeout  = 30 * time.Second
-	onlyForPrometheusCheck = "is for prometheus: a webhook and a Job answer once, with a verdict"
+	onlyForPrometheusCheck = "is for prometheus and slo: a webhook and a Job answer once, with a verdict"
 )
 
 // ReleaseCheck validates the spec of a ReleaseCheck. It does not check whether its author may use what it names.
@@ -34,17 +34,19 @@ func ReleaseCheck(s *releasev1alpha1.ReleaseCheckSpec, path *field.Path) field.E
 	}
 	if s.InitialDelay != nil && s.Job != nil {
 		errs = append(errs, field.Forbidden(path.Child("initialDelay"),
-			"is for prometheus and webhook: a Job can wait by itself"))
+			"is not for job: a Job can wait by itself"))
 	}
-	if s.Prometheus == nil && s.Count > 1 {
+	if s.Prometheus == nil && s.SLO == nil && s.Count > 1 {
 		errs = append(errs, field.Invalid(path.Child("count"), s.Count, onlyForPrometheusCheck))
 	}
-	if s.Prometheus == nil && s.FailureLimit > 0 {
+	if s.Prometheus == nil && s.SLO == nil && s.FailureLimit > 0 {
 		errs = append(errs, field.Invalid(path.Child("failureLimit"), s.FailureLimit, onlyForPrometheusCheck))
 	}
 	switch {
 	case s.Prometheus != nil:
 		errs = append(errs, prometheusCheck(s.Prometheus, path.Child("prometheus"))...)
+	case s.SLO != nil:
+		errs = append(errs, sloCheck(s.SLO, path.Child("slo"))...)
 	case s.Webhook != nil:
 		at := path.Child("webhook")
 		errs = append(errs, checkURL(s.Webhook.URL, true, at.Child("url"))...)
@@ -59,13 +61,7 @@ func ReleaseCheck(s *releasev1alpha1.ReleaseCheckSpec, path *field.Path) field.E
 }
 
 func prometheusCheck(p *releasev1alpha1.PrometheusCheck, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if p.URL != "" {
-		errs = append(errs, checkURL(p.URL, false, path.Child("url"))...)
-	}
-	if p.Member != nil && p.SecretRef != nil {
-		errs = append(errs, field.Forbidden(path.Child("secretRef"), "is for url: a Service in a member gets no credentials"))
-	}
+	errs := prometheusServer(&p.PrometheusServer, path)
 	texts := []struct {
 		at   *field.Path
 		text string
@@ -82,13 +78,55 @@ func prometheusCheck(p *releasev1alpha1.PrometheusCheck, path *field.Path) field
 		}
 	}
 	for _, t := range texts {
-		if unknown := sample.Unknown(t.text); unknown != "" {
-			errs = append(errs, field.NotSupported(t.at, "{{"+unknown+"}}",
-				append(slices.Clone(sample.VariableNames), sample.ArgumentPrefix+"NAME")))
-		}
+		errs = append(errs, query(t.text, t.at)...)
 	}
 	if _, err := sample.NewCondition(p.Condition, p.Control != ""); err != nil {
 		errs = append(errs, field.Invalid(path.Child("condition"), p.Condition, err.Error()))
+	}
+	return errs
+}
+
+// prometheusServer validates the server of a check.
+func prometheusServer(p *releasev1alpha1.PrometheusServer, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if p.URL != "" {
+		errs = append(errs, checkURL(p.URL, false, path.Child("url"))...)
+	}
+	if p.Member != nil && p.SecretRef != nil {
+		errs = append(errs, field.Forbidden(path.Child("secretRef"), "is for url: a Service in a member gets no credentials"))
+	}
+	return errs
+}
+
+// query validates the variables of a query. literals are variables that it may have beside those of all queries, also
+// outside quotes.
+func query(text string, path *field.Path, literals ...string) field.ErrorList {
+	names := slices.Concat(sample.VariableNames, literals)
+	if unknown := sample.Unknown(text, names); unknown != "" {
+		return field.ErrorList{field.NotSupported(path, "{{"+unknown+"}}", append(names, sample.ArgumentPrefix+"NAME"))}
+	}
+	if name := sample.Unquoted(text, literals...); name != "" {
+		return field.ErrorList{field.Invalid(path, text, fmt.Sprintf(
+			"has {{%s}} outside quotes: only an argument may be there, as a number or a duration", name))}
+	}
+	return nil
+}
+
+// sloCheck validates an SLO.
+func sloCheck(s *releasev1alpha1.SLOCheck, path *field.Path) field.ErrorList {
+	errs := prometheusServer(&s.PrometheusServer, path)
+	if _, err := sample.ParseObjective(s.Objective); err != nil {
+		errs = append(errs, field.Invalid(path.Child("objective"), s.Objective, err.Error()))
+	}
+	for _, t := range []struct {
+		at   *field.Path
+		text string
+	}{{path.Child("good"), s.Good}, {path.Child("total"), s.Total}} {
+		errs = append(errs, query(t.text, t.at, sample.WindowVariable)...)
+		if !slices.Contains(sample.Names(t.text), sample.WindowVariable) {
+			errs = append(errs, field.Invalid(t.at, t.text,
+				"must have {{window}}: the hub asks for the window of the budget and for that of the burn rate"))
+		}
 	}
 	return errs
 }

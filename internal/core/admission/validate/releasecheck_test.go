@@ -1,6 +1,7 @@
 package validate
 
 import (
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -15,6 +16,9 @@ func TestReleaseCheck(t *testing.T) {
 	job := func(more string) string {
 		return `{job: {spec: {template: {spec: {restartPolicy: Never,
 			containers: [{name: smoke, image: "smoke:1"}]}}` + more + `}}}`
+	}
+	slo := func(fields string) string {
+		return `{slo: {url: "https://a.example.com", objective: "99.9", ` + fields + `}}`
 	}
 	for _, c := range []refusal{
 		{"a Prometheus", prometheus(`url: "https://prometheus.example.com:9090/x"`), nil},
@@ -41,9 +45,28 @@ func TestReleaseCheck(t *testing.T) {
 			[]string{"spec.prometheus.condition", "the check has no query for it"}},
 		{"an argument", `{prometheus: {url: "https://a.example.com", query: 'up{job="{{args.job}}"}', condition: result > 0}}`,
 			nil},
+		{"an argument outside quotes",
+			`{prometheus: {url: "https://a.example.com", query: 'rate(up[{{args.range}}])', condition: result > 0}}`, nil},
+		{"another variable outside quotes",
+			`{prometheus: {url: "https://a.example.com", query: 'sum({{name}}_errors)', condition: result > 0}}`,
+			[]string{"spec.prometheus.query", "has {{name}} outside quotes"}},
+		{"an SLO", slo(`good: 'ok[{{window}}]', total: 'all[{{window}}]', maxBurnRate: "14.4"`), nil},
+		{"several samples of an SLO",
+			`{count: 3, failureLimit: 1, ` + slo(`good: 'a[{{window}}]', total: 'b[{{window}}]'`)[1:], nil},
+		{"an SLO without a window", slo(`good: 'ok[1h]', total: 'all[{{window}}]'`),
+			[]string{"spec.slo.good", "must have {{window}}"}},
+		{"an unknown variable of an SLO", slo(`good: 'ok[{{window}}]', total: 'all{pod="{{pod}}"}[{{window}}]'`),
+			[]string{"spec.slo.total", "{{pod}}", `"window"`}},
+		{"an SLO with a variable outside quotes", slo(`good: '{{name}}[{{window}}]', total: 'all[{{window}}]'`),
+			[]string{"spec.slo.good", "has {{name}} outside quotes"}},
+		{"no error budget", strings.Replace(slo(`good: 'a[{{window}}]', total: 'b[{{window}}]'`), "99.9", "0", 1),
+			[]string{"spec.slo.objective", "between 0 and 100"}},
+		{"the window of an SLO elsewhere",
+			`{prometheus: {url: "https://a.example.com", query: 'rate(up[{{window}}])', condition: result > 0}}`,
+			[]string{"spec.prometheus.query", "{{window}}"}},
 		{"enough samples", prometheus(`url: "https://a.example.com", minSamples: {query: requests, number: 100}`), nil},
 		{"an unknown variable in minSamples",
-			prometheus(`url: "https://a.example.com", minSamples: {query: "requests{{pod}}", number: 100}`),
+			prometheus(`url: "https://a.example.com", minSamples: {query: "requests{pod='{{pod}}'}", number: 100}`),
 			[]string{"spec.prometheus.minSamples.query", "{{pod}}", `"args.NAME"`}},
 		{"samples of one cluster for all",
 			prometheus(`url: "https://a.example.com", minSamples: {query: 'requests{cluster="{{cluster}}"}', number: 100}`),
@@ -75,7 +98,7 @@ func TestReleaseCheck(t *testing.T) {
 	}
 }
 
-func TestTheTypeOfAGateDecidesWhatItHas(t *testing.T) {
+func TestTypeOfAGateDecidesItsFields(t *testing.T) {
 	for _, c := range []refusal{
 		{"a check", `{name: a, type: Check, checkRef: {name: c}, onInconclusive: Pause}`, nil},
 		{"an approval", `{name: a, type: Approval, approval: {count: 2}}`, nil},

@@ -122,5 +122,5 @@ func serviceName(name string, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// joined is several messages as one.
+// joined returns several messages as one.
 func joined(msgs []string) string { return strings.Join(msgs, "; ") }

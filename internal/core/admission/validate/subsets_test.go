@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestSubsetsThatTheHubCannotFollowAreRefused(t *testing.T) {
+func TestUnsupportedSubsetsAreRefused(t *testing.T) {
 	for name, c := range map[string]struct{ subsets, want string }{
 		"as it should be":     {`{name: a, replicas: 3, clusterAffinity: {clusterNames: [eu]}}, {name: b, clusterAffinity: {labelSelector: {matchLabels: {env: prod}}}}`, ""},
 		"none names clusters": {`{name: a, replicas: 3}, {name: b, replicas: 5}`, ""},

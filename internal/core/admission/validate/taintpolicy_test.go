@@ -80,7 +80,7 @@ func TestClusterTaintPolicy(t *testing.T) {
 	}
 }
 
-func TestPolicyThatEvictsEverythingIsWarnedOf(t *testing.T) {
+func TestPolicyEvictingEverythingIsWarnedAbout(t *testing.T) {
 	fleet := func(statuses ...metav1.ConditionStatus) (clusters []*clusterv1alpha1.Cluster) {
 		for i, s := range statuses {
 			c := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: string(rune('a' + i))}}

@@ -22,9 +22,9 @@ const (
 	everybody = "system:authenticated"
 )
 
-// Grants are the users and groups that the hub's roles let into the proxies of clusters.
+// Grants are the users and groups that the hub's roles allow to use the proxies of clusters.
 type Grants struct {
-	// by has them by cluster, and under the empty name those of all clusters.
+	// by maps clusters to their users and groups. The empty name stands for all clusters.
 	by map[string]subjects
 }
 
@@ -66,8 +66,8 @@ func Derive(roles []rbacv1.ClusterRole, bindings []rbacv1.ClusterRoleBinding) Gr
 	return g
 }
 
-// Clusters are those into whose proxies rules let, each once; the empty name stands for all of them, and is alone then.
-// As in Karmada, whoever may use the proxy of all clusters in the group of search may be in each.
+// Clusters returns the clusters whose proxies the rules allow, each once. For all clusters, it returns only the empty
+// name. As in Karmada, a right to the proxy of all clusters in the group search is a right to each cluster.
 func Clusters(rules []rbacv1.PolicyRule) []string {
 	var names []string
 	for _, r := range rules {
@@ -89,18 +89,18 @@ func Clusters(rules []rbacv1.PolicyRule) []string {
 	return slices.Compact(names)
 }
 
-// Allowed are those who may act as themselves in one cluster.
+// Allowed are the users who may act under their own name in one cluster.
 type Allowed struct {
 	// Users and Groups are those in the hub's roles, sorted. Kubernetes' own are included only if the Cluster allows it.
 	Users, Groups []string
 	// letIn are all groups in roles, including those that users cannot act as.
 	letIn map[string]bool
-	// system are the names of Kubernetes' own that the Cluster lets act.
+	// system are the system names of Kubernetes that the Cluster allows.
 	system map[string]bool
 	text   string
 }
 
-// SystemNames are those that the annotations of a Cluster let act there. All others in the annotation have no effect.
+// SystemNames returns the system names that the annotations of a Cluster allow. Other names have no effect.
 func SystemNames(annotations map[string]string) (names []string) {
 	for name := range strings.SplitSeq(annotations[wellknown.SystemNamesAnnotation], ",") {
 		if name = strings.TrimSpace(name); strings.HasPrefix(name, systemPrefix) && name != everybody {
@@ -110,14 +110,14 @@ func SystemNames(annotations map[string]string) (names []string) {
 	return names
 }
 
-// ServiceAccount are namespace and name of the service account that a user is; ok is false for any other user.
+// ServiceAccount returns namespace and name of a user that is a service account; ok is false for other users.
 func ServiceAccount(user string) (namespace, name string, ok bool) {
 	account, is := strings.CutPrefix(user, accountPrefix)
 	namespace, name, _ = strings.Cut(account, ":")
 	return namespace, name, is && namespace != "" && name != ""
 }
 
-// ForCluster returns what is allowed in a cluster with these annotations.
+// ForCluster returns the users allowed in a cluster with these annotations.
 func (g Grants) ForCluster(cluster string, annotations map[string]string) Allowed {
 	a := Allowed{letIn: map[string]bool{}, system: map[string]bool{}}
 	for _, name := range SystemNames(annotations) {
@@ -156,7 +156,7 @@ type Identity struct {
 	// User and Groups are the identity in the member.
 	User   string
 	Groups []string
-	// By are the groups that give access to a user whom no role names.
+	// By are the groups that give access to a user without a role of their own.
 	By []string
 }
 
@@ -245,8 +245,8 @@ func (a Allowed) Learn(known []Member, id Identity) []Member {
 	return out
 }
 
-// Rules are what the hub has to be allowed in the member: to act as those named, and as the members of groups that are
-// known.
+// Rules returns the permissions that the hub needs in the member: to act as the allowed users, and as known members of
+// the allowed groups.
 func (a Allowed) Rules(known []Member) []rbacv1.PolicyRule {
 	var users, accounts []string
 	add := func(name string) {

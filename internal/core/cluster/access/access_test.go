@@ -48,7 +48,7 @@ func grants() Grants {
 			bind("cluster-admin", "Group system:masters", "User chief"), bind("reader", "User reader")})
 }
 
-func TestAUserActsAsHimselfWhereARoleLetsHimIn(t *testing.T) {
+func TestUsersActUnderTheirOwnNameIfARoleAllowsIt(t *testing.T) {
 	const opted = "system:serviceaccount:ci:deployer, system:kube-scheduler,system:authenticated,alice"
 	for name, c := range map[string]struct {
 		cluster, opted string
@@ -185,7 +185,7 @@ func TestRulesContainGrantedIdentitiesWithoutSystemOnes(t *testing.T) {
 	}
 }
 
-func TestARoleThatSomebodyElseWroteStays(t *testing.T) {
+func TestForeignRoleStays(t *testing.T) {
 	a := grants().ForCluster("eu", nil)
 	made, _ := a.Role(nil, "h", Identity{})
 	old := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: Impersonator,
@@ -281,7 +281,7 @@ func TestABindingIsOfTheHubsAccountAlone(t *testing.T) {
 	}
 }
 
-func TestWhoIsInTheRoleAlreadyIsNoWriteUntilHeMayBePushedOut(t *testing.T) {
+func TestPresentSubjectIsNoWriteUntilItMayBeRemoved(t *testing.T) {
 	a := grants().ForCluster("us", nil)
 	var role *rbacv1.ClusterRole
 	for i := range most {

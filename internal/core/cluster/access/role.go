@@ -57,7 +57,7 @@ func written(role *rbacv1.ClusterRole) bool {
 				Resources: []string{"users", "groups", "serviceaccounts"}}})
 }
 
-// ruled is the digest of a role. One that is put together from others has another.
+// ruled returns the digest of a role. An aggregated role has a different digest.
 func ruled(role *rbacv1.ClusterRole) string {
 	rules := role.Rules
 	if len(rules) == 0 {
@@ -66,8 +66,8 @@ func ruled(role *rbacv1.ClusterRole) string {
 	return digest([]any{rules, role.AggregationRule})
 }
 
-// Binding is the binding that gives the role to a service account, and to no other; existing, hub and ours are as in
-// Role.
+// Binding returns the binding that gives the role to a service account, and to no other; existing, hub and ours are as
+// in Role.
 func Binding(existing *rbacv1.ClusterRoleBinding, hub, namespace,
 	account string) (want *rbacv1.ClusterRoleBinding, ours bool) {
 	want = &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: Impersonator}}

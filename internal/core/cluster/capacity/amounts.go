@@ -23,7 +23,7 @@ func AmountsOf(list corev1.ResourceList) Amounts {
 	return a
 }
 
-// Amount is a quantity of CPU in thousandths, of others in units.
+// Amount returns a quantity of CPU in thousandths, of others in units.
 func Amount(name corev1.ResourceName, q resource.Quantity) int64 {
 	if name == corev1.ResourceCPU {
 		return q.MilliValue()

@@ -173,7 +173,7 @@ func requirementOf(p *corev1.Pod) *Requirement {
 }
 
 // After any sequence of changes the answer equals that of the oracle.
-func TestReplicasAreExactlyWhatFits(t *testing.T) {
+func TestReplicasEqualTheOracle(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		m, f := NewClusterState(), objects{map[string]*corev1.Node{}, map[string]*corev1.Pod{}}
@@ -382,7 +382,7 @@ func BenchmarkAPodComesAndGoes(b *testing.B) {
 }
 
 // Reservations stay valid while nodes change and disappear.
-func TestReservationsMoveWhenNodesChange(t *testing.T) {
+func TestReservationsMoveAfterNodeChanges(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 4))
 		m := NewClusterState()

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// Life is how long a token is asked for; a member may grant less.
+	// Life is the requested lifetime of a token; a member may grant less.
 	Life = 365 * 24 * time.Hour
 	// rotatedAt is the part of its life, in percent, after which a token is due: before half of it, so that a hub that was
 	// down for as long as it ran has a token that is good.
@@ -84,7 +84,7 @@ func (t Token) Due(now time.Time) bool {
 	return t.Endless() || !now.Before(t.DueAt())
 }
 
-// DueAt is when it is time for another token, of one that ends.
+// DueAt returns when an expiring token must be rotated.
 func (t Token) DueAt() time.Time {
 	return t.Issued.Add(t.Expires.Sub(t.Issued) / 100 * rotatedAt)
 }

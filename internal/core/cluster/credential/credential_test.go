@@ -42,7 +42,7 @@ func TestATokenIsDueBeforeHalfOfItsLife(t *testing.T) {
 	}
 }
 
-func TestATokenThatNeverEndsIsDue(t *testing.T) {
+func TestPermanentTokenIsDue(t *testing.T) {
 	got, ok := credential.Read(token(legacy))
 	if !ok || got.Secret != "karmada-eu" || !got.Endless() || !got.Due(time.Unix(0, 0)) ||
 		got.Expired("eu", time.Unix(1<<40, 0)) != "" {
@@ -50,7 +50,7 @@ func TestATokenThatNeverEndsIsDue(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoServiceAccountsTokenIsLeftAlone(t *testing.T) {
+func TestOtherCredentialsAreLeftAlone(t *testing.T) {
 	for _, text := range []string{"", "opaque", "a.b.c", token(`{"sub":"alice"}`),
 		token(`{"sub":"system:serviceaccount:x"}`), token(`[]`), token(`{"sub":"system:serviceaccount::"}`)} {
 		if got, ok := credential.Read(text); ok {

@@ -30,7 +30,7 @@ func TestAPIEnablementsAreSortedAndWithoutSubresources(t *testing.T) {
 	}
 }
 
-func TestCompleteAPIEnablementsNamesWhatIsMissing(t *testing.T) {
+func TestCompleteAPIEnablementsNamesMissingKinds(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	some := []clusterv1alpha1.APIEnablement{{GroupVersion: "v1"}}
 	for name, tc := range map[string]struct {

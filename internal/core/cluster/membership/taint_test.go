@@ -117,7 +117,7 @@ func TestTolerationEndsAfterTimeAdded(t *testing.T) {
 	}
 }
 
-func TestDefaultTolerationsFillWhatIsMissing(t *testing.T) {
+func TestDefaultTolerationsFillMissingOnes(t *testing.T) {
 	d := TolerationDefaults{NotReady: 300, Unreachable: 60}
 	const notReady, unreachable = clusterv1alpha1.TaintNotReady, clusterv1alpha1.TaintUnreachable
 	type list = []corev1.Toleration

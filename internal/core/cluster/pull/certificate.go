@@ -11,21 +11,21 @@ import (
 	"github.com/argosy-io/argosy/internal/core/object/names"
 )
 
-// Request is a request for a client certificate: who asks, and for what.
+// Request is a request for a client certificate.
 type Request struct {
 	Signer string
-	// User and Groups are those of the requester.
+	// User and Groups of the requester.
 	User   string
 	Groups []string
 	// CommonName and Organizations are the user and the groups that the certificate is for.
 	CommonName    string
 	Organizations []string
-	// AlternativeNames is true if the certificate is to be valid for hosts, addresses or URIs.
+	// AlternativeNames is true if the request has hosts, addresses or URIs.
 	AlternativeNames bool
 	Usages           []certificatesv1.KeyUsage
 }
 
-// Token is what the hub knows of the bootstrap token of a requester.
+// Token is the bootstrap token of a requester.
 type Token struct {
 	ID string
 	// Cluster is the only cluster that the token can register; empty before its first use.
@@ -35,7 +35,7 @@ type Token struct {
 	Renews bool
 }
 
-// Known is what the hub has of the cluster in a request.
+// Known has the hub's objects of the cluster in a request.
 type Known struct {
 	// Cluster is the registered cluster; nil if there is none.
 	Cluster *clusterv1alpha1.Cluster
@@ -44,7 +44,7 @@ type Known struct {
 	Secret string
 }
 
-// Verdict is what to do with a request.
+// Verdict on a request.
 type Verdict string
 
 // The verdicts.
@@ -69,7 +69,7 @@ func (r Request) SubjectCluster() string {
 	return cluster
 }
 
-// fromToken and fromAgent report who asks.
+// fromToken and fromAgent report the kind of requester.
 func (r Request) fromToken() bool {
 	_, is := TokenID(r.User)
 	return is && slices.Contains(r.Groups, TokenGroup)
@@ -79,8 +79,8 @@ func (r Request) fromAgent() bool {
 	return strings.HasPrefix(r.User, userPrefix) && slices.Contains(r.Groups, Group)
 }
 
-// Judge decides about a request. known is what the hub has of the cluster in the request, and token the requester's
-// token, if it has one.
+// Judge decides about a request. known has the hub's objects of the cluster in the request. token is the requester's
+// token, if any.
 //
 //	a token, for the registrar                              approve
 //	a token, for a cluster that is not registered           approve, and bind the token to the cluster
@@ -88,7 +88,7 @@ func (r Request) fromAgent() bool {
 //	cluster in Pull mode                                     approve
 //	an agent, for its own registered cluster                approve
 //	a token or an agent, for anything else                  deny
-//	anybody else                                            ignore
+//	any other user                                          ignore
 func (r Request) Judge(known Known, token Token) Decision {
 	cluster := known.Cluster
 	deny := func(format string, args ...any) Decision {

@@ -48,6 +48,7 @@ func GrantsOf(cluster string) Grants {
 			named(rule("cluster.karmada.io", "clusters", "get", "list", "watch", "delete"), cluster),
 			rule("cluster.karmada.io", "clusters", "create"),
 			named(rule("cluster.karmada.io", "clusters/status", "get", "update", "patch"), cluster),
+			named(rule("cluster.karmada.io", "clusters/"+TunnelSubresource, "create"), cluster),
 			rule("config.karmada.io", "resourceinterpretercustomizations", "get", "list", "watch"),
 			rule("config.karmada.io", "resourceinterpreterwebhookconfigurations", "get", "list", "watch"),
 			rule("certificates.k8s.io", "certificatesigningrequests", "create", "get"),

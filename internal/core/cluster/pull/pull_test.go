@@ -14,14 +14,14 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 )
 
-// csr is a valid request of a token for the agent of a cluster.
+// csr returns a valid request of a token for the agent of a cluster.
 func csr(cluster string) Request {
 	return Request{Signer: certificatesv1.KubeAPIServerClientSignerName, User: "system:bootstrap:abcdef",
 		Groups: []string{"system:bootstrappers", TokenGroup}, CommonName: User(cluster), Organizations: []string{Group},
 		Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth}}
 }
 
-// agentCSR is a valid request of an agent for another certificate.
+// agentCSR returns a valid request of an agent for another certificate.
 func agentCSR(by, cluster string) Request {
 	r := csr(cluster)
 	r.User, r.Groups = User(by), []string{Group, "system:authenticated"}
@@ -118,7 +118,7 @@ func TestNewClusterGetsNoExistingSecret(t *testing.T) {
 	}
 }
 
-func TestAgentsCreateOnlyWhatIsTheirs(t *testing.T) {
+func TestAgentsCreateOnlyTheirOwnObjects(t *testing.T) {
 	cluster := func(change func(*clusterv1alpha1.Cluster)) *clusterv1alpha1.Cluster {
 		c := registered("eu", clusterv1alpha1.Pull)
 		change(c)
@@ -175,6 +175,10 @@ func TestPermissionsNameNoOtherCluster(t *testing.T) {
 		if names, granted := named(g.ClusterRole.Rules, resource, "get"); !granted || !slices.Equal(names, []string{"eu"}) {
 			t.Errorf("%s can be read by the names %q", resource, names)
 		}
+	}
+	if names, granted := named(g.ClusterRole.Rules, "clusters/tunnel", "create"); !granted ||
+		!slices.Equal(names, []string{"eu"}) {
+		t.Errorf("clusters are connected by the names %q", names)
 	}
 	for _, r := range g.ClusterRole.Rules {
 		if slices.Contains(r.Resources, "secrets") || slices.Contains(r.Resources, "works") ||

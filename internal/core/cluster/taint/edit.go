@@ -106,7 +106,7 @@ func (e Edit) Apply(taints []corev1.Taint, overwrite bool) ([]corev1.Taint, erro
 	return taints, errors.Join(errs...)
 }
 
-// Verb is what the edit does, in kubectl's words.
+// Verb returns kubectl's participle for the edit.
 func (e Edit) Verb() string {
 	switch {
 	case len(e.Drop) == 0:

@@ -1,5 +1,4 @@
-// Package taint decides which taints a cluster gets from ClusterTaintPolicies, and what a user's command makes of its
-// taints.
+// Package taint decides the taints of a cluster: by ClusterTaintPolicies, and by a user's command.
 package taint
 
 import (
@@ -27,7 +26,7 @@ type Step struct {
 	Removed bool
 }
 
-// String is the step in words.
+// String describes the step.
 func (s Step) String() string {
 	what := "added"
 	if s.Removed {
@@ -84,7 +83,7 @@ func Apply(
 	return taints, steps
 }
 
-// Targets reports whether the policy is about the cluster.
+// Targets reports whether the policy selects the cluster.
 func Targets(p *policyv1alpha1.ClusterTaintPolicy, c *clusterv1alpha1.Cluster) bool {
 	return p.Spec.TargetClusters == nil || match.Affinity(p.Spec.TargetClusters, c)
 }

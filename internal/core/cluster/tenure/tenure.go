@@ -1,5 +1,5 @@
-// Package tenure decides whose a member cluster is: which hub may write there, and what one does that finds another's
-// stamp. Reading and writing the stamp, and the time that passed since it changed, are left to its callers.
+// Package tenure decides the ownership of member clusters: which hub may write to a member, and what a hub does that
+// finds the stamp of another. Callers read and write the stamp, and measure the time since it changed.
 package tenure
 
 import (
@@ -22,23 +22,24 @@ const (
 )
 
 const (
-	// RenewPeriod is how often a stamp is renewed: one write per member.
+	// RenewPeriod is the interval between renewals of a stamp: one write per member.
 	RenewPeriod = 30 * time.Second
-	// Quiet is how long the stamp of another run of the same hub must stay as it is until that run counts as ended: longer
-	// than a live one leaves it.
+	// Quiet is how long the stamp of another run of the same hub must be unchanged until that run counts as ended. It is
+	// longer than RenewPeriod.
 	Quiet = 45 * time.Second
 	// Term is how long after its last renewal a hub counts as alive.
 	Term = 2 * time.Minute
 )
 
-// Self is the hub that asks.
+// Self is the hub that decides.
 type Self struct {
-	// Hub is its identity: the UID of its namespace kube-system, which is in its store. Replicas of one store are one hub,
-	// a restart and a restore keep it. Empty: it has none, and does without stamps.
+	// Hub is its identity: the UID of the namespace kube-system in its store. Replicas with one store are one hub. A
+	// restart or a restore keeps the identity. If it is empty, the hub uses no stamps.
 	Hub string
-	// Address is where it serves, for people.
+	// Address of its API, for users.
 	Address string
-	// Run is this run of its controllers. Two runs of one identity at a time are a hub and a copy of its store.
+	// Run identifies this run of its controllers. Two simultaneous runs with one identity are a hub and a copy of its
+	// store.
 	Run string
 	// Ended are runs before this one that are known to have ended; empty after a restore. They are several, because a run
 	// that was killed early may not have stamped all members.
@@ -49,7 +50,7 @@ type Self struct {
 type Stamp struct {
 	Hub     string
 	Address string
-	// Run is the run that renews it; empty when `join` wrote it and no run has seen it yet.
+	// Run is the run that renews it; empty if `join` wrote it and no run has claimed it yet.
 	Run     string
 	Since   time.Time
 	Renewed time.Time
@@ -71,7 +72,7 @@ func Read(l *coordinationv1.Lease) *Stamp {
 	return s
 }
 
-// Write puts the stamp onto a Lease, in place; what else is on it stays.
+// Write sets the stamp on a Lease, in place. Other fields stay.
 func (s Stamp) Write(l *coordinationv1.Lease) {
 	if was := Read(l); was != nil && was.Hub != s.Hub {
 		var transitions int32
@@ -100,7 +101,7 @@ func (s Stamp) Write(l *coordinationv1.Lease) {
 // counts as alive, because either clock may be wrong.
 func (s Stamp) Alive(now time.Time) bool { return now.Sub(s.Renewed) < Term }
 
-// Holder names the hub of the stamp to people.
+// Holder returns the name of the stamp's hub for users.
 func (s Stamp) Holder() string {
 	if s.Address == "" {
 		return "the hub " + s.Hub
@@ -121,14 +122,14 @@ const (
 // Decision is what a hub may do in a member, and why.
 type Decision struct {
 	Verdict Verdict
-	// Stamp is what to write: with Claim before anything else, with Own when it is due; nil for nothing.
+	// Stamp is the stamp to write: for Claim before any other write, for Own when it is due; nil for none.
 	Stamp *Stamp
 	// Message is set with Yield: the managing hub and what to do. It is the same until something changes.
 	Message string
 }
 
-// Decide is what a hub may do in the member of that name. seen is its stamp, nil for none; unchanged is how long, by
-// the clock of who asks, it has been seen as it is, and now is only written down: clocks of two machines may differ.
+// Decide returns what the hub may do in a member. seen is the member's stamp, nil for none. unchanged is how long it
+// has been unchanged by the caller's clock. now is only written, because clocks of two machines may differ.
 //
 //	no stamp, or ours without a run (join wrote it)     claim
 //	ours, of this run                                   hold, renew
@@ -152,7 +153,7 @@ func (s Self) Decide(member string, seen *Stamp, unchanged time.Duration, now ti
 	mine.Since = seen.Since
 	switch {
 	case seen.Run == s.Run:
-		// By this process's own clock: a step of the machine's may neither stop the renewals nor make them a flood.
+		// Use this process's own clock: a step of the system clock must neither stop renewals nor multiply them.
 		if unchanged >= RenewPeriod || seen.Address != s.Address {
 			return Decision{Verdict: Own, Stamp: &mine}
 		}

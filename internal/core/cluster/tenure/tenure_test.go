@@ -12,7 +12,7 @@ import (
 
 var now = time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
 
-func TestAHubWritesOnlyWhereTheStampIsItsOwn(t *testing.T) {
+func TestHubWritesOnlyToMembersWithItsStamp(t *testing.T) {
 	self := tenure.Self{Hub: "a", Address: "https://a", Run: "a2", Ended: []string{"a0", "a1"}}
 	restored := tenure.Self{Hub: "a", Address: "https://a", Run: "a3"}
 	stamp := func(hub, run string) *tenure.Stamp {

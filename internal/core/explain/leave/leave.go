@@ -16,6 +16,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/execute"
+	"github.com/argosy-io/argosy/internal/core/object/fields"
 )
 
 // Outcome describes what happens to the hub's objects in a cluster when it leaves.
@@ -89,20 +90,17 @@ func volumesOf(m *unstructured.Unstructured) []string {
 	default:
 		return nil
 	}
-	if whenDeleted, _, _ := unstructured.NestedString(m.Object, "spec", "persistentVolumeClaimRetentionPolicy",
-		"whenDeleted"); whenDeleted != "Delete" {
+	if fields.Text(m.Object, "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted") != "Delete" {
 		return nil
 	}
-	replicas, set, _ := unstructured.NestedInt64(m.Object, "spec", "replicas")
+	replicas, set := fields.Whole(fields.At(m.Object, "spec", "replicas"))
 	if !set {
 		replicas = 1
 	}
-	first, _, _ := unstructured.NestedInt64(m.Object, "spec", "ordinals", "start")
-	templates, _, _ := unstructured.NestedSlice(m.Object, "spec", "volumeClaimTemplates")
+	first := fields.Number(m.Object, "spec", "ordinals", "start")
 	var volumes []string
-	for _, t := range templates {
-		fields, _ := t.(map[string]any)
-		name, _, _ := unstructured.NestedString(fields, "metadata", "name")
+	for _, t := range fields.Objects(m.Object, "spec", "volumeClaimTemplates") {
+		name := fields.Text(t, "metadata", "name")
 		for i := first; i < first+min(replicas, maxVolumes); i++ {
 			volumes = append(volumes, fmt.Sprintf("%s/%s-%s-%d", m.GetNamespace(), name, m.GetName(), i))
 		}

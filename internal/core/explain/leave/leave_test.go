@@ -14,7 +14,7 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 )
 
-func TestPreviewCountsWhatIsDeletedAndKept(t *testing.T) {
+func TestPreviewCountsDeletedAndKeptObjects(t *testing.T) {
 	work := func(manifest string, preserved bool) workv1alpha1.Work {
 		w := workv1alpha1.Work{}
 		w.Spec.Workload.Manifests = make([]workv1alpha1.Manifest, 1)

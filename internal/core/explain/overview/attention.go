@@ -146,7 +146,7 @@ func Attention(f Facts) []Item {
 	return items
 }
 
-// whyCommand is the command that explains a template.
+// whyCommand returns the command that explains a template.
 func whyCommand(o Object) string {
 	kind := strings.ToLower(o.Kind)
 	if o.Namespace == "" {

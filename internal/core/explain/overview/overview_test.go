@@ -55,7 +55,7 @@ func TestVerdictOnACluster(t *testing.T) {
 	}
 }
 
-func TestRowOfClusterCountsWhatIsRequested(t *testing.T) {
+func TestRowOfClusterCountsRequests(t *testing.T) {
 	c := cluster("a", metav1.ConditionTrue, func(c *clusterv1alpha1.Cluster) {
 		c.Spec.Taints = []corev1.Taint{{Key: "x", Effect: corev1.TaintEffectNoSchedule},
 			{Key: "y", Effect: corev1.TaintEffectPreferNoSchedule}}
@@ -192,7 +192,7 @@ func TestAttentionHasTheWorstFirst(t *testing.T) {
 	}
 }
 
-func TestReleaseThatWaitsForAPersonNeedsAttention(t *testing.T) {
+func TestReleaseWaitingForApprovalNeedsAttention(t *testing.T) {
 	r := &releasev1alpha1.Release{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-7"}}
 	r.Status.Phase = releasev1alpha1.ReleaseRunning
 	for reason, want := range map[string]why.Severity{

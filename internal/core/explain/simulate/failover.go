@@ -160,7 +160,7 @@ func (s *state) failoverInput(order []types.NamespacedName) failover.Input {
 	return in
 }
 
-// unhealthyIn is since when a binding with application failover is unhealthy, by cluster.
+// unhealthyIn returns since when a binding with application failover is unhealthy, by cluster.
 func (s *state) unhealthyIn(b workv1alpha2.Binding) map[string]time.Time {
 	if f := b.BindingSpec().Failover; f == nil || f.Application == nil {
 		return nil

@@ -27,6 +27,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/admission/dialect"
 	"github.com/argosy-io/argosy/internal/core/admission/validate"
 	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/object/fields"
 	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/schedule"
@@ -165,19 +166,13 @@ func Kinds(objects []Object) []schema.GroupKind {
 			if _, _, err := dialect.Normalise(u); err != nil {
 				continue // Load returns the error
 			}
-			selectors, _, _ := unstructured.NestedSlice(u.Object, "spec", "resourceSelectors")
-			for _, s := range selectors {
-				if m, ok := s.(map[string]any); ok {
-					apiVersion, _ := m["apiVersion"].(string)
-					kind, _ := m["kind"].(string)
-					add(apiVersion, kind)
-				}
+			for _, s := range fields.Objects(u.Object, "spec", "resourceSelectors") {
+				add(fields.Text(s, "apiVersion"), fields.Text(s, "kind"))
 			}
 		case workv1alpha2.GroupVersion.WithKind("ResourceBinding").GroupKind(),
 			workv1alpha2.GroupVersion.WithKind("ClusterResourceBinding").GroupKind():
-			apiVersion, _, _ := unstructured.NestedString(o.Object, "spec", "resource", "apiVersion")
-			kind, _, _ := unstructured.NestedString(o.Object, "spec", "resource", "kind")
-			add(apiVersion, kind)
+			of := fields.Object(o.Object, "spec", "resource")
+			add(fields.Text(of, "apiVersion"), fields.Text(of, "kind"))
 		default:
 			if gvk.Group != workv1alpha1.GroupVersion.Group && gvk.Group != Document.Group {
 				add(o.GetAPIVersion(), o.GetKind())

@@ -80,7 +80,7 @@ clusters:
 	}
 }
 
-func TestPodsThatKeepApartAreCountedSo(t *testing.T) {
+func TestPodAntiAffinityLimitsReplicas(t *testing.T) {
 	apart := strings.Replace(deployment("web", 9), "spec: {containers",
 		"spec: {affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: web}}}]}}, containers", 1)
 	nodes := strings.ReplaceAll(made, "{name: big, count: 4,",
@@ -114,7 +114,7 @@ func TestTheFleetOfTheDocumentsIsOne(t *testing.T) {
 	}
 }
 
-func TestWhatAFleetSaysWronglyIsToldWhereItIs(t *testing.T) {
+func TestErrorsInAFleetHaveAPosition(t *testing.T) {
 	fleet := func(clusters string) string {
 		return "apiVersion: simulate.argosy.io/v1alpha1\nkind: Fleet\nclusters: " + clusters
 	}
@@ -170,7 +170,7 @@ spec: {workloads: [{apiVersion: apps/v1, kind: Deployment, name: web, namespace:
 	}
 }
 
-func TestTheSchedulerIsSetAsTheFileSays(t *testing.T) {
+func TestSchedulerIsConfiguredByTheFile(t *testing.T) {
 	const set = "apiVersion: simulate.argosy.io/v1alpha1\nkind: Fleet\nscheduler: {name: other, plugins: \"*,-TaintToleration\"}\n---\n"
 	f := load(t, three+set)
 	if name, plugins := f.Scheduler(); name != "other" || plugins.Runs(schedule.TaintToleration) ||
@@ -362,7 +362,7 @@ func placements(r Report) string {
 
 // What a hub placed on nodes stays where it is when nothing changes, and goes where the hub would put it when something
 // does.
-func TestASimulationOfNodesSaysWhatTheHubDoes(t *testing.T) {
+func TestSimulationOfNodesEqualsTheHub(t *testing.T) {
 	rounds, waiting, moved := uint64(150), 0, 0
 	if testing.Short() {
 		rounds /= 10

@@ -276,7 +276,7 @@ func testHistory(t *testing.T, r *rand.Rand) {
 	}
 }
 
-func TestALazyPolicyWaitsForATemplateThatItSelectsLater(t *testing.T) {
+func TestLazyPolicyWaitsForLaterTemplates(t *testing.T) {
 	labelled := "[{apiVersion: apps/v1, kind: Deployment, labelSelector: {matchLabels: {tier: x}}}]"
 	lazy := strings.Replace(policy("lazy", labelled, equally), "spec: {", "spec: {activationPreference: Lazy, ", 1)
 	with := func(tier string) string {
@@ -358,7 +358,7 @@ func TestScalingDownIgnoresTheFormerPin(t *testing.T) {
 	}
 }
 
-func TestAClusterThatJoinsIsRecordedForTheAutoscalersOfMembers(t *testing.T) {
+func TestJoinedClusterIsRecordedForAutoscalersOfMembers(t *testing.T) {
 	recorded := settled(t, cluster("m1", 10, "")+cluster("m2", 10, "")+policy("shop", "", equally)+deployment("web", 6))
 	for _, o := range recorded {
 		if o.GetKind() == "ResourceBinding" {

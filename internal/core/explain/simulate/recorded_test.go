@@ -78,7 +78,7 @@ func recordOf(t testing.TB, f *Fleet) []Object {
 	return all
 }
 
-func TestAFleetThatWasRecordedAnswersAsTheOneThatWasMadeUp(t *testing.T) {
+func TestRecordedFleetEqualsItsSource(t *testing.T) {
 	rounds := uint64(60)
 	if testing.Short() {
 		rounds /= 10

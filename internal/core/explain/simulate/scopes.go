@@ -3,6 +3,9 @@ package simulate
 import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/object/fields"
 )
 
 // noNamespace are common cluster-scoped kinds, by group.
@@ -46,10 +49,8 @@ func (f *Fleet) isClusterScoped(gk schema.GroupKind) bool { return known[gk] || 
 func (f *Fleet) learnScope(u *unstructured.Unstructured, recorded bool) {
 	gk := u.GroupVersionKind().GroupKind()
 	if gk == (schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}) {
-		group, _, _ := unstructured.NestedString(u.Object, "spec", "group")
-		kind, _, _ := unstructured.NestedString(u.Object, "spec", "names", "kind")
-		if scope, _, _ := unstructured.NestedString(u.Object, "spec", "scope"); scope == "Cluster" {
-			f.clusterScoped[schema.GroupKind{Group: group, Kind: kind}] = true
+		if fields.Text(u.Object, "spec", "scope") == "Cluster" {
+			f.clusterScoped[match.KindDefined(u)] = true
 		}
 	}
 	// What came from a hub has a UID, and a namespace if its kind does.

@@ -282,7 +282,7 @@ func TestClusterTableHasOneUnitPerColumnAndNoNegativeAmounts(t *testing.T) {
 	}
 }
 
-func TestWhatWasPlacedStaysCountedAndIsGivenBack(t *testing.T) {
+func TestPlacedReplicasAreCountedAndReleased(t *testing.T) {
 	f := load(t, cluster("m1", 10, "")+policy("p", "", packed)+deployment("a", 6)+deployment("b", 6))
 	r := run(t, f, Change{})
 	if r.Summary.Unplaced != 1 {
@@ -636,7 +636,7 @@ metadata: {name: default, labels: {team: x}}
 	}
 }
 
-func TestAPluginThatIsOffIsNotAskedAndSaidSo(t *testing.T) {
+func TestDisabledPluginIsSkippedAndReported(t *testing.T) {
 	fleet := load(t, three+policy("shop", "", byRoom)+deployment("web", 9))
 	change := Change{Namespace: "default", Taints: []Taint{taint(t, "m2=disk:NoSchedule")},
 		Objects: objects(t, deployment("api", 6))}

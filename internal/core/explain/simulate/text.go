@@ -16,8 +16,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/object/text"
 )
 
-// Print writes the report for people: what does not fit first, then what changes, then the clusters. all has the
-// workloads that stay as they are too. The error is out's.
+// Print writes the report for users: unplaced workloads first, then changes, then clusters. all includes unchanged
+// workloads. The error comes from out.
 func (r Report) Print(out io.Writer, all bool) error {
 	var b strings.Builder
 	change := "nothing is changed"
@@ -189,7 +189,7 @@ func short(policy string) string {
 // listed is the number of clusters that are listed individually.
 const listed = 6
 
-// shares are "m1:4 m2:2", without the numbers where there are none to divide.
+// shares returns "m1:4 m2:2", without numbers if replicas are not divided.
 func shares(p Placed) string {
 	if len(p.Clusters) == 0 {
 		return "-"

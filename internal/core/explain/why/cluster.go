@@ -312,7 +312,7 @@ func (e *explanation) explainTarget(row *Cluster, c *clusterv1alpha1.Cluster, w 
 		}
 		wait(Pending, "its Work is about to be created", "")
 	case w.DeletionTimestamp != nil:
-		wait(Pending, "the previous Work is being deleted; a new one follows", e.backFirst(row, away))
+		wait(Pending, "the previous Work is being deleted; a new one follows", backFirst(away))
 	case w.Spec.SuspendDispatching != nil && *w.Spec.SuspendDispatching:
 		what := "dispatching is suspended; the member keeps what it has"
 		if row.Work.Status == nil && row.Work.Health == workv1alpha1.ResourceUnknown {
@@ -337,7 +337,7 @@ func (e *explanation) explainTarget(row *Cluster, c *clusterv1alpha1.Cluster, w 
 	case !item.Applied:
 		wait(Pending, "the member has not answered yet", "")
 	case stale(w):
-		wait(Pending, "the latest change is not applied yet", e.backFirst(row, away))
+		wait(Pending, "the latest change is not applied yet", backFirst(away))
 	case away && item.Health == workv1alpha1.ResourceUnknown:
 		row.State, row.Why = Unknown, strings.TrimSuffix("stale since "+outage.Since.UTC().Format(time.RFC3339)+": "+
 			brief(row.Work.Status), ": ")
@@ -361,7 +361,7 @@ func (e *explanation) explainTarget(row *Cluster, c *clusterv1alpha1.Cluster, w 
 		row.State, row.Why = Healthy, brief(row.Work.Status)
 	default:
 		wait(Pending, strings.TrimSuffix("applied, and not known to be healthy yet: "+brief(row.Work.Status), ": "),
-			cmp.Or(e.backFirst(row, away), strings.TrimPrefix(e.unseenPods(), "; ")))
+			cmp.Or(backFirst(away), strings.TrimPrefix(e.unseenPods(), "; ")))
 	}
 	kind := match.GroupKind(e.template.APIVersion, e.template.Kind)
 	if away && row.State != Failed && (w == nil || item.Applied) && !aggregate.Final(kind, item.Status) {
@@ -393,7 +393,8 @@ func (e *explanation) explainTarget(row *Cluster, c *clusterv1alpha1.Cluster, w 
 	}
 }
 
-func (e *explanation) backFirst(row *Cluster, away bool) string {
+// backFirst returns the remedy for a cluster that is away; empty for others.
+func backFirst(away bool) string {
 	if away {
 		return "the cluster is not ready: bring it back"
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/argosy-io/argosy/internal/core/object/fields"
@@ -22,10 +21,8 @@ func (e *explanation) actsOnHub() bool { return hubOwn[e.template.GroupKind()] }
 
 // explainOwn explains an object that the hub itself acts on by its conditions, and returns a summary.
 func (e *explanation) explainOwn() string {
-	all, _, _ := unstructured.NestedSlice(e.Facts.Template.Object, "status", "conditions")
 	var states []string
-	for _, c := range all {
-		c, _ := c.(map[string]any)
+	for _, c := range fields.Objects(e.Facts.Template.Object, "status", "conditions") {
 		kind, status := fields.Text(c, "type"), fields.Text(c, "status")
 		states = append(states, kind+"="+status)
 		if status == "False" && kind != "ScalingLimited" { // which is normal

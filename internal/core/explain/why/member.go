@@ -263,7 +263,7 @@ func roomOf(s *clusterv1alpha1.ResourceSummary) (lines []string) {
 	return lines
 }
 
-// sinceText is " since 2026-01-02T15:04:05Z" of a condition; empty if that is not known.
+// sinceText returns " since 2026-01-02T15:04:05Z" for a condition; empty if the time is unknown.
 func sinceText(c *metav1.Condition) string {
 	if c.LastTransitionTime.IsZero() {
 		return ""

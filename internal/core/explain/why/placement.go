@@ -330,7 +330,7 @@ func (e *explanation) steps(b workv1alpha2.Binding, result schedule.Result, fail
 func (e *explanation) division(b workv1alpha2.Binding, result schedule.Result) []string {
 	spec := b.BindingSpec()
 	if parts := schedule.PartsOf(b); parts != nil {
-		return e.parts(b, parts, result)
+		return e.parts(parts, result)
 	}
 	switch schedule.MethodOf(b) {
 	case schedule.Everywhere:
@@ -365,7 +365,7 @@ func (e *explanation) division(b workv1alpha2.Binding, result schedule.Result) [
 }
 
 // parts describes the division of a template whose subsets have their own clusterAffinity.
-func (e *explanation) parts(b workv1alpha2.Binding, parts *schedule.Parts, result schedule.Result) []string {
+func (e *explanation) parts(parts *schedule.Parts, result schedule.Result) []string {
 	var steps []string
 	rest := make([]workv1alpha2.TargetCluster, 0, len(result.Clusters))
 	left := int64(0)

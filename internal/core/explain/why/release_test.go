@@ -10,7 +10,7 @@ import (
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 )
 
-func TestAReleaseThatWaitsIsAFindingOfItsWorkload(t *testing.T) {
+func TestWaitingReleaseIsAFindingOfItsWorkload(t *testing.T) {
 	template := &unstructured.Unstructured{}
 	template.SetAPIVersion("apps.kruise.io/v1beta1")
 	template.SetKind("CloneSet")
@@ -45,7 +45,7 @@ func TestAReleaseThatWaitsIsAFindingOfItsWorkload(t *testing.T) {
 	}
 }
 
-func TestAReleaseThatWaitsForACheckShowsItsLastSample(t *testing.T) {
+func TestReleaseWaitingForACheckShowsItsLastSample(t *testing.T) {
 	template := &unstructured.Unstructured{}
 	template.SetAPIVersion("apps.kruise.io/v1beta1")
 	template.SetKind("CloneSet")

@@ -29,7 +29,7 @@ func split(left resource.Quantity) (free, over resource.Quantity) {
 	return left, zero
 }
 
-// roomLine is "cpu: 4 of 10 free", or "cpu: over-committed by 2 of 10".
+// roomLine returns "cpu: 4 of 10 free", or "cpu: over-committed by 2 of 10".
 func roomLine(name corev1.ResourceName, left, all resource.Quantity) string {
 	unit := capacity.UnitOf(name, all)
 	free, over := split(left)

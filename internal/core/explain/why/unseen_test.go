@@ -15,7 +15,7 @@ import (
 
 // A user who may not read Works gets the same explanation from the binding's status, except for what only a condition
 // of the Work has.
-func TestWhoMayNotReadWorksIsToldTheSameByTheBinding(t *testing.T) {
+func TestBindingExplainsAsMuchWithoutRightToReadWorks(t *testing.T) {
 	compared := 0
 	for _, s := range stories {
 		h := s.given(t)
@@ -54,7 +54,7 @@ func TestWhoMayNotReadWorksIsToldTheSameByTheBinding(t *testing.T) {
 }
 
 // What no binding reports is not explained as about to come.
-func TestOfWhatMayNotBeReadNothingIsSaid(t *testing.T) {
+func TestUnreadableObjectsAreNotExplained(t *testing.T) {
 	h := start(t, "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}", cluster("m1"))
 	h.Unseen = true
 	answer := why.Explain(h.Facts)

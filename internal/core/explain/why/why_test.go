@@ -1192,7 +1192,7 @@ func TestTheOrderOfFactsDoesNotMatterAndTheyAreNotChanged(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongComesFirst(t *testing.T) {
+func TestProblemsComeFirst(t *testing.T) {
 	rank := map[why.Severity]int{why.Problem: 0, why.Attention: 1, why.Waiting: 2}
 	for _, s := range stories {
 		answer := why.Explain(s.given(t).Facts)
@@ -1210,7 +1210,7 @@ func TestWhatIsWrongComesFirst(t *testing.T) {
 	}
 }
 
-func TestAClusterThatHasNothingToDoWithItIsNotThere(t *testing.T) {
+func TestUnrelatedClusterIsOmitted(t *testing.T) {
 	h := start(t, deployment, fleet()...)
 	if _, ok := why.Explain(h.runAll(h.policy("shop", "web", "{"+ofDeployments+"}")).Facts).ForCluster("m9"); ok {
 		t.Error("it speaks of a cluster that is not in the fleet")

@@ -30,7 +30,7 @@ var aggregated = map[string][]string{View: {"view", "edit", "admin"}, Edit: {"ed
 
 const aggregateTo = "rbac.authorization.k8s.io/aggregate-to-"
 
-// level is what somebody may do with a resource.
+// level is a set of verbs on a resource.
 type level int
 
 const (
@@ -47,7 +47,7 @@ const (
 	writes
 )
 
-// Decision is what each role may do with a resource. What Argosy's admission asks of authors comes on top of it.
+// Decision is what each role may do with a resource. Admission has further requirements.
 type Decision struct {
 	// Group and Resource of the object; Resource is a subresource if the rights on it differ from those on the object.
 	Group, Resource string
@@ -55,7 +55,7 @@ type Decision struct {
 	Status, Scale bool
 	// what viewers, editors and administrators of a namespace, and operators of the fleet may do.
 	view, edit, admin, operator level
-	// Own are the verbs of a role beside those of its level. Admission checks them.
+	// Own are additional verbs of a role. Admission checks them.
 	Own map[string][]string
 	// Why is the reason for the limits.
 	Why string
@@ -234,6 +234,8 @@ var Paths = []Path{
 	{Path: "/console/api/object", Everyone: true, Why: whyConsole},
 	{Path: "/console/api/change", Everyone: true, Post: true,
 		Why: "it checks, simulates and writes objects with the permissions of the user"},
+	{Path: "/console/api/release", Everyone: true, Why: whyConsole},
+	{Path: "/console/api/timeline", Everyone: true, Why: whyConsole},
 	{Path: "/console/api/link", Everyone: true, Post: true,
 		Why: "it logs the user in to the console, as the same user"},
 	{Path: "/console/api/import", Everyone: true, Post: true,
@@ -244,7 +246,7 @@ var Paths = []Path{
 	{Path: "/argosy/convert", Why: "only the hub calls it"},
 }
 
-// besides are rules on resources of Kubernetes that a role needs for its work.
+// besides returns rules on resources of Kubernetes that a role needs for its work.
 func besides(role string) []rbacv1.PolicyRule {
 	// Who leads, where there are several hubs: `argosy status` asks.
 	rules := []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{"coordination.k8s.io"},
@@ -304,10 +306,10 @@ func (p Path) Allows(role string) bool {
 	return role == Operator && p.operator
 }
 
-// Names are the roles' names.
+// Names returns the roles' names.
 func Names() []string { return []string{View, Edit, Admin, Operator} }
 
-// Verbs are what a role may do with a resource, sorted.
+// Verbs returns the verbs of a role on a resource, sorted.
 func Verbs(role string, d Decision) []string {
 	all := append(verbs(d.levelOf(role)), d.Own[role]...)
 	slices.Sort(all)
@@ -363,7 +365,7 @@ func allowed(role string) (paths []string) {
 	return paths
 }
 
-// rules are those of a role on resources of the table, in its order, one for each group and set of verbs.
+// rules returns the rules of a role on resources of the table, in its order: one for each group and set of verbs.
 func rules(role string) []rbacv1.PolicyRule {
 	var all []rbacv1.PolicyRule
 	add := func(group, resource string, verbs ...string) {

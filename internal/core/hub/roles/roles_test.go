@@ -14,7 +14,7 @@ import (
 	"github.com/argosy-io/argosy/api/kruise"
 )
 
-// definitions are all that the hub installs, by resource and group.
+// definitions returns all that the hub installs, by resource and group.
 func definitions(t *testing.T) map[string]*apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	all := map[string]*apiextensionsv1.CustomResourceDefinition{}
@@ -107,7 +107,7 @@ func TestRolesAllowNoEscalation(t *testing.T) {
 	}
 }
 
-func TestNoRoleReadsKindsThatContainSecrets(t *testing.T) {
+func TestNoRoleReadsSecretKinds(t *testing.T) {
 	for _, r := range ClusterRoles() {
 		forEachRight(r, func(verb, _, resource string) {
 			if slices.Contains([]string{"secrets", "works", "manifestworks", "enclosedmanifests", "resourcedistributions"},
@@ -146,7 +146,7 @@ func TestNamespaceRolesNestAndWriteNoClusterScopedKind(t *testing.T) {
 
 // Operators write nothing in a namespace, create no cluster, and cannot delete the whole fleet in one request. They may
 // stop releases: admission permits no other change with these verbs.
-func TestOperatorsWriteWhatIsOfTheFleetAlone(t *testing.T) {
+func TestOperatorsWriteOnlyFleetObjects(t *testing.T) {
 	all, wrote := definitions(t), 0
 	forEachRight(role(t, Operator), func(verb, group, resource string) {
 		if slices.Contains(verbs(reads), verb) {

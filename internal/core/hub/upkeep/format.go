@@ -10,7 +10,7 @@ import (
 // what this one writes, because a downgrade then needs a backup.
 //
 //	1  the first
-//	2  Works have Karmada's names: a binary of format 1 would make each of them again
+//	2  Works have Karmada's names: a binary of format 1 would create each of them again
 const Format = 2
 
 // minorSteps is how many minor releases of Kubernetes one may go back or forth on a store: Kubernetes keeps objects
@@ -64,9 +64,8 @@ func (w Writer) Opens(stored Writer) error {
 	return nil
 }
 
-// Succeeds reports whether the record is to name this binary from now on: what would keep others out never goes back,
-// and of binaries that are alike in that the later one counts, so that replicas of two versions do not write it in
-// turns.
+// Succeeds reports whether this binary replaces the recorded one. The store format never decreases, and of binaries
+// with the same format the later one is recorded, so that replicas of two versions do not alternate.
 func (w Writer) Succeeds(stored Writer) bool {
 	if stored.Format != w.Format {
 		return w.Format > stored.Format

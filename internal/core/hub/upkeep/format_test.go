@@ -11,7 +11,7 @@ func writer(format int, kubernetes, date string) Writer {
 	return Writer{Format: format, Kubernetes: kubernetes, Version: fmt.Sprintf("v%d.0.0", format), Date: date}
 }
 
-func TestAStoreIsOpenedByWhoCanReadIt(t *testing.T) {
+func TestStoreIsOpenedByCompatibleVersions(t *testing.T) {
 	const day, next = "2026-01-31T00:00:00Z", "2026-02-01T00:00:00Z"
 	me := writer(2, "v1.36.3", day)
 	for story, tc := range map[string]struct {

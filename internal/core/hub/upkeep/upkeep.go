@@ -14,7 +14,7 @@ import (
 type Store struct {
 	// Revision counts its writes.
 	Revision int64 `json:"revision"`
-	// Size is what it takes on disk, InUse what of that it uses, Quota the most that Size may be.
+	// Size on disk, InUse of it, and Quota as the maximum of Size.
 	Size  int64 `json:"sizeBytes"`
 	InUse int64 `json:"inUseBytes"`
 	Quota int64 `json:"quotaBytes"`
@@ -41,7 +41,8 @@ const (
 	// scarce is below what share of the disk, and scarceBytes below how much, it is nearly full.
 	scarce      = 0.05
 	scarceBytes = 1 << 30
-	// nearQuota is from what share of its quota on a store is nearly full, roomy below what share it has room again.
+	// nearQuota is the share of its quota from which a store is nearly full, roomy the share below which it has room
+	// again.
 	nearQuota, roomy = 0.8, 0.8
 	// slowFsync is too long for a write: leaders of etcd clusters are deposed, and users wait.
 	slowFsync = time.Second
@@ -116,9 +117,9 @@ const (
 	restBetween  = time.Hour
 )
 
-// DefragPays reports whether a defragmentation is worth that reads and writes wait for it: half of a store of some size
-// is unused, or it takes no writes and a tenth is. since is how long ago the last one was, by a clock that only goes
-// forward.
+// DefragPays reports whether a defragmentation is worth its delay of reads and writes: half of a store of some size is
+// unused, or the store accepts no writes and a tenth is unused. since is the time since the last one, by a monotonic
+// clock.
 func DefragPays(s Store, since time.Duration) bool {
 	unused := s.Size - s.InUse
 	if s.Disk > 0 && s.Free < s.InUse+Reserve {
@@ -150,8 +151,8 @@ func BackupDue(now time.Time, newest *Backup, interval, since time.Duration, fir
 	return since >= interval
 }
 
-// Expired are the backups that go when keep of them stay: those of the lowest revisions, since clocks may be set back
-// and revisions are not.
+// Expired returns the backups to delete so that keep remain: those with the lowest revisions, because clocks can be set
+// back and revisions cannot.
 func Expired(all []Backup, keep int) []Backup {
 	sorted := slices.SortedFunc(slices.Values(all), func(a, b Backup) int {
 		if a.Revision != b.Revision {
@@ -174,7 +175,7 @@ func Room(inUse, free int64) error {
 	return nil
 }
 
-// bytes is a size for people.
+// bytes returns a size for people.
 func bytes(n int64) string {
 	switch {
 	case n >= 1<<30:

@@ -53,7 +53,7 @@ func TestAStoreIsJudged(t *testing.T) {
 	}
 }
 
-func TestWritesStopBeforeTheDiskIsFullAndGoOnWhenThereIsSpace(t *testing.T) {
+func TestWritesStopBeforeTheDiskIsFullAndResumeLater(t *testing.T) {
 	for free := int64(0); free < 1<<30; free += 8 << 20 {
 		for _, alarm := range [][]string{nil, {NoSpace}} {
 			s := well()
@@ -70,7 +70,7 @@ func TestWritesStopBeforeTheDiskIsFullAndGoOnWhenThereIsSpace(t *testing.T) {
 	}
 }
 
-func TestADefragmentationIsDoneWhenItPays(t *testing.T) {
+func TestDefragmentationNeedsEnoughFreeSpace(t *testing.T) {
 	tests := map[string]struct {
 		size, inUse, free int64
 		alarm             bool
@@ -99,7 +99,7 @@ func TestADefragmentationIsDoneWhenItPays(t *testing.T) {
 
 // Promised: however the clock is set, backups are taken no later than the interval says, and the newest are never those
 // that go.
-func TestAClockThatIsSetMakesNoBackupLateAndRemovesNoNewOne(t *testing.T) {
+func TestClockChangesDelayNoBackupAndRemoveNoNewOne(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	const year = 365 * 24 * time.Hour
 	for _, step := range []time.Duration{-year, -time.Hour, 0, time.Hour, year} {

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// At is the value at path, not a copy; nil when there is none on the way.
+// At returns the value at path; nil if there is none.
 func At(m map[string]any, path ...string) any {
 	var v any = m
 	for _, key := range path {
@@ -23,8 +23,8 @@ func At(m map[string]any, path ...string) any {
 	return v
 }
 
-// Whole is v as an integer; scripts and hand-made objects have floats where an API server has integers. A float so
-// large that it stands for several integers is none.
+// Whole returns v as an integer. It accepts integral floats, which scripts and files can have, unless they are too
+// large to be exact.
 func Whole(v any) (int64, bool) {
 	switch n := v.(type) {
 	case int64:
@@ -42,37 +42,37 @@ func Whole(v any) (int64, bool) {
 	return 0, false
 }
 
-// Number is the integer at path; 0 when there is none.
+// Number returns the integer at path; 0 if there is none.
 func Number(m map[string]any, path ...string) int64 {
 	n, _ := Whole(At(m, path...))
 	return n
 }
 
-// Text is the string at path.
+// Text returns the string at path.
 func Text(m map[string]any, path ...string) string {
 	s, _ := At(m, path...).(string)
 	return s
 }
 
-// Yes is the boolean at path.
+// Yes returns the boolean at path.
 func Yes(m map[string]any, path ...string) bool {
 	b, _ := At(m, path...).(bool)
 	return b
 }
 
-// Object is the object at path, not a copy.
+// Object returns the object at path.
 func Object(m map[string]any, path ...string) map[string]any {
 	o, _ := At(m, path...).(map[string]any)
 	return o
 }
 
-// List is the list at path, not a copy.
+// List returns the list at path.
 func List(m map[string]any, path ...string) []any {
 	l, _ := At(m, path...).([]any)
 	return l
 }
 
-// Objects are the elements of the list at path that are objects, not copies.
+// Objects returns the elements of the list at path that are objects.
 func Objects(m map[string]any, path ...string) []map[string]any {
 	var found []map[string]any
 	for _, v := range List(m, path...) {
@@ -90,7 +90,7 @@ func Reads[T any](v any) bool {
 	return err == nil && json.Unmarshal(raw, new(T)) == nil
 }
 
-// Ensure is the object at path. It makes the objects that are missing on the way.
+// Ensure returns the object at path. It creates missing objects on the way.
 func Ensure(m map[string]any, path ...string) map[string]any {
 	for _, key := range path {
 		o, ok := m[key].(map[string]any)
@@ -110,7 +110,7 @@ func DropEmpty(m map[string]any, key string) {
 	}
 }
 
-// Float is v as a number, of any type that objects have.
+// Float returns v as a number.
 func Float(v any) (float64, bool) {
 	switch n := v.(type) {
 	case int64:

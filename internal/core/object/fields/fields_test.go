@@ -9,7 +9,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/object/fields"
 )
 
-func TestWhatIsNotThereIsTheZeroValue(t *testing.T) {
+func TestMissingFieldIsTheZeroValue(t *testing.T) {
 	m := map[string]any{"a": map[string]any{"n": int64(3), "s": "x", "b": true,
 		"l": []any{map[string]any{"i": int64(1)}, "y", nil}}, "nil": nil}
 	if n := fields.Number(m, "a", "n"); n != 3 {
@@ -33,7 +33,7 @@ func TestWhatIsNotThereIsTheZeroValue(t *testing.T) {
 	}
 }
 
-func TestAFloatThatIsAnIntegerIsOne(t *testing.T) {
+func TestIntegralFloatIsAnInteger(t *testing.T) {
 	for v, want := range map[any]any{int64(1 << 60): int64(1 << 60), 3.0: int64(3), -2.0: int64(-2), 7: int64(7),
 		int32(7): int64(7),
 		1.5:      nil, float64(1 << 53): nil, math.Inf(1): nil, "3": nil, true: nil} {

@@ -20,7 +20,7 @@ func object(t *testing.T, text string) *unstructured.Unstructured {
 	return u
 }
 
-func TestAnObjectStaysTheOneThatItIs(t *testing.T) {
+func TestIdentityOfAnObjectIsImmutable(t *testing.T) {
 	const namespaced, cluster = `{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: shop, name: web}}`,
 		`{apiVersion: v1, kind: Namespace, metadata: {name: shop}}`
 	for _, c := range []struct{ what, was, is, field string }{

@@ -45,7 +45,7 @@ func TestFormerNamesStayKnown(t *testing.T) {
 	}
 }
 
-func TestTemplatesThatShareANameHaveTwoBindingsAndWorks(t *testing.T) {
+func TestTemplatesWithOneNameHaveTwoBindingsAndWorks(t *testing.T) {
 	role := schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "Role"}
 	templates := []struct {
 		gk   schema.GroupKind

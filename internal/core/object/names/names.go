@@ -29,16 +29,17 @@ const (
 // ErrNotExecutionSpace reports that a namespace does not contain the Works of a cluster.
 var ErrNotExecutionSpace = errors.New("not an execution space")
 
-// Binding is the name that Karmada gives the binding of a template. Templates may share it: kinds of the same name in
-// two groups do, and names that differ only in case, or in ":" and ".".
+// Binding returns the name that Karmada gives the binding of a template. Templates may share it: kinds of the same name
+// in two groups do, and names that differ only in case, or in ":" and ".".
 func Binding(kind, name string) string { return binding(folded(name), kind) }
 
-// BindingApart is the name of the binding of a template whose Karmada name belongs to the binding of another template.
+// BindingApart returns the name of the binding of a template whose Karmada name belongs to the binding of another
+// template.
 func BindingApart(gk schema.GroupKind, name string) string {
 	return binding(fit(folded(name), maxName-len(gk.Kind)-2-maxHash)+"-"+hash(identity(gk, name)), gk.Kind)
 }
 
-// Bindings are the names that the binding of a template may have, in the order of preference.
+// Bindings returns the names that the binding of a template may have, in the order of preference.
 func Bindings(gk schema.GroupKind, name string) []string {
 	return []string{Binding(gk.Kind, name), BindingApart(gk, name)}
 }
@@ -49,23 +50,23 @@ func binding(name, kind string) string {
 	return fit(name, maxName-len(suffix)) + suffix
 }
 
-// Work is the name that Karmada gives the Work of a template in an execution space; namespace is empty for a
+// Work returns the name that Karmada gives the Work of a template in an execution space; namespace is empty for a
 // cluster-scoped template. Templates whose bindings share a Karmada name share this one, too.
 func Work(kind, name, namespace string) string {
 	return work(name, hash(workKey(kind, folded(name), namespace)))
 }
 
-// WorkApart is the name of the Work of a template whose binding has the name BindingApart.
+// WorkApart returns the name of the Work of a template whose binding has the name BindingApart.
 func WorkApart(gk schema.GroupKind, name, namespace string) string {
 	return work(name, hash(namespace+"/"+identity(gk, name)))
 }
 
-// Works are the names that the Work of a template may have, in the order of Bindings.
+// Works returns the names that the Work of a template may have, in the order of Bindings.
 func Works(gk schema.GroupKind, name, namespace string) []string {
 	return []string{Work(gk.Kind, name, namespace), WorkApart(gk, name, namespace)}
 }
 
-// WorkFor is the name of the Work of a template whose binding has the given name.
+// WorkFor returns the name of the Work of a template whose binding has the given name.
 func WorkFor(binding string, gk schema.GroupKind, name, namespace string) string {
 	if binding == BindingApart(gk, name) && binding != Binding(gk.Kind, name) {
 		return WorkApart(gk, name, namespace)
@@ -73,7 +74,7 @@ func WorkFor(binding string, gk schema.GroupKind, name, namespace string) string
 	return Work(gk.Kind, name, namespace)
 }
 
-// FormerWork is the name that Argosy gave a Work before store format 2, where Work gives another.
+// FormerWork returns the name that Argosy gave a Work before store format 2, where Work gives another.
 func FormerWork(kind, name, namespace string) string {
 	return folded(name) + "-" + dumpHash(workKey(kind, name, namespace))
 }
@@ -88,19 +89,19 @@ func workKey(kind, name, namespace string) string {
 
 func work(name, hash string) string { return fit(folded(name), maxName-1-len(hash)) + "-" + hash }
 
-// PromotedPolicy is the name that Karmada gives the policy of a template that is promoted from a member cluster.
+// PromotedPolicy returns the name that Karmada gives the policy of a template that is promoted from a member cluster.
 func PromotedPolicy(gvk schema.GroupVersionKind, name, namespace string) string {
 	return work(name, hash(namespace+gvk.String()))
 }
 
-// WorkOfManifestWork is the name of the Work of one object of a ManifestWork: no other ManifestWork, and no template,
-// has a Work of that name for the same object. Objects such as roles may have names that no Work may have.
+// WorkOfManifestWork returns the name of the Work of one object of a ManifestWork: no other ManifestWork, and no
+// template, has a Work of that name for the same object. Objects such as roles may have names that no Work may have.
 func WorkOfManifestWork(manifestWork, group, kind, name, namespace string) string {
 	return subdomain(name) + "-" + dumpHash(strings.Join([]string{manifestWork, group, kind, namespace, name}, "/"))
 }
 
-// subdomain is a name as a DNS subdomain that leaves room for a dash and a hash; one that is one stays as it is, but
-// for its length.
+// subdomain returns a name as a DNS subdomain that leaves room for a dash and a hash; one that is one stays as it is,
+// but for its length.
 func subdomain(name string) string {
 	const room = maxName - 1 - maxHash
 	lower := strings.Map(func(r rune) rune {
@@ -124,18 +125,19 @@ func subdomain(name string) string {
 	return strings.Join(labels, ".")
 }
 
-// WorkOfAutoscaler is the name of the Work of the autoscaler that a cluster gets for a FederatedHPA: a template that is
-// an autoscaler of the same name has another.
+// WorkOfAutoscaler returns the name of the Work of the autoscaler that a cluster gets for a FederatedHPA: a template
+// that is an autoscaler of the same name has another.
 func WorkOfAutoscaler(federatedHPA, namespace string) string {
 	return work(federatedHPA, dumpHash(strings.Join([]string{"FederatedHPA", namespace, federatedHPA}, "/")))
 }
 
-// DependedByLabel is the label key that marks an attached binding as required by the independent one named.
+// DependedByLabel returns the label key that marks an attached binding as required by the independent one named.
 func DependedByLabel(prefix, bindingNamespace, bindingName string) string {
 	return prefix + hash(bindingKey(bindingNamespace, bindingName))
 }
 
-// FormerDependedByLabel is the label key that Argosy used before store format 2, where DependedByLabel gives another.
+// FormerDependedByLabel returns the label key that Argosy used before store format 2, where DependedByLabel gives
+// another.
 func FormerDependedByLabel(prefix, bindingNamespace, bindingName string) string {
 	return prefix + dumpHash(bindingKey(bindingNamespace, bindingName))
 }
@@ -144,7 +146,7 @@ func bindingKey(namespace, name string) string {
 	return text.Path(namespace, name)
 }
 
-// DerivedService is the name of the Service that clusters get for a ServiceImport.
+// DerivedService returns the name of the Service that clusters get for a ServiceImport.
 func DerivedService(serviceImport string) string { return Label("derived-" + serviceImport) }
 
 // The limits of Kubernetes, in bytes, and the longest result of hash.
@@ -154,16 +156,16 @@ const (
 	maxHash  = 10
 )
 
-// Label is a name as the value of a label or as a DNS label, which may be shorter than names: what is too long is cut
-// and ends with a hash.
+// Label returns a name as the value of a label or as a DNS label, which may be shorter than names: what is too long is
+// cut and ends with a hash.
 func Label(name string) string { return fit(name, maxLabel) }
 
-// Object is a name that was put together from others, as the name of an object: what is too long is cut and ends with a
-// hash.
+// Object returns a name that was put together from others, as the name of an object: what is too long is cut and ends
+// with a hash.
 func Object(name string) string { return fit(name, maxName) }
 
-// fit is a name of at most limit bytes. A longer one is cut, and ends with a hash of all of it, so that two names stay
-// two.
+// fit returns a name of at most limit bytes. A longer one is cut, and ends with a hash of all of it, so that two names
+// stay two.
 func fit(name string, limit int) string {
 	if len(name) <= limit {
 		return name
@@ -172,16 +174,17 @@ func fit(name string, limit int) string {
 	return strings.TrimRight(name[:limit-1-len(h)], "-.") + "-" + h
 }
 
-// folded is a template's name as that of an object of the hub: roles may have names that bindings and Works may not.
+// folded returns a template's name as that of an object of the hub: roles may have names that bindings and Works may
+// not.
 func folded(name string) string { return strings.ToLower(strings.ReplaceAll(name, ":", ".")) }
 
-// identity is what no two templates of a namespace share.
+// identity is unique per template of a namespace.
 func identity(gk schema.GroupKind, name string) string { return gk.Group + "/" + gk.Kind + "/" + name }
 
-// ExecutionSpace is the hub namespace that holds a cluster's Works.
+// ExecutionSpace returns the hub namespace that holds a cluster's Works.
 func ExecutionSpace(cluster string) string { return executionSpacePrefix + cluster }
 
-// ClusterOf is the cluster whose Works the namespace holds; ErrNotExecutionSpace if it holds none.
+// ClusterOf returns the cluster whose Works the namespace holds; ErrNotExecutionSpace if it holds none.
 func ClusterOf(namespace string) (string, error) {
 	cluster, ok := strings.CutPrefix(namespace, executionSpacePrefix)
 	if !ok || cluster == "" {
@@ -202,5 +205,5 @@ func hash(s string) string {
 	return rand.SafeEncodeString(strconv.FormatUint(uint64(h.Sum32()), 10))
 }
 
-// dumpHash is hash of the dump that Kubernetes hashes objects by.
+// dumpHash hashes an object as Kubernetes does.
 func dumpHash(s string) string { return hash(dump.ForHash(s)) }

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-func TestWorksOfManifestWorksHaveNamesThatWorksMayHave(t *testing.T) {
+func TestWorksOfManifestWorksHaveValidNames(t *testing.T) {
 	seen := map[string]string{}
 	for name, begins := range map[string]string{"web": "web-", "system:Admin": "system.admin-", "a.b": "a.b-",
 		"team_a": "team-a-", "team-a": "team-a-", "ann@example.com": "ann-example.com-",

@@ -9,8 +9,8 @@ import (
 
 const ellipsis = "…"
 
-// Cut is s as it is if it has no more than most bytes, and otherwise the beginning of it with "…" at its end, of most
-// bytes at most and valid UTF-8. most is at least that of "…", 3.
+// Cut returns s if it has at most most bytes. Otherwise it returns the beginning of s and "…", with at most most bytes
+// and valid UTF-8. most must be at least 3, the length of "…".
 func Cut(s string, most int) string {
 	if len(s) <= most {
 		return s
@@ -21,7 +21,7 @@ func Cut(s string, most int) string {
 // Message cuts the message of a condition to the length that the API accepts, 32768 characters.
 func Message(s string) string { return Cut(s, 32<<10) }
 
-// Names joins names with commas. Of many names it has the first most and the number of the others: "a, b and 3 more".
+// Names joins names with commas. It shows the first most names and the number of the others: "a, b and 3 more".
 func Names(names []string, most int) string {
 	shown, more := first(names, most)
 	if more == 0 {
@@ -30,8 +30,7 @@ func Names(names []string, most int) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(shown, ", "), more)
 }
 
-// Lines joins statements with semicolons. Of many it has the first most and the number of the others: "…; …; and 3
-// more".
+// Lines joins statements with semicolons. It shows the first most and the number of the others: "…; …; and 3 more".
 func Lines(lines []string, most int) string {
 	shown, more := first(lines, most)
 	if more == 0 {
@@ -48,7 +47,7 @@ func first(items []string, most int) (shown []string, more int) {
 	return items[:most], len(items) - most
 }
 
-// Count is "1 object", or "3 objects": of is what one of them is called.
+// Count returns "1 object" or "3 objects". of is the singular noun.
 func Count[N int | int32 | int64](n N, of string) string {
 	if n == 1 {
 		return "1 " + of
@@ -59,7 +58,7 @@ func Count[N int | int32 | int64](n N, of string) string {
 // Object names an object for people: "Deployment shop/web", or "Namespace shop" if it has no namespace.
 func Object(kind, namespace, name string) string { return kind + " " + Path(namespace, name) }
 
-// Path is "shop/web", or "web" without a namespace.
+// Path returns "shop/web", or "web" without a namespace.
 func Path(namespace, name string) string { return strings.TrimPrefix(namespace+"/"+name, "/") }
 
 // JSON returns v as JSON. It panics if v cannot be encoded: use it only for numbers, texts and API types.

@@ -3,6 +3,7 @@
 package sample
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -67,25 +68,77 @@ const ArgumentPrefix = "args."
 // unsafe are the characters that could end a string in a query.
 var unsafe = regexp.MustCompile("[\"'`\\\\{}\n\r]")
 
-// Fill replaces the variables of a text. Characters that could change the query are replaced in values, because
-// another user may have written them. It leaves names that it does not know; see Unknown.
-func (v Variables) Fill(text string) string {
-	return variable.ReplaceAllStringFunc(text, func(found string) string {
-		value, ok := v[variable.FindStringSubmatch(found)[1]]
-		if !ok {
-			return found
+// literal is a number or a duration in PromQL, such as 0.5 or 5m: a value that cannot change a query outside a string.
+var literal = regexp.MustCompile(`^(\d+(\.\d+)?([eE]\d+)?|(\d+(ms|[smhdwy]))+)$`)
+
+// Fill replaces the variables of a query. Another user may have written the values, so they cannot change the query:
+// in a string, characters that could end it are replaced; outside strings, a value must be a number or a duration,
+// and Fill returns an error for others. It leaves names that it does not know; see Unknown.
+func (v Variables) Fill(query string) (string, error) {
+	var out strings.Builder
+	end := 0
+	quoted := quotedIn(query)
+	for _, at := range variable.FindAllStringSubmatchIndex(query, -1) {
+		name := query[at[2]:at[3]]
+		value, ok := v[name]
+		switch {
+		case !ok:
+			continue
+		case !quoted[at[0]] && !literal.MatchString(value):
+			return "", fmt.Errorf("the query has {{%s}} outside quotes, so %q must be a number such as 0.5, or a duration "+
+				"such as 5m", name, value)
+		case quoted[at[0]]:
+			value = unsafe.ReplaceAllString(value, "_")
 		}
-		return unsafe.ReplaceAllString(value, "_")
-	})
+		out.WriteString(query[end:at[0]] + value)
+		end = at[1]
+	}
+	return out.String() + query[end:], nil
+}
+
+// quotedIn reports for each byte of a query whether it is in a string or in a comment.
+func quotedIn(query string) []bool {
+	quoted := make([]bool, len(query))
+	var in byte // the quote that ends the string, or a newline for a comment; 0 outside
+	for i := 0; i < len(query); i++ {
+		c := query[i]
+		quoted[i] = in != 0
+		switch {
+		case in != 0 && c == '\\' && in != '`' && in != '\n' && i+1 < len(query):
+			i++
+			quoted[i] = true
+		case c == in:
+			in = 0
+		case in != 0:
+		case c == '"' || c == '\'' || c == '`':
+			in = c
+		case c == '#':
+			in = '\n'
+		}
+	}
+	return quoted
+}
+
+// Unquoted is the first variable in a query that is outside quotes, and neither an argument of the gate nor one of
+// literals; empty if there is none. Its value would never be a number or a duration.
+func Unquoted(query string, literals ...string) string {
+	quoted := quotedIn(query)
+	for _, at := range variable.FindAllStringSubmatchIndex(query, -1) {
+		if name := query[at[2]:at[3]]; !quoted[at[0]] && !strings.HasPrefix(name, ArgumentPrefix) &&
+			!slices.Contains(literals, name) {
+			return name
+		}
+	}
+	return ""
 }
 
 // VariableNames are the variables of queries, sorted.
 var VariableNames = []string{"cluster", "clusters", "environment", "name", "namespace", "release", "revision", "stage"}
 
-// Unknown is the first variable in a text that is neither one of VariableNames nor an argument; empty if all are.
-func Unknown(text string) string {
+// Unknown is the first variable in a text that is neither one of names nor an argument; empty if all are.
+func Unknown(text string, names []string) string {
 	for _, found := range variable.FindAllStringSubmatch(text, -1) {
-		if !slices.Contains(VariableNames, found[1]) && !strings.HasPrefix(found[1], ArgumentPrefix) {
+		if !slices.Contains(names, found[1]) && !strings.HasPrefix(found[1], ArgumentPrefix) {
 			return found[1]
 		}
 	}
@@ -105,11 +158,15 @@ func (v Variables) MissingArgument(texts ...string) string {
 	return ""
 }
 
+// Names are the variables in a text.
+func Names(text string) (names []string) {
+	for _, found := range variable.FindAllStringSubmatch(text, -1) {
+		names = append(names, found[1])
+	}
+	return names
+}
+
 // PerCluster reports whether one of the texts has the variable cluster.
 func PerCluster(texts ...string) bool {
-	return slices.ContainsFunc(texts, func(text string) bool {
-		return slices.ContainsFunc(variable.FindAllStringSubmatch(text, -1), func(found []string) bool {
-			return found[1] == "cluster"
-		})
-	})
+	return slices.ContainsFunc(texts, func(text string) bool { return slices.Contains(Names(text), "cluster") })
 }

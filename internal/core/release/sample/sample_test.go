@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/release/sample"
 )
@@ -191,15 +192,44 @@ func TestTheWorstClusterDecides(t *testing.T) {
 // A query is written by one user, and the values of its variables by another.
 func TestValuesCannotChangeAQuery(t *testing.T) {
 	v := sample.Variables{"environment": "prod\"} or vector(1) #\n", "cluster": "m1"}
-	got := v.Fill(`errors{env="{{environment}}", cluster="{{ cluster }}", pod="{{pod}}"}`)
-	if got != `errors{env="prod__ or vector(1) #_", cluster="m1", pod="{{pod}}"}` {
-		t.Errorf("the query is %s", got)
+	got, err := v.Fill(`errors{env="{{environment}}", cluster="{{ cluster }}", pod="{{pod}}"}`)
+	if err != nil || got != `errors{env="prod__ or vector(1) #_", cluster="m1", pod="{{pod}}"}` {
+		t.Errorf("the query is %s, %v", got, err)
 	}
-	if unknown := sample.Unknown("{{cluster}} {{pod}}"); unknown != "pod" {
+	if unknown := sample.Unknown("{{cluster}} {{pod}}", sample.VariableNames); unknown != "pod" {
 		t.Errorf("the unknown variable is %q", unknown)
 	}
 	if !sample.PerCluster("up", "up{cluster='{{cluster}}'}") || sample.PerCluster("up{cluster=~'{{clusters}}'}") {
 		t.Error("only a query with the variable cluster is asked once for each cluster")
+	}
+}
+
+func TestValuesOutsideQuotesAreNumbersOrDurations(t *testing.T) {
+	for _, c := range []struct{ query, value, want string }{ // want is empty for an error
+		{`up > {{args.a}}`, "0.5", "up > 0.5"},
+		{`up > {{args.a}}`, "1e3", "up > 1e3"},
+		{`rate(up[{{args.a}}])`, "1h30m", "rate(up[1h30m])"},
+		{`up{job="it's"} > {{args.a}}`, "5", `up{job="it's"} > 5`},
+		{`up{job="a\"b{{args.a}}"}`, "or x", `up{job="a\"bor x"}`},
+		{"up{job=`a\\`} > {{args.a}}", "5", "up{job=`a\\`} > 5"},
+		{"up # it's {{args.a}}\n > 1", "or x", "up # it's or x\n > 1"},
+		{`up > {{args.a}}`, "0.5 or vector(1)", ""},
+		{`up > {{args.a}}`, "down", ""},
+		{`up {{args.a}}`, "-1", ""},
+		{`up > {{args.a}}`, "", ""},
+		{`up > {{args.a}}`, "5m\n", ""},
+		{`up{job="x"} > {{args.a}}`, "or", ""},
+		{`up{job="a\\"} > {{args.a}}`, "or", ""},
+		{"up{job=`a\\`} > {{args.a}}", "or", ""},
+		{"up # \"\n > {{args.a}}", "or", ""},
+	} {
+		got, err := sample.Variables{"args.a": c.value}.Fill(c.query)
+		if got != c.want || (err == nil) != (c.want != "") {
+			t.Errorf("%s with %q is %q, %v, want %q", c.query, c.value, got, err, c.want)
+		}
+	}
+	if name := sample.Unquoted(`up{job="{{name}}"} > {{args.most}} * {{environment}}`); name != "environment" {
+		t.Errorf("the variable outside quotes is %q", name)
 	}
 }
 
@@ -221,6 +251,50 @@ func TestTooFewSamplesAreNoData(t *testing.T) {
 		case c.want == "" && s == nil:
 		case c.want == "" || s == nil || s.Outcome != c.want || !strings.Contains(s.Message, c.message):
 			t.Errorf("%s: the sample is %+v, want %s with %q", c.name, s, c.want, c.message)
+		}
+	}
+}
+
+func TestAnSLOIsJudgedByItsBudgetAndBurnRate(t *testing.T) {
+	least := func(n int32) *int32 { return &n }
+	of := func(good, total string) sample.Events { return sample.Events{Good: vector(good), Total: vector(total)} }
+	none := sample.Answer{Code: 500}
+	for _, c := range []struct {
+		name           string
+		slo            releasev1alpha1.SLOCheck
+		window, recent sample.Events
+		want           sample.Outcome
+		value, message string
+	}{
+		{"half is left", releasev1alpha1.SLOCheck{}, of("9995", "10000"), sample.Events{}, sample.Pass,
+			"50.0% of the error budget", ""},
+		{"too little is left", releasev1alpha1.SLOCheck{MinBudgetLeft: least(60)}, of("9995", "10000"), sample.Events{},
+			sample.Fail, "50.0% of the error budget", "less than 60% of the error budget is left"},
+		{"more is spent than there is", releasev1alpha1.SLOCheck{}, of("9980", "10000"), sample.Events{}, sample.Fail,
+			"-100.0% of the error budget", "less than 0%"},
+		{"more is good than there is", releasev1alpha1.SLOCheck{}, of("10001", "10000"), sample.Events{}, sample.Pass,
+			"100.0% of the error budget", ""},
+		{"spent slowly", releasev1alpha1.SLOCheck{MaxBurnRate: "14.4"}, sample.Events{}, of("99", "100"), sample.Pass,
+			"burn rate 10", ""},
+		{"spent fast", releasev1alpha1.SLOCheck{MaxBurnRate: "14.4"}, sample.Events{}, of("98", "100"), sample.Fail,
+			"burn rate 20", "the burn rate is above 14.4"},
+		{"enough, and spent fast", releasev1alpha1.SLOCheck{MaxBurnRate: "2", MinBudgetLeft: least(10)},
+			of("9995", "10000"), of("98", "100"), sample.Fail, "50.0% of the error budget, burn rate 20", "above 2"},
+		{"no events", releasev1alpha1.SLOCheck{}, of("0", "0"), sample.Events{}, sample.NoData, "", "no events"},
+		{"no data", releasev1alpha1.SLOCheck{}, sample.Events{Good: vector(), Total: vector("5")}, sample.Events{},
+			sample.NoData, "", "good: the query has no data"},
+		{"not a number", releasev1alpha1.SLOCheck{}, of("5", "NaN"), sample.Events{}, sample.NoData, "", "total"},
+		{"no recent data", releasev1alpha1.SLOCheck{MaxBurnRate: "2", MinBudgetLeft: least(10)}, of("9995", "10000"),
+			sample.Events{Good: vector(), Total: vector()}, sample.NoData, "", "good: the query has no data"},
+		{"spent, and no recent answer", releasev1alpha1.SLOCheck{MaxBurnRate: "2", MinBudgetLeft: least(60)},
+			of("9995", "10000"), sample.Events{Good: none, Total: none}, sample.Fail, "50.0% of the error budget", "60%"},
+		{"no answer", releasev1alpha1.SLOCheck{}, sample.Events{Good: vector("5"), Total: none}, sample.Events{},
+			sample.Error, "", "total: the server answers 500"},
+	} {
+		c.slo.Objective = "99.9"
+		got := sample.OfSLO(&c.slo, c.window, c.recent)
+		if got.Outcome != c.want || got.Value != c.value || !strings.Contains(got.Message, c.message) {
+			t.Errorf("%s: %+v, want %s, %q and %q", c.name, got, c.want, c.value, c.message)
 		}
 	}
 }

@@ -1,6 +1,5 @@
-// Package addon decides how an operator is installed in each cluster from its rendered manifests: each enclosed, so
-// that the hub acts on none of them, in which order, and by which policies. Reading manifests and the hub, and writing,
-// are left to its callers.
+// Package addon decides how an operator is installed in each cluster from its rendered manifests: in which order and
+// with which policies. Each manifest is enclosed, so that it has no effect on the hub. Callers read and write.
 package addon
 
 import (
@@ -24,18 +23,18 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
-// Stage is when an object of an addon goes to clusters: each when those before it are there.
+// Stage is the order of an addon's objects: a stage is sent when all objects of earlier stages exist in the clusters.
 type Stage int
 
 // The stages.
 const (
-	// Foundation are definitions and namespaces. They stay in clusters when the addon goes, with all that is in them.
+	// Foundation has definitions and namespaces. They and their content stay in clusters when the addon is disabled.
 	Foundation Stage = iota
-	// Operator is what runs, and what it needs.
+	// Operator has the workloads and their dependencies.
 	Operator
-	// Webhooks are configurations of admission: from then on clusters ask the operator.
+	// Webhooks has admission configurations. From then on, clusters call the operator.
 	Webhooks
-	// Stages is how many there are.
+	// Stages is the number of stages.
 	Stages
 )
 
@@ -43,7 +42,7 @@ func (s Stage) String() string {
 	return [...]string{"definitions and namespaces", "the operator", "its webhooks"}[s]
 }
 
-// stageOf returns when an object goes.
+// stageOf returns the stage of a kind.
 func stageOf(gk schema.GroupKind) Stage {
 	switch {
 	case gk == schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"},
@@ -61,8 +60,7 @@ type Object struct {
 	Template *unstructured.Unstructured // an EnclosedManifest
 }
 
-// hook is the annotation by which Helm runs something itself, at an install or an upgrade; what is rendered of it does
-// not run.
+// hook is the annotation of objects that Helm itself runs during an installation or upgrade.
 const hook = "helm.sh/hook"
 
 // Enclose returns the objects to write to the hub for the manifests of an addon, by stage and name, and notes for the
@@ -73,7 +71,7 @@ func Enclose(name, namespace string, manifests []*unstructured.Unstructured,
 	if wrong := validation.IsDNS1123Label(name); len(wrong) > 0 {
 		return nil, nil, fmt.Errorf("addon name %q: %s", name, strings.Join(wrong, "; "))
 	}
-	// The kinds that the addon itself defines are known by that.
+	// The addon's own definitions have the scope of their kinds.
 	scopes := map[schema.GroupKind]bool{}
 	for _, m := range manifests {
 		if m.GetKind() == "CustomResourceDefinition" {
@@ -141,7 +139,7 @@ func Enclose(name, namespace string, manifests []*unstructured.Unstructured,
 	return all, warnings, errors.Join(errs...)
 }
 
-// enclose is m as a template.
+// enclose returns m as a template.
 func enclose(addon string, m *unstructured.Unstructured) *unstructured.Unstructured {
 	parts := []string{addon, m.GetKind()}
 	if ns := m.GetNamespace(); ns != "" {
@@ -149,7 +147,7 @@ func enclose(addon string, m *unstructured.Unstructured) *unstructured.Unstructu
 	}
 	t := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"manifest": m.Object}}}
 	t.SetGroupVersionKind(releasev1alpha1.GroupVersion.WithKind(releasev1alpha1.EnclosedManifestKind.Kind))
-	// Names of roles have colons, which names of ours may not.
+	// Names of roles may have colons; names of EnclosedManifests may not.
 	t.SetName(names.Object(strings.ToLower(strings.ReplaceAll(strings.Join(append(parts, m.GetName()), "."), ":", "."))))
 	t.SetLabels(map[string]string{wellknown.AddonLabel: addon})
 	return t
@@ -157,14 +155,14 @@ func enclose(addon string, m *unstructured.Unstructured) *unstructured.Unstructu
 
 // Options are the user's options for an addon.
 type Options struct {
-	// Clusters that it is installed in; empty for all, also those that join later.
+	// Clusters to install the addon in; empty for all, including clusters that join later.
 	Clusters []string
-	// Overwrite takes over what a cluster has already.
+	// Overwrite takes over existing objects in clusters.
 	Overwrite bool
 }
 
-// Policies are those of an addon: of its foundation, which stays in clusters when the addon goes, and of the rest. They
-// name each object: a policy of all definitions, or all EnclosedManifests, would sweep up others.
+// Policies returns the policies of an addon: one for its foundation, which stays in clusters when the addon is
+// disabled, and one for the rest. They name each object, so that they never select objects of others.
 func Policies(name string, all []Object, o Options) []*policyv1alpha1.ClusterPropagationPolicy {
 	policy := func(suffix string, stays bool) *policyv1alpha1.ClusterPropagationPolicy {
 		p := &policyv1alpha1.ClusterPropagationPolicy{ObjectMeta: metav1.ObjectMeta{Name: name + suffix,

@@ -111,7 +111,7 @@ func TestAnAddonIsEnclosedInStagesAndNamedByItsPolicies(t *testing.T) {
 	}
 }
 
-func TestManifestsThatCannotBeInstalledAreRefused(t *testing.T) {
+func TestInvalidManifestsAreRefused(t *testing.T) {
 	for want, text := range map[string]string{
 		"twice":            "{apiVersion: v1, kind: Namespace, metadata: {name: a}}\n---\n{apiVersion: v1, kind: Namespace, metadata: {name: a}}",
 		"no metadata.name": "{apiVersion: batch/v1, kind: Job, metadata: {generateName: a-}}",

@@ -1,6 +1,5 @@
-// Package adopt decides whether an object that lives in a member may become one of the fleet without a pod being
-// restarted: the template and the policy that it would have, what the hub would apply, and what would be different
-// then. Reading the member and the hub, and writing, are left to its callers.
+// Package adopt decides whether the hub can take over an existing object of a member without a restart of pods. It
+// computes the template, the policy, the applied manifest and its differences from the object. Callers read and write.
 package adopt
 
 import (
@@ -28,8 +27,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/kruise"
 )
 
-// memberKeys are annotations that a member's controllers and tools put on an object for themselves; one that ends in /
-// is a prefix.
+// memberKeys are annotations of controllers and tools in members. A key that ends in / is a prefix.
 var memberKeys = []string{
 	"kubectl.kubernetes.io/last-applied-configuration",
 	"rollout.argoproj.io/revision",
@@ -38,8 +36,8 @@ var memberKeys = []string{
 	wellknown.HandsOffAnnotation,
 }
 
-// Template is live as a template: without what its member set, and without marks of an earlier fleet. Ports of nodes
-// stay, as the hub would choose others. live is not changed.
+// Template returns live as a template, without fields of the member and labels of an earlier hub. Node ports stay:
+// otherwise the member would allocate others. live is not changed.
 func Template(live *unstructured.Unstructured) *unstructured.Unstructured {
 	t := execute.Released(live)
 	interpret.Prune(t)
@@ -63,7 +61,7 @@ func Template(live *unstructured.Unstructured) *unstructured.Unstructured {
 	return t
 }
 
-// Obstacle returns why live cannot be adopted as it is now, whatever its template; nil if it can.
+// Obstacle returns why live cannot be adopted with any template; nil if it can.
 func Obstacle(live *unstructured.Unstructured) error {
 	annotations := live.GetAnnotations()
 	switch owner := metav1.GetControllerOfNoCopy(live); {
@@ -84,8 +82,8 @@ func Obstacle(live *unstructured.Unstructured) error {
 	return nil
 }
 
-// Policy is a policy of the template and nothing else, that sends it to the cluster as it is and takes over what is
-// there.
+// Policy returns a policy for the template only. It sends the template to the cluster unchanged and takes over the
+// existing object.
 func Policy(template *unstructured.Unstructured, name, cluster string) policyv1alpha1.Propagation {
 	spec := policyv1alpha1.PropagationSpec{
 		ConflictResolution: policyv1alpha1.ConflictOverwrite,
@@ -103,8 +101,8 @@ func Policy(template *unstructured.Unstructured, name, cluster string) policyv1a
 		Spec: spec}
 }
 
-// Sends returns why a policy that stands does not send a template made of the cluster's object there as the object is;
-// nil if it does.
+// Sends returns why an existing policy does not send the template of the cluster's object to the cluster unchanged; nil
+// if it does.
 func Sends(p policyv1alpha1.Propagation, replicas int32, c *clusterv1alpha1.Cluster) error {
 	name := strings.TrimPrefix(p.GetNamespace()+"/"+p.GetName(), "/")
 	placement := p.PropagationSpec().Placement
@@ -125,14 +123,14 @@ func Sends(p policyv1alpha1.Propagation, replicas int32, c *clusterv1alpha1.Clus
 	return nil
 }
 
-// PolicyName is the name of the policy of a template if the user gives it none: Karmada's.
+// PolicyName returns the default name of the policy of a template. It is the same as Karmada's.
 func PolicyName(template *unstructured.Unstructured) string {
 	return names.PromotedPolicy(template.GroupVersionKind(), template.GetName(), template.GetNamespace())
 }
 
-// Input is what the Work of a template that is to be adopted follows from.
+// Input determines the Work of a template.
 type Input struct {
-	// Template is as the hub stores it.
+	// Template as the hub stores it.
 	Template *unstructured.Unstructured
 	Policy   policyv1alpha1.Propagation
 	Cluster  *clusterv1alpha1.Cluster
@@ -140,7 +138,7 @@ type Input struct {
 	Overrides []policyv1alpha1.Override
 }
 
-// Work is what the hub would send if the cluster alone got the template, all of it. It has no permanent id.
+// Work returns the Work if the cluster is the only one of the template. It has no permanent ID.
 func Work(ctx context.Context, in Input, i interpret.Interpreter) (*workv1alpha1.Work, error) {
 	replicas, _, _, err := i.Replicas(ctx, in.Template)
 	if err != nil {
@@ -156,14 +154,13 @@ func Work(ctx context.Context, in Input, i interpret.Interpreter) (*workv1alpha1
 	return works[in.Cluster.Name], nil
 }
 
-// Target is a cluster with the replicas that it gets of a template.
+// Target is a cluster with its replicas of a template.
 type Target struct {
 	Cluster  *clusterv1alpha1.Cluster
 	Replicas int32
 }
 
-// Works returns what the hub would send if these clusters got the template, by cluster. The Works have no permanent
-// id.
+// Works returns the Works if these clusters are those of the template, by cluster. They have no permanent ID.
 func Works(ctx context.Context, template *unstructured.Unstructured, policy policyv1alpha1.Propagation,
 	targets []Target, overrides []policyv1alpha1.Override,
 	i interpret.Interpreter) (map[string]*workv1alpha1.Work, error) {
@@ -193,7 +190,7 @@ func Works(ctx context.Context, template *unstructured.Unstructured, policy poli
 	return works, nil
 }
 
-// Desired is what the hub applies for w onto live: an unchanged field of live that w leaves open stays as it is.
+// Desired returns the object that the hub applies for w. Fields that w does not set stay as in live.
 func Desired(ctx context.Context, w *workv1alpha1.Work, live *unstructured.Unstructured,
 	i interpret.Interpreter) (*unstructured.Unstructured, error) {
 	return execute.Desired(w, live, func(desired, observed *unstructured.Unstructured) (*unstructured.Unstructured,
@@ -202,13 +199,12 @@ func Desired(ctx context.Context, w *workv1alpha1.Work, live *unstructured.Unstr
 	})
 }
 
-// Report is what an adoption would change.
+// Report lists the changes by an adoption.
 type Report struct {
-	// Differences are the fields that would be otherwise: Want is what they would be, Have what they are. The marks that
-	// make an object the fleet's are none.
+	// Differences are the fields that would change: from Have to Want. Labels and annotations of the hub are left out.
 	Differences []execute.Difference `json:"differences,omitempty"`
-	// Disturbs are those that would have pods restarted, replaced or removed, with the reason; the adoption is to be
-	// refused.
+	// Disturbs are the differences that would restart, replace or remove pods, with the reason. If there are any, the
+	// adoption must be refused.
 	Disturbs []string `json:"disturbs,omitempty"`
 }
 
@@ -228,7 +224,7 @@ func Compare(live, after *unstructured.Unstructured, whole bool) Report {
 		}
 	}
 	if whole {
-		// What would be gone shows only the other way round.
+		// Fields that would be removed are only found in this direction.
 		for _, d := range execute.Differences(live, after) {
 			d.Want, d.Have = d.Have, d.Want
 			if d.Want != nil || seen[d.Path] || isMetadata(d.Path) {
@@ -269,12 +265,12 @@ func disturbance(kind schema.GroupKind, d execute.Difference) string {
 	return ""
 }
 
-// podPaths are the paths of what pods of a kind are made of, dotted.
+// podPaths returns the dotted paths of fields that determine the pods of a kind.
 func podPaths(kind schema.GroupKind) []string {
 	paths := interpret.PodTemplatePaths(kind)
 	switch kind {
 	case schema.GroupKind{Group: "argoproj.io", Kind: "Workflow"},
-		// Its containers are replaced in pods that run.
+		// Its containers are replaced in running pods.
 		schema.GroupKind{Group: "apps.kruise.io", Kind: "SidecarSet"}:
 		paths = [][]string{{"spec"}}
 	}

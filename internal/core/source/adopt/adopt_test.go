@@ -60,7 +60,7 @@ func rehearse(t *testing.T, live, template *unstructured.Unstructured,
 	return adopt.Compare(live, desired, false)
 }
 
-func TestWhatIsAdoptedStaysAsItIs(t *testing.T) {
+func TestAdoptedObjectIsUnchanged(t *testing.T) {
 	for name, text := range map[string]string{
 		"CloneSet": cloneSet,
 		"one preserved by a fleet": strings.Replace(cloneSet, "labels: {app: web}\n  ann",
@@ -104,7 +104,7 @@ func TestATemplateHasNothingOfItsMember(t *testing.T) {
 	}
 }
 
-func TestWhatWouldDisturbPodsIsRefused(t *testing.T) {
+func TestAdoptionWithPodRestartIsRefused(t *testing.T) {
 	live := object(t, cloneSet)
 	for name, c := range map[string]struct {
 		template  func(map[string]any)
@@ -164,7 +164,7 @@ func TestWhatWouldDisturbPodsIsRefused(t *testing.T) {
 }
 
 // The member itself knows what it would make of an apply: what is gone shows in its answer alone.
-func TestAFieldThatWouldGoIsADifferenceToo(t *testing.T) {
+func TestRemovedFieldIsADifference(t *testing.T) {
 	live := object(t, cloneSet)
 	after := live.DeepCopy()
 	after.SetLabels(map[string]string{"app": "web", "karmada.io/managed": "true"})

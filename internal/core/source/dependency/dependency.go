@@ -266,7 +266,7 @@ func label(independent types.NamespacedName) string {
 	return names.DependedByLabel(workv1alpha2.DependedByLabelPrefix, independent.Namespace, independent.Name)
 }
 
-// formerLabel is the label of store format 1. Requirers are found by spec.requiredBy where it still exists.
+// formerLabel returns the label of store format 1. Requirers are found by spec.requiredBy where it still exists.
 func formerLabel(independent types.NamespacedName) string {
 	return names.FormerDependedByLabel(workv1alpha2.DependedByLabelPrefix, independent.Namespace, independent.Name)
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/object/fields"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
@@ -37,7 +38,7 @@ func SidecarsOf(obj *unstructured.Unstructured) (s Sidecars, ok bool, err error)
 	if _, claimed := propagate.Claimed(obj); !claimed || obj.GetDeletionTimestamp() != nil {
 		return s, false, nil
 	}
-	if paused, _, _ := unstructured.NestedBool(obj.Object, "spec", "injectionStrategy", "paused"); paused {
+	if fields.Yes(obj.Object, "spec", "injectionStrategy", "paused") {
 		return s, false, nil
 	}
 	s.Name = obj.GetName()
@@ -53,11 +54,8 @@ func SidecarsOf(obj *unstructured.Unstructured) (s Sidecars, ok bool, err error)
 
 // containers reads one container list of a SidecarSet.
 func containers(obj *unstructured.Unstructured, list string) ([]sidecar, error) {
-	raw, _, _ := unstructured.NestedFieldNoCopy(obj.Object, "spec", list)
-	items, _ := raw.([]any)
 	var out []sidecar
-	for _, item := range items {
-		from, _ := item.(map[string]any)
+	for _, from := range fields.Objects(obj.Object, "spec", list) {
 		kept := map[string]any{}
 		for _, field := range []string{"name", "restartPolicy", "resources"} {
 			if v, ok := from[field]; ok {

@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/argosy-io/argosy/internal/core/object/fields"
 )
 
 // resourcesPolicy makes the resources of a sidecar depend on those of the pod's containers, as in OpenKruise 1.9.
@@ -24,7 +26,7 @@ type resourcesPolicy struct {
 
 // policyOf returns the resourcesPolicy of a container or nil. v1alpha1 spells its fields differently.
 func policyOf(container map[string]any) *resourcesPolicy {
-	raw, _ := container["resourcesPolicy"].(map[string]any)
+	raw := fields.Object(container, "resourcesPolicy")
 	if raw == nil {
 		return nil
 	}
@@ -132,10 +134,7 @@ func SidecarAdvice(obj *unstructured.Unstructured) (advice []string) {
 		return nil
 	}
 	for _, list := range []string{"initContainers", "containers"} {
-		raw, _, _ := unstructured.NestedFieldNoCopy(obj.Object, "spec", list)
-		items, _ := raw.([]any)
-		for i, item := range items {
-			c, _ := item.(map[string]any)
+		for i, c := range fields.Objects(obj.Object, "spec", list) {
 			p := policyOf(c)
 			if p == nil {
 				continue

@@ -11,6 +11,7 @@ import (
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/object/fields"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
@@ -26,7 +27,7 @@ type Injection struct {
 // InjectionOf reads the selectors of a SidecarSet. ok is false for other kinds, and for one that names its namespace,
 // because its dependencies do not depend on workloads.
 func InjectionOf(obj *unstructured.Unstructured) (i Injection, ok bool, err error) {
-	if ns, _, _ := unstructured.NestedString(obj.Object, "spec", "namespace"); ns != "" {
+	if fields.Text(obj.Object, "spec", "namespace") != "" {
 		return i, false, nil
 	}
 	return injectionOf(obj)
@@ -37,19 +38,18 @@ func injectionOf(obj *unstructured.Unstructured) (i Injection, ok bool, err erro
 	if obj.GroupVersionKind().GroupKind() != SidecarSetKind {
 		return i, false, nil
 	}
-	spec, _ := obj.Object["spec"].(map[string]any)
-	pods, _ := spec["selector"].(map[string]any)
+	pods := fields.Object(obj.Object, "spec", "selector")
 	if len(pods) == 0 {
 		return i, false, nil // no selector: it injects nowhere
 	}
 	if i.pods, err = match.ParseSelector(pods); err != nil {
 		return i, false, fmt.Errorf("read spec.selector of SidecarSet %s: %w", obj.GetName(), err)
 	}
-	if ns, _ := spec["namespace"].(string); ns != "" {
+	if ns := fields.Text(obj.Object, "spec", "namespace"); ns != "" {
 		i.namespaces = labels.SelectorFromSet(labels.Set{corev1.LabelMetadataName: ns})
 		return i, true, nil
 	}
-	namespaces, _ := spec["namespaceSelector"].(map[string]any)
+	namespaces := fields.Object(obj.Object, "spec", "namespaceSelector")
 	if namespaces == nil {
 		return i, true, nil
 	}

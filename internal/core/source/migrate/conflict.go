@@ -46,7 +46,7 @@ var masters = []struct {
 // managedByHelm is the label by which Helm marks an object besides its annotations.
 const managedByHelm = "app.kubernetes.io/managed-by"
 
-// Managers are the names of tools that users can acknowledge.
+// Managers returns the names of tools that users can acknowledge.
 func Managers() []string {
 	var names []string
 	for _, m := range masters {

@@ -1,6 +1,6 @@
 // Package migrate decides how workloads that run in several clusters become templates of the hub, and leave it again,
-// without a restarted pod: the template and the overrides that give each cluster what it runs, which clusters the hub
-// may write, and whether a step disturbed pods. Its callers read and write the hub and the members.
+// without a restarted pod. It computes the template, the overrides for differences between clusters, the clusters that
+// the hub may write, and whether a step disturbed pods. Callers read and write.
 package migrate
 
 import (
@@ -37,15 +37,15 @@ type Copy struct {
 // Joined is one template for the objects of several clusters.
 type Joined struct {
 	Template *unstructured.Unstructured
-	// Divides reports that the template has the replicas of all clusters, and each cluster its Replicas of them.
+	// Divides is true if the template has the replicas of all clusters, and each cluster its Replicas of them.
 	Divides  bool
 	Replicas map[string]int64
-	// Rules make of the template what each cluster has; none for clusters that have the same.
+	// Rules change the template to the content of each cluster. Clusters with equal content need no rule.
 	Rules []policyv1alpha1.RuleWithCluster
 }
 
-// Join makes one template of the objects, and a rule for each cluster that differs from it. If base is not nil, it is
-// the template that stands, and only the rules and replicas are made. divides reports that spec.replicas of the kind
+// Join returns one template for the objects, and a rule for each cluster that differs from it. If base is not nil, it
+// is the existing template, and only rules and replicas are computed. divides is true if spec.replicas of the kind
 // counts pods, so that clusters share it.
 func Join(copies []Copy, base *unstructured.Unstructured, divides bool) (Joined, error) {
 	if len(copies) == 0 {
@@ -117,10 +117,10 @@ func Sum(replicas map[string]int64) (sum int64) {
 	return sum
 }
 
-// fixed are the fields that a controller does not let change, or that give pods another identity.
+// fixed are fields that are immutable, or that change the identity of pods.
 var fixed = [][]string{{"spec", "selector"}, {"spec", "volumeClaimTemplates"}, {"spec", "serviceName"}}
 
-// checkAlike returns an error if the objects cannot be those of one template.
+// checkAlike returns an error if the objects cannot share one template.
 func checkAlike(copies []Copy) error {
 	first := copies[0]
 	kind := first.Live.GroupVersionKind()
@@ -187,7 +187,7 @@ func distance(from *unstructured.Unstructured, contents []*unstructured.Unstruct
 	return n
 }
 
-// ruleFor returns the rule that makes of the template what a cluster has; nil if that is the same.
+// ruleFor returns the rule that changes the template to the content of a cluster; nil if they are equal.
 func ruleFor(cluster string, template, content *unstructured.Unstructured,
 	divides bool) (*policyv1alpha1.RuleWithCluster, error) {
 	operations := differences(template, content, divides)
@@ -277,7 +277,7 @@ func (o operation) addTo(to *policyv1alpha1.Overriders) {
 	to.Plaintext = append(to.Plaintext, change)
 }
 
-// differences returns the operations that make content of the template, by path. spec.replicas is not among them if
+// differences returns the operations that change template to content, sorted by path. spec.replicas is left out if
 // clusters share it.
 func differences(template, content *unstructured.Unstructured, divides bool) []operation {
 	var all []operation
@@ -294,7 +294,7 @@ func comparedFields(obj *unstructured.Unstructured, divides bool) map[string]any
 	labels := fields.Object(bare.Object, "metadata", "labels")
 	delete(bare.Object, "apiVersion")
 	delete(bare.Object, "kind")
-	// Both maps are always there, so that each key is an operation of its own.
+	// Both maps always exist, so that each key is an operation of its own.
 	bare.Object["metadata"] = map[string]any{"labels": orEmpty(labels), "annotations": orEmpty(annotations)}
 	if divides {
 		unstructured.RemoveNestedField(bare.Object, "spec", "replicas")

@@ -199,7 +199,7 @@ func TestJoinKeepsTemplateOfHub(t *testing.T) {
 	}
 }
 
-func TestObjectsThatCannotBeOneTemplateAreRefused(t *testing.T) {
+func TestIncompatibleObjectsAreRefused(t *testing.T) {
 	other := web(t, 2, "x:1", "info")
 	if err := unstructured.SetNestedField(other.Object, "other", "spec", "selector", "matchLabels", "app"); err != nil {
 		t.Fatal(err)

@@ -34,7 +34,7 @@ const (
 type Record struct {
 	// Clusters are the clusters of the workload, by name.
 	Clusters map[string]Cluster `json:"clusters"`
-	// Changing reports that clusters join or leave. Nothing is applied in any cluster until the template has the Replicas
+	// Changing is true while clusters join or leave. Nothing is applied in any cluster until the template has the Replicas
 	// that remain.
 	Changing bool   `json:"changing,omitempty"`
 	Replicas *int64 `json:"replicas,omitempty"`
@@ -45,13 +45,13 @@ type Cluster struct {
 	State State `json:"state"`
 	// Since is when the state began, in RFC 3339.
 	Since string `json:"since"`
-	// Replicas that the cluster had when it joined; 0 for kinds whose replicas clusters do not share.
+	// Replicas of the cluster when it joined; 0 for kinds whose replicas are not divided.
 	Replicas int64 `json:"replicas,omitempty"`
-	// Before is what the cluster ran before the hub applied its Work. It is removed when the cluster was verified.
+	// Before is the state of the cluster before the hub applied its Work. It is removed after the verification.
 	Before *Snapshot `json:"before,omitempty"`
 	// Verified is the number of pods that stayed unchanged.
 	Verified *int `json:"verified,omitempty"`
-	// Reason is why the cluster went back to Shadow, for people.
+	// Reason is why the cluster returned to Shadow, for users.
 	Reason string `json:"reason,omitempty"`
 }
 
@@ -76,7 +76,7 @@ func RecordOf(p policyv1alpha1.Propagation) (*Record, error) {
 	return r, nil
 }
 
-// Names are the clusters in one of the states, sorted; of all states without any.
+// Names returns the clusters in one of the states, sorted. Without states, it returns all clusters.
 func (r *Record) Names(states ...State) []string {
 	var names []string
 	for name, c := range r.Clusters {
@@ -133,7 +133,7 @@ func Store(p policyv1alpha1.Propagation, r *Record) error {
 	return nil
 }
 
-// Place changes the placement of a policy to the clusters of its record, without those that leave. It fails if users
+// Place changes the placement of a policy to the clusters of its record, without leaving ones. It fails if users
 // changed the placement, so that it no longer names each cluster with its share.
 func Place(p policyv1alpha1.Propagation, r *Record) error {
 	spec := p.PropagationSpec()
@@ -154,8 +154,8 @@ func Place(p policyv1alpha1.Propagation, r *Record) error {
 	return nil
 }
 
-// place sets the clusters and, for kinds whose replicas clusters share, a weight for each that is its replicas: the
-// weights add up to the replicas of the template, so each division is exact.
+// place sets the clusters. If replicas are divided, the weight of a cluster is its replicas: the weights add up to the
+// replicas of the template, so each division is exact.
 func place(spec *policyv1alpha1.PropagationSpec, r *Record) {
 	var clusters []string
 	var weights []policyv1alpha1.StaticClusterWeight
@@ -197,8 +197,7 @@ func NewOverrides(template *unstructured.Unstructured,
 	return p
 }
 
-// KeepRules returns rules with those of clusters in keep taken from before: the hub writes them already, and their
-// rules stay.
+// KeepRules returns rules, but with the earlier rules of the clusters in keep. The hub already writes those clusters.
 func KeepRules(before, rules []policyv1alpha1.RuleWithCluster, keep []string) []policyv1alpha1.RuleWithCluster {
 	kept := func(r policyv1alpha1.RuleWithCluster) bool {
 		return r.TargetCluster == nil || len(r.TargetCluster.ClusterNames) != 1 ||

@@ -411,7 +411,7 @@ func TestCompleteManifestWorkIsKeptForTTL(t *testing.T) {
 	}
 }
 
-func TestManifestWorkIsCompleteWhenAllObjectsAre(t *testing.T) {
+func TestManifestWorkIsCompleteIfAllObjectsAre(t *testing.T) {
 	const a, b = "{apiVersion: batch/v1, kind: Job, metadata: {name: a, namespace: shop}}",
 		"{apiVersion: batch/v1, kind: Job, metadata: {name: b, namespace: shop}}"
 	mw := manifestWork(t, `{workload: {manifests: [`+a+`, `+b+`, `+config+`]}, manifestConfigs: [

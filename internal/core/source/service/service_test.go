@@ -268,7 +268,7 @@ func TestLastEndpointsOfSilentProviderSurviveImporterChange(t *testing.T) {
 	}
 }
 
-func TestClusterThatRefusesServiceGetsNoEndpoints(t *testing.T) {
+func TestClusterWithRefusedServiceGetsNoEndpoints(t *testing.T) {
 	w := newWorld(t)
 	x := Import(imported(t, clusterSetIP), []string{"m1"}, []string{"m2"})
 	known(x, "m1", sliceIn("web-abc", "10.0.0.1"))
@@ -555,9 +555,9 @@ func TestConditionsNameClusterAndReasonOfRefusal(t *testing.T) {
 		{"one that goes refused", Decision{Gone: []*workv1alpha1.Work{refused}}, []*workv1alpha1.Work{refused},
 			"True EndpointSliceDispatchedSucceed: EndpointSlice are dispatched successfully"},
 		{"one is silent", Decision{Silent: []string{"m4"}}, nil,
-			"Unknown ProviderSilent: No report from m4 since the hub started; its last known state is used."},
+			"Unknown ProviderSilent: No report from m4; its last known state is used."},
 		{"one is silent, and another about to answer", Decision{Silent: []string{"m4"}, Soon: []string{"m5"}}, nil,
-			"Unknown ProviderSilent: No report from m4 since the hub started; its last known state is used."},
+			"Unknown ProviderSilent: No report from m4; its last known state is used."},
 		{"one is about to answer", Decision{Soon: []string{"m5"}}, nil, "True Before: as it was"},
 	} {
 		got := Dispatched(c.d, c.standing, "", &metav1.Condition{Type: "EndpointSliceDispatched", Status: "True",

@@ -78,7 +78,7 @@ func (s Slice) ready() bool {
 type Known struct {
 	// Slices are in any order.
 	Slices []Slice
-	// Listed is true if Slices is complete: the member has answered since the hub started.
+	// Listed is true if Slices is complete: the member has answered since the hub started, and can be read.
 	Listed bool
 	// Ready is true if the cluster is Ready. Then it will be Listed soon.
 	Ready bool

@@ -72,7 +72,8 @@ const (
 	reasonDispatched = "EndpointSliceDispatchedSucceed"
 	// reasonDispatchRefused: a consumer does not have all endpoints. The message has the error.
 	reasonDispatchRefused = "EndpointSliceDispatchedFailed"
-	// reasonProviderSilent: a provider has not reported since the hub started; its last known endpoints are used.
+	// reasonProviderSilent: a provider has not reported since the hub started, or its agent is not connected; its
+	// last known endpoints are used.
 	reasonProviderSilent = "ProviderSilent"
 )
 
@@ -170,7 +171,7 @@ func Dispatched(d Decision, standing []*workv1alpha1.Work, trouble string, was *
 			silent = d.Soon
 		}
 		return metav1.Condition{Type: kind, Status: metav1.ConditionUnknown, Reason: reasonProviderSilent,
-			Message: "No report from " + strings.Join(silent, ", ") + " since the hub started; its last known state is used."}
+			Message: "No report from " + strings.Join(silent, ", ") + "; its last known state is used."}
 	}
 	return metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: reasonDispatched, Message: messageDispatched}
 }

@@ -120,7 +120,7 @@ func TestInvalidWorkloadHasNoCompanions(t *testing.T) {
 	}
 }
 
-func TestCompanionThatMembersCreateDoesNotFollow(t *testing.T) {
+func TestCompanionCreatedByMembersDoesNotFollow(t *testing.T) {
 	state := parsed(t, "{apiVersion: apps.kruise.io/v1beta1, kind: PersistentPodState, metadata: {name: s, namespace: shop}, spec: {targetRef: {apiVersion: apps.kruise.io/v1beta1, kind: StatefulSet, name: web}}}")
 	spread := parsed(t, "{apiVersion: apps.kruise.io/v1beta1, kind: WorkloadSpread, metadata: {name: s, namespace: shop}, spec: {targetRef: {apiVersion: apps.kruise.io/v1beta1, kind: StatefulSet, name: web}}}")
 	for annotation, want := range map[string]int{"true": 1, "false": 0, "": 0} {

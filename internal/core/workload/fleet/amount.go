@@ -18,8 +18,8 @@ const (
 	HalfUp
 )
 
-// Resolve is v, a whole number or a percentage such as "20%" or "0.5%", of something. Anything else, and what is
-// negative, is an error: a number as text is refused, as OpenKruise does.
+// Resolve returns v, a whole number or a percentage such as "20%" or "0.5%", as a number of pods. Other and negative
+// values are errors, also a number as text, as in OpenKruise.
 func Resolve(v any, of int64, r Rounding) (int64, error) {
 	if n, ok := whole(v); ok {
 		if n < 0 {
@@ -42,7 +42,7 @@ func Resolve(v any, of int64, r Rounding) (int64, error) {
 	}
 }
 
-// percentOf is the number before the percent sign.
+// percentOf returns the number before the percent sign.
 func percentOf(v any) (*big.Rat, error) {
 	text, _ := v.(string)
 	digits, ok := strings.CutSuffix(text, "%")
@@ -81,9 +81,8 @@ func ceil(r *big.Rat) int64 {
 	return min(n, math.MaxInt32)
 }
 
-// PercentKeeping is a percentage by which a partition that rounds up keeps at least kept of total pods old, and how
-// many it keeps. It keeps exactly kept where a whole percentage does. When the pods become more, as many of them stay
-// old in proportion.
+// PercentKeeping returns a percentage for a partition that keeps at least kept of total pods old, and the number that
+// it keeps: exactly kept if a whole percentage can. If pods are added, the same proportion stays old.
 func PercentKeeping(kept, total int64) (percent string, keeps int64) {
 	kept = min(max(kept, 0), total)
 	if total == 0 {
@@ -100,8 +99,8 @@ func PercentKeeping(kept, total int64) (percent string, keeps int64) {
 	return percent, keeps
 }
 
-// KeptOld is how many of total pods a partition keeps on the old revision; none is none. A percentage rounds as given,
-// and when it rounds up, then only 100% keeps all of several pods.
+// KeptOld returns how many of total pods a partition keeps on the old revision; 0 without a partition. A percentage is
+// rounded as given. If it is rounded up, only 100% keeps all of several pods.
 func KeptOld(partition any, total int64, r Rounding) (int64, error) {
 	if partition == nil {
 		return 0, nil

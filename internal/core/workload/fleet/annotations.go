@@ -124,7 +124,7 @@ func (o options) leavesToMember(members int) bool {
 	return members == 0 || members == 1 && o.order != inStages
 }
 
-// sorted are the clusters in the order in which ties are broken and clusters follow each other: as given by the
+// sorted returns the clusters in the order in which ties are broken and clusters follow each other: as given by the
 // template, then as they are.
 func (o options) sorted(clusters []string) []string {
 	out := make([]string, 0, len(clusters))
@@ -141,8 +141,8 @@ func (o options) sorted(clusters []string) []string {
 	return out
 }
 
-// RoutedTo are the clusters that alone get the template of a binding with these annotations; ok is false where all of
-// its clusters do.
+// RoutedTo returns the clusters that alone get the template of a binding with these annotations; ok is false where all
+// of its clusters do.
 func RoutedTo(annotations map[string]string) (clusters []string, ok bool) {
 	v, ok := annotations[wellknown.RoutedToAnnotation]
 	return split(v), ok

@@ -11,7 +11,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
 
-func TestWhatUsersMaySayIsDocumented(t *testing.T) {
+func TestAnnotationsAreDocumented(t *testing.T) {
 	text, err := os.ReadFile("../../../../docs/openkruise.md")
 	if err != nil {
 		t.Fatal(err)

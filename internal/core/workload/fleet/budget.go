@@ -11,8 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// budget is where the status of a kind that bounds how many pods may be disrupted counts those that it protects, and
-// those of them that are well.
+// budget has the status fields of a disruption budget that count the protected pods and the available ones of them.
 type budget struct{ pods, available string }
 
 var budgets = map[schema.GroupKind]budget{
@@ -20,11 +19,11 @@ var budgets = map[schema.GroupKind]budget{
 	{Group: "policy.kruise.io", Kind: "PodUnavailableBudget"}: {"totalReplicas", "currentAvailable"},
 }
 
-// shareBudget divides a budget by the pods that it protects in each cluster, so that what the clusters grant adds up to
-// what it grants. A share of none is legal: there no pod may be disrupted.
+// shareBudget divides a disruption budget by the protected pods of each cluster. The shares add up to the budget. A
+// share of zero is valid: no pod of that cluster may be disrupted.
 //
-// As long as a cluster has not reported its pods, it gets what cannot be too much: all of minAvailable, and of
-// maxUnavailable an equal part of a number, none of a percentage; nothing of what others have already.
+// A cluster that has not reported its pods gets a safe share: all of minAvailable; of maxUnavailable an equal part of a
+// number, and zero for a percentage. It gets nothing that other clusters already have.
 func (f *fleet) shareBudget(b budget) error {
 	matched, known := f.counted(b.pods)
 	total := sum(matched)
@@ -93,8 +92,8 @@ func (f *fleet) shareBudget(b budget) error {
 	return nil
 }
 
-// guard lowers minAvailable in a cluster only as far as the minAvailable that fresh reports confirm exceeds n in all,
-// so that n pods are protected at any time.
+// guard keeps n pods protected at any time: it lowers minAvailable in a cluster only as far as the sum confirmed by
+// fresh reports exceeds n.
 func (f *fleet) guard(shares []int64, n int64) {
 	surplus := -n
 	for _, m := range f.members {
@@ -115,8 +114,7 @@ func (f *fleet) guard(shares []int64, n int64) {
 	}
 }
 
-// granted reports whether any cluster has been given a part of maxUnavailable: then there is something to take back
-// before it is given to another one.
+// granted reports whether any cluster has a part of maxUnavailable. It must be returned before another cluster gets it.
 func (f *fleet) granted() bool {
 	return slices.ContainsFunc(f.members, func(m *member) bool {
 		if m.before == nil {
@@ -143,7 +141,7 @@ func (f *fleet) rotateBudget(v any, b budget, matched []int64, known bool) error
 		}
 		h.using = h.before
 		if m.note != nil {
-			h.turn, _ = time.Parse(time.RFC3339, m.note.Turn) // one that somebody broke was long ago
+			h.turn, _ = time.Parse(time.RFC3339, m.note.Turn) // an invalid time counts as long ago
 			if !m.fresh {
 				h.using = max(h.using, m.note.Pending)
 			}
@@ -160,7 +158,7 @@ func (f *fleet) rotateBudget(v any, b budget, matched []int64, known bool) error
 		}
 	}
 	if _, isNumber := whole(v); !known {
-		// Until then each keeps what it has; of a lower number, its part.
+		// Until then, each keeps its share, or its part of a lowered number.
 		seats := make([]Seat, len(holders))
 		for i, h := range holders {
 			seats[i] = Seat{Weight: h.before, Cap: h.before}
@@ -185,7 +183,7 @@ func (f *fleet) rotateBudget(v any, b budget, matched []int64, known bool) error
 	return nil
 }
 
-// had is what each holder's Work grants.
+// had returns the present grant in each holder's Work.
 func had(holders []holder) []int64 {
 	all := make([]int64, len(holders))
 	for i, h := range holders {
@@ -194,7 +192,7 @@ func had(holders []holder) []int64 {
 	return all
 }
 
-// grant writes a part of maxUnavailable, with what may still be in use beyond it, and since when.
+// grant writes a part of maxUnavailable, and notes larger grants that may still be in use, and the time.
 func (f *fleet) grant(i int, h holder, n int64) {
 	m := f.members[i]
 	if m.Base == nil {
@@ -214,21 +212,21 @@ func (f *fleet) grant(i int, h holder, n int64) {
 	f.result.Notes[m.Cluster] = note.String()
 }
 
-// counted is a counter of each member's status, and whether all have reported it.
+// counted returns a counter of each member's status. all is true if all members have reported it.
 func (f *fleet) counted(counter string) (numbers []int64, all bool) {
 	numbers, all = make([]int64, len(f.members)), true
 	for i, m := range f.members {
 		n, ok := whole(m.status[counter])
 		numbers[i] = n
-		// What is zero may be left out.
+		// A zero may be omitted.
 		all = all && (ok || m.status != nil && m.fresh)
 	}
 	return numbers, all
 }
 
 // steady divides n by weight, each share at most its weight. The present shares are kept if they have the same sum,
-// fit, and no more of them are the whole weight, so that a pod more or less moves nothing. A share that is the whole
-// weight allows no disruption: after a move, the cluster that got the replacement takes a part of it.
+// fit, and the number of shares that equal their weight does not grow: so small changes of pods move nothing. A share
+// that equals its weight allows no disruption: after a move, the cluster of the replacement takes a part of it.
 func (f *fleet) steady(n int64, weights []int64, path ...string) []int64 {
 	shares := proportional(n, weights)
 	before := make([]int64, len(f.members))
@@ -248,7 +246,7 @@ func (f *fleet) steady(n int64, weights []int64, path ...string) []int64 {
 	return before
 }
 
-// whollyKept returns the number of shares that are the whole weight.
+// whollyKept returns the number of shares that equal their weight.
 func whollyKept(shares, weights []int64) int {
 	n := 0
 	for i, share := range shares {
@@ -259,7 +257,7 @@ func whollyKept(shares, weights []int64) int {
 	return n
 }
 
-// put sets a field of the manifest of m, and has its status followed.
+// put sets a field of the manifest of m, and marks its status as watched.
 func (f *fleet) put(m *member, value any, path ...string) {
 	if m.Base == nil {
 		return
@@ -284,10 +282,10 @@ func (f *fleet) put(m *member, value any, path ...string) {
 
 var workloadSpreadKind = schema.GroupKind{Group: kruise, Kind: "WorkloadSpread"}
 
-// KindsWithTarget are those of which TargetOf names the workload.
+// KindsWithTarget returns the kinds that TargetOf knows.
 func KindsWithTarget() []schema.GroupKind { return []schema.GroupKind{workloadSpreadKind, rolloutKind} }
 
-// TargetOf is the workload that a WorkloadSpread or a Kruise Rollout in a fleet is about, in its own namespace; not ok
+// TargetOf returns the workload that a WorkloadSpread or a Kruise Rollout refers to, in the same namespace. ok is false
 // for other templates.
 func TargetOf(template *unstructured.Unstructured) (target schema.GroupKind, name string, ok bool) {
 	if template.GetAnnotations()[wellknown.RolloutScopeAnnotation] != "Fleet" {
@@ -309,9 +307,9 @@ func TargetOf(template *unstructured.Unstructured) (target schema.GroupKind, nam
 	return gv.WithKind(text(ref, "kind")).GroupKind(), text(ref, "name"), text(ref, "name") != ""
 }
 
-// workloadSpread divides the subsets' maxReplicas that are numbers by the replicas that each cluster has of the
-// workload; if that is not known, by the pods that the spread sees there, evenly until that is reported. Percentages
-// mean the same in every cluster, and the types must not be mixed.
+// workloadSpread divides the numeric maxReplicas of subsets by the replicas of the workload in each cluster. If those
+// are unknown, it uses the pods in the status of the spread, and equal parts until they are reported. Percentages are
+// copied. The types must not be mixed.
 func (f *fleet) workloadSpread() error {
 	weights := make([]int64, len(f.members))
 	for i, m := range f.members {
@@ -319,10 +317,8 @@ func (f *fleet) workloadSpread() error {
 			weights[i] = f.Target[m.Cluster]
 			continue
 		}
-		for _, s := range list(m.status, "subsetStatuses") {
-			if s, ok := s.(map[string]any); ok {
-				weights[i] += number(s, "replicas")
-			}
+		for _, s := range objects(m.status, "subsetStatuses") {
+			weights[i] += number(s, "replicas")
 		}
 	}
 	if sum(weights) == 0 {
@@ -369,7 +365,7 @@ func (f *fleet) workloadSpread() error {
 	return nil
 }
 
-// spreadBefore are the shares that stand of the subset of index k; ok if they add up to n.
+// spreadBefore returns the present shares of the subset at index k. ok is true if they add up to n.
 func (f *fleet) spreadBefore(k int, n int64) ([]int64, bool) {
 	before := make([]int64, len(f.members))
 	for i, m := range f.members {

@@ -14,6 +14,8 @@ var (
 	text   = fields.Text
 	object = fields.Object
 	list   = fields.List
+
+	objects = fields.Objects
 )
 
 // setField puts a value at path of u; an error if there is something else than an object on the way.

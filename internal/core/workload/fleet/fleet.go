@@ -20,7 +20,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-// Input is what the shares of a template follow from. All of it is read-only.
+// Input determines the shares of a template. It is read-only.
 type Input struct {
 	// Template as it is on the hub.
 	Template *unstructured.Unstructured
@@ -32,46 +32,45 @@ type Input struct {
 	Record, Progress string
 	// Routed is the wellknown.RoutedToAnnotation of the binding, Approved its wellknown.ApprovedStageAnnotation.
 	Routed, Approved string
-	// Plan is that of the binding, see PlanOf; nil without a release.
+	// Plan of the binding, see PlanOf; nil without a release.
 	Plan *Plan
-	// Leaving are clusters that are no members and still have their copies: until others have replaced them, or until
-	// they can be deleted.
+	// Leaving are former members that still run the workload: until others have replaced it, or until it can be deleted.
 	Leaving []string
-	// Now dates progress.
+	// Now is the time of progress.
 	Now time.Time
 	// Pods maps the pod names in PodsAskedFor to the clusters that have such a pod in the template's namespace. An empty
 	// list means that all clusters have answered and none has it.
 	Pods map[string][]string
 	// Target are the replicas by cluster of the workload that TargetOf names; nil if they are not known.
 	Target map[string]int64
-	// History are the revisions of the template that are stored, of templates for which KeepsHistory.
+	// History are the stored revisions of the template. See KeepsHistory.
 	History []Revision
 }
 
-// Member is a cluster that gets a copy.
+// Member is a cluster that gets the workload.
 type Member struct {
 	Cluster string
-	// Replicas it was given; of templates that are divided.
+	// Replicas of the cluster, if they are divided.
 	Replicas int64
-	// Subsets are the replicas of those subsets that name their clusters, this one among them, by name; part of Replicas.
+	// Subsets are the replicas of subsets that name this cluster, by the subset's name. They are part of Replicas.
 	Subsets map[string]int64
-	// Kubernetes is its version, such as v1.34.1; empty if it is not known.
+	// Kubernetes is the version of the cluster, such as v1.34.1; empty if unknown.
 	Kubernetes string
 	// Reachable: the cluster responds. Suspended: its Work is currently not written or sent.
 	Reachable, Suspended bool
 	// Scaled is true if an autoscaler in the cluster sets the replicas. The actual number may then differ from Replicas.
 	Scaled bool
-	// Base is its manifest by division alone.
+	// Base is its manifest without overrides.
 	Base *unstructured.Unstructured
-	// Local is Base with the overrides of the cluster; what they change of a share is theirs.
+	// Local is Base with the overrides of the cluster. Fields that overrides change are not divided.
 	Local *unstructured.Unstructured
-	// Work that stands in the cluster, nil if none does.
+	// Work of the cluster; nil if none exists.
 	Work *workv1alpha1.Work
 }
 
-// Result is what fleet arithmetic changes.
+// Result has the shares of the members.
 type Result struct {
-	// Manifests by cluster, of those that are not their Base.
+	// Manifests by cluster, if they differ from Base.
 	Manifests map[string]*unstructured.Unstructured
 	// Waiting are clusters that get no Work until it is their turn. None of them has one.
 	Waiting []string
@@ -92,13 +91,13 @@ type Result struct {
 	// Routed is the value for wellknown.RoutedToAnnotation on the binding, Approved for wellknown.ApprovedStageAnnotation;
 	// empty for none.
 	Routed, Approved string
-	// RecheckAfter is when to ask again though nothing has happened; 0 for never.
+	// RecheckAfter is when to call Shares again without a change; 0 for never.
 	RecheckAfter time.Duration
-	// Conditions are what users should know, in a fixed order.
+	// Conditions for users, in a fixed order.
 	Conditions []Condition
 }
 
-// Condition is something about a template in its fleet that its users should know.
+// Condition of a template in its fleet, for users.
 type Condition struct {
 	// Type is one of the constants below.
 	Type string
@@ -151,7 +150,7 @@ const (
 	OverwriteForbidden = "OverwriteForbidden"
 )
 
-// ConditionTypes are all types.
+// ConditionTypes returns all types.
 func ConditionTypes() []string {
 	return []string{PartitionRaisedNoRollback, FleetHalted, PodNotFound, StageClusterNotFound, StagesIgnored, RevisionSkew,
 		RevisionMissing, StaleVolume, OrdinalsUnassigned,
@@ -173,19 +172,18 @@ func Concerns(template *unstructured.Unstructured, divided bool) (bool, error) {
 	return h.concerned(o, template, divided) || h.stagesClusters(o, template, divided), nil
 }
 
-// concerned reports whether something of the template is divided.
+// concerned reports whether any number of the template is divided.
 func (h handler) concerned(o options, template *unstructured.Unstructured, divided bool) bool {
 	return h.partial != nil && h.partial(template) || h.arithmetic(o, template, divided) ||
 		h.always != nil && h.always(template.Object) && !h.retained(template)
 }
 
-// retained reports whether members own the replicas of the template, so that the hub does not know what a share of them
-// is.
+// retained reports whether members own the replicas of the template. The hub then cannot divide numbers by replicas.
 func (h handler) retained(template *unstructured.Unstructured) bool {
 	return h.divides && template.GetLabels()[policyv1alpha1.RetainReplicasLabel] == "true"
 }
 
-// arithmetic reports whether numbers of the template mean the fleet.
+// arithmetic reports whether numbers of the template count pods of the whole fleet.
 func (h handler) arithmetic(o options, template *unstructured.Unstructured, divided bool) bool {
 	switch {
 	case h.share == nil, h.retained(template):
@@ -196,10 +194,10 @@ func (h handler) arithmetic(o options, template *unstructured.Unstructured, divi
 	return o.scope == "Fleet"
 }
 
-// Shares gives each member its share of the template. The same input gives the same result, and a result that is
-// written and given back in Work changes nothing until a member reports something.
+// Shares returns each member's share of the template. It is deterministic. Once its result is written to the Works, it
+// returns the same result until a member reports a change.
 //
-// An error means that the template cannot be divided as it asks; then nothing should be written.
+// An error means that the template cannot be divided; then nothing should be written.
 func Shares(in Input) (Result, error) {
 	handler, known := handlers[in.Template.GroupVersionKind().GroupKind()]
 	if !known && !InStages(in.Template) && in.Plan == nil {
@@ -243,7 +241,7 @@ func Shares(in Input) (Result, error) {
 	return f.result, nil
 }
 
-// fleet is a template under division.
+// fleet has the state of one call of Shares.
 type fleet struct {
 	Input
 	options options
@@ -294,9 +292,9 @@ type member struct {
 	healthy, unhealthy, refused bool
 }
 
-// handler is what is done with a kind.
+// handler has the division of a kind.
 type handler struct {
-	// divides is true if it is done by default where replicas are divided; else only on demand.
+	// divides is true if the kind is divided by default when its replicas are; otherwise only on request.
 	divides bool
 	// always reports whether the template needs a division whatever its scope; nil if the kind never does.
 	always func(template map[string]any) bool
@@ -318,7 +316,7 @@ func observe(m Member) (*member, error) {
 	}
 	if text, ok := m.Work.Annotations[wellknown.FleetAnnotation]; ok {
 		note := &Note{}
-		// A note that somebody broke is none.
+		// Ignore an invalid note.
 		if json.Unmarshal([]byte(text), note) == nil {
 			out.note = note
 		}
@@ -368,7 +366,7 @@ func (f *fleet) addCondition(kind, format string, args ...any) {
 	f.result.Conditions = append(f.result.Conditions, Condition{kind, fmt.Sprintf(format, args...)})
 }
 
-// manifest is what m gets so far.
+// manifest returns the manifest of m so far.
 func (f *fleet) manifest(m *member) *unstructured.Unstructured {
 	if u := f.result.Manifests[m.Cluster]; u != nil {
 		return u
@@ -397,7 +395,7 @@ func (f *fleet) rollOut(w workload, byOrdinal func(kept int64) []int64) error {
 	if err != nil {
 		return err
 	}
-	clock, err := f.progress(w, parties)
+	clock, err := f.progress(parties)
 	if err != nil {
 		return err
 	}
@@ -474,8 +472,7 @@ func (f *fleet) rollOut(w workload, byOrdinal func(kept int64) []int64) error {
 	return nil
 }
 
-// begin returns the rollout that the template asks for, without its budgets, and the part of each member in it; total
-// are the replicas of all.
+// begin returns the rollout of the template without its budgets, the part of each member, and the replicas of all.
 func (f *fleet) begin(w workload) (ro rollout, parties []party, total int64, err error) {
 	parties = make([]party, len(f.members))
 	for i, m := range f.members {
@@ -493,7 +490,7 @@ func (f *fleet) begin(w workload) (ro rollout, parties []party, total int64, err
 		single: ordered(f.Template.Object), targets: f.options.targets(f.clusters())}, parties, total, nil
 }
 
-// party is the part of m in a rollout.
+// party returns the part of m in a rollout.
 func (w workload) party(m *member) (party, error) {
 	p := party{cluster: m.Cluster, replicas: m.Replicas, reachable: m.Reachable, suspended: m.Suspended || m.Base == nil,
 		there: m.before != nil, note: m.note,
@@ -503,7 +500,7 @@ func (w workload) party(m *member) (party, error) {
 		p.replicas = number(m.status, w.desired)
 	}
 	if m.Base != nil && m.Local != nil {
-		// What an override sets is not ours to divide.
+		// A field that an override sets is not divided.
 		base, local := m.Base.Object, m.Local.Object
 		if v := strategy(local, "partition"); !reflect.DeepEqual(v, strategy(base, "partition")) {
 			kept, err := w.kept(v, p.replicas)
@@ -536,7 +533,7 @@ func (w workload) party(m *member) (party, error) {
 		}
 		var err error
 		if p.was, err = w.shareOf(m.before.Object, replicas); err != nil {
-			// What was written cannot be read, as by an override that is gone: as if nothing had been released.
+			// The written value is invalid, for example by a former override: treat all pods as unreleased.
 			p.was = share{replicas: replicas, unavailable: 1}
 		}
 	}
@@ -545,7 +542,7 @@ func (w workload) party(m *member) (party, error) {
 	if n, ok := whole(m.status[w.updatedAvailable]); ok && w.updatedAvailable != "" {
 		p.updatedAvailable = n
 	} else if w.updatedAvailable != "" {
-		// OpenKruise leaves it out at zero, and its older versions do not have it.
+		// OpenKruise omits it at zero, and its older versions do not have it.
 		p.updatedAvailable = min(number(m.status, "updatedReadyReplicas"), p.available)
 	}
 	return p, nil
@@ -614,7 +611,7 @@ func (f *fleet) cloneSet() error {
 	return nil
 }
 
-// unique are names without repetitions, sorted.
+// unique returns the names without duplicates, sorted.
 func unique(names []string) []string {
 	out := slices.Clone(names)
 	slices.Sort(out)

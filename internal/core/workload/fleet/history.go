@@ -16,10 +16,10 @@ import (
 	words "github.com/argosy-io/argosy/internal/core/object/text"
 )
 
-// Revision is what a SidecarSet injected. Members know only the revisions that they had themselves, so that one that
-// joins late has to be given the older one first that it shall inject.
+// Revision has the injected fields of a SidecarSet. A member knows only its own revisions. So a member that joins late
+// needs an older revision first, if it has to inject that.
 type Revision struct {
-	// Name is unique among the revisions of a template: of what it has.
+	// Name is a digest of the content. It is unique among the revisions of a template.
 	Name string
 	// Version is the customVersion, the name that the author gave; empty if none.
 	Version string
@@ -29,7 +29,7 @@ type Revision struct {
 	Data []byte
 }
 
-// injected are the fields of a SidecarSet's spec that a revision of it is.
+// injected are the fields of a SidecarSet's spec that make up a revision.
 var injected = []string{"containers", "initContainers", "volumes", "imagePullSecrets", "patchPodMetadata"}
 
 // customVersionLabel has the customVersion in v1alpha1; in v1beta1 it is a field.
@@ -38,7 +38,7 @@ const customVersionLabel = "apps.kruise.io/sidecarset-custom-version"
 // leastHistory is the minimum number of revisions that are kept.
 const leastHistory = 2
 
-// customVersion is the name that the author of a SidecarSet gave this version of it, empty for none.
+// customVersion returns the version name that the author of a SidecarSet set; empty if none.
 func customVersion(obj map[string]any) string {
 	if strings.HasSuffix(text(obj, "apiVersion"), "/v1alpha1") {
 		return text(obj, "metadata", "labels", customVersionLabel)
@@ -46,24 +46,23 @@ func customVersion(obj map[string]any) string {
 	return text(obj, "spec", "customVersion")
 }
 
-// Revisions is what is known of the revisions in the cluster of a Work, as JSON in wellknown.RevisionsAnnotation.
+// Revisions has the known revisions in the cluster of a Work, as JSON in wellknown.RevisionsAnnotation.
 type Revisions struct {
-	// Content is the Name of the Revision that the manifest is: overrides and other versions may make it look otherwise.
+	// Content is the Name of the Revision in the manifest. Overrides and API versions can change the manifest.
 	Content string `json:"content,omitempty"`
-	// Made are revisions as the cluster calls them with the Names that they have here: own=name, with commas between, the
-	// last ones.
+	// Made maps names of recent revisions in the cluster to their Names on the hub: own=name, separated by commas.
 	Made string `json:"made,omitempty"`
 }
 
-// KeepsHistory reports whether revisions of the template are to be kept on the hub. Whose versions have no names has
-// them, too: that one of them is named, by a name that a member gave it, is known only when it is gone.
+// KeepsHistory reports whether the hub stores revisions of the template. It also does so without version names: when a
+// user names a revision by its name in a member, the hub no longer has its content otherwise.
 func KeepsHistory(template *unstructured.Unstructured) bool {
 	return template.GroupVersionKind().GroupKind() == sidecarSetKind
 }
 
-// Remember returns which revision of the template is to be stored beside those that are, nil for none, and which are to
-// be deleted: those beyond its revisionHistoryLimit, 10 by default and 2 at least, but never the one that it has
-// injected: by its version, or in one of these Works by a name.
+// Remember returns the revision of the template to store, nil for none, and the stored revisions to delete: those
+// beyond revisionHistoryLimit (default 10, minimum 2). It never deletes the revision that the template injects, by its
+// version or by a name in one of the Works.
 func Remember(template *unstructured.Unstructured, works map[string]*workv1alpha1.Work,
 	stored []Revision) (store *Revision, surplus []Revision) {
 	kept := slices.Clone(stored)
@@ -77,7 +76,7 @@ func Remember(template *unstructured.Unstructured, works map[string]*workv1alpha
 		r.Number++
 		if newest := slices.IndexFunc(kept, func(k Revision) bool { return k.Version == r.Version }); newest < 0 ||
 			kept[newest].Name != r.Name {
-			// A version that had these containers before, and others since, has them anew.
+			// The version returned to earlier containers: store it as the newest.
 			kept = slices.DeleteFunc(kept, func(k Revision) bool {
 				again := k.Name == r.Name
 				if again {
@@ -106,7 +105,7 @@ func Remember(template *unstructured.Unstructured, works map[string]*workv1alpha
 	return store, surplus
 }
 
-// revisionOf is the revision that a SidecarSet is, without a number; without a version if it has no name.
+// revisionOf returns the revision of a SidecarSet, without a number. Its Version is empty if the author set no name.
 func revisionOf(template *unstructured.Unstructured) Revision {
 	data := map[string]any{}
 	for _, name := range injected {
@@ -126,13 +125,13 @@ func revisionOf(template *unstructured.Unstructured) Revision {
 	return Revision{Name: strconv.FormatUint(h.Sum64(), 36), Version: version, Data: raw}
 }
 
-// namedVersion is the version that a SidecarSet injects into new pods. It is empty if the SidecarSet names none or
+// namedVersion returns the version that a SidecarSet injects into new pods. It is empty if the SidecarSet names none or
 // uses another name.
 func namedVersion(obj map[string]any) string {
 	return text(obj, "spec", "injectionStrategy", "revision", "customVersion")
 }
 
-// historyOf is the newest revision of that version, nil if none is stored.
+// historyOf returns the newest revision of a version; nil if none is stored.
 func (f *fleet) historyOf(version string) *Revision {
 	var newest *Revision
 	for i := range f.History {
@@ -143,12 +142,12 @@ func (f *fleet) historyOf(version string) *Revision {
 	return newest
 }
 
-// contentNamed is the revision that a template refers to by a cluster's name for it. It is empty if the template
+// contentNamed returns the revision that a template refers to by a cluster's name for it. It is empty if the template
 // refers to none or these Works do not know the name.
 func contentNamed(template *unstructured.Unstructured, works map[string]*workv1alpha1.Work) string {
 	f := &fleet{Input: Input{Template: template}}
 	for cluster, w := range works {
-		// One that cannot be read is an error of who divides.
+		// An unreadable Work is an error of the division.
 		if m, err := observe(Member{Cluster: cluster, Work: w}); err == nil {
 			f.members = append(f.members, m)
 		}
@@ -157,7 +156,7 @@ func contentNamed(template *unstructured.Unstructured, works map[string]*workv1a
 	return f.contentNamed()
 }
 
-// past is the revision of that Name, nil if none is stored.
+// past returns the revision with that Name; nil if none is stored.
 func (f *fleet) past(name string) *Revision {
 	if i := slices.IndexFunc(f.History, func(r Revision) bool { return r.Name == name }); i >= 0 && name != "" {
 		return &f.History[i]
@@ -197,7 +196,7 @@ func (f *fleet) stageRevision() error {
 				lost = append(lost, m.Cluster)
 			}
 		default:
-			// Maybe it calls it so itself; what it has not made, none does.
+			// The member may know the name itself, unless it has no revision at all.
 			drop = text(m.status, "latestRevision") == ""
 			if m.refused {
 				nameless = append(nameless, m.Cluster)
@@ -232,8 +231,8 @@ func (f *fleet) stageRevision() error {
 	return nil
 }
 
-// note remembers with the Work of m what a later decision needs, of which written is injected now: what m had before,
-// and what m calls the revision that the template names.
+// note records data for later decisions with the Work of m: its earlier versions, and its name for the revision that
+// the template names. written is the version to inject now.
 func (f *fleet) note(m *member, written *Revision, content, mine string) {
 	name := revisionName(f.Template.Object)
 	next := Revisions{Content: written.Name, Made: m.revisions.Made}
@@ -252,18 +251,17 @@ func (f *fleet) note(m *member, written *Revision, content, mine string) {
 	if mine != "" {
 		note.Revisions = withName(note.Revisions, name, mine)
 	}
-	// What a member reports next decides about it.
+	// The next report of the member decides about it.
 	f.result.Notes[m.Cluster] = note.String()
 }
 
-// revisionName is the cluster's name of the revision that a SidecarSet injects. It is empty if the SidecarSet names
-// none, or names a version.
+// revisionName returns the cluster's name of the revision that a SidecarSet injects. It is empty if the SidecarSet
+// names none, or names a version.
 func revisionName(obj map[string]any) string {
 	return text(obj, "spec", "injectionStrategy", "revision", "revisionName")
 }
 
-// contentNamed is the revision that the template names by the name that one of the clusters gave it, as far as that was
-// seen.
+// contentNamed returns the revision that the template names with a cluster's name for it; empty if it is unknown.
 func (f *fleet) contentNamed() string {
 	name := revisionName(f.Template.Object)
 	if name == "" {
@@ -279,7 +277,7 @@ func (f *fleet) contentNamed() string {
 			return content
 		}
 	}
-	// Whoever gave it may have left since; others remember what they call the same.
+	// That cluster may have left. Others recorded their own name for the same revision.
 	for _, m := range f.members {
 		if m.note == nil {
 			continue
@@ -291,8 +289,7 @@ func (f *fleet) contentNamed() string {
 	return ""
 }
 
-// calls is what m calls the revision that the template names so and that is this content, if it is known; empty
-// otherwise.
+// calls returns the name in m of the revision that the template names and that has this content; empty if unknown.
 func (m *member) calls(name, content string) string {
 	if name == "" {
 		return ""
@@ -313,7 +310,7 @@ func (m *member) calls(name, content string) string {
 	return valueOf(m.note.Revisions, name)
 }
 
-// latest is the member's name for the revision of its current Work, empty until it reports it.
+// latest returns the member's name for the revision of its current Work, empty until it reports it.
 func (m *member) latest() string {
 	if m.before == nil || !m.fresh {
 		return ""
@@ -321,7 +318,7 @@ func (m *member) latest() string {
 	return text(m.status, "latestRevision")
 }
 
-// content is the Name of the revision in the Work of m, empty without one.
+// content returns the Name of the revision in the Work of m; empty if there is no Work.
 func (m *member) content() string {
 	if m.revisions.Content == "" && m.before != nil {
 		return revisionOf(m.before).Name
@@ -329,7 +326,7 @@ func (m *member) content() string {
 	return m.revisions.Content
 }
 
-// valueOf is the value of a key in pairs key=value with commas between, empty if there is none.
+// valueOf returns the value of a key in comma-separated pairs key=value; empty if it is missing.
 func valueOf(pairs, key string) string {
 	for _, pair := range split(pairs) {
 		if k, v, ok := strings.Cut(pair, "="); ok && k == key {
@@ -339,10 +336,10 @@ func valueOf(pairs, key string) string {
 	return ""
 }
 
-// namedRevisions bounds how many names are remembered.
+// namedRevisions is the maximum number of recorded names.
 const namedRevisions = 10
 
-// withName adds a pair to those remembered, of which that name has the newest.
+// withName adds a pair as the newest of the recorded pairs.
 func withName(pairs, name, value string) string {
 	if valueOf(pairs, name) == value {
 		return pairs
@@ -352,7 +349,7 @@ func withName(pairs, name, value string) string {
 	return strings.Join(all[max(0, len(all)-namedRevisions):], ",")
 }
 
-// sendPast has m get what an earlier version injected, and no pod of it changed for that.
+// sendPast sends the content of an earlier version to m. It changes no pod of m.
 func (f *fleet) sendPast(m *member, past *Revision) error {
 	var data map[string]any
 	if err := json.Unmarshal(past.Data, &data); err != nil {
@@ -393,7 +390,7 @@ func (f *fleet) sendPast(m *member, past *Revision) error {
 	return nil
 }
 
-// withoutRevision is the injectionStrategy of a SidecarSet that names no revision.
+// withoutRevision returns the injectionStrategy of a SidecarSet that names no revision.
 func withoutRevision(obj map[string]any) map[string]any {
 	strategy := maps.Clone(object(obj, "spec", "injectionStrategy"))
 	if strategy == nil {
@@ -403,7 +400,7 @@ func withoutRevision(obj map[string]any) map[string]any {
 	return strategy
 }
 
-// hasRevision reports whether m is sure to have made a revision of that version.
+// hasRevision reports whether m has certainly created a revision of that version.
 func (m *member) hasRevision(version string) bool {
 	if m.before == nil {
 		return false
@@ -418,7 +415,7 @@ func (m *member) made(version string) bool {
 		text(m.status, "latestRevision") != ""
 }
 
-// versionsBefore are the versions that m has had besides the one that is written to it next, the last ones.
+// versionsBefore returns the recent versions of m without the version to write next.
 func (m *member) versionsBefore(written string) []string {
 	var had []string
 	if m.note != nil {

@@ -122,7 +122,7 @@ func TestJoiningClusterGetsVersionBeforeItsName(t *testing.T) {
 	}
 }
 
-func TestANewVersionIsNamedWhenMembersHaveMadeIt(t *testing.T) {
+func TestNewRevisionIsNamedOnceMembersCreatedIt(t *testing.T) {
 	h := newHub(t, "{apiVersion: apps.kruise.io/v1beta1, kind: SidecarSet, metadata: {name: x}, spec: {containers: []}}",
 		0, 0)
 	h.in.Divided = false
@@ -136,7 +136,7 @@ func TestANewVersionIsNamedWhenMembersHaveMadeIt(t *testing.T) {
 	h.injects("in the one that has it", "c1=s:2(v2) c2=s:2")
 }
 
-func TestRevisionsThatAreKept(t *testing.T) {
+func TestRevisionHistoryLimit(t *testing.T) {
 	h := newHub(t, "{apiVersion: apps.kruise.io/v1beta1, kind: SidecarSet, metadata: {name: x}, spec: {revisionHistoryLimit: 0, containers: []}}")
 	versions := func() (all []string) {
 		for _, r := range h.in.History {
@@ -193,7 +193,7 @@ func TestClustersWithOldSidecarsAreReported(t *testing.T) {
 }
 
 // Members name their revisions by what they make of them, so that a name of one may mean nothing to another.
-func TestARevisionThatIsNamedAsOneClusterDoesIsNamedAsEachDoes(t *testing.T) {
+func TestRevisionIsTranslatedToTheNameInEachCluster(t *testing.T) {
 	h := newHub(t, "{apiVersion: apps.kruise.io/v1beta1, kind: SidecarSet, metadata: {name: x}, spec: {containers: [{name: s, image: s:1}], injectionStrategy: {revision: {policy: Always}}}}", 0, 0)
 	h.in.Divided = false
 	const named = "spec.injectionStrategy.revision.revisionName"

@@ -10,14 +10,14 @@ import (
 	"github.com/argosy-io/argosy/api/wellknown"
 )
 
-// AffinityField is where a subset of a UnitedDeployment names the clusters that it goes to: a ClusterAffinity, as in
-// policies. It is a field of the hub's own, of which members know nothing.
+// AffinityField is the field of a UnitedDeployment's subset with the affinity of its clusters: a ClusterAffinity, as in
+// policies. Only the hub has this field; members do not get it.
 const AffinityField = "clusterAffinity"
 
 // Home is a subset that names its clusters.
 type Home struct {
 	Subset string
-	// Replicas over all of them.
+	// Replicas in all its clusters.
 	Replicas int64
 	Affinity policyv1alpha1.ClusterAffinity
 }
@@ -74,8 +74,8 @@ func Homes(template *unstructured.Unstructured, replicas int64) (homes []Home, r
 	return homes, rest, nil
 }
 
-// Fill gives the subsets that ask for no replicas their shares of what others leave, as OpenKruise does: first
-// minReplicas, in order, then up to maxReplicas, in order, and what is left evenly to those without.
+// Fill divides the remaining replicas among the subsets without replicas, as OpenKruise does: first minReplicas, in
+// order, then up to maxReplicas, in order. Subsets without maxReplicas share the rest equally.
 func Fill(subsets []map[string]any, shares []int64, set []bool, left int64) error {
 	total := left + sum(shares)
 	take := func(k int, n int64) {
@@ -111,8 +111,7 @@ func Fill(subsets []map[string]any, shares []int64, set []bool, left int64) erro
 	return nil
 }
 
-// Bare removes from a template, in place, what only the hub reads, and the record of sent pods, which only the hub
-// writes.
+// Bare removes, in place, fields that only the hub reads, and the record of sent pods, which only the hub writes.
 func Bare(manifest *unstructured.Unstructured) {
 	for _, key := range append(HubAnnotations(), wellknown.SentPodsToDeleteAnnotation) {
 		unstructured.RemoveNestedField(manifest.Object, "metadata", "annotations", key)

@@ -15,7 +15,7 @@ var (
 	ephemeralJobKind     = schema.GroupKind{Group: kruise, Kind: "EphemeralJob"}
 )
 
-// job is how a kind that runs once counts what it runs on.
+// job has the status fields of a kind that runs once.
 type job struct {
 	// desired and active are the status fields that count all nodes or pods, and those in progress. They are empty for a
 	// kind that counts something else; then ended reports whether a status is final.
@@ -25,8 +25,8 @@ type job struct {
 	pauses bool
 }
 
-// pullsListed reports whether the images of an ImageListPullJob have all been tried. One that never completes counts
-// those of which it has pulled all.
+// pullsListed reports whether an ImageListPullJob has tried all images. A job that never completes counts images that
+// are pulled on all nodes.
 func pullsListed(status map[string]any) bool {
 	images := number(status, "desired")
 	return text(status, "completionTime") != "" || images > 0 &&
@@ -34,9 +34,9 @@ func pullsListed(status map[string]any) bool {
 			int64(len(list(status, "failedImageStatuses")))) >= images
 }
 
-// ephemeralJob divides to how many pods containers are added, by the pods that match in each cluster, evenly until that
-// is reported; one that cannot have any gets no copy. What runs or ran in a cluster stays its part. Then parallelism is
-// divided.
+// ephemeralJob divides the number of pods that get containers by the matching pods in each cluster, and equally until
+// they are reported. A cluster without a share gets no job. Containers that run or ran count for their cluster. Then it
+// divides parallelism.
 func (f *fleet) ephemeralJob() error {
 	if v := field(f.Template.Object, "spec", "replicas"); v != nil {
 		n, ok := whole(v)
@@ -59,7 +59,7 @@ func (f *fleet) ephemeralJob() error {
 			if known {
 				before[i] = max(before[i], 1)
 			}
-			// It has a copy, which would be done at once with no pod to go to.
+			// The job exists in the cluster, and would complete at once with a share of zero.
 			seats[i].Cap = max(seats[i].Cap, 1)
 			seats[i].Floor = max(min(before[i], ran), 1)
 			fits = fits && before[i] <= seats[i].Cap
@@ -82,11 +82,11 @@ func (f *fleet) ephemeralJob() error {
 	return f.parallelism(job{desired: "match", active: "running", pauses: true})
 }
 
-// parallelism divides how many pods run, or nodes pull, at once, by the nodes of each cluster that are still to be
-// done; evenly until they are reported, and where they never are. What runs in a cluster is given up when it has ended,
-// not before, and what it is granted no longer goes to another one when the cluster is seen to be granted less. A
-// percentage means the same in every cluster. Where a share is nothing a BroadcastJob is paused until it is its turn;
-// an ImagePullJob cannot be, so that it is not sent before, and keeps one until it has ended.
+// parallelism divides the number of concurrent pods or pulls by the remaining nodes of each cluster, and equally if
+// they are not reported. A cluster keeps the share of its running pods until they end. Another cluster gets a reduced
+// share only once the member has observed the reduction. A percentage is copied. A BroadcastJob with a share of zero is
+// paused until its turn. An ImagePullJob cannot be paused: it is sent at its turn, and keeps a share of one until it
+// ends.
 func (f *fleet) parallelism(j job) error {
 	pauses := j.pauses
 	v := field(f.Template.Object, "spec", "parallelism")
@@ -111,7 +111,7 @@ func (f *fleet) parallelism(j job) error {
 		} else if j.ended != nil && j.ended(m.status) {
 			seats[i] = Seat{}
 		} else if !reported {
-			// It may have any number of nodes; what it was given it may be using.
+			// It may have any number of nodes, and may be using its whole share.
 			seats[i] = Seat{Weight: 1, Cap: n}
 		} else {
 			left := max(0, desired-number(m.status, "succeeded")-number(m.status, "failed"))
@@ -132,7 +132,7 @@ func (f *fleet) parallelism(j job) error {
 		}
 	}
 	if sum(before) > n {
-		// The limit was lowered. A member that has not reported its usage also gives up seats.
+		// The limit was lowered. A member that has not reported its usage also loses seats.
 		for i := range seats {
 			if !known[i] {
 				seats[i].Floor = min(seats[i].Floor, int64(b2i(!pauses)))
@@ -140,7 +140,7 @@ func (f *fleet) parallelism(j job) error {
 		}
 	}
 	if !pauses {
-		// Those that wait come before those that could have more.
+		// Waiting clusters come before clusters that could use more.
 		free := n
 		for _, s := range seats {
 			free -= min(s.Floor, s.Cap)
@@ -152,7 +152,7 @@ func (f *fleet) parallelism(j job) error {
 			}
 		}
 	}
-	// A lower number than runs lets no more begin. What is given up is given to others when that is seen.
+	// A share below the running pods starts no others. Other clusters get the difference once it is observed.
 	shares, using := Split(n, seats), make([]int64, len(f.members))
 	free := n
 	for i, m := range f.members {
@@ -180,7 +180,7 @@ func (f *fleet) parallelism(j job) error {
 	for i, m := range f.members {
 		switch {
 		case seats[i].Cap == 0 && m.before != nil:
-			// It is done, and stays as it is.
+			// The job has completed: keep its value.
 			f.put(m, field(m.before.Object, "spec", "parallelism"), "spec", "parallelism")
 			if paused := field(m.before.Object, "spec", "paused"); pauses && paused != nil {
 				f.put(m, paused, "spec", "paused")

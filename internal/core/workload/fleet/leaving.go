@@ -59,7 +59,7 @@ func leavingByName(template *unstructured.Unstructured, fewer int64,
 	return leaving, unknown
 }
 
-// withoutRepeats are names without repetitions, each where it comes first.
+// withoutRepeats returns names without repetitions, each where it comes first.
 func withoutRepeats(names []string) []string {
 	var out []string
 	for _, name := range names {
@@ -117,13 +117,14 @@ func leavingByOrdinal(template *unstructured.Unstructured, fewer int64,
 	return leaving, nil
 }
 
-// runs are the ordinals that a StatefulSet of this manifest runs: those from ordinals.start on that are not reserved.
+// runs returns the ordinals that a StatefulSet of this manifest runs: those from ordinals.start on that are not
+// reserved.
 func runs(manifest map[string]any) ([]int64, error) {
 	return firstOrdinals(number(manifest, "spec", "replicas"), reservedOrdinals(manifest))
 }
 
-// reservedOrdinals are the ordinals that a StatefulSet of this manifest does not run. A list that cannot be read, such
-// as one of an override, reserves nothing.
+// reservedOrdinals returns the ordinals that a StatefulSet of this manifest does not run. A list that cannot be read,
+// such as one of an override, reserves nothing.
 func reservedOrdinals(manifest map[string]any) ordinals {
 	var reserved ordinals
 	if all, err := parseOrdinals(list(manifest, "spec", "reserveOrdinals")); err == nil {

@@ -19,7 +19,7 @@ func TestPodsToDeleteLeaveTheirClustersInOrder(t *testing.T) {
 	}
 }
 
-func TestNewNamesWaitForTheReplicasThatGoWithThem(t *testing.T) {
+func TestPodsToDeleteWaitForTheirReplicas(t *testing.T) {
 	h := newHub(t, "{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {name: x}, spec: {replicas: 6, scaleStrategy: {podsToDelete: [x-a]}}}", 3, 3)
 	h.in.Pods = map[string][]string{"x-a": {"c1"}, "x-b": {"c2"}, "x-z": {}}
 	const names = "spec.scaleStrategy.podsToDelete="
@@ -40,7 +40,7 @@ func TestNewNamesWaitForTheReplicasThatGoWithThem(t *testing.T) {
 	h.expect("after", names+"[x-a]", "spec.replicas=2")
 }
 
-func TestTheHighestOrdinalsOfAllGoFirstIfThatIsAskedFor(t *testing.T) {
+func TestHighestOrdinalsGoFirstOnRequest(t *testing.T) {
 	h := newHub(t, `{apiVersion: apps.kruise.io/v1beta1, kind: StatefulSet, metadata: {name: x, annotations: {argosy.io/unique-ordinals: "true"}}, spec: {replicas: 7, reserveOrdinals: [1]}}`, 3, 2, 2)
 	h.expect("at first", "spec.replicas=3 2 2") // 0 2 3, 4 5, 6 7
 	works := map[string]*workv1alpha1.Work{}

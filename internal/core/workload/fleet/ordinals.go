@@ -18,15 +18,15 @@ import (
 
 var reservedPath = []string{"spec", "reserveOrdinals"}
 
-// mostOrdinals bounds a set that is worked out one by one.
+// mostOrdinals is the maximum size of an enumerated set.
 const mostOrdinals = 100_000
 
-// span is the ordinals from the first to the last of it; empty if last is below first.
+// span is the range of ordinals from first to last; empty if last is below first.
 type span struct{ first, last int64 }
 
 func (s span) len() int64 { return s.last - s.first + 1 }
 
-// ordinals is a set of ordinals: spans in order, none touching the next.
+// ordinals is a set: sorted spans with gaps between them.
 type ordinals []span
 
 func ordinalSet(spans ...span) ordinals {
@@ -58,7 +58,7 @@ func (o ordinals) contains(n int64) bool {
 	return slices.ContainsFunc(o, func(s span) bool { return s.first <= n && n <= s.last })
 }
 
-// gap is the first ordinal from n on that is not in o.
+// gap returns the first ordinal from n on that is not in o.
 func (o ordinals) gap(n int64) int64 {
 	for _, s := range o {
 		if n < s.first {
@@ -80,7 +80,7 @@ func (o ordinals) list() []int64 {
 	return out
 }
 
-// texts are the spans as OpenKruise reads them: numbers, and "a-b".
+// texts returns the spans in OpenKruise's format: numbers, and "a-b".
 func (o ordinals) texts() []any {
 	out := make([]any, len(o))
 	for i, s := range o {
@@ -91,7 +91,7 @@ func (o ordinals) texts() []any {
 	return out
 }
 
-// fewOrdinals is how many are written one by one.
+// fewOrdinals is up to how many ordinals are written as numbers.
 const fewOrdinals = 256
 
 // reserved returns the ordinals one by one, which every release of OpenKruise reads. Ranges need OpenKruise 1.8, and a
@@ -146,7 +146,7 @@ func tooManyOrdinals(n int64) error {
 	return fmt.Errorf("%d replicas are too many for unique ordinals; the maximum is %d", n, mostOrdinals)
 }
 
-// firstOrdinals are the first n ordinals that are not reserved: those that OpenKruise runs.
+// firstOrdinals returns the first n ordinals that are not reserved. OpenKruise runs these.
 func firstOrdinals(n int64, reserved ordinals) ([]int64, error) {
 	if n > mostOrdinals {
 		return nil, tooManyOrdinals(n)
@@ -205,7 +205,7 @@ func assign(owners []owner, taken, busy ordinals, limit int64) (assigned [][]int
 	return assigned, short
 }
 
-// statefulSet divides an Advanced StatefulSet: its ordinals if they shall be unique, then its rollout.
+// statefulSet divides an Advanced StatefulSet: its ordinals if they must be unique, then its rollout.
 func (f *fleet) statefulSet() error {
 	w := workloads[statefulSetKind]
 	roll := func(byOrdinal func(kept int64) []int64) error {
@@ -322,7 +322,7 @@ func (f *fleet) assignOrdinals() ([][]int64, error) {
 	if total > mostOrdinals {
 		return nil, tooManyOrdinals(total)
 	}
-	// 2. What clusters that are gone have stays theirs, and there are no more than the template asks for.
+	// 2. Former clusters keep their ordinals, and the total does not exceed the template's replicas.
 	gone, leaving, absent := f.ordinalsElsewhere(had, running)
 	limit := int64(mostOrdinals)
 	if gone != nil {
@@ -382,8 +382,8 @@ func (f *fleet) volumes() (has, stay bool) {
 	return has, f.options.mobility == "Never" || f.options.mobility != "Always" && has
 }
 
-// ordinalsElsewhere are the ordinals that no member gets: those that stay with clusters that are gone, described in
-// absent, and those that clusters that are being left may run until their copies are gone. had is the record.
+// ordinalsElsewhere returns the ordinals that no member gets: gone stay with former clusters and are described in
+// absent; leaving may still run in clusters that are being left. had is the record.
 func (f *fleet) ordinalsElsewhere(had map[string]ordinals, running ordinals) (gone, leaving ordinals,
 	absent []string) {
 	_, stay := f.volumes()
@@ -410,7 +410,7 @@ func inFirst(o ordinals, n int64, reserved ordinals) []int64 {
 	return slices.DeleteFunc(first, func(v int64) bool { return !o.contains(v) })
 }
 
-// complement is what lies below the highest of o and is not in it.
+// complement returns the ordinals below the highest of o that are not in o.
 func (o ordinals) complement() ordinals {
 	var out ordinals
 	next := int64(0)
@@ -423,7 +423,7 @@ func (o ordinals) complement() ordinals {
 	return out
 }
 
-// rest is every ordinal that is not in o.
+// rest returns every ordinal that is not in o.
 func (o ordinals) rest() ordinals {
 	above := int64(0)
 	if n := len(o); n > 0 {

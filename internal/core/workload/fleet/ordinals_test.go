@@ -37,7 +37,7 @@ func TestOrdinalsAreNumbersAndRanges(t *testing.T) {
 	}
 }
 
-func TestReservedOrdinalsAreRangesOnlyWhereTheyAreMany(t *testing.T) {
+func TestManyReservedOrdinalsAreRanges(t *testing.T) {
 	if got := fmt.Sprint(parsed(t, "0-2", int64(5)).reserved()); got != "[0 1 2 5]" {
 		t.Errorf("a few are %s", got)
 	}
@@ -71,7 +71,7 @@ func TestTheExampleOfUniqueOrdinals(t *testing.T) {
 	}
 }
 
-func TestOrdinalsAreUniqueAndStayWhereTheyAre(t *testing.T) {
+func TestOrdinalsAreUniqueAndStable(t *testing.T) {
 	for seed := range int64(500) {
 		random := rand.New(rand.NewSource(seed))
 		owners := make([]owner, 1+random.Intn(4))

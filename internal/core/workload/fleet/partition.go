@@ -54,8 +54,8 @@ func (o options) staged(clusters []string, n int64, seats []Seat, done func([]in
 	return targets, Stage{Number: len(o.stages), Of: len(o.stages), State: StageCompleted}
 }
 
-// underWay is the index of the stage that is under way when so many pods are released: k, or a later one. A stage that
-// was done is not done again while a cluster has yet to report about what a later one wrote.
+// underWay returns the index of the stage that is under way when so many pods are released: k, or a later one. A stage
+// that was done is not done again while a cluster has yet to report about what a later one wrote.
 func (o options) underWay(k int, clusters []string, n int64, seats []Seat, released int64) int {
 	seats = slices.Clone(seats)
 	for i := range seats {
@@ -73,7 +73,7 @@ func (o options) underWay(k int, clusters []string, n int64, seats []Seat, relea
 	return k
 }
 
-// targets are the new pods at the end of the stage, of n in all, beside those that are new already.
+// targets returns the new pods at the end of the stage, of n in all, beside those that are new already.
 func (s stage) targets(clusters []string, n int64, seats []Seat) []int64 {
 	if s.Percent != nil {
 		var total int64

@@ -89,11 +89,11 @@ type PlanStage struct {
 	MaxClusters int `json:"maxClusters,omitempty"`
 	// InOrder is true if clusters are updated one after the other.
 	InOrder bool `json:"inOrder,omitempty"`
-	// Skip is true if the stage makes no pod new. Its clusters keep what they have.
+	// Skip is true if the stage updates no pod. Its clusters keep their pods.
 	Skip bool `json:"skip,omitempty"`
 }
 
-// String is the value for PlanAnnotation.
+// String returns the value for PlanAnnotation.
 func (p *Plan) String() string {
 	short := *p
 	short.Stages = slices.Clone(p.Stages)
@@ -105,8 +105,8 @@ func (p *Plan) String() string {
 	return words.JSON(short)
 }
 
-// PlanOf is the plan in the annotations of a binding, nil without one. A plan for another revision than the effective
-// one, or one that cannot be read, holds all clusters.
+// PlanOf returns the plan in the annotations of a binding, nil without one. A plan for another revision than the
+// effective one, or one that cannot be read, holds all clusters.
 func PlanOf(annotations map[string]string) *Plan {
 	text, ok := annotations[PlanAnnotation]
 	if !ok {
@@ -197,7 +197,7 @@ func (p *Plan) targets(clusters []string, seats []Seat, done func([]int64) bool)
 	return targets
 }
 
-// targets are the new pods at the end of the stage where before are new at its start.
+// targets returns the new pods at the end of the stage where before are new at its start.
 func (s PlanStage) targets(clusters []string, seats []Seat, before []int64) []int64 {
 	// 1. The seats of the stage, in its order.
 	var at []int
@@ -240,7 +240,7 @@ func (s PlanStage) targets(clusters []string, seats []Seat, before []int64) []in
 	return targets
 }
 
-// amount is how many of so many are new at the end of the stage.
+// amount returns how many of the pods are new at the end of the stage.
 func (s PlanStage) amount(of int64) int64 {
 	if s.Pods > 0 {
 		return min(s.Pods, of)
@@ -314,7 +314,7 @@ func (f *fleet) isNew() bool {
 	return !slices.ContainsFunc(f.members, func(m *member) bool { return m.before != nil })
 }
 
-// former is the share of a cluster that keeps the pods of its Work: none of them changes.
+// former returns the share of a cluster that keeps the pods of its Work: none of them changes.
 func (p party) former(o outcome) outcome {
 	if !p.there {
 		o.released = p.replicas
@@ -328,7 +328,7 @@ func (p party) former(o outcome) outcome {
 	return o
 }
 
-// unlimited is a copy that lets all clusters of a stage be updated at the same time.
+// unlimited returns a copy that lets all clusters of a stage be updated at the same time.
 func (p *Plan) unlimited() *Plan {
 	out := *p
 	out.Stages = slices.Clone(p.Stages)
@@ -397,7 +397,7 @@ func ProgressOf(in Input) ([]ClusterProgress, error) {
 	return all, f.podProgress(w, all)
 }
 
-// planStage is the stage that the plan of in is at.
+// planStage returns the stage that the plan of in is at.
 func (in Input) planStage() (s Stage, ok bool) {
 	p := in.Plan
 	progress, err := ProgressOf(in)
@@ -434,7 +434,7 @@ func refuses(w *workv1alpha1.Work) bool {
 	return false
 }
 
-// refusal is the message of a member that did not take a Work.
+// refusal returns the message of a member that did not take a Work.
 func refusal(w *workv1alpha1.Work) string {
 	for _, kind := range []string{workv1alpha1.WorkFailure, workv1alpha1.WorkApplied} {
 		if c := meta.FindStatusCondition(w.Status.Conditions, kind); c != nil && c.Message != "" {
@@ -444,7 +444,7 @@ func refusal(w *workv1alpha1.Work) string {
 	return ""
 }
 
-// podProgress is the progress of a template whose pods are divided.
+// podProgress fills in the progress of a template whose pods are divided.
 func (f *fleet) podProgress(w workload, all []ClusterProgress) error {
 	ro, parties, total, err := f.begin(w)
 	if err != nil {
@@ -498,8 +498,8 @@ func (f *fleet) clusterProgress(all []ClusterProgress) {
 	}
 }
 
-// counted are the new pods, and of them the available ones, that a member reports; of kinds that do not report them,
-// all or none.
+// counted returns the new pods, and of them the available ones, that a member reports; of kinds that do not report
+// them, all or none.
 func (m *member) counted(replicas int64) (updated, available int64) {
 	if !m.fresh {
 		return 0, 0
@@ -549,7 +549,7 @@ func MaxUnavailable(template *unstructured.Unstructured, replicas int64) (n int6
 	return n, err == nil
 }
 
-// Targets are the new pods of clusters with so many replicas at the end of a stage, counted from 1, if all were old
+// Targets returns the new pods of clusters with so many replicas at the end of a stage, counted from 1, if all were old
 // before the first one.
 func (p *Plan) Targets(clusters []string, replicas []int64, at int) []int64 {
 	begun := p.unlimited()

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// planned is a CloneSet at rest, whose next template is rolled out by a plan with these stages.
+// planned returns a CloneSet at rest, whose next template is rolled out by a plan with these stages.
 func planned(t *testing.T, replicas []int64, stages ...PlanStage) *hub {
 	t.Helper()
 	h := newHub(t, plainCloneSet, replicas...)
@@ -28,7 +28,7 @@ func (h *hub) begin(stage int) {
 // templates are those of the clusters, and partitions those of CloneSets.
 const templates = "spec.template.a="
 
-// part is a stage of a tenth and more of all pods in clusters.
+// part returns a stage of a tenth and more of all pods in clusters.
 func part(of, all int64, clusters ...string) PlanStage {
 	return PlanStage{Clusters: clusters, Part: [2]int64{of, all}}
 }
@@ -61,7 +61,7 @@ func TestPlanAppliesInSingleCluster(t *testing.T) {
 	h.expect("the second stage", partitions+"0")
 }
 
-func TestPlanRollsOutWorkloadThatIsNotDivided(t *testing.T) {
+func TestPlanRollsOutDuplicatedWorkload(t *testing.T) {
 	h := planned(t, []int64{3, 3}, part(1, 1, "c1"), part(1, 1, "c1", "c2"))
 	h.in.Divided = false
 	expectPodsKept := func(when, want string) {
@@ -92,7 +92,7 @@ func TestPlanWritesPercentagesWhereMembersScale(t *testing.T) {
 	}
 }
 
-func TestPlanDoesNotWaitForLostClusterThatIsSkipped(t *testing.T) {
+func TestPlanDoesNotWaitForSkippedLostCluster(t *testing.T) {
 	for name, skip := range map[string]func(h *hub){
 		"skipped by the release":    func(h *hub) { h.in.Plan.Skipped = []string{"c1"} },
 		"ignored by the annotation": func(h *hub) { h.annotate("argosy.io/unreachable-clusters", "Ignore") },

@@ -16,8 +16,8 @@ import (
 
 var podsToDeletePath = []string{"spec", "scaleStrategy", "podsToDelete"}
 
-// PodsAskedFor are the names in a CloneSet's podsToDelete, and that of a ContainerRecreateRequest's pod, that have to
-// be looked for in the clusters, sorted: those that are not routed yet. Others' are none.
+// PodsAskedFor returns the names in a CloneSet's podsToDelete, and that of a ContainerRecreateRequest's pod, that have
+// to be looked for in the clusters, sorted: those that are not routed yet. Others' are none.
 func PodsAskedFor(template *unstructured.Unstructured, existing map[string]*workv1alpha1.Work) ([]string, error) {
 	if template.GroupVersionKind().GroupKind() == recreateRequestKind {
 		if pod := text(template.Object, "spec", "podName"); pod != "" && len(existing) == 0 {
@@ -80,7 +80,7 @@ func PodsSent(template *unstructured.Unstructured,
 	return sent, nil
 }
 
-// WithoutPods is a CloneSet that does not name these pods for deletion.
+// WithoutPods returns a CloneSet that does not name these pods for deletion.
 func WithoutPods(template *unstructured.Unstructured, gone []string) *unstructured.Unstructured {
 	out := template.DeepCopy()
 	left := slices.DeleteFunc(list(out.Object, podsToDeletePath...), func(v any) bool {
@@ -99,7 +99,7 @@ func WithoutPods(template *unstructured.Unstructured, gone []string) *unstructur
 	return out
 }
 
-// PodsToDelete are the names in a CloneSet's podsToDelete; nil where there is no such list, and of other kinds.
+// PodsToDelete returns the names in a CloneSet's podsToDelete; nil where there is no such list, and of other kinds.
 func PodsToDelete(template *unstructured.Unstructured) []string {
 	if template.GroupVersionKind().GroupKind() != cloneSetKind || field(template.Object, podsToDeletePath...) == nil {
 		return nil
@@ -107,7 +107,7 @@ func PodsToDelete(template *unstructured.Unstructured) []string {
 	return append([]string{}, podsNamed(template)...)
 }
 
-// podsNamed are the names in a CloneSet's podsToDelete; none of other kinds.
+// podsNamed returns the names in a CloneSet's podsToDelete; none of other kinds.
 func podsNamed(template *unstructured.Unstructured) []string {
 	if template.GroupVersionKind().GroupKind() != cloneSetKind {
 		return nil
@@ -278,7 +278,7 @@ func (f *fleet) placedTooMany() bool {
 	return f.replicas() > asked
 }
 
-// parseNote is the note of an annotation; one that somebody broke is none.
+// parseNote returns the note of an annotation; empty if it is invalid.
 func parseNote(text string) (n Note) {
 	if json.Unmarshal([]byte(text), &n) != nil {
 		return Note{}

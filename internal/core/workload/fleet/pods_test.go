@@ -27,7 +27,7 @@ func (h *hub) sent() string {
 	return fmt.Sprint(sent, asked)
 }
 
-func TestPodsSentAreThoseThatClustersHad(t *testing.T) {
+func TestSentPodsExistedInTheirClusters(t *testing.T) {
 	const spec = "{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, metadata: {name: x}, spec: {replicas: 3, template: {}}}"
 	for _, c := range []struct {
 		name     string

@@ -80,7 +80,7 @@ func Preview(in Input, former *unstructured.Unstructured) ([]Released, error) {
 	return all, nil
 }
 
-// divided is a template with the replicas of m.
+// divided returns a template with the replicas of m.
 func (m *Member) divided(template *unstructured.Unstructured, divided bool) (*unstructured.Unstructured, error) {
 	out := template.DeepCopy()
 	if !divided {

@@ -31,7 +31,7 @@ type clock struct {
 const precision = 10
 
 // progress reads the clock of the rollout; it starts with another revision.
-func (f *fleet) progress(w workload, parties []party) (clock, error) {
+func (f *fleet) progress(parties []party) (clock, error) {
 	c := clock{now: f.Now.UTC().Truncate(time.Second),
 		deadline: time.Duration(number(f.Template.Object, "spec", "progressDeadlineSeconds")) * time.Second}
 	if c.deadline <= 0 || f.Now.IsZero() {
@@ -46,7 +46,7 @@ func (f *fleet) progress(w workload, parties []party) (clock, error) {
 	if err != nil {
 		return clock{}, err
 	}
-	// One that somebody broke, or that is from the future, starts anew.
+	// Restart an invalid clock, or one from the future.
 	if json.Unmarshal([]byte(f.Progress), &c.last) != nil || c.last.Revision != revision || c.last.Since.After(c.now) {
 		c.last = progress{Revision: revision, Most: c.available, Since: c.now}
 	}

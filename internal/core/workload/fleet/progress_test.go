@@ -23,7 +23,7 @@ func (h *hub) wakes(when string, want time.Duration) {
 	}
 }
 
-// rolling is a rollout of nine pods with a deadline of 100 s, that has just begun.
+// rolling returns a rollout of nine pods with a deadline of 100 s, that has just begun.
 func rolling(t *testing.T) *hub {
 	h := newHub(t, plainCloneSet, 3, 3, 3)
 	h.in.Now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -89,7 +89,7 @@ func TestADeadlineIsTheFleets(t *testing.T) {
 	}
 }
 
-func TestWhatWaitsForAPersonIsNotLate(t *testing.T) {
+func TestApprovalWaitIsNotLate(t *testing.T) {
 	h := rolling(t)
 	h.edit("90%", "spec", "updateStrategy", "rollingUpdate", "partition")
 	h.look()
@@ -106,7 +106,7 @@ func TestWhatWaitsForAPersonIsNotLate(t *testing.T) {
 	h.wakes("paused", 0)
 }
 
-func TestARolloutStopsWhenMorePodsFailThanAreTolerated(t *testing.T) {
+func TestRolloutStopsIfTooManyPodsFail(t *testing.T) {
 	h := rolling(t)
 	h.edit("25%", "metadata", "annotations", wellknown.FailedPodsThresholdAnnotation) // two of nine
 	h.look()

@@ -7,12 +7,11 @@ import (
 	"strings"
 )
 
-// ordinalsSince is the minor release of Kubernetes 1 from which on spec.ordinals.start counts unless it is turned off.
+// ordinalsSince is the first minor release of Kubernetes 1 that uses spec.ordinals.start by default.
 const ordinalsSince = 27
 
-// nativeStatefulSet gives Kubernetes' StatefulSets unique ordinals if they are asked for: a range for each cluster,
-// from ordinals.start on, since they cannot leave ordinals out. Their partition is an ordinal, and so means the fleet
-// as it is.
+// nativeStatefulSet gives Kubernetes' StatefulSets unique ordinals on request: one range from ordinals.start on for
+// each cluster, because these StatefulSets cannot skip ordinals. Their partition is an ordinal, so it is not divided.
 func (f *fleet) nativeStatefulSet() error {
 	if !f.options.uniqueOrdinals || !f.Divided {
 		f.result.Record = ""
@@ -40,7 +39,7 @@ func (f *fleet) assignRanges() error {
 	}
 	_, stays := f.volumes()
 
-	// 1. What may run where, and what stays with clusters that are gone.
+	// 1. Pods that may run in each cluster, and ordinals that stay with former clusters.
 	n := len(f.members)
 	runsNow, mayRun := make([]ordinals, n), make([]ordinals, n)
 	total := f.replicas()
@@ -69,7 +68,7 @@ func (f *fleet) assignRanges() error {
 	left := max(0, total-int64(len(gone.list())))
 	elsewhere := gone.union(leaving)
 
-	// 2. What stands.
+	// 2. The present ranges.
 	assigned := make([]span, n)
 	var taken ordinals
 	for i, m := range f.members {
@@ -85,7 +84,7 @@ func (f *fleet) assignRanges() error {
 		assigned[i], taken = s, taken.union(ordinals{s})
 		left -= s.len()
 	}
-	// 3. What is new.
+	// 3. New ranges.
 	var short int64
 	for i, m := range f.members {
 		blocked := taken.union(elsewhere)
@@ -132,7 +131,7 @@ func (f *fleet) assignRanges() error {
 		f.addCondition(OrdinalsUnassigned, "%d replicas are not running, because %s; use OpenKruise's StatefulSet, which can skip ordinals, or move them with the annotation %s: Always",
 			short, why, wellknown.OrdinalMobilityAnnotation)
 	}
-	// 4. Into the manifests and the record.
+	// 4. Write the manifests and the record.
 	remembered := map[string]ordinals{}
 	for i, m := range f.members {
 		s := assigned[i]

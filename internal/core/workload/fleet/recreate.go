@@ -14,7 +14,7 @@ var recreateRequestKind = schema.GroupKind{Group: kruise, Kind: "ContainerRecrea
 // podRecheck is how soon a pod that was found nowhere is looked for again.
 const podRecheck = time.Minute
 
-// PodOwner is the controller that the pods that PodsAskedFor names must have, empty for any.
+// PodOwner returns the controller that the pods that PodsAskedFor names must have, empty for any.
 func PodOwner(template *unstructured.Unstructured) (kind, name string) {
 	if template.GroupVersionKind().GroupKind() == recreateRequestKind {
 		return "", ""

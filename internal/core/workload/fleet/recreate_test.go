@@ -9,7 +9,7 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 )
 
-func TestARequestToRecreateContainersGoesWhereThePodIs(t *testing.T) {
+func TestContainerRecreateRequestGoesToThePodsCluster(t *testing.T) {
 	const request = "{apiVersion: apps.kruise.io/v1beta1, kind: ContainerRecreateRequest, metadata: {name: x}, spec: {podName: shop-a, containers: [{name: main}]}}"
 	for _, c := range []struct {
 		name         string

@@ -12,33 +12,32 @@ import (
 type Note struct {
 	// Partition is the template's when the Work was written, as text.
 	Partition string `json:"partition,omitempty"`
-	// Raised is true if the partition was raised during this rollout: pods that are new already may be asked back.
+	// Raised is true if the partition was raised during this rollout: the rollout may then revert new pods.
 	Raised bool `json:"raised,omitempty"`
-	// Halted is true if the rollout made the copy in this cluster unhealthy, as far as was seen last.
+	// Halted is true if the rollout made the workload in this cluster unhealthy, by the last report.
 	Halted bool `json:"halted,omitempty"`
 	// Settled is true if all pods in the cluster were once reported at the revision in the Work. It stays true until the
 	// member reports about a later write.
 	Settled bool `json:"settled,omitempty"`
 	// Grant is how many pods the rollout may make unavailable in the cluster; 0 while it is paused there.
 	Grant int64 `json:"grant,omitempty"`
-	// Pending is the most that it may have been granted before, as long as the member has not seen the Grant.
+	// Pending is the largest earlier grant that may be in use, until the member has observed Grant.
 	Pending int64 `json:"pending,omitempty"`
-	// Surge and PendingSurge are the same of pods beyond the replicas.
+	// Surge and PendingSurge are the same for pods beyond the replicas.
 	Surge        int64 `json:"surge,omitempty"`
 	PendingSurge int64 `json:"pendingSurge,omitempty"`
 	// Deleted are the pods that the cluster deleted on request and that the template still names. Missing are names that
 	// no cluster had. Both are comma-separated.
 	Deleted string `json:"deleted,omitempty"`
 	Missing string `json:"missing,omitempty"`
-	// Turn is when the cluster was last given a part of a budget that clusters take turns with, or gave it back.
+	// Turn is when the cluster last got or returned its part of a budget that clusters use in turns.
 	Turn string `json:"turn,omitempty"`
-	// Versions are those of a SidecarSet that the cluster has had before the one it has: names, with commas between.
+	// Versions are earlier versions of a SidecarSet in the cluster: names, separated by commas.
 	Versions string `json:"versions,omitempty"`
-	// Revisions are names by which a SidecarSet names a revision, with the cluster's own name of it: name=own, with commas
-	// between.
+	// Revisions map the name of a revision in the template to its name in the cluster: name=own, separated by commas.
 	Revisions string `json:"revisions,omitempty"`
-	// Stood is what the Kruise Rollouts of other clusters had rolled out when that of this one was last seen at rest:
-	// cluster=revision, with commas between.
+	// Stood are the revisions of the Kruise Rollouts in other clusters when the Rollout in this cluster was last idle:
+	// cluster=revision, separated by commas.
 	Stood string `json:"stood,omitempty"`
 }
 
@@ -59,17 +58,16 @@ type party struct {
 	// scaled is true if an autoscaler in the cluster sets the replicas. percent is true if the partition is therefore a
 	// percentage.
 	scaled, percent bool
-	// fixed is how many pods an override keeps old there, own how many an override lets be unavailable; nil without an
-	// override.
+	// fixed is the partition that an override sets, own the maxUnavailable that an override sets; nil without an override.
 	fixed, own *int64
 
 	// there is true if a Work exists. The following fields are about it.
 	there bool
 	was   share
 	note  *Note // nil: written before there were notes
-	// same is true if its pods are of the same template as they will be.
+	// same is true if the next write does not change the pod template.
 	same bool
-	// rewritten is true if the Work is written in any case, because the template has changed.
+	// rewritten is true if the Work must be written, because the template has changed.
 	rewritten bool
 
 	// known is true if the member has reported at all; fresh if it has reported about the current Work.
@@ -79,50 +77,50 @@ type party struct {
 	pods, updated, updatedAvailable, available int64
 }
 
-// overridden reports whether an override decides what the rollout may do there.
+// overridden reports whether an override limits the rollout in the cluster.
 func (p party) overridden() bool { return p.fixed != nil || p.own != nil }
 
-// rollout is what a template asks of a fleet.
+// rollout has the settings of a template.
 type rollout struct {
-	// partition as the template has it; kept resolves it on a number of replicas.
+	// partition of the template; kept resolves it for a number of replicas.
 	partition any
 	kept      func(partition any, of int64) (int64, error)
 	// unavailable and surge are the budgets of the fleet; not both are 0.
 	unavailable, surge int64
-	// single lets no cluster have more than one pod unavailable: its controller does one at a time by itself.
+	// single limits each cluster to one unavailable pod, because the controller of the kind updates one pod at a time.
 	single bool
 	// stalled is true if its deadline has passed without progress; tolerated is how many pods may fail.
 	stalled   bool
 	tolerated int64
-	// targets divides n new pods among the parties, in their order, but gives none fewer than its floor.
+	// targets divides n new pods among the parties, in their order. Each gets at least its floor.
 	targets func(n int64, seats []Seat, done func(targets []int64) bool) ([]int64, Stage)
 	options options
 }
 
-// outcome is what is to be written in one cluster.
+// outcome has the fields to write in one cluster.
 type outcome struct {
 	share
 	note Note
 	// scaled and percent are those of the party.
 	scaled, percent bool
-	// target is how many pods shall be new there in the end, or at the end of this stage.
+	// target is the number of new pods in the cluster at the end of the rollout or of this stage.
 	target int64
 }
 
-// aim is what a rollout works towards.
+// aim is the goal of a rollout.
 type aim struct {
-	// targets are the new pods that there shall be by cluster, in the end or at the end of a stage; stage is that one.
+	// targets are the numbers of new pods by cluster at the end of the rollout or of stage.
 	targets []int64
 	stage   Stage
-	// seats have the pods that are new already as their floors.
+	// seats have the number of pods that are already new as their floors.
 	seats []Seat
-	// budget is what overrides leave of the unavailable pods.
+	// budget is the number of unavailable pods that is left after overrides.
 	budget int64
 	// raised is true if the partition was raised during this rollout; justRaised if it was since the Works were written.
 	raised, justRaised bool
 }
 
-// aim decides how many pods shall be new where.
+// aim decides the number of new pods by cluster.
 func (ro rollout) aim(parties []party) (aim, error) {
 	// 1. Fields that overrides set are not divided.
 	var total, fixedKept, fixedTotal int64
@@ -146,8 +144,8 @@ func (ro rollout) aim(parties []party) (aim, error) {
 	}
 	wanted := max(0, min(total-fixedTotal-max(0, kept-fixedKept), total-fixedTotal))
 
-	// 2. What is new stays new, unless the partition was raised. Pods of an earlier template to which this one goes back
-	//    are new at once, which only the members know.
+	// 2. New pods stay new, unless the partition was raised. If the template returns to an earlier revision, pods of
+	//    that revision are new at once; only members know them.
 	raised, justRaised, mixed := false, false, false
 	for _, p := range parties {
 		if !p.there || !p.same {
@@ -175,7 +173,7 @@ func (ro rollout) aim(parties []party) (aim, error) {
 			continue
 		}
 		seats[i].Floor = min(p.was.released, p.replicas)
-		// Where the pods are scaled, more of them are new because there are more.
+		// After a scale-up, more pods are new because there are more pods.
 		if p.fresh && mixed && !raised && !p.percent {
 			seats[i].Floor = min(max(seats[i].Floor, p.updated), p.replicas)
 		}
@@ -203,23 +201,23 @@ func (ro rollout) aim(parties []party) (aim, error) {
 	return aim{targets, stage, seats, budget, raised, justRaised}, nil
 }
 
-// step is the next step of a rollout in one cluster, while it is decided.
+// step is the next step of a rollout in one cluster.
 type step struct {
 	party
 	to outcome
-	// using and surging are the most that the cluster may be using of the budgets now, down is how many of its pods are.
+	// using and surging are the maximum use of the budgets in the cluster now. down is its number of unavailable pods.
 	using, surging, down int64
 	// lost is true if the cluster does not respond; its pods then count as unavailable.
 	lost bool
 }
 
-// next is the next step of a rollout: the same again if nothing happened. It keeps
+// next returns the next step of a rollout. It is idempotent: without news, the step is the same. It keeps
 //
 //	Σ max(granted, unavailable) ≤ the budget
 //
 // Here granted is the maximum that a cluster may have in use; it counts until the member reports less. Pods that are
 // unavailable for other reasons count for the whole fleet: they pause other clusters, and only their own cluster may
-// go on.
+// continue.
 //
 // A cluster without a grant is paused by its partition, which stays at the number of new pods: OpenKruise rejects a
 // budget of zero. A cluster whose released pods are all new needs no write to be paused.
@@ -233,7 +231,7 @@ func (ro rollout) next(parties []party) (outcomes []outcome, halted []string, er
 		steps[i] = ro.stay(p, a, a.targets[i], a.seats[i].Floor)
 	}
 	if halted = ro.broken(steps); len(halted) > 0 || ro.options.isPaused() {
-		// A rollout that broke a member, or that a release holds, stops everywhere: what is new stays, and no more follows.
+		// An unhealthy rollout, or one that a release pauses, stops in all clusters. New pods stay new.
 		for i := range steps {
 			steps[i].halt(slices.Contains(halted, steps[i].cluster))
 		}
@@ -243,13 +241,12 @@ func (ro rollout) next(parties []party) (outcomes []outcome, halted []string, er
 	return ro.settle(steps), halted, nil
 }
 
-// stay is the step of p without a new grant: as much as does not bring more pods to their update than before. floor is
-// how many pods are new there already.
+// stay returns the step of p without a new grant: it starts no further updates. floor is the number of new pods in p.
 func (ro rollout) stay(p party, a aim, target, floor int64) step {
 	s := step{party: p, to: outcome{target: target}}
 	s.to.replicas = p.replicas
 	s.to.note = Note{Partition: quote(ro.partition), Raised: a.raised, Settled: !a.raised && p.settled()}
-	// 1. What it may be using of the budgets now, and what is down.
+	// 1. The maximum use of the budgets now, and the unavailable pods.
 	switch {
 	case p.overridden(), !p.there && ro.options.waits(p.cluster):
 	case p.reachable:
@@ -282,7 +279,7 @@ func (ro rollout) stay(p party, a aim, target, floor int64) step {
 	return s
 }
 
-// halt releases no more pods. broken is true if the rollout made the copy in this cluster unhealthy.
+// halt stops the release of pods. broken is true if the rollout made the workload in this cluster unhealthy.
 func (s *step) halt(broken bool) {
 	s.to.note.Halted = broken
 	if s.overridden() || !s.there || !s.same {
@@ -294,7 +291,7 @@ func (s *step) halt(broken bool) {
 	s.pend()
 }
 
-// pend records what may still be in use beyond what is granted from now on.
+// pend records earlier grants that may still be in use.
 func (s *step) pend() {
 	if s.using > s.to.note.Grant {
 		s.to.note.Pending = s.using
@@ -304,7 +301,7 @@ func (s *step) pend() {
 	}
 }
 
-// advance gives the budgets to those that have pods to update, in flight or not. budget is that of unavailable pods.
+// advance grants the budgets to clusters with pods to update, in flight or not. budget is for unavailable pods.
 func (ro rollout) advance(steps []step, budget int64) {
 	unavailable, surging := make([]request, len(steps)), make([]request, len(steps))
 	lost := false
@@ -328,7 +325,7 @@ func (ro rollout) advance(steps []step, budget int64) {
 	}
 }
 
-// need is how many pods the cluster has to update, in flight or not; 0 if it gets no part of the budgets.
+// need returns the number of pods to update, in flight or not; 0 if the cluster gets no part of the budgets.
 func (ro rollout) need(s step) int64 {
 	inFlight := s.same && s.using+s.surging > 0
 	switch {
@@ -342,8 +339,8 @@ func (ro rollout) need(s step) int64 {
 	return max(1, s.to.target)
 }
 
-// undisturbed is how many of the replicas of p can be released while no more pods are updated than by its Work. At most
-// floor pods are new there already.
+// undisturbed returns how many replicas of p can be released without further updates compared to its Work. At most
+// floor pods of p are new.
 func (p party) undisturbed(floor int64) int64 {
 	switch more := p.replicas - p.was.replicas; {
 	case more >= 0:
@@ -352,12 +349,12 @@ func (p party) undisturbed(floor int64) int64 {
 	case p.fresh:
 		return max(min(floor, p.updated), p.was.released+more)
 	default:
-		// As long as the member has not reported, the pods that stay may all be old.
+		// Until the member reports, all remaining pods may be old.
 		return max(0, p.was.released+more)
 	}
 }
 
-// expressible is n, or the next lower number of new pods that the partition of p can express.
+// expressible returns the largest number of new pods up to n that the partition of p can express.
 func (p party) expressible(n int64) int64 {
 	if !p.percent || n >= p.replicas {
 		return n
@@ -366,7 +363,7 @@ func (p party) expressible(n int64) int64 {
 	return p.replicas - keeps
 }
 
-// running is how many of n pods an autoscaler in the cluster keeps.
+// running returns how many of n pods an autoscaler in the cluster keeps.
 func (p party) running(n int64) int64 {
 	if p.percent && p.fresh {
 		return min(n, p.pods)
@@ -374,8 +371,8 @@ func (p party) running(n int64) int64 {
 	return n
 }
 
-// due is how many pods of p must be new when n of its replicas are released: as many as the percentage allows if an
-// autoscaler in the cluster keeps fewer pods than the replicas on the hub.
+// due returns how many pods of p must be new when n of its replicas are released: as many as the percentage allows if
+// an autoscaler in the cluster keeps fewer pods than the replicas on the hub.
 func (p party) due(n int64) int64 {
 	pods := p.running(p.replicas)
 	if pods == p.replicas {
@@ -397,7 +394,7 @@ func (p party) settled() bool {
 	return p.note != nil && p.note.Settled
 }
 
-// granted is what the Work of p lets be unavailable.
+// granted returns the number of unavailable pods that the Work of p allows.
 func (p party) granted() int64 {
 	if p.note == nil {
 		return p.was.unavailable
@@ -412,7 +409,7 @@ func (p party) grantedSurge() int64 {
 	return p.note.Surge
 }
 
-// using is the most that p may be using of the budgets now.
+// using returns the maximum use of the budgets in p now.
 func (p party) using() (unavailable, surge int64) {
 	if !p.there {
 		return 0, 0
@@ -433,12 +430,12 @@ func (p party) using() (unavailable, surge int64) {
 	return unavailable, surge
 }
 
-// request is what a cluster needs of a budget, beside what it uses of it; down is how many of its pods are.
+// request is a cluster's need for a budget, in addition to its use. down is its number of unavailable pods.
 type request struct{ need, using, down, replicas int64 }
 
-// grant gives out a budget to those in need, beside what is in use: never more in all, and none to anybody while as
-// many are down; but to a cluster whose own pods are down, which loses nothing by it. The result is what each has from
-// now on.
+// grant divides a budget among requests, in addition to the use. The sum never exceeds the budget. While as many pods
+// are unavailable as the budget allows, only clusters with unavailable pods get grants, because updating those pods
+// costs nothing. The result is the new grant of each cluster.
 func (ro rollout) grant(budget int64, requests []request) []int64 {
 	if budget <= 0 {
 		return make([]int64, len(requests))
@@ -450,7 +447,7 @@ func (ro rollout) grant(budget int64, requests []request) []int64 {
 	}
 	seats := make([]Seat, len(requests))
 	if inUse > budget {
-		// The budget was lowered: those who have it get less of it, and none gets a new one.
+		// The budget was lowered: reduce the present grants, and make no new ones.
 		for i, r := range requests {
 			seats[i] = Seat{Weight: r.using, Cap: r.using}
 		}
@@ -475,7 +472,7 @@ func (ro rollout) grant(budget int64, requests []request) []int64 {
 		divide = inOrder
 	}
 	wish := divide(budget, seats)
-	// The caps let each have what is spare, and together they have it once.
+	// Each cap is the whole rest, so divide the rest only once.
 	for i, r := range requests {
 		base := max(r.using, r.down)
 		if beyond := wish[i] - base; beyond > 0 {
@@ -487,7 +484,7 @@ func (ro rollout) grant(budget int64, requests []request) []int64 {
 	return wish
 }
 
-// broken are the clusters whose copies the rollout has made unhealthy, while there are old pods left anywhere.
+// broken returns the clusters where the rollout made the workload unhealthy, while old pods remain in any cluster.
 func (ro rollout) broken(steps []step) (clusters []string) {
 	if ro.options.neverHalt || !slices.ContainsFunc(steps, func(s step) bool {
 		return s.there && s.same && !s.settled()
@@ -508,7 +505,7 @@ func (ro rollout) broken(steps []step) (clusters []string) {
 			failed += down
 			clusters = append(clusters, s.cluster)
 		case !s.fresh && halted:
-			// What was written to stop it has yet to be seen there.
+			// The member has not yet observed the write that stops the rollout.
 			stopped = true
 			clusters = append(clusters, s.cluster)
 		}
@@ -519,7 +516,7 @@ func (ro rollout) broken(steps []step) (clusters []string) {
 	return clusters
 }
 
-// settle sees to budgets that members accept, and keeps the note of what does not change.
+// settle adjusts budgets to values that members accept, and keeps the notes of unchanged Works.
 func (ro rollout) settle(steps []step) []outcome {
 	weights := make([]int64, len(steps))
 	for i, s := range steps {
@@ -536,7 +533,7 @@ func (ro rollout) settle(steps []step) []outcome {
 		if ro.single {
 			o.unavailable = min(o.unavailable, 1)
 		}
-		// DaemonSets are refused with both.
+		// Members reject DaemonSets with both.
 		if ro.surge == 0 {
 			o.note.PendingSurge = max(o.note.PendingSurge, o.note.Surge)
 			o.surging, o.note.Surge = 0, 0
@@ -546,7 +543,7 @@ func (ro rollout) settle(steps []step) []outcome {
 			o.unavailable, o.note.Grant = 0, 0
 		}
 		if o.unavailable+o.surging < 1 {
-			// Not to be used: the partition holds it, or all its pods are made new.
+			// The value has no effect: the partition pauses the cluster, or all its pods are released.
 			if ro.unavailable > 0 {
 				o.unavailable = 1
 			} else {
@@ -555,7 +552,7 @@ func (ro rollout) settle(steps []step) []outcome {
 		}
 		if s.there && s.same && s.note != nil && o.share == s.was && s.note.Partition == o.note.Partition &&
 			s.note.Raised == o.note.Raised && s.note.Halted == o.note.Halted && !s.rewritten {
-			// That it has settled is worth no write of its own.
+			// A change of Settled alone causes no write.
 			settled := o.note.Settled
 			o.note = *s.note
 			if !settled {
@@ -567,7 +564,7 @@ func (ro rollout) settle(steps []step) []outcome {
 	return outcomes
 }
 
-// quote is a partition as text, unquote the partition again.
+// quote formats a partition as text. unquote reverses it.
 func quote(partition any) string {
 	if n, ok := whole(partition); ok {
 		return strconv.FormatInt(n, 10)

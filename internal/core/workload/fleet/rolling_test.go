@@ -391,7 +391,7 @@ func TestRolloutKeepsMaxUnavailableOfAllClusters(t *testing.T) {
 	}
 }
 
-// taken are the pods that are down for their update.
+// taken returns the pods that are down for their update.
 func (f *cloneSets) taken() (n int64) {
 	for _, m := range f.members {
 		for _, p := range m.pods {
@@ -412,7 +412,7 @@ func (f *cloneSets) String() string {
 	return text
 }
 
-func TestALoweredBudgetIsInForceWhenTheMembersHaveSeenIt(t *testing.T) {
+func TestLoweredBudgetAppliesOnceMembersObservedIt(t *testing.T) {
 	f := newFleet(nil, 6, 0, 6, 6)
 	f.settle(t)
 	f.change(2)

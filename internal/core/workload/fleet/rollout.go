@@ -13,7 +13,7 @@ import (
 
 var rolloutKind = schema.GroupKind{Group: "rollouts.kruise.io", Kind: "Rollout"}
 
-// rolloutTarget is what a Kruise Rollout names as its workload, in either version's place.
+// rolloutTarget returns the reference of a Kruise Rollout to its workload, in either API version.
 func rolloutTarget(template *unstructured.Unstructured) map[string]any {
 	if ref := object(template.Object, "spec", "workloadRef"); ref != nil {
 		return ref
@@ -21,13 +21,12 @@ func rolloutTarget(template *unstructured.Unstructured) map[string]any {
 	return object(template.Object, "spec", "objectRef", "workloadRef")
 }
 
-// kruiseRollout divides the steps' replicas that are numbers by the replicas that each cluster has of the workload, so
-// that a later step has no fewer of them anywhere. Percentages mean the same in every cluster, and as long as the
-// replicas are not known, all is as it is.
+// kruiseRollout divides the numeric replicas of the steps by the replicas of the workload in each cluster. The replicas
+// of a cluster never decrease from step to step. Percentages are copied. If the replicas are unknown, nothing changes.
 //
-// A cluster's Rollout refuses a step of no replicas. So where the first steps have none for a cluster, its Rollout is
-// paused until those of the others are at the first step that has some; then it goes through the steps before that
-// without waiting, with one pod, which is no more than that step has.
+// Members reject a step without replicas. If the first steps have none for a cluster, its Rollout is paused until the
+// other clusters reach the first step that has some. Then it passes the earlier steps without waiting, with one pod,
+// which is no more than that step has.
 func (f *fleet) kruiseRollout() error {
 	if f.Target == nil {
 		return nil
@@ -102,7 +101,7 @@ func (f *fleet) pauseRollouts(begins []int) {
 		}
 		turn := rolling(i)
 		for j, other := range f.members {
-			// Those that begin earlier; one of the last steps for none at all is no example.
+			// Consider only clusters that begin earlier and have replicas.
 			if i == j || begins[j] >= begins[i] || f.Target[other.Cluster] == 0 || f.options.ignoreLost && !other.Reachable {
 				continue
 			}

@@ -37,7 +37,7 @@ func TestTheStepsOfARolloutAreDividedByTheReplicasOfItsWorkload(t *testing.T) {
 }
 
 // A Rollout refuses a step of no pods: where a step has none, it is held until the others are at one that has.
-func TestARolloutBeginsInAClusterWithTheFirstStepThatHasPodsThere(t *testing.T) {
+func TestRolloutBeginsInAClusterAtItsFirstStepWithPods(t *testing.T) {
 	h := newHub(t, "{apiVersion: rollouts.kruise.io/v1beta1, kind: Rollout, "+fleetWide+`, spec: {workloadRef: {apiVersion: apps/v1, kind: Deployment, name: shop},
 		strategy: {canary: {steps: [{replicas: 1, pause: {}}, {replicas: 3, pause: {}}, {replicas: 100%}]}}}}`, 0, 0)
 	h.in.Divided = false
@@ -74,7 +74,7 @@ func TestARolloutBeginsInAClusterWithTheFirstStepThatHasPodsThere(t *testing.T) 
 	h.expect("of equal ones the first begins", waits)
 }
 
-func TestClusterThatStartsLaterBlocksNoOther(t *testing.T) {
+func TestLateClusterBlocksNoOther(t *testing.T) {
 	h := newHub(t, "{apiVersion: rollouts.kruise.io/v1beta1, kind: Rollout, "+fleetWide+`, spec: {workloadRef: {apiVersion: apps/v1, kind: Deployment, name: shop},
 		strategy: {canary: {steps: [{replicas: 1, pause: {}}, {replicas: 3, pause: {}}, {replicas: 100%}]}}}}`, 0, 0, 0)
 	h.in.Divided = false

@@ -2,10 +2,10 @@ package fleet
 
 import "fmt"
 
-// scaleLimit divides scaleStrategy.maxUnavailable: how many pods may be missing or unready for new ones to be made. If
-// there is one for every cluster, each has its share. If not, the clusters that are short of pods take turns, in order,
-// and those that are not keep what they have, at least one, so that a pod that is lost is replaced at once. A kind for
-// which less than one is one takes no turns.
+// scaleLimit divides scaleStrategy.maxUnavailable, the number of missing or unready pods up to which new pods are
+// created. If it is enough for one per cluster, each gets its share. Otherwise clusters that lack pods take turns, in
+// order. Other clusters keep their share, at least one, so that a lost pod is replaced at once. With atLeastOne,
+// members treat zero as one, and there are no turns.
 func (f *fleet) scaleLimit(r Rounding, atLeastOne bool) error {
 	path := []string{"spec", "scaleStrategy", "maxUnavailable"}
 	v := field(f.Template.Object, path...)
@@ -40,7 +40,7 @@ func (f *fleet) scaleLimit(r Rounding, atLeastOne bool) error {
 			case short <= 0:
 				shares[i] = max(before, 1)
 			case had && before > 0 && !(m.fresh && left == 0):
-				// It is at it.
+				// It is the cluster's turn.
 				shares[i] = min(before, max(left, 1))
 				left -= shares[i]
 			default:

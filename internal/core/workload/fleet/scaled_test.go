@@ -96,7 +96,7 @@ func TestScaledStatefulSetWithoutItsTurnKeepsAllPodsOld(t *testing.T) {
 	}
 }
 
-func TestStagesProceedWhereAutoscalerKeepsFewerPods(t *testing.T) {
+func TestStagesProceedIfAutoscalerKeepsFewerPods(t *testing.T) {
 	h := newHub(t, plainCloneSet, 10, 10)
 	h.in.Members[0].Scaled = true
 	h.edit("Stages", "metadata", "annotations", wellknown.RolloutOrderAnnotation)

@@ -426,7 +426,7 @@ func TestSidecarSetRollsOutOverClusters(t *testing.T) {
 	h.expect("all, one at a time", "spec.updateStrategy.partition=0 100% 100%", "spec.updateStrategy.maxUnavailable=1 1 1")
 }
 
-func TestADaemonSetIsDividedOnlyWhenAskedTo(t *testing.T) {
+func TestDaemonSetIsDividedOnlyOnRequest(t *testing.T) {
 	template := "{apiVersion: apps.kruise.io/v1alpha1, kind: DaemonSet, %s, spec: {template: {a: 1}, updateStrategy: {rollingUpdate: {maxUnavailable: 2}}}}"
 	h := newHub(t, fmt.Sprintf(template, fleetWide), 0, 0, 0)
 	h.in.Divided = false
@@ -448,14 +448,14 @@ func TestADaemonSetIsDividedOnlyWhenAskedTo(t *testing.T) {
 
 const plainCloneSet = "{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, metadata: {name: x, annotations: {}}, spec: {template: {a: 1}, updateStrategy: {rollingUpdate: {maxUnavailable: 9}}}}"
 
-// up is a report of n pods, all up, of which so many are new.
+// up returns a report of n pods, all up, of which so many are new.
 func up(n, updated int64) string {
 	return fmt.Sprintf("replicas: %[1]d, availableReplicas: %[1]d, readyReplicas: %[1]d, updatedReplicas: %[2]d, updatedAvailableReplicas: %[2]d", n, updated)
 }
 
 const partitions = "spec.updateStrategy.rollingUpdate.partition="
 
-func TestARolloutGoesInStagesThatPause(t *testing.T) {
+func TestRolloutPausesBetweenStages(t *testing.T) {
 	h := newHub(t, plainCloneSet, 3, 3, 4)
 	h.edit("Stages", "metadata", "annotations", wellknown.RolloutOrderAnnotation)
 	h.edit(`[{"percent": 10}, {"percent": 30, "pause": true}, {"clusters": ["c3"]}, {"percent": 100}]`, "metadata",
@@ -487,7 +487,7 @@ func TestAnOrderedRolloutFillsOneClusterAfterTheOther(t *testing.T) {
 	h.expect("c2 first", partitions+"2 0 3")
 }
 
-func TestAPartitionThatIsRaisedOrKeptOverOtherReplicas(t *testing.T) {
+func TestPartitionFollowsReplicasAndUserChanges(t *testing.T) {
 	h := newHub(t, plainCloneSet, 3, 3, 3)
 	h.look()
 	h.report(up(3, 3), up(3, 3), up(3, 3))
@@ -513,7 +513,7 @@ func TestAPartitionThatIsRaisedOrKeptOverOtherReplicas(t *testing.T) {
 	h.expectConditions("raised", "PartitionRaisedNoRollback")
 }
 
-func TestARolloutThatBreaksAMemberStopsEverywhere(t *testing.T) {
+func TestBrokenRolloutStopsEverywhere(t *testing.T) {
 	h := newHub(t, plainCloneSet, 3, 3, 3)
 	h.look()
 	h.report(up(3, 3), up(3, 3), up(3, 3))
@@ -535,7 +535,7 @@ func TestARolloutThatBreaksAMemberStopsEverywhere(t *testing.T) {
 	h.expectConditions("regardless", "")
 }
 
-func TestARollbackFindsThePodsThatAreStillOld(t *testing.T) {
+func TestRollbackFindsTheRemainingOldPods(t *testing.T) {
 	h := newHub(t, plainCloneSet, 3, 3, 3)
 	h.look()
 	h.report(up(3, 3), up(3, 3), up(3, 3))
@@ -550,7 +550,7 @@ func TestARollbackFindsThePodsThatAreStillOld(t *testing.T) {
 	h.expect("eight are of it at once", partitions+"1 0 0")
 }
 
-func TestScalingUpTakesTurnsWhereThereIsNotOneForEach(t *testing.T) {
+func TestScaleUpTakesTurnsWithASmallBudget(t *testing.T) {
 	const limit = "spec.scaleStrategy.maxUnavailable="
 	h := newHub(t, plainCloneSet, 3, 3, 3)
 	h.edit(int64(2), "spec", "scaleStrategy", "maxUnavailable")
@@ -593,7 +593,7 @@ func TestStatusWithoutUpdatedPodsIsReported(t *testing.T) {
 	h.expectConditions("without counters", "StatusIncomplete: the status reported from c2 has no updatedReplicas")
 }
 
-func TestAnEphemeralJobIsDividedByThePodsThatItMatches(t *testing.T) {
+func TestEphemeralJobIsDividedByMatchingPods(t *testing.T) {
 	h := newHub(t, "{apiVersion: apps.kruise.io/v1alpha1, kind: EphemeralJob, "+fleetWide+
 		", spec: {replicas: 5, parallelism: 2}}", 0, 0, 0)
 	h.in.Divided = false

@@ -121,7 +121,7 @@ func inOrder(total int64, seats []Seat) []int64 {
 	return shares
 }
 
-// proportional are the shares of total by weight, each at most its weight.
+// proportional returns the shares of total by weight, each at most its weight.
 func proportional(total int64, weights []int64) []int64 {
 	seats := make([]Seat, len(weights))
 	for i, w := range weights {

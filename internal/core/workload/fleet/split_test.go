@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// oneByOneSplit is the definition, word for word.
+// oneByOneSplit returns the definition, word for word.
 func oneByOneSplit(total int64, seats []Seat) []int64 {
 	shares := make([]int64, len(seats))
 	var given, room int64

@@ -21,7 +21,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
-// RevisionPaths are the fields of a kind that make pods new.
+// RevisionPaths returns the fields of a kind that make pods new.
 func RevisionPaths(kind schema.GroupKind) [][]string {
 	if w, ok := workloads[kind]; ok {
 		return w.revisionPaths()
@@ -57,7 +57,7 @@ type Approval struct {
 	Revision string `json:"revision,omitempty"`
 }
 
-// String is the value for wellknown.RolloutStageAnnotation.
+// String returns the value for wellknown.RolloutStageAnnotation.
 func (a Approval) String() string { return words.JSON(a) }
 
 // approvalOf reads wellknown.RolloutStageAnnotation: an Approval, or the number of a stage.
@@ -127,7 +127,7 @@ type Stage struct {
 	State      StageState
 }
 
-// String is a sentence without its end.
+// String returns a sentence without its end.
 func (s Stage) String() string {
 	switch s.State {
 	case StageCompleted:
@@ -159,8 +159,8 @@ func (s Stage) Condition(generation int64) metav1.Condition {
 	return c
 }
 
-// ReportedStage is the stage in the conditions of a binding. ok is false if there is none for the generation of the
-// template.
+// ReportedStage returns the stage in the conditions of a binding. ok is false if there is none for the generation of
+// the template.
 func ReportedStage(conditions []metav1.Condition, generation int64) (s Stage, ok bool) {
 	c := meta.FindStatusCondition(conditions, StagesCompleted)
 	if c == nil || c.ObservedGeneration != generation {
@@ -175,8 +175,8 @@ func InStages(template *unstructured.Unstructured) bool {
 	return template.GetAnnotations()[wellknown.RolloutOrderAnnotation] == string(inStages)
 }
 
-// StageOf is the stage of a rollout by its Works alone: Base and Local of the members are not used. ok is false for a
-// template, or a plan, without stages, or with invalid ones.
+// StageOf returns the stage of a rollout by its Works alone: Base and Local of the members are not used. ok is false
+// for a template, or a plan, without stages, or with invalid ones.
 func StageOf(in Input) (s Stage, ok bool) {
 	if in.Plan != nil {
 		return in.planStage()
@@ -254,7 +254,7 @@ func (h handler) hasStages(o options, template *unstructured.Unstructured, divid
 		divides && h.arithmetic(o, template, divided) && rolls(template.Object)
 }
 
-// ignoredStages is the condition of a template that asks for stages and cannot have them; none without stages.
+// ignoredStages returns the condition of a template that asks for stages and cannot have them; none without stages.
 func ignoredStages(template *unstructured.Unstructured) []Condition {
 	if !InStages(template) {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// staged is a CloneSet at rest that is rolled out in these stages, with these replicas.
+// staged returns a CloneSet at rest that is rolled out in these stages, with these replicas.
 func staged(t *testing.T, stages string, replicas ...int64) *hub {
 	t.Helper()
 	h := newHub(t, plainCloneSet, replicas...)
@@ -131,7 +131,7 @@ func TestApprovalWithoutRevisionIsForgottenWithTheAnnotation(t *testing.T) {
 	h.expect("the same number, written again", partitions+"3 4")
 }
 
-func TestStageDoesNotWaitForLostClusterThatIsIgnored(t *testing.T) {
+func TestStageDoesNotWaitForIgnoredLostCluster(t *testing.T) {
 	for policy, want := range map[string]string{"Ignore": "0 3 0", "CountAsDown": "3 3 3"} {
 		t.Run(policy, func(t *testing.T) {
 			h := staged(t, `[{"clusters": ["c2"]}, {"clusters": ["c1"]}, {"percent": 100}]`, 3, 3, 3)
@@ -156,7 +156,7 @@ func TestStageDoesNotWaitForLostClusterThatIsIgnored(t *testing.T) {
 	}
 }
 
-func TestPausesApplyWhenLostClusterIsIgnored(t *testing.T) {
+func TestPausesApplyIfLostClusterIsIgnored(t *testing.T) {
 	h := staged(t, `[{"clusters": ["c2"], "pause": true}, {"percent": 100}]`, 3, 3)
 	h.annotate(wellknown.UnreachableClustersAnnotation, "Ignore")
 	h.in.Members[1].Reachable = false

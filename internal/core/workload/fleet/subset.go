@@ -274,7 +274,7 @@ func (f *fleet) keepOldPods(shares []subsetShare, rest []int64) error {
 	return nil
 }
 
-// withSubsets is the manifest of m, which is the member of index c, with its part of the subsets.
+// withSubsets returns the manifest of m, which is the member of index c, with its part of the subsets.
 func withSubsets(m *member, shares []subsetShare, c int) (*unstructured.Unstructured, error) {
 	manifest := m.Base.DeepCopy()
 	if err := setField(manifest, m.Replicas, "spec", "replicas"); err != nil {
@@ -339,7 +339,7 @@ func subsetBound(subset map[string]any, name string, total int64) (n int64, set 
 	return n, true, nil
 }
 
-// subsetReplicas are the replicas of each subset over all clusters, 0 where it is not set.
+// subsetReplicas returns the replicas of each subset over all clusters, 0 where it is not set.
 func subsetReplicas(template *unstructured.Unstructured, subsets []map[string]any,
 	total int64) (wanted []int64, set []bool, err error) {
 	wanted, set = make([]int64, len(subsets)), make([]bool, len(subsets))
@@ -403,13 +403,8 @@ func (f *fleet) subsetsBefore(subsets []map[string]any, name string) [][]int64 {
 	return out
 }
 
-func subsetsOf(u *unstructured.Unstructured) (subsets []map[string]any) {
-	for _, s := range list(u.Object, "spec", "topology", "subsets") {
-		if s, ok := s.(map[string]any); ok {
-			subsets = append(subsets, s)
-		}
-	}
-	return subsets
+func subsetsOf(u *unstructured.Unstructured) []map[string]any {
+	return objects(u.Object, "spec", "topology", "subsets")
 }
 
 func subsetOf(u *unstructured.Unstructured, name string) map[string]any {
@@ -424,8 +419,8 @@ func subsetOf(u *unstructured.Unstructured, name string) map[string]any {
 // unsetReplicas is how many of the pods that no subset asks for the subset of index k has in a cluster: as reported, or
 // evenly.
 func unsetReplicas(m *member, shares []subsetShare, k int, rest int64) int64 {
-	for _, s := range list(m.status, "subsetStatuses") {
-		if s, ok := s.(map[string]any); ok && text(s, "name") == shares[k].name && m.fresh {
+	for _, s := range objects(m.status, "subsetStatuses") {
+		if m.fresh && text(s, "name") == shares[k].name {
 			return min(number(s, "replicas"), rest)
 		}
 	}
@@ -448,7 +443,7 @@ func b2i(b bool) int {
 	return 0
 }
 
-// subsetFloor are the pods of a subset that were let be new already, of the same template.
+// subsetFloor returns the pods of a subset that were let be new already, of the same template.
 func subsetFloor(m *member, name string, pods int64) int64 {
 	if m.before == nil || m.Local == nil || !reflect.DeepEqual(field(m.Local.Object, "spec", "template"),
 		field(m.before.Object, "spec", "template")) {

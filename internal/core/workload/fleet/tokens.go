@@ -9,31 +9,31 @@ import (
 // where a node will be drained, so all clusters take turns.
 const budgetTurn = time.Minute
 
-// holder is a cluster's part in a budget of pods that may be unavailable.
+// holder is a cluster with its share of a budget of unavailable pods.
 type holder struct {
-	// matched are the pods that the budget protects there, down those of them that are unavailable.
+	// matched is the number of protected pods in the cluster, down the number of unavailable ones of them.
 	matched, down int64
-	// before is what its Work grants; using is the most that it may be granting, as long as it is not seen to grant that.
+	// before is the grant in its Work. using is the largest grant that may be in force in the member.
 	before, using int64
-	// still is true if its Work stays as it is: it is not sent, or the cluster does not answer.
+	// still is true if its Work must not change: the Work is suspended, or the cluster does not respond.
 	still bool
-	// turn is when it was last given something, or gave it back; zero for never.
+	// turn is when it last got or returned a grant; zero for never.
 	turn time.Time
 }
 
-// tokens are what each holder may have unavailable, of a budget of all. They keep
+// tokens divides a budget of unavailable pods among holders. It keeps
 //
 //	Σ max(granted, down) ≤ budget
 //
-// where a grant counts until the cluster is seen to grant less, and where pods that are down for other reasons stop
-// evictions elsewhere: nothing is granted for them, and what idle clusters have is taken back. Where a cluster's share
-// would be nothing, one that is idle hands over after its turn to the one that has waited longest. after is when that
-// is due; 0 for never. The order of the holders breaks ties.
+// where a grant counts until the cluster reports a lower one. Pods that are down for other reasons stop evictions in
+// other clusters: they get no grant, and idle clusters lose theirs. If the budget is too small for all, an idle cluster
+// hands its grant after its turn to the cluster that has waited longest. after is the time until then; 0 for never. The
+// order of the holders breaks ties.
 func tokens(budget int64, holders []holder, now time.Time) (granted []int64, after time.Duration) {
-	// 1. What each should have. Shares that stand and add up stay: a pod more or less moves nothing.
+	// 1. The wanted shares. Present shares with the right sum stay: small changes of pods move nothing.
 	want, after := wanted(budget, holders, now)
 
-	// 2. What is given back is given back at once.
+	// 2. Reductions apply at once.
 	granted = make([]int64, len(holders))
 	var end int64
 	for i, h := range holders {
@@ -51,7 +51,7 @@ func tokens(budget int64, holders []holder, now time.Time) (granted []int64, aft
 		}
 	}
 
-	// 3. What is given waits until it is free. As much as is down there already costs nothing.
+	// 3. Increases wait for free budget. A grant up to the number of unavailable pods costs nothing.
 	var used int64
 	for i, h := range holders {
 		used += max(h.using, granted[i], h.down)
@@ -68,7 +68,7 @@ func tokens(budget int64, holders []holder, now time.Time) (granted []int64, aft
 	return granted, after
 }
 
-// wanted is what each holder should have when all that is under way has been seen.
+// wanted returns the share of each holder once all pending changes have been observed.
 func wanted(budget int64, holders []holder, now time.Time) (want []int64, after time.Duration) {
 	matched, had := make([]int64, len(holders)), make([]Seat, len(holders))
 	fits, began := true, false
@@ -89,7 +89,7 @@ func wanted(budget int64, holders []holder, now time.Time) (want []int64, after 
 	case !short:
 		return fair, 0
 	}
-	// Somebody has nothing: what is free goes to the one that has waited longest.
+	// A holder has nothing: the free budget goes to the holder that has waited longest.
 	next := func() int {
 		best := -1
 		for i, h := range holders {
@@ -113,7 +113,7 @@ func wanted(budget int64, holders []holder, now time.Time) (want []int64, after 
 	}
 	for i, h := range holders {
 		if want[i] == 0 || h.before == 0 || h.still || h.down > 0 {
-			continue // one that has pods down is being drained, or ill: it goes on
+			continue // its pods are being drained or unhealthy: it keeps its turn
 		}
 		began := h.turn
 		if began.IsZero() {

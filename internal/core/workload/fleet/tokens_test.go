@@ -81,7 +81,7 @@ func (g *guarded) exposed() (n int64) {
 	return n
 }
 
-func TestClustersTakeTurnsWithABudgetThatIsTooSmallForAll(t *testing.T) {
+func TestClustersTakeTurnsWithASmallBudget(t *testing.T) {
 	g := newGuarded(t, "1", 3, 3, 3)
 	g.expectGrants("at first", "1 0 0")
 	if g.recheck != time.Minute {
@@ -107,7 +107,7 @@ func TestClustersTakeTurnsWithABudgetThatIsTooSmallForAll(t *testing.T) {
 	g.expectGrants("when they are back", "0 1 0")
 }
 
-func TestWhatABudgetGivesBackIsGivenOnWhenThatIsSeen(t *testing.T) {
+func TestReturnedBudgetIsGrantedOnceObserved(t *testing.T) {
 	g := newGuarded(t, "1", 3, 3)
 	g.in.Now = g.in.Now.Add(time.Minute)
 	g.look()
@@ -119,7 +119,7 @@ func TestWhatABudgetGivesBackIsGivenOnWhenThatIsSeen(t *testing.T) {
 	g.expectGrants("when it has", "0 1")
 }
 
-func TestPodsThatAreDownStopEvictionsElsewhere(t *testing.T) {
+func TestUnavailablePodsStopEvictionsElsewhere(t *testing.T) {
 	g := newGuarded(t, "2", 3, 3, 3)
 	g.expectGrants("at first", "1 1 0")
 	g.down[2] = 2

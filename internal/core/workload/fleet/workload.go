@@ -91,7 +91,7 @@ func strategyPath(obj map[string]any) []string {
 	return []string{"spec", "updateStrategy", "rollingUpdate"}
 }
 
-// strategy is a field of the update strategy of obj, nil when it is not set.
+// strategy returns a field of the update strategy of obj, nil when it is not set.
 func strategy(obj map[string]any, name string) any {
 	return field(obj, append(strategyPath(obj), name)...)
 }
@@ -147,7 +147,7 @@ func (w workload) kept(partition any, of int64) (int64, error) {
 	return n, nil
 }
 
-// shareOf is the share in a manifest, whoever wrote it.
+// shareOf returns the share in a manifest, whoever wrote it.
 func (w workload) shareOf(manifest map[string]any, replicas int64) (share, error) {
 	kept, err := w.kept(strategy(manifest, "partition"), replicas)
 	if err != nil {

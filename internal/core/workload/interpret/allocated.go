@@ -62,9 +62,7 @@ type userFields struct {
 
 func userFieldsOf(obj *unstructured.Unstructured) (u userFields) {
 	// GetManagedFields is slow: it decodes and encodes all entries.
-	entries, _ := fields.At(obj.Object, "metadata", "managedFields").([]any)
-	for _, e := range entries {
-		entry, _ := e.(map[string]any)
+	for _, entry := range fields.Objects(obj.Object, "metadata", "managedFields") {
 		if fields.Text(entry, "subresource") != "" {
 			continue
 		}
@@ -94,9 +92,8 @@ func (u userFields) set(name string) bool {
 
 // setNodePort reports whether a user set the node port of a port.
 func (u userFields) setNodePort(port map[string]any) bool {
-	applied, _ := u.applied["ports"].([]any)
-	for _, p := range applied {
-		if own, ok := p.(map[string]any); ok && samePort(own, port) && own["nodePort"] != nil {
+	for _, own := range fields.Objects(u.applied, "ports") {
+		if samePort(own, port) && own["nodePort"] != nil {
 			return true
 		}
 	}

@@ -41,9 +41,7 @@ type failure struct {
 
 // failureNamed returns the condition of the type if it reports a failure; otherwise nil.
 func failureNamed(observed *unstructured.Unstructured, kind string) *failure {
-	all, _ := fields.At(observed.Object, "status", "conditions").([]any)
-	for _, c := range all {
-		c, _ := c.(map[string]any)
+	for _, c := range fields.Objects(observed.Object, "status", "conditions") {
 		if fields.Text(c, "type") == kind && fields.Text(c, "status") == "True" {
 			at, _ := time.Parse(time.RFC3339, fields.Text(c, "lastTransitionTime"))
 			return &failure{kind, fields.Text(c, "message"), at}
@@ -110,9 +108,7 @@ func wantedPods(spec map[string]any) int64 {
 		return n
 	}
 	all, asked := int64(0), false
-	subsets, _ := fields.At(spec, "topology", "subsets").([]any)
-	for _, s := range subsets {
-		s, _ := s.(map[string]any)
+	for _, s := range fields.Objects(spec, "topology", "subsets") {
 		if n, ok := fields.Whole(s["replicas"]); ok {
 			all, asked = all+n, true
 		}

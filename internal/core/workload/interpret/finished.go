@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/object/fields"
 )
 
 // CleansUpField in a reported status is true if the member deletes the finished object by its own default, although the
@@ -59,23 +60,17 @@ type once struct {
 }
 
 var onces = func() map[schema.GroupKind]once {
-	text := func(status map[string]any, path ...string) string {
-		s, _ := valueAt(status, path).(string)
-		return s
-	}
 	reached := func(path []string, phases ...string) func(map[string]any) bool {
-		return func(status map[string]any) bool { return slices.Contains(phases, text(status, path...)) }
+		return func(status map[string]any) bool { return slices.Contains(phases, fields.Text(status, path...)) }
 	}
 	conditioned := func(types ...string) func(map[string]any) bool {
 		return func(status map[string]any) bool {
-			conditions, _ := status["conditions"].([]any)
-			return slices.ContainsFunc(conditions, func(c any) bool {
-				condition, _ := c.(map[string]any)
-				return condition["status"] == "True" && slices.Contains(types, text(condition, "type"))
+			return slices.ContainsFunc(fields.Objects(status, "conditions"), func(c map[string]any) bool {
+				return c["status"] == "True" && slices.Contains(types, fields.Text(c, "type"))
 			})
 		}
 	}
-	completed := func(status map[string]any) bool { return text(status, "completionTime") != "" }
+	completed := func(status map[string]any) bool { return fields.Text(status, "completionTime") != "" }
 	either := func(a, b func(map[string]any) bool) func(map[string]any) bool {
 		return func(status map[string]any) bool { return a(status) || b(status) }
 	}
@@ -150,7 +145,7 @@ func CleansUp(observed *unstructured.Unstructured) bool {
 	if o.standard >= 0 {
 		return true
 	}
-	return o.ttl != nil && valueAt(observed.Object, o.ttl) != nil
+	return o.ttl != nil && fields.At(observed.Object, o.ttl...) != nil
 }
 
 // Expiry returns the time at which the TTL of a finished template ends. ok is false if it has not finished, has no TTL,
@@ -167,7 +162,7 @@ func Expiry(template *unstructured.Unstructured) (when time.Time, ok bool) {
 		return time.Time{}, false
 	}
 	seconds := o.standard
-	switch ttl := valueAt(template.Object, o.ttl).(type) {
+	switch ttl := fields.At(template.Object, o.ttl...).(type) {
 	case int64:
 		seconds = ttl
 	case float64:

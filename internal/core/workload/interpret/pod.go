@@ -14,12 +14,13 @@ import (
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/object/fields"
 )
 
 // PodTemplate returns the pod template at a path from PodTemplates. It shares no memory with obj.
 func PodTemplate(obj *unstructured.Unstructured, path []string) (*corev1.PodTemplateSpec, error) {
-	raw, ok := valueAt(obj.Object, path).(map[string]any)
-	if !ok {
+	raw := fields.Object(obj.Object, path...)
+	if raw == nil {
 		return nil, fmt.Errorf("%s is not an object", strings.Join(path, "."))
 	}
 	t := &corev1.PodTemplateSpec{}
@@ -31,8 +32,8 @@ func PodTemplate(obj *unstructured.Unstructured, path []string) (*corev1.PodTemp
 
 // PodSpec returns the pod spec at a path from PodSpecs as a template. It shares no memory with obj.
 func PodSpec(obj *unstructured.Unstructured, path []string) (*corev1.PodTemplateSpec, error) {
-	raw, ok := valueAt(obj.Object, path).(map[string]any)
-	if !ok {
+	raw := fields.Object(obj.Object, path...)
+	if raw == nil {
 		return nil, fmt.Errorf("%s is not an object", strings.Join(path, "."))
 	}
 	// Omit fields that have the same name but another meaning than in pods.
@@ -198,7 +199,7 @@ func SortDependencies(deps []configv1alpha1.DependentObjectReference) []configv1
 	return slices.CompactFunc(deps, func(a, b configv1alpha1.DependentObjectReference) bool { return compare(a, b) == 0 })
 }
 
-// selector is a text that is unique per selector. Unlike FormatLabelSelector it is empty for nil.
+// selector returns a text that is unique per selector. Unlike FormatLabelSelector it is empty for nil.
 func selector(s *metav1.LabelSelector) string {
 	if s == nil {
 		return ""

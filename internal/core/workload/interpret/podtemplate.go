@@ -6,6 +6,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/argosy-io/argosy/internal/core/object/fields"
 )
 
 // each in a path stands for every element of a list.
@@ -116,7 +118,7 @@ func PodSpecs(obj *unstructured.Unstructured) [][]string {
 func present(obj *unstructured.Unstructured, paths [][]string) [][]string {
 	var found [][]string
 	for _, path := range paths {
-		if _, ok := valueAt(obj.Object, path).(map[string]any); ok {
+		if fields.Object(obj.Object, path...) != nil {
 			found = append(found, path)
 		}
 	}
@@ -201,18 +203,6 @@ func Images(obj *unstructured.Unstructured) [][]string {
 		})
 	}
 	return found
-}
-
-// valueAt returns the value at a path without wildcards; nil if there is none.
-func valueAt(v any, path []string) any {
-	for _, key := range path {
-		m, ok := v.(map[string]any)
-		if !ok {
-			return nil
-		}
-		v = m[key]
-	}
-	return v
 }
 
 // walk visits all values that match rest below v, whose path is prefix.

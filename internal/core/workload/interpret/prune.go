@@ -7,6 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/argosy-io/argosy/internal/core/object/fields"
 )
 
 // serverSet are the metadata fields that API servers or controllers of the hub set.
@@ -78,13 +80,13 @@ func Prune(manifest *unstructured.Unstructured) {
 
 // pruneJob removes the generated selector. With manualSelector it belongs to the user.
 func pruneJob(job map[string]any) {
-	if manual, _, _ := unstructured.NestedBool(job, "spec", "manualSelector"); manual {
+	if fields.Yes(job, "spec", "manualSelector") {
 		return
 	}
 	generated := func(key string) bool { return slices.Contains(jobLabels, key) }
 	dropKeys(job, generated, "spec", "selector", "matchLabels")
 	dropKeys(job, generated, "spec", "template", "metadata", "labels")
-	if selector, ok := valueAt(job, []string{"spec", "selector"}).(map[string]any); ok && len(selector) == 0 {
+	if selector := fields.Object(job, "spec", "selector"); selector != nil && len(selector) == 0 {
 		unstructured.RemoveNestedField(job, "spec", "selector")
 	}
 }
@@ -97,8 +99,8 @@ func pruneServiceAccount(account *unstructured.Unstructured) {
 	}
 	prefix := account.GetName() + "-token-"
 	kept := slices.DeleteFunc(slices.Clone(secrets), func(ref any) bool {
-		name, _ := valueAt(ref, []string{"name"}).(string)
-		return strings.HasPrefix(name, prefix)
+		secret, _ := ref.(map[string]any)
+		return strings.HasPrefix(fields.Text(secret, "name"), prefix)
 	})
 	if len(kept) == 0 {
 		delete(account.Object, "secrets")
@@ -123,7 +125,7 @@ var certificates = []string{"kruise-webhook-certs", "kruise-rollout-webhook-cert
 
 // pruneSecret removes the hub's token of a service account, and an operator's certificates. The member creates its own.
 func pruneSecret(secret map[string]any) {
-	if name, _ := valueAt(secret, []string{"metadata", "name"}).(string); slices.Contains(certificates, name) {
+	if slices.Contains(certificates, fields.Text(secret, "metadata", "name")) {
 		delete(secret, "data")
 		delete(secret, "stringData")
 	}
@@ -151,8 +153,8 @@ func pruneWorkflow(workflow map[string]any) {
 
 // dropKeys removes the unwanted keys of the map at path, and the map itself if it becomes empty.
 func dropKeys(object map[string]any, unwanted func(string) bool, path ...string) {
-	m, ok := valueAt(object, path).(map[string]any)
-	if !ok {
+	m := fields.Object(object, path...)
+	if m == nil {
 		return
 	}
 	for key := range m {

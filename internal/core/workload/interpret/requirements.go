@@ -4,6 +4,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/object/fields"
 )
 
 // Requirements returns the requirements of a pod of obj's first pod template; nil if there is none. An unknown kind has
@@ -17,7 +18,7 @@ func Requirements(obj *unstructured.Unstructured) (*workv1alpha2.ReplicaRequirem
 		return PodRequirements(t, obj.GetNamespace()), nil
 	}
 	guess := []string{"spec", "template"}
-	if _, ok := valueAt(obj.Object, []string{"spec", "template", "spec", "containers"}).([]any); !ok {
+	if fields.List(obj.Object, "spec", "template", "spec", "containers") == nil {
 		return nil, nil
 	}
 	t, err := PodTemplate(obj, guess)

@@ -4,6 +4,8 @@ import (
 	"github.com/argosy-io/argosy/api/wellknown"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/argosy-io/argosy/internal/core/object/fields"
 )
 
 // workflows are Argo's kinds with a spec.suspend that both sides write, and a status without a subresource.
@@ -17,7 +19,7 @@ func NoteSuspension(manifest *unstructured.Unstructured) {
 	if !workflows[manifest.GroupVersionKind().GroupKind()] {
 		return
 	}
-	suspended, _ := valueAt(manifest.Object, []string{"spec", "suspend"}).(bool)
+	suspended := fields.Yes(manifest.Object, "spec", "suspend")
 	if noted := manifest.GetAnnotations()[wellknown.TemplateSuspendsAnnotation] != ""; suspended == noted {
 		return
 	}

@@ -23,24 +23,24 @@ const (
 	beta  = "v1beta1"
 )
 
-// restLimit bounds the annotation, all annotations of an object being bounded.
+// restLimit is the maximum size of the annotation, because the size of all annotations of an object is limited.
 const restLimit = 128 << 10
 
-// rule is how the versions of a kind differ beyond fields that one of them lacks. Its functions change the object,
-// which is complete and their own; spec may be absent.
+// rule converts a kind between its versions, apart from fields that one version lacks. Its functions change the
+// complete object in place; spec may be missing.
 type rule struct {
 	up, down func(obj map[string]any)
-	// harmless are fields, "path" or "path=value", that may be lost: the other version expresses or implies them.
+	// harmless are fields, "path" or "path=value", that may be dropped: the other version expresses or implies them.
 	harmless []string
 }
 
-// kind is what is known of a kind in both versions.
+// kind has the schemas and rules of a kind.
 type kind struct {
 	rule
 	schemas map[string]*apiextensionsv1.JSONSchemaProps // by version
 }
 
-// kinds are those of several versions.
+// kinds are the kinds with several versions.
 var kinds = sync.OnceValue(func() map[schema.GroupKind]kind {
 	defined, err := kruise.Kinds()
 	if err != nil {
@@ -61,7 +61,7 @@ var kinds = sync.OnceValue(func() map[schema.GroupKind]kind {
 	return all
 })
 
-// Converts reports whether objects of the kind can be had in both versions.
+// Converts reports whether Convert supports the kind.
 func Converts(gk schema.GroupKind) bool {
 	_, ok := kinds()[gk]
 	return ok
@@ -107,8 +107,8 @@ func otherVersion(version string) string {
 // convert returns obj, of the other version, in version to. An annotation of the result keeps what this version cannot
 // express; what the annotation of obj keeps is restored.
 //
-// The annotation follows from the rules instead of being kept by them: it is what converting back alone would get
-// wrong. So nothing is lost whatever the rules do, and nothing is kept that they do right.
+// The rules do not write the annotation: it contains the differences after converting back. So nothing is lost even if
+// a rule is wrong, and nothing is recorded that the rules convert correctly.
 //
 // A write with an invalid annotation is rejected. A read never is, since one invalid object would break lists for all
 // users: a read ignores an invalid annotation, and reports one that is too long.
@@ -143,7 +143,7 @@ func (k kind) convert(obj map[string]any, to string) (map[string]any, error) {
 	return out, nil
 }
 
-// misfit is where obj is not of the types that its version has; empty if it is.
+// misfit returns the path where obj does not match the schema of its version; empty if it matches.
 func (k kind) misfit(obj map[string]any, version string) string {
 	for _, part := range []string{"spec", "status"} {
 		if s, known := k.schemas[version].Properties[part]; known && obj[part] != nil {
@@ -211,7 +211,7 @@ func misfit(at string, value any, s *apiextensionsv1.JSONSchemaProps) string {
 	return ""
 }
 
-// translate follows the rules, and drops what to does not know.
+// translate applies the rules, and drops fields that version to does not have.
 func (k kind) translate(obj map[string]any, to string) map[string]any {
 	out := deepCopy(obj)
 	step := k.up
@@ -234,7 +234,7 @@ func (k kind) translate(obj map[string]any, to string) map[string]any {
 	return out
 }
 
-// prune removes what the schema does not know.
+// prune removes fields that are not in the schema.
 func prune(value any, s *apiextensionsv1.JSONSchemaProps) {
 	switch value := value.(type) {
 	case map[string]any:
@@ -295,7 +295,7 @@ func ForMember(obj *unstructured.Unstructured, served []string) (*unstructured.U
 		if _, ok := obj.GetAnnotations()[rest]; !ok {
 			return obj, nil
 		}
-		// What is kept counts as far as it still holds: have it worked out anew.
+		// The recorded differences may be outdated: compute them again.
 		there, err := Convert(obj, schema.GroupVersion{Group: gvk.Group, Version: otherVersion(gvk.Version)}.String())
 		if err != nil {
 			return nil, err

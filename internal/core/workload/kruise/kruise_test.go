@@ -53,7 +53,7 @@ func TestThereAndBackNothingIsLost(t *testing.T) {
 
 // What a client of one version wrote over what it had read is what other clients of that version read, whatever the
 // other version says besides.
-func TestWhatIsWrittenInAVersionIsReadInIt(t *testing.T) {
+func TestVersionReadsItsOwnWrites(t *testing.T) {
 	for gk, k := range kinds() {
 		t.Run(gk.String(), func(t *testing.T) {
 			for seed := range int64(60) {
@@ -75,7 +75,7 @@ func TestWhatIsWrittenInAVersionIsReadInIt(t *testing.T) {
 	}
 }
 
-func TestWhatFieldsBecome(t *testing.T) {
+func TestConversionOfFields(t *testing.T) {
 	for _, tc := range []struct{ name, old, new string }{
 		{
 			"a CloneSet's update is told below rollingUpdate, and reuse of claims the other way round",
@@ -181,7 +181,7 @@ func TestClientOfOneVersionKeepsFieldsOfTheOther(t *testing.T) {
 	}
 }
 
-func TestAMemberGetsAVersionThatItServesOrTheReason(t *testing.T) {
+func TestMemberGetsAServedVersionOrAReason(t *testing.T) {
 	const oldAPI, newAPI = "apps.kruise.io/v1alpha1", "apps.kruise.io/v1beta1"
 	for _, tc := range []struct {
 		name, obj, served string
@@ -228,7 +228,7 @@ func TestAMemberGetsAVersionThatItServesOrTheReason(t *testing.T) {
 
 // The template is stored as v1beta1, with what its author wrote as v1alpha1 in an annotation. Members do not get the
 // annotation, and those that serve v1alpha1 get what the author wrote.
-func TestWhatTheHubKeepsForOneVersionReachesTheMembersThatServeIt(t *testing.T) {
+func TestFieldsOfOneVersionReachMembersServingIt(t *testing.T) {
 	written := parse(t, `{apiVersion: rollouts.kruise.io/v1alpha1, kind: Rollout, metadata: {name: x}, spec: {rolloutID: "7", objectRef: {workloadRef: {name: d}}}}`)
 	stored := convertTo(t, written, beta)
 	if _, ok := stored.GetAnnotations()[wellknown.RestAnnotation(alpha)]; !ok {
@@ -268,7 +268,7 @@ func TestInvalidAnnotationIsRejectedByName(t *testing.T) {
 
 // Whoever may write one object must not keep all others from being listed in a version, nor make of it what typed
 // clients cannot read.
-func TestAnObjectThatMakesNoSenseCanBeReadAndNotWrittenBack(t *testing.T) {
+func TestInvalidObjectIsReadableAndNotWritable(t *testing.T) {
 	for name, annotation := range map[string]string{
 		"no JSON":           "garbage",
 		"no step":           `[{"at":[],"is":1}]`,
@@ -352,8 +352,8 @@ func BenchmarkConvert(b *testing.B) {
 	}
 }
 
-// random is an object of a kind in a version, with about half of its fields, and half of the labels and annotations
-// that mean something.
+// random returns an object of a kind in a version, with about half of its fields, and half of the labels and
+// annotations that mean something.
 func random(seed int64, gk schema.GroupKind, k kind, version string) *unstructured.Unstructured {
 	r := rand.New(rand.NewSource(seed))
 	obj := map[string]any{"apiVersion": gk.Group + "/" + version, "kind": gk.Kind}

@@ -15,10 +15,9 @@ import (
 	"github.com/argosy-io/argosy/internal/core/object/fields"
 )
 
-// difference is a value that is not what it should be, somewhere in an object. As JSON it is {"at": […], "was": …,
-// "is": …}, where a value that is not there is left out.
+// difference is a changed value in an object. Its JSON is {"at": […], "was": …, "is": …}; missing values are omitted.
 //
-// A difference is applied only where the object still has the old value: then no user has changed it.
+// A difference is applied only if the object still has the old value, so that changes of users win.
 type difference struct {
 	// at is the path to the value. A step is the name of a field; or for an item of a list {"name": "x"}, the field that
 	// identifies items, or {"item": 1, "of": 3}, which matches no list of another length.
@@ -26,13 +25,13 @@ type difference struct {
 	was, is value
 }
 
-// value is a JSON value, or none.
+// value is an optional JSON value.
 type value struct {
 	json  any
 	there bool
 }
 
-// differences are what makes have of want. Neither may be changed while they are in use.
+// differences returns the changes from have to want. The result shares memory with both.
 func differences(have, want map[string]any) []difference {
 	return compare(nil, nil, have, want)
 }
@@ -80,8 +79,8 @@ func compareFields(found []difference, at []any, have, want map[string]any) []di
 	return found
 }
 
-// itemSteps are the steps to the items of two lists of the same length that agree on which item is which; nil if items
-// are no objects.
+// itemSteps returns the steps to the items of two lists of the same length and the same order; nil if items are no
+// objects.
 func itemSteps(have, want []any) []any {
 	for _, list := range [][]any{have, want} {
 		for _, item := range list {
@@ -111,7 +110,7 @@ keys:
 	return steps
 }
 
-// lay sets the values of the differences in obj, where it still has what was there.
+// lay applies the differences to obj where it still has the old values.
 func lay(obj map[string]any, all []difference) {
 	for _, d := range all {
 		layOne(obj, d)
@@ -155,7 +154,7 @@ func follow(parent, step any) any {
 	return nil
 }
 
-// index is the item of a list that a step leads to.
+// index returns the index of the list item that a step identifies.
 func index(list, step any) (int, bool) {
 	items, _ := list.([]any)
 	s, _ := step.(map[string]any)
@@ -174,7 +173,7 @@ func index(list, step any) (int, bool) {
 	return 0, false
 }
 
-// mendRest is what to do about an annotation that makes no sense.
+// mendRest is the remedy for an invalid annotation.
 const mendRest = "remove the annotation, or write back what you read"
 
 // tooMuch begins the annotation of an object whose difference is too long. The rest explains why the object cannot be
@@ -244,7 +243,7 @@ func takeRest(obj map[string]any, version string) (map[string]any, []difference,
 	return obj, slices.DeleteFunc(all, func(d difference) bool { return !leads(d.at) }), nil
 }
 
-// leads reports whether the steps lead to what conversions change: of the metadata that is labels and annotations.
+// leads reports whether conversions may change the value at the path: of the metadata, only labels and annotations.
 func leads(at []any) bool {
 	switch at[0] {
 	case "spec", "status":
@@ -255,7 +254,7 @@ func leads(at []any) bool {
 	return false
 }
 
-// lost are the fields of a spec that stay behind with the differences, by their paths, sorted.
+// lost returns the paths of spec fields that exist only in the differences, sorted.
 func (k kind) lost(all []difference) []string {
 	var lost []string
 	for _, d := range all {
@@ -286,7 +285,7 @@ func (k kind) meaningfulPaths(path string, v any) []string {
 	return out
 }
 
-// pathOf is a path as users write it.
+// pathOf formats a path for users.
 func pathOf(at []any) string {
 	var b strings.Builder
 	for i, step := range at {

@@ -354,11 +354,7 @@ func rolloutDown(o map[string]any) {
 	}
 }
 
-// object is m[key] if that is an object, else nil; m may be nil.
-func object(m map[string]any, key string) map[string]any {
-	o, _ := m[key].(map[string]any)
-	return o
-}
+var object = fields.Object
 
 // move takes a field from one object to another, and reports whether it existed.
 func move(from map[string]any, field string, to map[string]any, as string) bool {
@@ -383,11 +379,8 @@ func visit(m map[string]any, path []string, f func(map[string]any)) {
 		}
 		return
 	}
-	items, _ := m[name].([]any)
-	for _, item := range items {
-		if o, ok := item.(map[string]any); ok {
-			visit(o, path[1:], f)
-		}
+	for _, o := range fields.Objects(m, name) {
+		visit(o, path[1:], f)
 	}
 }
 
@@ -418,7 +411,7 @@ func giveMark(o map[string]any, in, name string, from map[string]any, field stri
 	fields.Ensure(o, "metadata", in)[name] = text
 }
 
-// number is a taker of marks that are whole numbers.
+// number returns a function for takeMark that accepts whole numbers.
 func number(set func(int64)) func(string) bool {
 	return func(text string) bool {
 		n, err := strconv.ParseInt(text, 10, 32)

@@ -197,7 +197,7 @@ func TestTextsFromMemberAreLimited(t *testing.T) {
 	}
 }
 
-func TestPodBelongsToTheTemplateThatCreatedIt(t *testing.T) {
+func TestPodBelongsToItsTemplate(t *testing.T) {
 	asked := &workv1alpha2.ReplicaRequirements{}
 	binding := func(apiVersion, kind, name string) workv1alpha2.ResourceBindingSpec {
 		return workv1alpha2.ResourceBindingSpec{Resource: workv1alpha2.ObjectReference{APIVersion: apiVersion, Kind: kind,

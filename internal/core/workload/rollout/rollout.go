@@ -69,8 +69,8 @@ func ProgressOf(status map[string]any) Progress {
 	return p
 }
 
-// Approve is the value of wellknown.ApprovedStepsAnnotation that has the steps go on at which these clusters wait, of
-// the clusters wanted, or of all for none, and the clusters that wait; was is the value before. It is an error if a
+// Approve returns the value of wellknown.ApprovedStepsAnnotation that has the steps go on at which these clusters wait,
+// of the clusters wanted, or of all for none, and the clusters that wait; was is the value before. It is an error if a
 // cluster that is wanted does not wait, or none does.
 func Approve(was string, clusters map[string]Progress, wanted []string) (value string, approved []string, err error) {
 	all := map[string]Approval{}
@@ -104,8 +104,8 @@ func Approve(was string, clusters map[string]Progress, wanted []string) (value s
 	return string(raw), approved, err
 }
 
-// Grant is the merge patch of the status of a member's Rollout that has the step go on at which it waits; nil if that
-// is not what the annotation approves for the cluster. It holds for observed only.
+// Grant returns the merge patch of the status of a member's Rollout that has the step go on at which it waits; nil if
+// that is not what the annotation approves for the cluster. It holds for observed only.
 func Grant(cluster string, observed *unstructured.Unstructured) map[string]any {
 	value := fields.Text(observed.Object, "metadata", "annotations", wellknown.ApprovedStepsAnnotation)
 	if value == "" || observed.GroupVersionKind().GroupKind() != Kind || observed.GetDeletionTimestamp() != nil {
@@ -126,7 +126,7 @@ func Grant(cluster string, observed *unstructured.Unstructured) map[string]any {
 	return map[string]any{"metadata": map[string]any{"resourceVersion": observed.GetResourceVersion()}, "status": status}
 }
 
-// PausePath is the field by which a rollout of the object stops where it is; nil if its kind has none.
+// PausePath returns the field by which a rollout of the object stops where it is; nil if its kind has none.
 func PausePath(obj *unstructured.Unstructured) []string {
 	kind := obj.GroupVersionKind()
 	switch kind.GroupKind() {

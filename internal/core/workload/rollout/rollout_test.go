@@ -24,7 +24,7 @@ func rolloutAt(t *testing.T, approved, status string) *unstructured.Unstructured
 
 const waiting = "{phase: Progressing, currentStepState: StepPaused, canaryStatus: {currentStepIndex: 1, currentStepState: StepPaused, canaryRevision: r2}}"
 
-func TestAnApprovalIsOfTheStepAndTheRevisionThatWereSeen(t *testing.T) {
+func TestApprovalIsForOneStepAndRevision(t *testing.T) {
 	seen := map[string]Progress{}
 	for cluster, status := range map[string]string{
 		"eu": waiting,
@@ -75,7 +75,7 @@ func TestAnApprovalIsOfTheStepAndTheRevisionThatWereSeen(t *testing.T) {
 	}
 }
 
-func TestWhatDoesNotWaitIsNotApproved(t *testing.T) {
+func TestApprovalNeedsAPausedStep(t *testing.T) {
 	for want, c := range map[string]struct {
 		clusters map[string]Progress
 		wanted   []string

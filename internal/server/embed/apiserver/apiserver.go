@@ -91,8 +91,8 @@ type Options struct {
 	// Outermost, if set, wraps the whole chain of the network's requests: it sees a request before any filter does, and
 	// may change it.
 	Outermost func(next http.Handler) http.Handler
-	// Authenticate, if set, is the first authenticator of the network's requests. It decides by what Outermost put into
-	// the request's context, never by what the client sent.
+	// Authenticate, if set, is the first authenticator of network requests. It uses only values that Outermost put into
+	// the request's context, nothing that the client sent.
 	Authenticate authenticator.RequestFunc
 	// Reviewer, if set, is called once with the server's authorizer.
 	Reviewer func(authorizer.Authorizer)

@@ -135,7 +135,7 @@ func (c onlyPassed) Value(key any) any {
 // AfterFunc saves contexts that derive from this one a goroutine.
 func (c onlyPassed) AfterFunc(f func()) (stop func() bool) { return context.AfterFunc(c.Context, f) }
 
-// inbound is req as a handler would get it from a connection, and may change it.
+// inbound returns req as a handler gets it from a connection. It may change req.
 func (t *target) inbound(ctx context.Context, req *http.Request) *http.Request {
 	in := req.Clone(ctx)
 	in.RequestURI = req.URL.RequestURI()

@@ -22,7 +22,7 @@ func (asked) Decode([]byte, *schema.GroupVersionKind,
 	return nil, nil, errAsked
 }
 
-func TestWhatIsStoredAsItIsWantedIsTakenAsItIs(t *testing.T) {
+func TestStoredVersionNeedsNoConversion(t *testing.T) {
 	codec := trusted{asked{}, schema.GroupVersionKind{Group: "work.karmada.io", Version: "v1alpha1", Kind: "Work"}}
 	into := &unstructured.Unstructured{}
 	got, kind, err := codec.Decode([]byte(

@@ -19,9 +19,8 @@ import (
 	quotainstall "k8s.io/kubernetes/pkg/quota/v1/install"
 )
 
-// selectedQuotas is Kubernetes' resource quota controller for the quotas that a selector selects. It starts with the
-// first of them: it watches every kind that can be counted, which a server without quotas need not pay for. Resources
-// that Options.Unowned names are not counted.
+// selectedQuotas returns Kubernetes' resource quota controller for selected quotas. It starts when the first quota
+// exists, because its watches of all countable kinds are expensive. It does not count the resources in Options.Unowned.
 func selectedQuotas(cc app.ControllerContext, o Options) (app.Controller, error) {
 	client, err := cc.NewClient("resourcequota-controller")
 	if err != nil {

@@ -139,7 +139,7 @@ func HasData(dir string) bool {
 	return err == nil
 }
 
-// start is embed.StartEtcd, but that what etcd would end the process for, or panic at, is an error.
+// start is embed.StartEtcd, but returns an error where etcd would end the process or panic.
 func (s *Server) start(c *embed.Config) (*embed.Etcd, error) {
 	type result struct {
 		etcd *embed.Etcd

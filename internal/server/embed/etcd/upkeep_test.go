@@ -51,7 +51,7 @@ func count(t *testing.T, dir string) (keys, revision int64) {
 	return got.Count, got.Header.Revision
 }
 
-func TestARestoredStoreHasWhatTheSnapshotHadAndTimeGoesOn(t *testing.T) {
+func TestRestoredStoreHasTheSnapshotAndLaterRevisions(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "etcd")
 	s := startOn(t, Options{Dir: dir})
 	c, err := Dial(t.Context(), dir)
@@ -101,7 +101,7 @@ func TestARestoredStoreHasWhatTheSnapshotHadAndTimeGoesOn(t *testing.T) {
 }
 
 // A store that was cut off anywhere either reports what is broken, or has everything. It never starts with less data.
-func TestAStoreThatIsCutOffAtARandomByteNeverStartsWithLess(t *testing.T) {
+func TestTruncatedStoreNeverStartsWithLessData(t *testing.T) {
 	const keys = 300
 	whole := filled(t, keys)
 	tries := 12

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestMemoryIsGivenBackWhenNothingIsToBeDone(t *testing.T) {
+func TestIdleProcessReturnsMemory(t *testing.T) {
 	const much, little = worth, worth - 1
 	var p pacer
 	var used time.Duration
@@ -29,7 +29,7 @@ func TestMemoryIsGivenBackWhenNothingIsToBeDone(t *testing.T) {
 	}
 }
 
-func TestTheRoomIsAShareOfWhatIsAlive(t *testing.T) {
+func TestHeapRoomIsAShareOfLiveMemory(t *testing.T) {
 	for _, c := range []struct{ live, want int }{{0, 400}, {100, 400}, {256, 300}, {384, 200}, {768, 100}, {4096, 100}} {
 		if got := percent(uint64(c.live)<<20, Roomy); got != c.want {
 			t.Errorf("with %d MiB alive the heap grows by %d %%, want %d", c.live, got, c.want)
@@ -40,7 +40,7 @@ func TestTheRoomIsAShareOfWhatIsAlive(t *testing.T) {
 	}
 }
 
-func TestStartEndsWhenTheProcessIsIdleOrHasWorkedLong(t *testing.T) {
+func TestStartPhaseEndsWithIdlenessOrTime(t *testing.T) {
 	for _, c := range []struct {
 		name         string
 		busy         time.Duration

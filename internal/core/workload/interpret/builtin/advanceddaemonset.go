@@ -13,19 +13,11 @@ import (
 // advancedDaemonSet is OpenKruise's DaemonSet, v1alpha1 and v1beta1, which differ in the status field of the new
 // revision. It has no replicas to divide: nodes decide the number.
 func advancedDaemonSet() *interpret.Hooks {
-	counters := []string{
-		"currentNumberScheduled", "desiredNumberScheduled", "numberAvailable", "numberMisscheduled",
-		"numberReady", "numberUnavailable", "updatedNumberScheduled",
-	}
-	done := func(_ *unstructured.Unstructured, status map[string]any) bool {
-		desired := number(status, "desiredNumberScheduled")
-		return number(status, "updatedNumberScheduled") >= desired && number(status, "numberAvailable") >= desired
-	}
 	return &interpret.Hooks{
 		Retain:    retainAll(retainRollout, retainImmutable(immutableSelector)),
 		Reflect:   reflectWhole,
 		Health:    advancedDaemonSetHealth,
-		Aggregate: counting(counters, done, addCollisions, addConditions, addDaemonSetRevision),
+		Aggregate: counting(daemonSetCounters, daemonSetDone, addCollisions, addConditions, addDaemonSetRevision),
 	}
 }
 

@@ -269,7 +269,7 @@ func TestConditionNamesAtMostTenClusters(t *testing.T) {
 	}
 }
 
-// argoHealthy is the rule by which Argo CD calls a Deployment healthy.
+// argoHealthy reports whether Argo CD calls a Deployment healthy.
 func argoHealthy(d *unstructured.Unstructured) bool {
 	status := object(d.Object, "status")
 	updated := number(status, "updatedReplicas")

@@ -30,7 +30,7 @@ func argoRollout() *interpret.Hooks {
 			}
 			status := sumsOf(template, rs, counters...)
 			setPhase(status, []string{"Degraded", "Progressing", "Paused", "Healthy"}, "Progressing", rs)
-			setMessages(status, rs, "message")
+			setMessages(status, rs)
 			for _, name := range []string{"selector", "currentPodHash", "stableRS"} {
 				setText(status, name, common(rs, name))
 			}

@@ -60,8 +60,8 @@ func items(t testing.TB, statuses ...string) []workv1alpha2.AggregatedStatusItem
 	return out
 }
 
-// aggregated is the template's new status. It checks what holds for every kind: nothing given is changed, the order of
-// the reports does not matter, and a second time says the same and returns the template itself.
+// aggregated returns the template's new status. It checks what holds for every kind: nothing given is changed, the
+// order of the reports does not matter, and a second time says the same and returns the template itself.
 func aggregated(t *testing.T, template *unstructured.Unstructured,
 	items []workv1alpha2.AggregatedStatusItem) map[string]any {
 	t.Helper()
@@ -89,7 +89,7 @@ func aggregated(t *testing.T, template *unstructured.Unstructured,
 	return status
 }
 
-func TestReplicasAreReadAndRevisedWhereEachKindHasThem(t *testing.T) {
+func TestReplicasAreReadAndRevisedPerKind(t *testing.T) {
 	const template = `template: {spec: {containers: [{resources: {requests: {cpu: 100m}}}]}}`
 	for _, c := range []struct {
 		name, object string

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/argosy-io/argosy/internal/core/object/fields"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
@@ -37,7 +38,7 @@ func containerRecreateRequest() *interpret.Hooks {
 			status := map[string]any{}
 			setPhase(status, []string{"Failed", "Recreating", "Pending", "Completed", "Succeeded"}, "Pending", answered)
 			setEnd(status, answered, "completionTime")
-			setMessages(status, answered, "message")
+			setMessages(status, answered)
 			gather(status, answered, "containerRecreateStates", attributed("message"))
 			return status
 		}),
@@ -78,16 +79,7 @@ func retainKeys(desired, observed *unstructured.Unstructured, in string,
 		return desired
 	}
 	retained := desired.DeepCopy()
-	metadata, ok := retained.Object["metadata"].(map[string]any)
-	if !ok {
-		metadata = map[string]any{}
-		retained.Object["metadata"] = metadata
-	}
-	values, ok := metadata[in].(map[string]any)
-	if !ok {
-		values = map[string]any{}
-		metadata[in] = values
-	}
+	values := fields.Ensure(retained.Object, "metadata", in)
 	for key, value := range changes {
 		if value == nil {
 			delete(values, key)
@@ -95,8 +87,6 @@ func retainKeys(desired, observed *unstructured.Unstructured, in string,
 			values[key] = value
 		}
 	}
-	if len(values) == 0 {
-		delete(metadata, in)
-	}
+	fields.DropEmpty(fields.Object(retained.Object, "metadata"), in)
 	return retained
 }

@@ -10,21 +10,27 @@ import (
 
 // daemonSet has no replicas to divide: nodes decide the number.
 func daemonSet() *interpret.Hooks {
-	counters := []string{
-		"currentNumberScheduled", "desiredNumberScheduled", "numberAvailable", "numberMisscheduled",
-		"numberReady", "numberUnavailable", "updatedNumberScheduled",
-	}
 	return &interpret.Hooks{
-		Reflect: reflectFields(append(counters, "observedGeneration")...),
+		Reflect: reflectFields(append([]string{"observedGeneration"}, daemonSetCounters...)...),
 		Health:  daemonSetHealth,
 		Aggregate: foldingNative(func(template *unstructured.Unstructured, rs []report) map[string]any {
-			status := sumsOf(template, rs, counters...)
-			desired := number(status, "desiredNumberScheduled")
-			done := number(status, "updatedNumberScheduled") >= desired && number(status, "numberAvailable") >= desired
-			status["observedGeneration"] = observedGeneration(template, rs, done)
+			status := sumsOf(template, rs, daemonSetCounters...)
+			status["observedGeneration"] = observedGeneration(template, rs, daemonSetDone(template, status))
 			return status
 		}),
 	}
+}
+
+// daemonSetCounters are the counters in the status of DaemonSets of Kubernetes and OpenKruise.
+var daemonSetCounters = []string{
+	"currentNumberScheduled", "desiredNumberScheduled", "numberAvailable", "numberMisscheduled",
+	"numberReady", "numberUnavailable", "updatedNumberScheduled",
+}
+
+// daemonSetDone reports whether all nodes have an updated and available pod.
+func daemonSetDone(_ *unstructured.Unstructured, status map[string]any) bool {
+	desired := number(status, "desiredNumberScheduled")
+	return number(status, "updatedNumberScheduled") >= desired && number(status, "numberAvailable") >= desired
 }
 
 func daemonSetHealth(_ context.Context, observed *unstructured.Unstructured) (interpret.Health, error) {

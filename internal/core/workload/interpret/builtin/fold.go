@@ -104,15 +104,15 @@ func attributed(name string) func(string, any) any {
 	}
 }
 
-// setMessages joins the clusters' messages in a field, each with the name of its cluster.
-func setMessages(status map[string]any, rs []report, name string) {
+// setMessages joins the messages of the clusters, each with the name of its cluster.
+func setMessages(status map[string]any, rs []report) {
 	var messages []string
 	for _, r := range rs {
-		if m := text(r.status, name); m != "" {
+		if m := text(r.status, "message"); m != "" {
 			messages = append(messages, withCluster(r.cluster, m))
 		}
 	}
-	setText(status, name, words.Lines(messages, maxMessages))
+	setText(status, "message", words.Lines(messages, maxMessages))
 }
 
 func withCluster(cluster, message string) string {

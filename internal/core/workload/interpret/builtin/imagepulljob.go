@@ -16,7 +16,7 @@ func imagePullJob() *interpret.Hooks {
 	h.Aggregate = folding(func(_ *unstructured.Unstructured, rs []report) map[string]any {
 		status := sums(rs, "desired", "active", "succeeded", "failed")
 		span(status, rs, "startTime", "completionTime")
-		setMessages(status, rs, "message")
+		setMessages(status, rs)
 		gather(status, rs, "failedNodes", func(cluster string, node any) any {
 			name, _ := node.(string)
 			return cluster + "/" + name

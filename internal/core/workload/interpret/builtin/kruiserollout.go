@@ -22,7 +22,7 @@ func kruiseRollout() *interpret.Hooks {
 			status := map[string]any{"observedGeneration": observedGeneration(template, rs, false)}
 			setPhase(status, []string{"Terminating", "Progressing", "Disabling", "Initial", "Healthy", "Disabled"}, "Initial",
 				rs)
-			setMessages(status, rs, "message")
+			setMessages(status, rs)
 			step(status, rs)
 			for _, part := range []string{"canaryStatus", "blueGreenStatus"} {
 				if folded := rolloutPart(rs, part); folded != nil {
@@ -77,7 +77,7 @@ func rolloutPart(rs []report, part string) map[string]any {
 	} {
 		setText(status, name, common(parts, name))
 	}
-	setMessages(status, parts, "message")
+	setMessages(status, parts)
 	setText(status, "lastUpdateTime", latest(textsOf(parts, "lastUpdateTime")...))
 	return status
 }
@@ -138,7 +138,7 @@ func trafficRouting() *interpret.Hooks {
 		Aggregate: folding(func(template *unstructured.Unstructured, rs []report) map[string]any {
 			status := map[string]any{"observedGeneration": observedGeneration(template, rs, false)}
 			setPhase(status, []string{"Terminating", "Finalizing", "Initial", "Progressing", "Healthy"}, "Initial", rs)
-			setMessages(status, rs, "message")
+			setMessages(status, rs)
 			return status
 		}),
 	}

@@ -164,7 +164,7 @@ status: &status
   conditions: [{type: Progressing, status: "False", reason: ProgressDeadlineExceeded, message: m, lastTransitionTime: "2026-01-01T00:00:00Z", lastUpdateTime: "2026-01-01T00:00:00Z", failedNamespaces: [a]}, {type: FailedUpdate, status: "True"}, {type: Complete, status: "True"}, {type: Failed, status: "True"}]
 `
 
-// kindsOfTier are the kinds that this package knows, in one order.
+// kindsOfTier returns the kinds that this package knows, in one order.
 func kindsOfTier() []schema.GroupKind {
 	var kinds []schema.GroupKind
 	for kind := range Tier().(interpret.Kinds) {
@@ -185,7 +185,7 @@ func versionsOf(kind schema.GroupKind) []string {
 // surgeon takes objects apart. What it leaves is JSON, as an API server or a script would give it.
 type surgeon struct{ *rand.Rand }
 
-// odd is a value that hardly anybody expects.
+// odd returns a value that hardly anybody expects.
 func (r surgeon) odd() any {
 	values := []any{
 		nil, true, false, int64(0), int64(-1), int64(1) << 40, 0.5, -1e300, "", "x", "7", "10%", "0.5%", "-5%", "NaN%",

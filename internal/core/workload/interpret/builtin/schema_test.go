@@ -14,8 +14,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
-// misfits are the places of v that the schema does not have, or has otherwise. A server would drop them or refuse the
-// write, so a status with one would be written again and again.
+// misfits returns the places of v that the schema does not have, or has otherwise. A server would drop them or refuse
+// the write, so a status with one would be written again and again.
 func misfits(path string, v any, s apiextensionsv1.JSONSchemaProps) []string {
 	if s.XIntOrString || s.Type == "" {
 		return nil

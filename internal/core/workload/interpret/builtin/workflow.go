@@ -157,7 +157,7 @@ func foldWorkflow(rs []report) map[string]any {
 	status := map[string]any{}
 	setText(status, "phase", firstOf([]string{"Error", "Failed", "Running", "Pending", "", "Succeeded"}, "", rs))
 	span(status, rs, "startedAt", "finishedAt")
-	setMessages(status, rs, "message")
+	setMessages(status, rs)
 
 	var done, all int64
 	durations := map[string]any{}

@@ -106,7 +106,7 @@ func (f *references) collect(m map[string]any, depth int) {
 	}
 }
 
-// opaque are the fields with content of other software.
+// opaque reports whether a field has content of other software.
 func opaque(key string) bool { return key == "plugin" || key == "labels" || key == "annotations" }
 
 // object finds what the object under key names.

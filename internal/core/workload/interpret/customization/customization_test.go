@@ -21,7 +21,7 @@ import (
 
 var kind = schema.GroupKind{Group: "example.com", Kind: "Shop"}
 
-// ric is a customization of the kind Shop in a version.
+// ric returns a customization of the kind Shop in a version.
 func ric(t *testing.T, name, version, rules string) *configv1alpha1.ResourceInterpreterCustomization {
 	t.Helper()
 	c := &configv1alpha1.ResourceInterpreterCustomization{}

@@ -30,7 +30,7 @@ func interpreter(t *testing.T, rules string) interpret.Interpreter {
 	return interpret.New(interpret.Kinds{kind: jsonpath.Hooks(r)})
 }
 
-// shop is an object of the kind, with integers as an API server has them.
+// shop returns an object of the kind, with integers as an API server has them.
 func shop(t *testing.T, rest string) *unstructured.Unstructured {
 	t.Helper()
 	raw, err := yaml.YAMLToJSON([]byte("{apiVersion: example.com/v1, kind: Shop, " + rest + "}"))

@@ -16,8 +16,8 @@ import (
 // guides are articles about multi-cluster workloads, whose scripts people copy. They lie beside the repository.
 const guides = "../../../../../../shared/guides"
 
-// blocks are the fenced blocks of a text that hold operations of a customization. Lines before each are blank, so that
-// the line of a finding is the one in the text.
+// blocks returns the fenced blocks of a text that hold operations of a customization. Lines before each are blank, so
+// that the line of a finding is the one in the text.
 func blocks(text string) []string {
 	var found []string
 	lines := strings.Split(text, "\n")

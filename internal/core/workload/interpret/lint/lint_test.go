@@ -13,7 +13,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/schemas"
 )
 
-// deployment is a customization with one operation; its script begins in line 12.
+// deployment returns a customization with one operation; its script begins in line 12.
 func deployment(operation, script string) string {
 	return `apiVersion: config.karmada.io/v1alpha1
 kind: ResourceInterpreterCustomization

@@ -538,7 +538,7 @@ func Meant(name string, names []string) string {
 	return ""
 }
 
-// distance is the edit distance between two words.
+// distance returns the edit distance between two words.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

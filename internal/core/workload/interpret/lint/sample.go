@@ -190,7 +190,7 @@ func (c *checker) scaled() bool {
 	return wanted && ready
 }
 
-// partitionPath is the field of a canary's partition; nil if the kind has none.
+// partitionPath returns the field of a canary's partition; nil if the kind has none.
 func (c *checker) partitionPath() []string {
 	for _, path := range [][]string{{"spec", "updateStrategy", "partition"},
 		{"spec", "updateStrategy", "rollingUpdate", "partition"}} {

@@ -44,7 +44,7 @@ func (w *writer) number() string {
 	return w.one("a", "b", "c")
 }
 
-// key is a small one, so that no list has a wide gap.
+// key returns a small one, so that no list has a wide gap.
 func (w *writer) key() string { return fmt.Sprintf("(%s) %% 5 + 1", w.number()) }
 
 func (w *writer) many() string {

@@ -161,9 +161,9 @@ func readable(l *lua.LState, n int) *lua.LTable {
 	return t
 }
 
-// writable returns a table argument that may be changed.
-func writable(l *lua.LState, n int) *lua.LTable {
-	t := readable(l, n)
+// writable returns the first argument, a table that may be changed.
+func writable(l *lua.LState) *lua.LTable {
+	t := readable(l, 1)
 	if t.Metatable != lua.LNil {
 		l.RaiseError("a library cannot be changed")
 	}
@@ -236,7 +236,7 @@ func set(l *lua.LState) int {
 		l.SetTable(t, key, value)
 		return 0
 	}
-	t = writable(l, 1)
+	t = writable(l)
 	r := runOf(l)
 	switch k := key.(type) {
 	case *lua.LNilType:
@@ -363,7 +363,7 @@ func tableMaxN(l *lua.LState) int {
 }
 
 func tableInsert(l *lua.LState) int {
-	t := writable(l, 1)
+	t := writable(l)
 	r := runOf(l)
 	switch n := l.GetTop(); n {
 	case 2:
@@ -382,7 +382,7 @@ func tableInsert(l *lua.LState) int {
 }
 
 func tableRemove(l *lua.LState) int {
-	t := writable(l, 1)
+	t := writable(l)
 	length := t.Len()
 	at := l.OptInt(2, length)
 	if length == 0 || at < 1 || at > length {
@@ -415,7 +415,7 @@ func tableConcat(l *lua.LState) int {
 }
 
 func tableSort(l *lua.LState) int {
-	s := &sorter{machine: l, run: runOf(l), table: writable(l, 1)}
+	s := &sorter{machine: l, run: runOf(l), table: writable(l)}
 	if s.length = s.table.Len(); l.GetTop() > 1 {
 		s.less = l.CheckFunction(2)
 	}

@@ -275,10 +275,10 @@ func (rs results) get(i int) lua.LValue {
 	return lua.LNil
 }
 
-// got describes an unsuitable result and what was expected.
-func (rs results) got(i int, wanted string) error {
-	found := describe(rs.get(i))
-	if i >= len(rs.values) && i == 0 {
+// got describes an unsuitable first result and what was expected.
+func (rs results) got(wanted string) error {
+	found := describe(rs.get(0))
+	if len(rs.values) == 0 {
 		found = "nothing"
 	}
 	return rs.wrong("returned %s; it must return %s", found, wanted)
@@ -322,7 +322,7 @@ func readReplicas(rs results, in Inputs, out *Outputs) error {
 			return rs.wrong("returned nil; it must return %s. If the field may be unset, give a default: obj.spec.replicas or 1",
 				wanted)
 		}
-		return rs.got(0, wanted)
+		return rs.got(wanted)
 	}
 	if out.Replicas, ok = whole(float64(n)); !ok {
 		return rs.wrong("returned %s replicas; it must return a whole number from 0 to %d", n, math.MaxInt32)
@@ -406,7 +406,7 @@ func readComponents(rs results, _ Inputs, out *Outputs) error {
 // list returns the first result as a list. An empty table is an empty list.
 func (rs results) list(wanted string) ([]any, error) {
 	if _, ok := rs.get(0).(*lua.LTable); !ok {
-		return nil, rs.got(0, wanted)
+		return nil, rs.got(wanted)
 	}
 	v, err := rs.json(0, nil, &Schema{Type: "array"})
 	if err != nil {
@@ -429,7 +429,7 @@ func readObject(rs results, in Inputs, out *Outputs) error {
 	const wanted = "the whole object"
 	t, ok := rs.get(0).(*lua.LTable)
 	if !ok {
-		return rs.got(0, wanted)
+		return rs.got(wanted)
 	}
 	if rs.untouched(t) {
 		out.Object = in.Object
@@ -472,7 +472,7 @@ func (rs results) untouched(t *lua.LTable) bool {
 func readAggregated(rs results, in Inputs, out *Outputs) error {
 	const wanted = "the object with its status, or the status alone"
 	if _, ok := rs.get(0).(*lua.LTable); !ok {
-		return rs.got(0, wanted)
+		return rs.got(wanted)
 	}
 	out.Object = in.Object
 	var before map[string]any
@@ -520,12 +520,12 @@ func readStatus(rs results, in Inputs, out *Outputs) error {
 	switch rs.get(0).(type) {
 	case *lua.LNilType:
 		if len(rs.values) == 0 {
-			return rs.got(0, "the status, or nil when there is none")
+			return rs.got("the status, or nil when there is none")
 		}
 		return nil
 	case *lua.LTable:
 	default:
-		return rs.got(0, "the status, or nil when there is none")
+		return rs.got("the status, or nil when there is none")
 	}
 	var hint any
 	if in.Observed != nil {
@@ -558,7 +558,7 @@ func readHealth(rs results, _ Inputs, out *Outputs) error {
 			return nil
 		}
 	}
-	return rs.got(0, "true or false")
+	return rs.got("true or false")
 }
 
 func readDependencies(rs results, _ Inputs, out *Outputs) error {

@@ -29,7 +29,7 @@ const (
 	dependenciesOp = configv1alpha1.InterpreterOperationInterpretDependency
 )
 
-// manifest is an object as the API machinery has it.
+// manifest returns an object as the API machinery has it.
 func manifest(t testing.TB, text string) *unstructured.Unstructured {
 	t.Helper()
 	raw, err := yaml.YAMLToJSON([]byte(text))
@@ -43,7 +43,7 @@ func manifest(t testing.TB, text string) *unstructured.Unstructured {
 	return u
 }
 
-// cloneSet is an object as they are in clusters.
+// cloneSet returns an object as they are in clusters.
 func cloneSet(t testing.TB) *unstructured.Unstructured {
 	return manifest(t, `
 apiVersion: apps.kruise.io/v1alpha1

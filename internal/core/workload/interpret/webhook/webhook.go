@@ -279,7 +279,7 @@ func (t *Tier) hooksOf(kind schema.GroupVersionKind) *interpret.Hooks {
 	return out
 }
 
-// nonsense is the error of an unusable response.
+// nonsense returns the error of an unusable response.
 func nonsense(h Hook, operation configv1alpha1.InterpreterOperation, format string, args ...any) error {
 	return fmt.Errorf("interpreter webhook %s, %s: its answer %s", h, operation, fmt.Sprintf(format, args...))
 }

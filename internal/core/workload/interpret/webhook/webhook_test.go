@@ -46,8 +46,8 @@ func shop(t *testing.T, rest string) *unstructured.Unstructured {
 
 const every = `[{name: a.b.c, rules: [{operations: ["*"], apiGroups: [example.com], apiVersions: [v1], kinds: [Shop]}]}]`
 
-// answering is an interpreter by one webhook for every operation, which answers in text, with UID for the request's
-// uid. asked is the last question.
+// answering returns an interpreter by one webhook for every operation, which answers in text, with UID for the
+// request's uid. asked is the last question.
 func answering(t *testing.T, text string) (i interpret.Interpreter, asked *configv1alpha1.ResourceInterpreterContext) {
 	t.Helper()
 	asked = &configv1alpha1.ResourceInterpreterContext{}
@@ -130,7 +130,7 @@ func response(rest string) string {
 	return `{"apiVersion":"config.karmada.io/v1alpha1","kind":"ResourceInterpreterContext","response":{"uid":"UID","successful":true` + rest + `}}`
 }
 
-// patch is a patch as the wire has it.
+// patch returns a patch as the wire has it.
 func patch(t *testing.T, text string) string {
 	t.Helper()
 	raw, err := json.Marshal([]byte(text))

@@ -1,0 +1,217 @@
+package console
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/explain/overview"
+	"github.com/argosy-io/argosy/internal/core/release"
+	"github.com/argosy-io/argosy/internal/why"
+)
+
+const releasePath = apiPrefix + "release"
+
+var listReleases = right{verb: "list", group: releasev1alpha1.GroupVersion.Group, resource: "releases"}
+
+// summary is a release with its row, encoded once for all streams.
+type summary struct {
+	overview.ReleaseSummary
+	row row
+}
+
+// summarize returns the summaries of releases: those that wait for a person first, then those that have not ended, then
+// the last ones that have. Releases that did not change keep their rows.
+func summarize(list []releasev1alpha1.Release, known []summary) (all []summary, changed bool) {
+	before := make(map[string]summary, len(known))
+	for _, s := range known {
+		before[s.row.key] = s
+	}
+	for i := range list {
+		r := &list[i]
+		key := r.Namespace + "/" + r.Name
+		s, found := before[key]
+		if !found || s.Version != r.ResourceVersion || r.ResourceVersion == "" {
+			s = summary{ReleaseSummary: overview.SummaryOfRelease(r)}
+			s.row = newRow(key, s.ReleaseSummary)
+			changed = true
+		}
+		all = append(all, s)
+	}
+	slices.SortFunc(all, func(a, b summary) int { return cmp.Compare(a.row.key, b.row.key) })
+	return all, changed || len(all) != len(known)
+}
+
+// releases are the releases that a user may list.
+func (a *API) releases(ctx context.Context, u user.Info, s *state) view {
+	v := view{}
+	for _, r := range s.summaries {
+		want := listReleases
+		want.namespace = r.Namespace
+		if a.lists(ctx, u, want) {
+			v.rows = append(v.rows, r.row)
+		}
+	}
+	if len(v.rows) == 0 && !a.rights.allows(ctx, u, listReleases) {
+		v.missing = append(v.missing, listReleases.missing())
+	}
+	return v
+}
+
+// releaseAction is what a user can do to a release as it is.
+type releaseAction struct {
+	Verb string `json:"verb"`
+	// Gate is that of a verdict, Stage the stage under way.
+	Gate  string `json:"gate,omitempty"`
+	Stage string `json:"stage,omitempty"`
+	// Writes are the requests that the page sends as the user, in this order. TextAt is the field of the last one for the
+	// text of the user, which Needed requires.
+	Writes []apiWrite `json:"writes"`
+	TextAt []string   `json:"textAt"`
+	Needed bool       `json:"needed,omitempty"`
+	// Missing is a right that the user lacks, Refused why the verdict of the user does not count. Admission decides
+	// both again.
+	Missing *Missing `json:"missing,omitempty"`
+	Refused string   `json:"refused,omitempty"`
+}
+
+// apiWrite is a request to the API of the hub.
+type apiWrite struct {
+	Method string `json:"method"`
+	Path   string `json:"path"`
+	Type   string `json:"type"`
+	Body   any    `json:"body"`
+}
+
+// releaseAnswer is the answer at releasePath.
+type releaseAnswer struct {
+	overview.ReleaseDetail
+	Actions []releaseAction `json:"actions"`
+}
+
+// serveRelease describes a release to a user who may get it: namespace and name.
+func (a *API) serveRelease(w http.ResponseWriter, r *http.Request, u user.Info) {
+	ctx, cancel := context.WithTimeout(r.Context(), whyTimeout)
+	defer cancel()
+	mapper, err := a.kinds.mapper()
+	var c client.Client
+	if err == nil {
+		c, err = client.New(a.configOf(u), client.Options{Scheme: why.Scheme(), Mapper: mapper})
+	}
+	if err != nil {
+		refuse(w, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, "reach the hub's API: "+err.Error())
+		return
+	}
+	key := types.NamespacedName{Namespace: r.URL.Query().Get("namespace"), Name: r.URL.Query().Get("name")}
+	answer, err := a.describeRelease(ctx, &naming{Reader: c}, u, key)
+	var missing *Missing
+	switch {
+	case errors.As(err, &missing):
+		missing.refuse(w)
+	case apierrors.IsNotFound(err):
+		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, err.Error())
+	case err != nil:
+		refuse(w, http.StatusInternalServerError, apierrors.ReasonForError(err), err.Error())
+	default:
+		respond(w, answer)
+	}
+}
+
+// describeRelease returns a release and what the user can do to it. reader has the rights of the user.
+func (a *API) describeRelease(ctx context.Context, reader client.Reader, u user.Info,
+	key types.NamespacedName) (*releaseAnswer, error) {
+	r := &releasev1alpha1.Release{}
+	if err := reader.Get(ctx, key, r); err != nil {
+		return nil, err
+	}
+	answer := &releaseAnswer{ReleaseDetail: overview.DetailOfRelease(r), Actions: a.verdicts(ctx, u, r)}
+	for _, verb := range release.RequestVerbs {
+		var others releasev1alpha1.ReleaseList
+		if release.NeedsOthers(r, verb) {
+			if err := reader.List(ctx, &others, client.InNamespace(r.Namespace)); err != nil {
+				continue // who may not list them cannot know whether the release can be rolled back
+			}
+		}
+		request, err := release.RequestFor(r, verb, others.Items)
+		if err != nil || request.Already != "" {
+			continue
+		}
+		action := releaseAction{Verb: verb, Needed: release.NeedsReason(verb),
+			TextAt: []string{"metadata", "annotations", releasev1alpha1.ReleaseReasonAnnotation}}
+		if stage := release.StageUnderWay(r); stage != nil && action.Needed {
+			action.Stage = stage.Name
+		}
+		action.Missing = a.missingOn(ctx, u, "patch", r)
+		for i, patch := range request.Patches("") {
+			metadata, _ := patch["metadata"].(map[string]any)
+			if metadata == nil {
+				metadata = map[string]any{}
+				patch["metadata"] = metadata
+			}
+			metadata["uid"] = r.UID // another release of this name is not meant
+			action.Writes = append(action.Writes, apiWrite{Method: http.MethodPatch, Type: string(types.MergePatchType),
+				Path: releasesOf(r.Namespace, "releases") + "/" + r.Name, Body: patch})
+			if action.Missing == nil {
+				action.Missing = a.missingOn(ctx, u, request.Writes[i].Verb(), r)
+			}
+		}
+		answer.Actions = append(answer.Actions, action)
+	}
+	return answer, nil
+}
+
+// verdicts returns what a user can say at the gates at which a release waits.
+func (a *API) verdicts(ctx context.Context, u user.Info, r *releasev1alpha1.Release) []releaseAction {
+	actions := []releaseAction{}
+	create := right{verb: "create", group: listReleases.group, resource: "releaseapprovals", namespace: r.Namespace}
+	for _, gate := range release.WaitingGates(r) {
+		for verb, verdict := range map[string]releasev1alpha1.ApprovalVerdict{
+			releasev1alpha1.VerbApprove: releasev1alpha1.VerdictApprove, "reject": releasev1alpha1.VerdictReject} {
+			approval := release.ApprovalFor(r, gate, verdict, "")
+			approval.APIVersion, approval.Kind = releasev1alpha1.GroupVersion.String(), "ReleaseApproval"
+			action := releaseAction{Verb: verb, Gate: gate.Name, Stage: approval.Spec.Stage,
+				TextAt:  []string{"spec", "comment"},
+				Missing: a.missingOn(ctx, u, releasev1alpha1.VerbApprove, r),
+				Writes: []apiWrite{{Method: http.MethodPost, Type: "application/json",
+					Path: releasesOf(r.Namespace, create.resource), Body: approval}},
+				Refused: release.MayApprove(r, release.RuleOf(r, gate),
+					releasev1alpha1.ReleaseUser{User: u.GetName(), UID: u.GetUID(), Groups: u.GetGroups()})}
+			if action.Missing == nil && !a.rights.allows(ctx, u, create) {
+				action.Missing = create.missing()
+			}
+			actions = append(actions, action)
+		}
+	}
+	slices.SortFunc(actions, func(a, b releaseAction) int {
+		return cmp.Or(cmp.Compare(a.Gate, b.Gate), cmp.Compare(a.Verb, b.Verb))
+	})
+	return actions
+}
+
+// releasesOf is the path of a resource of releases in a namespace.
+func releasesOf(namespace, resource string) string {
+	return "apis/" + releasev1alpha1.GroupVersion.String() + "/namespaces/" + namespace + "/" + resource
+}
+
+// missingOn returns the right that a user lacks for a verb on a release; nil if the user has it.
+func (a *API) missingOn(ctx context.Context, u user.Info, verb string, r *releasev1alpha1.Release) *Missing {
+	want := right{verb: verb, group: listReleases.group, resource: listReleases.resource, namespace: r.Namespace}
+	key, err := json.Marshal([]string{verb, want.group, want.resource, r.Namespace, r.Name})
+	if err == nil && a.rights.decide(ctx, u, string(key), authorizer.AttributesRecord{User: u, Verb: verb,
+		APIGroup: want.group, APIVersion: releasev1alpha1.GroupVersion.Version, Resource: want.resource,
+		Namespace: r.Namespace, Name: r.Name, ResourceRequest: true}) {
+		return nil
+	}
+	return want.missing()
+}

@@ -1,0 +1,248 @@
+package console
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	"github.com/argosy-io/argosy/internal/history"
+	"github.com/argosy-io/argosy/internal/why"
+)
+
+// gatedRelease returns a release of a stage that waits at the gate sign.
+func gatedRelease() *releasev1alpha1.Release {
+	r := waitingRelease("shop")
+	r.UID = "u1"
+	r.Spec.CreatedBy = &releasev1alpha1.ReleaseUser{User: "bob"}
+	r.Spec.Targets = []releasev1alpha1.ReleaseTarget{{Name: "web", Ref: releasev1alpha1.ReleaseObjectReference{
+		APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}}}
+	r.Status.Revision = "rev"
+	r.Status.Strategy = &releasev1alpha1.ReleaseStrategySpec{Stages: []releasev1alpha1.ReleaseStage{{Name: "one",
+		Before: []releasev1alpha1.ReleaseGate{{Name: "sign", Approval: &releasev1alpha1.ReleaseApprovalRule{Count: 2,
+			NotAuthor: true}}}}}}
+	r.Status.Stages = []releasev1alpha1.ReleaseStageStatus{{Name: "one", Attempt: 3, Phase: releasev1alpha1.StageGated,
+		Gates: []releasev1alpha1.ReleaseGateStatus{{Name: "sign", Position: releasev1alpha1.GateBefore,
+			Phase: releasev1alpha1.GateWaiting, By: []string{"carol"}}}}}
+	return r
+}
+
+// describe returns what alice sees of the release with rights.
+func describe(t *testing.T, g grants, r *releasev1alpha1.Release) *releaseAnswer {
+	t.Helper()
+	a := newTestAPI(t, g)
+	reader := fake.NewClientBuilder().WithScheme(why.Scheme()).WithObjects(r).Build()
+	key := types.NamespacedName{Namespace: r.Namespace, Name: r.Name}
+	answer, err := a.describeRelease(t.Context(), reader, alice, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer
+}
+
+func TestReleaseOffersWhatItTakesNow(t *testing.T) {
+	all := grants{}
+	for _, verb := range []string{"patch", "approve", "pause", "resume", "abort", "rollback", "skip", "retry"} {
+		all[verb+" releases shop"] = true
+	}
+	all["create releaseapprovals shop"] = true
+	gated := gatedRelease()
+	paused := gatedRelease()
+	paused.Spec.State, paused.Status.Phase = releasev1alpha1.StatePause, releasev1alpha1.ReleasePaused
+	paused.Status.Stages[0].Phase = releasev1alpha1.StageFailed
+	over := gatedRelease()
+	over.Status.Phase, over.Status.Stages[0].EndedAt = releasev1alpha1.ReleaseSucceeded, &metav1.Time{Time: time.Now()}
+	for name, c := range map[string]struct {
+		release *releasev1alpha1.Release
+		want    []string
+	}{
+		"at a gate": {gated, []string{"approve", "reject", "pause", "skip", "rollback", "abort"}},
+		"paused":    {paused, []string{"resume", "retry", "skip", "rollback", "abort"}},
+		"ended":     {over, []string{"rollback"}},
+	} {
+		var got []string
+		for _, action := range describe(t, all, c.release).Actions {
+			got = append(got, action.Verb)
+			if action.Missing != nil || action.Refused != "" {
+				t.Errorf("%s: %s lacks %v %s", name, action.Verb, action.Missing, action.Refused)
+			}
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: the actions are %q, want %q", name, got, c.want)
+		}
+	}
+	answer := describe(t, all, gated)
+	raw, _ := json.Marshal(answer.Actions[0].Writes)
+	for _, part := range []string{`"path":"apis/release.argosy.io/v1alpha1/namespaces/shop/releaseapprovals"`,
+		`"releaseUID":"u1"`, `"attempt":3`, `"revision":"rev"`, `"gate":"sign"`, `"verdict":"Approve"`} {
+		if !strings.Contains(string(raw), part) {
+			t.Errorf("the approval lacks %s: %s", part, raw)
+		}
+	}
+	if g := answer.Stages[0].Gates[0]; g.Need != 2 || !slices.Equal(g.By, []string{"carol"}) || !g.NotAuthor {
+		t.Errorf("the gate is %+v", g)
+	}
+}
+
+// Without one right, exactly the actions that need it name it.
+func TestActionNamesTheVerbThatIsMissing(t *testing.T) {
+	rights := []string{"patch", "approve", "pause", "abort", "rollback", "skip"}
+	for _, lost := range rights {
+		g := grants{"create releaseapprovals shop": true}
+		for _, verb := range rights {
+			g[verb+" releases shop"] = verb != lost
+		}
+		for _, action := range describe(t, g, gatedRelease()).Actions {
+			needs := action.Verb == lost || lost == "patch" && action.Verb != "approve" && action.Verb != "reject" ||
+				lost == "approve" && action.Verb == "reject"
+			if got := action.Missing; needs != (got != nil) || got != nil && (got.Verb != lost || got.Namespace != "shop") {
+				t.Errorf("without %s, %s lacks %v", lost, action.Verb, got)
+			}
+		}
+	}
+	g := grants{"approve releases shop": true}
+	if got := describe(t, g, gatedRelease()).Actions[0].Missing; got == nil || got.Resource != "releaseapprovals" {
+		t.Errorf("without the right to create approvals, %v is missing", got)
+	}
+}
+
+func TestAuthorSeesWhyTheVerdictDoesNotCount(t *testing.T) {
+	r := gatedRelease()
+	r.Spec.CreatedBy.User = "alice"
+	const want = "alice created the release: another user must approve it"
+	if got := describe(t, grants{}, r).Actions[0].Refused; got != want {
+		t.Errorf("the reason is %q", got)
+	}
+}
+
+// Whatever rights a user has, each entry of the time line is of an object that the user may list.
+func TestTimelineHasOnlyWhatTheUserMayList(t *testing.T) {
+	g := grants{}
+	a := newTestAPI(t, g)
+	store, err := history.OpenSQLite(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	events := history.EventsOfCluster(&clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "eu", UID: "c",
+		CreationTimestamp: metav1.Now()}})
+	namespaces, now := []string{"shop", "bank"}, time.Now()
+	for i, ns := range namespaces {
+		events = append(events,
+			history.FleetEvent{UID: fmt.Sprint("w", i), Type: history.Moved, At: now, Workload: history.Workload{
+				Group: "apps", Kind: "Deployment", Namespace: ns, Name: "web"}},
+			history.FleetEvent{UID: fmt.Sprint("p", i), Type: history.Changed, At: now, Workload: history.Workload{
+				Group: "policy.karmada.io", Kind: "OverridePolicy", Namespace: ns, Name: "web"}},
+			history.FleetEvent{UID: fmt.Sprint("x", i), Type: history.Changed, At: now, Workload: history.Workload{
+				Group: "policy.karmada.io", Kind: "Unknown", Namespace: ns, Name: "web"}})
+		r := gatedRelease()
+		r.Namespace, r.UID = ns, types.UID(ns)
+		if err := store.RecordRelease(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := store.RecordFleet(t.Context(), events); err != nil {
+		t.Fatal(err)
+	}
+	all := []string{"list clusters *"}
+	for _, resource := range []string{"deployments", "releases", "resourcebindings", "overridepolicies"} {
+		for _, ns := range append([]string{"*"}, namespaces...) {
+			all = append(all, "list "+resource+" "+ns)
+		}
+	}
+	random := rand.New(rand.NewPCG(3, 4))
+	seen := map[string]int{}
+	for range 300 {
+		clear(g)
+		clear(a.rights.known)
+		for _, right := range all {
+			g[right] = random.IntN(3) == 0
+		}
+		may := func(resource, ns string) bool { return g["list "+resource+" *"] || g["list "+resource+" "+ns] }
+		answer, err := a.timeline(t.Context(), store, alice, history.TimelineFilter{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range answer.Entries {
+			seen[e.Kind]++
+			allowed := map[string]bool{"Cluster": g["list clusters *"], "Release": may("releases", e.Namespace),
+				"OverridePolicy": may("overridepolicies", e.Namespace),
+				"Deployment":     may("deployments", e.Namespace) && may("resourcebindings", e.Namespace)}[e.Kind]
+			if !allowed {
+				t.Fatalf("the time line has %+v with the rights %v", e, g)
+			}
+		}
+	}
+	if len(seen) != 4 {
+		t.Errorf("the kinds seen are %v", seen)
+	}
+}
+
+func TestTimelineShowsThatTheHistoryIsOff(t *testing.T) {
+	a := newTestAPI(t, grants{})
+	w := a.request(t, alice, "GET", timelinePath, "")
+	if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), `"off":true`) {
+		t.Errorf("the answer is %d %s", w.Code, w.Body)
+	}
+	for _, query := range []string{"?class=everything", "?before=yesterday"} {
+		if w := a.request(t, alice, "GET", timelinePath+query, ""); w.Code != http.StatusBadRequest {
+			t.Errorf("%s gave %d", query, w.Code)
+		}
+	}
+}
+
+// A page of the time line continues where the one before it ended, whatever the user may not see between.
+func TestOlderEntriesContinueThePage(t *testing.T) {
+	a := newTestAPI(t, grants{"list clusters *": true})
+	store, err := history.OpenSQLite(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	start := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	var events []history.FleetEvent
+	for i := range 1500 {
+		second := max(0, i-900) / 7 // the first 900 in one second
+		e := history.FleetEvent{UID: fmt.Sprint(i), Type: history.Joined, At: start.Add(time.Duration(second) * time.Second),
+			Workload: history.Workload{Kind: "Cluster", Name: fmt.Sprint("c", i)}}
+		if i%3 == 0 {
+			e.Type, e.Kind = history.Changed, "OverridePolicy" // not visible
+		}
+		events = append(events, e)
+	}
+	for batch := range slices.Chunk(events, 100) {
+		if err := store.RecordFleet(t.Context(), batch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	seen := map[string]bool{}
+	f := history.TimelineFilter{}
+	for pages := 1; ; pages++ {
+		answer, err := a.timeline(t.Context(), store, alice, f)
+		if err != nil || pages > 20 {
+			t.Fatalf("page %d: %v", pages, err)
+		}
+		for _, e := range answer.Entries {
+			seen[e.ID] = true
+		}
+		if answer.Older == "" {
+			break
+		}
+		if f.Before, err = time.Parse(time.RFC3339, answer.Older); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(seen) != 1000 {
+		t.Errorf("%d of 1000 entries were seen", len(seen))
+	}
+}

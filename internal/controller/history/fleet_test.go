@@ -1,0 +1,125 @@
+package history
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/controller/controllertest"
+	"github.com/argosy-io/argosy/internal/history"
+)
+
+// timeline waits until the time line has these entries, the oldest first.
+func (w *world) timeline(want ...string) {
+	w.t.Helper()
+	w.Eventually("the time line has "+strings.Join(want, "; "), func() string {
+		s, _, err := w.Store(w.t.Context())
+		if err != nil {
+			return err.Error()
+		}
+		found, err := s.Timeline(w.t.Context(), history.TimelineFilter{}, 100)
+		if err != nil {
+			return err.Error()
+		}
+		var got []string
+		for _, e := range slices.Backward(found) {
+			got = append(got, fmt.Sprintf("%s %s: %v → %v", e.Type, e.Name, e.From, e.To))
+		}
+		slices.Sort(got)
+		slices.Sort(want)
+		if !slices.Equal(got, want) {
+			return strings.Join(got, "; ")
+		}
+		return ""
+	})
+}
+
+// place moves the workload of a binding to a cluster.
+func (w *world) place(b *workv1alpha2.ResourceBinding, cluster string) {
+	w.t.Helper()
+	if err := w.Get(w.t.Context(), client.ObjectKeyFromObject(b), b); err != nil {
+		w.t.Fatal(err)
+	}
+	b.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: cluster, Replicas: 2}}
+	b.Generation++
+	if err := w.Update(w.t.Context(), b); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func TestFleetIsRecordedWithoutAWrite(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		c := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "eu", CreationTimestamp: metav1.Now()}}
+		b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-deployment",
+			CreationTimestamp: metav1.Now()}, Spec: workv1alpha2.ResourceBindingSpec{
+			Resource: workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web"},
+			Clusters: []workv1alpha2.TargetCluster{{Name: "eu", Replicas: 2}}}}
+		w.Make(c)
+		w.Make(b)
+		joined, first := "Joined eu: [] → [{eu 0}]", "Placed web: [] → [{eu 2}]"
+		w.timeline(joined, first)
+		w.Quiet()
+
+		w.place(b, "us")
+		moved := "Moved web: [{eu 2}] → [{us 2}]"
+		w.timeline(joined, first, moved)
+		if writes := w.Quiet(); len(writes) != 1 { // that of the test
+			t.Errorf("the writes are %v", writes)
+		}
+
+		t.Log("a restarted hub does not record it again, and sees what happened meanwhile")
+		w.stop()
+		w.place(b, "asia")
+		w.start()
+		later := "Moved web: [{us 2}] → [{asia 2}]"
+		w.timeline(joined, first, moved, later)
+
+		t.Log("what is deleted has left the fleet")
+		if err := w.Delete(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Delete(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		w.timeline(joined, first, moved, later, "Removed web: [{asia 2}] → []", "Left eu: [{eu 0}] → []")
+	})
+}
+
+// SQLite needs memory: a hub without a fleet does not open it.
+func TestHistoryIsOpenedWhenSomethingHappens(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.Advance(2 * upkeepPeriod)
+		if w.Opened() != nil {
+			t.Error("the database is open although nothing has happened")
+		}
+		w.Make(&clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "eu", CreationTimestamp: metav1.Now()}})
+		w.Eventually("the database is open", func() string {
+			if w.Opened() == nil {
+				return "it is not"
+			}
+			return ""
+		})
+	})
+}
+
+// A move during a failure of the database is recorded when it answers again.
+func TestMoveIsRecordedAfterTheDatabaseWasDown(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		w := &world{Hub: controllertest.New(t), t: t, dir: t.TempDir()}
+		w.down.Store(true)
+		w.start()
+		w.Make(&clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "eu", CreationTimestamp: metav1.Now()}})
+		w.Advance(2 * retry)
+		w.down.Store(false)
+		w.Advance(2 * retry)
+		w.timeline("Joined eu: [] → [{eu 0}]")
+	})
+}

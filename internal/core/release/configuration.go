@@ -1,0 +1,38 @@
+package release
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
+)
+
+// Configuration returns the ConfigMaps and Secrets that the pods of a revision read, such as "ConfigMap web". A
+// revision has their names alone, so they stay as they are when it is released again.
+func Configuration(r *releasev1alpha1.ReleaseRevision) ([]string, error) {
+	u := &unstructured.Unstructured{Object: map[string]any{}}
+	u.SetAPIVersion(r.Spec.Target.APIVersion)
+	u.SetKind(r.Spec.Target.Kind)
+	u.SetName(r.Spec.Target.Name)
+	u, err := WithPods(u, r)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, path := range interpret.PodTemplates(u) {
+		template, err := interpret.PodTemplate(u, path)
+		if err != nil {
+			return nil, fmt.Errorf("read the pods of ReleaseRevision %s: %w", r.Name, err)
+		}
+		for _, d := range interpret.PodDependencies(template, r.Namespace) {
+			if d.Kind == "ConfigMap" || d.Kind == "Secret" {
+				names = append(names, d.Kind+" "+d.Name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}

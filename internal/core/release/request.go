@@ -1,0 +1,274 @@
+package release
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+)
+
+// VerbWrite is one write of a Request: it sets spec.state, or an annotation of annotationVerbs.
+type VerbWrite struct {
+	State             releasev1alpha1.ReleaseState
+	Annotation, Value string
+}
+
+// Verb is the right that the write needs, beside patch.
+func (w VerbWrite) Verb() string {
+	for _, a := range annotationVerbs {
+		if a.annotation == w.Annotation {
+			return a.verb
+		}
+	}
+	return stateVerbs[w.State]
+}
+
+// patch returns the JSON merge patch of the write.
+func (w VerbWrite) patch(reason string) map[string]any {
+	patch, annotations := map[string]any{}, map[string]any{}
+	if w.State != "" {
+		patch["spec"] = map[string]any{"state": w.State}
+	}
+	if w.Annotation != "" {
+		annotations[w.Annotation] = w.Value
+	}
+	if reason != "" {
+		annotations[releasev1alpha1.ReleaseReasonAnnotation] = reason
+	}
+	if len(annotations) > 0 {
+		patch["metadata"] = map[string]any{"annotations": annotations}
+	}
+	return patch
+}
+
+// Request is how a user asks for a verb on a release.
+type Request struct {
+	// Writes are written in this order. There are none if the release is already as asked; Already then describes it.
+	Writes  []VerbWrite
+	Already string
+	// Done is what the release will be, for people, such as "paused".
+	Done string
+}
+
+// Patches returns the JSON merge patches of the writes. reason is for people, and may be empty. It is in the last patch
+// alone, because a reason that does not change counts for an earlier verb.
+func (q Request) Patches(reason string) []map[string]any {
+	var patches []map[string]any
+	for i, w := range q.Writes {
+		if i < len(q.Writes)-1 {
+			patches = append(patches, w.patch(""))
+			continue
+		}
+		patches = append(patches, w.patch(reason))
+	}
+	return patches
+}
+
+// RequestVerbs are the verbs of RequestFor.
+var RequestVerbs = []string{releasev1alpha1.VerbPause, releasev1alpha1.VerbResume, releasev1alpha1.VerbRetry,
+	releasev1alpha1.VerbSkip, releasev1alpha1.VerbRollback, releasev1alpha1.VerbAbort}
+
+// NeedsReason reports whether a verb needs a reason.
+func NeedsReason(verb string) bool {
+	return verb == releasev1alpha1.VerbSkip || verb == releasev1alpha1.VerbRetry
+}
+
+// NeedsOthers reports whether RequestFor reads the other releases of the namespace.
+func NeedsOthers(r *releasev1alpha1.Release, verb string) bool {
+	return verb == releasev1alpha1.VerbRollback &&
+		(r.Status.Phase == releasev1alpha1.ReleaseSucceeded || r.Status.Phase == releasev1alpha1.ReleaseAborted)
+}
+
+// RequestFor returns the change that asks for a verb on a release. An error names why the release cannot do it, and
+// what to do instead. others are the releases of the namespace; see NeedsOthers.
+func RequestFor(r *releasev1alpha1.Release, verb string, others []releasev1alpha1.Release) (Request, error) {
+	switch verb {
+	case releasev1alpha1.VerbPause:
+		return pause(r)
+	case releasev1alpha1.VerbResume:
+		return resume(r)
+	case releasev1alpha1.VerbAbort:
+		return setState(r, releasev1alpha1.StateAbort, "aborted: pods stay as they are")
+	case releasev1alpha1.VerbRollback:
+		return rollback(r, others)
+	case releasev1alpha1.VerbSkip:
+		return changeStage(r, releasev1alpha1.SkipStageAnnotation, "skipped")
+	case releasev1alpha1.VerbRetry:
+		return changeStage(r, releasev1alpha1.RetryAnnotation, "started again")
+	}
+	return Request{}, fmt.Errorf("there is no verb %q on releases", verb)
+}
+
+func pause(r *releasev1alpha1.Release) (Request, error) {
+	switch {
+	case r.Status.Phase == releasev1alpha1.ReleaseRollingBack:
+		return Request{}, fmt.Errorf("release %s is rolling back, which cannot be paused", r.Name)
+	case r.Spec.State == releasev1alpha1.StatePause:
+		return Request{Already: fmt.Sprintf("release %s is already paused", r.Name)}, nil
+	}
+	return setState(r, releasev1alpha1.StatePause, "paused")
+}
+
+func resume(r *releasev1alpha1.Release) (Request, error) {
+	switch {
+	case r.Spec.State == releasev1alpha1.StatePause:
+		return setState(r, releasev1alpha1.StateRun, "resumed")
+	case r.Status.Phase == releasev1alpha1.ReleasePaused:
+		what, next := Waits(r)
+		return Request{}, fmt.Errorf("release %s cannot be resumed: %s; %s", r.Name, what, next)
+	}
+	return Request{}, fmt.Errorf("release %s is not paused: it is %s", r.Name, PhaseOf(r))
+}
+
+func rollback(r *releasev1alpha1.Release, others []releasev1alpha1.Release) (Request, error) {
+	back := VerbWrite{State: releasev1alpha1.StateRollback}
+	request := Request{Writes: []VerbWrite{back}, Done: "rolled back"}
+	switch r.Status.Phase {
+	case releasev1alpha1.ReleaseRollingBack:
+		return Request{Already: fmt.Sprintf("release %s is already rolling back", r.Name)}, nil
+	case releasev1alpha1.ReleaseSucceeded, releasev1alpha1.ReleaseAborted:
+		if err := checkLast(r, others); err != nil {
+			return Request{}, err
+		}
+		if r.Spec.State == releasev1alpha1.StateRollback {
+			return Request{}, fmt.Errorf(
+				"release %s is %s although a rollback was requested: another release of the workload has followed", r.Name,
+				r.Status.Phase)
+		}
+		return request, nil
+	case releasev1alpha1.ReleaseFailed:
+		if r.Status.Rollback == nil {
+			break
+		}
+		// The hub rolls back again when the state changes.
+		if r.Spec.State == releasev1alpha1.StateRollback {
+			request.Writes = []VerbWrite{{State: releasev1alpha1.StatePause}, back}
+		}
+		return request, nil
+	}
+	return setState(r, back.State, request.Done)
+}
+
+// checkLast refuses a release that has ended if another release of a target was created later and has begun.
+func checkLast(r *releasev1alpha1.Release, others []releasev1alpha1.Release) error {
+	for i := range others {
+		other := &others[i]
+		if other.Status.StartedAt == nil || r.Status.EndedAt == nil ||
+			other.Status.StartedAt.Before(r.Status.EndedAt) || other.Name == r.Name {
+			continue
+		}
+		for _, t := range other.Spec.Targets {
+			if slices.ContainsFunc(r.Spec.Targets, func(own releasev1alpha1.ReleaseTarget) bool { return own.Ref == t.Ref }) {
+				return fmt.Errorf("release %s cannot be rolled back: release %s of %s %s has followed; "+
+					"roll that one back, or start a release with --revision", r.Name, other.Name, t.Ref.Kind, t.Ref.Name)
+			}
+		}
+	}
+	return nil
+}
+
+// setState asks for a state of a release that has not ended.
+func setState(r *releasev1alpha1.Release, state releasev1alpha1.ReleaseState, done string) (Request, error) {
+	if r.Status.Phase.Ended() {
+		return Request{}, fmt.Errorf("release %s has ended: it is %s", r.Name, r.Status.Phase)
+	}
+	if r.Spec.State == state {
+		return Request{Already: fmt.Sprintf("release %s has spec.state: %s already", r.Name, state)}, nil
+	}
+	return Request{Writes: []VerbWrite{{State: state}}, Done: done}, nil
+}
+
+// changeStage skips the stage under way, or starts it again, in the attempt that it has now.
+func changeStage(r *releasev1alpha1.Release, annotation, done string) (Request, error) {
+	if p := r.Status.Phase; p != releasev1alpha1.ReleaseRunning && p != releasev1alpha1.ReleasePaused {
+		return Request{}, fmt.Errorf("release %s has no stage under way: it is %s", r.Name, PhaseOf(r))
+	}
+	stage := StageUnderWay(r)
+	if stage == nil {
+		return Request{}, fmt.Errorf("release %s has no stage under way", r.Name)
+	}
+	if annotation == releasev1alpha1.RetryAnnotation && stage.Phase != releasev1alpha1.StageFailed {
+		return Request{}, fmt.Errorf("stage %s of release %s has not failed: it is %s", stage.Name, r.Name, stage.Phase)
+	}
+	return Request{Writes: []VerbWrite{{Annotation: annotation, Value: stageAttempt(*stage)}}, Done: done}, nil
+}
+
+// PhaseOf is the phase of a release for people.
+func PhaseOf(r *releasev1alpha1.Release) releasev1alpha1.ReleasePhase {
+	if r.Status.Phase == "" {
+		return releasev1alpha1.ReleasePending
+	}
+	return r.Status.Phase
+}
+
+// WaitingGates are the gates at which a release waits for approvals.
+func WaitingGates(r *releasev1alpha1.Release) []releasev1alpha1.ReleaseGateStatus {
+	stage := StageUnderWay(r)
+	if stage == nil || r.Status.Phase != releasev1alpha1.ReleaseRunning {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(stage.Gates), func(g releasev1alpha1.ReleaseGateStatus) bool {
+		return g.Phase != releasev1alpha1.GateWaiting || g.Check != nil
+	})
+}
+
+// ApprovalFor returns the verdict of a user at a gate of the stage under way. It counts for the revision, the stage and
+// the attempt that the release has now, and for no other.
+func ApprovalFor(r *releasev1alpha1.Release, gate releasev1alpha1.ReleaseGateStatus,
+	verdict releasev1alpha1.ApprovalVerdict, comment string) *releasev1alpha1.ReleaseApproval {
+	stage := StageUnderWay(r)
+	a := &releasev1alpha1.ReleaseApproval{}
+	a.Namespace, a.GenerateName = r.Namespace, fmt.Sprintf("%s-%s-", LabelOf(r.Name), stage.Name)
+	a.Spec = releasev1alpha1.ReleaseApprovalSpec{Release: r.Name, ReleaseUID: r.UID, Revision: r.Status.Revision,
+		Stage: stage.Name, Position: gate.Position, Gate: gate.Name, Attempt: stage.Attempt, Verdict: verdict,
+		Comment: comment}
+	return a
+}
+
+// RuleOf returns whose approvals a gate of the stage under way needs; nil for that of one person.
+func RuleOf(r *releasev1alpha1.Release, gate releasev1alpha1.ReleaseGateStatus) *releasev1alpha1.ReleaseApprovalRule {
+	if k := currentStage(r.Status.Stages); r.Status.Strategy != nil && k < len(r.Status.Strategy.Stages) {
+		return ruleOf(r.Status.Strategy.Stages[k], gate)
+	}
+	return nil
+}
+
+func ruleOf(stage releasev1alpha1.ReleaseStage,
+	gate releasev1alpha1.ReleaseGateStatus) *releasev1alpha1.ReleaseApprovalRule {
+	gates := stage.Before
+	if gate.Position == releasev1alpha1.GateAfter {
+		gates = stage.After
+	}
+	for _, g := range gates {
+		if g.Name == gate.Name {
+			return g.Approval
+		}
+	}
+	return nil
+}
+
+// LabelOf is the name of an object as a DNS label.
+func LabelOf(name string) string {
+	name = strings.ReplaceAll(name, ".", "-")
+	return strings.Trim(name[:min(len(name), 50)], "-")
+}
+
+// StageReason is why a stage is in its phase: that of the release while it is under way, else what the journal has.
+func StageReason(r *releasev1alpha1.Release, stage releasev1alpha1.ReleaseStageStatus) string {
+	if stage.Name == r.Status.Stage && stage.Phase != releasev1alpha1.StageFailed && stage.EndedAt == nil {
+		return r.Status.Reason
+	}
+	if stage.Phase != releasev1alpha1.StageFailed && stage.Phase != releasev1alpha1.StageSkipped {
+		return ""
+	}
+	for _, e := range slices.Backward(r.Status.Journal) {
+		if e.Type == releasev1alpha1.JournalStage && e.Stage == stage.Name {
+			if e.Message != "" {
+				return e.Reason + ": " + e.Message
+			}
+			return e.Reason
+		}
+	}
+	return ""
+}

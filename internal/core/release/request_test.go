@@ -1,0 +1,93 @@
+package release_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/release"
+)
+
+// Whatever state a release is in, admission asks for exactly the verb that a request names for each write.
+func TestRequestNeedsTheVerbsThatAdmissionAsksFor(t *testing.T) {
+	phases := []releasev1alpha1.ReleasePhase{"", releasev1alpha1.ReleasePending, releasev1alpha1.ReleaseQueued,
+		releasev1alpha1.ReleaseRunning, releasev1alpha1.ReleasePaused, releasev1alpha1.ReleaseRollingBack,
+		releasev1alpha1.ReleaseSucceeded, releasev1alpha1.ReleaseFailed, releasev1alpha1.ReleaseAborted,
+		releasev1alpha1.ReleaseSuperseded, releasev1alpha1.ReleaseRolledBack}
+	states := []releasev1alpha1.ReleaseState{"", releasev1alpha1.StateRun, releasev1alpha1.StatePause,
+		releasev1alpha1.StateAbort, releasev1alpha1.StateRollback}
+	asked := map[string]int{}
+	for _, phase := range phases {
+		for _, state := range states {
+			for _, verb := range release.RequestVerbs {
+				r := &releasev1alpha1.Release{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1"}}
+				r.Spec.State, r.Status.Phase = state, phase
+				r.Status.Rollback = &releasev1alpha1.ReleaseRollbackStatus{}
+				r.Status.Stages = []releasev1alpha1.ReleaseStageStatus{{Name: "one", Attempt: 2,
+					Phase: releasev1alpha1.StageFailed}}
+				request, err := release.RequestFor(r, verb, nil)
+				if err != nil || request.Already != "" {
+					continue
+				}
+				asked[verb]++
+				for i, patch := range request.Patches("because") {
+					next := patched(t, r, patch)
+					rights := release.RightsFor(r, next)
+					if len(rights) != 1 || rights[0].Verb != request.Writes[i].Verb() {
+						t.Errorf("%s of a release in %q, %q: write %d needs %v, and the request names %q", verb, phase, state, i,
+							rights, request.Writes[i].Verb())
+					}
+					if errs := release.CheckAnnotations(r, next); len(errs) > 0 {
+						t.Errorf("%s of a release in %q, %q: %v", verb, phase, state, errs)
+					}
+					r = next
+				}
+			}
+		}
+	}
+	for _, verb := range release.RequestVerbs {
+		if asked[verb] == 0 {
+			t.Errorf("no release takes %s", verb)
+		}
+	}
+}
+
+// patched applies a merge patch to a release.
+func patched(t *testing.T, r *releasev1alpha1.Release, patch map[string]any) *releasev1alpha1.Release {
+	t.Helper()
+	before, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	change, err := json.Marshal(patch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := jsonpatch.MergePatch(before, change)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := &releasev1alpha1.Release{}
+	if err := json.Unmarshal(after, out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// The reason is in the last write: a reason that does not change counts for the verb before.
+func TestReasonIsInTheLastWrite(t *testing.T) {
+	r := &releasev1alpha1.Release{}
+	r.Spec.State, r.Status.Phase = releasev1alpha1.StateRollback, releasev1alpha1.ReleaseFailed
+	r.Status.Rollback = &releasev1alpha1.ReleaseRollbackStatus{}
+	request, err := release.RequestFor(r, releasev1alpha1.VerbRollback, nil)
+	if err != nil || len(request.Writes) != 2 {
+		t.Fatalf("the request is %+v, %v", request, err)
+	}
+	patches := request.Patches("because")
+	if _, has := patches[0]["metadata"]; has || patches[1]["metadata"] == nil {
+		t.Errorf("the patches are %v", patches)
+	}
+}

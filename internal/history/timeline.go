@@ -1,0 +1,191 @@
+package history
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Entry is a line of the time line.
+type Entry struct {
+	// ID identifies the entry.
+	ID string `json:"id"`
+	At string `json:"at"`
+	// Class is moves, failovers, releases, clusters or changes.
+	Class string `json:"class"`
+	Type  string `json:"type"`
+	// The object: a workload, a cluster, a policy or a release.
+	Group     string `json:"group,omitempty"`
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	// Stage and Cluster are those of an entry of the journal of a release.
+	Stage   string `json:"stage,omitempty"`
+	Cluster string `json:"cluster,omitempty"`
+	// From and To are the clusters before and after.
+	From []PlacedCluster `json:"from,omitempty"`
+	To   []PlacedCluster `json:"to,omitempty"`
+	// User is the user who did it, Manager the field manager where the user is not known.
+	User    string `json:"user,omitempty"`
+	Manager string `json:"manager,omitempty"`
+	Reason  string `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
+}
+
+// The classes of entries.
+const (
+	ClassMoves     = "moves"
+	ClassFailovers = "failovers"
+	ClassReleases  = "releases"
+	ClassClusters  = "clusters"
+	ClassChanges   = "changes"
+)
+
+// Classes are all of them.
+var Classes = []string{ClassMoves, ClassFailovers, ClassReleases, ClassClusters, ClassChanges}
+
+// classTypes are the types of FleetEvents of each class.
+var classTypes = map[string][]string{ClassMoves: {Placed, Moved, Removed}, ClassFailovers: {FailedOver},
+	ClassClusters: {Joined, Left, Silent, Back}, ClassChanges: {Changed}}
+
+func classOf(kind string) string {
+	for class, types := range classTypes {
+		if slices.Contains(types, kind) {
+			return class
+		}
+	}
+	return ClassChanges
+}
+
+// TimelineFilter selects entries of the time line. An empty field selects all.
+type TimelineFilter struct {
+	Class   string
+	Cluster string
+	// Text is a part of the name of the object, or of a workload of a release.
+	Text string
+	// Before is the latest time.
+	Before time.Time
+}
+
+// Timeline returns at most limit entries, the newest first. The caller checks which of them the user may see.
+func (s *Store) Timeline(ctx context.Context, f TimelineFilter, limit int) ([]Entry, error) {
+	all := []Entry{}
+	if f.Class == "" || f.Class == ClassReleases {
+		for _, read := range []func(context.Context, TimelineFilter, int) ([]Entry, error){s.journals, s.created} {
+			found, err := read(ctx, f, limit)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, found...)
+		}
+	}
+	if f.Class != ClassReleases {
+		found, err := s.fleetEvents(ctx, f, limit)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+	slices.SortStableFunc(all, func(a, b Entry) int { return cmp.Compare(b.At, a.At) })
+	return all[:min(len(all), limit)], nil
+}
+
+// part adds a condition that one of some expressions, each with LIKE, contains a text in any case.
+func (w *where) part(text string, expressions ...string) {
+	values := slices.Repeat([]any{"%" + strings.ToLower(text) + "%"}, len(expressions))
+	w.add("("+strings.Join(expressions, " OR ")+")", values...)
+}
+
+// fleetEvents returns what happened beside releases.
+func (s *Store) fleetEvents(ctx context.Context, f TimelineFilter, limit int) (all []Entry, err error) {
+	var w where
+	w.between("at", time.Time{}, f.Before)
+	if types := classTypes[f.Class]; len(types) > 0 {
+		values := make([]any, len(types))
+		for i, t := range types {
+			values[i] = t
+		}
+		w.add("type IN ("+strings.Join(slices.Repeat([]string{"?"}, len(types)), ", ")+")", values...)
+	}
+	if f.Cluster != "" {
+		w.add("(from_clusters LIKE ? OR to_clusters LIKE ?)", clusterPattern(f.Cluster), clusterPattern(f.Cluster))
+	}
+	if f.Text != "" {
+		w.part(f.Text, "LOWER(name) LIKE ?")
+	}
+	err = s.query(ctx, `SELECT uid, type, at, generation, api_group, kind, namespace, name, from_clusters, to_clusters,
+		manager, reason, message FROM fleet_events`+w.String()+
+		fmt.Sprintf(" ORDER BY at DESC, generation DESC, uid, type LIMIT %d", limit), w.values,
+		func(found *sql.Rows) error {
+			var e Entry
+			var uid, from, to string
+			var generation int64
+			err := found.Scan(&uid, &e.Type, &e.At, &generation, &e.Group, &e.Kind, &e.Namespace, &e.Name, &from, &to,
+				&e.Manager, &e.Reason, &e.Message)
+			if err != nil {
+				return err
+			}
+			if e.From, err = decodeClusters(from); err != nil {
+				return err
+			}
+			if e.To, err = decodeClusters(to); err != nil {
+				return err
+			}
+			e.ID, e.Class = fmt.Sprintf("fleet/%s/%s/%s/%d", uid, e.Type, e.At, generation), classOf(e.Type)
+			all = append(all, e)
+			return nil
+		})
+	return all, err
+}
+
+// ofReleases adds the conditions of entries of a release r.
+func (w *where) ofReleases(f TimelineFilter, stage string) {
+	if f.Text != "" {
+		w.part(f.Text, "LOWER(r.name) LIKE ?",
+			"EXISTS (SELECT 1 FROM release_targets t WHERE t.release_uid = r.uid AND LOWER(t.name) LIKE ?)")
+	}
+	if f.Cluster != "" {
+		w.add("EXISTS (SELECT 1 FROM stage_clusters c WHERE c.release_uid = r.uid AND c.cluster = ?"+stage+")", f.Cluster)
+	}
+}
+
+// journals returns entries of the journals of releases.
+func (s *Store) journals(ctx context.Context, f TimelineFilter, limit int) (all []Entry, err error) {
+	var w where
+	w.between("e.at", time.Time{}, f.Before)
+	w.ofReleases(f, " AND (e.stage = '' OR e.stage = c.stage) AND (e.cluster = '' OR e.cluster = c.cluster)")
+	err = s.query(ctx, `SELECT r.uid, e.seq, e.at, e.type, e.stage, e.cluster, e.actor, e.reason, e.message, r.namespace,
+		r.name FROM events e JOIN releases r ON r.uid = e.release_uid`+w.String()+
+		fmt.Sprintf(" ORDER BY e.at DESC, e.seq DESC LIMIT %d", limit), w.values, func(found *sql.Rows) error {
+		e := Entry{Class: ClassReleases, Group: Resource.Group, Kind: "Release"}
+		var uid string
+		var seq int64
+		err := found.Scan(&uid, &seq, &e.At, &e.Type, &e.Stage, &e.Cluster, &e.User, &e.Reason, &e.Message, &e.Namespace,
+			&e.Name)
+		e.ID = fmt.Sprintf("journal/%s/%d/%s", uid, seq, e.At)
+		all = append(all, e)
+		return err
+	})
+	return all, err
+}
+
+// created returns who created releases.
+func (s *Store) created(ctx context.Context, f TimelineFilter, limit int) (all []Entry, err error) {
+	var w where
+	w.between("r.created_at", time.Time{}, f.Before)
+	w.ofReleases(f, "")
+	err = s.query(ctx, "SELECT r.uid, r.created_at, r.author, r.namespace, r.name, r.reason FROM releases r"+w.String()+
+		fmt.Sprintf(" ORDER BY r.created_at DESC, r.uid LIMIT %d", limit), w.values, func(found *sql.Rows) error {
+		e := Entry{Class: ClassReleases, Type: "Created", Group: Resource.Group, Kind: "Release"}
+		var uid string
+		err := found.Scan(&uid, &e.At, &e.User, &e.Namespace, &e.Name, &e.Message)
+		e.ID = "created/" + uid
+		all = append(all, e)
+		return err
+	})
+	return all, err
+}

@@ -1,0 +1,314 @@
+package tunnel
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+)
+
+// Agent keeps a tunnel to each replica of the hub open. It is a manager.Runnable of the agent that acts.
+type Agent struct {
+	// Cluster is the name of the cluster on the hub, and Hub the URL of the hub.
+	Cluster, Hub string
+	// Transport sends requests to the hub with HTTP/1.1 and the current certificate of the agent.
+	Transport http.RoundTripper
+	// Member reaches the API server of the cluster. Requests of the hub are sent with its credentials.
+	Member *rest.Config
+	Log    logr.Logger
+}
+
+const (
+	// firstRetry and lastRetry bound the interval of attempts to connect.
+	firstRetry, lastRetry = time.Second, 30 * time.Second
+	// replicaPeriod is the interval of attempts to reach further replicas of a hub.
+	replicaPeriod = 30 * time.Second
+	// idleTimeout ends connections of the hub without a request. The hub's own limit is shorter.
+	idleTimeout = 2 * time.Minute
+	// refusalLimit bounds the text of the hub's refusal that is read.
+	refusalLimit = 1 << 10
+)
+
+// Start implements manager.Runnable.
+func (a *Agent) Start(ctx context.Context) error {
+	handler, err := newHandler(a.Cluster, a.Member)
+	if err != nil {
+		return err
+	}
+	conns := newConnListener()
+	proxy := &http.Server{Handler: handler, ReadHeaderTimeout: idleTimeout, IdleTimeout: idleTimeout,
+		ErrorLog: log.New(io.Discard, "", 0)} // The hub reports its requests.
+	go func() { _ = proxy.Serve(conns) }() // It ends with an error when ctx does.
+	defer proxy.Close()
+	defer conns.Close()
+
+	var serving sync.WaitGroup
+	defer serving.Wait()
+	var mu sync.Mutex
+	connected, ended, last := []string{}, make(chan struct{}, 1), ""
+	backoff := wait.Backoff{Duration: firstRetry, Factor: 2, Jitter: 0.5, Steps: 6, Cap: lastRetry}
+	delay := backoff
+	for ctx.Err() == nil {
+		mu.Lock()
+		known := slices.Clone(connected)
+		mu.Unlock()
+		found, err := a.connect(ctx, known)
+		pause := replicaPeriod
+		switch {
+		case ctx.Err() != nil:
+		case err != nil:
+			if text := err.Error(); text != last {
+				last = text
+				a.Log.Info("the hub does not accept the connection for its requests to this cluster; the agent retries", "error",
+					text)
+			}
+			pause = delay.Step()
+		case found.conn != nil:
+			last, delay = "", backoff
+			a.Log.Info("the hub can send requests to this cluster", "replica", found.id)
+			mu.Lock()
+			connected = append(connected, found.id)
+			mu.Unlock()
+			serving.Go(func() {
+				serve(ctx, found.conn, conns)
+				mu.Lock()
+				connected = slices.DeleteFunc(connected, func(id string) bool { return id == found.id })
+				mu.Unlock()
+				select {
+				case ended <- struct{}{}:
+				default:
+				}
+			})
+		}
+		var next <-chan time.Time
+		if err != nil || found.replicated {
+			next = time.After(pause)
+		}
+		select {
+		case <-ctx.Done():
+		case <-next:
+		case <-ended:
+			a.Log.Info("a connection for requests of the hub has ended; the agent connects again")
+			select { // A hub that ends each connection at once is not called in a loop.
+			case <-ctx.Done():
+			case <-time.After(delay.Step()):
+			}
+		}
+	}
+	return nil
+}
+
+// replica is a replica of the hub.
+type replica struct {
+	id         string
+	replicated bool
+	conn       io.ReadWriteCloser // nil if the agent was connected already
+}
+
+// connect connects to a replica of the hub that is not among the connected ones.
+func (a *Agent) connect(ctx context.Context, connected []string) (replica, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, a.Hub+Path(a.Cluster), http.NoBody)
+	if err != nil {
+		return replica{}, err
+	}
+	r.Header.Set("Connection", "Upgrade")
+	r.Header.Set("Upgrade", Protocol)
+	r.Header.Set(connectedHeader, strings.Join(connected, ","))
+	response, err := a.Transport.RoundTrip(r)
+	if err != nil {
+		return replica{}, err
+	}
+	found := replica{id: response.Header.Get(replicaHeader), replicated: response.Header.Get(replicatedHeader) == "true"}
+	switch response.StatusCode {
+	case http.StatusSwitchingProtocols:
+		conn, ok := response.Body.(io.ReadWriteCloser)
+		if !ok {
+			return replica{}, errors.New("the connection cannot be written")
+		}
+		found.conn = conn
+		return found, nil
+	case http.StatusConflict:
+		return found, response.Body.Close()
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(response.Body, refusalLimit))
+	if err != nil {
+		return replica{}, err
+	}
+	return replica{}, fmt.Errorf("%s: %s", response.Status, strings.TrimSpace(string(text)))
+}
+
+// serve hands the streams of a tunnel to a listener as connections, until the tunnel or ctx ends.
+func serve(ctx context.Context, tunnel io.ReadWriteCloser, to *connListener) {
+	listener := newConnListener()
+	server := &http.Server{Protocols: unencryptedHTTP2(), HTTP2: settings(), ErrorLog: log.New(io.Discard, "", 0),
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			near, far := net.Pipe()
+			defer far.Close()
+			if !to.hand(near) {
+				http.Error(w, "the agent ends", http.StatusServiceUnavailable)
+				return
+			}
+			w.WriteHeader(http.StatusOK)
+			out := &flushed{w, http.NewResponseController(w)}
+			if out.Flush() != nil {
+				return
+			}
+			go func() { defer far.Close(); _, _ = io.Copy(far, r.Body) }() // An error ends the connection.
+			_, _ = io.Copy(out, far)                                       // An error ends the connection.
+		})}
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // The agent ends.
+	defer stop()
+	conn := &watchedConn{Conn: streamConn{tunnel}, closed: sync.OnceFunc(func() { _ = listener.Close() })}
+	go listener.hand(conn)
+	_ = server.Serve(listener) // It ends when the tunnel does.
+	_, _ = conn.Close(), server.Close()
+}
+
+// flushed flushes each write.
+type flushed struct {
+	io.Writer
+	*http.ResponseController
+}
+
+// Write implements io.Writer.
+func (f *flushed) Write(p []byte) (int, error) {
+	n, err := f.Writer.Write(p)
+	if err == nil {
+		err = f.Flush()
+	}
+	return n, err
+}
+
+// streamConn is a net.Conn without deadlines.
+type streamConn struct{ io.ReadWriteCloser }
+
+// LocalAddr implements net.Conn.
+func (streamConn) LocalAddr() net.Addr { return address{} }
+
+// RemoteAddr implements net.Conn.
+func (streamConn) RemoteAddr() net.Addr { return address{} }
+
+// SetDeadline implements net.Conn.
+func (streamConn) SetDeadline(time.Time) error { return nil }
+
+// SetReadDeadline implements net.Conn.
+func (streamConn) SetReadDeadline(time.Time) error { return nil }
+
+// SetWriteDeadline implements net.Conn.
+func (streamConn) SetWriteDeadline(time.Time) error { return nil }
+
+type address struct{}
+
+// Network implements net.Addr.
+func (address) Network() string { return "tunnel" }
+
+// String implements net.Addr.
+func (address) String() string { return "tunnel" }
+
+// connListener is a net.Listener of connections that are handed to it.
+type connListener struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+func newConnListener() *connListener {
+	return &connListener{conns: make(chan net.Conn), closed: make(chan struct{})}
+}
+
+// hand returns false if the listener is closed.
+func (l *connListener) hand(conn net.Conn) bool {
+	select {
+	case l.conns <- conn:
+		return true
+	case <-l.closed:
+		return false
+	}
+}
+
+// Accept implements net.Listener.
+func (l *connListener) Accept() (net.Conn, error) {
+	select {
+	case conn := <-l.conns:
+		return conn, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements net.Listener.
+func (l *connListener) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return nil
+}
+
+// Addr implements net.Listener.
+func (l *connListener) Addr() net.Addr { return address{} }
+
+// newHandler returns a proxy to the API server of a member. The credentials are those of the configuration; the
+// impersonation headers of requests stay.
+func newHandler(cluster string, config *rest.Config) (http.Handler, error) {
+	config = rest.CopyConfig(config)
+	config.DisableCompression = true // The caller chooses the encoding.
+	base, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("address of the API server of the cluster: %w", err)
+	}
+	plain, err := rest.TransportFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("create a client of the cluster: %w", err)
+	}
+	upgrading := rest.CopyConfig(config)
+	upgrading.NextProtos = []string{"http/1.1"} // Only this version can be upgraded.
+	upgrade, err := rest.TransportFor(upgrading)
+	if err != nil {
+		return nil, fmt.Errorf("create a client of the cluster: %w", err)
+	}
+	newProxy := func(transport http.RoundTripper) http.Handler {
+		return &httputil.ReverseProxy{Transport: transport, FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
+			Rewrite: func(r *httputil.ProxyRequest) { direct(r, base) },
+			ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+				status := apierrors.NewServiceUnavailable(fmt.Sprintf("the agent of cluster %q cannot reach its API server: %v",
+					cluster, err)).Status()
+				status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(int(status.Code))
+				_ = json.NewEncoder(w).Encode(status) // It fails only if the hub is gone.
+			}}
+	}
+	plainly, upgraded := newProxy(plain), newProxy(upgrade)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Upgrade") != "" {
+			upgraded.ServeHTTP(w, r)
+			return
+		}
+		plainly.ServeHTTP(w, r)
+	}), nil
+}
+
+// direct sends a request to the API server at base, without the credentials that it has.
+func direct(r *httputil.ProxyRequest, base *url.URL) {
+	target := *base
+	target.Path = strings.TrimSuffix(base.Path, "/") + r.In.URL.Path
+	target.RawPath = strings.TrimSuffix(base.EscapedPath(), "/") + r.In.URL.EscapedPath()
+	target.RawQuery = r.In.URL.RawQuery
+	r.Out.URL, r.Out.Host = &target, ""
+	r.Out.Header.Del("Authorization")
+}

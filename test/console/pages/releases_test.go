@@ -1,0 +1,144 @@
+package pages
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/argosy-io/argosy/test/console/browser"
+)
+
+const releasePath = "releases/shop/web-1"
+
+// waiting is a release that waits for approval, as its page reads it.
+func waiting() object {
+	now := time.Now()
+	at := func(ago time.Duration) string { return now.Add(-ago).UTC().Format(time.RFC3339) }
+	reached := func(name string) object { return object{"name": name, "target": "web", "phase": "Reached"} }
+	pending := func(name string) object { return object{"name": name, "target": "web", "phase": "Pending"} }
+	r := summary("web-1", "Running", now.Add(-12*time.Minute))
+	r["severity"], r["what"] = "Attention", "it waits for approval: gate sign of stage production"
+	r["next"], r["progress"] = "argosy release approve web-1 -n shop", "14/40"
+	r["track"] = []object{{"name": "canary", "phase": "Done"}, {"name": "production", "phase": "Gated"},
+		{"name": "rest", "phase": "Pending"}}
+	r["targets"] = []object{{"group": "apps", "kind": "Deployment", "namespace": "shop", "name": "web",
+		"from": "web-6d4cf56db6", "to": "web-7f9c8d5b44"}}
+	r["strategy"], r["change"] = "careful", object{"commit": "4f1c2ab", "ticket": "SHOP-812",
+		"reason": "New checkout", "url": "https://git.example.com/shop/web/pull/812"}
+	r["stages"] = []object{
+		{"name": "canary", "phase": "Done", "attempt": 1, "environment": "staging", "share": "10%",
+			"counts":   object{"clusters": 1, "reached": 1, "pods": 14, "new": 14},
+			"clusters": []object{reached("eu-west")}, "gates": []object{{"name": "errors", "position": "After",
+				"phase": "Passed", "checkName": "error-rate", "check": object{"name": "error-rate", "verdict": "Passed",
+					"value": "0.002", "control": "0.002", "passed": 5, "sampledAt": at(13 * time.Minute)}}}},
+		{"name": "production", "phase": "Gated", "attempt": 1, "environment": "prod", "reason": "WaitingForApproval",
+			"counts":   object{"clusters": 2, "pods": 20},
+			"clusters": []object{pending("us-east"), pending("us-west")},
+			"gates": []object{{"name": "sign", "position": "Before", "phase": "Waiting", "need": 2, "by": []string{"carol"},
+				"from": []string{"Group leads"}, "notAuthor": true}}},
+		{"name": "rest", "phase": "Pending", "attempt": 1, "environment": "prod", "counts": object{"clusters": 1, "pods": 6},
+			"clusters": []object{pending("asia")}}}
+	r["journal"] = []object{{"seq": 2, "at": at(12 * time.Minute), "type": "Stage", "stage": "production",
+		"reason": "Gated"}, {"seq": 1, "at": at(30 * time.Minute), "type": "Stage", "stage": "canary", "reason": "Updating"}}
+	action := func(verb string) object {
+		return object{"verb": verb, "textAt": []string{"metadata", "annotations", "reason"}, "writes": []object{{
+			"method": "PATCH", "path": "apis/release.argosy.io/v1alpha1/namespaces/shop/releases/web-1",
+			"type": "application/merge-patch+json", "body": object{}}}}
+	}
+	verdict := func(verb, verdict string) object {
+		return object{"verb": verb, "gate": "sign", "stage": "production", "textAt": []string{"spec", "comment"},
+			"writes": []object{{"method": "POST", "type": "application/json", "body": object{"spec": object{
+				"verdict": verdict}}, "path": "apis/release.argosy.io/v1alpha1/namespaces/shop/releaseapprovals"}}}
+	}
+	r["actions"] = []object{verdict("approve", "Approve"), verdict("reject", "Reject"), action("pause"), action("skip"),
+		action("rollback"), action("abort")}
+	return r
+}
+
+// summary is a release in the list.
+func summary(name, phase string, since time.Time) object {
+	return object{"namespace": "shop", "name": name, "phase": phase, "workloads": []string{"Deployment web"},
+		"author": "wang", "since": since.Unix()}
+}
+
+// entry is an entry of the time line: a move of the Deployment shop/web.
+func entry(id, at string) object {
+	return object{"id": id, "at": at, "class": "moves", "type": "Moved", "group": "apps", "kind": "Deployment",
+		"namespace": "shop", "name": "web", "from": []object{{"name": "eu", "replicas": 2}}, "to": []object{{"name": "us"}}}
+}
+
+func TestReleaseIsConfirmedWithItsCommand(t *testing.T) {
+	h := newHub(t)
+	const approvals = "POST k8s/apis/release.argosy.io/v1alpha1/namespaces/shop/releaseapprovals"
+	moving := summary("api-4", "Running", time.Now().Add(-2*time.Minute))
+	moving["workloads"], moving["progress"], moving["what"] = []string{"CloneSet api"}, "3/12", "it updates stage canary"
+	moving["track"] = []object{{"name": "canary", "phase": "Updating"}, {"name": "rest", "phase": "Pending"}}
+	row := func(r object) []any { return []any{"shop/" + fmt.Sprint(r["name"]), r} }
+	h.set(func(h *hub) {
+		h.topics["fleet"] = topic{totals: object{"clusters": 4, "workloads": 2, "waiting": 1}}
+		h.topics["releases"] = topic{rows: []any{row(waiting()), row(moving),
+			row(summary("web-0", "Succeeded", time.Now().Add(-26*time.Hour))),
+			row(summary("api-3", "RolledBack", time.Now().Add(-50*time.Hour)))}}
+		h.answers["GET api/release"] = answer{200, waiting()}
+		h.answers[approvals] = failure(403, "carol approved it already")
+	})
+	b := browser.Open(t, h.URL, "status of 403")
+	b.Visit("releases")
+	b.See("Waiting for a person", "Under way", "Ended", "4 of 4")
+	b.Shoot("releases")
+	b.Perform(chromedp.KeyEvent("j"), chromedp.KeyEvent("\r"))
+	b.See("Approve sign", "1 of 2 approvals")
+	b.Shoot("release")
+	b.Perform(chromedp.Click("[data-verb=approve]"))
+	b.See("Approve gate sign of stage production?", "argosy release approve web-1 -n shop --gate sign --yes")
+	b.Shoot("release-approve")
+	b.Fill("#why", "it's fine")
+	b.See(`--comment 'it'\''s fine'`)
+	b.Perform(chromedp.Click("dialog button[type=submit]"))
+	b.See("carol approved it already")
+	if kept := browser.Run[string](b, `document.querySelector("#why").value`); kept != "it's fine" {
+		t.Errorf("after the error the comment is %q", kept)
+	}
+	h.set(func(h *hub) { h.answers[approvals] = answer{201, object{}} })
+	b.Perform(chromedp.Click("dialog button[type=submit]"), chromedp.WaitNotPresent("dialog"))
+	want := approvals + ` {"spec":{"verdict":"Approve","comment":"it's fine"}}`
+	if sent := h.writes(); len(sent) != 2 || sent[1] != want {
+		t.Errorf("the page sent %q, want %q at the end", sent, want)
+	}
+}
+
+func TestTimeLineShowsEachClassOfEntries(t *testing.T) {
+	h := newHub(t)
+	moved := entry("m", "2026-03-02T10:20:00Z")
+	failover := entry("f", "2026-03-02T09:58:00Z")
+	failover["class"], failover["type"], failover["reason"] = "failovers", "FailedOver", "TaintUntolerated"
+	h.set(func(h *hub) {
+		h.topics["fleet"] = topic{totals: figures}
+		h.topics["clusters"] = topic{rows: []any{cluster("eu", "NotReady"), cluster("us", "Healthy")}}
+		h.answers["GET api/timeline"] = answer{200, object{"entries": []object{
+			{"id": "r", "at": "2026-03-02T10:31:00Z", "class": "releases", "type": "Gate", "stage": "production",
+				"kind": "Release", "namespace": "shop", "name": "web-1", "user": "carol", "reason": "Passed",
+				"message": "2 of 2 approvals"}, moved,
+			{"id": "p", "at": "2026-03-02T10:19:00Z", "class": "changes", "type": "Changed", "kind": "PropagationPolicy",
+				"namespace": "shop", "name": "web", "manager": "kubectl-client-side-apply"}, failover,
+			{"id": "n", "at": "2026-03-02T09:57:00Z", "class": "clusters", "type": "NotReady", "kind": "Cluster",
+				"name": "eu", "reason": "ClusterNotReachable", "message": "dial tcp 10.0.0.7:6443: i/o timeout"},
+			{"id": "j", "at": "2026-03-01T16:00:00Z", "class": "clusters", "type": "Joined", "kind": "Cluster", "name": "us"},
+		}}}
+	})
+	b := browser.Open(t, h.URL)
+	b.Visit("timeline")
+	b.See("Gate · production · Passed", "by carol", "moved from eu:2 to us", "was changed",
+		"with kubectl-client-side-apply", "failed over from eu:2 to us · TaintUntolerated",
+		"is not ready · ClusterNotReachable", "joined the fleet")
+	b.Shoot("timeline")
+	choose(b, ".tools select", "failovers")
+	b.WaitFor("the filter is in the address", func() string {
+		if at := browser.Run[string](b, "location.search"); at != "?kind=failovers" {
+			return at
+		}
+		return ""
+	})
+}

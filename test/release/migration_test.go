@@ -1,0 +1,311 @@
+package release
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/argosy-io/argosy/test/kit"
+)
+
+// existing is a workload that clusters run before they join the fleet.
+type existing struct{ apiVersion, kind, name string }
+
+// existingWorkloads are those of scenario 20. Helm manages the last one.
+var existingWorkloads = []existing{
+	{"apps.kruise.io/v1alpha1", "CloneSet", "front"}, {"apps.kruise.io/v1alpha1", "CloneSet", "cart"},
+	{"apps.kruise.io/v1beta1", "StatefulSet", "db"}, {"apps.kruise.io/v1beta1", "StatefulSet", "queue"},
+	{"apps/v1", "Deployment", "api"}, {"apps/v1", "Deployment", "legacy"},
+}
+
+// existingReplicas are those of each workload, by cluster.
+var existingReplicas = map[string]int{"m1": 3, "m2": 5, "m3": 2}
+
+// manifest returns the workload as its manager applies it in a cluster, which has a registry of its own.
+func (w existing) manifest(s *story, cluster string, version int) *unstructured.Unstructured {
+	more, marks := "", ""
+	if w.kind == "StatefulSet" {
+		more = "serviceName: " + w.name + ", "
+	}
+	if w.name == "legacy" {
+		marks = ", labels: {app.kubernetes.io/managed-by: Helm}, annotations: {meta.helm.sh/release-name: legacy}"
+	}
+	return kit.Object(s.t, fmt.Sprintf(`{apiVersion: %s, kind: %s, metadata: {name: %s, namespace: %s%s},
+		spec: {replicas: %d, %sselector: {matchLabels: {app: %[3]s}}, template: {metadata: {labels: {app: %[3]s}},
+		spec: {containers: [{name: main, image: "%[8]s.example.com/shop:%[9]d", resources: {requests: {cpu: 100m}}}]}}}}`,
+		w.apiVersion, w.kind, w.name, s.ns, marks, existingReplicas[cluster], more, cluster, version))
+}
+
+// applies applies a workload in a cluster as the manager that had it first, without taking fields of others.
+func (w existing) applies(s *story, cluster string, version int) error {
+	return fleet.Members[cluster].Client.Apply(s.t.Context(),
+		client.ApplyConfigurationFromUnstructured(w.manifest(s, cluster, version)), client.FieldOwner("flux"))
+}
+
+// find reads the workload in a cluster.
+func (w existing) find(s *story, cluster string) *unstructured.Unstructured {
+	return fleet.Members[cluster].Find(s.t, w.apiVersion, w.kind, s.ns, w.name)
+}
+
+// marksOf are the labels, annotations and field managers of an object.
+func marksOf(u *unstructured.Unstructured) string {
+	managers := map[string]bool{}
+	for _, e := range u.GetManagedFields() {
+		managers[e.Manager] = true
+	}
+	annotations := u.GetAnnotations()
+	delete(annotations, "deployment.kubernetes.io/revision")
+	return fmt.Sprint(u.GetLabels(), annotations, slices.Sorted(maps.Keys(managers)))
+}
+
+// still checks from now on that no pod of the apps is made, deleted, restarted or moved (M1), until end is called.
+func (s *story) still(when string, apps ...string) (end func()) {
+	s.t.Helper()
+	before, ended := map[string]string{}, false
+	s.read(func() {
+		for c, pods := range s.pods {
+			for name, p := range pods {
+				before[c+" "+name] = p.runs
+			}
+		}
+	})
+	s.check(func(e event) {
+		obj, isPod := e.obj.(*corev1.Pod)
+		if ended || !isPod || !slices.Contains(apps, obj.Labels["app"]) {
+			return
+		}
+		is := podOf(obj)
+		if was := before[e.cluster+" "+obj.Name]; e.deleted || is == nil || is.runs != was {
+			s.violated("%s: pod %s in %s ran %q and changes to %+v (M1)", when, obj.Name, e.cluster, was, is)
+		}
+	})
+	return func() { s.read(func() { ended = true }) }
+}
+
+// revisionsIn are the names of the revisions of workloads in a cluster.
+func (s *story) revisionsIn(cluster string) (names []string) {
+	s.t.Helper()
+	var sets appsv1.ReplicaSetList
+	var stored appsv1.ControllerRevisionList
+	for _, list := range []client.ObjectList{&sets, &stored} {
+		if err := fleet.Members[cluster].List(s.t.Context(), list, client.InNamespace(s.ns)); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	for _, set := range sets.Items {
+		names = append(names, set.Name)
+	}
+	for _, r := range stored.Items {
+		names = append(names, r.Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// migrates runs a verb of `argosy migrate`, whose exit code is 1 because a workload is not migrated.
+func (s *story) migrates(args ...string) string {
+	s.t.Helper()
+	out, err := fleet.Argosy(s.t.Context(), append([]string{"migrate"}, args...)...)
+	var exit *exec.ExitError
+	if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != 1) {
+		s.t.Fatalf("argosy migrate %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return out
+}
+
+// Six workloads of three clusters, one of them managed by Helm, become a part of the fleet, get a release, and leave it
+// again. The hub is off meanwhile.
+func migratedInAndOut(t *testing.T) {
+	restarts(t, func() {})
+	s := newStory(t, "m1", "m2", "m3")
+
+	// 1. The clusters run them without the hub.
+	var apps []string
+	for _, w := range existingWorkloads {
+		apps = append(apps, w.name)
+	}
+	for _, c := range s.clusters {
+		kit.Eventually(t, "the namespace is in "+c, func() string {
+			if fleet.Members[c].Find(t, "v1", "Namespace", "", s.ns) == nil {
+				return "it is not there"
+			}
+			return ""
+		})
+		for _, w := range existingWorkloads {
+			if err := w.applies(s, c, 1); err != nil {
+				t.Fatal(err)
+			}
+			fleet.Members[c].RemoveAtEnd(t, w.manifest(s, c, 1))
+		}
+	}
+	hpa := fleet.Members["m1"].Apply(t, fmt.Sprintf(`{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler,
+		metadata: {name: api, namespace: %s}, spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: api},
+		minReplicas: 3, maxReplicas: 8, metrics: [{type: Resource, resource: {name: cpu,
+		target: {type: Utilization, averageUtilization: 50}}}]}}`, s.ns))
+	fleet.Members["m1"].RemoveAtEnd(t, hpa[0])
+	before, revised := map[string]*unstructured.Unstructured{}, map[string][]string{}
+	kit.Eventually(t, "60 pods run", func() string {
+		for _, c := range s.clusters {
+			for _, w := range existingWorkloads {
+				u := w.find(s, c)
+				if kit.Field(u, "status", "readyReplicas") != kit.Field(u, "spec", "replicas") ||
+					kit.Field(u, "status", "observedGeneration") != u.GetGeneration() {
+					return fmt.Sprintf("%s in %s has %v", w.name, c, kit.Field(u, "status"))
+				}
+				before[c+w.name] = u
+			}
+			revised[c] = s.revisionsIn(c)
+		}
+		n := 0
+		s.read(func() {
+			for _, app := range apps {
+				n += s.count(app, "")
+			}
+		})
+		if n != 60 {
+			return fmt.Sprintf("the streams show %d", n)
+		}
+		return ""
+	})
+	unchanged := func(when string, managed bool) {
+		t.Helper()
+		for _, c := range s.clusters {
+			if now := s.revisionsIn(c); !slices.Equal(now, revised[c]) {
+				t.Fatalf("%s: the revisions in %s are %v, and were %v (M2)", when, c, now, revised[c])
+			}
+			for _, w := range existingWorkloads {
+				is, was := w.find(s, c), before[c+w.name]
+				if !reflect.DeepEqual(is.Object["spec"], was.Object["spec"]) { // with the shares 3/5/2 (M5)
+					t.Fatalf("%s: %s in %s is %v, and was %v (M3)", when, w.name, c, is.Object["spec"], was.Object["spec"])
+				}
+				if (!managed || w.name == "legacy") && marksOf(is) != marksOf(was) {
+					t.Fatalf("%s: %s in %s has %s, and had %s (M8 to M10)", when, w.name, c, marksOf(is), marksOf(was))
+				}
+			}
+		}
+	}
+
+	// 2. Observe, Shadow, Own.
+	list := "batches: [1, 2, 7]\nitems:\n"
+	for _, w := range existingWorkloads {
+		list += fmt.Sprintf("- {apiVersion: %s, kind: %s, namespace: %s, name: %s, clusters: [m1, m2, m3]}\n", w.apiVersion,
+			w.kind, s.ns, w.name)
+	}
+	file := filepath.Join(t.TempDir(), "migration.yaml")
+	if err := os.WriteFile(file, []byte(list), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	end := s.still("in", apps...)
+	if out := s.migrates("plan", "-f", file); !strings.Contains(out, "Helm") {
+		t.Errorf("plan does not name Helm:\n%s", out)
+	}
+	unchanged("plan", false)
+	if fleet.Hub.Find(t, "apps/v1", "Deployment", s.ns, "api") != nil {
+		t.Fatal("plan has created a template (M6)")
+	}
+	s.migrates("in", "-f", file, "--shadow")
+	unchanged("Shadow", false)
+	if out := s.migrates("in", "-f", file, "--soak", "1s"); strings.Count(out, "is in Own") != 15 {
+		t.Fatalf("want 5 workloads in Own in 3 clusters:\n%s", out)
+	}
+	unchanged("Own", true)
+	if fleet.Hub.Find(t, "apps/v1", "Deployment", s.ns, "legacy") != nil {
+		t.Error("the workload of Helm has a template (M8)")
+	}
+	for _, w := range existingWorkloads[:5] {
+		if n := kit.Field(fleet.Hub.Find(t, w.apiVersion, w.kind, s.ns, w.name), "spec", "replicas"); n != int64(10) {
+			t.Errorf("the template of %s has %v replicas, want 10", w.name, n)
+		}
+	}
+	s.rounds()
+	end()
+
+	// 3. A release updates its own pods.
+	end = s.still("the release", apps[1:]...)
+	var uids map[string]string
+	s.read(func() { uids = s.uids("front") })
+	fleet.Hub.Change(t, "apps.kruise.io/v1alpha1", "CloneSet", s.ns, "front", func(u *unstructured.Unstructured) {
+		annotations := u.GetAnnotations()
+		annotations["argosy.io/release-strategy"] = "any"
+		u.SetAnnotations(annotations)
+		if err := unstructured.SetNestedField(u.Object, "InPlaceIfPossible", "spec", "updateStrategy", "type"); err != nil {
+			t.Fatal(err)
+		}
+		c := kit.Field(u, "spec", "template", "spec", "containers").([]any)[0].(map[string]any)
+		c["image"] = strings.TrimSuffix(c["image"].(string), ":1") + ":2"
+	})
+	s.creates(s.release("gray", `{stages: [{name: first, clusters: {clusterNames: [m1]}}, {name: rest}]}`,
+		", targets: ["+target("apps.kruise.io/v1alpha1", "CloneSet", "front")+"]"))
+	s.becomes("gray", succeeded, completed)
+	s.waits("each cluster runs version 2 from its own registry", func() bool {
+		for c, n := range existingReplicas {
+			if s.count("front", c+".example.com/shop:2", c) != n || s.count("front", "", c) != n {
+				return false
+			}
+		}
+		return true
+	})
+	s.read(func() {
+		if is := s.uids("front"); !maps.Equal(is, uids) {
+			t.Errorf("the pods of the release are %v, and were %v", is, uids)
+		}
+	})
+	s.rounds()
+	end()
+
+	// 4. Out.
+	end = s.still("out", apps...)
+	if out := s.migrates("out", "-f", file); strings.Count(out, "is released") != 15 {
+		t.Fatalf("want 5 workloads released in 3 clusters:\n%s", out)
+	}
+	for _, w := range existingWorkloads {
+		if fleet.Hub.Find(t, w.apiVersion, w.kind, s.ns, w.name) != nil {
+			t.Errorf("the template of %s is still on the hub", w.name)
+		}
+	}
+	for _, c := range s.clusters {
+		before[c+"front"], revised[c] = existingWorkloads[0].find(s, c), s.revisionsIn(c)
+		for _, e := range before[c+"front"].GetManagedFields() {
+			if e.Manager == "argosy" {
+				t.Errorf("fields of front in %s belong to %s (M10)", c, e.Manager)
+			}
+		}
+	}
+	unchanged("out", false)
+
+	// 5. While the hub is off, the first manager applies its workloads, without force. The hub changes nothing after it.
+	restarts(t, func() {
+		for _, c := range s.clusters {
+			for i, w := range existingWorkloads {
+				version := 1
+				if i == 0 {
+					version = 2
+				}
+				if err := w.applies(s, c, version); err != nil {
+					t.Errorf("the first manager cannot apply %s in %s: %v (M10)", w.name, c, err)
+				}
+				before[c+w.name] = w.find(s, c)
+			}
+		}
+		for _, app := range apps {
+			if n := s.live(app, ""); n != 10 {
+				t.Errorf("%d pods of %s run while the hub is off, want 10", n, app)
+			}
+		}
+	})
+	s.rounds()
+	unchanged("after the hub was off", false)
+	end()
+}
