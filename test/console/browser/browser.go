@@ -154,7 +154,15 @@ func (b *Tab) Perform(steps ...chromedp.Action[chromedp.Void]) {
 // Visit goes to a page of the console.
 func (b *Tab) Visit(path string) {
 	b.t.Helper()
-	b.Perform(chromedp.Navigate(b.hub+"/console/"+path), chromedp.WaitVisible("h1"))
+	b.Perform(chromedp.Navigate(b.hub + "/console/" + path))
+	b.WaitFor("the page "+path+" has a heading", func() string {
+		if heading, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool](`document.querySelector("h1") !== null`)); err != nil {
+			return err.Error()
+		} else if !heading {
+			return "it shows " + b.Text()
+		}
+		return ""
+	})
 }
 
 // Text returns what the page shows.

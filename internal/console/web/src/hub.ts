@@ -1,5 +1,5 @@
 // The hub as the pages see it: requests, the login, and the one stream of the tab.
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useState } from "preact/hooks";
 import { t } from "./i18n";
 
 const base = "/console/";
@@ -44,10 +44,13 @@ class Source {
   changed() { for (const f of [...this.listeners]) f(); }
 }
 
-/** useSource draws the component again when the source changes. */
+/**
+ * useSource draws the component again when the source changes. An effect after the next paint would miss changes before
+ * it: a hub on the same machine answers sooner than that.
+ */
 export function useSource(source: Source) {
   const [, set] = useState(0);
-  useEffect(() => source.listen(() => set((n) => n + 1)), [source]);
+  useLayoutEffect(() => source.listen(() => set((n) => n + 1)), [source]);
 }
 
 /** draftPrefix is that of the texts which a tab keeps while they are edited. */
