@@ -23,6 +23,10 @@ import (
 // fleet is a hub, and the member push in Push mode.
 var fleet *kit.Fleet
 
+// agentsOf has the agents of each member. They run until it stops: without them, nothing that a test applied could be
+// removed at its end.
+var agentsOf = map[*sim.Running][]*agent{}
+
 func TestMain(m *testing.M) {
 	kit.MainLong("pull", func(dir string) (_ *kit.Fleet, err error) {
 		fleet, err = kit.Start(dir, "push")
@@ -40,12 +44,19 @@ func startMember(t *testing.T, name string) (*sim.Running, kit.Cluster) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	m := s.Members()[0]
 	t.Cleanup(func() {
+		for _, a := range agentsOf[m] {
+			a.kill()
+			if t.Failed() {
+				t.Logf("an agent of %s wrote:\n%s", name, a.output())
+			}
+		}
+		delete(agentsOf, m)
 		if err := s.Stop(); err != nil {
 			t.Error(err)
 		}
 	})
-	m := s.Members()[0]
 	config, err := m.RESTConfig()
 	if err != nil {
 		t.Fatal(err)
@@ -134,7 +145,7 @@ func (a *agent) output() string {
 	return a.log.String()
 }
 
-// startAgent runs the agent of a member until the test ends.
+// startAgent runs an agent of a member until the member stops.
 func startAgent(t *testing.T, m *sim.Running, name string) *agent {
 	t.Helper()
 	a := &agent{ended: make(chan error, 1)}
@@ -145,12 +156,7 @@ func startAgent(t *testing.T, m *sim.Running, name string) *agent {
 		t.Fatal(err)
 	}
 	go func() { a.ended <- a.cmd.Wait(); close(a.ended) }()
-	t.Cleanup(func() {
-		a.kill()
-		if t.Failed() {
-			t.Logf("the agent of %s wrote:\n%s", name, a.output())
-		}
-	})
+	agentsOf[m] = append(agentsOf[m], a)
 	return a
 }
 
