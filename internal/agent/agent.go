@@ -244,7 +244,9 @@ func setup(ctx context.Context, mgr ctrl.Manager, self tenure.Self, o Options, c
 		return err
 	}
 	if o.Tunnel && argosy {
-		if err := mgr.Add(&tunnel.Agent{Cluster: o.Cluster, Hub: creds.server, Transport: creds.transport(), Member: o.Member,
+		toHub := creds.transport()
+		toHub.ResponseHeaderTimeout = requestTimeout
+		if err := mgr.Add(&tunnel.Agent{Cluster: o.Cluster, Hub: creds.server, Transport: toHub, Member: o.Member,
 			Log: log}); err != nil {
 			return err
 		}

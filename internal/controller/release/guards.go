@@ -101,7 +101,7 @@ func (r *reconciler) waiting(ctx context.Context, _ client.Object) []reconcile.R
 	return r.active(ctx, client.MatchingFields{byGuard: guardWaits})
 }
 
-// used passes releases that start or stop to count for the limits of guards, or to wait for them.
+// used passes releases whose use of the limits of guards, or whose wait for a guard, has changed.
 var used = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		was, is := e.ObjectOld.(*releasev1alpha1.Release), e.ObjectNew.(*releasev1alpha1.Release)

@@ -1,6 +1,7 @@
 package release
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -74,6 +75,10 @@ func NeedsReason(verb string) bool {
 	return verb == releasev1alpha1.VerbSkip || verb == releasev1alpha1.VerbRetry
 }
 
+// OnlyRecords is why a Release of a change that was sent to clusters at once takes no verb but abort.
+const OnlyRecords = "this release only records a change that was sent to clusters at once: to undo the change, revert " +
+	"the template"
+
 // NeedsOthers reports whether RequestFor reads the other releases of the namespace.
 func NeedsOthers(r *releasev1alpha1.Release, verb string) bool {
 	return verb == releasev1alpha1.VerbRollback &&
@@ -83,6 +88,9 @@ func NeedsOthers(r *releasev1alpha1.Release, verb string) bool {
 // RequestFor returns the change that asks for a verb on a release. An error names why the release cannot do it, and
 // what to do instead. others are the releases of the namespace; see NeedsOthers.
 func RequestFor(r *releasev1alpha1.Release, verb string, others []releasev1alpha1.Release) (Request, error) {
+	if IsRecord(r) && verb != releasev1alpha1.VerbAbort {
+		return Request{}, errors.New(OnlyRecords)
+	}
 	switch verb {
 	case releasev1alpha1.VerbPause:
 		return pause(r)
@@ -104,7 +112,7 @@ func pause(r *releasev1alpha1.Release) (Request, error) {
 	switch {
 	case r.Status.Phase == releasev1alpha1.ReleaseRollingBack:
 		return Request{}, fmt.Errorf("release %s is rolling back, which cannot be paused", r.Name)
-	case r.Spec.State == releasev1alpha1.StatePause:
+	case r.Spec.State == releasev1alpha1.StatePause && !r.Status.Phase.Ended():
 		return Request{Already: fmt.Sprintf("release %s is already paused", r.Name)}, nil
 	}
 	return setState(r, releasev1alpha1.StatePause, "paused")
@@ -226,7 +234,7 @@ func ApprovalFor(r *releasev1alpha1.Release, gate releasev1alpha1.ReleaseGateSta
 	return a
 }
 
-// RuleOf returns whose approvals a gate of the stage under way needs; nil for that of one person.
+// RuleOf returns the approval rule of a gate of the stage under way; nil means that one user may approve.
 func RuleOf(r *releasev1alpha1.Release, gate releasev1alpha1.ReleaseGateStatus) *releasev1alpha1.ReleaseApprovalRule {
 	if k := currentStage(r.Status.Stages); r.Status.Strategy != nil && k < len(r.Status.Strategy.Stages) {
 		return ruleOf(r.Status.Strategy.Stages[k], gate)

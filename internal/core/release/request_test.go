@@ -91,3 +91,24 @@ func TestReasonIsInTheLastWrite(t *testing.T) {
 		t.Errorf("the patches are %v", patches)
 	}
 }
+
+func TestRecordsTakeNoVerbButAbort(t *testing.T) {
+	r := &releasev1alpha1.Release{}
+	r.Spec.Trigger = &releasev1alpha1.ReleaseTrigger{Type: releasev1alpha1.TriggerDirect}
+	r.Status.Phase = releasev1alpha1.ReleaseRunning
+	for _, verb := range release.RequestVerbs {
+		request, err := release.RequestFor(r, verb, nil)
+		if aborts := verb == releasev1alpha1.VerbAbort; aborts != (err == nil) ||
+			!aborts && (err.Error() != release.OnlyRecords || len(request.Writes) > 0) {
+			t.Errorf("%s: %+v, %v", verb, request, err)
+		}
+	}
+}
+
+func TestPausedReleaseThatHasEndedCannotBePaused(t *testing.T) {
+	r := &releasev1alpha1.Release{ObjectMeta: metav1.ObjectMeta{Name: "web-1"}}
+	r.Spec.State, r.Status.Phase = releasev1alpha1.StatePause, releasev1alpha1.ReleaseSuperseded
+	if request, err := release.RequestFor(r, releasev1alpha1.VerbPause, nil); err == nil {
+		t.Errorf("the request is %+v", request)
+	}
+}

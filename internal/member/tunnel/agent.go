@@ -41,6 +41,9 @@ const (
 	replicaPeriod = 30 * time.Second
 	// idleTimeout ends connections of the hub without a request. The hub's own limit is shorter.
 	idleTimeout = 2 * time.Minute
+	// receiveBuffer bounds what the agent has received on all streams and not passed on; it is the largest of net/http.
+	// uploadBuffer bounds one stream, so that 63 streams whose receivers do not read leave the others enough.
+	receiveBuffer, uploadBuffer = 4<<20 - 1, 64 << 10
 	// refusalLimit bounds the text of the hub's refusal that is read.
 	refusalLimit = 1 << 10
 )
@@ -75,8 +78,7 @@ func (a *Agent) Start(ctx context.Context) error {
 		case err != nil:
 			if text := err.Error(); text != last {
 				last = text
-				a.Log.Info("the hub does not accept the connection for its requests to this cluster; the agent retries", "error",
-					text)
+				a.Log.Info("the hub cannot send requests to this cluster yet; the agent connects again", "error", text)
 			}
 			pause = delay.Step()
 		case found.conn != nil:
@@ -157,7 +159,9 @@ func (a *Agent) connect(ctx context.Context, connected []string) (replica, error
 // serve hands the streams of a tunnel to a listener as connections, until the tunnel or ctx ends.
 func serve(ctx context.Context, tunnel io.ReadWriteCloser, to *connListener) {
 	listener := newConnListener()
-	server := &http.Server{Protocols: unencryptedHTTP2(), HTTP2: settings(), ErrorLog: log.New(io.Discard, "", 0),
+	limits := settings()
+	limits.MaxReceiveBufferPerConnection, limits.MaxReceiveBufferPerStream = receiveBuffer, uploadBuffer
+	server := &http.Server{Protocols: unencryptedHTTP2(), HTTP2: limits, ErrorLog: log.New(io.Discard, "", 0),
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			near, far := net.Pipe()
 			defer far.Close()

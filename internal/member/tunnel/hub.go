@@ -192,8 +192,8 @@ func (t *Tunnels) admit(r *http.Request, name string, hub func() (client.Reader,
 	return cluster, 0, nil
 }
 
-// serve makes a tunnel of the connection of an agent, and returns when it ends. The agent's former tunnel ends: the
-// agent would not connect again if it worked.
+// serve makes a tunnel of the connection of an agent, and returns when it ends. The agent's former tunnel ends: an
+// agent connects again only after its tunnel has failed.
 func (t *Tunnels) serve(w http.ResponseWriter, cluster *clusterv1alpha1.Cluster) error {
 	conn, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
@@ -250,6 +250,7 @@ func unencryptedHTTP2() *http.Protocols {
 	return p
 }
 
+// settings returns those of both ends of a tunnel.
 func settings() *http.HTTP2Config {
 	return &http.HTTP2Config{SendPingTimeout: silence, PingTimeout: pingTimeout, MaxConcurrentStreams: streams,
 		MaxReceiveBufferPerStream: streamBuffer, StrictMaxConcurrentRequests: true}
@@ -285,10 +286,15 @@ func (t *tunnel) dial(ctx context.Context) (net.Conn, error) {
 		if err == nil {
 			_ = response.Body.Close() // The dial is given up.
 		}
-		if ctx.Err() != nil {
+		switch {
+		case ctx.Err() != nil:
 			return nil, ctx.Err()
+		case !inTime:
+			return nil, fmt.Errorf("its agent did not accept a connection within %s", dialTimeout)
+		case err == nil:
+			return nil, fmt.Errorf("its agent refused a connection: %s", response.Status)
 		}
-		return nil, fmt.Errorf("open a connection to the agent: %w", errors.Join(ErrNotConnected, err))
+		return nil, fmt.Errorf("%w: %w", ErrNotConnected, err)
 	}
 	near, far := net.Pipe()
 	finish := sync.OnceFunc(func() {

@@ -76,8 +76,9 @@ export function Fields({ text, cursor, complete }: { text: string; cursor: numbe
   useEffect(() => {
     if (!of || doc?.of === of) return;
     // A version that is being typed does not exist yet: the list stays empty.
-    const timer = setTimeout(() => documentOf(of).then((is) => set({ of, is }), () => set(undefined)), 400);
-    return () => clearTimeout(timer);
+    let left = false;
+    const timer = setTimeout(() => documentOf(of).then((is) => { if (!left) set({ of, is }); }, () => { if (!left) set(undefined); }), 400);
+    return () => { left = true; clearTimeout(timer); };
   }, [of]);
   if (!at || !doc || doc.of !== of) return <p class="hint">{t.schema.hint}</p>;
   const is = fieldsAt(doc.is, at), all = Object.entries(is.properties ?? {}).sort(([a], [b]) => a.localeCompare(b));

@@ -55,8 +55,7 @@ func Release(r *releasev1alpha1.Release, scoped func(schema.GroupKind) (namespac
 func ReleaseUpdate(r, old *releasev1alpha1.Release) field.ErrorList {
 	if state := r.Spec.State; release.IsRecord(r) && state != old.Spec.State &&
 		(state == releasev1alpha1.StatePause || state == releasev1alpha1.StateRollback) {
-		return field.ErrorList{field.Forbidden(field.NewPath("spec", "state"),
-			"this release only records a change that was sent to clusters at once: to undo the change, revert the template")}
+		return field.ErrorList{field.Forbidden(field.NewPath("spec", "state"), release.OnlyRecords)}
 	}
 	if !meta.IsStatusConditionTrue(old.Status.Conditions, releasev1alpha1.ReleaseAccepted) {
 		return nil
