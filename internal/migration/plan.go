@@ -522,7 +522,7 @@ func (m *Migration) previewTemplate(ctx context.Context, item *Item) (*unstructu
 	}
 	dryRun := []string{metav1.DryRunAll}
 	if item.hub.template != nil {
-		stored, err := in.Update(ctx, item.newTemplate(), metav1.UpdateOptions{DryRun: dryRun})
+		stored, err := item.update(ctx, in, metav1.UpdateOptions{DryRun: dryRun})
 		if err != nil {
 			return nil, fmt.Errorf("the hub refuses the template %s: %w", item.Object, err)
 		}

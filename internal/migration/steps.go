@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -302,29 +303,39 @@ func (m *Migration) writeTemplate(ctx context.Context, item *Item) error {
 	if item.hub.template == nil {
 		_, err = in.Create(ctx, item.newTemplate(), metav1.CreateOptions{})
 	} else {
-		err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-			made := item.newTemplate()
-			if equality.Semantic.DeepEqual(made.Object, item.hub.template.Object) {
-				return nil
-			}
-			_, err := in.Update(ctx, made, metav1.UpdateOptions{})
-			if !apierrors.IsConflict(err) {
-				return err
-			}
-			is, failed := in.Get(ctx, made.GetName(), metav1.GetOptions{})
-			if failed != nil {
-				return failed
-			}
-			if !item.refresh(is) {
-				return errors.New("it was changed in the meantime: run the command again")
-			}
-			return err
-		})
+		_, err = item.update(ctx, in, metav1.UpdateOptions{})
 	}
 	if err != nil {
 		return fmt.Errorf("write template %s on the hub: %w", item.workload, err)
 	}
 	return nil
+}
+
+// update makes the template on the hub what the clusters run now, and returns it. It tries again if the hub has written
+// the status of the template in the meantime.
+func (i *Item) update(ctx context.Context, in dynamic.ResourceInterface,
+	o metav1.UpdateOptions) (stored *unstructured.Unstructured, err error) {
+	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		made := i.newTemplate()
+		if equality.Semantic.DeepEqual(made.Object, i.hub.template.Object) {
+			stored = made
+			return nil
+		}
+		var err error
+		stored, err = in.Update(ctx, made, o)
+		if !apierrors.IsConflict(err) {
+			return err
+		}
+		is, failed := in.Get(ctx, made.GetName(), metav1.GetOptions{})
+		if failed != nil {
+			return failed
+		}
+		if !i.refresh(is) {
+			return errors.New("it was changed in the meantime: run the command again")
+		}
+		return err
+	})
+	return stored, err
 }
 
 // changeClusters lets clusters join or leave a workload that the hub writes in others. Replicas of the template change
