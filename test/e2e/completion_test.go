@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/argosy-io/argosy/test/kit"
 )
 
 // complete returns what the shell offers for the last word of a command line.
@@ -49,12 +51,17 @@ func TestCompletionOffersNamesFromTheHub(t *testing.T) {
 		{line: []string{"get", "configmaps", "-n", ns[:len(ns)-1]}, want: []string{ns}},
 		{line: []string{"simulate", "--cluster-down", "m"}, want: []string{"m1", "m2", "m3"}},
 	} {
-		words := complete(t, test.line...)
-		for _, want := range test.want {
-			if !slices.Contains(words, want) {
-				t.Errorf("%q offers %q, not %s", test.line, words, want)
+		var words []string
+		// If the hub answers slowly, nothing is offered.
+		kit.Eventually(t, strings.Join(test.line, " ")+" is completed", func() string {
+			words = complete(t, test.line...)
+			for _, want := range test.want {
+				if !slices.Contains(words, want) {
+					return fmt.Sprintf("it offers %q, not %s", words, want)
+				}
 			}
-		}
+			return ""
+		})
 		for _, not := range test.not {
 			if slices.Contains(words, not) {
 				t.Errorf("%q offers %s", test.line, not)
