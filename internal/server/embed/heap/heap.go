@@ -5,6 +5,7 @@ package heap
 import (
 	"context"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
 	"sync/atomic"
@@ -53,6 +54,7 @@ func Pace(ctx context.Context, room uint64) {
 					debug.SetGCPercent(percent(live(), room))
 				}
 				if p.trims(used(), period, spare()) {
+					runtime.GC() // what pools keep is garbage only after a second collection
 					debug.FreeOSMemory()
 				}
 			case <-ctx.Done():
