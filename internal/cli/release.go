@@ -22,6 +22,7 @@ import (
 
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/release"
+	"github.com/argosy-io/argosy/internal/why"
 )
 
 // releases is what the verbs of `argosy release` work with.
@@ -320,13 +321,19 @@ func (r *releases) setState(ctx context.Context, name, verb, reason string) erro
 // request asks for a verb on a release.
 func (r *releases) request(ctx context.Context, rel *releasev1alpha1.Release, verb, reason string) (release.Request,
 	error) {
-	var others releasev1alpha1.ReleaseList
-	if release.NeedsOthers(rel, verb) {
+	in := release.Input{Release: rel}
+	if release.NeedsTargets(rel, verb) {
+		var others releasev1alpha1.ReleaseList
 		if err := r.client.List(ctx, &others, client.InNamespace(r.namespace)); err != nil {
 			return release.Request{}, fmt.Errorf("list releases: %w", err)
 		}
+		in.Others = others.Items
+		var err error
+		if in.Targets, err = why.ReleaseTargets(ctx, r.client, rel); err != nil {
+			return release.Request{}, err
+		}
 	}
-	request, err := release.RequestFor(rel, verb, others.Items)
+	request, err := release.RequestFor(in, verb)
 	if err != nil {
 		return release.Request{}, err
 	}

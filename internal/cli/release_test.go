@@ -29,6 +29,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/release"
+	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 	"github.com/argosy-io/argosy/internal/member/membertest"
 )
 
@@ -155,6 +156,8 @@ func typeName(obj any) string {
 		return "releaserevisions"
 	case *releasev1alpha1.ReleaseGuardList:
 		return "releaseguards"
+	case *workv1alpha2.ResourceBinding:
+		return "resourcebindings"
 	}
 	return ""
 }
@@ -401,8 +404,12 @@ func TestReleaseStartNeedsAStrategy(t *testing.T) {
 	}
 }
 
+// updated is a stage that has updated pods.
+const updated = `stages: [{name: one, phase: Done, attempt: 1, startedAt: "2026-01-01T00:00:00Z",
+	endedAt: "2026-01-01T00:10:00Z"}]`
+
 // failedRollback is the status of a release whose rollback has failed.
-const failedRollback = `{phase: Failed, rollback: {reason: PodsFailed, startedAt: "2026-01-01T00:00:00Z"}}`
+const failedRollback = `{phase: Failed, rollback: {reason: PodsFailed, startedAt: "2026-01-01T00:00:00Z"}, ` + updated + `}`
 
 func TestReleaseWatchHasAnExitCodeForEachOutcome(t *testing.T) {
 	for phase, want := range map[string]int{"Succeeded": 0, "Failed": 1, "Aborted": 1, "Superseded": 1, "RolledBack": 2} {
@@ -631,10 +638,14 @@ func TestReleaseVerbsSetTheState(t *testing.T) {
 		"abort":                      {releasev1alpha1.VerbAbort, gated, "Run", "Abort", "pods stay as they are"},
 		"abort what has ended":       {releasev1alpha1.VerbAbort, "phase: RolledBack", "Run", "Run", "has ended"},
 		"roll back":                  {releasev1alpha1.VerbRollback, gated, "Run", "Rollback", "will be rolled back"},
-		"roll back after success": {releasev1alpha1.VerbRollback, "phase: Succeeded", "Run", "Rollback",
+		"roll back after success": {releasev1alpha1.VerbRollback, "{phase: Succeeded, " + updated + "}", "Run", "Rollback",
 			"will be rolled back"},
-		"roll back an aborted one": {releasev1alpha1.VerbRollback, "phase: Aborted", "Abort", "Rollback",
+		"roll back an aborted one": {releasev1alpha1.VerbRollback, "{phase: Aborted, " + updated + "}", "Abort", "Rollback",
 			"will be rolled back"},
+		"roll back without pods": {releasev1alpha1.VerbRollback, "phase: Aborted", "Abort", "Abort",
+			"it has updated no pods"},
+		"roll back what is asked for": {releasev1alpha1.VerbRollback, "{phase: Succeeded, " + updated + "}", "Rollback",
+			"Rollback", "requested already"},
 		"roll back after a failed rollback": {releasev1alpha1.VerbRollback, failedRollback, "Run", "Rollback",
 			"will be rolled back"},
 		"roll back again": {releasev1alpha1.VerbRollback, failedRollback, "Rollback", "Rollback",
@@ -675,8 +686,9 @@ func TestRollbackNamesTheConfigurationThatItDoesNotBringBack(t *testing.T) {
 	if err := h.client.Create(t.Context(), before); err != nil {
 		t.Fatal(err)
 	}
+	h.binds("cloneset-web-new")
 	rel := started("{phase: Succeeded, targets: [{name: web, from: cloneset-web-old, to: cloneset-web-new}, {name: api," +
-		" from: cloneset-api-gone, to: cloneset-api-new}]}")
+		" from: cloneset-api-gone, to: cloneset-api-new}], " + updated + "}")
 	h.create(rel)
 	if err := h.setState(t.Context(), "r1", releasev1alpha1.VerbRollback, ""); err != nil {
 		t.Fatal(err)
@@ -686,13 +698,58 @@ func TestRollbackNamesTheConfigurationThatItDoesNotBringBack(t *testing.T) {
 
 func TestSupersededReleaseIsNotRolledBack(t *testing.T) {
 	h := newReleaseHub(t)
-	h.create(started("{phase: Succeeded, endedAt: \"2026-01-01T11:00:00Z\"}"))
+	h.create(started("{phase: Succeeded, endedAt: \"2026-01-01T11:00:00Z\", " + updated + "}"))
 	next := started("{phase: Running, startedAt: \"2026-01-01T11:30:00Z\"}")
 	next.Name = "r2"
 	h.create(next)
 	err := h.setState(t.Context(), "r1", releasev1alpha1.VerbRollback, "")
 	if err == nil || !strings.Contains(err.Error(), "release r2 of CloneSet web") {
 		t.Errorf("the error is %v", err)
+	}
+}
+
+// binds sets the revision that the binding of the workload names.
+func (h *releaseHub) binds(revision string) {
+	h.t.Helper()
+	b := &workv1alpha2.ResourceBinding{}
+	if err := h.client.Get(h.t.Context(), client.ObjectKey{Namespace: "shop", Name: names.Binding("CloneSet", "web")},
+		b); err != nil {
+		h.t.Fatal(err)
+	}
+	b.Annotations = map[string]string{fleet.EffectiveRevisionAnnotation: revision}
+	if err := h.client.Update(h.t.Context(), b); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// The hub would not do it, so the command does not promise it. Who may not read the workload asks the hub.
+func TestARollbackThatTheHubRefusesIsNotRequested(t *testing.T) {
+	status := func(target string) string { return "{phase: Succeeded, targets: [" + target + "], " + updated + "}" }
+	for name, c := range map[string]struct{ status, binds, denied, want string }{
+		"possible": {status("{name: web, from: a, to: b}"), "b", "", ""},
+		"an unknown revision before": {status("{name: web, to: b}"), "b", "",
+			"the revision of target web before it is not known"},
+		"another revision in clusters": {status("{name: web, from: a, to: b}"), "c", "",
+			"clusters have another revision of target web now"},
+		"another workload":       {status("{name: web, from: a, to: b, uid: u-0}"), "b", "", "was deleted and created again"},
+		"an unreadable workload": {status("{name: web, from: a, to: b, uid: u-0}"), "c", "resourcebindings", ""},
+	} {
+		h := newReleaseHub(t)
+		h.create(started(c.status))
+		h.binds(c.binds)
+		h.denied = c.denied
+		err := h.setState(t.Context(), "r1", releasev1alpha1.VerbRollback, "")
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: the error is %v, want %q", name, err, c.want)
+		}
+		h.denied = ""
+		got, err := h.get(t.Context(), "r1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if asked := got.Spec.State == releasev1alpha1.StateRollback; asked != (c.want == "") {
+			t.Errorf("%s: the state is %s", name, got.Spec.State)
+		}
 	}
 }
 

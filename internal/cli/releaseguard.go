@@ -69,7 +69,7 @@ func (r *releases) readGuards(ctx context.Context, in *release.Input) (notes []s
 	limits := false
 	for i := range guards.Items {
 		if g := &guards.Items[i]; release.GuardsNamespace(g, r.namespace) {
-			in.Guards = append(in.Guards, release.Guard{ReleaseGuard: g})
+			in.Guards = append(in.Guards, release.Guard{ReleaseGuard: g, Budget: g.Status.ErrorBudget})
 			limits = limits || g.Spec.Limits != nil
 		}
 	}

@@ -222,7 +222,8 @@ func outcome(rel *releasev1alpha1.Release) error {
 	case rel.Status.Phase == releasev1alpha1.ReleaseSucceeded && rel.Spec.State != releasev1alpha1.StateRollback:
 		return nil
 	case rel.Status.Phase == releasev1alpha1.ReleaseSucceeded:
-		err = fmt.Errorf("release %s was not rolled back: another release of the workload has followed", rel.Name)
+		err = fmt.Errorf("release %[1]s was not rolled back: `argosy release rollback %[1]s -n %[2]s` names the reason",
+			rel.Name, rel.Namespace)
 	case rel.Status.Phase == releasev1alpha1.ReleaseRolledBack:
 		return exitError{err, exitRolledBack}
 	}

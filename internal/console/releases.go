@@ -137,13 +137,19 @@ func (a *API) describeRelease(ctx context.Context, reader client.Reader, u user.
 	}
 	answer := &releaseAnswer{ReleaseDetail: overview.DetailOfRelease(r), Actions: a.verdicts(ctx, u, r)}
 	for _, verb := range release.RequestVerbs {
-		var others releasev1alpha1.ReleaseList
-		if release.NeedsOthers(r, verb) {
+		in := release.Input{Release: r}
+		if release.NeedsTargets(r, verb) {
+			var others releasev1alpha1.ReleaseList
 			if err := reader.List(ctx, &others, client.InNamespace(r.Namespace)); err != nil {
 				continue // who may not list them cannot know whether the release can be rolled back
 			}
+			in.Others = others.Items
+			var err error
+			if in.Targets, err = why.ReleaseTargets(ctx, reader, r); err != nil {
+				return nil, err
+			}
 		}
-		request, err := release.RequestFor(r, verb, others.Items)
+		request, err := release.RequestFor(in, verb)
 		if err != nil || request.Already != "" {
 			continue
 		}

@@ -62,13 +62,17 @@ func TestReleaseOffersWhatItTakesNow(t *testing.T) {
 	paused.Status.Stages[0].Phase = releasev1alpha1.StageFailed
 	over := gatedRelease()
 	over.Status.Phase, over.Status.Stages[0].EndedAt = releasev1alpha1.ReleaseSucceeded, &metav1.Time{Time: time.Now()}
+	over.Status.Stages[0].StartedAt = over.Status.Stages[0].EndedAt
+	gone := over.DeepCopy()
+	gone.Status.Targets = []releasev1alpha1.ReleaseTargetStatus{{Name: "web", From: "a", To: "b"}}
 	for name, c := range map[string]struct {
 		release *releasev1alpha1.Release
 		want    []string
 	}{
-		"at a gate": {gated, []string{"approve", "reject", "pause", "skip", "rollback", "abort"}},
-		"paused":    {paused, []string{"resume", "retry", "skip", "rollback", "abort"}},
-		"ended":     {over, []string{"rollback"}},
+		"at a gate":                          {gated, []string{"approve", "reject", "pause", "skip", "rollback", "abort"}},
+		"paused":                             {paused, []string{"resume", "retry", "skip", "rollback", "abort"}},
+		"ended":                              {over, []string{"rollback"}},
+		"ended, and the workload is deleted": {gone, nil},
 	} {
 		var got []string
 		for _, action := range describe(t, all, c.release).Actions {

@@ -256,7 +256,7 @@ func TestACheckAsksTheServicesOfMembers(t *testing.T) {
 		w.expect("where a cluster is not permitted", r, releasev1alpha1.ReleaseRunning,
 			releasev1alpha1.ReasonCheckUnavailable)
 		if message := w.gate(r, 0).Check.Message; message !=
-			"cluster m3: member.clusters does not list it" {
+			"cluster m3: member.clusters of the ReleaseCheck does not list m3: add it there" {
 			t.Errorf("the message is %q", message)
 		}
 		c := &releasev1alpha1.ReleaseCheck{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "c"}}
@@ -470,7 +470,7 @@ func TestReleasesWaitForTheErrorBudgetOfAGuard(t *testing.T) {
 			}
 		}
 
-		// A hub that starts again keeps what it knows, and one sample more or less writes nothing.
+		// A hub that starts again writes nothing for a budget that stays, and one sample more or less writes nothing.
 		w.stop()
 		w.start()
 		w.Quiet()
@@ -488,5 +488,31 @@ func TestReleasesWaitForTheErrorBudgetOfAGuard(t *testing.T) {
 		if n := len(j.got()); n != 0 {
 			t.Errorf("without the limit, %d requests were sent", n)
 		}
+	})
+}
+
+// What was left before a restart starts no stage: the hub has to ask again. The samples without an answer would not yet
+// count in a hub that has asked before.
+func TestAnErrorBudgetOfAnEarlierHubStartsNothing(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		w, j := newReleaseWorld(t), newJudge(t)
+		j.answerWith(200, number("1000"))
+		w.check("slo", `{interval: 10s, inconclusiveLimit: 100, slo: {url: "`+j.URL+`", objective: "99", window: 30d,
+			good: 'good[{{window}}]', total: 'all[{{window}}]'}}`)
+		g := w.guard("budget", `{limits: {minErrorBudget: {percent: 20, checkRef: {namespace: shop, name: slo}}}}`)
+		w.pass(15 * time.Second)
+		if w.Has(g); g.Status.ErrorBudget == nil || g.Status.ErrorBudget.State != releasev1alpha1.ErrorBudgetEnough {
+			t.Fatalf("the budget is %+v", g.Status.ErrorBudget)
+		}
+		w.stop()
+		j.answerWith(500, "")
+		w.start()
+		r := w.release("r1", "stages:\n- {name: one, to: {percent: 10}, before: [{name: go}]}\n- {name: rest}\n")
+		w.pass(15 * time.Second)
+		w.expect("without an answer since the restart", r, releasev1alpha1.ReleaseQueued,
+			releasev1alpha1.ReasonErrorBudgetUnknown)
+		j.answerWith(200, number("1000"))
+		w.pass(15 * time.Second)
+		w.expect("with an answer", r, releasev1alpha1.ReleaseRunning, releasev1alpha1.ReasonWaitingForApproval)
 	})
 }

@@ -39,6 +39,13 @@ func Updates[T client.Object](changed func(before, now T) bool) predicate.Funcs 
 	return p
 }
 
+// Respecified passes creations, deletions, and the updates by which the spec changes or the object is another one of
+// its name. A cache that was behind shows a deletion and a creation as such an update.
+var Respecified = Changes(func(before, now client.Object) bool {
+	return before.GetGeneration() != now.GetGeneration() || before.GetUID() != now.GetUID() ||
+		!before.GetDeletionTimestamp().Equal(now.GetDeletionTimestamp())
+})
+
 // Touched reports whether an update changed anything but the status: the spec, labels, annotations or finalizers.
 func Touched(e event.UpdateEvent) bool {
 	before, now := e.ObjectOld, e.ObjectNew

@@ -2,6 +2,7 @@ package filter
 
 import (
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -60,6 +61,26 @@ func TestFiltersPassTheirKindsOfEvents(t *testing.T) {
 			if passes[0] != passes[1] {
 				t.Errorf("%s: %s passes: %t, want %t", name, what, passes[0], passes[1])
 			}
+		}
+	}
+}
+
+func TestRespecifiedPassesAnotherObjectOfTheName(t *testing.T) {
+	was := pod(func(p *corev1.Pod) { p.UID = "1" })
+	for name, c := range map[string]struct {
+		change func(*corev1.Pod)
+		want   bool
+	}{
+		"the status":            {func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }, false},
+		"a label":               {func(p *corev1.Pod) { p.Labels["a"] = "c" }, false},
+		"the spec":              {func(p *corev1.Pod) { p.Generation = 2 }, true},
+		"the object":            {func(p *corev1.Pod) { p.UID = "2" }, true},
+		"a deletion that waits": {func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: time.Now()} }, true},
+	} {
+		is := was.DeepCopy()
+		c.change(is)
+		if got := Respecified.Update(event.UpdateEvent{ObjectOld: was, ObjectNew: is}); got != c.want {
+			t.Errorf("a change of %s passes: %t, want %t", name, got, c.want)
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	"github.com/argosy-io/argosy/test/kit"
 )
 
@@ -35,14 +36,18 @@ func (p *prometheus) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 
 // answers sets the answer: some numbers, or an error without any code of success.
 func (p *prometheus) answers(code int, numbers ...string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.code, p.body = code, vector(numbers...)
+}
+
+// vector is the answer of a Prometheus with numbers.
+func vector(numbers ...string) string {
 	var all []string
 	for _, n := range numbers {
 		all = append(all, fmt.Sprintf(`{"metric":{},"value":[1,%q]}`, n))
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.code, p.body = code,
-		`{"status":"success","data":{"resultType":"vector","result":[`+strings.Join(all, ",")+`]}}`
+	return `{"status":"success","data":{"resultType":"vector","result":[` + strings.Join(all, ",") + `]}}`
 }
 
 // checkBy creates a ReleaseCheck.
@@ -270,4 +275,158 @@ func limitedByGuard(t *testing.T) {
 		}
 		t.Logf("at most %d clusters; a stage has waited for the limit: %t", most.clusters, waited)
 	})
+}
+
+// events is a Prometheus that has counted 10000 events, of which some were good; empty for no data.
+type events struct {
+	mu   sync.Mutex
+	good string
+}
+
+func (e *events) set(good string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.good = good
+}
+
+func (e *events) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	body := vector()
+	switch query := r.URL.Query().Get("query"); {
+	case e.good == "":
+	case query == "good[30d]":
+		body = vector(e.good)
+	case query == "all[30d]":
+		body = vector("10000")
+	}
+	_, _ = io.WriteString(w, body)
+}
+
+// Of 10000 events, 100 may be bad. 80 may be before the guard closes.
+func waitsForErrorBudget(t *testing.T) {
+	s := newStory(t, "m1", "m2")
+	s.shop(10, "100%")
+	s.sets(image(2))
+	slo := &events{}
+	server := httptest.NewServer(slo)
+	defer server.Close()
+	s.checkBy("checkout", `{interval: 1s, inconclusiveLimit: 1, slo: {url: "`+server.URL+`", objective: "99", window: 30d,
+		good: "good[{{window}}]", total: "all[{{window}}]"}}`)
+	guards(t, "limits: {minErrorBudget: {percent: 20, checkRef: {namespace: "+s.ns+", name: checkout}}}", s)
+	is := func(phase releasev1alpha1.ReleasePhase, reason string, pods int) {
+		t.Helper()
+		r := s.becomes("gray", phase, reason)
+		if r.Status.Guard == nil || r.Status.Guard.Name != s.ns ||
+			r.Status.Guard.Limit != releasev1alpha1.LimitErrorBudget {
+			t.Errorf("with %s, the release waits for %+v", reason, r.Status.Guard)
+		}
+		s.read(func() {
+			if n := s.count("shop", image(2)); n != pods {
+				t.Errorf("%d pods are new with %s, want %d", n, reason, pods)
+			}
+		})
+	}
+	s.stages("gray", "shop", image(2), []string{"canary", "rest"}, []int{2, 10})
+	s.starts("gray", `{stages: [{name: canary, to: {percent: 20}}, {name: rest, before: [{name: go}]}]}`)
+	is(releasev1alpha1.ReleaseQueued, releasev1alpha1.ReasonErrorBudgetUnknown, 0)
+	slo.set("9910")
+	is(releasev1alpha1.ReleaseQueued, releasev1alpha1.ReasonErrorBudgetSpent, 0)
+	for _, want := range []string{"20% of the error budget must be left", "argosy release break-glass gray"} {
+		if out := s.does("status", "gray"); !strings.Contains(out, want) {
+			t.Errorf("the status lacks %q: %s", want, out)
+		}
+	}
+	slo.set("9990")
+	s.awaits("gray", "rest")
+	s.waits("2 pods are new", func() bool { return s.count("shop", image(2)) == 2 })
+
+	slo.set("9910")
+	kit.Eventually(t, "the guard shows that the budget is spent", func() string {
+		g := fleet.Hub.Find(t, "release.argosy.io/v1alpha1", "ReleaseGuard", "", s.ns)
+		if state := kit.Field(g, "status", "errorBudget", "state"); state != "Spent" {
+			return fmt.Sprintf("it shows %v", state)
+		}
+		return ""
+	})
+	s.approves("gray", "rest")
+	is(running, releasev1alpha1.ReasonErrorBudgetSpent, 2)
+	slo.set("")
+	is(running, releasev1alpha1.ReasonErrorBudgetUnknown, 2)
+	slo.set("9990")
+	s.becomes("gray", succeeded, completed)
+	s.runs("shop", image(2), 10)
+}
+
+// A guard records changes that wait for no release, and a stricter one refuses them.
+func directChangesAreRecorded(t *testing.T) {
+	s := newStory(t, "m1", "m2")
+	guards(t, "require: Record", s)
+	s.cloneSet(6, "100%", "")
+	kit.Eventually(t, "the revision before the first change is stored", func() string {
+		var list releasev1alpha1.ReleaseRevisionList
+		if err := fleet.Hub.List(t.Context(), &list, client.InNamespace(s.ns)); err != nil || len(list.Items) != 1 {
+			return fmt.Sprintf("%d revisions are, %v", len(list.Items), err)
+		}
+		return ""
+	})
+	s.check(func(event) {
+		if b := s.bindings["shop-cloneset"]; b != nil && b.Annotations[wellknown.ReleasePlanAnnotation] != "" {
+			s.violated("a record paces the workload: %v", b.Annotations)
+		}
+	})
+	known := map[string]bool{}
+	recorded := func() string {
+		t.Helper()
+		return s.created(known, releasev1alpha1.TriggerDirect)
+	}
+	s.sets(image(2))
+	first := recorded()
+	s.becomes(first, succeeded, completed)
+	s.runs("shop", image(2), 6)
+	s.sets(image("bad"))
+	failing := recorded()
+	s.becomes(failing, running, releasev1alpha1.ReasonStageUpdating)
+
+	// What a record observes cannot be paused or undone by it.
+	if out, code := s.argosy("rollback", failing); code == 0 || !strings.Contains(out, "revert the template") {
+		t.Errorf("argosy release rollback of a record exits with %d: %s", code, out)
+	}
+	patch := func(by kit.Cluster, obj client.Object, body string, options ...client.PatchOption) error {
+		return by.Patch(t.Context(), obj, client.RawPatch(types.MergePatchType, []byte(body)), options...)
+	}
+	record := &releasev1alpha1.Release{}
+	record.Namespace, record.Name = s.ns, failing
+	if err := patch(fleet.Hub, record, `{"spec":{"state":"Pause"}}`); err == nil ||
+		!strings.Contains(err.Error(), "revert the template") {
+		t.Errorf("the pause of a record: %v", err)
+	}
+	s.sets(image(3))
+	s.becomes(failing, releasev1alpha1.ReleaseSuperseded, releasev1alpha1.ReasonSuperseded)
+	s.becomes(recorded(), succeeded, completed)
+	s.runs("shop", image(3), 6)
+
+	// An administrator of the namespace can neither change the guard nor pass a stricter one.
+	fleet.Hub.Apply(t, fmt.Sprintf(`{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding,
+		metadata: {name: a, namespace: %[1]s}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole,
+		name: admin}, subjects: [{kind: User, apiGroup: rbac.authorization.k8s.io, name: a-%[1]s}]}`, s.ns))
+	a := person(t, "a-"+s.ns, "none")
+	guard := &releasev1alpha1.ReleaseGuard{}
+	guard.Name = s.ns
+	if err := patch(a, guard, `{"spec":{"require":null}}`); !apierrors.IsForbidden(err) {
+		t.Errorf("a change of the guard: %v, want it forbidden", err)
+	}
+	guards(t, "require: Enforce", s)
+	kit.Eventually(t, "a direct change is refused", func() string {
+		shop := kit.Object(t, "{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {name: shop, namespace: "+
+			s.ns+"}}")
+		err := patch(a, shop, `{"spec":{"template":{"spec":{"containers":[{"name":"main","image":"`+image(4)+`"}]}}}}`,
+			client.DryRunAll) // the guard and the role may take a moment until they count
+		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "ReleaseGuard "+s.ns+" requires releases") {
+			return fmt.Sprintf("the answer is %v", err)
+		}
+		return ""
+	})
+	s.rounds()
+	s.runs("shop", image(3), 6)
 }

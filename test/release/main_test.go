@@ -93,6 +93,8 @@ var scenarios = map[string]func(*testing.T){
 	"11: pause, abort, and rollback after it":                         pausedAndAborted,
 	"12: releases of one workload queue, and one replaces the others": releasesQueue,
 	"12: five releases take turns under the limits of a guard":        limitedByGuard,
+	"a guard without enough error budget":                             waitsForErrorBudget,
+	"a guard records direct changes, or refuses them":                 directChangesAreRecorded,
 	"13: scaling, and clusters that leave and join":                   scaledMeanwhile,
 	"14: an autoscaler in a member":                                   autoscaledMeanwhile,
 	"15: a lost cluster is skipped, and catches up":                   lostCluster,

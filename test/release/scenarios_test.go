@@ -575,25 +575,9 @@ func startedByTheHub(t *testing.T) {
 		metadata: {name: any, namespace: %s}, spec: {autoStart: {}, failure: {action: Rollback},
 		stages: [{name: canary, to: {pods: 1}}, {name: rest, before: [{name: go}]}]}}`, s.ns))
 	known := map[string]bool{}
-	// started returns the release that the hub has started for the last change.
-	started := func() (name string) {
+	started := func() string {
 		t.Helper()
-		s.waits("the hub starts a release", func() bool {
-			for name = range s.releases {
-				if !known[name] {
-					return true
-				}
-			}
-			return false
-		})
-		known[name] = true
-		s.read(func() {
-			r := s.releases[name]
-			if r.Spec.Trigger == nil || r.Spec.Trigger.Type != releasev1alpha1.TriggerTemplate || r.Spec.CreatedBy != nil {
-				t.Errorf("the release has the trigger %+v and the author %+v", r.Spec.Trigger, r.Spec.CreatedBy)
-			}
-		})
-		return name
+		return s.created(known, releasev1alpha1.TriggerTemplate)
 	}
 	s.check(func(event) {
 		if len(s.releases) > len(known)+1 {

@@ -23,6 +23,7 @@ import (
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	corerelease "github.com/argosy-io/argosy/internal/core/release"
 	fleetplan "github.com/argosy-io/argosy/internal/core/workload/fleet"
 	"github.com/argosy-io/argosy/test/kit"
 )
@@ -213,7 +214,7 @@ func (s *story) takeRelease(e event, r *releasev1alpha1.Release) {
 	}
 	var underWay []string
 	for _, other := range s.releases {
-		if other.Status.Phase.UnderWay() {
+		if other.Status.Phase.UnderWay() && !corerelease.IsRecord(other) {
 			underWay = append(underWay, other.Name)
 		}
 	}
@@ -402,13 +403,19 @@ const (
 // Changes of it wait for a release.
 func (s *story) shop(replicas int, maxUnavailable any) {
 	s.t.Helper()
+	s.cloneSet(replicas, maxUnavailable, "argosy.io/release-strategy: any")
+}
+
+// cloneSet runs a CloneSet as shop does, with other annotations.
+func (s *story) cloneSet(replicas int, maxUnavailable any, annotations string) {
+	s.t.Helper()
 	s.policy("CloneSet", "apps.kruise.io/v1alpha1", "shop", divided, s.clusters...)
 	fleet.Hub.Apply(s.t, fmt.Sprintf(`{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet,
-		metadata: {name: shop, namespace: %s, annotations: {argosy.io/release-strategy: any}},
+		metadata: {name: shop, namespace: %s, annotations: {%s}},
 		spec: {replicas: %d, selector: {matchLabels: {app: shop}},
 		updateStrategy: {type: InPlaceIfPossible, maxUnavailable: %v},
 		template: {metadata: {labels: {app: shop}}, spec: {containers: [{name: main, image: "%s",
-		resources: {requests: {cpu: 100m}}}]}}}}`, s.ns, replicas, maxUnavailable, image(1)))
+		resources: {requests: {cpu: 100m}}}]}}}}`, s.ns, annotations, replicas, maxUnavailable, image(1)))
 	s.runs("shop", image(1), replicas)
 }
 
@@ -500,6 +507,27 @@ func (s *story) creates(text string) {
 func (s *story) starts(name, strategy string) {
 	s.t.Helper()
 	s.creates(s.release(name, strategy, ""))
+}
+
+// created returns a release that the hub has created by itself, one that is not among known, and adds it there.
+func (s *story) created(known map[string]bool, trigger releasev1alpha1.ReleaseTriggerType) (name string) {
+	s.t.Helper()
+	s.waits("the hub creates a release", func() bool {
+		for name = range s.releases {
+			if !known[name] {
+				return true
+			}
+		}
+		return false
+	})
+	known[name] = true
+	s.read(func() {
+		r := s.releases[name]
+		if r.Spec.Trigger == nil || r.Spec.Trigger.Type != trigger || r.Spec.CreatedBy != nil {
+			s.t.Errorf("the release has the trigger %+v and the author %+v", r.Spec.Trigger, r.Spec.CreatedBy)
+		}
+	})
+	return name
 }
 
 // becomes waits until a release has a phase and a reason.

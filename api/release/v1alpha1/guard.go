@@ -224,8 +224,8 @@ type ReleaseGuardBudget struct {
 	// State is Enough, Spent or Unknown.
 	State ErrorBudgetState `json:"state"`
 
-	// Left is which percentage of the budget is left, such as 73.2; negative if more than the budget is spent. Empty if
-	// it is not known.
+	// Left is the percentage of the budget that is left, such as 73.2; negative if more than the budget is spent. Empty
+	// if it is not known.
 	// +optional
 	Left string `json:"left,omitempty"`
 
@@ -287,7 +287,8 @@ type ReleaseGuardStatus struct {
 	// +optional
 	NextClose *metav1.Time `json:"nextClose,omitempty"`
 
-	// ErrorBudget is what is left of the error budget of spec.limits.minErrorBudget.
+	// ErrorBudget is the error budget of spec.limits.minErrorBudget after the last sample. A hub that has started since
+	// asks again before a stage starts.
 	// +optional
 	ErrorBudget *ReleaseGuardBudget `json:"errorBudget,omitempty"`
 

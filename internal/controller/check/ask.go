@@ -5,7 +5,6 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -45,7 +44,7 @@ func (r *reconciler) secret(ctx context.Context, namespace string,
 	var s corev1.Secret
 	err := r.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, &s)
 	if apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("the Secret %s does not exist", ref.Name)
+		return nil, fmt.Errorf("Secret %s/%s does not exist: create it, or change secretRef", namespace, ref.Name)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("get Secret %s: %w", ref.Name, err)
@@ -159,19 +158,20 @@ func (r *reconciler) inClusters(ctx context.Context, rel *releasev1alpha1.Releas
 	server *releasev1alpha1.PrometheusServer, texts []string,
 	one func(cluster string, variables sample.Variables, query ask) sample.Sample) sample.Sample {
 	if name := call.Variables(rel).MissingArgument(texts...); name != "" {
-		return sample.Failure(fmt.Sprintf("gate %s sets no argument %s", call.Gate, name))
+		return sample.Failure(fmt.Sprintf(
+			"gate %s sets no argument %s: set it in checkRef.args of the strategy, and start another release", call.Gate, name))
 	}
 	query, err := r.ofServer(ctx, rel.Namespace, server)
 	if err != nil {
 		return sample.Failure(err.Error())
 	}
-	of := func(cluster string) sample.Sample {
+	askCluster := func(cluster string) sample.Sample {
 		variables := call.Variables(rel)
 		variables["cluster"] = cluster
 		return one(cluster, variables, func(text string) sample.Answer { return query(ctx, cluster, text) })
 	}
 	if server.Member == nil && !sample.PerCluster(texts...) {
-		return of("")
+		return askCluster("")
 	}
 	samples := make([]sample.Sample, len(call.Clusters))
 	var all sync.WaitGroup
@@ -179,7 +179,7 @@ func (r *reconciler) inClusters(ctx context.Context, rel *releasev1alpha1.Releas
 	for i, cluster := range call.Clusters {
 		places <- struct{}{}
 		all.Go(func() {
-			samples[i] = of(cluster)
+			samples[i] = askCluster(cluster)
 			<-places
 		})
 	}
@@ -221,7 +221,8 @@ func (r *reconciler) ofURL(address string, secret map[string][]byte) query {
 func (r *reconciler) ofMember(service *releasev1alpha1.MemberService) query {
 	return func(ctx context.Context, cluster, text string) sample.Answer {
 		if len(service.Clusters) > 0 && !slices.Contains(service.Clusters, cluster) {
-			return sample.Answer{Err: errors.New("member.clusters does not list it")}
+			return sample.Answer{Err: fmt.Errorf(
+				"member.clusters of the ReleaseCheck does not list %s: add it there", cluster)}
 		}
 		m, err := r.Members.Get(cluster)
 		if err != nil {

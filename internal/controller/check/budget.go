@@ -27,7 +27,7 @@ type budgets struct{ *reconciler }
 // setupBudgets registers the controller that asks for error budgets.
 func setupBudgets(mgr ctrl.Manager, r *reconciler) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("release-budget").
-		For(&releasev1alpha1.ReleaseGuard{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		For(&releasev1alpha1.ReleaseGuard{}, builder.WithPredicates(filter.Respecified)).
 		Watches(&releasev1alpha1.ReleaseCheck{}, handler.EnqueueRequestsFromMapFunc(r.guardsOf),
 			builder.WithPredicates(filter.AfterStart, predicate.GenerationChangedPredicate{})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Concurrency,
@@ -83,25 +83,25 @@ func (b budgets) reconcile(ctx context.Context, name string) (time.Duration, err
 	if client.IgnoreNotFound(err) != nil {
 		return 0, fmt.Errorf("get ReleaseCheck %s/%s: %w", ref.Namespace, ref.Name, err)
 	}
-	var left float64
-	var no *sample.Sample
+	var percent float64
+	var unclear *sample.Sample
 	if apierrors.IsNotFound(err) {
-		s := sample.Failure("ReleaseCheck " + ref.Namespace + "/" + ref.Name + " does not exist")
-		no = &s
+		s := missingCheck(ref.Namespace, ref.Name)
+		unclear = &s
 	} else {
-		left, no = b.left(ctx, c)
+		percent, unclear = b.askBudget(ctx, c)
 	}
 	if ctx.Err() != nil {
 		return 0, nil // the hub stops, which is no answer
 	}
 	interval, limit := release.SampleLimits(&c.Spec)
-	was := b.Results.budget(g)
-	b.Results.setBudget(name, was, was.AfterSample(g, left, no, limit))
+	b.Results.setBudget(g, b.Results.lastBudget(g).AfterSample(g, percent, unclear, limit))
 	return interval, nil
 }
 
-// left asks which percentage of an error budget is left.
-func (b budgets) left(ctx context.Context, c *releasev1alpha1.ReleaseCheck) (percent float64, no *sample.Sample) {
+// askBudget asks how much of an error budget is left. Without data or an answer, it returns the sample for that.
+func (b budgets) askBudget(ctx context.Context, c *releasev1alpha1.ReleaseCheck) (percent float64,
+	unclear *sample.Sample) {
 	fail := func(message string) (float64, *sample.Sample) {
 		s := sample.Failure(message)
 		return 0, &s

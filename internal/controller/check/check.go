@@ -44,14 +44,14 @@ type Options struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Clock is the time; default the real one.
 	Clock clock.PassiveClock
-	// Concurrency is how many releases are worked on at once.
+	// Concurrency is the number of releases that are reconciled at the same time.
 	Concurrency int
 }
 
 const (
 	// firstRetry is the delay of the first attempt after a failure; it grows.
 	firstRetry = time.Second
-	// clustersAtOnce is how many clusters are asked at the same time for one check.
+	// clustersAtOnce is the number of clusters that are asked at the same time for one check.
 	clustersAtOnce = 8
 	// byRelease is the index that finds the Works of a release's Jobs.
 	byRelease = "check.release"
@@ -185,7 +185,7 @@ func (r *reconciler) takeSample(ctx context.Context, rel *releasev1alpha1.Releas
 	case wait > 0:
 		return wait, nil
 	case apierrors.IsNotFound(err):
-		s = sample.Failure("the ReleaseCheck does not exist")
+		s = missingCheck(rel.Namespace, was.Name)
 	case spec.Prometheus != nil:
 		s = r.prometheus(ctx, rel, call, spec.Prometheus)
 	case spec.Webhook != nil:
@@ -202,4 +202,9 @@ func (r *reconciler) takeSample(ctx context.Context, rel *releasev1alpha1.Releas
 		return 0, nil
 	}
 	return max(call.Due(&check.Spec, is).Sub(r.Clock.Now()), time.Second), nil
+}
+
+// missingCheck is the sample of a ReleaseCheck that does not exist.
+func missingCheck(namespace, name string) sample.Sample {
+	return sample.Failure(fmt.Sprintf("ReleaseCheck %s/%s does not exist: create it", namespace, name))
 }

@@ -48,14 +48,15 @@ func (c caller) send(ctx context.Context, r request) sample.Answer {
 	if r.authorities != nil {
 		settings.RootCAs = x509.NewCertPool()
 		if !settings.RootCAs.AppendCertsFromPEM(r.authorities) {
-			return sample.Answer{Err: errors.New("ca.crt of the Secret has no certificate")}
+			return sample.Answer{Err: errors.New("ca.crt of the Secret in secretRef has no PEM certificate: " +
+				"store one, or remove the key")}
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, r.method, r.url, bytes.NewReader(r.body))
 	if err != nil {
-		return sample.Answer{Err: errors.New("the URL is not valid")}
+		return sample.Answer{Err: errors.New("the url of the ReleaseCheck is not valid: correct it")}
 	}
 	req.Header = r.header
 	client := &http.Client{

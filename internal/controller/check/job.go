@@ -37,7 +37,7 @@ func (r *reconciler) job(ctx context.Context, rel *releasev1alpha1.Release, call
 			return sample.Sample{}, err
 		}
 		if len(clusters) == 0 {
-			return sample.Failure("no cluster of the stage answers"), nil
+			return sample.Failure("no cluster of the stage answers, so the Job runs in none: see `kubectl get clusters`"), nil
 		}
 	}
 	samples := make([]sample.Sample, len(clusters))

@@ -18,26 +18,33 @@ type Results struct {
 	// states by release and key.
 	states map[types.NamespacedName]map[string]releasev1alpha1.ReleaseCheckStatus
 	notify []func(release types.NamespacedName)
-	// budgets are the error budgets of guards, by name.
-	budgets       map[string]release.Budget
+	// budgets are the error budgets of guards by the samples of this process, by the name of the guard.
+	budgets       map[string]sampledBudget
 	notifyBudgets []func(guard string)
 }
 
-// Budget returns the error budget of a guard after its last sample; nil if there was none.
-func (r *Results) Budget(guard string) *releasev1alpha1.ReleaseGuardBudget {
+// sampledBudget is the error budget of the guard with a UID.
+type sampledBudget struct {
+	uid types.UID
+	release.Budget
+}
+
+// Budget returns the error budget of a guard after the last sample of this process; nil if there was none.
+func (r *Results) Budget(g *releasev1alpha1.ReleaseGuard) *releasev1alpha1.ReleaseGuardBudget {
 	if r == nil {
 		return nil
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	b, ok := r.budgets[guard]
-	if !ok {
+	b, ok := r.budgets[g.Name]
+	if !ok || b.uid != g.UID {
 		return nil
 	}
 	return &b.ReleaseGuardBudget
 }
 
-// SubscribeBudgets adds a function that is called when the error budget of a guard has changed.
+// SubscribeBudgets adds a function that is called after the first sample of the error budget of a guard, and when the
+// budget has changed.
 func (r *Results) SubscribeBudgets(f func(guard string)) {
 	if r == nil {
 		return
@@ -47,33 +54,31 @@ func (r *Results) SubscribeBudgets(f func(guard string)) {
 	r.notifyBudgets = append(r.notifyBudgets, f)
 }
 
-// budget returns the error budget of a guard: the stored one if no sample has followed.
-func (r *Results) budget(g *releasev1alpha1.ReleaseGuard) release.Budget {
+// lastBudget returns the error budget of a guard before the next sample: the stored one if this process took none.
+func (r *Results) lastBudget(g *releasev1alpha1.ReleaseGuard) release.Budget {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if b, ok := r.budgets[g.Name]; ok {
-		return b
+	if b, ok := r.budgets[g.Name]; ok && b.uid == g.UID {
+		return b.Budget
 	}
-	if stored := g.Status.ErrorBudget; stored != nil {
-		return release.Budget{ReleaseGuardBudget: *stored}
-	}
-	return release.Budget{}
+	return release.StoredBudget(g)
 }
 
 // setBudget stores the error budget of a guard after a sample.
-func (r *Results) setBudget(guard string, was, is release.Budget) {
+func (r *Results) setBudget(g *releasev1alpha1.ReleaseGuard, is release.Budget) {
 	r.mu.Lock()
+	was := r.budgets[g.Name]
 	if r.budgets == nil {
-		r.budgets = map[string]release.Budget{}
+		r.budgets = map[string]sampledBudget{}
 	}
-	r.budgets[guard] = is
+	r.budgets[g.Name] = sampledBudget{g.UID, is}
 	notify := r.notifyBudgets
 	r.mu.Unlock()
-	if was.ReleaseGuardBudget == is.ReleaseGuardBudget {
+	if was.uid == g.UID && was.ReleaseGuardBudget == is.ReleaseGuardBudget {
 		return
 	}
 	for _, f := range notify {
-		f(guard)
+		f(g.Name)
 	}
 }
 

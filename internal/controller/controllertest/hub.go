@@ -140,7 +140,8 @@ func Run(t *testing.T, test func(t *testing.T)) {
 	membertest.Run(t, test)
 }
 
-// Hub is an API server with the kinds of a hub. Its client reads and writes the server itself, past all caches.
+// Hub is an API server with the kinds of a hub. Its client reads and writes the server itself, past all caches. A write
+// by a client of Config fails the test if it is against the schemas of api/crds.
 type Hub struct {
 	client.Client
 	Server *membertest.Server
@@ -148,6 +149,10 @@ type Hub struct {
 
 	t       *testing.T
 	counted int
+	// invalid is what clients of Config wrote against the schemas of api/crds; see checkWrites. permitted are parts of its
+	// messages that the test permits.
+	invalidMu          sync.Mutex
+	invalid, permitted []string
 }
 
 var ownDefinitions = sync.OnceValues(definition.Names)
@@ -164,6 +169,14 @@ func New(t *testing.T) *Hub {
 	if h.Client, err = client.NewWithWatch(h.Config, client.Options{Scheme: Scheme(), Mapper: mapper()}); err != nil {
 		t.Fatal(err)
 	}
+	h.Config.Wrap(h.checkWrites)
+	t.Cleanup(func() {
+		h.invalidMu.Lock()
+		defer h.invalidMu.Unlock()
+		for _, what := range h.invalid {
+			t.Error(what)
+		}
+	})
 	own, err := ownDefinitions()
 	if err != nil {
 		t.Fatal(err)

@@ -74,8 +74,10 @@ func (w *world) running(name string, entries int) *releasev1alpha1.Release {
 	w.t.Helper()
 	r := &releasev1alpha1.Release{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name,
 		CreationTimestamp: metav1.Now(), Finalizers: []string{releasev1alpha1.RecordedFinalizer}},
-		Spec: releasev1alpha1.ReleaseSpec{Targets: []releasev1alpha1.ReleaseTarget{{Name: "web",
-			Ref: releasev1alpha1.ReleaseObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}}}}}
+		Spec: releasev1alpha1.ReleaseSpec{StrategyRef: &releasev1alpha1.ReleaseStrategyReference{Name: "any"},
+			Targets: []releasev1alpha1.ReleaseTarget{{Name: "web",
+				Ref: releasev1alpha1.ReleaseObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"},
+				To:  releasev1alpha1.ReleaseRevisionSource{Revision: "web-2"}}}}}
 	w.Make(r)
 	w.journal(r, entries)
 	return r
@@ -259,9 +261,11 @@ func TestLostFileIsWrittenAgainWithAllReleases(t *testing.T) {
 	})
 }
 
-// refused makes a release that the database refuses: an entry of its journal has no time.
+// refused makes a release that the database refuses: an entry of its journal has no time. A real API server would not
+// store it.
 func (w *world) refused(name string) *releasev1alpha1.Release {
 	w.t.Helper()
+	w.Permit("status.journal[0].at: Required value")
 	r := w.running(name, 0)
 	r.Status.Journal = []releasev1alpha1.ReleaseJournalEntry{{Seq: 1, Type: releasev1alpha1.JournalStage,
 		Reason: "Test"}}

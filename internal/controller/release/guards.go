@@ -43,6 +43,9 @@ func (r *reconciler) readGuards(ctx context.Context, in *release.Input) error {
 			continue
 		}
 		guard := release.Guard{ReleaseGuard: g}
+		if r.Checks != nil {
+			guard.Budget = r.Checks.Budget(g)
+		}
 		if release.LimitsPods(g) {
 			var err error
 			if guard.Pods, err = r.podsOf(ctx, g); err != nil {
@@ -101,8 +104,8 @@ func (r *reconciler) waiting(ctx context.Context, _ client.Object) []reconcile.R
 	return r.active(ctx, client.MatchingFields{byGuard: guardWaits})
 }
 
-// used passes releases whose use of the limits of guards, or whose wait for a guard, has changed.
-var used = predicate.Funcs{
+// useChanged passes releases whose use of the limits of guards, or whose wait for a guard, has changed.
+var useChanged = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		was, is := e.ObjectOld.(*releasev1alpha1.Release), e.ObjectNew.(*releasev1alpha1.Release)
 		return was.UID != is.UID || was.Status.Phase != is.Status.Phase ||
@@ -110,17 +113,6 @@ var used = predicate.Funcs{
 			begunStages(was) != begunStages(is)
 	},
 }
-
-// permits passes guards that may let other stages start than before: their spec has changed, or what their error
-// budget means.
-var permits = predicate.Or(predicate.GenerationChangedPredicate{}, predicate.Funcs{
-	UpdateFunc: func(e event.UpdateEvent) bool {
-		was := e.ObjectOld.(*releasev1alpha1.ReleaseGuard).Status.ErrorBudget
-		is := e.ObjectNew.(*releasev1alpha1.ReleaseGuard).Status.ErrorBudget
-		return (was == nil) != (is == nil) ||
-			was != nil && (was.State != is.State || was.ObservedGeneration != is.ObservedGeneration)
-	},
-})
 
 // equalWait compares what releases wait for.
 func equalWait(a, b *releasev1alpha1.ReleaseGuardWait) bool {
@@ -167,8 +159,8 @@ func setupGuards(mgr ctrl.Manager, clock clock.PassiveClock, checks Checks) erro
 		return out
 	}
 	return ctrl.NewControllerManagedBy(mgr).Named("releaseguard").
-		For(&releasev1alpha1.ReleaseGuard{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&releasev1alpha1.Release{}, delayed(all, guardDelay), builder.WithPredicates(filter.AfterStart, used)).
+		For(&releasev1alpha1.ReleaseGuard{}, builder.WithPredicates(filter.Respecified)).
+		Watches(&releasev1alpha1.Release{}, delayed(all, guardDelay), builder.WithPredicates(filter.AfterStart, useChanged)).
 		WatchesRawSource(source.Func(func(_ context.Context,
 			q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 			if checks != nil {
@@ -210,7 +202,7 @@ func (g *guardReconciler) reconcile(ctx context.Context, req reconcile.Request) 
 	want, now := read.DeepCopy(), g.clock.Now()
 	var budget *releasev1alpha1.ReleaseGuardBudget
 	if g.checks != nil {
-		budget = g.checks.Budget(read.Name)
+		budget = g.checks.Budget(read)
 	}
 	status, until := release.GuardStatus(read, releases, clusters, budget, now)
 	want.Status = status

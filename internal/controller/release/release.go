@@ -40,9 +40,9 @@ type Checks interface {
 	States(release types.NamespacedName) map[string]releasev1alpha1.ReleaseCheckStatus
 	// Subscribe adds a function that is called when a check of a release has something to store.
 	Subscribe(f func(release types.NamespacedName))
-	// Budget returns the error budget of a guard after its last sample; nil if there was none.
-	Budget(guard string) *releasev1alpha1.ReleaseGuardBudget
-	// SubscribeBudgets adds a function that is called when the error budget of a guard has something to store.
+	// Budget returns the error budget of a guard after the last sample of this process; nil if there was none.
+	Budget(g *releasev1alpha1.ReleaseGuard) *releasev1alpha1.ReleaseGuardBudget
+	// SubscribeBudgets adds a function that is called after the first sample of a guard, and when its budget has changed.
 	SubscribeBudgets(f func(guard string))
 }
 

@@ -89,9 +89,9 @@ func (r *reconciler) watch(b *builder.Builder) *builder.Builder {
 		Watches(&releasev1alpha1.Release{}, handler.EnqueueRequestsFromMapFunc(r.rivals),
 			builder.WithPredicates(filter.AfterStart, phaseChanged)).
 		Watches(&releasev1alpha1.Release{}, handler.EnqueueRequestsFromMapFunc(r.waiting),
-			builder.WithPredicates(filter.AfterStart, used)).
+			builder.WithPredicates(filter.AfterStart, useChanged)).
 		Watches(&releasev1alpha1.ReleaseGuard{}, handler.EnqueueRequestsFromMapFunc(r.waiting),
-			builder.WithPredicates(filter.AfterStart, permits)).
+			builder.WithPredicates(filter.AfterStart, filter.Respecified)).
 		Watches(&releasev1alpha1.ReleaseStrategy{}, handler.EnqueueRequestsFromMapFunc(r.inNamespace),
 			builder.WithPredicates(filter.AfterStart, filter.Creations)).
 		Watches(&releasev1alpha1.ReleaseCheck{}, handler.EnqueueRequestsFromMapFunc(r.inNamespace),
@@ -114,6 +114,17 @@ func (r *reconciler) watch(b *builder.Builder) *builder.Builder {
 			q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 			if r.Checks != nil {
 				r.Checks.Subscribe(func(release types.NamespacedName) { q.Add(reconcile.Request{NamespacedName: release}) })
+			}
+			return nil
+		})).
+		WatchesRawSource(source.Func(func(ctx context.Context,
+			q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+			if r.Checks != nil {
+				r.Checks.SubscribeBudgets(func(string) {
+					for _, req := range r.waiting(ctx, nil) {
+						q.Add(req)
+					}
+				})
 			}
 			return nil
 		})).

@@ -14,23 +14,23 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
 
-// Target is what is known of a target of a release.
+// Target is a workload of a release with its binding, its revisions and its progress in clusters.
 type Target struct {
 	// Template on the hub; nil if there is none.
 	Template *unstructured.Unstructured
 	// Binding of the template; nil if no policy claims it.
 	Binding workv1alpha2.Binding
-	// Divided says that the replicas of the template are divided among clusters.
+	// Divided is true if the replicas of the template are divided among clusters.
 	Divided bool
 	// Current is the revision that the template has now; see NewRevision.
 	Current *releasev1alpha1.ReleaseRevision
 	// Former is the revision that members have while the binding names none; nil if it is not known.
 	Former *releasev1alpha1.ReleaseRevision
-	// Placed says that members have the workload.
+	// Placed is true if members have the workload.
 	Placed bool
 	// Revisions are the stored ones of the target, by name.
 	Revisions map[string]*releasev1alpha1.ReleaseRevision
-	// PartitionOverridden says that an override policy sets the partition in a cluster.
+	// PartitionOverridden is true if an override policy sets the partition in a cluster.
 	PartitionOverridden bool
 	// Pacer is the Kruise or Argo Rollout that paces the workload in members, such as "Rollout shop"; empty for none.
 	Pacer string
@@ -97,7 +97,7 @@ func (t Target) replicas(whole bool) (clusters []string, replicas []int64) {
 	return clusters, replicas
 }
 
-// Acceptance is whether a release can run, and how.
+// Acceptance is the decision whether a release can run, with its revisions and clusters.
 type Acceptance struct {
 	// Reason of the condition Accepted: Planned, or why not, with a Message. The message of Planned is a warning.
 	Reason, Message string
@@ -206,7 +206,7 @@ func Accept(in Input) Acceptance {
 	return a
 }
 
-// refuses is why the target cannot be released, whatever the revision.
+// refuses returns why the target cannot be released, whatever the revision. Its Reason is empty if it can.
 func (t Target) refuses(spec releasev1alpha1.ReleaseTarget) Acceptance {
 	what := fmt.Sprintf("target %s: %s %s", spec.Name, spec.Ref.Kind, spec.Ref.Name)
 	if t.Template == nil {
@@ -248,7 +248,7 @@ func sameTarget(a, b releasev1alpha1.ReleaseObjectReference) bool {
 	return group(a.APIVersion) == group(b.APIVersion) && a.Kind == b.Kind && a.Name == b.Name
 }
 
-// DependencyProblem is what is wrong with the dependencies of targets; empty if they can be met.
+// DependencyProblem returns why the dependencies of targets cannot be met; empty if they can.
 func DependencyProblem(targets []releasev1alpha1.ReleaseTarget) string {
 	done := map[string]bool{}
 	for range targets {

@@ -8,8 +8,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
 
-// bindings are what the bindings of the targets must say, by the status alone. A release that has ended changes only
-// bindings that still have its plan.
+// bindings returns the state that the bindings of the targets must have, by the status alone. A release that has ended
+// changes only bindings that still have its plan.
 func (s *stepper) bindings() map[string]BindingState {
 	all := map[string]BindingState{}
 	if IsRecord(s.Release) {
@@ -37,7 +37,7 @@ func (s *stepper) bindings() map[string]BindingState {
 			p := s.forward(t.Name)
 			p.Hold = true
 			all[t.Name] = BindingState{p, t.To}
-		case phase == releasev1alpha1.ReleaseRollingBack && s.begun():
+		case phase == releasev1alpha1.ReleaseRollingBack && hasBegun(&s.status):
 			all[t.Name] = BindingState{s.backward(t.Name), t.From}
 		case own && (phase == releasev1alpha1.ReleaseAborted || phase == releasev1alpha1.ReleaseSuperseded ||
 			phase == releasev1alpha1.ReleaseFailed):
@@ -58,8 +58,8 @@ func (s *stepper) bindings() map[string]BindingState {
 	return all
 }
 
-// pinned is what the binding names when all clusters have a revision: nothing if the template has it too, unless
-// changes of the template wait for a release.
+// pinned returns the revision that the binding names when all clusters have a revision: nothing if the template has it
+// too, unless changes of the template wait for a release.
 func (t Target) pinned(revision string) string {
 	if t.Current != nil && t.Current.Name == revision && t.Template != nil &&
 		t.Template.GetAnnotations()[releasev1alpha1.ReleaseStrategyAnnotation] == "" {

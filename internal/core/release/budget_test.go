@@ -21,11 +21,11 @@ func TestTheErrorBudgetOfAGuardFollowsItsSamples(t *testing.T) {
 	none := &sample.Sample{Outcome: sample.NoData, Message: "no data"}
 	b := release.Budget{}
 	for _, c := range []struct {
-		when  string
-		left  float64
-		no    *sample.Sample
-		state releasev1alpha1.ErrorBudgetState
-		shown string
+		when    string
+		percent float64
+		unclear *sample.Sample
+		state   releasev1alpha1.ErrorBudgetState
+		shown   string
 	}{
 		{"at first", 0, none, releasev1alpha1.ErrorBudgetUnknown, ""},
 		{"with data", 50, nil, releasev1alpha1.ErrorBudgetEnough, "50.0"},
@@ -39,7 +39,7 @@ func TestTheErrorBudgetOfAGuardFollowsItsSamples(t *testing.T) {
 		{"long without data", 0, none, releasev1alpha1.ErrorBudgetUnknown, ""},
 		{"overspent", -30, nil, releasev1alpha1.ErrorBudgetSpent, "-30.0"},
 	} {
-		if b = b.AfterSample(g, c.left, c.no, 2); b.State != c.state || b.Left != c.shown {
+		if b = b.AfterSample(g, c.percent, c.unclear, 2); b.State != c.state || b.Left != c.shown {
 			t.Errorf("%s, the budget is %+v, want %s and %q", c.when, b, c.state, c.shown)
 		}
 	}
@@ -49,18 +49,41 @@ func TestTheErrorBudgetOfAGuardFollowsItsSamples(t *testing.T) {
 	}
 }
 
+// A hub that starts again does not know what has happened since the last sample.
+func TestAStoredErrorBudgetIsUnknownAfterASampleWithoutData(t *testing.T) {
+	g := guard(t, "budget", budgeted).ReleaseGuard
+	g.Status.ErrorBudget = &releasev1alpha1.ReleaseGuardBudget{State: releasev1alpha1.ErrorBudgetEnough, Left: "50.0"}
+	none := &sample.Sample{Outcome: sample.NoData, Message: "no data"}
+	b := release.StoredBudget(g).AfterSample(g, 0, none, 1000)
+	if b.State != releasev1alpha1.ErrorBudgetUnknown || b.Message != "no data" {
+		t.Errorf("after a sample without data, the budget is %+v", b)
+	}
+	b = release.StoredBudget(g).AfterSample(g, 50.4, nil, 1000)
+	if b.ReleaseGuardBudget != *g.Status.ErrorBudget {
+		t.Errorf("after a sample with data, the budget is %+v: a write without need", b)
+	}
+	if b = b.AfterSample(g, 0, none, 1000); b.State != releasev1alpha1.ErrorBudgetEnough {
+		t.Errorf("after the next one without data, the budget is %+v", b)
+	}
+}
+
 // A stage that is under way ends. The next one waits for the budget, and a rollback does not.
 func TestAStageWaitsForTheErrorBudget(t *testing.T) {
 	w := newWorld(t, cloneSet, 10, 10)
 	g := guard(t, "budget", budgeted)
 	is := func(state releasev1alpha1.ErrorBudgetState) {
-		g.Status.ErrorBudget = &releasev1alpha1.ReleaseGuardBudget{State: state, Message: "no data"}
+		g.Budget = &releasev1alpha1.ReleaseGuardBudget{State: state, Message: "no data"}
+		w.guard(g)
 		w.rest()
 	}
 	w.guard(g)
 	r := w.release("r1", threeStages)
 	w.rest()
 	w.expect("without a sample", r, releasev1alpha1.ReleaseQueued, releasev1alpha1.ReasonErrorBudgetUnknown, "web:2", 0)
+	g.Status.ErrorBudget = &releasev1alpha1.ReleaseGuardBudget{State: releasev1alpha1.ErrorBudgetEnough}
+	w.rest()
+	w.expect("with the budget of an earlier hub", r, releasev1alpha1.ReleaseQueued,
+		releasev1alpha1.ReasonErrorBudgetUnknown, "web:2", 0)
 	is(releasev1alpha1.ErrorBudgetUnknown)
 	w.expect("without data", r, releasev1alpha1.ReleaseQueued, releasev1alpha1.ReasonErrorBudgetUnknown, "web:2", 0)
 	if what, next := release.Waits(r); !strings.Contains(what, "the error budget is not known: no data") ||
@@ -87,7 +110,7 @@ func TestAGuardRefusesChecksThatNeedAStage(t *testing.T) {
 	for spec, want := range map[string]string{
 		`{slo: {url: "https://a", good: "a[{{window}}]", total: "b[{{window}}]"}}`:              "",
 		`{prometheus: {url: "https://a"}}`:                                                      "has no slo",
-		`{slo: {member: {service: a}, good: "a", total: "b"}}`:                                  "needs a url",
+		`{slo: {member: {service: a}, good: "a", total: "b"}}`:                                  "set slo.url",
 		`{slo: {url: "https://a", good: 'a{x="{{stage}}"}[{{window}}]', total: "b"}}`:           "has {{stage}}",
 		`{slo: {url: "https://a", good: "a[{{window}}]", total: "b[{{window}}] > {{args.a}}"}}`: "has {{args.a}}",
 	} {

@@ -101,7 +101,7 @@ func (c CheckCall) Variables(r *releasev1alpha1.Release) sample.Variables {
 	return all
 }
 
-// WebhookBody is what a webhook gets.
+// WebhookBody returns the body of the request to a webhook.
 func (c CheckCall) WebhookBody(r *releasev1alpha1.Release) ([]byte, error) {
 	type target struct {
 		Name     string `json:"name"`
@@ -215,8 +215,8 @@ func (s *stepper) newCheck(k int, gate releasev1alpha1.ReleaseGate,
 		Key: checkKey(s.Release, s.status.Revision, stage, position, gate.Name)}
 }
 
-// checkGate reads the check of a gate. It returns whether the gate has passed, and whether the stage has failed or the
-// release is paused. reason is that of Progressing while the gate waits.
+// checkGate decides a gate by its check. passed is true if the gate has passed, failed if the stage has failed or the
+// release is paused. Otherwise the gate waits, and reason is that of Progressing.
 func (s *stepper) checkGate(k int, gate releasev1alpha1.ReleaseGate,
 	g *releasev1alpha1.ReleaseGateStatus) (passed, failed bool, reason string) {
 	is := s.latestCheck(g)
@@ -339,7 +339,7 @@ func (in Input) missingCheck(strategy *releasev1alpha1.ReleaseStrategySpec) stri
 	return ""
 }
 
-// failureAction is what happens when stage k fails.
+// failureAction returns the reaction to a failure of stage k.
 func failureAction(strategy *releasev1alpha1.ReleaseStrategySpec, k int) releasev1alpha1.FailureAction {
 	stage := strategy.Stages[k]
 	switch {

@@ -11,7 +11,7 @@ type CheckRight struct {
 	Verb, Group, Version, Resource, Subresource string
 	// Name of the object; empty for all.
 	Name string
-	// Cluster says that the resource has no namespace; otherwise it is in the namespace of the check.
+	// Cluster is true if the resource has no namespace; otherwise it is in the namespace of the check.
 	Cluster bool
 	// For is the field that needs it.
 	For string

@@ -21,6 +21,9 @@ type Guard struct {
 	// Pods of all workloads in the namespaces of the guard, by cluster: limits of pods are percentages of them. If it is
 	// nil, these limits are not checked.
 	Pods map[string]int64
+	// Budget is the error budget by the samples of this process of the hub; nil if there was none. The status of the guard
+	// may have an older one, which must not let a stage start.
+	Budget *releasev1alpha1.ReleaseGuardBudget
 }
 
 // GuardsNamespace reports whether a guard may select releases of a namespace.
@@ -49,7 +52,7 @@ func RequiredBy(guards []releasev1alpha1.ReleaseGuard, namespace string,
 	return slices.Min(names)
 }
 
-// guardView is what guards are compared with.
+// guardView has guards, and the clusters and releases that they are compared with.
 type guardView struct {
 	guards   []Guard // by name
 	clusters map[string]*clusterv1alpha1.Cluster
@@ -82,7 +85,7 @@ func (v guardView) selects(g Guard, r *releasev1alpha1.Release, k int) (names []
 	return names, len(names) > 0
 }
 
-// use is what counts for the limits of a guard.
+// use is a number of releases, clusters and pods, for the limits of a guard.
 type use struct{ releases, clusters, pods, unavailable int64 }
 
 // useByValue is use by the value of the label of the guard; the empty value without one.
@@ -103,8 +106,8 @@ func (v guardView) valueOf(g Guard, cluster string) string {
 	return ""
 }
 
-// ofRelease is what a release counts as one of the releases under way: in each part of the fleet that it has stages in.
-func (v guardView) ofRelease(g Guard, r *releasev1alpha1.Release) useByValue {
+// useOfRelease returns what a release counts for limits of releases, in each part of the fleet that it has stages in.
+func (v guardView) useOfRelease(g Guard, r *releasev1alpha1.Release) useByValue {
 	out := useByValue{}
 	for k := range r.Status.Stages {
 		names, ok := v.selects(g, r, k)
@@ -118,9 +121,9 @@ func (v guardView) ofRelease(g Guard, r *releasev1alpha1.Release) useByValue {
 	return out
 }
 
-// ofStages is what stages of a release count. limited says that no more clusters are updated at the same time than a
-// stage permits.
-func (v guardView) ofStages(g Guard, r *releasev1alpha1.Release, stages []int, limited bool) useByValue {
+// useOfStages returns what stages of a release count. With limited, no more clusters count than a stage updates at the
+// same time.
+func (v guardView) useOfStages(g Guard, r *releasev1alpha1.Release, stages []int, limited bool) useByValue {
 	out, seen, most := useByValue{}, map[string]bool{}, int64(0)
 	var unavailable int64
 	for _, k := range stages {
@@ -161,7 +164,7 @@ func (v guardView) ofStages(g Guard, r *releasev1alpha1.Release, stages []int, l
 	return out
 }
 
-// inUse is what a release counts now: with the stage under way, or in a rollback with all stages that have begun.
+// inUse returns what a release counts now: with the stage under way, or in a rollback with all stages that have begun.
 func (v guardView) inUse(g Guard, r *releasev1alpha1.Release) useByValue {
 	if !r.Status.Phase.UnderWay() || r.Status.Strategy == nil || IsRecord(r) {
 		return nil
@@ -173,12 +176,12 @@ func (v guardView) inUse(g Guard, r *releasev1alpha1.Release) useByValue {
 			stages = append(stages, k)
 		}
 	}
-	out := v.ofRelease(g, r)
-	out.add(v.ofStages(g, r, stages, !back))
+	out := v.useOfRelease(g, r)
+	out.add(v.useOfStages(g, r, stages, !back))
 	return out
 }
 
-// total is what all other releases use of a guard.
+// total returns the use of a guard by all other releases.
 func (v guardView) total(g Guard, self *releasev1alpha1.Release) useByValue {
 	out := useByValue{}
 	for i := range v.peers {
@@ -197,7 +200,8 @@ func sameRelease(a, b *releasev1alpha1.Release) bool {
 type limit struct {
 	name releasev1alpha1.ReleaseLimit
 	most int64
-	of   func(use) int64
+	// count returns what is limited of a use.
+	count func(use) int64
 	// what is limited, and percent of what; 0 for a number.
 	what    string
 	percent int32
@@ -250,7 +254,7 @@ func (l limit) text() string {
 	return fmt.Sprintf("%d %s", l.most, l.what)
 }
 
-// obstacle is why guards do not let a stage start, or a release with it.
+// obstacle is the reason why guards do not let a stage start, or a release with it.
 type obstacle struct {
 	reason, message string
 	wait            releasev1alpha1.ReleaseGuardWait
@@ -299,9 +303,9 @@ func (v guardView) exceeded(r *releasev1alpha1.Release, k int, starts bool) *obs
 		if g.Spec.Limits == nil {
 			continue
 		}
-		needs := v.ofRelease(g, r)
+		needs := v.useOfRelease(g, r)
 		if !starts {
-			needs = v.ofStages(g, r, []int{k}, true)
+			needs = v.useOfStages(g, r, []int{k}, true)
 		}
 		total := v.total(g, r)
 		for _, value := range slices.Sorted(maps.Keys(needs)) {
@@ -311,10 +315,10 @@ func (v guardView) exceeded(r *releasev1alpha1.Release, k int, starts bool) *obs
 			}
 			queues = append(queues, queueOf(g, value))
 			for _, l := range limits {
-				need, used := l.of(needs[value]), l.of(total[value])
+				need, used := l.count(needs[value]), l.count(total[value])
 				switch {
 				case need > l.most:
-					return v.unfit(g, value, l, need, r.Status.Stages[k].Name)
+					return unfit(g, value, l, need, r.Status.Stages[k].Name)
 				case first == nil && need > 0 && used+need > l.most:
 					first = reached(g, value, l, "the limit of "+l.text()+" is reached")
 				}
@@ -376,7 +380,7 @@ func reached(g Guard, value string, l limit, what string) *obstacle {
 
 // unfit is the obstacle for a stage that exceeds a limit by itself. It has no place in a queue: it would block all
 // others.
-func (v guardView) unfit(g Guard, value string, l limit, need int64, stage string) *obstacle {
+func unfit(g Guard, value string, l limit, need int64, stage string) *obstacle {
 	advice := "use smaller stages"
 	if l.name == releasev1alpha1.LimitClusters {
 		advice = fmt.Sprintf("set maxConcurrentClusters: %d", l.most)
@@ -385,8 +389,8 @@ func (v guardView) unfit(g Guard, value string, l limit, need int64, stage strin
 		"the release, and %s in its strategy", stage, need, l.what, l.text(), advice))
 }
 
-// obstacleTo is why guards do not let stage k start, or the release with it; nil if they do. A stage that is started
-// again counts already, so its limits are not checked.
+// obstacleTo returns why guards do not let stage k start, or the release with it; nil if they do. A stage that is
+// started again counts already, so its limits are not checked.
 func (v guardView) obstacleTo(r *releasev1alpha1.Release, k int, starts bool) *obstacle {
 	if k >= len(r.Status.Stages) || r.Status.Strategy == nil {
 		return nil
@@ -394,7 +398,7 @@ func (v guardView) obstacleTo(r *releasev1alpha1.Release, k int, starts bool) *o
 	if o := v.closed(r, k); o != nil {
 		return o
 	}
-	if o := v.short(r, k); o != nil {
+	if o := v.budgetObstacle(r, k); o != nil {
 		return o
 	}
 	if !starts && r.Status.Stages[k].StartedAt != nil {
@@ -431,15 +435,16 @@ func (s *stepper) breaksGlass(stage releasev1alpha1.ReleaseStageStatus) bool {
 	return s.Release.Annotations[releasev1alpha1.BreakGlassAnnotation] == stageAttempt(stage)
 }
 
-// waitFor says that the release waits for guards.
+// waitFor sets what the release waits for.
 func (s *stepper) waitFor(o *obstacle) {
 	s.wait(o.reason, "%s", o.message)
 	s.guard = &o.wait
 	switch {
 	case !o.until.IsZero():
 		s.wake(o.until)
-	case o.wait.Limit == releasev1alpha1.LimitPods || o.wait.Limit == releasev1alpha1.LimitUnavailable:
-		s.wake(s.Now.Add(time.Minute)) // it is a percentage of pods that may change
+	case o.wait.Limit == releasev1alpha1.LimitPods || o.wait.Limit == releasev1alpha1.LimitUnavailable ||
+		o.wait.Limit == releasev1alpha1.LimitErrorBudget:
+		s.wake(s.Now.Add(time.Minute)) // the number of pods, or the budget, may change without an event
 	}
 }
 
@@ -455,7 +460,7 @@ func (s *stepper) reserving(k int, reserved *releasev1alpha1.ReleaseReservation)
 // BrokeGlass is the reason of the journal entry about a stage that a user started in spite of ReleaseGuards.
 const BrokeGlass = "BreakGlass"
 
-// reservation is what stage k will count for limits of pods; nil if no guard may limit pods of the release.
+// reservation returns what stage k will count for limits of pods; nil if no guard may limit pods of the release.
 func (s *stepper) reservation(k int) *releasev1alpha1.ReleaseReservation {
 	if !slices.ContainsFunc(s.Guards, func(g Guard) bool {
 		return LimitsPods(g.ReleaseGuard) && GuardsNamespace(g.ReleaseGuard, s.Release.Namespace)
@@ -520,11 +525,11 @@ func (v guardView) guardGate(r *releasev1alpha1.Release, k int) *releasev1alpha1
 // GuardGate is the name of the gate that ReleaseGuards add before a stage.
 const GuardGate = "release-guard"
 
-// GuardedStage is what guards say about a stage of a release that is not created yet.
+// GuardedStage is the effect of guards on a stage of a release that is not created yet.
 type GuardedStage struct {
 	// Gate that they add before the stage; nil for none.
 	Gate *releasev1alpha1.ReleaseGate
-	// Waits is why the stage could not start now; empty if it could.
+	// Waits is the reason why the stage could not start now; empty if it could.
 	Waits string
 }
 

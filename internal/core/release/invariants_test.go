@@ -26,12 +26,12 @@ type history struct {
 	proceeds bool // on failure
 	// done are the stages of which enough pods were available at some time, skipped those that the user has skipped.
 	done, skipped [3]bool
-	// approved says that the gate may be passed: it was approved, or the last stage added no pod by rounding.
+	// approved is true if the gate may be passed: it was approved, or the last stage added no pod by rounding.
 	approved bool
 	// allowed are the new pods that the stages that may have begun allow; held are the pods that were released when the
 	// hold was written, -1 without a hold.
 	allowed, held int64
-	// scaled says that replicas were changed and not dispatched yet.
+	// scaled is true if replicas were changed and not dispatched yet.
 	scaled bool
 }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
 
-// Input is what the next step of a release follows from. All of it is read-only.
+// Input has all that the next step of a release depends on. All of it is read-only.
 type Input struct {
 	Release *releasev1alpha1.Release
 	// Strategy is the one that the release names or has; nil if it does not exist. It counts until the release is
@@ -42,7 +42,7 @@ type Input struct {
 	Now   time.Time
 }
 
-// BindingState is what the binding of a target must say.
+// BindingState is the state that the binding of a target must have.
 type BindingState struct {
 	// Plan is the value of fleet.PlanAnnotation; nil if the binding has no plan.
 	Plan *fleet.Plan
@@ -61,7 +61,7 @@ type Step struct {
 	Status releasev1alpha1.ReleaseStatus
 	// Bindings by target; a target that is not in it keeps what its binding says.
 	Bindings map[string]BindingState
-	// RequeueAfter is when to ask again though nothing has happened; 0 for never.
+	// RequeueAfter is the time after which to ask again though nothing has happened; 0 for never.
 	RequeueAfter time.Duration
 }
 
@@ -89,7 +89,7 @@ type stepper struct {
 	now    time.Time
 	next   Step
 	wakeAt time.Time
-	// changed says that something happened that is worth a write.
+	// changed is true if something happened that is worth a write.
 	changed bool
 	// waits is the reason of Progressing for what the stage waits for, with a message.
 	waits, waitsFor string
@@ -420,7 +420,7 @@ func (s *stepper) skip(k int) bool {
 }
 
 // nothingToDo reports whether a stage adds no pod to the stage before it because its share is rounded. A stage without
-// pods now asks its gates: clusters that were evicted or scaled to zero may return, and nobody has approved them.
+// pods now asks its gates: clusters that were evicted or scaled to zero may return, and no user has approved them.
 func (s *stepper) nothingToDo(k int) bool {
 	names := clusterNames(s.status.Stages, k)
 	if stage := s.status.Strategy.Stages[k]; len(names) == 0 {
@@ -525,8 +525,8 @@ func (s *stepper) overdue(k int) bool {
 	return late
 }
 
-// late reports whether no pod has become available for the time of the deadline; persist says that the clock changed.
-// The clock is written at most ten times in that time.
+// late reports whether no pod has become available for the time of the deadline; persist is true if since or available
+// has changed. They are written at most ten times in that time.
 func (s *stepper) late(o observation, deadline time.Duration, available *int64,
 	since **metav1.Time) (late, persist bool) {
 	if *since == nil {
@@ -722,7 +722,7 @@ func (s *stepper) lose(o observation) (again bool) {
 // startRollback goes to RollingBack, or fails where there is no revision to go back to.
 func (s *stepper) startRollback(reason, message string) {
 	for _, t := range s.status.Targets {
-		if t.From == "" && s.begun() {
+		if t.From == "" && hasBegun(&s.status) {
 			s.end(releasev1alpha1.ReleaseFailed, releasev1alpha1.ReasonRollbackFailed,
 				fmt.Sprintf("the revision of target %s before this release is not known", t.Name))
 			return
@@ -734,13 +734,6 @@ func (s *stepper) startRollback(reason, message string) {
 		s.status.Rollback.Stage = steps[0].name
 	}
 	s.phase(releasev1alpha1.ReleaseRollingBack, reason, message)
-}
-
-// begun reports whether pods may be new.
-func (s *stepper) begun() bool {
-	return slices.ContainsFunc(s.status.Stages, func(stage releasev1alpha1.ReleaseStageStatus) bool {
-		return stage.StartedAt != nil
-	})
 }
 
 // begunTargets are the targets of which pods may be new.
@@ -804,30 +797,17 @@ func (s *stepper) rolledBack() {
 	s.end(releasev1alpha1.ReleaseRolledBack, releasev1alpha1.ReasonRolledBack, s.status.Rollback.Reason)
 }
 
-// reopen rolls a release back that has succeeded or was aborted, or whose rollback has failed, where its user asks for
-// that. After a failed rollback, only a change of the spec asks again.
+// reopen rolls a release back that has ended, where its user asks for that. After a failed rollback, only a change of
+// the spec asks again.
 func (s *stepper) reopen() bool {
-	failed := s.status.Phase == releasev1alpha1.ReleaseFailed && s.status.Rollback != nil &&
-		s.Release.Generation != s.status.ObservedGeneration
-	if s.Release.Spec.State != releasev1alpha1.StateRollback || s.underWay() != "" || !failed &&
-		s.status.Phase != releasev1alpha1.ReleaseSucceeded && s.status.Phase != releasev1alpha1.ReleaseAborted {
+	if s.Release.Spec.State != releasev1alpha1.StateRollback || !canReopen(&s.status) ||
+		s.status.Phase == releasev1alpha1.ReleaseFailed && s.Release.Generation == s.status.ObservedGeneration {
 		return false
 	}
-	for _, t := range s.status.Targets {
-		target := s.Targets[t.Name]
-		if p := target.plan(); failed && p != nil && p.UID == string(s.Release.UID) {
-			continue // the plan of the rollback is held
-		}
-		effective := target.effective()
-		if effective == "" && target.Current != nil {
-			effective = target.Current.Name
-		}
-		if p := target.plan(); t.From == "" || effective != t.To || p != nil && p.UID != string(s.Release.UID) ||
-			target.replaced(t) {
-			return false // another release has followed
-		}
-	}
-	if !s.begun() {
+	in, r := s.Input, *s.Release
+	r.Status = s.status
+	in.Release = &r
+	if in.rollbackObstacle() != "" {
 		return false
 	}
 	s.startRollback(releasev1alpha1.ReasonUserRequest, "")

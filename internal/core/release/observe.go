@@ -13,18 +13,18 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
 
-// observation is what members report about the clusters of a stage.
+// observation summarizes the reports of members about the clusters of a stage.
 type observation struct {
-	// reached says that all clusters are reached but those that the release goes on without; reachedTargets are the
-	// targets of which that is so.
+	// reached is true if all clusters have reached the stage but those that the release goes on without. reachedTargets
+	// has the same for each target.
 	reached        bool
 	reachedTargets map[string]bool
 	// available are the new pods that are.
 	available int64
 	counts    releasev1alpha1.ReleaseStageCounts
 	clusters  []releasev1alpha1.ReleaseClusterStatus
-	// behind are clusters that are not reached, lost of them those that do not answer and count; onlyLost says that there
-	// are no others.
+	// behind are the clusters that have not reached the stage. lost are those of them that do not answer; onlyLost is true
+	// if there are no others.
 	behind, lost []string
 	isLost       map[string]bool
 	onlyLost     bool
@@ -42,7 +42,7 @@ func (s *stepper) observe(k int) observation {
 		s.status.Strategy.OnNewCluster != releasev1alpha1.NewClusterHold)
 }
 
-// observeClusters reads clusters; joined says that those in no stage count too, if the plan updates them.
+// observeClusters reads clusters. With joined, clusters of no stage count too, if the plan updates them.
 func (s *stepper) observeClusters(names []string, joined bool) observation {
 	o := observation{reached: true, reachedTargets: map[string]bool{}, isLost: map[string]bool{}}
 	perCluster := map[string]bool{} // whether it is reached

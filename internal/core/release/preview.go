@@ -17,9 +17,9 @@ type Planned struct {
 	fleet.Released
 }
 
-// Preview is what a release will do if nothing fails, target by target, and the hash of that. Gates and the time of
-// soaking are not in it. A release that is not accepted yet is previewed as Accept would accept it; an error says why
-// it would not.
+// Preview returns what a release will do if nothing fails, target by target, and a hash of it. Gates and the time of
+// soaking are not in it. A release that is not accepted yet is previewed as Accept would accept it; the error is the
+// reason why it would not.
 func Preview(in Input) (steps []Planned, hash string, err error) {
 	s := &stepper{Input: in, status: *in.Release.Status.DeepCopy()}
 	if s.status.StartedAt == nil && len(clustersOf(s.status.Stages)) == 0 {

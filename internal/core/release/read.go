@@ -90,7 +90,7 @@ func formerOf(works []workv1alpha1.Work, overrides []policyv1alpha1.Override,
 
 // Baseline returns the revision that members have when changes of a template begin to wait for releases: that of the
 // template if there is no Work, and otherwise the one revision of all Works. It returns nil if the Works have several
-// revisions, keep old pods by a partition, or do not show theirs: then nobody has approved one revision for all
+// revisions, keep old pods by a partition, or do not show theirs: then no user has approved one revision for all
 // clusters.
 func Baseline(template *unstructured.Unstructured, works []workv1alpha1.Work,
 	clusters map[string]*clusterv1alpha1.Cluster,
@@ -223,7 +223,7 @@ func pacerOf(workload *unstructured.Unstructured, objects []*unstructured.Unstru
 	return ""
 }
 
-// keptRevisions is how many ReleaseRevisions of a target are kept, beside those that are blocked or in use.
+// keptRevisions is the number of ReleaseRevisions of a target that are kept, beside those that are blocked or in use.
 const keptRevisions = 10
 
 // SurplusRevisions returns the revisions of one target that are no longer kept. inUse are names.

@@ -18,7 +18,7 @@ const behindAfter = 48
 
 // History is what the release history has of a release. No decision depends on it.
 type History struct {
-	// Off says that the hub keeps no history.
+	// Off is true if the hub keeps no history.
 	Off bool
 	// Seq is the last journal entry that is known to be stored.
 	Seq int64

@@ -43,12 +43,12 @@ func (w VerbWrite) patch(reason string) map[string]any {
 	return patch
 }
 
-// Request is how a user asks for a verb on a release.
+// Request has the writes by which a user asks for a verb on a release.
 type Request struct {
 	// Writes are written in this order. There are none if the release is already as asked; Already then describes it.
 	Writes  []VerbWrite
 	Already string
-	// Done is what the release will be, for people, such as "paused".
+	// Done describes the release after that, for people, such as "paused".
 	Done string
 }
 
@@ -79,15 +79,15 @@ func NeedsReason(verb string) bool {
 const OnlyRecords = "this release only records a change that was sent to clusters at once: to undo the change, revert " +
 	"the template"
 
-// NeedsOthers reports whether RequestFor reads the other releases of the namespace.
-func NeedsOthers(r *releasev1alpha1.Release, verb string) bool {
-	return verb == releasev1alpha1.VerbRollback &&
-		(r.Status.Phase == releasev1alpha1.ReleaseSucceeded || r.Status.Phase == releasev1alpha1.ReleaseAborted)
+// NeedsTargets reports whether RequestFor reads the other releases of the namespace, and the targets of the release.
+func NeedsTargets(r *releasev1alpha1.Release, verb string) bool {
+	return verb == releasev1alpha1.VerbRollback && canReopen(&r.Status)
 }
 
 // RequestFor returns the change that asks for a verb on a release. An error names why the release cannot do it, and
-// what to do instead. others are the releases of the namespace; see NeedsOthers.
-func RequestFor(r *releasev1alpha1.Release, verb string, others []releasev1alpha1.Release) (Request, error) {
+// what to do instead. Of in, it reads the release and, if NeedsTargets, Others and the Targets that the user may read.
+func RequestFor(in Input, verb string) (Request, error) {
+	r := in.Release
 	if IsRecord(r) && verb != releasev1alpha1.VerbAbort {
 		return Request{}, errors.New(OnlyRecords)
 	}
@@ -99,7 +99,7 @@ func RequestFor(r *releasev1alpha1.Release, verb string, others []releasev1alpha
 	case releasev1alpha1.VerbAbort:
 		return setState(r, releasev1alpha1.StateAbort, "aborted: pods stay as they are")
 	case releasev1alpha1.VerbRollback:
-		return rollback(r, others)
+		return in.rollback()
 	case releasev1alpha1.VerbSkip:
 		return changeStage(r, releasev1alpha1.SkipStageAnnotation, "skipped")
 	case releasev1alpha1.VerbRetry:
@@ -129,51 +129,29 @@ func resume(r *releasev1alpha1.Release) (Request, error) {
 	return Request{}, fmt.Errorf("release %s is not paused: it is %s", r.Name, PhaseOf(r))
 }
 
-func rollback(r *releasev1alpha1.Release, others []releasev1alpha1.Release) (Request, error) {
+func (in Input) rollback() (Request, error) {
+	r := in.Release
 	back := VerbWrite{State: releasev1alpha1.StateRollback}
 	request := Request{Writes: []VerbWrite{back}, Done: "rolled back"}
-	switch r.Status.Phase {
-	case releasev1alpha1.ReleaseRollingBack:
+	switch {
+	case r.Status.Phase == releasev1alpha1.ReleaseRollingBack:
 		return Request{Already: fmt.Sprintf("release %s is already rolling back", r.Name)}, nil
-	case releasev1alpha1.ReleaseSucceeded, releasev1alpha1.ReleaseAborted:
-		if err := checkLast(r, others); err != nil {
-			return Request{}, err
-		}
-		if r.Spec.State == releasev1alpha1.StateRollback {
-			return Request{}, fmt.Errorf(
-				"release %s is %s although a rollback was requested: another release of the workload has followed", r.Name,
-				r.Status.Phase)
-		}
-		return request, nil
-	case releasev1alpha1.ReleaseFailed:
-		if r.Status.Rollback == nil {
-			break
-		}
+	case !canReopen(&r.Status):
+		return setState(r, back.State, request.Done)
+	}
+	if why := in.rollbackObstacle(); why != "" {
+		return Request{}, fmt.Errorf("release %s cannot be rolled back: %s", r.Name, why)
+	}
+	switch {
+	case r.Spec.State != releasev1alpha1.StateRollback:
+	case r.Status.Phase == releasev1alpha1.ReleaseFailed:
 		// The hub rolls back again when the state changes.
-		if r.Spec.State == releasev1alpha1.StateRollback {
-			request.Writes = []VerbWrite{{State: releasev1alpha1.StatePause}, back}
-		}
-		return request, nil
+		request.Writes = []VerbWrite{{State: releasev1alpha1.StatePause}, back}
+	default:
+		return Request{Already: fmt.Sprintf("a rollback of release %s is requested already; the hub starts it if clusters "+
+			"still have the revision of the release", r.Name)}, nil
 	}
-	return setState(r, back.State, request.Done)
-}
-
-// checkLast refuses a release that has ended if another release of a target was created later and has begun.
-func checkLast(r *releasev1alpha1.Release, others []releasev1alpha1.Release) error {
-	for i := range others {
-		other := &others[i]
-		if other.Status.StartedAt == nil || r.Status.EndedAt == nil ||
-			other.Status.StartedAt.Before(r.Status.EndedAt) || other.Name == r.Name {
-			continue
-		}
-		for _, t := range other.Spec.Targets {
-			if slices.ContainsFunc(r.Spec.Targets, func(own releasev1alpha1.ReleaseTarget) bool { return own.Ref == t.Ref }) {
-				return fmt.Errorf("release %s cannot be rolled back: release %s of %s %s has followed; "+
-					"roll that one back, or start a release with --revision", r.Name, other.Name, t.Ref.Kind, t.Ref.Name)
-			}
-		}
-	}
-	return nil
+	return request, nil
 }
 
 // setState asks for a state of a release that has not ended.
@@ -262,7 +240,8 @@ func LabelOf(name string) string {
 	return strings.Trim(name[:min(len(name), 50)], "-")
 }
 
-// StageReason is why a stage is in its phase: that of the release while it is under way, else what the journal has.
+// StageReason returns why a stage is in its phase: the reason of the release while it is under way, else that of the
+// journal.
 func StageReason(r *releasev1alpha1.Release, stage releasev1alpha1.ReleaseStageStatus) string {
 	if stage.Name == r.Status.Stage && stage.Phase != releasev1alpha1.StageFailed && stage.EndedAt == nil {
 		return r.Status.Reason

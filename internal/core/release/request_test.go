@@ -27,8 +27,8 @@ func TestRequestNeedsTheVerbsThatAdmissionAsksFor(t *testing.T) {
 				r.Spec.State, r.Status.Phase = state, phase
 				r.Status.Rollback = &releasev1alpha1.ReleaseRollbackStatus{}
 				r.Status.Stages = []releasev1alpha1.ReleaseStageStatus{{Name: "one", Attempt: 2,
-					Phase: releasev1alpha1.StageFailed}}
-				request, err := release.RequestFor(r, verb, nil)
+					Phase: releasev1alpha1.StageFailed, StartedAt: &metav1.Time{}}}
+				request, err := release.RequestFor(release.Input{Release: r}, verb)
 				if err != nil || request.Already != "" {
 					continue
 				}
@@ -82,7 +82,8 @@ func TestReasonIsInTheLastWrite(t *testing.T) {
 	r := &releasev1alpha1.Release{}
 	r.Spec.State, r.Status.Phase = releasev1alpha1.StateRollback, releasev1alpha1.ReleaseFailed
 	r.Status.Rollback = &releasev1alpha1.ReleaseRollbackStatus{}
-	request, err := release.RequestFor(r, releasev1alpha1.VerbRollback, nil)
+	r.Status.Stages = []releasev1alpha1.ReleaseStageStatus{{Name: "one", StartedAt: &metav1.Time{}}}
+	request, err := release.RequestFor(release.Input{Release: r}, releasev1alpha1.VerbRollback)
 	if err != nil || len(request.Writes) != 2 {
 		t.Fatalf("the request is %+v, %v", request, err)
 	}
@@ -97,7 +98,7 @@ func TestRecordsTakeNoVerbButAbort(t *testing.T) {
 	r.Spec.Trigger = &releasev1alpha1.ReleaseTrigger{Type: releasev1alpha1.TriggerDirect}
 	r.Status.Phase = releasev1alpha1.ReleaseRunning
 	for _, verb := range release.RequestVerbs {
-		request, err := release.RequestFor(r, verb, nil)
+		request, err := release.RequestFor(release.Input{Release: r}, verb)
 		if aborts := verb == releasev1alpha1.VerbAbort; aborts != (err == nil) ||
 			!aborts && (err.Error() != release.OnlyRecords || len(request.Writes) > 0) {
 			t.Errorf("%s: %+v, %v", verb, request, err)
@@ -108,7 +109,7 @@ func TestRecordsTakeNoVerbButAbort(t *testing.T) {
 func TestPausedReleaseThatHasEndedCannotBePaused(t *testing.T) {
 	r := &releasev1alpha1.Release{ObjectMeta: metav1.ObjectMeta{Name: "web-1"}}
 	r.Spec.State, r.Status.Phase = releasev1alpha1.StatePause, releasev1alpha1.ReleaseSuperseded
-	if request, err := release.RequestFor(r, releasev1alpha1.VerbPause, nil); err == nil {
+	if request, err := release.RequestFor(release.Input{Release: r}, releasev1alpha1.VerbPause); err == nil {
 		t.Errorf("the request is %+v", request)
 	}
 }

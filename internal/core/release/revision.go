@@ -139,8 +139,8 @@ func Overrides(r *releasev1alpha1.ReleaseRevision) ([]policyv1alpha1.Override, e
 	return all, nil
 }
 
-// Drift is what was changed between the revision that is released and the one that the template has now: a reason of
-// the condition Drifted, or nothing.
+// Drift compares the revision that is released with the one that the template has now. It returns a reason of the
+// condition Drifted, or nothing.
 func Drift(released, current *releasev1alpha1.ReleaseRevision) (reason string) {
 	switch {
 	case released == nil || current == nil || released.Spec.Hash == current.Spec.Hash:

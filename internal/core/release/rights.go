@@ -29,7 +29,7 @@ var annotationVerbs = []struct{ annotation, verb string }{
 // Right is a verb on a release that a write needs.
 type Right struct {
 	Verb string
-	// For is what the write does, such as "spec.state: Pause".
+	// For describes the write, such as "spec.state: Pause".
 	For string
 }
 

@@ -1,6 +1,7 @@
 package release_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -129,6 +130,108 @@ func TestProgressOfARollbackCountsPodsOfTheFormerRevision(t *testing.T) {
 	w.rest()
 	if r.Status.Phase != releasev1alpha1.ReleaseRolledBack || r.Status.Progress != "10/10" {
 		t.Errorf("%s, progress is %s, want 10/10", r.Status.Phase, r.Status.Progress)
+	}
+}
+
+// What RequestFor says about a release that has ended is what the hub then does.
+func TestARollbackThatIsPromisedHappens(t *testing.T) {
+	const strategy = "stages: [{name: some, to: {percent: 20}, before: [{name: go}]}, {name: rest}]\n" +
+		"rollback: {deadline: 5m}"
+	state := func(w *world, r *releasev1alpha1.Release, state releasev1alpha1.ReleaseState) {
+		r.Spec.State = state
+		r.Generation++
+		w.pass(time.Hour)
+	}
+	succeed := func(w *world, r *releasev1alpha1.Release) {
+		w.approve(r, "some", "go", "ann")
+		w.pass(time.Hour)
+	}
+	followed := func(w *world, r *releasev1alpha1.Release) {
+		succeed(w, r)
+		w.pass(time.Minute)
+		w.image("web:3")
+		w.release("r2", "stages: [{name: all}]")
+		w.pass(time.Hour)
+	}
+	failBack := func(w *world, r *releasev1alpha1.Release) {
+		w.approve(r, "some", "go", "ann")
+		w.reconcile(r)
+		w.dispatch()
+		for _, m := range w.members {
+			m.fails["web:1"] = true
+		}
+		w.pass(time.Minute)
+		state(w, r, releasev1alpha1.StateRollback)
+		w.expect("after the rollback that fails", r, releasev1alpha1.ReleaseFailed, releasev1alpha1.ReasonRollbackFailed,
+			"web:2", w.count("web:2"))
+		state(w, r, releasev1alpha1.StatePause)
+	}
+	another := func(w *world) {
+		w.template = w.template.DeepCopy()
+		w.template.SetUID("u-2")
+	}
+	for name, tt := range map[string]struct {
+		do   func(w *world, r *releasev1alpha1.Release)
+		want string // empty if it is rolled back
+	}{
+		"succeeded": {succeed, ""},
+		"aborted": {func(w *world, r *releasev1alpha1.Release) {
+			w.approve(r, "some", "go", "ann")
+			w.reconcile(r)
+			w.dispatch()
+			state(w, r, releasev1alpha1.StateAbort)
+		}, ""},
+		"failed to go back": {failBack, ""},
+		"aborted at a gate": {func(w *world, r *releasev1alpha1.Release) {
+			state(w, r, releasev1alpha1.StateAbort)
+		}, "it has updated no pods"},
+		"followed": {followed, "release r2 of CloneSet web has followed"},
+		"followed by one that was deleted": {func(w *world, r *releasev1alpha1.Release) {
+			followed(w, r)
+			w.releases = w.releases[:1]
+		}, "clusters have another revision of target web now"},
+		"of another workload": {func(w *world, r *releasev1alpha1.Release) {
+			succeed(w, r)
+			another(w)
+		}, "the workload of target web was deleted and created again"},
+		"failed to go back, of another workload": {func(w *world, r *releasev1alpha1.Release) {
+			failBack(w, r)
+			another(w)
+		}, "the workload of target web was deleted and created again"},
+		"of no known revision": {func(w *world, r *releasev1alpha1.Release) {
+			succeed(w, r)
+			r.Status.Targets[0].From = ""
+		}, "the revision of target web before it is not known"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, cloneSet, 5, 5)
+			r := w.release("r1", strategy)
+			w.rest()
+			tt.do(w, r)
+			entries := release.LastSeq(r)
+			_, err := release.RequestFor(w.input(r), releasev1alpha1.VerbRollback)
+			for _, m := range w.members {
+				m.fails = map[string]bool{}
+			}
+			state(w, r, releasev1alpha1.StateRollback)
+			if tt.want == "" {
+				if err != nil || r.Status.Phase != releasev1alpha1.ReleaseRolledBack {
+					t.Errorf("the answer is %v, and the release is %s", err, r.Status.Phase)
+				}
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("the answer is %v, want %q", err, tt.want)
+			}
+			if r.Status.Rollback != nil && r.Status.Phase != releasev1alpha1.ReleaseFailed ||
+				r.Status.Phase == releasev1alpha1.ReleaseRolledBack || release.LastSeq(r) != entries {
+				t.Errorf("the release is %s: %+v", r.Status.Phase, r.Status.Journal)
+			}
+			if again, err := release.RequestFor(w.input(r), releasev1alpha1.VerbRollback); err == nil ||
+				!strings.Contains(err.Error(), tt.want) {
+				t.Errorf("the second answer is %+v, %v, want %q", again, err, tt.want)
+			}
+		})
 	}
 }
 

@@ -318,7 +318,7 @@ func TestNoStageStartsWithoutTheReleaseController(t *testing.T) {
 	r := w.release("r1", "stages: [{name: one, to: {percent: 10}}, {name: rest}]")
 	w.reconcile(r)
 	plan := w.binding.Annotations[fleet.PlanAnnotation]
-	w.releases = nil // nobody reconciles them
+	w.releases = nil // no controller reconciles them
 	w.pass(24 * time.Hour)
 	if n := w.count("web:2"); n != 10 || len(w.works) != 10 {
 		t.Errorf("%d pods in %d clusters are new, want the 10 of the first stage", n, len(w.works))

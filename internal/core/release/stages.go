@@ -93,8 +93,7 @@ func sortClusters(names []string, stage releasev1alpha1.ReleaseStage, clusters m
 	})
 }
 
-// planStages are the stages of a strategy with their clusters. whole says that the target can only be updated by whole
-// clusters.
+// planStages returns the stages of a strategy with their clusters. With whole, all stages update whole clusters.
 func planStages(strategy *releasev1alpha1.ReleaseStrategySpec, byStage [][]string, whole bool) []fleet.PlanStage {
 	stages := make([]fleet.PlanStage, len(strategy.Stages))
 	for k, s := range strategy.Stages {
@@ -131,7 +130,7 @@ func weights(strategy *releasev1alpha1.ReleaseStrategySpec, k int) (part [2]int6
 	return part
 }
 
-// clusterLimit is how many of n clusters are updated at the same time; 0 for all.
+// clusterLimit returns how many of n clusters are updated at the same time; 0 for all.
 func clusterLimit(v *intstr.IntOrString, n int) int {
 	if v == nil {
 		return 0

@@ -12,7 +12,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-// StartInput is what decides whether the hub starts a release of a workload. All of it is read-only.
+// StartInput has all that decides whether the hub starts a release of a workload. All of it is read-only.
 type StartInput struct {
 	Template *unstructured.Unstructured
 	Binding  workv1alpha2.Binding

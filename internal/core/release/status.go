@@ -87,7 +87,7 @@ func (s *stepper) end(p releasev1alpha1.ReleasePhase, reason, message string) {
 	s.condition(releasev1alpha1.ReleaseConditionSucceeded, status(p == releasev1alpha1.ReleaseSucceeded), reason, message)
 }
 
-// step is what the release has come to. A status in which nothing happened is returned as it was, so that numbers that
+// step returns the step of the release. A status in which nothing happened is returned as it was, so that numbers that
 // change all the time are not written.
 func (s *stepper) step() Step {
 	out := s.next

@@ -15,7 +15,7 @@ const VerbsAnnotation = wellknown.ReleaseVerbsAnnotation
 // need a verb.
 const stateChange = "state"
 
-// usedVerb is who used a verb on a release last, with the value that it set, and why.
+// usedVerb is the last use of a verb on a release: its user, the value that it set, and why.
 type usedVerb struct {
 	Value  string `json:"value"`
 	User   string `json:"user"`
@@ -77,7 +77,7 @@ func (s *stepper) verbFor(key string) usedVerb {
 	return usedVerb{}
 }
 
-// verbForPhase returns who asked for the phase that the release enters, by the reason of the phase; empty if nobody
+// verbForPhase returns who asked for the phase that the release enters, by the reason of the phase; empty if no user
 // did.
 func (s *stepper) verbForPhase(reason string) usedVerb {
 	switch reason {

@@ -50,7 +50,11 @@ func Waits(r *releasev1alpha1.Release) (what, next string) {
 		}
 		return what, "fix the change, then start a release of another revision"
 	case releasev1alpha1.ReleaseAborted:
-		return "it was aborted; pods stay as they are, new and old", "start another release, or go back: " + run("rollback")
+		next = "start another release"
+		if (Input{Release: r}).rollbackObstacle() == "" {
+			next += ", or go back: " + run("rollback")
+		}
+		return "it was aborted; pods stay as they are, new and old", next
 	case releasev1alpha1.ReleaseSuperseded:
 		return strings.TrimSpace("it was replaced " + succeeded.Message), ""
 	case releasev1alpha1.ReleaseFailed:

@@ -69,7 +69,7 @@ type world struct {
 	workWrites                  map[string]int
 	sequence                    []fleet.Released
 	released                    map[string]int64
-	// refuses says that dispatch may fail.
+	// refuses is true if dispatch may fail.
 	refuses bool
 	// conditions are those of the binding about its template in the fleet.
 	conditions []fleet.Condition

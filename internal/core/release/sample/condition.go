@@ -20,7 +20,7 @@ var language = sync.OnceValues(func() (*cel.Env, error) {
 		cel.Variable("cluster", cel.StringType), cel.CrossTypeNumericComparisons(true), cel.ClearMacros())
 })
 
-// NewCondition compiles a condition. Control says whether the check has a control.
+// NewCondition compiles a condition. control reports whether the check has a query for a control.
 func NewCondition(text string, control bool) (*Condition, error) {
 	env, err := language()
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 type Answer struct {
 	Code int
 	Body []byte
-	// Err is why there is none.
+	// Err is the reason why there is no answer.
 	Err error
 }
 

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Outcome is what a sample says.
+// Outcome is the result of a sample.
 type Outcome string
 
 // The outcomes. NoData and Error neither pass nor fail. After Wait, the check asks again, and the sample does not
@@ -29,7 +29,7 @@ type Sample struct {
 	// Value and Control are the numbers that were compared, for people; empty if there are none.
 	Value, Control string
 	Message        string
-	// After is how long to wait until the next sample, if the answer asks for that; 0 for the interval of the check.
+	// After is the time until the next sample, if the answer asks for that; 0 for the interval of the check.
 	After time.Duration
 }
 

@@ -14,9 +14,9 @@ const WindowVariable = "window"
 // Events are the answers to the queries for the good events and for all events of a window.
 type Events struct{ Good, Total Answer }
 
-// burnRate is how fast the events spend the error budget: 1 spends exactly the budget. Without data or an answer, it
-// returns the sample for that.
-func (e Events) burnRate(objective string) (float64, *Sample) {
+// burnRate returns how fast the events spend the error budget: 1 spends exactly the budget. Without data or an answer,
+// it returns the sample for that.
+func (e Events) burnRate(objective string) (rate float64, unclear *Sample) {
 	percent, err := ParseObjective(objective)
 	if err != nil {
 		s := Failure("objective: " + err.Error())
@@ -53,11 +53,11 @@ func ParseObjective(text string) (percent float64, err error) {
 	return percent, nil
 }
 
-// BudgetLeft is which percentage of the error budget is left after the events of its window; negative if more than the
-// budget is spent. Without data or an answer, it returns the sample for that.
-func BudgetLeft(objective string, window Events) (percent float64, no *Sample) {
-	rate, no := window.burnRate(objective)
-	return (1 - rate) * 100, no
+// BudgetLeft returns how many percent of the error budget are left after the events of its window. The number is
+// negative if more than the budget is spent. Without data or an answer, it returns the sample for that.
+func BudgetLeft(objective string, window Events) (percent float64, unclear *Sample) {
+	rate, unclear := window.burnRate(objective)
+	return (1 - rate) * 100, unclear
 }
 
 // OfSLO judges an SLO by the events of its window and of the window of its burn rate. An answer that it does not need
@@ -65,16 +65,16 @@ func BudgetLeft(objective string, window Events) (percent float64, no *Sample) {
 func OfSLO(slo *releasev1alpha1.SLOCheck, window, recent Events) Sample {
 	s := Sample{Outcome: Pass}
 	if ChecksBudget(slo) {
-		left, no := BudgetLeft(slo.Objective, window)
-		if no != nil {
-			return *no
+		percent, unclear := BudgetLeft(slo.Objective, window)
+		if unclear != nil {
+			return *unclear
 		}
 		var least int32
 		if slo.MinBudgetLeft != nil {
 			least = *slo.MinBudgetLeft
 		}
-		s.Value = BudgetText(left) + "% of the error budget"
-		if left < float64(least) {
+		s.Value = BudgetText(percent) + "% of the error budget"
+		if percent < float64(least) {
 			s.Outcome, s.Message = Fail, fmt.Sprintf("less than %d%% of the error budget is left", least)
 		}
 	}
@@ -83,13 +83,13 @@ func OfSLO(slo *releasev1alpha1.SLOCheck, window, recent Events) Sample {
 	}
 	most, err := strconv.ParseFloat(slo.MaxBurnRate, 64)
 	if err != nil {
-		return Failure("maxBurnRate: it is not a number")
+		return Failure("maxBurnRate: " + strconv.Quote(slo.MaxBurnRate) + " is not a number")
 	}
-	rate, no := recent.burnRate(slo.Objective)
+	rate, unclear := recent.burnRate(slo.Objective)
 	switch {
-	case no != nil && s.Outcome != Fail:
-		return *no
-	case no != nil:
+	case unclear != nil && s.Outcome != Fail:
+		return *unclear
+	case unclear != nil:
 		return s
 	case s.Value != "":
 		s.Value += ", "
