@@ -1,5 +1,5 @@
-// Package agent runs in a member in Pull mode and acts there for the hub, which cannot reach the member. It runs the
-// hub's own controllers for the execution of Works and for the status of clusters, limited to its own cluster.
+// Package agent is the agent of a cluster in Pull mode. It runs in the member and acts there for the hub, which cannot
+// reach the member: it runs the hub's controllers for Works and for the status of clusters, for this cluster alone.
 package agent
 
 import (
@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -58,34 +59,38 @@ type Options struct {
 	// StatusFrequency and Thresholds are those of the status controller.
 	StatusFrequency time.Duration
 	Thresholds      membership.Thresholds
-	// Tunnel lets the hub send requests to the cluster through the agent, for its users and for what it reads itself.
+	// Tunnel lets the hub send requests to the cluster through the agent, on behalf of users and for its own reads.
 	Tunnel bool
-	// Workers is the number of Works that are carried out at once.
+	// Workers is the maximum number of Works that are applied at the same time.
 	Workers int
-	// WorkDeletions are how many Works others than the hub's own controllers may delete within a minute.
+	// WorkDeletions is the maximum number of Works per minute that others than the hub's controllers may delete. If there
+	// are more, the objects of these Works stay.
 	WorkDeletions int
 
-	// For tests: dial opens the connections to the member, and alone skips the leader election.
-	dial  func(ctx context.Context, network, address string) (net.Conn, error)
-	alone bool
+	// Alone skips the leader election: the cluster has no other agent. It is for tests and measurements.
+	Alone bool
+
+	// dial opens the connections to the member in tests.
+	dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 const (
-	// run is the run of the controllers as the member records it. All agents of a cluster share it: leader election in the
-	// member lets one of them act.
+	// run identifies the controllers of all agents of a cluster in its ownership Lease. LeaderLease elects one of them.
 	run = "agent"
-	// LeaderLease is the Lease in kube-system of the member by which one of several agents acts, in whatever namespaces
-	// they run.
+	// LeaderLease is the Lease in kube-system of the member that elects one of several agents, in any namespaces.
 	LeaderLease = "argosy-agent"
-	// leaderWait is how long an agent waits for the Lease before it logs which agent acts.
+	// leaderWait is how long an agent waits for the election before it logs which agent was elected.
 	leaderWait = 5 * time.Second
-	// statusWindow bounds how often mere progress is written, as on the hub.
+	// statusWindow is the minimum interval between writes of a status that only report progress, as on the hub.
 	statusWindow = time.Second
 	// hubRetry is the interval of attempts to reach the hub at the start.
 	hubRetry = 5 * time.Second
 )
 
 var log = ctrl.Log.WithName("agent")
+
+// scheme is shared by clients, to save memory. A manager changes its scheme, so it gets one of its own.
+var scheme = sync.OnceValues(controller.Scheme)
 
 // Run runs the agent until ctx ends.
 func Run(ctx context.Context, o Options) error {
@@ -100,11 +105,11 @@ func Run(ctx context.Context, o Options) error {
 	if err := creds.expired(o.Cluster, time.Now()); err != nil {
 		return err
 	}
-	hub, err := readerOf(creds.config())
+	hub, err := newHubReader(creds.config())
 	if err != nil {
 		return err
 	}
-	self, err := meetHub(ctx, hub, o)
+	self, err := waitForHub(ctx, hub, o)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil
@@ -144,7 +149,7 @@ func newManager(hub *rest.Config, o Options) (ctrl.Manager, error) {
 		Scheme:                        s,
 		Controller:                    ctrlconfig.Controller{SkipNameValidation: &again},
 		Metrics:                       metricsserver.Options{BindAddress: "0"},
-		LeaderElection:                !o.alone,
+		LeaderElection:                !o.Alone,
 		LeaderElectionConfig:          o.Member,
 		LeaderElectionID:              LeaderLease,
 		LeaderElectionNamespace:       metav1.NamespaceSystem,
@@ -166,9 +171,9 @@ func newManager(hub *rest.Config, o Options) (ctrl.Manager, error) {
 	return ownEvents{mgr, space}, nil
 }
 
-// readerOf returns a reader of the hub that needs no discovery, so that an error is that of the request.
-func readerOf(hub *rest.Config) (client.Reader, error) {
-	s, err := controller.Scheme()
+// newHubReader returns a reader of the hub without discovery, whose errors could hide that of the request.
+func newHubReader(hub *rest.Config) (client.Reader, error) {
+	s, err := scheme()
 	if err != nil {
 		return nil, err
 	}
@@ -179,9 +184,9 @@ func readerOf(hub *rest.Config) (client.Reader, error) {
 	return client.New(hub, client.Options{Scheme: s, Mapper: mapper})
 }
 
-// meetHub waits for the hub and checks that it has this cluster. An agent never creates or changes its Cluster, so that
-// a hub that does not know the cluster is an error.
-func meetHub(ctx context.Context, hub client.Reader, o Options) (tenure.Self, error) {
+// waitForHub waits until the hub responds, and returns an error if the hub does not have this cluster. An agent never
+// creates its Cluster.
+func waitForHub(ctx context.Context, hub client.Reader, o Options) (tenure.Self, error) {
 	self, last := tenure.Self{}, ""
 	inside, err := typed(o.Member)
 	if err != nil {
@@ -221,7 +226,7 @@ func meetHub(ctx context.Context, hub client.Reader, o Options) (tenure.Self, er
 	return self, err
 }
 
-// setup registers the controllers and what keeps the connection to the hub.
+// setup registers the controllers, the Lease on the hub, the renewal of the certificate, and the tunnel.
 func setup(ctx context.Context, mgr ctrl.Manager, self tenure.Self, o Options, creds *credentials) error {
 	hub, err := kubernetes.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
@@ -240,7 +245,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, self tenure.Self, o Options, c
 	if err := mgr.Add(&rotation{cluster: o.Cluster, credentials: creds, hub: hub}); err != nil {
 		return err
 	}
-	if err := mgr.Add(started(func(ctx context.Context) error { heartbeat.Run(ctx); return nil })); err != nil {
+	if err := mgr.Add(runnable(func(ctx context.Context) error { heartbeat.Run(ctx); return nil })); err != nil {
 		return err
 	}
 	if o.Tunnel && argosy {
@@ -289,7 +294,7 @@ func newInterpreter(ctx context.Context, mgr ctrl.Manager, config *rest.Config) 
 	if err != nil {
 		return nil, fmt.Errorf("create a client of the cluster: %w", err)
 	}
-	mapper, err := mapperOf(config)
+	mapper, err := newMapper(config)
 	if err != nil {
 		return nil, err
 	}
@@ -297,7 +302,7 @@ func newInterpreter(ctx context.Context, mgr ctrl.Manager, config *rest.Config) 
 		Live: mgr.GetAPIReader(), Definitions: definitions, Mapper: mapper, Schema: tiers.Schema, Convert: tiers.Convert})
 }
 
-func mapperOf(config *rest.Config) (meta.RESTMapper, error) {
+func newMapper(config *rest.Config) (meta.RESTMapper, error) {
 	c, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("create a client of the cluster: %w", err)
@@ -334,11 +339,11 @@ func (s *standby) Start(ctx context.Context) error {
 	return nil
 }
 
-// started is a manager.Runnable.
-type started func(context.Context) error
+// runnable is a manager.Runnable.
+type runnable func(context.Context) error
 
 // Start implements manager.Runnable.
-func (f started) Start(ctx context.Context) error { return f(ctx) }
+func (f runnable) Start(ctx context.Context) error { return f(ctx) }
 
 // ownEvents is a manager whose controllers record only events of objects in the execution space: an agent may not write
 // events of others, such as templates.

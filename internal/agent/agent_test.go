@@ -85,7 +85,7 @@ func startAgent(t *testing.T, h *controllertest.Hub, hub, member *rest.Config) {
 func runAgent(t *testing.T, h *controllertest.Hub, hub, member *rest.Config, self tenure.Self) {
 	t.Helper()
 	o := Options{Cluster: "p1", Member: member, StatusFrequency: 10 * time.Second, Workers: 2, WorkDeletions: 10,
-		dial: membertest.Dial, alone: true}
+		dial: membertest.Dial, Alone: true}
 	start(t, h, func(ctx context.Context) error {
 		mgr, err := newManager(hub, o)
 		if err == nil {

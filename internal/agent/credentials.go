@@ -60,7 +60,7 @@ func loadCredentials(ctx context.Context, member kubernetes.Interface, namespace
 	if !c.authorities.AppendCertsFromPEM(cluster.CertificateAuthorityData) {
 		return nil, fmt.Errorf("%s contains no certificate authority of the hub", at)
 	}
-	if c.current, err = keyPair(user.ClientCertificateData, user.ClientKeyData); err != nil {
+	if c.current, err = parseKeyPair(user.ClientCertificateData, user.ClientKeyData); err != nil {
 		return nil, fmt.Errorf("%s: %w", at, err)
 	}
 	return c, nil
@@ -79,7 +79,7 @@ func readKubeconfig(secret *corev1.Secret) (*clientcmdapi.Cluster, *clientcmdapi
 	return config.Clusters[current.Cluster], config.AuthInfos[current.AuthInfo], nil
 }
 
-func keyPair(certificate, key []byte) (*tls.Certificate, error) {
+func parseKeyPair(certificate, key []byte) (*tls.Certificate, error) {
 	pair, err := tls.X509KeyPair(certificate, key)
 	if err != nil {
 		return nil, fmt.Errorf("read the client certificate: %w", err)
@@ -120,7 +120,7 @@ func (c *credentials) Current() (*tls.Certificate, error) {
 // Update implements certificate.Store: it stores a new certificate in the Secret, and closes the connections with the
 // old one.
 func (c *credentials) Update(certificate, key []byte) (*tls.Certificate, error) {
-	pair, err := keyPair(certificate, key)
+	pair, err := parseKeyPair(certificate, key)
 	if err != nil {
 		return nil, err
 	}

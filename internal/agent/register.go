@@ -38,7 +38,6 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/controller"
 	"github.com/argosy-io/argosy/internal/core/cluster/pull"
 	"github.com/argosy-io/argosy/internal/member"
 )
@@ -90,11 +89,11 @@ func (r *Registration) Register(ctx context.Context) ([]byte, error) {
 	// 2. Grant the agent its permissions.
 	token := &rest.Config{Host: "https://" + r.Endpoint, BearerToken: r.Token, Timeout: requestTimeout, QPS: -1,
 		TLSClientConfig: rest.TLSClientConfig{CAData: authorities}}
-	registrar, err := r.certified(ctx, token, pull.Registrar, "agent-rbac-generator-"+r.Cluster)
+	registrar, err := r.requestCertificate(ctx, token, pull.Registrar, "agent-rbac-generator-"+r.Cluster)
 	if err != nil {
 		return nil, fmt.Errorf("get permission to register cluster %q: %w", r.Cluster, err)
 	}
-	exists, err := r.check(ctx, registrar.config)
+	exists, err := r.isRegistered(ctx, registrar.config)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +105,7 @@ func (r *Registration) Register(ctx context.Context) ([]byte, error) {
 	}
 
 	// 3. Get the agent's certificate, and create the Cluster with it.
-	agent, err := r.certified(ctx, token, pull.User(r.Cluster), r.Cluster)
+	agent, err := r.requestCertificate(ctx, token, pull.User(r.Cluster), r.Cluster)
 	if err != nil {
 		return nil, fmt.Errorf("get a certificate for the agent of cluster %q: %w", r.Cluster, err)
 	}
@@ -216,8 +215,9 @@ type identity struct {
 	until  time.Time
 }
 
-// certified requests a client certificate as the token, and returns its user.
-func (r *Registration) certified(ctx context.Context, token *rest.Config, user, name string) (identity, error) {
+// requestCertificate requests a client certificate as the token, and returns its user.
+func (r *Registration) requestCertificate(ctx context.Context, token *rest.Config, user,
+	name string) (identity, error) {
 	c, err := kubernetes.NewForConfig(token)
 	if err != nil {
 		return identity{}, err
@@ -230,7 +230,7 @@ func (r *Registration) certified(ctx context.Context, token *rest.Config, user, 
 	if err != nil {
 		return identity{}, fmt.Errorf("encode a key: %w", err)
 	}
-	request, err := x509.CreateCertificateRequest(rand.Reader, subject(user), key)
+	request, err := x509.CreateCertificateRequest(rand.Reader, certificateSubject(user), key)
 	if err != nil {
 		return identity{}, fmt.Errorf("create a certificate request: %w", err)
 	}
@@ -282,8 +282,8 @@ func (r *Registration) certified(ctx context.Context, token *rest.Config, user, 
 		TLSClientConfig: rest.TLSClientConfig{CAData: token.CAData, CertData: signed, KeyData: keyPEM}}}, nil
 }
 
-// subject returns the template of a certificate request of a user.
-func subject(user string) *x509.CertificateRequest {
+// certificateSubject returns the template of a certificate request of a user.
+func certificateSubject(user string) *x509.CertificateRequest {
 	return &x509.CertificateRequest{Subject: pkix.Name{CommonName: user, Organization: []string{pull.Group}}}
 }
 
@@ -304,9 +304,9 @@ func (i identity) kubeconfig() ([]byte, error) {
 	return bytes.TrimSpace(data), nil
 }
 
-// check reports whether the hub has the Cluster. A hub of Argosy then judges the certificate request: a token may
-// replace the credentials of the agent. One of Karmada does not.
-func (r *Registration) check(ctx context.Context, config *rest.Config) (exists bool, err error) {
+// isRegistered reports whether the hub has the Cluster. If so, a hub of Argosy judges the certificate request, because
+// a token may replace the credentials of the agent. A hub of Karmada does not: that is an error.
+func (r *Registration) isRegistered(ctx context.Context, config *rest.Config) (exists bool, err error) {
 	c, err := typed(config)
 	if err != nil {
 		return false, err
@@ -375,7 +375,7 @@ func (r *Registration) createCluster(ctx context.Context, config *rest.Config) e
 		return err
 	}
 	identity := ""
-	if err := untilPermitted(ctx, func() (err error) {
+	if err := retryForbidden(ctx, func() (err error) {
 		identity, err = member.Identity(ctx, c)
 		return err
 	}); err != nil {
@@ -387,7 +387,7 @@ func (r *Registration) createCluster(ctx context.Context, config *rest.Config) e
 		}
 	}
 	r.Spec.SyncMode = clusterv1alpha1.Pull
-	if err := untilPermitted(ctx, func() error {
+	if err := retryForbidden(ctx, func() error {
 		return c.Create(ctx, &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: r.Cluster}, Spec: r.Spec})
 	}); err != nil {
 		return fmt.Errorf("create cluster %q on the hub: %w", r.Cluster, err)
@@ -395,8 +395,8 @@ func (r *Registration) createCluster(ctx context.Context, config *rest.Config) e
 	return nil
 }
 
-// untilPermitted calls a request until it is not forbidden any more, for a limited time.
-func untilPermitted(ctx context.Context, request func() error) error {
+// retryForbidden calls a request until it is not forbidden any more, for a limited time.
+func retryForbidden(ctx context.Context, request func() error) error {
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, pollPeriod, requestTimeout, true, func(context.Context) (bool, error) {
 		last = request()
@@ -410,7 +410,7 @@ func untilPermitted(ctx context.Context, request func() error) error {
 
 // typed returns a client of the kinds of Argosy.
 func typed(config *rest.Config) (client.Client, error) {
-	s, err := controller.Scheme()
+	s, err := scheme()
 	if err != nil {
 		return nil, err
 	}

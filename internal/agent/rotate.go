@@ -37,7 +37,7 @@ func (r *rotation) Start(ctx context.Context) error {
 		Name:                         "agent",
 		Ctx:                          &ctx,
 		SignerName:                   certificatesv1.KubeAPIServerClientSignerName,
-		GetTemplate:                  func() *x509.CertificateRequest { return subject(pull.User(r.cluster)) },
+		GetTemplate:                  func() *x509.CertificateRequest { return certificateSubject(pull.User(r.cluster)) },
 		GetUsages:                    certificate.DefaultKubeletClientGetUsages,
 		RequestedCertificateLifetime: &lifetime,
 		CertificateStore:             r.credentials,

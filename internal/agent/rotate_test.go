@@ -28,7 +28,7 @@ import (
 func signer(t *testing.T, requests chan<- *x509.CertificateRequest) *fake.Clientset {
 	t.Helper()
 	authorityPEM, keyPEM := selfSigned(t, "authority", time.Now().Add(time.Hour))
-	authority, err := keyPair(authorityPEM, keyPEM)
+	authority, err := parseKeyPair(authorityPEM, keyPEM)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,8 @@ import (
 // Row is one figure beside its targets.
 type Row struct {
 	Work string `json:"work"`
-	// Unit of Value, Must and Aim: s, x (times the floor), writes, ms, µs, MiB, kB, watches, cores or 1/s.
+	// Unit of Value, Must and Aim: s, x (times the floor), writes, ms, µs, MiB, kB, watches, cores, m (thousandths of a
+	// core) or 1/s.
 	Unit  string  `json:"unit"`
 	Value float64 `json:"value"`
 	// Floor is the same work by a plain client that writes straight into the members, in seconds; 0 where there is none.
@@ -61,8 +62,11 @@ type Options struct {
 	ReleasesOnly bool
 	// ConsoleOnly measures the console's pages and nothing else.
 	ConsoleOnly bool
-	// Full shows also how the times of scheduling grow in a hub with its clusters and bindings, which takes a quarter of
-	// an hour.
+	// Agents is the number of simulated agents of clusters in Pull mode; 0 leaves the figures out.
+	Agents int
+	// PullOnly measures Pull mode and nothing else.
+	PullOnly bool
+	// Full also measures how the times of scheduling grow with clusters and bindings, and Pull mode, in half an hour.
 	Full bool
 	// HubArgs are more arguments of `argosy up`, to measure what a setting costs.
 	HubArgs []string
@@ -82,6 +86,9 @@ func Run(ctx context.Context, o Options) ([]Row, error) {
 	}
 	if o.ConsoleOnly {
 		return consoleBudgets(ctx, o)
+	}
+	if o.PullOnly {
+		return pullMode(ctx, o)
 	}
 	var rows []Row
 	o.Say("scheduler decisions in core")
@@ -126,6 +133,14 @@ func Run(ctx context.Context, o Options) ([]Row, error) {
 		return nil, err
 	}
 	rows = append(rows, released...)
+
+	if o.Full {
+		agents, err := pullMode(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, agents...)
+	}
 
 	o.Say("starting a hub and %d members", members)
 	lo := lab.Options{Binary: o.Binary, Dir: o.Dir, HubArgs: o.HubArgs}

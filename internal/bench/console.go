@@ -334,17 +334,25 @@ func (m *consoleMeter) watches(tabs int) (float64, error) {
 	return max(0, after-before), err
 }
 
-func (m *consoleMeter) watching() (sum float64, err error) {
-	d, err := discovery.NewDiscoveryClientForConfig(m.config)
+func (m *consoleMeter) watching() (float64, error) {
+	return sumMetric(m.ctx, m.config, "apiserver_longrunning_requests", func(line string) bool {
+		return strings.Contains(line, `verb="WATCH"`)
+	})
+}
+
+// sumMetric returns the sum of a metric of the hub over the lines that are selected by their labels.
+func sumMetric(ctx context.Context, config *rest.Config, name string, selects func(line string) bool) (float64, error) {
+	d, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return 0, err
 	}
-	raw, err := d.RESTClient().Get().AbsPath("/metrics").DoRaw(m.ctx)
+	raw, err := d.RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
 	if err != nil {
 		return 0, err
 	}
+	sum := 0.0
 	for line := range strings.Lines(string(raw)) {
-		if strings.HasPrefix(line, "apiserver_longrunning_requests{") && strings.Contains(line, `verb="WATCH"`) {
+		if strings.HasPrefix(line, name+"{") && selects(line) {
 			fields := strings.Fields(line)
 			n, err := strconv.ParseFloat(fields[len(fields)-1], 64)
 			if err != nil {
@@ -354,7 +362,7 @@ func (m *consoleMeter) watching() (sum float64, err error) {
 		}
 	}
 	if sum == 0 {
-		return 0, errors.New("the metrics of the hub have no apiserver_longrunning_requests")
+		return 0, fmt.Errorf("the metrics of the hub have no %s", name)
 	}
 	return sum, nil
 }

@@ -66,8 +66,11 @@ floor measured in the same run: a plain client that writes the same objects stra
 	cmd.Flags().BoolVar(&o.ReleasesOnly, "releases-only", false, "measure only the releases")
 	cmd.Flags().BoolVar(&o.ConsoleOnly, "console", false,
 		"measure only the pages of the console, with 1,000 clusters and 10,000 templates; needs chromium-headless-shell")
+	cmd.Flags().IntVar(&o.Agents, "agents", 1000,
+		"number of simulated agents of clusters in Pull mode, with --full or --pull-only; 0 skips the measurement")
+	cmd.Flags().BoolVar(&o.PullOnly, "pull-only", false, "measure only clusters in Pull mode")
 	cmd.Flags().BoolVar(&o.Full, "full", false,
-		"also measure scheduling with 10 to 1,000 clusters and 1,000 to 10,000 bindings, which takes about 15 minutes")
+		"also measure scheduling with 10 to 1,000 clusters and 1,000 to 10,000 bindings, and clusters in Pull mode, which takes about 25 minutes")
 	cmd.Flags().IntVar(&o.Workers, "workers", 16, "objects created at once")
 	cmd.Flags().StringArrayVar(&o.HubArgs, "hub-arg", nil,
 		"argument of \"argosy up\" for the hubs that are measured, repeatable: --hub-arg=--encrypt-secrets=false shows what encryption costs")

@@ -167,6 +167,8 @@ type Usage struct {
 	// CPU is user and system time together; Memory is the resident set, in bytes.
 	CPU    time.Duration
 	Memory int64
+	// Private is the part of Memory that is no page of a file, such as the binary, which all its processes share.
+	Private int64
 }
 
 // Used reads what a process has used from /proc.
@@ -189,8 +191,26 @@ func Used(pid int) (Usage, error) {
 	if pages, err = strconv.ParseInt(fields[rss], 10, 64); err != nil {
 		return Usage{}, fmt.Errorf("read /proc/%d/stat: %w", pid, err)
 	}
+	private, err := privatePages(pid)
+	if err != nil {
+		return Usage{}, err
+	}
 	// Linux counts in hundredths of a second on every platform that Go runs on.
-	return Usage{CPU: time.Duration(ticks) * 10 * time.Millisecond, Memory: pages * int64(os.Getpagesize())}, nil
+	page := int64(os.Getpagesize())
+	return Usage{CPU: time.Duration(ticks) * 10 * time.Millisecond, Memory: pages * page, Private: private * page}, nil
+}
+
+// privatePages reads how many resident pages of a process are no pages of files.
+func privatePages(pid int) (int64, error) {
+	statm, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
+	if err != nil {
+		return 0, err
+	}
+	var size, resident, shared int64
+	if _, err := fmt.Sscan(string(statm), &size, &resident, &shared); err != nil {
+		return 0, fmt.Errorf("read /proc/%d/statm: %w", pid, err)
+	}
+	return resident - shared, nil
 }
 
 // tail returns the end of a file, for an error message.

@@ -201,20 +201,30 @@ func (m *Members) Start(ctx context.Context) error {
 func (m *Members) NeedLeaderElection() bool { return false }
 
 // Get returns the member of that name, made ready if this is its first use; the error is the reader's, or wraps
-// ErrCredentials or tunnel.ErrNotConnected. It does not notice a change of the Cluster or its secret: see Refresh.
+// ErrCredentials, ErrElsewhere or tunnel.ErrNotConnected. It does not notice a change of the endpoint or the
+// credentials: see Refresh.
 func (m *Members) Get(name string) (*Member, error) {
 	m.mu.Lock()
 	known := m.members[name]
 	m.mu.Unlock()
-	if known != nil && known.tunneled && !m.o.Tunnels.Connected(name, known.uid) {
-		return nil, notConnected(name, clusterv1alpha1.Pull)
-	}
-	if known != nil {
-		return known, nil
-	}
 	ctx, cancel := context.WithTimeout(m.ctx, m.o.Timeout)
 	defer cancel()
+	if known != nil && m.isCurrent(ctx, known) {
+		return known, nil
+	}
 	return m.Refresh(ctx, name)
+}
+
+// isCurrent reports whether a member is for the current Cluster of its name, in its current mode, and is connected. If
+// the Cluster cannot be read, the member stays until Forget.
+func (m *Members) isCurrent(ctx context.Context, known *Member) bool {
+	cluster := &clusterv1alpha1.Cluster{}
+	// Each use of a member comes here, so the Cluster is not copied. It is only read.
+	if m.o.Clusters.Get(ctx, types.NamespacedName{Name: known.Name}, cluster, client.UnsafeDisableDeepCopy) == nil &&
+		(cluster.UID != known.uid || m.Serves(cluster) == known.tunneled) {
+		return false
+	}
+	return !known.tunneled || m.o.Tunnels.Connected(known.Name, known.uid)
 }
 
 // Refresh is Get after the Cluster or its secret changed. If the endpoint or the credentials changed, the member and
@@ -303,9 +313,15 @@ func (m *Members) refreshTunnel(cluster *clusterv1alpha1.Cluster) (*Member, erro
 		m.forget(name)
 		known = nil
 	}
-	switch {
-	case m.o.Own != nil || !m.o.Tunnels.Connected(name, cluster.UID):
-		return nil, notConnected(name, cluster.Spec.SyncMode)
+	switch own := m.o.Own; {
+	case own != nil && own.Cluster != name:
+		return nil, fmt.Errorf("cluster %q is not %q, the cluster of this agent: %w", name, own.Cluster, ErrElsewhere)
+	case own != nil:
+		return nil, fmt.Errorf("cluster %q is in %s mode, in which the hub acts: remove this agent, or set spec.syncMode to "+
+			"%s: %w", name, cluster.Spec.SyncMode, clusterv1alpha1.Pull, ErrElsewhere)
+	case !m.o.Tunnels.Connected(name, cluster.UID):
+		m.o.Tunnels.EndFormer(name, cluster.UID)
+		return nil, tunnel.NotConnected(name)
 	case known != nil:
 		return known, nil
 	case m.ctx.Err() != nil:
@@ -319,10 +335,6 @@ func (m *Members) refreshTunnel(cluster *clusterv1alpha1.Cluster) (*Member, erro
 	}
 	m.members[name] = fresh
 	return fresh, nil
-}
-
-func notConnected(cluster string, mode clusterv1alpha1.ClusterSyncMode) error {
-	return fmt.Errorf("cluster %q is in %s mode, and %w: %w", cluster, mode, tunnel.ErrNotConnected, ErrElsewhere)
 }
 
 // TunnelConfig is Config for a cluster over the tunnel of its agent.

@@ -129,12 +129,13 @@ func (h *Hub) startFlowControl(ctx context.Context) (func(), error) {
 }
 
 // longRunning treats a request to a member like the same request to the hub. Kubernetes treats every proxied request as
-// a stream: it would bypass the queues and never time out, and one user could have any number of them.
+// a stream: it would bypass the queues and never time out, and one user could have any number of them. Of the requests
+// to clusters/tunnel, only the one that opens a tunnel is long.
 func longRunning(next request.LongRunningRequestCheck) request.LongRunningRequestCheck {
 	infos := &request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"),
 		GrouplessAPIPrefixes: sets.NewString("api")}
 	return func(r *http.Request, info *request.RequestInfo) bool {
-		if console.LongRunning(r) || tunnel.Requested(info) {
+		if console.LongRunning(r) || tunnel.Opens(r, info) {
 			return true
 		}
 		if !info.IsResourceRequest || info.APIGroup != clusterv1alpha1.GroupVersion.Group || info.Resource != "clusters" ||

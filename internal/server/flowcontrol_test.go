@@ -68,9 +68,37 @@ func TestARequestIntoAMemberIsAsLongAsTheSameHere(t *testing.T) {
 	if !check(r, info) {
 		t.Error("an upgraded connection is not long")
 	}
-	r, _ = http.NewRequest(http.MethodPost, "https://hub"+tunnel.Path("m1"), nil)
-	if info, err = infos.NewRequestInfo(r); err != nil || !check(r, info) {
-		t.Errorf("the tunnel of an agent is not long (%v)", err)
+}
+
+func TestOnlyTheTunnelItselfBypassesFlowControl(t *testing.T) {
+	infos := &request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"),
+		GrouplessAPIPrefixes: sets.NewString("api")}
+	check := longRunning(filters.BasicLongRunningRequestCheck(sets.NewString("watch"), sets.NewString("proxy")))
+	for name, c := range map[string]struct {
+		method, path, protocol string
+		want                   bool
+	}{
+		"an agent that connects":  {http.MethodPost, tunnel.Path("m1"), tunnel.Protocol, true},
+		"a read":                  {http.MethodGet, tunnel.Path("m1"), tunnel.Protocol, false},
+		"a deletion":              {http.MethodDelete, tunnel.Path("m1"), tunnel.Protocol, false},
+		"a POST without upgrade":  {http.MethodPost, tunnel.Path("m1"), "", false},
+		"another protocol":        {http.MethodPost, tunnel.Path("m1"), "websocket", false},
+		"a path below the tunnel": {http.MethodPost, tunnel.Path("m1") + "/x", tunnel.Protocol, false},
+	} {
+		r, err := http.NewRequest(c.method, "https://hub"+c.path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.protocol != "" {
+			r.Header.Set("Upgrade", c.protocol)
+		}
+		info, err := infos.NewRequestInfo(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := check(r, info); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
 	}
 }
 

@@ -89,6 +89,10 @@ func (c *collector) Reconcile(ctx context.Context, req reconcile.Request) (recon
 	}
 	if err != nil || !c.Members.Serves(cluster) {
 		c.leave(req.Name)
+		if err == nil && c.Members.Known(req.Name) != nil {
+			// After a change of the mode, the connection and its watches end. A cluster without a tunnel yet is no error here.
+			_, _ = c.Members.Refresh(ctx, req.Name)
+		}
 		return reconcile.Result{}, nil
 	}
 	c.enter(req.Name)

@@ -415,6 +415,29 @@ func TestNewCredentialsAreUsedAtTheNextProbe(t *testing.T) {
 	})
 }
 
+func TestConnectionEndsWhenAClusterMovesToPullMode(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		s := healthyMember(t)
+		f := newFleet(t, s.Cluster("m1"), s.Secret("m1"))
+		f.look("m1")
+		if f.Members.Known("m1") == nil {
+			t.Fatal("the hub is not connected")
+		}
+		c := f.cluster("m1")
+		c.Spec.SyncMode = clusterv1alpha1.Pull
+		if err := f.hub.Update(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		close(f.started)
+		if _, err := f.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(c)}); err != nil {
+			t.Fatal(err)
+		}
+		if f.Members.Known("m1") != nil {
+			t.Error("the hub is still connected to the member")
+		}
+	})
+}
+
 // TestSlowMemberDelaysOnlyItself runs the real loops: one member hangs while another must become ready.
 func TestSlowMemberDelaysOnlyItself(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {

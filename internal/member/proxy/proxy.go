@@ -104,6 +104,8 @@ type way struct {
 	base     *url.URL
 	// token is the current token of the hub.
 	token atomic.Pointer[string]
+	// place is where the hub sends requests to the member, for errors, such as "at 10.0.0.1:6443".
+	place string
 	// bare are transports without credentials, own those with the hub's.
 	bare, own transports
 	// hub is a client of the member with the hub's identity; nil if the agent of the member sends the requests. An agent
@@ -175,9 +177,9 @@ func (p *proxy) pass(w http.ResponseWriter, r *http.Request, name string) error 
 	if err != nil {
 		return err
 	}
-	by, ref := reach.bare, "spec.impersonatorSecretRef"
+	by := reach.bare
 	if id.Hub {
-		by, ref = reach.own, "spec.secretRef"
+		by = reach.own
 	}
 	transport := by.plain
 	if protocol != "" {
@@ -195,18 +197,29 @@ func (p *proxy) pass(w http.ResponseWriter, r *http.Request, name string) error 
 		ModifyResponse: func(resp *http.Response) error { return answer(resp, protocol != "") },
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			if misled := (*misleadingError)(nil); errors.As(err, &misled) {
-				refuse(w, badGateway("cluster %q at %s: %v", name, reach.base.Host, misled.error))
+				refuse(w, badGateway("cluster %q %s: %v", name, reach.place, misled.error))
 				return
 			}
 			if errors.Is(err, errRefused) {
-				refuse(w, unavailable("cluster %q rejects the token of %s: join the cluster again to renew it", name, ref))
+				refuse(w, unavailable("cluster %q rejects %s", name, reach.credentials(id)))
 				return
 			}
-			refuse(w, silent("cluster %q is not reachable at %s: %.1000v; `argosy why cluster %s` shows since when", name,
-				reach.base.Host, err, name))
+			refuse(w, silent("cluster %q is not reachable %s: %.1000v; `argosy why cluster %s` shows since when", name,
+				reach.place, err, name))
 		},
 	}).ServeHTTP(w, r)
 	return nil
+}
+
+// credentials names what the member rejects with status 401, and says what to do.
+func (w *way) credentials(id access.Identity) string {
+	switch {
+	case w.hub == nil:
+		return "the credentials of its agent: check the service account of the agent in the cluster, and restart the agent"
+	case id.Hub:
+		return "the token of spec.secretRef: join the cluster again to renew it"
+	}
+	return "the token of spec.impersonatorSecretRef: join the cluster again to renew it"
 }
 
 // remainder returns the Path, RawPath and query after Path(name). It rejects paths that could leave the member's API,
@@ -376,6 +389,10 @@ func (p *proxy) reach(ctx context.Context, cluster *clusterv1alpha1.Cluster, id 
 	case spec.APIEndpoint == "" && spec.SyncMode == clusterv1alpha1.Pull:
 		way, err := p.tunnel(cluster)
 		return way, "", err
+	case spec.SyncMode == clusterv1alpha1.Pull && (spec.SecretRef == nil || spec.ImpersonatorSecretRef == nil && !id.Hub):
+		return nil, "", unavailable("cluster %q is in Pull mode with spec.apiEndpoint, but without the secrets for requests "+
+			"to it: remove spec.apiEndpoint to send them through the agent, or set spec.secretRef and "+
+			"spec.impersonatorSecretRef", name)
 	case spec.SecretRef == nil:
 		return nil, "", unavailable("cluster %q has no spec.secretRef: join it again, or set it to a secret with its caBundle", name)
 	case spec.ImpersonatorSecretRef == nil && !id.Hub:
@@ -415,8 +432,8 @@ func secretOf(ctx context.Context, hub client.Reader, cluster, field string,
 func (p *proxy) tunnel(cluster *clusterv1alpha1.Cluster) (*way, error) {
 	name := cluster.Name
 	if !p.Tunnels.Connected(name, cluster.UID) {
-		return nil, silent("cluster %q is in Pull mode, and %v: check that the agent runs in the cluster with --tunnel, and "+
-			"see its log; `argosy why cluster %[1]s` shows when it last responded", name, tunnel.ErrNotConnected)
+		p.Tunnels.EndFormer(name, cluster.UID)
+		return nil, silent("%v; `argosy why cluster %s` shows when it last responded", tunnel.NotConnected(name), name)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -426,7 +443,7 @@ func (p *proxy) tunnel(cluster *clusterv1alpha1.Cluster) (*way, error) {
 	}
 	config := member.TunnelConfig(p.Tunnels, cluster)
 	config.DisableCompression = true // the caller chooses the encoding
-	fresh := &way{identity: cluster.UID}
+	fresh := &way{identity: cluster.UID, place: "through its agent"}
 	var err error
 	if fresh.base, _, err = rest.DefaultServerUrlFor(config); err == nil {
 		fresh.bare, err = newTransports(config)
@@ -460,6 +477,7 @@ func (p *proxy) way(cluster *clusterv1alpha1.Cluster, secret *corev1.Secret) (*w
 	if fresh.base, _, err = rest.DefaultServerUrlFor(config); err != nil {
 		return nil, fmt.Errorf("spec.apiEndpoint: %w", err)
 	}
+	fresh.place = "at " + fresh.base.Host
 	own := rest.CopyConfig(config)
 	if fresh.token.Store(&token); token != "" {
 		own.BearerToken = ""

@@ -336,6 +336,9 @@ func TestForwardErrorNamesCluster(t *testing.T) {
 		"pull mode": {func(c *clusterv1alpha1.Cluster, _, _ *corev1.Secret) {
 			c.Spec.SyncMode, c.Spec.APIEndpoint = "Pull", ""
 		}, 503, `cluster "eu" is in Pull mode, and its agent is not connected to this hub`},
+		"pull mode with an endpoint": {func(c *clusterv1alpha1.Cluster, _, _ *corev1.Secret) {
+			c.Spec.SyncMode, c.Spec.SecretRef = "Pull", nil
+		}, 503, `cluster "eu" is in Pull mode with spec.apiEndpoint, but without the secrets`},
 		"no credentials": {func(c *clusterv1alpha1.Cluster, _, _ *corev1.Secret) { c.Spec.SecretRef = nil }, 503,
 			`cluster "eu" has no spec.secretRef`},
 		"nobody to act as": {func(c *clusterv1alpha1.Cluster, _,

@@ -332,9 +332,56 @@ func TestTunnelIsOnlyForTheClusterOfItsAgent(t *testing.T) {
 	if last := requests.last(); last != nil {
 		t.Errorf("the member of another cluster got %s", last.URL)
 	}
-	// A new cluster with the same name is another cluster.
-	if h.tunnels.Connected("eu", "other") {
-		t.Error("the tunnel of a former cluster is used for a new one of its name")
+}
+
+// An agent runs on while its Cluster is deleted and created again. Its tunnel is for the former Cluster.
+func TestAgentConnectsAgainForANewClusterOfItsName(t *testing.T) {
+	m, requests := membertest.New(t), &seen{}
+	m.Behave(requests.note)
+	recreate := func(h *pullHub, uid types.UID) {
+		t.Helper()
+		cluster := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "eu"}}
+		if err := h.store.Delete(t.Context(), cluster); err != nil {
+			t.Fatal(err)
+		}
+		if err := h.store.Create(t.Context(), &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "eu", UID: uid},
+			Spec: clusterv1alpha1.ClusterSpec{SyncMode: clusterv1alpha1.Pull}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	// 1. A request of a user finds the former tunnel: it is not used, and the agent connects again.
+	h := newPullHub(t, "eu")
+	h.connect(t, "eu", m)
+	recreate(h, "second")
+	resp, body := raw(t, h.Server, "GET "+proxy.Path("eu")+"/version HTTP/1.1")
+	if resp.StatusCode != http.StatusServiceUnavailable || requests.last() != nil {
+		t.Errorf("over the tunnel of a former cluster: %s %s", resp.Status, body)
+	}
+	h.await(t, "eu")
+	if resp, body := raw(t, h.Server, "GET "+proxy.Path("eu")+"/version HTTP/1.1"); resp.StatusCode != http.StatusOK {
+		t.Errorf("over the tunnel of the new cluster: %s %s", resp.Status, body)
+	}
+
+	// 2. So does a controller.
+	members := member.New(member.Options{Clusters: h.store, Tunnels: h.tunnels})
+	answered := make(chan string, 100)
+	members.OnAnswer(func(cluster string) { answered <- cluster })
+	former, err := members.Get("eu")
+	if err != nil {
+		t.Fatal(err)
+	}
+	recreate(h, "third")
+	if _, err := members.Get("eu"); !errors.Is(err, tunnel.ErrNotConnected) {
+		t.Errorf("a controller over the tunnel of a former cluster: %v", err)
+	}
+	select {
+	case <-answered:
+	case <-time.After(time.Minute):
+		t.Fatal("the agent did not connect again")
+	}
+	if current, err := members.Get("eu"); err != nil || current == former {
+		t.Errorf("a controller over the tunnel of the new cluster: %v", err)
 	}
 }
 
@@ -357,7 +404,8 @@ func TestBrokenTunnelIsReportedAndOpenedAgain(t *testing.T) {
 	}()
 	<-blocked
 	dialer.CloseAll()
-	if answer := <-ended; !strings.HasPrefix(answer, "503 ") || !strings.Contains(answer, `cluster \"eu\"`) ||
+	if answer := <-ended; !strings.HasPrefix(answer, "503 ") ||
+		!strings.Contains(answer, `cluster \"eu\" is not reachable through its agent`) ||
 		!strings.Contains(answer, clusterv1alpha1.ReasonClusterNotReachable) {
 		t.Errorf("a request while the tunnel broke: %s", answer)
 	}
@@ -377,6 +425,12 @@ func TestBrokenTunnelIsReportedAndOpenedAgain(t *testing.T) {
 	<-ended
 	if resp, body := raw(t, h.Server, "GET "+proxy.Path("eu")+"/version HTTP/1.1"); resp.StatusCode != http.StatusOK {
 		t.Errorf("after that: %s %s", resp.Status, body)
+	}
+	m.Take("another") // The member does not accept the credentials of the agent.
+	if resp, body := raw(t, h.Server, "GET "+proxy.Path("eu")+
+		"/version HTTP/1.1"); resp.StatusCode != http.StatusServiceUnavailable ||
+		!strings.Contains(body, `cluster \"eu\" rejects the credentials of its agent: check the service account`) {
+		t.Errorf("without a service account of the agent: %s %s", resp.Status, body)
 	}
 	m.Down(true) // The API server of the member is down.
 	if resp, body := raw(t, h.Server, "GET "+proxy.Path("eu")+
@@ -413,7 +467,7 @@ func TestControllersReadAMemberThroughTheTunnel(t *testing.T) {
 	members.OnAnswer(func(cluster string) { h.connected <- cluster; answered <- cluster })
 	changed := make(chan struct{}, 100)
 	members.OnEndpoints(func(string, types.NamespacedName) { changed <- struct{}{} })
-	if _, err := members.Get("eu"); !errors.Is(err, member.ErrElsewhere) ||
+	if _, err := members.Get("eu"); !errors.Is(err, tunnel.ErrNotConnected) ||
 		!strings.Contains(err.Error(), `cluster "eu" is in Pull mode, and its agent is not connected`) {
 		t.Errorf("without an agent: %v", err)
 	}

@@ -23,7 +23,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Agent keeps a tunnel to each replica of the hub open. It is a manager.Runnable of the agent that acts.
+// Agent keeps a tunnel open to each replica of the hub. It is a manager.Runnable, which the elected agent runs.
 type Agent struct {
 	// Cluster is the name of the cluster on the hub, and Hub the URL of the hub.
 	Cluster, Hub string
@@ -35,16 +35,14 @@ type Agent struct {
 }
 
 const (
-	// firstRetry and lastRetry bound the interval of attempts to connect.
+	// firstRetry and lastRetry are the first and the longest interval between attempts to connect to a replica of the hub.
 	firstRetry, lastRetry = time.Second, 30 * time.Second
-	// replicaPeriod is the interval of attempts to reach further replicas of a hub.
-	replicaPeriod = 30 * time.Second
-	// idleTimeout ends connections of the hub without a request. The hub's own limit is shorter.
+	// idleTimeout is how long the agent keeps a connection of the hub without a request. The hub closes them earlier.
 	idleTimeout = 2 * time.Minute
-	// receiveBuffer bounds what the agent has received on all streams and not passed on; it is the largest of net/http.
-	// uploadBuffer bounds one stream, so that 63 streams whose receivers do not read leave the others enough.
+	// receiveBuffer bounds what the agent buffers for all streams of a tunnel, in bytes: the maximum of net/http.
+	// uploadBuffer bounds it for one stream, so that 63 streams that the member does not read cannot block the others.
 	receiveBuffer, uploadBuffer = 4<<20 - 1, 64 << 10
-	// refusalLimit bounds the text of the hub's refusal that is read.
+	// refusalLimit bounds what the agent reads of an error of the hub, in bytes.
 	refusalLimit = 1 << 10
 )
 
@@ -64,25 +62,25 @@ func (a *Agent) Start(ctx context.Context) error {
 	var serving sync.WaitGroup
 	defer serving.Wait()
 	var mu sync.Mutex
-	connected, ended, last := []string{}, make(chan struct{}, 1), ""
-	backoff := wait.Backoff{Duration: firstRetry, Factor: 2, Jitter: 0.5, Steps: 6, Cap: lastRetry}
-	delay := backoff
+	connected := []string{} // the replica of each open tunnel
+	ended := make(chan struct{}, 1)
+	retry := wait.Backoff{Duration: firstRetry, Factor: 2, Jitter: 0.5, Steps: 6, Cap: lastRetry}
+	backoff, logged := retry, ""
 	for ctx.Err() == nil {
 		mu.Lock()
 		known := slices.Clone(connected)
 		mu.Unlock()
 		found, err := a.connect(ctx, known)
-		pause := replicaPeriod
 		switch {
 		case ctx.Err() != nil:
 		case err != nil:
-			if text := err.Error(); text != last {
-				last = text
+			if text := err.Error(); text != logged {
+				logged = text
 				a.Log.Info("the hub cannot send requests to this cluster yet; the agent connects again", "error", text)
 			}
-			pause = delay.Step()
 		case found.conn != nil:
-			last, delay = "", backoff
+			// Where there is a new replica, there may be more: start to look for them at short intervals.
+			backoff, logged = retry, ""
 			a.Log.Info("the hub can send requests to this cluster", "replica", found.id)
 			mu.Lock()
 			connected = append(connected, found.id)
@@ -90,7 +88,9 @@ func (a *Agent) Start(ctx context.Context) error {
 			serving.Go(func() {
 				serve(ctx, found.conn, conns)
 				mu.Lock()
-				connected = slices.DeleteFunc(connected, func(id string) bool { return id == found.id })
+				if i := slices.Index(connected, found.id); i >= 0 {
+					connected = slices.Delete(connected, i, i+1)
+				}
 				mu.Unlock()
 				select {
 				case ended <- struct{}{}:
@@ -100,30 +100,33 @@ func (a *Agent) Start(ctx context.Context) error {
 		}
 		var next <-chan time.Time
 		if err != nil || found.replicated {
-			next = time.After(pause)
+			next = time.After(backoff.Step())
 		}
 		select {
 		case <-ctx.Done():
 		case <-next:
 		case <-ended:
 			a.Log.Info("a connection for requests of the hub has ended; the agent connects again")
-			select { // A hub that ends each connection at once is not called in a loop.
+			backoff = retry
+			select { // Do not connect in a loop to a hub that ends each connection at once.
 			case <-ctx.Done():
-			case <-time.After(delay.Step()):
+			case <-time.After(backoff.Step()):
 			}
 		}
 	}
 	return nil
 }
 
-// replica is a replica of the hub.
+// replica is the replica of the hub that answered an attempt to connect.
 type replica struct {
-	id         string
+	id string
+	// replicated is true if the hub may have other replicas.
 	replicated bool
-	conn       io.ReadWriteCloser // nil if the agent was connected already
+	// conn is the new tunnel; nil if the agent is connected to this replica already.
+	conn io.ReadWriteCloser
 }
 
-// connect connects to a replica of the hub that is not among the connected ones.
+// connect opens a tunnel to the replica of the hub that answers, unless that is among the connected ones.
 func (a *Agent) connect(ctx context.Context, connected []string) (replica, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, a.Hub+Path(a.Cluster), http.NoBody)
 	if err != nil {
@@ -156,16 +159,16 @@ func (a *Agent) connect(ctx context.Context, connected []string) (replica, error
 	return replica{}, fmt.Errorf("%s: %s", response.Status, strings.TrimSpace(string(text)))
 }
 
-// serve hands the streams of a tunnel to a listener as connections, until the tunnel or ctx ends.
+// serve passes each stream of a tunnel to a listener as a connection, until the tunnel or ctx ends.
 func serve(ctx context.Context, tunnel io.ReadWriteCloser, to *connListener) {
 	listener := newConnListener()
-	limits := settings()
+	limits := http2Settings()
 	limits.MaxReceiveBufferPerConnection, limits.MaxReceiveBufferPerStream = receiveBuffer, uploadBuffer
 	server := &http.Server{Protocols: unencryptedHTTP2(), HTTP2: limits, ErrorLog: log.New(io.Discard, "", 0),
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			near, far := net.Pipe()
 			defer far.Close()
-			if !to.hand(near) {
+			if !to.offer(near) {
 				http.Error(w, "the agent ends", http.StatusServiceUnavailable)
 				return
 			}
@@ -180,12 +183,12 @@ func serve(ctx context.Context, tunnel io.ReadWriteCloser, to *connListener) {
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // The agent ends.
 	defer stop()
 	conn := &watchedConn{Conn: streamConn{tunnel}, closed: sync.OnceFunc(func() { _ = listener.Close() })}
-	go listener.hand(conn)
+	go listener.offer(conn)
 	_ = server.Serve(listener) // It ends when the tunnel does.
 	_, _ = conn.Close(), server.Close()
 }
 
-// flushed flushes each write.
+// flushed is a writer of a response that sends each write at once.
 type flushed struct {
 	io.Writer
 	*http.ResponseController
@@ -226,7 +229,7 @@ func (address) Network() string { return "tunnel" }
 // String implements net.Addr.
 func (address) String() string { return "tunnel" }
 
-// connListener is a net.Listener of connections that are handed to it.
+// connListener is a net.Listener that returns the connections that are passed to offer.
 type connListener struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -237,8 +240,8 @@ func newConnListener() *connListener {
 	return &connListener{conns: make(chan net.Conn), closed: make(chan struct{})}
 }
 
-// hand returns false if the listener is closed.
-func (l *connListener) hand(conn net.Conn) bool {
+// offer waits until Accept returns the connection. It returns false if the listener is closed.
+func (l *connListener) offer(conn net.Conn) bool {
 	select {
 	case l.conns <- conn:
 		return true
@@ -266,8 +269,8 @@ func (l *connListener) Close() error {
 // Addr implements net.Listener.
 func (l *connListener) Addr() net.Addr { return address{} }
 
-// newHandler returns a proxy to the API server of a member. The credentials are those of the configuration; the
-// impersonation headers of requests stay.
+// newHandler returns a proxy to the API server of a member, with the credentials of the configuration. It passes the
+// impersonation headers of requests on.
 func newHandler(cluster string, config *rest.Config) (http.Handler, error) {
 	config = rest.CopyConfig(config)
 	config.DisableCompression = true // The caller chooses the encoding.
@@ -287,7 +290,7 @@ func newHandler(cluster string, config *rest.Config) (http.Handler, error) {
 	}
 	newProxy := func(transport http.RoundTripper) http.Handler {
 		return &httputil.ReverseProxy{Transport: transport, FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
-			Rewrite: func(r *httputil.ProxyRequest) { direct(r, base) },
+			Rewrite: func(r *httputil.ProxyRequest) { redirect(r, base) },
 			ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
 				status := apierrors.NewServiceUnavailable(fmt.Sprintf("the agent of cluster %q cannot reach its API server: %v",
 					cluster, err)).Status()
@@ -297,18 +300,18 @@ func newHandler(cluster string, config *rest.Config) (http.Handler, error) {
 				_ = json.NewEncoder(w).Encode(status) // It fails only if the hub is gone.
 			}}
 	}
-	plainly, upgraded := newProxy(plain), newProxy(upgrade)
+	plainProxy, upgradeProxy := newProxy(plain), newProxy(upgrade)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Upgrade") != "" {
-			upgraded.ServeHTTP(w, r)
+			upgradeProxy.ServeHTTP(w, r)
 			return
 		}
-		plainly.ServeHTTP(w, r)
+		plainProxy.ServeHTTP(w, r)
 	}), nil
 }
 
-// direct sends a request to the API server at base, without the credentials that it has.
-func direct(r *httputil.ProxyRequest, base *url.URL) {
+// redirect changes a request to one to the API server at base, and removes its credentials.
+func redirect(r *httputil.ProxyRequest, base *url.URL) {
 	target := *base
 	target.Path = strings.TrimSuffix(base.Path, "/") + r.In.URL.Path
 	target.RawPath = strings.TrimSuffix(base.EscapedPath(), "/") + r.In.URL.EscapedPath()

@@ -43,12 +43,12 @@ const (
 
 	// dialTimeout bounds how long an agent may take to accept a connection.
 	dialTimeout = 5 * time.Second
-	// silence is the time without a frame after which each end checks the connection, and pingTimeout bounds the check.
-	silence, pingTimeout = 15 * time.Second, 10 * time.Second
-	// streamBuffer bounds the memory that a connection takes when its reader is slow.
+	// Each end sends a ping after pingAfter without a frame, and closes the tunnel pingTimeout later without an answer.
+	pingAfter, pingTimeout = 15 * time.Second, 10 * time.Second
+	// streamBuffer bounds what each end buffers for one stream whose reader is slow, in bytes.
 	streamBuffer = 256 << 10
-	// streams bounds the connections on one tunnel.
-	streams = 1000
+	// maxStreams bounds the concurrent streams of one tunnel.
+	maxStreams = 1000
 )
 
 // Path returns the URL path at which the agent of a cluster connects.
@@ -59,24 +59,31 @@ func Path(cluster string) string {
 // ErrNotConnected means that the agent of a cluster has no tunnel to this replica of the hub.
 var ErrNotConnected = errors.New("its agent is not connected to this hub for requests")
 
+// NotConnected returns ErrNotConnected for a cluster, with what to do.
+func NotConnected(cluster string) error {
+	return fmt.Errorf("cluster %q is in Pull mode, and %w: check that the agent runs in the cluster with --tunnel, and "+
+		"see its log", cluster, ErrNotConnected)
+}
+
 // Tunnels are the tunnels of agents to one replica of a hub. A nil *Tunnels has none.
 type Tunnels struct {
+	// replica identifies this replica of the hub. replicated is true if there may be others.
 	replica    string
 	replicated bool
 
 	mu     sync.Mutex
 	closed bool
-	open   map[string]*tunnel // by the names of clusters
-	// changed is called when an agent has connected, and when its tunnel has ended.
+	// open has at most one tunnel for each name of a cluster.
+	open map[string]*tunnel
+	// changed is called when an agent has connected, and when its tunnel has ended; nil for none.
 	changed func(cluster string, connected bool)
 }
 
 // tunnel is the connection of an agent.
 type tunnel struct {
-	// uid is that of the Cluster for which the agent connected: another Cluster may get its name.
-	uid   types.UID
-	conn  *http.ClientConn
-	ended <-chan struct{}
+	// uid is the UID of the Cluster for which the agent connected. A later Cluster can have the same name.
+	uid  types.UID
+	conn *http.ClientConn
 }
 
 // New returns tunnels without a connection. replicated means that other processes serve the same hub.
@@ -98,6 +105,19 @@ func (t *Tunnels) OnChange(f func(cluster string, connected bool)) {
 // Connected reports whether the agent of a cluster is connected, by the name and UID of the Cluster.
 func (t *Tunnels) Connected(cluster string, uid types.UID) bool {
 	return t != nil && t.openTunnel(cluster, uid) != nil
+}
+
+// EndFormer ends the tunnel of a deleted Cluster with the same name, if there is one: its agent then connects for the
+// current Cluster, whose UID is given.
+func (t *Tunnels) EndFormer(cluster string, uid types.UID) {
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if open := t.open[cluster]; open != nil && open.uid != uid {
+		_ = open.conn.Close() // It is not used any more.
+	}
 }
 
 // openTunnel returns the tunnel of a cluster; nil if there is none.
@@ -139,7 +159,7 @@ func (t *Tunnels) Close() {
 func (t *Tunnels) Handler(hub func() (client.Reader, error), next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		info, ok := request.RequestInfoFrom(r.Context())
-		if !ok || !Requested(info) || r.URL.Path != Path(info.Name) {
+		if !ok || !isTunnel(r, info) {
 			next.ServeHTTP(w, r)
 			return
 		}
@@ -156,25 +176,29 @@ func (t *Tunnels) Handler(hub func() (client.Reader, error), next http.Handler) 
 	})
 }
 
-// Requested reports whether a request is that of an agent that opens a tunnel.
-func Requested(info *request.RequestInfo) bool {
+// isTunnel reports whether a request is for Path of a cluster.
+func isTunnel(r *http.Request, info *request.RequestInfo) bool {
 	return info.IsResourceRequest && info.APIGroup == clusterv1alpha1.GroupVersion.Group &&
-		info.Resource == "clusters" && info.Subresource == Subresource
+		info.Resource == "clusters" && info.Subresource == Subresource && r.URL.Path == Path(info.Name)
 }
 
-// admit returns the Cluster of an agent that may open a tunnel, or the status of the response and why it may not. RBAC
-// may allow users to create all subresources, so only the agent itself passes here.
+// Opens reports whether a request opens a tunnel, if its user may. Only such a request lasts as long as the tunnel.
+func Opens(r *http.Request, info *request.RequestInfo) bool { return isTunnel(r, info) && upgrades(r) }
+
+func upgrades(r *http.Request) bool {
+	return r.Method == http.MethodPost && strings.EqualFold(r.Header.Get("Upgrade"), Protocol)
+}
+
+// admit returns the Cluster of an agent that may open a tunnel. Otherwise it returns the status code of the response
+// and the reason. It admits only the agent itself, because roles of users may permit all subresources.
 func (t *Tunnels) admit(r *http.Request, name string, hub func() (client.Reader, error)) (*clusterv1alpha1.Cluster,
 	int, error) {
 	caller, ok := request.UserFrom(r.Context())
 	if !ok || caller.GetName() != pull.User(name) || !slices.Contains(caller.GetGroups(), pull.Group) {
 		return nil, http.StatusForbidden, fmt.Errorf("only the agent of cluster %q can connect the cluster", name)
 	}
-	if r.Method != http.MethodPost || !strings.EqualFold(r.Header.Get("Upgrade"), Protocol) {
+	if !upgrades(r) {
 		return nil, http.StatusBadRequest, fmt.Errorf("connect with POST, and upgrade the connection to %s", Protocol)
-	}
-	if slices.Contains(strings.Split(r.Header.Get(connectedHeader), ","), t.replica) {
-		return nil, http.StatusConflict, errors.New("the agent is connected to this replica of the hub already")
 	}
 	reader, err := hub()
 	if err != nil {
@@ -188,12 +212,16 @@ func (t *Tunnels) admit(r *http.Request, name string, hub func() (client.Reader,
 		return nil, http.StatusServiceUnavailable, fmt.Errorf("read cluster %q: %w", name, err)
 	case !membership.Pulls(cluster):
 		return nil, http.StatusForbidden, fmt.Errorf("cluster %q is not in Pull mode", name)
+	// The agent may not have noticed that its tunnel ended, or the tunnel may be for a former Cluster.
+	case t.Connected(name, cluster.UID) &&
+		slices.Contains(strings.Split(r.Header.Get(connectedHeader), ","), t.replica):
+		return nil, http.StatusConflict, errors.New("the agent is connected to this replica of the hub already")
 	}
 	return cluster, 0, nil
 }
 
-// serve makes a tunnel of the connection of an agent, and returns when it ends. The agent's former tunnel ends: an
-// agent connects again only after its tunnel has failed.
+// serve turns the connection of an agent into a tunnel, and returns when it ends. It ends the cluster's former tunnel:
+// an agent connects again only if that failed, and only one agent of a cluster acts.
 func (t *Tunnels) serve(w http.ResponseWriter, cluster *clusterv1alpha1.Cluster) error {
 	conn, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
@@ -208,14 +236,14 @@ func (t *Tunnels) serve(w http.ResponseWriter, cluster *clusterv1alpha1.Cluster)
 	}
 	ended := make(chan struct{})
 	watched := &watchedConn{Conn: conn, closed: sync.OnceFunc(func() { close(ended) })}
-	transport := &http.Transport{Protocols: unencryptedHTTP2(), HTTP2: settings(),
+	transport := &http.Transport{Protocols: unencryptedHTTP2(), HTTP2: http2Settings(),
 		DialContext: func(context.Context, string, string) (net.Conn, error) { return watched, nil }}
 	opened, err := transport.NewClientConn(context.Background(), "http", cluster.Name+":80")
 	if err != nil {
 		return nil // The agent is gone.
 	}
 	defer opened.Close()
-	mine := &tunnel{uid: cluster.UID, conn: opened, ended: ended}
+	mine := &tunnel{uid: cluster.UID, conn: opened}
 	t.mu.Lock()
 	former, closed, changed := t.open[cluster.Name], t.closed, t.changed
 	if !closed {
@@ -250,13 +278,13 @@ func unencryptedHTTP2() *http.Protocols {
 	return p
 }
 
-// settings returns those of both ends of a tunnel.
-func settings() *http.HTTP2Config {
-	return &http.HTTP2Config{SendPingTimeout: silence, PingTimeout: pingTimeout, MaxConcurrentStreams: streams,
+// http2Settings returns the settings of both ends of a tunnel.
+func http2Settings() *http.HTTP2Config {
+	return &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout, MaxConcurrentStreams: maxStreams,
 		MaxReceiveBufferPerStream: streamBuffer, StrictMaxConcurrentRequests: true}
 }
 
-// watchedConn calls closed when it is closed.
+// watchedConn is a connection that calls a function when it is closed.
 type watchedConn struct {
 	net.Conn
 	closed func()
@@ -268,19 +296,19 @@ func (c *watchedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// dial opens a connection to the proxy of the agent.
+// dial opens a stream to the proxy of the agent. ctx and dialTimeout bound the dial, not the stream.
 func (t *tunnel) dial(ctx context.Context) (net.Conn, error) {
-	life, end := context.WithCancel(context.Background())
-	late := time.AfterFunc(dialTimeout, end)
-	stop := context.AfterFunc(ctx, end)
+	streaming, end := context.WithCancel(context.Background())
+	timeout := time.AfterFunc(dialTimeout, end)
+	detach := context.AfterFunc(ctx, end)
 	sent, send := io.Pipe()
-	r, err := http.NewRequestWithContext(life, http.MethodPost, "http://agent/", sent)
+	r, err := http.NewRequestWithContext(streaming, http.MethodPost, "http://agent/", sent)
 	if err != nil {
 		end()
 		return nil, err
 	}
 	response, err := t.conn.RoundTrip(r)
-	inTime, wanted := late.Stop(), stop()
+	inTime, wanted := timeout.Stop(), detach()
 	if !inTime || !wanted || err != nil || response.StatusCode != http.StatusOK {
 		end()
 		if err == nil {

@@ -1,13 +1,9 @@
-package membertest
+package memserver
 
 import (
 	"context"
-	"fmt"
 	"net"
-	"net/http"
-	"net/http/httptest"
 	"sync"
-	"sync/atomic"
 	"syscall"
 )
 
@@ -17,7 +13,7 @@ import (
 // listeners are the listeners of the network in memory, by address.
 var listeners sync.Map
 
-// Dial connects to a listener made by Listen, such as that of NewInMemory.
+// Dial connects to a listener made by Listen.
 func Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	refused := &net.OpError{Op: "dial", Net: network, Addr: addr(address), Err: syscall.ECONNREFUSED}
 	found, ok := listeners.Load(address)
@@ -34,17 +30,6 @@ func Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-}
-
-// last is the number of the last address that Serve took.
-var last atomic.Int64
-
-// Serve returns a server with an address of its own.
-func Serve(handler http.Handler) *httptest.Server {
-	s := &httptest.Server{Listener: Listen(fmt.Sprintf("server%d.test:80", last.Add(1))),
-		Config: &http.Server{Handler: handler}}
-	s.Start()
-	return s
 }
 
 // listener accepts connections that Dial opens.
