@@ -28,18 +28,18 @@ import (
 	"github.com/argosy-io/argosy/internal/why"
 )
 
-// Options are what the API reads from.
+// Options has the sources that the API reads.
 type Options struct {
 	// Config reaches the hub with full rights, inside the process.
 	Config *rest.Config
 	// Cached returns the cache of this hub's controllers; nil while they run elsewhere.
 	Cached func() client.Reader
-	// Authorizer is the API server's.
+	// Authorizer returns the authorizer of the API server.
 	Authorizer func() authorizer.Authorizer
-	// Findings are the problems of the hub itself, for users who may get HealthPath.
+	// Findings returns the problems of the hub itself, for users who may get HealthPath.
 	Findings   func() []overview.HubFinding
 	HealthPath string
-	// Troubled, Room and Scheduler are what the scheduler knows.
+	// Troubled, Room and Scheduler answer from the state of the scheduler.
 	Troubled  why.Troubled
 	Room      why.Room
 	Scheduler why.Scheduler
@@ -66,7 +66,7 @@ type JoinRequest struct {
 	Provider string   `json:"provider,omitempty"`
 	Zones    []string `json:"zones,omitempty"`
 	TakeOver bool     `json:"takeOver,omitempty"`
-	// Kubeconfig is its text. Member is what was read from it.
+	// Kubeconfig is its text. Member is the configuration that was read from it.
 	Kubeconfig string       `json:"kubeconfig"`
 	Member     *rest.Config `json:"-"`
 	// Hub is the address at which the hub serves.
@@ -80,6 +80,8 @@ type API struct {
 	rights *rights
 	rows   *rows
 	kinds  *kinds
+
+	version *historyVersion
 
 	mu      sync.Mutex
 	streams map[string]int // by user
@@ -99,6 +101,7 @@ func NewAPI(o Options, layer *Layer) *API {
 	a.kinds = &kinds{config: o.Config, now: time.Now}
 	a.rights = &rights{authorizer: o.Authorizer, now: time.Now, known: map[string]verdict{}}
 	a.rows = newRows(o)
+	a.version = &historyVersion{now: time.Now}
 	return a
 }
 
@@ -132,17 +135,17 @@ func (a *API) Handler(next http.Handler) http.Handler {
 	})
 }
 
-// posts are the paths that take POST; all others take GET.
+// posts lists the paths that take POST. All others take GET.
 var posts = []string{linkPath, importPath, changePath}
 
 // LongRunning reports whether a request is a stream, which has no timeout.
 func LongRunning(r *http.Request) bool { return r.URL.Path == streamPath || r.URL.Path == importPath }
 
-// me is who the user is, and what the pages need to know before they read.
+// me describes the user to the pages, before they read anything else.
 type me struct {
 	User   string   `json:"user"`
 	Groups []string `json:"groups"`
-	// Ends is when the login ends unless it is used.
+	// Ends is the end of the login unless it is used.
 	Ends *time.Time `json:"ends,omitempty"`
 	// Master is true for members of system:masters, whom no role limits.
 	Master bool `json:"master,omitempty"`
@@ -182,7 +185,7 @@ type Link struct {
 	Ends time.Time `json:"ends"`
 }
 
-// LinkPath is where the CLI asks for the code of a one-time link.
+// LinkPath is the address at which the CLI gets the code of a one-time link.
 const LinkPath = linkPath
 
 // LinkURL returns the one-time link of a code. The code is in the fragment, which browsers do not send to servers.

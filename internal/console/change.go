@@ -87,10 +87,10 @@ func refuseError(w http.ResponseWriter, err error) {
 	refuse(w, code, apierrors.ReasonForError(err), err.Error())
 }
 
-// action is what the user can do with a template by one button.
+// action is a button of a template.
 type action struct {
 	rollout.Action
-	// Path is where the page sends the patch.
+	// Path of the patch that the page sends.
 	Path string `json:"path"`
 	// Missing is the right that the user lacks; nil if the user may do it.
 	Missing *Missing `json:"missing,omitempty"`
@@ -216,7 +216,7 @@ type outcome struct {
 	Objects []changed `json:"objects"`
 	// Applied is true if all objects were written.
 	Applied bool `json:"applied"`
-	// WhatIf is what the change does to the fleet. NoWhatIf is why it is not known.
+	// WhatIf is the simulated effect on the fleet, NoWhatIf the reason why there is none.
 	WhatIf   *simulate.Report `json:"whatIf,omitempty"`
 	NoWhatIf string           `json:"noWhatIf,omitempty"`
 	Command  string           `json:"command"`
@@ -413,7 +413,7 @@ func manifests(ctx context.Context, c client.Client, one changed, workloads []si
 	return all
 }
 
-// whatIf simulates objects on the fleet that the user may read. Its second result is why there is no report.
+// whatIf simulates objects on the fleet that the user may read. Without a report, it returns the reason.
 func (a *API) whatIf(ctx context.Context, u user.Info, objects []*unstructured.Unstructured) (*simulate.Report,
 	string) {
 	if a.Simulate == nil {

@@ -1,5 +1,5 @@
-// Package console serves the hub's web console: its pages, the login, and what the pages read. It has no account of its
-// own. Layer turns a login into the user's own credential before the API server authenticates the request, and API
+// Package console serves the hub's web console: its pages, the login, and the API of the pages. It has no account of
+// its own. Layer turns a login into the user's own credential before the API server authenticates the request, and API
 // answers behind the API server's authentication and authorization.
 package console
 
@@ -33,7 +33,7 @@ import (
 )
 
 const (
-	// Path is where the console is served.
+	// Path of the console.
 	Path        = "/console/"
 	sessionPath = Path + "session"
 	apiPrefix   = Path + "api/"
@@ -82,7 +82,7 @@ type Layer struct {
 }
 
 // NewLayer returns the layer of a hub that serves on port. config reaches the hub with full rights; secret is shared by
-// all hubs of one etcd. Without an issuer, nobody logs in by OpenID Connect.
+// all hubs of one etcd. Without an issuer, there is no login by OpenID Connect.
 func NewLayer(config *rest.Config, secret []byte, port int, oidc OIDC) (*Layer, error) {
 	sealer, err := newSealer(secret)
 	if err != nil {
@@ -119,7 +119,7 @@ func (l *Layer) time() time.Time { return l.now() }
 
 var errToken = errors.New("the hub does not accept this token")
 
-// login is what a request brings into the API server's filters. Only Layer creates it.
+// login has the credentials of a request for the API server's filters. Only Layer creates it.
 type login struct {
 	// user is set for sessions without a token.
 	user *user.DefaultInfo

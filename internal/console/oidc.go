@@ -27,13 +27,13 @@ import (
 const (
 	oidcPath     = Path + "login/oidc"
 	callbackPath = Path + "login/callback"
-	// oidcLife is how long a user may take at the issuer.
+	// oidcLife bounds the time that a user spends at the issuer.
 	oidcLife = 5 * time.Minute
 	// maxDiscovery bounds the issuer's description of itself.
 	maxDiscovery = 1 << 20
 )
 
-// OIDC is the issuer whose ID tokens the hub accepts. The console is a public client with PKCE.
+// OIDC is the issuer of the ID tokens that the hub accepts. The console is a public client with PKCE.
 type OIDC struct{ IssuerURL, ClientID, CAFile string }
 
 // issuer asks the issuer of OIDC for ID tokens.

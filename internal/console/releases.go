@@ -31,8 +31,8 @@ type summary struct {
 	row row
 }
 
-// summarize returns the summaries of releases: those that wait for a person first, then those that have not ended, then
-// the last ones that have. Releases that did not change keep their rows.
+// summarize returns the summaries of all releases, sorted by namespace and name, and whether any of them changed. The
+// page sorts them by urgency. Releases that did not change keep their rows.
 func summarize(list []releasev1alpha1.Release, known []summary) (all []summary, changed bool) {
 	before := make(map[string]summary, len(known))
 	for _, s := range known {
@@ -53,7 +53,7 @@ func summarize(list []releasev1alpha1.Release, known []summary) (all []summary, 
 	return all, changed || len(all) != len(known)
 }
 
-// releases are the releases that a user may list.
+// releases returns the releases that a user may list.
 func (a *API) releases(ctx context.Context, u user.Info, s *state) view {
 	v := view{}
 	for _, r := range s.summaries {
@@ -69,10 +69,10 @@ func (a *API) releases(ctx context.Context, u user.Info, s *state) view {
 	return v
 }
 
-// releaseAction is what a user can do to a release as it is.
+// releaseAction is an action that a release accepts in its present state.
 type releaseAction struct {
 	Verb string `json:"verb"`
-	// Gate is that of a verdict, Stage the stage under way.
+	// Gate of a verdict, and the stage that is under way.
 	Gate  string `json:"gate,omitempty"`
 	Stage string `json:"stage,omitempty"`
 	// Writes are the requests that the page sends as the user, in this order. TextAt is the field of the last one for the
@@ -80,8 +80,8 @@ type releaseAction struct {
 	Writes []apiWrite `json:"writes"`
 	TextAt []string   `json:"textAt"`
 	Needed bool       `json:"needed,omitempty"`
-	// Missing is a right that the user lacks, Refused why the verdict of the user does not count. Admission decides
-	// both again.
+	// Missing is a right that the user lacks. Refused is the reason why the verdict of the user does not count. Admission
+	// decides both again.
 	Missing *Missing `json:"missing,omitempty"`
 	Refused string   `json:"refused,omitempty"`
 }
@@ -205,7 +205,7 @@ func (a *API) verdicts(ctx context.Context, u user.Info, r *releasev1alpha1.Rele
 	return actions
 }
 
-// releasesOf is the path of a resource of releases in a namespace.
+// releasesOf returns the path of a resource of releases in a namespace.
 func releasesOf(namespace, resource string) string {
 	return "apis/" + releasev1alpha1.GroupVersion.String() + "/namespaces/" + namespace + "/" + resource
 }

@@ -1,15 +1,19 @@
 package console
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -129,15 +133,95 @@ func TestAuthorSeesWhyTheVerdictDoesNotCount(t *testing.T) {
 	}
 }
 
-// Whatever rights a user has, each entry of the time line is of an object that the user may list.
-func TestTimelineHasOnlyWhatTheUserMayList(t *testing.T) {
-	g := grants{}
-	a := newTestAPI(t, g)
-	store, err := history.OpenSQLite(t.Context(), t.TempDir())
+func namespace(name string) *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+}
+
+// openHistory opens an empty history for an API.
+func openHistory(t *testing.T, a *API) *history.Store {
+	t.Helper()
+	dir := t.TempDir()
+	a.History = history.NewSource(func(ctx context.Context) (*history.Store, error) {
+		return history.OpenSQLite(ctx, dir)
+	})
+	store, _, err := a.History.Store(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = store.Close() })
+	t.Cleanup(func() {
+		if err := a.History.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return store
+}
+
+// joined returns the event that a cluster joined.
+func joined(name string) history.FleetEvent {
+	return history.FleetEvent{UID: name, Type: history.Joined, At: time.Now(), Workload: history.Workload{Kind: "Cluster",
+		Name: name}}
+}
+
+// Rights come first: without any of them, the database is not even opened.
+func TestTimelineReadsNothingForAUserWithoutRights(t *testing.T) {
+	a := newTestAPI(t, grants{"list releases deleted": true}, namespace("shop"))
+	a.History = history.NewSource(func(context.Context) (*history.Store, error) {
+		t.Error("the history is opened")
+		return nil, errors.New("it is not there")
+	})
+	w := a.request(t, alice, "GET", timelinePath, "")
+	var answer timelineAnswer
+	if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil || w.Code != http.StatusOK ||
+		len(answer.Entries) > 0 || len(answer.Missing) != 3 || answer.Version != "" {
+		t.Errorf("the answer is %d %s", w.Code, w.Body)
+	}
+}
+
+// A tab with the current version gets no entries until something happens, or until rights are checked again.
+func TestTabThatIsUpToDateGetsNoEntries(t *testing.T) {
+	a := newTestAPI(t, grants{"list clusters *": true})
+	store := openHistory(t, a)
+	now := time.Unix(1_800_000_000, 0)
+	a.version.now = func() time.Time { return now }
+	ask := func(version string) timelineAnswer {
+		t.Helper()
+		answer, err := a.timelineSince(t.Context(), alice, history.TimelineFilter{}, version)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer
+	}
+	record := func(name string) {
+		t.Helper()
+		if err := store.RecordFleet(t.Context(), []history.FleetEvent{joined(name)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	record("eu")
+	first := ask("")
+	if first.Same || len(first.Entries) != 1 {
+		t.Fatalf("the first answer is %+v", first)
+	}
+	if again := ask(first.Version); !again.Same || len(again.Entries) > 0 || again.Version != first.Version {
+		t.Errorf("without a change, the answer is %+v", again)
+	}
+	record("us")
+	now = now.Add(freshHistory)
+	second := ask(first.Version)
+	if second.Same || len(second.Entries) != 2 || second.Version == first.Version {
+		t.Errorf("after a change, the answer is %+v", second)
+	}
+	now = now.Add(rightsAge)
+	if later := ask(second.Version); later.Same {
+		t.Error("rights are not checked again")
+	}
+}
+
+// Whatever rights a user has, each entry of the time line is of an object that the user may list.
+func TestTimelineHasOnlyWhatTheUserMayList(t *testing.T) {
+	g := grants{}
+	a := newTestAPI(t, g, namespace("shop"), namespace("bank"))
+	store := openHistory(t, a)
 	events := history.EventsOfCluster(&clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "eu", UID: "c",
 		CreationTimestamp: metav1.Now()}})
 	namespaces, now := []string{"shop", "bank"}, time.Now()
@@ -173,9 +257,14 @@ func TestTimelineHasOnlyWhatTheUserMayList(t *testing.T) {
 			g[right] = random.IntN(3) == 0
 		}
 		may := func(resource, ns string) bool { return g["list "+resource+" *"] || g["list "+resource+" "+ns] }
-		answer, err := a.timeline(t.Context(), store, alice, history.TimelineFilter{})
+		whole, err := a.timeline(t.Context(), store, alice, history.TimelineFilter{})
 		if err != nil {
 			t.Fatal(err)
+		}
+		answer, err := a.timelineSince(t.Context(), alice, history.TimelineFilter{}, "")
+		if err != nil || !reflect.DeepEqual(answer.Entries, whole.Entries) {
+			t.Fatalf("with the rights %v, the query of the user's namespaces gives %+v, %v; all namespaces give %+v", g,
+				answer.Entries, err, whole.Entries)
 		}
 		for _, e := range answer.Entries {
 			seen[e.Kind]++
@@ -208,11 +297,7 @@ func TestTimelineShowsThatTheHistoryIsOff(t *testing.T) {
 // A page of the time line continues where the one before it ended, whatever the user may not see between.
 func TestOlderEntriesContinueThePage(t *testing.T) {
 	a := newTestAPI(t, grants{"list clusters *": true})
-	store, err := history.OpenSQLite(t.Context(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = store.Close() })
+	store := openHistory(t, a)
 	start := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	var events []history.FleetEvent
 	for i := range 1500 {

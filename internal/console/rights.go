@@ -11,11 +11,11 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 )
 
-// rightsAge is how long a verdict of the authorizer is used: a right that a user loses ends in open pages within that
+// rightsAge is the maximum age of a verdict of the authorizer: a right that a user loses ends in open pages within that
 // time.
 const rightsAge = 20 * time.Second
 
-// rights asks the API server's authorizer, and remembers its verdicts for a while. What it cannot decide is denied.
+// rights caches verdicts of the API server's authorizer. If the authorizer cannot decide, the right is denied.
 type rights struct {
 	authorizer func() authorizer.Authorizer
 	now        func() time.Time
@@ -86,7 +86,7 @@ func (r *rights) decide(ctx context.Context, u user.Info, what string, attribute
 	return v.allowed
 }
 
-// identity is a text that differs for users who may have different rights.
+// identity returns a text that differs for users who may have different rights.
 func identity(u user.Info) string {
 	groups := slices.Clone(u.GetGroups())
 	slices.Sort(groups)

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authentication/user"
@@ -27,15 +28,15 @@ import (
 )
 
 const (
-	// freshFor is how old what all streams share may be. Without a stream nothing is read. In a large fleet it is longer,
-	// so that reading takes at most one part in restFactor of the time.
+	// freshFor is the maximum age of the state that all streams share. Without a stream nothing is read. In a large fleet
+	// it is longer, so that reads take at most one part in restFactor of the time.
 	freshFor   = 200 * time.Millisecond
 	restFactor = 20
-	// freshRemote is the same where the controllers run in another hub, so that each read is a list of the API.
+	// freshRemote applies while the controllers run in another hub, so that each read is a list of the API.
 	freshRemote = 3 * time.Second
-	// freshPods is the same for what is costly to collect.
+	// freshPods applies to facts that are costly to collect.
 	freshPods = 3 * time.Second
-	// kindsAge is how long what was discovered of the hub's kinds is used.
+	// kindsAge is the maximum age of the discovered kinds of the hub.
 	kindsAge = 30 * time.Second
 )
 
@@ -56,7 +57,7 @@ func newRow(key string, v any) row {
 	return row{key, encoded, maphash.Bytes(seed, encoded)}
 }
 
-// cluster and workload are rows with what their readers are authorized by.
+// cluster and workload are rows with the object that a reader needs rights for.
 type cluster struct {
 	overview.ClusterRow
 	row     row
@@ -103,13 +104,13 @@ func newRows(o Options) *rows {
 func (r *rows) current(ctx context.Context) (*state, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	reader, fresh := r.o.Cached(), freshFor
-	if reader == nil {
-		var err error
-		if reader, err = r.api(); err != nil {
-			return nil, err
-		}
+	fresh := freshFor
+	if r.o.Cached() == nil {
 		fresh = freshRemote
+	}
+	reader, err := r.readerLocked()
+	if err != nil {
+		return nil, err
 	}
 	now := r.now()
 	if r.last != nil && now.Sub(r.read) < max(fresh, restFactor*r.took) {
@@ -188,14 +189,25 @@ func (r *rows) current(ctx context.Context) (*state, error) {
 	return r.last, nil
 }
 
-// api returns a reader of the API, for hubs whose controllers run elsewhere.
-func (r *rows) api() (client.Reader, error) {
+// reader returns the cache of this hub's controllers, or a reader of the API while they run elsewhere.
+func (r *rows) reader() (client.Reader, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.readerLocked()
+}
+
+// readerLocked is reader for a caller that has locked mu.
+func (r *rows) readerLocked() (client.Reader, error) {
+	if cached := r.o.Cached(); cached != nil {
+		return cached, nil
+	}
 	if r.remote == nil {
 		mapper := meta.NewDefaultRESTMapper(nil)
 		mapper.Add(clusterv1alpha1.GroupVersion.WithKind("Cluster"), meta.RESTScopeRoot)
 		mapper.Add(workv1alpha2.GroupVersion.WithKind("ResourceBinding"), meta.RESTScopeNamespace)
 		mapper.Add(workv1alpha2.GroupVersion.WithKind("ClusterResourceBinding"), meta.RESTScopeRoot)
 		mapper.Add(releasev1alpha1.GroupVersion.WithKind("Release"), meta.RESTScopeNamespace)
+		mapper.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
 		c, err := client.New(r.o.Config, client.Options{Scheme: why.Scheme(), Mapper: mapper})
 		if err != nil {
 			return nil, fmt.Errorf("create the console's client: %w", err)
@@ -237,16 +249,16 @@ func (k *kinds) mapper() (meta.RESTMapper, error) {
 	return mapper, nil
 }
 
-// view is what one user sees of a topic.
+// view is the part of a topic that a user may see.
 type view struct {
 	rows []row
-	// totals are figures beside the rows.
+	// totals has figures beside the rows.
 	totals any
-	// missing are the rights that keep rows from the user.
+	// missing has the rights that keep rows from the user.
 	missing []*Missing
 }
 
-// totals are the figures of the fleet that a user may see.
+// totals has the figures of the fleet that a user may see.
 type totals struct {
 	Clusters  int `json:"clusters"`
 	NotReady  int `json:"notReady"`
@@ -321,10 +333,10 @@ func (a *API) lists(ctx context.Context, u user.Info, want right) bool {
 	return a.rights.allows(ctx, u, everywhere) || want.namespace != "" && a.rights.allows(ctx, u, want)
 }
 
-// maxItems bounds what the Fleet page is sent.
+// maxItems bounds the items of the Fleet page.
 const maxItems = 300
 
-// topics are what a stream may have.
+// topics has the topics of streams.
 var topics = map[string]func(*API, context.Context, user.Info, *state) view{
 	"fleet":    (*API).fleet,
 	"releases": (*API).releases,
@@ -376,7 +388,7 @@ type placements struct {
 	Bad    int `json:"bad"`
 }
 
-// fleet is what needs attention, as far as the user may see it.
+// fleet returns the items that need attention and that the user may see.
 func (a *API) fleet(ctx context.Context, u user.Info, s *state) view {
 	clusters, workloads, missing := a.visible(ctx, u, s)
 	f := overview.Facts{}

@@ -36,7 +36,7 @@ type session struct {
 	// certificate when the link was made.
 	Token string            `json:"t,omitempty"`
 	User  *user.DefaultInfo `json:"u,omitempty"`
-	// Idle is when the session ends unless it is used; Ends is when it ends in any case.
+	// Idle is the end of the session unless it is used, Ends its end in any case.
 	Idle time.Time `json:"a"`
 	Ends time.Time `json:"e"`
 }

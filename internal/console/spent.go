@@ -17,11 +17,11 @@ import (
 // forgotten. Only the hub writes it.
 const spentName = "argosy-console-spent"
 
-// spentAge is how long what was read of the ConfigMap is used: a session that was ended at another hub ends here within
-// that time.
+// spentAge is the maximum age of the cached ConfigMap: a session that was ended at another hub ends here within that
+// time.
 const spentAge = 5 * time.Second
 
-// errSpent is the error for an id that was spent before.
+// errSpent is returned for an id that was spent before.
 var errSpent = errors.New("it was used before")
 
 // spent records ids that are not valid anymore. All hubs of one etcd share it, so that a link opens one session.

@@ -97,7 +97,7 @@ func (a *API) serveStream(w http.ResponseWriter, r *http.Request, u user.Info) {
 	}
 }
 
-// figures is the key of what is beside the rows. No row has it.
+// figures is the key of the totals and the missing rights. No row has it.
 const figures = "\x00"
 
 // push sends what changed of a topic since it was last sent.
@@ -132,7 +132,7 @@ func (a *API) push(out *events, name string, v view, sent map[string]map[string]
 		kind = "snapshot"
 	}
 
-	// The rows are encoded already: only what is around them is written here.
+	// The rows are encoded already. Only the text around them is written here.
 	var b bytes.Buffer
 	head, _ := json.Marshal(map[string]any{"topic": name, "at": at.UnixMilli(), "gone": gone, "beside": json.RawMessage(
 		beside.json)}) // maps of texts and numbers can be encoded

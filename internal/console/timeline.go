@@ -2,12 +2,17 @@ package console
 
 import (
 	"context"
+	"fmt"
+	"hash/maphash"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/authentication/user"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/explain/overview"
@@ -17,25 +22,34 @@ import (
 const timelinePath = apiPrefix + "timeline"
 
 const (
-	// maxEntries is how many entries an answer has, and maxScanned how many are read for it.
+	// maxEntries is the number of entries of a page, and maxScanned the number of rows that are read for it.
 	maxEntries = 200
 	maxScanned = 4000
+	// maxNamespaces bounds the namespaces in a query. With more of them, the query has no condition on namespaces.
+	maxNamespaces = 1000
+	// freshHistory is the time for which all tabs use the same version of the history.
+	freshHistory = 2 * time.Second
 )
 
 // timelineAnswer is the answer at timelinePath.
 type timelineAnswer struct {
 	Entries []history.Entry `json:"entries"`
-	// Older is the time from which an older page continues; empty if there is none.
+	// Version of the answer. A tab sends it with its next request.
+	Version string `json:"version,omitempty"`
+	// Same is true if the tab has this version already. The answer has no entries then.
+	Same bool `json:"same,omitempty"`
+	// Older is the time from which an older page continues; empty for the last page.
 	Older string `json:"older,omitempty"`
-	// Notes are what the reader must know of the history.
+	// Notes warn about gaps in the history.
 	Notes []string `json:"notes,omitempty"`
-	// Missing are rights that keep entries from the user.
+	// Missing has the rights that keep entries from the user.
 	Missing []*Missing `json:"missing,omitempty"`
 	// Off is true if the hub keeps no history.
 	Off bool `json:"off,omitempty"`
 }
 
-// serveTimeline returns what happened, the newest first: class, cluster, text and before select the entries.
+// serveTimeline returns events of the fleet, the newest first. The parameters class, cluster, text and before select
+// the entries. The parameter version is the version of the last answer.
 func (a *API) serveTimeline(w http.ResponseWriter, r *http.Request, u user.Info) {
 	v := r.URL.Query()
 	f := history.TimelineFilter{Class: v.Get("class"), Cluster: v.Get("cluster"), Text: v.Get("text")}
@@ -57,22 +71,77 @@ func (a *API) serveTimeline(w http.ResponseWriter, r *http.Request, u user.Info)
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), whyTimeout)
 	defer cancel()
-	store, _, err := a.History.Store(ctx)
-	var answer timelineAnswer
-	if err == nil {
-		answer, err = a.timeline(ctx, store, u, f)
-	}
-	if err == nil {
-		answer.Notes, err = store.Gaps(ctx)
-	}
+	answer, err := a.timelineSince(ctx, u, f, v.Get("version"))
 	if err != nil {
 		refuse(w, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, err.Error())
 		return
 	}
+	respond(w, answer)
+}
+
+// timelineSince returns a page, without entries if the tab has the current version. It checks the rights of the user
+// before it reads the database.
+func (a *API) timelineSince(ctx context.Context, u user.Info, f history.TimelineFilter,
+	version string) (answer timelineAnswer, err error) {
+	f.Namespaces, err = a.timelineNamespaces(ctx, u)
+	if err != nil {
+		return answer, err
+	}
+	if f.Namespaces != nil && len(f.Namespaces) == 0 {
+		return timelineAnswer{Entries: []history.Entry{}, Missing: a.missingTimeline(ctx, u)}, nil
+	}
+	store, _, err := a.History.Store(ctx)
+	if err != nil {
+		return answer, err
+	}
+	now, err := a.version.current(ctx, store)
+	if err != nil {
+		return answer, err
+	}
+	if now == version {
+		return timelineAnswer{Entries: []history.Entry{}, Version: now, Same: true}, nil
+	}
+	if answer, err = a.timeline(ctx, store, u, f); err != nil {
+		return answer, err
+	}
+	answer.Version = now
+	if answer.Notes, err = store.Gaps(ctx); err != nil {
+		return answer, err
+	}
 	if a.History.Note != "" {
 		answer.Notes = append(answer.Notes, a.History.Note)
 	}
-	respond(w, answer)
+	return answer, nil
+}
+
+// historyVersion is the version of the history for all tabs. It changes with the newest entries.
+type historyVersion struct {
+	now func() time.Time
+
+	mu   sync.Mutex
+	read time.Time
+	sum  uint64
+}
+
+// current returns the version. It reads the database at most every freshHistory. The version also changes after
+// rightsAge, so that open pages lose the entries that the user may no longer see.
+func (v *historyVersion) current(ctx context.Context, store *history.Store) (string, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	now := v.now()
+	if now.Sub(v.read) >= freshHistory {
+		entries, err := store.Timeline(ctx, history.TimelineFilter{}, maxEntries)
+		if err != nil {
+			return "", err
+		}
+		var hash maphash.Hash
+		hash.SetSeed(seed)
+		for _, e := range entries {
+			_, _ = hash.WriteString(e.ID + "\n") // it returns no error
+		}
+		v.read, v.sum = now, hash.Sum64()
+	}
+	return fmt.Sprintf("%x-%d", v.sum, now.Unix()/int64(rightsAge.Seconds())), nil
 }
 
 // timeline reads entries until it has a page of those that the user may see.
@@ -103,33 +172,85 @@ func (a *API) timeline(ctx context.Context, store *history.Store, u user.Info,
 		if err != nil {
 			return answer, err
 		}
-		if next.Equal(f.Before) { // more happened within a second than was read
+		if next.Equal(f.Before) { // the second has more entries than were read
 			if limit *= 2; limit <= maxScanned {
 				continue
 			}
 			next = next.Add(-time.Second)
 		}
-		f.Before = next
+		f.Before, limit = next, 2*maxEntries
 		if len(answer.Entries) >= maxEntries || scanned >= maxScanned {
 			answer.Older = next.UTC().Format(time.RFC3339)
 			break
 		}
 	}
-	for _, want := range []right{listReleases, listClusters, listBindings} {
-		if !a.rights.allows(ctx, u, want) && len(answer.Entries) == 0 {
-			answer.Missing = append(answer.Missing, want.missing())
-		}
+	if len(answer.Entries) == 0 {
+		answer.Missing = a.missingTimeline(ctx, u)
 	}
 	return answer, nil
 }
 
-// policies are the resources of the kinds whose changes are recorded.
-var policies = map[string]string{"PropagationPolicy": "propagationpolicies",
-	"ClusterPropagationPolicy": "clusterpropagationpolicies", "OverridePolicy": "overridepolicies",
-	"ClusterOverridePolicy": "clusteroverridepolicies"}
+// missingTimeline returns the rights to list all objects of the time line that the user lacks.
+func (a *API) missingTimeline(ctx context.Context, u user.Info) (missing []*Missing) {
+	for _, want := range []right{listReleases, listClusters, listBindings} {
+		if !a.rights.allows(ctx, u, want) {
+			missing = append(missing, want.missing())
+		}
+	}
+	return missing
+}
 
-// seesEntry returns a function that reports whether a user may see an entry: who may list the object. A workload needs
-// the right to list its binding too.
+// namespacedEntries and clusterEntries have the rights of which a user needs one to see any entry of a namespaced, or
+// of a cluster-scoped object.
+var (
+	namespacedEntries = []right{listReleases, listBindings, listPolicies("PropagationPolicy"),
+		listPolicies("OverridePolicy")}
+	clusterEntries = []right{listClusters, listPolicies("ClusterPropagationPolicy"),
+		listPolicies("ClusterOverridePolicy"),
+		{verb: "list", group: listBindings.group, resource: "clusterresourcebindings"}}
+)
+
+func listPolicies(kind string) right {
+	return right{verb: "list", group: policyv1alpha1.GroupVersion.Group, resource: history.PolicyResources[kind]}
+}
+
+// timelineNamespaces returns the namespaces of which the user may see any entries, with "" for cluster-scoped objects;
+// nil for all of them. Namespaces that were deleted are not among them, because no Role can be in them.
+func (a *API) timelineNamespaces(ctx context.Context, u user.Info) ([]string, error) {
+	hasAny := func(rights []right, namespace string) bool {
+		return slices.ContainsFunc(rights, func(want right) bool {
+			want.namespace = namespace
+			return a.rights.allows(ctx, u, want)
+		})
+	}
+	if hasAny(namespacedEntries, "") {
+		return nil, nil
+	}
+	allowed := []string{}
+	if hasAny(clusterEntries, "") {
+		allowed = append(allowed, "")
+	}
+	reader, err := a.rows.reader()
+	if err != nil {
+		return nil, err
+	}
+	var namespaces corev1.NamespaceList
+	if err := reader.List(ctx, &namespaces, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list namespaces: %w", err)
+	}
+	for i := range namespaces.Items {
+		if name := namespaces.Items[i].Name; hasAny(namespacedEntries, name) {
+			allowed = append(allowed, name)
+		}
+	}
+	if len(allowed) > maxNamespaces {
+		return nil, nil
+	}
+	return allowed, nil
+}
+
+// seesEntry returns a function that reports whether a user may see an entry: the user may list the object. A workload
+// also needs the right to list its binding.
 func (a *API) seesEntry(ctx context.Context, u user.Info) func(history.Entry) bool {
 	workloads, known := a.sees(ctx, u), map[right]bool{}
 	lists := func(want right) bool {
@@ -149,9 +270,12 @@ func (a *API) seesEntry(ctx context.Context, u user.Info) func(history.Entry) bo
 		case history.ClassClusters:
 			return lists(listClusters)
 		case history.ClassChanges:
-			resource, found := policies[e.Kind]
-			return found && lists(right{verb: "list", group: policyv1alpha1.GroupVersion.Group, resource: resource,
-				namespace: e.Namespace})
+			if _, found := history.PolicyResources[e.Kind]; !found {
+				return false
+			}
+			want := listPolicies(e.Kind)
+			want.namespace = e.Namespace
+			return lists(want)
 		}
 		return workloads(overview.Object{Group: e.Group, Kind: e.Kind, Namespace: e.Namespace, Name: e.Name})
 	}

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// archived are the tables of an archive, in an order in which each row comes after those that it refers to.
+// archived lists the tables of an archive. Each row comes after the rows that it refers to.
 var archived = []table{releasesTable, targetsTable, stagesTable, stageClustersTable, gatesTable, approvalsTable,
 	eventsTable, revisionsTable, imagesTable, startsTable, endsTable, fleetTable}
 
@@ -22,7 +22,7 @@ type archiveRow struct {
 	Row   map[string]any `json:"row"`
 }
 
-// importedAtOnce is how many rows one transaction of an import writes.
+// importedAtOnce is the number of rows in one transaction of an import.
 const importedAtOnce = 500
 
 // Export writes all rows, one JSON object in each line.

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// copies is how many nightly copies are kept.
+	// copies is the number of nightly copies.
 	copies = 7
 	// copyPrefix begins the name of a nightly copy; its day and ".db" follow.
 	copyPrefix = "history-"

@@ -12,7 +12,7 @@ import (
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 )
 
-// writtenStates are the last states that a store wrote of releases that have not ended.
+// writtenStates has the last written state of each release that has not ended.
 type writtenStates struct {
 	mu     sync.Mutex
 	states map[types.UID]writtenState
@@ -24,8 +24,8 @@ type writtenState struct {
 	rows    map[uint64]bool
 }
 
-// changed returns the rows of a release that differ from what the database has. The first row, of the release itself,
-// is always among them, because it decides whether the state is a newer one.
+// changed returns the rows of a release that differ from the database. The first row, of the release itself, is always
+// among them, because it decides whether the state is newer.
 func (s *Store) changed(ctx context.Context, r *releasev1alpha1.Release, rows []row) []row {
 	s.written.mu.Lock()
 	last, ok := s.written.states[r.UID]
@@ -68,7 +68,7 @@ func (s *Store) noteWritten(r *releasev1alpha1.Release, rows []row, written bool
 	s.written.states[r.UID] = state
 }
 
-// hash is a hash of the table and the values.
+// hash returns a hash of the table and the values.
 func (r row) hash() uint64 {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%s\x00%#v", r.table.name, r.values)

@@ -11,7 +11,7 @@ import (
 // Workload is a workload on the hub.
 type Workload struct{ Group, Kind, Namespace, Name string }
 
-// Deployed returns the workloads of which a release brought the pods that run in a cluster now.
+// Deployed returns the workloads with a revision of a release that runs in a cluster now.
 func (s *Store) Deployed(ctx context.Context) (all []Workload, err error) {
 	err = s.query(ctx, "SELECT DISTINCT api_group, kind, namespace, name FROM deployments WHERE to_at IS NULL "+
 		"ORDER BY namespace, name, kind, api_group", nil, func(found *sql.Rows) error {
@@ -23,7 +23,7 @@ func (s *Store) Deployed(ctx context.Context) (all []Workload, err error) {
 	return all, err
 }
 
-// RecordEnds writes that workloads were deleted on the hub: their pods run nowhere any more.
+// RecordEnds writes that workloads were deleted on the hub, which ends their pods in all clusters.
 func (s *Store) RecordEnds(ctx context.Context, deleted []Workload, at time.Time) error {
 	rows := make([]row, len(deleted))
 	for i, w := range deleted {

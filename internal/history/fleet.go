@@ -14,17 +14,18 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/adjust/failover"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 )
 
 // FleetEvent is something that happened in the fleet beside releases.
 type FleetEvent struct {
-	// UID is that of the object. With the type, the time and the generation, it identifies the event.
+	// UID of the object. The UID, the type, the time and the generation identify the event.
 	UID  string
 	Type string
 	At   time.Time
 	Workload
-	// Generation is that of the object, where a change of it is the event. Two events of a second differ in it.
+	// Generation of the object if its change is the event. It distinguishes two events in one second.
 	Generation int64
 	// From and To are sorted by name.
 	From, To []PlacedCluster
@@ -40,13 +41,20 @@ const (
 	Silent     = "NotReady"   // a cluster became not ready
 	Back       = "Ready"      // a cluster became ready again
 	Placed     = "Placed"     // a workload got its first clusters
-	Moved      = "Moved"      // a workload has other clusters, or other numbers of replicas in them
+	Moved      = "Moved"      // a workload has other clusters, or other numbers of replicas in them; a failback too
 	FailedOver = "FailedOver" // a failover moved a workload
 	Removed    = "Removed"    // a workload left the fleet
 	Changed    = "Changed"    // a policy was created or changed
+	Deleted    = "Deleted"    // a policy was deleted
 )
 
-// young is how old an object may be when it is first seen, so that its creation counts as an event.
+// PolicyResources has the kinds of policies whose changes are recorded, with their resources.
+var PolicyResources = map[string]string{
+	"PropagationPolicy": "propagationpolicies", "ClusterPropagationPolicy": "clusterpropagationpolicies",
+	"OverridePolicy": "overridepolicies", "ClusterOverridePolicy": "clusteroverridepolicies",
+}
+
+// young is the maximum age of a new binding: the placement of an older one is not an event.
 const young = 10 * time.Minute
 
 // PlacedCluster is a cluster of a workload, with its replicas there. A workload without replicas has 0.
@@ -55,7 +63,7 @@ type PlacedCluster struct {
 	Replicas int32  `json:"replicas,omitempty"`
 }
 
-// Placement is where the workload of a binding runs.
+// Placement has the clusters of the workload of a binding.
 type Placement struct {
 	Binding  string
 	UID      string
@@ -64,7 +72,7 @@ type Placement struct {
 	Clusters []PlacedCluster
 }
 
-// IsSame reports whether p is that of the same binding and has the same clusters.
+// IsSame reports whether p has the same binding and the same clusters.
 func (p Placement) IsSame(other Placement) bool {
 	return p.UID == other.UID && slices.Equal(p.Clusters, other.Clusters)
 }
@@ -86,8 +94,10 @@ func PlacementOf(b workv1alpha2.Binding) Placement {
 		Workload: Workload{Group: group, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}}
 }
 
-// EventOfBinding returns what happened to the workload of a binding since it was last seen; nil for nothing. A change
-// of the number of replicas alone is no event.
+// EventOfBinding returns the difference between the last recorded placement and a binding; nil for none. A change of
+// the number of replicas alone is not an event. If replicas leave a cluster that has an eviction task, the event has
+// the reason of the task, and is a failover unless the reason is a failback. Clusters that the scheduler adds meanwhile
+// are a move.
 func EventOfBinding(last Placement, b workv1alpha2.Binding, now time.Time) *FleetEvent {
 	is := PlacementOf(b)
 	e := &FleetEvent{UID: is.UID, Type: Moved, At: now, Workload: is.Workload, Generation: b.GetGeneration(),
@@ -108,15 +118,23 @@ func EventOfBinding(last Placement, b workv1alpha2.Binding, now time.Time) *Flee
 		e.Type = Placed
 	}
 	for _, task := range b.BindingSpec().GracefulEvictionTasks {
-		left := slices.Contains(was, task.FromCluster) && !slices.Contains(current, task.FromCluster)
-		// The replacement of a cluster may be chosen in a later write.
-		added := len(was) > 0 && len(current) > len(was) && !slices.Contains(was, task.FromCluster)
-		if left || added {
-			e.Type, e.Reason, e.Message = FailedOver, task.Reason, task.Message
+		if !hasFewer(last.Clusters, is.Clusters, task.FromCluster) {
+			continue
+		}
+		e.Reason, e.Message = task.Reason, task.Message
+		if task.Reason != failover.ReasonFailback {
+			e.Type = FailedOver
 			break
 		}
 	}
 	return e
+}
+
+// hasFewer reports whether a cluster is no longer in a placement, or has fewer replicas in it.
+func hasFewer(before, after []PlacedCluster, cluster string) bool {
+	named := func(c PlacedCluster) bool { return c.Name == cluster }
+	was, is := slices.IndexFunc(before, named), slices.IndexFunc(after, named)
+	return was >= 0 && (is < 0 || after[is].Replicas < before[was].Replicas)
 }
 
 // namesAndTotal returns the names of clusters and the total of their replicas.
@@ -127,7 +145,7 @@ func namesAndTotal(clusters []PlacedCluster) (names []string, total int64) {
 	return names, total
 }
 
-// EventsOfCluster returns what is known to have happened to a cluster. The same object always gives the same events.
+// EventsOfCluster returns the events that a cluster object shows. The same object always gives the same events.
 func EventsOfCluster(c *clusterv1alpha1.Cluster) []FleetEvent {
 	e := FleetEvent{UID: string(c.UID), Workload: Workload{Group: clusterv1alpha1.GroupVersion.Group, Kind: "Cluster",
 		Name: c.Name}, To: []PlacedCluster{{Name: c.Name}}, Type: Joined, At: c.CreationTimestamp.Time}
@@ -139,14 +157,16 @@ func EventsOfCluster(c *clusterv1alpha1.Cluster) []FleetEvent {
 		}
 		events = append(events, e)
 	}
-	if c.DeletionTimestamp != nil {
-		e.Type, e.At, e.Reason, e.Message, e.From, e.To = Left, c.DeletionTimestamp.Time, "", "", e.To, nil
-		events = append(events, e)
-	}
 	return events
 }
 
-// EventOfChange returns the last change of the spec of an object, by its managed fields; nil if they do not have it.
+// LeftOf returns the event that a cluster was removed from the fleet.
+func LeftOf(name, uid string, at time.Time) FleetEvent {
+	return FleetEvent{UID: uid, Type: Left, At: at, From: []PlacedCluster{{Name: name}},
+		Workload: Workload{Group: clusterv1alpha1.GroupVersion.Group, Kind: "Cluster", Name: name}}
+}
+
+// EventOfChange returns the last change of the spec of an object, from its managed fields; nil if they do not show it.
 func EventOfChange(obj client.Object, group, kind string) *FleetEvent {
 	var last *metav1.ManagedFieldsEntry
 	for i := range obj.GetManagedFields() {
@@ -185,7 +205,7 @@ func (p Placement) row() row {
 	return row{placementsTable, []any{w.Namespace, p.Binding, p.UID, w.Group, w.Kind, w.Name, encodeClusters(p.Clusters)}}
 }
 
-// encodeClusters returns clusters as a JSON list.
+// encodeClusters returns a JSON list.
 func encodeClusters(clusters []PlacedCluster) string {
 	if len(clusters) == 0 {
 		return "[]"
@@ -202,8 +222,8 @@ func decodeClusters(raw string) (clusters []PlacedCluster, err error) {
 	return clusters, nil
 }
 
-// clusterPattern is the LIKE pattern of a list of encodeClusters that has a cluster.
-func clusterPattern(name string) string { return `%{"name":"` + name + `"%` }
+// clusterPattern returns the LIKE pattern for a list of encodeClusters that contains a cluster.
+func clusterPattern(name string) string { return `%{"name":"` + escapeLike(name) + `"%` }
 
 // RecordFleet writes events.
 func (s *Store) RecordFleet(ctx context.Context, events []FleetEvent) error {
@@ -214,7 +234,7 @@ func (s *Store) RecordFleet(ctx context.Context, events []FleetEvent) error {
 	return s.upsert(ctx, rows)
 }
 
-// RecordPlacement writes where a workload runs, with the event that brought it there; nil for none.
+// RecordPlacement writes the clusters of a workload, and the event that led to them; nil for none.
 func (s *Store) RecordPlacement(ctx context.Context, p Placement, e *FleetEvent) error {
 	rows := []row{p.row()}
 	if e != nil {
@@ -223,7 +243,7 @@ func (s *Store) RecordPlacement(ctx context.Context, p Placement, e *FleetEvent)
 	return s.upsert(ctx, rows)
 }
 
-// PlacementOfBinding returns the placement of a binding that was last written; the zero value for none.
+// PlacementOfBinding returns the last recorded placement of a binding; the zero value for none.
 func (s *Store) PlacementOfBinding(ctx context.Context, namespace, binding string) (p Placement, err error) {
 	err = s.query(ctx, "SELECT uid, api_group, kind, name, clusters FROM placements WHERE namespace = ? AND binding = ?",
 		[]any{namespace, binding}, func(found *sql.Rows) error {
@@ -239,24 +259,17 @@ func (s *Store) PlacementOfBinding(ctx context.Context, namespace, binding strin
 	return p, err
 }
 
-// HasEvent reports whether an event of a type is there for an object, by its uid.
+// HasEvent reports whether the history has an event of a type for an object.
 func (s *Store) HasEvent(ctx context.Context, uid, kind string) (found bool, err error) {
 	err = s.query(ctx, "SELECT 1 FROM fleet_events WHERE uid = ? AND type = ? LIMIT 1", []any{uid, kind},
 		func(*sql.Rows) error { found = true; return nil })
 	return found, err
 }
 
-// RecordLeft writes that a cluster left, unless the history has it.
-func (s *Store) RecordLeft(ctx context.Context, name string, at time.Time) error {
-	uid := ""
-	err := s.query(ctx, "SELECT uid FROM fleet_events WHERE kind = 'Cluster' AND name = ? AND type = ? "+
-		"ORDER BY at DESC LIMIT 1", []any{name, Joined}, func(found *sql.Rows) error { return found.Scan(&uid) })
-	if err != nil || uid == "" {
+// RecordGone writes the event that an object was deleted, unless the history has one.
+func (s *Store) RecordGone(ctx context.Context, e FleetEvent) error {
+	if has, err := s.HasEvent(ctx, e.UID, e.Type); err != nil || has {
 		return err
 	}
-	if has, err := s.HasEvent(ctx, uid, Left); err != nil || has {
-		return err
-	}
-	return s.RecordFleet(ctx, []FleetEvent{{UID: uid, Type: Left, At: at, From: []PlacedCluster{{Name: name}},
-		Workload: Workload{Group: clusterv1alpha1.GroupVersion.Group, Kind: "Cluster", Name: name}}})
+	return s.RecordFleet(ctx, []FleetEvent{e})
 }

@@ -16,6 +16,7 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/adjust/failover"
 )
 
 // clusters is a list of clusters with replicas.
@@ -55,8 +56,12 @@ func TestChangesOfClustersAreEvents(t *testing.T) {
 		"failed over":      {clusters{"eu": 2}, clusters{"us": 2}, []string{"eu"}, "FailedOver [{eu 2}] → [{us 2}]"},
 		"evicted first": {clusters{"eu": 2, "us": 1}, clusters{"us": 1}, []string{"eu"},
 			"FailedOver [{eu 2} {us 1}] → [{us 1}]"},
-		"replaced later": {clusters{"us": 1}, clusters{"asia": 2, "us": 1}, []string{"eu"},
-			"FailedOver [{us 1}] → [{asia 2} {us 1}]"},
+		"evicted in part": {clusters{"eu": 5}, clusters{"eu": 2, "us": 3}, []string{"eu"},
+			"FailedOver [{eu 5}] → [{eu 2} {us 3}]"},
+		"added during an eviction": {clusters{"us": 1}, clusters{"asia": 2, "us": 1}, []string{"eu"},
+			"Moved [{us 1}] → [{asia 2} {us 1}]"},
+		"added to a cluster with an eviction": {clusters{"eu": 2, "us": 1}, clusters{"asia": 2, "eu": 2, "us": 1},
+			[]string{"eu"}, "Moved [{eu 2} {us 1}] → [{asia 2} {eu 2} {us 1}]"},
 		"moved during a failover": {clusters{"us": 1}, clusters{"asia": 1}, []string{"eu"},
 			"Moved [{us 1}] → [{asia 1}]"},
 	} {
@@ -71,6 +76,22 @@ func TestChangesOfClustersAreEvents(t *testing.T) {
 		if got != c.want {
 			t.Errorf("%s: the event is %q, want %q", name, got, c.want)
 		}
+	}
+}
+
+func TestFailbackIsAMoveWithItsReason(t *testing.T) {
+	last := PlacementOf(placed(clusters{"us": 2, "asia": 1}))
+	b := placed(clusters{"eu": 3}, "us")
+	b.Spec.GracefulEvictionTasks[0].Reason = failover.ReasonFailback
+	e := EventOfBinding(last, b, noon.Add(time.Hour))
+	if e == nil || e.Type != Moved || e.Reason != failover.ReasonFailback || e.Message == "" {
+		t.Errorf("a failback gives %+v", e)
+	}
+	b = placed(clusters{"eu": 3}, "us", "asia")
+	b.Spec.GracefulEvictionTasks[0].Reason = failover.ReasonFailback
+	if e := EventOfBinding(last, b, noon.Add(time.Hour)); e == nil || e.Type != FailedOver ||
+		e.Reason != "TaintUntolerated" {
+		t.Errorf("a failover during a failback gives %+v", e)
 	}
 }
 
@@ -145,7 +166,16 @@ func TestTimelineHasWhatTheFilterSelects(t *testing.T) {
 			"a cluster without replicas": {TimelineFilter{Cluster: "m"}, ""},
 			"a part of a name": {TimelineFilter{Text: "WEB"},
 				"FailedOver web, Gate web-1, Phase web-1, Created web-1"},
-			"before": {TimelineFilter{Before: minute(0).Time}, "Created web-1, Joined m1"},
+			"wildcards in a name":    {TimelineFilter{Text: "w%b"}, ""},
+			"a wildcard of one rune": {TimelineFilter{Text: "w_b"}, ""},
+			"a text with a wildcard": {TimelineFilter{Text: "table fleet_e"},
+				"Changed <script>'; DROP TABLE fleet_events;--"},
+			"any text of a cluster": {TimelineFilter{Cluster: "%"}, ""},
+			"before":                {TimelineFilter{Before: minute(0).Time}, "Created web-1, Joined m1"},
+			"namespaces": {TimelineFilter{Namespaces: []string{"shop", "bank"}},
+				"FailedOver web, Gate web-1, Changed <script>'; DROP TABLE fleet_events;--, Phase web-1, Created web-1"},
+			"the cluster scope": {TimelineFilter{Namespaces: []string{""}}, "Joined m1"},
+			"no namespace":      {TimelineFilter{Namespaces: []string{}}, ""},
 		} {
 			found, err := s.Timeline(t.Context(), c.filter, 10)
 			if err != nil {
@@ -182,8 +212,8 @@ func TestPlacementIsRemembered(t *testing.T) {
 func TestClusterLeavesOnce(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, s *Store) {
 		recordFleet(t, s)
-		for i, name := range []string{"m1", "m1", "never-joined"} {
-			if err := s.RecordLeft(t.Context(), name, minute(40+i).Time); err != nil {
+		for i := range 2 {
+			if err := s.RecordGone(t.Context(), LeftOf("m1", "c1", minute(40+i).Time)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -238,14 +268,14 @@ func TestOldEventsOfTheFleetAreRemoved(t *testing.T) {
 // The same cluster gives the same events, so that it can be recorded again at any time.
 func TestEventsOfAClusterAreThoseOfItsObject(t *testing.T) {
 	c := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1", UID: types.UID("c1"),
-		CreationTimestamp: *minute(0), DeletionTimestamp: minute(9)}}
+		CreationTimestamp: *minute(0), DeletionTimestamp: minute(9)}} // it leaves when it is gone
 	c.Status.Conditions = []metav1.Condition{{Type: clusterv1alpha1.ClusterConditionReady, Status: metav1.ConditionFalse,
 		Reason: "ClusterNotReachable", LastTransitionTime: *minute(5)}}
 	var got []string
 	for _, e := range EventsOfCluster(c) {
 		got = append(got, fmt.Sprintf("%s %s %s", e.Type, e.At.Format("15:04"), e.Reason))
 	}
-	if want := []string{"Joined 12:00 ", "NotReady 12:05 ClusterNotReachable", "Left 12:09 "}; !slices.Equal(got, want) {
+	if want := []string{"Joined 12:00 ", "NotReady 12:05 ClusterNotReachable"}; !slices.Equal(got, want) {
 		t.Errorf("the events are %q, want %q", got, want)
 	}
 }

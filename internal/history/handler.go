@@ -32,10 +32,10 @@ const (
 	DORAPath = "/argosy/dora"
 )
 
-// maxNamespaces is how many namespaces a request may name. Each is authorized.
+// maxNamespaces bounds the namespaces of a request. Each is authorized.
 const maxNamespaces = 20
 
-// doraWindow is what the figures cover if a request does not say.
+// doraWindow is the default period of the figures.
 const doraWindow = 30 * 24 * time.Hour
 
 // Authorize returns an error unless the user of a request may list releases in a namespace; empty for all namespaces.
@@ -59,13 +59,13 @@ func Handler(source *Source, authorize Authorize, now func() time.Time) http.Han
 	})
 }
 
-// Paths are all of them.
+// Paths lists all paths.
 var Paths = []string{ReleasesPath, EventsPath, DeploymentsPath, DORAPath}
 
-// warningCode is that of Kubernetes' warnings, which its clients print.
+// warningCode is the code of the warnings that Kubernetes' clients print.
 const warningCode = 299
 
-// respond returns the answer to a request, and what its reader must know of the history.
+// respond returns the answer to a request, and notes about the history for its reader.
 func respond(source *Source, authorize Authorize, now func() time.Time, r *http.Request) (answer any, notes []string,
 	err error) {
 	if r.Method != http.MethodGet {

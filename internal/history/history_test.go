@@ -174,8 +174,9 @@ func TestTheTriggerOfAReleaseIsRecorded(t *testing.T) {
 			change(&r.Spec)
 			return r
 		}
-		record(t, s, of("User", func(*releasev1alpha1.ReleaseSpec) {}),
-			of("Rollback", func(s *releasev1alpha1.ReleaseSpec) { s.Targets[0].To.Revision = "web-old" }),
+		back := of("Rollback", func(s *releasev1alpha1.ReleaseSpec) { s.Targets[0].To.Revision = "web-one" })
+		back.Status.Targets[0].TemplateRevision = "web-two"
+		record(t, s, of("User", func(*releasev1alpha1.ReleaseSpec) {}), back,
 			of("Template", func(s *releasev1alpha1.ReleaseSpec) {
 				s.Trigger = &releasev1alpha1.ReleaseTrigger{Type: releasev1alpha1.TriggerTemplate}
 			}),
@@ -189,6 +190,22 @@ func TestTheTriggerOfAReleaseIsRecorded(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestStoredRevisionIsARollbackUnlessTheTemplateHasIt(t *testing.T) {
+	r := release("1", 0, "web-one", releasev1alpha1.ReleaseRunning)
+	r.Spec.Targets[0].To.Revision = "web-one"
+	if got := triggerOf(r); got != triggerUser {
+		t.Errorf("the revision of the template, by its name, has the trigger %s", got)
+	}
+	r.Status.Targets[0].TemplateRevision = "web-two"
+	if got := triggerOf(r); got != triggerRollback {
+		t.Errorf("an earlier revision has the trigger %s", got)
+	}
+	r.Status.Targets = nil // refused, or not compared with the template yet
+	if got := triggerOf(r); got != triggerRollback {
+		t.Errorf("before it is accepted, a stored revision has the trigger %s", got)
+	}
 }
 
 // An archive of a hub that did not know triggers can be imported.

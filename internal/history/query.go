@@ -33,11 +33,10 @@ type Filter struct {
 	Limit int
 }
 
-// DefaultLimit is how many rows a query returns if its filter sets no limit, MaxLimit the most that a request may ask
-// for.
+// DefaultLimit is the number of rows of a query whose filter sets no limit. MaxLimit bounds the limit of a request.
 const DefaultLimit, MaxLimit = 200, 5000
 
-// Resource is what rights are checked against.
+// Resource is the resource for which rights are checked.
 var Resource = releasev1alpha1.GroupVersion.WithResource("releases").GroupResource()
 
 // Release is a release as the history has it. Times are RFC 3339 in UTC, empty if it has not happened.
@@ -52,7 +51,7 @@ type Release struct {
 	Ticket    string `json:"ticket,omitempty"`
 	Reason    string `json:"reason,omitempty"`
 	Phase     string `json:"phase"`
-	// Trigger is User, Rollback (of a user, to a stored revision), Template or Direct.
+	// Trigger is User, Rollback (a user chose a stored revision that the template did not have), Template or Direct.
 	Trigger   string   `json:"trigger,omitempty"`
 	CreatedAt string   `json:"createdAt"`
 	StartedAt string   `json:"startedAt,omitempty"`
@@ -80,7 +79,7 @@ type Event struct {
 	Message string `json:"message,omitempty"`
 }
 
-// Deployment is what runs, or ran, in a cluster.
+// Deployment is a revision that runs, or ran, in a cluster.
 type Deployment struct {
 	Cluster   string   `json:"cluster"`
 	Namespace string   `json:"namespace"`

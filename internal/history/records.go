@@ -13,15 +13,15 @@ import (
 	corerelease "github.com/argosy-io/argosy/internal/core/release"
 )
 
-// table is a table that rows are written to.
+// table is a table of the database.
 type table struct {
 	name string
-	// keys is how many of the first columns identify a row.
+	// keys is the number of the first columns that identify a row.
 	keys    int
 	columns []string
-	// immutable rows are never changed once they are there.
+	// immutable is true if rows never change.
 	immutable bool
-	// added are the values of columns that older archives do not have.
+	// added has the values of columns that older archives do not have.
 	added map[string]any
 	// guard is a column: a row with a smaller value than the stored one changes nothing.
 	guard string
@@ -60,7 +60,7 @@ type row struct {
 	values []any
 }
 
-// timeText writes a time so that texts sort as times do; nil for no time.
+// timeText returns a time as a text that sorts by time; nil for no time.
 func timeText(t *metav1.Time) any {
 	if t.IsZero() {
 		return nil
@@ -68,13 +68,13 @@ func timeText(t *metav1.Time) any {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// createdAt is when an object was created.
+// createdAt returns the time at which an object was created.
 func createdAt(obj metav1.Object) string {
 	at := obj.GetCreationTimestamp()
 	return at.UTC().Format(time.RFC3339)
 }
 
-// releaseRows returns all that the history keeps of a release. The same object always gives the same rows.
+// releaseRows returns all rows of a release. The same object always gives the same rows.
 func releaseRows(r *releasev1alpha1.Release) []row {
 	uid, status := string(r.UID), r.Status
 	var change releasev1alpha1.ReleaseChange
@@ -108,26 +108,34 @@ func releaseRows(r *releasev1alpha1.Release) []row {
 	return rows
 }
 
-// The triggers of releases of users. Those of the hub are as in the API.
+// The triggers of releases of users. The API defines the triggers of releases of the hub.
 const (
 	triggerUser     = "User"
 	triggerRollback = "Rollback"
 )
 
-// triggerOf is what started a release: the hub, a user, or a user who went back to a stored revision.
+// triggerOf returns what started a release: the hub, a user, or a user who released a stored revision that the template
+// does not have. Before the hub has compared it with the template, each stored revision counts as such.
 func triggerOf(r *releasev1alpha1.Release) string {
 	if r.Spec.Trigger != nil {
 		return string(r.Spec.Trigger.Type)
 	}
 	for _, t := range r.Spec.Targets {
-		if t.To.Revision != "" {
+		if t.To.Revision != "" && !isOfTemplate(r.Status, t.Name) {
 			return triggerRollback
 		}
 	}
 	return triggerUser
 }
 
-// versionOf orders the states of an object. A restored store continues with greater versions.
+// isOfTemplate reports whether the template had the revision of a target when the release was accepted.
+func isOfTemplate(status releasev1alpha1.ReleaseStatus, target string) bool {
+	return slices.ContainsFunc(status.Targets, func(t releasev1alpha1.ReleaseTargetStatus) bool {
+		return t.Name == target && t.TemplateRevision == ""
+	})
+}
+
+// versionOf returns a number that orders the states of an object. A restored hub continues with greater numbers.
 func versionOf(r *releasev1alpha1.Release) int64 {
 	version, err := strconv.ParseInt(r.ResourceVersion, 10, 64)
 	if err != nil {
@@ -136,7 +144,7 @@ func versionOf(r *releasev1alpha1.Release) int64 {
 	return version
 }
 
-// stageRows returns the rows of the stages, of their clusters and gates, and of what began to run where.
+// stageRows returns the rows of the stages, of their clusters and gates, and of the revisions that began to run.
 func stageRows(r *releasev1alpha1.Release) []row {
 	uid, status := string(r.UID), r.Status
 	var rows, gates, inClusters, starts []row
@@ -205,7 +213,7 @@ func rollbackRows(r *releasev1alpha1.Release, starts []row) []row {
 	return rows
 }
 
-// failedAt is when a rollback began or the release failed; nil if neither happened.
+// failedAt returns the time at which a rollback began or the release failed; nil if neither happened.
 func failedAt(status releasev1alpha1.ReleaseStatus) any {
 	if status.Rollback != nil {
 		return timeText(&status.Rollback.StartedAt)

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// Retention is how long the history is kept after a release has ended.
+// Retention has the times for which the history is kept after a release has ended.
 type Retention struct {
-	// Details are events, gates, approvals and clusters of stages, and what happened in the fleet beside releases.
+	// Details applies to events, gates, approvals and clusters of stages, and to events of the fleet.
 	Details time.Duration
-	// Releases are releases, their targets and stages, and what ran where.
+	// Releases applies to releases, their targets and stages, and the revisions that ran in clusters.
 	Releases time.Duration
-	// Revisions is how many revisions of each workload are kept, beside those of releases.
+	// Revisions is the number of revisions of each workload that are kept beside the revisions of releases.
 	Revisions int
 }
 
@@ -22,8 +22,8 @@ var DefaultRetention = Retention{Details: 400 * 24 * time.Hour, Releases: 3 * 36
 // deletedAtOnce bounds a deletion, so that others can write between two.
 const deletedAtOnce = 500
 
-// Delete removes what is older than the retention. It keeps releases that have not ended, and those that brought what
-// runs in a cluster now. It does not matter whether the object still exists.
+// Delete removes rows that are older than the retention. It keeps releases that have not ended, and releases of
+// revisions that run in a cluster now. It does not matter whether the object still exists.
 func (s *Store) Delete(ctx context.Context, keep Retention, now time.Time) error {
 	if s.newer != nil {
 		return nil

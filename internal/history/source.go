@@ -17,16 +17,16 @@ var (
 )
 
 const (
-	// openRetry is how long a failed attempt to open the database counts for all.
+	// openRetry is the time between two attempts to open the database.
 	openRetry = 10 * time.Second
 	// openTimeout bounds an attempt. SQLite checks the whole file.
 	openTimeout = 2 * time.Minute
 )
 
-// Source opens a database when it is first needed, and again after a failure or if its file is gone: the hub starts
+// Source opens a database when it is first needed, and again after a failure or if its file is gone. The hub starts
 // without it.
 type Source struct {
-	// Note is about the whole history, for those who read it; empty for nothing.
+	// Note is a remark about the whole history for its readers; empty for none.
 	Note string
 
 	open func(context.Context) (*Store, error)
@@ -45,8 +45,8 @@ func NewSource(open func(context.Context) (*Store, error)) *Source {
 	return &Source{open: open, now: time.Now}
 }
 
-// Store returns the open database, and how often one was opened: with each new number, what was written before may be
-// lost.
+// Store returns the open database, and the number of times that a database was opened. With each new number, earlier
+// writes may be lost.
 func (s *Source) Store(ctx context.Context) (store *Store, opened int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -39,23 +39,23 @@ const (
 	File = "history.db"
 	// connectTimeout bounds a connection to PostgreSQL, unless the connection string sets its own.
 	connectTimeout = 5 * time.Second
-	// readers is how many queries run at once.
+	// readers bounds the queries that run at the same time.
 	readers = 4
-	// idleTime is how long an unused connection stays open. Each has a cache.
+	// idleTime is the time after which an unused connection closes. Each has a cache.
 	idleTime = time.Minute
-	// reserve is how much room SQLite leaves on the disk, for the hub's own store.
+	// reserve is the number of bytes that SQLite leaves free on the disk for the hub's own store.
 	reserve = 256 << 20
-	// longestImage is how many bytes the name of an image has that is stored: PostgreSQL indexes no long texts.
+	// longestImage bounds the bytes of a stored image name, because PostgreSQL cannot index long texts.
 	longestImage = 1000
-	// rowsAtOnce is how many rows one statement writes. PostgreSQL takes at most 65535 values.
+	// rowsAtOnce is the number of rows in one statement. PostgreSQL takes up to 65535 values.
 	rowsAtOnce = 200
 )
 
 // Errors of writes.
 var (
-	// ErrNewer is the error of writes to a database whose schema a newer release of Argosy has changed. It can be read.
+	// ErrNewer is returned by writes to a database with the schema of a newer release of Argosy. It can be read.
 	ErrNewer = errors.New("the history database was written by a newer release of Argosy")
-	// ErrDiskFull is the error of writes to SQLite if the disk has little room.
+	// ErrDiskFull is returned by writes to SQLite if the disk has little room.
 	ErrDiskFull = errors.New("the disk has too little room for the release history")
 )
 
@@ -65,7 +65,7 @@ type Store struct {
 	postgres    bool
 	// newer is ErrNewer for a database that can only be read.
 	newer error
-	// path and file are those of SQLite.
+	// path and file of SQLite.
 	path     string
 	file     fs.FileInfo
 	restored Restored
@@ -74,9 +74,9 @@ type Store struct {
 	written writtenStates
 }
 
-// Restored says what Open did about a SQLite file that was damaged, or that was gone although it has copies.
+// Restored describes the repair of a SQLite file that was damaged, or that was gone although it has copies.
 type Restored struct {
-	// Moved is where the damaged file is now; empty if there was none.
+	// Moved is the new path of the damaged file; empty if there was none.
 	Moved string
 	// From is the nightly copy that took its place; empty for an empty database.
 	From string
@@ -214,7 +214,7 @@ func (s *Store) migrate(ctx context.Context, dialect goose.Dialect) error {
 	return nil
 }
 
-// Restored says what Open did about a damaged file.
+// Restored returns the repair of the file when it was opened.
 func (s *Store) Restored() Restored { return s.restored }
 
 // Close closes the database.
@@ -225,8 +225,8 @@ func (s *Store) Close() error {
 	return errors.Join(s.read.Close(), s.write.Close())
 }
 
-// RecordRelease writes all that is known of a release, without rows that this store has already written as they are. An
-// older state than the stored one adds what is missing, and changes nothing.
+// RecordRelease writes the rows of a release that this store has not written yet. A state that is older than the stored
+// one adds missing rows, and changes none.
 func (s *Store) RecordRelease(ctx context.Context, r *releasev1alpha1.Release) error {
 	rows := releaseRows(r)
 	stale, err := s.upsertState(ctx, s.changed(ctx, r, rows))
@@ -250,8 +250,8 @@ func (s *Store) upsert(ctx context.Context, rows []row) error {
 	return err
 }
 
-// upsertState writes rows in one transaction. stale says that a newer state of the release is there, so that only
-// immutable rows were added.
+// upsertState writes rows in one transaction. stale is true if the database has a newer state of the release, so that
+// only immutable rows were added.
 func (s *Store) upsertState(ctx context.Context, rows []row) (stale bool, err error) {
 	if s.newer != nil {
 		return false, s.newer
@@ -303,8 +303,8 @@ func (s *Store) upsertState(ctx context.Context, rows []row) (stale bool, err er
 	return stale, nil
 }
 
-// ofObject are the classes of errors of PostgreSQL that are the fault of what is written: cardinality, data,
-// constraints and program limits.
+// ofObject lists the classes of PostgreSQL errors that the written values cause: cardinality, data, constraints and
+// program limits.
 var ofObject = []string{"21", "22", "23", "54"}
 
 // IsOfObject reports whether a write failed because of the object: the database takes others.

@@ -23,13 +23,13 @@ type Entry struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
-	// Stage and Cluster are those of an entry of the journal of a release.
+	// Stage and Cluster of an entry in the journal of a release.
 	Stage   string `json:"stage,omitempty"`
 	Cluster string `json:"cluster,omitempty"`
-	// From and To are the clusters before and after.
+	// From and To have the clusters before and after.
 	From []PlacedCluster `json:"from,omitempty"`
 	To   []PlacedCluster `json:"to,omitempty"`
-	// User is the user who did it, Manager the field manager where the user is not known.
+	// User who did it, or the field manager if the user is not known.
 	User    string `json:"user,omitempty"`
 	Manager string `json:"manager,omitempty"`
 	Reason  string `json:"reason,omitempty"`
@@ -45,12 +45,12 @@ const (
 	ClassChanges   = "changes"
 )
 
-// Classes are all of them.
+// Classes lists all classes.
 var Classes = []string{ClassMoves, ClassFailovers, ClassReleases, ClassClusters, ClassChanges}
 
-// classTypes are the types of FleetEvents of each class.
+// classTypes has the types of FleetEvents of each class.
 var classTypes = map[string][]string{ClassMoves: {Placed, Moved, Removed}, ClassFailovers: {FailedOver},
-	ClassClusters: {Joined, Left, Silent, Back}, ClassChanges: {Changed}}
+	ClassClusters: {Joined, Left, Silent, Back}, ClassChanges: {Changed, Deleted}}
 
 func classOf(kind string) string {
 	for class, types := range classTypes {
@@ -63,15 +63,17 @@ func classOf(kind string) string {
 
 // TimelineFilter selects entries of the time line. An empty field selects all.
 type TimelineFilter struct {
-	Class   string
-	Cluster string
-	// Text is a part of the name of the object, or of a workload of a release.
+	// Namespaces of the objects, with "" for cluster-scoped ones; nil selects all, an empty list none.
+	Namespaces []string
+	Class      string
+	Cluster    string
+	// Text is a part of the name of the object, or of a workload of a release. Case does not matter.
 	Text string
-	// Before is the latest time.
+	// Before is the latest time, inclusive.
 	Before time.Time
 }
 
-// Timeline returns at most limit entries, the newest first. The caller checks which of them the user may see.
+// Timeline returns up to limit entries, the newest first. The caller removes those that the user may not see.
 func (s *Store) Timeline(ctx context.Context, f TimelineFilter, limit int) ([]Entry, error) {
 	all := []Entry{}
 	if f.Class == "" || f.Class == ClassReleases {
@@ -94,15 +96,22 @@ func (s *Store) Timeline(ctx context.Context, f TimelineFilter, limit int) ([]En
 	return all[:min(len(all), limit)], nil
 }
 
-// part adds a condition that one of some expressions, each with LIKE, contains a text in any case.
+// like is the operator for patterns whose texts come from escapeLike, in SQLite and PostgreSQL.
+const like = ` LIKE ? ESCAPE '!'`
+
+// escapeLike returns a text with its wildcards escaped, for a pattern of the operator like.
+var escapeLike = strings.NewReplacer("!", "!!", "%", "!%", "_", "!_").Replace
+
+// part adds the condition that one of the expressions, which use the operator like, contains a text in any case.
 func (w *where) part(text string, expressions ...string) {
-	values := slices.Repeat([]any{"%" + strings.ToLower(text) + "%"}, len(expressions))
+	values := slices.Repeat([]any{"%" + escapeLike(strings.ToLower(text)) + "%"}, len(expressions))
 	w.add("("+strings.Join(expressions, " OR ")+")", values...)
 }
 
-// fleetEvents returns what happened beside releases.
+// fleetEvents returns events of the fleet beside releases.
 func (s *Store) fleetEvents(ctx context.Context, f TimelineFilter, limit int) (all []Entry, err error) {
 	var w where
+	w.namespaces("namespace", f.Namespaces)
 	w.between("at", time.Time{}, f.Before)
 	if types := classTypes[f.Class]; len(types) > 0 {
 		values := make([]any, len(types))
@@ -112,10 +121,11 @@ func (s *Store) fleetEvents(ctx context.Context, f TimelineFilter, limit int) (a
 		w.add("type IN ("+strings.Join(slices.Repeat([]string{"?"}, len(types)), ", ")+")", values...)
 	}
 	if f.Cluster != "" {
-		w.add("(from_clusters LIKE ? OR to_clusters LIKE ?)", clusterPattern(f.Cluster), clusterPattern(f.Cluster))
+		pattern := clusterPattern(f.Cluster)
+		w.add("(from_clusters"+like+" OR to_clusters"+like+")", pattern, pattern)
 	}
 	if f.Text != "" {
-		w.part(f.Text, "LOWER(name) LIKE ?")
+		w.part(f.Text, "LOWER(name)"+like)
 	}
 	err = s.query(ctx, `SELECT uid, type, at, generation, api_group, kind, namespace, name, from_clusters, to_clusters,
 		manager, reason, message FROM fleet_events`+w.String()+
@@ -142,11 +152,12 @@ func (s *Store) fleetEvents(ctx context.Context, f TimelineFilter, limit int) (a
 	return all, err
 }
 
-// ofReleases adds the conditions of entries of a release r.
+// ofReleases adds the conditions for entries of the release r. stage is a condition on the clusters c of its stages.
 func (w *where) ofReleases(f TimelineFilter, stage string) {
+	w.namespaces("r.namespace", f.Namespaces)
 	if f.Text != "" {
-		w.part(f.Text, "LOWER(r.name) LIKE ?",
-			"EXISTS (SELECT 1 FROM release_targets t WHERE t.release_uid = r.uid AND LOWER(t.name) LIKE ?)")
+		w.part(f.Text, "LOWER(r.name)"+like,
+			"EXISTS (SELECT 1 FROM release_targets t WHERE t.release_uid = r.uid AND LOWER(t.name)"+like+")")
 	}
 	if f.Cluster != "" {
 		w.add("EXISTS (SELECT 1 FROM stage_clusters c WHERE c.release_uid = r.uid AND c.cluster = ?"+stage+")", f.Cluster)
@@ -173,7 +184,7 @@ func (s *Store) journals(ctx context.Context, f TimelineFilter, limit int) (all 
 	return all, err
 }
 
-// created returns who created releases.
+// created returns the creations of releases.
 func (s *Store) created(ctx context.Context, f TimelineFilter, limit int) (all []Entry, err error) {
 	var w where
 	w.between("r.created_at", time.Time{}, f.Before)

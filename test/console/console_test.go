@@ -120,6 +120,17 @@ func TestUserImportsAClusterAndSeesAWorkloadReady(t *testing.T) {
 	ns := fleet.Namespace(t)
 	b.Visit("change")
 	b.See("Start with a form")
+	t.Log("the editor reads the OpenAPI of the hub: of a built-in kind, with references, and of a custom one, without")
+	for _, c := range []struct{ text, path, field, description string }{
+		{"apiVersion: apps/v1\nkind: Deployment\nspec:\n  template:\n    spec:\n      containers:\n      - imageP",
+			"Deployment.spec.template.spec.containers", "imagePullPolicy", "Image pull policy."},
+		{"apiVersion: policy.karmada.io/v1alpha1\nkind: PropagationPolicy\nspec:\n  placement:\n    clusterAffinity:\n      cl",
+			"PropagationPolicy.spec.placement.clusterAffinity", "clusterNames", "lists the clusters that may be used"},
+	} {
+		b.Fill("#yaml", c.text)
+		b.See("Fields of "+c.path+" (", c.field, c.description)
+	}
+	b.Fill("#yaml", "")
 	for field, value := range map[string]string{"name": "gate", "namespace": ns, "image": "nginx:1.29",
 		"clusters": "gate"} {
 		b.Fill("#f-"+field, value)

@@ -3,9 +3,12 @@ package history
 import (
 	"context"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -13,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -20,54 +24,69 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/history"
+	"github.com/argosy-io/argosy/internal/scope"
 )
 
-// fleetRecorder writes what happens to clusters, bindings and policies to the database. It writes nothing to the API.
-type fleetRecorder struct {
-	*recorder
-	// reader reads from the API: the cache has no managed fields.
-	reader client.Reader
+// objectID identifies an object, so that its deletion is noticed even if a new object has its name.
+type objectID struct {
+	types.NamespacedName
+	UID types.UID
 }
 
-// setupFleet registers the recorders of what happens beside releases.
+// setupFleet registers the recorders of clusters, bindings and policies. They write to the database only.
 func setupFleet(mgr ctrl.Manager, r *recorder) error {
-	f := &fleetRecorder{recorder: r, reader: mgr.GetAPIReader()}
-	kinds := map[string]client.Object{"PropagationPolicy": &policyv1alpha1.PropagationPolicy{},
-		"ClusterPropagationPolicy": &policyv1alpha1.ClusterPropagationPolicy{},
-		"OverridePolicy":           &policyv1alpha1.OverridePolicy{},
-		"ClusterOverridePolicy":    &policyv1alpha1.ClusterOverridePolicy{}}
-	type recorded struct {
-		name   string
-		kind   client.Object
-		when   predicate.Predicate
-		record reconcile.Func
-	}
 	spec := predicate.GenerationChangedPredicate{}
-	all := []recorded{
-		{"cluster-history", &clusterv1alpha1.Cluster{}, clusterChanged, f.cluster},
-		{"binding-history", &workv1alpha2.ResourceBinding{}, spec, f.binding(func() workv1alpha2.Binding {
-			return &workv1alpha2.ResourceBinding{}
-		})},
-		{"cluster-binding-history", &workv1alpha2.ClusterResourceBinding{}, spec, f.binding(func() workv1alpha2.Binding {
-			return &workv1alpha2.ClusterResourceBinding{}
-		})},
-	}
-	for kind, obj := range kinds {
-		all = append(all, recorded{strings.ToLower(kind) + "-history", obj, spec, f.change(kind, obj)})
-	}
-	for _, one := range all {
-		err := ctrl.NewControllerManagedBy(mgr).Named(one.name).For(one.kind, builder.WithPredicates(one.when)).
-			WithOptions(controller.Options{MaxConcurrentReconciles: 1,
-				RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
-			}).Complete(one.record)
+	for name, kind := range map[string]client.Object{"binding-history": &workv1alpha2.ResourceBinding{},
+		"cluster-binding-history": &workv1alpha2.ClusterResourceBinding{}} {
+		empty := kind.(workv1alpha2.Binding)
+		err := ctrl.NewControllerManagedBy(mgr).Named(name).For(kind, builder.WithPredicates(spec)).
+			WithOptions(controller.Options{MaxConcurrentReconciles: 1, RateLimiter: limiter[reconcile.Request]()}).
+			Complete(r.binding(empty))
 		if err != nil {
-			return fmt.Errorf("set up %s: %w", one.name, err)
+			return fmt.Errorf("set up %s: %w", name, err)
+		}
+	}
+	if err := setupByUID(mgr, "cluster-history", &clusterv1alpha1.Cluster{}, clusterChanged, r.cluster); err != nil {
+		return err
+	}
+	for _, kind := range policyKinds() {
+		obj, err := mgr.GetScheme().New(policyv1alpha1.GroupVersion.WithKind(kind))
+		if err != nil {
+			return fmt.Errorf("set up the history of %s: %w", kind, err)
+		}
+		policy := obj.(client.Object)
+		if err := setupByUID(mgr, strings.ToLower(kind)+"-history", policy, spec, r.policy(kind)); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// clusterChanged selects changes of clusters that give another event, not each report of their status.
+// policyKinds returns the kinds of history.PolicyResources, sorted.
+func policyKinds() []string { return slices.Sorted(maps.Keys(history.PolicyResources)) }
+
+// setupByUID registers a recorder of a kind whose deletions are recorded by the UID of the object.
+func setupByUID(mgr ctrl.Manager, name string, kind client.Object, when predicate.Predicate,
+	record reconcile.TypedFunc[objectID]) error {
+	enqueue := handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []objectID {
+		return []objectID{{client.ObjectKeyFromObject(obj), obj.GetUID()}}
+	})
+	err := builder.TypedControllerManagedBy[objectID](mgr).Named(name).
+		Watches(kind, enqueue, builder.WithPredicates(when)).
+		WithOptions(controller.TypedOptions[objectID]{MaxConcurrentReconciles: 1, RateLimiter: limiter[objectID]()}).
+		Complete(record)
+	if err != nil {
+		return fmt.Errorf("set up %s: %w", name, err)
+	}
+	return nil
+}
+
+// limiter returns the backoff for objects that the database refuses.
+func limiter[T comparable]() workqueue.TypedRateLimiter[T] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[T](firstRetry, lastRetry)
+}
+
+// clusterChanged selects the updates of clusters that lead to another event. Other reports of the status do not.
 var clusterChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	before, isCluster := e.ObjectOld.(*clusterv1alpha1.Cluster)
 	after, alsoCluster := e.ObjectNew.(*clusterv1alpha1.Cluster)
@@ -75,84 +94,136 @@ var clusterChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool 
 		!reflect.DeepEqual(history.EventsOfCluster(before), history.EventsOfCluster(after))
 }}
 
-// cluster records when a cluster joined, became not ready or ready, and left.
-func (f *fleetRecorder) cluster(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+// cluster records when a cluster joined, when it became not ready or ready, and when it was gone.
+func (r *recorder) cluster(ctx context.Context, id objectID) (reconcile.Result, error) {
 	c := &clusterv1alpha1.Cluster{}
-	if err := f.client.Get(ctx, req.NamespacedName, c); err != nil {
-		if client.IgnoreNotFound(err) != nil {
-			return reconcile.Result{}, err
-		}
-		at := f.Clock.Now()
-		return later(f.write(ctx, func(s *history.Store, _ int) error { return s.RecordLeft(ctx, req.Name, at) }))
+	err := r.client.Get(ctx, id.NamespacedName, c)
+	if client.IgnoreNotFound(err) != nil {
+		return reconcile.Result{}, err
 	}
-	return later(f.write(ctx, func(s *history.Store, _ int) error {
-		var events []history.FleetEvent
-		for _, e := range history.EventsOfCluster(c) {
-			if e.Type == history.Back {
-				// A cluster that joins becomes ready for the first time.
-				was, err := s.HasEvent(ctx, e.UID, history.Silent)
-				if err != nil {
-					return err
-				}
-				if !was {
-					continue
-				}
-			}
-			events = append(events, e)
+	now := r.Clock.Now()
+	return later(r.write(ctx, func(s *history.Store) error {
+		if err != nil || c.UID != id.UID {
+			return s.RecordGone(ctx, history.LeftOf(id.Name, string(id.UID), now))
 		}
-		return s.RecordFleet(ctx, events)
+		return recordCluster(ctx, s, c)
 	}))
 }
 
-// binding records where the workload of a binding goes.
-func (f *fleetRecorder) binding(empty func() workv1alpha2.Binding) reconcile.Func {
+func recordCluster(ctx context.Context, s *history.Store, c *clusterv1alpha1.Cluster) error {
+	var events []history.FleetEvent
+	for _, e := range history.EventsOfCluster(c) {
+		if e.Type == history.Back {
+			// The first time that a cluster is ready belongs to its join.
+			was, err := s.HasEvent(ctx, e.UID, history.Silent)
+			if err != nil {
+				return err
+			}
+			if !was {
+				continue
+			}
+		}
+		events = append(events, e)
+	}
+	return s.RecordFleet(ctx, events)
+}
+
+// binding records the placements of bindings of a kind.
+func (r *recorder) binding(empty workv1alpha2.Binding) reconcile.Func {
 	return func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-		b := empty()
-		err := f.client.Get(ctx, req.NamespacedName, b)
+		b := empty.DeepCopyObject().(workv1alpha2.Binding)
+		err := r.client.Get(ctx, req.NamespacedName, b)
 		if client.IgnoreNotFound(err) != nil {
 			return reconcile.Result{}, err
 		}
-		if err != nil {
-			return later(f.write(ctx, func(s *history.Store, _ int) error {
-				return f.removed(ctx, s, req.NamespacedName)
-			}))
-		}
-		is := history.PlacementOf(b)
-		return later(f.write(ctx, func(s *history.Store, _ int) error {
-			last, err := s.PlacementOfBinding(ctx, req.Namespace, req.Name)
-			if err != nil || last.IsSame(is) {
-				return err
+		return later(r.write(ctx, func(s *history.Store) error {
+			if err != nil {
+				return r.removed(ctx, s, req.NamespacedName)
 			}
-			return s.RecordPlacement(ctx, is, history.EventOfBinding(last, b, f.Clock.Now()))
+			return r.recordPlacement(ctx, s, b)
 		}))
 	}
 }
 
+func (r *recorder) recordPlacement(ctx context.Context, s *history.Store, b workv1alpha2.Binding) error {
+	is := history.PlacementOf(b)
+	last, err := s.PlacementOfBinding(ctx, b.GetNamespace(), b.GetName())
+	if err != nil || last.IsSame(is) {
+		return err
+	}
+	return s.RecordPlacement(ctx, is, history.EventOfBinding(last, b, r.Clock.Now()))
+}
+
 // removed records that a binding was deleted.
-func (f *fleetRecorder) removed(ctx context.Context, s *history.Store, key types.NamespacedName) error {
+func (r *recorder) removed(ctx context.Context, s *history.Store, key types.NamespacedName) error {
 	last, err := s.PlacementOfBinding(ctx, key.Namespace, key.Name)
 	if err != nil || last.UID == "" {
 		return err
 	}
-	e := &history.FleetEvent{UID: last.UID, Type: history.Removed, At: f.Clock.Now(), Workload: last.Workload,
+	e := &history.FleetEvent{UID: last.UID, Type: history.Removed, At: r.Clock.Now(), Workload: last.Workload,
 		From: last.Clusters}
 	last.UID, last.Clusters = "", nil
 	return s.RecordPlacement(ctx, last, e)
 }
 
-// change records the last change of a policy, by its managed fields.
-func (f *fleetRecorder) change(kind string, empty client.Object) reconcile.Func {
-	return func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-		obj := empty.DeepCopyObject().(client.Object)
-		if err := f.reader.Get(ctx, req.NamespacedName, obj); err != nil {
-			return reconcile.Result{}, client.IgnoreNotFound(err)
+// policy records the last change of policies of a kind, and their deletions. The cache has no managed fields, so it
+// reads the metadata from the API.
+func (r *recorder) policy(kind string) reconcile.TypedFunc[objectID] {
+	return func(ctx context.Context, id objectID) (reconcile.Result, error) {
+		obj := &metav1.PartialObjectMetadata{}
+		obj.SetGroupVersionKind(policyv1alpha1.GroupVersion.WithKind(kind))
+		err := r.live.Get(ctx, id.NamespacedName, obj)
+		if client.IgnoreNotFound(err) != nil {
+			return reconcile.Result{}, err
 		}
-		e := history.EventOfChange(obj, policyv1alpha1.GroupVersion.Group, kind)
-		if e == nil {
-			return reconcile.Result{}, nil
-		}
-		return later(f.write(ctx, func(s *history.Store, _ int) error {
-			return s.RecordFleet(ctx, []history.FleetEvent{*e})
+		now := r.Clock.Now()
+		return later(r.write(ctx, func(s *history.Store) error {
+			if err != nil || obj.UID != id.UID {
+				return s.RecordGone(ctx, history.FleetEvent{UID: string(id.UID), Type: history.Deleted, At: now,
+					Workload: history.Workload{Group: policyv1alpha1.GroupVersion.Group, Kind: kind, Namespace: id.Namespace,
+						Name: id.Name}})
+			}
+			return recordChange(ctx, s, kind, obj)
 		}))
 	}
+}
+
+// recordChange records the last change of a policy. A deletion that has begun increases the generation, which is not a
+// change of the spec.
+func recordChange(ctx context.Context, s *history.Store, kind string, obj client.Object) error {
+	e := history.EventOfChange(obj, policyv1alpha1.GroupVersion.Group, kind)
+	if e == nil || obj.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	return s.RecordFleet(ctx, []history.FleetEvent{*e})
+}
+
+// replayFleet records all clusters, bindings and policies in a database that was opened again. note handles the result
+// for each object.
+func (r *recorder) replayFleet(ctx context.Context, s *history.Store, note func(client.Object, error)) error {
+	var clusters clusterv1alpha1.ClusterList
+	if err := r.client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list clusters: %w", err)
+	}
+	for i := range clusters.Items {
+		note(&clusters.Items[i], recordCluster(ctx, s, &clusters.Items[i]))
+	}
+	bindings, err := scope.Bindings.List(ctx, r.client, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return fmt.Errorf("list bindings: %w", err)
+	}
+	for _, b := range bindings {
+		note(b, r.recordPlacement(ctx, s, b))
+	}
+	for _, kind := range policyKinds() {
+		policies := &metav1.PartialObjectMetadataList{}
+		policies.SetGroupVersionKind(policyv1alpha1.GroupVersion.WithKind(kind + "List"))
+		if err := r.live.List(ctx, policies); err != nil {
+			return fmt.Errorf("list policies of the kind %s: %w", kind, err)
+		}
+		for i := range policies.Items {
+			note(&policies.Items[i], recordChange(ctx, s, kind, &policies.Items[i]))
+		}
+	}
+	return nil
 }

@@ -10,12 +10,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
 	"github.com/argosy-io/argosy/internal/history"
 )
 
-// timeline waits until the time line has these entries, the oldest first.
+// timeline waits until the time line has exactly these entries, in any order.
 func (w *world) timeline(want ...string) {
 	w.t.Helper()
 	w.Eventually("the time line has "+strings.Join(want, "; "), func() string {
@@ -34,7 +35,7 @@ func (w *world) timeline(want ...string) {
 		slices.Sort(got)
 		slices.Sort(want)
 		if !slices.Equal(got, want) {
-			return strings.Join(got, "; ")
+			return "it has: " + strings.Join(got, "; ")
 		}
 		return ""
 	})
@@ -89,6 +90,69 @@ func TestFleetIsRecordedWithoutAWrite(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.timeline(joined, first, moved, later, "Removed web: [{asia 2}] → []", "Left eu: [{eu 0}] → []")
+	})
+}
+
+// The removal of a cluster takes time: it has left when its object is gone.
+func TestClusterHasLeftWhenItsObjectIsGone(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		c := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "eu", CreationTimestamp: metav1.Now(),
+			Finalizers: []string{"example.com/wait"}}}
+		w.Make(c)
+		joined := "Joined eu: [] → [{eu 0}]"
+		w.timeline(joined)
+		w.Gone(c)
+		w.Quiet()
+		w.timeline(joined)
+		controllertest.Change(w.Hub, c, func(c *clusterv1alpha1.Cluster) { c.Finalizers = nil })
+		w.timeline(joined, "Left eu: [{eu 0}] → []")
+	})
+}
+
+func TestDeletionOfEachKindOfPolicyIsRecorded(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		var want []string
+		for _, p := range []client.Object{
+			&policyv1alpha1.PropagationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "one"}},
+			&policyv1alpha1.ClusterPropagationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "two"}},
+			&policyv1alpha1.OverridePolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "three"}},
+			&policyv1alpha1.ClusterOverridePolicy{ObjectMeta: metav1.ObjectMeta{Name: "four"}},
+		} {
+			w.Make(p)
+			want = append(want, "Changed "+p.GetName()+": [] → []")
+			w.timeline(want...)
+			w.Gone(p)
+			want = append(want, "Deleted "+p.GetName()+": [] → []")
+			w.timeline(want...)
+		}
+		if len(want) != 2*len(history.PolicyResources) {
+			t.Errorf("of %d kinds, the test has %d", len(history.PolicyResources), len(want)/2)
+		}
+	})
+}
+
+// Without the placements of before, the first move after the loss would not be seen.
+func TestLostFileIsWrittenAgainWithTheFleet(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-deployment",
+			CreationTimestamp: metav1.Now()}, Spec: workv1alpha2.ResourceBindingSpec{
+			Resource: workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web"},
+			Clusters: []workv1alpha2.TargetCluster{{Name: "eu", Replicas: 2}}}}
+		w.Make(b)
+		w.Make(&clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "eu", CreationTimestamp: metav1.Now()}})
+		w.Make(&policyv1alpha1.OverridePolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "one"}})
+		joined, changed := "Joined eu: [] → [{eu 0}]", "Changed one: [] → []"
+		w.timeline(joined, changed, "Placed web: [] → [{eu 2}]")
+		w.Advance(upkeepPeriod / 2) // the binding is no longer a new one, and there is no copy of the file
+
+		w.loseFile()
+		w.Make(&clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "us", CreationTimestamp: metav1.Now()}})
+		w.timeline(joined, changed, "Joined us: [] → [{us 0}]")
+		w.place(b, "us")
+		w.timeline(joined, changed, "Joined us: [] → [{us 0}]", "Moved web: [{eu 2}] → [{us 2}]")
 	})
 }
 

@@ -1,4 +1,4 @@
-// Package history records releases, their approvals and their revisions in the history database, and what happens to
+// Package history records releases, their approvals and their revisions in the history database, and events of
 // clusters, placements and policies. It decides nothing: a release continues whether or not it is recorded.
 package history
 
@@ -6,10 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -30,13 +30,13 @@ import (
 )
 
 const (
-	// retry is when to try again while the database does not answer.
+	// retry is the time until the next attempt while the database does not answer.
 	retry = 15 * time.Second
-	// pause is how long a failure counts for all objects, so that each does not wait for the database.
+	// pause is the time for which a failure applies to all objects, so that each does not wait for the database.
 	pause = 10 * time.Second
 	// firstRetry and lastRetry bound the time between attempts for an object that the database refuses.
 	firstRetry, lastRetry = time.Second, time.Minute
-	// upkeepPeriod is how often old rows are removed and the copy of the day is made.
+	// upkeepPeriod is the time between two removals of old rows.
 	upkeepPeriod = time.Hour
 )
 
@@ -44,9 +44,9 @@ const (
 type Options struct {
 	// Source of the database; nil if the hub keeps no history.
 	Source *history.Source
-	// Progress is what the history has. The release controller reads it.
+	// Progress counts the recorded entries of each release. The release controller reads it.
 	Progress *Progress
-	// Clock is the time; default the real one.
+	// Clock defaults to the real one.
 	Clock clock.WithTicker
 }
 
@@ -56,7 +56,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		o.Clock = clock.RealClock{}
 	}
 	o.Progress.off = o.Source == nil
-	r := &recorder{Options: o, client: mgr.GetClient()}
+	r := &recorder{Options: o, client: mgr.GetClient(), live: mgr.GetAPIReader()}
 	type recorded struct {
 		name   string
 		kind   client.Object
@@ -68,11 +68,9 @@ func Setup(mgr ctrl.Manager, o Options) error {
 			recorded{"revision-history", &releasev1alpha1.ReleaseRevision{}, r.revision})
 	}
 	for _, one := range all {
-		err := ctrl.NewControllerManagedBy(mgr).Named(one.name).For(one.kind).WithOptions(controller.Options{
-			MaxConcurrentReconciles: 1,
-			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry,
-				lastRetry),
-		}).Complete(one.record)
+		err := ctrl.NewControllerManagedBy(mgr).Named(one.name).For(one.kind).
+			WithOptions(controller.Options{MaxConcurrentReconciles: 1, RateLimiter: limiter[reconcile.Request]()}).
+			Complete(one.record)
 		if err != nil {
 			return fmt.Errorf("set up %s: %w", one.name, err)
 		}
@@ -105,12 +103,17 @@ func Setup(mgr ctrl.Manager, o Options) error {
 type recorder struct {
 	Options
 	client client.Client
-	// replayed is the number of the database that has all objects. It is used by the worker of releases alone.
+	// live reads from the API: the cache has no managed fields.
+	live    client.Reader
+	failing failing
+
+	// mu protects replayed, the number of the database that has all objects.
+	mu       sync.Mutex
 	replayed int
-	failing  failing
 }
 
-// release records a release. One that is being deleted goes when all of it is recorded, or if the database refuses it.
+// release records a release. It removes the finalizer of a deleted release that is recorded, or that the database
+// refuses.
 func (r *recorder) release(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	key := req.NamespacedName
 	read := &releasev1alpha1.Release{}
@@ -125,10 +128,7 @@ func (r *recorder) release(ctx context.Context, req reconcile.Request) (reconcil
 	if r.Source == nil {
 		return r.removeFinalizer(ctx, read, deleted)
 	}
-	failure := r.write(ctx, func(s *history.Store, opened int) error {
-		if err := r.replay(ctx, s, opened); err != nil {
-			return err
-		}
+	failure := r.write(ctx, func(s *history.Store) error {
 		if err := s.RecordRelease(ctx, read); err != nil || !deleted {
 			return err
 		}
@@ -164,9 +164,11 @@ func (r *recorder) removeFinalizer(ctx context.Context, read *releasev1alpha1.Re
 	return commit.Requeue(0, commit.RemoveFinalizer(ctx, r.client, read, releasev1alpha1.RecordedFinalizer))
 }
 
-// replay records all objects in a database that was opened again: its file may be another one. The first database has
-// them from the start of the watches. It logs which objects the database refuses.
+// replay records all objects in a database that was opened again, because its file may be another one. The first
+// database gets them from the start of the watches. replay logs the objects that the database refuses.
 func (r *recorder) replay(ctx context.Context, s *history.Store, opened int) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if r.replayed == 0 {
 		r.replayed = opened
 	}
@@ -200,7 +202,8 @@ func (r *recorder) replay(ctx context.Context, s *history.Store, opened int) err
 	for i := range approvals.Items {
 		note(&approvals.Items[i], s.RecordApproval(ctx, &approvals.Items[i]))
 	}
-	err := errors.Join(errs...)
+	failed := r.replayFleet(ctx, s, note)
+	err := errors.Join(append(errs, failed)...)
 	if err == nil {
 		r.replayed = opened
 	}
@@ -234,7 +237,7 @@ func (r *recorder) approval(ctx context.Context, req reconcile.Request) (reconci
 	if err := r.client.Get(ctx, req.NamespacedName, &read); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	return later(r.write(ctx, func(s *history.Store, _ int) error { return s.RecordApproval(ctx, &read) }))
+	return later(r.write(ctx, func(s *history.Store) error { return s.RecordApproval(ctx, &read) }))
 }
 
 // revision records a revision.
@@ -243,13 +246,13 @@ func (r *recorder) revision(ctx context.Context, req reconcile.Request) (reconci
 	if err := r.client.Get(ctx, req.NamespacedName, &read); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	return later(r.write(ctx, func(s *history.Store, _ int) error { return s.RecordRevision(ctx, &read) }))
+	return later(r.write(ctx, func(s *history.Store) error { return s.RecordRevision(ctx, &read) }))
 }
 
-// ends records which workloads were deleted, so that what a release brought runs nowhere any more. A workload whose
+// ends records which workloads were deleted, so that their revisions no longer run in any cluster. A workload whose
 // policy was deleted keeps its binding.
 func (r *recorder) ends(ctx context.Context) error {
-	return r.write(ctx, func(s *history.Store, _ int) error {
+	return r.write(ctx, func(s *history.Store) error {
 		deployed, err := s.Deployed(ctx)
 		if err != nil {
 			return err
@@ -280,14 +283,18 @@ func later(err error) (reconcile.Result, error) {
 	return reconcile.Result{RequeueAfter: retry}, nil
 }
 
-// write runs a write of the database. It logs when the database begins to fail, and when it answers again.
-func (r *recorder) write(ctx context.Context, write func(s *history.Store, opened int) error) error {
+// write runs a write of the database, after a replay if the database was opened again. It logs when the database begins
+// to fail, and when it answers again.
+func (r *recorder) write(ctx context.Context, write func(s *history.Store) error) error {
 	if err := r.failing.recent(r.Clock.Now()); err != nil {
 		return err
 	}
 	store, opened, err := r.Source.Store(ctx)
 	if err == nil {
-		err = write(store, opened)
+		err = r.replay(ctx, store, opened)
+	}
+	if err == nil {
+		err = write(store)
 	}
 	log := ctrl.LoggerFrom(ctx)
 	switch {

@@ -11,16 +11,16 @@ import (
 	"github.com/argosy-io/argosy/internal/core/release"
 )
 
-// Progress is what the history database has of each release.
+// Progress counts the recorded journal entries of each release.
 type Progress struct {
-	// off says that the hub keeps no history.
+	// off is true if the hub keeps no history.
 	off bool
 
 	mu      sync.Mutex
 	entries map[types.NamespacedName]entry
 }
 
-// entry is what the database has of a release.
+// entry is the progress of one release.
 type entry struct {
 	uid types.UID
 	has release.History
@@ -28,7 +28,7 @@ type entry struct {
 	last int64
 }
 
-// HistoryOf returns what the history has of a release.
+// HistoryOf returns the progress of a release.
 func (p *Progress) HistoryOf(r *releasev1alpha1.Release) release.History {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -42,7 +42,7 @@ func (p *Progress) HistoryOf(r *releasev1alpha1.Release) release.History {
 	return e.has
 }
 
-// note takes in an attempt to record a release, and returns what the history has.
+// note adds the result of an attempt to record a release, and returns the progress.
 func (p *Progress) note(r *releasev1alpha1.Release, failure error) release.History {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -38,7 +38,8 @@ type hub struct {
 	// topics are sent to every stream. While refused has a code, streams end with it.
 	topics  map[string]topic
 	refused answer
-	// answers are those to "METHOD PATH" below /console/. A path without an answer waits until the test ends.
+	// answers has the responses to "METHOD PATH" below /console/, and to "METHOD PATH?before" with that parameter. A
+	// request without an answer waits until the test ends.
 	answers map[string]answer
 	// sent are the bodies of requests that write.
 	sent []string
@@ -89,7 +90,11 @@ func (h *hub) respond(w http.ResponseWriter, r *http.Request, path string) {
 	if r.Method != http.MethodGet {
 		h.sent = append(h.sent, r.Method+" "+path+" "+string(body))
 	}
-	a, found := h.answers[r.Method+" "+path]
+	key := r.Method + " " + path
+	if r.URL.Query().Has("before") {
+		key += "?before"
+	}
+	a, found := h.answers[key]
 	h.mu.Unlock()
 	if !found {
 		select {

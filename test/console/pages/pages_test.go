@@ -172,7 +172,7 @@ func TestEachPageHasItsStates(t *testing.T) {
 	b.Visit("timeline")
 	b.See("2 entries", "moved from eu:2 to us", "Show older entries")
 	h.set(func(h *hub) {
-		h.answers["GET api/timeline"] = answer{200, object{"entries": []object{entry("2", "2026-03-01T12:00:00Z"),
+		h.answers["GET api/timeline?before"] = answer{200, object{"entries": []object{entry("2", "2026-03-01T12:00:00Z"),
 			entry("3", "2026-02-01T12:00:00Z")}}}
 	})
 	b.Perform(chromedp.Click(".more button"))
@@ -333,7 +333,7 @@ func TestChangeKeepsWhatWasTyped(t *testing.T) {
 		"clusters": "eu, us"} {
 		b.Fill("#f-"+field, value)
 	}
-	browser.Run[any](b, `document.querySelector("#f-service").value = "LoadBalancer"`)
+	choose(b, "#f-service", "LoadBalancer")
 	b.Perform(chromedp.Click(".generator button"))
 	text := func() string { return browser.Run[string](b, `document.querySelector("#yaml").value`) }
 	for _, part := range []string{`image: "nginx:1.29\" #"`, "type: LoadBalancer", `clusterNames: ["eu", "us"]`} {
@@ -428,6 +428,18 @@ func TestFormWritesACloneSetOrAPolicyAlone(t *testing.T) {
 	check(text, []string{"apiVersion: apps.kruise.io/v1alpha1\nkind: CloneSet", `image: "nginx:1.29"`,
 		`{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, name: "web"}`}, "Deployment")
 
+	t.Log("a Service needs a port: the form says so, and writes nothing without it")
+	choose(b, "#f-service", "ClusterIP")
+	b.See("Port of the Service")
+	if again := fill(nil); again != text {
+		t.Errorf("without a port, the form writes:\n%s", again)
+	}
+	if !browser.Run[bool](b, `document.querySelector("#f-port").validity.valueMissing`) {
+		t.Error("the form does not ask for the port")
+	}
+	text = fill(map[string]string{"port": "80"})
+	check(text, []string{"kind: Service", "port: 80"}, "kind: Deployment")
+
 	t.Log("on the page of policies, the form begins with a policy alone")
 	b.Visit("policies")
 	b.See("Create")
@@ -474,6 +486,27 @@ func TestEditorListsFieldsAtTheCursor(t *testing.T) {
 		t.Errorf("the completed text is %q", got)
 	}
 	b.See("Fields of Deployment.spec.containers (1)")
+
+	t.Log("a key under the cursor keeps its value, and the start of another key moves to the next line")
+	for before, want := range map[string]string{
+		head + "spec:\n  containers:\n  - name: web\n    ima|ge: nginx\n": head +
+			"spec:\n  containers:\n  - name: web\n    image: nginx\n",
+		head + "spec:\n  pau|s\n  replicas: 2\n":        head + "spec:\n  paused: \n  replicas: 2\n",
+		head + "spec:\n  containers:\n  - |name: web\n": head + "spec:\n  containers:\n  - image: \n    name: web\n",
+		head + "spec:\n  |replicas: 2\n":                head + "spec:\n  containers:\n  replicas: 2\n",
+	} {
+		text, after, _ := strings.Cut(before, "|")
+		b.Fill("#yaml", text+after)
+		got := browser.Run[string](b, fmt.Sprintf(`new Promise((done) => {
+			const y = document.querySelector("#yaml"), drawn = (f) => requestAnimationFrame(() => requestAnimationFrame(f));
+			y.setSelectionRange(%[1]d, %[1]d);
+			y.dispatchEvent(new MouseEvent("click", {bubbles: true}));
+			drawn(() => { document.querySelector(".fields button").click(); drawn(() => done(y.value)); });
+		})`, len(text)))
+		if got != want {
+			t.Errorf("the first field, at the bar of\n%s\ngives\n%s\nwant\n%s", before, got, want)
+		}
+	}
 	b.Fill("#yaml", head+"metadata:\n  labels:\n    ")
 	b.See("No fields are known at the cursor.")
 	b.Fill("#yaml", "apiVersion: ../../x\nkind: Deployment\n")

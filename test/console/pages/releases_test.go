@@ -2,6 +2,7 @@ package pages
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -107,6 +108,53 @@ func TestReleaseIsConfirmedWithItsCommand(t *testing.T) {
 	if sent := h.writes(); len(sent) != 2 || sent[1] != want {
 		t.Errorf("the page sent %q, want %q at the end", sent, want)
 	}
+}
+
+// New entries move the newest page on, and a page may have none that the user sees.
+func TestTimeLineKeepsOlderPages(t *testing.T) {
+	h := newHub(t)
+	minute := func(n int) string { return fmt.Sprintf("2026-03-02T10:%02d:00Z", n) }
+	page := func(older string, minutes ...int) answer {
+		entries := []object{}
+		for _, n := range minutes {
+			e := entry(fmt.Sprint(n), minute(n))
+			e["name"] = fmt.Sprintf("web-%02d", n)
+			entries = append(entries, e)
+		}
+		return answer{200, object{"entries": entries, "older": older, "version": older}}
+	}
+	set := func(newest, older answer) {
+		h.set(func(h *hub) { h.answers["GET api/timeline"], h.answers["GET api/timeline?before"] = newest, older })
+	}
+	h.set(func(h *hub) { h.topics["fleet"], h.topics["clusters"] = topic{totals: figures}, topic{} })
+	b := browser.Open(t, h.URL)
+
+	t.Log("an older page without entries is not the end")
+	set(page(minute(30)), page(minute(20)))
+	b.Visit("timeline")
+	b.See("None of the newest entries matches.", "Show older entries")
+	b.Perform(chromedp.Click(".more button"))
+	set(page(minute(30)), page("", 10))
+	b.WaitFor("the entry of the last page is shown", func() string {
+		text := browser.Run[string](b, `document.querySelector(".more button")?.click(); document.body.innerText`)
+		if !strings.Contains(text, "web-10") || strings.Contains(text, "Show older entries") {
+			return text
+		}
+		return ""
+	})
+
+	t.Log("entries between the newest page and the older ones stay")
+	set(page(minute(40), 42, 41, 40), page("", 40, 39))
+	b.Visit("timeline?q=web")
+	b.See("3 entries")
+	b.Perform(chromedp.Click(".more button"))
+	b.See("4 entries")
+	set(page(minute(41), 44, 43, 42, 41), answer{})
+	b.See("web-44", "6 entries", "web-40", "web-39")
+
+	t.Log("after a gap, or when entries are gone, the newest page replaces the older ones")
+	set(page(minute(50), 51), answer{})
+	b.See("1 entries", "web-51", "Show older entries")
 }
 
 func TestTimeLineShowsEachClassOfEntries(t *testing.T) {

@@ -7,7 +7,7 @@ import { href, usePlace } from "./route";
 import { walkHref } from "./fleet";
 import { announce, Command, Failure, Mark, missingText, Page, Waiting } from "./ui";
 import { Simple } from "./clusters";
-import { Fields } from "./schema";
+import { completion, Fields } from "./schema";
 
 interface Changed { group?: string; kind: string; namespace?: string; name: string; result?: "created" | "updated" | "unchanged"; diff?: string[]; error?: string; missing?: Missing; clusters?: { cluster: string; diff?: string[]; error?: string }[] }
 interface Placed { policy?: string; clusters?: { name: string; replicas?: number }[] | null }
@@ -62,6 +62,7 @@ function yamlOf(kind: string, at: (field: string) => string): string {
 function StartForm({ write, off, start }: { write: (text: string) => void; off: boolean; start: string }) {
   const f = t.form, form = useRef<HTMLFormElement>(null);
   const [kind, setKind] = useState(formKinds.includes(start) ? start : formKinds[0]);
+  const [service, setService] = useState("");
   const alone = kind === "PropagationPolicy", name = "[a-z0-9]([a-z0-9\\-]*[a-z0-9])?";
   const submit = (e: Event) => {
     e.preventDefault();
@@ -80,8 +81,8 @@ function StartForm({ write, off, start }: { write: (text: string) => void; off: 
           {alone && <div><label for="f-workload">{f.workload}</label><input id="f-workload" name="workload" autoComplete="off" /></div>}
           {!alone && <div><label for="f-image">{f.image}</label><input id="f-image" name="image" required autoComplete="off" /></div>}
           {!alone && <div><label for="f-replicas">{t.cluster.replicas}</label><input id="f-replicas" name="replicas" type="number" min="0" max="100000" required defaultValue="2" /></div>}
-          {!alone && <div><label for="f-port">{f.port}</label><input id="f-port" name="port" type="number" min="1" max="65535" /></div>}
-          {!alone && <div><label for="f-service">{f.service}</label><select id="f-service" name="service"><option value="">{f.noService}</option><option value="ClusterIP">ClusterIP</option><option value="LoadBalancer">LoadBalancer</option></select></div>}
+          {!alone && <div><label for="f-port">{service ? f.portNeeded : f.port}</label><input id="f-port" name="port" type="number" min="1" max="65535" required={service !== ""} /></div>}
+          {!alone && <div><label for="f-service">{f.service}</label><select id="f-service" name="service" value={service} onChange={(e) => setService((e.target as HTMLSelectElement).value)}><option value="">{f.noService}</option><option value="ClusterIP">ClusterIP</option><option value="LoadBalancer">LoadBalancer</option></select></div>}
           <div><label for="f-clusters">{f.clusters}</label><input id="f-clusters" name="clusters" autoComplete="off" /></div>
           <div><label for="f-division">{f.division}</label><select id="f-division" name="division"><option value="Weighted">{f.divided}</option><option value="Aggregated">{f.aggregated}</option><option value="Duplicated">{f.duplicated}</option></select></div>
         </div>
@@ -121,8 +122,9 @@ export function ChangePage() {
   const x = t.change;
   useSource(stream);
   const complete = (typed: string, key: string) => {
-    const at = editor.current!;
-    at.setRangeText(key, cursor - typed.length, cursor, "end");
+    const at = editor.current!, c = completion(at.value, cursor, typed, key);
+    at.setRangeText(c.text, c.from, c.to, "end");
+    at.setSelectionRange(c.cursor, c.cursor);
     at.focus();
     setCursor(at.selectionStart);
     setText(at.value);

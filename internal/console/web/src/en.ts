@@ -206,9 +206,9 @@ export const en = {
   event: {
     Joined: "joined the fleet", Left: "left the fleet", NotReady: "is not ready", Ready: "is ready again", Placed: "was placed: {to}",
     Moved: "moved from {from} to {to}", FailedOver: "failed over from {from} to {to}", Removed: "left the fleet; it was in {from}",
-    Changed: "was changed", Created: "was created", nowhere: "no cluster", by: "by {user}", manager: "with {manager}", kind: "Kind",
+    Changed: "was changed", Deleted: "was deleted", Created: "was created", nowhere: "no cluster", by: "by {user}", manager: "with {manager}", kind: "Kind",
     filterHint: "Name of the object or workload", count: "{n} entries", none: "Nothing has been recorded yet.",
-    noMatch: "No entry matches the filters.", older: "Show older entries", off: "This hub keeps no history.",
+    noMatch: "No entry matches the filters.", noneYet: "None of the newest entries matches.", older: "Show older entries", off: "This hub keeps no history.",
     offHint: "An administrator turns it on with the flag --history:", offShared: "Hubs that share an etcd need the flag",
   },
   forbidden: {
@@ -254,7 +254,7 @@ export const en = {
     hint: "With apiVersion and kind, the fields at the cursor are listed here.",
   },
   form: {
-    title: "Start with a form", kind: "What", policyAlone: "a policy alone", selected: "Kind of the workload", workload: "Name of the workload (empty: all)", image: "Image", port: "Port (optional)", service: "Service", noService: "none",
+    title: "Start with a form", kind: "What", policyAlone: "a policy alone", selected: "Kind of the workload", workload: "Name of the workload (empty: all)", image: "Image", port: "Port (optional)", portNeeded: "Port of the Service", service: "Service", noService: "none",
     clusters: "Clusters, separated by commas (empty: all)", division: "The replicas are", divided: "divided over the clusters", aggregated: "divided over few clusters",
     duplicated: "the same number in each cluster", write: "Write the YAML", off: "The text below is not from this form: clear it first.",
   },

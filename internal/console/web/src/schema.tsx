@@ -33,6 +33,22 @@ export function spotOf(text: string, cursor: number): Spot | undefined {
   return { apiVersion: top("apiVersion"), kind: top("kind"), path: stack.map((s) => s.key), typed, value: value.length > 0 };
 }
 
+/**
+ * completion returns the text between from and to that writes a key such as "image: " at the cursor, and the new cursor.
+ * typed is the part of the key before the cursor. The key under the cursor is replaced and keeps its value; the start of
+ * another key moves to the next line.
+ */
+export function completion(text: string, cursor: number, typed: string, key: string): { text: string; from: number; to: number; cursor: number } {
+  const from = cursor - typed.length, rest = text.slice(cursor).split("\n")[0];
+  if (!typed && rest.trim()) {
+    const before = text.slice(0, cursor).split("\n").at(-1)!;
+    return { text: key + "\n" + before.replace(/\S/g, " "), from, to: cursor, cursor: from + key.length };
+  }
+  const [found, word, colon] = rest.match(/^([^\s:#"'{}[\],]*)(:(?=\s|$))?/)!;
+  const whole = colon ? key.trimEnd() : key;
+  return { text: whole, from, to: cursor + (colon ? found : word).length, cursor: from + whole.length };
+}
+
 const documents = new Map<string, Promise<Document>>();
 
 /** documentOf reads the schemas of an apiVersion once. */

@@ -1,10 +1,9 @@
 // The time line: what happened in the fleet, from the release history.
 import { h, Fragment } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { get, HubError, useTopic, type Missing } from "./hub";
 import { fill, t } from "./i18n";
 import { href, navigate, setFilter, usePlace } from "./route";
-import { useAnswer } from "./clusters";
 import { walkHref } from "./fleet";
 import { Choice, Command, Failure, Filter, Forbidden, Icon, Mark, Page, Waiting } from "./ui";
 
@@ -14,7 +13,7 @@ interface Entry {
   stage?: string; cluster?: string; from?: Placed[]; to?: Placed[]; user?: string; manager?: string; reason?: string; message?: string;
 }
 interface Placed { name: string; replicas?: number }
-interface Answer { entries: Entry[]; older?: string; notes?: string[]; missing?: Missing[]; off?: boolean }
+interface Answer { entries: Entry[]; version?: string; same?: boolean; older?: string; notes?: string[]; missing?: Missing[]; off?: boolean }
 
 const states: Record<string, string> = {
   FailedOver: "Attention", NotReady: "NotReady", Ready: "Healthy", Joined: "Healthy", Succeeded: "Healthy", Failed: "Problem", PodsFailed: "Problem",
@@ -67,25 +66,63 @@ function EntryRow({ e }: { e: Entry }) {
 
 const refreshEvery = 5000;
 
+/** Loaded has the newest page, and the entries and the end of all pages that were loaded. */
+interface Loaded { path: string; answer?: Answer; entries: Entry[]; older?: string; deeper?: boolean; error?: HubError; olderError?: HubError }
+
+const sorted = (entries: Entry[]) => [...new Map(entries.map((e) => [e.id, e])).values()].sort((a, b) => b.at.localeCompare(a.at));
+
+/**
+ * withNewest adds the newest page to older ones. The page replaces them if entries can be missing between, or if the hub
+ * no longer shows an entry, such as after the loss of a right.
+ */
+function withNewest(old: Loaded, answer: Answer): Loaded {
+  if (answer.same) return { ...old, error: undefined };
+  const ids = new Set(answer.entries.map((e) => e.id)), end = answer.older ?? "";
+  const gap = end > (old.answer?.older ?? "") && end >= (old.entries[0]?.at ?? "");
+  if (!old.deeper || gap || old.entries.some((e) => e.at > end && !ids.has(e.id))) {
+    return { path: old.path, answer, entries: sorted(answer.entries), older: answer.older };
+  }
+  return { ...old, answer, error: undefined, entries: sorted([...answer.entries, ...old.entries]) };
+}
+
+/** useTimeline reads the newest entries every few seconds, and older ones on request. */
+function useTimeline(path: string): [Loaded, () => void, () => void] {
+  const [state, set] = useState<Loaded>({ path, entries: [] });
+  const [turn, again] = useState(0);
+  const of = (s: Loaded): Loaded => (s.path === path ? s : { path, entries: [] });
+  const is = of(state), last = useRef(is);
+  last.current = is;
+  useEffect(() => {
+    const abort = new AbortController();
+    let timer: number | undefined;
+    const read = () => get<Answer>(`${path}&version=${last.current.answer?.version ?? ""}`, abort.signal).then(
+      (answer) => set((old) => withNewest(of(old), answer)),
+      (error) => { if (error.name !== "AbortError") set((old) => ({ ...of(old), error })); });
+    const loop = async () => {
+      if (!document.hidden || !last.current.answer) await read();
+      if (!abort.signal.aborted) timer = window.setTimeout(loop, refreshEvery);
+    };
+    loop();
+    return () => { clearTimeout(timer); abort.abort(); };
+  }, [path, turn]);
+  const readOlder = () => {
+    const before = is.older!;
+    // The list may have been replaced meanwhile.
+    const change = (next: (old: Loaded) => Loaded) => set((old) => (old.path === path && old.older === before ? next(old) : old));
+    get<Answer>(`${path}&before=${encodeURIComponent(before)}`).then(
+      (a) => change((old) => ({ ...old, entries: sorted([...old.entries, ...a.entries]), older: a.older, deeper: true, olderError: undefined })),
+      (olderError) => change((old) => ({ ...old, olderError })));
+  };
+  return [is, () => again((n) => n + 1), readOlder];
+}
+
 export function TimelinePage() {
   const clusters = useTopic("clusters");
   const { query } = usePlace();
   const at = (name: string) => query.get(name) ?? "";
   const path = "api/timeline?" + new URLSearchParams({ class: at("kind"), cluster: at("cluster"), text: at("q") });
-  const [turn, again] = useState(0);
-  useEffect(() => {
-    const timer = setInterval(() => { if (!document.hidden) again((n) => n + 1); }, refreshEvery);
-    return () => clearInterval(timer);
-  }, []);
-  const { answer, error, retry } = useAnswer<Answer>(path, turn);
-  const [more, setMore] = useState<{ path: string; entries: Entry[]; older?: string; error?: HubError }>({ path, entries: [] });
-  const past = more.path === path ? more : { path, entries: [] as Entry[], older: undefined, error: undefined };
+  const [{ answer, entries, older, error, olderError }, retry, readOlder] = useTimeline(path);
   const x = t.event;
-  const seen = new Set<string>();
-  const entries = [...(answer?.entries ?? []), ...past.entries].filter((e) => !seen.has(e.id) && seen.add(e.id)).sort((a, b) => b.at.localeCompare(a.at));
-  const older = past.entries.length ? past.older : answer?.older;
-  const load = () => get<Answer>(path + "&before=" + encodeURIComponent(older!)).then(
-    (a) => setMore({ path, entries: [...past.entries, ...a.entries], older: a.older }), (error) => setMore({ ...past, error }));
   const days = new Map<string, Entry[]>();
   for (const e of entries) {
     const day = new Date(e.at).toLocaleDateString();
@@ -108,11 +145,11 @@ export function TimelinePage() {
             <span class="count" role="status">{fill(x.count, { n: entries.length })}</span>
           </div>
           {answer.notes?.map((n) => <p class="notice" key={n}>{n}</p>)}
-          {entries.length === 0 && (filtered || !answer.missing?.length) && <p class="notice">{filtered ? x.noMatch : x.none}</p>}
+          {entries.length === 0 && (filtered || !answer.missing?.length) && <p class="notice">{older ? x.noneYet : filtered ? x.noMatch : x.none}</p>}
           {entries.length === 0 && answer.missing?.map((m) => <Forbidden missing={m} key={m.resource} />)}
           {[...days].map(([day, of]) => <section key={day}><h2 class="section">{day}</h2><ul class="items">{of.map((e) => <EntryRow e={e} key={e.id} />)}</ul></section>)}
-          {past.error && <Failure error={past.error} />}
-          {older && <p class="more"><button type="button" onClick={load}>{x.older}</button></p>}
+          {olderError && <Failure error={olderError} />}
+          {older && <p class="more"><button type="button" onClick={readOlder}>{x.older}</button></p>}
         </>
       )}
     </Page>

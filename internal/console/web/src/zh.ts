@@ -194,9 +194,9 @@ export const zh: Catalog = {
   eventClass: { moves: "迁移", failovers: "故障转移", releases: "发布", clusters: "集群", changes: "策略变更" },
   event: {
     Joined: "加入舰队", Left: "离开舰队", NotReady: "未就绪", Ready: "恢复就绪", Placed: "已分配：{to}", Moved: "从 {from} 迁移到 {to}",
-    FailedOver: "从 {from} 故障转移到 {to}", Removed: "离开舰队；原先在 {from}", Changed: "已变更", Created: "已创建", nowhere: "无集群",
+    FailedOver: "从 {from} 故障转移到 {to}", Removed: "离开舰队；原先在 {from}", Changed: "已变更", Deleted: "已删除", Created: "已创建", nowhere: "无集群",
     by: "操作人 {user}", manager: "通过 {manager}", kind: "类型", filterHint: "对象或工作负载的名称", count: "{n} 条",
-    none: "还没有记录。", noMatch: "没有符合筛选条件的记录。", older: "显示更早的记录", off: "该控制面不保存历史。",
+    none: "还没有记录。", noMatch: "没有符合筛选条件的记录。", noneYet: "最新的记录中没有符合条件的。", older: "显示更早的记录", off: "该控制面不保存历史。",
     offHint: "管理员可用参数 --history 开启：", offShared: "共享 etcd 的控制面需要参数",
   },
   forbidden: {
@@ -242,7 +242,7 @@ export const zh: Catalog = {
     hint: "写明 apiVersion 和 kind 后，此处列出光标处的字段。",
   },
   form: {
-    title: "从表单开始", kind: "内容", policyAlone: "仅策略", selected: "工作负载的类型", workload: "工作负载的名称（留空为全部）", image: "镜像", port: "端口（可选）", service: "Service", noService: "无",
+    title: "从表单开始", kind: "内容", policyAlone: "仅策略", selected: "工作负载的类型", workload: "工作负载的名称（留空为全部）", image: "镜像", port: "端口（可选）", portNeeded: "Service 的端口", service: "Service", noService: "无",
     clusters: "集群，用逗号分隔（留空为全部）", division: "副本的分配方式", divided: "分配到各集群", aggregated: "分配到尽可能少的集群",
     duplicated: "每个集群数量相同", write: "生成 YAML", off: "下方内容不是由此表单生成的：请先清空。",
   },
