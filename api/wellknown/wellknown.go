@@ -257,6 +257,13 @@ const (
 	//
 	// On: Works. Written by: cli. Read by: core/execute. Users may set it: with `argosy restore accept`.
 	AcceptRestoredAnnotation = "argosy.io/accept-restored"
+
+	// LeavingAnnotation = "true" ends the management of an object that its Work preserves, when a user deletes the Work:
+	// the hub removes its labels, annotations and field ownership from the object. The limit on deleted Works does not
+	// count, since no object is deleted.
+	//
+	// On: Works. Written by: migration. Read by: core/execute. Users may set it: with `argosy migrate out`.
+	LeavingAnnotation = "argosy.io/leaving"
 )
 
 // State on templates. Users must not change it.
@@ -439,7 +446,7 @@ const (
 	// ManifestWorkAnnotation is the name of the ManifestWork that the object belongs to.
 	//
 	// On: Works, objects in members. Written by: core/source/ocm. Read by: controller/execute, controller/ocm,
-	// core/execute, core/explain/why. Users may set it: no.
+	// core/execute, core/explain/why, core/source/migrate. Users may set it: no.
 	ManifestWorkAnnotation = "argosy.io/manifest-work"
 
 	// UpdateStrategyAnnotation is how the object is kept, if not by Update: CreateOnly, or ServerSideApply without
@@ -474,7 +481,7 @@ const (
 	// HubAnnotation is the ID of the hub that wrote the object last.
 	//
 	// On: objects in members. Written by: core/cluster/access, core/execute. Read by: core/cluster/access,
-	// core/execute. Users may set it: no.
+	// core/execute, migration. Users may set it: no.
 	HubAnnotation = "argosy.io/hub"
 
 	// CreatedAnnotation = "true" marks an object that the hub created. The hub deletes no other namespace or

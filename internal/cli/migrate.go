@@ -27,8 +27,8 @@ func newMigrate(hub *hubFlags) *cobra.Command {
 The same object in several clusters becomes one template, one policy, and an override for each cluster that differs.
 
 A workload goes through three modes in each cluster: the hub only reads (Observe, argosy migrate plan), has all objects
-and applies nothing (Shadow), or applies them (Own). The state is an annotation of the policy: a migration that was
-interrupted continues with the same command. See docs/migration.md.`,
+and applies nothing (Shadow), or applies them (Own). A migration that was interrupted continues with the same command.
+See docs/migration.md.`,
 		Example: `  argosy migrate plan cloneset web -n shop --cluster eu,us
   argosy migrate in -f migration.yaml --batch 1
   argosy migrate status
@@ -52,7 +52,8 @@ func (f *migrateFlags) bind(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&f.file, "filename", "f", "", "file with the workloads to migrate; - for standard input")
 	cmd.Flags().StringSliceVarP(&f.clusters, "cluster", "C", nil, "clusters that the object lives in, comma-separated")
 	cmd.Flags().StringSliceVar(&f.acknowledge, "acknowledge", nil,
-		"tools that manage the object and no longer write it, comma-separated: "+strings.Join(migrate.Managers(), ", "))
+		"tools that wrote the object and that you stop, comma-separated: "+strings.Join(migrate.Managers(), ", ")+
+			", or a name that plan shows")
 	cmd.Flags().StringVarP(&f.output, "output", "o", "", "output format: json or yaml")
 }
 
@@ -268,24 +269,38 @@ func interrupted(cmd *cobra.Command, err error) error {
 
 func newMigrateOut(hub *hubFlags) *cobra.Command {
 	f := &migrateFlags{}
-	shadow := false
+	var all, shadow bool
 	cmd := &cobra.Command{
-		Use:   "out {-f FILE | KIND NAME}",
+		Use:   "out {-f FILE | KIND NAME | --all}",
 		Short: "End the hub's management of workloads, which keep running",
 		Long: `Ends the hub's management of workloads in some clusters or in all. Objects and pods stay as they are. The hub's labels,
 annotations and field ownership are removed, so that kubectl, Helm, Flux or Argo CD can apply the objects without
 conflicts. When the last cluster has left, the template, the policy and the overrides are deleted from the hub.
 
-With --shadow, the hub only stops writing: argosy migrate in continues from there.`,
+With --all, it takes out every workload that "argosy migrate status" lists, and those whose template and policy were
+deleted on the hub while the hub still manages them in clusters. Without --namespace, it takes those of all namespaces.
+It stops at the first workload that does not stay as it was.
+
+With --shadow, the hub only stops writing: "argosy migrate in" continues from there.`,
 		Example: `  argosy migrate out cloneset web -n shop
   argosy migrate out cloneset web -n shop --cluster us
   argosy migrate out -f migration.yaml --shadow
-  argosy migrate out -f migration.yaml -o json`,
-		Args:              migrationArgs(f),
+  argosy migrate out -f migration.yaml -o json
+  argosy migrate out --all`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if !all {
+				return migrationArgs(f)(cmd, args)
+			}
+			if f.file != "" || len(args) > 0 {
+				return errors.New("--all takes out all workloads: name none, and no file")
+			}
+			return nil
+		},
 		ValidArgsFunction: oneOfHub(hub),
 	}
-	cmd.Flags().StringVarP(&f.file, "filename", "f", "", "file with the workloads to migrate; - for standard input")
+	cmd.Flags().StringVarP(&f.file, "filename", "f", "", "file with the workloads to take out; - for standard input")
 	cmd.Flags().StringSliceVarP(&f.clusters, "cluster", "C", nil, "clusters to leave, comma-separated (default: all)")
+	cmd.Flags().BoolVar(&all, "all", false, "take out all workloads that were migrated")
 	cmd.Flags().BoolVar(&shadow, "shadow", false, "only stop writing: the hub keeps its objects")
 	cmd.Flags().StringVarP(&f.output, "output", "o", "", "output format: json or yaml")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -299,26 +314,9 @@ With --shadow, the hub only stops writing: argosy migrate in continues from ther
 		if f.output != "" {
 			m.out = cmd.ErrOrStderr()
 		}
-		var list []migration.Workload
-		if f.file != "" {
-			wanted, err := f.whitelist(cmd.InOrStdin())
-			if err != nil {
-				return err
-			}
-			if list, err = m.Expand(cmd.Context(), wanted, hub.namespaceOrDefault()); err != nil {
-				return err
-			}
-		} else {
-			w, err := m.resolve(args)
-			if err != nil {
-				return err
-			}
-			list = []migration.Workload{w}
-		}
-		if len(f.clusters) > 0 {
-			for i := range list {
-				list[i].Clusters = f.clusters
-			}
+		list, err := m.leaving(cmd, f, args, all, !shadow)
+		if err != nil {
+			return err
 		}
 		results, err := m.TakeOut(cmd.Context(), list, shadow)
 		err = interrupted(cmd, err)
@@ -328,6 +326,33 @@ With --shadow, the hub only stops writing: argosy migrate in continues from ther
 		return err
 	}
 	return cmd
+}
+
+// leaving returns the workloads to take out: all, or those in a file or in the arguments. With leftovers, all includes
+// those whose template was deleted on the hub.
+func (m *migrator) leaving(cmd *cobra.Command, f *migrateFlags, args []string,
+	all, leftovers bool) (list []migration.Workload, err error) {
+	switch {
+	case all:
+		list, err = m.Migrated(cmd.Context(), m.hub.namespace, leftovers)
+		if err == nil && len(list) == 0 {
+			fmt.Fprintln(m.out, "No workload was migrated.")
+		}
+	case f.file != "":
+		var wanted *migration.Whitelist
+		if wanted, err = f.whitelist(cmd.InOrStdin()); err == nil {
+			list, err = m.Expand(cmd.Context(), wanted, m.hub.namespaceOrDefault())
+		}
+	default:
+		list = make([]migration.Workload, 1)
+		list[0], err = m.resolve(args)
+	}
+	if len(f.clusters) > 0 {
+		for i := range list {
+			list[i].Clusters = f.clusters
+		}
+	}
+	return list, err
 }
 
 func newMigrateStatus(hub *hubFlags) *cobra.Command {

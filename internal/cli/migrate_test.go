@@ -21,13 +21,15 @@ func TestMigrateRefusesWrongFlags(t *testing.T) {
 	for line, want := range map[string]string{
 		"plan cloneset web":                          "name the clusters of the object with --cluster",
 		"plan cloneset web -C eu,eu":                 `clusters: "eu" is named twice`,
-		"plan cloneset web -C eu --acknowledge helm": `acknowledge: "helm" is not one of Helm, ArgoCD, Flux`,
+		"plan cloneset web -C eu --acknowledge helm": `acknowledge: write Helm instead of "helm"`,
 		"plan -f migration.yaml -C eu":               "--cluster and --acknowledge are for a single object",
 		"plan cloneset web -f migration.yaml":        "either as arguments or with --filename",
 		"plan cloneset web -C eu -o xml":             "xml",
 		"in cloneset web -C eu --batch -1":           "--batch: the first batch is 1",
 		"in cloneset web -C eu --soak -1m":           "--soak: it is negative",
 		"out cloneset web -C eu,eu":                  `clusters: "eu" is named twice`,
+		"out --all cloneset web":                     "--all takes out all workloads: name none",
+		"out --all -f migration.yaml":                "--all takes out all workloads: name none",
 		"out":                                        "name one object, as KIND NAME or KIND/NAME",
 	} {
 		_, _, err := s.run(func(hub *hubFlags, _ genericiooptions.IOStreams) *cobra.Command { return newMigrate(hub) }, "",

@@ -42,6 +42,19 @@ func (a API) Resource(gvk schema.GroupVersionKind, namespace string) (dynamic.Re
 	return a.Dynamic.Resource(mapping.Resource).Namespace(namespace), nil
 }
 
+// AnyVersion is Resource, with another version of the kind if the API does not serve this one.
+func (a API) AnyVersion(gvk schema.GroupVersionKind, namespace string) (dynamic.ResourceInterface, error) {
+	in, err := a.Resource(gvk, namespace)
+	if !meta.IsNoMatchError(err) {
+		return in, err
+	}
+	mapping, err := a.Mapper.RESTMapping(gvk.GroupKind())
+	if err != nil {
+		return nil, err
+	}
+	return a.Resource(mapping.GroupVersionKind, namespace)
+}
+
 // PreviewApply applies an object in a member as a dry run, as the hub would, and returns the result; nil if the member
 // does not support that.
 func (a API) PreviewApply(ctx context.Context, cluster string,
@@ -80,7 +93,7 @@ type Workload struct {
 	Namespace, Name string
 	// Clusters in the order in which the hub takes them over.
 	Clusters []string
-	// Acknowledged are the tools that manage the object and no longer write it.
+	// Acknowledged are the tools and field managers that wrote the object, and that the user stops from writing.
 	Acknowledged []string
 	// Batch counts from 1. Workloads are sorted by it.
 	Batch int

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
@@ -188,7 +189,8 @@ func item(k membertest.Kind, name string, clusters ...string) migration.Workload
 	if len(clusters) == 0 {
 		clusters = []string{"m1", "m2"}
 	}
-	return migration.Workload{GVK: k.GroupVersionKind, Namespace: "shop", Name: name, Clusters: clusters, Batch: 1}
+	return migration.Workload{GVK: k.GroupVersionKind, Namespace: "shop", Name: name, Clusters: clusters, Batch: 1,
+		Acknowledged: []string{"somebody"}} // the manager of Server.Put
 }
 
 // bringIn migrates workloads, which must succeed.
@@ -436,13 +438,76 @@ func TestConflictsAreSkippedWithoutWrites(t *testing.T) {
 		w.check("states", w.states(), "CloneSet shop/good: m1=Own m2=Own")
 
 		acknowledged := item(controllertest.CloneSet, "helm")
-		acknowledged.Acknowledged = []string{"Helm"}
+		acknowledged.Acknowledged = append(acknowledged.Acknowledged, "Helm")
 		w.newRun()
 		w.bringIn(false, acknowledged)
 		got := w.members["m1"].Object(controllertest.CloneSet, "shop", "helm").GetAnnotations()
 		if got["meta.helm.sh/release-name"] != "helm" {
 			t.Errorf("the annotation of Helm is gone: %v", got)
 		}
+	})
+}
+
+// M8: an operator that wrote the object lately is named with its last write, and keeps the workload out until the user
+// names it. kubectl is shown, and keeps nothing out.
+func TestRecentWriterKeepsWorkloadOut(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.putOnBoth()
+		write := func(member, manager string) {
+			t.Helper()
+			api, err := w.Dial(t.Context(), member)
+			if err != nil {
+				t.Fatal(err)
+			}
+			in, err := api.Resource(controllertest.CloneSet.GroupVersionKind, "shop")
+			if err == nil {
+				_, err = in.Patch(t.Context(), "web", types.MergePatchType, fmt.Appendf(nil,
+					`{"metadata": {"annotations": {"written-by-%s": "%[1]s"}}}`, manager), metav1.PatchOptions{FieldManager: manager})
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		write("m1", "kubectl-edit")
+		write("m2", "web-operator")
+		one := item(controllertest.CloneSet, "web")
+		at := time.Now().UTC().Format(time.RFC3339)
+		planned, err := w.Plan(t.Context(), one)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.Join(planned.Details(), "\n")
+		for _, want := range []string{
+			fmt.Sprintf("cluster %q: %q wrote it at %s and would overwrite", "m2", "web-operator", at),
+			fmt.Sprintf("cluster %q: %q wrote it at %s: after the migration", "m1", "kubectl-edit", at),
+		} {
+			if !strings.Contains(lines, want) {
+				t.Errorf("the plan lacks %q:\n%s", want, lines)
+			}
+		}
+		if n := len(planned.Conflicts); n != 1 || planned.Conflicts[0].Manager != "web-operator" {
+			t.Errorf("the conflicts are %v", planned.Conflicts)
+		}
+		for _, shadow := range []bool{true, false} {
+			w.newRun()
+			if _, err := w.BringIn(t.Context(), []migration.Workload{one}, shadow, 0); err == nil {
+				t.Error("it is migrated although an operator writes it")
+			}
+		}
+		if w.Find(controllertest.CloneSet, "web") != nil {
+			t.Error("the hub has a template")
+		}
+		one.Acknowledged = append(one.Acknowledged, "web-operator")
+		w.newRun()
+		w.bringIn(false, one)
+		w.check("states", w.states(), "CloneSet shop/web: m1=Own m2=Own")
+		// The hub itself wrote the object, which is no conflict.
+		w.newRun()
+		w.takeOut(true, one)
+		w.newRun()
+		w.bringIn(false, one)
+		w.check("states", w.states(), "CloneSet shop/web: m1=Own m2=Own")
 	})
 }
 

@@ -41,13 +41,9 @@ func (m *Migration) live(ctx context.Context, cluster string, w Workload) (*unst
 	if err != nil {
 		return nil, err
 	}
-	in, err := s.Resource(w.GVK, w.Namespace)
+	in, err := s.AnyVersion(w.GVK, w.Namespace)
 	if meta.IsNoMatchError(err) {
-		mapping, other := s.Mapper.RESTMapping(w.GVK.GroupKind())
-		if other != nil {
-			return nil, fmt.Errorf("cluster %q does not serve %s: %w", cluster, w.GVK.GroupKind(), other)
-		}
-		in, err = s.Resource(mapping.GroupVersionKind, w.Namespace)
+		return nil, fmt.Errorf("cluster %q does not serve %s: %w", cluster, w.GVK.GroupKind(), err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cluster %q: %w", cluster, err)
@@ -155,20 +151,27 @@ func (m *Migration) Statuses(ctx context.Context, namespace string) ([]Status, e
 	}
 	all := []Status{}
 	for _, p := range policies {
-		r, err := migrate.RecordOf(p)
+		w, r, err := workloadOf(p)
 		if err != nil {
 			return nil, err
 		}
-		selectors := p.PropagationSpec().ResourceSelectors
-		if r == nil || len(selectors) == 0 || namespace != "" && p.GetNamespace() != namespace {
-			continue
+		if r != nil && (namespace == "" || w.Namespace == namespace) {
+			all = append(all, Status{w.String(), *r})
 		}
-		w := Workload{GVK: schema.FromAPIVersionAndKind(selectors[0].APIVersion, selectors[0].Kind),
-			Namespace: selectors[0].Namespace, Name: selectors[0].Name}
-		all = append(all, Status{w.String(), *r})
 	}
 	slices.SortFunc(all, func(a, b Status) int { return strings.Compare(a.Object, b.Object) })
 	return all, nil
+}
+
+// workloadOf returns the workload that a policy migrates, and its record; nil if the policy is of no migration.
+func workloadOf(p policyv1alpha1.Propagation) (Workload, *migrate.Record, error) {
+	r, err := migrate.RecordOf(p)
+	selectors := p.PropagationSpec().ResourceSelectors
+	if err != nil || r == nil || len(selectors) == 0 {
+		return Workload{}, nil, err
+	}
+	s := selectors[0]
+	return Workload{GVK: schema.FromAPIVersionAndKind(s.APIVersion, s.Kind), Namespace: s.Namespace, Name: s.Name}, r, nil
 }
 
 // onHub is what the hub has of a workload.
@@ -177,6 +180,7 @@ type onHub struct {
 	policy   policyv1alpha1.Propagation // that of the migration, nil for none
 	record   *migrate.Record            // of policy
 	policies []policyv1alpha1.Propagation
+	served   bool // the hub knows the kind
 }
 
 // readHub reads what the hub has of a workload. It sets the version of the workload to that of its policy.
@@ -187,34 +191,35 @@ func (m *Migration) readHub(ctx context.Context, w *Workload) (*onHub, error) {
 		return nil, err
 	}
 	for _, p := range h.policies {
-		r, err := migrate.RecordOf(p)
+		of, r, err := workloadOf(p)
 		if err != nil {
 			return nil, err
 		}
-		if r == nil || len(p.PropagationSpec().ResourceSelectors) == 0 {
-			continue
-		}
-		s := p.PropagationSpec().ResourceSelectors[0]
-		gvk := schema.FromAPIVersionAndKind(s.APIVersion, s.Kind)
-		if w.IsSame(Workload{GVK: gvk, Namespace: s.Namespace, Name: s.Name}) {
-			h.policy, h.record, w.GVK = p, r, gvk
+		if r != nil && w.IsSame(of) {
+			h.policy, h.record, w.GVK = p, r, of.GVK
 		}
 	}
-	in, err := m.Hub.Resource(w.GVK, w.Namespace)
-	if meta.IsNoMatchError(err) {
-		return nil, fmt.Errorf("the hub does not know %s: create its CustomResourceDefinition on the hub first", w.GVK)
-	}
-	if err != nil {
-		return nil, err
-	}
-	h.template, err = in.Get(ctx, w.Name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		h.template, err = nil, nil
-	}
-	if err != nil {
-		err = fmt.Errorf("look for %s on the hub: %w", w, err)
-	}
+	h.template, h.served, err = m.template(ctx, *w)
 	return h, err
+}
+
+// template reads the template of a workload; nil for none. served reports whether the hub knows the kind; if not, it
+// has no template of it.
+func (m *Migration) template(ctx context.Context, w Workload) (t *unstructured.Unstructured, served bool, err error) {
+	in, err := m.Hub.AnyVersion(w.GVK, w.Namespace)
+	if meta.IsNoMatchError(err) {
+		return nil, false, nil
+	}
+	if err == nil {
+		t, err = in.Get(ctx, w.Name, metav1.GetOptions{})
+	}
+	if apierrors.IsNotFound(err) {
+		return nil, true, nil
+	}
+	if err != nil {
+		return nil, true, fmt.Errorf("look for %s on the hub: %w", w, err)
+	}
+	return t, true, nil
 }
 
 // state returns the state of a cluster; empty if it is in none.
@@ -252,6 +257,8 @@ type Cluster struct {
 	Autoscaler string `json:"autoscaler,omitempty"`
 	// HandsOff reports that the annotation argosy.io/hands-off of the object keeps the hub from writing it.
 	HandsOff bool `json:"handsOff,omitempty"`
+	// Writers are the field managers that wrote the object in the last 7 days, also those that are no conflict.
+	Writers []migrate.Writer `json:"writers,omitempty"`
 	// Asked reports that the member checked the result in a dry run.
 	Asked        bool `json:"askedMember"`
 	adopt.Report `json:",inline"`
@@ -315,6 +322,9 @@ func (m *Migration) Plan(ctx context.Context, w Workload) (*Item, error) {
 	if err != nil {
 		return nil, err
 	}
+	if !h.served {
+		return nil, fmt.Errorf("the hub does not know %s: create its CustomResourceDefinition on the hub first", w.GVK)
+	}
 	m.note(w, h.policy)
 	if h.record == nil {
 		if err := m.useCommonVersion(ctx, &w); err != nil {
@@ -333,6 +343,7 @@ func (m *Migration) Plan(ctx context.Context, w Workload) (*Item, error) {
 		}
 	}
 	var joining []migrate.Copy
+	now := time.Now()
 	for _, cluster := range clusters {
 		c := Cluster{Name: cluster, State: Found}
 		if s := h.state(cluster); s != "" {
@@ -358,8 +369,9 @@ func (m *Migration) Plan(ctx context.Context, w Workload) (*Item, error) {
 			return nil, err
 		}
 		item.Conflicts = append(item.Conflicts,
-			migrate.Conflicts(cluster, live, work != nil && execute.Owns(work, live), w.Acknowledged)...)
-		item.Clusters[len(item.Clusters)-1].HandsOff = execute.IsHandsOff(live)
+			migrate.Conflicts(cluster, live, work != nil && execute.Owns(work, live), w.Acknowledged, now)...)
+		found := &item.Clusters[len(item.Clusters)-1]
+		found.HandsOff, found.Writers = execute.IsHandsOff(live), migrate.Writers(live, now)
 		joining = append(joining, migrate.Copy{Cluster: cluster, Live: live})
 	}
 	switch {
@@ -421,7 +433,7 @@ func (m *Migration) note(w Workload, p policyv1alpha1.Propagation) {
 func (m *Migration) divides(ctx context.Context, live *unstructured.Unstructured) (bool, error) {
 	replicas, _, _, err := m.Meaning.Replicas(ctx, live)
 	if err != nil {
-		return false, fmt.Errorf("interpret the replicas of %s: %w", NameOf(live), err)
+		return false, fmt.Errorf("read the replicas of %s: %w", NameOf(live), err)
 	}
 	n, set := fields.Whole(fields.At(live.Object, "spec", "replicas"))
 	return set && n == int64(replicas), nil
@@ -750,6 +762,12 @@ func (i *Item) Details() (lines []string) {
 		if c.HandsOff {
 			lines = append(lines, fmt.Sprintf("cluster %q: the object has the annotation %s: the hub can take it to Shadow, "+
 				"and to Own when it is removed", c.Name, wellknown.HandsOffAnnotation))
+		}
+		for _, w := range c.Writers {
+			if migrate.ByHand(w.Manager) && !slices.Contains(i.workload.Acknowledged, w.Manager) {
+				lines = append(lines, fmt.Sprintf("cluster %q: %q wrote it at %s: after the migration, change the template on the hub "+
+					"instead", c.Name, w.Manager, w.LastWrite.UTC().Format(time.RFC3339)))
+			}
 		}
 		if !c.Asked && c.State == Found && len(i.Conflicts) == 0 {
 			lines = append(lines, fmt.Sprintf("cluster %q does not support a dry run for it, so only the applied fields are compared",

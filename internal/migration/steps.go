@@ -183,7 +183,7 @@ func (m *Migration) readShares(ctx context.Context, item *Item) error {
 		return fmt.Errorf("read the binding of %s: %w", w, err)
 	}
 	if b == nil {
-		return fmt.Errorf("%s has no binding: see `argosy why`", w)
+		return fmt.Errorf("the hub has not placed %s in clusters: see `argosy why`", w)
 	}
 	for _, target := range b.BindingSpec().Clusters {
 		if c, ok := item.record.Clusters[target.Name]; ok && c.Replicas > 0 {
@@ -378,7 +378,7 @@ func (m *Migration) awaitShares(ctx context.Context, w Workload, r *migrate.Reco
 			return "", err
 		}
 		if b == nil {
-			return "it has no binding", nil
+			return "the hub has not placed it in clusters", nil
 		}
 		var placed []string
 		for _, target := range b.BindingSpec().Clusters {
@@ -395,7 +395,7 @@ func (m *Migration) awaitShares(ctx context.Context, w Workload, r *migrate.Reco
 				return "", err
 			}
 			if work == nil {
-				return fmt.Sprintf("cluster %q has no Work", cluster), nil
+				return fmt.Sprintf("the hub has prepared nothing for cluster %q", cluster), nil
 			}
 			manifest, err := execute.Manifest(work)
 			if err != nil {
@@ -403,7 +403,7 @@ func (m *Migration) awaitShares(ctx context.Context, w Workload, r *migrate.Reco
 			}
 			want, has := r.Clusters[cluster].Replicas, fields.Number(manifest.Object, "spec", "replicas")
 			if want > 0 && has != want {
-				return fmt.Sprintf("the Work of cluster %q has %d replicas, not %d", cluster, has, want), nil
+				return fmt.Sprintf("the hub would send %d replicas to cluster %q, not %d", has, cluster, want), nil
 			}
 		}
 		return "", nil
@@ -419,7 +419,7 @@ func (m *Migration) awaitShadows(ctx context.Context, w Workload, r *migrate.Rec
 				return "", err
 			}
 			if work == nil || !execute.Suspended(work) {
-				return fmt.Sprintf("cluster %q has no suspended Work: see `argosy why`", cluster), nil
+				return fmt.Sprintf("the hub has not prepared cluster %q, or not suspended it: see `argosy why`", cluster), nil
 			}
 		}
 		return "", nil
@@ -467,7 +467,7 @@ func (m *Migration) checkShadow(ctx context.Context, w Workload, c *Cluster) (*m
 			return "", err
 		}
 		if work == nil || live == nil {
-			return "it is gone from the cluster, or its Work from the hub", nil
+			return "it is gone from the cluster, or from the hub", nil
 		}
 		if reason := execute.HandsOff(work, live); reason != "" {
 			return "", fmt.Errorf("%s. Remove it, and run the command again", reason)
@@ -512,23 +512,23 @@ func (m *Migration) unapplied(ctx context.Context, w Workload, cluster string) (
 	case live == nil:
 		return "it is gone from the cluster", nil
 	case work == nil:
-		return "it has no Work", nil
+		return "the hub has prepared nothing for the cluster", nil
 	case execute.Suspended(work):
-		return "its Work is suspended", nil
+		return "the hub still has the cluster suspended", nil
 	case !execute.Applied(work):
 		if reason := cmp.Or(execute.HandsOff(work, live), handsOff(work)); reason != "" {
 			return "", fmt.Errorf("%s. Remove it, and run the command again", reason)
 		}
 		if f := execute.FailureOf(work); f != nil {
-			return "its Work is not applied: " + f.Message, nil
+			return f.Message, nil
 		}
-		return "its Work is not applied", nil
+		return "the hub has not applied it", nil
 	case !execute.Owns(work, live):
-		return "it does not have the labels of its Work", nil
+		return "it does not have the labels of the hub", nil
 	}
 	observed, reports := fields.Whole(fields.At(live.Object, "status", "observedGeneration"))
 	if reports && observed < live.GetGeneration() {
-		return "the controller in the cluster has not observed it", nil
+		return "its controller in the cluster has not processed the change", nil
 	}
 	return "", nil
 }
@@ -548,7 +548,7 @@ func handsOff(work *workv1alpha1.Work) string {
 func (m *Migration) verify(ctx context.Context, item *Item, c *Cluster) (pods int, err error) {
 	before := item.record.Clusters[c.Name].Before
 	if before == nil {
-		return 0, errors.New("its record has nothing to compare with: take it out with --shadow, and in again")
+		return 0, errors.New("it is not known what ran there before: go back with `argosy migrate out --shadow`, and in again")
 	}
 	live, err := m.live(ctx, c.Name, item.workload)
 	if err != nil {
@@ -638,7 +638,8 @@ func (m *Migration) confirmAll(ctx context.Context, items []*Item) error {
 }
 
 // TakeOut ends the management of workloads, in the reverse order: in the clusters that each names, or in all if it
-// names none. With shadow, the hub only stops writing. It returns what became of each workload, also with an error.
+// names none. A workload whose template or policy was deleted on the hub leaves by its Works. With shadow, the hub only
+// stops writing. It returns what became of each workload, also with an error.
 func (m *Migration) TakeOut(ctx context.Context, list []Workload, shadow bool) ([]Left, error) {
 	all := []Left{}
 	for _, w := range slices.Backward(list) {
@@ -681,11 +682,11 @@ func (m *Migration) takeOut(ctx context.Context, w Workload, shadow bool) ([]str
 	}
 	if h.record == nil {
 		if h.template != nil {
-			return nil, errors.New("no policy has a record of its migration, so it was not migrated or its policy was deleted: " +
-				"let a policy with preserveResourcesOnDeletion claim the template, and then delete the template")
+			return nil, errors.New("it was not migrated, or its policy was deleted on the hub: create a policy with " +
+				"preserveResourcesOnDeletion: true that selects the template, and then delete the template: the objects in the " +
+				"clusters stay")
 		}
-		m.Progress("%s: it is not migrated\n", w)
-		return nil, nil
+		return m.takeOutWorks(ctx, w, shadow)
 	}
 	m.note(w, h.policy)
 	r := *h.record
@@ -710,9 +711,12 @@ func (m *Migration) takeOut(ctx context.Context, w Workload, shadow bool) ([]str
 	if err != nil {
 		return leaving, err
 	}
-	if len(leaving) == len(r.Clusters) {
+	switch {
+	case len(leaving) == len(r.Clusters):
 		err = m.leaveAll(ctx, w, &r)
-	} else {
+	case h.template == nil:
+		err = errors.New("its template was deleted on the hub: take it out of all clusters at once")
+	default:
 		err = m.leaveSome(ctx, w, &r, leaving)
 	}
 	if err != nil {
@@ -775,23 +779,16 @@ func (m *Migration) leaveAll(ctx context.Context, w Workload, r *migrate.Record)
 	if err := m.store(ctx, w, r, true); err != nil {
 		return err
 	}
-	in, err := m.Hub.Resource(w.GVK, w.Namespace)
+	template, _, err := m.template(ctx, w)
 	if err != nil {
 		return err
 	}
-	_, err = in.Get(ctx, w.Name, metav1.GetOptions{})
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("read template %s on the hub: %w", w, err)
+	if template == nil {
+		err = m.leaveWorks(ctx, w, clusters)
+	} else {
+		err = m.leaveTemplate(ctx, w, clusters)
 	}
-	if err == nil {
-		if err := m.awaitPreserved(ctx, w, clusters); err != nil {
-			return err
-		}
-		if err := in.Delete(ctx, w.Name, metav1.DeleteOptions{}); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("delete template %s on the hub: %w", w, err)
-		}
-	}
-	if err := m.awaitReleased(ctx, w, clusters); err != nil {
+	if err != nil {
 		return err
 	}
 	overrides, err := m.overridesOf(ctx, w)
@@ -813,6 +810,21 @@ func (m *Migration) leaveAll(ctx context.Context, w Workload, r *migrate.Record)
 	return nil
 }
 
+// leaveTemplate deletes the template of a workload, and waits until its clusters are released.
+func (m *Migration) leaveTemplate(ctx context.Context, w Workload, clusters []string) error {
+	in, err := m.Hub.AnyVersion(w.GVK, w.Namespace)
+	if err != nil {
+		return err
+	}
+	if err := m.awaitPreserved(ctx, w, clusters); err != nil {
+		return err
+	}
+	if err := in.Delete(ctx, w.Name, metav1.DeleteOptions{}); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete template %s on the hub: %w", w, err)
+	}
+	return m.awaitReleased(ctx, w, clusters)
+}
+
 // awaitPreserved waits until the Works of clusters are suspended and preserve their objects, before they are deleted.
 func (m *Migration) awaitPreserved(ctx context.Context, w Workload, clusters []string) error {
 	return await(ctx, migrateTimeout, func(ctx context.Context) (string, error) {
@@ -822,7 +834,7 @@ func (m *Migration) awaitPreserved(ctx context.Context, w Workload, clusters []s
 				return "", err
 			}
 			if work != nil && (!execute.Preserved(work) || !execute.Suspended(work)) {
-				return fmt.Sprintf("the Work of cluster %q does not preserve its object yet", cluster), nil
+				return fmt.Sprintf("the hub would still delete the object in cluster %q", cluster), nil
 			}
 		}
 		return "", nil
@@ -892,7 +904,7 @@ func (m *Migration) dropRules(ctx context.Context, w Workload, keep []string) er
 func (m *Migration) awaitReleased(ctx context.Context, w Workload, clusters []string) error {
 	return await(ctx, migrateTimeout, func(ctx context.Context) (string, error) {
 		for _, cluster := range clusters {
-			work, err := m.work(ctx, cluster, w)
+			work, err := m.remainingWork(ctx, cluster, w)
 			if err != nil {
 				return "", err
 			}
@@ -908,7 +920,7 @@ func (m *Migration) awaitReleased(ctx context.Context, w Workload, clusters []st
 				if reason := handsOff(work); reason != "" {
 					return fmt.Sprintf("cluster %q: %s", cluster, reason), nil
 				}
-				return fmt.Sprintf("cluster %q still has a Work: see `argosy why`", cluster), nil
+				return fmt.Sprintf("the hub still manages the object in cluster %q", cluster), nil
 			}
 			if live != nil && migrate.Marked(live) {
 				return fmt.Sprintf("the object in cluster %q still has labels or annotations of the hub", cluster), nil

@@ -39,7 +39,7 @@ type WhitelistItem struct {
 	WhitelistName `json:",inline"`
 	Selector      *metav1.LabelSelector `json:"selector,omitempty"`
 	Clusters      []string              `json:"clusters"`
-	// Acknowledge are the tools that manage the objects and no longer write them.
+	// Acknowledge are the tools and field managers that wrote the objects, and that the user stops from writing.
 	Acknowledge []string `json:"acknowledge,omitempty"`
 }
 
@@ -94,11 +94,14 @@ func CheckClusters(names []string) error {
 	return nil
 }
 
-// CheckAcknowledged returns an error for the name of an unknown tool.
+// CheckAcknowledged returns an error for a known tool by another name than its own: the conflict would stay.
 func CheckAcknowledged(names []string) error {
 	for _, name := range names {
-		if !slices.Contains(migrate.Managers(), name) {
-			return fmt.Errorf("acknowledge: %q is not one of %s", name, strings.Join(migrate.Managers(), ", "))
+		if name == "" {
+			return errors.New("acknowledge: a name is empty")
+		}
+		if tool := migrate.ToolOf(name); tool != "" && tool != name {
+			return fmt.Errorf("acknowledge: write %s instead of %q", tool, name)
 		}
 	}
 	return nil

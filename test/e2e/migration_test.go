@@ -156,7 +156,7 @@ func TestWorkloadsOfTwoClustersAreMigratedInAndOut(t *testing.T) {
 	}
 	apply := func(member string, u *unstructured.Unstructured) error {
 		return fleet.Members[member].Client.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(u),
-			client.FieldOwner("flux"))
+			client.FieldOwner("kubectl"))
 	}
 	find := func(member string, i int) *unstructured.Unstructured {
 		w := workloads[i]
@@ -232,24 +232,25 @@ func TestWorkloadsOfTwoClustersAreMigratedInAndOut(t *testing.T) {
 
 	// 3. A user needs the right to reach the members, and the rights in them.
 	alice := "alice-" + ns
-	refused := func(why string) {
+	refused := func(why string, args ...string) {
 		t.Helper()
 		kit.Eventually(t, "alice is refused: "+why, func() string {
-			out, err := command(t, "--kubeconfig="+kubeconfigAs(t, alice), "migrate", "in", "-f", file)
+			out, err := command(t, append([]string{"--kubeconfig=" + kubeconfigAs(t, alice), "migrate"}, args...)...)
 			if err == nil || !strings.Contains(out, why) {
 				return fmt.Sprintf("%v\n%s", err, out)
 			}
 			return ""
 		})
 	}
-	refused("forbidden")
+	refused("forbidden", "in", "-f", file)
+	refused("forbidden", "out", "--all", "-n", ns)
 	fleet.Hub.Apply(t, fmt.Sprintf(`
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
 metadata: {name: %[1]s-migrate}
 subjects: [{kind: User, name: %[2]s, apiGroup: rbac.authorization.k8s.io}]
 roleRef: {kind: ClusterRole, name: cluster-admin, apiGroup: rbac.authorization.k8s.io}`, ns, alice))
-	refused(fmt.Sprintf(`User %q cannot list resource "deployments"`, alice))
+	refused(fmt.Sprintf(`User %q cannot list resource "deployments"`, alice), "in", "-f", file)
 	unchanged("a user without rights", false)
 	if u := fleet.Hub.Find(t, "apps.kruise.io/v1alpha1", "CloneSet", ns, "web"); u != nil {
 		t.Fatal("a user without rights has created a template")
@@ -265,7 +266,7 @@ roleRef: {kind: ClusterRole, name: cluster-admin, apiGroup: rbac.authorization.k
 		return out
 	}
 	if out := run("plan", "-f", file); strings.Count(out, "only labels and annotations of the hub") != 4 ||
-		strings.Count(out, "override for m") != 2 {
+		strings.Count(out, "override for m") != 2 || strings.Count(out, `"kubectl" wrote it at`) != 4 {
 		t.Fatal(out)
 	}
 	unchanged("plan", false)

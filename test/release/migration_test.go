@@ -14,9 +14,12 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/test/kit"
 )
 
@@ -197,19 +200,15 @@ func migratedInAndOut(t *testing.T) {
 		}
 	}
 
-	// 2. Observe, Shadow, Own.
-	list := "batches: [1, 2, 7]\nitems:\n"
-	for _, w := range existingWorkloads {
-		list += fmt.Sprintf("- {apiVersion: %s, kind: %s, namespace: %s, name: %s, clusters: [m1, m2, m3]}\n", w.apiVersion,
-			w.kind, s.ns, w.name)
-	}
-	file := filepath.Join(t.TempDir(), "migration.yaml")
-	if err := os.WriteFile(file, []byte(list), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	// 2. Observe, Shadow, Own. The user has to name the manager that wrote all of them lately.
 	end := s.still("in", apps...)
-	if out := s.migrates("plan", "-f", file); !strings.Contains(out, "Helm") {
-		t.Errorf("plan does not name Helm:\n%s", out)
+	out := s.migrates("plan", "-f", s.whitelist("", existingWorkloads...))
+	if strings.Count(out, "Flux manages it (last write at ") != 18 || strings.Count(out, "Helm manages it") != 3 {
+		t.Errorf("plan does not name Flux and Helm:\n%s", out)
+	}
+	file := s.whitelist("Flux", existingWorkloads...)
+	if out := s.migrates("plan", "-f", file); strings.Contains(out, "Flux") || !strings.Contains(out, "Helm") {
+		t.Errorf("plan does not name Helm alone:\n%s", out)
 	}
 	unchanged("plan", false)
 	if fleet.Hub.Find(t, "apps/v1", "Deployment", s.ns, "api") != nil {
@@ -307,5 +306,87 @@ func migratedInAndOut(t *testing.T) {
 	})
 	s.rounds()
 	unchanged("after the hub was off", false)
+
+	// 6. Two of them come in again. The hub loses their templates and policies, and they leave by their Works alone.
+	again := []existing{existingWorkloads[1], existingWorkloads[4]}
+	if out := s.migrates("in", "-f", s.whitelist("Flux", again...)); strings.Count(out, "is in Own") != 6 {
+		t.Fatalf("want 2 workloads in Own in 3 clusters:\n%s", out)
+	}
+	s.losesTemplates(again)
+	s.rounds()
+	unchanged("without templates", true)
+	if out := s.migrates("out", "--all", "-n", s.ns); strings.Count(out, "is released") != 6 {
+		t.Fatalf("want 2 workloads released in 3 clusters:\n%s", out)
+	}
+	unchanged("out by Works", false)
+	for _, w := range again {
+		for _, c := range s.clusters {
+			if u := fleet.Hub.Find(t, "work.karmada.io/v1alpha1", "Work", "karmada-es-"+c, w.workName(s)); u != nil {
+				t.Errorf("the Work of %s in %s is still there", w.name, c)
+			}
+			if err := w.applies(s, c, 1); err != nil {
+				t.Errorf("the first manager cannot apply %s in %s: %v (M10)", w.name, c, err)
+			}
+		}
+	}
+	s.rounds()
 	end()
+}
+
+// whitelist writes the file of `argosy migrate` for workloads, and returns its path. acknowledged may be empty.
+func (s *story) whitelist(acknowledged string, workloads ...existing) string {
+	s.t.Helper()
+	list := "batches: [1, 2, 7]\nitems:\n"
+	for _, w := range workloads {
+		list += fmt.Sprintf("- {apiVersion: %s, kind: %s, namespace: %s, name: %s, clusters: [m1, m2, m3], acknowledge: [%s]}\n",
+			w.apiVersion, w.kind, s.ns, w.name, acknowledged)
+	}
+	file := filepath.Join(s.t.TempDir(), "migration.yaml")
+	if err := os.WriteFile(file, []byte(list), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	return file
+}
+
+// workName is the name of the Works of the workload.
+func (w existing) workName(s *story) string {
+	return names.Work(w.kind, w.name, s.ns)
+}
+
+// losesTemplates deletes the templates of workloads without their dependents, and all policies of the namespace. Their
+// Works stay.
+func (s *story) losesTemplates(workloads []existing) {
+	s.t.Helper()
+	ctx := s.t.Context()
+	for _, w := range workloads {
+		u := fleet.Hub.Find(s.t, w.apiVersion, w.kind, s.ns, w.name)
+		if err := fleet.Hub.Delete(ctx, u, client.PropagationPolicy(metav1.DeletePropagationOrphan)); err != nil {
+			s.t.Fatal(err)
+		}
+		kit.Eventually(s.t, "the template is gone", func() string {
+			if fleet.Hub.Find(s.t, w.apiVersion, w.kind, s.ns, w.name) != nil {
+				return w.name + " is still there"
+			}
+			return ""
+		})
+	}
+	for _, policies := range []client.Object{&policyv1alpha1.PropagationPolicy{}, &policyv1alpha1.OverridePolicy{}} {
+		if err := fleet.Hub.DeleteAllOf(ctx, policies, client.InNamespace(s.ns)); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	kit.Eventually(s.t, "the policies are gone, and the Works stay", func() string {
+		var list policyv1alpha1.PropagationPolicyList
+		if err := fleet.Hub.List(ctx, &list, client.InNamespace(s.ns)); err != nil || len(list.Items) > 0 {
+			return fmt.Sprint(len(list.Items), err)
+		}
+		return ""
+	})
+	for _, w := range workloads {
+		for _, c := range s.clusters {
+			if fleet.Hub.Find(s.t, "work.karmada.io/v1alpha1", "Work", "karmada-es-"+c, w.workName(s)) == nil {
+				s.t.Fatalf("the Work of %s in %s is gone", w.name, c)
+			}
+		}
+	}
 }

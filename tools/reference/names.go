@@ -40,7 +40,7 @@ func factsOf(doc string) (meaning string, n name, stated bool) {
 	for writer := range strings.SplitSeq(m[3], ", ") {
 		switch writer {
 		case "users":
-		case "cli":
+		case "cli", "migration":
 			writer = "`argosy`"
 		default: // a package
 			writer = hub

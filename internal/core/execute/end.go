@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 )
 
@@ -56,8 +57,9 @@ const (
 )
 
 // JudgeEnd decides what the deletion of w means. Objects are deleted in members only if the hub decided so, or if a
-// user deleted that single Work: not if the Work was deleted with its namespace or definition, or as one of many. after
-// is the delay after which to decide again; reason is for users.
+// user deleted that single Work: not if the Work was deleted with its namespace or definition, or as one of many. A
+// Work with wellknown.LeavingAnnotation that preserves its object is always released. after is the delay after which to
+// decide again; reason is for users.
 func JudgeEnd(w *workv1alpha1.Work, e End) (kind EndKind, after time.Duration, reason string) {
 	switch {
 	case e.WorksGo:
@@ -75,6 +77,8 @@ func JudgeEnd(w *workv1alpha1.Work, e End) (kind EndKind, after time.Duration, r
 		return EndOrdered, 0, "its cluster is being removed"
 	case e.Unwanted:
 		return EndOrdered, 0, "its binding no longer needs it"
+	case w.Annotations[wellknown.LeavingAnnotation] == "true" && Preserved(w):
+		return EndOrdered, 0, "a user ends the management of its object, which is preserved"
 	case e.AtStart:
 		return EndKept, 0, "it was deleted while the hub was not watching"
 	case e.Others > e.Bound:

@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
@@ -18,6 +19,10 @@ func TestDeletionOfWork(t *testing.T) {
 	ordered.DeletionTimestamp, ordered.Finalizers = &now, []string{workv1alpha2.ExecutionFinalizer, OrderedFinalizer}
 	others := &workv1alpha1.Work{}
 	others.DeletionTimestamp, others.Finalizers = &now, []string{workv1alpha2.ExecutionFinalizer}
+	leaving := others.DeepCopy()
+	leaving.Annotations = map[string]string{wellknown.LeavingAnnotation: "true"}
+	preserved := leaving.DeepCopy()
+	preserved.Spec.PreserveResourcesOnDeletion = new(true)
 	broken := []string{"clusters.cluster.karmada.io"}
 	one := End{Others: 1, Bound: 10, Settle: 5 * time.Second}
 	with := func(change func(*End)) End {
@@ -63,6 +68,11 @@ func TestDeletionOfWork(t *testing.T) {
 			with(func(e *End) { e.OwnerWent, e.Broken = "manifestworks", broken }), EndKept, 0, "manifestworks"},
 		{"but in a cluster that leaves", ordered, with(func(e *End) { e.OwnerWent, e.Leaving = "manifestworks", true }),
 			EndOrdered, 0, ""},
+		{"what a user releases is no deletion, however many they are", preserved,
+			with(func(e *End) { e.Others, e.Bound, e.AtStart = 1000, 0, true }), EndOrdered, 0, "preserved"},
+		{"but not if its object would be deleted", leaving, with(func(e *End) { e.Others = 1000 }), EndKept, 0, "1000 Works"},
+		{"nor with the definition of Works", preserved,
+			with(func(e *End) { e.WorksGo = true }), EndKept, 0, "the CustomResourceDefinition of Works"},
 		{"where nobody may, each is one", others, with(func(e *End) { e.Bound = 0 }), EndKept, 0, "at most 0 may be"},
 	} {
 		t.Run(tc.story, func(t *testing.T) {

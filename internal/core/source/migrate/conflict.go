@@ -6,7 +6,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -20,9 +22,12 @@ import (
 type Conflict struct {
 	// Cluster is empty if the conflict is on the hub.
 	Cluster string `json:"cluster,omitempty"`
-	// Manager is the tool that manages the object, such as Helm; empty for other reasons. A user can acknowledge it.
+	// Manager is the tool that manages the object, such as Helm, or the field manager that wrote it recently; empty for
+	// other reasons. A user can acknowledge it.
 	Manager string `json:"manager,omitempty"`
-	Reason  string `json:"reason"`
+	// LastWrite is when Manager wrote the object; nil if that was more than 7 days ago.
+	LastWrite *metav1.Time `json:"lastWrite,omitempty"`
+	Reason    string       `json:"reason"`
 }
 
 func (c Conflict) String() string {
@@ -32,27 +37,41 @@ func (c Conflict) String() string {
 	return fmt.Sprintf("cluster %q: %s", c.Cluster, c.Reason)
 }
 
-// masters are the tools that manage objects of a cluster, with the labels and annotations by which they mark them. A
-// key that ends in / is a prefix.
+// masters are the tools that manage objects of a cluster, with the labels and annotations by which they mark them, and
+// their field managers. A key that ends in / is a prefix.
 var masters = []struct {
 	name, tool string
 	keys       []string
+	managers   []string
 }{
-	{"Helm", "Helm", []string{"meta.helm.sh/"}},
-	{"ArgoCD", "Argo CD", []string{"argocd.argoproj.io/tracking-id", "argocd.argoproj.io/instance"}},
-	{"Flux", "Flux", []string{"kustomize.toolkit.fluxcd.io/", "helm.toolkit.fluxcd.io/"}},
+	{"Helm", "Helm", []string{"meta.helm.sh/"}, []string{"helm"}},
+	{"ArgoCD", "Argo CD", []string{"argocd.argoproj.io/tracking-id", "argocd.argoproj.io/instance"},
+		[]string{"argocd", "argocd-controller", "argocd-application-controller"}},
+	{"Flux", "Flux", []string{"kustomize.toolkit.fluxcd.io/", "helm.toolkit.fluxcd.io/"},
+		[]string{"flux", "kustomize-controller", "helm-controller"}},
 }
 
 // managedByHelm is the label by which Helm marks an object besides its annotations.
 const managedByHelm = "app.kubernetes.io/managed-by"
 
-// Managers returns the names of tools that users can acknowledge.
+// Managers returns the names of known tools. Users can acknowledge these, and any field manager.
 func Managers() []string {
 	var names []string
 	for _, m := range masters {
 		names = append(names, m.name)
 	}
 	return names
+}
+
+// ToolOf returns the name of the known tool that a field manager, or another spelling of its name, stands for; empty
+// for none.
+func ToolOf(manager string) string {
+	for _, m := range masters {
+		if strings.EqualFold(m.name, manager) || slices.Contains(m.managers, strings.ToLower(manager)) {
+			return m.name
+		}
+	}
+	return ""
 }
 
 // marksOf returns the labels and annotations by which the tool marks an object, sorted.
@@ -72,8 +91,10 @@ func marksOf(keys []string, obj *unstructured.Unstructured) []string {
 }
 
 // Conflicts returns why the object of a cluster is not migrated. ours reports that the object is managed by the Work of
-// this migration. acknowledged are the names of tools that the user stops from writing.
-func Conflicts(cluster string, live *unstructured.Unstructured, ours bool, acknowledged []string) []Conflict {
+// this migration. acknowledged are the names of tools and field managers that the user stops from writing. now decides
+// which writes are recent.
+func Conflicts(cluster string, live *unstructured.Unstructured, ours bool, acknowledged []string,
+	now time.Time) []Conflict {
 	var all []Conflict
 	free := live
 	if ours {
@@ -82,22 +103,51 @@ func Conflicts(cluster string, live *unstructured.Unstructured, ours bool, ackno
 	if err := adopt.Obstacle(free); err != nil {
 		all = append(all, Conflict{Cluster: cluster, Reason: err.Error()})
 	}
-	for _, m := range masters {
-		marks := marksOf(m.keys, live)
-		if m.name == "Helm" && live.GetLabels()[managedByHelm] == "Helm" {
-			marks = append(marks, managedByHelm)
-		}
-		if len(marks) > 0 && !slices.Contains(acknowledged, m.name) {
-			all = append(all, Conflict{Cluster: cluster, Manager: m.name, Reason: fmt.Sprintf(
-				"%s manages it (%s) and would overwrite the hub's changes: remove it from %s, then acknowledge %s",
-				m.tool, strings.Join(marks, ", "), m.tool, m.name)})
-		}
-	}
+	all = append(all, otherMasters(cluster, live, acknowledged, now)...)
 	if reason := underWay(live); reason != "" {
 		all = append(all, Conflict{Cluster: cluster, Reason: reason})
 	}
 	return all
 }
+
+// otherMasters returns a conflict for each tool that manages an object, and for each field manager that wrote it
+// recently, without the acknowledged ones. A write with kubectl is no conflict.
+func otherMasters(cluster string, live *unstructured.Unstructured, acknowledged []string, now time.Time) []Conflict {
+	var all, others []Conflict
+	lastWrites := map[string]*metav1.Time{} // of tools
+	for _, w := range Writers(live, now) {
+		tool := ToolOf(w.Manager)
+		switch {
+		case tool != "":
+			if last := lastWrites[tool]; last == nil || last.Before(&w.LastWrite) {
+				lastWrites[tool] = &w.LastWrite
+			}
+		case !ByHand(w.Manager) && !slices.Contains(acknowledged, w.Manager):
+			others = append(others, Conflict{Cluster: cluster, Manager: w.Manager, LastWrite: &w.LastWrite, Reason: fmt.Sprintf(
+				"%q wrote it at %s and would overwrite the hub's changes: stop it from writing, then acknowledge %[1]q",
+				w.Manager, inUTC(w.LastWrite))})
+		}
+	}
+	for _, m := range masters {
+		signs := marksOf(m.keys, live)
+		if m.name == "Helm" && live.GetLabels()[managedByHelm] == "Helm" {
+			signs = append(signs, managedByHelm)
+		}
+		last := lastWrites[m.name]
+		if last != nil {
+			signs = append(signs, "last write at "+inUTC(*last))
+		}
+		if len(signs) > 0 && !slices.Contains(acknowledged, m.name) {
+			all = append(all, Conflict{Cluster: cluster, Manager: m.name, LastWrite: last, Reason: fmt.Sprintf(
+				"%s manages it (%s) and would overwrite the hub's changes: remove it from %[1]s, then acknowledge %[3]s",
+				m.tool, strings.Join(signs, ", "), m.name)})
+		}
+	}
+	return append(all, others...)
+}
+
+// inUTC returns a time for people.
+func inUTC(t metav1.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // underWay returns why the pods of an object are not all of its last template; empty if they are. The hub would not
 // know which revision to keep.
@@ -115,7 +165,7 @@ func underWay(live *unstructured.Unstructured) string {
 		return "its rollout is paused: resume it, and migrate it when the rollout has ended"
 	case fields.Number(status, "observedGeneration") > 0 &&
 		fields.Number(status, "observedGeneration") < live.GetGeneration():
-		return "its controller has not observed its last change: wait, and migrate it then"
+		return "its controller has not processed its last change: wait, and migrate it then"
 	case counts && fields.Number(status, "updatedReplicas") < fields.Number(status, "replicas"),
 		current != "" && update != "" && current != update,
 		fields.Number(status, "updatedNumberScheduled") < fields.Number(status, "currentNumberScheduled"):

@@ -196,7 +196,7 @@ func ruleFor(cluster string, template, content *unstructured.Unstructured,
 	}
 	if template.GroupVersionKind().GroupKind() == secretKind {
 		return nil, fmt.Errorf("the Secret of cluster %q differs: an override policy would show its data to all users who "+
-			"reads policies. Make the clusters alike, or leave it out", cluster)
+			"read policies. Make the clusters alike, or leave it out", cluster)
 	}
 	rule := &policyv1alpha1.RuleWithCluster{
 		TargetCluster: &policyv1alpha1.ClusterAffinity{ClusterNames: []string{cluster}}}

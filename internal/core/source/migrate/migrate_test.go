@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,6 +14,7 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	"github.com/argosy-io/argosy/api/wellknown"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/coretest"
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/object/fields"
@@ -232,6 +234,21 @@ func TestConflicts(t *testing.T) {
 	set := func(value any, path ...string) *unstructured.Unstructured {
 		return change(func(u *unstructured.Unstructured) { _ = unstructured.SetNestedField(u.Object, value, path...) })
 	}
+	now := time.Unix(1_800_000_000, 0).UTC()
+	wrote := func(entries ...metav1.ManagedFieldsEntry) *unstructured.Unstructured {
+		return change(func(u *unstructured.Unstructured) { u.SetManagedFields(entries) })
+	}
+	entry := func(manager string, ago time.Duration) metav1.ManagedFieldsEntry {
+		return metav1.ManagedFieldsEntry{Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate,
+			Time: new(metav1.NewTime(now.Add(-ago)))}
+	}
+	const day = 24 * time.Hour
+	status, undated := entry("web-operator", day), entry("web-operator", 0)
+	status.Subresource, undated.Time = "status", nil
+	scaled := entry("cron-scaler", day)
+	scaled.Subresource = "scale"
+	helm := wrote(entry("helm", day))
+	helm.SetAnnotations(map[string]string{"meta.helm.sh/release-name": "web"})
 	hub := change(func(u *unstructured.Unstructured) {
 		u.SetLabels(map[string]string{"karmada.io/managed": "true"})
 		u.SetAnnotations(map[string]string{"work.karmada.io/namespace": "karmada-es-x", "work.karmada.io/name": "w"})
@@ -248,25 +265,65 @@ func TestConflicts(t *testing.T) {
 		"Argo CD":           {live: annotated("argocd.argoproj.io/tracking-id", "x"), want: "Argo CD manages it"},
 		"Argo CD with another acknowledged": {live: annotated("argocd.argoproj.io/tracking-id", "x"),
 			acknowledged: []string{"Helm"}, want: "acknowledge ArgoCD"},
-		"Flux":            {live: annotated("kustomize.toolkit.fluxcd.io/name", "x"), want: "Flux manages it"},
-		"another hub":     {live: hub, want: "belongs to the work karmada-es-x/w"},
-		"our own Work":    {live: hub, ours: true},
-		"paused":          {live: set(true, "spec", "paused"), want: "paused"},
-		"paused CloneSet": {live: set(true, "spec", "updateStrategy", "paused"), want: "paused"},
-		"rollout":         {live: set(int64(1), "status", "updatedReplicas"), want: "a rollout is in progress"},
+		"Flux": {live: annotated("kustomize.toolkit.fluxcd.io/name", "x"), want: "Flux manages it"},
+		"an operator": {live: wrote(entry("web-operator", 7*day)), want: fmt.Sprintf(
+			"%q wrote it at 2027-01-08T08:00:00Z and would overwrite", "web-operator")},
+		"an operator that wrote 7 days ago":        {live: wrote(entry("web-operator", 7*day+time.Second))},
+		"an operator whose clock is ahead":         {live: wrote(entry("web-operator", -day)), want: "web-operator"},
+		"an operator that wrote without a time":    {live: wrote(undated)},
+		"an operator that wrote the status":        {live: wrote(status)},
+		"an operator that wrote status and object": {live: wrote(status, entry("web-operator", day)), want: "web-operator"},
+		"one that scales it":                       {live: wrote(scaled), want: "cron-scaler"},
+		"an operator that is acknowledged": {live: wrote(entry("web-operator", day)),
+			acknowledged: []string{"web-operator"}},
+		"one of two operators is acknowledged": {live: wrote(entry("web-operator", day), entry("other", day)),
+			acknowledged: []string{"web-operator"}, want: `acknowledge "other"`},
+		"kubectl":    {live: wrote(entry("kubectl-edit", time.Hour), entry("kubectl", 0))},
+		"no kubectl": {live: wrote(entry("kubectlish", time.Hour)), want: "kubectlish"},
+		"the hub":    {live: wrote(entry("argosy", 0), entry("argosy-released", 0))},
+		"no controller": {live: wrote(entry("kube-controller-manager", 0), entry("kubelet", 0),
+			entry("before-first-apply", 0))},
+		"Flux without its labels": {live: wrote(entry("kustomize-controller", 2*day)),
+			want: "Flux manages it (last write at 2027-01-13T08:00:00Z)"},
+		"Flux without its labels acknowledged": {live: wrote(entry("kustomize-controller", 2*day)),
+			acknowledged: []string{"Flux"}},
+		"Helm wrote":          {live: helm, want: "Helm manages it (meta.helm.sh/release-name, last write at 2027-01-14T08:00:00Z)"},
+		"Helm wrote and left": {live: helm, acknowledged: []string{"Helm"}},
+		"another hub":         {live: hub, want: "belongs to the work karmada-es-x/w"},
+		"our own Work":        {live: hub, ours: true},
+		"paused":              {live: set(true, "spec", "paused"), want: "paused"},
+		"paused CloneSet":     {live: set(true, "spec", "updateStrategy", "paused"), want: "paused"},
+		"rollout":             {live: set(int64(1), "status", "updatedReplicas"), want: "a rollout is in progress"},
 		"rollout without updated replicas": {live: change(func(u *unstructured.Unstructured) {
 			unstructured.RemoveNestedField(u.Object, "status", "updatedReplicas")
 		}), want: "a rollout is in progress"},
 		"two revisions": {live: set("web-0", "status", "currentRevision"), want: "a rollout is in progress"},
-		"not observed":  {live: set(int64(2), "status", "observedGeneration"), want: "not observed"},
+		"not observed":  {live: set(int64(2), "status", "observedGeneration"), want: "not processed"},
 		"deleted": {live: change(func(u *unstructured.Unstructured) {
 			u.SetDeletionTimestamp(new(metav1.Unix(1, 0)))
 		}), want: "being deleted"},
 	} {
-		got := fmt.Sprint(migrate.Conflicts("m1", tc.live, tc.ours, tc.acknowledged))
+		got := fmt.Sprint(migrate.Conflicts("m1", tc.live, tc.ours, tc.acknowledged, now))
 		if tc.want == "" && got != "[]" || !strings.Contains(got, tc.want) {
 			t.Errorf("%s: %s, want %q", name, got, tc.want)
 		}
+	}
+}
+
+// A plan has each writer once, with its last write, also one that is no conflict.
+func TestRecentWriters(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0).UTC()
+	u := web(t, 3, "x:1", "info")
+	var entries []metav1.ManagedFieldsEntry
+	for i, manager := range []string{"kubectl", "web-operator", "argosy", "kubectl", "web-operator"} {
+		entries = append(entries, metav1.ManagedFieldsEntry{Manager: manager,
+			Time: new(metav1.NewTime(now.Add(time.Duration(i-10) * time.Hour)))})
+	}
+	u.SetManagedFields(entries)
+	want := []migrate.Writer{{Manager: "kubectl", LastWrite: metav1.NewTime(now.Add(-7 * time.Hour))},
+		{Manager: "web-operator", LastWrite: metav1.NewTime(now.Add(-6 * time.Hour))}}
+	if diff := cmp.Diff(want, migrate.Writers(u, now)); diff != "" {
+		t.Error(diff)
 	}
 }
 
@@ -285,6 +342,38 @@ func TestTemplateHasNoMarksOfOtherTools(t *testing.T) {
 	}
 	if r := rendered(t, joined, all)["m1"]; len(r.Differences) > 0 {
 		t.Errorf("it would change: %+v", r)
+	}
+}
+
+// Only the Work of a template leads back to it.
+func TestTemplateOfWork(t *testing.T) {
+	template := web(t, 3, "x:1", "info")
+	template.SetUID("hub")
+	policy := adopt.Policy(template, "p", "m1")
+	cluster := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}}
+	works, err := adopt.Works(t.Context(), template, policy, []adopt.Target{{Cluster: cluster, Replicas: 3}}, nil,
+		interpret.New(tiers.Below()...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if u := migrate.TemplateOf(works["m1"]); u == nil || u.GetKind() != "CloneSet" || u.GetName() != "web" {
+		t.Errorf("the template of %s is %v", works["m1"].Name, u)
+	}
+	for whose, change := range map[string]func(*workv1alpha1.Work){
+		"a ManifestWork": func(w *workv1alpha1.Work) { w.Annotations[wellknown.ManifestWorkAnnotation] = "a" },
+		"a user":         func(w *workv1alpha1.Work) { w.Annotations = nil },
+		"another template": func(w *workv1alpha1.Work) {
+			w.Annotations["resourcebinding.karmada.io/name"] = "other-cloneset"
+			w.Name = "other-5c9d7b"
+		},
+		"another namespace": func(w *workv1alpha1.Work) { w.Annotations["resourcebinding.karmada.io/namespace"] = "other" },
+		"nobody":            func(w *workv1alpha1.Work) { w.Spec.Workload.Manifests = nil },
+	} {
+		work := works["m1"].DeepCopy()
+		change(work)
+		if u := migrate.TemplateOf(work); u != nil {
+			t.Errorf("the Work of %s has the template %v", whose, u)
+		}
 	}
 }
 

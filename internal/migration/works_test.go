@@ -1,0 +1,357 @@
+package migration_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/controller/controllertest"
+	"github.com/argosy-io/argosy/internal/core/source/migrate"
+	"github.com/argosy-io/argosy/internal/member/membertest"
+	"github.com/argosy-io/argosy/internal/migration"
+	"github.com/argosy-io/argosy/internal/scope"
+)
+
+// loseTemplate deletes a template as `kubectl delete --cascade=orphan` does: its binding and its Works stay.
+func (w *world) loseTemplate(k membertest.Kind, name string) {
+	w.t.Helper()
+	b, _, err := scope.BindingFor(w.t.Context(), w.Hub, k.GroupKind(), "shop", name)
+	if err != nil || b == nil {
+		w.t.Fatal(b, err)
+	}
+	controllertest.Change(w.Hub, b, func(b workv1alpha2.Binding) { b.SetOwnerReferences(nil) })
+	w.Gone(w.Find(k, name))
+	w.Advance(time.Minute)
+}
+
+// losePolicies deletes all policies and override policies.
+func (w *world) losePolicies() {
+	w.t.Helper()
+	var policies policyv1alpha1.PropagationPolicyList
+	var overrides policyv1alpha1.OverridePolicyList
+	if err := w.Hub.List(w.t.Context(), &policies); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := w.Hub.List(w.t.Context(), &overrides); err != nil {
+		w.t.Fatal(err)
+	}
+	for i := range policies.Items {
+		w.Gone(&policies.Items[i])
+	}
+	for i := range overrides.Items {
+		w.Gone(&overrides.Items[i])
+	}
+	w.Advance(time.Minute)
+	if states := w.states(); states != "" {
+		w.t.Fatalf("policies remain: %s", states)
+	}
+}
+
+// loseBinding removes the binding of a template and leaves its Works, as an administrator does who removes finalizers
+// while the hub is stopped.
+func (w *world) loseBinding(k membertest.Kind, name string) {
+	w.t.Helper()
+	b, _, err := scope.BindingFor(w.t.Context(), w.Hub, k.GroupKind(), "shop", name)
+	if err != nil || b == nil {
+		w.t.Fatal(b, err)
+	}
+	w.Server.Remove(controllertest.Bindings, "shop", b.GetName())
+}
+
+// works returns the Works of templates on the hub.
+func (w *world) works() (all []workv1alpha1.Work) {
+	w.t.Helper()
+	var list workv1alpha1.WorkList
+	if err := w.Hub.List(w.t.Context(), &list); err != nil {
+		w.t.Fatal(err)
+	}
+	for i := range list.Items {
+		if migrate.TemplateOf(&list.Items[i]) != nil {
+			all = append(all, list.Items[i])
+		}
+	}
+	return all
+}
+
+// takeOutAll is `argosy migrate out --all`.
+func (w *world) takeOutAll() error {
+	w.t.Helper()
+	w.newRun()
+	list, err := w.Migrated(w.t.Context(), "", true)
+	if err != nil {
+		return err
+	}
+	_, err = w.TakeOut(w.t.Context(), list, false)
+	return err
+}
+
+// M10: workloads leave by their Works alone, whatever else of them the hub has lost. They are more than users may
+// delete within a minute. Objects stay as they were before they came in.
+func TestWorkloadsLeaveByTheirWorksAlone(t *testing.T) {
+	for _, lost := range []string{"nothing", "the templates", "the templates and policies",
+		"the templates, policies and bindings", "the templates, policies and the kind"} {
+		t.Run(lost, func(t *testing.T) {
+			controllertest.Run(t, func(t *testing.T) {
+				w := newWorld(t)
+				before := map[string]*unstructured.Unstructured{}
+				var list []migration.Workload
+				for i := range 7 {
+					name := fmt.Sprintf("w%d", i)
+					w.runsInBoth(controllertest.CloneSet, name, web(name, 1+i%2, "x:1"))
+					list = append(list, item(controllertest.CloneSet, name))
+					for m := range w.members {
+						before[m+name] = w.members[m].Object(controllertest.CloneSet, "shop", name)
+					}
+				}
+				w.bringIn(false, list...)
+				if lost != "nothing" {
+					for _, one := range list {
+						w.loseTemplate(controllertest.CloneSet, one.Name)
+					}
+				}
+				if strings.Contains(lost, "policies") {
+					w.losePolicies()
+				}
+				if strings.Contains(lost, "bindings") {
+					w.stop()
+					for _, one := range list {
+						w.loseBinding(controllertest.CloneSet, one.Name)
+					}
+					w.start()
+					w.Advance(2 * time.Minute)
+				}
+				if strings.Contains(lost, "kind") {
+					w.Server.Unserve(controllertest.CloneSet)
+				}
+				if n := len(w.works()); n != 14 {
+					t.Fatalf("the hub has %d Works, want 14", n)
+				}
+
+				if err := w.takeOutAll(); err != nil {
+					t.Fatalf("%v\n%s", err, strings.Join(w.shown, ""))
+				}
+				w.Advance(time.Minute)
+				for _, one := range list {
+					for name, m := range w.members {
+						is, was := m.Object(controllertest.CloneSet, "shop", one.Name), before[name+one.Name]
+						if is == nil || is.GetUID() != was.GetUID() || is.GetGeneration() != was.GetGeneration() ||
+							marks(is) != marks(was) {
+							t.Errorf("%s in %s is %v, and was %v", one.Name, name, is, was)
+						}
+					}
+				}
+				bindings, err := scope.Bindings.List(t.Context(), w.Hub)
+				if err != nil || len(bindings)+len(w.works()) > 0 {
+					t.Errorf("the hub still has %d bindings and %d Works, %v", len(bindings), len(w.works()), err)
+				}
+				w.check("states", w.states(), "")
+			})
+		})
+	}
+}
+
+// A cluster is left alone, and its Work is the only one that goes.
+func TestOneClusterLeavesByItsWork(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.putOnBoth()
+		w.bringIn(false, item(controllertest.CloneSet, "web"))
+		w.loseTemplate(controllertest.CloneSet, "web")
+
+		w.newRun()
+		_, err := w.TakeOut(t.Context(), []migration.Workload{item(controllertest.CloneSet, "web", "m2")}, false)
+		if err == nil || !strings.Contains(err.Error(), "take it out of all clusters at once") {
+			t.Errorf("while a policy could bring it back: %v", err)
+		}
+		w.losePolicies()
+		w.newRun()
+		_, err = w.TakeOut(t.Context(), []migration.Workload{item(controllertest.CloneSet, "web", "m2")}, true)
+		if err == nil || !strings.Contains(err.Error(), "cannot go back to Shadow") {
+			t.Errorf("without a policy: %v", err)
+		}
+		w.newRun()
+		w.takeOut(false, item(controllertest.CloneSet, "web", "m2"))
+		w.Advance(time.Minute)
+		for m, want := range map[string]bool{"m1": true, "m2": false} {
+			if u := w.members[m].Object(controllertest.CloneSet, "shop", "web"); u == nil || migrate.Marked(u) != want {
+				t.Errorf("%s has %v", m, u)
+			}
+		}
+		if works := w.works(); len(works) != 1 || works[0].Namespace != "karmada-es-m1" {
+			t.Errorf("the Works are %v", works)
+		}
+	})
+}
+
+// M12: the second of three is disturbed while it leaves. The command stops, and the third is not touched.
+func TestLeavingStopsAtTheFirstDisturbance(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		for _, name := range []string{"w1", "w2", "w3"} {
+			w.runsInBoth(controllertest.CloneSet, name, web(name, 1, "x:1"))
+			w.bringIn(false, item(controllertest.CloneSet, name))
+			w.loseTemplate(controllertest.CloneSet, name)
+		}
+		w.losePolicies()
+		w.Server.Behave(func(_ http.ResponseWriter, r *http.Request) bool {
+			if r.Method == http.MethodDelete && strings.Contains(r.URL.Path, "/works/w2-") {
+				w.pod("m1", "w2", "w2-0", 1)
+			}
+			return false
+		})
+		err := w.takeOutAll()
+		if err == nil || !strings.Contains(err.Error(), `CloneSet shop/w2: cluster "m1" was released, but differs: 1 pods`) {
+			t.Fatal(err)
+		}
+		for name, marked := range map[string]bool{"w1": true, "w2": false, "w3": false} {
+			if u := w.members["m2"].Object(controllertest.CloneSet, "shop", name); u == nil || migrate.Marked(u) != marked {
+				t.Errorf("%s is %v", name, u)
+			}
+		}
+		for _, work := range w.works() {
+			if !strings.HasPrefix(work.Name, "w1-") || work.Annotations[wellknown.LeavingAnnotation] != "" ||
+				work.Spec.SuspendDispatching != nil {
+				t.Errorf("the Work %s was changed: %v %v", work.Name, work.Annotations, work.Spec)
+			}
+		}
+	})
+}
+
+// `argosy migrate out --all` takes Works only if they are of a template that is gone, and preserve their objects.
+func TestAllLeavesOtherWorksAlone(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		for _, name := range []string{"web", "stays", "deletes"} {
+			w.runsInBoth(controllertest.CloneSet, name, web(name, 1, "x:1"))
+			w.bringIn(false, item(controllertest.CloneSet, name))
+		}
+		w.losePolicies()
+		w.loseTemplate(controllertest.CloneSet, "web")
+		w.loseTemplate(controllertest.CloneSet, "deletes")
+		w.stop() // the controllers would change these Works
+		for _, work := range w.works() {
+			if strings.HasPrefix(work.Name, "deletes-") {
+				controllertest.Change(w.Hub, &work, func(work *workv1alpha1.Work) {
+					work.Spec.PreserveResourcesOnDeletion = nil
+				})
+			}
+		}
+		w.newRun()
+		list, err := w.Migrated(t.Context(), "", true)
+		if err != nil || len(list) != 1 || list[0].Name != "web" || !slices.Equal(list[0].Clusters, []string{"m1", "m2"}) {
+			t.Errorf("it would take out %v, %v", list, err)
+		}
+		for _, in := range []struct {
+			namespace string
+			leftovers bool
+		}{{"other", true}, {"shop", false}} {
+			if list, err := w.Migrated(t.Context(), in.namespace, in.leftovers); err != nil || len(list) > 0 {
+				t.Errorf("with %+v, it would take out %v, %v", in, list, err)
+			}
+		}
+		w.newRun()
+		_, err = w.TakeOut(t.Context(), []migration.Workload{item(controllertest.CloneSet, "stays")}, false)
+		if err == nil || !strings.Contains(err.Error(), "template") {
+			t.Errorf("a workload with a template leaves by its Works: %v", err)
+		}
+	})
+}
+
+// An object that another hub wrote last, or that has the marks of another Work, stays as it is, and so does its Work.
+func TestObjectOfAnotherHubStays(t *testing.T) {
+	for name, change := range map[string]struct {
+		annotation, value, want string
+	}{
+		"hub":  {wellknown.HubAnnotation, "other", "another hub (other) wrote the object last"},
+		"Work": {"work.karmada.io/name", "other", "not those that this hub set"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			controllertest.Run(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.putOnBoth()
+				w.bringIn(false, item(controllertest.CloneSet, "web"))
+				w.loseTemplate(controllertest.CloneSet, "web")
+				w.losePolicies()
+				w.stop()
+				u := w.members["m2"].Object(controllertest.CloneSet, "shop", "web")
+				annotations := u.GetAnnotations()
+				annotations[change.annotation] = change.value
+				u.SetAnnotations(annotations)
+				w.members["m2"].Put(u)
+				w.Quiet()
+				err := w.takeOutAll()
+				if err == nil || !strings.Contains(err.Error(), `cluster "m2": `) || !strings.Contains(err.Error(), change.want) {
+					t.Error(err)
+				}
+				if writes := w.Quiet(); len(writes) > 0 {
+					t.Errorf("the hub was written: %v", writes)
+				}
+			})
+		})
+	}
+}
+
+// A user needs the rights to list, change and delete Works, and to read the objects in the clusters. Objects stay as
+// they are meanwhile, and another user continues.
+func TestLeavingByWorksNeedsRights(t *testing.T) {
+	for name, refused := range map[string]struct{ server, method, path string }{
+		"list Works":       {"hub", http.MethodGet, "/works"},
+		"change Works":     {"hub", http.MethodPatch, "/works/"},
+		"delete Works":     {"hub", http.MethodDelete, "/works/"},
+		"read the objects": {"m2", http.MethodGet, "/clonesets/"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			controllertest.Run(t, func(t *testing.T) {
+				w := newWorld(t)
+				generations := w.putOnBoth()
+				before := generations()
+				w.bringIn(false, item(controllertest.CloneSet, "web"))
+				w.loseTemplate(controllertest.CloneSet, "web")
+				w.losePolicies()
+				w.stop() // the hub has all rights
+				server := w.Server
+				if refused.server != "hub" {
+					server = w.members[refused.server]
+				}
+				server.Behave(func(rw http.ResponseWriter, r *http.Request) bool {
+					if r.Method != refused.method || !strings.Contains(r.URL.Path, refused.path) {
+						return false
+					}
+					rw.Header().Set("Content-Type", "application/json")
+					rw.WriteHeader(http.StatusForbidden)
+					fmt.Fprint(rw, `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403,
+						"message": "this user may not"}`)
+					return true
+				})
+				if err := w.takeOutAll(); err == nil || !strings.Contains(err.Error(), "this user may not") {
+					t.Errorf("the user is not refused: %v", err)
+				}
+				server.Behave(nil)
+				for m, s := range w.members {
+					if u := s.Object(controllertest.CloneSet, "shop", "web"); u == nil || !migrate.Marked(u) {
+						t.Errorf("the object of %s was written: %v", m, u)
+					}
+				}
+				if n := len(w.works()); n != 2 {
+					t.Errorf("%d Works remain, want 2", n)
+				}
+				w.start()
+				if err := w.takeOutAll(); err != nil {
+					t.Error(err)
+				}
+				if now := generations(); now != before || len(w.works()) > 0 {
+					t.Errorf("a spec changed %d times, %d Works remain", now-before, len(w.works()))
+				}
+			})
+		})
+	}
+}
