@@ -46,7 +46,8 @@ const (
 
 	suspensionShape = `dispatching dispatchingOnClusters{clusterNames}`
 
-	propagationShape = `resourceSelectors{` + selectorShape + `} association propagateDeps placement{` + placementShape + `}
+	propagationShape = `resourceSelectors{` + selectorShape + `} association propagateDeps
+		placement{` + placementShape + `}
 		priority preemption dependentOverrides schedulerName failover{` + failoverShape + `} conflictResolution
 		activationPreference suspension{` + suspensionShape + `} preserveResourcesOnDeletion
 		schedulePriority{priorityClassSource priorityClassName}`

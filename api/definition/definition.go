@@ -163,7 +163,9 @@ func (k Kind) definition(versions []Version, r reader) *apiextensionsv1.CustomRe
 			AdditionalPrinterColumns: k.columns(),
 		}
 		if !k.Whole {
-			version.Subresources = &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}}
+			version.Subresources = &apiextensionsv1.CustomResourceSubresources{
+				Status: &apiextensionsv1.CustomResourceSubresourceStatus{},
+			}
 			if k.Scale {
 				selector := ".status.labelSelector"
 				if k.Group == "argoproj.io" {

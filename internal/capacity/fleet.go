@@ -19,6 +19,7 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/schedule"
+	"github.com/argosy-io/argosy/internal/filter"
 	"github.com/argosy-io/argosy/internal/member"
 )
 
@@ -74,10 +75,7 @@ func NewFleet(ctx context.Context, c ctrlcache.Informers) (*Fleet, error) {
 		AddFunc:    func(obj any) { f.put(obj.(*clusterv1alpha1.Cluster)) },
 		UpdateFunc: func(_, obj any) { f.put(obj.(*clusterv1alpha1.Cluster)) },
 		DeleteFunc: func(obj any) {
-			if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-				obj = gone.Obj
-			}
-			f.remove(obj.(*clusterv1alpha1.Cluster))
+			f.remove(filter.LastState(obj).(*clusterv1alpha1.Cluster))
 		},
 	})
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/cluster/capacity"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/schedule"
+	"github.com/argosy-io/argosy/internal/filter"
 	"github.com/argosy-io/argosy/internal/member"
 	"github.com/argosy-io/argosy/internal/scope"
 )
@@ -34,7 +35,7 @@ type Pending = capacity.UnschedulablePod
 // assumed is a binding's last placement until its pods appear.
 type assumed struct {
 	clusters []string
-	// generation is that of the placed binding. Objects up to this generation are older than the placement.
+	// generation of the placed binding. Objects up to this generation are older than the placement.
 	generation int64
 	until      time.Time
 }
@@ -61,10 +62,7 @@ func (f *Fleet) Measure(ctx context.Context, c ctrlcache.Cache, members *member.
 			},
 			UpdateFunc: func(_, obj any) { f.rewritten(obj.(workv1alpha2.Binding)) },
 			DeleteFunc: func(obj any) {
-				if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-					obj = gone.Obj
-				}
-				key := keyOf(obj.(client.Object))
+				key := keyOf(filter.LastState(obj).(client.Object))
 				f.mu.Lock()
 				delete(f.recent, key)
 				f.mu.Unlock()

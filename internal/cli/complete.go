@@ -135,8 +135,8 @@ func contexts(hub *hubFlags, flag string) cobra.CompletionFunc {
 	}
 }
 
-// completeAsPlugin has the completion scripts of a kubectl plugin refused: they would be scripts for "kubectl", and
-// replace its own.
+// completeAsPlugin makes "completion" fail in a kubectl plugin: its scripts would be scripts for "kubectl" and replace
+// those of kubectl itself.
 func completeAsPlugin(root *cobra.Command) {
 	plugin, isPlugin := strings.CutPrefix(root.CommandPath(), "kubectl ")
 	if !isPlugin {
@@ -159,7 +159,7 @@ func completeAsPlugin(root *cobra.Command) {
 // clustersFlags are the flags that name clusters of the fleet.
 var clustersFlags = []string{"cluster", "clusters", "cluster-down", "cluster-drained", "cluster-removed", "unhealthy"}
 
-// completeFlags has the shell complete the values of flags, of root and all commands under it.
+// completeFlags adds completion functions to the flags of root and of all commands below it.
 func completeFlags(root *cobra.Command, hub *hubFlags) {
 	of := func(cmd *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
 		switch {

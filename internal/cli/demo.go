@@ -69,8 +69,8 @@ type demo struct {
 	hub   dynamic.Interface
 }
 
-// demoPatience bounds each step of the demo.
-const demoPatience = 2 * time.Minute
+// demoTimeout is the timeout of each step of the demo.
+const demoTimeout = 2 * time.Minute
 
 func (d *demo) run(ctx context.Context) (err error) {
 	if d.members < 1 || d.members > 10 {
@@ -124,7 +124,7 @@ func (d *demo) start(ctx context.Context, dir string) error {
 			Region: []string{"eu-west", "us-east"}[i%2]})
 	}
 	d.steps.begin("Starting the hub and the members, joining them")
-	startCtx, cancel := context.WithTimeout(ctx, demoPatience)
+	startCtx, cancel := context.WithTimeout(ctx, demoTimeout)
 	defer cancel()
 	if d.lab, err = lab.Start(startCtx, o); err != nil {
 		return err
@@ -140,7 +140,7 @@ func (d *demo) start(ctx context.Context, dir string) error {
 
 // walk applies the examples and follows the CloneSet until its status is back.
 func (d *demo) walk(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, demoPatience)
+	ctx, cancel := context.WithTimeout(ctx, demoTimeout)
 	defer cancel()
 	d.steps.begin("Applying examples/*.yaml to the hub")
 	applied, err := d.apply(ctx)
@@ -211,7 +211,7 @@ func (d *demo) waitFor(ctx context.Context, what string, done func() (string, bo
 	for {
 		detail, ok, err := done()
 		if ctx.Err() != nil {
-			return fmt.Errorf("%s: not done in %s: %s", what, demoPatience, detail)
+			return fmt.Errorf("%s: not done in %s: %s", what, demoTimeout, detail)
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", what, err)

@@ -39,7 +39,7 @@ func (f *foreignFlag) String() string     { return f.text }
 func (f *foreignFlag) Set(s string) error { f.text = s; return nil }
 func (f *foreignFlag) Type() string       { return "string" }
 
-// foreignFlags has a verb take them, and --v for -v.
+// foreignFlags adds the flags of foreign, and --v for -v.
 func foreignFlags(fs *pflag.FlagSet) {
 	fs.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		if name == "v" {

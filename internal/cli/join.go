@@ -125,10 +125,10 @@ func (j *join) run(ctx context.Context) error {
 		return unreachable(j.name, j.endpoint.config.Host, err)
 	}
 	j.report("reached", j.endpoint.config.Host)
-	if j.hubID, err = hubIdentity(ctx, j.hub); err != nil {
+	if j.hubID, err = member.Identity(ctx, j.hub); err != nil {
 		return err
 	}
-	if system, err := hubIdentity(ctx, j.member); err == nil && system == j.hubID {
+	if system, err := member.Identity(ctx, j.member); err == nil && system == j.hubID {
 		return fmt.Errorf("--cluster-kubeconfig is for the hub itself (%s), which cannot be a member of its own fleet; give the kubeconfig of cluster %q", j.endpoint.config.Host, j.name)
 	}
 	var members clusterv1alpha1.ClusterList
@@ -138,7 +138,7 @@ func (j *join) run(ctx context.Context) error {
 	if j.again, err = joinable(j.name, id, members.Items); err != nil {
 		return err
 	}
-	lease, err := j.mayHold(ctx)
+	lease, err := j.checkOwnership(ctx)
 	if err != nil {
 		return err
 	}
@@ -168,7 +168,7 @@ func (j *join) run(ctx context.Context) error {
 	}
 
 	j.report("accounts", j.namespace)
-	if err := j.hold(ctx, lease); err != nil {
+	if err := j.writeOwnership(ctx, lease); err != nil {
 		return err
 	}
 	j.report("claimed", "")

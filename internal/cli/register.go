@@ -165,7 +165,7 @@ func createOrReplace(ctx context.Context, c client.Client, obj client.Object) er
 // mayRun returns an error if the member has an agent that registered it under another name. It has the registration
 // check whether the member belongs to another hub.
 func (r *register) mayRun(ctx context.Context) error {
-	lease, err := stampOf(ctx, r.member)
+	lease, err := ownershipLease(ctx, r.member)
 	if err != nil {
 		return fmt.Errorf("read which hub manages cluster %q: %w", r.Cluster, err)
 	}

@@ -143,8 +143,8 @@ func (s *restoreState) count(ctx context.Context, c client.Client, counted strin
 	return nil
 }
 
-// seenPatience is how long `accept --all` waits until the hub has compared all Works; a variable for tests.
-var seenPatience = 15 * time.Second
+// seenTimeout is how long `accept --all` waits until the hub has compared all Works; a variable for tests.
+var seenTimeout = 15 * time.Second
 
 // seen returns the state once the hub has compared all Works, or the last state after timeout: right after a start,
 // clusters are not Ready for a moment.
@@ -244,7 +244,7 @@ checked since the restore, for example in a cluster that is not responding. Obje
 			namespace := hub.namespaceOrDefault()
 			s, err := restoreStateOf(cmd.Context(), c)
 			if err == nil && all && !force && s.pendingWorks() != "" {
-				s, err = seen(cmd.Context(), c, seenPatience)
+				s, err = seen(cmd.Context(), c, seenTimeout)
 			}
 			if err != nil {
 				return err

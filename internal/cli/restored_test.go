@@ -22,9 +22,9 @@ import (
 
 // To accept everything is to accept what was seen: a cluster that has not answered since the restore may have anything.
 func TestARestoreIsNotOverWhileAClusterHasNotAnswered(t *testing.T) {
-	patience := seenPatience
-	seenPatience = time.Millisecond
-	t.Cleanup(func() { seenPatience = patience })
+	timeout := seenTimeout
+	seenTimeout = time.Millisecond
+	t.Cleanup(func() { seenTimeout = timeout })
 	works := membertest.Kind{GroupVersionKind: workv1alpha1.GroupVersion.WithKind("Work"), Plural: "works",
 		Namespaced: true}
 	restored := func(unseen string) *seeing {

@@ -236,7 +236,7 @@ func (u *unjoin) participle() string {
 	return "unjoined"
 }
 
-// checkMember checks, before anything is changed, that the kubeconfig is that of the member and that the member
+// checkMember checks, before anything is changed, that the kubeconfig belongs to the member and that the member
 // responds.
 func (u *unjoin) checkMember(ctx context.Context, cluster *clusterv1alpha1.Cluster) error {
 	if u.member == nil {
@@ -402,7 +402,7 @@ func (u *unjoin) untilGone(ctx context.Context, cluster *clusterv1alpha1.Cluster
 	if !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	why, err := u.heldBy(ctx)
+	why, err := u.deletionWaitsFor(ctx)
 	if err != nil {
 		return fmt.Errorf("cluster %q is not removed after %s, and the objects that it waits for cannot be listed: %s; "+
 			"the removal continues in the background", u.name, u.wait, cause(err, requestTimeout))
@@ -414,8 +414,8 @@ func (u *unjoin) untilGone(ctx context.Context, cluster *clusterv1alpha1.Cluster
 	return u.abandon(ctx, cluster)
 }
 
-// heldBy returns what the deletion of a cluster waits for.
-func (u *unjoin) heldBy(ctx context.Context) (string, error) {
+// deletionWaitsFor returns what the deletion of a cluster waits for.
+func (u *unjoin) deletionWaitsFor(ctx context.Context) (string, error) {
 	bindings, err := scope.Bindings.List(ctx, u.hub)
 	if err != nil {
 		return "", fmt.Errorf("list bindings: %w", err)
@@ -477,7 +477,7 @@ func (u *unjoin) cleanMember(ctx context.Context) error {
 	if u.pull {
 		return u.removeAgent(ctx)
 	}
-	if another, err := u.heldByAnother(ctx); err != nil || another {
+	if another, err := u.ownedByAnother(ctx); err != nil || another {
 		return err
 	}
 	account := "karmada-" + u.name
@@ -505,7 +505,7 @@ func (u *unjoin) cleanMember(ctx context.Context) error {
 			&corev1.Secret{ObjectMeta: named(u.namespace, impersonator)},
 			&corev1.ServiceAccount{ObjectMeta: named(u.namespace, impersonator)})
 	}
-	hub, err := hubIdentity(ctx, u.hub)
+	hub, err := member.Identity(ctx, u.hub)
 	if err != nil {
 		return err
 	}
@@ -536,7 +536,7 @@ func (u *unjoin) removeAgent(ctx context.Context) error {
 			return fmt.Errorf("delete %T %s: %w", obj, obj.GetName(), err)
 		}
 	}
-	if _, err := u.heldByAnother(ctx); err != nil {
+	if _, err := u.ownedByAnother(ctx); err != nil {
 		return err
 	}
 	if err := u.cleanNamespace(ctx, names.Clusters); err != nil {
@@ -588,14 +588,14 @@ func (u *unjoin) cleanNamespace(ctx context.Context, namespace string) error {
 	return err
 }
 
-// heldByAnother reports whether another hub manages the member now. It may use the same accounts, which then stay. It
+// ownedByAnother reports whether another hub manages the member now. It may use the same accounts, which then stay. It
 // removes the lease of this hub.
-func (u *unjoin) heldByAnother(ctx context.Context) (bool, error) {
-	hub, err := hubIdentity(ctx, u.hub)
+func (u *unjoin) ownedByAnother(ctx context.Context) (bool, error) {
+	hub, err := member.Identity(ctx, u.hub)
 	if err != nil {
 		return false, err
 	}
-	lease, err := stampOf(ctx, u.member)
+	lease, err := ownershipLease(ctx, u.member)
 	if err != nil {
 		return false, fmt.Errorf("read which hub manages the cluster: %w", err)
 	}

@@ -17,10 +17,11 @@ import (
 // but a text.
 var mayParse = map[string]string{
 	// Others' programs, which give no reason but a text.
-	"internal/migration/migration.go:PreviewApply":                  "Kubernetes gives no reason when a webhook does not support a dry run",
-	"internal/sim/argo/controller.go:act":                           "Argo Workflows finds an exceeded quota by this text, and the simulation does the same",
-	"internal/core/workload/interpret/failing.go:failureOf":         "OpenKruise reports a conflict as a text only",
-	"internal/core/workload/interpret/lint/document.go:parseFile":   "the YAML library gives the line of an error in its text only",
+	"internal/migration/migration.go:PreviewApply":          "Kubernetes gives no reason when a webhook does not support a dry run",
+	"internal/sim/argo/controller.go:act":                   "Argo Workflows finds an exceeded quota by this text, and the simulation does the same",
+	"internal/core/workload/interpret/failing.go:failureOf": "OpenKruise reports a conflict as a text only",
+	"internal/core/workload/interpret/lint/document.go:parseFile": "the YAML library gives the line of an error " +
+		"in its text only",
 	"internal/core/workload/interpret/lint/lint.go:uncompiled":      "the Lua parser has no types of errors",
 	"internal/core/workload/interpret/lint/try.go:try":              "Lua errors are texts; only the advice depends on them",
 	"internal/core/workload/interpret/script/words.go:inPlainWords": "Lua errors are texts; this translates them",
@@ -30,7 +31,8 @@ var mayParse = map[string]string{
 	"internal/cli/members.go:explain":                  "adds the cluster's name to an error that does not have it",
 	"internal/core/explain/simulate/nodes.go:strictly": "drops the name of the JSON package",
 	// The user gives the text.
-	"internal/core/workload/interpret/golden/golden.go:judge": "a case of a user's golden file names a part of the error that it expects",
+	"internal/core/workload/interpret/golden/golden.go:judge": "a case of a user's golden file names a part of " +
+		"the error that it expects",
 }
 
 // testSupport are folders that only tests use.

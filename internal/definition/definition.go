@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/argosy-io/argosy/api/crds"
+	"github.com/argosy-io/argosy/internal/filter"
 )
 
 // GVK is the kind of definitions.
@@ -108,10 +109,7 @@ func BrokenNow(ctx context.Context, config *rest.Config) ([]string, error) {
 
 // seen records a definition; first is true if it existed when this process started.
 func (w *Watch) seen(names []string, obj any, there, first bool) {
-	if last, missed := obj.(toolscache.DeletedFinalStateUnknown); missed {
-		obj = last.Obj
-	}
-	d, ok := obj.(client.Object)
+	d, ok := filter.LastState(obj).(client.Object)
 	if !ok || !slices.Contains(names, d.GetName()) {
 		return
 	}

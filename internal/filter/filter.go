@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -24,6 +25,14 @@ var Creations = predicate.Funcs{DeleteFunc: func(event.DeleteEvent) bool { retur
 var CreationsAndDeletions = predicate.Funcs{UpdateFunc: noUpdates}
 
 func noUpdates(event.UpdateEvent) bool { return false }
+
+// LastState returns the object of a deletion event, in its last known state if the event was missed.
+func LastState(obj any) any {
+	if gone, missed := obj.(cache.DeletedFinalStateUnknown); missed {
+		return gone.Obj
+	}
+	return obj
+}
 
 // Changes passes creations, deletions, and the updates for which changed returns true.
 func Changes[T client.Object](changed func(before, now T) bool) predicate.Funcs {

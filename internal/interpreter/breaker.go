@@ -1,15 +1,12 @@
 package interpreter
 
 import (
-	"context"
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
-	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/script"
 )
@@ -157,78 +154,10 @@ func (g *guarded) HooksOf(kind schema.GroupVersionKind) *interpret.Hooks {
 	}
 	h := g.tier.HooksOf(kind)
 	if h != nil {
-		h = g.guard(kind.GroupKind(), h)
+		h = h.Around(func(operation configv1alpha1.InterpreterOperation, call func() error) error {
+			return g.breakers.get(scriptKey{kind.GroupKind(), operation}).call(time.Now, exhausting, call)
+		})
 	}
 	g.hooks.Store(kind, h)
 	return h
-}
-
-func (g *guarded) guard(kind schema.GroupKind, h *interpret.Hooks) *interpret.Hooks {
-	ask := func(operation configv1alpha1.InterpreterOperation, call func() error) error {
-		return g.breakers.get(scriptKey{kind, operation}).call(time.Now, exhausting, call)
-	}
-	out := *h
-	if h.Replicas != nil {
-		out.Replicas = func(ctx context.Context, obj *unstructured.Unstructured) (n int32,
-			req *workv1alpha2.ReplicaRequirements, err error) {
-			err = ask(configv1alpha1.InterpreterOperationInterpretReplica,
-				func() (err error) { n, req, err = h.Replicas(ctx, obj); return err })
-			return n, req, err
-		}
-	}
-	if h.Components != nil {
-		out.Components = func(ctx context.Context, obj *unstructured.Unstructured) (all []workv1alpha2.Component, err error) {
-			err = ask(configv1alpha1.InterpreterOperationInterpretComponent,
-				func() (err error) { all, err = h.Components(ctx, obj); return err })
-			return all, err
-		}
-	}
-	if h.Revise != nil {
-		out.Revise = func(ctx context.Context, obj *unstructured.Unstructured, n int32) (revised *unstructured.Unstructured,
-			err error) {
-			err = ask(configv1alpha1.InterpreterOperationReviseReplica,
-				func() (err error) { revised, err = h.Revise(ctx, obj, n); return err })
-			return revised, err
-		}
-	}
-	if h.Retain != nil {
-		out.Retain = func(ctx context.Context, desired,
-			observed *unstructured.Unstructured) (retained *unstructured.Unstructured, err error) {
-			err = ask(configv1alpha1.InterpreterOperationRetain,
-				func() (err error) { retained, err = h.Retain(ctx, desired, observed); return err })
-			return retained, err
-		}
-	}
-	if h.Reflect != nil {
-		out.Reflect = func(ctx context.Context, observed *unstructured.Unstructured) (status map[string]any, err error) {
-			err = ask(configv1alpha1.InterpreterOperationInterpretStatus,
-				func() (err error) { status, err = h.Reflect(ctx, observed); return err })
-			return status, err
-		}
-	}
-	if h.Aggregate != nil {
-		out.Aggregate = func(ctx context.Context, template *unstructured.Unstructured,
-			items []workv1alpha2.AggregatedStatusItem) (aggregated *unstructured.Unstructured, err error) {
-			err = ask(configv1alpha1.InterpreterOperationAggregateStatus,
-				func() (err error) { aggregated, err = h.Aggregate(ctx, template, items); return err })
-			return aggregated, err
-		}
-	}
-	if h.Health != nil {
-		out.Health = func(ctx context.Context, observed *unstructured.Unstructured) (health interpret.Health, err error) {
-			health = interpret.Unknown
-			err = ask(configv1alpha1.InterpreterOperationInterpretHealth,
-				func() (err error) { health, err = h.Health(ctx, observed); return err })
-			return health, err
-		}
-	}
-	if h.Dependencies != nil {
-		out.Dependencies = func(ctx context.Context,
-			obj *unstructured.Unstructured) (all []configv1alpha1.DependentObjectReference, err error) {
-			err = ask(configv1alpha1.InterpreterOperationInterpretDependency,
-				func() (err error) { all, err = h.Dependencies(ctx, obj); return err })
-			return all, err
-		}
-	}
-	return &out
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/customization"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/script"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/webhook"
+	"github.com/argosy-io/argosy/internal/filter"
 )
 
 // definition has the properties of a CustomResourceDefinition that matter here. It is immutable.
@@ -125,12 +126,7 @@ func (d *definitions) follow() {
 	_, _ = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    d.changed,
 		UpdateFunc: func(_, is any) { d.changed(is) },
-		DeleteFunc: func(obj any) {
-			if last, unknown := obj.(cache.DeletedFinalStateUnknown); unknown {
-				obj = last.Obj
-			}
-			d.changed(obj)
-		},
+		DeleteFunc: func(obj any) { d.changed(filter.LastState(obj)) },
 	})
 	go informer.RunWithContext(d.run)
 }

@@ -259,8 +259,8 @@ func disowned(entries []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
 	return others
 }
 
-// PatchStatus merges a patch into the status of the object that was observed. If the patch names a resourceVersion that
-// the object has no more, nothing is written and the error is a Conflict.
+// PatchStatus merges a patch into the status of the observed object. If the patch names a resourceVersion and the
+// object has another one, nothing is written and the error is a Conflict.
 func (m *Member) PatchStatus(ctx context.Context, observed *unstructured.Unstructured,
 	patch map[string]any) (*unstructured.Unstructured, error) {
 	client, _, err := m.resource(ctx, observed)

@@ -35,17 +35,7 @@ type brakes struct {
 // list namespaces, none of them has a brake.
 func (m *Member) Brake(ctx context.Context, namespace string) (execute.Brake, error) {
 	store := m.followBrakes()
-	select {
-	case <-store.listed:
-	default:
-		timer := time.NewTimer(time.Until(store.since.Add(brakeTimeout)))
-		select {
-		case <-store.listed:
-		case <-timer.C:
-		case <-ctx.Done():
-		}
-		timer.Stop()
-	}
+	await(ctx, store.listed, store.since.Add(brakeTimeout))
 	for _, name := range []string{namespace, execute.BrakeNamespace} {
 		on, listed := store.isOn(name)
 		if !listed && name != "" {

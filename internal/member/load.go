@@ -1,15 +1,12 @@
 package member
 
 import (
-	"context"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/argosy-io/argosy/internal/core/cluster/capacity"
@@ -102,42 +99,19 @@ func (m *Member) followLoad() *load {
 		}
 	}}
 	m.load.Store(l)
-	go m.follow("nodes in cluster "+m.Name, &corev1.Node{}, l.nodes(), func(c *connection) cache.ListWatch {
-		return cache.ListWatch{
-			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-				return c.core.Nodes().List(ctx, o)
-			},
-			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-				return c.core.Nodes().Watch(ctx, o)
-			},
+	all := func(resource string, selected fields.Selector) func(*connection) cache.ListWatch {
+		return func(c *connection) cache.ListWatch {
+			return *cache.NewListWatchFromClient(c.core.RESTClient(), resource, metav1.NamespaceAll, selected)
 		}
-	})
+	}
 	// A pod that has ended leaves the selection, so the watch reports it as deleted.
 	live := fields.AndSelectors(
 		fields.OneTermNotEqualSelector("status.phase", string(corev1.PodSucceeded)),
-		fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed))).String()
-	go m.follow("pods in cluster "+m.Name, &corev1.Pod{}, l.pods(), func(c *connection) cache.ListWatch {
-		return cache.ListWatch{
-			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-				o.FieldSelector = live
-				return c.core.Pods("").List(ctx, o)
-			},
-			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-				o.FieldSelector = live
-				return c.core.Pods("").Watch(ctx, o)
-			},
-		}
-	})
-	go m.follow("quotas in cluster "+m.Name, &corev1.ResourceQuota{}, l.quotas(), func(c *connection) cache.ListWatch {
-		return cache.ListWatch{
-			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-				return c.core.ResourceQuotas("").List(ctx, o)
-			},
-			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-				return c.core.ResourceQuotas("").Watch(ctx, o)
-			},
-		}
-	})
+		fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed)))
+	go m.follow("nodes in cluster "+m.Name, &corev1.Node{}, l.nodes(), all("nodes", fields.Everything()))
+	go m.follow("pods in cluster "+m.Name, &corev1.Pod{}, l.pods(), all("pods", live))
+	go m.follow("quotas in cluster "+m.Name, &corev1.ResourceQuota{}, l.quotas(),
+		all("resourcequotas", fields.Everything()))
 	return l
 }
 

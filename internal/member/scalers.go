@@ -42,17 +42,7 @@ func (m *Member) Scaler(ctx context.Context, workload execute.Target) (scaler st
 		if store == nil {
 			continue
 		}
-		select {
-		case <-store.listed:
-		default:
-			timer := time.NewTimer(time.Until(store.since.Add(scalerTimeout)))
-			select {
-			case <-store.listed:
-			case <-timer.C:
-			case <-ctx.Done():
-			}
-			timer.Stop()
-		}
+		await(ctx, store.listed, store.since.Add(scalerTimeout))
 		name, listed := store.scalerOf(workload)
 		if name != "" {
 			return gvk.Kind + " " + name, true

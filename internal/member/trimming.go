@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -111,6 +112,16 @@ func (s *trimming[T, K]) Replace(list []any, _ string) error {
 	}
 	s.into.replace(all)
 	return nil
+}
+
+// await returns when listed is closed, at the deadline, or when ctx ends.
+func await(ctx context.Context, listed <-chan struct{}, deadline time.Time) {
+	ctx, cancel := context.WithDeadline(ctx, deadline)
+	defer cancel()
+	select {
+	case <-listed:
+	case <-ctx.Done():
+	}
 }
 
 // line is one stored value of an object.

@@ -60,7 +60,7 @@ func OutagesOf(ctx context.Context, r client.Reader, b workv1alpha2.Binding) (ag
 
 // Folded is what the Works of a binding mean for its status.
 type Folded struct {
-	// Status is that of the binding with the reports of its Works.
+	// Status is the status of the binding with the reports of its Works.
 	Status  workv1alpha2.ResourceBindingStatus
 	Works   []workv1alpha1.Work
 	Outages aggregate.Outages

@@ -120,7 +120,7 @@ func MasterKeyFile(pkiDir string) string { return filepath.Join(pkiDir, "encrypt
 // encryption is the encryption of the store of a running hub.
 type encryption struct {
 	ring *keyring.Ring
-	// own is that a provider configuration of the user's decides.
+	// own is true if the user configured encryption providers.
 	own bool
 
 	mu sync.Mutex

@@ -29,19 +29,19 @@ type KubeAPIServerConfig struct {
 	Args []string `json:"args,omitempty"`
 	// Audit configures the audit log.
 	Audit AuditConfig `json:"audit"`
-	// OIDC has tokens of one OpenID Connect issuer accepted.
+	// OIDC configures the OpenID Connect issuer whose tokens the hub accepts.
 	OIDC OIDCConfig `json:"oidc"`
 	// AuthenticationConfig and AuthorizationConfig are files with the kinds of these names of apiserver.config.k8s.io.
 	AuthenticationConfig string `json:"authenticationConfig,omitempty"`
 	AuthorizationConfig  string `json:"authorizationConfig,omitempty"`
-	// ClientCAFile has CA bundle for client certificates to accept in addition to the hub's own.
+	// ClientCAFile is a CA bundle. Client certificates of these CAs are accepted in addition to the hub's own.
 	ClientCAFile string `json:"clientCAFile,omitempty"`
 	// TLSCertFile and TLSPrivateKeyFile are served to users instead of the hub's own certificate.
 	TLSCertFile       string `json:"tlsCertFile,omitempty"`
 	TLSPrivateKeyFile string `json:"tlsPrivateKeyFile,omitempty"`
 	// TLSSNICertKeys are further pairs by name, CERTFILE,KEYFILE[:NAME,…] each.
 	TLSSNICertKeys []string `json:"tlsSNICertKeys,omitempty"`
-	// PriorityAndFairness has requests queue per user, so that one who sends many waits for himself.
+	// PriorityAndFairness queues requests per user, so that many requests of one user do not delay others.
 	PriorityAndFairness bool `json:"priorityAndFairness"`
 }
 

@@ -231,7 +231,7 @@ type Hub struct {
 	ready atomic.Bool
 	// announced is true once agents can read whether the store was restored.
 	announced atomic.Bool
-	// leads is that the loops run in this process.
+	// leads is true while this replica runs the controllers.
 	leads    atomic.Bool
 	stops    []func()
 	fatal    chan error // the first failure of something that must not fail

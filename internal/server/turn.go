@@ -20,9 +20,9 @@ import (
 	"github.com/argosy-io/argosy/internal/server/pki"
 )
 
-// runFile has the last run of the controllers on this data folder, as earlier versions read it, and runsFile the last
-// runs, one in each line, the newest at the end. They are not in the store: a restored store has no such files, so its
-// hub cannot take a run that continues for one that has ended.
+// runFile has the last run of the controllers on this data folder, for earlier versions. runsFile has the last runs,
+// one per line, the newest last. They are not in the store: a restored store has no such files, so its hub cannot
+// mistake a run that continues for one that has ended.
 const (
 	runFile  = "run"
 	runsFile = "runs"

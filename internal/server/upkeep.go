@@ -95,7 +95,7 @@ const (
 	fsyncLook = time.Minute
 	// firstBackup is how long a due backup waits after a start, so that the start is quick.
 	firstBackup = time.Minute
-	// upkeepTimeout bounds one deed.
+	// upkeepTimeout is the timeout of one backup or one defragmentation.
 	upkeepTimeout = 10 * time.Minute
 )
 

@@ -28,6 +28,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/workload/companion"
+	"github.com/argosy-io/argosy/internal/filter"
 )
 
 // Handler receives each change of an object of a watched kind. was is nil for a new object, is is nil for a deleted
@@ -368,10 +369,7 @@ func listen(informer cache.SharedIndexInformer, h Handler) {
 		AddFunc:    func(obj any) { h(nil, obj.(*unstructured.Unstructured)) },
 		UpdateFunc: func(was, is any) { h(was.(*unstructured.Unstructured), is.(*unstructured.Unstructured)) },
 		DeleteFunc: func(obj any) {
-			if last, unknown := obj.(cache.DeletedFinalStateUnknown); unknown {
-				obj = last.Obj
-			}
-			if u, ok := obj.(*unstructured.Unstructured); ok {
+			if u, ok := filter.LastState(obj).(*unstructured.Unstructured); ok {
 				h(u, nil)
 			}
 		},

@@ -16,6 +16,7 @@ import (
 
 	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
+	"github.com/argosy-io/argosy/internal/filter"
 )
 
 // Retry intervals for a kind that is wanted but not served. A CRD causes an event, but discovery follows later, and an
@@ -142,10 +143,7 @@ func (s *Store) deleted(gk schema.GroupKind) bool {
 
 // definitionChanged triggers another look at a wanted kind, and records the deletion of a CRD.
 func (s *Store) definitionChanged(obj any, gone bool) {
-	if last, unknown := obj.(cache.DeletedFinalStateUnknown); unknown {
-		obj = last.Obj
-	}
-	crd, ok := obj.(*unstructured.Unstructured)
+	crd, ok := filter.LastState(obj).(*unstructured.Unstructured)
 	if !ok {
 		return
 	}

@@ -32,7 +32,7 @@ type Build struct {
 	// Commit is the hash of the commit, TreeState clean or dirty: whether the working copy had more than that.
 	Commit    string `json:"commit"`
 	TreeState string `json:"treeState,omitempty"`
-	// Date is that of the commit, in RFC 3339; empty if it is not known.
+	// Date is the date of the commit, in RFC 3339; empty if it is not known.
 	Date      string `json:"date,omitempty"`
 	GoVersion string `json:"goVersion"`
 	Platform  string `json:"platform"`

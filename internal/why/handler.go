@@ -17,15 +17,15 @@ import (
 // Path is where Handler answers, as JSON: GET /argosy/why?kind=deployment&name=web&namespace=shop&cluster=m1. An error
 // is a metav1.Status.
 //
-// It reads with the hub's own rights, so that whoever may get this nonResourceURL may learn of every object: by
-// default that is administrators.
+// It reads with the hub's own rights, so a user who may get this nonResourceURL can read about every object. By
+// default, only administrators may.
 const Path = "/argosy/why"
 
-// Connector gives what to ask a hub with, for each query anew, since the kinds that the hub serves change.
+// Connector returns a client and a mapper of the hub. It is called for each query, because the served kinds change.
 type Connector func() (client.Reader, meta.RESTMapper, error)
 
-// Handler answers queries. room and scheduler are what the scheduler knows, and how it is set, troubled what is known
-// of pods; nil for nothing.
+// Handler answers queries. room has the capacity as the scheduler knows it, scheduler its settings, and troubled the
+// pods with problems; each may be nil.
 func Handler(connect Connector, room Room, scheduler Scheduler, troubled Troubled) http.Handler {
 	return answering(connect, func(ctx context.Context, v url.Values, r client.Reader, mapper meta.RESTMapper) (any,
 		error) {

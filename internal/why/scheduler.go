@@ -40,8 +40,8 @@ func SchedulerHandler(connect Connector, s Scheduler) http.Handler {
 	})
 }
 
-// SchedulerOf asks a hub at SchedulerPath. A hub that gives no answer, or not to us, is taken for one that is set as by
-// default.
+// SchedulerOf reads the settings of a hub's scheduler at SchedulerPath. It returns the defaults if the hub does not
+// answer or refuses.
 func SchedulerOf(ctx context.Context, hub *rest.Config) Scheduler {
 	var says schedulerJSON
 	if askHub(ctx, hub, SchedulerPath, nil, &says) != nil {

@@ -246,7 +246,9 @@ func TestEachAlertFires(t *testing.T) {
 			fires: 5, message: "Hub z"},
 		"ArgosyControllersNotRunning": {series: map[string]string{`argosy_loops_running{` + a + `}`: "1x10 0x230"},
 			quiet: 12, fires: 14, message: "No replica runs the controllers"},
-		"ArgosyReplicasOfDifferentVersions": {series: map[string]string{`argosy_build_info{job="argosy", instance="z", version="v1.3.0"}`: "1x240"}, quiet: 59, fires: 60, message: "different versions"},
+		"ArgosyReplicasOfDifferentVersions": {series: map[string]string{
+			`argosy_build_info{job="argosy", instance="z", version="v1.3.0"}`: "1x240",
+		}, quiet: 59, fires: 60, message: "different versions"},
 		"ArgosyAPIErrors": {series: map[string]string{`apiserver_request_total{` + a +
 			`, code="500"}`: "0+600x240"}, quiet: 9, fires: 13, message: "9.09"},
 		"ArgosyAPISlow": {series: map[string]string{`apiserver_request_duration_seconds_bucket{` + a +
@@ -254,7 +256,8 @@ func TestEachAlertFires(t *testing.T) {
 		"ArgosyWorkqueueGrowing": {series: map[string]string{`workqueue_depth{` + a +
 			`, name="dispatch"}`: "0+10x240"}, quiet: 24, fires: 28, message: "dispatch"},
 		"ArgosyCertificateExpiring": {series: map[string]string{`argosy_certificate_expiration_timestamp_seconds{` +
-			a + `, certificate="apiserver"}`: "864000x240"}, quiet: 59, fires: 61, message: "apiserver of the hub expires in 9d"},
+			a + `, certificate="apiserver"}`: "864000x240"}, quiet: 59, fires: 61,
+			message: "apiserver of the hub expires in 9d"},
 		"ArgosyCertificateExpiresSoon": {series: map[string]string{`argosy_certificate_expiration_timestamp_seconds{` +
 			a + `, certificate="serving"}`: "86400x240"}, quiet: 4, fires: 6, message: "serving of the hub expires in 2",
 			also: []string{"ArgosyCertificateExpiring"}},

@@ -113,8 +113,9 @@ func TestOverridePolicyCannotGrantAdmin(t *testing.T) {
 		`plaintext: [{path: "", operator: replace, value: {}}]`:                                                 `"" reaches the whole document`,
 		"imageOverrider: [{predicate: {path: /kind}, component: Repository, operator: replace, value: Secret}]": `"/kind" reaches kind`,
 		"fieldOverrider: [{fieldPath: /metadata/name, yaml: [{subPath: /a, operator: replace, value: b}]}]":     `"/metadata/name" reaches metadata.name`,
-		`annotationsOverrider: [{operator: add, value: {work.karmada.io/name: vault}}]`:                         "work.karmada.io/name identifies the hub's own objects",
-		`plaintext: [{path: /metadata/labels/karmada.io~1managed, operator: add, value: "false"}]`:              "karmada.io/managed identifies the hub's own objects",
+		`annotationsOverrider: [{operator: add, value: {work.karmada.io/name: vault}}]`: "work.karmada.io/name identifies " +
+			"the hub's own objects",
+		`plaintext: [{path: /metadata/labels/karmada.io~1managed, operator: add, value: "false"}]`: "karmada.io/managed identifies the hub's own objects",
 	} {
 		if err := write(override(ns, "o", "{"+selects+overriders+"}}]}")); !apierrors.IsInvalid(err) ||
 			!strings.Contains(err.Error(), refusal) || !strings.Contains(err.Error(), "spec.overrideRules[0].overriders.") {

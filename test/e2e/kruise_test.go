@@ -32,7 +32,8 @@ func TestATypoDeepInAWorkloadOfOpenKruiseIsRefused(t *testing.T) {
 		united("v1beta1", "cloneSetTemplate: "+
 			inner(`updateStrategy: {type: RollingUpdate, rollingUpdate: {partition: 1}}`)): "",
 		united("v1beta1", "cloneSetTemplate: "+
-			inner(`updateStrategy: {partition: 1}`)): `unknown field "spec.template.cloneSetTemplate.spec.updateStrategy.partition"`,
+			inner(`updateStrategy: {partition: 1}`)): `unknown field "spec.template.cloneSetTemplate.` +
+			`spec.updateStrategy.partition"`,
 		united("v1alpha1", "cloneSetTemplate: "+
 			inner(`updateStrateyg: {type: ReCreate}`)): `unknown field "spec.template.cloneSetTemplate.spec.updateStrateyg"`,
 		united("v1alpha1", "cloneSetTemplate: "+
@@ -46,12 +47,16 @@ func TestATypoDeepInAWorkloadOfOpenKruiseIsRefused(t *testing.T) {
 		united("v1beta1", "deploymentTemplate: "+
 			inner(`strategy: {rollingUpdate: {maxSurge: 1}}`)): "",
 		united("v1beta1", "deploymentTemplate: "+
-			inner(`updateStrategy: {rollingUpdate: {maxSurge: 1}}`)): `unknown field "spec.template.deploymentTemplate.spec.updateStrategy"`,
-		united("v1beta1", "deploymentTemplate: {spec: {template: {spec: {containers: []}}}}"):                                                "spec.template.deploymentTemplate.spec.selector: Required value",
+			inner(`updateStrategy: {rollingUpdate: {maxSurge: 1}}`)): `unknown field "spec.template.` +
+			`deploymentTemplate.spec.updateStrategy"`,
+		united("v1beta1", "deploymentTemplate: {spec: {template: {spec: {containers: []}}}}"): "spec.template." +
+			"deploymentTemplate.spec.selector: Required value",
 		sidecars(`resources: {limits: {cpu: 1, memory: 1Gi}}, readinessProbe: {httpGet: {port: http}}, podInjectPolicy: BeforeAppContainer`): "",
-		sidecars(`resource: {limits: {cpu: 1}}`):              `unknown field "spec.containers[0].resource"`,
-		sidecars(`readinessProbe: {httpGet: {ports: http}}`):  `unknown field "spec.containers[0].readinessProbe.httpGet.ports"`,
-		sidecars(`transferEnv: [{sourceContainer: main}]`):    `unknown field "spec.containers[0].transferEnv[0].sourceContainer"`,
+		sidecars(`resource: {limits: {cpu: 1}}`): `unknown field "spec.containers[0].resource"`,
+		sidecars(`readinessProbe: {httpGet: {ports: http}}`): `unknown field "spec.containers[0].` +
+			`readinessProbe.httpGet.ports"`,
+		sidecars(`transferEnv: [{sourceContainer: main}]`): `unknown field "spec.containers[0].` +
+			`transferEnv[0].sourceContainer"`,
 		sidecars(`upgradeStrategy: {upgradeType: HotUpdate}`): `Unsupported value: "HotUpdate"`,
 	} {
 		err := fleet.Hub.Create(t.Context(), kit.Object(t, text), strict, client.DryRunAll)

@@ -194,8 +194,8 @@ func TestDeveloperWorksInTheNamespaceAndIsRefusedElsewhere(t *testing.T) {
 	for door, text := range map[string]string{
 		"a Work": "{apiVersion: work.karmada.io/v1alpha1, kind: Work, metadata: {namespace: " + space +
 			", name: " + ns + "}, spec: {workload: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: default}}]}}}",
-		"a Work in the developer's namespace": "{apiVersion: work.karmada.io/v1alpha1, kind: Work, metadata: {namespace: " + ns +
-			", name: w}, spec: {workload: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: default}}]}}}",
+		"a Work in the developer's namespace": "{apiVersion: work.karmada.io/v1alpha1, kind: Work, " +
+			"metadata: {namespace: " + ns + ", name: w}, spec: {workload: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: default}}]}}}",
 		"a ManifestWork": "{apiVersion: work.open-cluster-management.io/v1, kind: ManifestWork, metadata: {namespace: " + ns +
 			", name: w}, spec: {workload: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: default}}]}}}",
 		"an EnclosedManifest": "{apiVersion: release.argosy.io/v1alpha1, kind: EnclosedManifest, metadata: {name: " +

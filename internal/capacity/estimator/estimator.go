@@ -50,7 +50,7 @@ type Estimators struct {
 	answered commit.Dedup[string]
 }
 
-// New does not connect yet. Its error is that of Options.Validate or of reading a file.
+// New does not connect yet. It fails if the options are not valid or a file cannot be read.
 func New(o Options) (*Estimators, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err

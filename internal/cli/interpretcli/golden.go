@@ -14,7 +14,6 @@ import (
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
-	"github.com/argosy-io/argosy/internal/core/workload/interpret/ask"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/golden"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/schemas"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/tiers"
@@ -157,7 +156,7 @@ func runCases(ctx context.Context, s source, set *schemas.Set, warnings io.Write
 	return f.Run(ctx, func(obj *unstructured.Unstructured,
 		operation configv1alpha1.InterpreterOperation) (*interpret.Hooks, error) {
 		for _, tier := range all {
-			if h := interpret.HooksOf(tier, obj.GroupVersionKind()); ask.Answers(h, operation) {
+			if h := interpret.HooksOf(tier, obj.GroupVersionKind()); h.Implements(operation) {
 				return h, nil
 			}
 		}

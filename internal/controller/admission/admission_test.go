@@ -149,7 +149,8 @@ func TestAClusterScopedSelectionStaysApproved(t *testing.T) {
 		h := newHub(t)
 		stored := h.create(`{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy, metadata: {name: p, namespace: default},
 		spec: {resourceSelectors: [{apiVersion: v1, kind: Namespace, name: team, namespace: default}]}}`)
-		if ns, found, _ := unstructured.NestedString(stored.Object["spec"].(map[string]any)["resourceSelectors"].([]any)[0].(map[string]any), "namespace"); found {
+		selectors := stored.Object["spec"].(map[string]any)["resourceSelectors"].([]any)
+		if ns, found := selectors[0].(map[string]any)["namespace"]; found {
 			t.Errorf("the selector of a Namespace has namespace %q", ns)
 		}
 		labelled := stored.DeepCopy()

@@ -72,7 +72,7 @@ func (g *agents) Admit(ctx context.Context, a admission.Attributes, interfaces a
 	if resource.Group != rbacv1.GroupName || a.GetUserInfo().GetName() != pull.Registrar {
 		return nil
 	}
-	name, namespace := objectName(a), a.GetNamespace()
+	name := objectName(a)
 	cluster, ok := pull.GrantedCluster(name)
 	if !ok {
 		return admission.NewForbidden(a, fmt.Errorf("%q is not a role or binding of an agent", name))
@@ -81,50 +81,36 @@ func (g *agents) Admit(ctx context.Context, a admission.Attributes, interfaces a
 		return err
 	}
 	want := pull.GrantsOf(cluster)
-	unknown := admission.NewForbidden(a, fmt.Errorf("the agent of cluster %q has no role or binding %q here", cluster,
-		name))
-	same := func(m metav1.ObjectMeta) bool { return m.Name == name && m.Namespace == namespace }
 	switch resource.Resource {
 	case "clusterroles":
-		obj := &rbacv1.ClusterRole{}
-		return edit(a, interfaces, obj, func() error {
-			if !same(want.ClusterRole.ObjectMeta) {
-				return unknown
-			}
-			*obj = want.ClusterRole
-			return nil
-		})
+		return replace(a, interfaces, cluster, []rbacv1.ClusterRole{want.ClusterRole})
 	case "clusterrolebindings":
-		obj := &rbacv1.ClusterRoleBinding{}
-		return edit(a, interfaces, obj, func() error {
-			if !same(want.ClusterRoleBinding.ObjectMeta) {
-				return unknown
-			}
-			*obj = want.ClusterRoleBinding
-			return nil
-		})
+		return replace(a, interfaces, cluster, []rbacv1.ClusterRoleBinding{want.ClusterRoleBinding})
 	case "roles":
-		obj := &rbacv1.Role{}
-		return edit(a, interfaces, obj, func() error {
-			i := slices.IndexFunc(want.Roles, func(r rbacv1.Role) bool { return same(r.ObjectMeta) })
-			if i < 0 {
-				return unknown
-			}
-			*obj = want.Roles[i]
-			return nil
-		})
-	case "rolebindings":
-		obj := &rbacv1.RoleBinding{}
-		return edit(a, interfaces, obj, func() error {
-			i := slices.IndexFunc(want.RoleBindings, func(b rbacv1.RoleBinding) bool { return same(b.ObjectMeta) })
-			if i < 0 {
-				return unknown
-			}
-			*obj = want.RoleBindings[i]
-			return nil
-		})
+		return replace(a, interfaces, cluster, want.Roles)
+	default:
+		return replace(a, interfaces, cluster, want.RoleBindings)
 	}
-	return unknown
+}
+
+// replace replaces the object of a request with the one of wanted that has its name and namespace. It denies a request
+// for another object.
+func replace[T any, P interface {
+	*T
+	metav1.Object
+	runtime.Object
+}](a admission.Attributes, interfaces admission.ObjectInterfaces, cluster string, wanted []T) error {
+	for i := range wanted {
+		if m := P(&wanted[i]); m.GetName() == objectName(a) && m.GetNamespace() == a.GetNamespace() {
+			obj := P(new(T))
+			return edit(a, interfaces, obj, func() error {
+				*obj = wanted[i]
+				return nil
+			})
+		}
+	}
+	return admission.NewForbidden(a, fmt.Errorf("the agent of cluster %q has no role or binding %q here", cluster,
+		objectName(a)))
 }
 
 // edit decodes the object of a request into typed, calls change, and stores the result in the request.

@@ -33,9 +33,11 @@ func TestAFederatedHPAGetsTheDefaultsOfAHorizontalPodAutoscaler(t *testing.T) {
 		}
 
 		for text, words := range map[string][]string{
-			scaler("", of):                                    {"spec.maxReplicas: Required value"},
-			scaler("", `maxReplicas: 3`):                      {"spec.scaleTargetRef"},
-			scaler("", of+", minReplicas: 5, maxReplicas: 3"): {`FederatedHPA.autoscaling.karmada.io "web" is invalid: spec.maxReplicas`, "greater than or equal to the minimum, 5"},
+			scaler("", of):               {"spec.maxReplicas: Required value"},
+			scaler("", `maxReplicas: 3`): {"spec.scaleTargetRef"},
+			scaler("", of+", minReplicas: 5, maxReplicas: 3"): {
+				`FederatedHPA.autoscaling.karmada.io "web" is invalid: spec.maxReplicas`,
+				"greater than or equal to the minimum, 5"},
 			scaler(", annotations: {argosy.io/autoscaling-mode: Distribute}", of+
 				", maxReplicas: 3"): {"argosy.io/autoscaling-mode", `"Central", "Distributed"`},
 		} {

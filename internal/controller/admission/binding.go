@@ -2,18 +2,15 @@ package admission
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/admission"
-	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/warning"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
@@ -76,7 +73,7 @@ func validateBindingContent(r request) error {
 // may read: a binding brings its template to clusters, where the user may read more than on the hub. It checks each
 // write that changes a field, since every field decides where the template goes, or how.
 func (o *objects) authorizeBinding(ctx context.Context, r request) error {
-	if r.fromHub() || r.old != nil && equality.Semantic.DeepEqual(r.old.Object["spec"], r.obj.Object["spec"]) &&
+	if r.fromHub() || r.keepsSpec() &&
 		maps.Equal(r.old.GetLabels(), r.obj.GetLabels()) && maps.Equal(r.old.GetAnnotations(), r.obj.GetAnnotations()) {
 		return nil
 	}
@@ -113,19 +110,12 @@ func overwrites(b *unstructured.Unstructured) bool {
 // mayRead rejects a write of a user who may not read an object that the hub would read because of it.
 func (o *objects) mayRead(ctx context.Context, r admission.Attributes, resource schema.GroupVersionResource, namespace,
 	name, why string) error {
-	decision, _, err := o.authorizer.Authorize(ctx, authorizer.AttributesRecord{
-		User: r.GetUserInfo(), Verb: "get", ResourceRequest: true, Namespace: namespace, Name: name,
-		APIGroup: resource.Group, APIVersion: resource.Version, Resource: resource.Resource,
-	})
-	if decision == authorizer.DecisionAllow {
-		return nil
-	}
 	where := "at the cluster scope"
 	if namespace != "" {
 		where = fmt.Sprintf("in the namespace %q", namespace)
 	}
-	return admission.NewForbidden(r, errors.Join(fmt.Errorf("%s, for which you need permission to get %s %q %s", why,
-		resource.GroupResource(), name, where), err))
+	return o.require(ctx, r, right{verb: "get", resource: resource, namespace: namespace, name: name},
+		"%s, for which you need permission to get %s %q %s", why, resource.GroupResource(), name, where)
 }
 
 // referenceOf returns the reference of a binding of any version, without fields that the hub updates.

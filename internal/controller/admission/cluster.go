@@ -2,15 +2,12 @@ package admission
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apiserver/pkg/admission"
-	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	"github.com/argosy-io/argosy/api/wellknown"
@@ -97,14 +94,8 @@ func (o *objects) authorizeKeeping(ctx context.Context, r request) error {
 	if is := r.obj.GetAnnotations()[wellknown.KeepWorkloadsAnnotation]; is == was {
 		return nil
 	}
-	decision, _, err := o.authorizer.Authorize(ctx, authorizer.AttributesRecord{User: r.GetUserInfo(), Verb: "delete",
-		ResourceRequest: true, Name: r.name(),
-		APIGroup: clusterv1alpha1.GroupVersion.Group, APIVersion: clusterv1alpha1.GroupVersion.Version, Resource: "clusters"})
-	if decision == authorizer.DecisionAllow {
-		return nil
-	}
-	return admission.NewForbidden(r, errors.Join(fmt.Errorf(
-		"the annotation %s decides what happens to the cluster's workloads when it leaves, and you may not delete clusters.cluster.karmada.io", wellknown.KeepWorkloadsAnnotation), err))
+	return o.require(ctx, r, right{verb: "delete", resource: clusters, name: r.name()},
+		"the annotation %s decides what happens to the cluster's workloads when it leaves, and you may not delete clusters.cluster.karmada.io", wellknown.KeepWorkloadsAnnotation)
 }
 
 // authorizeSystemNames requires the right to impersonate a system name on the hub from users who let that name act in
@@ -114,6 +105,10 @@ func (o *objects) authorizeSystemNames(ctx context.Context, r request) error {
 	if r.fromHub() {
 		return nil
 	}
+	impersonate := func(resource, namespace, name string) right {
+		return right{verb: "impersonate", resource: schema.GroupVersionResource{Version: "v1", Resource: resource},
+			namespace: namespace, name: name}
+	}
 	var before []string
 	if r.old != nil {
 		before = access.SystemNames(r.old.GetAnnotations())
@@ -122,16 +117,15 @@ func (o *objects) authorizeSystemNames(ctx context.Context, r request) error {
 		if slices.Contains(before, name) {
 			continue
 		}
-		asks := []authorizer.AttributesRecord{{Resource: "users", Name: name}, {Resource: "groups", Name: name}}
+		needed := []right{impersonate("users", "", name), impersonate("groups", "", name)}
 		if namespace, account, is := access.ServiceAccount(name); is {
-			asks = []authorizer.AttributesRecord{{Resource: "serviceaccounts", Namespace: namespace, Name: account}}
+			needed = []right{impersonate("serviceaccounts", namespace, account)}
 		}
-		for _, ask := range asks {
-			ask.User, ask.Verb, ask.APIVersion, ask.ResourceRequest = r.GetUserInfo(), "impersonate", "v1", true
-			if decision, _, err := o.authorizer.Authorize(ctx, ask); decision != authorizer.DecisionAllow {
-				return admission.NewForbidden(r, errors.Join(fmt.Errorf(
-					"the annotation %s lets %q act in the cluster, and you may not impersonate %s %q on the hub",
-					wellknown.SystemNamesAnnotation, name, ask.Resource, ask.Name), err))
+		for _, of := range needed {
+			if err := o.require(ctx, r, of,
+				"the annotation %s lets %q act in the cluster, and you may not impersonate %s %q on the hub",
+				wellknown.SystemNamesAnnotation, name, of.resource.Resource, of.name); err != nil {
+				return err
 			}
 		}
 	}

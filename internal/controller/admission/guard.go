@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -19,18 +18,6 @@ import (
 )
 
 var releaseGuards = releasev1alpha1.GroupVersion.WithResource("releaseguards")
-
-// validateReleaseGuard validates a ReleaseGuard whose spec has changed.
-func (o *objects) validateReleaseGuard(_ context.Context, r request) error {
-	if r.old != nil && equality.Semantic.DeepEqual(r.old.Object["spec"], r.obj.Object["spec"]) {
-		return nil
-	}
-	g := &releasev1alpha1.ReleaseGuard{}
-	if err := into(r.obj, g); err != nil {
-		return r.invalid(err)
-	}
-	return r.refuse(validate.ReleaseGuard(&g.Spec))
-}
 
 // refuseDirectChange refuses a change of the pods of a workload that would be sent to members at once where a
 // ReleaseGuard requires releases.

@@ -18,6 +18,7 @@ import (
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/filter"
 )
 
 // servedEvery is the interval of checks whether the starting server serves the policies. The timeout of each
@@ -284,10 +285,7 @@ func (x *index) set(obj any) {
 }
 
 func (x *index) delete(obj any) {
-	if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-		obj = tombstone.Obj
-	}
-	switch o := obj.(type) {
+	switch o := filter.LastState(obj).(type) {
 	case policyv1alpha1.Propagation:
 		x.deletePolicy(types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()})
 	case *metav1.PartialObjectMetadata:

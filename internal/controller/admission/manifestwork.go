@@ -2,15 +2,12 @@ package admission
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/admission"
-	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/warning"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
@@ -37,7 +34,7 @@ func (o *objects) validateManifestWork(ctx context.Context, r request) error {
 	if err := into(r.obj, mw); err != nil {
 		return r.invalid(err)
 	}
-	if r.old != nil && equality.Semantic.DeepEqual(r.old.Object["spec"], r.obj.Object["spec"]) {
+	if r.keepsSpec() {
 		return nil
 	}
 	if err := o.authorizeWorks(ctx, r, "create"); err != nil {
@@ -71,13 +68,7 @@ func (o *objects) validateManifestWork(ctx context.Context, r request) error {
 // these rights by their roles.
 func (o *objects) authorizeWorks(ctx context.Context, r admission.Attributes, verb string) error {
 	space := names.ExecutionSpace(r.GetNamespace())
-	decision, _, err := o.authorizer.Authorize(ctx, authorizer.AttributesRecord{
-		User: r.GetUserInfo(), Verb: verb, ResourceRequest: true, Namespace: space,
-		APIGroup: workv1alpha1.GroupVersion.Group, APIVersion: workv1alpha1.GroupVersion.Version, Resource: "works",
-	})
-	if decision == authorizer.DecisionAllow {
-		return nil
-	}
-	return admission.NewForbidden(r, errors.Join(fmt.Errorf(
-		"a ManifestWork in %s is applied in the cluster of that name, for which you need permission to %s works.work.karmada.io in the namespace %s", r.GetNamespace(), verb, space), err))
+	works := workv1alpha1.GroupVersion.WithResource("works")
+	return o.require(ctx, r, right{verb: verb, resource: works, namespace: space},
+		"a ManifestWork in %s is applied in the cluster of that name, for which you need permission to %s works.work.karmada.io in the namespace %s", r.GetNamespace(), verb, space)
 }

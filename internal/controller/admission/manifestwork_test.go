@@ -27,7 +27,8 @@ func TestManifestWorkGetsFinalizerAndIsValidated(t *testing.T) {
 
 		for spec, words := range map[string][]string{
 			`{}`: {"spec.workload.manifests: Required value"},
-			`{workload: {manifests: [{apiVersion: v1, kind: ConfigMap}]}}`: {"spec.workload.manifests[0].metadata.name: Required value"},
+			`{workload: {manifests: [{apiVersion: v1, kind: ConfigMap}]}}`: {"spec.workload.manifests[0].metadata.name: " +
+				"Required value"},
 			`{workload: {manifests: [` + configMap + `, ` + configMap +
 				`]}}`: {"spec.workload.manifests[1]: Duplicate value"},
 			`{workload: {manifests: [{apiVersion: v1, kind: Pod, metadata: {generateName: a-}}]}}`: {"generateName: Forbidden"},

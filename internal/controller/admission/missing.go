@@ -3,11 +3,8 @@ package admission
 import (
 	"context"
 
-	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 
@@ -86,18 +83,9 @@ func (o *objects) mayReport(ctx context.Context, namespace, account string) (boo
 // for other kinds.
 func native(a admission.Attributes, interfaces admission.ObjectInterfaces) (request, bool) {
 	if a.GetResource().GroupResource() != nativeStatefulSets || a.GetSubresource() != "" ||
-		a.GetOperation() != admission.Create || interfaces == nil {
+		a.GetOperation() != admission.Create {
 		return request{}, false
 	}
-	typed, err := interfaces.GetObjectConvertor().ConvertToVersion(a.GetObject(), appsv1.SchemeGroupVersion)
-	if err != nil {
-		return request{}, false
-	}
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
-	if err != nil {
-		return request{}, false
-	}
-	obj := &unstructured.Unstructured{Object: content}
-	obj.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("StatefulSet"))
-	return request{Attributes: a, obj: obj}, true
+	obj, err := templateOf(a.GetObject(), a, interfaces)
+	return request{Attributes: a, obj: obj}, err == nil && obj != nil
 }

@@ -7,22 +7,17 @@ import (
 	"slices"
 	"sync"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apiserver/pkg/authorization/authorizer"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 
-	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/admission/validate"
 	"github.com/argosy-io/argosy/internal/core/match"
 	values "github.com/argosy-io/argosy/internal/core/object/fields"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 )
-
-var clusterResource = clusterv1alpha1.GroupVersion.WithResource("clusters")
 
 // namedMost is how many clusters, namespaces and kinds of a policy are looked for.
 const namedMost = 50
@@ -30,8 +25,7 @@ const namedMost = 50
 // adviseNames warns the author of a policy or a MultiClusterService of names that do not exist, such as misspelt ones.
 // Similar names are suggested only to users who may list them. Kinds that cannot be read are skipped.
 func (o *objects) adviseNames(ctx context.Context, r request, n validate.Names) {
-	if r.fromHub() || r.old != nil && equality.Semantic.DeepEqual(r.old.Object["spec"], r.obj.Object["spec"]) ||
-		r.fieldValidation() == metav1.FieldValidationIgnore {
+	if r.fromHub() || r.keepsSpec() || r.fieldValidation() == metav1.FieldValidationIgnore {
 		return
 	}
 	advice := o.missingKinds(ctx, n.Kinds)
@@ -40,7 +34,7 @@ func (o *objects) adviseNames(ctx context.Context, r request, n validate.Names) 
 		named    []validate.Named
 		advice   func(validate.Named, []string) string
 	}{
-		{clusterResource, n.Clusters, validate.MissingCluster},
+		{clusters, n.Clusters, validate.MissingCluster},
 		{namespaces, n.Namespaces, validate.MissingNamespace},
 	} {
 		var missing []validate.Named
@@ -50,8 +44,10 @@ func (o *objects) adviseNames(ctx context.Context, r request, n validate.Names) 
 				continue
 			}
 			looked[named.Value] = true
-			if of.resource == namespaces && !o.allowed(ctx, r, "get", namespaces, named.Value) {
-				continue // do not reveal whether it exists; cluster names are no secret: each binding has them
+			if of.resource == namespaces {
+				if may, _ := o.authorized(ctx, r, right{verb: "get", resource: namespaces, name: named.Value}); !may {
+					continue // do not reveal whether it exists; cluster names are no secret: each binding has them
+				}
 			}
 			if _, err := o.client.Resource(of.resource).Get(ctx, named.Value,
 				metav1.GetOptions{ResourceVersion: "0"}); apierrors.IsNotFound(err) {
@@ -105,22 +101,13 @@ func (o *objects) namesFor(ctx context.Context, r request,
 	if err != nil || len(list.Items) == 0 {
 		return nil, false
 	}
-	if !o.allowed(ctx, r, "list", resource, "") {
+	if may, _ := o.authorized(ctx, r, right{verb: "list", resource: resource}); !may {
 		return nil, true
 	}
 	for i := range list.Items {
 		names = append(names, list.Items[i].GetName())
 	}
 	return names, true
-}
-
-// allowed reports whether the requesting user may use the verb on a cluster-scoped resource.
-func (o *objects) allowed(ctx context.Context, r request, verb string, resource schema.GroupVersionResource,
-	name string) bool {
-	decision, _, _ := o.authorizer.Authorize(ctx, authorizer.AttributesRecord{User: r.GetUserInfo(), Verb: verb,
-		ResourceRequest: true,
-		APIGroup:        resource.Group, APIVersion: resource.Version, Resource: resource.Resource, Name: name})
-	return decision == authorizer.DecisionAllow
 }
 
 // kindNames returns the kinds that a policy may name: kinds of Kubernetes and kinds defined on the hub, which every

@@ -18,16 +18,12 @@ func (o *objects) mutateMultiClusterService(ctx context.Context, r request) erro
 }
 
 func (o *objects) validateMultiClusterService(ctx context.Context, r request) error {
-	service, was := &networkingv1alpha1.MultiClusterService{}, (*networkingv1alpha1.MultiClusterService)(nil)
-	if err := into(r.obj, service); err != nil {
-		return r.invalid(err)
+	service, was, err := decoded[networkingv1alpha1.MultiClusterService](r)
+	if err != nil {
+		return err
 	}
 	var known []string
-	if r.old != nil {
-		was = &networkingv1alpha1.MultiClusterService{}
-		if err := into(r.old, was); err != nil {
-			return r.invalid(err)
-		}
+	if was != nil {
 		known = validate.MultiClusterServiceAdvice(was)
 	}
 	errs := validate.MultiClusterService(service, was)

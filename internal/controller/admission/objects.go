@@ -73,6 +73,16 @@ func checking[T any](check func(*T) field.ErrorList) func(context.Context, reque
 	}
 }
 
+// ifChanged validates new objects, and updates that change the spec.
+func ifChanged(validate func(context.Context, request) error) func(context.Context, request) error {
+	return func(ctx context.Context, r request) error {
+		if r.keepsSpec() {
+			return nil
+		}
+		return validate(ctx, r)
+	}
+}
+
 // normalise replaces alternative spellings. It is all of the mutation of some kinds.
 func normalise(ctx context.Context, r request) error { return r.normalise(ctx) }
 
@@ -103,14 +113,18 @@ func newObjects(index *index, options Options) *objects {
 		networkingv1alpha1.Resource("multiclusteringresses"): {normalise, checking(validate.MultiClusterIngress)},
 		multiclusterv1alpha1.Resource("serviceimports"):      {nil, o.validateServiceImport},
 		releasev1alpha1.Resource("releases"):                 {o.mutateRelease, o.validateRelease},
-		releasev1alpha1.Resource("releasestrategies"):        {nil, o.validateReleaseStrategy},
-		releasev1alpha1.Resource("releasechecks"):            {nil, o.validateReleaseCheck},
-		releasev1alpha1.Resource("releaseapprovals"):         {o.mutateReleaseApproval, o.validateReleaseApproval},
-		releasev1alpha1.Resource("releaserevisions"):         {nil, o.validateReleaseRevision},
-		releasev1alpha1.Resource("releaseguards"):            {nil, o.validateReleaseGuard},
-		workv1alpha1.Resource("works"):                       {o.mutateWork, o.validateWork},
-		workv1alpha2.Resource("resourcebindings"):            binding,
-		workv1alpha2.Resource("clusterresourcebindings"):     binding,
+		releasev1alpha1.Resource("releasestrategies"): {nil, ifChanged(checking(
+			func(s *releasev1alpha1.ReleaseStrategy) field.ErrorList {
+				return validate.ReleaseStrategy(&s.Spec, field.NewPath("spec"))
+			}))},
+		releasev1alpha1.Resource("releasechecks"):    {nil, ifChanged(o.validateReleaseCheck)},
+		releasev1alpha1.Resource("releaseapprovals"): {o.mutateReleaseApproval, o.validateReleaseApproval},
+		releasev1alpha1.Resource("releaserevisions"): {nil, ifChanged(o.validateReleaseRevision)},
+		releasev1alpha1.Resource("releaseguards"): {nil, ifChanged(checking(
+			func(g *releasev1alpha1.ReleaseGuard) field.ErrorList { return validate.ReleaseGuard(&g.Spec) }))},
+		workv1alpha1.Resource("works"):                   {o.mutateWork, o.validateWork},
+		workv1alpha2.Resource("resourcebindings"):        binding,
+		workv1alpha2.Resource("clusterresourcebindings"): binding,
 	}
 	// Members validate templates, but they do not know the fields that come from guides, and an early error is better for
 	// mistakes in pods.
@@ -188,8 +202,7 @@ func (o *objects) Validate(ctx context.Context, a admission.Attributes, interfac
 	k, r, ok := o.judge(a)
 	// The deletion of an invalid object is not blocked: its finalizers must be removable. Its spec has effect until then,
 	// so a change of the spec is validated.
-	if !ok || k.validate == nil || r.obj.GetDeletionTimestamp() != nil && r.old != nil &&
-		equality.Semantic.DeepEqual(r.old.Object["spec"], r.obj.Object["spec"]) && sameRelease(r) {
+	if !ok || k.validate == nil || r.obj.GetDeletionTimestamp() != nil && r.keepsSpec() && sameRelease(r) {
 		return nil
 	}
 	if err := k.validate(ctx, r); err != nil {
@@ -231,6 +244,11 @@ func (r request) disown() {
 	if r.creating() && r.fromHub() {
 		r.obj.SetManagedFields(nil)
 	}
+}
+
+// keepsSpec reports whether the request is an update that does not change the spec.
+func (r request) keepsSpec() bool {
+	return r.old != nil && equality.Semantic.DeepEqual(r.old.Object["spec"], r.obj.Object["spec"])
 }
 
 // fromHub reports whether the hub's own controllers sent the request.
@@ -289,6 +307,21 @@ func (r request) name() string {
 // into decodes obj. A mutation ignores the error, since the schema has the better one.
 func into(obj *unstructured.Unstructured, typed any) error {
 	return runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, typed)
+}
+
+// decoded returns the objects of a request; old is nil for a creation.
+func decoded[T any](r request) (obj, old *T, err error) {
+	obj = new(T)
+	if err := into(r.obj, obj); err != nil {
+		return nil, nil, r.invalid(err)
+	}
+	if r.old != nil {
+		old = new(T)
+		if err := into(r.old, old); err != nil {
+			return nil, nil, r.invalid(err)
+		}
+	}
+	return obj, old, nil
 }
 
 // setSpec writes into the object only what differs between two specs of its type. The whole spec would add zero values

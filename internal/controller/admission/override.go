@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/admission"
-	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	"github.com/argosy-io/argosy/api/wellknown"
@@ -116,23 +115,19 @@ func (o *objects) validateOverride(ctx context.Context, r request) error {
 // server enforces that for direct writes; the hub's cannot where an override changes the object for a member.
 func (o *objects) authorizeRights(ctx context.Context, r request, policy policyv1alpha1.Override) error {
 	path := override.Rights(policy)
-	if path == "" || r.fromHub() ||
-		r.old != nil && equality.Semantic.DeepEqual(r.old.Object["spec"], r.obj.Object["spec"]) {
+	if path == "" || r.fromHub() || r.keepsSpec() {
 		return nil
 	}
-	resource, where := "clusterroles", "in the cluster"
+	resource, where := clusterRoles, "in the cluster"
 	if policy.GetNamespace() != "" {
-		resource, where = "roles", fmt.Sprintf("in namespace %q", policy.GetNamespace())
+		resource, where = roles, placeOf(policy.GetNamespace())
 	}
 	for _, verb := range []string{"escalate", "bind"} {
-		decision, _, err := o.authorizer.Authorize(ctx, authorizer.AttributesRecord{User: r.GetUserInfo(), Verb: verb,
-			ResourceRequest: true,
-			APIGroup:        "rbac.authorization.k8s.io", APIVersion: "v1", Resource: resource,
-			Namespace: policy.GetNamespace()})
-		if decision != authorizer.DecisionAllow {
-			return admission.NewForbidden(r,
-				errors.Join(fmt.Errorf("an overrider of %q changes permissions in members, for which you need permission to %s %s.rbac.authorization.k8s.io %s; "+
-					"make the change in the template, where your own permissions apply, or exclude that kind from spec.resourceSelectors", path, verb, resource, where), err))
+		if err := o.require(ctx, r, right{verb: verb, resource: resource, namespace: policy.GetNamespace()},
+			"an overrider of %q changes permissions in members, for which you need permission to %s %s %s; "+
+				"make the change in the template, where your own permissions apply, or exclude that kind from spec.resourceSelectors",
+			path, verb, resource.GroupResource(), where); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -77,7 +77,8 @@ func TestForgedBindingLabelsCannotOverwrite(t *testing.T) {
 		h := newHub(t, object(t, `{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {argosy.io/forbid-overwrite: "true"}}}`), object(t, `{apiVersion: v1, kind: Namespace, metadata: {name: other}}`))
 		binding := func(namespace, labels, resolution string) *unstructured.Unstructured {
 			return object(t, `{apiVersion: work.karmada.io/v1alpha2, kind: ResourceBinding, metadata: {namespace: `+namespace+`, name: db-secret, labels: {`+labels+`}},
-			spec: {conflictResolution: `+resolution+`, resource: {apiVersion: v1, kind: Secret, namespace: `+namespace+`, name: db}}}`)
+			spec: {conflictResolution: `+resolution+`,
+				resource: {apiVersion: v1, kind: Secret, namespace: `+namespace+`, name: db}}}`)
 		}
 		const cluster = "clusterpropagationpolicy.karmada.io/permanent-id: id"
 		const refusal = "spec.conflictResolution: Overwrite would take over objects in members that the hub does not manage, but namespace shop forbids it"

@@ -2,7 +2,6 @@ package admission
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -11,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apiserver/pkg/admission"
-	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/warning"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
@@ -150,13 +148,9 @@ func (o *objects) authorizeClusterScoped(ctx context.Context, r request, instead
 		}) {
 			continue
 		}
-		decision, _, err := o.authorizer.Authorize(ctx, authorizer.AttributesRecord{
-			User: r.GetUserInfo(), Verb: "create", ResourceRequest: true,
-			APIGroup: policyv1alpha1.GroupVersion.Group, APIVersion: policyv1alpha1.GroupVersion.Version,
-			Resource: instead.resource,
-		})
-		if decision != authorizer.DecisionAllow {
-			return admission.NewForbidden(r, errors.Join(fmt.Errorf("%s is cluster-scoped; use %s", s.Kind, instead.kind), err))
+		create := right{verb: "create", resource: policyv1alpha1.GroupVersion.WithResource(instead.resource)}
+		if err := o.require(ctx, r, create, "%s is cluster-scoped; use %s", s.Kind, instead.kind); err != nil {
+			return err
 		}
 		warning.AddWarning(ctx, "", fmt.Sprintf(
 			"spec.resourceSelectors[%d]: %s is cluster-scoped; it is treated as if selected by a %s, which you may create", i,
@@ -178,19 +172,9 @@ func (o *objects) authorizeQuotas(ctx context.Context, r request, p, old policyv
 	if !fresh {
 		return nil
 	}
-	decision, _, err := o.authorizer.Authorize(ctx, authorizer.AttributesRecord{
-		User: r.GetUserInfo(), Verb: "update", ResourceRequest: true, APIVersion: "v1", Resource: "resourcequotas",
-		Namespace: p.GetNamespace(),
-	})
-	if decision == authorizer.DecisionAllow {
-		return nil
-	}
-	where := "in all namespaces"
-	if p.GetNamespace() != "" {
-		where = fmt.Sprintf("in namespace %q", p.GetNamespace())
-	}
-	return admission.NewForbidden(r, errors.Join(fmt.Errorf(
-		"it selects ResourceQuotas, which are then enforced in members and no longer on the hub: you need permission to update resourcequotas %s to propagate them", where), err))
+	quotas := schema.GroupVersionResource{Version: "v1", Resource: "resourcequotas"}
+	return o.require(ctx, r, right{verb: "update", resource: quotas, namespace: p.GetNamespace()},
+		"it selects ResourceQuotas, which are then enforced in members and no longer on the hub: you need permission to update resourcequotas %s to propagate them", placeOf(p.GetNamespace()))
 }
 
 var secretKind = schema.GroupKind{Kind: "Secret"}
@@ -215,11 +199,8 @@ func (o *objects) authorizeSent(ctx context.Context, r request, p, old policyv1a
 		return nil
 	}
 	may := func(verb string, resource schema.GroupVersionResource, namespace, name string) bool {
-		decision, _, _ := o.authorizer.Authorize(ctx, authorizer.AttributesRecord{User: r.GetUserInfo(), Verb: verb,
-			ResourceRequest: true,
-			APIGroup:        resource.Group, APIVersion: resource.Version, Resource: resource.Resource, Namespace: namespace,
-			Name: name})
-		return decision == authorizer.DecisionAllow
+		allowed, _ := o.authorized(ctx, r, right{verb: verb, resource: resource, namespace: namespace, name: name})
+		return allowed
 	}
 	for i, s := range is.ResourceSelectors {
 		namespace, gk := s.Namespace, match.GroupKind(s.APIVersion, s.Kind)
@@ -245,12 +226,8 @@ func (o *objects) authorizeSent(ctx context.Context, r request, p, old policyv1a
 			}
 		}
 		if what != "" {
-			where := "in all namespaces"
-			if namespace != "" {
-				where = fmt.Sprintf("in namespace %q", namespace)
-			}
 			return admission.NewForbidden(r,
-				fmt.Errorf("spec.resourceSelectors[%d]: %s into the clusters of the placement, for which you need permission to read %s %s", i, what, read.Resource, where))
+				fmt.Errorf("spec.resourceSelectors[%d]: %s into the clusters of the placement, for which you need permission to read %s %s", i, what, read.Resource, placeOf(namespace)))
 		}
 	}
 	return nil

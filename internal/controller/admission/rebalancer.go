@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/warning"
@@ -21,7 +20,7 @@ func (o *objects) validateRebalancer(ctx context.Context, r request) error {
 	if err := into(r.obj, rebalancer); err != nil {
 		return r.invalid(err)
 	}
-	if r.old != nil && equality.Semantic.DeepEqual(r.old.Object["spec"], r.obj.Object["spec"]) {
+	if r.keepsSpec() {
 		return nil
 	}
 	scoped := o.scoped()

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/admission"
-	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/admission/validate"
@@ -45,15 +44,9 @@ func (o *objects) mutateRelease(_ context.Context, r request) error {
 
 // stampVerbs sets release.VerbsAnnotation.
 func (r request) stampVerbs() error {
-	rel, old := &releasev1alpha1.Release{}, (*releasev1alpha1.Release)(nil)
-	if err := into(r.obj, rel); err != nil {
-		return r.invalid(err)
-	}
-	if r.old != nil {
-		old = &releasev1alpha1.Release{}
-		if err := into(r.old, old); err != nil {
-			return r.invalid(err)
-		}
+	rel, old, err := decoded[releasev1alpha1.Release](r)
+	if err != nil {
+		return err
 	}
 	annotations := r.obj.GetAnnotations()
 	value := release.StampVerbs(old, rel, r.user().User)
@@ -111,15 +104,9 @@ func (r request) user() releasev1alpha1.ReleaseUser {
 
 // validateRelease validates the changes of a Release, and checks the rights that they need.
 func (o *objects) validateRelease(ctx context.Context, r request) error {
-	rel, old := &releasev1alpha1.Release{}, (*releasev1alpha1.Release)(nil)
-	if err := into(r.obj, rel); err != nil {
-		return r.invalid(err)
-	}
-	if r.old != nil {
-		old = &releasev1alpha1.Release{}
-		if err := into(r.old, old); err != nil {
-			return r.invalid(err)
-		}
+	rel, old, err := decoded[releasev1alpha1.Release](r)
+	if err != nil {
+		return err
 	}
 	if !r.fromHub() {
 		for _, right := range release.RightsFor(old, rel) {
@@ -169,15 +156,9 @@ func sameRelease(r request) bool {
 
 // mayOnRelease refuses a write to a user without a verb on a release.
 func (o *objects) mayOnRelease(ctx context.Context, r request, verb, name, what string) error {
-	decision, _, err := o.authorizer.Authorize(ctx, authorizer.AttributesRecord{
-		User: r.GetUserInfo(), Verb: verb, ResourceRequest: true, Namespace: r.GetNamespace(), Name: name,
-		APIGroup: releases.Group, APIVersion: releases.Version, Resource: releases.Resource,
-	})
-	if decision == authorizer.DecisionAllow {
-		return nil
-	}
-	return admission.NewForbidden(r, errors.Join(fmt.Errorf("%s: you need permission to %s %s %q in the namespace %q",
-		what, verb, releases.GroupResource(), name, r.GetNamespace()), err))
+	return o.require(ctx, r, right{verb: verb, resource: releases, namespace: r.GetNamespace(), name: name},
+		"%s: you need permission to %s %s %q in the namespace %q", what, verb, releases.GroupResource(), name,
+		r.GetNamespace())
 }
 
 // mayUpdateTargets rejects a release of a user who may not update its workloads: it replaces their pods.
@@ -200,11 +181,8 @@ func (o *objects) mayUpdate(ctx context.Context, r request,
 	if mapping, err := o.mapper.RESTMapping(match.GroupKind(ref.APIVersion, ref.Kind)); err == nil {
 		full = mapping.Resource
 	}
-	decision, _, err := o.authorizer.Authorize(ctx, authorizer.AttributesRecord{
-		User: r.GetUserInfo(), Verb: "update", ResourceRequest: true, Namespace: r.GetNamespace(), Name: ref.Name,
-		APIGroup: full.Group, APIVersion: full.Version, Resource: full.Resource,
-	})
-	return decision == authorizer.DecisionAllow, full.GroupResource(), err
+	allowed, err = o.authorized(ctx, r, right{verb: "update", resource: full, namespace: r.GetNamespace(), name: ref.Name})
+	return allowed, full.GroupResource(), err
 }
 
 // countsAsAuthor returns why the user of a request counts as the author of a release that the hub has started; empty if
@@ -221,18 +199,6 @@ func (o *objects) countsAsAuthor(ctx context.Context, r request, rel *releasev1a
 		}
 	}
 	return ""
-}
-
-// validateReleaseStrategy validates a ReleaseStrategy whose spec has changed.
-func (o *objects) validateReleaseStrategy(_ context.Context, r request) error {
-	if r.old != nil && equality.Semantic.DeepEqual(r.old.Object["spec"], r.obj.Object["spec"]) {
-		return nil
-	}
-	s := &releasev1alpha1.ReleaseStrategy{}
-	if err := into(r.obj, s); err != nil {
-		return r.invalid(err)
-	}
-	return r.refuse(validate.ReleaseStrategy(&s.Spec, field.NewPath("spec")))
 }
 
 // mutateReleaseApproval sets spec.by to the user who creates the approval, and has the approval deleted with its
@@ -290,7 +256,7 @@ func (o *objects) validateReleaseApproval(ctx context.Context, r request) error 
 // validateReleaseRevision refuses revisions that the hub has not made: a release sends their pods to members as if the
 // workload had them.
 func (o *objects) validateReleaseRevision(_ context.Context, r request) error {
-	if r.fromHub() || r.old != nil && equality.Semantic.DeepEqual(r.old.Object["spec"], r.obj.Object["spec"]) {
+	if r.fromHub() {
 		return nil
 	}
 	return admission.NewForbidden(r, errors.New("only the hub writes ReleaseRevisions, when it accepts a release"))

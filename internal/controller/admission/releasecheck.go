@@ -2,13 +2,10 @@ package admission
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/apiserver/pkg/admission"
-	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/admission/validate"
@@ -18,9 +15,6 @@ import (
 // validateReleaseCheck validates a ReleaseCheck whose spec has changed, and checks that its author may use what the
 // hub will use for it.
 func (o *objects) validateReleaseCheck(ctx context.Context, r request) error {
-	if r.old != nil && equality.Semantic.DeepEqual(r.old.Object["spec"], r.obj.Object["spec"]) {
-		return nil
-	}
 	c := &releasev1alpha1.ReleaseCheck{}
 	if err := into(r.obj, c); err != nil {
 		return r.invalid(err)
@@ -34,18 +28,12 @@ func (o *objects) validateReleaseCheck(ctx context.Context, r request) error {
 }
 
 // mayUseInCheck rejects a ReleaseCheck of a user who lacks a right.
-func (o *objects) mayUseInCheck(ctx context.Context, r request, right release.CheckRight) error {
+func (o *objects) mayUseInCheck(ctx context.Context, r request, needed release.CheckRight) error {
 	namespace, where := r.GetNamespace(), fmt.Sprintf(" in the namespace %q", r.GetNamespace())
-	if right.Cluster {
+	if needed.Cluster {
 		namespace, where = "", ""
 	}
-	decision, _, err := o.authorizer.Authorize(ctx, authorizer.AttributesRecord{
-		User: r.GetUserInfo(), Verb: right.Verb, ResourceRequest: true, Namespace: namespace, Name: right.Name,
-		APIGroup: right.Group, APIVersion: right.Version, Resource: right.Resource, Subresource: right.Subresource,
-	})
-	if decision == authorizer.DecisionAllow {
-		return nil
-	}
-	return admission.NewForbidden(r,
-		errors.Join(fmt.Errorf("%s: you need permission to %s%s", right.For, right, where), err))
+	of := right{verb: needed.Verb, subresource: needed.Subresource, namespace: namespace, name: needed.Name,
+		resource: schema.GroupVersionResource{Group: needed.Group, Version: needed.Version, Resource: needed.Resource}}
+	return o.require(ctx, r, of, "%s: you need permission to %s%s", needed.For, needed, where)
 }

@@ -3,7 +3,6 @@ package admission
 import (
 	"context"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
@@ -19,10 +18,10 @@ func (o *objects) validateClusterTaintPolicy(ctx context.Context, r request) err
 	if err := r.refuse(validate.ClusterTaintPolicy(p, o.NoExecuteTaintPolicies)); err != nil {
 		return err
 	}
-	if r.old != nil && equality.Semantic.DeepEqual(r.old.Object["spec"], r.obj.Object["spec"]) {
+	if r.keepsSpec() {
 		return nil
 	}
-	list, err := o.client.Resource(clusterResource).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+	list, err := o.client.Resource(clusters).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
 		return nil // what the fleet is like is only for the advice
 	}

@@ -22,7 +22,7 @@ const (
 	eventRescaled = "SuccessfulRescale"
 )
 
-// Reasons of BoundsSplit. The first two are those of warnings, too.
+// Reasons of BoundsSplit. Warnings have the first two as well.
 //
 //reference:reason BoundsSplit of FederatedHPA
 const (

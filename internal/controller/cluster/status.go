@@ -221,7 +221,7 @@ type sight struct {
 }
 
 // collect probes health and resources of the member and updates the status. Fields without an answer stay. It returns
-// the condition Ready without setting it. Errors are those of the hub, not of the member.
+// the condition Ready without setting it. Its errors come from the hub, not from the member.
 func (c *collector) collect(ctx context.Context, cluster *clusterv1alpha1.Cluster,
 	status *clusterv1alpha1.ClusterStatus) (sight, error) {
 	m, err := c.Members.Refresh(ctx, cluster.Name)

@@ -1,10 +1,8 @@
 package dependency
 
 import (
-	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,49 +24,14 @@ import (
 const eventMadeByMembers = "MadeByMembers"
 
 // leaders indexes the bindings that may have companions, by the keys under which companions are found.
-type leaders struct {
-	mu   sync.RWMutex
-	keys map[types.NamespacedName][]string
-	by   map[string]map[types.NamespacedName]bool
-}
+type leaders struct{ inverse[string] }
 
-// set replaces the keys of a binding. Without keys it removes the binding.
-func (l *leaders) set(binding types.NamespacedName, keys []string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if slices.Equal(l.keys[binding], keys) {
-		return
-	}
-	if l.keys == nil {
-		l.keys = map[types.NamespacedName][]string{}
-		l.by = map[string]map[types.NamespacedName]bool{}
-	}
-	for _, key := range l.keys[binding] {
-		drop(l.by, key, binding)
-	}
-	delete(l.keys, binding)
-	if len(keys) == 0 {
-		return
-	}
-	l.keys[binding] = keys
-	for _, key := range keys {
-		put(l.by, key, binding)
-	}
-}
-
-// followedBy returns the bindings that obj may follow, without duplicates and in no order. Usually there are none.
+// followedBy returns the bindings that obj may follow. Usually there are none.
 func (l *leaders) followedBy(obj *unstructured.Unstructured) []types.NamespacedName {
 	if !companion.IsKind(obj.GroupVersionKind().GroupKind()) {
 		return nil
 	}
-	reaches := companion.Reaches(obj)
-	l.mu.RLock()
-	defer l.mu.RUnlock()
-	all := map[types.NamespacedName]bool{}
-	for _, key := range reaches {
-		maps.Copy(all, l.by[key])
-	}
-	return slices.Collect(maps.Keys(all))
+	return l.find(companion.Reaches(obj)...)
 }
 
 // forgetLeader removes a binding without companions.

@@ -48,7 +48,7 @@ type Options struct {
 	StatusWindow time.Duration
 	// FirstRetry is the delay before the first retry of a failure. It doubles with each retry. The default is 100 ms.
 	FirstRetry time.Duration
-	// Definitions are those of the hub's own kinds: while one is missing, nothing is deleted in a member.
+	// Definitions watches the definitions of the hub's own kinds: while one is missing, nothing is deleted in a member.
 	Definitions *definition.Watch
 	// Deletions limits deletions by others. The default is DefaultDeletions without Settle.
 	Deletions *Deletions

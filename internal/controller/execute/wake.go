@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -18,6 +17,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/object/names"
+	"github.com/argosy-io/argosy/internal/filter"
 	"github.com/argosy-io/argosy/internal/interpreter"
 	"github.com/argosy-io/argosy/internal/member"
 	"github.com/argosy-io/argosy/internal/scope"
@@ -57,7 +57,7 @@ func (t *triggers) workChanged(old, obj any) {
 }
 
 func (t *triggers) workGone(obj any) {
-	if w, ok := finalState(obj).(*workv1alpha1.Work); ok {
+	if w, ok := filter.LastState(obj).(*workv1alpha1.Work); ok {
 		t.memory.forget(client.ObjectKeyFromObject(w))
 		t.others.gone(w.UID)
 	}
@@ -124,7 +124,7 @@ func hasStatus(c *clusterv1alpha1.Cluster) bool { return membership.Readiness(c)
 
 // clusterGone closes the lane of a cluster. Works that are left are strays.
 func (t *triggers) clusterGone(obj any) {
-	if c, ok := finalState(obj).(*clusterv1alpha1.Cluster); ok {
+	if c, ok := filter.LastState(obj).(*clusterv1alpha1.Cluster); ok {
 		t.used.Delete(c.Name)
 		t.lanes.close(c.Name)
 		t.retryAll(c.Name)
@@ -193,12 +193,4 @@ func (t *triggers) scalerChanged(cluster string, workload execute.Target) {
 	for _, name := range names.Works(workload.GroupKind, workload.Name, workload.Namespace) {
 		t.lanes.add(cluster, types.NamespacedName{Namespace: names.ExecutionSpace(cluster), Name: name})
 	}
-}
-
-// finalState returns the object of a deletion event, in its last known state if the event was missed.
-func finalState(obj any) any {
-	if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-		return gone.Obj
-	}
-	return obj
 }

@@ -293,7 +293,8 @@ func TestThousandsOfBindingsOfOnePlacementAreAskedAboutTwice(t *testing.T) {
 		x.put(b)
 	}
 	asked := 0
-	if got := x.concerned("m1", func(b workv1alpha2.Binding) bool { asked++; return b.BindingSpec().Clusters[0].Name == "m1" }); len(got) != 2500 || asked != 2 {
+	onM1 := func(b workv1alpha2.Binding) bool { asked++; return b.BindingSpec().Clusters[0].Name == "m1" }
+	if got := x.concerned("m1", onM1); len(got) != 2500 || asked != 2 {
 		t.Errorf("%d of 5000 bindings are concerned after %d questions, want 2500 after 2", len(got), asked)
 	}
 	asked = 0

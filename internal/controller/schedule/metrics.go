@@ -10,7 +10,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
-// The names and labels are those of Karmada's scheduler, so that its dashboards and alerts work.
+// The metrics have the names and labels of Karmada's scheduler, so that its dashboards and alerts work.
 var (
 	attempts = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "karmada_scheduler_schedule_attempts_total",

@@ -10,9 +10,6 @@ import (
 	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/builtin"
-
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 const enclosing = `
@@ -30,13 +27,9 @@ spec:
 func TestMembersGetTheEnclosedManifest(t *testing.T) {
 	in := input(t, enclosing, "clusters: [{name: eu}]")
 	template := in.Template
-	in.Overrides = []policyv1alpha1.Override{&policyv1alpha1.ClusterOverridePolicy{ObjectMeta: metav1.ObjectMeta{Name: "mirror"}, Spec: policyv1alpha1.OverrideSpec{
-		ResourceSelectors: []policyv1alpha1.ResourceSelector{{APIVersion: "apps/v1", Kind: "Deployment",
-			Namespace: "kruise-system", Name: "manager"}},
-		OverrideRules: []policyv1alpha1.RuleWithCluster{{Overriders: policyv1alpha1.Overriders{Plaintext: []policyv1alpha1.PlaintextOverrider{{
-			Path: "/spec/replicas", Operator: policyv1alpha1.OverriderOpReplace, Value: apiextensionsv1.JSON{Raw: []byte("3")},
-		}}}}},
-	}}}
+	in.Overrides = []policyv1alpha1.Override{clusterOverride(t, `
+resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, namespace: kruise-system, name: manager}]
+overrideRules: [{overriders: {plaintext: [{path: /spec/replicas, operator: replace, value: 3}]}}]`)}
 	i := interpret.New(builtin.Tier())
 	results := dispatch.Works(t.Context(), in, i)
 	if len(results) != 1 || results[0].Err != nil {

@@ -63,7 +63,7 @@ func (in Input) share(parts []part, gates map[string]gate) (fleet.Result, error)
 			continue // it is there because another one requires it, whole
 		}
 		m := fleet.Member{Cluster: p.Name, Replicas: int64(p.Replicas), Reachable: reachable(in.Clusters[p.Name]),
-			Suspended: suspended(spec.Suspension, p.Name) || leaving(in.Existing[p.Name]) || gates[p.Name].shut,
+			Suspended: Suspended(in.Binding, p.Name) || leaving(in.Existing[p.Name]) || gates[p.Name].shut,
 			Scaled:    scaled(in.Binding, in.Existing[p.Name]),
 			Base:      p.manifest, Local: p.manifest, Work: in.Existing[p.Name]}
 		if len(p.Components) > 0 {

@@ -119,10 +119,9 @@ func TestTemplateCannotSetOwnershipInMember(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		patch = append(patch, policyv1alpha1.PlaintextOverrider{Path: "/metadata/" + in,
-			Operator: policyv1alpha1.OverriderOpAdd, Value: apiextensionsv1.JSON{Raw: raw}})
+		patch = append(patch, addition("/metadata/"+in, string(raw)))
 	}
-	stored := &policyv1alpha1.ClusterOverridePolicy{Spec: policyv1alpha1.OverrideSpec{OverrideRules: []policyv1alpha1.RuleWithCluster{{Overriders: policyv1alpha1.Overriders{Plaintext: patch}}}}}
+	stored := plaintext(patch...)
 
 	byTemplate := input(t, configMap, "clusters: [{name: eu}]")
 	labels := map[string]string{"app": "web"}
@@ -188,12 +187,18 @@ func sent(t testing.TB, template string, policy policyv1alpha1.Override,
 	return wanted, nil
 }
 
-// plaintext returns a policy with one operation, as it may have been stored before admission refused some.
-func plaintext(path, value string) policyv1alpha1.Override {
+// plaintext returns a policy with the operations, as it may have been stored before admission refused some.
+func plaintext(operations ...policyv1alpha1.PlaintextOverrider) policyv1alpha1.Override {
 	p := &policyv1alpha1.ClusterOverridePolicy{}
-	p.Spec.OverrideRules = []policyv1alpha1.RuleWithCluster{{Overriders: policyv1alpha1.Overriders{Plaintext: []policyv1alpha1.PlaintextOverrider{
-		{Path: path, Operator: policyv1alpha1.OverriderOpAdd, Value: apiextensionsv1.JSON{Raw: []byte(value)}}}}}}
+	p.Spec.OverrideRules = []policyv1alpha1.RuleWithCluster{
+		{Overriders: policyv1alpha1.Overriders{Plaintext: operations}},
+	}
 	return p
+}
+
+func addition(path, value string) policyv1alpha1.PlaintextOverrider {
+	return policyv1alpha1.PlaintextOverrider{Path: path, Operator: policyv1alpha1.OverriderOpAdd,
+		Value: apiextensionsv1.JSON{Raw: []byte(value)}}
 }
 
 // serving returns the status of a cluster that serves one kind.
@@ -265,7 +270,8 @@ func TestOverridesKeepIdentityOfTemplate(t *testing.T) {
 	pick := func(list []string) string { return list[r.Intn(len(list))] }
 	reached := 0
 	for range cases {
-		if reachesAsItself(t, pick(onTheirWay), plaintext(pick(places), pick(words)), patched(pick(places), pick(words))) {
+		if reachesAsItself(t, pick(onTheirWay), plaintext(addition(pick(places), pick(words))),
+			patched(pick(places), pick(words))) {
 			reached++
 		}
 	}
@@ -280,6 +286,7 @@ func FuzzWhateverUsersSayATemplateReachesAMemberAsItself(f *testing.F) {
 		f.Add(uint8(i), "/metadata/labels/a", `"b"`, place, words[(i+3)%len(words)])
 	}
 	f.Fuzz(func(t *testing.T, template uint8, place, word, changed, to string) {
-		reachesAsItself(t, onTheirWay[int(template)%len(onTheirWay)], plaintext(place, word), patched(changed, to))
+		reachesAsItself(t, onTheirWay[int(template)%len(onTheirWay)], plaintext(addition(place, word)),
+			patched(changed, to))
 	})
 }

@@ -81,7 +81,7 @@ func (in Input) gates(parts []part) (map[string]gate, error) {
 	gates := map[string]gate{}
 	for _, p := range parts {
 		c, w := in.Clusters[p.Name], in.Existing[p.Name]
-		if p.manifest == nil || c == nil || w == nil || leaving(w) || suspended(in.Binding.BindingSpec().Suspension, p.Name) {
+		if p.manifest == nil || c == nil || w == nil || leaving(w) || Suspended(in.Binding, p.Name) {
 			continue
 		}
 		version := servedPull(c)

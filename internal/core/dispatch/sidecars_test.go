@@ -101,7 +101,8 @@ func TestWorkloadsWaitForSidecarSetsBeforePlacement(t *testing.T) {
 		"its policy means others": {binding(func(b *workv1alpha2.ClusterResourceBinding) { eu(b) }), "m2",
 			false},
 		"one cluster suffices": {binding(func(b *workv1alpha2.ClusterResourceBinding) {
-			b.Spec.Placement.SpreadConstraints = []policyv1alpha1.SpreadConstraint{{SpreadByField: policyv1alpha1.SpreadByFieldCluster, MinGroups: 1, MaxGroups: 1}}
+			b.Spec.Placement.SpreadConstraints = []policyv1alpha1.SpreadConstraint{
+				{SpreadByField: policyv1alpha1.SpreadByFieldCluster, MinGroups: 1, MaxGroups: 1}}
 			b.Annotations[policyv1alpha1.AppliedPlacementAnnotation] = schedule.AppliedPlacement(b.Spec.Placement)
 		}), "m2", false},
 		"it is required there": {binding(func(b *workv1alpha2.ClusterResourceBinding) {

@@ -18,7 +18,7 @@ func Suspensions(in Input, d Decision) []*workv1alpha1.Work {
 		if w == nil || w.DeletionTimestamp != nil || made[target.Name] && d.Err == nil || !comesFrom(w, from) {
 			continue
 		}
-		want := suspended(in.Binding.BindingSpec().Suspension, target.Name)
+		want := Suspended(in.Binding, target.Name)
 		if isTrue(w.Spec.SuspendDispatching) == want {
 			continue
 		}

@@ -196,7 +196,7 @@ func Decide(ctx context.Context, in Input, i interpret.Interpreter) Decision {
 		r := in.pacedResult(p, slices.Contains(shared.Former, p.Name), from,
 			cmp.Or(spec.ConflictResolution, policyv1alpha1.ConflictAbort))
 		if r.Work != nil {
-			if suspended(spec.Suspension, p.Name) {
+			if Suspended(in.Binding, p.Name) {
 				r.Work.Spec.SuspendDispatching = new(true)
 			}
 			if isTrue(spec.PreserveResourcesOnDeletion) {
@@ -420,12 +420,12 @@ func set(m *unstructured.Unstructured, in, key, value string) {
 	m.Object["metadata"].(map[string]any)[in].(map[string]any)[key] = value
 }
 
-func suspended(s *workv1alpha2.Suspension, cluster string) bool {
+// Suspended reports whether a binding suspends dispatching to a cluster.
+func Suspended(b workv1alpha2.Binding, cluster string) bool {
+	s := b.BindingSpec().Suspension
 	if s == nil {
 		return false
 	}
-	if s.Dispatching != nil && *s.Dispatching {
-		return true
-	}
-	return s.DispatchingOnClusters != nil && slices.Contains(s.DispatchingOnClusters.ClusterNames, cluster)
+	return s.Dispatching != nil && *s.Dispatching ||
+		s.DispatchingOnClusters != nil && slices.Contains(s.DispatchingOnClusters.ClusterNames, cluster)
 }

@@ -307,7 +307,8 @@ func TestWorksAreTheSameEachTime(t *testing.T) {
 func TestOneClustersMarksDoNotReachAnother(t *testing.T) {
 	in := input(t, configMap, "clusters: [{name: ap}, {name: eu}]")
 	in.NewID = nil
-	in.Existing = map[string]*workv1alpha1.Work{"ap": {ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"work.karmada.io/permanent-id": "of-ap"}}}}
+	labels := map[string]string{"work.karmada.io/permanent-id": "of-ap"}
+	in.Existing = map[string]*workv1alpha1.Work{"ap": {ObjectMeta: metav1.ObjectMeta{Labels: labels}}}
 	all := works(t, in)
 	if got := manifest(t, all["ap"]).GetLabels()["work.karmada.io/permanent-id"]; got != "of-ap" {
 		t.Errorf("the id of ap is %q", got)
@@ -611,7 +612,9 @@ func TestUnchangedWorkIsNotWritten(t *testing.T) {
 		{"what others add does not count", func(w *workv1alpha1.Work) {
 			w.Labels["team"], w.Annotations["note"], w.Finalizers = "x", "y", append(w.Finalizers, "other/finalizer")
 		}, false},
-		{"the status does not count", func(w *workv1alpha1.Work) { w.Status.Conditions = []metav1.Condition{{Type: "Applied"}} }, false},
+		{"the status does not count", func(w *workv1alpha1.Work) {
+			w.Status.Conditions = []metav1.Condition{{Type: "Applied"}}
+		}, false},
 		{"false is the same as nothing", func(w *workv1alpha1.Work) {
 			w.Spec.SuspendDispatching, w.Spec.PreserveResourcesOnDeletion = new(false), new(false)
 		}, false},
@@ -659,11 +662,16 @@ func TestNamespacesGoEverywhere(t *testing.T) {
 	in := input(t, "{apiVersion: v1, kind: Namespace, metadata: {name: shop, uid: u, generation: 1, resourceVersion: '5', labels: {team: a}}, status: {phase: Active}}", "{}")
 	in.Binding = nil
 	in.Clusters["ap"].DeletionTimestamp = new(metav1.Now())
+	namespaced := &policyv1alpha1.OverridePolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "op"},
+		Spec: policyv1alpha1.OverrideSpec{OverrideRules: []policyv1alpha1.RuleWithCluster{{
+			Overriders: policyv1alpha1.Overriders{LabelsOverrider: []policyv1alpha1.LabelAnnotationOverrider{
+				{Operator: "add", Value: map[string]string{"x": "y"}},
+			}},
+		}}},
+	}
 	in.Overrides = []policyv1alpha1.Override{
 		clusterOverride(t, "overrideRules:\n- {targetCluster: {clusterNames: [eu]}, overriders: {labelsOverrider: [{operator: add, value: {in: eu}}]}}"),
-		&policyv1alpha1.OverridePolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "op"},
-			Spec: policyv1alpha1.OverrideSpec{
-				OverrideRules: []policyv1alpha1.RuleWithCluster{{Overriders: policyv1alpha1.Overriders{LabelsOverrider: []policyv1alpha1.LabelAnnotationOverrider{{Operator: "add", Value: map[string]string{"x": "y"}}}}}}}},
+		namespaced,
 	}
 	results := dispatch.Namespaces(in)
 	if len(results) != 2 || results[0].Cluster != "eu" || results[1].Cluster != "us" {

@@ -16,7 +16,7 @@ const (
 	// The pause before the next repair doubles from firstPause to longestPause.
 	firstPause   = time.Second
 	longestPause = 5 * time.Minute
-	// calm is the time without a repair after which the count starts anew.
+	// calm is the time without a repair after which the count starts again at 0.
 	calm = 2 * longestPause
 )
 
@@ -54,7 +54,7 @@ func (c Contest) Pause(now time.Time) time.Duration {
 // Contested reports whether repairs are delayed, which users should know.
 func (c Contest) Contested(now time.Time) bool { return c.Repairs >= freeRepairs && !c.Over(now) }
 
-// Over reports whether the count starts anew with the next repair.
+// Over reports whether the next repair is counted as the first.
 func (c Contest) Over(now time.Time) bool { return c.Left(now) <= 0 }
 
 // Left returns how long it takes until Over, without another repair.

@@ -4,7 +4,9 @@ import (
 	"encoding/base64"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -13,8 +15,26 @@ import (
 	"github.com/argosy-io/argosy/internal/core/object/fields"
 )
 
-// difference returns the path of a field that desired sets and observed has otherwise; false if there is none. Of
-// several it is the same one each time. What desired leaves open is the member's: defaults, injected containers,
+// difference returns the path of the first of Differences; false if there is none.
+func difference(desired, observed *unstructured.Unstructured) (string, bool) {
+	all := Differences(desired, observed)
+	if len(all) == 0 {
+		return "", false
+	}
+	return all[0].Path, true
+}
+
+// Difference is a field that one object sets and another has otherwise.
+type Difference struct {
+	// Path is dotted; items of a list are their index in the object that sets it: spec.template.spec.containers.0.image.
+	Path string `json:"path"`
+	// Want is the desired value, Have the current one; nil for none.
+	Want any `json:"want,omitempty"`
+	Have any `json:"have,omitempty"`
+}
+
+// Differences returns the fields that desired sets and observed has otherwise, sorted by path. Labels and annotations
+// count, other metadata and the status do not. What desired leaves open is the member's: defaults, injected containers,
 // status.
 //
 //	map            each key of desired
@@ -22,14 +42,13 @@ import (
 //	number         by value: 1 is 1.0
 //	quantity       by value where the API has quantities: 0.5 is 500m
 //	null, {}, []   is absent; so are "", 0 and false, which API servers leave out, except in maps of user data
-func difference(desired, observed *unstructured.Unstructured) (string, bool) {
+func Differences(desired, observed *unstructured.Unstructured) []Difference {
 	c := comparison{kind: desired.GroupVersionKind().GroupKind()}
 	object := desired.Object
-	if c.kind == secret && object["stringData"] != nil {
+	if c.kind == secret {
 		object = withoutStringData(object)
 	}
-
-	var first finding
+	var all differences
 	for key, d := range object {
 		switch key {
 		case "apiVersion", "kind", "status":
@@ -37,18 +56,14 @@ func difference(desired, observed *unstructured.Unstructured) (string, bool) {
 		case "metadata":
 			metadata, _ := d.(map[string]any)
 			there, _ := observed.Object["metadata"].(map[string]any)
-			for _, in := range []string{"labels", "annotations"} {
-				if !first.beats("metadata." + in) {
-					first.note("metadata."+in, c.value(position{parent: "metadata", key: in}, metadata[in], there[in]))
-				}
+			for _, in := range []string{"annotations", "labels"} {
+				all.add("metadata."+in, c.value(position{parent: "metadata", key: in}, metadata[in], there[in]))
 			}
 		default:
-			if !first.beats(key) {
-				first.note(key, c.value(position{key: key}, d, observed.Object[key]))
-			}
+			all.add(key, c.value(position{key: key}, d, observed.Object[key]))
 		}
 	}
-	return first.path, first.found
+	return all.sorted()
 }
 
 var (
@@ -65,99 +80,101 @@ type comparison struct{ kind schema.GroupKind }
 // position is the place of a value: under key, in an object under parent.
 type position struct{ parent, key string }
 
-// finding is the difference with the smallest key, so that the order of a map does not show.
-type finding struct {
-	found     bool
-	key, path string
+// differences of a map, in any order of its keys.
+type differences []keyed
+
+// keyed are the differences below a key; their paths start there.
+type keyed struct {
+	key string
+	all []Difference
 }
 
-// equal is the finding that there is no difference.
-var equal = finding{}
-
-func (f *finding) beats(key string) bool { return f.found && f.key <= key }
-
-// note takes over a difference below key.
-func (f *finding) note(key string, below finding) {
-	if !below.found {
-		return
-	}
-	f.found, f.key, f.path = true, key, key
-	if below.path != "" {
-		f.path += "." + below.path
+// add takes over the differences below a key. It allocates nothing if there are none.
+func (d *differences) add(key string, below []Difference) {
+	if len(below) > 0 {
+		*d = append(*d, keyed{key, below})
 	}
 }
 
-var different = finding{found: true}
+// sorted returns the differences by key.
+func (d differences) sorted() (all []Difference) {
+	slices.SortFunc(d, func(a, b keyed) int { return strings.Compare(a.key, b.key) })
+	for _, k := range d {
+		all = append(all, under(k.key, k.all)...)
+	}
+	return all
+}
 
-func (c comparison) value(at position, desired, observed any) finding {
+// under returns the differences with paths that begin at key.
+func under(key string, below []Difference) []Difference {
+	for i := range below {
+		if below[i].Path != "" {
+			below[i].Path = "." + below[i].Path
+		}
+		below[i].Path = key + below[i].Path
+	}
+	return below
+}
+
+// value returns the smallest values that differ, with their paths from the position on; nil if there are none.
+func (c comparison) value(at position, desired, observed any) []Difference {
+	same := false
 	switch d := desired.(type) {
 	case nil:
-		return equal
+		same = true
 	case map[string]any:
-		return c.object(at, d, observed)
+		if there, ok := observed.(map[string]any); ok {
+			return c.object(at, d, there)
+		}
+		same = observed == nil && (len(d) == 0 || zero(d) && !userData[at.key])
 	case []any:
-		return c.list(at, d, observed)
+		if there, ok := observed.([]any); ok {
+			if all, compared := c.list(at, d, there); compared {
+				return all
+			}
+		}
+		same = observed == nil && len(d) == 0
 	default:
 		if observed == nil {
-			if zero(d) && !userData[at.parent] {
-				return equal
-			}
-			return different
+			same = zero(d) && !userData[at.parent]
+		} else {
+			same = sameScalar(d, observed) || c.quantity(at) && sameQuantity(d, observed)
 		}
-		if sameScalar(d, observed) || (c.quantity(at) && sameQuantity(d, observed)) {
-			return equal
-		}
-		return different
 	}
+	if same {
+		return nil
+	}
+	return []Difference{{Want: desired, Have: observed}}
 }
 
-func (c comparison) object(at position, desired map[string]any, observed any) finding {
-	there, ok := observed.(map[string]any)
-	if !ok {
-		if observed == nil && (len(desired) == 0 || zero(desired) && !userData[at.key]) {
-			return equal
-		}
-		return different
-	}
-	var first finding
+func (c comparison) object(at position, desired, observed map[string]any) []Difference {
+	var all differences
 	for key, d := range desired {
-		if !first.beats(key) {
-			first.note(key, c.value(position{at.key, key}, d, there[key]))
-		}
+		all.add(key, c.value(position{at.key, key}, d, observed[key]))
 	}
-	return first
+	return all.sorted()
 }
 
-func (c comparison) list(at position, desired []any, observed any) finding {
-	there, ok := observed.([]any)
-	if !ok && observed != nil {
-		return different
-	}
-	if matches := c.byKey(at, desired, there); matches != nil {
-		for i, d := range desired {
-			j := matches[i]
-			if j < 0 {
-				return finding{found: true, path: strconv.Itoa(i)}
-			}
-			if below := c.value(at, d, there[j]); below.found {
-				var f finding
-				f.note(strconv.Itoa(i), below)
-				return f
-			}
-		}
-		return equal
-	}
-	if len(desired) != len(there) {
-		return different
+// list compares the items of two lists; compared is false for lists of different lengths that have no keys.
+func (c comparison) list(at position, desired, observed []any) (all []Difference, compared bool) {
+	matches := c.byKey(at, desired, observed)
+	if matches == nil && len(desired) != len(observed) {
+		return nil, false
 	}
 	for i, d := range desired {
-		if below := c.value(at, d, there[i]); below.found {
-			var f finding
-			f.note(strconv.Itoa(i), below)
-			return f
+		j := i
+		if matches != nil {
+			j = matches[i]
+		}
+		below := []Difference{{Want: d}}
+		if j >= 0 {
+			below = c.value(at, d, observed[j])
+		}
+		if len(below) > 0 {
+			all = append(all, under(strconv.Itoa(i), below)...)
 		}
 	}
-	return equal
+	return all, true
 }
 
 // byKey pairs each item of desired with one of observed, -1 where there is none. It is nil if the list has no keys:
@@ -201,7 +218,7 @@ func (c comparison) bySubset(at position, desired, observed []any) []int {
 	for i, d := range desired {
 		matches[i] = -1
 		for j, o := range observed {
-			if !c.value(at, d, o).found {
+			if len(c.value(at, d, o)) == 0 {
 				matches[i] = j
 				break
 			}

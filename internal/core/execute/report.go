@@ -36,7 +36,7 @@ type Outcome struct {
 // Failure is the reason why a Work could not be carried out.
 type Failure struct {
 	Cause error
-	// Reason and Message are those of the condition Failure.
+	// Reason and Message of the condition Failure.
 	Reason, Message string
 	// Unreachable is true if the member did not answer or was not asked: an applied Work is still reported as applied.
 	Unreachable bool

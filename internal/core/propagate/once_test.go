@@ -47,8 +47,11 @@ func fleetOf(cpus map[string]string) schedule.Snapshot {
 
 func TestAWorkflowGoesToOneCluster(t *testing.T) {
 	steps := []workv1alpha2.Component{
-		{Name: "test", Replicas: 1, ReplicaRequirements: &workv1alpha2.ComponentReplicaRequirements{ResourceRequest: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}}},
-		{Name: "upload", Replicas: 1, ReplicaRequirements: &workv1alpha2.ComponentReplicaRequirements{ResourceRequest: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("500m"), corev1.ResourceMemory: resource.MustParse("1Gi")}}},
+		{Name: "test", Replicas: 1, ReplicaRequirements: &workv1alpha2.ComponentReplicaRequirements{
+			ResourceRequest: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}}},
+		{Name: "upload", Replicas: 1, ReplicaRequirements: &workv1alpha2.ComponentReplicaRequirements{
+			ResourceRequest: corev1.ResourceList{
+				corev1.ResourceCPU: resource.MustParse("500m"), corev1.ResourceMemory: resource.MustParse("1Gi")}}},
 		{Name: "notify", Replicas: 1},
 	}
 	weights := &policyv1alpha1.ClusterPreferences{StaticWeightList: []policyv1alpha1.StaticClusterWeight{
@@ -72,7 +75,8 @@ func TestAWorkflowGoesToOneCluster(t *testing.T) {
 		{"that with the most room, by a policy that says nothing", policyv1alpha1.Placement{},
 			map[string]string{"eu": "4", "us": "64", "ap": "1"}, "us"},
 		{"though the policy duplicates",
-			policyv1alpha1.Placement{ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDuplicated}}, roomy, ""},
+			policyv1alpha1.Placement{ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{
+				ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDuplicated}}, roomy, ""},
 		{"the one that weighs most", policyv1alpha1.Placement{ReplicaScheduling: divided(
 			policyv1alpha1.ReplicaDivisionPreferenceWeighted, weights)}, roomy, "us"},
 		{"by room where the policy weighs by it",

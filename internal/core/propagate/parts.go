@@ -26,8 +26,8 @@ func Parts(template *unstructured.Unstructured, replicas int32) *schedule.Parts 
 	return p
 }
 
-// divideParts makes the clusters share the replicas, whatever the policy says, because each subset of the template
-// runs in its own clusters.
+// divideParts divides the replicas among the clusters even if the policy duplicates, because each subset of the
+// template runs in its own clusters.
 func divideParts(spec *workv1alpha2.ResourceBindingSpec) {
 	if !spec.Placement.DividesReplicas() {
 		spec.Placement.ReplicaScheduling = &policyv1alpha1.ReplicaSchedulingStrategy{

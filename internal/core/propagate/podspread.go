@@ -1,8 +1,6 @@
 package propagate
 
 import (
-	"maps"
-
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/argosy-io/argosy/api/wellknown"
@@ -23,15 +21,7 @@ func setSpread(b workv1alpha2.Binding, template *unstructured.Unstructured) {
 			text = capacity.SpreadOf(template.GetNamespace(), t.Labels, &t.Spec).Text()
 		}
 	}
-	annotations := b.GetAnnotations()
-	if annotations[wellknown.PodSpreadAnnotation] == text {
-		return
-	}
-	annotations = maps.Clone(annotations)
-	if delete(annotations, wellknown.PodSpreadAnnotation); text != "" {
-		annotations, _ = merged(annotations, map[string]string{wellknown.PodSpreadAnnotation: text})
-	}
-	b.SetAnnotations(annotations)
+	fields.PutAnnotation(b, wellknown.PodSpreadAnnotation, text)
 }
 
 // mayspread reports whether a pod's spec may have spread settings; most have none and need not be read.

@@ -2,7 +2,6 @@ package propagate
 
 import (
 	"errors"
-	"maps"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/object/fields"
 	"github.com/argosy-io/argosy/internal/core/workload/kruise"
 )
 
@@ -34,16 +34,8 @@ func setVersions(b workv1alpha2.Binding, template *unstructured.Unstructured) {
 			can = append(can, version)
 		}
 	}
-	_, noted := b.GetAnnotations()[wellknown.TemplateVersionsAnnotation]
-	switch {
-	case lossy && len(can) > 0:
-		if annotations, changed := merged(b.GetAnnotations(),
-			map[string]string{wellknown.TemplateVersionsAnnotation: strings.Join(can, ",")}); changed {
-			b.SetAnnotations(annotations)
-		}
-	case noted:
-		annotations := maps.Clone(b.GetAnnotations())
-		delete(annotations, wellknown.TemplateVersionsAnnotation)
-		b.SetAnnotations(annotations)
+	if !lossy {
+		can = nil
 	}
+	fields.PutAnnotation(b, wellknown.TemplateVersionsAnnotation, strings.Join(can, ","))
 }

@@ -45,7 +45,7 @@ func Affects(b workv1alpha2.Binding, old, now *clusterv1alpha1.Cluster, plugins 
 		q := newQuestion(spec, i, plugins)
 		answer := q.reject
 		if strategy.divided() && scheduled {
-			answer = q.unmeant
+			answer = q.rejectByAffinity
 		}
 		before, after := answerOf(answer, was, target), answerOf(answer, is, target)
 		if before != after {
@@ -75,7 +75,7 @@ func Urgency(a, b workv1alpha2.Binding) int {
 	)
 }
 
-// Priority is that of the binding's priority class; 0 without one.
+// Priority returns the value of the binding's priority class; 0 without one.
 func Priority(b workv1alpha2.Binding) int32 {
 	if p := b.BindingSpec().SchedulePriority; p != nil {
 		return p.Priority
@@ -88,7 +88,7 @@ func seen(c *clusterv1alpha1.Cluster) *member {
 	if c == nil || c.DeletionTimestamp != nil {
 		return nil
 	}
-	m := glance(c)
+	m := briefMember(c)
 	return &m
 }
 

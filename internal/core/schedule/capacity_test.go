@@ -103,8 +103,10 @@ func TestComponentsNeedRoomTogether(t *testing.T) {
 	b := deployment(0, upTo(policyv1alpha1.Placement{}, 1, 1))
 	b.Spec.ReplicaRequirements = nil
 	b.Spec.Components = []workv1alpha2.Component{
-		{Name: "leader", Replicas: 1, ReplicaRequirements: &workv1alpha2.ComponentReplicaRequirements{ResourceRequest: quantities("cpu=2")}},
-		{Name: "worker", Replicas: 5, ReplicaRequirements: &workv1alpha2.ComponentReplicaRequirements{ResourceRequest: quantities("cpu=1 memory=1Gi")}},
+		{Name: "leader", Replicas: 1, ReplicaRequirements: &workv1alpha2.ComponentReplicaRequirements{
+			ResourceRequest: quantities("cpu=2")}},
+		{Name: "worker", Replicas: 5, ReplicaRequirements: &workv1alpha2.ComponentReplicaRequirements{
+			ResourceRequest: quantities("cpu=1 memory=1Gi")}},
 	}
 	// A set is seven CPUs, 5Gi and six pods.
 	for name, test := range map[string]struct {

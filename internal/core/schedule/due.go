@@ -79,7 +79,7 @@ func due(b workv1alpha2.Binding, s Snapshot) Reason {
 	if strategyOf(spec).divided() {
 		q := newQuestion(spec, currentTerm(b), s.plugins)
 		for i := range spec.Clusters {
-			if q.unmeant(s.member(spec.Clusters[i].Name), true).refuses() {
+			if q.rejectByAffinity(s.member(spec.Clusters[i].Name), true).refuses() {
 				return TargetUnwanted
 			}
 		}

@@ -71,7 +71,7 @@ type question struct {
 	overflow []policyv1alpha1.OverflowAffinity
 	// peers are the other workloads of its groups; only set for a run, not for the change of one cluster.
 	peers Peers
-	// anew: the run may move placed replicas.
+	// anew is true if the run may move placed replicas.
 	anew bool
 	// named and excluded stand for the affinity's lists where these are long.
 	named, excluded map[string]bool
@@ -150,8 +150,8 @@ func clusterAffinity(q *question, m *member, _ bool) Cause {
 	return Cause{}
 }
 
-// unmeant is reject for the affinity alone.
-func (q *question) unmeant(m *member, target bool) Cause {
+// rejectByAffinity is reject for the affinity alone.
+func (q *question) rejectByAffinity(m *member, target bool) Cause {
 	if !q.plugins.Runs(ClusterAffinity) {
 		return Cause{}
 	}

@@ -40,22 +40,17 @@ type Part struct {
 
 func (p Parts) String() string { return text.JSON(p) }
 
+// text returns the value of the annotation; empty for nil.
+func (p *Parts) text() string {
+	if p == nil {
+		return ""
+	}
+	return p.String()
+}
+
 // SetParts records the parts of the template on b; nil removes them.
 func SetParts(b workv1alpha2.Binding, p *Parts) {
-	text := ""
-	if p != nil {
-		text = p.String()
-	}
-	if b.GetAnnotations()[wellknown.SubsetClustersAnnotation] == text {
-		return
-	}
-	if text != "" {
-		fields.SetAnnotation(b, wellknown.SubsetClustersAnnotation, text)
-		return
-	}
-	annotations := maps.Clone(b.GetAnnotations())
-	delete(annotations, wellknown.SubsetClustersAnnotation)
-	b.SetAnnotations(annotations)
+	fields.PutAnnotation(b, wellknown.SubsetClustersAnnotation, p.text())
 }
 
 // PartsOf returns the parts recorded on b; nil if it has none.
@@ -118,11 +113,7 @@ func (p *Parts) fit(targets []workv1alpha2.TargetCluster) bool {
 
 // Noted reports whether b has the parts p.
 func Noted(b workv1alpha2.Binding, p *Parts) bool {
-	text := ""
-	if p != nil {
-		text = p.String()
-	}
-	return b.GetAnnotations()[wellknown.SubsetClustersAnnotation] == text
+	return b.GetAnnotations()[wellknown.SubsetClustersAnnotation] == p.text()
 }
 
 // Settled reports whether b has the parts p, and its clusters have the replicas of the parts. If not, b is about to be

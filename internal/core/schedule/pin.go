@@ -2,10 +2,10 @@ package schedule
 
 import (
 	"encoding/json"
-	"maps"
 
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/object/fields"
 	"github.com/argosy-io/argosy/internal/core/object/text"
 )
 
@@ -59,16 +59,11 @@ func pinned(b workv1alpha2.Binding, chosen []Candidate) (targets []workv1alpha2.
 // SetPin records that a scale-down of b removes replicas in these clusters first; no clusters removes the Pin of an
 // earlier change.
 func SetPin(b workv1alpha2.Binding, clusters map[string]int32) {
-	annotations := maps.Clone(b.GetAnnotations())
-	delete(annotations, wellknown.PinnedScaleDownAnnotation)
+	value := ""
 	if len(clusters) > 0 {
-		if annotations == nil {
-			annotations = map[string]string{}
-		}
-		annotations[wellknown.PinnedScaleDownAnnotation] = Pin{From: Placed(b.BindingSpec()), To: b.BindingSpec().Replicas,
-			Clusters: clusters}.String()
+		value = Pin{From: Placed(b.BindingSpec()), To: b.BindingSpec().Replicas, Clusters: clusters}.String()
 	}
-	b.SetAnnotations(annotations)
+	fields.PutAnnotation(b, wellknown.PinnedScaleDownAnnotation, value)
 }
 
 // Placed returns the replicas that a binding's clusters have together.

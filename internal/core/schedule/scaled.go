@@ -13,15 +13,10 @@ import (
 // SetScaled makes the scheduler keep the distribution of replicas by the members' autoscalers, which belong to the
 // FederatedHPA by; nil makes it divide them again. The entries of clusters without replicas stay.
 func SetScaled(b workv1alpha2.Binding, by string, clusters map[string]int32) {
-	annotations := maps.Clone(b.GetAnnotations())
 	if clusters == nil {
-		delete(annotations, wellknown.ScaledByMembersAnnotation)
-		delete(annotations, wellknown.ScaledByAnnotation)
-		b.SetAnnotations(annotations)
+		fields.PutAnnotation(b, wellknown.ScaledByMembersAnnotation, "")
+		fields.PutAnnotation(b, wellknown.ScaledByAnnotation, "")
 		return
-	}
-	if annotations == nil {
-		annotations = map[string]string{}
 	}
 	all := maps.Clone(clusters)
 	has, _ := scaledOf(b)
@@ -30,8 +25,8 @@ func SetScaled(b workv1alpha2.Binding, by string, clusters map[string]int32) {
 			all[name] = 0
 		}
 	}
-	annotations[wellknown.ScaledByMembersAnnotation], annotations[wellknown.ScaledByAnnotation] = text.JSON(all), by
-	b.SetAnnotations(annotations)
+	fields.SetAnnotation(b, wellknown.ScaledByMembersAnnotation, text.JSON(all))
+	fields.SetAnnotation(b, wellknown.ScaledByAnnotation, by)
 }
 
 // SetScaler records the FederatedHPA whose autoscalers scale in the members, before they have changed any replicas.

@@ -71,7 +71,7 @@ func (s Snapshot) Next(clusters []*clusterv1alpha1.Cluster) Snapshot {
 		if sets == nil {
 			sets = s.apiSets()
 		}
-		m := glance(c)
+		m := briefMember(c)
 		m.apis, m.free = sets.setOf(c.Status.APIEnablements), freeOf(c.Status.ResourceSummary)
 		next.members = append(next.members, m)
 	}
@@ -83,9 +83,9 @@ func (s Snapshot) Next(clusters []*clusterv1alpha1.Cluster) Snapshot {
 	return next
 }
 
-// KeepingEmpty returns the same fleet, and what Next makes of it, where a workload that divides its replicas goes also
-// to the chosen clusters that get none of them: scaled to zero it is still there. It is Karmada's
-// enable-empty-workload-propagation.
+// KeepingEmpty returns the fleet with Karmada's enable-empty-workload-propagation: a workload with divided replicas
+// also goes to chosen clusters that get no replica, so it still exists there when it is scaled to zero. Next keeps the
+// setting.
 func (s Snapshot) KeepingEmpty() Snapshot {
 	s.keepEmpty = true
 	return s
@@ -164,8 +164,8 @@ func (s Snapshot) assigned(targets []workv1alpha2.TargetCluster) []int32 {
 	return replicas
 }
 
-// glance works out what a single question needs.
-func glance(c *clusterv1alpha1.Cluster) member {
+// briefMember returns a member with the fields that a single question needs.
+func briefMember(c *clusterv1alpha1.Cluster) member {
 	m := member{
 		cluster:    c,
 		discovered: meta.IsStatusConditionTrue(c.Status.Conditions, clusterv1alpha1.ClusterConditionCompleteAPIEnablements),

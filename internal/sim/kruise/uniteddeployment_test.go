@@ -118,9 +118,10 @@ func TestASubsetIsAWorkloadOfItsOwn(t *testing.T) {
 		if err := yaml.Unmarshal(data, &pod); err != nil {
 			t.Fatal(err)
 		}
+		required := pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 		if len(pod.Spec.Containers) != 1 || pod.Spec.Containers[0].Image != "nginx:1" ||
 			len(pod.Spec.Containers[0].Env) != 1 || len(pod.Spec.Tolerations) != 1 ||
-			pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchExpressions[0].Key != "zone" {
+			required.NodeSelectorTerms[0].MatchExpressions[0].Key != "zone" {
 			t.Errorf("template %+v", pod)
 		}
 

@@ -10,11 +10,12 @@ import (
 
 func TestSelector(t *testing.T) {
 	for object, want := range map[string]string{
-		`{spec: {selector: {matchLabels: {app: web}}}}`:                                                       "app=web",
-		`{spec: {selector: {matchExpressions: [{key: app, operator: In, values: [a, b]}]}}}`:                  "app in (a,b)",
-		`{status: {labelSelector: app=web}}`:                                                                  "app=web",
-		`{status: {selector: "app=web,tier=front"}}`:                                                          "app=web,tier=front",
-		`{spec: {selector: {matchLabels: {}}}, metadata: {name: w}, kind: Thing}`:                             "error: neither spec.selector nor the status of Thing w",
+		`{spec: {selector: {matchLabels: {app: web}}}}`:                                      "app=web",
+		`{spec: {selector: {matchExpressions: [{key: app, operator: In, values: [a, b]}]}}}`: "app in (a,b)",
+		`{status: {labelSelector: app=web}}`:                                                 "app=web",
+		`{status: {selector: "app=web,tier=front"}}`:                                         "app=web,tier=front",
+		`{spec: {selector: {matchLabels: {}}}, metadata: {name: w}, kind: Thing}`: "error: neither spec.selector " +
+			"nor the status of Thing w",
 		`{spec: {selector: {matchExpressions: [{key: app, operator: Near}]}}, metadata: {name: w}, kind: Th}`: "error: spec.selector of Th w",
 		`{status: {selector: "=="}, metadata: {name: w}, kind: Thing}`:                                        "error: status of Thing w",
 	} {

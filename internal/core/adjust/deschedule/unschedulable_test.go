@@ -87,11 +87,13 @@ func TestUnschedulableReplicasMoveToRoom(t *testing.T) {
 			}},
 		{name: "what just came stays", at: "m1=3 m2=1", stuck: "m2=1", room: "m3=9",
 			change: func(b *workv1alpha2.ResourceBinding) {
-				b.Annotations[wellknown.DescheduledAnnotation] = `{"gave":{"m1":"2027-01-15T07:55:00Z"},"took":{"m2":"2027-01-15T07:55:00Z"}}`
+				b.Annotations[wellknown.DescheduledAnnotation] = `{"gave":{"m1":"2027-01-15T07:55:00Z"},` +
+					`"took":{"m2":"2027-01-15T07:55:00Z"}}`
 			}},
 		{name: "what came a while ago goes on, and not back", at: "m1=3 m2=1", stuck: "m2=1", room: "m1=9 m3=9",
 			want: "m1=3 m3=1", change: func(b *workv1alpha2.ResourceBinding) {
-				b.Annotations[wellknown.DescheduledAnnotation] = `{"gave":{"m1":"2027-01-15T07:40:00Z"},"took":{"m2":"2027-01-15T07:40:00Z"}}`
+				b.Annotations[wellknown.DescheduledAnnotation] = `{"gave":{"m1":"2027-01-15T07:40:00Z"},` +
+					`"took":{"m2":"2027-01-15T07:40:00Z"}}`
 			}},
 		{name: "and rather stays than goes back", at: "m1=3 m2=1", stuck: "m2=1", room: "m1=9",
 			err: "no other cluster has capacity", change: func(b *workv1alpha2.ResourceBinding) {

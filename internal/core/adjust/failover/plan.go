@@ -264,7 +264,7 @@ type planner struct {
 	plan Plan
 	// braked are the clusters that the brake protects, and the reason for people.
 	braked map[string]string
-	// bindings are those of the input in the order in which they are planned, moved as planned.
+	// bindings of the input in planning order, with the moves planned so far.
 	bindings []workv1alpha2.Binding
 	// placed counts the workloads of a policy that are placed in a cluster and have not finished there.
 	// occupied also counts those that are leaving it.

@@ -63,13 +63,11 @@ func RecordOf(b workv1alpha2.Binding) Record {
 
 // write stores the record in b. An empty record removes the annotation.
 func (r Record) write(b workv1alpha2.Binding) {
-	if len(r) == 0 {
-		annotations := maps.Clone(b.GetAnnotations())
-		delete(annotations, wellknown.FailoverAnnotation)
-		b.SetAnnotations(annotations)
-		return
+	value := ""
+	if len(r) > 0 {
+		value = text.JSON(r)
 	}
-	fields.SetAnnotation(b, wellknown.FailoverAnnotation, text.JSON(r))
+	fields.PutAnnotation(b, wellknown.FailoverAnnotation, value)
 }
 
 // Apply moves b. It adds to an existing task of the same cluster.

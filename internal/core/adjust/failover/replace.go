@@ -86,7 +86,7 @@ type query struct {
 	fleet schedule.Snapshot
 	// ask is the binding for the scheduler: only with targets that accept replicas.
 	ask workv1alpha2.Binding
-	// closed are clusters that accept no replicas. fixed are those of them that keep their replicas.
+	// closed are clusters that accept no replicas. fixed are the closed clusters that keep their replicas.
 	closed map[string]bool
 	fixed  []workv1alpha2.TargetCluster
 }

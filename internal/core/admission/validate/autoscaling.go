@@ -23,7 +23,7 @@ const (
 	// defaultUtilization is the share of the CPU that pods request at which a FederatedHPA without metrics keeps them, in
 	// percent.
 	defaultUtilization = 80
-	// longestWindow and longestPeriod are those of a HorizontalPodAutoscaler, in seconds.
+	// longestWindow and longestPeriod are the limits of a HorizontalPodAutoscaler, in seconds.
 	longestWindow, longestPeriod = 3600, 1800
 )
 

@@ -5,11 +5,11 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strconv"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/argosy-io/argosy/internal/core/source/dependency"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
@@ -152,27 +152,8 @@ type fieldWalk struct {
 	advice []string
 }
 
-// place is the path of a value. It is formatted only for a mistake. A field of an element has no name.
-type place struct {
-	in    *place
-	field string
-	index int
-}
-
-func (p *place) String() string {
-	switch {
-	case p == nil:
-		return ""
-	case p.field == "":
-		return p.in.String() + "[" + strconv.Itoa(p.index) + "]"
-	case p.in == nil:
-		return p.field
-	}
-	return p.in.String() + "." + p.field
-}
-
 // walk follows the path rest from v, which is at a place, and compares the values that it finds.
-func (w *fieldWalk) walk(v any, at *place, rest []string, s *script.Schema) {
+func (w *fieldWalk) walk(v any, at *field.Path, rest []string, s *script.Schema) {
 	if len(rest) == 0 {
 		w.compare(v, at, s)
 		return
@@ -180,33 +161,33 @@ func (w *fieldWalk) walk(v any, at *place, rest []string, s *script.Schema) {
 	if rest[0] == each {
 		list, _ := v.([]any)
 		for i, element := range list {
-			w.walk(element, &place{in: at, index: i}, rest[1:], s)
+			w.walk(element, at.Index(i), rest[1:], s)
 		}
 		return
 	}
 	if m, ok := v.(map[string]any); ok && m[rest[0]] != nil {
-		w.walk(m[rest[0]], &place{in: at, field: rest[0]}, rest[1:], s)
+		w.walk(m[rest[0]], at.Child(rest[0]), rest[1:], s)
 	}
 }
 
 // compare reports what s does not allow in v; a nil s allows anything, and a nil v is always allowed.
-func (w *fieldWalk) compare(v any, at *place, s *script.Schema) {
+func (w *fieldWalk) compare(v any, at *field.Path, s *script.Schema) {
 	if s == nil || s.Type == "" || v == nil {
 		return
 	}
 	if !fits(v, s.Type) {
-		w.advice = append(w.advice, fmt.Sprintf("%s: is %s and must be %s: members reject it", at.String(), describe(v),
+		w.advice = append(w.advice, fmt.Sprintf("%s: is %s and must be %s: members reject it", at, describe(v),
 			nouns[s.Type]))
 		return
 	}
 	switch v := v.(type) {
 	case map[string]any:
-		for field, value := range v {
-			inner, known := s.Properties[field]
+		for name, value := range v {
+			inner, known := s.Properties[name]
 			if !known && s.Values == nil && len(s.Properties) > 0 {
 				text := fmt.Sprintf("unknown field %q: members drop it or reject the object",
-					(&place{in: at, field: field}).String())
-				if meant := lint.Meant(field, slices.Sorted(maps.Keys(s.Properties))); meant != "" {
+					at.Child(name))
+				if meant := lint.Meant(name, slices.Sorted(maps.Keys(s.Properties))); meant != "" {
 					text += "; did you mean " + meant + "?"
 				}
 				w.advice = append(w.advice, text)
@@ -215,11 +196,11 @@ func (w *fieldWalk) compare(v any, at *place, s *script.Schema) {
 			if !known {
 				inner = s.Values
 			}
-			w.compare(value, &place{in: at, field: field}, inner)
+			w.compare(value, at.Child(name), inner)
 		}
 	case []any:
 		for i, element := range v {
-			w.compare(element, &place{in: at, index: i}, s.Items)
+			w.compare(element, at.Index(i), s.Items)
 		}
 	}
 }

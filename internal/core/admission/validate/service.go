@@ -14,7 +14,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/object/names"
 )
 
-// MultiClusterService validates a MultiClusterService; old is nil for a new one. The messages are those of Karmada.
+// MultiClusterService validates a MultiClusterService; old is nil for a new one. It uses the messages of Karmada.
 func MultiClusterService(s, old *networkingv1alpha1.MultiClusterService) field.ErrorList {
 	var errs field.ErrorList
 	spec := field.NewPath("spec")

@@ -36,7 +36,7 @@ const maxCounts = 32
 // simulatedPod is a pod and its node. node is empty for a pod without one.
 type simulatedPod struct{ node, name string }
 
-// Rehearse starts a simulation from a record. The error is that of ClusterStateOf.
+// Rehearse starts a simulation from a record. It fails if ClusterStateOf does.
 func Rehearse(r Record) (*Rehearsal, error) {
 	m, err := ClusterStateOf(r)
 	if err != nil {

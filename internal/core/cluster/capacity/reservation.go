@@ -278,7 +278,7 @@ var (
 	ownsReplicaSets = map[string]bool{"Deployment": true, "Rollout": true}
 )
 
-// createdBy reports whether the name and namespace of w are those of a workload that creator made.
+// createdBy reports whether creator made a workload with the name and namespace of w.
 func (w Workload) createdBy(of Workload) bool {
 	if w.Namespace != of.Namespace || w.Name == "" {
 		return false

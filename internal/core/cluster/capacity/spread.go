@@ -28,7 +28,7 @@ type Spread struct {
 
 // Even is a topology spread constraint.
 type Even struct {
-	// Key is the topologyKey. MaxSkew and MinDomains are those of the constraint.
+	// Key is the topologyKey. MaxSkew and MinDomains of the constraint.
 	Key        string `json:"key"`
 	MaxSkew    int32  `json:"maxSkew"`
 	MinDomains int32  `json:"minDomains,omitempty"`

@@ -1,5 +1,5 @@
 // Package pull decides what agents of clusters in Pull mode may do on the hub: which certificates they get, which
-// permissions they have, and what they may create. Names are those of Karmada, so that its agents can register.
+// permissions they have, and what they may create. Karmada uses the same names, so its agents can register.
 package pull
 
 import (

@@ -38,7 +38,7 @@ const (
 // Verdict is the state of a cluster, and what to do about it.
 type Verdict struct {
 	State ClusterState
-	// Condition is that which explains the state; nil if there is none.
+	// Condition explains the state; nil if there is none.
 	Condition *metav1.Condition
 	// What is the problem in one sentence, without its age; empty if there is none. Next is what to do.
 	What, Next string

@@ -27,7 +27,7 @@ import (
 type Change struct {
 	// Objects are applied: templates, policies, overrides, clusters, customizations.
 	Objects []Object
-	// Namespace is that of objects and scalings that name none.
+	// Namespace of objects and scalings without a namespace.
 	Namespace string
 	// Down are clusters that stop responding: workloads that fail over leave them, others stay, and new ones avoid them.
 	Down []string

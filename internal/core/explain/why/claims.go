@@ -134,9 +134,7 @@ func ExplainPolicy(f PolicyFacts) PolicyAnswer {
 	} else {
 		e.explainRules()
 	}
-	slices.SortStableFunc(e.answer.Findings, func(a, b Finding) int {
-		return cmp.Compare(slices.Index(severities, a.Severity), slices.Index(severities, b.Severity))
-	})
+	sortFindings(e.answer.Findings)
 	e.answer.Summary = e.summary()
 	return e.answer
 }

@@ -493,16 +493,7 @@ func (e *explanation) unweighted(b workv1alpha2.Binding, candidates map[string]s
 // suspended reports whether the binding sends nothing to the cluster.
 func (e *explanation) suspended(cluster string) bool {
 	b := e.ownBinding()
-	return b != nil && suspended(b, cluster)
-}
-
-func suspended(b workv1alpha2.Binding, cluster string) bool {
-	s := b.BindingSpec().Suspension
-	if s == nil {
-		return false
-	}
-	return s.Dispatching != nil && *s.Dispatching ||
-		s.DispatchingOnClusters != nil && slices.Contains(s.DispatchingOnClusters.ClusterNames, cluster)
+	return b != nil && dispatch.Suspended(b, cluster)
 }
 
 // migrationOf returns the state of a cluster in the migration of the template; the zero value for none.

@@ -143,9 +143,7 @@ func ExplainManifestWork(f ManifestWorkFacts) ManifestWorkAnswer {
 	if unanswered > 0 && cluster != nil {
 		find(Waiting, text.Count(unanswered, "object")+" on the way: the cluster has not answered yet", "")
 	}
-	slices.SortStableFunc(a.Findings, func(x, y Finding) int {
-		return cmp.Compare(slices.Index(severities, x.Severity), slices.Index(severities, y.Severity))
-	})
+	sortFindings(a.Findings)
 	a.Summary = strings.Join(append(tally(a.Findings),
 		fmt.Sprintf("%d of %s applied in cluster %s", there, text.Count(len(a.Objects), "object"), mw.Namespace)), ", ")
 	return a

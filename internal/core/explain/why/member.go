@@ -208,9 +208,7 @@ func ExplainMember(f MemberFacts) MemberAnswer {
 			fmt.Sprintf("argosy orphans -C %s lists them; argosy adopt brings one under the hub's management, "+
 				"argosy orphans delete deletes it", c.Name))
 	}
-	slices.SortStableFunc(a.Findings, func(x, y Finding) int {
-		return cmp.Compare(slices.Index(severities, x.Severity), slices.Index(severities, y.Severity))
-	})
+	sortFindings(a.Findings)
 	parts := append(tally(a.Findings), text.Count(len(a.Placed), "template")+" placed here")
 	if len(a.Leaving) > 0 {
 		parts = append(parts, fmt.Sprintf("%d leaving", len(a.Leaving)))

@@ -5,6 +5,7 @@ import (
 
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 )
@@ -31,7 +32,7 @@ func WorksInStatus(b workv1alpha2.Binding) []workv1alpha1.Work {
 			w.Status.Conditions = []metav1.Condition{applied}
 		}
 		w.Status.ManifestStatuses = []workv1alpha1.ManifestStatus{{Status: item.Status, Health: item.Health}}
-		if suspended(b, item.ClusterName) {
+		if dispatch.Suspended(b, item.ClusterName) {
 			yes := true
 			w.Spec.SuspendDispatching = &yes
 		}

@@ -49,7 +49,7 @@ type Facts struct {
 	Service *Service
 	// Scalers are the FederatedHPAs of its namespace.
 	Scalers []autoscalingv1alpha1.FederatedHPA
-	// Releases are those of its namespace.
+	// Releases in its namespace.
 	Releases []releasev1alpha1.Release
 	// Warnings are recent events of these objects.
 	Warnings []Warning
@@ -171,10 +171,7 @@ func Explain(f Facts) Answer {
 	e.explainService()
 	e.explainScaling()
 	e.explainWarnings()
-	slices.SortStableFunc(e.answer.Findings, func(a, b Finding) int {
-		return cmp.Or(cmp.Compare(slices.Index(severities, a.Severity), slices.Index(severities, b.Severity)),
-			strings.Compare(a.Cluster, b.Cluster))
-	})
+	sortFindings(e.answer.Findings)
 	e.answer.Summary = e.summary()
 	return e.answer
 }
@@ -191,6 +188,14 @@ func (a Answer) ForCluster(cluster string) (Answer, bool) {
 		return f.Cluster != "" && f.Cluster != cluster
 	})
 	return a, true
+}
+
+// sortFindings sorts by severity, then by cluster; findings of a cluster keep their order.
+func sortFindings(all []Finding) {
+	slices.SortStableFunc(all, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(slices.Index(severities, a.Severity), slices.Index(severities, b.Severity)),
+			strings.Compare(a.Cluster, b.Cluster))
+	})
 }
 
 // find adds a finding.

@@ -24,7 +24,7 @@ type Writer struct {
 	Kubernetes string `json:"kubernetes,omitempty"`
 	Version    string `json:"version"`
 	Commit     string `json:"commit,omitempty"`
-	// Date is that of the commit, in RFC 3339.
+	// Date of the commit, in RFC 3339.
 	Date string `json:"date,omitempty"`
 }
 

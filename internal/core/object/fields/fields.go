@@ -133,6 +133,17 @@ func SetAnnotation(obj metav1.Object, key, value string) {
 	obj.SetAnnotations(withEntry(obj.GetAnnotations(), key, value))
 }
 
+// PutAnnotation sets an annotation of obj, and removes it for an empty value. The map that obj had is not changed.
+func PutAnnotation(obj metav1.Object, key, value string) {
+	if value != "" {
+		SetAnnotation(obj, key, value)
+	} else if _, has := obj.GetAnnotations()[key]; has {
+		annotations := maps.Clone(obj.GetAnnotations())
+		delete(annotations, key)
+		obj.SetAnnotations(annotations)
+	}
+}
+
 // SetLabel sets a label of obj. The map that obj had is not changed.
 func SetLabel(obj metav1.Object, key, value string) {
 	obj.SetLabels(withEntry(obj.GetLabels(), key, value))

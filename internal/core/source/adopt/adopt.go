@@ -160,7 +160,7 @@ type Target struct {
 	Replicas int32
 }
 
-// Works returns the Works if these clusters are those of the template, by cluster. They have no permanent ID.
+// Works returns the Works, by cluster, that the template would have in these clusters. They have no permanent ID.
 func Works(ctx context.Context, template *unstructured.Unstructured, policy policyv1alpha1.Propagation,
 	targets []Target, overrides []policyv1alpha1.Override,
 	i interpret.Interpreter) (map[string]*workv1alpha1.Work, error) {

@@ -11,6 +11,7 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/coretest"
+	"github.com/argosy-io/argosy/internal/core/object/fields"
 	"github.com/argosy-io/argosy/internal/core/source/adopt"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/tiers"
@@ -114,7 +115,8 @@ func TestAdoptionWithPodRestartIsRefused(t *testing.T) {
 	}{
 		"a template with another image": {
 			template: func(spec map[string]any) {
-				spec["template"].(map[string]any)["spec"].(map[string]any)["containers"].([]any)[0].(map[string]any)["image"] = "nginx:2"
+				containers := fields.At(spec, "template", "spec", "containers").([]any)
+				containers[0].(map[string]any)["image"] = "nginx:2"
 			},
 			disturbs: "recreated", differs: "spec.template.spec.containers.0.image",
 		},

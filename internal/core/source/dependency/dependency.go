@@ -65,10 +65,8 @@ func Selects(ref configv1alpha1.DependentObjectReference, obj *unstructured.Unst
 func Record(independent workv1alpha2.Binding,
 	deps []configv1alpha1.DependentObjectReference) (workv1alpha2.Binding, error) {
 	b := independent.DeepCopyObject().(workv1alpha2.Binding)
-	annotations := maps.Clone(b.GetAnnotations())
 	if len(deps) == 0 {
-		delete(annotations, workv1alpha2.DependenciesAnnotation)
-		b.SetAnnotations(annotations)
+		fields.PutAnnotation(b, workv1alpha2.DependenciesAnnotation, "")
 		return b, nil
 	}
 	raw, err := json.Marshal(deps)

@@ -70,7 +70,7 @@ func Release(obj metav1.Object) {
 }
 
 // Binding returns the binding that places a claimed Service. existing is the binding with its name, or nil. id is for a
-// new binding. Errors are those of propagate.
+// new binding. Its errors come from propagate.
 //
 // A Service of the same name in a member stays as it is, unless the Service on the hub is annotated to overwrite it.
 func Binding(template *unstructured.Unstructured, s *networkingv1alpha1.MultiClusterService, clusters Clusters,

@@ -41,8 +41,8 @@ var examples = map[schema.GroupKind]string{
 		`, spec: {template: {a: 1}, updateStrategy: {rollingUpdate: {maxSurge: 1}}}}`,
 	{Group: "policy", Kind: "PodDisruptionBudget"}: `{apiVersion: policy/v1, kind: PodDisruptionBudget, ` +
 		fleetWide + `, spec: {minAvailable: 50%}}`,
-	{Group: "policy.kruise.io", Kind: "PodUnavailableBudget"}: `{apiVersion: policy.kruise.io/v1alpha1, kind: PodUnavailableBudget, ` +
-		fleetWide + `, spec: {maxUnavailable: 3}}`,
+	{Group: "policy.kruise.io", Kind: "PodUnavailableBudget"}: `{apiVersion: policy.kruise.io/v1alpha1, ` +
+		`kind: PodUnavailableBudget, ` + fleetWide + `, spec: {maxUnavailable: 3}}`,
 }
 
 func TestMutilatedObjectsAreRefusedOrDividedAndBreakNothing(t *testing.T) {

@@ -401,7 +401,7 @@ func (f *fleet) ordinalsElsewhere(had map[string]ordinals, running ordinals) (go
 	return gone, leaving, absent
 }
 
-// inFirst are those of o among the first n ordinals that are not reserved.
+// inFirst returns the ordinals of o that are among the first n unreserved ordinals.
 func inFirst(o ordinals, n int64, reserved ordinals) []int64 {
 	first, err := firstOrdinals(n, reserved)
 	if err != nil {

@@ -125,7 +125,7 @@ func PlanOf(annotations map[string]string) *Plan {
 	return p
 }
 
-// options are those of the template's annotations, and of the plan where there is one.
+// options returns the options of the template's annotations, and of the plan if there is one.
 func (in Input) options() (options, error) {
 	annotations := in.Template.GetAnnotations()
 	if in.Plan == nil {
@@ -357,7 +357,7 @@ type ClusterProgress struct {
 }
 
 // ProgressOf is how far the plan of in is in each cluster, by the Works alone: Base and Local of the members are not
-// used. Targets are those of the stage under way without a limit of clusters at the same time.
+// used. The targets belong to the current stage and ignore its limit of concurrent clusters.
 func ProgressOf(in Input) ([]ClusterProgress, error) {
 	if in.Plan == nil {
 		return nil, fmt.Errorf("there is no plan")

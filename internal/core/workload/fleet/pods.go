@@ -149,7 +149,7 @@ type podRoutes struct {
 // until the template changes: the member's controller takes it off its own list when the pod is gone.
 //
 // A name goes to its cluster in one write with the replica that goes with it. New names wait until the scheduler has
-// taken back the replicas; else the member's controller makes the pod anew and later deletes another one.
+// removed the replicas; else the member's controller recreates the pod and later deletes another one.
 func (f *fleet) podRoutes(names []string) podRoutes {
 	r := podRoutes{own: make([][]string, len(f.members)), sent: make([][]string, len(f.members)),
 		deleted: make([][]string, len(f.members))}

@@ -22,8 +22,8 @@ func PodOwner(template *unstructured.Unstructured) (kind, name string) {
 	return template.GetKind(), template.GetName()
 }
 
-// recreateRequest sends a ContainerRecreateRequest to the clusters that have its pod, and to no other: there it would
-// be refused for ever. Where it has gone it stays, as it cannot change.
+// recreateRequest sends a ContainerRecreateRequest to the clusters that have its pod; every other cluster would refuse
+// it again and again. It stays in the clusters that have got it, because it cannot change.
 func (f *fleet) recreateRequest() error {
 	pod := text(f.Template.Object, "spec", "podName")
 	before := split(f.Routed)

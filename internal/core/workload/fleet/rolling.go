@@ -101,7 +101,7 @@ type rollout struct {
 type outcome struct {
 	share
 	note Note
-	// scaled and percent are those of the party.
+	// scaled and percent as in party.
 	scaled, percent bool
 	// target is the number of new pods in the cluster at the end of the rollout or of this stage.
 	target int64

@@ -4,13 +4,13 @@ import (
 	"math/bits"
 )
 
-// Seat is what one takes part in a Split with. None of it is negative.
+// Seat is one receiver of a Split. No field is negative.
 type Seat struct {
-	// Weight is relative to the others'.
+	// Weight relative to those of the other seats.
 	Weight int64
-	// Cap is the most one can get.
+	// Cap is the largest share.
 	Cap int64
-	// Floor is what one has already and keeps, as far as Cap allows.
+	// Floor is the smallest share, for example what the receiver has already. Cap takes precedence.
 	Floor int64
 }
 
@@ -18,8 +18,8 @@ type Seat struct {
 // one unit after the other to the seat below its cap with the largest Weight/(2·units+1) (Webster's, or Sainte-Laguë's,
 // method).
 //
-// The shares add up to min(total, ΣCap), or to the floors if these are more. More in total never lowers a share; and
-// what one Split gave may be the floors of the next one of a larger total without changing it.
+// The shares add up to min(total, ΣCap), or to the floors if these are more. A larger total never lowers a share. So
+// the shares of one Split can be the floors of the next one with a larger total.
 func Split(total int64, seats []Seat) []int64 {
 	shares := make([]int64, len(seats))
 	left := total
@@ -31,7 +31,7 @@ func Split(total int64, seats []Seat) []int64 {
 		return shares
 	}
 	left -= fill(left, seats, shares, func(s Seat) int64 { return s.Weight })
-	// Only those without weight are left to take the rest: evenly, then.
+	// Seats without weight share the rest equally.
 	fill(left, seats, shares, func(s Seat) int64 {
 		if s.Weight > 0 {
 			return 0
@@ -50,9 +50,8 @@ func fill(left int64, seats []Seat, shares []int64, weight func(Seat) int64) int
 	if sum == 0 || left <= 0 {
 		return 0
 	}
-	// 1. All units whose quotient is at least sum/(2·m) come before all others: for the largest m that is not too large
-	//    they
-	//    are given at once, or a number of replicas with many zeros would take as many rounds.
+	// 1. Units whose quotient is at least sum/(2·m) come before all others. Give them at once, for the largest m that does
+	//    not exceed the total: one by one, a total of millions would take millions of rounds.
 	at := func(i int, m uint64) int64 {
 		hi, lo := bits.Mul64(2*uint64(weight(seats[i])), m)
 		lo, carry := bits.Add64(lo, uint64(sum), 0)

@@ -53,7 +53,7 @@ func RevisionOf(template *unstructured.Unstructured) (string, error) {
 type Approval struct {
 	// Stage is the number of a stage, from 1. Its pause and those of earlier stages are approved.
 	Stage int64 `json:"stage"`
-	// Revision is that of the template that is rolled out; empty if the value is only a number.
+	// Revision of the template that is rolled out; empty if the value is only a number.
 	Revision string `json:"revision,omitempty"`
 }
 

@@ -311,7 +311,7 @@ func withSubsets(m *member, shares []subsetShare, c int) (*unstructured.Unstruct
 	return manifest, setField(manifest, written, "spec", "topology", "subsets")
 }
 
-// replicas are those of all members.
+// replicas of all members.
 func (f *fleet) replicas() (total int64) {
 	for _, m := range f.members {
 		total += m.Replicas

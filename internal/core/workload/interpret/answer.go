@@ -43,25 +43,16 @@ type Answer struct {
 // operations lists all operations in the order in which an object passes through them.
 var operations = []struct {
 	operation configv1alpha1.InterpreterOperation
-	answers   func(*Hooks) bool
 	otherwise string
 }{
-	{configv1alpha1.InterpreterOperationInterpretReplica, func(h *Hooks) bool { return h.Replicas != nil },
-		"no replicas to divide"},
-	{configv1alpha1.InterpreterOperationInterpretComponent, func(h *Hooks) bool { return h.Components != nil },
-		"no components"},
-	{configv1alpha1.InterpreterOperationReviseReplica, func(h *Hooks) bool { return h.Revise != nil },
-		"unchanged in each cluster"},
-	{configv1alpha1.InterpreterOperationRetain, func(h *Hooks) bool { return h.Retain != nil },
-		"fields that the template sets come from the template, all others from the member"},
-	{configv1alpha1.InterpreterOperationInterpretStatus, func(h *Hooks) bool { return h.Reflect != nil },
-		"the status as a whole"},
-	{configv1alpha1.InterpreterOperationAggregateStatus, func(h *Hooks) bool { return h.Aggregate != nil },
-		"the template's status is not changed"},
-	{configv1alpha1.InterpreterOperationInterpretHealth, func(h *Hooks) bool { return h.Health != nil },
-		"healthy once applied"},
-	{configv1alpha1.InterpreterOperationInterpretDependency, func(h *Hooks) bool { return h.Dependencies != nil },
-		"no dependencies"},
+	{configv1alpha1.InterpreterOperationInterpretReplica, "no replicas to divide"},
+	{configv1alpha1.InterpreterOperationInterpretComponent, "no components"},
+	{configv1alpha1.InterpreterOperationReviseReplica, "unchanged in each cluster"},
+	{configv1alpha1.InterpreterOperationRetain, "fields that the template sets come from the template, all others from the member"},
+	{configv1alpha1.InterpreterOperationInterpretStatus, "the status as a whole"},
+	{configv1alpha1.InterpreterOperationAggregateStatus, "the template's status is not changed"},
+	{configv1alpha1.InterpreterOperationInterpretHealth, "healthy once applied"},
+	{configv1alpha1.InterpreterOperationInterpretDependency, "no dependencies"},
 }
 
 // Explain returns what implements each operation for a kind, with sources in order of precedence, as in New.
@@ -74,7 +65,7 @@ func Explain(kind schema.GroupVersionKind, sources []Source) []Answer {
 				a.Besides = append(a.Besides, b.Besides(kind, o.operation)...)
 			}
 			h := HooksOf(s.Tier, kind)
-			if h == nil || !o.answers(h) {
+			if !h.Implements(o.operation) {
 				continue
 			}
 			a.Tier, a.Default = s.Name, ""

@@ -127,10 +127,10 @@ func New(tiers ...Tier) Interpreter { return cascade(tiers) }
 type cascade []Tier
 
 // first returns the hooks of the first tier that implements the operation for the kind of obj; nil if none does.
-func (c cascade) first(obj *unstructured.Unstructured, answers func(*Hooks) bool) *Hooks {
+func (c cascade) first(obj *unstructured.Unstructured, operation configv1alpha1.InterpreterOperation) *Hooks {
 	kind := obj.GroupVersionKind()
 	for _, t := range c {
-		if h := HooksOf(t, kind); h != nil && answers(h) {
+		if h := HooksOf(t, kind); h.Implements(operation) {
 			return h
 		}
 	}
@@ -139,7 +139,7 @@ func (c cascade) first(obj *unstructured.Unstructured, answers func(*Hooks) bool
 
 func (c cascade) Replicas(ctx context.Context,
 	obj *unstructured.Unstructured) (int32, *workv1alpha2.ReplicaRequirements, bool, error) {
-	h := c.first(obj, func(h *Hooks) bool { return h.Replicas != nil })
+	h := c.first(obj, configv1alpha1.InterpreterOperationInterpretReplica)
 	if h == nil {
 		return 0, nil, false, nil
 	}
@@ -148,7 +148,7 @@ func (c cascade) Replicas(ctx context.Context,
 }
 
 func (c cascade) Components(ctx context.Context, obj *unstructured.Unstructured) ([]workv1alpha2.Component, error) {
-	h := c.first(obj, func(h *Hooks) bool { return h.Components != nil })
+	h := c.first(obj, configv1alpha1.InterpreterOperationInterpretComponent)
 	if h == nil {
 		return nil, nil
 	}
@@ -158,7 +158,7 @@ func (c cascade) Components(ctx context.Context, obj *unstructured.Unstructured)
 
 func (c cascade) Revise(ctx context.Context, obj *unstructured.Unstructured,
 	replicas int32) (*unstructured.Unstructured, error) {
-	h := c.first(obj, func(h *Hooks) bool { return h.Revise != nil })
+	h := c.first(obj, configv1alpha1.InterpreterOperationReviseReplica)
 	if h == nil {
 		return obj, nil
 	}
@@ -168,7 +168,7 @@ func (c cascade) Revise(ctx context.Context, obj *unstructured.Unstructured,
 
 func (c cascade) Retain(ctx context.Context, desired,
 	observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	h := c.first(desired, func(h *Hooks) bool { return h.Retain != nil })
+	h := c.first(desired, configv1alpha1.InterpreterOperationRetain)
 	if h == nil {
 		return desired, nil
 	}
@@ -177,7 +177,7 @@ func (c cascade) Retain(ctx context.Context, desired,
 }
 
 func (c cascade) Reflect(ctx context.Context, observed *unstructured.Unstructured) (map[string]any, error) {
-	h := c.first(observed, func(h *Hooks) bool { return h.Reflect != nil })
+	h := c.first(observed, configv1alpha1.InterpreterOperationInterpretStatus)
 	if h == nil {
 		return WholeStatus(observed), nil
 	}
@@ -187,7 +187,7 @@ func (c cascade) Reflect(ctx context.Context, observed *unstructured.Unstructure
 
 func (c cascade) Aggregate(ctx context.Context, template *unstructured.Unstructured,
 	items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
-	h := c.first(template, func(h *Hooks) bool { return h.Aggregate != nil })
+	h := c.first(template, configv1alpha1.InterpreterOperationAggregateStatus)
 	if h == nil {
 		return template, nil
 	}
@@ -196,7 +196,7 @@ func (c cascade) Aggregate(ctx context.Context, template *unstructured.Unstructu
 }
 
 func (c cascade) Health(ctx context.Context, observed *unstructured.Unstructured) (Health, error) {
-	h := c.first(observed, func(h *Hooks) bool { return h.Health != nil })
+	h := c.first(observed, configv1alpha1.InterpreterOperationInterpretHealth)
 	if h == nil {
 		return Healthy, nil
 	}
@@ -209,7 +209,7 @@ func (c cascade) Health(ctx context.Context, observed *unstructured.Unstructured
 
 func (c cascade) Dependencies(ctx context.Context,
 	obj *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
-	h := c.first(obj, func(h *Hooks) bool { return h.Dependencies != nil })
+	h := c.first(obj, configv1alpha1.InterpreterOperationInterpretDependency)
 	if h == nil {
 		return nil, nil
 	}

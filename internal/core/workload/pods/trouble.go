@@ -54,7 +54,7 @@ type Trouble struct {
 	Workload capacity.Workload
 	// Reason is for example ImagePullBackOff or Unschedulable. Container is empty if the whole pod is concerned.
 	Reason, Message, Container string
-	// Restarts and Last are those of the container. Last is nil if it has not terminated before.
+	// Restarts and Last termination of the container. Last is nil if it has not terminated before.
 	Restarts int32
 	Last     *End
 	// Forgotten is when the last crash stops being the reason. It is zero if no crash is the reason.

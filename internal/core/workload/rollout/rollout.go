@@ -69,12 +69,12 @@ func ProgressOf(status map[string]any) Progress {
 	return p
 }
 
-// Approve returns the value of wellknown.ApprovedStepsAnnotation that has the steps go on at which these clusters wait,
-// of the clusters wanted, or of all for none, and the clusters that wait; was is the value before. It is an error if a
-// cluster that is wanted does not wait, or none does.
+// Approve returns the value of wellknown.ApprovedStepsAnnotation that approves the steps at which clusters wait, and
+// these clusters: those in wanted, or all if wanted is empty. was is the value before. It returns an error if a wanted
+// cluster does not wait, or none does.
 func Approve(was string, clusters map[string]Progress, wanted []string) (value string, approved []string, err error) {
 	all := map[string]Approval{}
-	// What cannot be read approves nothing, and is written anew.
+	// An annotation that cannot be read approves nothing, and is replaced.
 	_ = json.Unmarshal([]byte(was), &all)
 	for _, name := range wanted {
 		if p, ok := clusters[name]; !ok || !p.Paused() {
@@ -104,8 +104,8 @@ func Approve(was string, clusters map[string]Progress, wanted []string) (value s
 	return string(raw), approved, err
 }
 
-// Grant returns the merge patch of the status of a member's Rollout that has the step go on at which it waits; nil if
-// that is not what the annotation approves for the cluster. It holds for observed only.
+// Grant returns the merge patch of the status of a member's Rollout that continues the step at which it waits; nil if
+// the annotation does not approve this step for the cluster. The patch is valid for observed only.
 func Grant(cluster string, observed *unstructured.Unstructured) map[string]any {
 	value := fields.Text(observed.Object, "metadata", "annotations", wellknown.ApprovedStepsAnnotation)
 	if value == "" || observed.GroupVersionKind().GroupKind() != Kind || observed.GetDeletionTimestamp() != nil {

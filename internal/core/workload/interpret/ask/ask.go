@@ -92,35 +92,9 @@ func (q Question) Check(desired, observed, replicas string) error {
 // ErrNotAnswered is the error of Run if no tier implements the operation for the kind.
 var ErrNotAnswered = errors.New("no interpreter implements this operation for the kind")
 
-// Answers reports whether the hooks implement the operation.
-func Answers(h *interpret.Hooks, operation configv1alpha1.InterpreterOperation) bool {
-	if h == nil {
-		return false
-	}
-	switch operation {
-	case configv1alpha1.InterpreterOperationRetain:
-		return h.Retain != nil
-	case configv1alpha1.InterpreterOperationInterpretReplica:
-		return h.Replicas != nil
-	case configv1alpha1.InterpreterOperationInterpretComponent:
-		return h.Components != nil
-	case configv1alpha1.InterpreterOperationReviseReplica:
-		return h.Revise != nil
-	case configv1alpha1.InterpreterOperationInterpretStatus:
-		return h.Reflect != nil
-	case configv1alpha1.InterpreterOperationAggregateStatus:
-		return h.Aggregate != nil
-	case configv1alpha1.InterpreterOperationInterpretHealth:
-		return h.Health != nil
-	case configv1alpha1.InterpreterOperationInterpretDependency:
-		return h.Dependencies != nil
-	}
-	return false
-}
-
 // Run runs the operation. The question must have passed Check. The result shares no memory with it.
 func (q Question) Run(ctx context.Context, h *interpret.Hooks) ([]Part, error) {
-	if !Answers(h, q.Operation) {
+	if !h.Implements(q.Operation) {
 		return nil, ErrNotAnswered
 	}
 	obj := q.Object().DeepCopy()

@@ -83,7 +83,7 @@ var rolloutFields = func() [][]string {
 	return paths
 }()
 
-// deploymentRolloutFields are those of a Deployment.
+// deploymentRolloutFields are the rollout fields of a Deployment.
 var deploymentRolloutFields = [][]string{{"spec", "paused"}, {"spec", "strategy"}, {"spec", "minReadySeconds"},
 	{"spec", "progressDeadlineSeconds"}}
 

@@ -43,9 +43,10 @@ func TestUnitedDeploymentReplicas(t *testing.T) {
 		})
 		checkRefused(t, kind, map[string]string{
 			`{replicas: many}`: "spec.replicas: many is not an integer",
-			`{topology: {subsets: [{name: a, replicas: "50%"}]}}`:                     `spec.replicas is not set, but subset "a" has 50% of it`,
-			`{topology: {subsets: [{name: a, replicas: -2}]}}`:                        "spec.replicas: -2 is not a number of replicas",
-			`{topology: {subsets: [{replicas: 2000000000}, {replicas: 2000000000}]}}`: "spec.replicas: 4000000000 is not a number of replicas",
+			`{topology: {subsets: [{name: a, replicas: "50%"}]}}`: `spec.replicas is not set, but subset "a" has 50% of it`,
+			`{topology: {subsets: [{name: a, replicas: -2}]}}`:    "spec.replicas: -2 is not a number of replicas",
+			`{topology: {subsets: [{replicas: 2000000000}, {replicas: 2000000000}]}}`: "spec.replicas: 4000000000 " +
+				"is not a number of replicas",
 		})
 	}
 }
@@ -53,10 +54,12 @@ func TestUnitedDeploymentReplicas(t *testing.T) {
 func TestInvalidSubsetIsNamed(t *testing.T) {
 	const template = `template: {deploymentTemplate: {spec: {template: {spec: {containers: [{name: a}]}}}}}`
 	for spec, want := range map[string]string{
-		`{replicas: 2, topology: {subsets: [{name: a, maxReplicas: "two"}]}}`:                                           `maxReplicas of subset "a": "two" is neither a whole number nor a percentage`,
-		`{replicas: 2, topology: {subsets: [{name: a, minReplicas: {}}]}}`:                                              `minReplicas of subset "a"`,
-		`{replicas: 2, ` + template + `, topology: {subsets: [{name: a, tolerations: [x]}]}}`:                           `read the nodes of subset "a"`,
-		`{replicas: 2, ` + template + `, topology: {subsets: [{name: a, patch: {spec: {containers: 7}}}]}}`:             `apply the patch of subset "a"`,
+		`{replicas: 2, topology: {subsets: [{name: a, maxReplicas: "two"}]}}`: `maxReplicas of subset "a": ` +
+			`"two" is neither a whole number nor a percentage`,
+		`{replicas: 2, topology: {subsets: [{name: a, minReplicas: {}}]}}`:                    `minReplicas of subset "a"`,
+		`{replicas: 2, ` + template + `, topology: {subsets: [{name: a, tolerations: [x]}]}}`: `read the nodes of subset "a"`,
+		`{replicas: 2, ` + template +
+			`, topology: {subsets: [{name: a, patch: {spec: {containers: 7}}}]}}`: `apply the patch of subset "a"`,
 		`{replicas: 2, ` + template + `, topology: {subsets: [{name: a, patch: {spec: {containers: [{name: [b]}]}}}]}}`: `apply the patch of subset "a": it is not a valid patch of a pod template`,
 	} {
 		_, err := interpreter.Components(t.Context(),

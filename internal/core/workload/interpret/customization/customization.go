@@ -181,53 +181,12 @@ func hooksOf(c *configv1alpha1.ResourceInterpreterCustomization, gvk schema.Grou
 
 // named adds the customization's name to errors of paths, as scripts do.
 func named(name string, h *interpret.Hooks) *interpret.Hooks {
-	wrap := func(operation configv1alpha1.InterpreterOperation, err error) error {
-		if err == nil {
-			return nil
+	return h.Around(func(operation configv1alpha1.InterpreterOperation, call func() error) error {
+		if err := call(); err != nil {
+			return fmt.Errorf("customization %q, %s: %w", name, operation, err)
 		}
-		return fmt.Errorf("customization %q, %s: %w", name, operation, err)
-	}
-	out := *h
-	if h.Replicas != nil {
-		out.Replicas = func(ctx context.Context, obj *unstructured.Unstructured) (int32, *workv1alpha2.ReplicaRequirements,
-			error) {
-			n, req, err := h.Replicas(ctx, obj)
-			return n, req, wrap(configv1alpha1.InterpreterOperationInterpretReplica, err)
-		}
-	}
-	if h.Revise != nil {
-		out.Revise = func(ctx context.Context, obj *unstructured.Unstructured, n int32) (*unstructured.Unstructured, error) {
-			revised, err := h.Revise(ctx, obj, n)
-			return revised, wrap(configv1alpha1.InterpreterOperationReviseReplica, err)
-		}
-	}
-	if h.Retain != nil {
-		out.Retain = func(ctx context.Context, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured,
-			error) {
-			retained, err := h.Retain(ctx, desired, observed)
-			return retained, wrap(configv1alpha1.InterpreterOperationRetain, err)
-		}
-	}
-	if h.Reflect != nil {
-		out.Reflect = func(ctx context.Context, observed *unstructured.Unstructured) (map[string]any, error) {
-			status, err := h.Reflect(ctx, observed)
-			return status, wrap(configv1alpha1.InterpreterOperationInterpretStatus, err)
-		}
-	}
-	if h.Aggregate != nil {
-		out.Aggregate = func(ctx context.Context, template *unstructured.Unstructured,
-			items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
-			aggregated, err := h.Aggregate(ctx, template, items)
-			return aggregated, wrap(configv1alpha1.InterpreterOperationAggregateStatus, err)
-		}
-	}
-	if h.Health != nil {
-		out.Health = func(ctx context.Context, observed *unstructured.Unstructured) (interpret.Health, error) {
-			health, err := h.Health(ctx, observed)
-			return health, wrap(configv1alpha1.InterpreterOperationInterpretHealth, err)
-		}
-	}
-	return &out
+		return nil
+	})
 }
 
 // first implements each operation with the first of the hooks that has it; nil without hooks.
@@ -303,23 +262,11 @@ func complete(h, below *interpret.Hooks) *interpret.Hooks {
 	return &out
 }
 
-// operations has a function per operation that reports whether hooks implement it.
-var operations = map[configv1alpha1.InterpreterOperation]func(*interpret.Hooks) bool{
-	configv1alpha1.InterpreterOperationInterpretReplica:    func(h *interpret.Hooks) bool { return h.Replicas != nil },
-	configv1alpha1.InterpreterOperationInterpretComponent:  func(h *interpret.Hooks) bool { return h.Components != nil },
-	configv1alpha1.InterpreterOperationReviseReplica:       func(h *interpret.Hooks) bool { return h.Revise != nil },
-	configv1alpha1.InterpreterOperationRetain:              func(h *interpret.Hooks) bool { return h.Retain != nil },
-	configv1alpha1.InterpreterOperationInterpretStatus:     func(h *interpret.Hooks) bool { return h.Reflect != nil },
-	configv1alpha1.InterpreterOperationAggregateStatus:     func(h *interpret.Hooks) bool { return h.Aggregate != nil },
-	configv1alpha1.InterpreterOperationInterpretHealth:     func(h *interpret.Hooks) bool { return h.Health != nil },
-	configv1alpha1.InterpreterOperationInterpretDependency: func(h *interpret.Hooks) bool { return h.Dependencies != nil },
-}
-
 // answering returns the rules that implement the operation, in order.
 func answering(all []rule, operation configv1alpha1.InterpreterOperation) []rule {
 	var rules []rule
 	for _, r := range all {
-		if operations[operation](r.hooks) {
+		if r.hooks.Implements(operation) {
 			rules = append(rules, r)
 		}
 	}

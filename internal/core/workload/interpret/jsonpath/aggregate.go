@@ -102,7 +102,7 @@ func (p Path) total(members []member) (any, error) {
 			return nil, fmt.Errorf("cluster %q: %s %s, and only numbers can be summed", m.cluster, p, describe(v))
 		}
 		fraction += f
-		n, isWhole := whole(v)
+		n, isWhole := fields.Whole(v)
 		if !isWhole || n > 0 && sum > math.MaxInt64-n || n < 0 && sum < math.MinInt64-n {
 			exact = false
 			continue

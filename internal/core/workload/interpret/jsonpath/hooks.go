@@ -10,6 +10,7 @@ import (
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/object/fields"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
@@ -119,7 +120,7 @@ func replicas(path Path, obj *unstructured.Unstructured) (int32, *workv1alpha2.R
 	n := int64(1)
 	if found {
 		var ok bool
-		if n, ok = whole(v); !ok || n < 0 || n > math.MaxInt32 {
+		if n, ok = fields.Whole(v); !ok || n < 0 || n > math.MaxInt32 {
 			return 0, nil, fmt.Errorf("%s %s, where a number of replicas is required: a whole number from 0 to %d", path,
 				describe(v), math.MaxInt32)
 		}

@@ -6,7 +6,6 @@ package jsonpath
 import (
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -237,17 +236,6 @@ func describe(v any) string {
 		return fmt.Sprintf("is the string %q", v)
 	}
 	return fmt.Sprintf("is %v", v)
-}
-
-// whole returns an integer, however JSON was decoded.
-func whole(v any) (int64, bool) {
-	switch n := v.(type) {
-	case int64:
-		return n, true
-	case float64:
-		return int64(n), n == math.Trunc(n) && math.Abs(n) < 1<<53
-	}
-	return 0, false
 }
 
 func copied(v any) any { return runtime.DeepCopyJSONValue(v) }

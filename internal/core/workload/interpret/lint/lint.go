@@ -114,7 +114,7 @@ func Worst(findings []Finding) Severity {
 type operation struct {
 	field     string
 	operation configv1alpha1.InterpreterOperation
-	// signature is that of Karmada.
+	// signature of the function in Karmada.
 	function string
 	params   []string
 	returns  string

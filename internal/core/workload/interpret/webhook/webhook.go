@@ -48,7 +48,7 @@ type Unchanged struct {
 	Operation configv1alpha1.InterpreterOperation
 	// Object is the object to change.
 	Object *unstructured.Unstructured
-	// Replicas is the argument of ReviseReplica. Items are those of AggregateStatus.
+	// Replicas is the argument of ReviseReplica. Items is the argument of AggregateStatus.
 	Replicas int32
 	Items    []workv1alpha2.AggregatedStatusItem
 }

@@ -11,7 +11,6 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -19,17 +18,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/cluster/tenure"
 )
 
-// hubIdentity returns the identity by which members know the hub.
-func hubIdentity(ctx context.Context, hub client.Reader) (string, error) {
-	system := &corev1.Namespace{}
-	if err := hub.Get(ctx, types.NamespacedName{Name: metav1.NamespaceSystem}, system); err != nil {
-		return "", fmt.Errorf("read the namespace %s of the hub, whose UID is its identity: %w", metav1.NamespaceSystem, err)
-	}
-	return string(system.UID), nil
-}
-
-// stampOf returns the lease in a member that records its hub; an empty one if there is none.
-func stampOf(ctx context.Context, member client.Reader) (*coordinationv1.Lease, error) {
+// ownershipLease returns the lease in a member that records its hub; an empty one if there is none.
+func ownershipLease(ctx context.Context, member client.Reader) (*coordinationv1.Lease, error) {
 	lease := &coordinationv1.Lease{}
 	err := member.Get(ctx, types.NamespacedName{Namespace: tenure.Namespace, Name: tenure.Name}, lease)
 	if apierrors.IsNotFound(err) {
@@ -38,10 +28,10 @@ func stampOf(ctx context.Context, member client.Reader) (*coordinationv1.Lease, 
 	return lease, err
 }
 
-// mayHold returns an error if another live hub manages the member, unless takeOver is set. It prints warnings about a
-// member that may be joined.
-func (j *join) mayHold(ctx context.Context) (*coordinationv1.Lease, error) {
-	lease, err := stampOf(ctx, j.member)
+// checkOwnership returns an error if another live hub manages the member, unless takeOver is set. It prints warnings
+// about a member that may be joined.
+func (j *join) checkOwnership(ctx context.Context) (*coordinationv1.Lease, error) {
+	lease, err := ownershipLease(ctx, j.member)
 	if err != nil {
 		return nil, fmt.Errorf("read which hub manages cluster %q: %w", j.name, err)
 	}
@@ -89,8 +79,8 @@ func (j *join) karmada(ctx context.Context) (string, error) {
 	return strings.Join(signs, ", "), nil
 }
 
-// hold writes the hub's lease into the member. The hub renews it as soon as it knows the cluster.
-func (j *join) hold(ctx context.Context, lease *coordinationv1.Lease) error {
+// writeOwnership writes the hub's lease into the member. The hub renews it as soon as it knows the cluster.
+func (j *join) writeOwnership(ctx context.Context, lease *coordinationv1.Lease) error {
 	if seen := tenure.Read(lease); seen != nil && seen.Hub == j.hubID {
 		return nil // its run renews the lease
 	}
