@@ -44,7 +44,7 @@ func (r *reconciler) secret(ctx context.Context, namespace string,
 	var s corev1.Secret
 	err := r.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, &s)
 	if apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("Secret %s/%s does not exist: create it, or change secretRef", namespace, ref.Name)
+		return nil, fmt.Errorf("there is no Secret %s/%s: create it, or change secretRef", namespace, ref.Name)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("get Secret %s: %w", ref.Name, err)
