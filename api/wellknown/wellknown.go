@@ -262,7 +262,7 @@ const (
 	// the hub removes its labels, annotations and field ownership from the object. The limit on deleted Works does not
 	// count, since no object is deleted.
 	//
-	// On: Works. Written by: migration. Read by: core/execute. Users may set it: with `argosy migrate out`.
+	// On: Works. Written by: migration. Read by: core/dispatch, core/execute. Users may set it: with `argosy migrate out`.
 	LeavingAnnotation = "argosy.io/leaving"
 )
 

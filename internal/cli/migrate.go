@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -349,10 +350,19 @@ func (m *migrator) leaving(cmd *cobra.Command, f *migrateFlags, args []string,
 	}
 	if len(f.clusters) > 0 {
 		for i := range list {
-			list[i].Clusters = f.clusters
+			list[i].Clusters = within(list[i].Clusters, f.clusters)
 		}
+		list = slices.DeleteFunc(list, func(w migration.Workload) bool { return len(w.Clusters) == 0 })
 	}
 	return list, err
+}
+
+// within returns those of clusters that are wanted. A workload without clusters may be in all.
+func within(clusters, wanted []string) []string {
+	if len(clusters) == 0 {
+		return wanted
+	}
+	return slices.DeleteFunc(slices.Clone(clusters), func(c string) bool { return !slices.Contains(wanted, c) })
 }
 
 func newMigrateStatus(hub *hubFlags) *cobra.Command {

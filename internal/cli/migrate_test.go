@@ -3,12 +3,26 @@ package cli
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 )
+
+// --all leaves clusters alone that it did not choose, also if --cluster names them.
+func TestClustersOfAWorkloadAreWithinTheWantedOnes(t *testing.T) {
+	for _, test := range []struct{ has, want []string }{
+		{nil, []string{"m2", "m3"}},
+		{[]string{"m1", "m2"}, []string{"m2"}},
+		{[]string{"m1"}, []string{}},
+	} {
+		if got := within(test.has, []string{"m2", "m3"}); !slices.Equal(got, test.want) {
+			t.Errorf("of %v: %v, want %v", test.has, got, test.want)
+		}
+	}
+}
 
 // Wrong flags are refused before the hub is asked.
 func TestMigrateRefusesWrongFlags(t *testing.T) {

@@ -204,11 +204,15 @@ func (m *Migration) readHub(ctx context.Context, w *Workload) (*onHub, error) {
 }
 
 // template reads the template of a workload; nil for none. served reports whether the hub knows the kind; if not, it
-// has no template of it.
+// has no template of it. It is an error if the hub has the definition of the kind, but does not serve it.
 func (m *Migration) template(ctx context.Context, w Workload) (t *unstructured.Unstructured, served bool, err error) {
 	in, err := m.Hub.AnyVersion(w.GVK, w.Namespace)
 	if meta.IsNoMatchError(err) {
-		return nil, false, nil
+		if defined, err := m.isDefined(ctx, w.GVK.GroupKind()); err != nil || !defined {
+			return nil, false, err
+		}
+		return nil, false, fmt.Errorf("the hub does not serve %s now, so it is unknown whether its template exists: check its "+
+			"CustomResourceDefinition, and run the command again when it is established", w)
 	}
 	if err == nil {
 		t, err = in.Get(ctx, w.Name, metav1.GetOptions{})
@@ -220,6 +224,20 @@ func (m *Migration) template(ctx context.Context, w Workload) (t *unstructured.U
 		return nil, true, fmt.Errorf("look for %s on the hub: %w", w, err)
 	}
 	return t, true, nil
+}
+
+// isDefined reports whether the hub has a CustomResourceDefinition of a kind.
+func (m *Migration) isDefined(ctx context.Context, kind schema.GroupKind) (bool, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1",
+		Kind: "CustomResourceDefinitionList"})
+	if err := m.Client.List(ctx, list); err != nil {
+		return false, fmt.Errorf("look for the CustomResourceDefinition of %s, which the hub does not serve: %w", kind, err)
+	}
+	return slices.ContainsFunc(list.Items, func(crd unstructured.Unstructured) bool {
+		return fields.Text(crd.Object, "spec", "group") == kind.Group &&
+			fields.Text(crd.Object, "spec", "names", "kind") == kind.Kind
+	}), nil
 }
 
 // state returns the state of a cluster; empty if it is in none.

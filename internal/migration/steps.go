@@ -920,7 +920,8 @@ func (m *Migration) awaitReleased(ctx context.Context, w Workload, clusters []st
 				if reason := handsOff(work); reason != "" {
 					return fmt.Sprintf("cluster %q: %s", cluster, reason), nil
 				}
-				return fmt.Sprintf("the hub still manages the object in cluster %q", cluster), nil
+				return fmt.Sprintf("the hub still manages the object in cluster %q: see `argosy why cluster %[1]s`, and run the "+
+					"command again", cluster), nil
 			}
 			if live != nil && migrate.Marked(live) {
 				return fmt.Sprintf("the object in cluster %q still has labels or annotations of the hub", cluster), nil

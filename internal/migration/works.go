@@ -60,9 +60,9 @@ func (m *Migration) Migrated(ctx context.Context, namespace string, leftovers bo
 // delete their objects are left out: a user may have deleted the template to delete the objects.
 func (m *Migration) leftovers(ctx context.Context, namespace string) ([]Workload, error) {
 	var all []Workload
-	var works workv1alpha1.WorkList
 	page := &client.ListOptions{Limit: pageSize}
 	for {
+		var works workv1alpha1.WorkList // a new one: decoding leaves fields of a former page in place
 		if err := m.Client.List(ctx, &works, page); err != nil {
 			return nil, fmt.Errorf("list Works: %w", err)
 		}
@@ -240,8 +240,13 @@ func (m *Migration) leaveWork(ctx context.Context, work *workv1alpha1.Work) erro
 			return client.IgnoreNotFound(err)
 		}
 		// The version is that of the patch: a Work that no longer preserves its object is not deleted.
-		return client.IgnoreNotFound(m.Client.Delete(ctx, work,
-			client.Preconditions{UID: &work.UID, ResourceVersion: &work.ResourceVersion}))
+		err = m.Client.Delete(ctx, work,
+			client.Preconditions{UID: &work.UID, ResourceVersion: &work.ResourceVersion})
+		if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+			return client.IgnoreNotFound(err)
+		}
+		return fmt.Errorf("delete Work %s/%s, which is suspended now; run the command again: %w", work.Namespace, work.Name,
+			err)
 	})
 }
 
@@ -254,6 +259,9 @@ func (m *Migration) deleteBinding(ctx context.Context, w Workload) error {
 	b, _, err := scope.BindingFor(ctx, m.Client, w.GVK.GroupKind(), w.Namespace, w.Name)
 	if err != nil || b == nil {
 		return err
+	}
+	if template, _, err := m.template(ctx, w); err != nil || template != nil {
+		return err // a template that was created again keeps its binding
 	}
 	uid := b.GetUID()
 	err = m.Client.Delete(ctx, b, client.Preconditions{UID: &uid})

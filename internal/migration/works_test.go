@@ -159,6 +159,33 @@ func TestWorkloadsLeaveByTheirWorksAlone(t *testing.T) {
 	}
 }
 
+// A kind that the hub does not serve for a moment may have templates.
+func TestNothingLeavesWhileADefinedKindIsNotServed(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.putOnBoth()
+		w.bringIn(false, item(controllertest.CloneSet, "web"))
+		w.losePolicies()
+		crd := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"group": "apps.kruise.io",
+			"names": map[string]any{"kind": "CloneSet", "plural": "clonesets"}}}}
+		crd.SetGroupVersionKind(controllertest.Definition.GroupVersionKind)
+		crd.SetName("clonesets.apps.kruise.io")
+		w.Make(crd)
+		w.Server.Unserve(controllertest.CloneSet)
+
+		err := w.takeOutAll()
+		if err == nil || !strings.Contains(err.Error(), "the hub does not serve CloneSet shop/web now") {
+			t.Errorf("the error is %v", err)
+		}
+		w.Advance(2 * time.Minute)
+		for name, m := range w.members {
+			if u := m.Object(controllertest.CloneSet, "shop", "web"); u == nil || !migrate.Marked(u) {
+				t.Errorf("%s has %v", name, u)
+			}
+		}
+	})
+}
+
 // A cluster is left alone, and its Work is the only one that goes.
 func TestOneClusterLeavesByItsWork(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {

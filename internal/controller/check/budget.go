@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
@@ -29,7 +28,7 @@ func setupBudgets(mgr ctrl.Manager, r *reconciler) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("release-budget").
 		For(&releasev1alpha1.ReleaseGuard{}, builder.WithPredicates(filter.Respecified)).
 		Watches(&releasev1alpha1.ReleaseCheck{}, handler.EnqueueRequestsFromMapFunc(r.guardsOf),
-			builder.WithPredicates(filter.AfterStart, predicate.GenerationChangedPredicate{})).
+			builder.WithPredicates(filter.AfterStart, filter.Respecified)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Concurrency,
 			RateLimiter: commit.Backoff[reconcile.Request](firstRetry)}).
 		Complete(budgets{r})

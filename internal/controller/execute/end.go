@@ -96,7 +96,9 @@ func (d *deletions) judge(ctx context.Context, cluster string,
 			e.Unwanted = len(unwanted) > 0
 		}
 	}
-	e.Others, e.Known, e.AtStart = d.others.count(work, d.clock.Now())
+	if !execute.Leaves(work) {
+		e.Others, e.Known, e.AtStart = d.others.count(work, d.clock.Now())
+	}
 	e.Unwanted = e.Unwanted || d.limits.All
 	kind, after, reason := execute.JudgeEnd(work, e)
 	return kind, after, reason, nil
@@ -233,7 +235,7 @@ type deletedWork struct {
 
 // add counts a Work once if the hub did not delete it.
 func (o *deletedByOthers) add(work *workv1alpha1.Work, now time.Time, atStart bool) {
-	if work.DeletionTimestamp == nil || execute.Ordered(work) {
+	if work.DeletionTimestamp == nil || execute.Ordered(work) || execute.Leaves(work) {
 		return
 	}
 	o.mu.Lock()

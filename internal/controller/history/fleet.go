@@ -23,6 +23,7 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/filter"
 	"github.com/argosy-io/argosy/internal/history"
 	"github.com/argosy-io/argosy/internal/scope"
 )
@@ -35,7 +36,7 @@ type objectID struct {
 
 // setupFleet registers the recorders of clusters, bindings and policies. They write to the database only.
 func setupFleet(mgr ctrl.Manager, r *recorder) error {
-	spec := predicate.GenerationChangedPredicate{}
+	spec := filter.Respecified
 	for name, kind := range map[string]client.Object{"binding-history": &workv1alpha2.ResourceBinding{},
 		"cluster-binding-history": &workv1alpha2.ClusterResourceBinding{}} {
 		empty := kind.(workv1alpha2.Binding)

@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -45,12 +44,12 @@ func setupStarts(mgr ctrl.Manager, r *reconciler) error {
 		Watches(&releasev1alpha1.Release{}, handler.EnqueueRequestsFromMapFunc(s.targets),
 			builder.WithPredicates(filter.AfterStart, phaseChanged)).
 		Watches(&releasev1alpha1.ReleaseStrategy{}, handler.EnqueueRequestsFromMapFunc(s.concerned),
-			builder.WithPredicates(filter.AfterStart, predicate.GenerationChangedPredicate{}))
+			builder.WithPredicates(filter.AfterStart, filter.Respecified))
 	b = b.Watches(&releasev1alpha1.ReleaseGuard{}, handler.EnqueueRequestsFromMapFunc(s.concerned),
-		builder.WithPredicates(filter.AfterStart, predicate.GenerationChangedPredicate{}))
+		builder.WithPredicates(filter.AfterStart, filter.Respecified))
 	for _, kind := range scope.Overrides.Kinds() {
 		b = b.Watches(kind, handler.EnqueueRequestsFromMapFunc(s.concerned),
-			builder.WithPredicates(filter.AfterStart, predicate.GenerationChangedPredicate{}))
+			builder.WithPredicates(filter.AfterStart, filter.Respecified))
 	}
 	return b.WatchesRawSource(source.Func(func(ctx context.Context,
 		q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {

@@ -82,7 +82,7 @@ func index(ctx context.Context, indexer client.FieldIndexer) error {
 func (r *reconciler) watch(b *builder.Builder) *builder.Builder {
 	for _, kind := range scope.Overrides.Kinds() {
 		b = b.Watches(kind, handler.EnqueueRequestsFromMapFunc(r.inNamespace),
-			builder.WithPredicates(filter.AfterStart, predicate.GenerationChangedPredicate{}))
+			builder.WithPredicates(filter.AfterStart, filter.Respecified))
 	}
 	return b.
 		For(&releasev1alpha1.Release{}, builder.WithPredicates(touched)).

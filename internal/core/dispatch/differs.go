@@ -29,6 +29,7 @@ var sometimes = []string{
 	fleet.EffectiveRevisionAnnotation,
 	wellknown.UpdateStrategyAnnotation,
 	wellknown.IgnoredFieldsAnnotation,
+	wellknown.LeavingAnnotation,
 }
 
 // Differs reports whether existing must be written to become wanted. Status, server-set fields, and labels,

@@ -17,6 +17,7 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/coretest"
@@ -301,6 +302,17 @@ func TestWorksAreTheSameEachTime(t *testing.T) {
 				t.Fatalf("the work of %s would be written again", cluster)
 			}
 		}
+	}
+}
+
+// A user who takes a workload out may stop halfway. The mark must not release objects later, when Works go by mistake.
+func TestMarkOfALeavingWorkIsRemovedWhileItsTemplateExists(t *testing.T) {
+	in := input(t, configMap, "clusters: [{name: eu}]")
+	wanted := works(t, in)["eu"]
+	existing := wanted.DeepCopy()
+	existing.Annotations[wellknown.LeavingAnnotation] = "true"
+	if !dispatch.Differs(existing, wanted) {
+		t.Error("the Work keeps the annotation")
 	}
 }
 

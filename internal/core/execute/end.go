@@ -77,7 +77,7 @@ func JudgeEnd(w *workv1alpha1.Work, e End) (kind EndKind, after time.Duration, r
 		return EndOrdered, 0, "its cluster is being removed"
 	case e.Unwanted:
 		return EndOrdered, 0, "its binding no longer needs it"
-	case w.Annotations[wellknown.LeavingAnnotation] == "true" && Preserved(w):
+	case Leaves(w):
 		return EndOrdered, 0, "a user ends the management of its object, which is preserved"
 	case e.AtStart:
 		return EndKept, 0, "it was deleted while the hub was not watching"
@@ -87,4 +87,10 @@ func JudgeEnd(w *workv1alpha1.Work, e End) (kind EndKind, after time.Duration, r
 		return EndWaits, e.Settle - e.Known, "a user deleted it; the hub waits to see whether more Works are deleted"
 	}
 	return EndOrdered, 0, "a user deleted this Work"
+}
+
+// Leaves reports whether a user ends the management of the object of a Work, which is preserved. Such a deletion does
+// not count as one of many.
+func Leaves(w *workv1alpha1.Work) bool {
+	return w.Annotations[wellknown.LeavingAnnotation] == "true" && Preserved(w)
 }

@@ -1,6 +1,7 @@
 package migrate
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -21,10 +22,10 @@ type Writer struct {
 // harmless are field managers that do not decide what an object says: controllers that carry it out, and the name that
 // API servers give to all who wrote it before they recorded managers.
 var harmless = []string{"kubelet", "kube-controller-manager", "cloud-controller-manager", "kruise-manager",
-	"before-first-apply"}
+	"keda", "keda-operator", "before-first-apply"}
 
 // Writers returns the field managers that wrote an object in the 7 days before now, with the last write of each, sorted
-// by name. The hub, controllers of Kubernetes and OpenKruise, and writes of the status are left out.
+// by name. The hub, harmless managers, and writes of the status are left out.
 func Writers(live *unstructured.Unstructured, now time.Time) []Writer {
 	var all []Writer
 	for _, e := range live.GetManagedFields() {
@@ -32,10 +33,11 @@ func Writers(live *unstructured.Unstructured, now time.Time) []Writer {
 			isHub(e.Manager) || slices.Contains(harmless, e.Manager) {
 			continue
 		}
-		i := slices.IndexFunc(all, func(w Writer) bool { return w.Manager == e.Manager })
+		name := cmp.Or(e.Manager, "unknown") // clients may send no name
+		i := slices.IndexFunc(all, func(w Writer) bool { return w.Manager == name })
 		switch {
 		case i < 0:
-			all = append(all, Writer{Manager: e.Manager, LastWrite: *e.Time})
+			all = append(all, Writer{Manager: name, LastWrite: *e.Time})
 		case all[i].LastWrite.Before(e.Time):
 			all[i].LastWrite = *e.Time
 		}
