@@ -1,0 +1,215 @@
+package release
+
+import (
+	"cmp"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
+	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/object/fields"
+	"github.com/argosy-io/argosy/internal/core/override"
+	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
+)
+
+// ConfigMapKind is the kind of versioned configuration.
+var ConfigMapKind = schema.GroupKind{Kind: "ConfigMap"}
+
+// ConfigMaps are existing ConfigMaps of the namespace of a workload, by name: those that its pods read, and their
+// versions. Nil means that configuration is not versioned.
+type ConfigMaps map[string]*unstructured.Unstructured
+
+// hashLength is the number of hexadecimal digits in the name of a version. A collision is found; see VersionsToMake.
+const hashLength = 8
+
+// VersionsConfig reports whether the release versions ConfigMaps.
+func (in Input) VersionsConfig() bool { return VersionsConfig(in.strategy()) }
+
+// VersionsConfig reports whether releases by a strategy version ConfigMaps. The strategy may be nil.
+func VersionsConfig(strategy *releasev1alpha1.ReleaseStrategySpec) bool {
+	return strategy != nil && strategy.Config == releasev1alpha1.ConfigVersioned
+}
+
+// ReadConfigMaps returns the names of the ConfigMaps that the pods of a template read, sorted.
+func ReadConfigMaps(template *unstructured.Unstructured) []string {
+	var names []string
+	interpret.EachConfigMap(template, func(ref map[string]any) { names = append(names, fields.Text(ref, "name")) })
+	slices.Sort(names)
+	return slices.DeleteFunc(slices.Compact(names), func(name string) bool { return name == "" })
+}
+
+// VersionOf returns the name of the version of a ConfigMap with its present content; empty if it cannot have versions.
+func VersionOf(configMap *unstructured.Unstructured) string {
+	if _, isVersion := configMap.GetAnnotations()[wellknown.VersionOfAnnotation]; isVersion ||
+		propagate.Excluded(match.TemplateOf(configMap)) {
+		return ""
+	}
+	return versionName(configMap.GetName(), contentHash(configMap))
+}
+
+// versionName is the name of a version, of at most 253 characters.
+func versionName(configMap, hash string) string {
+	return strings.TrimRight(configMap[:min(len(configMap), 252-hashLength)], "-.") + "-" + hash
+}
+
+// contentHash is of the data of a ConfigMap.
+func contentHash(configMap *unstructured.Unstructured) string {
+	hash, _ := hashOf(configMap.Object["data"], configMap.Object["binaryData"]) // texts
+	return hash[:hashLength]
+}
+
+// CurrentRevision is the revision that a template has now; see NewRevision. With ConfigMaps, its pods read the versions
+// of them.
+func CurrentRevision(template *unstructured.Unstructured, overrides []policyv1alpha1.Override,
+	configMaps ConfigMaps) (*releasev1alpha1.ReleaseRevision, error) {
+	if configMaps == nil {
+		return NewRevision(template, overrides)
+	}
+	template, config := withVersions(template, overrides, configMaps)
+	r, err := NewRevision(template, overrides)
+	if err != nil {
+		return nil, err
+	}
+	r.Spec.Config = config
+	return r, nil
+}
+
+// withVersions returns a copy of a template whose pods read versions of the ConfigMaps that exist. A ConfigMap that an
+// override policy selects by its name or labels has no versions, because the policy would not select them.
+func withVersions(template *unstructured.Unstructured, overrides []policyv1alpha1.Override,
+	configMaps ConfigMaps) (*unstructured.Unstructured, []releasev1alpha1.RevisionConfig) {
+	var config []releasev1alpha1.RevisionConfig
+	versions := map[string]string{} // names by those of ConfigMaps
+	for _, name := range ReadConfigMaps(template) {
+		c := releasev1alpha1.RevisionConfig{Kind: ConfigMapKind.Kind, Name: name}
+		if of := configMaps[name]; of != nil {
+			if version := versionWithoutContent(of); VersionOf(of) != "" &&
+				reflect.DeepEqual(override.Selecting(of, overrides), override.Selecting(version, overrides)) {
+				c.Hash, versions[name] = contentHash(of), version.GetName()
+			}
+		}
+		config = append(config, c)
+	}
+	out := template.DeepCopy()
+	interpret.EachConfigMap(out, func(ref map[string]any) {
+		if version := versions[fields.Text(ref, "name")]; version != "" {
+			ref["name"] = version
+		}
+	})
+	return out, config
+}
+
+// versionWithoutContent returns the version of a ConfigMap with its present content, without the content. It has no
+// labels, which could be those of a tool that owns the ConfigMap.
+func versionWithoutContent(of *unstructured.Unstructured) *unstructured.Unstructured {
+	v := &unstructured.Unstructured{Object: map[string]any{"immutable": true}}
+	v.SetAPIVersion("v1")
+	v.SetKind(ConfigMapKind.Kind)
+	v.SetNamespace(of.GetNamespace())
+	v.SetName(versionName(of.GetName(), contentHash(of)))
+	v.SetAnnotations(map[string]string{wellknown.VersionOfAnnotation: of.GetName()})
+	return v
+}
+
+// newVersion returns the version of a ConfigMap with its present content. It belongs to the workload until a
+// ReleaseRevision is stored that uses it; see OwnedBy.
+func newVersion(of, workload *unstructured.Unstructured) *unstructured.Unstructured {
+	v := versionWithoutContent(of)
+	for _, field := range []string{"data", "binaryData"} {
+		if content := of.Object[field]; content != nil {
+			v.Object[field] = runtime.DeepCopyJSONValue(content)
+		}
+	}
+	v.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: workload.GetAPIVersion(), Kind: workload.GetKind(),
+		Name: workload.GetName(), UID: workload.GetUID()}})
+	return v
+}
+
+// VersionsToMake returns the versions of a revision that do not exist and can be made, for a template. taken is a
+// ConfigMap that has the name of a version and is none of that content; empty if there is none.
+func VersionsToMake(r *releasev1alpha1.ReleaseRevision, template *unstructured.Unstructured,
+	configMaps ConfigMaps) (versions []*unstructured.Unstructured, taken string) {
+	for _, c := range r.Spec.Config {
+		of := configMaps[c.Name]
+		if c.Hash == "" || of == nil || contentHash(of) != c.Hash {
+			continue
+		}
+		wanted := newVersion(of, template)
+		switch have := configMaps[wanted.GetName()]; {
+		case have == nil:
+			versions = append(versions, wanted)
+		case have.GetAnnotations()[wellknown.VersionOfAnnotation] != c.Name,
+			!reflect.DeepEqual(have.Object["data"], wanted.Object["data"]),
+			!reflect.DeepEqual(have.Object["binaryData"], wanted.Object["binaryData"]):
+			return nil, have.GetName()
+		}
+	}
+	return versions, ""
+}
+
+// TakenMessage is about a ConfigMap that has the name of a version.
+func TakenMessage(configMap string) string {
+	return fmt.Sprintf("ConfigMap %s has the name of a version that the hub has to make, and is none of this content; "+
+		"delete or rename it", configMap)
+}
+
+// Versions returns the names of the ConfigMaps that the pods of a revision read in place of others. The revision may be
+// nil.
+func Versions(r *releasev1alpha1.ReleaseRevision) (names []string) {
+	if r == nil {
+		return nil
+	}
+	for _, c := range r.Spec.Config {
+		if c.Hash != "" {
+			names = append(names, versionName(c.Name, c.Hash))
+		}
+	}
+	return names
+}
+
+// OwnedBy returns a version with a stored revision as an owner, in place of the workload: it is deleted with the last
+// revision that uses it. It returns nil if the revision is an owner, and for a ConfigMap that is no version.
+func OwnedBy(version *unstructured.Unstructured, r *releasev1alpha1.ReleaseRevision) *unstructured.Unstructured {
+	owners := version.GetOwnerReferences()
+	if _, isVersion := version.GetAnnotations()[wellknown.VersionOfAnnotation]; !isVersion ||
+		slices.ContainsFunc(owners, func(o metav1.OwnerReference) bool { return o.UID == r.UID }) {
+		return nil
+	}
+	kind := releasev1alpha1.GroupVersion.WithKind("ReleaseRevision")
+	owners = slices.DeleteFunc(owners, func(o metav1.OwnerReference) bool { return o.Kind != kind.Kind })
+	out := version.DeepCopy()
+	out.SetOwnerReferences(append(owners, metav1.OwnerReference{APIVersion: kind.GroupVersion().String(),
+		Kind: kind.Kind, Name: r.Name, UID: r.UID}))
+	return out
+}
+
+// ConfigChanges reports whether a change of an object, of which one state may be nil, changes what pods read of a
+// ConfigMap.
+func ConfigChanges(was, is *unstructured.Unstructured) bool {
+	u := cmp.Or(is, was)
+	return u.GroupVersionKind().GroupKind() == ConfigMapKind &&
+		(was == nil || is == nil || !propagate.SameContent(was, is))
+}
+
+// Readers returns the workloads with a revision that a change of a ConfigMap makes another one.
+func Readers(revisions []releasev1alpha1.ReleaseRevision, configMap string) []releasev1alpha1.ReleaseObjectReference {
+	var readers []releasev1alpha1.ReleaseObjectReference
+	for i := range revisions {
+		spec := &revisions[i].Spec
+		if slices.ContainsFunc(spec.Config, func(c releasev1alpha1.RevisionConfig) bool { return c.Name == configMap }) &&
+			!slices.Contains(readers, spec.Target) {
+			readers = append(readers, spec.Target)
+		}
+	}
+	return readers
+}
