@@ -581,8 +581,7 @@ func (r *reconciler) bindingChanged() handler.TypedFuncs[workv1alpha2.Binding, r
 				was.GetAnnotations()[workv1alpha2.DependenciesAnnotation] !=
 					is.GetAnnotations()[workv1alpha2.DependenciesAnnotation] ||
 				!slices.Equal(was.GetFinalizers(), is.GetFinalizers()) ||
-				!slices.Equal(dispatch.RevisionsOf(was), dispatch.RevisionsOf(is)) ||
-				hasPodsOfOtherRevisions(was) != hasPodsOfOtherRevisions(is)
+				!slices.Equal(dispatch.RevisionsOf(was), dispatch.RevisionsOf(is))
 			if changed && (concerned(was) || concerned(is)) {
 				q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(is)})
 			}

@@ -3,7 +3,6 @@ package dependency
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -13,10 +12,8 @@ import (
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
-	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/release"
 	"github.com/argosy-io/argosy/internal/core/source/dependency"
-	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
 
 // released adds the dependencies of the ReleaseRevisions that a binding names to those of its template: members have
@@ -47,23 +44,5 @@ func (r *reconciler) released(ctx context.Context, b workv1alpha2.Binding, tpl *
 		}
 		refs = dependency.Merge(refs, more)
 	}
-	if hasPodsOfOtherRevisions(b) {
-		// Their ConfigMaps stay until all pods are new.
-		old := slices.DeleteFunc(recorded(b), func(ref configv1alpha1.DependentObjectReference) bool {
-			return ref.LabelSelector != nil || match.GroupKind(ref.APIVersion, ref.Kind) != release.ConfigMapKind
-		})
-		refs = dependency.Merge(refs, old)
-	}
 	return refs, complete, nil
-}
-
-// hasPodsOfOtherRevisions reports whether clusters may have pods of revisions that the binding of a released workload
-// no longer names: of a release that another one has replaced, or pods that a release has tolerated when it ended.
-func hasPodsOfOtherRevisions(b workv1alpha2.Binding) bool {
-	if fleet.PlanOf(b.GetAnnotations()) != nil {
-		return true
-	}
-	of := b.BindingSpec().Resource
-	return len(dispatch.RevisionsOf(b)) > 0 &&
-		fleet.HasOldPods(match.GroupKind(of.APIVersion, of.Kind), b.BindingStatus().AggregatedStatus)
 }

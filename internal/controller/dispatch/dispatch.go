@@ -277,9 +277,6 @@ func (r *reconciler) input(ctx context.Context, b workv1alpha2.Binding,
 	if in.Revisions, err = r.revisions(ctx, b); err != nil {
 		return in, err
 	}
-	if in.ConfigMaps, err = r.configMaps(ctx, in); err != nil {
-		return in, err
-	}
 	in.Overrides, err = r.overrides(ctx, tmpl.GetNamespace())
 	return in, err
 }
@@ -336,7 +333,7 @@ func (r *reconciler) write(ctx context.Context, b workv1alpha2.Binding,
 		return 0, err
 	}
 	after = commit.ShorterDelay(d.RecheckAfter, again)
-	if err := r.storeBaseline(ctx, d); err != nil {
+	if err := r.storeBaseline(ctx, d.Baseline); err != nil {
 		return 0, err
 	}
 	if b, err = r.annotate(ctx, b, d); err != nil {

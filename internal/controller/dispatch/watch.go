@@ -1,7 +1,6 @@
 package dispatch
 
 import (
-	"cmp"
 	"context"
 	"slices"
 
@@ -28,7 +27,6 @@ import (
 	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/propagate"
-	"github.com/argosy-io/argosy/internal/core/release"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/filter"
 	"github.com/argosy-io/argosy/internal/interpreter"
@@ -82,11 +80,6 @@ func (r *reconciler) watch(b *builder.Builder) *builder.Builder {
 		WatchesRawSource(source.Func(func(ctx context.Context,
 			q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 			r.Templates.Subscribe(func(was, is *unstructured.Unstructured) {
-				if release.ConfigChanges(was, is) {
-					for _, req := range r.configRead(ctx, cmp.Or(is, was)) {
-						q.Add(req)
-					}
-				}
 				if is == nil || was != nil && !claimedAnew(was, is) {
 					return
 				}

@@ -81,9 +81,6 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err := setupStarts(mgr, r); err != nil {
 		return err
 	}
-	if err := setupOwners(mgr, r); err != nil {
-		return err
-	}
 	return r.watch(ctrl.NewControllerManagedBy(mgr).Named("release").WithOptions(controller.Options{
 		MaxConcurrentReconciles: 1,
 		RateLimiter:             commit.Backoff[reconcile.Request](firstRetry),

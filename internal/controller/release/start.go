@@ -1,7 +1,6 @@
 package release
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -9,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -26,7 +26,6 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 	"github.com/argosy-io/argosy/internal/filter"
 	"github.com/argosy-io/argosy/internal/scope"
-	"github.com/argosy-io/argosy/internal/template"
 )
 
 // starter creates the releases that the hub starts by itself. Its requests are bindings.
@@ -55,14 +54,6 @@ func setupStarts(mgr ctrl.Manager, r *reconciler) error {
 	return b.WatchesRawSource(source.Func(func(ctx context.Context,
 		q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		s.Templates.Subscribe(func(was, is *unstructured.Unstructured) {
-			if release.ConfigChanges(was, is) {
-				for _, ref := range s.readers(ctx, cmp.Or(is, was)) {
-					for _, req := range s.bindingOf(ctx, cmp.Or(is, was).GetNamespace(), ref) {
-						q.Add(req)
-					}
-				}
-				return
-			}
 			if is == nil || is.GetNamespace() == "" ||
 				release.StrategyOf(is) == "" && !s.records(ctx, is.GetNamespace()) ||
 				was != nil && was.GetGeneration() == is.GetGeneration() && maps.Equal(was.GetAnnotations(), is.GetAnnotations()) {
@@ -158,17 +149,18 @@ func (s *starter) Reconcile(ctx context.Context, req reconcile.Request) (reconci
 // toCreate returns the Release, or the ReleaseRevision, that is to be created for the template of a binding; nil for
 // none.
 func (s *starter) toCreate(ctx context.Context, b *workv1alpha2.ResourceBinding,
-	get template.Getter) (client.Object, error) {
+	get func(context.Context, schema.GroupKind, string, string) (*unstructured.Unstructured, bool, error)) (client.Object,
+	error) {
 	ref := targetOf(b)
-	workload, found, err := get(ctx, match.GroupKind(ref.APIVersion, ref.Kind), b.Namespace, ref.Name)
+	template, found, err := get(ctx, match.GroupKind(ref.APIVersion, ref.Kind), b.Namespace, ref.Name)
 	if meta.IsNoMatchError(err) || err == nil && !found {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	in := release.StartInput{Template: workload, Binding: b, Stored: map[string]*releasev1alpha1.ReleaseRevision{}}
-	name := release.StrategyOf(workload)
+	in := release.StartInput{Template: template, Binding: b, Stored: map[string]*releasev1alpha1.ReleaseRevision{}}
+	name := release.StrategyOf(template)
 	if name != "" {
 		strategy := &releasev1alpha1.ReleaseStrategy{}
 		err := s.client.Get(ctx, client.ObjectKey{Namespace: b.Namespace, Name: name}, strategy)
@@ -184,13 +176,7 @@ func (s *starter) toCreate(ctx context.Context, b *workv1alpha2.ResourceBinding,
 	if err != nil {
 		return nil, err
 	}
-	var configMaps release.ConfigMaps
-	if release.VersionsConfig(in.Strategy) {
-		if configMaps, err = template.ConfigMaps(ctx, get, workload); err != nil {
-			return nil, err
-		}
-	}
-	if in.Current, err = release.CurrentRevision(workload, overrides, configMaps); err != nil {
+	if in.Current, err = release.NewRevision(template, overrides); err != nil {
 		return nil, err
 	}
 	var revisions releasev1alpha1.ReleaseRevisionList

@@ -1,7 +1,6 @@
 package release
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -132,16 +131,10 @@ func (r *reconciler) watch(b *builder.Builder) *builder.Builder {
 		WatchesRawSource(source.Func(func(ctx context.Context,
 			q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 			r.Templates.Subscribe(func(was, is *unstructured.Unstructured) {
-				u := cmp.Or(is, was)
-				if release.ConfigChanges(was, is) {
-					for _, ref := range r.readers(ctx, u) {
-						for _, req := range r.ofTarget(ctx, u.GetNamespace(), ref) {
-							q.Add(req)
-						}
-					}
-					return
-				}
-				if is != nil && was != nil && was.GetGeneration() == is.GetGeneration() && was.GetUID() == is.GetUID() &&
+				u := is
+				if u == nil {
+					u = was
+				} else if was != nil && was.GetGeneration() == is.GetGeneration() && was.GetUID() == is.GetUID() &&
 					maps.Equal(was.GetAnnotations(), is.GetAnnotations()) {
 					return
 				}

@@ -87,20 +87,10 @@ var phaseEvents = map[string]struct{ kind, reason string }{
 // write writes a step in the order of its fields. After a crash between two writes, the next step writes the rest.
 func (r *reconciler) write(ctx context.Context, in release.Input, step release.Step) error {
 	// 1. What the status and the bindings name.
-	for _, version := range step.ConfigMaps {
-		// It is not taken if it exists: the next step sees what it is.
-		if err := r.client.Create(ctx, version); err != nil {
-			return fmt.Errorf("create %s: %w", commit.Name(version), err)
-		}
-	}
 	for _, revision := range step.Revisions {
 		stored := &releasev1alpha1.ReleaseRevision{Spec: *revision.Spec.DeepCopy()}
 		stored.Namespace, stored.Name = in.Release.Namespace, revision.Name
-		err := r.client.Create(ctx, stored)
-		if err == nil {
-			err = r.setOwner(ctx, stored, r.Templates.Live) // before revisions are deleted that own the same versions
-		}
-		if err != nil && !apierrors.IsAlreadyExists(err) {
+		if err := r.client.Create(ctx, stored); err != nil && !apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("create %s: %w", commit.Name(stored), err)
 		}
 	}

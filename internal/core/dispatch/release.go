@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
@@ -28,9 +26,8 @@ type pace struct {
 	// former is the revision of Plan.From and its overrides; nil if it is not known.
 	former    *releasev1alpha1.ReleaseRevision
 	overrides []policyv1alpha1.Override
-	// baseline is the ReleaseRevision to store before the Works, and configMaps are its versions; see release.Baseline.
-	baseline   *releasev1alpha1.ReleaseRevision
-	configMaps []*unstructured.Unstructured
+	// baseline is the ReleaseRevision to store before the Works; see release.Baseline.
+	baseline *releasev1alpha1.ReleaseRevision
 	// unpin is true if the binding no longer needs to name a ReleaseRevision.
 	unpin bool
 	// awaits is the condition of a template whose change waits for a release; nil if none does.
@@ -87,29 +84,21 @@ func (in Input) paced() (Input, error) {
 			in.pace.plan, in.pace.awaits = &fleet.Plan{Hold: true}, in.unknownBaseline()
 			return in, nil
 		}
-		var taken string
-		if in.pace.configMaps, taken = release.VersionsToMake(r, in.Template, in.ConfigMaps); taken != "" {
-			return in, errors.New(release.TakenMessage(taken))
-		}
 		in.pace.baseline, name = r, r.Name
 	}
 	if r == nil {
 		return in, &RevisionMissingError{in.Binding.GetNamespace(), name}
 	}
 	if in.pace.plan == nil {
-		var configMaps release.ConfigMaps // as for the effective revision
-		if len(r.Spec.Config) > 0 {
-			configMaps = in.ConfigMaps
-		}
-		current, err := release.CurrentRevision(in.Template, in.Overrides, configMaps)
+		current, err := release.NewRevision(in.Template, in.Overrides)
 		if err != nil {
 			return in, err
 		}
 		bound := in.Template.GetAnnotations()[releasev1alpha1.ReleaseStrategyAnnotation] != ""
 		switch {
 		case current.Name != name:
-			in.pace.awaits = in.awaitsRelease(r, bound)
-		case !bound && len(release.Versions(r)) == 0:
+			in.pace.awaits = in.awaitsRelease(name, bound)
+		case !bound:
 			in.pace.unpin = true
 			return in, nil
 		}
@@ -135,18 +124,15 @@ func (in Input) paced() (Input, error) {
 
 // awaitsRelease returns the condition of a template that differs from the revision in the binding. bound is true if
 // the template has a release strategy.
-func (in Input) awaitsRelease(r *releasev1alpha1.ReleaseRevision, bound bool) *fleet.Condition {
+func (in Input) awaitsRelease(revision string, bound bool) *fleet.Condition {
 	what, after := in.Template.GetKind()+" "+in.Template.GetName(), ""
-	if len(r.Spec.Config) > 0 {
-		what += ", its ConfigMaps"
-	}
-	if !bound && len(release.Versions(r)) == 0 {
+	if !bound {
 		after = "; without the annotation " + releasev1alpha1.ReleaseStrategyAnnotation +
 			", later changes are sent at once as soon as the template and this revision are equal"
 	}
 	return &fleet.Condition{Type: fleet.ChangeAwaitsRelease, Message: fmt.Sprintf(
 		"%s or its overrides have changed; clusters keep ReleaseRevision %s until a release: run `argosy release start "+
-			"%s/%s -n %s`, or revert the change%s", what, r.Name, strings.ToLower(in.Template.GetKind()),
+			"%s/%s -n %s`, or revert the change%s", what, revision, strings.ToLower(in.Template.GetKind()),
 		in.Template.GetName(), in.Template.GetNamespace(), after)}
 }
 
@@ -181,7 +167,7 @@ func (in Input) baseline() (*releasev1alpha1.ReleaseRevision, error) {
 	for _, cluster := range slices.Sorted(maps.Keys(in.Existing)) {
 		works = append(works, *in.Existing[cluster])
 	}
-	return release.Baseline(in.Template, works, in.Clusters, in.Overrides, in.ConfigMaps)
+	return release.Baseline(in.Template, works, in.Clusters, in.Overrides)
 }
 
 // pacedResult returns the result of a part, with the pods of the former revision if its stage has not come.

@@ -30,7 +30,6 @@ import (
 	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/override"
 	"github.com/argosy-io/argosy/internal/core/propagate"
-	"github.com/argosy-io/argosy/internal/core/release"
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
@@ -69,9 +68,6 @@ type Input struct {
 	ForbidOverwrite string
 	// Revisions are the ReleaseRevisions by name that RevisionsOf the binding names.
 	Revisions map[string]*releasev1alpha1.ReleaseRevision
-	// ConfigMaps that the pods of the template read, if the effective revision has versions of them, or if there is none
-	// and the strategy of the template asks for them; otherwise nil.
-	ConfigMaps release.ConfigMaps
 
 	pace pace
 }
@@ -108,8 +104,6 @@ type Decision struct {
 	// is true if the binding no longer names one.
 	Baseline *releasev1alpha1.ReleaseRevision
 	Unpin    bool
-	// ConfigMaps are the versions to create before Baseline is stored.
-	ConfigMaps []*unstructured.Unstructured
 	// RecheckAfter is when to decide again without a change; 0 for never.
 	RecheckAfter time.Duration
 	// Pulls are the Works that pull images first. Missing ones are created, and all others of Input.Pulls are deleted,
@@ -186,7 +180,7 @@ func Decide(ctx context.Context, in Input, i interpret.Interpreter) Decision {
 	}
 	// 3. The Works.
 	d := Decision{Conditions: shared.Conditions, Record: shared.Record, Progress: shared.Progress, Routed: shared.Routed,
-		Approved: shared.Approved, Baseline: in.pace.baseline, Unpin: in.pace.unpin, ConfigMaps: in.pace.configMaps,
+		Approved: shared.Approved, Baseline: in.pace.baseline, Unpin: in.pace.unpin,
 		RecheckAfter: shared.RecheckAfter, Results: make([]Result, 0, len(parts))}
 	for _, p := range parts {
 		if slices.Contains(shared.Waiting, p.Name) {

@@ -10,7 +10,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
@@ -53,8 +52,6 @@ type BindingState struct {
 
 // Step is the next step of a release. Write its parts in the order of the fields.
 type Step struct {
-	// ConfigMaps are versions to create.
-	ConfigMaps []*unstructured.Unstructured
 	// Revisions are to be stored, if they are not.
 	Revisions []*releasev1alpha1.ReleaseRevision
 	// Block are revisions, by name, that must not be released again, and Blocked why.
@@ -240,7 +237,7 @@ func (s *stepper) accept() bool {
 		to[i] = t.To
 	}
 	s.status.Revision, _ = hashOf(to) // texts
-	s.next.ConfigMaps, s.next.Revisions = a.ConfigMaps, a.Revisions
+	s.next.Revisions = a.Revisions
 	for _, stage := range s.status.Strategy.Stages {
 		s.status.Stages = append(s.status.Stages, releasev1alpha1.ReleaseStageStatus{Name: stage.Name,
 			Phase: releasev1alpha1.StagePending})
@@ -306,7 +303,7 @@ func (s *stepper) start() bool {
 		return false
 	}
 	s.status.Targets, s.status.Stages = a.Targets, planned.Status.Stages
-	s.next.ConfigMaps, s.next.Revisions = a.ConfigMaps, a.Revisions
+	s.next.Revisions = a.Revisions
 	for k := range s.status.Stages {
 		if gate := s.guardView().guardGate(planned, k); gate != nil {
 			stage := &s.status.Strategy.Stages[k]

@@ -25,7 +25,7 @@ import (
 )
 
 // SetRevisions sets which revisions t has: the template now, members, and the stored ones. works are those of its
-// binding. The Template and Binding of t may be nil; its ConfigMaps are set before.
+// binding. The Template and Binding of t may be nil.
 func (t *Target) SetRevisions(ref releasev1alpha1.ReleaseObjectReference, stored []releasev1alpha1.ReleaseRevision,
 	works []workv1alpha1.Work, overrides []policyv1alpha1.Override) (err error) {
 	t.Revisions = map[string]*releasev1alpha1.ReleaseRevision{}
@@ -37,7 +37,7 @@ func (t *Target) SetRevisions(ref releasev1alpha1.ReleaseObjectReference, stored
 	if t.Template == nil {
 		return nil
 	}
-	if t.Current, err = CurrentRevision(t.Template, overrides, t.ConfigMaps); err != nil {
+	if t.Current, err = NewRevision(t.Template, overrides); err != nil {
 		return err
 	}
 	if known := t.Revisions[t.Current.Name]; known != nil {
@@ -91,16 +91,13 @@ func formerOf(works []workv1alpha1.Work, overrides []policyv1alpha1.Override,
 // Baseline returns the revision that members have when changes of a template begin to wait for releases: that of the
 // template if there is no Work, and otherwise the one revision of all Works. It returns nil if the Works have several
 // revisions, keep old pods by a partition, or do not show theirs: then no user has approved one revision for all
-// clusters. ConfigMaps count only if there is no Work.
+// clusters.
 func Baseline(template *unstructured.Unstructured, works []workv1alpha1.Work,
-	clusters map[string]*clusterv1alpha1.Cluster, overrides []policyv1alpha1.Override,
-	configMaps ConfigMaps) (*releasev1alpha1.ReleaseRevision, error) {
-	if len(works) == 0 {
-		return CurrentRevision(template, overrides, configMaps)
-	}
+	clusters map[string]*clusterv1alpha1.Cluster,
+	overrides []policyv1alpha1.Override) (*releasev1alpha1.ReleaseRevision, error) {
 	current, err := NewRevision(template, overrides)
-	if err != nil {
-		return nil, err
+	if err != nil || len(works) == 0 {
+		return current, err
 	}
 	var plain *releasev1alpha1.ReleaseRevision
 	all := true // Works are the template with the overrides of their clusters

@@ -109,7 +109,7 @@ func TestBaselineIsWhatMembersHave(t *testing.T) {
 		if c.override != "" {
 			overrides = append(overrides, overrideOf(c.override))
 		}
-		baseline, err := release.Baseline(w.template, c.works, w.clusters, overrides, nil)
+		baseline, err := release.Baseline(w.template, c.works, w.clusters, overrides)
 		if err != nil {
 			t.Fatal(err)
 		}
