@@ -6,6 +6,8 @@ set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 suite=${1:?usage: test.sh gate|long} go=${GO:-go}
 export ARGOSY_BINARY=${ARGOSY_BINARY:-$PWD/bin/argosy}
+# The suites start some hundred API servers. Fewer garbage collections save a fifth of their CPU time for about 40 MiB each.
+export GOGC=${GOGC:-300}
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 sum=$out/gotestsum
