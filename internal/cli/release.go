@@ -354,7 +354,10 @@ func (r *releases) nameConfiguration(ctx context.Context, revisions ...string) {
 		if name == "" || r.client.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: name}, revision) != nil {
 			continue
 		}
-		of, err := release.Configuration(revision)
+		of, err := release.Configuration(revision, func(version string) bool {
+			_, found, err := r.object(ctx, release.ConfigMapKind, r.namespace, version)
+			return found || err != nil // named only if it is known to be missing
+		})
 		if err != nil {
 			fmt.Fprintf(r.out, "warning: %v\n", err)
 		}

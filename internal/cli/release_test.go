@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -80,6 +81,7 @@ func newReleaseHub(t *testing.T, objects ...client.Object) *releaseHub {
 	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{gvk.GroupVersion(), {Version: "v1"}})
 	mapper.Add(gvk, meta.RESTScopeNamespace)
 	mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, meta.RESTScopeRoot)
+	mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, meta.RESTScopeNamespace)
 
 	binding := &workv1alpha2.ResourceBinding{}
 	binding.Namespace, binding.Name = "shop", names.Binding(gvk.Kind, "web")
@@ -147,7 +149,9 @@ func newReleaseHub(t *testing.T, objects ...client.Object) *releaseHub {
 }
 
 func typeName(obj any) string {
-	switch obj.(type) {
+	switch obj := obj.(type) {
+	case *unstructured.Unstructured:
+		return strings.ToLower(obj.GetKind()) + "s"
 	case *workv1alpha1.WorkList:
 		return "works"
 	case *policyv1alpha1.OverridePolicyList, *policyv1alpha1.ClusterOverridePolicyList:
@@ -308,6 +312,54 @@ func TestReleasePlanIsTheSameWithoutTheRightToReadWorks(t *testing.T) {
 	if err != nil || got.Hash != want.Hash || got.Targets[0].From != "" || len(got.Notes) != 2 ||
 		!strings.Contains(got.Notes[1], "may not list Works") {
 		t.Errorf("without Works, the plan is %+v, %v; want that of %+v and a note", got, err, want)
+	}
+}
+
+func TestReleasePlanHasTheVersionsOfConfigMaps(t *testing.T) {
+	settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "settings"},
+		Data: map[string]string{"value": "1"}}
+	h := newReleaseHub(t, settings)
+	write := func(obj client.Object) {
+		t.Helper()
+		if err := h.client.Update(t.Context(), obj); err != nil {
+			t.Fatal(err)
+		}
+	}
+	strategy, binding := &releasev1alpha1.ReleaseStrategy{}, &workv1alpha2.ResourceBinding{}
+	for name, obj := range map[string]client.Object{"one-two-seven": strategy, "web-cloneset": binding} {
+		if err := h.client.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: name}, obj); err != nil {
+			t.Fatal(err)
+		}
+	}
+	strategy.Spec.Config, binding.Spec.PropagateDeps = releasev1alpha1.ConfigVersioned, true
+	write(strategy)
+	write(binding)
+	web, err := h.template(t.Context(), h.drafted(&draft{}).Spec.Targets[0].Ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unstructured.SetNestedSlice(web.Object, []any{map[string]any{"name": "c",
+		"configMap": map[string]any{"name": "settings"}}}, "spec", "template", "spec", "volumes"); err != nil {
+		t.Fatal(err)
+	}
+	write(web)
+	revisions := map[string]bool{}
+	for _, value := range []string{"1", "2"} {
+		settings.Data["value"] = value
+		write(settings)
+		p, err := h.plan(t.Context(), h.drafted(&draft{}))
+		if err != nil || len(p.Notes) > 0 {
+			t.Fatalf("the plan is %+v, %v", p, err)
+		}
+		revisions[p.Targets[0].To] = true
+	}
+	if len(revisions) != 2 {
+		t.Errorf("a change of the ConfigMap does not change the revision %v", revisions)
+	}
+	h.denied = "configmaps"
+	if p, err := h.plan(t.Context(), h.drafted(&draft{})); err != nil || len(p.Notes) != 1 ||
+		!strings.Contains(p.Notes[0], "may not read the ConfigMaps") {
+		t.Errorf("without the right to read ConfigMaps, the plan is %+v, %v", p, err)
 	}
 }
 
@@ -694,6 +746,33 @@ func TestRollbackNamesTheConfigurationThatItDoesNotBringBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.expect("not part of a revision, and not brought back: ConfigMap web, Secret key")
+}
+
+func TestRollbackNamesOnlyTheVersionsThatWereDeleted(t *testing.T) {
+	h := newReleaseHub(t)
+	before := &releasev1alpha1.ReleaseRevision{}
+	decode(t, `{metadata: {name: cloneset-web-old, namespace: shop}, spec: {hash: a, podsHash: b,
+		target: {apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, name: web}, config: [{kind: ConfigMap, name: web,
+		hash: aaaaaaaa}, {kind: ConfigMap, name: shop, hash: bbbbbbbb}], pods: [{path: spec.template,
+		value: {spec: {containers: [{name: main, envFrom: [{configMapRef: {name: web-aaaaaaaa}},
+		{configMapRef: {name: shop-bbbbbbbb}}]}]}}}]}}`, before)
+	kept := &corev1.ConfigMap{}
+	kept.Namespace, kept.Name = "shop", "web-aaaaaaaa"
+	for _, obj := range []client.Object{before, kept} {
+		if err := h.client.Create(t.Context(), obj); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.binds("cloneset-web-new")
+	h.create(started("{phase: Succeeded, targets: [{name: web, from: cloneset-web-old, to: cloneset-web-new}], " +
+		updated + "}"))
+	if err := h.setState(t.Context(), "r1", releasev1alpha1.VerbRollback, ""); err != nil {
+		t.Fatal(err)
+	}
+	h.expect("not part of a revision, and not brought back: ConfigMap shop-bbbbbbbb (deleted)")
+	if strings.Contains(h.shown.String(), "web-aaaaaaaa") {
+		t.Errorf("a version that comes back is named:\n%s", h.shown)
+	}
 }
 
 func TestSupersededReleaseIsNotRolledBack(t *testing.T) {

@@ -254,8 +254,9 @@ func newReleaseDiff(hub *hubFlags) *cobra.Command {
 		Use:   "diff NAME",
 		Short: "Show what a release changes: pods and overrides of each target",
 		Long: `Shows the differences between the revisions before and after a release, for each target: the fields of the
-template that make pods, and the override policies that select it. ConfigMaps and Secrets are not part of a release:
-their changes are sent at once.`,
+template that make pods, and the override policies that select it. The content of ConfigMaps and Secrets is not shown.
+With config: Versioned, pods refer to another ConfigMap when the content has changed; without it, such a change is not
+part of a release.`,
 		Example: "  argosy release diff web-x7k2p -n shop",
 		RunE: releaseRun(hub, func(ctx context.Context, r *releases, name string) error {
 			if output != "" && output != "json" {

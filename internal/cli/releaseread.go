@@ -16,9 +16,11 @@ import (
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
+	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/release"
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 	"github.com/argosy-io/argosy/internal/scope"
+	"github.com/argosy-io/argosy/internal/template"
 )
 
 // input reads what the hub would decide a release from, with the rights of the user. notes name what the user may not
@@ -71,7 +73,7 @@ func (r *releases) input(ctx context.Context, rel *releasev1alpha1.Release) (in 
 		}
 	}
 	for _, t := range rel.Spec.Targets {
-		target, lacks, err := r.target(ctx, t.Ref, in.Clusters, revisions.Items)
+		target, lacks, err := r.target(ctx, t.Ref, in.Clusters, revisions.Items, in.VersionsConfig())
 		if err != nil {
 			return in, nil, fmt.Errorf("target %s: %w", t.Name, err)
 		}
@@ -81,36 +83,44 @@ func (r *releases) input(ctx context.Context, rel *releasev1alpha1.Release) (in 
 	return in, slices.Compact(notes), nil
 }
 
+// object is a template.Getter with the rights of the user.
+func (r *releases) object(ctx context.Context, gk schema.GroupKind, namespace,
+	name string) (*unstructured.Unstructured, bool, error) {
+	mapping, err := r.mapper.RESTMapping(gk)
+	if err != nil {
+		return nil, false, err
+	}
+	obj := &unstructured.Unstructured{}
+	obj.SetGroupVersionKind(mapping.GroupVersionKind)
+	err = r.client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, obj)
+	if apierrors.IsNotFound(err) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("read %s %s: %w", gk.Kind, name, err)
+	}
+	return obj, true, nil
+}
+
 // template reads a workload of the hub; nil if there is none.
 func (r *releases) template(ctx context.Context,
 	ref releasev1alpha1.ReleaseObjectReference) (*unstructured.Unstructured, error) {
-	gv, err := schema.ParseGroupVersion(ref.APIVersion)
-	if err != nil {
-		return nil, err
-	}
-	mapping, err := r.mapper.RESTMapping(schema.GroupKind{Group: gv.Group, Kind: ref.Kind})
+	gk := match.GroupKind(ref.APIVersion, ref.Kind)
+	mapping, err := r.mapper.RESTMapping(gk)
 	if err != nil {
 		return nil, err
 	}
 	if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
 		return nil, fmt.Errorf("a %s has no namespace, and cannot be released", ref.Kind)
 	}
-	template := &unstructured.Unstructured{}
-	template.SetGroupVersionKind(mapping.GroupVersionKind)
-	err = r.client.Get(ctx, types.NamespacedName{Namespace: r.namespace, Name: ref.Name}, template)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read %s %s: %w", ref.Kind, ref.Name, err)
-	}
-	return template, nil
+	obj, _, err := r.object(ctx, gk, r.namespace, ref.Name)
+	return obj, err
 }
 
 // target reads what concerns a workload.
 func (r *releases) target(ctx context.Context, ref releasev1alpha1.ReleaseObjectReference,
-	clusters map[string]*clusterv1alpha1.Cluster, revisions []releasev1alpha1.ReleaseRevision) (t release.Target,
-	notes []string, err error) {
+	clusters map[string]*clusterv1alpha1.Cluster, revisions []releasev1alpha1.ReleaseRevision,
+	versioned bool) (t release.Target, notes []string, err error) {
 	// 1. The template and its binding.
 	if t.Template, err = r.template(ctx, ref); err != nil || t.Template == nil {
 		return t, nil, err
@@ -141,6 +151,15 @@ func (r *releases) target(ctx context.Context, ref releasev1alpha1.ReleaseObject
 		return t, nil, err
 	}
 	notes = append(notes, lacks...)
+
+	err = template.SetCurrent(ctx, r.object, &t, versioned, overrides)
+	if apierrors.IsForbidden(err) {
+		notes = append(notes, "you may not read the ConfigMaps of the pods: changes of them are not seen")
+		err = template.SetCurrent(ctx, r.object, &t, false, overrides)
+	}
+	if err != nil {
+		return t, nil, err
+	}
 
 	// 3. What follows.
 	if err := t.SetRevisions(ref, revisions, works.Items, overrides); err != nil {

@@ -115,6 +115,14 @@ func Stale(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)
 }
 
+// Transient reports whether a write that failed probably succeeds soon without a change: it was based on an old state,
+// or the server is busy or does not answer.
+func Transient(err error) bool {
+	return Stale(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
+		apierrors.IsTooManyRequests(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) ||
+		apierrors.IsServiceUnavailable(err)
+}
+
 // Requeue returns the result of a reconciliation: after, or StaleRetry if err is Stale.
 func Requeue(after time.Duration, err error) (reconcile.Result, error) {
 	if Stale(err) {

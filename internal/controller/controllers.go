@@ -342,6 +342,9 @@ func setup(ctx context.Context, mgr ctrl.Manager, self tenure.Self, o Options) e
 	if err := scope.IndexWorks(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
+	if err := template.IndexRevisions(ctx, mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
 	recorded, checked := &historyrecorder.Progress{}, &check.Results{}
 	for _, loop := range []struct {
 		name  string

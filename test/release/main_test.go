@@ -99,6 +99,7 @@ var scenarios = map[string]func(*testing.T){
 	"14: an autoscaler in a member":                                   autoscaledMeanwhile,
 	"15: a lost cluster is skipped, and catches up":                   lostCluster,
 	"19: targets depend on each other":                                dependentTargets,
+	"19: ConfigMaps go with their image, and back":                    versionedConfig,
 	"a stored revision comes back with its overrides":                 storedRevision,
 	"I11: a deleted release holds its plan":                           deletedRelease,
 	"the hub starts releases, and undoes no rollback":                 startedByTheHub,

@@ -52,7 +52,7 @@ func observe(ctx context.Context, f *kit.Fleet) (*observer, error) {
 	for _, m := range f.Members {
 		cloneSets := &unstructured.UnstructuredList{}
 		cloneSets.SetGroupVersionKind(cloneSetKind.GroupVersion().WithKind("CloneSetList"))
-		if err := o.watch(ctx, m, &corev1.PodList{}, cloneSets); err != nil {
+		if err := o.watch(ctx, m, &corev1.PodList{}, &corev1.ConfigMapList{}, cloneSets); err != nil {
 			return nil, err
 		}
 	}
@@ -170,7 +170,9 @@ func (o *observer) feed(e event) {
 // pod is what a story knows of a pod.
 type pod struct {
 	uid, app, image string
-	ready           bool
+	// config is the ConfigMap that the pod mounts; empty for none.
+	config string
+	ready  bool
 	// images are all that the pod had.
 	images []string
 	// runs is the node of the pod, its containers and their restarts.
@@ -186,7 +188,13 @@ func podOf(p *corev1.Pod) *pod {
 	for _, c := range p.Status.ContainerStatuses {
 		runs += fmt.Sprint(" ", c.Name, " ", c.ContainerID, " ", c.RestartCount)
 	}
-	return &pod{uid: string(p.UID), app: p.Labels["app"], image: p.Spec.Containers[0].Image, runs: runs,
+	config := ""
+	for _, v := range p.Spec.Volumes {
+		if v.ConfigMap != nil {
+			config = v.ConfigMap.Name
+		}
+	}
+	return &pod{uid: string(p.UID), app: p.Labels["app"], image: p.Spec.Containers[0].Image, config: config, runs: runs,
 		ready: slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
 			return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
 		})}

@@ -687,7 +687,7 @@ const (
 	ReleaseHealthy = "Healthy"
 	// ReleaseConditionSucceeded: all clusters have the revision. It is Unknown until the release has ended.
 	ReleaseConditionSucceeded = "Succeeded"
-	// ReleaseDrifted: the template or its overrides were changed since the release was accepted.
+	// ReleaseDrifted: the template, its overrides or its versioned ConfigMaps were changed since the release was accepted.
 	ReleaseDrifted = "Drifted"
 )
 
@@ -727,6 +727,11 @@ const (
 	ReasonAnotherUnderWay = "AnotherUnderWay"
 	// ReasonDependencyCycle: targets depend on each other, or on one that does not exist.
 	ReasonDependencyCycle = "DependencyCycle"
+	// ReasonConfigNotPropagated: the ConfigMaps of a revision cannot reach clusters, because the policy of a workload does
+	// not have propagateDeps.
+	ReasonConfigNotPropagated = "ConfigNotPropagated"
+	// ReasonConfigMapTaken: another ConfigMap has the name of a version that the release needs.
+	ReasonConfigMapTaken = "ConfigMapTaken"
 )
 
 // The reasons of Progressing.
@@ -755,6 +760,9 @@ const (
 	ReasonClusterUnreachable = "ClusterUnreachable"
 	// ReasonFleetHalted: the hub updates no pods, because a template can no longer be updated in the unit of the release.
 	ReasonFleetHalted = "FleetHalted"
+	// ReasonConfigMapRefused: the hub cannot create a version of a ConfigMap, for example because of a quota. It tries
+	// again each minute.
+	ReasonConfigMapRefused = "ConfigMapRefused"
 	// ReasonFinished: the release has ended.
 	ReasonFinished = "Finished"
 )

@@ -69,6 +69,12 @@ type ReleaseRevisionSpec struct {
 	// +optional
 	Images []string `json:"images,omitempty"`
 
+	// Config are the ConfigMaps that the pods read, for a release with config: Versioned. Pods refer to the versions in
+	// place of the ConfigMaps. A version has the name of the ConfigMap, "-" and the hash.
+	// +listType=atomic
+	// +optional
+	Config []RevisionConfig `json:"config,omitempty"`
+
 	// Overrides are the override policies that select the workload, in the order in which they apply. Selectors of other
 	// workloads are left out.
 	// +listType=atomic
@@ -88,6 +94,24 @@ type RevisionField struct {
 	// +kubebuilder:validation:Schemaless
 	// +optional
 	Value *runtime.RawExtension `json:"value,omitempty"`
+}
+
+// RevisionConfig is an object that pods read, as it was.
+type RevisionConfig struct {
+	// Kind is ConfigMap.
+	// +kubebuilder:validation:Enum=ConfigMap
+	// +required
+	Kind string `json:"kind"`
+
+	// Name of the object in the template.
+	// +required
+	Name string `json:"name"`
+
+	// Hash of the content. It is not set for an object that is not part of the revision, because it did not exist, or
+	// because an override policy selects it. Pods read such an object by its own name.
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	Hash string `json:"hash,omitempty"`
 }
 
 // RevisionOverride is an override policy as it was.

@@ -73,8 +73,17 @@ type ReleaseStrategySpec struct {
 	// +optional
 	Unassigned UnassignedAction `json:"unassigned,omitempty"`
 
-	// AutoStart makes the hub start a release when the pods or overrides of a workload change. The template of the
-	// workload must name this strategy. Without AutoStart, users start releases. Only in a ReleaseStrategy.
+	// Config decides how pods get a change of the ConfigMaps that they read. AtOnce: all pods get it at once, and a
+	// rollback does not revert it. Versioned: the ConfigMaps are part of a revision. The hub makes an immutable ConfigMap
+	// of each content, and pods read the one of their revision. This needs propagateDeps in the policy of the workload.
+	// +kubebuilder:validation:Enum=AtOnce;Versioned
+	// +kubebuilder:default=AtOnce
+	// +optional
+	Config ConfigMode `json:"config,omitempty"`
+
+	// AutoStart makes the hub start a release when the pods, overrides or versioned ConfigMaps of a workload change. The
+	// template of the workload must name this strategy. Without AutoStart, users start releases. Only in a
+	// ReleaseStrategy.
 	// +optional
 	AutoStart *ReleaseAutoStart `json:"autoStart,omitempty"`
 }
@@ -90,6 +99,15 @@ type ReleaseAutoStart struct {
 	// +optional
 	Supersede SupersedeAction `json:"supersede,omitempty"`
 }
+
+// ConfigMode is how pods get a change of the ConfigMaps that they read.
+type ConfigMode string
+
+// The ways in which pods get a change of ConfigMaps.
+const (
+	ConfigAtOnce    ConfigMode = "AtOnce"
+	ConfigVersioned ConfigMode = "Versioned"
+)
 
 // NewClusterAction is what a cluster gets that joins during a release.
 type NewClusterAction string

@@ -148,34 +148,25 @@ func (r *reconciler) distribute(ctx context.Context, key types.NamespacedName) (
 	if !dependency.Distributes(b) {
 		r.injections.drop(key)
 		r.forgetLeader(key)
-		if dependency.KeepsAttached(b) {
-			return 0, nil // its deletion or its placement causes an event
-		}
-		again, known, err := r.willBeRecreated(ctx, b)
+		kept, err := r.keptVersions(ctx, b)
 		if err != nil {
 			return 0, err
 		}
-		if !known {
-			return endRetry, nil // dispatch reports the error
+		if len(kept) == 0 {
+			return r.end(ctx, key, b)
 		}
-		if again {
-			return 0, commit.RemoveFinalizer(ctx, r.client, b, workv1alpha2.DependenciesDistributorFinalizer)
+		tpl, err := r.template(ctx, b)
+		if err != nil || tpl == nil {
+			return 0, err
 		}
-		r.missing.Delete(key)
-		return 0, r.release(ctx, key, b)
+		return r.settle(ctx, key, b, tpl, required{refs: kept, complete: true})
 	}
 	r.missing.Delete(key)
 
 	// 1. Find dependencies and companions of the template.
-	tpl, found, err := r.Templates.ForBinding(ctx, b)
-	if errors.Is(err, propagate.ErrReference) {
-		return 0, nil // dispatch reports the error
-	}
-	if err != nil {
+	tpl, err := r.template(ctx, b)
+	if err != nil || tpl == nil {
 		return 0, err
-	}
-	if !found || tpl.GetUID() != b.BindingSpec().Resource.UID {
-		return 0, nil // the binding will be deleted or recreated
 	}
 	asked, where, unread, err := r.sidecars(ctx, key, tpl)
 	if err != nil {
@@ -210,12 +201,67 @@ func (r *reconciler) distribute(ctx context.Context, key types.NamespacedName) (
 	if again = commit.ShorterDelay(again, unread); !known {
 		again = unsyncedRetry
 	}
-	refs, failures := dependency.Within(tpl.GetNamespace(), refs)
-	if len(refs)+len(failures) == 0 && served {
-		return again, r.release(ctx, key, b, watched...)
+	return r.settle(ctx, key, b, tpl, required{refs: refs, watched: watched, where: where, complete: served, again: again})
+}
+
+// end detaches the dependencies of a binding that distributes none, unless they stay attached.
+func (r *reconciler) end(ctx context.Context, key types.NamespacedName, b workv1alpha2.Binding) (time.Duration,
+	error) {
+	if dependency.KeepsAttached(b) {
+		return 0, nil // its deletion or its placement causes an event
+	}
+	again, known, err := r.willBeRecreated(ctx, b)
+	if err != nil {
+		return 0, err
+	}
+	if !known {
+		return endRetry, nil // dispatch reports the error
+	}
+	if again {
+		return 0, commit.RemoveFinalizer(ctx, r.client, b, workv1alpha2.DependenciesDistributorFinalizer)
+	}
+	r.missing.Delete(key)
+	return 0, r.release(ctx, key, b)
+}
+
+// template returns the template of a binding; nil if nothing can be done for it now.
+func (r *reconciler) template(ctx context.Context, b workv1alpha2.Binding) (*unstructured.Unstructured, error) {
+	tpl, found, err := r.Templates.ForBinding(ctx, b)
+	if errors.Is(err, propagate.ErrReference) {
+		return nil, nil // dispatch reports the error
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !found || tpl.GetUID() != b.BindingSpec().Resource.UID {
+		return nil, nil // the binding will be deleted or recreated
+	}
+	return tpl, nil
+}
+
+// required are the dependencies of a template.
+type required struct {
+	refs []configv1alpha1.DependentObjectReference
+	// watched are other objects whose changes concern the dependencies.
+	watched []configv1alpha1.DependentObjectReference
+	// where are the clusters that need dependencies, by their namespace; nil for all clusters.
+	where map[string]map[string]bool
+	// complete is false if there may be more. Then nothing is detached.
+	complete bool
+	// again is the delay until the next look; 0 means never.
+	again time.Duration
+}
+
+// settle records, attaches and detaches the dependencies of a binding.
+func (r *reconciler) settle(ctx context.Context, key types.NamespacedName, b workv1alpha2.Binding,
+	tpl *unstructured.Unstructured, need required) (time.Duration, error) {
+	again := need.again
+	refs, failures := dependency.Within(tpl.GetNamespace(), need.refs)
+	if len(refs)+len(failures) == 0 && need.complete {
+		return again, r.release(ctx, key, b, need.watched...)
 	}
 	// Index them before the lookup, so that no change is missed.
-	r.index.set(key, slices.Concat(refs, watched))
+	r.index.set(key, slices.Concat(refs, need.watched))
 
 	// 2. Record the dependencies first. With the finalizer nothing stays attached when the binding is deleted.
 	recorded, err := dependency.Record(b, refs)
@@ -235,7 +281,7 @@ func (r *reconciler) distribute(ctx context.Context, key types.NamespacedName) (
 	}
 	for _, obj := range objs {
 		of := recorded
-		if clusters := where[obj.GetNamespace()]; clusters != nil {
+		if clusters := need.where[obj.GetNamespace()]; clusters != nil {
 			of = dependency.RestrictTo(recorded, clusters)
 		}
 		wrote, err := r.attach(ctx, of, obj)
@@ -247,7 +293,7 @@ func (r *reconciler) distribute(ctx context.Context, key types.NamespacedName) (
 	for _, after := range unclear {
 		again = commit.ShorterDelay(again, after)
 	}
-	if !served {
+	if !need.complete {
 		again = commit.ShorterDelay(again, unservedRetry)
 	} else if err := r.detach(ctx, key, wanted, unclear); err != nil {
 		failures = append(failures, err)
@@ -581,7 +627,8 @@ func (r *reconciler) bindingChanged() handler.TypedFuncs[workv1alpha2.Binding, r
 				was.GetAnnotations()[workv1alpha2.DependenciesAnnotation] !=
 					is.GetAnnotations()[workv1alpha2.DependenciesAnnotation] ||
 				!slices.Equal(was.GetFinalizers(), is.GetFinalizers()) ||
-				!slices.Equal(dispatch.RevisionsOf(was), dispatch.RevisionsOf(is))
+				!slices.Equal(dispatch.RevisionsOf(was), dispatch.RevisionsOf(is)) ||
+				mayHaveOldPods(was) != mayHaveOldPods(is)
 			if changed && (concerned(was) || concerned(is)) {
 				q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(is)})
 			}

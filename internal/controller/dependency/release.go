@@ -3,6 +3,7 @@ package dependency
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -12,8 +13,10 @@ import (
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
+	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/release"
 	"github.com/argosy-io/argosy/internal/core/source/dependency"
+	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
 
 // released adds the dependencies of the ReleaseRevisions that a binding names to those of its template: members have
@@ -44,5 +47,82 @@ func (r *reconciler) released(ctx context.Context, b workv1alpha2.Binding, tpl *
 		}
 		refs = dependency.Merge(refs, more)
 	}
-	return refs, complete, nil
+	old, err := r.ofOldPods(ctx, b)
+	return dependency.Merge(refs, old), complete, err
+}
+
+// ofOldPods returns the ConfigMaps to keep until all pods are new. For a workload that names no revision any more, they
+// are versions: pods of a release without versions may tolerate old ones that read them.
+func (r *reconciler) ofOldPods(ctx context.Context,
+	b workv1alpha2.Binding) ([]configv1alpha1.DependentObjectReference, error) {
+	switch {
+	case !mayHaveOldPods(b):
+		return nil, nil
+	case len(dispatch.RevisionsOf(b)) > 0 || fleet.PlanOf(b.GetAnnotations()) != nil:
+		return recordedConfigMaps(b), nil
+	}
+	return r.recordedVersions(ctx, b)
+}
+
+// mayHaveOldPods reports whether clusters may have pods of a revision that the binding of a workload no longer names:
+// of a release that another one has replaced, or pods that a release has tolerated when it ended.
+func mayHaveOldPods(b workv1alpha2.Binding) bool {
+	if fleet.PlanOf(b.GetAnnotations()) != nil {
+		return true
+	}
+	of := b.BindingSpec().Resource
+	return len(recordedConfigMaps(b)) > 0 &&
+		fleet.HasOldPods(match.GroupKind(of.APIVersion, of.Kind), b.BindingStatus().AggregatedStatus)
+}
+
+// recordedConfigMaps are the ConfigMaps among the recorded dependencies of a binding.
+func recordedConfigMaps(b workv1alpha2.Binding) []configv1alpha1.DependentObjectReference {
+	return slices.DeleteFunc(recorded(b), func(ref configv1alpha1.DependentObjectReference) bool {
+		return ref.LabelSelector != nil || match.GroupKind(ref.APIVersion, ref.Kind) != release.ConfigMapKind
+	})
+}
+
+// recordedVersions are the versions of ConfigMaps among the recorded dependencies of a binding.
+func (r *reconciler) recordedVersions(ctx context.Context,
+	b workv1alpha2.Binding) (versions []configv1alpha1.DependentObjectReference, err error) {
+	for _, ref := range recordedConfigMaps(b) {
+		obj, found, err := r.Templates.Get(ctx, release.ConfigMapKind, ref.Namespace, ref.Name)
+		if err != nil {
+			return nil, err
+		}
+		if found && release.IsVersion(obj) {
+			versions = append(versions, ref)
+		}
+	}
+	return versions, nil
+}
+
+// keptVersions returns the versions of ConfigMaps that pods read, of a binding whose policy no longer propagates
+// dependencies: pods that restart would fail without them.
+func (r *reconciler) keptVersions(ctx context.Context,
+	b workv1alpha2.Binding) (kept []configv1alpha1.DependentObjectReference, err error) {
+	if b.GetDeletionTimestamp() != nil || len(b.BindingSpec().Clusters) == 0 {
+		return nil, nil
+	}
+	unknown := false
+	for _, name := range dispatch.RevisionsOf(b) {
+		revision, key := &releasev1alpha1.ReleaseRevision{}, client.ObjectKey{Namespace: b.GetNamespace(), Name: name}
+		err := r.client.Get(ctx, key, revision, client.UnsafeDisableDeepCopy)
+		if apierrors.IsNotFound(err) {
+			unknown = true
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("get ReleaseRevision %s: %w", key, err)
+		}
+		for _, version := range release.Versions(revision) {
+			kept = append(kept, configv1alpha1.DependentObjectReference{APIVersion: "v1", Kind: release.ConfigMapKind.Kind,
+				Namespace: b.GetNamespace(), Name: version})
+		}
+	}
+	if !unknown && !mayHaveOldPods(b) {
+		return kept, nil
+	}
+	old, err := r.recordedVersions(ctx, b)
+	return dependency.Merge(kept, old), err
 }

@@ -2,13 +2,18 @@ package dependency
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
 	"github.com/argosy-io/argosy/internal/core/object/fields"
 	"github.com/argosy-io/argosy/internal/core/release"
@@ -84,7 +89,97 @@ func TestDependenciesOfTheRevisionInMembersStayDuringARelease(t *testing.T) {
 			map[string]bool{"web-aaa": true, "web-bbb": true})
 		has("while a revision is missing", map[string]string{fleet.EffectiveRevisionAnnotation: "lost"},
 			map[string]bool{"web-aaa": true, "web-bbb": true})
-		has("after the release", map[string]string{fleet.EffectiveRevisionAnnotation: now.Name},
-			map[string]bool{"web-aaa": false, "web-bbb": true})
+		h.create(object("ConfigMap", "shop", "web-ccc"))
+		uses(u, "web-ccc")
+		next, err := release.NewRevision(u, nil)
+		h.mustSucceed(err)
+		h.mustSucceed(h.client.Create(t.Context(), next.DeepCopy()))
+		h.update(u)
+		plan = (&fleet.Plan{Release: "r2", UID: "2", Revision: next.Name, From: before.Name}).String()
+		has("during one that replaced it, while members have pods of all three",
+			map[string]string{fleet.EffectiveRevisionAnnotation: next.Name, fleet.PlanAnnotation: plan},
+			map[string]bool{"web-aaa": true, "web-bbb": true, "web-ccc": true})
+		reports := func(updated int) {
+			b := h.get(key)
+			b.BindingStatus().AggregatedStatus = []workv1alpha2.AggregatedStatusItem{{ClusterName: "m1",
+				Status: &runtime.RawExtension{Raw: fmt.Appendf(nil, `{"replicas":3,"updatedReplicas":%d}`, updated)}}}
+			h.mustSucceed(h.client.Status().Update(t.Context(), b))
+		}
+		reports(2)
+		has("after both releases, while a pod is old", map[string]string{fleet.EffectiveRevisionAnnotation: next.Name},
+			map[string]bool{"web-aaa": true, "web-bbb": true, "web-ccc": true})
+		reports(3)
+		has("after both releases", map[string]string{fleet.EffectiveRevisionAnnotation: next.Name},
+			map[string]bool{"web-aaa": false, "web-bbb": false, "web-ccc": true})
+	})
+}
+
+// Pods that restart would fail without them.
+func TestVersionsOfConfigMapsStayWhilePodsReadThem(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		h := newHub(t)
+		version := object("ConfigMap", "shop", "settings-v1")
+		version.SetAnnotations(map[string]string{wellknown.VersionOfAnnotation: "settings"})
+		h.create(version)
+		h.create(object("ConfigMap", "shop", "settings"))
+		versionRef := settingsRef
+		versionRef.Name = version.GetName()
+		h.needs = []configv1alpha1.DependentObjectReference{settingsRef, versionRef}
+		key := h.workload("Deployment", "shop", "web", "m1")
+		revision, err := release.NewRevision(object("Deployment", "shop", "web"), nil)
+		h.mustSucceed(err)
+		revision.Spec.Config = []releasev1alpha1.RevisionConfig{{Kind: "ConfigMap", Name: "settings", Hash: "v1"}}
+		h.mustSucceed(h.client.Create(t.Context(), revision))
+		has := func(when string, plain, versioned bool) {
+			t.Helper()
+			h.settle()
+			versionKey := types.NamespacedName{Namespace: "shop", Name: "settings-v1-configmap"}
+			if h.going(settings) == plain || h.going(versionKey) == versioned {
+				t.Errorf("%s, the ConfigMap is attached: %v, and its version: %v; want %v and %v", when, !h.going(settings),
+					!h.going(versionKey), plain, versioned)
+			}
+		}
+		name := func(revision string) {
+			b := h.get(key)
+			annotations := b.GetAnnotations()
+			if annotations == nil {
+				annotations = map[string]string{}
+			}
+			if annotations[fleet.EffectiveRevisionAnnotation] = revision; revision == "" {
+				delete(annotations, fleet.EffectiveRevisionAnnotation)
+			}
+			b.SetAnnotations(annotations)
+			h.mustSucceed(h.client.Update(t.Context(), b))
+		}
+		reports := func(updated int) {
+			b := h.get(key)
+			b.BindingStatus().AggregatedStatus = []workv1alpha2.AggregatedStatusItem{{ClusterName: "m1",
+				Status: &runtime.RawExtension{Raw: fmt.Appendf(nil, `{"replicas":3,"updatedReplicas":%d}`, updated)}}}
+			h.mustSucceed(h.client.Status().Update(t.Context(), b))
+		}
+		propagates := func(deps bool) {
+			h.change(key, func(spec *workv1alpha2.ResourceBindingSpec) { spec.PropagateDeps = deps })
+		}
+		reports(3)
+		name(revision.Name)
+		has("during a release with versions", true, true)
+		propagates(false)
+		has("when the policy no longer propagates dependencies", false, true)
+		h.mustSucceed(h.client.Delete(t.Context(), revision))
+		has("while the revision is missing", false, true)
+
+		propagates(true)
+		h.settle()
+		h.needs = []configv1alpha1.DependentObjectReference{}
+		name("")
+		reports(2)
+		has("after a release without versions that tolerates an old pod", false, true)
+		propagates(false)
+		has("and without dependencies", false, true)
+		reports(3)
+		has("when all pods are new", false, false)
+		if b := h.get(key); slices.Contains(b.GetFinalizers(), workv1alpha2.DependenciesDistributorFinalizer) {
+			t.Error("without dependencies, the binding has the finalizer of dependencies")
+		}
 	})
 }

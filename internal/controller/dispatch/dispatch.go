@@ -277,6 +277,9 @@ func (r *reconciler) input(ctx context.Context, b workv1alpha2.Binding,
 	if in.Revisions, err = r.revisions(ctx, b); err != nil {
 		return in, err
 	}
+	if in.ConfigMaps, err = r.configMaps(ctx, in); err != nil {
+		return in, err
+	}
 	in.Overrides, err = r.overrides(ctx, tmpl.GetNamespace())
 	return in, err
 }
@@ -319,8 +322,8 @@ func (r *reconciler) write(ctx context.Context, b workv1alpha2.Binding,
 	}
 	r.warn(b, in.Template, "", workv1alpha2.EventSyncWorkFailed, d.Err)
 	if d.Err != nil {
-		// Write no Work. A change of the template causes the next reconcile.
-		return 0, r.report(ctx, b, d, nil, d.Err)
+		// Write no Work. A change of the template causes the next reconcile, or RecheckAfter.
+		return d.RecheckAfter, r.report(ctx, b, d, nil, d.Err)
 	}
 
 	// 1. Write what must precede the Works: image pulls, and the binding's annotations.
@@ -333,6 +336,12 @@ func (r *reconciler) write(ctx context.Context, b workv1alpha2.Binding,
 		return 0, err
 	}
 	after = commit.ShorterDelay(d.RecheckAfter, again)
+	if err := template.CreateVersions(ctx, r.client, d.ConfigMaps); commit.Transient(err) {
+		return 0, err
+	} else if err != nil {
+		r.warn(b, in.Template, "", workv1alpha2.EventSyncWorkFailed, err)
+		return 0, errors.Join(err, r.report(ctx, b, dispatch.Decision{Err: err}, nil, err))
+	}
 	if err := r.storeBaseline(ctx, d.Baseline); err != nil {
 		return 0, err
 	}

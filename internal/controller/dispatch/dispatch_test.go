@@ -90,6 +90,9 @@ func (w *world) run() {
 		if err := scope.IndexWorks(ctx, mgr.GetFieldIndexer()); err != nil {
 			return err
 		}
+		if err := template.IndexRevisions(ctx, mgr.GetFieldIndexer()); err != nil {
+			return err
+		}
 		w.options = Options{Templates: templates, Interpreter: interpret.New(builtin.Tier()), Pods: w.pods,
 			ForbidOverwrite: w.forbidsOverwrite, Concurrency: 2}
 		return Setup(ctx, mgr, w.options)

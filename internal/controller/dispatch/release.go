@@ -14,7 +14,9 @@ import (
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/release"
 	"github.com/argosy-io/argosy/internal/scope"
+	"github.com/argosy-io/argosy/internal/template"
 )
 
 // revisions returns the ReleaseRevisions that the binding names. It reads those that the cache lacks from the server,
@@ -45,8 +47,8 @@ func (r *reconciler) revisions(ctx context.Context,
 	return found, nil
 }
 
-// storeBaseline stores the revision that members have when a template gets a release strategy. It is stored here, and
-// not by the release controller, because the Works and the template must not change meanwhile.
+// storeBaseline stores the revision that members have when a template gets a release strategy; nil is none. It is
+// stored here, and not by the release controller, because the Works and the template must not change meanwhile.
 func (r *reconciler) storeBaseline(ctx context.Context, baseline *releasev1alpha1.ReleaseRevision) error {
 	if baseline == nil {
 		return nil
@@ -59,13 +61,62 @@ func (r *reconciler) storeBaseline(ctx context.Context, baseline *releasev1alpha
 	return nil
 }
 
+// configMaps returns dispatch.Input.ConfigMaps.
+func (r *reconciler) configMaps(ctx context.Context, in dispatch.Input) (release.ConfigMaps, error) {
+	var versions []string
+	versioned := false
+	for _, revision := range in.Revisions {
+		versions = append(versions, release.Versions(revision)...)
+		versioned = versioned || len(revision.Spec.Config) > 0
+	}
+	if name := release.StrategyOf(in.Template); len(dispatch.RevisionsOf(in.Binding)) == 0 && name != "" &&
+		in.Binding.BindingSpec().PropagateDeps {
+		strategy := &releasev1alpha1.ReleaseStrategy{}
+		key := client.ObjectKey{Namespace: in.Template.GetNamespace(), Name: name}
+		if err := r.client.Get(ctx, key, strategy); client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("get ReleaseStrategy %s: %w", key, err)
+		}
+		versioned = release.VersionsConfig(&strategy.Spec)
+	}
+	if !versioned {
+		return nil, nil
+	}
+	all, err := template.ConfigMaps(ctx, r.Templates.Get, in.Template)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range versions {
+		version, found, err := r.Templates.Version(ctx, in.Template.GetNamespace(), name)
+		if err != nil {
+			return nil, err
+		}
+		if found {
+			all[name] = version
+		}
+	}
+	return all, nil
+}
+
+// configRead returns the bindings of the workloads whose releases version a ConfigMap.
+func (r *reconciler) configRead(ctx context.Context, namespace, configMap string) (out []reconcile.Request) {
+	for _, w := range template.WorkloadsReading(ctx, r.client, namespace, configMap) {
+		out = append(out, r.bindingFor(ctx, w.Namespace, w.ReleaseObjectReference)...)
+	}
+	return out
+}
+
 // madeFrom returns the binding of the workload of a ReleaseRevision.
 func (r *reconciler) madeFrom(ctx context.Context, revision client.Object) []reconcile.Request {
-	target := revision.(*releasev1alpha1.ReleaseRevision).Spec.Target
-	b, _, err := scope.BindingFor(ctx, r.client, match.GroupKind(target.APIVersion, target.Kind), revision.GetNamespace(),
-		target.Name, client.UnsafeDisableDeepCopy)
+	return r.bindingFor(ctx, revision.GetNamespace(), revision.(*releasev1alpha1.ReleaseRevision).Spec.Target)
+}
+
+// bindingFor returns the binding of a workload that is released.
+func (r *reconciler) bindingFor(ctx context.Context, namespace string,
+	target releasev1alpha1.ReleaseObjectReference) []reconcile.Request {
+	b, _, err := scope.BindingFor(ctx, r.client, match.GroupKind(target.APIVersion, target.Kind), namespace, target.Name,
+		client.UnsafeDisableDeepCopy)
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "find the binding of a release revision", "revision", revision.GetName())
+		ctrl.LoggerFrom(ctx).Error(err, "find the binding of a workload that is released", "workload", target.Name)
 	}
 	if b == nil {
 		return nil

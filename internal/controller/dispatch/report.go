@@ -2,10 +2,8 @@ package dispatch
 
 import (
 	"context"
-	"errors"
 	"maps"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
@@ -47,12 +45,5 @@ func (r *reconciler) report(ctx context.Context, b workv1alpha2.Binding, d dispa
 // isLasting reports whether the condition WorksWritten reports err: a retry does not change it, and no other condition
 // reports it.
 func isLasting(err error) bool {
-	switch {
-	case err == nil, commit.Stale(err), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return false
-	case apierrors.IsTooManyRequests(err), apierrors.IsServerTimeout(err), apierrors.IsTimeout(err),
-		apierrors.IsServiceUnavailable(err):
-		return false
-	}
-	return !dispatch.HasOwnCondition(err)
+	return err != nil && !commit.Transient(err) && !dispatch.HasOwnCondition(err)
 }

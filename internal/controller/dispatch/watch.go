@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -27,6 +28,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/core/release"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/filter"
 	"github.com/argosy-io/argosy/internal/interpreter"
@@ -80,6 +82,12 @@ func (r *reconciler) watch(b *builder.Builder) *builder.Builder {
 		WatchesRawSource(source.Func(func(ctx context.Context,
 			q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 			r.Templates.Subscribe(func(was, is *unstructured.Unstructured) {
+				if release.ConfigChanges(was, is) {
+					u := cmp.Or(is, was)
+					for _, req := range r.configRead(ctx, u.GetNamespace(), u.GetName()) {
+						q.Add(req)
+					}
+				}
 				if is == nil || was != nil && !claimedAnew(was, is) {
 					return
 				}
@@ -163,8 +171,8 @@ func templateIndexes(obj client.Object) []string {
 // templateIndex returns the index value of templates; an empty kind or namespace is any.
 func templateIndex(kind, namespace string) string { return kind + "/" + namespace }
 
-// selectedBy returns the bindings whose templates an override policy may select. It ignores labels, which may have
-// changed.
+// selectedBy returns the bindings whose templates an override policy may select, or of which it may select ConfigMaps
+// that releases version: a ConfigMap that is selected has no versions. It ignores labels, which may have changed.
 func (r *reconciler) selectedBy(ctx context.Context, obj client.Object) []reconcile.Request {
 	selectors := obj.(policyv1alpha1.Override).OverrideSpec().ResourceSelectors
 	if len(selectors) == 0 {
@@ -190,6 +198,10 @@ func (r *reconciler) selectedBy(ctx context.Context, obj client.Object) []reconc
 				seen[key] = true
 				out = append(out, reconcile.Request{NamespacedName: key})
 			}
+		}
+		if match.GroupKind(sel.APIVersion, sel.Kind) == release.ConfigMapKind {
+			out = append(out, r.configRead(ctx, cmp.Or(namespace, obj.GetNamespace()),
+				cmp.Or(sel.Name, release.AnyConfigMap))...)
 		}
 	}
 	// Enclosed objects are selected by their own kind and name, which bindings do not have.

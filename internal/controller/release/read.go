@@ -20,6 +20,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/release"
 	"github.com/argosy-io/argosy/internal/scope"
+	"github.com/argosy-io/argosy/internal/template"
 )
 
 // input reads what the next step of a release follows from.
@@ -132,16 +133,16 @@ func (r *reconciler) target(ctx context.Context, in release.Input, spec releasev
 	overrides []policyv1alpha1.Override) (t release.Target, err error) {
 	namespace, accepted := in.Release.Namespace, in.Release.Status.Strategy != nil
 	kind := match.GroupKind(spec.Ref.APIVersion, spec.Ref.Kind)
-	get := r.Templates.Get
+	get := template.Getter(r.Templates.Get)
 	if !accepted {
 		get = r.Templates.Live // what is released is what the user has just written
 	}
-	template, found, err := get(ctx, kind, namespace, spec.Ref.Name)
+	workload, found, err := get(ctx, kind, namespace, spec.Ref.Name)
 	if err != nil && !meta.IsNoMatchError(err) {
 		return t, err
 	}
 	if found {
-		t.Template = template
+		t.Template = workload
 	}
 	b, _, err := scope.BindingFor(ctx, r.client, kind, namespace, spec.Ref.Name, client.UnsafeDisableDeepCopy)
 	if err != nil {
@@ -158,6 +159,11 @@ func (r *reconciler) target(ctx context.Context, in release.Input, spec releasev
 	var works []workv1alpha1.Work
 	if t.Binding != nil {
 		if works, err = scope.WorksOf(ctx, r.client, client.ObjectKeyFromObject(b)); err != nil {
+			return t, err
+		}
+	}
+	if t.Template != nil {
+		if err := template.SetCurrent(ctx, get, &t, in.VersionsConfig(), overrides); err != nil {
 			return t, err
 		}
 	}

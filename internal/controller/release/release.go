@@ -81,6 +81,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err := setupStarts(mgr, r); err != nil {
 		return err
 	}
+	if err := setupOwners(mgr, r); err != nil {
+		return err
+	}
 	return r.watch(ctrl.NewControllerManagedBy(mgr).Named("release").WithOptions(controller.Options{
 		MaxConcurrentReconciles: 1,
 		RateLimiter:             commit.Backoff[reconcile.Request](firstRetry),
@@ -122,6 +125,12 @@ func (r *reconciler) reconcile(ctx context.Context, key types.NamespacedName) (a
 		return commit.StaleRetry, nil
 	}
 	step := release.Next(in)
+	if err := template.CreateVersions(ctx, r.client, step.ConfigMaps); commit.Transient(err) {
+		return 0, err
+	} else if err != nil {
+		in.VersionsRefused = err.Error()
+		step = release.Next(in)
+	}
 	if err := r.write(ctx, in, step); err != nil {
 		return 0, err
 	}

@@ -1,6 +1,7 @@
 package release
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -8,7 +9,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -26,6 +26,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 	"github.com/argosy-io/argosy/internal/filter"
 	"github.com/argosy-io/argosy/internal/scope"
+	"github.com/argosy-io/argosy/internal/template"
 )
 
 // starter creates the releases that the hub starts by itself. Its requests are bindings.
@@ -54,6 +55,15 @@ func setupStarts(mgr ctrl.Manager, r *reconciler) error {
 	return b.WatchesRawSource(source.Func(func(ctx context.Context,
 		q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		s.Templates.Subscribe(func(was, is *unstructured.Unstructured) {
+			if release.ConfigChanges(was, is) {
+				u := cmp.Or(is, was)
+				for _, w := range template.WorkloadsReading(ctx, s.client, u.GetNamespace(), u.GetName()) {
+					for _, req := range s.bindingOf(ctx, w.Namespace, w.ReleaseObjectReference) {
+						q.Add(req)
+					}
+				}
+				return
+			}
 			if is == nil || is.GetNamespace() == "" ||
 				release.StrategyOf(is) == "" && !s.records(ctx, is.GetNamespace()) ||
 				was != nil && was.GetGeneration() == is.GetGeneration() && maps.Equal(was.GetAnnotations(), is.GetAnnotations()) {
@@ -149,18 +159,17 @@ func (s *starter) Reconcile(ctx context.Context, req reconcile.Request) (reconci
 // toCreate returns the Release, or the ReleaseRevision, that is to be created for the template of a binding; nil for
 // none.
 func (s *starter) toCreate(ctx context.Context, b *workv1alpha2.ResourceBinding,
-	get func(context.Context, schema.GroupKind, string, string) (*unstructured.Unstructured, bool, error)) (client.Object,
-	error) {
+	get template.Getter) (client.Object, error) {
 	ref := targetOf(b)
-	template, found, err := get(ctx, match.GroupKind(ref.APIVersion, ref.Kind), b.Namespace, ref.Name)
+	workload, found, err := get(ctx, match.GroupKind(ref.APIVersion, ref.Kind), b.Namespace, ref.Name)
 	if meta.IsNoMatchError(err) || err == nil && !found {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	in := release.StartInput{Template: template, Binding: b, Stored: map[string]*releasev1alpha1.ReleaseRevision{}}
-	name := release.StrategyOf(template)
+	in := release.StartInput{Template: workload, Binding: b, Stored: map[string]*releasev1alpha1.ReleaseRevision{}}
+	name := release.StrategyOf(workload)
 	if name != "" {
 		strategy := &releasev1alpha1.ReleaseStrategy{}
 		err := s.client.Get(ctx, client.ObjectKey{Namespace: b.Namespace, Name: name}, strategy)
@@ -176,9 +185,11 @@ func (s *starter) toCreate(ctx context.Context, b *workv1alpha2.ResourceBinding,
 	if err != nil {
 		return nil, err
 	}
-	if in.Current, err = release.NewRevision(template, overrides); err != nil {
+	t := release.Target{Template: workload}
+	if err := template.SetCurrent(ctx, get, &t, release.VersionsConfig(in.Strategy), overrides); err != nil {
 		return nil, err
 	}
+	in.Current = t.Current
 	var revisions releasev1alpha1.ReleaseRevisionList
 	if err := s.client.List(ctx, &revisions, client.InNamespace(b.Namespace),
 		client.MatchingFields{byTarget: targetIndex(ref)}, client.UnsafeDisableDeepCopy); err != nil {

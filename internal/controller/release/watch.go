@@ -1,6 +1,7 @@
 package release
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -28,6 +29,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 	"github.com/argosy-io/argosy/internal/filter"
 	"github.com/argosy-io/argosy/internal/scope"
+	"github.com/argosy-io/argosy/internal/template"
 )
 
 // The indexes. byTarget finds releases and ReleaseRevisions by workload, byRelease approvals by the name of the
@@ -131,10 +133,16 @@ func (r *reconciler) watch(b *builder.Builder) *builder.Builder {
 		WatchesRawSource(source.Func(func(ctx context.Context,
 			q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 			r.Templates.Subscribe(func(was, is *unstructured.Unstructured) {
-				u := is
-				if u == nil {
-					u = was
-				} else if was != nil && was.GetGeneration() == is.GetGeneration() && was.GetUID() == is.GetUID() &&
+				u := cmp.Or(is, was)
+				if release.ConfigChanges(was, is) {
+					for _, w := range template.WorkloadsReading(ctx, r.client, u.GetNamespace(), u.GetName()) {
+						for _, req := range r.ofTarget(ctx, w.Namespace, w.ReleaseObjectReference) {
+							q.Add(req)
+						}
+					}
+					return
+				}
+				if is != nil && was != nil && was.GetGeneration() == is.GetGeneration() && was.GetUID() == is.GetUID() &&
 					maps.Equal(was.GetAnnotations(), is.GetAnnotations()) {
 					return
 				}

@@ -84,14 +84,22 @@ var phaseEvents = map[string]struct{ kind, reason string }{
 	releasev1alpha1.ReasonRollbackFailed:  {corev1.EventTypeWarning, eventRollbackFailed},
 }
 
-// write writes a step in the order of its fields. After a crash between two writes, the next step writes the rest.
+// write writes a step, of which the ConfigMaps exist, in the order of its fields. After a crash between two writes, the
+// next step writes the rest.
 func (r *reconciler) write(ctx context.Context, in release.Input, step release.Step) error {
 	// 1. What the status and the bindings name.
 	for _, revision := range step.Revisions {
 		stored := &releasev1alpha1.ReleaseRevision{Spec: *revision.Spec.DeepCopy()}
 		stored.Namespace, stored.Name = in.Release.Namespace, revision.Name
-		if err := r.client.Create(ctx, stored); err != nil && !apierrors.IsAlreadyExists(err) {
+		err := r.client.Create(ctx, stored)
+		if apierrors.IsAlreadyExists(err) {
+			err = r.live.Get(ctx, client.ObjectKeyFromObject(stored), stored)
+		}
+		if err != nil {
 			return fmt.Errorf("create %s: %w", commit.Name(stored), err)
+		}
+		if err := r.setOwner(ctx, stored); err != nil { // before revisions are deleted that own the same versions
+			return err
 		}
 	}
 	for _, name := range step.Block {

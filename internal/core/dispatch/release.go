@@ -6,6 +6,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
@@ -28,6 +31,12 @@ type pace struct {
 	overrides []policyv1alpha1.Override
 	// baseline is the ReleaseRevision to store before the Works; see release.Baseline.
 	baseline *releasev1alpha1.ReleaseRevision
+	// configMaps are versions to create: those of baseline, or those that were deleted though pods read them. lost has a
+	// line for each version that cannot be created.
+	configMaps []*unstructured.Unstructured
+	lost       []string
+	// recheckAfter is when to decide again after an error that ends without an event; 0 for never.
+	recheckAfter time.Duration
 	// unpin is true if the binding no longer needs to name a ReleaseRevision.
 	unpin bool
 	// awaits is the condition of a template whose change waits for a release; nil if none does.
@@ -84,21 +93,30 @@ func (in Input) paced() (Input, error) {
 			in.pace.plan, in.pace.awaits = &fleet.Plan{Hold: true}, in.unknownBaseline()
 			return in, nil
 		}
+		var taken string
+		if in.pace.configMaps, taken = release.VersionsToMake(r, in.Template, in.ConfigMaps); taken != "" {
+			in.pace.recheckAfter = takenRetry
+			return in, errors.New(release.TakenMessage(taken))
+		}
 		in.pace.baseline, name = r, r.Name
 	}
 	if r == nil {
 		return in, &RevisionMissingError{in.Binding.GetNamespace(), name}
 	}
 	if in.pace.plan == nil {
-		current, err := release.NewRevision(in.Template, in.Overrides)
+		var configMaps release.ConfigMaps // as for the effective revision
+		if len(r.Spec.Config) > 0 {
+			configMaps = in.ConfigMaps
+		}
+		current, err := release.CurrentRevision(in.Template, in.Overrides, configMaps)
 		if err != nil {
 			return in, err
 		}
 		bound := in.Template.GetAnnotations()[releasev1alpha1.ReleaseStrategyAnnotation] != ""
 		switch {
 		case current.Name != name:
-			in.pace.awaits = in.awaitsRelease(name, bound)
-		case !bound:
+			in.pace.awaits = in.awaitsRelease(r, bound)
+		case !bound && len(release.Versions(r)) == 0:
 			in.pace.unpin = true
 			return in, nil
 		}
@@ -111,6 +129,9 @@ func (in Input) paced() (Input, error) {
 		return in, err
 	}
 	in.pace.revision = name
+	if in.pace.baseline == nil {
+		in.pace.restore(r, in.Template, in.ConfigMaps)
+	}
 	if in.pace.plan == nil || in.pace.plan.From == "" {
 		return in, nil
 	}
@@ -118,21 +139,56 @@ func (in Input) paced() (Input, error) {
 		in.pace.plan.From = ""
 		return in, nil
 	}
+	in.pace.restore(in.pace.former, in.Template, in.ConfigMaps)
 	in.pace.overrides, err = release.Overrides(in.pace.former)
 	return in, err
 }
 
+// takenRetry is when to look again for a ConfigMap that has the name of a version. No event follows when it is gone.
+const takenRetry = time.Minute
+
+// restore adds the versions of a revision in force that were deleted. Without ConfigMaps, nothing is known of them.
+func (p *pace) restore(r *releasev1alpha1.ReleaseRevision, template *unstructured.Unstructured,
+	configMaps release.ConfigMaps) {
+	if configMaps == nil {
+		return
+	}
+	versions, taken := release.VersionsToMake(r, template, configMaps)
+	for _, v := range versions {
+		if !slices.ContainsFunc(p.configMaps, func(u *unstructured.Unstructured) bool {
+			return u.GetName() == v.GetName() // both revisions may read it
+		}) {
+			p.configMaps = append(p.configMaps, v)
+		}
+	}
+	if taken != "" {
+		p.lost = append(p.lost, release.TakenMessage(taken))
+	}
+	p.lost = append(p.lost, release.LostVersions(r, configMaps)...)
+}
+
+// lostVersions returns the condition of a workload whose pods read versions that the hub cannot make; nil for none.
+func (p *pace) lostVersions() *fleet.Condition {
+	if len(p.lost) == 0 {
+		return nil
+	}
+	return &fleet.Condition{Type: fleet.ConfigMapMissing, Message: strings.Join(p.lost, "\n")}
+}
+
 // awaitsRelease returns the condition of a template that differs from the revision in the binding. bound is true if
 // the template has a release strategy.
-func (in Input) awaitsRelease(revision string, bound bool) *fleet.Condition {
+func (in Input) awaitsRelease(r *releasev1alpha1.ReleaseRevision, bound bool) *fleet.Condition {
 	what, after := in.Template.GetKind()+" "+in.Template.GetName(), ""
-	if !bound {
+	if len(r.Spec.Config) > 0 {
+		what += ", its ConfigMaps"
+	}
+	if !bound && len(release.Versions(r)) == 0 {
 		after = "; without the annotation " + releasev1alpha1.ReleaseStrategyAnnotation +
 			", later changes are sent at once as soon as the template and this revision are equal"
 	}
 	return &fleet.Condition{Type: fleet.ChangeAwaitsRelease, Message: fmt.Sprintf(
 		"%s or its overrides have changed; clusters keep ReleaseRevision %s until a release: run `argosy release start "+
-			"%s/%s -n %s`, or revert the change%s", what, revision, strings.ToLower(in.Template.GetKind()),
+			"%s/%s -n %s`, or revert the change%s", what, r.Name, strings.ToLower(in.Template.GetKind()),
 		in.Template.GetName(), in.Template.GetNamespace(), after)}
 }
 
@@ -167,7 +223,7 @@ func (in Input) baseline() (*releasev1alpha1.ReleaseRevision, error) {
 	for _, cluster := range slices.Sorted(maps.Keys(in.Existing)) {
 		works = append(works, *in.Existing[cluster])
 	}
-	return release.Baseline(in.Template, works, in.Clusters, in.Overrides)
+	return release.Baseline(in.Template, works, in.Clusters, in.Overrides, in.ConfigMaps)
 }
 
 // pacedResult returns the result of a part, with the pods of the former revision if its stage has not come.

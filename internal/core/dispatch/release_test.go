@@ -6,12 +6,15 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/coretest"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/object/fields"
+	"github.com/argosy-io/argosy/internal/core/release"
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/builtin"
@@ -195,5 +198,76 @@ func TestJoinedClusterGetsTheFrozenRulesForIt(t *testing.T) {
 	s.decide()
 	if got := s.images("eu", "us", "ap"); got != "old/nginx:1 old/nginx:1 old/nginx:1" {
 		t.Errorf("clusters have %s", got)
+	}
+}
+
+// A new workload has versions in its baseline. Otherwise its first release would replace all pods.
+func TestOnlyABaselineWithoutWorksHasVersions(t *testing.T) {
+	settings := coretest.Object(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, namespace: shop}, data: {a: b}}")
+	version := release.VersionOf(settings)
+	taken := coretest.Object(t, "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: shop}, data: {a: b}}")
+	taken.SetName(version)
+	starts := func(configMaps ...*unstructured.Unstructured) *story {
+		s := begin(t, clones, threeEach)
+		s.edit([]any{map[string]any{"name": "c", "configMap": map[string]any{"name": "settings"}}},
+			"spec", "template", "spec", "volumes")
+		s.in.ConfigMaps = release.ConfigMaps{}
+		for _, c := range configMaps {
+			s.in.ConfigMaps[c.GetName()] = c
+		}
+		return s
+	}
+	reads := func(s *story) string {
+		return fields.Text(fields.Objects(manifest(t, s.in.Existing["eu"]).Object, "spec", "template", "spec", "volumes")[0],
+			"configMap", "name")
+	}
+
+	s := starts(settings)
+	s.annotate(releasev1alpha1.ReleaseStrategyAnnotation, gray)
+	d := s.decide()
+	if len(d.ConfigMaps) != 1 || d.ConfigMaps[0].GetName() != version || reads(s) != version || s.awaits() != "" {
+		t.Errorf("pods of a new workload read %s, and %d versions are made", reads(s), len(d.ConfigMaps))
+	}
+
+	s = starts(settings)
+	s.decide()
+	s.annotate(releasev1alpha1.ReleaseStrategyAnnotation, gray)
+	if d := s.decide(); len(d.ConfigMaps) > 0 || d.Baseline == nil || reads(s) != "settings" || s.awaits() != "" {
+		t.Errorf("pods that exist read %s, and %d versions are made", reads(s), len(d.ConfigMaps))
+	}
+
+	s = starts(settings, taken)
+	s.annotate(releasev1alpha1.ReleaseStrategyAnnotation, gray)
+	d = dispatch.Decide(context.Background(), s.in, interpret.New(builtin.Tier()))
+	if d.Err == nil || !strings.Contains(d.Err.Error(), version) || len(d.Results) > 0 || d.RecheckAfter == 0 {
+		t.Errorf("with a ConfigMap in the way, the decision is %+v", d)
+	}
+
+	// Pods keep what they read if a version is deleted by force.
+	s = starts(settings)
+	s.annotate(releasev1alpha1.ReleaseStrategyAnnotation, gray)
+	s.decide()
+	missing := func(d dispatch.Decision) string {
+		for _, c := range d.Conditions {
+			if c.Type == fleet.ConfigMapMissing {
+				return c.Message
+			}
+		}
+		return ""
+	}
+	if d = s.decide(); len(d.ConfigMaps) != 1 || d.ConfigMaps[0].GetName() != version || missing(d) != "" {
+		t.Errorf("without the version, %d versions are made, and it reports %q", len(d.ConfigMaps), missing(d))
+	}
+	s.in.ConfigMaps[version] = d.ConfigMaps[0]
+	if d = s.decide(); len(d.ConfigMaps) > 0 || missing(d) != "" {
+		t.Errorf("with the version, %d versions are made, and it reports %q", len(d.ConfigMaps), missing(d))
+	}
+	s.in.ConfigMaps[version] = taken
+	if d = s.decide(); len(d.ConfigMaps) > 0 || !strings.Contains(missing(d), "shop/"+version) || reads(s) != version {
+		t.Errorf("with another ConfigMap of its name, %d versions are made, and it reports %q", len(d.ConfigMaps), missing(d))
+	}
+	s.in.ConfigMaps = release.ConfigMaps{}
+	if d = s.decide(); len(d.ConfigMaps) > 0 || !strings.Contains(missing(d), "shop/"+version) || reads(s) != version {
+		t.Errorf("without the content, %d versions are made, and it reports %q", len(d.ConfigMaps), missing(d))
 	}
 }

@@ -30,6 +30,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/override"
 	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/core/release"
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
@@ -68,6 +69,9 @@ type Input struct {
 	ForbidOverwrite string
 	// Revisions are the ReleaseRevisions by name that RevisionsOf the binding names.
 	Revisions map[string]*releasev1alpha1.ReleaseRevision
+	// ConfigMaps that the pods of the template and of Revisions read, if one of Revisions has versions of them, or if
+	// there is none and the strategy of the template asks for them; otherwise nil.
+	ConfigMaps release.ConfigMaps
 
 	pace pace
 }
@@ -104,6 +108,8 @@ type Decision struct {
 	// is true if the binding no longer names one.
 	Baseline *releasev1alpha1.ReleaseRevision
 	Unpin    bool
+	// ConfigMaps are versions to create before Baseline is stored and the Works are written.
+	ConfigMaps []*unstructured.Unstructured
 	// RecheckAfter is when to decide again without a change; 0 for never.
 	RecheckAfter time.Duration
 	// Pulls are the Works that pull images first. Missing ones are created, and all others of Input.Pulls are deleted,
@@ -144,7 +150,7 @@ func Decide(ctx context.Context, in Input, i interpret.Interpreter) Decision {
 	}
 	in, err := in.paced()
 	if err != nil {
-		return Decision{Err: err}
+		return Decision{Err: err, RecheckAfter: in.pace.recheckAfter}
 	}
 	targets := Targets(in.Binding)
 	sent, err := content(in.Template)
@@ -180,7 +186,7 @@ func Decide(ctx context.Context, in Input, i interpret.Interpreter) Decision {
 	}
 	// 3. The Works.
 	d := Decision{Conditions: shared.Conditions, Record: shared.Record, Progress: shared.Progress, Routed: shared.Routed,
-		Approved: shared.Approved, Baseline: in.pace.baseline, Unpin: in.pace.unpin,
+		Approved: shared.Approved, Baseline: in.pace.baseline, Unpin: in.pace.unpin, ConfigMaps: in.pace.configMaps,
 		RecheckAfter: shared.RecheckAfter, Results: make([]Result, 0, len(parts))}
 	for _, p := range parts {
 		if slices.Contains(shared.Waiting, p.Name) {
@@ -227,8 +233,10 @@ func Decide(ctx context.Context, in Input, i interpret.Interpreter) Decision {
 	if c := in.overruled(slices.ContainsFunc(d.Results, func(r Result) bool { return r.asksToOverwrite })); c != nil {
 		d.Conditions = append(slices.Clip(d.Conditions), *c)
 	}
-	if in.pace.awaits != nil {
-		d.Conditions = append(slices.Clip(d.Conditions), *in.pace.awaits)
+	for _, c := range []*fleet.Condition{in.pace.awaits, in.pace.lostVersions()} {
+		if c != nil {
+			d.Conditions = append(slices.Clip(d.Conditions), *c)
+		}
 	}
 	if in.Purging {
 		in.keepRecords(&d)

@@ -28,6 +28,8 @@ type Target struct {
 	Former *releasev1alpha1.ReleaseRevision
 	// Placed is true if members have the workload.
 	Placed bool
+	// ConfigMaps that the pods of the template read, for a release that versions them; otherwise nil.
+	ConfigMaps ConfigMaps
 	// Revisions are the stored ones of the target, by name.
 	Revisions map[string]*releasev1alpha1.ReleaseRevision
 	// PartitionOverridden is true if an override policy sets the partition in a cluster.
@@ -105,6 +107,8 @@ type Acceptance struct {
 	Targets []releasev1alpha1.ReleaseTargetStatus
 	// Clusters by stage.
 	Clusters [][]string
+	// ConfigMaps are the versions that have to be made, before the Revisions are stored.
+	ConfigMaps []*unstructured.Unstructured
 	// Revisions are those that have to be stored.
 	Revisions []*releasev1alpha1.ReleaseRevision
 }
@@ -163,6 +167,17 @@ func Accept(in Input) Acceptance {
 			return refuse(releasev1alpha1.ReasonRevisionBlocked,
 				"target %s: ReleaseRevision %s is blocked, because it failed in release %s: %s", spec.Name, status.To, b.Release,
 				b.Reason)
+		}
+		versions, refused := t.versions(spec, to)
+		if refused.Reason != "" {
+			return refused
+		}
+		for _, version := range versions {
+			if !slices.ContainsFunc(a.ConfigMaps, func(v *unstructured.Unstructured) bool {
+				return v.GetName() == version.GetName() // several targets may read a ConfigMap
+			}) {
+				a.ConfigMaps = append(a.ConfigMaps, version)
+			}
 		}
 		if p := t.plan(); status.To == status.From && (p == nil || p.Done && !p.Skips()) {
 			same++
@@ -234,6 +249,21 @@ func (t Target) refuses(spec releasev1alpha1.ReleaseTarget) Acceptance {
 			"the template or an override of %s sets the partition; remove it", what)
 	}
 	return Acceptance{}
+}
+
+// versions returns the versions of ConfigMaps to make for a revision, or why they cannot be used.
+func (t Target) versions(spec releasev1alpha1.ReleaseTarget,
+	r *releasev1alpha1.ReleaseRevision) ([]*unstructured.Unstructured, Acceptance) {
+	if len(Versions(r)) > 0 && !t.Binding.BindingSpec().PropagateDeps {
+		return nil, refuse(releasev1alpha1.ReasonConfigNotPropagated,
+			"target %s: the ConfigMaps of ReleaseRevision %s cannot reach clusters; set propagateDeps: true in the policy of "+
+				"%s %s", spec.Name, r.Name, spec.Ref.Kind, spec.Ref.Name)
+	}
+	versions, taken := VersionsToMake(r, t.Template, t.ConfigMaps)
+	if taken != "" {
+		return nil, refuse(releasev1alpha1.ReasonConfigMapTaken, "target %s: %s", spec.Name, TakenMessage(taken))
+	}
+	return versions, Acceptance{}
 }
 
 // sameTarget compares group, kind and name.

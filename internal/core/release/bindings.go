@@ -59,9 +59,9 @@ func (s *stepper) bindings() map[string]BindingState {
 }
 
 // pinned returns the revision that the binding names when all clusters have a revision: nothing if the template has it
-// too, unless changes of the template wait for a release.
+// too, unless changes of the template wait for a release. Pods of the template do not read versions of ConfigMaps.
 func (t Target) pinned(revision string) string {
-	if t.Current != nil && t.Current.Name == revision && t.Template != nil &&
+	if t.Current != nil && len(Versions(t.Current)) == 0 && t.Current.Name == revision && t.Template != nil &&
 		t.Template.GetAnnotations()[releasev1alpha1.ReleaseStrategyAnnotation] == "" {
 		return ""
 	}

@@ -11,8 +11,9 @@ import (
 )
 
 // Configuration returns the ConfigMaps and Secrets that the pods of a revision read, such as "ConfigMap web". A
-// revision has their names alone, so they stay as they are when it is released again.
-func Configuration(r *releasev1alpha1.ReleaseRevision) ([]string, error) {
+// revision has their names alone, so they stay as they are when it is released again. exists reports whether a version
+// of a ConfigMap exists. Versions are part of the revision, so only those that were deleted are returned.
+func Configuration(r *releasev1alpha1.ReleaseRevision, exists func(version string) bool) ([]string, error) {
 	u := &unstructured.Unstructured{Object: map[string]any{}}
 	u.SetAPIVersion(r.Spec.Target.APIVersion)
 	u.SetKind(r.Spec.Target.Kind)
@@ -28,8 +29,12 @@ func Configuration(r *releasev1alpha1.ReleaseRevision) ([]string, error) {
 			return nil, fmt.Errorf("read the pods of ReleaseRevision %s: %w", r.Name, err)
 		}
 		for _, d := range interpret.PodDependencies(template, r.Namespace) {
-			if d.Kind == "ConfigMap" || d.Kind == "Secret" {
+			switch {
+			case d.Kind != "ConfigMap" && d.Kind != "Secret":
+			case d.Kind == "Secret" || !slices.Contains(Versions(r), d.Name):
 				names = append(names, d.Kind+" "+d.Name)
+			case !exists(d.Name):
+				names = append(names, d.Kind+" "+d.Name+" (deleted)")
 			}
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
@@ -39,7 +40,9 @@ type Input struct {
 	Guards []Guard
 	// Peers are all releases of the hub. They are only needed if a guard has limits.
 	Peers []releasev1alpha1.Release
-	Now   time.Time
+	// VersionsRefused is why the ConfigMaps of the step that follows without it could not be created; empty if they could.
+	VersionsRefused string
+	Now             time.Time
 }
 
 // BindingState is the state that the binding of a target must have.
@@ -52,6 +55,8 @@ type BindingState struct {
 
 // Step is the next step of a release. Write its parts in the order of the fields.
 type Step struct {
+	// ConfigMaps are versions to create.
+	ConfigMaps []*unstructured.Unstructured
 	// Revisions are to be stored, if they are not.
 	Revisions []*releasev1alpha1.ReleaseRevision
 	// Block are revisions, by name, that must not be released again, and Blocked why.
@@ -227,6 +232,10 @@ func (s *stepper) accept() bool {
 		return false
 	}
 	a := Accept(s.Input)
+	if s.lacksVersions(a) {
+		s.status.Phase = releasev1alpha1.ReleasePending
+		return false
+	}
 	if !s.accepted(a) {
 		return false
 	}
@@ -237,7 +246,7 @@ func (s *stepper) accept() bool {
 		to[i] = t.To
 	}
 	s.status.Revision, _ = hashOf(to) // texts
-	s.next.Revisions = a.Revisions
+	s.next.ConfigMaps, s.next.Revisions = a.ConfigMaps, a.Revisions
 	for _, stage := range s.status.Strategy.Stages {
 		s.status.Stages = append(s.status.Stages, releasev1alpha1.ReleaseStageStatus{Name: stage.Name,
 			Phase: releasev1alpha1.StagePending})
@@ -263,6 +272,19 @@ func (s *stepper) accepted(a Acceptance) bool {
 	}
 	return ok
 }
+
+// lacksVersions reports whether a release waits for versions of ConfigMaps that could not be created.
+func (s *stepper) lacksVersions(a Acceptance) bool {
+	if s.VersionsRefused == "" || len(a.ConfigMaps) == 0 {
+		return false
+	}
+	s.wait(releasev1alpha1.ReasonConfigMapRefused, "%s", s.VersionsRefused)
+	s.wake(s.now.Add(versionsRetry))
+	return true
+}
+
+// versionsRetry is when to create versions of ConfigMaps again that could not be created.
+const versionsRetry = time.Minute
 
 // missingGrace is for how long after its creation a release waits for what it names.
 const missingGrace = 30 * time.Second
@@ -302,8 +324,11 @@ func (s *stepper) start() bool {
 	if s.heldByGuards(planned, 0, true) {
 		return false
 	}
+	if s.lacksVersions(a) {
+		return false
+	}
 	s.status.Targets, s.status.Stages = a.Targets, planned.Status.Stages
-	s.next.Revisions = a.Revisions
+	s.next.ConfigMaps, s.next.Revisions = a.ConfigMaps, a.Revisions
 	for k := range s.status.Stages {
 		if gate := s.guardView().guardGate(planned, k); gate != nil {
 			stage := &s.status.Strategy.Stages[k]

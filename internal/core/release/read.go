@@ -24,8 +24,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/rollout"
 )
 
-// SetRevisions sets which revisions t has: the template now, members, and the stored ones. works are those of its
-// binding. The Template and Binding of t may be nil.
+// SetRevisions sets which revisions t has: the stored ones, and that of members. works are those of its binding. The
+// Template and Binding of t may be nil; with a Template, Current is set before.
 func (t *Target) SetRevisions(ref releasev1alpha1.ReleaseObjectReference, stored []releasev1alpha1.ReleaseRevision,
 	works []workv1alpha1.Work, overrides []policyv1alpha1.Override) (err error) {
 	t.Revisions = map[string]*releasev1alpha1.ReleaseRevision{}
@@ -36,9 +36,6 @@ func (t *Target) SetRevisions(ref releasev1alpha1.ReleaseObjectReference, stored
 	}
 	if t.Template == nil {
 		return nil
-	}
-	if t.Current, err = NewRevision(t.Template, overrides); err != nil {
-		return err
 	}
 	if known := t.Revisions[t.Current.Name]; known != nil {
 		t.Current = known // it may be blocked
@@ -91,13 +88,16 @@ func formerOf(works []workv1alpha1.Work, overrides []policyv1alpha1.Override,
 // Baseline returns the revision that members have when changes of a template begin to wait for releases: that of the
 // template if there is no Work, and otherwise the one revision of all Works. It returns nil if the Works have several
 // revisions, keep old pods by a partition, or do not show theirs: then no user has approved one revision for all
-// clusters.
+// clusters. ConfigMaps count only if there is no Work.
 func Baseline(template *unstructured.Unstructured, works []workv1alpha1.Work,
-	clusters map[string]*clusterv1alpha1.Cluster,
-	overrides []policyv1alpha1.Override) (*releasev1alpha1.ReleaseRevision, error) {
+	clusters map[string]*clusterv1alpha1.Cluster, overrides []policyv1alpha1.Override,
+	configMaps ConfigMaps) (*releasev1alpha1.ReleaseRevision, error) {
+	if len(works) == 0 {
+		return CurrentRevision(template, overrides, configMaps)
+	}
 	current, err := NewRevision(template, overrides)
-	if err != nil || len(works) == 0 {
-		return current, err
+	if err != nil {
+		return nil, err
 	}
 	var plain *releasev1alpha1.ReleaseRevision
 	all := true // Works are the template with the overrides of their clusters

@@ -52,7 +52,7 @@ func TestFormerRevisionIsThatOfAWorkWithoutOverrides(t *testing.T) {
 		"one is new already":  {[]workv1alpha1.Work{work("c1", "web:2", ""), work("c2", "web:1", "")}, "web:1"},
 		"all are new already": {[]workv1alpha1.Work{work("c1", "web:2", "")}, "web:2"},
 	} {
-		target := release.Target{Template: w.template, Binding: w.binding}
+		target := release.Target{Template: w.template, Binding: w.binding, Current: current}
 		if err := target.SetRevisions(current.Spec.Target, nil, c.works, nil); err != nil {
 			t.Fatal(err)
 		}
@@ -109,7 +109,7 @@ func TestBaselineIsWhatMembersHave(t *testing.T) {
 		if c.override != "" {
 			overrides = append(overrides, overrideOf(c.override))
 		}
-		baseline, err := release.Baseline(w.template, c.works, w.clusters, overrides)
+		baseline, err := release.Baseline(w.template, c.works, w.clusters, overrides, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

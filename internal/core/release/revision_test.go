@@ -121,7 +121,7 @@ func TestARevisionNamesTheConfigurationOfItsPods(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		names, err := release.Configuration(r)
+		names, err := release.Configuration(r, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -32,6 +32,9 @@ func Waits(r *releasev1alpha1.Release) (what, next string) {
 	if IsRecord(r) {
 		return recordWaits(s.Phase, condition(releasev1alpha1.ReleaseHealthy), succeeded)
 	}
+	if progressing.Reason == releasev1alpha1.ReasonConfigMapRefused {
+		return "it waits: " + progressing.Message, "fix the reason; the hub tries again each minute"
+	}
 	switch s.Phase {
 	case "", releasev1alpha1.ReleasePending:
 		return "the hub has not accepted it yet", ""

@@ -64,6 +64,8 @@ type world struct {
 	checks    map[string]releasev1alpha1.ReleaseCheckStatus
 	revisions map[string]*releasev1alpha1.ReleaseRevision
 	former    *releasev1alpha1.ReleaseRevision
+	// configMaps are those of the hub; nil if configuration is not versioned.
+	configMaps release.ConfigMaps
 	// The writes so far.
 	statusWrites, bindingWrites int
 	workWrites                  map[string]int
@@ -168,7 +170,7 @@ func (w *world) image(image string) {
 
 func (w *world) revision() *releasev1alpha1.ReleaseRevision {
 	w.t.Helper()
-	r, err := release.NewRevision(w.template, nil)
+	r, err := release.CurrentRevision(w.template, nil, w.configMaps)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -202,7 +204,7 @@ func (w *world) approve(r *releasev1alpha1.Release, stage, gate, user string) {
 
 func (w *world) dispatchInput() dispatch.Input {
 	return dispatch.Input{Binding: w.binding.DeepCopy(), Template: w.template, Clusters: w.clusters, Existing: w.works,
-		Revisions: w.revisions, Now: w.now}
+		Revisions: w.revisions, ConfigMaps: w.configMaps, Now: w.now}
 }
 
 // lose cuts a cluster off, or connects it again.
@@ -225,7 +227,7 @@ func (w *world) lose(cluster string, lost bool) {
 func (w *world) input(r *releasev1alpha1.Release) release.Input {
 	w.t.Helper()
 	t := release.Target{Template: w.template, Binding: w.binding.DeepCopy(), Divided: dispatch.Divides(&w.binding.Spec),
-		Current: w.revision(), Former: w.former, Revisions: w.revisions}
+		Current: w.revision(), Former: w.former, Revisions: w.revisions, ConfigMaps: w.configMaps}
 	if fleet.PlanOf(w.binding.Annotations) != nil {
 		var err error
 		missing := (*dispatch.RevisionMissingError)(nil)
@@ -254,6 +256,9 @@ func (w *world) reconcile(r *releasev1alpha1.Release) (wrote bool, after time.Du
 	step := release.Next(w.input(r))
 	if again := release.Next(w.input(r)); !reflect.DeepEqual(step, again) {
 		w.t.Fatalf("the same input gives another step (I7):\n%+v\n%+v", step, again)
+	}
+	for _, version := range step.ConfigMaps {
+		w.configMaps[version.GetName()] = version
 	}
 	for _, revision := range step.Revisions {
 		if w.revisions[revision.Name] == nil {

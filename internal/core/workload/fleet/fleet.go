@@ -145,6 +145,9 @@ const (
 	// ChangeAwaitsRelease: the template or its overrides differ from the ReleaseRevision that clusters keep until a
 	// release.
 	ChangeAwaitsRelease = "ChangeAwaitsRelease"
+	// ConfigMapMissing: pods read a version of a ConfigMap that was deleted or replaced, and that the hub cannot make
+	// again.
+	ConfigMapMissing = "ConfigMapMissing"
 	// OverwriteForbidden: the template or its policy requests Overwrite, which an administrator forbids. It is treated
 	// as Abort.
 	OverwriteForbidden = "OverwriteForbidden"
@@ -155,7 +158,7 @@ func ConditionTypes() []string {
 	return []string{PartitionRaisedNoRollback, FleetHalted, PodNotFound, StageClusterNotFound, StagesIgnored, RevisionSkew,
 		RevisionMissing, StaleVolume, OrdinalsUnassigned,
 		BudgetExceedsPods, BudgetBlocksEviction, StatusIncomplete, ProgressDeadlineExceeded, ChangeAwaitsRelease,
-		OverwriteForbidden}
+		ConfigMapMissing, OverwriteForbidden}
 }
 
 // Concerns reports whether the numbers of a template count the pods of all clusters; if not, there is no need to call

@@ -192,6 +192,29 @@ func ImageVolumes(obj *unstructured.Unstructured) [][]string {
 	return found
 }
 
+// configMapReferences are the paths of references to ConfigMaps in a pod spec.
+var configMapReferences = func() [][]string {
+	paths := [][]string{{"volumes", each, "configMap"}, {"volumes", each, "projected", "sources", each, "configMap"}}
+	for _, list := range []string{"initContainers", "containers", "ephemeralContainers"} {
+		paths = append(paths, []string{list, each, "envFrom", each, "configMapRef"},
+			[]string{list, each, "env", each, "valueFrom", "configMapKeyRef"})
+	}
+	return paths
+}()
+
+// EachConfigMap calls visit with each reference to a ConfigMap, which has its name, in the pod templates of obj.
+func EachConfigMap(obj *unstructured.Unstructured, visit func(ref map[string]any)) {
+	for _, t := range podsOf[obj.GroupVersionKind().GroupKind()].templates {
+		for _, path := range configMapReferences {
+			walk(obj.Object, nil, slices.Concat(t, []string{"spec"}, path), func(_ []string, v any) {
+				if ref, ok := v.(map[string]any); ok {
+					visit(ref)
+				}
+			})
+		}
+	}
+}
+
 // Images returns the paths of image names outside of containers, such as those of an ImagePullJob.
 func Images(obj *unstructured.Unstructured) [][]string {
 	var found [][]string
