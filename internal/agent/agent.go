@@ -102,6 +102,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
+	defer creds.close()
 	if err := creds.expired(o.Cluster, time.Now()); err != nil {
 		return err
 	}

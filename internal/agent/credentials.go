@@ -34,6 +34,8 @@ type credentials struct {
 	server          string
 	authorities     *x509.CertPool
 	dialer          *connrotation.Dialer
+	// shared is the transport of all clients but the tunnel, so that an agent costs the hub one connection.
+	shared *http.Transport
 
 	mu      sync.Mutex
 	current *tls.Certificate
@@ -63,6 +65,7 @@ func loadCredentials(ctx context.Context, member kubernetes.Interface, namespace
 	if c.current, err = parseKeyPair(user.ClientCertificateData, user.ClientKeyData); err != nil {
 		return nil, fmt.Errorf("%s: %w", at, err)
 	}
+	c.shared = utilnet.SetTransportDefaults(c.transport())
 	return c, nil
 }
 
@@ -95,8 +98,11 @@ func parseKeyPair(certificate, key []byte) (*tls.Certificate, error) {
 // config returns a client configuration of the hub, which always uses the current certificate.
 func (c *credentials) config() *rest.Config {
 	return &rest.Config{Host: c.server, UserAgent: "argosy-agent", QPS: -1, WarningHandler: rest.NoWarnings{},
-		Transport: utilnet.SetTransportDefaults(c.transport())}
+		Transport: c.shared}
 }
+
+// close ends the connections to the hub.
+func (c *credentials) close() { c.dialer.CloseAll() }
 
 // transport returns a transport to the hub without HTTP/2, whose connections end when the certificate is replaced.
 func (c *credentials) transport() *http.Transport {

@@ -9,7 +9,11 @@ import (
 	"encoding/pem"
 	"errors"
 	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -75,6 +79,48 @@ func TestRenewedCertificatesAreStoredInTheMember(t *testing.T) {
 	}
 	if current, _ := again.Current(); current.Leaf.Subject.CommonName != "new" || again.server != "https://hub:7443" {
 		t.Errorf("after a restart, the certificate is of %s and the hub at %s", current.Leaf.Subject, again.server)
+	}
+}
+
+// Each connection costs the hub memory: TLS, HTTP/2 and what serves them.
+func TestClientsOfTheHubShareAConnection(t *testing.T) {
+	var connections atomic.Int32
+	hub := httptest.NewUnstartedServer(http.NotFoundHandler())
+	hub.EnableHTTP2 = true
+	hub.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			connections.Add(1)
+		}
+	}
+	hub.StartTLS()
+	t.Cleanup(hub.Close)
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: hub.Certificate().Raw})
+	certificate, key := selfSigned(t, "agent", time.Now().Add(time.Hour))
+	kubeconfig, err := identity{config: &rest.Config{Host: hub.URL, TLSClientConfig: rest.TLSClientConfig{
+		CAData: authority, CertData: certificate, KeyData: key}}}.kubeconfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := loadCredentials(t.Context(), fake.NewSimpleClientset(&corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-system", Name: "karmada-kubeconfig"},
+		Data:       map[string][]byte{CredentialsKey: kubeconfig}}), "karmada-system", "karmada-kubeconfig")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.close)
+	for range 3 {
+		client, err := rest.HTTPClientFor(c.config())
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := client.Get(hub.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+	}
+	if n := connections.Load(); n != 1 {
+		t.Errorf("three clients opened %d connections, want one", n)
 	}
 }
 

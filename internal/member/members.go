@@ -320,7 +320,7 @@ func (m *Members) refreshTunnel(cluster *clusterv1alpha1.Cluster) (*Member, erro
 		return nil, fmt.Errorf("cluster %q is in %s mode, in which the hub acts: remove this agent, or set spec.syncMode to "+
 			"%s: %w", name, cluster.Spec.SyncMode, clusterv1alpha1.Pull, ErrElsewhere)
 	case !m.o.Tunnels.Connected(name, cluster.UID):
-		m.o.Tunnels.EndFormer(name, cluster.UID)
+		m.o.Tunnels.EndFormer(cluster)
 		return nil, tunnel.NotConnected(name)
 	case known != nil:
 		return known, nil

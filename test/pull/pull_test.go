@@ -120,7 +120,7 @@ func TestPullClusterFromTokenToUnregistration(t *testing.T) {
 	if got := inMember(t, member, ns); got != "2" {
 		t.Errorf("the hub itself acted in the cluster: %s replicas", got)
 	}
-	startAgent(t, m, "p1")
+	first := startAgent(t, m, "p1")
 	becomes(t, "p1", "True")
 	kit.Eventually(t, "the change arrives", func() string {
 		if got := inMember(t, member, ns); got != "3" {
@@ -132,10 +132,16 @@ func TestPullClusterFromTokenToUnregistration(t *testing.T) {
 		t.Error("the Deployment was recreated")
 	}
 
-	// 5. A second agent waits.
-	second := startAgent(t, m, "p1")
-	second.logs(t, "another agent acts for this cluster; this one waits")
-	second.kill()
+	// 5. A second agent waits, and acts when the first one ends.
+	startAgent(t, m, "p1").logs(t, "another agent acts for this cluster; this one waits")
+	first.kill()
+	fleet.Hub.Change(t, "apps/v1", "Deployment", ns, "web", func(u *unstructured.Unstructured) { replicas(u, 4) })
+	kit.Eventually(t, "the second agent acts", func() string {
+		if got := inMember(t, member, ns); got != "4" {
+			return got + " replicas"
+		}
+		return ""
+	})
 
 	// 6. Unregister: the agent deletes what the hub sent, then it is removed itself.
 	out := argosy(t, "unregister", "p1", "--yes", "--cluster-kubeconfig", m.Kubeconfig)

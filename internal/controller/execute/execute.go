@@ -175,8 +175,8 @@ func newReconciler(c client.Client, live client.Reader, events commit.Events, o 
 		others: deletedByOthers{works: map[types.UID]*deletedWork{}}}
 	r.kept = &keptObjects{client: c, members: o.Members, events: events, clock: o.Clock,
 		clusters: map[string]*keptInCluster{}}
-	r.triggers = &triggers{client: c, clock: o.Clock, lanes: r.lanes, memory: m, noBindings: o.NoBindings,
-		others: &r.deletions.others}
+	r.triggers = &triggers{client: c, clock: o.Clock, members: o.Members, lanes: r.lanes, memory: m,
+		noBindings: o.NoBindings, others: &r.deletions.others}
 	return r
 }
 

@@ -490,6 +490,29 @@ func TestFailuresInSilenceAreRetriedOnAnswer(t *testing.T) {
 	})
 }
 
+// The agent of a cluster in Pull mode carries out its Works, and the hub those of one that is back in Push mode.
+func TestHubActsAgainWhenAClusterLeavesPullMode(t *testing.T) {
+	t.Parallel()
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t, Options{})
+		w.applied(w.work(manifest(controllertest.ClusterRole, "", "1")))
+		change := func(mode clusterv1alpha1.ClusterSyncMode) {
+			t.Helper()
+			controllertest.Change(w.Hub, &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}},
+				func(c *clusterv1alpha1.Cluster) { c.Spec.SyncMode = mode })
+		}
+		change(clusterv1alpha1.Pull)
+		u := manifest(membertest.ConfigMap, "shop", "1")
+		work := w.work(u)
+		w.Advance(time.Minute)
+		if w.m1.Object(membertest.ConfigMap, "shop", u.GetName()) != nil {
+			t.Error("the hub acted in a cluster in Pull mode")
+		}
+		change(clusterv1alpha1.Push)
+		w.applied(work)
+	})
+}
+
 func TestSuspensionStopsAppliesAndIsReported(t *testing.T) {
 	t.Parallel()
 	for name, s := range scopes {

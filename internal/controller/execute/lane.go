@@ -16,7 +16,8 @@ import (
 )
 
 // lanes gives each member cluster its own queue and workers, so that a member that hangs delays no other cluster. The
-// lane of a registered cluster opens with its first Work. Works of other clusters are strays.
+// lane of a cluster in which this process acts opens with its first Work. Other registered clusters have no lane: a hub
+// may have many in Pull mode. Works of clusters that are not registered are strays.
 type lanes struct {
 	// workers is the number of goroutines of a lane.
 	workers int
@@ -29,14 +30,15 @@ type lanes struct {
 	// touched is when a Work that is not applied was queued last, in nanoseconds.
 	touched atomic.Int64
 
-	mu         sync.Mutex
-	ctx        context.Context
-	registered map[string]bool
-	open       map[string]lane
-	later      map[string]*reports
-	answers    map[string]uint64
-	strays     workqueue.TypedRateLimitingInterface[strayWork]
-	all        sync.WaitGroup
+	mu  sync.Mutex
+	ctx context.Context
+	// acts has the registered clusters: true for those in which this process acts.
+	acts    map[string]bool
+	open    map[string]lane
+	later   map[string]*reports
+	answers map[string]uint64
+	strays  workqueue.TypedRateLimitingInterface[strayWork]
+	all     sync.WaitGroup
 }
 
 type lane = workqueue.TypedRateLimitingInterface[types.NamespacedName]
@@ -152,24 +154,32 @@ func (l *lanes) running() bool {
 	return l.ctx != nil && l.ctx.Err() == nil
 }
 
-func (l *lanes) register(cluster string) {
+// register records that a cluster is registered, and whether this process acts in it. If not, its lane is closed.
+func (l *lanes) register(cluster string, acts bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.registered == nil {
-		l.registered = map[string]bool{}
+	if l.acts == nil {
+		l.acts = map[string]bool{}
 	}
-	l.registered[cluster] = true
+	l.acts[cluster] = acts
+	if q, ok := l.open[cluster]; ok && !acts {
+		l.shut(cluster, q)
+	}
 }
 
-// openLane returns the lane of a cluster, and opens it if necessary; nil if the cluster is not registered.
-func (l *lanes) openLane(cluster string) (q lane, running bool) {
+// openLane returns the lane of a cluster, and opens it if necessary; nil if this process does not act in the cluster.
+// stray is true if the cluster is not registered.
+func (l *lanes) openLane(cluster string) (q lane, stray bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ctx == nil || l.ctx.Err() != nil {
 		return nil, false
 	}
-	if q, ok := l.open[cluster]; ok || !l.registered[cluster] {
-		return q, true
+	if q, ok := l.open[cluster]; ok {
+		return q, false
+	}
+	if acts, registered := l.acts[cluster]; !acts {
+		return nil, !registered
 	}
 	q = newQueue[types.NamespacedName]("execute-"+cluster, l.firstRetry)
 	l.open[cluster] = q
@@ -205,7 +215,7 @@ func (l *lanes) openLane(cluster string) (q lane, running bool) {
 			})
 		})
 	}
-	return q, true
+	return q, false
 }
 
 // touch records that a Work is queued that is not applied: reports wait for more of them.
@@ -213,9 +223,9 @@ func (l *lanes) touch() { l.touched.Store(l.clock.Now().UnixNano()) }
 
 // add queues a Work.
 func (l *lanes) add(cluster string, key types.NamespacedName) {
-	if q, running := l.openLane(cluster); q != nil {
+	if q, stray := l.openLane(cluster); q != nil {
 		q.Add(key)
-	} else if running {
+	} else if stray {
 		l.strays.Add(strayWork{cluster, key})
 	}
 }
@@ -261,7 +271,7 @@ func (l *lanes) retryFailed(cluster string, keys ...types.NamespacedName) {
 func (l *lanes) close(cluster string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.registered, cluster)
+	delete(l.acts, cluster)
 	if q, ok := l.open[cluster]; ok {
 		l.shut(cluster, q)
 	}

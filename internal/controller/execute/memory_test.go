@@ -198,7 +198,20 @@ func TestRemovedClusterHasNoWorkers(t *testing.T) {
 		want string
 	}{
 		{func() { l.add("m1", key) }, "stray of m1"},
-		{func() { l.register("m1"); l.add("m1", key) }, "m1"},
+		{func() { l.register("m1", true); l.add("m1", key) }, "m1"},
+		{func() { l.close("m1"); l.retry("m1", key) }, "stray of m1"},
+		{func() { l.register("m1", true); l.add("m1", key) }, "m1"},
+		// The cluster moves to Pull mode and back. In between, this process does nothing there.
+		{func() {
+			l.register("m1", false)
+			l.retry("m1", key)
+			l.retryFailed("m1", key)
+			if len(l.open) != 0 {
+				t.Errorf("%d lanes are open for a cluster in which this process does not act", len(l.open))
+			}
+			l.register("m1", true)
+			l.add("m1", types.NamespacedName{Namespace: key.Namespace, Name: "after"})
+		}, "m1"},
 		{func() { l.close("m1"); l.retry("m1", key) }, "stray of m1"},
 	} {
 		step.do()
@@ -264,7 +277,7 @@ func TestBusyLaneReportsAllWorksOnce(t *testing.T) {
 		}}
 	ctx, stop := context.WithCancel(context.Background())
 	l.start(ctx)
-	l.register("m1")
+	l.register("m1", true)
 	for i := range n {
 		l.touch()
 		l.add("m1", types.NamespacedName{Namespace: names.ExecutionSpace("m1"), Name: fmt.Sprint(i)})

@@ -25,10 +25,11 @@ import (
 
 // triggers queues Works in their lanes: on events of the Work, of its object in the member, and of its cluster.
 type triggers struct {
-	client client.Client
-	clock  clock.PassiveClock
-	lanes  *lanes
-	memory *memory
+	client  client.Client
+	clock   clock.PassiveClock
+	members *member.Members
+	lanes   *lanes
+	memory  *memory
 	// noBindings is Options.NoBindings.
 	noBindings bool
 	others     *deletedByOthers
@@ -100,18 +101,20 @@ func (t *triggers) retryKinds(concerns interpreter.Concerns) {
 	}
 }
 
-// clusterJoined opens the lane of a cluster.
+// clusterJoined opens the lane of a cluster, if this process acts in it.
 func (t *triggers) clusterJoined(obj any) {
-	name := obj.(*clusterv1alpha1.Cluster).Name
-	t.lanes.register(name)
-	t.retryAll(name)
+	c := obj.(*clusterv1alpha1.Cluster)
+	t.lanes.register(c.Name, t.members.Serves(c))
+	t.retryAll(c.Name)
 }
 
 // clusterChanged queues the Works of a cluster after a change that may end their failures, or that their status
-// reports: the cluster became ready, another hub's, or this hub's again, serves other kinds, or leaves.
+// reports: the cluster changed its mode, became ready, another hub's, or this hub's again, serves other kinds, or
+// leaves.
 func (t *triggers) clusterChanged(old, obj any) {
 	was, is := old.(*clusterv1alpha1.Cluster), obj.(*clusterv1alpha1.Cluster)
-	if !membership.IsReady(was) && membership.IsReady(is) ||
+	t.lanes.register(is.Name, t.members.Serves(is))
+	if was.Spec.SyncMode != is.Spec.SyncMode || !membership.IsReady(was) && membership.IsReady(is) ||
 		membership.ManagedByAnother(was) != membership.ManagedByAnother(is) || !hasStatus(was) && hasStatus(is) ||
 		!was.DeletionTimestamp.Equal(is.DeletionTimestamp) ||
 		!equality.Semantic.DeepEqual(was.Status.APIEnablements, is.Status.APIEnablements) {

@@ -280,7 +280,10 @@ func (r *reconciler) allNamespaces(ctx context.Context, _ client.Object) []recon
 	}
 	var out []reconcile.Request
 	for i := range all.Items {
-		out = append(out, reconcile.Request{NamespacedName: client.ObjectKey{Name: all.Items[i].Name}})
+		// Each cluster has an execution space: they must not be reconciled for each new one.
+		if dispatch.AutoPropagated(named(&all.Items[i])) {
+			out = append(out, reconcile.Request{NamespacedName: client.ObjectKey{Name: all.Items[i].Name}})
+		}
 	}
 	return out
 }

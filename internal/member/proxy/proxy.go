@@ -432,7 +432,7 @@ func secretOf(ctx context.Context, hub client.Reader, cluster, field string,
 func (p *proxy) tunnel(cluster *clusterv1alpha1.Cluster) (*way, error) {
 	name := cluster.Name
 	if !p.Tunnels.Connected(name, cluster.UID) {
-		p.Tunnels.EndFormer(name, cluster.UID)
+		p.Tunnels.EndFormer(cluster)
 		return nil, silent("%v; `argosy why cluster %s` shows when it last responded", tunnel.NotConnected(name), name)
 	}
 	p.mu.Lock()

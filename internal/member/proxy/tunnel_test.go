@@ -66,8 +66,9 @@ func newPullHub(t *testing.T, clusters ...string) *pullHub {
 	}
 	objects := make([]client.Object, len(clusters))
 	for i, name := range clusters {
-		objects[i] = &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name)},
-			Spec: clusterv1alpha1.ClusterSpec{SyncMode: clusterv1alpha1.Pull}}
+		// The versions of later Clusters with this name are not lower, as in a real store.
+		objects[i] = &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name),
+			ResourceVersion: "1"}, Spec: clusterv1alpha1.ClusterSpec{SyncMode: clusterv1alpha1.Pull}}
 	}
 	store := fake.NewClientBuilder().WithScheme(s).WithObjects(objects...).Build()
 	reader := func() (client.Reader, error) { return store, nil }

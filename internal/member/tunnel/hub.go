@@ -18,6 +18,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/client-go/rest"
@@ -82,8 +83,10 @@ type Tunnels struct {
 // tunnel is the connection of an agent.
 type tunnel struct {
 	// uid is the UID of the Cluster for which the agent connected. A later Cluster can have the same name.
-	uid  types.UID
-	conn *http.ClientConn
+	uid types.UID
+	// version is the resource version of that Cluster when the agent connected.
+	version string
+	conn    *http.ClientConn
 }
 
 // New returns tunnels without a connection. replicated means that other processes serve the same hub.
@@ -107,17 +110,24 @@ func (t *Tunnels) Connected(cluster string, uid types.UID) bool {
 	return t != nil && t.openTunnel(cluster, uid) != nil
 }
 
-// EndFormer ends the tunnel of a deleted Cluster with the same name, if there is one: its agent then connects for the
-// current Cluster, whose UID is given.
-func (t *Tunnels) EndFormer(cluster string, uid types.UID) {
+// EndFormer ends the tunnel of a deleted Cluster with the same name, if there is one: its agent then connects for this
+// Cluster. A tunnel for a newer Cluster stays: this one may come from a cache that is behind.
+func (t *Tunnels) EndFormer(cluster *clusterv1alpha1.Cluster) {
 	if t == nil {
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if open := t.open[cluster]; open != nil && open.uid != uid {
-		_ = open.conn.Close() // It is not used any more.
+	open := t.open[cluster.Name]
+	if open == nil || open.uid == cluster.UID {
+		return
 	}
+	// All versions of a Cluster are lower than those of the next one with its name.
+	order, err := resourceversion.CompareResourceVersion(cluster.ResourceVersion, open.version)
+	if err == nil && order < 0 {
+		return
+	}
+	_ = open.conn.Close() // It is not used any more.
 }
 
 // openTunnel returns the tunnel of a cluster; nil if there is none.
@@ -243,7 +253,7 @@ func (t *Tunnels) serve(w http.ResponseWriter, cluster *clusterv1alpha1.Cluster)
 		return nil // The agent is gone.
 	}
 	defer opened.Close()
-	mine := &tunnel{uid: cluster.UID, conn: opened}
+	mine := &tunnel{uid: cluster.UID, version: cluster.ResourceVersion, conn: opened}
 	t.mu.Lock()
 	former, closed, changed := t.open[cluster.Name], t.closed, t.changed
 	if !closed {

@@ -51,7 +51,9 @@ func newHub(t *testing.T, replicas int) *hub {
 	if err := clusterv1alpha1.AddToScheme(s); err != nil {
 		t.Fatal(err)
 	}
-	h := &hub{store: fake.NewClientBuilder().WithScheme(s).WithObjects(newCluster("first")).Build()}
+	first := newCluster("first")
+	first.ResourceVersion = "1" // so that versions rise as in a real store
+	h := &hub{store: fake.NewClientBuilder().WithScheme(s).WithObjects(first).Build()}
 	infos := &request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"),
 		GrouplessAPIPrefixes: sets.NewString("api")}
 	agent := &user.DefaultInfo{Name: pull.User("eu"), Groups: []string{pull.Group}}
@@ -133,7 +135,12 @@ func TestAgentOfARecreatedClusterGetsOneNewTunnel(t *testing.T) {
 		if err := h.store.Delete(t.Context(), newCluster("")); err != nil {
 			t.Fatal(err)
 		}
-		if err := h.store.Create(t.Context(), newCluster("second")); err != nil {
+		second := newCluster("second")
+		if err := h.store.Create(t.Context(), second); err != nil {
+			t.Fatal(err)
+		}
+		second.Labels = map[string]string{"changed": "once"}
+		if err := h.store.Update(t.Context(), second); err != nil {
 			t.Fatal(err)
 		}
 		membertest.Advance(10 * time.Minute)
@@ -143,10 +150,22 @@ func TestAgentOfARecreatedClusterGetsOneNewTunnel(t *testing.T) {
 		if opened := only.opened.Load(); opened != 2 {
 			t.Errorf("the agent opened %d tunnels, want one for each Cluster", opened)
 		}
-		only.tunnels.EndFormer("eu", "second")
+		// A cache may still have the former Cluster.
+		former := newCluster("first")
+		former.ResourceVersion = "1"
+		for _, read := range []*clusterv1alpha1.Cluster{second, former} {
+			only.tunnels.EndFormer(read)
+			membertest.Advance(10 * time.Minute)
+			if opened := only.opened.Load(); opened != 2 {
+				t.Errorf("after the Cluster %s was read, the agent opened %d tunnels", read.UID, opened)
+			}
+		}
+		next := newCluster("third")
+		next.ResourceVersion = "10"
+		only.tunnels.EndFormer(next)
 		membertest.Advance(10 * time.Minute)
-		if opened := only.opened.Load(); opened != 2 {
-			t.Errorf("a tunnel of the current Cluster was ended: the agent opened %d", opened)
+		if opened := only.opened.Load(); opened != 3 {
+			t.Errorf("after the next Cluster was read, the agent opened %d tunnels, want one more", opened)
 		}
 	})
 }
