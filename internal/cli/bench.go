@@ -62,7 +62,7 @@ floor measured in the same run: a plain client that writes the same objects stra
 		"number of Deployments to fail over from a lost member; 0 skips the measurement, which takes five to ten minutes")
 	cmd.Flags().BoolVar(&o.FailoverOnly, "failover-only", false, "measure only the failover")
 	cmd.Flags().IntVar(&o.Releases, "releases", 100,
-		"number of releases to run at once; 0 skips the measurement, which takes about three minutes")
+		"number of releases to run at once; 0 skips the measurement, which takes about five minutes")
 	cmd.Flags().BoolVar(&o.ReleasesOnly, "releases-only", false, "measure only the releases")
 	cmd.Flags().BoolVar(&o.ConsoleOnly, "console", false,
 		"measure only the pages of the console, with 1,000 clusters and 10,000 templates; needs chromium-headless-shell")

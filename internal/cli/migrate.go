@@ -278,9 +278,8 @@ func newMigrateOut(hub *hubFlags) *cobra.Command {
 annotations and field ownership are removed, so that kubectl, Helm, Flux or Argo CD can apply the objects without
 conflicts. When the last cluster has left, the template, the policy and the overrides are deleted from the hub.
 
-With --all, it takes out every workload that "argosy migrate status" lists, and those whose template and policy were
-deleted on the hub while the hub still manages them in clusters. Without --namespace, it takes those of all namespaces.
-It stops at the first workload that does not stay as it was.
+With --all, it takes out every workload that "argosy migrate status" lists. Without --namespace, it takes those of all
+namespaces. It stops at the first workload that does not stay as it was.
 
 With --shadow, the hub only stops writing: "argosy migrate in" continues from there.`,
 		Example: `  argosy migrate out cloneset web -n shop
@@ -371,7 +370,8 @@ func newMigrateStatus(hub *hubFlags) *cobra.Command {
 		Use:   "status",
 		Short: "List the workloads that were migrated, with their state in each cluster",
 		Long: `Lists the workloads that were migrated, with their state in each cluster. Without --namespace, it lists all
-namespaces.`,
+namespaces. It also lists those whose template and policy were deleted on the hub while the hub still manages them in
+clusters: the state is then that of the Works.`,
 		Example: "  argosy migrate status\n  argosy migrate status -n shop -o json",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -382,14 +382,15 @@ namespaces.`,
 			if err != nil {
 				return err
 			}
+			m.out = cmd.ErrOrStderr()
 			all, err := m.Statuses(cmd.Context(), hub.namespace)
 			if err != nil {
 				return err
 			}
 			if output != "" {
-				return writeAs(m.out, output, all)
+				return writeAs(cmd.OutOrStdout(), output, all)
 			}
-			return printMigrations(m.out, all)
+			return printMigrations(cmd.OutOrStdout(), all)
 		},
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "", "output format: json or yaml")

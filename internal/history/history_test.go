@@ -470,7 +470,6 @@ func TestOlderStateAddsEventsAndChangesNothing(t *testing.T) {
 	})
 }
 
-// After the hub is restored from a backup, a release has the same numbers a second time.
 // A status write of a release over a thousand clusters changes a few rows.
 func TestOnlyChangedRowsOfAReleaseAreWritten(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, s *Store) {
@@ -520,6 +519,7 @@ func TestOnlyChangedRowsOfAReleaseAreWritten(t *testing.T) {
 	})
 }
 
+// After the hub is restored from a backup, a release has the same numbers a second time.
 func TestEventsOfARestoredReleaseAreKeptBesideThoseBefore(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, s *Store) {
 		record(t, s, release("r1", 0, "web-one", releasev1alpha1.ReleaseSucceeded))
@@ -666,6 +666,52 @@ func TestLockedDatabaseIsNotTakenForADamagedOne(t *testing.T) {
 	if damaged, err := isDamaged(t.Context(), s.path); damaged || err != nil {
 		t.Errorf("a check beside another connection says damaged %t, %v", damaged, err)
 	}
+}
+
+// Another process holds the database for longer than a write waits. The same rows are taken when it is free.
+func TestLockedDatabaseTakesTheRowsWhenItIsFree(t *testing.T) {
+	s := openSQLite(t, t.TempDir())
+	if _, err := s.write.ExecContext(t.Context(), "PRAGMA busy_timeout = 1"); err != nil {
+		t.Fatal(err)
+	}
+	other, err := openFile(s.path, "rw")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = other.Close() }()
+	held, err := other.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := release("r1", 0, "x", releasev1alpha1.ReleaseRunning)
+	if err := s.RecordRelease(t.Context(), r); err == nil || IsOfObject(err) {
+		t.Errorf("a write to a locked database returns %v", err)
+	}
+	if err := held.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	record(t, s, r)
+	if found, err := s.Releases(t.Context(), Filter{}); err != nil || len(found) != 1 {
+		t.Errorf("the releases are %v, %v", found, err)
+	}
+}
+
+// A database that is slower than a write may be counts as one that does not answer.
+func TestSlowDatabaseTakesTheRowsLater(t *testing.T) {
+	eachDatabase(t, func(t *testing.T, s *Store) {
+		r := release("r1", 0, "x", releasev1alpha1.ReleaseRunning)
+		usual := statementTimeout
+		statementTimeout = time.Nanosecond
+		err := s.RecordRelease(t.Context(), r)
+		statementTimeout = usual
+		if !errors.Is(err, context.DeadlineExceeded) || IsOfObject(err) {
+			t.Errorf("a write that takes too long returns %v", err)
+		}
+		record(t, s, r)
+		if found, err := s.Releases(t.Context(), Filter{}); err != nil || len(found) != 1 {
+			t.Errorf("the releases are %v, %v", found, err)
+		}
+	})
 }
 
 // The file is deleted while the hub runs: the next write opens a new one, and the recorder writes all objects again.

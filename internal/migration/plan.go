@@ -143,21 +143,40 @@ type Status struct {
 	migrate.Record `json:",inline"`
 }
 
-// Statuses returns the workloads that were migrated, sorted; of all namespaces if namespace is empty.
+// Statuses returns the workloads that were migrated, sorted; of all namespaces if namespace is empty. Those that have
+// neither a policy nor a template have the states that their Works show.
 func (m *Migration) Statuses(ctx context.Context, namespace string) ([]Status, error) {
 	policies, err := m.policies(ctx)
 	if err != nil {
 		return nil, err
 	}
-	all := []Status{}
+	all, known := []Status{}, []Workload{}
 	for _, p := range policies {
 		w, r, err := workloadOf(p)
 		if err != nil {
 			return nil, err
 		}
 		if r != nil && (namespace == "" || w.Namespace == namespace) {
-			all = append(all, Status{w.String(), *r})
+			all, known = append(all, Status{w.String(), *r}), append(known, w)
 		}
+	}
+	left, err := m.leftovers(ctx, namespace, known)
+	if apierrors.IsForbidden(err) {
+		m.Progress("Workloads without a policy are not listed: %v\n", err)
+	} else if err != nil {
+		return nil, err
+	}
+	for _, l := range left {
+		s := Status{Object: l.String()}
+		reason := "its template was deleted on the hub, and no policy has its migration: `argosy migrate out` ends the " +
+			"management"
+		if l.unknown != nil {
+			reason = l.unknown.Error()
+		}
+		for cluster, state := range l.states {
+			s.Set(cluster, migrate.Cluster{State: state, Reason: reason})
+		}
+		all = append(all, s)
 	}
 	slices.SortFunc(all, func(a, b Status) int { return strings.Compare(a.Object, b.Object) })
 	return all, nil

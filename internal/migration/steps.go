@@ -707,6 +707,9 @@ func (m *Migration) takeOut(ctx context.Context, w Workload, shadow bool) ([]str
 		return leaving, m.stopWriting(ctx, w, &r, leaving)
 	}
 	leaving = slices.Compact(slices.Sorted(slices.Values(append(leaving, r.Names(migrate.Leaving)...))))
+	if err := m.checkHubs(ctx, w, leaving); err != nil {
+		return leaving, err
+	}
 	before, err := m.snapshots(ctx, w, leaving)
 	if err != nil {
 		return leaving, err

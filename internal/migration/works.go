@@ -28,8 +28,8 @@ import (
 const pageSize = 500
 
 // Migrated returns all workloads with a record, in a namespace or, if it is empty, in all. With leftovers, it also
-// returns those of which the hub has only Works that preserve their objects: the template was deleted, and perhaps the
-// policy. These name their clusters.
+// returns those of which the hub has only Works that preserve their objects: the template was deleted, and the policy.
+// These name their clusters.
 func (m *Migration) Migrated(ctx context.Context, namespace string, leftovers bool) ([]Workload, error) {
 	policies, err := m.policies(ctx)
 	if err != nil {
@@ -46,20 +46,35 @@ func (m *Migration) Migrated(ctx context.Context, namespace string, leftovers bo
 		}
 	}
 	if leftovers {
-		left, err := m.leftovers(ctx, namespace)
+		left, err := m.leftovers(ctx, namespace, all)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, slices.DeleteFunc(left, func(w Workload) bool { return slices.ContainsFunc(all, w.IsSame) })...)
+		for _, l := range left {
+			if l.unknown != nil {
+				return nil, l.unknown
+			}
+			all = append(all, l.Workload)
+		}
 	}
 	slices.SortFunc(all, func(a, b Workload) int { return strings.Compare(a.String(), b.String()) })
 	return all, nil
 }
 
-// leftovers returns the workloads that have Works and no template, with the clusters of their Works. Works that would
+// leftover is a workload that has Works and no template.
+type leftover struct {
+	// Workload names the clusters of its Works.
+	Workload
+	// states are those of its clusters.
+	states map[string]migrate.State
+	// unknown is why it is unknown whether the template exists; nil if it does not.
+	unknown error
+}
+
+// leftovers returns the workloads that have Works and no template, but not those that are known. Works that would
 // delete their objects are left out: a user may have deleted the template to delete the objects.
-func (m *Migration) leftovers(ctx context.Context, namespace string) ([]Workload, error) {
-	var all []Workload
+func (m *Migration) leftovers(ctx context.Context, namespace string, known []Workload) ([]leftover, error) {
+	var all []leftover
 	page := &client.ListOptions{Limit: pageSize}
 	for {
 		var works workv1alpha1.WorkList // a new one: decoding leaves fields of a former page in place
@@ -68,27 +83,26 @@ func (m *Migration) leftovers(ctx context.Context, namespace string) ([]Workload
 		}
 		for i := range works.Items {
 			cluster, w, ok := workOf(&works.Items[i])
-			if !ok || !execute.Preserved(&works.Items[i]) || namespace != "" && w.Namespace != namespace {
+			if !ok || !execute.Preserved(&works.Items[i]) || namespace != "" && w.Namespace != namespace ||
+				slices.ContainsFunc(known, w.IsSame) {
 				continue
 			}
-			at := slices.IndexFunc(all, w.IsSame)
+			at := slices.IndexFunc(all, func(l leftover) bool { return l.IsSame(w) })
 			if at < 0 {
-				at, all = len(all), append(all, w)
+				at, all = len(all), append(all, leftover{Workload: w, states: map[string]migrate.State{}})
 			}
 			all[at].Clusters = append(all[at].Clusters, cluster)
+			all[at].states[cluster] = migrate.StateOf(&works.Items[i])
 		}
 		if page.Continue = works.Continue; page.Continue == "" {
 			break
 		}
 	}
-	var left []Workload
-	for _, w := range all {
-		template, _, err := m.template(ctx, w)
-		if err != nil {
-			return nil, err
-		}
-		if template == nil {
-			left = append(left, w)
+	var left []leftover
+	for _, l := range all {
+		var template *unstructured.Unstructured
+		if template, _, l.unknown = m.template(ctx, l.Workload); template == nil {
+			left = append(left, l)
 		}
 	}
 	return left, nil
@@ -206,21 +220,43 @@ func (m *Migration) leaveWorks(ctx context.Context, w Workload, clusters []strin
 
 // checkOwner returns an error if the hub would not release the object of a Work; live is nil for none.
 func (m *Migration) checkOwner(ctx context.Context, work *workv1alpha1.Work, live *unstructured.Unstructured) error {
+	if err := m.checkHub(ctx, live); err != nil {
+		return err
+	}
+	if live != nil && migrate.Marked(live) && (!execute.Owns(work, live) || execute.Anothers(work, live)) {
+		return errors.New("the object has labels or annotations of a hub, but not those that this hub set: if no other " +
+			"hub manages it, remove them with `kubectl label` and `kubectl annotate`")
+	}
+	return nil
+}
+
+// checkHub returns an error if another hub wrote an object last; live is nil for none.
+func (m *Migration) checkHub(ctx context.Context, live *unstructured.Unstructured) error {
 	if live == nil || !migrate.Marked(live) {
 		return nil
 	}
-	if by := live.GetAnnotations()[wellknown.HubAnnotation]; by != "" {
-		hub, err := member.Identity(ctx, m.Client)
+	by := live.GetAnnotations()[wellknown.HubAnnotation]
+	if by == "" {
+		return nil
+	}
+	hub, err := member.Identity(ctx, m.Client)
+	if err != nil || by == hub {
+		return err
+	}
+	return fmt.Errorf("another hub (%s) wrote the object last: end its management there", by)
+}
+
+// checkHubs returns an error if another hub wrote the object of a workload last in one of the clusters: this hub would
+// keep it as it is. It finds nothing for a user who may not read the identity of the hub.
+func (m *Migration) checkHubs(ctx context.Context, w Workload, clusters []string) error {
+	for _, cluster := range clusters {
+		live, err := m.live(ctx, cluster, w)
 		if err != nil {
 			return err
 		}
-		if by != hub {
-			return fmt.Errorf("another hub (%s) wrote the object last: end its management there", by)
+		if err := m.checkHub(ctx, live); err != nil && !apierrors.IsForbidden(err) {
+			return fmt.Errorf("cluster %q: %w", cluster, err)
 		}
-	}
-	if !execute.Owns(work, live) || execute.Anothers(work, live) {
-		return errors.New("the object has labels or annotations of a hub, but not those that this hub set: if no other " +
-			"hub manages it, remove them with `kubectl label` and `kubectl annotate`")
 	}
 	return nil
 }

@@ -51,8 +51,8 @@ func (w *world) losePolicies() {
 		w.Gone(&overrides.Items[i])
 	}
 	w.Advance(time.Minute)
-	if states := w.states(); states != "" {
-		w.t.Fatalf("policies remain: %s", states)
+	if err := w.Hub.List(w.t.Context(), &policies); err != nil || len(policies.Items) > 0 {
+		w.t.Fatalf("%d policies remain, %v", len(policies.Items), err)
 	}
 }
 
@@ -135,6 +135,7 @@ func TestWorkloadsLeaveByTheirWorksAlone(t *testing.T) {
 				if n := len(w.works()); n != 14 {
 					t.Fatalf("the hub has %d Works, want 14", n)
 				}
+				w.listsInOwn(list, strings.Contains(lost, "policies"))
 
 				if err := w.takeOutAll(); err != nil {
 					t.Fatalf("%v\n%s", err, strings.Join(w.shown, ""))
@@ -159,6 +160,57 @@ func TestWorkloadsLeaveByTheirWorksAlone(t *testing.T) {
 	}
 }
 
+// listsInOwn fails the test unless `argosy migrate status` lists the workloads in Own in both members, those that have
+// neither template nor policy with this reason.
+func (w *world) listsInOwn(list []migration.Workload, onlyWorks bool) {
+	w.t.Helper()
+	w.newRun()
+	all, err := w.Statuses(w.t.Context(), "shop")
+	if err != nil || len(all) != len(list) {
+		w.t.Fatalf("the status lists %+v, %v", all, err)
+	}
+	for i, s := range all {
+		for _, m := range []string{"m1", "m2"} {
+			c := s.Clusters[m]
+			if s.Object != list[i].String() || len(s.Clusters) != 2 || c.State != migrate.Own ||
+				strings.Contains(c.Reason, "no policy has its migration") != onlyWorks {
+				w.t.Errorf("the status is %+v", s)
+			}
+		}
+	}
+	if others, err := w.Statuses(w.t.Context(), "other"); err != nil || len(others) > 0 {
+		w.t.Errorf("in another namespace, the status lists %+v, %v", others, err)
+	}
+}
+
+// Without the right to list Works, the status lists what has a policy, and names the right.
+func TestStatusNamesTheMissingRightToListWorks(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.putOnBoth()
+		w.bringIn(false, item(controllertest.CloneSet, "web"))
+		w.stop() // the hub has all rights
+		w.newRun()
+		w.Server.Behave(func(rw http.ResponseWriter, r *http.Request) bool {
+			return r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/works") && forbid(rw)
+		})
+		w.check("states", w.states(), "CloneSet shop/web: m1=Own m2=Own")
+		if got := strings.Join(w.shown, ""); !strings.Contains(got, "without a policy are not listed") ||
+			!strings.Contains(got, "this user may not") {
+			t.Errorf("it shows %q", got)
+		}
+	})
+}
+
+// forbid answers that the user may not do this.
+func forbid(rw http.ResponseWriter) bool {
+	rw.Header().Set("Content-Type", "application/json")
+	rw.WriteHeader(http.StatusForbidden)
+	fmt.Fprint(rw, `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403,
+		"message": "this user may not"}`)
+	return true
+}
+
 // A kind that the hub does not serve for a moment may have templates.
 func TestNothingLeavesWhileADefinedKindIsNotServed(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
@@ -176,6 +228,10 @@ func TestNothingLeavesWhileADefinedKindIsNotServed(t *testing.T) {
 		err := w.takeOutAll()
 		if err == nil || !strings.Contains(err.Error(), "the hub does not serve CloneSet shop/web now") {
 			t.Errorf("the error is %v", err)
+		}
+		all, err := w.Statuses(t.Context(), "")
+		if err != nil || len(all) != 1 || !strings.Contains(all[0].Clusters["m1"].Reason, "the hub does not serve") {
+			t.Errorf("the status is %+v, %v", all, err)
 		}
 		w.Advance(2 * time.Minute)
 		for name, m := range w.members {
@@ -293,30 +349,38 @@ func TestAllLeavesOtherWorksAlone(t *testing.T) {
 	})
 }
 
-// An object that another hub wrote last, or that has the marks of another Work, stays as it is, and so does its Work.
+// An object that another hub wrote last, or that has the marks of another Work, stays as it is, and so does what the
+// hub has of it. The command says so before it writes anything.
 func TestObjectOfAnotherHubStays(t *testing.T) {
-	for name, change := range map[string]struct {
+	const anotherHub = "another hub (other) wrote the object last"
+	for name, tc := range map[string]struct {
 		annotation, value, want string
+		// lost is true if only the Works are left.
+		lost bool
 	}{
-		"hub":  {wellknown.HubAnnotation, "other", "another hub (other) wrote the object last"},
-		"Work": {"work.karmada.io/name", "other", "not those that this hub set"},
+		"hub":                 {wellknown.HubAnnotation, "other", anotherHub, true},
+		"Work":                {"work.karmada.io/name", "other", "not those that this hub set", true},
+		"hub, and a template": {wellknown.HubAnnotation, "other", anotherHub, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			controllertest.Run(t, func(t *testing.T) {
 				w := newWorld(t)
 				w.putOnBoth()
 				w.bringIn(false, item(controllertest.CloneSet, "web"))
-				w.loseTemplate(controllertest.CloneSet, "web")
-				w.losePolicies()
+				if tc.lost {
+					w.loseTemplate(controllertest.CloneSet, "web")
+					w.losePolicies()
+				}
 				w.stop()
 				u := w.members["m2"].Object(controllertest.CloneSet, "shop", "web")
 				annotations := u.GetAnnotations()
-				annotations[change.annotation] = change.value
+				annotations[tc.annotation] = tc.value
 				u.SetAnnotations(annotations)
 				w.members["m2"].Put(u)
 				w.Quiet()
 				err := w.takeOutAll()
-				if err == nil || !strings.Contains(err.Error(), `cluster "m2": `) || !strings.Contains(err.Error(), change.want) {
+				if err == nil || !strings.Contains(err.Error(), `cluster "m2": `) ||
+					!strings.Contains(err.Error(), tc.want) {
 					t.Error(err)
 				}
 				if writes := w.Quiet(); len(writes) > 0 {
@@ -350,14 +414,7 @@ func TestLeavingByWorksNeedsRights(t *testing.T) {
 					server = w.members[refused.server]
 				}
 				server.Behave(func(rw http.ResponseWriter, r *http.Request) bool {
-					if r.Method != refused.method || !strings.Contains(r.URL.Path, refused.path) {
-						return false
-					}
-					rw.Header().Set("Content-Type", "application/json")
-					rw.WriteHeader(http.StatusForbidden)
-					fmt.Fprint(rw, `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403,
-						"message": "this user may not"}`)
-					return true
+					return r.Method == refused.method && strings.Contains(r.URL.Path, refused.path) && forbid(rw)
 				})
 				if err := w.takeOutAll(); err == nil || !strings.Contains(err.Error(), "this user may not") {
 					t.Errorf("the user is not refused: %v", err)

@@ -46,6 +46,7 @@ func lostCluster(t *testing.T) {
 	s := newStory(t, "m1", "m6")
 	s.shop(12, 1)
 	s.sets(image(2))
+	s.budget("shop", 1) // of the clusters that answer
 	s.stages("gray", "shop", image(2), []string{"some", "rest"}, []int{3, 12})
 	s.starts("gray", `{stages: [{name: some, to: {percent: 25}}, {name: rest, before: [{name: go}]}],
 		onLostCluster: {action: Skip, after: 5s}}`)
@@ -91,11 +92,13 @@ func lostCluster(t *testing.T) {
 const fiveStages = `{stages: [{name: a, to: {percent: 5}}, {name: b, to: {percent: 20}, before: [{name: go}]},
 	{name: c, to: {percent: 50}}, {name: d, to: {percent: 80}, before: [{name: go}]}, {name: e, before: [{name: go}]}]}`
 
-// runsFiveStages runs a release of five stages, with something in between, and returns what was written to members.
-func runsFiveStages(s *story, meanwhile func(ended func() bool)) map[string][]written {
+// runsFiveStages runs a release of five stages, with something before it and in between. It returns what was
+// written to members.
+func runsFiveStages(s *story, before func(), meanwhile func(ended func() bool)) map[string][]written {
 	s.t.Helper()
 	s.shop(20, "100%")
 	s.sets(image(2))
+	before()
 	s.noWayBack("shop", image(1), image(2))
 	s.stages("five", "shop", image(2), []string{"a", "b", "c", "d", "e"}, []int{1, 4, 10, 16, 20})
 	s.starts("five", fiveStages)
@@ -140,7 +143,9 @@ var calm map[string][]written
 
 func undisturbed(t *testing.T) {
 	s := newStory(t, "m1", "m2", "m3", "m4", "m5")
-	calm = runsFiveStages(s, func(func() bool) {})
+	var p plan
+	calm = runsFiveStages(s, func() { p = s.plans(fiveStages) }, func(func() bool) {})
+	s.planned(p, "five", image(2))
 	s.costs("16, undisturbed", "five", "shop-cloneset", 5, 3, 0)
 }
 
@@ -169,7 +174,7 @@ func hubKilled(t *testing.T) {
 	data := filepath.Join(fleet.Lab.Hub.Dir, "data")
 	random := rand.New(rand.NewSource(16))
 	during := 0
-	got := runsFiveStages(s, func(ended func() bool) {
+	got := runsFiveStages(s, func() {}, func(ended func() bool) {
 		for n := range kills {
 			// The moment is a number of events of this release, or a time when nothing happens.
 			var from int

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -230,17 +231,33 @@ func frozen(t *testing.T) {
 	s.runs("shop", image(1), 10)
 }
 
+// inFlight counts the clusters with new pods of shop that are not available, over all stories. confirm, if set, asks
+// the clusters again: their events may arrive in another order than they happened. The caller has the lock.
+func inFlight(stories []*story, confirm func(*story, map[string][]string) map[string][]string) (n int) {
+	for _, s := range stories {
+		down := s.down("shop", image(2))
+		if confirm != nil {
+			down = confirm(s, down)
+		}
+		n += len(down)
+	}
+	return n
+}
+
 func limitedByGuard(t *testing.T) {
 	var stories []*story
 	for range 5 {
 		stories = append(stories, newStory(t, "m1", "m2", "m3"))
 	}
 	guards(t, "limits: {releases: 2, clusters: 3}", stories...)
+	const strategy = `{stages: [{name: first, clusters: {clusterNames: [m1]}}, {name: rest}]}`
 	var most struct{ releases, clusters int }
 	waited := false
+	var plans []plan
 	for _, s := range stories {
 		s.shop(3, 1)
 		s.sets(image(2))
+		plans = append(plans, s.plans(strategy))
 		s.check(func(event) {
 			releases, clusters := 0, 0
 			for _, other := range stories {
@@ -261,13 +278,21 @@ func limitedByGuard(t *testing.T) {
 				s.violated("%d releases with %d clusters are under way where 2 with 3 may be", releases, clusters)
 			}
 		})
+		s.check(func(e event) {
+			if _, isPod := e.obj.(*corev1.Pod); isPod && inFlight(stories, nil) > 3 {
+				if n := inFlight(stories, (*story).stillDown); n > 3 {
+					s.violated("pods are in flight in %d clusters where 3 may be", n)
+				}
+			}
+		})
 	}
 	for _, s := range stories {
-		s.starts("gray", `{stages: [{name: first, clusters: {clusterNames: [m1]}}, {name: rest}]}`)
+		s.starts("gray", strategy)
 	}
-	for _, s := range stories {
+	for i, s := range stories {
 		s.becomes("gray", succeeded, completed)
 		s.runs("shop", image(2), 3)
+		s.planned(plans[i], "gray", image(2))
 	}
 	stories[0].read(func() {
 		if most.releases != 2 || most.clusters < 2 {

@@ -103,6 +103,7 @@ var scenarios = map[string]func(*testing.T){
 	"a stored revision comes back with its overrides":                 storedRevision,
 	"I11: a deleted release holds its plan":                           deletedRelease,
 	"the hub starts releases, and undoes no rollback":                 startedByTheHub,
+	"20: an autoscaler scales while its workload migrates":            autoscaledWhileMigrated,
 	"16: undisturbed": undisturbed,
 }
 

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/test/kit"
 )
@@ -140,12 +141,7 @@ func migratedInAndOut(t *testing.T) {
 		apps = append(apps, w.name)
 	}
 	for _, c := range s.clusters {
-		kit.Eventually(t, "the namespace is in "+c, func() string {
-			if fleet.Members[c].Find(t, "v1", "Namespace", "", s.ns) == nil {
-				return "it is not there"
-			}
-			return ""
-		})
+		s.hasNamespace(c)
 		for _, w := range existingWorkloads {
 			if err := w.applies(s, c, 1); err != nil {
 				t.Fatal(err)
@@ -312,9 +308,14 @@ func migratedInAndOut(t *testing.T) {
 	if out := s.migrates("in", "-f", s.whitelist("Flux", again...)); strings.Count(out, "is in Own") != 6 {
 		t.Fatalf("want 2 workloads in Own in 3 clusters:\n%s", out)
 	}
+	s.changedByHand(existingWorkloads[4])
 	s.losesTemplates(again)
 	s.rounds()
 	unchanged("without templates", true)
+	if out := s.migrates("status", "-n", s.ns); strings.Count(out, " Own ") != 6 ||
+		strings.Count(out, "no policy has its migration") != 6 {
+		t.Errorf("status does not list 2 workloads in 3 clusters:\n%s", out)
+	}
 	if out := s.migrates("out", "--all", "-n", s.ns); strings.Count(out, "is released") != 6 {
 		t.Fatalf("want 2 workloads released in 3 clusters:\n%s", out)
 	}
@@ -331,6 +332,134 @@ func migratedInAndOut(t *testing.T) {
 	}
 	s.rounds()
 	end()
+}
+
+// An autoscaler in m1 scales a workload in Shadow. Its replicas stay through Own and after it has left (M5).
+func autoscaledWhileMigrated(t *testing.T) {
+	s := newStory(t, "m1", "m2")
+	w := existing{"apps.kruise.io/v1alpha1", "CloneSet", "shop"}
+	for _, c := range s.clusters {
+		s.hasNamespace(c)
+		if err := w.applies(s, c, 1); err != nil {
+			t.Fatal(err)
+		}
+		fleet.Members[c].RemoveAtEnd(t, w.manifest(s, c, 1))
+	}
+	hpa := fleet.Members["m1"].Apply(t, fmt.Sprintf(`{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler,
+		metadata: {name: shop, namespace: %s}, spec: {minReplicas: 3, maxReplicas: 8,
+		scaleTargetRef: {apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, name: shop},
+		metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}}]}}`, s.ns))
+	fleet.Members["m1"].RemoveAtEnd(t, hpa[0])
+	s.waits("the workload runs", func() bool {
+		return s.settledOf["shop"]["m1"] && s.settledOf["shop"]["m2"] && s.count("shop", "", "m1") == 3 &&
+			s.count("shop", "", "m2") == 5
+	})
+	var uids map[string]string
+	s.read(func() { uids = s.uids("shop") })
+	in := []string{"in", "cloneset.apps.kruise.io", "shop", "-n", s.ns, "--cluster", "m1,m2", "--acknowledge", "Flux"}
+	s.migrates(append(slices.Clone(in), "--shadow")...)
+	kit.Eventually(t, "the autoscaler grows to the maximum", func() string {
+		s.uses("m1", "100m")
+		n := 0
+		s.read(func() { n = s.count("shop", "", "m1") })
+		if n != 8 || !s.isSettled("m1") {
+			return fmt.Sprintf("there are %d pods", n)
+		}
+		return ""
+	})
+	if out := s.migrates(in...); strings.Count(out, "is in Own") != 2 {
+		t.Fatalf("want the workload in Own in 2 clusters:\n%s", out)
+	}
+	s.rounds()
+	if out := s.migrates("out", "cloneset.apps.kruise.io", "shop", "-n", s.ns); strings.Count(out, "is released") != 2 {
+		t.Fatalf("want the workload released in 2 clusters:\n%s", out)
+	}
+	s.rounds()
+	s.read(func() {
+		last := map[string]int64{"m1": 3, "m2": 5}
+		for c, all := range s.sequence["shop"] {
+			for _, w := range all {
+				if w.replicas < last[c] {
+					t.Errorf("%s was written %v: replicas were taken back", c, all)
+				}
+				last[c] = w.replicas
+			}
+		}
+		if last["m1"] != 8 || last["m2"] != 5 {
+			t.Errorf("the replicas are %v, want 8 and 5", last)
+		}
+		is := s.uids("shop")
+		for pod, uid := range uids {
+			if is[pod] != uid {
+				t.Errorf("pod %s was replaced", pod)
+			}
+		}
+		if len(is) != 13 {
+			t.Errorf("%d pods run, want 13", len(is))
+		}
+	})
+}
+
+// hasNamespace returns when the namespace of the story is in a cluster.
+func (s *story) hasNamespace(cluster string) {
+	s.t.Helper()
+	kit.Eventually(s.t, "the namespace is in "+cluster, func() string {
+		if fleet.Members[cluster].Find(s.t, "v1", "Namespace", "", s.ns) == nil {
+			return "it is not there"
+		}
+		return ""
+	})
+}
+
+// isSettled reports whether a member has observed its CloneSet shop, and all pods are as it asks.
+func (s *story) isSettled(cluster string) (settled bool) {
+	s.read(func() { settled = s.settledOf["shop"][cluster] })
+	return settled
+}
+
+// changedByHand changes a Deployment in m1 and m2 while the hub is off. In m2 the object has the brake, and keeps the
+// change until the brake is removed (M11).
+func (s *story) changedByHand(w existing) {
+	s.t.Helper()
+	limit := func(cluster string) any { return kit.Field(w.find(s, cluster), "spec", "revisionHistoryLimit") }
+	was := limit("m1")
+	change := func(cluster string, edit func(u *unstructured.Unstructured)) {
+		s.t.Helper()
+		fleet.Members[cluster].Change(s.t, w.apiVersion, w.kind, s.ns, w.name, edit)
+	}
+	brake := func(u *unstructured.Unstructured, on bool) {
+		annotations := u.GetAnnotations()
+		if delete(annotations, wellknown.HandsOffAnnotation); on {
+			annotations[wellknown.HandsOffAnnotation] = "true"
+		}
+		u.SetAnnotations(annotations)
+	}
+	restarts(s.t, func() {
+		for _, cluster := range []string{"m1", "m2"} {
+			change(cluster, func(u *unstructured.Unstructured) {
+				brake(u, cluster == "m2")
+				if err := unstructured.SetNestedField(u.Object, int64(7), "spec", "revisionHistoryLimit"); err != nil {
+					s.t.Fatal(err)
+				}
+			})
+		}
+	})
+	reverted := func(cluster string) {
+		s.t.Helper()
+		kit.Eventually(s.t, "the hub reverts the change in "+cluster, func() string {
+			if is := limit(cluster); is != was {
+				return fmt.Sprintf("the limit is %v, and was %v", is, was)
+			}
+			return ""
+		})
+	}
+	reverted("m1")
+	s.rounds()
+	if is := limit("m2"); is != int64(7) {
+		s.t.Errorf("with the brake, the limit in m2 is %v, want 7 (M11)", is)
+	}
+	change("m2", func(u *unstructured.Unstructured) { brake(u, false) })
+	reverted("m2")
 }
 
 // whitelist writes the file of `argosy migrate` for workloads, and returns its path. acknowledged may be empty.

@@ -334,34 +334,52 @@ func (s *story) budget(app string, most int) {
 		if obj, isPod := e.obj.(*corev1.Pod); !isPod || obj.Labels["app"] != app {
 			return
 		}
-		down := map[string][]string{}
+		down := s.down(app, "")
 		n := 0
-		for c, pods := range s.pods {
-			for name, p := range pods {
-				if p.app == app && !p.ready {
-					down[c] = append(down[c], name)
-					n++
-				}
-			}
+		for _, names := range down {
+			n += len(names)
 		}
 		if n <= most {
 			return
 		}
 		still := 0
-		for c, names := range down {
-			for _, name := range names {
-				var p corev1.Pod
-				if fleet.Members[c].Get(context.Background(), client.ObjectKey{Namespace: s.ns, Name: name}, &p) == nil {
-					if is := podOf(&p); is != nil && !is.ready {
-						still++
-					}
-				}
-			}
+		for _, names := range s.stillDown(down) {
+			still += len(names)
 		}
 		if still > most {
 			s.violated("%d pods of %s are unavailable where %d may be (I2)", still, app, most)
 		}
 	})
+}
+
+// down are the pods of an app that are not available, by cluster; with an image only those that have it. The caller has
+// the lock.
+func (s *story) down(app, image string) map[string][]string {
+	all := map[string][]string{}
+	for c, pods := range s.pods {
+		for name, p := range pods {
+			if p.app == app && !p.ready && (image == "" || p.image == image) {
+				all[c] = append(all[c], name)
+			}
+		}
+	}
+	return all
+}
+
+// stillDown are those of the pods that are not available by their API servers themselves, by cluster.
+func (s *story) stillDown(down map[string][]string) map[string][]string {
+	all := map[string][]string{}
+	for c, names := range down {
+		for _, name := range names {
+			var p corev1.Pod
+			if fleet.Members[c].Get(context.Background(), client.ObjectKey{Namespace: s.ns, Name: name}, &p) == nil {
+				if is := podOf(&p); is != nil && !is.ready {
+					all[c] = append(all[c], name)
+				}
+			}
+		}
+	}
+	return all
 }
 
 // noWayBack checks that no pod that had an image gets an older one.

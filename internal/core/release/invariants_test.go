@@ -26,8 +26,10 @@ type history struct {
 	proceeds bool // on failure
 	// done are the stages of which enough pods were available at some time, skipped those that the user has skipped.
 	done, skipped [3]bool
-	// approved is true if the gate may be passed: it was approved, or the last stage added no pod by rounding.
-	approved bool
+	// approved is true if the gate may be passed: it was approved, or the last stage added no pod by rounding, as rounded
+	// says. approvedAttempts are the attempts of the last stage that were approved.
+	approved, rounded bool
+	approvedAttempts  map[int32]bool
 	// allowed are the new pods that the stages that may have begun allow; held are the pods that were released when the
 	// hold was written, -1 without a hold.
 	allowed, held int64
@@ -42,7 +44,8 @@ func newHistory(t testing.TB, seed int64) *history {
 		replicas[i] = 1 + random.Int63n(6)
 	}
 	h := &history{world: newWorld(t, cloneSet, replicas...), random: random, budget: 1 + random.Int63n(3),
-		percents: [3]int64{1 + random.Int63n(60), 70, 100}, proceeds: random.Intn(3) == 0, held: -1}
+		percents: [3]int64{1 + random.Int63n(60), 70, 100}, proceeds: random.Intn(3) == 0, held: -1,
+		approvedAttempts: map[int32]bool{}}
 	h.edit(h.budget, "spec", "updateStrategy", "maxUnavailable")
 	return h
 }
@@ -111,7 +114,7 @@ func (h *history) event(r *releasev1alpha1.Release) {
 func (h *history) approveNow(r *releasev1alpha1.Release) {
 	h.approve(r, "rest", "go", "ann")
 	h.approvals[len(h.approvals)-1].Spec.Attempt = r.Status.Stages[2].Attempt
-	h.approved = true
+	h.approved, h.approvedAttempts[r.Status.Stages[2].Attempt] = true, true
 }
 
 func (h *history) skip(r *releasev1alpha1.Release, stage *releasev1alpha1.ReleaseStageStatus) {
@@ -208,13 +211,24 @@ func (h *history) check(what string, r *releasev1alpha1.Release) {
 		if h.mayBegin(k, r) {
 			h.allowed = max(h.allowed, h.limit(k))
 			h.done[k] = h.done[k] || available >= h.limit(k)
-			h.approved = h.approved || k == 1 && (h.done[k] || h.skipped[k]) && h.limit(1) == h.limit(2)
+			h.rounded = h.rounded || k == 1 && (h.done[k] || h.skipped[k]) && h.limit(1) == h.limit(2)
+			h.approved = h.approved || h.rounded
 		} else if plan != nil && r.Status.Rollback == nil && plan.At > k && !plan.Stages[k].Skip {
 			h.t.Fatalf("%s: stage %d has begun, and may not (I3): %+v", what, k+1, r.Status.Stages)
 		}
 	}
 	if n := h.lastingNew(); n > h.allowed {
 		h.t.Fatalf("%s: %d pods are new where %d may be (I1)", what, n, h.allowed)
+	}
+	// I4: an approval of an earlier attempt opens no gate.
+	if len(r.Status.Stages) == 3 && r.Status.Rollback == nil && !h.rounded {
+		switch last := r.Status.Stages[2]; last.Phase {
+		case releasev1alpha1.StageUpdating, releasev1alpha1.StageSoaking, releasev1alpha1.StageChecking,
+			releasev1alpha1.StageDone:
+			if !h.approvedAttempts[last.Attempt] {
+				h.t.Fatalf("%s: attempt %d of the last stage is %s without its approval (I4)", what, last.Attempt, last.Phase)
+			}
+		}
 	}
 	// I2.
 	if n := h.missing(); n > h.budget {

@@ -35,6 +35,9 @@ func (in Input) rollbackObstacle() string {
 		return fmt.Sprintf("release %s of %s %s has followed; roll that one back, or start a release with --revision",
 			other.Name, ref.Kind, ref.Name)
 	}
+	if name := in.replacedBy(); name != "" { // the rollback would end at once
+		return fmt.Sprintf("release %s is about to replace it; abort that one first", name)
+	}
 	for _, t := range r.Status.Targets {
 		target, known := in.Targets[t.Name]
 		plan := target.plan()

@@ -235,6 +235,30 @@ func TestARollbackThatIsPromisedHappens(t *testing.T) {
 	}
 }
 
+// The release that replaces it would end the rollback at once.
+func TestAnEndedReleaseIsNotRolledBackBeforeAnotherReplacesIt(t *testing.T) {
+	const strategy = "stages: [{name: some, to: {percent: 20}}, {name: rest, before: [{name: go}]}]"
+	w := newWorld(t, cloneSet, 5, 5)
+	r := w.release("r1", strategy)
+	w.rest()
+	w.image("web:3")
+	next := w.release("r2", strategy)
+	next.Spec.Supersede = releasev1alpha1.SupersedeReplace
+	w.reconcile(next)
+	r.Spec.State = releasev1alpha1.StateAbort
+	w.reconcile(r)
+	_, err := release.RequestFor(w.input(r), releasev1alpha1.VerbRollback)
+	if err == nil || !strings.Contains(err.Error(), "release r2 is about to replace it") {
+		t.Errorf("the answer is %v", err)
+	}
+	r.Spec.State = releasev1alpha1.StateRollback
+	w.reconcile(r)
+	w.expect("while r2 waits", r, releasev1alpha1.ReleaseAborted, releasev1alpha1.ReasonAborted, "web:2", 2)
+	next.Spec.State = releasev1alpha1.StateAbort
+	w.rest()
+	w.expect("when r2 is aborted", r, releasev1alpha1.ReleaseRolledBack, releasev1alpha1.ReasonRolledBack, "web:2", 0)
+}
+
 func TestARollbackWithoutAFormerRevisionFailsAndHoldsPods(t *testing.T) {
 	for _, begun := range []bool{false, true} {
 		w := newWorld(t, cloneSet, 5, 5)

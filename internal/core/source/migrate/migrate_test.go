@@ -519,3 +519,25 @@ func TestRulesOfManagedClustersStay(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+func TestWorkShowsTheStateOfItsCluster(t *testing.T) {
+	for want, change := range map[migrate.State]func(w *workv1alpha1.Work){
+		migrate.Own:    func(*workv1alpha1.Work) {},
+		migrate.Shadow: func(w *workv1alpha1.Work) { w.Spec.SuspendDispatching = new(true) },
+		migrate.Leaving: func(w *workv1alpha1.Work) {
+			w.Spec.SuspendDispatching = new(true)
+			w.Annotations = map[string]string{wellknown.LeavingAnnotation: "true"}
+		},
+	} {
+		w := &workv1alpha1.Work{}
+		change(w)
+		if got := migrate.StateOf(w); got != want {
+			t.Errorf("a Work with %v and %+v is in %s, want %s", w.Annotations, w.Spec, got, want)
+		}
+	}
+	now := metav1.Now()
+	if got := migrate.StateOf(&workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &now}}); got !=
+		migrate.Leaving {
+		t.Errorf("a Work that is being deleted is in %s", got)
+	}
+}

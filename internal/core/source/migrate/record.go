@@ -43,7 +43,7 @@ type Record struct {
 // Cluster is the state of one cluster.
 type Cluster struct {
 	State State `json:"state"`
-	// Since is when the state began, in RFC 3339.
+	// Since is when the state began, in RFC 3339; empty for a state that only a Work shows.
 	Since string `json:"since"`
 	// Replicas of the cluster when it joined; 0 for kinds whose replicas are not divided.
 	Replicas int64 `json:"replicas,omitempty"`

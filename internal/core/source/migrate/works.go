@@ -29,3 +29,14 @@ func TemplateOf(work *workv1alpha1.Work) *unstructured.Unstructured {
 	}
 	return obj
 }
+
+// StateOf returns the state of a cluster as its Work alone shows it. It cannot tell Verifying from Own.
+func StateOf(work *workv1alpha1.Work) State {
+	switch {
+	case work.DeletionTimestamp != nil || work.Annotations[wellknown.LeavingAnnotation] == "true":
+		return Leaving
+	case execute.Suspended(work):
+		return Shadow
+	}
+	return Own
+}
