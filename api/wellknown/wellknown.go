@@ -51,7 +51,8 @@ const (
 	//
 	//	{"stage": 2, "revision": "1b2c3d4e"}
 	//
-	// On: templates. Written by: users, cli. Read by: core/release, core/workload/fleet. Users may set it: yes.
+	// On: templates. Written by: users, cli, console. Read by: core/release, core/workload/fleet. Users may set it:
+	// yes.
 	RolloutStageAnnotation = "argosy.io/rollout-stage"
 
 	// ReleaseStrategyAnnotation names the ReleaseStrategy by which changes of the pods of a template are released.
@@ -170,7 +171,8 @@ const (
 	// ApprovedStepsAnnotation lists the step of the revision that may continue in each cluster, as JSON. It goes to
 	// members with the Rollout. A value for another step or revision has no effect.
 	//
-	// On: Kruise Rollouts. Written by: users, cli. Read by: cli, core/workload/rollout. Users may set it: yes.
+	// On: Kruise Rollouts. Written by: users, cli, console. Read by: cli, console, core/workload/rollout. Users may set
+	// it: yes.
 	ApprovedStepsAnnotation = "argosy.io/approved-steps"
 
 	// SubsetWorkloadAnnotation is the kind of the subsets if the template is a bare pod: CloneSet (the default),

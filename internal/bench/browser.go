@@ -3,6 +3,7 @@ package bench
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,23 +11,27 @@ import (
 	"os"
 	"os/exec"
 	"sync"
+	"time"
 )
 
 const browserName = "chromium-headless-shell"
 
 // cdpBrowser is a headless browser that is driven through a pipe by the Chrome DevTools Protocol. It has only what the
-// benchmark needs, so that the binary does not contain a library of the whole protocol.
+// benchmark needs, so that the binary does not contain a library of the whole protocol. Its callers use it in turn.
 type cdpBrowser struct {
 	cmd *exec.Cmd
-	in  *os.File
+	// in is the browser's end of commands. Commands and answers are JSON, each ended by a zero byte.
+	in *os.File
+	// session is the tab that is driven; empty for commands to the browser itself.
+	session string
+	last    int
 
 	mu      sync.Mutex
-	last    int
-	waiting map[int]chan cdpMessage
+	waiting map[int]chan cdpMessage // by the number of the command
 	ended   error
-	session string // of the tab that is driven
 }
 
+// cdpMessage is the answer to a command, or an event, which has no ID.
 type cdpMessage struct {
 	ID     int             `json:"id"`
 	Result json.RawMessage `json:"result"`
@@ -43,16 +48,19 @@ func startBrowser(ctx context.Context, dir string) (*cdpBrowser, error) {
 	}
 	out, theirOut, err := os.Pipe()
 	if err != nil {
+		_, _ = theirIn.Close(), in.Close() // nothing was written
 		return nil, err
 	}
 	cmd := exec.CommandContext(ctx, browserName, "--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe",
 		"--ignore-certificate-errors", "--disable-background-networking", "--disable-component-update",
 		"--user-data-dir="+dir, "about:blank")
 	cmd.ExtraFiles = []*os.File{theirIn, theirOut} // the browser's file descriptors 3 and 4
-	if err := cmd.Start(); err != nil {
+	err = cmd.Start()
+	_, _ = theirIn.Close(), theirOut.Close() // the browser has its own
+	if err != nil {
+		_, _ = in.Close(), out.Close()
 		return nil, fmt.Errorf("start %s: %w", browserName, err)
 	}
-	_, _ = theirIn.Close(), theirOut.Close() // the browser has its own
 	b := &cdpBrowser{cmd: cmd, in: in, waiting: map[int]chan cdpMessage{}}
 	go b.read(out)
 	if err := b.open("about:blank"); err != nil {
@@ -62,12 +70,14 @@ func startBrowser(ctx context.Context, dir string) (*cdpBrowser, error) {
 	return b, nil
 }
 
+// close ends the browser. Its profile stays in the folder of the benchmark.
 func (b *cdpBrowser) close() {
 	_ = b.in.Close()
 	_ = b.cmd.Process.Kill() // nothing of it is kept
 	_ = b.cmd.Wait()
 }
 
+// read hands answers to call until the browser ends. It ignores events.
 func (b *cdpBrowser) read(out *os.File) {
 	defer out.Close()
 	for r := bufio.NewReader(out); ; {
@@ -94,14 +104,11 @@ func (b *cdpBrowser) read(out *os.File) {
 	}
 }
 
+// answerTimeout bounds one command. A page that never shows what a script waits for ends the benchmark with an error.
+const answerTimeout = 2 * time.Minute
+
 // call sends a command, to the tab if there is one, and reads its result.
 func (b *cdpBrowser) call(method string, params, result any) error {
-	answer := make(chan cdpMessage, 1)
-	b.mu.Lock()
-	if b.ended != nil {
-		b.mu.Unlock()
-		return b.ended
-	}
 	b.last++
 	raw, err := json.Marshal(struct {
 		ID      int    `json:"id"`
@@ -109,15 +116,34 @@ func (b *cdpBrowser) call(method string, params, result any) error {
 		Method  string `json:"method"`
 		Params  any    `json:"params,omitempty"`
 	}{b.last, b.session, method, params})
-	if err == nil {
-		b.waiting[b.last] = answer
-		_, err = b.in.Write(append(raw, 0))
-	}
-	b.mu.Unlock()
 	if err != nil {
 		return fmt.Errorf("%s: %w", method, err)
 	}
-	m, found := <-answer
+	answer, id := make(chan cdpMessage, 1), b.last
+	b.mu.Lock()
+	if b.ended != nil {
+		b.mu.Unlock()
+		return fmt.Errorf("%s: %w", method, b.ended)
+	}
+	b.waiting[id] = answer
+	b.mu.Unlock()
+	defer func() {
+		b.mu.Lock()
+		delete(b.waiting, id)
+		b.mu.Unlock()
+	}()
+	if _, err := b.in.Write(append(raw, 0)); err != nil {
+		return fmt.Errorf("%s: %w", method, err)
+	}
+	var m cdpMessage
+	var found bool
+	late := time.NewTimer(answerTimeout)
+	defer late.Stop()
+	select {
+	case m, found = <-answer:
+	case <-late.C:
+		return fmt.Errorf("%s: no answer within %s", method, answerTimeout)
+	}
 	switch {
 	case !found:
 		return fmt.Errorf("%s: %w", method, b.ended)
@@ -153,6 +179,7 @@ func (b *cdpBrowser) open(address string) error {
 	return b.navigate(address)
 }
 
+// navigate opens an address in the tab, and returns when the new document has begun. Scripts then run in it.
 func (b *cdpBrowser) navigate(address string) error {
 	var done struct{ ErrorText string }
 	if err := b.call("Page.navigate", map[string]any{"url": address}, &done); err != nil {
@@ -164,16 +191,24 @@ func (b *cdpBrowser) navigate(address string) error {
 	return nil
 }
 
-// number evaluates a script, which may return a promise of a number.
+// number evaluates a script in the tab. The script returns a number, or a promise of one.
 func (b *cdpBrowser) number(script string) (float64, error) {
 	var done struct {
-		Result           struct{ Value float64 }
-		ExceptionDetails *struct{ Text string }
+		Result           struct{ Value *float64 }
+		ExceptionDetails *struct {
+			Text      string
+			Exception struct{ Description string }
+		}
 	}
 	err := b.call("Runtime.evaluate", map[string]any{"expression": script, "awaitPromise": true, "returnByValue": true},
 		&done)
-	if err == nil && done.ExceptionDetails != nil {
-		err = errors.New(done.ExceptionDetails.Text)
+	switch {
+	case err != nil:
+		return 0, err
+	case done.ExceptionDetails != nil:
+		return 0, errors.New(cmp.Or(done.ExceptionDetails.Exception.Description, done.ExceptionDetails.Text))
+	case done.Result.Value == nil:
+		return 0, errors.New("the script returned no number")
 	}
-	return done.Result.Value, err
+	return *done.Result.Value, nil
 }

@@ -35,6 +35,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/source/adopt"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
+	"github.com/argosy-io/argosy/internal/member/proxy"
 	"github.com/argosy-io/argosy/internal/migration"
 	"github.com/argosy-io/argosy/internal/scope"
 )
@@ -198,7 +199,7 @@ func memberConfig(ctx context.Context, hub client.Client, hubConfig *rest.Config
 		}
 		config = rest.CopyConfig(e.config)
 	} else {
-		config = throughHub(hubConfig, name)
+		config = proxy.Config(hubConfig, name)
 	}
 	config.Timeout, config.QPS = requestTimeout, -1
 	return config, nil

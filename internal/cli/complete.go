@@ -15,6 +15,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"k8s.io/kubectl/pkg/util/completion"
+
+	"github.com/argosy-io/argosy/internal/member/proxy"
 )
 
 // completionTimeout bounds each request of a completion: a shell that waits longer seems to hang.
@@ -32,7 +34,7 @@ func (q quick) ToRESTConfig() (*rest.Config, error) {
 	config.Timeout = completionTimeout
 	config.WarningHandler = rest.NoWarnings{}
 	if q.cluster != "" {
-		config = throughHub(config, q.cluster)
+		config = proxy.Config(config, q.cluster)
 	}
 	return config, nil
 }

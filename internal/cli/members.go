@@ -50,14 +50,7 @@ func (p *place) ToRESTConfig() (*rest.Config, error) {
 	if err != nil || p.cluster == "" {
 		return config, err
 	}
-	return throughHub(config, p.cluster), nil
-}
-
-// throughHub returns the configuration of a client of a member through the hub's proxy, from that of the hub.
-func throughHub(hub *rest.Config, cluster string) *rest.Config {
-	config := rest.CopyConfig(hub)
-	config.Host = strings.TrimSuffix(config.Host, "/") + proxy.Path(cluster)
-	return config
+	return proxy.Config(config, p.cluster), nil
 }
 
 // ToDiscoveryClient reads the kinds of the place once.

@@ -27,6 +27,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/object/text"
+	"github.com/argosy-io/argosy/internal/member/proxy"
 )
 
 // orphan is an object in a member with the labels of this hub and no Work on the hub.
@@ -81,7 +82,7 @@ func orphansOf(ctx context.Context, hub *rest.Config, clusterNames []string) ([]
 	var asking sync.WaitGroup
 	for _, cluster := range clusterNames {
 		asking.Go(func() {
-			found, err := orphansIn(ctx, hub, throughHub(hub, cluster), cluster)
+			found, err := orphansIn(ctx, hub, proxy.Config(hub, cluster), cluster)
 			mu.Lock()
 			defer mu.Unlock()
 			all = append(all, found...)
@@ -410,7 +411,7 @@ func (o *orphan) delete(ctx context.Context, hub *rest.Config) error {
 	if !apierrors.IsNotFound(err) {
 		return err
 	}
-	there, err := metadata.NewForConfig(throughHub(hub, o.Cluster))
+	there, err := metadata.NewForConfig(proxy.Config(hub, o.Cluster))
 	if err != nil {
 		return err
 	}

@@ -81,7 +81,9 @@ type API struct {
 	rows   *rows
 	kinds  *kinds
 
-	version *historyVersion
+	version    *historyVersion
+	namespaces *userNamespaces
+	pods       *podReads
 
 	mu      sync.Mutex
 	streams map[string]int // by user
@@ -102,6 +104,8 @@ func NewAPI(o Options, layer *Layer) *API {
 	a.rights = &rights{authorizer: o.Authorizer, now: time.Now, known: map[string]verdict{}}
 	a.rows = newRows(o)
 	a.version = &historyVersion{now: time.Now}
+	a.namespaces = &userNamespaces{now: time.Now, known: map[string]namespacesAt{}}
+	a.pods = &podReads{now: time.Now, known: map[string]*podRead{}}
 	return a
 }
 
@@ -110,7 +114,7 @@ func (a *API) Handler(next http.Handler) http.Handler {
 	serve := map[string]func(http.ResponseWriter, *http.Request, user.Info){
 		mePath: a.serveMe, linkPath: a.serveLink, streamPath: a.serveStream, whyPath: a.serveWhy, importPath: a.serveImport,
 		actionsPath: a.serveActions, objectPath: a.serveObject, changePath: a.serveChange,
-		releasePath: a.serveRelease, timelinePath: a.serveTimeline}
+		releasePath: a.serveRelease, timelinePath: a.serveTimeline, podsPath: a.servePods}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer, found := serve[r.URL.Path]
 		if !found {

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -190,8 +191,29 @@ func TestUserWithAllRightsSeesTheFleet(t *testing.T) {
 	if got := keys(v); !slices.Equal(got, want) {
 		t.Errorf("the items are %q, want %q", got, want)
 	}
-	if v.totals != (totals{Clusters: 1, Workloads: 2, Bad: 2, Waiting: 1}) || len(v.missing) > 0 {
+	if want := (totals{Clusters: 1, Workloads: 2, Bad: 2, Waiting: 1}); !reflect.DeepEqual(v.totals, want) ||
+		len(v.missing) > 0 {
 		t.Errorf("totals %+v, missing %v", v.totals, v.missing)
+	}
+}
+
+// Pages mark what silent clusters last reported as old. Users who may not list clusters do not learn their names.
+func TestTotalsNameSilentClustersToUsersWhoMayListThem(t *testing.T) {
+	silent := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "c1"}}
+	silent.Status.Conditions = []metav1.Condition{{Type: clusterv1alpha1.ClusterConditionReady,
+		Status: metav1.ConditionFalse, Reason: "ClusterNotReachable"}}
+	for _, c := range []struct {
+		rights grants
+		want   []string
+	}{{grants{"list clusters *": true}, []string{"c1"}}, {grants{}, nil}} {
+		a := newTestAPI(t, c.rights, silent.DeepCopy(), &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "c2"}})
+		s, err := a.rows.current(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := a.fleet(t.Context(), alice, s).totals.(totals).Silent; !slices.Equal(got, c.want) {
+			t.Errorf("with %v the silent clusters are %q, want %q", c.rights, got, c.want)
+		}
 	}
 }
 

@@ -25,8 +25,11 @@ import (
 	"sigs.k8s.io/yaml"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/explain/simulate"
 	"github.com/argosy-io/argosy/internal/core/override"
+	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 	"github.com/argosy-io/argosy/internal/core/workload/rollout"
 	"github.com/argosy-io/argosy/internal/scope"
 )
@@ -90,6 +93,8 @@ func refuseError(w http.ResponseWriter, err error) {
 // action is a button of a template.
 type action struct {
 	rollout.Action
+	// About is what an approval is for.
+	About string `json:"about,omitempty"`
 	// Path of the patch that the page sends.
 	Path string `json:"path"`
 	// Missing is the right that the user lacks; nil if the user may do it.
@@ -106,7 +111,20 @@ func (a *API) serveActions(w http.ResponseWriter, r *http.Request, u user.Info) 
 	}
 	all := []action{}
 	for _, one := range rollout.Actions(obj, time.Now()) {
-		next := action{Action: one, Path: pathOf(obj, m)}
+		all = append(all, action{Action: one})
+	}
+	if c, _, err := a.clientFor(u); err == nil {
+		gk := obj.GroupVersionKind().GroupKind()
+		// Users who may not read the binding do not see what waits for an approval.
+		if b, _, err := scope.BindingFor(ctx, c, gk, obj.GetNamespace(), obj.GetName()); err == nil && b != nil {
+			if one := approval(obj, b); one != nil {
+				all = append(all, *one)
+			}
+		}
+	}
+	for i := range all {
+		next, one := &all[i], all[i].Action
+		next.Path = pathOf(obj, m)
 		patch := right{verb: "patch", group: m.Resource.Group, resource: m.Resource.Resource, subresource: one.Subresource,
 			namespace: obj.GetNamespace(), name: obj.GetName()}
 		if one.Subresource != "" {
@@ -115,9 +133,43 @@ func (a *API) serveActions(w http.ResponseWriter, r *http.Request, u user.Info) 
 		if !a.rights.allows(ctx, u, patch) {
 			next.Missing = patch.missing()
 		}
-		all = append(all, next)
 	}
 	respond(w, all)
+}
+
+// approval returns the action that approves the stage, or the steps of a Kruise Rollout, at which a template waits; nil
+// if it does not wait. It is valid for the version of the template that was read.
+func approval(obj *unstructured.Unstructured, b workv1alpha2.Binding) *action {
+	var annotation, value, about string
+	switch gk := obj.GroupVersionKind().GroupKind(); {
+	case gk == rollout.Kind:
+		clusters := map[string]rollout.Progress{}
+		for _, item := range b.BindingStatus().AggregatedStatus {
+			var status map[string]any
+			if item.Status != nil && json.Unmarshal(item.Status.Raw, &status) == nil {
+				clusters[item.ClusterName] = rollout.ProgressOf(status)
+			}
+		}
+		next, approved, err := rollout.Approve(obj.GetAnnotations()[wellknown.ApprovedStepsAnnotation], clusters, nil)
+		if err != nil {
+			return nil // it waits nowhere
+		}
+		annotation, value, about = wellknown.ApprovedStepsAnnotation, next, strings.Join(approved, ", ")
+	case fleet.InStages(obj):
+		stage, reported := fleet.ReportedStage(b.BindingStatus().Conditions, obj.GetGeneration())
+		revision, err := fleet.RevisionOf(obj)
+		if !reported || stage.State != fleet.StageWaiting || err != nil {
+			return nil
+		}
+		annotation, about = wellknown.RolloutStageAnnotation, stage.String()
+		value = fleet.Approval{Stage: int64(stage.Number), Revision: revision}.String()
+	default:
+		return nil
+	}
+	return &action{About: about, Action: rollout.Action{Name: rollout.ActionApprove,
+		Command: rollout.RolloutCommand(obj, rollout.ActionApprove),
+		Patch: map[string]any{"metadata": map[string]any{"resourceVersion": obj.GetResourceVersion(),
+			"annotations": map[string]any{annotation: value}}}}}
 }
 
 // pathOf returns the address of an object below the console.

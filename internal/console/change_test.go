@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,8 +24,11 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/explain/simulate"
+	"github.com/argosy-io/argosy/internal/core/workload/fleet"
+	"github.com/argosy-io/argosy/internal/core/workload/rollout"
 	"github.com/argosy-io/argosy/internal/why"
 )
 
@@ -91,6 +95,77 @@ func TestActionsNameTheRightThatIsMissing(t *testing.T) {
 	w = a.request(t, alice, "GET", actionsPath+"?kind=Deployment.apps&namespace=shop&name=web", "")
 	if w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), `"missing":{"verb":"get"`) {
 		t.Errorf("a user who may not get it got %d %s", w.Code, w.Body)
+	}
+}
+
+// A stage, or the steps of a Kruise Rollout, that wait for a person are approved for the revision that was read.
+func TestActionsApproveWhatWaits(t *testing.T) {
+	const query = "?kind=Deployment.apps&namespace=shop&name=web"
+	staged := deployment()
+	staged.SetGeneration(7)
+	staged.SetAnnotations(map[string]string{wellknown.RolloutOrderAnnotation: "Stages"})
+	waiting := binding("Deployment", "shop", "web", "c1")
+	waiting.Status.Conditions = []metav1.Condition{{Type: fleet.StagesCompleted, Status: metav1.ConditionFalse,
+		Reason: "Stage1Of3WaitingForApproval", ObservedGeneration: 7}}
+	approve := func(a *API) *action {
+		t.Helper()
+		var all []action
+		w := a.request(t, alice, "GET", actionsPath+query, "")
+		if err := json.Unmarshal(w.Body.Bytes(), &all); err != nil {
+			t.Fatalf("%v: %s", err, w.Body)
+		}
+		if i := slices.IndexFunc(all, func(one action) bool { return one.Name == "approve" }); i >= 0 {
+			return &all[i]
+		}
+		return nil
+	}
+	a, hub := changing(t, grants{"patch deployments shop": true}, "", staged, waiting)
+	stored := deployment()
+	if err := hub.Get(t.Context(), client.ObjectKeyFromObject(staged), stored); err != nil {
+		t.Fatal(err)
+	}
+	revision, err := fleet.RevisionOf(stored)
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := approve(a)
+	if one == nil || one.Missing != nil || one.Command != "argosy rollout approve deployment web -n shop" ||
+		one.About != "stage 1 of 3 is complete and waits for an approval" {
+		t.Fatalf("the action is %+v", one)
+	}
+	raw, _ := json.Marshal(one.Patch)
+	want := `"annotations":{"argosy.io/rollout-stage":"{\"stage\":1,\"revision\":\"` + revision + `\"}"}`
+	if !strings.Contains(string(raw), want) || !strings.Contains(string(raw), `"resourceVersion":"999"`) {
+		t.Errorf("the patch is %s", raw)
+	}
+	a, _ = changing(t, grants{}, "", staged, waiting)
+	if one = approve(a); one == nil || one.Missing == nil || one.Missing.Verb != "patch" {
+		t.Errorf("without the right to patch, the action is %+v", one)
+	}
+	older := waiting.DeepCopy()
+	older.Status.Conditions[0].ObservedGeneration = 6
+	for name, b := range map[string]*workv1alpha2.ResourceBinding{"of an older template": older,
+		"of a binding without stages": binding("Deployment", "shop", "web", "c1")} {
+		if a, _ = changing(t, grants{}, "", staged, b); approve(a) != nil {
+			t.Errorf("the stage %s can be approved", name)
+		}
+	}
+
+	steps := &unstructured.Unstructured{}
+	steps.SetGroupVersionKind(rollout.Kind.WithVersion("v1beta1"))
+	b := binding("Rollout", "shop", "web", "c1")
+	b.Status.AggregatedStatus[0].Status = &runtime.RawExtension{Raw: []byte(
+		`{"canaryStatus":{"currentStepIndex":2,"currentStepState":"StepPaused","canaryRevision":"abc"}}`)}
+	got := approval(steps, b)
+	if got == nil || got.About != "c1" {
+		t.Fatalf("the steps that wait are %+v", got)
+	}
+	if raw, _ := json.Marshal(got.Patch); !strings.Contains(string(raw), `{\"c1\":{\"step\":2,\"revision\":\"abc\"}}`) {
+		t.Errorf("the patch is %s", raw)
+	}
+	b.Status.AggregatedStatus[0].Status.Raw = []byte(`{"canaryStatus":{"currentStepState":"StepUpgrade"}}`)
+	if got := approval(steps, b); got != nil {
+		t.Errorf("steps that do not wait can be approved: %+v", got)
 	}
 }
 

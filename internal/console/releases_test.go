@@ -16,6 +16,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
@@ -217,6 +220,74 @@ func TestTabThatIsUpToDateGetsNoEntries(t *testing.T) {
 	}
 }
 
+// counting counts the questions to an authorizer.
+type counting struct {
+	authorizer.Authorizer
+	asked int
+}
+
+func (c *counting) Authorize(ctx context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+	c.asked++
+	return c.Authorizer.Authorize(ctx, a)
+}
+
+// An open page asks every few seconds. The hub decides about the namespaces of its user once in rightsAge, and a right
+// that is taken away ends the view within that time.
+func TestLostRightEndsInTheTimeLineWithinItsAge(t *testing.T) {
+	g := grants{"list deployments shop": true, "list resourcebindings shop": true}
+	objs := []client.Object{namespace("shop")}
+	for i := range 50 {
+		objs = append(objs, namespace(fmt.Sprint("other", i)))
+	}
+	a := newTestAPI(t, g, objs...)
+	store := openHistory(t, a)
+	count := &counting{Authorizer: g}
+	now := time.Unix(1_800_000_005, 0)
+	clock := func() time.Time { return now }
+	a.Authorizer = func() authorizer.Authorizer { return count }
+	a.rights.authorizer, a.rights.now, a.version.now, a.namespaces.now = a.Authorizer, clock, clock, clock
+	if err := store.RecordFleet(t.Context(), []history.FleetEvent{{UID: "w", Type: history.Moved, At: time.Now(),
+		Workload: history.Workload{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web"}}}); err != nil {
+		t.Fatal(err)
+	}
+	ask := func(version string) timelineAnswer {
+		t.Helper()
+		answer, err := a.timelineSince(t.Context(), alice, history.TimelineFilter{}, version)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer
+	}
+	first := ask("")
+	if len(first.Entries) != 1 {
+		t.Fatalf("the first answer is %+v", first)
+	}
+	before := count.asked
+	for range 5 {
+		now = now.Add(2 * time.Second)
+		if again := ask(first.Version); !again.Same {
+			t.Fatalf("without a change, the answer is %+v", again)
+		}
+	}
+	if count.asked != before {
+		t.Errorf("5 more answers asked the authorizer %d times", count.asked-before)
+	}
+
+	clear(g)
+	now = time.Unix(1_800_000_005, 0).Add(rightsAge)
+	if lost := ask(first.Version); lost.Same || len(lost.Entries) > 0 {
+		t.Errorf("after the loss of the right, the answer is %+v", lost)
+	}
+
+	// Another user has an answer of its own, also within that time.
+	g["list deployments shop"], g["list resourcebindings shop"] = true, true
+	bob := &user.DefaultInfo{Name: "bob"}
+	if answer, err := a.timelineSince(t.Context(), bob, history.TimelineFilter{}, ""); err != nil ||
+		len(answer.Entries) != 1 {
+		t.Errorf("bob sees %+v, %v", answer.Entries, err)
+	}
+}
+
 // Whatever rights a user has, each entry of the time line is of an object that the user may list.
 func TestTimelineHasOnlyWhatTheUserMayList(t *testing.T) {
 	g := grants{}
@@ -253,6 +324,7 @@ func TestTimelineHasOnlyWhatTheUserMayList(t *testing.T) {
 	for range 300 {
 		clear(g)
 		clear(a.rights.known)
+		clear(a.namespaces.known)
 		for _, right := range all {
 			g[right] = random.IntN(3) == 0
 		}

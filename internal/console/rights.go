@@ -40,12 +40,15 @@ func (r right) missing() *Missing {
 	return m
 }
 
+func (r right) attributes(u user.Info) authorizer.AttributesRecord {
+	return authorizer.AttributesRecord{User: u, Verb: r.verb, APIGroup: r.group, APIVersion: "*", Resource: r.resource,
+		Subresource: r.subresource, Namespace: r.namespace, Name: r.name, ResourceRequest: true}
+}
+
 // allows reports whether a user has a right.
 func (r *rights) allows(ctx context.Context, u user.Info, want right) bool {
 	return r.decide(ctx, u, strings.Join([]string{want.verb, want.group, want.resource, want.subresource, want.namespace,
-		want.name}, "\x00"), authorizer.AttributesRecord{User: u, Verb: want.verb, APIGroup: want.group, APIVersion: "*",
-		Resource: want.resource, Subresource: want.subresource, Namespace: want.namespace,
-		Name: want.name, ResourceRequest: true})
+		want.name}, "\x00"), want.attributes(u))
 }
 
 // allowsGet reports whether a user may get an address of the hub.
@@ -53,10 +56,20 @@ func (r *rights) allowsGet(ctx context.Context, u user.Info, path string) bool {
 	return r.decide(ctx, u, path, authorizer.AttributesRecord{User: u, Verb: "get", Path: path})
 }
 
-func (r *rights) decide(ctx context.Context, u user.Info, what string, attributes authorizer.AttributesRecord) bool {
+// authorized reports whether a user has a right now. It does not use or change the cache, for callers with many
+// questions that cache what follows from them.
+func (r *rights) authorized(ctx context.Context, attributes authorizer.AttributesRecord) bool {
 	of := r.authorizer()
 	if of == nil {
 		return false
+	}
+	decision, _, err := of.Authorize(ctx, attributes)
+	return err == nil && decision == authorizer.DecisionAllow
+}
+
+func (r *rights) decide(ctx context.Context, u user.Info, what string, attributes authorizer.AttributesRecord) bool {
+	if r.authorizer() == nil {
+		return false // the API server starts: nothing is decided yet
 	}
 	now, key := r.now(), identity(u)+"\x01"+what
 	r.mu.Lock()
@@ -65,8 +78,7 @@ func (r *rights) decide(ctx context.Context, u user.Info, what string, attribute
 	if found && now.Sub(v.at) < rightsAge {
 		return v.allowed
 	}
-	decision, _, err := of.Authorize(ctx, attributes)
-	v = verdict{err == nil && decision == authorizer.DecisionAllow, now}
+	v = verdict{r.authorized(ctx, attributes), now}
 	if ctx.Err() != nil {
 		return false
 	}

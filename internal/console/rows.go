@@ -267,6 +267,8 @@ type totals struct {
 	Unplaced  int `json:"unplaced"`
 	// Waiting is the number of releases that wait for a person.
 	Waiting int `json:"waiting"`
+	// Silent are the clusters that are not ready, so that pages mark what they last reported as old.
+	Silent []string `json:"silent,omitempty"`
 	// More is the number of items that are not sent.
 	More int `json:"more,omitempty"`
 }
@@ -397,6 +399,7 @@ func (a *API) fleet(ctx context.Context, u user.Info, s *state) view {
 		f.Clusters = append(f.Clusters, c.ClusterRow)
 		if c.State == overview.NotReady {
 			n.NotReady++
+			n.Silent = append(n.Silent, c.Name)
 		}
 	}
 	for _, w := range workloads {

@@ -83,7 +83,7 @@ func (a *API) serveTimeline(w http.ResponseWriter, r *http.Request, u user.Info)
 // before it reads the database.
 func (a *API) timelineSince(ctx context.Context, u user.Info, f history.TimelineFilter,
 	version string) (answer timelineAnswer, err error) {
-	f.Namespaces, err = a.timelineNamespaces(ctx, u)
+	f.Namespaces, err = a.namespaces.namespacesOf(u, func() ([]string, error) { return a.timelineNamespaces(ctx, u) })
 	if err != nil {
 		return answer, err
 	}
@@ -112,6 +112,45 @@ func (a *API) timelineSince(ctx context.Context, u user.Info, f history.Timeline
 		answer.Notes = append(answer.Notes, a.History.Note)
 	}
 	return answer, nil
+}
+
+// userNamespaces caches timelineNamespaces of each user for rightsAge: an open page asks every few seconds, and a hub
+// can have thousands of namespaces. Because seesEntry checks each entry, an old answer never shows more than the rights
+// of the user.
+type userNamespaces struct {
+	now func() time.Time
+
+	mu    sync.Mutex
+	known map[string]namespacesAt // by identity
+}
+
+type namespacesAt struct {
+	names []string
+	at    time.Time
+}
+
+// maxUsers bounds the users in a cache.
+const maxUsers = 1000
+
+func (n *userNamespaces) namespacesOf(u user.Info, read func() ([]string, error)) ([]string, error) {
+	now, key := n.now(), identity(u)
+	n.mu.Lock()
+	known, found := n.known[key]
+	n.mu.Unlock()
+	if found && now.Sub(known.at) < rightsAge {
+		return known.names, nil
+	}
+	names, err := read()
+	if err != nil {
+		return nil, err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.known) >= maxUsers {
+		clear(n.known)
+	}
+	n.known[key] = namespacesAt{names, now}
+	return names, nil
 }
 
 // historyVersion is the version of the history for all tabs. It changes with the newest entries.
@@ -220,7 +259,7 @@ func (a *API) timelineNamespaces(ctx context.Context, u user.Info) ([]string, er
 	hasAny := func(rights []right, namespace string) bool {
 		return slices.ContainsFunc(rights, func(want right) bool {
 			want.namespace = namespace
-			return a.rights.allows(ctx, u, want)
+			return a.rights.authorized(ctx, want.attributes(u))
 		})
 	}
 	if hasAny(namespacedEntries, "") {
@@ -242,6 +281,9 @@ func (a *API) timelineNamespaces(ctx context.Context, u user.Info) ([]string, er
 		if name := namespaces.Items[i].Name; hasAny(namespacedEntries, name) {
 			allowed = append(allowed, name)
 		}
+	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err() // the authorizer may not have answered
 	}
 	if len(allowed) > maxNamespaces {
 		return nil, nil

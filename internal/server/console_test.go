@@ -215,6 +215,8 @@ func TestConsoleRoutesRefuseUserWithoutRights(t *testing.T) {
 			`"missing":{"verb":"get","group":"cluster.karmada.io","resource":"clusters"}`},
 		"/console/api/actions": {"GET", "?kind=Deployment.apps&namespace=default&name=web", nil, http.StatusForbidden,
 			`"missing":{"verb":"get","group":"apps","resource":"deployments","namespace":"default"}`},
+		"/console/api/pods": {"GET", "?kind=Deployment.apps&namespace=default&name=web&clusters=eu", nil,
+			http.StatusForbidden, `"missing":{"verb":"get","group":"apps","resource":"deployments","namespace":"default"}`},
 		"/console/api/object": {"GET", "?kind=Secret&namespace=default&name=web", nil, http.StatusForbidden,
 			`"missing":{"verb":"get","resource":"secrets","namespace":"default"}`},
 		"/console/api/change": {"POST", "", map[string]any{"apply": true,

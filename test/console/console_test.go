@@ -5,6 +5,9 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"os"
 	"strings"
 	"testing"
@@ -158,7 +161,7 @@ func TestAFleetIsLookedAtInABrowser(t *testing.T) {
 		t.Errorf("scripts can read the login: %q", got)
 	}
 	b.See("Nothing needs attention.", "live")
-	b.Shoot("fleet-calm")
+	b.Check("fleet-calm")
 
 	t.Log("import a cluster")
 	if out, err := fleet.Argosy(t.Context(), "unjoin", "member2", "--yes"); err != nil {
@@ -195,14 +198,21 @@ func TestAFleetIsLookedAtInABrowser(t *testing.T) {
 	b.Shoot("cluster")
 	b.Visit("clusters")
 	b.See("member1", "member2", "2 of 2")
-	b.Shoot("clusters")
+	b.Check("clusters")
+
+	t.Log("look at an object of a member that has no policy")
+	b.Visit("clusters/member1?tab=objects&kind=nodes.v1")
+	b.See("member1-node-0", "Ready", "argosy get nodes -A -C member1")
+	b.Perform(chromedp.Click(".objects button"))
+	b.See("kind: Node", "nodeInfo:")
+	b.Perform(chromedp.Click("dialog button.primary"), chromedp.WaitNotPresent("dialog"))
 
 	t.Log("see a workload, and one that no cluster takes")
 	ns := fleet.Namespace(t)
 	fleet.Hub.Apply(t, fmt.Sprintf(workloads, ns))
 	b.Visit("workloads")
 	b.See("web", "nowhere", "Not placed")
-	b.Shoot("workloads")
+	b.Check("workloads")
 	b.Perform(chromedp.SendKeys("[data-filter]", "nowh"))
 	b.See("1 of ")
 	if got := browser.Run[string](b, "location.search"); got != "?q=nowh" {
@@ -210,18 +220,18 @@ func TestAFleetIsLookedAtInABrowser(t *testing.T) {
 	}
 	b.Visit("")
 	b.See("Workloads without a cluster", "nowhere", "not placed", "Next")
-	b.Shoot("fleet")
+	b.Check("fleet")
 
 	t.Log("by keys: the first row, its page, and back")
 	b.Perform(chromedp.KeyEvent("j"), chromedp.KeyEvent("\r"))
 	b.See("How the scheduler came to this", "PropagationPolicy "+ns+"/nowhere")
-	b.Shoot("workload-stuck")
+	b.Check("workload-stuck")
 	b.Visit("w/apps/Deployment/" + ns + "/web")
 	b.See("PropagationPolicy "+ns+"/web", "member1", "Healthy")
-	b.Shoot("workload")
+	b.Check("workload")
 	b.Visit("w/apps/Deployment/" + ns + "/web?tab=pods")
 	b.See("Restarts", "Running", "member2")
-	b.Shoot("pods")
+	b.Check("pods")
 
 	t.Log("log out: the page is closed and the cookie ends")
 	browser.Run[any](b, `document.querySelector(".who").click()`)
@@ -276,7 +286,55 @@ func TestLogsOfMembersAreText(t *testing.T) {
 	b := open(t)
 	logIn(t, b)
 	b.Visit("w/apps/Deployment/" + ns + "/talker?tab=pods")
-	b.See("talker-1", "1 lines", "red <b>bold</b> ␛]0;title� ‹U+202E›evil")
+	b.See("talker-1", "1 line", "red <b>bold</b> ␛]0;title� ‹U+202E›evil")
+}
+
+// TestForeignPageReachesNothing opens a page of another origin in the browser of a user who is logged in. Ports of one
+// host are one site, so that the browser sends the cookie.
+func TestForeignPageReachesNothing(t *testing.T) {
+	long(t)
+	b := open(t, "status of 4", "blocked by CORS", "foreign", "ERR_", "frame", "127.0.0.1", "localhost")
+	logIn(t, b)
+	foreign := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprintf(w, `<h1>foreign</h1><iframe src="%s/console/"></iframe>`, fleet.Hub.Config.Host)
+	}))
+	t.Cleanup(foreign.Close)
+	hub, err := url.Parse(fleet.Hub.Config.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Perform(chromedp.Navigate(strings.Replace(foreign.URL, "127.0.0.1", hub.Hostname(), 1)))
+	b.See("foreign")
+	const attack = `(async () => {
+		const seen = [], hub = %q;
+		const body = JSON.stringify({yaml: "{apiVersion: v1, kind: ConfigMap, metadata: {name: foreign}}", apply: true});
+		const tries = {read: ["GET", "api/me"], api: ["GET", "k8s/api/v1/secrets"], write: ["POST", "api/change"],
+			logOut: ["DELETE", "session"], link: ["POST", "api/link"], stream: ["GET", "api/stream?topics=fleet"]};
+		for (const [name, [method, path]] of Object.entries(tries)) for (const mode of ["cors", "no-cors"]) {
+			if (mode === "no-cors" && method === "DELETE") continue;
+			try {
+				const r = await fetch(hub + "/console/" + path, {method, mode, credentials: "include",
+					body: method === "POST" ? body : undefined});
+				if (r.type !== "opaque") seen.push(name + " " + r.status);
+			} catch { /* it is refused */ }
+		}
+		return seen.join(", ");
+	})()`
+	if got := browser.Run[string](b, fmt.Sprintf(attack, fleet.Hub.Config.Host)); got != "" {
+		t.Errorf("the foreign page reads %s", got)
+	}
+	var configs corev1.ConfigMapList
+	if err := fleet.Hub.List(t.Context(), &configs); err != nil {
+		t.Fatal(err)
+	}
+	for i := range configs.Items {
+		if configs.Items[i].Name == "foreign" {
+			t.Error("the foreign page wrote an object")
+		}
+	}
+	b.Visit("clusters")
+	b.See("member1", "live") // the user is still logged in
 }
 
 // TestUserWithoutRightsSeesMissingRight logs in by a token without rights.

@@ -49,6 +49,13 @@ const (
 // Path returns the URL path at which the hub serves the API of a member.
 func Path(cluster string) string { return prefix + cluster + suffix }
 
+// Config returns the configuration of a client of a member through the hub's proxy, from that of the hub.
+func Config(hub *rest.Config, cluster string) *rest.Config {
+	config := rest.CopyConfig(hub)
+	config.Host = strings.TrimSuffix(config.Host, "/") + Path(cluster)
+	return config
+}
+
 // Hub returns a client for Clusters and their secrets, with the hub's own permissions.
 type Hub func() (client.Reader, error)
 

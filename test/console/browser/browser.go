@@ -66,7 +66,7 @@ type Tab struct {
 }
 
 // Open opens a tab of the hub at an address, which is not logged in. At the end of the test, everything that the
-// browser reported is a failure.
+// browser reported is a failure, and so is a violation of WCAG in the page as the test leaves it.
 func Open(t *testing.T, hub string, expected ...string) *Tab {
 	t.Helper()
 	b := &Tab{t: t, hub: hub, expected: expected}
@@ -78,17 +78,20 @@ func Open(t *testing.T, hub string, expected ...string) *Tab {
 	ctx, cancel := context.WithTimeout(ctx, 2*timeout)
 	b.ctx = ctx
 	b.Close = sync.OnceFunc(func() {
+		defer stop()
+		defer end()
+		defer cancel()
+		if !t.Failed() {
+			b.Accessible("the last page")
+		}
 		b.mu.Lock()
+		defer b.mu.Unlock()
 		for _, w := range b.wrong {
 			t.Errorf("the browser reported: %s", w)
 		}
 		if b.requests == 0 {
 			t.Error("the test saw no request of the browser")
 		}
-		b.mu.Unlock()
-		cancel()
-		end()
-		stop()
 	})
 	t.Cleanup(b.Close)
 	b.Perform(enableReports(), b.Size(1440, 900, ""))
@@ -128,6 +131,9 @@ func (b *Tab) record(event any) {
 		b.mu.Unlock()
 		if !strings.HasPrefix(e.Request.URL, b.hub) && !strings.HasPrefix(e.Request.URL, "data:") {
 			report = "request to " + e.Request.URL
+		}
+		if strings.Contains(e.Request.URL, "watch=") {
+			report = "the page watches the API, as each open tab would: " + e.Request.URL
 		}
 	}
 	if report == "" {
@@ -227,7 +233,9 @@ var axe = sync.OnceValue(func() string {
 		return ""
 	}
 	defer os.RemoveAll(dir)
-	install := exec.Command("npm", "install", "--prefix", dir, "--ignore-scripts", "--no-audit", "--no-fund",
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	install := exec.CommandContext(ctx, "npm", "install", "--prefix", dir, "--ignore-scripts", "--no-audit", "--no-fund",
 		"axe-core@4.14.1")
 	if install.Run() != nil {
 		return ""
@@ -262,17 +270,29 @@ func (b *Tab) Accessible(where string) {
 // Shoot checks the page in both widths and themes. With ARGOSY_SCREENSHOTS it writes a picture of each to that folder.
 func (b *Tab) Shoot(title string) {
 	b.t.Helper()
+	b.views(title, os.Getenv("ARGOSY_SCREENSHOTS"))
+}
+
+// Check is Shoot without pictures.
+func (b *Tab) Check(title string) {
+	b.t.Helper()
+	b.views(title, "")
+}
+
+func (b *Tab) views(title, dir string) {
+	b.t.Helper()
 	for _, view := range []struct {
 		width, height int64
 		scheme        string
 	}{{1440, 900, "light"}, {1440, 900, "dark"}, {390, 844, "light"}, {390, 844, "dark"}} {
 		where := fmt.Sprintf("%s-%s-%d", title, view.scheme, view.width)
 		b.Perform(b.Size(view.width, view.height, view.scheme))
+		Run[any](b, "scrollTo(0, 0)")
 		b.Accessible(where)
 		if wide := Run[int64](b, "document.documentElement.scrollWidth"); wide > view.width {
 			b.t.Errorf("%s scrolls sideways: %d px", where, wide)
 		}
-		if dir := os.Getenv("ARGOSY_SCREENSHOTS"); dir != "" {
+		if dir != "" {
 			picture, err := chromedp.Call(b.ctx, page.CaptureScreenshot, page.CaptureScreenshotParams{
 				Format: page.CaptureScreenshotFormatWebp, Quality: new(int64(80))})
 			if err != nil {

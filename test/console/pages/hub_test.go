@@ -4,6 +4,7 @@ package pages
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -103,10 +104,17 @@ func (h *hub) respond(w http.ResponseWriter, r *http.Request, path string) {
 		}
 		return
 	}
+	if plain, is := a.body.(text); is {
+		_, _ = io.WriteString(w, string(plain)) // fails only if the browser is gone
+		return
+	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(a.code)
 	_ = json.NewEncoder(w).Encode(a.body) // fails only if the browser is gone
 }
+
+// text is a body that is not JSON.
+type text string
 
 func (h *hub) stream(w http.ResponseWriter, r *http.Request) {
 	h.mu.Lock()

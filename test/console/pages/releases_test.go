@@ -154,7 +154,7 @@ func TestTimeLineKeepsOlderPages(t *testing.T) {
 
 	t.Log("after a gap, or when entries are gone, the newest page replaces the older ones")
 	set(page(minute(50), 51), answer{})
-	b.See("1 entries", "web-51", "Show older entries")
+	b.See("1 entry", "web-51", "Show older entries")
 }
 
 func TestTimeLineShowsEachClassOfEntries(t *testing.T) {

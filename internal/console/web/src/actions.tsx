@@ -7,9 +7,9 @@ import { fill, t } from "./i18n";
 import { href } from "./route";
 import { announce, Command, Failure, missingText } from "./ui";
 
-interface Action { name: "scale" | "restart" | "pause" | "resume"; path: string; patch?: unknown; replicas?: number; command: string; missing?: Missing }
+interface Action { name: "scale" | "restart" | "pause" | "resume" | "approve"; about?: string; path: string; patch?: unknown; replicas?: number; command: string; missing?: Missing }
 
-const keys = { scale: "s", restart: "r", pause: "p", resume: "p" };
+const keys = { scale: "s", restart: "r", pause: "p", resume: "p", approve: "a" };
 
 /** Confirm asks before an action, and shows the command that does the same. What was typed stays after an error. */
 function Confirm({ action, title, clusters, close, done }: { action: Action; title: string; clusters: number; close: () => void; done: () => void }) {
@@ -37,7 +37,7 @@ function Confirm({ action, title, clusters, close, done }: { action: Action; tit
     <dialog ref={dialog} class="confirm" aria-labelledby="confirm" onClose={close}>
       <form onSubmit={submit}>
         <h2 id="confirm">{x[action.name]}: {title}</h2>
-        <p>{fill(x.what[action.name], { n: clusters })}</p>
+        <p>{fill(x.what[action.name], { n: clusters, about: action.about ?? "" })}</p>
         {action.replicas !== undefined && (
           <p><label for="replicas">{fill(x.replicas, { n: action.replicas })}</label> <input id="replicas" type="number" min="0" max="100000" step="1" required autofocus value={n} onInput={(e) => setN((e.target as HTMLInputElement).value)} /></p>
         )}
@@ -63,7 +63,7 @@ export function Actions({ query, version, title, clusters }: { query: URLSearchP
   return (
     <div class="actions">
       <div class="buttons">
-        {(all ?? []).map((a) => <button type="button" key={a.name} data-key={keys[a.name]} disabled={!!a.missing || lost} aria-describedby={a.missing || lost ? "actions-off" : undefined} onClick={() => ask(a)}>{t.actions[a.name]}</button>)}
+        {(all ?? []).map((a) => <button type="button" key={a.name} data-key={keys[a.name]} class={a.name === "approve" ? "primary" : ""} disabled={!!a.missing || lost} aria-describedby={a.missing || lost ? "actions-off" : undefined} onClick={() => ask(a)}>{t.actions[a.name]}</button>)}
         <a class="button" data-key="e" href={href(["change"], { kind: query.get("kind")!, ns: query.get("namespace")!, name: query.get("name")! })}>{t.change.edit}</a>
       </div>
       {(missing.length > 0 || lost) && <p class="faint" id="actions-off">{lost ? t.actions.lost : missing.join(" · ")}</p>}

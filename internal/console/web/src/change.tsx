@@ -58,8 +58,8 @@ function yamlOf(kind: string, at: (field: string) => string): string {
   return parts.join("\n---\n") + "\n";
 }
 
-/** StartForm writes the YAML of a workload, its Service and its policy, or of a policy alone. */
-function StartForm({ write, off, start }: { write: (text: string) => void; off: boolean; start: string }) {
+/** StartForm writes the YAML of a workload, its Service and its policy, or of a policy alone. It folds when there is a text. */
+function StartForm({ write, off, start, open }: { write: (text: string) => void; off: boolean; start: string; open: boolean }) {
   const f = t.form, form = useRef<HTMLFormElement>(null);
   const [kind, setKind] = useState(formKinds.includes(start) ? start : formKinds[0]);
   const [service, setService] = useState("");
@@ -70,7 +70,7 @@ function StartForm({ write, off, start }: { write: (text: string) => void; off: 
     write(yamlOf(kind, (field) => String(data.get(field) ?? "").trim()));
   };
   return (
-    <details class="generator" open>
+    <details class="generator" open={open}>
       <summary>{f.title}</summary>
       <form ref={form} class="form" onSubmit={submit}>
         <div class="pair">
@@ -164,7 +164,7 @@ export function ChangePage() {
       {text !== undefined && (
         <div class="split even">
           <div>
-            {!name && <StartForm start={query.get("form") ?? ""} off={text !== "" && text !== made} write={(next) => { setText(next); setMade(next); }} />}
+            {!name && <StartForm start={query.get("form") ?? ""} open={text === "" || query.has("form")} off={text !== "" && text !== made} write={(next) => { setText(next); setMade(next); }} />}
             <form class="form" onSubmit={(e) => { e.preventDefault(); send(false); }}>
               <label for="yaml">{x.yaml}</label>
               {found && <p class="hint">{x.draft} {name && <button type="button" class="link" onClick={load}>{x.discard}</button>}</p>}

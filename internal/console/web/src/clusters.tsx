@@ -5,7 +5,8 @@ import { bytes, clock, cores, fill, t } from "./i18n";
 import { href, setFilter, usePlace } from "./route";
 import { NoClusters, walkHref } from "./fleet";
 import { Table, type Column } from "./rows";
-import { Age, Bar, Choice, Command, Failure, Filter, Forbidden, Icon, Mark, Next, Page, States, toneOf, Waiting } from "./ui";
+import { Objects } from "./members";
+import { Age, Bar, Choice, Command, Failure, Filter, Forbidden, healthText, Icon, Mark, Next, Page, States, toneOf, Waiting } from "./ui";
 
 interface Amount { used: number; all: number }
 export interface ClusterRow {
@@ -118,11 +119,12 @@ export function templateLink(text: string): string {
   return walkHref({ group: group.join("."), kind, namespace: parts.length > 1 ? parts[0] : undefined, name: parts[parts.length - 1] });
 }
 
+/** ClusterPage shows why a cluster is as it is, and the objects in it. */
 export function ClusterPage({ name }: { name: string }) {
   const topic = useTopic("clusters");
   const row = topic.rows.get(name) as ClusterRow | undefined;
   const { answer: a, error, retry } = useAnswer<MemberAnswer>(`api/why?kind=clusters.cluster.karmada.io&name=${encodeURIComponent(name)}`, topic.version);
-  const c = t.cluster;
+  const c = t.cluster, tab = usePlace().query.get("tab") ?? "";
   const facts: [string, any][] = row ? [
     [c.state, <span class={"state " + toneOf(row.state)}><Mark state={row.state} />{t.clusterState[row.state]} <Age since={row.since} /></span>],
     [c.version, row.version], [c.region, row.region], [c.provider, row.provider], [c.mode, row.mode],
@@ -133,10 +135,13 @@ export function ClusterPage({ name }: { name: string }) {
     <Page title={name} sub={<p class="crumb"><a href={href(["clusters"])}>{t.clusters}</a></p>}>
       {row && <dl class="facts">{facts.filter(([, v]) => v).map(([k, v]) => <div key={k}><dt>{k}</dt><dd>{v}</dd></div>)}</dl>}
       {row?.state === "NotReady" && <p class="hatched">{c.silent}</p>}
-      {!a && !error && <Waiting />}
-      {error && <Failure error={error} retry={retry} />}
-      {a && (
+      {(row || a) && <Tabs label={name} tab={tab} tabs={[["", c.overview], ["objects", c.objects]]} />}
+      {tab === "objects" && <Objects cluster={name} />}
+      {tab === "" && !a && !error && <Waiting />}
+      {tab === "" && error && <Failure error={error} retry={retry} />}
+      {tab === "" && a && (
         <>
+          {a.ready && <p class="ready"><b>{c.conditions}</b> {a.ready.status} · {a.ready.reason} · {a.ready.message} <Age since={Date.parse(a.ready.lastTransitionTime) / 1000} /></p>}
           <h2 class="section">{c.findings}</h2>
           <Findings findings={a.findings} none={c.noFindings} />
           {a.taints?.length ? <><h2 class="section">{c.taints}</h2><p class="chips">{a.taints.map((x) => <span class="chip plain" key={x}>{x}</span>)}</p></> : null}
@@ -145,7 +150,7 @@ export function ClusterPage({ name }: { name: string }) {
           {!a.placed?.length ? <p class="faint">{c.nothingPlaced}</p> : (
             <Simple head={[c.template, c.replicas, c.applied, c.health, c.why]} rows={a.placed.slice(0, 300).map((p) => [
               <a class="open" data-row href={templateLink(p.template)}><Mark state={!p.applied ? (p.why ? "Refused" : "Progressing") : p.health === "Unhealthy" ? "Unhealthy" : "Healthy"} />{p.template}</a>,
-              p.replicas || "", p.applied ? c.yes : c.no, p.health ?? "", p.why ?? ""])} more={a.placed.length - 300} />
+              p.replicas || "", p.applied ? c.yes : c.no, healthText(p.health), p.why ?? ""])} more={a.placed.length - 300} />
           )}
           {a.leaving?.length ? <><h2 class="section">{c.leaving}</h2><Simple head={[c.template, c.why]} rows={a.leaving.map((l) => [l.template, l.why])} /></> : null}
           {a.refused?.length ? <><h2 class="section">{c.refused}</h2><Simple head={[c.times, c.reason, c.such, c.remedy]} rows={a.refused.map((r) => [r.times, r.reason, r.such.join(", "), r.remedy ?? ""])} /></> : null}
@@ -156,13 +161,23 @@ export function ClusterPage({ name }: { name: string }) {
   );
 }
 
-/** Simple is a small table that is not windowed. */
+/** Tabs are the views of a page, with the keys 1, 2 and so on. The view is in the address. */
+export function Tabs({ label, tab, tabs }: { label: string; tab: string; tabs: [string, string][] }) {
+  return (
+    <div class="tabs" role="group" aria-label={label}>
+      {tabs.map(([id, text], i) => <button type="button" key={id} data-key={i + 1} aria-pressed={tab === id} onClick={() => setFilter("tab", id)}>{text}</button>)}
+    </div>
+  );
+}
+
+/** Simple is a small table that is not windowed. Columns without any value are left out. */
 export function Simple({ head, rows, more }: { head: string[]; rows: any[][]; more?: number }) {
+  const filled = head.map((_, n) => n).filter((n) => n === 0 || rows.some((r) => r[n] !== "" && r[n] != null));
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label={head.join(", ")}>
       <table>
-        <thead><tr>{head.map((x) => <th scope="col" key={x}>{x}</th>)}</tr></thead>
-        <tbody>{rows.map((r, i) => <tr key={i}>{r.map((x, n) => <td key={n}>{x}</td>)}</tr>)}</tbody>
+        <thead><tr>{filled.map((n) => <th scope="col" key={n}>{head[n]}</th>)}</tr></thead>
+        <tbody>{rows.map((r, i) => <tr key={i}>{filled.map((n) => <td key={n}>{r[n]}</td>)}</tr>)}</tbody>
       </table>
       {more && more > 0 ? <p class="faint">{fill(t.cluster.more, { n: more })}</p> : null}
     </div>

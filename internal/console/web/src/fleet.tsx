@@ -30,7 +30,7 @@ function Entry({ item }: { item: Item }) {
       <Mark state={item.severity} label={t.severity[item.severity]} />
       <div class="body">
         <p class="title">{to ? <a class="open" data-row data-next={item.next} href={to}>{name}</a> : <span data-row tabIndex={0} data-next={item.next}>{name}</span>}</p>
-        <p class="what">{item.what}</p>
+        <p class="what short">{item.what}</p>
         <Next text={item.next} />
       </div>
       <div class="meta">
@@ -45,7 +45,7 @@ export function FleetPage() {
   const topic = useTopic("fleet");
   const n = topic.totals ?? { clusters: 0, notReady: 0, workloads: 0, bad: 0, unplaced: 0 };
   const items = ([...topic.rows.values()] as Item[]).sort((a, b) => a.rank - b.rank);
-  const hidden = topic.missing.some((m) => m.resource === "clusters");
+  const hidden = (resource: string) => topic.missing.some((m) => m.resource === resource);
   const figures: [string, number, number, string, string][] = [
     [t.attention.notReady, n.notReady, n.clusters, href(["clusters"], { state: n.notReady ? "NotReady" : "" }), n.notReady ? "bad" : "good"],
     [t.attention.unhealthy, n.bad, n.workloads, href(["workloads"], { state: n.bad ? "bad" : "" }), n.bad ? "bad" : "good"],
@@ -57,7 +57,7 @@ export function FleetPage() {
     <Page title={t.fleet}>
       <States topic={topic}>
         <ul class="figures">
-          {figures.filter((_, i) => i > 0 || !hidden).map(([title, value, all, to, tone]) => (
+          {figures.filter((_, i) => !hidden(i === 0 ? "clusters" : "resourcebindings")).map(([title, value, all, to, tone]) => (
             <li key={title}><a href={to} class={tone}><span class="value">{value}{all > 0 && <small> {fill(t.attention.of, { n: all })}</small>}</span><span class="label">{title}</span></a></li>
           ))}
         </ul>

@@ -23,9 +23,10 @@ export function setLanguage(name: string) {
 }
 document.documentElement.lang = language === "zh" ? "zh-CN" : "en";
 
-/** fill puts values into the braces of a text. */
+/** fill puts values into the braces of a text. A text "one|many" has a form for n = 1, and one for other numbers. */
 export function fill(text: string, values: Record<string, string | number>): string {
-  return text.replace(/\{(\w+)\}/g, (_, key) => String(values[key] ?? ""));
+  const [one, many] = text.split("|");
+  return (many !== undefined && values.n !== 1 ? many : one).replace(/\{(\w+)\}/g, (_, key) => String(values[key] ?? ""));
 }
 
 /** ageText is a short age, such as 3m or 5h, of a time in seconds since 1970. */
@@ -38,9 +39,11 @@ export function ageText(since: number, now: number): string {
   return "";
 }
 
-export function clock(at: number): string {
-  return new Date(at).toLocaleTimeString(language === "zh" ? "zh-CN" : "en-GB");
-}
+/** clock, day and when write a time in milliseconds since 1970, in the language of the page. */
+const locale = () => (language === "zh" ? "zh-CN" : "en-GB");
+export function clock(at: number): string { return new Date(at).toLocaleTimeString(locale()); }
+export function day(at: number): string { return new Date(at).toLocaleDateString(locale(), { dateStyle: "medium" }); }
+export function when(at: number): string { return `${day(at)} ${clock(at)}`; }
 
 /** bytes is an amount of memory with a binary unit. */
 export function bytes(n: number): string {

@@ -1,6 +1,6 @@
 import { h } from "preact";
 import { useRef, useState } from "preact/hooks";
-import { call, HubError, session, useSource, useTopic } from "./hub";
+import { call, HubError, session, stream, useSource, useTopic } from "./hub";
 import { t } from "./i18n";
 import { href } from "./route";
 import type { ClusterRow } from "./clusters";
@@ -57,7 +57,7 @@ export function ImportPage() {
   };
 
   if (!session.me) return <Waiting />;
-  const running = state === "running" || state === "joined";
+  const running = state === "running" || state === "joined", lost = stream.state === "lost";
   const current = steps.find((s) => !(s in done));
   return (
     <Page title={x.title} sub={<p class="crumb"><a href={href(["clusters"])}>{t.clusters}</a></p>}>
@@ -76,7 +76,8 @@ export function ImportPage() {
               <div><label for="provider">{x.provider}</label><input id="provider" name="provider" autoComplete="off" readOnly={running} /></div>
             </div>
             <label class="check"><input type="checkbox" name="takeOver" disabled={running} /> {x.takeOver}</label>
-            <button type="submit" class="primary" disabled={running}>{state === "running" ? x.working : x.submit}</button>
+            <button type="submit" class="primary" disabled={running || lost}>{state === "running" ? x.working : x.submit}</button>
+            {lost && <p class="hint">{t.actions.lost}</p>}
             <p class="same">{x.paste} <Command text={`argosy join ${name || "NAME"} --cluster-kubeconfig FILE`} /></p>
           </form>
           <section class="steps" aria-labelledby="steps">

@@ -9,7 +9,7 @@ import { ImportPage } from "./import";
 import { LoginAgain, LoginPage } from "./login";
 import { PoliciesPage, PolicyPage } from "./policies";
 import { href, navigate, usePlace, type Place } from "./route";
-import { copy, Icon, LiveRegion, staleText, useNow } from "./ui";
+import { copy, Icon, LiveRegion, staleText, useNow, Waiting } from "./ui";
 import { ReleasePage, ReleasesPage } from "./releases";
 import { TimelinePage } from "./timeline";
 import { WalkPage } from "./walk";
@@ -181,7 +181,7 @@ function App() {
   const place = usePlace();
   useKeys(() => setHelp(true));
   useSource(stream);
-  if (session.me === undefined) return session.error ? <LoginPage error={session.error} /> : null;
+  if (session.me === undefined) return session.error ? <LoginPage error={session.error} /> : <main class="stage"><Waiting /></main>;
   if (session.me === null) return <LoginPage error={loginError} />;
   const stale = stream.state === "lost";
   const old = !stale && stream.message !== "" && stream.topic("fleet").loaded;

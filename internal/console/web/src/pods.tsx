@@ -1,9 +1,10 @@
 // Pods and logs of all clusters of a workload, read in the members as the user.
 import { h, Fragment } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { call, get, HubError } from "./hub";
+import { call, get, HubError, type Missing } from "./hub";
 import { fill, t } from "./i18n";
-import { Age, Failure, Mark, Waiting } from "./ui";
+import { member } from "./members";
+import { Age, Command, Failure, Mark, missingText, Waiting } from "./ui";
 
 /** maxClusters bounds the members that one page reads. */
 const maxClusters = 8;
@@ -11,29 +12,10 @@ const maxClusters = 8;
 const maxLines = 20_000, maxShown = 1_500, maxLine = 16_384;
 
 interface Pod { cluster: string; name: string; containers: string[]; phase: string; ready: number; restarts: number; since: number; node?: string; reason?: string }
+interface Answer { pods: Pod[]; errors: { cluster: string; message: string; missing?: Missing }[]; none?: boolean }
 
-const member = (cluster: string) => `k8s/apis/cluster.karmada.io/v1alpha1/clusters/${encodeURIComponent(cluster)}/proxy`;
-
-/** selectorOf returns the label selector of a workload's pods; undefined if its kind has none. */
-async function selectorOf(apiVersion: string, kind: string, namespace: string, name: string, signal: AbortSignal): Promise<string | undefined> {
-  const at = "k8s/" + (apiVersion.includes("/") ? "apis/" : "api/") + apiVersion;
-  const known = await get<{ resources: { name: string; kind: string }[] }>(at, signal);
-  const resource = known.resources.find((r) => r.kind === kind && !r.name.includes("/"));
-  if (!resource || !namespace) return;
-  const object = await get<any>(`${at}/namespaces/${encodeURIComponent(namespace)}/${resource.name}/${encodeURIComponent(name)}`, signal);
-  const labels = object.spec?.selector?.matchLabels ?? (kind === "Job" ? { "job-name": name } : undefined);
-  return labels && Object.entries(labels).map(([k, v]) => `${k}=${v}`).join(",");
-}
-
-function podOf(cluster: string, p: any): Pod {
-  const states = p.status?.containerStatuses ?? [];
-  const waiting = states.find((s: any) => s.state?.waiting?.reason)?.state.waiting.reason ?? states.find((s: any) => s.state?.terminated?.reason)?.state.terminated.reason;
-  return {
-    cluster, name: p.metadata.name, containers: p.spec.containers.map((c: any) => c.name), phase: p.status?.phase ?? "Unknown",
-    ready: states.filter((s: any) => s.ready).length, restarts: states.reduce((n: number, s: any) => n + (s.restartCount ?? 0), 0),
-    since: Date.parse(p.metadata.creationTimestamp) / 1000, node: p.spec.nodeName, reason: p.metadata.deletionTimestamp ? "Terminating" : waiting,
-  };
-}
+/** refreshEvery is how often the pods are read. The hub shares what it reads between the pages of a user. */
+const refreshEvery = 2500;
 
 /** lines calls each with the lines of a response as they arrive. */
 async function lines(response: Response, each: (line: string) => void) {
@@ -48,58 +30,31 @@ async function lines(response: Response, each: (line: string) => void) {
   }
 }
 
-const pause = (ms: number, signal: AbortSignal) => new Promise<void>((end) => {
-  const timer = setTimeout(end, ms);
-  signal.addEventListener("abort", () => { clearTimeout(timer); end(); }, { once: true });
-});
-
-/** usePods follows the pods of a workload in its clusters: one list and one watch for each. */
-function usePods(apiVersion: string, kind: string, namespace: string, name: string, clusters: string[]) {
-  const [state, set] = useState<{ pods: Pod[]; errors: [string, HubError][]; loaded: boolean; none?: boolean; error?: HubError }>({ pods: [], errors: [], loaded: false });
+/** usePods reads the pods of a workload in its clusters again and again, while the page is visible. */
+function usePods(kind: string, namespace: string, name: string, clusters: string[]) {
+  const path = "api/pods?" + new URLSearchParams({ kind, namespace, name, clusters: clusters.slice(0, maxClusters).join() });
+  const [state, set] = useState<{ path: string; answer?: Answer; error?: HubError }>({ path });
+  const [turn, again] = useState(0);
   useEffect(() => {
-    const abort = new AbortController(), signal = abort.signal;
-    const pods = new Map<string, Map<string, Pod>>(), errors = new Map<string, HubError>();
-    let timer: number | undefined;
-    const changed = () => {
-      timer ??= window.setTimeout(() => {
-        timer = undefined;
-        if (!signal.aborted) set({ pods: [...pods.values()].flatMap((m) => [...m.values()]), errors: [...errors], loaded: true });
-      }, 200);
-    };
-    const follow = async (cluster: string, selector: string) => {
-      const path = `${member(cluster)}/api/v1/namespaces/${encodeURIComponent(namespace)}/pods?labelSelector=${encodeURIComponent(selector)}`;
-      while (!signal.aborted) {
-        try {
-          const list = await get<any>(path + "&limit=500", signal);
-          const mine = new Map<string, Pod>(list.items.map((p: any) => [p.metadata.name, podOf(cluster, p)]));
-          pods.set(cluster, mine);
-          errors.delete(cluster);
-          changed();
-          const watch = await call(`${path}&watch=1&resourceVersion=${list.metadata.resourceVersion}&timeoutSeconds=240`, { signal });
-          await lines(watch, (line) => {
-            const { type, object } = JSON.parse(line);
-            if (type === "DELETED") mine.delete(object.metadata.name);
-            else if (type === "ADDED" || type === "MODIFIED") mine.set(object.metadata.name, podOf(cluster, object));
-            changed();
-          });
-        } catch (e) {
-          if (signal.aborted) return;
-          errors.set(cluster, e as HubError);
-          changed();
-          await pause(8000, signal);
-        }
-        await pause(1000, signal);
+    const abort = new AbortController();
+    let timer: number | undefined, read = false;
+    const loop = async () => {
+      if (!document.hidden || !read) {
+        await get<Answer>(path, abort.signal).then(
+          (answer) => {
+            read = true;
+            // The last pods of a cluster that does not answer stay.
+            const silent = new Set(answer.errors.filter((e) => !e.missing).map((e) => e.cluster));
+            set((old) => ({ path, answer: { ...answer, pods: [...answer.pods, ...(old.path === path ? old.answer?.pods ?? [] : []).filter((p) => silent.has(p.cluster))] } }));
+          },
+          (error) => { if (!abort.signal.aborted) set((old) => ({ path, answer: old.path === path ? old.answer : undefined, error })); });
       }
+      if (!abort.signal.aborted) timer = window.setTimeout(loop, refreshEvery);
     };
-    selectorOf(apiVersion, kind, namespace, name, signal).then(
-      (selector) => {
-        if (!selector || !clusters.length) set({ pods: [], errors: [], loaded: true, none: !selector });
-        else for (const cluster of clusters.slice(0, maxClusters)) follow(cluster, selector);
-      },
-      (error) => { if (!signal.aborted) set({ pods: [], errors: [], loaded: true, error }); });
-    return () => { abort.abort(); clearTimeout(timer); };
-  }, [apiVersion, kind, namespace, name, clusters.slice(0, maxClusters).join()]);
-  return state;
+    loop();
+    return () => { clearTimeout(timer); abort.abort(); };
+  }, [path, turn]);
+  return { ...(state.path === path ? state : { answer: undefined, error: undefined }), retry: () => again((n) => n + 1) };
 }
 
 /** visible makes characters visible that change how a line looks. Colours of terminals are left out. */
@@ -146,9 +101,11 @@ function useLogs(pods: Pod[], namespace: string, container: string, previous: bo
   return state;
 }
 
-export function PodsAndLogs({ apiVersion, kind, namespace, name, clusters }: { apiVersion: string; kind: string; namespace: string; name: string; clusters: string[] }) {
+/** PodsAndLogs shows the pods of a workload; kind is such as "Deployment.apps". */
+export function PodsAndLogs({ kind, namespace, name, clusters }: { kind: string; namespace: string; name: string; clusters: string[] }) {
   const p = t.pods;
-  const { pods, errors, loaded, none, error } = usePods(apiVersion, kind, namespace, name, clusters);
+  const { answer, error, retry } = usePods(kind, namespace, name, clusters);
+  const pods = answer?.pods ?? [], errors = answer?.errors ?? [];
   const [cluster, setCluster] = useState("");
   const [pod, setPod] = useState("");
   const [container, setContainer] = useState("");
@@ -158,28 +115,29 @@ export function PodsAndLogs({ apiVersion, kind, namespace, name, clusters }: { a
   const box = useRef<HTMLDivElement>(null), stick = useRef(true);
   useEffect(() => { if (stick.current && box.current) box.current.scrollTop = box.current.scrollHeight; }, [log]);
   const hue = (c: string) => "c" + (clusters.indexOf(c) % 8);
-  if (error) return <Failure error={error} />;
-  if (!loaded) return <Waiting />;
-  if (none) return <p class="notice">{p.none}</p>;
+  if (error && !answer) return <Failure error={error} retry={retry} />;
+  if (!answer) return <Waiting />;
+  if (answer.none) return <p class="notice">{p.none}</p>;
   const sorted = [...pods].sort((a, b) => clusters.indexOf(a.cluster) - clusters.indexOf(b.cluster) || a.name.localeCompare(b.name));
   return (
     <>
       {clusters.length > maxClusters && <p class="faint">{fill(p.first, { n: maxClusters, all: clusters.length })}</p>}
-      {errors.map(([c, e]) => <p class="notice failed" key={c}><b>{c}</b> {e.message}</p>)}
+      {error && <Failure error={error} retry={retry} />}
+      {errors.map((e) => <p class="notice failed" key={e.cluster}><b>{e.cluster}</b> {e.missing ? missingText(e.missing) : e.message}</p>)}
       {sorted.length === 0 && errors.length === 0 && <p class="notice">{p.empty}</p>}
       {sorted.length > 0 && (
         <>
           <div class="scroll" tabIndex={0} role="region" aria-label={p.title}>
-            <table>
-              <thead><tr><th scope="col">{t.workload.cluster}</th><th scope="col">{p.pod}</th><th scope="col">{t.cluster.state}</th><th scope="col">{p.ready}</th><th scope="col">{p.restarts}</th><th scope="col">{p.node}</th><th scope="col">{p.age}</th></tr></thead>
+            <table class="objects">
+              <thead><tr><th scope="col">{t.workload.cluster}</th><th scope="col">{t.cluster.state}</th><th scope="col">{p.pod}</th><th scope="col">{p.ready}</th><th scope="col">{p.restarts}</th><th scope="col">{p.node}</th><th scope="col">{p.age}</th></tr></thead>
               <tbody>
                 {sorted.slice(0, 300).map((x) => {
                   const well = x.phase === "Succeeded" || x.phase === "Running" && x.ready === x.containers.length;
                   return (
                     <tr key={x.cluster + x.name}>
                       <td><span class={"hue " + hue(x.cluster)}>{x.cluster}</span></td>
-                      <td><button type="button" class="link" data-row aria-pressed={pod === x.name} onClick={() => { setPod(pod === x.name ? "" : x.name); setCluster(pod === x.name ? "" : x.cluster); }}>{x.name}</button></td>
                       <td><Mark state={well ? "Healthy" : x.phase === "Pending" && !x.reason ? "Progressing" : "Unhealthy"} />{x.reason ?? x.phase}</td>
+                      <td><button type="button" class="link" data-row aria-pressed={pod === x.name} onClick={() => { setPod(pod === x.name ? "" : x.name); setCluster(pod === x.name ? "" : x.cluster); }}>{x.name}</button></td>
                       <td>{x.ready}/{x.containers.length}</td><td>{x.restarts}</td><td>{x.node ?? ""}</td><td><Age since={x.since} /></td>
                     </tr>
                   );
@@ -201,6 +159,7 @@ export function PodsAndLogs({ apiVersion, kind, namespace, name, clusters }: { a
           </div>
         </>
       )}
+      <p class="same">{t.walk.command} <Command text={`argosy logs ${kind.toLowerCase()}/${name} -n ${namespace} --all-clusters --tail 20 -f`} /></p>
     </>
   );
 }

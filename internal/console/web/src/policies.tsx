@@ -6,7 +6,7 @@ import { clock, fill, t } from "./i18n";
 import { href, setFilter, usePlace } from "./route";
 import { Table, type Column } from "./rows";
 import type { WorkloadRow } from "./workloads";
-import { Choice, Command, Failure, Filter, Forbidden, Mark, Page, Waiting } from "./ui";
+import { Choice, Command, Failure, Filter, Forbidden, Icon, Mark, Page, Waiting } from "./ui";
 
 const group = "policy.karmada.io";
 const kinds: [string, string][] = [["PropagationPolicy", "propagationpolicies"], ["ClusterPropagationPolicy", "clusterpropagationpolicies"],
@@ -53,8 +53,8 @@ function columns(): Column<Policy>[] {
     { id: "kind", title: w.kind, width: 1.2, sort: (a, b) => a.kind.localeCompare(b.kind), cell: (r) => r.kind },
     { id: "places", title: p.selects, width: 2, cell: (r) => <span title={r.selects.join(", ")}>{r.selects.join(", ") || p.selectsAll}</span> },
     { id: "clusters", title: t.clusters, width: 1.6, cell: (r) => <span title={r.clusters}>{r.clusters}</span> },
-    { id: "ready", title: p.claims, width: .6, end: true, sort: (a, b) => (a.claims ?? 0) - (b.claims ?? 0), cell: (r) => r.claims ?? "" },
-    { id: "bad", title: p.priority, width: .6, end: true, sort: (a, b) => (a.priority ?? 0) - (b.priority ?? 0), cell: (r) => r.priority ?? "" },
+    { id: "ready", title: p.claims, width: .6, end: true, sort: (a, b) => (a.claims ?? 0) - (b.claims ?? 0), cell: (r) => r.claims ?? <span class="faint">–</span> },
+    { id: "bad", title: p.priority, width: .6, end: true, sort: (a, b) => (a.priority ?? 0) - (b.priority ?? 0), cell: (r) => (r.kind.includes("Override") ? <span class="faint">–</span> : r.priority ?? 0) },
   ];
 }
 
@@ -72,7 +72,7 @@ export function PoliciesPage() {
   }, [state, topic.version, q, kind]);
   const p = t.policy;
   return (
-    <Page title={t.policies} wide aside={<a class="button primary" data-key="n" href={href(["change"], { form: "PropagationPolicy" })}>{t.change.create}</a>}>
+    <Page title={t.policies} wide aside={<a class="button primary" data-key="n" href={href(["change"], { form: "PropagationPolicy" })}><Icon name="plus" />{t.change.create}</a>}>
       {!state && <Waiting />}
       {state?.error && <Failure error={state.error} retry={again} />}
       {state?.missing.map((m) => <Forbidden missing={m} key={m.resource} />)}

@@ -2,7 +2,7 @@
 import { h, Fragment } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { call, HubError, stream, useSource, useTopic, type Missing } from "./hub";
-import { fill, t } from "./i18n";
+import { fill, t, when as whenAt } from "./i18n";
 import { href, navigate, setFilter, usePlace } from "./route";
 import { Simple, useAnswer } from "./clusters";
 import { walkHref } from "./fleet";
@@ -39,7 +39,7 @@ const states: Record<string, string> = {
 };
 const stateOf = (phase?: string) => states[phase ?? ""] ?? "Progressing";
 const releaseHref = (r: { namespace: string; name: string }) => href(["releases", r.namespace, r.name]);
-const when = (time?: string) => (time ? new Date(time).toLocaleString() : "");
+const when = (time?: string) => (time ? whenAt(Date.parse(time)) : "");
 
 /** Track shows the stages from left to right. */
 function Track({ stages }: { stages?: { name: string; phase: StagePhase }[] }) {
@@ -65,6 +65,20 @@ function ReleaseItem({ r }: { r: ReleaseRow }) {
       </div>
       <div class="meta"><span>{r.progress ? fill(t.release.pods, { n: r.progress }) : ""}</span><Age since={r.since} /></div>
     </li>
+  );
+}
+
+/** shownItems bounds what a page draws of a list that is not windowed. */
+const shownItems = 100;
+
+function ReleaseItems({ title, releases }: { title: string; releases: ReleaseRow[] }) {
+  if (releases.length === 0) return null;
+  return (
+    <>
+      <h2 class="section">{title}</h2>
+      <ul class="items">{releases.slice(0, shownItems).map((r) => <ReleaseItem r={r} key={r.namespace + "/" + r.name} />)}</ul>
+      {releases.length > shownItems && <p class="faint">{fill(t.release.more, { n: releases.length - shownItems })}</p>}
+    </>
   );
 }
 
@@ -108,8 +122,8 @@ export function ReleasesPage() {
               <span class="count" role="status">{fill(t.shown, { n: rows.length, all: all.length })}</span>
             </div>
             {rows.length === 0 && <p class="notice">{t.nothingMatches}</p>}
-            {waiting.length > 0 && <><h2 class="section">{x.waiting}</h2><ul class="items">{waiting.map((r) => <ReleaseItem r={r} key={r.namespace + "/" + r.name} />)}</ul></>}
-            {moving.length > 0 && <><h2 class="section">{x.moving}</h2><ul class="items">{moving.map((r) => <ReleaseItem r={r} key={r.namespace + "/" + r.name} />)}</ul></>}
+            <ReleaseItems title={x.waiting} releases={waiting} />
+            <ReleaseItems title={x.moving} releases={moving} />
             {past.length > 0 && <><h2 class="section">{x.past}</h2><Table label={x.past} columns={columns()} rows={past} keyOf={(r) => r.namespace + "/" + r.name} open={releaseHref} /></>}
           </>
         )}
@@ -202,6 +216,50 @@ function gateText(g: Gate): string {
   return parts.join(" · ");
 }
 
+/** Verbs are the buttons of a release: what it takes now, of the given verbs. A button that is off names why. */
+function Verbs({ r, only, done }: { r: Detail; only?: string[]; done: () => void }) {
+  const [asked, ask] = useState<Action>();
+  useSource(stream);
+  const lost = stream.state === "lost", actions = r.actions.filter((a) => !only || only.includes(a.verb));
+  const blocked = (a: Action) => (lost ? t.actions.lost : a.missing ? missingText(a.missing) : a.refused ? t.verb[a.verb] + ": " + a.refused : "");
+  const reasons = [...new Set(actions.map(blocked).filter(Boolean))];
+  return (
+    <>
+      {actions.length > 0 && (
+        <div class="buttons verbs" role="group" aria-label={t.release.actions}>
+          {actions.map((a) => (
+            <button type="button" key={a.verb + (a.gate ?? "")} class={a.verb === "approve" ? "primary" : ""} data-verb={a.verb} disabled={!!blocked(a)} title={blocked(a) || undefined} aria-describedby={blocked(a) ? "blocked-" + r.name : undefined} onClick={() => ask(a)}>
+              {t.verb[a.verb]}{a.gate ? " " + a.gate : ""}</button>
+          ))}
+        </div>
+      )}
+      {reasons.length > 0 && <ul class="faint blocked" id={"blocked-" + r.name}>{reasons.map((s) => <li key={s}>{s}</li>)}</ul>}
+      {asked && <Confirm r={r} action={asked} key={asked.verb + asked.gate} done={done} close={() => ask(undefined)} />}
+    </>
+  );
+}
+
+/** detailPath is where the hub describes a release. Its answer changes with the version of the row. */
+const detailPath = (namespace: string, name: string) => `api/release?namespace=${encodeURIComponent(namespace)}&name=${encodeURIComponent(name)}`;
+
+/** ReleaseOfWorkload shows a release of a workload that has not ended, with its gates to approve. */
+export function ReleaseOfWorkload({ row }: { row: ReleaseRow }) {
+  const { answer, retry } = useAnswer<Detail>(detailPath(row.namespace, row.name), Number(row.version ?? 0));
+  return (
+    <section class={"stuck release " + (row.severity === "Problem" ? "bad" : row.severity ? "warn" : "")}>
+      <p><a href={releaseHref(row)}><span class="kind">{t.release.title}</span> <b>{row.name}</b></a></p>
+      <Track stages={row.track} />
+      <p class="sentence">{row.what}</p>
+      {answer && <Verbs r={answer} only={["approve", "reject", "pause", "resume"]} done={retry} />}
+    </section>
+  );
+}
+
+/** openReleases are the releases of a workload that have not ended, or that wait for a person. */
+export function openReleases(rows: Iterable<ReleaseRow>, kind: string, namespace: string, name: string): ReleaseRow[] {
+  return [...rows].filter((r) => r.namespace === namespace && (r.severity || !ended.has(r.phase)) && r.workloads.includes(`${kind} ${name}`));
+}
+
 function StageCard({ s, number }: { s: Stage; number: number }) {
   const x = t.release, c = s.counts;
   return (
@@ -213,7 +271,7 @@ function StageCard({ s, number }: { s: Stage; number: number }) {
       {s.gates?.map((g) => (
         <p class="gate" key={g.position + g.name}><Mark state={g.phase ? stateOf(g.phase) : "Progressing"} /> <b>{g.name}</b> <span class="faint">{g.position === "After" ? x.after : x.before}</span> {g.phase ? t.gatePhase[g.phase] : t.gatePhase.Pending}<br /><span class="faint">{gateText(g)}</span></p>
       ))}
-      {s.reason && s.phase !== "Done" && <p class="faint">{s.reason}</p>}
+      {s.reason && s.phase !== "Done" && !s.gates?.some((g) => g.phase === "Waiting") && <p class="faint">{s.reason}</p>}
     </li>
   );
 }
@@ -221,8 +279,7 @@ function StageCard({ s, number }: { s: Stage; number: number }) {
 export function ReleasePage({ namespace, name }: { namespace: string; name: string }) {
   const topic = useTopic("releases");
   const row = topic.rows.get(namespace + "/" + name) as ReleaseRow | undefined;
-  const { answer: r, error, retry } = useAnswer<Detail>(`api/release?namespace=${encodeURIComponent(namespace)}&name=${encodeURIComponent(name)}`, Number(row?.version ?? 0));
-  const [asked, ask] = useState<Action>();
+  const { answer: r, error, retry } = useAnswer<Detail>(detailPath(namespace, name), Number(row?.version ?? 0));
   const x = t.release;
   const current = r && (r.stages.find((s) => s.phase !== "Done" && s.phase !== "Skipped") ?? r.stages.at(-1));
   const change = r?.change ?? {};
@@ -232,10 +289,6 @@ export function ReleasePage({ namespace, name }: { namespace: string; name: stri
     [x.progress, r.progress], [x.author, r.author], [x.strategy, r.strategy], [x.commit, change.commit], [x.ticket, change.ticket], [x.why, change.reason],
     [x.url, change.url && (/^https:\/\//.test(change.url) ? <a href={change.url} target="_blank" rel="noopener noreferrer">{change.url}</a> : change.url)],
   ] : [];
-  useSource(stream);
-  const lost = stream.state === "lost";
-  const blocked = (a: Action) => (lost ? t.actions.lost : a.missing ? missingText(a.missing) : a.refused ? t.verb[a.verb] + ": " + a.refused : "");
-  const reasons = [...new Set((r?.actions ?? []).map(blocked).filter(Boolean))];
   return (
     <Page title={name} wide sub={<p class="crumb"><a href={href(["releases"])}>{t.releases}</a> · {namespace}</p>}>
       {!r && !error && <Waiting />}
@@ -246,15 +299,7 @@ export function ReleasePage({ namespace, name }: { namespace: string; name: stri
             {r.guard && <p>{fill(r.guard.limit ? x.guardLimit : x.guardWindow, { name: r.guard.name, limit: r.guard.limit ?? "" })} {r.guard.until ? fill(x.opens, { time: when(r.guard.until) }) : ""}</p>}
             {r.soakUntil && <p>{fill(x.soaks, { time: when(r.soakUntil) })}</p>}
           </section>
-          {r.actions.length > 0 && (
-            <div class="buttons verbs" role="group" aria-label={x.actions}>
-              {r.actions.map((a) => (
-                <button type="button" key={a.verb + (a.gate ?? "")} class={a.verb === "approve" ? "primary" : ""} data-verb={a.verb} disabled={!!blocked(a)} title={blocked(a) || undefined} aria-describedby={blocked(a) ? "blocked" : undefined} onClick={() => ask(a)}>
-                  {t.verb[a.verb]}{a.gate ? " " + a.gate : ""}</button>
-              ))}
-            </div>
-          )}
-          {reasons.length > 0 && <ul class="faint blocked" id="blocked">{reasons.map((s) => <li key={s}>{s}</li>)}</ul>}
+          <Verbs r={r} done={retry} />
           <h2 class="section">{x.stages}</h2>
           {r.stages.length === 0 ? <p class="faint">{x.noStages}</p> : <ol class="stations">{r.stages.map((s, i) => <StageCard s={s} number={i + 1} key={s.name} />)}</ol>}
           {r.stages.filter((s) => s.clusters?.length).map((s) => (
@@ -270,11 +315,10 @@ export function ReleasePage({ namespace, name }: { namespace: string; name: stri
             <details>
               <summary>{x.journal}</summary>
               <Simple head={[x.time, x.what, x.stage, x.cluster, x.user, x.message]} rows={r.journal.map((e) => [
-                <time dateTime={e.at}>{new Date(e.at).toLocaleString()}</time>, `${e.type} ${e.reason}`, e.stage ?? "", e.cluster ?? "", e.actor ?? "", e.message ?? ""])} />
+                <time dateTime={e.at}>{when(e.at)}</time>, `${e.type} ${e.reason}`, e.stage ?? "", e.cluster ?? "", e.actor ?? "", e.message ?? ""])} />
             </details>
           ) : null}
           <p class="same">{t.cluster.command}: <Command text={`argosy release status ${name} -n ${namespace}`} /></p>
-          {asked && <Confirm r={r} action={asked} key={asked.verb + asked.gate} done={retry} close={() => ask(undefined)} />}
         </>
       )}
     </Page>

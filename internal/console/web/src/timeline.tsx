@@ -2,7 +2,7 @@
 import { h, Fragment } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { get, HubError, useTopic, type Missing } from "./hub";
-import { fill, t } from "./i18n";
+import { clock, day, fill, t } from "./i18n";
 import { href, navigate, setFilter, usePlace } from "./route";
 import { walkHref } from "./fleet";
 import { Choice, Command, Failure, Filter, Forbidden, Icon, Mark, Page, Waiting } from "./ui";
@@ -44,7 +44,7 @@ function chips(e: Entry): string[] {
 }
 
 function EntryRow({ e }: { e: Entry }) {
-  const to = linkOf(e), at = new Date(e.at);
+  const to = linkOf(e);
   const name = <><span class="kind">{e.kind}</span> {e.namespace ? <span class="ns">{e.namespace}/</span> : null}{e.name}</>;
   const shown = chips(e);
   return (
@@ -56,7 +56,7 @@ function EntryRow({ e }: { e: Entry }) {
         {(e.user || e.manager) && <p class="faint">{e.user ? fill(t.event.by, { user: e.user }) : fill(t.event.manager, { manager: e.manager! })}</p>}
       </div>
       <div class="meta">
-        <time class="age" dateTime={e.at}>{at.toLocaleTimeString()}</time>
+        <time class="age" dateTime={e.at}>{clock(Date.parse(e.at))}</time>
         {shown.slice(0, 4).map((c) => <a class="chip" key={c} href={href(["clusters", c])}><Icon name="clusters" />{c}</a>)}
         {shown.length > 4 && <span class="faint">+{shown.length - 4}</span>}
       </div>
@@ -125,8 +125,8 @@ export function TimelinePage() {
   const x = t.event;
   const days = new Map<string, Entry[]>();
   for (const e of entries) {
-    const day = new Date(e.at).toLocaleDateString();
-    days.set(day, [...(days.get(day) ?? []), e]);
+    const date = day(Date.parse(e.at));
+    days.set(date, [...(days.get(date) ?? []), e]);
   }
   const names = [...new Set([...clusters.rows.keys(), at("cluster")])].filter(Boolean).sort();
   const filtered = at("kind") || at("cluster") || at("q");
@@ -147,7 +147,7 @@ export function TimelinePage() {
           {answer.notes?.map((n) => <p class="notice" key={n}>{n}</p>)}
           {entries.length === 0 && (filtered || !answer.missing?.length) && <p class="notice">{older ? x.noneYet : filtered ? x.noMatch : x.none}</p>}
           {entries.length === 0 && answer.missing?.map((m) => <Forbidden missing={m} key={m.resource} />)}
-          {[...days].map(([day, of]) => <section key={day}><h2 class="section">{day}</h2><ul class="items">{of.map((e) => <EntryRow e={e} key={e.id} />)}</ul></section>)}
+          {[...days].map(([date, of]) => <section key={date}><h2 class="section">{date}</h2><ul class="items">{of.map((e) => <EntryRow e={e} key={e.id} />)}</ul></section>)}
           {olderError && <Failure error={olderError} />}
           {older && <p class="more"><button type="button" onClick={readOlder}>{x.older}</button></p>}
         </>

@@ -1,7 +1,7 @@
 // Parts that all pages use.
 import { h, Fragment, type ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { ageText, clock, fill, t } from "./i18n";
+import { ageText, clock, fill, t, when } from "./i18n";
 import { HubError, stream, type Missing, type Topic } from "./hub";
 
 const paths: Record<string, string> = {
@@ -59,7 +59,7 @@ export function useNow(): number {
 export function Age({ since }: { since?: number }) {
   const now = useNow();
   if (!since) return null;
-  return <time class="age" dateTime={new Date(since * 1000).toISOString()} title={new Date(since * 1000).toLocaleString()}>{ageText(since, now)}</time>;
+  return <time class="age" dateTime={new Date(since * 1000).toISOString()} title={when(since * 1000)}>{ageText(since, now)}</time>;
 }
 
 export async function copy(text: string): Promise<void> {
@@ -111,6 +111,11 @@ export function Waiting() {
   );
 }
 
+/** healthText is the health that the hub reports of an object, in the language of the page. */
+export function healthText(health?: string): string {
+  return (t.workloadState as Record<string, string>)[health ?? ""] ?? (health === "Unknown" ? t.release.unknown : health ?? "");
+}
+
 /** missingText is the sentence of a right that the user lacks. */
 export function missingText(m: Missing): string {
   const [resource, part] = m.resource.split("/");
@@ -118,19 +123,22 @@ export function missingText(m: Missing): string {
   return fill(t.forbidden.right, { verb: m.verb, resource: name }) + (m.namespace ? " " + fill(t.forbidden.in, { ns: m.namespace }) : "");
 }
 
-export function Forbidden({ missing }: { missing: Missing }) {
-  const resource = missing.resource + (missing.group ? "." + missing.group : "");
+/** Forbidden names the right that is missing, and a role to ask for: on the hub, or in a member. */
+export function Forbidden({ missing, cluster }: { missing: Missing; cluster?: string }) {
+  const [whole, part] = missing.resource.split("/");
+  const resource = whole + (missing.group ? "." + missing.group : "") + (part ? "/" + part : "");
   const wide = missing.resource.startsWith("cluster") || missing.resource === "namespaces";
   const where = missing.namespace ? " -n " + missing.namespace : wide ? "" : " -A";
   const kind = missing.namespace ? "Role" : "ClusterRole";
   const role = [
-    "apiVersion: rbac.authorization.k8s.io/v1", "kind: " + kind, "metadata:", "  name: console-" + missing.resource,
+    "apiVersion: rbac.authorization.k8s.io/v1", "kind: " + kind, "metadata:", "  name: console-" + missing.resource.replace("/", "-"),
     ...(missing.namespace ? ["  namespace: " + missing.namespace] : []), "rules:",
     `- apiGroups: ["${missing.group ?? ""}"]`, `  resources: ["${missing.resource}"]`, `  verbs: ["${missing.verb}"]`,
   ].join("\n");
   return (
     <section class="notice forbidden">
       <h2>{t.forbidden.title}</h2>
+      {cluster && <p>{fill(t.forbidden.inCluster, { cluster })}</p>}
       <p><b>{fill(t.forbidden.right, { verb: missing.verb, resource })}</b> {missing.namespace ? fill(t.forbidden.in, { ns: missing.namespace }) : wide ? "" : t.forbidden.everywhere}</p>
       <p>{t.forbidden.check} <Command text={`kubectl auth can-i ${missing.verb} ${resource}${where}`} /></p>
       <p>{t.forbidden.ask}</p>
@@ -180,12 +188,13 @@ export function Filter({ value, onChange, hint }: { value: string; onChange: (v:
   );
 }
 
-export function Choice({ label, value, options, onChange }: { label: string; value: string; options: [string, string][]; onChange: (v: string) => void }) {
+/** Choice is a filter by one value. none is the text of no value. */
+export function Choice({ label, value, options, onChange, none }: { label: string; value: string; options: [string, string][]; onChange: (v: string) => void; none?: string }) {
   return (
     <label class="choice">
       <span>{label}</span>
       <select value={value} onChange={(e) => onChange((e.target as HTMLSelectElement).value)}>
-        <option value="">{t.all}</option>
+        <option value="">{none ?? t.all}</option>
         {options.map(([v, text]) => <option value={v} key={v} selected={v === value}>{text}</option>)}
       </select>
     </label>

@@ -2,11 +2,12 @@ import { h, Fragment, type ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { stream, useTopic } from "./hub";
 import { fill, t } from "./i18n";
-import { href, setFilter, usePlace } from "./route";
+import { href, usePlace } from "./route";
 import { PodsAndLogs } from "./pods";
 import { Actions } from "./actions";
-import { Findings, Simple, useAnswer, type ClusterRow, type Finding } from "./clusters";
-import { Age, Command, Failure, Mark, Next, Page, toneOf, Waiting } from "./ui";
+import { openReleases, ReleaseOfWorkload } from "./releases";
+import { Findings, Simple, Tabs, useAnswer, type ClusterRow, type Finding } from "./clusters";
+import { Age, Command, Failure, healthText, Mark, Next, Page, toneOf, Waiting } from "./ui";
 
 interface Lane {
   name: string; state: string; why?: string; target?: boolean; replicas?: number; overrides?: { policy: string; overriders: string }[];
@@ -33,7 +34,13 @@ function Station({ title, state, children, findings }: { title: string; state: s
   );
 }
 
-function laneState(l: Lane, findings: Finding[]): string {
+function laneState(l: Lane, findings: Finding[], silent?: ClusterRow): string {
+  const state = lastState(l, findings);
+  return silent && state === "Healthy" ? "Attention" : state;
+}
+
+/** lastState is the state of a lane by what its cluster last reported. */
+function lastState(l: Lane, findings: Finding[]): string {
   if (findings.some((f) => f.severity === "Problem")) return "Problem";
   if (l.work?.message && !l.work.applied) return "Refused";
   if (l.work?.health === "Unhealthy") return "Unhealthy";
@@ -43,7 +50,7 @@ function laneState(l: Lane, findings: Finding[]): string {
 }
 
 function LaneRow({ lane, findings, silent }: { lane: Lane; findings: Finding[]; silent?: ClusterRow }) {
-  const w = t.walk, last = laneState(lane, findings), state = silent && last === "Healthy" ? "Attention" : last;
+  const w = t.walk, state = laneState(lane, findings, silent);
   const counts = lane.work?.status, wanted = counts?.replicas ?? counts?.desiredNumberScheduled;
   const trouble = (lane.pods?.troubles ?? []).reduce((n, x) => n + x.pods, 0) + (lane.pods?.others ?? 0);
   return (
@@ -51,18 +58,20 @@ function LaneRow({ lane, findings, silent }: { lane: Lane; findings: Finding[]; 
       <div class="cells">
         <div class="cell first"><Mark state={state} /><span class="two"><a class="open" data-row href={href(["clusters", lane.name])}><b>{lane.name}</b></a><small>{lane.replicas ? fill(w.replicas, { n: lane.replicas }) : ""}</small></span></div>
         <div class="cell"><span class="label">{w.work}</span><span>{!lane.work ? w.notSent : lane.work.applied ? w.applied : w.notApplied}</span></div>
-        <div class="cell"><span class="label">{w.object}</span><span>{lane.work?.health ?? lane.state}</span></div>
+        <div class="cell"><span class="label">{w.object}</span><span>{healthText(lane.work?.health ?? lane.state)}</span></div>
         <div class="cell"><span class="label">{w.pods}</span><span>{trouble ? fill(w.podsOf, { bad: trouble, n: lane.pods!.pods }) : wanted ? fill(w.podsReady, { n: counts!.readyReplicas ?? counts!.numberReady ?? 0, all: wanted }) : w.podsUnknown}</span></div>
       </div>
       {silent && <p class="faint">{t.cluster.silent} <Age since={silent.since} /></p>}
       {findings.map((f, i) => <div class={"stuck " + toneOf(f.severity)} key={i}><p class="what">{f.what}</p><Next text={f.next} /></div>)}
+      {lane.overrides?.length ? <p class="faint">{w.overrides}: {lane.overrides.map((o) => `${o.policy} (${o.overriders})`).join(", ")}</p> : null}
       {!findings.length && lane.why && state !== "Healthy" && <p class="faint">{lane.why}</p>}
     </li>
   );
 }
 
 export function WalkPage({ group, kind, namespace, name }: { group: string; kind: string; namespace: string; name: string }) {
-  const topic = useTopic("workloads", "clusters");
+  const topic = useTopic("workloads", "clusters", "releases");
+  const releases = openReleases(stream.topic("releases").rows.values(), kind, namespace, name);
   const [open, setOpen] = useState(false);
   const tab = usePlace().query.get("tab") ?? "";
   const query = new URLSearchParams({ kind: group ? `${kind}.${group}` : kind, name, namespace });
@@ -74,12 +83,14 @@ export function WalkPage({ group, kind, namespace, name }: { group: string; kind
   const general = (a?.findings ?? []).filter((f) => !f.cluster || !lanes.some((l) => l.name === f.cluster));
   const unplaced = a && (!a.placement || a.placement.failure || a.placement.scheduled?.status === "False");
   const order = ["Problem", "Refused", "Unhealthy", "Attention", "Progressing", "Healthy"];
-  const sorted = lanes.map((l) => ({ l, f: about(l.name) })).sort((x, y) => order.indexOf(laneState(x.l, x.f)) - order.indexOf(laneState(y.l, y.f)) || x.l.name.localeCompare(y.l.name));
+  const silent = (cluster: string) => { const row = stream.topic("clusters").rows.get(cluster) as ClusterRow | undefined; return row?.state === "NotReady" ? row : undefined; };
+  const sorted = lanes.map((l) => ({ l, f: about(l.name), rank: order.indexOf(laneState(l, about(l.name), silent(l.name))) })).sort((x, y) => x.rank - y.rank || x.l.name.localeCompare(y.l.name));
   const shown = open ? sorted : sorted.slice(0, shownLanes);
   // The findings of the object as a whole stand in the first column that is not well.
   const stuck = !a ? "" : !a.policy.holder ? "policy" : unplaced ? "placement" : "after";
+  // A warning about the binding often repeats that about the template.
+  const warnings = (a?.warnings ?? []).filter((x, i, all) => all.findIndex((y) => y.reason === x.reason && y.message === x.message) === i);
   const kindText = kind + (group ? "." + group : "");
-  const silent = (cluster: string) => { const row = stream.topic("clusters").rows.get(cluster) as ClusterRow | undefined; return row?.state === "NotReady" ? row : undefined; };
   return (
     <Page title={title} wide aside={a ? <Actions query={query} version={topic.version} title={`${kind} ${title}`} clusters={lanes.length} /> : null} sub={<p class="crumb"><a href={href(["workloads"])}>{t.workloads}</a> · {kindText}</p>}>
       {!a && !error && <Waiting />}
@@ -87,28 +98,26 @@ export function WalkPage({ group, kind, namespace, name }: { group: string; kind
       {a && (
         <>
           <p class="summary">{a.summary}</p>
-          {lanes.length > 0 && namespace && (
-            <div class="tabs" role="group" aria-label={title}>
-              {[["", t.pods.walk], ["pods", t.pods.tab]].map(([id, text], i) => <button type="button" key={id} data-key={i + 1} aria-pressed={tab === id} onClick={() => setFilter("tab", id)}>{text}</button>)}
-            </div>
-          )}
-          {tab === "pods" ? <PodsAndLogs apiVersion={a.apiVersion} kind={kind} namespace={namespace} name={name} clusters={lanes.map((l) => l.name).sort()} /> : <>
+          {releases.map((r) => <ReleaseOfWorkload row={r} key={r.name} />)}
+          {lanes.length > 0 && namespace && <Tabs label={title} tab={tab} tabs={[["", t.pods.walk], ["pods", t.pods.tab]]} />}
+          {tab === "pods" ? <PodsAndLogs kind={kindText} namespace={namespace} name={name} clusters={lanes.map((l) => l.name).sort()} /> : <>
           <ol class="stations">
             <Station title={w.template} state="Healthy"><span>{kind}</span> <b>{title}</b></Station>
             <Station title={w.policy} state={a.policy.holder ? "Healthy" : "Attention"} findings={stuck === "policy" ? general : []}>{a.policy.holder ?? a.policy.why ?? w.noPolicy}</Station>
             <Station title={w.placement} state={unplaced ? (a.policy.holder ? "Problem" : "Waiting") : "Healthy"} findings={stuck === "placement" ? general : []}>
-              {unplaced && stuck === "placement" && general.length ? w.noPlacement : unplaced ? a.placement?.failure || a.placement?.scheduled?.message || w.noPlacement : <>{a.placement!.replicas ? fill(w.replicas, { n: a.placement!.replicas }) + " · " : ""}{lanes.length === 1 ? t.workload.inCluster : fill(t.workload.inClusters, { n: lanes.length })}</>}
+              {unplaced && stuck === "placement" && general.length ? w.noPlacement : unplaced ? a.placement?.failure || a.placement?.scheduled?.message || w.noPlacement : <>{a.placement!.replicas ? fill(w.replicas, { n: a.placement!.replicas }) + " · " : ""}{fill(t.workload.inClusters, { n: lanes.length })}</>}
             </Station>
           </ol>
           {stuck === "after" && general.length > 0 && <Findings findings={general} none="" />}
           {lanes.length > 0 && <h2 class="section">{t.clusters}</h2>}
           <ul class="lanes">{shown.map(({ l, f }) => <LaneRow lane={l} findings={f} silent={silent(l.name)} key={l.name} />)}</ul>
           {sorted.length > shown.length && <button type="button" onClick={() => setOpen(true)}>{fill(t.cluster.more, { n: sorted.length - shown.length })}</button>}
+          {a.scaling?.length ? <details><summary>{w.scaling}</summary><ul class="prose">{a.scaling.map((s) => <li key={s}>{s}</li>)}</ul></details> : null}
           {a.placement?.steps?.length ? <details><summary>{w.steps}</summary><ol class="prose">{a.placement.steps.map((s) => <li key={s}>{s}</li>)}</ol></details> : null}
           {(a.policy.candidates ?? []).length > 0 && <details><summary>{w.candidates}</summary><ul class="prose">{a.policy.candidates!.map((c) => <li key={c.policy}><b>{c.policy}</b> {c.why ?? ""}</li>)}</ul></details>}
-          {a.warnings?.length ? <><h2 class="section">{w.warnings}</h2><Simple head={[t.cluster.reason, w.object, t.workload.what]} rows={a.warnings.map((x) => [x.reason, x.object, x.message])} /></> : null}
+          {warnings.length ? <><h2 class="section">{w.warnings}</h2><Simple head={[t.cluster.reason, w.object, t.workload.what]} rows={warnings.map((x) => [x.reason, x.object, x.message])} /></> : null}
           </>}
-          <p class="same">{w.command} <Command text={`argosy why ${kindText.toLowerCase()} ${name}${namespace ? " -n " + namespace : ""}`} /></p>
+          {tab !== "pods" && <p class="same">{w.command} <Command text={`argosy why ${kindText.toLowerCase()} ${name}${namespace ? " -n " + namespace : ""}`} /></p>}
         </>
       )}
     </Page>

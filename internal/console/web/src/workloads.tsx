@@ -1,6 +1,6 @@
 import { h, Fragment } from "preact";
 import { useMemo } from "preact/hooks";
-import { useTopic } from "./hub";
+import { stream, useTopic } from "./hub";
 import { fill, t } from "./i18n";
 import { href, navigate, setFilter, usePlace } from "./route";
 import { walkHref } from "./fleet";
@@ -20,10 +20,10 @@ const bad = new Set<State>(["Refused", "Unhealthy"]);
 /** Strip shows the clusters of a workload: the worst by name, the others by count. */
 function Strip({ places }: { places: Placed[] }) {
   const good = places.filter((p) => p.state === "Healthy").length;
-  const named = places.slice(0, 3);
+  const named = places.slice(0, 3), silent = new Set<string>(stream.topic("fleet").totals?.silent ?? []);
   return (
     <span class="strip" title={fill(t.workload.counts, { good, n: places.length })}>
-      {named.map((p) => <span class={"place " + toneOf(p.state)} key={p.cluster}><Mark state={p.state} label={t.workloadState[p.state]} />{p.cluster}</span>)}
+      {named.map((p) => <span class={"place " + toneOf(p.state) + (silent.has(p.cluster) ? " silent" : "")} title={silent.has(p.cluster) ? t.cluster.silent : undefined} key={p.cluster}><Mark state={silent.has(p.cluster) && p.state === "Healthy" ? "Attention" : p.state} label={t.workloadState[p.state]} />{p.cluster}{silent.has(p.cluster) && <span class="sr">{t.cluster.silent}</span>}</span>)}
       {places.length > 3 && <span class="place more">+{places.length - 3}</span>}
     </span>
   );

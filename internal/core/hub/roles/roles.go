@@ -231,6 +231,7 @@ var Paths = []Path{
 	{Path: "/console/api/stream", Everyone: true, Why: whyConsole},
 	{Path: "/console/api/why", Everyone: true, Why: whyConsole},
 	{Path: "/console/api/actions", Everyone: true, Why: whyConsole},
+	{Path: "/console/api/pods", Everyone: true, Why: whyConsole},
 	{Path: "/console/api/object", Everyone: true, Why: whyConsole},
 	{Path: "/console/api/change", Everyone: true, Post: true,
 		Why: "it checks, simulates and writes objects with the permissions of the user"},

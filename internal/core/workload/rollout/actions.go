@@ -18,6 +18,7 @@ const (
 	ActionRestart = "restart"
 	ActionPause   = "pause"
 	ActionResume  = "resume"
+	ActionApprove = "approve"
 )
 
 // Action is a change of a template that one command makes.
@@ -45,27 +46,16 @@ var restartable = []schema.GroupKind{{Group: "apps", Kind: "Deployment"}, {Group
 // Actions returns what one command can change of a template.
 func Actions(obj *unstructured.Unstructured, now time.Time) (all []Action) {
 	gk := obj.GroupVersionKind().GroupKind()
-	kind := strings.ToLower(gk.Kind)
-	if gk.Group != "" && gk.Group != "apps" {
-		kind += "." + gk.Group
-	}
-	command := func(format string) string {
-		text := fmt.Sprintf(format, kind, obj.GetName())
-		if obj.GetNamespace() != "" {
-			text += " -n " + obj.GetNamespace()
-		}
-		return text
-	}
 	if slices.Contains(scalable, gk) {
 		n := int64(1) // the default of all these kinds
 		if given, found, _ := unstructured.NestedInt64(obj.Object, "spec", "replicas"); found {
 			n = given
 		}
 		all = append(all, Action{Name: ActionScale, Subresource: "scale", Replicas: &n,
-			Command: command("kubectl scale %s %s") + " --replicas={n}"})
+			Command: commandFor(obj, "kubectl scale") + " --replicas={n}"})
 	}
 	if slices.Contains(restartable, gk) {
-		all = append(all, Action{Name: ActionRestart, Command: command("kubectl rollout restart %s %s"),
+		all = append(all, Action{Name: ActionRestart, Command: commandFor(obj, "kubectl rollout restart"),
 			Patch: nested(now.UTC().Format(time.RFC3339), "spec", "template", "metadata", "annotations",
 				"kubectl.kubernetes.io/restartedAt")})
 	}
@@ -74,10 +64,29 @@ func Actions(obj *unstructured.Unstructured, now time.Time) (all []Action) {
 		if paused {
 			name = ActionResume
 		}
-		all = append(all, Action{Name: name, Command: command("argosy rollout " + name + " %s %s"),
+		all = append(all, Action{Name: name, Command: RolloutCommand(obj, name),
 			Patch: nested(!paused, path...)})
 	}
 	return all
+}
+
+// RolloutCommand returns the command of `argosy rollout` that does an action.
+func RolloutCommand(obj *unstructured.Unstructured, action string) string {
+	return commandFor(obj, "argosy rollout "+action)
+}
+
+// commandFor returns a command with the kind, the name and the namespace of an object.
+func commandFor(obj *unstructured.Unstructured, start string) string {
+	gk := obj.GroupVersionKind().GroupKind()
+	kind := strings.ToLower(gk.Kind)
+	if gk.Group != "" && gk.Group != "apps" {
+		kind += "." + gk.Group
+	}
+	text := fmt.Sprintf("%s %s %s", start, kind, obj.GetName())
+	if obj.GetNamespace() != "" {
+		text += " -n " + obj.GetNamespace()
+	}
+	return text
 }
 
 // nested returns an object with one field.

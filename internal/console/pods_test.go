@@ -1,0 +1,214 @@
+package console
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/argosy-io/argosy/internal/member/proxy"
+	"github.com/argosy-io/argosy/internal/why"
+)
+
+// members plays the members behind the hub's proxy.
+type members struct {
+	mu sync.Mutex
+	// reads has "USER CLUSTER" of each list of pods.
+	reads []string
+	// refuse returns the error of a list of pods in a cluster; nil if it succeeds.
+	refuse func(ctx context.Context, cluster string) error
+}
+
+func (m *members) lists() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Sorted(slices.Values(m.reads))
+}
+
+// withMembers returns an API whose hub has the Deployment shop/web. Its members have a pod of it, and another pod.
+func withMembers(t *testing.T) (*API, *members) {
+	t.Helper()
+	m := &members{refuse: func(context.Context, string) error { return nil }}
+	web := deployment()
+	labels := map[string]any{"matchExpressions": []any{map[string]any{"key": "app", "operator": "In",
+		"values": []any{"web"}}}}
+	if err := unstructured.SetNestedMap(web.Object, labels, "spec", "selector"); err != nil {
+		t.Fatal(err)
+	}
+	hub := fake.NewClientBuilder().WithScheme(why.Scheme()).WithObjects(web).Build()
+	there := fake.NewClientBuilder().WithScheme(why.Scheme()).WithObjects(
+		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1", Labels: map[string]string{"app": "web"}},
+			Spec: corev1.PodSpec{NodeName: "n1", Containers: []corev1.Container{{Name: "web"}}},
+			Status: corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{
+				RestartCount: 3, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{
+					Reason: "CrashLoopBackOff"}}}}}},
+		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "api-1", Labels: map[string]string{"app": "api"}}},
+	).Build()
+	a := newTestAPI(t, grants{})
+	a.connect = func(config *rest.Config, _ meta.RESTMapper) (client.Client, error) {
+		_, cluster, found := strings.Cut(config.Host, strings.TrimSuffix(proxy.Path(""), "/proxy"))
+		if !found {
+			return hub, nil
+		}
+		cluster = strings.TrimSuffix(cluster, "/proxy")
+		return interceptor.NewClient(there, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch,
+			list client.ObjectList, opts ...client.ListOption) error {
+			m.mu.Lock()
+			m.reads = append(m.reads, config.Impersonate.UserName+" "+cluster)
+			m.mu.Unlock()
+			if err := m.refuse(ctx, cluster); err != nil {
+				return err
+			}
+			return c.List(ctx, list, opts...)
+		}}), nil
+	}
+	return a, m
+}
+
+func (a *API) askPods(t *testing.T, u user.Info, clusters string) podsAnswer {
+	t.Helper()
+	w := a.request(t, u, "GET", podsPath+"?kind=Deployment.apps&namespace=shop&name=web&clusters="+clusters, "")
+	var answer podsAnswer
+	if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil || w.Code != http.StatusOK {
+		t.Fatalf("%d %s", w.Code, w.Body)
+	}
+	return answer
+}
+
+func TestPodsAreThoseOfTheSelectorInEachCluster(t *testing.T) {
+	a, _ := withMembers(t)
+	answer := a.askPods(t, alice, "eu,us")
+	if len(answer.Pods) != 2 || len(answer.Errors) != 0 {
+		t.Fatalf("the answer is %+v", answer)
+	}
+	for i, cluster := range []string{"eu", "us"} {
+		p := answer.Pods[i]
+		if p.Cluster != cluster || p.Name != "web-1" || p.Reason != "CrashLoopBackOff" || p.Restarts != 3 || p.Ready != 0 ||
+			p.Node != "n1" || !slices.Equal(p.Containers, []string{"web"}) {
+			t.Errorf("the pod is %+v", p)
+		}
+	}
+	for _, clusters := range []string{"a,b,c,d,e,f,g,h,i", "eu/../us", "eu?x"} {
+		w := a.request(t, alice, "GET", podsPath+"?kind=Deployment.apps&namespace=shop&name=web&clusters="+clusters, "")
+		if w.Code != http.StatusBadRequest {
+			t.Errorf("%q gave %d", clusters, w.Code)
+		}
+	}
+}
+
+// Ten tabs of one user cost one list in each member, and no watch.
+func TestPagesOfAUserShareReadsOfPods(t *testing.T) {
+	a, m := withMembers(t)
+	now := time.Now()
+	a.pods.now = func() time.Time { return now }
+	var tabs sync.WaitGroup
+	for range 10 {
+		tabs.Go(func() { a.askPods(t, alice, "eu,us") })
+	}
+	tabs.Wait()
+	if got := m.lists(); !slices.Equal(got, []string{"alice eu", "alice us"}) {
+		t.Errorf("the reads are %q", got)
+	}
+	now = now.Add(freshPodRows)
+	a.askPods(t, alice, "eu")
+	a.askPods(t, &user.DefaultInfo{Name: "bob"}, "eu") // with rights of its own
+	if got := m.lists(); !slices.Equal(got, []string{"alice eu", "alice eu", "alice us", "bob eu"}) {
+		t.Errorf("the reads are %q", got)
+	}
+}
+
+// The hub decides who may look into a member, and the member who may list pods. Each refusal names its right.
+func TestPodsNameTheRightThatIsMissing(t *testing.T) {
+	a, m := withMembers(t)
+	m.refuse = func(_ context.Context, cluster string) error {
+		switch cluster {
+		case "eu":
+			return apierrors.NewForbidden(schema.GroupResource{Group: "cluster.karmada.io", Resource: "clusters"}, "eu",
+				errors.New("no"))
+		case "us":
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errors.New("no"))
+		}
+		return nil
+	}
+	answer := a.askPods(t, alice, "asia,eu,us")
+	if len(answer.Pods) != 1 || answer.Pods[0].Cluster != "asia" || len(answer.Errors) != 2 {
+		t.Fatalf("the answer is %+v", answer)
+	}
+	for i, want := range []string{"you may not get clusters.cluster.karmada.io/proxy in all namespaces",
+		"you may not list pods in namespace shop"} {
+		if got := answer.Errors[i]; got.Missing == nil || got.Message != want {
+			t.Errorf("%s: %+v, want %s", got.Cluster, got, want)
+		}
+	}
+}
+
+// A member that does not answer hides nothing of the others.
+func TestSlowMemberDoesNotHideOthers(t *testing.T) {
+	a, m := withMembers(t)
+	a.askPods(t, alice, "us")
+	m.refuse = func(ctx context.Context, cluster string) error {
+		if cluster == "eu" {
+			<-t.Context().Done()
+		}
+		return nil
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // the answer does not wait longer
+	answer := a.podsOf(ctx, alice, "shop", podSelector(selecting("web")), []string{"eu", "us"})
+	if len(answer.Pods) != 1 || answer.Pods[0].Cluster != "us" || len(answer.Errors) != 1 ||
+		answer.Errors[0] != (podsError{Cluster: "eu", Message: "the cluster has not answered yet"}) {
+		t.Errorf("the answer is %+v", answer)
+	}
+}
+
+// selecting returns an object whose pods have the label app. Its selector is the one of withMembers.
+func selecting(app string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment",
+		"spec": map[string]any{"selector": map[string]any{"matchExpressions": []any{map[string]any{"key": "app",
+			"operator": "In", "values": []any{app}}}}}}}
+}
+
+func TestPodSelectorOfKinds(t *testing.T) {
+	object := func(apiVersion, kind string, spec map[string]any) *unstructured.Unstructured {
+		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": kind, "spec": spec}}
+		u.SetName("web")
+		return u
+	}
+	labels := map[string]any{"selector": map[string]any{"matchLabels": map[string]any{"app": "web"}}}
+	for _, c := range []struct {
+		obj  *unstructured.Unstructured
+		want string
+	}{
+		{object("apps.kruise.io/v1alpha1", "CloneSet", labels), "app=web"},
+		{selecting("web"), "app in (web)"},
+		{object("batch/v1", "Job", nil), "job-name=web"},
+		{object("v1", "Service", map[string]any{"selector": map[string]any{"app": "web"}}), ""},
+		{object("v1", "ConfigMap", nil), ""},
+		{object("apps/v1", "Deployment", map[string]any{"selector": map[string]any{}}), ""}, // it would select all pods
+	} {
+		got := ""
+		if s := podSelector(c.obj); s != nil {
+			got = s.String()
+		}
+		if got != c.want {
+			t.Errorf("the selector of the %s is %q, want %q", c.obj.GetKind(), got, c.want)
+		}
+	}
+}

@@ -1,0 +1,329 @@
+package pages
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/argosy-io/argosy/test/console/browser"
+)
+
+// everything lets each page of the console show data.
+func (h *hub) everything() {
+	h.topics["fleet"] = topic{totals: object{"clusters": 2, "notReady": 1, "workloads": 1, "silent": []string{"c00"}},
+		rows: []any{[]any{"cluster/c00", object{"key": "cluster/c00", "severity": "Problem", "about": "cluster", "rank": 0,
+			"cluster": "c00", "what": "not ready: dial tcp 10.0.0.7:6443: i/o timeout", "since": 1_700_000_000}}}}
+	h.topics["clusters"] = topic{rows: []any{cluster("c00", "NotReady"), cluster("c01", "Ready")}}
+	web := workload(1, "Healthy")
+	web[1].(object)["places"] = []object{{"cluster": "c00", "state": "Healthy"}, {"cluster": "c01", "state": "Healthy"}}
+	h.topics["workloads"] = topic{rows: []any{web}}
+	r := waiting()
+	stage := r["stages"].([]object)[1]
+	stage["clusters"] = []object{{"name": "c00", "target": "web", "phase": "Lost", "message": "not heard since 10:02"}}
+	h.topics["releases"] = topic{rows: []any{[]any{"shop/web-1", r}}}
+	h.answers["GET api/release"] = answer{200, r}
+	h.answers["GET api/why"], h.answers["GET api/actions"] = answer{200, walk(2)}, answer{200, []any{scale(nil)}}
+	h.answers["GET api/object"] = answer{200, object{"yaml": "kind: Deployment\n"}}
+	h.answers["GET api/timeline"] = answer{200, object{"entries": []object{entry("1", "2026-03-01T12:00:01Z"),
+		{"id": "n", "at": "2026-03-01T12:00:00Z", "class": "clusters", "type": "NotReady", "kind": "Cluster",
+			"name": "c00"}}}}
+	h.answers["GET api/pods"] = answer{200, object{"pods": []object{pod("c01", "web-1")}, "errors": []object{{
+		"cluster": "c00", "message": "the cluster has not answered yet"}}}}
+	h.policies(list())
+	h.answers["GET k8s/apis/policy.karmada.io/v1alpha1/propagationpolicies"] = list(object{"metadata": object{
+		"name": "web", "namespace": "shop"}, "spec": object{}})
+	h.member("c00")
+	h.member("c01")
+}
+
+func pod(cluster, name string) object {
+	return object{"cluster": cluster, "name": name, "containers": []string{"web"}, "phase": "Running", "ready": 1,
+		"restarts": 0, "since": time.Now().Add(-26 * time.Hour).Unix(), "node": cluster + "-node-1"}
+}
+
+const memberPath = "k8s/apis/cluster.karmada.io/v1alpha1/clusters/"
+
+// member lets a cluster serve Deployments, with one object, and Nodes.
+func (h *hub) member(name string) {
+	h.answers["GET "+memberPath+name] = answer{200, object{"status": object{"apiEnablements": []object{
+		{"groupVersion": "v1", "resources": []object{{"name": "nodes", "kind": "Node"}}},
+		{"groupVersion": "apps/v1", "resources": []object{{"name": "deployments", "kind": "Deployment"},
+			{"name": "deployments/scale", "kind": "Scale"}}}}}}}
+	h.answers["GET "+memberPath+name+"/proxy/apis/apps/v1/deployments"] = answer{200, printed("", "web-1")}
+}
+
+// printed is a Table of Deployments, as an API server prints it for kubectl.
+func printed(more string, names ...string) object {
+	rows := []object{}
+	for _, name := range names {
+		rows = append(rows, object{"cells": []any{name, "2/2", 2, 2, "5d", "web"}, "object": object{"metadata": object{
+			"name": name, "namespace": "shop", "labels": object{"karmada.io/managed": fmt.Sprint(name != "api")}}}})
+	}
+	columns := []object{}
+	for i, column := range []string{"Name", "Ready", "Up-to-date", "Available", "Age", "Containers"} {
+		columns = append(columns, object{"name": column, "priority": i / 5})
+	}
+	return object{"kind": "Table", "columnDefinitions": columns, "rows": rows, "metadata": object{"continue": more}}
+}
+
+// shown has each page, and what it shows while everything is there.
+var shown = map[string]string{"": "not ready: dial tcp", "clusters": "c01",
+	"clusters/c00": "The hub finds nothing wrong",
+	"clusters/c00?tab=objects&kind=deployments.apps/v1": "web-1", "workloads": "web-00001",
+	path: "it is healthy in all clusters", path + "?tab=pods": "c01-node-1", "policies": "shop",
+	"policies/PropagationPolicy/shop/web":          "Nothing is wrong",
+	"change?kind=Deployment.apps&ns=shop&name=web": "Result", "releases": "web-1", releasePath: "1 of 2 approvals",
+	"timeline": "moved from eu:2 to us", "clusters/import": "Name in the fleet"}
+
+// TestStalePagesKeepTheirData cuts each page off: what it shows stays, with the time, and it writes nothing.
+func TestStalePagesKeepTheirData(t *testing.T) {
+	h := newHub(t)
+	b := browser.Open(t, h.URL, "status of 503")
+	for page, text := range shown {
+		h.set(func(h *hub) {
+			h.refused = answer{}
+			h.everything()
+			h.answers["GET api/why"] = answer{200, answerForAll()}
+		})
+		b.Visit(page)
+		b.See(text, "live")
+		h.set(func(h *hub) { h.refused = failure(503, "the hub restarts") })
+		b.See("disconnected since", "the hub restarts", text)
+		enabled := browser.Run[int](b, `[...document.querySelectorAll(
+			"main button[type=submit], main .actions button, .verbs button")]
+			.filter((button) => !button.disabled && !button.closest(".generator")).length`)
+		if enabled > 0 {
+			t.Errorf("%q has %d buttons that write while the hub is away", page, enabled)
+		}
+	}
+}
+
+// answerForAll answers why for a workload, a cluster and a policy.
+func answerForAll() object {
+	answer := walk(2)
+	answer["summary"] = "it is healthy in all clusters. Nothing is wrong"
+	return answer
+}
+
+// TestSilentClusterIsShownOnEachPage shows where a cluster does not answer, with what it last reported.
+func TestSilentClusterIsShownOnEachPage(t *testing.T) {
+	h := newHub(t)
+	h.set(func(h *hub) {
+		h.everything()
+		h.answers["GET api/why"] = answer{200, object{"summary": "it selects 2 clusters", "clusters": []object{
+			{"name": "c00", "takes": false, "why": "not ready since 10:02"}, {"name": "c01", "takes": true}}}}
+	})
+	b := browser.Open(t, h.URL, "status of 503")
+	silent := "The cluster does not answer. The numbers are the last that it reported."
+	b.Visit("")
+	b.See("not ready: dial tcp 10.0.0.7:6443", "1 of 2")
+	b.Visit("clusters")
+	b.See("c00", "Not ready")
+	b.Visit("policies/PropagationPolicy/shop/web")
+	b.See("not ready since 10:02")
+	b.Visit("workloads")
+	b.See("web-00001")
+	if got := browser.Run[string](b, `document.querySelector(".place.silent")?.textContent ?? ""`); got != "c00"+silent {
+		t.Errorf("the silent place is %q", got)
+	}
+	b.Accessible("silent place")
+	h.set(func(h *hub) { h.answers["GET api/why"] = answer{200, walk(2)} })
+	for page, text := range map[string]string{path: silent, "clusters/c00": silent, releasePath: "Does not answer",
+		path + "?tab=pods": "the cluster has not answered yet", "timeline": "is not ready"} {
+		b.Visit(page)
+		b.See(text)
+	}
+	h.set(func(h *hub) {
+		h.answers["GET "+memberPath+"c00/proxy/apis/apps/v1/deployments"] = failure(503, "the cluster does not answer")
+	})
+	b.Visit("clusters/c00?tab=objects&kind=deployments.apps/v1")
+	b.See("The hub could not answer", "the cluster does not answer", "Try again")
+
+	t.Log("the last pods of a cluster stay when it stops answering")
+	b.Visit(path + "?tab=pods")
+	b.See("c01-node-1")
+	h.set(func(h *hub) {
+		h.answers["GET api/pods"] = answer{200, object{"pods": []object{}, "errors": []object{{"cluster": "c01",
+			"message": "the cluster has not answered yet"}}}}
+	})
+	b.See("c01 the cluster has not answered yet", "c01-node-1")
+}
+
+// TestPagesWithTooMuchShowAPart has more than a page shows at once.
+func TestPagesWithTooMuchShowAPart(t *testing.T) {
+	h := newHub(t)
+	clusters, releases := make([]any, 1000), make([]any, 130)
+	for i := range clusters {
+		clusters[i] = cluster(fmt.Sprintf("c%04d", i), "Ready")
+	}
+	for i := range releases {
+		r := summary(fmt.Sprintf("web-%03d", i), "Running", time.Now())
+		r["severity"], r["what"] = "Attention", "it waits for approval"
+		releases[i] = []any{fmt.Sprint("shop/", r["name"]), r}
+	}
+	var placed []object
+	for i := range 310 {
+		placed = append(placed, object{"template": fmt.Sprintf("Deployment.apps shop/web-%03d", i), "applied": true})
+	}
+	h.set(func(h *hub) {
+		h.everything()
+		h.topics["clusters"], h.topics["releases"] = topic{rows: clusters}, topic{rows: releases}
+		h.answers["GET k8s/apis/policy.karmada.io/v1alpha1/propagationpolicies"] = answer{200, object{"metadata": object{
+			"continue": "x"}, "items": []object{{"metadata": object{"name": "web", "namespace": "shop"}, "spec": object{}}}}}
+		h.answers["GET api/why"] = answer{200, object{"summary": "", "placed": placed}}
+		h.answers["GET "+memberPath+"c01/proxy/apis/apps/v1/deployments"] = answer{200, printed("x", "web-1")}
+	})
+	b := browser.Open(t, h.URL)
+	b.Visit("clusters")
+	b.See("1000 of 1000", "c0000")
+	if n := browser.Run[int](b, `document.querySelectorAll("[data-row]").length`); n < 20 || n > 150 {
+		t.Errorf("%d rows are drawn", n)
+	}
+	for page, text := range map[string]string{"policies": "Each kind shows its first 500 policies.",
+		"clusters/c01": "10 more", "releases": "30 more are not shown.",
+		"clusters/c01?tab=objects&kind=deployments.apps/v1": "Show more"} {
+		b.Visit(page)
+		b.See(text)
+	}
+	b.Visit("clusters/c01?tab=objects&kind=deployments.apps/v1")
+	b.See("1 of 1", "Show more")
+	h.set(func(h *hub) {
+		h.answers["GET "+memberPath+"c01/proxy/apis/apps/v1/deployments"] = answer{200, printed("", "web-2")}
+	})
+	b.Perform(chromedp.Click(".more button"))
+	b.See("web-1", "web-2", "2 of 2")
+	h.set(func(h *hub) { h.answers["GET api/why"] = answer{200, walk(60)} })
+	b.Visit(path + "?tab=pods")
+	b.See("The first 8 of 60 clusters are read.")
+}
+
+// TestPagesWaitForTheUser shows that the console itself, pods and objects of a member have the states of a page.
+func TestPagesWaitForTheUser(t *testing.T) {
+	h := newHub(t)
+	b := browser.Open(t, h.URL, "status of 403", "status of 500")
+	user := h.answers["GET api/me"]
+	h.set(func(h *hub) { delete(h.answers, "GET api/me") })
+	b.Perform(chromedp.Navigate(h.URL + "/console/"))
+	b.See("Waiting for the hub at")
+	b.Accessible("waiting for the user")
+	objects := "clusters/c01?tab=objects&kind=deployments.apps/v1"
+	h.set(func(h *hub) {
+		h.everything()
+		h.answers["GET api/me"] = user
+		delete(h.answers, "GET api/pods")
+		delete(h.answers, "GET "+memberPath+"c01/proxy/apis/apps/v1/deployments")
+	})
+	for _, page := range []string{path + "?tab=pods", objects} {
+		b.Visit(page)
+		b.See("Waiting for the hub at")
+	}
+
+	t.Log("error")
+	h.set(func(h *hub) {
+		h.answers["GET api/pods"] = failure(500, "the store is away")
+		h.answers["GET "+memberPath+"c01/proxy/apis/apps/v1/deployments"] = failure(500, "the store is away")
+	})
+	for _, page := range []string{path + "?tab=pods", objects} {
+		b.Visit(page)
+		b.See("The hub could not answer", "the store is away", "Try again")
+	}
+
+	t.Log("empty")
+	h.set(func(h *hub) {
+		h.answers["GET api/pods"] = answer{200, object{"pods": []object{}, "errors": []object{}}}
+		h.answers["GET "+memberPath+"c01/proxy/apis/apps/v1/deployments"] = answer{200, printed("")}
+	})
+	b.Visit(path + "?tab=pods")
+	b.See("No cluster has a pod of this workload.")
+	b.Visit(objects)
+	b.See("The cluster has no Deployment, or you may list none.")
+
+	t.Log("forbidden: on the hub, or in the member")
+	forbidden := func(group, kind string) answer {
+		return answer{403, object{"kind": "Status", "code": 403, "message": "no", "details": object{"group": group,
+			"kind": kind}}}
+	}
+	h.set(func(h *hub) {
+		h.answers["GET api/pods"] = answer{200, object{"pods": []object{}, "errors": []object{{"cluster": "c01",
+			"message": "no", "missing": object{"verb": "list", "resource": "pods", "namespace": "shop"}}}}}
+		h.answers["GET "+memberPath+"c01/proxy/apis/apps/v1/deployments"] = forbidden("apps", "deployments")
+	})
+	b.Visit(path + "?tab=pods")
+	b.See("Missing: list pods in namespace shop")
+	b.Visit(objects)
+	b.See("You may not see this", "In cluster c01:", "kubectl auth can-i list deployments.apps")
+	b.Accessible("forbidden in a member")
+	h.set(func(h *hub) {
+		h.answers["GET "+memberPath+"c01/proxy/apis/apps/v1/deployments"] = forbidden("cluster.karmada.io", "clusters")
+	})
+	b.Visit(objects)
+	b.See("Missing: get clusters.cluster.karmada.io/proxy")
+	if text := b.Text(); strings.Contains(text, "In cluster c01:") {
+		t.Errorf("a right on the hub is asked for in the member:\n%s", text)
+	}
+}
+
+// TestObjectsOfAMemberAreShownAsText looks at an object without any policy, whose texts are markup.
+func TestObjectsOfAMemberAreShownAsText(t *testing.T) {
+	h := newHub(t)
+	h.set(func(h *hub) {
+		h.busy()
+		h.member("eu-west")
+		h.answers["GET api/why"] = answer{200, object{}}
+		h.answers["GET "+memberPath+"eu-west/proxy/apis/apps/v1/deployments"] = answer{200, printed("", "api", "payments",
+			"web")}
+		h.answers["GET "+memberPath+"eu-west/proxy/apis/apps/v1/namespaces/shop/deployments/web"] = answer{200,
+			text("kind: Deployment # <img src=x onerror=alert(1)>\n")}
+	})
+	b := browser.Open(t, h.URL)
+	b.Visit("clusters/eu-west")
+	b.See("Objects")
+	b.Perform(chromedp.KeyEvent("2"))
+	b.See("Any kind that the cluster serves")
+	choose(b, ".tools select", "deployments.apps/v1")
+	b.See("api", "2/2", "5d", "Managed by the hub",
+		"argosy get deployments -A -C eu-west", "3 of 3")
+	b.Shoot("objects")
+	b.Perform(chromedp.SendKeys("[data-filter]", "shop/web"))
+	b.See("1 of 3")
+	b.Perform(chromedp.Click(".objects button"))
+	b.See("Deployment shop/web", "<img src=x onerror=alert(1)>", "argosy get deployments web -n shop -C eu-west -o yaml")
+	b.Accessible("manifest")
+	if n := browser.Run[int](b, `document.querySelectorAll("main img").length`); n > 0 {
+		t.Errorf("%d elements come from the object", n)
+	}
+}
+
+// TestWalkApprovesWhatWaits approves the gate of a release, and a stage of the hub's own rollout, from the walk.
+func TestWalkApprovesWhatWaits(t *testing.T) {
+	h := newHub(t)
+	const target = "k8s/apis/apps/v1/namespaces/shop/deployments/web"
+	const approvals = "POST k8s/apis/release.argosy.io/v1alpha1/namespaces/shop/releaseapprovals"
+	h.set(func(h *hub) {
+		h.everything()
+		h.answers["GET api/actions"] = answer{200, []any{object{"name": "approve", "path": target,
+			"about": "stage 1 of 3 is complete and waits for an approval", "patch": object{"metadata": object{"x": "y"}},
+			"command": "argosy rollout approve deployment web -n shop"}}}
+		h.answers["PATCH "+target], h.answers[approvals] = answer{200, object{}}, answer{201, object{}}
+	})
+	b := browser.Open(t, h.URL)
+	b.Visit(path)
+	b.See("Release web-1", "gate sign of stage production", "Approve sign")
+	if text := b.Text(); strings.Contains(text, "Roll back") {
+		t.Errorf("the walk has all buttons of the release:\n%s", text)
+	}
+	b.Shoot("walk-release")
+	b.Perform(chromedp.Click("[data-verb=approve]"))
+	b.See("argosy release approve web-1 -n shop --gate sign --yes")
+	b.Perform(chromedp.Click("dialog button[type=submit]"), chromedp.WaitNotPresent("dialog"))
+	b.Perform(chromedp.KeyEvent("a"))
+	b.See("stage 1 of 3 is complete", "argosy rollout approve deployment web -n shop")
+	b.Perform(chromedp.Click("dialog button[type=submit]"), chromedp.WaitNotPresent("dialog"))
+	want := []string{approvals + ` {"spec":{"verdict":"Approve"}}`, "PATCH " + target + ` {"metadata":{"x":"y"}}`}
+	if sent := h.writes(); len(sent) != 2 || sent[0] != want[0] || sent[1] != want[1] {
+		t.Errorf("the page sent %q, want %q", sent, want)
+	}
+}
