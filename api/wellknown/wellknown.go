@@ -90,9 +90,11 @@ const (
 	// On: bindings, Works. Written by: core/workload/fleet. Read by: core/workload/fleet. Users may set it: no.
 	EffectiveRevisionAnnotation = "argosy.io/effective-revision"
 
-	// VersionOfAnnotation names the ConfigMap of which a ConfigMap is an immutable version. Releases make them.
+	// VersionOfAnnotation names the ConfigMap of which a ConfigMap is an immutable version. Releases make them. Admission
+	// refuses users who set, change or remove it, and keeps versions that pods read.
 	//
-	// On: ConfigMaps. Written by: core/release. Read by: core/release. Users may set it: no.
+	// On: ConfigMaps. Written by: core/release. Read by: core/release, core/admission/protect,
+	// core/source/adopt. Users may set it: no.
 	VersionOfAnnotation = "argosy.io/version-of"
 
 	// ReleaseReasonAnnotation is why a user skipped or retried a stage of a release, started it in spite of ReleaseGuards,

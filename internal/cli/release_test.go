@@ -363,6 +363,43 @@ func TestReleasePlanHasTheVersionsOfConfigMaps(t *testing.T) {
 	}
 }
 
+func TestReleasePlanNamesAVersionThatWasDeleted(t *testing.T) {
+	h := newReleaseHub(t)
+	binding := &workv1alpha2.ResourceBinding{}
+	if err := h.client.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "web-cloneset"}, binding); err != nil {
+		t.Fatal(err)
+	}
+	binding.Spec.PropagateDeps = true
+	if err := h.client.Update(t.Context(), binding); err != nil {
+		t.Fatal(err)
+	}
+	old := &releasev1alpha1.ReleaseRevision{}
+	decode(t, `{metadata: {name: cloneset-web-old, namespace: shop}, spec: {hash: a, podsHash: b,
+		target: {apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, name: web}, config: [{kind: ConfigMap, name: web,
+		hash: aaaaaaaa}], pods: [{path: spec.template, value: {spec: {containers: [{name: main,
+		envFrom: [{configMapRef: {name: web-aaaaaaaa}}]}]}}}]}}`, old)
+	if err := h.client.Create(t.Context(), old); err != nil {
+		t.Fatal(err)
+	}
+	plan := func() (*releasePlan, error) { return h.plan(t.Context(), h.drafted(&draft{revision: old.Name})) }
+	if _, err := plan(); err == nil || !strings.Contains(err.Error(), "ConfigMapNotFound") ||
+		!strings.Contains(err.Error(), "read ConfigMap web-aaaaaaaa, which was deleted") {
+		t.Errorf("without the version, the error is %v", err)
+	}
+	h.denied = "configmaps"
+	if p, err := plan(); err != nil || len(p.Notes) != 1 || !strings.Contains(p.Notes[0], "may not read ConfigMaps") {
+		t.Errorf("without the right to read it, the plan is %+v, %v", p, err)
+	}
+	h.denied = ""
+	version := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-aaaaaaaa"}}
+	if err := h.client.Create(t.Context(), version); err != nil {
+		t.Fatal(err)
+	}
+	if p, err := plan(); err != nil || len(p.Notes) > 0 {
+		t.Errorf("with the version, the plan is %+v, %v", p, err)
+	}
+}
+
 func TestReleasePlanNamesWhyTheHubWouldRefuse(t *testing.T) {
 	h := newReleaseHub(t)
 	for want, d := range map[string]*draft{
@@ -477,6 +514,15 @@ func TestReleaseWatchHasAnExitCodeForEachOutcome(t *testing.T) {
 	h.create(rel)
 	if err := h.watch(t.Context(), "r1", 0); codeOf(err) != 1 || !strings.Contains(err.Error(), "was not rolled back") {
 		t.Errorf("for a rollback that was refused, the error is %v", err)
+	}
+	h = newReleaseHub(t)
+	rel = started("{observedGeneration: 1, phase: Succeeded, conditions: [{type: Progressing, status: \"False\", " +
+		"reason: NotRolledBack, message: release r2 has followed, lastTransitionTime: \"2026-01-01T00:00:00Z\"}]}")
+	rel.Spec.State = releasev1alpha1.StateRollback
+	h.create(rel)
+	if err := h.watch(t.Context(), "r1", 0); codeOf(err) != 1 ||
+		!strings.Contains(err.Error(), "cannot be rolled back: release r2 has followed") {
+		t.Errorf("for a rollback that was refused with a reason, the error is %v", err)
 	}
 }
 

@@ -165,6 +165,12 @@ func (r *releases) target(ctx context.Context, ref releasev1alpha1.ReleaseObject
 	if err := t.SetRevisions(ref, revisions, works.Items, overrides); err != nil {
 		return t, nil, err
 	}
+	t.DeletedVersions, err = template.DeletedVersions(ctx, r.object, r.namespace, t.Revisions)
+	if apierrors.IsForbidden(err) {
+		notes = append(notes, "you may not read ConfigMaps: whether versions of them were deleted is not known")
+	} else if err != nil {
+		return t, nil, err
+	}
 	t.SetObstacles(clusters, overrides, pacers)
 	t.Placed = t.Placed || unread
 	if t.Placed && t.Former == nil && t.Binding.GetAnnotations()[fleet.EffectiveRevisionAnnotation] == "" {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/cli-runtime/pkg/printers"
@@ -218,9 +219,11 @@ func hasEnded(rel *releasev1alpha1.Release) bool {
 func outcome(rel *releasev1alpha1.Release) error {
 	what, _ := release.Waits(rel)
 	err := fmt.Errorf("release %s: %s", rel.Name, what)
+	progressing := meta.FindStatusCondition(rel.Status.Conditions, releasev1alpha1.ReleaseProgressing)
 	switch {
 	case rel.Status.Phase == releasev1alpha1.ReleaseSucceeded && rel.Spec.State != releasev1alpha1.StateRollback:
 		return nil
+	case progressing != nil && progressing.Reason == releasev1alpha1.ReasonNotRolledBack:
 	case rel.Status.Phase == releasev1alpha1.ReleaseSucceeded:
 		err = fmt.Errorf("release %[1]s was not rolled back: `argosy release rollback %[1]s -n %[2]s` names the reason",
 			rel.Name, rel.Namespace)

@@ -10,10 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/argosy-io/argosy/internal/core/object/fields"
 	"github.com/argosy-io/argosy/test/kit"
 )
 
-// Admission, the schema and RBAC of a real API server together. The release does not run: its strategy does not exist.
+// Admission, the schema and RBAC of a real API server together. The release waits before its first stage.
 func TestUsersControlReleasesByTheirVerbs(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
@@ -38,7 +39,7 @@ func TestUsersControlReleasesByTheirVerbs(t *testing.T) {
 
 	release := func(more string) *unstructured.Unstructured {
 		return kit.Object(t, `{apiVersion: release.argosy.io/v1alpha1, kind: Release, metadata: {name: r, namespace: `+ns+`},
-			spec: {strategyRef: {name: s}, targets: [{name: web, ref: {apiVersion: apps/v1, kind: Deployment,
+			spec: {strategyRef: {name: s}, targets: [{name: web, ref: {apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet,
 			name: web}}]`+more+`}}`)
 	}
 	approval := func(uid types.UID) *unstructured.Unstructured {
@@ -55,6 +56,22 @@ func TestUsersControlReleasesByTheirVerbs(t *testing.T) {
 		}
 	}
 
+	const group = "apps.kruise.io/v1alpha1"
+	fleet.Hub.Apply(t, policy(ns, "p", group, "CloneSet", alike))
+	fleet.Hub.Apply(t, cloneSet(ns, "web", 2, "example.com/web:1", ""))
+	kit.Eventually(t, "pods run", func() string {
+		n, ready := running(t, ns, "web", "example.com/web:1")
+		if n != 2 || ready != 2 {
+			return fmt.Sprintf("%d run, and %d are ready", n, ready)
+		}
+		return ""
+	})
+	fleet.Hub.Apply(t, `{apiVersion: release.argosy.io/v1alpha1, kind: ReleaseStrategy, metadata: {name: s, namespace: `+ns+
+		`}, spec: {stages: [{name: a, before: [{name: g}]}]}}`)
+	fleet.Hub.Change(t, group, "CloneSet", ns, "web", func(u *unstructured.Unstructured) {
+		fields.SetAnnotation(u, "argosy.io/release-strategy", "s")
+		kit.Field(u, "spec", "template", "spec", "containers").([]any)[0].(map[string]any)["image"] = "example.com/web:2"
+	})
 	stored := release(", createdBy: {user: ann}")
 	kit.Eventually(t, "the hub knows the editors", func() string {
 		if err := editor.Create(t.Context(), stored); err != nil {
@@ -99,12 +116,28 @@ func TestUsersControlReleasesByTheirVerbs(t *testing.T) {
 		p.shut("an approval", p.Create(t.Context(), approval(stored.GetUID())))
 	}
 	if err := admin.Create(t.Context(), approval(stored.GetUID())); !apierrors.IsInvalid(err) {
-		t.Errorf("an approval of a release that does not run: %v, want it invalid", err)
+		t.Errorf("an approval of another revision: %v, want it invalid", err)
 	}
 	root := newPerson(t, "root", "system:masters")
 	root.shut("a revision", root.creates(`{apiVersion: release.argosy.io/v1alpha1, kind: ReleaseRevision,
 		metadata: {name: web-1, namespace: `+ns+`}, spec: {hash: h, podsHash: h, pods: [{path: spec.template}],
 		target: {apiVersion: apps/v1, kind: Deployment, name: web}}}`))
+
+	// Nor can the state be one that a release cannot have.
+	allowed("operators abort", patch(operator, state("Abort")))
+	kit.Eventually(t, "the release has ended", func() string {
+		r := fleet.Hub.Find(t, "release.argosy.io/v1alpha1", "Release", ns, "r")
+		if phase := kit.Field(r, "status", "phase"); phase != "Aborted" {
+			return fmt.Sprint(phase)
+		}
+		return ""
+	})
+	for body, want := range map[string]string{state("Pause"): "release r has ended: it is Aborted",
+		state("Rollback"): "release r cannot be rolled back: it has updated no pods"} {
+		if err := patch(operator, body); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want it invalid: %s", body, err, want)
+		}
+	}
 
 	// Mistakes are refused by the name of the field.
 	gate := func(text string) *unstructured.Unstructured {

@@ -200,4 +200,5 @@ func versionedConfig(t *testing.T) {
 	if !s.exists(one) || !s.exists(three) {
 		t.Error("the version of another revision was deleted")
 	}
+	s.keepsVersion(three)
 }

@@ -732,6 +732,8 @@ const (
 	ReasonConfigNotPropagated = "ConfigNotPropagated"
 	// ReasonConfigMapTaken: another ConfigMap has the name of a version that the release needs.
 	ReasonConfigMapTaken = "ConfigMapTaken"
+	// ReasonConfigMapNotFound: a version of a ConfigMap was deleted that the pods of the revision read.
+	ReasonConfigMapNotFound = "ConfigMapNotFound"
 )
 
 // The reasons of Progressing.
@@ -765,6 +767,9 @@ const (
 	ReasonConfigMapRefused = "ConfigMapRefused"
 	// ReasonFinished: the release has ended.
 	ReasonFinished = "Finished"
+	// ReasonNotRolledBack: the release has ended, and spec.state asks for a rollback that is not possible. The message
+	// says why.
+	ReasonNotRolledBack = "NotRolledBack"
 )
 
 // The reasons of Healthy, beside ReasonClusterUnreachable.

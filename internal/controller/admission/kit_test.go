@@ -66,6 +66,7 @@ var listKinds = map[schema.GroupVersionResource]string{
 	{Group: "work.karmada.io", Version: "v1alpha2",
 		Resource: "clusterresourcebindings"}: "ClusterResourceBindingList",
 	{Group: "cluster.karmada.io", Version: "v1alpha1", Resource: "clusters"}: "ClusterList",
+	releases:            "ReleaseList",
 	releaseGuards:       "ReleaseGuardList",
 	namespaces:          "NamespaceList",
 	roleBindings:        "RoleBindingList",

@@ -195,6 +195,9 @@ func (o *objects) Validate(ctx context.Context, a admission.Attributes, interfac
 	if err := o.refuseDirectChange(ctx, a, interfaces); err != nil {
 		return err
 	}
+	if err := o.refuseVersionChange(ctx, a, interfaces); err != nil {
+		return err
+	}
 	if r, ok := native(a, interfaces); ok {
 		o.adviseMissing(ctx, r)
 		return nil

@@ -19,6 +19,7 @@ import (
 
 	"github.com/argosy-io/argosy/api/crds"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
@@ -83,6 +84,15 @@ func (p *protection) Validate(ctx context.Context, a admission.Attributes, _ adm
 	case definitions.GroupResource():
 		if !protect.Confirmed(obj.GetName(), obj.GetAnnotations()) {
 			err = p.validateDefinition(ctx, obj.GetName(), a.GetOldObject())
+		}
+	case releasev1alpha1.Resource("releaserevisions"):
+		var bindings []workv1alpha2.Binding
+		if bindings, err = bindingsIn(ctx, p.client, obj.GetNamespace()); err == nil {
+			err = protect.Revision(obj.GetName(), bindings)
+		}
+	case corev1.Resource("configmaps"):
+		if protect.IsVersion(obj.GetAnnotations()) {
+			err = checkVersion(ctx, p.client, obj)
 		}
 	case corev1.Resource("namespaces"):
 		if !protect.Confirmed(obj.GetName(), obj.GetAnnotations()) {

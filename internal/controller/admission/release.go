@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -122,6 +123,9 @@ func (o *objects) validateRelease(ctx context.Context, r request) error {
 		if err := r.refuse(release.CheckAnnotations(old, rel)); err != nil {
 			return err
 		}
+		if err := r.refuse(o.checkState(ctx, rel, old)); err != nil {
+			return err
+		}
 	}
 	if old != nil {
 		if err := r.refuse(validate.ReleaseUpdate(rel, old)); err != nil {
@@ -134,6 +138,42 @@ func (o *objects) validateRelease(ctx context.Context, r request) error {
 		}
 	}
 	return r.refuse(validate.Release(rel, o.scoped()))
+}
+
+// checkState refuses a state that the release cannot have, such as that of a rollback after another release. To take a
+// request back is not refused, so that a file with state: Run can be applied again: it gets a warning. The hub checks
+// targets of a rollback, which are not read here; see releasev1alpha1.ReasonNotRolledBack.
+func (o *objects) checkState(ctx context.Context, rel, old *releasev1alpha1.Release) field.ErrorList {
+	state := rel.Spec.State
+	if old == nil || state == "" || state == old.Spec.State {
+		return nil
+	}
+	in := release.Input{Release: old}
+	if state == releasev1alpha1.StateRollback && release.NeedsTargets(old, releasev1alpha1.VerbRollback) {
+		in.Others = o.releasesIn(ctx, old.Namespace)
+	}
+	err := release.CheckState(in, state)
+	switch {
+	case err == nil:
+		return nil
+	case state == releasev1alpha1.StateRun:
+		warn(ctx, []string{"spec.state: " + err.Error()}, nil)
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(field.NewPath("spec", "state"), err.Error())}
+}
+
+// releasesIn returns the releases of a namespace; none if they cannot be read, so that this prevents no rollback.
+func (o *objects) releasesIn(ctx context.Context, namespace string) []releasev1alpha1.Release {
+	list, err := o.client.Resource(releases).Namespace(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil
+	}
+	var all releasev1alpha1.ReleaseList
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(list.UnstructuredContent(), &all); err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(all.Items, func(r releasev1alpha1.Release) bool { return r.DeletionTimestamp != nil })
 }
 
 // sameRelease reports whether an update changes nothing that the hub acts on.

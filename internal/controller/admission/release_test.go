@@ -9,6 +9,7 @@ import (
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/authentication/user"
@@ -416,6 +417,45 @@ func TestARecordOfADirectChangeCannotBeRolledBack(t *testing.T) {
 		h.refuses("pauser", changed(t, rel, "Pause", "spec", "state"), rel, "spec.state", "revert the template")
 		if _, _, err := h.write("aborter", changed(t, rel, "Abort", "spec", "state"), rel); err != nil {
 			t.Errorf("an abort: %v", err)
+		}
+	})
+}
+
+func TestAStateThatAReleaseCannotHaveIsRefused(t *testing.T) {
+	membertest.Run(t, func(t *testing.T) {
+		setup := releaseHub(t)
+		ended := changed(t, storedRelease(t, setup), "Succeeded", "status", "phase")
+		ended = changed(t, ended, "2026-01-01T11:00:00Z", "status", "endedAt")
+		ended = changed(t, ended, []any{map[string]any{"name": "prod", "phase": "Done", "attempt": int64(1),
+			"startedAt": "2026-01-01T10:00:00Z", "endedAt": "2026-01-01T11:00:00Z"}}, "status", "stages")
+		ended = changed(t, ended, []any{map[string]any{"name": "web", "from": "web-1", "to": "web-2"}}, "status", "targets")
+		next := changed(t, storedRelease(t, setup), "2026-01-01T12:00:00Z", "status", "startedAt")
+		next.SetName("r2")
+
+		h := releaseHub(t, ended)
+		h.refuses("pauser", changed(t, ended, "Pause", "spec", "state"), ended,
+			`Release.release.argosy.io "r1" is invalid: spec.state: Forbidden: release r1 has ended: it is Succeeded`)
+		h.refuses("aborter", changed(t, ended, "Abort", "spec", "state"), ended, "release r1 has ended")
+		h.refuses("pauser", changed(t, ended, "Rollback", "spec", "state"), ended, "you need permission to rollback")
+		back, _, err := h.write("roller", changed(t, ended, "Rollback", "spec", "state"), ended)
+		if err != nil {
+			t.Fatalf("a rollback that is possible: %v", err)
+		}
+		// A file with state: Run can be applied again.
+		if _, warnings, err := h.write("resumer", changed(t, back, "Run", "spec", "state"), back); err != nil ||
+			len(warnings) != 1 || !strings.Contains(warnings[0], "release r1 is not paused: it is Succeeded") {
+			t.Errorf("the end of a request: %q, %v", warnings, err)
+		}
+
+		h = releaseHub(t, ended, next)
+		h.refuses("roller", changed(t, ended, "Rollback", "spec", "state"), ended,
+			"spec.state: Forbidden: release r1 cannot be rolled back: release r2 of CloneSet web has followed")
+		going := next.DeepCopy()
+		now := metav1.Now()
+		going.SetDeletionTimestamp(&now)
+		h = releaseHub(t, ended, going)
+		if _, _, err := h.write("roller", changed(t, ended, "Rollback", "spec", "state"), ended); err != nil {
+			t.Errorf("a rollback after a release that is being deleted: %v", err)
 		}
 	})
 }

@@ -30,6 +30,8 @@ type Target struct {
 	Placed bool
 	// ConfigMaps that the pods of the template read, for a release that versions them; otherwise nil.
 	ConfigMaps ConfigMaps
+	// DeletedVersions are the names of versions of ConfigMaps that do not exist, of those that Revisions use.
+	DeletedVersions []string
 	// Revisions are the stored ones of the target, by name.
 	Revisions map[string]*releasev1alpha1.ReleaseRevision
 	// PartitionOverridden is true if an override policy sets the partition in a cluster.
@@ -185,6 +187,8 @@ func Accept(in Input) Acceptance {
 		if status.From == "" {
 			a.Message = fmt.Sprintf("target %s: the revision that clusters have now is not known, so this release cannot be "+
 				"rolled back", spec.Name)
+		} else if obstacle := t.deleted(t.revision(status.From)); obstacle != "" {
+			a.Message = fmt.Sprintf("target %s: this release cannot be rolled back: %s", spec.Name, obstacle)
 		}
 		a.Targets = append(a.Targets, status)
 		for _, name := range []string{status.From, status.To} {
@@ -263,7 +267,27 @@ func (t Target) versions(spec releasev1alpha1.ReleaseTarget,
 	if taken != "" {
 		return nil, refuse(releasev1alpha1.ReasonConfigMapTaken, "target %s: %s", spec.Name, TakenMessage(taken))
 	}
+	if obstacle := t.deleted(r, versions...); obstacle != "" {
+		return nil, refuse(releasev1alpha1.ReasonConfigMapNotFound, "target %s: %s", spec.Name, obstacle)
+	}
 	return versions, Acceptance{}
+}
+
+// deleted returns why pods of a revision cannot start, with what to do: a version of a ConfigMap that they read was
+// deleted, and is not made again. It is empty if they can. The revision may be nil.
+func (t Target) deleted(r *releasev1alpha1.ReleaseRevision, made ...*unstructured.Unstructured) string {
+	for _, name := range Versions(r) {
+		if !slices.Contains(t.DeletedVersions, name) ||
+			slices.ContainsFunc(made, func(v *unstructured.Unstructured) bool { return v.GetName() == name }) {
+			continue
+		}
+		i := slices.IndexFunc(r.Spec.Config, func(c releasev1alpha1.RevisionConfig) bool {
+			return c.Hash != "" && versionName(c.Name, c.Hash) == name
+		})
+		return fmt.Sprintf("pods of ReleaseRevision %[1]s read ConfigMap %[2]s, which was deleted: give ConfigMap %[3]s the "+
+			"content that it had then, and release the workload with config: Versioned", r.Name, name, r.Spec.Config[i].Name)
+	}
+	return ""
 }
 
 // sameTarget compares group, kind and name.

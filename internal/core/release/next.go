@@ -752,6 +752,12 @@ func (s *stepper) startRollback(reason, message string) {
 				fmt.Sprintf("the revision of target %s before this release is not known", t.Name))
 			return
 		}
+		target := s.Targets[t.Name]
+		if obstacle := target.deleted(target.revision(t.From)); obstacle != "" && hasBegun(&s.status) {
+			s.end(releasev1alpha1.ReleaseFailed, releasev1alpha1.ReasonRollbackFailed,
+				fmt.Sprintf("target %s: %s", t.Name, obstacle))
+			return
+		}
 	}
 	s.status.EndedAt, s.status.SoakUntil = nil, nil
 	s.status.Rollback = &releasev1alpha1.ReleaseRollbackStatus{Reason: reason, StartedAt: *s.time(), ProgressAt: s.time()}
@@ -825,18 +831,26 @@ func (s *stepper) rolledBack() {
 // reopen rolls a release back that has ended, where its user asks for that. After a failed rollback, only a change of
 // the spec asks again.
 func (s *stepper) reopen() bool {
-	if s.Release.Spec.State != releasev1alpha1.StateRollback || !canReopen(&s.status) ||
-		s.status.Phase == releasev1alpha1.ReleaseFailed && s.Release.Generation == s.status.ObservedGeneration {
-		return false
-	}
-	in, r := s.Input, *s.Release
-	r.Status = s.status
-	in.Release = &r
-	if in.rollbackObstacle() != "" {
+	if !s.asksToReopen() ||
+		s.status.Phase == releasev1alpha1.ReleaseFailed && s.Release.Generation == s.status.ObservedGeneration ||
+		s.reopenObstacle() != "" {
 		return false
 	}
 	s.startRollback(releasev1alpha1.ReasonUserRequest, "")
 	return true
+}
+
+// asksToReopen reports whether the user of a release that has ended asks for a rollback.
+func (s *stepper) asksToReopen() bool {
+	return s.Release.Spec.State == releasev1alpha1.StateRollback && canReopen(&s.status) && !IsRecord(s.Release)
+}
+
+// reopenObstacle is rollbackObstacle with the status of this step.
+func (s *stepper) reopenObstacle() string {
+	in, r := s.Input, *s.Release
+	r.Status = s.status
+	in.Release = &r
+	return in.rollbackObstacle()
 }
 
 func duration(d *metav1.Duration, unset time.Duration) time.Duration {

@@ -108,6 +108,20 @@ func RequestFor(in Input, verb string) (Request, error) {
 	return Request{}, fmt.Errorf("there is no verb %q on releases", verb)
 }
 
+// CheckState returns why a release cannot do what another spec.state asks for; nil if it can. in is as for RequestFor,
+// with the release before the change.
+func CheckState(in Input, state releasev1alpha1.ReleaseState) error {
+	_, err := RequestFor(in, stateVerbs[state])
+	if err == nil {
+		return nil
+	}
+	// A failed rollback is requested again by two writes, of which the first one alone changes nothing.
+	if again, _ := RequestFor(in, releasev1alpha1.VerbRollback); len(again.Writes) > 1 && again.Writes[0].State == state {
+		return nil
+	}
+	return err
+}
+
 func pause(r *releasev1alpha1.Release) (Request, error) {
 	switch {
 	case r.Status.Phase == releasev1alpha1.ReleaseRollingBack:

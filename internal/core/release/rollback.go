@@ -60,6 +60,9 @@ func (in Input) rollbackObstacle() string {
 		case effective != t.To:
 			return fmt.Sprintf("clusters have another revision of target %s now%s", t.Name, another)
 		}
+		if obstacle := target.deleted(target.revision(t.From)); obstacle != "" {
+			return fmt.Sprintf("target %s: %s", t.Name, obstacle)
+		}
 	}
 	return ""
 }

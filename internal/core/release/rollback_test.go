@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/release"
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
@@ -226,6 +228,13 @@ func TestARollbackThatIsPromisedHappens(t *testing.T) {
 			if r.Status.Rollback != nil && r.Status.Phase != releasev1alpha1.ReleaseFailed ||
 				r.Status.Phase == releasev1alpha1.ReleaseRolledBack || release.LastSeq(r) != entries {
 				t.Errorf("the release is %s: %+v", r.Status.Phase, r.Status.Journal)
+			}
+			c := meta.FindStatusCondition(r.Status.Conditions, releasev1alpha1.ReleaseProgressing)
+			if c.Reason != releasev1alpha1.ReasonNotRolledBack || !strings.Contains(c.Message, tt.want) {
+				t.Errorf("the release shows %s: %s, want %q", c.Reason, c.Message, tt.want)
+			}
+			if what, _ := release.Waits(r); !strings.Contains(what, tt.want) {
+				t.Errorf("people read %q, want %q", what, tt.want)
 			}
 			if again, err := release.RequestFor(w.input(r), releasev1alpha1.VerbRollback); err == nil ||
 				!strings.Contains(err.Error(), tt.want) {

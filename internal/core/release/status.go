@@ -135,6 +135,10 @@ func (s *stepper) setConditions() {
 		reason, message = releasev1alpha1.ReasonFinished, ""
 		if phase == releasev1alpha1.ReleaseSucceeded && s.catchesUp() {
 			progressing, reason = metav1.ConditionTrue, releasev1alpha1.ReasonCatchingUp
+		} else if s.asksToReopen() {
+			if obstacle := s.reopenObstacle(); obstacle != "" {
+				reason, message = releasev1alpha1.ReasonNotRolledBack, obstacle
+			}
 		}
 	case phase == releasev1alpha1.ReleasePaused:
 		reason = releasev1alpha1.ReasonPausedByUser

@@ -29,6 +29,9 @@ func Waits(r *releasev1alpha1.Release) (what, next string) {
 	if accepted := condition(releasev1alpha1.ReleaseAccepted); accepted.Status == metav1.ConditionFalse {
 		return "it was refused: " + reasonAnd(accepted), "fix the reason, then start another release"
 	}
+	if progressing.Reason == releasev1alpha1.ReasonNotRolledBack {
+		return fmt.Sprintf("it is %s, and cannot be rolled back: %s", s.Phase, progressing.Message), ""
+	}
 	if IsRecord(r) {
 		return recordWaits(s.Phase, condition(releasev1alpha1.ReleaseHealthy), succeeded)
 	}

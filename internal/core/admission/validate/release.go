@@ -53,10 +53,6 @@ func Release(r *releasev1alpha1.Release, scoped func(schema.GroupKind) (namespac
 
 // ReleaseUpdate rejects changes of immutable fields of an accepted release.
 func ReleaseUpdate(r, old *releasev1alpha1.Release) field.ErrorList {
-	if state := r.Spec.State; release.IsRecord(r) && state != old.Spec.State &&
-		(state == releasev1alpha1.StatePause || state == releasev1alpha1.StateRollback) {
-		return field.ErrorList{field.Forbidden(field.NewPath("spec", "state"), release.OnlyRecords)}
-	}
 	if !meta.IsStatusConditionTrue(old.Status.Conditions, releasev1alpha1.ReleaseAccepted) {
 		return nil
 	}

@@ -34,6 +34,7 @@ var memberKeys = []string{
 	"pv.kubernetes.io/",
 	"volume.beta.kubernetes.io/storage-provisioner", "volume.kubernetes.io/storage-provisioner",
 	wellknown.HandsOffAnnotation,
+	wellknown.VersionOfAnnotation, // users may not set it on a hub
 }
 
 // Template returns live as a template, without fields of the member and labels of an earlier hub. Node ports stay:

@@ -103,6 +103,10 @@ func TestATemplateHasNothingOfItsMember(t *testing.T) {
 	if v, _, _ := unstructured.NestedString(claim.Object, "spec", "volumeName"); v != "" {
 		t.Errorf("a claim would ask every cluster for the volume %s", v)
 	}
+	version := adopt.Template(object(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: c-1, namespace: s, annotations: {argosy.io/version-of: c}}}"))
+	if len(version.GetAnnotations()) > 0 {
+		t.Errorf("a hub would refuse the annotations %v", version.GetAnnotations())
+	}
 }
 
 func TestAdoptionWithPodRestartIsRefused(t *testing.T) {
