@@ -5,6 +5,8 @@ package bench
 import (
 	"context"
 	"fmt"
+	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -182,6 +184,15 @@ func Run(ctx context.Context, o Options) ([]Row, error) {
 }
 
 func mib(bytes int64) float64 { return float64(bytes) / (1 << 20) }
+
+// startHub starts a hub in a folder of o.Dir, with o.HubArgs and args.
+func startHub(ctx context.Context, o Options, folder string, args ...string) (*lab.Hub, error) {
+	h, err := lab.NewHub(o.Binary, filepath.Join(o.Dir, folder))
+	if err != nil {
+		return nil, err
+	}
+	return h, h.Start(ctx, append(slices.Clone(o.HubArgs), args...)...)
+}
 
 // hubStart returns the time from exec to the answer that the hub is ready, on an empty data folder.
 func hubStart(ctx context.Context, o Options) (Row, error) {

@@ -49,11 +49,8 @@ func consoleBudgets(ctx context.Context, o Options) ([]Row, error) {
 		return nil, err
 	}
 	o.Say("console: making %d clusters and %d bindings", consoleClusters, consoleBindings)
-	h, err := lab.NewHub(o.Binary, o.Dir+"/console")
+	h, err := startHub(ctx, o, "console")
 	if err != nil {
-		return nil, err
-	}
-	if err := h.Start(ctx, o.HubArgs...); err != nil {
 		return nil, err
 	}
 	measured, err := measureConsole(ctx, o, h)
@@ -104,11 +101,8 @@ func (w *sizeWriter) Write(b []byte) (int, error) {
 func consoleMemory(ctx context.Context, o Options) (Row, error) {
 	var memory [2]float64
 	for i, args := range [][]string{{"--components=*,-console"}, nil} {
-		h, err := lab.NewHub(o.Binary, fmt.Sprintf("%s/console-idle-%d", o.Dir, i))
+		h, err := startHub(ctx, o, fmt.Sprintf("console-idle-%d", i), args...)
 		if err != nil {
-			return Row{}, err
-		}
-		if err := h.Start(ctx, append(slices.Clone(o.HubArgs), args...)...); err != nil {
 			return Row{}, err
 		}
 		select {

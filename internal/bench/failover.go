@@ -216,11 +216,11 @@ func (f *fleet) measureReplacements(ctx context.Context, o Options, c client.Wit
 		if isPlaced(b, nextMember) && !placed[b.Name] {
 			if placed[b.Name] = true; len(placed) == n {
 				allPlaced = time.Since(due)
-				told, err := f.eventsSince(ctx, before.revision)
+				events, err := f.eventsSince(ctx, before.revision)
 				if err != nil {
 					return nil, err
 				}
-				writes += told
+				writes += events
 				o.Say("failover of %d Deployments: placed %.1f s after the toleration, with %.1f writes per binding; waiting until they are healthy",
 					n, allPlaced.Seconds(), float64(writes)/float64(n))
 			}

@@ -77,11 +77,8 @@ func pullMode(ctx context.Context, o Options) ([]Row, error) {
 func idleAgent(ctx context.Context, o Options) ([]Row, error) {
 	const name = "agent"
 	o.Say("idle agent: starting a hub, a member and its agent")
-	h, err := lab.NewHub(o.Binary, o.Dir+"/agent-hub")
+	h, err := startHub(ctx, o, "agent-hub")
 	if err != nil {
-		return nil, err
-	}
-	if err := h.Start(ctx, o.HubArgs...); err != nil {
 		return nil, err
 	}
 	l := &lab.Lab{Hub: h}
@@ -112,11 +109,7 @@ func idleAgent(ctx context.Context, o Options) ([]Row, error) {
 		return nil, err
 	}
 	defer func() { _ = process.Process.Kill(); _ = process.Wait() }() // the figures are taken
-	config, err := h.Config()
-	if err != nil {
-		return nil, err
-	}
-	c, err := pullClient(config)
+	_, c, err := pullClient(h)
 	if err != nil {
 		return nil, err
 	}
@@ -125,18 +118,7 @@ func idleAgent(ctx context.Context, o Options) ([]Row, error) {
 	}
 
 	o.Say("idle agent: measuring")
-	pid := process.Process.Pid
-	if err := pause(ctx, agentRest); err != nil {
-		return nil, err
-	}
-	before, err := lab.Used(pid)
-	if err != nil {
-		return nil, err
-	}
-	if err := pause(ctx, agentIdle); err != nil {
-		return nil, err
-	}
-	after, err := lab.Used(pid)
+	before, after, err := idleUse(ctx, process.Process.Pid, agentIdle)
 	if err != nil {
 		return nil, err
 	}
@@ -145,6 +127,21 @@ func idleAgent(ctx context.Context, o Options) ([]Row, error) {
 		{Work: "… with the pages of the binary that processes on this machine share", Unit: "MiB", Value: mib(after.Memory)},
 		{Work: "… CPU", Unit: "m", Value: (after.CPU - before.CPU).Seconds() * 1000 / agentIdle.Seconds(), Must: 5},
 	}, nil
+}
+
+// idleUse waits for agentRest, then measures a process at the start and at the end of a period.
+func idleUse(ctx context.Context, pid int, period time.Duration) (before, after lab.Usage, err error) {
+	if err := pause(ctx, agentRest); err != nil {
+		return before, after, err
+	}
+	if before, err = lab.Used(pid); err != nil {
+		return before, after, err
+	}
+	if err := pause(ctx, period); err != nil {
+		return before, after, err
+	}
+	after, err = lab.Used(pid)
+	return before, after, err
 }
 
 func pause(ctx context.Context, d time.Duration) error {
@@ -156,16 +153,21 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// pullClient returns a client of the hub for what this measurement reads and writes.
-func pullClient(config *rest.Config) (client.Client, error) {
+// pullClient returns a client of the hub for what this measurement reads and writes, and its configuration.
+func pullClient(h *lab.Hub) (*rest.Config, client.Client, error) {
+	config, err := h.Config()
+	if err != nil {
+		return nil, nil, err
+	}
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, clusterv1alpha1.AddToScheme,
 		policyv1alpha1.AddToScheme, workv1alpha2.AddToScheme} {
 		if err := add(scheme); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	return client.New(config, client.Options{Scheme: scheme})
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	return config, c, err
 }
 
 // readyClusters waits until n clusters are Ready.
@@ -195,19 +197,12 @@ func readyClusters(ctx context.Context, c client.Client, n int) error {
 func agentFleet(ctx context.Context, o Options) ([]Row, error) {
 	// 1. Start the hub and the agents.
 	o.Say("%d agents: starting a hub", o.Agents)
-	h, err := lab.NewHub(o.Binary, o.Dir+"/agents")
+	h, err := startHub(ctx, o, "agents")
 	if err != nil {
-		return nil, err
-	}
-	if err := h.Start(ctx, o.HubArgs...); err != nil {
 		return nil, err
 	}
 	defer func() { _ = h.Stop() }() // the figures are taken
-	config, err := h.Config()
-	if err != nil {
-		return nil, err
-	}
-	c, err := pullClient(config)
+	config, c, err := pullClient(h)
 	if err != nil {
 		return nil, err
 	}
@@ -227,17 +222,7 @@ func agentFleet(ctx context.Context, o Options) ([]Row, error) {
 
 	// 2. All are idle.
 	o.Say("%d agents: idle", o.Agents)
-	if err := pause(ctx, agentRest); err != nil {
-		return nil, err
-	}
-	before, err := lab.Used(h.PID())
-	if err != nil {
-		return nil, err
-	}
-	if err := pause(ctx, agentRest); err != nil {
-		return nil, err
-	}
-	idle, err := lab.Used(h.PID())
+	before, idle, err := idleUse(ctx, h.PID(), agentRest)
 	if err != nil {
 		return nil, err
 	}

@@ -95,11 +95,8 @@ const used = 2
 func react(ctx context.Context, o Options, of cell) (reaction, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
-	h, err := lab.NewHub(o.Binary, fmt.Sprintf("%s/react-%d-%d", o.Dir, of.clusters, of.bindings))
+	h, err := startHub(ctx, o, fmt.Sprintf("react-%d-%d", of.clusters, of.bindings))
 	if err != nil {
-		return reaction{}, err
-	}
-	if err := h.Start(ctx, o.HubArgs...); err != nil {
 		return reaction{}, err
 	}
 	r, err := measureReaction(ctx, o, h, of)

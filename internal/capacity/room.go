@@ -116,7 +116,7 @@ func (f *Fleet) seen(b workv1alpha2.Binding, s schedule.Snapshot) schedule.Capac
 	parts, sets := capacity.Parts(b)
 	summary := s.Room(b)
 	return func(cluster string) (replicas int32, known bool) {
-		if membership.Silent(s.Cluster(cluster)) {
+		if membership.KnownNotReady(s.Cluster(cluster)) {
 			return 0, false
 		}
 		f.state(cluster, func(m *capacity.ClusterState) {

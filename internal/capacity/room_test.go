@@ -275,7 +275,7 @@ func TestConcurrentMovesAndPlacementsNeverShareRoom(t *testing.T) {
 		w.pod("old", "other", "other-x-1", "n0", "1")
 		w.expectRoom("old is full", wants("one", 1, "1"), map[string]string{"m1": "8", "m2": "3", "old": "0"})
 		s := w.fleet.Snapshot()
-		fleet := deschedule.Fleet{Snapshot: s,
+		fleet := deschedule.Clusters{Snapshot: s,
 			Decide: func(b workv1alpha2.Binding, decide func(schedule.Capacity) ([]workv1alpha2.TargetCluster, bool)) {
 				w.fleet.Decide(b, s, decide)
 			}}

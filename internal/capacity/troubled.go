@@ -32,7 +32,7 @@ func (f *Fleet) Troubled(ctx context.Context, namespace string) ([]pods.Workload
 	s, now := f.Snapshot(), f.Clock.Now()
 	for _, cluster := range s.Names() {
 		m := f.members.Known(cluster)
-		if m == nil || membership.Silent(s.Cluster(cluster)) {
+		if m == nil || membership.KnownNotReady(s.Cluster(cluster)) {
 			continue
 		}
 		troubles, full := m.Troubles(now)

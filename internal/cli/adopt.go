@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -29,10 +28,9 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/execute"
-	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/object/fields"
 	"github.com/argosy-io/argosy/internal/core/object/names"
-	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/source/adopt"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 	"github.com/argosy-io/argosy/internal/member/proxy"
@@ -260,25 +258,13 @@ func (a *adoption) plan(ctx context.Context) (*adopted, error) {
 		result.Annotate = true
 		metav1.SetMetaDataAnnotation(&work.ObjectMeta, workv1alpha2.ConflictResolutionAnnotation,
 			workv1alpha2.ConflictResolutionOverwrite)
-	} else if work, err = a.rehearse(ctx, result, onHub, meaning); err != nil {
+	} else if work, err = a.rehearse(ctx, result, meaning); err != nil {
 		return nil, err
 	}
 
 	// 3. The result of the adoption, from a dry run in the member if possible.
-	desired, err := adopt.Desired(ctx, work, live, meaning)
-	if err != nil {
-		return nil, fmt.Errorf("determine which values cluster %q keeps in its %s: %w", a.cluster, objectName(live), err)
-	}
-	after, err := a.member.PreviewApply(ctx, a.cluster, desired)
-	if err != nil {
-		return nil, err
-	}
-	result.Asked = after != nil
-	if !result.Asked {
-		after = desired
-	}
-	result.Report = adopt.Compare(live, after, result.Asked)
-	return result, nil
+	result.Report, result.Asked, err = a.member.Compare(ctx, a.cluster, work, live, meaning, false)
+	return result, err
 }
 
 // find returns the object in the member, of the kind that the user names. If the name is ambiguous, the hub's kind is
@@ -367,7 +353,7 @@ func (a *adoption) checkOnlyCluster(ctx context.Context, template *unstructured.
 }
 
 // rehearse returns the Work that the hub would make, of the template that it has or would have.
-func (a *adoption) rehearse(ctx context.Context, result *adopted, onHub dynamic.ResourceInterface,
+func (a *adoption) rehearse(ctx context.Context, result *adopted,
 	meaning interpret.Interpreter) (*workv1alpha1.Work, error) {
 	template := result.there
 	if template == nil {
@@ -376,14 +362,10 @@ func (a *adoption) rehearse(ctx context.Context, result *adopted, onHub dynamic.
 			fields.SetAnnotation(made, workv1alpha2.ConflictResolutionAnnotation, workv1alpha2.ConflictResolutionOverwrite)
 		}
 		result.Template = made
-		stored, err := onHub.Create(ctx, made, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		switch {
-		case apierrors.IsNotFound(err) && a.namespace != "":
-			stored = made // its namespace is created with it, and no server has defaulted it yet
-		case err != nil:
-			return nil, fmt.Errorf("the hub refuses %s as a template: %w", objectName(made), err)
+		var err error
+		if template, err = a.hub.PreviewTemplate(ctx, made); err != nil {
+			return nil, err
 		}
-		template = stored
 	}
 
 	name := a.policyName
@@ -412,7 +394,7 @@ func (a *adoption) rehearse(ctx context.Context, result *adopted, onHub dynamic.
 			policy = other
 		case other != nil:
 			return nil, fmt.Errorf("the policy %s claims %s and does not propagate it to cluster %q: change the policy's placement, then adopt the object",
-				strings.TrimPrefix(other.GetNamespace()+"/"+other.GetName(), "/"), objectName(template), a.cluster)
+				text.Path(other.GetNamespace(), other.GetName()), objectName(template), a.cluster)
 		case made:
 			result.Policy = policy
 		}
@@ -440,37 +422,28 @@ func (a *adoption) holder(ctx context.Context, template *unstructured.Unstructur
 	if err != nil {
 		return false, nil, fmt.Errorf("list policies: %w", err)
 	}
-	t := match.TemplateOf(template)
 	made = true
 	for _, p := range policies {
-		if p.GetNamespace() == policy.GetNamespace() && p.GetName() == policy.GetName() {
-			have, want := p.PropagationSpec(), policy.PropagationSpec()
-			if !equality.Semantic.DeepEqual(have.ResourceSelectors, want.ResourceSelectors) ||
-				have.ConflictResolution != want.ConflictResolution {
-				return false, nil, fmt.Errorf("the policy %s exists with other content: choose another name with --policy-name",
-					policy.GetName())
-			}
-			made = false
-		} else if holder, ok := propagate.Claimed(template); ok && propagate.HolderOf(p) == holder {
-			return false, p, nil
+		if !adopt.SamePolicy(p, policy) {
+			continue
 		}
+		have, want := p.PropagationSpec(), policy.PropagationSpec()
+		if !equality.Semantic.DeepEqual(have.ResourceSelectors, want.ResourceSelectors) ||
+			have.ConflictResolution != want.ConflictResolution {
+			return false, nil, fmt.Errorf("the policy %s exists with other content: choose another name with --policy-name",
+				policy.GetName())
+		}
+		made, policy = false, p
 	}
-	if made {
-		policies = append(policies, policy)
-	}
-	if p, ok := propagate.Match(t, policies); ok &&
-		(p.GetNamespace() != policy.GetNamespace() || p.GetName() != policy.GetName()) {
-		return false, p, nil
-	}
-	return made, nil, nil
+	other, _ = adopt.Rival(template, policy, policies)
+	return made, other, nil
 }
 
 // write writes the objects of the plan: the policy before the template, so that it is claimed at once.
 func (a *adoption) write(ctx context.Context, result *adopted) error {
-	if result.Template != nil && a.namespace != "" {
-		err := a.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: a.namespace}})
-		if err != nil && !apierrors.IsAlreadyExists(err) {
-			return fmt.Errorf("create namespace %s on the hub: %w", a.namespace, err)
+	if result.Template != nil {
+		if err := migration.CreateNamespace(ctx, a.client, a.namespace); err != nil {
+			return err
 		}
 	}
 	if result.Policy != nil {

@@ -148,7 +148,7 @@ func (r *fleetReader) nodes(ctx context.Context, all []simulate.Object) ([]simul
 		scheduler.Failover = &set.Failover
 	}
 	var documents []simulate.Object
-	add := func(s *simulate.Scheduler, members ...simulate.Member) error {
+	add := func(s *simulate.Scheduler, members ...simulate.DocumentCluster) error {
 		u, err := simulate.DocumentOf(s, members...)
 		if err == nil {
 			documents = append(documents, simulate.Object{Unstructured: u, Source: "hub"})
@@ -174,7 +174,7 @@ func (r *fleetReader) nodes(ctx context.Context, all []simulate.Object) ([]simul
 		if record == nil {
 			continue
 		}
-		if err := add(nil, simulate.Member{Name: o.GetName(), Record: record.Summed(apart)}); err != nil {
+		if err := add(nil, simulate.DocumentCluster{Name: o.GetName(), Record: record.Summed(apart)}); err != nil {
 			return nil, err
 		}
 	}

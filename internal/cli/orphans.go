@@ -50,7 +50,7 @@ func (o *orphan) String() string {
 
 // object returns the orphan without its cluster, such as "Deployment shop/web".
 func (o *orphan) object() string {
-	return o.Kind + " " + strings.TrimPrefix(o.Namespace+"/"+o.Name, "/")
+	return text.Object(o.Kind, o.Namespace, o.Name)
 }
 
 // describeOrphans returns "3 objects of this hub without a Work, such as Deployment shop/web"; empty for none.

@@ -57,7 +57,7 @@ Problems come first, each with the next step to take. KIND is a kind, plural or 
 			if err != nil {
 				return err
 			}
-			answer, err := why.Ask(cmd.Context(), c, mapper, q)
+			answer, err := why.Explain(cmd.Context(), c, mapper, q)
 			if err != nil {
 				return err
 			}

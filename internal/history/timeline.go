@@ -50,7 +50,7 @@ var Classes = []string{ClassMoves, ClassFailovers, ClassReleases, ClassClusters,
 
 // classTypes has the types of FleetEvents of each class.
 var classTypes = map[string][]string{ClassMoves: {Placed, Moved, Removed}, ClassFailovers: {FailedOver},
-	ClassClusters: {Joined, Left, Silent, Back}, ClassChanges: {Changed, Deleted}}
+	ClassClusters: {Joined, Left, BecameNotReady, BecameReady}, ClassChanges: {Changed, Deleted}}
 
 func classOf(kind string) string {
 	for class, types := range classTypes {

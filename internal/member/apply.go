@@ -19,6 +19,7 @@ import (
 
 	"github.com/argosy-io/argosy/api/wellknown"
 	"github.com/argosy-io/argosy/internal/core/execute"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 )
 
 // Get reads an object from the member, managed or not; nil if there is none.
@@ -322,9 +323,6 @@ func body(obj *unstructured.Unstructured, version string) *unstructured.Unstruct
 
 // failed returns an error with the action, the object and the cluster.
 func (m *Member) failed(action string, obj *unstructured.Unstructured, err error) error {
-	name := obj.GetName()
-	if ns := obj.GetNamespace(); ns != "" {
-		name = ns + "/" + name
-	}
-	return fmt.Errorf("%s %s %s in cluster %q: %w", action, obj.GetKind(), name, m.Name, err)
+	return fmt.Errorf("%s %s in cluster %q: %w", action, text.Object(obj.GetKind(), obj.GetNamespace(), obj.GetName()),
+		m.Name, err)
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/object/fields"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 )
 
 // contentsPage is the page size per kind, contentsMost the maximal number of objects per namespace that are read.
@@ -107,9 +108,7 @@ func (m *Member) Instances(ctx context.Context,
 		}
 		for i := range list.Items {
 			c := contentOf(schema.GroupKind{Group: group, Kind: kind}, &list.Items[i], nil)
-			if list.Items[i].Namespace != "" {
-				c.Name = list.Items[i].Namespace + "/" + c.Name
-			}
+			c.Name = text.Path(list.Items[i].Namespace, c.Name)
 			objects = append(objects, c)
 		}
 		return objects, list.Continue != "", nil
@@ -197,7 +196,7 @@ func contentOf(gk schema.GroupKind, obj *metav1.PartialObjectMetadata,
 	namespaced map[schema.GroupKind]bool) execute.Content {
 	c := execute.Content{GroupKind: gk, Name: obj.Name, UID: obj.UID, Going: obj.DeletionTimestamp != nil,
 		ServiceAccount: obj.Annotations[corev1.ServiceAccountNameKey]}
-	c.Managed, c.Work = execute.ManagedBy(gk, obj)
+	c.Managed, c.Work = execute.ManagedBy(obj)
 	for _, owner := range obj.OwnerReferences {
 		c.Owners = append(c.Owners, owner.UID)
 		gv, err := schema.ParseGroupVersion(owner.APIVersion)

@@ -164,7 +164,7 @@ func (l *load) pods() *trimming[*corev1.Pod, seenPod] {
 			if !live {
 				return seenPod{}, false, nil
 			}
-			if t, ails := pods.TroubleOf(p); ails {
+			if t, ok := pods.TroubleOf(p); ok {
 				return seenPod{kept, &t}, true, nil
 			}
 			return seenPod{kept, nil}, true, nil

@@ -181,7 +181,7 @@ func (m *Members) OnBrake(f func(cluster, namespace string, on bool)) {
 }
 
 // Hub returns the identity of this hub, as its objects in members carry it.
-func (m *Members) Hub() execute.Hub { return execute.Hub(m.o.Self.Hub) }
+func (m *Members) Hub() execute.HubID { return execute.HubID(m.o.Self.Hub) }
 
 // Known returns the member of that name if it is in use already; else nil.
 func (m *Members) Known(name string) *Member {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,6 +20,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/execute"
+	"github.com/argosy-io/argosy/internal/core/object/text"
+	"github.com/argosy-io/argosy/internal/core/source/adopt"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/tiers"
 	"github.com/argosy-io/argosy/internal/member"
@@ -74,6 +79,58 @@ func (a API) PreviewApply(ctx context.Context, cluster string,
 	return after, nil
 }
 
+// PreviewTemplate returns a new template as the hub would store it.
+func (a API) PreviewTemplate(ctx context.Context,
+	template *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	in, err := a.Resource(template.GroupVersionKind(), template.GetNamespace())
+	if err != nil {
+		return nil, err
+	}
+	stored, err := in.Create(ctx, template, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	switch {
+	case apierrors.IsNotFound(err) && template.GetNamespace() != "":
+		return template, nil // its namespace is created with it, and no server has defaulted it yet
+	case err != nil:
+		return nil, fmt.Errorf("the hub refuses %s as a template: %w", NameOf(template), err)
+	}
+	return stored, nil
+}
+
+// Compare returns what would change if a member got the Work. scaled is true if an autoscaler there sets the replicas,
+// which then stay. asked reports that the member itself answered.
+func (a API) Compare(ctx context.Context, cluster string, work *workv1alpha1.Work, live *unstructured.Unstructured,
+	meaning interpret.Interpreter, scaled bool) (report adopt.Report, asked bool, err error) {
+	desired, err := adopt.Desired(ctx, work, live, meaning)
+	if err != nil {
+		return report, false, fmt.Errorf("determine which values cluster %q keeps in its %s: %w", cluster, NameOf(live),
+			err)
+	}
+	if scaled {
+		desired = execute.KeepScaled(desired, live)
+	}
+	after, err := a.PreviewApply(ctx, cluster, desired)
+	if err != nil {
+		return report, false, err
+	}
+	if asked = after != nil; !asked {
+		after = desired
+	}
+	return adopt.Compare(live, after, asked), asked, nil
+}
+
+// CreateNamespace creates a namespace on the hub if it does not exist; none if the name is empty. A user who may not
+// create namespaces gets no error here: the namespace may exist, and otherwise the next write fails.
+func CreateNamespace(ctx context.Context, hub client.Client, name string) error {
+	if name == "" {
+		return nil
+	}
+	err := hub.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	if err == nil || apierrors.IsAlreadyExists(err) || apierrors.IsForbidden(err) {
+		return nil
+	}
+	return fmt.Errorf("create namespace %s on the hub: %w", name, err)
+}
+
 // Interpreter returns an interpreter with the customizations of the hub, and without its webhooks.
 func Interpreter(ctx context.Context, hub client.Reader) (interpret.Interpreter, error) {
 	var list configv1alpha1.ResourceInterpreterCustomizationList
@@ -100,7 +157,7 @@ type Workload struct {
 }
 
 func (w Workload) String() string {
-	return w.GVK.Kind + " " + strings.TrimPrefix(w.Namespace+"/"+w.Name, "/")
+	return text.Object(w.GVK.Kind, w.Namespace, w.Name)
 }
 
 // IsSame reports whether the other is the same object.
@@ -129,7 +186,7 @@ type Migration struct {
 
 // NameOf names an object for people.
 func NameOf(u *unstructured.Unstructured) string {
-	return fmt.Sprintf("%s %s", u.GetKind(), strings.TrimPrefix(u.GetNamespace()+"/"+u.GetName(), "/"))
+	return text.Object(u.GetKind(), u.GetNamespace(), u.GetName())
 }
 
 // Shown returns a value on one line: a text as it is, and anything else as JSON.

@@ -25,10 +25,9 @@ import (
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/execute"
-	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/object/fields"
 	"github.com/argosy-io/argosy/internal/core/object/names"
-	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/source/adopt"
 	"github.com/argosy-io/argosy/internal/core/source/migrate"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
@@ -472,7 +471,7 @@ func (m *Migration) divides(ctx context.Context, live *unstructured.Unstructured
 	if err != nil {
 		return false, fmt.Errorf("read the replicas of %s: %w", NameOf(live), err)
 	}
-	n, set := fields.Whole(fields.At(live.Object, "spec", "replicas"))
+	n, set := fields.Whole(fields.Value(live.Object, "spec", "replicas"))
 	return set && n == int64(replicas), nil
 }
 
@@ -565,25 +564,16 @@ func (m *Migration) rehearse(ctx context.Context, item *Item, copies []migrate.C
 
 // previewTemplate returns the template as the hub would store it.
 func (m *Migration) previewTemplate(ctx context.Context, item *Item) (*unstructured.Unstructured, error) {
+	if item.hub.template == nil {
+		return m.Hub.PreviewTemplate(ctx, item.joined.Template)
+	}
 	in, err := m.Hub.Resource(item.workload.GVK, item.workload.Namespace)
 	if err != nil {
 		return nil, err
 	}
-	dryRun := []string{metav1.DryRunAll}
-	if item.hub.template != nil {
-		stored, err := item.update(ctx, in, metav1.UpdateOptions{DryRun: dryRun})
-		if err != nil {
-			return nil, fmt.Errorf("the hub refuses the template %s: %w", item.Object, err)
-		}
-		return stored, nil
-	}
-	made := item.joined.Template
-	stored, err := in.Create(ctx, made, metav1.CreateOptions{DryRun: dryRun})
-	switch {
-	case apierrors.IsNotFound(err) && item.workload.Namespace != "":
-		return made, nil // its namespace is created with it, and no server has defaulted it yet
-	case err != nil:
-		return nil, fmt.Errorf("the hub refuses %s as a template: %w", item.Object, err)
+	stored, err := item.update(ctx, in, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
+	if err != nil {
+		return nil, fmt.Errorf("the hub refuses the template %s: %w", item.Object, err)
 	}
 	return stored, nil
 }
@@ -663,26 +653,21 @@ func (i *Item) replicas() int64 {
 
 // checkClaim returns an error if another policy would claim the template.
 func (i *Item) checkClaim(template *unstructured.Unstructured, policy policyv1alpha1.Propagation) error {
-	var others []policyv1alpha1.Propagation
-	holder, claimed := propagate.Claimed(template)
-	for _, p := range i.hub.policies {
-		same := p.GetNamespace() == policy.GetNamespace() && p.GetName() == policy.GetName()
-		switch {
-		case same && i.hub.record == nil:
-			return fmt.Errorf("the hub has a policy named %s, which `argosy migrate` did not create: delete it first", p.GetName())
-		case same:
-		case claimed && propagate.HolderOf(p) == holder:
-			return fmt.Errorf("policy %s claims the template", strings.TrimPrefix(p.GetNamespace()+"/"+p.GetName(), "/"))
-		default:
-			others = append(others, p)
-		}
+	if i.hub.record == nil && slices.ContainsFunc(i.hub.policies, func(p policyv1alpha1.Propagation) bool {
+		return adopt.SamePolicy(p, policy)
+	}) {
+		return fmt.Errorf("the hub has a policy named %s, which `argosy migrate` did not create: delete it first",
+			policy.GetName())
 	}
-	p, ok := propagate.Match(match.TemplateOf(template), append(others, policy))
-	if ok && (p.GetNamespace() != policy.GetNamespace() || p.GetName() != policy.GetName()) {
-		return fmt.Errorf("policy %s would claim the template: change its selectors first",
-			strings.TrimPrefix(p.GetNamespace()+"/"+p.GetName(), "/"))
+	other, claims := adopt.Rival(template, policy, i.hub.policies)
+	switch {
+	case other == nil:
+		return nil
+	case claims:
+		return fmt.Errorf("policy %s claims the template", text.Path(other.GetNamespace(), other.GetName()))
 	}
-	return nil
+	return fmt.Errorf("policy %s would claim the template: change its selectors first",
+		text.Path(other.GetNamespace(), other.GetName()))
 }
 
 // newOverrides returns the override policy of a workload: the rules of clusters that the hub writes stay. before is the
@@ -740,26 +725,11 @@ func (m *Migration) overridesWith(ctx context.Context, item *Item) ([]policyv1al
 // compare returns what would change if a cluster got the Work. asked reports that the cluster itself answered.
 func (m *Migration) compare(ctx context.Context, cluster string, work *workv1alpha1.Work,
 	live *unstructured.Unstructured, scaled bool) (report adopt.Report, asked bool, err error) {
-	desired, err := adopt.Desired(ctx, work, live, m.Meaning)
-	if err != nil {
-		return report, false, fmt.Errorf("determine which values cluster %q keeps in its %s: %w", cluster, NameOf(live),
-			err)
-	}
-	if scaled {
-		desired = execute.KeepScaled(desired, live)
-	}
 	s, err := m.member(ctx, cluster)
 	if err != nil {
 		return report, false, err
 	}
-	after, err := s.PreviewApply(ctx, cluster, desired)
-	if err != nil {
-		return report, false, err
-	}
-	if asked = after != nil; !asked {
-		after = desired
-	}
-	return adopt.Compare(live, after, asked), asked, nil
+	return s.Compare(ctx, cluster, work, live, m.Meaning, scaled)
 }
 
 // work returns the Work of a workload for a cluster; nil for none.

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -137,7 +136,7 @@ func (m *Migration) bringIn(ctx context.Context, w Workload, shadow bool) (*Item
 // shadow writes the objects of a workload to the hub, so that its clusters that the hub does not write are suspended,
 // and waits for their Works.
 func (m *Migration) shadow(ctx context.Context, item *Item) error {
-	if err := m.createNamespace(ctx, item.workload.Namespace); err != nil {
+	if err := CreateNamespace(ctx, m.Client, item.workload.Namespace); err != nil {
 		return err
 	}
 	joins := slices.ContainsFunc(item.Clusters, func(c Cluster) bool { return c.State == Found })
@@ -190,24 +189,6 @@ func (m *Migration) readShares(ctx context.Context, item *Item) error {
 			c.Replicas = int64(target.Replicas)
 			item.record.Set(target.Name, c)
 		}
-	}
-	return nil
-}
-
-// createNamespace creates the namespace of a workload on the hub if it does not exist.
-func (m *Migration) createNamespace(ctx context.Context, namespace string) error {
-	if namespace == "" {
-		return nil
-	}
-	err := m.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
-	if apierrors.IsAlreadyExists(err) {
-		return nil
-	}
-	if apierrors.IsForbidden(err) {
-		return nil // it may exist; otherwise the next write fails
-	}
-	if err != nil {
-		return fmt.Errorf("create namespace %s on the hub: %w", namespace, err)
 	}
 	return nil
 }
@@ -526,7 +507,7 @@ func (m *Migration) unapplied(ctx context.Context, w Workload, cluster string) (
 	case !execute.Owns(work, live):
 		return "it does not have the labels of the hub", nil
 	}
-	observed, reports := fields.Whole(fields.At(live.Object, "status", "observedGeneration"))
+	observed, reports := fields.Whole(fields.Value(live.Object, "status", "observedGeneration"))
 	if reports && observed < live.GetGeneration() {
 		return "its controller in the cluster has not processed the change", nil
 	}

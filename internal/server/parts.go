@@ -164,7 +164,7 @@ func AllParts() Parts {
 }
 
 // reader returns a client for reads with all permissions, once the hub's API server is created.
-func reader(config *rest.Config) proxy.Hub {
+func reader(config *rest.Config) proxy.HubReader {
 	return sync.OnceValues(func() (client.Reader, error) {
 		s := runtime.NewScheme()
 		if err := errors.Join(clusterv1alpha1.AddToScheme(s), corev1.AddToScheme(s)); err != nil {

@@ -97,9 +97,9 @@ func (b Build) String() string {
 // Kubernetes returns the release whose API server and libraries are built in, such as v1.36.3. The
 // linker sets it; other builds use the build information of the Go toolchain.
 func Kubernetes() string {
-	told := kubernetes.Get().GitVersion
-	if !strings.HasPrefix(told, "v0.0.0") {
-		return told
+	linked := kubernetes.Get().GitVersion
+	if !strings.HasPrefix(linked, "v0.0.0") {
+		return linked
 	}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, module := range info.Deps {
@@ -108,5 +108,5 @@ func Kubernetes() string {
 			}
 		}
 	}
-	return told
+	return linked
 }

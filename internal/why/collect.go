@@ -29,6 +29,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/explain/why"
 	"github.com/argosy-io/argosy/internal/core/object/names"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
@@ -68,9 +69,9 @@ type Explained interface {
 	Write(out io.Writer) error
 }
 
-// Ask answers a query. r must know the hub's own types, and mapper its kinds. Errors of the query are of type *Error;
-// other errors come from the reader.
-func Ask(ctx context.Context, r client.Reader, mapper meta.RESTMapper, q Query) (Explained, error) {
+// Explain answers a query. r must know the hub's own types, and mapper its kinds. Errors of the query are of type
+// *Error; other errors come from the reader.
+func Explain(ctx context.Context, r client.Reader, mapper meta.RESTMapper, q Query) (Explained, error) {
 	if q.Kind == "" || q.Name == "" {
 		return nil, fail(metav1.StatusReasonBadRequest, "name a kind and an object, such as deployment web")
 	}
@@ -362,7 +363,7 @@ func warnings(ctx context.Context, r client.Reader, namespace, kind, name, bindi
 				last = metav1.NewTime(e.EventTime.Time)
 			}
 			out = append(out, why.Warning{Object: e.InvolvedObject.Kind + " " +
-				strings.TrimPrefix(e.InvolvedObject.Namespace+"/"+e.InvolvedObject.Name, "/"),
+				text.Path(e.InvolvedObject.Namespace, e.InvolvedObject.Name),
 				Reason: e.Reason, Message: e.Message, Last: last})
 		}
 	}

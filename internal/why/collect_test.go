@@ -30,6 +30,7 @@ import (
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/apistatus"
 	"github.com/argosy-io/argosy/internal/core/adjust/failover"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/explain/why"
@@ -106,7 +107,7 @@ func TestQueryIsAnsweredOrItsErrorExplained(t *testing.T) {
 			`there is no cluster "us": the fleet has eu`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			a, err := Ask(t.Context(), r, mapper, c.q)
+			a, err := Explain(t.Context(), r, mapper, c.q)
 			if c.reason == "" {
 				a, _ := a.(why.Answer)
 				if err != nil || a.APIVersion+" "+a.Kind != c.want || a.Name != c.q.Name || a.Only != c.q.Cluster {
@@ -130,11 +131,11 @@ func TestNameOfTwoKindsIsAmbiguous(t *testing.T) {
 	u.SetName("db")
 	r, mapper := hub(u, &appsv1.StatefulSet{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "StatefulSet"},
 		ObjectMeta: objectMeta("shop", "db")})
-	_, err := Ask(t.Context(), r, mapper, Query{Kind: "sts", Namespace: "shop", Name: "db"})
+	_, err := Explain(t.Context(), r, mapper, Query{Kind: "sts", Namespace: "shop", Name: "db"})
 	if err == nil {
 		t.Fatal("a short name that the mapper does not know is answered")
 	}
-	_, err = Ask(t.Context(), r, mapper, Query{Kind: "statefulset", Namespace: "shop", Name: "db"})
+	_, err = Explain(t.Context(), r, mapper, Query{Kind: "statefulset", Namespace: "shop", Name: "db"})
 	if want := `"statefulset" may be statefulsets.apps or statefulsets.apps.kruise.io, and each has an object "db": name one of them`; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
@@ -339,9 +340,9 @@ func TestPoliciesAndClustersAreExplainedByKind(t *testing.T) {
 	r, mapper := hub(template, &appsv1.Deployment{ObjectMeta: objectMeta("bank", "ledger")}, p, o, b,
 		&clusterv1alpha1.Cluster{ObjectMeta: objectMeta("", "eu")}, &ocmv1.ManifestWork{ObjectMeta: objectMeta("eu", "shop")})
 
-	says, err := Ask(t.Context(), r, mapper, Query{Kind: "propagationpolicy", Namespace: "shop", Name: "ours"})
+	says, err := Explain(t.Context(), r, mapper, Query{Kind: "propagationpolicy", Namespace: "shop", Name: "ours"})
 	a, ok := says.(why.PolicyAnswer)
-	if err != nil || !ok || len(a.Templates) != 1 || !a.Templates[0].Held || a.Templates[0].Placed != "eu" ||
+	if err != nil || !ok || len(a.Templates) != 1 || !a.Templates[0].Claimed || a.Templates[0].Placed != "eu" ||
 		len(a.Clusters) != 1 {
 		t.Errorf("%+v, %v", says, err)
 	}
@@ -350,11 +351,11 @@ func TestPoliciesAndClustersAreExplainedByKind(t *testing.T) {
 		!strings.Contains(a.Findings[2].What, "did you mean Deployment?") {
 		t.Errorf("it finds %+v", a.Findings)
 	}
-	says, err = Ask(t.Context(), r, mapper, Query{Kind: "clusteroverridepolicy", Namespace: "shop", Name: "images"})
+	says, err = Explain(t.Context(), r, mapper, Query{Kind: "clusteroverridepolicy", Namespace: "shop", Name: "images"})
 	if a, ok := says.(why.PolicyAnswer); err != nil || !ok || len(a.Templates) != 1 || a.Templates[0].Placed != "eu" {
 		t.Errorf("%+v, %v", says, err)
 	}
-	says, err = Ask(t.Context(), r, mapper, Query{Kind: "cluster", Name: "eu"})
+	says, err = Explain(t.Context(), r, mapper, Query{Kind: "cluster", Name: "eu"})
 	if a, ok := says.(why.MemberAnswer); err != nil || !ok || len(a.Placed) != 1 {
 		t.Errorf("%+v, %v", says, err)
 	}
@@ -365,7 +366,7 @@ func TestPoliciesAndClustersAreExplainedByKind(t *testing.T) {
 	meta.SetStatusCondition(&ready.Status.Conditions, membership.Seen(membership.Probe{Code: http.StatusOK}))
 	withReady, _ := hub(&clusterv1alpha1.Cluster{ObjectMeta: objectMeta("", "eu")}, ready)
 	for cluster, want := range map[string]bool{"eu": false, "us": true} {
-		says, err = Ask(t.Context(), withReady, mapper, Query{Kind: "cluster", Name: cluster, Orphans: orphans})
+		says, err = Explain(t.Context(), withReady, mapper, Query{Kind: "cluster", Name: cluster, Orphans: orphans})
 		a, ok := says.(why.MemberAnswer)
 		if found := slices.ContainsFunc(a.Findings, func(f why.Finding) bool {
 			return strings.Contains(f.What, "left in us")
@@ -373,7 +374,7 @@ func TestPoliciesAndClustersAreExplainedByKind(t *testing.T) {
 			t.Errorf("orphans of %s are named: %v, want %v (%v)", cluster, found, want, err)
 		}
 	}
-	says, err = Ask(t.Context(), r, mapper, Query{Kind: "manifestwork", Namespace: "eu", Name: "shop"})
+	says, err = Explain(t.Context(), r, mapper, Query{Kind: "manifestwork", Namespace: "eu", Name: "shop"})
 	if a, ok := says.(why.ManifestWorkAnswer); err != nil || !ok || a.Name != "shop" {
 		t.Errorf("%+v, %v", says, err)
 	}
@@ -411,7 +412,7 @@ func TestTheReasonsOfPodsOverHTTP(t *testing.T) {
 	mux.HandleFunc("/apis/work.karmada.io/v1alpha2/namespaces/shop/resourcebindings/web-deployment/pods",
 		func(w http.ResponseWriter, req *http.Request) {
 			if forbid {
-				refuse(w, http.StatusForbidden, metav1.StatusReasonForbidden, "no")
+				apistatus.Refuse(w, http.StatusForbidden, metav1.StatusReasonForbidden, "no")
 				return
 			}
 			BindingPodsHandler(connect, troubled, types.NamespacedName{Namespace: "shop", Name: "web-deployment"}).ServeHTTP(w,

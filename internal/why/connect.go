@@ -23,7 +23,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-// Connect is what to Ask a hub with. It knows the kinds that the hub serves now.
+// Connect returns a reader and a mapper for Explain. They know the kinds that the hub serves now.
 func Connect(hub *rest.Config) (client.Reader, meta.RESTMapper, error) {
 	d, err := discovery.NewDiscoveryClientForConfig(hub)
 	if err != nil {
@@ -35,7 +35,7 @@ func Connect(hub *rest.Config) (client.Reader, meta.RESTMapper, error) {
 	return c, mapper, err
 }
 
-// Scheme returns the types that a reader of Ask must know. It is not to be changed.
+// Scheme returns the types that a reader for Explain must know. Callers must not change it.
 func Scheme() *runtime.Scheme { return scheme }
 
 // scheme holds what is read.

@@ -51,7 +51,7 @@ func Failovers(
 	snapshot := schedule.NewSnapshot(all).WithPlugins(s.Plugins)
 	in := failover.Input{
 		Options: cmp.Or(s.Failover, failover.Defaults), Registered: map[string]bool{}, Bindings: bindings,
-		Fleet: deschedule.Fleet{Snapshot: snapshot, Decide: func(b workv1alpha2.Binding, decide chooser) {
+		Fleet: deschedule.Clusters{Snapshot: snapshot, Decide: func(b workv1alpha2.Binding, decide chooser) {
 			var known schedule.Capacity
 			if room != nil {
 				known = room(ctx, b)

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/argosy-io/argosy/internal/apistatus"
 )
 
 // Path is where Handler answers, as JSON: GET /argosy/why?kind=deployment&name=web&namespace=shop&cluster=m1. An error
@@ -29,7 +31,7 @@ type Connector func() (client.Reader, meta.RESTMapper, error)
 func Handler(connect Connector, room Room, scheduler Scheduler, troubled Troubled) http.Handler {
 	return answering(connect, func(ctx context.Context, v url.Values, r client.Reader, mapper meta.RESTMapper) (any,
 		error) {
-		return Ask(ctx, r, mapper, Query{Kind: v.Get("kind"), Namespace: v.Get("namespace"), Name: v.Get("name"),
+		return Explain(ctx, r, mapper, Query{Kind: v.Get("kind"), Namespace: v.Get("namespace"), Name: v.Get("name"),
 			Cluster: v.Get("cluster"),
 			Room:    room, Scheduler: scheduler, Pods: PodsHere(troubled)})
 	})
@@ -52,12 +54,12 @@ func answering(connect Connector, answer func(ctx context.Context, v url.Values,
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if req.Method != http.MethodGet {
 			w.Header().Set("Allow", http.MethodGet)
-			refuse(w, http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed, "ask with GET")
+			apistatus.Refuse(w, http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed, "ask with GET")
 			return
 		}
 		reader, mapper, err := connect()
 		if err != nil {
-			refuse(w, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable,
+			apistatus.Refuse(w, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable,
 				fmt.Sprintf("reach the hub's API: %v", err))
 			return
 		}
@@ -65,25 +67,16 @@ func answering(connect Connector, answer func(ctx context.Context, v url.Values,
 		var wrong *Error
 		switch {
 		case errors.As(err, &wrong):
-			refuse(w, codes[wrong.Reason], wrong.Reason, wrong.Message)
+			apistatus.Refuse(w, codes[wrong.Reason], wrong.Reason, wrong.Message)
 		case err != nil:
 			reason := apierrors.ReasonForError(err)
 			if reason == metav1.StatusReasonUnknown {
 				reason = metav1.StatusReasonInternalError
 			}
-			refuse(w, http.StatusInternalServerError, reason, err.Error())
+			apistatus.Refuse(w, http.StatusInternalServerError, reason, err.Error())
 		default:
 			w.Header().Set("Content-Type", "application/json")
 			_ = json.NewEncoder(w).Encode(says) // who asked is gone if it fails
 		}
-	})
-}
-
-func refuse(w http.ResponseWriter, code int, reason metav1.StatusReason, message string) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(metav1.Status{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
-		Status:   metav1.StatusFailure, Code: int32(code), Reason: reason, Message: message,
 	})
 }

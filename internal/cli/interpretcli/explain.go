@@ -46,7 +46,7 @@ var scheme = func() *runtime.Scheme {
 	return s
 }()
 
-func newExplain(hub Hub) *cobra.Command {
+func newExplain(hub HubClients) *cobra.Command {
 	var output string
 	var template bool
 	cmd := &cobra.Command{
@@ -122,7 +122,7 @@ type besides struct {
 	By      string `json:"by"`
 }
 
-func explained(ctx context.Context, hub Hub, name string, errOut io.Writer) ([]explanation, error) {
+func explained(ctx context.Context, hub HubClients, name string, errOut io.Writer) ([]explanation, error) {
 	var customizations configv1alpha1.ResourceInterpreterCustomizationList
 	var webhooks configv1alpha1.ResourceInterpreterWebhookConfigurationList
 	asked, found := false, hub.Named()

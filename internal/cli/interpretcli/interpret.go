@@ -27,8 +27,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/tiers"
 )
 
-// Hub is the hub that a command can read; most commands do not.
-type Hub interface {
+// HubClients connects to the hub, which few commands read.
+type HubClients interface {
 	ToRESTConfig() (*rest.Config, error)
 	ToRESTMapper() (meta.RESTMapper, error)
 	// Named reports whether the user named a hub, so that an unreachable hub is an error.
@@ -51,7 +51,7 @@ type options struct {
 }
 
 // New returns the command with its subcommands.
-func New(hub Hub) *cobra.Command {
+func New(hub HubClients) *cobra.Command {
 	var o options
 	cmd := &cobra.Command{
 		Use:   "interpret (-f FILE | test | lint | explain)",

@@ -82,7 +82,7 @@ func (noHub) ToRESTMapper() (meta.RESTMapper, error) { return nil, errors.New("n
 func (noHub) Named() bool                            { return false }
 
 // run returns the command in a folder with these files.
-func run(t *testing.T, hub Hub, files map[string]string, args ...string) (out, errOut string, err error) {
+func run(t *testing.T, hub HubClients, files map[string]string, args ...string) (out, errOut string, err error) {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range files {

@@ -15,7 +15,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/schemas"
 )
 
-func newLint(hub Hub) *cobra.Command {
+func newLint(hub HubClients) *cobra.Command {
 	var files, definitionFiles []string
 	var recursive bool
 	var target, failOn, output string
@@ -114,7 +114,7 @@ func parseTarget(text string) (configv1alpha1.CustomizationTarget, error) {
 
 // knownKinds returns the built-in kinds, the kinds of the hub if one is named, and those in files, which have
 // precedence.
-func knownKinds(cmd *cobra.Command, hub Hub, definitionFiles []string, sources []source) (*schemas.Set, error) {
+func knownKinds(cmd *cobra.Command, hub HubClients, definitionFiles []string, sources []source) (*schemas.Set, error) {
 	set, err := schemas.Builtin()
 	if err != nil {
 		return nil, err
@@ -152,7 +152,7 @@ func knownKinds(cmd *cobra.Command, hub Hub, definitionFiles []string, sources [
 	return set, nil
 }
 
-func clientOf(hub Hub) (client.Client, error) {
+func clientOf(hub HubClients) (client.Client, error) {
 	config, err := hub.ToRESTConfig()
 	if err != nil {
 		return nil, err

@@ -358,8 +358,8 @@ func (r *reconciler) template(ctx context.Context, b workv1alpha2.Binding) (*uns
 }
 
 // fleet returns the fleet for core/adjust/deschedule.
-func (r *reconciler) fleet(s schedule.Snapshot) deschedule.Fleet {
-	return deschedule.Fleet{Snapshot: s,
+func (r *reconciler) fleet(s schedule.Snapshot) deschedule.Clusters {
+	return deschedule.Clusters{Snapshot: s,
 		Decide: func(b workv1alpha2.Binding, decide func(schedule.Capacity) ([]workv1alpha2.TargetCluster, bool)) {
 			r.Fleet.Decide(b, s, decide)
 		}}

@@ -221,7 +221,7 @@ func (r *reconciler) selectedBy(ctx context.Context, obj client.Object) []reconc
 
 // falls selects clusters that stop responding.
 var falls = filter.Updates(func(was, is *clusterv1alpha1.Cluster) bool {
-	return !membership.Silent(was) && membership.Silent(is)
+	return !membership.KnownNotReady(was) && membership.KnownNotReady(is)
 })
 
 // purgedFrom returns the bindings whose Works in a cluster are deleted directly.

@@ -135,7 +135,7 @@ func (r *reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 func (r *reconciler) input(ctx context.Context, now time.Time) (failover.Input, error) {
 	snapshot := r.Fleet.Snapshot()
 	in := failover.Input{Options: r.Options.Options, Registered: map[string]bool{}, Unhealthy: r.unhealthy,
-		Fleet: deschedule.Fleet{Snapshot: snapshot,
+		Fleet: deschedule.Clusters{Snapshot: snapshot,
 			Decide: func(b workv1alpha2.Binding, decide func(schedule.Capacity) ([]workv1alpha2.TargetCluster, bool)) {
 				r.Fleet.Decide(b, snapshot, decide)
 			}},

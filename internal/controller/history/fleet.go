@@ -114,9 +114,9 @@ func (r *recorder) cluster(ctx context.Context, id objectID) (reconcile.Result, 
 func recordCluster(ctx context.Context, s *history.Store, c *clusterv1alpha1.Cluster) error {
 	var events []history.FleetEvent
 	for _, e := range history.EventsOfCluster(c) {
-		if e.Type == history.Back {
+		if e.Type == history.BecameReady {
 			// The first time that a cluster is ready belongs to its join.
-			was, err := s.HasEvent(ctx, e.UID, history.Silent)
+			was, err := s.HasEvent(ctx, e.UID, history.BecameNotReady)
 			if err != nil {
 				return err
 			}

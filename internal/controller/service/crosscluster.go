@@ -182,40 +182,25 @@ func (r *crossCluster) reconcile(ctx context.Context, key types.NamespacedName) 
 	r.warn(me, read, service.EventSyncServiceFailed, trouble)
 
 	// 3. Send the endpoints of the providers to the consumers.
-	if err := r.follow(ctx, &e); err != nil {
-		return next, err
-	}
-	if next, err = r.lost(ctx, &e); err != nil {
-		return next, err
-	}
-	standing, err := r.worksOf(ctx, me)
+	x, err := r.exchangeEndpoints(ctx, e, clusters.Union())
 	if err != nil {
 		return next, err
 	}
-	services, err := r.services(ctx, e, clusters.Union())
-	if err != nil {
-		return next, err
-	}
-	d, err := service.Decide(e, standing, services, newID)
-	if err != nil {
-		return next, err
-	}
-	written := r.write(ctx, d, standing)
 
 	// 4. Set the conditions. Without the Service there is nothing to report about endpoints.
-	unwritten := cmp.Or(trouble, obstacle(written))
+	unwritten := cmp.Or(trouble, obstacle(x.failed))
 	was := meta.FindStatusCondition(read.Status.Conditions, networkingv1alpha1.EndpointSliceDispatched)
 	if was != nil && was.ObservedGeneration != read.Generation {
 		was = nil
 	}
-	applied, dispatched := service.ServiceApplied(clusters.Union(), binding, services, trouble),
-		service.Dispatched(d, standing, unwritten, was)
+	applied, dispatched := service.ServiceApplied(clusters.Union(), binding, x.services, trouble),
+		service.Dispatched(x.Decision, x.standing, unwritten, was)
 	refusal := ""
 	if trouble == "" && dispatched.Status == metav1.ConditionFalse {
 		refusal = dispatched.Message
 	}
 	r.warn(me, read, service.EventDispatchEndpointSliceFailed, refusal)
-	r.warn(me, read, service.EventProviderLost, service.WithdrawnMessage(d))
+	r.warn(me, read, service.EventProviderLost, service.WithdrawnMessage(x.Decision))
 	want := read.DeepCopy()
 	want.Status.Conditions = service.SetConditions(read.Status.Conditions, read.Generation, metav1.NewTime(r.Clock.Now()),
 		applied, dispatched)
@@ -223,7 +208,7 @@ func (r *crossCluster) reconcile(ctx context.Context, key types.NamespacedName) 
 	if wrote && err == nil {
 		r.emitTurned(read, want)
 	}
-	return next, errors.Join(sending, written, client.IgnoreNotFound(err))
+	return x.next, errors.Join(sending, x.failed, client.IgnoreNotFound(err))
 }
 
 // emitTurned records an event for each condition that became true.

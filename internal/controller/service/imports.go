@@ -125,46 +125,31 @@ func (r *imports) exchange(ctx context.Context, key types.NamespacedName, export
 
 	// 2. Write the Works.
 	e := service.Import(read, exporters, importers)
-	if err := r.follow(ctx, &e); err != nil {
-		return next, err
-	}
-	if next, err = r.lost(ctx, &e); err != nil {
-		return next, err
-	}
-	standing, err := r.worksOf(ctx, me)
+	x, err := r.exchangeEndpoints(ctx, e, e.Consumers)
 	if err != nil {
 		return next, err
 	}
-	services, err := r.services(ctx, e, e.Consumers)
-	if err != nil {
-		return next, err
-	}
-	d, err := service.Decide(e, standing, services, newID)
-	if err != nil {
-		return next, err
-	}
-	written := r.write(ctx, d, standing)
 
 	// 3. Set the conditions.
-	trouble := service.Refused(d, standing)
-	if len(d.Portless) > 0 {
+	trouble := service.Refused(x.Decision, x.standing)
+	if len(x.Portless) > 0 {
 		trouble = append(trouble, fmt.Sprintf(
 			"no cluster that exports Service %s has a port named %s: use the port names and protocols of the Service in the import",
-			key, strings.Join(d.Portless, ", ")))
+			key, strings.Join(x.Portless, ", ")))
 	}
-	if why := obstacle(errors.Join(defined, written)); why != "" {
+	if why := obstacle(errors.Join(defined, x.failed)); why != "" {
 		trouble = append(trouble, why)
 	}
-	r.warn(me, read, service.EventProviderLost, service.WithdrawnMessage(d))
+	r.warn(me, read, service.EventProviderLost, service.WithdrawnMessage(x.Decision))
 	r.warn(me, read, service.EventSyncDerivedServiceFailed, strings.Join(trouble, "; "))
 	want := read.DeepCopy()
-	want.Status = service.ImportStatus(d)
+	want.Status = service.ImportStatus(x.Decision)
 	wrote, err := commit.Status(ctx, r.client, read, want)
-	if wrote && err == nil && len(trouble)+len(d.Withdrawn) == 0 && len(want.Status.Clusters) > 0 {
+	if wrote && err == nil && len(trouble)+len(x.Withdrawn) == 0 && len(want.Status.Clusters) > 0 {
 		r.events.RecordSuccess(service.EventSyncDerivedServiceSucceed, "Sync derived service for serviceImport("+read.Name+
 			") succeed.", read)
 	}
-	return next, errors.Join(written, client.IgnoreNotFound(err))
+	return x.next, errors.Join(x.failed, client.IgnoreNotFound(err))
 }
 
 // placed returns the clusters in which a policy places the object.

@@ -240,6 +240,40 @@ func (x *exchanges) services(ctx context.Context, e service.Exchange,
 	return out, nil
 }
 
+// exchanged is the result of an exchange.
+type exchanged struct {
+	service.Decision
+	// standing are the Works of the owner as they were, services the Works with the Service, by cluster.
+	standing []*workv1alpha1.Work
+	services map[string]*workv1alpha1.Work
+	// next is when the exchange must run again without an event; zero means never.
+	next time.Time
+	// failed joins the errors of writes.
+	failed error
+}
+
+// exchangeEndpoints decides about the Works of e and writes them. clusters may have the Service.
+func (x *exchanges) exchangeEndpoints(ctx context.Context, e service.Exchange,
+	clusters []string) (r exchanged, err error) {
+	if err := x.follow(ctx, &e); err != nil {
+		return r, err
+	}
+	if r.next, err = x.lost(ctx, &e); err != nil {
+		return r, err
+	}
+	if r.standing, err = x.worksOf(ctx, e.Owner); err != nil {
+		return r, err
+	}
+	if r.services, err = x.services(ctx, e, clusters); err != nil {
+		return r, err
+	}
+	if r.Decision, err = service.Decide(e, r.standing, r.services, newID); err != nil {
+		return r, err
+	}
+	r.failed = x.write(ctx, r.Decision, r.standing)
+	return r, nil
+}
+
 // write applies the decision. An error in one cluster does not block the others.
 func (x *exchanges) write(ctx context.Context, d service.Decision, standing []*workv1alpha1.Work) error {
 	have := map[types.NamespacedName]*workv1alpha1.Work{}

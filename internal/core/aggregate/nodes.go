@@ -92,7 +92,8 @@ func Omitted(template *unstructured.Unstructured) string {
 // Turned reports whether a Workflow began or ended, or its message changed, in contrast to mere progress.
 func Turned(was, is *unstructured.Unstructured) bool {
 	return slices.ContainsFunc([]string{"phase", "startedAt", "finishedAt", "message"}, func(field string) bool {
-		return !equality.Semantic.DeepEqual(fields.At(was.Object, "status", field), fields.At(is.Object, "status", field))
+		return !equality.Semantic.DeepEqual(fields.Value(was.Object, "status", field),
+			fields.Value(is.Object, "status", field))
 	})
 }
 

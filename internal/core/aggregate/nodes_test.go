@@ -142,12 +142,12 @@ func TestLargeNodesAreOmittedPartlyOrCompletely(t *testing.T) {
 				t.Errorf("the template has %d bytes", size)
 			}
 			nodes := fields.Object(got.Object, "status", "nodes")
-			if len(nodes) != c.nodes || fields.At(got.Object, "status", "compressedNodes") != nil {
+			if len(nodes) != c.nodes || fields.Value(got.Object, "status", "compressedNodes") != nil {
 				t.Errorf("%d nodes, want %d", len(nodes), c.nodes)
 			}
 			for id, n := range nodes {
 				was := c.seen["nodes"].(map[string]any)[id].(map[string]any)
-				if (fields.At(nodes, id, "outputs") != nil) != (c.outputs && was["outputs"] != nil) ||
+				if (fields.Value(nodes, id, "outputs") != nil) != (c.outputs && was["outputs"] != nil) ||
 					!reflect.DeepEqual(n.(map[string]any)["children"], was["children"]) {
 					t.Fatalf("node %s is %.200v", id, n)
 				}
@@ -220,7 +220,7 @@ func TestUnreadableNodesAreOmitted(t *testing.T) {
 	} {
 		read, folded := workflow(t, "", ""), workflow(t, "", `{phase: Running}`)
 		got := WithNodes(read, folded, workflow(t, "1", `{phase: Running, nodes: {w: `+node+`}}`), "m1")
-		if shown := fields.At(got.Object, "status", "nodes", "w") != nil; shown != want || (Omitted(got) == "") != want {
+		if shown := fields.Value(got.Object, "status", "nodes", "w") != nil; shown != want || (Omitted(got) == "") != want {
 			t.Errorf("%s: shown is %v, and said %q", node, shown, Omitted(got))
 		}
 	}

@@ -149,7 +149,7 @@ func ranks(p *policyv1alpha1.Placement) func(cluster string) int {
 }
 
 // reachable reports whether a cluster responds. A cluster without a condition counts as reachable.
-func reachable(c *clusterv1alpha1.Cluster) bool { return !membership.Silent(c) }
+func reachable(c *clusterv1alpha1.Cluster) bool { return !membership.KnownNotReady(c) }
 
 // Follows reports whether other Works of the template depend on a Work's status.
 func Follows(w *workv1alpha1.Work) bool { return w.Annotations[wellknown.FleetAnnotation] != "" }

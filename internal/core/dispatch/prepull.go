@@ -234,7 +234,7 @@ func keepPods(wanted, standing *workv1alpha1.Work) bool {
 		return false
 	}
 	for _, path := range interpret.PodTemplates(is) {
-		if unstructured.SetNestedField(m.Object, fields.At(is.Object, path...), path...) != nil {
+		if unstructured.SetNestedField(m.Object, fields.Value(is.Object, path...), path...) != nil {
 			return false
 		}
 	}

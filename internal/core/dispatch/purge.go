@@ -62,7 +62,7 @@ func PurgeIsStuck(purging []workv1alpha1.Work, get func(cluster string) *cluster
 			continue
 		}
 		cluster, err := names.ClusterOf(purging[i].Namespace)
-		if err != nil || !membership.Silent(get(cluster)) {
+		if err != nil || !membership.KnownNotReady(get(cluster)) {
 			return false
 		}
 	}

@@ -49,7 +49,7 @@ func (s *story) runs(when, images, stage string) {
 		s.t.Errorf("%s, the images are %v, want %s", when, got, images)
 	}
 	at, ok := dispatch.StageOf(s.in.Binding, s.in.Template, works, func(cluster string) bool {
-		return membership.Silent(s.in.Clusters[cluster])
+		return membership.KnownNotReady(s.in.Clusters[cluster])
 	})
 	if !ok || at.String() != stage {
 		s.t.Errorf("%s, it is at %q (%v), want %q", when, at, ok, stage)

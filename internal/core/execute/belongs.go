@@ -10,6 +10,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/object/identity"
 	"github.com/argosy-io/argosy/internal/core/object/names"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 )
 
 // enclosed is the suffix of bindings whose templates enclose another object.
@@ -28,14 +29,10 @@ func belongs(w *workv1alpha1.Work, manifest *unstructured.Unstructured) error {
 	}
 	name := manifest.GetName()
 	gk := manifest.GroupVersionKind().GroupKind()
-	if manifest.GetNamespace() == namespace && presentName(w.Name, manifest) == names.WorkFor(binding, gk, name,
-		namespace) {
+	if manifest.GetNamespace() == namespace && w.Name == names.WorkFor(binding, gk, name, namespace) {
 		return nil
 	}
-	at := binding
-	if namespace != "" {
-		at = namespace + "/" + binding
-	}
 	return fmt.Errorf("work %s/%s belongs to binding %s, but its manifest, %s, is not the template of that binding: it is not applied; "+
-		"correct the override policies that select the template", w.Namespace, w.Name, at, identity.FromManifest(manifest))
+		"correct the override policies that select the template", w.Namespace, w.Name, text.Path(namespace, binding),
+		identity.FromManifest(manifest))
 }

@@ -8,6 +8,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/argosy-io/argosy/internal/core/object/text"
 )
 
 const (
@@ -76,10 +78,7 @@ func Contested(cluster string, manifest *unstructured.Unstructured, path, manage
 	if manager != "" {
 		who = fmt.Sprintf("field manager %q", manager)
 	}
-	name := manifest.GetName()
-	if ns := manifest.GetNamespace(); ns != "" {
-		name = ns + "/" + name
-	}
+	name := text.Path(manifest.GetNamespace(), manifest.GetName())
 	what, does := path+" of ", "changes"
 	if path == "" {
 		what, does = "", "deletes"

@@ -44,16 +44,6 @@ func Manifest(w *workv1alpha1.Work) (*unstructured.Unstructured, error) {
 // planned again.
 func Desired(w *workv1alpha1.Work, observed *unstructured.Unstructured,
 	retain Retain) (*unstructured.Unstructured, error) {
-	out, err := desiredNow(w, observed, retain)
-	if err == nil {
-		keepFormerName(w, out, observed)
-	}
-	return out, err
-}
-
-// desiredNow is Desired with the present name of w.
-func desiredNow(w *workv1alpha1.Work, observed *unstructured.Unstructured,
-	retain Retain) (*unstructured.Unstructured, error) {
 	manifest, err := Manifest(w)
 	if err != nil {
 		return nil, err
@@ -65,7 +55,7 @@ func desiredNow(w *workv1alpha1.Work, observed *unstructured.Unstructured,
 	interpret.NoteEntries(manifest)
 	noteCreation(manifest, observed)
 	if annotations, ok := fields.Ensure(manifest.Object, "metadata")["annotations"].(map[string]any); ok {
-		delete(annotations, wellknown.HubAnnotation) // only Hub.Plan sets it
+		delete(annotations, wellknown.HubAnnotation) // only HubID.Plan sets it
 	}
 	strip(manifest)
 	Mark(manifest, w)

@@ -50,7 +50,7 @@ func TestHandsOffStopsEveryWriteAndDeletion(t *testing.T) {
 		for where, plan := range map[string]func() execute.Action{
 			"the object": func() execute.Action {
 				w := work(t, service, c.change...)
-				return execute.Hub("hub-1").Plan(w, desired(t, w, c.observed), braked(c.observed, "true"))
+				return execute.HubID("hub-1").Plan(w, desired(t, w, c.observed), braked(c.observed, "true"))
 			},
 			"the Work": func() execute.Action {
 				w := work(t, service, append(c.change, func(w *workv1alpha1.Work) {
@@ -59,7 +59,7 @@ func TestHandsOffStopsEveryWriteAndDeletion(t *testing.T) {
 					}
 					w.Annotations[wellknown.HandsOffAnnotation] = "true"
 				})...)
-				return execute.Hub("hub-1").Plan(w, desired(t, w, c.observed), c.observed)
+				return execute.HubID("hub-1").Plan(w, desired(t, w, c.observed), c.observed)
 			},
 		} {
 			if got := plan(); got.Kind != execute.Leave || got.Reason == "" {
@@ -67,7 +67,7 @@ func TestHandsOffStopsEveryWriteAndDeletion(t *testing.T) {
 			}
 		}
 		w := work(t, service, c.change...)
-		if got := execute.Hub("hub-1").Plan(w, desired(t, w, c.observed),
+		if got := execute.HubID("hub-1").Plan(w, desired(t, w, c.observed),
 			braked(c.observed, "false")).Kind; got != c.without {
 			t.Errorf("%s, with the value false: %s, want %s", name, got, c.without)
 		}

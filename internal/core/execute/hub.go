@@ -11,14 +11,14 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-// Hub is the identity of a hub. It is on each object that the hub writes. An object without it counts as this hub's.
-// The empty Hub writes and reads no such marks.
-type Hub string
+// HubID is the identity of a hub. It is on each object that the hub writes. An object without it counts as this hub's.
+// An empty HubID writes and reads no such marks.
+type HubID string
 
 // Plan is like the function Plan, but for an object that another hub may have written while it managed the member. Such
 // an object is not deleted, because users of the other hub may need it. It is taken back if this hub applied it before;
 // otherwise it is a conflict.
-func (h Hub) Plan(w *workv1alpha1.Work, desired, observed *unstructured.Unstructured) Action {
+func (h HubID) Plan(w *workv1alpha1.Work, desired, observed *unstructured.Unstructured) Action {
 	by := ""
 	if h != "" && observed != nil {
 		by = field(observed, "annotations", wellknown.HubAnnotation)
@@ -38,15 +38,15 @@ func (h Hub) Plan(w *workv1alpha1.Work, desired, observed *unstructured.Unstruct
 		action = Action{Kind: Apply, Reason: "the object was last written by another hub (" + by + ")", Object: desired}
 	}
 	if action.Kind == Create || action.Kind == Apply {
-		action.Object = h.marked(w, action.Object)
+		action.Object = h.marked(action.Object)
 	}
 	return action
 }
 
-// marked returns a copy of the manifest with the mark of this hub and the present name of w. These marks are no
-// differences: they are added to writes that are due anyway.
-func (h Hub) marked(w *workv1alpha1.Work, manifest *unstructured.Unstructured) *unstructured.Unstructured {
-	if h == "" && field(manifest, "annotations", workv1alpha2.WorkNameAnnotation) == w.Name {
+// marked returns a copy of the manifest with the mark of this hub. The mark is no difference: it is added to writes
+// that are due anyway.
+func (h HubID) marked(manifest *unstructured.Unstructured) *unstructured.Unstructured {
+	if h == "" {
 		return manifest
 	}
 	clone := func(m map[string]any, key string) map[string]any {
@@ -59,11 +59,7 @@ func (h Hub) marked(w *workv1alpha1.Work, manifest *unstructured.Unstructured) *
 		return inner
 	}
 	out := &unstructured.Unstructured{Object: maps.Clone(manifest.Object)}
-	annotations := clone(clone(out.Object, "metadata"), "annotations")
-	annotations[workv1alpha2.WorkNameAnnotation] = w.Name
-	if h != "" {
-		annotations[wellknown.HubAnnotation] = string(h)
-	}
+	clone(clone(out.Object, "metadata"), "annotations")[wellknown.HubAnnotation] = string(h)
 	return out
 }
 

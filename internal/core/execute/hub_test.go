@@ -50,7 +50,7 @@ func TestObjectOfAnotherHubIsNotTouchedWithoutRequest(t *testing.T) {
 			if c.by != "" {
 				unstructured.SetNestedField(observed.Object, c.by, "metadata", "annotations", hubMark)
 			}
-			got := execute.Hub("a").Plan(w, d, observed)
+			got := execute.HubID("a").Plan(w, d, observed)
 			if got.Kind != c.want || !strings.Contains(got.Reason, c.wantText) {
 				t.Errorf("got %s (%s), want %s", got.Kind, got.Reason, c.want)
 			}

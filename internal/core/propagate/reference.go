@@ -6,6 +6,7 @@ import (
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 )
 
 // ErrReference reports that a binding must not refer to its object, whoever wrote it.
@@ -15,10 +16,7 @@ var ErrReference = errors.New("a binding must not refer to it")
 // nil if it may. A binding has the rights of its namespace: it may refer only to an object there that can be a
 // template.
 func CheckReference(namespace string, ref workv1alpha2.ObjectReference) error {
-	what := fmt.Sprintf("%s %s", match.GroupKind(ref.APIVersion, ref.Kind), ref.Name)
-	if ref.Namespace != "" {
-		what = fmt.Sprintf("%s %s/%s", match.GroupKind(ref.APIVersion, ref.Kind), ref.Namespace, ref.Name)
-	}
+	what := text.Object(match.GroupKind(ref.APIVersion, ref.Kind).String(), ref.Namespace, ref.Name)
 	switch {
 	case ref.Namespace == namespace &&
 		!Excluded(match.Template{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}):

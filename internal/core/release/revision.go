@@ -39,7 +39,7 @@ func NewRevision(template *unstructured.Unstructured,
 	}
 	for _, path := range fleet.RevisionPaths(gvk.GroupKind()) {
 		f := releasev1alpha1.RevisionField{Path: strings.Join(path, ".")}
-		if value := fields.At(template.Object, path...); value != nil {
+		if value := fields.Value(template.Object, path...); value != nil {
 			raw, err := json.Marshal(value)
 			if err != nil {
 				return nil, fmt.Errorf("read %s of %s %s: %w", f.Path, gvk.Kind, template.GetName(), err)

@@ -379,7 +379,7 @@ func (w *world) act(m *member) bool {
 	}
 	if w.divided {
 		kept = int(number(manifest, "spec", "updateStrategy", "partition"))
-		if n, ok := fields.Whole(fields.At(manifest, "spec", "updateStrategy", "maxUnavailable")); ok {
+		if n, ok := fields.Whole(fields.Value(manifest, "spec", "updateStrategy", "maxUnavailable")); ok {
 			budget = int(n)
 		}
 	}
@@ -402,7 +402,7 @@ func (w *world) refuse(m *member, work *workv1alpha1.Work) bool {
 }
 
 func number(manifest map[string]any, path ...string) int64 {
-	n, _ := fields.Whole(fields.At(manifest, path...))
+	n, _ := fields.Whole(fields.Value(manifest, path...))
 	return n
 }
 

@@ -92,7 +92,7 @@ func estimate(spec *workv1alpha2.ResourceBindingSpec, candidates []Candidate, ro
 // cluster that may not work.
 func stay(candidates []Candidate) {
 	for i := range candidates {
-		if c := &candidates[i]; c.Assigned > 0 && membership.Silent(c.Cluster) {
+		if c := &candidates[i]; c.Assigned > 0 && membership.KnownNotReady(c.Cluster) {
 			c.Available = 0
 		}
 	}

@@ -5,7 +5,6 @@ package proxy
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,7 +13,6 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -33,6 +31,7 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	"github.com/argosy-io/argosy/api/wellknown"
+	"github.com/argosy-io/argosy/internal/apistatus"
 	"github.com/argosy-io/argosy/internal/core/cluster/access"
 	"github.com/argosy-io/argosy/internal/member"
 	"github.com/argosy-io/argosy/internal/member/acting"
@@ -56,12 +55,12 @@ func Config(hub *rest.Config, cluster string) *rest.Config {
 	return config
 }
 
-// Hub returns a client for Clusters and their secrets, with the hub's own permissions.
-type Hub func() (client.Reader, error)
+// HubReader returns a client for Clusters and their secrets, with the hub's own permissions.
+type HubReader func() (client.Reader, error)
 
 // Options of the proxy.
 type Options struct {
-	Hub Hub
+	Hub HubReader
 	// Grants returns the users who act under their own name in members.
 	Grants acting.Source
 	// Identity returns the identity of the hub, for its own writes in members; nil for none.
@@ -88,7 +87,7 @@ func Handler(o Options, next http.Handler) http.Handler {
 			return
 		}
 		if err := p.pass(w, r, info.Name); err != nil {
-			refuse(w, err)
+			apistatus.Write(w, err)
 		}
 	})
 }
@@ -204,14 +203,14 @@ func (p *proxy) pass(w http.ResponseWriter, r *http.Request, name string) error 
 		ModifyResponse: func(resp *http.Response) error { return answer(resp, protocol != "") },
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			if misled := (*misleadingError)(nil); errors.As(err, &misled) {
-				refuse(w, badGateway("cluster %q %s: %v", name, reach.place, misled.error))
+				apistatus.Write(w, badGateway("cluster %q %s: %v", name, reach.place, misled.error))
 				return
 			}
 			if errors.Is(err, errRefused) {
-				refuse(w, unavailable("cluster %q rejects %s", name, reach.credentials(id)))
+				apistatus.Write(w, unavailable("cluster %q rejects %s", name, reach.credentials(id)))
 				return
 			}
-			refuse(w, silent("cluster %q is not reachable %s: %.1000v; `argosy why cluster %s` shows since when", name,
+			apistatus.Write(w, silent("cluster %q is not reachable %s: %.1000v; `argosy why cluster %s` shows since when", name,
 				reach.place, err, name))
 		},
 	}).ServeHTTP(w, r)
@@ -549,19 +548,4 @@ func silent(format string, args ...any) error {
 	err.ErrStatus.Details = &metav1.StatusDetails{Causes: []metav1.StatusCause{{
 		Type: clusterv1alpha1.ReasonClusterNotReachable}}}
 	return err
-}
-
-func refuse(w http.ResponseWriter, err error) {
-	status := apierrors.NewInternalError(err).Status()
-	var known apierrors.APIStatus
-	if errors.As(err, &known) {
-		status = known.Status()
-	}
-	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
-	w.Header().Set("Content-Type", "application/json")
-	if after, ok := apierrors.SuggestsClientDelay(&apierrors.StatusError{ErrStatus: status}); ok {
-		w.Header().Set("Retry-After", strconv.Itoa(after))
-	}
-	w.WriteHeader(int(status.Code))
-	_ = json.NewEncoder(w).Encode(status) // fails only if the client is gone
 }

@@ -126,9 +126,9 @@ func cluster(name string, cpu, allocated, allocating int64) *clusterv1alpha1.Clu
 }
 
 // clusters returns the clusters for a decision. The room is computed unless it is given.
-func clusters(room schedule.Capacity, clusters ...*clusterv1alpha1.Cluster) Fleet {
+func clusters(room schedule.Capacity, clusters ...*clusterv1alpha1.Cluster) Clusters {
 	s := schedule.NewSnapshot(clusters)
-	return Fleet{Snapshot: s, Decide: func(b workv1alpha2.Binding,
+	return Clusters{Snapshot: s, Decide: func(b workv1alpha2.Binding,
 		decide func(schedule.Capacity) ([]workv1alpha2.TargetCluster, bool)) {
 		if room == nil {
 			decide(s.Room(b))

@@ -14,8 +14,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
-// Fleet is the interface to the clusters.
-type Fleet struct {
+// Clusters is the interface to the clusters.
+type Clusters struct {
 	Snapshot schedule.Snapshot
 	// Decide calls decide with the room for more replicas of the binding in each cluster. If ok is true it reserves the
 	// room that the result uses. No other reservation happens in between.
@@ -51,7 +51,8 @@ func Rests(b workv1alpha2.Binding, s schedule.Snapshot, schedulerName string) bo
 // elsewhere moves as many replicas as have room elsewhere. leave is the maximum by cluster. It returns an error if none
 // can move. limit, if not nil, bounds what a cluster takes. A cluster with unknown room takes none, because a replica
 // may be unschedulable there too.
-func elsewhere(b workv1alpha2.Binding, leave map[string]int32, f Fleet, limit schedule.Capacity) (m Move, err error) {
+func elsewhere(b workv1alpha2.Binding, leave map[string]int32, f Clusters,
+	limit schedule.Capacity) (m Move, err error) {
 	f.Decide(b, func(room schedule.Capacity) ([]workv1alpha2.TargetCluster, bool) {
 		m, err = within(b, leave, f.Snapshot, room, limit)
 		return m.Clusters, err == nil

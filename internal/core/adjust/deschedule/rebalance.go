@@ -181,7 +181,7 @@ type Blocked struct {
 // they are at the threshold. targets are the bindings at rest (see Rests) that may move, allowed the replicas of each
 // at once, most the number of bindings. A workload moves replicas only while all are ready, and never its last one.
 // Rebalance updates load with the moves.
-func Rebalance(t Threshold, targets []workv1alpha2.Binding, load Load, f Fleet, allowed intstr.IntOrString, most int,
+func Rebalance(t Threshold, targets []workv1alpha2.Binding, load Load, f Clusters, allowed intstr.IntOrString, most int,
 	now time.Time) Rebalanced {
 	out := Rebalanced{Over: map[string]corev1.ResourceName{}, Blocked: map[string]Blocked{}}
 	shares := map[string]float64{}

@@ -120,7 +120,7 @@ func (s *Stay) Unwrap() error { return s.Cause }
 // Relieve moves stuck replicas of b to clusters with room: at most the allowed number at once, no ready ones, and none
 // that moved recently. ok is false if nothing must move. A *Stay error explains why nothing can move. b must be at rest
 // (see Rests).
-func Relieve(b workv1alpha2.Binding, stuck map[string]int32, f Fleet, allowed intstr.IntOrString,
+func Relieve(b workv1alpha2.Binding, stuck map[string]int32, f Clusters, allowed intstr.IntOrString,
 	now time.Time) (m Move, ok bool, err error) {
 	record := RecordOf(b)
 	leave := map[string]int32{}

@@ -24,7 +24,7 @@ const defaultUnhealthy = 300 * time.Second
 
 // lost reports whether a cluster is known not to respond.
 func lost(c *clusterv1alpha1.Cluster) bool {
-	return c != nil && (slices.ContainsFunc(c.Spec.Taints, membership.IsLossTaint) || membership.Silent(c))
+	return c != nil && (slices.ContainsFunc(c.Spec.Taints, membership.IsLossTaint) || membership.KnownNotReady(c))
 }
 
 // cause is why a binding should leave a cluster.

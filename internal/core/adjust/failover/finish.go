@@ -102,7 +102,7 @@ func (p *planner) unhealthy(b workv1alpha2.Binding, t workv1alpha2.GracefulEvict
 		if leaves(target.Name) {
 			continue // its Work stays as it is
 		}
-		if membership.Silent(p.Fleet.Snapshot.Cluster(target.Name)) {
+		if membership.KnownNotReady(p.Fleet.Snapshot.Cluster(target.Name)) {
 			silent = fmt.Sprintf("cluster %q is not ready", target.Name)
 			if schedule.Divided(spec) || !slices.Contains(t.ClustersBeforeFailover, target.Name) {
 				return silent

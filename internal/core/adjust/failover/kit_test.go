@@ -219,7 +219,7 @@ func (w *world) plan() Plan {
 		room[name] = n
 	}
 	in := w.in
-	in.Fleet = deschedule.Fleet{Snapshot: w.snapshot(),
+	in.Fleet = deschedule.Clusters{Snapshot: w.snapshot(),
 		Decide: func(b workv1alpha2.Binding, decide func(schedule.Capacity) ([]workv1alpha2.TargetCluster, bool)) {
 			clusters, ok := decide(func(cluster string) (int32, bool) { n, known := room[cluster]; return n, known })
 			for _, t := range clusters {

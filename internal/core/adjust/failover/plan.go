@@ -62,7 +62,7 @@ func (o Options) MovesOutOfLost(b *workv1alpha2.ResourceBindingSpec) bool {
 type Input struct {
 	Options
 	// Fleet has the clusters that are not being deleted, and their room.
-	Fleet deschedule.Fleet
+	Fleet deschedule.Clusters
 	// Registered are the names of all Clusters, also of those that are being deleted.
 	Registered map[string]bool
 	// Bindings are all bindings of the hub.

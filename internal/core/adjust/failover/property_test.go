@@ -171,7 +171,7 @@ func (m *members) report() {
 				continue
 			}
 			health := workv1alpha1.ResourceUnknown
-			if (run.ready == run.replicas || !run.started) && !membership.Silent(c) {
+			if (run.ready == run.replicas || !run.started) && !membership.KnownNotReady(c) {
 				health = workv1alpha1.ResourceHealthy
 			}
 			m.reports(b, c.Name, health, run.ready)
@@ -199,7 +199,7 @@ func (m *members) dispatch() {
 			if m.runs[key] == nil || workv1alpha2.HasTarget(b.Spec.Clusters, c.Name) || leaves[c.Name] && !direct[c.Name] {
 				continue
 			}
-			if !membership.Silent(c) {
+			if !membership.KnownNotReady(c) {
 				delete(m.runs, key)
 			} else if direct[c.Name] {
 				purging = true
@@ -209,7 +209,7 @@ func (m *members) dispatch() {
 			continue
 		}
 		for _, t := range b.Spec.Clusters {
-			if key := (copyKey{b.Name, t.Name}); !membership.Silent(m.cluster(t.Name)) && !leaves[t.Name] {
+			if key := (copyKey{b.Name, t.Name}); !membership.KnownNotReady(m.cluster(t.Name)) && !leaves[t.Name] {
 				run := m.runs[key]
 				late := len(leaves) > 0 && (run == nil || m.before(b, t.Name)) && m.r.IntN(2) == 0
 				if late || run != nil && run.done {
@@ -342,7 +342,7 @@ func (m *members) replaced(b *workv1alpha2.ResourceBinding, task workv1alpha2.Gr
 		}
 		run := m.runs[copyKey{b.Name, t.Name}]
 		ok := run != nil && (run.done || run.ready >= t.Replicas || ownScale && run.ready == run.replicas) &&
-			!membership.Silent(m.cluster(t.Name))
+			!membership.KnownNotReady(m.cluster(t.Name))
 		if ok {
 			healthy++
 		}

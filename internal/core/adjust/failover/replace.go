@@ -125,7 +125,7 @@ func question(b workv1alpha2.Binding, s schedule.Snapshot, from ...string) *quer
 
 // accepts reports whether a cluster may get replicas.
 func accepts(p *policyv1alpha1.Placement, c *clusterv1alpha1.Cluster) bool {
-	return !membership.Silent(c) && !slices.ContainsFunc(c.Spec.Taints, func(t corev1.Taint) bool {
+	return !membership.KnownNotReady(c) && !slices.ContainsFunc(c.Spec.Taints, func(t corev1.Taint) bool {
 		return t.Effect != corev1.TaintEffectPreferNoSchedule &&
 			(membership.IsLossTaint(t) || !capacity.Tolerates(p.ClusterTolerations, t))
 	})

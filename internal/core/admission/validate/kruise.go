@@ -73,7 +73,7 @@ func (t *template) refuse(err *field.Error) {
 // invalid adds a warning that members reject the value at a path below the spec.
 func (t *template) invalid(detail string, path ...string) {
 	at := field.NewPath("spec", path...)
-	v := values.At(t.spec, path...)
+	v := values.Value(t.spec, path...)
 	if v == nil {
 		t.refuse(field.Required(at, detail))
 		return
@@ -120,7 +120,7 @@ func (t *template) selects(labelsPath ...string) {
 // amount resolves a number or a percentage at a path below the spec. It returns otherwise if the field is not set, and
 // rejects other types.
 func (t *template) amount(of int64, r fleet.Rounding, otherwise any, path ...string) (int64, bool) {
-	v := values.At(t.spec, path...)
+	v := values.Value(t.spec, path...)
 	if v == nil {
 		v = otherwise
 	}
@@ -164,7 +164,7 @@ func statefulSetRules(t *template) {
 	t.selects("template", "metadata", "labels")
 	rolling := []string{"updateStrategy", "rollingUpdate"}
 	in := func(name string) []string { return append(slices.Clone(rolling), name) }
-	if v := values.At(t.spec, in("maxUnavailable")...); v != nil && fmt.Sprint(v) != "1" &&
+	if v := values.Value(t.spec, in("maxUnavailable")...); v != nil && fmt.Sprint(v) != "1" &&
 		values.Text(t.spec, "podManagementPolicy") != "Parallel" {
 		t.invalid("must be 1 unless podManagementPolicy is Parallel", in("maxUnavailable")...)
 	}
@@ -293,7 +293,7 @@ func advancedCronJobRules(t *template) {
 		return
 	}
 	for _, kind := range []string{"jobTemplate", "broadcastJobTemplate"} {
-		if !reflect.DeepEqual(values.At(t.spec, "template", kind), values.At(t.old, "template", kind)) {
+		if !reflect.DeepEqual(values.Value(t.spec, "template", kind), values.Value(t.old, "template", kind)) {
 			t.refuse(field.Forbidden(field.NewPath("spec", "template", kind), "cannot be changed"))
 			return
 		}

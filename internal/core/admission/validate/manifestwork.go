@@ -11,6 +11,7 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/source/ocm"
 )
 
@@ -67,7 +68,7 @@ func ManifestWork(mw *ocmv1.ManifestWork) field.ErrorList {
 		id := object{gv.Group, is.Kind, is.Metadata.Namespace, is.Metadata.Name}
 		if before, twice := first[id]; twice {
 			errs = append(errs, field.Duplicate(at,
-				fmt.Sprintf("%s %s is also at %s", is.Kind, strings.TrimPrefix(is.Metadata.Namespace+"/"+is.Metadata.Name, "/"),
+				fmt.Sprintf("%s is also at %s", text.Object(is.Kind, is.Metadata.Namespace, is.Metadata.Name),
 					path.Index(before))))
 		} else {
 			first[id] = i

@@ -46,7 +46,7 @@ func Template(obj *unstructured.Unstructured) field.ErrorList {
 		errs = append(errs, field.Invalid(path, "maxReplicas",
 			"one of the subsets without clusterAffinity must not have maxReplicas: some clusters only get these subsets"))
 	}
-	if replicas, set := values.Whole(values.At(obj.Object, "spec", "replicas")); set && len(errs) == 0 {
+	if replicas, set := values.Whole(values.Value(obj.Object, "spec", "replicas")); set && len(errs) == 0 {
 		if _, _, err := fleet.Homes(obj, replicas); err != nil {
 			errs = append(errs, field.Invalid(path, replicas, err.Error()))
 		}

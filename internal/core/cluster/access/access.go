@@ -194,8 +194,8 @@ func (a Allowed) Judge(name string, groups []string) (Identity, error) {
 	return id, nil
 }
 
-// Member is a user who has access by a group. The groups of a user are known only when the user calls.
-type Member struct {
+// GroupUser is a user who has access by a group. The groups of a user are known only when the user calls.
+type GroupUser struct {
 	User   string   `json:"user"`
 	Groups []string `json:"groups"`
 }
@@ -209,8 +209,8 @@ const (
 
 // Learn returns the users in known who still have access, and id if a group gives it access. A user in the later half
 // keeps the position, so that the call causes no write.
-func (a Allowed) Learn(known []Member, id Identity) []Member {
-	var out []Member
+func (a Allowed) Learn(known []GroupUser, id Identity) []GroupUser {
+	var out []GroupUser
 	at := -1
 	for _, m := range known {
 		stays := slices.ContainsFunc(m.Groups, func(g string) bool { return a.letIn[g] })
@@ -222,7 +222,7 @@ func (a Allowed) Learn(known []Member, id Identity) []Member {
 		}
 	}
 	if len(id.By) > 0 {
-		me := Member{User: id.User, Groups: id.By}
+		me := GroupUser{User: id.User, Groups: id.By}
 		switch {
 		case at >= 0 && len(out)-at <= most/2:
 			out[at] = me
@@ -247,7 +247,7 @@ func (a Allowed) Learn(known []Member, id Identity) []Member {
 
 // Rules returns the permissions that the hub needs in the member: to act as the allowed users, and as known members of
 // the allowed groups.
-func (a Allowed) Rules(known []Member) []rbacv1.PolicyRule {
+func (a Allowed) Rules(known []GroupUser) []rbacv1.PolicyRule {
 	var users, accounts []string
 	add := func(name string) {
 		if _, account, is := ServiceAccount(name); is {

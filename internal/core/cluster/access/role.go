@@ -24,7 +24,7 @@ const Impersonator = "karmada-impersonator"
 // than a hub wrote or changed: it stays, even if it allows less or more. A role of another hub is taken over with the
 // member.
 func (a Allowed) Role(existing *rbacv1.ClusterRole, hub string, id Identity) (want *rbacv1.ClusterRole, ours bool) {
-	var known []Member
+	var known []GroupUser
 	want = &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: Impersonator}}
 	if existing != nil {
 		if !written(existing) {

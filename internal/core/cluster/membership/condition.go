@@ -177,9 +177,11 @@ func IsReady(c *clusterv1alpha1.Cluster) bool {
 	return ready != nil && ready.Status == metav1.ConditionTrue
 }
 
-// Silent reports whether the cluster is known to be not ready or does not exist, so that current data is missing. A
-// cluster before its first probe is neither silent nor ready.
-func Silent(c *clusterv1alpha1.Cluster) bool { return c == nil || Readiness(c) != nil && !IsReady(c) }
+// KnownNotReady reports whether the cluster is not ready or does not exist, so that current data is missing. A cluster
+// before its first probe is neither ready nor known to be not ready.
+func KnownNotReady(c *clusterv1alpha1.Cluster) bool {
+	return c == nil || Readiness(c) != nil && !IsReady(c)
+}
 
 // withTransitionTime returns the condition with the time of the last status change.
 func withTransitionTime(current *metav1.Condition, c metav1.Condition, now time.Time) metav1.Condition {

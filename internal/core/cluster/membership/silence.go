@@ -25,7 +25,7 @@ type Outage struct {
 // OutageOf returns the current outage of a cluster, or nil. A missing cluster has none, because its workloads may still
 // run.
 func OutageOf(c *clusterv1alpha1.Cluster) *Outage {
-	if c == nil || !Silent(c) {
+	if c == nil || !KnownNotReady(c) {
 		return nil
 	}
 	ready := Readiness(c)

@@ -24,10 +24,10 @@ func TestReadiness(t *testing.T) {
 		"before the first probe":         {&clusterv1alpha1.Cluster{}, false, false, false},
 		"one that is not in the fleet":   {nil, false, true, false},
 	} {
-		if membership.IsReady(c.cluster) != c.ready || membership.Silent(c.cluster) != c.silent ||
+		if membership.IsReady(c.cluster) != c.ready || membership.KnownNotReady(c.cluster) != c.silent ||
 			(membership.OutageOf(c.cluster) != nil) != c.outage {
 			t.Errorf("%s: ready is %v, silent %v, an outage %v", name, membership.IsReady(c.cluster),
-				membership.Silent(c.cluster), membership.OutageOf(c.cluster))
+				membership.KnownNotReady(c.cluster), membership.OutageOf(c.cluster))
 		}
 	}
 }

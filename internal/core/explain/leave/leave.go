@@ -93,7 +93,7 @@ func volumesOf(m *unstructured.Unstructured) []string {
 	if fields.Text(m.Object, "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted") != "Delete" {
 		return nil
 	}
-	replicas, set := fields.Whole(fields.At(m.Object, "spec", "replicas"))
+	replicas, set := fields.Whole(fields.Value(m.Object, "spec", "replicas"))
 	if !set {
 		replicas = 1
 	}

@@ -196,7 +196,7 @@ func RowOfWorkload(b workv1alpha2.Binding) WorkloadRow {
 	row := WorkloadRow{Object: Object{Group: gk.Group, Kind: gk.Kind, Namespace: spec.Resource.Namespace,
 		Name: spec.Resource.Name}, Wanted: int64(spec.Replicas)}
 	if holder, claimed := propagate.Claimed(b); claimed {
-		row.Policy = strings.TrimPrefix(holder.Namespace+"/"+holder.Name, "/")
+		row.Policy = text.Path(holder.Namespace, holder.Name)
 	}
 	reports := map[string]workv1alpha2.AggregatedStatusItem{}
 	for _, item := range status.AggregatedStatus {

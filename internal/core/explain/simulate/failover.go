@@ -135,7 +135,7 @@ func (s *state) decide(b workv1alpha2.Binding, choose chooser) {
 // placements.
 func (s *state) failoverInput(order []types.NamespacedName) failover.Input {
 	in := failover.Input{Options: s.failover, Registered: map[string]bool{}, Facts: s.facts,
-		Fleet:     deschedule.Fleet{Snapshot: s.snapshot, Decide: s.decide},
+		Fleet:     deschedule.Clusters{Snapshot: s.snapshot, Decide: s.decide},
 		Unhealthy: map[types.NamespacedName]map[string]time.Time{}}
 	in.SchedulerName = s.scheduler
 	for name := range s.clusters {
@@ -206,7 +206,7 @@ func (s *state) healthy(b workv1alpha2.Binding) (items []workv1alpha2.Aggregated
 		finished := slices.ContainsFunc(items, func(i workv1alpha2.AggregatedStatusItem) bool {
 			return i.ClusterName == t.Name
 		})
-		if !finished && !membership.Silent(s.snapshot.Cluster(t.Name)) {
+		if !finished && !membership.KnownNotReady(s.snapshot.Cluster(t.Name)) {
 			items = append(items, readyItem(t))
 		}
 	}
@@ -255,7 +255,7 @@ func (s *state) staying(key types.NamespacedName) (messages []string, problem st
 		case w.Code == failover.Paused:
 			// The warning has the reason.
 			messages = append(messages, fmt.Sprintf("stays in %s: failover is paused", w.From))
-		case problem == "" && w.Code == failover.NothingFits && membership.Silent(s.clusters[w.From]):
+		case problem == "" && w.Code == failover.NothingFits && membership.KnownNotReady(s.clusters[w.From]):
 			problem = message
 		default:
 			messages = append(messages, message)

@@ -121,7 +121,7 @@ func failsOver(t *testing.T, f *Fleet, c Change) *state {
 	}, compareKeys)
 	placed := map[types.NamespacedName]map[string]time.Time{}
 	in := failover.Input{Options: s.failover, Registered: map[string]bool{}, Facts: s.facts,
-		Fleet: deschedule.Fleet{Snapshot: s.snapshot, Decide: s.decide}}
+		Fleet: deschedule.Clusters{Snapshot: s.snapshot, Decide: s.decide}}
 	in.SchedulerName = s.scheduler
 	for name := range s.clusters {
 		in.Registered[name] = true
@@ -164,7 +164,7 @@ func (s *state) report(b workv1alpha2.Binding, placed map[types.NamespacedName]m
 	status.SchedulerObservedGeneration = b.GetGeneration()
 	status.AggregatedStatus = nil
 	for _, t := range b.BindingSpec().Clusters {
-		if membership.Silent(s.clusters[t.Name]) {
+		if membership.KnownNotReady(s.clusters[t.Name]) {
 			continue
 		}
 		if placed[key][t.Name].IsZero() {

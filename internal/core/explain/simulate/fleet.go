@@ -39,7 +39,7 @@ type Fleet struct {
 	clusters map[string]*clusterv1alpha1.Cluster
 	// members are the members in the files; of others, only the summary is known. made are clusters that only files of
 	// members define; they serve every kind.
-	members   map[string]*Member
+	members   map[string]*DocumentCluster
 	made      map[string]bool
 	templates map[ref]*unstructured.Unstructured
 	policies  map[types.NamespacedName]policyv1alpha1.Propagation
@@ -93,7 +93,7 @@ func Load(objects []Object, namespace string) (*Fleet, error) {
 		scheduler:      policyv1alpha1.DefaultSchedulerName,
 		failover:       failover.Defaults,
 		clusters:       map[string]*clusterv1alpha1.Cluster{},
-		members:        map[string]*Member{},
+		members:        map[string]*DocumentCluster{},
 		made:           map[string]bool{},
 		rebalancers:    map[string]*appsv1alpha1.WorkloadRebalancer{},
 		templates:      map[ref]*unstructured.Unstructured{},

@@ -25,8 +25,8 @@ import (
 // Document is the kind of documents about clusters: nodes, pods, quotas. See docs/simulate.md.
 var Document = schema.GroupVersionKind{Group: "simulate.argosy.io", Version: "v1alpha1", Kind: "Fleet"}
 
-// Member is a cluster in a document.
-type Member struct {
+// DocumentCluster is a cluster in a document.
+type DocumentCluster struct {
 	Name string `json:"name"`
 	// These fields define a cluster without a Cluster object.
 	Labels   map[string]string `json:"labels,omitempty"`
@@ -51,9 +51,9 @@ type Scheduler struct {
 }
 
 // DocumentOf returns a document about these clusters, and how the scheduler is set, unless that is nil.
-func DocumentOf(s *Scheduler, members ...Member) (*unstructured.Unstructured, error) {
+func DocumentOf(s *Scheduler, members ...DocumentCluster) (*unstructured.Unstructured, error) {
 	fields := map[string]any{"apiVersion": Document.GroupVersion().String(), "kind": Document.Kind,
-		"clusters": append([]Member{}, members...)}
+		"clusters": append([]DocumentCluster{}, members...)}
 	if s != nil {
 		fields["scheduler"] = s
 	}
@@ -66,7 +66,7 @@ func DocumentOf(s *Scheduler, members ...Member) (*unstructured.Unstructured, er
 }
 
 // membersOf returns the clusters in a document, and its scheduler if it has one. The error joins all errors.
-func membersOf(u *unstructured.Unstructured) ([]Member, *Scheduler, error) {
+func membersOf(u *unstructured.Unstructured) ([]DocumentCluster, *Scheduler, error) {
 	if gvk := u.GroupVersionKind(); gvk != Document {
 		return nil, nil, fmt.Errorf("it is of %s, kind %s, and this version of argosy reads %s, kind %s: use the version that wrote it, or a newer one, or record the fleet again",
 			u.GetAPIVersion(), gvk.Kind, Document.GroupVersion(), Document.Kind)
@@ -94,9 +94,9 @@ func membersOf(u *unstructured.Unstructured) ([]Member, *Scheduler, error) {
 			errs = append(errs, fmt.Errorf("scheduler: %w", err))
 		}
 	}
-	var all []Member
+	var all []DocumentCluster
 	for i, raw := range document.Clusters {
-		var m Member
+		var m DocumentCluster
 		err := strictly(raw, &m)
 		if err == nil && m.Name == "" {
 			err = errors.New("set the name")
@@ -209,11 +209,11 @@ func (f *Fleet) makeClusters(sources map[string]string) error {
 	return errors.Join(errs...)
 }
 
-func (m *Member) describes() bool {
+func (m *DocumentCluster) describes() bool {
 	return len(m.Labels)+len(m.Zones)+len(m.Taints)+len(m.APIs) > 0 || m.Provider != "" || m.Region != ""
 }
 
-func (m *Member) enablements() ([]clusterv1alpha1.APIEnablement, error) {
+func (m *DocumentCluster) enablements() ([]clusterv1alpha1.APIEnablement, error) {
 	kinds := map[schema.GroupVersionKind]bool{}
 	for _, api := range m.APIs {
 		at := strings.LastIndex(api, "/")

@@ -223,9 +223,9 @@ func anyNodes(t *testing.T, seed uint64) string {
 	r := rand.New(rand.NewPCG(seed, 21))
 	clusters := 2 + r.IntN(3)
 	doc := "apiVersion: simulate.argosy.io/v1alpha1\nkind: Fleet\nclusters:\n"
-	var records []Member
+	var records []DocumentCluster
 	for i := range clusters {
-		m := Member{Name: fmt.Sprintf("m%d", i), Record: capacity.Record{Pods: []capacity.PodsRecord{}}}
+		m := DocumentCluster{Name: fmt.Sprintf("m%d", i), Record: capacity.Record{Pods: []capacity.PodsRecord{}}}
 		for n := range 1 + r.IntN(4) {
 			node := capacity.NodeRecord{Name: fmt.Sprintf("n%d", n), Labels: map[string]string{"disk": fmt.Sprint(r.IntN(2))}}
 			node.Allocatable = list(fmt.Sprintf("cpu=%dm,memory=%dGi,pods=%d", 500*(1+r.IntN(10)), 1+r.IntN(12), 2+r.IntN(9)))
@@ -332,7 +332,8 @@ func (h *hub) record() []Object {
 		anything("policy.karmada.io/v1alpha1", "PropagationPolicy", p)
 	}
 	for _, name := range sortedKeys(h.members) {
-		u, err := DocumentOf(nil, Member{Name: name, Record: h.members[name].Record().Summed(capacity.PodsOf(makers))})
+		u, err := DocumentOf(nil, DocumentCluster{Name: name,
+			Record: h.members[name].Record().Summed(capacity.PodsOf(makers))})
 		if err != nil {
 			h.t.Fatal(err)
 		}

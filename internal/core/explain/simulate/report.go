@@ -334,19 +334,19 @@ func unplaced(spec *workv1alpha2.ResourceBindingSpec) int64 {
 
 func (s *state) placed(k ref, key types.NamespacedName) Placed {
 	p := Placed{Clusters: []workv1alpha2.TargetCluster{}} // programs need a list, even if it is empty
-	var held metav1.Object
+	var owner metav1.Object
 	b := s.bindings[key]
 	if b != nil {
-		p.Replicas, p.Clusters, held = b.BindingSpec().Replicas, append(p.Clusters, b.BindingSpec().Clusters...), b
+		p.Replicas, p.Clusters, owner = b.BindingSpec().Replicas, append(p.Clusters, b.BindingSpec().Clusters...), b
 	} else if t := s.templates[k]; t != nil {
-		held = t
+		owner = t
 	}
 	// A binding that came from elsewhere may list them in another order.
 	slices.SortFunc(p.Clusters, func(a, b workv1alpha2.TargetCluster) int { return strings.Compare(a.Name, b.Name) })
-	if held == nil {
+	if owner == nil {
 		return p
 	}
-	if claim, ok := propagate.Claimed(held); ok {
+	if claim, ok := propagate.Claimed(owner); ok {
 		p.Policy = claim.String()
 	}
 	return p

@@ -220,7 +220,7 @@ func ptr[T any](v T) *T { return &v }
 func (s *state) room(b workv1alpha2.Binding) schedule.Capacity {
 	of := s.rooms.capacityFor(b)
 	return func(cluster string) (int32, bool) {
-		if membership.Silent(s.snapshot.Cluster(cluster)) {
+		if membership.KnownNotReady(s.snapshot.Cluster(cluster)) {
 			return 0, false
 		}
 		return of(cluster)

@@ -82,8 +82,8 @@ type Selected struct {
 	Template string `json:"template"`
 	// By is the kind of selector: name, label or all; empty if it is claimed but no longer selected.
 	By string `json:"by,omitempty"`
-	// Held is true if the policy has claimed it; of an override policy, if any policy propagates it.
-	Held bool `json:"held"`
+	// Claimed is true if the policy has claimed it; of an override policy, if any policy propagates it.
+	Claimed bool `json:"held"`
 	// Why it is not claimed, or is claimed although it is no longer selected.
 	Why string `json:"why,omitempty"`
 	// Placed are its clusters, as "m1:2 m2:1", and State is the first False condition of its binding.
@@ -148,19 +148,19 @@ func (e *policyExplanation) explainTemplates() {
 	out := &e.answer.Templates
 	for _, s := range e.Templates {
 		t := s.template()
-		row := Selected{Template: t.GroupKind().String() + " " + strings.TrimPrefix(t.Namespace+"/"+t.Name, "/"),
+		row := Selected{Template: text.Object(t.GroupKind().String(), t.Namespace, t.Name),
 			By: closeness[e.closeness(t)]}
 		claim, claimed := propagate.Claimed(s)
 		if e.Override != nil {
-			row.Held = claimed
+			row.Claimed = claimed
 			if !claimed {
 				row.Why = "no policy propagates it to members, so nothing is overridden"
 			}
 		} else {
-			row.Held = claimed && propagate.HolderOf(e.Propagation) == claim
-			row.Why = e.whyNotHeld(row, t, claim, claimed)
+			row.Claimed = claimed && propagate.HolderOf(e.Propagation) == claim
+			row.Why = e.whyNotClaimed(row, t, claim, claimed)
 		}
-		if row.By == "" && !(row.Held && e.Propagation != nil) {
+		if row.By == "" && !(row.Claimed && e.Propagation != nil) {
 			continue
 		}
 		for _, b := range e.Bindings {
@@ -172,11 +172,16 @@ func (e *policyExplanation) explainTemplates() {
 		*out = append(*out, row)
 	}
 	slices.SortFunc(*out, func(a, b Selected) int {
-		rank := func(s Selected) int { return strings.Index("ft", map[bool]string{false: "f", true: "t"}[s.Held]) }
-		return cmp.Or(rank(a)-rank(b), strings.Compare(a.Template, b.Template))
+		switch {
+		case a.Claimed == b.Claimed:
+			return strings.Compare(a.Template, b.Template)
+		case b.Claimed:
+			return -1
+		}
+		return 1
 	})
 	if e.Propagation != nil && len(*out) > 0 &&
-		!slices.ContainsFunc(*out, func(s Selected) bool { return s.Held || s.Why == notClaimedYet }) {
+		!slices.ContainsFunc(*out, func(s Selected) bool { return s.Claimed || s.Why == notClaimedYet }) {
 		e.find(Attention, "the policy has claimed none of the templates that it selects: "+(*out)[0].Template+" "+
 			(*out)[0].Why,
 			"give it a higher priority, and preemption: Always to take over templates that other policies have claimed; or delete it")
@@ -193,14 +198,14 @@ func (e *policyExplanation) closeness(t match.Template) match.ImplicitPriority {
 	return match.Selectors(e.namespace, e.selectors, t)
 }
 
-// whyNotHeld returns why the policy has not claimed a template that it selects, or that it no longer selects a claimed
-// one.
-func (e *policyExplanation) whyNotHeld(row Selected, t match.Template, claim propagate.Holder,
+// whyNotClaimed returns why the policy has not claimed a template that it selects, or that it no longer selects a
+// claimed one.
+func (e *policyExplanation) whyNotClaimed(row Selected, t match.Template, claim propagate.Holder,
 	claimed bool) string {
 	switch {
-	case row.Held && row.By == "":
+	case row.Claimed && row.By == "":
 		return "claimed, but no longer selected: " + misses(e.Propagation, t)
-	case row.Held, row.By == "":
+	case row.Claimed, row.By == "":
 		return ""
 	case propagate.ManagedElsewhere(t):
 		return fmt.Sprintf("is propagated by %s (label %s)", t.Labels[policyv1alpha1.ClaimedByLabel],
@@ -249,7 +254,7 @@ func (e *policyExplanation) explainSelectors() {
 		out := Selector{Selects: gk.String()}
 		switch {
 		case s.Name != "":
-			out.Selects += " " + strings.TrimPrefix(s.Namespace+"/"+s.Name, "/")
+			out.Selects += " " + text.Path(s.Namespace, s.Name)
 		case s.LabelSelector != nil:
 			out.Selects += " " + metav1.FormatLabelSelector(s.LabelSelector)
 		}
@@ -496,10 +501,10 @@ func (e *policyExplanation) explainRules() {
 
 // summary counts.
 func (e *policyExplanation) summary() string {
-	var held, lost int
+	var claimed, lost int
 	for _, t := range e.answer.Templates {
-		if t.Held {
-			held++
+		if t.Claimed {
+			claimed++
 		} else {
 			lost++
 		}
@@ -509,7 +514,7 @@ func (e *policyExplanation) summary() string {
 	if e.Override != nil {
 		verb, not = "overrides ", "not propagated"
 	}
-	parts = append(parts, verb+text.Count(held, "template"))
+	parts = append(parts, verb+text.Count(claimed, "template"))
 	if lost > 0 {
 		parts = append(parts, fmt.Sprintf("%d %s", lost, not))
 	}

@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/argosy-io/argosy/internal/core/object/text"
 )
 
 // Write prints the answer for people: problems first, then selectors, templates and clusters.
 func (a PolicyAnswer) Write(out io.Writer) error {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "%s %s: %s\n", a.Kind, strings.TrimPrefix(a.Namespace+"/"+a.Name, "/"), a.Summary)
+	fmt.Fprintf(&b, "%s: %s\n", text.Object(a.Kind, a.Namespace, a.Name), a.Summary)
 	writeFindings(&b, a.Findings)
 	if len(a.Selectors) > 0 {
 		fmt.Fprint(&b, "\nSelectors\n")
@@ -32,7 +34,7 @@ func (a PolicyAnswer) Write(out io.Writer) error {
 			if why == "" {
 				why = short(s.State)
 			}
-			t.row(s.Template, s.By, yesNo(s.Held), s.Placed, why)
+			t.row(s.Template, s.By, yesNo(s.Claimed), s.Placed, why)
 		}
 		t.end()
 	}

@@ -25,7 +25,7 @@ func (e *explanation) failovers() []failover.Move {
 	in := failover.Input{
 		Options: cmp.Or(e.Failover, failover.Defaults), Registered: map[string]bool{},
 		Bindings: append(slices.Clip(e.Peers), own),
-		Fleet: deschedule.Fleet{Snapshot: e.fleet, Decide: func(b workv1alpha2.Binding, decide chooser) {
+		Fleet: deschedule.Clusters{Snapshot: e.fleet, Decide: func(b workv1alpha2.Binding, decide chooser) {
 			room := e.fleet.Room(b)
 			if b == own {
 				room = e.room(b)

@@ -92,7 +92,7 @@ func ExplainManifestWork(f ManifestWorkFacts) ManifestWorkAnswer {
 	there, unanswered := 0, 0
 	for _, item := range ocm.Items(mw, cluster) {
 		row := ManifestThere{Object: strings.TrimSpace(item.Meta.Kind + " " +
-			strings.TrimPrefix(item.Meta.Namespace+"/"+item.Meta.Name, "/"))}
+			text.Path(item.Meta.Namespace, item.Meta.Name))}
 		if w := works[item.WorkName(mw.Name)]; w != nil {
 			row.Work = w.Name
 			for _, s := range w.Status.ManifestStatuses {

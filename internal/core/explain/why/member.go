@@ -138,7 +138,7 @@ func ExplainMember(f MemberFacts) MemberAnswer {
 			key := r.Clause() + "\n" + r.Remedy
 			if refused[key] == nil {
 				taint, repels := fleet.Repels(r)
-				ownTaint := repels && strings.HasPrefix(taint.Key, "cluster.karmada.io/") && membership.Silent(c)
+				ownTaint := repels && strings.HasPrefix(taint.Key, "cluster.karmada.io/") && membership.KnownNotReady(c)
 				refused[key] = &Refusal{Reason: r.Clause(), Remedy: r.Remedy,
 					notable: r.Reason != schedule.ReasonAffinity && r.Reason != schedule.ReasonEviction && !ownTaint}
 			}
@@ -234,8 +234,7 @@ func bringBack(c *clusterv1alpha1.Cluster, ready *metav1.Condition) string {
 // templateName returns a binding's template as people name it.
 func templateName(b workv1alpha2.Binding) string {
 	ref := b.BindingSpec().Resource
-	return match.GroupKind(ref.APIVersion, ref.Kind).String() + " " +
-		strings.TrimPrefix(ref.Namespace+"/"+ref.Name, "/")
+	return text.Object(match.GroupKind(ref.APIVersion, ref.Kind).String(), ref.Namespace, ref.Name)
 }
 
 // placedThere returns a binding's template in a target.

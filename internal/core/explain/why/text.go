@@ -22,7 +22,7 @@ var marks = map[Severity]string{Problem: "✗", Attention: "!", Waiting: "…"}
 func (a Answer) Write(out io.Writer) error {
 	var b bytes.Buffer
 	kind := match.GroupKind(a.APIVersion, a.Kind).String()
-	fmt.Fprintf(&b, "%s %s: %s\n", kind, strings.TrimPrefix(a.Namespace+"/"+a.Name, "/"), a.Summary)
+	fmt.Fprintf(&b, "%s: %s\n", text.Object(kind, a.Namespace, a.Name), a.Summary)
 	writeFindings(&b, a.Findings)
 	writePolicy(&b, a.Policy)
 	if a.Placement != nil {

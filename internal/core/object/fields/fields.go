@@ -1,5 +1,5 @@
 // Package fields reads fields of unstructured objects and sets their labels and annotations. A missing field, or one of
-// another type, is the zero value; use At to distinguish them. Nothing that is read is copied.
+// another type, is the zero value; use Value to distinguish them. Nothing that is read is copied.
 package fields
 
 import (
@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// At returns the value at path; nil if there is none.
-func At(m map[string]any, path ...string) any {
+// Value returns the value at path; nil if there is none.
+func Value(m map[string]any, path ...string) any {
 	var v any = m
 	for _, key := range path {
 		inner, ok := v.(map[string]any)
@@ -44,31 +44,31 @@ func Whole(v any) (int64, bool) {
 
 // Number returns the integer at path; 0 if there is none.
 func Number(m map[string]any, path ...string) int64 {
-	n, _ := Whole(At(m, path...))
+	n, _ := Whole(Value(m, path...))
 	return n
 }
 
 // Text returns the string at path.
 func Text(m map[string]any, path ...string) string {
-	s, _ := At(m, path...).(string)
+	s, _ := Value(m, path...).(string)
 	return s
 }
 
 // Yes returns the boolean at path.
 func Yes(m map[string]any, path ...string) bool {
-	b, _ := At(m, path...).(bool)
+	b, _ := Value(m, path...).(bool)
 	return b
 }
 
 // Object returns the object at path.
 func Object(m map[string]any, path ...string) map[string]any {
-	o, _ := At(m, path...).(map[string]any)
+	o, _ := Value(m, path...).(map[string]any)
 	return o
 }
 
 // List returns the list at path.
 func List(m map[string]any, path ...string) []any {
-	l, _ := At(m, path...).([]any)
+	l, _ := Value(m, path...).([]any)
 	return l
 }
 

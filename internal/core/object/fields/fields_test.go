@@ -22,7 +22,7 @@ func TestMissingFieldIsTheZeroValue(t *testing.T) {
 		t.Errorf("the objects of the list (-want +got):\n%s", diff)
 	}
 	for _, path := range [][]string{{"b"}, {"a", "x"}, {"a", "s", "deeper"}, {"a", "l", "0"}, {"nil"}, {"nil", "x"}} {
-		if v := fields.At(m, path...); v != nil {
+		if v := fields.Value(m, path...); v != nil {
 			t.Errorf("at %v there is %v", path, v)
 		}
 	}

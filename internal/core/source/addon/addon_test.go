@@ -66,7 +66,7 @@ func TestAnAddonIsEnclosedInStagesAndNamedByItsPolicies(t *testing.T) {
 		if o.Template.GetLabels()[wellknown.AddonLabel] != "openkruise" {
 			t.Errorf("%s is not labelled", o.Template.GetName())
 		}
-		if fields.Text(m, "kind") == "Secret" && fields.At(m, "data") != nil {
+		if fields.Text(m, "kind") == "Secret" && fields.Value(m, "data") != nil {
 			t.Error("a certificate is sent to all clusters")
 		}
 	}

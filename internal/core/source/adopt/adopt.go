@@ -22,6 +22,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/object/names"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 	"github.com/argosy-io/argosy/internal/core/workload/kruise"
@@ -105,7 +106,7 @@ func Policy(template *unstructured.Unstructured, name, cluster string) policyv1a
 // Sends returns why an existing policy does not send the template of the cluster's object to the cluster unchanged; nil
 // if it does.
 func Sends(p policyv1alpha1.Propagation, replicas int32, c *clusterv1alpha1.Cluster) error {
-	name := strings.TrimPrefix(p.GetNamespace()+"/"+p.GetName(), "/")
+	name := text.Path(p.GetNamespace(), p.GetName())
 	placement := p.PropagationSpec().Placement
 	means := placement.ClusterAffinity == nil && len(placement.ClusterAffinities) == 0
 	if a := placement.ClusterAffinity; a != nil {
@@ -122,6 +123,32 @@ func Sends(p policyv1alpha1.Propagation, replicas int32, c *clusterv1alpha1.Clus
 		return fmt.Errorf("the policy %s would claim it and divides the replicas of its template among clusters: apply the template with the replicas of all clusters, which takes over the object", name)
 	}
 	return nil
+}
+
+// Rival returns another policy that claims the template, or would claim it although policy exists; nil for none. claims
+// tells which of the two.
+func Rival(template *unstructured.Unstructured, policy policyv1alpha1.Propagation,
+	policies []policyv1alpha1.Propagation) (other policyv1alpha1.Propagation, claims bool) {
+	holder, claimed := propagate.Claimed(template)
+	all := []policyv1alpha1.Propagation{policy}
+	for _, p := range policies {
+		if SamePolicy(p, policy) {
+			continue
+		}
+		if claimed && propagate.HolderOf(p) == holder {
+			return p, true
+		}
+		all = append(all, p)
+	}
+	if p, ok := propagate.Match(match.TemplateOf(template), all); ok && !SamePolicy(p, policy) {
+		return p, false
+	}
+	return nil, false
+}
+
+// SamePolicy reports whether two policies have the same name and namespace.
+func SamePolicy(a, b policyv1alpha1.Propagation) bool {
+	return a.GetNamespace() == b.GetNamespace() && a.GetName() == b.GetName()
 }
 
 // PolicyName returns the default name of the policy of a template. It is the same as Karmada's.

@@ -12,6 +12,7 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/coretest"
 	"github.com/argosy-io/argosy/internal/core/object/fields"
+	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/source/adopt"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/tiers"
@@ -119,7 +120,7 @@ func TestAdoptionWithPodRestartIsRefused(t *testing.T) {
 	}{
 		"a template with another image": {
 			template: func(spec map[string]any) {
-				containers := fields.At(spec, "template", "spec", "containers").([]any)
+				containers := fields.Value(spec, "template", "spec", "containers").([]any)
 				containers[0].(map[string]any)["image"] = "nginx:2"
 			},
 			disturbs: "recreated", differs: "spec.template.spec.containers.0.image",
@@ -202,5 +203,44 @@ func TestSomeObjectsCannotBeAdoptedAtAll(t *testing.T) {
 	if err := adopt.Obstacle(object(t,
 		"{apiVersion: v1, kind: ConfigMap, metadata: {name: kube-root-ca.crt, namespace: shop}}")); err == nil {
 		t.Error("what every cluster has would be sent to one")
+	}
+}
+
+func TestRivalIsThePolicyThatClaimsTheTemplate(t *testing.T) {
+	template := object(t, cloneSet)
+	planned := adopt.Policy(template, "planned", "m1")
+	policy := func(name string, priority int32) policyv1alpha1.Propagation {
+		p := adopt.Policy(template, name, "m1")
+		p.SetLabels(map[string]string{policyv1alpha1.PropagationPolicyPermanentIDLabel: name})
+		p.PropagationSpec().Priority = &priority
+		return p
+	}
+	lower, higher, standing := policy("lower", -1), policy("higher", 1), policy("planned", 0)
+	for name, c := range map[string]struct {
+		by       policyv1alpha1.Propagation
+		policies []policyv1alpha1.Propagation
+		rival    string
+		claims   bool
+	}{
+		"no other policy":                 {},
+		"a policy of lower priority":      {policies: []policyv1alpha1.Propagation{lower}},
+		"a policy of higher priority":     {policies: []policyv1alpha1.Propagation{lower, higher}, rival: "higher"},
+		"the same policy exists":          {policies: []policyv1alpha1.Propagation{standing}},
+		"a policy has claimed it":         {lower, []policyv1alpha1.Propagation{higher, lower}, "lower", true},
+		"the same policy has claimed it":  {by: standing, policies: []policyv1alpha1.Propagation{standing}},
+		"its policy is deleted meanwhile": {by: lower},
+	} {
+		claimed := template.DeepCopy()
+		if c.by != nil {
+			propagate.Claim(claimed, c.by)
+		}
+		got := ""
+		rival, claims := adopt.Rival(claimed, planned, c.policies)
+		if rival != nil {
+			got = rival.GetName()
+		}
+		if got != c.rival || claims != c.claims {
+			t.Errorf("%s: the rival is %q, claims %t; want %q, %t", name, got, claims, c.rival, c.claims)
+		}
 	}
 }

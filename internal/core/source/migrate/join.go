@@ -66,7 +66,7 @@ func Join(copies []Copy, base *unstructured.Unstructured, divides bool) (Joined,
 		if !divides {
 			continue
 		}
-		n, _ := fields.Whole(fields.At(contents[i].Object, "spec", "replicas"))
+		n, _ := fields.Whole(fields.Value(contents[i].Object, "spec", "replicas"))
 		if n <= 0 {
 			return Joined{}, fmt.Errorf("it runs no replicas in cluster %q: scale it up, or leave out this cluster", c.Cluster)
 		}
@@ -146,7 +146,7 @@ func checkAlike(copies []Copy) error {
 
 // withoutStatus returns the value at a path, without what the server adds to claims.
 func withoutStatus(obj *unstructured.Unstructured, path []string) any {
-	v := fields.At(obj.Object, path...)
+	v := fields.Value(obj.Object, path...)
 	claims, ok := v.([]any)
 	if !ok {
 		return v

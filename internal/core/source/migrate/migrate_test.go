@@ -124,7 +124,7 @@ func TestJoinedTemplateChangesNoCluster(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			all := copies(lives...)
-			divides := fields.At(lives[0].Object, "spec", "replicas") != nil
+			divides := fields.Value(lives[0].Object, "spec", "replicas") != nil
 			joined := join(t, nil, divides, all...)
 			var sum int64
 			for _, live := range lives {

@@ -8,7 +8,7 @@ import (
 
 // The short names by which this package reads objects.
 var (
-	field  = fields.At
+	field  = fields.Value
 	whole  = fields.Whole
 	number = fields.Number
 	text   = fields.Text

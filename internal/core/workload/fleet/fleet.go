@@ -425,7 +425,7 @@ func (f *fleet) rollOut(w workload, byOrdinal func(kept int64) []int64) error {
 		return err
 	}
 	for i, m := range f.members {
-		if p := parties[i]; f.keepFormer(m, p.same, outcomes[i].target, p.replicas) {
+		if p := parties[i]; f.keepFormer(m, p.sameTemplate, outcomes[i].target, p.replicas) {
 			outcomes[i] = p.former(outcomes[i])
 		}
 	}
@@ -463,7 +463,7 @@ func (f *fleet) rollOut(w workload, byOrdinal func(kept int64) []int64) error {
 	}
 	var extra []string
 	for i, p := range parties {
-		if outcomes[i].note.Raised && p.fresh && p.same && p.updated > outcomes[i].released {
+		if outcomes[i].note.Raised && p.fresh && p.sameTemplate && p.updated > outcomes[i].released {
 			extra = append(extra, p.cluster)
 		}
 	}
@@ -496,7 +496,7 @@ func (f *fleet) begin(w workload) (ro rollout, parties []party, total int64, err
 // party returns the part of m in a rollout.
 func (w workload) party(m *member) (party, error) {
 	p := party{cluster: m.Cluster, replicas: m.Replicas, reachable: m.Reachable, suspended: m.Suspended || m.Base == nil,
-		there: m.before != nil, note: m.note,
+		hasWork: m.before != nil, note: m.note,
 		scaled: m.Scaled, percent: m.Scaled && w.percentages(),
 		known: m.status != nil, fresh: m.fresh, unhealthy: m.unhealthy}
 	if w.desired != "" {
@@ -510,7 +510,7 @@ func (w workload) party(m *member) (party, error) {
 			if err != nil {
 				return party{}, fmt.Errorf("as overridden in cluster %q: %w", m.Cluster, err)
 			}
-			p.fixed = &kept
+			p.fixedKept = &kept
 		}
 		unavailable, surge := strategy(local, "maxUnavailable"), strategy(local, "maxSurge")
 		if !reflect.DeepEqual(unavailable, strategy(base, "maxUnavailable")) ||
@@ -519,11 +519,11 @@ func (w workload) party(m *member) (party, error) {
 			if err != nil {
 				return party{}, fmt.Errorf("as overridden in cluster %q: %w", m.Cluster, err)
 			}
-			p.own = &n
+			p.fixedUnavailable = &n
 		}
-		p.same = m.before != nil && w.sameRevision(local, m.before.Object)
+		p.sameTemplate = m.before != nil && w.sameRevision(local, m.before.Object)
 	}
-	if p.there {
+	if p.hasWork {
 		replicas := p.replicas
 		if w.desired == "" {
 			replicas = 1
@@ -535,9 +535,9 @@ func (w workload) party(m *member) (party, error) {
 			replicas = p.replicas // whatever the manifest has, the percentage is of what there is
 		}
 		var err error
-		if p.was, err = w.shareOf(m.before.Object, replicas); err != nil {
+		if p.written, err = w.shareOf(m.before.Object, replicas); err != nil {
 			// The written value is invalid, for example by a former override: treat all pods as unreleased.
-			p.was = share{replicas: replicas, unavailable: 1}
+			p.written = share{replicas: replicas, unavailable: 1}
 		}
 	}
 	p.pods, p.updated, p.available = number(m.status, w.pods), number(m.status, w.updated), number(m.status, w.available)

@@ -316,12 +316,12 @@ func (f *fleet) isNew() bool {
 
 // former returns the share of a cluster that keeps the pods of its Work: none of them changes.
 func (p party) former(o outcome) outcome {
-	if !p.there {
+	if !p.hasWork {
 		o.released = p.replicas
 		return o
 	}
-	o.released = max(0, p.replicas-(p.was.replicas-p.was.released))
-	o.unavailable, o.surging = p.was.unavailable, p.was.surging
+	o.released = max(0, p.replicas-(p.written.replicas-p.written.released))
+	o.unavailable, o.surging = p.written.unavailable, p.written.surging
 	if p.note != nil {
 		o.note = *p.note
 	}
@@ -455,7 +455,7 @@ func (f *fleet) podProgress(w workload, all []ClusterProgress) error {
 			return err
 		}
 	}
-	a, err := ro.aim(parties)
+	a, err := ro.goal(parties)
 	if err != nil {
 		return err
 	}
@@ -463,15 +463,15 @@ func (f *fleet) podProgress(w workload, all []ClusterProgress) error {
 	for i, p := range parties {
 		steps[i] = step{party: p, to: outcome{target: a.targets[i]}}
 	}
-	failing := ro.broken(steps)
+	failing := ro.unhealthyClusters(steps)
 	for i, p := range parties {
 		c := &all[i]
 		c.Replicas, c.Target = p.replicas, a.targets[i]
-		if p.same {
-			c.Released, c.New, c.Available = p.was.released, p.updated, p.updatedAvailable
+		if p.sameTemplate {
+			c.Released, c.New, c.Available = p.written.released, p.updated, p.updatedAvailable
 		}
-		c.Reached = c.Target == 0 || p.same && p.fresh && !c.Refused && c.Released >= c.Target &&
-			p.updatedAvailable >= p.due(c.Target)
+		c.Reached = c.Target == 0 || p.sameTemplate && p.fresh && !c.Refused && c.Released >= c.Target &&
+			p.updatedAvailable >= p.requiredNew(c.Target)
 		c.Failed = slices.Contains(failing, p.cluster)
 	}
 	return nil

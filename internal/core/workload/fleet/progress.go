@@ -38,7 +38,7 @@ func (f *fleet) progress(parties []party) (clock, error) {
 		return clock{}, nil
 	}
 	for _, p := range parties {
-		if p.there && p.same && p.fresh {
+		if p.hasWork && p.sameTemplate && p.fresh {
 			c.available += p.updatedAvailable
 		}
 	}

@@ -11,10 +11,10 @@ import (
 
 var recreateRequestKind = schema.GroupKind{Group: kruise, Kind: "ContainerRecreateRequest"}
 
-// podRecheck is how soon a pod that was found nowhere is looked for again.
+// podRecheck is the time until the hub looks again for a pod that it did not find.
 const podRecheck = time.Minute
 
-// PodOwner returns the controller that the pods that PodsAskedFor names must have, empty for any.
+// PodOwner returns the controller that the pods of PodsAskedFor must have. It is empty if any will do.
 func PodOwner(template *unstructured.Unstructured) (kind, name string) {
 	if template.GroupVersionKind().GroupKind() == recreateRequestKind {
 		return "", ""
@@ -22,8 +22,8 @@ func PodOwner(template *unstructured.Unstructured) (kind, name string) {
 	return template.GetKind(), template.GetName()
 }
 
-// recreateRequest sends a ContainerRecreateRequest to the clusters that have its pod; every other cluster would refuse
-// it again and again. It stays in the clusters that have got it, because it cannot change.
+// recreateRequest sends a ContainerRecreateRequest only to clusters that have its pod, because the others reject it. It
+// stays in the clusters that got it, because its spec is immutable.
 func (f *fleet) recreateRequest() error {
 	pod := text(f.Template.Object, "spec", "podName")
 	before := split(f.Routed)
@@ -42,7 +42,7 @@ func (f *fleet) recreateRequest() error {
 	}
 	f.result.RecheckAfter = podRecheck
 	where := "not found in any responding cluster"
-	if _, all := f.Pods[pod]; all {
+	if _, allResponded := f.Pods[pod]; allResponded {
 		where = "not found in " + strings.Join(unique(f.clusters()), ", ")
 	}
 	f.addCondition(PodNotFound, "pod %q of spec.podName was %s, so there is nothing to recreate; name a pod that runs in a cluster of the policy", pod, where)

@@ -30,14 +30,14 @@ type Note struct {
 	// no cluster had. Both are comma-separated.
 	Deleted string `json:"deleted,omitempty"`
 	Missing string `json:"missing,omitempty"`
-	// Turn is when the cluster last got or returned its part of a budget that clusters use in turns.
+	// Turn is when the cluster last got or returned its part of a budget that clusters use one after the other.
 	Turn string `json:"turn,omitempty"`
 	// Versions are earlier versions of a SidecarSet in the cluster: names, separated by commas.
 	Versions string `json:"versions,omitempty"`
 	// Revisions map the name of a revision in the template to its name in the cluster: name=own, separated by commas.
 	Revisions string `json:"revisions,omitempty"`
-	// Stood are the revisions of the Kruise Rollouts in other clusters when the Rollout in this cluster was last idle:
-	// cluster=revision, separated by commas.
+	// Stood has the revisions of the Kruise Rollouts of other clusters, as they were when the Rollout of this cluster was
+	// last idle: cluster=revision, separated by commas.
 	Stood string `json:"stood,omitempty"`
 }
 
@@ -58,15 +58,18 @@ type party struct {
 	// scaled is true if an autoscaler in the cluster sets the replicas. percent is true if the partition is therefore a
 	// percentage.
 	scaled, percent bool
-	// fixed is the partition that an override sets, own the maxUnavailable that an override sets; nil without an override.
-	fixed, own *int64
+	// fixedKept is the number of old pods that an override of partition keeps, fixedUnavailable the maxUnavailable that
+	// an override sets. Each is nil without such an override.
+	fixedKept, fixedUnavailable *int64
 
-	// there is true if a Work exists. The following fields are about it.
-	there bool
-	was   share
-	note  *Note // nil: written before there were notes
-	// same is true if the next write does not change the pod template.
-	same bool
+	// hasWork is true if a Work exists. The following fields are about it.
+	hasWork bool
+	// written is the share in the manifest of the Work.
+	written share
+	// note is nil if the Work was written before notes existed.
+	note *Note
+	// sameTemplate is true if the next write does not change the pod template.
+	sameTemplate bool
 	// rewritten is true if the Work must be written, because the template has changed.
 	rewritten bool
 
@@ -74,25 +77,29 @@ type party struct {
 	known, fresh bool
 	unhealthy    bool
 
+	// The numbers of pods in the last report.
 	pods, updated, updatedAvailable, available int64
 }
 
 // overridden reports whether an override limits the rollout in the cluster.
-func (p party) overridden() bool { return p.fixed != nil || p.own != nil }
+func (p party) overridden() bool { return p.fixedKept != nil || p.fixedUnavailable != nil }
 
 // rollout has the settings of a template.
 type rollout struct {
-	// partition of the template; kept resolves it for a number of replicas.
+	// partition is the template's.
 	partition any
-	kept      func(partition any, of int64) (int64, error)
-	// unavailable and surge are the budgets of the fleet; not both are 0.
+	// kept returns how many of a number of replicas a partition keeps old.
+	kept func(partition any, replicas int64) (int64, error)
+	// unavailable and surge are the budgets of the fleet. At least one is not 0.
 	unavailable, surge int64
 	// single limits each cluster to one unavailable pod, because the controller of the kind updates one pod at a time.
 	single bool
-	// stalled is true if its deadline has passed without progress; tolerated is how many pods may fail.
-	stalled   bool
+	// stalled is true if the deadline has passed without progress.
+	stalled bool
+	// tolerated is how many pods may fail before the rollout halts.
 	tolerated int64
-	// targets divides n new pods among the parties, in their order. Each gets at least its floor.
+	// targets divides n new pods among the parties. The result is in their order, and each gets at least its floor. done
+	// reports whether a stage with the given targets is complete.
 	targets func(n int64, seats []Seat, done func(targets []int64) bool) ([]int64, Stage)
 	options options
 }
@@ -107,37 +114,39 @@ type outcome struct {
 	target int64
 }
 
-// aim is the goal of a rollout.
-type aim struct {
-	// targets are the numbers of new pods by cluster at the end of the rollout or of stage.
+// goal is the state at the end of a rollout or of its current stage. Its slices are in the order of the parties.
+type goal struct {
+	// targets are the numbers of new pods.
 	targets []int64
-	stage   Stage
-	// seats have the number of pods that are already new as their floors.
+	// stage is the current stage, or empty without stages.
+	stage Stage
+	// seats have the numbers of pods that are already new as their floors.
 	seats []Seat
-	// budget is the number of unavailable pods that is left after overrides.
+	// budget is the part of the unavailable pods that overrides leave to the other clusters.
 	budget int64
-	// raised is true if the partition was raised during this rollout; justRaised if it was since the Works were written.
+	// raised is true if the partition was raised during this rollout, justRaised if it was raised since the Works were
+	// written.
 	raised, justRaised bool
 }
 
-// aim decides the number of new pods by cluster.
-func (ro rollout) aim(parties []party) (aim, error) {
+// goal decides the number of new pods by cluster.
+func (ro rollout) goal(parties []party) (goal, error) {
 	// 1. Fields that overrides set are not divided.
 	var total, fixedKept, fixedTotal int64
 	budget := ro.unavailable
 	for _, p := range parties {
 		total += p.replicas
-		if p.fixed != nil {
-			fixedKept += min(*p.fixed, p.replicas)
+		if p.fixedKept != nil {
+			fixedKept += min(*p.fixedKept, p.replicas)
 			fixedTotal += p.replicas
 		}
-		if p.own != nil {
-			budget -= *p.own
+		if p.fixedUnavailable != nil {
+			budget -= *p.fixedUnavailable
 		}
 	}
 	kept, err := ro.kept(ro.partition, total)
 	if err != nil {
-		return aim{}, err
+		return goal{}, err
 	}
 	if budget < 1 && ro.unavailable > 0 {
 		budget = 1
@@ -145,10 +154,10 @@ func (ro rollout) aim(parties []party) (aim, error) {
 	wanted := max(0, min(total-fixedTotal-max(0, kept-fixedKept), total-fixedTotal))
 
 	// 2. New pods stay new, unless the partition was raised. If the template returns to an earlier revision, pods of
-	//    that revision are new at once; only members know them.
+	//    that revision are new at once. Only members know how many there are.
 	raised, justRaised, mixed := false, false, false
 	for _, p := range parties {
-		if !p.there || !p.same {
+		if !p.hasWork || !p.sameTemplate {
 			continue
 		}
 		if p.fresh && p.updated < p.pods {
@@ -165,15 +174,15 @@ func (ro rollout) aim(parties []party) (aim, error) {
 	seats := make([]Seat, len(parties))
 	for i, p := range parties {
 		seats[i] = Seat{Weight: p.replicas, Cap: p.replicas}
-		if p.fixed != nil {
+		if p.fixedKept != nil {
 			seats[i] = Seat{}
 			continue
 		}
-		if !p.there || !p.same || justRaised {
+		if !p.hasWork || !p.sameTemplate || justRaised {
 			continue
 		}
-		seats[i].Floor = min(p.was.released, p.replicas)
-		// After a scale-up, more pods are new because there are more pods.
+		seats[i].Floor = min(p.written.released, p.replicas)
+		// A scale-up creates new pods.
 		if p.fresh && mixed && !raised && !p.percent {
 			seats[i].Floor = min(max(seats[i].Floor, p.updated), p.replicas)
 		}
@@ -181,14 +190,14 @@ func (ro rollout) aim(parties []party) (aim, error) {
 	allLost := !slices.ContainsFunc(parties, func(p party) bool { return p.reachable })
 	done := func(targets []int64) bool {
 		if allLost && sum(targets) > 0 {
-			return false // the hub is probably cut off
+			return false // the hub has probably lost its network
 		}
 		for i, p := range parties {
 			if !p.reachable && ro.options.ignores(p.cluster) {
 				continue
 			}
-			if p.fixed == nil && targets[i] > 0 &&
-				!(p.there && p.same && p.fresh && p.updatedAvailable >= p.due(p.expressible(targets[i]))) {
+			if p.fixedKept == nil && targets[i] > 0 &&
+				!(p.hasWork && p.sameTemplate && p.fresh && p.updatedAvailable >= p.requiredNew(p.expressible(targets[i]))) {
 				return false
 			}
 		}
@@ -198,62 +207,62 @@ func (ro rollout) aim(parties []party) (aim, error) {
 	for i, p := range parties {
 		targets[i] = p.expressible(targets[i])
 	}
-	return aim{targets, stage, seats, budget, raised, justRaised}, nil
+	return goal{targets, stage, seats, budget, raised, justRaised}, nil
 }
 
 // step is the next step of a rollout in one cluster.
 type step struct {
 	party
 	to outcome
-	// using and surging are the maximum use of the budgets in the cluster now. down is its number of unavailable pods.
+	// using and surging are how much of the two budgets the cluster may use now. down is its number of unavailable pods.
 	using, surging, down int64
-	// lost is true if the cluster does not respond; its pods then count as unavailable.
+	// lost is true if the cluster does not respond. All its pods then count as unavailable.
 	lost bool
 }
 
-// next returns the next step of a rollout. It is idempotent: without news, the step is the same. It keeps
+// next returns the next step of a rollout, and the clusters that halt it. Without new reports it returns the same step.
+// It keeps the invariant
 //
 //	Σ max(granted, unavailable) ≤ the budget
 //
-// Here granted is the maximum that a cluster may have in use; it counts until the member reports less. Pods that are
-// unavailable for other reasons count for the whole fleet: they pause other clusters, and only their own cluster may
-// continue.
+// where granted is what a cluster may use of the budget until the member reports that it uses less. Pods that are
+// unavailable for other reasons count too: while they use up the budget, only their own clusters continue.
 //
-// A cluster without a grant is paused by its partition, which stays at the number of new pods: OpenKruise rejects a
-// budget of zero. A cluster whose released pods are all new needs no write to be paused.
+// A cluster without a grant is paused by its partition, which stays at the number of new pods, because OpenKruise
+// rejects a budget of zero. A cluster whose released pods are all new needs no write to be paused.
 func (ro rollout) next(parties []party) (outcomes []outcome, halted []string, err error) {
-	a, err := ro.aim(parties)
+	a, err := ro.goal(parties)
 	if err != nil {
 		return nil, nil, err
 	}
 	steps := make([]step, len(parties))
 	for i, p := range parties {
-		steps[i] = ro.stay(p, a, a.targets[i], a.seats[i].Floor)
+		steps[i] = ro.withoutGrant(p, a, a.targets[i], a.seats[i].Floor)
 	}
-	if halted = ro.broken(steps); len(halted) > 0 || ro.options.isPaused() {
+	if halted = ro.unhealthyClusters(steps); len(halted) > 0 || ro.options.isPaused() {
 		// An unhealthy rollout, or one that a release pauses, stops in all clusters. New pods stay new.
 		for i := range steps {
 			steps[i].halt(slices.Contains(halted, steps[i].cluster))
 		}
 	} else {
-		ro.advance(steps, a.budget)
+		ro.grantBudgets(steps, a.budget)
 	}
-	return ro.settle(steps), halted, nil
+	return ro.outcomes(steps), halted, nil
 }
 
-// stay returns the step of p without a new grant: it starts no further updates. floor is the number of new pods in p.
-func (ro rollout) stay(p party, a aim, target, floor int64) step {
+// withoutGrant returns the step of p that starts no further updates. floor is the number of new pods in p.
+func (ro rollout) withoutGrant(p party, a goal, target, floor int64) step {
 	s := step{party: p, to: outcome{target: target}}
 	s.to.replicas = p.replicas
 	s.to.note = Note{Partition: quote(ro.partition), Raised: a.raised, Settled: !a.raised && p.settled()}
-	// 1. The maximum use of the budgets now, and the unavailable pods.
+	// 1. Its use of the budgets, and its unavailable pods.
 	switch {
-	case p.overridden(), !p.there && ro.options.waits(p.cluster):
+	case p.overridden(), !p.hasWork && ro.options.waits(p.cluster):
 	case p.reachable:
-		s.using, s.surging = p.using()
+		s.using, s.surging = p.maxUse()
 		s.down = max(0, p.running(p.replicas)-p.available)
 	case !ro.options.ignores(p.cluster):
-		s.using, s.surging = p.using()
+		s.using, s.surging = p.maxUse()
 		s.down, s.lost = p.replicas, true
 	}
 	if s.using > 0 {
@@ -262,37 +271,37 @@ func (ro rollout) stay(p party, a aim, target, floor int64) step {
 	if s.surging > 0 {
 		s.to.note.Surge = p.grantedSurge()
 	}
-	// 2. The content of its Work.
-	if p.there {
-		s.to.unavailable, s.to.surging = p.was.unavailable, p.was.surging
+	// 2. The share in its Work.
+	if p.hasWork {
+		s.to.unavailable, s.to.surging = p.written.unavailable, p.written.surging
 	}
 	switch {
-	case p.fixed != nil:
-		s.to.released = p.replicas - min(*p.fixed, p.replicas)
-	case !p.there, p.own != nil:
+	case p.fixedKept != nil:
+		s.to.released = p.replicas - min(*p.fixedKept, p.replicas)
+	case !p.hasWork, p.fixedUnavailable != nil:
 		s.to.released = target
 	case a.justRaised:
-		s.to.released = min(target, p.was.released)
-	case p.same:
-		s.to.released = min(target, p.undisturbed(floor))
+		s.to.released = min(target, p.written.released)
+	case p.sameTemplate:
+		s.to.released = min(target, p.releasableNow(floor))
 	}
 	return s
 }
 
-// halt stops the release of pods. broken is true if the rollout made the workload in this cluster unhealthy.
-func (s *step) halt(broken bool) {
-	s.to.note.Halted = broken
-	if s.overridden() || !s.there || !s.same {
+// halt stops the release of pods. unhealthy is true if the rollout made the workload in this cluster unhealthy.
+func (s *step) halt(unhealthy bool) {
+	s.to.note.Halted = unhealthy
+	if s.overridden() || !s.hasWork || !s.sameTemplate {
 		return
 	}
 	if s.fresh {
 		s.to.released = min(s.to.released, max(s.updated, 0))
 	}
-	s.pend()
+	s.recordPendingGrants()
 }
 
-// pend records earlier grants that may still be in use.
-func (s *step) pend() {
+// recordPendingGrants records earlier grants that the cluster may still use.
+func (s *step) recordPendingGrants() {
 	if s.using > s.to.note.Grant {
 		s.to.note.Pending = s.using
 	}
@@ -301,8 +310,8 @@ func (s *step) pend() {
 	}
 }
 
-// advance grants the budgets to clusters with pods to update, in flight or not. budget is for unavailable pods.
-func (ro rollout) advance(steps []step, budget int64) {
+// grantBudgets grants the budgets to the clusters with pods to update. budget is the one for unavailable pods.
+func (ro rollout) grantBudgets(steps []step, budget int64) {
 	unavailable, surging := make([]request, len(steps)), make([]request, len(steps))
 	lost := false
 	for i, s := range steps {
@@ -321,36 +330,37 @@ func (ro rollout) advance(steps []step, budget int64) {
 			s.to.unavailable, s.to.surging = grants[i], surges[i]
 			s.to.note.Grant, s.to.note.Surge = grants[i], surges[i]
 		}
-		s.pend()
+		s.recordPendingGrants()
 	}
 }
 
-// need returns the number of pods to update, in flight or not; 0 if the cluster gets no part of the budgets.
+// need returns how many pods are still to update, including those that are being updated. It is 0 if the cluster gets
+// no part of the budgets.
 func (ro rollout) need(s step) int64 {
-	inFlight := s.same && s.using+s.surging > 0
+	inFlight := s.sameTemplate && s.using+s.surging > 0
 	switch {
-	case s.overridden(), !s.there, !s.reachable, s.suspended, s.to.target <= s.to.released && !inFlight:
+	case s.overridden(), !s.hasWork, !s.reachable, s.suspended, s.to.target <= s.to.released && !inFlight:
 		return 0
 	case ro.single:
 		return 1
-	case s.same && s.known:
+	case s.sameTemplate && s.known:
 		return max(1, s.to.target-min(s.to.target, s.updatedAvailable))
 	}
 	return max(1, s.to.target)
 }
 
-// undisturbed returns how many replicas of p can be released without further updates compared to its Work. At most
+// releasableNow returns how many replicas of p can be released without updating more pods than its Work does. At most
 // floor pods of p are new.
-func (p party) undisturbed(floor int64) int64 {
-	switch more := p.replicas - p.was.replicas; {
+func (p party) releasableNow(floor int64) int64 {
+	switch more := p.replicas - p.written.replicas; {
 	case more >= 0:
 		// Pods are created only when there are fewer than the replicas, and these are new.
-		return max(floor, p.was.released+p.replicas-max(p.was.replicas, p.pods))
+		return max(floor, p.written.released+p.replicas-max(p.written.replicas, p.pods))
 	case p.fresh:
-		return max(min(floor, p.updated), p.was.released+more)
+		return max(min(floor, p.updated), p.written.released+more)
 	default:
 		// Until the member reports, all remaining pods may be old.
-		return max(0, p.was.released+more)
+		return max(0, p.written.released+more)
 	}
 }
 
@@ -371,9 +381,9 @@ func (p party) running(n int64) int64 {
 	return n
 }
 
-// due returns how many pods of p must be new when n of its replicas are released: as many as the percentage allows if
-// an autoscaler in the cluster keeps fewer pods than the replicas on the hub.
-func (p party) due(n int64) int64 {
+// requiredNew returns how many pods of p must be new when n of its replicas are released. It is less than n if an
+// autoscaler in the cluster keeps fewer pods than the replicas on the hub.
+func (p party) requiredNew(n int64) int64 {
 	pods := p.running(p.replicas)
 	if pods == p.replicas {
 		return n
@@ -385,7 +395,7 @@ func (p party) due(n int64) int64 {
 
 // settled reports whether no pod of p is old, by its last report or by one before the last write of its Work.
 func (p party) settled() bool {
-	if !p.there || !p.same {
+	if !p.hasWork || !p.sameTemplate {
 		return false
 	}
 	if p.fresh {
@@ -397,21 +407,22 @@ func (p party) settled() bool {
 // granted returns the number of unavailable pods that the Work of p allows.
 func (p party) granted() int64 {
 	if p.note == nil {
-		return p.was.unavailable
+		return p.written.unavailable
 	}
 	return p.note.Grant
 }
 
+// grantedSurge returns the number of pods beyond the replicas that the Work of p allows.
 func (p party) grantedSurge() int64 {
 	if p.note == nil {
-		return p.was.surging
+		return p.written.surging
 	}
 	return p.note.Surge
 }
 
-// using returns the maximum use of the budgets in p now.
-func (p party) using() (unavailable, surge int64) {
-	if !p.there {
+// maxUse returns how much of the two budgets p may use now.
+func (p party) maxUse() (unavailable, surge int64) {
+	if !p.hasWork {
 		return 0, 0
 	}
 	unavailable, surge = p.granted(), p.grantedSurge()
@@ -421,21 +432,22 @@ func (p party) using() (unavailable, surge int64) {
 	case !p.fresh:
 		return unavailable, surge
 	}
-	if p.updatedAvailable >= p.due(min(p.was.released, p.was.replicas)) {
+	if p.updatedAvailable >= p.requiredNew(min(p.written.released, p.written.replicas)) {
 		unavailable = 0
-		if p.pods <= p.was.replicas {
+		if p.pods <= p.written.replicas {
 			surge = 0
 		}
 	}
 	return unavailable, surge
 }
 
-// request is a cluster's need for a budget, in addition to its use. down is its number of unavailable pods.
+// request is what a cluster asks of a budget. need is the number of pods to update, using what it may use of the budget
+// now, and down its number of unavailable pods.
 type request struct{ need, using, down, replicas int64 }
 
-// grant divides a budget among requests, in addition to the use. The sum never exceeds the budget. While as many pods
-// are unavailable as the budget allows, only clusters with unavailable pods get grants, because updating those pods
-// costs nothing. The result is the new grant of each cluster.
+// grant divides a budget among requests and returns the grant of each; what a cluster uses is part of its grant. The
+// sum never exceeds the budget. While as many pods are unavailable as the budget allows, only clusters with unavailable
+// pods get grants, because updating these pods takes no further pods away.
 func (ro rollout) grant(budget int64, requests []request) []int64 {
 	if budget <= 0 {
 		return make([]int64, len(requests))
@@ -472,7 +484,7 @@ func (ro rollout) grant(budget int64, requests []request) []int64 {
 		divide = inOrder
 	}
 	wish := divide(budget, seats)
-	// Each cap is the whole rest, so divide the rest only once.
+	// The cap of each cluster includes the whole spare, which all share.
 	for i, r := range requests {
 		base := max(r.using, r.down)
 		if beyond := wish[i] - base; beyond > 0 {
@@ -484,20 +496,21 @@ func (ro rollout) grant(budget int64, requests []request) []int64 {
 	return wish
 }
 
-// broken returns the clusters where the rollout made the workload unhealthy, while old pods remain in any cluster.
-func (ro rollout) broken(steps []step) (clusters []string) {
+// unhealthyClusters returns the clusters where the rollout made the workload unhealthy. It returns none while only the
+// tolerated number of pods fails, or when no cluster has old pods any more.
+func (ro rollout) unhealthyClusters(steps []step) (clusters []string) {
 	if ro.options.neverHalt || !slices.ContainsFunc(steps, func(s step) bool {
-		return s.there && s.same && !s.settled()
+		return s.hasWork && s.sameTemplate && !s.settled()
 	}) {
 		return nil
 	}
 	var failed int64
 	stopped := false
 	for _, s := range steps {
-		if !s.there || !s.same || s.to.target == 0 {
+		if !s.hasWork || !s.sameTemplate || s.to.target == 0 {
 			continue
 		}
-		// The write that halted the rollout may have ended the failure that was reported, but not the failing pods.
+		// The pods may still fail although the member stopped reporting it after the write that halted the rollout.
 		halted := s.note != nil && s.note.Halted
 		fails := s.unhealthy || halted || ro.stalled && ro.options.failedPods != nil
 		switch down := s.updated - s.updatedAvailable; {
@@ -516,18 +529,19 @@ func (ro rollout) broken(steps []step) (clusters []string) {
 	return clusters
 }
 
-// settle adjusts budgets to values that members accept, and keeps the notes of unchanged Works.
-func (ro rollout) settle(steps []step) []outcome {
+// outcomes returns what to write: budgets are adjusted to values that members accept, and unchanged Works keep their
+// notes.
+func (ro rollout) outcomes(steps []step) []outcome {
 	weights := make([]int64, len(steps))
 	for i, s := range steps {
 		weights[i] = s.replicas
 	}
 	unavailable, surge := proportional(ro.unavailable, weights), proportional(ro.surge, weights)
-	outcomes := make([]outcome, len(steps))
+	all := make([]outcome, len(steps))
 	for i, s := range steps {
 		o := s.to
 		o.released, o.scaled, o.percent = s.expressible(o.released), s.scaled, s.percent
-		if !s.there {
+		if !s.hasWork {
 			o.unavailable, o.surging = unavailable[i], surge[i]
 		}
 		if ro.single {
@@ -550,7 +564,7 @@ func (ro rollout) settle(steps []step) []outcome {
 				o.surging = 1
 			}
 		}
-		if s.there && s.same && s.note != nil && o.share == s.was && s.note.Partition == o.note.Partition &&
+		if s.hasWork && s.sameTemplate && s.note != nil && o.share == s.written && s.note.Partition == o.note.Partition &&
 			s.note.Raised == o.note.Raised && s.note.Halted == o.note.Halted && !s.rewritten {
 			// A change of Settled alone causes no write.
 			settled := o.note.Settled
@@ -559,9 +573,9 @@ func (ro rollout) settle(steps []step) []outcome {
 				o.note.Settled = settled
 			}
 		}
-		outcomes[i] = o
+		all[i] = o
 	}
-	return outcomes
+	return all
 }
 
 // quote formats a partition as text. unquote reverses it.

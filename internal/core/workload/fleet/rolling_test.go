@@ -57,9 +57,9 @@ func (f *cloneSets) look(t testing.TB) (writes int, halted []string) {
 	t.Helper()
 	parties := make([]party, len(f.members))
 	for i, m := range f.members {
-		p := party{cluster: f.order[i], replicas: m.replicas, reachable: m.reachable, there: m.there,
-			was:  m.written,
-			same: m.writtenTemplate == m.template, known: m.known, fresh: m.seen, pods: m.reported.pods,
+		p := party{cluster: f.order[i], replicas: m.replicas, reachable: m.reachable, hasWork: m.there,
+			written:      m.written,
+			sameTemplate: m.writtenTemplate == m.template, known: m.known, fresh: m.seen, pods: m.reported.pods,
 			updated:          m.reported.updated,
 			updatedAvailable: m.reported.updatedAvailable, available: m.reported.available}
 		if m.there {
@@ -469,11 +469,11 @@ func TestScalingUpdatesNoPodWithoutAGrant(t *testing.T) {
 	} {
 		c.was.unavailable = 1
 		ro := newFleet(nil, 1, 0, c.replicas).ro
-		p := party{cluster: "c1", replicas: c.replicas, reachable: true, there: true, same: true, known: true,
-			fresh: c.fresh, was: c.was, note: &Note{}, pods: c.pods, updated: c.updated, updatedAvailable: c.updated,
+		p := party{cluster: "c1", replicas: c.replicas, reachable: true, hasWork: true, sameTemplate: true, known: true,
+			fresh: c.fresh, written: c.was, note: &Note{}, pods: c.pods, updated: c.updated, updatedAvailable: c.updated,
 			available: c.pods}
 		floor := min(c.was.released, c.replicas)
-		if got := ro.stay(p, aim{}, c.replicas, floor).to.released; got != c.want {
+		if got := ro.withoutGrant(p, goal{}, c.replicas, floor).to.released; got != c.want {
 			t.Errorf("%s: %d pods are released, want %d", c.name, got, c.want)
 		}
 	}
@@ -483,10 +483,10 @@ func TestScalingUpdatesNoPodWithoutAGrant(t *testing.T) {
 func TestRewrittenWorkHasTheGrantOfNow(t *testing.T) {
 	for rewritten, want := range map[bool]int64{true: 0, false: 1} {
 		was := share{replicas: 3, released: 1, unavailable: 1}
-		s := step{party: party{cluster: "c1", replicas: 3, there: true, same: true, rewritten: rewritten, was: was,
-			note: &Note{Grant: 1}}, to: outcome{share: was}}
+		s := step{party: party{cluster: "c1", replicas: 3, hasWork: true, sameTemplate: true, rewritten: rewritten,
+			written: was, note: &Note{Grant: 1}}, to: outcome{share: was}}
 		ro := newFleet(nil, 1, 0, 3).ro
-		if got := ro.settle([]step{s})[0].note.Grant; got != want {
+		if got := ro.outcomes([]step{s})[0].note.Grant; got != want {
 			t.Errorf("rewritten %v: %d pods are granted, want %d", rewritten, got, want)
 		}
 	}

@@ -215,7 +215,7 @@ func StageOf(in Input) (s Stage, ok bool) {
 	if err != nil {
 		return Stage{}, false
 	}
-	a, err := ro.aim(parties)
+	a, err := ro.goal(parties)
 	if err != nil {
 		return Stage{}, false
 	}

@@ -13,13 +13,13 @@ import (
 
 var unitedDeploymentKind = schema.GroupKind{Group: kruise, Kind: "UnitedDeployment"}
 
-// Matrix gives whole numbers with these row and column sums, which have to add up to the same, each cell the
-// proportional row·column/total rounded down or up. Of the ways to do that it keeps to before, which may be nil, as far
-// as it finds.
+// Matrix returns whole numbers with the given sums of rows and columns. The rows and the columns must have the same
+// total. Each cell is row·column/total, rounded down or up. Cells that were rounded up in before are rounded up again
+// where the sums allow it; before and its rows may be nil.
 func Matrix(rows, columns []int64, before [][]int64) [][]int64 {
 	total := sum(rows)
 	cells := make([][]int64, len(rows))
-	upper := make([][]bool, len(rows)) // may be one more
+	inexact := make([][]bool, len(rows)) // cells that may be rounded up
 	type fraction struct {
 		rest int64
 		c, k int
@@ -27,21 +27,21 @@ func Matrix(rows, columns []int64, before [][]int64) [][]int64 {
 	var fractions []fraction
 	needRow, needColumn := make([]int64, len(rows)), append([]int64(nil), columns...)
 	for c, r := range rows {
-		cells[c], upper[c], needRow[c] = make([]int64, len(columns)), make([]bool, len(columns)), r
+		cells[c], inexact[c], needRow[c] = make([]int64, len(columns)), make([]bool, len(columns)), r
 		for k, s := range columns {
 			if total == 0 {
 				continue
 			}
-			rest := r * s % total // replicas are of 31 bits
-			cells[c][k], upper[c][k] = r*s/total, rest > 0
+			rest := r * s % total // no overflow: replicas have 31 bits
+			cells[c][k], inexact[c][k] = r*s/total, rest > 0
 			fractions = append(fractions, fraction{rest, c, k})
 			needRow[c] -= cells[c][k]
 			needColumn[k] -= cells[c][k]
 		}
 	}
-	// 1. The cells that were rounded up before stay so, as far as both sums allow.
+	// 1. Round up the cells that were rounded up before, where both sums allow it.
 	up := make([][]bool, len(rows))
-	give := func(c, k int) {
+	roundUp := func(c, k int) {
 		up[c][k] = true
 		needRow[c]--
 		needColumn[k]--
@@ -49,24 +49,25 @@ func Matrix(rows, columns []int64, before [][]int64) [][]int64 {
 	for c := range rows {
 		up[c] = make([]bool, len(columns))
 		for k := range columns {
-			if before != nil && before[c] != nil && upper[c][k] && before[c][k] > cells[c][k] && needRow[c] > 0 &&
+			if before != nil && before[c] != nil && inexact[c][k] && before[c][k] > cells[c][k] && needRow[c] > 0 &&
 				needColumn[k] > 0 {
-				give(c, k)
+				roundUp(c, k)
 			}
 		}
 	}
-	// 2. Then those with the largest fractions.
+	// 2. Round up the cells with the largest fractions.
 	slices.SortStableFunc(fractions, func(a, b fraction) int { return cmp.Compare(b.rest, a.rest) })
 	for _, v := range fractions {
-		if upper[v.c][v.k] && !up[v.c][v.k] && needRow[v.c] > 0 && needColumn[v.k] > 0 {
-			give(v.c, v.k)
+		if inexact[v.c][v.k] && !up[v.c][v.k] && needRow[v.c] > 0 && needColumn[v.k] > 0 {
+			roundUp(v.c, v.k)
 		}
 	}
-	// 3. The rest by augmenting paths: the fractions are a flow that fills both sums, so a whole one exists.
-	var place func(c int, seen []bool) bool
-	place = func(c int, seen []bool) bool {
+	// 3. Round up the rest along augmenting paths. The fractions are a flow that fills all sums, so a flow of whole
+	//    numbers exists.
+	var augment func(c int, seen []bool) bool
+	augment = func(c int, seen []bool) bool {
 		for k := range columns {
-			if !upper[c][k] || up[c][k] || seen[k] {
+			if !inexact[c][k] || up[c][k] || seen[k] {
 				continue
 			}
 			seen[k] = true
@@ -76,7 +77,7 @@ func Matrix(rows, columns []int64, before [][]int64) [][]int64 {
 				return true
 			}
 			for other := range rows {
-				if other != c && up[other][k] && place(other, seen) {
+				if other != c && up[other][k] && augment(other, seen) {
 					up[other][k] = false
 					up[c][k] = true
 					return true
@@ -86,7 +87,7 @@ func Matrix(rows, columns []int64, before [][]int64) [][]int64 {
 		return false
 	}
 	for c := range rows {
-		for needRow[c] > 0 && place(c, make([]bool, len(columns))) {
+		for needRow[c] > 0 && augment(c, make([]bool, len(columns))) {
 			needRow[c]--
 		}
 	}
@@ -100,25 +101,27 @@ func Matrix(rows, columns []int64, before [][]int64) [][]int64 {
 	return cells
 }
 
-// subsetShare is what each cluster gets of a subset. Numbers by cluster are in the order of the members.
+// subsetShare is the part of each cluster in one subset. Its slices are in the order of the members.
 type subsetShare struct {
 	name string
-	// named is true if the subset names its clusters; set if replicas is written.
-	named, set bool
-	// replicas, least and most are the written replicas, minReplicas and maxReplicas. kept is how many pods a manual
-	// update keeps old. The last three are nil if the template does not set them.
+	// named is true if the subset names its clusters.
+	named bool
+	// set is true if the manifests set replicas.
+	set bool
+	// replicas, least and most are written as replicas, minReplicas and maxReplicas. kept is how many pods a manual update
+	// keeps old. least, most and kept are nil if the template does not set the field.
 	replicas, least, most, kept []int64
 }
 
-// unitedDeployment divides the subsets among the clusters: per cluster they add up to its replicas, in all to the
-// template's. It writes numbers instead of percentages, because members reject a rounded half of three.
+// unitedDeployment divides the subsets among the clusters. The subsets of a cluster add up to its replicas, those of
+// all clusters to the template's. It writes numbers instead of percentages, because members reject half of three.
 //
-// Subsets that name their clusters are in these alone, with what the placement gives them there; the others share what
-// is left of each cluster's replicas.
+// A subset that names its clusters is only in these, with the replicas that the placement gives it there. The other
+// subsets share the rest of each cluster's replicas.
 func (f *fleet) unitedDeployment() error {
 	subsets := subsetsOf(f.Template)
 	if len(subsets) == 0 || len(f.members) < 2 && !NamesClusters(f.Template) {
-		return nil // one cluster does the arithmetic itself
+		return nil // the controller in the only cluster divides the replicas
 	}
 	shares, left, err := f.placedSubsets(subsets)
 	if err == nil {
@@ -167,11 +170,12 @@ func (f *fleet) placedSubsets(subsets []map[string]any) (shares []subsetShare, l
 	return shares, left, nil
 }
 
-// divideSubsets divides the replicas of the subsets that name no clusters, and what a manual update keeps old of each.
+// divideSubsets divides the replicas of the subsets that name no clusters, and the pods of each that a manual update
+// keeps old.
 func (f *fleet) divideSubsets(subsets []map[string]any, shares []subsetShare, left []int64) error {
 	total := f.replicas()
 	if asked := number(f.Template.Object, "spec", "replicas"); asked > 0 && NamesClusters(f.Template) {
-		total = asked // one that names a cluster that is not there may be missing
+		total = asked // subsets of clusters that do not exist have no replicas here
 	}
 	wanted, set, err := subsetReplicas(f.Template, subsets, total)
 	if err != nil {
@@ -206,8 +210,8 @@ func (f *fleet) divideSubsets(subsets []map[string]any, shares []subsetShare, le
 	return f.keepOldPods(shares, column(cells, len(shares)))
 }
 
-// boundSubsets divides the minReplicas and maxReplicas of the subsets that name no clusters. The minReplicas in a
-// cluster are together no more than what it has left.
+// boundSubsets divides the minReplicas and maxReplicas of the subsets that name no clusters. The minReplicas of a
+// cluster add up to at most its part of left.
 func (f *fleet) boundSubsets(subsets []map[string]any, shares []subsetShare, left []int64) error {
 	total, free := f.replicas(), sum(left)
 	least := make([]int64, len(subsets), len(subsets)+1)
@@ -244,8 +248,8 @@ func (f *fleet) boundSubsets(subsets []map[string]any, shares []subsetShare, lef
 	return nil
 }
 
-// keepOldPods divides what a manual update keeps old in each subset. rest are the pods of each cluster that no subset
-// asks for.
+// keepOldPods divides the pods of each subset that a manual update keeps old. rest are the replicas of each cluster
+// that belong to subsets without replicas.
 func (f *fleet) keepOldPods(shares []subsetShare, rest []int64) error {
 	partitions := object(f.Template.Object, "spec", "updateStrategy", "manualUpdate", "partitions")
 	for k := range shares {
@@ -274,7 +278,7 @@ func (f *fleet) keepOldPods(shares []subsetShare, rest []int64) error {
 	return nil
 }
 
-// withSubsets returns the manifest of m, which is the member of index c, with its part of the subsets.
+// withSubsets returns the manifest of m with its part of the subsets. c is the index of m in the shares.
 func withSubsets(m *member, shares []subsetShare, c int) (*unstructured.Unstructured, error) {
 	manifest := m.Base.DeepCopy()
 	if err := setField(manifest, m.Replicas, "spec", "replicas"); err != nil {
@@ -311,7 +315,7 @@ func withSubsets(m *member, shares []subsetShare, c int) (*unstructured.Unstruct
 	return manifest, setField(manifest, written, "spec", "topology", "subsets")
 }
 
-// replicas of all members.
+// replicas returns the replicas of all members.
 func (f *fleet) replicas() (total int64) {
 	for _, m := range f.members {
 		total += m.Replicas
@@ -327,7 +331,7 @@ func column(cells [][]int64, k int) []int64 {
 	return out
 }
 
-// subsetBound resolves the minReplicas or maxReplicas of a subset; not set if the subset has none.
+// subsetBound resolves minReplicas or maxReplicas of a subset. set is false if the subset does not have the field.
 func subsetBound(subset map[string]any, name string, total int64) (n int64, set bool, err error) {
 	v := subset[name]
 	if v == nil {
@@ -339,7 +343,7 @@ func subsetBound(subset map[string]any, name string, total int64) (n int64, set 
 	return n, true, nil
 }
 
-// subsetReplicas returns the replicas of each subset over all clusters, 0 where it is not set.
+// subsetReplicas returns the replicas of each subset in all clusters, 0 if they are not set.
 func subsetReplicas(template *unstructured.Unstructured, subsets []map[string]any,
 	total int64) (wanted []int64, set []bool, err error) {
 	wanted, set = make([]int64, len(subsets)), make([]bool, len(subsets))
@@ -356,7 +360,7 @@ func subsetReplicas(template *unstructured.Unstructured, subsets []map[string]an
 			return nil, nil, fmt.Errorf("subset %q: replicas: %w", text(s, "name"), err)
 		}
 		if p, err := percentOf(v); err == nil {
-			// Up to a millionth of a percent counts.
+			// Weights are whole numbers: keep six decimals of the percentage.
 			percent[k] = Seat{Weight: floor(p.Mul(p, big.NewRat(1_000_000, 1))), Cap: total}
 			whole = false
 		} else {
@@ -370,14 +374,14 @@ func subsetReplicas(template *unstructured.Unstructured, subsets []map[string]an
 	case whole && n != asked && (all || n > asked):
 		return nil, nil, fmt.Errorf("the replicas of the subsets add up to %d, and spec.replicas is %d", n, asked)
 	case numbers > total || whole:
-		// Fewer could be placed than were asked for: each subset has its part of them.
+		// The clusters have fewer replicas than the template. Each subset gets its part of them.
 		seats := make([]Seat, len(subsets))
 		for k := range wanted {
 			seats[k] = Seat{Weight: wanted[k], Cap: wanted[k]}
 		}
 		return Split(total, seats), set, nil
 	default:
-		// Halves that were both rounded up, and the like: what the numbers leave goes by percent.
+		// The rounded percentages do not add up to the total: divide what the numbers leave by percentage.
 		for k, share := range Split(total-numbers, percent) {
 			if percent[k].Cap > 0 {
 				wanted[k] = share
@@ -387,8 +391,8 @@ func subsetReplicas(template *unstructured.Unstructured, subsets []map[string]an
 	}
 }
 
-// subsetsBefore returns a number of each subset from the Works, in the order of subsets; nil for a cluster without a
-// Work.
+// subsetsBefore returns the field name of each subset in the Works, by member and subset. A member without a Work has a
+// nil row.
 func (f *fleet) subsetsBefore(subsets []map[string]any, name string) [][]int64 {
 	out := make([][]int64, len(f.members))
 	for c, m := range f.members {
@@ -416,24 +420,24 @@ func subsetOf(u *unstructured.Unstructured, name string) map[string]any {
 	return nil
 }
 
-// unsetReplicas is how many of the pods that no subset asks for the subset of index k has in a cluster: as reported, or
-// evenly.
+// unsetReplicas returns how many replicas a subset without replicas has in a cluster: as many as reported, or an equal
+// part of rest. k is the index of the subset.
 func unsetReplicas(m *member, shares []subsetShare, k int, rest int64) int64 {
 	for _, s := range objects(m.status, "subsetStatuses") {
 		if m.fresh && text(s, "name") == shares[k].name {
 			return min(number(s, "replicas"), rest)
 		}
 	}
-	var of, before int64
+	var sharing, before int64
 	for i := range shares {
 		if !shares[i].set {
-			of++
+			sharing++
 			if i < k {
 				before++
 			}
 		}
 	}
-	return rest/of + int64(b2i(before < rest%of))
+	return rest/sharing + int64(b2i(before < rest%sharing))
 }
 
 func b2i(b bool) int {
@@ -443,7 +447,7 @@ func b2i(b bool) int {
 	return 0
 }
 
-// subsetFloor returns the pods of a subset that were let be new already, of the same template.
+// subsetFloor returns how many pods of a subset the Work already lets be new. It is 0 if the pod template has changed.
 func subsetFloor(m *member, name string, pods int64) int64 {
 	if m.before == nil || m.Local == nil || !reflect.DeepEqual(field(m.Local.Object, "spec", "template"),
 		field(m.before.Object, "spec", "template")) {

@@ -48,9 +48,9 @@ func (f *fleet) keepShare(w workload, m *member) error {
 	if n, ok := whole(field(m.Base.Object, "spec", "replicas")); ok && w.desired == "" {
 		p.replicas = n
 	}
-	o := outcome{share: p.was, scaled: p.scaled, percent: p.percent}
-	o.replicas, o.released = p.replicas, min(p.was.released, p.replicas)
-	if p.was.released >= p.was.replicas {
+	o := outcome{share: p.written, scaled: p.scaled, percent: p.percent}
+	o.replicas, o.released = p.replicas, min(p.written.released, p.replicas)
+	if p.written.released >= p.written.replicas {
 		o.released = p.replicas
 	}
 	manifest, err := w.write(m.Base, o)

@@ -90,7 +90,7 @@ func lacksPods(observed *unstructured.Unstructured) bool {
 // inTurn reports whether a workload creates pods only while enough others are ready, like a StatefulSet.
 func inTurn(kind string, spec map[string]any) bool {
 	if strings.EqualFold(kind, "StatefulSet") && fields.Text(spec, "podManagementPolicy") != "Parallel" ||
-		fields.At(spec, "scaleStrategy", "maxUnavailable") != nil {
+		fields.Value(spec, "scaleStrategy", "maxUnavailable") != nil {
 		return true
 	}
 	for name := range fields.Object(spec, "template") {

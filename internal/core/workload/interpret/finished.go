@@ -145,7 +145,7 @@ func CleansUp(observed *unstructured.Unstructured) bool {
 	if o.standard >= 0 {
 		return true
 	}
-	return o.ttl != nil && fields.At(observed.Object, o.ttl...) != nil
+	return o.ttl != nil && fields.Value(observed.Object, o.ttl...) != nil
 }
 
 // Expiry returns the time at which the TTL of a finished template ends. ok is false if it has not finished, has no TTL,
@@ -162,7 +162,7 @@ func Expiry(template *unstructured.Unstructured) (when time.Time, ok bool) {
 		return time.Time{}, false
 	}
 	seconds := o.standard
-	switch ttl := fields.At(template.Object, o.ttl...).(type) {
+	switch ttl := fields.Value(template.Object, o.ttl...).(type) {
 	case int64:
 		seconds = ttl
 	case float64:

@@ -5,7 +5,6 @@ package interpret
 
 import (
 	"context"
-	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -15,6 +14,7 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/object/identity"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 )
 
 // Interpreter interprets objects. It never modifies its arguments. Results share no memory with them, except where a
@@ -258,9 +258,6 @@ func explain(operation configv1alpha1.InterpreterOperation, doing string, obj *u
 	if err == nil {
 		return nil
 	}
-	name := obj.GetName()
-	if ns := obj.GetNamespace(); ns != "" {
-		name = ns + "/" + name
-	}
-	return &Error{Operation: operation, About: fmt.Sprintf("%s of %s %s", doing, obj.GetKind(), name), Cause: err}
+	return &Error{Operation: operation, Cause: err,
+		About: doing + " of " + text.Object(obj.GetKind(), obj.GetNamespace(), obj.GetName())}
 }

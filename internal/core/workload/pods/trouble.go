@@ -1,5 +1,5 @@
-// Package pods finds out why pods of a member do not run, quotes the member's reasons and messages, and finds the
-// template that each pod belongs to. It does no I/O.
+// Package pods finds the reasons why pods of a member do not run, as the member reports them, and the template that
+// each pod belongs to. It does no I/O.
 package pods
 
 import (
@@ -22,18 +22,18 @@ const (
 	nameMost    = 253
 )
 
-// SlowAfter is how long a pod may be in a state such as ContainerCreating before it counts as a trouble. The kubelet
-// waits equally long for volumes.
+// SlowAfter is how long a pod may be in a state such as ContainerCreating before it is reported. The kubelet waits for
+// volumes for the same time.
 const SlowAfter = 2 * time.Minute
 
 // backOffReset is how long a container must run until the kubelet resets its crash back-off.
 const backOffReset = 10 * time.Minute
 
-// Reasons for troubles without a reason from the member.
+// Reasons of troubles for which the member gives none.
 const (
 	// Pending: neither a scheduler nor a kubelet has handled the pod.
 	Pending = "Pending"
-	// ContainersNotReady is Kubernetes' reason of the pod condition, used here for a running container that is not ready.
+	// ContainersNotReady: a container is running and not ready. Kubernetes sets this reason in the condition Ready.
 	ContainersNotReady = "ContainersNotReady"
 )
 
@@ -47,36 +47,39 @@ const (
 	unschedulable = corev1.PodReasonUnschedulable
 )
 
-// Trouble is the reason why one pod does not run as it should, as reported by its member.
+// Trouble is why a pod does not run or is not ready, as its member reports it.
 type Trouble struct {
 	Namespace, Name string
 	// Workload is the workload of the pod. For a pod without a controller it is the pod itself.
 	Workload capacity.Workload
-	// Reason is for example ImagePullBackOff or Unschedulable. Container is empty if the whole pod is concerned.
-	Reason, Message, Container string
-	// Restarts and Last termination of the container. Last is nil if it has not terminated before.
+	// Reason is for example ImagePullBackOff or Unschedulable.
+	Reason, Message string
+	// Container is empty if the trouble is the pod's.
+	Container string
+	// Restarts of the container.
 	Restarts int32
-	Last     *End
-	// Forgotten is when the last crash stops being the reason. It is zero if no crash is the reason.
-	Forgotten time.Time
-	// Slow troubles count only if they last longer than SlowAfter.
-	Slow  bool
+	// Last is the last termination of the container, or nil.
+	Last *End
+	// CrashExpires is when the last crash is no longer the reason. It is zero if a crash is not the reason.
+	CrashExpires time.Time
+	// Slow is true if the trouble counts only when it lasts longer than SlowAfter.
+	Slow bool
+	// Since is when the trouble began. It is zero if that does not matter.
 	Since time.Time
 }
 
-// End is the termination of a container. It omits the termination message, which the application writes.
+// End is the termination of a container, without the termination message, which may contain data of the application.
 type End struct {
 	Reason   string `json:"reason,omitempty"`
 	ExitCode int32  `json:"exitCode"`
 }
 
-// TroubleOf returns the trouble of a pod. ok is false for a pod that is well, terminating or ended.
-func TroubleOf(p *corev1.Pod) (Trouble, bool) {
+// TroubleOf returns the trouble of a pod. ok is false for a pod without one, and for one that is terminating or ended.
+func TroubleOf(p *corev1.Pod) (t Trouble, ok bool) {
 	if p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
 		return Trouble{}, false
 	}
-	t, ails := findTrouble(p)
-	if !ails {
+	if t, ok = findTrouble(p); !ok {
 		return Trouble{}, false
 	}
 	t.Namespace, t.Name = text.Cut(p.Namespace, nameMost), text.Cut(p.Name, nameMost)
@@ -89,8 +92,7 @@ func TroubleOf(p *corev1.Pod) (Trouble, bool) {
 	return t, true
 }
 
-// plain returns one line of printable characters with at most the given number of bytes, because it is shown on
-// terminals.
+// plain returns one line of printable characters of at most the given number of bytes, which is safe for a terminal.
 func plain(s string, most int) string {
 	s = text.Cut(s, 4*most)
 	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }), " ")
@@ -103,18 +105,19 @@ func findTrouble(p *corev1.Pod) (Trouble, bool) {
 	}
 	// 1. The containers, in start order. An immediate trouble takes precedence over a slow one.
 	var slow *Trouble
-	for _, of := range []struct {
+	for _, group := range []struct {
 		statuses []corev1.ContainerStatus
 		specs    []corev1.Container
 		init     bool
 	}{{p.Status.InitContainerStatuses, p.Spec.InitContainers, true},
 		{p.Status.ContainerStatuses, p.Spec.Containers, false}} {
-		for i := range of.statuses {
-			t, ails := containerTrouble(p, &of.statuses[i], of.init, sidecar(of.specs, of.statuses[i].Name))
-			if ails && !t.Slow {
+		for i := range group.statuses {
+			s := &group.statuses[i]
+			t, ok := containerTrouble(p, s, group.init, sidecar(group.specs, s.Name))
+			if ok && !t.Slow {
 				return t, true
 			}
-			if ails && slow == nil {
+			if ok && slow == nil {
 				slow = &t
 			}
 		}
@@ -128,16 +131,16 @@ func findTrouble(p *corev1.Pod) (Trouble, bool) {
 			Since: scheduledAt(p)}, true
 	}
 	if c := condition(p, corev1.PodReady); c != nil && c.Status == corev1.ConditionFalse && c.Reason != "PodCompleted" &&
-		!(c.Reason == ContainersNotReady && onlyDone(p)) {
+		!(c.Reason == ContainersNotReady && othersCompleted(p)) {
 		return Trouble{Reason: cmp.Or(c.Reason, "NotReady"), Message: c.Message, Slow: true,
 			Since: c.LastTransitionTime.Time}, true
 	}
 	return Trouble{}, false
 }
 
-// onlyDone reports whether all containers that are not ready have completed successfully.
-func onlyDone(p *corev1.Pod) bool {
-	done := false
+// othersCompleted reports whether all containers that are not ready have completed successfully, and at least one has.
+func othersCompleted(p *corev1.Pod) bool {
+	completed := false
 	for _, s := range p.Status.ContainerStatuses {
 		if s.Ready {
 			continue
@@ -145,14 +148,14 @@ func onlyDone(p *corev1.Pod) bool {
 		if s.State.Terminated == nil || s.State.Terminated.ExitCode != 0 {
 			return false
 		}
-		done = true
+		completed = true
 	}
-	return done
+	return completed
 }
 
-// schedulingTrouble returns the trouble of a pod without a node. A scheduling gate is not a trouble: the pod waits on
-// purpose, for example in a Kueue queue.
-func schedulingTrouble(p *corev1.Pod) (t Trouble, ails bool) {
+// schedulingTrouble returns the trouble of a pod without a node. A scheduling gate is none: the pod waits on purpose,
+// for example in a queue of Kueue.
+func schedulingTrouble(p *corev1.Pod) (t Trouble, ok bool) {
 	c := condition(p, corev1.PodScheduled)
 	if c == nil || c.Status != corev1.ConditionFalse {
 		return Trouble{Reason: Pending, Message: fmt.Sprintf("no scheduler has handled it; its schedulerName is %q",
@@ -174,7 +177,7 @@ func containerTrouble(p *corev1.Pod, s *corev1.ContainerStatus, init, sidecar bo
 		t.Reason, t.Message = state.Waiting.Reason, state.Waiting.Message
 		switch t.Reason {
 		case crashLoop:
-			t.Message = "" // only repeats the back-off and the pod's name
+			t.Message = "" // it repeats the back-off and the name of the pod
 		case "", creating, initializing:
 			t.Reason, t.Slow, t.Since = cmp.Or(t.Reason, creating), true, scheduledAt(p)
 		}
@@ -183,24 +186,24 @@ func containerTrouble(p *corev1.Pod, s *corev1.ContainerStatus, init, sidecar bo
 		t.Reason, t.Last = cmp.Or(state.Terminated.Reason, "Error"), endOf(state.Terminated)
 		return t, true
 	case state.Running != nil && !s.Ready && (!init || sidecar):
-		// The container crashed before and runs until it crashes again.
+		// The container crashed before, and may crash again until the kubelet resets the back-off.
 		if t.Since = state.Running.StartedAt.Time; crashed && s.RestartCount > 0 {
-			t.Reason, t.Forgotten = cmp.Or(t.Last.Reason, "Error"), t.Since.Add(backOffReset)
+			t.Reason, t.CrashExpires = cmp.Or(t.Last.Reason, "Error"), t.Since.Add(backOffReset)
 			return t, true
 		}
 		t.Reason, t.Message, t.Slow = ContainersNotReady, notReady, true
 		return t, true
 	case state.Running != nil && init && !sidecar && crashed && s.RestartCount > 0:
 		t.Since = state.Running.StartedAt.Time
-		t.Reason, t.Forgotten = cmp.Or(t.Last.Reason, "Error"), t.Since.Add(backOffReset)
+		t.Reason, t.CrashExpires = cmp.Or(t.Last.Reason, "Error"), t.Since.Add(backOffReset)
 		return t, true
 	}
 	return Trouble{}, false
 }
 
-// current returns the trouble at the given time. After backOffReset without a crash the container is only not ready.
+// current returns the trouble at the given time. After CrashExpires, the container is merely not ready.
 func (t Trouble) current(now time.Time) Trouble {
-	if t.Forgotten.IsZero() || now.Before(t.Forgotten) {
+	if t.CrashExpires.IsZero() || now.Before(t.CrashExpires) {
 		return t
 	}
 	t.Reason, t.Message, t.Last, t.Slow = ContainersNotReady, notReady, nil, true
@@ -235,7 +238,7 @@ func condition(p *corev1.Pod, of corev1.PodConditionType) *corev1.PodCondition {
 	return nil
 }
 
-// scheduledAt returns when the pod got its node, or else its creation time.
+// scheduledAt returns when the pod was scheduled to its node, or its creation time if that is unknown.
 func scheduledAt(p *corev1.Pod) time.Time {
 	if c := condition(p, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionTrue {
 		return c.LastTransitionTime.Time

@@ -44,7 +44,7 @@ func status(containers string) string {
 func summary(at time.Time, all ...*corev1.Pod) string {
 	l := pods.NewLedger()
 	for _, p := range all {
-		if t, ails := pods.TroubleOf(p); ails {
+		if t, ok := pods.TroubleOf(p); ok {
 			l.Set(t)
 		}
 	}

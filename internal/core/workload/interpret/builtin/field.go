@@ -13,7 +13,7 @@ import (
 
 // Short names of functions that read objects.
 var (
-	field   = fields.At
+	field   = fields.Value
 	whole   = fields.Whole
 	number  = fields.Number
 	text    = fields.Text
