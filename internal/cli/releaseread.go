@@ -83,6 +83,11 @@ func (r *releases) input(ctx context.Context, rel *releasev1alpha1.Release) (in 
 	return in, slices.Compact(notes), nil
 }
 
+// configMap returns a ConfigMap, and whether it exists.
+func (r *releases) configMap(ctx context.Context, namespace, name string) (*unstructured.Unstructured, bool, error) {
+	return r.object(ctx, release.ConfigMapKind, namespace, name)
+}
+
 // object is a template.Getter with the rights of the user.
 func (r *releases) object(ctx context.Context, gk schema.GroupKind, namespace,
 	name string) (*unstructured.Unstructured, bool, error) {
@@ -165,7 +170,7 @@ func (r *releases) target(ctx context.Context, ref releasev1alpha1.ReleaseObject
 	if err := t.SetRevisions(ref, revisions, works.Items, overrides); err != nil {
 		return t, nil, err
 	}
-	t.DeletedVersions, err = template.DeletedVersions(ctx, r.object, r.namespace, t.Revisions)
+	t.DeletedVersions, err = template.DeletedVersions(ctx, r.configMap, r.namespace, t.Revisions)
 	if apierrors.IsForbidden(err) {
 		notes = append(notes, "you may not read ConfigMaps: whether versions of them were deleted is not known")
 	} else if err != nil {

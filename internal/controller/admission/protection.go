@@ -26,6 +26,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/admission/protect"
 	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/object/names"
+	"github.com/argosy-io/argosy/internal/core/release"
 )
 
 // protection denies all users the deletion of objects with the protection label, and all but the hub's own controllers
@@ -91,7 +92,7 @@ func (p *protection) Validate(ctx context.Context, a admission.Attributes, _ adm
 			err = protect.Revision(obj.GetName(), bindings)
 		}
 	case corev1.Resource("configmaps"):
-		if protect.IsVersion(obj.GetAnnotations()) {
+		if release.IsVersion(obj.GetAnnotations()) {
 			err = checkVersion(ctx, p.client, obj)
 		}
 	case corev1.Resource("namespaces"):

@@ -14,6 +14,7 @@ import (
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/admission/protect"
+	"github.com/argosy-io/argosy/internal/core/release"
 )
 
 // refuseVersionChange refuses that a user makes a version of a ConfigMap, or changes one that pods read. It reads other
@@ -28,7 +29,7 @@ func (o *objects) refuseVersionChange(ctx context.Context, a admission.Attribute
 	if err := protect.VersionAnnotation(was, is); err != nil {
 		return admission.NewForbidden(a, err)
 	}
-	if a.GetOperation() != admission.Update || !protect.IsVersion(is) {
+	if a.GetOperation() != admission.Update || !release.IsVersion(is) {
 		return nil
 	}
 	old, err := templateOf(a.GetOldObject(), a, interfaces)

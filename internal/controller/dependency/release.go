@@ -90,7 +90,7 @@ func (r *reconciler) recordedVersions(ctx context.Context,
 		if err != nil {
 			return nil, err
 		}
-		if found && release.IsVersion(obj) {
+		if found && release.IsVersion(obj.GetAnnotations()) {
 			versions = append(versions, ref)
 		}
 	}

@@ -170,6 +170,9 @@ func (r *reconciler) target(ctx context.Context, in release.Input, spec releasev
 	if err := t.SetRevisions(spec.Ref, revisions.Items, works, overrides); err != nil {
 		return t, err
 	}
+	if t.DeletedVersions, err = template.DeletedVersions(ctx, r.Templates.Version, namespace, t.Revisions); err != nil {
+		return t, err
+	}
 	if t.Template == nil || t.Binding == nil {
 		return t, nil
 	}

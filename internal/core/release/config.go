@@ -48,15 +48,15 @@ func ReadConfigMaps(template *unstructured.Unstructured) []string {
 	return slices.DeleteFunc(slices.Compact(names), func(name string) bool { return name == "" })
 }
 
-// IsVersion reports whether a ConfigMap is marked as a version of another one.
-func IsVersion(configMap *unstructured.Unstructured) bool {
-	_, marked := configMap.GetAnnotations()[wellknown.VersionOfAnnotation]
+// IsVersion reports whether a ConfigMap with these annotations is marked as a version of another one.
+func IsVersion(annotations map[string]string) bool {
+	_, marked := annotations[wellknown.VersionOfAnnotation]
 	return marked
 }
 
 // VersionOf returns the name of the version of a ConfigMap with its present content; empty if it cannot have versions.
 func VersionOf(configMap *unstructured.Unstructured) string {
-	if IsVersion(configMap) || propagate.Excluded(match.TemplateOf(configMap)) {
+	if IsVersion(configMap.GetAnnotations()) || propagate.Excluded(match.TemplateOf(configMap)) {
 		return ""
 	}
 	return versionName(configMap.GetName(), contentHash(configMap))
@@ -220,7 +220,8 @@ func Versions(r *releasev1alpha1.ReleaseRevision) (names []string) {
 // revision that uses it. It returns nil if the revision is an owner, and for a ConfigMap that is no version.
 func OwnedBy(version *unstructured.Unstructured, r *releasev1alpha1.ReleaseRevision) *unstructured.Unstructured {
 	owners := version.GetOwnerReferences()
-	if !IsVersion(version) || slices.ContainsFunc(owners, func(o metav1.OwnerReference) bool { return o.UID == r.UID }) {
+	if !IsVersion(version.GetAnnotations()) ||
+		slices.ContainsFunc(owners, func(o metav1.OwnerReference) bool { return o.UID == r.UID }) {
 		return nil
 	}
 	kind := releasev1alpha1.GroupVersion.WithKind("ReleaseRevision")

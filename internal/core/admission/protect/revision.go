@@ -28,20 +28,14 @@ func Revision(name string, bindings []workv1alpha2.Binding) error {
 	return nil
 }
 
-// IsVersion reports whether an object with these annotations is a version of a ConfigMap.
-func IsVersion(annotations map[string]string) bool {
-	_, is := annotations[wellknown.VersionOfAnnotation]
-	return is
-}
-
 // VersionAnnotation returns why a user may not write these annotations of a ConfigMap; nil if they may. was is nil for
 // a new ConfigMap.
 func VersionAnnotation(was, is map[string]string) error {
 	const key = wellknown.VersionOfAnnotation
 	switch {
-	case IsVersion(was) == IsVersion(is) && was[key] == is[key]:
+	case release.IsVersion(was) == release.IsVersion(is) && was[key] == is[key]:
 		return nil
-	case !IsVersion(is):
+	case !release.IsVersion(is):
 		return fmt.Errorf("only the hub removes the annotation %s, which marks a version of ConfigMap %s", key, was[key])
 	}
 	return fmt.Errorf("only the hub sets the annotation %s, on the immutable versions of ConfigMaps that releases make: "+
