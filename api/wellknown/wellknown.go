@@ -271,7 +271,8 @@ const (
 	// the hub removes its labels, annotations and field ownership from the object. The limit on deleted Works does not
 	// count, since no object is deleted.
 	//
-	// On: Works. Written by: migration. Read by: core/dispatch, core/execute. Users may set it: with `argosy migrate out`.
+	// On: Works. Written by: migration. Read by: core/dispatch, core/execute, core/source/migrate. Users may set it: with
+	// `argosy migrate out`.
 	LeavingAnnotation = "argosy.io/leaving"
 )
 
@@ -593,6 +594,12 @@ const (
 	//
 	// On: Secrets of clusters. Written by: controller/cluster. Read by: controller/cluster. Users may set it: no.
 	ReplacesTokenAnnotation = "argosy.io/replaces-token-of"
+
+	// WorkNamesAnnotation is the store format in which all Works have their present names.
+	//
+	// On: the namespace karmada-system. Written by: controller/rename. Read by: controller/rename. Users may set it:
+	// no.
+	WorkNamesAnnotation = "argosy.io/work-names"
 
 	// RestoreUnseenAnnotation is the number of Works, by cluster, whose objects the hub has not checked since it was
 	// restored, as JSON.

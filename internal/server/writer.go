@@ -14,7 +14,6 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"k8s.io/klog/v2"
 
-	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/hub/upkeep"
 	"github.com/argosy-io/argosy/internal/server/embed/etcd"
 	"github.com/argosy-io/argosy/internal/server/pki"
@@ -127,11 +126,7 @@ func recordInStore(ctx context.Context, client *etcd.Client, me upkeep.Writer) e
 			return err
 		}
 		modified := int64(0)
-		if stored == nil {
-			if err := checkUnrecorded(ctx, client, me); err != nil {
-				return err
-			}
-		} else {
+		if stored != nil {
 			if err := me.Opens(*stored); err != nil {
 				return fmt.Errorf("the store: %w", err)
 			}
@@ -162,19 +157,6 @@ func recordInStore(ctx context.Context, client *etcd.Client, me upkeep.Writer) e
 		}
 		return nil
 	}
-}
-
-// checkUnrecorded returns an error if a store without a record has Works.
-func checkUnrecorded(ctx context.Context, client *etcd.Client, me upkeep.Writer) error {
-	works := storedAt(workv1alpha1.Resource("works"))
-	got, err := client.Get(ctx, works, clientv3.WithPrefix(), clientv3.WithCountOnly())
-	if err != nil {
-		return fmt.Errorf("count the Works in the store: %w", err)
-	}
-	if got.Count > 0 {
-		return fmt.Errorf("the store: %w", &upkeep.UnrecordedError{Binary: me})
-	}
-	return nil
 }
 
 // recordInFolder is recordInStore for the data folder.

@@ -29,7 +29,8 @@ func belongs(w *workv1alpha1.Work, manifest *unstructured.Unstructured) error {
 	}
 	name := manifest.GetName()
 	gk := manifest.GroupVersionKind().GroupKind()
-	if manifest.GetNamespace() == namespace && w.Name == names.WorkFor(binding, gk, name, namespace) {
+	if manifest.GetNamespace() == namespace && presentName(w.Name, manifest) == names.WorkFor(binding, gk, name,
+		namespace) {
 		return nil
 	}
 	return fmt.Errorf("work %s/%s belongs to binding %s, but its manifest, %s, is not the template of that binding: it is not applied; "+

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	"github.com/argosy-io/argosy/api/wellknown"
@@ -55,12 +54,6 @@ const (
 	stranger               // marked as a Work's of another hub, or of the cluster under another name
 )
 
-// MarkedWork returns the Work that the marks of an object name; empty for none.
-func MarkedWork(obj *unstructured.Unstructured) types.NamespacedName {
-	return types.NamespacedName{Namespace: field(obj, "annotations", workv1alpha2.WorkNamespaceAnnotation),
-		Name: field(obj, "annotations", workv1alpha2.WorkNameAnnotation)}
-}
-
 // Owns reports whether observed is marked as the object of w.
 func Owns(w *workv1alpha1.Work, observed *unstructured.Unstructured) bool {
 	return ownerOf(observed, w) == ours
@@ -80,12 +73,13 @@ func ownerOf(observed *unstructured.Unstructured, w *workv1alpha1.Work) owner {
 	annotation := func(key string) string { return field(observed, "annotations", key) }
 
 	namespace, name := annotation(workv1alpha2.WorkNamespaceAnnotation), annotation(workv1alpha2.WorkNameAnnotation)
+	sameName := name == w.Name || name != "" && presentName(name, observed) == presentName(w.Name, observed)
 	managed := label(workv1alpha2.ManagedLabel) == marked
 	id := label(workv1alpha2.WorkPermanentIDLabel)
 	sameID := id != "" && id == w.Labels[workv1alpha2.WorkPermanentIDLabel]
 
 	switch {
-	case namespace == w.Namespace && name == w.Name:
+	case namespace == w.Namespace && sameName:
 		if managed {
 			return ours
 		}
@@ -101,8 +95,6 @@ func ownerOf(observed *unstructured.Unstructured, w *workv1alpha1.Work) owner {
 		return unmarked
 	case !managed:
 		return unmarked
-	case namespace == w.Namespace && sameID: // store format 1 had other names of Works
-		return damaged
 	case namespace == w.Namespace:
 		return neighbour
 	default:

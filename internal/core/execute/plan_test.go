@@ -135,9 +135,6 @@ func TestPlan(t *testing.T) {
 			"metadata.labels.karmada.io/managed differs"},
 		{"lost annotations are put back", nil, member(marks{"true", "", "", "id-1"}), execute.Apply,
 			"metadata.annotations.work.karmada.io/name differs"},
-		{"an object that has the former name of its work is marked anew", nil,
-			member(marks{"true", "karmada-es-eu", "former-1", "id-1"}), execute.Apply,
-			"metadata.annotations.work.karmada.io/name differs"},
 		{"a work that was made anew keeps its object", nil, member(marks{"true", "karmada-es-eu", "web-1", "id-0"}),
 			execute.Apply, "permanent-id differs"},
 		{"the object of another work is not touched, whatever the policy", changes{overwriting},
@@ -150,8 +147,6 @@ func TestPlan(t *testing.T) {
 		{"an object that is going away is awaited", nil, member(mine, going), execute.Wait, "being deleted"},
 
 		{"a deleted work takes its object along", changes{deleting}, member(mine), execute.Delete, ""},
-		{"a deleted work leaves an object that has its former name", changes{deleting},
-			member(marks{"true", "karmada-es-eu", "former-1", "id-1"}), execute.Nothing, "so it is kept"},
 		{"suspension does not stop deletion", changes{deleting, suspended}, member(mine), execute.Delete, ""},
 		{"a deleted work of an absent object is done", changes{deleting}, absent, execute.Nothing, "does not exist"},
 		{"a deleted work waits for what is being deleted", changes{deleting}, member(mine, going), execute.Wait, "already"},

@@ -9,22 +9,15 @@ import (
 // Format is the version of the store's content. It increases only if a binary of the previous format would misread
 // what this one writes, because a downgrade then needs a backup.
 //
-//	1  the first; it has no record
+//	1  the first
 //	2  Works have Karmada's names: a binary of format 1 would create each of them again
 const Format = 2
-
-// oldestFormat is the oldest format that this binary reads. lastReader is the last version that reads and upgrades the
-// formats before it.
-const (
-	oldestFormat = 2
-	lastReader   = "of commit c5b85df6736b"
-)
 
 // minorSteps is how many minor releases of Kubernetes one may go back or forth on a store: Kubernetes keeps objects
 // readable for one.
 const minorSteps = 1
 
-// Writer is a binary that wrote a store, as it is recorded there.
+// Writer is a binary that wrote a store, as it is recorded there. A store without a record is of format 1.
 type Writer struct {
 	Format int `json:"format"`
 	// Kubernetes is the release of the API server in it, such as v1.36.3; not compared where it is not known.
@@ -36,11 +29,10 @@ type Writer struct {
 }
 
 // TooNewError reports a store of a newer binary that this one cannot read, TooOldError one that needs an intermediate
-// version first, UnrecordedError one with Works and without a record.
+// version first.
 type (
-	TooNewError     struct{ Stored, Binary Writer }
-	TooOldError     struct{ Stored, Binary Writer }
-	UnrecordedError struct{ Binary Writer }
+	TooNewError struct{ Stored, Binary Writer }
+	TooOldError struct{ Stored, Binary Writer }
 )
 
 func (e *TooNewError) Error() string {
@@ -49,27 +41,15 @@ func (e *TooNewError) Error() string {
 }
 
 func (e *TooOldError) Error() string {
-	if e.Stored.Format < oldestFormat {
-		return fmt.Sprintf("it was written by argosy %s, and argosy %s reads store format %d and later: first start argosy %s on it, which upgrades it, and wait until `argosy status` reports no problems",
-			e.Stored, e.Binary, oldestFormat, lastReader)
-	}
 	_, was := minor(e.Stored.Kubernetes)
 	return fmt.Sprintf("it was written by argosy %s, and this is argosy %s: Kubernetes can be upgraded only by one minor release at a time, so first start an argosy version with Kubernetes v1.%d",
 		e.Stored, e.Binary, was+minorSteps)
-}
-
-func (e *UnrecordedError) Error() string {
-	return fmt.Sprintf("it contains Works and no record of the version that wrote them, as before store format %d, and argosy %s cannot read it: first start argosy %s on it, which upgrades it, and wait until `argosy status` reports no problems",
-		oldestFormat, e.Binary, lastReader)
 }
 
 // Opens returns why a store must not be opened by this binary.
 func (w Writer) Opens(stored Writer) error {
 	if stored.Format > w.Format {
 		return &TooNewError{stored, w}
-	}
-	if stored.Format < oldestFormat {
-		return &TooOldError{stored, w}
 	}
 	mineKnown, mine := minor(w.Kubernetes)
 	itsKnown, its := minor(stored.Kubernetes)

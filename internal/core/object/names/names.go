@@ -74,6 +74,11 @@ func WorkFor(binding string, gk schema.GroupKind, name, namespace string) string
 	return Work(gk.Kind, name, namespace)
 }
 
+// FormerWork returns the name that Argosy gave a Work before store format 2, where Work gives another.
+func FormerWork(kind, name, namespace string) string {
+	return folded(name) + "-" + dumpHash(workKey(kind, name, namespace))
+}
+
 func workKey(kind, name, namespace string) string {
 	key := name + "-" + kind
 	if namespace != "" {
@@ -129,6 +134,12 @@ func WorkOfAutoscaler(federatedHPA, namespace string) string {
 // DependedByLabel returns the label key that marks an attached binding as required by the independent one named.
 func DependedByLabel(prefix, bindingNamespace, bindingName string) string {
 	return prefix + hash(bindingKey(bindingNamespace, bindingName))
+}
+
+// FormerDependedByLabel returns the label key that Argosy used before store format 2, where DependedByLabel gives
+// another.
+func FormerDependedByLabel(prefix, bindingNamespace, bindingName string) string {
+	return prefix + dumpHash(bindingKey(bindingNamespace, bindingName))
 }
 
 func bindingKey(namespace, name string) string {
