@@ -105,7 +105,7 @@ func NewAPI(o Options, layer *Layer) *API {
 	a.rows = newRows(o)
 	a.version = &historyVersion{now: time.Now}
 	a.namespaces = &userNamespaces{now: time.Now, known: map[string]namespacesAt{}}
-	a.pods = &podReads{now: time.Now, known: map[string]*podRead{}}
+	a.pods = &podReads{known: map[string]*podRead{}}
 	return a
 }
 

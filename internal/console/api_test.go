@@ -197,6 +197,45 @@ func TestUserWithAllRightsSeesTheFleet(t *testing.T) {
 	}
 }
 
+// slowReader moves a clock with each list of clusters.
+type slowReader struct {
+	client.Reader
+	reads int
+	took  func()
+}
+
+func (r *slowReader) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	if _, is := list.(*clusterv1alpha1.ClusterList); is {
+		r.reads++
+		r.took()
+	}
+	return r.Reader.List(ctx, list, opts...)
+}
+
+// A busy hub reads the fleet less often. The first read, which encodes all rows, does not count, and pages are not old
+// for long.
+func TestSlowReadsOfTheFleetAreRare(t *testing.T) {
+	a, now, took := newTestAPI(t, grants{}), time.Now(), time.Second
+	slow := &slowReader{Reader: a.Cached(), took: func() { now = now.Add(took) }}
+	a.rows.now, a.rows.o.Cached = func() time.Time { return now }, func() client.Reader { return slow }
+	for i, step := range []struct {
+		after, took time.Duration
+		reads       int
+	}{
+		{0, time.Second, 1},
+		{freshFor, time.Second, 2},
+		{maxRest - time.Second - 1, 0, 2}, // the read began a second before
+		{1, 20 * time.Millisecond, 3},
+		{(restFactor-1)*20*time.Millisecond - 1, 0, 3},
+		{1, 0, 4},
+	} {
+		now, took = now.Add(step.after), step.took
+		if _, err := a.rows.current(t.Context()); err != nil || slow.reads != step.reads {
+			t.Fatalf("step %d: %d reads, want %d, %v", i, slow.reads, step.reads, err)
+		}
+	}
+}
+
 // Pages mark what silent clusters last reported as old. Users who may not list clusters do not learn their names.
 func TestTotalsNameSilentClustersToUsersWhoMayListThem(t *testing.T) {
 	silent := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "c1"}}
@@ -214,6 +253,19 @@ func TestTotalsNameSilentClustersToUsersWhoMayListThem(t *testing.T) {
 		if got := a.fleet(t.Context(), alice, s).totals.(totals).Silent; !slices.Equal(got, c.want) {
 			t.Errorf("with %v the silent clusters are %q, want %q", c.rights, got, c.want)
 		}
+	}
+}
+
+// The figures are sent with each change. All names of a large fleet would be many megabytes in an outage.
+func TestTotalsNameALimitedNumberOfSilentClusters(t *testing.T) {
+	a, s := newTestAPI(t, grants{"list clusters *": true}), &state{}
+	for i := range maxSilent + 10 {
+		s.clusters = append(s.clusters, cluster{ClusterRow: overview.ClusterRow{Name: fmt.Sprint("c", i),
+			State: overview.NotReady}})
+	}
+	got := a.fleet(t.Context(), alice, s).totals.(totals)
+	if len(got.Silent) != maxSilent || got.NotReady != maxSilent+10 {
+		t.Errorf("%d of %d silent clusters are named, want %d", len(got.Silent), got.NotReady, maxSilent)
 	}
 }
 

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -19,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
@@ -32,8 +35,11 @@ const (
 	// maxPodClusters bounds the members of a request, and maxPods the pods of each.
 	maxPodClusters = 8
 	maxPods        = 500
-	// freshPodRows is the time for which the pages of a user share what was read in a member.
-	freshPodRows = 2 * time.Second
+	// freshPodRows is the time for which the pages of a user share what was read in a member, from the end of the read.
+	// After a slow read it is freshSlowRows: a page that did not get the pods asks again before they are deleted. That is
+	// refreshEvery of the page after its last answer.
+	freshPodRows  = 2 * time.Second
+	freshSlowRows = 4 * time.Second
 	// podsWait is how long an answer waits for members. A later answer has the pods of slower ones.
 	podsWait = 3 * time.Second
 	// memberTimeout bounds a read in a member.
@@ -59,6 +65,8 @@ type podRow struct {
 type podsAnswer struct {
 	Pods   []podRow    `json:"pods"`
 	Errors []podsError `json:"errors"`
+	// More has the clusters that have more than maxPods pods. Only maxPods of each are in Pods.
+	More []string `json:"more,omitempty"`
 	// None is true if objects of the kind have no pods that a label selector finds.
 	None bool `json:"none,omitempty"`
 }
@@ -120,14 +128,17 @@ func (a *API) podsOf(ctx context.Context, u user.Info, namespace string, selecto
 	reads := make([]*podRead, len(clusters))
 	for i, cluster := range clusters {
 		key := strings.Join([]string{identity(u), cluster, namespace, selector.String()}, "\x00")
-		reads[i] = a.pods.start(ctx, key, func(ctx context.Context) ([]podRow, error) {
+		reads[i] = a.pods.start(ctx, key, func(ctx context.Context) (podList, error) {
 			return a.readPods(ctx, u, cluster, namespace, selector)
 		})
 	}
 	answer := podsAnswer{Pods: []podRow{}, Errors: []podsError{}}
 	for i, cluster := range clusters {
-		pods, err := reads[i].wait(ctx)
-		answer.Pods = append(answer.Pods, pods...)
+		list, err := reads[i].wait(ctx)
+		answer.Pods = append(answer.Pods, list.rows...)
+		if list.more {
+			answer.More = append(answer.More, cluster)
+		}
 		if err != nil {
 			e := podsError{Cluster: cluster, Message: err.Error()}
 			_ = errors.As(err, &e.Missing) // otherwise, no right is missing
@@ -137,33 +148,37 @@ func (a *API) podsOf(ctx context.Context, u user.Info, namespace string, selecto
 	return answer
 }
 
-// readPods lists pods in a member as the user.
-func (a *API) readPods(ctx context.Context, u user.Info, cluster, namespace string, selector labels.Selector) ([]podRow,
-	error) {
+// podList has the pods of a workload in a member. more is true if it has others.
+type podList struct {
+	rows []podRow
+	more bool
+}
+
+// readPods lists up to maxPods pods in a member as the user.
+func (a *API) readPods(ctx context.Context, u user.Info, cluster, namespace string,
+	selector labels.Selector) (podList, error) {
 	c, err := a.connect(proxy.Config(a.configOf(u), cluster), podMapper)
 	if err != nil {
-		return nil, err
+		return podList{}, err
 	}
 	var list corev1.PodList
-	// Version 0 lets the member answer from its cache.
-	err = c.List(ctx, &list, &client.ListOptions{Namespace: namespace, LabelSelector: selector, Limit: maxPods,
-		Raw: &metav1.ListOptions{ResourceVersion: "0"}})
+	// With resource version 0, the member would ignore the limit.
+	err = c.List(ctx, &list, &client.ListOptions{Namespace: namespace, LabelSelector: selector, Limit: maxPods})
 	var status apierrors.APIStatus
 	if apierrors.IsForbidden(err) && errors.As(err, &status) && status.Status().Details != nil &&
 		status.Status().Details.Group == clusterv1alpha1.GroupVersion.Group {
-		return nil, right{verb: "get", group: clusterv1alpha1.GroupVersion.Group, resource: "clusters",
+		return podList{}, right{verb: "get", group: clusterv1alpha1.GroupVersion.Group, resource: "clusters",
 			subresource: "proxy"}.missing()
 	}
 	if err != nil {
-		return nil, missingOf(err, "list", namespace)
+		return podList{}, missingOf(err, "list", namespace)
 	}
-	items := list.Items[:min(len(list.Items), maxPods)]
-	rows := make([]podRow, 0, len(items))
-	for i := range items {
-		rows = append(rows, rowOfPod(cluster, &items[i]))
+	rows := make([]podRow, 0, len(list.Items))
+	for i := range list.Items {
+		rows = append(rows, rowOfPod(cluster, &list.Items[i]))
 	}
 	slices.SortFunc(rows, func(a, b podRow) int { return cmp.Compare(a.Name, b.Name) })
-	return rows, nil
+	return podList{rows, list.Continue != ""}, nil
 }
 
 // podMapper knows pods, so that members are not asked for their kinds.
@@ -199,68 +214,72 @@ func rowOfPod(cluster string, p *corev1.Pod) podRow {
 	return row
 }
 
-// podReads shares reads in members: pages of one user that ask for the same pods cause one read every freshPodRows, and
-// no watch.
+// podReads shares reads in members: pages of one user that ask for the same pods share one read until it is deleted,
+// and cause no watch.
 type podReads struct {
-	now func() time.Time
-
 	mu    sync.Mutex
 	known map[string]*podRead
 }
 
-// podRead is a read that has begun. pods and err are set when done is closed.
+// podRead is a read that has begun. list and err are set when done is closed.
 type podRead struct {
-	began time.Time
-	done  chan struct{}
-	pods  []podRow
-	err   error
+	done chan struct{}
+	list podList
+	err  error
 }
 
-// start returns a read for a key that is not older than freshPodRows, or has not ended yet.
-func (p *podReads) start(ctx context.Context, key string, read func(context.Context) ([]podRow, error)) *podRead {
+// start returns the read for a key that has not ended yet or ended a short time ago; otherwise a new one.
+func (p *podReads) start(ctx context.Context, key string, read func(context.Context) (podList, error)) *podRead {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	now := p.now()
-	if one := p.known[key]; one != nil && (now.Sub(one.began) < freshPodRows || !one.over()) {
+	if one := p.known[key]; one != nil {
 		return one
 	}
-	for k, old := range p.known {
-		if now.Sub(old.began) >= freshPodRows && old.over() {
-			delete(p.known, k)
-		}
-	}
-	one := &podRead{began: now, done: make(chan struct{})}
+	one, began := &podRead{done: make(chan struct{})}, time.Now()
 	p.known[key] = one
 	go func() {
 		// Others wait for this read, too: it does not end with its first request.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), memberTimeout)
 		defer cancel()
-		one.pods, one.err = read(ctx)
+		one.list, one.err = readSafely(ctx, read)
+		fresh := freshPodRows
+		if time.Since(began) > podsWait/2 {
+			fresh = freshSlowRows
+		}
 		close(one.done)
+		time.AfterFunc(fresh, func() {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			delete(p.known, key) // it is this read: no other begins before
+		})
 	}()
 	return one
 }
 
-func (r *podRead) over() bool {
-	select {
-	case <-r.done:
-		return true
-	default:
-		return false
-	}
+// readSafely turns a panic of read into an error, so that the hub continues.
+func readSafely(ctx context.Context, read func(context.Context) (podList, error)) (list podList, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			list, err = podList{}, fmt.Errorf("the hub cannot read the pods: panic: %v", v)
+			klog.ErrorS(err, "read pods in a member", "stack", string(debug.Stack()))
+		}
+	}()
+	return read(ctx)
 }
 
 var errSlowMember = errors.New("the cluster has not answered yet")
 
 // wait returns the pods, or errSlowMember when ctx ends before.
-func (r *podRead) wait(ctx context.Context) ([]podRow, error) {
-	if r.over() {
-		return r.pods, r.err
+func (r *podRead) wait(ctx context.Context) (podList, error) {
+	select {
+	case <-r.done:
+		return r.list, r.err
+	default:
 	}
 	select {
 	case <-r.done:
-		return r.pods, r.err
+		return r.list, r.err
 	case <-ctx.Done():
-		return nil, errSlowMember
+		return podList{}, errSlowMember
 	}
 }

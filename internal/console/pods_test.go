@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -34,6 +36,9 @@ type members struct {
 	reads []string
 	// refuse returns the error of a list of pods in a cluster; nil if it succeeds.
 	refuse func(ctx context.Context, cluster string) error
+	// limits has "LIMIT VERSION" of each list of pods, and more its continue token.
+	limits []string
+	more   string
 }
 
 func (m *members) lists() []string {
@@ -72,11 +77,16 @@ func withMembers(t *testing.T) (*API, *members) {
 			list client.ObjectList, opts ...client.ListOption) error {
 			m.mu.Lock()
 			m.reads = append(m.reads, config.Impersonate.UserName+" "+cluster)
+			asked := (&client.ListOptions{}).ApplyOptions(opts).AsListOptions()
+			m.limits = append(m.limits, fmt.Sprintf("%d %s", asked.Limit, asked.ResourceVersion))
+			more := m.more
 			m.mu.Unlock()
 			if err := m.refuse(ctx, cluster); err != nil {
 				return err
 			}
-			return c.List(ctx, list, opts...)
+			err := c.List(ctx, list, opts...)
+			list.SetContinue(more)
+			return err
 		}}), nil
 	}
 	return a, m
@@ -113,11 +123,22 @@ func TestPodsAreThoseOfTheSelectorInEachCluster(t *testing.T) {
 	}
 }
 
+// A member may have thousands of pods of a workload. The hub does not decode them again and again.
+func TestPodsOfAClusterAreLimited(t *testing.T) {
+	a, m := withMembers(t)
+	m.more = "next"
+	if answer := a.askPods(t, alice, "eu"); !slices.Equal(answer.More, []string{"eu"}) {
+		t.Errorf("the answer is %+v", answer)
+	}
+	// With version 0, the API server ignores the limit.
+	if want := []string{"500 "}; !slices.Equal(m.limits, want) {
+		t.Errorf("the limits and versions are %q, want %q", m.limits, want)
+	}
+}
+
 // Ten tabs of one user cost one list in each member, and no watch.
 func TestPagesOfAUserShareReadsOfPods(t *testing.T) {
 	a, m := withMembers(t)
-	now := time.Now()
-	a.pods.now = func() time.Time { return now }
 	var tabs sync.WaitGroup
 	for range 10 {
 		tabs.Go(func() { a.askPods(t, alice, "eu,us") })
@@ -126,11 +147,67 @@ func TestPagesOfAUserShareReadsOfPods(t *testing.T) {
 	if got := m.lists(); !slices.Equal(got, []string{"alice eu", "alice us"}) {
 		t.Errorf("the reads are %q", got)
 	}
-	now = now.Add(freshPodRows)
-	a.askPods(t, alice, "eu")
 	a.askPods(t, &user.DefaultInfo{Name: "bob"}, "eu") // with rights of its own
-	if got := m.lists(); !slices.Equal(got, []string{"alice eu", "alice eu", "alice us", "bob eu"}) {
+	if got := m.lists(); !slices.Equal(got, []string{"alice eu", "alice us", "bob eu"}) {
 		t.Errorf("the reads are %q", got)
+	}
+}
+
+// podsAfter returns a read of one pod that takes some time.
+func podsAfter(took time.Duration, reads *int) func(context.Context) (podList, error) {
+	return func(context.Context) (podList, error) {
+		*reads++
+		<-time.After(took)
+		return podList{rows: []podRow{{Name: "web-1"}}}, nil
+	}
+}
+
+// A page asks again 2.5 s after each answer (refreshEvery in pods.tsx), and an answer waits up to 3 s.
+func TestSlowMemberShowsItsPodsInTheNextAnswer(t *testing.T) {
+	const refreshEvery = 2500 * time.Millisecond
+	for took := 500 * time.Millisecond; took <= 8*time.Second; took += 500 * time.Millisecond {
+		synctest.Test(t, func(t *testing.T) {
+			p, reads := &podReads{known: map[string]*podRead{}}, 0
+			for answers := 1; ; answers++ {
+				ctx, cancel := context.WithTimeout(t.Context(), podsWait)
+				list, err := p.start(ctx, "eu", podsAfter(took, &reads)).wait(ctx)
+				cancel()
+				if err == nil && len(list.rows) == 1 && reads == 1 {
+					return
+				}
+				if answers == 3 {
+					t.Fatalf("after %s: %v, %v, %d reads", took, list, err, reads)
+				}
+				<-time.After(refreshEvery)
+			}
+		})
+	}
+}
+
+func TestReadsOfPodsAreDeleted(t *testing.T) {
+	for took, kept := range map[time.Duration]time.Duration{0: freshPodRows, podsWait: freshSlowRows} {
+		synctest.Test(t, func(t *testing.T) {
+			p, reads := &podReads{known: map[string]*podRead{}}, 0
+			_, err := p.start(t.Context(), "eu", podsAfter(took, &reads)).wait(t.Context())
+			<-time.After(kept - time.Millisecond)
+			synctest.Wait()
+			if err != nil || len(p.known) != 1 {
+				t.Errorf("%v: %d reads are kept, want 1", err, len(p.known))
+			}
+			<-time.After(time.Millisecond)
+			synctest.Wait()
+			if len(p.known) != 0 {
+				t.Errorf("%d reads are kept", len(p.known))
+			}
+		})
+	}
+}
+
+func TestPanicOfAReadOfPodsIsItsError(t *testing.T) {
+	p := &podReads{known: map[string]*podRead{}}
+	_, err := p.start(t.Context(), "eu", func(context.Context) (podList, error) { panic("no map") }).wait(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "no map") {
+		t.Errorf("the error is %v", err)
 	}
 }
 

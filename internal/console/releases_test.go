@@ -220,6 +220,35 @@ func TestTabThatIsUpToDateGetsNoEntries(t *testing.T) {
 	}
 }
 
+// undecided is an authorizer that cannot decide.
+type undecided struct{}
+
+func (undecided) Authorize(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) {
+	return authorizer.DecisionNoOpinion, "", errors.New("the webhook does not answer")
+}
+
+// An answer without entries would say that the user has no rights, for as long as rights are cached.
+func TestTimeLineWaitsForTheAuthorizer(t *testing.T) {
+	g := grants{"list deployments shop": true, "list resourcebindings shop": true}
+	a := newTestAPI(t, g, namespace("shop"))
+	openHistory(t, a)
+	for _, c := range []struct {
+		authorizer authorizer.Authorizer
+		want       string
+	}{{nil, "the API server starts"}, {undecided{}, "the webhook does not answer"}} {
+		a.rights.authorizer = func() authorizer.Authorizer { return c.authorizer }
+		answer, err := a.timelineSince(t.Context(), alice, history.TimelineFilter{}, "")
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("the answer is %+v, %v, want the error %q", answer, err, c.want)
+		}
+	}
+	a.rights.authorizer = func() authorizer.Authorizer { return g }
+	if answer, err := a.timelineSince(t.Context(), alice, history.TimelineFilter{}, ""); err != nil ||
+		answer.Version == "" {
+		t.Errorf("the answer without a version, for no namespaces, is %+v, %v", answer, err)
+	}
+}
+
 // counting counts the questions to an authorizer.
 type counting struct {
 	authorizer.Authorizer

@@ -2,6 +2,8 @@ package console
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -57,14 +59,17 @@ func (r *rights) allowsGet(ctx context.Context, u user.Info, path string) bool {
 }
 
 // authorized reports whether a user has a right now. It does not use or change the cache, for callers with many
-// questions that cache what follows from them.
-func (r *rights) authorized(ctx context.Context, attributes authorizer.AttributesRecord) bool {
+// questions that cache what follows from them. An error means that the authorizer cannot decide.
+func (r *rights) authorized(ctx context.Context, attributes authorizer.AttributesRecord) (bool, error) {
 	of := r.authorizer()
 	if of == nil {
-		return false
+		return false, errors.New("the API server starts: rights are not known yet")
 	}
 	decision, _, err := of.Authorize(ctx, attributes)
-	return err == nil && decision == authorizer.DecisionAllow
+	if err != nil {
+		return false, fmt.Errorf("ask for the rights of the user: %w", err)
+	}
+	return decision == authorizer.DecisionAllow, nil
 }
 
 func (r *rights) decide(ctx context.Context, u user.Info, what string, attributes authorizer.AttributesRecord) bool {
@@ -78,7 +83,8 @@ func (r *rights) decide(ctx context.Context, u user.Info, what string, attribute
 	if found && now.Sub(v.at) < rightsAge {
 		return v.allowed
 	}
-	v = verdict{r.authorized(ctx, attributes), now}
+	allowed, err := r.authorized(ctx, attributes)
+	v = verdict{err == nil && allowed, now}
 	if ctx.Err() != nil {
 		return false
 	}

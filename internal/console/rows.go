@@ -29,9 +29,10 @@ import (
 
 const (
 	// freshFor is the maximum age of the state that all streams share. Without a stream nothing is read. In a large fleet
-	// it is longer, so that reads take at most one part in restFactor of the time.
+	// it is longer, up to maxRest, so that reads take at most one part in restFactor of the time.
 	freshFor   = 200 * time.Millisecond
 	restFactor = 20
+	maxRest    = 3 * time.Second
 	// freshRemote applies while the controllers run in another hub, so that each read is a list of the API.
 	freshRemote = 3 * time.Second
 	// freshPods applies to facts that are costly to collect.
@@ -113,11 +114,14 @@ func (r *rows) current(ctx context.Context) (*state, error) {
 		return nil, err
 	}
 	now := r.now()
-	if r.last != nil && now.Sub(r.read) < max(fresh, restFactor*r.took) {
+	if r.last != nil && now.Sub(r.read) < max(fresh, min(restFactor*r.took, maxRest)) {
 		return r.last, nil
 	}
-	defer func() { r.took = r.now().Sub(now) }()
 	next, changed := &state{at: now}, r.last == nil
+	r.took = 0 // the first read encodes all rows: it does not show how long others take
+	if r.last != nil {
+		defer func() { r.took = r.now().Sub(now) }()
+	}
 	if r.last != nil {
 		next.troubled, next.hub, next.summaries = r.last.troubled, r.last.hub, r.last.summaries
 	}
@@ -267,7 +271,8 @@ type totals struct {
 	Unplaced  int `json:"unplaced"`
 	// Waiting is the number of releases that wait for a person.
 	Waiting int `json:"waiting"`
-	// Silent are the clusters that are not ready, so that pages mark what they last reported as old.
+	// Silent are the first maxSilent clusters that are not ready, so that pages mark what they last reported as old. The
+	// figures are sent again with each change of a figure, so an outage of a large fleet must not put all names in them.
 	Silent []string `json:"silent,omitempty"`
 	// More is the number of items that are not sent.
 	More int `json:"more,omitempty"`
@@ -335,8 +340,12 @@ func (a *API) lists(ctx context.Context, u user.Info, want right) bool {
 	return a.rights.allows(ctx, u, everywhere) || want.namespace != "" && a.rights.allows(ctx, u, want)
 }
 
-// maxItems bounds the items of the Fleet page.
-const maxItems = 300
+const (
+	// maxItems bounds the items of the Fleet page.
+	maxItems = 300
+	// maxSilent bounds the names of silent clusters.
+	maxSilent = 200
+)
 
 // topics has the topics of streams.
 var topics = map[string]func(*API, context.Context, user.Info, *state) view{
@@ -398,8 +407,9 @@ func (a *API) fleet(ctx context.Context, u user.Info, s *state) view {
 	for _, c := range clusters {
 		f.Clusters = append(f.Clusters, c.ClusterRow)
 		if c.State == overview.NotReady {
-			n.NotReady++
-			n.Silent = append(n.Silent, c.Name)
+			if n.NotReady++; n.NotReady <= maxSilent {
+				n.Silent = append(n.Silent, c.Name)
+			}
 		}
 	}
 	for _, w := range workloads {

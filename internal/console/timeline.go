@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"hash/maphash"
@@ -256,10 +257,13 @@ func listPolicies(kind string) right {
 // timelineNamespaces returns the namespaces of which the user may see any entries, with "" for cluster-scoped objects;
 // nil for all of them. Namespaces that were deleted are not among them, because no Role can be in them.
 func (a *API) timelineNamespaces(ctx context.Context, u user.Info) ([]string, error) {
+	var unknown error // the first question that the authorizer could not decide
 	hasAny := func(rights []right, namespace string) bool {
 		return slices.ContainsFunc(rights, func(want right) bool {
 			want.namespace = namespace
-			return a.rights.authorized(ctx, want.attributes(u))
+			allowed, err := a.rights.authorized(ctx, want.attributes(u))
+			unknown = cmp.Or(unknown, err)
+			return allowed
 		})
 	}
 	if hasAny(namespacedEntries, "") {
@@ -282,8 +286,8 @@ func (a *API) timelineNamespaces(ctx context.Context, u user.Info) ([]string, er
 			allowed = append(allowed, name)
 		}
 	}
-	if ctx.Err() != nil {
-		return nil, ctx.Err() // the authorizer may not have answered
+	if err := cmp.Or(ctx.Err(), unknown); err != nil {
+		return nil, err
 	}
 	if len(allowed) > maxNamespaces {
 		return nil, nil

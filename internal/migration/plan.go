@@ -2,6 +2,7 @@ package migration
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -221,16 +222,19 @@ func (m *Migration) readHub(ctx context.Context, w *Workload) (*onHub, error) {
 	return h, err
 }
 
+// errNotServed means that the hub has the definition of a kind, but does not serve the kind.
+var errNotServed = errors.New("the hub does not serve")
+
 // template reads the template of a workload; nil for none. served reports whether the hub knows the kind; if not, it
-// has no template of it. It is an error if the hub has the definition of the kind, but does not serve it.
+// has no template of it. It is errNotServed if the hub has the definition of the kind, but does not serve it.
 func (m *Migration) template(ctx context.Context, w Workload) (t *unstructured.Unstructured, served bool, err error) {
 	in, err := m.Hub.AnyVersion(w.GVK, w.Namespace)
 	if meta.IsNoMatchError(err) {
 		if defined, err := m.isDefined(ctx, w.GVK.GroupKind()); err != nil || !defined {
 			return nil, false, err
 		}
-		return nil, false, fmt.Errorf("the hub does not serve %s now, so it is unknown whether its template exists: check its "+
-			"CustomResourceDefinition, and run the command again when it is established", w)
+		return nil, false, fmt.Errorf("%w %s now, so it is unknown whether its template exists: check its "+
+			"CustomResourceDefinition, and run the command again when it is established", errNotServed, w)
 	}
 	if err == nil {
 		t, err = in.Get(ctx, w.Name, metav1.GetOptions{})

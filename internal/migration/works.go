@@ -11,12 +11,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/source/migrate"
@@ -67,13 +69,18 @@ type leftover struct {
 	Workload
 	// states are those of its clusters.
 	states map[string]migrate.State
-	// unknown is why it is unknown whether the template exists; nil if it does not.
+	// unknown is why it is unknown whether the template exists: the user may not read it, or the hub does not serve its
+	// kind now. It is nil if the template does not exist.
 	unknown error
 }
 
 // leftovers returns the workloads that have Works and no template, but not those that are known. Works that would
 // delete their objects are left out: a user may have deleted the template to delete the objects.
 func (m *Migration) leftovers(ctx context.Context, namespace string, known []Workload) ([]leftover, error) {
+	owners, err := m.bindingOwners(ctx, namespace)
+	if err != nil {
+		return nil, err
+	}
 	var all []leftover
 	page := &client.ListOptions{Limit: pageSize}
 	for {
@@ -100,12 +107,61 @@ func (m *Migration) leftovers(ctx context.Context, namespace string, known []Wor
 	}
 	var left []leftover
 	for _, l := range all {
-		var template *unstructured.Unstructured
-		if template, _, l.unknown = m.template(ctx, l.Workload); template == nil {
+		if owners.contain(l.Workload) {
+			// Only while the hub serves a kind does the garbage collector look for objects of it.
+			if _, err := m.Hub.AnyVersion(l.GVK, l.Namespace); err == nil {
+				continue
+			}
+		}
+		template, _, err := m.template(ctx, l.Workload)
+		if err != nil && !apierrors.IsForbidden(err) && !errors.Is(err, errNotServed) {
+			return nil, err
+		}
+		if l.unknown = err; template == nil {
 			left = append(left, l)
 		}
 	}
 	return left, nil
+}
+
+// owners has the group, kind, namespace and name of objects that own a binding. The garbage collector of the hub takes
+// an owner that does not exist from its binding, or deletes the binding.
+type owners map[[4]string]bool
+
+func (o owners) contain(w Workload) bool {
+	return o[[4]string{w.GVK.Group, w.GVK.Kind, w.Namespace, w.Name}]
+}
+
+// bindingOwners returns the owners of the bindings in a namespace or, if it is empty, of all bindings, so that their
+// templates need not be read one by one. It returns none for a user who may not list bindings.
+func (m *Migration) bindingOwners(ctx context.Context, namespace string) (owners, error) {
+	found := owners{}
+	kinds := []string{"ResourceBinding", "ClusterResourceBinding"}
+	if namespace != "" {
+		kinds = kinds[:1]
+	}
+	for _, kind := range kinds {
+		var list metav1.PartialObjectMetadataList
+		list.SetGroupVersionKind(workv1alpha2.GroupVersion.WithKind(kind + "List"))
+		err := m.Client.List(ctx, &list, client.InNamespace(namespace))
+		if apierrors.IsForbidden(err) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("list bindings: %w", err)
+		}
+		for i := range list.Items {
+			b := &list.Items[i]
+			if b.DeletionTimestamp != nil {
+				continue
+			}
+			for _, owner := range b.OwnerReferences {
+				group := schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).Group
+				found[[4]string{group, owner.Kind, b.Namespace, owner.Name}] = true
+			}
+		}
+	}
+	return found, nil
 }
 
 // workOf returns the cluster and the workload of a Work; ok is false if it is not the Work of a template.

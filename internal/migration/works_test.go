@@ -202,6 +202,59 @@ func TestStatusNamesTheMissingRightToListWorks(t *testing.T) {
 	})
 }
 
+// Templates that own a binding exist. A hub may have thousands of them without a policy, and the status does not read
+// each.
+func TestStatusReadsNoTemplateThatOwnsABinding(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.putOnBoth()
+		w.bringIn(false, item(controllertest.CloneSet, "web"))
+		w.losePolicies()
+		w.stop()
+		w.newRun()
+		var reads []string
+		w.Server.Behave(func(_ http.ResponseWriter, r *http.Request) bool {
+			if strings.Contains(r.URL.Path, "/clonesets/") {
+				reads = append(reads, r.URL.Path)
+			}
+			return false
+		})
+		w.check("states", w.states(), "")
+		if len(reads) > 0 {
+			t.Errorf("the status reads %q", reads)
+		}
+	})
+}
+
+// A template that the user may not read may exist, and is listed. Another error says nothing about the template.
+func TestStatusFailsIfTemplatesCannotBeRead(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.putOnBoth()
+		w.bringIn(false, item(controllertest.CloneSet, "web"))
+		w.loseTemplate(controllertest.CloneSet, "web")
+		w.losePolicies()
+		w.stop()
+		w.newRun()
+		answer := forbid
+		w.Server.Behave(func(rw http.ResponseWriter, r *http.Request) bool {
+			return strings.Contains(r.URL.Path, "/clonesets/") && answer(rw)
+		})
+		all, err := w.Statuses(t.Context(), "")
+		if err != nil || len(all) != 1 || !strings.Contains(all[0].Clusters["m1"].Reason, "this user may not") {
+			t.Errorf("forbidden: the status is %+v, %v", all, err)
+		}
+		answer = func(rw http.ResponseWriter) bool {
+			http.Error(rw, "the request timed out", http.StatusGatewayTimeout)
+			return true
+		}
+		all, err = w.Statuses(t.Context(), "")
+		if err == nil || !strings.Contains(err.Error(), "look for CloneSet shop/web") {
+			t.Errorf("timeout: the status is %+v, %v", all, err)
+		}
+	})
+}
+
 // forbid answers that the user may not do this.
 func forbid(rw http.ResponseWriter) bool {
 	rw.Header().Set("Content-Type", "application/json")

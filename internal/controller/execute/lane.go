@@ -33,12 +33,14 @@ type lanes struct {
 	mu  sync.Mutex
 	ctx context.Context
 	// acts has the registered clusters: true for those in which this process acts.
-	acts    map[string]bool
-	open    map[string]lane
-	later   map[string]*reports
-	answers map[string]uint64
-	strays  workqueue.TypedRateLimitingInterface[strayWork]
-	all     sync.WaitGroup
+	acts  map[string]bool
+	open  map[string]lane
+	later map[string]*reports
+	// workersOf has the workers of the last lane of a cluster, until they end.
+	workersOf map[string]*sync.WaitGroup
+	answers   map[string]uint64
+	strays    workqueue.TypedRateLimitingInterface[strayWork]
+	all       sync.WaitGroup
 }
 
 type lane = workqueue.TypedRateLimitingInterface[types.NamespacedName]
@@ -139,7 +141,7 @@ type strayWork struct {
 func (l *lanes) start(ctx context.Context) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.ctx, l.open, l.later = ctx, map[string]lane{}, map[string]*reports{}
+	l.ctx, l.open, l.later, l.workersOf = ctx, map[string]lane{}, map[string]*reports{}, map[string]*sync.WaitGroup{}
 	l.strays = newQueue[strayWork]("execute-strays", l.firstRetry)
 	l.all.Go(func() {
 		work(l.strays, func(s strayWork) {
@@ -185,8 +187,21 @@ func (l *lanes) openLane(cluster string) (q lane, stray bool) {
 	l.open[cluster] = q
 	ctx, later := l.ctx, newReports()
 	l.later[cluster] = later
-	for range l.workers {
+	// A worker may still be busy with a Work of a lane that was shut. The new lane waits for it.
+	former, workers := l.workersOf[cluster], &sync.WaitGroup{}
+	l.workersOf[cluster] = workers
+	run := func(worker func()) {
+		workers.Add(1)
 		l.all.Go(func() {
+			defer workers.Done()
+			if former != nil {
+				former.Wait()
+			}
+			worker()
+		})
+	}
+	for range l.workers {
+		run(func() {
 			work(q, func(key types.NamespacedName) {
 				answers := l.answersOf(cluster)
 				out := recovered(func() outcome {
@@ -209,7 +224,7 @@ func (l *lanes) openLane(cluster string) (q lane, stray bool) {
 		})
 	}
 	for range (l.workers + 1) / 2 {
-		l.all.Go(func() {
+		run(func() {
 			later.run(q, l.clock, func() bool {
 				return q.Len() == 0 && l.clock.Now().UnixNano()-l.touched.Load() >= int64(calm)
 			})
@@ -283,6 +298,15 @@ func (l *lanes) shut(cluster string, q lane) {
 	close(l.later[cluster].stop)
 	delete(l.open, cluster)
 	delete(l.later, cluster)
+	workers := l.workersOf[cluster]
+	l.all.Go(func() {
+		workers.Wait()
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.workersOf[cluster] == workers {
+			delete(l.workersOf, cluster)
+		}
+	})
 }
 
 // stop closes all lanes and waits for their workers.

@@ -3,7 +3,9 @@ package execute
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -229,6 +231,41 @@ func TestRemovedClusterHasNoWorkers(t *testing.T) {
 	}
 	stop()
 	l.stop() // returns when all workers have ended
+}
+
+// A cluster may move to Pull mode and back while a worker waits for its member. No second worker begins the same Work.
+func TestNewLaneWaitsForWorkersOfTheFormer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var busy, most, passes atomic.Int32
+		l := &lanes{workers: 2, clock: clock.RealClock{}, firstRetry: time.Second,
+			reconcile: func(context.Context, string, types.NamespacedName) outcome {
+				most.Store(max(most.Load(), busy.Add(1)))
+				<-time.After(time.Minute) // the member hangs
+				busy.Add(-1)
+				passes.Add(1)
+				return outcome{}
+			}}
+		ctx, stop := context.WithCancel(t.Context())
+		l.start(ctx)
+		key := types.NamespacedName{Namespace: names.ExecutionSpace("m1"), Name: "w"}
+		for range 3 {
+			l.register("m1", true)
+			l.add("m1", key)
+			synctest.Wait()
+			l.register("m1", false)
+		}
+		<-time.After(time.Hour)
+		synctest.Wait()
+		if most.Load() != 1 || passes.Load() != 3 {
+			t.Errorf("%d passes, up to %d at once, want 3 and 1", passes.Load(), most.Load())
+		}
+		if len(l.workersOf) != 0 {
+			t.Errorf("the workers of %d lanes are remembered", len(l.workersOf))
+		}
+		stop()
+		l.stop()
+	})
 }
 
 func TestPanicIsAnErrorOfItsWork(t *testing.T) {

@@ -152,6 +152,52 @@ func TestSilentClusterIsShownOnEachPage(t *testing.T) {
 	b.See("c01 the cluster has not answered yet", "c01-node-1")
 }
 
+// TestLogsGoOnWhenAClusterIsSilentForAMoment shows that a page does not read logs again when a cluster does not answer
+// once: the pods stay the same.
+func TestLogsGoOnWhenAClusterIsSilentForAMoment(t *testing.T) {
+	h := newHub(t)
+	logs := func(h *hub, line string) {
+		for _, c := range []string{"c00", "c01"} {
+			h.answers["GET "+memberPath+c+"/proxy/api/v1/namespaces/shop/pods/web-1/log"] = answer{200,
+				text("2026-01-01T00:00:00Z " + line + " of " + c + "\n")}
+		}
+	}
+	pods := func(h *hub, names ...string) {
+		body := object{"pods": []object{}, "errors": []object{}}
+		for _, name := range names {
+			body["pods"] = append(body["pods"].([]object), pod(name, "web-1"))
+		}
+		if len(names) == 1 {
+			body["errors"] = []object{{"cluster": "c00", "message": "the cluster has not answered yet"}}
+		}
+		h.answers["GET api/pods"] = answer{200, body}
+	}
+	h.set(func(h *hub) {
+		h.everything()
+		logs(h, "first line")
+		pods(h, "c00", "c01")
+		h.answers["GET api/why"] = answer{200, walk(2)}
+	})
+	b := browser.Open(t, h.URL)
+	b.Visit(path + "?tab=pods")
+	b.See("first line of c00", "first line of c01")
+	h.set(func(h *hub) {
+		logs(h, "other line")
+		pods(h, "c01")
+	})
+	b.See("c00 the cluster has not answered yet", "c00-node-1")
+	h.set(func(h *hub) { pods(h, "c00", "c01") })
+	b.WaitFor("the pods of all clusters", func() string {
+		if strings.Contains(b.Text(), "has not answered yet") {
+			return "c00 is still silent"
+		}
+		return ""
+	})
+	if text := b.Text(); !strings.Contains(text, "first line of c01") || strings.Contains(text, "other line") {
+		t.Errorf("the logs were read again:\n%s", text)
+	}
+}
+
 // TestPagesWithTooMuchShowAPart has more than a page shows at once.
 func TestPagesWithTooMuchShowAPart(t *testing.T) {
 	h := newHub(t)
@@ -198,6 +244,11 @@ func TestPagesWithTooMuchShowAPart(t *testing.T) {
 	h.set(func(h *hub) { h.answers["GET api/why"] = answer{200, walk(60)} })
 	b.Visit(path + "?tab=pods")
 	b.See("The first 8 of 60 clusters are read.")
+	h.set(func(h *hub) {
+		h.answers["GET api/pods"] = answer{200, object{"pods": []object{pod("c01", "web-1")}, "errors": []object{},
+			"more": []string{"c01"}}}
+	})
+	b.See("c01 has more pods than the first 1.")
 }
 
 // TestPagesWaitForTheUser shows that the console itself, pods and objects of a member have the states of a page.
@@ -294,6 +345,27 @@ func TestObjectsOfAMemberAreShownAsText(t *testing.T) {
 	b.Accessible("manifest")
 	if n := browser.Run[int](b, `document.querySelectorAll("main img").length`); n > 0 {
 		t.Errorf("%d elements come from the object", n)
+	}
+}
+
+// TestKindsOfAMemberStayInTheMember lists no kind whose name would lead to another address of the hub.
+func TestKindsOfAMemberStayInTheMember(t *testing.T) {
+	h := newHub(t)
+	nodes := []object{{"name": "nodes", "kind": "Node"}}
+	h.set(func(h *hub) {
+		h.everything()
+		h.answers["GET "+memberPath+"c01"] = answer{200, object{"status": object{"apiEnablements": []object{
+			{"groupVersion": "v1", "resources": append(nodes, object{"name": "..", "kind": "Up"})},
+			{"groupVersion": "metrics.k8s.io/v1beta1", "resources": nodes}, {"groupVersion": "../../v1", "resources": nodes},
+			{"groupVersion": "a..b/v1", "resources": nodes}, {"groupVersion": "v1?watch=true", "resources": nodes},
+			{"groupVersion": "%2e%2e/v1", "resources": nodes}, {"groupVersion": "", "resources": nodes}}}}}
+	})
+	b := browser.Open(t, h.URL)
+	b.Visit("clusters/c01?tab=objects")
+	b.See("Any kind that the cluster serves")
+	got := browser.Run[string](b, `[...document.querySelector(".tools select").options].map((o) => o.value).join()`)
+	if want := ",nodes.metrics.k8s.io/v1beta1,nodes.v1"; got != want {
+		t.Errorf("the kinds are %q, want %q", got, want)
 	}
 }
 

@@ -15,6 +15,8 @@ interface Table { columnDefinitions: { name: string; priority: number }[]; rows:
 const pageSize = 250;
 /** first are the kinds at the top of the choice. */
 const first = ["Deployment", "StatefulSet", "DaemonSet", "CloneSet", "Pod", "Service", "Ingress", "ConfigMap", "Node", "Namespace"];
+/** servable reports whether a kind can be in an address. A member names its kinds itself, and a name must not lead out of the member. */
+const servable = (k: Kind) => /^[a-z0-9][a-z0-9.-]*(\/[a-z0-9]+)?$/.test(k.apiVersion) && !k.apiVersion.includes("..") && /^[a-z0-9-]+$/.test(k.resource);
 const idOf = (k: Kind) => `${k.resource}.${k.apiVersion}`;
 const pathOf = (cluster: string, k: Kind) => `${member(cluster)}/${k.apiVersion.includes("/") ? "apis" : "api"}/${k.apiVersion}`;
 
@@ -39,7 +41,7 @@ function useKinds(cluster: string) {
     get<any>("k8s/apis/cluster.karmada.io/v1alpha1/clusters/" + encodeURIComponent(cluster), abort.signal).then((c) => {
       const kinds: Kind[] = (c.status?.apiEnablements ?? []).flatMap((a: any) => (a.resources ?? []).map((r: any) => ({ apiVersion: a.groupVersion, resource: r.name, kind: r.kind })));
       const at = (k: Kind) => { const i = first.indexOf(k.kind); return i < 0 ? first.length : i; };
-      set({ kinds: kinds.filter((k) => !k.resource.includes("/")).sort((a, b) => at(a) - at(b) || a.kind.localeCompare(b.kind) || a.apiVersion.localeCompare(b.apiVersion)) });
+      set({ kinds: kinds.filter(servable).sort((a, b) => at(a) - at(b) || a.kind.localeCompare(b.kind) || a.apiVersion.localeCompare(b.apiVersion)) });
     }, (error) => { if (!abort.signal.aborted) set({ error }); });
     return () => abort.abort();
   }, [cluster]);

@@ -12,7 +12,7 @@ const maxClusters = 8;
 const maxLines = 20_000, maxShown = 1_500, maxLine = 16_384;
 
 interface Pod { cluster: string; name: string; containers: string[]; phase: string; ready: number; restarts: number; since: number; node?: string; reason?: string }
-interface Answer { pods: Pod[]; errors: { cluster: string; message: string; missing?: Missing }[]; none?: boolean }
+interface Answer { pods: Pod[]; errors: { cluster: string; message: string; missing?: Missing }[]; more?: string[]; none?: boolean }
 
 /** refreshEvery is how often the pods are read. The hub shares what it reads between the pages of a user. */
 const refreshEvery = 2500;
@@ -105,7 +105,9 @@ function useLogs(pods: Pod[], namespace: string, container: string, previous: bo
 export function PodsAndLogs({ kind, namespace, name, clusters }: { kind: string; namespace: string; name: string; clusters: string[] }) {
   const p = t.pods;
   const { answer, error, retry } = usePods(kind, namespace, name, clusters);
-  const pods = answer?.pods ?? [], errors = answer?.errors ?? [];
+  // The last pods of a silent cluster are at the end of the answer. Sorted, they keep their places and their logs.
+  const pods = [...(answer?.pods ?? [])].sort((a, b) => clusters.indexOf(a.cluster) - clusters.indexOf(b.cluster) || a.name.localeCompare(b.name));
+  const errors = answer?.errors ?? [];
   const [cluster, setCluster] = useState("");
   const [pod, setPod] = useState("");
   const [container, setContainer] = useState("");
@@ -118,20 +120,20 @@ export function PodsAndLogs({ kind, namespace, name, clusters }: { kind: string;
   if (error && !answer) return <Failure error={error} retry={retry} />;
   if (!answer) return <Waiting />;
   if (answer.none) return <p class="notice">{p.none}</p>;
-  const sorted = [...pods].sort((a, b) => clusters.indexOf(a.cluster) - clusters.indexOf(b.cluster) || a.name.localeCompare(b.name));
   return (
     <>
       {clusters.length > maxClusters && <p class="faint">{fill(p.first, { n: maxClusters, all: clusters.length })}</p>}
       {error && <Failure error={error} retry={retry} />}
       {errors.map((e) => <p class="notice failed" key={e.cluster}><b>{e.cluster}</b> {e.missing ? missingText(e.missing) : e.message}</p>)}
-      {sorted.length === 0 && errors.length === 0 && <p class="notice">{p.empty}</p>}
-      {sorted.length > 0 && (
+      {answer.more?.map((c) => <p class="faint" key={c}>{fill(p.more, { cluster: c, n: pods.filter((x) => x.cluster === c).length })}</p>)}
+      {pods.length === 0 && errors.length === 0 && <p class="notice">{p.empty}</p>}
+      {pods.length > 0 && (
         <>
           <div class="scroll" tabIndex={0} role="region" aria-label={p.title}>
             <table class="objects">
               <thead><tr><th scope="col">{t.workload.cluster}</th><th scope="col">{t.cluster.state}</th><th scope="col">{p.pod}</th><th scope="col">{p.ready}</th><th scope="col">{p.restarts}</th><th scope="col">{p.node}</th><th scope="col">{p.age}</th></tr></thead>
               <tbody>
-                {sorted.slice(0, 300).map((x) => {
+                {pods.slice(0, 300).map((x) => {
                   const well = x.phase === "Succeeded" || x.phase === "Running" && x.ready === x.containers.length;
                   return (
                     <tr key={x.cluster + x.name}>

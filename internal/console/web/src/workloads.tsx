@@ -17,10 +17,10 @@ export interface WorkloadRow {
 const rank: State[] = ["Refused", "Unplaced", "Unhealthy", "Progressing", "Deleting", "Healthy"];
 const bad = new Set<State>(["Refused", "Unhealthy"]);
 
-/** Strip shows the clusters of a workload: the worst by name, the others by count. */
-function Strip({ places }: { places: Placed[] }) {
+/** Strip shows the clusters of a workload: the worst by name, the others by count. silent are those that do not answer. */
+function Strip({ places, silent }: { places: Placed[]; silent: Set<string> }) {
   const good = places.filter((p) => p.state === "Healthy").length;
-  const named = places.slice(0, 3), silent = new Set<string>(stream.topic("fleet").totals?.silent ?? []);
+  const named = places.slice(0, 3);
   return (
     <span class="strip" title={fill(t.workload.counts, { good, n: places.length })}>
       {named.map((p) => <span class={"place " + toneOf(p.state) + (silent.has(p.cluster) ? " silent" : "")} title={silent.has(p.cluster) ? t.cluster.silent : undefined} key={p.cluster}><Mark state={silent.has(p.cluster) && p.state === "Healthy" ? "Attention" : p.state} label={t.workloadState[p.state]} />{p.cluster}{silent.has(p.cluster) && <span class="sr">{t.cluster.silent}</span>}</span>)}
@@ -30,13 +30,13 @@ function Strip({ places }: { places: Placed[] }) {
 }
 
 function columns(): Column<WorkloadRow>[] {
-  const w = t.workload;
+  const w = t.workload, silent = new Set<string>(stream.topic("fleet").totals?.silent ?? []);
   return [
     { id: "name", title: w.name, width: 1.6, sort: (a, b) => a.name.localeCompare(b.name), cell: (r) => <><Mark state={r.state} label={t.workloadState[r.state]} /><span class="two"><b>{r.name}</b><small>{r.namespace}</small></span></> },
     { id: "kind", title: w.kind, sort: (a, b) => a.kind.localeCompare(b.kind), cell: (r) => <span class="two"><span>{r.kind}</span><small>{r.group}</small></span> },
     { id: "state", title: w.state, width: .8, sort: (a, b) => rank.indexOf(a.state) - rank.indexOf(b.state), cell: (r) => <span class={"state " + toneOf(r.state)} title={r.what}>{t.workloadState[r.state]}</span> },
     { id: "ready", title: w.ready, width: .5, end: true, sort: (a, b) => a.ready - b.ready, cell: (r) => (r.wanted ? <span class={r.ready < r.wanted ? "alarm" : ""}>{r.ready}/{r.wanted}</span> : <span class="faint">–</span>) },
-    { id: "places", title: w.places, width: 2.4, sort: (a, b) => (a.places?.length ?? 0) - (b.places?.length ?? 0), cell: (r) => (r.places?.length ? <Strip places={r.places} /> : <span class="faint">–</span>) },
+    { id: "places", title: w.places, width: 2.4, sort: (a, b) => (a.places?.length ?? 0) - (b.places?.length ?? 0), cell: (r) => (r.places?.length ? <Strip places={r.places} silent={silent} /> : <span class="faint">–</span>) },
     { id: "policy", title: w.policy, sort: (a, b) => (a.policy ?? "").localeCompare(b.policy ?? ""), cell: (r) => r.policy || <span class="faint">–</span> },
   ];
 }
