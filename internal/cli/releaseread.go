@@ -157,10 +157,10 @@ func (r *releases) target(ctx context.Context, ref releasev1alpha1.ReleaseObject
 	}
 	notes = append(notes, lacks...)
 
-	err = template.SetCurrent(ctx, r.object, &t, versioned, overrides)
+	err = template.SetCurrent(ctx, r.object, &t, versioned, overrides, revisions)
 	if apierrors.IsForbidden(err) {
 		notes = append(notes, "you may not read the ConfigMaps of the pods: changes of them are not seen")
-		err = template.SetCurrent(ctx, r.object, &t, false, overrides)
+		err = template.SetCurrent(ctx, r.object, &t, false, overrides, revisions)
 	}
 	if err != nil {
 		return t, nil, err

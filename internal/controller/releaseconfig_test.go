@@ -350,6 +350,59 @@ func TestAVersionThatWasDeletedIsMadeAgainOrReported(t *testing.T) {
 	})
 }
 
+// The pods that exist keep what they read, and a new number of them or another image must reach the members.
+func TestAWorkloadIsWrittenThoughALostVersionIsRefused(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		w := newConfigWorld(t)
+		r := w.release("r1", versioned)
+		w.pass(20 * time.Second)
+		w.expect("after the release", r, releasev1alpha1.ReleaseSucceeded, releasev1alpha1.ReasonCompleted)
+		const path = "/api/v1/namespaces/shop/configmaps"
+		w.Server.Behave(func(rw http.ResponseWriter, r *http.Request) bool {
+			if r.Method != http.MethodPost || r.URL.Path != path {
+				return false
+			}
+			http.Error(rw, "exceeded quota", http.StatusForbidden)
+			return true
+		})
+		w.Gone(w.version("1"))
+		w.pass(10 * time.Second)
+		web := &unstructured.Unstructured{}
+		web.SetGroupVersionKind(controllertest.CloneSet.GroupVersionKind)
+		web.SetNamespace("shop")
+		web.SetName("web")
+		controllertest.Change(w.Hub, web, func(u *unstructured.Unstructured) {
+			fields.Object(u.Object, "spec")["minReadySeconds"] = int64(7)
+		})
+		w.pass(5 * time.Minute)
+		for _, m := range w.members {
+			u := m.server.Object(controllertest.CloneSet, "shop", "web")
+			if got := fields.Object(u.Object, "spec")["minReadySeconds"]; got != int64(7) {
+				t.Errorf("with a quota, %s has the minReadySeconds %v", m.name, got)
+			}
+		}
+		missing := func() string { return w.condition("web", corefleet.ConfigMapMissing, metav1.ConditionTrue) }
+		if got := missing(); !strings.Contains(got, "create ConfigMap") {
+			t.Errorf("with a quota, the binding reports %q", got)
+		}
+		events := 0
+		for _, e := range w.Events() {
+			if strings.Contains(e, "create ConfigMap") {
+				events++
+			}
+		}
+		if events != 2 {
+			t.Errorf("with a quota, %d events are recorded, want one for the workload and one for its binding", events)
+		}
+		w.Server.Behave(nil)
+		w.pass(70 * time.Second)
+		if got := missing(); got != "" {
+			t.Errorf("without a quota, the binding reports %q", got)
+		}
+		w.reads("without a quota", "web", w.version("1").Name)
+	})
+}
+
 // A ConfigMap that an override policy selects has no versions, so its pods would change.
 func TestAnOverridePolicyOfAConfigMapWaitsForARelease(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
+	corefleet "github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
 
 // A user who changes a strategy must know that it replaces pods: docs/releases.md says so.
@@ -28,6 +29,26 @@ func TestAStrategyThatStartsToVersionConfigMapsIsAChange(t *testing.T) {
 		w.pass(20 * time.Second)
 		w.expectPhases("with versions", releasev1alpha1.ReleaseSucceeded, releasev1alpha1.ReleaseSucceeded)
 		w.reads("with versions", "web", w.version("1").Name)
+	})
+}
+
+func TestTheHubStartsNoReleaseOfADeletion(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		w := newConfigWorld(t)
+		w.strategy("autoStart: {}\nstages: [{name: all}]\nconfig: Versioned")
+		w.pass(20 * time.Second)
+		w.expectPhases("at first", releasev1alpha1.ReleaseSucceeded)
+		w.Gone(settings("1"))
+		w.pass(20 * time.Second)
+		w.expectPhases("without the ConfigMap", releasev1alpha1.ReleaseSucceeded)
+		if got := w.condition("web", corefleet.ChangeAwaitsRelease, metav1.ConditionTrue); got != "" {
+			t.Errorf("without the ConfigMap, the binding reports %q", got)
+		}
+		w.reads("without the ConfigMap", "web", w.version("1").Name)
+		w.Make(settings("2"))
+		w.pass(20 * time.Second)
+		w.expectPhases("with another content", releasev1alpha1.ReleaseSucceeded, releasev1alpha1.ReleaseSucceeded)
+		w.reads("with another content", "web", w.version("2").Name)
 	})
 }
 

@@ -21,15 +21,15 @@ type Getter func(ctx context.Context, gk schema.GroupKind, namespace, name strin
 	error)
 
 // SetCurrent sets the current revision of a target that has a Template. If its release versions ConfigMaps, it sets
-// those too.
-func SetCurrent(ctx context.Context, get Getter, t *release.Target, versioned bool,
-	overrides []policyv1alpha1.Override) (err error) {
+// those too. stored has the ReleaseRevision that its Binding names.
+func SetCurrent(ctx context.Context, get Getter, t *release.Target, versioned bool, overrides []policyv1alpha1.Override,
+	stored []releasev1alpha1.ReleaseRevision) (err error) {
 	if versioned {
 		if t.ConfigMaps, err = ConfigMaps(ctx, get, t.Template); err != nil {
 			return err
 		}
 	}
-	t.Current, err = release.CurrentRevision(t.Template, overrides, t.ConfigMaps)
+	t.Current, err = release.CurrentRevision(t.Template, overrides, t.ConfigMaps, t.EffectiveOf(stored))
 	return err
 }
 

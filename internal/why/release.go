@@ -60,6 +60,6 @@ func releaseTarget(ctx context.Context, r client.Reader, rel *releasev1alpha1.Re
 	err = template.SetCurrent(ctx, func(_ context.Context, gk schema.GroupKind, namespace,
 		name string) (*unstructured.Unstructured, bool, error) {
 		return read(gk.WithVersion("v1"), namespace, name) // ConfigMaps
-	}, &t, release.Input{Release: rel, Strategy: rel.Spec.Strategy}.VersionsConfig(), overrides)
+	}, &t, release.Input{Release: rel, Strategy: rel.Spec.Strategy}.VersionsConfig(), overrides, nil)
 	return t, err
 }

@@ -55,6 +55,8 @@ var listKinds = map[schema.GroupVersionResource]string{
 	{Group: "policy.karmada.io", Version: "v1alpha1",
 		Resource: "clusterpropagationpolicies"}: "ClusterPropagationPolicyList",
 	{Group: "policy.karmada.io", Version: "v1alpha1", Resource: "overridepolicies"}: "OverridePolicyList",
+	{Group: "release.argosy.io", Version: "v1alpha1",
+		Resource: "releaserevisions"}: "ReleaseRevisionList",
 	{Group: "policy.karmada.io", Version: "v1alpha1",
 		Resource: "clusteroverridepolicies"}: "ClusterOverridePolicyList",
 	{Group: "config.karmada.io", Version: "v1alpha1",

@@ -63,7 +63,8 @@ var ownDefinitions = sync.OnceValues(func() (map[string]bool, error) {
 })
 
 // Validate denies the deletion of a protected object.
-func (p *protection) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+func (p *protection) Validate(ctx context.Context, a admission.Attributes,
+	interfaces admission.ObjectInterfaces) error {
 	if a.GetSubresource() != "" || a.GetOldObject() == nil {
 		return nil
 	}
@@ -87,10 +88,7 @@ func (p *protection) Validate(ctx context.Context, a admission.Attributes, _ adm
 			err = p.validateDefinition(ctx, obj.GetName(), a.GetOldObject())
 		}
 	case releasev1alpha1.Resource("releaserevisions"):
-		var bindings []workv1alpha2.Binding
-		if bindings, err = bindingsIn(ctx, p.client, obj.GetNamespace()); err == nil {
-			err = protect.Revision(obj.GetName(), bindings)
-		}
+		err = p.validateRevision(ctx, a, interfaces)
 	case corev1.Resource("configmaps"):
 		if release.IsVersion(obj.GetAnnotations()) {
 			err = checkVersion(ctx, p.client, obj)
@@ -113,6 +111,36 @@ func ownOrder(a admission.Attributes) error {
 		return errors.New("foreground deletion of a Work is reserved for the hub, and Works have no dependents there; delete it with --cascade=background")
 	}
 	return nil
+}
+
+func (p *protection) validateRevision(ctx context.Context, a admission.Attributes,
+	interfaces admission.ObjectInterfaces) error {
+	u, err := templateOf(a.GetOldObject(), a, interfaces)
+	if err != nil || u == nil {
+		return err
+	}
+	r := &releasev1alpha1.ReleaseRevision{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, r); err != nil {
+		return fmt.Errorf("decode ReleaseRevision %s/%s: %w", u.GetNamespace(), u.GetName(), err)
+	}
+	bindings, err := bindingsIn(ctx, p.client, r.Namespace)
+	if err != nil {
+		return err
+	}
+	list, err := p.client.Resource(releasev1alpha1.GroupVersion.WithResource("releaserevisions")).
+		Namespace(r.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list the ReleaseRevisions of namespace %q: %w", r.Namespace, err)
+	}
+	var stored releasev1alpha1.ReleaseRevisionList
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(list.UnstructuredContent(), &stored); err != nil {
+		return fmt.Errorf("decode the ReleaseRevisions of namespace %q: %w", r.Namespace, err)
+	}
+	all := make([]*releasev1alpha1.ReleaseRevision, len(stored.Items))
+	for i := range stored.Items {
+		all[i] = &stored.Items[i]
+	}
+	return protect.Revision(r, all, bindings)
 }
 
 func (p *protection) validateDefinition(ctx context.Context, name string, obj runtime.Object) error {

@@ -125,7 +125,8 @@ func TestOrdinaryConfigMapsNeedNoOtherObject(t *testing.T) {
 
 func TestUsersKeepRevisionsInForce(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
-		h := newHub(t, bindingNaming(t, "web-1"))
+		h := newHub(t, changed(t, bindingNaming(t, "web-1"), `[{"apiVersion":"v1","kind":"ConfigMap","namespace":"shop",`+
+			`"name":"settings-1f0c9a2e"}]`, "metadata", "annotations", "resourcebinding.karmada.io/dependencies"))
 		revision := func(name string) *unstructured.Unstructured {
 			return standing("release.argosy.io/v1alpha1", "ReleaseRevision", "shop", name)
 		}
@@ -134,6 +135,12 @@ func TestUsersKeepRevisionsInForce(t *testing.T) {
 		}
 		if err := h.delete(user.APIServerUser, revision("web-1")); err != nil {
 			t.Errorf("deletion by the hub: %v", err)
+		}
+		reads := revision("web-0")
+		reads.Object["spec"] = map[string]any{"config": []any{map[string]any{"kind": "ConfigMap", "name": "settings",
+			"hash": "1f0c9a2e"}}}
+		if err := h.delete("admin", reads); !apierrors.IsForbidden(err) {
+			t.Errorf("deletion of one whose version is in clusters: %v, want Forbidden", err)
 		}
 		if err := h.delete("admin", revision("web-0")); err != nil {
 			t.Errorf("deletion of another one: %v", err)

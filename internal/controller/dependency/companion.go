@@ -14,6 +14,7 @@ import (
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/source/dependency"
 	"github.com/argosy-io/argosy/internal/core/workload/companion"
 )
@@ -75,7 +76,7 @@ func (r *reconciler) accompanied(b workv1alpha2.Binding, tpl *unstructured.Unstr
 // recorded returns the recorded dependencies in the binding's own namespace. Companions and rights exist only there,
 // and users can write anything into the annotation. An invalid annotation is ignored and rewritten.
 func recorded(b workv1alpha2.Binding) []configv1alpha1.DependentObjectReference {
-	refs, _ := dependency.Recorded(b)
+	refs, _ := propagate.RecordedDependencies(b)
 	return slices.DeleteFunc(refs, func(ref configv1alpha1.DependentObjectReference) bool {
 		return ref.Namespace != b.GetNamespace()
 	})

@@ -622,14 +622,7 @@ func (r *reconciler) bindingChanged() handler.TypedFuncs[workv1alpha2.Binding, r
 					q.Add(reconcile.Request{NamespacedName: key})
 				}
 			}
-			changed := was.GetGeneration() != is.GetGeneration() ||
-				(was.GetDeletionTimestamp() == nil) != (is.GetDeletionTimestamp() == nil) ||
-				was.GetAnnotations()[workv1alpha2.DependenciesAnnotation] !=
-					is.GetAnnotations()[workv1alpha2.DependenciesAnnotation] ||
-				!slices.Equal(was.GetFinalizers(), is.GetFinalizers()) ||
-				!slices.Equal(dispatch.RevisionsOf(was), dispatch.RevisionsOf(is)) ||
-				mayHaveOldPods(was) != mayHaveOldPods(is)
-			if changed && (concerned(was) || concerned(is)) {
+			if (concerned(was) || concerned(is)) && changesDependencies(was, is) {
 				q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(is)})
 			}
 			// Enqueue only the affected requirers. Each writes the binding once and would trigger all others.
@@ -653,6 +646,17 @@ func (r *reconciler) bindingChanged() handler.TypedFuncs[workv1alpha2.Binding, r
 			}
 		},
 	}
+}
+
+// changesDependencies reports whether a change of a binding may change what is attached to it.
+func changesDependencies(was, is workv1alpha2.Binding) bool {
+	return was.GetGeneration() != is.GetGeneration() ||
+		(was.GetDeletionTimestamp() == nil) != (is.GetDeletionTimestamp() == nil) ||
+		was.GetAnnotations()[workv1alpha2.DependenciesAnnotation] !=
+			is.GetAnnotations()[workv1alpha2.DependenciesAnnotation] ||
+		!slices.Equal(was.GetFinalizers(), is.GetFinalizers()) ||
+		dispatch.Repaced(was, is) && !slices.Equal(dispatch.RevisionsOf(was), dispatch.RevisionsOf(is)) ||
+		changesOldPods(was, is)
 }
 
 // heirs returns the bindings that depend on the template of a deleted one. They may have waited for this deletion.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -73,6 +74,15 @@ func mayHaveOldPods(b workv1alpha2.Binding) bool {
 	of := b.BindingSpec().Resource
 	return len(recordedConfigMaps(b)) > 0 &&
 		fleet.HasOldPods(match.GroupKind(of.APIVersion, of.Kind), b.BindingStatus().AggregatedStatus)
+}
+
+// changesOldPods reports whether mayHaveOldPods differs. The recorded dependencies are the same.
+func changesOldPods(was, is workv1alpha2.Binding) bool {
+	if !dispatch.Repaced(was, is) &&
+		equality.Semantic.DeepEqual(was.BindingStatus().AggregatedStatus, is.BindingStatus().AggregatedStatus) {
+		return false // without decoding annotations and statuses
+	}
+	return mayHaveOldPods(was) != mayHaveOldPods(is)
 }
 
 // recordedConfigMaps are the ConfigMaps among the recorded dependencies of a binding.

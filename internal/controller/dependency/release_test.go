@@ -183,3 +183,37 @@ func TestVersionsOfConfigMapsStayWhilePodsReadThem(t *testing.T) {
 		}
 	})
 }
+
+func TestABindingIsLookedAtWhenItsOldPodsEnd(t *testing.T) {
+	reports := func(updated int) []workv1alpha2.AggregatedStatusItem {
+		return []workv1alpha2.AggregatedStatusItem{{ClusterName: "m1",
+			Status: &runtime.RawExtension{Raw: fmt.Appendf(nil, `{"replicas":3,"updatedReplicas":%d}`, updated)}}}
+	}
+	was := &workv1alpha2.ResourceBinding{}
+	was.Namespace, was.Name = "shop", "web-deployment"
+	was.Annotations = map[string]string{workv1alpha2.DependenciesAnnotation: `[{"apiVersion":"v1","kind":"ConfigMap",` +
+		`"namespace":"shop","name":"settings"}]`}
+	was.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop",
+		Name: "web"}
+	was.Status.AggregatedStatus = reports(2)
+	for name, c := range map[string]struct {
+		change  func(b *workv1alpha2.ResourceBinding)
+		changes bool
+	}{
+		"a label":          {func(b *workv1alpha2.ResourceBinding) { b.Labels = map[string]string{"a": "b"} }, false},
+		"another old pod":  {func(b *workv1alpha2.ResourceBinding) { b.Status.AggregatedStatus = reports(1) }, false},
+		"no more old pods": {func(b *workv1alpha2.ResourceBinding) { b.Status.AggregatedStatus = reports(3) }, true},
+		"a revision": {func(b *workv1alpha2.ResourceBinding) {
+			b.Annotations[fleet.EffectiveRevisionAnnotation] = "web-1"
+		}, true},
+		"a plan while all pods are new": {func(b *workv1alpha2.ResourceBinding) {
+			b.Status.AggregatedStatus = reports(3)
+			b.Annotations[fleet.PlanAnnotation] = (&fleet.Plan{Release: "r1", UID: "1"}).String()
+		}, false},
+	} {
+		is := was.DeepCopy()
+		if c.change(is); changesDependencies(was, is) != c.changes {
+			t.Errorf("%s changes what is attached: %v, want %v", name, !c.changes, c.changes)
+		}
+	}
+}

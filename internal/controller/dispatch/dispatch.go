@@ -320,10 +320,16 @@ func (r *reconciler) write(ctx context.Context, b workv1alpha2.Binding,
 	if d.Waits {
 		return d.RecheckAfter, nil // the controller reconciles when the binding is placed
 	}
+	refused := template.CreateVersions(ctx, r.client, d.ConfigMaps)
+	if commit.Transient(refused) {
+		return 0, refused
+	} else if refused != nil {
+		d = d.WithoutVersions(refused)
+	}
 	r.warn(b, in.Template, "", workv1alpha2.EventSyncWorkFailed, d.Err)
 	if d.Err != nil {
 		// Write no Work. A change of the template causes the next reconcile, or RecheckAfter.
-		return d.RecheckAfter, r.report(ctx, b, d, nil, d.Err)
+		return d.RecheckAfter, errors.Join(refused, r.report(ctx, b, d, nil, d.Err))
 	}
 
 	// 1. Write what must precede the Works: image pulls, and the binding's annotations.
@@ -336,12 +342,6 @@ func (r *reconciler) write(ctx context.Context, b workv1alpha2.Binding,
 		return 0, err
 	}
 	after = commit.ShorterDelay(d.RecheckAfter, again)
-	if err := template.CreateVersions(ctx, r.client, d.ConfigMaps); commit.Transient(err) {
-		return 0, err
-	} else if err != nil {
-		r.warn(b, in.Template, "", workv1alpha2.EventSyncWorkFailed, err)
-		return 0, errors.Join(err, r.report(ctx, b, dispatch.Decision{Err: err}, nil, err))
-	}
 	if err := r.storeBaseline(ctx, d.Baseline); err != nil {
 		return 0, err
 	}

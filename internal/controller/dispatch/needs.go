@@ -33,7 +33,7 @@ func (r *reconciler) unmet(ctx context.Context, b workv1alpha2.Binding, template
 		return "", nil
 	}
 	named, err := r.Interpreter.Dependencies(ctx, template)
-	recorded, unread := dependency.Recorded(b)
+	recorded, unread := propagate.RecordedDependencies(b)
 	if err != nil || unread != nil {
 		return "", nil // the dependency controller reports it
 	}

@@ -13,7 +13,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/match"
-	"github.com/argosy-io/argosy/internal/core/source/dependency"
+	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
@@ -56,7 +56,7 @@ func (r *reconciler) requiredBy(ctx context.Context, work client.Object) (reques
 	if err != nil {
 		return nil // without a requirer the dependency controller updates the bindings that it required
 	}
-	recorded, err := dependency.Recorded(requirer)
+	recorded, err := propagate.RecordedDependencies(requirer)
 	if err != nil {
 		return nil // reported by the dependency controller
 	}

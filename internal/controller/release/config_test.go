@@ -34,7 +34,7 @@ func TestARevisionThatExistsOwnsTheVersionsOfAStep(t *testing.T) {
 		settings.SetNamespace("shop")
 		settings.SetName("settings")
 		configMaps := release.ConfigMaps{"settings": settings}
-		revision, err := release.CurrentRevision(web, nil, configMaps)
+		revision, err := release.CurrentRevision(web, nil, configMaps, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

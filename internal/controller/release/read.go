@@ -163,14 +163,15 @@ func (r *reconciler) target(ctx context.Context, in release.Input, spec releasev
 		}
 	}
 	if t.Template != nil {
-		if err := template.SetCurrent(ctx, get, &t, in.VersionsConfig(), overrides); err != nil {
+		if err := template.SetCurrent(ctx, get, &t, in.VersionsConfig(), overrides, revisions.Items); err != nil {
 			return t, err
 		}
 	}
 	if err := t.SetRevisions(spec.Ref, revisions.Items, works, overrides); err != nil {
 		return t, err
 	}
-	if t.DeletedVersions, err = template.DeletedVersions(ctx, r.Templates.Version, namespace, t.Revisions); err != nil {
+	if t.DeletedVersions, err = template.DeletedVersions(ctx, r.Templates.Version, namespace,
+		t.RevisionsAhead(in.Release, spec)); err != nil {
 		return t, err
 	}
 	if t.Template == nil || t.Binding == nil {

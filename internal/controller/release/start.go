@@ -185,11 +185,6 @@ func (s *starter) toCreate(ctx context.Context, b *workv1alpha2.ResourceBinding,
 	if err != nil {
 		return nil, err
 	}
-	t := release.Target{Template: workload}
-	if err := template.SetCurrent(ctx, get, &t, release.VersionsConfig(in.Strategy), overrides); err != nil {
-		return nil, err
-	}
-	in.Current = t.Current
 	var revisions releasev1alpha1.ReleaseRevisionList
 	if err := s.client.List(ctx, &revisions, client.InNamespace(b.Namespace),
 		client.MatchingFields{byTarget: targetIndex(ref)}, client.UnsafeDisableDeepCopy); err != nil {
@@ -198,6 +193,12 @@ func (s *starter) toCreate(ctx context.Context, b *workv1alpha2.ResourceBinding,
 	for i := range revisions.Items {
 		in.Stored[revisions.Items[i].Name] = &revisions.Items[i]
 	}
+	t := release.Target{Template: workload, Binding: b}
+	if err := template.SetCurrent(ctx, get, &t, release.VersionsConfig(in.Strategy), overrides,
+		revisions.Items); err != nil {
+		return nil, err
+	}
+	in.Current = t.Current
 	var releases releasev1alpha1.ReleaseList
 	if err := s.client.List(ctx, &releases, client.InNamespace(b.Namespace),
 		client.MatchingFields{byTarget: targetIndex(ref)}, client.UnsafeDisableDeepCopy); err != nil {

@@ -95,7 +95,7 @@ func (in Input) paced() (Input, error) {
 		}
 		var taken string
 		if in.pace.configMaps, taken = release.VersionsToMake(r, in.Template, in.ConfigMaps); taken != "" {
-			in.pace.recheckAfter = takenRetry
+			in.pace.recheckAfter = versionsRetry
 			return in, errors.New(release.TakenMessage(taken))
 		}
 		in.pace.baseline, name = r, r.Name
@@ -108,7 +108,7 @@ func (in Input) paced() (Input, error) {
 		if len(r.Spec.Config) > 0 {
 			configMaps = in.ConfigMaps
 		}
-		current, err := release.CurrentRevision(in.Template, in.Overrides, configMaps)
+		current, err := release.CurrentRevision(in.Template, in.Overrides, configMaps, r)
 		if err != nil {
 			return in, err
 		}
@@ -144,8 +144,8 @@ func (in Input) paced() (Input, error) {
 	return in, err
 }
 
-// takenRetry is when to look again for a ConfigMap that has the name of a version. No event follows when it is gone.
-const takenRetry = time.Minute
+// versionsRetry is when to create versions again that could not be created. No event follows when they can.
+const versionsRetry = time.Minute
 
 // restore adds the versions of a revision in force that were deleted. Without ConfigMaps, nothing is known of them.
 func (p *pace) restore(r *releasev1alpha1.ReleaseRevision, template *unstructured.Unstructured,
@@ -173,6 +173,25 @@ func (p *pace) lostVersions() *fleet.Condition {
 		return nil
 	}
 	return &fleet.Condition{Type: fleet.ConfigMapMissing, Message: strings.Join(p.lost, "\n")}
+}
+
+// WithoutVersions returns the decision for versions that the hub could not create. A new workload gets no Work. Pods
+// that exist keep what they read, and other changes go to clusters.
+func (d Decision) WithoutVersions(err error) Decision {
+	if d.Baseline != nil {
+		return Decision{Err: err}
+	}
+	d.Conditions = slices.Clone(d.Conditions)
+	i := slices.IndexFunc(d.Conditions, func(c fleet.Condition) bool { return c.Type == fleet.ConfigMapMissing })
+	if i >= 0 {
+		d.Conditions[i].Message += "\n" + err.Error()
+	} else {
+		d.Conditions = append(d.Conditions, fleet.Condition{Type: fleet.ConfigMapMissing, Message: err.Error()})
+	}
+	if d.RecheckAfter == 0 || d.RecheckAfter > versionsRetry {
+		d.RecheckAfter = versionsRetry
+	}
+	return d
 }
 
 // awaitsRelease returns the condition of a template that differs from the revision in the binding. bound is true if

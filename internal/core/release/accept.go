@@ -30,7 +30,8 @@ type Target struct {
 	Placed bool
 	// ConfigMaps that the pods of the template read, for a release that versions them; otherwise nil.
 	ConfigMaps ConfigMaps
-	// DeletedVersions are the names of versions of ConfigMaps that do not exist, of those that Revisions use.
+	// DeletedVersions are the names of versions of ConfigMaps that do not exist, of those that Revisions use to which the
+	// release can go; see RevisionsAhead.
 	DeletedVersions []string
 	// Revisions are the stored ones of the target, by name.
 	Revisions map[string]*releasev1alpha1.ReleaseRevision
@@ -48,6 +49,17 @@ func (t Target) effective() string {
 		return ""
 	}
 	return t.Binding.GetAnnotations()[fleet.EffectiveRevisionAnnotation]
+}
+
+// EffectiveOf returns the ReleaseRevision that the binding names, of those of its namespace; nil if there is none.
+func (t Target) EffectiveOf(stored []releasev1alpha1.ReleaseRevision) *releasev1alpha1.ReleaseRevision {
+	name := t.effective()
+	for i := range stored {
+		if stored[i].Name == name {
+			return &stored[i]
+		}
+	}
+	return nil
 }
 
 // plan is the plan of the binding.
@@ -79,6 +91,28 @@ func (t Target) formerName() string {
 		return t.Former.Name
 	}
 	return ""
+}
+
+// RevisionsAhead are the stored revisions to which a release can bring the target. A release that has ended has none,
+// unless it is asked to roll back.
+func (t Target) RevisionsAhead(r *releasev1alpha1.Release,
+	spec releasev1alpha1.ReleaseTarget) map[string]*releasev1alpha1.ReleaseRevision {
+	if r.Status.Phase.Ended() && !asksToReopen(r, &r.Status) {
+		return nil
+	}
+	names := []string{spec.To.Revision, t.effective(), t.formerName()}
+	for _, status := range r.Status.Targets {
+		if status.Name == spec.Name {
+			names = append(names, status.From, status.To)
+		}
+	}
+	ahead := map[string]*releasev1alpha1.ReleaseRevision{}
+	for _, name := range names {
+		if stored := t.Revisions[name]; stored != nil {
+			ahead[name] = stored
+		}
+	}
+	return ahead
 }
 
 // replaced reports whether the workload is another one than that of the release: it was deleted and created again.

@@ -12,9 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	"github.com/argosy-io/argosy/api/wellknown"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/object/fields"
 	"github.com/argosy-io/argosy/internal/core/override"
@@ -74,13 +76,14 @@ func contentHash(configMap *unstructured.Unstructured) string {
 }
 
 // CurrentRevision is the revision that a template has now; see NewRevision. With ConfigMaps, its pods read the versions
-// of them.
-func CurrentRevision(template *unstructured.Unstructured, overrides []policyv1alpha1.Override,
-	configMaps ConfigMaps) (*releasev1alpha1.ReleaseRevision, error) {
+// of them. effective is the revision that clusters have, nil if it is not known: pods keep its version of a ConfigMap
+// that does not exist, because a deletion is no change to release.
+func CurrentRevision(template *unstructured.Unstructured, overrides []policyv1alpha1.Override, configMaps ConfigMaps,
+	effective *releasev1alpha1.ReleaseRevision) (*releasev1alpha1.ReleaseRevision, error) {
 	if configMaps == nil {
 		return NewRevision(template, overrides)
 	}
-	template, config := withVersions(template, overrides, configMaps)
+	template, config := withVersions(template, overrides, configMaps, effective)
 	r, err := NewRevision(template, overrides)
 	if err != nil {
 		return nil, err
@@ -89,19 +92,23 @@ func CurrentRevision(template *unstructured.Unstructured, overrides []policyv1al
 	return r, nil
 }
 
-// withVersions returns a copy of a template whose pods read versions of the ConfigMaps that exist. A ConfigMap that an
-// override policy selects by its name or labels has no versions, because the policy would not select them.
-func withVersions(template *unstructured.Unstructured, overrides []policyv1alpha1.Override,
-	configMaps ConfigMaps) (*unstructured.Unstructured, []releasev1alpha1.RevisionConfig) {
+// withVersions returns a copy of a template whose pods read versions of the ConfigMaps that exist, or that the
+// effective revision has. A ConfigMap that an override policy selects has no versions: the policy may not select them,
+// and its changes could not change them in members.
+func withVersions(template *unstructured.Unstructured, overrides []policyv1alpha1.Override, configMaps ConfigMaps,
+	effective *releasev1alpha1.ReleaseRevision) (*unstructured.Unstructured, []releasev1alpha1.RevisionConfig) {
 	var config []releasev1alpha1.RevisionConfig
 	versions := map[string]string{} // names by those of ConfigMaps
 	for _, name := range ReadConfigMaps(template) {
 		c := releasev1alpha1.RevisionConfig{Kind: ConfigMapKind.Kind, Name: name}
-		if of := configMaps[name]; of != nil {
-			if version := versionWithoutContent(of); VersionOf(of) != "" &&
-				reflect.DeepEqual(override.Selecting(of, overrides), override.Selecting(version, overrides)) {
-				c.Hash, versions[name] = contentHash(of), version.GetName()
-			}
+		switch of := configMaps[name]; {
+		case of == nil:
+			c.Hash = hashIn(effective, name)
+		case VersionOf(of) != "" && len(override.Selecting(of, overrides)) == 0:
+			c.Hash = contentHash(of)
+		}
+		if c.Hash != "" {
+			versions[name] = versionName(name, c.Hash)
 		}
 		config = append(config, c)
 	}
@@ -114,22 +121,27 @@ func withVersions(template *unstructured.Unstructured, overrides []policyv1alpha
 	return out, config
 }
 
-// versionWithoutContent returns the version of a ConfigMap with its present content, without the content. It has no
-// labels, which could be those of a tool that owns the ConfigMap.
-func versionWithoutContent(of *unstructured.Unstructured) *unstructured.Unstructured {
+// hashIn is the hash of a ConfigMap in a revision, which may be nil; empty if its pods read no version of it.
+func hashIn(r *releasev1alpha1.ReleaseRevision, configMap string) string {
+	if r != nil {
+		for _, c := range r.Spec.Config {
+			if c.Name == configMap {
+				return c.Hash
+			}
+		}
+	}
+	return ""
+}
+
+// newVersion returns the version of a ConfigMap with its present content. It has no labels, which could be those of a
+// tool that owns the ConfigMap. It belongs to the workload until a ReleaseRevision is stored that uses it; see OwnedBy.
+func newVersion(of, workload *unstructured.Unstructured) *unstructured.Unstructured {
 	v := &unstructured.Unstructured{Object: map[string]any{"immutable": true}}
 	v.SetAPIVersion("v1")
 	v.SetKind(ConfigMapKind.Kind)
 	v.SetNamespace(of.GetNamespace())
 	v.SetName(versionName(of.GetName(), contentHash(of)))
 	v.SetAnnotations(map[string]string{wellknown.VersionOfAnnotation: of.GetName()})
-	return v
-}
-
-// newVersion returns the version of a ConfigMap with its present content. It belongs to the workload until a
-// ReleaseRevision is stored that uses it; see OwnedBy.
-func newVersion(of, workload *unstructured.Unstructured) *unstructured.Unstructured {
-	v := versionWithoutContent(of)
 	for _, field := range contentFields {
 		if content := of.Object[field]; content != nil {
 			v.Object[field] = runtime.DeepCopyJSONValue(content)
@@ -216,6 +228,30 @@ func Versions(r *releasev1alpha1.ReleaseRevision) (names []string) {
 	return names
 }
 
+// Attached reports whether one of these ConfigMaps is in clusters with the workload of a binding, which may have pods
+// of revisions that the binding no longer names. If the recorded dependencies cannot be read, each may be.
+func Attached(b workv1alpha2.Binding, namespace string, configMaps ...string) bool {
+	recorded, err := propagate.RecordedDependencies(b)
+	if err != nil {
+		return len(configMaps) > 0
+	}
+	return slices.ContainsFunc(recorded, func(ref configv1alpha1.DependentObjectReference) bool {
+		return match.GroupKind(ref.APIVersion, ref.Kind) == ConfigMapKind && ref.Namespace == namespace &&
+			slices.Contains(configMaps, ref.Name)
+	})
+}
+
+// LastOwner reports whether a version of a ConfigMap that is Attached to a binding is deleted with a revision, because
+// none of the others has it.
+func LastOwner(b workv1alpha2.Binding, r *releasev1alpha1.ReleaseRevision,
+	others []*releasev1alpha1.ReleaseRevision) bool {
+	return Attached(b, r.Namespace, slices.DeleteFunc(Versions(r), func(version string) bool {
+		return slices.ContainsFunc(others, func(o *releasev1alpha1.ReleaseRevision) bool {
+			return o.Name != r.Name && slices.Contains(Versions(o), version)
+		})
+	})...)
+}
+
 // OwnedBy returns a version with a stored revision as an owner, in place of the workload: it is deleted with the last
 // revision that uses it. It returns nil if the revision is an owner, and for a ConfigMap that is no version.
 func OwnedBy(version *unstructured.Unstructured, r *releasev1alpha1.ReleaseRevision) *unstructured.Unstructured {
@@ -264,8 +300,10 @@ type Workload struct {
 // WorkloadsOf returns the workloads of revisions, each once.
 func WorkloadsOf(revisions []releasev1alpha1.ReleaseRevision) []Workload {
 	var all []Workload
+	seen := map[Workload]bool{}
 	for i := range revisions {
-		if w := (Workload{revisions[i].Namespace, revisions[i].Spec.Target}); !slices.Contains(all, w) {
+		if w := (Workload{revisions[i].Namespace, revisions[i].Spec.Target}); !seen[w] {
+			seen[w] = true
 			all = append(all, w)
 		}
 	}

@@ -55,7 +55,7 @@ func TestPodsOfARevisionReadVersionsOfTheirConfigMaps(t *testing.T) {
 	if names := release.ReadConfigMaps(template); !slices.Equal(names, []string{"missing", "settings"}) {
 		t.Fatalf("pods read %q", names)
 	}
-	r, err := release.CurrentRevision(template, nil, configMaps)
+	r, err := release.CurrentRevision(template, nil, configMaps, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,11 +78,11 @@ func TestPodsOfARevisionReadVersionsOfTheirConfigMaps(t *testing.T) {
 	}
 
 	configMaps["settings"] = configMap(t, "settings", "2")
-	other, err := release.CurrentRevision(template, nil, configMaps)
+	other, err := release.CurrentRevision(template, nil, configMaps, nil)
 	if err != nil || other.Name == r.Name {
 		t.Errorf("another content makes no other revision (%v)", err)
 	}
-	plain, err := release.CurrentRevision(template, nil, nil)
+	plain, err := release.CurrentRevision(template, nil, nil, nil)
 	if err != nil || len(plain.Spec.Config) > 0 || plain.Name == r.Name {
 		t.Errorf("without versions, the revision is %s with %v (%v)", plain.Name, plain.Spec.Config, err)
 	}
@@ -104,7 +104,7 @@ func TestOnlyConfigMapsThatMembersGetAsTheyAreHaveVersions(t *testing.T) {
 	}{
 		"as it is": {configMap(t, "settings", "1"), policyv1alpha1.ResourceSelector{APIVersion: "v1", Kind: "Secret"}, true},
 		"a policy for all": {configMap(t, "settings", "1"),
-			policyv1alpha1.ResourceSelector{APIVersion: "v1", Kind: "ConfigMap"}, true},
+			policyv1alpha1.ResourceSelector{APIVersion: "v1", Kind: "ConfigMap"}, false},
 		"a policy for its name": {configMap(t, "settings", "1"),
 			policyv1alpha1.ResourceSelector{APIVersion: "v1", Kind: "ConfigMap", Name: "settings"}, false},
 		"a policy for its labels": {configMap(t, "settings", "1"), policyv1alpha1.ResourceSelector{APIVersion: "v1",
@@ -112,7 +112,7 @@ func TestOnlyConfigMapsThatMembersGetAsTheyAreHaveVersions(t *testing.T) {
 		"a version": {version, policyv1alpha1.ResourceSelector{APIVersion: "v1", Kind: "Secret"}, false},
 	} {
 		r, err := release.CurrentRevision(coretest.Object(t, readsAll), []policyv1alpha1.Override{selecting(c.selector)},
-			release.ConfigMaps{"settings": c.configMap})
+			release.ConfigMaps{"settings": c.configMap}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -130,7 +130,7 @@ func TestAVersionBelongsToTheRevisionsThatUseIt(t *testing.T) {
 		}
 	}
 	configMaps := release.ConfigMaps{"settings": configMap(t, "settings", "1")}
-	r, err := release.CurrentRevision(template, nil, configMaps)
+	r, err := release.CurrentRevision(template, nil, configMaps, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +169,7 @@ func TestAVersionBelongsToTheRevisionsThatUseIt(t *testing.T) {
 func TestOnlyAnImmutableConfigMapOfTheContentIsAVersion(t *testing.T) {
 	template := coretest.Object(t, readsAll)
 	configMaps := release.ConfigMaps{"settings": configMap(t, "settings", "1")}
-	r, err := release.CurrentRevision(template, nil, configMaps)
+	r, err := release.CurrentRevision(template, nil, configMaps, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -294,6 +294,37 @@ func TestAChangeOfAConfigMapAloneIsARevision(t *testing.T) {
 		"web:2", 10)
 }
 
+// A ConfigMap may be gone for a moment only: tools replace objects by deleting them.
+func TestADeletedConfigMapIsNoChangeToRelease(t *testing.T) {
+	w := newConfigWorld(t)
+	version := versionOf(t, "settings", "1")
+	delete(w.configMaps, "settings")
+	w.pass(time.Hour)
+	if w.hasCondition(fleet.ChangeAwaitsRelease) {
+		t.Errorf("without the ConfigMap, the conditions are %+v", w.conditions)
+	}
+	r := w.release("r2", "config: Versioned\nstages: [{name: all}]")
+	w.pass(time.Hour)
+	w.expect("without the ConfigMap", r, releasev1alpha1.ReleaseFailed, releasev1alpha1.ReasonSameRevision, "web:2", 10)
+
+	w.image("web:3")
+	r = w.release("r3", "config: Versioned\nstages: [{name: all}]")
+	if a := release.Accept(w.without(r, version)); a.Reason != releasev1alpha1.ReasonConfigMapNotFound ||
+		!strings.Contains(a.Message, "ConfigMap "+version) {
+		t.Errorf("without the ConfigMap and its version, another image is %s: %s", a.Reason, a.Message)
+	}
+	w.pass(time.Hour)
+	w.expect("with another image", r, releasev1alpha1.ReleaseSucceeded, releasev1alpha1.ReasonCompleted, "web:3", 10)
+	if got := w.pairs(); len(got) != 1 || !got["web:3 "+version] {
+		t.Errorf("with another image, members have %v", got)
+	}
+	w.configMaps["settings"] = configMap(t, "settings", "2")
+	w.pass(time.Hour)
+	if !w.hasCondition(fleet.ChangeAwaitsRelease) {
+		t.Error("a new content does not wait for a release")
+	}
+}
+
 // Otherwise pods would read the ConfigMaps themselves at once, in all clusters.
 func TestAWorkloadWithVersionsKeepsThemWithoutAStrategy(t *testing.T) {
 	w := newConfigWorld(t)
@@ -338,7 +369,7 @@ func TestAReleaseIsRefusedIfVersionsCannotBeUsed(t *testing.T) {
 
 func TestARollbackNamesVersionsThatWereDeleted(t *testing.T) {
 	r, err := release.CurrentRevision(coretest.Object(t, readsAll), nil,
-		release.ConfigMaps{"settings": configMap(t, "settings", "1")})
+		release.ConfigMaps{"settings": configMap(t, "settings", "1")}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package release_test
 
 import (
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -108,4 +109,33 @@ func TestAReleaseDoesNotGoBackToADeletedVersion(t *testing.T) {
 	if step := release.Next(w.input(r)); step.Status.Phase != releasev1alpha1.ReleaseRollingBack {
 		t.Errorf("with the version, a release that runs is %s", step.Status.Phase)
 	}
+}
+
+// Each missing version is looked for on the server.
+func TestOnlyRevisionsThatAReleaseCanGoToAreAhead(t *testing.T) {
+	w := newConfigWorld(t)
+	first := w.releases[0].Status.Targets[0].To
+	w.image("web:3")
+	second := w.release("r2", "config: Versioned\nstages: [{name: all}]")
+	w.pass(time.Hour)
+	to := second.Status.Targets[0].To
+	w.image("web:4")
+	third := w.release("r3", "config: Versioned\nstages: [{name: all, before: [{name: go}]}]")
+	ahead := func(when string, r *releasev1alpha1.Release, want ...string) {
+		t.Helper()
+		got := slices.Sorted(maps.Keys(w.input(r).Targets["web"].RevisionsAhead(r, r.Spec.Targets[0])))
+		if slices.Sort(want); !slices.Equal(got, want) {
+			t.Errorf("%s, the revisions are %q, want %q", when, got, want)
+		}
+	}
+	ahead("after its end", second)
+	ahead("before it is accepted", third, to)
+	third.Spec.Targets[0].To.Revision = first
+	ahead("for a revision that it names", third, first, to)
+	third.Spec.Targets[0].To.Revision = ""
+	second.Spec.State = releasev1alpha1.StateRollback
+	ahead("for a rollback", second, w.releases[1].Status.Targets[0].From, to)
+	second.Spec.State = releasev1alpha1.StateRun
+	w.pass(time.Minute)
+	ahead("while it runs", third, to, third.Status.Targets[0].To)
 }

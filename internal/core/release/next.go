@@ -831,7 +831,7 @@ func (s *stepper) rolledBack() {
 // reopen rolls a release back that has ended, where its user asks for that. After a failed rollback, only a change of
 // the spec asks again.
 func (s *stepper) reopen() bool {
-	if !s.asksToReopen() ||
+	if !asksToReopen(s.Release, &s.status) ||
 		s.status.Phase == releasev1alpha1.ReleaseFailed && s.Release.Generation == s.status.ObservedGeneration ||
 		s.reopenObstacle() != "" {
 		return false
@@ -841,8 +841,8 @@ func (s *stepper) reopen() bool {
 }
 
 // asksToReopen reports whether the user of a release that has ended asks for a rollback.
-func (s *stepper) asksToReopen() bool {
-	return s.Release.Spec.State == releasev1alpha1.StateRollback && canReopen(&s.status) && !IsRecord(s.Release)
+func asksToReopen(r *releasev1alpha1.Release, status *releasev1alpha1.ReleaseStatus) bool {
+	return r.Spec.State == releasev1alpha1.StateRollback && canReopen(status) && !IsRecord(r)
 }
 
 // reopenObstacle is rollbackObstacle with the status of this step.

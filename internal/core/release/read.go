@@ -93,7 +93,7 @@ func Baseline(template *unstructured.Unstructured, works []workv1alpha1.Work,
 	clusters map[string]*clusterv1alpha1.Cluster, overrides []policyv1alpha1.Override,
 	configMaps ConfigMaps) (*releasev1alpha1.ReleaseRevision, error) {
 	if len(works) == 0 {
-		return CurrentRevision(template, overrides, configMaps)
+		return CurrentRevision(template, overrides, configMaps, nil)
 	}
 	current, err := NewRevision(template, overrides)
 	if err != nil {
@@ -257,8 +257,16 @@ func Surplus(in Input, step Step) []*releasev1alpha1.ReleaseRevision {
 			}
 		}
 		bound = slices.DeleteFunc(bound, func(name string) bool { return name == "" })
-		surplus = append(surplus, SurplusRevisions(slices.Collect(maps.Values(t.Revisions)),
-			RevisionsInUse(spec.Ref, releases, bound))...)
+		all := slices.Collect(maps.Values(t.Revisions))
+		old := SurplusRevisions(all, RevisionsInUse(spec.Ref, releases, bound))
+		kept := slices.DeleteFunc(all, func(r *releasev1alpha1.ReleaseRevision) bool { return slices.Contains(old, r) })
+		for _, r := range old {
+			if t.Binding != nil && LastOwner(t.Binding, r, kept) {
+				kept = append(kept, r)
+			} else {
+				surplus = append(surplus, r)
+			}
+		}
 	}
 	return surplus
 }

@@ -16,6 +16,7 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/coretest"
 	"github.com/argosy-io/argosy/internal/core/release"
 )
@@ -196,6 +197,36 @@ func TestRevisionThatAReleaseStartsWithIsNoSurplus(t *testing.T) {
 			t.Error("the revision that the release starts with is deleted")
 		}
 	}
+}
+
+// Otherwise a version would be deleted with its last revision, and old pods could not restart.
+func TestRevisionWhoseVersionPodsReadIsNoSurplus(t *testing.T) {
+	w := newConfigWorld(t)
+	var stored []*releasev1alpha1.ReleaseRevision
+	for i, value := range []int{0, 0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13} {
+		w.configMaps["settings"] = configMap(t, "settings", fmt.Sprint(value))
+		w.image(fmt.Sprintf("web:%d", 10+i))
+		r := w.revision()
+		r.CreationTimestamp = metav1.NewTime(time.Unix(int64(i), 0))
+		w.revisions[r.Name] = r
+		stored = append(stored, r)
+	}
+	w.image("web:3")
+	r := w.release("r2", "config: Versioned\nstages: [{name: all}]")
+	surplus := func(when string, want ...int) {
+		t.Helper()
+		in := w.input(r)
+		got := release.Surplus(in, release.Next(in))
+		for i := range 4 {
+			if slices.Contains(got, stored[i]) != slices.Contains(want, i) {
+				t.Errorf("%s, revision %d is surplus: %v", when, i, !slices.Contains(want, i))
+			}
+		}
+	}
+	surplus("without old pods", 0, 1, 2, 3)
+	w.binding.Annotations[workv1alpha2.DependenciesAnnotation] = `[{"apiVersion":"v1","kind":"ConfigMap",` +
+		`"namespace":"shop","name":"` + versionOf(t, "settings", "0") + `"}]`
+	surplus("with pods of the oldest version", 0, 2, 3)
 }
 
 func TestRevisionsOfReleasesThatCanRollBackAreInUse(t *testing.T) {

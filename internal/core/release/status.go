@@ -135,7 +135,7 @@ func (s *stepper) setConditions() {
 		reason, message = releasev1alpha1.ReasonFinished, ""
 		if phase == releasev1alpha1.ReleaseSucceeded && s.catchesUp() {
 			progressing, reason = metav1.ConditionTrue, releasev1alpha1.ReasonCatchingUp
-		} else if s.asksToReopen() {
+		} else if asksToReopen(s.Release, &s.status) {
 			if obstacle := s.reopenObstacle(); obstacle != "" {
 				reason, message = releasev1alpha1.ReasonNotRolledBack, obstacle
 			}

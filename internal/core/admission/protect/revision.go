@@ -8,21 +8,21 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
-	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/release"
-	"github.com/argosy-io/argosy/internal/core/source/dependency"
 )
 
-// Revision returns why a ReleaseRevision may not be deleted; nil if it may. bindings are those of its namespace.
-func Revision(name string, bindings []workv1alpha2.Binding) error {
+// Revision returns why a ReleaseRevision may not be deleted; nil if it may. A version of a ConfigMap that pods read
+// must not be deleted with it. all are the revisions of its namespace, and bindings those of its namespace.
+func Revision(r *releasev1alpha1.ReleaseRevision, all []*releasev1alpha1.ReleaseRevision,
+	bindings []workv1alpha2.Binding) error {
 	for _, b := range bindings {
-		if slices.Contains(dispatch.RevisionsOf(b), name) {
+		if slices.Contains(dispatch.RevisionsOf(b), r.Name) || release.LastOwner(b, r, all) {
 			return fmt.Errorf("clusters have the pods of %[2]s from ReleaseRevision %[1]s, or get them from it in a rollback: "+
-				"it can be deleted after later releases of %[2]s", name, workloadOf(b))
+				"it can be deleted after later releases of %[2]s", r.Name, workloadOf(b))
 		}
 	}
 	return nil
@@ -69,16 +69,9 @@ func Version(version metav1.Object, bindings []workv1alpha2.Binding) error {
 // workload: they may have pods of revisions that the binding no longer names.
 func needsVersion(b workv1alpha2.Binding, version metav1.Object) bool {
 	names := dispatch.RevisionsOf(b)
-	if slices.ContainsFunc(version.GetOwnerReferences(), func(o metav1.OwnerReference) bool {
+	return slices.ContainsFunc(version.GetOwnerReferences(), func(o metav1.OwnerReference) bool {
 		return o.Kind == "ReleaseRevision" && slices.Contains(names, o.Name)
-	}) {
-		return true
-	}
-	attached, err := dependency.Recorded(b)
-	return err == nil && slices.ContainsFunc(attached, func(ref configv1alpha1.DependentObjectReference) bool {
-		return match.GroupKind(ref.APIVersion, ref.Kind) == release.ConfigMapKind &&
-			ref.Namespace == version.GetNamespace() && ref.Name == version.GetName()
-	})
+	}) || release.Attached(b, version.GetNamespace(), version.GetName())
 }
 
 // workloadOf names the workload of a binding.

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/coretest"
@@ -50,13 +51,16 @@ func TestRevisionsAndVersionsInForceAreKept(t *testing.T) {
 		"the one before a release":          {releasing("web-1", "web-2"), true, true},
 		"the one that a release brings":     {releasing("web-0", "web-1"), true, true},
 		"an earlier one":                    {releasing("web-2", "web-3"), false, false},
-		"one of an earlier revision's pods": {attached(dep), false, true},
+		"one of an earlier revision's pods": {attached(dep), true, true},
 		"other dependencies":                {attached(strings.ReplaceAll(dep, "ConfigMap", "Secret")), false, false},
 		"a dependency of another namespace": {attached(strings.ReplaceAll(dep, "shop", "bank")), false, false},
-		"dependencies that cannot be read":  {attached("-"), false, false},
+		"dependencies that cannot be read":  {attached("-"), true, true},
 		"without a release":                 {nil, false, false},
 	} {
-		err := Revision("web-1", boundTo(c.annotations))
+		r := &releasev1alpha1.ReleaseRevision{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1"}}
+		r.Spec.Config = []releasev1alpha1.RevisionConfig{{Kind: "ConfigMap", Name: "absent"},
+			{Kind: "ConfigMap", Name: "settings", Hash: "1f0c9a2e"}}
+		err := Revision(r, []*releasev1alpha1.ReleaseRevision{r}, boundTo(c.annotations))
 		if kept := err != nil; kept != c.revision || kept && !strings.Contains(err.Error(),
 			"clusters have the pods of CloneSet web from ReleaseRevision web-1") {
 			t.Errorf("%s: the revision: %v", name, err)
@@ -65,6 +69,33 @@ func TestRevisionsAndVersionsInForceAreKept(t *testing.T) {
 		if kept := err != nil; kept != c.version || kept && !strings.Contains(err.Error(),
 			"change ConfigMap settings and release CloneSet web") {
 			t.Errorf("%s: the version: %v", name, err)
+		}
+	}
+}
+
+func TestARevisionCanBeDeletedIfAnotherOneKeepsItsVersions(t *testing.T) {
+	revision := func(name string, hashes ...string) *releasev1alpha1.ReleaseRevision {
+		r := &releasev1alpha1.ReleaseRevision{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
+		for _, hash := range hashes {
+			r.Spec.Config = append(r.Spec.Config,
+				releasev1alpha1.RevisionConfig{Kind: "ConfigMap", Name: "settings", Hash: hash})
+		}
+		return r
+	}
+	bindings := boundTo(map[string]string{workv1alpha2.DependenciesAnnotation: `[{"apiVersion":"v1","kind":"ConfigMap",` +
+		`"namespace":"shop","name":"settings-1f0c9a2e"}]`})
+	one := revision("web-1", "1f0c9a2e")
+	for name, c := range map[string]struct {
+		other *releasev1alpha1.ReleaseRevision
+		kept  bool
+	}{
+		"with the same version": {revision("web-2", "1f0c9a2e"), false},
+		"with another version":  {revision("web-2", "00000000"), true},
+		"without versions":      {revision("web-2"), true},
+		"that is the revision":  {one, true},
+	} {
+		if err := Revision(one, []*releasev1alpha1.ReleaseRevision{one, c.other}, bindings); (err != nil) != c.kept {
+			t.Errorf("beside one %s: %v", name, err)
 		}
 	}
 }

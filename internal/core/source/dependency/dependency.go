@@ -80,19 +80,6 @@ func Record(independent workv1alpha2.Binding,
 	return b, nil
 }
 
-// Recorded returns the dependencies in a binding's annotation.
-func Recorded(b workv1alpha2.Binding) ([]configv1alpha1.DependentObjectReference, error) {
-	raw := b.GetAnnotations()[workv1alpha2.DependenciesAnnotation]
-	if raw == "" {
-		return nil, nil
-	}
-	var deps []configv1alpha1.DependentObjectReference
-	if err := json.Unmarshal([]byte(raw), &deps); err != nil {
-		return nil, fmt.Errorf("read the dependencies of binding %s: %w", b.GetName(), err)
-	}
-	return deps, nil
-}
-
 // Attach returns the binding of dep, required by independent. existing is the current binding with its name or nil; it
 // is not modified. id is used for a new binding.
 //

@@ -300,7 +300,7 @@ func TestRecordedDependenciesRoundTrip(t *testing.T) {
 		`[{"apiVersion":"v1","kind":"ConfigMap","namespace":"ns","name":"conf"}]`; got != want {
 		t.Errorf("annotation: got %s, want %s", got, want)
 	}
-	if got, err := Recorded(b); err != nil || !reflect.DeepEqual(got, deps) {
+	if got, err := propagate.RecordedDependencies(b); err != nil || !reflect.DeepEqual(got, deps) {
 		t.Errorf("read back: got %v, %v", got, err)
 	}
 	if !slices.Contains(b.GetFinalizers(), workv1alpha2.DependenciesDistributorFinalizer) {
@@ -316,7 +316,7 @@ func TestRecordedDependenciesRoundTrip(t *testing.T) {
 		t.Errorf("no more dependencies: got %v, %v", gone.GetAnnotations(), err)
 	}
 	b.SetAnnotations(map[string]string{workv1alpha2.DependenciesAnnotation: "{"})
-	if _, err := Recorded(b); err == nil {
+	if _, err := propagate.RecordedDependencies(b); err == nil {
 		t.Error("a broken annotation is no error")
 	}
 }
