@@ -44,6 +44,15 @@ func newConfigWorld(t *testing.T) *releaseWorld {
 	return w
 }
 
+// newReleasedConfigWorld is newConfigWorld after a release with versions has succeeded.
+func newReleasedConfigWorld(t *testing.T) *releaseWorld {
+	w := newConfigWorld(t)
+	r := w.release("r1", versioned)
+	w.pass(20 * time.Second)
+	w.expect("after the release", r, releasev1alpha1.ReleaseSucceeded, releasev1alpha1.ReasonCompleted)
+	return w
+}
+
 func settings(value string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "settings"}, Data: map[string]string{"value": value}}
@@ -316,10 +325,7 @@ func TestWorkloadsWaitForVersionsThatAreRefused(t *testing.T) {
 
 func TestAVersionThatWasDeletedIsMadeAgainOrReported(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
-		w := newConfigWorld(t)
-		r := w.release("r1", versioned)
-		w.pass(20 * time.Second)
-		w.expect("after the release", r, releasev1alpha1.ReleaseSucceeded, releasev1alpha1.ReasonCompleted)
+		w := newReleasedConfigWorld(t)
 		missing := func() string { return w.condition("web", corefleet.ConfigMapMissing, metav1.ConditionTrue) }
 		one := w.version("1")
 		w.Gone(one)
@@ -353,10 +359,7 @@ func TestAVersionThatWasDeletedIsMadeAgainOrReported(t *testing.T) {
 // The pods that exist keep what they read, and a new number of them or another image must reach the members.
 func TestAWorkloadIsWrittenThoughALostVersionIsRefused(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
-		w := newConfigWorld(t)
-		r := w.release("r1", versioned)
-		w.pass(20 * time.Second)
-		w.expect("after the release", r, releasev1alpha1.ReleaseSucceeded, releasev1alpha1.ReasonCompleted)
+		w := newReleasedConfigWorld(t)
 		const path = "/api/v1/namespaces/shop/configmaps"
 		w.Server.Behave(func(rw http.ResponseWriter, r *http.Request) bool {
 			if r.Method != http.MethodPost || r.URL.Path != path {
@@ -406,10 +409,7 @@ func TestAWorkloadIsWrittenThoughALostVersionIsRefused(t *testing.T) {
 // A ConfigMap that an override policy selects has no versions, so its pods would change.
 func TestAnOverridePolicyOfAConfigMapWaitsForARelease(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
-		w := newConfigWorld(t)
-		r := w.release("r1", versioned)
-		w.pass(20 * time.Second)
-		w.expect("after the release", r, releasev1alpha1.ReleaseSucceeded, releasev1alpha1.ReasonCompleted)
+		w := newReleasedConfigWorld(t)
 		waits := func() bool { return w.condition("web", corefleet.ChangeAwaitsRelease, metav1.ConditionTrue) != "" }
 		if waits() {
 			t.Fatal("after the release, a change waits")

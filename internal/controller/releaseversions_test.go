@@ -52,7 +52,7 @@ func TestTheHubStartsNoReleaseOfADeletion(t *testing.T) {
 	})
 }
 
-// Nor is it rolled back to.
+// A rollback to it is refused too.
 func TestARevisionWhoseVersionWasDeletedIsNotReleased(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		w := newConfigWorld(t)

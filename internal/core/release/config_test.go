@@ -309,7 +309,7 @@ func TestADeletedConfigMapIsNoChangeToRelease(t *testing.T) {
 
 	w.image("web:3")
 	r = w.release("r3", "config: Versioned\nstages: [{name: all}]")
-	if a := release.Accept(w.without(r, version)); a.Reason != releasev1alpha1.ReasonConfigMapNotFound ||
+	if a := release.Accept(w.inputAfterDeletion(r, version)); a.Reason != releasev1alpha1.ReasonConfigMapNotFound ||
 		!strings.Contains(a.Message, "ConfigMap "+version) {
 		t.Errorf("without the ConfigMap and its version, another image is %s: %s", a.Reason, a.Message)
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/release"
 )
 
-// without is the input of a release after a version of a ConfigMap was deleted.
-func (w *world) without(r *releasev1alpha1.Release, version string) release.Input {
+// inputAfterDeletion returns the input of a release after a version of a ConfigMap was deleted.
+func (w *world) inputAfterDeletion(r *releasev1alpha1.Release, version string) release.Input {
 	in := w.input(r)
 	target := in.Targets["web"]
 	target.DeletedVersions, target.ConfigMaps = []string{version}, maps.Clone(target.ConfigMaps)
@@ -35,7 +35,7 @@ func TestARevisionWhoseVersionWasDeletedIsNotReleased(t *testing.T) {
 	if a := release.Accept(w.input(back)); a.Reason != releasev1alpha1.ReasonPlanned {
 		t.Fatalf("with the version, it is %s: %s", a.Reason, a.Message)
 	}
-	a := release.Accept(w.without(back, version))
+	a := release.Accept(w.inputAfterDeletion(back, version))
 	for _, part := range []string{"target web", first, "ConfigMap " + version + ", which was deleted",
 		"give ConfigMap settings the content"} {
 		if a.Reason != releasev1alpha1.ReasonConfigMapNotFound || !strings.Contains(a.Message, part) {
@@ -44,14 +44,14 @@ func TestARevisionWhoseVersionWasDeletedIsNotReleased(t *testing.T) {
 	}
 	// The hub makes it again of the same content.
 	w.configMaps["settings"] = configMap(t, "settings", "1")
-	a = release.Accept(w.without(back, version))
+	a = release.Accept(w.inputAfterDeletion(back, version))
 	if a.Reason != releasev1alpha1.ReasonPlanned || len(a.ConfigMaps) != 1 || a.ConfigMaps[0].GetName() != version {
 		t.Errorf("with the content of the version, it is %s: %s, and makes %v", a.Reason, a.Message, a.ConfigMaps)
 	}
 	// A release without versions makes none.
 	w.configMaps = nil
 	back.Spec.Strategy.Config = releasev1alpha1.ConfigAtOnce
-	if a := release.Accept(w.without(back, version)); a.Reason != releasev1alpha1.ReasonConfigMapNotFound {
+	if a := release.Accept(w.inputAfterDeletion(back, version)); a.Reason != releasev1alpha1.ReasonConfigMapNotFound {
 		t.Errorf("by a strategy without versions, it is %s: %s", a.Reason, a.Message)
 	}
 }
@@ -68,7 +68,7 @@ func TestAReleaseDoesNotGoBackToADeletedVersion(t *testing.T) {
 		w := newConfigWorld(t)
 		w.configMaps["settings"] = configMap(t, "settings", "2")
 		r := w.release("r2", "config: Versioned\nstages: [{name: some, to: {percent: 20}}, {name: rest, before: [{name: go}]}]")
-		a := release.Accept(w.without(r, version))
+		a := release.Accept(w.inputAfterDeletion(r, version))
 		if a.Reason != releasev1alpha1.ReasonPlanned {
 			t.Fatalf("it is %s: %s", a.Reason, a.Message)
 		}
@@ -81,13 +81,13 @@ func TestAReleaseDoesNotGoBackToADeletedVersion(t *testing.T) {
 	w.approve(r, "rest", "go", "ann")
 	w.pass(time.Hour)
 	w.expect("after the release", r, releasev1alpha1.ReleaseSucceeded, releasev1alpha1.ReasonCompleted, "web:2", 10)
-	_, err := release.RequestFor(w.without(r, version), releasev1alpha1.VerbRollback)
+	_, err := release.RequestFor(w.inputAfterDeletion(r, version), releasev1alpha1.VerbRollback)
 	if err == nil {
 		t.Fatal("the rollback of a release that has ended is promised")
 	}
 	mentions("the rollback of a release that has ended", err.Error())
 	r.Spec.State = releasev1alpha1.StateRollback
-	step := release.Next(w.without(r, version))
+	step := release.Next(w.inputAfterDeletion(r, version))
 	c := meta.FindStatusCondition(step.Status.Conditions, releasev1alpha1.ReleaseProgressing)
 	if step.Status.Phase != releasev1alpha1.ReleaseSucceeded || c.Reason != releasev1alpha1.ReasonNotRolledBack {
 		t.Errorf("a release that has ended is %s, and shows %s", step.Status.Phase, c.Reason)
@@ -99,7 +99,7 @@ func TestAReleaseDoesNotGoBackToADeletedVersion(t *testing.T) {
 
 	w, r = begin()
 	r.Spec.State = releasev1alpha1.StateRollback
-	step = release.Next(w.without(r, version))
+	step = release.Next(w.inputAfterDeletion(r, version))
 	c = meta.FindStatusCondition(step.Status.Conditions, releasev1alpha1.ReleaseConditionSucceeded)
 	if step.Status.Phase != releasev1alpha1.ReleaseFailed || c.Reason != releasev1alpha1.ReasonRollbackFailed ||
 		!step.Bindings["web"].Plan.Hold {
