@@ -28,12 +28,13 @@ func TestAnAutoscalerInAMemberKeepsItsReplicas(t *testing.T) {
 				fmt.Sprintf("{resourceSelectors: [{apiVersion: %s, kind: %s}], placement: %s}", k.apiVersion, k.kind,
 					placedOn("m1"))))
 			fleet.Hub.Apply(t, anyWorkload(k.apiVersion, k.kind, ns, "shop:1"))
+			current := func() int64 {
+				n, _ := inMember(t, "m1", k.apiVersion, k.kind, ns, "shop", "spec", "replicas").(int64)
+				return n
+			}
 			replicas := func(what string, want int64) {
 				t.Helper()
-				waitFor(t, what, want, func() int64 {
-					n, _ := inMember(t, "m1", k.apiVersion, k.kind, ns, "shop", "spec", "replicas").(int64)
-					return n
-				})
+				waitFor(t, what, want, current)
 			}
 			scale := func(n int64) {
 				t.Helper()
@@ -53,14 +54,17 @@ func TestAnAutoscalerInAMemberKeepsItsReplicas(t *testing.T) {
 				resource += "." + group
 			}
 			kit.Eventually(t, "why says whose they are", func() string {
-				// Autoscalers set their number again and again: what is set at once may be seen before the autoscaler, and put
-				// right.
-				if n, _ := inMember(t, "m1", k.apiVersion, k.kind, ns, "shop", "spec", "replicas").(int64); n != 4 {
+				// The hub puts right what is set before it sees the autoscaler, so the number is read again after why knows it:
+				// autoscalers set their number again and again.
+				if current() != 4 {
 					scale(4)
 				}
 				out, err := command(t, "why", resource, "shop", "-n", ns, "--cluster", "m1")
 				if err != nil || !strings.Contains(out, "HorizontalPodAutoscaler by-load") {
 					return fmt.Sprint(out, err)
+				}
+				if n := current(); n != 4 {
+					return fmt.Sprintf("%d replicas", n)
 				}
 				return ""
 			})

@@ -300,7 +300,7 @@ func (h *history) finish(seed int64, r *releasev1alpha1.Release) {
 }
 
 func TestInvariantsHoldInRandomHistories(t *testing.T) {
-	seeds := int64(400)
+	seeds := int64(200)
 	if testing.Short() {
 		seeds = 24
 	}
