@@ -210,7 +210,8 @@ func Object(t testing.TB, text string) *unstructured.Unstructured {
 	return u
 }
 
-// Apply creates the objects of a YAML stream, or updates those that are there, and removes them when the test ends.
+// Apply creates the objects of a YAML stream, or updates those that are there, and removes them when the test ends. It waits
+// for kinds that the cluster does not serve yet: a new hub installs those of its members.
 func (c Cluster) Apply(t testing.TB, stream string) []*unstructured.Unstructured {
 	t.Helper()
 	var out []*unstructured.Unstructured
@@ -219,9 +220,16 @@ func (c Cluster) Apply(t testing.TB, stream string) []*unstructured.Unstructured
 			continue
 		}
 		u := Object(t, doc)
-		if err := c.apply(t.Context(), u); err != nil {
-			t.Fatalf("apply %s %s to %s: %v", u.GetKind(), u.GetName(), c.Name, err)
-		}
+		Eventually(t, "the kind is served", func() string {
+			err := c.apply(t.Context(), u)
+			if meta.IsNoMatchError(err) {
+				return err.Error()
+			}
+			if err != nil {
+				t.Fatalf("apply %s %s to %s: %v", u.GetKind(), u.GetName(), c.Name, err)
+			}
+			return ""
+		})
 		c.RemoveAtEnd(t, u)
 		out = append(out, u)
 	}
