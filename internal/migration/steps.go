@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/object/fields"
@@ -907,12 +908,24 @@ func (m *Migration) awaitReleased(ctx context.Context, w Workload, clusters []st
 				return fmt.Sprintf("the hub still manages the object in cluster %q: see `argosy why cluster %[1]s`, and run the "+
 					"command again", cluster), nil
 			}
-			if live != nil && migrate.Marked(live) {
-				return fmt.Sprintf("the object in cluster %q still has labels or annotations of the hub", cluster), nil
+			if live != nil && migrate.Marked(live) { // this hub would have released it before its Work went
+				return "", fmt.Errorf("cluster %q: %w", cluster, notReleased(live))
 			}
 		}
 		return "", nil
 	})
+}
+
+// notReleased returns why an object without a Work still has marks of a hub. The user may not know the identity of this
+// hub; see checkHubs.
+func notReleased(live *unstructured.Unstructured) error {
+	by := live.GetAnnotations()[wellknown.HubAnnotation]
+	if by == "" {
+		by = "unknown"
+	}
+	return fmt.Errorf("this hub no longer manages the object, but left the labels and annotations of the hub that wrote it "+
+		"last (%s): end its management in that hub; if no hub manages it, remove them with `kubectl label` and "+
+		"`kubectl annotate`", by)
 }
 
 // verifyLeft compares what clusters run with what they ran before they left.

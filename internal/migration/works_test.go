@@ -1,6 +1,8 @@
 package migration_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -8,7 +10,11 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	"github.com/argosy-io/argosy/api/wellknown"
@@ -442,6 +448,43 @@ func TestObjectOfAnotherHubStays(t *testing.T) {
 			})
 		})
 	}
+}
+
+// noIdentity is a client of a user who may not read the namespace that identifies the hub.
+type noIdentity struct{ client.Client }
+
+func (c noIdentity) Get(ctx context.Context, key client.ObjectKey, obj client.Object, o ...client.GetOption) error {
+	if key.Name == metav1.NamespaceSystem {
+		return apierrors.NewForbidden(corev1.Resource("namespaces"), key.Name, errors.New("no"))
+	}
+	return c.Client.Get(ctx, key, obj, o...)
+}
+
+// The command cannot know before it writes that the object is another hub's. It says so when this hub has left it.
+func TestUserWithoutIdentityOfTheHubIsToldOfAnotherHub(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.putOnBoth()
+		w.bringIn(false, item(controllertest.CloneSet, "web"))
+		w.newRun()
+		w.takeOut(true, item(controllertest.CloneSet, "web"))
+		u := w.members["m2"].Object(controllertest.CloneSet, "shop", "web")
+		annotations := u.GetAnnotations()
+		annotations[wellknown.HubAnnotation] = "other"
+		u.SetAnnotations(annotations)
+		w.members["m2"].Put(u)
+		w.Advance(time.Second)
+		w.newRun()
+		w.Migration.Client = noIdentity{w.Hub.Client}
+		_, err := w.TakeOut(t.Context(), []migration.Workload{item(controllertest.CloneSet, "web")}, false)
+		if err == nil || !strings.Contains(err.Error(), `cluster "m2": this hub no longer manages the object`) ||
+			!strings.Contains(err.Error(), "(other)") || strings.Contains(err.Error(), "after 2m0s") {
+			t.Error(err)
+		}
+		if is := w.members["m2"].Object(controllertest.CloneSet, "shop", "web"); is == nil || !migrate.Marked(is) {
+			t.Errorf("the object of the other hub is %v", is)
+		}
+	})
 }
 
 // A user needs the rights to list, change and delete Works, and to read the objects in the clusters. Objects stay as
