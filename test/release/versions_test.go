@@ -42,7 +42,7 @@ func (s *story) keepsVersion(name string) {
 	s.read(func() {
 		revision.Name = s.bindings["shop-cloneset"].Annotations[wellknown.EffectiveRevisionAnnotation]
 	})
-	refused("deletion of a revision", fleet.Hub.Delete(ctx, revision), "clusters have the pods of CloneSet shop")
+	refused("deletion of a revision", fleet.Hub.Delete(ctx, revision), "clusters have pods of CloneSet shop from it")
 
 	if err := fleet.Hub.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.ns}}); err != nil {
 		s.t.Fatal(err)

@@ -21,8 +21,9 @@ func Revision(r *releasev1alpha1.ReleaseRevision, all []*releasev1alpha1.Release
 	bindings []workv1alpha2.Binding) error {
 	for _, b := range bindings {
 		if slices.Contains(dispatch.RevisionsOf(b), r.Name) || release.LastOwner(b, r, all) {
-			return fmt.Errorf("clusters have the pods of %[2]s from ReleaseRevision %[1]s, or get them from it in a rollback: "+
-				"it can be deleted after later releases of %[2]s", r.Name, workloadOf(b))
+			return fmt.Errorf("ReleaseRevision %[1]s cannot be deleted: clusters have pods of %[2]s from it, or return to it in a "+
+				"rollback. Release another revision of %[2]s first; the hub deletes old ReleaseRevisions itself", r.Name,
+				workloadOf(b))
 		}
 	}
 	return nil

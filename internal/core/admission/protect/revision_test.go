@@ -62,7 +62,7 @@ func TestRevisionsAndVersionsInForceAreKept(t *testing.T) {
 			{Kind: "ConfigMap", Name: "settings", Hash: "1f0c9a2e"}}
 		err := Revision(r, []*releasev1alpha1.ReleaseRevision{r}, boundTo(c.annotations))
 		if kept := err != nil; kept != c.revision || kept && !strings.Contains(err.Error(),
-			"clusters have the pods of CloneSet web from ReleaseRevision web-1") {
+			"ReleaseRevision web-1 cannot be deleted: clusters have pods of CloneSet web from it") {
 			t.Errorf("%s: the revision: %v", name, err)
 		}
 		err = Version(version(t), boundTo(c.annotations))
