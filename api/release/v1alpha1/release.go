@@ -687,7 +687,8 @@ const (
 	ReleaseHealthy = "Healthy"
 	// ReleaseConditionSucceeded: all clusters have the revision. It is Unknown until the release has ended.
 	ReleaseConditionSucceeded = "Succeeded"
-	// ReleaseDrifted: the template, its overrides or its versioned ConfigMaps were changed since the release was accepted.
+	// ReleaseDrifted: the template, its overrides or its versioned ConfigMaps were changed since the release was accepted,
+	// or a member changes what it gets.
 	ReleaseDrifted = "Drifted"
 )
 
@@ -760,6 +761,8 @@ const (
 	ReasonPausedByFailure = "PausedByFailure"
 	// ReasonClusterUnreachable: a cluster does not answer.
 	ReasonClusterUnreachable = "ClusterUnreachable"
+	// ReasonDependencyNotReady: in the stage, a target waits for one that it depends on, which is updated.
+	ReasonDependencyNotReady = "DependencyNotReady"
 	// ReasonFleetHalted: the hub updates no pods, because a template can no longer be updated in the unit of the release.
 	ReasonFleetHalted = "FleetHalted"
 	// ReasonConfigMapRefused: the hub cannot create a version of a ConfigMap, for example because of a quota. It tries
@@ -824,6 +827,9 @@ const (
 	ReasonTemplateChanged = "TemplateChanged"
 	// ReasonOverrideChanged: an override policy was changed.
 	ReasonOverrideChanged = "OverrideChanged"
+	// ReasonMemberChanged: a client in a member cluster changes a workload repeatedly; see the condition Contested of its
+	// Work.
+	ReasonMemberChanged = "MemberChanged"
 )
 
 // ReasonUserRequest is the reason of a rollback that a user asked for.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
@@ -113,6 +114,30 @@ func TestAChangedOverrideIsDrift(t *testing.T) {
 	if c := meta.FindStatusCondition(step.Status.Conditions, releasev1alpha1.ReleaseDrifted); c == nil ||
 		c.Reason != releasev1alpha1.ReasonOverrideChanged {
 		t.Errorf("Drifted is %+v, want the reason OverrideChanged", c)
+	}
+}
+
+func TestAMemberThatChangesTheWorkloadIsDrift(t *testing.T) {
+	w := newWorld(t, cloneSet, 5, 5)
+	r := w.release("r1", "stages: [{name: half, to: {percent: 50}}, {name: rest, before: [{name: go}]}]")
+	w.rest()
+	contested := func(status metav1.ConditionStatus) *metav1.Condition {
+		work := w.works["c2"].DeepCopy()
+		meta.SetStatusCondition(&work.Status.Conditions, metav1.Condition{Type: workv1alpha1.WorkContested, Status: status,
+			Reason: workv1alpha1.ReasonChangedRepeatedly})
+		w.works["c2"] = work
+		w.reconcile(r)
+		return meta.FindStatusCondition(r.Status.Conditions, releasev1alpha1.ReleaseDrifted)
+	}
+	if c := contested(metav1.ConditionFalse); c != nil {
+		t.Errorf("while no client changes it, Drifted is %+v", c)
+	}
+	if c := contested(metav1.ConditionTrue); c == nil || c.Reason != releasev1alpha1.ReasonMemberChanged ||
+		!strings.Contains(c.Message, "a client in c2 changes target web repeatedly") {
+		t.Errorf("while a client changes it, Drifted is %+v", c)
+	}
+	if c := contested(metav1.ConditionFalse); c != nil {
+		t.Errorf("after it, Drifted is %+v", c)
 	}
 }
 

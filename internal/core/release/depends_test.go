@@ -3,6 +3,9 @@ package release_test
 import (
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/release"
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
@@ -52,9 +55,17 @@ func TestATargetWaitsForThoseThatItDependsOn(t *testing.T) {
 	report("db", false)
 	step = release.Next(in)
 	at("while db is not reached", 0, 1)
+	c := meta.FindStatusCondition(step.Status.Conditions, releasev1alpha1.ReleaseProgressing)
+	if c == nil || c.Status != metav1.ConditionFalse || c.Reason != releasev1alpha1.ReasonDependencyNotReady ||
+		c.Message != "in stage all, web waits until db is updated" {
+		t.Errorf("while db is not reached, Progressing is %+v", c)
+	}
 	report("db", true)
 	step = release.Next(in)
 	at("when db is reached", 1, 1)
+	if step.Status.Reason != releasev1alpha1.ReasonStageUpdating {
+		t.Errorf("when db is reached, the reason is %s", step.Status.Reason)
+	}
 	report("web", false)
 	step = release.Next(in)
 	if step.Status.Phase != releasev1alpha1.ReleaseRunning {

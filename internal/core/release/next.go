@@ -6,6 +6,7 @@ package release
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -528,9 +529,27 @@ func (s *stepper) update(k int) bool {
 	case o.onlyLost:
 		s.wait(releasev1alpha1.ReasonClusterUnreachable, "%s", text.Names(o.lost, 10))
 	case len(stage.BegunTargets) < len(s.Release.Spec.Targets):
-		s.wait(releasev1alpha1.ReasonStageUpdating, "stage %s; other targets follow", stage.Name)
+		s.waitForDependencies(*stage)
 	}
 	return false
+}
+
+// waitForDependencies names the targets that wait for others in a stage.
+func (s *stepper) waitForDependencies(stage releasev1alpha1.ReleaseStageStatus) {
+	var waiting, needed []string
+	for _, t := range s.Release.Spec.Targets {
+		if slices.Contains(stage.BegunTargets, t.Name) {
+			continue
+		}
+		waiting = append(waiting, t.Name)
+		for _, name := range t.DependsOn {
+			if slices.Contains(stage.BegunTargets, name) && !slices.Contains(needed, name) {
+				needed = append(needed, name)
+			}
+		}
+	}
+	s.wait(releasev1alpha1.ReasonDependencyNotReady, "in stage %s, %s waits until %s is updated", stage.Name,
+		strings.Join(waiting, ", "), strings.Join(needed, ", "))
 }
 
 // overdue fails a stage that cannot be observed for the time of its deadline.

@@ -192,9 +192,22 @@ func (s *stepper) healthy(k int) {
 	s.condition(releasev1alpha1.ReleaseHealthy, metav1.ConditionTrue, releasev1alpha1.ReasonAsExpected, "")
 }
 
-// setDrifted compares what the templates have now with what is released.
+// setDrifted compares what the templates have now with what is released, and names members that change it. A change of
+// a template or an override comes first.
 func (s *stepper) setDrifted() {
 	reason, message := "", ""
+	for _, spec := range s.Release.Spec.Targets {
+		var names []string
+		for _, p := range s.Targets[spec.Name].Progress {
+			if p.Contested && !s.status.Phase.Ended() {
+				names = append(names, p.Cluster)
+			}
+		}
+		if len(names) > 0 {
+			reason, message = releasev1alpha1.ReasonMemberChanged, fmt.Sprintf("a client in %s changes target %s repeatedly, and "+
+				"the hub reverts that: `argosy why` names the fields", text.Names(names, 3), spec.Name)
+		}
+	}
 	for _, spec := range s.Release.Spec.Targets {
 		t := s.Targets[spec.Name]
 		if to := s.target(spec.Name).To; to != "" && spec.To.Revision == "" && !s.status.Phase.Ended() {

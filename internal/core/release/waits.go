@@ -103,6 +103,8 @@ func Waits(r *releasev1alpha1.Release) (what, next string) {
 		return "it waits for checks that have no result: " + waitingChecks(r), fmt.Sprintf(
 			"fix the ReleaseCheck or what it asks; or end the stage: %s; or go back: %s",
 			strings.TrimSuffix(run("skip"), "`")+" --reason TEXT`", run("rollback"))
+	case releasev1alpha1.ReasonDependencyNotReady:
+		return progressing.Message, ""
 	case releasev1alpha1.ReasonStageUpdating:
 		return "stage " + s.Stage + " is under way", ""
 	}

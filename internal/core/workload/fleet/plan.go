@@ -352,6 +352,8 @@ type ClusterProgress struct {
 	Failed, Refused bool
 	// Message is the member's error.
 	Message string
+	// Contested is true if a client in the member changes the object repeatedly.
+	Contested bool
 	// Lost is true if the cluster does not answer.
 	Lost bool
 }
@@ -380,7 +382,8 @@ func ProgressOf(in Input) ([]ClusterProgress, error) {
 			m.Base, m.Local = m.before, m.before
 		}
 		all[i] = ClusterProgress{Cluster: m.Cluster, Current: current,
-			Refused: m.refused && refuses(m.Work), Lost: !m.Reachable}
+			Refused: m.refused && refuses(m.Work), Lost: !m.Reachable, Contested: m.Work != nil &&
+				meta.IsStatusConditionTrue(m.Work.Status.Conditions, workv1alpha1.WorkContested)}
 		if all[i].Refused {
 			all[i].Message = refusal(m.Work)
 		}
