@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -23,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/yaml"
 
+	autoscalingv1alpha1 "github.com/argosy-io/argosy/api/autoscaling/v1alpha1"
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
@@ -160,6 +162,8 @@ func typeName(obj any) string {
 		return "releaserevisions"
 	case *releasev1alpha1.ReleaseGuardList:
 		return "releaseguards"
+	case *autoscalingv1alpha1.FederatedHPAList:
+		return "federatedhpas"
 	case *workv1alpha2.ResourceBinding:
 		return "resourcebindings"
 	}
@@ -298,6 +302,42 @@ func TestReleasePlanShowsEachClusterOfEachStage(t *testing.T) {
 	if err != nil || json.Unmarshal(raw, &again) != nil || again.Hash == "" || len(again.Steps) < 6 ||
 		again.Stages[2].Clusters[1].New != 10 {
 		t.Errorf("as JSON, the plan is %s, %v", raw, err)
+	}
+}
+
+func TestReleasePlanNamesTheAutoscalersThatItFreezes(t *testing.T) {
+	scaler := func(name, workload string) *autoscalingv1alpha1.FederatedHPA {
+		f := &autoscalingv1alpha1.FederatedHPA{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
+		f.Spec.ScaleTargetRef = autoscalingv2.CrossVersionObjectReference{APIVersion: "apps.kruise.io/v1beta1",
+			Kind: "CloneSet", Name: workload}
+		return f
+	}
+	h := newReleaseHub(t, scaler("by-load", "web"), scaler("other", "db"))
+	notes := func() string {
+		t.Helper()
+		plan, err := h.plan(t.Context(), h.drafted(&draft{}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(plan.Notes, "; ")
+	}
+	if got := notes(); got != "" {
+		t.Errorf("with autoscaling: Follow, the notes are %q", got)
+	}
+	s := &releasev1alpha1.ReleaseStrategy{}
+	if err := h.client.Get(t.Context(), keyIn("shop", "one-two-seven"), s); err != nil {
+		t.Fatal(err)
+	}
+	s.Spec.Autoscaling = releasev1alpha1.AutoscalingFreeze
+	if err := h.client.Update(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	if got := notes(); got != "autoscaling: Freeze: FederatedHPA by-load does not scale CloneSet web during a stage" {
+		t.Errorf("with autoscaling: Freeze, the notes are %q", got)
+	}
+	h.denied = "federatedhpas"
+	if got := notes(); got != "you may not list FederatedHPAs: which of them the release freezes is not known" {
+		t.Errorf("without the right to list FederatedHPAs, the notes are %q", got)
 	}
 }
 

@@ -9,9 +9,13 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/cli-runtime/pkg/printers"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	autoscalingv1alpha1 "github.com/argosy-io/argosy/api/autoscaling/v1alpha1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/release"
 )
@@ -124,6 +128,11 @@ func (r *releases) plan(ctx context.Context, rel *releasev1alpha1.Release) (*rel
 		plan.Targets = append(plan.Targets, plannedRef{t.Name, t.Ref.Kind, t.Ref.Name, targets[i].From, targets[i].To})
 	}
 	strategy := cmp.Or(rel.Status.Strategy, in.Strategy)
+	frozen, err := r.frozen(ctx, rel, strategy)
+	if err != nil {
+		return nil, err
+	}
+	plan.Notes = append(plan.Notes, frozen...)
 	type place struct{ target, cluster string }
 	reached := map[place]int64{}
 	for k, s := range strategy.Stages {
@@ -155,6 +164,33 @@ func (r *releases) plan(ctx context.Context, rel *releasev1alpha1.Release) (*rel
 		plan.Stages = append(plan.Stages, stage)
 	}
 	return plan, nil
+}
+
+// frozen returns a note for each FederatedHPA that does not scale a target during stages.
+func (r *releases) frozen(ctx context.Context, rel *releasev1alpha1.Release,
+	strategy *releasev1alpha1.ReleaseStrategySpec) (notes []string, err error) {
+	if !release.FreezesAutoscaling(strategy) {
+		return nil, nil
+	}
+	var all autoscalingv1alpha1.FederatedHPAList
+	err = r.client.List(ctx, &all, client.InNamespace(r.namespace))
+	if apierrors.IsForbidden(err) {
+		return []string{"you may not list FederatedHPAs: which of them the release freezes is not known"}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list FederatedHPAs: %w", err)
+	}
+	for _, t := range rel.Spec.Targets {
+		for _, f := range all.Items {
+			ref := f.Spec.ScaleTargetRef
+			if ref.Name == t.Ref.Name && match.GroupKind(ref.APIVersion, ref.Kind) ==
+				match.GroupKind(t.Ref.APIVersion, t.Ref.Kind) {
+				notes = append(notes, fmt.Sprintf("autoscaling: Freeze: FederatedHPA %s does not scale %s %s during a stage",
+					f.Name, ref.Kind, ref.Name))
+			}
+		}
+	}
+	return notes, nil
 }
 
 // replicasIn returns the replicas of a target in a cluster.

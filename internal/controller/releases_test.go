@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,11 +17,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	autoscalingv1alpha1 "github.com/argosy-io/argosy/api/autoscaling/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
+	"github.com/argosy-io/argosy/internal/core/adjust/autoscale"
 	"github.com/argosy-io/argosy/internal/core/object/fields"
+	"github.com/argosy-io/argosy/internal/core/object/names"
 	corefleet "github.com/argosy-io/argosy/internal/core/workload/fleet"
 	releasehistory "github.com/argosy-io/argosy/internal/history"
 	"github.com/argosy-io/argosy/internal/member/membertest"
@@ -634,5 +640,54 @@ func TestLostClusterIsSkippedAndCatchesUp(t *testing.T) {
 		if p := w.plan(); p != nil {
 			t.Errorf("the binding still has a plan: %+v", p)
 		}
+	})
+}
+
+// The bounds of autoscalers in members follow the FederatedHPA between the stages, and not during them.
+func TestAReleaseFreezesAutoscalingDuringItsStages(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		w := newReleaseWorld(t)
+		f := &autoscalingv1alpha1.FederatedHPA{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "by-load",
+			Annotations: map[string]string{wellknown.AutoscalingModeAnnotation: autoscalingv1alpha1.ModeDistributed}}}
+		f.Spec.ScaleTargetRef = autoscalingv2.CrossVersionObjectReference{APIVersion: "apps.kruise.io/v1alpha1",
+			Kind: "CloneSet", Name: "web"}
+		f.Spec.MaxReplicas = 60
+		w.Make(f)
+		highest := func(when string, want int32) {
+			t.Helper()
+			w.pass(30 * time.Second)
+			for _, m := range w.members {
+				work := &workv1alpha1.Work{}
+				key := client.ObjectKey{Namespace: names.ExecutionSpace(m.name), Name: names.WorkOfAutoscaler("by-load", "shop")}
+				if err := w.Get(t.Context(), key, work); err != nil {
+					t.Fatal(err)
+				}
+				if s, _ := autoscale.ShareOf(work); s.Max != want {
+					t.Errorf("%s, the maximum in %s is %d, want %d", when, m.name, s.Max, want)
+				}
+			}
+		}
+		bounds := func(n int32) {
+			controllertest.Change(w.Hub, f, func(f *autoscalingv1alpha1.FederatedHPA) { f.Spec.MaxReplicas = n })
+		}
+		highest("at the start", 20)
+		r := w.release("r1", `{autoscaling: Freeze, stages: [{name: first, clusters: {clusterNames: [m1]}, soak: 2m},
+			{name: rest, before: [{name: sign}]}]}`)
+		w.pass(20 * time.Second)
+		w.pods("in the first stage", "web:2", 10, 0, 0)
+		w.expect("in the first stage", r, releasev1alpha1.ReleaseRunning, releasev1alpha1.ReasonSoaking)
+		bounds(90)
+		highest("in the first stage", 20)
+		w.set(r, releasev1alpha1.StatePause)
+		highest("in a pause", 30)
+		bounds(120)
+		highest("in a pause", 40)
+		w.set(r, releasev1alpha1.StateRun)
+		w.pass(5 * time.Second)
+		bounds(150)
+		highest("resumed", 40)
+		w.pass(2 * time.Minute)
+		w.expect("before the next stage", r, releasev1alpha1.ReleaseRunning, releasev1alpha1.ReasonWaitingForApproval)
+		highest("before the next stage", 50)
 	})
 }

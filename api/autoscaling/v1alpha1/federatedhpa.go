@@ -127,6 +127,8 @@ const (
 	ReasonFailedGetTargetClusters = "FailedGetTargetClusters"
 	// ReasonFailedGetScaleTargetRef: the workload does not exist on the hub.
 	ReasonFailedGetScaleTargetRef = "FailedGetScaleTargetRef"
+	// ReasonFrozen: a release of the workload has autoscaling: Freeze, and a stage of it is under way. Not in Karmada.
+	ReasonFrozen = "FrozenByRelease"
 )
 
 // FederatedHPAList is a list of FederatedHPAs.

@@ -73,6 +73,15 @@ type ReleaseStrategySpec struct {
 	// +optional
 	Unassigned UnassignedAction `json:"unassigned,omitempty"`
 
+	// Autoscaling decides what FederatedHPAs of a workload do while a stage of its release updates, soaks or is checked.
+	// Follow: they scale it. Freeze: the hub keeps its number of replicas, and the bounds of the autoscalers in clusters;
+	// those scale within their bounds. Freeze ends with the stage, and does not count while the release is paused or rolls
+	// back.
+	// +kubebuilder:validation:Enum=Follow;Freeze
+	// +kubebuilder:default=Follow
+	// +optional
+	Autoscaling AutoscalingMode `json:"autoscaling,omitempty"`
+
 	// Config decides how pods get a change of the ConfigMaps that they read. AtOnce: all pods get it at once, and a
 	// rollback does not revert it. Versioned: the ConfigMaps are part of a revision. The hub makes an immutable ConfigMap
 	// of each content, and pods read the one of their revision. This needs propagateDeps in the policy of the workload.
@@ -99,6 +108,15 @@ type ReleaseAutoStart struct {
 	// +optional
 	Supersede SupersedeAction `json:"supersede,omitempty"`
 }
+
+// AutoscalingMode is what FederatedHPAs do while a stage of a release is under way.
+type AutoscalingMode string
+
+// The modes of autoscaling during a stage.
+const (
+	AutoscalingFollow AutoscalingMode = "Follow"
+	AutoscalingFreeze AutoscalingMode = "Freeze"
+)
 
 // ConfigMode is how pods get a change of the ConfigMaps that they read.
 type ConfigMode string

@@ -34,11 +34,10 @@ func ownerOf(work client.Object) (types.NamespacedName, bool) {
 	return types.NamespacedName{Namespace: namespace, Name: name}, ok
 }
 
-// distribute lets each cluster scale within its share of the bounds and sets the template to the sum.
-func (r *reconciler) distribute(ctx context.Context, f *autoscalingv1alpha1.FederatedHPA, t target) error {
+// distribute lets each cluster scale within its share of the bounds and sets the template to the sum. With frozen, the
+// bounds stay, and the template does not follow.
+func (r *reconciler) distribute(ctx context.Context, f *autoscalingv1alpha1.FederatedHPA, t target, frozen bool) error {
 	key, now, spec := client.ObjectKeyFromObject(f), r.Clock.Now(), t.binding.BindingSpec()
-	r.setCondition(f, autoscalingv2.AbleToScale, corev1.ConditionTrue, "SucceededGetScale",
-		"the replicas of the workload are known and can be set")
 	f.Status.Conditions = without(without(f.Status.Conditions, autoscalingv1alpha1.MetricsComplete),
 		autoscalingv2.ScalingLimited)
 	f.Status.CurrentMetrics = nil // metrics are per cluster
@@ -71,7 +70,14 @@ func (r *reconciler) distribute(ctx context.Context, f *autoscalingv1alpha1.Fede
 	if err != nil {
 		return err
 	}
-	shares, many := autoscale.Shares(&f.Spec, replicas, standing)
+	bounds := &f.Spec
+	if frozen {
+		if len(standing) == 0 {
+			return nil // its autoscalers are created after the stage
+		}
+		bounds = autoscale.Frozen(bounds, standing)
+	}
+	shares, many := autoscale.Shares(bounds, replicas, standing)
 
 	// 2. Write one autoscaler per cluster. A cluster without an execution namespace does not block the others.
 	failed := []error{r.release(ctx, key, t.binding.GetName())}
@@ -96,6 +102,9 @@ func (r *reconciler) distribute(ctx context.Context, f *autoscalingv1alpha1.Fede
 	current, desired, scaling := autoscale.Sum(shares, replicas, standing)
 	f.Status.Conditions = autoscale.SetCondition(f.Status.Conditions, scaling, now)
 	f.Status.CurrentReplicas, f.Status.DesiredReplicas = autoscale.Total(current), autoscale.Total(desired)
+	if frozen {
+		return nil
+	}
 	n := autoscale.Total(desired)
 	_, reported := t.binding.GetAnnotations()[wellknown.ScaledByMembersAnnotation]
 	if n > 0 {

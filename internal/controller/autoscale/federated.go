@@ -19,13 +19,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	autoscalingv1alpha1 "github.com/argosy-io/argosy/api/autoscaling/v1alpha1"
+	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/adjust/autoscale"
 	"github.com/argosy-io/argosy/internal/core/admission/validate"
 	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/core/release"
 	"github.com/argosy-io/argosy/internal/core/schedule"
+	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
@@ -92,15 +95,54 @@ func (r *reconciler) evaluate(ctx context.Context, f *autoscalingv1alpha1.Federa
 		}
 		return nil
 	}
+	frozen, err := r.frozen(ctx, t.binding)
+	if err != nil {
+		return err
+	}
+	r.setAble(f, frozen)
 	if f.Distributed() {
 		r.forget(key)
-		return r.distribute(ctx, f, t)
+		return r.distribute(ctx, f, t, frozen != "")
+	}
+	if frozen != "" {
+		return nil
 	}
 	if err := r.end(ctx, key); err != nil {
 		return err
 	}
 	f.Status.Conditions = without(f.Status.Conditions, autoscalingv1alpha1.BoundsSplit)
 	return r.central(ctx, f, t)
+}
+
+// frozen returns why FederatedHPAs do not scale a workload now; empty if they do.
+func (r *reconciler) frozen(ctx context.Context, b workv1alpha2.Binding) (string, error) {
+	plan := fleet.PlanOf(b.GetAnnotations())
+	if plan == nil {
+		return "", nil
+	}
+	key, rel := types.NamespacedName{Namespace: b.GetNamespace(), Name: plan.Release}, &releasev1alpha1.Release{}
+	if err := r.client.Get(ctx, key, rel); err != nil {
+		if apierrors.IsNotFound(err) {
+			return "", nil
+		}
+		return "", fmt.Errorf("get Release %s: %w", key, err)
+	}
+	stage := release.FrozenStage(plan, rel)
+	if stage == "" {
+		return "", nil
+	}
+	return fmt.Sprintf("release %s has autoscaling: Freeze, so the hub does not scale the workload until stage %s ends",
+		rel.Name, stage), nil
+}
+
+// setAble sets AbleToScale of a workload whose replicas are known.
+func (r *reconciler) setAble(f *autoscalingv1alpha1.FederatedHPA, frozen string) {
+	if frozen != "" {
+		r.setCondition(f, autoscalingv2.AbleToScale, corev1.ConditionFalse, autoscalingv1alpha1.ReasonFrozen, frozen)
+		return
+	}
+	r.setCondition(f, autoscalingv2.AbleToScale, corev1.ConditionTrue, "SucceededGetScale",
+		"the replicas of the workload are known and can be set")
 }
 
 // central scales the template by the load of its pods in all clusters.
@@ -122,8 +164,6 @@ func (r *reconciler) central(ctx context.Context, f *autoscalingv1alpha1.Federat
 	d := autoscale.Decide(in)
 
 	// 2. Set the conditions and scale.
-	r.setCondition(f, autoscalingv2.AbleToScale, corev1.ConditionTrue, "SucceededGetScale",
-		"the replicas of the workload are known and can be set")
 	f.Status.Conditions = without(f.Status.Conditions, autoscalingv1alpha1.MetricsComplete)
 	for _, c := range d.Conditions {
 		f.Status.Conditions = autoscale.SetCondition(f.Status.Conditions, c, now)

@@ -204,8 +204,8 @@ func (s *stepper) setDrifted() {
 			}
 		}
 		if len(names) > 0 {
-			reason, message = releasev1alpha1.ReasonMemberChanged, fmt.Sprintf("a client in %s changes target %s repeatedly, and "+
-				"the hub reverts that: `argosy why` names the fields", text.Names(names, 3), spec.Name)
+			reason, message = releasev1alpha1.ReasonMemberChanged, fmt.Sprintf("a client in %s changes target %s repeatedly, "+
+				"and the hub reverts that: `argosy why` names the fields", text.Names(names, 3), spec.Name)
 		}
 	}
 	for _, spec := range s.Release.Spec.Targets {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -113,6 +114,20 @@ func Shares(spec *autoscalingv1alpha1.FederatedHPASpec, replicas map[string]int3
 		out[name] = Share{Bounds: b, Of: of, Clusters: clusters}
 	}
 	return out, nil
+}
+
+// Frozen returns spec with the total bounds of the existing autoscalers. Then Shares keeps their bounds, unless the
+// clusters change, such as by a failover.
+func Frozen(spec *autoscalingv1alpha1.FederatedHPASpec,
+	standing map[string]*workv1alpha1.Work) *autoscalingv1alpha1.FederatedHPASpec {
+	out := *spec
+	for _, cluster := range slices.Sorted(maps.Keys(standing)) {
+		if s, ok := ShareOf(standing[cluster]); ok {
+			out.MinReplicas, out.MaxReplicas = &s.Of.Min, s.Of.Max
+			break
+		}
+	}
+	return &out
 }
 
 // Work returns the Work with a cluster's autoscaler. id is used for a new Work. The target has the API version of the

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math"
 	"math/rand"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -109,6 +110,30 @@ func TestSharesStayUntilBoundsOrClustersChange(t *testing.T) {
 	if again, err := Work(f, "a", shares(map[string]int32{"a": 2, "b": 4, "c": 6})["a"], "id"); err != nil ||
 		string(again.Spec.Workload.Manifests[0].Raw) != string(works["a"].Spec.Workload.Manifests[0].Raw) {
 		t.Errorf("the same share makes another Work: %v", err)
+	}
+
+	// While they are frozen, other bounds change nothing, and other clusters share the same bounds.
+	before := shares(map[string]int32{"a": 2, "b": 4, "c": 6})
+	changed := f.Spec
+	changed.MinReplicas, changed.MaxReplicas = nil, 60
+	for _, c := range []struct {
+		replicas map[string]int32
+		want     map[string]Share
+	}{{map[string]int32{"a": 9, "b": 1, "c": 1}, before}, {map[string]int32{"a": 3, "d": 9}, nil}} {
+		got, err := Shares(Frozen(&changed, works), c.replicas, works)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var most int32
+		for _, s := range got {
+			most += s.Max
+		}
+		if most != 24 || c.want != nil && !reflect.DeepEqual(got, c.want) {
+			t.Errorf("frozen, with %v, the shares are %v", c.replicas, got)
+		}
+	}
+	if got := Frozen(&changed, nil); got.MaxReplicas != 60 {
+		t.Errorf("without autoscalers, the frozen maximum is %d", got.MaxReplicas)
 	}
 
 	// What the autoscalers make of it.

@@ -4,9 +4,12 @@ import (
 	"strings"
 	"testing"
 
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	autoscalingv1alpha1 "github.com/argosy-io/argosy/api/autoscaling/v1alpha1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 )
 
@@ -68,4 +71,28 @@ func TestReleaseWaitingForACheckShowsItsLastSample(t *testing.T) {
 		}
 	}
 	t.Error("no finding names the check")
+}
+
+func TestAutoscalerThatAReleaseFreezesWaits(t *testing.T) {
+	template := &unstructured.Unstructured{}
+	template.SetAPIVersion("apps.kruise.io/v1beta1")
+	template.SetKind("CloneSet")
+	template.SetNamespace("shop")
+	template.SetName("web")
+	f := autoscalingv1alpha1.FederatedHPA{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "by-load"}}
+	f.Spec.ScaleTargetRef = autoscalingv2.CrossVersionObjectReference{APIVersion: "apps.kruise.io/v1alpha1",
+		Kind: "CloneSet", Name: "web"}
+	f.Status.Conditions = []autoscalingv2.HorizontalPodAutoscalerCondition{{Type: autoscalingv2.AbleToScale,
+		Status: corev1.ConditionFalse, Reason: autoscalingv1alpha1.ReasonFrozen,
+		Message: "release r1 has autoscaling: Freeze"}}
+	var got []Finding
+	for _, finding := range Explain(Facts{Template: template, Scalers: []autoscalingv1alpha1.FederatedHPA{f}}).Findings {
+		if strings.Contains(finding.What, "FederatedHPA") {
+			got = append(got, finding)
+		}
+	}
+	if len(got) != 1 || got[0].Severity != Waiting ||
+		got[0].What != "FederatedHPA by-load waits: release r1 has autoscaling: Freeze" {
+		t.Errorf("the findings are %+v", got)
+	}
 }

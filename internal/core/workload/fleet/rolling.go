@@ -381,16 +381,15 @@ func (p party) running(n int64) int64 {
 	return n
 }
 
-// requiredNew returns how many pods of p must be new when n of its replicas are released. It is less than n if an
-// autoscaler in the cluster keeps fewer pods than the replicas on the hub.
+// requiredNew returns how many pods of p must be new when n of its replicas are released. It differs from n if an
+// autoscaler in the cluster keeps fewer or more pods than the replicas on the hub.
 func (p party) requiredNew(n int64) int64 {
-	pods := p.running(p.replicas)
-	if pods == p.replicas {
+	if !p.percent || !p.fresh || p.pods == p.replicas {
 		return n
 	}
 	percent, _ := PercentKeeping(p.replicas-n, p.replicas)
-	kept, _ := KeptOld(percent, pods, Up) // a percentage is never wrong
-	return min(n, pods-kept)
+	kept, _ := KeptOld(percent, p.pods, Up) // a percentage is never wrong
+	return p.pods - kept
 }
 
 // settled reports whether no pod of p is old, by its last report or by one before the last write of its Work.

@@ -116,6 +116,28 @@ func TestStagesProceedIfAutoscalerKeepsFewerPods(t *testing.T) {
 	h.atStage("at the end", "all 2 stages are complete")
 }
 
+func TestStagesWaitForPodsThatAnAutoscalerAdded(t *testing.T) {
+	h := newHub(t, plainCloneSet, 10, 10)
+	h.in.Members[0].Scaled = true
+	h.edit("Stages", "metadata", "annotations", wellknown.RolloutOrderAnnotation)
+	h.edit(`[{"percent": 50}, {"percent": 100}]`, "metadata", "annotations", wellknown.RolloutStagesAnnotation)
+	h.edit(int64(10), "spec", "updateStrategy", "rollingUpdate", "maxUnavailable")
+	h.look()
+	h.report(up(20, 20), up(10, 10)) // the hub does not follow the member
+	h.look()
+	h.edit(int64(2), "spec", "template", "a")
+	h.look()
+	h.report(up(20, 5), up(10, 5))
+	h.expect("half of the 20 pods are ten", partitions+"50% 5")
+	h.report(up(20, 10), up(10, 5))
+	h.expect("the next stage", partitions+"0 0")
+	h.report(up(20, 19), up(10, 10))
+	h.look()
+	h.report(up(20, 20), up(10, 10))
+	h.look()
+	h.atStage("at the end", "all 2 stages are complete")
+}
+
 func TestPercentageKeepsAtLeastAsManyOldPods(t *testing.T) {
 	for total := int64(0); total <= 300; total++ {
 		for kept := int64(0); kept <= total; kept++ {
