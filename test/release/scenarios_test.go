@@ -467,6 +467,43 @@ func autoscaledMeanwhile(t *testing.T) {
 	s.approves("gray", "rest")
 	s.becomes("gray", succeeded, completed)
 	s.runs("shop", image(2), 20)
+	s.freezesAutoscaling()
+}
+
+// freezesAutoscaling releases shop again, with autoscaling: Freeze. The bounds of the autoscaler in m1 follow the
+// FederatedHPA only when the stage has ended.
+func (s *story) freezesAutoscaling() {
+	s.t.Helper()
+	const group = "autoscaling.karmada.io/v1alpha1"
+	highest := func() any {
+		return kit.Field(fleet.Members["m1"].Find(s.t, "autoscaling/v2", "HorizontalPodAutoscaler", s.ns, "by-load"), "spec",
+			"maxReplicas")
+	}
+	s.sets(image(3))
+	s.starts("frozen", `{autoscaling: Freeze, stages: [{name: all, after: [{name: go}]}]}`)
+	r := s.awaits("frozen", "all")
+	generation := fleet.Hub.Change(s.t, group, "FederatedHPA", s.ns, "by-load", func(u *unstructured.Unstructured) {
+		u.Object["spec"].(map[string]any)["maxReplicas"] = int64(24)
+	}).GetGeneration()
+	kit.Eventually(s.t, "the hub has seen the new bounds", func() string {
+		f := fleet.Hub.Find(s.t, group, "FederatedHPA", s.ns, "by-load")
+		if seen, _ := kit.Field(f, "status", "observedGeneration").(int64); seen < generation {
+			return fmt.Sprintf("it has seen generation %d of %d", seen, generation)
+		}
+		return ""
+	})
+	s.rounds()
+	if is := highest(); is != int64(20) {
+		s.t.Errorf("during the stage, the maximum in m1 is %v, want 20", is)
+	}
+	s.creates(strings.Replace(s.approval(r, "all", "go", "admin"), "gate: go", "gate: go, position: After", 1))
+	s.becomes("frozen", succeeded, completed)
+	kit.Eventually(s.t, "the bounds follow", func() string {
+		if is := highest(); is != int64(24) {
+			return fmt.Sprintf("the maximum in m1 is %v", is)
+		}
+		return ""
+	})
 }
 
 func dependentTargets(t *testing.T) {
