@@ -33,7 +33,7 @@ type Options struct {
 	// Config reaches the hub with full rights, inside the process.
 	Config *rest.Config
 	// Cached returns the cache of this hub's controllers; nil while they run elsewhere.
-	Cached func() client.Reader
+	Cached func() Cache
 	// Authorizer returns the authorizer of the API server.
 	Authorizer func() authorizer.Authorizer
 	// Findings returns the problems of the hub itself, for users who may get HealthPath.

@@ -21,14 +21,12 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/explain/overview"
 	"github.com/argosy-io/argosy/internal/core/workload/pods"
-	"github.com/argosy-io/argosy/internal/why"
 )
 
 // grants are the rights of the one user of a test.
@@ -71,8 +69,8 @@ func waitingRelease(namespace string) *releasev1alpha1.Release {
 
 func newTestAPI(t *testing.T, g grants, objs ...client.Object) *API {
 	t.Helper()
-	reader := fake.NewClientBuilder().WithScheme(why.Scheme()).WithObjects(objs...).Build()
-	a := NewAPI(Options{Cached: func() client.Reader { return reader }, HealthPath: "/argosy/health",
+	cached := newFakeCache(objs...)
+	a := NewAPI(Options{Cached: func() Cache { return cached }, HealthPath: "/argosy/health",
 		Authorizer: func() authorizer.Authorizer { return g }, Done: t.Context().Done(),
 		Findings: func() []overview.HubFinding { return []overview.HubFinding{{Name: "store", Message: "it is full"}} },
 		Troubled: func(context.Context, string) ([]pods.Workload, bool, error) {
@@ -195,44 +193,11 @@ func TestUserWithAllRightsSeesTheFleet(t *testing.T) {
 		len(v.missing) > 0 {
 		t.Errorf("totals %+v, missing %v", v.totals, v.missing)
 	}
-}
-
-// slowReader moves a clock with each list of clusters.
-type slowReader struct {
-	client.Reader
-	reads int
-	took  func()
-}
-
-func (r *slowReader) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	if _, is := list.(*clusterv1alpha1.ClusterList); is {
-		r.reads++
-		r.took()
-	}
-	return r.Reader.List(ctx, list, opts...)
-}
-
-// A busy hub reads the fleet less often. The first read, which encodes all rows, does not count, and pages are not old
-// for long.
-func TestSlowReadsOfTheFleetAreRare(t *testing.T) {
-	a, now, took := newTestAPI(t, grants{}), time.Now(), time.Second
-	slow := &slowReader{Reader: a.Cached(), took: func() { now = now.Add(took) }}
-	a.rows.now, a.rows.o.Cached = func() time.Time { return now }, func() client.Reader { return slow }
-	for i, step := range []struct {
-		after, took time.Duration
-		reads       int
-	}{
-		{0, time.Second, 1},
-		{freshFor, time.Second, 2},
-		{maxRest - time.Second - 1, 0, 2}, // the read began a second before
-		{1, 20 * time.Millisecond, 3},
-		{(restFactor-1)*20*time.Millisecond - 1, 0, 3},
-		{1, 0, 4},
-	} {
-		now, took = now.Add(step.after), step.took
-		if _, err := a.rows.current(t.Context()); err != nil || slow.reads != step.reads {
-			t.Fatalf("step %d: %d reads, want %d, %v", i, slow.reads, step.reads, err)
-		}
+	c := topics["clusters"](a, t.Context(), alice, s).rows[0]
+	const figures = `{"name":"c1","state":"NotSeenYet","what":"its status has not been collected yet",` +
+		`"next":"argosy why cluster c1","nodes":0,"readyNodes":0,"placed":2,"bad":2}`
+	if string(c.json) != figures {
+		t.Errorf("the row of the cluster is %s, want %s", c.json, figures)
 	}
 }
 
@@ -260,7 +225,7 @@ func TestTotalsNameSilentClustersToUsersWhoMayListThem(t *testing.T) {
 func TestTotalsNameALimitedNumberOfSilentClusters(t *testing.T) {
 	a, s := newTestAPI(t, grants{"list clusters *": true}), &state{}
 	for i := range maxSilent + 10 {
-		s.clusters = append(s.clusters, cluster{ClusterRow: overview.ClusterRow{Name: fmt.Sprint("c", i),
+		s.clusters = append(s.clusters, &cluster{facts: overview.ClusterRow{Name: fmt.Sprint("c", i),
 			State: overview.NotReady}})
 	}
 	got := a.fleet(t.Context(), alice, s).totals.(totals)
@@ -420,7 +385,7 @@ func TestStreamSendsASnapshotAndThenChanges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sent := map[string]map[string]uint64{}
+	sent := map[string]sentView{}
 	push := func(v view) string {
 		w := httptest.NewRecorder()
 		a.push(&events{w: w, control: http.NewResponseController(w)}, "clusters", v, sent, s.at)

@@ -25,41 +25,18 @@ const releasePath = apiPrefix + "release"
 
 var listReleases = right{verb: "list", group: releasev1alpha1.GroupVersion.Group, resource: "releases"}
 
-// summary is a release with its row, encoded once for all streams.
-type summary struct {
-	overview.ReleaseSummary
-	row row
+// listReleasesIn returns the right to list the releases of a namespace.
+func listReleasesIn(namespace string) right {
+	want := listReleases
+	want.namespace = namespace
+	return want
 }
 
-// summarize returns the summaries of all releases, sorted by namespace and name, and whether any of them changed. The
-// page sorts them by urgency. Releases that did not change keep their rows.
-func summarize(list []releasev1alpha1.Release, known []summary) (all []summary, changed bool) {
-	before := make(map[string]summary, len(known))
-	for _, s := range known {
-		before[s.row.key] = s
-	}
-	for i := range list {
-		r := &list[i]
-		key := r.Namespace + "/" + r.Name
-		s, found := before[key]
-		if !found || s.Version != r.ResourceVersion || r.ResourceVersion == "" {
-			s = summary{ReleaseSummary: overview.SummaryOfRelease(r)}
-			s.row = newRow(key, s.ReleaseSummary)
-			changed = true
-		}
-		all = append(all, s)
-	}
-	slices.SortFunc(all, func(a, b summary) int { return cmp.Compare(a.row.key, b.row.key) })
-	return all, changed || len(all) != len(known)
-}
-
-// releases returns the releases that a user may list.
+// releases returns the releases that a user may list. The page sorts them by urgency.
 func (a *API) releases(ctx context.Context, u user.Info, s *state) view {
-	v := view{}
-	for _, r := range s.summaries {
-		want := listReleases
-		want.namespace = r.Namespace
-		if a.lists(ctx, u, want) {
+	v, lists := view{}, a.lists(ctx, u)
+	for _, r := range s.releases {
+		if lists(listReleasesIn(r.facts.Namespace)) {
 			v.rows = append(v.rows, r.row)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/maphash"
 	"reflect"
@@ -23,16 +24,13 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/explain/overview"
 	"github.com/argosy-io/argosy/internal/core/workload/pods"
-	"github.com/argosy-io/argosy/internal/scope"
 	"github.com/argosy-io/argosy/internal/why"
 )
 
 const (
-	// freshFor is the maximum age of the state that all streams share. Without a stream nothing is read. In a large fleet
-	// it is longer, up to maxRest, so that reads take at most one part in restFactor of the time.
-	freshFor   = 200 * time.Millisecond
-	restFactor = 20
-	maxRest    = 3 * time.Second
+	// freshFor is the maximum age of the state that all streams share, and so the minimum time between two reads. Without
+	// a stream nothing is read.
+	freshFor = 100 * time.Millisecond
 	// freshRemote applies while the controllers run in another hub, so that each read is a list of the API.
 	freshRemote = 3 * time.Second
 	// freshPods applies to facts that are costly to collect.
@@ -41,7 +39,7 @@ const (
 	kindsAge = 30 * time.Second
 )
 
-// row is one row of a table, encoded once for all streams.
+// row is one row of a table, encoded once for all streams. It does not change.
 type row struct {
 	key  string
 	json []byte
@@ -50,36 +48,23 @@ type row struct {
 
 var seed = maphash.MakeSeed()
 
-func newRow(key string, v any) row {
+func newRow(key string, v any) *row {
 	encoded, err := json.Marshal(v)
 	if err != nil {
 		encoded = []byte("null") // our rows can be encoded
 	}
-	return row{key, encoded, maphash.Bytes(seed, encoded)}
-}
-
-// cluster and workload are rows with the object that a reader needs rights for.
-type cluster struct {
-	overview.ClusterRow
-	row     row
-	version string
-}
-
-type workload struct {
-	overview.WorkloadRow
-	row     row
-	version string
+	return &row{key, encoded, maphash.Bytes(seed, encoded)}
 }
 
 // state is the fleet at one moment. It does not change.
 type state struct {
-	at        time.Time
-	clusters  []cluster
-	workloads []workload
+	at time.Time
+	// The objects of each kind are sorted by the keys of their rows.
+	clusters  []*cluster
+	workloads []*workload
+	releases  []*releaseObject
 	troubled  []pods.Workload
 	hub       []overview.HubFinding
-	releases  []overview.ReleaseRow
-	summaries []summary
 }
 
 // rows projects the fleet into rows, for all streams together.
@@ -87,95 +72,33 @@ type rows struct {
 	o   Options
 	now func() time.Time
 
-	mu        sync.Mutex
-	last      *state
-	read      time.Time // when last was found to be up to date
-	took      time.Duration
-	extra     time.Time // when the facts about pods and the hub were read
-	remote    client.Reader
-	clusters  map[string]cluster  // by name
-	workloads map[string]workload // by namespace and name of the binding
+	mu       sync.Mutex
+	last     *state
+	read     time.Time // when last was found to be up to date
+	extra    time.Time // when the facts about pods and the hub were read
+	remote   client.Reader
+	follower *follower // of the cache that last was read from; nil if it was read from the API
 }
 
-func newRows(o Options) *rows {
-	return &rows{o: o, now: time.Now, clusters: map[string]cluster{}, workloads: map[string]workload{}}
-}
+func newRows(o Options) *rows { return &rows{o: o, now: time.Now} }
 
 // current returns the fleet, read at most every freshFor. It is the same value as long as nothing has changed.
 func (r *rows) current(ctx context.Context) (*state, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	fresh := freshFor
-	if r.o.Cached() == nil {
+	now, fresh, cached := r.now(), freshFor, r.o.Cached()
+	if cached == nil {
 		fresh = freshRemote
 	}
-	reader, err := r.readerLocked()
-	if err != nil {
-		return nil, err
-	}
-	now := r.now()
-	if r.last != nil && now.Sub(r.read) < max(fresh, min(restFactor*r.took, maxRest)) {
+	if r.last != nil && now.Sub(r.read) < fresh {
 		return r.last, nil
 	}
-	next, changed := &state{at: now}, r.last == nil
-	r.took = 0 // the first read encodes all rows: it does not show how long others take
-	if r.last != nil {
-		defer func() { r.took = r.now().Sub(now) }()
-	}
-	if r.last != nil {
-		next.troubled, next.hub, next.summaries = r.last.troubled, r.last.hub, r.last.summaries
-	}
-	var list clusterv1alpha1.ClusterList
-	if err := reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list clusters: %w", err)
-	}
-	bindings, err := scope.Bindings.List(ctx, reader, client.UnsafeDisableDeepCopy)
+	next, changed, err := r.nextLocked(ctx, cached)
 	if err != nil {
-		return nil, fmt.Errorf("list bindings: %w", err)
+		r.unfollow() // the changes that it knew are lost: the next read lists all objects
+		return nil, err
 	}
-
-	// Objects that did not change keep their rows.
-	clusters := make(map[string]cluster, len(list.Items))
-	for i := range list.Items {
-		c := &list.Items[i]
-		known, found := r.clusters[c.Name]
-		if !found || known.version != c.ResourceVersion {
-			known = cluster{ClusterRow: overview.RowOfCluster(c), version: c.ResourceVersion}
-			known.row = newRow(c.Name, known.ClusterRow)
-			changed = true
-		}
-		clusters[c.Name] = known
-		next.clusters = append(next.clusters, known)
-	}
-	workloads := make(map[string]workload, len(bindings))
-	for _, b := range bindings {
-		key := b.GetNamespace() + "/" + b.GetName()
-		known, found := r.workloads[key]
-		if !found || known.version != b.GetResourceVersion() {
-			known = workload{WorkloadRow: overview.RowOfWorkload(b), version: b.GetResourceVersion()}
-			known.row = newRow(known.Object.String(), known.WorkloadRow)
-			changed = true
-		}
-		workloads[key] = known
-		next.workloads = append(next.workloads, known)
-	}
-	changed = changed || len(clusters) != len(r.clusters) || len(workloads) != len(r.workloads)
-	r.clusters, r.workloads, r.read = clusters, workloads, now
-	slices.SortFunc(next.clusters, func(a, b cluster) int { return cmp.Compare(a.Name, b.Name) })
-	slices.SortFunc(next.workloads, func(a, b workload) int { return cmp.Compare(a.row.key, b.row.key) })
-
-	var releases releasev1alpha1.ReleaseList
-	if err := reader.List(ctx, &releases, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list releases: %w", err)
-	}
-	var other bool
-	next.summaries, other = summarize(releases.Items, next.summaries)
-	changed = changed || other
-	for i := range releases.Items {
-		if row, waits := overview.RowOfRelease(&releases.Items[i]); waits {
-			next.releases = append(next.releases, row)
-		}
-	}
+	next.at, r.read = now, now
 	if now.Sub(r.extra) >= freshPods {
 		next.hub, next.troubled, r.extra = nil, nil, now
 		if r.o.Findings != nil {
@@ -188,21 +111,49 @@ func (r *rows) current(ctx context.Context) (*state, error) {
 		changed = changed || !reflect.DeepEqual(next.hub, r.last.hub) || !reflect.DeepEqual(next.troubled, r.last.troubled)
 	}
 	if changed {
-		r.last = next
+		r.last = &next
 	}
 	return r.last, nil
+}
+
+// nextLocked returns the last state with the objects as they are now, and whether any row changed. It reads what changed
+// in a cache that it follows, and lists all objects of others. The caller has locked mu.
+func (r *rows) nextLocked(ctx context.Context, cached Cache) (next state, changed bool, err error) {
+	reader, err := r.readerLocked(cached)
+	if err != nil {
+		return next, false, err
+	}
+	var only changes
+	switch {
+	case r.follower != nil && r.follower.cache == cached:
+		only = r.follower.take()
+	case cached != nil:
+		r.unfollow()
+		if r.follower, err = follow(ctx, cached); err != nil {
+			return next, false, err
+		}
+	default:
+		r.unfollow()
+	}
+	if r.last != nil {
+		next = *r.last
+	}
+	c, clustersErr := clusterSource.update(ctx, reader, &next.clusters, only.clusters)
+	w, bindingsErr := bindingSource.update(ctx, reader, &next.workloads, only.bindings)
+	l, releasesErr := releaseSource.update(ctx, reader, &next.releases, only.releases)
+	return next, r.last == nil || c || w || l, errors.Join(clustersErr, bindingsErr, releasesErr)
 }
 
 // reader returns the cache of this hub's controllers, or a reader of the API while they run elsewhere.
 func (r *rows) reader() (client.Reader, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.readerLocked()
+	return r.readerLocked(r.o.Cached())
 }
 
 // readerLocked is reader for a caller that has locked mu.
-func (r *rows) readerLocked() (client.Reader, error) {
-	if cached := r.o.Cached(); cached != nil {
+func (r *rows) readerLocked(cached Cache) (client.Reader, error) {
+	if cached != nil {
 		return cached, nil
 	}
 	if r.remote == nil {
@@ -226,7 +177,15 @@ func (r *rows) forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.last, r.extra = nil, time.Time{}
-	r.clusters, r.workloads = map[string]cluster{}, map[string]workload{}
+	r.unfollow()
+}
+
+// unfollow ends the events of the cache that r follows. The caller has locked mu.
+func (r *rows) unfollow() {
+	if r.follower != nil {
+		r.follower.end()
+		r.follower = nil
+	}
 }
 
 // kinds knows the hub's kinds.
@@ -255,7 +214,7 @@ func (k *kinds) mapper() (meta.RESTMapper, error) {
 
 // view is the part of a topic that a user may see.
 type view struct {
-	rows []row
+	rows []*row
 	// totals has figures beside the rows.
 	totals any
 	// missing has the rights that keep rows from the user.
@@ -285,22 +244,21 @@ var (
 
 // visible returns the clusters and workloads that a user may list. A workload needs the right to list its kind and the
 // bindings of its namespace.
-func (a *API) visible(ctx context.Context, u user.Info, s *state) (clusters []cluster, workloads []workload,
+func (a *API) visible(ctx context.Context, u user.Info, s *state) (clusters []*cluster, workloads []*workload,
 	missing []*Missing) {
 	if a.rights.allows(ctx, u, listClusters) {
 		clusters = s.clusters
 	} else {
 		missing = append(missing, listClusters.missing())
 	}
-	seen, hidden := a.sees(ctx, u), 0
+	seen := a.sees(ctx, u)
+	workloads = make([]*workload, 0, len(s.workloads))
 	for _, w := range s.workloads {
-		if seen(w.Object) {
+		if seen(w.facts.Object) {
 			workloads = append(workloads, w)
-		} else {
-			hidden++
 		}
 	}
-	if hidden > 0 && len(workloads) == 0 && !a.rights.allows(ctx, u, listBindings) {
+	if len(s.workloads) > 0 && len(workloads) == 0 && !a.rights.allows(ctx, u, listBindings) {
 		missing = append(missing, listBindings.missing())
 	}
 	return clusters, workloads, missing
@@ -313,12 +271,16 @@ func (a *API) sees(ctx context.Context, u user.Info) func(overview.Object) bool 
 		return func(overview.Object) bool { return false }
 	}
 	type place struct{ group, kind, namespace string }
-	known := map[place]bool{}
-	lists := func(want right) bool { return a.lists(ctx, u, want) }
+	known, lists := map[place]bool{}, a.lists(ctx, u)
+	var last place // sorted objects are often of the same place as the one before
+	var allowed bool
 	return func(o overview.Object) bool {
 		p := place{o.Group, o.Kind, o.Namespace}
-		allowed, found := known[p]
-		if !found {
+		if p == last {
+			return allowed
+		}
+		var found bool
+		if allowed, found = known[p]; !found {
 			binding := listBindings
 			binding.namespace = o.Namespace
 			if o.Namespace == "" {
@@ -329,15 +291,28 @@ func (a *API) sees(ctx context.Context, u user.Info) func(overview.Object) bool 
 				namespace: o.Namespace})
 			known[p] = allowed
 		}
+		last = p
 		return allowed
 	}
 }
 
-// lists reports whether a user has a right everywhere, or in its namespace.
-func (a *API) lists(ctx context.Context, u user.Info, want right) bool {
-	everywhere := want
-	everywhere.namespace = ""
-	return a.rights.allows(ctx, u, everywhere) || want.namespace != "" && a.rights.allows(ctx, u, want)
+// lists returns a function that reports whether a user has a right everywhere, or in its namespace. It asks once for
+// each right: use it for one answer only.
+func (a *API) lists(ctx context.Context, u user.Info) func(right) bool {
+	known := map[right]bool{}
+	allows := func(want right) bool {
+		allowed, found := known[want]
+		if !found {
+			allowed = a.rights.allows(ctx, u, want)
+			known[want] = allowed
+		}
+		return allowed
+	}
+	return func(want right) bool {
+		everywhere := want
+		everywhere.namespace = ""
+		return allows(everywhere) || want.namespace != "" && allows(want)
+	}
 }
 
 const (
@@ -353,23 +328,23 @@ var topics = map[string]func(*API, context.Context, user.Info, *state) view{
 	"releases": (*API).releases,
 	"clusters": func(a *API, ctx context.Context, u user.Info, s *state) view {
 		clusters, workloads, missing := a.visible(ctx, u, s)
-		placed := map[string]placements{}
+		placed := map[string]*placements{}
 		for _, w := range workloads {
-			for _, p := range w.Places {
+			for _, p := range w.facts.Places {
 				n := placed[p.Cluster]
+				if n == nil {
+					n = &placements{}
+					placed[p.Cluster] = n
+				}
 				n.Placed++
 				if p.State == overview.Refused || p.State == overview.Unhealthy {
 					n.Bad++
 				}
-				placed[p.Cluster] = n
 			}
 		}
-		v := view{}
+		v := view{rows: make([]*row, 0, len(clusters))}
 		for _, c := range clusters {
-			v.rows = append(v.rows, newRow(c.Name, struct {
-				overview.ClusterRow
-				placements
-			}{c.ClusterRow, placed[c.Name]}))
+			v.rows = append(v.rows, c.row.withFields(cmp.Or(placed[c.facts.Name], &placements{})))
 		}
 		for _, m := range missing {
 			if m.Resource == listClusters.resource {
@@ -380,7 +355,7 @@ var topics = map[string]func(*API, context.Context, user.Info, *state) view{
 	},
 	"workloads": func(a *API, ctx context.Context, u user.Info, s *state) view {
 		_, workloads, missing := a.visible(ctx, u, s)
-		v := view{rows: make([]row, 0, len(workloads))}
+		v := view{rows: make([]*row, 0, len(workloads))}
 		for _, w := range workloads {
 			v.rows = append(v.rows, w.row)
 		}
@@ -399,22 +374,28 @@ type placements struct {
 	Bad    int `json:"bad"`
 }
 
+// withFields returns the row of an object with the fields of a second object too. Neither is empty.
+func (r *row) withFields(second any) *row {
+	encoded := slices.Concat(r.json[:len(r.json)-1], []byte{','}, newRow("", second).json[1:])
+	return &row{r.key, encoded, maphash.Bytes(seed, encoded)}
+}
+
 // fleet returns the items that need attention and that the user may see.
 func (a *API) fleet(ctx context.Context, u user.Info, s *state) view {
 	clusters, workloads, missing := a.visible(ctx, u, s)
 	f := overview.Facts{}
 	n := totals{Clusters: len(clusters), Workloads: len(workloads)}
 	for _, c := range clusters {
-		f.Clusters = append(f.Clusters, c.ClusterRow)
-		if c.State == overview.NotReady {
+		f.Clusters = append(f.Clusters, &c.facts)
+		if c.facts.State == overview.NotReady {
 			if n.NotReady++; n.NotReady <= maxSilent {
-				n.Silent = append(n.Silent, c.Name)
+				n.Silent = append(n.Silent, c.facts.Name)
 			}
 		}
 	}
 	for _, w := range workloads {
-		f.Workloads = append(f.Workloads, w.WorkloadRow)
-		switch w.State {
+		f.Workloads = append(f.Workloads, &w.facts)
+		switch w.facts.State {
 		case overview.Unplaced:
 			n.Unplaced++
 		case overview.Refused, overview.Unhealthy:
@@ -432,9 +413,10 @@ func (a *API) fleet(ctx context.Context, u user.Info, s *state) view {
 			f.Troubled = append(f.Troubled, t)
 		}
 	}
+	lists := a.lists(ctx, u)
 	for _, r := range s.releases {
-		if a.lists(ctx, u, right{verb: "list", group: r.Group, resource: "releases", namespace: r.Namespace}) {
-			f.Releases = append(f.Releases, r)
+		if r.facts.waiting != nil && lists(listReleasesIn(r.facts.Namespace)) {
+			f.Releases = append(f.Releases, *r.facts.waiting)
 			n.Waiting++
 		}
 	}

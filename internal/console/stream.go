@@ -2,6 +2,7 @@ package console
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -16,6 +17,8 @@ import (
 )
 
 const (
+	// lookEvery is the time between two looks of a stream at the state that all streams share.
+	lookEvery = 200 * time.Millisecond
 	// tickEvery shows a page that it is not cut off; sessions that were ended elsewhere end within that time.
 	tickEvery = 5 * time.Second
 	// streamLife bounds a stream: the next one is authenticated anew, so that a revoked token ends open pages.
@@ -56,10 +59,10 @@ func (a *API) serveStream(w http.ResponseWriter, r *http.Request, u user.Info) {
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("X-Accel-Buffering", "no")
 	out := &events{w: w, control: http.NewResponseController(w)}
-	sent := map[string]map[string]uint64{}
+	sent := map[string]sentView{}
 	var last *state
 	var checked, ticked time.Time
-	poll := time.NewTicker(freshFor)
+	poll := time.NewTicker(lookEvery)
 	defer poll.Stop()
 	for {
 		now := time.Now()
@@ -97,36 +100,26 @@ func (a *API) serveStream(w http.ResponseWriter, r *http.Request, u user.Info) {
 	}
 }
 
-// figures is the key of the totals and the missing rights. No row has it.
-const figures = "\x00"
+// sentView is what a stream sent of a topic: its rows, sorted by key, and what is beside them.
+type sentView struct {
+	rows   []*row
+	beside uint64
+}
 
 // push sends what changed of a topic since it was last sent.
-func (a *API) push(out *events, name string, v view, sent map[string]map[string]uint64, at time.Time) {
+func (a *API) push(out *events, name string, v view, sent map[string]sentView, at time.Time) {
+	slices.SortFunc(v.rows, func(a, b *row) int { return cmp.Compare(a.key, b.key) })
+	v.rows = slices.CompactFunc(v.rows, func(a, b *row) bool { return a.key == b.key })
 	before, again := sent[name]
-	var changed []row
-	now := make(map[string]uint64, len(v.rows))
-	for _, r := range v.rows {
-		now[r.key] = r.sum
-		if was, found := before[r.key]; !found || was != r.sum {
-			changed = append(changed, r)
-		}
-	}
-	var gone []string
-	for key := range before {
-		if _, found := now[key]; !found && key != figures {
-			gone = append(gone, key)
-		}
-	}
+	changed, gone := diff(before.rows, v.rows)
 	beside := newRow("", struct {
 		Totals  any        `json:"totals"`
 		Missing []*Missing `json:"missing"`
 	}{v.totals, v.missing})
-	if again && len(changed) == 0 && len(gone) == 0 && before[figures] == beside.sum {
+	if again && len(changed) == 0 && len(gone) == 0 && before.beside == beside.sum {
 		return
 	}
-	now[figures] = beside.sum
-	sent[name] = now
-	slices.Sort(gone)
+	sent[name] = sentView{v.rows, beside.sum}
 	kind := "patch"
 	if !again {
 		kind = "snapshot"
@@ -151,6 +144,28 @@ func (a *API) push(out *events, name string, v view, sent map[string]map[string]
 	}
 	b.WriteString("]}")
 	out.write(kind, b.Bytes())
+}
+
+// diff returns the rows of now that are new or different, and the keys of the rows that are gone. Both slices are sorted
+// by key.
+func diff(before, now []*row) (changed []*row, gone []string) {
+	for _, r := range now {
+		for len(before) > 0 && before[0] != r && before[0].key < r.key {
+			gone, before = append(gone, before[0].key), before[1:]
+		}
+		if len(before) == 0 || before[0] != r && before[0].key != r.key {
+			changed = append(changed, r)
+			continue
+		}
+		if before[0].sum != r.sum {
+			changed = append(changed, r)
+		}
+		before = before[1:]
+	}
+	for _, r := range before {
+		gone = append(gone, r.key)
+	}
+	return changed, gone
 }
 
 // events writes a text/event-stream. After an error it writes nothing more.

@@ -298,21 +298,11 @@ func (a *API) timelineNamespaces(ctx context.Context, u user.Info) ([]string, er
 // seesEntry returns a function that reports whether a user may see an entry: the user may list the object. A workload
 // also needs the right to list its binding.
 func (a *API) seesEntry(ctx context.Context, u user.Info) func(history.Entry) bool {
-	workloads, known := a.sees(ctx, u), map[right]bool{}
-	lists := func(want right) bool {
-		allowed, found := known[want]
-		if !found {
-			allowed = a.lists(ctx, u, want)
-			known[want] = allowed
-		}
-		return allowed
-	}
+	workloads, lists := a.sees(ctx, u), a.lists(ctx, u)
 	return func(e history.Entry) bool {
 		switch e.Class {
 		case history.ClassReleases:
-			want := listReleases
-			want.namespace = e.Namespace
-			return lists(want)
+			return lists(listReleasesIn(e.Namespace))
 		case history.ClassClusters:
 			return lists(listClusters)
 		case history.ClassChanges:

@@ -109,7 +109,7 @@ type Options struct {
 	// Fleet receives the scheduler's snapshot when it starts; may be nil.
 	Fleet func(*capacity.Fleet)
 	// Cache receives the controllers' cache when it is filled, and nil when the controllers end; may be nil.
-	Cache func(client.Reader)
+	Cache func(ctrlcache.Cache)
 	// Restored receives a function that counts, by cluster, the objects without a Work, and the Works that are paused
 	// since a restore; may be nil.
 	Restored func(func() (orphans map[string]int, paused int))

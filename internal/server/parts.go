@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/client-go/rest"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
@@ -40,7 +41,7 @@ func AllParts() Parts {
 	// fleet is the scheduler's view of the fleet, once the scheduler runs.
 	var fleet atomic.Pointer[capacity.Fleet]
 	// cache is the controllers' cache while they run here.
-	var cache atomic.Pointer[client.Reader]
+	var cache atomic.Pointer[console.Cache]
 	// restored counts what a restore left, once the loops run.
 	var restored atomic.Pointer[func() (map[string]int, int)]
 	room := func(_ context.Context, b workv1alpha2.Binding) schedule.Capacity {
@@ -138,12 +139,12 @@ func AllParts() Parts {
 				WorkDeletions:          d.Members.WorkDeletions,
 				LastReported:           d.Members.StaleStatus == StaleAsLastReported,
 				Fleet:                  fleet.Store,
-				Cache: func(r client.Reader) {
-					if r == nil {
+				Cache: func(c ctrlcache.Cache) {
+					if c == nil {
 						cache.Store(nil)
 						return
 					}
-					cache.Store(&r)
+					cache.Store(new(console.Cache(c)))
 				},
 				Restored:        func(count func() (map[string]int, int)) { restored.Store(&count) },
 				Estimator:       d.Members.Estimator.options(),
@@ -224,16 +225,16 @@ func podsAsked(r *http.Request) (binding types.NamespacedName, is bool) {
 }
 
 // consoleHandler answers console.Paths if this hub serves the console, and leaves all else to next.
-func consoleHandler(d Deps, cache *atomic.Pointer[client.Reader], room why.Room, troubled why.Troubled,
+func consoleHandler(d Deps, cache *atomic.Pointer[console.Cache], room why.Room, troubled why.Troubled,
 	next http.Handler) http.Handler {
 	if d.Console == nil {
 		return next
 	}
 	o, _ := d.Scheduler.options() // the configuration was validated before
 	return console.NewAPI(console.Options{Config: d.Config, Authorizer: d.Authorizer, Troubled: troubled, Room: room,
-		Cached: func() client.Reader {
-			if r := cache.Load(); r != nil {
-				return *r
+		Cached: func() console.Cache {
+			if c := cache.Load(); c != nil {
+				return *c
 			}
 			return nil
 		},

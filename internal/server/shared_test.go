@@ -18,8 +18,8 @@ import (
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/argosy-io/argosy/internal/console"
 	"github.com/argosy-io/argosy/internal/core/admission/convert"
 	"github.com/argosy-io/argosy/internal/history"
 	"github.com/argosy-io/argosy/internal/server/pki"
@@ -125,7 +125,7 @@ authorizers:
 		s.Hub, s.greeting = start(whole, c, Parts{
 			Convert: convert.Review,
 			Handler: func(d Deps, next http.Handler) http.Handler {
-				return historyHandler(d, consoleHandler(d, &atomic.Pointer[client.Reader]{}, nil, nil, proxied(d, next)))
+				return historyHandler(d, consoleHandler(d, &atomic.Pointer[console.Cache]{}, nil, nil, proxied(d, next)))
 			},
 			Controllers: func(ctx context.Context, _ Deps) error {
 				close(s.controllers)

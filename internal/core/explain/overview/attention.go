@@ -38,8 +38,8 @@ type HubFinding struct{ Name, Message, Next string }
 // Facts are what needs attention may be found in. They are read-only.
 type Facts struct {
 	Hub       []HubFinding
-	Clusters  []ClusterRow
-	Workloads []WorkloadRow
+	Clusters  []*ClusterRow
+	Workloads []*WorkloadRow
 	// Troubled are the workloads with pods that do not run.
 	Troubled []pods.Workload
 	Releases []ReleaseRow
@@ -116,8 +116,7 @@ func Attention(f Facts) []Item {
 		items = append(items, Item{Key: "pods/" + o.String() + "/" + w.Cluster, Severity: why.Problem, About: "workload",
 			Object: &o, Cluster: w.Cluster, What: strings.Join(lines, "; "), Next: whyCommand(o)})
 	}
-	for i := range f.Workloads {
-		w := &f.Workloads[i]
+	for _, w := range f.Workloads {
 		if w.State.rank() > Unhealthy.rank() {
 			continue
 		}

@@ -150,19 +150,19 @@ func TestAttentionHasTheWorstFirst(t *testing.T) {
 	early := metav1.NewTime(noon.Add(-time.Hour))
 	facts := overview.Facts{
 		Hub: []overview.HubFinding{{Name: "store", Message: "it is full", Next: "defragment it"}},
-		Clusters: []overview.ClusterRow{
-			overview.RowOfCluster(cluster("well", metav1.ConditionTrue)),
-			overview.RowOfCluster(cluster("new", "")),
-			overview.RowOfCluster(cluster("tainted", metav1.ConditionTrue, func(c *clusterv1alpha1.Cluster) {
+		Clusters: []*overview.ClusterRow{
+			new(overview.RowOfCluster(cluster("well", metav1.ConditionTrue))),
+			new(overview.RowOfCluster(cluster("new", ""))),
+			new(overview.RowOfCluster(cluster("tainted", metav1.ConditionTrue, func(c *clusterv1alpha1.Cluster) {
 				c.Spec.Taints = []corev1.Taint{{Key: "x", Effect: corev1.TaintEffectNoSchedule}}
-			})),
-			overview.RowOfCluster(cluster("lost", metav1.ConditionFalse)),
-			overview.RowOfCluster(cluster("lost-first", metav1.ConditionFalse, func(c *clusterv1alpha1.Cluster) {
+			}))),
+			new(overview.RowOfCluster(cluster("lost", metav1.ConditionFalse))),
+			new(overview.RowOfCluster(cluster("lost-first", metav1.ConditionFalse, func(c *clusterv1alpha1.Cluster) {
 				c.Status.Conditions[0].LastTransitionTime = early
-			})),
+			}))),
 		},
-		Workloads: []overview.WorkloadRow{
-			overview.RowOfWorkload(deployment(item("a", true, "", workv1alpha1.ResourceUnhealthy, ""))),
+		Workloads: []*overview.WorkloadRow{
+			new(overview.RowOfWorkload(deployment(item("a", true, "", workv1alpha1.ResourceUnhealthy, "")))),
 		},
 	}
 	var got []string
@@ -222,9 +222,9 @@ func TestReleaseWaitingForApprovalNeedsAttention(t *testing.T) {
 
 func TestNothingNeedsAttention(t *testing.T) {
 	items := overview.Attention(overview.Facts{
-		Clusters: []overview.ClusterRow{overview.RowOfCluster(cluster("a", metav1.ConditionTrue))},
-		Workloads: []overview.WorkloadRow{overview.RowOfWorkload(deployment(item("a", true, "",
-			workv1alpha1.ResourceHealthy, "")))}})
+		Clusters: []*overview.ClusterRow{new(overview.RowOfCluster(cluster("a", metav1.ConditionTrue)))},
+		Workloads: []*overview.WorkloadRow{new(overview.RowOfWorkload(deployment(item("a", true, "",
+			workv1alpha1.ResourceHealthy, ""))))}})
 	if len(items) > 0 {
 		t.Errorf("items %+v", items)
 	}

@@ -1,0 +1,257 @@
+package console
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/explain/overview"
+	"github.com/argosy-io/argosy/internal/scope"
+)
+
+// Cache is what the console uses of a cache of controllers.
+type Cache interface {
+	client.Reader
+	GetInformer(ctx context.Context, obj client.Object, opts ...cache.InformerGetOption) (cache.Informer, error)
+}
+
+// changes are the names of the objects that changed; nil for all objects of a kind.
+type changes struct {
+	clusters, bindings, releases sets.Set[types.NamespacedName]
+}
+
+// follower notes which objects of a cache change, until its end.
+type follower struct {
+	cache  Cache
+	remove []func() // each removes an event handler
+
+	mu    sync.Mutex
+	noted changes
+}
+
+// follow starts to note changes. Objects that are in the cache when it returns are no changes: list them afterwards.
+func follow(ctx context.Context, c Cache) (*follower, error) {
+	f := &follower{cache: c}
+	f.take() // makes the sets
+	for _, kind := range []struct {
+		object client.Object
+		noted  *sets.Set[types.NamespacedName]
+	}{{&clusterv1alpha1.Cluster{}, &f.noted.clusters}, {&workv1alpha2.ResourceBinding{}, &f.noted.bindings},
+		{&workv1alpha2.ClusterResourceBinding{}, &f.noted.bindings}, {&releasev1alpha1.Release{}, &f.noted.releases}} {
+		note := func(obj any) {
+			name, err := toolscache.DeletionHandlingObjectToName(obj)
+			if err != nil {
+				return // the objects of informers have names
+			}
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			kind.noted.Insert(name.AsNamespacedName())
+		}
+		informer, err := c.GetInformer(ctx, kind.object) // it has synced
+		var handler toolscache.ResourceEventHandlerRegistration
+		if err == nil {
+			handler, err = informer.AddEventHandler(toolscache.ResourceEventHandlerDetailedFuncs{
+				AddFunc: func(obj any, first bool) {
+					if !first {
+						note(obj)
+					}
+				},
+				UpdateFunc: func(_, obj any) { note(obj) },
+				DeleteFunc: note,
+			})
+		}
+		if err != nil {
+			f.end()
+			return nil, fmt.Errorf("follow the controllers' cache: %w", err)
+		}
+		f.remove = append(f.remove, func() {
+			_ = informer.RemoveEventHandler(handler) // it fails for handlers of other informers only
+		})
+	}
+	return f, nil
+}
+
+// take returns the changes since it was last called. None of the sets is nil.
+func (f *follower) take() changes {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	noted := f.noted
+	f.noted = changes{sets.New[types.NamespacedName](), sets.New[types.NamespacedName](), sets.New[types.NamespacedName]()}
+	return noted
+}
+
+// end removes the event handlers.
+func (f *follower) end() {
+	for _, remove := range f.remove {
+		remove()
+	}
+}
+
+// object is an object of the fleet with its row and the facts that the row shows. It does not change.
+type object[T any] struct {
+	name    types.NamespacedName
+	version string
+	row     *row
+	facts   T
+}
+
+type (
+	cluster       = object[overview.ClusterRow]
+	workload      = object[overview.WorkloadRow]
+	releaseObject = object[releaseFacts]
+)
+
+// releaseFacts are a release in a list, and in the list of what needs attention if it waits for a person.
+type releaseFacts struct {
+	overview.ReleaseSummary
+	waiting *overview.ReleaseRow
+}
+
+// source reads the objects of a kind.
+type source[O client.Object, T any] struct {
+	name  string
+	empty func(namespace string) O
+	list  func(context.Context, client.Reader) ([]O, error)
+	facts func(O) (key string, facts T)
+}
+
+var (
+	clusterSource = source[*clusterv1alpha1.Cluster, overview.ClusterRow]{
+		name:  "clusters",
+		empty: func(string) *clusterv1alpha1.Cluster { return &clusterv1alpha1.Cluster{} },
+		list: func(ctx context.Context, r client.Reader) ([]*clusterv1alpha1.Cluster, error) {
+			var list clusterv1alpha1.ClusterList
+			err := r.List(ctx, &list, client.UnsafeDisableDeepCopy)
+			return pointers(list.Items), err
+		},
+		facts: func(c *clusterv1alpha1.Cluster) (string, overview.ClusterRow) {
+			return c.Name, overview.RowOfCluster(c)
+		},
+	}
+	bindingSource = source[workv1alpha2.Binding, overview.WorkloadRow]{
+		name:  "bindings",
+		empty: scope.Bindings.New,
+		list: func(ctx context.Context, r client.Reader) ([]workv1alpha2.Binding, error) {
+			return scope.Bindings.List(ctx, r, client.UnsafeDisableDeepCopy)
+		},
+		facts: func(b workv1alpha2.Binding) (string, overview.WorkloadRow) {
+			w := overview.RowOfWorkload(b)
+			return w.Object.String(), w
+		},
+	}
+	releaseSource = source[*releasev1alpha1.Release, releaseFacts]{
+		name:  "releases",
+		empty: func(string) *releasev1alpha1.Release { return &releasev1alpha1.Release{} },
+		list: func(ctx context.Context, r client.Reader) ([]*releasev1alpha1.Release, error) {
+			var list releasev1alpha1.ReleaseList
+			err := r.List(ctx, &list, client.UnsafeDisableDeepCopy)
+			return pointers(list.Items), err
+		},
+		facts: func(r *releasev1alpha1.Release) (string, releaseFacts) {
+			facts := releaseFacts{ReleaseSummary: overview.SummaryOfRelease(r)}
+			if waiting, waits := overview.RowOfRelease(r); waits {
+				facts.waiting = &waiting
+			}
+			return r.Namespace + "/" + r.Name, facts
+		},
+	}
+)
+
+func pointers[T any](items []T) []*T {
+	all := make([]*T, len(items))
+	for i := range items {
+		all[i] = &items[i]
+	}
+	return all
+}
+
+// update replaces objects by what the reader has now of those in only, or of all if only is nil. It reports whether any
+// row changed; otherwise objects stays as it is.
+func (s source[O, T]) update(ctx context.Context, r client.Reader, objects *[]*object[T],
+	only sets.Set[types.NamespacedName]) (changed bool, err error) {
+	now := map[types.NamespacedName]*object[T]{} // nil for objects that are gone
+	for name := range only {
+		o := s.empty(name.Namespace)
+		err := r.Get(ctx, name, o, client.UnsafeDisableDeepCopy)
+		switch {
+		case apierrors.IsNotFound(err):
+			now[name] = nil
+		case err != nil:
+			return false, fmt.Errorf("read %s: %w", s.name, err)
+		default:
+			now[name] = s.object(o)
+		}
+	}
+	if only == nil {
+		all, err := s.list(ctx, r)
+		if err != nil {
+			return false, fmt.Errorf("list %s: %w", s.name, err)
+		}
+		versions := make(map[types.NamespacedName]string, len(*objects))
+		for _, o := range *objects {
+			versions[o.name], now[o.name] = o.version, nil
+		}
+		for _, o := range all {
+			name := client.ObjectKeyFromObject(o)
+			if version, known := versions[name]; known && version == o.GetResourceVersion() {
+				delete(now, name)
+			} else {
+				now[name] = s.object(o)
+			}
+		}
+	}
+	*objects, changed = apply(*objects, now)
+	return changed, nil
+}
+
+func (s source[O, T]) object(o O) *object[T] {
+	key, facts := s.facts(o)
+	return &object[T]{client.ObjectKeyFromObject(o), o.GetResourceVersion(), newRow(key, facts), facts}
+}
+
+// apply returns the objects after changes, in which nil is an object that is gone, sorted by key. It reports whether any
+// row changed; otherwise it returns objects. It modifies changes, but not objects, which streams read.
+func apply[T any](objects []*object[T], changes map[types.NamespacedName]*object[T]) (after []*object[T], changed bool) {
+	if len(changes) == 0 {
+		return objects, false
+	}
+	after = make([]*object[T], 0, len(objects)+len(changes))
+	for _, o := range objects {
+		now, found := changes[o.name]
+		delete(changes, o.name)
+		switch {
+		case !found || now != nil && now.row.key == o.row.key && bytes.Equal(now.row.json, o.row.json):
+			after = append(after, o)
+		case now != nil:
+			after, changed = append(after, now), true
+		default:
+			changed = true
+		}
+	}
+	for _, o := range changes {
+		if o != nil {
+			after, changed = append(after, o), true
+		}
+	}
+	if !changed {
+		return objects, false
+	}
+	slices.SortFunc(after, func(a, b *object[T]) int {
+		return cmp.Or(cmp.Compare(a.row.key, b.row.key), cmp.Compare(a.name.Namespace, b.name.Namespace),
+			cmp.Compare(a.name.Name, b.name.Name))
+	})
+	return after, true
+}
