@@ -420,11 +420,8 @@ func (a *API) fleet(ctx context.Context, u user.Info, s *state) view {
 			n.Waiting++
 		}
 	}
-	items := overview.Attention(f)
-	if len(items) > maxItems {
-		n.More = len(items) - maxItems
-		items = items[:maxItems]
-	}
+	items, more := overview.Attention(f, maxItems)
+	n.More = more
 	v := view{totals: n, missing: missing}
 	for i, item := range items {
 		v.rows = append(v.rows, newRow(item.Key, struct {

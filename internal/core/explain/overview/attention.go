@@ -30,6 +30,8 @@ type Item struct {
 	Next    string  `json:"next,omitempty"`
 	// Since is when it began, in seconds since 1970; 0 if unknown.
 	Since int64 `json:"since,omitempty"`
+	// workload is set while What and Next are missing.
+	workload *WorkloadRow
 }
 
 // HubFinding is a problem of the hub itself.
@@ -74,8 +76,8 @@ func RowOfRelease(r *releasev1alpha1.Release) (ReleaseRow, bool) {
 }
 
 // Attention returns what needs attention: problems first, the hub before clusters before releases before
-// workloads, then the oldest.
-func Attention(f Facts) []Item {
+// workloads, then the oldest. It returns at most limit items, and how many more there are.
+func Attention(f Facts, limit int) (first []Item, more int) {
 	var items []Item
 	for _, h := range f.Hub {
 		items = append(items, Item{Key: "hub/" + h.Name, Severity: why.Problem, About: "hub", Part: h.Name, What: h.Message,
@@ -121,7 +123,7 @@ func Attention(f Facts) []Item {
 			continue
 		}
 		item := Item{Key: "workload/" + w.String(), Severity: why.Problem, About: "workload", Object: &w.Object,
-			What: w.Sentence(), Next: whyCommand(w.Object), Since: w.Since}
+			Since: w.Since, workload: w}
 		if w.State != Unplaced {
 			item.Cluster = w.Places[0].Cluster
 			if w.State == Unhealthy && explained[place{w.Object, item.Cluster}] {
@@ -135,14 +137,28 @@ func Attention(f Facts) []Item {
 		items = append(items, Item{Key: "release/" + r.String(), Severity: r.Severity, About: "release", Object: &r.Object,
 			What: r.What, Next: r.Next, Since: r.Since})
 	}
+	// In an outage there are as many items as workloads: their ranks are computed once, and only the first get their texts.
 	severities := []why.Severity{why.Problem, why.Attention, why.Waiting}
 	abouts := []string{"hub", "cluster", "release", "workload"}
-	slices.SortStableFunc(items, func(a, b Item) int {
-		return cmp.Or(slices.Index(severities, a.Severity)-slices.Index(severities, b.Severity),
-			slices.Index(abouts, a.About)-slices.Index(abouts, b.About), cmp.Compare(a.Since, b.Since),
-			strings.Compare(a.Key, b.Key))
+	type ranked struct {
+		rank int
+		*Item
+	}
+	order := make([]ranked, len(items))
+	for i := range items {
+		order[i] = ranked{slices.Index(severities, items[i].Severity)*len(abouts) + slices.Index(abouts, items[i].About),
+			&items[i]}
+	}
+	slices.SortFunc(order, func(a, b ranked) int {
+		return cmp.Or(a.rank-b.rank, cmp.Compare(a.Since, b.Since), strings.Compare(a.Key, b.Key))
 	})
-	return items
+	for _, r := range order[:min(limit, len(order))] {
+		if w := r.workload; w != nil {
+			r.What, r.Next, r.workload = w.Sentence(), whyCommand(w.Object), nil
+		}
+		first = append(first, *r.Item)
+	}
+	return first, len(order) - len(first)
 }
 
 // whyCommand returns the command that explains a template.

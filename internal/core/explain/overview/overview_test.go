@@ -1,6 +1,7 @@
 package overview_test
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -166,7 +167,8 @@ func TestAttentionHasTheWorstFirst(t *testing.T) {
 		},
 	}
 	var got []string
-	for _, i := range overview.Attention(facts) {
+	items, more := overview.Attention(facts, 6)
+	for _, i := range items {
 		got = append(got, i.Key)
 		if i.What == "" {
 			t.Errorf("%s has no sentence", i.Key)
@@ -174,14 +176,17 @@ func TestAttentionHasTheWorstFirst(t *testing.T) {
 	}
 	want := []string{"hub/store", "cluster/lost-first", "cluster/lost", "workload/Deployment.apps shop/web",
 		"cluster/tainted", "cluster/new"}
-	if !slices.Equal(got, want) {
-		t.Errorf("the items are %q, want %q", got, want)
+	if !slices.Equal(got, want) || more != 0 {
+		t.Errorf("the items are %q and %d more, want %q", got, more, want)
+	}
+	if first, more := overview.Attention(facts, 4); !reflect.DeepEqual(first, items[:4]) || more != 2 {
+		t.Errorf("the first four are %+v and %d more", first, more)
 	}
 
 	// The reasons of pods replace the health of their workload.
 	facts.Troubled = []pods.Workload{{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web",
 		Report: pods.Report{Cluster: "a", Pods: 2, Troubles: []pods.Group{{Pods: 1, Reason: "ImagePullBackOff"}}}}}
-	items := overview.Attention(facts)
+	items, _ = overview.Attention(facts, 6)
 	i := slices.IndexFunc(items, func(i overview.Item) bool { return i.About == "workload" })
 	if item := items[i]; item.Key != "pods/Deployment.apps shop/web/a" || item.Cluster != "a" ||
 		item.What != "1 of 2 pods: ImagePullBackOff" || item.Next != "argosy why deployment web -n shop" {
@@ -209,7 +214,7 @@ func TestReleaseWaitingForApprovalNeedsAttention(t *testing.T) {
 		if !waits {
 			continue
 		}
-		items := overview.Attention(overview.Facts{Releases: []overview.ReleaseRow{row}})
+		items, _ := overview.Attention(overview.Facts{Releases: []overview.ReleaseRow{row}}, 6)
 		if len(items) != 1 || items[0].Severity != want || items[0].About != "release" || items[0].Since != noon.Unix() ||
 			items[0].Next == "" || items[0].What == "" {
 			t.Errorf("%s: %+v", reason, items)
@@ -221,11 +226,11 @@ func TestReleaseWaitingForApprovalNeedsAttention(t *testing.T) {
 }
 
 func TestNothingNeedsAttention(t *testing.T) {
-	items := overview.Attention(overview.Facts{
+	items, more := overview.Attention(overview.Facts{
 		Clusters: []*overview.ClusterRow{new(overview.RowOfCluster(cluster("a", metav1.ConditionTrue)))},
 		Workloads: []*overview.WorkloadRow{new(overview.RowOfWorkload(deployment(item("a", true, "",
-			workv1alpha1.ResourceHealthy, ""))))}})
-	if len(items) > 0 {
-		t.Errorf("items %+v", items)
+			workv1alpha1.ResourceHealthy, ""))))}}, 6)
+	if len(items)+more > 0 {
+		t.Errorf("items %+v and %d more", items, more)
 	}
 }
