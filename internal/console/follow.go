@@ -222,9 +222,10 @@ func (s source[O, T]) object(o O) *object[T] {
 	return &object[T]{client.ObjectKeyFromObject(o), o.GetResourceVersion(), newRow(key, facts), facts}
 }
 
-// apply returns the objects after changes, in which nil is an object that is gone, sorted by key. It reports whether any
+// apply returns the objects after changes, in which nil is an object that is gone, sorted by key. It reports whether a
 // row changed; otherwise it returns objects. It modifies changes, but not objects, which streams read.
-func apply[T any](objects []*object[T], changes map[types.NamespacedName]*object[T]) (after []*object[T], changed bool) {
+func apply[T any](objects []*object[T], changes map[types.NamespacedName]*object[T]) (after []*object[T],
+	changed bool) {
 	if len(changes) == 0 {
 		return objects, false
 	}

@@ -157,7 +157,7 @@ func TestRowsOfEventsAreThoseOfAList(t *testing.T) {
 	var last *state
 	var before []string
 	happened := map[string]int{}
-	for step := range 600 {
+	for step := range 300 {
 		var late []func()
 		interrupted := random.IntN(3) == 0
 		for range random.IntN(6) {

@@ -116,8 +116,8 @@ func (r *rows) current(ctx context.Context) (*state, error) {
 	return r.last, nil
 }
 
-// nextLocked returns the last state with the objects as they are now, and whether any row changed. It reads what changed
-// in a cache that it follows, and lists all objects of others. The caller has locked mu.
+// nextLocked returns the last state with the objects as they are now, and whether any row changed. It reads what
+// changed in a cache that it follows, and lists all objects of others. The caller has locked mu.
 func (r *rows) nextLocked(ctx context.Context, cached Cache) (next state, changed bool, err error) {
 	reader, err := r.readerLocked(cached)
 	if err != nil {

@@ -146,8 +146,8 @@ func (a *API) push(out *events, name string, v view, sent map[string]sentView, a
 	out.write(kind, b.Bytes())
 }
 
-// diff returns the rows of now that are new or different, and the keys of the rows that are gone. Both slices are sorted
-// by key.
+// diff returns the rows of now that are new or different, and the keys of the rows that are gone. Both slices are
+// sorted by key.
 func diff(before, now []*row) (changed []*row, gone []string) {
 	for _, r := range now {
 		for len(before) > 0 && before[0] != r && before[0].key < r.key {

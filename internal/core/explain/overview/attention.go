@@ -137,7 +137,7 @@ func Attention(f Facts, limit int) (first []Item, more int) {
 		items = append(items, Item{Key: "release/" + r.String(), Severity: r.Severity, About: "release", Object: &r.Object,
 			What: r.What, Next: r.Next, Since: r.Since})
 	}
-	// In an outage there are as many items as workloads: their ranks are computed once, and only the first get their texts.
+	// In an outage there are as many items as workloads: ranks are computed once, and only the first items get texts.
 	severities := []why.Severity{why.Problem, why.Attention, why.Waiting}
 	abouts := []string{"hub", "cluster", "release", "workload"}
 	type ranked struct {
