@@ -12,7 +12,7 @@ import (
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 )
 
-// writtenStates has the last written state of each release that has not ended.
+// writtenStates has the last written state of each release that has not ended and is not being deleted.
 type writtenStates struct {
 	mu     sync.Mutex
 	states map[types.UID]writtenState
@@ -50,11 +50,12 @@ func (s *Store) changed(ctx context.Context, r *releasev1alpha1.Release, rows []
 	return out
 }
 
-// noteWritten remembers the rows of a release that the database has now. A release that has ended hardly changes.
+// noteWritten remembers the rows of a release that the database has now. A release that has ended, or is being deleted,
+// hardly changes.
 func (s *Store) noteWritten(r *releasev1alpha1.Release, rows []row, written bool) {
 	s.written.mu.Lock()
 	defer s.written.mu.Unlock()
-	if !written || r.Status.Phase.Ended() {
+	if !written || r.Status.Phase.Ended() || r.DeletionTimestamp != nil {
 		delete(s.written.states, r.UID)
 		return
 	}

@@ -513,6 +513,16 @@ func TestOnlyChangedRowsOfAReleaseAreWritten(t *testing.T) {
 		}
 		control := openSQLite(t, t.TempDir())
 		record(t, control, other)
+
+		// A release that is deleted before it ended is not written again.
+		deleted := release("b", 0, "web-1", releasev1alpha1.ReleaseRunning)
+		record(t, s, deleted)
+		deleted.DeletionTimestamp = minute(10)
+		record(t, s, deleted)
+		record(t, control, deleted)
+		if len(s.written.states) > 0 {
+			t.Error("the store remembers a release that was deleted")
+		}
 		if got, want := dump(t, s), dump(t, control); got != want {
 			t.Errorf("the database has\n%s\nwant\n%s", got, want)
 		}

@@ -3,6 +3,7 @@ package interpreter
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -202,6 +203,8 @@ func (d *definitions) lookUp(ctx context.Context, kinds []schema.GroupKind) (kno
 		}
 		missing = append(missing, kind)
 	}
+	// Changes of definitions are not followed while no customization or webhook names their kinds.
+	maps.DeleteFunc(d.read, func(kind schema.GroupKind, _ *definition) bool { return !d.wanted[kind] })
 	// Start to watch before reading, so that no change is missed.
 	d.follow()
 	d.mu.Unlock()

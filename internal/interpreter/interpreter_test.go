@@ -203,6 +203,30 @@ func TestWebhookGetsItsVersionOnceDefinitionExists(t *testing.T) {
 	})
 }
 
+func TestDefinitionIsReadAgainForANewCustomization(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		h := start(t, ric(t, "shops", "v1", openIsHealthy))
+		definition := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apiextensions.k8s.io/v1",
+			"kind":     "CustomResourceDefinition",
+			"metadata": map[string]any{"name": "shops.example.com"},
+			"spec": map[string]any{"group": "example.com", "names": map[string]any{"kind": "Shop", "plural": "shops"},
+				"conversion": map[string]any{"strategy": "None"},
+				"versions":   []any{map[string]any{"name": "v1"}, map[string]any{"name": "v2"}}}}}
+		h.Make(definition)
+		h.expect("its versions differ by name alone", shop("v2", "Closed"), interpret.Degraded, "")
+
+		h.Gone(ric(t, "shops", "v1", openIsHealthy))
+		h.expect("no customization is left", shop("v2", "Closed"), interpret.Healthy, "")
+		controllertest.Change(h.Hub, definition, func(d *unstructured.Unstructured) {
+			_ = unstructured.SetNestedField(d.Object, "Webhook", "spec", "conversion", "strategy")
+			d.SetGeneration(d.GetGeneration() + 1)
+		})
+		h.Make(ric(t, "shops", "v1", openIsHealthy))
+		h.expect("its versions need a conversion now", shop("v2", "Open"), "",
+			"there is no conversion between the two versions of Shop")
+	})
+}
+
 func TestCustomizationWorksOnceKindIsDefined(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		h := start(t, ric(t, "shops", "v1", openIsHealthy))

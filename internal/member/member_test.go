@@ -458,6 +458,58 @@ func TestWatchReportsManagedObjectsOnly(t *testing.T) {
 	})
 }
 
+func TestWatchOfRemovedKindEnds(t *testing.T) {
+	membertest.Run(t, func(t *testing.T) {
+		cloneSet := membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1beta1",
+			Kind: "CloneSet"}, Plural: "clonesets", Namespaced: true}
+		cloneSets := cloneSet.GroupVersion().WithResource(cloneSet.Plural)
+		web := func() *unstructured.Unstructured {
+			u := &unstructured.Unstructured{Object: map[string]any{}}
+			u.SetGroupVersionKind(cloneSet.GroupVersionKind)
+			u.SetNamespace("default")
+			u.SetName("web")
+			u.SetLabels(ours)
+			return u
+		}
+		s := membertest.NewInMemory(t, cloneSet)
+		s.Put(web())
+		events := make(recorder, 100)
+		_, m, _ := joined(t, s, member.Options{Handler: events.handle})
+		m.Watch(cloneSets)
+		events.next(t)
+
+		// An API that is down may return with its objects.
+		s.Unserve(cloneSet)
+		membertest.Advance(5 * time.Minute)
+		if obj, synced := m.Cached(cloneSets, "default", "web"); obj == nil || !synced {
+			t.Errorf("while the API is down, web is %v, known: %t", obj, synced)
+		}
+		s.Serve(cloneSet)
+		s.Remove(cloneSet, "default", "web")
+		if c := events.next(t); c.new != nil || c.old.GetName() != "web" {
+			t.Fatalf("the watch reported %v → %v, want that web was deleted", c.old, c.new)
+		}
+
+		s.Unserve(cloneSet)
+		membertest.Advance(5 * time.Minute)
+		if _, synced := m.Cached(cloneSets, "default", "web"); synced {
+			t.Error("a kind without objects that was removed is still watched")
+		}
+		before := len(s.Requests("GET /apis/apps.kruise.io/v1beta1/clonesets"))
+		membertest.Advance(5 * time.Minute)
+		if n := len(s.Requests("GET /apis/apps.kruise.io/v1beta1/clonesets")) - before; n > 0 {
+			t.Errorf("the member got %d more requests for it", n)
+		}
+
+		s.Serve(cloneSet)
+		s.Put(web())
+		m.Watch(cloneSets)
+		if c := events.next(t); c.old != nil || c.new.GetName() != "web" {
+			t.Errorf("when the kind is back, the watch reported %v → %v, want that web appeared", c.old, c.new)
+		}
+	})
+}
+
 func TestWatchReportsMissedChangesAfterOutage(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		s := membertest.NewInMemory(t)

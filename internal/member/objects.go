@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -29,23 +30,50 @@ func relist() *wait.Backoff {
 	return &wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 6, Cap: 5 * time.Second}
 }
 
-// Watch starts to watch the managed objects of a resource, until the member is forgotten.
+// unservedWatchLife is how long a resource is watched that the member does not serve. It is longer than a request: an
+// object that is created after a call of Watch is watched.
+const unservedWatchLife = time.Minute
+
+// Watch starts to watch the managed objects of a resource, until the member is forgotten. The watch also ends if the
+// member does not serve the resource, no object is known, and Watch was not called for unservedWatchLife.
 func (m *Member) Watch(gvr schema.GroupVersionResource) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.watched[gvr] != nil {
+	if store := m.watched[gvr]; store != nil {
+		store.wanted = m.o.Clock.Now()
 		return
 	}
-	store := &objects{changed: func(old, new *unstructured.Unstructured) {
+	store := &objects{wanted: m.o.Clock.Now(), changed: func(old, new *unstructured.Unstructured) {
 		for _, h := range m.handlers {
 			h(m.Name, gvr, old, new)
 		}
 	}}
 	m.watched[gvr] = store
 	name := fmt.Sprintf("%s in cluster %s", gvr.GroupResource(), m.Name)
-	go m.follow(name, &unstructured.Unstructured{}, store, func(c *connection) cache.ListWatch {
-		return c.listWatch(gvr, "", managed)
+	ctx, stop := context.WithCancel(m.ctx)
+	go m.followWhile(ctx, name, &unstructured.Unstructured{}, store, func(c *connection) cache.ListWatch {
+		lw := c.listWatch(gvr, "", managed)
+		list := lw.ListWithContextFunc
+		lw.ListWithContextFunc = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			all, err := list(ctx, o)
+			if apierrors.IsNotFound(err) && m.unwatch(gvr, store) {
+				stop()
+			}
+			return all, err
+		}
+		return lw
 	})
+}
+
+// unwatch removes the store of a resource that the member does not serve, and reports whether its watch is to end.
+func (m *Member) unwatch(gvr schema.GroupVersionResource, store *objects) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !store.empty() || m.o.Clock.Since(store.wanted) < unservedWatchLife {
+		return false
+	}
+	delete(m.watched, gvr)
+	return true
 }
 
 // Cached returns a managed object from the watch; nil if there is none. The object is shared: do not modify it. synced
@@ -110,6 +138,8 @@ func (m *Member) followWhile(ctx context.Context, name string, kind runtime.Obje
 // objects is a store of managed objects that reports each difference once.
 type objects struct {
 	changed func(old, new *unstructured.Unstructured)
+	// wanted is the time of the last call of Watch. Member.mu guards it.
+	wanted time.Time
 
 	mu     sync.RWMutex
 	synced bool
@@ -132,6 +162,12 @@ func (s *objects) get(key types.NamespacedName) (*unstructured.Unstructured, boo
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.items[key], s.synced
+}
+
+func (s *objects) empty() bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return len(s.items) == 0
 }
 
 func (s *objects) Add(obj any) error    { return s.put(obj) }

@@ -207,8 +207,12 @@ func (r *reconciler) reconcile(ctx context.Context, cluster string, key types.Na
 		return outcome{} // its agent carries out the Work
 	}
 	work, err := r.newest(ctx, key)
+	if apierrors.IsNotFound(err) {
+		r.memory.forget(key) // its object stayed in the member, and was deleted there later
+		return outcome{}
+	}
 	if err != nil {
-		return outcome{err: client.IgnoreNotFound(err)}
+		return outcome{err: err}
 	}
 	if work.DeletionTimestamp != nil {
 		return retryStale(r.remove(ctx, cluster, work))

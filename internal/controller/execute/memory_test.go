@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
@@ -20,6 +21,7 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
+	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/builtin"
@@ -91,6 +93,27 @@ func (w quietWorld) look(work *workv1alpha1.Work) outcome {
 		w.t.Fatal(out.err)
 	}
 	return out
+}
+
+func TestFinishedObjectOfNoWorkIsForgotten(t *testing.T) {
+	t.Parallel()
+	controllertest.Run(t, func(t *testing.T) {
+		w := newQuietWorld(t, clocktesting.NewFakePassiveClock(time.Unix(1_800_000_000, 0)))
+		work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: names.ExecutionSpace("m1"), Name: "gone"}}
+		run := job(controllertest.Job)
+		execute.Mark(run, work)
+		run.Object["status"] = map[string]any{"succeeded": int64(1),
+			"conditions": []any{map[string]any{"type": "Complete", "status": "True"}}}
+		// It stayed in the member as an orphan, and is cleaned up now.
+		w.r.triggers.memberEvent("m1", controllertest.Job.GroupVersion().WithResource("jobs"), run, nil)
+		if len(w.r.memory.records) != 1 {
+			t.Fatalf("the last states of %d finished objects are remembered, want 1", len(w.r.memory.records))
+		}
+		w.look(work)
+		if n := len(w.r.memory.records); n > 0 {
+			t.Errorf("%d objects without a Work are remembered", n)
+		}
+	})
 }
 
 // Objects that are not ours have no events.
