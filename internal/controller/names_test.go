@@ -1,8 +1,13 @@
 package controller
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -12,7 +17,9 @@ import (
 
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/apistatus"
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
+	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/member/membertest"
@@ -146,56 +153,86 @@ func TestStatefulSetsOfTwoGroupsPropagate(t *testing.T) {
 
 // A hub that is restored from a backup without the bindings creates them again.
 func TestRecreatedBindingsAdoptTheirObjects(t *testing.T) {
-	controllertest.Run(t, func(t *testing.T) {
-		h, members := fleet(t, controllertest.StatefulSet, controllertest.AppsStatefulSet)
-		set := func(kind membertest.Kind) *unstructured.Unstructured {
-			return parsed(t, kind, "db", "replicas: 1, serviceName: db, "+pods("db"))
+	apps, kruise := controllertest.AppsStatefulSet, controllertest.StatefulSet
+	for name, order := range map[string][]membertest.Kind{
+		"Kubernetes' own first": {apps, kruise},
+		"OpenKruise's first":    {kruise, apps},
+	} {
+		t.Run(name, func(t *testing.T) {
+			controllertest.Run(t, func(t *testing.T) { recreateBindings(t, order) })
+		})
+	}
+}
+
+// recreateBindings removes the bindings of two StatefulSets with one name, and has them created again in an order.
+func recreateBindings(t *testing.T, order []membertest.Kind) {
+	h, members := fleet(t, controllertest.StatefulSet, controllertest.AppsStatefulSet)
+	set := func(kind membertest.Kind) *unstructured.Unstructured {
+		return parsed(t, kind, "db", "replicas: 1, serviceName: db, "+pods("db"))
+	}
+	bindings, uids := map[string]string{}, map[string]string{}
+	kinds := []membertest.Kind{controllertest.AppsStatefulSet, controllertest.StatefulSet}
+	for i, kind := range kinds {
+		p := policy("shop", kind.GroupVersion().String(), kind.Kind)
+		p.SetName(fmt.Sprintf("policy-%d", i))
+		p.SetLabels(map[string]string{"propagationpolicy.karmada.io/permanent-id": p.GetName()})
+		h.Make(p)
+		h.Make(claimed(set(kind), p))
+		bindings[kind.Group] = applied(h, t, set(kind), kind)
+		for name, m := range members {
+			uids[name+kind.Group] = string(m.Object(kind, "shop", "db").GetUID())
 		}
-		kinds := []membertest.Kind{controllertest.AppsStatefulSet, controllertest.StatefulSet}
-		was := map[string]string{}
-		for i, kind := range kinds {
-			p := policy("shop", kind.GroupVersion().String(), kind.Kind)
-			p.SetName(fmt.Sprintf("policy-%d", i))
-			p.SetLabels(map[string]string{"propagationpolicy.karmada.io/permanent-id": p.GetName()})
-			h.Make(p)
-			h.Make(claimed(set(kind), p))
-			applied(h, t, set(kind), kind)
-			for name, m := range members {
-				was[name+kind.Group] = string(m.Object(kind, "shop", "db").GetUID())
-			}
+	}
+	h.Quiet()
+
+	createBindingsInOrder(h, order[0].Group)
+	for _, kind := range kinds {
+		h.Server.Remove(controllertest.Bindings, "shop", bindings[kind.Group])
+	}
+	for _, kind := range order {
+		applied(h, t, set(kind), kind)
+	}
+	h.Quiet()
+	for _, kind := range kinds {
+		if is := applied(h, t, set(kind), kind); is != bindings[kind.Group] {
+			t.Errorf("the %s has the binding %s, and had %s", kind.GroupKind(), is, bindings[kind.Group])
 		}
-		h.Quiet()
-		// One after the other: if both were absent at once, they could exchange their names, and with them their Works.
-		bindings := map[string]bool{}
-		for _, kind := range kinds {
-			b, _, err := scope.BindingFor(t.Context(), h, kind.GroupKind(), "shop", "db")
-			if err != nil || b == nil {
-				t.Fatal(b, err)
-			}
-			h.Server.Remove(controllertest.Bindings, "shop", b.GetName())
-			bindings[applied(h, t, set(kind), kind)] = true
-		}
-		h.Quiet()
-		for _, kind := range kinds {
-			bindings[applied(h, t, set(kind), kind)] = true
-			controllertest.Change(h, set(kind), func(u *unstructured.Unstructured) {
-				_ = unstructured.SetNestedField(u.Object, int64(2), "spec", "replicas")
+		controllertest.Change(h, set(kind), func(u *unstructured.Unstructured) {
+			_ = unstructured.SetNestedField(u.Object, int64(2), "spec", "replicas")
+		})
+		for name, m := range members {
+			h.Eventually(fmt.Sprintf("%s follows the %s", name, kind.GroupKind()), func() string {
+				obj := m.Object(kind, "shop", "db")
+				if obj == nil || string(obj.GetUID()) != uids[name+kind.Group] {
+					return "it was deleted"
+				}
+				if n, _, _ := unstructured.NestedInt64(obj.Object, "spec", "replicas"); n != 2 {
+					return fmt.Sprintf("it has %d replicas", n)
+				}
+				return ""
 			})
-			for name, m := range members {
-				h.Eventually(fmt.Sprintf("%s follows the %s", name, kind.GroupKind()), func() string {
-					obj := m.Object(kind, "shop", "db")
-					if obj == nil || string(obj.GetUID()) != was[name+kind.Group] {
-						return "it was deleted"
-					}
-					if n, _, _ := unstructured.NestedInt64(obj.Object, "spec", "replicas"); n != 2 {
-						return fmt.Sprintf("it has %d replicas", n)
-					}
-					return ""
-				})
-			}
 		}
-		if len(bindings) != 2 {
-			t.Errorf("the bindings are %v, want one for each", bindings)
+	}
+}
+
+// createBindingsInOrder refuses to create bindings until one for a template of the group was created.
+func createBindingsInOrder(h *controllertest.Hub, group string) {
+	var created atomic.Bool
+	h.Server.Behave(func(w http.ResponseWriter, r *http.Request) bool {
+		if created.Load() || r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, "/resourcebindings") {
+			return false
 		}
+		body, err := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		b := &workv1alpha2.ResourceBinding{}
+		if err == nil {
+			err = json.Unmarshal(body, b)
+		}
+		if ref := b.Spec.Resource; err == nil && match.GroupKind(ref.APIVersion, ref.Kind).Group == group {
+			created.Store(true)
+			return false
+		}
+		apistatus.Refuse(w, http.StatusConflict, metav1.StatusReasonConflict, fmt.Sprintf("not its turn: %v", err))
+		return true
 	})
 }

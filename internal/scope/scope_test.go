@@ -1,13 +1,14 @@
 package scope_test
 
 import (
-	"context"
+	"errors"
 	"fmt"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -15,15 +16,11 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/controller/controllertest"
+	"github.com/argosy-io/argosy/internal/core/object/names"
+	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/scope"
 )
-
-// indexer takes the index that it is given into a fake client.
-type indexer struct{ client.Client }
-
-func (i indexer) IndexField(_ context.Context, obj client.Object, field string, values client.IndexerFunc) error {
-	return fake.AddIndex(i.Client, obj, field, values)
-}
 
 func hub(t *testing.T, objs ...client.Object) client.Client {
 	t.Helper()
@@ -34,7 +31,11 @@ func hub(t *testing.T, objs ...client.Object) client.Client {
 			t.Fatal(err)
 		}
 	}
-	return fake.NewClientBuilder().WithScheme(s).WithObjects(objs...).Build()
+	b := fake.NewClientBuilder().WithScheme(s).WithObjects(objs...)
+	if err := scope.IndexWorks(t.Context(), controllertest.FieldIndexer(b)); err != nil {
+		t.Fatal(err)
+	}
+	return b.Build()
 }
 
 // pair holds for every pair of kinds what is said of pairs.
@@ -97,9 +98,6 @@ func TestWorksAreFoundByTheirBindingInBothScopes(t *testing.T) {
 		work("cluster", map[string]string{workv1alpha2.ClusterResourceBindingNameAnnotation: "b"}),
 		work("unbound", nil),
 	)
-	if err := scope.IndexWorks(t.Context(), indexer{c}); err != nil {
-		t.Fatal(err)
-	}
 	for binding, want := range map[types.NamespacedName]string{
 		{Namespace: "shop", Name: "b"}: "namespaced",
 		{Name: "b"}:                    "cluster",
@@ -111,5 +109,41 @@ func TestWorksAreFoundByTheirBindingInBothScopes(t *testing.T) {
 	}
 	if key, bound := scope.BindingOf(work("unbound", nil)); bound {
 		t.Errorf("a work of no binding is of %s", key)
+	}
+}
+
+func TestNewBindingHasTheNameOfItsWorks(t *testing.T) {
+	apps, kruise := schema.GroupKind{Group: "apps", Kind: "StatefulSet"},
+		schema.GroupKind{Group: "apps.kruise.io", Kind: "StatefulSet"}
+	karmadas, apart := names.Binding("StatefulSet", "db"), names.BindingApart(kruise, "db")
+	binding := func(name, group string) client.Object {
+		b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
+		b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: group + "/v1", Kind: "StatefulSet", Namespace: "shop",
+			Name: "db"}
+		return b
+	}
+	workOf := func(binding string) client.Object {
+		return &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-m1", Name: "of-" + binding,
+			Annotations: map[string]string{workv1alpha2.ResourceBindingNamespaceAnnotation: "shop",
+				workv1alpha2.ResourceBindingNameAnnotation: binding}}}
+	}
+	for name, c := range map[string]struct {
+		gk      schema.GroupKind
+		objects []client.Object
+		want    string // empty if other templates have all names
+	}{
+		"without Works":                       {kruise, nil, karmadas},
+		"Karmada's name is taken":             {kruise, []client.Object{binding(karmadas, "apps")}, apart},
+		"Works of its own name remain":        {kruise, []client.Object{workOf(karmadas), workOf(apart)}, apart},
+		"Works of another template's name":    {apps, []client.Object{workOf(karmadas), workOf(apart)}, karmadas},
+		"another template has taken its name": {kruise, []client.Object{workOf(apart), binding(apart, "apps")}, karmadas},
+		"other templates have taken both names": {kruise, []client.Object{binding(karmadas, "apps"),
+			binding(apart, "example.com")}, ""},
+		"its binding was created by another run": {kruise, []client.Object{binding(apart, "apps.kruise.io")}, apart},
+	} {
+		got, err := scope.NewBindingName(t.Context(), hub(t, c.objects...), c.gk, "shop", "db")
+		if got != c.want || errors.Is(err, propagate.ErrTaken) != (c.want == "") || err != nil && c.want != "" {
+			t.Errorf("%s: got %q, %v, want %q", name, got, err, c.want)
+		}
 	}
 }

@@ -27,6 +27,7 @@ import (
 	"k8s.io/client-go/util/retry"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -225,6 +226,16 @@ func mapper() meta.RESTMapper {
 			k.GroupVersion().WithResource(strings.ToLower(k.Kind)), scope)
 	}
 	return m
+}
+
+// FieldIndexer adds indexes to the fake client that is being built.
+func FieldIndexer(b *fake.ClientBuilder) client.FieldIndexer { return fieldIndexer{b} }
+
+type fieldIndexer struct{ builder *fake.ClientBuilder }
+
+func (i fieldIndexer) IndexField(_ context.Context, obj client.Object, field string, values client.IndexerFunc) error {
+	i.builder.WithIndex(obj, field, values)
+	return nil
 }
 
 // Run runs the controllers that setup registers until the test ends, or until the function that is returned is called.

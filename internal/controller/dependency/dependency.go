@@ -392,7 +392,7 @@ func (r *reconciler) lookUp(ctx context.Context, namespace string,
 func (r *reconciler) attach(ctx context.Context, b workv1alpha2.Binding,
 	obj *unstructured.Unstructured) (wrote bool, err error) {
 	gk := obj.GroupVersionKind().GroupKind()
-	existing, name, err := scope.BindingFor(ctx, r.client, gk, obj.GetNamespace(), obj.GetName())
+	existing, _, err := scope.BindingFor(ctx, r.client, gk, obj.GetNamespace(), obj.GetName())
 	if err != nil {
 		return false, err
 	}
@@ -401,8 +401,9 @@ func (r *reconciler) attach(ctx context.Context, b workv1alpha2.Binding,
 		return false, err
 	}
 	if existing == nil {
-		if name == "" {
-			return false, propagate.TakenError(gk, obj.GetName())
+		name, err := scope.NewBindingName(ctx, r.client, gk, obj.GetNamespace(), obj.GetName())
+		if err != nil {
+			return false, err
 		}
 		want.SetName(name)
 		return true, r.client.Create(ctx, want)

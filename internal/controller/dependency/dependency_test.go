@@ -32,6 +32,7 @@ import (
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
@@ -100,8 +101,8 @@ func served(without ...string) *fakediscovery.FakeDiscovery {
 func newHub(t *testing.T) *hub {
 	t.Helper()
 	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{workv1alpha2.AddToScheme, corev1.AddToScheme,
-		releasev1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{workv1alpha2.AddToScheme, workv1alpha1.AddToScheme,
+		corev1.AddToScheme, releasev1alpha1.AddToScheme} {
 		if err := add(s); err != nil {
 			t.Fatal(err)
 		}
@@ -124,6 +125,9 @@ func newHub(t *testing.T) *hub {
 	})
 	for _, kind := range scope.Bindings.Kinds() {
 		b = b.WithIndex(kind, byIndependent, independents).WithStatusSubresource(kind)
+	}
+	if err := scope.IndexWorks(t.Context(), controllertest.FieldIndexer(b)); err != nil {
+		t.Fatal(err)
 	}
 	h.client = b.Build()
 

@@ -31,6 +31,7 @@ import (
 	networkingv1alpha1 "github.com/argosy-io/argosy/api/networking/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	"github.com/argosy-io/argosy/api/wellknown"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
@@ -64,8 +65,8 @@ func newHub(t *testing.T) *hub {
 	t.Helper()
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		policyv1alpha1.AddToScheme, workv1alpha2.AddToScheme, schedulingv1.AddToScheme, corev1.AddToScheme,
-		rbacv1.AddToScheme, networkingv1alpha1.AddToScheme,
+		policyv1alpha1.AddToScheme, workv1alpha1.AddToScheme, workv1alpha2.AddToScheme,
+		schedulingv1.AddToScheme, corev1.AddToScheme, rbacv1.AddToScheme, networkingv1alpha1.AddToScheme,
 	} {
 		if err := add(s); err != nil {
 			t.Fatal(err)
@@ -92,6 +93,9 @@ func newHub(t *testing.T) *hub {
 	})
 	for _, i := range indexes() {
 		b = b.WithIndex(i.object, i.field, i.values)
+	}
+	if err := scope.IndexWorks(t.Context(), controllertest.FieldIndexer(b)); err != nil {
+		t.Fatal(err)
 	}
 	h.client = b.Build()
 	lists := map[schema.GroupVersionResource]string{

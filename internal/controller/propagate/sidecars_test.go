@@ -50,6 +50,9 @@ func (s *shop) run() {
 		if err := mgr.Add(s.templates); err != nil {
 			return err
 		}
+		if err := scope.IndexWorks(ctx, mgr.GetFieldIndexer()); err != nil {
+			return err
+		}
 		return Setup(ctx, mgr, Options{Templates: s.templates, Interpreter: interpret.New(builtin.Tier()), Concurrency: 2})
 	})
 }

@@ -210,13 +210,11 @@ func (r *reconciler) write(
 	}
 	podsUnknown := false
 	if existing == nil {
-		_, name, err := scope.BindingFor(ctx, r.client, k.GroupKind, k.Namespace, k.Name, client.UnsafeDisableDeepCopy)
-		if err != nil {
-			return false, err
-		}
-		if name == "" {
-			err := propagate.TakenError(k.GroupKind, k.Name)
+		name, err := scope.NewBindingName(ctx, r.client, k.GroupKind, k.Namespace, k.Name)
+		if errors.Is(err, propagate.ErrTaken) {
 			r.fails(k, template, workv1alpha2.EventApplyPolicyFailed, fmt.Errorf("apply %s: %w", describe(p), err))
+		}
+		if err != nil {
 			return false, err
 		}
 		want.SetName(name)

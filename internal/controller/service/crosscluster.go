@@ -243,7 +243,7 @@ func (r *crossCluster) fleet(ctx context.Context) ([]string, error) {
 // binding, or the existing one if the write was not possible.
 func (r *crossCluster) send(ctx context.Context, s *networkingv1alpha1.MultiClusterService,
 	template *unstructured.Unstructured, clusters service.Clusters) (workv1alpha2.Binding, error) {
-	existing, name, err := scope.BindingFor(ctx, r.client, serviceKind, s.Namespace, s.Name)
+	existing, _, err := scope.BindingFor(ctx, r.client, serviceKind, s.Namespace, s.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -262,8 +262,9 @@ func (r *crossCluster) send(ctx context.Context, s *networkingv1alpha1.MultiClus
 		}
 		return want, nil
 	}
-	if name == "" {
-		return nil, propagate.TakenError(serviceKind, s.Name)
+	name, err := scope.NewBindingName(ctx, r.client, serviceKind, s.Namespace, s.Name)
+	if err != nil {
+		return nil, err
 	}
 	want.SetName(name)
 	if r.Place != nil {

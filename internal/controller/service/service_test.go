@@ -36,6 +36,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/member"
 	"github.com/argosy-io/argosy/internal/member/membertest"
+	"github.com/argosy-io/argosy/internal/scope"
 	"github.com/argosy-io/argosy/internal/template"
 )
 
@@ -62,6 +63,9 @@ func runWith(h *controllertest.Hub) (members *member.Members, stop func()) {
 			if err := mgr.Add(r); err != nil {
 				return err
 			}
+		}
+		if err := scope.IndexWorks(ctx, mgr.GetFieldIndexer()); err != nil {
+			return err
 		}
 		return Setup(ctx, mgr, Options{Members: members, Templates: templates, Failover: failover.Defaults,
 			Settle: 20 * time.Second})
