@@ -297,6 +297,30 @@ func TestUnservedKindIsUnknownUnlessDefinitionWasDeleted(t *testing.T) {
 }
 
 // An API server rejects such a path, but the store does not rely on it.
+func TestWatchEndsWhenDiscoveryIsBehindDeletion(t *testing.T) {
+	membertest.Run(t, func(t *testing.T) {
+		h := newHub(t, definition("v1alpha1"))
+		h.served.set(core, resources("v1alpha1"))
+		h.store.Want(cloneSets)
+		h.start()
+		h.eventually("it is watched", func() bool { return h.store.Served(cloneSets) && h.store.Synced(cloneSets) })
+
+		going := definition("v1alpha1")
+		going.SetFinalizers([]string{"customresourcecleanup.apiextensions.k8s.io"})
+		going.SetDeletionTimestamp(new(metav1.Now()))
+		definitions := h.dynamic.Resource(crds)
+		if _, err := definitions.Update(t.Context(), going, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := definitions.Delete(t.Context(), going.GetName(), metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		membertest.Advance(time.Second)
+		h.served.set(core)
+		h.eventually("the watch ends", func() bool { return !h.store.Served(cloneSets) })
+	})
+}
+
 func TestNamespacedReferenceFindsNoClusterScopedObject(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		h := newHub(t)

@@ -72,7 +72,8 @@ func (s *Store) Start(ctx context.Context) error {
 // NeedLeaderElection returns false: every replica caches templates.
 func (s *Store) NeedLeaderElection() bool { return false }
 
-// open starts an informer for each new or changed kind, and reports whether any is not served.
+// open starts an informer for each new or changed kind, and reports whether any is to be looked up again: it is not
+// served, or its CRD was deleted and discovery does not show that yet.
 func (s *Store) open(ctx context.Context) (missing bool) {
 	s.mu.Lock()
 	changed := s.changed
@@ -97,8 +98,19 @@ func (s *Store) open(ctx context.Context) (missing bool) {
 			missing = true
 		}
 		s.reopen(ctx, gk, m, meta.IsNoMatchError(err))
+		if err == nil && s.deleted(gk) {
+			// Discovery follows the deletion of the CRD later: look again, to stop the informer.
+			s.markChanged(gk)
+			missing = true
+		}
 	}
 	return missing
+}
+
+func (s *Store) markChanged(gk schema.GroupKind) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.changed[gk] = true
 }
 
 // reopen updates the informer of a kind to its mapping; nil stops it.
