@@ -217,7 +217,7 @@ func TestAgentFollowsTheRulesOfPushClusters(t *testing.T) {
 
 		// 1. The agent reports the node by the resource models of the cluster.
 		h.Eventually("the node is reported", func() string {
-			h.Has(cluster)
+			h.HasObject(cluster)
 			if summary := cluster.Status.ResourceSummary; summary == nil || len(summary.AllocatableModelings) != 2 ||
 				summary.AllocatableModelings[0].Count != 0 || summary.AllocatableModelings[1].Count != 1 {
 				return fmt.Sprintf("the summary is %+v", summary)

@@ -168,7 +168,7 @@ func (w *upheaval) settle() {
 	w.Eventually("all settles", func() string {
 		for name := range w.wanted {
 			b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name + "-configmap"}}
-			if !w.Has(b) || b.DeletionTimestamp != nil {
+			if !w.HasObject(b) || b.DeletionTimestamp != nil {
 				return name + " has no binding"
 			}
 			for member, m := range w.members {
@@ -178,7 +178,7 @@ func (w *upheaval) settle() {
 				work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: names.ExecutionSpace(member),
 					Name: names.Work("ConfigMap", name, "shop")}}
 				switch {
-				case !w.Has(work) || work.DeletionTimestamp != nil:
+				case !w.HasObject(work) || work.DeletionTimestamp != nil:
 					return name + " has no Work for " + member
 				case m.Object(membertest.ConfigMap, "shop", name) == nil:
 					return member + " lacks " + name

@@ -138,7 +138,7 @@ func TestCompanionsMatchNaiveImplementation(t *testing.T) {
 		gone := func(kind membertest.Kind, name string) {
 			h.Gone(one(kind, name))
 			h.Eventually(name+" is gone", func() string {
-				if h.Has(one(kind, name)) {
+				if h.HasObject(one(kind, name)) {
 					return "it is there"
 				}
 				return ""

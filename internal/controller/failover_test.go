@@ -58,7 +58,7 @@ func TestWorkloadLeavesADrainedClusterStepByStep(t *testing.T) {
 			})
 			runs(members[name], 2)
 			h.Eventually("the binding knows that it is healthy in "+name, func() string {
-				if h.Has(binding); !slices.ContainsFunc(binding.Status.AggregatedStatus,
+				if h.HasObject(binding); !slices.ContainsFunc(binding.Status.AggregatedStatus,
 					func(i workv1alpha2.AggregatedStatusItem) bool { return i.ClusterName == name && i.Health == "Healthy" }) {
 					return fmt.Sprint(binding.Status.AggregatedStatus)
 				}
@@ -122,7 +122,7 @@ func TestWorkloadLeavesADrainedClusterStepByStep(t *testing.T) {
 		template.SetNamespace("shop")
 		template.SetName("web")
 		h.Eventually("the template counts each pod once", func() string {
-			h.Has(template)
+			h.HasObject(template)
 			if ready, _, _ := unstructured.NestedInt64(template.Object, "status", "readyReplicas"); ready != 2 {
 				return fmt.Sprint(ready)
 			}
@@ -204,7 +204,7 @@ func TestInjectedSidecarsComeBeforeTheirWorkloadAndLeaveAfterIt(t *testing.T) {
 			t.Helper()
 			runs(members[member], 2)
 			h.Eventually("the binding knows that it is healthy in "+member, func() string {
-				if h.Has(binding); !slices.ContainsFunc(binding.Status.AggregatedStatus,
+				if h.HasObject(binding); !slices.ContainsFunc(binding.Status.AggregatedStatus,
 					func(i workv1alpha2.AggregatedStatusItem) bool {
 						return i.ClusterName == member && i.Health == "Healthy"
 					}) {

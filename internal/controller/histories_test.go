@@ -113,7 +113,7 @@ func (x *history) recorded(without *unstructured.Unstructured) (out []simulate.O
 // write writes u as a user does, through admission.
 func (x *history) write(u *unstructured.Unstructured) {
 	live := u.DeepCopy()
-	if x.Has(live) {
+	if x.HasObject(live) {
 		controllertest.Change(x.Hub, live, func(live *unstructured.Unstructured) {
 			for field, value := range u.Object {
 				if field != "metadata" {
@@ -148,7 +148,7 @@ func (x *history) write(u *unstructured.Unstructured) {
 			OverrideExists: func(key types.NamespacedName) bool {
 				o := scope.Overrides.New(key.Namespace)
 				o.SetName(key.Name)
-				return x.Has(o)
+				return x.HasObject(o)
 			}})
 		if d.Claimed != nil {
 			u = d.Claimed
@@ -195,7 +195,7 @@ func TestASimulationPlacesAsTheHubDoes(t *testing.T) {
 					change, without := simulate.Change{Objects: []simulate.Object{{Unstructured: u.DeepCopy(), Source: "user"}}},
 						(*unstructured.Unstructured)(nil)
 					if deletes {
-						if !x.Has(u.DeepCopy()) {
+						if !x.HasObject(u.DeepCopy()) {
 							continue
 						}
 						change, without = simulate.Change{}, u

@@ -140,7 +140,7 @@ func TestStatefulSetsOfTwoGroupsPropagate(t *testing.T) {
 				// Its Work is the one that its marks name.
 				work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: names.ExecutionSpace(name),
 					Name: obj.GetAnnotations()[workv1alpha2.WorkNameAnnotation]}}
-				if !h.Has(work) {
+				if !h.HasObject(work) {
 					t.Errorf("%s has no Work %s", name, work.Name)
 				}
 			}

@@ -58,10 +58,10 @@ func forget(t *testing.T, h *controllertest.Hub, name string) {
 		t.Fatal(err)
 	}
 	h.Eventually(name+" is removed", func() string {
-		if h.Has(cluster) {
+		if h.HasObject(cluster) {
 			return fmt.Sprint("it is there: ", commit.RemoveFinalizer(t.Context(), h, cluster, workv1alpha2.ClusterFinalizer))
 		}
-		if h.Has(space) {
+		if h.HasObject(space) {
 			return "its execution space is there"
 		}
 		return ""
@@ -95,7 +95,7 @@ func TestDeadClusterCountsOnceAfterRejoin(t *testing.T) {
 						}
 					}
 				}
-				if h.Has(template); fmt.Sprint(got) != fmt.Sprint(want) || template.Status.ReadyReplicas != counted {
+				if h.HasObject(template); fmt.Sprint(got) != fmt.Sprint(want) || template.Status.ReadyReplicas != counted {
 					return fmt.Sprintf("members have %v, want %v; the template counts %d, want %d", got, want,
 						template.Status.ReadyReplicas, counted)
 				}

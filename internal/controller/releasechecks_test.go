@@ -94,7 +94,7 @@ func (w *releaseWorld) check(name, spec string) {
 // gate returns the state of the first gate of a stage.
 func (w *releaseWorld) gate(r *releasev1alpha1.Release, stage int) releasev1alpha1.ReleaseGateStatus {
 	w.t.Helper()
-	w.Has(r)
+	w.HasObject(r)
 	if len(r.Status.Stages) <= stage || len(r.Status.Stages[stage].Gates) == 0 {
 		w.t.Fatalf("stage %d has no gate: %+v", stage, r.Status)
 	}
@@ -460,7 +460,7 @@ func TestReleasesWaitForTheErrorBudgetOfAGuard(t *testing.T) {
 		j.answerWith(200, number("1000"))
 		w.pass(15 * time.Second)
 		w.expect("with a budget", r, releasev1alpha1.ReleaseRunning, releasev1alpha1.ReasonWaitingForApproval)
-		w.Has(g)
+		w.HasObject(g)
 		if b := g.Status.ErrorBudget; b == nil || b.State != releasev1alpha1.ErrorBudgetEnough || b.Left != "100.0" {
 			t.Errorf("the budget is %+v", b)
 		}
@@ -501,7 +501,7 @@ func TestAnErrorBudgetOfAnEarlierHubStartsNothing(t *testing.T) {
 			good: 'good[{{window}}]', total: 'all[{{window}}]'}}`)
 		g := w.guard("budget", `{limits: {minErrorBudget: {percent: 20, checkRef: {namespace: shop, name: slo}}}}`)
 		w.pass(15 * time.Second)
-		if w.Has(g); g.Status.ErrorBudget == nil || g.Status.ErrorBudget.State != releasev1alpha1.ErrorBudgetEnough {
+		if w.HasObject(g); g.Status.ErrorBudget == nil || g.Status.ErrorBudget.State != releasev1alpha1.ErrorBudgetEnough {
 			t.Fatalf("the budget is %+v", g.Status.ErrorBudget)
 		}
 		w.stop()

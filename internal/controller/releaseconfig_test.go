@@ -78,7 +78,7 @@ func versionName(value string) string {
 func (w *releaseWorld) version(value string) *corev1.ConfigMap {
 	w.t.Helper()
 	v := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: versionName(value)}}
-	if !w.Has(v) {
+	if !w.HasObject(v) {
 		w.t.Fatalf("the hub has no version with the value %q", value)
 	}
 	return v
@@ -135,7 +135,7 @@ func TestVersionsOfConfigMapsGoWithTheirRelease(t *testing.T) {
 		w.configure("2")
 		w.reads("before a release of the change", "web", one.Name)
 		b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-cloneset"}}
-		if w.Has(b); !meta.IsStatusConditionTrue(b.Status.Conditions, corefleet.ChangeAwaitsRelease) {
+		if w.HasObject(b); !meta.IsStatusConditionTrue(b.Status.Conditions, corefleet.ChangeAwaitsRelease) {
 			t.Errorf("the change does not wait: %+v", b.Status.Conditions)
 		}
 		w.Quiet()
@@ -178,7 +178,7 @@ func TestAConfigMapOfAUserIsNotOverwrittenByAVersion(t *testing.T) {
 		r := w.release("r1", versioned)
 		w.pass(5 * time.Second)
 		w.expect("with a ConfigMap in the way", r, releasev1alpha1.ReleaseFailed, releasev1alpha1.ReasonConfigMapTaken)
-		if w.Has(taken); taken.Data["value"] != "of a user" || len(taken.OwnerReferences) > 0 {
+		if w.HasObject(taken); taken.Data["value"] != "of a user" || len(taken.OwnerReferences) > 0 {
 			t.Errorf("the ConfigMap of the user is %+v", taken)
 		}
 		w.pods("with a ConfigMap in the way", "web:2", 0, 0, 0)

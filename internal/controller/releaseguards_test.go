@@ -45,7 +45,7 @@ func TestReleaseWaitsForAGuardAndContinuesWhenItOpens(t *testing.T) {
 		w.pass(30 * time.Second)
 		w.expect("in the window", r, releasev1alpha1.ReleaseRunning, releasev1alpha1.ReasonFrozen)
 		w.pods("in the window", "web:2", 1, 1, 1)
-		w.Has(g)
+		w.HasObject(g)
 		if s := g.Status; s.Open || s.Reason != releasev1alpha1.ReasonFrozen || s.Message != "a fair" || s.NextOpen == nil ||
 			s.Waiting != 1 || s.InUse.Releases != 1 {
 			t.Errorf("in the window, the status of the guard is %+v", s)
@@ -56,7 +56,7 @@ func TestReleaseWaitsForAGuardAndContinuesWhenItOpens(t *testing.T) {
 		w.pods("after the window", "web:2", 3, 3, 3)
 		w.pass(time.Minute)
 		w.expect("in the end", r, releasev1alpha1.ReleaseSucceeded, releasev1alpha1.ReasonCompleted)
-		w.Has(g)
+		w.HasObject(g)
 		if s := g.Status; !s.Open || s.NextOpen != nil || s.NextClose != nil || s.Waiting != 0 || s.InUse.Releases != 0 {
 			t.Errorf("in the end, the status of the guard is %+v", s)
 		}

@@ -52,7 +52,7 @@ func runRecorded(t *testing.T, disturb disturbance) (run recordedRun) {
 			if disturb != nil {
 				disturb(w, step, dir, down)
 			}
-			if !w.Has(r) {
+			if !w.HasObject(r) {
 				t.Fatal("the release does not exist")
 			}
 			if c := meta.FindStatusCondition(r.Status.Conditions, releasev1alpha1.ReleaseRecorded); c != nil &&

@@ -198,7 +198,7 @@ func (w *releaseWorld) pods(when, image string, want ...int) {
 	}
 	if !slices.Equal(got, want) {
 		r := &releasev1alpha1.Release{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "r1"}}
-		w.Has(r)
+		w.HasObject(r)
 		status, _ := yaml.Marshal(r.Status)
 		w.t.Fatalf("%s, pods of %s are %v, want %v; the release is\n%s", when, image, got, want, status)
 	}
@@ -231,7 +231,7 @@ func TestTheNextStageStartsWithinASecondOfTheLastReport(t *testing.T) {
 		for range 600 {
 			w.Advance(50 * time.Millisecond)
 			synctest.Wait()
-			if w.Has(r); r.Status.Stage != "" && r.Status.Stage != stage {
+			if w.HasObject(r); r.Status.Stage != "" && r.Status.Stage != stage {
 				stage = r.Status.Stage
 				stages = append(stages, stage)
 				if delay := time.Since(reported); delay > time.Second {
@@ -274,7 +274,7 @@ func (w *releaseWorld) release(name, strategy string) *releasev1alpha1.Release {
 func (w *releaseWorld) expect(when string, r *releasev1alpha1.Release, phase releasev1alpha1.ReleasePhase,
 	reason string) {
 	w.t.Helper()
-	if !w.Has(r) {
+	if !w.HasObject(r) {
 		w.t.Fatalf("%s, the release does not exist", when)
 	}
 	if r.Status.Phase != phase || r.Status.Reason != reason {
@@ -330,7 +330,7 @@ func TestBaselineIsStoredBeforeTheFirstRelease(t *testing.T) {
 func (w *releaseWorld) stage(when, want string) {
 	w.t.Helper()
 	b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-cloneset"}}
-	w.Has(b)
+	w.HasObject(b)
 	got := ""
 	if c := meta.FindStatusCondition(b.Status.Conditions, corefleet.StagesCompleted); c != nil {
 		got = c.Reason
@@ -580,7 +580,7 @@ func TestMissingRevisionStopsWritesToMembers(t *testing.T) {
 		w.pass(time.Minute)
 		w.pods("without the revision", "web:2", 1, 1, 1)
 		b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-cloneset"}}
-		w.Has(b)
+		w.HasObject(b)
 		if c := meta.FindStatusCondition(b.Status.Conditions, workv1alpha2.WorksWritten); c == nil ||
 			c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, "ReleaseRevision") {
 			t.Errorf("the conditions of the binding are %+v", b.Status.Conditions)
@@ -604,7 +604,7 @@ func TestQueuedReleaseStartsWhenTheOtherEnds(t *testing.T) {
 		second := w.release("r2", oneTwoSeven)
 		w.pass(3 * time.Second)
 		w.expect("at first, the second release", second, releasev1alpha1.ReleaseQueued, releasev1alpha1.ReasonQueued)
-		w.Has(first)
+		w.HasObject(first)
 		if c := meta.FindStatusCondition(first.Status.Conditions, releasev1alpha1.ReleaseDrifted); c == nil ||
 			c.Reason != releasev1alpha1.ReasonTemplateChanged {
 			t.Errorf("the conditions of the first release are %+v", first.Status.Conditions)

@@ -90,7 +90,7 @@ func (u *upgrade) settled() {
 	u.Eventually("the Works are applied", func() string {
 		for _, key := range u.expected {
 			w := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
-			if !u.Has(w) || !meta.IsStatusConditionTrue(w.Status.Conditions, workv1alpha1.WorkApplied) {
+			if !u.HasObject(w) || !meta.IsStatusConditionTrue(w.Status.Conditions, workv1alpha1.WorkApplied) {
 				return fmt.Sprintf("%s: %+v", key, w.Status.Conditions)
 			}
 		}
@@ -197,7 +197,8 @@ func (u *upgrade) takenOver() {
 	u.t.Helper()
 	u.Eventually("the Works have their present names", func() string {
 		for key := range u.former {
-			if w := (&workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}); u.Has(w) {
+			w := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+			if u.HasObject(w) {
 				return w.Name + " is there"
 			}
 		}
@@ -207,7 +208,7 @@ func (u *upgrade) takenOver() {
 	u.Quiet()
 	for key, want := range u.works {
 		w := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
-		if !u.Has(w) || w.Generation != 1 || !equality.Semantic.DeepEqual(w.Spec, want.Spec) ||
+		if !u.HasObject(w) || w.Generation != 1 || !equality.Semantic.DeepEqual(w.Spec, want.Spec) ||
 			!equality.Semantic.DeepEqual(w.Status, want.Status) ||
 			!equality.Semantic.DeepEqual(w.Labels, want.Labels) ||
 			!equality.Semantic.DeepEqual(w.Annotations, want.Annotations) || !slices.Equal(w.Finalizers, want.Finalizers) {

@@ -137,7 +137,7 @@ func TestImportedServiceFollowsEndpoints(t *testing.T) {
 			}
 		}
 		x.Eventually("the import says who exports it", func() string {
-			x.Has(imported)
+			x.HasObject(imported)
 			if c := imported.Status.Clusters; len(c) != 1 || c[0].Cluster != "m1" {
 				return fmt.Sprint(c)
 			}
@@ -286,7 +286,7 @@ func TestAMultiClusterServiceGoesToAllAndItsEndpointsToTheOthers(t *testing.T) {
 		wantText := func(condition string, status metav1.ConditionStatus, text string) {
 			t.Helper()
 			x.Eventually(fmt.Sprintf("%s is %s: %s", condition, status, text), func() string {
-				x.Has(s)
+				x.HasObject(s)
 				c := meta.FindStatusCondition(s.Status.Conditions, condition)
 				if c == nil || c.Status != status || !strings.Contains(c.Message, text) {
 					return fmt.Sprintf("%+v", c)
@@ -315,7 +315,7 @@ func TestAMultiClusterServiceGoesToAllAndItsEndpointsToTheOthers(t *testing.T) {
 			}
 			return ""
 		})
-		x.Has(web)
+		x.HasObject(web)
 		if web.Labels[policyv1alpha1.ClaimedByLabel] != "MultiClusterService" {
 			t.Errorf("the Service is labelled %v", web.Labels)
 		}
@@ -335,7 +335,7 @@ func TestAMultiClusterServiceGoesToAllAndItsEndpointsToTheOthers(t *testing.T) {
 		x.reaches("m2", "web")
 		x.reaches("m3", "web")
 		x.Eventually("the Service is released", func() string {
-			x.Has(web)
+			x.HasObject(web)
 			if web.Labels[policyv1alpha1.ClaimedByLabel] != "" {
 				return fmt.Sprint(web.Labels)
 			}
@@ -370,7 +370,7 @@ func TestMultiClusterServiceReportsMissingClusters(t *testing.T) {
 		wantText := func(status metav1.ConditionStatus, text string) {
 			t.Helper()
 			x.Eventually("it says: "+text, func() string {
-				x.Has(s)
+				x.HasObject(s)
 				c := meta.FindStatusCondition(s.Status.Conditions, networkingv1alpha1.ServiceApplied)
 				if c == nil || c.Status != status || !strings.Contains(c.Message, text) {
 					return fmt.Sprintf("%+v", c)
@@ -404,27 +404,27 @@ func TestAMultiClusterServiceFollowsABindingWithANameApart(t *testing.T) {
 		x.Make(s)
 		x.reaches("m2", "web", "10.0.0.1")
 		x.Eventually("the Service is applied", func() string {
-			if x.Has(s); !meta.IsStatusConditionTrue(s.Status.Conditions, networkingv1alpha1.ServiceApplied) {
+			if x.HasObject(s); !meta.IsStatusConditionTrue(s.Status.Conditions, networkingv1alpha1.ServiceApplied) {
 				return fmt.Sprint(s.Status.Conditions)
 			}
 			return ""
 		})
 		apart := &workv1alpha2.ResourceBinding{ObjectMeta: named(names.BindingApart(controllertest.Service.GroupKind(),
 			"web"))}
-		if !x.Has(apart) || apart.Labels[workv1alpha2.BindingManagedByLabel] != "MultiClusterService" {
+		if !x.HasObject(apart) || apart.Labels[workv1alpha2.BindingManagedByLabel] != "MultiClusterService" {
 			t.Errorf("its binding %s has the labels %v", apart.Name, apart.Labels)
 		}
 
 		x.Gone(s)
 		x.reaches("m2", "web")
 		x.Eventually("the binding is released", func() string {
-			if x.Has(apart); apart.Labels[workv1alpha2.BindingManagedByLabel] != "" {
+			if x.HasObject(apart); apart.Labels[workv1alpha2.BindingManagedByLabel] != "" {
 				return fmt.Sprint(apart.Labels)
 			}
 			return ""
 		})
 		x.Quiet()
-		if !x.Has(other) || other.Labels[workv1alpha2.BindingManagedByLabel] != "" || len(other.Spec.Clusters) > 0 {
+		if !x.HasObject(other) || other.Labels[workv1alpha2.BindingManagedByLabel] != "" || len(other.Spec.Clusters) > 0 {
 			t.Errorf("the binding of the other Service was changed: %+v", other)
 		}
 	})

@@ -187,7 +187,7 @@ func TestFailoverCostsFourWritesOfTheBinding(t *testing.T) {
 		is := func(what string, done func() bool) {
 			t.Helper()
 			h.Eventually(what, func() string {
-				if h.Has(binding); !done() {
+				if h.HasObject(binding); !done() {
 					return fmt.Sprintf("the binding is %+v, %+v", binding.Spec.Clusters, binding.Status)
 				}
 				return ""
@@ -222,7 +222,7 @@ func TestFailoverCostsFourWritesOfTheBinding(t *testing.T) {
 		members["m1"].Down(true)
 		h.Eventually("the cluster is tainted", func() string {
 			c := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}}
-			if h.Has(c); !slices.ContainsFunc(c.Spec.Taints, membership.IsLossTaint) {
+			if h.HasObject(c); !slices.ContainsFunc(c.Spec.Taints, membership.IsLossTaint) {
 				return fmt.Sprint(c.Spec.Taints)
 			}
 			return ""

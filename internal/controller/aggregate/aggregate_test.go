@@ -130,7 +130,7 @@ func forBothScopes(t *testing.T, o Options, test func(*world)) {
 func (w *world) answer(at int, failure string, health workv1alpha1.ResourceHealth, status string) {
 	w.t.Helper()
 	work := w.works[at]
-	w.Has(work)
+	w.HasObject(work)
 	c := metav1.Condition{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue,
 		Reason: workv1alpha1.ReasonAppliedSuccessful}
 	if failure != "" {
@@ -152,7 +152,7 @@ func (w *world) answer(at int, failure string, health workv1alpha1.ResourceHealt
 func (w *world) folded(status metav1.ConditionStatus, items int) {
 	w.t.Helper()
 	w.Eventually(fmt.Sprintf("FullyApplied is %s with %d clusters", status, items), func() string {
-		w.Has(w.binding)
+		w.HasObject(w.binding)
 		s := w.binding.BindingStatus()
 		if !meta.IsStatusConditionPresentAndEqual(s.Conditions, workv1alpha2.FullyApplied, status) ||
 			len(s.AggregatedStatus) != items {
@@ -199,7 +199,7 @@ func TestUnwritableWorksMeanNotFullyApplied(t *testing.T) {
 		}
 		w.folded(metav1.ConditionTrue, 3)
 		setCondition := func(c metav1.Condition) {
-			w.Has(w.binding)
+			w.HasObject(w.binding)
 			meta.SetStatusCondition(&w.binding.BindingStatus().Conditions, c)
 			if err := w.Status().Update(w.t.Context(), w.binding); err != nil {
 				w.t.Fatal(err)
@@ -237,11 +237,11 @@ func TestProgressWaitsForTheWindow(t *testing.T) {
 		w.Advance(100 * time.Millisecond)
 		w.answer(1, "", workv1alpha1.ResourceHealthy, "")
 		w.Advance(100 * time.Millisecond)
-		if w.Has(w.binding); w.binding.BindingStatus().AggregatedStatus[0].Applied {
+		if w.HasObject(w.binding); w.binding.BindingStatus().AggregatedStatus[0].Applied {
 			w.t.Error("the first answer was written before the window was over")
 		}
 		w.Eventually("two answers are written", func() string {
-			w.Has(w.binding)
+			w.HasObject(w.binding)
 			if s := w.binding.BindingStatus().AggregatedStatus; !s[0].Applied || !s[1].Applied {
 				return fmt.Sprintf("%+v", s)
 			}
@@ -278,7 +278,7 @@ func TestTemplateIsAsReadyAsItsMembers(t *testing.T) {
 		template := func(readyReplicas, observedGeneration int64) {
 			t.Helper()
 			w.Eventually(fmt.Sprintf("%d are ready at generation %d", readyReplicas, observedGeneration), func() string {
-				w.Has(w.template)
+				w.HasObject(w.template)
 				r, _, _ := unstructured.NestedInt64(w.template.Object, "status", "readyReplicas")
 				g, _, _ := unstructured.NestedInt64(w.template.Object, "status", "observedGeneration")
 				if r != readyReplicas || g != observedGeneration {
@@ -309,7 +309,7 @@ func TestTemplateIsAsReadyAsItsMembers(t *testing.T) {
 		w.Make(again)
 		w.answer(0, "", workv1alpha1.ResourceUnknown, ready(1))
 		w.Quiet()
-		if w.Has(again); again.Object["status"] != nil {
+		if w.HasObject(again); again.Object["status"] != nil {
 			t.Errorf("a template made anew was given %v", again.Object["status"])
 		}
 	})
@@ -333,7 +333,7 @@ func TestFailedAggregationIsReportedOnceAndRetried(t *testing.T) {
 				!strings.Contains(got[0], "no such field") {
 				return fmt.Sprintf("events %v, want one on the binding and one on the template", got)
 			}
-			w.Has(w.binding)
+			w.HasObject(w.binding)
 			c := meta.FindStatusCondition(w.binding.BindingStatus().Conditions, "AggregateStatus")
 			if c == nil || c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, "no such field") {
 				return fmt.Sprintf("the condition is %+v", c)
@@ -367,8 +367,8 @@ func TestReportBeforeAnOutageIsStale(t *testing.T) {
 				expect := func(ready int64, health workv1alpha1.ResourceHealth) {
 					t.Helper()
 					w.Eventually(fmt.Sprintf("6 replicas, %d ready, m2 is %s", ready, health), func() string {
-						w.Has(w.template)
-						w.Has(w.binding)
+						w.HasObject(w.template)
+						w.HasObject(w.binding)
 						all, _, _ := unstructured.NestedInt64(w.template.Object, "status", "replicas")
 						is, _, _ := unstructured.NestedInt64(w.template.Object, "status", "readyReplicas")
 						items := w.binding.BindingStatus().AggregatedStatus

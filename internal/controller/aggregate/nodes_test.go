@@ -210,7 +210,7 @@ func TestNodesAreNotShownForSeveralClusters(t *testing.T) {
 		w.setStatus(`{"phase":"Running","startedAt":"a","nodes":{"c":{"phase":"Running"}}}`)
 		w.answer(0, "", workv1alpha1.ResourceUnknown, `{"phase":"Running","startedAt":"a"}`)
 		w.shows(`{"phase":"Running","startedAt":"a","nodes":{"c":{"phase":"Running"}}}`)
-		w.Has(w.binding)
+		w.HasObject(w.binding)
 		w.binding.BindingSpec().Clusters = append(w.binding.BindingSpec().Clusters,
 			workv1alpha2.TargetCluster{Name: "m2", Replicas: 1})
 		w.binding.SetGeneration(w.binding.GetGeneration() + 1)

@@ -34,7 +34,7 @@ func (w *world) rollsOut() {
 			ReplicaSchedulingType:     policyv1alpha1.ReplicaSchedulingTypeDivided,
 			ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceWeighted}}
 	})
-	w.Has(w.template)
+	w.HasObject(w.template)
 	for i, partition := range []int64{1, 2, 2} {
 		m := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
 			"replicas": int64(2), "template": map[string]any{"image": "2"},
@@ -60,7 +60,7 @@ func (w *world) rollsOut() {
 func (w *world) updated(at int, n int) {
 	w.t.Helper()
 	work := w.works[at]
-	w.Has(work)
+	w.HasObject(work)
 	work.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue, Reason: "r",
 		ObservedGeneration: work.Generation, LastTransitionTime: metav1.Now()}}
 	raw := fmt.Sprintf(`{"resourceTemplateGeneration":%d,"replicas":2,"availableReplicas":2,"readyReplicas":2,"updatedReplicas":%d,"updatedReadyReplicas":%[2]d,"updatedAvailableReplicas":%[2]d}`,
@@ -75,7 +75,7 @@ func (w *world) updated(at int, n int) {
 func (w *world) stage(want string) {
 	w.t.Helper()
 	w.Eventually("the stage is "+want, func() string {
-		w.Has(w.binding)
+		w.HasObject(w.binding)
 		c := meta.FindStatusCondition(w.binding.BindingStatus().Conditions, fleet.StagesCompleted)
 		if c == nil || c.Reason != want {
 			return fmt.Sprintf("it is %+v", c)
@@ -107,7 +107,7 @@ func TestStageIsWrittenWithTheReport(t *testing.T) {
 		if bindings != 1 {
 			t.Errorf("the status of the binding was written %d times, want 1: with the report", bindings)
 		}
-		w.Has(w.binding)
+		w.HasObject(w.binding)
 		if s, ok := fleet.ReportedStage(w.binding.BindingStatus().Conditions, w.template.GetGeneration()); !ok ||
 			s.Number != 1 {
 			t.Errorf("the stage is read as %+v (%v)", s, ok)
@@ -118,7 +118,7 @@ func TestStageIsWrittenWithTheReport(t *testing.T) {
 		w.Quiet()
 		w.updated(1, 1)
 		w.Eventually("without stages there is no condition", func() string {
-			w.Has(w.binding)
+			w.HasObject(w.binding)
 			if c := meta.FindStatusCondition(w.binding.BindingStatus().Conditions, fleet.StagesCompleted); c != nil {
 				return fmt.Sprintf("it is %+v", c)
 			}

@@ -215,7 +215,7 @@ func (w *world) replicas() int64 {
 	u.SetGroupVersionKind(w.kind.GroupVersionKind)
 	u.SetNamespace("shop")
 	u.SetName("web")
-	if !w.Has(u) {
+	if !w.HasObject(u) {
 		return -1
 	}
 	n, _, _ := unstructured.NestedInt64(u.Object, "spec", "replicas")
@@ -235,7 +235,7 @@ func (w *world) becomes(want int64) {
 // conditions returns the conditions of a FederatedHPA as lines of "Type=Status/Reason: message".
 func (w *world) conditions(name string) string {
 	f := w.scaler(name)
-	if !w.Has(f) {
+	if !w.HasObject(f) {
 		return "there is no such FederatedHPA"
 	}
 	var out []string
@@ -293,8 +293,8 @@ func TestReplicasFollowLoadOfAllClusters(t *testing.T) {
 				w.expectEvent("FederatedHPA SuccessfulRescale: New size: 6; reason: cpu of pods above target")
 				f := w.scaler("web")
 				w.Eventually("status is updated", func() string {
-					if w.Has(f); f.Status.LastScaleTime == nil || f.Status.CurrentReplicas != 6 || f.Status.DesiredReplicas != 6 ||
-						len(f.Status.CurrentMetrics) != 1 {
+					if w.HasObject(f); f.Status.LastScaleTime == nil || f.Status.CurrentReplicas != 6 ||
+						f.Status.DesiredReplicas != 6 || len(f.Status.CurrentMetrics) != 1 {
 						return fmt.Sprintf("%+v", f.Status)
 					}
 					return ""
@@ -566,13 +566,13 @@ func TestAutoscalerFollowsABindingWithANameApart(t *testing.T) {
 		})
 		w.bounds("a 1-6, b 1-6")
 		w.Eventually("the binding of the workload is scaled by it", func() string {
-			if w.Has(apart); apart.Annotations[wellknown.ScaledByAnnotation] != "web" {
+			if w.HasObject(apart); apart.Annotations[wellknown.ScaledByAnnotation] != "web" {
 				return fmt.Sprint(apart.Annotations)
 			}
 			return ""
 		})
 		w.Quiet()
-		if w.Has(other); len(other.Annotations) > 0 {
+		if w.HasObject(other); len(other.Annotations) > 0 {
 			t.Errorf("the binding of the other workload has the annotations %v", other.Annotations)
 		}
 	})

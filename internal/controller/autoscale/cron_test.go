@@ -37,7 +37,7 @@ func (w *world) executed(want string) {
 	w.t.Helper()
 	w.Eventually("status is "+want, func() string {
 		c := w.schedule()
-		if !w.Has(c) {
+		if !w.HasObject(c) {
 			return "it is gone"
 		}
 		var all []string
@@ -127,7 +127,7 @@ func TestFailedRuleIsReportedAndNotRetried(t *testing.T) {
 		w.executed("morning 0+0 next 08:00")
 		w.setClock("08:00")
 		w.executed("morning 0+1 next 08:00")
-		w.Has(c)
+		w.HasObject(c)
 		const why = "there is no Deployment.apps missing in namespace shop on the hub"
 		if got := c.Status.ExecutionHistories[0].FailedExecutions[0].Message; got != why {
 			t.Errorf("the message is %q, want %q", got, why)
@@ -203,7 +203,7 @@ func TestRuleSetsBoundsOfFederatedHPA(t *testing.T) {
 		w.becomes(6)
 		w.executed("morning 1+0 next 08:00")
 		f := w.scaler("web")
-		if w.Has(f); *f.Spec.MinReplicas != 6 || f.Spec.MaxReplicas != 30 {
+		if w.HasObject(f); *f.Spec.MinReplicas != 6 || f.Spec.MaxReplicas != 30 {
 			t.Errorf("the bounds are %d and %d", *f.Spec.MinReplicas, f.Spec.MaxReplicas)
 		}
 		w.expectEvent("FederatedHPA SuccessfulRescale: New size: 6; reason: there are fewer replicas than minReplicas")
@@ -282,7 +282,7 @@ func TestTargetIsAlwaysInTheSameNamespace(t *testing.T) {
 				w.Eventually(name+" "+what, func() string {
 					c := w.schedule()
 					c.Name = name
-					if !w.Has(c) || len(c.Status.ExecutionHistories) != 1 || !ok(c.Status.ExecutionHistories[0]) {
+					if !w.HasObject(c) || len(c.Status.ExecutionHistories) != 1 || !ok(c.Status.ExecutionHistories[0]) {
 						return fmt.Sprintf("%+v, %q", c.Status, w.Events())
 					}
 					return ""

@@ -36,7 +36,7 @@ func (w *world) bounds(want string) {
 	w.Eventually("the autoscalers have the bounds "+want, func() string {
 		var all []string
 		for _, cluster := range []string{"a", "b", "c"} {
-			if work := autoscaler(cluster); w.Has(work) && work.DeletionTimestamp == nil {
+			if work := autoscaler(cluster); w.HasObject(work) && work.DeletionTimestamp == nil {
 				var hpa autoscalingv2.HorizontalPodAutoscaler
 				if err := json.Unmarshal(work.Spec.Workload.Manifests[0].Raw, &hpa); err != nil {
 					return err.Error()
@@ -64,7 +64,7 @@ func (w *world) binding() *workv1alpha2.ResourceBinding {
 func (w *world) placed() {
 	w.t.Helper()
 	b := w.binding()
-	if !w.Has(b) {
+	if !w.HasObject(b) {
 		w.t.Fatal("there is no binding")
 	}
 	b.Status.LastScheduledTime = &metav1.Time{Time: w.clock.Now()}
@@ -85,7 +85,7 @@ func (w *world) made(cluster string, current, desired int32) {
 	}
 	work := autoscaler(cluster)
 	w.Eventually("the Work is written", func() string {
-		if !w.Has(work) {
+		if !w.HasObject(work) {
 			return "there is none"
 		}
 		work.Status.ManifestStatuses = []workv1alpha1.ManifestStatus{{Identifier: workv1alpha1.ResourceIdentifier{
@@ -102,7 +102,7 @@ func (w *world) applied(cluster string, status metav1.ConditionStatus, message s
 	w.t.Helper()
 	work := autoscaler(cluster)
 	w.Eventually("the Work is written", func() string {
-		if !w.Has(work) {
+		if !w.HasObject(work) {
 			return "there is none"
 		}
 		meta.SetStatusCondition(&work.Status.Conditions, metav1.Condition{Type: workv1alpha1.WorkApplied, Status: status,
@@ -119,7 +119,7 @@ func (w *world) scheduler(want string) {
 	w.t.Helper()
 	b := w.binding()
 	w.Eventually("the binding has the replicas "+want, func() string {
-		if w.Has(b); b.Annotations[wellknown.ScaledByMembersAnnotation] != want {
+		if w.HasObject(b); b.Annotations[wellknown.ScaledByMembersAnnotation] != want {
 			return fmt.Sprint(b.Annotations)
 		}
 		return ""
@@ -156,7 +156,7 @@ func TestBoundsAreSplitBetweenMembers(t *testing.T) {
 		w.expectConditions("web", "BoundsSplit=True/BoundsSplit", "a 1 to 6, b 1 to 6")
 		w.Eventually("rollouts know that members scale, before they do", func() string {
 			b := w.binding()
-			if w.Has(b); b.Annotations[wellknown.ScaledByAnnotation] != "web" ||
+			if w.HasObject(b); b.Annotations[wellknown.ScaledByAnnotation] != "web" ||
 				b.Annotations[wellknown.ScaledByMembersAnnotation] != "" {
 				return fmt.Sprint(b.Annotations)
 			}
@@ -169,7 +169,7 @@ func TestBoundsAreSplitBetweenMembers(t *testing.T) {
 		w.becomes(7)
 		w.scheduler(`{"a":5,"b":2}`)
 		w.Eventually("the status sums up", func() string {
-			if w.Has(f); f.Status.CurrentReplicas != 4 || f.Status.DesiredReplicas != 7 {
+			if w.HasObject(f); f.Status.CurrentReplicas != 4 || f.Status.DesiredReplicas != 7 {
 				return fmt.Sprintf("%+v", f.Status)
 			}
 			return ""
@@ -304,7 +304,7 @@ func TestUsersOwnAutoscalerIsKept(t *testing.T) {
 		w.applied("a", metav1.ConditionFalse, "it belongs to another Work")
 		w.expectConditions("web", "BoundsSplit=False/AutoscalerNotApplied: some clusters do not have their autoscaler: cluster a: it belongs to another Work")
 		version := own.ResourceVersion
-		if !w.Has(own) || own.ResourceVersion != version {
+		if !w.HasObject(own) || own.ResourceVersion != version {
 			t.Errorf("the user's own has been written: %+v", own)
 		}
 	})
@@ -321,7 +321,7 @@ func TestZeroReplicasDisableDistributedScaling(t *testing.T) {
 		set := func(n int64) {
 			w.Eventually("the workload is written", func() string {
 				u := w.workload()
-				if w.Has(u); unstructured.SetNestedField(u.Object, n, "spec", "replicas") != nil {
+				if w.HasObject(u); unstructured.SetNestedField(u.Object, n, "spec", "replicas") != nil {
 					return "it has no spec"
 				}
 				if err := w.Update(t.Context(), u); err != nil {
@@ -352,7 +352,7 @@ func TestBindingOfFormerTargetIsReleased(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, controllertest.Deployment)
 		api := w.workload()
-		if !w.Has(api) {
+		if !w.HasObject(api) {
 			t.Fatal("there is no workload")
 		}
 		api.SetName("api")
@@ -360,7 +360,7 @@ func TestBindingOfFormerTargetIsReleased(t *testing.T) {
 		api.SetResourceVersion("")
 		w.Make(api)
 		of := w.binding()
-		if !w.Has(of) {
+		if !w.HasObject(of) {
 			t.Fatal("there is no binding")
 		}
 		of = of.DeepCopy()
@@ -433,18 +433,18 @@ func TestAutoscalersStayWhileBindingIsRecreated(t *testing.T) {
 		w.Make(w.distributed())
 		w.bounds("a 1-6, b 1-6")
 		before := autoscaler("a")
-		w.Has(before)
+		w.HasObject(before)
 		stays := func(when string) {
 			t.Helper()
 			w.Quiet()
 			w.bounds("a 1-6, b 1-6")
-			if now := autoscaler("a"); !w.Has(now) || now.UID != before.UID {
+			if now := autoscaler("a"); !w.HasObject(now) || now.UID != before.UID {
 				t.Errorf("%s, the autoscaler of a is another", when)
 			}
 		}
 
 		old := w.binding()
-		w.Has(old)
+		w.HasObject(old)
 		w.Gone(w.binding())
 		w.expectConditions("web", "AbleToScale=False/FailedGetBinding")
 		stays("while there is no binding")

@@ -82,7 +82,7 @@ func (w *world) observed() {
 	w.t.Helper()
 	w.Eventually("the FederatedHPA is evaluated", func() string {
 		f := w.scaler("web")
-		if w.Has(f); f.Status.ObservedGeneration == nil || *f.Status.ObservedGeneration != f.Generation ||
+		if w.HasObject(f); f.Status.ObservedGeneration == nil || *f.Status.ObservedGeneration != f.Generation ||
 			f.Status.DesiredReplicas != 7 {
 			return w.conditions("web")
 		}

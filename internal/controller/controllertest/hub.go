@@ -393,8 +393,8 @@ func (h *Hub) Gone(obj client.Object) {
 	h.mustSucceed(h.Delete(h.t.Context(), obj))
 }
 
-// Has reports whether the object is there, and reads it.
-func (h *Hub) Has(obj client.Object) bool {
+// HasObject reports whether the object is there, and reads it.
+func (h *Hub) HasObject(obj client.Object) bool {
 	h.t.Helper()
 	err := h.Get(h.t.Context(), client.ObjectKeyFromObject(obj), obj)
 	h.mustSucceed(client.IgnoreNotFound(err))

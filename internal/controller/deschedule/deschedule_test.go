@@ -151,7 +151,7 @@ func (w *world) uses(cluster string, has, requested int64) {
 func (w *world) setPods(text string) {
 	w.t.Helper()
 	for {
-		w.Has(w.binding)
+		w.HasObject(w.binding)
 		w.binding.Status.AggregatedStatus = nil
 		for _, f := range strings.Fields(text) {
 			name, n, _ := strings.Cut(f, "=")
@@ -171,7 +171,7 @@ func (w *world) setPods(text string) {
 }
 
 func (w *world) setTime() string {
-	w.Has(w.binding)
+	w.HasObject(w.binding)
 	var out []string
 	for _, c := range w.binding.Spec.Clusters {
 		out = append(out, fmt.Sprintf("%s:%d", c.Name, c.Replicas))
@@ -322,7 +322,7 @@ func (w *world) balances(p *configv1alpha1.ReplicaSchedulingPolicy, status metav
 	text string) {
 	w.t.Helper()
 	w.Eventually(fmt.Sprintf("the policy has the reason %s", reason), func() string {
-		w.Has(p)
+		w.HasObject(p)
 		c := meta.FindStatusCondition(p.Status.Conditions, configv1alpha1.Balanced)
 		if c == nil || c.Status != status || c.Reason != reason || !strings.Contains(c.Message, text) ||
 			p.Status.ObservedGeneration != p.Generation {

@@ -168,7 +168,7 @@ func (w *world) work(cluster string) *workv1alpha1.Work {
 	w.t.Helper()
 	work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: names.ExecutionSpace(cluster),
 		Name: names.Work(w.kind.Kind, "c", w.template.GetNamespace())}}
-	if !w.Has(work) {
+	if !w.HasObject(work) {
 		return nil
 	}
 	return work
@@ -282,7 +282,7 @@ func TestBindingDeletedAtOnceLeavesNoWork(t *testing.T) {
 			}
 			w.Gone(b)
 			w.Eventually("the binding and its works are gone", func() string {
-				if left := w.sent(); left != "" || w.Has(b) {
+				if left := w.sent(); left != "" || w.HasObject(b) {
 					return "there is " + left
 				}
 				return ""

@@ -25,7 +25,7 @@ func (w *world) claim() {
 // untilGone waits until the binding is gone.
 func (w *world) untilGone(b workv1alpha2.Binding) {
 	w.Eventually("the binding is gone", func() string {
-		if w.Has(b) {
+		if w.HasObject(b) {
 			return fmt.Sprint("it has the finalizers ", b.GetFinalizers())
 		}
 		return ""
@@ -70,8 +70,8 @@ func TestUnservedTemplateKindKeepsWorks(t *testing.T) {
 			return ""
 		})
 		w.Quiet()
-		if w.sent() != "m1:1 m2:1" || !w.Has(b) {
-			w.t.Errorf("works are %q, the binding is there: %v; want both to wait", w.sent(), w.Has(b))
+		if w.sent() != "m1:1 m2:1" || !w.HasObject(b) {
+			w.t.Errorf("works are %q, the binding is there: %v; want both to wait", w.sent(), w.HasObject(b))
 		}
 		w.Server.Serve(w.kind)
 		w.untilGone(b)

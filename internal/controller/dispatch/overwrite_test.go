@@ -43,7 +43,7 @@ func TestExistingOverwriteAbortsOnceForbidden(t *testing.T) {
 					return func() string {
 						work, b := w.work("m1"), &workv1alpha2.ResourceBinding{}
 						b.Namespace, b.Name = w.key().Namespace, w.key().Name
-						if work == nil || !w.Has(b) {
+						if work == nil || !w.HasObject(b) {
 							return "there is no Work"
 						}
 						if got := work.Annotations[workv1alpha2.ConflictResolutionAnnotation]; got != resolution {

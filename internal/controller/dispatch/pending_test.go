@@ -57,11 +57,11 @@ func TestBindingIsKeptWhileCacheLacksItsWork(t *testing.T) {
 			w.t.Fatalf("works are %q", w.sent())
 		}
 		w.Gone(b)
-		if look().RequeueAfter == 0 || !w.Has(b) {
+		if look().RequeueAfter == 0 || !w.HasObject(b) {
 			w.t.Error("the binding went without its work")
 		}
 		clock.SetTime(clock.Now().Add(commit.PendingWriteLife)) // whatever the cache lacks now is not there
-		if look(); w.Has(b) {
+		if look(); w.HasObject(b) {
 			w.t.Error("the binding is held for ever by a work that is not there")
 		}
 		if look(); r.pending.Len() != 0 {

@@ -79,7 +79,7 @@ func TestPassWritesTheStatusOnceAfterTheWorks(t *testing.T) {
 		}
 		b := &workv1alpha2.ResourceBinding{}
 		b.Namespace, b.Name = w.key().Namespace, w.key().Name
-		if w.Has(b); !meta.IsStatusConditionFalse(b.Status.Conditions, workv1alpha2.VersionServed) ||
+		if w.HasObject(b); !meta.IsStatusConditionFalse(b.Status.Conditions, workv1alpha2.VersionServed) ||
 			!meta.IsStatusConditionTrue(b.Status.Conditions, fleet.OverwriteForbidden) {
 			t.Errorf("the conditions are %+v", b.Status.Conditions)
 		}

@@ -62,7 +62,7 @@ func TestDependencyLeavesClusterAfterItsRequirer(t *testing.T) {
 		})
 		require("m2")
 		w.Quiet()
-		if work := workload["m1"]; !w.Has(work) || work.DeletionTimestamp == nil {
+		if work := workload["m1"]; !w.HasObject(work) || work.DeletionTimestamp == nil {
 			t.Fatalf("the requirer does not leave m1: %v", work)
 		}
 		if work := w.work("m1"); work == nil || work.DeletionTimestamp != nil {

@@ -37,7 +37,7 @@ func TestWorksFollowServedVersions(t *testing.T) {
 			return func() string {
 				b := &workv1alpha2.ResourceBinding{}
 				b.Namespace, b.Name = w.key().Namespace, w.key().Name
-				if !w.Has(b) {
+				if !w.HasObject(b) {
 					return "there is no binding"
 				}
 				c := meta.FindStatusCondition(b.Status.Conditions, workv1alpha2.VersionServed)

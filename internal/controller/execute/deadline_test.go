@@ -44,7 +44,7 @@ func TestStalledRolloutIsUnhealthyAtItsDeadline(t *testing.T) {
 			clock.SetTime(clock.Now().Add(after))
 			out := w.look(work)
 			got := w.Quiet()
-			if w.Has(work); execute.HealthOf(work) != health || out.after != again || len(got) != writes {
+			if w.HasObject(work); execute.HealthOf(work) != health || out.after != again || len(got) != writes {
 				t.Errorf("it is %s, looked at again after %s, with the writes %v; want %s, %s and %d writes",
 					execute.HealthOf(work),
 					out.after, got, health, again, writes)
@@ -123,7 +123,7 @@ func TestFailureCountsOnceItPersists(t *testing.T) {
 			w.m1.Put(obj)
 			w.Eventually("the failure is seen, and not believed", func() string {
 				w.look(work)
-				if w.Has(work); len(work.Status.ManifestStatuses) != 1 || work.Status.ManifestStatuses[0].Status == nil ||
+				if w.HasObject(work); len(work.Status.ManifestStatuses) != 1 || work.Status.ManifestStatuses[0].Status == nil ||
 					!strings.Contains(string(work.Status.ManifestStatuses[0].Status.Raw), "FailedUpdate") {
 					return "not seen yet"
 				}
@@ -134,7 +134,7 @@ func TestFailureCountsOnceItPersists(t *testing.T) {
 			}
 			clock.SetTime(start.Add(interpret.FailureSettle + time.Second))
 			w.look(work)
-			if w.Has(work); execute.HealthOf(work) != want {
+			if w.HasObject(work); execute.HealthOf(work) != want {
 				t.Errorf("after a while it is %s, want %s, for %q", execute.HealthOf(work), want, message)
 			}
 		}

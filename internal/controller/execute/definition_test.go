@@ -124,7 +124,7 @@ func TestDefinitionWithObjectsOfTheHubStays(t *testing.T) {
 		w.applied(train)
 		w.Gone(w.work)
 		w.released("Train shop/ours")
-		if w.m1.Object(w.now, "shop", "ours") == nil || !w.Has(train) || train.DeletionTimestamp != nil {
+		if w.m1.Object(w.now, "shop", "ours") == nil || !w.HasObject(train) || train.DeletionTimestamp != nil {
 			t.Error("what the hub still sends is gone")
 		}
 	})
@@ -144,12 +144,12 @@ func TestDefinitionInLeavingClusterWaitsForItsObjects(t *testing.T) {
 		w.Gone(leaver)
 		w.Gone(w.work)
 		w.Eventually("it waits", func() string {
-			if w.Has(w.work) && time.Since(w.work.DeletionTimestamp.Time) < definitionSettle+2*time.Second {
+			if w.HasObject(w.work) && time.Since(w.work.DeletionTimestamp.Time) < definitionSettle+2*time.Second {
 				return "it was deleted just now"
 			}
 			return ""
 		})
-		if w.definition() == nil || !w.Has(w.work) {
+		if w.definition() == nil || !w.HasObject(w.work) {
 			t.Fatal("it did not wait")
 		}
 		w.Gone(train)
@@ -214,12 +214,12 @@ func TestDefinitionIsDeletedAfterObjectsOfTheHub(t *testing.T) {
 		w.Quiet()
 		w.Gone(train)
 		w.Eventually("the definition waits for nothing but the deletion", func() string {
-			if w.Has(w.work) && time.Since(w.work.DeletionTimestamp.Time) < definitionSettle+2*time.Second {
+			if w.HasObject(w.work) && time.Since(w.work.DeletionTimestamp.Time) < definitionSettle+2*time.Second {
 				return "it was deleted just now"
 			}
 			return ""
 		})
-		if w.definition() == nil || w.definition().GetDeletionTimestamp() != nil || !w.Has(w.work) {
+		if w.definition() == nil || w.definition().GetDeletionTimestamp() != nil || !w.HasObject(w.work) {
 			t.Fatal("the definition went before the hub's own object of it")
 		}
 		stop()
@@ -303,7 +303,7 @@ func TestDefinitionWaitsWhileItsObjectsAreUnknown(t *testing.T) {
 		})
 		w.Gone(w.work)
 		w.Quiet()
-		if !w.Has(w.work) || w.definition() == nil || w.definition().GetDeletionTimestamp() != nil {
+		if !w.HasObject(w.work) || w.definition() == nil || w.definition().GetDeletionTimestamp() != nil {
 			t.Fatal("it did not wait")
 		}
 		w.m1.Behave(nil)

@@ -60,7 +60,7 @@ func TestRepairsOfRepeatedDriftAreDelayed(t *testing.T) {
 				meddle("meddled")
 				return "it is put right at once"
 			}
-			if !w.Has(work) || !meta.IsStatusConditionTrue(work.Status.Conditions, workv1alpha1.WorkContested) {
+			if !w.HasObject(work) || !meta.IsStatusConditionTrue(work.Status.Conditions, workv1alpha1.WorkContested) {
 				return "no event was recorded"
 			}
 			return ""
@@ -112,7 +112,7 @@ func TestRepairsOfRepeatedDriftAreDelayed(t *testing.T) {
 		meddle("a first time")
 		w.expectContent(u2, "2")
 		w.Eventually("the condition is gone", func() string {
-			if w.Has(work) && meta.FindStatusCondition(work.Status.Conditions, workv1alpha1.WorkContested) != nil {
+			if w.HasObject(work) && meta.FindStatusCondition(work.Status.Conditions, workv1alpha1.WorkContested) != nil {
 				return "it is there"
 			}
 			return ""

@@ -142,7 +142,7 @@ func (w *world) condition(work *workv1alpha1.Work, kind string, status metav1.Co
 	w.t.Helper()
 	var found metav1.Condition
 	w.Eventually(fmt.Sprintf("%s is %s", kind, status), func() string {
-		if !w.Has(work) {
+		if !w.HasObject(work) {
 			return "the work is gone"
 		}
 		c := meta.FindStatusCondition(work.Status.Conditions, kind)
@@ -159,7 +159,7 @@ func (w *world) condition(work *workv1alpha1.Work, kind string, status metav1.Co
 func (w *world) applied(work *workv1alpha1.Work) {
 	w.t.Helper()
 	w.Eventually("it is applied", func() string {
-		if !w.Has(work) || !execute.Applied(work) {
+		if !w.HasObject(work) || !execute.Applied(work) {
 			return fmt.Sprintf("generation %d, conditions %+v", work.Generation, work.Status.Conditions)
 		}
 		return ""
@@ -169,7 +169,7 @@ func (w *world) applied(work *workv1alpha1.Work) {
 func (w *world) gone(work *workv1alpha1.Work) {
 	w.t.Helper()
 	w.Eventually("the work is gone", func() string {
-		if w.Has(work) {
+		if w.HasObject(work) {
 			return fmt.Sprintf("it is there with finalizers %v", work.Finalizers)
 		}
 		return ""
@@ -459,7 +459,7 @@ func TestDisconnectedMemberCatchesUp(t *testing.T) {
 				if now := len(w.m1.Requests("POST")); now != requests {
 					t.Errorf("a member that is not ready was asked %d times", now-requests)
 				}
-				if w.Has(stays); !execute.Applied(stays) {
+				if w.HasObject(stays); !execute.Applied(stays) {
 					t.Errorf("what was applied before it went is said not to be: %+v", stays.Status.Conditions)
 				}
 
@@ -595,7 +595,7 @@ func TestWorkWaitsQuietlyForItsNamespace(t *testing.T) {
 			return ""
 		})
 		w.Advance(200 * time.Millisecond)
-		if w.Has(work); len(work.Status.Conditions) != 0 {
+		if w.HasObject(work); len(work.Status.Conditions) != 0 {
 			t.Errorf("a work whose namespace is on its way says %+v", work.Status.Conditions)
 		}
 		if n := w.attempts(membertest.ConfigMap); n > 2 {
@@ -702,7 +702,7 @@ func TestWorksOfAnUnreachableLeavingClusterCanBeDeleted(t *testing.T) {
 		w.Quiet() // the hub's caches of clusters and of works are two
 		w.Gone(work)
 		w.Quiet()
-		if !w.Has(work) {
+		if !w.HasObject(work) {
 			t.Fatal("a work of a cluster that may come back went without its object")
 		}
 		w.Gone(cluster)
@@ -739,7 +739,7 @@ func TestProgressIsDelayedAndHealthIsNot(t *testing.T) {
 		becomes := func(health workv1alpha1.ResourceHealth) {
 			t.Helper()
 			w.Eventually("it is "+string(health), func() string {
-				if w.Has(work); execute.HealthOf(work) != health {
+				if w.HasObject(work); execute.HealthOf(work) != health {
 					return fmt.Sprintf("it is %q", execute.HealthOf(work))
 				}
 				return ""

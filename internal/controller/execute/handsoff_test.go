@@ -42,7 +42,7 @@ func (w *world) brake(k membertest.Kind, namespace string, on bool) {
 func (w *world) conditionOf(work *workv1alpha1.Work, kind string, want metav1.ConditionStatus) {
 	w.t.Helper()
 	w.Eventually(kind+" is "+string(want), func() string {
-		w.Has(work)
+		w.HasObject(work)
 		c := meta.FindStatusCondition(work.Status.Conditions, kind)
 		switch {
 		case c == nil && want == "", c != nil && c.Status == want:
@@ -95,7 +95,7 @@ func TestHandsOffInMemberStopsTheHub(t *testing.T) {
 				w.conditionOf(work, workv1alpha1.WorkHandsOff, metav1.ConditionTrue)
 				w.Quiet()
 				w.expectContent(u, "2")
-				if !w.Has(work) {
+				if !w.HasObject(work) {
 					t.Fatal("the Work has gone before its object")
 				}
 				w.brake(s.kind, s.namespace, false)
@@ -228,7 +228,7 @@ func TestBrakeOnNamespaceStopsTheHub(t *testing.T) {
 				w.Quiet()
 				w.expectContent(u, "1")
 				w.expectContent(unchanged, "1")
-				if !w.Has(work) || !w.Has(atRest) {
+				if !w.HasObject(work) || !w.HasObject(atRest) {
 					t.Fatal("a Work is gone before its object")
 				}
 				if got := w.m1.Writes()[writes:]; len(got) > 0 {

@@ -160,7 +160,7 @@ func TestLateCacheDoesNotRepeatAnApply(t *testing.T) {
 				if got := w.Quiet(); len(got) != 1 {
 					t.Errorf("the hub was written to: %v, want one status", got)
 				}
-				if w.Has(work); !work.Status.Conditions[0].LastTransitionTime.Time.Equal(clock.Now()) {
+				if w.HasObject(work); !work.Status.Conditions[0].LastTransitionTime.Time.Equal(clock.Now()) {
 					t.Errorf("the condition is dated %s, want %s", work.Status.Conditions[0].LastTransitionTime, clock.Now())
 				}
 

@@ -64,7 +64,7 @@ func (w *world) setStatus(k membertest.Kind, status map[string]any) {
 func (w *world) reports(work *workv1alpha1.Work, want map[string]any) {
 	w.t.Helper()
 	w.Eventually("the end is reported", func() string {
-		if !w.Has(work) || len(work.Status.ManifestStatuses) == 0 || work.Status.ManifestStatuses[0].Status == nil {
+		if !w.HasObject(work) || len(work.Status.ManifestStatuses) == 0 || work.Status.ManifestStatuses[0].Status == nil {
 			return fmt.Sprintf("the status is %+v", work.Status)
 		}
 		var got map[string]any

@@ -79,7 +79,7 @@ func TestReplicasOfAMembersAutoscalerAreKept(t *testing.T) {
 					w.Eventually("what it sets is kept, and said", func() string {
 						scale(7) // the watch may not have shown the autoscaler yet
 						w.Quiet()
-						c := meta.FindStatusCondition(func() []metav1.Condition { w.Has(work); return work.Status.Conditions }(),
+						c := meta.FindStatusCondition(func() []metav1.Condition { w.HasObject(work); return work.Status.Conditions }(),
 							workv1alpha1.WorkScaledByMember)
 						if c == nil || !strings.HasPrefix(c.Message, by.Kind+" by-load in the cluster") {
 							return fmt.Sprintf("the condition is %+v", c)
@@ -101,7 +101,7 @@ func TestReplicasOfAMembersAutoscalerAreKept(t *testing.T) {
 					w.m1.Remove(by, "shop", "by-load")
 					replicas(4)
 					w.Eventually("no autoscaler is spoken of", func() string {
-						if w.Has(work); meta.FindStatusCondition(work.Status.Conditions, workv1alpha1.WorkScaledByMember) != nil {
+						if w.HasObject(work); meta.FindStatusCondition(work.Status.Conditions, workv1alpha1.WorkScaledByMember) != nil {
 							return "one is"
 						}
 						return ""

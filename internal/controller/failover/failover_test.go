@@ -132,7 +132,7 @@ func (w *world) back(name string) {
 func (w *world) reports(text string) {
 	w.t.Helper()
 	for {
-		w.Has(w.binding)
+		w.HasObject(w.binding)
 		w.binding.Status.AggregatedStatus = nil
 		for _, f := range strings.Fields(text) {
 			name, health, _ := strings.Cut(f, "=")
@@ -155,7 +155,7 @@ func (w *world) reports(text string) {
 func (w *world) eventually(want string) {
 	w.t.Helper()
 	w.Eventually("the binding is at "+want, func() string {
-		w.Has(w.binding)
+		w.HasObject(w.binding)
 		var out []string
 		for _, c := range w.binding.Spec.Clusters {
 			out = append(out, fmt.Sprintf("%s:%d", c.Name, c.Replicas))
@@ -280,7 +280,7 @@ func TestBrakeSetsAConditionOnFailedClusters(t *testing.T) {
 		w.lose("m2")
 		paused := func(name string) bool {
 			c := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
-			w.Has(c)
+			w.HasObject(c)
 			return meta.IsStatusConditionTrue(c.Status.Conditions, clusterv1alpha1.ClusterConditionFailoverPaused)
 		}
 		w.Eventually("m1, which alone has a workload, is paused", func() string {

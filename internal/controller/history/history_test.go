@@ -211,7 +211,7 @@ func TestDeletedReleaseIsRemovedOnceRecorded(t *testing.T) {
 				Verdict: releasev1alpha1.VerdictApprove}})
 		w.Gone(r)
 		w.Advance(5 * time.Minute)
-		if !w.Has(r) {
+		if !w.HasObject(r) {
 			t.Fatal("the release went before it was recorded")
 		}
 		w.down.Store(false)
@@ -440,7 +440,7 @@ func (w *world) loseFile() {
 func (w *world) goes(r *releasev1alpha1.Release) {
 	w.t.Helper()
 	w.Eventually("the release is gone", func() string {
-		if w.Has(r) {
+		if w.HasObject(r) {
 			return "it is not"
 		}
 		return ""

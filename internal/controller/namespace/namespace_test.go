@@ -43,7 +43,7 @@ func (w *world) work(namespace, cluster string) *workv1alpha1.Work {
 	work := &workv1alpha1.Work{}
 	key := workKey(namespace, cluster)
 	work.Namespace, work.Name = key.Namespace, key.Name
-	if !w.Has(work) {
+	if !w.HasObject(work) {
 		return nil
 	}
 	return work

@@ -126,7 +126,7 @@ func (w *world) expectContent(name, value string) {
 func (w *world) expectCondition(mw *ocmv1.ManifestWork, kind, want string) {
 	w.t.Helper()
 	w.Eventually(mw.Name+" has "+kind+" "+want, func() string {
-		if !w.Has(mw) {
+		if !w.HasObject(mw) {
 			return "it is gone"
 		}
 		c := meta.FindStatusCondition(mw.Status.Conditions, kind)
@@ -142,7 +142,7 @@ func (w *world) expectCondition(mw *ocmv1.ManifestWork, kind, want string) {
 func (w *world) expectManifestCondition(mw *ocmv1.ManifestWork, ordinal int, kind, want string) {
 	w.t.Helper()
 	w.Eventually(fmt.Sprintf("manifest %d of %s has %s %s", ordinal, mw.Name, kind, want), func() string {
-		if !w.Has(mw) || len(mw.Status.ResourceStatus.Manifests) <= ordinal {
+		if !w.HasObject(mw) || len(mw.Status.ResourceStatus.Manifests) <= ordinal {
 			return "no status"
 		}
 		c := meta.FindStatusCondition(mw.Status.ResourceStatus.Manifests[ordinal].Conditions, kind)
@@ -156,7 +156,7 @@ func (w *world) expectManifestCondition(mw *ocmv1.ManifestWork, ordinal int, kin
 func (w *world) gone(mw *ocmv1.ManifestWork) {
 	w.t.Helper()
 	w.Eventually(mw.Name+" is gone", func() string {
-		if w.Has(mw) {
+		if w.HasObject(mw) {
 			return fmt.Sprintf("%+v", mw)
 		}
 		return ""
@@ -491,7 +491,7 @@ func TestObjectOfPolicySurvivesManifestWork(t *testing.T) {
 		uid := w.m1.Object(membertest.ConfigMap, "shop", "a").GetUID()
 		work := w.policyWork("1")
 		w.Eventually("the policy's work is refused", func() string {
-			if w.Has(work); meta.IsStatusConditionFalse(work.Status.Conditions, "Applied") {
+			if w.HasObject(work); meta.IsStatusConditionFalse(work.Status.Conditions, "Applied") {
 				return ""
 			}
 			return fmt.Sprint(work.Status.Conditions)
@@ -725,7 +725,7 @@ func TestOptionsWaitForTheKindsOfTheCluster(t *testing.T) {
 		var serves []clusterv1alpha1.APIEnablement
 		set := func(to []clusterv1alpha1.APIEnablement) {
 			t.Helper()
-			if !w.Has(m1) {
+			if !w.HasObject(m1) {
 				t.Fatal("there is no m1")
 			}
 			serves, m1.Status.APIEnablements = m1.Status.APIEnablements, to

@@ -89,7 +89,7 @@ func empty(name string) workv1alpha2.Binding {
 func (w *world) requestedAt(name string) *metav1.Time {
 	w.t.Helper()
 	b := empty(name)
-	if !w.Has(b) {
+	if !w.HasObject(b) {
 		w.t.Fatalf("there is no binding of %s", name)
 	}
 	return b.BindingSpec().RescheduleTriggeredAt
@@ -109,7 +109,7 @@ func (w *world) waitForStatus(want string) {
 
 func (w *world) status() string {
 	r := rebalancer()
-	if !w.Has(r) {
+	if !w.HasObject(r) {
 		return "gone"
 	}
 	var out []string
@@ -145,7 +145,7 @@ func TestWorkloadsOfBothScopesAreAskedForAFreshSchedule(t *testing.T) {
 			t.Errorf("what nobody named was asked at %v", at)
 		}
 		r := rebalancer()
-		if w.Has(r); !r.Status.FinishTime.Equal(&noon) {
+		if w.HasObject(r); !r.Status.FinishTime.Equal(&noon) {
 			t.Errorf("it finished at %v, want %v", r.Status.FinishTime, noon)
 		}
 		w.Quiet()
@@ -189,7 +189,7 @@ func TestMissingBindingFailsAndIsTriggeredOnceCreated(t *testing.T) {
 		w.bound("late")
 		w.waitForStatus("late=Successful web=Successful view=Failed/ReferencedBindingNotFound finished")
 		r := rebalancer()
-		if w.Has(r); !r.Status.FinishTime.Equal(&metav1.Time{Time: noon.Add(time.Minute)}) {
+		if w.HasObject(r); !r.Status.FinishTime.Equal(&metav1.Time{Time: noon.Add(time.Minute)}) {
 			t.Errorf("it finished at %v, want when the last result came", r.Status.FinishTime)
 		}
 		w.bound("view!")
@@ -338,7 +338,7 @@ func TestManyRebalancersWithConcurrentWriters(t *testing.T) {
 		}
 		for _, r := range all {
 			w.Eventually("every rebalancer finds every workload", func() string {
-				if w.Has(r); r.Status.FinishTime == nil || len(r.Status.ObservedWorkloads) != n {
+				if w.HasObject(r); r.Status.FinishTime == nil || len(r.Status.ObservedWorkloads) != n {
 					return fmt.Sprintf("%s: %+v", r.Name, r.Status)
 				}
 				for _, o := range r.Status.ObservedWorkloads {
@@ -352,7 +352,7 @@ func TestManyRebalancersWithConcurrentWriters(t *testing.T) {
 		last := metav1.NewTime(created.Add((n - 1) * time.Second))
 		for i, name := range names {
 			b := empty(name)
-			if w.Has(b); !b.BindingSpec().RescheduleTriggeredAt.Equal(&last) || b.BindingSpec().Replicas != int32(i+1) {
+			if w.HasObject(b); !b.BindingSpec().RescheduleTriggeredAt.Equal(&last) || b.BindingSpec().Replicas != int32(i+1) {
 				t.Errorf("%s was asked at %v, want the youngest rebalancer's creation, %v; it has %d replicas", name,
 					b.BindingSpec().RescheduleTriggeredAt, last, b.BindingSpec().Replicas)
 			}

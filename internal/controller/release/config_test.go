@@ -51,7 +51,7 @@ func TestARevisionThatExistsOwnsTheVersionsOfAStep(t *testing.T) {
 			t.Fatal(err)
 		}
 		version := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: versions[0].GetName()}}
-		if h.Has(version); len(version.OwnerReferences) != 1 || version.OwnerReferences[0].UID != stored.UID {
+		if h.HasObject(version); len(version.OwnerReferences) != 1 || version.OwnerReferences[0].UID != stored.UID {
 			t.Errorf("the owners of the version are %+v, want ReleaseRevision %s", version.OwnerReferences, stored.UID)
 		}
 	})

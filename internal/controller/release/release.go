@@ -163,7 +163,7 @@ func (r *reconciler) holdPlans(ctx context.Context, key types.NamespacedName, ui
 	}
 	for i := range bindings.Items {
 		b := &bindings.Items[i]
-		plan := release.HeldPlan(b, uid)
+		plan := release.PausedPlan(b, uid)
 		if plan == nil {
 			continue
 		}

@@ -26,7 +26,7 @@ func TestAntiAffineWorkloadsNeverShareAClusterAndTheLastWaits(t *testing.T) {
 		}
 		places := func() (used []string, waiting int) {
 			for _, b := range all {
-				w.Has(b)
+				w.HasObject(b)
 				for _, c := range b.BindingSpec().Clusters {
 					used = append(used, c.Name)
 				}

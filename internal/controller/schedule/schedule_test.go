@@ -104,7 +104,7 @@ func (w *world) run() {
 func (w *world) scheduled(want string) {
 	w.t.Helper()
 	w.Eventually("it is scheduled to "+want, func() string {
-		w.Has(w.binding)
+		w.HasObject(w.binding)
 		status := w.binding.BindingStatus()
 		if got := placed(w.binding); got != want || !meta.IsStatusConditionTrue(status.Conditions, workv1alpha2.Scheduled) ||
 			status.SchedulerObservedGeneration != w.binding.GetGeneration() {
@@ -205,7 +205,7 @@ func TestBindingConfirmedAtFirstReconcileIsReported(t *testing.T) {
 	forBothScopes(t, []string{"m1"}, func(w *world) {
 		w.Make(w.binding)
 		w.scheduled("m1")
-		w.Has(w.binding)
+		w.HasObject(w.binding)
 		heard := record.NewFakeRecorder(9)
 		r := &reconciler{Options: Options{Fleet: w.fleet, Name: policyv1alpha1.DefaultSchedulerName, Clock: w.clock},
 			client: w.Client, events: commit.Events{EventRecorder: heard},
@@ -268,7 +268,7 @@ func TestUnschedulableBindingIsScheduledAfterAJoin(t *testing.T) {
 		w.Quiet()
 		w.Make(w.binding)
 		w.Eventually("it says why", func() string {
-			w.Has(w.binding)
+			w.HasObject(w.binding)
 			c := meta.FindStatusCondition(w.binding.BindingStatus().Conditions, workv1alpha2.Scheduled)
 			if c == nil || c.Reason != workv1alpha2.ReasonNoClusterFit ||
 				c.Message != "0/0 clusters are available: no clusters available to schedule. To fit: join a member cluster." {
@@ -323,7 +323,7 @@ func TestBindingFollowsAutoscalersOfMembers(t *testing.T) {
 		has := func(want string) {
 			w.t.Helper()
 			w.Eventually("the replicas are "+want, func() string {
-				w.Has(w.binding)
+				w.HasObject(w.binding)
 				if got := clusters(w.binding); got != want {
 					return "they are " + got
 				}
@@ -340,7 +340,7 @@ func TestBindingFollowsAutoscalersOfMembers(t *testing.T) {
 		if got := w.written(); len(got) != 1 { // the change itself
 			w.t.Errorf("nobody scales it any more, and that wrote %q", got)
 		}
-		if w.Has(w.binding); clusters(w.binding) != "m1:5, m2:1" {
+		if w.HasObject(w.binding); clusters(w.binding) != "m1:5, m2:1" {
 			w.t.Errorf("nobody scales it any more, and its replicas moved to %s", clusters(w.binding))
 		}
 
@@ -372,7 +372,7 @@ func TestReclaimedBindingIsScheduled(t *testing.T) {
 		w.change(func(b workv1alpha2.Binding) { b.SetLabels(nil) }) // its policy is gone
 		w.Join("m2", controllertest.ClusterRole)
 		w.Quiet()
-		if w.Has(w.binding); placed(w.binding) != "m1" {
+		if w.HasObject(w.binding); placed(w.binding) != "m1" {
 			w.t.Errorf("what no policy claims moved to %q", placed(w.binding))
 		}
 		w.change(func(b workv1alpha2.Binding) { b.SetLabels(claim) })
@@ -396,7 +396,7 @@ func TestOnlyTheSchedulersRunsDateTheScheduling(t *testing.T) {
 		w.change(func(b workv1alpha2.Binding) { b.BindingSpec().RescheduleTriggeredAt = &asked })
 		w.scheduled("m1")
 		w.Quiet()
-		if w.Has(w.binding); !w.binding.BindingStatus().LastScheduledTime.Time.Equal(w.clock.Now()) {
+		if w.HasObject(w.binding); !w.binding.BindingStatus().LastScheduledTime.Time.Equal(w.clock.Now()) {
 			w.t.Errorf("what was asked for is dated %s, want %s", w.binding.BindingStatus().LastScheduledTime, w.clock.Now())
 		}
 	})
@@ -407,7 +407,7 @@ func TestSuspendedSchedulingWaits(t *testing.T) {
 		w.binding.BindingSpec().Suspension = &workv1alpha2.Suspension{Scheduling: new(true)}
 		w.Make(w.binding)
 		w.Quiet()
-		if w.Has(w.binding); placed(w.binding) != "" {
+		if w.HasObject(w.binding); placed(w.binding) != "" {
 			w.t.Errorf("it was placed at %q", placed(w.binding))
 		}
 		w.change(func(b workv1alpha2.Binding) { b.BindingSpec().Suspension = nil })

@@ -33,7 +33,7 @@ func dividedByRoom(b workv1alpha2.Binding) {
 func (w *world) condition(want string) {
 	w.t.Helper()
 	w.Eventually("it says "+want, func() string {
-		w.Has(w.binding)
+		w.HasObject(w.binding)
 		if c := meta.FindStatusCondition(w.binding.BindingStatus().Conditions, workv1alpha2.Scheduled); c == nil ||
 			c.Status != metav1.ConditionFalse || !strings.HasPrefix(c.Message, want) {
 			return fmt.Sprintf("%+v", c)

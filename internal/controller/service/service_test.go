@@ -309,7 +309,7 @@ func TestRestartKeepsConditionsUntilDataArrives(t *testing.T) {
 			h.Eventually("the endpoints are dispatched: "+string(status), func() string {
 				sent(t, h, "m1", true)
 				sent(t, h, "m2", true)
-				h.Has(s)
+				h.HasObject(s)
 				if c := meta.FindStatusCondition(s.Status.Conditions, networkingv1alpha1.EndpointSliceDispatched); c == nil ||
 					c.Status != status {
 					return fmt.Sprintf("%+v", c)
@@ -358,7 +358,7 @@ func TestDefinitionIsSentOnlyToClustersWithoutIt(t *testing.T) {
 		definition := func(cluster string) *workv1alpha1.Work {
 			w := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: names.ExecutionSpace(cluster),
 				Name: names.Work("CustomResourceDefinition", "serviceexports.multicluster.x-k8s.io", "")}}
-			if !h.Has(w) {
+			if !h.HasObject(w) {
 				return nil
 			}
 			return w
@@ -436,7 +436,7 @@ func TestEndpointsOfLostProviderAreWithdrawnAndReturn(t *testing.T) {
 			}
 			return fmt.Sprint(h.Events())
 		})
-		h.Has(i)
+		h.HasObject(i)
 		if c := i.Status.Clusters; len(c) != 1 || c[0].Cluster != "m2" {
 			t.Errorf("the import names the exporters %v", c)
 		}

@@ -92,7 +92,7 @@ func TestClustersOfASkippedStageKeepTheFormerRevision(t *testing.T) {
 		t.Fatalf("%d pods are new, and x1 and x4 have %d and %d old ones, want 25, 8 and 3", n, w.count("web:1", "x1"),
 			w.count("web:1", "x4"))
 	}
-	if release.HeldPlan(w.binding, "") != nil {
+	if release.PausedPlan(w.binding, "") != nil {
 		t.Error("the plan is held without the Release")
 	}
 

@@ -407,8 +407,8 @@ func (v guardView) obstacleTo(r *releasev1alpha1.Release, k int, starts bool) *o
 	return v.exceeded(r, k, starts)
 }
 
-// heldByGuards reports whether guards keep stage k from starting, or the release with it, and says so.
-func (s *stepper) heldByGuards(r *releasev1alpha1.Release, k int, starts bool) bool {
+// waitsForGuards reports whether guards keep stage k from starting, or the release with it, and says so.
+func (s *stepper) waitsForGuards(r *releasev1alpha1.Release, k int, starts bool) bool {
 	if len(s.Guards) == 0 {
 		return false
 	}

@@ -322,7 +322,7 @@ func (s *stepper) start() bool {
 	}
 	planned := in.Release.DeepCopy()
 	setClusters(&planned.Status, a.Clusters)
-	if s.heldByGuards(planned, 0, true) {
+	if s.waitsForGuards(planned, 0, true) {
 		return false
 	}
 	if s.lacksVersions(a) {
@@ -409,7 +409,7 @@ func (s *stepper) run() bool {
 			return s.status.Phase != releasev1alpha1.ReleaseRunning || stage.Phase != releasev1alpha1.StageGated
 		}
 		reserved := s.reservation(k)
-		if s.heldByGuards(s.reserving(k, reserved), k, false) {
+		if s.waitsForGuards(s.reserving(k, reserved), k, false) {
 			return false
 		}
 		stage.Reserved = reserved

@@ -308,9 +308,9 @@ func IsFailure(e releasev1alpha1.ReleaseJournalEntry) bool {
 	return false
 }
 
-// HeldPlan returns the plan of a binding, held, if its release does not exist; nil if the binding can stay as it is.
-// uid is of the release that has the name now, empty for none. Clusters that only catch up do so without a release.
-func HeldPlan(b workv1alpha2.Binding, uid string) *fleet.Plan {
+// PausedPlan returns the plan of a binding, paused, if its release does not exist; nil if the binding can stay as it
+// is. uid is of the release that has the name now, empty for none. Clusters that only catch up do so without a release.
+func PausedPlan(b workv1alpha2.Binding, uid string) *fleet.Plan {
 	p := fleet.PlanOf(b.GetAnnotations())
 	if p == nil || p.UID == uid || p.Hold || p.Done {
 		return nil
