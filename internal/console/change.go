@@ -28,6 +28,7 @@ import (
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/explain/simulate"
+	"github.com/argosy-io/argosy/internal/core/object/fields"
 	"github.com/argosy-io/argosy/internal/core/override"
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 	"github.com/argosy-io/argosy/internal/core/workload/rollout"
@@ -208,6 +209,7 @@ func editable(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	for _, field := range []string{"managedFields", "uid", "creationTimestamp", "generation", "selfLink"} {
 		unstructured.RemoveNestedField(obj.Object, "metadata", field)
 	}
+	fields.PutAnnotation(obj, wellknown.ChangedByAnnotation, "")
 	return obj
 }
 

@@ -213,10 +213,13 @@ func TestChangeIsCheckedSimulatedAndThenMade(t *testing.T) {
 }
 
 func TestChangeDoesNotOverwriteThatOfSomebodyElse(t *testing.T) {
-	a, hub := changing(t, grants{}, "", deployment())
+	stored := deployment()
+	stored.SetAnnotations(map[string]string{wellknown.ChangedByAnnotation: "bob"})
+	a, hub := changing(t, grants{}, "", stored)
 	w := a.request(t, alice, "GET", objectPath+"?kind=Deployment.apps&namespace=shop&name=web", "")
 	var opened struct{ YAML string }
-	if err := json.Unmarshal(w.Body.Bytes(), &opened); err != nil || !strings.Contains(opened.YAML, "resourceVersion") {
+	if err := json.Unmarshal(w.Body.Bytes(), &opened); err != nil || !strings.Contains(opened.YAML, "resourceVersion") ||
+		strings.Contains(opened.YAML, wellknown.ChangedByAnnotation) {
 		t.Fatalf("%v: %s", err, w.Body)
 	}
 	edited := strings.Replace(opened.YAML, "replicas: 2", "replicas: 5", 1)

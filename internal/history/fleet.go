@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/adjust/failover"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
@@ -29,8 +30,8 @@ type FleetEvent struct {
 	Generation int64
 	// From and To are sorted by name.
 	From, To []PlacedCluster
-	// Manager is the field manager that changed the object.
-	Manager         string
+	// User and Manager are the user and the field manager that changed the object; empty if they are not known.
+	User, Manager   string
 	Reason, Message string
 }
 
@@ -167,6 +168,7 @@ func LeftOf(name, uid string, at time.Time) FleetEvent {
 }
 
 // EventOfChange returns the last change of the spec of an object, from its managed fields; nil if they do not show it.
+// The user is the one whom admission stored with the change.
 func EventOfChange(obj client.Object, group, kind string) *FleetEvent {
 	var last *metav1.ManagedFieldsEntry
 	for i := range obj.GetManagedFields() {
@@ -183,21 +185,21 @@ func EventOfChange(obj client.Object, group, kind string) *FleetEvent {
 		return nil
 	}
 	return &FleetEvent{UID: string(obj.GetUID()), Type: Changed, At: last.Time.Time, Manager: last.Manager,
-		Generation: obj.GetGeneration(),
-		Workload:   Workload{Group: group, Kind: kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}}
+		User: obj.GetAnnotations()[wellknown.ChangedByAnnotation], Generation: obj.GetGeneration(),
+		Workload: Workload{Group: group, Kind: kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}}
 }
 
 var (
 	fleetTable = table{name: "fleet_events", keys: 4, immutable: true, columns: []string{"uid", "type", "at",
 		"generation", "api_group", "kind", "namespace", "name", "from_clusters", "to_clusters", "manager", "reason",
-		"message"}}
+		"message", "by_user"}, added: map[string]any{"by_user": ""}}
 	placementsTable = table{name: "placements", keys: 2, columns: []string{"namespace", "binding", "uid", "api_group",
 		"kind", "name", "clusters"}}
 )
 
 func (e FleetEvent) row() row {
 	return row{fleetTable, []any{e.UID, e.Type, timeText(&metav1.Time{Time: e.At}), e.Generation, e.Group, e.Kind,
-		e.Namespace, e.Name, encodeClusters(e.From), encodeClusters(e.To), e.Manager, e.Reason, e.Message}}
+		e.Namespace, e.Name, encodeClusters(e.From), encodeClusters(e.To), e.Manager, e.Reason, e.Message, e.User}}
 }
 
 func (p Placement) row() row {

@@ -15,6 +15,7 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/adjust/failover"
 )
@@ -111,7 +112,7 @@ func TestOnlyAYoungBindingIsPlacedWhenItIsFirstSeen(t *testing.T) {
 	}
 }
 
-func TestLastChangeOfASpecHasItsManager(t *testing.T) {
+func TestLastChangeOfASpecHasItsUserAndManager(t *testing.T) {
 	p := &policyv1alpha1.PropagationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "p1",
 		Generation: 3}}
 	if e := EventOfChange(p, "g", "PropagationPolicy"); e != nil {
@@ -124,8 +125,13 @@ func TestLastChangeOfASpecHasItsManager(t *testing.T) {
 	p.ManagedFields = []metav1.ManagedFieldsEntry{field("helm", `{"f:spec":{}}`, "", 1),
 		field("kubectl", `{"f:spec":{}}`, "", 5), field("argosy", `{"f:metadata":{}}`, "", 9),
 		field("argosy", `{"f:spec":{}}`, "status", 9)}
-	if e := EventOfChange(p, "g", "PropagationPolicy"); e == nil || e.Manager != "kubectl" || !e.At.Equal(minute(5).Time) {
+	e := EventOfChange(p, "g", "PropagationPolicy")
+	if e == nil || e.Manager != "kubectl" || e.User != "" || !e.At.Equal(minute(5).Time) {
 		t.Errorf("the event is %+v", e)
+	}
+	p.Annotations = map[string]string{wellknown.ChangedByAnnotation: "ann"}
+	if e := EventOfChange(p, "g", "PropagationPolicy"); e == nil || e.User != "ann" {
+		t.Errorf("after a change that names its user, the event is %+v", e)
 	}
 }
 
@@ -135,8 +141,8 @@ func recordFleet(t *testing.T, s *Store) {
 	record(t, s, release("1", 0, "web-1", releasev1alpha1.ReleaseSucceeded))
 	c := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1", UID: "c1", CreationTimestamp: *minute(-9)}}
 	err := s.RecordFleet(t.Context(), append(EventsOfCluster(c), FleetEvent{UID: "p1", Type: Changed, At: minute(3).Time,
-		Manager: "kubectl", Workload: Workload{Group: "policy.karmada.io", Kind: "PropagationPolicy", Namespace: "shop",
-			Name: "<script>'; DROP TABLE fleet_events;--"}}))
+		User: "ann", Manager: "kubectl", Workload: Workload{Group: "policy.karmada.io", Kind: "PropagationPolicy",
+			Namespace: "shop", Name: "<script>'; DROP TABLE fleet_events;--"}}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,6 +198,10 @@ func TestTimelineHasWhatTheFilterSelects(t *testing.T) {
 		found, err := s.Timeline(t.Context(), TimelineFilter{}, 2)
 		if err != nil || len(found) != 2 || found[0].Type != FailedOver || found[1].User != "wang" {
 			t.Errorf("the newest two are %+v, %v", found, err)
+		}
+		found, err = s.Timeline(t.Context(), TimelineFilter{Class: ClassChanges}, 2)
+		if err != nil || len(found) != 1 || found[0].User != "ann" || found[0].Manager != "kubectl" {
+			t.Errorf("the changes are %+v, %v", found, err)
 		}
 	})
 }

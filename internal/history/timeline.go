@@ -128,14 +128,14 @@ func (s *Store) fleetEvents(ctx context.Context, f TimelineFilter, limit int) (a
 		w.part(f.Text, "LOWER(name)"+like)
 	}
 	err = s.query(ctx, `SELECT uid, type, at, generation, api_group, kind, namespace, name, from_clusters, to_clusters,
-		manager, reason, message FROM fleet_events`+w.String()+
+		by_user, manager, reason, message FROM fleet_events`+w.String()+
 		fmt.Sprintf(" ORDER BY at DESC, generation DESC, uid, type LIMIT %d", limit), w.values,
 		func(found *sql.Rows) error {
 			var e Entry
 			var uid, from, to string
 			var generation int64
 			err := found.Scan(&uid, &e.Type, &e.At, &generation, &e.Group, &e.Kind, &e.Namespace, &e.Name, &from, &to,
-				&e.Manager, &e.Reason, &e.Message)
+				&e.User, &e.Manager, &e.Reason, &e.Message)
 			if err != nil {
 				return err
 			}

@@ -109,6 +109,10 @@ func TestReleaseIsApprovedInABrowser(t *testing.T) {
 	logIn(t, admin)
 	admin.Visit("timeline")
 	admin.See("joined the fleet", "PropagationPolicy "+ns+"/web", "was placed: member1", name)
+	who := browser.Run[string](admin, `(async () => (await (await fetch("/console/api/me",
+		{headers: {"X-Argosy-Console": "1"}})).json()).user)()`)
+	admin.Visit("timeline?kind=changes&q=web")
+	admin.See("PropagationPolicy "+ns+"/web", "was changed", "by "+who)
 	admin.Visit("timeline?kind=clusters&cluster=member1")
 	admin.See("Cluster member1")
 	if text := admin.Text(); strings.Contains(text, name) {

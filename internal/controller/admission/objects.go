@@ -89,8 +89,8 @@ func normalise(ctx context.Context, r request) error { return r.normalise(ctx) }
 func newObjects(index *index, options Options) *objects {
 	o := &objects{Handler: admission.NewHandler(admission.Create, admission.Update, admission.Delete), Options: options,
 		index: index}
-	propagation := kind{o.mutatePropagation, o.validatePropagation}
-	override := kind{o.mutateOverride, o.validateOverride}
+	propagation := kind{naming(o.mutatePropagation), o.validatePropagation}
+	override := kind{naming(o.mutateOverride), o.validateOverride}
 	binding := kind{o.mutateBinding, o.validateBinding}
 	o.kinds = map[schema.GroupResource]kind{
 		policyv1alpha1.Resource("propagationpolicies"):        propagation,

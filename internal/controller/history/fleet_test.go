@@ -11,6 +11,7 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
 	"github.com/argosy-io/argosy/internal/history"
@@ -30,7 +31,11 @@ func (w *world) timeline(want ...string) {
 		}
 		var got []string
 		for _, e := range slices.Backward(found) {
-			got = append(got, fmt.Sprintf("%s %s: %v → %v", e.Type, e.Name, e.From, e.To))
+			by := ""
+			if e.User != "" {
+				by = " by " + e.User
+			}
+			got = append(got, fmt.Sprintf("%s %s: %v → %v%s", e.Type, e.Name, e.From, e.To, by))
 		}
 		slices.Sort(got)
 		slices.Sort(want)
@@ -130,6 +135,15 @@ func TestDeletionOfEachKindOfPolicyIsRecorded(t *testing.T) {
 		if len(want) != 2*len(history.PolicyResources) {
 			t.Errorf("of %d kinds, the test has %d", len(history.PolicyResources), len(want)/2)
 		}
+	})
+}
+
+func TestChangeOfAPolicyHasTheUserWhomAdmissionStored(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.Make(&policyv1alpha1.OverridePolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "one",
+			Annotations: map[string]string{wellknown.ChangedByAnnotation: "ann"}}})
+		w.timeline("Changed one: [] → [] by ann")
 	})
 }
 

@@ -170,16 +170,18 @@ func TestTimeLineShowsEachClassOfEntries(t *testing.T) {
 				"kind": "Release", "namespace": "shop", "name": "web-1", "user": "carol", "reason": "Passed",
 				"message": "2 of 2 approvals"}, moved,
 			{"id": "p", "at": "2026-03-02T10:19:00Z", "class": "changes", "type": "Changed", "kind": "PropagationPolicy",
-				"namespace": "shop", "name": "web", "manager": "kubectl-client-side-apply"}, failover,
+				"namespace": "shop", "name": "web", "user": "ann", "manager": "kubectl-client-side-apply"}, failover,
 			{"id": "n", "at": "2026-03-02T09:57:00Z", "class": "clusters", "type": "NotReady", "kind": "Cluster",
 				"name": "eu", "reason": "ClusterNotReachable", "message": "dial tcp 10.0.0.7:6443: i/o timeout"},
+			{"id": "o", "at": "2026-03-01T17:00:00Z", "class": "changes", "type": "Changed", "kind": "ClusterOverridePolicy",
+				"name": "limits", "manager": "helm"},
 			{"id": "j", "at": "2026-03-01T16:00:00Z", "class": "clusters", "type": "Joined", "kind": "Cluster", "name": "us"},
 		}}}
 	})
 	b := browser.Open(t, h.URL)
 	b.Visit("timeline")
 	b.See("Gate · production · Passed", "by carol", "moved from eu:2 to us", "was changed",
-		"with kubectl-client-side-apply", "failed over from eu:2 to us · TaintUntolerated",
+		"by ann", "with helm", "failed over from eu:2 to us · TaintUntolerated",
 		"is not ready · ClusterNotReachable", "joined the fleet")
 	b.Shoot("timeline")
 	choose(b, ".tools select", "failovers")

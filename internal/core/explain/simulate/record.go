@@ -15,8 +15,8 @@ import (
 var secret = schema.GroupKind{Kind: "Secret"}
 
 // Recorded returns an object of a hub for a file, without secrets and without what a simulation does not need. A Secret
-// keeps only its metadata and type. Overrides of Secrets, the status of templates, the connections to members, and the
-// last applied configuration are removed. obj is not changed.
+// keeps only its metadata and type. Overrides of Secrets, the status of templates, the connections to members, the last
+// applied configuration, and the names of users are removed. obj is not changed.
 func Recorded(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	u := obj.DeepCopy()
 	interpret.DropAllocated(u)
@@ -25,8 +25,8 @@ func Recorded(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	annotations := u.GetAnnotations()
 	for key := range annotations {
 		ours := strings.Contains(key, "karmada.io/") || strings.Contains(key, wellknown.Prefix)
-		if key == corev1.LastAppliedConfigAnnotation || gk == secret && (!ours ||
-			key == wellknown.SubmittedFieldsAnnotation) {
+		if key == corev1.LastAppliedConfigAnnotation || key == wellknown.ChangedByAnnotation ||
+			gk == secret && (!ours || key == wellknown.SubmittedFieldsAnnotation) {
 			delete(annotations, key)
 		}
 	}

@@ -549,7 +549,7 @@ spec:
 ---
 apiVersion: policy.karmada.io/v1alpha1
 kind: ClusterOverridePolicy
-metadata: {name: everything}
+metadata: {name: everything, annotations: {argosy.io/changed-by: hunter2}}
 spec: {overrideRules: [{overriders: {plaintext: [{path: "", operator: replace, value: {data: hunter2}}, {path: /stringData/password, operator: add, value: hunter2}]}}]}
 ---
 apiVersion: cluster.karmada.io/v1alpha1
