@@ -149,6 +149,20 @@ func TestUserImportsAClusterAndSeesAWorkloadReady(t *testing.T) {
 	b.Fill("#replicas", "3")
 	b.Perform(chromedp.Click(".confirm button[type=submit]"))
 	b.See("3 of 3 ready")
+
+	t.Log("a Service of its own for the pods, through the form")
+	b.Visit("change?form=Service")
+	b.See("Labels of the pods")
+	for field, value := range map[string]string{"name": "gate", "namespace": ns, "ports": "80:8080",
+		"selector": "app=gate", "clusters": "gate"} {
+		b.Fill("#f-"+field, value)
+	}
+	b.Perform(chromedp.Click(".generator button"), chromedp.Click("#yaml ~ .buttons button[type=submit]"))
+	b.See("The hub accepts it. Nothing is written yet.", "What it does to the fleet", "kubectl create -f FILE")
+	b.Perform(chromedp.Click("#yaml ~ .buttons button[type=button]"))
+	b.See("Applied.", "Open Service gate")
+	b.Visit("w/core/Service/" + ns + "/gate")
+	b.See("PropagationPolicy "+ns+"/gate-service", "healthy in 1 of 1 cluster")
 	b.Close() // the page would report that the workload is gone
 }
 

@@ -2,11 +2,13 @@ package pages
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/chromedp/chromedp"
+	"sigs.k8s.io/yaml"
 
 	"github.com/argosy-io/argosy/test/console/browser"
 )
@@ -402,7 +404,7 @@ func TestChangeKeepsWhatWasTyped(t *testing.T) {
 	}
 }
 
-func TestFormWritesACloneSetOrAPolicyAlone(t *testing.T) {
+func TestFormWritesACloneSetAServiceOrAPolicyAlone(t *testing.T) {
 	h := newHub(t)
 	h.set(func(h *hub) {
 		h.topics["fleet"], h.topics["workloads"] = topic{totals: figures}, topic{}
@@ -450,13 +452,49 @@ func TestFormWritesACloneSetOrAPolicyAlone(t *testing.T) {
 	text = fill(map[string]string{"port": "80"})
 	check(text, []string{"kind: Service", "port: 80"}, "kind: Deployment")
 
+	empty := func() {
+		browser.Run[any](b, `{ const y = document.querySelector("#yaml"); y.value = "";
+			y.dispatchEvent(new Event("input", {bubbles: true})); 0 }`)
+	}
+	t.Log("a Service alone has the policy that places it; a policy of the workload has another name")
+	empty()
+	choose(b, "#f-kind", "Service")
+	b.See("Labels of the pods")
+	text = fill(map[string]string{"name": "web", "ports": "80:8080, 443", "selector": "app=web tier=front",
+		"clusters": "eu"})
+	check(text, []string{"apiVersion: v1\nkind: Service\n", "type: ClusterIP",
+		`selector: {"app":"web","tier":"front"}`, `clusterNames: ["eu"]`,
+		"- {name: port-80, port: 80, targetPort: 8080}\n  - {name: port-443, port: 443, targetPort: 443}\n",
+		`name: "web-service"`, `- {apiVersion: v1, kind: Service, name: "web"}`}, "kind: Deployment")
+	var objects []object
+	for _, one := range strings.Split(text, "---\n") {
+		var o object
+		if err := yaml.UnmarshalStrict([]byte(one), &o); err != nil {
+			t.Fatalf("%v in\n%s", err, one)
+		}
+		objects = append(objects, o)
+	}
+	if got, want := objects[0]["spec"].(object)["selector"], (object{"app": "web", "tier": "front"}); len(objects) != 2 ||
+		!reflect.DeepEqual(got, want) {
+		t.Errorf("the selector of %d objects is %v, want %v", len(objects), got, want)
+	}
+	for _, kind := range []string{"NodePort", "LoadBalancer"} {
+		unfold()
+		choose(b, "#f-service", kind)
+		check(fill(nil), []string{"type: " + kind}, "ClusterIP")
+	}
+	unfold()
+	if again := fill(map[string]string{"selector": "app: web"}); !strings.Contains(again, `"tier"`) {
+		t.Errorf("with labels that are none, the form writes:\n%s", again)
+	}
+
 	t.Log("on the page of policies, the form begins with a policy alone")
+	empty()
 	b.Visit("policies")
 	b.See("Create")
 	b.Perform(chromedp.KeyEvent("n"))
 	b.See("Kind of the workload")
-	browser.Run[any](b, `{ const y = document.querySelector("#yaml"); y.value = "";
-		y.dispatchEvent(new Event("input", {bubbles: true})); 0 }`)
+	empty()
 	choose(b, "#f-selected", "StatefulSet")
 	choose(b, "#f-division", "Aggregated")
 	text = fill(map[string]string{"name": "all", "namespace": "shop", "clusters": "eu us"})

@@ -36,10 +36,29 @@ function useDraft(key: string): [string | undefined, (text: string) => void, () 
 /** apiVersions are those of the kinds that the form writes or that its policy selects. */
 const apiVersions = { Deployment: "apps/v1", CloneSet: "apps.kruise.io/v1alpha1", StatefulSet: "apps/v1" };
 type Selected = keyof typeof apiVersions;
-const formKinds = ["Deployment", "CloneSet", "PropagationPolicy"];
+const formKinds = ["Deployment", "CloneSet", "Service", "PropagationPolicy"];
+const serviceTypes = ["ClusterIP", "NodePort", "LoadBalancer"];
 
-/** yamlOf writes a workload with its Service and policy, or a policy alone. at returns a field of the form. */
+/** list splits a field of the form. */
+const list = (field: string) => field.split(/[\s,]+/).filter(Boolean);
+
+/** affinity writes the clusters of a placement. */
+const affinity = (clusters: string[]) => (clusters.length ? `    clusterAffinity:\n      clusterNames: [${clusters.map((c) => JSON.stringify(c)).join(", ")}]\n` : "");
+
+/** serviceOf writes a Service with its policy, whose name differs from that of the workload with the name of the Service. */
+function serviceOf(at: (field: string) => string): string {
+  const q = JSON.stringify, name = q(at("name")), namespace = `  namespace: ${q(at("namespace"))}`;
+  const selector = Object.fromEntries(list(at("selector")).map((label) => [label.slice(0, label.indexOf("=")), label.slice(label.indexOf("=") + 1)]));
+  const ports = list(at("ports")).map((p) => p.split(":").map(Number)).map(([port, target]) => `  - {name: port-${port}, port: ${port}, targetPort: ${target ?? port}}`);
+  const clusters = affinity(list(at("clusters")));
+  return `apiVersion: v1\nkind: Service\nmetadata:\n  name: ${name}\n${namespace}\nspec:\n  type: ${at("service")}\n  selector: ${q(selector)}\n  ports:\n${ports.join("\n")}\n---\n` +
+    `apiVersion: policy.karmada.io/v1alpha1\nkind: PropagationPolicy\nmetadata:\n  name: ${q(at("name") + "-service")}\n${namespace}\nspec:\n  resourceSelectors:\n  - {apiVersion: v1, kind: Service, name: ${name}}\n` +
+    (clusters ? "  placement:\n" + clusters : "  placement: {}\n");
+}
+
+/** yamlOf writes a workload with its Service and policy, a Service with its policy, or a policy alone. at returns a field of the form. */
 function yamlOf(kind: string, at: (field: string) => string): string {
+  if (kind === "Service") return serviceOf(at);
   const q = JSON.stringify, name = q(at("name")), meta = `metadata:\n  name: ${name}\n  namespace: ${q(at("namespace"))}`;
   const selects = (kind === "PropagationPolicy" ? at("selected") : kind) as Selected, workload = kind === "PropagationPolicy" ? at("workload") : at("name");
   const selectors = [`  - {apiVersion: ${apiVersions[selects]}, kind: ${selects}${workload ? `, name: ${q(workload)}` : ""}}`];
@@ -51,19 +70,18 @@ function yamlOf(kind: string, at: (field: string) => string): string {
     selectors.push(`  - {apiVersion: v1, kind: Service, name: ${name}}`);
     parts.push(`apiVersion: v1\nkind: Service\n${meta}\nspec:\n  type: ${service}\n  selector: {app: ${name}}\n  ports:\n  - port: ${Number(port)}`);
   }
-  const clusters = at("clusters").split(/[\s,]+/).filter(Boolean);
   const type = at("division") === "Duplicated" ? "    replicaSchedulingType: Duplicated" : "    replicaSchedulingType: Divided\n      replicaDivisionPreference: " + at("division");
   parts.push(`apiVersion: policy.karmada.io/v1alpha1\nkind: PropagationPolicy\n${meta}\nspec:\n  resourceSelectors:\n${selectors.join("\n")}\n  placement:\n` +
-    (clusters.length ? `    clusterAffinity:\n      clusterNames: [${clusters.map((c) => q(c)).join(", ")}]\n` : "") + `    replicaScheduling:\n  ${type}`);
+    affinity(list(at("clusters"))) + `    replicaScheduling:\n  ${type}`);
   return parts.join("\n---\n") + "\n";
 }
 
-/** StartForm writes the YAML of a workload, its Service and its policy, or of a policy alone. It folds when there is a text. */
+/** StartForm writes the YAML of a workload, its Service and its policy, of a Service and its policy, or of a policy alone. It folds when there is a text. */
 function StartForm({ write, off, start, open }: { write: (text: string) => void; off: boolean; start: string; open: boolean }) {
   const f = t.form, form = useRef<HTMLFormElement>(null);
   const [kind, setKind] = useState(formKinds.includes(start) ? start : formKinds[0]);
   const [service, setService] = useState("");
-  const alone = kind === "PropagationPolicy", name = "[a-z0-9]([a-z0-9\\-]*[a-z0-9])?";
+  const alone = kind === "PropagationPolicy", only = kind === "Service", runs = !alone && !only, label = "[^\\s,=]+=[^\\s,=]*", ports = "[0-9]{1,5}(:[0-9]{1,5})?", name = "[a-z0-9]([a-z0-9\\-]*[a-z0-9])?";
   const submit = (e: Event) => {
     e.preventDefault();
     const data = new FormData(form.current!);
@@ -74,17 +92,19 @@ function StartForm({ write, off, start, open }: { write: (text: string) => void;
       <summary>{f.title}</summary>
       <form ref={form} class="form" onSubmit={submit}>
         <div class="pair">
-          <div><label for="f-kind">{f.kind}</label><select id="f-kind" value={kind} onChange={(e) => setKind((e.target as HTMLSelectElement).value)}>{formKinds.map((k) => <option value={k} key={k}>{k === "PropagationPolicy" ? f.policyAlone : k}</option>)}</select></div>
-          <div><label for="f-name">{t.workload.name}</label><input id="f-name" name="name" required maxLength={50} pattern={name} autoComplete="off" /></div>
+          <div><label for="f-kind">{f.kind}</label><select id="f-kind" value={kind} onChange={(e) => setKind((e.target as HTMLSelectElement).value)}>{formKinds.map((k) => <option value={k} key={k}>{k === "PropagationPolicy" ? f.policyAlone : k === "Service" ? f.serviceAlone : k}</option>)}</select></div>
+          <div><label for="f-name">{t.workload.name}</label><input id="f-name" name="name" required maxLength={50} pattern={only ? name.replace("0-9", "") : name} autoComplete="off" /></div>
           <div><label for="f-namespace">{t.workload.namespace}</label><input id="f-namespace" name="namespace" required pattern={name} defaultValue="default" autoComplete="off" /></div>
           {alone && <div><label for="f-selected">{f.selected}</label><select id="f-selected" name="selected">{Object.keys(apiVersions).map((k) => <option key={k}>{k}</option>)}</select></div>}
           {alone && <div><label for="f-workload">{f.workload}</label><input id="f-workload" name="workload" autoComplete="off" /></div>}
-          {!alone && <div><label for="f-image">{f.image}</label><input id="f-image" name="image" required autoComplete="off" /></div>}
-          {!alone && <div><label for="f-replicas">{t.cluster.replicas}</label><input id="f-replicas" name="replicas" type="number" min="0" max="100000" required defaultValue="2" /></div>}
-          {!alone && <div><label for="f-port">{service ? f.portNeeded : f.port}</label><input id="f-port" name="port" type="number" min="1" max="65535" required={service !== ""} /></div>}
-          {!alone && <div><label for="f-service">{f.service}</label><select id="f-service" name="service" value={service} onChange={(e) => setService((e.target as HTMLSelectElement).value)}><option value="">{f.noService}</option><option value="ClusterIP">ClusterIP</option><option value="LoadBalancer">LoadBalancer</option></select></div>}
+          {runs && <div><label for="f-image">{f.image}</label><input id="f-image" name="image" required autoComplete="off" /></div>}
+          {runs && <div><label for="f-replicas">{t.cluster.replicas}</label><input id="f-replicas" name="replicas" type="number" min="0" max="100000" required defaultValue="2" /></div>}
+          {runs && <div><label for="f-port">{service ? f.portNeeded : f.port}</label><input id="f-port" name="port" type="number" min="1" max="65535" required={service !== ""} /></div>}
+          {!alone && <div><label for="f-service">{only ? f.serviceType : f.service}</label><select id="f-service" name="service" value={service || (only ? serviceTypes[0] : "")} onChange={(e) => setService((e.target as HTMLSelectElement).value)}>{runs && <option value="">{f.noService}</option>}{serviceTypes.map((s) => <option value={s} key={s}>{s}</option>)}</select></div>}
+          {only && <div><label for="f-ports">{f.ports}</label><input id="f-ports" name="ports" required pattern={`${ports}([\\s,]+${ports})*`} autoComplete="off" /></div>}
+          {only && <div><label for="f-selector">{f.selector}</label><input id="f-selector" name="selector" required pattern={`${label}([\\s,]+${label})*`} autoComplete="off" /></div>}
           <div><label for="f-clusters">{f.clusters}</label><input id="f-clusters" name="clusters" autoComplete="off" /></div>
-          <div><label for="f-division">{f.division}</label><select id="f-division" name="division"><option value="Weighted">{f.divided}</option><option value="Aggregated">{f.aggregated}</option><option value="Duplicated">{f.duplicated}</option></select></div>
+          {!only && <div><label for="f-division">{f.division}</label><select id="f-division" name="division"><option value="Weighted">{f.divided}</option><option value="Aggregated">{f.aggregated}</option><option value="Duplicated">{f.duplicated}</option></select></div>}
         </div>
         <button type="submit" disabled={off} aria-describedby={off ? "form-off" : undefined}>{f.write}</button>
         {off && <p class="hint" id="form-off">{f.off}</p>}

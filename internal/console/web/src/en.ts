@@ -258,6 +258,7 @@ export const en = {
   },
   form: {
     title: "Start with a form", kind: "What", policyAlone: "a policy alone", selected: "Kind of the workload", workload: "Name of the workload (empty: all)", image: "Image", port: "Port (optional)", portNeeded: "Port of the Service", service: "Service", noService: "none",
+    serviceAlone: "a Service alone", serviceType: "Type", ports: "Ports, such as 80 or 80:8080 (to port 8080 of the pods)", selector: "Labels of the pods, such as app=web",
     clusters: "Clusters, separated by commas (empty: all)", division: "The replicas are", divided: "divided over the clusters", aggregated: "divided over few clusters",
     duplicated: "the same number in each cluster", write: "Write the YAML", off: "The text below is not from this form: clear it first.",
   },

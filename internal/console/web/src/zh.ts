@@ -248,6 +248,7 @@ export const zh: Catalog = {
   },
   form: {
     title: "从表单开始", kind: "内容", policyAlone: "仅策略", selected: "工作负载的类型", workload: "工作负载的名称（留空为全部）", image: "镜像", port: "端口（可选）", portNeeded: "Service 的端口", service: "Service", noService: "无",
+    serviceAlone: "仅 Service", serviceType: "类型", ports: "端口，例如 80 或 80:8080（到 Pod 的 8080 端口）", selector: "Pod 的标签，例如 app=web",
     clusters: "集群，用逗号分隔（留空为全部）", division: "副本的分配方式", divided: "分配到各集群", aggregated: "分配到尽可能少的集群",
     duplicated: "每个集群数量相同", write: "生成 YAML", off: "下方内容不是由此表单生成的：请先清空。",
   },
