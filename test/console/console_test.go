@@ -232,6 +232,18 @@ func TestAFleetIsLookedAtInABrowser(t *testing.T) {
 	if got := browser.Run[string](b, "location.search"); got != "?q=nowh" {
 		t.Errorf("the filter is not in the address: %q", got)
 	}
+	t.Log("find a workload that no policy selects, and why")
+	browser.Run[any](b, `document.querySelector("main details summary").click()`)
+	b.See("stays on the hub")
+	browser.Run[any](b, `{ const s = document.querySelector("main details select"); s.value = "Deployment";
+		s.dispatchEvent(new Event("change", {bubbles: true})); 0 }`)
+	b.See("Deployment "+ns+"/alone", "No policy has claimed it")
+	if text := browser.Run[string](b, `document.querySelector("main details").textContent`); strings.Contains(text,
+		ns+"/nowhere") {
+		t.Errorf("a workload with a policy is among them:\n%s", text)
+	}
+	b.Visit("w/apps/Deployment/" + ns + "/alone")
+	b.See("no policy selects it, so it stays on the hub", "create a PropagationPolicy in namespace "+ns)
 	b.Visit("")
 	b.See("Workloads without a cluster", "nowhere", "not placed", "Next")
 	b.Check("fleet")
@@ -438,6 +450,8 @@ const workloads = `
 {apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: %[1]s}, spec: {replicas: 2, selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, spec: {containers: [{name: web, image: "nginx:1.29"}]}}}}
 ---
 {apiVersion: apps/v1, kind: Deployment, metadata: {name: nowhere, namespace: %[1]s}, spec: {replicas: 2, selector: {matchLabels: {app: nowhere}}, template: {metadata: {labels: {app: nowhere}}, spec: {containers: [{name: web, image: "nginx:1.29"}]}}}}
+---
+{apiVersion: apps/v1, kind: Deployment, metadata: {name: alone, namespace: %[1]s}, spec: {replicas: 2, selector: {matchLabels: {app: alone}}, template: {metadata: {labels: {app: alone}}, spec: {containers: [{name: web, image: "nginx:1.29"}]}}}}
 `
 
 const talker = `

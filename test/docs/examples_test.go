@@ -75,6 +75,8 @@ var notRun = map[string][]string{
 	},
 	"it only reads": {
 		`kubectl get clusters`,
+		`kubectl get deployments -A -l ` +
+			`'!propagationpolicy.karmada.io/permanent-id,!clusterpropagationpolicy.karmada.io/permanent-id'`,
 		`kubectl get releaseguards`,
 		`kubectl get clusterrolebindings -o wide | grep -e cluster-admin -e argosy:operator`,
 		`kubectl get --raw /metrics`,

@@ -287,6 +287,37 @@ func TestWorkloadsHasTenThousandRows(t *testing.T) {
 	}
 }
 
+func TestWorkloadsWithoutAPolicyAreFoundOnRequest(t *testing.T) {
+	h := newHub(t)
+	at := func(resource string) string { return "GET k8s/apis/apps/v1/" + resource }
+	h.set(func(h *hub) {
+		h.topics["fleet"], h.topics["workloads"] = topic{totals: figures}, topic{rows: []any{workload(1, "Healthy")}}
+		h.answers[at("deployments")] = answer{200, object{"metadata": object{"continue": "x"}, "items": []object{{
+			"metadata": object{"name": "<img src=x>", "namespace": "shop"}}}}}
+		h.answers[at("statefulsets")] = failure(403, "no")
+		h.answers[at("daemonsets")] = failure(500, "the store is away")
+	})
+	b := browser.Open(t, h.URL, "status of 403", "status of 500")
+	const details = "main details"
+	for _, page := range []string{"workloads", "workloads?q=web"} {
+		b.Visit(page)
+		b.See("Workloads without a policy")
+	}
+	browser.Run[any](b, `document.querySelector("main details summary").click()`)
+	b.See("stays on the hub")
+	choose(b, details+" select", "Deployment")
+	b.See("1 without a policy", "shop/<img src=x>", "No policy has claimed it", "Only the first 200 are shown.",
+		"kubectl get deployments.apps -A -l '!propagationpolicy.karmada.io/permanent-id,")
+	b.Accessible("workloads without a policy")
+	choose(b, details+" select", "StatefulSet")
+	b.See("Missing: list statefulsets.apps")
+	choose(b, details+" select", "DaemonSet")
+	b.See("the store is away", "Try again")
+	h.set(func(h *hub) { h.answers[at("daemonsets")] = list() })
+	b.Perform(chromedp.Click(details + " .failed button"))
+	b.See("A policy has claimed each DaemonSet that you may list.")
+}
+
 func TestActionIsConfirmedWithItsCommand(t *testing.T) {
 	h := newHub(t)
 	restart := object{"name": "restart", "path": "k8s/apis/apps/v1/namespaces/shop/deployments/web",

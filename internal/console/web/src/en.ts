@@ -138,6 +138,11 @@ export const en = {
     none: "No workload is in the fleet, or you may list none.", noneHint: "A workload appears here when a policy selects it:",
     inClusters: "1 cluster|{n} clusters", counts: "{good} of {n} healthy",
   },
+  unclaimed: {
+    title: "Workloads without a policy", write: "Write a policy", state: "No policy has claimed it", count: "1 without a policy|{n} without a policy",
+    hint: "A workload that no policy selects stays on the hub and is not in the list of the fleet. Choose a kind to find such workloads; each page says why, and what to do.",
+    none: "A policy has claimed each {kind} that you may list.", more: "Only the first {n} are shown.",
+  },
   walk: {
     template: "Template", policy: "Policy", placement: "Placement", work: "Work", object: "Object",
     pods: "Pods", noPolicy: "No policy selects it", noPlacement: "Not placed", replicas: "1 replica|{n} replicas",

@@ -5,6 +5,7 @@ import { fill, t } from "./i18n";
 import { href, navigate, setFilter, usePlace } from "./route";
 import { walkHref } from "./fleet";
 import { Table, type Column } from "./rows";
+import { Unclaimed } from "./unclaimed";
 import { Choice, Command, Filter, Forbidden, Icon, Mark, Page, States, toneOf } from "./ui";
 
 type State = keyof typeof t.workloadState;
@@ -64,6 +65,7 @@ export function WorkloadsPage() {
         {facts.all.length === 0 && topic.missing.length === 0 && (
           <section class="notice empty"><h3>{t.workload.none}</h3><p>{t.workload.noneHint} <Command text="kubectl apply -f examples/" /></p></section>
         )}
+        {facts.all.length === 0 && <Unclaimed />}
         {facts.all.length > 0 && (
           <>
             <div class="tools">
@@ -75,6 +77,7 @@ export function WorkloadsPage() {
               {filtered && <button type="button" class="quiet text" onClick={() => navigate(href(["workloads"]), true)}>{t.clear}</button>}
               <span class="count" role="status">{fill(t.shown, { n: rows.length, all: facts.all.length })}</span>
             </div>
+            <Unclaimed />
             {rows.length === 0 ? <p class="notice">{t.nothingMatches}</p>
               : <Table label={t.workloads} columns={columns()} rows={rows} keyOf={(r) => [r.group, r.kind, r.namespace, r.name].join("/")} open={walkHref} />}
           </>

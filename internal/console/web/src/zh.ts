@@ -137,6 +137,11 @@ export const zh: Catalog = {
     filterHint: "名称、命名空间、类型或策略", cluster: "集群", none: "舰队中没有工作负载，或您无权列出。",
     noneHint: "被策略选中的工作负载会显示在这里：", inClusters: "{n} 个集群", counts: "{good} / {n} 健康",
   },
+  unclaimed: {
+    title: "没有策略的工作负载", write: "编写策略", state: "没有策略认领它", count: "{n} 个没有策略",
+    hint: "没有被策略选中的工作负载留在控制面，不在舰队的列表中。选择一种类型来查找；其页面会说明原因和处理办法。",
+    none: "您可以列出的每个 {kind} 都已被策略认领。", more: "只显示前 {n} 个。",
+  },
   walk: {
     template: "模板", policy: "策略", placement: "分配", work: "Work", object: "对象", pods: "Pod",
     noPolicy: "没有策略选中它", noPlacement: "未分配", replicas: "{n} 个副本", steps: "调度过程",
