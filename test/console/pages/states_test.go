@@ -249,6 +249,26 @@ func TestPagesWithTooMuchShowAPart(t *testing.T) {
 			"more": []string{"c01"}}}
 	})
 	b.See("c01 has more pods than the first 1.")
+
+	t.Log("the filter finds pods that are not drawn")
+	var pods []object
+	for i := range 350 {
+		pods = append(pods, pod("c01", fmt.Sprintf("web-%03d", i)))
+	}
+	pods[349]["phase"], pods[349]["node"] = "Pending", "c01-node-9"
+	h.set(func(h *hub) {
+		h.answers["GET api/pods"] = answer{200, object{"pods": pods, "errors": []object{}}}
+	})
+	b.See("350 of 350", "300 of 350 pods are shown.", "web-299")
+	if strings.Contains(b.Text(), "web-349") {
+		t.Error("all pods are drawn")
+	}
+	for _, text := range []string{"WEB-349", "pending", "node-9"} {
+		b.Visit(path + "?tab=pods&q=" + text)
+		b.See("1 of 350", "web-349")
+	}
+	b.Visit(path + "?tab=pods&q=web-9")
+	b.See("0 of 350", "No row matches the filters.")
 }
 
 // TestPagesWaitForTheUser shows that the console itself, pods and objects of a member have the states of a page.

@@ -160,7 +160,8 @@ export const en = {
     logs: "Logs", container: "Container", previous: "Previous container", lines: "1 line|{n} lines", noLines: "No line yet.",
     none: "Objects of this kind have no pods, or their pods are not found by a label selector.",
     empty: "No cluster has a pod of this workload.", first: "The first {n} of {all} clusters are read.",
-    more: "{cluster} has more pods than the first {n}.",
+    more: "{cluster} has more pods than the first {n}.", filterHint: "Name, cluster, state or node",
+    drawn: "{n} of {all} pods are shown. The filter finds the others.",
   },
   releasePhase: {
     Pending: "Pending", Queued: "Queued", Running: "Running", Paused: "Paused", RollingBack: "Rolling back", Succeeded: "Succeeded",

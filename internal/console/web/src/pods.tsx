@@ -4,10 +4,11 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { call, get, HubError, type Missing } from "./hub";
 import { fill, t } from "./i18n";
 import { member } from "./members";
-import { Age, Command, Failure, Mark, missingText, Waiting } from "./ui";
+import { setFilter, usePlace } from "./route";
+import { Age, Command, Failure, Filter, Mark, missingText, Waiting } from "./ui";
 
-/** maxClusters bounds the members that one page reads. */
-const maxClusters = 8;
+/** maxClusters bounds the members that one page reads, maxDrawn the pods that it draws at once. */
+const maxClusters = 8, maxDrawn = 300;
 /** maxLines is how many lines of logs are kept, and maxShown how many are drawn; maxLine bounds one line. */
 const maxLines = 20_000, maxShown = 1_500, maxLine = 16_384;
 
@@ -107,6 +108,8 @@ export function PodsAndLogs({ kind, namespace, name, clusters }: { kind: string;
   const { answer, error, retry } = usePods(kind, namespace, name, clusters);
   // The last pods of a silent cluster are at the end of the answer. Sorted, they keep their places and their logs.
   const pods = [...(answer?.pods ?? [])].sort((a, b) => clusters.indexOf(a.cluster) - clusters.indexOf(b.cluster) || a.name.localeCompare(b.name));
+  const q = usePlace().query.get("q") ?? "", wanted = q.toLowerCase();
+  const matching = wanted ? pods.filter((x) => `${x.cluster} ${x.name} ${x.reason ?? x.phase} ${x.node ?? ""}`.toLowerCase().includes(wanted)) : pods;
   const errors = answer?.errors ?? [];
   const [cluster, setCluster] = useState("");
   const [pod, setPod] = useState("");
@@ -129,11 +132,17 @@ export function PodsAndLogs({ kind, namespace, name, clusters }: { kind: string;
       {pods.length === 0 && errors.length === 0 && <p class="notice">{p.empty}</p>}
       {pods.length > 0 && (
         <>
-          <div class="scroll" tabIndex={0} role="region" aria-label={p.title}>
+          <div class="tools">
+            <Filter value={q} onChange={(v) => setFilter("q", v)} hint={p.filterHint} />
+            <span class="count" role="status">{fill(t.shown, { n: matching.length, all: pods.length })}</span>
+          </div>
+          {matching.length > maxDrawn && <p class="faint">{fill(p.drawn, { n: maxDrawn, all: matching.length })}</p>}
+          {matching.length === 0 && <p class="notice">{t.nothingMatches}</p>}
+          {matching.length > 0 && <div class="scroll" tabIndex={0} role="region" aria-label={p.title}>
             <table class="objects">
               <thead><tr><th scope="col">{t.workload.cluster}</th><th scope="col">{t.cluster.state}</th><th scope="col">{p.pod}</th><th scope="col">{p.ready}</th><th scope="col">{p.restarts}</th><th scope="col">{p.node}</th><th scope="col">{p.age}</th></tr></thead>
               <tbody>
-                {pods.slice(0, 300).map((x) => {
+                {matching.slice(0, maxDrawn).map((x) => {
                   const well = x.phase === "Succeeded" || x.phase === "Running" && x.ready === x.containers.length;
                   return (
                     <tr key={x.cluster + x.name}>
@@ -146,7 +155,7 @@ export function PodsAndLogs({ kind, namespace, name, clusters }: { kind: string;
                 })}
               </tbody>
             </table>
-          </div>
+          </div>}
           <div class="tools logs">
             <h2>{p.logs}</h2>
             <label class="choice"><span>{t.workload.cluster}</span><select onChange={(e) => { setCluster((e.target as HTMLSelectElement).value); setPod(""); }}><option value="">{t.all}</option>{clusters.map((c) => <option value={c} key={c} selected={c === cluster}>{c}</option>)}</select></label>

@@ -159,7 +159,8 @@ export const zh: Catalog = {
     logs: "日志", container: "容器", previous: "上一个容器", lines: "{n} 行", noLines: "还没有日志。",
     none: "该类型的对象没有 Pod，或无法用标签选择器找到其 Pod。",
     empty: "没有集群运行该工作负载的 Pod。", first: "只读取 {all} 个集群中的前 {n} 个。",
-    more: "{cluster} 的 Pod 不止前 {n} 个。",
+    more: "{cluster} 的 Pod 不止前 {n} 个。", filterHint: "名称、集群、状态或节点",
+    drawn: "显示 {all} 个 Pod 中的 {n} 个，其余的请用筛选查找。",
   },
   releasePhase: {
     Pending: "等待中", Queued: "排队中", Running: "进行中", Paused: "已暂停", RollingBack: "回滚中", Succeeded: "成功", Failed: "失败",
