@@ -78,8 +78,11 @@ func newTestAPI(t *testing.T, g grants, objs ...client.Object) *API {
 			return []pods.Workload{{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web",
 				Report: report}}, true, nil
 		}}, nil)
-	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{{Group: "apps", Version: "v1"}, {Version: "v1"}})
+	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{{Group: "apps", Version: "v1"}, {Version: "v1"},
+		{Group: "apps.kruise.io", Version: "v1alpha1"}})
 	mapper.Add(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, meta.RESTScopeNamespace)
+	mapper.Add(schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1alpha1", Kind: "CloneSet"},
+		meta.RESTScopeNamespace)
 	mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "Secret"}, meta.RESTScopeNamespace)
 	a.kinds = &kinds{known: mapper, now: time.Now, at: time.Now().Add(time.Hour)}
 	a.Config = &rest.Config{Host: "https://hub"}

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/rest"
@@ -185,13 +186,26 @@ func pathOf(obj *unstructured.Unstructured, m *meta.RESTMapping) string {
 	return strings.Join(append(parts, m.Resource.Resource, obj.GetName()), "/")
 }
 
-// serveObject returns an object as YAML, to be edited: kind, namespace and name.
+// serveObject returns an object as YAML, to be edited: kind, namespace and name. With the parameter deletePod, it is a
+// CloneSet that names this pod for deletion; with the parameter fewer, also with one replica fewer.
 func (a *API) serveObject(w http.ResponseWriter, r *http.Request, u user.Info) {
 	ctx, cancel := context.WithTimeout(r.Context(), whyTimeout)
 	defer cancel()
 	obj, _ := a.read(ctx, w, r, u)
 	if obj == nil {
 		return
+	}
+	if v := r.URL.Query(); v.Has("deletePod") {
+		pod := v.Get("deletePod")
+		if len(validation.IsDNS1123Subdomain(pod)) > 0 {
+			refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, "deletePod is not the name of a pod")
+			return
+		}
+		var err error
+		if obj, err = fleet.DeletingPod(obj, pod, v.Has("fewer")); err != nil {
+			refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, err.Error())
+			return
+		}
 	}
 	text, err := yaml.Marshal(editable(obj).Object)
 	if err != nil {

@@ -241,6 +241,51 @@ func TestChangeDoesNotOverwriteThatOfSomebodyElse(t *testing.T) {
 	}
 }
 
+func cloneSet(replicas int64, podsToDelete ...any) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps.kruise.io/v1alpha1", "kind": "CloneSet",
+		"spec": map[string]any{"replicas": replicas}}}
+	u.SetNamespace("shop")
+	u.SetName("web")
+	if len(podsToDelete) > 0 {
+		u.Object["spec"].(map[string]any)["scaleStrategy"] = map[string]any{"podsToDelete": podsToDelete}
+	}
+	return u
+}
+
+func TestCloneSetIsOpenedWithoutAPod(t *testing.T) {
+	a, hub := changing(t, grants{}, "", cloneSet(3, "web-a"), deployment())
+	open := func(kind, query string) (code int, yaml string) {
+		w := a.request(t, alice, "GET", objectPath+"?kind="+kind+"&namespace=shop&name=web"+query, "")
+		var opened struct{ YAML string }
+		if err := json.Unmarshal(w.Body.Bytes(), &opened); err != nil {
+			t.Fatalf("%v: %s", err, w.Body)
+		}
+		return w.Code, opened.YAML
+	}
+	_, text := open("CloneSet.apps.kruise.io", "&deletePod=web-b&fewer=1")
+	out, _ := a.sendChange(t, text, false)
+	if got := strings.Join(out.Objects[0].Diff, "; "); !strings.Contains(got, "spec.replicas: 3 → 2") ||
+		!strings.Contains(got, "web-b") {
+		t.Errorf("the change is %s (%+v)", got, out)
+	}
+	stored := cloneSet(0)
+	if err := hub.Get(t.Context(), client.ObjectKeyFromObject(stored), stored); err != nil {
+		t.Fatal(err)
+	}
+	if n, _, _ := unstructured.NestedInt64(stored.Object, "spec", "replicas"); n != 3 {
+		t.Errorf("the stored object has %d replicas", n)
+	}
+	_, replaced := open("CloneSet.apps.kruise.io", "&deletePod=web-b")
+	if !strings.Contains(replaced, "replicas: 3") || !strings.Contains(replaced, "- web-a\n    - web-b") {
+		t.Errorf("to be replaced, the pod is named in\n%s", replaced)
+	}
+	for kind, pod := range map[string]string{"CloneSet.apps.kruise.io": "a:b", "Deployment.apps": "web-b"} {
+		if code, text := open(kind, "&deletePod="+pod); code != http.StatusBadRequest || text != "" {
+			t.Errorf("%s with pod %s: %d %s", kind, pod, code, text)
+		}
+	}
+}
+
 func TestChangeShowsTheManifestsThatOverridesMakeDifferent(t *testing.T) {
 	over := &policyv1alpha1.OverridePolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "more"},
 		Spec: policyv1alpha1.OverrideSpec{OverrideRules: []policyv1alpha1.RuleWithCluster{{

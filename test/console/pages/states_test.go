@@ -271,6 +271,38 @@ func TestPagesWithTooMuchShowAPart(t *testing.T) {
 	b.See("0 of 350", "No row matches the filters.")
 }
 
+func TestPodOfACloneSetIsReplacedOrDeletedByAChange(t *testing.T) {
+	h := newHub(t)
+	h.set(func(h *hub) {
+		h.everything()
+		h.answers["GET api/object"] = answer{200, object{"yaml": "kind: CloneSet\n"}}
+	})
+	b := browser.Open(t, h.URL)
+	b.Visit(path + "?tab=pods")
+	b.See("web-1")
+	b.Perform(chromedp.Click(".objects button[aria-pressed]"))
+	b.See("Container")
+	if n := browser.Run[int](b, `document.querySelectorAll(".tools.logs a.button").length`); n != 0 {
+		t.Errorf("the page of a Deployment offers %d changes of a pod", n)
+	}
+	for text, query := range map[string]string{"Replace this pod": "deletePod=web-1",
+		"Delete this pod, one replica fewer": "deletePod=web-1&fewer=1"} {
+		b.Visit("w/apps.kruise.io/CloneSet/shop/web?tab=pods")
+		b.See("web-1")
+		b.Perform(chromedp.Click(".objects button[aria-pressed]"))
+		b.See(text)
+		b.Accessible("pods of a CloneSet")
+		browser.Run[any](b, fmt.Sprintf(`[...document.querySelectorAll(".tools.logs a.button")].find(
+			(a) => a.textContent === %q).click()`, text))
+		b.See("The text below deletes pod web-1")
+		if !browser.Run[bool](b, fmt.Sprintf(`performance.getEntriesByType("resource").some((e) =>
+			e.name.includes("api/object?kind=CloneSet.apps.kruise.io&namespace=shop&name=web") && e.name.endsWith("&%s"))`,
+			query)) {
+			t.Errorf("%s: the page does not ask for the object with %s", text, query)
+		}
+	}
+}
+
 // TestPagesWaitForTheUser shows that the console itself, pods and objects of a member have the states of a page.
 func TestPagesWaitForTheUser(t *testing.T) {
 	h := newHub(t)

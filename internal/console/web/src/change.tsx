@@ -131,7 +131,9 @@ function Result({ one }: { one: Changed }) {
 export function ChangePage() {
   const { query } = usePlace();
   const kind = query.get("kind") ?? "", ns = query.get("ns") ?? "", name = query.get("name") ?? "";
-  const [text, setText, drop] = useDraft(draftPrefix + [kind, ns, name].join("/"));
+  // What the hub writes into the object before it is edited: the name of a pod that is to be deleted.
+  const pod = query.get("deletePod") ?? "", edits: Record<string, string> = pod ? { deletePod: pod, ...(query.has("fewer") ? { fewer: "1" } : {}) } : {};
+  const [text, setText, drop] = useDraft(draftPrefix + [kind, ns, name, ...Object.values(edits)].join("/"));
   const [found] = useState(text !== undefined);
   const [made, setMade] = useState("");
   const [error, setError] = useState<HubError>();
@@ -152,7 +154,7 @@ export function ChangePage() {
   const follow = (e: Event) => setCursor((e.target as HTMLTextAreaElement).selectionStart);
   const load = () => {
     setError(undefined);
-    get<{ yaml: string }>("api/object?" + new URLSearchParams({ kind, namespace: ns, name })).then((o) => { setText(o.yaml); drop(); setOutcome(undefined); }, setError);
+    get<{ yaml: string }>("api/object?" + new URLSearchParams({ kind, namespace: ns, name, ...edits })).then((o) => { setText(o.yaml); drop(); setOutcome(undefined); }, setError);
   };
   useEffect(() => { if (text === undefined) { if (name) load(); else setText(""); } }, []);
   const send = async (apply: boolean) => {
@@ -184,6 +186,7 @@ export function ChangePage() {
       {text !== undefined && (
         <div class="split even">
           <div>
+            {pod && <p class="notice">{fill(x.deletesPod, { pod })}</p>}
             {!name && <StartForm start={query.get("form") ?? ""} open={text === "" || query.has("form")} off={text !== "" && text !== made} write={(next) => { setText(next); setMade(next); }} />}
             <form class="form" onSubmit={(e) => { e.preventDefault(); send(false); }}>
               <label for="yaml">{x.yaml}</label>

@@ -161,6 +161,7 @@ export const en = {
     none: "Objects of this kind have no pods, or their pods are not found by a label selector.",
     empty: "No cluster has a pod of this workload.", first: "The first {n} of {all} clusters are read.",
     more: "{cluster} has more pods than the first {n}.", filterHint: "Name, cluster, state or node",
+    replace: "Replace this pod", remove: "Delete this pod, one replica fewer",
     drawn: "{n} of {all} pods are shown. The filter finds the others.",
   },
   releasePhase: {
@@ -255,6 +256,7 @@ export const en = {
     changedSince: "You have changed the text since this check: check it again.", open: "Open {what}", whatIf: "What it does to the fleet",
     summary: "{changed} of {n} workloads change, {moved} replicas move, {unplaced} workloads have no place.", before: "Before", after: "After",
     inCluster: "In {cluster}, after overrides",
+    deletesPod: "The text below deletes pod {pod}: the hub sends its name only to the cluster that has it. Check it, and apply it.",
     noWhatIf: "The effect on the fleet is not known:",
     result: { created: "new", updated: "changes", unchanged: "no change" },
   },

@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { call, get, HubError, type Missing } from "./hub";
 import { fill, t } from "./i18n";
 import { member } from "./members";
-import { setFilter, usePlace } from "./route";
+import { href, setFilter, usePlace } from "./route";
 import { Age, Command, Failure, Filter, Mark, missingText, Waiting } from "./ui";
 
 /** maxClusters bounds the members that one page reads, maxDrawn the pods that it draws at once. */
@@ -162,6 +162,7 @@ export function PodsAndLogs({ kind, namespace, name, clusters }: { kind: string;
             <label class="choice"><span>{p.container}</span><select onChange={(e) => setContainer((e.target as HTMLSelectElement).value)}>{[...new Set(pods.flatMap((x) => x.containers))].map((c) => <option value={c} key={c} selected={c === container}>{c}</option>)}</select></label>
             <label class="check"><input type="checkbox" checked={previous} onChange={() => setPrevious(!previous)} /> {p.previous}</label>
             {pod && <span class="chip plain">{pod}</span>}
+            {pod && kind === "CloneSet.apps.kruise.io" && [["", p.replace], ["1", p.remove]].map(([fewer, text]) => <a class="button" key={fewer} href={href(["change"], { kind, ns: namespace, name, deletePod: pod, fewer })}>{text}</a>)}
             <span class="count">{fill(p.lines, { n: log.length })}</span>
           </div>
           {failed.slice(0, 5).map((f) => <p class="notice failed" key={f}>{f}</p>)}

@@ -160,6 +160,7 @@ export const zh: Catalog = {
     none: "该类型的对象没有 Pod，或无法用标签选择器找到其 Pod。",
     empty: "没有集群运行该工作负载的 Pod。", first: "只读取 {all} 个集群中的前 {n} 个。",
     more: "{cluster} 的 Pod 不止前 {n} 个。", filterHint: "名称、集群、状态或节点",
+    replace: "替换此 Pod", remove: "删除此 Pod，并减少一个副本",
     drawn: "显示 {all} 个 Pod 中的 {n} 个，其余的请用筛选查找。",
   },
   releasePhase: {
@@ -245,6 +246,7 @@ export const zh: Catalog = {
     changedSince: "检查之后内容已被修改：请重新检查。", open: "打开 {what}", whatIf: "对舰队的影响",
     summary: "{n} 个工作负载中有 {changed} 个变化，{moved} 个副本迁移，{unplaced} 个工作负载无处可放。", before: "之前", after: "之后",
     inCluster: "在 {cluster} 中，应用差异化配置后",
+    deletesPod: "下面的内容会删除 Pod {pod}：控制面只把其名称发给运行它的集群。请先检查，再应用。",
     noWhatIf: "无法得知对舰队的影响：",
     result: { created: "新建", updated: "有修改", unchanged: "无变化" },
   },

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -97,6 +98,32 @@ func WithoutPods(template *unstructured.Unstructured, gone []string) *unstructur
 		unstructured.RemoveNestedField(out.Object, parent...)
 	}
 	return out
+}
+
+// DeletingPod returns a CloneSet that also names a pod for deletion. With fewer, it has one replica fewer, so that no
+// pod replaces the deleted one. For templates of other kinds, it returns an error.
+func DeletingPod(template *unstructured.Unstructured, pod string, fewer bool) (*unstructured.Unstructured, error) {
+	gk := template.GroupVersionKind().GroupKind()
+	if gk != cloneSetKind {
+		return nil, fmt.Errorf("a %s cannot name pods for deletion: only a %s can", gk, cloneSetKind)
+	}
+	out := template.DeepCopy()
+	if !slices.Contains(podsNamed(template), pod) {
+		names := append(slices.Clone(list(out.Object, podsToDeletePath...)), pod)
+		if err := unstructured.SetNestedSlice(out.Object, names, podsToDeletePath...); err != nil {
+			return nil, fmt.Errorf("name a pod for deletion: %w", err)
+		}
+	}
+	if fewer {
+		replicas := int64(1) // the default
+		if given, found, _ := unstructured.NestedInt64(out.Object, "spec", "replicas"); found {
+			replicas = given
+		}
+		if err := unstructured.SetNestedField(out.Object, max(0, replicas-1), "spec", "replicas"); err != nil {
+			return nil, fmt.Errorf("set the replicas: %w", err)
+		}
+	}
+	return out, nil
 }
 
 // PodsToDelete returns the names in a CloneSet's podsToDelete; nil where there is no such list, and of other kinds.

@@ -2,7 +2,11 @@ package fleet
 
 import (
 	"fmt"
+	"reflect"
+	"strings"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 )
@@ -84,5 +88,35 @@ func TestSentPodsExistedInTheirClusters(t *testing.T) {
 	h.edit([]any{"a"}, podsToDeletePath...)
 	if got := WithoutPods(h.in.Template, []string{"a"}); field(got.Object, "spec", "scaleStrategy") != nil {
 		t.Errorf("without any it is %v", got.Object["spec"])
+	}
+}
+
+func TestPodIsNamedForDeletionOnce(t *testing.T) {
+	template := func(text string) *unstructured.Unstructured { return newHub(t, text, 1).in.Template }
+	const set = "{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, metadata: {name: x}, spec: {replicas: 2, scaleStrategy: {podsToDelete: [x-a]}}}"
+	for _, c := range []struct {
+		text, pod string
+		fewer     bool
+		want      string
+	}{
+		{set, "x-b", false, "[x-a x-b] of 2"}, {set, "x-b", true, "[x-a x-b] of 1"}, {set, "x-a", false, "[x-a] of 2"},
+		{"{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, metadata: {name: x}, spec: {}}", "x-b", true, "[x-b] of 0"},
+	} {
+		before := template(c.text)
+		is := before.DeepCopy()
+		got, err := DeletingPod(is, c.pod, c.fewer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := fmt.Sprint(PodsToDelete(got), " of ", number(got.Object, "spec", "replicas")); text != c.want {
+			t.Errorf("%s: %s, want %s", c.text, text, c.want)
+		}
+		if !reflect.DeepEqual(before, is) {
+			t.Error("the template was changed")
+		}
+	}
+	other := template("{apiVersion: apps/v1, kind: Deployment, metadata: {name: x}, spec: {replicas: 2}}")
+	if _, err := DeletingPod(other, "x-a", false); err == nil || !strings.Contains(err.Error(), "only a CloneSet") {
+		t.Errorf("for a Deployment: %v", err)
 	}
 }
