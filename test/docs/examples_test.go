@@ -6,7 +6,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -40,84 +39,56 @@ var appliedObjects = map[string]string{
 	"docs/pull.md":          "TestCommandsOfThePullPageRunTopToBottom",
 }
 
-// acceptedCommands is the test that parses every command line of argosy in the pages.
-const acceptedCommands = "TestCommandLinesOfPagesAreAccepted"
-
-// notRun are commands of other programs that no test runs as written, by the reason.
+// notRun are commands that no test runs as written, by the reason. All others of the pages are run by their stories.
 var notRun = map[string][]string{
-	"a request of kubectl to the hub; tests send the same request": {
-		`kubectl create rolebinding developers --clusterrole edit --group shop-developers -n shop`,
-		`kubectl annotate clusterrole argosy:edit rbac.authorization.kubernetes.io/autoupdate=false --overwrite`,
-		`kubectl auth can-i update overridepolicies -n shop --as jane --as-group shop-developers`,
-		`kubectl auth can-i --list -n shop --as jane`,
-		`kubectl patch releaserevision cloneset-web-5d0c7f21aa10 -n shop --subresource=status --type=merge ` +
-			`-p '{"status":{"blocked":null}}'`,
-		`kubectl patch releaserevision cloneset-web-5d0c7f21aa10 -n shop --subresource=status --type=merge ` +
-			`-p '{"status":{"blocked":{"reason":"DataLoss","at":"2026-01-01T12:00:00Z"}}}'`,
-		`kubectl auth can-i create overridepolicies.policy.karmada.io -n shop --as jane`,
-		`kubectl annotate customresourcedefinition works.work.karmada.io ` +
-			`argosy.io/confirm-deletion=works.work.karmada.io`,
-		`kubectl delete customresourcedefinition works.work.karmada.io`,
-		`kubectl label cluster eu resourcetemplate.karmada.io/deletion-protected=Always`,
-		`kubectl annotate cluster berlin argosy.io/impersonate-system-names=system:serviceaccount:ci:deployer`,
-		`kubectl annotate cloneset web argosy.io/rollout-order=Stages argosy.io/rollout-stages=` +
-			`'[{"percent": 10, "pause": true}, {"clusters": ["eu"]}, {"percent": 100}]'`,
-		`kubectl annotate crd $crd argosy.io/installed-`,
-		`kubectl patch crd $crd --type merge --patch-file versions.json`,
-		`kubectl annotate deployment web argosy.io/rollout-order=Ordered`,
-		`kubectl apply -f web.yaml`,
-		`kubectl apply -f examples/release-guard.yaml`,
-		`kubectl annotate cloneset web argosy.io/release-strategy=one-two-seven -n shop`,
-		`kubectl create serviceaccount prometheus -n karmada-system`,
-		`kubectl create clusterrolebinding prometheus --clusterrole system:monitoring ` +
-			`--serviceaccount karmada-system:prometheus`,
-		`kubectl create token prometheus -n karmada-system --duration 8760h > token`,
-	},
-	"it only reads": {
-		`kubectl get clusters`,
-		`kubectl get deployments -A -l ` +
-			`'!propagationpolicy.karmada.io/permanent-id,!clusterpropagationpolicy.karmada.io/permanent-id'`,
-		`kubectl get releaseguards`,
-		`kubectl get clusterrolebindings -o wide | grep -e cluster-admin -e argosy:operator`,
-		`kubectl get --raw /metrics`,
-		`kubectl get --raw /apis/policy.karmada.io/v1alpha1`,
-		`kubectl get deployment web`,
-		`kubectl get resourcebinding web-deployment -o yaml`,
-		`kubectl get clusters -o custom-columns=NAME:.metadata.name,TAINTS:.spec.taints`,
-		`kubectl get events -n shop --field-selector reason=ScheduleBindingFailed`,
-		`kubectl explain propagationpolicy.spec.placement`,
-		`kubectl explain propagationpolicy.spec`,
-		`journalctl -u argosy`,
-		`argo get NAME -n shop`,
-	},
-	"it changes a member, past the hub": {
-		`kubectl --context member annotate cloneset web argosy.io/hands-off=true`,
-		`kubectl --context member annotate cloneset web argosy.io/hands-off-`,
-		`kubectl --context member annotate namespace kube-system argosy.io/hands-off=true`,
-		`kubectl --context member annotate namespace kube-system argosy.io/hands-off-`,
-		`kubectl --context member get crd $crd -o json | jq '{spec: {versions: .spec.versions}}' > versions.json`,
-		`crd=clonesets.apps.kruise.io`,
-	},
-	"it needs Helm, a host cluster, a container runtime or a registry; make release-test checks chart and image": {
+	"it needs a container runtime or a registry; make release-test checks the image": {
 		`make image`,
 		`skopeo copy --all oci:dist/image docker://registry.example.com/argosy:v1`,
 		`podman load --input dist/argosy-image.tar`,
 		`podman run --detach --name argosy --publish 7443:7443 --volume argosy:/var/lib/argosy argosy:VERSION`,
+	},
+	"it needs Helm; make release-test checks the chart": {
 		`helm install argosy charts/argosy --namespace argosy --create-namespace ` +
 			`--set image.repository=registry.example.com/argosy --set image.tag=v1`,
-		`kubectl create namespace argosy`,
-		`kubectl create secret generic argosy-pki --namespace argosy --from-file=./pki`,
-		`kubectl create secret generic etcd-client --namespace argosy --from-file=ca.crt --from-file=tls.crt ` +
-			`--from-file=tls.key`,
 		`helm install argosy charts/argosy --namespace argosy --values three.yaml`,
-		`kubectl patch pvc data-argosy-0 --namespace argosy --patch ` +
-			`'{"spec": {"resources": {"requests": {"storage": "20Gi"}}}}'`,
-		`kubectl delete sts argosy --namespace argosy --cascade=orphan`,
 		`helm upgrade argosy charts/argosy --namespace argosy --reuse-values --set persistence.size=20Gi`,
 	},
-	"every run of the tests does it": {
-		`make build`,
+	"it needs the command line of Argo Workflows": {`argo get NAME -n shop`},
+	"it needs systemd":                            {`journalctl -u argosy`},
+	"it measures for a long time": {
+		`argosy bench`,
+		`argosy bench --hub-arg=--encrypt-secrets=false`,
+		`argosy bench --hub-arg=--enable-priority-and-fairness=false`,
 	},
+	"every run of the tests does it": {`make build`},
+}
+
+// runElsewhere are commands that a test of their subject runs, by that test: they need a state that takes long to make.
+var runElsewhere = map[string][]string{
+	"TestTwoHubsOnOneStoreServeBothAndWorkOneAtATime": {
+		`argosy up --etcd-servers https://etcd.example.com:2379 --pki-dir /etc/argosy/pki`,
+	},
+	"TestRestoredHubChangesNothingUntilAccepted": {
+		`argosy restore accept deployment web -n shop`,
+		`argosy restore accept --all`,
+	},
+	"TestHistoryIsExportedAndImported": {
+		`argosy release import -f history.jsonl --history-dsn 'host=db.example.com dbname=argosy user=argosy' ` +
+			`--history-password-file /etc/argosy/history-password`,
+	},
+}
+
+// listedCommands are those of notRun and runElsewhere.
+func listedCommands() map[string]bool {
+	listed := map[string]bool{}
+	for _, list := range []map[string][]string{notRun, runElsewhere} {
+		for _, commands := range list {
+			for _, c := range commands {
+				listed[c] = true
+			}
+		}
+	}
+	return listed
 }
 
 // notDecoded are YAML blocks of other programs, by their first key.
@@ -163,10 +134,6 @@ func examplesOf(page, text string) []example {
 	return found
 }
 
-// ownCommand matches a command line of argosy, which acceptedCommands covers.
-var ownCommand = regexp.MustCompile(
-	`^(\$ |\(umask 077; |sudo (-u \w+ )?)?((podman|kubectl) exec [^|]*)?(\S*/)?argosy |\| argosy `)
-
 // commands returns the command lines of a block, without comments. Lines of output follow a line with a prompt.
 func (e example) commands() []string {
 	var found []string
@@ -195,30 +162,38 @@ func allExamples(t *testing.T) []example {
 }
 
 func TestEveryCommandOfPagesIsRunOrListed(t *testing.T) {
-	known, listed, used := tests(t), map[string]bool{}, map[string]bool{}
-	for _, commands := range notRun {
-		for _, c := range commands {
-			listed[c] = true
-		}
+	all, told, used := pages(t), map[string]story{}, map[string]bool{}
+	for _, s := range stories {
+		told[s.page] = s
 	}
 	for _, e := range allExamples(t) {
-		if runAsWritten[e.page] != "" || e.language == "yaml" || e.language == "mermaid" {
-			continue
-		}
 		for _, c := range e.commands() {
 			used[c] = true
-			if !listed[c] && !ownCommand.MatchString(c) {
-				t.Errorf("%s:%d: no test runs %q: add it to a test, or to notRun with the reason", e.page, e.line, c)
-			}
 		}
 	}
-	for c := range listed {
+	for _, page := range slices.Sorted(maps.Keys(all)) {
+		if !strings.HasPrefix(page, "docs/") || runAsWritten[page] != "" {
+			continue
+		}
+		commands, lines := commandsOf(page, all[page])
+		if s, found := told[page]; !found && len(commands) > 0 {
+			t.Errorf("%s:%d: no test runs %q: add the page to stories", page, lines[0], commands[0])
+		} else if _, err := s.expected(commands); err != nil {
+			t.Error(err)
+		}
+		delete(told, page)
+	}
+	for page := range told {
+		t.Errorf("there is a story of %s, which is no page that it could run", page)
+	}
+	for c := range listedCommands() {
 		if !used[c] {
-			t.Errorf("no page has the command %q: remove it from notRun", c)
+			t.Errorf("no page has the command %q: remove it from notRun or runElsewhere", c)
 		}
 	}
-	for _, name := range append(slices.Collect(maps.Values(runAsWritten)), append(
-		slices.Collect(maps.Values(appliedObjects)), acceptedCommands)...) {
+	known := tests(t)
+	for _, name := range slices.Concat(slices.Collect(maps.Values(runAsWritten)),
+		slices.Collect(maps.Values(appliedObjects)), slices.Collect(maps.Keys(runElsewhere))) {
 		if !known[name] {
 			t.Errorf("there is no test %s", name)
 		}
