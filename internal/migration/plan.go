@@ -733,6 +733,20 @@ func (m *Migration) compare(ctx context.Context, cluster string, work *workv1alp
 	if err != nil {
 		return report, false, err
 	}
+	manifest, err := execute.Manifest(work)
+	if err != nil {
+		return report, false, err
+	}
+	// The hub may send another version than the one that the user named.
+	if gvk := manifest.GroupVersionKind(); gvk != live.GroupVersionKind() {
+		w := Workload{GVK: gvk, Namespace: live.GetNamespace(), Name: live.GetName()}
+		if live, err = m.live(ctx, cluster, w); err != nil {
+			return report, false, err
+		}
+		if live == nil {
+			return report, false, fmt.Errorf("%s is gone from cluster %q", w, cluster)
+		}
+	}
 	return s.Compare(ctx, cluster, work, live, m.Meaning, scaled)
 }
 

@@ -162,9 +162,9 @@ func allExamples(t *testing.T) []example {
 }
 
 func TestEveryCommandOfPagesIsRunOrListed(t *testing.T) {
-	all, told, used := pages(t), map[string]story{}, map[string]bool{}
+	all, byPage, used := pages(t), map[string]story{}, map[string]bool{}
 	for _, s := range stories {
-		told[s.page] = s
+		byPage[s.page] = s
 	}
 	for _, e := range allExamples(t) {
 		for _, c := range e.commands() {
@@ -176,14 +176,14 @@ func TestEveryCommandOfPagesIsRunOrListed(t *testing.T) {
 			continue
 		}
 		commands, lines := commandsOf(page, all[page])
-		if s, found := told[page]; !found && len(commands) > 0 {
+		if s, found := byPage[page]; !found && len(commands) > 0 {
 			t.Errorf("%s:%d: no test runs %q: add the page to stories", page, lines[0], commands[0])
 		} else if _, err := s.expected(commands); err != nil {
 			t.Error(err)
 		}
-		delete(told, page)
+		delete(byPage, page)
 	}
-	for page := range told {
+	for page := range byPage {
 		t.Errorf("there is a story of %s, which is no page that it could run", page)
 	}
 	for c := range listedCommands() {

@@ -34,6 +34,8 @@ type story struct {
 	steps []step
 	// onHub is true if the data folder of the hub is the user's default one.
 	onHub bool
+	// apart is true if no command uses the hub: then the page need not wait for others.
+	apart bool
 }
 
 // step is a command of a page and what is expected of it.
@@ -54,9 +56,9 @@ const hubIsReady = "The hub is ready"
 // prelude is what commands of the stories may use. $output is the file with the output of the last command.
 const prelude = `set -eo pipefail
 eventually() {
-	local end=$((SECONDS + 120))
+	end=$((SECONDS + 120))
 	until eval "$1" >/dev/null 2>&1; do
-		if ((SECONDS > end)); then echo "not within 120 s: $1"; eval "$1"; return 1; fi
+		if ((SECONDS > end)); then echo "not within 120 s: $1"; eval "$1" || true; return 1; fi
 		sleep 0.2
 	done
 }
@@ -282,8 +284,15 @@ func TestCommandsOfPagesRun(t *testing.T) {
 		}
 	}
 	all, f := pages(t), fleetOfPages(t)
-	for _, s := range append([]story{{page: "the workloads", before: workloads}}, stories...) {
-		t.Run(filepath.Base(s.page), func(t *testing.T) { s.run(t, all[s.page], s.folderFor(t, f)) })
+	for group, apart := range map[string]bool{"on the hub": false, "apart": true} {
+		t.Run(group, func(t *testing.T) {
+			t.Parallel()
+			for _, s := range append([]story{{page: "the workloads", before: workloads}}, stories...) {
+				if s.apart == apart {
+					t.Run(strings.TrimPrefix(s.page, "docs/"), func(t *testing.T) { s.run(t, all[s.page], s.folderFor(t, f)) })
+				}
+			}
+		})
 	}
 }
 

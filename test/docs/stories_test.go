@@ -2,8 +2,8 @@ package docs
 
 import "strings"
 
-// shopIn are a Deployment and a CloneSet web in a namespace, in the clusters eu and us.
-func shopIn(namespace string) string {
+// deploymentIn is a Deployment web in a namespace, in the clusters eu and us. Its policy has the CloneSet web, too.
+func deploymentIn(namespace string) string {
 	return strings.ReplaceAll(`apiVersion: v1
 kind: Namespace
 metadata: {name: NAMESPACE}
@@ -28,12 +28,12 @@ spec:
   template:
     metadata: {labels: {app: web}}
     spec: {containers: [{name: web, image: "example.com/web:1"}]}
----
-`+cloneSet, "NAMESPACE", namespace)
+`, "NAMESPACE", namespace)
 }
 
-// cloneSet is the CloneSet web.
-const cloneSet = `apiVersion: apps.kruise.io/v1alpha1
+// cloneSetIn is a CloneSet web in a namespace.
+func cloneSetIn(namespace string) string {
+	return strings.ReplaceAll(`apiVersion: apps.kruise.io/v1alpha1
 kind: CloneSet
 metadata: {name: web, namespace: NAMESPACE}
 spec:
@@ -43,13 +43,15 @@ spec:
   template:
     metadata: {labels: {app: shop}}
     spec: {containers: [{name: web, image: "example.com/web:1"}]}
-`
+`, "NAMESPACE", namespace)
+}
 
 // file writes a text to a file.
 func file(name, text string) string { return "cat >" + name + " <<'EOF'\n" + text + "\nEOF\n" }
 
 // workloads are what the clusters run before the first page: in the namespaces default and shop.
-var workloads = file("default.yaml", shopIn("default")) + file("shop.yaml", shopIn("shop")) + `
+var workloads = file("default.yaml", deploymentIn("default")+"---\n"+cloneSetIn("default")) +
+	file("shop.yaml", deploymentIn("shop")+"---\n"+cloneSetIn("shop")) + `
 eventually 'kubectl apply -f default.yaml -f shop.yaml'
 for n in default shop; do
 	kubectl wait --for=jsonpath='{.status.readyReplicas}'=2 deployment/web -n $n --timeout=120s
@@ -59,7 +61,7 @@ done
 
 // inClusters runs the CloneSet web in a namespace of clusters, which the hub does not manage.
 func inClusters(namespace, clusters string) string {
-	return file("unmanaged.yaml", strings.ReplaceAll(cloneSet, "NAMESPACE", namespace)) + `
+	return file("unmanaged.yaml", cloneSetIn(namespace)) + `
 kubectl create namespace ` + namespace + `
 for c in ` + clusters + `; do
 	eventually "kubectl --kubeconfig $c.kubeconfig get namespace ` + namespace + `"
@@ -149,9 +151,9 @@ spec:
     spec: {containers: [{name: hub, image: argosy}]}`
 
 // operator are the manifests of an operator.
-const operator = `{apiVersion: v1, kind: Namespace, metadata: {name: kruise-system}}
+const operator = `{apiVersion: v1, kind: Namespace, metadata: {name: kruise-operator}}
 ---
-{apiVersion: v1, kind: ConfigMap, metadata: {name: kruise, namespace: kruise-system}}`
+{apiVersion: v1, kind: ConfigMap, metadata: {name: kruise, namespace: kruise-operator}}`
 
 // workflows are a Kruise Rollout and a Workflow in the cluster eu.
 const workflows = `apiVersion: policy.karmada.io/v1alpha1
@@ -195,7 +197,7 @@ var stories = []story{
 		},
 		after: "argosy brake off; argosy brake off --cluster eu,us -n shop"},
 	{page: "docs/certificates.md", onHub: true, steps: []step{{command: "argosy certificates", want: "apiserver"}}},
-	{page: "docs/configuration.md"},
+	{page: "docs/configuration.md", apart: true},
 	{page: "docs/console.md", steps: []step{
 		{command: "argosy console", want: "/console"},
 		{command: "argosy console --no-browser", want: "/console"},
@@ -251,27 +253,29 @@ argosy certificates create --pki-dir $HOME/.local/share/argosy/pki`},
 	{page: "docs/backup.md", onHub: true,
 		names: []string{"/mnt/backups/argosy-20260301T120000Z-r4711.tar.gz", "mnt/backups/argosy-*.tar.gz",
 			"-n shop", "-n lost"},
-		before: file("web.yaml", shopIn("lost")) + `
+		before: file("web.yaml", deploymentIn("lost")) + `
+kubectl apply -f web.yaml
+eventually 'kubectl --context member get deployment web -n lost -o json >live.json'
+jq 'del(.status) | .metadata |= {name, namespace, labels, annotations}' live.json >orphan.json
 orphan() { # the cluster eu has an object of the hub without a Work
-	kubectl --context member get deployment web -n shop -o json | jq 'del(.status) | .metadata |= {name,
-		namespace: "lost", labels, annotations: (.annotations | ."work.karmada.io/name" = "lost")}' >orphan.json
-	eventually 'kubectl --context member get namespace lost && ! kubectl --context member get deployment web -n lost'
-	kubectl --context member apply -f orphan.json
+	kubectl delete propagationpolicies --all -n lost
+	kubectl delete deployment web -n lost
+	kubectl --context member delete deployment web -n lost --ignore-not-found
+	kubectl --context member create -f orphan.json
 	eventually 'argosy get orphans | grep -q lost'
-}`,
+}
+known() { eventually '! argosy get orphans | grep lost'; }`,
 		steps: []step{
 			{command: "argosy restore /mnt/backups/argosy-20260301T120000Z-r4711.tar.gz --data-dir /var/lib/argosy"},
 			{command: "argosy restore /mnt/backups/argosy-20260301T120000Z-r4711.tar.gz --data-dir /var/lib/argosy",
 				before: "rm -r var/lib/argosy; ls mnt/backups/argosy-* | tail -n +2 | xargs rm"},
-			{command: "kubectl apply -f web.yaml", before: "kubectl create namespace lost; orphan", want: "web created"},
-			{command: "argosy adopt deployment web -n shop --cluster eu", before: `
-kubectl delete -f web.yaml --ignore-not-found && kubectl create namespace lost; orphan`, want: "web"},
-			{command: "argosy orphans delete deployment web -n shop --yes", before: `
-kubectl delete namespace lost && kubectl create namespace lost; orphan`, want: "web"},
+			{command: "argosy get orphans", before: "orphan", want: "lost"},
+			{command: "argosy adopt deployment web -n shop --cluster eu", before: "known; orphan", want: "web"},
+			{command: "argosy orphans delete deployment web -n shop --yes", before: "known; orphan", want: "web"},
 		},
-		after: "kubectl delete namespace lost --wait=false"},
+		after: "known; kubectl delete namespace lost --wait=false"},
 
-	{page: "docs/hardening.md",
+	{page: "docs/hardening.md", apart: true,
 		before: file("etc/argosy/audit-webhook.kubeconfig", `{apiVersion: v1, kind: Config, current-context: c,
   clusters: [{name: c, cluster: {server: "https://audit.example.com"}}],
   contexts: [{name: c, context: {cluster: c}}]}`),
@@ -290,7 +294,7 @@ kubectl apply -f volume.yaml
 kubectl wait --for=jsonpath='{.status.phase}'=Bound pvc/data-argosy-0 -n argosy --timeout=120s`},
 		},
 		after: "kubectl delete namespace argosy --wait=false"},
-	{page: "docs/scheduler.md"},
+	{page: "docs/scheduler.md", apart: true},
 
 	{page: "docs/migration.md", names: []string{"-n shop", "-n stock", "--soak 10m", "--soak 1s"},
 		before: inClusters("stock", "eu us") + file("migration.yaml", `batches: [1, 2, 7]
@@ -301,7 +305,7 @@ items:
 			{command: "argosy migrate plan -f migration.yaml", want: "web"},
 			{command: "argosy migrate status", want: "Own"},
 			{command: "argosy migrate out -f migration.yaml -o json", before: "argosy migrate in -f migration.yaml",
-				want: `"name": "web"`},
+				want: "stock/web"},
 			{command: "argosy migrate out --all", before: "argosy migrate in -f migration.yaml", want: "web"},
 		},
 		after: "argosy brake off --cluster-kubeconfig us.kubeconfig -n stock"},
@@ -313,7 +317,7 @@ items:
 			{command: "argosy release approve web-x7k2p -n shop", want: "approved by you"},
 			{command: "argosy release rollback web-x7k2p -n shop"},
 			{command: "kubectl annotate cloneset web argosy.io/release-strategy=one-two-seven -n shop",
-				before: "reaches 'RolledBack Completed'; kubectl annotate cloneset web argosy.io/release-strategy- -n shop"},
+				before: "reaches 'RolledBack RolledBack'; kubectl annotate cloneset web argosy.io/release-strategy- -n shop"},
 			{command: "argosy release watch web-x7k2p -n shop", before: "started", until: "argosy release approve"},
 			{command: "argosy release approve web-x7k2p -n shop", before: "waits", want: "approved by you"},
 			{command: `argosy release reject web-x7k2p -n shop --comment "latency has doubled"`,
@@ -323,7 +327,7 @@ items:
 			{command: `argosy release skip web-x7k2p -n shop --reason "that cluster is shut down tomorrow"`,
 				before: "waits; argosy release reject $release -n shop --yes; reaches 'Paused PausedByFailure'"},
 			{command: `argosy release rollback web-x7k2p -n shop --reason "errors in checkout"`,
-				before: "reaches 'RolledBack Completed'; begin; waits"},
+				before: "reaches 'RolledBack RolledBack'; begin; waits"},
 			{command: "argosy release watch web-x7k2p -n shop", code: 2},
 			{command: `kubectl patch releaserevision cloneset-web-5d0c7f21aa10 -n shop --subresource=status --type=merge ` +
 				`-p '{"status":{"blocked":null}}'`, before: "revision=$(blocked '.status.blocked != null')"},
@@ -333,7 +337,8 @@ items:
 argosy release abort $release -n shop || true # it may have ended
 begin; waits`},
 			{command: `argosy release start cloneset/web -n shop --commit 3f2c1a ` +
-				`--change-url https://ci.example.com/42 --wait --timeout 2h`, before: "named at-once; change", want: "Succeeded"},
+				`--change-url https://ci.example.com/42 --wait --timeout 2h`, before: "named at-once; change",
+				want: "it has succeeded"},
 		},
 		after: notReleased},
 	{page: "docs/release-guards.md", names: []string{"web-x7k2p", "$release"},
@@ -359,7 +364,7 @@ argosy release start cloneset/web -n shop --wait --timeout 1m >started; output=s
 echo secret >etc/argosy/history-password`,
 		steps: []step{
 			{command: "argosy release history -n shop", want: "Succeeded"},
-			{command: "argosy release history web-x7k2p -n shop", want: "Succeeded"},
+			{command: "argosy release history web-x7k2p -n shop", want: "Completed"},
 			{command: `argosy up --history-dsn 'host=db.example.com dbname=argosy user=argosy sslmode=verify-full' ` +
 				`--history-password-file /etc/argosy/history-password`, before: "export XDG_DATA_HOME=$PWD/another"},
 			{command: "argosy release export > history.jsonl", before: "unset XDG_DATA_HOME", want: "exported"},
@@ -379,8 +384,8 @@ kubectl patch cloneset web --type json -p '[{"op": "replace", "path": "/spec/tem
 eventually 'kubectl get resourcebinding web-cloneset -o yaml | grep -q WaitingForApproval'`},
 			// The simulated clusters have no controller of Rollouts, so somebody else writes how far one is.
 			{command: "argosy rollout status rollout shop -n shop", want: "StepPaused", before: `
-eventually 'kubectl --context member get rollout shop -n till'
-kubectl --context member patch rollout shop -n till --subresource=status --type=merge -p '{"status": ` +
+eventually 'kubectl --context member get rollouts.rollouts.kruise.io shop -n till'
+kubectl --context member patch rollouts.rollouts.kruise.io shop -n till --subresource=status --type=merge -p '{"status": ` +
 				`{"phase": "Progressing", "currentStepState": "StepPaused", "canaryStatus": ` +
 				`{"currentStepIndex": 1, "currentStepState": "StepPaused", "canaryRevision": "new"}}}'
 eventually 'argosy rollout status rollout shop -n till | grep -q StepPaused'`},
@@ -393,8 +398,8 @@ argosy addons disable openkruise`},
 	{page: "docs/deletion.md",
 		steps: []step{
 			{command: "argosy unjoin eu --dry-run", want: "Deployment.apps"},
-			{command: "$ argosy unjoin eu", want: "confirm with --yes", code: 1},
-		},
-		after: `kubectl label cluster eu resourcetemplate.karmada.io/deletion-protected-
-eventually 'kubectl get works -A | grep -q web'`},
+			{command: "$ argosy unjoin eu", want: "confirm with --yes", code: 1, before: `
+kubectl label cluster eu resourcetemplate.karmada.io/deletion-protected-
+eventually 'argosy unjoin eu --dry-run >plan; grep -q Deployment.apps plan' # the Works are back`},
+		}},
 }
