@@ -210,8 +210,8 @@ func Object(t testing.TB, text string) *unstructured.Unstructured {
 	return u
 }
 
-// Apply creates the objects of a YAML stream, or updates those that are there, and removes them when the test ends. It waits
-// for kinds that the cluster does not serve yet: a new hub installs those of its members.
+// Apply creates the objects of a YAML stream, or updates those that are there, and removes them when the test ends. It
+// waits for kinds that the cluster does not serve yet: a new hub installs those of its members.
 func (c Cluster) Apply(t testing.TB, stream string) []*unstructured.Unstructured {
 	t.Helper()
 	var out []*unstructured.Unstructured
