@@ -208,7 +208,8 @@ const (
 	// ChangedByAnnotation is the user who changed the spec last, for the time line. The hub replaces what a client
 	// writes. The name is cut after 256 bytes.
 	//
-	// On: propagation and override policies. Written by: controller/admission. Read by: history. Users may set it: no.
+	// On: propagation and override policies. Written by: controller/admission. Read by: console, core/explain/simulate,
+	// history. Users may set it: no.
 	ChangedByAnnotation = "argosy.io/changed-by"
 
 	// OverrideReplicasAnnotation = "force" sets replicas also where a propagation policy divides them.
