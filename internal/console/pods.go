@@ -59,6 +59,9 @@ type podRow struct {
 	// Since is when the pod was created, in seconds since 1970.
 	Since int64  `json:"since"`
 	Node  string `json:"node,omitempty"`
+	// Owner is the controller of the pod, such as "CloneSet.apps.kruise.io/web"; empty if the pod has none or is being
+	// deleted.
+	Owner string `json:"owner,omitempty"`
 }
 
 // podsAnswer is the answer at podsPath.
@@ -210,6 +213,8 @@ func rowOfPod(cluster string, p *corev1.Pod) podRow {
 	}
 	if p.DeletionTimestamp != nil {
 		row.Reason = "Terminating"
+	} else if owner := metav1.GetControllerOf(p); owner != nil {
+		row.Owner = match.GroupKind(owner.APIVersion, owner.Kind).String() + "/" + owner.Name
 	}
 	return row
 }

@@ -123,6 +123,20 @@ func TestPodsAreThoseOfTheSelectorInEachCluster(t *testing.T) {
 	}
 }
 
+func TestPodsNameTheirController(t *testing.T) {
+	controller := true
+	p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{
+		{APIVersion: "v1", Kind: "ConfigMap", Name: "c"},
+		{APIVersion: "apps.kruise.io/v1beta1", Kind: "CloneSet", Name: "web", Controller: &controller}}}}
+	if owner := rowOfPod("eu", &p).Owner; owner != "CloneSet.apps.kruise.io/web" {
+		t.Errorf("the controller is %q", owner)
+	}
+	p.DeletionTimestamp = &metav1.Time{}
+	if owner := rowOfPod("eu", &p).Owner; owner != "" {
+		t.Errorf("a pod that is being deleted has the controller %q", owner)
+	}
+}
+
 // A member may have thousands of pods of a workload. The hub does not decode them again and again.
 func TestPodsOfAClusterAreLimited(t *testing.T) {
 	a, m := withMembers(t)

@@ -761,7 +761,8 @@ const (
 	ReasonPausedByFailure = "PausedByFailure"
 	// ReasonClusterUnreachable: a cluster does not answer.
 	ReasonClusterUnreachable = "ClusterUnreachable"
-	// ReasonDependencyNotReady: in the stage, a target waits for one that it depends on, which is updated.
+	// ReasonDependencyNotReady: in the stage, a target waits for another target that it depends on and that is still being
+	// updated.
 	ReasonDependencyNotReady = "DependencyNotReady"
 	// ReasonFleetHalted: the hub updates no pods, because a template can no longer be updated in the unit of the release.
 	ReasonFleetHalted = "FleetHalted"

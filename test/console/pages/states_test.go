@@ -259,7 +259,7 @@ func TestPagesWithTooMuchShowAPart(t *testing.T) {
 	h.set(func(h *hub) {
 		h.answers["GET api/pods"] = answer{200, object{"pods": pods, "errors": []object{}}}
 	})
-	b.See("350 of 350", "300 of 350 pods are shown.", "web-299")
+	b.See("350 of 350", "The first 300 of 350 matching pods are shown.", "web-299")
 	if strings.Contains(b.Text(), "web-349") {
 		t.Error("all pods are drawn")
 	}
@@ -275,7 +275,12 @@ func TestPodOfACloneSetIsReplacedOrDeletedByAChange(t *testing.T) {
 	h := newHub(t)
 	h.set(func(h *hub) {
 		h.everything()
-		h.answers["GET api/object"] = answer{200, object{"yaml": "kind: CloneSet\n"}}
+		h.answers["GET api/object"] = answer{200, object{"yaml": "kind: CloneSet\n# podsToDelete: [web-1]\n"}}
+		ours := pod("c01", "web-1")
+		ours["owner"] = "CloneSet.apps.kruise.io/web"
+		foreign := pod("c01", "web-2")
+		foreign["owner"] = "CloneSet.apps.kruise.io/other"
+		h.answers["GET api/pods"] = answer{200, object{"pods": []object{ours, foreign}, "errors": []object{}}}
 	})
 	b := browser.Open(t, h.URL)
 	b.Visit(path + "?tab=pods")
@@ -285,8 +290,15 @@ func TestPodOfACloneSetIsReplacedOrDeletedByAChange(t *testing.T) {
 	if n := browser.Run[int](b, `document.querySelectorAll(".tools.logs a.button").length`); n != 0 {
 		t.Errorf("the page of a Deployment offers %d changes of a pod", n)
 	}
+	b.Visit("w/apps.kruise.io/CloneSet/shop/web?tab=pods")
+	b.See("web-2")
+	b.Perform(chromedp.Click(".objects tbody tr:nth-child(2) button[aria-pressed]"))
+	b.See("Container")
+	if n := browser.Run[int](b, `document.querySelectorAll(".tools.logs a.button").length`); n != 0 {
+		t.Errorf("%d changes of a pod of another CloneSet are offered", n)
+	}
 	for text, query := range map[string]string{"Replace this pod": "deletePod=web-1",
-		"Delete this pod, one replica fewer": "deletePod=web-1&fewer=1"} {
+		"Delete this pod and lower the replicas by one": "deletePod=web-1&fewer=1"} {
 		b.Visit("w/apps.kruise.io/CloneSet/shop/web?tab=pods")
 		b.See("web-1")
 		b.Perform(chromedp.Click(".objects button[aria-pressed]"))

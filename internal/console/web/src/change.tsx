@@ -154,7 +154,7 @@ export function ChangePage() {
   const follow = (e: Event) => setCursor((e.target as HTMLTextAreaElement).selectionStart);
   const load = () => {
     setError(undefined);
-    get<{ yaml: string }>("api/object?" + new URLSearchParams({ kind, namespace: ns, name, ...edits })).then((o) => { setText(o.yaml); drop(); setOutcome(undefined); }, setError);
+    get<{ yaml: string }>("api/object?" + new URLSearchParams({ kind, namespace: ns, name, ...(outcome?.is.applied ? {} : edits) })).then((o) => { setText(o.yaml); drop(); setOutcome(undefined); }, setError);
   };
   useEffect(() => { if (text === undefined) { if (name) load(); else setText(""); } }, []);
   const send = async (apply: boolean) => {
@@ -164,7 +164,11 @@ export function ChangePage() {
     try {
       const is: Outcome = await (await call("api/change", { method: "POST", body: JSON.stringify({ yaml: of, apply }) })).json();
       setOutcome({ of, is });
-      if (is.applied) drop();
+      if (is.applied) {
+        drop();
+        // Read again, the object must not be edited a second time.
+        if (pod) history.replaceState(null, "", href(["change"], { kind, ns, name }));
+      }
       announce(is.applied ? x.applied : is.objects.some((o) => o.error) ? x.refused : x.checked);
     } catch (e) {
       setError(e as HubError);
@@ -186,7 +190,7 @@ export function ChangePage() {
       {text !== undefined && (
         <div class="split even">
           <div>
-            {pod && <p class="notice">{fill(x.deletesPod, { pod })}</p>}
+            {pod && text.includes(pod) && <p class="notice">{fill(x.deletesPod, { pod })}{edits.fewer && " " + x.fewerInEach}</p>}
             {!name && <StartForm start={query.get("form") ?? ""} open={text === "" || query.has("form")} off={text !== "" && text !== made} write={(next) => { setText(next); setMade(next); }} />}
             <form class="form" onSubmit={(e) => { e.preventDefault(); send(false); }}>
               <label for="yaml">{x.yaml}</label>

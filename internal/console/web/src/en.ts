@@ -140,7 +140,7 @@ export const en = {
   },
   unclaimed: {
     title: "Workloads without a policy", write: "Write a policy", state: "No policy has claimed it", count: "1 without a policy|{n} without a policy",
-    hint: "A workload that no policy selects stays on the hub and is not in the list of the fleet. Choose a kind to find such workloads; each page says why, and what to do.",
+    hint: "A workload that no policy selects stays on the hub and is not in the list of the fleet. Choose a kind to find such workloads. The page of each says why no policy selects it, and what to do.",
     none: "A policy has claimed each {kind} that you may list.", more: "Only the first {n} are shown.",
   },
   walk: {
@@ -161,8 +161,8 @@ export const en = {
     none: "Objects of this kind have no pods, or their pods are not found by a label selector.",
     empty: "No cluster has a pod of this workload.", first: "The first {n} of {all} clusters are read.",
     more: "{cluster} has more pods than the first {n}.", filterHint: "Name, cluster, state or node",
-    replace: "Replace this pod", remove: "Delete this pod, one replica fewer",
-    drawn: "{n} of {all} pods are shown. The filter finds the others.",
+    replace: "Replace this pod", remove: "Delete this pod and lower the replicas by one",
+    drawn: "The first {n} of {all} matching pods are shown. Filter to see others of those read.",
   },
   releasePhase: {
     Pending: "Pending", Queued: "Queued", Running: "Running", Paused: "Paused", RollingBack: "Rolling back", Succeeded: "Succeeded",
@@ -256,7 +256,7 @@ export const en = {
     changedSince: "You have changed the text since this check: check it again.", open: "Open {what}", whatIf: "What it does to the fleet",
     summary: "{changed} of {n} workloads change, {moved} replicas move, {unplaced} workloads have no place.", before: "Before", after: "After",
     inCluster: "In {cluster}, after overrides",
-    deletesPod: "The text below deletes pod {pod}: the hub sends its name only to the cluster that has it. Check it, and apply it.",
+    deletesPod: "The text below deletes pod {pod}. Check it, and apply it.", fewerInEach: "No new pod takes its place. If the policy duplicates the workload, each cluster loses one replica.",
     noWhatIf: "The effect on the fleet is not known:",
     result: { created: "new", updated: "changes", unchanged: "no change" },
   },
@@ -265,8 +265,8 @@ export const en = {
     hint: "With apiVersion and kind, the fields at the cursor are listed here.",
   },
   form: {
-    title: "Start with a form", kind: "What", policyAlone: "a policy alone", selected: "Kind of the workload", workload: "Name of the workload (empty: all)", image: "Image", port: "Port (optional)", portNeeded: "Port of the Service", service: "Service", noService: "none",
-    serviceAlone: "a Service alone", serviceType: "Type", ports: "Ports, such as 80 or 80:8080 (to port 8080 of the pods)", selector: "Labels of the pods, such as app=web",
+    title: "Start with a form", kind: "What", policyAlone: "a policy only", selected: "Kind of the workload", workload: "Name of the workload (empty: all)", image: "Image", port: "Port (optional)", portNeeded: "Port of the Service", service: "Service", noService: "none",
+    serviceAlone: "a Service only", serviceType: "Type", ports: "Ports, separated by spaces, such as 80 or 80:8080 (to port 8080 of the pods)", selector: "Labels of the pods, separated by spaces, such as app=web",
     clusters: "Clusters, separated by commas (empty: all)", division: "The replicas are", divided: "divided over the clusters", aggregated: "divided over few clusters",
     duplicated: "the same number in each cluster", write: "Write the YAML", off: "The text below is not from this form: clear it first.",
   },

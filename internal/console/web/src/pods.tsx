@@ -12,7 +12,7 @@ const maxClusters = 8, maxDrawn = 300;
 /** maxLines is how many lines of logs are kept, and maxShown how many are drawn; maxLine bounds one line. */
 const maxLines = 20_000, maxShown = 1_500, maxLine = 16_384;
 
-interface Pod { cluster: string; name: string; containers: string[]; phase: string; ready: number; restarts: number; since: number; node?: string; reason?: string }
+interface Pod { cluster: string; name: string; containers: string[]; phase: string; ready: number; restarts: number; since: number; node?: string; reason?: string; owner?: string }
 interface Answer { pods: Pod[]; errors: { cluster: string; message: string; missing?: Missing }[]; more?: string[]; none?: boolean }
 
 /** refreshEvery is how often the pods are read. The hub shares what it reads between the pages of a user. */
@@ -115,6 +115,8 @@ export function PodsAndLogs({ kind, namespace, name, clusters }: { kind: string;
   const [pod, setPod] = useState("");
   const [container, setContainer] = useState("");
   const [previous, setPrevious] = useState(false);
+  // The hub deletes no pod of another controller, and none that is gone: one replica fewer would then cost another pod.
+  const deletable = kind === "CloneSet.apps.kruise.io" && pods.some((x) => x.cluster === cluster && x.name === pod && x.owner === `${kind}/${name}`);
   const inScope = pods.filter((x) => (!cluster || x.cluster === cluster) && (!pod || x.name === pod));
   const { lines: log, errors: failed } = useLogs(inScope.slice(0, 20), namespace, container, previous);
   const box = useRef<HTMLDivElement>(null), stick = useRef(true);
@@ -162,7 +164,7 @@ export function PodsAndLogs({ kind, namespace, name, clusters }: { kind: string;
             <label class="choice"><span>{p.container}</span><select onChange={(e) => setContainer((e.target as HTMLSelectElement).value)}>{[...new Set(pods.flatMap((x) => x.containers))].map((c) => <option value={c} key={c} selected={c === container}>{c}</option>)}</select></label>
             <label class="check"><input type="checkbox" checked={previous} onChange={() => setPrevious(!previous)} /> {p.previous}</label>
             {pod && <span class="chip plain">{pod}</span>}
-            {pod && kind === "CloneSet.apps.kruise.io" && [["", p.replace], ["1", p.remove]].map(([fewer, text]) => <a class="button" key={fewer} href={href(["change"], { kind, ns: namespace, name, deletePod: pod, fewer })}>{text}</a>)}
+            {deletable && [["", p.replace], ["1", p.remove]].map(([fewer, text]) => <a class="button" key={fewer} href={href(["change"], { kind, ns: namespace, name, deletePod: pod, fewer })}>{text}</a>)}
             <span class="count">{fill(p.lines, { n: log.length })}</span>
           </div>
           {failed.slice(0, 5).map((f) => <p class="notice failed" key={f}>{f}</p>)}

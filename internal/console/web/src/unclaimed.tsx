@@ -44,7 +44,7 @@ export function Unclaimed() {
       <div class="tools">
         <Choice label={t.workload.kind} value={kind} none={t.member.choose} onChange={choose} options={Object.keys(kinds).map((k) => [k, k])} />
         <a class="button" href={href(["change"], { form: "PropagationPolicy" })}>{u.write}</a>
-        {found?.objects && <span class="count" role="status">{fill(u.count, { n: found.objects.length })}</span>}
+        {found?.objects && !found.more && <span class="count" role="status">{fill(u.count, { n: found.objects.length })}</span>}
       </div>
       {kind && !found && <Waiting />}
       {found?.error && (found.error.code === 403 ? <Forbidden missing={{ verb: "list", group, resource }} /> : <Failure error={found.error} retry={retry} />)}

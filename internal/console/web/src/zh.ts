@@ -139,7 +139,7 @@ export const zh: Catalog = {
   },
   unclaimed: {
     title: "没有策略的工作负载", write: "编写策略", state: "没有策略认领它", count: "{n} 个没有策略",
-    hint: "没有被策略选中的工作负载留在控制面，不在舰队的列表中。选择一种类型来查找；其页面会说明原因和处理办法。",
+    hint: "没有被策略选中的工作负载留在控制面，不在舰队的列表中。选择一种类型来查找；每个工作负载的页面会说明原因和处理办法。",
     none: "您可以列出的每个 {kind} 都已被策略认领。", more: "只显示前 {n} 个。",
   },
   walk: {
@@ -161,7 +161,7 @@ export const zh: Catalog = {
     empty: "没有集群运行该工作负载的 Pod。", first: "只读取 {all} 个集群中的前 {n} 个。",
     more: "{cluster} 的 Pod 不止前 {n} 个。", filterHint: "名称、集群、状态或节点",
     replace: "替换此 Pod", remove: "删除此 Pod，并减少一个副本",
-    drawn: "显示 {all} 个 Pod 中的 {n} 个，其余的请用筛选查找。",
+    drawn: "符合条件的 {all} 个 Pod 中只显示前 {n} 个，请进一步筛选已读取的 Pod。",
   },
   releasePhase: {
     Pending: "等待中", Queued: "排队中", Running: "进行中", Paused: "已暂停", RollingBack: "回滚中", Succeeded: "成功", Failed: "失败",
@@ -246,7 +246,7 @@ export const zh: Catalog = {
     changedSince: "检查之后内容已被修改：请重新检查。", open: "打开 {what}", whatIf: "对舰队的影响",
     summary: "{n} 个工作负载中有 {changed} 个变化，{moved} 个副本迁移，{unplaced} 个工作负载无处可放。", before: "之前", after: "之后",
     inCluster: "在 {cluster} 中，应用差异化配置后",
-    deletesPod: "下面的内容会删除 Pod {pod}：控制面只把其名称发给运行它的集群。请先检查，再应用。",
+    deletesPod: "下面的内容会删除 Pod {pod}。请先检查，再应用。", fewerInEach: "不会有新的 Pod 替代它。如果策略是复制模式，每个集群都会减少一个副本。",
     noWhatIf: "无法得知对舰队的影响：",
     result: { created: "新建", updated: "有修改", unchanged: "无变化" },
   },
@@ -256,7 +256,7 @@ export const zh: Catalog = {
   },
   form: {
     title: "从表单开始", kind: "内容", policyAlone: "仅策略", selected: "工作负载的类型", workload: "工作负载的名称（留空为全部）", image: "镜像", port: "端口（可选）", portNeeded: "Service 的端口", service: "Service", noService: "无",
-    serviceAlone: "仅 Service", serviceType: "类型", ports: "端口，例如 80 或 80:8080（到 Pod 的 8080 端口）", selector: "Pod 的标签，例如 app=web",
+    serviceAlone: "仅 Service", serviceType: "类型", ports: "端口（用空格分隔），例如 80 或 80:8080（到 Pod 的 8080 端口）", selector: "Pod 的标签（用空格分隔），例如 app=web",
     clusters: "集群，用逗号分隔（留空为全部）", division: "副本的分配方式", divided: "分配到各集群", aggregated: "分配到尽可能少的集群",
     duplicated: "每个集群数量相同", write: "生成 YAML", off: "下方内容不是由此表单生成的：请先清空。",
   },
