@@ -206,7 +206,7 @@ const (
 	FailbackAfterAnnotation = "argosy.io/failback-after"
 
 	// ChangedByAnnotation is the user who changed the spec last, for the time line. The hub replaces what a client
-	// writes. The name is cut after 256 bytes.
+	// writes: leave it out of manifests. The name is cut after 256 bytes.
 	//
 	// On: propagation and override policies. Written by: controller/admission. Read by: console, core/explain/simulate,
 	// history. Users may set it: no.

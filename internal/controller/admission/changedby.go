@@ -17,11 +17,12 @@ const longestUser = 256
 // the client sends.
 func naming(mutate func(context.Context, request) error) func(context.Context, request) error {
 	return func(ctx context.Context, r request) error {
+		kept := r.keepsSpec() // defaults of a later version are no change of the user
 		if err := mutate(ctx, r); err != nil {
 			return err
 		}
 		by := text.Cut(strings.ToValidUTF8(r.GetUserInfo().GetName(), "\uFFFD"), longestUser)
-		if r.keepsSpec() {
+		if kept || r.keepsSpec() {
 			by = r.old.GetAnnotations()[wellknown.ChangedByAnnotation]
 		}
 		fields.PutAnnotation(r.obj, wellknown.ChangedByAnnotation, by)

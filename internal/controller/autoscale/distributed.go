@@ -75,7 +75,7 @@ func (r *reconciler) distribute(ctx context.Context, f *autoscalingv1alpha1.Fede
 		if len(standing) == 0 {
 			return nil // its autoscalers are created after the stage
 		}
-		bounds = autoscale.Frozen(bounds, standing)
+		bounds = autoscale.Frozen(bounds, replicas, standing)
 	}
 	shares, many := autoscale.Shares(bounds, replicas, standing)
 

@@ -1,6 +1,8 @@
 package release
 
 import (
+	"k8s.io/apimachinery/pkg/api/meta"
+
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
@@ -15,6 +17,11 @@ func FrozenStage(plan *fleet.Plan, r *releasev1alpha1.Release) string {
 	}
 	stage := StageUnderWay(r)
 	if stage == nil {
+		return ""
+	}
+	// Neither a person nor a lost cluster may keep the workload from getting pods for its load.
+	if c := meta.FindStatusCondition(r.Status.Conditions, releasev1alpha1.ReleaseProgressing); c != nil &&
+		(c.Reason == releasev1alpha1.ReasonWaitingForApproval || c.Reason == releasev1alpha1.ReasonClusterUnreachable) {
 		return ""
 	}
 	switch stage.Phase {

@@ -4,6 +4,9 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/release"
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
@@ -41,12 +44,12 @@ stages:
 			is("resumed", "one")
 			w.lose("c2", true)
 			w.rest()
-			is("while a cluster is lost", "one")
+			is("while a cluster is lost, and another is updated", "one")
 			w.lose("c2", false)
 			w.rest()
 			is("while pods soak", "one")
 			w.pass(5 * time.Second)
-			is("while the stage is checked", "one")
+			is("while the stage waits for an approval", "")
 			writes := w.bindingWrites
 			w.approve(r, "one", "look", "ann")
 			w.approvals[0].Spec.Position = releasev1alpha1.GateAfter
@@ -75,6 +78,12 @@ func TestAReleaseFreezesNothingByThePlanOfAnother(t *testing.T) {
 	plan := fleet.PlanOf(w.binding.Annotations)
 	if stage := release.FrozenStage(plan, r); stage != "all" {
 		t.Fatalf("autoscaling is frozen by stage %q, want all", stage)
+	}
+	lost := r.DeepCopy()
+	meta.SetStatusCondition(&lost.Status.Conditions, metav1.Condition{Type: releasev1alpha1.ReleaseProgressing,
+		Status: metav1.ConditionFalse, Reason: releasev1alpha1.ReasonClusterUnreachable})
+	if stage := release.FrozenStage(plan, lost); stage != "" {
+		t.Errorf("autoscaling is frozen by stage %q while only a lost cluster is awaited", stage)
 	}
 	again := r.DeepCopy() // it was deleted, and created with the same name
 	again.UID = "other"

@@ -529,13 +529,13 @@ func (s *stepper) update(k int) bool {
 	case o.onlyLost:
 		s.wait(releasev1alpha1.ReasonClusterUnreachable, "%s", text.Names(o.lost, 10))
 	case len(stage.BegunTargets) < len(s.Release.Spec.Targets):
-		s.waitForDependencies(*stage)
+		s.waitForDependencies(*stage, o.reachedTargets)
 	}
 	return false
 }
 
-// waitForDependencies names the targets that wait for others in a stage.
-func (s *stepper) waitForDependencies(stage releasev1alpha1.ReleaseStageStatus) {
+// waitForDependencies names the targets that wait for others in a stage. reached has the targets that have reached it.
+func (s *stepper) waitForDependencies(stage releasev1alpha1.ReleaseStageStatus, reached map[string]bool) {
 	var waiting, needed []string
 	for _, t := range s.Release.Spec.Targets {
 		if slices.Contains(stage.BegunTargets, t.Name) {
@@ -543,7 +543,7 @@ func (s *stepper) waitForDependencies(stage releasev1alpha1.ReleaseStageStatus) 
 		}
 		waiting = append(waiting, t.Name)
 		for _, name := range t.DependsOn {
-			if slices.Contains(stage.BegunTargets, name) && !slices.Contains(needed, name) {
+			if slices.Contains(stage.BegunTargets, name) && !reached[name] && !slices.Contains(needed, name) {
 				needed = append(needed, name)
 			}
 		}

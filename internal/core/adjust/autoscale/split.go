@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -116,15 +115,19 @@ func Shares(spec *autoscalingv1alpha1.FederatedHPASpec, replicas map[string]int3
 	return out, nil
 }
 
-// Frozen returns spec with the total bounds of the existing autoscalers. Then Shares keeps their bounds, unless the
-// clusters change, such as by a failover.
-func Frozen(spec *autoscalingv1alpha1.FederatedHPASpec,
+// Frozen returns spec with the total bounds of the existing autoscalers in the clusters of the workload. Then Shares
+// keeps their bounds, unless the clusters change, such as by a failover. Works in clusters that the workload has left
+// may have earlier bounds, so they do not count.
+func Frozen(spec *autoscalingv1alpha1.FederatedHPASpec, replicas map[string]int32,
 	standing map[string]*workv1alpha1.Work) *autoscalingv1alpha1.FederatedHPASpec {
-	out := *spec
-	for _, cluster := range slices.Sorted(maps.Keys(standing)) {
-		if s, ok := ShareOf(standing[cluster]); ok {
-			out.MinReplicas, out.MaxReplicas = &s.Of.Min, s.Of.Max
-			break
+	out, found := *spec, false
+	for cluster := range replicas {
+		w := standing[cluster]
+		if w == nil || w.DeletionTimestamp != nil {
+			continue
+		}
+		if s, ok := ShareOf(w); ok && (!found || s.Of.Max > out.MaxReplicas) {
+			out.MinReplicas, out.MaxReplicas, found = &s.Of.Min, s.Of.Max, true
 		}
 	}
 	return &out

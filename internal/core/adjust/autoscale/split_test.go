@@ -120,7 +120,7 @@ func TestSharesStayUntilBoundsOrClustersChange(t *testing.T) {
 		replicas map[string]int32
 		want     map[string]Share
 	}{{map[string]int32{"a": 9, "b": 1, "c": 1}, before}, {map[string]int32{"a": 3, "d": 9}, nil}} {
-		got, err := Shares(Frozen(&changed, works), c.replicas, works)
+		got, err := Shares(Frozen(&changed, c.replicas, works), c.replicas, works)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -132,8 +132,16 @@ func TestSharesStayUntilBoundsOrClustersChange(t *testing.T) {
 			t.Errorf("frozen, with %v, the shares are %v", c.replicas, got)
 		}
 	}
-	if got := Frozen(&changed, nil); got.MaxReplicas != 60 {
-		t.Errorf("without autoscalers, the frozen maximum is %d", got.MaxReplicas)
+	leaving := works["a"].DeepCopy()
+	leaving.DeletionTimestamp = &metav1.Time{}
+	for name, c := range map[string]struct {
+		replicas map[string]int32
+		works    map[string]*workv1alpha1.Work
+	}{"without autoscalers": {map[string]int32{"a": 1}, nil}, "in other clusters": {map[string]int32{"x": 1}, works},
+		"while one is deleted": {map[string]int32{"a": 1}, map[string]*workv1alpha1.Work{"a": leaving}}} {
+		if got := Frozen(&changed, c.replicas, c.works); got.MaxReplicas != 60 {
+			t.Errorf("%s, the frozen maximum is %d", name, got.MaxReplicas)
+		}
 	}
 
 	// What the autoscalers make of it.

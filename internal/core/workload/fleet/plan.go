@@ -474,7 +474,7 @@ func (f *fleet) podProgress(w workload, all []ClusterProgress) error {
 			c.Released, c.New, c.Available = p.written.released, p.updated, p.updatedAvailable
 		}
 		c.Reached = c.Target == 0 || p.sameTemplate && p.fresh && !c.Refused && c.Released >= c.Target &&
-			p.updatedAvailable >= p.requiredNew(c.Target)
+			p.hasReached(c.Target)
 		c.Failed = slices.Contains(failing, p.cluster)
 	}
 	return nil

@@ -197,7 +197,7 @@ func (ro rollout) goal(parties []party) (goal, error) {
 				continue
 			}
 			if p.fixedKept == nil && targets[i] > 0 &&
-				!(p.hasWork && p.sameTemplate && p.fresh && p.updatedAvailable >= p.requiredNew(p.expressible(targets[i]))) {
+				!(p.hasWork && p.sameTemplate && p.fresh && p.hasReached(p.expressible(targets[i]))) {
 				return false
 			}
 		}
@@ -381,15 +381,16 @@ func (p party) running(n int64) int64 {
 	return n
 }
 
-// requiredNew returns how many pods of p must be new when n of its replicas are released. It differs from n if an
-// autoscaler in the cluster keeps fewer or more pods than the replicas on the hub.
-func (p party) requiredNew(n int64) int64 {
+// hasReached reports whether enough pods of p are new and available when n of its replicas are released. If an
+// autoscaler in the cluster keeps fewer pods than the replicas on the hub, fewer suffice. If it keeps more, at most
+// the kept share may be old; new pods that it adds need not be available yet.
+func (p party) hasReached(n int64) bool {
 	if !p.percent || !p.fresh || p.pods == p.replicas {
-		return n
+		return p.updatedAvailable >= n
 	}
 	percent, _ := PercentKeeping(p.replicas-n, p.replicas)
 	kept, _ := KeptOld(percent, p.pods, Up) // a percentage is never wrong
-	return p.pods - kept
+	return p.updatedAvailable >= min(n, p.pods-kept) && (p.pods < p.replicas || p.pods-p.updated <= kept)
 }
 
 // settled reports whether no pod of p is old, by its last report or by one before the last write of its Work.
@@ -431,7 +432,7 @@ func (p party) maxUse() (unavailable, surge int64) {
 	case !p.fresh:
 		return unavailable, surge
 	}
-	if p.updatedAvailable >= p.requiredNew(min(p.written.released, p.written.replicas)) {
+	if p.hasReached(min(p.written.released, p.written.replicas)) {
 		unavailable = 0
 		if p.pods <= p.written.replicas {
 			surge = 0

@@ -136,6 +136,10 @@ func TestStagesWaitForPodsThatAnAutoscalerAdded(t *testing.T) {
 	h.report(up(20, 20), up(10, 10))
 	h.look()
 	h.atStage("at the end", "all 2 stages are complete")
+	h.report("replicas: 24, availableReplicas: 20, readyReplicas: 20, updatedReplicas: 24, updatedAvailableReplicas: 20",
+		up(10, 10))
+	h.look()
+	h.atStage("while new pods are added", "all 2 stages are complete")
 }
 
 func TestPercentageKeepsAtLeastAsManyOldPods(t *testing.T) {
