@@ -70,10 +70,12 @@ func startBrowser(ctx context.Context, dir string) (*cdpBrowser, error) {
 	return b, nil
 }
 
-// close ends the browser. Its profile stays in the folder of the benchmark.
+// close ends the browser, which ends its own processes when the pipe is closed. Its profile stays in the folder of the
+// benchmark.
 func (b *cdpBrowser) close() {
 	_ = b.in.Close()
-	_ = b.cmd.Process.Kill() // nothing of it is kept
+	late := time.AfterFunc(10*time.Second, func() { _ = b.cmd.Process.Kill() }) // nothing of it is kept
+	defer late.Stop()
 	_ = b.cmd.Wait()
 }
 

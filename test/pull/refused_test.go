@@ -434,7 +434,7 @@ func TestRegistrationsWithMistakesAreRefusedWithTheReason(t *testing.T) {
 	changed := func(args []string, flag, value string) []string {
 		args = slices.Clone(args)
 		args[slices.Index(args, flag)+1] = value
-		return append(args, "--discovery-timeout", "2s")
+		return append(args, "--discovery-timeout", "8s")
 	}
 	token := args[slices.Index(args, "--token")+1]
 	id, _, _ := strings.Cut(token, ".")

@@ -76,7 +76,7 @@ type ReleaseStrategySpec struct {
 	// Autoscaling decides what FederatedHPAs of a workload do while a stage of its release updates, soaks or is checked.
 	// Follow: they scale it. Freeze: the hub keeps its number of replicas, and the bounds of the autoscalers in clusters;
 	// those scale within their bounds. Freeze ends with the stage, and does not count while the release is paused, rolls
-	// back, or waits for an approval or for a cluster that does not answer.
+	// back, or waits for a cluster that does not answer. A gate after a stage is part of the stage.
 	// +kubebuilder:validation:Enum=Follow;Freeze
 	// +kubebuilder:default=Follow
 	// +optional

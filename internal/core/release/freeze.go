@@ -19,9 +19,9 @@ func FrozenStage(plan *fleet.Plan, r *releasev1alpha1.Release) string {
 	if stage == nil {
 		return ""
 	}
-	// Neither a person nor a lost cluster may keep the workload from getting pods for its load.
+	// The other clusters take over the load of a lost one.
 	if c := meta.FindStatusCondition(r.Status.Conditions, releasev1alpha1.ReleaseProgressing); c != nil &&
-		(c.Reason == releasev1alpha1.ReasonWaitingForApproval || c.Reason == releasev1alpha1.ReasonClusterUnreachable) {
+		c.Reason == releasev1alpha1.ReasonClusterUnreachable {
 		return ""
 	}
 	switch stage.Phase {

@@ -49,7 +49,7 @@ stages:
 			w.rest()
 			is("while pods soak", "one")
 			w.pass(5 * time.Second)
-			is("while the stage waits for an approval", "")
+			is("while the stage is checked", "one")
 			writes := w.bindingWrites
 			w.approve(r, "one", "look", "ann")
 			w.approvals[0].Spec.Position = releasev1alpha1.GateAfter

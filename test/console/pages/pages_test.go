@@ -306,7 +306,7 @@ func TestWorkloadsWithoutAPolicyAreFoundOnRequest(t *testing.T) {
 	browser.Run[any](b, `document.querySelector("main details summary").click()`)
 	b.See("stays on the hub")
 	choose(b, details+" select", "Deployment")
-	b.See("1 without a policy", "shop/<img src=x>", "No policy has claimed it", "Only the first 200 are shown.",
+	b.See("shop/<img src=x>", "No policy has claimed it", "Only the first 200 are shown.",
 		"kubectl get deployments.apps -A -l '!propagationpolicy.karmada.io/permanent-id,")
 	b.Accessible("workloads without a policy")
 	choose(b, details+" select", "StatefulSet")
