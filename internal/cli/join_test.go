@@ -517,9 +517,12 @@ func TestUnjoinAsksBeforeAnythingIsDeleted(t *testing.T) {
 	for story, tc := range map[string]struct {
 		on      func(*unjoin)
 		says    []string
+		silent  string // what it does not say
 		err     string
 		left    bool
 		keeping bool
+		// protected is true if the hub refuses to delete the cluster.
+		protected bool
 	}{
 		"nobody answers": {says: []string{"deleted in cluster m1: 1 PersistentVolumeClaim\n",
 			"PersistentVolumeClaim shop/data"}, err: "--yes", left: true},
@@ -535,6 +538,10 @@ func TestUnjoinAsksBeforeAnythingIsDeleted(t *testing.T) {
 			says: []string{"kept in the cluster: 1 PersistentVolumeClaim", "unjoined successfully"}, keeping: true},
 		"nothing is changed, dryly": {on: func(u *unjoin) { u.dryRun = true }, says: []string{"shop/data", "dry run"},
 			left: true},
+		"the hub protects the cluster": {on: func(u *unjoin) { u.answers = strings.NewReader("Yes\n") },
+			protected: true, says: []string{"shop/data"}, silent: "[y/N]", err: "is protected", left: true},
+		"the hub protects the cluster, dryly": {on: func(u *unjoin) { u.dryRun = true },
+			protected: true, says: []string{"shop/data"}, silent: "can be unjoined", err: "is protected", left: true},
 	} {
 		t.Run(story, func(t *testing.T) {
 			cluster := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1", UID: "u"},
@@ -549,6 +556,9 @@ func TestUnjoinAsksBeforeAnythingIsDeleted(t *testing.T) {
 					now := &clusterv1alpha1.Cluster{}
 					if _, is := obj.(*clusterv1alpha1.Cluster); is && c.Get(ctx, client.ObjectKeyFromObject(obj), now) == nil {
 						kept = now.Annotations["argosy.io/keep-workloads"] == "true"
+						if tc.protected {
+							return errors.New("cluster m1 is protected")
+						}
 					}
 					return c.Delete(ctx, obj, o...)
 				}})
@@ -564,6 +574,9 @@ func TestUnjoinAsksBeforeAnythingIsDeleted(t *testing.T) {
 				if !strings.Contains(out.String(), say) {
 					t.Errorf("it does not say %q:\n%s", say, out)
 				}
+			}
+			if tc.silent != "" && strings.Contains(out.String(), tc.silent) {
+				t.Errorf("it says %q:\n%s", tc.silent, out)
 			}
 			if left := exists(t, hub, &clusterv1alpha1.Cluster{}, "", "m1"); left != tc.left || kept != tc.keeping {
 				t.Errorf("the cluster is left: %v, and was to keep its workloads: %v", left, kept)

@@ -48,6 +48,7 @@ func verbs(hub *hubFlags) []*cobra.Command {
 		newDescribe(hub, std),
 		newLogs(hub, std),
 		newExec(hub, std),
+		newTop(hub, std),
 		newAttach(hub, std),
 		newWhy(hub),
 		newSimulate(hub),

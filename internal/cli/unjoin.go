@@ -182,6 +182,10 @@ func (u *unjoin) run(ctx context.Context) error {
 	if leaves && !membership.ManagedByAnother(cluster) && !u.force && !u.dead && !u.keep {
 		return fmt.Errorf("cluster %q %s, so nothing can be deleted there: repair the cluster, or use --force to remove it from the hub and leave the objects listed above in the cluster", u.name, unready(cluster))
 	}
+	// A cluster that may not be deleted is refused before the user is asked.
+	if err := u.delete(ctx, cluster.DeepCopy(), client.DryRunAll); err != nil {
+		return err
+	}
 	if u.dryRun {
 		fmt.Fprintf(u.out, "cluster(%s) can be %s (dry run: nothing was changed)\n", u.name, u.participle())
 		return nil
@@ -336,8 +340,14 @@ func (u *unjoin) leave(ctx context.Context, cluster *clusterv1alpha1.Cluster) er
 			return fmt.Errorf("set cluster %q to keep its workloads: %w", u.name, err)
 		}
 	}
+	return u.delete(ctx, cluster)
+}
+
+// delete deletes a cluster on the hub. A cluster that is gone is no error.
+func (u *unjoin) delete(ctx context.Context, cluster *clusterv1alpha1.Cluster, options ...client.DeleteOption) error {
 	uid := cluster.UID
-	if err := u.hub.Delete(ctx, cluster, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
+	err := u.hub.Delete(ctx, cluster, append(options, client.Preconditions{UID: &uid})...)
+	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete cluster %q: %w", u.name, err)
 	}
 	return nil

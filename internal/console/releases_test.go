@@ -271,7 +271,7 @@ func TestLostRightEndsInTheTimeLineWithinItsAge(t *testing.T) {
 	a := newTestAPI(t, g, objs...)
 	store := openHistory(t, a)
 	count := &counting{Authorizer: g}
-	now := time.Unix(1_800_000_005, 0)
+	now := time.Unix(1_800_000_002, 0)
 	clock := func() time.Time { return now }
 	a.Authorizer = func() authorizer.Authorizer { return count }
 	a.rights.authorizer, a.rights.now, a.version.now, a.namespaces.now = a.Authorizer, clock, clock, clock
@@ -303,7 +303,7 @@ func TestLostRightEndsInTheTimeLineWithinItsAge(t *testing.T) {
 	}
 
 	clear(g)
-	now = time.Unix(1_800_000_005, 0).Add(rightsAge)
+	now = time.Unix(1_800_000_002, 0).Add(rightsAge)
 	if lost := ask(first.Version); lost.Same || len(lost.Entries) > 0 {
 		t.Errorf("after the loss of the right, the answer is %+v", lost)
 	}

@@ -13,9 +13,9 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 )
 
-// rightsAge is the maximum age of a verdict of the authorizer: a right that a user loses ends in open pages within that
-// time.
-const rightsAge = 20 * time.Second
+// rightsAge is the maximum age of a verdict of the authorizer. Open pages check rights again after the same time, so
+// that a right that a user loses ends there within twice that time.
+const rightsAge = 15 * time.Second
 
 // rights caches verdicts of the API server's authorizer. If the authorizer cannot decide, the right is denied.
 type rights struct {

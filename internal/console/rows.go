@@ -72,12 +72,12 @@ type rows struct {
 	o   Options
 	now func() time.Time
 
-	mu       sync.Mutex
-	last     *state
-	read     time.Time // when last was found to be up to date
-	extra    time.Time // when the facts about pods and the hub were read
-	remote   client.Reader
-	follower *follower // of the cache that last was read from; nil if it was read from the API
+	mu      sync.Mutex
+	last    *state
+	read    time.Time // when last was found to be up to date
+	extra   time.Time // when the facts about pods and the hub were read
+	remote  client.Reader
+	tracker *changeTracker // of the cache that last was read from; nil if it was read from the API
 }
 
 func newRows(o Options) *rows { return &rows{o: o, now: time.Now} }
@@ -95,7 +95,7 @@ func (r *rows) current(ctx context.Context) (*state, error) {
 	}
 	next, changed, err := r.nextLocked(ctx, cached)
 	if err != nil {
-		r.unfollow() // the changes that it knew are lost: the next read lists all objects
+		r.stopTracking() // the recorded changes are lost: the next read lists all objects
 		return nil, err
 	}
 	next.at, r.read = now, now
@@ -116,8 +116,8 @@ func (r *rows) current(ctx context.Context) (*state, error) {
 	return r.last, nil
 }
 
-// nextLocked returns the last state with the objects as they are now, and whether any row changed. It reads what
-// changed in a cache that it follows, and lists all objects of others. The caller has locked mu.
+// nextLocked returns the last state with the objects as they are now, and whether any row changed. Of a cache whose
+// changes are tracked it reads only what changed; elsewhere it lists all objects. The caller has locked mu.
 func (r *rows) nextLocked(ctx context.Context, cached Cache) (next state, changed bool, err error) {
 	reader, err := r.readerLocked(cached)
 	if err != nil {
@@ -125,22 +125,22 @@ func (r *rows) nextLocked(ctx context.Context, cached Cache) (next state, change
 	}
 	var only changes
 	switch {
-	case r.follower != nil && r.follower.cache == cached:
-		only = r.follower.take()
+	case r.tracker != nil && r.tracker.cache == cached:
+		only = r.tracker.take()
 	case cached != nil:
-		r.unfollow()
-		if r.follower, err = follow(ctx, cached); err != nil {
+		r.stopTracking()
+		if r.tracker, err = trackChanges(ctx, cached); err != nil {
 			return next, false, err
 		}
 	default:
-		r.unfollow()
+		r.stopTracking()
 	}
 	if r.last != nil {
 		next = *r.last
 	}
-	c, clustersErr := clusterSource.update(ctx, reader, &next.clusters, only.clusters)
-	w, bindingsErr := bindingSource.update(ctx, reader, &next.workloads, only.bindings)
-	l, releasesErr := releaseSource.update(ctx, reader, &next.releases, only.releases)
+	c, clustersErr := clusterKind.update(ctx, reader, &next.clusters, only.clusters)
+	w, bindingsErr := bindingKind.update(ctx, reader, &next.workloads, only.bindings)
+	l, releasesErr := releaseKind.update(ctx, reader, &next.releases, only.releases)
 	return next, r.last == nil || c || w || l, errors.Join(clustersErr, bindingsErr, releasesErr)
 }
 
@@ -177,14 +177,14 @@ func (r *rows) forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.last, r.extra = nil, time.Time{}
-	r.unfollow()
+	r.stopTracking()
 }
 
-// unfollow ends the events of the cache that r follows. The caller has locked mu.
-func (r *rows) unfollow() {
-	if r.follower != nil {
-		r.follower.end()
-		r.follower = nil
+// stopTracking stops the tracker, if there is one. The caller has locked mu.
+func (r *rows) stopTracking() {
+	if r.tracker != nil {
+		r.tracker.stop()
+		r.tracker = nil
 	}
 }
 

@@ -98,8 +98,8 @@ func (i *fakeInformer) AddEventHandler(h toolscache.ResourceEventHandler) (
 	})
 }
 
-// followed returns rows of a cache, and a clock that moves on by each call.
-func followed(c *fakeCache) (r *rows, later func()) {
+// trackedRows returns rows of a cache, and a clock that moves on by each call.
+func trackedRows(c *fakeCache) (r *rows, later func()) {
 	now := time.Now()
 	r = newRows(Options{Cached: func() Cache { return c }})
 	r.now = func() time.Time { return now }
@@ -153,7 +153,7 @@ func TestRowsOfEventsAreThoseOfAList(t *testing.T) {
 	for range 20 {
 		_ = c.Create(t.Context(), randomObject(random)) // some exist already
 	}
-	r, later := followed(c)
+	r, later := trackedRows(c)
 	var last *state
 	var before []string
 	happened := map[string]int{}
@@ -234,7 +234,7 @@ func TestRowsOfEventsAreThoseOfAList(t *testing.T) {
 func TestStateStaysUntilARowChanges(t *testing.T) {
 	c := newFakeCache(&clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "c1"}},
 		binding("Deployment", "shop", "web", "c1"))
-	r, later := followed(c)
+	r, later := trackedRows(c)
 	current := func() *state {
 		t.Helper()
 		s, err := r.current(t.Context())
@@ -282,7 +282,7 @@ func TestStateStaysUntilARowChanges(t *testing.T) {
 // What changed is not lost by a read that fails.
 func TestFailedReadIsFollowedByAList(t *testing.T) {
 	c := newFakeCache()
-	r, later := followed(c)
+	r, later := trackedRows(c)
 	if _, err := r.current(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -308,7 +308,7 @@ func TestRowsFollowTheCacheOfTheControllers(t *testing.T) {
 		return newFakeCache(&clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
 	first, second, api := named("first"), named("second"), named("api")
-	r, later := followed(first)
+	r, later := trackedRows(first)
 	r.remote = api
 	for _, step := range []struct {
 		cached Cache

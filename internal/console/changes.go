@@ -33,32 +33,33 @@ type changes struct {
 	clusters, bindings, releases sets.Set[types.NamespacedName]
 }
 
-// follower notes which objects of a cache change, until its end.
-type follower struct {
+// changeTracker records which objects of a cache change, until it is stopped.
+type changeTracker struct {
 	cache  Cache
-	remove []func() // each removes an event handler
+	remove []func() // each removes one of its event handlers
 
-	mu    sync.Mutex
-	noted changes
+	mu       sync.Mutex
+	recorded changes
 }
 
-// follow starts to note changes. Objects that are in the cache when it returns are no changes: list them afterwards.
-func follow(ctx context.Context, c Cache) (*follower, error) {
-	f := &follower{cache: c}
-	f.take() // makes the sets
+// trackChanges starts to record changes. It does not record the objects that are in the cache already: list them
+// afterwards.
+func trackChanges(ctx context.Context, c Cache) (*changeTracker, error) {
+	t := &changeTracker{cache: c}
+	t.take() // makes the sets
 	for _, kind := range []struct {
-		object client.Object
-		noted  *sets.Set[types.NamespacedName]
-	}{{&clusterv1alpha1.Cluster{}, &f.noted.clusters}, {&workv1alpha2.ResourceBinding{}, &f.noted.bindings},
-		{&workv1alpha2.ClusterResourceBinding{}, &f.noted.bindings}, {&releasev1alpha1.Release{}, &f.noted.releases}} {
-		note := func(obj any) {
+		object   client.Object
+		recorded *sets.Set[types.NamespacedName]
+	}{{&clusterv1alpha1.Cluster{}, &t.recorded.clusters}, {&workv1alpha2.ResourceBinding{}, &t.recorded.bindings},
+		{&workv1alpha2.ClusterResourceBinding{}, &t.recorded.bindings}, {&releasev1alpha1.Release{}, &t.recorded.releases}} {
+		record := func(obj any) {
 			name, err := toolscache.DeletionHandlingObjectToName(obj)
 			if err != nil {
 				return // the objects of informers have names
 			}
-			f.mu.Lock()
-			defer f.mu.Unlock()
-			kind.noted.Insert(name.AsNamespacedName())
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			kind.recorded.Insert(name.AsNamespacedName())
 		}
 		informer, err := c.GetInformer(ctx, kind.object) // it has synced
 		var handler toolscache.ResourceEventHandlerRegistration
@@ -66,36 +67,37 @@ func follow(ctx context.Context, c Cache) (*follower, error) {
 			handler, err = informer.AddEventHandler(toolscache.ResourceEventHandlerDetailedFuncs{
 				AddFunc: func(obj any, first bool) {
 					if !first {
-						note(obj)
+						record(obj)
 					}
 				},
-				UpdateFunc: func(_, obj any) { note(obj) },
-				DeleteFunc: note,
+				UpdateFunc: func(_, obj any) { record(obj) },
+				DeleteFunc: record,
 			})
 		}
 		if err != nil {
-			f.end()
-			return nil, fmt.Errorf("follow the controllers' cache: %w", err)
+			t.stop()
+			return nil, fmt.Errorf("track changes in the controllers' cache: %w", err)
 		}
-		f.remove = append(f.remove, func() {
+		t.remove = append(t.remove, func() {
 			_ = informer.RemoveEventHandler(handler) // it fails for handlers of other informers only
 		})
 	}
-	return f, nil
+	return t, nil
 }
 
 // take returns the changes since it was last called. None of the sets is nil.
-func (f *follower) take() changes {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	noted := f.noted
-	f.noted = changes{sets.New[types.NamespacedName](), sets.New[types.NamespacedName](), sets.New[types.NamespacedName]()}
-	return noted
+func (t *changeTracker) take() changes {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	recorded := t.recorded
+	t.recorded = changes{clusters: sets.New[types.NamespacedName](), bindings: sets.New[types.NamespacedName](),
+		releases: sets.New[types.NamespacedName]()}
+	return recorded
 }
 
-// end removes the event handlers.
-func (f *follower) end() {
-	for _, remove := range f.remove {
+// stop removes the event handlers.
+func (t *changeTracker) stop() {
+	for _, remove := range t.remove {
 		remove()
 	}
 }
@@ -120,8 +122,8 @@ type releaseFacts struct {
 	waiting *overview.ReleaseRow
 }
 
-// source reads the objects of a kind.
-type source[O client.Object, T any] struct {
+// objectKind describes how the objects of a kind are read, and what their rows show.
+type objectKind[O client.Object, T any] struct {
 	name  string
 	empty func(namespace string) O
 	list  func(context.Context, client.Reader) ([]O, error)
@@ -129,7 +131,7 @@ type source[O client.Object, T any] struct {
 }
 
 var (
-	clusterSource = source[*clusterv1alpha1.Cluster, overview.ClusterRow]{
+	clusterKind = objectKind[*clusterv1alpha1.Cluster, overview.ClusterRow]{
 		name:  "clusters",
 		empty: func(string) *clusterv1alpha1.Cluster { return &clusterv1alpha1.Cluster{} },
 		list: func(ctx context.Context, r client.Reader) ([]*clusterv1alpha1.Cluster, error) {
@@ -141,7 +143,7 @@ var (
 			return c.Name, overview.RowOfCluster(c)
 		},
 	}
-	bindingSource = source[workv1alpha2.Binding, overview.WorkloadRow]{
+	bindingKind = objectKind[workv1alpha2.Binding, overview.WorkloadRow]{
 		name:  "bindings",
 		empty: scope.Bindings.New,
 		list: func(ctx context.Context, r client.Reader) ([]workv1alpha2.Binding, error) {
@@ -152,7 +154,7 @@ var (
 			return w.Object.String(), w
 		},
 	}
-	releaseSource = source[*releasev1alpha1.Release, releaseFacts]{
+	releaseKind = objectKind[*releasev1alpha1.Release, releaseFacts]{
 		name:  "releases",
 		empty: func(string) *releasev1alpha1.Release { return &releasev1alpha1.Release{} },
 		list: func(ctx context.Context, r client.Reader) ([]*releasev1alpha1.Release, error) {
@@ -180,25 +182,25 @@ func pointers[T any](items []T) []*T {
 
 // update replaces objects by what the reader has now of those in only, or of all if only is nil. It reports whether any
 // row changed; otherwise objects stays as it is.
-func (s source[O, T]) update(ctx context.Context, r client.Reader, objects *[]*object[T],
+func (k objectKind[O, T]) update(ctx context.Context, r client.Reader, objects *[]*object[T],
 	only sets.Set[types.NamespacedName]) (changed bool, err error) {
-	now := map[types.NamespacedName]*object[T]{} // nil for objects that are gone
+	now := map[types.NamespacedName]*object[T]{} // the changes: nil for objects that are gone
 	for name := range only {
-		o := s.empty(name.Namespace)
+		o := k.empty(name.Namespace)
 		err := r.Get(ctx, name, o, client.UnsafeDisableDeepCopy)
 		switch {
 		case apierrors.IsNotFound(err):
 			now[name] = nil
 		case err != nil:
-			return false, fmt.Errorf("read %s: %w", s.name, err)
+			return false, fmt.Errorf("read %s: %w", k.name, err)
 		default:
-			now[name] = s.object(o)
+			now[name] = k.object(o)
 		}
 	}
 	if only == nil {
-		all, err := s.list(ctx, r)
+		all, err := k.list(ctx, r)
 		if err != nil {
-			return false, fmt.Errorf("list %s: %w", s.name, err)
+			return false, fmt.Errorf("list %s: %w", k.name, err)
 		}
 		versions := make(map[types.NamespacedName]string, len(*objects))
 		for _, o := range *objects {
@@ -209,22 +211,22 @@ func (s source[O, T]) update(ctx context.Context, r client.Reader, objects *[]*o
 			if version, known := versions[name]; known && version == o.GetResourceVersion() {
 				delete(now, name)
 			} else {
-				now[name] = s.object(o)
+				now[name] = k.object(o)
 			}
 		}
 	}
-	*objects, changed = apply(*objects, now)
+	*objects, changed = merge(*objects, now)
 	return changed, nil
 }
 
-func (s source[O, T]) object(o O) *object[T] {
-	key, facts := s.facts(o)
+func (k objectKind[O, T]) object(o O) *object[T] {
+	key, facts := k.facts(o)
 	return &object[T]{client.ObjectKeyFromObject(o), o.GetResourceVersion(), newRow(key, facts), facts}
 }
 
-// apply returns the objects after changes, in which nil is an object that is gone, sorted by key. It reports whether a
-// row changed; otherwise it returns objects. It modifies changes, but not objects, which streams read.
-func apply[T any](objects []*object[T], changes map[types.NamespacedName]*object[T]) (after []*object[T],
+// merge returns the objects with their changes, sorted by key. A nil change removes an object. If no row changed, it
+// returns objects and false. It empties changes, but never modifies objects, which open streams read.
+func merge[T any](objects []*object[T], changes map[types.NamespacedName]*object[T]) (after []*object[T],
 	changed bool) {
 	if len(changes) == 0 {
 		return objects, false
