@@ -39,14 +39,16 @@ for a new pod. Clusters that do not respond or have no metrics-server are named,
 	podCmd.ValidArgsFunction = silent(hub, completion.PodResourceNameCompletionFunc)
 	podCmd.Flags().BoolVarP(&pods.allNamespaces, "all-namespaces", "A", false, "show pods of all namespaces")
 	podCmd.Flags().BoolVar(&pods.containers, "containers", false, "show a row for each container")
-	podCmd.Flags().BoolVar(&pods.sum, "sum", false, "add a row with the sum")
+	podCmd.Flags().BoolVar(&pods.sum, "sum", false, "add a row with the sum to the table")
+	podCmd.Flags().StringVar(&pods.fields, "field-selector", "",
+		"show only pods with these fields, such as metadata.name=web-1")
 	nodes := &top{hubFlags: hub, streams: streams}
 	nodeCmd := nodes.command("nodes", []string{"node", "no"}, `  argosy top nodes
   argosy top nodes -C eu --sort-by cpu`)
 	nodeCmd.Short = "Show the CPU and memory that nodes of member clusters use"
 	nodeCmd.ValidArgsFunction = cobra.NoFileCompletions
 	nodeCmd.Flags().BoolVar(&nodes.capacity, "show-capacity", false,
-		"show percentages of the capacity, which includes what the system of the node uses")
+		"show percentages of the capacity of nodes instead of what pods can use")
 	cmd.AddCommand(podCmd, nodeCmd)
 	return cmd
 }
@@ -57,10 +59,10 @@ type top struct {
 	streams genericiooptions.IOStreams
 	pods    bool
 
-	where                          scopeFlags
-	selector, sortBy, output       string
-	allNamespaces, containers, sum bool
-	noHeaders, capacity            bool
+	where                            scopeFlags
+	selector, fields, sortBy, output string
+	allNamespaces, containers, sum   bool
+	noHeaders, capacity              bool
 }
 
 func (t *top) command(name string, aliases []string, example string) *cobra.Command {
@@ -74,9 +76,11 @@ func (t *top) command(name string, aliases []string, example string) *cobra.Comm
 		},
 	}
 	t.where.bind(cmd)
-	cmd.Flags().StringVarP(&t.selector, "selector", "l", "", "show only those with these labels, such as app=web")
+	cmd.Flags().StringVarP(&t.selector, "selector", "l", "", "show only objects with these labels, such as app=web")
 	cmd.Flags().StringVar(&t.sortBy, "sort-by", "",
 		"cpu or memory: the highest usage first (default: by cluster and name)")
+	cmd.Flags().Bool("use-protocol-buffers", true, "has no effect: scripts for karmadactl use it")
+	_ = cmd.Flags().MarkHidden("use-protocol-buffers") // it fails for unknown flags only
 	cmd.Flags().BoolVar(&t.noHeaders, "no-headers", false, "print no header")
 	cmd.Flags().StringVarP(&t.output, "output", "o", "", "output format: json or yaml (default: a table)")
 	return cmd
@@ -89,14 +93,14 @@ type resourceUsage struct {
 	Name      string              `json:"name"`
 	Container string              `json:"container,omitempty"`
 	Usage     corev1.ResourceList `json:"usage"`
-	// Available is what a node has; nil for pods and if it is unknown.
+	// Available is the allocatable amount of a node, or its capacity with --show-capacity; nil for pods and if unknown.
 	Available corev1.ResourceList `json:"available,omitempty"`
 }
 
 func (t *top) run(ctx context.Context, name string) error {
 	switch {
-	case name != "" && t.selector != "":
-		return errors.New("a name and --selector cannot be used together")
+	case name != "" && t.selector+t.fields != "":
+		return errors.New("a name and a selector cannot be used together")
 	case name != "" && t.allNamespaces:
 		return errors.New("a name and --all-namespaces cannot be used together")
 	case !slices.Contains([]string{"", "cpu", "memory"}, t.sortBy):
@@ -158,7 +162,7 @@ func (t *top) read(ctx context.Context, at *place, namespace, name string) ([]re
 		if err := t.get(ctx, c, namespace, "pods", name, &list); err != nil {
 			return nil, err
 		}
-		return t.ofPods(at.cluster, list.Items), nil
+		return t.podUsage(at.cluster, list.Items), nil
 	}
 	var list metricsv1beta1.NodeMetricsList
 	if err := t.get(ctx, c, "", "nodes", name, &list); err != nil {
@@ -189,8 +193,11 @@ func (t *top) get(ctx context.Context, c kubernetes.Interface, namespace, resour
 		NamespaceIfScoped(namespace, namespace != "").Resource(resource)
 	if name != "" {
 		request = request.Name(name)
-	} else if t.selector != "" {
-		request = request.Param("labelSelector", t.selector)
+	}
+	for param, selector := range map[string]string{"labelSelector": t.selector, "fieldSelector": t.fields} {
+		if selector != "" {
+			request = request.Param(param, selector)
+		}
 	}
 	result := request.Do(ctx)
 	err := result.Error()
@@ -213,8 +220,8 @@ func (t *top) get(ctx context.Context, c kubernetes.Interface, namespace, resour
 	return nil
 }
 
-// ofPods returns the usage of pods, or of their containers, sorted by namespace and name.
-func (t *top) ofPods(cluster string, pods []metricsv1beta1.PodMetrics) []resourceUsage {
+// podUsage returns the usage of pods, or of their containers, sorted by namespace and name.
+func (t *top) podUsage(cluster string, pods []metricsv1beta1.PodMetrics) []resourceUsage {
 	slices.SortFunc(pods, func(a, b metricsv1beta1.PodMetrics) int {
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 	})
@@ -226,7 +233,7 @@ func (t *top) ofPods(cluster string, pods []metricsv1beta1.PodMetrics) []resourc
 				rows = append(rows, resourceUsage{Cluster: cluster, Namespace: m.Namespace, Name: m.Name, Container: c.Name,
 					Usage: c.Usage})
 			}
-			add(pod.Usage, c.Usage)
+			addResources(pod.Usage, c.Usage)
 		}
 		if !t.containers {
 			rows = append(rows, pod)
@@ -235,7 +242,8 @@ func (t *top) ofPods(cluster string, pods []metricsv1beta1.PodMetrics) []resourc
 	return rows
 }
 
-func add(to, more corev1.ResourceList) {
+// addResources adds amounts to a list.
+func addResources(to, more corev1.ResourceList) {
 	for name, q := range more {
 		sum := to[name]
 		sum.Add(q)
@@ -273,7 +281,7 @@ func (t *top) print(rows []resourceUsage, namespace string) error {
 	table, total := textTable(columns...), corev1.ResourceList{}
 	for _, u := range rows {
 		addRow(table, t.cells(u)...)
-		add(total, u.Usage)
+		addResources(total, u.Usage)
 	}
 	if t.sum {
 		addRow(table, t.cells(resourceUsage{Name: "TOTAL", Usage: total})...)
@@ -301,7 +309,7 @@ func (t *top) cells(u resourceUsage) []any {
 	return cells
 }
 
-// percent returns a share of a whole such as "5%", or "<unknown>".
+// percent returns a share of a whole such as "5%", or "<unknown>" if the whole is unknown.
 func percent(part, whole int64) string {
 	if whole <= 0 {
 		return "<unknown>"

@@ -72,6 +72,8 @@ func TestTopShowsTheUsageInAllClusters(t *testing.T) {
 		"none": {args: []string{"pods", "-l", "app=other"}, want: []string{"no metrics of pods in namespace shop found"}},
 		"an unknown order": {args: []string{"pods", "--sort-by", "name"},
 			err: `--sort-by must be cpu or memory, not "name"`},
+		"flags of karmadactl": {args: []string{"pod", "--use-protocol-buffers=false", "--field-selector",
+			"metadata.name=web-3", "--clusters", "us", "--no-headers"}, want: []string{"web-3 us 60m 128Mi"}},
 		"a name and labels": {args: []string{"pod", "web-1", "-l", "a=b"}, err: "cannot be used together"},
 		"a name in all namespaces": {args: []string{"pod", "web-1", "-A"},
 			err: "cannot be used together"},

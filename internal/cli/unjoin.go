@@ -182,7 +182,7 @@ func (u *unjoin) run(ctx context.Context) error {
 	if leaves && !membership.ManagedByAnother(cluster) && !u.force && !u.dead && !u.keep {
 		return fmt.Errorf("cluster %q %s, so nothing can be deleted there: repair the cluster, or use --force to remove it from the hub and leave the objects listed above in the cluster", u.name, unready(cluster))
 	}
-	// A cluster that may not be deleted is refused before the user is asked.
+	// Check that the hub permits the deletion before the user is asked.
 	if err := u.delete(ctx, cluster.DeepCopy(), client.DryRunAll); err != nil {
 		return err
 	}

@@ -225,7 +225,7 @@ func (k objectKind[O, T]) object(o O) *object[T] {
 }
 
 // merge returns the objects with their changes, sorted by key. A nil change removes an object. If no row changed, it
-// returns objects and false. It empties changes, but never modifies objects, which open streams read.
+// returns objects and false. It modifies changes, but never objects, which open streams read.
 func merge[T any](objects []*object[T], changes map[types.NamespacedName]*object[T]) (after []*object[T],
 	changed bool) {
 	if len(changes) == 0 {

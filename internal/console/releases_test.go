@@ -260,8 +260,8 @@ func (c *counting) Authorize(ctx context.Context, a authorizer.Attributes) (auth
 	return c.Authorizer.Authorize(ctx, a)
 }
 
-// An open page asks every few seconds. The hub decides about the namespaces of its user once in rightsAge, and a right
-// that is taken away ends the view within that time.
+// An open page asks every few seconds. The hub decides about the namespaces of its user once in rightsAge. A request
+// after that time does not show what the user may no longer see.
 func TestLostRightEndsInTheTimeLineWithinItsAge(t *testing.T) {
 	g := grants{"list deployments shop": true, "list resourcebindings shop": true}
 	objs := []client.Object{namespace("shop")}

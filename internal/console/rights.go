@@ -13,8 +13,8 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 )
 
-// rightsAge is the maximum age of a verdict of the authorizer. Open pages check rights again after the same time, so
-// that a right that a user loses ends there within twice that time.
+// rightsAge is the maximum age of a cached verdict. Open pages check rights again at the same interval, so a user who
+// loses a right stops seeing the objects within twice this time.
 const rightsAge = 15 * time.Second
 
 // rights caches verdicts of the API server's authorizer. If the authorizer cannot decide, the right is denied.
