@@ -124,10 +124,12 @@ func (r *reconciler) write(ctx context.Context, in release.Input, step release.S
 	}
 
 	// 3. The bindings, which the status decides.
+	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(step.Bindings)) {
-		if err := r.pace(ctx, in.Targets[name].Binding, step.Bindings[name]); err != nil {
-			return err
-		}
+		errs = append(errs, r.pace(ctx, in.Targets[name].Binding, step.Bindings[name]))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
 	}
 	if ended := step.Status.Phase.Ended() && !in.Release.Status.Phase.Ended(); ended || len(step.Revisions) > 0 {
 		return r.deleteSurplus(ctx, in, step)

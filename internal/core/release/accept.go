@@ -80,7 +80,8 @@ func (t Target) revision(name string) *releasev1alpha1.ReleaseRevision {
 	return nil
 }
 
-// formerName is the revision that all clusters had when the last release that was completed ended.
+// formerName is the revision that all clusters had when the last release that was completed ended. It is one revision
+// too old until the binding shows that end; see Input.bindingsLag.
 func (t Target) formerName() string {
 	switch p := t.plan(); {
 	case p != nil && p.From != "" && (!p.Done || p.Skips()):

@@ -152,10 +152,33 @@ func TestOneReleaseOfATargetIsUnderWayInRandomHistories(t *testing.T) {
 		random := rand.New(rand.NewSource(seed))
 		w := newWorld(t, cloneSet, 3, 2)
 		w.edit(int64(5), "spec", "updateStrategy", "maxUnavailable")
+		crashing := true
+		w.crashes = func() bool { return crashing && random.Intn(3) == 0 }
+		// completed is the revision that all clusters had when a release last ended, and rollback the one to which a release
+		// has begun to go back since then.
+		completed, rollback := w.former.Name, ""
+		was, begun := map[string]releasev1alpha1.ReleasePhase{}, map[string]bool{}
 		w.watch = func() {
 			underWay := 0
 			for _, r := range w.releases {
 				seen[r.Status.Phase] = true
+				if r.Status.StartedAt != nil && !begun[r.Name] {
+					begun[r.Name] = true
+					if from := r.Status.Targets[0].From; from != completed && from != rollback {
+						t.Fatalf("seed %d: release %s would go back to %s, want %s", seed, r.Name, from, completed)
+					}
+				}
+				if phase := r.Status.Phase; phase != was[r.Name] {
+					was[r.Name] = phase
+					switch phase {
+					case releasev1alpha1.ReleaseSucceeded:
+						completed, rollback = r.Status.Targets[0].To, ""
+					case releasev1alpha1.ReleaseRollingBack:
+						rollback = r.Status.Targets[0].From
+					case releasev1alpha1.ReleaseRolledBack:
+						completed, rollback = r.Status.Targets[0].From, ""
+					}
+				}
 				if r.Status.Phase.UnderWay() {
 					underWay++
 				}
@@ -193,6 +216,7 @@ func TestOneReleaseOfATargetIsUnderWayInRandomHistories(t *testing.T) {
 				r.Spec.State = releasev1alpha1.StateRun
 			}
 		}
+		crashing = false
 		w.pass(time.Hour)
 		for _, r := range w.releases {
 			if !r.Status.Phase.Ended() {

@@ -154,11 +154,23 @@ func (in Input) before() string {
 		return name
 	}
 	for _, other := range in.rivals() {
-		if !other.Status.Phase.Ended() && older(&other, in.Release) {
+		if !other.Status.Phase.Ended() && older(&other, in.Release) || in.bindingsLag(&other) {
 			return other.Name
 		}
 	}
 	return ""
+}
+
+// bindingsLag reports whether a rival has succeeded but a binding still has its unfinished plan, which looks like that
+// of a release that was aborted; see Target.formerName.
+func (in Input) bindingsLag(rival *releasev1alpha1.Release) bool {
+	for _, t := range in.Targets {
+		if p := t.plan(); p != nil && !p.Done && p.UID == string(rival.UID) &&
+			rival.Status.Phase == releasev1alpha1.ReleaseSucceeded {
+			return true
+		}
+	}
+	return false
 }
 
 // replacedBy is the name of a newer rival that replaces this release. One that ReleaseGuards do not let start replaces

@@ -268,6 +268,32 @@ func TestAnEndedReleaseIsNotRolledBackBeforeAnotherReplacesIt(t *testing.T) {
 	w.expect("when r2 is aborted", r, releasev1alpha1.ReleaseRolledBack, releasev1alpha1.ReasonRolledBack, "web:2", 0)
 }
 
+// The status of a release is written before its binding. Until the binding is, its plan looks like an aborted one.
+func TestReleaseWaitsForBindingOfSucceededRelease(t *testing.T) {
+	w := newWorld(t, cloneSet, 2, 2)
+	first := w.release("r1", "stages: [{name: all}]")
+	w.crashes = func() bool { return first.Status.Phase == releasev1alpha1.ReleaseSucceeded }
+	for first.Status.Phase != releasev1alpha1.ReleaseSucceeded {
+		w.reconcile(first)
+		w.dispatch()
+		for _, m := range w.members {
+			w.act(m)
+		}
+	}
+	w.image("web:3")
+	second := w.release("r2", "stages: [{name: all, before: [{name: go}]}]")
+	w.reconcile(second)
+	if second.Status.Phase != releasev1alpha1.ReleaseQueued {
+		t.Errorf("before the binding is written, the second release is %s", second.Status.Phase)
+	}
+	w.crashes = nil
+	w.rest()
+	w.expect("after that", second, releasev1alpha1.ReleaseRunning, releasev1alpha1.ReasonWaitingForApproval, "web:2", 4)
+	if s := second.Status.Targets[0]; s.From != first.Status.Targets[0].To {
+		t.Errorf("the second release goes from %s, want %s", s.From, first.Status.Targets[0].To)
+	}
+}
+
 func TestARollbackWithoutAFormerRevisionFailsAndHoldsPods(t *testing.T) {
 	for _, begun := range []bool{false, true} {
 		w := newWorld(t, cloneSet, 5, 5)

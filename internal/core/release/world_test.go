@@ -75,6 +75,8 @@ type world struct {
 	refuses bool
 	// conditions are those of the binding about its template in the fleet.
 	conditions []fleet.Condition
+	// crashes reports whether the hub stops between the status of a release and the bindings; nil for never.
+	crashes func() bool
 	// watch is called after every event.
 	watch func()
 	// guards are those of the hub, and peers all of its releases; nil for none.
@@ -277,6 +279,9 @@ func (w *world) reconcile(r *releasev1alpha1.Release) (wrote bool, after time.Du
 		r.Status = step.Status
 		w.statusWrites++
 		wrote = true
+	}
+	if w.crashes != nil && w.crashes() {
+		return true, step.RequeueAfter
 	}
 	for _, b := range step.Bindings {
 		annotations := maps.Clone(w.binding.Annotations)
