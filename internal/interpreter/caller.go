@@ -183,6 +183,9 @@ func (c *caller) post(ctx context.Context, to *http.Client, h webhook.Hook, body
 	}
 	defer response.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(response.Body, answerLimit+1))
+	if err == nil {
+		err = ctx.Err() // a server that sees the hub give up may end its answer early
+	}
 	switch {
 	case err != nil:
 		return nil, noAnswerError{fmt.Errorf("read the answer from %s: %w", address(h), plain(err))}
