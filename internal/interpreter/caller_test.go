@@ -227,14 +227,14 @@ func TestWebhookFailureHasClearMessage(t *testing.T) {
 	}
 }
 
-// endless is an answer that ends well once the hub has given up.
-type endless struct{ request *http.Request }
+// late is an answer that ends well once the hub has given up.
+type late struct{ request *http.Request }
 
-func (e endless) RoundTrip(r *http.Request) (*http.Response, error) {
-	return &http.Response{StatusCode: http.StatusOK, Request: r, Body: io.NopCloser(endless{r})}, nil
+func (e late) RoundTrip(r *http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, Request: r, Body: io.NopCloser(late{r})}, nil
 }
 
-func (e endless) Read([]byte) (int, error) {
+func (e late) Read([]byte) (int, error) {
 	<-e.request.Context().Done()
 	return 0, io.EOF
 }
@@ -245,7 +245,7 @@ func TestAnswerThatEndsAfterItsDeadlineCountsAsNone(t *testing.T) {
 		Name: "a.b.c", ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: &url}}}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	answer, err := newCaller(services()).post(ctx, &http.Client{Transport: endless{}}, h, nil)
+	answer, err := newCaller(services()).post(ctx, &http.Client{Transport: late{}}, h, nil)
 	if !errors.Is(err, context.DeadlineExceeded) || !errors.As(err, new(noAnswerError)) {
 		t.Errorf("the answer is %q, with error %v; want that there is none", answer, err)
 	}
