@@ -21,7 +21,7 @@ DIST := $(CURDIR)/dist
 BINARIES := $(foreach platform,$(PLATFORMS),$(DIST)/argosy-$(subst /,-,$(platform)))
 
 .DEFAULT_GOAL := help
-.PHONY: help build ldflags console demo test test-long upgrade-test release-test fuzz check bench generate binaries image release
+.PHONY: help build ldflags console demo test test-long test-peers upgrade-test release-test fuzz check bench generate binaries image release
 
 help: ## Show this help.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,6 +45,9 @@ test: build ## Run the tests that every change must pass, in at most 8 minutes.
 
 test-long: build ## Run all tests, with fuzzing, the race detector and an upgrade, in about 30 minutes.
 	@GO=$(GO) ./hack/test.sh long
+
+test-peers: build ## Run programs that others wrote against the hub: those in PEERS=DIR (default ~/.cache/argosy-peers).
+	ARGOSY_BINARY=$(CURDIR)/bin/argosy $(GO) test -count=1 -v -timeout 30m ./test/peers | grep -vE '^=== '; exit $${PIPESTATUS[0]}
 
 upgrade-test: build ## Test the upgrade from PREVIOUS=REF (default: the last tag, otherwise hack/previous).
 	@previous=$$(PREVIOUS='$(PREVIOUS)' ./hack/previous.sh) && \

@@ -18,7 +18,7 @@ goroutines='/internal/(commit|controller|member|template|capacity|interpreter)(/
 all=$("$go" list ./...) || exit 1
 raced=$(grep -E "$goroutines" <<<"$all") plain=$(grep -vE "$goroutines" <<<"$all")
 # The packages that run longest start first: one that starts last runs alone.
-longest='/(test/(faults|e2e|failover|up|guides|release|pull|console|console/pages)|internal/server)$'
+longest='/(test/(faults|peers|e2e|failover|up|guides|release|pull|console|console/pages)|internal/server)$'
 plain=$(grep -E '/test/faults$' <<<"$plain"; grep -E "$longest" <<<"$plain" | grep -v '/test/faults$'; grep -vE "$longest" <<<"$plain")
 
 status=0 rows=()

@@ -44,19 +44,6 @@ func uids(t *testing.T, member kit.Cluster, apiVersion, kind, ns string) map[str
 	return all
 }
 
-// ends waits until an agent ends with an error that contains a text.
-func (a *agent) ends(t *testing.T, text string) {
-	t.Helper()
-	select {
-	case err := <-a.ended:
-		if err == nil || !strings.Contains(a.output(), text) {
-			t.Errorf("the agent ended with %v without %q:\n%s", err, text, a.output())
-		}
-	case <-time.After(kit.Timeout):
-		t.Fatalf("the agent did not end:\n%s", a.output())
-	}
-}
-
 // startHub starts the hub again.
 func startHub(t *testing.T) {
 	t.Helper()
@@ -70,7 +57,7 @@ func startHub(t *testing.T) {
 
 func TestAgentDeletesNothingWhenTheHubIsEmptyOrRestored(t *testing.T) {
 	kit.Long(t)
-	m, member := startMember(t, "p11")
+	m, member := fleet.StartMember(t, "p11")
 	register(t, m, "p11")
 	running := startAgent(t, m, "p11")
 	becomes(t, "p11", "True")
@@ -118,7 +105,7 @@ func TestAgentDeletesNothingWhenTheHubIsEmptyOrRestored(t *testing.T) {
 		t.Fatal(err)
 	}
 	startHub(t)
-	running.logs(t, "certificate signed by unknown authority")
+	running.Logs(t, "certificate signed by unknown authority")
 	unchanged("on an empty hub", "3")
 
 	// 3. The hub is restored: the agent ends, and keeps what differs after its next start.
@@ -128,7 +115,7 @@ func TestAgentDeletesNothingWhenTheHubIsEmptyOrRestored(t *testing.T) {
 	}
 	argosy(t, "restore", backups[0], "--data-dir", data)
 	startHub(t)
-	running.ends(t, "the hub was restored from a backup")
+	running.Ends(t, "the hub was restored from a backup")
 	unchanged("on a restored hub", "3")
 	startAgent(t, m, "p11")
 	kit.Eventually(t, "the change since the backup is kept", func() string {
@@ -171,7 +158,7 @@ selector: {matchLabels: {app: %[2]s}}, template: {metadata: {labels: {app: %[2]s
 func TestAgentKilledWhileItAppliesFinishesAfterItsNextStart(t *testing.T) {
 	kit.Long(t)
 	const count, some = 60, 5
-	m, member := startMember(t, "p12")
+	m, member := fleet.StartMember(t, "p12")
 	register(t, m, "p12")
 	ns := fleet.Namespace(t)
 	fleet.Hub.Apply(t, fmt.Sprintf(`{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy,
@@ -189,10 +176,10 @@ metadata: {name: p, namespace: %s}, spec: {resourceSelectors: [{apiVersion: v1, 
 		return all
 	}
 	var first map[string]string
-	var last *agent
+	var last *kit.Process
 	for _, value := range []string{"one", "two"} {
 		if last != nil {
-			last.kill()
+			last.Kill()
 		}
 		// 1. The agent is killed while the hub gets changes.
 		a := startAgent(t, m, "p12")
@@ -205,7 +192,7 @@ metadata: {name: p, namespace: %s}, spec: {resourceSelectors: [{apiVersion: v1, 
 					}
 					return ""
 				})
-				a.kill()
+				a.Kill()
 			}
 			fleet.Hub.Apply(t, fmt.Sprintf(`{apiVersion: v1, kind: ConfigMap, metadata: {name: c%d, namespace: %s}, data: {value: %q}}`,
 				i, ns, value))
@@ -234,7 +221,7 @@ metadata: {name: p, namespace: %s}, spec: {resourceSelectors: [{apiVersion: v1, 
 
 func TestExpiredAgentRegistersAgainByTheCommandInItsError(t *testing.T) {
 	kit.Long(t)
-	m, member := startMember(t, "p13")
+	m, member := fleet.StartMember(t, "p13")
 	register(t, m, "p13")
 	a := startAgent(t, m, "p13")
 	becomes(t, "p13", "True")
@@ -242,11 +229,11 @@ func TestExpiredAgentRegistersAgainByTheCommandInItsError(t *testing.T) {
 	fleet.Hub.Apply(t, workloads(ns, "p13"))
 	healthy(t, ns, "p13")
 	before := uids(t, member, "apps/v1", "Deployment", ns)
-	a.kill()
+	a.Kill()
 	expire(t, member)
 
 	const command = "argosy token create --cluster-name p13 --print-register-command"
-	startAgent(t, m, "p13").ends(t, command)
+	startAgent(t, m, "p13").Ends(t, command)
 	fleet.Hub.Change(t, "apps/v1", "Deployment", ns, "web", func(u *unstructured.Unstructured) { replicas(u, 3) })
 	argosy(t, registerArgs(t, m, "p13", "--cluster-name", "p13")...)
 	startAgent(t, m, "p13")

@@ -17,7 +17,7 @@ func TestCommandsOfThePullPageRunTopToBottom(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, member := startMember(t, "eu")
+	m, member := fleet.StartMember(t, "eu")
 	removeAtEnd(t, "eu")
 	defer func() {
 		for _, kind := range [][2]string{{"apps/v1", "Deployment"}, {"policy.karmada.io/v1alpha1", "PropagationPolicy"}} {

@@ -63,7 +63,7 @@ func inMember(t *testing.T, member kit.Cluster, ns string) string {
 
 func TestPullClusterFromTokenToUnregistration(t *testing.T) {
 	kit.Long(t)
-	m, member := startMember(t, "p1")
+	m, member := fleet.StartMember(t, "p1")
 
 	// 1. Register. The member gets the agent's Deployment; here, the agent runs as a process.
 	register(t, m, "p1")
@@ -107,7 +107,7 @@ func TestPullClusterFromTokenToUnregistration(t *testing.T) {
 
 	// 4. A change while the agent is away arrives when it is back, and nothing is recreated.
 	before := member.Find(t, "apps/v1", "Deployment", ns, "web").GetUID()
-	running.kill()
+	running.Kill()
 	kit.Eventually(t, "requests without an agent fail with the reason", func() string {
 		out, err := fleet.Argosy(t.Context(), "get", "deployments", "-n", ns, "-C", "p1")
 		if err == nil || !strings.Contains(out, `cluster "p1" is in Pull mode, and its agent is not connected to this hub`) {
@@ -133,8 +133,8 @@ func TestPullClusterFromTokenToUnregistration(t *testing.T) {
 	}
 
 	// 5. A second agent waits, and acts when the first one ends.
-	startAgent(t, m, "p1").logs(t, "another agent acts for this cluster; this one waits")
-	first.kill()
+	startAgent(t, m, "p1").Logs(t, "another agent acts for this cluster; this one waits")
+	first.Kill()
 	fleet.Hub.Change(t, "apps/v1", "Deployment", ns, "web", func(u *unstructured.Unstructured) { replicas(u, 4) })
 	kit.Eventually(t, "the second agent acts", func() string {
 		if got := inMember(t, member, ns); got != "4" {
@@ -171,7 +171,7 @@ func TestPullClusterFromTokenToUnregistration(t *testing.T) {
 // objects.
 func TestAgentDeletesNothingThatIsMissingOnTheHub(t *testing.T) {
 	kit.Long(t)
-	m, member := startMember(t, "p2")
+	m, member := fleet.StartMember(t, "p2")
 	register(t, m, "p2")
 	startAgent(t, m, "p2")
 	becomes(t, "p2", "True")

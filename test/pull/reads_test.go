@@ -39,7 +39,7 @@ const loadedWeb = `
 // The hub reads metrics, endpoints and objects of the cluster through the tunnel of its agent.
 func TestAutoscalersServicesAndUsersReadAPullCluster(t *testing.T) {
 	kit.Long(t)
-	m, member := startMember(t, "p15")
+	m, member := fleet.StartMember(t, "p15")
 	register(t, m, "p15")
 	startAgent(t, m, "p15")
 	becomes(t, "p15", "True")

@@ -207,7 +207,7 @@ func permitted(t *testing.T, as *rest.Config, namespace, name string) map[string
 
 func TestAgentSeesOnlyItsOwnCluster(t *testing.T) {
 	kit.Long(t)
-	m, member := startMember(t, "p3")
+	m, member := fleet.StartMember(t, "p3")
 	register(t, m, "p3")
 	config := agentConfig(t, member)
 	kit.Eventually(t, "the hub keeps the permissions", func() string {
@@ -429,7 +429,7 @@ func TestRegistrarGrantsOnlyThePermissionsOfAgents(t *testing.T) {
 
 func TestRegistrationsWithMistakesAreRefusedWithTheReason(t *testing.T) {
 	kit.Long(t)
-	m, _ := startMember(t, "p5")
+	m, _ := fleet.StartMember(t, "p5")
 	args := registerArgs(t, m, "p5")
 	changed := func(args []string, flag, value string) []string {
 		args = slices.Clone(args)
@@ -464,11 +464,11 @@ func TestRegistrationsWithMistakesAreRefusedWithTheReason(t *testing.T) {
 	refused(t, []string{`the name "push" belongs to another cluster`}, changed(args, "--cluster-name", "push")...)
 	register(t, m, "p5")
 	refused(t, []string{`cluster "p5" is registered already`}, registerArgs(t, m, "p5")...)
-	other, _ := startMember(t, "p6")
+	other, _ := fleet.StartMember(t, "p6")
 	used := registerArgs(t, other, "p6")
 	argosy(t, used...)
 	removeAtEnd(t, "p6")
-	third, _ := startMember(t, "p7")
+	third, _ := fleet.StartMember(t, "p7")
 	reused := changed(changed(used, "--cluster-name", "p7"), "--cluster-kubeconfig", third.Kubeconfig)
 	refused(t, []string{`is for cluster "p6" and cannot register cluster "p7"`}, reused...)
 	refused(t, []string{`registered it as "p5"`}, registerArgs(t, m, "p8")...)
@@ -493,7 +493,7 @@ func tokenExists(t *testing.T, token string) string {
 // An agent with a certificate of another hub ends with the reason, which is also in the log of this hub.
 func TestAgentOfAnotherFleetIsRefused(t *testing.T) {
 	kit.Long(t)
-	m, member := startMember(t, "p10")
+	m, member := fleet.StartMember(t, "p10")
 	register(t, m, "p10")
 	mine, err := clientcmd.LoadFromFile(m.Kubeconfig)
 	if err != nil {
@@ -521,7 +521,7 @@ func TestAgentOfAnotherFleetIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	startAgent(t, m, "p10").ends(t, "rejects the certificate of the agent")
+	startAgent(t, m, "p10").Ends(t, "rejects the certificate of the agent")
 	kit.Eventually(t, "the hub logs the reason", func() string {
 		after, err := os.ReadFile(log)
 		if err != nil {

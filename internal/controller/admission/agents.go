@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/warning"
 	"k8s.io/client-go/dynamic"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
@@ -24,14 +25,16 @@ import (
 	"github.com/argosy-io/argosy/internal/core/cluster/pull"
 )
 
-// agents limits what agents of clusters in Pull mode, and users who register them, create. RBAC cannot limit the names
-// and contents of new objects.
+// agents limits what agents of clusters in Pull mode, and users who register them, create, and what agents change in
+// their Clusters. RBAC cannot limit the names and contents of new objects, nor fields.
 type agents struct {
 	*admission.Handler
 	client dynamic.Interface
 }
 
-func newAgents() *agents { return &agents{Handler: admission.NewHandler(admission.Create)} }
+func newAgents() *agents {
+	return &agents{Handler: admission.NewHandler(admission.Create, admission.Update)}
+}
 
 var (
 	_ admission.MutationInterface   = &agents{}
@@ -54,12 +57,18 @@ func (g *agents) ValidateInitialization() error {
 const registrarLifetime = 600
 
 // Admit shortens the certificates of registrars, and replaces the roles and bindings that registrars create with the
-// permissions that the hub grants to agents.
+// permissions that the hub grants to agents. It keeps the region of a Cluster that its agent updates.
 func (g *agents) Admit(ctx context.Context, a admission.Attributes, interfaces admission.ObjectInterfaces) error {
 	if a.GetSubresource() != "" {
 		return nil
 	}
 	resource := a.GetResource().GroupResource()
+	if a.GetOperation() == admission.Update {
+		if _, is := agentOf(a); is && resource == clusterv1alpha1.Resource("clusters") {
+			return keepPlace(ctx, a)
+		}
+		return nil
+	}
 	if resource == certificatesv1.Resource("certificatesigningrequests") {
 		csr := &certificatesv1.CertificateSigningRequest{}
 		return edit(a, interfaces, csr, func() error {
@@ -134,16 +143,26 @@ func (g *agents) Validate(ctx context.Context, a admission.Attributes, interface
 	if a.GetSubresource() != "" {
 		return nil
 	}
-	user, why := a.GetUserInfo().GetName(), ""
-	if user == pull.Registrar {
-		if a.GetResource().GroupResource() == corev1.Resource("namespaces") {
+	why := ""
+	if a.GetUserInfo().GetName() == pull.Registrar {
+		if a.GetOperation() == admission.Create && a.GetResource().GroupResource() == corev1.Resource("namespaces") {
 			why = pull.CheckNamespace(objectName(a))
 		}
 		return forbidden(a, why)
 	}
-	cluster, is := pull.ClusterOf(user)
-	if !is || !slices.Contains(a.GetUserInfo().GetGroups(), pull.Group) {
+	cluster, is := agentOf(a)
+	if !is {
 		return nil
+	}
+	if a.GetOperation() == admission.Update {
+		if a.GetResource().GroupResource() != clusterv1alpha1.Resource("clusters") {
+			return nil
+		}
+		was, is, err := clusterChange(a)
+		if err != nil {
+			return err
+		}
+		return forbidden(a, pull.CheckUpdate(cluster, was, is))
 	}
 	switch a.GetResource().GroupResource() {
 	case coordinationv1.Resource("leases"):
@@ -166,6 +185,36 @@ func (g *agents) Validate(ctx context.Context, a admission.Attributes, interface
 		why = pull.CheckCluster(cluster, c, fleet)
 	}
 	return forbidden(a, why)
+}
+
+// agentOf returns the cluster whose agent sends a request. is is false for other users.
+func agentOf(a admission.Attributes) (cluster string, is bool) {
+	cluster, is = pull.ClusterOf(a.GetUserInfo().GetName())
+	return cluster, is && slices.Contains(a.GetUserInfo().GetGroups(), pull.Group)
+}
+
+// clusterChange returns a Cluster before and after an update.
+func clusterChange(a admission.Attributes) (was, is *clusterv1alpha1.Cluster, err error) {
+	if was, err = asCluster(a.GetOldObject()); err != nil {
+		return nil, nil, err
+	}
+	is, err = asCluster(a.GetObject())
+	return was, is, err
+}
+
+func keepPlace(ctx context.Context, a admission.Attributes) error {
+	was, is, err := clusterChange(a)
+	if err != nil || !pull.KeepPlace(was, is) {
+		return err
+	}
+	warning.AddWarning(ctx, "", fmt.Sprintf("cluster %q keeps its provider, region and zones: an agent sets them only where they "+
+		"are empty; change them with kubectl edit cluster %[1]s", is.Name))
+	spec, err := generic(&is.Spec)
+	if err != nil {
+		return err
+	}
+	a.GetObject().(*unstructured.Unstructured).Object["spec"] = spec
+	return nil
 }
 
 func forbidden(a admission.Attributes, why string) error {

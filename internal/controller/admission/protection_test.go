@@ -122,6 +122,60 @@ func TestUserDeletionOfWorkIsNotOrderedByHub(t *testing.T) {
 	})
 }
 
+// Karmada's agent removes its own finalizer only (karmada-io/karmada: pkg/controllers/execution/execution_controller.go).
+func TestOrderedWorkEndsWithTheLastOtherFinalizer(t *testing.T) {
+	h := newHub(t)
+	ordered := func(finalizers ...string) *unstructured.Unstructured {
+		u := object(t, `{apiVersion: work.karmada.io/v1alpha1, kind: Work, metadata: {name: w, namespace: karmada-es-m1},
+			spec: {workload: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: shop}}]}}}`)
+		u.SetFinalizers(finalizers)
+		u.SetDeletionTimestamp(new(metav1.Now()))
+		return u
+	}
+	const ours, others = "karmada.io/execution-controller", "example.com/backup"
+	for story, tc := range map[string]struct{ was, is, want []string }{
+		"the agent finishes": {[]string{ours, execute.OrderedFinalizer}, []string{execute.OrderedFinalizer}, nil},
+		"another finalizer is left": {[]string{ours, others, execute.OrderedFinalizer},
+			[]string{others, execute.OrderedFinalizer}, []string{others, execute.OrderedFinalizer}},
+		"the agent is not done": {[]string{ours, execute.OrderedFinalizer}, []string{ours, execute.OrderedFinalizer},
+			[]string{ours, execute.OrderedFinalizer}},
+	} {
+		got, _, err := h.write("system:karmada:agent:m1", ordered(tc.is...), ordered(tc.was...))
+		if err != nil || !slices.Equal(got.GetFinalizers(), tc.want) {
+			t.Errorf("%s: the finalizers are %v (%v), want %v", story, got.GetFinalizers(), err, tc.want)
+		}
+	}
+}
+
+func TestAgentUpdatesItsOwnClusterOnly(t *testing.T) {
+	h := newHub(t)
+	h.users = map[string]*user.DefaultInfo{"system:karmada:agent:m1": {Name: "system:karmada:agent:m1",
+		Groups: []string{"system:karmada:agents"}}}
+	h.reads = map[string]bool{"system:karmada:agent:m1 /secrets karmada-cluster/m1": true}
+	cluster := func(name, spec string) *unstructured.Unstructured {
+		return object(t, `{apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster, metadata: {name: `+name+`}, spec: {syncMode: Pull, id: i, `+
+			spec+`}}`)
+	}
+	const agent = "system:karmada:agent:m1"
+	reached := cluster("m1", `apiEndpoint: "https://127.0.0.1:6443", region: west, secretRef: {namespace: karmada-cluster, name: m1}`)
+	if _, warnings, err := h.write(agent, reached, cluster("m1", "")); err != nil || len(warnings) > 0 {
+		t.Errorf("the agent reports its address, region and secret: %v, %v", err, warnings)
+	}
+	got, warnings, err := h.write(agent, cluster("m1", "region: west"), cluster("m1", "region: east"))
+	if err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], "keeps its provider, region and zones") {
+		t.Fatalf("the agent changes a user's region: %v, %v", err, warnings)
+	}
+	if region, _, _ := unstructured.NestedString(got.Object, "spec", "region"); region != "east" {
+		t.Errorf("the region is %q", region)
+	}
+	taint := `taints: [{key: a, effect: NoSchedule}]`
+	h.refuses(agent, cluster("m1", ""), cluster("m1", taint), "may change only the address")
+	h.refuses(agent, cluster("m2", "region: west"), cluster("m2", ""), "may change only the address")
+	if _, _, err := h.write("admin", cluster("m1", "region: west"), cluster("m1", "region: east, "+taint)); err != nil {
+		t.Errorf("an administrator changes the region: %v", err)
+	}
+}
+
 func TestKeepWorkloadsNeedsRightToDeleteClusters(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		h := newHub(t)

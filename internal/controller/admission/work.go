@@ -23,6 +23,7 @@ func (o *objects) mutateWork(_ context.Context, r request) error {
 	identify(r.obj, r.old, workv1alpha2.WorkPermanentIDLabel)
 	r.disown()
 	r.unorder()
+	r.endOrder()
 	if _, err := names.ClusterOf(r.GetNamespace()); err == nil && r.creating() { // elsewhere no controller removes it
 		controllerutil.AddFinalizer(r.obj, workv1alpha2.ExecutionFinalizer)
 	}
@@ -57,6 +58,14 @@ func (r request) unorder() {
 	had := r.old != nil && slices.Contains(r.old.GetFinalizers(), execute.OrderedFinalizer)
 	if finalizers := r.obj.GetFinalizers(); !had && slices.Contains(finalizers, execute.OrderedFinalizer) {
 		r.obj.SetFinalizers(slices.DeleteFunc(finalizers, func(f string) bool { return f == execute.OrderedFinalizer }))
+	}
+}
+
+// endOrder removes the mark of a deletion request together with the last other finalizer, so that the Work ends. An agent
+// of Karmada removes its own finalizer only.
+func (r request) endOrder() {
+	if finalizers := r.obj.GetFinalizers(); len(finalizers) == 1 && finalizers[0] == execute.OrderedFinalizer {
+		r.obj.SetFinalizers(nil)
 	}
 }
 

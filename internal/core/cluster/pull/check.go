@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/object/names"
@@ -14,21 +15,23 @@ import (
 
 // CheckNamespace returns why the registrar must not create a namespace; empty if it may.
 func CheckNamespace(name string) string {
-	if name == names.Clusters {
+	if name == names.Clusters || name == names.System {
 		return ""
 	}
 	if cluster, err := names.ClusterOf(name); err == nil && validName(cluster) {
 		return ""
 	}
-	return fmt.Sprintf("a registration creates only execution spaces and the namespace %s", names.Clusters)
+	return fmt.Sprintf("a registration creates only execution spaces and the namespaces %s and %s", names.Clusters,
+		names.System)
 }
 
 // CheckLease returns why the agent of a cluster must not create a Lease; empty if it may.
 func CheckLease(cluster, namespace, name string) string {
-	if namespace == names.Clusters && name == cluster {
+	if namespace == names.Clusters && name == cluster || namespace == names.System && name == electionLease(cluster) {
 		return ""
 	}
-	return fmt.Sprintf("the agent of cluster %q may create only the Lease %s/%s", cluster, names.Clusters, cluster)
+	return fmt.Sprintf("the agent of cluster %q may create only the Leases %s/%s and %s/%s", cluster, names.Clusters, cluster,
+		names.System, electionLease(cluster))
 }
 
 // CheckSecret returns why the agent of a cluster must not create a Secret; empty if it may. The type is limited because
@@ -53,10 +56,8 @@ func CheckCluster(cluster string, c *clusterv1alpha1.Cluster, fleet []clusterv1a
 	case len(c.Spec.Taints) > 0 || len(c.Annotations) > 0 || len(c.Finalizers) > 0 || len(c.OwnerReferences) > 0:
 		return "an agent registers its cluster without taints, annotations, finalizers and owners"
 	}
-	for _, ref := range []*clusterv1alpha1.LocalSecretReference{c.Spec.SecretRef, c.Spec.ImpersonatorSecretRef} {
-		if ref != nil && (ref.Namespace != names.Clusters || !slices.Contains(SecretsOf(cluster), ref.Name)) {
-			return fmt.Sprintf("cluster %q cannot refer to Secret %s/%s", cluster, ref.Namespace, ref.Name)
-		}
+	if why := checkSecretRefs(c); why != "" {
+		return why
 	}
 	for i := range fleet {
 		if other := &fleet[i]; c.Spec.ID != "" && other.Spec.ID == c.Spec.ID && other.Name != c.Name {
@@ -65,6 +66,51 @@ func CheckCluster(cluster string, c *clusterv1alpha1.Cluster, fleet []clusterv1a
 		}
 	}
 	return ""
+}
+
+func checkSecretRefs(c *clusterv1alpha1.Cluster) string {
+	for _, ref := range []*clusterv1alpha1.LocalSecretReference{c.Spec.SecretRef, c.Spec.ImpersonatorSecretRef} {
+		if ref != nil && (ref.Namespace != names.Clusters || !slices.Contains(SecretsOf(c.Name), ref.Name)) {
+			return fmt.Sprintf("cluster %q cannot refer to Secret %s/%s", c.Name, ref.Namespace, ref.Name)
+		}
+	}
+	return ""
+}
+
+// KeepPlace restores the provider, region and zones that a Cluster had before its agent updates it. The agent sets them
+// only where they are empty: users may have corrected them, and policies select clusters by them. It returns whether it
+// restored one.
+func KeepPlace(was, is *clusterv1alpha1.Cluster) (restored bool) {
+	before := is.Spec.DeepCopy()
+	if was.Spec.Provider != "" {
+		is.Spec.Provider = was.Spec.Provider
+	}
+	if was.Spec.Region != "" {
+		is.Spec.Region = was.Spec.Region
+	}
+	if was.Spec.Zone != "" || len(was.Spec.Zones) > 0 {
+		is.Spec.Zone, is.Spec.Zones = was.Spec.Zone, slices.Clone(was.Spec.Zones)
+	}
+	return !equality.Semantic.DeepEqual(before, &is.Spec)
+}
+
+// CheckUpdate returns why the agent of a cluster must not change a Cluster like this; empty if it may. It may set how
+// the hub and users reach its cluster, and what KeepPlace leaves.
+func CheckUpdate(cluster string, was, is *clusterv1alpha1.Cluster) string {
+	rest := is.DeepCopy()
+	rest.Spec.APIEndpoint, rest.Spec.ProxyURL = was.Spec.APIEndpoint, was.Spec.ProxyURL
+	rest.Spec.InsecureSkipTLSVerification = was.Spec.InsecureSkipTLSVerification
+	rest.Spec.SecretRef, rest.Spec.ImpersonatorSecretRef = was.Spec.SecretRef, was.Spec.ImpersonatorSecretRef
+	rest.Spec.Provider, rest.Spec.Region = was.Spec.Provider, was.Spec.Region
+	rest.Spec.Zone, rest.Spec.Zones = was.Spec.Zone, was.Spec.Zones
+	if is.Name != cluster || was.Spec.SyncMode != clusterv1alpha1.Pull || !equality.Semantic.DeepEqual(rest.Spec, was.Spec) ||
+		!equality.Semantic.DeepEqual(is.Labels, was.Labels) || !equality.Semantic.DeepEqual(is.Annotations, was.Annotations) ||
+		!equality.Semantic.DeepEqual(is.Finalizers, was.Finalizers) ||
+		!equality.Semantic.DeepEqual(is.OwnerReferences, was.OwnerReferences) {
+		return fmt.Sprintf("the agent of cluster %q may change only the address, proxy, secrets, provider, region and zones of "+
+			"its own Cluster in Pull mode", cluster)
+	}
+	return checkSecretRefs(is)
 }
 
 // Narrow limits lists that Karmada's agents request of all clusters and Services to those of their own cluster. Such

@@ -14,7 +14,8 @@ import (
 type Grants struct {
 	ClusterRole        rbacv1.ClusterRole
 	ClusterRoleBinding rbacv1.ClusterRoleBinding
-	// Roles are in the namespace of the secrets of clusters and in the execution space. RoleBindings have the same order.
+	// Roles are in the namespace of the secrets of clusters, in the execution space, and in the namespace where agents of
+	// Karmada elect a leader. RoleBindings have the same order.
 	Roles        []rbacv1.Role
 	RoleBindings []rbacv1.RoleBinding
 }
@@ -28,6 +29,7 @@ const (
 	agentSuffix  = ":agent"
 	secretSuffix = ":agent-secret"
 	workSuffix   = ":agent-work"
+	leaderSuffix = ":agent-leader"
 	rolePrefix   = "system:karmada:"
 )
 
@@ -45,7 +47,7 @@ func GrantsOf(cluster string) Grants {
 	}
 	g := Grants{
 		ClusterRole: rbacv1.ClusterRole{ObjectMeta: grantMeta("", rolePrefix+cluster+agentSuffix), Rules: []rbacv1.PolicyRule{
-			named(rule("cluster.karmada.io", "clusters", "get", "list", "watch", "delete"), cluster),
+			named(rule("cluster.karmada.io", "clusters", "get", "list", "watch", "update", "delete"), cluster),
 			rule("cluster.karmada.io", "clusters", "create"),
 			named(rule("cluster.karmada.io", "clusters/status", "get", "update", "patch"), cluster),
 			named(rule("cluster.karmada.io", "clusters/"+TunnelSubresource, "create"), cluster),
@@ -68,6 +70,10 @@ func GrantsOf(cluster string) Grants {
 				rule("", "events", "create", "update", "patch"),
 				rule("", "services", "list", "watch"),
 			}},
+			{ObjectMeta: grantMeta(names.System, rolePrefix+cluster+leaderSuffix), Rules: []rbacv1.PolicyRule{
+				named(rule("coordination.k8s.io", "leases", "get", "update", "patch"), electionLease(cluster)),
+				rule("coordination.k8s.io", "leases", "create"),
+			}},
 		},
 	}
 	subjects := []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: User(cluster)}}
@@ -86,6 +92,9 @@ func grantMeta(namespace, name string) metav1.ObjectMeta {
 
 const impersonatorSuffix = "-impersonator"
 
+// electionLease returns the name of the Lease in karmada-system by which the replicas of Karmada's agent elect a leader.
+func electionLease(cluster string) string { return "karmada-agent-" + cluster }
+
 // SecretsOf returns the names of the Secrets in karmada-cluster with which the hub reaches a cluster.
 func SecretsOf(cluster string) []string { return []string{cluster, cluster + impersonatorSuffix} }
 
@@ -95,7 +104,7 @@ func GrantedCluster(role string) (cluster string, ok bool) {
 	if !ok {
 		return "", false
 	}
-	for _, suffix := range []string{agentSuffix, secretSuffix, workSuffix} {
+	for _, suffix := range []string{agentSuffix, secretSuffix, workSuffix, leaderSuffix} {
 		if cluster, ok := strings.CutSuffix(rest, suffix); ok {
 			return cluster, validName(cluster)
 		}

@@ -129,17 +129,21 @@ func TestAgentsCreateOnlyTheirOwnObjects(t *testing.T) {
 	}
 	fleet := []clusterv1alpha1.Cluster{*registered("us", clusterv1alpha1.Push)}
 	for story, tc := range map[string]struct{ why, want string }{
-		"its lease":        {CheckLease("eu", "karmada-cluster", "eu"), ""},
-		"another's lease":  {CheckLease("eu", "karmada-cluster", "us"), "only the Lease karmada-cluster/eu"},
-		"the hub's lease":  {CheckLease("eu", "karmada-system", "eu"), "only the Lease"},
-		"its secret":       {CheckSecret("eu", "karmada-cluster", "eu-impersonator", corev1.SecretTypeOpaque), ""},
-		"another's secret": {CheckSecret("eu", "karmada-cluster", "us", corev1.SecretTypeOpaque), "only the Opaque"},
+		"its lease":                    {CheckLease("eu", "karmada-cluster", "eu"), ""},
+		"another's lease":              {CheckLease("eu", "karmada-cluster", "us"), "only the Leases karmada-cluster/eu and karmada-system/karmada-agent-eu"},
+		"the lease of Karmada's agent": {CheckLease("eu", "karmada-system", "karmada-agent-eu"), ""},
+		"another agent's election":     {CheckLease("eu", "karmada-system", "karmada-agent-us"), "only the Leases"},
+		"an election elsewhere":        {CheckLease("eu", "kube-system", "karmada-agent-eu"), "only the Leases"},
+		"the hub's lease":              {CheckLease("eu", "karmada-system", "eu"), "only the Leases"},
+		"its secret":                   {CheckSecret("eu", "karmada-cluster", "eu-impersonator", corev1.SecretTypeOpaque), ""},
+		"another's secret":             {CheckSecret("eu", "karmada-cluster", "us", corev1.SecretTypeOpaque), "only the Opaque"},
 		"a service account's": {CheckSecret("eu", "karmada-cluster", "eu", corev1.SecretTypeServiceAccountToken),
 			"only"},
-		"an execution space":      {CheckNamespace("karmada-es-eu"), ""},
-		"the clusters' namespace": {CheckNamespace("karmada-cluster"), ""},
-		"another namespace":       {CheckNamespace("shop"), "only execution spaces"},
-		"its cluster":             {CheckCluster("eu", cluster(func(*clusterv1alpha1.Cluster) {}), fleet), ""},
+		"an execution space":         {CheckNamespace("karmada-es-eu"), ""},
+		"the clusters' namespace":    {CheckNamespace("karmada-cluster"), ""},
+		"the namespace of elections": {CheckNamespace("karmada-system"), ""},
+		"another namespace":          {CheckNamespace("shop"), "only execution spaces"},
+		"its cluster":                {CheckCluster("eu", cluster(func(*clusterv1alpha1.Cluster) {}), fleet), ""},
 		"its cluster with secrets": {CheckCluster("eu", cluster(func(c *clusterv1alpha1.Cluster) {
 			c.Spec.SecretRef = ref("karmada-cluster", "eu")
 		}), fleet), ""},
@@ -192,8 +196,17 @@ func TestPermissionsNameNoOtherCluster(t *testing.T) {
 			g.RoleBindings[i].Subjects[0].Name != "system:karmada:agent:eu" {
 			t.Errorf("role %s and binding %+v", role.Name, g.RoleBindings[i])
 		}
-		if role.Namespace != "karmada-es-eu" && role.Namespace != "karmada-cluster" {
+		if role.Namespace != "karmada-es-eu" && role.Namespace != "karmada-cluster" && role.Namespace != "karmada-system" {
 			t.Errorf("role %s in namespace %s", role.Name, role.Namespace)
+		}
+		if role.Namespace != "karmada-system" {
+			continue
+		}
+		for _, r := range role.Rules { // the hub's own objects are there
+			if !slices.Equal(r.Resources, []string{"leases"}) ||
+				!slices.Equal(r.Verbs, []string{"create"}) && !slices.Equal(r.ResourceNames, []string{"karmada-agent-eu"}) {
+				t.Errorf("a rule in karmada-system: %+v", r)
+			}
 		}
 	}
 	for _, other := range []string{"cluster-admin", "system:karmada:a.b:agent", "system:karmada:eu:other",
@@ -224,5 +237,63 @@ func TestListsOfKarmadasAgentsAreNarrowed(t *testing.T) {
 		if changed != (want != "") || changed && got+"?"+query.Encode() != want {
 			t.Errorf("%s becomes %s?%s, want %q", path, got, query.Encode(), want)
 		}
+	}
+}
+
+func TestAgentChangesOnlyHowItsClusterIsReached(t *testing.T) {
+	was := registered("eu", clusterv1alpha1.Pull)
+	was.Labels = map[string]string{"tier": "test"}
+	was.Spec.Taints = []corev1.Taint{{Key: "closed", Effect: corev1.TaintEffectNoSchedule}}
+	own := &clusterv1alpha1.LocalSecretReference{Namespace: "karmada-cluster", Name: "eu"}
+	const only = "may change only the address"
+	for story, tc := range map[string]struct {
+		change func(*clusterv1alpha1.Cluster)
+		want   string
+	}{
+		"nothing":     {func(*clusterv1alpha1.Cluster) {}, ""},
+		"its address": {func(c *clusterv1alpha1.Cluster) { c.Spec.APIEndpoint, c.Spec.ProxyURL = "https://eu:6443", "http://p" }, ""},
+		"its secrets": {func(c *clusterv1alpha1.Cluster) { c.Spec.SecretRef = own }, ""},
+		"its place":   {func(c *clusterv1alpha1.Cluster) { c.Spec.Region, c.Spec.Zones = "west", []string{"a"} }, ""},
+		"another cluster's secret": {func(c *clusterv1alpha1.Cluster) {
+			c.Spec.SecretRef = &clusterv1alpha1.LocalSecretReference{Namespace: "karmada-cluster", Name: "us"}
+		}, "cannot refer to Secret karmada-cluster/us"},
+		"its taints":       {func(c *clusterv1alpha1.Cluster) { c.Spec.Taints = nil }, only},
+		"its labels":       {func(c *clusterv1alpha1.Cluster) { c.Labels = map[string]string{"tier": "prod"} }, only},
+		"its annotations":  {func(c *clusterv1alpha1.Cluster) { c.Annotations = map[string]string{"a": "b"} }, only},
+		"its finalizers":   {func(c *clusterv1alpha1.Cluster) { c.Finalizers = []string{"a/b"} }, only},
+		"its owners":       {func(c *clusterv1alpha1.Cluster) { c.OwnerReferences = []metav1.OwnerReference{{Name: "a"}} }, only},
+		"its id":           {func(c *clusterv1alpha1.Cluster) { c.Spec.ID = "id-us" }, only},
+		"its sync mode":    {func(c *clusterv1alpha1.Cluster) { c.Spec.SyncMode = clusterv1alpha1.Push }, only},
+		"its models":       {func(c *clusterv1alpha1.Cluster) { c.Spec.ResourceModels = []clusterv1alpha1.ResourceModel{{Grade: 1}} }, only},
+		"its proxy header": {func(c *clusterv1alpha1.Cluster) { c.Spec.ProxyHeader = map[string]string{"a": "b"} }, only},
+	} {
+		is := was.DeepCopy()
+		is.ResourceVersion, is.Generation = "2", 2
+		tc.change(is)
+		if why := CheckUpdate("eu", was, is); tc.want == "" && why != "" || !strings.Contains(why, tc.want) {
+			t.Errorf("the agent changes %s: %q, want %q", story, why, tc.want)
+		}
+	}
+	if why := CheckUpdate("us", was, was.DeepCopy()); !strings.Contains(why, only) {
+		t.Errorf("another agent: %q", why)
+	}
+	push := registered("eu", clusterv1alpha1.Push)
+	if why := CheckUpdate("eu", push, push.DeepCopy()); !strings.Contains(why, only) {
+		t.Errorf("a Cluster in Push mode: %q", why)
+	}
+}
+
+func TestAgentSetsRegionOnlyWhereItIsEmpty(t *testing.T) {
+	was, is := registered("eu", clusterv1alpha1.Pull), registered("eu", clusterv1alpha1.Pull)
+	is.Spec.Region, is.Spec.Zones, is.Spec.Provider = "west", []string{"a"}, "p"
+	if KeepPlace(was, is); is.Spec.Region != "west" || is.Spec.Zones[0] != "a" || is.Spec.Provider != "p" {
+		t.Errorf("an empty place becomes %+v", is.Spec)
+	}
+	was.Spec.Region, was.Spec.Zones, was.Spec.Provider = "east", []string{"b"}, "q"
+	if !KeepPlace(was, is) || is.Spec.Region != "east" || is.Spec.Zones[0] != "b" || is.Spec.Provider != "q" {
+		t.Errorf("a user's place becomes %+v", is.Spec)
+	}
+	if KeepPlace(was, is) {
+		t.Error("an unchanged place is restored")
 	}
 }

@@ -1,0 +1,78 @@
+// Package peers runs programs that others wrote, unmodified, against the hub. They are built outside the repository, in
+// the folder of PEERS (default ~/.cache/argosy-peers). A story whose program is missing is skipped.
+package peers
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/argosy-io/argosy/internal/lab"
+	"github.com/argosy-io/argosy/internal/sim"
+	"github.com/argosy-io/argosy/test/kit"
+)
+
+// fleet is a hub, and the members home and away in Push mode.
+var fleet *kit.Fleet
+
+// hubArgs shorten the times of the hub.
+var hubArgs = []string{"--cluster-failure-threshold=4s", "--cluster-success-threshold=4s",
+	"--cluster-status-update-frequency=2s"}
+
+func TestMain(m *testing.M) {
+	if programs, err := os.ReadDir(folder()); err != nil || len(programs) == 0 {
+		os.Exit(m.Run()) // each story is skipped, with its programs
+	}
+	kit.MainLong("peers", func(dir string) (_ *kit.Fleet, err error) {
+		fleet, err = kit.StartWith(lab.Options{Dir: dir, HubArgs: hubArgs,
+			Members: []sim.Member{{Name: "home", Nodes: 2}, {Name: "away", Nodes: 2}}})
+		return fleet, err
+	}, m.Run)
+}
+
+// folder returns the folder of the programs.
+func folder() string {
+	if dir := os.Getenv("PEERS"); dir != "" {
+		return dir
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(home, ".cache", "argosy-peers")
+}
+
+// programs returns the paths of programs. It skips the test if one is missing.
+func programs(t *testing.T, names ...string) []string {
+	t.Helper()
+	kit.Long(t)
+	var paths, missing []string
+	for _, name := range names {
+		path := filepath.Join(folder(), name)
+		if _, err := os.Stat(path); err != nil {
+			missing = append(missing, name)
+		}
+		paths = append(paths, path)
+	}
+	if len(missing) > 0 {
+		t.Skipf("SKIPPED: %s is not built", strings.Join(missing, " and "))
+	}
+	return paths
+}
+
+// run runs a program that must succeed, and returns its output.
+func run(t *testing.T, program string, args ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), kit.Timeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+fleet.Lab.Hub.Kubeconfig())
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", program, strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
