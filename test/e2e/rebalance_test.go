@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -64,14 +63,6 @@ func TestARebalancerHasReplicasDividedAnew(t *testing.T) {
 		return ""
 	})
 
-	// Times have seconds: a rebalancer is of a later one than the schedules before it.
-	kit.Eventually(t, "the second is over", func() string {
-		if last := binding(t, ns, "web-deployment").Status.LastScheduledTime; time.Now().Truncate(time.Second).After(
-			last.Time) {
-			return ""
-		}
-		return "it is the same second"
-	})
 	fleet.Hub.Apply(t, rebalancer(ns, "", "web", "missing"))
 	waitFor(t, "its status says for whom it was asked", "missing=FailedReferencedBindingNotFound web=Successful",
 		func() string { return rebalanced(t, ns) })

@@ -57,6 +57,8 @@ func due(b workv1alpha2.Binding, s Snapshot) Reason {
 	}
 	applied, ok := b.GetAnnotations()[policyv1alpha1.AppliedPlacementAnnotation]
 	switch {
+	case !ok && fresh(b):
+		return RescheduleAsked
 	case !ok:
 		return NeverScheduled
 	case !samePlacement(applied, spec.Placement):

@@ -219,15 +219,28 @@ func observedTerm(b workv1alpha2.Binding) int {
 		func(t policyv1alpha1.ClusterAffinityTerm) bool { return t.AffinityName == observed })
 }
 
-// fresh reports whether a run may move placed replicas. A binding that was created with clusters counts as placed at
-// its creation, even before the confirmation.
+// fresh reports whether a run may move placed replicas: it was requested after the last run, or no placement is
+// recorded since the request, see KeepRequest. A binding that was created with clusters counts as placed at its
+// creation, even before the confirmation.
 func fresh(b workv1alpha2.Binding) bool {
 	asked, last := b.BindingSpec().RescheduleTriggeredAt, b.BindingStatus().LastScheduledTime
 	if last == nil {
 		created := b.GetCreationTimestamp()
 		last = &created
 	}
-	return asked != nil && asked.After(last.Time)
+	_, recorded := b.GetAnnotations()[policyv1alpha1.AppliedPlacementAnnotation]
+	return asked != nil && (asked.After(last.Time) || !recorded)
+}
+
+// KeepRequest removes the record of the placement of b if its request for a fresh run is not later than its last run,
+// which was not for that request: times of the API have whole seconds, and a request may be seen late. The fresh run
+// records its placement again.
+func KeepRequest(b workv1alpha2.Binding) {
+	if !fresh(b) {
+		annotations := b.GetAnnotations()
+		delete(annotations, policyv1alpha1.AppliedPlacementAnnotation)
+		b.SetAnnotations(annotations)
+	}
 }
 
 // strategy is how replicas are divided.

@@ -14,6 +14,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/object/identity"
 	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
 // Workload returns the identity of a referenced workload.
@@ -47,18 +48,10 @@ func Trigger(r *appsv1alpha1.WorkloadRebalancer, w appsv1alpha1.ObjectReference,
 		return b, true
 	}
 	want = b.DeepCopyObject().(workv1alpha2.Binding)
-	at := r.CreationTimestamp
-	last := b.BindingStatus().LastScheduledTime
-	if last == nil {
-		created := b.GetCreationTimestamp() // as core/schedule has it
-		last = &created
+	want.BindingSpec().RescheduleTriggeredAt = new(r.CreationTimestamp)
+	if created := b.GetCreationTimestamp(); created.Unix() <= r.CreationTimestamp.Unix() {
+		schedule.KeepRequest(want)
 	}
-	if created := b.GetCreationTimestamp(); last.Unix() >= at.Unix() && created.Unix() <= at.Unix() {
-		// The request must follow the last run, which may have come after the rebalancer was created. Times of the API have
-		// whole seconds, so add one.
-		at = metav1.NewTime(last.Add(time.Second))
-	}
-	want.BindingSpec().RescheduleTriggeredAt = &at
 	return want, true
 }
 

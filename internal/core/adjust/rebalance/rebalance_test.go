@@ -10,7 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	appsv1alpha1 "github.com/argosy-io/argosy/api/apps/v1alpha1"
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
 var (
@@ -187,57 +189,49 @@ func TestABindingIsAskedAsOfTheRebalancersCreation(t *testing.T) {
 	}
 }
 
-// Times of the API have whole seconds. An order of the second in which the binding was last scheduled once went
-// unheard.
-func TestAnOrderWithinTheSecondOfTheLastSchedulingCounts(t *testing.T) {
-	w := appsv1alpha1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web"}
-	b := &workv1alpha2.ResourceBinding{}
-	b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: w.APIVersion, Kind: w.Kind, Namespace: w.Namespace,
-		Name: w.Name}
-	scheduled := metav1.Unix(1_000, 0)
-	unconfirmed := b.DeepCopy()
-	unconfirmed.CreationTimestamp = scheduled
-	b.Status.LastScheduledTime = &scheduled
-	for created, want := range map[int64]int64{999: 1_001, 1_000: 1_001, 1_001: 1_001} {
-		ofMade := want
-		if created == 999 {
-			ofMade = 999 // it was placed after the order
-		}
-		if asked, _ := Trigger(&appsv1alpha1.WorkloadRebalancer{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.Unix(
-			created, 0)}}, w, unconfirmed); asked.BindingSpec().RescheduleTriggeredAt.Unix() != ofMade {
-			t.Errorf("created at %d, of a binding that was just made: asked %+v, want %d", created,
-				asked.BindingSpec().RescheduleTriggeredAt, ofMade)
+// Clients compare the request with the creation of the rebalancer, as Karmada's end-to-end suite does.
+func TestRequestIsServedOnceWhateverTheLastRunWas(t *testing.T) {
+	w := deployment("web")
+	for name, c := range map[string]struct {
+		made, scheduled, created int64 // scheduled 0: not confirmed yet
+		served                   bool  // the placement is as the rebalancer wants it already
+	}{
+		"a run before the rebalancer":            {10, 999, 1_000, false},
+		"a run in its second":                    {10, 1_000, 1_000, false},
+		"a run before the request was seen":      {10, 1_030, 1_000, false},
+		"not confirmed, made before":             {999, 0, 1_000, false},
+		"not confirmed, made in its second":      {1_000, 0, 1_000, false},
+		"not confirmed, made after":              {1_001, 0, 1_000, true},
+		"made after, and scheduled":              {1_001, 1_030, 1_000, true},
+		"made in its second, scheduled later on": {1_000, 1_030, 1_000, false},
+	} {
+		b := &workv1alpha2.ResourceBinding{}
+		b.CreationTimestamp = metav1.Unix(c.made, 0)
+		b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: w.APIVersion, Kind: w.Kind, Namespace: w.Namespace,
+			Name: w.Name}
+		b.Spec.Placement = &policyv1alpha1.Placement{}
+		schedule.Result{}.Apply(b, nil)
+		if c.scheduled > 0 {
+			schedule.Confirm(b, schedule.Confirmation{Ran: true}, metav1.Unix(c.scheduled, 0))
 		}
 		r := &appsv1alpha1.WorkloadRebalancer{}
-		r.CreationTimestamp = metav1.Unix(created, 0)
+		r.CreationTimestamp = metav1.Unix(c.created, 0)
 		asked, found := Trigger(r, w, b)
-		if !found || asked.BindingSpec().RescheduleTriggeredAt.Unix() != want {
-			t.Errorf("created at %d: found %t, asked %+v, want %d", created, found, asked, want)
+		if !found || !asked.BindingSpec().RescheduleTriggeredAt.Equal(&r.CreationTimestamp) {
+			t.Errorf("%s: found %t, asked at %v, want %v", name, found, asked.BindingSpec().RescheduleTriggeredAt,
+				r.CreationTimestamp)
 			continue
 		}
 		if again, _ := Trigger(r, w, asked); again != asked {
-			t.Errorf("created at %d: it asks twice", created)
+			t.Errorf("%s: it asks twice", name)
 		}
-	}
-}
-
-// A run between the order and the look at it left the replicas where they were.
-func TestRequestCountsIfABindingWasScheduledBeforeIt(t *testing.T) {
-	w := appsv1alpha1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web"}
-	// what is younger than the order was placed anew
-	for made, want := range map[int64]int64{10: 1_031, 1_000: 1_031, 1_001: 1_000} {
-		b := &workv1alpha2.ResourceBinding{}
-		b.CreationTimestamp = metav1.Unix(made, 0)
-		b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: w.APIVersion, Kind: w.Kind, Namespace: w.Namespace,
-			Name: w.Name}
-		scheduled := metav1.Unix(1_030, 0)
-		b.Status.LastScheduledTime = &scheduled
-		asked, _ := Trigger(rebalancer("web"), w, b)
-		if got := asked.BindingSpec().RescheduleTriggeredAt.Unix(); got != want {
-			t.Errorf("of a binding made at %d it is asked at %d, want %d", made, got, want)
+		if reason, _ := schedule.Due(asked, schedule.Snapshot{}); (reason == schedule.RescheduleAsked) == c.served {
+			t.Errorf("%s: the scheduler runs because %q", name, reason)
 		}
-		if again, _ := Trigger(rebalancer("web"), w, asked); again != asked {
-			t.Errorf("of a binding made at %d it asks twice", made)
+		schedule.Result{}.Apply(asked, nil)
+		schedule.Confirm(asked, schedule.Confirmation{Ran: true}, metav1.Unix(1_031, 0))
+		if reason, _ := schedule.Due(asked, schedule.Snapshot{}); reason == schedule.RescheduleAsked {
+			t.Errorf("%s: it is served twice", name)
 		}
 	}
 }
