@@ -124,7 +124,7 @@ func Attach(independent workv1alpha2.Binding, dep *unstructured.Unstructured, ex
 	if by.ConflictResolution == policyv1alpha1.ConflictOverwrite || spec.ConflictResolution == "" {
 		spec.ConflictResolution = cmp.Or(by.ConflictResolution, policyv1alpha1.ConflictAbort)
 	}
-	if preserves(by) {
+	if preserves(by) || spec.PreserveResourcesOnDeletion == nil {
 		spec.PreserveResourcesOnDeletion = by.DeepCopy().PreserveResourcesOnDeletion
 	}
 	return b, nil

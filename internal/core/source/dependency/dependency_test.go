@@ -168,19 +168,29 @@ func TestClaimedDependencyStays(t *testing.T) {
 }
 
 func TestSettingsOfAnyRequirerApply(t *testing.T) {
-	yes, no := true, false
-	meek, bold := independent("meek", "m1"), independent("bold", "m1")
-	meek.Spec.ConflictResolution, meek.Spec.PreserveResourcesOnDeletion = policyv1alpha1.ConflictAbort, &no
-	bold.Spec.ConflictResolution, bold.Spec.PreserveResourcesOnDeletion = policyv1alpha1.ConflictOverwrite, &yes
-	for _, order := range [][]*workv1alpha2.ResourceBinding{{meek, bold}, {bold, meek}} {
-		spec := attach(t, order[1], attach(t, order[0], nil)).BindingSpec()
-		if spec.ConflictResolution != policyv1alpha1.ConflictOverwrite || !preserves(spec) {
-			t.Errorf("got %s, preserve %v", spec.ConflictResolution, preserves(spec))
+	yes, no := new(true), new(false)
+	for name, c := range map[string]struct{ one, other, want *bool }{
+		"neither says":        {nil, nil, nil},
+		"one says false":      {no, nil, no},
+		"both say false":      {no, no, no},
+		"one of them is true": {no, yes, yes},
+		"only one says":       {nil, yes, yes},
+		"both say true":       {yes, yes, yes},
+	} {
+		meek, bold := independent("meek", "m1"), independent("bold", "m1")
+		meek.Spec.ConflictResolution, meek.Spec.PreserveResourcesOnDeletion = policyv1alpha1.ConflictAbort, c.one
+		bold.Spec.ConflictResolution, bold.Spec.PreserveResourcesOnDeletion = policyv1alpha1.ConflictOverwrite, c.other
+		for _, order := range [][]*workv1alpha2.ResourceBinding{{meek, bold}, {bold, meek}} {
+			spec := attach(t, order[1], attach(t, order[0], nil)).BindingSpec()
+			got := spec.PreserveResourcesOnDeletion
+			if spec.ConflictResolution != policyv1alpha1.ConflictOverwrite || (got == nil) != (c.want == nil) ||
+				got != nil && *got != *c.want {
+				t.Errorf("%s: got %s, preserve %v", name, spec.ConflictResolution, got)
+			}
 		}
 	}
-	spec := attach(t, meek, nil).BindingSpec()
-	if spec.ConflictResolution != policyv1alpha1.ConflictAbort || spec.PreserveResourcesOnDeletion != nil {
-		t.Errorf("asked for by none: got %s, %v", spec.ConflictResolution, spec.PreserveResourcesOnDeletion)
+	if spec := attach(t, independent("meek", "m1"), nil).BindingSpec(); spec.ConflictResolution != policyv1alpha1.ConflictAbort {
+		t.Errorf("requested by none: got %s", spec.ConflictResolution)
 	}
 }
 
