@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -78,6 +79,17 @@ func (m *Member) ApplyYielding(ctx context.Context, desired,
 // FieldConflict reports whether an object was not applied because others set fields of it otherwise.
 func FieldConflict(err error) bool {
 	return apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict)
+}
+
+// NodePortRefused reports whether an API server refused a Service because a node port is taken or out of its range.
+func NodePortRefused(err error) bool {
+	status := apierrors.APIStatus(nil)
+	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
+		return false
+	}
+	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool {
+		return strings.HasPrefix(c.Field, "spec.ports[") && strings.HasSuffix(c.Field, ".nodePort")
+	})
 }
 
 func (m *Member) apply(ctx context.Context, desired, observed *unstructured.Unstructured,

@@ -22,7 +22,7 @@ func nodePort(service *unstructured.Unstructured) int64 {
 	return n
 }
 
-func TestAllocatedNodePortIsNotSent(t *testing.T) {
+func TestAllocatedNodePortIsTheSameWhereItIsFree(t *testing.T) {
 	kit.Long(t)
 	t.Parallel()
 	ns := fleet.Namespace(t)
@@ -44,6 +44,12 @@ metadata: {name: %s}
 	fleet.Hub.Apply(t, policy(ns, "p", "v1", "Service", "{clusterAffinity: {clusterNames: [m1, m2]}}"))
 	kit.Eventually(t, "the Service is in m2 with a node port of that cluster", func() string {
 		if got := nodePort(fleet.Members["m2"].Find(t, "v1", "Service", ns, "front")); got == 0 || got == port {
+			return fmt.Sprintf("its node port is %d, on the hub %d", got, port)
+		}
+		return ""
+	})
+	kit.Eventually(t, "the Service is in m1 with the node port of the hub", func() string {
+		if got := nodePort(fleet.Members["m1"].Find(t, "v1", "Service", ns, "front")); got != port {
 			return fmt.Sprintf("its node port is %d, on the hub %d", got, port)
 		}
 		return ""

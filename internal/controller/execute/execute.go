@@ -632,16 +632,14 @@ func (r *reconciler) actOnce(ctx context.Context, m *member.Member, work *workv1
 	if action.Repairs && r.drift.pause(work) > 0 {
 		return execute.Nothing, observed, nil // The report asks for another attempt after the pause.
 	}
-	after, err := observed, error(nil)
-	switch action.Kind {
-	case execute.Create:
-		after, err = m.Create(ctx, action.Object)
-	case execute.Apply:
-		apply := m.Apply
-		if action.Yields {
-			apply = m.ApplyYielding
+	after, err := write(ctx, m, action, observed)
+	if member.NodePortRefused(err) {
+		if without, ok := interpret.WithoutAllocatedNodePorts(action.Object); ok {
+			action.Object = without
+			after, err = write(ctx, m, action, observed)
 		}
-		after, err = apply(ctx, action.Object, observed)
+	}
+	switch action.Kind {
 	case execute.Delete:
 		err = m.Delete(ctx, observed)
 	case execute.Release:
@@ -663,6 +661,20 @@ func (r *reconciler) actOnce(ctx context.Context, m *member.Member, work *workv1
 		after = observed
 	}
 	return action.Kind, after, err
+}
+
+// write creates or applies the object of an action. It returns observed for other actions.
+func write(ctx context.Context, m *member.Member, action execute.Action,
+	observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	switch {
+	case action.Kind == execute.Create:
+		return m.Create(ctx, action.Object)
+	case action.Kind == execute.Apply && action.Yields:
+		return m.ApplyYielding(ctx, action.Object, observed)
+	case action.Kind == execute.Apply:
+		return m.Apply(ctx, action.Object, observed)
+	}
+	return observed, nil
 }
 
 // namespaceFollows reports whether the namespace of the manifest is on its way to the same member, or has just arrived.

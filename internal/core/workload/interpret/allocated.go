@@ -3,7 +3,7 @@ package interpret
 import (
 	"cmp"
 	"encoding/json"
-	"maps"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -11,21 +11,24 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/argosy-io/argosy/api/wellknown"
 	"github.com/argosy-io/argosy/internal/core/object/fields"
 )
 
 // serviceKind is the kind with fields that an API server allocates from its own ranges.
 var serviceKind = schema.GroupKind{Kind: "Service"}
 
-// allocated are the fields of a Service's spec that an API server allocates unless they are set. It also allocates
-// clusterIP and clusterIPs, which are never sent, and the nodePort of each port.
+// allocated are the fields of a Service's spec that an API server allocates unless they are set, and that each member
+// allocates itself. The hub's also allocates clusterIP and clusterIPs, which are never sent, and the nodePort of each
+// port.
 var allocated = []string{"healthCheckNodePort", "ipFamilies", "ipFamilyPolicy"}
 
 // KeepsManagedFields reports whether DropAllocated needs the managed fields of objects of this kind.
 func KeepsManagedFields(kind schema.GroupKind) bool { return kind == serviceKind }
 
-// DropAllocated removes, in place, what the hub's API server allocated in a Service. A field belongs to the user if
-// metadata.managedFields or the last applied configuration contains it. Without both, all fields belong to the user.
+// DropAllocated removes, in place, what the hub's API server allocated in a Service, and marks the node ports that it
+// allocated: all members use them where they are free. A field belongs to the user if metadata.managedFields or the last
+// applied configuration contains it. Without both, all fields belong to the user.
 func DropAllocated(obj *unstructured.Unstructured) {
 	if obj.GroupVersionKind().GroupKind() != serviceKind {
 		return
@@ -40,16 +43,46 @@ func DropAllocated(obj *unstructured.Unstructured) {
 			delete(spec, name)
 		}
 	}
-	ports, _ := spec["ports"].([]any)
-	for i, p := range ports {
-		port, ok := p.(map[string]any)
-		if ok && port["nodePort"] != nil && !u.setNodePort(port) {
-			ports = slices.Clone(ports)
-			port = maps.Clone(port)
-			delete(port, "nodePort")
-			ports[i], spec["ports"] = port, ports
+	var marks []string
+	for _, port := range fields.Objects(spec, "ports") {
+		if port["nodePort"] != nil && !u.setNodePort(port) {
+			marks = append(marks, nodePortMark(port))
 		}
 	}
+	if len(marks) > 0 {
+		annotations := fields.Ensure(fields.Ensure(obj.Object, "metadata"), "annotations")
+		annotations[wellknown.AllocatedNodePortsAnnotation] = strings.Join(marks, ",")
+	}
+}
+
+// nodePortMark returns the text that marks the node port of a port as allocated by the hub. An override that sets
+// another node port does not match it.
+func nodePortMark(port map[string]any) string {
+	return fmt.Sprintf("%d/%s=%d", fields.Number(port, "port"), cmp.Or(fields.Text(port, "protocol"),
+		string(corev1.ProtocolTCP)), fields.Number(port, "nodePort"))
+}
+
+// AllocatedNodePort reports whether the hub's API server allocated the node port of a port of a Service, so that a
+// member may use another one.
+func AllocatedNodePort(service *unstructured.Unstructured, port map[string]any) bool {
+	marks := strings.Split(service.GetAnnotations()[wellknown.AllocatedNodePortsAnnotation], ",")
+	return fields.Number(port, "nodePort") != 0 && slices.Contains(marks, nodePortMark(port))
+}
+
+// WithoutAllocatedNodePorts returns a copy of an object whose node ports a member refused, without those that the hub
+// allocated; ok is false if it has none of them.
+func WithoutAllocatedNodePorts(obj *unstructured.Unstructured) (without *unstructured.Unstructured, ok bool) {
+	if obj.GroupVersionKind().GroupKind() != serviceKind {
+		return nil, false
+	}
+	without = obj.DeepCopy()
+	for _, port := range fields.Objects(without.Object, "spec", "ports") {
+		if AllocatedNodePort(obj, port) {
+			delete(port, "nodePort")
+			ok = true
+		}
+	}
+	return without, ok
 }
 
 // userFields knows which fields of an object users set.

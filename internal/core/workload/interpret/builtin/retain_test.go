@@ -62,6 +62,12 @@ func TestRetain(t *testing.T) {
 			`{apiVersion: v1, kind: Service, spec: {type: NodePort, clusterIP: 10.0.0.1, clusterIPs: [10.0.0.1], ports: [{port: 80, nodePort: 30080}, {port: 443, nodePort: 30443}, {port: 53, protocol: UDP}]}}`,
 		},
 		{
+			"a Service keeps its node port instead of the one that the hub allocated",
+			`{apiVersion: v1, kind: Service, metadata: {annotations: {argosy.io/allocated-node-ports: '80/TCP=30080,443/TCP=30443'}}, spec: {type: NodePort, ports: [{port: 80, nodePort: 30080}, {port: 443, nodePort: 30443}, {port: 8080, nodePort: 30808}]}}`,
+			`{spec: {type: NodePort, ports: [{port: 80, protocol: TCP, nodePort: 31080}, {port: 8080, protocol: TCP, nodePort: 31808}]}}`,
+			`{apiVersion: v1, kind: Service, metadata: {annotations: {argosy.io/allocated-node-ports: '80/TCP=30080,443/TCP=30443'}}, spec: {type: NodePort, ports: [{port: 80, nodePort: 31080}, {port: 443, nodePort: 30443}, {port: 8080, nodePort: 30808}]}}`,
+		},
+		{
 			"a Service that became internal gives its node ports back",
 			`{apiVersion: v1, kind: Service, spec: {type: ClusterIP, ports: [{port: 80}]}}`,
 			`{spec: {type: NodePort, clusterIP: 10.0.0.1, ports: [{port: 80, nodePort: 30080}]}}`,

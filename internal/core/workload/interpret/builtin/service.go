@@ -146,7 +146,7 @@ func retainService(_ context.Context, desired,
 	}
 	if kind == corev1.ServiceTypeNodePort || kind == corev1.ServiceTypeLoadBalancer {
 		for _, p := range objects(spec, "ports") {
-			if number(p, "nodePort") != 0 {
+			if number(p, "nodePort") != 0 && !interpret.AllocatedNodePort(desired, p) {
 				continue
 			}
 			for _, q := range objects(have, "ports") {
