@@ -131,8 +131,16 @@ func (p *place) logs(cmd *cobra.Command, args []string, streams genericiooptions
 	if err := o.Validate(); err != nil {
 		return err
 	}
-	return o.RunLogsContext(cmd.Context())
+	if err := o.RunLogsContext(cmd.Context()); err != nil {
+		return &logError{err}
+	}
+	return nil
 }
+
+// logError means that a log could not be read after its pod was found, whatever the cluster answered.
+type logError struct{ error }
+
+func (e *logError) Unwrap() error { return e.error }
 
 // wholeLines writes a log line by line. It completes an incomplete last line, because the next line is from another
 // pod.

@@ -368,9 +368,12 @@ func (f *found) err() error {
 	return errors.Join(errs...)
 }
 
-// lacks reports whether the place answered that it has no such object or kind. That the hub has no such cluster is
-// another error.
+// lacks reports whether the place answered that it has no such object or kind. That the hub has no such cluster, or a
+// pod no log, is another error.
 func (p *place) lacks(err error) bool {
+	if errors.As(err, new(*logError)) {
+		return false
+	}
 	var several utilerrors.Aggregate
 	if errors.As(err, &several) {
 		return !slices.ContainsFunc(several.Errors(), func(err error) bool { return !p.lacks(err) })

@@ -153,16 +153,21 @@ func runs(t *testing.T, logs map[string]string) *membertest.Server {
 
 func TestLogsOfTheFleetNameTheClusterOfEachLine(t *testing.T) {
 	t.Parallel()
-	eu, us, jp := runs(t, map[string]string{"web-1": "one\ntwo", "web-2": "three\n"}),
-		runs(t, map[string]string{"web-3": "four\n"}), membertest.New(t)
 	all := []string{"[eu] [pod/web-1/app] one", "[eu] [pod/web-1/app] two", "[eu] [pod/web-2/app] three",
 		"[us] [pod/web-3/app] four"}
 	for name, c := range map[string]struct {
 		args []string
 		down bool
+		mute bool // us answers 404 for the log of its pod
 		want []string
 		err  string
 	}{
+		"labels, and a cluster without the log": {args: []string{"-l", "app=web", "--all-clusters"}, mute: true, want: all[:3],
+			err: `the logs of cluster "us" are not complete`},
+		"a workload, and a cluster without the log": {args: []string{"cloneset/web", "--all-clusters"}, mute: true,
+			want: all[:3], err: `the logs of cluster "us" are not complete`},
+		"a pod without a log": {args: []string{"web-3", "--all-clusters"}, mute: true,
+			err: `the logs of cluster "us" are not complete`},
 		"a workload of OpenKruise":      {args: []string{"cloneset/web", "--all-clusters"}, want: all},
 		"by its plural and group":       {args: []string{"clonesets.apps.kruise.io/web", "--all-clusters"}, want: all},
 		"followed":                      {args: []string{"cloneset/web", "--all-clusters", "-f"}, want: all},
@@ -183,6 +188,8 @@ func TestLogsOfTheFleetNameTheClusterOfEachLine(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			eu, us, jp := runs(t, map[string]string{"web-1": "", "web-2": ""}), runs(t, map[string]string{"web-3": ""}),
+				membertest.New(t)
 			members := map[string]*membertest.Server{"eu": eu, "us": us, "jp": jp}
 			if c.down {
 				members["down"] = nil
@@ -191,6 +198,9 @@ func TestLogsOfTheFleetNameTheClusterOfEachLine(t *testing.T) {
 			close(follow)
 			for m, logs := range map[*membertest.Server]map[string]string{eu: {"shop/web-1": "one\ntwo",
 				"shop/web-2": "three\n"}, us: {"shop/web-3": "four\n"}} {
+				if c.mute && m == us {
+					logs = nil
+				}
 				m.Behave((&membertest.Kubelet{Log: logs, Follow: follow}).Serve)
 			}
 			out, errOut, err := see(t, members).run(newLogs, "", c.args...)
