@@ -18,7 +18,7 @@ func newConfig() *cobra.Command {
 			if err := config.Load(file, cmd.Flags()); err != nil {
 				return err
 			}
-			warnOfForeign(cmd)
+			warnOfSchedulerFlags(cmd)
 			if err := config.Validate(); err != nil {
 				return err
 			}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -36,15 +37,37 @@ func TestTheFlagsOfKarmadasSchedulerAreTaken(t *testing.T) {
 	}
 }
 
-func TestTheTableOfSchedulerFlagsIsComplete(t *testing.T) {
-	text, err := os.ReadFile("../../docs/scheduler.md")
-	if err != nil {
-		t.Fatal(err)
+// The arguments are those of the Deployment that karmadactl register writes, and of guide 002.
+func TestTheFlagsOfKarmadasAgentAreTaken(t *testing.T) {
+	var out, errOut bytes.Buffer
+	args := []string{"argosy", "agent", "--karmada-kubeconfig=/etc/kubeconfig/karmada-kubeconfig", "--karmada-context=karmada",
+		"--cluster-name=eu", "--cluster-api-endpoint=https://eu:6443", "--cluster-provider=AWS", "--cluster-region=us-west-2",
+		"--cluster-zones=", "--controllers=*", "--proxy-server-address=", "--leader-elect=true",
+		"--leader-elect-resource-namespace=karmada-system", "--cluster-namespace=karmada-cluster",
+		"--cluster-status-update-frequency=10s", "--metrics-bind-address=:8080", "--health-probe-bind-address=0.0.0.0:10357",
+		"--v=2", "--cluster-kubeconfig", filepath.Join(t.TempDir(), "none")}
+	if code := Main(context.Background(), args, &out, &errOut); code == 0 || strings.Contains(errOut.String(), "unknown flag") {
+		t.Fatalf("ended with %d: %s", code, errOut.String())
 	}
-	for _, f := range foreign {
-		for _, name := range f.names {
-			if !regexp.MustCompile("`--" + name + "`").Match(text) {
-				t.Errorf("docs/scheduler.md does not say that --%s is ignored", name)
+	for _, want := range []string{"--karmada-kubeconfig is ignored: the credentials for the hub are in the Secret",
+		"--cluster-region is ignored: set it with argosy register", "--leader-elect is ignored", "--controllers is ignored"} {
+		if !strings.Contains(errOut.String(), want) {
+			t.Errorf("it does not warn %q:\n%s", want, errOut.String())
+		}
+	}
+}
+
+func TestTheTablesOfForeignFlagsAreComplete(t *testing.T) {
+	for page, flags := range map[string][]foreign{"scheduler.md": schedulerFlags, "pull.md": agentFlags} {
+		text, err := os.ReadFile("../../docs/" + page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range flags {
+			for _, name := range f.names {
+				if !regexp.MustCompile("`--" + name + "`").Match(text) {
+					t.Errorf("docs/%s does not say that --%s is ignored", page, name)
+				}
 			}
 		}
 	}

@@ -238,6 +238,7 @@ It never deletes an object because something is missing on the hub. It ends when
 		Args:        noArgs,
 		Annotations: map[string]string{servesAnnotation: "true"},
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			warnOfForeign(cmd, agentFlags)
 			if o.Namespace, o.Secret, err = agent.ParseSecret(secret); err != nil {
 				return err
 			}
@@ -270,5 +271,6 @@ It never deletes an object because something is missing on the hub. It ends when
 	fs.IntVar(&o.Workers, "concurrent-work-syncs", 5, "how many objects are applied at once")
 	fs.IntVar(&o.WorkDeletions, "work-deletions", 10,
 		"how many Works others than the hub may delete within a minute; if there are more, their objects stay")
+	foreignFlags(fs, agentFlags)
 	return cmd
 }

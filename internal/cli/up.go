@@ -22,7 +22,7 @@ Later starts with the same data folder continue from its data. Ctrl-C stops the 
 			if err := config.Load(file, cmd.Flags()); err != nil {
 				return err
 			}
-			warnOfForeign(cmd)
+			warnOfSchedulerFlags(cmd)
 			heap.Pace(cmd.Context(), heap.Roomy)
 			parts := server.AllParts()
 			parts.Join, parts.Simulate = joinByConsole, simulateByConsole
@@ -38,5 +38,5 @@ Later starts with the same data folder continue from its data. Ctrl-C stops the 
 func configFlags(cmd *cobra.Command, config *server.Config, file *string) {
 	cmd.Flags().StringVar(file, "config", "", "configuration `FILE`, as printed by argosy config; flags override it")
 	config.BindFlags(cmd.Flags())
-	foreignFlags(cmd.Flags())
+	foreignFlags(cmd.Flags(), schedulerFlags)
 }

@@ -17,8 +17,9 @@ import (
 
 const (
 	contextName = "argosy"
-	// karmadaContext is the default context of Karmada's own tools.
+	// karmadaContext is the default context of Karmada's own tools, guideContext the one that guides pass to them.
 	karmadaContext = "karmada-apiserver"
+	guideContext   = "karmada"
 	adminUser      = "argosy-admin"
 )
 
@@ -47,7 +48,10 @@ func writeKubeconfig(file, url, serverName string, files pki.Files) error {
 	config.Clusters[contextName] = cluster
 	config.AuthInfos[adminUser] = user
 	known := config.Contexts[contextName] != nil
-	for _, name := range []string{contextName, karmadaContext} {
+	for _, name := range []string{contextName, karmadaContext, guideContext} {
+		if c := config.Contexts[name]; name == guideContext && c != nil && c.Cluster != contextName {
+			continue // it is the user's
+		}
 		if config.Contexts[name] == nil {
 			config.Contexts[name] = clientcmdapi.NewContext()
 		}

@@ -46,6 +46,11 @@ func TestRestartKeepsUserSettingsInTheKubeconfig(t *testing.T) {
 		t.Errorf("the first start makes context %q current, want %q", config.CurrentContext, contextName)
 	}
 
+	if c := config.Contexts["karmada"]; c == nil || c.Cluster != contextName {
+		t.Errorf("the context karmada is %+v", c)
+	}
+	config.Contexts["karmada"] = &clientcmdapi.Context{Cluster: "another", AuthInfo: "ann"}
+
 	// What `kubectl config set-context --current --namespace=shop`, set-credentials and use-context write.
 	config.Contexts[contextName].Namespace = "shop"
 	config.Contexts[karmadaContext].Namespace = "cart"
@@ -59,6 +64,9 @@ func TestRestartKeepsUserSettingsInTheKubeconfig(t *testing.T) {
 		if c := config.Contexts[name]; c == nil || c.Namespace != namespace {
 			t.Errorf("context %s is %+v after a restart, want the namespace %q", name, c, namespace)
 		}
+	}
+	if c := config.Contexts["karmada"]; c.Cluster != "another" {
+		t.Errorf("a user's context karmada became %+v", c)
 	}
 	if config.AuthInfos["ann"] == nil || config.AuthInfos["ann"].Token != "hers" {
 		t.Errorf("the users after a restart are %v: ann's token is gone", slices.Sorted(maps.Keys(config.AuthInfos)))
