@@ -225,9 +225,9 @@ type FailoverConfig struct {
 
 // Which workloads leave lost clusters.
 const (
-	// FailoverByPolicy moves the workloads of policies with spec.failover.cluster.
+	// FailoverByPolicy moves only the workloads of policies with spec.failover.cluster.
 	FailoverByPolicy = "Policy"
-	// FailoverOfAll moves all.
+	// FailoverOfAll moves all that the policy, the workload or too many losses at once do not keep; the default.
 	FailoverOfAll = "All"
 	// FailoverOff moves none, and evicts nothing for another cause either.
 	FailoverOff = "Off"
@@ -325,7 +325,7 @@ func DefaultConfig() Config {
 		},
 		Taints: TaintsConfig{NotReadySeconds: membership.DefaultTolerations.NotReady,
 			UnreachableSeconds: membership.DefaultTolerations.Unreachable},
-		Failover: FailoverConfig{Cluster: FailoverByPolicy, BrakeShare: failover.Defaults.BrakeShare,
+		Failover: FailoverConfig{Cluster: FailoverOfAll, BrakeShare: failover.Defaults.BrakeShare,
 			EvictionsPerMinute: failover.Defaults.EvictionsPerMinute},
 		Autoscaling: AutoscalingConfig{
 			Interval:                metav1.Duration{Duration: 15 * time.Second},
@@ -415,7 +415,7 @@ func (c *Config) BindFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&c.Taints.AllowNoExecutePolicy, "allow-no-execute-taint-policy", c.Taints.AllowNoExecutePolicy,
 		"permit ClusterTaintPolicies with NoExecute taints, which move workloads out of the clusters that match")
 	fs.StringVar(&c.Failover.Cluster, "cluster-failover", c.Failover.Cluster,
-		"which workloads leave lost clusters: Policy (those whose policy has spec.failover.cluster), All, or Off (nothing is evicted, whatever the cause)")
+		"which workloads leave lost clusters: All, Policy (only those whose policy has spec.failover.cluster), or Off (nothing is evicted, whatever the cause)")
 	fs.Float64Var(&c.Failover.BrakeShare, "failover-brake-share", c.Failover.BrakeShare,
 		"if more than this share of all clusters, and at least two, are lost within five minutes, nothing is evicted from them")
 	fs.IntVar(&c.Failover.EvictionsPerMinute, "failover-evictions-per-minute", c.Failover.EvictionsPerMinute,

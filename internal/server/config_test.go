@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/argosy-io/argosy/internal/core/adjust/failover"
 )
 
 func TestNameListReportsOmittedAndTakenNames(t *testing.T) {
@@ -137,6 +139,9 @@ func TestPurgeNeedsAStoppedHub(t *testing.T) {
 
 func TestFailoverSettingsDecideEvictions(t *testing.T) {
 	c := DefaultConfig()
+	if o := c.Failover.options(c.Members, c.Taints).Options; o != failover.Defaults {
+		t.Errorf("by default, the settings are %+v, want %+v", o, failover.Defaults)
+	}
 	for value, want := range map[string][2]bool{FailoverByPolicy: {}, FailoverOfAll: {true, false},
 		FailoverOff: {false, true}} {
 		c.Failover.Cluster = value

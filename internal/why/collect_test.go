@@ -307,7 +307,7 @@ func TestSchedulerConfigurationOverHTTP(t *testing.T) {
 		t.Fatal(err)
 	}
 	set := Scheduler{Name: "ours", Plugins: plugins, Failover: failover.Defaults}
-	set.Failover.AllBindings = true
+	set.Failover.AllBindings = false
 	server := httptest.NewServer(SchedulerHandler(func() (client.Reader, meta.RESTMapper, error) { return r, mapper, nil },
 		set))
 	if got := SchedulerOf(t.Context(), &rest.Config{Host: server.URL}); got != set {

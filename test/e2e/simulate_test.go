@@ -223,7 +223,41 @@ func TestHubMatchesSimulation(t *testing.T) {
 		rebalance("fill")
 		waitFor(t, "and comes back", whole, placed)
 	})
-	t.Run("a cluster that is down", func(t *testing.T) {
+	// failsOver has the policies tolerate a lost cluster for a short time, and sets their spec.failover.
+	failsOver := func(t *testing.T, rule map[string]any) {
+		t.Helper()
+		for _, name := range []string{"divided", "whole"} {
+			fleet.Hub.Change(t, "policy.karmada.io/v1alpha1", "PropagationPolicy", ns, name, func(u *unstructured.Unstructured) {
+				spec := u.Object["spec"].(map[string]any)
+				spec["failover"] = rule
+				spec["placement"].(map[string]any)["clusterTolerations"] = []any{
+					map[string]any{"key": "cluster.karmada.io/not-ready", "operator": "Exists", "effect": "NoExecute",
+						"tolerationSeconds": int64(2)}}
+			})
+		}
+		kit.Eventually(t, "the bindings know of it", func() string {
+			for _, name := range []string{"web-deployment", "web-service"} {
+				if (binding(t, ns, name).Spec.Failover == nil) != (rule == nil) {
+					return name + " does not"
+				}
+			}
+			return ""
+		})
+	}
+	failovers := func(t *testing.T, want ...string) {
+		t.Helper()
+		kit.Eventually(t, "get failovers lists it", func() string {
+			list := argosy(t, "get", "failovers", "-n", ns)
+			for _, word := range want {
+				if !strings.Contains(list, word) {
+					return word + " is not in:\n" + list
+				}
+			}
+			return ""
+		})
+	}
+	t.Run("a cluster that is down, with what must never run twice", func(t *testing.T) {
+		failsOver(t, map[string]any{"cluster": map[string]any{"purgeMode": "Directly"}})
 		output := predicted("--cluster-down", lost)
 		m.Kill()
 		kit.Eventually(t, "the hub sees it", func() string { return ready(t, lost, metav1.ConditionFalse) })
@@ -236,6 +270,7 @@ func TestHubMatchesSimulation(t *testing.T) {
 			return ""
 		})
 		newcomer("after-the-fall", "m1:1 m2:1")
+		failovers(t, "OldCopyNotDeleted")
 		as(t, "what is placed stays", output, false)
 		ctx, cancel := context.WithTimeout(t.Context(), kit.Timeout)
 		defer cancel()
@@ -244,24 +279,8 @@ func TestHubMatchesSimulation(t *testing.T) {
 		}
 		kit.Eventually(t, "it is back", func() string { return ready(t, lost, metav1.ConditionTrue) })
 	})
-	t.Run("a cluster that is down, with failover", func(t *testing.T) {
-		for _, name := range []string{"divided", "whole"} {
-			fleet.Hub.Change(t, "policy.karmada.io/v1alpha1", "PropagationPolicy", ns, name, func(u *unstructured.Unstructured) {
-				spec := u.Object["spec"].(map[string]any)
-				spec["failover"] = map[string]any{"cluster": map[string]any{"purgeMode": "Gracefully"}}
-				spec["placement"].(map[string]any)["clusterTolerations"] = []any{
-					map[string]any{"key": "cluster.karmada.io/not-ready", "operator": "Exists", "effect": "NoExecute",
-						"tolerationSeconds": int64(2)}}
-			})
-		}
-		kit.Eventually(t, "the bindings know of it", func() string {
-			for _, name := range []string{"web-deployment", "web-service"} {
-				if binding(t, ns, name).Spec.Failover == nil {
-					return name + " does not"
-				}
-			}
-			return ""
-		})
+	t.Run("a cluster that is down, by default", func(t *testing.T) {
+		failsOver(t, nil)
 		output := predicted("--cluster-down", lost)
 		if workload, service, _ := strings.Cut(output, ", "); strings.Contains(workload, lost) ||
 			!strings.Contains(service, lost) {
@@ -270,10 +289,7 @@ func TestHubMatchesSimulation(t *testing.T) {
 		}
 		m.Kill()
 		waitFor(t, "the replicas leave the lost cluster", output, placed)
-		if list := argosy(t, "get", "failovers", "-n", ns); !strings.Contains(list, "TaintUntolerated") ||
-			!strings.Contains(list, "NothingFits") {
-			t.Errorf("get failovers lists:\n%s", list)
-		}
+		failovers(t, "TaintUntolerated", "CopiesEverywhere")
 		ctx, cancel := context.WithTimeout(t.Context(), kit.Timeout)
 		defer cancel()
 		if err := m.Restart(ctx); err != nil {

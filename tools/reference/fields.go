@@ -26,7 +26,7 @@ var differing = map[string]string{
 		"overwriting.",
 
 	"PropagationPolicy.spec.failover.cluster": "Always in effect; Karmada has feature gates for it. " +
-		"`argosy up --cluster-failover` changes that.",
+		"Without it, workloads leave lost clusters as with `Gracefully`; `argosy up --cluster-failover` changes that.",
 
 	"PropagationPolicy.spec.failover.application": "Always in effect; Karmada has a feature gate for it.",
 

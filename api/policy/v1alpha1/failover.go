@@ -6,7 +6,8 @@ type FailoverBehavior struct {
 	// +optional
 	Application *ApplicationFailoverBehavior `json:"application,omitempty"`
 
-	// Cluster is what happens when a cluster fails.
+	// Cluster is what happens when a cluster fails. Without it, workloads leave a lost cluster as with purgeMode
+	// Gracefully, unless the hub runs with --cluster-failover=Policy.
 	// +optional
 	Cluster *ClusterFailoverBehavior `json:"cluster,omitempty"`
 
@@ -46,7 +47,8 @@ type DecisionConditions struct {
 
 // ClusterFailoverBehavior moves applications away from a cluster that fails.
 type ClusterFailoverBehavior struct {
-	// PurgeMode is how the old copy goes.
+	// PurgeMode is how the old copy goes. With Directly nothing runs twice: the replacement starts when the old copy is
+	// deleted, and replicas stay in a cluster that does not respond.
 	// +kubebuilder:validation:Enum=Directly;Gracefully
 	// +kubebuilder:default=Gracefully
 	// +optional

@@ -116,7 +116,8 @@ func (p *planner) causes(b workv1alpha2.Binding) (causes []cause) {
 }
 
 // tainted returns the NoExecute taint that b tolerates for the shortest time. If the brake protects the cluster, taints
-// of users come first. A Ready cluster is not evicted for a loss taint, which is about to be removed.
+// of users come first. A Ready cluster is not evicted for a loss taint, which is about to be removed, nor is one that
+// another hub manages, which responds.
 func (p *planner) tainted(b workv1alpha2.Binding, cluster *clusterv1alpha1.Cluster) (cause, bool) {
 	if len(cluster.Spec.Taints) == 0 {
 		return cause{}, false
@@ -131,7 +132,8 @@ func (p *planner) tainted(b workv1alpha2.Binding, cluster *clusterv1alpha1.Clust
 	taint, until, limited := membership.ToleratedUntil(others, tolerations, p.now)
 	_, braked := p.braked[cluster.Name]
 	paused := false
-	if p.MovesOutOfLost(spec) && !membership.IsReady(cluster) && !(braked && limited) {
+	if p.MovesOutOfLost(spec) && !membership.IsReady(cluster) && !membership.ManagedByAnother(cluster) &&
+		!(braked && limited) {
 		taint, until, limited = membership.ToleratedUntil(cluster.Spec.Taints, tolerations, p.now)
 		paused = braked
 	}

@@ -8,6 +8,7 @@ package failover
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -29,7 +30,7 @@ type Options struct {
 	SchedulerName string `json:"-"`
 	// Off disables evictions. Earlier evictions still end.
 	Off bool `json:"off,omitempty"`
-	// AllBindings moves bindings out of lost clusters also if their policy has no spec.failover.cluster.
+	// AllBindings, the default, moves bindings out of lost clusters also if their policy has no spec.failover.cluster.
 	AllBindings bool `json:"allBindings"`
 	// Tolerations apply to the taints not-ready and unreachable where a placement does not mention them.
 	Tolerations membership.TolerationDefaults `json:"tolerations"`
@@ -40,7 +41,8 @@ type Options struct {
 }
 
 // Defaults are the settings of a hub without configuration.
-var Defaults = Options{Tolerations: membership.DefaultTolerations, BrakeShare: 0.5, EvictionsPerMinute: 3000}
+var Defaults = Options{AllBindings: true, Tolerations: membership.DefaultTolerations, BrakeShare: 0.5,
+	EvictionsPerMinute: 3000}
 
 // UnmarshalJSON reads settings. One that is missing has its default.
 func (o *Options) UnmarshalJSON(raw []byte) error {
@@ -160,6 +162,8 @@ const (
 	Paused Code = "FailoverPaused"
 	// NothingFits waits because no other cluster takes the workload.
 	NothingFits Code = "NothingFits"
+	// Everywhere waits until the lost cluster is back. Every other cluster that may have a copy has one.
+	Everywhere Code = "CopiesEverywhere"
 	// Budget waits because the limit of evictions per minute is reached.
 	Budget Code = "EvictionBudget"
 	// OneAtATime waits until an earlier eviction of the same workload has ended.
@@ -186,8 +190,8 @@ const (
 
 // Codes returns all codes, such as for metrics by code.
 func Codes() []Code {
-	return []Code{Tolerated, Paused, NothingFits, Budget, OneAtATime, Volumes, Suspended, TemplatePaused, WorkloadFirst,
-		ReplacementNotHealthy, GracePeriodExceeded, KeptByPolicy, StillRunning, Unread}
+	return []Code{Tolerated, Paused, NothingFits, Everywhere, Budget, OneAtATime, Volumes, Suspended, TemplatePaused,
+		WorkloadFirst, ReplacementNotHealthy, GracePeriodExceeded, KeptByPolicy, StillRunning, Unread}
 }
 
 // NeedsUser reports whether the wait may not end without a user.
@@ -387,6 +391,10 @@ func (p *planner) look(i int) {
 		return
 	}
 	e, err := p.evict(b, cause, s)
+	if cause.lost && errors.Is(err, errEverywhere) {
+		p.wait(p.waiting(b, cause, Everywhere, err.Error()))
+		return
+	}
 	if err != nil {
 		p.wait(p.waiting(b, cause, NothingFits, fmt.Sprintf("no other cluster takes it: %v", err)))
 		return

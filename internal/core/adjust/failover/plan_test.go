@@ -155,16 +155,6 @@ func TestPolicyTolerationsDecide(t *testing.T) {
 	}
 }
 
-func TestFailoverNeedsThePolicyOrTheFlag(t *testing.T) {
-	w := newWorld(t, "a", "b", "c")
-	w.deployment("web", "a=2", byRoom()).Spec.Failover = nil
-	w.lose("a")
-	w.pass(10 * time.Minute)
-	w.plans("")
-	w.in.AllBindings = true
-	w.plans("web -a: b=1 c=1")
-}
-
 func TestDrainedClusterIsLeftByEveryBinding(t *testing.T) {
 	w := newWorld(t, "a", "b", "c")
 	w.deployment("web", "a=2 b=1", byRoom()).Spec.Failover = nil
@@ -247,7 +237,7 @@ func TestCopyLeavesLostClusterOnlyForANewOne(t *testing.T) {
 	w.configMap("once", "a", upTo(duplicated(), 1))
 	w.lose("a")
 	w.pass(10 * time.Minute)
-	w.plans("once -a: b; everywhere !a NothingFits")
+	w.plans("once -a: b; everywhere !a CopiesEverywhere")
 	w.back("a")
 	w.taint("a", "maintenance")
 	w.plans("everywhere -a: b c; once -a: b")
@@ -421,6 +411,7 @@ func TestBrakeSeesTheTaintsOfAllLostClusters(t *testing.T) {
 
 func TestOnlyClustersWithEvictionsArePaused(t *testing.T) {
 	w := newWorld(t, "a", "b", "c")
+	w.in.AllBindings = false
 	w.deployment("kept", "a=1 b=1", equally()).Spec.Failover = nil
 	w.deployment("web", "a=1", byRoom())
 	w.lose("a", "b")

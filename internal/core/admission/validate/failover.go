@@ -85,7 +85,7 @@ func PropagationAdvice(p policyv1alpha1.Propagation) (advice []string) {
 		advice = append(advice, stateAdvice("cluster", f.Cluster.StatePreservation)...)
 	}
 	if f.Cluster != nil && f.Cluster.PurgeMode == policyv1alpha1.PurgeModeDirectly {
-		advice = append(advice, "spec.failover.cluster.purgeMode: with Directly, the replacement of a workload in a lost cluster starts when its old copy is deleted, which is when the cluster responds again or is removed; use Gracefully to start it at once")
+		advice = append(advice, "spec.failover.cluster.purgeMode: with Directly, nothing runs twice: replicas stay in a lost cluster until it responds again or is removed; use Gracefully to replace them at once")
 	}
 	if f.Application != nil && f.Application.PurgeMode == policyv1alpha1.PurgeModeNever {
 		advice = append(advice, "spec.failover.application.purgeMode: with Never, the old copy stays until suppressDeletion of its task in the binding is set to false")

@@ -37,7 +37,7 @@ func ClusterTaintPolicy(p *policyv1alpha1.ClusterTaintPolicy, noExecute bool) fi
 		case t.Effect == corev1.TaintEffectNoExecute && taint.AddsByLoss(p):
 			errs = append(errs, field.Forbidden(at.Child("effect"),
 				"a NoExecute taint must not follow from the condition Ready or FailoverPaused, "+
-					"because it would move workloads also while failover is paused; set spec.failover.cluster in the policies of the workloads, or use NoSchedule"))
+					"because it would move workloads also while failover is paused; use NoSchedule, since failover moves workloads out of lost clusters"))
 		}
 	}
 	return append(errs, taints(list, path.Child("taints"))...)

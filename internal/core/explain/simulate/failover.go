@@ -247,7 +247,8 @@ func (s *state) hasNoFailover(key types.NamespacedName, clusters []string) bool 
 // lost cluster without a replacement.
 func (s *state) staying(key types.NamespacedName) (messages []string, problem string) {
 	for _, w := range s.stays[key] {
-		if w.Evicted || w.Code == failover.OneAtATime || w.Code == failover.WorkloadFirst {
+		if w.Evicted ||
+			slices.Contains([]failover.Code{failover.OneAtATime, failover.WorkloadFirst, failover.Everywhere}, w.Code) {
 			continue
 		}
 		message := fmt.Sprintf("stays in %s: %s", w.From, w.Message)

@@ -28,8 +28,7 @@ func TestFailoverIsAsPredicted(t *testing.T) {
 	moved, stayed := 0, 0
 	for seed := range rounds {
 		r := rand.New(rand.NewPCG(seed, 11))
-		text := strings.ReplaceAll(anyFleet(r), "spec: {resource", "spec: {failover: {cluster: {}}, resource")
-		f, drains := load(t, text), []Taint{taint(t, "m0=x:NoExecute")}
+		f, drains := load(t, anyFleet(r)), []Taint{taint(t, "m0=x:NoExecute")}
 		change := []Change{
 			{Down: []string{"m0"}}, {Taints: drains}, {Down: []string{"m1"}, Taints: drains}, {Down: []string{"m0", "m1"}},
 		}[r.IntN(4)]

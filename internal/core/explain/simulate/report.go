@@ -190,7 +190,7 @@ func report(c Change, before, after *state) Report {
 		r.Workloads = append(r.Workloads, w)
 	}
 	if withoutFailover > 0 {
-		hint := "set spec.failover.cluster in the policies to move them"
+		hint := "the hub runs with --cluster-failover=Policy; set spec.failover.cluster in the policies to move them"
 		if after.failover.Off {
 			hint = "the hub runs with --cluster-failover=Off"
 		}

@@ -161,8 +161,8 @@ func stories(t testing.TB) []struct {
 } {
 	workloads := deployment("web", 9) + deployment("api", 6)
 	shop := three + policy("shop", "", byRoom) + workloads
-	movable := three + strings.Replace(policy("shop", "", byRoom), "spec: {", "spec: {failover: {cluster: {}}, ", 1) +
-		workloads
+	byPolicy := "apiVersion: simulate.argosy.io/v1alpha1\nkind: Fleet\nscheduler: {failover: {allBindings: false}}\n---\n" + shop
+	once := strings.Replace(shop, "spec: {resource", "spec: {failover: {cluster: {purgeMode: Directly}}, resource", 1)
 	return []struct {
 		name, fleet string
 		change      Change
@@ -170,10 +170,11 @@ func stories(t testing.TB) []struct {
 		{"nothing-changes", shop, Change{}},
 		{"a-cluster-is-removed", shop, Change{Removed: []string{"m1"}}},
 		{"two-of-three-are-removed-and-not-all-fits", shop, Change{Removed: []string{"m1", "m3"}}},
-		{"a-cluster-is-down", shop, Change{Down: []string{"m1"}, Scale: []Scale{scale(t, "deployment/web=12")}}},
-		{"a-lost-cluster-is-replaced", movable, Change{Down: []string{"m1"}}},
-		{"a-lost-cluster-is-replaced-in-part", movable + deployment("job", 12), Change{Down: []string{"m1"}}},
-		{"two-lost-clusters-of-three-move-nothing", movable, Change{Down: []string{"m1", "m2"}}},
+		{"a-cluster-is-down", byPolicy, Change{Down: []string{"m1"}, Scale: []Scale{scale(t, "deployment/web=12")}}},
+		{"a-lost-cluster-keeps-what-never-runs-twice", once, Change{Down: []string{"m1"}}},
+		{"a-lost-cluster-is-replaced", shop, Change{Down: []string{"m1"}}},
+		{"a-lost-cluster-is-replaced-in-part", shop + deployment("job", 12), Change{Down: []string{"m1"}}},
+		{"two-lost-clusters-of-three-move-nothing", shop, Change{Down: []string{"m1", "m2"}}},
 		{"a-noexecute-taint-moves-workloads", shop, Change{Taints: []Taint{taint(t, "m2=disk=slow:NoExecute")}}},
 		{"a-cluster-is-drained", shop, Change{Drained: []string{"m2"}}},
 		{"a-taint-that-keeps-new-ones-away", shop,
