@@ -31,12 +31,13 @@ var faults = map[string]func(*testing.T){
 	"requests lost": func(t *testing.T) {
 		oneDirection(t, "deaf-member", "the hub's requests are lost", network{toMemberStopped: true})
 	},
-	"clock ahead":     func(t *testing.T) { otherClock(t, "ahead", "clock 1 h ahead, then lost", time.Hour) },
-	"clock behind":    func(t *testing.T) { otherClock(t, "behind", "clock 1 h behind, then lost", -time.Hour) },
-	"flapping":        flapping,
-	"nothing fits":    nothingFits,
-	"other pods":      otherPods,
-	"an older backup": olderBackup,
+	"clock ahead":        func(t *testing.T) { otherClock(t, "ahead", "clock 1 h ahead, then lost", time.Hour) },
+	"clock behind":       func(t *testing.T) { otherClock(t, "behind", "clock 1 h behind, then lost", -time.Hour) },
+	"flapping":           flapping,
+	"nothing fits":       nothingFits,
+	"other pods":         otherPods,
+	"an older backup":    olderBackup,
+	"next affinity term": nextTerm,
 }
 
 // victim is a member that a fault is about, and the network between it and the hub.

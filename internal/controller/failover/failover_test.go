@@ -351,8 +351,17 @@ func TestVolumesMoveIfThePolicyAllowsIt(t *testing.T) {
 }
 
 func TestFailbackReturnsAfterTheWindow(t *testing.T) {
+	t.Run("divided", func(t *testing.T) { failsBack(t, false) })
+	t.Run("copied", func(t *testing.T) { failsBack(t, true) })
+}
+
+// failsBack has a workload leave its first affinity term and return to it. copied is without replicaScheduling.
+func failsBack(t *testing.T, copied bool) {
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t)
+		if copied {
+			w.binding.Spec.Placement.ReplicaScheduling = nil
+		}
 		metav1.SetMetaDataAnnotation(&w.policy.ObjectMeta, wellknown.FailbackAfterAnnotation, "10m")
 		if err := w.Update(t.Context(), w.policy); err != nil {
 			t.Fatal(err)
@@ -370,6 +379,10 @@ func TestFailbackReturnsAfterTheWindow(t *testing.T) {
 		w.lose("m1")
 		w.Advance(5 * time.Minute)
 		w.eventually("m2:2 leaves m1")
+		if w.binding.Status.SchedulerObservedAffinityName != "second" || w.binding.Generation != 2 {
+			t.Errorf("the affinity term is %s after %d writes, want the second after one",
+				w.binding.Status.SchedulerObservedAffinityName, w.binding.Generation-1)
+		}
 		w.reports("m2=Healthy")
 		w.eventually("m2:2")
 		at := metav1.NewTime(time.Now())

@@ -34,12 +34,15 @@ type cause struct {
 	since, due time.Time
 	// lost is true if the cluster does not respond; paused if the brake stops evictions from it.
 	lost, paused bool
-	// with are other lost clusters that b should also leave now.
-	with     []string
+	// with are the causes of other clusters that b should also leave now.
+	with     []cause
 	purge    policyv1alpha1.PurgeMode
 	grace    *int32
 	preserve *policyv1alpha1.StatePreservation
 }
+
+// dueCauses returns the causes of all clusters that b should leave now.
+func (c cause) dueCauses() []cause { return append(slices.Clone(c.with), c) }
 
 // choose returns the cause that applies now; ok is false if all causes wait.
 func (p *planner) choose(b workv1alpha2.Binding, causes []cause) (c cause, ok bool) {
@@ -67,8 +70,8 @@ func (p *planner) choose(b workv1alpha2.Binding, causes []cause) (c cause, ok bo
 			p.wait(p.waiting(b, candidate, StillRunning,
 				"purgeMode is Directly, and the old copy cannot be deleted until the cluster responds again or is removed"))
 		case ok:
-			if candidate.lost && c.lost {
-				c.with = append(c.with, candidate.cluster)
+			if (candidate.lost || len(pending) == 0) && !p.followsWorkloads(b, candidate.cluster) {
+				c.with = append(c.with, candidate)
 			}
 			p.wait(p.waiting(b, candidate, OneAtATime, fmt.Sprintf("it leaves cluster %q first", c.cluster)))
 		case len(pending) > 0 && !(candidate.lost && allLost):

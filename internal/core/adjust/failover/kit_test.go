@@ -45,7 +45,8 @@ func newWorld(t *testing.T, clusters ...string) *world {
 			APIEnablements: []clusterv1alpha1.APIEnablement{
 				{GroupVersion: "apps/v1", Resources: []clusterv1alpha1.APIResource{{Name: "deployments", Kind: "Deployment"}}},
 				{GroupVersion: "batch/v1", Resources: []clusterv1alpha1.APIResource{{Name: "jobs", Kind: "Job"}}},
-				{GroupVersion: "v1", Resources: []clusterv1alpha1.APIResource{{Name: "configmaps", Kind: "ConfigMap"}}},
+				{GroupVersion: "v1", Resources: []clusterv1alpha1.APIResource{{Name: "configmaps", Kind: "ConfigMap"},
+					{Name: "secrets", Kind: "Secret"}, {Name: "services", Kind: "Service"}}},
 			},
 			Conditions: []metav1.Condition{{Type: clusterv1alpha1.ClusterConditionCompleteAPIEnablements,
 				Status: metav1.ConditionTrue}},

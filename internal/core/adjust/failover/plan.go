@@ -472,8 +472,7 @@ func (p *planner) forbidden(b workv1alpha2.Binding, c cause) *Waiting {
 	if s := spec.Suspension; s != nil && (s.Dispatching != nil && *s.Dispatching || s.DispatchingOnClusters != nil) {
 		return because(Suspended, "dispatching is suspended, so a replacement would not start; resume it to let the workload move")
 	}
-	// Once the workload is placed elsewhere, its new pods may need b there. The old copy of b stays until it has left.
-	if !isWorkload(b) && p.placed[policyCluster{policyOf(b), c.cluster}] > 0 {
+	if p.followsWorkloads(b, c.cluster) {
 		return because(WorkloadFirst, "workloads of the same policy are still in the cluster")
 	}
 	if p.left <= 0 {
@@ -493,6 +492,12 @@ func (p *planner) forbidden(b workv1alpha2.Binding, c cause) *Waiting {
 			"the template is paused, so a replacement would not start; set spec.paused to false to let the workload move")
 	}
 	return nil
+}
+
+// followsWorkloads reports whether b stays in a cluster because workloads of its policy are placed there. Once they are
+// placed elsewhere, their new pods may need b there. The old copy of b stays until they have left.
+func (p *planner) followsWorkloads(b workv1alpha2.Binding, cluster string) bool {
+	return !isWorkload(b) && p.placed[policyCluster{policyOf(b), cluster}] > 0
 }
 
 func (p *planner) facts(b workv1alpha2.Binding) (Facts, error) {
@@ -515,16 +520,17 @@ func (p *planner) evict(b workv1alpha2.Binding, c cause, s schedule.Snapshot) (E
 	}
 	e := Eviction{Binding: b, From: c.cluster, Since: c.since, Lost: c.lost, Placement: to.clusters,
 		Affinity: to.affinity}
-	for _, from := range to.from {
-		left := c
-		left.cluster = from
+	for _, left := range c.dueCauses() {
+		if !slices.Contains(to.from, left.cluster) {
+			continue
+		}
 		replicas := to.moved
 		if len(to.from) > 1 {
-			replicas = workv1alpha2.ReplicasIn(b.BindingSpec().Clusters, from)
+			replicas = workv1alpha2.ReplicasIn(b.BindingSpec().Clusters, left.cluster)
 		}
 		task := p.task(b, left, replicas)
 		var warnings []string
-		task.PreservedLabelState, warnings = preserved(c.preserve, b, from)
+		task.PreservedLabelState, warnings = preserved(left.preserve, b, left.cluster)
 		e.Warnings = append(e.Warnings, warnings...)
 		e.Tasks = append(e.Tasks, task)
 	}

@@ -46,7 +46,11 @@ func replace(b workv1alpha2.Binding, c cause, s schedule.Snapshot, room schedule
 	q := question(b, s, c.cluster)
 	to, err := q.moved(c, room)
 	if errors.Is(err, errTerms) && len(c.with) > 0 {
-		return question(b, s, append(slices.Clone(c.with), c.cluster)...).moved(c, room)
+		var from []string
+		for _, each := range c.dueCauses() {
+			from = append(from, each.cluster)
+		}
+		return question(b, s, from...).moved(c, room)
 	}
 	if err == nil || !schedule.Divided(b.BindingSpec()) || !c.lost || schedule.PartsOf(b) != nil {
 		return to, err
@@ -266,15 +270,16 @@ func (q *query) whole(to []workv1alpha2.TargetCluster, affinity string, moved in
 		}
 	}
 	slices.SortFunc(to, func(a, b workv1alpha2.TargetCluster) int { return strings.Compare(a.Name, b.Name) })
-	if !q.lasts(to) {
+	if !q.lasts(to, affinity) {
 		return replacement{}, errOthers
 	}
 	return replacement{clusters: to, affinity: affinity, moved: moved, from: q.from}, nil
 }
 
-// lasts reports whether the scheduler would keep a placement.
-func (q *query) lasts(to []workv1alpha2.TargetCluster) bool {
+// lasts reports whether the scheduler would keep a placement by that affinity term.
+func (q *query) lasts(to []workv1alpha2.TargetCluster, affinity string) bool {
 	b := q.binding.DeepCopyObject().(workv1alpha2.Binding)
+	b.BindingStatus().SchedulerObservedAffinityName = affinity
 	spec := b.BindingSpec()
 	spec.Clusters = to
 	for _, cluster := range q.from {

@@ -988,6 +988,16 @@ var stories = []struct {
 			return leaving(t, workv1alpha2.GracefulEvictionTask{FromCluster: "m1", Reason: "ApplicationFailure",
 				PurgeMode: policyv1alpha1.PurgeModeNever, SuppressDeletion: new(true)})
 		}},
+	{name: "a copy that leaves its affinity term", severity: why.Waiting,
+		want: "m1: it should leave the cluster (TaintUntolerated): the hub is about to move it",
+		given: func(t *testing.T) *hub {
+			h := start(t, deployment, fleet()...)
+			h.runAll(h.policy("shop", "web", "{"+ofDeployments+`, placement: {clusterAffinities: [
+				{affinityName: first, clusterNames: [m1]}, {affinityName: second, clusterNames: [m2]}]}}`))
+			h.Now = time.Unix(1_800_000_000, 0)
+			tainted("maintenance", corev1.TaintEffectNoExecute)(h.Clusters[0])
+			return h
+		}},
 	{name: "leaving a cluster that is lost", severity: why.Waiting,
 		want: "m1: the object is kept until its replacements in other clusters are healthy",
 		given: func(t *testing.T) *hub {
