@@ -35,6 +35,7 @@ var faults = map[string]func(*testing.T){
 	"clock behind":       func(t *testing.T) { otherClock(t, "behind", "clock 1 h behind, then lost", -time.Hour) },
 	"flapping":           flapping,
 	"nothing fits":       nothingFits,
+	"policies":           policies,
 	"other pods":         otherPods,
 	"an older backup":    olderBackup,
 	"next affinity term": nextTerm,
@@ -218,6 +219,66 @@ func frozen(t *testing.T) {
 	d.mends(func() { v.signal(t, syscall.SIGCONT) })
 	d.back()
 	d.ends("API server frozen (SIGSTOP)", false)
+}
+
+// Workloads leave a lost member by a policy of a guide, and by one that says nothing of failover. What must never run
+// twice stays.
+func policies(t *testing.T) {
+	v := joined(t, "policies")
+	ns := fleet.Namespace(t)
+	tolerations := ", clusterTolerations: [{key: cluster.karmada.io/not-ready, operator: Exists, effect: NoExecute, " +
+		"tolerationSeconds: 10}, {key: cluster.karmada.io/unreachable, operator: Exists, effect: NoExecute, tolerationSeconds: 10}]"
+	silentOn := func(name, placement string) string {
+		return strings.Replace(policy(ns, name, placement), "  failover: {cluster: {purgeMode: Gracefully}}\n", "", 1)
+	}
+	// As in the guide, with 10 s instead of 300 s, and with the names of these clusters.
+	guide := silentOn("nginx", "") + `
+  failover:
+    applicationMigrationPolicy:
+      decisionConditions: {tolerationSeconds: 10}
+      purgePolicy: Gracefully`
+	guide = strings.Replace(guide, "placement: {}", fmt.Sprintf(`placement:
+    clusterAffinity: {clusterNames: [%[1]s, %[2]s]}
+    replicaScheduling:
+      replicaSchedulingType: Divided
+      replicaDivisionPreference: Weighted
+      weightPreference:
+        staticWeightList:
+        - {targetCluster: {clusterNames: [%[1]s]}, weight: 10}
+        - {targetCluster: {clusterNames: [%[2]s]}, weight: 0}`, v.Name, home), 1)
+	fleet.Hub.Apply(t, guide+deployment(ns, "nginx", 6, "100m", "")+
+		silentOn("plain", inVictimOrHome(v, aggregated+tolerations))+deployment(ns, "plain", 2, "1", "")+
+		strings.Replace(policy(ns, "once", inVictimOrHome(v, aggregated+tolerations)), "Gracefully", "Directly", 1)+
+		deployment(ns, "once", 2, "1", ""))
+	d := newDrill(t, fleet, ns, []kit.Cluster{v.client, fleet.Members[home]}, []string{v.Name},
+		map[string]int32{"nginx": 6, "plain": 2})
+	placed := func() string {
+		b := fleet.Hub.Find(t, "work.karmada.io/v1alpha2", "ResourceBinding", ns, "once-deployment")
+		return fmt.Sprint(kit.Field(b, "spec", "clusters"))
+	}
+	inVictim := fmt.Sprint([]any{map[string]any{"name": v.Name, "replicas": int64(2)}})
+	kit.Eventually(t, "what must never run twice is in the member", func() string {
+		if now := placed(); now != inVictim {
+			return "it is in " + now
+		}
+		return ""
+	})
+	if got, err := d.copies(v.client); err != nil || got["nginx"].spec != 6 || got["plain"].spec != 2 {
+		t.Fatalf("%s has %v (%v), want all replicas", v.Name, got, err)
+	}
+	d.breaks(silent, v.Kill)
+	d.noticed()
+	d.replaced()
+	if list, err := fleet.Argosy(t.Context(), "get", "failovers", "-n", ns); err != nil ||
+		!strings.Contains(list, "OldCopyNotDeleted") || placed() != inVictim {
+		t.Errorf("what must never run twice is in %s, was in %s: %v\n%s", placed(), inVictim, err, list)
+	}
+	d.mends(func() { v.restart(t) })
+	d.back()
+	d.ends("API server killed, policies without failover.cluster", false)
+	if now := placed(); now != inVictim {
+		t.Errorf("what must never run twice is in %s, was in %s", now, inVictim)
+	}
 }
 
 // A member that answers late is used as before. One that answers too late is lost.

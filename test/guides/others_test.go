@@ -373,10 +373,11 @@ var s002 = []row{
 			s.drop(u)
 			return "all in member1"
 		}},
-	{id: "85", block: "S002-PP-failover", chain: "Deployment", want: "purgePolicy→purgeMode, application, propagateDeps",
+	{id: "85", block: "S002-PP-failover", chain: "Deployment", want: "purgeMode, application, cluster, propagateDeps",
 		see: func(s *story) string {
 			u := s.reread(s.doc("S002", 715))
 			if d := differs(u, map[string]any{"spec.propagateDeps": true, "spec.failover.application.purgeMode": "Gracefully",
+				"spec.failover.cluster.purgeMode":                                "Gracefully",
 				"spec.failover.application.decisionConditions.tolerationSeconds": 300,
 				"spec.failover.applicationMigrationPolicy":                       nil}); d != "" {
 				s.fail("%s", d)

@@ -17,7 +17,7 @@ type ReplicaSchedulingDialect struct {
 
 // FailoverDialect holds spellings accepted beside those of FailoverBehavior.
 type FailoverDialect struct {
-	// ApplicationMigrationPolicy is rewritten to application.
+	// ApplicationMigrationPolicy is rewritten to application and cluster.
 	// +optional
 	ApplicationMigrationPolicy *ApplicationMigrationPolicy `json:"applicationMigrationPolicy,omitempty"`
 }

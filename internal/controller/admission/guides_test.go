@@ -98,12 +98,15 @@ var blocks = []struct {
 	{guide: "002", kind: "PropagationPolicy", name: "failover-policy",
 		spec: `{propagateDeps: true,
 			placement: {clusterAffinities: [{affinityName: active, clusterNames: [cluster-a]}, {affinityName: standby, clusterNames: [cluster-b]}]},
-			failover: {application: {decisionConditions: {tolerationSeconds: 300}, purgeMode: Gracefully, gracePeriodSeconds: 600}}}`,
+			failover: {application: {decisionConditions: {tolerationSeconds: 300}, purgeMode: Gracefully, gracePeriodSeconds: 600},
+				cluster: {purgeMode: Gracefully}}}`,
 		warn: []string{
 			"spec.placement.replicaScheduling.weightPreference.staticWeightList: stored as clusterAffinities active and standby, because weight 0 means a standby cluster",
 			"spec.failover.applicationMigrationPolicy.purgePolicy: stored as purgeMode",
 			"spec.failover.applicationMigrationPolicy: stored as application",
-			"spec.propagateDeps: set to true, because application failover requires it"}},
+			"spec.propagateDeps: set to true, because application failover requires it",
+			"spec.failover.cluster: set to purgeMode Gracefully, because applicationMigrationPolicy is also about lost clusters",
+			"spec.placement.clusterTolerations: lost clusters are tolerated for 300 s, as applicationMigrationPolicy says"}},
 }
 
 func TestGuideObjectsAreStoredCanonically(t *testing.T) {

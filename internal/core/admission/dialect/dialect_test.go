@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -118,15 +119,48 @@ var cases = []struct {
 	head: policyHead,
 	spec: `{placement: {spreadConstraints: [{spreadByField: region}, {minGroups: 2}]}}`,
 }, {
-	name: "applicationMigrationPolicy is application failover, which needs propagateDeps",
+	name: "applicationMigrationPolicy is failover of the application, which needs propagateDeps, and of the cluster",
 	head: policyHead,
-	spec: `{failover: {applicationMigrationPolicy: {decisionConditions: {tolerationSeconds: 300}, purgePolicy: Gracefully}}}`,
-	want: `{propagateDeps: true, failover: {application: {decisionConditions: {tolerationSeconds: 300}, purgeMode: Gracefully}}}`,
+	spec: `{failover: {applicationMigrationPolicy: {decisionConditions: {tolerationSeconds: 60}, purgePolicy: Gracefully}}}`,
+	want: `{propagateDeps: true, placement: {clusterTolerations: [` + tolerated("not-ready", 60) + `, ` + tolerated("unreachable", 60) + `]},
+		failover: {application: {decisionConditions: {tolerationSeconds: 60}, purgeMode: Gracefully}, cluster: {purgeMode: Gracefully}}}`,
 	warn: []string{
 		"spec.failover.applicationMigrationPolicy.purgePolicy: stored as purgeMode",
 		"spec.failover.applicationMigrationPolicy: stored as application",
 		"spec.propagateDeps: set to true, because application failover requires it",
+		"spec.failover.cluster: set to purgeMode Gracefully, because applicationMigrationPolicy is also about lost clusters",
+		"spec.placement.clusterTolerations: lost clusters are tolerated for 60 s, as applicationMigrationPolicy says",
 	},
+}, {
+	name: "applicationMigrationPolicy carries Directly and the state over, by their old names",
+	head: policyHead,
+	spec: `{propagateDeps: true, failover: {applicationMigrationPolicy: {purgePolicy: Immediately, statePreservation: {rules: [{aliasLabelName: a, jsonPath: "{.b}"}]}}}}`,
+	want: `{propagateDeps: true, failover: {application: {purgeMode: Directly, statePreservation: {rules: [{aliasLabelName: a, jsonPath: "{.b}"}]}},
+		cluster: {purgeMode: Directly, statePreservation: {rules: [{aliasLabelName: a, jsonPath: "{.b}"}]}}}}`,
+	warn: []string{
+		"spec.failover.applicationMigrationPolicy.purgePolicy: stored as purgeMode",
+		"spec.failover.applicationMigrationPolicy: stored as application",
+		"spec.failover.application.purgeMode: stored as Directly",
+		"spec.failover.cluster: set to purgeMode Directly, because applicationMigrationPolicy is also about lost clusters",
+	},
+}, {
+	name: "a lost cluster has no Never, which keeps the old copy: Gracefully keeps it longest",
+	head: policyHead,
+	spec: `{propagateDeps: true, failover: {applicationMigrationPolicy: {purgePolicy: Never}}}`,
+	want: `{propagateDeps: true, failover: {application: {purgeMode: Never}, cluster: {purgeMode: Gracefully}}}`,
+	warn: []string{
+		"spec.failover.applicationMigrationPolicy.purgePolicy: stored as purgeMode",
+		"spec.failover.applicationMigrationPolicy: stored as application",
+		"spec.failover.cluster: set to purgeMode Gracefully, because applicationMigrationPolicy is also about lost clusters",
+	},
+}, {
+	name: "applicationMigrationPolicy leaves tolerations and cluster failover of one's own alone",
+	head: policyHead,
+	spec: `{propagateDeps: true, placement: {clusterTolerations: [{operator: Exists}]},
+		failover: {cluster: {purgeMode: Directly}, applicationMigrationPolicy: {decisionConditions: {tolerationSeconds: 60}}}}`,
+	want: `{propagateDeps: true, placement: {clusterTolerations: [{operator: Exists}]},
+		failover: {cluster: {purgeMode: Directly}, application: {decisionConditions: {tolerationSeconds: 60}}}}`,
+	warn: []string{"spec.failover.applicationMigrationPolicy: stored as application"},
 }, {
 	name: "purgePolicy wins over the purgeMode that the schema defaulted",
 	head: policyHead,
@@ -494,6 +528,38 @@ func TestAChangedPodOfAUnitedDeploymentReplacesTheStoredOne(t *testing.T) {
 		"spec": map[string]any{"containers": []any{map[string]any{"name": "c", "image": "2"}}}}
 	if diff := cmp.Diff(want, pod); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// tolerated is a toleration for a lost cluster.
+func tolerated(taint string, seconds int) string {
+	return fmt.Sprintf("{key: cluster.karmada.io/%s, operator: Exists, effect: NoExecute, tolerationSeconds: %d}", taint, seconds)
+}
+
+func TestEditedMigrationPolicyReplacesWhatItWasStoredAs(t *testing.T) {
+	const migration = "{failover: {applicationMigrationPolicy: {decisionConditions: {tolerationSeconds: %d}, purgePolicy: %s}%s}, placement: {%s}}"
+	const ofUser = "{purgeMode: Gracefully, statePreservation: {rules: []}}"
+	both := tolerated("not-ready", 90) + ", " + tolerated("unreachable", 90)
+	for _, c := range []struct{ name, own, placement, cluster, tolerations string }{
+		{"what the hub set follows", "", "", "{purgeMode: Directly}", both},
+		{"the user's cluster failover stays", ", cluster: " + ofUser, "", ofUser, both},
+		{"the user's tolerations stay", "", "clusterTolerations: [" + tolerated("not-ready", 5) + "]",
+			"{purgeMode: Directly}", tolerated("not-ready", 5) + ", " + tolerated("unreachable", 90)},
+	} {
+		obj := parse(t, policyHead, fmt.Sprintf(migration, 60, "Gracefully", c.own, c.placement))
+		if _, _, err := Normalise(obj); err != nil {
+			t.Fatal(err)
+		}
+		overlay(obj.Object, parse(t, policyHead, fmt.Sprintf(migration, 90, "Directly", c.own, c.placement)).Object)
+		if _, _, err := Normalise(obj); err != nil {
+			t.Fatal(err)
+		}
+		want := parse(t, policyHead, fmt.Sprintf(`{propagateDeps: true, placement: {clusterTolerations: [%s]}, failover: {
+			application: {decisionConditions: {tolerationSeconds: 90}, purgeMode: Directly}, cluster: %s}}`,
+			c.tolerations, c.cluster)).Object["spec"]
+		if diff := cmp.Diff(want, obj.Object["spec"]); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.name, diff)
+		}
 	}
 }
 

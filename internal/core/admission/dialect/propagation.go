@@ -3,12 +3,15 @@ package dialect
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"regexp"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/object/fields"
 )
 
@@ -167,7 +170,8 @@ func (r *rewrite) regionSpread(placement map[string]any) {
 
 func (r *rewrite) failover(failover map[string]any) {
 	const path = "spec.failover"
-	if migration := child(failover, "applicationMigrationPolicy"); migration != nil {
+	migration, former := child(failover, "applicationMigrationPolicy"), child(failover, "application")
+	if migration != nil {
 		r.rename(migration, path+".applicationMigrationPolicy", "purgePolicy", "purgeMode")
 		r.rename(failover, path, "applicationMigrationPolicy", "application")
 		if r.spec["propagateDeps"] != true {
@@ -187,6 +191,64 @@ func (r *rewrite) failover(failover map[string]any) {
 			r.purgeMode(behavior, path+"."+of)
 		}
 	}
+	if migration != nil {
+		r.lostCluster(failover, former)
+	}
+}
+
+// lostCluster: an applicationMigrationPolicy is also about the loss of a cluster. What the user says about that goes
+// first. former is what an earlier version of the same spelling was stored as.
+func (r *rewrite) lostCluster(failover, former map[string]any) {
+	application := child(failover, "application")
+	is, was := child(failover, "cluster"), clusterFailover(former)
+	if want := clusterFailover(application); is == nil || reflect.DeepEqual(is, was) && !reflect.DeepEqual(is, want) {
+		failover["cluster"] = want
+		r.warnings = append(r.warnings, fmt.Sprintf(
+			"spec.failover.cluster: set to purgeMode %v, because applicationMigrationPolicy is also about lost clusters",
+			want["purgeMode"]))
+	}
+	var placement policyv1alpha1.Placement
+	if submitted := child(r.spec, "placement"); submitted == nil && r.spec["placement"] != nil ||
+		runtime.DefaultUnstructuredConverter.FromUnstructured(submitted, &placement) != nil {
+		return // left to the schema
+	}
+	ours := lossTolerations(former, nil)
+	own := slices.DeleteFunc(slices.Clone(placement.ClusterTolerations), func(t corev1.Toleration) bool {
+		return slices.ContainsFunc(ours, func(o corev1.Toleration) bool { return reflect.DeepEqual(o, t) })
+	})
+	if want := lossTolerations(application, own); !reflect.DeepEqual(want, placement.ClusterTolerations) {
+		// A list of tolerations is always convertible.
+		list, _ := runtime.DefaultUnstructuredConverter.ToUnstructured(&policyv1alpha1.Placement{ClusterTolerations: want})
+		fields.Ensure(r.spec, "placement")["clusterTolerations"] = list["clusterTolerations"]
+		r.warnings = append(r.warnings, fmt.Sprintf(
+			"spec.placement.clusterTolerations: lost clusters are tolerated for %v s, as applicationMigrationPolicy says",
+			fields.Value(application, "decisionConditions", "tolerationSeconds")))
+	}
+}
+
+// clusterFailover returns what an application failover means if its cluster is lost; nil without one. Never, which
+// failover of clusters does not have, becomes the default.
+func clusterFailover(application map[string]any) map[string]any {
+	if application == nil {
+		return nil
+	}
+	cluster := map[string]any{"purgeMode": string(policyv1alpha1.PurgeModeGracefully)}
+	if application["purgeMode"] == string(policyv1alpha1.PurgeModeDirectly) {
+		cluster["purgeMode"] = application["purgeMode"]
+	}
+	if state := child(application, "statePreservation"); state != nil {
+		cluster["statePreservation"] = runtime.DeepCopyJSON(state)
+	}
+	return cluster
+}
+
+// lossTolerations adds tolerations of lost clusters to others, for as long as an application may be unhealthy.
+func lossTolerations(application map[string]any, others []corev1.Toleration) []corev1.Toleration {
+	seconds, ok := fields.Whole(fields.Value(application, "decisionConditions", "tolerationSeconds"))
+	if !ok {
+		return others
+	}
+	return membership.TolerationDefaults{NotReady: seconds, Unreachable: seconds}.WithDefaults(others)
 }
 
 // purgeModes are the names that Karmada used up to v1.18, with the present ones.
