@@ -321,7 +321,8 @@ func (s *selection) narrow(d int, members []int) []int {
 }
 
 // reduce drops the last groups of those that chosen was chosen from, as long as the rest satisfies the constraints: a
-// constraint with a maximum uses no more groups than needed. Groups in use come first and stay. Static weights need all
+// constraint with a maximum uses no more groups than needed. If each cluster gets all replicas, groups with room stay
+// as long as clusters without room would take their place. Groups in use come first and stay. Static weights need all
 // their clusters, so none is dropped.
 func (s *selection) reduce(d int, members []int, subset []group, least int, chosen []int) []int {
 	if s.groupings[d].MaxGroups == 0 || s.strategy == static {
@@ -332,12 +333,31 @@ func (s *selection) reduce(d int, members []int, subset []group, least int, chos
 			least = max(least, i+1)
 		}
 	}
-	for n := least; n < len(subset); n++ {
-		if fewer := s.narrow(d+1, s.within(d, members, subset[:n])); fewer != nil {
-			return fewer
+	var best []int
+	for n := min(least, len(subset)); n <= len(subset); n++ {
+		next := chosen
+		if n < len(subset) {
+			next = s.narrow(d+1, s.within(d, members, subset[:n]))
+		}
+		switch roomy := s.roomy(next); {
+		case next == nil:
+		case roomy == len(next):
+			return next
+		case best == nil || roomy > s.roomy(best):
+			best = next
 		}
 	}
-	return chosen
+	return best
+}
+
+// roomy returns how many of the members have room for what they would get.
+func (s *selection) roomy(members []int) (n int) {
+	for _, m := range members {
+		if s.strategy != duplicated || s.ranked[m].holds() >= s.wanted {
+			n++
+		}
+	}
+	return n
 }
 
 // within returns the members that are in no other groups than these.

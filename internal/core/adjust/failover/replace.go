@@ -73,7 +73,7 @@ func replace(b workv1alpha2.Binding, c cause, s schedule.Snapshot, room schedule
 // moved moves all replicas of the binding out of the evicted clusters.
 func (q *query) moved(c cause, room schedule.Capacity) (replacement, error) {
 	if !schedule.Divided(q.binding.BindingSpec()) {
-		return q.copied(c)
+		return q.copied(c, room)
 	}
 	var all int32
 	for _, cluster := range q.from {
@@ -146,19 +146,8 @@ func (q *query) divided(n int32, room schedule.Capacity) (replacement, error) {
 	if spec.Replicas == 0 {
 		return replacement{}, errEverywhere
 	}
-	result, err := schedule.Schedule(q.ask, q.fleet, func(cluster string) (int32, bool) {
-		if q.closed[cluster] {
-			return 0, true
-		}
-		if room == nil {
-			return 0, false
-		}
-		return room(cluster)
-	})
+	result, err := q.schedule(room)
 	if err != nil {
-		return replacement{}, err
-	}
-	if err := q.inTerm(result); err != nil {
 		return replacement{}, err
 	}
 	to := result.Clusters
@@ -220,13 +209,10 @@ func (q *query) grown(to []workv1alpha2.TargetCluster, n int32) ([]workv1alpha2.
 }
 
 // copied finds a new cluster for a workload that is not divided.
-func (q *query) copied(c cause) (replacement, error) {
+func (q *query) copied(c cause, room schedule.Capacity) (replacement, error) {
 	has := q.ask.BindingSpec().Clusters
-	result, err := schedule.Schedule(q.ask, q.fleet, func(cluster string) (int32, bool) { return 0, q.closed[cluster] })
+	result, err := q.schedule(room)
 	if err != nil {
-		return replacement{}, err
-	}
-	if err := q.inTerm(result); err != nil {
 		return replacement{}, err
 	}
 	to := slices.Clone(has)
@@ -247,12 +233,20 @@ func (q *query) copied(c cause) (replacement, error) {
 	return q.whole(to, result.AffinityName, workv1alpha2.ReplicasIn(q.binding.BindingSpec().Clusters, q.from[0]))
 }
 
-// inTerm returns an error for another affinity term while clusters keep replicas by the present one.
-func (q *query) inTerm(r schedule.Result) error {
-	if len(q.fixed) > 0 && r.AffinityName != q.binding.BindingStatus().SchedulerObservedAffinityName {
-		return errTerms
+// schedule returns the scheduler's answer. It is an error if it uses another affinity term while clusters keep replicas
+// by the present one.
+func (q *query) schedule(room schedule.Capacity) (schedule.Result, error) {
+	result, err := schedule.Schedule(q.ask, q.fleet, func(cluster string) (int32, bool) {
+		if q.closed[cluster] || room == nil {
+			return 0, q.closed[cluster]
+		}
+		return room(cluster)
+	})
+	if err == nil && len(q.fixed) > 0 &&
+		result.AffinityName != q.binding.BindingStatus().SchedulerObservedAffinityName {
+		err = errTerms
 	}
-	return nil
+	return result, err
 }
 
 // whole adds the clusters that keep their replicas to a placement, and checks it.

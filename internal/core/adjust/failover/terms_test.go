@@ -245,6 +245,43 @@ func (w *world) lives(b *workv1alpha2.ResourceBinding) {
 	w.t.Errorf("the workload moves again and again: %s", planText(w.plan()))
 }
 
+// TestWorkloadsOfEveryTypeGoWhereTheyHaveRoom has a cluster without enough room first by name.
+func TestWorkloadsOfEveryTypeGoWhereTheyHaveRoom(t *testing.T) {
+	for kind, workload := range workloads {
+		for cause, fault := range faults {
+			for _, c := range []struct{ room, want string }{
+				{"b=0 c=9", "c"}, {"b=1 c=2", "c"}, {"b=3 c=0", "b"}, {"b=0 c=0", "b"}, {"b=1 c=1", "b"}, {"b=0", "c"},
+			} {
+				t.Run(kind+"/"+cause+"/"+c.room, func(t *testing.T) {
+					w := newWorld(t, "a", "b", "c")
+					b := workload(w, []string{"a"}, upTo(selecting("a", "b", "c"), 1))
+					need := schedule.NeedsRoom(b)
+					for _, r := range targets(c.room) {
+						w.room[r.Name] = r.Replicas
+					}
+					fault.happens(w, b, "a")
+					p := w.plan()
+					want := c.want
+					switch refused := c.room == "b=0 c=0" || c.room == "b=1 c=1"; {
+					case !need: // nothing that takes room
+						want = "b"
+					case kind == "components" && c.room == "b=1 c=1", kind == "components" && c.room == "b=1 c=2":
+						return // one set fits
+					case refused && (schedule.Divided(&b.Spec) || kind == "components"):
+						if len(p.Evictions) > 0 && len(p.Evictions[0].Placement) == 1 {
+							t.Errorf("planned %q, though it has no room", planText(p))
+						}
+						return
+					}
+					if len(p.Evictions) != 1 || strings.Join(names(p.Evictions[0].Placement), " ") != want {
+						t.Errorf("planned %q, want %s", planText(p), want)
+					}
+				})
+			}
+		}
+	}
+}
+
 func TestWholeTermIsLeftForTheReasonOfEachCluster(t *testing.T) {
 	w := newWorld(t, "a", "b", "c")
 	b := w.configMap("web", "a b", terms("a b", "c"))

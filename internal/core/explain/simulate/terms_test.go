@@ -48,3 +48,18 @@ spec: {selector: {app: web}, ports: [{port: 80}]}
 		}
 	}
 }
+
+func TestReplacementsOfCopiesHaveRoom(t *testing.T) {
+	// m1 has the most room at first, m3 more than m2.
+	text := cluster("m1", 20, "") + cluster("m2", 1, "") + cluster("m3", 10, "") + policy("p", "",
+		"{spreadConstraints: [{spreadByField: cluster, maxGroups: 1}]}") + deployment("web", 4)
+	for cause, change := range map[string]Change{
+		"tainted": {Taints: []Taint{taint(t, "m1=x:NoExecute")}}, "drained": {Drained: []string{"m1"}},
+		"removed": {Removed: []string{"m1"}},
+	} {
+		w := run(t, load(t, text), change).Workloads[0]
+		if before, after := shares(w.Before), shares(w.After); before != "m1:4" || after != "m3:4" {
+			t.Errorf("%s: it goes from %s to %s, want from m1:4 to m3:4", cause, before, after)
+		}
+	}
+}

@@ -462,7 +462,6 @@ func (e *explanation) unused(name string, c *clusterv1alpha1.Cluster, candidates
 		return "no subset that has replicas names it"
 	}
 	candidate := candidates[name]
-	full := candidate.Known && candidate.Available == 0
 	switch method := schedule.MethodOf(b); {
 	case method == schedule.StaticWeights && e.unweighted(b, candidates, name):
 		return "no static weight matches it, and other clusters have one"
@@ -470,8 +469,11 @@ func (e *explanation) unused(name string, c *clusterv1alpha1.Cluster, candidates
 		return "its share rounds to zero replicas, or spreadConstraints take others"
 	case method == schedule.StaticWeights:
 		return "its share rounds to zero replicas"
-	case full && (method == schedule.Aggregated || method == schedule.ByRoom):
+	case candidate.Known && candidate.Available == 0:
 		return "has no capacity"
+	case lacksRoom(b, candidate):
+		return fmt.Sprintf("has capacity for %d of %d replicas: clusters with capacity for all rank higher",
+			candidate.Available, b.BindingSpec().Replicas)
 	case method == schedule.Aggregated:
 		return "not needed: clusters that rank higher have enough capacity"
 	case method == schedule.ByRoom:
@@ -480,6 +482,12 @@ func (e *explanation) unused(name string, c *clusterv1alpha1.Cluster, candidates
 		return "other clusters rank higher by score, capacity and name, and spreadConstraints allow no more"
 	}
 	return ""
+}
+
+// lacksRoom reports whether a cluster is known to have no room for a copy of b with all replicas.
+func lacksRoom(b workv1alpha2.Binding, c schedule.Candidate) bool {
+	return schedule.MethodOf(b) == schedule.Duplicated && c.Known &&
+		c.Available+int64(c.Assigned) < int64(b.BindingSpec().Replicas)
 }
 
 // unweighted reports whether the cluster has no weight where others have.

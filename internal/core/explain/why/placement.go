@@ -316,6 +316,15 @@ func (e *explanation) steps(b workv1alpha2.Binding, result schedule.Result, fail
 		}
 		steps = append(steps, text)
 	}
+	var short []string
+	for _, c := range result.Candidates {
+		if lacksRoom(b, c) {
+			short = append(short, fmt.Sprintf("%s (%d of %d)", c.Cluster.Name, c.Available, spec.Replicas))
+		}
+	}
+	if slices.Sort(short); len(short) > 0 {
+		steps = append(steps, "spread: clusters without capacity for all replicas come last: "+strings.Join(short, ", "))
+	}
 	// Without room it was the division that failed, else it was not reached.
 	if len(result.Candidates) > 0 && (failure == nil || errors.As(failure, new(*schedule.UnschedulableError))) {
 		steps = append(steps, e.division(b, result)...)

@@ -528,6 +528,11 @@ var stories = []struct {
 		return h.runAll(h.policy("shop", "web", "{"+ofDeployments+
 			", placement: {spreadConstraints: [{spreadByField: cluster, minGroups: 1, maxGroups: 1}]}}"))
 	}},
+	{name: "a copy that needs room", given: func(t *testing.T) *hub {
+		h := start(t, deployment, cluster("m1", cpus("0")), cluster("m2", cpus("4")), cluster("m3"))
+		return h.runAll(h.policy("shop", "web", "{"+ofDeployments+
+			", placement: {spreadConstraints: [{spreadByField: cluster, minGroups: 1, maxGroups: 1}]}}"))
+	}},
 	{name: "weights beside a spread", given: func(t *testing.T) *hub {
 		h := start(t, deployment, fleet()...)
 		return h.runAll(h.policy("shop", "web", "{"+ofDeployments+
