@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/object/text"
 )
@@ -71,6 +72,12 @@ func RemoveFinalizer(ctx context.Context, c client.Client, read client.Object, f
 		return fmt.Errorf("remove finalizer %s from %s: %w", strings.Join(finalizers, ", "), Name(want), err)
 	}
 	return nil
+}
+
+// Recall ends the deletion of a Work that the hub sends again, without an effect on the member: see
+// execute.Recallable.
+func Recall(ctx context.Context, c client.Client, read *workv1alpha1.Work) error {
+	return RemoveFinalizer(ctx, c, read, workv1alpha2.ExecutionFinalizer, execute.OrderedFinalizer)
 }
 
 // Delete deletes the object that was read, but no later object of the same name. It is no error if the object does not

@@ -187,10 +187,12 @@ func (m *Member) Delete(ctx context.Context, observed *unstructured.Unstructured
 	if err != nil {
 		return m.failed("delete", observed, err)
 	}
-	uid, background := observed.GetUID(), metav1.DeletePropagationBackground
-	err = client.Delete(ctx, observed.GetName(), metav1.DeleteOptions{
-		Preconditions: &metav1.Preconditions{UID: &uid}, PropagationPolicy: &background,
-	})
+	uid, version, background := observed.GetUID(), observed.GetResourceVersion(), metav1.DeletePropagationBackground
+	o := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}, PropagationPolicy: &background}
+	if execute.TakesAlong(observed.GroupVersionKind().GroupKind()) {
+		o.Preconditions.ResourceVersion = &version // Somebody may have taken it over, or stopped its deletion.
+	}
+	err = client.Delete(ctx, observed.GetName(), o)
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil
 	}

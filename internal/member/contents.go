@@ -200,7 +200,9 @@ func contentOf(gk schema.GroupKind, obj *metav1.PartialObjectMetadata,
 	for _, owner := range obj.OwnerReferences {
 		c.Owners = append(c.Owners, owner.UID)
 		gv, err := schema.ParseGroupVersion(owner.APIVersion)
-		c.OwnedAbove = c.OwnedAbove || err != nil || !namespaced[gv.WithKind(owner.Kind).GroupKind()]
+		kind := gv.WithKind(owner.Kind).GroupKind()
+		// An owner of a transient kind is not among the contents either.
+		c.OwnedAbove = c.OwnedAbove || err != nil || !namespaced[kind] || execute.Transient(kind)
 	}
 	return c
 }

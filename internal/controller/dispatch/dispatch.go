@@ -30,6 +30,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
+	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/override"
 	"github.com/argosy-io/argosy/internal/core/propagate"
@@ -386,7 +387,8 @@ func (r *reconciler) writeWorks(ctx context.Context, b workv1alpha2.Binding, in 
 // needed reports whether to write a Work. One that is being deleted is created again when it is gone, which is an
 // event.
 func needed(existing, wanted *workv1alpha1.Work) bool {
-	return existing == nil || existing.DeletionTimestamp == nil && dispatch.Differs(existing, wanted)
+	return existing == nil || execute.Recallable(existing) ||
+		existing.DeletionTimestamp == nil && dispatch.Differs(existing, wanted)
 }
 
 func (r *reconciler) writeOne(ctx context.Context, b workv1alpha2.Binding, in dispatch.Input,
@@ -443,6 +445,9 @@ func (r *reconciler) put(ctx context.Context, b workv1alpha2.Binding, in dispatc
 	if owner, ok := service.OwnerOf(existing); ok {
 		return fmt.Errorf("the Work %s/%s belongs to %s, which dispatches an object of that name to the cluster; rename the template, or delete the other object", existing.Namespace, existing.Name, owner)
 	}
+	if execute.Recallable(existing) {
+		return commit.Recall(ctx, r.client, existing)
+	}
 	wanted := dispatch.Onto(existing, res.Work)
 	wrote, err := commit.Update(ctx, r.client, existing, wanted)
 	if wrote && dispatch.Follows(wanted) {
@@ -492,7 +497,7 @@ func (r *reconciler) finish(ctx context.Context, b workv1alpha2.Binding, works [
 		return err
 	}
 	if len(works) > 0 {
-		return r.remove(ctx, b, works)
+		return errors.Join(r.recall(ctx, b, works), r.remove(ctx, b, works))
 	}
 	return r.letGo(ctx, b)
 }

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -19,6 +20,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/definition"
 	"github.com/argosy-io/argosy/internal/scope"
 )
@@ -73,6 +75,25 @@ func (r *reconciler) ordered(ctx context.Context, b workv1alpha2.Binding) (order
 	}
 	ordered, known = dispatch.Ordered(b, e)
 	return ordered, known, nil
+}
+
+// recall ends the deletion of the Works of a namespace that was created again and is propagated by a policy: its new
+// binding waits until b is gone, and their deletion may wait for objects of the new namespace.
+func (r *reconciler) recall(ctx context.Context, b workv1alpha2.Binding, works []workv1alpha1.Work) (err error) {
+	ref := b.BindingSpec().Resource
+	t, _, unread := r.Templates.Get(ctx, match.GroupKind(ref.APIVersion, ref.Kind), ref.Namespace, ref.Name)
+	if unread != nil || t == nil || t.GetUID() == ref.UID || t.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	if _, claimed := propagate.Claimed(t); !claimed {
+		return nil
+	}
+	for i := range works {
+		if execute.Recallable(&works[i]) {
+			err = errors.Join(err, commit.Recall(ctx, r.client, &works[i]))
+		}
+	}
+	return err
 }
 
 // wait keeps a binding that is being deleted, and its Works, until the template can be read. It does not wait if no

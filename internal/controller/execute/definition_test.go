@@ -17,6 +17,7 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
+	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/member/membertest"
 )
 
@@ -144,7 +145,7 @@ func TestDefinitionInLeavingClusterWaitsForItsObjects(t *testing.T) {
 		w.Gone(leaver)
 		w.Gone(w.work)
 		w.Eventually("it waits", func() string {
-			if w.HasObject(w.work) && time.Since(w.work.DeletionTimestamp.Time) < definitionSettle+2*time.Second {
+			if w.HasObject(w.work) && time.Since(w.work.DeletionTimestamp.Time) < execute.WorksSettle+2*time.Second {
 				return "it was deleted just now"
 			}
 			return ""
@@ -214,7 +215,7 @@ func TestDefinitionIsDeletedAfterObjectsOfTheHub(t *testing.T) {
 		w.Quiet()
 		w.Gone(train)
 		w.Eventually("the definition waits for nothing but the deletion", func() string {
-			if w.HasObject(w.work) && time.Since(w.work.DeletionTimestamp.Time) < definitionSettle+2*time.Second {
+			if w.HasObject(w.work) && time.Since(w.work.DeletionTimestamp.Time) < execute.WorksSettle+2*time.Second {
 				return "it was deleted just now"
 			}
 			return ""

@@ -31,9 +31,6 @@ const (
 	//
 	//reference:event Normal on Cluster
 	eventDefinitionReleased = "DefinitionReleased"
-	// definitionSettle is how long the deletion of a definition waits for deletions of its objects: users delete several
-	// templates, or move them to other clusters, one after another.
-	definitionSettle = 5 * time.Second
 )
 
 // keepsContents reports whether a namespace or a definition of a member is released instead of deleted because of the
@@ -42,20 +39,28 @@ func (d *deletions) keepsContents(ctx context.Context, m *member.Member, cluster
 	work *workv1alpha1.Work, observed *unstructured.Unstructured) (keeps bool, after time.Duration, err error) {
 	now, isDefinition := d.clock.Now(), execute.IsDefinition(observed)
 	var waited time.Duration
+	var awaited types.NamespacedName
 	d.memory.update(client.ObjectKeyFromObject(work), func(r *workRecord) {
 		if r.blockedSince.IsZero() {
 			r.blockedSince = now
 		}
-		waited = now.Sub(r.blockedSince)
+		waited, awaited = now.Sub(r.blockedSince), r.awaited
 	})
 	after = max(contentsCheck, min(contentsCheckMost, waited/4))
+	awaits := execute.AwaitsWorks(work, observed, now)
+	if awaited.Name != "" && awaits && cluster.DeletionTimestamp == nil {
+		if state, err := d.workState(ctx, awaited); err != nil || state == execute.WorkStands {
+			return false, after, err // Do not list the contents again.
+		}
+	}
+	awaited = types.NamespacedName{}
 	var failed error
 	stateOf := func(key types.NamespacedName) execute.WorkState {
 		state, err := d.workState(ctx, key)
 		failed = errors.Join(failed, err)
-		settles := isDefinition && now.Sub(work.DeletionTimestamp.Time) < definitionSettle
 		leaves := cluster.DeletionTimestamp != nil && key.Namespace == names.ExecutionSpace(cluster.Name)
-		if state == execute.WorkStands && (settles || leaves) {
+		if state == execute.WorkStands && (awaits || leaves) {
+			awaited = key
 			return execute.WorkGoes // The Work will probably be deleted too.
 		}
 		return state
@@ -88,6 +93,7 @@ func (d *deletions) keepsContents(ctx context.Context, m *member.Member, cluster
 	case failed != nil:
 		return false, 0, failed
 	case fate == execute.FateWaits:
+		d.memory.update(client.ObjectKeyFromObject(work), func(r *workRecord) { r.awaited = awaited })
 		return false, after, nil
 	case fate == execute.FateDeleted:
 		return false, 0, nil

@@ -61,9 +61,11 @@ type facts struct {
 	missed bool
 	// blockedSince is when the deletion of a namespace or definition began to wait for the objects in it.
 	blockedSince time.Time
-	waitsFor     memberNamespace
-	turns        *turns
-	restore      restoreCheck
+	// awaited is a Work of an object in it that it waited for at the last check; empty for none.
+	awaited  types.NamespacedName
+	waitsFor memberNamespace
+	turns    *turns
+	restore  restoreCheck
 }
 
 // memberNamespace is a namespace of a member.

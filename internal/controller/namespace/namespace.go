@@ -149,6 +149,8 @@ func (r *reconciler) send(ctx context.Context, ns *corev1.Namespace) error {
 		err := res.Err
 		if existing := in.Existing[res.Cluster]; err == nil && existing == nil {
 			err = r.client.Create(ctx, res.Work)
+		} else if err == nil && execute.Recallable(existing) {
+			err = r.recall(ctx, ns, existing)
 		} else if err == nil && existing.DeletionTimestamp == nil && dispatch.Differs(existing, res.Work) {
 			_, err = commit.Update(ctx, r.client, existing, dispatch.Onto(existing, res.Work))
 		}
@@ -168,6 +170,16 @@ func (r *reconciler) send(ctx context.Context, ns *corev1.Namespace) error {
 		return apierrors.NewConflict(workv1alpha1.Resource("works"), ns.Name, errors.New("the cache is behind"))
 	}
 	return errors.Join(errs...)
+}
+
+// recall ends the deletion of a Work, unless the namespace is being deleted, which the cache may not show yet.
+func (r *reconciler) recall(ctx context.Context, ns *corev1.Namespace, work *workv1alpha1.Work) error {
+	live := &corev1.Namespace{}
+	err := r.live.Get(ctx, client.ObjectKeyFromObject(ns), live)
+	if err != nil || live.DeletionTimestamp != nil || live.UID != ns.UID {
+		return client.IgnoreNotFound(err)
+	}
+	return commit.Recall(ctx, r.client, work)
 }
 
 // input reads the facts for the Works of a namespace. They are read-only, so only the namespace is copied.
@@ -209,7 +221,7 @@ func (r *reconciler) input(ctx context.Context, ns *corev1.Namespace) (dispatch.
 		case err != nil:
 			return in, fmt.Errorf("get the work of namespace %q for cluster %q: %w", ns.Name, c.Name, err)
 		default:
-			if _, bound := scope.BindingOf(existing); bound {
+			if _, bound := scope.BindingOf(existing); bound && !execute.Recallable(existing) {
 				continue // a policy propagates the namespace there, and decides
 			}
 			in.Existing[c.Name] = existing

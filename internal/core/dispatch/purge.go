@@ -22,10 +22,11 @@ import (
 )
 
 // Purging returns the existing Works that must be deleted before their replacements may start: b is leaving their
-// clusters directly.
+// clusters directly. A namespace has none: it starts nothing, and its deletion may wait for objects in it.
 func Purging(b workv1alpha2.Binding, existing []workv1alpha1.Work) []workv1alpha1.Work {
 	left := purged(b)
-	if len(left) == 0 {
+	ref := b.BindingSpec().Resource
+	if len(left) == 0 || ref.APIVersion == "v1" && ref.Kind == "Namespace" {
 		return nil
 	}
 	return filter(b, existing, func(cluster string) bool { return slices.Contains(left, cluster) })

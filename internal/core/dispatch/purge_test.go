@@ -12,10 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
+	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/builtin"
@@ -196,5 +198,22 @@ func TestStuckPurgeRemovesNoRecords(t *testing.T) {
 	spec.Clusters = slices.DeleteFunc(spec.Clusters, func(c workv1alpha2.TargetCluster) bool { return c.Name == "us" })
 	if d := decide(); d.Progress+d.Routed != "" || len(d.Conditions)+len(d.Pulls) > 0 {
 		t.Errorf("after the purge, %q, %q, %v and %d pulls are kept", d.Progress, d.Routed, d.Conditions, len(d.Pulls))
+	}
+}
+
+// A namespace starts nothing, and its deletion may wait for objects in it, so its replacement does not wait.
+func TestNamespaceIsSentBeforeItsDeletionElsewhere(t *testing.T) {
+	for kind, want := range map[string]int{"Namespace": 0, "PersistentVolume": 1} {
+		b := &workv1alpha2.ClusterResourceBinding{}
+		label := propagate.BindingIDLabel("")
+		b.Labels = map[string]string{label: "id"}
+		b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "v1", Kind: kind, Name: "shop"}
+		b.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "us"}}
+		b.Spec.GracefulEvictionTasks = []workv1alpha2.GracefulEvictionTask{{FromCluster: "eu",
+			PurgeMode: policyv1alpha1.PurgeModeDirectly}}
+		works := []workv1alpha1.Work{{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-eu", Labels: b.Labels}}}
+		if got := len(dispatch.Purging(b, works)); got != want {
+			t.Errorf("%s: %d Works must go first, want %d", kind, got, want)
+		}
 	}
 }

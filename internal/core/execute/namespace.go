@@ -2,6 +2,7 @@ package execute
 
 import (
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -9,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/argosy-io/argosy/api/wellknown"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/object/fields"
 	"github.com/argosy-io/argosy/internal/core/object/text"
@@ -84,6 +86,25 @@ const (
 	FateReleased Fate = "Released"
 	FateWaits    Fate = "Waits" // the hub is about to delete or release objects in it
 )
+
+// WorksSettle is how long the deletion of a definition waits for deletions of its objects: users delete several
+// templates, or move them to other clusters, one after another.
+const WorksSettle = 5 * time.Second
+
+// AwaitsWorks reports whether the deletion of w, the Work of a namespace or definition, waits for Works of objects in
+// it that are not being deleted yet. If the hub requested the deletion of a namespace, it waits until they leave, as
+// the hub can recall w. It does not for a ManifestWork, which waits for w.
+func AwaitsWorks(w *workv1alpha1.Work, observed *unstructured.Unstructured, now time.Time) bool {
+	return now.Sub(w.DeletionTimestamp.Time) < WorksSettle ||
+		IsNamespace(observed) && Ordered(w) && w.Annotations[wellknown.ManifestWorkAnnotation] == ""
+}
+
+// Recallable reports whether the deletion of w can end without an effect on the member, because the hub sends the
+// object to the cluster again: w is the Work of a namespace, and may wait for objects in it. The next Work adopts it.
+func Recallable(w *workv1alpha1.Work) bool {
+	m, err := Manifest(w)
+	return Ordered(w) && err == nil && IsNamespace(m)
+}
 
 const notMade = "it existed before the hub propagated it"
 

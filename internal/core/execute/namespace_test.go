@@ -3,8 +3,11 @@ package execute
 import (
 	"strings"
 	"testing"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -83,6 +86,52 @@ func TestNamespaceWithPreservedObjectsIsKept(t *testing.T) {
 			})
 			if end != tc.want || !strings.Contains(reason, tc.wantText) {
 				t.Errorf("it is %s: %s; want %s: … %s", end, reason, tc.want, tc.wantText)
+			}
+		})
+	}
+}
+
+func TestNamespaceAwaitsWorksAndDefinitionsSettle(t *testing.T) {
+	at := time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
+	object := func(apiVersion, kind string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": kind,
+			"metadata": map[string]any{"name": "shop"}}}
+	}
+	namespace := object("v1", "Namespace")
+	byUser := func(w *workv1alpha1.Work) { w.Finalizers = nil }
+	ofManifestWork := func(w *workv1alpha1.Work) {
+		w.Annotations = map[string]string{wellknown.ManifestWorkAnnotation: "m"}
+	}
+	none := func(*workv1alpha1.Work) {}
+	for _, tc := range []struct {
+		story              string
+		object             *unstructured.Unstructured
+		change             func(*workv1alpha1.Work)
+		soon, later, taken bool
+	}{
+		{"a namespace that the hub deletes", namespace, none, true, true, true},
+		{"a namespace whose Work a user deletes", namespace, byUser, true, false, false},
+		{"a namespace of a ManifestWork", namespace, ofManifestWork, true, false, true},
+		{"a definition", object("apiextensions.k8s.io/v1", "CustomResourceDefinition"), none, true, false, false},
+		{"another kind called Namespace", object("example.com/v1", "Namespace"), none, true, false, false},
+	} {
+		t.Run(tc.story, func(t *testing.T) {
+			w := &workv1alpha1.Work{}
+			w.DeletionTimestamp, w.Finalizers = &metav1.Time{Time: at}, []string{OrderedFinalizer}
+			raw, err := tc.object.MarshalJSON()
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: raw}}}
+			tc.change(w)
+			if got := AwaitsWorks(w, tc.object, at.Add(WorksSettle-1)); got != tc.soon {
+				t.Errorf("it awaits Works soon: %v", got)
+			}
+			if got := AwaitsWorks(w, tc.object, at.Add(time.Hour)); got != tc.later {
+				t.Errorf("it awaits Works an hour later: %v", got)
+			}
+			if got := Recallable(w); got != tc.taken {
+				t.Errorf("the hub can take its Work back: %v", got)
 			}
 		})
 	}

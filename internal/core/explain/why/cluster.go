@@ -405,6 +405,9 @@ func backFirst(away bool) string {
 func (e *explanation) explainLeaving(row *Cluster, w *workv1alpha1.Work, item workv1alpha2.AggregatedStatusItem) {
 	row.State, row.Work = Leaving, workOf(w, item)
 	row.Why = "it is being removed"
+	if execute.Recallable(w) {
+		row.Why += "; a namespace waits until the objects that the hub placed in it have left"
+	}
 	for _, m := range e.answer.Failovers {
 		switch {
 		case m.From != row.Name || m.Ended != nil:
