@@ -429,8 +429,9 @@ func setup(ctx context.Context, mgr ctrl.Manager, self tenure.Self, o Options) e
 				Members: members, NodesWindow: nodesWindow})
 		}},
 		{"autoscale", func() error {
-			return autoscale.Setup(ctx, mgr, autoscale.Options{Members: members, Templates: templates, Interpreter: interpreter,
-				Interval: o.Autoscaling.Interval, Settings: o.Autoscaling.Settings, Concurrency: o.Concurrency})
+			return autoscale.Setup(ctx, mgr, autoscale.Options{Members: members, Fleet: fleet, Templates: templates,
+				Interpreter: interpreter, Interval: o.Autoscaling.Interval, Settings: o.Autoscaling.Settings,
+				Concurrency: o.Concurrency})
 		}},
 	} {
 		if err := loop.setup(); err != nil {

@@ -26,6 +26,7 @@ import (
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/capacity"
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/adjust/autoscale"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
@@ -38,7 +39,9 @@ const DefaultInterval = 15 * time.Second
 
 // Options of the controllers.
 type Options struct {
-	Members     *member.Members
+	Members *member.Members
+	// Fleet knows the room of the clusters. Without it, their room is unknown.
+	Fleet       *capacity.Fleet
 	Templates   *template.Store
 	Interpreter interpret.Interpreter
 	// Interval is the time between evaluations of load and schedules. The default is DefaultInterval.

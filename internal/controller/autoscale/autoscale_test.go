@@ -27,6 +27,7 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/capacity"
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
@@ -45,6 +46,10 @@ type world struct {
 	members map[string]*cluster
 	kind    membertest.Kind
 	stop    func()
+	// measures lets the hub know nodes and pods of its members from its next start.
+	measures bool
+	// connections are the hub's clients of its members.
+	connections *member.Members
 }
 
 // cluster is a member that serves metrics.
@@ -111,14 +116,25 @@ func (w *world) run() {
 	w.stop = w.Run(func(ctx context.Context, mgr ctrl.Manager) error {
 		templates := template.New(dynamic.NewForConfigOrDie(w.Config), discovery.NewDiscoveryClientForConfigOrDie(w.Config))
 		members := member.New(member.Options{Clusters: mgr.GetClient(), Secrets: mgr.GetAPIReader(), Dial: membertest.Dial})
+		w.connections = members
 		if err := mgr.Add(templates); err != nil {
 			return err
 		}
 		if err := mgr.Add(members); err != nil {
 			return err
 		}
-		return Setup(ctx, mgr, Options{Members: members, Templates: templates, Interpreter: interpret.New(builtin.Tier()),
-			Interval: 20 * time.Millisecond, Clock: w.clock})
+		var fleet *capacity.Fleet
+		if w.measures {
+			var err error
+			if fleet, err = capacity.NewFleet(ctx, mgr.GetCache()); err != nil {
+				return err
+			}
+			if err = fleet.Measure(ctx, mgr.GetCache(), members); err != nil {
+				return err
+			}
+		}
+		return Setup(ctx, mgr, Options{Members: members, Fleet: fleet, Templates: templates,
+			Interpreter: interpret.New(builtin.Tier()), Interval: 20 * time.Millisecond, Clock: w.clock})
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -24,6 +25,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/adjust/autoscale"
+	"github.com/argosy-io/argosy/internal/core/adjust/deschedule"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
@@ -38,6 +40,8 @@ func ownerOf(work client.Object) (types.NamespacedName, bool) {
 // bounds stay, and the template does not follow.
 func (r *reconciler) distribute(ctx context.Context, f *autoscalingv1alpha1.FederatedHPA, t target, frozen bool) error {
 	key, now, spec := client.ObjectKeyFromObject(f), r.Clock.Now(), t.binding.BindingSpec()
+	window := autoscale.Window{Since: r.history(f).Deviates, Now: now, Settings: r.Settings, Frozen: frozen}
+	r.forget(key)
 	f.Status.Conditions = without(without(f.Status.Conditions, autoscalingv1alpha1.MetricsComplete),
 		autoscalingv2.ScalingLimited)
 	f.Status.CurrentMetrics = nil // metrics are per cluster
@@ -53,7 +57,7 @@ func (r *reconciler) distribute(ctx context.Context, f *autoscalingv1alpha1.Fede
 		return r.end(ctx, key)
 	}
 
-	// 1. Compute the shares. They stay until the bounds or the clusters change.
+	// 1. Compute the shares.
 	replicas := map[string]int32{}
 	for _, c := range spec.Clusters {
 		if c.Replicas > 0 {
@@ -77,7 +81,8 @@ func (r *reconciler) distribute(ctx context.Context, f *autoscalingv1alpha1.Fede
 		}
 		bounds = autoscale.Frozen(bounds, replicas, standing)
 	}
-	shares, many := autoscale.Shares(bounds, replicas, standing)
+	shares, deviates, many := autoscale.Shares(bounds, r.holdings(t, replicas), standing, window)
+	r.remember(f, autoscale.History{Deviates: deviates})
 
 	// 2. Write one autoscaler per cluster. A cluster without an execution namespace does not block the others.
 	failed := []error{r.release(ctx, key, t.binding.GetName())}
@@ -96,7 +101,7 @@ func (r *reconciler) distribute(ctx context.Context, f *autoscalingv1alpha1.Fede
 	if err := errors.Join(failed...); err != nil {
 		return err
 	}
-	r.setBoundsSplit(f, shares, standing, many)
+	r.setBoundsSplit(f, shares, standing, deviates, many)
 
 	// 3. Set the template to the sum. Each cluster keeps the replicas that its autoscaler chose.
 	current, desired, scaling := autoscale.Sum(shares, replicas, standing)
@@ -134,10 +139,28 @@ func (r *reconciler) distribute(ctx context.Context, f *autoscalingv1alpha1.Fede
 	return nil
 }
 
+// holdings returns what each cluster of a workload has of it, and what it can run.
+func (r *reconciler) holdings(t target, replicas map[string]int32) map[string]autoscale.Holding {
+	in := map[string]autoscale.Holding{}
+	if r.Fleet == nil || !r.Fleet.Synced() {
+		for name, n := range replicas {
+			in[name] = autoscale.Holding{Replicas: n, Room: -1}
+		}
+		return in
+	}
+	s := r.Fleet.Snapshot()
+	room := r.Fleet.Room(t.binding, s)
+	for name, n := range replicas {
+		waiting := deschedule.Waiting(t.template, r.Fleet.Unschedulable(name), r.Clock.Now())
+		in[name] = autoscale.HoldingOf(t.binding, s.Cluster(name), n, len(waiting), room)
+	}
+	return in
+}
+
 // setBoundsSplit sets the condition BoundsSplit: whether the clusters have applied their autoscalers, and with which
 // bounds. many explains why these differ from the spec.
 func (r *reconciler) setBoundsSplit(f *autoscalingv1alpha1.FederatedHPA, shares map[string]autoscale.Share,
-	works map[string]*workv1alpha1.Work, many error) {
+	works map[string]*workv1alpha1.Work, deviates time.Time, many error) {
 	var taken, not, waiting []string
 	for _, cluster := range slices.Sorted(maps.Keys(shares)) {
 		taken = append(taken, fmt.Sprintf("%s %d to %d", cluster, shares[cluster].Min, shares[cluster].Max))
@@ -152,7 +175,7 @@ func (r *reconciler) setBoundsSplit(f *autoscalingv1alpha1.FederatedHPA, shares 
 			not = append(not, fmt.Sprintf("cluster %s: %s", cluster, applied.Message))
 		}
 	}
-	bounds := strings.Join(taken, ", ")
+	bounds := strings.Join(taken, ", ") + autoscale.Reasons(shares, deviates, r.Settings)
 	switch {
 	case many != nil:
 		r.setCondition(f, autoscalingv1alpha1.BoundsSplit, corev1.ConditionFalse, reasonManyClusters, many.Error()+

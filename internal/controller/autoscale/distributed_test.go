@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -21,6 +23,7 @@ import (
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/member/membertest"
 )
 
 // autoscaler returns the Work with the autoscaler of a cluster.
@@ -459,5 +462,94 @@ func TestAutoscalersStayWhileBindingIsRecreated(t *testing.T) {
 			func(b *workv1alpha2.ResourceBinding) { b.Spec.Clusters = old.Spec.Clusters })
 		w.expectConditions("web", "AbleToScale=True")
 		stays("when it is placed")
+	})
+}
+
+// node sets the only node of a cluster.
+func (w *world) node(cluster string, cordoned bool) {
+	n := &corev1.Node{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}, ObjectMeta: metav1.ObjectMeta{Name: "n"},
+		Spec: corev1.NodeSpec{Unschedulable: cordoned}}
+	n.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("8"),
+		corev1.ResourcePods: resource.MustParse("110")}
+	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	w.members[cluster].Put(n)
+}
+
+// pending sets how many pods of the workload are unschedulable in a cluster.
+func (w *world) pending(cluster string, pods ...string) {
+	for _, name := range []string{"p0", "p1"} {
+		w.members[cluster].Remove(membertest.Pod, "shop", name)
+	}
+	for _, name := range pods {
+		p := &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name,
+				Labels: map[string]string{"app": "web", "pod-template-hash": "x"},
+				OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web-x",
+					Controller: new(true)}}}}
+		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+			Reason: corev1.PodReasonUnschedulable}}
+		w.members[cluster].Put(p)
+	}
+}
+
+func TestBoundsLeaveAClusterWithoutRoomAndReturn(t *testing.T) {
+	t.Parallel()
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t, controllertest.Deployment)
+		w.stop()
+		w.measures = true
+		w.node("a", false)
+		w.node("b", false)
+		controllertest.Change(w.Hub, w.binding(), func(b *workv1alpha2.ResourceBinding) {
+			b.Spec.ReplicaRequirements = &workv1alpha2.ReplicaRequirements{
+				ResourceRequest: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}}
+		})
+		w.run()
+		for _, name := range []string{"a", "b"} {
+			m, err := w.connections.Get(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, _, synced, listed := m.Load(); !synced {
+				<-listed
+			}
+		}
+		w.Make(w.distributed())
+		w.bounds("a 1-6, b 1-6")
+		w.applied("a", metav1.ConditionTrue, "")
+		w.applied("b", metav1.ConditionTrue, "")
+		w.expectConditions("web", "a 1 to 6, b 1 to 6")
+		w.Quiet()
+
+		w.node("a", true)
+		w.pending("a", "p0", "p1")
+		w.expectConditions("web", "the bounds are divided again at 2027-01-11T08:04:00Z, unless it changes back")
+		w.Quiet()
+		w.clock.SetTime(w.clock.Now().Add(4 * time.Minute))
+		if wrote := w.Quiet(); len(wrote) > 0 {
+			t.Errorf("in the window, it writes %v", wrote)
+		}
+		w.bounds("a 1-6, b 1-6")
+		w.clock.SetTime(w.clock.Now().Add(time.Minute))
+		w.bounds("a 1-1, b 1-11")
+		w.expectConditions("web", "cluster a has room for 0 replicas, so it gets less and others get more")
+		w.Quiet()
+		w.clock.SetTime(w.clock.Now().Add(time.Hour))
+		if wrote := w.Quiet(); len(wrote) > 0 {
+			t.Errorf("nothing changed, and it writes %v", wrote)
+		}
+
+		w.node("a", false)
+		w.pending("a")
+		w.expectConditions("web", "the bounds are divided again at")
+		w.Ready("a", metav1.ConditionFalse, "ClusterNotReachable")
+		w.Quiet()
+		w.clock.SetTime(w.clock.Now().Add(time.Hour))
+		w.Quiet()
+		w.bounds("a 1-1, b 1-11") // a lost cluster keeps its bounds
+		w.Ready("a", metav1.ConditionTrue, "ClusterReady")
+		w.expectConditions("web", "the bounds are divided again at")
+		w.clock.SetTime(w.clock.Now().Add(5 * time.Minute))
+		w.bounds("a 1-6, b 1-6")
 	})
 }

@@ -101,7 +101,6 @@ func (r *reconciler) evaluate(ctx context.Context, f *autoscalingv1alpha1.Federa
 	}
 	r.setAble(f, frozen)
 	if f.Distributed() {
-		r.forget(key)
 		return r.distribute(ctx, f, t, frozen != "")
 	}
 	if frozen != "" {

@@ -12,6 +12,8 @@ import (
 type History struct {
 	// proposals are the recommendations. ups and downs are the numbers of replicas added and removed.
 	proposals, ups, downs []at
+	// Deviates is when the clusters of a FederatedHPA in mode Distributed began to need another division; see Window.
+	Deviates time.Time
 }
 
 type at struct {

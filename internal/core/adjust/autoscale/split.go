@@ -19,7 +19,6 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/object/names"
-	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
 
 // Bounds are minReplicas and maxReplicas of one cluster's autoscaler.
@@ -28,91 +27,20 @@ type Bounds struct {
 	Max int32 `json:"max"`
 }
 
-// Split divides the bounds between clusters in proportion to their replicas. The maxima add up to highest. The minima
-// add up to lowest, or to the number of clusters if that is higher, since each is at least 1. It returns an error for
-// more clusters than highest.
-func Split(lowest, highest int32, replicas map[string]int32) (map[string]Bounds, error) {
-	clusters := make([]string, 0, len(replicas))
-	for name := range replicas {
-		clusters = append(clusters, name)
-	}
-	slices.Sort(clusters)
-	if int(highest) < len(clusters) {
-		return nil, fmt.Errorf("maxReplicas is %d, but the workload is in %d clusters, each of which needs at least one: increase maxReplicas, or select fewer clusters in the policy", highest, len(clusters))
-	}
-	seats := make([]fleet.Seat, len(clusters))
-	for i, name := range clusters {
-		seats[i] = fleet.Seat{Weight: int64(max(replicas[name], 1)), Cap: int64(highest), Floor: 1}
-	}
-	most := fleet.Split(int64(highest), seats)
-	for i := range seats {
-		seats[i].Cap = most[i]
-	}
-	least := fleet.Split(int64(max(lowest, int32(len(clusters)))), seats)
-	out := make(map[string]Bounds, len(clusters))
-	for i, name := range clusters {
-		out[name] = Bounds{int32(least[i]), int32(most[i])}
-	}
-	return out, nil
-}
-
-// Share is the input of one cluster's autoscaler. It stays until the bounds or the clusters change.
+// Share is the input of one cluster's autoscaler.
 type Share struct {
 	Bounds
-	// Of are the total bounds. Clusters are the clusters between which they are split.
-	Of       Bounds   `json:"of"`
-	Clusters []string `json:"clusters"`
+	// Of are the total bounds. Clusters are the clusters between which they are split, in proportion to Weights.
+	Of       Bounds           `json:"of"`
+	Clusters []string         `json:"clusters"`
+	Weights  map[string]int32 `json:"weights,omitempty"`
+	// Room is the number of replicas that the cluster can run, if that limits its share.
+	Room *int32 `json:"room,omitempty"`
 }
 
 // ShareOf returns the share that a Work was made from. ok is false without a valid annotation.
 func ShareOf(w *workv1alpha1.Work) (s Share, ok bool) {
 	return s, json.Unmarshal([]byte(w.Annotations[wellknown.AutoscalingShareAnnotation]), &s) == nil
-}
-
-// Shares returns the share of each cluster. With unchanged bounds and clusters it returns the shares of the existing
-// Works, regardless of the current replicas. On error, which is for the user, each cluster gets one replica, the
-// closest to the bounds.
-func Shares(spec *autoscalingv1alpha1.FederatedHPASpec, replicas map[string]int32,
-	standing map[string]*workv1alpha1.Work) (map[string]Share, error) {
-	of := Bounds{Min: 1, Max: spec.MaxReplicas}
-	if spec.MinReplicas != nil {
-		of.Min = *spec.MinReplicas
-	}
-	var clusters []string
-	for name := range replicas {
-		clusters = append(clusters, name)
-	}
-	slices.Sort(clusters)
-	out := map[string]Share{}
-	if int(of.Max) < len(clusters) {
-		for _, name := range clusters {
-			out[name] = Share{Bounds: Bounds{1, 1}, Of: of, Clusters: clusters}
-		}
-		_, err := Split(of.Min, of.Max, replicas)
-		return out, err
-	}
-	for _, name := range clusters {
-		w := standing[name]
-		if w == nil {
-			break
-		}
-		s, ok := ShareOf(w)
-		if !ok || s.Of != of || !slices.Equal(s.Clusters, clusters) {
-			break
-		}
-		out[name] = s
-	}
-	if len(out) == len(clusters) {
-		return out, nil
-	}
-	bounds, err := Split(of.Min, of.Max, replicas)
-	if err != nil {
-		return nil, err
-	}
-	for name, b := range bounds {
-		out[name] = Share{Bounds: b, Of: of, Clusters: clusters}
-	}
-	return out, nil
 }
 
 // Frozen returns spec with the total bounds of the existing autoscalers in the clusters of the workload. Then Shares

@@ -30,35 +30,48 @@ func TestBoundsAreSplitInProportionToReplicas(t *testing.T) {
 		{"as many clusters as replicas", 1, 2, map[string]int32{"a": 9, "b": 1}, map[string]Bounds{"a": {1, 1}, "b": {1, 1}}},
 		{"one cluster", 2, 7, map[string]int32{"a": 3}, map[string]Bounds{"a": {2, 7}}},
 	} {
-		got, err := Split(c.lowest, c.highest, c.replicas)
-		if err != nil {
-			t.Errorf("%s: %v", c.name, err)
-		}
+		got := Split(Bounds{c.lowest, c.highest}, c.replicas, nil, nil)
 		for name, want := range c.want {
 			if got[name] != want {
 				t.Errorf("%s: cluster %s gets %v, want %v", c.name, name, got[name], want)
 			}
 		}
 	}
-	if _, err := Split(1, 2, map[string]int32{"a": 1, "b": 1, "c": 1}); err == nil ||
+	few := spec()
+	few.MaxReplicas = 2
+	if _, _, err := Shares(few, holdings(map[string]int32{"a": 1, "b": 1, "c": 1}), nil, Window{}); err == nil ||
 		!strings.Contains(err.Error(), "maxReplicas is 2, but the workload is in 3 clusters") {
 		t.Errorf("three clusters for two replicas: %v", err)
 	}
 }
 
+// holdings are clusters whose room is unknown.
+func holdings(replicas map[string]int32) map[string]Holding {
+	in := map[string]Holding{}
+	for name, n := range replicas {
+		in[name] = unknown(n)
+	}
+	return in
+}
+
 func TestSharesAddUp(t *testing.T) {
 	for seed := range int64(5000) {
 		r := rand.New(rand.NewSource(seed))
-		replicas := map[string]int32{}
+		replicas, limits, kept := map[string]int32{}, map[string]int32{}, map[string]Bounds{}
 		for i := range 1 + r.Intn(8) {
-			replicas[string(rune('a'+i))] = int32(r.Intn(20))
+			name := string(rune('a' + i))
+			replicas[name] = int32(r.Intn(20))
+			switch r.Intn(4) {
+			case 0:
+				limits[name] = int32(r.Intn(20))
+			case 1:
+				least := 1 + int32(r.Intn(8))
+				kept[name] = Bounds{least, least + int32(r.Intn(20))}
+			}
 		}
 		highest := int32(len(replicas) + r.Intn(60))
 		lowest := 1 + int32(r.Intn(int(highest)))
-		got, err := Split(lowest, highest, replicas)
-		if err != nil {
-			t.Fatalf("seed %d: %v", seed, err)
-		}
+		got := Split(Bounds{lowest, highest}, replicas, limits, kept)
 		var least, most int32
 		for name, b := range got {
 			if b.Min < 1 || b.Min > b.Max {
@@ -80,7 +93,7 @@ func TestSharesStayUntilBoundsOrClustersChange(t *testing.T) {
 	f.Spec.MaxReplicas = 12
 	works := map[string]*workv1alpha1.Work{}
 	shares := func(replicas map[string]int32) map[string]Share {
-		got, err := Shares(&f.Spec, replicas, works)
+		got, _, err := Shares(&f.Spec, holdings(replicas), works, Window{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,7 +133,7 @@ func TestSharesStayUntilBoundsOrClustersChange(t *testing.T) {
 		replicas map[string]int32
 		want     map[string]Share
 	}{{map[string]int32{"a": 9, "b": 1, "c": 1}, before}, {map[string]int32{"a": 3, "d": 9}, nil}} {
-		got, err := Shares(Frozen(&changed, c.replicas, works), c.replicas, works)
+		got, _, err := Shares(Frozen(&changed, c.replicas, works), holdings(c.replicas), works, Window{Frozen: true})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -26,13 +26,7 @@ func Stuck(template *unstructured.Unstructured, inMember int32, pods []capacity.
 	if ScaledByMembers(template) {
 		return 0
 	}
-	var stuck []capacity.UnschedulablePod
-	owns := ownerOf(template)
-	for _, p := range pods {
-		if p.Since.Before(before) && owns(p) {
-			stuck = append(stuck, p)
-		}
-	}
+	stuck := Waiting(template, pods, before)
 	switch template.GetKind() {
 	case "StatefulSet":
 		return int32(last(template, inMember, stuck))
@@ -40,6 +34,18 @@ func Stuck(template *unstructured.Unstructured, inMember int32, pods []capacity.
 		return 0 // it chooses itself which subset shrinks, maybe one without pending pods
 	}
 	return int32(len(stuck))
+}
+
+// Waiting returns the pods of a template that have been unschedulable since before the given time.
+func Waiting(template *unstructured.Unstructured, pods []capacity.UnschedulablePod,
+	before time.Time) (waiting []capacity.UnschedulablePod) {
+	owns := ownerOf(template)
+	for _, p := range pods {
+		if p.Since.Before(before) && owns(p) {
+			waiting = append(waiting, p)
+		}
+	}
+	return waiting
 }
 
 // ScaledByMembers reports whether each member chooses its number of replicas, so that a move has no effect.

@@ -35,6 +35,9 @@ func (e *explanation) explainScaling() {
 		e.answer.Scaling = append(e.answer.Scaling, fmt.Sprintf("FederatedHPA %s: %s it by load, from %d to %s; %d now",
 			f.Name, who, lowest, text.Count(int(f.Spec.MaxReplicas), "replica"), f.Status.CurrentReplicas))
 		for _, c := range f.Status.Conditions {
+			if c.Type == autoscalingv1alpha1.BoundsSplit && c.Status != corev1.ConditionFalse {
+				e.answer.Scaling = append(e.answer.Scaling, fmt.Sprintf("FederatedHPA %s: %s", f.Name, c.Message))
+			}
 			if c.Status == corev1.ConditionFalse && c.Reason == autoscalingv1alpha1.ReasonFrozen {
 				e.find(Waiting, "", fmt.Sprintf("FederatedHPA %s waits: %s", f.Name, c.Message), "")
 			} else if c.Status == corev1.ConditionFalse &&
