@@ -133,6 +133,10 @@ func (r *releases) plan(ctx context.Context, rel *releasev1alpha1.Release) (*rel
 		return nil, err
 	}
 	plan.Notes = append(plan.Notes, frozen...)
+	if strategy.Failover == releasev1alpha1.FailoverSameRevision {
+		plan.Notes = append(plan.Notes, "failover: SameRevision: replicas stay in a lost cluster if no cluster with the same "+
+			"revision has room")
+	}
 	type place struct{ target, cluster string }
 	reached := map[place]int64{}
 	for k, s := range strategy.Stages {

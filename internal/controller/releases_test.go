@@ -10,6 +10,7 @@ import (
 	"time"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	autoscalingv1alpha1 "github.com/argosy-io/argosy/api/autoscaling/v1alpha1"
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	"github.com/argosy-io/argosy/api/wellknown"
@@ -25,6 +27,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
 	"github.com/argosy-io/argosy/internal/core/adjust/autoscale"
+	corefailover "github.com/argosy-io/argosy/internal/core/adjust/failover"
 	"github.com/argosy-io/argosy/internal/core/object/fields"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 	corefleet "github.com/argosy-io/argosy/internal/core/workload/fleet"
@@ -88,7 +91,8 @@ func newRecordedWorld(t *testing.T, source func() *releasehistory.Source) *relea
 func (w *releaseWorld) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	o := Options{Config: w.Config, DialMember: membertest.Dial, DialCheck: membertest.Dial}
+	o := Options{Config: w.Config, DialMember: membertest.Dial, DialCheck: membertest.Dial,
+		Failover: &Failover{Options: corefailover.Defaults}}
 	if w.history != nil {
 		o.History = w.history()
 	}
@@ -142,6 +146,7 @@ func (w *releaseWorld) pass(d time.Duration) {
 func (m *cloneSetMember) act(failing string) {
 	u := m.server.Object(controllertest.CloneSet, "shop", "web")
 	if u == nil {
+		m.images, m.ready = nil, nil
 		return
 	}
 	replicas, _ := fields.Whole(fields.Value(u.Object, "spec", "replicas"))
@@ -689,5 +694,43 @@ func TestAReleaseFreezesAutoscalingDuringItsStages(t *testing.T) {
 		w.pass(2 * time.Minute)
 		w.expect("before the next stage", r, releasev1alpha1.ReleaseRunning, releasev1alpha1.ReasonWaitingForApproval)
 		highest("before the next stage", 50)
+	})
+}
+
+// Cluster m1 has the new revision, and production waits for an approval.
+func TestReleaseReportsAMoveToTheNewRevision(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		w := newReleaseWorld(t)
+		r := w.release("r1", `{stages: [{name: first, clusters: {clusterNames: [m1]}}, {name: rest, before: [{name: sign}]}]}`)
+		w.pass(20 * time.Second)
+		w.expect("before the approval", r, releasev1alpha1.ReleaseRunning, releasev1alpha1.ReasonWaitingForApproval)
+		drain := func(cluster string) {
+			now := metav1.Now()
+			controllertest.Change(w.Hub, &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: cluster}},
+				func(c *clusterv1alpha1.Cluster) {
+					c.Spec.Taints = append(c.Spec.Taints,
+						corev1.Taint{Key: "maintenance", Effect: corev1.TaintEffectNoExecute, TimeAdded: &now})
+				})
+			w.pass(2 * time.Minute)
+		}
+		changed := func() string {
+			w.expect("after the move", r, releasev1alpha1.ReleaseRunning, releasev1alpha1.ReasonWaitingForApproval)
+			if c := meta.FindStatusCondition(r.Status.Conditions, releasev1alpha1.ReleaseRevisionChanged); c != nil {
+				return c.Message
+			}
+			return ""
+		}
+		drain("m2")
+		w.pods("a cluster of production has room", "web:1", 0, 0, 20)
+		if got := changed(); got != "" {
+			t.Errorf("the old revision is kept, and the release says %q", got)
+		}
+		drain("m3")
+		w.pods("only the first stage has room", "web:2", 30, 0, 0)
+		want := "20 replicas of cluster m3 moved to m1, which runs revision " + r.Status.Targets[0].To +
+			" (release r1 has not started stage rest)"
+		if got := changed(); got != want {
+			t.Errorf("the release says %q, want %q", got, want)
+		}
 	})
 }

@@ -360,7 +360,8 @@ type ReleaseStatus struct {
 	// +optional
 	RecordedSeq int64 `json:"recordedSeq,omitempty"`
 
-	// Conditions are Accepted, Progressing, Healthy, Succeeded, Recorded and, while it is so, Drifted.
+	// Conditions are Accepted, Progressing, Healthy, Succeeded, Recorded and, while they are so, Drifted and
+	// RevisionChanged.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
@@ -690,6 +691,8 @@ const (
 	// ReleaseDrifted: the template, its overrides or its versioned ConfigMaps were changed since the release was accepted,
 	// or a member changes what it gets.
 	ReleaseDrifted = "Drifted"
+	// ReleaseRevisionChanged: failover moved replicas to clusters that run another revision. It is absent otherwise.
+	ReleaseRevisionChanged = "RevisionChanged"
 )
 
 // The reasons of Accepted.

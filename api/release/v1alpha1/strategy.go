@@ -66,6 +66,15 @@ type ReleaseStrategySpec struct {
 	// +optional
 	OnNewCluster NewClusterAction `json:"onNewCluster,omitempty"`
 
+	// Failover decides where replicas go that leave a cluster during a release, because it is lost or drained, or because
+	// the workload is unhealthy there. PreferSameRevision: clusters that run the same revision come first, and others
+	// follow if these have no room. SameRevision: only clusters that run the same revision; if they have no room, the
+	// replicas stay where they are, and may not run.
+	// +kubebuilder:validation:Enum=PreferSameRevision;SameRevision
+	// +kubebuilder:default=PreferSameRevision
+	// +optional
+	Failover FailoverMode `json:"failover,omitempty"`
+
 	// Unassigned is the reaction to clusters of the placement that are in no stage. Refuse: the release is not
 	// accepted. LastStage: they belong to the last stage.
 	// +kubebuilder:validation:Enum=Refuse;LastStage
@@ -135,6 +144,15 @@ const (
 	NewClusterInclude NewClusterAction = "Include"
 	NewClusterDefer   NewClusterAction = "Defer"
 	NewClusterHold    NewClusterAction = "Hold"
+)
+
+// FailoverMode is where replicas go that leave a cluster during a release.
+type FailoverMode string
+
+// The modes of failover.
+const (
+	FailoverPreferSameRevision FailoverMode = "PreferSameRevision"
+	FailoverSameRevision       FailoverMode = "SameRevision"
 )
 
 // UnassignedAction is what to do about clusters in no stage.

@@ -31,6 +31,7 @@ import (
 	"github.com/argosy-io/argosy/internal/controller/schedule"
 	"github.com/argosy-io/argosy/internal/core/adjust/failover"
 	coreschedule "github.com/argosy-io/argosy/internal/core/schedule"
+	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 	"github.com/argosy-io/argosy/internal/member/membertest"
 	"github.com/argosy-io/argosy/internal/scope"
 	"github.com/argosy-io/argosy/internal/template"
@@ -345,6 +346,30 @@ func TestVolumesMoveIfThePolicyAllowsIt(t *testing.T) {
 		w.eventually("m1:2")
 		controllertest.Change(w.Hub, w.policy, func(p *policyv1alpha1.PropagationPolicy) {
 			metav1.SetMetaDataAnnotation(&p.ObjectMeta, wellknown.MoveVolumesAnnotation, "true")
+		})
+		w.eventually("m2:2 leaves m1")
+	})
+}
+
+func TestReplicasMoveWhenTheReleaseReachesTheirStage(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		plan := &fleet.Plan{Release: "web-2", Revision: "R2", From: "R1", At: 1, SameRevision: true,
+			Stages: []fleet.PlanStage{{Name: "canary", Clusters: []string{"m2", "m3"}, Part: [2]int64{1, 1}},
+				{Name: "production", Clusters: []string{"m1"}, Part: [2]int64{1, 1}}}}
+		w.binding.Annotations[fleet.PlanAnnotation] = plan.String()
+		w.binding.Annotations[fleet.EffectiveRevisionAnnotation] = plan.Revision
+		w.Make(w.binding)
+		w.reports("m1=Healthy")
+		w.run()
+		w.eventually("m1:2")
+		w.taint("m1", "maintenance")
+		w.expectEvent("EvictWorkloadFromClusterFailed", "failover: SameRevision keeps the replicas", "ResourceBinding",
+			"Deployment")
+		w.eventually("m1:2")
+		plan.At = 2
+		controllertest.Change(w.Hub, w.binding, func(b *workv1alpha2.ResourceBinding) {
+			b.Annotations[fleet.PlanAnnotation] = plan.String()
 		})
 		w.eventually("m2:2 leaves m1")
 	})

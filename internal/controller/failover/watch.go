@@ -18,6 +18,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/capacity"
 	"github.com/argosy-io/argosy/internal/core/adjust/failover"
+	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
@@ -94,7 +95,7 @@ func (r *reconciler) planOnBindingChange() handler.EventHandler {
 		},
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
 			was, is := e.ObjectOld.(workv1alpha2.Binding), e.ObjectNew.(workv1alpha2.Binding)
-			if was.GetGeneration() == is.GetGeneration() &&
+			if was.GetGeneration() == is.GetGeneration() && !dispatch.Repaced(was, is) &&
 				equality.Semantic.DeepEqual(was.BindingStatus(), is.BindingStatus()) {
 				return
 			}

@@ -16,6 +16,7 @@ import (
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/adjust/failover"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/release"
@@ -177,6 +178,7 @@ func (r *reconciler) target(ctx context.Context, in release.Input, spec releasev
 	if t.Template == nil || t.Binding == nil {
 		return t, nil
 	}
+	t.RevisionChanges = failover.RevisionChanges(t.Binding)
 	if !in.Release.Status.Phase.Ended() && in.Release.Status.StartedAt == nil {
 		t.SetObstacles(in.Clusters, overrides, r.pacers(namespace))
 	}

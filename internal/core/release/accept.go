@@ -41,6 +41,8 @@ type Target struct {
 	Pacer string
 	// Progress by cluster of the plan that the binding has; see dispatch.ProgressOf. Nil without a plan.
 	Progress []fleet.ClusterProgress
+	// RevisionChanges are about the present plan of the binding; see failover.RevisionChanges.
+	RevisionChanges []string
 }
 
 // effective is the ReleaseRevision that the binding names.

@@ -72,7 +72,8 @@ func (t Target) pinned(revision string) string {
 func (s *stepper) plan(t releasev1alpha1.ReleaseTargetStatus, revision string) *fleet.Plan {
 	failure := s.status.Strategy.Failure
 	p := &fleet.Plan{Release: s.Release.Name, UID: string(s.Release.UID), Revision: revision, From: t.From,
-		Unit: string(t.Unit), FailedPods: "0", Continue: failure.Action == releasev1alpha1.FailureContinue}
+		Unit: string(t.Unit), FailedPods: "0", Continue: failure.Action == releasev1alpha1.FailureContinue,
+		SameRevision: s.status.Strategy.Failover == releasev1alpha1.FailoverSameRevision}
 	if failure.MaxFailedPods != nil {
 		p.FailedPods = failure.MaxFailedPods.String()
 	}
@@ -213,6 +214,9 @@ func (s *stepper) backward(name string) *fleet.Plan {
 		p.Joining = string(releasev1alpha1.NewClusterInclude)
 	}
 	p.Continue = true // what fails is what goes
+	if status.To != status.From {
+		p.RollsBack = status.To
+	}
 	forward := s.planStages(name)
 	for i, step := range s.rollbackSteps() {
 		stage := fleet.PlanStage{Name: step.name, Clusters: step.clusters, Part: [2]int64{1, 1},

@@ -68,8 +68,10 @@ stages:
 `
 
 // environmentsWorld has clusters t1-t2, p1-p3 and x1-x3 of test, pre-release and production with five pods each.
-func environmentsWorld(t testing.TB) *world {
-	w := newWorld(t, cloneSet)
+func environmentsWorld(t testing.TB) *world { return environmentsOf(t, cloneSet) }
+
+func environmentsOf(t testing.TB, template string) *world {
+	w := newWorld(t, template)
 	w.template = w.template.DeepCopy()
 	w.template.SetAnnotations(nil)
 	w.edit([]any{map[string]any{"name": "main", "image": "web:1"}}, "spec", "template", "spec", "containers")

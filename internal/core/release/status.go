@@ -180,6 +180,7 @@ func (s *stepper) setConditions() {
 		s.healthy(k)
 	}
 	s.setDrifted()
+	s.setRevisionChanged()
 }
 
 // healthy sets Healthy to True when a stage has ended well.
@@ -219,6 +220,27 @@ func (s *stepper) setDrifted() {
 	if reason != "" {
 		s.condition(releasev1alpha1.ReleaseDrifted, metav1.ConditionTrue, reason, message)
 	} else if meta.RemoveStatusCondition(&s.status.Conditions, releasev1alpha1.ReleaseDrifted) {
+		s.changed = true
+	}
+}
+
+// setRevisionChanged names replicas that run another revision since failover moved them. The plans in the bindings must
+// be those of this release.
+func (s *stepper) setRevisionChanged() {
+	var lines []string
+	for _, spec := range s.Release.Spec.Targets {
+		if p := s.Targets[spec.Name].plan(); p != nil && p.UID == string(s.Release.UID) {
+			lines = append(lines, s.Targets[spec.Name].RevisionChanges...)
+		}
+	}
+	const kind = releasev1alpha1.ReleaseRevisionChanged
+	message := text.Lines(lines, 10)
+	if c := meta.FindStatusCondition(s.status.Conditions, kind); message != "" && (c == nil || c.Message != message) {
+		s.journal(releasev1alpha1.JournalCluster, "", "", "", kind, message)
+	}
+	if message != "" {
+		s.condition(kind, metav1.ConditionTrue, kind, message)
+	} else if meta.RemoveStatusCondition(&s.status.Conditions, kind) {
 		s.changed = true
 	}
 }

@@ -11,9 +11,18 @@ import (
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 )
 
-// Waits describes what a release waits for or how it ended, for people. next is what to do about it; it is empty if
-// there is nothing to do.
+// Waits describes what a release waits for or how it ended, for people, and replicas that run another revision. next is
+// what to do about it; it is empty if there is nothing to do.
 func Waits(r *releasev1alpha1.Release) (what, next string) {
+	what, next = waits(r)
+	if c := meta.FindStatusCondition(r.Status.Conditions, releasev1alpha1.ReleaseRevisionChanged); c != nil {
+		what += "; " + c.Message
+	}
+	return what, next
+}
+
+// waits is Waits without the replicas.
+func waits(r *releasev1alpha1.Release) (what, next string) {
 	run := func(verb string) string {
 		return fmt.Sprintf("`argosy release %s %s -n %s`", verb, r.Name, r.Namespace)
 	}

@@ -22,6 +22,7 @@ import (
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/adjust/failover"
 	"github.com/argosy-io/argosy/internal/core/coretest"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/object/fields"
@@ -230,7 +231,8 @@ func (w *world) lose(cluster string, lost bool) {
 func (w *world) input(r *releasev1alpha1.Release) release.Input {
 	w.t.Helper()
 	t := release.Target{Template: w.template, Binding: w.binding.DeepCopy(), Divided: dispatch.Divides(&w.binding.Spec),
-		Current: w.revision(), Former: w.former, Revisions: w.revisions, ConfigMaps: w.configMaps}
+		Current: w.revision(), Former: w.former, Revisions: w.revisions, ConfigMaps: w.configMaps,
+		RevisionChanges: failover.RevisionChanges(w.binding)}
 	if fleet.PlanOf(w.binding.Annotations) != nil {
 		var err error
 		missing := (*dispatch.RevisionMissingError)(nil)

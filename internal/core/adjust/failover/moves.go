@@ -51,7 +51,7 @@ func (m Move) Destination() string {
 // Moves returns the moves of the bindings of a plan, sorted by workload and cluster.
 func Moves(bindings []workv1alpha2.Binding, plan Plan, now time.Time) []Move {
 	var moves []Move
-	records := map[types.NamespacedName]Record{}
+	records, changes := map[types.NamespacedName]Record{}, map[types.NamespacedName]map[string]string{}
 	add := func(of workv1alpha2.ObjectReference, from string, since time.Time, m Move) {
 		m.APIVersion, m.Kind, m.Namespace, m.Name, m.From = of.APIVersion, of.Kind, of.Namespace, of.Name, from
 		if !since.IsZero() {
@@ -64,15 +64,20 @@ func Moves(bindings []workv1alpha2.Binding, plan Plan, now time.Time) []Move {
 		if record == nil {
 			continue
 		}
-		records[keyOf(b)] = record
+		records[keyOf(b)], changes[keyOf(b)] = record, map[string]string{}
+		for from := range record {
+			changes[keyOf(b)][from] = record.revisionChange(b, from)
+		}
 		for from, d := range shown(b, now) {
-			add(b.BindingSpec().Resource, from, d.Since, Move{To: d.To, Reason: d.Reason, Ended: d.Ended})
+			add(b.BindingSpec().Resource, from, d.Since, Move{To: d.To, Reason: d.Reason, Ended: d.Ended,
+				Message: changes[keyOf(b)][from]})
 		}
 	}
 	for _, w := range plan.Waiting {
 		m := Move{Reason: w.Reason, WaitingFor: w.Code, Message: w.Message}
 		if w.Evicted {
 			m.To = records[w.Binding][w.From].To
+			m.Message = strings.TrimSuffix(m.Message+"; "+changes[w.Binding][w.From], "; ")
 		}
 		if !w.Until.IsZero() {
 			m.Until = new(w.Until.UTC())
@@ -81,8 +86,9 @@ func Moves(bindings []workv1alpha2.Binding, plan Plan, now time.Time) []Move {
 	}
 	for _, e := range plan.Evictions {
 		spec := e.Binding.BindingSpec()
-		add(spec.Resource, e.From, e.Since, Move{
-			To: gains(spec.Clusters, e.Placement), Reason: e.Reason(), Message: "the hub is about to move it"})
+		to := gains(spec.Clusters, e.Placement)
+		message := strings.TrimSuffix("the hub is about to move it; "+revisionChange(e.Binding, []string{e.From}, to), "; ")
+		add(spec.Resource, e.From, e.Since, Move{To: to, Reason: e.Reason(), Message: message})
 	}
 	for _, f := range plan.Finishes {
 		for _, t := range f.Tasks {

@@ -21,6 +21,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/adjust/deschedule"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
@@ -396,7 +397,8 @@ func (p *planner) look(i int) {
 		return
 	}
 	if err != nil {
-		p.wait(p.waiting(b, cause, NothingFits, fmt.Sprintf("no other cluster takes it: %v", err)))
+		p.wait(p.waiting(b, cause, NothingFits, fmt.Sprintf("no other cluster takes it: %v%s", err,
+			p.heldBack(b, cause.cluster))))
 		return
 	}
 	p.take(i, e)
@@ -414,7 +416,8 @@ func (p *planner) take(i int, e Eviction) {
 	if remains := stays(e); remains > 0 {
 		cause := cause{cluster: e.From, reason: e.Reason(), since: e.Since}
 		p.wait(p.waiting(e.Binding, cause, NothingFits,
-			fmt.Sprintf("%d replicas stay in cluster %q, because no other cluster has room for them", remains, e.From)))
+			fmt.Sprintf("%d replicas stay in cluster %q, because no other cluster has room for them%s", remains, e.From,
+				p.heldBack(e.Binding, e.From))))
 	}
 }
 
@@ -533,6 +536,9 @@ func (p *planner) evict(b workv1alpha2.Binding, c cause, s schedule.Snapshot) (E
 		task.PreservedLabelState, warnings = preserved(left.preserve, b, left.cluster)
 		e.Warnings = append(e.Warnings, warnings...)
 		e.Tasks = append(e.Tasks, task)
+	}
+	if change := revisionChange(b, to.from, gains(b.BindingSpec().Clusters, to.clusters)); change != "" {
+		e.Tasks[0].Message = text.Cut(e.Tasks[0].Message+"; "+change, 1024) // as the API allows
 	}
 	p.plan.Waiting = slices.DeleteFunc(p.plan.Waiting, func(w Waiting) bool {
 		return w.Binding == keyOf(b) && w.Code == OneAtATime && slices.Contains(to.from, w.From)

@@ -45,10 +45,12 @@ func InProgress(b workv1alpha2.Binding) bool {
 	return len(b.BindingSpec().GracefulEvictionTasks) > 0 || len(Current(b)) > 0
 }
 
-// shown returns the recently ended departures of b.
+// shown returns the ended departures of b that are recent, or after which replicas still run another revision.
 func shown(b workv1alpha2.Binding, now time.Time) Record {
 	r := RecordOf(b)
-	maps.DeleteFunc(r, func(_ string, d Departure) bool { return d.Ended == nil || now.Sub(*d.Ended) > shownFor })
+	maps.DeleteFunc(r, func(from string, d Departure) bool {
+		return d.Ended == nil || now.Sub(*d.Ended) > shownFor && r.revisionChange(b, from) == ""
+	})
 	return r
 }
 

@@ -38,19 +38,20 @@ type replacement struct {
 	from  []string
 }
 
-// replace finds the placement of b without a cluster. No other cluster loses replicas, and lost, tainted or evicted
+// place finds the placement of b without a cluster. No other cluster loses replicas, and lost, tainted, evicted or shut
 // clusters gain none. From a lost cluster, as many replicas leave as others have room for; from a cluster that
 // responds, all or none. If replicas are not divided, a new cluster replaces the former one. The workload may also
 // leave a drained cluster without a replacement if other clusters keep it.
-func replace(b workv1alpha2.Binding, c cause, s schedule.Snapshot, room schedule.Capacity) (replacement, error) {
-	q := question(b, s, c.cluster)
+func place(b workv1alpha2.Binding, c cause, s schedule.Snapshot, room schedule.Capacity,
+	shut []string) (replacement, error) {
+	q := question(b, s, c.cluster).without(shut)
 	to, err := q.moved(c, room)
 	if errors.Is(err, errTerms) && len(c.with) > 0 {
 		var from []string
 		for _, each := range c.dueCauses() {
 			from = append(from, each.cluster)
 		}
-		return question(b, s, from...).moved(c, room)
+		return question(b, s, from...).without(shut).moved(c, room)
 	}
 	if err == nil || !schedule.Divided(b.BindingSpec()) || !c.lost || schedule.PartsOf(b) != nil {
 		return to, err
@@ -93,11 +94,13 @@ type query struct {
 	// closed are clusters that accept no replicas. fixed are the closed clusters that keep their replicas.
 	closed map[string]bool
 	fixed  []workv1alpha2.TargetCluster
+	// full are targets that keep their replicas and gain none.
+	full map[string]bool
 }
 
 func question(b workv1alpha2.Binding, s schedule.Snapshot, from ...string) *query {
 	q := &query{binding: b, from: from, fleet: s, ask: b.DeepCopyObject().(workv1alpha2.Binding),
-		closed: map[string]bool{}}
+		closed: map[string]bool{}, full: map[string]bool{}}
 	spec := q.ask.BindingSpec()
 	spec.RescheduleTriggeredAt = nil
 	leaving := map[string]bool{}
@@ -237,8 +240,8 @@ func (q *query) copied(c cause, room schedule.Capacity) (replacement, error) {
 // by the present one.
 func (q *query) schedule(room schedule.Capacity) (schedule.Result, error) {
 	result, err := schedule.Schedule(q.ask, q.fleet, func(cluster string) (int32, bool) {
-		if q.closed[cluster] || room == nil {
-			return 0, q.closed[cluster]
+		if none := q.closed[cluster] || q.full[cluster]; none || room == nil {
+			return 0, none
 		}
 		return room(cluster)
 	})

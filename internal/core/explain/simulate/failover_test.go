@@ -16,6 +16,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/adjust/failover"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
 
 // TestFailoverIsAsPredicted loses and drains clusters of random fleets, and compares the prediction with what happens
@@ -176,4 +177,38 @@ func (s *state) report(b workv1alpha2.Binding, placed map[types.NamespacedName]m
 		status.AggregatedStatus = append(status.AggregatedStatus, item)
 	}
 	status.LastScheduledTime = &metav1.Time{Time: s.now}
+}
+
+func TestMoveToAnotherRevisionIsPredicted(t *testing.T) {
+	key := types.NamespacedName{Namespace: "default", Name: "web-deployment"}
+	with := strings.Replace(policy("p", "", byRoom), "spec: {", "spec: {failover: {cluster: {}}, ", 1)
+	f := load(t, cluster("canary", 20, "")+cluster("prod1", 10, "")+cluster("prod2", 4, "")+with+deployment("web", 22))
+	before := newState(f.clone(), roomsOf(t, f), f.invented, f.latest())
+	before.settle(t.Context())
+	b := before.bindings[key].DeepCopyObject().(workv1alpha2.Binding)
+	plan := &fleet.Plan{Release: "web-2", Revision: "R2", From: "R1", At: 1, Stages: []fleet.PlanStage{
+		{Name: "canary", Clusters: []string{"canary"}, Part: [2]int64{1, 1}},
+		{Name: "production", Clusters: []string{"prod1", "prod2"}, Part: [2]int64{1, 1}}}}
+	annotations := b.GetAnnotations()
+	annotations[fleet.EffectiveRevisionAnnotation] = plan.Revision
+	f = f.clone()
+	f.bindings[key] = b
+	for _, c := range []struct {
+		same        bool
+		after, says string
+	}{
+		{false, "canary:15 prod2:7", "2 replicas of cluster prod1 moved to canary, which runs revision R2 " +
+			"(release web-2 has not started stage production)"},
+		{true, "canary:13 prod1:2 prod2:7", "failover: SameRevision keeps the replicas in clusters that run revision R1"},
+	} {
+		plan.SameRevision = c.same
+		annotations[fleet.PlanAnnotation] = plan.String()
+		w := run(t, f, Change{Down: []string{"prod1"}}).Workloads[0]
+		if got := shares(w.After); got != c.after {
+			t.Errorf("it goes from %s to %s, want %s", shares(w.Before), got, c.after)
+		}
+		if says := w.Reason + w.Problem + strings.Join(w.Stays, ""); !strings.Contains(says, c.says) {
+			t.Errorf("it says %q, want %q in it", says, c.says)
+		}
+	}
 }

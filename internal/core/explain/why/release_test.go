@@ -25,7 +25,9 @@ func TestWaitingReleaseIsAFindingOfItsWorkload(t *testing.T) {
 			APIVersion: "apps.kruise.io/v1alpha1", Kind: "CloneSet", Name: workload}}}
 		r.Status.Phase, r.Status.Reason = phase, reason
 		r.Status.Conditions = []metav1.Condition{{Type: releasev1alpha1.ReleaseProgressing,
-			Status: metav1.ConditionFalse, Reason: reason, Message: "gates sign of stage prod"}}
+			Status: metav1.ConditionFalse, Reason: reason, Message: "gates sign of stage prod"},
+			{Type: releasev1alpha1.ReleaseRevisionChanged, Status: metav1.ConditionTrue,
+				Message: "6 replicas of cluster a moved to b, which runs revision R2"}}
 		return r
 	}
 	answer := Explain(Facts{Template: template, Releases: []releasev1alpha1.Release{
@@ -42,7 +44,8 @@ func TestWaitingReleaseIsAFindingOfItsWorkload(t *testing.T) {
 	}
 	if len(got) != 2 || got[0].Severity != Problem || !strings.HasPrefix(got[0].What, "release r4: it is paused") ||
 		got[1].Severity != Waiting || got[1].What !=
-		"release r3: it waits for approval: gates sign of stage prod (WaitingForApproval)" ||
+		"release r3: it waits for approval: gates sign of stage prod; 6 replicas of cluster a moved to b, which runs "+
+			"revision R2 (WaitingForApproval)" ||
 		got[1].Next != "`argosy release approve r3 -n shop`" {
 		t.Errorf("the findings are %+v", got)
 	}

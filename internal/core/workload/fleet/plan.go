@@ -52,6 +52,10 @@ type Plan struct {
 	Done bool `json:"done,omitempty"`
 	// Continue is true if failing pods do not stop the rollout.
 	Continue bool `json:"continue,omitempty"`
+	// RollsBack is the ReleaseRevision that a rollback replaces by Revision; empty if there is no rollback.
+	RollsBack string `json:"rollsBack,omitempty"`
+	// SameRevision is true if failover may not move replicas to clusters that run another revision.
+	SameRevision bool `json:"sameRevision,omitempty"`
 }
 
 // The units of a Plan.
@@ -166,6 +170,66 @@ func (p *Plan) Skips() bool {
 // joined reports whether a cluster is in no stage.
 func (p *Plan) joined(cluster string) bool {
 	return !slices.ContainsFunc(p.Stages, func(s PlanStage) bool { return slices.Contains(s.Clusters, cluster) })
+}
+
+// PlannedPods are the pods of a cluster when the stages that have begun are complete. Clusters with equal values run
+// the same revisions in the same parts.
+type PlannedPods struct {
+	// Revisions is "revision R", or has two revisions while stages update a part of the pods. It is empty if the cluster
+	// gets no pods.
+	Revisions string
+	// stages are those that update a part of the pods.
+	stages string
+}
+
+// PodsIn returns the pods of a cluster. A cluster without a Work may get none. While the plan holds, pods that should
+// be new may still be old.
+func (p *Plan) PodsIn(cluster string, hasWork bool) PlannedPods {
+	joined := p.joined(cluster)
+	var parts []string
+	for k, s := range p.Stages[:min(p.At, len(p.Stages))] {
+		if s.Skip || !slices.Contains(s.Clusters, cluster) &&
+			!(joined && p.Joining == "Include" && k+1 == len(p.Stages)) {
+			continue
+		}
+		if s.Pods == 0 && s.Part[0] >= s.Part[1] {
+			return PlannedPods{Revisions: "revision " + p.Revision}
+		}
+		parts = append(parts, s.Name)
+	}
+	former := "revision " + p.From
+	switch {
+	case !hasWork && (p.From == "" || joined && p.Joining == "Hold"):
+		return PlannedPods{}
+	case p.RollsBack != "" && hasWork && !joined:
+		former = "revision " + p.RollsBack
+	case p.From == "":
+		former = "the revision before release " + p.Release
+	}
+	if len(parts) == 0 {
+		return PlannedPods{Revisions: former}
+	}
+	return PlannedPods{"revision " + p.Revision + " and " + former, words.JSON(parts)}
+}
+
+// WantedPods returns the pods that replicas of a cluster should have if they move to another one: the same or, in a
+// rollback, those of the former revision.
+func (p *Plan) WantedPods(cluster string) PlannedPods {
+	if p.RollsBack != "" {
+		return PlannedPods{Revisions: "revision " + p.Revision}
+	}
+	return p.PodsIn(cluster, true)
+}
+
+// Remaining says for people why clusters have different revisions.
+func (p *Plan) Remaining() string {
+	switch {
+	case p.At >= len(p.Stages):
+		return fmt.Sprintf("release %s keeps pods of two revisions", p.Release)
+	case p.RollsBack != "":
+		return fmt.Sprintf("release %s has not rolled back stage %s", p.Release, p.Stages[p.At].Name)
+	}
+	return fmt.Sprintf("release %s has not started stage %s", p.Release, p.Stages[p.At].Name)
 }
 
 // targets returns the new pods of each cluster at the end of the current stage, at least those that are new already.

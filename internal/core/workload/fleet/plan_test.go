@@ -120,3 +120,40 @@ func TestPlanDoesNotWaitForSkippedLostCluster(t *testing.T) {
 		})
 	}
 }
+
+func TestPlanNamesRevisionsOfAllClusters(t *testing.T) {
+	stages := []PlanStage{part(1, 10, "c1", "c2"), part(1, 1, "c1"), part(1, 1, "c2", "c3")}
+	for name, c := range map[string]struct {
+		plan Plan
+		// want are c1, c2, c3, a cluster in no stage, and c1 and a cluster in no stage without a Work.
+		want string
+	}{
+		"before the first stage": {Plan{}, "old old old old old old"},
+		"a part":                 {Plan{At: 1}, "new+old new+old old old new+old old"},
+		"one cluster":            {Plan{At: 2}, "new new+old old old new old"},
+		"all":                    {Plan{At: 3, Joining: "Include"}, "new new new new new new"},
+		"all of before":          {Plan{At: 3, Joining: "Defer"}, "new new new old new old"},
+		"nothing yet":            {Plan{At: 2, Joining: "Hold"}, "new new+old old old new -"},
+	} {
+		c.plan.Revision, c.plan.From, c.plan.Stages = "new", "old", stages
+		var got []string
+		for _, pods := range []PlannedPods{c.plan.PodsIn("c1", true), c.plan.PodsIn("c2", true),
+			c.plan.PodsIn("c3", true), c.plan.PodsIn("c9", true), c.plan.PodsIn("c1", false), c.plan.PodsIn("c9", false)} {
+			text := strings.NewReplacer("revision ", "", " and ", "+").Replace(pods.Revisions)
+			if text == "" {
+				text = "-"
+			}
+			got = append(got, text)
+		}
+		if all := strings.Join(got, " "); all != c.want {
+			t.Errorf("%s: clusters run %q, want %q", name, all, c.want)
+		}
+	}
+	unknown := &Plan{Release: "web-1", Revision: "new", Stages: stages, At: 2}
+	if got := unknown.PodsIn("c3", false).Revisions; got != "" {
+		t.Errorf("a cluster gets %q, and the former revision is not known", got)
+	}
+	if got := unknown.PodsIn("c3", true).Revisions; got != "the revision before release web-1" {
+		t.Errorf("a cluster runs %q", got)
+	}
+}
