@@ -392,13 +392,13 @@ func (p *planner) look(i int) {
 		return
 	}
 	e, err := p.evict(b, cause, s)
-	if cause.lost && errors.Is(err, errEverywhere) {
-		p.wait(p.waiting(b, cause, Everywhere, err.Error()))
-		return
-	}
 	if err != nil {
-		p.wait(p.waiting(b, cause, NothingFits, fmt.Sprintf("no other cluster takes it: %v%s", err,
-			p.heldBack(b, cause.cluster))))
+		held := p.heldBack(b, cause.cluster)
+		if cause.lost && errors.Is(err, errEverywhere) && held == "" {
+			p.wait(p.waiting(b, cause, Everywhere, err.Error()))
+			return
+		}
+		p.wait(p.waiting(b, cause, NothingFits, fmt.Sprintf("no other cluster takes it: %v%s", err, held)))
 		return
 	}
 	p.take(i, e)

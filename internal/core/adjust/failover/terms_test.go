@@ -47,9 +47,9 @@ var workloads = map[string]func(w *world, clusters []string, p policyv1alpha1.Pl
 	},
 }
 
-type place = func(w *world, name, at string, p policyv1alpha1.Placement) *workv1alpha2.ResourceBinding
+type makeBinding = func(w *world, name, at string, p policyv1alpha1.Placement) *workv1alpha2.ResourceBinding
 
-func ofType(s *policyv1alpha1.ReplicaSchedulingStrategy, of place) func(*world, []string,
+func ofType(s *policyv1alpha1.ReplicaSchedulingStrategy, of makeBinding) func(*world, []string,
 	policyv1alpha1.Placement) *workv1alpha2.ResourceBinding {
 	return func(w *world, clusters []string, p policyv1alpha1.Placement) *workv1alpha2.ResourceBinding {
 		p.ReplicaScheduling = s
