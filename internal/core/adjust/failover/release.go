@@ -106,6 +106,9 @@ func (q *query) without(shut []string) *query {
 // heldBack says for people how a release limits where replicas of b from a cluster may go; empty if it does not.
 func (p *planner) heldBack(b workv1alpha2.Binding, from string) string {
 	_, other, none := destinations(b, from, p.Fleet.Snapshot.Names())
+	if len(other)+len(none) == 0 {
+		return ""
+	}
 	plan := fleet.PlanOf(b.GetAnnotations())
 	candidates, _ := schedule.Feasible(b, p.snapshot(b))
 	none = slices.DeleteFunc(none, func(name string) bool {
