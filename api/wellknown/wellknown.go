@@ -532,8 +532,8 @@ const (
 	// AllocatedNodePortsAnnotation lists the node ports of a Service that the hub allocated, as "80/TCP=30080", separated
 	// by commas. Members use them where they are free; a member where one is taken allocates another.
 	//
-	// On: Services in members. Written by: core/workload/interpret. Read by: core/workload/interpret,
-	// core/workload/interpret/builtin. Users may set it: no.
+	// On: Services in members. Written by: core/workload/interpret. Read by: core/workload/interpret.
+	// Users may set it: no.
 	AllocatedNodePortsAnnotation = "argosy.io/allocated-node-ports"
 
 	// RetainedFieldsAnnotation is a digest of the template's values of retained fields when they were last applied, by

@@ -40,13 +40,15 @@ func TestTheFlagsOfKarmadasSchedulerAreTaken(t *testing.T) {
 // The arguments are those of the Deployment that karmadactl register writes, and of guide 002.
 func TestTheFlagsOfKarmadasAgentAreTaken(t *testing.T) {
 	var out, errOut bytes.Buffer
-	args := []string{"argosy", "agent", "--karmada-kubeconfig=/etc/kubeconfig/karmada-kubeconfig", "--karmada-context=karmada",
-		"--cluster-name=eu", "--cluster-api-endpoint=https://eu:6443", "--cluster-provider=AWS", "--cluster-region=us-west-2",
-		"--cluster-zones=", "--controllers=*", "--proxy-server-address=", "--leader-elect=true",
+	args := []string{"argosy", "agent", "--karmada-kubeconfig=/etc/kubeconfig/karmada-kubeconfig",
+		"--karmada-context=karmada", "--cluster-name=eu", "--cluster-api-endpoint=https://eu:6443",
+		"--cluster-provider=AWS", "--cluster-region=us-west-2", "--cluster-zones=",
+		"--controllers=*", "--proxy-server-address=", "--leader-elect=true",
 		"--leader-elect-resource-namespace=karmada-system", "--cluster-namespace=karmada-cluster",
 		"--cluster-status-update-frequency=10s", "--metrics-bind-address=:8080", "--health-probe-bind-address=0.0.0.0:10357",
 		"--v=2", "--cluster-kubeconfig", filepath.Join(t.TempDir(), "none")}
-	if code := Main(context.Background(), args, &out, &errOut); code == 0 || strings.Contains(errOut.String(), "unknown flag") {
+	if code := Main(context.Background(), args, &out, &errOut); code == 0 ||
+		strings.Contains(errOut.String(), "unknown flag") {
 		t.Fatalf("ended with %d: %s", code, errOut.String())
 	}
 	for _, want := range []string{"--karmada-kubeconfig is ignored: the credentials for the hub are in the Secret",

@@ -162,8 +162,8 @@ func TestLogsOfTheFleetNameTheClusterOfEachLine(t *testing.T) {
 		want []string
 		err  string
 	}{
-		"labels, and a cluster without the log": {args: []string{"-l", "app=web", "--all-clusters"}, mute: true, want: all[:3],
-			err: `the logs of cluster "us" are not complete`},
+		"labels, and a cluster without the log": {args: []string{"-l", "app=web", "--all-clusters"}, mute: true,
+			want: all[:3], err: `the logs of cluster "us" are not complete`},
 		"a workload, and a cluster without the log": {args: []string{"cloneset/web", "--all-clusters"}, mute: true,
 			want: all[:3], err: `the logs of cluster "us" are not complete`},
 		"a pod without a log": {args: []string{"web-3", "--all-clusters"}, mute: true,

@@ -90,7 +90,7 @@ func Delete(ctx context.Context, c client.Client, read client.Object) error {
 	}
 	uid := read.GetUID()
 	options := []client.DeleteOption{client.Preconditions{UID: &uid}}
-	if isWork && len(read.GetFinalizers()) > 0 { // the mark alone would keep a Work that nobody has to finish
+	if isWork && len(read.GetFinalizers()) > 0 { // the mark alone would keep a Work without finalizers
 		options = append(options, client.PropagationPolicy(metav1.DeletePropagationForeground))
 	}
 	err := c.Delete(ctx, read, options...)

@@ -20,9 +20,9 @@ var podCommands = map[string]string{
 	"portforward": "kubectl port-forward pod/%[1]s -n %[2]s with a kubeconfig of the cluster",
 }
 
-// podRequests answers requests that need a kubelet. The hub runs no pods: its API server would answer a request for a log
-// with an empty one. A list by labels from kubectl, which also "kubectl logs" and "kubectl exec" of a workload send, gets
-// a warning, because kubectl waits for pods that do not appear here.
+// podRequests answers requests that need a kubelet. The hub runs no pods: its API server would answer a request for a
+// log with an empty one. A list by labels from kubectl, which also "kubectl logs" and "kubectl exec" of a workload
+// send, gets a warning, because kubectl waits for pods that do not appear here.
 func podRequests(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		info, ok := request.RequestInfoFrom(r.Context())
@@ -31,13 +31,14 @@ func podRequests(next http.Handler) http.Handler {
 			return
 		}
 		if command, is := podCommands[info.Subresource]; is {
-			apistatus.Write(w, apierrors.NewBadRequest(fmt.Sprintf("the hub runs no pods: for Pod %[1]s in member clusters, use "+
-				command, info.Name, info.Namespace)))
+			apistatus.Write(w, apierrors.NewBadRequest(fmt.Sprintf(
+				"the hub runs no pods: for Pod %[1]s in member clusters, use "+command, info.Name, info.Namespace)))
 			return
 		}
-		if info.Verb == "list" && r.URL.Query().Get("labelSelector") != "" && strings.HasPrefix(r.UserAgent(), "kubectl") {
-			warning.AddWarning(r.Context(), "", fmt.Sprintf("pods of workloads run in member clusters: use argosy get pods -s members, argosy logs "+
-				"or argosy exec, each with -n %s", info.Namespace))
+		selects := info.Verb == "list" && r.URL.Query().Get("labelSelector") != ""
+		if selects && strings.HasPrefix(r.UserAgent(), "kubectl") {
+			warning.AddWarning(r.Context(), "", fmt.Sprintf("pods of workloads run in member clusters: "+
+				"use argosy get pods -s members, argosy logs or argosy exec, each with -n %s", info.Namespace))
 		}
 		next.ServeHTTP(w, r)
 	})

@@ -11,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -36,12 +37,12 @@ func app(ns string, replicas int, placement string) string {
 `, ns, replicas, placement)
 }
 
-// names are the objects of app in a member.
+// objects are those of app in a member.
 var objects = []struct{ apiVersion, kind, name string }{{"apps/v1", "Deployment", "web"}, {"v1", "Service", "web"},
 	{"v1", "ConfigMap", "settings"}}
 
-// has waits until a member has all objects of app, or none of them.
-func has(t *testing.T, c kit.Cluster, ns string, all bool) {
+// expectObjects waits until a member has all objects of app, or none of them.
+func expectObjects(t *testing.T, c kit.Cluster, ns string, all bool) {
 	t.Helper()
 	kit.Eventually(t, fmt.Sprintf("%s has the objects: %t", c.Name, all), func() string {
 		for _, o := range objects {
@@ -89,12 +90,13 @@ func ready(t *testing.T, name string, status string) {
 	})
 }
 
-// startKarmadaAgent runs Karmada's agent with the arguments of its Deployment in the member, or with those that karmadactl
-// register writes if there is none of Karmada's. Only addresses of the machine differ.
+// startKarmadaAgent runs Karmada's agent with the arguments of its Deployment in the member, or with those that
+// karmadactl register writes if there is none of Karmada's. Only addresses of the machine differ.
 func startKarmadaAgent(t *testing.T, program string, m *kit.Member, c kit.Cluster) *kit.Process {
 	t.Helper()
 	secret := &corev1.Secret{}
-	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "karmada-system", Name: "karmada-kubeconfig"}, secret); err != nil {
+	key := client.ObjectKey{Namespace: "karmada-system", Name: "karmada-kubeconfig"}
+	if err := c.Get(t.Context(), key, secret); err != nil {
 		t.Fatal(err)
 	}
 	hub := filepath.Join(t.TempDir(), "hub.kubeconfig")
@@ -105,7 +107,8 @@ func startKarmadaAgent(t *testing.T, program string, m *kit.Member, c kit.Cluste
 		"--cluster-region=eu-west", "--cluster-zones=z1", "--controllers=*", "--proxy-server-address=",
 		"--leader-elect-resource-namespace=karmada-system", "--cluster-namespace=karmada-cluster", "--v=2"}
 	deployment := &appsv1.Deployment{}
-	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "karmada-system", Name: "karmada-agent"}, deployment); err != nil {
+	key.Name = "karmada-agent"
+	if err := c.Get(t.Context(), key, deployment); err != nil {
 		t.Fatal(err)
 	}
 	if command := deployment.Spec.Template.Spec.Containers[0].Command; len(command) > 0 {
@@ -114,7 +117,8 @@ func startKarmadaAgent(t *testing.T, program string, m *kit.Member, c kit.Cluste
 	kept := args[:0:0]
 	for _, a := range args {
 		if !strings.HasPrefix(a, "--karmada-kubeconfig=") && !strings.HasPrefix(a, "--metrics-bind-address=") &&
-			!strings.HasPrefix(a, "--health-probe-bind-address=") && !strings.HasPrefix(a, "--cluster-status-update-frequency=") {
+			!strings.HasPrefix(a, "--health-probe-bind-address=") &&
+			!strings.HasPrefix(a, "--cluster-status-update-frequency=") {
 			kept = append(kept, a)
 		}
 	}
@@ -131,7 +135,8 @@ var registrations = map[string]func(t *testing.T, m *kit.Member, name string){
 			"--cluster-region=eu-west", "--cluster-zones=z1", "--karmada-agent-image=agent")...)
 	},
 	"argosy register": func(t *testing.T, m *kit.Member, name string) {
-		run(t, fleet.Lab.Hub.Binary, append(tokenCommand(t), "--cluster-name", name, "--cluster-kubeconfig", m.Kubeconfig, "--apply")...)
+		run(t, fleet.Lab.Hub.Binary, append(tokenCommand(t), "--cluster-name", name, "--cluster-kubeconfig", m.Kubeconfig,
+			"--apply")...)
 	},
 }
 
@@ -153,15 +158,16 @@ func TestKarmadaAgentIsAMember(t *testing.T) {
 			m, member := fleet.StartMember(t, name)
 			register(t, m, name)
 			t.Cleanup(func() {
-				_, _ = fleet.Argosy(context.WithoutCancel(t.Context()), "unregister", name, "--yes", "--force", "--wait", "5s") // it may be gone
+				ctx := context.WithoutCancel(t.Context())
+				_, _ = fleet.Argosy(ctx, "unregister", name, "--yes", "--force", "--wait", "5s") // it may be gone
 			})
 			running := startKarmadaAgent(t, agent, m, member)
 			ready(t, name, "True")
 
 			// 1. It leads, and reports what its flags say of the cluster.
 			lease := &coordinationv1.Lease{}
-			if err := fleet.Hub.Get(t.Context(), client.ObjectKey{Namespace: "karmada-system", Name: "karmada-agent-" + name},
-				lease); err != nil || lease.Spec.HolderIdentity == nil {
+			election := client.ObjectKey{Namespace: "karmada-system", Name: "karmada-agent-" + name}
+			if err := fleet.Hub.Get(t.Context(), election, lease); err != nil || lease.Spec.HolderIdentity == nil {
 				t.Errorf("the Lease of the agent is %+v: %v", lease.Spec, err)
 			}
 			c := &clusterv1alpha1.Cluster{}
@@ -177,7 +183,7 @@ func TestKarmadaAgentIsAMember(t *testing.T) {
 			ns := fleet.Namespace(t)
 			here := "clusterAffinity: {clusterNames: [" + name + "]}"
 			fleet.Hub.Apply(t, app(ns, 2, here))
-			has(t, member, ns, true)
+			expectObjects(t, member, ns, true)
 			replicas(t, member, ns, "2")
 			fleet.Hub.Change(t, "apps/v1", "Deployment", ns, "web", func(u *unstructured.Unstructured) {
 				_ = unstructured.SetNestedField(u.Object, int64(3), "spec", "replicas")
@@ -186,7 +192,7 @@ func TestKarmadaAgentIsAMember(t *testing.T) {
 			for _, o := range objects {
 				fleet.Hub.Remove(t, o.apiVersion, o.kind, ns, o.name)
 			}
-			has(t, member, ns, false)
+			expectObjects(t, member, ns, false)
 			noWorks(t, name, ns)
 
 			// 3. It survives a restart of the hub.
@@ -212,11 +218,11 @@ func TestKarmadaAgentIsAMember(t *testing.T) {
 			fleet.Hub.Apply(t, app(moving, 2, ordered(name, "home")))
 			replicas(t, member, moving, "2")
 			running.Kill()
-			has(t, fleet.Members["home"], moving, true)
+			expectObjects(t, fleet.Members["home"], moving, true)
 			replicas(t, fleet.Members["home"], moving, "2")
 			startKarmadaAgent(t, agent, m, member)
 			ready(t, name, "True")
-			has(t, member, moving, false)
+			expectObjects(t, member, moving, false)
 
 			// 5. It takes over from another cluster.
 			taken := fleet.Namespace(t)
@@ -224,7 +230,7 @@ func TestKarmadaAgentIsAMember(t *testing.T) {
 			replicas(t, fleet.Members["away"], taken, "2")
 			taint(t, "away", "out")
 			replicas(t, member, taken, "2")
-			has(t, fleet.Members["away"], taken, false)
+			expectObjects(t, fleet.Members["away"], taken, false)
 
 			// 6. It unregisters: what the hub sent leaves the member.
 			if how == "karmadactl register" {
@@ -233,8 +239,8 @@ func TestKarmadaAgentIsAMember(t *testing.T) {
 			} else {
 				run(t, fleet.Lab.Hub.Binary, "unregister", name, "--cluster-kubeconfig", m.Kubeconfig, "--yes")
 			}
-			has(t, member, ns, false)
-			if err := fleet.Hub.Get(t.Context(), client.ObjectKey{Name: name}, c); client.IgnoreNotFound(err) != nil || err == nil {
+			expectObjects(t, member, ns, false)
+			if err := fleet.Hub.Get(t.Context(), client.ObjectKey{Name: name}, c); !apierrors.IsNotFound(err) {
 				t.Errorf("the Cluster is there: %v", err)
 			}
 		})

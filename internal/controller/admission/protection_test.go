@@ -122,12 +122,12 @@ func TestUserDeletionOfWorkIsNotOrderedByHub(t *testing.T) {
 	})
 }
 
-// Karmada's agent removes its own finalizer only (karmada-io/karmada: pkg/controllers/execution/execution_controller.go).
+// Karmada's agent removes its own finalizer only (karmada: pkg/controllers/execution/execution_controller.go).
 func TestOrderedWorkEndsWithTheLastOtherFinalizer(t *testing.T) {
 	h := newHub(t)
 	ordered := func(finalizers ...string) *unstructured.Unstructured {
-		u := object(t, `{apiVersion: work.karmada.io/v1alpha1, kind: Work, metadata: {name: w, namespace: karmada-es-m1},
-			spec: {workload: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: shop}}]}}}`)
+		u := object(t, `{apiVersion: work.karmada.io/v1alpha1, kind: Work,
+			metadata: {name: w, namespace: karmada-es-m1}, spec: {workload: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: shop}}]}}}`)
 		u.SetFinalizers(finalizers)
 		u.SetDeletionTimestamp(new(metav1.Now()))
 		return u
@@ -153,11 +153,12 @@ func TestAgentUpdatesItsOwnClusterOnly(t *testing.T) {
 		Groups: []string{"system:karmada:agents"}}}
 	h.reads = map[string]bool{"system:karmada:agent:m1 /secrets karmada-cluster/m1": true}
 	cluster := func(name, spec string) *unstructured.Unstructured {
-		return object(t, `{apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster, metadata: {name: `+name+`}, spec: {syncMode: Pull, id: i, `+
-			spec+`}}`)
+		return object(t, `{apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster, metadata: {name: `+name+`},
+			spec: {syncMode: Pull, id: i, `+spec+`}}`)
 	}
 	const agent = "system:karmada:agent:m1"
-	reached := cluster("m1", `apiEndpoint: "https://127.0.0.1:6443", region: west, secretRef: {namespace: karmada-cluster, name: m1}`)
+	reached := cluster("m1", `apiEndpoint: "https://127.0.0.1:6443", region: west,
+		secretRef: {namespace: karmada-cluster, name: m1}`)
 	if _, warnings, err := h.write(agent, reached, cluster("m1", "")); err != nil || len(warnings) > 0 {
 		t.Errorf("the agent reports its address, region and secret: %v, %v", err, warnings)
 	}

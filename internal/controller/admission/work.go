@@ -61,8 +61,8 @@ func (r request) unorder() {
 	}
 }
 
-// endOrder removes the mark of a deletion request together with the last other finalizer, so that the Work ends. An agent
-// of Karmada removes its own finalizer only.
+// endOrder removes the mark of a deletion request together with the last other finalizer, so that the Work ends. An
+// agent of Karmada removes its own finalizer only.
 func (r request) endOrder() {
 	if finalizers := r.obj.GetFinalizers(); len(finalizers) == 1 && finalizers[0] == execute.OrderedFinalizer {
 		r.obj.SetFinalizers(nil)

@@ -17,8 +17,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
-// allocate makes m1 treat node ports as an API server does where 30080 is taken: it refuses that one, and allocates 31000
-// where a port has none.
+// allocate makes m1 treat node ports as an API server does where 30080 is taken: it refuses that one, and allocates
+// 31000 where a port has none.
 func (w *world) allocate() {
 	w.m1.Behave(func(rw http.ResponseWriter, r *http.Request) bool {
 		if r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, "/services") {
@@ -26,7 +26,8 @@ func (w *world) allocate() {
 		}
 		body, err := io.ReadAll(r.Body)
 		if err != nil || !bytes.Contains(body, []byte(`"nodePort":30080`)) {
-			r.Body = io.NopCloser(bytes.NewReader(bytes.ReplaceAll(body, []byte(`"port":80`), []byte(`"port":80,"nodePort":31000`))))
+			body = bytes.ReplaceAll(body, []byte(`"port":80`), []byte(`"port":80,"nodePort":31000`))
+			r.Body = io.NopCloser(bytes.NewReader(body))
 			return false
 		}
 		status := apierrors.NewInvalid(schema.GroupKind{Kind: "Service"}, "front", field.ErrorList{field.Invalid(

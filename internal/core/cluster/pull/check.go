@@ -30,8 +30,8 @@ func CheckLease(cluster, namespace, name string) string {
 	if namespace == names.Clusters && name == cluster || namespace == names.System && name == electionLease(cluster) {
 		return ""
 	}
-	return fmt.Sprintf("the agent of cluster %q may create only the Leases %s/%s and %s/%s", cluster, names.Clusters, cluster,
-		names.System, electionLease(cluster))
+	return fmt.Sprintf("the agent of cluster %q may create only the Leases %s/%s and %s/%s", cluster, names.Clusters,
+		cluster, names.System, electionLease(cluster))
 }
 
 // CheckSecret returns why the agent of a cluster must not create a Secret; empty if it may. The type is limited because
@@ -78,7 +78,7 @@ func checkSecretRefs(c *clusterv1alpha1.Cluster) string {
 }
 
 // KeepPlace restores the provider, region and zones that a Cluster had before its agent updates it. The agent sets them
-// only where they are empty: users may have corrected them, and policies select clusters by them. It returns whether it
+// only where they are empty: users may have corrected them, and policies select clusters by them. It reports whether it
 // restored one.
 func KeepPlace(was, is *clusterv1alpha1.Cluster) (restored bool) {
 	before := is.Spec.DeepCopy()
@@ -103,10 +103,12 @@ func CheckUpdate(cluster string, was, is *clusterv1alpha1.Cluster) string {
 	rest.Spec.SecretRef, rest.Spec.ImpersonatorSecretRef = was.Spec.SecretRef, was.Spec.ImpersonatorSecretRef
 	rest.Spec.Provider, rest.Spec.Region = was.Spec.Provider, was.Spec.Region
 	rest.Spec.Zone, rest.Spec.Zones = was.Spec.Zone, was.Spec.Zones
-	if is.Name != cluster || was.Spec.SyncMode != clusterv1alpha1.Pull || !equality.Semantic.DeepEqual(rest.Spec, was.Spec) ||
-		!equality.Semantic.DeepEqual(is.Labels, was.Labels) || !equality.Semantic.DeepEqual(is.Annotations, was.Annotations) ||
-		!equality.Semantic.DeepEqual(is.Finalizers, was.Finalizers) ||
-		!equality.Semantic.DeepEqual(is.OwnerReferences, was.OwnerReferences) {
+	same := equality.Semantic.DeepEqual(rest.Spec, was.Spec) &&
+		equality.Semantic.DeepEqual(is.Labels, was.Labels) &&
+		equality.Semantic.DeepEqual(is.Annotations, was.Annotations) &&
+		equality.Semantic.DeepEqual(is.Finalizers, was.Finalizers) &&
+		equality.Semantic.DeepEqual(is.OwnerReferences, was.OwnerReferences)
+	if is.Name != cluster || was.Spec.SyncMode != clusterv1alpha1.Pull || !same {
 		return fmt.Sprintf("the agent of cluster %q may change only the address, proxy, secrets, provider, region and zones of "+
 			"its own Cluster in Pull mode", cluster)
 	}

@@ -92,7 +92,7 @@ func grantMeta(namespace, name string) metav1.ObjectMeta {
 
 const impersonatorSuffix = "-impersonator"
 
-// electionLease returns the name of the Lease in karmada-system by which the replicas of Karmada's agent elect a leader.
+// electionLease returns the name of the Lease in karmada-system by which replicas of Karmada's agent elect a leader.
 func electionLease(cluster string) string { return "karmada-agent-" + cluster }
 
 // SecretsOf returns the names of the Secrets in karmada-cluster with which the hub reaches a cluster.

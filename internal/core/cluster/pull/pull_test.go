@@ -129,8 +129,9 @@ func TestAgentsCreateOnlyTheirOwnObjects(t *testing.T) {
 	}
 	fleet := []clusterv1alpha1.Cluster{*registered("us", clusterv1alpha1.Push)}
 	for story, tc := range map[string]struct{ why, want string }{
-		"its lease":                    {CheckLease("eu", "karmada-cluster", "eu"), ""},
-		"another's lease":              {CheckLease("eu", "karmada-cluster", "us"), "only the Leases karmada-cluster/eu and karmada-system/karmada-agent-eu"},
+		"its lease": {CheckLease("eu", "karmada-cluster", "eu"), ""},
+		"another's lease": {CheckLease("eu", "karmada-cluster", "us"),
+			"only the Leases karmada-cluster/eu and karmada-system/karmada-agent-eu"},
 		"the lease of Karmada's agent": {CheckLease("eu", "karmada-system", "karmada-agent-eu"), ""},
 		"another agent's election":     {CheckLease("eu", "karmada-system", "karmada-agent-us"), "only the Leases"},
 		"an election elsewhere":        {CheckLease("eu", "kube-system", "karmada-agent-eu"), "only the Leases"},
@@ -250,21 +251,25 @@ func TestAgentChangesOnlyHowItsClusterIsReached(t *testing.T) {
 		change func(*clusterv1alpha1.Cluster)
 		want   string
 	}{
-		"nothing":     {func(*clusterv1alpha1.Cluster) {}, ""},
-		"its address": {func(c *clusterv1alpha1.Cluster) { c.Spec.APIEndpoint, c.Spec.ProxyURL = "https://eu:6443", "http://p" }, ""},
+		"nothing": {func(*clusterv1alpha1.Cluster) {}, ""},
+		"its address": {func(c *clusterv1alpha1.Cluster) {
+			c.Spec.APIEndpoint, c.Spec.ProxyURL = "https://eu:6443", "http://p"
+		}, ""},
 		"its secrets": {func(c *clusterv1alpha1.Cluster) { c.Spec.SecretRef = own }, ""},
 		"its place":   {func(c *clusterv1alpha1.Cluster) { c.Spec.Region, c.Spec.Zones = "west", []string{"a"} }, ""},
 		"another cluster's secret": {func(c *clusterv1alpha1.Cluster) {
 			c.Spec.SecretRef = &clusterv1alpha1.LocalSecretReference{Namespace: "karmada-cluster", Name: "us"}
 		}, "cannot refer to Secret karmada-cluster/us"},
-		"its taints":       {func(c *clusterv1alpha1.Cluster) { c.Spec.Taints = nil }, only},
-		"its labels":       {func(c *clusterv1alpha1.Cluster) { c.Labels = map[string]string{"tier": "prod"} }, only},
-		"its annotations":  {func(c *clusterv1alpha1.Cluster) { c.Annotations = map[string]string{"a": "b"} }, only},
-		"its finalizers":   {func(c *clusterv1alpha1.Cluster) { c.Finalizers = []string{"a/b"} }, only},
-		"its owners":       {func(c *clusterv1alpha1.Cluster) { c.OwnerReferences = []metav1.OwnerReference{{Name: "a"}} }, only},
-		"its id":           {func(c *clusterv1alpha1.Cluster) { c.Spec.ID = "id-us" }, only},
-		"its sync mode":    {func(c *clusterv1alpha1.Cluster) { c.Spec.SyncMode = clusterv1alpha1.Push }, only},
-		"its models":       {func(c *clusterv1alpha1.Cluster) { c.Spec.ResourceModels = []clusterv1alpha1.ResourceModel{{Grade: 1}} }, only},
+		"its taints":      {func(c *clusterv1alpha1.Cluster) { c.Spec.Taints = nil }, only},
+		"its labels":      {func(c *clusterv1alpha1.Cluster) { c.Labels = map[string]string{"tier": "prod"} }, only},
+		"its annotations": {func(c *clusterv1alpha1.Cluster) { c.Annotations = map[string]string{"a": "b"} }, only},
+		"its finalizers":  {func(c *clusterv1alpha1.Cluster) { c.Finalizers = []string{"a/b"} }, only},
+		"its owners":      {func(c *clusterv1alpha1.Cluster) { c.OwnerReferences = []metav1.OwnerReference{{Name: "a"}} }, only},
+		"its id":          {func(c *clusterv1alpha1.Cluster) { c.Spec.ID = "id-us" }, only},
+		"its sync mode":   {func(c *clusterv1alpha1.Cluster) { c.Spec.SyncMode = clusterv1alpha1.Push }, only},
+		"its models": {func(c *clusterv1alpha1.Cluster) {
+			c.Spec.ResourceModels = []clusterv1alpha1.ResourceModel{{Grade: 1}}
+		}, only},
 		"its proxy header": {func(c *clusterv1alpha1.Cluster) { c.Spec.ProxyHeader = map[string]string{"a": "b"} }, only},
 	} {
 		is := was.DeepCopy()

@@ -189,7 +189,8 @@ func TestSettingsOfAnyRequirerApply(t *testing.T) {
 			}
 		}
 	}
-	if spec := attach(t, independent("meek", "m1"), nil).BindingSpec(); spec.ConflictResolution != policyv1alpha1.ConflictAbort {
+	spec := attach(t, independent("meek", "m1"), nil).BindingSpec()
+	if spec.ConflictResolution != policyv1alpha1.ConflictAbort {
 		t.Errorf("requested by none: got %s", spec.ConflictResolution)
 	}
 }

@@ -27,8 +27,8 @@ var allocated = []string{"healthCheckNodePort", "ipFamilies", "ipFamilyPolicy"}
 func KeepsManagedFields(kind schema.GroupKind) bool { return kind == serviceKind }
 
 // DropAllocated removes, in place, what the hub's API server allocated in a Service, and marks the node ports that it
-// allocated: all members use them where they are free. A field belongs to the user if metadata.managedFields or the last
-// applied configuration contains it. Without both, all fields belong to the user.
+// allocated: all members use them where they are free. A field belongs to the user if metadata.managedFields or the
+// last applied configuration contains it. Without both, all fields belong to the user.
 func DropAllocated(obj *unstructured.Unstructured) {
 	if obj.GroupVersionKind().GroupKind() != serviceKind {
 		return

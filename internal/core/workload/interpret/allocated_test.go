@@ -38,8 +38,8 @@ func TestMembersAllocateWhatNoUserSet(t *testing.T) {
 			udp, ports,
 		},
 		{"a user owns the list of ports", owns(`"f:ports": {}`), "", ports},
-		{"a user owns the rest", owns(`"f:healthCheckNodePort": {}, "f:ipFamilies": {}, "f:ipFamilyPolicy": {}`), both, ports +
-			families},
+		{"a user owns the rest", owns(`"f:healthCheckNodePort": {}, "f:ipFamilies": {}, "f:ipFamilyPolicy": {}`), both,
+			ports + families},
 		{"a user applied no node port", applied(`"port":80`), appliedAnd(`"port":80`, "80/TCP=31000,80/UDP=31001"), ports},
 		{"a user applied a node port", applied(`"port":80,"nodePort":31000`),
 			appliedAnd(`"port":80,"nodePort":31000`, "80/UDP=31001"), ports},
@@ -58,7 +58,8 @@ func TestOnlyAllocatedNodePortsAreGivenUp(t *testing.T) {
 	const text = `{apiVersion: v1, kind: %s, metadata: {name: s, annotations: {argosy.io/allocated-node-ports: '80/TCP=31000,443/TCP=31443'}},
 		spec: {ports: [%s]}}`
 	for _, c := range []struct{ name, kind, ports, want string }{
-		{"both are allocated", "Service", "{port: 80, nodePort: 31000}, {port: 443, nodePort: 31443}", "{port: 80}, {port: 443}"},
+		{"both are allocated", "Service", "{port: 80, nodePort: 31000}, {port: 443, nodePort: 31443}",
+			"{port: 80}, {port: 443}"},
 		{"an override set one", "Service", "{port: 80, nodePort: 32000}, {port: 443, nodePort: 31443}",
 			"{port: 80, nodePort: 32000}, {port: 443}"},
 		{"a user set all", "Service", "{port: 8080, nodePort: 32000}", ""},
