@@ -563,6 +563,21 @@ func TestEditedMigrationPolicyReplacesWhatItWasStoredAs(t *testing.T) {
 	}
 }
 
+func TestMigrationPolicyWithoutATimeKeepsTolerations(t *testing.T) {
+	obj := parse(t, policyHead, `{failover: {applicationMigrationPolicy: {decisionConditions: {tolerationSeconds: 60}}}}`)
+	for range 2 {
+		if _, _, err := Normalise(obj); err != nil {
+			t.Fatal(err)
+		}
+		overlay(obj.Object, parse(t, policyHead, `{failover: {applicationMigrationPolicy: {purgePolicy: Never}}}`).Object)
+	}
+	want := parse(t, policyHead, fmt.Sprintf(`{clusterTolerations: [%s, %s]}`, tolerated("not-ready", 60),
+		tolerated("unreachable", 60))).Object["spec"]
+	if diff := cmp.Diff(want, child(obj.Object, "spec")["placement"]); diff != "" {
+		t.Errorf("placement (-want +got):\n%s", diff)
+	}
+}
+
 func TestEditedSpellingReplacesTheStoredField(t *testing.T) {
 	obj := parse(t, interpreterHead, `{customizations: {replicas: {luaScript: old}}}`)
 	if _, _, err := Normalise(obj); err != nil {
@@ -613,6 +628,8 @@ func TestShapesRefusedByTheSchemaPass(t *testing.T) {
 	for _, head := range []string{policyHead, overrideHead, interpreterHead, clusterHead} {
 		for _, spec := range []string{
 			`3`, `null`, `[]`, `{}`, `{placement: 3, failover: [], customizations: x, overriders: 1, overrideRules: 2, zone: 4, taints: {}}`,
+			`{placement: 3, failover: {applicationMigrationPolicy: {decisionConditions: {tolerationSeconds: 5}}}}`,
+			`{placement: {clusterTolerations: [1]}, failover: {applicationMigrationPolicy: {decisionConditions: {tolerationSeconds: 5}}}}`,
 			`{placement: {replicaScheduling: 1, spreadConstraints: [1, null, {spreadByField: 2}]}, failover: {application: 1, applicationMigrationPolicy: x}}`,
 			`{placement: {replicaScheduling: {weightPreference: {staticWeightList: [1, {weight: 0}, {weight: 1}]}}}}`,
 			`{overriders: {replicasOverrider: 3}, overrideRules: [1, {overriders: []}], resourceSelectors: 1}`,

@@ -216,7 +216,8 @@ func (r *rewrite) lostCluster(failover, former map[string]any) {
 	own := slices.DeleteFunc(slices.Clone(placement.ClusterTolerations), func(t corev1.Toleration) bool {
 		return slices.ContainsFunc(ours, func(o corev1.Toleration) bool { return reflect.DeepEqual(o, t) })
 	})
-	if want := lossTolerations(application, own); !reflect.DeepEqual(want, placement.ClusterTolerations) {
+	want := lossTolerations(application, own)
+	if len(want) > 0 && !reflect.DeepEqual(want, placement.ClusterTolerations) {
 		// A list of tolerations is always convertible.
 		list, _ := runtime.DefaultUnstructuredConverter.ToUnstructured(&policyv1alpha1.Placement{ClusterTolerations: want})
 		fields.Ensure(r.spec, "placement")["clusterTolerations"] = list["clusterTolerations"]
