@@ -192,6 +192,16 @@ var s002 = []row{
 			s.drop(u, p)
 			return "4 and 2"
 		}},
+	{id: "69y", block: "S002-PP-nginx Service, ConfigMap", chain: "Deployment", want: "in both clusters",
+		see: func(s *story) string {
+			p := s.apply(s.doc("S002", 309))
+			u := s.apply(s.nginxService("nginx-svc"))
+			c := s.apply(s.object(`{apiVersion: v1, kind: ConfigMap, metadata: {name: nginx-conf, labels: {app: nginx}}}`))
+			s.expectObject(u, "member1", "member2")
+			s.expectObject(c, "member1", "member2")
+			s.drop(u, c, p)
+			return "in both"
+		}},
 	{id: "70", block: "S002-CPP-namespace", want: "the namespace is in the clusters", see: func(s *story) string {
 		s.apply(s.doc("S002", 365))
 		u := s.apply(s.object(`{apiVersion: v1, kind: Namespace, metadata: {name: nginx-system}}`))

@@ -17,7 +17,7 @@ import (
 //
 //	divided and scheduled       a target leaves, or stops or starts to match the affinity
 //	duplicated, not a workload  the cluster starts or stops to fit: labels, fields, taints, kinds served
-//	spread over groups          the cluster goes into another group
+//	spread over groups          the cluster goes into another group, or no replicas, and its static weight changes
 //	not scheduled               the same, and a change of the served versions that can express the template, or of the
 //	                            reason for a rejection; with division by capacity, also more free capacity
 func Affects(b workv1alpha2.Binding, old, now *clusterv1alpha1.Cluster, plugins Plugins) bool {
@@ -54,8 +54,11 @@ func Affects(b workv1alpha2.Binding, old, now *clusterv1alpha1.Cluster, plugins 
 		candidate = candidate || !after.refuses()
 	}
 	switch {
+	case strategyFor(spec.Placement) == static && (!scheduled || spreads(spec) && besideReplicas(spec)) &&
+		staticWeight(spec, was) != staticWeight(spec, is):
+		return true
 	case !candidate:
-		return !scheduled && strategy == static && weighs(spec, was) != weighs(spec, is)
+		return false
 	case !scheduled && versions(b) != nil &&
 		otherVersions(schema.FromAPIVersionAndKind(spec.Resource.APIVersion, spec.Resource.Kind).GroupKind(), old, now):
 		return true

@@ -130,13 +130,18 @@ func weightless(spec *workv1alpha2.ResourceBindingSpec, s Snapshot) error {
 	return errWeightless
 }
 
-// weighs reports whether a static weight is for the cluster; nil is none.
-func weighs(spec *workv1alpha2.ResourceBindingSpec, m *member) bool {
-	preference := spec.Placement.ReplicaScheduling
-	return m != nil && preference.WeightPreference != nil &&
-		slices.ContainsFunc(preference.WeightPreference.StaticWeightList, func(w policyv1alpha1.StaticClusterWeight) bool {
-			return match.Affinity(&w.TargetCluster, m.cluster)
-		})
+// staticWeight returns the largest weight of the rules that match the cluster, which may be nil; -1 if none does.
+func staticWeight(spec *workv1alpha2.ResourceBindingSpec, m *member) int64 {
+	most, preference := int64(-1), spec.Placement.ReplicaScheduling.WeightPreference
+	if m == nil || preference == nil {
+		return most
+	}
+	for i := range preference.StaticWeightList {
+		if w := &preference.StaticWeightList[i]; match.Affinity(&w.TargetCluster, m.cluster) {
+			most = max(most, w.Weight)
+		}
+	}
+	return most
 }
 
 // divideByRoom divides by the capacity of clusters, affinity tier by tier. Placed replicas stay: a scale-down shrinks

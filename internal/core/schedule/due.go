@@ -117,7 +117,7 @@ func settled(spec *workv1alpha2.ResourceBindingSpec, candidates []Candidate) boo
 		return here == len(candidates)
 	}
 	b := boundsOf(spec.Placement)
-	if len(b.groupings) == 0 {
+	if len(b.groupings) == 0 && !besideReplicas(spec) {
 		return here == groups(b.clusters, len(candidates))
 	}
 	// The capacity of groups in use does not matter here.

@@ -133,6 +133,8 @@ func TestAffectsMissesNothing(t *testing.T) {
 		MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "region", Operator: corev1.NodeSelectorOpIn,
 			Values: []string{"eu"}}},
 	}}
+	weighted := byWeight("x=2")
+	weighted.ReplicaScheduling.WeightPreference.StaticWeightList[0].TargetCluster = prod
 	var affected, unaffected int
 	for seed := range uint64(6000) {
 		r := rng(seed)
@@ -143,7 +145,7 @@ func TestAffectsMissesNothing(t *testing.T) {
 			}
 		}
 		p := []policyv1alpha1.Placement{{}, equally(), byAvailability(), together(), upTo(byAvailability(), 1, 2),
-			upTo(policyv1alpha1.Placement{}, 1, 2)}[r.IntN(6)]
+			upTo(policyv1alpha1.Placement{}, 1, 2), upTo(weighted, 1, 2), upTo(equally(), 1, 2)}[r.IntN(8)]
 		switch r.IntN(4) {
 		case 0:
 			p.ClusterAffinity = &prod

@@ -109,12 +109,12 @@ func (t *tally) add(i int) (opened bool) {
 	return opened
 }
 
-// opens reports whether candidate i is in a group of grouping d that was not seen.
-func (t *tally) opens(d, i int) bool {
+// opens returns how many groups of grouping d that were not seen candidate i is in.
+func (t *tally) opens(d, i int) (opened int) {
 	for _, n := range t.of[d].groups(i) {
 		if t.marks[d][n] != t.round {
-			return true
+			opened++
 		}
 	}
-	return false
+	return opened
 }

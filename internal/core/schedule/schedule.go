@@ -262,11 +262,17 @@ const (
 // strategyOf returns the strategy of a placement that is not nil. A template with several components has no single
 // number of replicas to divide.
 func strategyOf(spec *workv1alpha2.ResourceBindingSpec) strategy {
-	scheduling := spec.Placement.ReplicaScheduling
-	switch {
-	case len(spec.Components) > 0, spec.Replicas == 0 && spec.ReplicaRequirements == nil:
+	if len(spec.Components) > 0 || spec.Replicas == 0 && spec.ReplicaRequirements == nil {
 		return everywhere
-	case !spec.Placement.DividesReplicas():
+	}
+	return strategyFor(spec.Placement)
+}
+
+// strategyFor returns the strategy of a placement for workloads.
+func strategyFor(p *policyv1alpha1.Placement) strategy {
+	scheduling := p.ReplicaScheduling
+	switch {
+	case !p.DividesReplicas():
 		return duplicated
 	case scheduling.ReplicaDivisionPreference == policyv1alpha1.ReplicaDivisionPreferenceAggregated:
 		return aggregated
@@ -274,6 +280,12 @@ func strategyOf(spec *workv1alpha2.ResourceBindingSpec) strategy {
 		return dynamic
 	}
 	return static
+}
+
+// besideReplicas reports whether a template without replicas has a policy that divides those of workloads. It goes
+// wherever such replicas may be, as far as spread constraints allow.
+func besideReplicas(spec *workv1alpha2.ResourceBindingSpec) bool {
+	return strategyOf(spec) == everywhere && len(spec.Components) == 0 && spec.Placement.DividesReplicas()
 }
 
 // byRoom reports whether shares depend on what clusters have room for.

@@ -28,6 +28,8 @@ type selection struct {
 	strategy strategy
 	wanted   int64
 	need     int64
+	// wide: as many groups and clusters are used as the constraints allow.
+	wide bool
 	// sticky: groups in use are preferred to better ones.
 	sticky bool
 	// steps is the remaining number of candidates to visit.
@@ -45,7 +47,8 @@ const maxSteps = 50_000
 func newSelection(spec *workv1alpha2.ResourceBindingSpec, b bounds, ranked []Candidate, fresh bool) *selection {
 	s := &selection{
 		bounds: b, ranked: ranked, of: make([]numbering, len(b.groupings)),
-		strategy: strategyOf(spec), wanted: int64(spec.Replicas), need: needs(spec), sticky: !fresh, steps: maxSteps,
+		strategy: strategyOf(spec), wanted: int64(spec.Replicas), need: needs(spec), wide: besideReplicas(spec),
+		sticky: !fresh, steps: maxSteps,
 	}
 	for d, g := range b.groupings {
 		s.of[d] = g.number(ranked)
@@ -56,19 +59,19 @@ func newSelection(spec *workv1alpha2.ResourceBindingSpec, b bounds, ranked []Can
 
 // choose returns the choice, best cluster first.
 func (s *selection) choose() ([]Candidate, error) {
-	all := make([]int, len(s.ranked))
-	for i := range all {
-		all[i] = i
-	}
 	var members []int
 	if s.strategy != static { // weights are applied again in each run
 		members = s.keep()
 	}
-	if members == nil {
-		members = s.narrow(0, all)
-	}
-	if members == nil && s.near != fleetLacks {
-		members = s.exhaust()
+	if members == nil || s.wide {
+		weighted := func(c *Candidate) bool { return c.Tier != unweighted }
+		more := s.search(s.those(weighted))
+		if members == nil || containsAll(more, s.those(func(c *Candidate) bool { return weighted(c) && s.inUse(c) })) {
+			members = more
+		}
+		if members == nil && !weighted(&s.ranked[len(s.ranked)-1]) {
+			members = s.search(s.those(func(*Candidate) bool { return true }))
+		}
 	}
 	if members == nil {
 		return nil, s.nearest
@@ -81,14 +84,40 @@ func (s *selection) choose() ([]Candidate, error) {
 	return chosen, nil
 }
 
-// keep returns the current clusters, with those that may join them, if that satisfies the constraints; else nil.
-func (s *selection) keep() []int {
-	var used []int
+// search returns the best choice of these candidates; nil if there is none.
+func (s *selection) search(candidates []int) []int {
+	s.nearest, s.near = nil, 0
+	members := s.narrow(0, candidates)
+	if members == nil && s.near != fleetLacks {
+		members = s.exhaust(candidates)
+	}
+	return members
+}
+
+// those returns the candidates that satisfy a condition.
+func (s *selection) those(condition func(*Candidate) bool) (some []int) {
 	for i := range s.ranked {
-		if s.sticky && s.ranked[i].Score == maxScore {
-			used = append(used, i)
+		if condition(&s.ranked[i]) {
+			some = append(some, i)
 		}
 	}
+	return some
+}
+
+// inUse reports whether the cluster is a current one, unless the run is fresh.
+func (s *selection) inUse(c *Candidate) bool { return s.sticky && c.Score == maxScore }
+
+// containsAll reports whether all, sorted, contains some.
+func containsAll(all, some []int) bool {
+	return !slices.ContainsFunc(some, func(m int) bool {
+		_, found := slices.BinarySearch(all, m)
+		return !found
+	})
+}
+
+// keep returns the current clusters, with those that may join them, if that satisfies the constraints; else nil.
+func (s *selection) keep() []int {
+	used := s.those(s.inUse)
 	if len(used) == 0 || s.clusters.MaxGroups > 0 && len(used) > s.clusters.MaxGroups {
 		return nil
 	}
@@ -99,7 +128,8 @@ func (s *selection) keep() []int {
 	return used
 }
 
-// extend adds the clusters that open no group of a grouping that has a maximum, the best first.
+// extend adds the clusters that open no group of a grouping that has a maximum, the best first. A wide choice opens
+// groups up to the maximum.
 func (s *selection) extend(members []int) []int {
 	most := groups(s.clusters, len(s.ranked))
 	if len(members) >= most {
@@ -116,11 +146,13 @@ func (s *selection) extend(members []int) []int {
 		if in[i] {
 			continue
 		}
-		opens := false
-		for d := range s.groupings {
-			opens = opens || s.groupings[d].MaxGroups > 0 && s.tally.opens(d, i)
+		refused := false
+		for d, g := range s.groupings {
+			opened := s.tally.opens(d, i)
+			refused = refused || g.MaxGroups > 0 && opened > 0 && (!s.wide || s.tally.used[d]+opened > g.MaxGroups)
 		}
-		if !opens {
+		if !refused {
+			s.tally.add(i)
 			members = append(members, i)
 		}
 	}
@@ -246,7 +278,7 @@ const unit = 1000
 // If clusters share the replicas, it counts the capacity, up to a fair share.
 func (s *selection) score(d int, members []int) int64 {
 	var sum, scores int64
-	if !s.strategy.divided() {
+	if !s.strategy.divided() && !s.wide {
 		var valid int64
 		for _, m := range members {
 			if c := &s.ranked[m]; c.holds() >= s.wanted || s.strategy == everywhere {
@@ -322,10 +354,10 @@ func (s *selection) narrow(d int, members []int) []int {
 
 // reduce drops the last groups of those that chosen was chosen from, as long as the rest satisfies the constraints: a
 // constraint with a maximum uses no more groups than needed. If each cluster gets all replicas, groups with room stay
-// as long as clusters without room would take their place. Groups in use come first and stay. Static weights need all
-// their clusters, so none is dropped.
+// as long as clusters without room would take their place. Groups in use come first and stay. Static weights and a
+// wide choice need all their clusters, so none is dropped.
 func (s *selection) reduce(d int, members []int, subset []group, least int, chosen []int) []int {
-	if s.groupings[d].MaxGroups == 0 || s.strategy == static {
+	if s.groupings[d].MaxGroups == 0 || s.strategy == static || s.wide {
 		return chosen
 	}
 	for i := range subset {
@@ -560,19 +592,19 @@ func tooFew(g grouping, all []group) error {
 const maxExhaust = 12
 
 // exhaust tries all choices of few clusters; nil if there is none, or if the search by groups cannot have missed one.
-func (s *selection) exhaust() []int {
-	if len(s.ranked) > maxExhaust || len(s.groupings) == 1 &&
+func (s *selection) exhaust(candidates []int) []int {
+	if len(candidates) > maxExhaust || len(s.groupings) == 1 &&
 		s.groupings[0].SpreadByField != policyv1alpha1.SpreadByFieldZone {
 		return nil
 	}
 	var chosen []int
 	var try func(i int) bool
 	try = func(i int) bool {
-		if i == len(s.ranked) {
+		if i == len(candidates) {
 			return len(chosen) > 0 && s.holds(chosen)
 		}
 		if s.clusters.MaxGroups == 0 || len(chosen) < s.clusters.MaxGroups {
-			chosen = append(chosen, i)
+			chosen = append(chosen, candidates[i])
 			if try(i + 1) {
 				return true
 			}

@@ -3,6 +3,7 @@ package schedule
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
@@ -50,7 +51,7 @@ func spread(spec *workv1alpha2.ResourceBindingSpec, candidates []Candidate, fres
 	if !spreads(spec) {
 		return candidates, nil
 	}
-	if strategyOf(spec) == static {
+	if strategyFor(spec.Placement) == static && len(spec.Components) == 0 {
 		candidates = weighted(spec, candidates)
 	}
 	rank(candidates)
@@ -101,14 +102,21 @@ func needs(spec *workv1alpha2.ResourceBindingSpec) int64 {
 	return 0
 }
 
-// weighted returns the candidates with a positive static weight. The weight is set as their capacity, so that the
-// heaviest are preferred.
+// unweighted is the tier of clusters without a static weight: replicas do not go there, and what has none goes there
+// last.
+const unweighted = math.MaxInt16
+
+// weighted returns the candidates with a positive static weight and, for what has no replicas, the others as well. The
+// weight is set as their capacity, so that the heaviest are preferred.
 func weighted(spec *workv1alpha2.ResourceBindingSpec, candidates []Candidate) []Candidate {
 	shares := weigh(spec.Placement.ReplicaScheduling.WeightPreference, candidates)
 	kept := make([]Candidate, 0, len(candidates))
 	for i, c := range candidates {
-		if shares[i].Weight > 0 {
-			c.Available = shares[i].Weight - int64(c.Assigned)
+		c.Available = shares[i].Weight - int64(c.Assigned)
+		if shares[i].Weight == 0 {
+			c.Tier = unweighted
+		}
+		if shares[i].Weight > 0 || besideReplicas(spec) {
 			kept = append(kept, c)
 		}
 	}
