@@ -767,6 +767,37 @@ func TestBrokenReplicaScriptBlocksNoTemplateChange(t *testing.T) {
 	})
 }
 
+func TestComponentsAreBoundInsteadOfReplicas(t *testing.T) {
+	eachScope(t, func(t *testing.T, h *hub, u *unstructured.Unstructured) {
+		var broken error
+		h.r.Interpreter = interpret.New(interpret.Kinds{u.GroupVersionKind().GroupKind(): &interpret.Hooks{
+			Replicas: func(context.Context, *unstructured.Unstructured) (int32, *workv1alpha2.ReplicaRequirements, error) {
+				return 5, &workv1alpha2.ReplicaRequirements{}, nil
+			},
+			Components: func(context.Context, *unstructured.Unstructured) ([]workv1alpha2.Component, error) {
+				return []workv1alpha2.Component{{Name: "head", Replicas: 1}, {Name: "worker", Replicas: 4}}, broken
+			},
+		}})
+		h.policy(u.GetNamespace(), "p", u, nil)
+		h.create(u)
+		h.settle()
+		spec := h.onlyBinding().BindingSpec()
+		if len(spec.Components) != 2 || spec.Replicas != 0 || spec.ReplicaRequirements != nil {
+			t.Errorf("components %v, %d replicas, requirements %v", spec.Components, spec.Replicas, spec.ReplicaRequirements)
+		}
+
+		broken = errors.New("line 2")
+		h.edit(u, func(u *unstructured.Unstructured) { u.Object["data"] = map[string]any{"a": "b"} })
+		h.settle()
+		if spec := h.onlyBinding().BindingSpec(); len(spec.Components) != 2 || spec.Replicas != 0 {
+			t.Errorf("unread: components %v, %d replicas", spec.Components, spec.Replicas)
+		}
+		if events := strings.Join(h.drainEvents(), "\n"); !strings.Contains(events, "Warning GetComponentsFailed read") {
+			t.Errorf("events:\n%s", events)
+		}
+	})
+}
+
 func TestExcludedObjectsAreNotTemplates(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		h := newHub(t)

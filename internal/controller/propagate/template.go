@@ -285,20 +285,15 @@ func (r *reconciler) meaning(ctx context.Context, k key, template *unstructured.
 		}
 		m.SchedulePriority = &c.Value
 	}
-	replicas, requirements, workload, err := r.Interpreter.Replicas(ctx, template)
+	err := m.Interpret(ctx, r.Interpreter, template)
 	if err != nil {
-		r.fails(k, template, workv1alpha2.EventGetReplicasFailed, err)
-		return m, err
+		reason := workv1alpha2.EventGetReplicasFailed
+		if interpret.FaultOf(err, configv1alpha1.InterpreterOperationInterpretComponent) != nil {
+			reason = workv1alpha2.EventGetComponentsFailed
+		}
+		r.fails(k, template, reason, err)
 	}
-	if workload {
-		m.Replicas, m.Requirements = replicas, requirements
-	} else if m.Components, err = r.Interpreter.Components(ctx, template); err != nil {
-		// Components are read only if there is no single number of replicas to divide. A kind that has both is divided by its
-		// number.
-		r.fails(k, template, workv1alpha2.EventGetComponentsFailed, err)
-		return m, err
-	}
-	return m, nil
+	return m, err
 }
 
 // forget deletes the binding of a deleted template, nil for none. The garbage collector would do it later.

@@ -179,6 +179,17 @@ func TestAClusterScopedTemplateRefersToItsOwnKindOfBinding(t *testing.T) {
 	}
 }
 
+func TestComponentsAreSentWhole(t *testing.T) {
+	in := input(t, deployment, `placement: {replicaScheduling: {replicaSchedulingType: Divided}}
+components: [{name: head, replicas: 1}, {name: worker, replicas: 4}]
+clusters: [{name: eu, components: [{name: head, replicas: 1}, {name: worker, replicas: 4}]}, {name: us}]`)
+	for cluster, w := range works(t, in) {
+		if n, _, _ := unstructured.NestedInt64(manifest(t, w).Object, "spec", "replicas"); n != 5 {
+			t.Errorf("%s gets %d replicas, want the template's 5", cluster, n)
+		}
+	}
+}
+
 func TestReplicasFollowThePlacement(t *testing.T) {
 	const divided = "placement: {replicaScheduling: {replicaSchedulingType: Divided}}\n"
 	tests := []struct {

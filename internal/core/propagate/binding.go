@@ -1,6 +1,7 @@
 package propagate
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -20,11 +21,12 @@ import (
 	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
 // Meaning is what a binding needs to know of its template besides the policy.
 type Meaning struct {
-	// Replicas and Requirements are the interpreter's; 0 and nil if the template is no workload.
+	// Replicas and Requirements are the interpreter's; 0 and nil if the template is no workload, or has Components.
 	Replicas     int32
 	Requirements *workv1alpha2.ReplicaRequirements
 	// Sidecars are the SidecarSets whose containers count in Requirements, by name, sorted.
@@ -40,6 +42,19 @@ type Meaning struct {
 	SchedulePriority *int32
 	// ID is the permanent id for a binding that has none.
 	ID string
+}
+
+// Interpret reads the replicas of a template or, if it has no single number of replicas to divide, its components.
+func (m *Meaning) Interpret(ctx context.Context, i interpret.Interpreter, template *unstructured.Unstructured) error {
+	replicas, requirements, workload, err := i.Replicas(ctx, template)
+	switch {
+	case err != nil:
+	case workload:
+		m.Replicas, m.Requirements = replicas, requirements
+	default:
+		m.Components, err = i.Components(ctx, template)
+	}
+	return err
 }
 
 // counted reports whether the binding counts SidecarSets for the template as it is; existing is nil if there is none.

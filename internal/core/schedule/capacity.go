@@ -48,7 +48,8 @@ func NeedsRoom(b workv1alpha2.Binding) bool {
 		return false
 	}
 	s := strategyOf(spec)
-	return s.byRoom() || s != static && spreads(spec)
+	return s.byRoom() || s != static && spreads(spec) ||
+		undivided(spec) && strategyFor(spec.Placement).byRoom()
 }
 
 // AwaitsRoom reports whether a binding lacks capacity, and would use capacity of this cluster.
@@ -160,11 +161,7 @@ func (s Snapshot) Room(b workv1alpha2.Binding) Capacity {
 			requests = append(requests, request{name, n})
 		}
 	} else if r := spec.ReplicaRequirements; r != nil {
-		for name, q := range r.ResourceRequest {
-			if n := capacity.Amount(name, q); n > 0 {
-				requests = append(requests, request{name, n})
-			}
-		}
+		requests = requestsOf(r.ResourceRequest)
 	}
 	return func(cluster string) (int32, bool) {
 		m := s.member(cluster)
@@ -178,11 +175,29 @@ func (s Snapshot) Room(b workv1alpha2.Binding) Capacity {
 		for _, r := range requests {
 			n = min(n, m.free[r.name]/r.amount)
 		}
-		if m.cluster.Spec.SyncMode == clusterv1alpha1.Pull && len(spec.Components) == 0 {
+		switch {
+		case m.cluster.Spec.SyncMode != clusterv1alpha1.Pull:
+		case len(spec.Components) == 0:
 			n = min(n, modelled(m.cluster, requests))
+		default:
+			for i := range spec.Components {
+				if c := &spec.Components[i]; c.Replicas > 0 && c.ReplicaRequirements != nil {
+					fit := modelled(m.cluster, requestsOf(c.ReplicaRequirements.ResourceRequest))
+					n = min(n, fit/int64(c.Replicas))
+				}
+			}
 		}
 		return int32(n), true
 	}
+}
+
+func requestsOf(list corev1.ResourceList) (requests []request) {
+	for name, q := range list {
+		if n := capacity.Amount(name, q); n > 0 {
+			requests = append(requests, request{name, n})
+		}
+	}
+	return requests
 }
 
 // modelled returns how many replicas fit on nodes of known grades: each node has the minimum of its grade. Resources

@@ -5,6 +5,9 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
@@ -182,6 +185,43 @@ func TestResourceModelsEstimateRoomWithoutNodes(t *testing.T) {
 			b := deployment(1, policyv1alpha1.Placement{})
 			b.Spec.ReplicaRequirements = &workv1alpha2.ReplicaRequirements{ResourceRequest: quantities(test.requests)}
 			if n, known := fleet(cluster("m", test.cluster)).Room(b)("m"); n != test.want || !known {
+				t.Errorf("room for %d (known: %v), want %d", n, known, test.want)
+			}
+		})
+	}
+}
+
+// Models tell how many pods of a component fit on nodes: their sum would allow a pod larger than any node.
+func TestResourceModelsEstimateRoomForComponents(t *testing.T) {
+	pull := cluster("m", func(c *clusterv1alpha1.Cluster) {
+		c.Spec.SyncMode = clusterv1alpha1.Pull
+		c.Spec.ResourceModels = []clusterv1alpha1.ResourceModel{{Grade: 5, Ranges: []clusterv1alpha1.ResourceModelRange{
+			{Name: corev1.ResourceCPU, Min: resource.MustParse("32")}}}}
+		c.Status.ResourceSummary = &clusterv1alpha1.ResourceSummary{Allocatable: quantities("cpu=96 pods=300"),
+			AllocatableModelings: []clusterv1alpha1.AllocatableModeling{{Grade: 5, Count: 3}}}
+	})
+	for name, test := range map[string]struct {
+		manager string
+		workers int32
+		want    int32
+	}{
+		"one set":                           {"cpu=1", 90, 1},
+		"several sets":                      {"cpu=2", 20, 4},
+		"a pod larger than any node":        {"cpu=40", 1, 0},
+		"more pods than the nodes hold":     {"cpu=1", 200, 0},
+		"a large pod alone":                 {"cpu=40", 0, 0},
+		"requests that no model describes":  {"", 90, 1},
+		"a pod as large as the least nodes": {"cpu=32", 1, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := deployment(0, policyv1alpha1.Placement{})
+			b.Spec.ReplicaRequirements = nil
+			part := func(name string, n int32, requests string) workv1alpha2.Component {
+				return workv1alpha2.Component{Name: name, Replicas: n,
+					ReplicaRequirements: &workv1alpha2.ComponentReplicaRequirements{ResourceRequest: quantities(requests)}}
+			}
+			b.Spec.Components = []workv1alpha2.Component{part("manager", 1, test.manager), part("worker", test.workers, "cpu=1")}
+			if n, known := fleet(pull).Room(b)("m"); n != test.want || !known {
 				t.Errorf("room for %d (known: %v), want %d", n, known, test.want)
 			}
 		})

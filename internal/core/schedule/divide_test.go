@@ -122,6 +122,77 @@ func TestClustersGetTheReplicasOfEachComponent(t *testing.T) {
 	}
 }
 
+// A policy that divides replicas cannot divide components: who gets them whole depends on what it divides by.
+func TestDividedPoliciesKeepComponentsTogether(t *testing.T) {
+	s := fleet(cluster("a", located("acme", "eu")), cluster("b", located("acme", "eu")),
+		cluster("c", located("acme", "us")))
+	in := func(name string, b *workv1alpha2.ResourceBinding) Result {
+		return Result{Clusters: []workv1alpha2.TargetCluster{{Name: name, Components: sharesOf(b.Spec.Components)}}}
+	}
+	for name, test := range map[string]struct {
+		placement policyv1alpha1.Placement
+		was, room string
+		want      string
+	}{
+		"aggregated: one cluster with room":           {together(), "", "a=0 b=2 c=1", "b"},
+		"by capacity: one cluster with room":          {byAvailability(), "", "a=0 b=0 c=1", "c"},
+		"no room anywhere":                            {together(), "", "a=0 b=0 c=0", ""},
+		"it stays where it is":                        {together(), "c", "a=9 b=9 c=0", "c"},
+		"it stays in all clusters where it is":        {byAvailability(), "a c", "a=9 b=9 c=0", "a c"},
+		"it stays in all of the fleet":                {byAvailability(), "a b c", "a=9 b=9 c=0", "a b c"},
+		"static weights: every cluster":               {byWeight("a=1 b=2"), "", "a=0 b=0 c=0", "a b c"},
+		"static weights: no cluster joins":            {byWeight("a=1 b=2"), "a", "a=0 b=0 c=0", "a"},
+		"equal weights: every cluster":                {equally(), "", "a=0 b=0 c=0", "a b c"},
+		"duplicated: every cluster":                   {policyv1alpha1.Placement{}, "", "a=0 b=0 c=0", "a b c"},
+		"one cluster with room, by constraint":        {upTo(byWeight("a=1 b=2"), 1, 1), "", "a=0 b=0 c=1", "c"},
+		"two clusters with room, by constraint":       {upTo(together(), 2, 2), "", "a=0 b=1 c=1", "b c"},
+		"as few regions as needed, by constraint":     {spreadBy(together(), "region", 1, 2), "", "a=1 b=1 c=1", "a b"},
+		"one region, whatever the static weights are": {spreadBy(byWeight("c=9"), "region", 1, 1), "", "a=1 b=1 c=1", "a b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := components(deployment(0, test.placement))
+			if test.was != "" {
+				placed(b, test.was)
+				for i := range b.Spec.Clusters {
+					b.Spec.Clusters[i].Components = sharesOf(b.Spec.Components)
+				}
+				if reason, due := Due(b, s); due {
+					t.Fatalf("due before, because %s", reason)
+				}
+			}
+			r, err := Schedule(b, s, room(test.room))
+			if got := targetList(r.Clusters); got != test.want || (err == nil) != (test.want != "") {
+				t.Fatalf("got %q (%v), want %q", got, err, test.want)
+			}
+			if err != nil {
+				if reason := Condition(err).Reason; reason != workv1alpha2.ReasonUnschedulable {
+					t.Errorf("the reason is %s", reason)
+				}
+				return
+			}
+			record(b, r, nil, time.Unix(200, 0))
+			if reason, due := Due(b, s); due {
+				t.Errorf("due again, because %s", reason)
+			}
+			several := len(r.Clusters) > 1 && test.placement.DividesReplicas()
+			if warning := Copies(b); (warning != "") != several {
+				t.Errorf("the warning is %q", warning)
+			}
+		})
+	}
+	changed := components(deployment(0, byWeight("a=1")))
+	record(changed, in("a", changed), nil, time.Unix(100, 0))
+	*changed.Spec.Placement = equally()
+	if got := schedule(t, changed, s, nil); got != "a b c" {
+		t.Errorf("after a change of the weights it is in %q", got)
+	}
+	lost := components(deployment(0, together()))
+	record(lost, in("gone", lost), nil, time.Unix(100, 0))
+	if _, due := Due(lost, s); !due || schedule(t, lost, s, room("a=0 b=1 c=9")) != "c" {
+		t.Error("it stays in a cluster that left")
+	}
+}
+
 func TestWorkloadsWithoutReplicasStayOnRequest(t *testing.T) {
 	s := fleet(named("a", "b", "c")...)
 	for name, test := range map[string]struct {

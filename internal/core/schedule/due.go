@@ -114,7 +114,7 @@ func settled(spec *workv1alpha2.ResourceBindingSpec, candidates []Candidate) boo
 		return false
 	}
 	if !spreads(spec) {
-		return here == len(candidates)
+		return here == len(candidates) || undivided(spec) && here > 0
 	}
 	b := boundsOf(spec.Placement)
 	if len(b.groupings) == 0 && !besideReplicas(spec) {

@@ -50,11 +50,15 @@ func MethodOf(b workv1alpha2.Binding) Method {
 	return StaticWeights
 }
 
-// Copies returns the warning that each of several clusters runs all replicas, because users may expect that the
-// template's replicas are the total; empty if that is not the case.
+// Copies returns the warning that each of several clusters runs all replicas, or all components, because users may
+// expect that the template's are the total; empty if that is not the case.
 func Copies(b workv1alpha2.Binding) string {
 	spec := b.BindingSpec()
 	n := int64(len(spec.Clusters))
+	if n >= 2 && len(spec.Components) > 0 && spec.Placement.DividesReplicas() {
+		return fmt.Sprintf("Components are not divided: each of the %d clusters runs all %d; a spread constraint by cluster with maxGroups 1 selects one cluster.",
+			n, len(spec.Components))
+	}
 	if n < 2 || spec.Replicas == 0 || MethodOf(b) != Duplicated {
 		return ""
 	}

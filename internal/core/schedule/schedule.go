@@ -155,12 +155,17 @@ func decide(b workv1alpha2.Binding, candidates []Candidate,
 			stay(candidates)
 		}
 	}
-	if len(spec.Components) > 0 && spreads(spec) {
+	if len(spec.Components) > 0 && NeedsRoom(b) {
 		if candidates = withRoomForSet(candidates); len(candidates) == 0 {
 			return nil, nil, &UnschedulableError{Wanted: 1}
 		}
 	}
-	chosen, err := spread(spec, candidates, fresh(b))
+	anew := fresh(b)
+	if undivided(spec) && strategyFor(spec.Placement) == static {
+		applied := b.GetAnnotations()[policyv1alpha1.AppliedPlacementAnnotation]
+		anew = anew || !samePlacement(applied, spec.Placement)
+	}
+	chosen, err := spread(spec, candidates, anew)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -286,6 +291,13 @@ func strategyFor(p *policyv1alpha1.Placement) strategy {
 // wherever such replicas may be, as far as spread constraints allow.
 func besideReplicas(spec *workv1alpha2.ResourceBindingSpec) bool {
 	return strategyOf(spec) == everywhere && len(spec.Components) == 0 && spec.Placement.DividesReplicas()
+}
+
+// undivided reports whether a policy that divides replicas, without spread constraints, selects the clusters for the
+// components of a workload. Clusters that have them keep them, and clusters that join get none. If none has them, one
+// with capacity gets them or, with static weights and after a change of these, each cluster.
+func undivided(spec *workv1alpha2.ResourceBindingSpec) bool {
+	return len(spec.Components) > 0 && !spreads(spec) && spec.Placement.DividesReplicas()
 }
 
 // byRoom reports whether shares depend on what clusters have room for.

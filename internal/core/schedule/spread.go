@@ -48,6 +48,16 @@ func boundsOf(p *policyv1alpha1.Placement) bounds {
 // spread chooses the clusters to use by the spread constraints. It ranks candidates in place. Current clusters stay as
 // long as they satisfy the constraints, unless the run is fresh.
 func spread(spec *workv1alpha2.ResourceBindingSpec, candidates []Candidate, fresh bool) ([]Candidate, error) {
+	if undivided(spec) {
+		rank(candidates)
+		placed := slices.DeleteFunc(slices.Clone(candidates), func(c Candidate) bool { return c.Score != maxScore })
+		switch {
+		case len(placed) > 0 && !fresh:
+			return placed, nil
+		case strategyFor(spec.Placement).byRoom():
+			return candidates[:1], nil
+		}
+	}
 	if !spreads(spec) {
 		return candidates, nil
 	}

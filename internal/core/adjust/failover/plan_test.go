@@ -243,6 +243,25 @@ func TestCopyLeavesLostClusterOnlyForANewOne(t *testing.T) {
 	w.plans("everywhere -a: b c; once -a: b")
 }
 
+func TestComponentsMoveTogetherWhereTheyFit(t *testing.T) {
+	for name, p := range map[string]policyv1alpha1.Placement{"once": upTo(duplicated(), 1), "by room": byRoom()} {
+		w := newWorld(t, "a", "b", "c")
+		b := w.configMap("flink", "a", p)
+		b.Spec.Components = []workv1alpha2.Component{{Name: "jobmanager", Replicas: 1}, {Name: "taskmanager", Replicas: 9}}
+		b.Spec.Clusters[0].Components = []workv1alpha2.TargetComponent{{Name: "jobmanager", Replicas: 1},
+			{Name: "taskmanager", Replicas: 9}}
+		w.room["b"], w.room["c"] = 0, 0
+		w.lose("a")
+		w.pass(10 * time.Minute)
+		w.plans("flink !a NothingFits")
+		w.room["c"] = 1
+		w.plans("flink -a: c")
+		if t.Failed() {
+			t.Fatal(name)
+		}
+	}
+}
+
 func TestNextAffinityTermTakesOver(t *testing.T) {
 	w := newWorld(t, "a", "b", "c")
 	p := byRoom()

@@ -19,7 +19,7 @@ import (
 // nil if the scheduler failed for another reason; then schedule.Help has the advice.
 func (s *state) roomLacking(b workv1alpha2.Binding, failure error) []string {
 	var short *schedule.UnschedulableError
-	if !errors.As(failure, &short) {
+	if !errors.As(failure, &short) || len(b.BindingSpec().Components) > 0 {
 		return nil
 	}
 	candidates, _ := schedule.Feasible(b, s.seenBy(b))

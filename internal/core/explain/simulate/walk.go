@@ -353,16 +353,10 @@ func (s *state) meaningOf(ctx context.Context, r ref, template *unstructured.Uns
 		s.warnings = append(s.warnings, fmt.Sprintf(
 			"%s: %s may compute what it needs, and webhooks are not called: the built-in interpretation of the kind is used", r, hook))
 	}
-	replicas, requirements, workload, err := s.meaning.Replicas(ctx, template)
-	if err != nil {
+	if err := m.Interpret(ctx, s.meaning, template); err != nil || m.Replicas == 0 && m.Requirements == nil {
 		return m, err
 	}
-	if workload {
-		m.Replicas, m.Requirements = replicas, requirements
-		return m, s.count(r, template, &m)
-	}
-	m.Components, err = s.meaning.Components(ctx, template)
-	return m, err
+	return m, s.count(r, template, &m)
 }
 
 // count adds what SidecarSets inject into the pods of a workload. SidecarSets have no namespace, so they come first in

@@ -477,6 +477,8 @@ func (e *explanation) unused(name string, c *clusterv1alpha1.Cluster, candidates
 	case lacksRoom(b, candidate):
 		return fmt.Sprintf("has capacity for %d of %d replicas: clusters with capacity for all rank higher",
 			candidate.Available, b.BindingSpec().Replicas)
+	case len(b.BindingSpec().Components) > 0 && len(b.BindingSpec().Placement.SpreadConstraints) == 0:
+		return "its components stay together in another cluster"
 	case method == schedule.Aggregated:
 		return "not needed: clusters that rank higher have enough capacity"
 	case method == schedule.ByRoom:

@@ -204,7 +204,7 @@ func (e *explanation) explainPlacement() {
 func (e *explanation) wouldFit(result schedule.Result, failure error) string {
 	spec := e.ownBinding().BindingSpec()
 	var noRoom *schedule.UnschedulableError
-	if errors.As(failure, &noRoom) {
+	if errors.As(failure, &noRoom) && len(spec.Components) == 0 {
 		placed := int64(0)
 		for _, c := range result.Candidates {
 			placed += int64(c.Assigned)
@@ -343,6 +343,9 @@ func (e *explanation) division(b workv1alpha2.Binding, result schedule.Result) [
 	}
 	switch schedule.MethodOf(b) {
 	case schedule.Everywhere:
+		if n := len(spec.Components); n > 0 {
+			return []string{"divide: " + text.Count(n, "component") + " stay together; each selected cluster gets all of them"}
+		}
 		return []string{"divide: it has no replicas; each cluster gets the whole object"}
 	case schedule.Duplicated:
 		placed := b.DeepCopyObject().(workv1alpha2.Binding)

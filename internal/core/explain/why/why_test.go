@@ -183,6 +183,20 @@ func (h *hub) refuses(cluster, reason, message string) {
 	}
 }
 
+// components returns a hub with a workload of two components, of which the second has so many pods with one CPU each.
+func components(t *testing.T, placement string, workers int32) *hub {
+	h := start(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: shop, uid: a}}`, fleet()...)
+	h.claim(h.policy("shop", "web", "{"+ofDeployments+", placement: {"+placement+"}}"))
+	one := &workv1alpha2.ComponentReplicaRequirements{ResourceRequest: corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse("1")}}
+	h.Binding.BindingSpec().Components = []workv1alpha2.Component{{Name: "head", Replicas: 1, ReplicaRequirements: one},
+		{Name: "worker", Replicas: workers, ReplicaRequirements: one}}
+	h.schedule()
+	h.send()
+	h.answers(workv1alpha1.ResourceHealthy, `{}`)
+	return h
+}
+
 // runAll returns the whole way, with all well.
 func (h *hub) runAll(p policyv1alpha1.Propagation) *hub {
 	h.claim(p)
@@ -404,6 +418,15 @@ var stories = []struct {
 			h.Warnings = []why.Warning{{Object: "Deployment shop/web", Reason: workv1alpha2.EventGetReplicasFailed,
 				Message: "script: attempt to index a nil value", Last: metav1.Unix(1_800_000_000, 0)}}
 			return h
+		}},
+	{name: "components that fit nowhere together", severity: why.Problem, want: "not scheduled",
+		next: "free capacity for 1 more",
+		given: func(t *testing.T) *hub {
+			return components(t, "replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Aggregated}", 11)
+		}},
+	{name: "components in one cluster", severity: "", want: "",
+		given: func(t *testing.T) *hub {
+			return components(t, "replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Aggregated}", 5)
 		}},
 	{name: "two kinds of one name", severity: why.Problem, want: "is the binding of another template",
 		next: "another name",

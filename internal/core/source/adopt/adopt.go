@@ -193,8 +193,7 @@ func Works(ctx context.Context, template *unstructured.Unstructured, policy poli
 	targets []Target, overrides []policyv1alpha1.Override,
 	i interpret.Interpreter) (map[string]*workv1alpha1.Work, error) {
 	m := propagate.Meaning{ID: "rehearsed"}
-	var err error
-	if m.Replicas, m.Requirements, _, err = i.Replicas(ctx, template); err != nil {
+	if err := m.Interpret(ctx, i, template); err != nil {
 		return nil, err
 	}
 	b, err := propagate.Binding(template, policy, m, nil)

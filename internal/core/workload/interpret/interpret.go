@@ -21,12 +21,13 @@ import (
 // method returns the argument itself.
 type Interpreter interface {
 	// Replicas returns the number of replicas of obj and the requirements of one; nil means unknown. workload is false if
-	// the kind has no replicas to divide.
+	// the kind has no replicas to divide, or if obj has several components and the kind does not implement Revise: obj is
+	// then placed by its components.
 	Replicas(ctx context.Context, obj *unstructured.Unstructured) (replicas int32, req *workv1alpha2.ReplicaRequirements,
 		workload bool, err error)
 
 	// Components returns the parts of obj, each with its own replicas and requirements, sorted by name; nil if the kind
-	// has none. If Replicas is implemented too, the components describe the same replicas in detail.
+	// has none. If Replicas returns a workload too, the components describe the same replicas in detail.
 	Components(ctx context.Context, obj *unstructured.Unstructured) ([]workv1alpha2.Component, error)
 
 	// Revise sets the replicas of obj; it returns obj itself if the kind has none.
@@ -140,11 +141,21 @@ func (c cascade) first(obj *unstructured.Unstructured, operation configv1alpha1.
 func (c cascade) Replicas(ctx context.Context,
 	obj *unstructured.Unstructured) (int32, *workv1alpha2.ReplicaRequirements, bool, error) {
 	h := c.first(obj, configv1alpha1.InterpreterOperationInterpretReplica)
-	if h == nil {
+	if h == nil || c.indivisible(ctx, obj) {
 		return 0, nil, false, nil
 	}
 	n, req, err := h.Replicas(ctx, obj)
 	return n, req, true, explain(configv1alpha1.InterpreterOperationInterpretReplica, "read replicas", obj, err)
+}
+
+// indivisible reports whether obj has several components, or some that cannot be read, and the number of its replicas
+// cannot be set. The requirements of one replica would not describe them.
+func (c cascade) indivisible(ctx context.Context, obj *unstructured.Unstructured) bool {
+	if c.first(obj, configv1alpha1.InterpreterOperationReviseReplica) != nil {
+		return false
+	}
+	components, err := c.Components(ctx, obj)
+	return err != nil || len(components) > 1
 }
 
 func (c cascade) Components(ctx context.Context, obj *unstructured.Unstructured) ([]workv1alpha2.Component, error) {

@@ -65,6 +65,50 @@ func TestFirstTierWithHookIsUsed(t *testing.T) {
 	}
 }
 
+func TestComponentsOutrankReplicasThatCannotBeRevised(t *testing.T) {
+	kind := schema.GroupKind{Group: "example.io", Kind: "Widget"}
+	replicas := &Hooks{Replicas: func(context.Context, *unstructured.Unstructured) (int32,
+		*workv1alpha2.ReplicaRequirements, error) {
+		return 7, nil, nil
+	}}
+	components := func(err error, names ...string) *Hooks {
+		return &Hooks{Components: func(context.Context, *unstructured.Unstructured) (all []workv1alpha2.Component, _ error) {
+			for _, name := range names {
+				all = append(all, workv1alpha2.Component{Name: name, Replicas: 1})
+			}
+			return all, err
+		}}
+	}
+	revise := &Hooks{Revise: func(_ context.Context, obj *unstructured.Unstructured,
+		_ int32) (*unstructured.Unstructured, error) {
+		return obj, nil
+	}}
+	for name, test := range map[string]struct {
+		tiers    []*Hooks
+		replicas bool
+	}{
+		"replicas alone":                         {[]*Hooks{replicas}, true},
+		"one component describes the replicas":   {[]*Hooks{replicas, components(nil, "main")}, true},
+		"no components, as without a cluster":    {[]*Hooks{replicas, components(nil)}, true},
+		"several components":                     {[]*Hooks{replicas, components(nil, "a", "b")}, false},
+		"several components of a higher tier":    {[]*Hooks{components(nil, "a", "b"), replicas}, false},
+		"components that cannot be read":         {[]*Hooks{replicas, components(errors.New("broken"))}, false},
+		"several components of equal replicas":   {[]*Hooks{replicas, components(nil, "a", "b"), revise}, true},
+		"the user says how to divide":            {[]*Hooks{revise, replicas, components(nil, "a", "b")}, true},
+		"what divides needs no components":       {[]*Hooks{revise, replicas, components(errors.New("broken"))}, true},
+		"components alone, although it says how": {[]*Hooks{revise, components(nil, "a", "b")}, false},
+	} {
+		var all []Tier
+		for _, h := range test.tiers {
+			all = append(all, Kinds{kind: h})
+		}
+		if n, _, workload, err := New(all...).Replicas(t.Context(), read(t, widget)); workload != test.replicas ||
+			err != nil || workload && n != 7 {
+			t.Errorf("%s: got %d, %t, %v; want replicas: %t", name, n, workload, err, test.replicas)
+		}
+	}
+}
+
 func TestUnknownKindHasDefaults(t *testing.T) {
 	i, obj := New(), read(t, widget)
 	if _, _, workload, err := i.Replicas(t.Context(), obj); workload || err != nil {

@@ -52,7 +52,7 @@ var answered = map[schema.GroupKind]string{
 	{Group: "kyverno.io", Kind: "Policy"}:                         "HAS",
 	{Group: "ray.io", Kind: "RayCluster"}:                         "CDHAS",
 	{Group: "ray.io", Kind: "RayJob"}:                             "CDHAS",
-	{Group: "ray.io", Kind: "RayService"}:                         "DHRVAS",
+	{Group: "ray.io", Kind: "RayService"}:                         "CDHAS",
 	{Group: "sparkoperator.k8s.io", Kind: "SparkApplication"}:     "CDHAS",
 }
 
