@@ -68,6 +68,10 @@ var runElsewhere = map[string][]string{
 	"TestTwoHubsOnOneStoreServeBothAndWorkOneAtATime": {
 		`argosy up --etcd-servers https://etcd.example.com:2379 --pki-dir /etc/argosy/pki`,
 	},
+	"TestHelmInstallsUpgradesAndRollsBack": {`helm upgrade --install web ./web --namespace shop --wait`},
+	"TestHelm3WaitsForWorkloadsExceptDeployments": {
+		`kubectl rollout status deployment/web --namespace shop --timeout 5m`,
+	},
 	"TestRestoredHubChangesNothingUntilAccepted": {
 		`argosy restore accept deployment web -n shop`,
 		`argosy restore accept --all`,
