@@ -32,7 +32,9 @@ func newSimulate(hub *hubFlags) *cobra.Command {
 		Long: `Show what a change would do to the fleet, without making it.
 
 The scheduler runs on a copy of the fleet: the hub's, which is only read, or a file written by "simulate record" or by
-hand. Each placement takes capacity from those after it, in the order of schedule priority, namespace and name.
+hand. Each placement takes capacity from those after it, in the order of the hub: what happens to clusters comes first,
+then the objects of -f in their order, and then --scale. Other workloads follow by schedule priority, age and name. Pods
+that leave free their capacity after all of this: only workloads that wait for it take it.
 
   --cluster-down     the cluster stops responding: workloads that fail over leave it, others stay, and no new ones are placed there
   --cluster-drained  the cluster gets a NoExecute taint, and its workloads are rescheduled, as with a WorkloadRebalancer

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	networkingv1alpha1 "github.com/argosy-io/argosy/api/networking/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
@@ -39,6 +41,7 @@ var historyKinds = []schema.GroupVersionKind{
 	policyv1alpha1.GroupVersion.WithKind("ClusterPropagationPolicy"),
 	policyv1alpha1.GroupVersion.WithKind("OverridePolicy"), policyv1alpha1.GroupVersion.WithKind("ClusterOverridePolicy"),
 	networkingv1alpha1.GroupVersion.WithKind("MultiClusterService"), clusterv1alpha1.GroupVersion.WithKind("Cluster"),
+	configv1alpha1.GroupVersion.WithKind("ResourceInterpreterCustomization"),
 	workv1alpha2.GroupVersion.WithKind("ResourceBinding"), workv1alpha2.GroupVersion.WithKind("ClusterResourceBinding"),
 }
 
@@ -120,15 +123,8 @@ func (x *history) write(u *unstructured.Unstructured) {
 					live.Object[field] = value
 				}
 			}
-			labels, annotations := live.GetLabels(), live.GetAnnotations()
-			for key, value := range u.GetLabels() {
-				labels[key] = value
-			}
-			for key, value := range u.GetAnnotations() {
-				annotations[key] = value
-			}
-			live.SetLabels(labels)
-			live.SetAnnotations(annotations)
+			live.SetLabels(joinedKeys(live.GetLabels(), u.GetLabels()))
+			live.SetAnnotations(joinedKeys(live.GetAnnotations(), u.GetAnnotations()))
 		})
 		return
 	}
@@ -157,6 +153,16 @@ func (x *history) write(u *unstructured.Unstructured) {
 	x.Make(u)
 }
 
+// joinedKeys returns the labels or annotations of an object after a user applied some.
+func joinedKeys(live, applied map[string]string) map[string]string {
+	all := maps.Clone(live)
+	if all == nil {
+		all = map[string]string{}
+	}
+	maps.Copy(all, applied)
+	return all
+}
+
 // placed is who places the templates of the hub, and where.
 func (x *history) placed() map[string]string {
 	x.t.Helper()
@@ -177,7 +183,11 @@ func (x *history) placed() map[string]string {
 }
 
 func TestASimulationPlacesAsTheHubDoes(t *testing.T) {
-	for seed := range uint64(4) {
+	seeds := uint64(4)
+	if !testing.Short() {
+		seeds = 60
+	}
+	for seed := range seeds {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			t.Parallel()
 			controllertest.Run(t, func(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -29,6 +30,11 @@ import (
 type key struct {
 	schema.GroupKind
 	types.NamespacedName
+}
+
+func compareKeys(a, b key) int {
+	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Kind, b.Kind),
+		strings.Compare(a.Name, b.Name), strings.Compare(a.Group, b.Group))
 }
 
 func (k key) String() string { return k.GroupKind.String() + " " + k.NamespacedName.String() }
@@ -64,10 +70,15 @@ func (r *reconciler) kindsChanged(add func(key)) func(interpreter.Concerns) {
 			if !concerns(gk) {
 				continue
 			}
+			var keys []key
 			for _, obj := range r.Templates.List(gk, "", nil) {
 				if _, claimed := propagate.Claimed(obj); claimed {
-					add(keyOf(obj))
+					keys = append(keys, keyOf(obj))
 				}
+			}
+			slices.SortFunc(keys, compareKeys)
+			for _, k := range keys {
+				add(k)
 			}
 		}
 	}
@@ -76,7 +87,7 @@ func (r *reconciler) kindsChanged(add func(key)) func(interpreter.Concerns) {
 // policyChanged adds the templates that a policy selects, and those that it has claimed.
 func (r *reconciler) policyChanged() handler.TypedFuncs[policyv1alpha1.Propagation, key] {
 	all := func(ctx context.Context, p policyv1alpha1.Propagation, q workqueue.TypedRateLimitingInterface[key]) {
-		for k := range r.concerns(ctx, p) {
+		for _, k := range slices.SortedFunc(maps.Keys(r.concerns(ctx, p)), compareKeys) { // as argosy simulate assumes
 			q.Add(k)
 		}
 	}

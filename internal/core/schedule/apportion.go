@@ -51,6 +51,11 @@ func lastFirst(uid types.UID) bool {
 	return h.Sum32()%2 == 1
 }
 
+// OtherTies returns a UID with which ties go the other way.
+func OtherTies(uid types.UID) types.UID {
+	return uid + "1" // an odd byte changes the parity of the hash
+}
+
 // seating is a heap of shares; the next one to get a seat is on top.
 type seating struct {
 	queue     []*Share

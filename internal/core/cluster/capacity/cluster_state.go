@@ -44,6 +44,8 @@ type ClusterState struct {
 	tracking  bool // workloads count their pods per node, from the first time that it is needed
 
 	grown bool
+	// touched, if not nil, is called for a node whose free room changed. Changes of the node itself do not count.
+	touched func(*node)
 }
 
 // attempt records whether settle tried to place a reservation since it changed.
@@ -212,6 +214,14 @@ func (m *ClusterState) node(name string) *node {
 	return n
 }
 
+// take takes the room of k pods or replicas from a node; a negative number frees it.
+func (m *ClusterState) take(n *node, requests []request, k int64) {
+	n.free.add(requests, -k)
+	if m.touched != nil {
+		m.touched(n)
+	}
+}
+
 // drop removes a node that does not exist and has no pods.
 func (m *ClusterState) drop(n *node) {
 	if n.seen || n.requested[corev1.ResourcePods] != 0 {
@@ -265,7 +275,7 @@ func (m *ClusterState) SetPod(now Pod) {
 		p.workload.track(p.node, 1)
 	}
 	p.node.requested.add(p.requests, 1)
-	p.node.free.add(p.requests, -1)
+	m.take(p.node, p.requests, 1)
 	if len(p.node.reservations) > 0 {
 		m.over[p.node] = true
 	}
@@ -317,7 +327,7 @@ func (m *ClusterState) discount(was, now pod) {
 		was.workload.track(was.node, -1)
 	}
 	was.node.requested.add(was.requests, -1)
-	was.node.free.add(was.requests, 1)
+	m.take(was.node, was.requests, -1)
 	m.freed = true
 	if was.node != now.node || !slices.Equal(was.requests, now.requests) {
 		m.grown = true

@@ -2,6 +2,7 @@ package capacity
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -11,16 +12,24 @@ import (
 	"github.com/argosy-io/argosy/internal/core/object/text"
 )
 
-// Rehearsal simulates placements: the pods of a placement exist as soon as it has room, and surplus pods are gone. A
-// placement without room is tried again when room appears.
+// Rehearsal simulates placements as they happen: the hub reserves room for what a placement adds, and later the member
+// follows. Surplus pods leave only then.
 type Rehearsal struct {
 	member *ClusterState
 	// pods are by namespace and workload.
 	pods map[string]map[Workload][]simulatedPod
-	// counted caches the answers of Room by likeness. It is valid only while nothing is expected.
+	// expected are the placements that the member has not followed yet, by key.
+	expected map[string]expectation
+	// counted caches the answers of Room by likeness.
 	counted map[string]*count
-	// touched lists the nodes whose pods changed since the cache was cleared, in order.
+	// touched lists the nodes whose free room changed since the cache was cleared, in order.
 	touched []*node
+}
+
+// expectation is a placement. recreate replaces all pods, because their requirements changed.
+type expectation struct {
+	Assumption
+	recreate bool
 }
 
 // count is a cached answer. seen is the number of entries of touched that it includes.
@@ -30,8 +39,8 @@ type count struct {
 	seen  int
 }
 
-// maxCounts limits the cached answers.
-const maxCounts = 32
+// maxCounts limits the cached answers, maxTouched the changes that they follow.
+const maxCounts, maxTouched = 32, 1 << 16
 
 // simulatedPod is a pod and its node. node is empty for a pod without one.
 type simulatedPod struct{ node, name string }
@@ -42,7 +51,9 @@ func Rehearse(r Record) (*Rehearsal, error) {
 	if err != nil {
 		return nil, err
 	}
-	re := &Rehearsal{member: m, pods: map[string]map[Workload][]simulatedPod{}, counted: map[string]*count{}}
+	re := &Rehearsal{member: m, pods: map[string]map[Workload][]simulatedPod{}, counted: map[string]*count{},
+		expected: map[string]expectation{}}
+	m.touched = func(n *node) { re.touched = append(re.touched, n) }
 	for key, p := range m.pods {
 		switch {
 		case p.workload.Name == "": // without a controller
@@ -69,9 +80,8 @@ func (r *Rehearsal) Room(parts []Part, sets bool, likeness string) int32 {
 		return m.Room(parts, sets)
 	}
 	m.settle()
-	if len(m.assumptions)+len(m.queued) > 0 { // reservations move without a touch
+	if len(r.touched) > maxTouched {
 		r.uncount()
-		return m.Room(parts, sets)
 	}
 	need := parts[0].Need
 	c := r.counted[likeness]
@@ -106,32 +116,52 @@ func Likeness(need *workv1alpha2.ReplicaRequirements, ports []string) string {
 	return text.JSON([]any{need, ports})
 }
 
-// Place changes the workload to a.Replicas, with as many pods as fit.
-func (r *Rehearsal) Place(a Assumption) {
-	m, each := r.member, podsIn(a.Parts)
-	if a.Replicas > 0 {
-		m.Assume(a)
-	} else {
-		m.Release(a.Key)
+// Expect changes the workload to a.Replicas. It reserves room for the pods that are missing, as the hub does. recreate
+// is true if the requirements of all its pods changed.
+func (r *Rehearsal) Expect(a Assumption, recreate bool) {
+	switch {
+	case a.Replicas == 0:
+		r.member.Release(a.Key)
+	case a.Before != a.Replicas:
+		r.member.Assume(a)
 	}
-	m.settle()
-	if surplus := m.podsOf(a.Workload) - a.Replicas*each; surplus > 0 {
-		r.dismiss(a, surplus)
-	}
-	// What does not fit, or exceeds a quota, stays expected.
-	if made := m.assumptions[a.Key]; made != nil && m.permits(made.reservations) &&
-		!slices.ContainsFunc(made.reservations, func(h *reservation) bool { return h.placed < h.replicas }) {
-		r.arrive(made)
-	}
+	r.expected[a.Key] = expectation{a, recreate || r.expected[a.Key].recreate}
 }
 
-// Recreate removes all pods and the placement of a workload and places it again, because its requirements changed.
-func (r *Rehearsal) Recreate(a Assumption) {
-	gone := a
-	gone.Replicas = 0
-	r.Place(gone)
-	a.Before = 0
-	r.Place(a)
+// Follow has the member do what is expected: surplus pods leave, and then the missing ones come. Pods that fit on no
+// node exist without one. What exceeds a quota stays expected.
+func (r *Rehearsal) Follow() {
+	keys := slices.Sorted(maps.Keys(r.expected))
+	for _, key := range keys {
+		e := r.expected[key]
+		pods := e.Replicas * podsIn(e.Parts)
+		if e.recreate {
+			pods = 0
+		}
+		if surplus := r.member.podsOf(e.Workload) - pods; surplus > 0 {
+			r.dismiss(e.Assumption, surplus)
+		}
+	}
+	for _, key := range keys {
+		if e := r.expected[key]; e.recreate && e.Replicas > 0 {
+			e.Before = 0
+			r.member.Release(key)
+			r.member.Assume(e.Assumption)
+		}
+	}
+	if len(keys) > 0 {
+		r.member.settle()
+	}
+	for _, key := range keys {
+		made := r.member.assumptions[key]
+		if made != nil && !r.member.permits(made.reservations) {
+			r.expected[key] = expectation{Assumption: r.expected[key].Assumption}
+			continue
+		}
+		if delete(r.expected, key); made != nil {
+			r.arrive(made)
+		}
+	}
 }
 
 // Amend adds or replaces nodes and quotas by name.
@@ -189,32 +219,36 @@ func (r *Rehearsal) Unplaced() (replicas int64) {
 	return replicas
 }
 
-// arrive creates the pods of a placement on the nodes with reserved room.
+// arrive creates the pods of a placement on the nodes with reserved room, and those without room on none.
 func (r *Rehearsal) arrive(a *assumption) {
 	m := r.member
 	type arrival struct {
-		on   *node
+		node string
 		need *Requirement
+		part int
 		pods int64
 	}
 	var all []arrival
-	for _, h := range a.reservations {
+	for i, h := range a.reservations {
 		for _, n := range slices.SortedFunc(maps.Keys(h.at), func(a, b *node) int {
 			return strings.Compare(a.Name, b.Name)
 		}) {
-			all = append(all, arrival{n, h.need, h.at[n]})
+			all = append(all, arrival{n.Name, h.need, i, h.at[n]})
 		}
+		all = append(all, arrival{"", h.need, i, h.replicas - h.placed})
 	}
 	m.forget(a)
 	for _, at := range all {
 		for range at.pods {
-			name := m.unusedName()
-			m.SetPod(Pod{Namespace: a.workload.Namespace, Name: name, node: at.on.Name, requests: at.need.requests,
-				workload: a.workload})
-			r.addPod(a.workload, simulatedPod{at.on.Name, name})
+			p := Pod{Namespace: a.workload.Namespace, Name: m.unusedName(), node: at.node, requests: at.need.requests,
+				workload: a.workload}
+			if at.node == "" {
+				p.waits = &waits{need: at.need, likeness: fmt.Sprintf("#%s/%d", a.key, at.part)}
+			}
+			m.SetPod(p)
+			r.addPod(a.workload, simulatedPod{at.node, p.Name})
 		}
 		m.useQuota(at.need, at.pods)
-		r.touched = append(r.touched, at.on)
 	}
 }
 
@@ -237,9 +271,6 @@ func (r *Rehearsal) dismiss(a Assumption, surplus int64) {
 			pods = pods[:len(pods)-1]
 			gone := m.pods[podKey{w.Namespace, last.name}]
 			m.RemovePod(w.Namespace, last.name)
-			if gone.node != nil {
-				r.touched = append(r.touched, gone.node)
-			}
 			m.useQuota(&Requirement{requests: gone.requests, namespace: a.Parts[0].Need.namespace,
 				priorityClass: a.Parts[0].Need.priorityClass}, -1)
 		}

@@ -42,7 +42,7 @@ func (m *ClusterState) place(h *reservation, k int64) (placed int64) {
 
 // reserve reserves room for k replicas on a node.
 func (m *ClusterState) reserve(h *reservation, n *node, k int64) {
-	n.free.add(h.need.requests, -k)
+	m.take(n, h.need.requests, k)
 	n.reservations[h] += k
 	h.at[n] += k
 	h.placed += k
@@ -50,7 +50,7 @@ func (m *ClusterState) reserve(h *reservation, n *node, k int64) {
 
 // unreserve frees the room of k replicas on a node.
 func (m *ClusterState) unreserve(h *reservation, n *node, k int64) {
-	n.free.add(h.need.requests, k)
+	m.take(n, h.need.requests, -k)
 	m.freed = true
 	h.placed -= k
 	if h.at[n] -= k; h.at[n] == 0 {

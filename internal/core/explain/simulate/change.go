@@ -20,6 +20,7 @@ import (
 	"github.com/argosy-io/argosy/api/wellknown"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/object/text"
+	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
@@ -42,6 +43,31 @@ type Change struct {
 	Taints []Taint
 	// Scale are workloads with another number of replicas.
 	Scale []Scale
+}
+
+// steps returns the parts of the change in the order in which they happen: first what happens to clusters, then the
+// objects in their order, where neighbours that are all templates, or all none, go together, and then the scalings.
+func (c Change) steps() []Change {
+	clusters := c
+	clusters.Objects, clusters.Scale = nil, nil
+	var steps []Change
+	var templates bool
+	for _, o := range c.Objects {
+		gk := o.GroupVersionKind().GroupKind()
+		if gk.Group == clusterv1alpha1.GroupVersion.Group || gk.Group == Document.Group {
+			clusters.Objects = append(clusters.Objects, o)
+			continue
+		}
+		if template := propagate.Propagable(gk); len(steps) == 0 || template != templates {
+			templates, steps = template, append(steps, Change{Namespace: c.Namespace})
+		}
+		last := &steps[len(steps)-1]
+		last.Objects = append(last.Objects, o)
+	}
+	if len(c.Scale) > 0 {
+		steps = append(steps, Change{Namespace: c.Namespace, Scale: c.Scale})
+	}
+	return append([]Change{clusters}, steps...)
 }
 
 // Drained is the taint of a drained cluster.
@@ -201,7 +227,7 @@ func (f *Fleet) changed(ctx context.Context, c Change, meaning func(*Fleet) inte
 		if err == nil {
 			scaled[r] = s
 			next.templates[r], err = revise(ctx, m, next, r, s)
-			touched[r] = true
+			touched[r], next.added = true, append(next.added, r)
 		}
 		if err != nil {
 			errs = append(errs, err)

@@ -40,6 +40,7 @@ func (f *Fleet) latest() time.Time {
 		}
 	}
 	for _, b := range f.bindings {
+		see(b.GetCreationTimestamp().Time)
 		if at := b.BindingStatus().LastScheduledTime; at != nil {
 			see(at.Time)
 		}
@@ -57,12 +58,12 @@ const plans = 64
 
 // failOver executes the failover of the hub until nothing moves any more, as controller/failover does. Replacements
 // become healthy at once, and time advances until tolerations end.
-func (s *state) failOver(order []types.NamespacedName) {
+func (s *state) failOver() {
 	if !s.mayFailOver() {
 		return
 	}
 	for range plans {
-		plan := failover.Make(s.failoverInput(order), s.now)
+		plan := failover.Make(s.failoverInput(), s.now)
 		s.stays = map[types.NamespacedName][]failover.Waiting{}
 		for _, w := range plan.Waiting {
 			s.stays[w.Binding] = append(s.stays[w.Binding], w)
@@ -77,7 +78,7 @@ func (s *state) failOver(order []types.NamespacedName) {
 		}
 		switch {
 		case len(plan.Evictions)+len(plan.Finishes) > 0:
-			s.scheduleAll(order)
+			s.rest()
 		case plan.Next.After(s.now):
 			s.now = plan.Next
 		default:
@@ -133,7 +134,7 @@ func (s *state) decide(b workv1alpha2.Binding, choose chooser) {
 
 // failoverInput returns the input of the hub's plan. Each replacement is healthy, and the scheduler has confirmed its
 // placements.
-func (s *state) failoverInput(order []types.NamespacedName) failover.Input {
+func (s *state) failoverInput() failover.Input {
 	in := failover.Input{Options: s.failover, Registered: map[string]bool{}, Facts: s.facts,
 		Fleet:     deschedule.Clusters{Snapshot: s.snapshot, Decide: s.decide},
 		Unhealthy: map[types.NamespacedName]map[string]time.Time{}}
@@ -141,7 +142,7 @@ func (s *state) failoverInput(order []types.NamespacedName) failover.Input {
 	for name := range s.clusters {
 		in.Registered[name] = true
 	}
-	for _, key := range order {
+	for _, key := range s.queue {
 		b := s.bindings[key]
 		leaves := len(b.BindingSpec().GracefulEvictionTasks) > 0
 		if leaves || b.BindingStatus().SchedulerObservedGeneration != b.GetGeneration() {
@@ -221,8 +222,7 @@ func readyItem(t workv1alpha2.TargetCluster) workv1alpha2.AggregatedStatusItem {
 
 // facts returns the facts about the template and the policy of a binding.
 func (s *state) facts(b workv1alpha2.Binding) (failover.Facts, error) {
-	of := b.BindingSpec().Resource
-	template := s.templates[ref{match.GroupKind(of.APIVersion, of.Kind), of.Namespace, of.Name}]
+	template := s.templates[templateOf(b)]
 	var policy policyv1alpha1.Propagation
 	if claim, held := propagate.Claimed(b); held {
 		policy = s.policies[claim.NamespacedName]

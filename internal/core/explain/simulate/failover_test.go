@@ -103,6 +103,7 @@ func TestUnhealthyApplicationsMoveByPolicy(t *testing.T) {
 func failsOver(t *testing.T, f *Fleet, c Change) *state {
 	t.Helper()
 	before := newState(f.clone(), roomsOf(t, f), f.invented, f.latest())
+	before.past = true
 	before.settle(t.Context())
 	next, touched, err := before.changed(t.Context(), c, Meaning, f.latest())
 	if err != nil {
@@ -129,6 +130,7 @@ func failsOver(t *testing.T, f *Fleet, c Change) *state {
 	for quiet := 0; quiet < 30; quiet++ {
 		s.now = s.now.Add(20 * time.Second)
 		s.scheduleAll(order)
+		s.follow()
 		in.Bindings = nil
 		for _, key := range order {
 			b := s.bindings[key].DeepCopyObject().(workv1alpha2.Binding)

@@ -52,7 +52,8 @@ type Fleet struct {
 	rebalancers    map[string]*appsv1alpha1.WorkloadRebalancer
 	// clusterScoped are the kinds that are known to be cluster-scoped.
 	clusterScoped map[schema.GroupKind]bool
-	// invented are the templates without a UID of a hub, of those that were added last.
+	// added are the objects that were added last, in their order. invented are the templates among them that no hub has.
+	added    []ref
 	invented map[ref]bool
 	warnings []string
 	// scheduler is the name of the hub's, plugins those that it runs with.
@@ -70,6 +71,12 @@ type ref struct {
 
 func refOf(u *unstructured.Unstructured) ref {
 	return ref{u.GroupVersionKind().GroupKind(), u.GetNamespace(), u.GetName()}
+}
+
+// templateOf returns the template of a binding.
+func templateOf(b workv1alpha2.Binding) ref {
+	of := b.BindingSpec().Resource
+	return ref{match.GroupKind(of.APIVersion, of.Kind), of.Namespace, of.Name}
 }
 
 // String names the template for people: "CloneSet shop/web".
@@ -113,7 +120,7 @@ func Load(objects []Object, namespace string) (*Fleet, error) {
 // validated. touched are the templates among them. The error is like that of Load.
 func (f *Fleet) Apply(objects []Object, namespace string) (next *Fleet, touched map[ref]bool, err error) {
 	next = f.clone()
-	next.warnings, next.invented = nil, map[ref]bool{}
+	next.warnings, next.added, next.invented = nil, nil, map[ref]bool{}
 	if err := next.add(objects, namespace, false); err != nil {
 		return nil, nil, err
 	}
@@ -230,7 +237,7 @@ func (f *Fleet) add(objects []Object, namespace string, recorded bool) error {
 			errs = append(errs, fmt.Errorf("%s: %s is in %s already: keep one of the two", o.Source, r, at))
 			continue
 		}
-		seen[r] = o.Source
+		seen[r], f.added = o.Source, append(f.added, r)
 		if err := f.addOne(u, recorded, func(text string) {
 			f.warnings = append(f.warnings,
 				fmt.Sprintf("%s: %s: %s", o.Source, r, text))
@@ -343,17 +350,23 @@ func (f *Fleet) addOne(u *unstructured.Unstructured, recorded bool, warn func(st
 		}
 		return nil
 	}
-	if was := f.templates[refOf(u)]; !recorded && was != nil {
+	was := f.templates[refOf(u)]
+	if !recorded && was != nil {
 		over(was, u)
 	}
-	if u.GetUID() == "" {
-		// It breaks ties; a real one is drawn when the object is created.
-		u.SetUID(types.UID("simulated " + refOf(u).String()))
+	if u.GetUID() == "" || !recorded && was == nil {
 		f.invented[refOf(u)] = true
+	}
+	if u.GetUID() == "" {
+		u.SetUID(types.UID(simulatedUID + refOf(u).String()))
 	}
 	f.templates[refOf(u)] = u
 	return nil
 }
+
+// simulatedUID begins the UIDs of templates that do not exist yet. A UID breaks ties, and a hub draws it when the
+// object is created.
+const simulatedUID = "simulated "
 
 // over copies what stays of an object when a manifest is applied: its identity, its claim, and labels and annotations
 // of others.

@@ -246,9 +246,9 @@ func served(kinds map[schema.GroupVersionKind]bool) []clusterv1alpha1.APIEnablem
 	return all
 }
 
-// seenClusters returns the clusters as the scheduler sees them: those that were made up without APIs serve all that
-// there are templates of.
-func (f *Fleet) seenClusters() []*clusterv1alpha1.Cluster {
+// seenClusters returns the clusters as the scheduler sees them. Those that were made up without APIs serve all that
+// there are templates of. Those in Pull mode report what runs there.
+func (f *Fleet) seenClusters(r rooms) []*clusterv1alpha1.Cluster {
 	kinds := map[schema.GroupVersionKind]bool{}
 	for _, u := range f.templates {
 		kinds[u.GroupVersionKind()] = true
@@ -259,6 +259,15 @@ func (f *Fleet) seenClusters() []*clusterv1alpha1.Cluster {
 		if f.made[name] {
 			c = c.DeepCopy()
 			c.Status.APIEnablements = all
+		}
+		if free := r.free[name]; free != nil && r.pulls[name] {
+			c = c.DeepCopy()
+			c.ResourceVersion = "" // it is another version
+			summary := c.Status.ResourceSummary
+			summary.Allocating, summary.Allocated = nil, corev1.ResourceList{}
+			for resource, n := range capacity.AmountsOf(summary.Allocatable) {
+				summary.Allocated[resource] = quantity(resource, n-free[resource])
+			}
 		}
 		out = append(out, c)
 	}

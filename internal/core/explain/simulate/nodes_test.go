@@ -182,8 +182,8 @@ func TestSchedulerIsConfiguredByTheFile(t *testing.T) {
 	}
 }
 
-// A hub in short: bindings are scheduled one after another with the room that there is, and their pods follow onto some
-// node that they fit on.
+// A hub in short: bindings are scheduled one after another with the room that there is, and then their pods follow onto
+// some node that they fit on.
 type hub struct {
 	t        *testing.T
 	fleet    *Fleet
@@ -213,7 +213,7 @@ func (h *hub) schedule(i int) {
 	}
 	for name, m := range h.members {
 		if a := capacity.AssumptionOf(b, capacity.PartsOf(b), name, had, result.Clusters); a.Before != a.Replicas {
-			m.Place(a)
+			m.Expect(a, false)
 		}
 	}
 }
@@ -276,7 +276,7 @@ func list(text string) corev1.ResourceList {
 func live(t *testing.T, text string) *hub {
 	t.Helper()
 	f := load(t, text)
-	s := newState(f.clone(), rooms{members: map[string]*capacity.Rehearsal{}}, f.invented, time.Unix(1, 0))
+	s := newState(f.clone(), roomsOf(t, load(t, policy("none", "", "{}"))), f.invented, time.Unix(1, 0))
 	for r := range s.templates {
 		if err := s.propagate(t.Context(), r); err != nil {
 			t.Fatal(err)
@@ -376,6 +376,9 @@ func TestSimulationOfNodesEqualsTheHub(t *testing.T) {
 			for range 3 {
 				for i := range h.bindings {
 					h.schedule(i)
+				}
+				for _, m := range h.members {
+					m.Follow()
 				}
 			}
 		}

@@ -19,7 +19,7 @@ import (
 func settled(t testing.TB, text string) []Object {
 	t.Helper()
 	s := newState(load(t, text).clone(), roomsOf(t, load(t, text)), nil, time.Unix(1, 0))
-	s.touched = s.invented // their creation is a user's change
+	s.touched, s.past = s.invented, true // their creation is a user's change
 	s.settle(t.Context())
 	f := s.Fleet.clone()
 	for name, c := range f.clusters {

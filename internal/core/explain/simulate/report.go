@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"reflect"
@@ -12,16 +13,23 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
+	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/override"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/schedule"
+	"github.com/argosy-io/argosy/internal/core/source/dependency"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
 // Report is the result of a simulation. It is sorted: equal fleets and changes give equal reports.
@@ -75,9 +83,11 @@ type Workload struct {
 	WouldFit []string `json:"wouldFit,omitempty"`
 	// Stays are the reasons why the workload stays in clusters that it should leave, as "stays in m1: …".
 	Stays []string `json:"stays,omitempty"`
+	// Undetermined is why the workload may get other clusters on the hub.
+	Undetermined string `json:"undetermined,omitempty"`
 	// Help is the scheduler's own advice if there is no other.
 	Help string `json:"help,omitempty"`
-	// Overridden are the manifests that changed overrides make different.
+	// Overridden are the manifests that the changed template or overrides make different.
 	Overridden []Overridden `json:"overridden,omitempty"`
 }
 
@@ -125,7 +135,7 @@ type Headroom struct {
 	After       *resource.Quantity `json:"freeAfter,omitempty"`
 }
 
-func report(c Change, before, after *state) Report {
+func report(ctx context.Context, c Change, before, after *state) Report {
 	r := Report{Change: describeChange(c), Workloads: []Workload{}, Clusters: []Cluster{},
 		Warnings: slices.Clone(after.warnings)}
 	if off := after.plugins.Off(); len(off) > 0 {
@@ -152,8 +162,7 @@ func report(c Change, before, after *state) Report {
 			if b.BindingSpec().Placement == nil {
 				continue // it follows others
 			}
-			of := b.BindingSpec().Resource
-			k := ref{match.GroupKind(of.APIVersion, of.Kind), of.Namespace, of.Name}
+			k := templateOf(b)
 			keys[k] = key
 			add(k)
 		}
@@ -166,7 +175,7 @@ func report(c Change, before, after *state) Report {
 	withoutFailover := 0
 	for _, k := range refs {
 		w := workload(k, keys[k], before, after)
-		w.Overridden = after.overridden(k, keys[k], before, changedOverrides, &r.Warnings)
+		w.Overridden = after.overridden(ctx, k, keys[k], before, changedOverrides, &r.Warnings)
 		for i, p := range []Placed{w.Before, w.After} {
 			for _, t := range p.Clusters {
 				if replicas[t.Name] == nil {
@@ -198,7 +207,7 @@ func report(c Change, before, after *state) Report {
 			text.Count(withoutFailover, "workload"), hint))
 	}
 	for k := range after.touched {
-		if _, isTemplate := after.templates[k]; isTemplate && !seen[k] && k.GroupKind != multiClusterService {
+		if t := after.templates[k]; t != nil && !seen[k] && after.staysInHub(ctx, k, t) {
 			r.Warnings = append(r.Warnings, k.String()+": no policy selects it: it would stay in the hub")
 		}
 	}
@@ -312,7 +321,7 @@ func workload(k ref, key types.NamespacedName, before, after *state) Workload {
 		w.Problem = noReplacement
 	}
 	if !sameTargets(w.Before.Clusters, w.After.Clusters) || failure != nil {
-		w.Reason = string(after.reasons[key])
+		w.Reason, w.Undetermined = string(after.reasons[key]), after.undetermined[key]
 	}
 	return w
 }
@@ -399,29 +408,41 @@ func changedOverrides(before, after *state) (out []policyv1alpha1.Override) {
 // shown is the number of changes of one manifest that are printed.
 const shown = 8
 
-// overridden returns the manifests of a template that changed overrides make different.
-func (s *state) overridden(k ref, key types.NamespacedName, before *state, changed []policyv1alpha1.Override,
-	warnings *[]string) (out []Overridden) {
-	template, b := s.templates[k], s.bindings[key]
-	if len(changed) == 0 || template == nil || b == nil {
+// overridden returns the manifests of a template that its change, or changed overrides, make different in the clusters
+// that it is sent to.
+func (s *state) overridden(ctx context.Context, k ref, key types.NamespacedName, before *state,
+	changed []policyv1alpha1.Override, warnings *[]string) (out []Overridden) {
+	template, b, had := s.templates[k], s.bindings[key], before.bindings[key]
+	if template == nil || b == nil {
 		return nil
 	}
+	old := template
+	// What no policy claims any more stays as it is in the members.
+	if _, claimed := propagate.Claimed(b); s.touched[k] && before.templates[k] != nil && (claimed ||
+		b.GetLabels()[workv1alpha2.BindingManagedByLabel] != "") {
+		old = before.templates[k]
+	}
 	t := match.TemplateOf(template)
-	if !slices.ContainsFunc(changed, func(o policyv1alpha1.Override) bool {
+	overrides := slices.ContainsFunc(changed, func(o policyv1alpha1.Override) bool {
 		selectors := o.OverrideSpec().ResourceSelectors
 		return len(selectors) == 0 && (o.GetNamespace() == "" || o.GetNamespace() == t.Namespace) ||
 			match.Selectors(o.GetNamespace(), selectors, t) != match.None
-	}) {
+	})
+	if !overrides && old == template {
 		return nil
 	}
+	replicas := b.BindingSpec().Replicas
+	old, template = s.bare(ctx, old, replicas), s.bare(ctx, template, replicas)
+	template.Object = laid(old.Object, template.Object).(map[string]any)
 	was, is := slices.Collect(maps.Values(before.overrides)), slices.Collect(maps.Values(s.overrides))
 	for _, target := range b.BindingSpec().Clusters {
 		cluster := s.snapshot.Cluster(target.Name)
-		if cluster == nil {
+		there := had != nil && workv1alpha2.HasTarget(had.BindingSpec().Clusters, target.Name)
+		if cluster == nil || !overrides && !there || dispatch.Suspended(b, target.Name) {
 			continue
 		}
 		o := Overridden{Cluster: target.Name}
-		old, _, _ := override.Apply(template, cluster, was)
+		sent, _, _ := override.Apply(old, cluster, was)
 		manifest, applied, err := override.Apply(template, cluster, is)
 		if err != nil {
 			o.Problem = err.Error()
@@ -431,10 +452,10 @@ func (s *state) overridden(k ref, key types.NamespacedName, before *state, chang
 		for _, u := range applied.Untouched {
 			*warnings = append(*warnings, fmt.Sprintf("%s in %s: %s", k, target.Name, u))
 		}
-		if old == nil {
-			old = template
+		if sent == nil {
+			sent = old
 		}
-		o.Changes = Differences(old.Object, manifest.Object, k.Kind != "Secret")
+		o.Changes = Differences(sent.Object, manifest.Object, k.Kind != "Secret")
 		if more := len(o.Changes) - shown; more > 0 {
 			o.Changes = append(o.Changes[:shown], fmt.Sprintf("and %d more", more))
 		}
@@ -443,6 +464,71 @@ func (s *state) overridden(k ref, key types.NamespacedName, before *state, chang
 		}
 	}
 	return out
+}
+
+// bare returns a template without what the hub adds, with that many replicas.
+func (s *state) bare(ctx context.Context, template *unstructured.Unstructured,
+	replicas int32) *unstructured.Unstructured {
+	out := template.DeepCopy()
+	interpret.Prune(out)
+	propagate.Unclaim(out)
+	if revised, err := s.meaning.Revise(ctx, out, replicas); err == nil {
+		return revised
+	}
+	return out
+}
+
+// laid returns a recorded value with an applied one over it. What is not applied stays, since it can be a default.
+func laid(recorded, applied any) any {
+	switch a := applied.(type) {
+	case map[string]any:
+		if r, ok := recorded.(map[string]any); ok {
+			all := copied(r)
+			for k, v := range a {
+				all[k] = laid(r[k], v)
+			}
+			return all
+		}
+	case []any:
+		if r, ok := recorded.([]any); ok && len(r) == len(a) {
+			all := slices.Clone(a)
+			for i := range a {
+				all[i] = laid(r[i], a[i])
+			}
+			return all
+		}
+	}
+	return applied
+}
+
+// staysInHub reports whether a template that no policy selects reaches no member, although it could.
+func (s *state) staysInHub(ctx context.Context, k ref, template *unstructured.Unstructured) bool {
+	switch {
+	case k.Group == releasev1alpha1.GroupVersion.Group, k.GroupKind == multiClusterService:
+		return false // they are meant for the hub
+	case k.GroupKind == schema.GroupKind{Kind: "Namespace"} && dispatch.AutoPropagated(template):
+		return false
+	}
+	if follows, _, _ := s.bindingFor(k); follows != nil {
+		return false
+	}
+	for _, b := range s.bindings {
+		if !dependency.Distributes(b) {
+			continue
+		}
+		leader := s.templates[templateOf(b)]
+		if leader == nil {
+			continue
+		}
+		needs, _ := s.meaning.Dependencies(ctx, leader)
+		if slices.ContainsFunc(needs, func(n configv1alpha1.DependentObjectReference) bool {
+			selects, _ := dependency.Selects(n, template)
+			return selects && dependency.MayFollow(leader.GetNamespace(), template)
+		}) {
+			return false
+		}
+	}
+	return true
 }
 
 // Differences returns the paths at which a and b differ, sorted, with the values if they may be shown.

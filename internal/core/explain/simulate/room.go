@@ -14,20 +14,25 @@ import (
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/cluster/capacity"
+	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
 // rooms is the capacity of clusters, updated while workloads are placed: per node if nodes are known, else by summary.
+// A placement takes room at once. Clusters with nodes follow it later: only then they free what is no longer needed.
 type rooms struct {
 	members map[string]*capacity.Rehearsal
 	// free is the free capacity of clusters without nodes. It is negative if more was placed than fits. A cluster that
 	// never reported its capacity is absent: its capacity is unknown.
 	free map[string]capacity.Amounts
+	// pulls are those of them in Pull mode: the hub reads what they report, and reserves nothing there.
+	pulls map[string]bool
 }
 
 // newRooms returns the capacity of a fleet. The error is about impossible values in files.
 func newRooms(f *Fleet) (rooms, error) {
-	r := rooms{members: map[string]*capacity.Rehearsal{}, free: map[string]capacity.Amounts{}}
+	r := rooms{members: map[string]*capacity.Rehearsal{}, free: map[string]capacity.Amounts{},
+		pulls: map[string]bool{}}
 	for _, name := range sortedKeys(f.clusters) {
 		if err := r.join(f, name); err != nil {
 			return r, err
@@ -39,7 +44,11 @@ func newRooms(f *Fleet) (rooms, error) {
 // join adds a cluster.
 func (r rooms) join(f *Fleet, name string) error {
 	listed := f.members[name]
+	delete(r.pulls, name)
 	if listed == nil || len(listed.Nodes) == 0 {
+		if membership.Pulls(f.clusters[name]) {
+			r.pulls[name] = true
+		}
 		if free := freeOf(f.clusters[name].Status.ResourceSummary); free != nil {
 			r.free[name] = free
 		}
@@ -63,7 +72,8 @@ func (r rooms) join(f *Fleet, name string) error {
 		spec := f.bindings[key].BindingSpec()
 		if a := capacity.AssumptionOf(f.bindings[key], capacity.PartsOf(f.bindings[key]), name, nil,
 			spec.Clusters); a.Replicas > 0 {
-			m.Place(a)
+			m.Expect(a, false)
+			m.Follow()
 		}
 	}
 	return nil
@@ -141,8 +151,9 @@ func (r rooms) capacityFor(b workv1alpha2.Binding) schedule.Capacity {
 	}
 }
 
-// move accounts for a binding that becomes another; was may be nil.
-func (r rooms) move(was, is workv1alpha2.Binding) {
+// move takes the room of a binding that becomes another; was may be nil. rewritten is true if its template changed too:
+// only then members replace the pods.
+func (r rooms) move(was, is workv1alpha2.Binding, rewritten bool) {
 	r.account(was, 1)
 	r.account(is, -1)
 	if len(r.members) == 0 {
@@ -154,9 +165,9 @@ func (r rooms) move(was, is workv1alpha2.Binding) {
 	if was != nil {
 		before := was.BindingSpec()
 		had = before.Clusters
-		renewed = !equality.Semantic.DeepEqual(before.ReplicaRequirements, spec.ReplicaRequirements) ||
+		renewed = rewritten && (!equality.Semantic.DeepEqual(before.ReplicaRequirements, spec.ReplicaRequirements) ||
 			!equality.Semantic.DeepEqual(before.Components, spec.Components) ||
-			was.GetAnnotations()[wellknown.PodSpreadAnnotation] != is.GetAnnotations()[wellknown.PodSpreadAnnotation]
+			was.GetAnnotations()[wellknown.PodSpreadAnnotation] != is.GetAnnotations()[wellknown.PodSpreadAnnotation])
 	}
 	var parts []capacity.Part
 	at := func(cluster string) {
@@ -167,11 +178,8 @@ func (r rooms) move(was, is workv1alpha2.Binding) {
 		if parts == nil {
 			parts = capacity.PartsOf(is)
 		}
-		switch a := capacity.AssumptionOf(is, parts, cluster, had, spec.Clusters); {
-		case renewed:
-			m.Recreate(a)
-		case a.Before != a.Replicas:
-			m.Place(a)
+		if a := capacity.AssumptionOf(is, parts, cluster, had, spec.Clusters); renewed || a.Before != a.Replicas {
+			m.Expect(a, renewed)
 		}
 	}
 	for _, t := range had {
@@ -236,6 +244,7 @@ func (r rooms) become(now, next *Fleet) error {
 		if next.clusters[name] == nil {
 			delete(r.free, name)
 			delete(r.members, name)
+			delete(r.pulls, name)
 		}
 	}
 	for _, name := range sortedKeys(next.clusters) {

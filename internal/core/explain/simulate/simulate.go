@@ -11,8 +11,9 @@ import (
 )
 
 // Run simulates a change. First it settles the unchanged fleet, which moves nothing if a hub has settled it, then the
-// fleet with the change. Equal arguments, with objects in any order, give equal reports. The error is about
-// contradictions in the change; a workload that does not fit is no error.
+// fleet with the change. The hub decides on each step of the change before members follow. Equal arguments, with the
+// fleet's objects in any order, give equal reports. The error is about contradictions in the change; a workload that
+// does not fit is no error.
 func Run(ctx context.Context, f *Fleet, c Change) (Report, error) {
 	now := f.latest()
 	rooms, err := newRooms(f)
@@ -20,29 +21,51 @@ func Run(ctx context.Context, f *Fleet, c Change) (Report, error) {
 		return Report{}, err
 	}
 	before := newState(f.clone(), rooms, f.invented, now)
+	before.past = true
 	before.rebalancing = slices.Collect(maps.Values(f.rebalancers))
 	before.settle(ctx)
 
-	next, touched, err := before.changed(ctx, c, Meaning, now)
-	if err != nil {
+	if _, _, err := before.changed(ctx, c, Meaning, now); err != nil {
 		return Report{}, err
 	}
-	if err := rooms.become(before.Fleet, next); err != nil {
-		return Report{}, err
-	}
-	after := newState(next, rooms, touched, now)
-	after.unhealthy = map[string]time.Time{}
-	for _, cluster := range c.Unhealthy {
-		after.unhealthy[cluster] = now
-	}
-	for name, r := range next.rebalancers {
-		if before.rebalancers[name] != r {
-			after.rebalancing = append(after.rebalancing, r)
+	after := before
+	for _, step := range c.steps() {
+		if after, err = after.next(ctx, step); err != nil {
+			return Report{}, err
 		}
 	}
-	if drain := before.drain(c.Drained); drain != nil {
-		after.rebalancing = append(after.rebalancing, drain)
+	after.finish()
+	return report(ctx, c, before, after), nil
+}
+
+// next returns the state after a step of a change, before members follow.
+func (s *state) next(ctx context.Context, step Change) (*state, error) {
+	next, touched, err := s.changed(ctx, step, Meaning, s.now)
+	if err != nil {
+		return nil, err
 	}
-	after.settle(ctx)
-	return report(c, before, after), nil
+	if err := s.rooms.become(s.Fleet, next); err != nil {
+		return nil, err
+	}
+	n := newState(next, s.rooms, touched, s.now.Add(time.Duration(1+len(next.added))*time.Second))
+	if !s.past {
+		n.reasons, n.undetermined, n.unhealthy = s.reasons, s.undetermined, s.unhealthy
+		n.warnings = append(n.warnings, s.warnings...)
+	}
+	for _, cluster := range step.Unhealthy {
+		n.unhealthy[cluster] = s.now
+	}
+	for name, r := range next.rebalancers {
+		if s.rebalancers[name] != r {
+			n.rebalancing = append(n.rebalancing, r)
+		}
+	}
+	if drain := s.drain(step.Drained); drain != nil {
+		n.rebalancing = append(n.rebalancing, drain)
+	}
+	n.decideAll(ctx)
+	if !s.past {
+		maps.Copy(n.touched, s.touched) // for the report
+	}
+	return n, nil
 }

@@ -73,8 +73,12 @@ func (r Report) Print(out io.Writer, all bool) error {
 		if w.Before.Policy != w.After.Policy && w.Before.Policy != "" {
 			policy = short(w.Before.Policy) + " → " + policy
 		}
+		why := w.Reason
+		if rollsOut := w.rollsOut(); why == "" && len(rollsOut) > 0 {
+			why = "rolls out in " + text.Names(rollsOut, listed)
+		}
 		fmt.Fprintf(table, "  %s\t%s\t%s\t%s\t%d\t%s\n", w.ref(), policy, shares(w.Before), shares(w.After), w.Moved,
-			orNone(w.Reason))
+			orNone(why))
 	}
 	if err := table.Flush(); err != nil {
 		return err
@@ -91,11 +95,22 @@ func (r Report) Print(out io.Writer, all bool) error {
 	}
 	header = false
 	for _, w := range r.Workloads {
+		if w.Undetermined == "" {
+			continue
+		}
+		if !header {
+			header = true
+			section("Can get other clusters on the hub")
+		}
+		fmt.Fprintf(&b, "  %s: %s\n", w.ref(), w.Undetermined)
+	}
+	header = false
+	for _, w := range r.Workloads {
 		for _, o := range w.Overridden {
 			for _, c := range o.Changes {
 				if !header {
 					header = true
-					section("Overrides")
+					section("Manifests")
 				}
 				fmt.Fprintf(&b, "  %s in %s: %s\n", w.ref(), o.Cluster, c)
 			}
@@ -168,6 +183,16 @@ func free(q *resource.Quantity, unit capacity.Unit) string {
 }
 
 func (w Workload) ref() string { return text.Object(w.Kind, w.Namespace, w.Name) }
+
+// rollsOut returns the clusters in which members run another manifest.
+func (w Workload) rollsOut() (clusters []string) {
+	for _, o := range w.Overridden {
+		if o.Problem == "" {
+			clusters = append(clusters, o.Cluster)
+		}
+	}
+	return clusters
+}
 
 // trimmed has no blanks at the end of lines.
 func trimmed(text string) string {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -54,6 +55,10 @@ type state struct {
 	rebalancing []*appsv1alpha1.WorkloadRebalancer
 	// touched are the templates that a user writes in this step.
 	touched map[ref]bool
+	// queue are the bindings in the order in which the hub schedules them.
+	queue []types.NamespacedName
+	// past: all happened some time ago, so members followed each placement before the next.
+	past bool
 	// problems are the reasons why templates lack their binding, by template.
 	problems map[ref]error
 	// failures are the errors of bindings that could not be placed, reasons why bindings were scheduled.
@@ -72,6 +77,8 @@ type state struct {
 	stays map[types.NamespacedName][]failover.Waiting
 	// unhealthy is since when workloads with application failover are unhealthy, by cluster.
 	unhealthy map[string]time.Time
+	// undetermined is why bindings may get other clusters on the hub.
+	undetermined map[types.NamespacedName]string
 	// paused are the lost clusters from which nothing is evicted, with the reason for people.
 	paused map[string]string
 }
@@ -83,13 +90,13 @@ type selected struct {
 
 func newState(f *Fleet, r rooms, touched map[ref]bool, now time.Time) *state {
 	s := &state{
-		Fleet: f, meaning: Meaning(f), rooms: r, touched: touched, now: now,
+		Fleet: f, meaning: Meaning(f), rooms: r, touched: touched, now: now, unhealthy: map[string]time.Time{},
 		stays:    map[types.NamespacedName][]failover.Waiting{},
 		problems: map[ref]error{}, failures: map[types.NamespacedName]error{},
-		reasons:    map[types.NamespacedName]schedule.Reason{},
+		reasons: map[types.NamespacedName]schedule.Reason{}, undetermined: map[types.NamespacedName]string{},
 		policiesOf: map[selected][]policyv1alpha1.Propagation{}, unlabelled: map[string]bool{},
 	}
-	s.snapshot = schedule.NewSnapshot(f.seenClusters()).WithPlugins(f.plugins)
+	s.snapshot = schedule.NewSnapshot(f.seenClusters(r)).WithPlugins(f.plugins)
 	for _, p := range f.policies {
 		known := map[selected]bool{}
 		for _, sel := range p.PropagationSpec().ResourceSelectors {
@@ -106,56 +113,92 @@ func newState(f *Fleet, r rooms, touched map[ref]bool, now time.Time) *state {
 // passes bounds the passes over the bindings: placing one can free capacity for another.
 const passes = 16
 
-// settle runs the hub's pipeline until nothing is left to decide: policies claim templates, bindings follow, and the
-// scheduler places what is due. A hub schedules bindings in the order of events; here the order is schedule priority,
-// highest first, then namespace and name.
+// settle decides all, and finishes it.
 func (s *state) settle(ctx context.Context) {
+	s.decideAll(ctx)
+	s.finish()
+}
+
+// finish has members follow what was decided, until nothing is left to decide.
+func (s *state) finish() {
+	s.rest()
+	s.failOver()
+	s.balances = s.rooms.balances(s.clusters)
+}
+
+// decideAll runs the hub's pipeline before members follow: policies claim templates, bindings follow, and the scheduler
+// places what is due. The order is that of the hub's queue: first what the user wrote, in that order, and what policies
+// and rebalancers change, and then the rest by schedule.Urgency.
+func (s *state) decideAll(ctx context.Context) {
 	refs := make([]ref, 0, len(s.templates))
 	for r := range s.templates {
 		refs = append(refs, r)
 	}
 	slices.SortFunc(refs, compareRefs)
+	var written, changed []types.NamespacedName
 	for _, r := range refs {
+		was, _, _ := s.bindingFor(r)
 		if err := s.propagate(ctx, r); err != nil {
 			s.problems[r] = err
 		}
+		if is, _, key := s.bindingFor(r); !s.past && is != nil &&
+			(was == nil || !equality.Semantic.DeepEqual(was.BindingSpec(), is.BindingSpec())) {
+			changed = append(changed, key)
+		}
 	}
-	s.rebalance()
-	order := make([]types.NamespacedName, 0, len(s.bindings))
-	for key := range s.bindings {
-		order = append(order, key)
+	for _, r := range s.added {
+		if b, _, key := s.bindingFor(r); b != nil && !s.past {
+			written = append(written, key)
+		}
 	}
-	slices.SortFunc(order, func(a, b types.NamespacedName) int {
-		return cmp.Or(
-			cmp.Compare(schedule.Priority(s.bindings[b]), schedule.Priority(s.bindings[a])),
-			compareKeys(a, b),
-		)
-	})
-	for _, key := range order {
-		if schedule.Grouped(s.bindings[key]) {
+	first := slices.Concat(written, changed, s.rebalance())
+	for key, b := range s.bindings {
+		s.queue = append(s.queue, key)
+		if schedule.Grouped(b) {
 			s.grouped = append(s.grouped, key)
 		}
 	}
-	s.scheduleAll(order)
-	s.failOver(order)
-	s.balances = s.rooms.balances(s.clusters)
+	slices.SortFunc(s.grouped, compareKeys)
+	slices.SortFunc(s.queue, func(a, b types.NamespacedName) int {
+		return schedule.Urgency(s.bindings[a], s.bindings[b])
+	})
+	s.scheduleAll(append(first, s.queue...))
 }
 
-// scheduleAll places the due bindings in that order.
-func (s *state) scheduleAll(order []types.NamespacedName) {
-	for changed, pass := true, 0; changed && pass < passes; pass++ {
-		changed = false
-		for _, key := range order {
-			if s.schedule(key) {
-				changed = true
+// rest has members follow, and the scheduler place what waits for the room that this frees, until nothing changes. Pods
+// do not leave all at once: what waits takes room as soon as there is enough, and can take it from each other.
+func (s *state) rest() {
+	for range passes {
+		waiting := maps.Clone(s.failures)
+		if s.follow(); !s.scheduleAll(s.queue) {
+			return
+		}
+		for key := range waiting {
+			if schedule.NeedsRoom(s.bindings[key]) {
+				s.undetermined[key] = "it waits for room that other workloads free, and is placed as soon as enough is free"
 			}
 		}
 	}
 }
 
-// rebalance applies the WorkloadRebalancers of this step, as controller/rebalance does. One without a creation time is
-// treated as the newest object.
-func (s *state) rebalance() {
+// scheduleAll places the due bindings in that order, and reports whether that changed anything.
+func (s *state) scheduleAll(order []types.NamespacedName) (changed bool) {
+	for range passes {
+		again := false
+		for _, key := range order {
+			again = s.schedule(key) || again
+		}
+		if !again {
+			break
+		}
+		changed = true
+	}
+	return changed
+}
+
+// rebalance applies the WorkloadRebalancers of this step, as controller/rebalance does, and returns the bindings that
+// they trigger. One without a creation time is treated as the newest object.
+func (s *state) rebalance() (triggered []types.NamespacedName) {
 	slices.SortFunc(s.rebalancing, func(a, b *appsv1alpha1.WorkloadRebalancer) int {
 		return strings.Compare(a.Name, b.Name)
 	})
@@ -182,9 +225,12 @@ func (s *state) rebalance() {
 						ref{match.GroupKind(w.APIVersion, w.Kind), w.Namespace, w.Name}))
 				continue
 			}
-			s.bindings[types.NamespacedName{Namespace: want.GetNamespace(), Name: want.GetName()}] = want
+			key := types.NamespacedName{Namespace: want.GetNamespace(), Name: want.GetName()}
+			s.bindings[key] = want
+			triggered = append(triggered, key)
 		}
 	}
+	return triggered
 }
 
 func placedInAny(b workv1alpha2.Binding, clusters []string) bool {
@@ -216,14 +262,28 @@ func (s *state) drain(clusters []string) *appsv1alpha1.WorkloadRebalancer {
 
 func ptr[T any](v T) *T { return &v }
 
-// room returns the capacity for a binding, as on the hub: that of a cluster that does not respond is unknown.
+// room returns the capacity for a binding, as on the hub: that of a cluster that does not respond is unknown, and one
+// in Pull mode has what it reports.
 func (s *state) room(b workv1alpha2.Binding) schedule.Capacity {
-	of := s.rooms.capacityFor(b)
+	of, reported := s.rooms.capacityFor(b), s.snapshot.Room(b)
 	return func(cluster string) (int32, bool) {
-		if membership.KnownNotReady(s.snapshot.Cluster(cluster)) {
+		switch {
+		case membership.KnownNotReady(s.snapshot.Cluster(cluster)):
 			return 0, false
+		case s.rooms.pulls[cluster] && !s.past:
+			return reported(cluster)
 		}
 		return of(cluster)
+	}
+}
+
+// follow has members do what was decided.
+func (s *state) follow() {
+	for _, m := range s.rooms.members {
+		m.Follow()
+	}
+	if len(s.rooms.pulls) > 0 && !s.past {
+		s.snapshot = s.snapshot.Next(s.seenClusters(s.rooms))
 	}
 }
 
@@ -305,6 +365,9 @@ func (s *state) bind(r ref, b workv1alpha2.Binding) error {
 		return propagate.TakenError(r.GroupKind, r.Name)
 	case existing == nil:
 		b.SetName(free)
+		if !s.past {
+			b.SetCreationTimestamp(metav1.NewTime(s.now.Add(time.Duration(1+slices.Index(s.added, r)) * time.Second)))
+		}
 	}
 	s.put(key, b)
 	return nil
@@ -421,6 +484,7 @@ func (s *state) schedule(key types.NamespacedName) bool {
 		return false
 	}
 	result, failure := schedule.Schedule(was, fleet, s.room(was))
+	s.checkTies(key, was, fleet, result)
 	is := was.DeepCopyObject().(workv1alpha2.Binding)
 	spec, status := is.BindingSpec(), is.BindingStatus()
 	meta.SetStatusCondition(&status.Conditions, schedule.Condition(failure))
@@ -445,6 +509,20 @@ func (s *state) schedule(key types.NamespacedName) bool {
 	return changed
 }
 
+// checkTies notes that the UID of a template that does not exist yet decides between equal clusters.
+func (s *state) checkTies(key types.NamespacedName, b workv1alpha2.Binding, fleet schedule.Snapshot,
+	result schedule.Result) {
+	of := b.BindingSpec().Resource
+	if s.past || !s.invented[templateOf(b)] || !strings.HasPrefix(string(of.UID), simulatedUID) {
+		return
+	}
+	other := b.DeepCopyObject().(workv1alpha2.Binding)
+	other.BindingSpec().Resource.UID = schedule.OtherTies(of.UID)
+	if r, _ := schedule.Schedule(other, fleet, s.room(other)); !sameTargets(r.Clusters, result.Clusters) {
+		s.undetermined[key] = "some clusters are equally good, and its UID decides between them"
+	}
+}
+
 // seenBy returns the fleet as a binding sees it: among the others of its affinity groups.
 func (s *state) seenBy(b workv1alpha2.Binding) schedule.Snapshot {
 	if !schedule.Grouped(b) {
@@ -457,10 +535,12 @@ func (s *state) seenBy(b workv1alpha2.Binding) schedule.Snapshot {
 	return s.snapshot.Among(schedule.PeersOf(b, others))
 }
 
-// put stores b as the binding with that key, and updates the used capacity.
+// put stores b as the binding with that key, and takes the room that it needs.
 func (s *state) put(key types.NamespacedName, b workv1alpha2.Binding) {
-	s.rooms.move(s.bindings[key], b)
-	s.bindings[key] = b
+	s.rooms.move(s.bindings[key], b, s.touched[templateOf(b)])
+	if s.bindings[key] = b; s.past {
+		s.follow()
+	}
 }
 
 // revise returns a template with another number of replicas.
