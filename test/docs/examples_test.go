@@ -69,7 +69,7 @@ var runElsewhere = map[string][]string{
 		`argosy up --etcd-servers https://etcd.example.com:2379 --pki-dir /etc/argosy/pki`,
 	},
 	"TestHelmInstallsUpgradesAndRollsBack": {`helm upgrade --install web ./web --namespace shop --wait`},
-	"TestHelm3WaitsForWorkloadsExceptDeployments": {
+	"TestHelmWaitsAsThePageSays": {
 		`kubectl rollout status deployment/web --namespace shop --timeout 5m`,
 	},
 	"TestRestoredHubChangesNothingUntilAccepted": {

@@ -40,10 +40,18 @@ func chart(t *testing.T) string {
 	return dir
 }
 
-// everything of a namespace goes to two members.
-const everything = `{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy, metadata: {name: p, namespace: %s}, spec: {resourceSelectors: [
- {apiVersion: apps/v1, kind: Deployment}, {apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet}, {apiVersion: v1, kind: Service},
- {apiVersion: v1, kind: ConfigMap, name: settings}], placement: {clusterAffinity: {clusterNames: [home, away]}}}}`
+// placed is a policy that sends everything of a namespace to two members.
+func placed(ns, scheduling string) string {
+	return fmt.Sprintf(`{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy, metadata: {name: p, namespace: %s},
+ spec: {resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}, {apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet},
+  {apiVersion: v1, kind: Service}, {apiVersion: v1, kind: ConfigMap, name: settings}],
+ placement: {clusterAffinity: {clusterNames: [home, away]}, replicaScheduling: {%s}}}}`, ns, scheduling)
+}
+
+const (
+	divided    = "replicaSchedulingType: Divided, replicaDivisionPreference: Weighted"
+	duplicated = "replicaSchedulingType: Duplicated"
+)
 
 // image returns the image of a workload in a member; empty if it is not there.
 func image(t *testing.T, member, apiVersion, kind, ns, name string) string {
@@ -81,9 +89,8 @@ func TestHelmInstallsUpgradesAndRollsBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			helm := programs(t, name)[0]
 			ns, dir := fleet.Namespace(t), chart(t)
-			fleet.Hub.Apply(t, fmt.Sprintf(everything, ns))
-			// Helm 3 waits for a ReplicaSet of each Deployment, which the hub does not have.
-			wait := []string{}
+			fleet.Hub.Apply(t, placed(ns, divided))
+			var wait []string
 			if name != "helm3" {
 				wait = []string{"--wait", "--timeout", "2m"}
 			}
@@ -103,19 +110,37 @@ func TestHelmInstallsUpgradesAndRollsBack(t *testing.T) {
 	}
 }
 
-// docs/helm.md names the commands that wait.
-func TestHelm3WaitsForWorkloadsExceptDeployments(t *testing.T) {
-	helm := programs(t, "helm3")[0]
-	ns, dir := fleet.Namespace(t), chart(t)
-	fleet.Hub.Apply(t, fmt.Sprintf(everything, ns))
-	run(t, helm, "install", "clones", dir, "-n", ns, "--set", "deployment=false", "--wait", "--timeout", "1m")
-	run(t, helm, "uninstall", "clones", "-n", ns)
-	cmd := exec.CommandContext(t.Context(), helm, "install", "web", dir, "-n", ns, "--wait", "--timeout", "10s")
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+fleet.Lab.Hub.Kubeconfig())
-	if out, err := cmd.CombinedOutput(); err == nil {
-		t.Errorf("helm 3 waits for Deployments now: say so in docs/helm.md\n%s", out)
-	}
-	if kubectl, err := exec.LookPath("kubectl"); err == nil {
-		run(t, kubectl, "rollout", "status", "deployment/web", "-n", ns, "--timeout", "2m")
+// docs/helm.md says which waits end, and which command to use instead of the others.
+func TestHelmWaitsAsThePageSays(t *testing.T) {
+	for name, c := range map[string]struct {
+		helm, scheduling string
+		args             []string
+		ends             bool
+	}{
+		"3, without a Deployment": {"helm3", divided, []string{"--set", "deployment=false"}, true},
+		"3, with a Deployment":    {"helm3", divided, nil, false},
+		"4, divided":              {"helm4", divided, nil, true},
+		"4, duplicated":           {"helm4", duplicated, nil, false},
+		"4, duplicated CloneSets": {"helm4", duplicated, []string{"--set", "deployment=false"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			helm := programs(t, c.helm)[0]
+			ns, dir, timeout := fleet.Namespace(t), chart(t), "15s"
+			if c.ends {
+				timeout = "2m"
+			}
+			fleet.Hub.Apply(t, placed(ns, c.scheduling))
+			cmd := exec.CommandContext(t.Context(), helm, append([]string{"install", "web", dir, "-n", ns, "--wait", "--timeout",
+				timeout}, c.args...)...)
+			cmd.Env = append(os.Environ(), "KUBECONFIG="+fleet.Lab.Hub.Kubeconfig())
+			if out, err := cmd.CombinedOutput(); (err == nil) != c.ends {
+				t.Errorf("the wait ended with %v: correct docs/helm.md\n%s", err, out)
+			}
+			if kubectl, err := exec.LookPath("kubectl"); err == nil && len(c.args) == 0 {
+				run(t, kubectl, "rollout", "status", "deployment/web", "-n", ns, "--timeout", "2m")
+			}
+			run(t, helm, "uninstall", "web", "-n", ns)
+		})
 	}
 }

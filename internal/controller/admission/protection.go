@@ -107,15 +107,16 @@ func (p *protection) Validate(ctx context.Context, a admission.Attributes,
 	return nil
 }
 
-// warnOfRecreation warns a user who deletes a Work that a binding may need. "karmadactl unregister" deletes all Works of a
-// cluster, and waits until none is left.
+// warnOfRecreation warns a user who deletes a Work that a binding may need. "karmadactl unregister" deletes all Works of
+// a cluster, and waits until none is left.
 func warnOfRecreation(ctx context.Context, obj metav1.Object) {
 	notes, space := obj.GetAnnotations(), obj.GetNamespace()
 	cluster, err := names.ClusterOf(space)
 	bound := notes[workv1alpha2.ResourceBindingNameAnnotation] + notes[workv1alpha2.ClusterResourceBindingNameAnnotation]
 	if err == nil && bound != "" {
-		warning.AddWarning(ctx, "", fmt.Sprintf("the hub creates Work %s/%s again while its template is placed in cluster %q: "+
-			"delete the template, or remove the cluster with argosy unjoin or argosy unregister", space, obj.GetName(), cluster))
+		warning.AddWarning(ctx, "", fmt.Sprintf("the hub creates Work %s/%s again while its template is placed in "+
+			"cluster %q: delete the template, or remove the cluster with argosy unjoin or argosy unregister", space,
+			obj.GetName(), cluster))
 	}
 }
 
