@@ -107,8 +107,8 @@ func (p *protection) Validate(ctx context.Context, a admission.Attributes,
 	return nil
 }
 
-// warnOfRecreation warns a user who deletes a Work that a binding may need. "karmadactl unregister" deletes all Works of
-// a cluster, and waits until none is left.
+// warnOfRecreation warns a user who deletes a Work that a binding may need. "karmadactl unregister" deletes all Works
+// of a cluster, and waits until none is left.
 func warnOfRecreation(ctx context.Context, obj metav1.Object) {
 	notes, space := obj.GetAnnotations(), obj.GetNamespace()
 	cluster, err := names.ClusterOf(space)
