@@ -106,7 +106,7 @@ func AllParts() Parts {
 			return tunnels.Handler(hub, proxy.Handler(proxy.Options{Hub: hub, Grants: of(d), Identity: identity,
 				Requests: d.Members.ProxyRequests, Tunnels: tunnels},
 				historyHandler(d, explained(d, room, nodes, troubled, consoleHandler(d, &cache, room, troubled,
-					podRequests(admission.KeepNamespace(next)))))))
+					podRequests(unregistering(admission.KeepNamespace(next))))))))
 		},
 		Convert: convert.Review,
 		Restored: func() (map[string]int, int) {

@@ -52,3 +52,38 @@ func TestRequestsForPodsOnTheHubNameTheCommandThatWorks(t *testing.T) {
 		}
 	}
 }
+
+func TestKarmadactlUnregisterIsRefusedBeforeItDeletes(t *testing.T) {
+	resolver := &request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"),
+		GrouplessAPIPrefixes: sets.NewString("api")}
+	const works = "/apis/work.karmada.io/v1alpha1/namespaces/karmada-es-eu/works/"
+	for _, c := range []struct {
+		method, path, agent string
+		refused             bool
+	}{
+		{"DELETE", works + "web", "karmadactl/v1.15", true},
+		{"DELETE", works + "web", "kubectl-karmada/v1.15", true},
+		{"DELETE", works + "web", "kubectl/v1", false},
+		{"DELETE", works + "web", "", false},
+		{"GET", works + "web", "karmadactl/v1.15", false},
+		{"DELETE", "/apis/work.karmada.io/v1alpha1/namespaces/shop/works/web", "karmadactl/v1.15", false},
+		{"DELETE", "/apis/work.karmada.io/v1alpha2/namespaces/karmada-es-eu/resourcebindings/web", "karmadactl/v1.15", false},
+		{"DELETE", "/apis/cluster.karmada.io/v1alpha1/clusters/eu", "karmadactl/v1.15", false},
+	} {
+		r := httptest.NewRequest(c.method, c.path, nil)
+		r.Header.Set("User-Agent", c.agent)
+		info, err := resolver.NewRequestInfo(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		warned := &warnings{}
+		ctx := warning.WithWarningRecorder(request.WithRequestInfo(r.Context(), info), warned)
+		w, passed := httptest.NewRecorder(), false
+		next := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { passed = true })
+		unregistering(next).ServeHTTP(w, r.WithContext(ctx))
+		advised := strings.Contains(warned.text, "argosy unregister eu") && w.Code == http.StatusForbidden
+		if passed == c.refused || advised != c.refused {
+			t.Errorf("%s %s of %q: passed %t, answered %d, warned %q", c.method, c.path, c.agent, passed, w.Code, warned.text)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -232,8 +233,17 @@ func TestKarmadaAgentIsAMember(t *testing.T) {
 			replicas(t, member, taken, "2")
 			expectObjects(t, fleet.Members["away"], taken, false)
 
-			// 6. It unregisters: what the hub sent leaves the member. "karmadactl unregister" would wait until the cluster has
-			// no Works, which the hub creates again; docs/pull.md says so.
+			// 6. "karmadactl unregister" is refused before it deletes something.
+			if how == "karmadactl register" {
+				cmd := exec.CommandContext(t.Context(), programs(t, "karmadactl")[0], "unregister", name, "--karmada-config",
+					fleet.Lab.Hub.Kubeconfig(), "--cluster-kubeconfig", m.Kubeconfig)
+				if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "use argosy unregister "+name) {
+					t.Errorf("karmadactl unregister ended with %v:\n%s", err, out)
+				}
+				expectObjects(t, member, ns, true)
+			}
+
+			// 7. It unregisters: what the hub sent leaves the member.
 			run(t, fleet.Lab.Hub.Binary, "unregister", name, "--cluster-kubeconfig", m.Kubeconfig, "--yes")
 			expectObjects(t, member, ns, false)
 			if err := fleet.Hub.Get(t.Context(), client.ObjectKey{Name: name}, c); !apierrors.IsNotFound(err) {

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authentication/user"
-	"k8s.io/apiserver/pkg/warning"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/argosy-io/argosy/api/crds"
@@ -83,9 +82,7 @@ func (p *protection) Validate(ctx context.Context, a admission.Attributes,
 	}
 	switch a.GetResource().GroupResource() {
 	case workv1alpha1.Resource("works"):
-		if err = ownOrder(a); err == nil {
-			warnOfRecreation(ctx, obj)
-		}
+		err = ownOrder(a)
 	case definitions.GroupResource():
 		if !protect.Confirmed(obj.GetName(), obj.GetAnnotations()) {
 			err = p.validateDefinition(ctx, obj.GetName(), a.GetOldObject())
@@ -105,19 +102,6 @@ func (p *protection) Validate(ctx context.Context, a admission.Attributes,
 		return admission.NewForbidden(a, err)
 	}
 	return nil
-}
-
-// warnOfRecreation warns a user who deletes a Work that a binding may need. "karmadactl unregister" deletes all Works
-// of a cluster, and waits until none is left.
-func warnOfRecreation(ctx context.Context, obj metav1.Object) {
-	notes, space := obj.GetAnnotations(), obj.GetNamespace()
-	cluster, err := names.ClusterOf(space)
-	bound := notes[workv1alpha2.ResourceBindingNameAnnotation] + notes[workv1alpha2.ClusterResourceBindingNameAnnotation]
-	if err == nil && bound != "" {
-		warning.AddWarning(ctx, "", fmt.Sprintf("the hub creates Work %s/%s again while its template is placed in "+
-			"cluster %q: delete the template, or remove the cluster with argosy unjoin or argosy unregister", space,
-			obj.GetName(), cluster))
-	}
 }
 
 // ownOrder refuses a deletion of a Work that would pass for the hub's own order, see commit.Delete.
