@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
@@ -103,6 +104,52 @@ func TestNamespaceThatMovesLeavesTheMember(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestNamespacesOfTheHubLeaveAClusterThatIsRemoved(t *testing.T) {
+	for round := range 4 { // the order of events differs
+		t.Run(fmt.Sprint(round), func(t *testing.T) {
+			t.Parallel()
+			controllertest.Run(t, func(t *testing.T) {
+				h, members := fleet(t)
+				p := policy("shop", "v1", "ConfigMap")
+				h.Make(p)
+				h.Make(claimed(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "settings"}}, p))
+				h.Eventually("m1 has the ConfigMap", func() string {
+					if members["m1"].Object(membertest.ConfigMap, "shop", "settings") == nil {
+						return "it has none"
+					}
+					return ""
+				})
+				h.Quiet()
+				h.Gone(&clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}})
+				h.Quiet()
+				if ns := members["m1"].Object(membertest.Namespace, "", "shop"); ns != nil {
+					t.Errorf("the namespace is there with %v %v", ns.GetLabels(), ns.GetAnnotations())
+				}
+			})
+		})
+	}
+}
+
+func TestNamespaceThatIsCreatedAgainElsewhereLeavesTheMember(t *testing.T) {
+	t.Parallel()
+	controllertest.Run(t, func(t *testing.T) {
+		w := newMoving(t)
+		w.Gone(w.ns)
+		w.Eventually("the Work of the namespace waits", func() string {
+			if work := w.work(); work == nil || work.DeletionTimestamp == nil {
+				return "it does not"
+			}
+			return ""
+		})
+		w.move(w.nsPolicy, "m2")
+		w.makeNamespace()
+		w.expect("moves", "m1", "m2")
+		w.move(w.policy, "m2")
+		w.expect("settings", "m2")
+		w.expect("moves", "m2")
+	})
 }
 
 func TestNamespaceWithObjectsOfOthersStaysInTheMember(t *testing.T) {

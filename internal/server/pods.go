@@ -39,7 +39,7 @@ func unregistering(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		text := fmt.Sprintf("karmadactl unregister does not work with this hub: use argosy unregister %s", cluster)
+		text := fmt.Sprintf("karmadactl does not delete Works on this hub: to remove cluster %[1]q, use argosy unregister %[1]s", cluster)
 		warning.AddWarning(r.Context(), "", text)
 		apistatus.Write(w, apierrors.NewForbidden(workv1alpha1.Resource("works"), info.Name, errors.New(text)))
 	})

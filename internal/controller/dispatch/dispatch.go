@@ -496,8 +496,8 @@ func (r *reconciler) finish(ctx context.Context, b workv1alpha2.Binding, works [
 	if err := r.stopPulls(ctx, client.ObjectKeyFromObject(b), nil); err != nil {
 		return err
 	}
-	if len(works) > 0 {
-		return errors.Join(r.recall(ctx, b, works), r.remove(ctx, b, works))
+	if len(works) > 0 && !r.isReplaced(ctx, b, works) {
+		return r.remove(ctx, b, works)
 	}
 	return r.letGo(ctx, b)
 }

@@ -2,7 +2,6 @@ package dispatch
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -77,23 +76,20 @@ func (r *reconciler) ordered(ctx context.Context, b workv1alpha2.Binding) (order
 	return ordered, known, nil
 }
 
-// recall ends the deletion of the Works of a namespace that was created again and is propagated by a policy: its new
-// binding waits until b is gone, and their deletion may wait for objects of the new namespace.
-func (r *reconciler) recall(ctx context.Context, b workv1alpha2.Binding, works []workv1alpha1.Work) (err error) {
+// isReplaced reports whether the template of b, a namespace that was deleted, was created again and is propagated by a
+// policy. Its new binding waits until b is gone, and takes over the Works, whose deletion may wait for objects of the
+// new namespace.
+func (r *reconciler) isReplaced(ctx context.Context, b workv1alpha2.Binding, works []workv1alpha1.Work) bool {
+	if slices.ContainsFunc(works, func(w workv1alpha1.Work) bool { return !execute.Recallable(&w) }) {
+		return false
+	}
 	ref := b.BindingSpec().Resource
-	t, _, unread := r.Templates.Get(ctx, match.GroupKind(ref.APIVersion, ref.Kind), ref.Namespace, ref.Name)
-	if unread != nil || t == nil || t.GetUID() == ref.UID || t.GetDeletionTimestamp() != nil {
-		return nil
+	t, _, err := r.Templates.Get(ctx, match.GroupKind(ref.APIVersion, ref.Kind), ref.Namespace, ref.Name)
+	if err != nil || t == nil || t.GetUID() == ref.UID || t.GetDeletionTimestamp() != nil {
+		return false
 	}
-	if _, claimed := propagate.Claimed(t); !claimed {
-		return nil
-	}
-	for i := range works {
-		if execute.Recallable(&works[i]) {
-			err = errors.Join(err, commit.Recall(ctx, r.client, &works[i]))
-		}
-	}
-	return err
+	_, claimed := propagate.Claimed(t)
+	return claimed
 }
 
 // wait keeps a binding that is being deleted, and its Works, until the template can be read. It does not wait if no

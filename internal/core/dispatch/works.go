@@ -274,10 +274,10 @@ func AutoPropagated(namespace *unstructured.Unstructured) bool {
 		namespace.GetLabels()[policyv1alpha1.NamespaceSkipAutoPropagationLabel] != "true"
 }
 
-// removed reports whether the cluster is being removed and has no Work of the template.
+// removed reports whether the cluster is being removed, and has no Work of the template or one that is being deleted.
 func (in Input) removed(cluster string) bool {
-	c := in.Clusters[cluster]
-	return c != nil && c.DeletionTimestamp != nil && in.Existing[cluster] == nil
+	c, w := in.Clusters[cluster], in.Existing[cluster]
+	return c != nil && c.DeletionTimestamp != nil && (w == nil || w.DeletionTimestamp != nil)
 }
 
 // ran reports whether a template that runs once has run in another cluster. A new Work in this cluster would run it

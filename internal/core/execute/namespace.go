@@ -87,8 +87,8 @@ const (
 	FateWaits    Fate = "Waits" // the hub is about to delete or release objects in it
 )
 
-// WorksSettle is how long the deletion of a definition waits for deletions of its objects: users delete several
-// templates, or move them to other clusters, one after another.
+// WorksSettle is how long the deletion of a definition or namespace waits for deletions of its objects: users delete
+// several templates, or move them to other clusters, one after another.
 const WorksSettle = 5 * time.Second
 
 // AwaitsWorks reports whether the deletion of w, the Work of a namespace or definition, waits for Works of objects in
@@ -102,8 +102,11 @@ func AwaitsWorks(w *workv1alpha1.Work, observed *unstructured.Unstructured, now 
 // Recallable reports whether the deletion of w can end without an effect on the member, because the hub sends the
 // object to the cluster again: w is the Work of a namespace, and may wait for objects in it. The next Work adopts it.
 func Recallable(w *workv1alpha1.Work) bool {
+	if !Ordered(w) {
+		return false // Decoding is slow.
+	}
 	m, err := Manifest(w)
-	return Ordered(w) && err == nil && IsNamespace(m)
+	return err == nil && IsNamespace(m)
 }
 
 const notMade = "it existed before the hub propagated it"

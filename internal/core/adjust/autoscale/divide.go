@@ -41,7 +41,8 @@ func HoldingOf(b workv1alpha2.Binding, c *clusterv1alpha1.Cluster, replicas int3
 	free, known := room(c.Name)
 	if unschedulable > 0 {
 		free, known, runs = 0, true, max(replicas-int32(unschedulable), 0)
-		if ready, reported := deschedule.ReadyIn(b, c.Name); reported {
+		ready, reported := deschedule.ReadyIn(b, c.Name)
+		if reported && b.BindingSpec().Resource.Kind == "StatefulSet" {
 			runs = ready // A StatefulSet has not created the pods after a pending one.
 		}
 	}

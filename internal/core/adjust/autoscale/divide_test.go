@@ -255,18 +255,21 @@ func TestRoomOfAClusterForAWorkload(t *testing.T) {
 	for story, tc := range map[string]struct {
 		change        func(*clusterv1alpha1.Cluster)
 		unschedulable int
-		ready         string
+		ready, kind   string
 		room          map[string]int32
 		tolerations   []corev1.Toleration
 		want          Holding
 	}{
-		"free room":              {room: map[string]int32{"a": 30}, want: Holding{Replicas: 8, Room: 38}},
-		"no limit":               {room: map[string]int32{"a": 1<<31 - 1}, want: Holding{Replicas: 8, Room: 1<<31 - 1}},
-		"unknown":                {want: unknown(8)},
-		"cordoned nodes":         {room: map[string]int32{"a": 0}, want: Holding{Replicas: 8, Room: 8}},
-		"pending pods":           {unschedulable: 6, want: Holding{Replicas: 8, Room: 2}},
-		"pending, by its status": {unschedulable: 1, ready: `{"replicas": 1}`, want: Holding{Replicas: 8}},
-		"more pending pods":      {unschedulable: 9, want: Holding{Replicas: 8}},
+		"free room":      {room: map[string]int32{"a": 30}, want: Holding{Replicas: 8, Room: 38}},
+		"no limit":       {room: map[string]int32{"a": 1<<31 - 1}, want: Holding{Replicas: 8, Room: 1<<31 - 1}},
+		"unknown":        {want: unknown(8)},
+		"cordoned nodes": {room: map[string]int32{"a": 0}, want: Holding{Replicas: 8, Room: 8}},
+		"pending pods":   {unschedulable: 6, want: Holding{Replicas: 8, Room: 2}},
+		"pending, by its status": {unschedulable: 1, ready: `{"replicas": 1}`, kind: "StatefulSet",
+			want: Holding{Replicas: 8}},
+		"not ready, and one pending": {unschedulable: 1, ready: `{"replicas": 8, "readyReplicas": 1}`,
+			want: Holding{Replicas: 8, Room: 7}},
+		"more pending pods": {unschedulable: 9, want: Holding{Replicas: 8}},
 		"a taint": {change: taint(corev1.TaintEffectNoSchedule), room: map[string]int32{"a": 30},
 			want: Holding{Replicas: 8, Room: 8}},
 		"a tolerated taint": {change: taint(corev1.TaintEffectNoSchedule), room: map[string]int32{"a": 30},
@@ -280,6 +283,7 @@ func TestRoomOfAClusterForAWorkload(t *testing.T) {
 		t.Run(story, func(t *testing.T) {
 			b := &workv1alpha2.ResourceBinding{}
 			b.Spec.Placement = &policyv1alpha1.Placement{ClusterTolerations: tc.tolerations}
+			b.Spec.Resource.Kind = tc.kind
 			if tc.ready != "" {
 				b.Status.AggregatedStatus = []workv1alpha2.AggregatedStatusItem{{ClusterName: "a", Applied: true,
 					Status: &runtime.RawExtension{Raw: []byte(tc.ready)}}}

@@ -41,8 +41,8 @@ type cause struct {
 	preserve *policyv1alpha1.StatePreservation
 }
 
-// dueCauses returns the causes of all clusters that b should leave now.
-func (c cause) dueCauses() []cause { return append(slices.Clone(c.with), c) }
+// dueCauses returns the causes of all clusters that b should leave now, c first.
+func (c cause) dueCauses() []cause { return append([]cause{c}, c.with...) }
 
 // choose returns the cause that applies now; ok is false if all causes wait.
 func (p *planner) choose(b workv1alpha2.Binding, causes []cause) (c cause, ok bool) {
@@ -120,7 +120,7 @@ func (p *planner) causes(b workv1alpha2.Binding) (causes []cause) {
 
 // tainted returns the NoExecute taint that b tolerates for the shortest time. If the brake protects the cluster, taints
 // of users come first. A Ready cluster is not evicted for a loss taint, which is about to be removed, nor is one that
-// another hub manages, which responds.
+// is not lost.
 func (p *planner) tainted(b workv1alpha2.Binding, cluster *clusterv1alpha1.Cluster) (cause, bool) {
 	if len(cluster.Spec.Taints) == 0 {
 		return cause{}, false
@@ -135,7 +135,7 @@ func (p *planner) tainted(b workv1alpha2.Binding, cluster *clusterv1alpha1.Clust
 	taint, until, limited := membership.ToleratedUntil(others, tolerations, p.now)
 	_, braked := p.braked[cluster.Name]
 	paused := false
-	if p.MovesOutOfLost(spec) && !membership.IsReady(cluster) && !membership.ManagedByAnother(cluster) &&
+	if p.MovesOutOfLost(spec) && !membership.IsReady(cluster) && !membership.NotLost(cluster) &&
 		!(braked && limited) {
 		taint, until, limited = membership.ToleratedUntil(cluster.Spec.Taints, tolerations, p.now)
 		paused = braked

@@ -162,12 +162,28 @@ func TestCopyThatRunsEverywhereWaitsForNobody(t *testing.T) {
 	}
 }
 
-// A cluster that another hub has taken over responds and runs its workloads.
+func TestComponentsInALostClusterWaitForAUser(t *testing.T) {
+	w := newWorld(t, "a", "b", "c")
+	b := w.deployment("web", "a b", equally())
+	b.Spec.Components = []workv1alpha2.Component{{Name: "manager", Replicas: 1}, {Name: "worker", Replicas: 2}}
+	for i := range b.Spec.Clusters {
+		b.Spec.Clusters[i].Components = []workv1alpha2.TargetComponent{{Name: "manager", Replicas: 1},
+			{Name: "worker", Replicas: 2}}
+	}
+	w.lose("a")
+	w.pass(time.Hour)
+	waiting := w.plan().Waiting
+	if len(waiting) != 1 || waiting[0].Code != NothingFits {
+		t.Errorf("it waits for %+v", waiting)
+	}
+}
+
+// A cluster that another hub has taken over runs its workloads. So may one whose credentials were deleted on the hub.
 func TestOnlyClustersThatAreLostAreLeft(t *testing.T) {
 	for reason, want := range map[string]string{
 		clusterv1alpha1.ReasonClusterNotReachable:    "web -a: b=2",
 		clusterv1alpha1.ReasonClusterNotReady:        "web -a: b=2",
-		clusterv1alpha1.ReasonStatusCollectionFailed: "web -a: b=2",
+		clusterv1alpha1.ReasonStatusCollectionFailed: "",
 		clusterv1alpha1.ReasonHeldByAnotherHub:       "",
 	} {
 		for _, rule := range []*policyv1alpha1.FailoverBehavior{nil, ofCluster(policyv1alpha1.PurgeModeGracefully)} {

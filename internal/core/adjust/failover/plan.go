@@ -394,7 +394,8 @@ func (p *planner) look(i int) {
 	e, err := p.evict(b, cause, s)
 	if err != nil {
 		held := p.heldBack(b, cause.cluster)
-		if cause.lost && errors.Is(err, errEverywhere) && held == "" {
+		// Components stay where they are also if another cluster could have them.
+		if cause.lost && errors.Is(err, errEverywhere) && held == "" && len(b.BindingSpec().Components) == 0 {
 			p.wait(p.waiting(b, cause, Everywhere, err.Error()))
 			return
 		}

@@ -729,7 +729,7 @@ func TestLostTermIsLeftAsAWhole(t *testing.T) {
 	b.Status.SchedulerObservedAffinityName = "primary"
 	w.lose("a", "b")
 	w.pass(10 * time.Minute)
-	w.execute(w.plans("web -b,a: c=1 d=1"))
+	w.execute(w.plans("web -a,b: c=1 d=1"))
 	w.healthy(b)
-	w.plans("web ~b; web ~a")
+	w.plans("web ~a; web ~b")
 }

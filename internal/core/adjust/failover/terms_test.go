@@ -290,7 +290,7 @@ func TestWholeTermIsLeftForTheReasonOfEachCluster(t *testing.T) {
 	w.taint("a", "maintenance")
 	w.lose("b")
 	w.pass(10 * time.Minute)
-	w.execute(w.plans("web -a,b: c"))
+	w.execute(w.plans("web -b,a: c"))
 	for cluster, taint := range map[string]string{"a": "maintenance:NoExecute", "b": clusterv1alpha1.TaintNotReady} {
 		i := slices.IndexFunc(b.Spec.GracefulEvictionTasks, func(t workv1alpha2.GracefulEvictionTask) bool {
 			return t.FromCluster == cluster && strings.Contains(t.Message, taint)

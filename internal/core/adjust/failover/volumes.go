@@ -2,6 +2,7 @@ package failover
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -45,19 +46,34 @@ func hasVolumes(template *unstructured.Unstructured) bool {
 	return hasClaims(template.Object["spec"])
 }
 
-// hasClaims looks for volumes that mount a claim, and for claim templates, wherever a kind keeps its pod templates.
+// hasClaims looks for volumes that mount a claim, for claim templates, and for the storage of kinds of operators,
+// wherever a kind keeps them. Claims of generic ephemeral volumes hold no data that outlives their pod.
 func hasClaims(v any) bool {
 	switch v := v.(type) {
 	case map[string]any:
 		for key, value := range v {
-			claims, _ := value.([]any)
-			if key == "persistentVolumeClaim" && value != nil || key == "volumeClaimTemplates" && len(claims) > 0 ||
-				hasClaims(value) {
+			if key != "ephemeral" && (isClaim(key, value) || hasClaims(value)) {
 				return true
 			}
 		}
+		return v["type"] == "persistent-claim"
 	case []any:
 		return slices.ContainsFunc(v, hasClaims)
 	}
 	return false
+}
+
+// isClaim reports whether a field asks for persistent storage. Operators name such fields volumeClaimTemplate,
+// dataVolumeClaimSpec, storageClassName, or storage with a size.
+func isClaim(key string, value any) bool {
+	list, isList := value.([]any)
+	storage, _ := value.(map[string]any)
+	switch {
+	case value == nil || value == "" || isList && len(list) == 0:
+		return false
+	case key == "persistentVolumeClaim", key == "storageClassName", key == "storageClass",
+		strings.Contains(key, "olumeClaimTemplate"), strings.Contains(key, "olumeClaimSpec"):
+		return true
+	}
+	return strings.HasSuffix(strings.ToLower(key), "storage") && storage["size"] != nil
 }

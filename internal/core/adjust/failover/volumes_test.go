@@ -20,6 +20,13 @@ func TestPersistentVolumesAreFoundInEveryKind(t *testing.T) {
 		"{apiVersion: v1, kind: PersistentVolumeClaim, spec: {}}":                                                                                 true,
 		"{apiVersion: v1, kind: ConfigMap, data: {persistentVolumeClaim: text}}":                                                                  false,
 		"{kind: StatefulSet, spec: {persistentVolumeClaimRetentionPolicy: {whenScaled: Delete}, template: {spec: {containers: [{name: main}]}}}}": false,
+		"{kind: Deployment, spec: {template: {spec: {volumes: [{name: a, ephemeral: {volumeClaimTemplate: {spec: {storageClassName: s}}}}]}}}}":   false,
+		"{kind: Prometheus, spec: {storage: {volumeClaimTemplate: {spec: {resources: {requests: {storage: 1Gi}}}}}}}":                             true,
+		"{kind: PostgresCluster, spec: {instances: [{dataVolumeClaimSpec: {accessModes: [ReadWriteOnce]}}]}}":                                     true,
+		"{kind: Kafka, spec: {kafka: {storage: {type: jbod, volumes: [{id: 0, type: persistent-claim, size: 1Gi}]}}}}":                            true,
+		"{kind: Cluster, spec: {instances: 3, storage: {size: 1Gi}, walStorage: {size: 1Gi}}}":                                                    true,
+		"{kind: Cluster, spec: {volumes: {storageClassName: fast}}}":                                                                              true,
+		"{kind: App, spec: {storage: memory, resources: {requests: {storage: 1Gi}}, storageClassName: ''}}":                                       false,
 	} {
 		u := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {

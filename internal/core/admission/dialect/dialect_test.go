@@ -144,14 +144,14 @@ var cases = []struct {
 		"spec.failover.cluster: set to purgeMode Directly, because applicationMigrationPolicy is also about lost clusters",
 	},
 }, {
-	name: "a lost cluster has no Never, which keeps the old copy: Gracefully keeps it longest",
+	name: "a lost cluster has no Never, which keeps the old copy: Directly keeps it",
 	head: policyHead,
 	spec: `{propagateDeps: true, failover: {applicationMigrationPolicy: {purgePolicy: Never}}}`,
-	want: `{propagateDeps: true, failover: {application: {purgeMode: Never}, cluster: {purgeMode: Gracefully}}}`,
+	want: `{propagateDeps: true, failover: {application: {purgeMode: Never}, cluster: {purgeMode: Directly}}}`,
 	warn: []string{
 		"spec.failover.applicationMigrationPolicy.purgePolicy: stored as purgeMode",
 		"spec.failover.applicationMigrationPolicy: stored as application",
-		"spec.failover.cluster: set to purgeMode Gracefully, because applicationMigrationPolicy is also about lost clusters",
+		"spec.failover.cluster: set to purgeMode Directly, because applicationMigrationPolicy is also about lost clusters",
 	},
 }, {
 	name: "applicationMigrationPolicy leaves tolerations and cluster failover of one's own alone",

@@ -228,14 +228,15 @@ func (r *rewrite) lostCluster(failover, former map[string]any) {
 }
 
 // clusterFailover returns what an application failover means if its cluster is lost; nil without one. Never, which
-// failover of clusters does not have, becomes the default.
+// failover of clusters does not have, becomes Directly: the old copy is not deleted.
 func clusterFailover(application map[string]any) map[string]any {
 	if application == nil {
 		return nil
 	}
 	cluster := map[string]any{"purgeMode": string(policyv1alpha1.PurgeModeGracefully)}
-	if application["purgeMode"] == string(policyv1alpha1.PurgeModeDirectly) {
-		cluster["purgeMode"] = application["purgeMode"]
+	switch application["purgeMode"] {
+	case string(policyv1alpha1.PurgeModeDirectly), string(policyv1alpha1.PurgeModeNever):
+		cluster["purgeMode"] = string(policyv1alpha1.PurgeModeDirectly)
 	}
 	if state := child(application, "statePreservation"); state != nil {
 		cluster["statePreservation"] = runtime.DeepCopyJSON(state)

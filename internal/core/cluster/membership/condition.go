@@ -109,6 +109,14 @@ func ManagedByAnother(c *clusterv1alpha1.Cluster) bool {
 	return ready != nil && ready.Status == metav1.ConditionFalse && ready.Reason == clusterv1alpha1.ReasonHeldByAnotherHub
 }
 
+// NotLost reports whether a cluster is not Ready for a reason other than its loss: another hub owns it, or this hub
+// cannot read its status, for example because the Secret with its credentials was deleted.
+func NotLost(c *clusterv1alpha1.Cluster) bool {
+	ready := Readiness(c)
+	return ManagedByAnother(c) || ready != nil && ready.Status == metav1.ConditionFalse &&
+		ready.Reason == clusterv1alpha1.ReasonStatusCollectionFailed
+}
+
 func notReady(reason, message string) metav1.Condition {
 	return metav1.Condition{
 		Type:    clusterv1alpha1.ClusterConditionReady,

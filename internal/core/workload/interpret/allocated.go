@@ -34,6 +34,8 @@ func DropAllocated(obj *unstructured.Unstructured) {
 		return
 	}
 	spec := fields.Object(obj.Object, "spec")
+	dropKeys(obj.Object, func(key string) bool { return key == wellknown.AllocatedNodePortsAnnotation },
+		"metadata", "annotations") // of a copy from a member
 	u := userFieldsOf(obj)
 	if spec == nil || !u.known() {
 		return

@@ -38,6 +38,7 @@ func TestMembersAllocateWhatNoUserSet(t *testing.T) {
 			udp, ports,
 		},
 		{"a user owns the list of ports", owns(`"f:ports": {}`), "", ports},
+		{"a user applied a copy from a member", both + owns(`"f:ports": {}`), "", ports},
 		{"a user owns the rest", owns(`"f:healthCheckNodePort": {}, "f:ipFamilies": {}, "f:ipFamilyPolicy": {}`), both,
 			ports + families},
 		{"a user applied no node port", applied(`"port":80`), appliedAnd(`"port":80`, "80/TCP=31000,80/UDP=31001"), ports},
