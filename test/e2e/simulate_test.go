@@ -216,9 +216,22 @@ func TestHubMatchesSimulation(t *testing.T) {
 		as(t, "all of it leaves", output, true)
 		ended()
 		taint()
-		fleet.Hub.Apply(t, deployment(ns, "after-all", 3, "example.com/web:1"))
-		waitFor(t, "a new workload goes there again", "lost:1 m1:1 m2:1", func() string {
-			return shares(t, ns, "after-all-deployment")
+		attempt := 0 // What is placed before the scheduler has seen the change stays where it is.
+		kit.Eventually(t, "a new workload goes there again", func() string {
+			attempt++
+			name := fmt.Sprintf("after-all-%d", attempt)
+			fleet.Hub.Apply(t, deployment(ns, name, 3, "example.com/web:1"))
+			placed := ""
+			kit.Eventually(t, name+" is placed", func() string {
+				if placed = shares(t, ns, name+"-deployment"); placed == "" {
+					return "it is not"
+				}
+				return ""
+			})
+			if placed != "lost:1 m1:1 m2:1" {
+				return placed
+			}
+			return ""
 		})
 		rebalance("fill")
 		waitFor(t, "and comes back", whole, placed)

@@ -282,8 +282,8 @@ func TestAgentSeesOnlyItsOwnCluster(t *testing.T) {
 	for want, obj := range map[string]client.Object{
 		`cannot create cluster "p9"`: &clusterv1alpha1.Cluster{ObjectMeta: other("", "p9"),
 			Spec: clusterv1alpha1.ClusterSpec{SyncMode: clusterv1alpha1.Pull}},
-		"only the Lease karmada-cluster/p3": &coordinationv1.Lease{ObjectMeta: other("karmada-cluster", "push2")},
-		"only the Opaque Secrets p3":        &corev1.Secret{ObjectMeta: other("karmada-cluster", "push2")},
+		"only the Leases karmada-cluster/p3": &coordinationv1.Lease{ObjectMeta: other("karmada-cluster", "push2")},
+		"only the Opaque Secrets p3":         &corev1.Secret{ObjectMeta: other("karmada-cluster", "push2")},
 		"only the Opaque Secrets p3 and p3-imper": &corev1.Secret{ObjectMeta: other("karmada-cluster", "p3"),
 			Type: corev1.SecretTypeBasicAuth, StringData: map[string]string{"username": "a", "password": "b"}},
 	} {
