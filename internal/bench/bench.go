@@ -52,7 +52,7 @@ type Options struct {
 	Binary, Dir string
 	// ConfigMaps and Deployments are how many objects are propagated; Workers how many are created at once.
 	ConfigMaps, Deployments, Workers int
-	// Bindings are how many are scheduled in a hub without members.
+	// Bindings are how many are scheduled in a hub without members; 0 skips the measurement.
 	Bindings int
 	// Failovers are how many Deployments leave a member that is lost; 0 leaves the figure out.
 	Failovers int
@@ -118,11 +118,13 @@ func Run(ctx context.Context, o Options) ([]Row, error) {
 	}
 	rows = append(rows, start)
 
-	scheduled, err := scheduling(ctx, o)
-	if err != nil {
-		return nil, err
+	if o.Bindings > 0 {
+		scheduled, err := scheduling(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, scheduled...)
 	}
-	rows = append(rows, scheduled...)
 
 	replaced, err := failover(ctx, o)
 	if err != nil {

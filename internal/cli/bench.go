@@ -57,7 +57,7 @@ floor measured in the same run: a plain client that writes the same objects stra
 	cmd.Flags().IntVar(&o.ConfigMaps, "configmaps", 300, "number of ConfigMaps to propagate")
 	cmd.Flags().IntVar(&o.Deployments, "deployments", 200, "number of Deployments to propagate")
 	cmd.Flags().IntVar(&o.Bindings, "bindings", 10_000,
-		"number of bindings to schedule and reschedule in a hub without members")
+		"number of bindings to schedule and reschedule in a hub without members; 0 skips the measurement")
 	cmd.Flags().IntVar(&o.Failovers, "failovers", 1000,
 		"number of Deployments to fail over from a lost member; 0 skips the measurement, which takes five to ten minutes")
 	cmd.Flags().BoolVar(&o.FailoverOnly, "failover-only", false, "measure only the failover")
