@@ -29,7 +29,7 @@ type ApplicationMigrationPolicy struct {
 	// +optional
 	DecisionConditions *DecisionConditions `json:"decisionConditions,omitempty"`
 
-	// PurgeMode is how the old copy goes.
+	// PurgeMode is when the workload is deleted from the cluster that it leaves: Directly, Gracefully or Never.
 	// +optional
 	PurgeMode string `json:"purgeMode,omitempty"`
 
@@ -37,7 +37,7 @@ type ApplicationMigrationPolicy struct {
 	// +optional
 	PurgePolicy string `json:"purgePolicy,omitempty"`
 
-	// GracePeriodSeconds is how long the old copy stays at most.
+	// GracePeriodSeconds is the time in seconds that the replacement has to become healthy, with purgeMode Gracefully.
 	// +optional
 	GracePeriodSeconds *int32 `json:"gracePeriodSeconds,omitempty"`
 

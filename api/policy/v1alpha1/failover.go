@@ -6,8 +6,9 @@ type FailoverBehavior struct {
 	// +optional
 	Application *ApplicationFailoverBehavior `json:"application,omitempty"`
 
-	// Cluster is what happens when a cluster fails. Without it, workloads leave a lost cluster as with purgeMode
-	// Gracefully, unless the hub runs with --cluster-failover=Policy.
+	// Cluster configures the failover of workloads when a cluster is lost or has a NoExecute taint. If it is not set, the
+	// hub moves workloads out of a lost cluster with purgeMode Gracefully. If the hub runs with --cluster-failover=Policy,
+	// it then moves none.
 	// +optional
 	Cluster *ClusterFailoverBehavior `json:"cluster,omitempty"`
 
@@ -20,13 +21,16 @@ type ApplicationFailoverBehavior struct {
 	// +required
 	DecisionConditions DecisionConditions `json:"decisionConditions"`
 
-	// PurgeMode is how the old copy goes.
+	// PurgeMode is when the workload is deleted from the cluster that it leaves. Gracefully: when its replacement is
+	// healthy. Directly: at once; the replacement starts when the deletion is complete. Never: when a user sets
+	// suppressDeletion of the eviction task to false. Default: Gracefully.
 	// +kubebuilder:validation:Enum=Directly;Gracefully;Never
 	// +kubebuilder:default=Gracefully
 	// +optional
 	PurgeMode PurgeMode `json:"purgeMode,omitempty"`
 
-	// GracePeriodSeconds is how long the old copy stays at most, with Gracefully; defaulted to 600.
+	// GracePeriodSeconds is the time in seconds that the replacement has to become healthy, with purgeMode Gracefully.
+	// After that the hub reports a warning, and still keeps the workload in the cluster that it leaves. Default: 600.
 	// +optional
 	GracePeriodSeconds *int32 `json:"gracePeriodSeconds,omitempty"`
 
@@ -47,8 +51,9 @@ type DecisionConditions struct {
 
 // ClusterFailoverBehavior moves applications away from a cluster that fails.
 type ClusterFailoverBehavior struct {
-	// PurgeMode is how the old copy goes. With Directly nothing runs twice: the replacement starts when the old copy is
-	// deleted, and replicas stay in a cluster that does not respond.
+	// PurgeMode is when the workload is deleted from the cluster that it leaves. Gracefully: when its replacement is
+	// healthy. Directly: at once; the replacement starts when the deletion is complete, so that no replica runs twice.
+	// With Directly, replicas stay in a cluster that does not respond. Default: Gracefully.
 	// +kubebuilder:validation:Enum=Directly;Gracefully
 	// +kubebuilder:default=Gracefully
 	// +optional
@@ -59,10 +64,10 @@ type ClusterFailoverBehavior struct {
 	StatePreservation *StatePreservation `json:"statePreservation,omitempty"`
 }
 
-// PurgeMode is how an old copy is removed.
+// PurgeMode is when a workload is deleted from a cluster that it leaves: Directly, Gracefully or Never.
 type PurgeMode string
 
-// The purge modes. Gracefully waits for the new copy to be healthy, within a time.
+// The purge modes.
 const (
 	PurgeModeDirectly   PurgeMode = "Directly"
 	PurgeModeGracefully PurgeMode = "Gracefully"

@@ -66,10 +66,10 @@ type ReleaseStrategySpec struct {
 	// +optional
 	OnNewCluster NewClusterAction `json:"onNewCluster,omitempty"`
 
-	// Failover decides where replicas go that leave a cluster during a release, because it is lost or drained, or because
-	// the workload is unhealthy there. PreferSameRevision: clusters that run the same revision come first, and others
-	// follow if these have no room. SameRevision: only clusters that run the same revision; if they have no room, the
-	// replicas stay where they are, and may not run.
+	// Failover limits the clusters to which failover moves replicas during a release. PreferSameRevision: clusters that
+	// run the same revision are used first, and other clusters if these have no room. SameRevision: only clusters that run
+	// the same revision are used. If they have no room, the replicas stay in their cluster, where they may not run.
+	// Default: PreferSameRevision.
 	// +kubebuilder:validation:Enum=PreferSameRevision;SameRevision
 	// +kubebuilder:default=PreferSameRevision
 	// +optional
@@ -146,7 +146,7 @@ const (
 	NewClusterHold    NewClusterAction = "Hold"
 )
 
-// FailoverMode is where replicas go that leave a cluster during a release.
+// FailoverMode selects the clusters to which failover moves replicas during a release.
 type FailoverMode string
 
 // The modes of failover.

@@ -265,7 +265,8 @@ type GracefulEvictionTask struct {
 	// +required
 	FromCluster string `json:"fromCluster"`
 
-	// PurgeMode is how the old copy goes.
+	// PurgeMode is when the template is deleted from the cluster. Gracefully: when its replacement is healthy. Directly:
+	// at once. Never: when a user sets suppressDeletion to false.
 	// +kubebuilder:validation:Enum=Directly;Gracefully;Never
 	// +optional
 	PurgeMode policyv1alpha1.PurgeMode `json:"purgeMode,omitempty"`
@@ -290,7 +291,8 @@ type GracefulEvictionTask struct {
 	// +required
 	Producer string `json:"producer"`
 
-	// GracePeriodSeconds is how long the old copy stays at most.
+	// GracePeriodSeconds is the time in seconds that the replacement has to become healthy, with purgeMode Gracefully.
+	// After that the hub reports a warning, and still keeps the template in the cluster.
 	// +optional
 	GracePeriodSeconds *int32 `json:"gracePeriodSeconds,omitempty"`
 

@@ -80,9 +80,9 @@ func destinations(b workv1alpha2.Binding, from string, clusters []string) (same,
 	return same, other, none
 }
 
-// without keeps replicas out of clusters that may be targets. Where capacity decides, such targets remain in the
-// question, so that spread constraints count them.
-func (q *query) without(shut []string) *query {
+// withClosed returns the query with some clusters closed, which may be targets. Where capacity decides, such targets
+// remain in the question, so that spread constraints count them.
+func (q *query) withClosed(shut []string) *query {
 	spec := q.ask.BindingSpec()
 	for _, name := range shut {
 		at := slices.IndexFunc(spec.Clusters, func(t workv1alpha2.TargetCluster) bool { return t.Name == name })

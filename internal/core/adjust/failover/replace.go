@@ -44,14 +44,14 @@ type replacement struct {
 // leave a drained cluster without a replacement if other clusters keep it.
 func place(b workv1alpha2.Binding, c cause, s schedule.Snapshot, room schedule.Capacity,
 	shut []string) (replacement, error) {
-	q := question(b, s, c.cluster).without(shut)
+	q := question(b, s, c.cluster).withClosed(shut)
 	to, err := q.moved(c, room)
 	if errors.Is(err, errTerms) && len(c.with) > 0 {
 		var from []string
 		for _, each := range c.dueCauses() {
 			from = append(from, each.cluster)
 		}
-		return question(b, s, from...).without(shut).moved(c, room)
+		return question(b, s, from...).withClosed(shut).moved(c, room)
 	}
 	if err == nil || !schedule.Divided(b.BindingSpec()) || !c.lost || schedule.PartsOf(b) != nil {
 		return to, err
