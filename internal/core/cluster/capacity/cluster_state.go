@@ -85,8 +85,8 @@ func NewClusterState() *ClusterState {
 	}
 }
 
-// TakeGrown reports whether room may have appeared since the last call: a pod was deleted, a node or quota grew, or an
-// assumption was dropped.
+// TakeGrown reports whether room may have appeared since the last call: a pod was deleted or requests less
+// than was reserved for it, a node or quota grew, or an assumption was dropped or expects fewer replicas.
 func (m *ClusterState) TakeGrown() bool {
 	grown := m.grown
 	m.grown = false
@@ -531,9 +531,7 @@ func (m *ClusterState) Spare() (free Amounts, expected int64) {
 		expected += h.replicas
 	}
 	for _, a := range m.assumptions {
-		for _, h := range a.reservations {
-			expected += h.replicas
-		}
+		expected += a.expected()
 	}
 	return free, expected
 }

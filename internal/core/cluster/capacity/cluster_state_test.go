@@ -318,6 +318,20 @@ func TestTakeGrownReportsNewRoom(t *testing.T) {
 	q.Spec.Hard = list("cpu 1")
 	wider := q.DeepCopy()
 	wider.Spec.Hard = list("cpu 2")
+	// expected has a pod appear while one replica of web is expected, with those requests.
+	expected := func(requests string, p *corev1.Pod) func(*ClusterState) {
+		return func(m *ClusterState) {
+			m.assume("web", requests, 0, 1)
+			m.set(p)
+		}
+	}
+	// replaced has web expect first one number of replicas, then another.
+	replaced := func(first, then int64) func(*ClusterState) {
+		return func(m *ClusterState) {
+			m.assume("web", "cpu 1", 0, first)
+			m.assume("web", "cpu 1", 0, then)
+		}
+	}
 	for _, c := range []struct {
 		name   string
 		before []any
@@ -342,6 +356,23 @@ func TestTakeGrownReportsNewRoom(t *testing.T) {
 		{"a pod that waited gets its node", []any{aPod("p", "", "cpu 1")},
 			func(m *ClusterState) { m.set(aPod("p", "a", "cpu 1")) },
 			false},
+		{"an expected pod comes", nil, expected("cpu 1", aPod("web-1", "a", "cpu 1", madeBy("web"))), false},
+		{"an expected pod requests more", nil, expected("cpu 1", aPod("web-1", "a", "cpu 2", madeBy("web"))), false},
+		{"an expected pod requests less", nil, expected("cpu 1", aPod("web-1", "a", "cpu 500m", madeBy("web"))), true},
+		{"an expected pod requests less of one resource", nil,
+			expected("cpu 1, memory 2Gi", aPod("web-1", "a", "cpu 1, memory 1Gi", madeBy("web"))), true},
+		{"an expected pod requests less, and waits", nil, expected("cpu 1", aPod("web-1", "", "cpu 500m", madeBy("web"))),
+			true},
+		{"a pod of another workload comes", nil, expected("cpu 1", aPod("api-1", "a", "cpu 500m", madeBy("api"))), false},
+		{"a pod of the smaller component comes", nil, func(m *ClusterState) {
+			m.Assume(Assumption{Key: "job", Workload: Workload{"shop", "Job", "job"}, Replicas: 1,
+				Parts: []Part{{needs("cpu 1", nil), 1}, {needs("cpu 500m", nil), 1}}})
+			m.set(aPod("job-1", "a", "cpu 500m", ownedBy("Job", "job")))
+		}, false},
+		{"fewer replicas are expected", nil, replaced(3, 1), true},
+		{"no more replicas are expected", nil, replaced(3, 0), true},
+		{"more replicas are expected", nil, replaced(1, 3), false},
+		{"as many replicas are expected", nil, replaced(1, 1), false},
 		{"a quota grows", []any{q}, func(m *ClusterState) { m.set(wider) }, true},
 		{"a quota shrinks", []any{wider}, func(m *ClusterState) { m.set(q) }, false},
 		{"a quota goes", []any{q}, func(m *ClusterState) { m.RemoveQuota("shop", "q") }, true},

@@ -168,8 +168,12 @@ func (m *ClusterState) Assume(a Assumption) bool {
 	each := podsIn(a.Parts)
 	now := &assumption{key: a.Key, workload: a.Workload, parts: a.Parts, before: a.Before * each,
 		replicas: a.Replicas * each, until: a.Until}
-	known := m.assumptions[a.Key]
+	known, expected := m.assumptions[a.Key], int64(0)
 	if known != nil {
+		if m.stale[known] {
+			m.revise(known)
+		}
+		expected = known.expected()
 		now.before = min(known.before, now.replicas)
 		if known.replicas == now.replicas {
 			now.until = known.until
@@ -186,7 +190,16 @@ func (m *ClusterState) Assume(a Assumption) bool {
 	name := podKey{a.Workload.Namespace, a.Workload.Name}
 	m.namesakes[name] = append(m.namesakes[name], now)
 	m.revise(now)
+	m.grown = m.grown || now.expected() < expected
 	return m.assumptions[a.Key] != nil
+}
+
+// expected returns the number of pods for which room is reserved.
+func (a *assumption) expected() (pods int64) {
+	for _, h := range a.reservations {
+		pods += h.replicas
+	}
+	return pods
 }
 
 // ShrinkAssumption lowers the number of expected replicas before the placement is decided again.
@@ -287,7 +300,7 @@ func (w Workload) createdBy(of Workload) bool {
 	return part || w.Name == of.Name && w.Kind != replicaSet // a ReplicaSet of the same name is counted already
 }
 
-// markStale marks the assumptions that count the pods of a workload.
+// markStale marks the assumptions that count the pods of a workload. A new pod may request less than was reserved.
 func (m *ClusterState) markStale(w *workload) {
 	if len(m.assumptions) == 0 || w.Name == "" {
 		return
@@ -295,6 +308,16 @@ func (m *ClusterState) markStale(w *workload) {
 	for at := len(w.Name); at > 0; at = strings.LastIndexByte(w.Name[:at], '-') {
 		for _, a := range m.namesakes[podKey{w.Namespace, w.Name[:at]}] {
 			m.stale[a] = true
+			m.grown = m.grown || !slices.ContainsFunc(a.parts, func(p Part) bool {
+				return covers(w.requests, p.Need.requests)
+			})
 		}
 	}
+}
+
+// covers reports whether a pod requests at least as much of each resource as was reserved.
+func covers(pod, reserved []request) bool {
+	return !slices.ContainsFunc(reserved, func(r request) bool {
+		return !slices.ContainsFunc(pod, func(q request) bool { return q.name == r.name && q.amount >= r.amount })
+	})
 }
