@@ -87,7 +87,8 @@ func Moves(bindings []workv1alpha2.Binding, plan Plan, now time.Time) []Move {
 	for _, e := range plan.Evictions {
 		spec := e.Binding.BindingSpec()
 		to := gains(spec.Clusters, e.Placement)
-		message := strings.TrimSuffix("the hub is about to move it; "+revisionChange(e.Binding, []string{e.From}, to), "; ")
+		change := revisionChange(e.Binding, []string{e.From}, to, newCopies(e.Binding, to))
+		message := strings.TrimSuffix("the hub is about to move it; "+change, "; ")
 		add(spec.Resource, e.From, e.Since, Move{To: to, Reason: e.Reason(), Message: message})
 	}
 	for _, f := range plan.Finishes {

@@ -538,7 +538,8 @@ func (p *planner) evict(b workv1alpha2.Binding, c cause, s schedule.Snapshot) (E
 		e.Warnings = append(e.Warnings, warnings...)
 		e.Tasks = append(e.Tasks, task)
 	}
-	if change := revisionChange(b, to.from, gains(b.BindingSpec().Clusters, to.clusters)); change != "" {
+	gained := gains(b.BindingSpec().Clusters, to.clusters)
+	if change := revisionChange(b, to.from, gained, newCopies(b, gained)); change != "" {
 		e.Tasks[0].Message = text.Cut(e.Tasks[0].Message+"; "+change, 1024) // as the API allows
 	}
 	p.plan.Waiting = slices.DeleteFunc(p.plan.Waiting, func(w Waiting) bool {

@@ -25,6 +25,8 @@ type Departure struct {
 	Reason string `json:"reason,omitempty"`
 	// To are the replacement clusters, with the replicas that each gained.
 	To []workv1alpha2.TargetCluster `json:"to,omitempty"`
+	// NewCopies are the clusters of To that had no copy during a rollback, with the revision that they got.
+	NewCopies map[string]string `json:"newCopies,omitempty"`
 	// Ended is the end of the failover, without an expected return. The record keeps it for display.
 	Ended *time.Time `json:"ended,omitempty"`
 }
@@ -76,6 +78,7 @@ func (r Record) write(b workv1alpha2.Binding) {
 func (e *Eviction) Apply(b workv1alpha2.Binding) {
 	spec := b.BindingSpec()
 	to := gains(spec.Clusters, e.Placement)
+	copies := newCopies(b, to)
 	spec.Clusters = e.Placement
 	record := Record{}
 	maps.Copy(record, shown(b, e.Tasks[0].CreationTimestamp.Time))
@@ -96,7 +99,7 @@ func (e *Eviction) Apply(b workv1alpha2.Binding) {
 	}
 	for _, task := range e.Tasks {
 		record[task.FromCluster] = Departure{
-			Since: e.Since.UTC().Truncate(time.Second), Lost: e.Lost, Reason: e.Reason(), To: to}
+			Since: e.Since.UTC().Truncate(time.Second), Lost: e.Lost, Reason: e.Reason(), To: to, NewCopies: copies}
 	}
 	record.write(b)
 	if e.Reschedule != nil {

@@ -124,8 +124,25 @@ func (p *planner) heldBack(b workv1alpha2.Binding, from string) string {
 	return ""
 }
 
+// newCopies returns the clusters of to that have no copy of b during a rollback, with the revision that they get.
+func newCopies(b workv1alpha2.Binding, to []workv1alpha2.TargetCluster) map[string]string {
+	plan := fleet.PlanOf(b.GetAnnotations())
+	if plan == nil || plan.RollsBack == "" {
+		return nil
+	}
+	get := map[string]string{}
+	for _, t := range to {
+		if !workv1alpha2.HasTarget(b.BindingSpec().Clusters, t.Name) {
+			get[t.Name] = plan.Revision
+		}
+	}
+	return get
+}
+
 // revisionChange says for people which replicas have another revision in the clusters that gained them; empty for none.
-func revisionChange(b workv1alpha2.Binding, from []string, to []workv1alpha2.TargetCluster) string {
+// copies are clusters that had no copy, see Departure.NewCopies.
+func revisionChange(b workv1alpha2.Binding, from []string, to []workv1alpha2.TargetCluster,
+	copies map[string]string) string {
 	plan := fleet.PlanOf(b.GetAnnotations())
 	if plan == nil {
 		return ""
@@ -133,7 +150,8 @@ func revisionChange(b workv1alpha2.Binding, from []string, to []workv1alpha2.Tar
 	want := plan.WantedPods(from[0])
 	replicas, clusters := map[string]int32{}, map[string][]string{}
 	for _, t := range to {
-		if pods := plan.PodsIn(t.Name, true); pods != want {
+		hadWork := plan.RollsBack == "" || copies[t.Name] != plan.Revision
+		if pods := plan.PodsIn(t.Name, hadWork); pods != want {
 			replicas[pods.Revisions] += t.Replicas
 			clusters[pods.Revisions] = append(clusters[pods.Revisions], t.Name)
 		}
@@ -173,5 +191,5 @@ func (r Record) revisionChange(b workv1alpha2.Binding, from string) string {
 	to := slices.DeleteFunc(slices.Clone(r[from].To), func(t workv1alpha2.TargetCluster) bool {
 		return !workv1alpha2.HasTarget(b.BindingSpec().Clusters, t.Name)
 	})
-	return revisionChange(b, []string{from}, to)
+	return revisionChange(b, []string{from}, to, r[from].NewCopies)
 }

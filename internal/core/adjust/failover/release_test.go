@@ -243,6 +243,59 @@ func TestMovesNameReplicasOfAnotherRevision(t *testing.T) {
 	}
 }
 
+// A rollback gives a cluster without a copy the former revision at once, also if its stage has not been rolled back.
+func TestRollbackNamesOnlyClustersThatHadACopy(t *testing.T) {
+	back := func(p *fleet.Plan) {
+		p.Revision, p.RollsBack, p.Joining = "R1", "R2", "Defer"
+		p.Stages[0], p.Stages[1] = p.Stages[1], p.Stages[0]
+	}
+	const gets = " of cluster prod1 moved to canary, which runs revision R2 (release web-2 has not rolled back stage canary)"
+	for name, c := range map[string]struct {
+		at    string
+		place policyv1alpha1.Placement
+		room  map[string]int32
+		want  string
+	}{
+		"it had a copy":          {at: "canary=3 prod1=10", place: byRoom(), want: "10 replicas" + gets},
+		"it had none":            {at: "prod1=10", place: byRoom()},
+		"it had none, of copies": {at: "prod1=3", place: upTo(duplicated(), 1)},
+		"one of two clusters had none": {at: "canary2=3 prod1=10", place: byRoom(),
+			room: map[string]int32{"canary": 6, "canary2": 100},
+			want: strings.Replace("4 replicas"+gets, "canary,", "canary2,", 1)},
+	} {
+		w := newWorld(t, "canary", "canary2", "prod1")
+		if w.room = c.room; w.room == nil {
+			w.room = map[string]int32{"canary": 100, "canary2": 0}
+		}
+		b := w.deployment("web", c.at, c.place)
+		setPlan(b, released(1, back))
+		w.lose("prod1")
+		w.pass(6 * time.Minute)
+		plan := w.plan()
+		if len(plan.Evictions) != 1 {
+			t.Errorf("%s: the plan is %s", name, planText(plan))
+			continue
+		}
+		message := plan.Evictions[0].Tasks[0].Message
+		before := Moves([]workv1alpha2.Binding{b}, plan, w.now)[0].Message
+		w.execute(plan)
+		lines := strings.Join(RevisionChanges(b), "; ")
+		w.healthy(b)
+		w.execute(w.plan())
+		later := strings.Join(RevisionChanges(b), "; ")
+		if lines != c.want || later != c.want || strings.Contains(message, "revision R2") != (c.want != "") ||
+			strings.Contains(before, "revision R2") != (c.want != "") {
+			t.Errorf("%s: the lines are %q and later %q, want %q; the task says %q, the move %q", name, lines, later, c.want,
+				message, before)
+		}
+		// A later release reaches the cluster as any other.
+		setPlan(b, released(1))
+		if lines := RevisionChanges(b); len(lines) == 0 {
+			t.Errorf("%s: the next release has reached canary alone, and no line says so", name)
+		}
+	}
+}
+
 func TestReplicasMoveWhenTheReleaseContinues(t *testing.T) {
 	w := newWorld(t, "canary", "prod1", "prod2")
 	w.room = map[string]int32{"prod2": 4, "canary": 100}
