@@ -515,6 +515,12 @@ const (
 	// no.
 	SentEntriesAnnotation = "argosy.io/sent-entries"
 
+	// FormerRevisionAnnotation names the ReleaseRevision whose pods a member has, while they are not those of the template.
+	//
+	// On: objects in members. Written by: core/dispatch. Read by: core/execute,
+	// core/workload/interpret. Users may set it: no.
+	FormerRevisionAnnotation = "argosy.io/former-revision"
+
 	// SentPodsToDeleteAnnotation is the names "a,b" of spec.scaleStrategy.podsToDelete that the hub sent. The member's
 	// controller has removed a name that is in it and not in the list.
 	//

@@ -29,7 +29,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/object/fields"
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
-	"github.com/argosy-io/argosy/internal/core/workload/interpret/builtin"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 	"github.com/argosy-io/argosy/internal/core/workload/rollout"
 	"github.com/argosy-io/argosy/internal/scope"
 )
@@ -136,14 +136,14 @@ type clusterState struct {
 	outage *membership.Outage
 }
 
-// replicaCells returns the row of a workload in a cluster: its health, and how many replicas exist, have this
-// generation and are ready.
-func (t clusterState) replicaCells(generation int64) []any {
-	replicas, ready := fields.Number(t.status, "replicas"), fields.Number(t.status, "readyReplicas")
-	cells := []any{t.cluster, orNone(t.health), replicas, int64(0), ready}
-	if builtin.CountsUpdated(t.status, generation) {
-		cells[3] = fields.Number(t.status, "updatedReplicas")
+// replicaCells returns the row of a workload in a cluster: its health, and how many pods exist, are those of the
+// template and are ready.
+func (t clusterState) replicaCells(template *unstructured.Unstructured) []any {
+	pods, _ := interpret.PodsOf(template.GroupVersionKind().GroupKind(), t.status)
+	if !interpret.CountsUpdated(t.status, template.GetGeneration()) {
+		pods.Updated = 0
 	}
+	cells := []any{t.cluster, orNone(t.health), pods.All, pods.Updated, pods.Ready}
 	if t.outage != nil && t.health == string(workv1alpha1.ResourceUnknown) {
 		cells[4] = "<unknown>"
 	}
@@ -209,7 +209,7 @@ func (r *rolling) status(ctx context.Context) error {
 	}
 	for _, t := range all {
 		if !kruise {
-			addRow(table, t.replicaCells(r.template.GetGeneration())...)
+			addRow(table, t.replicaCells(r.template)...)
 			continue
 		}
 		p := rollout.ProgressOf(t.status)

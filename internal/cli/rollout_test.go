@@ -3,6 +3,8 @@ package cli
 import (
 	"reflect"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 func TestRolloutStatusCountsReplicasOfTheObservedGenerationOnly(t *testing.T) {
@@ -19,6 +21,8 @@ func TestRolloutStatusCountsReplicasOfTheObservedGenerationOnly(t *testing.T) {
 		"the member has not got the change yet":  {status(3, 6, 6), 0},
 		"the member does not report a generation": {map[string]any{"replicas": 3.0, "updatedReplicas": 3.0,
 			"readyReplicas": 2.0}, 3},
+		"it keeps the pods of a former revision": {map[string]any{"replicas": 3.0, "updatedReplicas": 3.0,
+			"readyReplicas": 2.0, "resourceTemplateGeneration": 4.0, "formerRevision": "web-1"}, 0},
 		"there is no status yet": {nil, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -27,7 +31,9 @@ func TestRolloutStatusCountsReplicasOfTheObservedGenerationOnly(t *testing.T) {
 				want = []any{"eu", "Healthy", int64(0), int64(0), int64(0)}
 			}
 			state := clusterState{cluster: "eu", health: "Healthy", status: c.status}
-			if got := state.replicaCells(4); !reflect.DeepEqual(got, want) {
+			template := &unstructured.Unstructured{}
+			template.SetGeneration(4)
+			if got := state.replicaCells(template); !reflect.DeepEqual(got, want) {
 				t.Errorf("the row is %v, want %v", got, want)
 			}
 		})

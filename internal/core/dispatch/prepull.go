@@ -226,7 +226,7 @@ func (in Input) pullWork(asked *prePull, cluster, image, apiVersion string,
 
 // keepPods copies the pod templates of the existing Work into the wanted one; they keep the template generation that
 // they are from. False if the pod templates are not at the same paths: then the existing Work must stay.
-func keepPods(wanted, standing *workv1alpha1.Work) bool {
+func (in Input) keepPods(wanted, standing *workv1alpha1.Work) bool {
 	is, err := execute.Manifest(standing)
 	m, failed := execute.Manifest(wanted)
 	if err != nil || failed != nil || is.GroupVersionKind() != m.GroupVersionKind() ||
@@ -238,15 +238,20 @@ func keepPods(wanted, standing *workv1alpha1.Work) bool {
 			return false
 		}
 	}
+	annotations := m.GetAnnotations()
 	delete(wanted.Annotations, fleet.EffectiveRevisionAnnotation)
+	delete(annotations, wellknown.FormerRevisionAnnotation)
 	if revision, ok := standing.Annotations[fleet.EffectiveRevisionAnnotation]; ok {
 		wanted.Annotations[fleet.EffectiveRevisionAnnotation] = revision
+		if in.pace.current != "" && revision != in.pace.current {
+			annotations[wellknown.FormerRevisionAnnotation] = revision
+		}
 	}
 	if made := is.GetAnnotations()[workv1alpha2.TemplateGenerationAnnotation]; made != "" {
-		annotations := m.GetAnnotations()
 		annotations[workv1alpha2.TemplateGenerationAnnotation] = made
-		m.SetAnnotations(annotations)
 	}
+	m.SetAnnotations(annotations)
+	execute.Mark(m, wanted)
 	raw, err := json.Marshal(m.Object)
 	if err != nil {
 		return false

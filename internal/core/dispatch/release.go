@@ -26,6 +26,8 @@ type pace struct {
 	plan *fleet.Plan
 	// revision is the ReleaseRevision that the template was made from; empty for none.
 	revision string
+	// current is the name of the template's own revision; empty if it is the only one.
+	current string
 	// former is the revision of Plan.From and its overrides; nil if it is not known.
 	former    *releasev1alpha1.ReleaseRevision
 	overrides []policyv1alpha1.Override
@@ -103,15 +105,16 @@ func (in Input) paced() (Input, error) {
 	if r == nil {
 		return in, &RevisionMissingError{in.Binding.GetNamespace(), name}
 	}
+	var configMaps release.ConfigMaps // as for the effective revision
+	if len(r.Spec.Config) > 0 {
+		configMaps = in.ConfigMaps
+	}
+	current, err := release.CurrentRevision(in.Template, in.Overrides, configMaps, r)
+	if err != nil {
+		return in, err
+	}
+	in.pace.current = current.Name
 	if in.pace.plan == nil {
-		var configMaps release.ConfigMaps // as for the effective revision
-		if len(r.Spec.Config) > 0 {
-			configMaps = in.ConfigMaps
-		}
-		current, err := release.CurrentRevision(in.Template, in.Overrides, configMaps, r)
-		if err != nil {
-			return in, err
-		}
 		bound := in.Template.GetAnnotations()[releasev1alpha1.ReleaseStrategyAnnotation] != ""
 		switch {
 		case current.Name != name:
@@ -253,7 +256,7 @@ func (in Input) pacedResult(p part, former bool, from origin, resolution policyv
 		if err != nil {
 			return in.failed(p.Name, err)
 		}
-		p.manifest, revision = m, in.pace.former.Name
+		p.manifest, revision, in.pace.revision = m, in.pace.former.Name, in.pace.former.Name
 		in.Overrides, in.pace.effective = in.pace.overrides, in.pace.former
 	}
 	r := in.result(p.Name, p.manifest, from, resolution)

@@ -224,7 +224,7 @@ func Decide(ctx context.Context, in Input, i interpret.Interpreter) Decision {
 			d.RecheckAfter = g.left
 		}
 		if g.shut || slices.Contains(shared.PodsKept, p.Name) {
-			if r.Work != nil && !keepPods(r.Work, in.Existing[p.Name]) {
+			if r.Work != nil && !in.keepPods(r.Work, in.Existing[p.Name]) {
 				continue
 			}
 		}
@@ -361,6 +361,9 @@ func (in Input) result(cluster string, m *unstructured.Unstructured, from origin
 	}
 	set(m, "annotations", workv1alpha2.TemplateUIDAnnotation, string(in.Template.GetUID()))
 	set(m, "annotations", workv1alpha2.TemplateGenerationAnnotation, strconv.FormatInt(in.Template.GetGeneration(), 10))
+	if in.pace.revision != in.pace.current {
+		set(m, "annotations", wellknown.FormerRevisionAnnotation, in.pace.revision)
+	}
 	execute.Mark(m, w)
 
 	raw, err := json.Marshal(m.Object)

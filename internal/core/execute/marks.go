@@ -122,6 +122,7 @@ var hubKeys = map[string]bool{
 	workv1alpha2.ClusterResourceBindingNameAnnotation:   true,
 	workv1alpha2.TemplateUIDAnnotation:                  true,
 	workv1alpha2.TemplateGenerationAnnotation:           true,
+	wellknown.FormerRevisionAnnotation:                  true,
 	workv1alpha2.ManagedAnnotationsAnnotation:           true,
 	workv1alpha2.ManagedLabelsAnnotation:                true,
 	wellknown.TemplateSuspendsAnnotation:                true,

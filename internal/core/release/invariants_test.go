@@ -13,6 +13,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/object/fields"
 	"github.com/argosy-io/argosy/internal/core/release"
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
 // history is a world in which anything happens at any time. After every event, it is compared with what the text of the
@@ -35,6 +36,8 @@ type history struct {
 	allowed, held int64
 	// scaled is true if replicas were changed and not dispatched yet.
 	scaled bool
+	// reported is the progress that the release showed last.
+	reported string
 }
 
 func newHistory(t testing.TB, seed int64) *history {
@@ -234,6 +237,7 @@ func (h *history) check(what string, r *releasev1alpha1.Release) {
 	if n := h.missing(); n > h.budget {
 		h.t.Fatalf("%s: %d pods are unavailable where %d may be (I2)", what, n, h.budget)
 	}
+	h.checkNumbers(what, r)
 	// I10: no pod of a template that was not released.
 	for _, image := range []string{"web:3", "web:4", "web:5"} {
 		if h.count(image) > 0 {
@@ -261,6 +265,43 @@ func (h *history) check(what string, r *releasev1alpha1.Release) {
 		h.t.Fatalf("%s: %d pods are released during a hold, and %d were before (I6)", what, released, h.held)
 	}
 	h.held = released
+}
+
+// checkNumbers compares what users see with the pods that there are (I11): no pod counts as new that is not.
+func (h *history) checkNumbers(what string, r *releasev1alpha1.Release) {
+	h.t.Helper()
+	image := "web:2"
+	if r.Status.Rollback != nil {
+		image = "web:1"
+	}
+	var progress, available, updated, current int64
+	_, _ = fmt.Sscanf(r.Status.Progress, "%d/", &progress)
+	for _, m := range h.members {
+		for i := range m.images {
+			if m.images[i] == image && m.ready[i] {
+				available++
+			}
+		}
+		current += int64(h.count(imageOf(h.template.Object), m.name))
+		if w := h.works[m.name]; len(w.Status.ManifestStatuses) > 0 {
+			var status map[string]any
+			if err := json.Unmarshal(w.Status.ManifestStatuses[0].Status.Raw, &status); err != nil {
+				h.t.Fatal(err)
+			}
+			pods, _ := interpret.PodsOf(h.template.GroupVersionKind().GroupKind(), status)
+			if interpret.CountsUpdated(status, h.template.GetGeneration()) {
+				updated += pods.Updated
+			}
+		}
+	}
+	if h.reported != r.Status.Progress && progress > available {
+		h.t.Fatalf("%s: the release shows %s pods with %s, and %d are available (I11)", what, r.Status.Progress, image,
+			available)
+	}
+	h.reported = r.Status.Progress
+	if updated > current {
+		h.t.Fatalf("%s: %d pods count as updated, and %d are of the template (I11)", what, updated, current)
+	}
 }
 
 // finish lets everything succeed that can, and compares the end with what the user has asked for.

@@ -790,7 +790,7 @@ func (s *stepper) startRollback(reason, message string) {
 			return
 		}
 	}
-	s.status.EndedAt, s.status.SoakUntil = nil, nil
+	s.status.EndedAt, s.status.SoakUntil, s.status.Progress = nil, nil, ""
 	s.status.Rollback = &releasev1alpha1.ReleaseRollbackStatus{Reason: reason, StartedAt: *s.time(), ProgressAt: s.time()}
 	if steps := s.rollbackSteps(); len(steps) > 0 {
 		s.status.Rollback.Stage = steps[0].name

@@ -99,7 +99,7 @@ func (s *stepper) step() Step {
 		s.status.Guard, s.changed = s.guard, true
 	}
 	s.setConditions()
-	if s.changed || s.status.ObservedGeneration != s.Release.Generation {
+	if s.changed || s.status.Progress == "" && s.newPods() != "" || s.status.ObservedGeneration != s.Release.Generation {
 		s.status.ObservedGeneration = s.Release.Generation
 		s.summarize()
 	}
@@ -282,17 +282,10 @@ func (s *stepper) summarize() {
 		s.status.Reason = c.Reason
 		break
 	}
-	var available, replicas int64
-	for _, spec := range s.Release.Spec.Targets {
-		for _, p := range s.Targets[spec.Name].Progress {
-			replicas += p.Replicas
-			available += p.Available
-		}
+	if !s.planned() {
+		return // members report about another revision
 	}
-	if replicas > 0 && (s.status.Phase.UnderWay() || s.status.Phase == releasev1alpha1.ReleaseSucceeded ||
-		s.status.Phase == releasev1alpha1.ReleaseRolledBack) {
-		s.status.Progress = fmt.Sprintf("%d/%d", available, replicas)
-	}
+	s.status.Progress = cmp.Or(s.newPods(), s.status.Progress)
 	for i := range s.status.Stages {
 		stage := &s.status.Stages[i]
 		if stage.StartedAt == nil || i != k && i != k-1 || s.status.Phase != releasev1alpha1.ReleaseRunning &&
@@ -302,4 +295,35 @@ func (s *stepper) summarize() {
 		o := s.observe(i)
 		stage.Counts, stage.Clusters = o.counts, o.clusters
 	}
+}
+
+// planned reports whether the progress of all targets is about the revision that the release brings: while a rollback
+// is under way, the former one.
+func (s *stepper) planned() bool {
+	return len(s.status.Targets) > 0 && !slices.ContainsFunc(s.status.Targets,
+		func(t releasev1alpha1.ReleaseTargetStatus) bool {
+			revision := t.To
+			if s.status.Rollback != nil {
+				revision = t.From
+			}
+			p := s.Targets[t.Name].plan()
+			return !IsRecord(s.Release) && (p == nil || p.UID != string(s.Release.UID) || p.Revision != revision)
+		})
+}
+
+// newPods is the value of status.progress; empty while it is not known. Nothing is known of pods in lost clusters.
+func (s *stepper) newPods() string {
+	var available, replicas int64
+	for _, spec := range s.Release.Spec.Targets {
+		for _, p := range s.Targets[spec.Name].Progress {
+			replicas += p.Replicas
+			if !p.Lost {
+				available += p.Available
+			}
+		}
+	}
+	if replicas == 0 || !s.planned() {
+		return ""
+	}
+	return fmt.Sprintf("%d/%d", available, replicas)
 }

@@ -505,11 +505,10 @@ func (w *world) report(m *member, work *workv1alpha1.Work, image string) bool {
 	if err := json.Unmarshal(work.Spec.Workload.Manifests[0].Raw, &manifest.Object); err != nil {
 		w.t.Fatal(err)
 	}
-	var made int64
-	_, _ = fmt.Sscan(manifest.GetAnnotations()[workv1alpha2.TemplateGenerationAnnotation], &made)
-	raw, err := json.Marshal(map[string]any{"replicas": len(m.images), "updatedReplicas": updated, "readyReplicas": ready,
-		"availableReplicas": ready, "updatedReadyReplicas": updatedReady, "updatedAvailableReplicas": updatedReady,
-		"resourceTemplateGeneration": made, "generation": work.Generation, "observedGeneration": work.Generation})
+	manifest.SetGeneration(work.Generation)
+	raw, err := json.Marshal(interpret.WithOrigin(map[string]any{"replicas": len(m.images), "updatedReplicas": updated,
+		"readyReplicas": ready, "availableReplicas": ready, "updatedReadyReplicas": updatedReady,
+		"updatedAvailableReplicas": updatedReady, "observedGeneration": work.Generation}, &manifest))
 	if err != nil {
 		w.t.Fatal(err)
 	}

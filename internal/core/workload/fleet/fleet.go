@@ -18,6 +18,7 @@ import (
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
 // Input determines the shares of a template. It is read-only.
@@ -287,9 +288,10 @@ type member struct {
 	note   *Note
 	// revisions are empty if the cluster has reported none.
 	revisions Revisions
-	// status is as reported, nil if never. fresh is true if it is about the current content of the Work.
-	status map[string]any
-	fresh  bool
+	// status is as reported, nil if never. fresh is true if it is about the current content of the Work, counts if its
+	// updated pods are those of the Work.
+	status        map[string]any
+	fresh, counts bool
 	// healthy and unhealthy are the hub's assessment. refused is true if the member rejected the current content of the
 	// Work.
 	healthy, unhealthy, refused bool
@@ -341,20 +343,15 @@ func observe(m Member) (*member, error) {
 	out.healthy = reported.Health == workv1alpha1.ResourceHealthy
 	out.unhealthy = reported.Health == workv1alpha1.ResourceUnhealthy
 	applied := meta.FindStatusCondition(m.Work.Status.Conditions, workv1alpha1.WorkApplied)
+	seen, _ := interpret.ObservedGeneration(out.status)
 	out.refused = applied != nil && applied.Status == metav1.ConditionFalse
 	out.fresh = applied != nil && applied.Status == metav1.ConditionTrue &&
 		applied.ObservedGeneration >= m.Work.Generation &&
-		observedGeneration(out.status) >= number(out.status, "generation") &&
-		madeOf(out.status, out.before)
+		seen >= number(out.status, "generation") && madeOf(out.status, out.before)
+	// A partition that was written since says nothing about the pods. Without a release, an override may have changed them.
+	out.counts = interpret.CountsManifest(out.status, out.before) &&
+		(out.fresh || m.Work.Annotations[EffectiveRevisionAnnotation] != "")
 	return out, nil
-}
-
-// observedGeneration returns the generation in a status. Argo Rollouts write it as text.
-func observedGeneration(status map[string]any) int64 {
-	if n, err := strconv.ParseInt(text(status, "observedGeneration"), 10, 64); err == nil {
-		return n
-	}
-	return number(status, "observedGeneration")
 }
 
 // madeOf reports whether a status is of the template generation that the manifest was made from. It is true if the

@@ -13,6 +13,7 @@ import (
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	words "github.com/argosy-io/argosy/internal/core/object/text"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
 const (
@@ -535,7 +536,10 @@ func (f *fleet) podProgress(w workload, all []ClusterProgress) error {
 		c := &all[i]
 		c.Replicas, c.Target = p.replicas, a.targets[i]
 		if p.sameTemplate {
-			c.Released, c.New, c.Available = p.written.released, p.updated, p.updatedAvailable
+			c.Released = p.written.released
+		}
+		if p.sameTemplate && f.members[i].counts {
+			c.New, c.Available = min(p.updated, p.replicas), min(p.updatedAvailable, p.replicas)
 		}
 		c.Reached = c.Target == 0 || p.sameTemplate && p.fresh && !c.Refused && c.Released >= c.Target &&
 			p.hasReached(c.Target)
@@ -552,6 +556,8 @@ func (f *fleet) clusterProgress(all []ClusterProgress) {
 		c.Replicas = max(m.Replicas, 1)
 		if n, ok := whole(field(f.Template.Object, "spec", "replicas")); ok && !f.Divided {
 			c.Replicas = n
+		} else if n, ok := whole(m.status["desiredNumberScheduled"]); ok {
+			c.Replicas = n // a DaemonSet has as many pods as nodes
 		}
 		if targets[i] > 0 {
 			c.Target = c.Replicas
@@ -568,21 +574,15 @@ func (f *fleet) clusterProgress(all []ClusterProgress) {
 // counted returns the new pods, and of them the available ones, that a member reports; of kinds that do not report
 // them, all or none.
 func (m *member) counted(replicas int64) (updated, available int64) {
-	if !m.fresh {
+	pods, counts := interpret.PodsOf(m.before.GroupVersionKind().GroupKind(), m.status)
+	switch {
+	case !m.counts, !counts && !m.rolledOut():
 		return 0, 0
+	case !counts:
+		return replicas, replicas
 	}
-	pods, newPods, ready := "replicas", "updatedReplicas", "availableReplicas"
-	if w, ok := workloads[m.before.GroupVersionKind().GroupKind()]; ok {
-		pods, newPods, ready = w.pods, w.updated, w.available
-	}
-	if _, ok := whole(m.status[newPods]); !ok {
-		if m.rolledOut() {
-			return replicas, replicas
-		}
-		return 0, 0
-	}
-	updated = number(m.status, newPods)
-	return updated, min(updated, max(0, updated-(number(m.status, pods)-number(m.status, ready))))
+	updated = min(pods.Updated, replicas)
+	return updated, min(updated, max(0, pods.Updated-(pods.All-pods.Available)))
 }
 
 // Staged reports whether the hub can pace the rollout of a template by a plan, and whether only by whole clusters.

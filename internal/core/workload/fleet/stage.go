@@ -311,14 +311,8 @@ func (m *member) rolledOut() bool {
 	if !pausesPods(m.before) && text(m.status, "phase") != "Paused" && kind != deploymentKind {
 		return true
 	}
-	pods, updated, available := "replicas", "updatedReplicas", "availableReplicas"
-	if w, ok := workloads[kind]; ok {
-		pods, updated, available = w.pods, w.updated, w.available
-	} else if kind == unitedDeploymentKind {
-		available = "readyReplicas"
-	}
-	n := number(m.status, pods)
-	return number(m.status, updated) >= n && number(m.status, available) >= n
+	pods, _ := interpret.PodsOf(kind, m.status)
+	return pods.Updated >= pods.All && pods.Available >= pods.All
 }
 
 // pausesPods reports whether obj, or the workload in a UnitedDeployment, is paused: beside its pod template.

@@ -55,10 +55,7 @@ func argoRollout() *interpret.Hooks {
 
 // generationOf returns the observed generation of a status; 0 if there is none, or a hash as in old versions.
 func generationOf(status map[string]any) int64 {
-	n, err := strconv.ParseInt(text(status, "observedGeneration"), 10, 64)
-	if err != nil {
-		return number(status, "observedGeneration")
-	}
+	n, _ := interpret.ObservedGeneration(status)
 	return n
 }
 

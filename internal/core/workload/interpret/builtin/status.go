@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -19,13 +18,6 @@ import (
 	"github.com/argosy-io/argosy/internal/core/match"
 	words "github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
-)
-
-// Additional fields of a reflected status: the generation of the member's object, and the generation of the template
-// from which it was created. On the hub observedGeneration is meaningful only with these.
-const (
-	generationField         = "generation"
-	templateGenerationField = "resourceTemplateGeneration"
 )
 
 type reflector func(context.Context, *unstructured.Unstructured) (map[string]any, error)
@@ -43,7 +35,7 @@ func reflectFields(fields ...string) reflector {
 				out[f] = runtime.DeepCopyJSONValue(v)
 			}
 		}
-		return withGenerations(out, observed), nil
+		return interpret.WithOrigin(out, observed), nil
 	}
 }
 
@@ -56,17 +48,7 @@ func reflectWhole(_ context.Context, observed *unstructured.Unstructured) (map[s
 	if c := keptCondition(observed); c != nil {
 		status["conditions"] = append(list(status, "conditions"), c)
 	}
-	return withGenerations(status, observed), nil
-}
-
-func withGenerations(status map[string]any, observed *unstructured.Unstructured) map[string]any {
-	status[generationField] = observed.GetGeneration()
-	// Without a valid annotation it is unknown whether the member is up to date.
-	if n, err := strconv.ParseInt(observed.GetAnnotations()[workv1alpha2.TemplateGenerationAnnotation], 10,
-		64); err == nil {
-		status[templateGenerationField] = n
-	}
-	return status
+	return interpret.WithOrigin(status, observed), nil
 }
 
 // fresh reports whether the controller has observed the current generation of obj.
@@ -110,7 +92,7 @@ func sums(rs []report, counters ...string) map[string]any {
 	return status
 }
 
-// sumsOf returns the sums for a template. It does not count replicas updated to an older generation.
+// sumsOf returns the sums for a template. It does not count replicas with pods of another revision as updated.
 func sumsOf(template *unstructured.Unstructured, rs []report, counters ...string) map[string]any {
 	status := sums(rs, counters...)
 	for _, c := range counters {
@@ -119,24 +101,13 @@ func sumsOf(template *unstructured.Unstructured, rs []report, counters ...string
 		}
 		var total int64
 		for _, r := range rs {
-			if CountsUpdated(r.status, template.GetGeneration()) {
+			if interpret.CountsUpdated(r.status, template.GetGeneration()) {
 				total += number(r.status, c)
 			}
 		}
 		status[c] = total
 	}
 	return status
-}
-
-// CountsUpdated reports whether the updated replicas of a cluster are of this generation of the template. They are not
-// if the cluster has an older generation, or if its controller has not observed the current one.
-func CountsUpdated(status map[string]any, generation int64) bool {
-	of := number(status, templateGenerationField)
-	if of == 0 {
-		return true
-	}
-	seen, ok := whole(status["observedGeneration"])
-	return of >= generation && !(ok && seen < number(status, generationField))
 }
 
 // addition sets fields of a template's status that are no counters.
@@ -240,8 +211,8 @@ func observedGeneration(template *unstructured.Unstructured, rs []report, done b
 	observed := now
 	for _, r := range rs {
 		fresh := r.status != nil &&
-			number(r.status, templateGenerationField) >= now &&
-			number(r.status, "observedGeneration") >= number(r.status, generationField)
+			number(r.status, interpret.TemplateGenerationField) >= now &&
+			number(r.status, "observedGeneration") >= number(r.status, interpret.GenerationField)
 		if !fresh {
 			observed = was
 		}
@@ -277,7 +248,8 @@ func common(rs []report, name string) string {
 }
 
 // revisions sets currentRevision and updateRevision to the common values of the clusters. Tools take equal ones for a
-// finished rollout. If the clusters disagree on both, the updateRevision of an unfinished cluster prevents that.
+// finished rollout. If the clusters disagree on both, the updateRevision of an unfinished cluster prevents that; while a
+// release keeps former pods, there is none, as the cluster does not know the revision of the template.
 func revisions(status map[string]any, rs []report) {
 	current, update := common(rs, "currentRevision"), common(rs, "updateRevision")
 	if current == update {
@@ -287,6 +259,9 @@ func revisions(status map[string]any, rs []report) {
 				break
 			}
 		}
+	}
+	if slices.ContainsFunc(rs, func(r report) bool { return text(r.status, interpret.FormerRevisionField) != "" }) {
+		update = ""
 	}
 	setText(status, "currentRevision", current)
 	setText(status, "updateRevision", update)

@@ -24,7 +24,7 @@ func workloadSpread() *interpret.Hooks {
 				delete(subset, "creatingPods")
 				delete(subset, "deletingPods")
 			}
-			return withGenerations(status, observed), nil
+			return interpret.WithOrigin(status, observed), nil
 		},
 		Health: func(_ context.Context, observed *unstructured.Unstructured) (interpret.Health, error) {
 			if !fresh(observed) {

@@ -1,0 +1,104 @@
+package interpret
+
+import (
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/argosy-io/argosy/api/wellknown"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/object/fields"
+)
+
+// Fields that the hub adds to a reflected status: the generation of the member's object, the generation of the template
+// from which it was created and, while its pods are not those of that template, the ReleaseRevision that they are from.
+// On the hub observedGeneration is meaningful only with the first two.
+const (
+	GenerationField         = "generation"
+	TemplateGenerationField = "resourceTemplateGeneration"
+	FormerRevisionField     = "formerRevision"
+)
+
+// WithOrigin adds to a reflected status what it is about.
+func WithOrigin(status map[string]any, observed *unstructured.Unstructured) map[string]any {
+	status[GenerationField] = observed.GetGeneration()
+	annotations := observed.GetAnnotations()
+	// Without a valid annotation it is unknown whether the member is up to date.
+	if n, err := strconv.ParseInt(annotations[workv1alpha2.TemplateGenerationAnnotation], 10, 64); err == nil {
+		status[TemplateGenerationField] = n
+	}
+	if name := annotations[wellknown.FormerRevisionAnnotation]; name != "" {
+		status[FormerRevisionField] = name
+	}
+	return status
+}
+
+// CountsUpdated reports whether the updated pods in a status have the pods of this generation of the template. They do
+// not if the cluster has an older generation, if a release keeps another revision there, or if its controller has not
+// observed the object.
+func CountsUpdated(status map[string]any, generation int64) bool {
+	of, reports := fields.Whole(status[TemplateGenerationField])
+	return observed(status) && (!reports || of >= generation) && fields.Text(status, FormerRevisionField) == ""
+}
+
+// CountsManifest reports whether the updated pods in a status have the pods of the manifest of a Work. Its replicas and
+// its partition may be others.
+func CountsManifest(status map[string]any, manifest *unstructured.Unstructured) bool {
+	of, reports := fields.Whole(status[TemplateGenerationField])
+	annotations := manifest.GetAnnotations()
+	return observed(status) && (!reports ||
+		strconv.FormatInt(of, 10) == annotations[workv1alpha2.TemplateGenerationAnnotation] &&
+			fields.Text(status, FormerRevisionField) == annotations[wellknown.FormerRevisionAnnotation])
+}
+
+// observed reports whether the controller has observed the generation of the object that a status is about. It is true
+// if the status does not tell.
+func observed(status map[string]any) bool {
+	seen, ok := ObservedGeneration(status)
+	return !ok || seen >= fields.Number(status, GenerationField)
+}
+
+// ObservedGeneration returns the observed generation in a status. Argo Rollouts write it as text, and old versions of
+// them a hash, which is none.
+func ObservedGeneration(status map[string]any) (n int64, ok bool) {
+	if n, err := strconv.ParseInt(fields.Text(status, "observedGeneration"), 10, 64); err == nil {
+		return n, true
+	}
+	return fields.Whole(status["observedGeneration"])
+}
+
+// Pods are the numbers of pods that a cluster reports of a workload. Updated ones have the latest pods of the object in
+// the cluster, of whatever revision: see CountsUpdated and CountsManifest.
+type Pods struct{ All, Updated, Ready, Available int64 }
+
+// PodsOf reads the numbers in a status. ok is false for a kind that does not count updated pods.
+func PodsOf(kind schema.GroupKind, status map[string]any) (p Pods, ok bool) {
+	c, known := podCounters[kind]
+	if !known {
+		c = ofReplicas
+		_, known = fields.Whole(status[c.updated])
+	}
+	return Pods{fields.Number(status, c.all), fields.Number(status, c.updated), fields.Number(status, c.ready),
+		fields.Number(status, c.available)}, known
+}
+
+// counters are the fields of a status that count pods. Those of 0 pods may be missing.
+type counters struct{ all, updated, ready, available string }
+
+var (
+	ofReplicas = counters{"replicas", "updatedReplicas", "readyReplicas", "availableReplicas"}
+	ofDaemons  = counters{"desiredNumberScheduled", "updatedNumberScheduled", "numberReady", "numberAvailable"}
+)
+
+var podCounters = map[schema.GroupKind]counters{
+	{Group: "apps", Kind: "Deployment"}:                 ofReplicas,
+	{Group: "apps", Kind: "StatefulSet"}:                ofReplicas,
+	{Group: "apps", Kind: "DaemonSet"}:                  ofDaemons,
+	{Group: "argoproj.io", Kind: "Rollout"}:             ofReplicas,
+	{Group: "apps.kruise.io", Kind: "CloneSet"}:         ofReplicas,
+	{Group: "apps.kruise.io", Kind: "StatefulSet"}:      ofReplicas,
+	{Group: "apps.kruise.io", Kind: "DaemonSet"}:        ofDaemons,
+	{Group: "apps.kruise.io", Kind: "SidecarSet"}:       {"matchedPods", "updatedPods", "readyPods", "readyPods"},
+	{Group: "apps.kruise.io", Kind: "UnitedDeployment"}: {"replicas", "updatedReplicas", "readyReplicas", "readyReplicas"},
+}
