@@ -33,3 +33,11 @@ func confirm(out io.Writer, in io.Reader, question string) error {
 	}
 	return errors.New("nothing was changed")
 }
+
+// confirmOrYes is confirm for a command with the flag --yes that was not set. Without a terminal it is an error.
+func confirmOrYes(out io.Writer, in io.Reader, verb, question string) error {
+	if in == nil {
+		return fmt.Errorf("%s asks before it is done, and this is no terminal: add --yes", verb)
+	}
+	return confirm(out, in, question)
+}

@@ -31,8 +31,9 @@ type releases struct {
 	mapper    meta.RESTMapper
 	namespace string
 	out       io.Writer
-	// answers is where a user answers questions; nil without a terminal.
+	// answers is where a user answers questions; nil without a terminal. With yes, nothing is asked.
 	answers io.Reader
+	yes     bool
 	// live is true if out is a terminal, so that output can be replaced.
 	live bool
 	now  func() time.Time
@@ -277,13 +278,18 @@ func (r *releases) start(ctx context.Context, d *draft, kind, name string, wait 
 
 func newReleaseState(hub *hubFlags, use, short, long, verb string) *cobra.Command {
 	var reason string
-	cmd := nameOfRelease(&cobra.Command{Use: use + " NAME", Short: short, Long: long,
-		Example: "  argosy release " + use + " web-x7k2p -n shop",
+	var yes bool
+	cmd := nameOfRelease(&cobra.Command{Use: use + " NAME", Short: short,
+		Long: long + "\n\nIt asks before. Without a terminal, --yes is required.",
+		Example: "  argosy release " + use + " web-x7k2p -n shop\n  argosy release " + use +
+			` web-x7k2p -n shop --reason "see SHOP-17" --yes`,
 		RunE: releaseRun(hub, func(ctx context.Context, r *releases, name string) error {
+			r.yes = yes
 			return r.setState(ctx, name, verb, reason)
 		}),
 	}, hub)
 	cmd.Flags().StringVar(&reason, "reason", "", "reason, for people")
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	return cmd
 }
 
@@ -293,13 +299,19 @@ func (r *releases) setState(ctx context.Context, name, verb, reason string) erro
 	if err != nil {
 		return err
 	}
-	request, err := r.request(ctx, rel, verb, reason)
+	request, err := r.requestFor(ctx, rel, verb)
 	switch {
 	case err != nil:
 		return err
 	case request.Already != "":
 		fmt.Fprintln(r.out, request.Already)
 		return nil
+	}
+	if err := r.confirm(verb, fmt.Sprintf("%s\nIt will be %s. Continue?", titleOf(rel), request.Done)); err != nil {
+		return err
+	}
+	if err := r.write(ctx, rel, request, reason); err != nil {
+		return err
 	}
 	fmt.Fprintf(r.out, "release %s will be %s\n", rel.Name, request.Done)
 	switch verb {
@@ -318,9 +330,16 @@ func (r *releases) setState(ctx context.Context, name, verb, reason string) erro
 	return nil
 }
 
-// request asks for a verb on a release.
-func (r *releases) request(ctx context.Context, rel *releasev1alpha1.Release, verb, reason string) (release.Request,
-	error) {
+// confirm asks the user before a verb, unless --yes is set.
+func (r *releases) confirm(verb, question string) error {
+	if r.yes {
+		return nil
+	}
+	return confirmOrYes(r.out, r.answers, verb, question)
+}
+
+// requestFor returns what a verb on a release writes.
+func (r *releases) requestFor(ctx context.Context, rel *releasev1alpha1.Release, verb string) (release.Request, error) {
 	in := release.Input{Release: rel}
 	if release.NeedsTargets(rel, verb) {
 		var others releasev1alpha1.ReleaseList
@@ -333,16 +352,18 @@ func (r *releases) request(ctx context.Context, rel *releasev1alpha1.Release, ve
 			return release.Request{}, err
 		}
 	}
-	request, err := release.RequestFor(in, verb)
-	if err != nil {
-		return release.Request{}, err
-	}
+	return release.RequestFor(in, verb)
+}
+
+// write asks the hub for a verb on a release.
+func (r *releases) write(ctx context.Context, rel *releasev1alpha1.Release, request release.Request,
+	reason string) error {
 	for _, patch := range request.Patches(reason) {
 		if err := r.patch(ctx, rel, patch); err != nil {
-			return release.Request{}, err
+			return err
 		}
 	}
-	return request, nil
+	return nil
 }
 
 // nameConfiguration names the ConfigMaps and Secrets that a rollback does not bring back. It names none of a revision
@@ -401,8 +422,11 @@ func (r *releases) stage(ctx context.Context, name, verb, reason string) error {
 	if strings.TrimSpace(reason) == "" {
 		return errors.New("--reason is empty: name the reason")
 	}
-	request, err := r.request(ctx, rel, verb, reason)
+	request, err := r.requestFor(ctx, rel, verb)
 	if err != nil {
+		return err
+	}
+	if err := r.write(ctx, rel, request, reason); err != nil {
 		return err
 	}
 	stage := release.StageUnderWay(rel)

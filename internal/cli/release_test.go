@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -747,8 +748,8 @@ func TestReleaseRejectionNeedsNoTerminalWithYes(t *testing.T) {
 	h := newReleaseHub(t)
 	h.create(started(gated))
 	h.denied = "releaserevisions"
-	if err := h.decide(t.Context(), "r1", &verdict{verdict: releasev1alpha1.VerdictReject, gate: "sign",
-		yes: true}); err != nil {
+	h.yes = true
+	if err := h.decide(t.Context(), "r1", &verdict{verdict: releasev1alpha1.VerdictReject, gate: "sign"}); err != nil {
 		t.Fatal(err)
 	}
 	var all releasev1alpha1.ReleaseApprovalList
@@ -796,6 +797,7 @@ func TestReleaseVerbsSetTheState(t *testing.T) {
 		rel := started(c.status)
 		rel.Spec.State = c.state
 		h.create(rel)
+		h.yes = true
 		err := h.setState(t.Context(), "r1", c.verb, "because")
 		printed := h.shown.String()
 		if err != nil {
@@ -814,6 +816,46 @@ func TestReleaseVerbsSetTheState(t *testing.T) {
 	}
 }
 
+func TestReleaseVerbsAskAsApproveDoes(t *testing.T) {
+	for verb, want := range map[string]struct{ status, question string }{
+		releasev1alpha1.VerbPause:    {gated, "It will be paused. Continue?"},
+		releasev1alpha1.VerbResume:   {"phase: Paused", "It will be resumed. Continue?"},
+		releasev1alpha1.VerbAbort:    {gated, "It will be aborted: pods stay as they are. Continue?"},
+		releasev1alpha1.VerbRollback: {gated, "It will be rolled back. Continue?"},
+	} {
+		for name, c := range map[string]struct {
+			yes     bool
+			answer  io.Reader
+			written bool
+			err     string
+		}{
+			"no terminal":         {err: verb + " asks before it is done, and this is no terminal: add --yes"},
+			"no terminal, --yes":  {yes: true, written: true},
+			"a user says no":      {answer: strings.NewReader("n\n"), err: "nothing was changed"},
+			"a user says nothing": {answer: strings.NewReader(""), err: "nothing was changed"},
+			"a user says yes":     {answer: strings.NewReader("y\n"), written: true},
+		} {
+			h := newReleaseHub(t)
+			rel := started(want.status)
+			if verb == releasev1alpha1.VerbResume {
+				rel.Spec.State = releasev1alpha1.StatePause
+			}
+			h.create(rel)
+			before := rel.Spec.State
+			h.yes, h.answers = c.yes, c.answer
+			err := h.setState(t.Context(), "r1", verb, "")
+			got, getErr := h.get(t.Context(), "r1")
+			if getErr != nil || (got.Spec.State != before) != c.written || (err == nil) != (c.err == "") ||
+				err != nil && err.Error() != c.err {
+				t.Errorf("%s, %s: the state is %s, %v %v", verb, name, got.Spec.State, err, getErr)
+			}
+			if c.answer != nil {
+				h.expect("Release shop/r1: "+string(release.PhaseOf(rel)), want.question)
+			}
+		}
+	}
+}
+
 func TestRollbackNamesTheConfigurationThatItDoesNotBringBack(t *testing.T) {
 	h := newReleaseHub(t)
 	before := &releasev1alpha1.ReleaseRevision{}
@@ -828,6 +870,7 @@ func TestRollbackNamesTheConfigurationThatItDoesNotBringBack(t *testing.T) {
 	rel := started("{phase: Succeeded, targets: [{name: web, from: cloneset-web-old, to: cloneset-web-new}, {name: api," +
 		" from: cloneset-api-gone, to: cloneset-api-new}], " + updated + "}")
 	h.create(rel)
+	h.yes = true
 	if err := h.setState(t.Context(), "r1", releasev1alpha1.VerbRollback, ""); err != nil {
 		t.Fatal(err)
 	}
@@ -852,6 +895,7 @@ func TestRollbackNamesOnlyTheVersionsThatWereDeleted(t *testing.T) {
 	h.binds("cloneset-web-new")
 	h.create(started("{phase: Succeeded, targets: [{name: web, from: cloneset-web-old, to: cloneset-web-new}], " +
 		updated + "}"))
+	h.yes = true
 	if err := h.setState(t.Context(), "r1", releasev1alpha1.VerbRollback, ""); err != nil {
 		t.Fatal(err)
 	}
@@ -867,6 +911,7 @@ func TestSupersededReleaseIsNotRolledBack(t *testing.T) {
 	next := started("{phase: Running, startedAt: \"2026-01-01T11:30:00Z\"}")
 	next.Name = "r2"
 	h.create(next)
+	h.yes = true
 	err := h.setState(t.Context(), "r1", releasev1alpha1.VerbRollback, "")
 	if err == nil || !strings.Contains(err.Error(), "release r2 of CloneSet web") {
 		t.Errorf("the error is %v", err)
@@ -903,6 +948,7 @@ func TestARollbackThatTheHubRefusesIsNotRequested(t *testing.T) {
 		h.create(started(c.status))
 		h.binds(c.binds)
 		h.denied = c.denied
+		h.yes = true
 		err := h.setState(t.Context(), "r1", releasev1alpha1.VerbRollback, "")
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: the error is %v, want %q", name, err, c.want)

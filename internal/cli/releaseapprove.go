@@ -17,11 +17,11 @@ import (
 type verdict struct {
 	verdict       releasev1alpha1.ApprovalVerdict
 	gate, comment string
-	yes           bool
 }
 
 func newReleaseVerdict(hub *hubFlags, kind releasev1alpha1.ApprovalVerdict) *cobra.Command {
 	v := &verdict{verdict: kind}
+	var yes bool
 	verb := strings.ToLower(string(kind))
 	short := "Approve a gate of a release, after a look at its plan, progress and changes"
 	if kind == releasev1alpha1.VerdictReject {
@@ -34,12 +34,15 @@ The verdict counts for the revision, the stage and the attempt that are shown, a
 terminal, --yes is required.`,
 		Example: strings.ReplaceAll(`  argosy release approve web-x7k2p -n shop
   argosy release approve web-x7k2p -n shop --gate sign --comment "see SHOP-17" --yes`, "approve", verb),
-		RunE: releaseRun(hub, func(ctx context.Context, r *releases, name string) error { return r.decide(ctx, name, v) }),
+		RunE: releaseRun(hub, func(ctx context.Context, r *releases, name string) error {
+			r.yes = yes
+			return r.decide(ctx, name, v)
+		}),
 	}, hub)
 	flags := cmd.Flags()
 	flags.StringVar(&v.gate, "gate", "", "gate (default: the only one that waits)")
 	flags.StringVar(&v.comment, "comment", "", "comment, for people")
-	flags.BoolVar(&v.yes, "yes", false, "do not ask")
+	flags.BoolVar(&yes, "yes", false, "do not ask")
 	_ = cmd.RegisterFlagCompletionFunc("gate", gatesOf(hub))
 	return cmd
 }
@@ -78,18 +81,14 @@ func (r *releases) decide(ctx context.Context, name string, v *verdict) error {
 	if err != nil {
 		return err
 	}
-	if !v.yes && r.answers == nil {
-		return fmt.Errorf("%s asks before it is done, and this is no terminal: add --yes", strings.ToLower(string(v.verdict)))
-	}
 	stage := release.StageUnderWay(rel)
 	if err := r.evidence(ctx, rel, stage.Name); err != nil {
 		return err
 	}
-	if !v.yes {
-		if err := confirm(r.out, r.answers, fmt.Sprintf("\n%s gate %s of stage %s (attempt %d) for revision %s?", v.verdict,
-			gate.Name, stage.Name, stage.Attempt, rel.Status.Revision)); err != nil {
-			return err
-		}
+	if err := r.confirm(strings.ToLower(string(v.verdict)), fmt.Sprintf(
+		"\n%s gate %s of stage %s (attempt %d) for revision %s?", v.verdict, gate.Name, stage.Name, stage.Attempt,
+		rel.Status.Revision)); err != nil {
+		return err
 	}
 	a := release.ApprovalFor(rel, gate, v.verdict, v.comment)
 	if err := r.client.Create(ctx, a); err != nil {

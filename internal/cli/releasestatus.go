@@ -68,8 +68,8 @@ func newReleaseStatus(hub *hubFlags) *cobra.Command {
 	return cmd
 }
 
-// printRelease prints the stages of a release and what it waits for.
-func printRelease(out io.Writer, rel *releasev1alpha1.Release, now time.Time) error {
+// titleOf describes a release in one line.
+func titleOf(rel *releasev1alpha1.Release) string {
 	s := &rel.Status
 	title := fmt.Sprintf("Release %s/%s: %s", rel.Namespace, rel.Name, release.PhaseOf(rel))
 	if s.Reason != "" {
@@ -82,7 +82,13 @@ func printRelease(out io.Writer, rel *releasev1alpha1.Release, now time.Time) er
 	default:
 		title += ", " + s.Progress + " pods are new"
 	}
-	fmt.Fprintln(out, title)
+	return title
+}
+
+// printRelease prints the stages of a release and what it waits for.
+func printRelease(out io.Writer, rel *releasev1alpha1.Release, now time.Time) error {
+	s := &rel.Status
+	fmt.Fprintln(out, titleOf(rel))
 	if trigger := rel.Spec.Trigger; trigger != nil && trigger.Type == releasev1alpha1.TriggerTemplate {
 		fmt.Fprintln(out, "The hub started it, because the workload has changed.")
 	}

@@ -117,7 +117,7 @@ waits() { reaches 'Running WaitingForApproval'; }
 
 // notReleased ends the use of releases.
 const notReleased = `
-for r in $(kubectl get releases -n shop -o name); do argosy release abort ${r#*/} -n shop || true; done
+for r in $(kubectl get releases -n shop -o name); do argosy release abort ${r#*/} -n shop --yes || true; done
 named at-once
 argosy release start cloneset/web -n shop --wait --timeout 1m || true
 kubectl annotate cloneset web argosy.io/release-strategy- -n shop
@@ -125,7 +125,10 @@ kubectl annotate cloneset web argosy.io/release-strategy- -n shop
 
 // onTerminal are the commands that ask on a terminal, which these are not run on.
 var onTerminal = []string{"release approve web-x7k2p", "release approve --yes $release",
-	"release reject web-x7k2p", "release reject --yes $release", "web-x7k2p", "$release",
+	"release reject web-x7k2p", "release reject --yes $release",
+	"release rollback web-x7k2p", "release rollback --yes $release", "release pause web-x7k2p",
+	"release pause --yes $release", "release resume web-x7k2p", "release resume --yes $release",
+	"release abort web-x7k2p", "release abort --yes $release", "web-x7k2p", "$release",
 	"cloneset-web-5d0c7f21aa10", "$revision"}
 
 // volume is what the chart of the hub has in its cluster.
@@ -337,7 +340,7 @@ items:
 			{command: `argosy release start cloneset/web -n shop --revision cloneset-web-5d0c7f21aa10 --reason "last good one"`,
 				before: "revision=$(blocked '.status.blocked == null')"},
 			{command: "argosy release pause web-x7k2p -n shop", before: `started
-argosy release abort $release -n shop || true # it may have ended
+argosy release abort $release -n shop --yes || true # it may have ended
 begin; waits`},
 			{command: `argosy release start cloneset/web -n shop --commit 3f2c1a ` +
 				`--change-url https://ci.example.com/42 --wait --timeout 2h`, before: "named at-once; change",

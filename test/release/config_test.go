@@ -154,7 +154,7 @@ func versionedConfig(t *testing.T) {
 			t.Errorf("%d pods are new in the middle, want 3", n)
 		}
 	})
-	s.does("rollback", "both")
+	s.does("rollback", "both", "--yes")
 	r := s.becomes("both", rolledBack, releasev1alpha1.ReasonRolledBack)
 	s.mounted(image(1), one, 6)
 	if generation() != before {

@@ -208,7 +208,7 @@ func frozen(t *testing.T) {
 		return ""
 	})
 	s.becomes("gray", releasev1alpha1.ReleasePaused, releasev1alpha1.ReasonPausedByUser)
-	s.does("resume", "gray")
+	s.does("resume", "gray", "--yes")
 	s.becomes("gray", running, releasev1alpha1.ReasonFrozen)
 	if err := patch(`{"metadata":{"annotations":{"` + releasev1alpha1.BreakGlassAnnotation + `":"two@1","` +
 		releasev1alpha1.ReleaseReasonAnnotation + `":"down"}}}`); !apierrors.IsForbidden(err) {
@@ -226,7 +226,7 @@ func frozen(t *testing.T) {
 	}) {
 		t.Errorf("the journal lacks the emergency: %+v", r.Status.Journal)
 	}
-	s.does("rollback", "gray")
+	s.does("rollback", "gray", "--yes")
 	s.becomes("gray", rolledBack, releasev1alpha1.ReasonRolledBack)
 	s.runs("shop", image(1), 10)
 }
@@ -414,7 +414,7 @@ func directChangesAreRecorded(t *testing.T) {
 	s.becomes(failing, running, releasev1alpha1.ReasonStageUpdating)
 
 	// What a record observes cannot be paused or undone by it.
-	if out, code := s.argosy("rollback", failing); code == 0 || !strings.Contains(out, "revert the template") {
+	if out, code := s.argosy("rollback", failing, "--yes"); code == 0 || !strings.Contains(out, "revert the template") {
 		t.Errorf("argosy release rollback of a record exits with %d: %s", code, out)
 	}
 	patch := func(by kit.Cluster, obj client.Object, body string, options ...client.PatchOption) error {

@@ -279,7 +279,7 @@ func rollbackTouchesNewPods(t *testing.T) {
 	s.awaits("gray", "seven")
 	s.waits("6 pods are new", func() bool { return s.count("shop", image(2)) == 6 })
 	template := kit.Field(fleet.Hub.Find(t, "apps.kruise.io/v1alpha1", "CloneSet", s.ns, "shop"), "spec")
-	s.does("rollback", "gray")
+	s.does("rollback", "gray", "--yes")
 	s.becomes("gray", rolledBack, releasev1alpha1.ReasonRolledBack)
 	s.runs("shop", image(1), 20)
 	s.read(func() {
@@ -313,25 +313,25 @@ func pausedAndAborted(t *testing.T) {
 	s.stages("half", "shop", image(2), []string{"half", "rest"}, []int{8, 15})
 	s.starts("half", `{stages: [{name: half, to: {percent: 50}}, {name: rest, before: [{name: go}]}]}`)
 	s.waits("2 pods are new", func() bool { return s.count("shop", image(2)) >= 2 })
-	s.does("pause", "half")
+	s.does("pause", "half", "--yes")
 	s.becomes("half", releasev1alpha1.ReleasePaused, releasev1alpha1.ReasonPausedByUser)
 	n, end := s.pause(image(2))
 	if n > 8 {
 		t.Errorf("%d pods are new in a pause", n)
 	}
 	end()
-	s.does("resume", "half")
+	s.does("resume", "half", "--yes")
 	if n < 8 {
 		s.waits("another pod is new", func() bool { return s.count("shop", image(2)) > n })
 	}
-	s.does("pause", "half")
+	s.does("pause", "half", "--yes")
 	s.becomes("half", releasev1alpha1.ReleasePaused, releasev1alpha1.ReasonPausedByUser)
 	_, end = s.pause(image(2))
-	s.does("abort", "half")
+	s.does("abort", "half", "--yes")
 	s.becomes("half", releasev1alpha1.ReleaseAborted, releasev1alpha1.ReasonAborted)
 	s.rounds()
 	end()
-	s.does("rollback", "half")
+	s.does("rollback", "half", "--yes")
 	s.becomes("half", rolledBack, releasev1alpha1.ReasonRolledBack)
 	s.runs("shop", image(1), 15)
 }
