@@ -36,6 +36,7 @@ import (
 	"github.com/argosy-io/argosy/internal/member/acting"
 	"github.com/argosy-io/argosy/internal/member/membertest"
 	"github.com/argosy-io/argosy/internal/member/proxy"
+	"github.com/argosy-io/argosy/internal/member/streams"
 )
 
 var (
@@ -230,7 +231,7 @@ func TestACommandRunsInAPodOfAMember(t *testing.T) {
 		}
 		fmt.Fprintf(stdout, "%s %q %s", pod, command, in)
 		if command[0] == "false" {
-			return membertest.ExitCode(7)
+			return streams.ExitCode(7)
 		}
 		return nil
 	}}

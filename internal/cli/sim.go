@@ -22,7 +22,8 @@ func newSim() *cobra.Command {
 		Use:   "sim",
 		Short: "Run simulated member clusters",
 		Long: "Run simulated member clusters, each a real API server with fake nodes on which pods become ready at once.\n" +
-			"They stop with this command. An image with \":bad\" in its name never becomes ready.",
+			"They stop with this command. An image with \":bad\" in its name never becomes ready. Containers run no program: their\n" +
+			"logs have their start and end, and exec and attach know a few commands, such as echo, env, hostname and sh.",
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if members < 1 || nodes < 0 {

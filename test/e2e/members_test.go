@@ -17,6 +17,7 @@ import (
 
 	"github.com/argosy-io/argosy/internal/member/membertest"
 	"github.com/argosy-io/argosy/internal/member/proxy"
+	"github.com/argosy-io/argosy/internal/member/streams"
 	"github.com/argosy-io/argosy/test/kit"
 )
 
@@ -154,7 +155,7 @@ func TestLogsAndCommandsGoThroughTheHub(t *testing.T) {
 			in, err := io.ReadAll(stdin)
 			fmt.Fprintf(stdout, "%q %s", command, in)
 			if err == nil && command[0] == "false" {
-				return membertest.ExitCode(7)
+				return streams.ExitCode(7)
 			}
 			return err
 		}}).Serve)

@@ -39,6 +39,7 @@ import (
 	"github.com/argosy-io/argosy/internal/member/acting"
 	"github.com/argosy-io/argosy/internal/member/membertest"
 	"github.com/argosy-io/argosy/internal/member/proxy"
+	podstreams "github.com/argosy-io/argosy/internal/member/streams"
 )
 
 // alice is who asks.
@@ -462,7 +463,7 @@ func TestACommandRunsInAPodOverEitherProtocolAndAnyWay(t *testing.T) {
 		}
 		fmt.Fprintf(stdout, "%s %q %s", pod, command, in)
 		fmt.Fprint(stderr, "careful")
-		return membertest.ExitCode(3)
+		return podstreams.ExitCode(3)
 	}}
 	for way, setUp := range map[string]func(t *testing.T, c *clusterv1alpha1.Cluster, s *corev1.Secret){
 		"plainly": func(t *testing.T, c *clusterv1alpha1.Cluster, s *corev1.Secret) {},

@@ -34,6 +34,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/klog/v2"
+	aggregator "k8s.io/kube-aggregator/pkg/client/clientset_generated/clientset"
 
 	"github.com/argosy-io/argosy/api/argo"
 	"github.com/argosy-io/argosy/internal/server/embed/apiserver"
@@ -79,6 +80,8 @@ type member struct {
 	begin  time.Time
 	// injector puts sidecars into pods, from when the controllers' caches are filled.
 	injector *simkruise.Injector
+	// kubelet is where the kubelet's API of all nodes is served.
+	kubelet net.Listener
 	// usage is what pods and nodes use.
 	usage usage
 }
@@ -115,6 +118,12 @@ func serve(ctx context.Context, dir string, ready func()) error {
 	}
 	defer store.Stop()
 	m.log("etcd")
+
+	if m.kubelet, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+		listener.Close()
+		return fmt.Errorf("listen for the kubelet's API: %w", err)
+	}
+	defer m.kubelet.Close()
 
 	// The API server outlives the loops, so that they can finish what they are at.
 	server, err := apiserver.Start(context.WithoutCancel(ctx), m.apiserverOptions(store, listener))
@@ -176,8 +185,18 @@ func (m *member) startUp(ctx, starting context.Context, config *rest.Config,
 	if err != nil {
 		return err
 	}
+	apis, err := aggregator.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	run("serve the kubelet's API", func(ctx context.Context) error {
+		return serveKubelet(ctx, m.kubelet, m.files, client)
+	})
 	parts := map[string]func() error{
-		"furnish the cluster":     func() error { return furnish(starting, client, m.config.Member) },
+		"furnish the cluster": func() error {
+			port := m.kubelet.Addr().(*net.TCPAddr).Port
+			return furnish(starting, client, apis, m.config.Member, int32(port))
+		},
 		"start the scheduler":     func() error { return startScheduler(ctx, config) },
 		"start the fake kubelets": func() error { return startKubelets(ctx, config) },
 		"start the controllers": func() error {
@@ -251,6 +270,10 @@ func (m *member) apiserverOptions(store *etcd.Server, listener net.Listener) api
 		Flags: []string{
 			// As long as a stopped member keeps its parent waiting.
 			"--shutdown-delay-duration=0s",
+			// How it reaches the kubelet's API: with the certificate of the front proxy, which no user has.
+			"--kubelet-certificate-authority=" + m.files.ClusterCA,
+			"--kubelet-client-certificate=" + m.files.FrontProxy,
+			"--kubelet-client-key=" + m.files.FrontProxyKey,
 		},
 	}
 }

@@ -9,14 +9,16 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	aggregator "k8s.io/kube-aggregator/pkg/client/clientset_generated/clientset"
 
 	"github.com/argosy-io/argosy/internal/sim"
 	"github.com/argosy-io/argosy/internal/sim/kruise"
 )
 
-// node returns the n-th node of a member, ready from the start.
-func node(m sim.Member, n int, now metav1.Time) (*corev1.Node, error) {
+// node returns the n-th node of a member, ready from the start. kubeletPort is the port of its kubelet.
+func node(m sim.Member, n int, kubeletPort int32, now metav1.Time) (*corev1.Node, error) {
 	name := fmt.Sprintf("%s-node-%d", m.Name, n)
 	has := corev1.ResourceList{}
 	for resourceName, amount := range map[corev1.ResourceName]string{
@@ -55,6 +57,9 @@ func node(m sim.Member, n int, now metav1.Time) (*corev1.Node, error) {
 				Message:           "kubelet is posting ready status",
 				LastHeartbeatTime: now, LastTransitionTime: now,
 			}},
+			Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalDNS, Address: kubeletHost}},
+			DaemonEndpoints: corev1.NodeDaemonEndpoints{
+				KubeletEndpoint: corev1.DaemonEndpoint{Port: kubeletPort}},
 			NodeInfo: corev1.NodeSystemInfo{OperatingSystem: "linux", Architecture: "amd64", KubeletVersion: "fake",
 				ContainerRuntimeVersion: "sim"},
 		},
@@ -65,18 +70,28 @@ func node(m sim.Member, n int, now metav1.Time) (*corev1.Node, error) {
 	return out, nil
 }
 
-// furnish makes what a cluster comes with: nodes, a class of storage, the namespace of OpenKruise. What is there
-// already stays.
-func furnish(ctx context.Context, client kubernetes.Interface, m sim.Member) error {
+// furnish makes what a cluster comes with: nodes, a class of storage, the namespace of OpenKruise, the metrics API.
+// What is there already stays, except where nodes have their kubelet.
+func furnish(ctx context.Context, client kubernetes.Interface, apis aggregator.Interface, m sim.Member,
+	kubeletPort int32) error {
 	for n := range m.Nodes {
-		obj, err := node(m, n, metav1.Now())
+		obj, err := node(m, n, kubeletPort, metav1.Now())
 		if err != nil {
 			return err
 		}
-		if _, err := client.CoreV1().Nodes().Create(ctx, obj, metav1.CreateOptions{}); err != nil &&
-			!apierrors.IsAlreadyExists(err) {
+		_, err = client.CoreV1().Nodes().Create(ctx, obj, metav1.CreateOptions{})
+		if apierrors.IsAlreadyExists(err) {
+			_, err = client.CoreV1().Nodes().Patch(ctx, obj.Name, types.StrategicMergePatchType, fmt.Appendf(nil,
+				`{"status":{"addresses":[{"type":%q,"address":%q}],"daemonEndpoints":{"kubeletEndpoint":{"Port":%d}}}}`,
+				corev1.NodeInternalDNS, kubeletHost, kubeletPort), metav1.PatchOptions{}, "status")
+		}
+		if err != nil {
 			return fmt.Errorf("make node %s: %w", obj.Name, err)
 		}
+	}
+	if _, err := apis.ApiregistrationV1().APIServices().Create(ctx, metricsAPI, metav1.CreateOptions{}); err != nil &&
+		!apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("register the API %s: %w", metricsAPI.Name, err)
 	}
 	system := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: kruise.SystemNamespace}}
 	if _, err := client.CoreV1().Namespaces().Create(ctx, system, metav1.CreateOptions{}); err != nil &&

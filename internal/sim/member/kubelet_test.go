@@ -1,0 +1,166 @@
+package member
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/argosy-io/argosy/internal/member/streams"
+)
+
+// noon is when the containers of these tests start.
+var noon = metav1.NewTime(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC))
+
+// after returns a time some seconds after noon.
+func after(seconds int) metav1.Time {
+	return metav1.NewTime(noon.Add(time.Duration(seconds) * time.Second))
+}
+
+// podOf returns a pod whose containers have these statuses.
+func podOf(statuses ...corev1.ContainerStatus) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1"},
+		Spec:   corev1.PodSpec{NodeName: "eu-node-0"},
+		Status: corev1.PodStatus{ContainerStatuses: statuses}}
+}
+
+func TestLogSaysWhatIsTrueOfASimulatedContainer(t *testing.T) {
+	runs := corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: noon}}
+	ended := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{StartedAt: noon, FinishedAt: after(5),
+		ExitCode: 2}}
+	const first, second = "simulated container app of pod shop/web-1 started on node eu-node-0",
+		"it runs no program, and logs only its start and its end"
+	for name, c := range map[string]struct {
+		pod      *corev1.Pod
+		previous bool
+		want     []string
+		more     bool
+		err      string
+	}{
+		"running": {pod: podOf(corev1.ContainerStatus{Name: "app", Image: "web:1", State: runs}),
+			want: []string{first + " with image web:1", second}, more: true},
+		"ended": {pod: podOf(corev1.ContainerStatus{Name: "app", Image: "web:1", State: ended}),
+			want: []string{first + " with image web:1", second, "ended with exit code 2"}},
+		"previous": {pod: podOf(corev1.ContainerStatus{Name: "app", Image: "web:2", State: runs,
+			LastTerminationState: ended}), previous: true, want: []string{first, second, "ended with exit code 2"}},
+		"no previous": {pod: podOf(corev1.ContainerStatus{Name: "app", State: runs}), previous: true,
+			err: `previous terminated container "app" in pod "web-1" not found`},
+		"waiting": {pod: podOf(corev1.ContainerStatus{Name: "app",
+			State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}}}),
+			err: `container "app" in pod "web-1" is waiting to start: ImagePullBackOff`},
+		"not started": {pod: podOf(), err: `container "app" in pod "web-1" is not available`},
+		"an init container": {pod: &corev1.Pod{ObjectMeta: podOf().ObjectMeta, Spec: podOf().Spec,
+			Status: corev1.PodStatus{InitContainerStatuses: []corev1.ContainerStatus{{Name: "app", Image: "init:1",
+				State: ended}}}},
+			want: []string{first + " with image init:1", second, "ended with exit code 2"}},
+	} {
+		lines, more, err := logOf(c.pod, "app", c.previous)
+		if text := errorText(err); text != c.err || more != c.more {
+			t.Errorf("%s: more %v, error %q, want %v and %q", name, more, text, c.more, c.err)
+		}
+		want := ""
+		if c.err == "" {
+			want = strings.Join(c.want, "\n") + "\n"
+		}
+		if got := selectLines(lines, &corev1.PodLogOptions{}, noon.Time); got != want {
+			t.Errorf("%s: the log is %q, want %q", name, got, want)
+		}
+	}
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+func TestLogOptionsSelectLines(t *testing.T) {
+	lines := []line{{noon.Time, "one"}, {noon.Time, "two"}, {after(5).Time, "three"}}
+	for name, c := range map[string]struct {
+		options corev1.PodLogOptions
+		want    string
+	}{
+		"all":           {want: "one\ntwo\nthree\n"},
+		"tail":          {options: corev1.PodLogOptions{TailLines: ptr.To[int64](1)}, want: "three\n"},
+		"no tail":       {options: corev1.PodLogOptions{TailLines: ptr.To[int64](0)}},
+		"a long tail":   {options: corev1.PodLogOptions{TailLines: ptr.To[int64](9)}, want: "one\ntwo\nthree\n"},
+		"since seconds": {options: corev1.PodLogOptions{SinceSeconds: ptr.To[int64](6)}, want: "three\n"},
+		"since a time":  {options: corev1.PodLogOptions{SinceTime: ptr.To(after(1))}, want: "three\n"},
+		"bytes":         {options: corev1.PodLogOptions{LimitBytes: ptr.To[int64](5)}, want: "one\nt"},
+		"timestamps": {options: corev1.PodLogOptions{Timestamps: true, TailLines: ptr.To[int64](1)},
+			want: "2026-01-01T12:00:05.000000000Z three\n"},
+	} {
+		if got := selectLines(lines, &c.options, after(10).Time); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+func TestSimulatedContainersHaveAFewCommands(t *testing.T) {
+	const missing = ": not found: container app of pod shop/web-1 is simulated, and knows only " + commands + "\n"
+	for name, c := range map[string]struct {
+		command             []string
+		stdin, out, errText string
+		code                streams.ExitCode
+	}{
+		"echo":     {command: []string{"echo", "a", "b"}, out: "a b\n"},
+		"hostname": {command: []string{"hostname"}, out: "web-1\n"},
+		"env":      {command: []string{"env"}, out: "HOSTNAME=web-1\nMODE=fast\n"},
+		"cat":      {command: []string{"cat"}, stdin: "typed", out: "typed"},
+		"cat of a file": {command: []string{"cat", "/etc/hosts"}, code: 1,
+			errText: "cat: /etc/hosts: a simulated container has no files\n"},
+		"true":           {command: []string{"true"}},
+		"false":          {command: []string{"false"}, code: 1},
+		"an unknown one": {command: []string{"ls", "-l"}, errText: "ls" + missing, code: 127},
+		"a shell": {command: []string{"sh"}, stdin: "echo a\n\nls\nhostname", out: "a\nweb-1\n",
+			errText: "ls" + missing},
+		"a shell's end":  {command: []string{"/bin/sh"}, stdin: "false\nexit\necho a\n", code: 1},
+		"a shell's text": {command: []string{"sh", "-c", "echo a\nfalse"}, stdin: "echo b", out: "a\n", code: 1},
+		"a script": {command: []string{"sh", "/run.sh"}, code: 127,
+			errText: "sh: /run.sh: a simulated container has no files\n"},
+		"cat in a shell":   {command: []string{"bash"}, stdin: "cat\necho a", out: "a\n"},
+		"the shell's last": {command: []string{"sh", "-c", "false\ntrue"}},
+	} {
+		var out, errOut bytes.Buffer
+		container := &corev1.Container{Name: "app", Env: []corev1.EnvVar{{Name: "MODE", Value: "fast"},
+			{Name: "KEY", ValueFrom: &corev1.EnvVarSource{}}}}
+		err := simulated{pod: podOf(), container: container, stdin: strings.NewReader(c.stdin), stdout: &out,
+			stderr: &errOut}.run(c.command)
+		var code streams.ExitCode
+		if errors.As(err, &code); code != c.code || err != nil && code == 0 {
+			t.Errorf("%s: ended with %v, want exit code %d", name, err, c.code)
+		}
+		if out.String() != c.out || errOut.String() != c.errText {
+			t.Errorf("%s: printed %q and %q, want %q and %q", name, out.String(), errOut.String(), c.out, c.errText)
+		}
+	}
+}
+
+func TestAShellInATerminalShowsWhatIsTyped(t *testing.T) {
+	var out bytes.Buffer
+	c := simulated{pod: podOf(), container: &corev1.Container{Name: "app"},
+		stdin: strings.NewReader("hostname\recho a\rexit\r"), stdout: carriage{&out}, terminal: true}
+	c.stderr = c.stdout
+	if err := c.run([]string{"sh"}); err != nil {
+		t.Fatal(err)
+	}
+	if want := "web-1 $ hostname\r\nweb-1\r\nweb-1 $ echo a\r\na\r\nweb-1 $ exit\r\n"; out.String() != want {
+		t.Errorf("the terminal shows %q, want %q", out.String(), want)
+	}
+}
+
+func TestDiscoveryListsMetricsInBothForms(t *testing.T) {
+	list := metricsResources()
+	if list.GroupVersion != "metrics.k8s.io/v1beta1" || len(list.APIResources) != 2 {
+		t.Fatalf("it lists %v", list)
+	}
+	if pods := list.APIResources[1]; pods.Name != "pods" || !pods.Namespaced || pods.Kind != "PodMetrics" {
+		t.Errorf("it lists %v", pods)
+	}
+}
