@@ -491,6 +491,16 @@ const (
 	//
 	// On: Secrets of bootstrap tokens. Written by: cli. Read by: controller/agents. Users may set it: yes.
 	TokenRenewsAnnotation = "argosy.io/token-renews"
+
+	// AgentKeysAnnotation has the hashes of the keys in the certificates of the agent, separated by commas.
+	//
+	// On: ClusterRoles of agents. Written by: core/cluster/pull. Read by: core/cluster/pull. Users may set it: no.
+	AgentKeysAnnotation = "argosy.io/agent-keys"
+
+	// ReportedByAnnotation is the cluster whose agent created the Secret.
+	//
+	// On: Secrets of agents. Written by: core/cluster/pull. Read by: core/cluster/pull. Users may set it: no.
+	ReportedByAnnotation = "argosy.io/reported-by"
 )
 
 // State on objects in members. Users must not change it.

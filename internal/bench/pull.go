@@ -88,12 +88,12 @@ func idleAgent(ctx context.Context, o Options) ([]Row, error) {
 		return nil, err
 	}
 	kubeconfig := l.Fleet.Members()[0].Kubeconfig
-	command, err := l.Argosy(ctx, "token", "create", "--print-register-command")
+	command, err := l.Argosy(ctx, "token", "create", "--cluster-name", name, "--print-register-command")
 	if err != nil {
 		return nil, fmt.Errorf("create a token: %w: %s", err, command)
 	}
 	// The first word is the name of the command.
-	args := append(strings.Fields(command)[1:], "--cluster-name", name, "--cluster-kubeconfig", kubeconfig, "--apply")
+	args := append(strings.Fields(command)[1:], "--cluster-kubeconfig", kubeconfig, "--apply")
 	if out, err := l.Argosy(ctx, args...); err != nil {
 		return nil, fmt.Errorf("register the cluster: %w: %s", err, out)
 	}

@@ -45,6 +45,9 @@ func newTokenCreate(hub *hubFlags) *cobra.Command {
 		Short: "Create a token that registers a cluster in Pull mode",
 		Long: `Creates a token and prints it, or, with --print-register-command, the command that uses it.
 
+Until its first use, a token without --cluster-name registers a cluster under any name that no cluster has. Policies may send workloads there,
+including Secrets. Give such a token only to somebody who may run them.
+
 --cluster-name limits the token to that cluster from the start. Such a token also registers the cluster again if it is registered already,
 which replaces the credentials of its agent: use it after the certificate of an agent expired.`,
 		Example: `  argosy token create --print-register-command
@@ -59,7 +62,14 @@ which replaces the credentials of its agent: use it after the certificate of an 
 			if err != nil {
 				return err
 			}
-			return t.create(cmd.Context(), c, config, cmd.Root().CommandPath(), cmd.OutOrStdout())
+			if err := t.create(cmd.Context(), c, config, cmd.Root().CommandPath(), cmd.OutOrStdout()); err != nil {
+				return err
+			}
+			if t.cluster == "" { // not beside the token, which programs read
+				fmt.Fprintln(cmd.ErrOrStderr(), "The token registers one cluster, under any name that no cluster has, and policies may "+
+					"send workloads and Secrets there; --cluster-name limits it to one name.")
+			}
+			return nil
 		},
 	}
 	fs := cmd.Flags()

@@ -103,6 +103,16 @@ func Delete(ctx context.Context, c client.Client, read client.Object) error {
 	return nil
 }
 
+// DeleteAll deletes objects by their names. It is no error if they do not exist.
+func DeleteAll[T client.Object](ctx context.Context, c client.Client, objects []T) error {
+	for _, obj := range objects {
+		if err := c.Delete(ctx, obj); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("delete %s: %w", Name(obj), err)
+		}
+	}
+	return nil
+}
+
 // Absent reports whether an error means that an object does not exist. It is false if the server does not serve the
 // kind, which is "not found" too.
 func Absent(err error) bool {

@@ -18,6 +18,7 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/apistatus"
 	"github.com/argosy-io/argosy/internal/capacity"
 	"github.com/argosy-io/argosy/internal/console"
 	"github.com/argosy-io/argosy/internal/controller"
@@ -102,11 +103,15 @@ func AllParts() Parts {
 				}
 				return member.Identity(ctx, r)
 			}
+			agents, err := newRegistered(d.Config, hub, d.Done)
+			if err != nil { // the configuration is the hub's own
+				return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { apistatus.Write(w, err) })
+			}
 			tunnels := reach(d)
-			return tunnels.Handler(hub, proxy.Handler(proxy.Options{Hub: hub, Grants: of(d), Identity: identity,
+			return agents.handler(tunnels.Handler(hub, proxy.Handler(proxy.Options{Hub: hub, Grants: of(d), Identity: identity,
 				Requests: d.Members.ProxyRequests, Tunnels: tunnels},
 				historyHandler(d, explained(d, room, nodes, troubled, consoleHandler(d, &cache, room, troubled,
-					podRequests(unregistering(admission.KeepNamespace(next))))))))
+					podRequests(unregistering(admission.KeepNamespace(next)))))))))
 		},
 		Convert: convert.Review,
 		Restored: func() (map[string]int, int) {

@@ -202,6 +202,10 @@ var threatTests = map[string][]string{
 		"TestRegistrarGrantsOnlyThePermissionsOfAgents",
 		"TestRegistrationsWithMistakesAreRefusedWithTheReason",
 		"TestCertificateRequestsAreJudged",
+		"TestOnlyCertificatesOfTheCurrentRegistrationAreValid",
+		"TestAgentCreatesItsClusterOnlyInARegistration",
+		"TestJoinsWriteNoSecretOfAnAgent",
+		"TestAgentsUseNoSecretOfAnother",
 	},
 	"A developer replaces an existing object of a member, by `conflictResolution: Overwrite`": {
 		"TestForbiddenOverwriteKeepsTheMembersObject",

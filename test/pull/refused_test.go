@@ -61,7 +61,7 @@ func agentConfig(t *testing.T, member kit.Cluster) *rest.Config {
 func tokenConfig(t *testing.T, flags ...string) *rest.Config {
 	t.Helper()
 	config := rest.AnonymousClientConfig(fleet.Hub.Config)
-	config.BearerToken = strings.TrimSpace(argosy(t, append([]string{"token", "create"}, flags...)...))
+	config.BearerToken = strings.Fields(argosy(t, append([]string{"token", "create"}, flags...)...))[0]
 	return config
 }
 
@@ -411,7 +411,7 @@ func TestRegistrarGrantsOnlyThePermissionsOfAgents(t *testing.T) {
 			t.Errorf("the registrar creates %T %s: %v", obj, obj.GetName(), err)
 		}
 	}
-	// What it may create gets the hub's content.
+	// What it may create gets the hub's content, and gives no certificate a permission.
 	role := &rbacv1.ClusterRole{ObjectMeta: meta("", "system:karmada:p4:agent"), Rules: all}
 	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: meta("", "system:karmada:p4:agent"), Subjects: me,
 		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"}}

@@ -12,6 +12,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -21,6 +22,8 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/cluster/pull"
 )
@@ -57,17 +60,28 @@ func (g *agents) ValidateInitialization() error {
 const registrarLifetime = 600
 
 // Admit shortens the certificates of registrars, and replaces the roles and bindings that registrars create with the
-// permissions that the hub grants to agents. It keeps the region of a Cluster that its agent updates.
+// permissions that the hub grants to agents. It keeps the region of a Cluster that its agent updates, and marks the
+// Secrets that agents create.
 func (g *agents) Admit(ctx context.Context, a admission.Attributes, interfaces admission.ObjectInterfaces) error {
 	if a.GetSubresource() != "" {
 		return nil
 	}
 	resource := a.GetResource().GroupResource()
+	cluster, isAgent := agentOf(a)
 	if a.GetOperation() == admission.Update {
-		if _, is := agentOf(a); is && resource == clusterv1alpha1.Resource("clusters") {
+		if isAgent && resource == clusterv1alpha1.Resource("clusters") {
 			return keepPlace(ctx, a)
 		}
 		return nil
+	}
+	if obj, err := meta.Accessor(a.GetObject()); isAgent && err == nil {
+		switch resource {
+		case corev1.Resource("secrets"):
+			pull.Report(cluster, obj)
+		case clusterv1alpha1.Resource("clusters"):
+			// From the start: it is not gone before the hub ends the registration.
+			obj.SetFinalizers([]string{workv1alpha2.ClusterFinalizer})
+		}
 	}
 	if resource == certificatesv1.Resource("certificatesigningrequests") {
 		csr := &certificatesv1.CertificateSigningRequest{}
@@ -78,27 +92,38 @@ func (g *agents) Admit(ctx context.Context, a admission.Attributes, interfaces a
 			return nil
 		})
 	}
-	if resource.Group != rbacv1.GroupName || a.GetUserInfo().GetName() != pull.Registrar {
+	if a.GetUserInfo().GetName() != pull.Registrar {
+		return nil
+	}
+	if resource == corev1.Resource("namespaces") { // its labels and annotations are the hub's
+		namespace := &corev1.Namespace{}
+		return edit(a, interfaces, namespace, func() error {
+			namespace.ObjectMeta = metav1.ObjectMeta{Name: namespace.Name, Labels: map[string]string{
+				workv1alpha2.SystemLabel: "true", corev1.LabelMetadataName: namespace.Name}}
+			return nil
+		})
+	}
+	if resource.Group != rbacv1.GroupName {
 		return nil
 	}
 	name := objectName(a)
-	cluster, ok := pull.GrantedCluster(name)
+	granted, ok := pull.GrantedCluster(name)
 	if !ok {
 		return admission.NewForbidden(a, fmt.Errorf("%q is not a role or binding of an agent", name))
 	}
-	if err := g.unregistered(ctx, a, cluster); err != nil {
+	if err := g.unregistered(ctx, a, granted); err != nil {
 		return err
 	}
-	want := pull.GrantsOf(cluster)
+	want := pull.GrantsOf(granted)
 	switch resource.Resource {
 	case "clusterroles":
-		return replace(a, interfaces, cluster, []rbacv1.ClusterRole{want.ClusterRole})
+		return replace(a, interfaces, granted, []rbacv1.ClusterRole{want.ClusterRole})
 	case "clusterrolebindings":
-		return replace(a, interfaces, cluster, []rbacv1.ClusterRoleBinding{want.ClusterRoleBinding})
+		return replace(a, interfaces, granted, []rbacv1.ClusterRoleBinding{want.ClusterRoleBinding})
 	case "roles":
-		return replace(a, interfaces, cluster, want.Roles)
+		return replace(a, interfaces, granted, want.Roles)
 	default:
-		return replace(a, interfaces, cluster, want.RoleBindings)
+		return replace(a, interfaces, granted, want.RoleBindings)
 	}
 }
 
@@ -152,19 +177,18 @@ func (g *agents) Validate(ctx context.Context, a admission.Attributes, interface
 	}
 	cluster, is := agentOf(a)
 	if !is {
-		return nil
+		return g.validateOthers(ctx, a)
 	}
 	if a.GetOperation() == admission.Update {
-		if a.GetResource().GroupResource() != clusterv1alpha1.Resource("clusters") {
-			return nil
-		}
-		was, is, err := clusterChange(a)
+		return g.validateUpdate(ctx, a, cluster)
+	}
+	switch a.GetResource().GroupResource() {
+	case workv1alpha1.Resource("works"):
+		c, err := g.cluster(ctx, cluster)
 		if err != nil {
 			return err
 		}
-		return forbidden(a, pull.CheckUpdate(cluster, was, is))
-	}
-	switch a.GetResource().GroupResource() {
+		why = pull.CheckPulls(cluster, c)
 	case coordinationv1.Resource("leases"):
 		why = pull.CheckLease(cluster, a.GetNamespace(), objectName(a))
 	case corev1.Resource("secrets"):
@@ -182,9 +206,106 @@ func (g *agents) Validate(ctx context.Context, a admission.Attributes, interface
 		if err != nil {
 			return err
 		}
-		why = pull.CheckCluster(cluster, c, fleet)
+		if why = pull.CheckCluster(cluster, c, fleet); why != "" {
+			break
+		}
+		role, err := g.role(ctx, cluster)
+		if err != nil {
+			return err
+		}
+		if why = pull.CheckFirst(cluster, role); why == "" {
+			return g.validateRefs(ctx, a, c, nil)
+		}
 	}
 	return forbidden(a, why)
+}
+
+// validateUpdate denies what an agent must not change in its Cluster, and changes of Secrets that are not its own: the
+// response to a change has the content.
+func (g *agents) validateUpdate(ctx context.Context, a admission.Attributes, cluster string) error {
+	switch a.GetResource().GroupResource() {
+	case corev1.Resource("secrets"):
+		c, err := g.cluster(ctx, cluster)
+		if err != nil {
+			return err
+		}
+		old, err := meta.Accessor(a.GetOldObject())
+		if err != nil {
+			return err
+		}
+		return forbidden(a, pull.CheckSecretUse(cluster, old, c))
+	case clusterv1alpha1.Resource("clusters"):
+		was, is, err := clusterChange(a)
+		if err != nil {
+			return err
+		}
+		if why := pull.CheckUpdate(cluster, was, is); why != "" {
+			return forbidden(a, why)
+		}
+		return g.validateRefs(ctx, a, is, was)
+	}
+	return nil
+}
+
+// validateRefs denies new references of a Cluster to Secrets that its agent must not use. was is the Cluster before,
+// nil for none.
+func (g *agents) validateRefs(ctx context.Context, a admission.Attributes, is, was *clusterv1alpha1.Cluster) error {
+	for _, ref := range []*clusterv1alpha1.LocalSecretReference{is.Spec.SecretRef, is.Spec.ImpersonatorSecretRef} {
+		if ref == nil || was != nil && (equality.Semantic.DeepEqual(ref, was.Spec.SecretRef) ||
+			equality.Semantic.DeepEqual(ref, was.Spec.ImpersonatorSecretRef)) {
+			continue
+		}
+		secret, err := g.client.Resource(secrets).Namespace(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+		if err != nil {
+			return forbidden(a, fmt.Sprintf("read Secret %s/%s, which the Cluster refers to: %v", ref.Namespace, ref.Name, err))
+		}
+		if why := pull.CheckSecretUse(is.Name, secret, nil); why != "" {
+			return forbidden(a, why)
+		}
+	}
+	return nil
+}
+
+// validateOthers denies changes of a Secret that an agent without a Cluster created: a join would write the credentials
+// of a cluster where that agent reads them.
+func (g *agents) validateOthers(ctx context.Context, a admission.Attributes) error {
+	if a.GetOperation() != admission.Update || a.GetResource().GroupResource() != corev1.Resource("secrets") {
+		return nil
+	}
+	old, err := meta.Accessor(a.GetOldObject())
+	if err != nil || pull.ReportedBy(old) == "" {
+		return err
+	}
+	c, err := g.cluster(ctx, pull.ReportedBy(old))
+	if err != nil || pull.CheckPulls(pull.ReportedBy(old), c) == "" {
+		return err
+	}
+	return forbidden(a, fmt.Sprintf("the agent of cluster %q created this Secret, and can read it: delete it first",
+		pull.ReportedBy(old)))
+}
+
+// role returns the ClusterRole of the agent of a cluster; nil if there is none.
+func (g *agents) role(ctx context.Context, cluster string) (metav1.Object, error) {
+	role, err := g.client.Resource(clusterRoles).Get(ctx, pull.RoleOf(cluster), metav1.GetOptions{})
+	switch {
+	case commit.Absent(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read the permissions of the agent of cluster %q: %w", cluster, err)
+	}
+	return role, nil
+}
+
+// cluster returns a Cluster; nil if there is none.
+func (g *agents) cluster(ctx context.Context, name string) (*clusterv1alpha1.Cluster, error) {
+	u, err := g.client.Resource(clusters).Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case commit.Absent(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read cluster %q: %w", name, err)
+	}
+	return asCluster(u)
 }
 
 // agentOf returns the cluster whose agent sends a request. is is false for other users.
@@ -226,12 +347,9 @@ func forbidden(a admission.Attributes, why string) error {
 
 // unregistered denies a change of the permissions of a registered cluster's agent. The hub itself keeps those.
 func (g *agents) unregistered(ctx context.Context, a admission.Attributes, cluster string) error {
-	_, err := g.client.Resource(clusters).Get(ctx, cluster, metav1.GetOptions{})
-	switch {
-	case commit.Absent(err):
-		return nil
-	case err != nil:
-		return fmt.Errorf("check whether cluster %q is registered: %w", cluster, err)
+	c, err := g.cluster(ctx, cluster)
+	if err != nil || c == nil {
+		return err
 	}
 	return admission.NewForbidden(a, fmt.Errorf("cluster %q is registered already", cluster))
 }

@@ -26,6 +26,7 @@ import (
 	"k8s.io/apiserver/pkg/warning"
 	"k8s.io/client-go/dynamic"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
+	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
 
 	"github.com/argosy-io/argosy/api/crds"
@@ -157,6 +158,9 @@ func newHubWith(t *testing.T, options Options, objects ...*unstructured.Unstruct
 	return h
 }
 
+// interfaces converts built-in kinds, as an API server does.
+var interfaces = admission.NewObjectInterfacesFromScheme(scheme.Scheme)
+
 func (h *hub) wait(what string, holds func() bool) {
 	h.t.Helper()
 	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(5 * time.Millisecond) {
@@ -199,7 +203,7 @@ func (h *hub) write(username string, obj,
 	ctx := warning.WithWarningRecorder(context.Background(), warnings)
 	for _, p := range h.plugins {
 		if m, ok := p.(admission.MutationInterface); ok && p.Handles(operation) {
-			if err := m.Admit(ctx, a, nil); err != nil {
+			if err := m.Admit(ctx, a, interfaces); err != nil {
 				return nil, warnings.texts, err
 			}
 		}
@@ -215,7 +219,7 @@ func (h *hub) write(username string, obj,
 	}
 	for _, p := range h.plugins {
 		if v, ok := p.(admission.ValidationInterface); ok && p.Handles(operation) {
-			if err := v.Validate(ctx, a, nil); err != nil {
+			if err := v.Validate(ctx, a, interfaces); err != nil {
 				return nil, warnings.texts, err
 			}
 		}

@@ -148,7 +148,7 @@ func TestOrderedWorkEndsWithTheLastOtherFinalizer(t *testing.T) {
 }
 
 func TestAgentUpdatesItsOwnClusterOnly(t *testing.T) {
-	h := newHub(t)
+	h := newHub(t, agentSecret(t, "m1", "m1"))
 	h.users = map[string]*user.DefaultInfo{"system:karmada:agent:m1": {Name: "system:karmada:agent:m1",
 		Groups: []string{"system:karmada:agents"}}}
 	h.reads = map[string]bool{"system:karmada:agent:m1 /secrets karmada-cluster/m1": true}

@@ -5,11 +5,13 @@ package agents
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -39,8 +41,9 @@ func Setup(mgr ctrl.Manager) error {
 	return nil
 }
 
-// granter keeps the permissions of the agent of each cluster in Pull mode. The Cluster owns them, so that they end with
-// it. Until then, the agent needs them to delete what it created.
+// granter keeps the permissions of the agent of each cluster in Pull mode, and removes those in the name of a cluster
+// in Push mode. The Cluster owns them, so that they end with it. Until then, the agent needs them to delete what it
+// created.
 type granter struct {
 	client client.Client
 	// live reads past the cache: roles are read seldom.
@@ -53,8 +56,12 @@ func (g *granter) Reconcile(ctx context.Context, req reconcile.Request) (reconci
 	if err := g.client.Get(ctx, req.NamespacedName, cluster); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	if !membership.Pulls(cluster) || cluster.DeletionTimestamp != nil {
+	switch {
+	case cluster.DeletionTimestamp != nil:
 		return reconcile.Result{}, nil
+	case !membership.Pulls(cluster):
+		grants := pull.GrantsOf(cluster.Name)
+		return reconcile.Result{}, commit.DeleteAll(ctx, g.client, grants.Objects())
 	}
 	return reconcile.Result{}, g.grant(ctx, cluster)
 }
@@ -62,7 +69,13 @@ func (g *granter) Reconcile(ctx context.Context, req reconcile.Request) (reconci
 func (g *granter) grant(ctx context.Context, cluster *clusterv1alpha1.Cluster) error {
 	want := pull.GrantsOf(cluster.Name)
 	role := &rbacv1.ClusterRole{ObjectMeta: want.ClusterRole.ObjectMeta}
-	err := g.keep(ctx, cluster, role, func() { role.Rules, role.AggregationRule = want.ClusterRole.Rules, nil })
+	err := g.keep(ctx, cluster, role, func() {
+		role.Rules, role.AggregationRule = want.ClusterRole.Rules, nil
+		known := slices.ContainsFunc(role.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == cluster.UID })
+		if !known && !pull.Pending(role) {
+			pull.RecordKeys(role, nil) // no token registered this Cluster: earlier certificates in its name are not valid
+		}
+	})
 	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: want.ClusterRoleBinding.ObjectMeta}
 	if err == nil {
 		err = g.keep(ctx, cluster, binding, func() {

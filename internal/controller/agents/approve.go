@@ -8,6 +8,7 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -98,19 +99,46 @@ func (a *approver) judge(ctx context.Context, csr *certificatesv1.CertificateSig
 		return pull.Decision{}, err
 	}
 	decision := request.Judge(known, token)
-	if decision.Bind == "" || token.Cluster == decision.Bind {
-		return decision, nil
+	if decision.Bind != "" && token.Cluster != decision.Bind {
+		if secret == nil {
+			return pull.Decision{Verdict: pull.Deny, Message: fmt.Sprintf("token %s has expired or was deleted: "+
+				"create a new one with `argosy token create`", token.ID)}, nil
+		}
+		// The resource version lets one of two concurrent registrations win; the other is judged again.
+		metav1.SetMetaDataAnnotation(&secret.ObjectMeta, wellknown.TokenClusterAnnotation, decision.Bind)
+		if err := a.client.Update(ctx, secret); err != nil {
+			return pull.Decision{}, fmt.Errorf("bind token %s to cluster %q: %w", token.ID, decision.Bind, err)
+		}
 	}
-	if secret == nil {
-		return pull.Decision{Verdict: pull.Deny, Message: fmt.Sprintf("token %s has expired or was deleted: "+
-			"create a new one with `argosy token create`", token.ID)}, nil
-	}
-	// The resource version lets one of two concurrent registrations win; the other is judged again.
-	metav1.SetMetaDataAnnotation(&secret.ObjectMeta, wellknown.TokenClusterAnnotation, decision.Bind)
-	if err := a.client.Update(ctx, secret); err != nil {
-		return pull.Decision{}, fmt.Errorf("bind token %s to cluster %q: %w", token.ID, decision.Bind, err)
+	if decision.Record != nil {
+		return decision, a.record(ctx, request.SubjectCluster(), known.Cluster == nil, decision.Record)
 	}
 	return decision, nil
+}
+
+// record writes the keys of an agent into its ClusterRole. A first registration also takes the ClusterRole from a
+// former Cluster, with which it would be deleted.
+func (a *approver) record(ctx context.Context, cluster string, first bool, keys []string) error {
+	want := pull.GrantsOf(cluster).ClusterRole
+	role := want.DeepCopy()
+	err := a.live.Get(ctx, types.NamespacedName{Name: role.Name}, role)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("read ClusterRole %s: %w", role.Name, err)
+	}
+	pull.RecordKeys(role, keys)
+	role.Labels, role.Rules, role.AggregationRule = want.Labels, want.Rules, nil
+	if first {
+		role.OwnerReferences = nil
+	}
+	if apierrors.IsNotFound(err) {
+		err = a.client.Create(ctx, role)
+	} else {
+		err = a.client.Update(ctx, role)
+	}
+	if err != nil {
+		return fmt.Errorf("record the keys of the agent of cluster %q: %w", cluster, err)
+	}
+	return nil
 }
 
 // known returns what the hub has of a cluster; nothing for an empty name.
@@ -121,7 +149,11 @@ func (a *approver) known(ctx context.Context, name string) (pull.Known, error) {
 	cluster := &clusterv1alpha1.Cluster{}
 	switch err := a.live.Get(ctx, types.NamespacedName{Name: name}, cluster); {
 	case err == nil:
-		return pull.Known{Cluster: cluster}, nil
+		role := &rbacv1.ClusterRole{}
+		if err := a.live.Get(ctx, types.NamespacedName{Name: pull.RoleOf(name)}, role); client.IgnoreNotFound(err) != nil {
+			return pull.Known{}, fmt.Errorf("read ClusterRole %s: %w", pull.RoleOf(name), err)
+		}
+		return pull.Known{Cluster: cluster, Keys: pull.Keys(role)}, nil
 	case !apierrors.IsNotFound(err):
 		return pull.Known{}, fmt.Errorf("read cluster %q: %w", name, err)
 	}
@@ -168,6 +200,7 @@ func read(csr *certificatesv1.CertificateSigningRequest) (request pull.Request, 
 	return pull.Request{
 		Signer: csr.Spec.SignerName, User: csr.Spec.Username, Groups: csr.Spec.Groups, Usages: csr.Spec.Usages,
 		CommonName: parsed.Subject.CommonName, Organizations: parsed.Subject.Organization,
+		Key:              pull.KeyHash(parsed.RawSubjectPublicKeyInfo),
 		AlternativeNames: len(parsed.DNSNames)+len(parsed.EmailAddresses)+len(parsed.IPAddresses)+len(parsed.URIs) > 0,
 	}, true
 }

@@ -25,6 +25,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
+	"github.com/argosy-io/argosy/internal/core/cluster/pull"
 	"github.com/argosy-io/argosy/internal/core/cluster/taint"
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/object/names"
@@ -210,6 +211,11 @@ func (l *lifecycle) leave(ctx context.Context, cluster *clusterv1alpha1.Cluster)
 		if err := l.client.Delete(ctx, lease); client.IgnoreNotFound(err) != nil {
 			return 0, fmt.Errorf("delete the Lease of the agent of cluster %q: %w", cluster.Name, err)
 		}
+	}
+	// Before the Cluster is gone: no certificate in its name may create another, or act in the next.
+	grants := pull.GrantsOf(cluster.Name)
+	if err := commit.DeleteAll(ctx, l.client, grants.Objects()); err != nil {
+		return 0, err
 	}
 	return 0, commit.RemoveFinalizer(ctx, l.client, cluster, workv1alpha2.ClusterFinalizer)
 }

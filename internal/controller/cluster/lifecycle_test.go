@@ -2,22 +2,26 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
+	"github.com/argosy-io/argosy/internal/core/cluster/pull"
 	"github.com/argosy-io/argosy/internal/member"
 )
 
@@ -123,6 +127,46 @@ func TestTaintsAreWrittenOnceWithEvent(t *testing.T) {
 	l.wantEvent("TaintClusterSucceed")
 	l.reconcile()
 	l.wantSilence()
+}
+
+// The agent of a Cluster that is gone could create another one for as long as it has permissions.
+func TestPermissionsOfAgentEndBeforeItsCluster(t *testing.T) {
+	for _, mode := range []clusterv1alpha1.ClusterSyncMode{clusterv1alpha1.Pull, clusterv1alpha1.Push} {
+		c := cluster(metav1.ConditionFalse)
+		c.Spec.SyncMode = mode
+		c.Finalizers, c.DeletionTimestamp = []string{workv1alpha2.ClusterFinalizer}, new(metav1.Now())
+		grants := pull.GrantsOf("m1")
+		l := newLife(t, append([]client.Object{c}, objectsOf(grants)...)...)
+		working, broken := l.client, errors.New("the hub is overloaded")
+		l.client = interceptor.NewClient(working.(client.WithWatch), interceptor.Funcs{Delete: func(ctx context.Context,
+			c client.WithWatch, obj client.Object, opts ...client.DeleteOption,
+		) error {
+			if _, is := obj.(*rbacv1.RoleBinding); is {
+				return broken
+			}
+			return c.Delete(ctx, obj, opts...)
+		}})
+		if _, err := l.leave(t.Context(), c); !errors.Is(err, broken) || !l.exists(c, "", "m1") {
+			t.Errorf("%s: the Cluster leaves although a permission is left: %v", mode, err)
+		}
+		l.client = working
+		l.reconcile()
+		for _, obj := range objectsOf(grants) {
+			if l.exists(obj, obj.GetNamespace(), obj.GetName()) {
+				t.Errorf("%s: %T %s is left", mode, obj, obj.GetName())
+			}
+		}
+		if l.exists(c, "", "m1") {
+			t.Errorf("%s: the Cluster is left", mode)
+		}
+	}
+}
+
+func objectsOf(grants pull.Grants) (objects []client.Object) {
+	for _, obj := range grants.Objects() {
+		objects = append(objects, obj)
+	}
+	return objects
 }
 
 func TestClusterLeavesInOrder(t *testing.T) {

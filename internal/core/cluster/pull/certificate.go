@@ -23,6 +23,8 @@ type Request struct {
 	// AlternativeNames is true if the request has hosts, addresses or URIs.
 	AlternativeNames bool
 	Usages           []certificatesv1.KeyUsage
+	// Key is the hash of the public key, as KeyHash returns it.
+	Key string
 }
 
 // Token is the bootstrap token of a requester.
@@ -42,6 +44,8 @@ type Known struct {
 	// Secret is a Secret that the agent could read, without a registered cluster; empty for none. It may belong to another
 	// cluster, whose spec refers to it.
 	Secret string
+	// Keys are the recorded keys of its agent; nil for none, and for those of an earlier version.
+	Keys []string
 }
 
 // Verdict on a request.
@@ -61,6 +65,8 @@ type Decision struct {
 	Message string
 	// Bind is the cluster that the token of the requester is bound to before the approval; empty for none.
 	Bind string
+	// Record are the keys of the agent to record before the approval; nil to record none.
+	Record []string
 }
 
 // SubjectCluster returns the cluster whose agent a request is for; empty for none.
@@ -112,7 +118,7 @@ func (r Request) Judge(known Known, token Token) Decision {
 			"that does not end with %s", r.CommonName, nameLimit, impersonatorSuffix)
 	}
 	if r.fromAgent() {
-		return r.judgeRenewal(name, cluster)
+		return r.judgeRenewal(name, known)
 	}
 	switch {
 	case token.Cluster != "" && token.Cluster != name:
@@ -123,21 +129,24 @@ func (r Request) Judge(known Known, token Token) Decision {
 			"another name, or delete it with `kubectl delete secret %[1]s -n %[2]s` if no cluster needs it", known.Secret,
 			names.Clusters, name)
 	case cluster == nil:
-		return Decision{Verdict: Approve, Message: fmt.Sprintf("token %s registers cluster %q", token.ID, name), Bind: name}
+		return Decision{Verdict: Approve, Message: fmt.Sprintf("token %s registers cluster %q", token.ID, name), Bind: name,
+			Record: []string{r.Key}}
 	case cluster.DeletionTimestamp != nil:
 		return deny("cluster %q is being removed: register it again when `argosy get clusters` no longer lists it", name)
 	case cluster.Spec.SyncMode != clusterv1alpha1.Pull:
 		return deny("cluster %q is joined in Push mode: unjoin it first, or choose another name", name)
 	case token.Renews && token.Cluster == name:
 		return Decision{Verdict: Approve, Message: fmt.Sprintf(
-			"token %s replaces the credentials of the agent of cluster %q", token.ID, name)}
+			"token %s replaces the credentials of the agent of cluster %q", token.ID, name),
+			Record: []string{r.Key}}
 	}
 	return deny("cluster %q is registered already: choose another name, or unregister it first. To replace the "+
 		"credentials of its agent, create a token with `argosy token create --cluster-name %s`", name, name)
 }
 
 // judgeRenewal decides about the request of an agent.
-func (r Request) judgeRenewal(name string, cluster *clusterv1alpha1.Cluster) Decision {
+func (r Request) judgeRenewal(name string, known Known) Decision {
+	cluster := known.Cluster
 	switch {
 	case r.User != User(name):
 		return Decision{Verdict: Deny, Message: fmt.Sprintf("%s cannot request a certificate of the agent of cluster %q",
@@ -146,7 +155,11 @@ func (r Request) judgeRenewal(name string, cluster *clusterv1alpha1.Cluster) Dec
 		return Decision{Verdict: Deny, Message: fmt.Sprintf("cluster %q is not registered in Pull mode: "+
 			"register it with `argosy register`", name)}
 	}
-	return Decision{Verdict: Approve, Message: fmt.Sprintf("the agent of cluster %q renews its certificate", name)}
+	approved := Decision{Verdict: Approve, Message: fmt.Sprintf("the agent of cluster %q renews its certificate", name)}
+	if known.Keys != nil { // earlier versions recorded none: any certificate in the name is valid
+		approved.Record = append(slices.Clone(known.Keys), r.Key)
+	}
+	return approved
 }
 
 // malformed returns why no agent may have the certificate; empty if one may.

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 )
 
@@ -53,8 +54,9 @@ func CheckCluster(cluster string, c *clusterv1alpha1.Cluster, fleet []clusterv1a
 		return fmt.Sprintf("the agent of cluster %q cannot create cluster %q", cluster, c.Name)
 	case c.Spec.SyncMode != clusterv1alpha1.Pull:
 		return "an agent can register its cluster only in Pull mode"
-	case len(c.Spec.Taints) > 0 || len(c.Annotations) > 0 || len(c.Finalizers) > 0 || len(c.OwnerReferences) > 0:
-		return "an agent registers its cluster without taints, annotations, finalizers and owners"
+	case len(c.Spec.Taints) > 0 || len(c.Labels) > 0 || len(c.Annotations) > 0 || len(c.OwnerReferences) > 0 ||
+		slices.ContainsFunc(c.Finalizers, func(f string) bool { return f != workv1alpha2.ClusterFinalizer }):
+		return "an agent registers its cluster without taints, labels, annotations, finalizers and owners"
 	}
 	if why := checkSecretRefs(c); why != "" {
 		return why

@@ -5,6 +5,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/object/names"
@@ -46,8 +47,8 @@ func GrantsOf(cluster string) Grants {
 		return r
 	}
 	g := Grants{
-		ClusterRole: rbacv1.ClusterRole{ObjectMeta: grantMeta("", rolePrefix+cluster+agentSuffix), Rules: []rbacv1.PolicyRule{
-			named(rule("cluster.karmada.io", "clusters", "get", "list", "watch", "update", "delete"), cluster),
+		ClusterRole: rbacv1.ClusterRole{ObjectMeta: grantMeta("", RoleOf(cluster)), Rules: []rbacv1.PolicyRule{
+			named(rule("cluster.karmada.io", "clusters", "get", "list", "watch", "update"), cluster),
 			rule("cluster.karmada.io", "clusters", "create"),
 			named(rule("cluster.karmada.io", "clusters/status", "get", "update", "patch"), cluster),
 			named(rule("cluster.karmada.io", "clusters/"+TunnelSubresource, "create"), cluster),
@@ -84,6 +85,21 @@ func GrantsOf(cluster string) Grants {
 			Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name}})
 	}
 	return g
+}
+
+// Object is a role or a binding.
+type Object interface {
+	metav1.Object
+	runtime.Object
+}
+
+// Objects returns all roles and bindings.
+func (g *Grants) Objects() []Object {
+	objects := []Object{&g.ClusterRole, &g.ClusterRoleBinding}
+	for i := range g.Roles {
+		objects = append(objects, &g.Roles[i], &g.RoleBindings[i])
+	}
+	return objects
 }
 
 func grantMeta(namespace, name string) metav1.ObjectMeta {

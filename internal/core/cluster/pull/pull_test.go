@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
 // csr returns a valid request of a token for the agent of a cluster.
@@ -158,7 +159,19 @@ func TestAgentsCreateOnlyTheirOwnObjects(t *testing.T) {
 			fleet), `a member under the name "us" already`},
 		"a cluster with annotations": {CheckCluster("eu", cluster(func(c *clusterv1alpha1.Cluster) {
 			c.Annotations = map[string]string{"a": "b"}
-		}), fleet), "without taints, annotations"},
+		}), fleet), "without taints, labels, annotations"},
+		"a cluster with labels": {CheckCluster("eu", cluster(func(c *clusterv1alpha1.Cluster) {
+			c.Labels = map[string]string{"tier": "prod"}
+		}), fleet), "without taints, labels"},
+		"a cluster with taints": {CheckCluster("eu", cluster(func(c *clusterv1alpha1.Cluster) {
+			c.Spec.Taints = []corev1.Taint{{Key: "a", Effect: corev1.TaintEffectNoSchedule}}
+		}), fleet), "without taints"},
+		"a cluster with another finalizer": {CheckCluster("eu", cluster(func(c *clusterv1alpha1.Cluster) {
+			c.Finalizers = []string{workv1alpha2.ClusterFinalizer, "a/b"}
+		}), fleet), "without taints"},
+		"a cluster with the hub's finalizer": {CheckCluster("eu", cluster(func(c *clusterv1alpha1.Cluster) {
+			c.Finalizers = []string{workv1alpha2.ClusterFinalizer}
+		}), fleet), ""},
 	} {
 		if tc.want == "" && tc.why != "" || !strings.Contains(tc.why, tc.want) {
 			t.Errorf("%s: %q, want %q", story, tc.why, tc.want)
@@ -184,6 +197,12 @@ func TestPermissionsNameNoOtherCluster(t *testing.T) {
 	if names, granted := named(g.ClusterRole.Rules, "clusters/tunnel", "create"); !granted ||
 		!slices.Equal(names, []string{"eu"}) {
 		t.Errorf("clusters are connected by the names %q", names)
+	}
+	// What people decided about a Cluster would go with it.
+	for _, verb := range []string{"delete", "deletecollection", "patch", "*"} {
+		if _, granted := named(g.ClusterRole.Rules, "clusters", verb); granted {
+			t.Errorf("an agent may %s Clusters", verb)
+		}
 	}
 	for _, r := range g.ClusterRole.Rules {
 		if slices.Contains(r.Resources, "secrets") || slices.Contains(r.Resources, "works") ||

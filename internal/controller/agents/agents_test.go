@@ -1,0 +1,211 @@
+package agents
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"slices"
+	"testing"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
+	"github.com/argosy-io/argosy/internal/core/cluster/pull"
+)
+
+var eu = reconcile.Request{NamespacedName: types.NamespacedName{Name: "eu"}}
+
+func newClient(t *testing.T, objects ...client.Object) client.Client {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, clusterv1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
+}
+
+func token(id string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "bootstrap-token-" + id}}
+}
+
+func cluster(mode clusterv1alpha1.ClusterSyncMode, uid types.UID) *clusterv1alpha1.Cluster {
+	return &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "eu", UID: uid},
+		Spec: clusterv1alpha1.ClusterSpec{SyncMode: mode}}
+}
+
+// request returns a request of a user for a certificate of the agent of cluster eu, and the key in it.
+func request(t *testing.T, user string, groups ...string) (csr *certificatesv1.CertificateSigningRequest, key string) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{
+		CommonName: pull.User("eu"), Organization: []string{pull.Group}}}, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	public, err := x509.MarshalPKIXPublicKey(private.Public())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &certificatesv1.CertificateSigningRequest{Spec: certificatesv1.CertificateSigningRequestSpec{
+		Request: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: raw}), Username: user, Groups: groups,
+		SignerName: certificatesv1.KubeAPIServerClientSignerName,
+		Usages:     []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth},
+	}}, pull.KeyHash(public)
+}
+
+// roleIn returns the ClusterRole of the agent of cluster eu; nil if there is none.
+func roleIn(t *testing.T, c client.Client) *rbacv1.ClusterRole {
+	t.Helper()
+	role := &rbacv1.ClusterRole{}
+	err := c.Get(t.Context(), types.NamespacedName{Name: pull.RoleOf("eu")}, role)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return role
+}
+
+// A certificate has no rights after the Cluster in whose name it was issued, nor after another registration.
+func TestCertificatesEndWithTheirRegistration(t *testing.T) {
+	c := newClient(t, token("aaaaaa"), token("bbbbbb"), token("cccccc"))
+	a, g := &approver{client: c, live: c}, &granter{client: c, live: c}
+	approve := func(user string, groups ...string) string {
+		t.Helper()
+		csr, key := request(t, user, groups...)
+		decision, err := a.judge(t.Context(), csr)
+		if err != nil || decision.Verdict != pull.Approve {
+			t.Fatalf("the request of %s: %+v, %v", user, decision, err)
+		}
+		return key
+	}
+	keep := func() {
+		t.Helper()
+		if _, err := g.Reconcile(t.Context(), eu); err != nil {
+			t.Fatal(err)
+		}
+	}
+	valid := func(when string, keys []string, others ...string) {
+		t.Helper()
+		for _, key := range append(keys, others...) {
+			if why := pull.CheckCertificate("eu", roleIn(t, c), key); (why == "") != slices.Contains(keys, key) {
+				t.Errorf("%s: a certificate: %q", when, why)
+			}
+		}
+	}
+	create := func(uid types.UID) *clusterv1alpha1.Cluster {
+		t.Helper()
+		created := cluster(clusterv1alpha1.Pull, uid)
+		if err := c.Create(t.Context(), created); err != nil {
+			t.Fatal(err)
+		}
+		keep()
+		return created
+	}
+
+	// 1. A token, then another one, registers the name. Its Cluster ends the registration.
+	squatter := approve("system:bootstrap:aaaaaa", pull.TokenGroup)
+	valid("a registration", []string{squatter})
+	first := approve("system:bootstrap:bbbbbb", pull.TokenGroup)
+	valid("another registration", []string{first}, squatter)
+	if !pull.Pending(roleIn(t, c)) {
+		t.Error("the agent could not create its Cluster")
+	}
+	current := create("1")
+	if pull.Pending(roleIn(t, c)) {
+		t.Error("the agent could create its Cluster again")
+	}
+	renewed := approve(pull.User("eu"), pull.Group)
+	valid("a renewal", []string{first, renewed}, squatter)
+
+	// 2. The Cluster is gone, but not its roles: as after a removal by force.
+	if err := c.Delete(t.Context(), current); err != nil {
+		t.Fatal(err)
+	}
+	second := approve("system:bootstrap:cccccc", pull.TokenGroup)
+	valid("a registration after a removal", []string{second}, squatter, first, renewed)
+	if len(roleIn(t, c).OwnerReferences) > 0 {
+		t.Error("the ClusterRole would be deleted with the former Cluster")
+	}
+	current = create("2")
+	valid("the second Cluster", []string{second}, squatter, first, renewed)
+
+	// 3. An administrator creates the next Cluster without a registration.
+	if err := c.Delete(t.Context(), current); err != nil {
+		t.Fatal(err)
+	}
+	current = create("3")
+	valid("a Cluster of an administrator", nil, squatter, first, renewed, second)
+
+	// 4. A join in Push mode removes what is in its name.
+	if err := c.Delete(t.Context(), current); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Create(t.Context(), cluster(clusterv1alpha1.Push, "4")); err != nil {
+		t.Fatal(err)
+	}
+	keep()
+	grants := pull.GrantsOf("eu")
+	for _, obj := range grants.Objects() {
+		if err := c.Get(t.Context(), client.ObjectKeyFromObject(obj), obj); !apierrors.IsNotFound(err) {
+			t.Errorf("%T %s of an agent is there: %v", obj, obj.GetName(), err)
+		}
+	}
+}
+
+// Roles of earlier versions record no keys. Their agents keep their rights, and renew their certificates.
+func TestAgentsOfEarlierVersionsKeepTheirRights(t *testing.T) {
+	role := pull.GrantsOf("eu").ClusterRole
+	role.OwnerReferences = []metav1.OwnerReference{{APIVersion: clusterv1alpha1.GroupVersion.String(), Kind: "Cluster",
+		Name: "eu", UID: "1"}}
+	c := newClient(t, cluster(clusterv1alpha1.Pull, "1"), &role)
+	a, g := &approver{client: c, live: c}, &granter{client: c, live: c}
+	if _, err := g.Reconcile(t.Context(), eu); err != nil {
+		t.Fatal(err)
+	}
+	csr, key := request(t, pull.User("eu"), pull.Group)
+	if decision, err := a.judge(t.Context(), csr); err != nil || decision.Verdict != pull.Approve {
+		t.Fatalf("a renewal: %+v, %v", decision, err)
+	}
+	for _, k := range []string{"the first", key} {
+		if why := pull.CheckCertificate("eu", roleIn(t, c), k); why != "" {
+			t.Errorf("a certificate: %s", why)
+		}
+	}
+	// An administrator's token starts the record.
+	replacing := token("dddddd")
+	replacing.Annotations = map[string]string{wellknown.TokenClusterAnnotation: "eu",
+		wellknown.TokenRenewsAnnotation: "true"}
+	if err := c.Create(t.Context(), replacing); err != nil {
+		t.Fatal(err)
+	}
+	csr, replaced := request(t, "system:bootstrap:dddddd", pull.TokenGroup)
+	if decision, err := a.judge(t.Context(), csr); err != nil || decision.Verdict != pull.Approve {
+		t.Fatalf("a replacement: %+v, %v", decision, err)
+	}
+	for k, want := range map[string]bool{replaced: true, key: false, "the first": false} {
+		if why := pull.CheckCertificate("eu", roleIn(t, c), k); (why == "") != want {
+			t.Errorf("a certificate after a replacement: %q", why)
+		}
+	}
+}
