@@ -223,6 +223,9 @@ func gateNames(gates []releasev1alpha1.ReleaseGate) []string {
 		case g.Approval != nil && g.Approval.Count > 1:
 			name += fmt.Sprintf(" (%d approvals)", g.Approval.Count)
 		}
+		if g.Approval != nil && g.Approval.NotAuthor {
+			name += " (not by the author, nor by users who may act as the author)"
+		}
 		all = append(all, name)
 	}
 	return all

@@ -9,9 +9,13 @@ import (
 	"testing"
 	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
@@ -98,6 +102,128 @@ func TestCasesFromTheFieldGiveTheirExpectedResults(t *testing.T) {
 			test(t, fleet.Namespace(t))
 		})
 	}
+}
+
+// asUser returns the hub as a user without groups sees it.
+func asUser(t *testing.T, name string) kit.Cluster {
+	t.Helper()
+	config := rest.CopyConfig(fleet.Hub.Config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: name, Groups: []string{"system:authenticated"}}
+	c, err := kit.Connect(name, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// The part four-eyes of the case attacks: one person starts a release by the token of a service account, and approves.
+func TestFourEyesAreTwoPeople(t *testing.T) {
+	kit.Long(t)
+	ns := fleet.Namespace(t)
+	const group = "release.argosy.io/v1alpha1"
+	fleet.Hub.Apply(t, strings.ReplaceAll(`{apiVersion: v1, kind: ServiceAccount, metadata: {name: deployer, namespace: NS}}
+---
+{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: deployer, namespace: NS},
+  roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: edit},
+  subjects: [{kind: ServiceAccount, name: deployer, namespace: NS}]}
+---
+{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: approver, namespace: NS},
+  roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: admin},
+  subjects: [{kind: User, apiGroup: rbac.authorization.k8s.io, name: approver-NS}]}
+---
+{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: approve, namespace: NS}, rules: [
+  {apiGroups: [release.argosy.io], resources: [releases], verbs: [get, list, watch, approve]},
+  {apiGroups: [release.argosy.io], resources: [releaseapprovals], verbs: [get, list, watch, create]}]}
+---
+{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: lead, namespace: NS},
+  roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: approve},
+  subjects: [{kind: User, apiGroup: rbac.authorization.k8s.io, name: lead-NS}]}
+---
+{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy, metadata: {name: p, namespace: NS},
+  spec: {resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}], placement: {clusterAffinity: {clusterNames: [member1]}}}}
+---
+{apiVersion: release.argosy.io/v1alpha1, kind: ReleaseStrategy, metadata: {name: gated, namespace: NS},
+  spec: {stages: [{name: all, before: [{name: sign, approval: {count: 1, notAuthor: true}}]}]}}
+---
+{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: NS}, spec: {replicas: 1,
+  selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}},
+  spec: {containers: [{name: c, image: "example.com/web:1"}]}}}}`, "NS", ns))
+	inMember(t, "member1", "apps/v1", "Deployment", ns, "web")
+	image := func(u *unstructured.Unstructured) string {
+		containers, _, _ := unstructured.NestedSlice(u.Object, "spec", "template", "spec", "containers")
+		return containers[0].(map[string]any)["image"].(string)
+	}
+	fleet.Hub.Change(t, "apps/v1", "Deployment", ns, "web", func(u *unstructured.Unstructured) {
+		u.SetAnnotations(map[string]string{"argosy.io/release-strategy": "gated"})
+		containers, _, _ := unstructured.NestedSlice(u.Object, "spec", "template", "spec", "containers")
+		containers[0].(map[string]any)["image"] = "example.com/web:2"
+		_ = unstructured.SetNestedSlice(u.Object, containers, "spec", "template", "spec", "containers")
+	})
+
+	// 1. The approver takes a token of the service account, and starts the release with it.
+	approver, lead := asUser(t, "approver-"+ns), asUser(t, "lead-"+ns)
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "deployer"}}
+	request := &authenticationv1.TokenRequest{}
+	kit.Eventually(t, "the approver gets a token", func() string {
+		if err := approver.SubResource("token").Create(t.Context(), account, request); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+	config := rest.AnonymousClientConfig(fleet.Hub.Config)
+	config.BearerToken = request.Status.Token
+	deployer, err := kit.Connect("deployer", config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kit.Eventually(t, "the release is created", func() string {
+		if err := deployer.Create(t.Context(), kit.Object(t, `{apiVersion: `+group+`, kind: Release, metadata: {name: web,
+			namespace: `+ns+`}, spec: {strategyRef: {name: gated}, targets: [{name: web, ref: {apiVersion: apps/v1,
+			kind: Deployment, name: web}}]}}`)); err != nil && !apierrors.IsAlreadyExists(err) {
+			return err.Error()
+		}
+		return ""
+	})
+	var r *unstructured.Unstructured
+	kit.Eventually(t, "the release waits", func() string {
+		r = fleet.Hub.Find(t, group, "Release", ns, "web")
+		if kit.Field(r, "status", "reason") != "WaitingForApproval" {
+			return fmt.Sprint(kit.Field(r, "status"))
+		}
+		return ""
+	})
+	author := "system:serviceaccount:" + ns + ":deployer"
+	if by := kit.Field(r, "spec", "createdBy", "user"); by != author {
+		t.Fatalf("the release is created by %v, so this attack is another one", by)
+	}
+	if out, err := fleet.Argosy(t.Context(), "release", "status", "web", "-n", ns); err != nil ||
+		!strings.Contains(out, author+", who created it, cannot approve, nor can users who may act as such a user") {
+		t.Errorf("argosy release status: %v\n%s", err, out)
+	}
+
+	// 2. As oneself, the approver cannot approve it. A user who may not act as the author can.
+	approval := func() *unstructured.Unstructured {
+		return kit.Object(t, fmt.Sprintf(`{apiVersion: %s, kind: ReleaseApproval, metadata: {generateName: web-, namespace: %s},
+			spec: {release: web, releaseUID: "%s", revision: "%v", stage: all, gate: sign, attempt: 1, verdict: Approve}}`, group, ns,
+			r.GetUID(), kit.Field(r, "status", "revision")))
+	}
+	err = approver.Create(t.Context(), approval())
+	if want := author + " created the release: approver-" + ns + " may create serviceaccounts/token"; !apierrors.
+		IsForbidden(err) || !strings.Contains(err.Error(), want) {
+		t.Fatalf("the approval of the approver: %v, want %q", err, want)
+	}
+	if is := image(inMember(t, "member1", "apps/v1", "Deployment", ns, "web")); is != "example.com/web:1" {
+		t.Errorf("member1 runs %s before an approval", is)
+	}
+	if err := lead.Create(t.Context(), approval()); err != nil {
+		t.Fatal(err)
+	}
+	kit.Eventually(t, "member1 runs the new version", func() string {
+		if is := image(inMember(t, "member1", "apps/v1", "Deployment", ns, "web")); is != "example.com/web:2" {
+			return "it runs " + is
+		}
+		return ""
+	})
 }
 
 func components(t *testing.T, ns string) {

@@ -248,7 +248,7 @@ type ReleaseGuardApprovals struct {
 	// +optional
 	Count int32 `json:"count,omitempty"`
 
-	// NotAuthor is true if the user who created the release cannot approve it.
+	// NotAuthor is true if the user who created the release cannot approve it, nor users who may act as that user.
 	// +optional
 	NotAuthor bool `json:"notAuthor,omitempty"`
 }

@@ -107,7 +107,8 @@ type ReleaseStrategySpec struct {
 }
 
 // ReleaseAutoStart configures the releases that the hub starts. The author of such a release is unknown. At gates with
-// notAuthor, every user who may update a target of the release counts as the author.
+// notAuthor, every user who may update a target of the release, or act as a service account that may, counts as the
+// author.
 type ReleaseAutoStart struct {
 	// Supersede is the reaction to a change of the workload during a release of it. Queue: the hub starts the next
 	// release when the current one has ended. Replace: the next release replaces it at once, unless it rolls back or
@@ -348,7 +349,8 @@ type ReleaseApprovalRule struct {
 	// +optional
 	From []ReleaseSubject `json:"from,omitempty"`
 
-	// If NotAuthor is true, the user who created the release cannot approve it at this gate.
+	// If NotAuthor is true, the user who created the release cannot approve it at this gate, nor can users who may act as
+	// that user. A service account cannot approve a release of a user who may act as it, or of a service account.
 	// +optional
 	NotAuthor bool `json:"notAuthor,omitempty"`
 }

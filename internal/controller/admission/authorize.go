@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 )
 
@@ -21,8 +22,13 @@ type right struct {
 // authorized reports whether the user of a request has a right. If not, the error may be why the authorizer could not
 // answer.
 func (o *objects) authorized(ctx context.Context, a admission.Attributes, of right) (bool, error) {
+	return o.authorizedUser(ctx, a.GetUserInfo(), of)
+}
+
+// authorizedUser is authorized for any user.
+func (o *objects) authorizedUser(ctx context.Context, u user.Info, of right) (bool, error) {
 	decision, _, err := o.authorizer.Authorize(ctx, authorizer.AttributesRecord{
-		User: a.GetUserInfo(), Verb: of.verb, ResourceRequest: true, Namespace: of.namespace, Name: of.name,
+		User: u, Verb: of.verb, ResourceRequest: true, Namespace: of.namespace, Name: of.name,
 		APIGroup: of.resource.Group, APIVersion: of.resource.Version, Resource: of.resource.Resource,
 		Subresource: of.subresource,
 	})

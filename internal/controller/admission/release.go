@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -17,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
+	"k8s.io/apiserver/pkg/authentication/user"
 
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/admission/validate"
@@ -217,12 +220,18 @@ func (o *objects) mayUpdateTargets(ctx context.Context, r request, rel *releasev
 // mayUpdate reports whether the user of a request may update a workload in its namespace.
 func (o *objects) mayUpdate(ctx context.Context, r request,
 	ref releasev1alpha1.ReleaseObjectReference) (allowed bool, resource schema.GroupResource, err error) {
-	full, _ := meta.UnsafeGuessKindToResource(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))
-	if mapping, err := o.mapper.RESTMapping(match.GroupKind(ref.APIVersion, ref.Kind)); err == nil {
-		full = mapping.Resource
-	}
+	full := o.resourceOf(ref)
 	allowed, err = o.authorized(ctx, r, right{verb: "update", resource: full, namespace: r.GetNamespace(), name: ref.Name})
 	return allowed, full.GroupResource(), err
+}
+
+// resourceOf returns the resource of a workload.
+func (o *objects) resourceOf(ref releasev1alpha1.ReleaseObjectReference) schema.GroupVersionResource {
+	if mapping, err := o.mapper.RESTMapping(match.GroupKind(ref.APIVersion, ref.Kind)); err == nil {
+		return mapping.Resource
+	}
+	guessed, _ := meta.UnsafeGuessKindToResource(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))
+	return guessed
 }
 
 // countsAsAuthor returns why the user of a request counts as the author of a release that the hub has started; empty if
@@ -239,6 +248,60 @@ func (o *objects) countsAsAuthor(ctx context.Context, r request, rel *releasev1a
 		}
 	}
 	return ""
+}
+
+// onePerson is release.OnePerson for the user of a request, with the rights that users have now.
+func (o *objects) onePerson(ctx context.Context, r request, rel *releasev1alpha1.Release,
+	rule *releasev1alpha1.ReleaseApprovalRule, a *releasev1alpha1.ReleaseApproval) (why string, err error) {
+	list := func(resource schema.GroupVersionResource, namespace, fields string, into any) {
+		if err != nil {
+			return
+		}
+		found, failed := o.client.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{FieldSelector: fields})
+		if err = failed; err == nil {
+			err = runtime.DefaultUnstructuredConverter.FromUnstructured(found.UnstructuredContent(), into)
+		}
+		if err != nil {
+			err = fmt.Errorf("list %s in namespace %q: %w", resource.Resource, namespace, err)
+		}
+	}
+	has := func(u releasev1alpha1.ReleaseUser, of right) bool {
+		allowed, _ := o.authorizedUser(ctx, &user.DefaultInfo{Name: u.User, UID: u.UID, Groups: u.Groups}, of)
+		return allowed
+	}
+	var approvals releasev1alpha1.ReleaseApprovalList
+	list(releasev1alpha1.GroupVersion.WithResource("releaseapprovals"), rel.Namespace, "", &approvals)
+	why = release.OnePerson(rel, rule, a, r.user(), approvals.Items, release.Rights{
+		Has: func(u releasev1alpha1.ReleaseUser, of release.ActRight) bool {
+			return has(u, right{verb: of.Verb, resource: schema.GroupVersionResource{Group: of.Group, Version: "*",
+				Resource: of.Resource}, subresource: of.Subresource, namespace: of.Namespace, name: of.Name})
+		},
+		Tokens: func(namespace, name string) (names []string) {
+			var secrets corev1.SecretList
+			list(corev1.SchemeGroupVersion.WithResource("secrets"), namespace,
+				"type="+string(corev1.SecretTypeServiceAccountToken), &secrets)
+			for _, s := range secrets.Items {
+				if s.Annotations[corev1.ServiceAccountNameKey] == name {
+					names = append(names, s.Name)
+				}
+			}
+			return names
+		},
+		Updaters: func() (users []releasev1alpha1.ReleaseUser) {
+			var accounts corev1.ServiceAccountList
+			list(corev1.SchemeGroupVersion.WithResource("serviceaccounts"), rel.Namespace, "", &accounts)
+			for _, account := range accounts.Items {
+				u := releasev1alpha1.ReleaseUser{User: serviceaccount.MakeUsername(account.Namespace, account.Name),
+					Groups: append(serviceaccount.MakeGroupNames(account.Namespace), user.AllAuthenticated)}
+				if slices.ContainsFunc(rel.Spec.Targets, func(t releasev1alpha1.ReleaseTarget) bool {
+					return has(u, right{verb: "update", resource: o.resourceOf(t.Ref), namespace: rel.Namespace, name: t.Ref.Name})
+				}) {
+					users = append(users, u)
+				}
+			}
+			return users
+		}})
+	return why, err
 }
 
 // mutateReleaseApproval sets spec.by to the user who creates the approval, and has the approval deleted with its
@@ -285,7 +348,12 @@ func (o *objects) validateReleaseApproval(ctx context.Context, r request) error 
 	}
 	why := release.MayApprove(rel, gate.Approval, r.user())
 	if why == "" && a.Spec.Verdict != releasev1alpha1.VerdictReject {
-		why = o.countsAsAuthor(ctx, r, rel, gate.Approval)
+		if why = o.countsAsAuthor(ctx, r, rel, gate.Approval); why == "" {
+			why, err = o.onePerson(ctx, r, rel, gate.Approval, a)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	if why != "" {
 		return admission.NewForbidden(r, errors.New(why))

@@ -385,6 +385,54 @@ func TestUsersWithUpdateRightAreAuthorsOfReleasesOfTheHub(t *testing.T) {
 	})
 }
 
+// Admission asks the authorizer what core/release decides from.
+func TestAnApprovalNeedsAnotherPerson(t *testing.T) {
+	membertest.Run(t, func(t *testing.T) {
+		const deployer = "system:serviceaccount:shop:deployer"
+		by := func(user string) *unstructured.Unstructured {
+			return changed(t, storedRelease(t, releaseHub(t)), map[string]any{"user": user}, "spec", "createdBy")
+		}
+		hub := func(rel *unstructured.Unstructured, may ...string) *hub {
+			secret := object(t, `{apiVersion: v1, kind: Secret, type: kubernetes.io/service-account-token, metadata: {
+				namespace: shop, name: token, annotations: {kubernetes.io/service-account.name: deployer}}}`)
+			h := releaseHub(t, rel, secret, object(t, `{apiVersion: v1, kind: ServiceAccount, metadata: {namespace: shop,
+				name: deployer}}`))
+			h.may["bob approve releases shop"], h.may["alice approve releases shop"] = true, true
+			for _, right := range may {
+				h.may[right] = true
+			}
+			return h
+		}
+		if _, _, err := hub(by(deployer)).write("bob", approvalOf(t, ""), nil); err != nil {
+			t.Errorf("bob may not act as the author: %v", err)
+		}
+		for _, right := range []string{"create serviceaccounts", "impersonate serviceaccounts", "create secrets",
+			"list secrets"} {
+			h := hub(by(deployer), "bob "+right+" shop")
+			h.refuses("bob", approvalOf(t, ""), nil, deployer+" created the release: bob may "+right,
+				"a user without such a right must approve it")
+			if _, _, err := h.write("bob", changed(t, approvalOf(t, ""), "Reject", "spec", "verdict"), nil); err != nil {
+				t.Errorf("a rejection: %v", err)
+			}
+		}
+		hub(by("carol"), "bob impersonate users ").refuses("bob", approvalOf(t, ""), nil, "so act as carol")
+
+		// Who may have changed the workload is a service account that bob may use.
+		triggered := by("nobody")
+		unstructured.RemoveNestedField(triggered.Object, "spec", "createdBy")
+		triggered = changed(t, triggered, map[string]any{"type": "Template", "revision": "rev-2"}, "spec", "trigger")
+		hub(triggered, "bob create serviceaccounts shop", deployer+" update clonesets shop").refuses("bob", approvalOf(t, ""),
+			nil, deployer+" may update the workloads, so it counts as the author: bob may create serviceaccounts/token")
+
+		// An approval that is there is of a user who may act as bob.
+		first := changed(t, approvalOf(t, ""), map[string]any{"user": "alice"}, "spec", "by")
+		first.SetName("first")
+		h := releaseHub(t, by("carol"), first)
+		h.may["bob approve releases shop"], h.may["alice impersonate users "] = true, true
+		h.refuses("bob", approvalOf(t, ""), nil, "alice has approved: alice may impersonate users")
+	})
+}
+
 func TestOnlyTheHubSetsTheTriggerOfARelease(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		h := releaseHub(t)

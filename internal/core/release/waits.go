@@ -82,7 +82,11 @@ func waits(r *releasev1alpha1.Release) (what, next string) {
 	case releasev1alpha1.ReasonQueued:
 		return "it is queued: " + progressing.Message, ""
 	case releasev1alpha1.ReasonWaitingForApproval:
-		return "it waits for approval: " + progressing.Message, run("approve")
+		what = "it waits for approval: " + progressing.Message
+		if who := NotApprovers(r); who != "" {
+			what += "; " + who
+		}
+		return what, run("approve")
 	case releasev1alpha1.ReasonFrozen, releasev1alpha1.ReasonOutsideWindow, releasev1alpha1.ReasonLimitReached,
 		releasev1alpha1.ReasonErrorBudgetSpent, releasev1alpha1.ReasonErrorBudgetUnknown:
 		return "it waits: " + progressing.Message, "wait, or as an emergency " +
