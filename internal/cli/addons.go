@@ -17,7 +17,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,7 +27,6 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/execute"
-	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/source/addon"
 	"github.com/argosy-io/argosy/internal/scope"
@@ -162,8 +160,8 @@ func (a addons) objects(ctx context.Context, name string) ([]releasev1alpha1.Enc
 }
 
 // applied returns what is missing until the template is in all its clusters; empty if nothing is. If a cluster reports
-// an error, failed is the name of its Work.
-func (a addons) applied(ctx context.Context, template string) (missing string, failed types.NamespacedName, err error) {
+// an error, failed is its Work; nil for users who may not read it.
+func (a addons) applied(ctx context.Context, template string) (missing string, failed *workv1alpha1.Work, err error) {
 	b, _, err := scope.BindingFor(ctx, a.client, releasev1alpha1.EnclosedManifestKind, "", template)
 	if err != nil {
 		return "", failed, err
@@ -174,9 +172,10 @@ func (a addons) applied(ctx context.Context, template string) (missing string, f
 	status := b.BindingStatus()
 	for _, item := range status.AggregatedStatus {
 		if !item.Applied && item.AppliedMessage != "" {
-			failed = types.NamespacedName{Namespace: names.ExecutionSpace(item.ClusterName),
-				Name: names.WorkFor(b.GetName(), releasev1alpha1.EnclosedManifestKind, template, "")}
-			return fmt.Sprintf("in cluster %q: %s", item.ClusterName, item.AppliedMessage), failed, nil
+			if failed, err = scope.WorkFor(ctx, a.client, b, item.ClusterName); apierrors.IsForbidden(err) {
+				err = nil
+			}
+			return fmt.Sprintf("in cluster %q: %s", item.ClusterName, item.AppliedMessage), failed, err
 		}
 	}
 	if meta.IsStatusConditionTrue(status.Conditions, workv1alpha2.FullyApplied) {
@@ -187,20 +186,6 @@ func (a addons) applied(ctx context.Context, template string) (missing string, f
 		return c.Message, failed, nil
 	}
 	return "being applied", failed, nil
-}
-
-// unmanaged reports whether the Work is not applied because its cluster has the object already, unmanaged. It is false
-// for users who may not read Works.
-func (a addons) unmanaged(ctx context.Context, key types.NamespacedName) (bool, error) {
-	work := &workv1alpha1.Work{}
-	switch err := a.client.Get(ctx, key, work); {
-	case apierrors.IsNotFound(err), apierrors.IsForbidden(err):
-		return false, nil
-	case err != nil:
-		return false, fmt.Errorf("get work %s: %w", key, err)
-	}
-	failure := execute.FailureOf(work)
-	return failure != nil && failure.Reason == workv1alpha1.ReasonObjectUnmanaged, nil
 }
 
 func newAddonsEnable(hub *hubFlags) *cobra.Command {
@@ -413,10 +398,8 @@ func (a addons) await(ctx context.Context, templates []string, timeout time.Dura
 				if why != "" {
 					before := waits
 					waits = fmt.Sprintf("%s: %s", name, why)
-					if failed.Name != "" && waits != before {
-						if unmanaged, err := a.unmanaged(ctx, failed); err != nil {
-							return false, err
-						} else if unmanaged {
+					if failed != nil && waits != before {
+						if f := execute.FailureOf(failed); f != nil && f.Reason == workv1alpha1.ReasonObjectUnmanaged {
 							return false, fmt.Errorf("%s. If it belongs to the same operator, use --overwrite to take it over", waits)
 						}
 					}

@@ -29,6 +29,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/object/fields"
+	"github.com/argosy-io/argosy/internal/core/object/identity"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/source/adopt"
@@ -314,12 +315,7 @@ func (a *adoption) standing(ctx context.Context, template *unstructured.Unstruct
 	if err != nil {
 		return nil, err
 	}
-	w := &workv1alpha1.Work{}
-	key := types.NamespacedName{Namespace: names.ExecutionSpace(a.cluster), Name: dispatch.WorkName(b, template)}
-	if err := a.client.Get(ctx, key, w); err != nil {
-		return nil, client.IgnoreNotFound(err)
-	}
-	return w, nil
+	return scope.WorkOf(ctx, a.client, a.cluster, dispatch.WorkName(b, template), identity.FromManifest(template))
 }
 
 // binding returns the binding of a template; nil if there is none.

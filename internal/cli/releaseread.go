@@ -14,9 +14,9 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
-	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/object/identity"
 	"github.com/argosy-io/argosy/internal/core/release"
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 	"github.com/argosy-io/argosy/internal/scope"
@@ -143,8 +143,8 @@ func (r *releases) target(ctx context.Context, ref releasev1alpha1.ReleaseObject
 	} else if err != nil {
 		return t, nil, fmt.Errorf("list override policies: %w", err)
 	}
-	var works workv1alpha1.WorkList
-	err = r.client.List(ctx, &works, client.MatchingFields{"metadata.name": dispatch.WorkName(t.Binding, t.Template)})
+	works, err := scope.WorksFor(ctx, r.client, dispatch.WorkName(t.Binding, t.Template),
+		identity.FromManifest(t.Template))
 	unread := apierrors.IsForbidden(err)
 	if unread {
 		notes = append(notes, "you may not list Works: progress in clusters is not known")
@@ -167,7 +167,7 @@ func (r *releases) target(ctx context.Context, ref releasev1alpha1.ReleaseObject
 	}
 
 	// 3. What follows.
-	if err := t.SetRevisions(ref, revisions, works.Items, overrides); err != nil {
+	if err := t.SetRevisions(ref, revisions, works, overrides); err != nil {
 		return t, nil, err
 	}
 	t.DeletedVersions, err = template.DeletedVersions(ctx, r.configMap, r.namespace, t.Revisions)
@@ -183,7 +183,7 @@ func (r *releases) target(ctx context.Context, ref releasev1alpha1.ReleaseObject
 			"pods for old ones, and the release cannot be rolled back")
 	}
 	t.Progress, err = dispatch.ProgressOf(dispatch.Input{Binding: t.Binding, Template: t.Template, Clusters: clusters,
-		Existing: dispatch.WorksByCluster(works.Items), Revisions: t.Revisions, Now: r.now()})
+		Existing: dispatch.WorksByCluster(works), Revisions: t.Revisions, Now: r.now()})
 	return t, notes, err
 }
 

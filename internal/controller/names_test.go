@@ -10,16 +10,21 @@ import (
 	"sync/atomic"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/apistatus"
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
+	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/match"
+	object "github.com/argosy-io/argosy/internal/core/object/identity"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/member/membertest"
@@ -148,6 +153,164 @@ func TestStatefulSetsOfTwoGroupsPropagate(t *testing.T) {
 		if len(bindings) != 2 || !bindings["db-statefulset"] {
 			t.Errorf("the bindings are %v, want two, and Karmada's name for the first", bindings)
 		}
+	})
+}
+
+// tenant creates a Deployment of a namespace that a policy there sends everywhere.
+func tenant(h *controllertest.Hub, t *testing.T, namespace, name string) *unstructured.Unstructured {
+	t.Helper()
+	space := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
+	if !h.HasObject(space) {
+		h.Make(space)
+	}
+	p := policy(namespace, "apps/v1", "Deployment")
+	p.SetLabels(map[string]string{"propagationpolicy.karmada.io/permanent-id": namespace})
+	h.Make(p)
+	d := parsed(t, controllertest.Deployment, name, "replicas: 1, "+pods(name))
+	d.SetNamespace(namespace)
+	propagate.Claim(d, p)
+	h.Make(d)
+	return d
+}
+
+// Everybody can compute a namespace whose object has the Work name of somebody else's object.
+func TestNamesOfOneTenantBlockNoOther(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		h, members := fleet(t, controllertest.Deployment)
+		work := func(namespace, kind string, gk schema.GroupKind, name string) string {
+			t.Helper()
+			karmadas, found := names.Work(kind, name, namespace), ""
+			for _, n := range names.Either(karmadas, gk, name, namespace) {
+				for cluster := range members {
+					w := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: names.ExecutionSpace(cluster), Name: n}}
+					if h.HasObject(w) && execute.IsOf(w, object.Object{Group: gk.Group, Kind: kind, Namespace: namespace,
+						Name: name}) {
+						if found != "" && found != n {
+							t.Errorf("%s %s/%s has the Works %s and %s", kind, namespace, name, found, n)
+						}
+						found = n
+					}
+				}
+			}
+			return found
+		}
+		deployment, vip := controllertest.Deployment.GroupKind(), names.Work("Namespace", "vip", "")
+		karmadas := names.Work("Deployment", "vault", "treasury")
+
+		// 1. The objects of the attacker come first, and keep Karmada's names.
+		attacker := tenant(h, t, "tpjbaakx", "vault")
+		applied(h, t, attacker, controllertest.Deployment)
+		configs := policy("tg2eau9q", "v1", "ConfigMap")
+		configs.SetLabels(map[string]string{"propagationpolicy.karmada.io/permanent-id": "configs"})
+		squat := claimed(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "tg2eau9q", Name: "vip"},
+			Data: map[string]string{"a": "b"}}, configs)
+		for _, obj := range []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "tg2eau9q"}}, configs,
+			squat} {
+			h.Make(obj)
+		}
+		applied(h, t, squat, membertest.ConfigMap)
+		if first := work("tpjbaakx", "Deployment", deployment, "vault"); first != karmadas ||
+			work("tg2eau9q", "ConfigMap", schema.GroupKind{Kind: "ConfigMap"}, "vip") != vip {
+			t.Fatalf("the attacker has the Work %q, want %s", first, karmadas)
+		}
+
+		// 2. Those of the victim get longer names, and run.
+		victim := tenant(h, t, "treasury", "vault")
+		applied(h, t, victim, controllertest.Deployment)
+		h.Make(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "vip"}})
+		h.Eventually("the namespace is in all members", func() string {
+			for name, m := range members {
+				if m.Object(membertest.Namespace, "", "vip") == nil {
+					return name + " lacks it"
+				}
+			}
+			return ""
+		})
+		longer := work("treasury", "Deployment", deployment, "vault")
+		if longer != names.Longer(karmadas, deployment, "vault", "treasury") ||
+			work("", "Namespace", schema.GroupKind{Kind: "Namespace"}, "vip") == "" {
+			t.Errorf("the victim has the Work %q", longer)
+		}
+		uids := map[string]types.UID{}
+		for name, m := range members {
+			uids[name] = m.Object(controllertest.Deployment, "treasury", "vault").GetUID()
+		}
+		h.Quiet()
+
+		// 3. Changes reach each its own object.
+		for i, d := range []*unstructured.Unstructured{victim, attacker} {
+			controllertest.Change(h, d, func(u *unstructured.Unstructured) {
+				_ = unstructured.SetNestedField(u.Object, int64(i+2), "spec", "replicas")
+			})
+		}
+		replicas := func() string {
+			for name, m := range members {
+				for i, ns := range []string{"treasury", "tpjbaakx"} {
+					obj := m.Object(controllertest.Deployment, ns, "vault")
+					if obj == nil || i == 0 && obj.GetUID() != uids[name] {
+						return fmt.Sprintf("%s lacks that of %s, or has another", name, ns)
+					}
+					if n, _, _ := unstructured.NestedInt64(obj.Object, "spec", "replicas"); n != int64(i+2) {
+						return fmt.Sprintf("that of %s in %s has %d replicas", ns, name, n)
+					}
+				}
+			}
+			return ""
+		}
+		h.Eventually("each has its own replicas", replicas)
+
+		// 4. The Works are lost, and created again: each object is found by its own Work, in whatever order.
+		for cluster := range members {
+			h.Server.Remove(controllertest.Works, names.ExecutionSpace(cluster), longer)
+			h.Server.Remove(controllertest.Works, names.ExecutionSpace(cluster), karmadas)
+		}
+		applied(h, t, victim, controllertest.Deployment)
+		applied(h, t, attacker, controllertest.Deployment)
+		h.Quiet()
+		if why := replicas(); why != "" {
+			t.Errorf("after the Works were lost: %s", why)
+		}
+
+		// 5. When the attacker deletes what it has, the victim keeps its own.
+		h.Gone(attacker)
+		h.Gone(squat)
+		h.Eventually("the objects of the attacker go", func() string {
+			for name, m := range members {
+				if m.Object(controllertest.Deployment, "tpjbaakx", "vault") != nil ||
+					m.Object(membertest.ConfigMap, "tg2eau9q", "vip") != nil {
+					return name + " has them"
+				}
+			}
+			return ""
+		})
+		h.Quiet()
+		for name, m := range members {
+			if obj := m.Object(controllertest.Deployment, "treasury", "vault"); obj == nil || obj.GetUID() != uids[name] ||
+				m.Object(membertest.Namespace, "", "vip") == nil {
+				t.Errorf("%s lost an object of the victim", name)
+			}
+		}
+		controllertest.Change(h, victim, func(u *unstructured.Unstructured) {
+			_ = unstructured.SetNestedField(u.Object, int64(7), "spec", "replicas")
+		})
+		h.Eventually("a change reaches the members", func() string {
+			for name, m := range members {
+				if n, _, _ := unstructured.NestedInt64(m.Object(controllertest.Deployment, "treasury", "vault").Object, "spec",
+					"replicas"); n != 7 {
+					return fmt.Sprintf("%s has %d replicas", name, n)
+				}
+			}
+			return ""
+		})
+
+		// 6. A namespace that is deleted takes its own Works along, and no others.
+		h.Gone(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "vip"}})
+		h.Eventually("the namespace goes", func() string {
+			if work("", "Namespace", schema.GroupKind{Kind: "Namespace"}, "vip") != "" {
+				return "its Work is there"
+			}
+			return ""
+		})
 	})
 }
 

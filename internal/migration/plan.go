@@ -27,7 +27,6 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/object/fields"
-	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/source/adopt"
 	"github.com/argosy-io/argosy/internal/core/source/migrate"
@@ -759,12 +758,7 @@ func (m *Migration) work(ctx context.Context, cluster string, w Workload) (*work
 	if b == nil {
 		return nil, nil
 	}
-	work := &workv1alpha1.Work{}
-	err = m.Client.Get(ctx, types.NamespacedName{Namespace: names.ExecutionSpace(cluster),
-		Name: names.WorkFor(b.GetName(), w.GVK.GroupKind(), w.Name, w.Namespace)}, work)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
+	work, err := scope.WorkFor(ctx, m.Client, b, cluster)
 	if err != nil {
 		return nil, fmt.Errorf("read the Work of %s for cluster %q: %w", w, cluster, err)
 	}

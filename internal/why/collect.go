@@ -24,10 +24,10 @@ import (
 	autoscalingv1alpha1 "github.com/argosy-io/argosy/api/autoscaling/v1alpha1"
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
-	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/admission/validate"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/explain/why"
+	"github.com/argosy-io/argosy/internal/core/object/identity"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/scope"
@@ -259,17 +259,14 @@ func collect(ctx context.Context, r client.Reader, template *unstructured.Unstru
 	if f.Clusters, err = clusters(ctx, r); err != nil {
 		return f, err
 	}
-	var works workv1alpha1.WorkList
-	workName := dispatch.WorkName(f.Binding, template)
-	err = r.List(ctx, &works, client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name",
-		workName)})
+	works, err := scope.WorksFor(ctx, r, dispatch.WorkName(f.Binding, template), identity.FromManifest(template))
 	switch {
 	case apierrors.IsForbidden(err):
 		f.Works, f.Unseen = why.WorksInStatus(f.Binding), true
 	case err != nil:
 		return f, fmt.Errorf("list works: %w", err)
 	default:
-		f.Works = works.Items
+		f.Works = works
 	}
 
 	if f.Peers, err = peers(ctx, r, f.Binding, f.Clusters); err != nil {

@@ -15,12 +15,9 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
-	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/adjust/deschedule"
 	"github.com/argosy-io/argosy/internal/core/adjust/failover"
-	"github.com/argosy-io/argosy/internal/core/match"
-	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/scope"
@@ -95,10 +92,8 @@ func templateOf(ctx context.Context, r client.Reader, b workv1alpha2.Binding) (*
 
 // hasWork reports whether a Work of the binding exists in the cluster. It is true if Works cannot be read.
 func hasWork(ctx context.Context, r client.Reader, b workv1alpha2.Binding, cluster string) bool {
-	of := b.BindingSpec().Resource
-	name := names.WorkFor(b.GetName(), match.GroupKind(of.APIVersion, of.Kind), of.Name, of.Namespace)
-	err := r.Get(ctx, types.NamespacedName{Namespace: names.ExecutionSpace(cluster), Name: name}, &workv1alpha1.Work{})
-	return !apierrors.IsNotFound(err)
+	work, err := scope.WorkFor(ctx, r, b, cluster)
+	return work != nil || err != nil
 }
 
 // policyIDs are the labels of a binding with the permanent ID of its policy.

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/test/kit"
 )
@@ -72,6 +73,7 @@ func TestCasesFromTheFieldGiveTheirExpectedResults(t *testing.T) {
 		t.Skipf("the cases are not beside this repository: %v", err)
 	}
 	tests := map[string]func(t *testing.T, ns string){
+		"collision":        collision,
 		"components":       components,
 		"namespace-moves":  namespaceMoves,
 		"image-registry":   imageRegistry,
@@ -86,7 +88,7 @@ func TestCasesFromTheFieldGiveTheirExpectedResults(t *testing.T) {
 	// Members are lost and tainted there: test/failover, TestNoFaultLosesAWorkload.
 	elsewhere := []string{"ordered-affinities"}
 	// The expected result is not reached yet.
-	open := []string{"attacks", "collision", "empty-stage", "quota-of-limits", "ready-false"}
+	open := []string{"attacks", "empty-stage", "quota-of-limits", "ready-false"}
 	folders, err := os.ReadDir(cases)
 	if err != nil {
 		t.Fatal(err)
@@ -114,6 +116,90 @@ func asUser(t *testing.T, name string) kit.Cluster {
 		t.Fatal(err)
 	}
 	return c
+}
+
+// collision has a tenant take the Work names of others before their objects exist. The file names its namespaces.
+func collision(t *testing.T, _ string) {
+	text, err := os.ReadFile(filepath.Join(cases, "collision", "tenant.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tenant, spaces := asUser(t, "tenant"), []string{"tpjbaakx", "tg2eau9q"}
+	for _, ns := range spaces {
+		fleet.Hub.Apply(t, fmt.Sprintf(`{apiVersion: v1, kind: Namespace, metadata: {name: %[1]s}}
+---
+{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: tenant, namespace: %[1]s},
+  roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: edit},
+  subjects: [{kind: User, apiGroup: rbac.authorization.k8s.io, name: tenant}]}`, ns))
+	}
+	for doc := range strings.SplitSeq(string(text), "\n---\n") {
+		kit.Eventually(t, "the hub knows the tenant's role", func() string {
+			if err := tenant.Create(t.Context(), kit.Object(t, doc)); err != nil && !apierrors.IsAlreadyExists(err) {
+				return err.Error()
+			}
+			return ""
+		})
+	}
+	inMember(t, "member1", "apps/v1", "Deployment", spaces[0], "vault")
+	inMember(t, "member1", "v1", "ConfigMap", spaces[1], "vip")
+	fleet.Hub.Apply(t, `{apiVersion: v1, kind: Namespace, metadata: {name: treasury}}
+---
+{apiVersion: v1, kind: Namespace, metadata: {name: vip}}
+---
+{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy, metadata: {name: p, namespace: treasury},
+  spec: {resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}], placement: {clusterAffinity: {clusterNames: [member1]}}}}
+---
+{apiVersion: apps/v1, kind: Deployment, metadata: {name: vault, namespace: treasury}, spec: {replicas: 2,
+  selector: {matchLabels: {app: vault}}, template: {metadata: {labels: {app: vault}},
+  spec: {containers: [{name: c, image: "example.com/vault:1"}]}}}}`)
+	vault := inMember(t, "member1", "apps/v1", "Deployment", "treasury", "vault")
+	for _, member := range []string{"member1", "member2", "member3"} {
+		inMember(t, member, "v1", "Namespace", "", "vip")
+	}
+	kit.Eventually(t, "the binding of the Deployment is healthy", func() string {
+		b, key := &workv1alpha2.ResourceBinding{}, client.ObjectKey{Namespace: "treasury", Name: "vault-deployment"}
+		if err := fleet.Hub.Get(t.Context(), key, b); err != nil {
+			return err.Error()
+		}
+		all := b.Status.AggregatedStatus
+		if len(all) != 1 || !all[0].Applied || all[0].Health != workv1alpha1.ResourceHealthy {
+			return fmt.Sprintf("it says %+v", all)
+		}
+		return ""
+	})
+	if out, err := fleet.Argosy(t.Context(), "why", "deployment", "vault", "-n", "treasury"); err != nil ||
+		strings.Contains(out, "belongs to") || strings.Contains(out, "tenant") {
+		t.Errorf("argosy why: %v\n%s", err, out)
+	}
+
+	// The tenant's objects go, and take none of the others along.
+	tenant.Remove(t, "apps/v1", "Deployment", spaces[0], "vault")
+	tenant.Remove(t, "v1", "ConfigMap", spaces[1], "vip")
+	for _, gone := range []struct{ apiVersion, kind, ns, name string }{
+		{"apps/v1", "Deployment", spaces[0], "vault"}, {"v1", "ConfigMap", spaces[1], "vip"}} {
+		kit.Eventually(t, "the tenant's "+gone.kind+" leaves member1", func() string {
+			if fleet.Members["member1"].Find(t, gone.apiVersion, gone.kind, gone.ns, gone.name) != nil {
+				return "it is there"
+			}
+			return ""
+		})
+	}
+	fleet.Hub.Change(t, "apps/v1", "Deployment", "treasury", "vault", func(u *unstructured.Unstructured) {
+		_ = unstructured.SetNestedField(u.Object, int64(3), "spec", "replicas")
+	})
+	kit.Eventually(t, "member1 follows the Deployment that stays", func() string {
+		is := fleet.Members["member1"].Find(t, "apps/v1", "Deployment", "treasury", "vault")
+		if is == nil || is.GetUID() != vault.GetUID() {
+			return "it was deleted"
+		}
+		if n, _, _ := unstructured.NestedInt64(is.Object, "spec", "replicas"); n != 3 {
+			return fmt.Sprintf("it has %d replicas", n)
+		}
+		return ""
+	})
+	if fleet.Members["member1"].Find(t, "v1", "Namespace", "", "vip") == nil {
+		t.Error("the namespace left with the tenant's ConfigMap")
+	}
 }
 
 // The part four-eyes of the case attacks: one person starts a release by the token of a service account, and approves.

@@ -64,6 +64,7 @@ const (
 type reconciler struct {
 	Options
 	client   client.Client
+	live     client.Reader // reads past the cache
 	events   commit.Events
 	reported commit.Dedup[types.NamespacedName]
 
@@ -85,7 +86,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if o.Interval == 0 {
 		o.Interval = DefaultInterval
 	}
-	r := &reconciler{Options: o, client: mgr.GetClient(),
+	r := &reconciler{Options: o, client: mgr.GetClient(), live: mgr.GetAPIReader(),
 		events:    commit.Recorder(mgr, "federatedHPA-controller"),
 		histories: map[types.NamespacedName]remembered{}}
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &autoscalingv1alpha1.FederatedHPA{}, byTarget,

@@ -26,8 +26,10 @@ import (
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/adjust/autoscale"
 	"github.com/argosy-io/argosy/internal/core/adjust/deschedule"
+	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/schedule"
+	"github.com/argosy-io/argosy/internal/scope"
 )
 
 // ownerOf returns the FederatedHPA whose autoscaler a Work contains.
@@ -207,13 +209,17 @@ func (r *reconciler) place(ctx context.Context, f *autoscalingv1alpha1.Federated
 		return err
 	}
 	if is == nil {
-		if err := r.client.Create(ctx, w); err != nil && !apierrors.IsAlreadyExists(err) {
+		err := scope.CreateWork(ctx, r.client, r.live, w, execute.ObjectOf(w))
+		if err != nil && !apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("create %s: %w", commit.Name(w), err)
 		}
 		return nil
 	}
 	if is.DeletionTimestamp != nil {
 		return nil // recreate it after its deletion
+	}
+	if w, err = execute.Renamed(w, is.Name); err != nil { // it may have the longer name
+		return err
 	}
 	want := is.DeepCopy()
 	if !equality.Semantic.DeepEqual(is.Spec.Workload, w.Spec.Workload) {

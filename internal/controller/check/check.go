@@ -60,7 +60,9 @@ const (
 type reconciler struct {
 	Options
 	client client.Client
-	http   caller
+	// live reads past the cache.
+	live client.Reader
+	http caller
 }
 
 // Setup registers the controller with the manager.
@@ -68,7 +70,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	r := &reconciler{Options: o, client: mgr.GetClient(), http: caller{dial: o.Dial}}
+	r := &reconciler{Options: o, client: mgr.GetClient(), live: mgr.GetAPIReader(), http: caller{dial: o.Dial}}
 	if r.http.dial == nil {
 		r.http.dial = guarded(o.Networks)
 	}

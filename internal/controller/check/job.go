@@ -15,18 +15,20 @@ import (
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/commit"
+	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/release"
 	"github.com/argosy-io/argosy/internal/core/release/sample"
+	"github.com/argosy-io/argosy/internal/scope"
 )
 
 // job runs the Job of a check where it does not run yet, and judges it.
 func (r *reconciler) job(ctx context.Context, rel *releasev1alpha1.Release, call release.CheckCall,
 	spec *releasev1alpha1.JobCheck, works []workv1alpha1.Work) (sample.Sample, error) {
-	name := release.JobWorkName(rel, call.Status)
+	either := release.JobWorkNames(rel, call.Status)
 	has := map[string]*workv1alpha1.Work{} // by cluster
 	for i := range works {
-		if cluster, err := names.ClusterOf(works[i].Namespace); err == nil && works[i].Name == name {
+		if cluster, err := names.ClusterOf(works[i].Namespace); err == nil && slices.Contains(either, works[i].Name) {
 			has[cluster] = &works[i]
 		}
 	}
@@ -51,7 +53,8 @@ func (r *reconciler) job(ctx context.Context, rel *releasev1alpha1.Release, call
 			samples[i] = sample.Failure(err.Error())
 			continue
 		}
-		if err := r.client.Create(ctx, w); err != nil && !apierrors.IsAlreadyExists(err) && !commit.NamespaceMissing(err) {
+		err = scope.CreateWork(ctx, r.client, r.live, w, execute.ObjectOf(w))
+		if err != nil && !apierrors.IsAlreadyExists(err) && !commit.NamespaceMissing(err) {
 			return sample.Sample{}, fmt.Errorf("create %s: %w", commit.Name(w), err)
 		}
 	}

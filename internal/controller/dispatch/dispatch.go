@@ -31,7 +31,7 @@ import (
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/execute"
-	"github.com/argosy-io/argosy/internal/core/object/names"
+	"github.com/argosy-io/argosy/internal/core/object/identity"
 	"github.com/argosy-io/argosy/internal/core/override"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/schedule"
@@ -248,14 +248,13 @@ func (r *reconciler) input(ctx context.Context, b workv1alpha2.Binding,
 		in.Clusters[clusters.Items[i].Name] = &clusters.Items[i]
 	}
 	for _, target := range dispatch.Targets(b) {
-		work := &workv1alpha1.Work{}
-		key := types.NamespacedName{Namespace: names.ExecutionSpace(target.Name), Name: dispatch.WorkName(b, tmpl)}
 		// Find the Work by its name: if its labels were removed, they are added again, and no second Work is created.
-		err := r.client.Get(ctx, key, work, client.UnsafeDisableDeepCopy)
-		if client.IgnoreNotFound(err) != nil {
-			return in, fmt.Errorf("get work %s: %w", key, err)
+		work, err := scope.WorkOf(ctx, r.client, target.Name, dispatch.WorkName(b, tmpl), identity.FromManifest(tmpl),
+			client.UnsafeDisableDeepCopy)
+		if err != nil {
+			return in, err
 		}
-		if err == nil {
+		if work != nil {
 			in.Existing[target.Name] = work
 		}
 	}
@@ -430,7 +429,7 @@ func untouched(res dispatch.Result) error {
 func (r *reconciler) put(ctx context.Context, b workv1alpha2.Binding, in dispatch.Input, res dispatch.Result) error {
 	existing := in.Existing[res.Cluster]
 	if existing == nil {
-		return r.create(ctx, b, res.Work)
+		return r.create(ctx, b, res.Work, identity.FromManifest(in.Template))
 	}
 	if key, ok := scope.BindingOf(existing); ok && key != client.ObjectKeyFromObject(b) {
 		_, err := scope.Bindings.Get(ctx, r.client, key)
@@ -461,8 +460,9 @@ func (r *reconciler) put(ctx context.Context, b workv1alpha2.Binding, in dispatc
 var errNoSpace = errors.New("the cluster has no execution space")
 
 // create creates a Work and records it as a pending write.
-func (r *reconciler) create(ctx context.Context, b workv1alpha2.Binding, work *workv1alpha1.Work) error {
-	err := r.client.Create(ctx, work)
+func (r *reconciler) create(ctx context.Context, b workv1alpha2.Binding, work *workv1alpha1.Work,
+	of identity.Object) error {
+	err := scope.CreateWork(ctx, r.client, r.live, work, of)
 	switch {
 	case err == nil:
 		r.pending.Add(client.ObjectKeyFromObject(b), commit.VersionOf(work))

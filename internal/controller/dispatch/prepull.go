@@ -17,8 +17,10 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
+	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/filter"
+	"github.com/argosy-io/argosy/internal/scope"
 )
 
 // byPull is the index of the Works that pull images for a binding.
@@ -59,7 +61,8 @@ func (r *reconciler) startPulls(ctx context.Context, in dispatch.Input, d dispat
 			continue
 		}
 		// The cache is milliseconds behind. A Work that is being deleted is created again when it is gone.
-		if err := r.client.Create(ctx, w); err != nil && !apierrors.IsAlreadyExists(err) && !commit.NamespaceMissing(err) {
+		err := scope.CreateWork(ctx, r.client, r.live, w, execute.ObjectOf(w))
+		if err != nil && !apierrors.IsAlreadyExists(err) && !commit.NamespaceMissing(err) {
 			return fmt.Errorf("create %s: %w", commit.Name(w), err)
 		}
 	}

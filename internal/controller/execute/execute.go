@@ -28,6 +28,7 @@ import (
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/execute"
+	"github.com/argosy-io/argosy/internal/core/object/identity"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/source/ocm"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
@@ -681,8 +682,12 @@ func write(ctx context.Context, m *member.Member, action execute.Action,
 // A missing namespace is no failure then.
 func (r *reconciler) namespaceFollows(ctx context.Context, work *workv1alpha1.Work,
 	manifest *unstructured.Unstructured) bool {
-	ns, err := r.newest(ctx, types.NamespacedName{Namespace: work.Namespace,
-		Name: names.Work("Namespace", manifest.GetNamespace(), "")})
+	of := identity.Object{Kind: "Namespace", Name: manifest.GetNamespace()}
+	either := names.Either(names.Work(of.Kind, of.Name, ""), of.GroupKind(), of.Name, "")
+	ns, err := r.newest(ctx, types.NamespacedName{Namespace: work.Namespace, Name: either[0]})
+	if err != nil || !execute.IsOf(ns, of) {
+		ns, err = r.newest(ctx, types.NamespacedName{Namespace: work.Namespace, Name: either[1]})
+	}
 	if err != nil || ns.DeletionTimestamp != nil {
 		return false
 	}

@@ -33,8 +33,6 @@ import (
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/adjust/deschedule"
 	"github.com/argosy-io/argosy/internal/core/adjust/failover"
-	"github.com/argosy-io/argosy/internal/core/match"
-	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/schedule"
@@ -232,12 +230,8 @@ func (r *reconciler) facts(ctx context.Context, b workv1alpha2.Binding) (failove
 
 // hasWork reports whether the Work of a binding for a cluster exists. It returns true if the Work cannot be read.
 func (r *reconciler) hasWork(ctx context.Context, b workv1alpha2.Binding, cluster string) bool {
-	ref := b.BindingSpec().Resource
-	work := &workv1alpha1.Work{}
-	err := r.client.Get(ctx, types.NamespacedName{Namespace: names.ExecutionSpace(cluster),
-		Name: names.WorkFor(b.GetName(), match.GroupKind(ref.APIVersion, ref.Kind), ref.Name, ref.Namespace)}, work,
-		client.UnsafeDisableDeepCopy)
-	return !apierrors.IsNotFound(err)
+	work, err := scope.WorkFor(ctx, r.client, b, cluster, client.UnsafeDisableDeepCopy)
+	return work != nil || err != nil
 }
 
 // runParallel calls act with 0 to n-1, several in parallel, and joins the errors.

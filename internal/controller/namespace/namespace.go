@@ -31,6 +31,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/object/identity"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/filter"
@@ -148,7 +149,7 @@ func (r *reconciler) send(ctx context.Context, ns *corev1.Namespace) error {
 	for _, res := range dispatch.Namespaces(in) {
 		err := res.Err
 		if existing := in.Existing[res.Cluster]; err == nil && existing == nil {
-			err = r.client.Create(ctx, res.Work)
+			err = scope.CreateWork(ctx, r.client, r.live, res.Work, object(ns.Name))
 		} else if err == nil && execute.Recallable(existing) {
 			err = r.recall(ctx, ns, existing)
 		} else if err == nil && existing.DeletionTimestamp == nil && dispatch.Differs(existing, res.Work) {
@@ -215,12 +216,11 @@ func (r *reconciler) input(ctx context.Context, ns *corev1.Namespace) (dispatch.
 		if !open {
 			continue // its creation triggers this loop
 		}
-		existing := &workv1alpha1.Work{}
-		switch err := r.client.Get(ctx, workKey(ns.Name, c.Name), existing, client.UnsafeDisableDeepCopy); {
-		case apierrors.IsNotFound(err):
-		case err != nil:
-			return in, fmt.Errorf("get the work of namespace %q for cluster %q: %w", ns.Name, c.Name, err)
-		default:
+		existing, err := r.work(ctx, ns.Name, c.Name)
+		if err != nil {
+			return in, err
+		}
+		if existing != nil {
 			if _, bound := scope.BindingOf(existing); bound && !execute.Recallable(existing) {
 				continue // a policy propagates the namespace there, and decides
 			}
@@ -249,12 +249,14 @@ func (r *reconciler) withdraw(ctx context.Context, name string) error {
 	}
 	var sent []*workv1alpha1.Work
 	for i := range clusters.Items {
-		work := &workv1alpha1.Work{}
-		err := r.client.Get(ctx, workKey(name, clusters.Items[i].Name), work, client.UnsafeDisableDeepCopy)
-		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("get the work of namespace %q for cluster %q: %w", name, clusters.Items[i].Name, err)
+		work, err := r.work(ctx, name, clusters.Items[i].Name)
+		if err != nil {
+			return err
 		}
-		if _, bound := scope.BindingOf(work); err == nil && !bound && work.DeletionTimestamp == nil {
+		if work == nil || work.DeletionTimestamp != nil {
+			continue
+		}
+		if _, bound := scope.BindingOf(work); !bound {
 			sent = append(sent, work)
 		}
 	}
@@ -279,10 +281,13 @@ func named(ns *corev1.Namespace) *unstructured.Unstructured {
 	return u
 }
 
-// workKey returns the Work of a namespace in a cluster.
-func workKey(ns, cluster string) client.ObjectKey {
-	return client.ObjectKey{Namespace: names.ExecutionSpace(cluster), Name: names.Work("Namespace", ns, "")}
+// work returns the Work of a namespace in a cluster, which must not be changed; nil if there is none.
+func (r *reconciler) work(ctx context.Context, ns, cluster string) (*workv1alpha1.Work, error) {
+	return scope.WorkOf(ctx, r.client, cluster, names.Work(namespaceKind.Kind, ns, ""), object(ns),
+		client.UnsafeDisableDeepCopy)
 }
+
+func object(ns string) identity.Object { return identity.Object{Kind: namespaceKind.Kind, Name: ns} }
 
 func (r *reconciler) allNamespaces(ctx context.Context, _ client.Object) []reconcile.Request {
 	var all corev1.NamespaceList

@@ -41,8 +41,7 @@ func (w *world) run() {
 
 func (w *world) work(namespace, cluster string) *workv1alpha1.Work {
 	work := &workv1alpha1.Work{}
-	key := workKey(namespace, cluster)
-	work.Namespace, work.Name = key.Namespace, key.Name
+	work.Namespace, work.Name = names.ExecutionSpace(cluster), names.Work("Namespace", namespace, "")
 	if !w.HasObject(work) {
 		return nil
 	}

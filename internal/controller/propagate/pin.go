@@ -3,20 +3,17 @@ package propagate
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
+	"github.com/argosy-io/argosy/internal/scope"
 )
 
 // Pods finds pods in members.
@@ -40,13 +37,11 @@ func (r *reconciler) pin(
 	if was.Replicas != is.Replicas && schedule.Placed(was) > is.Replicas && is.Placement.DividesReplicas() &&
 		fleet.LeavesByOrdinal(template) {
 		for _, target := range clusters {
-			work := &workv1alpha1.Work{}
-			name := names.WorkFor(existing.GetName(), template.GroupVersionKind().GroupKind(), template.GetName(),
-				template.GetNamespace())
-			key := types.NamespacedName{Namespace: names.ExecutionSpace(target.Name), Name: name}
-			if err := r.client.Get(ctx, key, work); client.IgnoreNotFound(err) != nil {
-				return false, fmt.Errorf("get work %s: %w", key, err)
-			} else if err == nil {
+			work, err := scope.WorkFor(ctx, r.client, existing, target.Name)
+			if err != nil {
+				return false, err
+			}
+			if work != nil {
 				works[target.Name] = work
 			}
 		}

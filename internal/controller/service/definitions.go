@@ -10,12 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	"github.com/argosy-io/argosy/api/crds"
 	multiclusterv1alpha1 "github.com/argosy-io/argosy/api/multicluster/v1alpha1"
-	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/object/identity"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/source/service"
 	"github.com/argosy-io/argosy/internal/scope"
@@ -65,19 +63,17 @@ func (r *imports) define(ctx context.Context, kind schema.GroupKind, cluster str
 	if err != nil {
 		return err
 	}
-	standing := &workv1alpha1.Work{}
-	err = r.client.Get(ctx, client.ObjectKey{Namespace: names.ExecutionSpace(cluster),
-		Name: names.Work(crd.GetKind(), crd.GetName(), "")}, standing, client.UnsafeDisableDeepCopy)
-	switch _, bound := scope.BindingOf(standing); {
-	case client.IgnoreNotFound(err) != nil:
-		return fmt.Errorf("get the work of definition %s for cluster %q: %w", crd.GetName(), cluster, err)
-	case err == nil && bound:
-		return nil // a policy propagates the CRD there
-	case apierrors.IsNotFound(err):
-		if len(c.Status.APIEnablements) == 0 || c.Status.Serves(multiclusterv1alpha1.GroupVersion.String(), kind.Kind) {
-			return nil // the cluster serves the kind, or its API list is not known yet, which causes an event later
+	standing, err := scope.WorkOf(ctx, r.client, cluster, names.Work(crd.GetKind(), crd.GetName(), ""),
+		identity.FromManifest(crd), client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return err
+	}
+	if standing != nil {
+		if _, bound := scope.BindingOf(standing); bound {
+			return nil // a policy propagates the CRD there
 		}
-		standing = nil
+	} else if len(c.Status.APIEnablements) == 0 || c.Status.Serves(multiclusterv1alpha1.GroupVersion.String(), kind.Kind) {
+		return nil // the cluster serves the kind, or its API list is not known yet, which causes an event later
 	}
 	want, err := service.Definition(cluster, crd, standing, newID)
 	if err != nil {

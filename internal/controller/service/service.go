@@ -29,6 +29,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/adjust/failover"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
+	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/source/service"
@@ -300,7 +301,7 @@ func (x *exchanges) put(ctx context.Context, have, want *workv1alpha1.Work) erro
 		_, err := commit.Update(ctx, x.client, have, dispatch.Onto(have, want))
 		return err
 	}
-	err := x.client.Create(ctx, want)
+	err := scope.CreateWork(ctx, x.client, x.live, want, execute.ObjectOf(want))
 	if !apierrors.IsAlreadyExists(err) {
 		if err != nil {
 			return fmt.Errorf("create %s: %w", commit.Name(want), err)

@@ -205,9 +205,14 @@ func (in Input) pullWork(asked *prePull, cluster, image, apiVersion string,
 		"apiVersion": apiVersion, "kind": "ImagePullJob", "metadata": map[string]any{"namespace": in.Template.GetNamespace(),
 			"name": name}, "spec": spec,
 	}}
+	either := names.Either(names.Work(m.GetKind(), name, m.GetNamespace()), m.GroupVersionKind().GroupKind(), name,
+		m.GetNamespace())
+	if slices.ContainsFunc(in.Pulls[cluster], func(w *workv1alpha1.Work) bool { return w.Name == either[1] }) {
+		either = either[1:]
+	}
 	w := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{
 		Namespace:   names.ExecutionSpace(cluster),
-		Name:        names.Work(m.GetKind(), name, m.GetNamespace()),
+		Name:        either[0],
 		Finalizers:  []string{workv1alpha2.ExecutionFinalizer},
 		Labels:      map[string]string{},
 		Annotations: map[string]string{wellknown.PrePullOfAnnotation: in.Binding.GetNamespace() + "/" + in.Binding.GetName()},

@@ -244,7 +244,8 @@ func Decide(ctx context.Context, in Input, i interpret.Interpreter) Decision {
 	return d
 }
 
-// WorkName returns the name of the Works of a template in each execution space. b may be nil.
+// WorkName returns the name of the Work of a template in an execution space, unless the Work of another object has it:
+// see names.Either. b may be nil.
 func WorkName(b workv1alpha2.Binding, template *unstructured.Unstructured) string {
 	gk := template.GroupVersionKind().GroupKind()
 	if b == nil {
@@ -321,10 +322,14 @@ func (in Input) result(cluster string, m *unstructured.Unstructured, from origin
 	}
 	execute.Unmark(m)
 
-	// 2. The Work. Overrides do not change its name.
+	// 2. The Work. Overrides do not change its name. An existing one may have another: see names.Either.
+	name := WorkName(in.Binding, in.Template)
+	if w := in.Existing[cluster]; w != nil {
+		name = w.Name
+	}
 	w := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{
 		Namespace:   names.ExecutionSpace(cluster),
-		Name:        WorkName(in.Binding, in.Template),
+		Name:        name,
 		Finalizers:  []string{workv1alpha2.ExecutionFinalizer},
 		Labels:      map[string]string{},
 		Annotations: map[string]string{},

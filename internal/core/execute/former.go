@@ -13,6 +13,7 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/object/fields"
+	"github.com/argosy-io/argosy/internal/core/object/identity"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 )
 
@@ -21,14 +22,32 @@ import (
 
 // renamedWork returns the present name of a Work of the named object; work itself if that is no former name.
 func renamedWork(work string, gk schema.GroupKind, namespace, name, clusterBinding string) string {
-	kind := gk.Kind
-	if enclosing, is := strings.CutSuffix(clusterBinding, enclosed); is {
-		kind, namespace, name = releasev1alpha1.EnclosedManifestKind.Kind, "", enclosing
-	}
-	if work == names.FormerWork(kind, name, namespace) {
-		return names.Work(kind, name, namespace)
+	of := templateOf(gk, namespace, name, clusterBinding)
+	if work == names.FormerWork(of.Kind, of.Name, of.Namespace) {
+		return names.Work(of.Kind, of.Name, of.Namespace)
 	}
 	return work
+}
+
+// templateOf returns the template of the named object, which may enclose it.
+func templateOf(gk schema.GroupKind, namespace, name, clusterBinding string) identity.Object {
+	if enclosing, is := strings.CutSuffix(clusterBinding, enclosed); is {
+		return identity.Object{Group: releasev1alpha1.GroupVersion.Group, Kind: releasev1alpha1.EnclosedManifestKind.Kind,
+			Name: enclosing}
+	}
+	return identity.Object{Group: gk.Group, Kind: gk.Kind, Namespace: namespace, Name: name}
+}
+
+// sameWork reports whether two names are of one Work of obj, which is a manifest or a member's object: in a store that
+// was restored, the Work may have the longer name that it did not need before, or the other way around.
+func sameWork(a, b string, obj *unstructured.Unstructured) bool {
+	if a, b = presentName(a, obj), presentName(b, obj); a == b {
+		return true
+	}
+	of := templateOf(obj.GroupVersionKind().GroupKind(), obj.GetNamespace(), obj.GetName(),
+		field(obj, "annotations", workv1alpha2.ClusterResourceBindingNameAnnotation))
+	return names.Longer(a, of.GroupKind(), of.Name, of.Namespace) == b ||
+		names.Longer(b, of.GroupKind(), of.Name, of.Namespace) == a
 }
 
 // presentName is renamedWork for a Work of obj, which is a manifest or a member's object.

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	"github.com/argosy-io/argosy/api/wellknown"
@@ -25,9 +26,11 @@ func jobName(status releasev1alpha1.ReleaseCheckStatus) string {
 	return names.Label(status.Name + "-" + status.Key[:min(len(status.Key), 12)])
 }
 
-// JobWorkName is the name of the Works of the Job of a check.
-func JobWorkName(r *releasev1alpha1.Release, status releasev1alpha1.ReleaseCheckStatus) string {
-	return names.Work("Job", jobName(status), r.Namespace)
+// JobWorkNames are the names that the Works of the Job of a check may have.
+func JobWorkNames(r *releasev1alpha1.Release, status releasev1alpha1.ReleaseCheckStatus) []string {
+	name := jobName(status)
+	return names.Either(names.Work("Job", name, r.Namespace), schema.GroupKind{Group: "batch", Kind: "Job"}, name,
+		r.Namespace)
 }
 
 // JobWork returns the Work that runs the Job of a check in a cluster. id is the permanent id of the Work.
@@ -41,7 +44,7 @@ func JobWork(r *releasev1alpha1.Release, status releasev1alpha1.ReleaseCheckStat
 		"metadata": map[string]any{"namespace": r.Namespace, "name": jobName(status)}, "spec": spec}}
 	w := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{
 		Namespace:   names.ExecutionSpace(cluster),
-		Name:        JobWorkName(r, status),
+		Name:        JobWorkNames(r, status)[0],
 		Finalizers:  []string{workv1alpha2.ExecutionFinalizer},
 		Labels:      map[string]string{workv1alpha2.WorkPermanentIDLabel: id},
 		Annotations: map[string]string{wellknown.CheckOfAnnotation: r.Namespace + "/" + r.Name},
@@ -87,7 +90,9 @@ func JobsToKeep(r *releasev1alpha1.Release, now time.Time) (keep map[string]bool
 			default:
 				continue
 			}
-			keep[JobWorkName(r, *g.Check)] = true
+			for _, name := range JobWorkNames(r, *g.Check) {
+				keep[name] = true
+			}
 		}
 	}
 	return keep, again

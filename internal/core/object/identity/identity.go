@@ -22,9 +22,10 @@ func FromManifest(manifest *unstructured.Unstructured) Object {
 	return Object{gv.Group, manifest.GetKind(), manifest.GetNamespace(), manifest.GetName()}
 }
 
-func (o Object) String() string {
-	return text.Object(schema.GroupKind{Group: o.Group, Kind: o.Kind}.String(), o.Namespace, o.Name)
-}
+func (o Object) String() string { return text.Object(o.GroupKind().String(), o.Namespace, o.Name) }
+
+// GroupKind returns the kind of the object.
+func (o Object) GroupKind() schema.GroupKind { return schema.GroupKind{Group: o.Group, Kind: o.Kind} }
 
 // ChangedError reports that a manifest became another object.
 type ChangedError struct {

@@ -3,6 +3,8 @@
 package names
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -61,17 +63,32 @@ func WorkApart(gk schema.GroupKind, name, namespace string) string {
 	return work(name, hash(namespace+"/"+identity(gk, name)))
 }
 
-// Works returns the names that the Work of a template may have, in the order of Bindings.
+// Works returns all names that the Work of a template may have.
 func Works(gk schema.GroupKind, name, namespace string) []string {
-	return []string{Work(gk.Kind, name, namespace), WorkApart(gk, name, namespace)}
+	return append(Either(Work(gk.Kind, name, namespace), gk, name, namespace),
+		Either(WorkApart(gk, name, namespace), gk, name, namespace)...)
 }
 
-// WorkFor returns the name of the Work of a template whose binding has the given name.
+// WorkFor returns the name of the Work of a template whose binding has the given name; see Either.
 func WorkFor(binding string, gk schema.GroupKind, name, namespace string) string {
 	if binding == BindingApart(gk, name) && binding != Binding(gk.Kind, name) {
 		return WorkApart(gk, name, namespace)
 	}
 	return Work(gk.Kind, name, namespace)
+}
+
+// Either returns the two names that the Work of an object may have in an execution space: work and, if the Work of
+// another object has that, Longer.
+func Either(work string, gk schema.GroupKind, name, namespace string) []string {
+	return []string{work, Longer(work, gk, name, namespace)}
+}
+
+// Longer returns the name of the Work of an object if the Work of another object has the name work. Whoever chooses
+// names and namespaces can find an object with any given hash, but none with this name.
+func Longer(work string, gk schema.GroupKind, name, namespace string) string {
+	sum := sha256.Sum256([]byte(strings.Join([]string{work, gk.Group, gk.Kind, namespace, name}, "/")))
+	h := hex.EncodeToString(sum[:16])
+	return strings.TrimRight(work[:min(len(work), maxName-1-len(h))], "-.") + "-" + h
 }
 
 // FormerWork returns the name that Argosy gave a Work before store format 2, where Work gives another.

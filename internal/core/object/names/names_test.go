@@ -2,9 +2,11 @@ package names
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
@@ -22,6 +24,50 @@ func TestWorksOfManifestWorksHaveValidNames(t *testing.T) {
 			t.Errorf("%q and %q have the work %q", before, name, got)
 		}
 		seen[got] = name
+	}
+}
+
+// Whoever chooses names finds objects whose Works have one name. None has the longer name, whatever it is called.
+func TestWorksWithOneNameHaveLongerNames(t *testing.T) {
+	deployment, configMap := schema.GroupKind{Group: "apps", Kind: "Deployment"}, schema.GroupKind{Kind: "ConfigMap"}
+	long := strings.Repeat("x.", 126) + "x"
+	type object struct {
+		gk              schema.GroupKind
+		name, namespace string
+	}
+	for _, c := range []struct{ one, other object }{
+		{object{deployment, "vault", "treasury"}, object{deployment, "vault", "tpjbaakx"}},
+		{object{schema.GroupKind{Kind: "Namespace"}, "vip", ""}, object{configMap, "vip", "tg2eau9q"}},
+		{object{schema.GroupKind{Group: "apps.kruise.io", Kind: "StatefulSet"}, "db", "shop"},
+			object{schema.GroupKind{Group: "apps", Kind: "StatefulSet"}, "db", "shop"}},
+		{object{configMap, long, "shop"}, object{schema.GroupKind{Group: "x", Kind: "ConfigMap"}, long, "shop"}},
+	} {
+		one, other := Work(c.one.gk.Kind, c.one.name, c.one.namespace), Work(c.other.gk.Kind, c.other.name, c.other.namespace)
+		if one != other {
+			t.Errorf("%v and %v have the Works %s and %s: this test compares nothing", c.one, c.other, one, other)
+		}
+		seen := map[string]object{}
+		for _, o := range []object{c.one, c.other} {
+			all := Works(o.gk, o.name, o.namespace)
+			for _, either := range [][]string{Either(one, o.gk, o.name, o.namespace),
+				Either(WorkApart(o.gk, o.name, o.namespace), o.gk, o.name, o.namespace)} {
+				longer := either[1]
+				if errs := validation.IsDNS1123Subdomain(longer); len(errs) > 0 {
+					t.Errorf("%q: %v", longer, errs)
+				}
+				if before, twice := seen[longer]; twice {
+					t.Errorf("%v and %v have the Work %s", before, o, longer)
+				}
+				seen[longer] = o
+				// The last part of a name with Karmada's hash is shorter, so that no other name can be this one.
+				if hash := longer[strings.LastIndex(longer, "-")+1:]; len(hash) <= maxHash {
+					t.Errorf("%q ends with a hash that is as short as Karmada's", longer)
+				}
+				if !slices.Contains(all, either[0]) || !slices.Contains(all, longer) {
+					t.Errorf("%v is not among the Works of %v: %v", either, o, all)
+				}
+			}
+		}
 	}
 }
 

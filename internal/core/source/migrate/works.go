@@ -1,6 +1,8 @@
 package migrate
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/argosy-io/argosy/api/wellknown"
@@ -24,7 +26,8 @@ func TemplateOf(work *workv1alpha1.Work) *unstructured.Unstructured {
 	}
 	obj, err := execute.Manifest(work)
 	if err != nil || obj.GetNamespace() != namespace ||
-		work.Name != names.WorkFor(binding, obj.GroupVersionKind().GroupKind(), obj.GetName(), namespace) {
+		!slices.Contains(names.Either(names.WorkFor(binding, obj.GroupVersionKind().GroupKind(), obj.GetName(), namespace),
+			obj.GroupVersionKind().GroupKind(), obj.GetName(), namespace), work.Name) {
 		return nil
 	}
 	return obj

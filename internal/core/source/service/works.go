@@ -20,6 +20,7 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/execute"
+	"github.com/argosy-io/argosy/internal/core/object/identity"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 )
 
@@ -257,9 +258,14 @@ func (x Exchange) work(cluster string, obj runtime.Object, notes map[string]stri
 // newWork returns a Work without the manifest. It reuses the id of the existing Work.
 func newWork(cluster string, manifest *unstructured.Unstructured, standing map[string]*workv1alpha1.Work,
 	newID func() string) *workv1alpha1.Work {
+	space, either := names.ExecutionSpace(cluster), names.Either(names.Work(manifest.GetKind(), manifest.GetName(),
+		manifest.GetNamespace()), manifest.GroupVersionKind().GroupKind(), manifest.GetName(), manifest.GetNamespace())
+	if standing[space+"/"+either[1]] != nil {
+		either = either[1:]
+	}
 	w := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{
-		Namespace:   names.ExecutionSpace(cluster),
-		Name:        names.Work(manifest.GetKind(), manifest.GetName(), manifest.GetNamespace()),
+		Namespace:   space,
+		Name:        either[0],
 		Finalizers:  []string{workv1alpha2.ExecutionFinalizer},
 		Labels:      map[string]string{},
 		Annotations: map[string]string{},
@@ -340,16 +346,15 @@ func hadManifest(w *workv1alpha1.Work) bool {
 	return w != nil && len(w.Status.ManifestStatuses) > 0
 }
 
-// ServiceWorkNames returns the possible names of the Service's Work in each execution namespace. Kinds of other groups
-// may use the first name.
+// ServiceWorkNames returns the possible names of the Service's Work in each execution namespace. Works of other objects
+// may have them; see Brings.
 func (x Exchange) ServiceWorkNames() []string {
 	return names.Works(schema.GroupKind{Kind: "Service"}, x.Service, x.Owner.Namespace)
 }
 
 // Brings reports whether w, which has one of the ServiceWorkNames, contains the Service.
 func (x Exchange) Brings(w *workv1alpha1.Work) bool {
-	m, err := execute.Manifest(w)
-	return err != nil || m.GroupVersionKind().GroupKind() == schema.GroupKind{Kind: "Service"}
+	return execute.IsOf(w, identity.Object{Kind: "Service", Namespace: x.Owner.Namespace, Name: x.Service})
 }
 
 // Definition returns the Work that brings a CRD to a cluster. standing is the existing Work or nil. The CRD stays in
