@@ -116,6 +116,12 @@ func (w *releaseWorld) start() {
 
 // image changes the template.
 func (w *releaseWorld) image(image string) {
+	w.setImage(image)
+	w.pass(3 * time.Second)
+}
+
+// setImage changes the image of the template.
+func (w *releaseWorld) setImage(image string) {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(controllertest.CloneSet.GroupVersionKind)
 	u.SetNamespace("shop")
@@ -124,7 +130,6 @@ func (w *releaseWorld) image(image string) {
 		containers := fields.Objects(u.Object, "spec", "template", "spec", "containers")
 		containers[0]["image"] = image
 	})
-	w.pass(3 * time.Second)
 }
 
 // pass lets time pass, and the members act.

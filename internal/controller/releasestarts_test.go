@@ -127,3 +127,58 @@ func TestDirectChangesAreRecordedWhereAGuardRequiresIt(t *testing.T) {
 			releasev1alpha1.ReleaseSuperseded, releasev1alpha1.ReleaseSucceeded)
 	})
 }
+
+// respecify changes the ReleaseStrategy that the template names.
+func (w *releaseWorld) respecify(spec string) {
+	w.t.Helper()
+	s := &releasev1alpha1.ReleaseStrategy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "gray"}}
+	controllertest.Change(w.Hub, s, func(s *releasev1alpha1.ReleaseStrategy) {
+		s.Spec = releasev1alpha1.ReleaseStrategySpec{}
+		if err := yaml.UnmarshalStrict([]byte(spec), &s.Spec); err != nil {
+			w.t.Fatal(err)
+		}
+	})
+}
+
+func TestTheOrderOfObjectsThatAreAppliedTogetherDecidesNothing(t *testing.T) {
+	const signed = "autoStart: {}\nstages: [{name: all, before: [{name: sign}]}]"
+	for name, apply := range map[string]func(w *releaseWorld){
+		"the workload, then its strategy": func(w *releaseWorld) {
+			w.setImage("web:3")
+			w.pass(500 * time.Millisecond)
+			w.respecify(signed)
+		},
+		"the strategy, then the workload": func(w *releaseWorld) {
+			w.respecify(signed)
+			w.pass(500 * time.Millisecond)
+			w.setImage("web:3")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			controllertest.Run(t, func(t *testing.T) {
+				w := newReleaseWorld(t)
+				w.strategy(startedByHub)
+				w.pass(20 * time.Second)
+				apply(w)
+				w.pass(time.Minute)
+				w.pods("without an approval", "web:2", 10, 10, 10)
+				w.expectPhases("without an approval", releasev1alpha1.ReleaseSucceeded, releasev1alpha1.ReleaseRunning)
+			})
+		})
+	}
+}
+
+func TestAChangeOfTheStrategyAloneLetsARefusedReleaseGoOn(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		w := newReleaseWorld(t)
+		const stages = "autoStart: {}\nstages: [{name: all, clusters: {labelSelector: {matchLabels: {env: prod}}}}]\n"
+		w.strategy(stages)
+		w.pass(10 * time.Minute)
+		w.expectPhases("while no stage selects the clusters", releasev1alpha1.ReleasePending)
+		w.pods("while no stage selects the clusters", "web:1", 10, 10, 10)
+		w.respecify(stages + "unassigned: LastStage")
+		w.pass(time.Minute)
+		w.expectPhases("after the strategy has changed", releasev1alpha1.ReleaseSucceeded)
+		w.pods("after the strategy has changed", "web:2", 10, 10, 10)
+	})
+}

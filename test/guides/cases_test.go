@@ -75,6 +75,7 @@ func TestCasesFromTheFieldGiveTheirExpectedResults(t *testing.T) {
 	tests := map[string]func(t *testing.T, ns string){
 		"collision":        collision,
 		"components":       components,
+		"empty-stage":      emptyStage,
 		"namespace-moves":  namespaceMoves,
 		"image-registry":   imageRegistry,
 		"job-failed":       jobFailed,
@@ -88,7 +89,7 @@ func TestCasesFromTheFieldGiveTheirExpectedResults(t *testing.T) {
 	// Members are lost and tainted there: test/failover, TestNoFaultLosesAWorkload.
 	elsewhere := []string{"ordered-affinities"}
 	// The expected result is not reached yet.
-	open := []string{"attacks", "empty-stage", "quota-of-limits", "ready-false"}
+	open := []string{"attacks", "quota-of-limits", "ready-false"}
 	folders, err := os.ReadDir(cases)
 	if err != nil {
 		t.Fatal(err)
@@ -358,6 +359,95 @@ func components(t *testing.T, ns string) {
 	change("tall", 2, "jobManager", "resource", "cpu")
 	placed("wide", 1)
 	placed("tall", 1)
+}
+
+// A stage that selects no cluster asks nobody. Git reverts the second change during its canary, and the old version is
+// released without an approval.
+func emptyStage(t *testing.T, ns string) {
+	const own = "release.argosy.io/v1alpha1"
+	applyCase(t, fleet.Hub, ns, "empty-stage", "all.yaml")
+	image := func(tag string) {
+		fleet.Hub.Change(t, "apps/v1", "Deployment", ns, "web", func(u *unstructured.Unstructured) {
+			kit.Field(u, "spec", "template", "spec", "containers").([]any)[0].(map[string]any)["image"] = "registry.example.com/web:" + tag
+		})
+	}
+	run := func(first, second, updated string) {
+		t.Helper()
+		kit.Eventually(t, fmt.Sprintf("member1 runs :%s, member2 :%s, and the hub counts %s updated", first, second, updated),
+			func() string {
+				var got []string
+				for _, m := range []string{"member1", "member2"} {
+					var pods corev1.PodList
+					if err := fleet.Members[m].List(t.Context(), &pods, client.InNamespace(ns)); err != nil {
+						return err.Error()
+					}
+					for _, p := range pods.Items {
+						got = append(got, m+p.Spec.Containers[0].Image[len("registry.example.com/web"):])
+					}
+				}
+				slices.Sort(got)
+				d := fleet.Hub.Find(t, "apps/v1", "Deployment", ns, "web")
+				got = append(got, fmt.Sprint(kit.Field(d, "status", "updatedReplicas")))
+				want := []string{"member1:" + first, "member1:" + first, "member2:" + second, "member2:" + second, updated}
+				if !slices.Equal(got, want) {
+					return fmt.Sprint(got)
+				}
+				return ""
+			})
+	}
+	releases := func(want ...string) (newest *unstructured.Unstructured) {
+		t.Helper()
+		kit.Eventually(t, fmt.Sprintf("the releases are %v", want), func() string {
+			all := &unstructured.UnstructuredList{}
+			all.SetAPIVersion(own)
+			all.SetKind("ReleaseList")
+			if err := fleet.Hub.List(t.Context(), all, client.InNamespace(ns)); err != nil {
+				return err.Error()
+			}
+			slices.SortFunc(all.Items, func(a, b unstructured.Unstructured) int {
+				return a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time)
+			})
+			var got []string
+			for _, r := range all.Items {
+				newest = &r
+				got = append(got, fmt.Sprint(kit.Field(&r, "status", "phase"), " ", kit.Field(&r, "status", "reason"), " ",
+					kit.Field(&r, "status", "progress")))
+			}
+			if !slices.Equal(got, want) {
+				return fmt.Sprint(got)
+			}
+			return ""
+		})
+		return newest
+	}
+	run("1", "1", "4")
+	image("2")
+	first := releases("Running Soaking 2/4")
+	run("2", "1", "2")
+	if empty := kit.Field(first, "status", "stages").([]any)[0].(map[string]any); empty["phase"] != "Skipped" {
+		t.Errorf("the stage without clusters is %v", empty)
+	}
+	if journal := fmt.Sprint(kit.Field(first, "status", "journal")); !strings.Contains(journal, "no cluster") {
+		t.Errorf("the journal does not say why the stage was skipped: %s", journal)
+	}
+	releases("Succeeded Completed 4/4")
+	run("2", "2", "4")
+
+	fleet.Hub.Change(t, own, "ReleaseStrategy", ns, "steps", func(u *unstructured.Unstructured) {
+		_ = unstructured.SetNestedField(u.Object, "Replace", "spec", "autoStart", "supersede")
+	})
+	image("3")
+	releases("Succeeded Completed 4/4", "Running Soaking 2/4")
+	run("3", "2", "2")
+	image("2")
+	releases("Succeeded Completed 4/4", "Superseded Superseded 2/4", "Succeeded Completed 4/4")
+	run("2", "2", "4")
+	approvals := &unstructured.UnstructuredList{}
+	approvals.SetAPIVersion(own)
+	approvals.SetKind("ReleaseApprovalList")
+	if err := fleet.Hub.List(t.Context(), approvals, client.InNamespace(ns)); err != nil || len(approvals.Items) > 0 {
+		t.Errorf("the approvals are %v (%v)", approvals.Items, err)
+	}
 }
 
 func namespaceMoves(t *testing.T, _ string) {

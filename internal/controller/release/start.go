@@ -5,10 +5,12 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -30,11 +32,19 @@ import (
 )
 
 // starter creates the releases that the hub starts by itself. Its requests are bindings.
-type starter struct{ *reconciler }
+type starter struct {
+	*reconciler
+	// due is when the hub creates a Release, by its key. Only Reconcile, which is called by one worker, uses it.
+	due map[types.NamespacedName]time.Time
+}
+
+// settle is for how long a change is left alone before its release is created: what a user applies together counts
+// together, in whatever order it arrives.
+const settle = 2 * time.Second
 
 // setupStarts registers the controller that starts releases.
 func setupStarts(mgr ctrl.Manager, r *reconciler) error {
-	s := &starter{r}
+	s := &starter{r, map[types.NamespacedName]time.Time{}}
 	b := ctrl.NewControllerManagedBy(mgr).Named("release-start").
 		For(&workv1alpha2.ResourceBinding{}, builder.WithPredicates(filter.Changes(
 			func(was, is *workv1alpha2.ResourceBinding) bool {
@@ -145,6 +155,16 @@ func (s *starter) Reconcile(ctx context.Context, req reconcile.Request) (reconci
 	obj, err := s.toCreate(ctx, b, s.Templates.Get)
 	if err != nil || obj == nil {
 		return reconcile.Result{}, err
+	}
+	if rel, ok := obj.(*releasev1alpha1.Release); ok && !release.IsRecord(rel) {
+		key := client.ObjectKeyFromObject(rel)
+		if s.due[key].IsZero() {
+			s.due[key] = time.Now().Add(settle)
+		}
+		if left := time.Until(s.due[key]); left > 0 {
+			return reconcile.Result{RequeueAfter: left}, nil
+		}
+		delete(s.due, key)
 	}
 	// The cached template may be older than the last release.
 	if obj, err = s.toCreate(ctx, b, s.Templates.Live); err != nil || obj == nil {

@@ -95,7 +95,7 @@ func (r *reconciler) watch(b *builder.Builder) *builder.Builder {
 		Watches(&releasev1alpha1.ReleaseGuard{}, handler.EnqueueRequestsFromMapFunc(r.waiting),
 			builder.WithPredicates(filter.AfterStart, filter.Respecified)).
 		Watches(&releasev1alpha1.ReleaseStrategy{}, handler.EnqueueRequestsFromMapFunc(r.inNamespace),
-			builder.WithPredicates(filter.AfterStart, filter.Creations)).
+			builder.WithPredicates(filter.AfterStart, filter.Respecified)).
 		Watches(&releasev1alpha1.ReleaseCheck{}, handler.EnqueueRequestsFromMapFunc(r.inNamespace),
 			builder.WithPredicates(filter.AfterStart, filter.Creations)).
 		Watches(&releasev1alpha1.ReleaseApproval{}, handler.EnqueueRequestsFromMapFunc(approved),

@@ -164,17 +164,3 @@ func TestAStageWithoutItsClustersAsksItsGates(t *testing.T) {
 		w.expect("in the end", r, releasev1alpha1.ReleaseSucceeded, releasev1alpha1.ReasonCompleted, "web:2", 40)
 	}
 }
-
-func TestAStageThatNoClusterIsInAsksItsGates(t *testing.T) {
-	w := newWorld(t, cloneSet, 5)
-	r := w.release("r1", "stages: [{name: all}, {name: prod, clusters: {clusterNames: [x1]}, before: [{name: go}]}, "+
-		"{name: other, clusters: {clusterNames: [x2]}}]")
-	w.pass(time.Hour)
-	w.expect("at the gate", r, releasev1alpha1.ReleaseRunning, releasev1alpha1.ReasonWaitingForApproval, "web:2", 5)
-	w.approve(r, "prod", "go", "ann")
-	w.pass(time.Hour)
-	w.expect("in the end", r, releasev1alpha1.ReleaseSucceeded, releasev1alpha1.ReasonCompleted, "web:2", 5)
-	if phase := r.Status.Stages[2].Phase; phase != releasev1alpha1.StageSkipped {
-		t.Errorf("the stage without clusters and gates is %s", phase)
-	}
-}

@@ -269,13 +269,18 @@ func (s *stepper) accept() bool {
 }
 
 // accepted sets the condition Accepted, and ends a release that was refused. A new release waits a moment for what it
-// names, so that all of it can be created together.
+// names, so that all of it can be created together; one that the hub started waits as long as that takes, because nobody
+// would start it again.
 func (s *stepper) accepted(a Acceptance) bool {
 	ok := a.Reason == releasev1alpha1.ReasonPlanned
 	s.condition(releasev1alpha1.ReleaseAccepted, status(ok), a.Reason, a.Message)
 	until := s.Release.CreationTimestamp.Add(missingGrace)
 	switch {
 	case ok:
+	case a.isMissing() && startedByHub(s.Release):
+		s.status.Phase, s.status.Strategy, s.status.Revision = releasev1alpha1.ReleasePending, nil, ""
+		s.status.Targets, s.status.Stages = nil, nil
+		s.wait(a.Reason, "%s", a.Message)
 	case s.status.Phase != releasev1alpha1.ReleaseQueued && a.isMissing() && s.now.Before(until):
 		s.status.Phase = releasev1alpha1.ReleasePending
 		s.wait(a.Reason, "%s", a.Message)
@@ -302,11 +307,12 @@ const versionsRetry = time.Minute
 // missingGrace is for how long after its creation a release waits for what it names.
 const missingGrace = 30 * time.Second
 
-// isMissing reports whether a release was refused for something that does not exist yet.
+// isMissing reports whether a release was refused for something that does not exist yet, or that no stage selects yet.
 func (a Acceptance) isMissing() bool {
 	switch a.Reason {
 	case releasev1alpha1.ReasonStrategyNotFound, releasev1alpha1.ReasonTargetNotFound, releasev1alpha1.ReasonTargetNotHeld,
-		releasev1alpha1.ReasonRevisionNotFound, releasev1alpha1.ReasonStagesEmpty, releasev1alpha1.ReasonCheckNotFound:
+		releasev1alpha1.ReasonRevisionNotFound, releasev1alpha1.ReasonStagesEmpty, releasev1alpha1.ReasonCheckNotFound,
+		releasev1alpha1.ReasonClustersUnassigned:
 		return true
 	}
 	return false
@@ -409,8 +415,11 @@ func (s *stepper) run() bool {
 	}
 	switch stage.Phase {
 	case releasev1alpha1.StagePending:
-		if s.nothingToDo(k) {
-			s.endStage(k, releasev1alpha1.StageSkipped, "NothingToDo", "")
+		if s.returns() && !s.synced() {
+			return false // what clusters have is not known yet
+		}
+		if why := s.nothingToDo(k); why != "" {
+			s.endStage(k, releasev1alpha1.StageSkipped, "NothingToDo", why)
 			return true
 		}
 		stage.Attempt = 1
@@ -457,13 +466,44 @@ func (s *stepper) skip(k int) bool {
 	return true
 }
 
-// nothingToDo reports whether a stage adds no pod to the stage before it because its share is rounded. A stage without
-// pods now asks its gates: clusters that were evicted or scaled to zero may return, and no user has approved them.
-func (s *stepper) nothingToDo(k int) bool {
+// returns reports whether the release brings back the revision that all clusters had before the last release, which has
+// not reached all of them.
+func (s *stepper) returns() bool {
+	return !slices.ContainsFunc(s.status.Targets, func(t releasev1alpha1.ReleaseTargetStatus) bool {
+		return t.From != t.To
+	})
+}
+
+// nothingToDo returns why a stage replaces no pod; empty if it does. No cluster matches, its share is rounded to that of
+// the stage before it, or its clusters still have the revision to which the release returns. A stage whose clusters have
+// no pods now asks its gates: clusters that were evicted or scaled to zero may return, and no user has approved them.
+func (s *stepper) nothingToDo(k int) string {
 	names := clusterNames(s.status.Stages, k)
-	if stage := s.status.Strategy.Stages[k]; len(names) == 0 {
-		return len(stage.Before)+len(stage.After) == 0
+	switch {
+	case len(names) == 0:
+		return "it selects no cluster of the workloads"
+	case s.addsNoPod(k, names):
+		return "the stage before it covers its pods"
+	case s.returns() && s.haveRevision(names):
+		return "its clusters have the revision already"
 	}
+	return ""
+}
+
+// haveRevision reports whether the Works of clusters make all pods those of the revision that is released.
+func (s *stepper) haveRevision(names []string) bool {
+	for _, spec := range s.Release.Spec.Targets {
+		for _, p := range s.Targets[spec.Name].Progress {
+			if slices.Contains(names, p.Cluster) && (!p.Current || p.Released < p.Replicas) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// addsNoPod reports whether a stage adds no pod to the stage before it because its share is rounded.
+func (s *stepper) addsNoPod(k int, names []string) bool {
 	for _, spec := range s.Release.Spec.Targets {
 		t := s.Targets[spec.Name]
 		if t.Binding == nil {

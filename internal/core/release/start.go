@@ -85,6 +85,11 @@ func startedRelease(in StartInput, last *releasev1alpha1.Release,
 	}
 }
 
+// startedByHub reports whether the hub started a release because its workload had changed.
+func startedByHub(r *releasev1alpha1.Release) bool {
+	return r.Spec.Trigger != nil && r.Spec.Trigger.Type == releasev1alpha1.TriggerTemplate
+}
+
 // StrategyOf is the name of the ReleaseStrategy of a template; empty for none.
 func StrategyOf(template *unstructured.Unstructured) string {
 	return template.GetAnnotations()[releasev1alpha1.ReleaseStrategyAnnotation]

@@ -36,6 +36,9 @@ func waits(r *releasev1alpha1.Release) (what, next string) {
 	progressing, succeeded := condition(releasev1alpha1.ReleaseProgressing),
 		condition(releasev1alpha1.ReleaseConditionSucceeded)
 	if accepted := condition(releasev1alpha1.ReleaseAccepted); accepted.Status == metav1.ConditionFalse {
+		if s.Phase == releasev1alpha1.ReleasePending {
+			return "it waits to be accepted: " + reasonAnd(accepted), "fix the reason; the hub then goes on by itself"
+		}
 		return "it was refused: " + reasonAnd(accepted), "fix the reason, then start another release"
 	}
 	if progressing.Reason == releasev1alpha1.ReasonNotRolledBack {

@@ -64,7 +64,8 @@ func RowOfRelease(r *releasev1alpha1.Release) (ReleaseRow, bool) {
 		return row, false
 	}
 	switch progressing.Reason {
-	case releasev1alpha1.ReasonWaitingForApproval, releasev1alpha1.ReasonClusterUnreachable:
+	case releasev1alpha1.ReasonWaitingForApproval, releasev1alpha1.ReasonClusterUnreachable,
+		releasev1alpha1.ReasonClustersUnassigned, releasev1alpha1.ReasonStrategyNotFound, releasev1alpha1.ReasonCheckNotFound:
 	case releasev1alpha1.ReasonPausedByFailure:
 		row.Severity = why.Problem
 	default:
