@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 
+	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/history"
 )
 
@@ -317,12 +318,18 @@ the formulas.`,
 			}
 			return (time.Duration(n) * time.Second).String()
 		}
+		note := "the time from the commit"
+		if d.LeadTimesFromStart > 0 {
+			note = fmt.Sprintf("the time from the commit; for %s from the start of the release, which names no commit time",
+				text.Count(d.LeadTimesFromStart, "stage"))
+		}
 		return q.write(out, d, historyTable{columns: []string{"FIGURE", "VALUE"}, rows: [][]string{
 			{"period", d.Since + " to " + d.Until},
 			{"stages done", strconv.Itoa(d.Deployments)},
 			{"stages done per day", strconv.FormatFloat(d.PerDay, 'f', 2, 64)},
 			{"lead time, median", seconds(d.LeadTimeMedian)},
 			{"lead time, 90th percentile", seconds(d.LeadTimeP90)},
+			{"lead time is", note},
 			{"releases started", strconv.Itoa(d.Started)},
 			{"releases failed", strconv.Itoa(d.Failed)},
 			{"change failure rate", strconv.FormatFloat(100*d.FailureRate, 'f', 1, 64) + " %"},

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"slices"
@@ -15,9 +16,11 @@ type DORA struct {
 	// Deployments are finished stages of the environment, PerDay of them a day.
 	Deployments int     `json:"deployments"`
 	PerDay      float64 `json:"perDay"`
-	// LeadTime is from the commit until the stage reached all its clusters.
-	LeadTimeMedian int64 `json:"leadTimeMedianSeconds"`
-	LeadTimeP90    int64 `json:"leadTimeP90Seconds"`
+	// LeadTime is from the commit until the stage reached all its clusters. LeadTimesFromStart are the stages of releases
+	// that name no time of their commit: theirs is from the start of the release.
+	LeadTimeMedian     int64 `json:"leadTimeMedianSeconds"`
+	LeadTimeP90        int64 `json:"leadTimeP90Seconds"`
+	LeadTimesFromStart int   `json:"leadTimesFromStart"`
 	// Started are releases that began, Failed of them were rolled back, aborted or failed.
 	Started     int     `json:"started"`
 	Failed      int     `json:"failed"`
@@ -35,12 +38,16 @@ func (s *Store) DORA(ctx context.Context, f Filter) (DORA, error) {
 	w.equal("s.environment", f.Environment)
 	w.add("s.phase = 'Done'")
 	w.between("s.ended_at", f.Since, f.Until)
-	err := s.query(ctx, `SELECT COALESCE(r.committed_at, ''), COALESCE(s.reached_at, '') FROM stages s
+	err := s.query(ctx, `SELECT COALESCE(r.committed_at, ''), COALESCE(r.started_at, ''), COALESCE(s.reached_at, '') FROM stages s
 		JOIN releases r ON r.uid = s.release_uid`+w.String(), w.values, func(rows *sql.Rows) error {
-		var committed, reached string
-		err := rows.Scan(&committed, &reached)
+		var committed, began, reached string
+		err := rows.Scan(&committed, &began, &reached)
 		d.Deployments++
-		leads = appendSeconds(leads, committed, reached)
+		before := len(leads)
+		leads = appendSeconds(leads, cmp.Or(committed, began), reached)
+		if committed == "" {
+			d.LeadTimesFromStart += len(leads) - before
+		}
 		return err
 	})
 	if err != nil {

@@ -384,6 +384,25 @@ func TestDORACountsStagesAndFailures(t *testing.T) {
 	})
 }
 
+func TestLeadTimeIsFromTheStartOfAReleaseWithoutACommitTime(t *testing.T) {
+	eachDatabase(t, func(t *testing.T, s *Store) {
+		all := history()
+		for _, obj := range all {
+			if r, ok := obj.(*releasev1alpha1.Release); ok {
+				r.Spec.Change.CommittedAt = nil
+			}
+		}
+		record(t, s, all...)
+		d, err := s.DORA(t.Context(), Filter{Environment: "prod", Since: noon, Until: noon.Add(24 * time.Hour)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d.LeadTimeMedian != 14*60 || d.LeadTimesFromStart != 2 {
+			t.Errorf("the lead time is %d s, %d of them from the start", d.LeadTimeMedian, d.LeadTimesFromStart)
+		}
+	})
+}
+
 func TestOldRowsAreDeletedWhenTheirReleaseEnded(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, s *Store) {
 		record(t, s, history()...)

@@ -279,11 +279,16 @@ func MayApprove(r *releasev1alpha1.Release, rule *releasev1alpha1.ReleaseApprova
 	}) {
 		return ""
 	}
-	names := make([]string, len(rule.From))
-	for i, subject := range rule.From {
+	return fmt.Sprintf("%s is none of those who may approve at this gate: %s", by.User, subjects(rule.From))
+}
+
+// subjects names subjects, such as "User ada, Group leads".
+func subjects(all []releasev1alpha1.ReleaseSubject) string {
+	names := make([]string, len(all))
+	for i, subject := range all {
 		names[i] = subject.Kind + " " + subject.Name
 	}
-	return fmt.Sprintf("%s is none of those who may approve at this gate: %s", by.User, strings.Join(names, ", "))
+	return strings.Join(names, ", ")
 }
 
 // isSubject reports whether a user is the subject, or in its group.

@@ -2,6 +2,7 @@ package release
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -89,7 +90,7 @@ func waits(r *releasev1alpha1.Release) (what, next string) {
 		if who := NotApprovers(r); who != "" {
 			what += "; " + who
 		}
-		return what, run("approve")
+		return what, approvers(r) + run("approve")
 	case releasev1alpha1.ReasonFrozen, releasev1alpha1.ReasonOutsideWindow, releasev1alpha1.ReasonLimitReached,
 		releasev1alpha1.ReasonErrorBudgetSpent, releasev1alpha1.ReasonErrorBudgetUnknown:
 		return "it waits: " + progressing.Message, "wait, or as an emergency " +
@@ -125,6 +126,30 @@ func waits(r *releasev1alpha1.Release) (what, next string) {
 		return "stage " + s.Stage + " is under way", ""
 	}
 	return reasonAnd(progressing), ""
+}
+
+// approvers says who must approve where the author may not, or where the gate names users: such as "another user than
+// ada, one of Group leads: ". It is empty if everybody may. It does not depend on who reads it.
+func approvers(r *releasev1alpha1.Release) string {
+	var who []string
+	add := func(text string) {
+		if !slices.Contains(who, text) {
+			who = append(who, text)
+		}
+	}
+	for _, gate := range WaitingGates(r) {
+		rule := RuleOf(r, gate)
+		if author := r.Spec.CreatedBy; author != nil && MayApprove(r, rule, *author) != "" {
+			add("another user than " + author.User)
+		}
+		if rule != nil && len(rule.From) > 0 {
+			add("one of " + subjects(rule.From))
+		}
+	}
+	if len(who) == 0 {
+		return ""
+	}
+	return strings.Join(who, ", ") + ": "
 }
 
 // waitingChecks describes the checks that a release waits for.

@@ -93,3 +93,25 @@ func TestChangesOfRevisionsNameContainersAndOverrides(t *testing.T) {
 		t.Errorf("without a former revision, changes are %v, %v", all, err)
 	}
 }
+
+func TestTheAuthorIsNotToldToApproveWhatTheAuthorMayNot(t *testing.T) {
+	const command = "`argosy release approve r1 -n shop`"
+	for gate, want := range map[string]string{
+		"{name: sign}":                                        command,
+		"{name: sign, approval: {count: 1}}":                  command,
+		"{name: sign, approval: {count: 1, notAuthor: true}}": "another user than ada: " + command,
+		"{name: sign, approval: {count: 1, from: [{kind: Group, name: leads}]}}": "another user than ada, one of Group leads: " +
+			command,
+		"{name: sign, approval: {count: 1, from: [{kind: User, name: ada}]}}": "one of User ada: " + command,
+		"{name: sign, approval: {count: 1, notAuthor: true, from: [{kind: User, name: ada}, {kind: User, name: lea}]}}": "another " +
+			"user than ada, one of User ada, User lea: " + command,
+	} {
+		w := newWorld(t, cloneSet, 2)
+		r := w.release("r1", "stages: [{name: one, before: ["+gate+"]}]")
+		r.Spec.CreatedBy = &releasev1alpha1.ReleaseUser{User: "ada"}
+		w.rest()
+		if _, next := release.Waits(r); next != want {
+			t.Errorf("at the gate %s, next is %q, want %q", gate, next, want)
+		}
+	}
+}
