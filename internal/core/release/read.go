@@ -107,8 +107,8 @@ func Baseline(template *unstructured.Unstructured, works []workv1alpha1.Work,
 		if err != nil || manifest == nil {
 			return nil, err
 		}
-		if fleet.HasPartition(manifest) && !fleet.HasPartition(template) {
-			return nil, nil
+		if keeps, err := fleet.KeepsOldPods(w, template); err != nil || keeps {
+			return nil, err
 		}
 		if isPlain(w) {
 			revision, err := NewRevision(manifest, overrides)

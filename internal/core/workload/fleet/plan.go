@@ -605,6 +605,19 @@ func HasPartition(template *unstructured.Unstructured) bool {
 	return err != nil || kept > 0
 }
 
+// KeepsOldPods reports whether a Work keeps pods on their old revision, which the template does not ask for. The partition
+// that a change of replicas leaves in a Work keeps none if no pod was old before.
+func KeepsOldPods(w *workv1alpha1.Work, template *unstructured.Unstructured) (bool, error) {
+	m, err := observe(Member{Work: w})
+	if err != nil || m.before == nil || !HasPartition(m.before) || HasPartition(template) {
+		return false, err
+	}
+	if pods, counts := interpret.PodsOf(m.before.GroupVersionKind().GroupKind(), m.status); counts && m.fresh {
+		return pods.Updated < pods.All, nil
+	}
+	return m.note == nil || !m.note.Settled, nil
+}
+
 // MaxUnavailable returns how many of so many pods an update of a template may make unavailable at the same time. ok is
 // false if the hub does not limit that for the kind.
 func MaxUnavailable(template *unstructured.Unstructured, replicas int64) (n int64, ok bool) {
