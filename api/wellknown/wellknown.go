@@ -525,10 +525,10 @@ const (
 	// no.
 	SentEntriesAnnotation = "argosy.io/sent-entries"
 
-	// FormerRevisionAnnotation names the ReleaseRevision whose pods a member has, while they are not those of the template.
+	// FormerRevisionAnnotation names the ReleaseRevision whose pods a member has, if they are not those of the template.
 	//
-	// On: objects in members. Written by: core/dispatch. Read by: core/execute,
-	// core/workload/interpret. Users may set it: no.
+	// On: objects in members. Written by: core/dispatch. Read by: core/execute, core/workload/interpret. Users
+	// may set it: no.
 	FormerRevisionAnnotation = "argosy.io/former-revision"
 
 	// SentPodsToDeleteAnnotation is the names "a,b" of spec.scaleStrategy.podsToDelete that the hub sent. The member's

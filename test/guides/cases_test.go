@@ -361,14 +361,15 @@ func components(t *testing.T, ns string) {
 	placed("tall", 1)
 }
 
-// A stage that selects no cluster asks nobody. Git reverts the second change during its canary, and the old version is
+// A stage that selects no cluster asks no user. Git reverts the second change during its canary, and the old version is
 // released without an approval.
 func emptyStage(t *testing.T, ns string) {
 	const own = "release.argosy.io/v1alpha1"
 	applyCase(t, fleet.Hub, ns, "empty-stage", "all.yaml")
 	image := func(tag string) {
 		fleet.Hub.Change(t, "apps/v1", "Deployment", ns, "web", func(u *unstructured.Unstructured) {
-			kit.Field(u, "spec", "template", "spec", "containers").([]any)[0].(map[string]any)["image"] = "registry.example.com/web:" + tag
+			c := kit.Field(u, "spec", "template", "spec", "containers").([]any)[0].(map[string]any)
+			c["image"] = "registry.example.com/web:" + tag
 		})
 	}
 	run := func(first, second, updated string) {

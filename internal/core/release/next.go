@@ -269,8 +269,8 @@ func (s *stepper) accept() bool {
 }
 
 // accepted sets the condition Accepted, and ends a release that was refused. A new release waits a moment for what it
-// names, so that all of it can be created together; one that the hub started waits as long as that takes, because nobody
-// would start it again.
+// names, so that all of it can be created together. One that the hub started waits for as long as that takes: the hub
+// does not start it again.
 func (s *stepper) accepted(a Acceptance) bool {
 	ok := a.Reason == releasev1alpha1.ReasonPlanned
 	s.condition(releasev1alpha1.ReleaseAccepted, status(ok), a.Reason, a.Message)
@@ -466,17 +466,18 @@ func (s *stepper) skip(k int) bool {
 	return true
 }
 
-// returns reports whether the release brings back the revision that all clusters had before the last release, which has
-// not reached all of them.
+// returns reports whether the release brings back the revision that all clusters had before the last release, which
+// has not reached all of them.
 func (s *stepper) returns() bool {
 	return !slices.ContainsFunc(s.status.Targets, func(t releasev1alpha1.ReleaseTargetStatus) bool {
 		return t.From != t.To
 	})
 }
 
-// nothingToDo returns why a stage replaces no pod; empty if it does. No cluster matches, its share is rounded to that of
-// the stage before it, or its clusters still have the revision to which the release returns. A stage whose clusters have
-// no pods now asks its gates: clusters that were evicted or scaled to zero may return, and no user has approved them.
+// nothingToDo returns why a stage replaces no pod; empty if it does. No cluster matches, its share is rounded to that
+// of the stage before it, or its clusters still have the revision to which the release returns. A stage whose clusters
+// have no pods now asks its gates: clusters that were evicted or scaled to zero may return, and no user has approved
+// them.
 func (s *stepper) nothingToDo(k int) string {
 	names := clusterNames(s.status.Stages, k)
 	switch {

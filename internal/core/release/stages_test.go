@@ -63,15 +63,15 @@ stages:
 	}
 }
 
-// nobody is gates that nobody passes.
-const nobody = "before: [{name: sign}], after: [{name: look, approval: {count: 1}}]"
+// unsigned is gates that no user passes.
+const unsigned = "before: [{name: sign}], after: [{name: look, approval: {count: 1}}]"
 
 func TestAStageThatReplacesNoPodAsksNobody(t *testing.T) {
 	for name, template := range map[string]string{"pods": cloneSet, "whole clusters": deployment} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, template, 4, 4)
-			r := w.release("r1", "unassigned: LastStage\nstages:\n- {name: empty, clusters: {clusterNames: [none]}, "+nobody+
-				"}\n- {name: all}\n- {name: late, clusters: {labelSelector: {matchLabels: {env: none}}}, "+nobody+"}")
+			r := w.release("r1", "unassigned: LastStage\nstages:\n- {name: empty, clusters: {clusterNames: [none]}, "+unsigned+
+				"}\n- {name: all}\n- {name: late, clusters: {labelSelector: {matchLabels: {env: none}}}, "+unsigned+"}")
 			w.rest()
 			w.expect("in the end", r, releasev1alpha1.ReleaseSucceeded, releasev1alpha1.ReasonCompleted, "web:2", 8)
 			for _, k := range []int{0, 2} {
@@ -96,7 +96,7 @@ func TestTheOldVersionIsReleasedWithoutAnApprovalOfNothing(t *testing.T) {
 			t.Run(name+", "+string(supersede), func(t *testing.T) {
 				w := newWorld(t, c.template, 4, 4, 4)
 				strategy := "unassigned: LastStage\nstages:\n- " + c.canary +
-					"\n- {name: second, clusters: {clusterNames: [c2]}, " + nobody + "}\n- {name: rest, " + nobody + "}"
+					"\n- {name: second, clusters: {clusterNames: [c2]}, " + unsigned + "}\n- {name: rest, " + unsigned + "}"
 				first := w.release("r1", strategy)
 				w.rest()
 				if first.Status.Reason != releasev1alpha1.ReasonWaitingForApproval || w.count("web:2") == 0 {

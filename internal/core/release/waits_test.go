@@ -96,15 +96,15 @@ func TestChangesOfRevisionsNameContainersAndOverrides(t *testing.T) {
 
 func TestTheAuthorIsNotToldToApproveWhatTheAuthorMayNot(t *testing.T) {
 	const command = "`argosy release approve r1 -n shop`"
+	const one, rule = "{name: sign, approval: {count: 1}}", "{name: sign, approval: {count: 1, "
 	for gate, want := range map[string]string{
-		"{name: sign}":                                        command,
-		"{name: sign, approval: {count: 1}}":                  command,
-		"{name: sign, approval: {count: 1, notAuthor: true}}": "another user than ada: " + command,
-		"{name: sign, approval: {count: 1, from: [{kind: Group, name: leads}]}}": "another user than ada, one of Group leads: " +
-			command,
-		"{name: sign, approval: {count: 1, from: [{kind: User, name: ada}]}}": "one of User ada: " + command,
-		"{name: sign, approval: {count: 1, notAuthor: true, from: [{kind: User, name: ada}, {kind: User, name: lea}]}}": "another " +
-			"user than ada, one of User ada, User lea: " + command,
+		"{name: sign}":             command,
+		one:                        command,
+		rule + "notAuthor: true}}": "another user than ada: " + command,
+		rule + "from: [{kind: Group, name: leads}]}}": "another user than ada, one of Group leads: " + command,
+		rule + "from: [{kind: User, name: ada}]}}":    "one of User ada: " + command,
+		rule + "notAuthor: true, from: [{kind: User, name: ada}, {kind: User, name: lea}]}}": "another user than ada, " +
+			"one of User ada, User lea: " + command,
 	} {
 		w := newWorld(t, cloneSet, 2)
 		r := w.release("r1", "stages: [{name: one, before: ["+gate+"]}]")

@@ -348,7 +348,7 @@ func observe(m Member) (*member, error) {
 	out.fresh = applied != nil && applied.Status == metav1.ConditionTrue &&
 		applied.ObservedGeneration >= m.Work.Generation &&
 		seen >= number(out.status, "generation") && madeOf(out.status, out.before)
-	// A partition that was written since says nothing about the pods. Without a release, an override may have changed them.
+	// A partition that was written since says nothing about the pods. Without a release, an override may change them.
 	out.counts = interpret.CountsManifest(out.status, out.before) &&
 		(out.fresh || m.Work.Annotations[EffectiveRevisionAnnotation] != "")
 	return out, nil

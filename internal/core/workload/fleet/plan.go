@@ -605,8 +605,8 @@ func HasPartition(template *unstructured.Unstructured) bool {
 	return err != nil || kept > 0
 }
 
-// KeepsOldPods reports whether a Work keeps pods on their old revision, which the template does not ask for. The partition
-// that a change of replicas leaves in a Work keeps none if no pod was old before.
+// KeepsOldPods reports whether a Work keeps pods on their old revision, which the template does not ask for. The
+// partition that a change of replicas leaves in a Work keeps none if no pod was old before.
 func KeepsOldPods(w *workv1alpha1.Work, template *unstructured.Unstructured) (bool, error) {
 	m, err := observe(Member{Work: w})
 	if err != nil || m.before == nil || !HasPartition(m.before) || HasPartition(template) {

@@ -248,8 +248,8 @@ func common(rs []report, name string) string {
 }
 
 // revisions sets currentRevision and updateRevision to the common values of the clusters. Tools take equal ones for a
-// finished rollout. If the clusters disagree on both, the updateRevision of an unfinished cluster prevents that; while a
-// release keeps former pods, there is none, as the cluster does not know the revision of the template.
+// finished rollout. If the clusters disagree on both, the updateRevision of an unfinished cluster prevents that. While
+// a release keeps former pods, there is none, as the cluster does not know the revision of the template.
 func revisions(status map[string]any, rs []report) {
 	current, update := common(rs, "currentRevision"), common(rs, "updateRevision")
 	if current == update {
