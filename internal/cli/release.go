@@ -39,6 +39,11 @@ type releases struct {
 	now  func() time.Time
 }
 
+// reader returns a reader with the rights of the user.
+func (r *releases) reader() *why.ReleaseReader {
+	return &why.ReleaseReader{Client: r.client, Mapper: r.mapper, Namespace: r.namespace, Now: r.now}
+}
+
 // connect prepares r for a command.
 func (r *releases) connect(cmd *cobra.Command, hub *hubFlags) error {
 	config, err := hub.ToRESTConfig()
@@ -158,7 +163,7 @@ func (d *draft) release(ctx context.Context, r *releases, kind, name string) (*r
 		return nil, fmt.Errorf("resolve %q: %w", kind, err)
 	}
 	ref := releasev1alpha1.ReleaseObjectReference{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Name: name}
-	template, err := r.template(ctx, ref)
+	template, err := r.reader().Template(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
@@ -376,7 +381,7 @@ func (r *releases) nameConfiguration(ctx context.Context, revisions ...string) {
 			continue
 		}
 		of, err := release.Configuration(revision, func(version string) bool {
-			_, found, err := r.object(ctx, release.ConfigMapKind, r.namespace, version)
+			_, found, err := r.reader().Object(ctx, release.ConfigMapKind, r.namespace, version)
 			return found || err != nil // named only if it is known to be missing
 		})
 		if err != nil {

@@ -241,7 +241,7 @@ stages:
 // withRevisions names the revisions of the hub in a release.
 func (h *releaseHub) withRevisions(rel *releasev1alpha1.Release) *releasev1alpha1.Release {
 	h.t.Helper()
-	plan, err := h.plan(h.t.Context(), h.drafted(&draft{}))
+	plan, err := h.reader().Plan(h.t.Context(), h.drafted(&draft{}))
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -287,18 +287,18 @@ func (h *releaseHub) expect(texts ...string) {
 
 func TestReleasePlanShowsEachClusterOfEachStage(t *testing.T) {
 	h := newReleaseHub(t)
-	plan, err := h.plan(t.Context(), h.drafted(&draft{}))
+	plan, err := h.reader().Plan(t.Context(), h.drafted(&draft{}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := plan.print(h.shown); err != nil {
+	if err := printPlan(h.shown, plan); err != nil {
 		t.Fatal(err)
 	}
 	h.expect("Stage 1 of 3: one CLUSTER REPLICAS NEW BEFORE NEW AFTER eu 10 0 1 us 10 0 1 "+
 		"2 new pods, which must stay available for 5m0s",
 		"Stage 2 of 3: two Before it starts: sign CLUSTER REPLICAS NEW BEFORE NEW AFTER eu 10 1 3 us 10 1 3 4 new pods",
 		"eu 10 3 10 us 10 3 10 14 new pods, then look (2 approvals)")
-	var again releasePlan
+	var again release.ReleasePlan
 	raw, err := json.Marshal(plan)
 	if err != nil || json.Unmarshal(raw, &again) != nil || again.Hash == "" || len(again.Steps) < 6 ||
 		again.Stages[2].Clusters[1].New != 10 {
@@ -316,7 +316,7 @@ func TestReleasePlanNamesTheAutoscalersThatItFreezes(t *testing.T) {
 	h := newReleaseHub(t, scaler("by-load", "web"), scaler("other", "db"))
 	notes := func() string {
 		t.Helper()
-		plan, err := h.plan(t.Context(), h.drafted(&draft{}))
+		plan, err := h.reader().Plan(t.Context(), h.drafted(&draft{}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -344,12 +344,12 @@ func TestReleasePlanNamesTheAutoscalersThatItFreezes(t *testing.T) {
 
 func TestReleasePlanIsTheSameWithoutTheRightToReadWorks(t *testing.T) {
 	h := newReleaseHub(t)
-	want, err := h.plan(t.Context(), h.drafted(&draft{}))
+	want, err := h.reader().Plan(t.Context(), h.drafted(&draft{}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	h.denied = "works"
-	got, err := h.plan(t.Context(), h.drafted(&draft{}))
+	got, err := h.reader().Plan(t.Context(), h.drafted(&draft{}))
 	if err != nil || got.Hash != want.Hash || got.Targets[0].From != "" || len(got.Notes) != 2 ||
 		!strings.Contains(got.Notes[1], "may not list Works") {
 		t.Errorf("without Works, the plan is %+v, %v; want that of %+v and a note", got, err, want)
@@ -375,7 +375,7 @@ func TestReleasePlanHasTheVersionsOfConfigMaps(t *testing.T) {
 	strategy.Spec.Config, binding.Spec.PropagateDeps = releasev1alpha1.ConfigVersioned, true
 	write(strategy)
 	write(binding)
-	web, err := h.template(t.Context(), h.drafted(&draft{}).Spec.Targets[0].Ref)
+	web, err := h.reader().Template(t.Context(), h.drafted(&draft{}).Spec.Targets[0].Ref)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -388,7 +388,7 @@ func TestReleasePlanHasTheVersionsOfConfigMaps(t *testing.T) {
 	for _, value := range []string{"1", "2"} {
 		settings.Data["value"] = value
 		write(settings)
-		p, err := h.plan(t.Context(), h.drafted(&draft{}))
+		p, err := h.reader().Plan(t.Context(), h.drafted(&draft{}))
 		if err != nil || len(p.Notes) > 0 {
 			t.Fatalf("the plan is %+v, %v", p, err)
 		}
@@ -398,7 +398,7 @@ func TestReleasePlanHasTheVersionsOfConfigMaps(t *testing.T) {
 		t.Errorf("a change of the ConfigMap does not change the revision %v", revisions)
 	}
 	h.denied = "configmaps"
-	if p, err := h.plan(t.Context(), h.drafted(&draft{})); err != nil || len(p.Notes) != 1 ||
+	if p, err := h.reader().Plan(t.Context(), h.drafted(&draft{})); err != nil || len(p.Notes) != 1 ||
 		!strings.Contains(p.Notes[0], "may not read the ConfigMaps") {
 		t.Errorf("without the right to read ConfigMaps, the plan is %+v, %v", p, err)
 	}
@@ -422,7 +422,9 @@ func TestReleasePlanNamesAVersionThatWasDeleted(t *testing.T) {
 	if err := h.client.Create(t.Context(), old); err != nil {
 		t.Fatal(err)
 	}
-	plan := func() (*releasePlan, error) { return h.plan(t.Context(), h.drafted(&draft{revision: old.Name})) }
+	plan := func() (*release.ReleasePlan, error) {
+		return h.reader().Plan(t.Context(), h.drafted(&draft{revision: old.Name}))
+	}
 	if _, err := plan(); err == nil || !strings.Contains(err.Error(), "ConfigMapNotFound") ||
 		!strings.Contains(err.Error(), "read ConfigMap web-aaaaaaaa, which was deleted") {
 		t.Errorf("without the version, the error is %v", err)
@@ -447,11 +449,11 @@ func TestReleasePlanNamesWhyTheHubWouldRefuse(t *testing.T) {
 		"RevisionNotFound": {revision: "cloneset-web-none"},
 		"StrategyNotFound": {strategy: "none"},
 	} {
-		if _, err := h.plan(t.Context(), h.drafted(d)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := h.reader().Plan(t.Context(), h.drafted(d)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("the error is %v, want %s", err, want)
 		}
 	}
-	template, err := h.template(t.Context(), h.drafted(&draft{}).Spec.Targets[0].Ref)
+	template, err := h.reader().Template(t.Context(), h.drafted(&draft{}).Spec.Targets[0].Ref)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -462,7 +464,8 @@ func TestReleasePlanNamesWhyTheHubWouldRefuse(t *testing.T) {
 	if err := h.client.Update(t.Context(), template); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.plan(t.Context(), h.drafted(&draft{})); err == nil || !strings.Contains(err.Error(), "SameRevision") {
+	if _, err := h.reader().Plan(t.Context(), h.drafted(&draft{})); err == nil ||
+		!strings.Contains(err.Error(), "SameRevision") {
 		t.Errorf("for the pods that clusters have, the error is %v", err)
 	}
 	if _, err := (&draft{}).release(t.Context(), h.releases, "clonesets", "none"); err == nil ||
@@ -520,7 +523,7 @@ func TestReleaseStartReadsAStrategyFromAFile(t *testing.T) {
 
 func TestReleaseStartNeedsAStrategy(t *testing.T) {
 	h := newReleaseHub(t)
-	template, err := h.template(t.Context(), started("{}").Spec.Targets[0].Ref)
+	template, err := h.reader().Template(t.Context(), started("{}").Spec.Targets[0].Ref)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -700,7 +703,8 @@ func TestReleaseApprovalIsForTheDisplayedRevisionAndAttempt(t *testing.T) {
 	if err := h.decide(t.Context(), "r1", &verdict{verdict: releasev1alpha1.VerdictApprove, comment: "good"}); err != nil {
 		t.Fatal(err)
 	}
-	h.expect("Stage 2 of 3: two", "eu 10 1 3", "spec.template.spec.containers[main].image: web:1 → web:2",
+	h.expect("An approval starts stage: two Before it starts: sign CLUSTER REPLICAS NEW BEFORE NEW AFTER eu 10 1 3",
+		"An approval starts stage: seven", "image of main: web:1 → web:2",
 		"Approve gate sign of stage two (attempt 2) for revision abc?")
 	var all releasev1alpha1.ReleaseApprovalList
 	if err := h.client.List(t.Context(), &all); err != nil || len(all.Items) != 1 {
@@ -856,6 +860,32 @@ func TestReleaseVerbsAskAsApproveDoes(t *testing.T) {
 	}
 }
 
+func TestWhatIsApprovedIsShownToPrograms(t *testing.T) {
+	h := newReleaseHub(t)
+	h.create(h.withRevisions(started(gated)))
+	approve := func(yes bool) (e release.Evidence, approvals int) {
+		h.yes = yes
+		h.shown.Reset()
+		h.out = h.shown
+		if err := h.decide(t.Context(), "r1", &verdict{verdict: releasev1alpha1.VerdictApprove, output: "json"}); err != nil {
+			t.Fatal(err)
+		}
+		var all releasev1alpha1.ReleaseApprovalList
+		if err := errors.Join(json.Unmarshal(h.shown.Bytes(), &e), h.client.List(t.Context(), &all)); err != nil {
+			t.Fatalf("%v: %s", err, h.shown)
+		}
+		return e, len(all.Items)
+	}
+	e, n := approve(false)
+	if n != 0 || e.Gate != "sign" || e.Attempt != 2 || len(e.Starts) != 2 || len(e.Steps) == 0 ||
+		fmt.Sprint(e.Targets[0].Images) != "[{main web:1 web:2}]" || len(e.Targets[0].Changes) != 0 {
+		t.Errorf("without --yes, there are %d approvals of %+v", n, e)
+	}
+	if _, n = approve(true); n != 1 {
+		t.Errorf("with --yes, there are %d approvals", n)
+	}
+}
+
 func TestRollbackNamesTheConfigurationThatItDoesNotBringBack(t *testing.T) {
 	h := newReleaseHub(t)
 	before := &releasev1alpha1.ReleaseRevision{}
@@ -1003,13 +1033,14 @@ func TestReleaseDiffNamesTheChangesOfEachTarget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := h.diff(t.Context(), rel)
+	all, err := h.reader().Changes(t.Context(), rel)
 	if err != nil {
 		t.Fatal(err)
 	}
 	printDiff(h.shown, all)
-	h.expect("spec.template.spec.containers[main].image: web:1 → web:2")
-	if _, err := h.diff(t.Context(), started("{}")); err == nil || !strings.Contains(err.Error(), "not accepted") {
+	h.expect("image of main: web:1 → web:2")
+	if _, err := h.reader().Changes(t.Context(), started("{}")); err == nil ||
+		!strings.Contains(err.Error(), "not accepted") {
 		t.Errorf("for a release that is not accepted, the error is %v", err)
 	}
 }

@@ -2,12 +2,12 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/printers"
 
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/release"
@@ -17,6 +17,7 @@ import (
 type verdict struct {
 	verdict       releasev1alpha1.ApprovalVerdict
 	gate, comment string
+	output        string
 }
 
 func newReleaseVerdict(hub *hubFlags, kind releasev1alpha1.ApprovalVerdict) *cobra.Command {
@@ -29,20 +30,26 @@ func newReleaseVerdict(hub *hubFlags, kind releasev1alpha1.ApprovalVerdict) *cob
 	}
 	cmd := nameOfRelease(&cobra.Command{
 		Use: verb + " NAME", Short: short,
-		Long: `Shows what the stage will do, how far the release is and what it changes, asks, and creates a ReleaseApproval.
-The verdict counts for the revision, the stage and the attempt that are shown, and for no other. Without a
-terminal, --yes is required.`,
+		Long: `Shows how far the release is, the images and fields that it changes, the pods that an approval updates in each
+cluster until the next gate, and the checks so far. Then it asks, and creates a ReleaseApproval. The verdict counts
+for the revision, the stage and the attempt that are shown, and for no other. Without a terminal, --yes is required.
+
+With -o, it only shows this, for programs; with --yes too, it also decides.`,
 		Example: strings.ReplaceAll(`  argosy release approve web-x7k2p -n shop
   argosy release approve web-x7k2p -n shop --gate sign --comment "see SHOP-17" --yes`, "approve", verb),
 		RunE: releaseRun(hub, func(ctx context.Context, r *releases, name string) error {
+			if err := checkOutput(v.output); err != nil {
+				return err
+			}
 			r.yes = yes
 			return r.decide(ctx, name, v)
 		}),
 	}, hub)
 	flags := cmd.Flags()
 	flags.StringVar(&v.gate, "gate", "", "gate (default: the only one that waits)")
-	flags.StringVar(&v.comment, "comment", "", "comment, for people")
+	flags.StringVar(&v.comment, "comment", "", "reason, for people: the release and its history keep it")
 	flags.BoolVar(&yes, "yes", false, "do not ask")
+	flags.StringVarP(&v.output, "output", "o", "", "show what is decided as json or yaml; with --yes, also decide")
 	_ = cmd.RegisterFlagCompletionFunc("gate", gatesOf(hub))
 	return cmd
 }
@@ -82,8 +89,22 @@ func (r *releases) decide(ctx context.Context, name string, v *verdict) error {
 		return err
 	}
 	stage := release.StageUnderWay(rel)
-	if err := r.evidence(ctx, rel, stage.Name); err != nil {
+	evidence, err := r.reader().Evidence(ctx, rel, gate)
+	switch {
+	case err != nil:
 		return err
+	case v.output != "":
+		if err := writeAs(r.out, v.output, evidence); err != nil || !r.yes {
+			return err
+		}
+		r.out = io.Discard // the output is for a program
+	default:
+		if err := printRelease(r.out, rel, r.now()); err != nil {
+			return err
+		}
+		if err := printEvidence(r.out, evidence); err != nil {
+			return err
+		}
 	}
 	if err := r.confirm(strings.ToLower(string(v.verdict)), fmt.Sprintf(
 		"\n%s gate %s of stage %s (attempt %d) for revision %s?", v.verdict, gate.Name, stage.Name, stage.Attempt,
@@ -100,32 +121,27 @@ func (r *releases) decide(ctx context.Context, name string, v *verdict) error {
 	return nil
 }
 
-// evidence shows how far a release is, what its stage does, and what it changes. What the user may not read is left out
-// with the reason.
-func (r *releases) evidence(ctx context.Context, rel *releasev1alpha1.Release, stage string) error {
-	if err := printRelease(r.out, rel, r.now()); err != nil {
-		return err
-	}
-	plan, err := r.plan(ctx, rel)
-	if errors.Is(err, context.Canceled) {
-		return err
-	}
-	if err != nil {
-		fmt.Fprintf(r.out, "\nWarning: the plan cannot be shown: %v\n", err)
-	} else {
-		i := slices.IndexFunc(plan.Stages, func(s plannedStage) bool { return s.Name == stage })
-		if i >= 0 {
-			if err := plan.printStage(r.out, i); err != nil {
-				return err
-			}
+// printEvidence prints what a user decides about.
+func printEvidence(out io.Writer, e release.Evidence) error {
+	fmt.Fprintln(out)
+	printDiff(out, e.Targets)
+	for _, s := range e.Starts {
+		if err := printStage(out, s, "An approval starts stage", len(e.Targets) > 1); err != nil {
+			return err
 		}
 	}
-	fmt.Fprintln(r.out)
-	all, err := r.diff(ctx, rel)
-	if err != nil {
-		fmt.Fprintf(r.out, "Warning: the changes cannot be shown: %v\n", err)
-		return nil
+	if len(e.Checks) > 0 {
+		fmt.Fprintln(out)
+		table := textTable("STAGE", "GATE", "CHECK", "PHASE", "SAMPLES")
+		for _, c := range e.Checks {
+			addRow(table, c.Stage, c.Gate, c.Check, string(c.Phase), orNone(c.Text))
+		}
+		if err := printTable(out, table, printers.PrintOptions{}); err != nil {
+			return err
+		}
 	}
-	printDiff(r.out, all)
+	for _, note := range e.Notes {
+		fmt.Fprintln(out, "Warning:", note)
+	}
 	return nil
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/release"
@@ -53,39 +52,4 @@ func (r *releases) breakGlass(ctx context.Context, name, reason string) error {
 	fmt.Fprintf(r.out, "release %s: stage %s (attempt %s) will start in spite of ReleaseGuard %s\n", name, stage, attempt,
 		rel.Status.Guard.Name)
 	return nil
-}
-
-// readGuards reads the guards that may select a release, and the releases that count for their limits. Limits of pods
-// are not checked: few users may read all bindings. notes name what the user may not read.
-func (r *releases) readGuards(ctx context.Context, in *release.Input) (notes []string, err error) {
-	var guards releasev1alpha1.ReleaseGuardList
-	err = r.client.List(ctx, &guards)
-	if apierrors.IsForbidden(err) {
-		return []string{"you may not list ReleaseGuards: their windows, limits and approvals are not in the plan"}, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("list ReleaseGuards: %w", err)
-	}
-	limits := false
-	for i := range guards.Items {
-		if g := &guards.Items[i]; release.GuardsNamespace(g, r.namespace) {
-			in.Guards = append(in.Guards, release.Guard{ReleaseGuard: g, Budget: g.Status.ErrorBudget})
-			limits = limits || g.Spec.Limits != nil
-		}
-	}
-	if !limits {
-		return nil, nil
-	}
-	var all releasev1alpha1.ReleaseList
-	err = r.client.List(ctx, &all)
-	if apierrors.IsForbidden(err) {
-		in.Peers = in.Others
-		return []string{"you may not list releases of all namespaces: what they use of the limits of ReleaseGuards is " +
-			"not known"}, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("list releases of all namespaces: %w", err)
-	}
-	in.Peers = all.Items
-	return nil, nil
 }

@@ -42,11 +42,11 @@ func guardedHub(t *testing.T) *releaseHub {
 
 func TestReleasePlanShowsGuards(t *testing.T) {
 	h := guardedHub(t)
-	plan, err := h.plan(t.Context(), h.drafted(&draft{}))
+	plan, err := h.reader().Plan(t.Context(), h.drafted(&draft{}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := plan.print(h.shown); err != nil {
+	if err := printPlan(h.shown, plan); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
@@ -60,7 +60,7 @@ func TestReleasePlanShowsGuards(t *testing.T) {
 	}
 	h = guardedHub(t)
 	h.denied = "releaseguards"
-	if plan, err = h.plan(t.Context(), h.drafted(&draft{})); err != nil {
+	if plan, err = h.reader().Plan(t.Context(), h.drafted(&draft{})); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(strings.Join(plan.Notes, "\n"), "you may not list ReleaseGuards") {

@@ -154,6 +154,9 @@ func gatesText(gates []releasev1alpha1.ReleaseGateStatus, now time.Time) string 
 		if len(g.By) > 0 {
 			one += " by " + strings.Join(g.By, " and ")
 		}
+		if len(g.Comments) > 0 {
+			one += " (" + strings.Join(g.Comments, "; ") + ")"
+		}
 		if g.Check != nil {
 			if text := release.CheckText(g.Check); text != "" {
 				one += " (" + text + ")"

@@ -60,7 +60,7 @@ const (
 
 // Paths are the addresses that API answers.
 var Paths = []string{mePath, linkPath, streamPath, whyPath, importPath, actionsPath, objectPath, changePath,
-	releasePath, timelinePath, podsPath}
+	releasePath, evidencePath, timelinePath, podsPath}
 
 const (
 	// maxBody bounds the body of a login, maxToken a token.

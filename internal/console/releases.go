@@ -5,8 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,7 +23,10 @@ import (
 	"github.com/argosy-io/argosy/internal/why"
 )
 
-const releasePath = apiPrefix + "release"
+const (
+	releasePath  = apiPrefix + "release"
+	evidencePath = apiPrefix + "evidence"
+)
 
 var listReleases = right{verb: "list", group: releasev1alpha1.GroupVersion.Group, resource: "releases"}
 
@@ -152,6 +157,37 @@ func (a *API) describeRelease(ctx context.Context, reader client.Reader, u user.
 		answer.Actions = append(answer.Actions, action)
 	}
 	return answer, nil
+}
+
+// serveEvidence returns what a user decides about at a gate of a release: namespace, name and gate.
+func (a *API) serveEvidence(w http.ResponseWriter, r *http.Request, u user.Info) {
+	ctx, cancel := context.WithTimeout(r.Context(), whyTimeout)
+	defer cancel()
+	c, mapper, err := a.clientFor(u)
+	if err != nil {
+		refuse(w, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, err.Error())
+		return
+	}
+	v, rel := r.URL.Query(), &releasev1alpha1.Release{}
+	key := types.NamespacedName{Namespace: v.Get("namespace"), Name: v.Get("name")}
+	if err := (&naming{Reader: c}).Get(ctx, key, rel); err != nil {
+		refuseError(w, err)
+		return
+	}
+	waiting := release.WaitingGates(rel)
+	i := slices.IndexFunc(waiting, func(g releasev1alpha1.ReleaseGateStatus) bool { return g.Name == v.Get("gate") })
+	if i < 0 {
+		refuse(w, http.StatusConflict, metav1.StatusReasonConflict,
+			fmt.Sprintf("release %s does not wait at gate %q any more", rel.Name, v.Get("gate")))
+		return
+	}
+	reader := &why.ReleaseReader{Client: c, Mapper: mapper, Namespace: rel.Namespace, Now: time.Now}
+	evidence, err := reader.Evidence(ctx, rel, waiting[i])
+	if err != nil {
+		refuseError(w, err)
+		return
+	}
+	respond(w, evidence)
 }
 
 // verdicts returns what a user can say at the gates at which a release waits.

@@ -40,7 +40,7 @@ func WorkOf(ctx context.Context, r client.Reader, cluster, work string, of ident
 	return nil, nil
 }
 
-// WorksFor returns the Works of a template in all clusters, as WorkOf does for one. b may be nil.
+// WorksFor returns the Works of a template in all clusters, as WorkOf does for one.
 func WorksFor(ctx context.Context, r client.Reader, work string,
 	of identity.Object) (works []workv1alpha1.Work, err error) {
 	for _, name := range names.Either(work, of.GroupKind(), of.Name, of.Namespace) {

@@ -574,6 +574,11 @@ type ReleaseGateStatus struct {
 	// +optional
 	By []string `json:"by,omitempty"`
 
+	// Comments are the comments of these users, such as "ann: see SHOP-17".
+	// +listType=atomic
+	// +optional
+	Comments []string `json:"comments,omitempty"`
+
 	// Since is when the gate began to wait, Until when it times out.
 	// +optional
 	Since *metav1.Time `json:"since,omitempty"`

@@ -669,6 +669,11 @@ func (in *ReleaseGateStatus) DeepCopyInto(out *ReleaseGateStatus) {
 		*out = make([]string, len(*in))
 		copy(*out, *in)
 	}
+	if in.Comments != nil {
+		in, out := &in.Comments, &out.Comments
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.Since != nil {
 		in, out := &in.Since, &out.Since
 		*out = (*in).DeepCopy()

@@ -23,6 +23,7 @@ func (s *stepper) gates(k int, position releasev1alpha1.GatePosition) bool {
 			continue
 		}
 		var approved, rejected []string
+		var comments map[string]string
 		if g.Check != nil {
 			passed, failed, reason := s.checkGate(k, gate, g)
 			if failed {
@@ -35,14 +36,20 @@ func (s *stepper) gates(k int, position releasev1alpha1.GatePosition) bool {
 				checkReason = reason
 			}
 		} else {
-			approved, rejected = s.verdicts(k, gate, position)
+			approved, rejected, comments = s.verdicts(k, gate, position)
 		}
 		switch {
 		case len(rejected) > 0:
+			g.Comments = commentsOf(rejected[:1], comments)
 			s.closeGate(k, g, releasev1alpha1.GateRejected, rejected[:1])
-			s.fail(k, releasev1alpha1.ReasonGateFailed, "gate "+gate.Name+" was rejected by "+rejected[0], s.begunTargets()...)
+			message := "gate " + gate.Name + " was rejected by " + rejected[0]
+			if comment := comments[rejected[0]]; comment != "" {
+				message += ": " + comment
+			}
+			s.fail(k, releasev1alpha1.ReasonGateFailed, message, s.begunTargets()...)
 			return false
 		case g.Check == nil && len(approved) >= int(max(countOf(gate), 1)):
+			g.Comments = commentsOf(approved, comments)
 			s.closeGate(k, g, releasev1alpha1.GatePassed, approved)
 			continue
 		case g.Until != nil && !s.now.Before(g.Until.Time):
@@ -71,7 +78,7 @@ func (s *stepper) gates(k int, position releasev1alpha1.GatePosition) bool {
 			continue
 		}
 		if !slices.Equal(g.By, approved) {
-			g.By, s.changed = approved, true
+			g.By, g.Comments, s.changed = approved, commentsOf(approved, comments), true
 		}
 		approvals = append(approvals, gate.Name)
 	}
@@ -106,7 +113,21 @@ func (s *stepper) gate(k int, gate releasev1alpha1.ReleaseGate,
 
 func (s *stepper) closeGate(k int, g *releasev1alpha1.ReleaseGateStatus, phase releasev1alpha1.GatePhase, by []string) {
 	g.Phase, g.By = phase, by
-	s.journal(releasev1alpha1.JournalGate, s.status.Stages[k].Name, "", strings.Join(by, ", "), string(phase), g.Name)
+	message := g.Name
+	if len(g.Comments) > 0 {
+		message += " (" + strings.Join(g.Comments, "; ") + ")"
+	}
+	s.journal(releasev1alpha1.JournalGate, s.status.Stages[k].Name, "", strings.Join(by, ", "), string(phase), message)
+}
+
+// commentsOf returns the comments of users, such as "ann: see SHOP-17".
+func commentsOf(users []string, comments map[string]string) (all []string) {
+	for _, name := range users {
+		if comment := comments[name]; comment != "" {
+			all = append(all, cut(name+": "+comment))
+		}
+	}
+	return all
 }
 
 func countOf(gate releasev1alpha1.ReleaseGate) int32 {
@@ -116,16 +137,20 @@ func countOf(gate releasev1alpha1.ReleaseGate) int32 {
 	return gate.Approval.Count
 }
 
-// verdicts are the users who approve and reject at a gate, each once, sorted. Verdicts about another release, revision
-// or attempt do not count, nor do those without a user that the hub has set.
+// verdicts are the users who approve and reject at a gate, each once, sorted, and their comments. Verdicts about
+// another release, revision or attempt do not count, nor do those without a user that the hub has set.
 func (s *stepper) verdicts(k int, gate releasev1alpha1.ReleaseGate,
-	position releasev1alpha1.GatePosition) (approved, rejected []string) {
+	position releasev1alpha1.GatePosition) (approved, rejected []string, comments map[string]string) {
 	stage := s.status.Stages[k]
+	comments = map[string]string{}
 	for i := range s.Approvals {
 		a := &s.Approvals[i]
 		if differs, _ := mismatch(s.Release, s.status.Revision, stage, a); differs != "" || a.Spec.Gate != gate.Name ||
 			positionOf(a) != position || a.Spec.By == nil || MayApprove(s.Release, gate.Approval, *a.Spec.By) != "" {
 			continue
+		}
+		if a.Spec.Verdict == releasev1alpha1.VerdictReject || comments[a.Spec.By.User] == "" {
+			comments[a.Spec.By.User] = strings.TrimSpace(a.Spec.Comment)
 		}
 		switch a.Spec.Verdict {
 		case releasev1alpha1.VerdictReject:
@@ -136,5 +161,5 @@ func (s *stepper) verdicts(k int, gate releasev1alpha1.ReleaseGate,
 	}
 	slices.Sort(approved)
 	slices.Sort(rejected)
-	return slices.Compact(approved), slices.Compact(rejected)
+	return slices.Compact(approved), slices.Compact(rejected), comments
 }

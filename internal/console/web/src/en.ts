@@ -205,8 +205,10 @@ export const en = {
     samples: "{passed} passed, {failed} failed, {unclear} unclear", sampled: "sampled at {time}", nextSample: "next sample at {time}",
     guardLimit: "ReleaseGuard {name}: the limit {limit} is reached.", guardWindow: "ReleaseGuard {name}: its windows are closed.",
     opens: "They open at {time}.", soaks: "The stage must stay healthy until {time}.", ask: "{verb} release {name}?",
-    askStage: "{verb} stage {stage} of release {name}?", askGate: "{verb} gate {gate} of stage {stage}?", comment: "Comment (optional)",
+    askStage: "{verb} stage {stage} of release {name}?", askGate: "{verb} gate {gate} of stage {stage}?", comment: "Reason, kept with the release (optional)",
     reason: "Reason (optional)", reasonNeeded: "Reason", cancel: "Cancel", sent: "{verb}: sent for release {name}", unknown: "unknown",
+    images: "Images", fields: "Other fields", noChanges: "No differences.", noValue: "none", starts: "An approval starts stage {stage}", nothingToDo: "Nothing to do in this stage.",
+    replicas: "Replicas", newBefore: "New before", newAfter: "New after", checks: "Checks so far", checked: "Check",
   },
   eventClass: {
     moves: "Moves", failovers: "Failovers", releases: "Releases", clusters: "Clusters", changes: "Changes of policies",

@@ -7,7 +7,7 @@ import { href, navigate, setFilter, usePlace } from "./route";
 import { Simple, useAnswer } from "./clusters";
 import { walkHref } from "./fleet";
 import { Table, type Column } from "./rows";
-import { Age, announce, Bar, Choice, Command, Failure, Filter, Forbidden, Mark, missingText, Next, Page, States, Waiting } from "./ui";
+import { Age, announce, Bar, type Change, Changes, Choice, Command, Failure, Filter, Forbidden, Mark, missingText, Next, Page, States, Waiting } from "./ui";
 
 type Phase = keyof typeof t.releasePhase;
 type StagePhase = keyof typeof t.stagePhase;
@@ -16,7 +16,12 @@ export interface ReleaseRow {
   workloads: string[]; author?: string; progress?: string; track?: { name: string; phase: StagePhase }[]; version?: string;
 }
 interface Check { name: string; verdict?: string; passed?: number; failed?: number; unclear?: number; value?: string; control?: string; message?: string; sampledAt?: string; nextAt?: string }
-interface Gate { name: string; position: string; phase?: keyof typeof t.gatePhase; check?: Check; checkName?: string; need?: number; from?: string[]; notAuthor?: boolean; by?: string[]; since?: string; until?: string }
+interface Gate { name: string; position: string; phase?: keyof typeof t.gatePhase; check?: Check; checkName?: string; need?: number; from?: string[]; notAuthor?: boolean; by?: string[]; comments?: string[]; since?: string; until?: string }
+interface Planned { name: string; soak?: string; after?: string[]; clusters: { target: string; cluster: string; replicas: number; former: number; new: number }[] }
+interface Evidence {
+  targets: { kind: string; workload: string; from?: string; to: string; images: Change[]; changes: Change[] }[];
+  starts: Planned[]; checks: { stage: string; gate: string; check: string; phase: keyof typeof t.gatePhase; text?: string }[]; notes?: string[];
+}
 interface Place { name: string; target: string; phase?: string; message?: string; new?: number; available?: number; want?: number }
 interface Stage {
   name: string; environment?: string; phase: StagePhase; reason?: string; attempt: number; share?: string; clusters?: Place[]; gates?: Gate[];
@@ -141,8 +146,36 @@ function commandOf(r: Detail, a: Action, text: string): string {
   const words = ["argosy release", a.verb, r.name, "-n", r.namespace];
   if (a.gate) words.push("--gate", a.gate);
   if (text || a.needed) words.push(isVerdict(a) ? "--comment" : "--reason", text ? quoted(text) : "TEXT");
-  if (isVerdict(a)) words.push("--yes");
+  if (!a.needed) words.push("--yes");
   return words.join(" ");
+}
+
+/** Shown is what a user decides about at a gate. The hub decides what that is. */
+function Shown({ r, gate }: { r: Detail; gate: string }) {
+  const x = t.release;
+  const { answer: e, error, retry } = useAnswer<Evidence>(`api/evidence?namespace=${encodeURIComponent(r.namespace)}&name=${encodeURIComponent(r.name)}&gate=${encodeURIComponent(gate)}`, Number(r.version ?? 0));
+  if (error) return <Failure error={error} retry={retry} />;
+  if (!e) return <Waiting />;
+  return (
+    <div class="evidence">
+      {e.targets.map((g) => (
+        <div key={g.kind + g.workload}>
+          <p>{g.kind} {g.workload}: <code>{g.from || x.unknown}</code> → <code>{g.to}</code></p>
+          <Changes label={x.images} all={g.images} /><Changes label={x.fields} all={g.changes} />
+          {g.from && g.images.length + g.changes.length === 0 && <p class="faint">{x.noChanges}</p>}
+        </div>
+      ))}
+      {e.starts.map((s) => (
+        <div key={s.name}>
+          <h3>{fill(x.starts, { stage: s.name })}</h3>
+          {s.clusters.length === 0 ? <p class="faint">{x.nothingToDo}</p> :
+            <Simple head={[x.cluster, x.target, x.replicas, x.newBefore, x.newAfter]} rows={s.clusters.slice(0, shownItems).map((c) => [c.cluster, c.target, c.replicas, c.former, c.new])} more={s.clusters.length - shownItems} />}
+        </div>
+      ))}
+      {e.checks.length > 0 && <><h3>{x.checks}</h3><Simple head={[x.stage, x.checked, x.phase, x.message]} rows={e.checks.map((c) => [c.stage, c.check, t.gatePhase[c.phase], c.text ?? ""])} more={0} /></>}
+      {e.notes?.map((n) => <p class="faint" key={n}>{n}</p>)}
+    </div>
+  );
 }
 
 /** Confirm asks before a user does something, and sends it as the user. */
@@ -180,7 +213,7 @@ function Confirm({ r, action, done, close }: { r: Detail; action: Action; done: 
     <dialog ref={dialog} class="confirm" aria-labelledby="confirm" onClose={close}>
       <h2 id="confirm">{fill(isVerdict(action) ? x.askGate : action.stage ? x.askStage : x.ask, { ...values, verb: t.verb[action.verb] })}</h2>
       <p>{t.verbDoes[action.verb]}</p>
-      {isVerdict(action) && <ul class="prose">{r.targets.map((g) => <li key={g.kind + g.name}>{g.kind} {g.name}: <code>{g.from || x.unknown}</code> → <code>{g.to}</code></li>)}</ul>}
+      {isVerdict(action) && <Shown r={r} gate={action.gate ?? ""} />}
       {gate && <p>{gateText(gate)}</p>}
       <form class="form" onSubmit={submit}>
         <label for="why">{isVerdict(action) ? x.comment : action.needed ? x.reasonNeeded : x.reason}</label>
@@ -209,6 +242,7 @@ function gateText(g: Gate): string {
   } else {
     parts.push(g.phase === "Rejected" ? fill(x.rejectedBy, { by: (g.by ?? []).join(", ") }) : fill(x.approvals, { n: g.by?.length ?? 0, all: g.need ?? 1 }));
     if (g.phase !== "Rejected" && g.by?.length) parts.push(g.by.join(", "));
+    if (g.comments?.length) parts.push(g.comments.join("; "));
     if (g.from?.length) parts.push(fill(x.from, { from: g.from.join(", ") }));
     if (g.notAuthor) parts.push(x.notAuthor);
   }

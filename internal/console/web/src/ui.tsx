@@ -147,6 +147,17 @@ export function Forbidden({ missing, cluster }: { missing: Missing; cluster?: st
   );
 }
 
+export interface Change { path: string; from?: unknown; to?: unknown }
+/** shownChanges bounds the fields that a list of changes shows. */
+const shownChanges = 100;
+const valueText = (v: unknown) => (v === undefined || v === null ? t.release.noValue : typeof v === "string" ? v : JSON.stringify(v)).slice(0, 120);
+
+/** Changes are fields, old and new. */
+export function Changes({ label, all }: { label: string; all: Change[] }) {
+  if (all.length === 0) return null;
+  return <><h3>{label}</h3><ul class="prose">{all.slice(0, shownChanges).map((c) => <li key={c.path}><code>{c.path}</code>: <code>{valueText(c.from)}</code> → <code>{valueText(c.to)}</code></li>)}</ul></>;
+}
+
 export function Failure({ error, retry }: { error: HubError; retry?: () => void }) {
   if (error.missing) return <Forbidden missing={error.missing} />;
   return (

@@ -198,8 +198,10 @@ export const zh: Catalog = {
     valueControl: "值 {value}，对照 {control}", samples: "通过 {passed}，失败 {failed}，不明 {unclear}", sampled: "采样于 {time}",
     nextSample: "下次采样 {time}", guardLimit: "ReleaseGuard {name}：已达到限制 {limit}。", guardWindow: "ReleaseGuard {name}：时间窗口已关闭。",
     opens: "将于 {time} 打开。", soaks: "该阶段须保持健康至 {time}。", ask: "{verb}发布 {name}？", askStage: "{verb}发布 {name} 的阶段 {stage}？",
-    askGate: "{verb}阶段 {stage} 的关卡 {gate}？", comment: "备注（可选）", reason: "原因（可选）", reasonNeeded: "原因", cancel: "取消",
+    askGate: "{verb}阶段 {stage} 的关卡 {gate}？", comment: "原因，随发布保留（可选）", reason: "原因（可选）", reasonNeeded: "原因", cancel: "取消",
     sent: "{verb}：已提交，发布 {name}", unknown: "未知",
+    images: "镜像", fields: "其他字段", noChanges: "没有差异。", noValue: "无", starts: "批准后开始阶段 {stage}", nothingToDo: "该阶段无事可做。",
+    replicas: "副本数", newBefore: "之前的新 Pod", newAfter: "之后的新 Pod", checks: "目前的检查", checked: "检查",
   },
   eventClass: { moves: "迁移", failovers: "故障转移", releases: "发布", clusters: "集群", changes: "策略变更" },
   event: {

@@ -131,6 +131,7 @@ type GateRow struct {
 	From      []string     `json:"from,omitempty"`
 	NotAuthor bool         `json:"notAuthor,omitempty"`
 	By        []string     `json:"by,omitempty"`
+	Comments  []string     `json:"comments,omitempty"`
 	Since     *metav1.Time `json:"since,omitempty"`
 	Until     *metav1.Time `json:"until,omitempty"`
 }
@@ -235,6 +236,7 @@ func gatesOf(spec releasev1alpha1.ReleaseStage, stage releasev1alpha1.ReleaseSta
 			for _, g := range stage.Gates {
 				if g.Name == gate.Name && g.Position == position {
 					row.Phase, row.Check, row.By, row.Since, row.Until = g.Phase, g.Check, g.By, g.Since, g.Until
+					row.Comments = g.Comments
 				}
 			}
 			rows = append(rows, row)
