@@ -264,7 +264,7 @@ func (e *explanation) explainTarget(row *Cluster, c *clusterv1alpha1.Cluster, w 
 		fail("the cluster is not in the fleet", "join it again, or let the policy choose another")
 		return
 	}
-	_, applied, err := override.Apply(e.Facts.Template, c, e.Overrides)
+	manifest, applied, err := override.Apply(e.Facts.Template, c, e.Overrides)
 	for _, r := range applied.Rules {
 		row.Overrides = append(row.Overrides, OverrideRule{Policy: overridePolicy(r, e.template.Namespace),
 			Overriders: compact(r.Overriders)})
@@ -350,7 +350,7 @@ func (e *explanation) explainTarget(row *Cluster, c *clusterv1alpha1.Cluster, w 
 		if item.Health == workv1alpha1.ResourceHealthy {
 			row.State, severity = Healthy, Attention
 		}
-		e.find(severity, row.Name, row.Name+": "+row.Why, e.helpPods(row.Name, ailing))
+		e.find(severity, row.Name, row.Name+": "+row.Why, e.helpPods(row.Name, ailing, manifest, item))
 	case item.Health == workv1alpha1.ResourceUnhealthy:
 		row.State, row.Why = Unhealthy, strings.TrimSuffix("applied, and not healthy: "+
 			strings.Trim(overdue(w)+", "+brief(row.Work.Status), ", "), ": ")

@@ -1,15 +1,19 @@
 package why_test
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/explain/why"
+	"github.com/argosy-io/argosy/internal/core/workload/pods"
 )
 
 func TestUnhealthyWorkloadsAreListedWithTheirReason(t *testing.T) {
@@ -44,5 +48,59 @@ func TestUnhealthyWorkloadsAreListedWithTheirReason(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %+v\nwant %+v", got, want)
+	}
+}
+
+func TestFormerPodsThatAPartitionKeepsAreNotBlamedOnTheImage(t *testing.T) {
+	const pods80 = `{apiVersion: %s, kind: %s, metadata: {name: web, namespace: shop, uid: a}, spec: {replicas: 5,
+		updateStrategy: %s, template: {spec: {containers: [{name: web, image: "web:1"}]}}}}`
+	const kruise, native = "apps.kruise.io/v1beta1", "apps/v1"
+	pulls := func(image string) pods.Group {
+		return pods.Group{Pods: 1, Pod: "web-a", Reason: "ImagePullBackOff",
+			Message: `Back-off pulling image "` + image + `"`}
+	}
+	crashes := pods.Group{Pods: 1, Pod: "web-a", Reason: "CrashLoopBackOff", Container: "web", Restarts: 3,
+		Last: &pods.End{Reason: "Error", ExitCode: 2}}
+	rolling := "{rollingUpdate: {partition: %s}}"
+	for name, c := range map[string]struct {
+		version, kind, strategy, status string
+		trouble                         pods.Group
+		next                            string
+	}{
+		"a CloneSet": {"apps.kruise.io/v1alpha1", "CloneSet", `{partition: "80%"}`,
+			`{"replicas": 5, "updatedReplicas": 4, "updatedAvailableReplicas": 4}`, pulls("web:2"),
+			"spec.updateStrategy.partition of the template keeps them"},
+		"a CloneSet whose former pods crash": {kruise, "CloneSet", fmt.Sprintf(rolling, "2"),
+			`{"replicas": 5, "updatedReplicas": 4, "updatedAvailableReplicas": 4}`, crashes,
+			"spec.updateStrategy.rollingUpdate.partition of the template keeps them"},
+		"an Advanced StatefulSet": {kruise, "StatefulSet", fmt.Sprintf(rolling, "3"),
+			`{"replicas": 5, "updatedReplicas": 2, "updatedAvailableReplicas": 2}`, crashes, "rollingUpdate.partition"},
+		"an Advanced DaemonSet": {kruise, "DaemonSet", fmt.Sprintf(rolling, "3"),
+			`{"currentNumberScheduled": 5, "updatedNumberScheduled": 2}`, pulls("web:2"),
+			"rollingUpdate.partition"},
+		"a StatefulSet": {native, "StatefulSet", fmt.Sprintf(rolling, "3"), `{"replicas": 5, "updatedReplicas": 2}`,
+			pulls("web:2"), "rollingUpdate.partition"},
+		"new pods of a CloneSet": {"apps.kruise.io/v1alpha1", "CloneSet", `{partition: "80%"}`,
+			`{"replicas": 5, "updatedReplicas": 1, "updatedAvailableReplicas": 0}`, pulls("web:1"), "check the name and tag"},
+		"new pods of a StatefulSet": {native, "StatefulSet", fmt.Sprintf(rolling, "3"),
+			`{"replicas": 5, "updatedReplicas": 2}`, pulls("web:1"), "check the name and tag"},
+		"no partition": {"apps.kruise.io/v1alpha1", "CloneSet", "{}",
+			`{"replicas": 5, "updatedReplicas": 4, "updatedAvailableReplicas": 4}`, pulls("web:2"), "check the name and tag"},
+	} {
+		h := start(t, fmt.Sprintf(pods80, c.version, c.kind, c.strategy), fleet()...)
+		for _, cluster := range h.Clusters {
+			cluster.Status.APIEnablements = append(cluster.Status.APIEnablements, clusterv1alpha1.APIEnablement{
+				GroupVersion: c.version, Resources: []clusterv1alpha1.APIResource{{Kind: c.kind}}})
+		}
+		h.runAll(h.policy("shop", "web", "{resourceSelectors: [{apiVersion: "+c.version+", kind: "+c.kind+"}]}"))
+		h.answers(workv1alpha1.ResourceUnhealthy, c.status, "m2")
+		h.Pods = why.Pods{In: map[string]pods.Report{"m2": {Cluster: "m2", Pods: 5, Troubles: []pods.Group{c.trouble}}}}
+		found := false
+		for _, f := range why.Explain(h.Facts).Findings {
+			found = found || f.Cluster == "m2" && strings.Contains(f.Next, c.next)
+		}
+		if !found {
+			t.Errorf("%s: the findings are %+v, want %q", name, why.Explain(h.Facts).Findings, c.next)
+		}
 	}
 }

@@ -1,6 +1,9 @@
 package fleet
 
 import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/json"
 
@@ -23,4 +26,27 @@ func HasOldPods(kind schema.GroupKind, items []workv1alpha2.AggregatedStatusItem
 		}
 	}
 	return false
+}
+
+// FormerPodsKept returns the field of a manifest whose partition keeps pods of a former revision in a cluster, by the
+// status there; empty if none does. updatedReady reports whether all updated pods are ready, as far as the kind counts
+// them: pods in trouble are then former ones.
+func FormerPodsKept(manifest *unstructured.Unstructured, item workv1alpha2.AggregatedStatusItem) (path string,
+	updatedReady bool) {
+	kind := manifest.GroupVersionKind().GroupKind()
+	w, known := workloads[kind]
+	paths, pods := []string{"spec", "updateStrategy", "rollingUpdate", "partition"}, "replicas"
+	if known {
+		pods, paths = w.pods, append(strategyPath(manifest.Object), "partition")
+	}
+	var status map[string]any
+	if !HasOldPods(kind, []workv1alpha2.AggregatedStatusItem{item}) || item.Status == nil ||
+		json.Unmarshal(item.Status.Raw, &status) != nil {
+		return "", false
+	}
+	if kept, err := KeptOld(field(manifest.Object, paths...), number(status, pods), Up); err != nil || kept == 0 {
+		return "", false
+	}
+	_, counted := status[w.updatedAvailable]
+	return strings.Join(paths, "."), counted && number(status, w.updatedAvailable) >= number(status, w.updated)
 }
