@@ -312,13 +312,13 @@ const (
 
 	// RevisionOfLabel is the UID of the template.
 	//
-	// On: ControllerRevisions of the hub. Written by: controller/dispatch. Read by: controller/dispatch. Users may set
-	// it: no.
+	// On: ControllerRevisions of the hub. Written by: controller/dispatch. Read by: controller/dispatch, why. Users may
+	// set it: no.
 	RevisionOfLabel = "argosy.io/revision-of"
 
 	// RevisionVersionAnnotation is the version that the revision's data is in.
 	//
-	// On: ControllerRevisions of the hub. Written by: controller/dispatch. Read by: controller/dispatch. Users may set
+	// On: ControllerRevisions of the hub. Written by: controller/dispatch. Read by: core/workload/fleet. Users may set
 	// it: no.
 	RevisionVersionAnnotation = "argosy.io/revision-version"
 )

@@ -37,7 +37,7 @@ import (
 func newRollout(hub *hubFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rollout",
-		Short: "Show, pause and resume a rollout, and approve its stages or steps",
+		Short: "Show, pause, resume and undo a rollout, and approve its stages or steps",
 		Args:  noArgs,
 	}
 	verb := func(use, short, long string, run func(context.Context, *rolling) error) *cobra.Command {
@@ -46,16 +46,10 @@ func newRollout(hub *hubFlags) *cobra.Command {
 			Use: use + " KIND NAME", Short: short, Long: long,
 			Args:              oneObject("rollout web"),
 			ValidArgsFunction: oneOfHub(hub),
-			RunE: func(cmd *cobra.Command, args []string) error {
-				kind, name := objectOf(args)
-				out, flush := painted(cmd)
-				defer flush()
-				r.out = out
-				if err := r.find(cmd.Context(), hub, kind, name); err != nil {
-					return err
-				}
-				return run(cmd.Context(), r)
-			},
+			RunE: rollingRun(hub, func(ctx context.Context, found *rolling) error {
+				found.clusters = r.clusters
+				return run(ctx, found)
+			}),
 		}
 		if use == "approve" {
 			sub.Flags().StringSliceVar(&r.clusters, "clusters", nil,
@@ -79,6 +73,7 @@ covers neither later steps nor the next rollout. Run it again for clusters that 
 		verb("resume", "Resume the rollout in all clusters",
 			`Resumes a paused rollout in all clusters. A rollout in stages that is not paused, but waits after a stage, is approved.`,
 			func(ctx context.Context, r *rolling) error { return r.resume(ctx) }),
+		newRolloutHistory(hub), newRolloutUndo(hub),
 	)
 	return cmd
 }

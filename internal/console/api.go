@@ -114,7 +114,7 @@ func (a *API) Handler(next http.Handler) http.Handler {
 	serve := map[string]func(http.ResponseWriter, *http.Request, user.Info){
 		mePath: a.serveMe, linkPath: a.serveLink, streamPath: a.serveStream, whyPath: a.serveWhy, importPath: a.serveImport,
 		actionsPath: a.serveActions, objectPath: a.serveObject, changePath: a.serveChange,
-		releasePath: a.serveRelease, evidencePath: a.serveEvidence, timelinePath: a.serveTimeline,
+		pastPath: a.servePast, releasePath: a.serveRelease, evidencePath: a.serveEvidence, timelinePath: a.serveTimeline,
 		podsPath: a.servePods}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer, found := serve[r.URL.Path]

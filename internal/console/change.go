@@ -31,9 +31,11 @@ import (
 	"github.com/argosy-io/argosy/internal/core/explain/simulate"
 	"github.com/argosy-io/argosy/internal/core/object/fields"
 	"github.com/argosy-io/argosy/internal/core/override"
+	"github.com/argosy-io/argosy/internal/core/release"
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 	"github.com/argosy-io/argosy/internal/core/workload/rollout"
 	"github.com/argosy-io/argosy/internal/scope"
+	"github.com/argosy-io/argosy/internal/why"
 )
 
 // Simulate returns what objects would do to the fleet if they were applied. hub acts with the rights of the user.
@@ -344,6 +346,69 @@ func (a *API) serveChange(w http.ResponseWriter, r *http.Request, u user.Info) {
 		trim(out.WhatIf)
 	}
 	respond(w, out)
+}
+
+// pastRevision is a stored revision of a workload, and the way back to it; nil for the one that it has.
+type pastRevision struct {
+	release.PastRevision
+	Undo    *release.Undo `json:"undo,omitempty"`
+	Command string        `json:"command,omitempty"`
+}
+
+// pastAnswer is the answer at pastPath.
+type pastAnswer struct {
+	Revisions []pastRevision `json:"revisions"`
+	// Path of the patch that the page sends. Missing is the right that the user lacks, Refused why there is no way back.
+	Path    string   `json:"path"`
+	Missing *Missing `json:"missing,omitempty"`
+	Refused string   `json:"refused,omitempty"`
+}
+
+// servePast returns the stored revisions of a workload: kind, namespace and name.
+func (a *API) servePast(w http.ResponseWriter, r *http.Request, u user.Info) {
+	ctx, cancel := context.WithTimeout(r.Context(), whyTimeout)
+	defer cancel()
+	obj, m := a.read(ctx, w, r, u)
+	if obj == nil {
+		return
+	}
+	answer := pastAnswer{Revisions: []pastRevision{}, Path: pathOf(obj, m)}
+	if !fleet.KeepsHistory(obj) {
+		respond(w, answer)
+		return
+	}
+	c, _, err := a.clientFor(u)
+	var in release.UndoInput
+	if err == nil {
+		in, err = why.Undo(ctx, &naming{Reader: c}, obj)
+	}
+	var past []release.PastRevision
+	if err == nil {
+		past, err = in.Past()
+	}
+	if err != nil {
+		refuseError(w, err)
+		return
+	}
+	for _, p := range past {
+		one := pastRevision{PastRevision: p}
+		if !p.Current {
+			undo, err := in.UndoTo(p.Revision)
+			if err != nil {
+				answer.Refused = err.Error()
+			} else {
+				one.Undo, one.Command = &undo, fmt.Sprintf("%s --to-revision %d --yes",
+					rollout.CommandFor(obj, "argosy rollout undo"), p.Revision)
+			}
+		}
+		answer.Revisions = append(answer.Revisions, one)
+	}
+	patch := right{verb: "patch", group: m.Resource.Group, resource: m.Resource.Resource, namespace: obj.GetNamespace(),
+		name: obj.GetName()}
+	if !a.rights.allows(ctx, u, patch) {
+		answer.Missing = patch.missing()
+	}
+	respond(w, answer)
 }
 
 // parse reads the objects of a text.

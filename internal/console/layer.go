@@ -56,11 +56,12 @@ const (
 	actionsPath = apiPrefix + "actions"
 	objectPath  = apiPrefix + "object"
 	changePath  = apiPrefix + "change"
+	pastPath    = apiPrefix + "revisions"
 )
 
 // Paths are the addresses that API answers.
 var Paths = []string{mePath, linkPath, streamPath, whyPath, importPath, actionsPath, objectPath, changePath,
-	releasePath, evidencePath, timelinePath, podsPath}
+	pastPath, releasePath, evidencePath, timelinePath, podsPath}
 
 const (
 	// maxBody bounds the body of a login, maxToken a token.

@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -262,7 +263,8 @@ func manager(o Options) (ctrl.Manager, error) {
 			DefaultTransform: ctrlcache.TransformStripManagedFields(),
 			ByObject: map[client.Object]ctrlcache.ByObject{
 				// The Leases of agents.
-				&coordinationv1.Lease{}: {Namespaces: map[string]ctrlcache.Config{names.Clusters: {}}},
+				&coordinationv1.Lease{}:      {Namespaces: map[string]ctrlcache.Config{names.Clusters: {}}},
+				&appsv1.ControllerRevision{}: {Transform: withoutPods},
 			},
 		},
 		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{},
@@ -272,6 +274,18 @@ func manager(o Options) (ctrl.Manager, error) {
 		return nil, fmt.Errorf("create the controller manager: %w", err)
 	}
 	return mgr, nil
+}
+
+// withoutPods is a cached ControllerRevision without its pods, which only users read. The hub reads those of
+// SidecarSets.
+func withoutPods(obj any) (any, error) {
+	if r, ok := obj.(*appsv1.ControllerRevision); ok {
+		r.ManagedFields = nil
+		if r.Namespace != names.System {
+			r.Data.Raw = nil
+		}
+	}
+	return obj, nil
 }
 
 // setup registers the loops, in the order of an object's way through them.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -17,6 +18,7 @@ import (
 	autoscalingv1alpha1 "github.com/argosy-io/argosy/api/autoscaling/v1alpha1"
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/object/identity"
@@ -162,7 +164,8 @@ func (r *ReleaseReader) input(ctx context.Context, rel *releasev1alpha1.Release)
 }
 
 // configMap returns a ConfigMap, and whether it exists.
-func (r *ReleaseReader) configMap(ctx context.Context, namespace, name string) (*unstructured.Unstructured, bool, error) {
+func (r *ReleaseReader) configMap(ctx context.Context, namespace, name string) (*unstructured.Unstructured, bool,
+	error) {
 	return r.Object(ctx, release.ConfigMapKind, namespace, name)
 }
 
@@ -353,4 +356,25 @@ func (r *ReleaseReader) frozen(ctx context.Context, rel *releasev1alpha1.Release
 		}
 	}
 	return notes, nil
+}
+
+// Undo reads what decides whether and how a workload goes back to a stored revision.
+func Undo(ctx context.Context, r client.Reader, template *unstructured.Unstructured) (in release.UndoInput, err error) {
+	in.Template = template
+	var stored appsv1.ControllerRevisionList
+	if err := r.List(ctx, &stored, client.InNamespace(fleet.HistoryNamespace(template)),
+		client.MatchingLabels{wellknown.RevisionOfLabel: string(template.GetUID())}); err != nil {
+		return in, fmt.Errorf("list the revisions of %s %s: %w", template.GetKind(), template.GetName(), err)
+	}
+	in.Stored = stored.Items
+	if template.GetNamespace() != "" {
+		var releases releasev1alpha1.ReleaseList
+		if err := r.List(ctx, &releases, client.InNamespace(template.GetNamespace())); err != nil {
+			return in, fmt.Errorf("list releases: %w", err)
+		}
+		in.Releases = releases.Items
+	}
+	in.Binding, _, err = scope.BindingFor(ctx, r, template.GroupVersionKind().GroupKind(), template.GetNamespace(),
+		template.GetName())
+	return in, err
 }

@@ -378,7 +378,8 @@ echo secret >etc/argosy/history-password`,
 		after: notReleased},
 
 	{page: "docs/openkruise.md",
-		names: []string{"-n shop", "-n till", "helm template kruise openkruise/kruise", "cat kruise.yaml",
+		names: []string{"undo cloneset web", "undo --yes cloneset web", "-n shop", "-n till",
+			"helm template kruise openkruise/kruise", "cat kruise.yaml",
 			"workflow NAME", "workflow report", "-C CLUSTER", "-C eu"},
 		before: inClusters("till", "eu") + file("kruise.yaml", operator) + file("till.yaml", workflows) +
 			"kubectl apply -f till.yaml\n",
@@ -396,6 +397,9 @@ kubectl --context member patch rollouts.rollouts.kruise.io shop -n till --subres
 				`{"currentStepIndex": 1, "currentStepState": "StepPaused", "canaryRevision": "new"}}}'
 eventually 'argosy rollout status rollout shop -n till | grep StepPaused'`},
 			{command: "argosy rollout approve rollout shop -n shop", want: "step 1 is approved in cluster eu"},
+			{command: "argosy rollout history cloneset web", want: "example.com/web:2"},
+			{command: "argosy rollout undo cloneset web --dry-run", want: "example.com/web:2 → "},
+			{command: "argosy rollout undo cloneset web", want: "has the pods of revision"},
 			{command: "argosy get workflow NAME -n shop -o yaml -C CLUSTER", want: "name: report"},
 		},
 		after: `kubectl annotate cloneset web argosy.io/rollout-order- argosy.io/rollout-stages-

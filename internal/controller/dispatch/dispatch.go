@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -110,6 +111,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		if err := mgr.GetFieldIndexer().IndexField(ctx, kind, byTemplate, templateIndexes); err != nil {
 			return fmt.Errorf("index bindings by template: %w", err)
 		}
+	}
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &appsv1.ControllerRevision{}, byRevised, revisedTemplate); err != nil {
+		return fmt.Errorf("index revisions by template: %w", err)
 	}
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha1.Work{}, byPull, pullIndex); err != nil {
 		return fmt.Errorf("index the Works of images by binding: %w", err)

@@ -4,18 +4,18 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
-	"github.com/argosy-io/argosy/internal/core/object/names"
+	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
 
@@ -27,20 +27,19 @@ func (r *reconciler) history(ctx context.Context, tmpl *unstructured.Unstructure
 		return nil, nil
 	}
 	var list appsv1.ControllerRevisionList
-	if err := r.client.List(ctx, &list, client.InNamespace(names.System),
-		client.MatchingLabels{wellknown.RevisionOfLabel: string(tmpl.GetUID())}); err != nil {
+	namespace := fleet.HistoryNamespace(tmpl)
+	if err := r.client.List(ctx, &list, client.InNamespace(namespace),
+		client.MatchingFields{byRevised: string(tmpl.GetUID())}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list the revisions of %s: %w", tmpl.GetKind(), err)
 	}
 	stored := make([]fleet.Revision, 0, len(list.Items)+1)
 	for i := range list.Items {
-		c := &list.Items[i]
-		stored = append(stored, fleet.Revision{Name: strings.TrimPrefix(c.Name, revisionPrefix(tmpl)),
-			Version: c.Annotations[wellknown.RevisionVersionAnnotation], Number: c.Revision, Data: c.Data.Raw})
+		stored = append(stored, fleet.StoredRevision(tmpl, &list.Items[i]))
 	}
 	next, surplus := fleet.Remember(tmpl, works, stored)
 	for _, s := range surplus {
-		err := r.client.Delete(ctx, &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: names.System,
-			Name: revisionPrefix(tmpl) + s.Name}})
+		err := r.client.Delete(ctx, &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: namespace,
+			Name: fleet.RevisionPrefix(tmpl) + s.Name}})
 		if client.IgnoreNotFound(err) != nil {
 			return nil, fmt.Errorf("delete revision %s of %s %s: %w", s.Name, tmpl.GetKind(), tmpl.GetName(), err)
 		}
@@ -49,24 +48,36 @@ func (r *reconciler) history(ctx context.Context, tmpl *unstructured.Unstructure
 	if next == nil {
 		return stored, nil
 	}
+	annotations := map[string]string(nil)
+	if next.Version != "" {
+		// It is no label, because a version may be any text.
+		annotations = map[string]string{wellknown.RevisionVersionAnnotation: next.Version}
+	}
 	err := r.client.Create(ctx, &appsv1.ControllerRevision{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: names.System, Name: revisionPrefix(tmpl) + next.Name,
-			Labels: map[string]string{wellknown.RevisionOfLabel: string(tmpl.GetUID())},
-			// It is no label, because a version may be any text.
-			Annotations:     map[string]string{wellknown.RevisionVersionAnnotation: next.Version},
+			Namespace: namespace, Name: fleet.RevisionPrefix(tmpl) + next.Name,
+			Labels:          map[string]string{wellknown.RevisionOfLabel: string(tmpl.GetUID())},
+			Annotations:     annotations,
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(tmpl, tmpl.GroupVersionKind())},
 		},
 		Revision: next.Number,
 		Data:     runtime.RawExtension{Raw: next.Data},
 	})
 	if err != nil && !apierrors.IsAlreadyExists(err) { // the cache is milliseconds behind
-		return nil, fmt.Errorf("store version %q of %s %s: %w", next.Version, tmpl.GetKind(), tmpl.GetName(), err)
+		if tmpl.GetNamespace() != "" {
+			// A quota may refuse it. Only a way back is lost, so clusters get the change; the next reconcile tries again.
+			ctrl.LoggerFrom(ctx).Error(err, "store a revision", "template", commit.Name(tmpl))
+			return stored, nil
+		}
+		return nil, fmt.Errorf("store revision %d of %s %s: %w", next.Number, tmpl.GetKind(), tmpl.GetName(), err)
 	}
 	return append(stored, *next), nil
 }
 
-// revisionPrefix begins the names of a template's revisions.
-func revisionPrefix(tmpl *unstructured.Unstructured) string {
-	return strings.ToLower(tmpl.GetKind()) + "-" + string(tmpl.GetUID()) + "-"
+// byRevised is the index of ControllerRevisions by the UID of their template.
+const byRevised = "revisedTemplate"
+
+// revisedTemplate returns the index of a ControllerRevision.
+func revisedTemplate(obj client.Object) []string {
+	return []string{obj.GetLabels()[wellknown.RevisionOfLabel]}
 }

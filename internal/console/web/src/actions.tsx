@@ -1,15 +1,18 @@
 // What can be done with a workload by one button. The hub decides which buttons there are, and who may use them.
 import { h, Fragment } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { useAnswer } from "./clusters";
+import { Simple, useAnswer } from "./clusters";
 import { call, get, HubError, stream, useSource, type Missing } from "./hub";
-import { fill, t } from "./i18n";
+import { fill, t, when } from "./i18n";
 import { href } from "./route";
-import { announce, Command, Failure, missingText } from "./ui";
+import { announce, type Change, Changes, Command, Failure, missingText, Waiting } from "./ui";
 
-interface Action { name: "scale" | "restart" | "pause" | "resume" | "approve"; about?: string; path: string; patch?: unknown; replicas?: number; command: string; missing?: Missing }
+interface Action { name: "scale" | "restart" | "pause" | "resume" | "approve" | "undo"; about?: string; path: string; patch?: unknown; type?: string; replicas?: number; command: string; missing?: Missing; images?: Change[]; changes?: Change[] }
+interface Undo { to: number; images: Change[]; changes: Change[]; patch: unknown }
+interface Revision { revision: number; createdAt: string; images: string[]; current?: boolean; undo?: Undo; command?: string }
+interface Revisions { revisions: Revision[]; path: string; missing?: Missing; refused?: string }
 
-const keys = { scale: "s", restart: "r", pause: "p", resume: "p", approve: "a" };
+const keys = { undo: undefined, scale: "s", restart: "r", pause: "p", resume: "p", approve: "a" };
 
 /** Confirm asks before an action, and shows the command that does the same. What was typed stays after an error. */
 function Confirm({ action, title, clusters, close, done }: { action: Action; title: string; clusters: number; close: () => void; done: () => void }) {
@@ -24,7 +27,7 @@ function Confirm({ action, title, clusters, close, done }: { action: Action; tit
     setError(undefined);
     try {
       const patch = action.patch ?? { spec: { replicas: Number(n) } };
-      await call(action.path, { method: "PATCH", headers: { "Content-Type": "application/merge-patch+json" }, body: JSON.stringify(patch) });
+      await call(action.path, { method: "PATCH", headers: { "Content-Type": action.type ?? "application/merge-patch+json" }, body: JSON.stringify(patch) });
       announce(fill(x.done, { what: title }));
       dialog.current?.close();
       done();
@@ -38,6 +41,7 @@ function Confirm({ action, title, clusters, close, done }: { action: Action; tit
       <form onSubmit={submit}>
         <h2 id="confirm">{x[action.name]}: {title}</h2>
         <p>{fill(x.what[action.name], { n: clusters, about: action.about ?? "" })}</p>
+        {action.changes && <div class="evidence"><Changes label={t.release.images} all={action.images ?? []} /><Changes label={t.release.fields} all={action.changes} /></div>}
         {action.replicas !== undefined && (
           <p><label for="replicas">{fill(x.replicas, { n: action.replicas })}</label> <input id="replicas" type="number" min="0" max="100000" step="1" required autofocus value={n} onInput={(e) => setN((e.target as HTMLInputElement).value)} /></p>
         )}
@@ -69,5 +73,32 @@ export function Actions({ query, version, title, clusters }: { query: URLSearchP
       {(missing.length > 0 || lost) && <p class="faint" id="actions-off">{lost ? t.actions.lost : missing.join(" · ")}</p>}
       {open && <Confirm action={open} title={title} clusters={clusters} close={() => setOpen(undefined)} done={retry} />}
     </div>
+  );
+}
+
+/** Past lists the revisions that a workload can go back to. They are read when it is opened. */
+export function Past(p: { query: URLSearchParams; version: number; title: string; clusters: number }) {
+  const [open, setOpen] = useState(false);
+  return <details onToggle={(e) => setOpen((e.target as HTMLDetailsElement).open)}><summary>{t.actions.past}</summary>{open && <PastRevisions {...p} />}</details>;
+}
+
+function PastRevisions({ query, version, title, clusters }: { query: URLSearchParams; version: number; title: string; clusters: number }) {
+  const { answer: all, error, retry } = useAnswer<Revisions>("api/revisions?" + query, version);
+  const [asked, ask] = useState<Action>();
+  useSource(stream);
+  const x = t.actions, blocked = stream.state === "lost" ? x.lost : all?.missing ? missingText(all.missing) : all?.refused ?? "";
+  if (error) return <Failure error={error} retry={retry} />;
+  if (!all) return <Waiting />;
+  if (all.revisions.length === 0) return <p class="faint">{x.noPast}</p>;
+  const button = (r: Revision) => r.current ? x.current : (
+    <button type="button" disabled={!!blocked || !r.undo} aria-describedby={blocked ? "past-off" : undefined} onClick={() => ask({
+      name: "undo", about: String(r.revision), path: all.path, type: "application/json-patch+json", command: r.command!, patch: r.undo!.patch, images: r.undo!.images, changes: r.undo!.changes })}>{x.undo}</button>
+  );
+  return (
+    <>
+      <Simple head={[x.revision, x.created, t.release.images, x.action]} rows={all.revisions.map((r) => [r.revision, when(Date.parse(r.createdAt)), r.images.join(", "), button(r)])} />
+      {blocked && <p class="faint" id="past-off">{blocked}</p>}
+      {asked && <Confirm action={asked} title={title} clusters={clusters} close={() => ask(undefined)} done={retry} />}
+    </>
   );
 }

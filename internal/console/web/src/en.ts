@@ -233,6 +233,7 @@ export const en = {
   error: { title: "The hub could not answer", network: "The hub does not answer." },
   actions: {
     scale: "Scale", restart: "Restart", pause: "Pause", resume: "Resume", approve: "Approve", cancel: "Cancel", done: "Done: {what}",
+    undo: "Go back", past: "Revisions", noPast: "The hub has stored no revision of this object.", current: "current", revision: "Revision", created: "Created", action: "Action",
     replicas: "Replicas, now {n}", lost: "The hub is not connected: nothing can be changed now.",
     what: {
       scale: "The new number of replicas counts in its cluster.|The policy divides the new number of replicas over its {n} clusters.",
@@ -240,6 +241,7 @@ export const en = {
       pause: "The rollout stops in its cluster. Pods that run go on running.|The rollout stops in {n} clusters. Pods that run go on running.",
       resume: "The rollout goes on in its cluster.|The rollout goes on in {n} clusters.",
       approve: "The rollout goes on: {about}. The approval counts for this revision only.",
+      undo: "The template gets the pods of revision {about} again. A tool that applies the template, such as from Git, would undo this.",
     },
   },
   policy: {

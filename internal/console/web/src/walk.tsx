@@ -4,7 +4,7 @@ import { stream, useTopic } from "./hub";
 import { fill, t } from "./i18n";
 import { href, usePlace } from "./route";
 import { PodsAndLogs } from "./pods";
-import { Actions } from "./actions";
+import { Actions, Past } from "./actions";
 import { openReleases, ReleaseOfWorkload } from "./releases";
 import { Findings, Simple, Tabs, useAnswer, type ClusterRow, type Finding } from "./clusters";
 import { Age, Command, Failure, healthText, Mark, Next, Page, toneOf, Waiting } from "./ui";
@@ -115,6 +115,7 @@ export function WalkPage({ group, kind, namespace, name }: { group: string; kind
           {a.scaling?.length ? <details><summary>{w.scaling}</summary><ul class="prose">{a.scaling.map((s) => <li key={s}>{s}</li>)}</ul></details> : null}
           {a.placement?.steps?.length ? <details><summary>{w.steps}</summary><ol class="prose">{a.placement.steps.map((s) => <li key={s}>{s}</li>)}</ol></details> : null}
           {(a.policy.candidates ?? []).length > 0 && <details><summary>{w.candidates}</summary><ul class="prose">{a.policy.candidates!.map((c) => <li key={c.policy}><b>{c.policy}</b> {c.why ?? ""}</li>)}</ul></details>}
+          <Past query={query} version={topic.version} title={`${kind} ${title}`} clusters={lanes.length} />
           {warnings.length ? <><h2 class="section">{w.warnings}</h2><Simple head={[t.cluster.reason, w.object, t.workload.what]} rows={warnings.map((x) => [x.reason, x.object, x.message])} /></> : null}
           </>}
           {tab !== "pods" && <p class="same">{w.command} <Command text={`argosy why ${kindText.toLowerCase()} ${name}${namespace ? " -n " + namespace : ""}`} /></p>}

@@ -223,6 +223,7 @@ export const zh: Catalog = {
   error: { title: "控制面无法回答", network: "控制面没有响应。" },
   actions: {
     scale: "伸缩", restart: "重启", pause: "暂停", resume: "继续", approve: "批准", cancel: "取消", done: "已完成：{what}",
+    undo: "回退", past: "版本历史", noPast: "控制面没有保存此对象的版本。", current: "当前", revision: "版本", created: "创建时间", action: "操作",
     replicas: "副本数，当前为 {n}", lost: "与控制面的连接已断开，现在不能修改。",
     what: {
       scale: "策略会把新的副本数分配到各集群，当前为 {n} 个集群。",
@@ -230,6 +231,7 @@ export const zh: Catalog = {
       pause: "{n} 个集群中的发布会停止，运行中的 Pod 不受影响。",
       resume: "{n} 个集群中的发布会继续。",
       approve: "发布会继续：{about}。批准只对此版本有效。",
+      undo: "模板恢复为版本 {about} 的 Pod。如果有工具（例如 Git）应用此模板，它会撤销这次回退。",
     },
   },
   policy: {

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"cmp"
+	"fmt"
 	"hash/fnv"
 	"maps"
 	"reflect"
@@ -9,15 +10,20 @@ import (
 	"strconv"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/json"
 
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/object/names"
 	words "github.com/argosy-io/argosy/internal/core/object/text"
 )
 
-// Revision has the injected fields of a SidecarSet. A member knows only its own revisions. So a member that joins late
-// needs an older revision first, if it has to inject that.
+// Revision has the fields of a template that make its pods, or those that a SidecarSet injects. Users go back to it. A
+// member knows only its own revisions of a SidecarSet. So a member that joins late needs an older revision first, if it
+// has to inject that.
 type Revision struct {
 	// Name is a digest of the content. It is unique among the revisions of a template.
 	Name string
@@ -25,7 +31,7 @@ type Revision struct {
 	Version string
 	// Number orders revisions; the newest has the largest.
 	Number int64
-	// Data are the fields of the spec that are injected, as JSON.
+	// Data are the fields by their paths, as JSON; of a SidecarSet, by their names in the spec.
 	Data []byte
 }
 
@@ -54,10 +60,79 @@ type Revisions struct {
 	Made string `json:"made,omitempty"`
 }
 
-// KeepsHistory reports whether the hub stores revisions of the template. It also does so without version names: when a
-// user names a revision by its name in a member, the hub no longer has its content otherwise.
+// revisioned are the kinds with pods whose controllers keep revisions.
+var revisioned = map[schema.GroupKind]bool{
+	{Group: "apps", Kind: "Deployment"}:       true,
+	{Group: "apps", Kind: "StatefulSet"}:      true,
+	{Group: "apps", Kind: "DaemonSet"}:        true,
+	cloneSetKind:                              true,
+	statefulSetKind:                           true,
+	{Group: kruise, Kind: "DaemonSet"}:        true,
+	{Group: kruise, Kind: "UnitedDeployment"}: true,
+	{Group: "argoproj.io", Kind: "Rollout"}:   true,
+}
+
+// KeepsHistory reports whether the hub stores revisions of the template: users go back to them. It stores those of a
+// SidecarSet also without version names: when a user names a revision by its name in a member, the hub no longer has
+// its content otherwise.
 func KeepsHistory(template *unstructured.Unstructured) bool {
-	return template.GroupVersionKind().GroupKind() == sidecarSetKind
+	kind := template.GroupVersionKind().GroupKind()
+	return kind == sidecarSetKind || revisioned[kind]
+}
+
+// HistoryNamespace is the namespace of the stored revisions of a template: its own, or that of the hub.
+func HistoryNamespace(template *unstructured.Unstructured) string {
+	return cmp.Or(template.GetNamespace(), names.System)
+}
+
+// StoredRevision reads a stored revision of a template.
+func StoredRevision(template *unstructured.Unstructured, c *appsv1.ControllerRevision) Revision {
+	return Revision{Name: strings.TrimPrefix(c.Name, RevisionPrefix(template)),
+		Version: c.Annotations[wellknown.RevisionVersionAnnotation], Number: c.Revision, Data: c.Data.Raw}
+}
+
+// RevisionPrefix begins the names of the stored revisions of a template.
+func RevisionPrefix(template *unstructured.Unstructured) string {
+	return strings.ToLower(template.GetKind()) + "-" + string(template.GetUID()) + "-"
+}
+
+// IsCurrent reports whether a template has a revision now.
+func (r Revision) IsCurrent(template *unstructured.Unstructured) bool {
+	return revisionOf(template).Name == r.Name
+}
+
+// Applied returns a copy of a template with the pods, or the injected fields, of a revision of it.
+func (r Revision) Applied(template *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	var data map[string]any
+	if err := json.Unmarshal(r.Data, &data); err != nil {
+		return nil, fmt.Errorf("read revision %d of %s %s: %w", r.Number, template.GetKind(), template.GetName(), err)
+	}
+	out := template.DeepCopy()
+	for key, path := range HistoryPaths(template) {
+		if data[key] == nil {
+			unstructured.RemoveNestedField(out.Object, path...)
+			continue
+		}
+		if err := unstructured.SetNestedField(out.Object, data[key], path...); err != nil {
+			return nil, fmt.Errorf("apply %s of revision %d: %w", key, r.Number, err)
+		}
+	}
+	return out, nil
+}
+
+// HistoryPaths returns the fields of a template that its revisions have, by their keys in Revision.Data.
+func HistoryPaths(template *unstructured.Unstructured) map[string][]string {
+	paths, kind := map[string][]string{}, template.GroupVersionKind().GroupKind()
+	if kind == sidecarSetKind {
+		for _, name := range injected {
+			paths[name] = []string{"spec", name}
+		}
+		return paths
+	}
+	for _, path := range RevisionPaths(kind) {
+		paths[strings.Join(path, ".")] = path
+	}
+	return paths
 }
 
 // Remember returns the revision of the template to store, nil for none, and the stored revisions to delete: those
@@ -92,8 +167,10 @@ func Remember(template *unstructured.Unstructured, works map[string]*workv1alpha
 	if n, set := whole(field(template.Object, "spec", "revisionHistoryLimit")); set {
 		limit = max(n, leastHistory)
 	}
-	named, found := namedVersion(template.Object), false
-	content := contentNamed(template, works)
+	named, found, content := namedVersion(template.Object), false, ""
+	if template.GroupVersionKind().GroupKind() == sidecarSetKind {
+		content = contentNamed(template, works)
+	}
 	for i, k := range kept {
 		wanted := k.Version == named && named != "" && !found
 		found = found || wanted
@@ -105,19 +182,22 @@ func Remember(template *unstructured.Unstructured, works map[string]*workv1alpha
 	return store, surplus
 }
 
-// revisionOf returns the revision of a SidecarSet, without a number. Its Version is empty if the author set no name.
+// revisionOf returns the revision of a template, without a number. Its Version is empty if the author set no name.
 func revisionOf(template *unstructured.Unstructured) Revision {
 	data := map[string]any{}
-	for _, name := range injected {
-		if v := field(template.Object, "spec", name); v != nil {
-			data[name] = v
+	for key, path := range HistoryPaths(template) {
+		if v := field(template.Object, path...); v != nil {
+			data[key] = v
 		}
 	}
 	raw, err := json.Marshal(data)
 	if err != nil {
 		panic(err) // it was read from JSON
 	}
-	version := customVersion(template.Object)
+	version := ""
+	if template.GroupVersionKind().GroupKind() == sidecarSetKind {
+		version = customVersion(template.Object)
+	}
 	h := fnv.New64a()
 	// fnv never fails to write.
 	_, _ = h.Write([]byte(version + "\x00"))

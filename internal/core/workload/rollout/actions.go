@@ -52,10 +52,10 @@ func Actions(obj *unstructured.Unstructured, now time.Time) (all []Action) {
 			n = given
 		}
 		all = append(all, Action{Name: ActionScale, Subresource: "scale", Replicas: &n,
-			Command: commandFor(obj, "kubectl scale") + " --replicas={n}"})
+			Command: CommandFor(obj, "kubectl scale") + " --replicas={n}"})
 	}
 	if slices.Contains(restartable, gk) {
-		all = append(all, Action{Name: ActionRestart, Command: commandFor(obj, "kubectl rollout restart"),
+		all = append(all, Action{Name: ActionRestart, Command: CommandFor(obj, "kubectl rollout restart"),
 			Patch: nested(now.UTC().Format(time.RFC3339), "spec", "template", "metadata", "annotations",
 				"kubectl.kubernetes.io/restartedAt")})
 	}
@@ -72,11 +72,11 @@ func Actions(obj *unstructured.Unstructured, now time.Time) (all []Action) {
 
 // RolloutCommand returns the command of `argosy rollout` that does an action.
 func RolloutCommand(obj *unstructured.Unstructured, action string) string {
-	return commandFor(obj, "argosy rollout "+action)
+	return CommandFor(obj, "argosy rollout "+action)
 }
 
-// commandFor returns a command with the kind, the name and the namespace of an object.
-func commandFor(obj *unstructured.Unstructured, start string) string {
+// CommandFor returns a command with the kind, the name and the namespace of an object.
+func CommandFor(obj *unstructured.Unstructured, start string) string {
 	gk := obj.GroupVersionKind().GroupKind()
 	kind := strings.ToLower(gk.Kind)
 	if gk.Group != "" && gk.Group != "apps" {
