@@ -28,6 +28,9 @@ type Member struct {
 	// AcceptAll has the member take what OpenKruise's webhooks would refuse. Their defaults and the injection of sidecars
 	// stay.
 	AcceptAll bool
+	// Bare has the member neither define nor simulate the kinds of OpenKruise and Argo Workflows, so that the real
+	// programs can be installed.
+	Bare bool
 }
 
 // Config of a member's process. It is a file in the member's folder.

@@ -22,13 +22,20 @@ type Member struct {
 	processes []*Process
 }
 
-// StartMember starts a cluster that is not in the fleet. It stops at the end of the test, after its processes.
+// StartMember starts a cluster of two nodes that is not in the fleet. It stops at the end of the test, after its
+// processes.
 func (f *Fleet) StartMember(t testing.TB, name string) (*Member, Cluster) {
 	t.Helper()
+	return f.StartMemberWith(t, sim.Member{Name: name, Nodes: 2})
+}
+
+// StartMemberWith is StartMember for a member with other settings.
+func (f *Fleet) StartMemberWith(t testing.TB, with sim.Member) (*Member, Cluster) {
+	t.Helper()
+	name := with.Name
 	ctx, cancel := context.WithTimeout(t.Context(), Timeout)
 	defer cancel()
-	s, err := sim.Start(ctx, sim.Options{Binary: f.Lab.Hub.Binary, Dir: t.TempDir(),
-		Members: []sim.Member{{Name: name, Nodes: 2}}})
+	s, err := sim.Start(ctx, sim.Options{Binary: f.Lab.Hub.Binary, Dir: t.TempDir(), Members: []sim.Member{with}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,7 +27,7 @@ import (
 	"github.com/argosy-io/argosy/internal/sim/kruise"
 )
 
-// newManager has the controllers of OpenKruise, of Argo Workflows and of volumes.
+// newManager has the controllers of volumes and, if there are versions of OpenKruise, of it and of Argo Workflows.
 func newManager(ctx context.Context, config *rest.Config, versions kruise.Versions) (ctrl.Manager, error) {
 	// What these controllers write is theirs: under the hub's own name, which the binary has too, the hub would take it
 	// for its own.
@@ -44,6 +44,9 @@ func newManager(ctx context.Context, config *rest.Config, versions kruise.Versio
 	}
 	if err := addVolumes(mgr); err != nil {
 		return nil, err
+	}
+	if versions == nil {
+		return mgr, nil
 	}
 	if err := argo.AddToManager(mgr); err != nil {
 		return nil, err

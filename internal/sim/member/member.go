@@ -201,11 +201,15 @@ func (m *member) startUp(ctx, starting context.Context, config *rest.Config,
 		"start the fake kubelets": func() error { return startKubelets(ctx, config) },
 		"start the controllers": func() error {
 			// The garbage collector looks for new kinds only twice a minute, so they come before it.
-			versions, err := installCRDs(starting, config, m.config.OpenKruise, m.config.StoredVersionsOnly)
-			if err != nil {
-				return err
+			var versions simkruise.Versions
+			if !m.config.Bare {
+				var err error
+				versions, err = installCRDs(starting, config, m.config.OpenKruise, m.config.StoredVersionsOnly)
+				if err != nil {
+					return err
+				}
+				m.log("definitions")
 			}
-			m.log("definitions")
 			run("run the controller manager", func(ctx context.Context) error {
 				return controllermanager.Run(ctx, m.controllerManagerOptions(config))
 			})
@@ -217,7 +221,9 @@ func (m *member) startUp(ctx, starting context.Context, config *rest.Config,
 			if !mgr.GetCache().WaitForCacheSync(starting) {
 				return errors.New("its caches did not fill in time")
 			}
-			m.injector.Serve(mgr, versions)
+			if !m.config.Bare {
+				m.injector.Serve(mgr, versions)
+			}
 			return nil
 		},
 		// Pods are refused in a namespace whose service account is missing.
@@ -251,6 +257,10 @@ func (m *member) log(what string) {
 }
 
 func (m *member) apiserverOptions(store *etcd.Server, listener net.Listener) apiserver.Options {
+	var plugins []apiserver.AdmissionPlugin
+	if !m.config.Bare {
+		plugins = append(plugins, m.kruiseAdmission(m.injector))
+	}
 	return apiserver.Options{
 		EtcdServers:     []string{store.Endpoint},
 		Etcd:            store.Client,
@@ -264,7 +274,7 @@ func (m *member) apiserverOptions(store *etcd.Server, listener net.Listener) api
 		ProxyClientKeyFile: m.files.FrontProxyKey,
 		// Its finalizer is for volumes that hold something.
 		DisabledAdmission: []string{"StorageObjectInUseProtection"},
-		Admission:         []apiserver.AdmissionPlugin{m.kruiseAdmission(m.injector)},
+		Admission:         plugins,
 		Authorized:        func(next http.Handler) http.Handler { return converting(m.usage.serve(next)) },
 		Discovered:        []apidiscoveryv2.APIGroupDiscovery{metricsGroup},
 		Flags: []string{

@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -199,11 +200,16 @@ func (c cluster) pods(app string) []corev1.Pod {
 
 func start(t *testing.T, names ...string) *sim.Fleet {
 	t.Helper()
-	o := sim.Options{Dir: t.TempDir(), Log: testLog{t}}
+	var members []sim.Member
 	for _, name := range names {
-		o.Members = append(o.Members, sim.Member{Name: name, Nodes: 2, Region: "north", Zone: "north-1", Provider: "acme"})
+		members = append(members, sim.Member{Name: name, Nodes: 2, Region: "north", Zone: "north-1", Provider: "acme"})
 	}
-	fleet, err := sim.Start(t.Context(), o)
+	return startMembers(t, members...)
+}
+
+func startMembers(t *testing.T, members ...sim.Member) *sim.Fleet {
+	t.Helper()
+	fleet, err := sim.Start(t.Context(), sim.Options{Dir: t.TempDir(), Log: testLog{t}, Members: members})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -307,6 +313,20 @@ spec:
 		c.await("ready", u, counts(map[string]int64{"readyReplicas": 1, "updatedReplicas": 1}))
 	})
 	t.Logf("memory %d MiB", m.RSS()>>20)
+}
+
+func TestABareMemberLeavesTheKindsOfOpenKruiseAndArgoToOthers(t *testing.T) {
+	kit.Long(t)
+	c := connect(t, startMembers(t, sim.Member{Name: "bare", Nodes: 1, Bare: true}).Members()[0])
+	deployment := c.create(fmt.Sprintf(workload, "apps/v1", "Deployment", "deploy", 1))
+	c.await("ready", deployment, counts(map[string]int64{"readyReplicas": 1}))
+	for apiVersion, kind := range map[string]string{"apps.kruise.io/v1alpha1": "CloneSet",
+		"argoproj.io/v1alpha1": "Workflow"} {
+		u := parse(t, fmt.Sprintf(workload, apiVersion, kind, "none", 1))
+		if err := c.Create(t.Context(), u); !meta.IsNoMatchError(err) {
+			t.Errorf("create a %s: %v, want that the kind is not served", kind, err)
+		}
+	}
 }
 
 var claimTemplate = map[string]any{
