@@ -4,6 +4,7 @@ package peers
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -61,6 +62,60 @@ func programs(t *testing.T, names ...string) []string {
 		t.Skipf("SKIPPED: %s is not built", strings.Join(missing, " and "))
 	}
 	return paths
+}
+
+// bareMember starts a member without simulated kinds, and creates the definitions and webhook configurations of files
+// there. It does not join: what serves them may not run yet.
+func bareMember(t *testing.T, name string, files ...string) (*kit.Member, kit.Cluster) {
+	t.Helper()
+	m, c := fleet.StartMemberWith(t, sim.Member{Name: name, Nodes: 2, Bare: true})
+	var definitions []string
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for doc := range strings.SplitSeq(string(data), "\n---") {
+			u := kit.Object(t, doc)
+			switch u.GetKind() {
+			case "CustomResourceDefinition":
+				definitions = append(definitions, u.GetName())
+			case "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration":
+			default:
+				continue // the program runs here, and is no pod
+			}
+			if err := c.Create(t.Context(), u); err != nil {
+				t.Fatalf("create %s %s in %s: %v", u.GetKind(), u.GetName(), name, err)
+			}
+		}
+	}
+	for _, definition := range definitions {
+		kit.Eventually(t, definition+" is served", func() string {
+			u := c.Find(t, "apiextensions.k8s.io/v1", "CustomResourceDefinition", "", definition)
+			conditions, _ := kit.Field(u, "status", "conditions").([]any)
+			for _, c := range conditions {
+				if c := c.(map[string]any); c["type"] == "Established" && c["status"] == "True" {
+					return ""
+				}
+			}
+			return fmt.Sprintf("its conditions are %v", conditions)
+		})
+	}
+	return m, c
+}
+
+// join has a member join the fleet until the test ends.
+func join(t *testing.T, m *kit.Member) {
+	t.Helper()
+	run(t, fleet.Lab.Hub.Binary, "join", m.Name, "--cluster-kubeconfig", m.Kubeconfig, "--kubeconfig",
+		fleet.Lab.Hub.Kubeconfig())
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(t.Context())
+		if out, err := fleet.Argosy(ctx, "unjoin", m.Name, "--yes", "--keep-workloads"); err != nil {
+			t.Errorf("unjoin %s: %v\n%s", m.Name, err, out)
+		}
+	})
+	ready(t, m.Name, "True")
 }
 
 // run runs a program that must succeed, and returns its output.
