@@ -277,6 +277,7 @@ func TestOpenKruise(t *testing.T) {
 		"a UnitedDeployment":      k.dividesSubsets,
 		"an Advanced DaemonSet":   k.runsOnAllNodes,
 		"a BroadcastJob":          k.completesOnAllNodes,
+		"a release":               k.releasesInStages,
 	} {
 		t.Run(name, story)
 	}
