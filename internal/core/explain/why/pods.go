@@ -2,7 +2,6 @@ package why
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,7 +10,6 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
-	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 	"github.com/argosy-io/argosy/internal/core/workload/pods"
 )
 
@@ -47,23 +45,25 @@ func (e *explanation) unseenPods() string {
 	return fmt.Sprintf("; to see the reasons of its pods, you need permission to get resourcebindings/pods in namespace %s", e.template.Namespace)
 }
 
-// pullsOther reports whether pods wait for an image that no container of the manifest has.
-func pullsOther(g pods.Group, manifest *unstructured.Unstructured) bool {
-	_, rest, quoted := strings.Cut(g.Message, `"`)
-	image, _, closed := strings.Cut(rest, `"`)
-	return strings.Contains(g.Reason, "Image") && quoted && closed &&
-		!slices.ContainsFunc(interpret.Containers(manifest), func(c interpret.Container) bool { return c.Image == image })
-}
-
 // helpPods returns what to do about the most frequent problem of the pods of a manifest in a cluster.
 func (e *explanation) helpPods(cluster string, r pods.Report, manifest *unstructured.Unstructured,
 	item workv1alpha2.AggregatedStatusItem) string {
-	g, ns := r.Troubles[0], e.template.Namespace
-	path, updatedReady := fleet.FormerPodsKept(manifest, item)
-	if path != "" && (updatedReady || pullsOther(g, manifest)) {
+	help := e.helpTrouble(cluster, r)
+	path, certain := fleet.FormerPodsKept(manifest, item)
+	switch {
+	case path == "":
+		return help
+	case certain:
 		return fmt.Sprintf("these pods are of a former revision, and %s of the template keeps them: lower it, such as to 0, "+
 			"to replace them by pods of the template", path)
 	}
+	return fmt.Sprintf("if these pods are of a former revision, which %s of the template keeps, lower it, such as to 0; "+
+		"otherwise %s", path, help)
+}
+
+// helpTrouble returns what to do about the most frequent problem of pods of the template.
+func (e *explanation) helpTrouble(cluster string, r pods.Report) string {
+	g, ns := r.Troubles[0], e.template.Namespace
 	logs := fmt.Sprintf("argosy logs %s -n %s -C %s", g.Pod, ns, cluster)
 	if g.Container != "" {
 		logs += " -c " + g.Container

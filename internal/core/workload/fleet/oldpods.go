@@ -28,11 +28,11 @@ func HasOldPods(kind schema.GroupKind, items []workv1alpha2.AggregatedStatusItem
 	return false
 }
 
-// FormerPodsKept returns the field of a manifest whose partition keeps pods of a former revision in a cluster, by the
-// status there; empty if none does. updatedReady reports whether all updated pods are ready, as far as the kind counts
-// them: pods in trouble are then former ones.
+// FormerPodsKept returns the field of a manifest whose partition keeps pods of a former revision in a cluster; empty if
+// none does, or if updated pods are not available. certain is true if the kind counts those that are: pods in trouble
+// are then former ones.
 func FormerPodsKept(manifest *unstructured.Unstructured, item workv1alpha2.AggregatedStatusItem) (path string,
-	updatedReady bool) {
+	certain bool) {
 	kind := manifest.GroupVersionKind().GroupKind()
 	w, known := workloads[kind]
 	paths, pods := []string{"spec", "updateStrategy", "rollingUpdate", "partition"}, "replicas"
@@ -48,5 +48,8 @@ func FormerPodsKept(manifest *unstructured.Unstructured, item workv1alpha2.Aggre
 		return "", false
 	}
 	_, counted := status[w.updatedAvailable]
-	return strings.Join(paths, "."), counted && number(status, w.updatedAvailable) >= number(status, w.updated)
+	if counted && number(status, w.updatedAvailable) < number(status, w.updated) {
+		return "", false
+	}
+	return strings.Join(paths, "."), counted
 }
