@@ -87,7 +87,8 @@ var otherProgramsFlags = map[string]string{
 	"docker, podman":          "detach input name publish volume",
 	"systemctl, useradd, tar": "home-dir ignore-missing no-create-home now patch shell system user-group",
 	"etcdutl":                 "bump-revision mark-compacted",
-	"kube-apiserver": "encryption-provider-config-automatic-reload oidc service-account-key-file service-account-max-token-expiration " +
+	"kube-apiserver": "encryption-provider-config-automatic-reload kubelet-certificate-authority kubelet-client-certificate " +
+		"kubelet-client-key oidc service-account-key-file service-account-max-token-expiration " +
 		"shutdown-delay-duration shutdown-watch-termination-grace-period",
 	"kube-controller-manager": "cluster-signing-cert-file cluster-signing-key-file controller-start-interval controllers node-monitor-grace-period " +
 		"root-ca-file service-account-private-key-file",

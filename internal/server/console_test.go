@@ -224,6 +224,10 @@ func TestConsoleRoutesRefuseUserWithoutRights(t *testing.T) {
 			`"missing":{"verb":"create","resource":"configmaps","namespace":"default"}}],"applied":false`},
 		"/console/api/release": {"GET", "?namespace=shop&name=web", nil, http.StatusForbidden,
 			`"missing":{"verb":"get","group":"release.argosy.io","resource":"releases","namespace":"shop"}`},
+		"/console/api/evidence": {"GET", "?namespace=shop&name=web&gate=sign", nil, http.StatusForbidden,
+			`"missing":{"verb":"get","group":"release.argosy.io","resource":"releases","namespace":"shop"}`},
+		"/console/api/revisions": {"GET", "?kind=Deployment.apps&namespace=default&name=web", nil, http.StatusForbidden,
+			`"missing":{"verb":"get","group":"apps","resource":"deployments","namespace":"default"}`},
 		"/console/api/timeline": {"GET", "", nil, http.StatusOK, `"missing":[{"verb":"list"`},
 		"/console/api/stream":   {}, // TestConsoleStreamsOnlyReadableObjects
 	}

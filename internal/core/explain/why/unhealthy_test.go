@@ -76,7 +76,7 @@ func TestFormerPodsThatAPartitionKeepsAreNotBlamedOnTheImage(t *testing.T) {
 		"an Advanced StatefulSet": {kruise, "StatefulSet", fmt.Sprintf(rolling, "3"),
 			`{"replicas": 5, "updatedReplicas": 2, "updatedAvailableReplicas": 2}`, crashes, "rollingUpdate.partition"},
 		"an Advanced DaemonSet": {kruise, "DaemonSet", fmt.Sprintf(rolling, "3"),
-			`{"currentNumberScheduled": 5, "updatedNumberScheduled": 2}`, pulls("web:2"),
+			`{"desiredNumberScheduled": 5, "currentNumberScheduled": 5, "updatedNumberScheduled": 2}`, pulls("web:2"),
 			"rollingUpdate.partition"},
 		"a StatefulSet": {native, "StatefulSet", fmt.Sprintf(rolling, "3"), `{"replicas": 5, "updatedReplicas": 2}`,
 			pulls("web:2"), "rollingUpdate.partition"},

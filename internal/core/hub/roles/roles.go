@@ -236,6 +236,8 @@ var Paths = []Path{
 	{Path: "/console/api/change", Everyone: true, Post: true,
 		Why: "it checks, simulates and writes objects with the permissions of the user"},
 	{Path: "/console/api/release", Everyone: true, Why: whyConsole},
+	{Path: "/console/api/evidence", Everyone: true, Why: whyConsole},
+	{Path: "/console/api/revisions", Everyone: true, Why: whyConsole},
 	{Path: "/console/api/timeline", Everyone: true, Why: whyConsole},
 	{Path: "/console/api/link", Everyone: true, Post: true,
 		Why: "it logs the user in to the console, as the same user"},
