@@ -102,7 +102,8 @@ func (r *rolling) history(ctx context.Context, output string) error {
 	case output != "":
 		return writeAs(r.out, output, past)
 	case len(past) == 0:
-		_, err := fmt.Fprintf(r.out, "the hub has stored no revision of %s\n", objectName(r.template))
+		_, err := fmt.Fprintf(r.out, "the hub has stored no revision of %s; those of a workload whose changes wait for releases "+
+			"are listed by `argosy get releaserevisions -n %s`\n", objectName(r.template), r.template.GetNamespace())
 		return err
 	}
 	table := textTable("REVISION", "CREATED", "IMAGES", "CURRENT")

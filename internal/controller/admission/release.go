@@ -242,13 +242,20 @@ func (o *objects) countsAsAuthor(ctx context.Context, r request, rel *releasev1a
 		return ""
 	}
 	for _, t := range rel.Spec.Targets {
-		if allowed, resource, _ := o.mayUpdate(ctx, r, t.Ref); allowed {
-			return fmt.Sprintf("the hub started the release, and at this gate every user who may update %s %q counts as its "+
-				"author: another user must approve it", resource, t.Ref.Name)
+		for _, verb := range changing {
+			resource := o.resourceOf(t.Ref)
+			if allowed, _ := o.authorized(ctx, r, right{verb: verb, resource: resource, namespace: r.GetNamespace(),
+				name: t.Ref.Name}); allowed {
+				return fmt.Sprintf("the hub started the release, and at this gate every user who may %s %s %q counts as its "+
+					"author: another user must approve it", verb, resource.GroupResource(), t.Ref.Name)
+			}
 		}
 	}
 	return ""
 }
+
+// changing are the verbs that change a workload.
+var changing = []string{"update", "patch"}
 
 // onePerson is release.OnePerson for the user of a request, with the rights that users have now.
 func (o *objects) onePerson(ctx context.Context, r request, rel *releasev1alpha1.Release,
@@ -266,7 +273,10 @@ func (o *objects) onePerson(ctx context.Context, r request, rel *releasev1alpha1
 		}
 	}
 	has := func(u releasev1alpha1.ReleaseUser, of right) bool {
-		allowed, _ := o.authorizedUser(ctx, &user.DefaultInfo{Name: u.User, UID: u.UID, Groups: u.Groups}, of)
+		allowed, failed := o.authorizedUser(ctx, &user.DefaultInfo{Name: u.User, UID: u.UID, Groups: u.Groups}, of)
+		if failed != nil && err == nil {
+			err = fmt.Errorf("ask for the rights of %s: %w", u.User, failed)
+		}
 		return allowed
 	}
 	var approvals releasev1alpha1.ReleaseApprovalList
@@ -289,12 +299,14 @@ func (o *objects) onePerson(ctx context.Context, r request, rel *releasev1alpha1
 		},
 		Updaters: func() (users []releasev1alpha1.ReleaseUser) {
 			var accounts corev1.ServiceAccountList
-			list(corev1.SchemeGroupVersion.WithResource("serviceaccounts"), rel.Namespace, "", &accounts)
+			list(corev1.SchemeGroupVersion.WithResource("serviceaccounts"), "", "", &accounts)
 			for _, account := range accounts.Items {
 				u := releasev1alpha1.ReleaseUser{User: serviceaccount.MakeUsername(account.Namespace, account.Name),
 					Groups: append(serviceaccount.MakeGroupNames(account.Namespace), user.AllAuthenticated)}
 				if slices.ContainsFunc(rel.Spec.Targets, func(t releasev1alpha1.ReleaseTarget) bool {
-					return has(u, right{verb: "update", resource: o.resourceOf(t.Ref), namespace: rel.Namespace, name: t.Ref.Name})
+					return slices.ContainsFunc(changing, func(verb string) bool {
+						return has(u, right{verb: verb, resource: o.resourceOf(t.Ref), namespace: rel.Namespace, name: t.Ref.Name})
+					})
 				}) {
 					users = append(users, u)
 				}

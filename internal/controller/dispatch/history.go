@@ -16,6 +16,7 @@ import (
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/commit"
+	"github.com/argosy-io/argosy/internal/core/release"
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
 
@@ -23,8 +24,8 @@ import (
 // so that clusters that join later can get it.
 func (r *reconciler) history(ctx context.Context, tmpl *unstructured.Unstructured,
 	works map[string]*workv1alpha1.Work) ([]fleet.Revision, error) {
-	if !fleet.KeepsHistory(tmpl) {
-		return nil, nil
+	if !fleet.KeepsHistory(tmpl) || tmpl.GetNamespace() != "" && release.StrategyOf(tmpl) != "" {
+		return nil, nil // the ReleaseRevisions of a workload that waits for releases are its history
 	}
 	var list appsv1.ControllerRevisionList
 	namespace := fleet.HistoryNamespace(tmpl)
@@ -40,7 +41,9 @@ func (r *reconciler) history(ctx context.Context, tmpl *unstructured.Unstructure
 	for _, s := range surplus {
 		err := r.client.Delete(ctx, &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: namespace,
 			Name: fleet.RevisionPrefix(tmpl) + s.Name}})
-		if client.IgnoreNotFound(err) != nil {
+		if client.IgnoreNotFound(err) != nil && tmpl.GetNamespace() != "" {
+			ctrl.LoggerFrom(ctx).Error(err, "delete a revision", "template", commit.Name(tmpl))
+		} else if client.IgnoreNotFound(err) != nil {
 			return nil, fmt.Errorf("delete revision %s of %s %s: %w", s.Name, tmpl.GetKind(), tmpl.GetName(), err)
 		}
 		stored = slices.DeleteFunc(stored, func(r fleet.Revision) bool { return r.Name == s.Name })

@@ -34,7 +34,8 @@ import (
 // starter creates the releases that the hub starts by itself. Its requests are bindings.
 type starter struct {
 	*reconciler
-	// due is when the hub creates a Release, by its key. Only Reconcile, which is called by one worker, uses it.
+	// due is when the hub creates a Release for the template of a binding, by the key of the binding. Only Reconcile, which
+	// is called by one worker, uses it.
 	due map[types.NamespacedName]time.Time
 }
 
@@ -146,6 +147,7 @@ func (s *starter) bindingOf(ctx context.Context, namespace string,
 func (s *starter) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	b := &workv1alpha2.ResourceBinding{}
 	if err := s.client.Get(ctx, req.NamespacedName, b, client.UnsafeDisableDeepCopy); err != nil {
+		delete(s.due, req.NamespacedName)
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if b.DeletionTimestamp != nil ||
@@ -153,18 +155,21 @@ func (s *starter) Reconcile(ctx context.Context, req reconcile.Request) (reconci
 		return reconcile.Result{}, nil
 	}
 	obj, err := s.toCreate(ctx, b, s.Templates.Get)
-	if err != nil || obj == nil {
+	if err != nil {
 		return reconcile.Result{}, err
 	}
+	if obj == nil {
+		delete(s.due, req.NamespacedName)
+		return reconcile.Result{}, nil
+	}
 	if rel, ok := obj.(*releasev1alpha1.Release); ok && !release.IsRecord(rel) {
-		key := client.ObjectKeyFromObject(rel)
-		if s.due[key].IsZero() {
-			s.due[key] = time.Now().Add(settle)
+		if s.due[req.NamespacedName].IsZero() {
+			s.due[req.NamespacedName] = time.Now().Add(settle)
 		}
-		if left := time.Until(s.due[key]); left > 0 {
+		if left := time.Until(s.due[req.NamespacedName]); left > 0 {
 			return reconcile.Result{RequeueAfter: left}, nil
 		}
-		delete(s.due, key)
+		delete(s.due, req.NamespacedName)
 	}
 	// The cached template may be older than the last release.
 	if obj, err = s.toCreate(ctx, b, s.Templates.Live); err != nil || obj == nil {

@@ -15,6 +15,7 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
@@ -154,6 +155,9 @@ func (in Input) before() string {
 		return name
 	}
 	for _, other := range in.rivals() {
+		if waits := startedByHub(&other) && other.Status.Phase == releasev1alpha1.ReleasePending; waits {
+			continue // it is not accepted, and waits for that without a limit
+		}
 		if !other.Status.Phase.Ended() && older(&other, in.Release) || in.bindingsLag(&other) {
 			return other.Name
 		}
@@ -269,15 +273,15 @@ func (s *stepper) accept() bool {
 }
 
 // accepted sets the condition Accepted, and ends a release that was refused. A new release waits a moment for what it
-// names, so that all of it can be created together. One that the hub started waits for as long as that takes: the hub
-// does not start it again.
+// names, so that all of it can be created together. One that the hub started waits for as long as that takes, while its
+// workload exists: the hub does not start it again.
 func (s *stepper) accepted(a Acceptance) bool {
 	ok := a.Reason == releasev1alpha1.ReasonPlanned
 	s.condition(releasev1alpha1.ReleaseAccepted, status(ok), a.Reason, a.Message)
 	until := s.Release.CreationTimestamp.Add(missingGrace)
 	switch {
 	case ok:
-	case a.isMissing() && startedByHub(s.Release):
+	case a.isMissing() && startedByHub(s.Release) && a.Reason != releasev1alpha1.ReasonTargetNotFound:
 		s.status.Phase, s.status.Strategy, s.status.Revision = releasev1alpha1.ReleasePending, nil, ""
 		s.status.Targets, s.status.Stages = nil, nil
 		s.wait(a.Reason, "%s", a.Message)
@@ -481,7 +485,7 @@ func (s *stepper) returns() bool {
 func (s *stepper) nothingToDo(k int) string {
 	names := clusterNames(s.status.Stages, k)
 	switch {
-	case len(names) == 0:
+	case len(names) == 0 && !s.updatesJoined(k):
 		return "it selects no cluster of the workloads"
 	case s.addsNoPod(k, names):
 		return "the stage before it covers its pods"
@@ -491,16 +495,31 @@ func (s *stepper) nothingToDo(k int) string {
 	return ""
 }
 
-// haveRevision reports whether the Works of clusters make all pods those of the revision that is released.
+// updatesJoined reports whether stage k is the last one and updates clusters that are in no stage.
+func (s *stepper) updatesJoined(k int) bool {
+	if k+1 < len(s.status.Stages) {
+		return false
+	}
+	return slices.ContainsFunc(s.Release.Spec.Targets, func(spec releasev1alpha1.ReleaseTarget) bool {
+		b, plan := s.Targets[spec.Name].Binding, s.forward(spec.Name)
+		return b != nil && plan.Joining == string(releasev1alpha1.NewClusterInclude) &&
+			slices.ContainsFunc(b.BindingSpec().Clusters, func(t workv1alpha2.TargetCluster) bool { return plan.Joined(t.Name) })
+	})
+}
+
+// haveRevision reports whether all these clusters have pods, and their Works make all of them those of the revision
+// that is released.
 func (s *stepper) haveRevision(names []string) bool {
+	have := map[string]bool{}
 	for _, spec := range s.Release.Spec.Targets {
 		for _, p := range s.Targets[spec.Name].Progress {
 			if slices.Contains(names, p.Cluster) && (!p.Current || p.Released < p.Replicas) {
 				return false
 			}
+			have[p.Cluster] = have[p.Cluster] || p.Replicas > 0
 		}
 	}
-	return true
+	return !slices.ContainsFunc(names, func(name string) bool { return !have[name] })
 }
 
 // addsNoPod reports whether a stage adds no pod to the stage before it because its share is rounded.

@@ -33,7 +33,7 @@ type Rights struct {
 
 // actsAs returns a right by which one user can act as another; empty if there is none.
 func (f Rights) actsAs(one releasev1alpha1.ReleaseUser, another string) string {
-	const api = "authentication.k8s.io"
+	const api, rbac = "authentication.k8s.io", "rbac.authorization.k8s.io"
 	rights := []ActRight{{Verb: "impersonate", Resource: "users", Name: another},
 		{Verb: "impersonate:user-info", Group: api, Resource: "users", Name: another}}
 	namespace, name, account := serviceAccountOf(another)
@@ -45,16 +45,21 @@ func (f Rights) actsAs(one releasev1alpha1.ReleaseUser, another string) string {
 			{Verb: "create", Resource: "serviceaccounts", Subresource: "token", Namespace: namespace, Name: name},
 			{Verb: "impersonate", Resource: "serviceaccounts", Namespace: namespace, Name: name},
 			{Verb: "impersonate:serviceaccount", Group: api, Resource: "serviceaccounts", Namespace: namespace, Name: name},
-			{Verb: "create", Resource: "secrets", Namespace: namespace}} // the hub puts a token into a Secret that asks for it
+			{Verb: "create", Resource: "secrets", Namespace: namespace}, // the hub puts a token into a Secret that asks for it
+			// Each of these gives its holder the others.
+			{Verb: "escalate", Group: rbac, Resource: "roles", Namespace: namespace},
+			{Verb: "bind", Group: rbac, Resource: "roles", Namespace: namespace},
+			{Verb: "bind", Group: rbac, Resource: "clusterroles", Namespace: namespace}}
 		for _, secret := range f.Tokens(namespace, name) {
-			for _, verb := range []string{"get", "list", "watch"} {
+			for _, verb := range []string{"get", "list", "watch", "update", "patch"} {
 				rights = append(rights, ActRight{Verb: verb, Resource: "secrets", Namespace: namespace, Name: secret})
 			}
 		}
 	}
 	// The hub issues certificates for any name.
-	rights = append(rights, ActRight{Verb: "approve", Group: "certificates.k8s.io", Resource: "signers",
-		Name: "kubernetes.io/kube-apiserver-client"})
+	for _, signer := range []string{"kubernetes.io/kube-apiserver-client", "kubernetes.io/*"} {
+		rights = append(rights, ActRight{Verb: "approve", Group: "certificates.k8s.io", Resource: "signers", Name: signer})
+	}
 	for _, right := range rights {
 		if f.Has(one, right) {
 			return right.String()
@@ -74,7 +79,7 @@ func serviceAccountOf(user string) (namespace, name string, ok bool) {
 // OnePerson returns why an approval that MayApprove permits would not be that of another person, and what to do; empty
 // if it would. CheckApproval permits it too. approved are the approvals of the namespace.
 //
-// Two users are two people if neither may act as the other. Two service accounts may be one person. Administrators may
+// Two users are two people if neither may act as the other directly, without a third user between them. Two service accounts may be one person. Administrators may
 // act as everybody: as no rule of the hub binds them, this does not make them one person with users, but with service
 // accounts.
 func OnePerson(r *releasev1alpha1.Release, rule *releasev1alpha1.ReleaseApprovalRule,

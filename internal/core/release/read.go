@@ -178,7 +178,10 @@ func HasAllPods(w *workv1alpha1.Work, template *unstructured.Unstructured,
 		return false, nil
 	}
 	manifest, err := manifestOf(w)
-	if err != nil || manifest == nil || fleet.HasPartition(manifest) && !fleet.HasPartition(template) {
+	if err != nil || manifest == nil {
+		return false, err
+	}
+	if kept, err := fleet.KeepsOldPods(w, template); err != nil || kept {
 		return false, err
 	}
 	return madeFrom(w, manifest, template, clusters, overrides)

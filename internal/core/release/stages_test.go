@@ -85,6 +85,45 @@ func TestAStageThatReplacesNoPodAsksNobody(t *testing.T) {
 	}
 }
 
+// Clusters that join get the revision with the last stage, so the gates of that stage are asked for them.
+func TestTheLastStageAsksForClustersThatJoined(t *testing.T) {
+	for _, joining := range []string{"Include", "Defer", "Hold"} {
+		t.Run(joining, func(t *testing.T) {
+			w := newWorld(t, cloneSet, 4)
+			r := w.release("r1", "onNewCluster: "+joining+"\nunassigned: LastStage\nstages:\n- {name: first, clusters: {clusterNames: [c1]}, soak: 10m}\n"+
+				"- {name: prod, clusters: {labelSelector: {matchLabels: {env: prod}}}, "+unsigned+"}")
+			w.rest()
+			w.join("late", 4, map[string]string{"env": "prod"})
+			w.rest()
+			w.pass(11 * time.Minute)
+			if got := w.count("web:2", "late"); got > 0 && joining != "Hold" && r.Status.Phase != releasev1alpha1.ReleaseSucceeded {
+				t.Errorf("%d pods in the cluster that joined are new, and nobody has signed", got)
+			}
+			asks := r.Status.Reason == releasev1alpha1.ReasonWaitingForApproval
+			if want := joining == "Include"; asks != want {
+				t.Errorf("the release asks: %t, want %t: %+v", asks, want, r.Status)
+			}
+		})
+	}
+}
+
+// A cluster that is scaled to zero may get pods again.
+func TestAStageWithoutPodsAsksAlsoOnTheWayBack(t *testing.T) {
+	w := newWorld(t, cloneSet, 4, 4, 4)
+	strategy := "unassigned: LastStage\nstages:\n- {name: canary, clusters: {clusterNames: [c1]}}\n" +
+		"- {name: second, clusters: {clusterNames: [c2]}, " + unsigned + "}\n- {name: rest}"
+	w.release("r1", strategy)
+	w.rest()
+	w.image("web:1")
+	second := w.release("r2", strategy)
+	second.Spec.Supersede = releasev1alpha1.SupersedeReplace
+	w.place("c2", 0)
+	w.rest()
+	if second.Status.Reason != releasev1alpha1.ReasonWaitingForApproval {
+		t.Errorf("stage second is not asked: %+v", second.Status)
+	}
+}
+
 // Git reverts the change while the canary runs.
 func TestTheOldVersionIsReleasedWithoutAnApprovalOfNothing(t *testing.T) {
 	for name, c := range map[string]struct{ template, canary string }{

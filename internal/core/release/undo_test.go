@@ -114,6 +114,19 @@ func TestUndoBringsTheFormerPodsBackForEveryKindWithRevisions(t *testing.T) {
 	}
 }
 
+func TestASidecarSetWithVersionsIsNotUndone(t *testing.T) {
+	one, two := revised(t, "apps.kruise.io/v1beta1", "SidecarSet", "web:1"), revised(t, "apps.kruise.io/v1beta1", "SidecarSet", "web:2")
+	for u, version := range map[*unstructured.Unstructured]string{one: "v1", two: "v2"} {
+		if err := unstructured.SetNestedField(u.Object, version, "spec", "customVersion"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	in := release.UndoInput{Template: two, Stored: stored(t, one, two)}
+	if _, err := in.UndoTo(0); err == nil || !strings.Contains(err.Error(), "apply the former template with its version") {
+		t.Errorf("the way back is refused with %v", err)
+	}
+}
+
 func TestUndoIsRefused(t *testing.T) {
 	web := func(image string) *unstructured.Unstructured { return revised(t, "apps/v1", "Deployment", image) }
 	ref := releasev1alpha1.ReleaseObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}

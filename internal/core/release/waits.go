@@ -139,7 +139,7 @@ func approvers(r *releasev1alpha1.Release) string {
 	}
 	for _, gate := range WaitingGates(r) {
 		rule := RuleOf(r, gate)
-		if author := r.Spec.CreatedBy; author != nil && MayApprove(r, rule, *author) != "" {
+		if author := r.Spec.CreatedBy; author != nil && r.Spec.Trigger == nil && MayApprove(r, rule, *author) != "" {
 			add("another user than " + author.User)
 		}
 		if rule != nil && len(rule.From) > 0 {

@@ -44,8 +44,8 @@ const customVersionLabel = "apps.kruise.io/sidecarset-custom-version"
 // leastHistory is the minimum number of revisions that are kept.
 const leastHistory = 2
 
-// customVersion returns the version name that the author of a SidecarSet set; empty if none.
-func customVersion(obj map[string]any) string {
+// CustomVersion returns the version name that the author of a SidecarSet set; empty if none.
+func CustomVersion(obj map[string]any) string {
 	if strings.HasSuffix(text(obj, "apiVersion"), "/v1alpha1") {
 		return text(obj, "metadata", "labels", customVersionLabel)
 	}
@@ -196,7 +196,7 @@ func revisionOf(template *unstructured.Unstructured) Revision {
 	}
 	version := ""
 	if template.GroupVersionKind().GroupKind() == sidecarSetKind {
-		version = customVersion(template.Object)
+		version = CustomVersion(template.Object)
 	}
 	h := fnv.New64a()
 	// fnv never fails to write.
@@ -491,7 +491,7 @@ func (m *member) hasRevision(version string) bool {
 
 // made reports whether m has that version and has reported it.
 func (m *member) made(version string) bool {
-	return m.before != nil && customVersion(m.before.Object) == version && m.fresh &&
+	return m.before != nil && CustomVersion(m.before.Object) == version && m.fresh &&
 		text(m.status, "latestRevision") != ""
 }
 
@@ -504,7 +504,7 @@ func (m *member) versionsBefore(written string) []string {
 	if m.before == nil {
 		return had
 	}
-	if was := customVersion(m.before.Object); was != "" && was != written && m.made(was) && !slices.Contains(had, was) {
+	if was := CustomVersion(m.before.Object); was != "" && was != written && m.made(was) && !slices.Contains(had, was) {
 		had = append(had, was)
 	}
 	return had[max(0, len(had)-10):]

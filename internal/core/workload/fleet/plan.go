@@ -160,7 +160,7 @@ func (o options) isPaused() bool { return o.plan != nil && o.plan.Hold }
 // waits reports whether a cluster without a Work gets none from the plan, so that its pods are not missing.
 func (o options) waits(cluster string) bool {
 	p := o.plan
-	return p != nil && p.joined(cluster) && (p.Joining == "Hold" || p.From == "")
+	return p != nil && p.Joined(cluster) && (p.Joining == "Hold" || p.From == "")
 }
 
 // Skips reports whether a stage makes no pod new.
@@ -168,8 +168,8 @@ func (p *Plan) Skips() bool {
 	return slices.ContainsFunc(p.Stages, func(s PlanStage) bool { return s.Skip })
 }
 
-// joined reports whether a cluster is in no stage.
-func (p *Plan) joined(cluster string) bool {
+// Joined reports whether a cluster is in no stage.
+func (p *Plan) Joined(cluster string) bool {
 	return !slices.ContainsFunc(p.Stages, func(s PlanStage) bool { return slices.Contains(s.Clusters, cluster) })
 }
 
@@ -186,7 +186,7 @@ type PlannedPods struct {
 // PodsIn returns the pods of a cluster. A cluster without a Work may get none. While the plan holds, pods that should
 // be new may still be old.
 func (p *Plan) PodsIn(cluster string, hasWork bool) PlannedPods {
-	joined := p.joined(cluster)
+	joined := p.Joined(cluster)
 	var parts []string
 	for k, s := range p.Stages[:min(p.At, len(p.Stages))] {
 		if s.Skip || !slices.Contains(s.Clusters, cluster) &&
@@ -249,7 +249,7 @@ func (p *Plan) targets(clusters []string, seats []Seat, done func([]int64) bool)
 		if k+1 == len(p.Stages) && p.Joining == "Include" {
 			stage.Clusters = slices.Clone(stage.Clusters)
 			for _, c := range clusters {
-				if p.joined(c) {
+				if p.Joined(c) {
 					stage.Clusters = append(stage.Clusters, c)
 				}
 			}
@@ -357,9 +357,9 @@ func (f *fleet) keepFormer(m *member, same bool, target, all int64) (kept bool) 
 		}
 		f.result.PodsKept = append(f.result.PodsKept, m.Cluster)
 		return true
-	case target >= all && (target > 0 || !p.joined(m.Cluster)) || f.isNew() && p.From == "":
+	case target >= all && (target > 0 || !p.Joined(m.Cluster)) || f.isNew() && p.From == "":
 		return false
-	case p.Joining == "Hold" && p.joined(m.Cluster) || p.From == "":
+	case p.Joining == "Hold" && p.Joined(m.Cluster) || p.From == "":
 		f.result.Waiting = append(f.result.Waiting, m.Cluster)
 	default:
 		f.result.Former = append(f.result.Former, m.Cluster)

@@ -25,7 +25,7 @@ func (f *fleet) sidecarSet() error {
 
 // versioned reports whether members wait for each other's revisions of a SidecarSet: it gives its versions names, or
 // names one to inject.
-func versioned(obj map[string]any) bool { return customVersion(obj) != "" || stagesRevision(obj) }
+func versioned(obj map[string]any) bool { return CustomVersion(obj) != "" || stagesRevision(obj) }
 
 // stagesRevision reports whether a SidecarSet names the revision to inject.
 func stagesRevision(obj map[string]any) bool {
