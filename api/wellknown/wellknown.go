@@ -497,6 +497,12 @@ const (
 	// On: ClusterRoles of agents. Written by: core/cluster/pull. Read by: core/cluster/pull. Users may set it: no.
 	AgentKeysAnnotation = "argosy.io/agent-keys"
 
+	// AgentKeyExtra is the hash of the key in the certificate with which an agent sends a request.
+	//
+	// On: the extra fields of CertificateSigningRequests. Written by: server. Read by: controller/agents. Users may set
+	// it: no.
+	AgentKeyExtra = "argosy.io/agent-key"
+
 	// ReportedByAnnotation is the cluster whose agent created the Secret.
 	//
 	// On: Secrets of agents. Written by: core/cluster/pull. Read by: core/cluster/pull. Users may set it: no.

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
 	"sync"
 
@@ -10,6 +11,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	rbacclient "k8s.io/client-go/kubernetes/typed/rbac/v1"
 	"k8s.io/client-go/rest"
@@ -17,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/apistatus"
 	"github.com/argosy-io/argosy/internal/commit"
@@ -81,10 +84,10 @@ func (g *registered) changed(name string, role metav1.Object) {
 func (g *registered) handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		cluster, is := agentOf(r)
-		user, authenticated := request.UserFrom(r.Context())
+		caller, authenticated := request.UserFrom(r.Context())
 		info, ok := request.RequestInfoFrom(r.Context())
 		// Others may impersonate an agent. All agents may read one ConfigMap, which tells of a restore.
-		if !is || !authenticated || user.GetName() != pull.User(cluster) || !ok || !info.IsResourceRequest ||
+		if !is || !authenticated || caller.GetName() != pull.User(cluster) || !ok || !info.IsResourceRequest ||
 			info.Resource == "configmaps" {
 			next.ServeHTTP(w, r)
 			return
@@ -103,9 +106,19 @@ func (g *registered) handler(next http.Handler) http.Handler {
 		case why != "":
 			apistatus.Write(w, apierrors.NewForbidden(rbacv1.Resource(info.Resource), info.Name, errors.New(why)))
 		default:
-			next.ServeHTTP(w, r.WithContext(ctx))
+			next.ServeHTTP(w, r.WithContext(request.WithUser(ctx, withKey(caller, o.key))))
 		}
 	})
+}
+
+// withKey adds the key of an agent's certificate to its user: the API server stores it in certificate requests.
+func withKey(agent user.Info, key string) user.Info {
+	extra := maps.Clone(agent.GetExtra())
+	if extra == nil {
+		extra = map[string][]string{}
+	}
+	extra[wellknown.AgentKeyExtra] = []string{key}
+	return &user.DefaultInfo{Name: agent.GetName(), UID: agent.GetUID(), Groups: agent.GetGroups(), Extra: extra}
 }
 
 // check returns why an agent must not send a request; empty if it may.
@@ -147,7 +160,7 @@ func (g *registered) check(ctx context.Context, cluster, key string, info *reque
 	}
 	s := &corev1.Secret{}
 	if err := hub.Get(ctx, client.ObjectKey{Namespace: names.Clusters, Name: info.Name}, s); err != nil {
-		return "", client.IgnoreNotFound(err)
+		return "", err // also if there is none: a join may create it before the API server reads it
 	}
 	return pull.CheckSecretUse(cluster, s, c), nil
 }

@@ -6,6 +6,7 @@ import (
 	"crypto/x509/pkix"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/api/wellknown"
 	"github.com/argosy-io/argosy/internal/core/cluster/pull"
 )
 
@@ -87,7 +89,7 @@ func TestAgentsActOnlyWithTheCertificatesOfTheirRegistration(t *testing.T) {
 		role, cached *rbacv1.ClusterRole
 		info         request.RequestInfo
 		objects      []client.Object
-		want         string
+		want         string // in the refusal; empty if it is served
 	}{
 		"the current certificate":           {me, "new", euRole("new", true), euRole("new", true), works, nil, ""},
 		"the watch is behind":               {me, "new", euRole("new", true), euRole("old", true), works, nil, ""},
@@ -100,7 +102,8 @@ func TestAgentsActOnlyWithTheCertificatesOfTheirRegistration(t *testing.T) {
 		"a registration beside a join":      {me, "new", euRole("new", false), nil, works, push, "not in the fleet in Pull mode"},
 		"a registration beside its Cluster": {me, "new", euRole("new", false), nil, works, pulls, ""},
 		"its Secret":                        {me, "new", euRole("new", false), nil, secret, []client.Object{own}, ""},
-		"no Secret":                         {me, "new", euRole("new", false), nil, secret, nil, ""},
+		// A join could create it before the API server reads it.
+		"no Secret": {me, "new", euRole("new", false), nil, secret, nil, `secrets \"eu\" not found`},
 		"the Secret of a join": {me, "new", euRole("new", false), nil, secret, []client.Object{joined},
 			"is not of the agent"},
 		"the Secret of a join, with a Cluster": {me, "new", euRole("new", true), nil, secret,
@@ -111,9 +114,37 @@ func TestAgentsActOnlyWithTheCertificatesOfTheirRegistration(t *testing.T) {
 		gate(t, tc.role, tc.cached, tc.objects...).handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 			served = true
 		})).ServeHTTP(w, agentRequest(tc.as, tc.key, tc.info))
-		if served != (tc.want == "") || !served && w.Code != http.StatusForbidden ||
+		code := http.StatusForbidden
+		if strings.Contains(tc.want, "not found") {
+			code = http.StatusNotFound
+		}
+		if served != (tc.want == "") || !served && w.Code != code ||
 			!strings.Contains(w.Body.String(), tc.want) {
 			t.Errorf("%s: served: %t, %d %s, want %q", story, served, w.Code, w.Body, tc.want)
+		}
+	}
+}
+
+// The API server copies it into certificate requests, where it shows which key of the agent requests.
+func TestRequestsOfAgentsHaveTheKeyOfTheirCertificate(t *testing.T) {
+	csr := request.RequestInfo{IsResourceRequest: true, APIGroup: "certificates.k8s.io",
+		Resource: "certificatesigningrequests", Verb: "create"}
+	for as, want := range map[string][]string{
+		pull.User("eu"): {pull.KeyHash([]byte("new"))}, "eve": {"claimed"}} {
+		r := agentRequest(as, "new", csr)
+		sent := &user.DefaultInfo{Name: as, UID: "u", Groups: []string{"g"},
+			Extra: map[string][]string{wellknown.AgentKeyExtra: {"claimed"}, "other": {"kept"}}}
+		w := httptest.NewRecorder()
+		gate(t, euRole("new", true), nil).handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			got, _ := request.UserFrom(r.Context())
+			if !slices.Equal(got.GetExtra()[wellknown.AgentKeyExtra], want) || got.GetExtra()["other"][0] != "kept" ||
+				got.GetName() != as || got.GetUID() != "u" || !slices.Equal(got.GetGroups(), []string{"g"}) {
+				t.Errorf("%s became %+v", as, got)
+			}
+			w.WriteHeader(http.StatusAccepted)
+		})).ServeHTTP(w, r.WithContext(request.WithUser(r.Context(), sent)))
+		if w.Code != http.StatusAccepted || sent.Extra[wellknown.AgentKeyExtra][0] != "claimed" {
+			t.Errorf("%s: %d %s, the user before became %v", as, w.Code, w.Body, sent.Extra)
 		}
 	}
 }

@@ -26,6 +26,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/cluster/pull"
+	"github.com/argosy-io/argosy/internal/core/object/names"
 )
 
 // agents limits what agents of clusters in Pull mode, and users who register them, create, and what agents change in
@@ -177,10 +178,10 @@ func (g *agents) Validate(ctx context.Context, a admission.Attributes, interface
 	}
 	cluster, is := agentOf(a)
 	if !is {
-		return g.validateOthers(ctx, a)
+		return g.validateOthers(ctx, a, interfaces)
 	}
 	if a.GetOperation() == admission.Update {
-		return g.validateUpdate(ctx, a, cluster)
+		return g.validateUpdate(ctx, a, interfaces, cluster)
 	}
 	switch a.GetResource().GroupResource() {
 	case workv1alpha1.Resource("works"):
@@ -192,11 +193,13 @@ func (g *agents) Validate(ctx context.Context, a admission.Attributes, interface
 	case coordinationv1.Resource("leases"):
 		why = pull.CheckLease(cluster, a.GetNamespace(), objectName(a))
 	case corev1.Resource("secrets"):
-		secret := &corev1.Secret{}
-		if err := interfaces.GetObjectConvertor().Convert(a.GetObject(), secret, nil); err != nil {
-			return fmt.Errorf("convert Secret %s: %w", objectName(a), err)
+		secret, err := asSecret(a.GetObject(), interfaces)
+		if err != nil {
+			return err
 		}
-		why = pull.CheckSecret(cluster, a.GetNamespace(), objectName(a), secret.Type)
+		if why = pull.CheckSecret(cluster, a.GetNamespace(), objectName(a), secret.Type); why == "" {
+			why = pull.CheckSecretMeta(cluster, &corev1.Secret{}, secret)
+		}
 	case clusterv1alpha1.Resource("clusters"):
 		c, err := asCluster(a.GetObject())
 		if err != nil {
@@ -222,18 +225,22 @@ func (g *agents) Validate(ctx context.Context, a admission.Attributes, interface
 
 // validateUpdate denies what an agent must not change in its Cluster, and changes of Secrets that are not its own: the
 // response to a change has the content.
-func (g *agents) validateUpdate(ctx context.Context, a admission.Attributes, cluster string) error {
+func (g *agents) validateUpdate(ctx context.Context, a admission.Attributes, interfaces admission.ObjectInterfaces,
+	cluster string) error {
 	switch a.GetResource().GroupResource() {
 	case corev1.Resource("secrets"):
 		c, err := g.cluster(ctx, cluster)
 		if err != nil {
 			return err
 		}
-		old, err := meta.Accessor(a.GetOldObject())
+		was, is, err := secretChange(a, interfaces)
 		if err != nil {
 			return err
 		}
-		return forbidden(a, pull.CheckSecretUse(cluster, old, c))
+		if why := pull.CheckSecretUse(cluster, was, c); why != "" {
+			return forbidden(a, why)
+		}
+		return forbidden(a, pull.CheckSecretMeta(cluster, was, is))
 	case clusterv1alpha1.Resource("clusters"):
 		was, is, err := clusterChange(a)
 		if err != nil {
@@ -266,14 +273,20 @@ func (g *agents) validateRefs(ctx context.Context, a admission.Attributes, is, w
 	return nil
 }
 
-// validateOthers denies changes of a Secret that an agent without a Cluster created: a join would write the credentials
-// of a cluster where that agent reads them.
-func (g *agents) validateOthers(ctx context.Context, a admission.Attributes) error {
-	if a.GetOperation() != admission.Update || a.GetResource().GroupResource() != corev1.Resource("secrets") {
+// validateOthers denies changes of the content of a Secret that an agent without a Cluster created: a join would write
+// the credentials of a cluster where that agent reads them.
+func (g *agents) validateOthers(ctx context.Context, a admission.Attributes,
+	interfaces admission.ObjectInterfaces) error {
+	if a.GetOperation() != admission.Update || a.GetResource().GroupResource() != corev1.Resource("secrets") ||
+		a.GetNamespace() != names.Clusters {
 		return nil
 	}
 	old, err := meta.Accessor(a.GetOldObject())
 	if err != nil || pull.ReportedBy(old) == "" {
+		return err
+	}
+	was, is, err := secretChange(a, interfaces)
+	if err != nil || equality.Semantic.DeepEqual(was.Data, is.Data) {
 		return err
 	}
 	c, err := g.cluster(ctx, pull.ReportedBy(old))
@@ -320,6 +333,23 @@ func clusterChange(a admission.Attributes) (was, is *clusterv1alpha1.Cluster, er
 		return nil, nil, err
 	}
 	is, err = asCluster(a.GetObject())
+	return was, is, err
+}
+
+func asSecret(obj runtime.Object, interfaces admission.ObjectInterfaces) (*corev1.Secret, error) {
+	secret := &corev1.Secret{}
+	if err := interfaces.GetObjectConvertor().Convert(obj, secret, nil); err != nil {
+		return nil, fmt.Errorf("convert a Secret: %w", err)
+	}
+	return secret, nil
+}
+
+// secretChange returns a Secret before and after an update.
+func secretChange(a admission.Attributes, interfaces admission.ObjectInterfaces) (was, is *corev1.Secret, err error) {
+	if was, err = asSecret(a.GetOldObject(), interfaces); err != nil {
+		return nil, nil, err
+	}
+	is, err = asSecret(a.GetObject(), interfaces)
 	return was, is, err
 }
 

@@ -3,7 +3,9 @@ package admission
 import (
 	"strings"
 	"testing"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apiserver/pkg/authentication/user"
 
@@ -104,6 +106,10 @@ func TestAgentsUseNoSecretOfAnother(t *testing.T) {
 			t.Errorf("%s: %v", story, err)
 		}
 	}
+	finalized := agentSecret(t, "eu", "eu")
+	finalized.SetFinalizers([]string{"a/b"})
+	h.refuses(euAgent, finalized, nil, "cannot set finalizers or owners")
+	h.refuses(euAgent, finalized, agentSecret(t, "eu", "eu"), "cannot set finalizers or owners")
 	got, _, err := h.write(euAgent, agentSecret(t, "eu", ""), nil)
 	if err != nil || pull.ReportedBy(got) != "eu" {
 		t.Errorf("a new Secret of the agent is marked as %q (%v)", pull.ReportedBy(got), err)
@@ -129,6 +135,22 @@ func TestJoinsWriteNoSecretOfAnAgent(t *testing.T) {
 	agentsHub(t, euCluster(t, "Push", "")).refuses("admin", changed("eu"), agentSecret(t, "eu", "eu"), refusal)
 	if _, _, err := agentsHub(t).write("admin", changed(""), agentSecret(t, "eu", "")); err != nil {
 		t.Errorf("an administrator changes the Secret of a join: %v", err)
+	}
+	was := agentSecret(t, "eu", "eu")
+	was.SetFinalizers([]string{"a/b"})
+	was.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1, 0)})
+	is := was.DeepCopy()
+	is.SetFinalizers(nil)
+	if _, _, err := agentsHub(t).write("admin", is, was); err != nil {
+		t.Errorf("the finalizer of a Secret that is being deleted: %v", err)
+	}
+	_ = unstructured.SetNestedField(is.Object, "Yg==", "data", "token")
+	agentsHub(t).refuses("admin", is, was, refusal)
+	elsewhere, before := changed("eu"), agentSecret(t, "eu", "eu")
+	elsewhere.SetNamespace("shop")
+	before.SetNamespace("shop")
+	if _, _, err := agentsHub(t).write("admin", elsewhere, before); err != nil {
+		t.Errorf("a Secret in another namespace: %v", err)
 	}
 	h := agentsHub(t, euCluster(t, "Pull", ""))
 	if _, _, err := h.write("admin", changed("eu"), agentSecret(t, "eu", "eu")); err != nil {

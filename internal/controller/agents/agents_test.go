@@ -90,14 +90,16 @@ func roleIn(t *testing.T, c client.Client) *rbacv1.ClusterRole {
 func TestCertificatesEndWithTheirRegistration(t *testing.T) {
 	c := newClient(t, token("aaaaaa"), token("bbbbbb"), token("cccccc"))
 	a, g := &approver{client: c, live: c}, &granter{client: c, live: c}
+	key := "" // with which an agent requests
 	approve := func(user string, groups ...string) string {
 		t.Helper()
-		csr, key := request(t, user, groups...)
+		csr, next := request(t, user, groups...)
+		setRequesterKey(csr, key)
 		decision, err := a.judge(t.Context(), csr)
 		if err != nil || decision.Verdict != pull.Approve {
 			t.Fatalf("the request of %s: %+v, %v", user, decision, err)
 		}
-		return key
+		return next
 	}
 	keep := func() {
 		t.Helper()
@@ -135,7 +137,11 @@ func TestCertificatesEndWithTheirRegistration(t *testing.T) {
 	if pull.Pending(roleIn(t, c)) {
 		t.Error("the agent could create its Cluster again")
 	}
+	key = first
 	renewed := approve(pull.User("eu"), pull.Group)
+	if len(pull.Keys(roleIn(t, c))) != 2 {
+		t.Errorf("the keys are %v", pull.Keys(roleIn(t, c)))
+	}
 	valid("a renewal", []string{first, renewed}, squatter)
 
 	// 2. The Cluster is gone, but not its roles: as after a removal by force.
@@ -149,6 +155,16 @@ func TestCertificatesEndWithTheirRegistration(t *testing.T) {
 	}
 	current = create("2")
 	valid("the second Cluster", []string{second}, squatter, first, renewed)
+
+	// The former certificates were not renewed meanwhile.
+	for _, former := range []string{"", squatter, first, renewed} {
+		csr, next := request(t, pull.User("eu"), pull.Group)
+		setRequesterKey(csr, former)
+		if decision, err := a.judge(t.Context(), csr); err != nil || decision.Verdict != pull.Deny {
+			t.Errorf("the renewal of a former certificate: %+v, %v", decision, err)
+		}
+		valid("a denied renewal", []string{second}, next)
+	}
 
 	// 3. An administrator creates the next Cluster without a registration.
 	if err := c.Delete(t.Context(), current); err != nil {
@@ -169,6 +185,39 @@ func TestCertificatesEndWithTheirRegistration(t *testing.T) {
 	for _, obj := range grants.Objects() {
 		if err := c.Get(t.Context(), client.ObjectKeyFromObject(obj), obj); !apierrors.IsNotFound(err) {
 			t.Errorf("%T %s of an agent is there: %v", obj, obj.GetName(), err)
+		}
+	}
+}
+
+// setRequesterKey sets the key of the certificate with which an agent sends a request, as the hub's server does.
+func setRequesterKey(csr *certificatesv1.CertificateSigningRequest, key string) {
+	csr.Spec.Extra = map[string]certificatesv1.ExtraValue{wellknown.AgentKeyExtra: {key}}
+}
+
+// Another registration may be under way, and its keys must stay.
+func TestRenewalsRecordNothingInAnotherRole(t *testing.T) {
+	known := pull.Known{Cluster: cluster(clusterv1alpha1.Pull, "1"), Keys: []string{"k"}}
+	for story, keys := range map[string][]string{"there is none": nil, "another registration": {"other"},
+		"the same": {"k"}} {
+		c := newClient(t)
+		if keys != nil {
+			role := pull.GrantsOf("eu").ClusterRole
+			pull.RecordKeys(&role, keys)
+			if err := c.Create(t.Context(), &role); err != nil {
+				t.Fatal(err)
+			}
+		}
+		err := (&approver{client: c, live: c}).record(t.Context(), "eu", known, []string{"k", "next"})
+		want := keys
+		if story == "the same" {
+			want = []string{"k", "next"}
+		}
+		var got []string
+		if role := roleIn(t, c); role != nil {
+			got = pull.Keys(role)
+		}
+		if (err == nil) != (story == "the same") || !slices.Equal(got, want) {
+			t.Errorf("%s: %v, the keys are %q", story, err, got)
 		}
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
+	"slices"
+	"strings"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -111,19 +113,25 @@ func (a *approver) judge(ctx context.Context, csr *certificatesv1.CertificateSig
 		}
 	}
 	if decision.Record != nil {
-		return decision, a.record(ctx, request.SubjectCluster(), known.Cluster == nil, decision.Record)
+		return decision, a.record(ctx, request.SubjectCluster(), known, decision.Record)
 	}
 	return decision, nil
 }
 
 // record writes the keys of an agent into its ClusterRole. A first registration also takes the ClusterRole from a
-// former Cluster, with which it would be deleted.
-func (a *approver) record(ctx context.Context, cluster string, first bool, keys []string) error {
+// former Cluster, with which it would be deleted. Others need the ClusterRole with the known keys: another registration
+// may be under way.
+func (a *approver) record(ctx context.Context, cluster string, known pull.Known, keys []string) error {
 	want := pull.GrantsOf(cluster).ClusterRole
 	role := want.DeepCopy()
 	err := a.live.Get(ctx, types.NamespacedName{Name: role.Name}, role)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("read ClusterRole %s: %w", role.Name, err)
+	}
+	first := known.Cluster == nil
+	if !first && (err != nil || !slices.Equal(pull.Keys(role), known.Keys)) {
+		return fmt.Errorf("record the keys of the agent of cluster %q: ClusterRole %s is missing or has changed meanwhile",
+			cluster, role.Name)
 	}
 	pull.RecordKeys(role, keys)
 	role.Labels, role.Rules, role.AggregationRule = want.Labels, want.Rules, nil
@@ -201,6 +209,7 @@ func read(csr *certificatesv1.CertificateSigningRequest) (request pull.Request, 
 		Signer: csr.Spec.SignerName, User: csr.Spec.Username, Groups: csr.Spec.Groups, Usages: csr.Spec.Usages,
 		CommonName: parsed.Subject.CommonName, Organizations: parsed.Subject.Organization,
 		Key:              pull.KeyHash(parsed.RawSubjectPublicKeyInfo),
+		RequesterKey:     strings.Join(csr.Spec.Extra[wellknown.AgentKeyExtra], ","),
 		AlternativeNames: len(parsed.DNSNames)+len(parsed.EmailAddresses)+len(parsed.IPAddresses)+len(parsed.URIs) > 0,
 	}, true
 }

@@ -180,7 +180,7 @@ func (t *Tunnels) Handler(hub func() (client.Reader, error), next http.Handler) 
 			http.Error(w, err.Error(), code)
 			return
 		}
-		if err := t.serve(w, cluster); err != nil {
+		if err := t.serve(r.Context(), w, cluster); err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 		}
 	})
@@ -230,9 +230,9 @@ func (t *Tunnels) admit(r *http.Request, name string, hub func() (client.Reader,
 	return cluster, 0, nil
 }
 
-// serve turns the connection of an agent into a tunnel, and returns when it ends. It ends the cluster's former tunnel:
-// an agent connects again only if that failed, and only one agent of a cluster acts.
-func (t *Tunnels) serve(w http.ResponseWriter, cluster *clusterv1alpha1.Cluster) error {
+// serve turns the connection of an agent into a tunnel, and returns when it ends, at the latest with ctx. It ends the
+// cluster's former tunnel: an agent connects again only if that failed, and only one agent of a cluster acts.
+func (t *Tunnels) serve(ctx context.Context, w http.ResponseWriter, cluster *clusterv1alpha1.Cluster) error {
 	conn, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		return fmt.Errorf("take over the connection of the agent of cluster %q: %w", cluster.Name, err)
@@ -246,6 +246,7 @@ func (t *Tunnels) serve(w http.ResponseWriter, cluster *clusterv1alpha1.Cluster)
 	}
 	ended := make(chan struct{})
 	watched := &watchedConn{Conn: conn, closed: sync.OnceFunc(func() { close(ended) })}
+	defer context.AfterFunc(ctx, func() { _ = watched.Close() })() // a connection that was taken over outlives its request
 	transport := &http.Transport{Protocols: unencryptedHTTP2(), HTTP2: http2Settings(),
 		DialContext: func(context.Context, string, string) (net.Conn, error) { return watched, nil }}
 	opened, err := transport.NewClientConn(context.Background(), "http", cluster.Name+":80")

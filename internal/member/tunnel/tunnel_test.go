@@ -38,6 +38,8 @@ type replica struct {
 	address string
 	// opened counts the tunnels that agents opened.
 	opened atomic.Int32
+	// end ends the context of the last request.
+	end context.CancelFunc
 }
 
 func newCluster(uid types.UID) *clusterv1alpha1.Cluster {
@@ -70,7 +72,10 @@ func newHub(t *testing.T, replicas int) *hub {
 			if err != nil {
 				t.Error(err)
 			}
-			handler.ServeHTTP(w, req.WithContext(request.WithUser(request.WithRequestInfo(req.Context(), info), agent)))
+			ctx, end := context.WithCancel(req.Context())
+			defer end()
+			r.end = end
+			handler.ServeHTTP(w, req.WithContext(request.WithUser(request.WithRequestInfo(ctx, info), agent)))
 		}))
 		t.Cleanup(server.Close)
 		t.Cleanup(r.tunnels.Close)
@@ -118,6 +123,24 @@ func TestAgentConnectsToAllReplicasWithinSeconds(t *testing.T) {
 			if opened := r.opened.Load(); opened != 1 {
 				t.Errorf("the agent opened %d tunnels to replica %d, want one", opened, i)
 			}
+		}
+	})
+}
+
+// The context ends with the rights of the agent.
+func TestTunnelEndsWithItsRequest(t *testing.T) {
+	membertest.Run(t, func(t *testing.T) {
+		h := newHub(t, 1)
+		h.connect(t)
+		membertest.Advance(time.Second)
+		only := h.replicas[0]
+		if opened := only.opened.Load(); opened != 1 || !only.tunnels.Connected("eu", "first") {
+			t.Fatalf("the agent opened %d tunnels", opened)
+		}
+		only.end()
+		membertest.Advance(time.Minute)
+		if opened := only.opened.Load(); opened != 2 {
+			t.Errorf("the agent opened %d tunnels, want another one after the first ended", opened)
 		}
 	})
 }

@@ -25,6 +25,8 @@ type Request struct {
 	Usages           []certificatesv1.KeyUsage
 	// Key is the hash of the public key, as KeyHash returns it.
 	Key string
+	// RequesterKey is the hash of the key in the certificate of an agent that requests; empty for other requesters.
+	RequesterKey string
 }
 
 // Token is the bootstrap token of a requester.
@@ -65,7 +67,8 @@ type Decision struct {
 	Message string
 	// Bind is the cluster that the token of the requester is bound to before the approval; empty for none.
 	Bind string
-	// Record are the keys of the agent to record before the approval; nil to record none.
+	// Record are the keys of the agent to record before the approval; nil to record none. RecordKeys keeps the last ones:
+	// that of the requester is one of them.
 	Record []string
 }
 
@@ -147,17 +150,28 @@ func (r Request) Judge(known Known, token Token) Decision {
 // judgeRenewal decides about the request of an agent.
 func (r Request) judgeRenewal(name string, known Known) Decision {
 	cluster := known.Cluster
+	deny := func(format string, args ...any) Decision {
+		return Decision{Verdict: Deny, Message: fmt.Sprintf(format, args...)}
+	}
 	switch {
 	case r.User != User(name):
-		return Decision{Verdict: Deny, Message: fmt.Sprintf("%s cannot request a certificate of the agent of cluster %q",
-			r.User, name)}
+		return deny("%s cannot request a certificate of the agent of cluster %q", r.User, name)
 	case cluster == nil || cluster.Spec.SyncMode != clusterv1alpha1.Pull:
-		return Decision{Verdict: Deny, Message: fmt.Sprintf("cluster %q is not registered in Pull mode: "+
-			"register it with `argosy register`", name)}
+		return deny("cluster %q is not registered in Pull mode: register it with `argosy register`", name)
+	case cluster.DeletionTimestamp != nil:
+		return deny("cluster %q is being removed", name)
+	case known.Keys != nil && !slices.Contains(known.Keys, r.RequesterKey):
+		return deny("%s", notCurrent(name))
 	}
 	approved := Decision{Verdict: Approve, Message: fmt.Sprintf("the agent of cluster %q renews its certificate", name)}
 	if known.Keys != nil { // earlier versions recorded none: any certificate in the name is valid
-		approved.Record = append(slices.Clone(known.Keys), r.Key)
+		others := slices.DeleteFunc(slices.Clone(known.Keys), func(k string) bool {
+			return k == r.RequesterKey || k == r.Key
+		})
+		approved.Record = append(others, r.RequesterKey)
+		if r.Key != r.RequesterKey {
+			approved.Record = append(approved.Record, r.Key)
+		}
 	}
 	return approved
 }

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
@@ -44,6 +45,23 @@ func CheckSecret(cluster, namespace, name string, kind corev1.SecretType) string
 	}
 	return fmt.Sprintf("the agent of cluster %q may create only the Opaque Secrets %s in namespace %s", cluster,
 		strings.Join(SecretsOf(cluster), " and "), names.Clusters)
+}
+
+// CheckSecretMeta returns why the agent of a cluster must not change the metadata of a Secret like this; empty if it
+// may. was is the Secret before, empty for a new one. Finalizers and owners decide when a Secret goes, which makes room
+// for that of a join. Karmada's agent makes its own Cluster the owner.
+func CheckSecretMeta(cluster string, was, is metav1.Object) string {
+	foreign := slices.ContainsFunc(is.GetOwnerReferences(), func(o metav1.OwnerReference) bool {
+		mine := o.APIVersion == clusterv1alpha1.GroupVersion.String() && o.Kind == "Cluster" && o.Name == cluster
+		return !mine && !slices.ContainsFunc(was.GetOwnerReferences(), func(p metav1.OwnerReference) bool {
+			return equality.Semantic.DeepEqual(o, p)
+		})
+	})
+	if !foreign && equality.Semantic.DeepEqual(was.GetFinalizers(), is.GetFinalizers()) {
+		return ""
+	}
+	return fmt.Sprintf("the agent of cluster %q cannot set finalizers or owners of Secret %s/%s: it may only make its own "+
+		"Cluster the owner", cluster, names.Clusters, is.GetName())
 }
 
 // CheckCluster returns why the agent of a cluster must not create a Cluster; empty if it may. fleet are the registered

@@ -71,6 +71,10 @@ func CheckCertificate(cluster string, role metav1.Object, key string) string {
 	if keys := Keys(role); slices.Contains(keys, key) || keys == nil && owned(role) {
 		return ""
 	}
+	return notCurrent(cluster)
+}
+
+func notCurrent(cluster string) string {
 	return fmt.Sprintf("the certificate is not of the current registration of cluster %q: to replace the credentials of "+
 		"its agent, create a token with `argosy token create --cluster-name %[1]s` and run `argosy register`", cluster)
 }

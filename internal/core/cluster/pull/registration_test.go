@@ -55,6 +55,14 @@ func TestOnlyCertificatesOfTheCurrentRegistrationAreValid(t *testing.T) {
 func TestKeysOfApprovedRequestsAreRecorded(t *testing.T) {
 	pulls, keys := registered("eu", clusterv1alpha1.Pull), []string{"1", "2", "3", "4", "5"}
 	known := Known{Cluster: pulls, Keys: keys}
+	twice := Known{Cluster: pulls, Keys: []string{"1", "new"}}
+	leaving := registered("eu", clusterv1alpha1.Pull)
+	leaving.DeletionTimestamp = &metav1.Time{}
+	renewal := func(with string) Request {
+		r := agentCSR("eu", "eu")
+		r.RequesterKey = with
+		return r
+	}
 	for story, tc := range map[string]struct {
 		request Request
 		known   Known
@@ -64,7 +72,14 @@ func TestKeysOfApprovedRequestsAreRecorded(t *testing.T) {
 		"a token registers": {csr("eu"), Known{}, Token{ID: "abcdef"}, []string{"new"}},
 		"a token replaces credentials": {csr("eu"), known, Token{ID: "other", Cluster: "eu", Renews: true},
 			[]string{"new"}},
-		"an agent renews":               {agentCSR("eu", "eu"), known, Token{}, []string{"2", "3", "4", "5", "new"}},
+		"an agent renews":               {renewal("5"), known, Token{}, []string{"2", "3", "4", "5", "new"}},
+		"it keeps the key it uses":      {renewal("1"), known, Token{}, []string{"3", "4", "5", "1", "new"}},
+		"it requests a second time":     {renewal("1"), twice, Token{}, []string{"1", "new"}},
+		"it renews without a new key":   {renewal("new"), twice, Token{}, []string{"1", "new"}},
+		"a former certificate":          {renewal("0"), known, Token{}, nil},
+		"an unknown certificate":        {renewal(""), known, Token{}, nil},
+		"none is of this Cluster":       {renewal("1"), Known{Cluster: pulls, Keys: []string{}}, Token{}, nil},
+		"its Cluster leaves":            {renewal("5"), Known{Cluster: leaving, Keys: keys}, Token{}, nil},
 		"an agent of an earlier one":    {agentCSR("eu", "eu"), Known{Cluster: pulls}, Token{}, nil},
 		"a token of another cluster":    {csr("eu"), Known{}, Token{ID: "abcdef", Cluster: "us"}, nil},
 		"a cluster that is registered":  {csr("eu"), known, Token{ID: "abcdef"}, nil},
@@ -124,6 +139,58 @@ func TestAgentUsesOnlySecretsOfItsOwn(t *testing.T) {
 		"a Cluster in Pull mode": {registered("eu", clusterv1alpha1.Pull), true}} {
 		if why := CheckPulls("eu", tc.cluster); (why == "") != tc.may {
 			t.Errorf("a Work with %s: %q", story, why)
+		}
+	}
+}
+
+func TestOnlyCurrentCertificatesAreRenewed(t *testing.T) {
+	pulls, leaving := registered("eu", clusterv1alpha1.Pull), registered("eu", clusterv1alpha1.Pull)
+	leaving.DeletionTimestamp = &metav1.Time{}
+	for story, tc := range map[string]struct {
+		known Known
+		key   string
+		want  string
+	}{
+		"the current one":                       {Known{Cluster: pulls, Keys: []string{"k"}}, "k", ""},
+		"a former one":                          {Known{Cluster: pulls, Keys: []string{"k"}}, "old", "--cluster-name eu"},
+		"one whose key the hub did not see":     {Known{Cluster: pulls, Keys: []string{"k"}}, "", "not of the current"},
+		"any, for a Cluster of a person":        {Known{Cluster: pulls, Keys: []string{}}, "k", "not of the current"},
+		"one of an earlier version":             {Known{Cluster: pulls}, "", ""},
+		"the current one, but the cluster goes": {Known{Cluster: leaving, Keys: []string{"k"}}, "k", "is being removed"},
+		"an earlier version's, and it goes":     {Known{Cluster: leaving}, "k", "is being removed"},
+	} {
+		r := agentCSR("eu", "eu")
+		r.Key, r.RequesterKey = "next", tc.key
+		got := r.Judge(tc.known, Token{})
+		if (got.Verdict == Approve) != (tc.want == "") || !strings.Contains(got.Message, tc.want) {
+			t.Errorf("%s: %+v, want %q", story, got, tc.want)
+		}
+	}
+}
+
+func TestAgentsKeepTheirSecretsWithoutFinalizers(t *testing.T) {
+	secret := func(finalizers []string, owners ...metav1.OwnerReference) *corev1.Secret {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "eu", Finalizers: finalizers, OwnerReferences: owners}}
+	}
+	none, kept := secret(nil), secret([]string{"a/b"}, metav1.OwnerReference{Kind: "ConfigMap", Name: "c", UID: "u"})
+	owner := func(version, kind, name string) *corev1.Secret {
+		return secret(nil, metav1.OwnerReference{APIVersion: version, Kind: kind, Name: name})
+	}
+	for story, tc := range map[string]struct {
+		was, is *corev1.Secret
+		may     bool
+	}{
+		"nothing":                 {none, none, true},
+		"a finalizer":             {none, secret([]string{"a/b"}), false},
+		"what others set":         {kept, kept, true},
+		"the finalizer of others": {kept, secret(nil), false},
+		"its Cluster owns it":     {none, owner("cluster.karmada.io/v1alpha1", "Cluster", "eu"), true},
+		"another Cluster":         {none, owner("cluster.karmada.io/v1alpha1", "Cluster", "us"), false},
+		"another group":           {none, owner("example.io/v1", "Cluster", "eu"), false},
+		"another kind":            {none, owner("v1", "ConfigMap", "eu"), false},
+	} {
+		if why := CheckSecretMeta("eu", tc.was, tc.is); (why == "") != tc.may {
+			t.Errorf("%s: %q", story, why)
 		}
 	}
 }
