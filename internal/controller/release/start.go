@@ -34,8 +34,8 @@ import (
 // starter creates the releases that the hub starts by itself. Its requests are bindings.
 type starter struct {
 	*reconciler
-	// due is when the hub creates a Release for the template of a binding, by the key of the binding. Only Reconcile, which
-	// is called by one worker, uses it.
+	// due is when the hub creates a Release for the template of a binding, by the key of the binding. Only Reconcile,
+	// which is called by one worker, uses it.
 	due map[types.NamespacedName]time.Time
 }
 

@@ -79,9 +79,9 @@ func serviceAccountOf(user string) (namespace, name string, ok bool) {
 // OnePerson returns why an approval that MayApprove permits would not be that of another person, and what to do; empty
 // if it would. CheckApproval permits it too. approved are the approvals of the namespace.
 //
-// Two users are two people if neither may act as the other directly, without a third user between them. Two service accounts may be one person. Administrators may
-// act as everybody: as no rule of the hub binds them, this does not make them one person with users, but with service
-// accounts.
+// Two users are two people if neither may act as the other directly, without a third user between them. Two service
+// accounts may be one person. Administrators may act as everybody: as no rule of the hub binds them, this does not make
+// them one person with users, but with service accounts.
 func OnePerson(r *releasev1alpha1.Release, rule *releasev1alpha1.ReleaseApprovalRule,
 	a *releasev1alpha1.ReleaseApproval, by releasev1alpha1.ReleaseUser, approved []releasev1alpha1.ReleaseApproval,
 	f Rights) string {

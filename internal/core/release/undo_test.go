@@ -115,9 +115,10 @@ func TestUndoBringsTheFormerPodsBackForEveryKindWithRevisions(t *testing.T) {
 }
 
 func TestASidecarSetWithVersionsIsNotUndone(t *testing.T) {
-	one, two := revised(t, "apps.kruise.io/v1beta1", "SidecarSet", "web:1"), revised(t, "apps.kruise.io/v1beta1", "SidecarSet", "web:2")
-	for u, version := range map[*unstructured.Unstructured]string{one: "v1", two: "v2"} {
-		if err := unstructured.SetNestedField(u.Object, version, "spec", "customVersion"); err != nil {
+	const version = "apps.kruise.io/v1beta1"
+	one, two := revised(t, version, "SidecarSet", "web:1"), revised(t, version, "SidecarSet", "web:2")
+	for u, name := range map[*unstructured.Unstructured]string{one: "v1", two: "v2"} {
+		if err := unstructured.SetNestedField(u.Object, name, "spec", "customVersion"); err != nil {
 			t.Fatal(err)
 		}
 	}
