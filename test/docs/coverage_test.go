@@ -173,6 +173,14 @@ var doorTests = map[string][]string{
 
 // threatTests are the tests of each row of the threats in docs/security.md.
 var threatTests = map[string][]string{
+	"A user starts a release with the token of a service account, or as another user, and approves it as oneself": {
+		"TestAnApprovalIsThatOfAnotherPerson",
+		"TestAnApprovalNeedsAnotherPerson",
+		"TestFourEyesAreTwoPeople",
+	},
+	"A developer creates objects whose Works would have the names of another tenant's Works": {
+		"TestNamesOfOneTenantBlockNoOther",
+	},
 	"A web page, or a thief of a link or of a cookie, acts as a user of the web console": {
 		"TestForeignPagesAreRefused",
 		"TestCookieIsOutOfReachOfScripts",
