@@ -531,7 +531,8 @@ const (
 	// no.
 	SentEntriesAnnotation = "argosy.io/sent-entries"
 
-	// FormerRevisionAnnotation names the ReleaseRevision whose pods a member has, if they are not those of the template.
+	// FormerRevisionAnnotation is the name of the ReleaseRevision of the pods in the member, if it is not the revision of
+	// the template.
 	//
 	// On: objects in members. Written by: core/dispatch. Read by: core/execute, core/workload/interpret. Users
 	// may set it: no.

@@ -37,7 +37,7 @@ func confirm(out io.Writer, in io.Reader, question string) error {
 // confirmOrYes is confirm for a command with the flag --yes that was not set. Without a terminal it is an error.
 func confirmOrYes(out io.Writer, in io.Reader, verb, question string) error {
 	if in == nil {
-		return fmt.Errorf("%s asks before it is done, and this is no terminal: add --yes", verb)
+		return fmt.Errorf("%s asks for confirmation, and there is no terminal: add --yes", verb)
 	}
 	return confirm(out, in, question)
 }

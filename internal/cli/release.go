@@ -285,7 +285,7 @@ func newReleaseState(hub *hubFlags, use, short, long, verb string) *cobra.Comman
 	var reason string
 	var yes bool
 	cmd := nameOfRelease(&cobra.Command{Use: use + " NAME", Short: short,
-		Long: long + "\n\nIt asks before. Without a terminal, --yes is required.",
+		Long: long + "\n\nThe command asks for confirmation. Without a terminal, --yes is required.",
 		Example: "  argosy release " + use + " web-x7k2p -n shop\n  argosy release " + use +
 			` web-x7k2p -n shop --reason "see SHOP-17" --yes`,
 		RunE: releaseRun(hub, func(ctx context.Context, r *releases, name string) error {

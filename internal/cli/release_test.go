@@ -833,7 +833,7 @@ func TestReleaseVerbsAskAsApproveDoes(t *testing.T) {
 			written bool
 			err     string
 		}{
-			"no terminal":         {err: verb + " asks before it is done, and this is no terminal: add --yes"},
+			"no terminal":         {err: verb + " asks for confirmation, and there is no terminal: add --yes"},
 			"no terminal, --yes":  {yes: true, written: true},
 			"a user says no":      {answer: strings.NewReader("n\n"), err: "nothing was changed"},
 			"a user says nothing": {answer: strings.NewReader(""), err: "nothing was changed"},

@@ -82,8 +82,8 @@ func printStage(out io.Writer, s release.PlannedStage, title string, several boo
 		title += " (" + s.Environment + ")"
 	}
 	fmt.Fprintln(out, title)
-	if len(s.Clusters) == 0 {
-		fmt.Fprintln(out, "Nothing to do: this stage and its gates are skipped.")
+	if s.Skipped != "" {
+		fmt.Fprintf(out, "This stage and its gates are skipped: %s.\n", s.Skipped)
 		return nil
 	}
 	if len(s.Before) > 0 {

@@ -95,7 +95,7 @@ func TestRolloutUndoShowsAndAsks(t *testing.T) {
 		err     string
 		prints  string
 	}{
-		"no terminal":          {err: "undo asks before it is done, and this is no terminal: add --yes"},
+		"no terminal":          {err: "undo asks for confirmation, and there is no terminal: add --yes"},
 		"no terminal, --yes":   {u: undo{yes: true}, written: true, prints: "has the pods of revision 1 again"},
 		"a user says no":       {answer: strings.NewReader("n\n"), err: "nothing was changed"},
 		"a user says yes":      {answer: strings.NewReader("y\n"), written: true, prints: "Go back?"},

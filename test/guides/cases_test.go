@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -227,6 +228,9 @@ func TestFourEyesAreTwoPeople(t *testing.T) {
   roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: approve},
   subjects: [{kind: User, apiGroup: rbac.authorization.k8s.io, name: lead-NS}]}
 ---
+{apiVersion: v1, kind: Secret, metadata: {name: deployer-token, namespace: NS,
+  annotations: {kubernetes.io/service-account.name: deployer}}, type: kubernetes.io/service-account-token}
+---
 {apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy, metadata: {name: p, namespace: NS},
   spec: {resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}], placement: {clusterAffinity: {clusterNames: [member1]}}}}
 ---
@@ -299,6 +303,42 @@ func TestFourEyesAreTwoPeople(t *testing.T) {
 	if want := author + " created the release: approver-" + ns + " may create serviceaccounts/token"; !apierrors.
 		IsForbidden(err) || !strings.Contains(err.Error(), want) {
 		t.Fatalf("the approval of the approver: %v, want %q", err, want)
+	}
+	// 3. Nor can users with another right by which they act as the author.
+	for right, rule := range map[string]string{
+		"impersonate serviceaccounts":                `{apiGroups: [""], resources: [serviceaccounts], verbs: [impersonate]}`,
+		"impersonate:serviceaccount serviceaccounts": `{apiGroups: [authentication.k8s.io], resources: [serviceaccounts], verbs: ["impersonate:serviceaccount"]}`,
+		"create secrets":                             `{apiGroups: [""], resources: [secrets], verbs: [create]}`,
+		"get secrets":                                `{apiGroups: [""], resources: [secrets], verbs: [get]}`,
+		"patch secrets":                              `{apiGroups: [""], resources: [secrets], verbs: [patch]}`,
+		"escalate roles":                             `{apiGroups: [rbac.authorization.k8s.io], resources: [roles], verbs: [escalate]}`,
+		"bind roles":                                 `{apiGroups: [rbac.authorization.k8s.io], resources: [roles], verbs: [bind]}`,
+		"bind clusterroles":                          `{apiGroups: [rbac.authorization.k8s.io], resources: [clusterroles], verbs: [bind]}`,
+		"approve signers \"kubernetes.io/kube-api":   `{apiGroups: [certificates.k8s.io], resources: [signers], verbs: [approve], resourceNames: [kubernetes.io/kube-apiserver-client]}`,
+		"approve signers \"kubernetes.io/*\"":        `{apiGroups: [certificates.k8s.io], resources: [signers], verbs: [approve], resourceNames: ["kubernetes.io/*"]}`,
+	} {
+		name := strings.Trim(regexp.MustCompile("[^a-z]+").ReplaceAllString(right, "-"), "-") + "-" + ns
+		fleet.Hub.Apply(t, strings.NewReplacer("NAME", name, "RULE", rule, "NS", ns).Replace(
+			`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: NAME}, rules: [RULE]}
+---
+{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: NAME},
+  roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: NAME},
+  subjects: [{kind: User, apiGroup: rbac.authorization.k8s.io, name: NAME}]}
+---
+{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: NAME, namespace: NS},
+  roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: approve},
+  subjects: [{kind: User, apiGroup: rbac.authorization.k8s.io, name: NAME}]}`))
+		user := asUser(t, name)
+		kit.Eventually(t, "the approval is refused for: "+right, func() string {
+			err := user.Create(t.Context(), approval())
+			switch {
+			case err == nil:
+				t.Fatalf("the approval of a user who may %s counts", right)
+			case !strings.Contains(err.Error(), name+" may "+right):
+				return err.Error() // the rights are not in the hub's caches yet
+			}
+			return ""
+		})
 	}
 	if is := image(inMember(t, "member1", "apps/v1", "Deployment", ns, "web")); is != "example.com/web:1" {
 		t.Errorf("member1 runs %s before an approval", is)

@@ -126,19 +126,40 @@ func TestAgentCannotReplaceItsCluster(t *testing.T) {
 	works := &workv1alpha1.WorkList{}
 	expectRefusal(t, "the former certificate lists Works", agent.List(t.Context(), works,
 		client.InNamespace("karmada-es-p20")), "not of the current registration")
-	second := connect(t, agentConfig(t, member))
+	config := agentConfig(t, member)
+	second := connect(t, config)
 	if err := second.List(t.Context(), works, client.InNamespace("karmada-es-p20")); err != nil {
 		t.Errorf("the agent lists its Works: %v", err)
 	}
 
 	// 4. So does a registration that replaces credentials, which changes nothing else.
 	was := clusterOf(t, "p20")
+	watcher, err := client.NewWithWatch(config, client.Options{Scheme: second.Scheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	watched, err := watcher.Watch(t.Context(), &workv1alpha1.WorkList{}, client.InNamespace("karmada-es-p20"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	argosy(t, registerArgs(t, m, "p20", "--cluster-name", "p20")...)
 	kit.Eventually(t, "the replaced certificate has no permissions", func() string {
 		if err := second.List(t.Context(), works, client.InNamespace("karmada-es-p20")); !apierrors.IsForbidden(err) {
 			return "it lists Works"
 		}
 		return ""
+	})
+	kit.Eventually(t, "the watch with the replaced certificate has ended", func() string {
+		for {
+			select {
+			case _, open := <-watched.ResultChan():
+				if !open {
+					return ""
+				}
+			default:
+				return "it is open"
+			}
+		}
 	})
 	if clusterOf(t, "p20").UID != was.UID {
 		t.Error("the Cluster was replaced")

@@ -35,7 +35,9 @@ func (r *reconciler) history(ctx context.Context, tmpl *unstructured.Unstructure
 	}
 	stored := make([]fleet.Revision, 0, len(list.Items)+1)
 	for i := range list.Items {
-		stored = append(stored, fleet.StoredRevision(tmpl, &list.Items[i]))
+		if metav1.IsControlledBy(&list.Items[i], tmpl) {
+			stored = append(stored, fleet.StoredRevision(tmpl, &list.Items[i]))
+		}
 	}
 	next, surplus := fleet.Remember(tmpl, works, stored)
 	for _, s := range surplus {

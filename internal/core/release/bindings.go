@@ -1,6 +1,7 @@
 package release
 
 import (
+	"cmp"
 	"slices"
 
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
@@ -89,10 +90,7 @@ func (s *stepper) plan(t releasev1alpha1.ReleaseTargetStatus, revision string) *
 func (s *stepper) forward(name string) *fleet.Plan {
 	status := s.target(name)
 	p := s.plan(status, status.To)
-	p.Joining = string(s.status.Strategy.OnNewCluster)
-	if p.Joining == "" {
-		p.Joining = string(releasev1alpha1.NewClusterInclude)
-	}
+	p.Joining = s.joining()
 	p.Stages = s.planStages(name)
 	for k, stage := range s.status.Stages {
 		// A stage makes pods of a target new only if the target has begun it. When all stages have ended, only what a user
@@ -105,6 +103,11 @@ func (s *stepper) forward(name string) *fleet.Plan {
 		p.At++
 	}
 	return p
+}
+
+// joining is Plan.Joining.
+func (s *stepper) joining() string {
+	return string(cmp.Or(s.status.Strategy.OnNewCluster, releasev1alpha1.NewClusterInclude))
 }
 
 // planStages are the stages of a target as they were accepted.

@@ -1,6 +1,7 @@
 package release
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -99,6 +100,11 @@ func EvidenceOf(r *releasev1alpha1.Release, gate releasev1alpha1.ReleaseGateStat
 		return e
 	}
 	e.Notes = plan.Notes
+	for _, g := range WaitingGates(r) {
+		if g.Name != gate.Name {
+			e.Notes = append(e.Notes, fmt.Sprintf("the stage waits for gate %s too", g.Name))
+		}
+	}
 	k := slices.IndexFunc(plan.Stages, func(s PlannedStage) bool { return s.Name == stage.Name })
 	if k < 0 {
 		return e
@@ -107,8 +113,8 @@ func EvidenceOf(r *releasev1alpha1.Release, gate releasev1alpha1.ReleaseGateStat
 		k++
 	}
 	for i, s := range plan.Stages[k:] {
-		if len(s.Clusters) == 0 {
-			continue // it is skipped, with its gates
+		if s.Skipped != "" {
+			continue
 		}
 		if len(s.Before) > 0 && (i > 0 || gate.Position == releasev1alpha1.GateAfter) {
 			break

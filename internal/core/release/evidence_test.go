@@ -71,6 +71,27 @@ stages: [{name: all, after: [{name: look}]}]
 	}
 }
 
+// The plan says of each stage what then happens.
+func TestThePlanSkipsTheStagesThatAreSkipped(t *testing.T) {
+	w := newWorld(t, cloneSet, 4, 4)
+	w.place("c2", 0)
+	r := w.release("r1", "unassigned: LastStage\nstages:\n- {name: empty, clusters: {clusterNames: [none]}, "+unsigned+
+		"}\n- {name: first, clusters: {clusterNames: [c1]}}\n- {name: zero, clusters: {clusterNames: [c2]}, "+unsigned+"}")
+	plan, err := release.PlanOf(w.input(r))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.rest()
+	if r.Status.Stage != "zero" || r.Status.Reason != releasev1alpha1.ReasonWaitingForApproval {
+		t.Fatalf("the release is at %+v", r.Status)
+	}
+	for i, stage := range r.Status.Stages {
+		if planned := plan.Stages[i].Skipped; (planned != "") != (stage.Phase == releasev1alpha1.StageSkipped) {
+			t.Errorf("stage %s is %s, and the plan says it is skipped because %q", stage.Name, stage.Phase, planned)
+		}
+	}
+}
+
 func TestEvidenceHasTheChecksSoFar(t *testing.T) {
 	r := &releasev1alpha1.Release{}
 	check := &releasev1alpha1.ReleaseCheckStatus{Name: "error-rate", Verdict: "Passed", Passed: 3, Value: "0.01"}

@@ -2,6 +2,7 @@ package release
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
@@ -130,16 +131,26 @@ func OnePerson(r *releasev1alpha1.Release, rule *releasev1alpha1.ReleaseApproval
 
 const aPerson = "a user who is no service account must approve it"
 
-// NotApprovers describes who cannot approve at the gates at which a release waits; empty if they exclude no user.
-func NotApprovers(r *releasev1alpha1.Release) string {
-	who := "who may update the workloads"
+// approvers describes who may approve at the gates at which a release waits; empty if every user with the right may.
+func approvers(r *releasev1alpha1.Release) string {
+	author := "who may update the workloads"
 	if r.Spec.Trigger == nil && r.Spec.CreatedBy != nil {
-		who = r.Spec.CreatedBy.User + ", who created it,"
+		author = r.Spec.CreatedBy.User + ", who created it,"
 	}
-	for _, g := range WaitingGates(r) {
-		if rule := RuleOf(r, g); rule != nil && rule.NotAuthor {
-			return who + " cannot approve, nor can users who may act as such a user"
+	var all []string
+	add := func(text string) {
+		if !slices.Contains(all, text) {
+			all = append(all, text)
 		}
 	}
-	return ""
+	for _, g := range WaitingGates(r) {
+		rule := RuleOf(r, g)
+		if rule != nil && rule.NotAuthor {
+			add(author + " cannot approve, nor can users who may act as such a user")
+		}
+		if rule != nil && len(rule.From) > 0 {
+			add("only " + subjects(rule.From) + " can approve")
+		}
+	}
+	return strings.Join(all, "; ")
 }

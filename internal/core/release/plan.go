@@ -41,7 +41,9 @@ type PlannedStage struct {
 	After       []string `json:"after,omitempty"`
 	// Waits is why ReleaseGuards would not let the stage start now; empty if they would.
 	Waits string `json:"waits,omitempty"`
-	// Clusters get new pods in the stage; none if the stage has nothing to do.
+	// Skipped is why the stage replaces no pod, and does not wait for its gates; empty if it is not skipped.
+	Skipped string `json:"skipped,omitempty"`
+	// Clusters get new pods in the stage. A stage without them waits for its gates, unless it is skipped.
 	Clusters []PlannedCluster `json:"clusters"`
 }
 
@@ -60,10 +62,11 @@ type PlannedCluster struct {
 func PlanOf(in Input) (*ReleasePlan, error) {
 	rel := in.Release
 	plan := &ReleasePlan{Release: rel.Name, Namespace: rel.Namespace}
-	var err error
-	if plan.Steps, plan.Hash, err = Preview(in); err != nil {
+	stepper, steps, hash, err := preview(in)
+	if err != nil {
 		return nil, fmt.Errorf("the hub would refuse this release: %w", err)
 	}
+	plan.Steps, plan.Hash = steps, hash
 	if kept := KeptClusters(rel); len(kept) > 0 {
 		plan.Notes = append(plan.Notes, "a user has skipped a stage: the former revision stays in "+text.Names(kept, 3))
 	}
@@ -84,6 +87,12 @@ func PlanOf(in Input) (*ReleasePlan, error) {
 	for k, s := range strategy.Stages {
 		stage := PlannedStage{Name: s.Name, Environment: s.Environment, Before: gateNames(s.Before),
 			After: gateNames(s.After), Clusters: []PlannedCluster{}}
+		switch status := stepper.status.Stages[k]; status.Phase {
+		case "", releasev1alpha1.StagePending:
+			stage.Skipped = stepper.nothingToDo(k)
+		case releasev1alpha1.StageSkipped:
+			stage.Skipped = StageReason(rel, status)
+		}
 		if k < len(guarded) {
 			if stage.Waits = guarded[k].Waits; guarded[k].Gate != nil {
 				stage.Before = append(stage.Before, gateNames([]releasev1alpha1.ReleaseGate{*guarded[k].Gate})...)

@@ -21,11 +21,17 @@ type Planned struct {
 // soaking are not in it. A release that is not accepted yet is previewed as Accept would accept it; the error is the
 // reason why it would not.
 func Preview(in Input) (steps []Planned, hash string, err error) {
-	s := &stepper{Input: in, status: *in.Release.Status.DeepCopy()}
+	_, steps, hash, err = preview(in)
+	return steps, hash, err
+}
+
+// preview is Preview. The stepper has the release as accepted.
+func preview(in Input) (s *stepper, steps []Planned, hash string, err error) {
+	s = &stepper{Input: in, status: *in.Release.Status.DeepCopy()}
 	if s.status.StartedAt == nil && len(clustersOf(s.status.Stages)) == 0 {
 		a := Accept(in)
 		if a.Reason != releasev1alpha1.ReasonPlanned {
-			return nil, "", fmt.Errorf("%s: %s", a.Reason, a.Message)
+			return nil, nil, "", fmt.Errorf("%s: %s", a.Reason, a.Message)
 		}
 		s.status.Strategy, s.status.Targets = in.strategy(), a.Targets
 		s.status.Stages = nil
@@ -39,12 +45,12 @@ func Preview(in Input) (steps []Planned, hash string, err error) {
 		status := s.target(spec.Name)
 		to := t.revision(status.To)
 		if t.Binding == nil || t.Template == nil || to == nil {
-			return nil, "", fmt.Errorf("target %s has no template, binding or revision", spec.Name)
+			return nil, nil, "", fmt.Errorf("target %s has no template, binding or revision", spec.Name)
 		}
 		former := t.revision(status.From)
 		template, err := WithPods(t.Template, to)
 		if err != nil {
-			return nil, "", err
+			return nil, nil, "", err
 		}
 		before := template
 		if former != nil {
@@ -53,9 +59,10 @@ func Preview(in Input) (steps []Planned, hash string, err error) {
 			before, err = withOtherPods(t.Template)
 		}
 		if err != nil {
-			return nil, "", err
+			return nil, nil, "", err
 		}
 		p := s.plan(status, status.To)
+		p.Joining = s.joining()
 		p.Stages = s.planStages(spec.Name)
 		for k, stage := range s.status.Stages {
 			p.Stages[k].Skip = skippedByUser(stage)
@@ -66,14 +73,14 @@ func Preview(in Input) (steps []Planned, hash string, err error) {
 		}
 		released, err := fleet.Preview(fin, before)
 		if err != nil {
-			return nil, "", fmt.Errorf("target %s: %w", spec.Name, err)
+			return nil, nil, "", fmt.Errorf("target %s: %w", spec.Name, err)
 		}
 		for _, step := range released {
 			steps = append(steps, Planned{spec.Name, step})
 		}
 	}
 	hash, err = hashOf(steps)
-	return steps, hash, err
+	return s, steps, hash, err
 }
 
 // withOtherPods is a copy of a template that makes other pods than any revision.

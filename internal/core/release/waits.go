@@ -2,7 +2,6 @@ package release
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -38,7 +37,11 @@ func waits(r *releasev1alpha1.Release) (what, next string) {
 		condition(releasev1alpha1.ReleaseConditionSucceeded)
 	if accepted := condition(releasev1alpha1.ReleaseAccepted); accepted.Status == metav1.ConditionFalse {
 		if s.Phase == releasev1alpha1.ReleasePending {
-			return "it waits to be accepted: " + reasonAnd(accepted), "fix the reason; the hub then goes on by itself"
+			next := fmt.Sprintf("fix the reason within %.0f s of its creation, or start another release", missingGrace.Seconds())
+			if startedByHub(r) {
+				next = "fix the reason; the release then continues"
+			}
+			return "it waits to be accepted: " + reasonAnd(accepted), next
 		}
 		return "it was refused: " + reasonAnd(accepted), "fix the reason, then start another release"
 	}
@@ -87,10 +90,10 @@ func waits(r *releasev1alpha1.Release) (what, next string) {
 		return "it is queued: " + progressing.Message, ""
 	case releasev1alpha1.ReasonWaitingForApproval:
 		what = "it waits for approval: " + progressing.Message
-		if who := NotApprovers(r); who != "" {
+		if who := approvers(r); who != "" {
 			what += "; " + who
 		}
-		return what, approvers(r) + run("approve")
+		return what, run("approve")
 	case releasev1alpha1.ReasonFrozen, releasev1alpha1.ReasonOutsideWindow, releasev1alpha1.ReasonLimitReached,
 		releasev1alpha1.ReasonErrorBudgetSpent, releasev1alpha1.ReasonErrorBudgetUnknown:
 		return "it waits: " + progressing.Message, "wait, or as an emergency " +
@@ -126,30 +129,6 @@ func waits(r *releasev1alpha1.Release) (what, next string) {
 		return "stage " + s.Stage + " is under way", ""
 	}
 	return reasonAnd(progressing), ""
-}
-
-// approvers says who must approve where the author may not, or where the gate names users: such as "another user than
-// ada, one of Group leads: ". It is empty if everybody may. It does not depend on who reads it.
-func approvers(r *releasev1alpha1.Release) string {
-	var who []string
-	add := func(text string) {
-		if !slices.Contains(who, text) {
-			who = append(who, text)
-		}
-	}
-	for _, gate := range WaitingGates(r) {
-		rule := RuleOf(r, gate)
-		if author := r.Spec.CreatedBy; author != nil && r.Spec.Trigger == nil && MayApprove(r, rule, *author) != "" {
-			add("another user than " + author.User)
-		}
-		if rule != nil && len(rule.From) > 0 {
-			add("one of " + subjects(rule.From))
-		}
-	}
-	if len(who) == 0 {
-		return ""
-	}
-	return strings.Join(who, ", ") + ": "
 }
 
 // waitingChecks describes the checks that a release waits for.
