@@ -17,6 +17,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/duration"
@@ -27,11 +28,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
+	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/adjust/failover"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/explain/overview"
-	corewhy "github.com/argosy-io/argosy/internal/core/explain/why"
-	corepods "github.com/argosy-io/argosy/internal/core/workload/pods"
+	"github.com/argosy-io/argosy/internal/core/explain/state"
 	"github.com/argosy-io/argosy/internal/definition"
 	"github.com/argosy-io/argosy/internal/member/proxy"
 	"github.com/argosy-io/argosy/internal/scope"
@@ -60,8 +62,8 @@ func newStatus(hub *hubFlags) *cobra.Command {
 		Short:   "Check the hub and its clusters",
 		Long: `Checks the hub's API, its store, its controllers, and each cluster: whether it is ready, its response time
 through the hub, and its version. For each failed check it shows the next step, and the exit code is 1.
-Workloads that are unhealthy in a cluster, or whose pods do not run there, are listed with the reason that the cluster reports,
-and failovers with what they wait for; they do not fail a check.`,
+Workloads that have no place, that a cluster lacks or does not run well, releases that wait for a person, and ManifestWorks that are
+not applied are listed with the reason and the next step, and failovers with what they wait for; they do not fail a check.`,
 		Example: "  argosy status\n  argosy status -o json",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -100,12 +102,10 @@ type health struct {
 	// Parts are the parts of the hub, Clusters its members by name.
 	Parts    []partHealth    `json:"parts"`
 	Clusters []clusterHealth `json:"clusters"`
-	// Workloads are the workloads with pods in trouble, by namespace, name and cluster. MoreWorkloads is the number of
-	// others.
-	Workloads     []corepods.Workload `json:"workloads,omitempty"`
-	MoreWorkloads int                 `json:"moreWorkloads,omitempty"`
-	// Unhealthy are the other workloads that are Unhealthy in a cluster.
-	Unhealthy []corewhy.UnhealthyWorkload `json:"unhealthy,omitempty"`
+	// Attention are the workloads, releases and ManifestWorks that need attention, the worst first. MoreAttention is the
+	// number of others.
+	Attention     []overview.Item `json:"attention,omitempty"`
+	MoreAttention int             `json:"moreAttention,omitempty"`
 	// Failovers are the workloads that should leave a cluster, or are leaving it.
 	Failovers []failover.Move `json:"failovers,omitempty"`
 }
@@ -195,60 +195,68 @@ func healthOf(ctx context.Context, config *rest.Config) health {
 			h.Clusters[i].Unschedulable = unschedulable(ctx, config, fleet[i].Name)
 		})
 	}
-	asking.Go(func() {
-		switch troubled, err := why.PodsOf(ctx, config); {
-		case err == nil:
-			h.Workloads, h.MoreWorkloads = troubled.Workloads, troubled.More
-		case apierrors.IsForbidden(err):
-			h.Parts = append(h.Parts, partHealth{Name: "pods", OK: true, Detail: "unknown: this user may not get " +
-				why.PodsPath})
-		}
-	})
-	var bindings *partHealth
-	asking.Go(func() { bindings = h.checkBindings(ctx, config, fleet) })
+	var unknown []partHealth
+	asking.Go(func() { unknown = h.checkWorkloads(ctx, config, c, fleet) })
 	asking.Wait()
-	if bindings != nil {
-		h.Parts = append(h.Parts, *bindings)
-	}
-	// The reasons of pods have more detail than the status.
-	h.Unhealthy = slices.DeleteFunc(h.Unhealthy, func(u corewhy.UnhealthyWorkload) bool {
-		return slices.ContainsFunc(h.Workloads, func(w corepods.Workload) bool {
-			return w.Cluster == u.Cluster && w.Namespace == u.Namespace && w.Name == u.Name && w.Kind == u.Kind &&
-				w.APIVersion == u.APIVersion
-		})
-	})
-
+	h.Parts = append(h.Parts, unknown...)
 	h.Healthy = h.failed() == 0
 	return h
 }
 
-// checkBindings sets the unhealthy workloads and the failovers. It returns a part if they are unknown.
-func (h *health) checkBindings(ctx context.Context, config *rest.Config, fleet []clusterv1alpha1.Cluster) *partHealth {
-	unknown := func(err error) *partHealth {
-		detail := err.Error()
-		if apierrors.IsForbidden(err) {
-			detail = "this user may not list resourcebindings, clusterresourcebindings and policies"
+// shownAttention is the maximum number of items of -o json.
+const shownAttention = 300
+
+// checkWorkloads sets what needs attention among the workloads, and the failovers. It returns parts for what is
+// unknown.
+func (h *health) checkWorkloads(ctx context.Context, config *rest.Config, c client.Reader,
+	fleet []clusterv1alpha1.Cluster) (unknown []partHealth) {
+	note := func(part, right string, err error) {
+		switch {
+		case err == nil || meta.IsNoMatchError(err):
+		case apierrors.IsForbidden(err):
+			unknown = append(unknown, partHealth{Name: part, OK: true, Detail: "unknown: this user may not " + right})
+		default:
+			unknown = append(unknown, partHealth{Name: part, OK: true, Detail: "unknown: " + err.Error()})
 		}
-		return &partHealth{Name: "workloads", OK: true, Detail: "unknown: " + detail}
 	}
-	r, _, err := why.Connect(config)
-	if err != nil {
-		return unknown(err)
+	facts := overview.Facts{}
+	if troubled, err := why.PodsOf(ctx, config); apierrors.IsForbidden(err) {
+		note("pods", "get "+why.PodsPath, err)
+	} else if err == nil {
+		facts.Troubled, h.MoreAttention = troubled.Workloads, troubled.More
 	}
-	bindings, err := scope.Bindings.List(ctx, r)
-	if err != nil {
-		return unknown(err)
-	}
-	h.Unhealthy = corewhy.UnhealthyWorkloads(bindings)
-	if !slices.ContainsFunc(bindings, failover.InProgress) && !slices.ContainsFunc(fleet, evicts) {
+	bindings, err := scope.Bindings.List(ctx, c)
+	note("workloads", "list resourcebindings, clusterresourcebindings and policies", err)
+	seen := state.Facts{Troubled: state.TroubledOf(facts.Troubled), Cluster: func(name string) *clusterv1alpha1.Cluster {
+		if i := slices.IndexFunc(fleet, func(c clusterv1alpha1.Cluster) bool { return c.Name == name }); i >= 0 {
+			return &fleet[i]
+		}
 		return nil
+	}}
+	for _, b := range bindings {
+		row := overview.RowOfWorkload(b, seen)
+		facts.Workloads = append(facts.Workloads, &row)
 	}
-	moves, err := failoversOf(ctx, config)
-	if err != nil {
-		return unknown(err)
+	var releases releasev1alpha1.ReleaseList
+	note("releases", "list releases", c.List(ctx, &releases))
+	for i := range releases.Items {
+		if row, waits := overview.RowOfRelease(&releases.Items[i]); waits {
+			facts.Releases = append(facts.Releases, row)
+		}
 	}
-	h.Failovers = slices.DeleteFunc(moves, func(m failover.Move) bool { return m.Ended != nil })
-	return nil
+	var works ocmv1.ManifestWorkList
+	note("manifestworks", "list manifestworks", c.List(ctx, &works))
+	facts.ManifestWorks = works.Items
+	var more int
+	h.Attention, more = overview.Attention(facts, shownAttention)
+	h.MoreAttention += more
+
+	if slices.ContainsFunc(bindings, failover.InProgress) || slices.ContainsFunc(fleet, evicts) {
+		moves, err := failoversOf(ctx, config)
+		note("failovers", "list what failovers need", err)
+		h.Failovers = slices.DeleteFunc(moves, func(m failover.Move) bool { return m.Ended != nil })
+	}
+	return unknown
 }
 
 // evicts reports whether a cluster has a NoExecute taint.
@@ -570,17 +578,14 @@ func (h health) print(out io.Writer) error {
 			fmt.Fprintf(out, "cluster %s: %s\n  next: %s\n", c.Name, n[0], n[1])
 		}
 	}
-	if err := h.printWorkloads(out); err != nil {
-		return err
-	}
-	if err := h.printUnhealthy(out); err != nil {
+	if err := h.printAttention(out); err != nil {
 		return err
 	}
 	if err := h.printFailovers(out); err != nil {
 		return err
 	}
 	switch {
-	case h.Healthy && (noticed || len(h.Workloads)+len(h.Unhealthy)+len(h.Failovers) > 0):
+	case h.Healthy && (noticed || len(h.Attention)+len(h.Failovers) > 0):
 		fmt.Fprintln(out, "\nNo check failed.")
 	case h.Healthy:
 		fmt.Fprintln(out, "\nAll checks passed.")
@@ -588,59 +593,35 @@ func (h health) print(out io.Writer) error {
 	return nil
 }
 
-// shownWorkloads is the number of workloads that are printed; -o json has all that the hub reports.
+// shownWorkloads is the number of workloads that are printed; -o json has more.
 const shownWorkloads = 20
 
-// printWorkloads prints the workloads with pods in trouble.
-func (h health) printWorkloads(out io.Writer) error {
-	all := make([]troubled, len(h.Workloads))
-	for i, w := range h.Workloads {
-		all[i] = troubled{w.Namespace, w.Kind, w.Name, w.Cluster, w.Lines()}
-	}
-	return printTroubled(out, "WORKLOADS WITH UNHEALTHY PODS", all, h.MoreWorkloads)
-}
-
-// printUnhealthy prints the other workloads that are Unhealthy in a cluster.
-func (h health) printUnhealthy(out io.Writer) error {
-	all := make([]troubled, len(h.Unhealthy))
-	for i, w := range h.Unhealthy {
-		all[i] = troubled{w.Namespace, w.Kind, w.Name, w.Cluster, []string{orNone(w.Reason)}}
-	}
-	return printTroubled(out, "UNHEALTHY WORKLOADS", all, 0)
-}
-
-// troubled is a workload with problems in a cluster.
-type troubled struct {
-	namespace, kind, name, cluster string
-	reasons                        []string
-}
-
-// printTroubled prints a table of workloads with its title, and the next step for the first. more is the number of
-// workloads that are not in all.
-func printTroubled(out io.Writer, title string, all []troubled, more int) error {
-	if len(all) == 0 {
+// printAttention prints a table of what needs attention, with the next step for the first of each kind.
+func (h health) printAttention(out io.Writer) error {
+	if len(h.Attention) == 0 {
 		return nil
 	}
-	fmt.Fprintf(out, "\n%s\n", title)
-	w := printers.GetNewTabWriter(out)
-	fmt.Fprintf(w, "NAMESPACE\tWORKLOAD\tCLUSTER\tREASON\n")
-	shown := all[:min(len(all), shownWorkloads)]
-	for _, of := range shown {
-		for _, reason := range of.reasons {
-			fmt.Fprintf(w, "%s\t%s %s\t%s\t%s\n", orNone(of.namespace), of.kind, of.name, of.cluster, reason)
+	fmt.Fprintln(out, "\nNEEDS ATTENTION")
+	shown := h.Attention[:min(len(h.Attention), shownWorkloads)]
+	table := textTable("Severity", "Namespace", "Object", "Cluster", "Reason")
+	var next []string
+	told := map[string]bool{}
+	for _, item := range shown {
+		addRow(table, string(item.Severity), orNone(item.Object.Namespace), item.Object.Kind+" "+item.Object.Name,
+			orNone(item.Cluster), item.What)
+		if item.Next != "" && !told[item.Object.Kind] {
+			told[item.Object.Kind], next = true, append(next, item.Next)
 		}
 	}
-	if err := w.Flush(); err != nil {
+	if err := printTable(out, table, printers.PrintOptions{}); err != nil {
 		return err
 	}
-	if more += len(all) - len(shown); more > 0 {
+	if more := len(h.Attention) + h.MoreAttention - len(shown); more > 0 {
 		fmt.Fprintf(out, "and %d more\n", more)
 	}
-	next := fmt.Sprintf("argosy why %s %s", strings.ToLower(all[0].kind), all[0].name)
-	if all[0].namespace != "" {
-		next += " -n " + all[0].namespace
+	for _, step := range next {
+		fmt.Fprintf(out, "  next: %s\n", strings.Trim(step, "`"))
 	}
-	fmt.Fprintf(out, "  next: %s\n", next)
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	corepods "github.com/argosy-io/argosy/internal/core/workload/pods"
 	"github.com/argosy-io/argosy/internal/why"
 )
 
@@ -43,6 +44,11 @@ Problems come first, each with the next step to take. KIND is a kind, plural or 
 				return fmt.Errorf("kubeconfig of the hub: %w", err)
 			}
 			q.Room, q.Scheduler, q.Pods = why.RoomOf(config), why.SchedulerOf(cmd.Context(), config), why.PodsOfBinding(config)
+			q.Troubled = func(ctx context.Context) []corepods.Workload {
+				// A user who may not read them sees the states by health alone.
+				seen, _ := why.PodsOf(ctx, config)
+				return seen.Workloads
+			}
 			q.Orphans = func(ctx context.Context, cluster string) (names []string) {
 				ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 				defer cancel()

@@ -225,7 +225,11 @@ func (a *API) serveWhy(w http.ResponseWriter, r *http.Request, u user.Info) {
 	if a.rights.allowsGet(ctx, u, why.RoomPath) {
 		q.Room = a.Room
 	}
-	if a.rights.allowsGet(ctx, u, why.PodsPath) || a.rights.allows(ctx, u, podsOfBindings(q.Namespace)) {
+	everywhere := a.rights.allowsGet(ctx, u, why.PodsPath)
+	if everywhere {
+		q.Troubled = why.AllPodsHere(a.Troubled)
+	}
+	if everywhere || a.rights.allows(ctx, u, podsOfBindings(q.Namespace)) {
 		q.Pods = why.PodsHere(a.Troubled)
 	}
 	answer, err := why.Explain(ctx, &naming{Reader: c}, mapper, q)

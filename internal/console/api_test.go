@@ -204,39 +204,6 @@ func TestUserWithAllRightsSeesTheFleet(t *testing.T) {
 	}
 }
 
-// Pages mark what silent clusters last reported as old. Users who may not list clusters do not learn their names.
-func TestTotalsNameSilentClustersToUsersWhoMayListThem(t *testing.T) {
-	silent := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "c1"}}
-	silent.Status.Conditions = []metav1.Condition{{Type: clusterv1alpha1.ClusterConditionReady,
-		Status: metav1.ConditionFalse, Reason: "ClusterNotReachable"}}
-	for _, c := range []struct {
-		rights grants
-		want   []string
-	}{{grants{"list clusters *": true}, []string{"c1"}}, {grants{}, nil}} {
-		a := newTestAPI(t, c.rights, silent.DeepCopy(), &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "c2"}})
-		s, err := a.rows.current(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := a.fleet(t.Context(), alice, s).totals.(totals).Silent; !slices.Equal(got, c.want) {
-			t.Errorf("with %v the silent clusters are %q, want %q", c.rights, got, c.want)
-		}
-	}
-}
-
-// The figures are sent with each change. All names of a large fleet would be many megabytes in an outage.
-func TestTotalsNameALimitedNumberOfSilentClusters(t *testing.T) {
-	a, s := newTestAPI(t, grants{"list clusters *": true}), &state{}
-	for i := range maxSilent + 10 {
-		s.clusters = append(s.clusters, &cluster{facts: overview.ClusterRow{Name: fmt.Sprint("c", i),
-			State: overview.NotReady}})
-	}
-	got := a.fleet(t.Context(), alice, s).totals.(totals)
-	if len(got.Silent) != maxSilent || got.NotReady != maxSilent+10 {
-		t.Errorf("%d of %d silent clusters are named, want %d", len(got.Silent), got.NotReady, maxSilent)
-	}
-}
-
 func TestMissingRightIsNamed(t *testing.T) {
 	a := newTestAPI(t, grants{}, binding("Deployment", "shop", "web", "c1"))
 	s, err := a.rows.current(t.Context())

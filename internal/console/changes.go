@@ -19,6 +19,7 @@ import (
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/explain/overview"
+	"github.com/argosy-io/argosy/internal/core/explain/state"
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
@@ -111,10 +112,16 @@ type object[T any] struct {
 }
 
 type (
-	cluster       = object[overview.ClusterRow]
+	cluster       = object[clusterFacts]
 	workload      = object[overview.WorkloadRow]
 	releaseObject = object[releaseFacts]
 )
+
+// clusterFacts are a cluster in a list, and the cluster.
+type clusterFacts struct {
+	overview.ClusterRow
+	cluster *clusterv1alpha1.Cluster
+}
 
 // releaseFacts are a release in a list, and in the list of what needs attention if it waits for a person.
 type releaseFacts struct {
@@ -131,7 +138,7 @@ type objectKind[O client.Object, T any] struct {
 }
 
 var (
-	clusterKind = objectKind[*clusterv1alpha1.Cluster, overview.ClusterRow]{
+	clusterKind = objectKind[*clusterv1alpha1.Cluster, clusterFacts]{
 		name:  "clusters",
 		empty: func(string) *clusterv1alpha1.Cluster { return &clusterv1alpha1.Cluster{} },
 		list: func(ctx context.Context, r client.Reader) ([]*clusterv1alpha1.Cluster, error) {
@@ -139,19 +146,8 @@ var (
 			err := r.List(ctx, &list, client.UnsafeDisableDeepCopy)
 			return pointers(list.Items), err
 		},
-		facts: func(c *clusterv1alpha1.Cluster) (string, overview.ClusterRow) {
-			return c.Name, overview.RowOfCluster(c)
-		},
-	}
-	bindingKind = objectKind[workv1alpha2.Binding, overview.WorkloadRow]{
-		name:  "bindings",
-		empty: scope.Bindings.New,
-		list: func(ctx context.Context, r client.Reader) ([]workv1alpha2.Binding, error) {
-			return scope.Bindings.List(ctx, r, client.UnsafeDisableDeepCopy)
-		},
-		facts: func(b workv1alpha2.Binding) (string, overview.WorkloadRow) {
-			w := overview.RowOfWorkload(b)
-			return w.Object.String(), w
+		facts: func(c *clusterv1alpha1.Cluster) (string, clusterFacts) {
+			return c.Name, clusterFacts{overview.RowOfCluster(c), c}
 		},
 	}
 	releaseKind = objectKind[*releasev1alpha1.Release, releaseFacts]{
@@ -172,6 +168,20 @@ var (
 	}
 )
 
+func bindingKind(f state.Facts) objectKind[workv1alpha2.Binding, overview.WorkloadRow] {
+	return objectKind[workv1alpha2.Binding, overview.WorkloadRow]{
+		name:  "bindings",
+		empty: scope.Bindings.New,
+		list: func(ctx context.Context, r client.Reader) ([]workv1alpha2.Binding, error) {
+			return scope.Bindings.List(ctx, r, client.UnsafeDisableDeepCopy)
+		},
+		facts: func(b workv1alpha2.Binding) (string, overview.WorkloadRow) {
+			w := overview.RowOfWorkload(b, f)
+			return w.Object.String(), w
+		},
+	}
+}
+
 func pointers[T any](items []T) []*T {
 	all := make([]*T, len(items))
 	for i := range items {
@@ -180,11 +190,14 @@ func pointers[T any](items []T) []*T {
 	return all
 }
 
-// update replaces objects by what the reader has now of those in only, or of all if only is nil. It reports whether any
-// row changed; otherwise objects stays as it is.
+// update replaces objects by what the reader has now of those in only, or of all if only is nil. It also makes the
+// rows of the objects in again, changed or not. It reports whether any row changed; otherwise objects stays as it is.
 func (k objectKind[O, T]) update(ctx context.Context, r client.Reader, objects *[]*object[T],
-	only sets.Set[types.NamespacedName]) (changed bool, err error) {
+	only, again sets.Set[types.NamespacedName]) (changed bool, err error) {
 	now := map[types.NamespacedName]*object[T]{} // the changes: nil for objects that are gone
+	if only != nil {
+		only = only.Union(again)
+	}
 	for name := range only {
 		o := k.empty(name.Namespace)
 		err := r.Get(ctx, name, o, client.UnsafeDisableDeepCopy)
@@ -208,7 +221,7 @@ func (k objectKind[O, T]) update(ctx context.Context, r client.Reader, objects *
 		}
 		for _, o := range all {
 			name := client.ObjectKeyFromObject(o)
-			if version, known := versions[name]; known && version == o.GetResourceVersion() {
+			if version, known := versions[name]; known && !again.Has(name) && version == o.GetResourceVersion() {
 				delete(now, name)
 			} else {
 				now[name] = k.object(o)

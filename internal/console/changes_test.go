@@ -107,7 +107,7 @@ func trackedRows(c *fakeCache) (r *rows, later func()) {
 }
 
 // shown returns all that streams read of the objects of a state.
-func shown(s *state) (all []string) {
+func shown(s *fleetState) (all []string) {
 	for _, c := range s.clusters {
 		all = append(all, c.row.key+string(c.row.json)+c.facts.Region)
 	}
@@ -154,7 +154,7 @@ func TestRowsOfEventsAreThoseOfAList(t *testing.T) {
 		_ = c.Create(t.Context(), randomObject(random)) // some exist already
 	}
 	r, later := trackedRows(c)
-	var last *state
+	var last *fleetState
 	var before []string
 	happened := map[string]int{}
 	for step := range 300 {
@@ -235,7 +235,7 @@ func TestStateStaysUntilARowChanges(t *testing.T) {
 	c := newFakeCache(&clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "c1"}},
 		binding("Deployment", "shop", "web", "c1"))
 	r, later := trackedRows(c)
-	current := func() *state {
+	current := func() *fleetState {
 		t.Helper()
 		s, err := r.current(t.Context())
 		if err != nil {

@@ -38,7 +38,7 @@ func listReleasesIn(namespace string) right {
 }
 
 // releases returns the releases that a user may list. The page sorts them by urgency.
-func (a *API) releases(ctx context.Context, u user.Info, s *state) view {
+func (a *API) releases(ctx context.Context, u user.Info, s *fleetState) view {
 	v, lists := view{}, a.lists(ctx, u)
 	for _, r := range s.releases {
 		if lists(listReleasesIn(r.facts.Namespace)) {

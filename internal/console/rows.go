@@ -15,6 +15,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,7 +24,9 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/explain/overview"
+	"github.com/argosy-io/argosy/internal/core/explain/state"
 	"github.com/argosy-io/argosy/internal/core/workload/pods"
 	"github.com/argosy-io/argosy/internal/why"
 )
@@ -56,8 +60,8 @@ func newRow(key string, v any) *row {
 	return &row{key, encoded, maphash.Bytes(seed, encoded)}
 }
 
-// state is the fleet at one moment. It does not change.
-type state struct {
+// fleetState is the fleet at one moment. It does not change.
+type fleetState struct {
 	at time.Time
 	// The objects of each kind are sorted by the keys of their rows.
 	clusters  []*cluster
@@ -67,23 +71,56 @@ type state struct {
 	hub       []overview.HubFinding
 }
 
+// changedKeys returns the keys whose values differ in two maps.
+func changedKeys[K, V comparable](a, b map[K]V) sets.Set[K] {
+	changed := sets.New[K]()
+	for key, x := range a {
+		if y, found := b[key]; !found || x != y {
+			changed.Insert(key)
+		}
+	}
+	for key := range b {
+		if _, found := a[key]; !found {
+			changed.Insert(key)
+		}
+	}
+	return changed
+}
+
+// standing is what of a cluster its workloads show.
+type standing struct{ lost, leaving bool }
+
+// factsOfWorkloads returns what the rows of workloads show beside their bindings.
+func (s *fleetState) factsOfWorkloads() (state.Facts, map[string]standing) {
+	clusters, all := make(map[string]*clusterv1alpha1.Cluster, len(s.clusters)), make(map[string]standing, len(s.clusters))
+	for _, c := range s.clusters {
+		clusters[c.facts.Name] = c.facts.cluster
+		all[c.facts.Name] = standing{membership.OutageOf(c.facts.cluster) != nil, c.facts.cluster.DeletionTimestamp != nil}
+	}
+	return state.Facts{Troubled: state.TroubledOf(s.troubled),
+		Cluster: func(name string) *clusterv1alpha1.Cluster { return clusters[name] }}, all
+}
+
 // rows projects the fleet into rows, for all streams together.
 type rows struct {
 	o   Options
 	now func() time.Time
 
 	mu      sync.Mutex
-	last    *state
+	last    *fleetState
 	read    time.Time // when last was found to be up to date
 	extra   time.Time // when the facts about pods and the hub were read
 	remote  client.Reader
 	tracker *changeTracker // of the cache that last was read from; nil if it was read from the API
+	// troubled and standing are the facts with which the rows of workloads were made.
+	troubled state.Troubled
+	standing map[string]standing
 }
 
 func newRows(o Options) *rows { return &rows{o: o, now: time.Now} }
 
 // current returns the fleet, read at most every freshFor. It is the same value as long as nothing has changed.
-func (r *rows) current(ctx context.Context) (*state, error) {
+func (r *rows) current(ctx context.Context) (*fleetState, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now, fresh, cached := r.now(), freshFor, r.o.Cached()
@@ -93,14 +130,13 @@ func (r *rows) current(ctx context.Context) (*state, error) {
 	if r.last != nil && now.Sub(r.read) < fresh {
 		return r.last, nil
 	}
-	next, changed, err := r.nextLocked(ctx, cached)
-	if err != nil {
-		r.stopTracking() // the recorded changes are lost: the next read lists all objects
-		return nil, err
+	next := fleetState{}
+	if r.last != nil {
+		next = *r.last
 	}
-	next.at, r.read = now, now
-	if now.Sub(r.extra) >= freshPods {
-		next.hub, next.troubled, r.extra = nil, nil, now
+	extra := now.Sub(r.extra) >= freshPods
+	if extra {
+		next.hub, next.troubled = nil, nil
 		if r.o.Findings != nil {
 			next.hub = r.o.Findings()
 		}
@@ -108,6 +144,15 @@ func (r *rows) current(ctx context.Context) (*state, error) {
 			// Where the controllers do not run, or do not know yet, nothing is known of pods.
 			next.troubled, _, _ = r.o.Troubled(ctx, "")
 		}
+	}
+	changed, err := r.nextLocked(ctx, cached, &next)
+	if err != nil {
+		r.stopTracking() // the recorded changes are lost: the next read lists all objects
+		return nil, err
+	}
+	next.at, r.read = now, now
+	if extra {
+		r.extra = now
 		changed = changed || !reflect.DeepEqual(next.hub, r.last.hub) || !reflect.DeepEqual(next.troubled, r.last.troubled)
 	}
 	if changed {
@@ -116,12 +161,12 @@ func (r *rows) current(ctx context.Context) (*state, error) {
 	return r.last, nil
 }
 
-// nextLocked returns the last state with the objects as they are now, and whether any row changed. Of a cache whose
+// nextLocked updates the objects of the last state in next, and reports whether any row changed. Of a cache whose
 // changes are tracked it reads only what changed; elsewhere it lists all objects. The caller has locked mu.
-func (r *rows) nextLocked(ctx context.Context, cached Cache) (next state, changed bool, err error) {
+func (r *rows) nextLocked(ctx context.Context, cached Cache, next *fleetState) (changed bool, err error) {
 	reader, err := r.readerLocked(cached)
 	if err != nil {
-		return next, false, err
+		return false, err
 	}
 	var only changes
 	switch {
@@ -130,18 +175,31 @@ func (r *rows) nextLocked(ctx context.Context, cached Cache) (next state, change
 	case cached != nil:
 		r.stopTracking()
 		if r.tracker, err = trackChanges(ctx, cached); err != nil {
-			return next, false, err
+			return false, err
 		}
 	default:
 		r.stopTracking()
 	}
-	if r.last != nil {
-		next = *r.last
+	c, clustersErr := clusterKind.update(ctx, reader, &next.clusters, only.clusters, nil)
+	// The rows of workloads show the states of clusters and pods, too. If those change, their rows are made again.
+	facts, standing := next.factsOfWorkloads()
+	again := sets.New[types.NamespacedName]()
+	clusters, troubled := changedKeys(r.standing, standing), changedKeys(r.troubled, facts.Troubled)
+	for _, w := range next.workloads {
+		o := &w.facts.Object
+		if len(clusters)+len(troubled) > 0 && slices.ContainsFunc(w.facts.Places, func(p state.Place) bool {
+			return clusters.Has(p.Cluster) || troubled.Has(state.At{Kind: schema.GroupKind{Group: o.Group, Kind: o.Kind},
+				Namespace: o.Namespace, Name: o.Name, Cluster: p.Cluster})
+		}) {
+			again.Insert(w.name)
+		}
 	}
-	c, clustersErr := clusterKind.update(ctx, reader, &next.clusters, only.clusters)
-	w, bindingsErr := bindingKind.update(ctx, reader, &next.workloads, only.bindings)
-	l, releasesErr := releaseKind.update(ctx, reader, &next.releases, only.releases)
-	return next, r.last == nil || c || w || l, errors.Join(clustersErr, bindingsErr, releasesErr)
+	w, bindingsErr := bindingKind(facts).update(ctx, reader, &next.workloads, only.bindings, again)
+	l, releasesErr := releaseKind.update(ctx, reader, &next.releases, only.releases, nil)
+	if bindingsErr == nil {
+		r.troubled, r.standing = facts.Troubled, standing
+	}
+	return r.last == nil || c || w || l, errors.Join(clustersErr, bindingsErr, releasesErr)
 }
 
 // reader returns the cache of this hub's controllers, or a reader of the API while they run elsewhere.
@@ -230,9 +288,6 @@ type totals struct {
 	Unplaced  int `json:"unplaced"`
 	// Waiting is the number of releases that wait for a person.
 	Waiting int `json:"waiting"`
-	// Silent are the first maxSilent clusters that are not ready, so that pages mark what they last reported as old. The
-	// figures are sent again with each change of a figure, so an outage of a large fleet must not put all names in them.
-	Silent []string `json:"silent,omitempty"`
 	// More is the number of items that are not sent.
 	More int `json:"more,omitempty"`
 }
@@ -244,7 +299,7 @@ var (
 
 // visible returns the clusters and workloads that a user may list. A workload needs the right to list its kind and the
 // bindings of its namespace.
-func (a *API) visible(ctx context.Context, u user.Info, s *state) (clusters []*cluster, workloads []*workload,
+func (a *API) visible(ctx context.Context, u user.Info, s *fleetState) (clusters []*cluster, workloads []*workload,
 	missing []*Missing) {
 	if a.rights.allows(ctx, u, listClusters) {
 		clusters = s.clusters
@@ -318,15 +373,13 @@ func (a *API) lists(ctx context.Context, u user.Info) func(right) bool {
 const (
 	// maxItems bounds the items of the Fleet page.
 	maxItems = 300
-	// maxSilent bounds the names of silent clusters.
-	maxSilent = 200
 )
 
 // topics has the topics of streams.
-var topics = map[string]func(*API, context.Context, user.Info, *state) view{
+var topics = map[string]func(*API, context.Context, user.Info, *fleetState) view{
 	"fleet":    (*API).fleet,
 	"releases": (*API).releases,
-	"clusters": func(a *API, ctx context.Context, u user.Info, s *state) view {
+	"clusters": func(a *API, ctx context.Context, u user.Info, s *fleetState) view {
 		clusters, workloads, missing := a.visible(ctx, u, s)
 		placed := map[string]*placements{}
 		for _, w := range workloads {
@@ -337,7 +390,7 @@ var topics = map[string]func(*API, context.Context, user.Info, *state) view{
 					placed[p.Cluster] = n
 				}
 				n.Placed++
-				if p.State == overview.Refused || p.State == overview.Unhealthy {
+				if p.State.Bad() {
 					n.Bad++
 				}
 			}
@@ -353,7 +406,7 @@ var topics = map[string]func(*API, context.Context, user.Info, *state) view{
 		}
 		return v
 	},
-	"workloads": func(a *API, ctx context.Context, u user.Info, s *state) view {
+	"workloads": func(a *API, ctx context.Context, u user.Info, s *fleetState) view {
 		_, workloads, missing := a.visible(ctx, u, s)
 		v := view{rows: make([]*row, 0, len(workloads))}
 		for _, w := range workloads {
@@ -381,24 +434,22 @@ func (r *row) withFields(second any) *row {
 }
 
 // fleet returns the items that need attention and that the user may see.
-func (a *API) fleet(ctx context.Context, u user.Info, s *state) view {
+func (a *API) fleet(ctx context.Context, u user.Info, s *fleetState) view {
 	clusters, workloads, missing := a.visible(ctx, u, s)
 	f := overview.Facts{}
 	n := totals{Clusters: len(clusters), Workloads: len(workloads)}
 	for _, c := range clusters {
-		f.Clusters = append(f.Clusters, &c.facts)
+		f.Clusters = append(f.Clusters, &c.facts.ClusterRow)
 		if c.facts.State == overview.NotReady {
-			if n.NotReady++; n.NotReady <= maxSilent {
-				n.Silent = append(n.Silent, c.facts.Name)
-			}
+			n.NotReady++
 		}
 	}
 	for _, w := range workloads {
 		f.Workloads = append(f.Workloads, &w.facts)
-		switch w.facts.State {
-		case overview.Unplaced:
+		switch {
+		case w.facts.State == overview.Unplaced:
 			n.Unplaced++
-		case overview.Refused, overview.Unhealthy:
+		case w.facts.Bad:
 			n.Bad++
 		}
 	}

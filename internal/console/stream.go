@@ -60,7 +60,7 @@ func (a *API) serveStream(w http.ResponseWriter, r *http.Request, u user.Info) {
 	h.Set("X-Accel-Buffering", "no")
 	out := &events{w: w, control: http.NewResponseController(w)}
 	sent := map[string]sentView{}
-	var last *state
+	var last *fleetState
 	var checked, ticked time.Time
 	poll := time.NewTicker(lookEvery)
 	defer poll.Stop()

@@ -616,6 +616,9 @@ func TestASimulationFindsTheRoomThatTheHubFinds(t *testing.T) {
 					recorded, templates, evicts := w.record(), w.podTemplates(), w.evicts()
 					next.act()
 					w.settle()
+					if wrong := w.readersDisagree(); len(wrong) > 0 {
+						t.Fatalf("readers differ:\n%s\nafter:\n%s", strings.Join(wrong, "\n"), strings.Join(story, "\n"))
+					}
 					// UIDs decide between equal clusters.
 					for _, o := range next.change.Objects {
 						if live := o.DeepCopy(); live.GetKind() == "Deployment" && w.HasObject(live) {

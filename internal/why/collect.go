@@ -30,6 +30,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/object/identity"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/object/text"
+	"github.com/argosy-io/argosy/internal/core/workload/pods"
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
@@ -46,6 +47,9 @@ type Query struct {
 	// Room returns the room for the binding, Pods what keeps its pods from running; may be nil.
 	Room Room
 	Pods Pods
+	// Troubled returns the workloads of all namespaces with pods that do not run, as far as the user may know them; may
+	// be nil.
+	Troubled func(ctx context.Context) []pods.Workload
 	// Orphans returns the objects of the hub in a cluster that have no Work, such as "Deployment shop/web"; may be nil.
 	Orphans func(ctx context.Context, cluster string) []string
 }

@@ -33,7 +33,8 @@ func Handler(connect Connector, room Room, scheduler Scheduler, troubled Trouble
 		error) {
 		return Explain(ctx, r, mapper, Query{Kind: v.Get("kind"), Namespace: v.Get("namespace"), Name: v.Get("name"),
 			Cluster: v.Get("cluster"),
-			Room:    room, Scheduler: scheduler, Pods: PodsHere(troubled)})
+			Room:    room, Scheduler: scheduler, Pods: PodsHere(troubled),
+			Troubled: AllPodsHere(troubled)})
 	})
 }
 

@@ -112,6 +112,18 @@ func PodsHere(troubled Troubled) Pods {
 	}
 }
 
+// AllPodsHere reads those of all namespaces from the controllers in this process. It returns none if they run
+// elsewhere.
+func AllPodsHere(troubled Troubled) func(ctx context.Context) []pods.Workload {
+	return func(ctx context.Context) []pods.Workload {
+		if troubled == nil {
+			return nil
+		}
+		all, _, _ := troubled(ctx, "")
+		return all
+	}
+}
+
 func podsSeen(answer TroubledPods, err error) why.Pods {
 	if err != nil {
 		return why.Pods{Unseen: apierrors.IsForbidden(err)}

@@ -21,6 +21,7 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/admission/validate"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
+	"github.com/argosy-io/argosy/internal/core/explain/state"
 	"github.com/argosy-io/argosy/internal/core/explain/why"
 	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/object/names"
@@ -175,6 +176,9 @@ func member(ctx context.Context, r client.Reader, name string, q Query) (Explain
 	var err error
 	if f.Bindings, err = scope.Bindings.List(ctx, r); err != nil {
 		return nil, fmt.Errorf("list bindings: %w", err)
+	}
+	if q.Troubled != nil {
+		f.Troubled = state.TroubledOf(q.Troubled(ctx))
 	}
 	if q.Orphans != nil && membership.IsReady(f.Cluster) {
 		f.Orphans = q.Orphans(ctx, name)

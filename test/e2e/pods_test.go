@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	corepods "github.com/argosy-io/argosy/internal/core/workload/pods"
+	"github.com/argosy-io/argosy/internal/core/explain/overview"
 	"github.com/argosy-io/argosy/internal/why"
 	"github.com/argosy-io/argosy/test/kit"
 )
@@ -106,7 +106,7 @@ func TestWhyAndStatusSayWhyPodsDoNotRun(t *testing.T) {
 
 	kit.Eventually(t, "status says it of all", func() string {
 		out, err := fleet.Argosy(t.Context(), "status")
-		if strings.Contains(out, "All checks passed") || !strings.Contains(out, "WORKLOADS WITH UNHEALTHY PODS") {
+		if strings.Contains(out, "All checks passed") || !strings.Contains(out, "NEEDS ATTENTION") {
 			return fmt.Sprint(err, "\n", out)
 		}
 		return ""
@@ -114,13 +114,13 @@ func TestWhyAndStatusSayWhyPodsDoNotRun(t *testing.T) {
 	type row struct{ cluster, workload, wantText string }
 	rows := func() (all []row) {
 		out, _ := fleet.Argosy(t.Context(), "status", "-o", "json") // other tests may have a cluster that is not well
-		var answer struct{ Workloads []corepods.Workload }
+		var answer struct{ Attention []overview.Item }
 		if err := json.NewDecoder(strings.NewReader(out)).Decode(&answer); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
-		for _, w := range answer.Workloads {
-			if w.Namespace == ns {
-				all = append(all, row{w.Cluster, w.Kind + " " + w.Name, strings.Join(w.Lines(), "; ")})
+		for _, i := range answer.Attention {
+			if i.Object.Namespace == ns {
+				all = append(all, row{i.Cluster, i.Object.Kind + " " + i.Object.Name, i.What})
 			}
 		}
 		return all

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/argosy-io/argosy/internal/core/explain/state"
 	"github.com/argosy-io/argosy/internal/core/explain/why"
 	"github.com/argosy-io/argosy/test/kit"
 )
@@ -131,7 +132,7 @@ func sameOverHTTP(t *testing.T, ns string) {
 	}
 	var a why.Answer
 	if code := get(url.Values{"kind": {"deploy"}, "namespace": {ns}, "name": {"web"}, "cluster": {"m2"}},
-		&a); code != http.StatusOK || a.Only != "m2" || len(a.Clusters) != 1 || a.Clusters[0].State != why.Healthy {
+		&a); code != http.StatusOK || a.Only != "m2" || len(a.Clusters) != 1 || a.Clusters[0].State != state.Healthy {
 		t.Errorf("over HTTP it is %d, %+v", code, a)
 	}
 	var wrong metav1.Status

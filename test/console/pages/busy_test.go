@@ -39,7 +39,7 @@ func (h *hub) busy() {
 		kind, group, namespace, name, state string
 		ready, wanted                       int
 		places                              []string
-	}{{"Deployment", "apps", "shop", "payments", "Refused", 8, 12, []string{"us-east:Refused", "eu-west:Healthy",
+	}{{"Deployment", "apps", "shop", "payments", "Failed", 8, 12, []string{"us-east:Failed", "eu-west:Healthy",
 		"ap-tokyo:Healthy"}},
 		{"StatefulSet", "apps", "search", "indexer", "Unplaced", 0, 20, nil},
 		{"CloneSet", "apps.kruise.io", "media", "transcoder", "Unhealthy", 4, 6, []string{"ap-tokyo:Unhealthy",
@@ -68,7 +68,8 @@ func (h *hub) busy() {
 			places = append(places, object{"cluster": cluster, "state": state})
 		}
 		rows = append(rows, []any{w.kind + w.namespace + w.name, object{"group": w.group, "kind": w.kind,
-			"namespace": w.namespace, "name": w.name, "state": w.state, "ready": w.ready, "wanted": w.wanted,
+			"namespace": w.namespace, "name": w.name, "state": w.state, "bad": w.state == "Failed" || w.state == "Unhealthy",
+			"ready": w.ready, "wanted": w.wanted,
 			"policy": "default", "places": places}})
 	}
 	const quota = `us-east refuses it: exceeded quota: compute, requested: cpu=2, used: cpu=39, limited: cpu=40`
@@ -98,7 +99,7 @@ func (h *hub) busy() {
 		sent = append(sent, []any{item["key"], item})
 	}
 	h.topics["fleet"] = topic{rows: sent, totals: object{"clusters": 6, "notReady": 1, "workloads": len(rows), "bad": 2,
-		"unplaced": 1, "waiting": 1, "silent": []string{"eu-central"}}}
+		"unplaced": 1, "waiting": 1}}
 	h.topics["clusters"], h.topics["workloads"] = topic{rows: clusters}, topic{rows: rows}
 	h.topics["releases"] = topic{}
 	h.answers["GET api/actions"] = answer{200, []any{
@@ -110,8 +111,8 @@ func (h *hub) busy() {
 
 // lane is a cluster in the answer of why.
 func lane(name, state string, replicas, ready int, more object) object {
-	l := object{"name": name, "state": state, "target": true, "replicas": replicas, "work": object{"applied": true,
-		"health": state, "status": object{"replicas": replicas, "readyReplicas": ready}}}
+	l := object{"name": name, "state": state, "target": true, "replicas": replicas, "readyPods": ready,
+		"wantedPods": replicas, "work": object{"applied": true}}
 	for key, value := range more {
 		l[key] = value
 	}
@@ -145,11 +146,11 @@ func TestBusyFleetFitsEachScreen(t *testing.T) {
 			"findings": []object{{"severity": "Problem", "cluster": "us-east", "what": "the member refuses it: " + refused,
 				"next": "raise the quota compute of the namespace shop in us-east, or scale the Deployment"}},
 			"clusters": []object{lane("eu-west", "Healthy", 3, 3, nil), lane("ap-tokyo", "Healthy", 3, 3, nil),
-				lane("eu-central", "Healthy", 3, 3, nil), lane("us-east", "Unknown", 3, 0, object{"work": object{
+				lane("eu-central", "Lost", 3, 0, nil), lane("us-east", "Failed", 3, 0, object{"work": object{
 					"applied": false, "message": refused}})}}}
 	})
 	b.Visit("w/apps/Deployment/shop/payments")
-	b.See("the member refuses it", "The cluster does not answer.", "3 of 3 ready", "Scale")
+	b.See("the member refuses it", "Cluster not ready", "3 of 3 ready", "Scale")
 	b.Shoot("workload")
 	h.set(func(h *hub) {
 		h.answers["GET api/why"] = answer{200, object{"apiVersion": "apps/v1", "kind": "StatefulSet", "namespace": "search",

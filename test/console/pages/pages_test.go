@@ -18,7 +18,8 @@ var figures = object{"clusters": 1, "notReady": 0, "workloads": 1, "bad": 0, "un
 func workload(i int, state string) []any {
 	name := fmt.Sprintf("web-%05d", i)
 	return []any{"shop/" + name, object{"group": "apps", "kind": "Deployment", "namespace": "shop", "name": name,
-		"state": state, "ready": 1, "wanted": 2, "policy": "shop/web", "places": []object{{"cluster": "eu", "state": state}}}}
+		"state": state, "bad": state == "Unhealthy" || state == "Failed",
+		"ready": 1, "wanted": 2, "policy": "shop/web", "places": []object{{"cluster": "eu", "state": state}}}}
 }
 
 func cluster(name, state string) []any {
@@ -26,12 +27,16 @@ func cluster(name, state string) []any {
 		"readyNodes": 1, "version": "v1.36.0", "placed": 1, "bad": 0}}
 }
 
-// walk is the answer of why for a workload in a number of clusters.
-func walk(clusters int) object {
+// walk is the answer of why for a workload in a number of clusters. It is healthy in those without a state.
+func walk(clusters int, states ...string) object {
 	var lanes []object
 	for i := range clusters {
-		lanes = append(lanes, object{"name": fmt.Sprintf("c%02d", i), "state": "Healthy", "target": true, "replicas": 1,
-			"work": object{"applied": true, "health": "Healthy", "status": object{"replicas": 1, "readyReplicas": 1}}})
+		state, ready := "Healthy", 1
+		if i < len(states) {
+			state, ready = states[i], 0
+		}
+		lanes = append(lanes, object{"name": fmt.Sprintf("c%02d", i), "state": state, "target": true, "replicas": 1,
+			"readyPods": ready, "wantedPods": 1, "work": object{"applied": true}})
 	}
 	return object{"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "shop", "name": "web",
 		"summary": "it is healthy in all clusters", "policy": object{"holder": "PropagationPolicy shop/web"},
@@ -148,7 +153,7 @@ func TestEachPageHasItsStates(t *testing.T) {
 		h.topics["fleet"] = topic{totals: figures}
 		h.topics["clusters"] = topic{rows: []any{cluster("c00", "NotReady")}}
 		h.topics["workloads"] = topic{rows: []any{workload(1, "Healthy")}}
-		h.answers["GET api/why"] = answer{200, walk(1)}
+		h.answers["GET api/why"] = answer{200, walk(1, "Lost")}
 		h.answers["GET api/actions"] = answer{200, []any{}}
 	})
 	b.Visit("clusters")
@@ -156,7 +161,7 @@ func TestEachPageHasItsStates(t *testing.T) {
 	b.Visit("clusters/c00")
 	b.See("The cluster does not answer.")
 	b.Visit(path)
-	b.See("The cluster does not answer.", "1 of 1 ready")
+	b.See("Cluster not ready", "0 of 1 ready")
 	b.Accessible("silent")
 
 	t.Log("too many: the first of them, and how many are left")

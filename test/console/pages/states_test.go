@@ -13,19 +13,19 @@ import (
 
 // everything lets each page of the console show data.
 func (h *hub) everything() {
-	h.topics["fleet"] = topic{totals: object{"clusters": 2, "notReady": 1, "workloads": 1, "silent": []string{"c00"}},
+	h.topics["fleet"] = topic{totals: object{"clusters": 2, "notReady": 1, "workloads": 1},
 		rows: []any{[]any{"cluster/c00", object{"key": "cluster/c00", "severity": "Problem", "about": "cluster", "rank": 0,
 			"cluster": "c00", "what": "not ready: dial tcp 10.0.0.7:6443: i/o timeout", "since": 1_700_000_000}}}}
 	h.topics["clusters"] = topic{rows: []any{cluster("c00", "NotReady"), cluster("c01", "Ready")}}
 	web := workload(1, "Healthy")
-	web[1].(object)["places"] = []object{{"cluster": "c00", "state": "Healthy"}, {"cluster": "c01", "state": "Healthy"}}
+	web[1].(object)["places"] = []object{{"cluster": "c00", "state": "Lost"}, {"cluster": "c01", "state": "Healthy"}}
 	h.topics["workloads"] = topic{rows: []any{web}}
 	r := waiting()
 	stage := r["stages"].([]object)[1]
 	stage["clusters"] = []object{{"name": "c00", "target": "web", "phase": "Lost", "message": "not heard since 10:02"}}
 	h.topics["releases"] = topic{rows: []any{[]any{"shop/web-1", r}}}
 	h.answers["GET api/release"] = answer{200, r}
-	h.answers["GET api/why"], h.answers["GET api/actions"] = answer{200, walk(2)}, answer{200, []any{scale(nil)}}
+	h.answers["GET api/why"], h.answers["GET api/actions"] = answer{200, walk(2, "Lost")}, answer{200, []any{scale(nil)}}
 	h.answers["GET api/object"] = answer{200, object{"yaml": "kind: Deployment\n"}}
 	h.answers["GET api/timeline"] = answer{200, object{"entries": []object{entry("1", "2026-03-01T12:00:01Z"),
 		{"id": "n", "at": "2026-03-01T12:00:00Z", "class": "clusters", "type": "NotReady", "kind": "Cluster",
@@ -126,12 +126,13 @@ func TestSilentClusterIsShownOnEachPage(t *testing.T) {
 	b.See("not ready since 10:02")
 	b.Visit("workloads")
 	b.See("web-00001")
-	if got := browser.Run[string](b, `document.querySelector(".place.silent")?.textContent ?? ""`); got != "c00"+silent {
+	if got := browser.Run[string](b, `document.querySelector(".place.silent")?.textContent ?? ""`); got != "c00" {
 		t.Errorf("the silent place is %q", got)
 	}
 	b.Accessible("silent place")
-	h.set(func(h *hub) { h.answers["GET api/why"] = answer{200, walk(2)} })
-	for page, text := range map[string]string{path: silent, "clusters/c00": silent, releasePath: "Does not answer",
+	h.set(func(h *hub) { h.answers["GET api/why"] = answer{200, walk(2, "Lost")} })
+	for page, text := range map[string]string{path: "Cluster not ready", "clusters/c00": silent,
+		releasePath:        "Does not answer",
 		path + "?tab=pods": "the cluster has not answered yet", "timeline": "is not ready"} {
 		b.Visit(page)
 		b.See(text)
@@ -212,7 +213,7 @@ func TestPagesWithTooMuchShowAPart(t *testing.T) {
 	}
 	var placed []object
 	for i := range 310 {
-		placed = append(placed, object{"template": fmt.Sprintf("Deployment.apps shop/web-%03d", i), "applied": true})
+		placed = append(placed, object{"template": fmt.Sprintf("Deployment.apps shop/web-%03d", i), "state": "Healthy"})
 	}
 	h.set(func(h *hub) {
 		h.everything()

@@ -6,7 +6,7 @@ import { href, setFilter, usePlace } from "./route";
 import { NoClusters, walkHref } from "./fleet";
 import { Table, type Column } from "./rows";
 import { Objects } from "./members";
-import { Age, Bar, Choice, Command, Failure, Filter, Forbidden, healthText, Icon, Mark, Next, Page, States, toneOf, Waiting } from "./ui";
+import { Age, Bar, Choice, Command, Failure, Filter, Forbidden,  Icon, Mark, Next, Page, States, stateText, toneOf, Waiting } from "./ui";
 
 interface Amount { used: number; all: number }
 export interface ClusterRow {
@@ -106,7 +106,7 @@ export function useAnswer<T>(path: string, version: unknown): { answer?: T; erro
 interface MemberAnswer {
   name: string; summary: string; findings?: Finding[]; ready?: { status: string; reason: string; message: string; lastTransitionTime: string };
   taints?: string[]; room?: string[]; roomReportedBefore?: string;
-  placed?: { template: string; replicas?: number; applied: boolean; health?: string; why?: string }[];
+  placed?: { template: string; state: string; ready?: number; wanted?: number; why?: string }[];
   refused?: { reason: string; times: number; such: string[]; remedy?: string }[];
   leaving?: { template: string; why: string }[];
 }
@@ -148,9 +148,9 @@ export function ClusterPage({ name }: { name: string }) {
           {a.room?.length ? <><h2 class="section">{a.roomReportedBefore ? fill(c.roomBefore, { time: clock(Date.parse(a.roomReportedBefore)) }) : c.room}</h2><p class="chips">{a.room.map((x) => <span class="chip plain" key={x}>{x}</span>)}</p></> : null}
           <h2 class="section">{c.placedHere}</h2>
           {!a.placed?.length ? <p class="faint">{c.nothingPlaced}</p> : (
-            <Simple head={[c.template, c.replicas, c.applied, c.health, c.why]} rows={a.placed.slice(0, 300).map((p) => [
-              <a class="open" data-row href={templateLink(p.template)}><Mark state={!p.applied ? (p.why ? "Refused" : "Progressing") : p.health === "Unhealthy" ? "Unhealthy" : "Healthy"} />{p.template}</a>,
-              p.replicas || "", p.applied ? c.yes : c.no, healthText(p.health), p.why ?? ""])} more={a.placed.length - 300} />
+            <Simple head={[c.template, c.state, t.workload.ready, c.why]} rows={a.placed.slice(0, 300).map((p) => [
+              <a class="open" data-row href={templateLink(p.template)}><Mark state={p.state} />{p.template}</a>,
+              stateText(p.state), p.wanted ? `${p.ready ?? 0}/${p.wanted}` : "", p.why ?? ""])} more={a.placed.length - 300} />
           )}
           {a.leaving?.length ? <><h2 class="section">{c.leaving}</h2><Simple head={[c.template, c.why]} rows={a.leaving.map((l) => [l.template, l.why])} /></> : null}
           {a.refused?.length ? <><h2 class="section">{c.refused}</h2><Simple head={[c.times, c.reason, c.such, c.remedy]} rows={a.refused.map((r) => [r.times, r.reason, r.such.join(", "), r.remedy ?? ""])} /></> : null}

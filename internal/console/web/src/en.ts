@@ -91,8 +91,8 @@ export const en = {
     Ready: "Ready", NotReady: "Not ready", WorksKept: "Deletions stopped", Leaving: "Leaving", NotSeenYet: "Not seen yet",
   },
   workloadState: {
-    Healthy: "Healthy", Refused: "Refused", Unplaced: "Not placed", Unhealthy: "Unhealthy", Progressing: "In progress",
-    Deleting: "Deleting",
+    Failed: "Not applied", Unplaced: "Not placed", Unhealthy: "Unhealthy", Lost: "Cluster not ready",
+    Progressing: "In progress", Suspended: "Suspended", Leaving: "Leaving", Deleting: "Deleting", Healthy: "Healthy",
   },
   cluster: {
     name: "Name", state: "State", region: "Region", version: "Version", nodes: "Nodes", cpu: "CPU requested",

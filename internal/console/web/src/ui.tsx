@@ -25,8 +25,8 @@ export function Icon({ name }: { name: string }) {
 
 /** tones are the colours of states; each has a shape of its own, too. */
 const tones: Record<string, string> = {
-  Problem: "bad", NotReady: "bad", Refused: "bad", Unplaced: "bad", Unhealthy: "bad", WorksKept: "bad",
-  Attention: "warn", Leaving: "warn", Deleting: "warn",
+  Problem: "bad", NotReady: "bad", Failed: "bad", Unplaced: "bad", Unhealthy: "bad", Lost: "bad", WorksKept: "bad",
+  Attention: "warn", Leaving: "warn", Deleting: "warn", Suspended: "warn",
   Waiting: "busy", Progressing: "busy", NotSeenYet: "busy",
   Ready: "good", Healthy: "good",
 };
@@ -111,9 +111,9 @@ export function Waiting() {
   );
 }
 
-/** healthText is the health that the hub reports of an object, in the language of the page. */
-export function healthText(health?: string): string {
-  return (t.workloadState as Record<string, string>)[health ?? ""] ?? (health === "Unknown" ? t.release.unknown : health ?? "");
+/** stateText is the state of a workload in the language of the page. */
+export function stateText(state: string): string {
+  return (t.workloadState as Record<string, string>)[state] ?? state;
 }
 
 /** missingText is the sentence of a right that the user lacks. */

@@ -6,12 +6,12 @@ import { href, usePlace } from "./route";
 import { PodsAndLogs } from "./pods";
 import { Actions, Past } from "./actions";
 import { openReleases, ReleaseOfWorkload } from "./releases";
-import { Findings, Simple, Tabs, useAnswer, type ClusterRow, type Finding } from "./clusters";
-import { Age, Command, Failure, healthText, Mark, Next, Page, toneOf, Waiting } from "./ui";
+import { Findings, Simple, Tabs, useAnswer, type Finding } from "./clusters";
+import { Command, Failure, Mark, Next, Page, stateText, toneOf, Waiting } from "./ui";
 
 interface Lane {
-  name: string; state: string; why?: string; target?: boolean; replicas?: number; overrides?: { policy: string; overriders: string }[];
-  work?: { applied: boolean; message?: string; health?: string; status?: { replicas?: number; readyReplicas?: number; desiredNumberScheduled?: number; numberReady?: number } };
+  name: string; state: string; bad?: boolean; readyPods?: number; wantedPods?: number; why?: string; target?: boolean; replicas?: number; overrides?: { policy: string; overriders: string }[];
+  work?: { applied: boolean };
   pods?: { pods: number; troubles?: { pods: number; reason: string; message?: string }[]; others?: number };
 }
 interface Answer {
@@ -34,34 +34,17 @@ function Station({ title, state, children, findings }: { title: string; state: s
   );
 }
 
-function laneState(l: Lane, findings: Finding[], silent?: ClusterRow): string {
-  const state = lastState(l, findings);
-  return silent && state === "Healthy" ? "Attention" : state;
-}
-
-/** lastState is the state of a lane by what its cluster last reported. */
-function lastState(l: Lane, findings: Finding[]): string {
-  if (findings.some((f) => f.severity === "Problem")) return "Problem";
-  if (l.work?.message && !l.work.applied) return "Refused";
-  if (l.work?.health === "Unhealthy") return "Unhealthy";
-  if (l.state === "Healthy") return "Healthy";
-  if (findings.some((f) => f.severity === "Attention")) return "Attention";
-  return l.work?.applied && l.work.health !== "Unknown" ? "Healthy" : "Progressing";
-}
-
-function LaneRow({ lane, findings, silent }: { lane: Lane; findings: Finding[]; silent?: ClusterRow }) {
-  const w = t.walk, state = laneState(lane, findings, silent);
-  const counts = lane.work?.status, wanted = counts?.replicas ?? counts?.desiredNumberScheduled;
+function LaneRow({ lane, findings }: { lane: Lane; findings: Finding[] }) {
+  const w = t.walk, state = lane.state;
   const trouble = (lane.pods?.troubles ?? []).reduce((n, x) => n + x.pods, 0) + (lane.pods?.others ?? 0);
   return (
-    <li class={"lane " + toneOf(state) + (silent ? " silent" : "")}>
+    <li class={"lane " + toneOf(state) + (state === "Lost" ? " silent" : "")}>
       <div class="cells">
         <div class="cell first"><Mark state={state} /><span class="two"><a class="open" data-row href={href(["clusters", lane.name])}><b>{lane.name}</b></a><small>{lane.replicas ? fill(w.replicas, { n: lane.replicas }) : ""}</small></span></div>
         <div class="cell"><span class="label">{w.work}</span><span>{!lane.work ? w.notSent : lane.work.applied ? w.applied : w.notApplied}</span></div>
-        <div class="cell"><span class="label">{w.object}</span><span>{healthText(lane.work?.health ?? lane.state)}</span></div>
-        <div class="cell"><span class="label">{w.pods}</span><span>{trouble ? fill(w.podsOf, { bad: trouble, n: lane.pods!.pods }) : wanted ? fill(w.podsReady, { n: counts!.readyReplicas ?? counts!.numberReady ?? 0, all: wanted }) : w.podsUnknown}</span></div>
+        <div class="cell"><span class="label">{w.object}</span><span>{stateText(state)}</span></div>
+        <div class="cell"><span class="label">{w.pods}</span><span>{trouble ? fill(w.podsOf, { bad: trouble, n: lane.pods!.pods }) : lane.wantedPods ? fill(w.podsReady, { n: lane.readyPods ?? 0, all: lane.wantedPods }) : w.podsUnknown}</span></div>
       </div>
-      {silent && <p class="faint">{t.cluster.silent} <Age since={silent.since} /></p>}
       {findings.map((f, i) => <div class={"stuck " + toneOf(f.severity)} key={i}><p class="what">{f.what}</p><Next text={f.next} /></div>)}
       {lane.overrides?.length ? <p class="faint">{w.overrides}: {lane.overrides.map((o) => `${o.policy} (${o.overriders})`).join(", ")}</p> : null}
       {!findings.length && lane.why && state !== "Healthy" && <p class="faint">{lane.why}</p>}
@@ -82,10 +65,7 @@ export function WalkPage({ group, kind, namespace, name }: { group: string; kind
   const about = (c: string) => (a?.findings ?? []).filter((f) => f.cluster === c);
   const general = (a?.findings ?? []).filter((f) => !f.cluster || !lanes.some((l) => l.name === f.cluster));
   const unplaced = a && (!a.placement || a.placement.failure || a.placement.scheduled?.status === "False");
-  const order = ["Problem", "Refused", "Unhealthy", "Attention", "Progressing", "Healthy"];
-  const silent = (cluster: string) => { const row = stream.topic("clusters").rows.get(cluster) as ClusterRow | undefined; return row?.state === "NotReady" ? row : undefined; };
-  const sorted = lanes.map((l) => ({ l, f: about(l.name), rank: order.indexOf(laneState(l, about(l.name), silent(l.name))) })).sort((x, y) => x.rank - y.rank || x.l.name.localeCompare(y.l.name));
-  const shown = open ? sorted : sorted.slice(0, shownLanes);
+  const shown = open ? lanes : lanes.slice(0, shownLanes);
   // The findings of the object as a whole stand in the first column that is not well.
   const stuck = !a ? "" : !a.policy.holder ? "policy" : unplaced ? "placement" : "after";
   // A warning about the binding often repeats that about the template.
@@ -110,8 +90,8 @@ export function WalkPage({ group, kind, namespace, name }: { group: string; kind
           </ol>
           {stuck === "after" && general.length > 0 && <Findings findings={general} none="" />}
           {lanes.length > 0 && <h2 class="section">{t.clusters}</h2>}
-          <ul class="lanes">{shown.map(({ l, f }) => <LaneRow lane={l} findings={f} silent={silent(l.name)} key={l.name} />)}</ul>
-          {sorted.length > shown.length && <button type="button" onClick={() => setOpen(true)}>{fill(t.cluster.more, { n: sorted.length - shown.length })}</button>}
+          <ul class="lanes">{shown.map((l) => <LaneRow lane={l} findings={about(l.name)} key={l.name} />)}</ul>
+          {lanes.length > shown.length && <button type="button" onClick={() => setOpen(true)}>{fill(t.cluster.more, { n: lanes.length - shown.length })}</button>}
           {a.scaling?.length ? <details><summary>{w.scaling}</summary><ul class="prose">{a.scaling.map((s) => <li key={s}>{s}</li>)}</ul></details> : null}
           {a.placement?.steps?.length ? <details><summary>{w.steps}</summary><ol class="prose">{a.placement.steps.map((s) => <li key={s}>{s}</li>)}</ol></details> : null}
           {(a.policy.candidates ?? []).length > 0 && <details><summary>{w.candidates}</summary><ul class="prose">{a.policy.candidates!.map((c) => <li key={c.policy}><b>{c.policy}</b> {c.why ?? ""}</li>)}</ul></details>}

@@ -1,6 +1,6 @@
 import { h, Fragment } from "preact";
 import { useMemo } from "preact/hooks";
-import { stream, useTopic } from "./hub";
+import { useTopic } from "./hub";
 import { fill, t } from "./i18n";
 import { href, navigate, setFilter, usePlace } from "./route";
 import { walkHref } from "./fleet";
@@ -11,33 +11,33 @@ import { Choice, Command, Filter, Forbidden, Icon, Mark, Page, States, toneOf } 
 type State = keyof typeof t.workloadState;
 interface Placed { cluster: string; state: State; replicas?: number; what?: string }
 export interface WorkloadRow {
-  group?: string; kind: string; namespace?: string; name: string; state: State; what?: string; since?: number;
+  group?: string; kind: string; namespace?: string; name: string; state: State; bad?: boolean; what?: string; since?: number;
   ready: number; wanted: number; policy?: string; places?: Placed[];
 }
 
-const rank: State[] = ["Refused", "Unplaced", "Unhealthy", "Progressing", "Deleting", "Healthy"];
-const bad = new Set<State>(["Refused", "Unhealthy"]);
+/** rank has the states in the order of the hub, the worst first. */
+const rank = Object.keys(t.workloadState) as State[];
 
-/** Strip shows the clusters of a workload: the worst by name, the others by count. silent are those that do not answer. */
-function Strip({ places, silent }: { places: Placed[]; silent: Set<string> }) {
+/** Strip shows the clusters of a workload: the worst by name, the others by count. */
+function Strip({ places }: { places: Placed[] }) {
   const good = places.filter((p) => p.state === "Healthy").length;
   const named = places.slice(0, 3);
   return (
     <span class="strip" title={fill(t.workload.counts, { good, n: places.length })}>
-      {named.map((p) => <span class={"place " + toneOf(p.state) + (silent.has(p.cluster) ? " silent" : "")} title={silent.has(p.cluster) ? t.cluster.silent : undefined} key={p.cluster}><Mark state={silent.has(p.cluster) && p.state === "Healthy" ? "Attention" : p.state} label={t.workloadState[p.state]} />{p.cluster}{silent.has(p.cluster) && <span class="sr">{t.cluster.silent}</span>}</span>)}
+      {named.map((p) => <span class={"place " + toneOf(p.state) + (p.state === "Lost" ? " silent" : "")} title={t.workloadState[p.state]} key={p.cluster}><Mark state={p.state} label={t.workloadState[p.state]} />{p.cluster}</span>)}
       {places.length > 3 && <span class="place more">+{places.length - 3}</span>}
     </span>
   );
 }
 
 function columns(): Column<WorkloadRow>[] {
-  const w = t.workload, silent = new Set<string>(stream.topic("fleet").totals?.silent ?? []);
+  const w = t.workload;
   return [
     { id: "name", title: w.name, width: 1.6, sort: (a, b) => a.name.localeCompare(b.name), cell: (r) => <><Mark state={r.state} label={t.workloadState[r.state]} /><span class="two"><b>{r.name}</b><small>{r.namespace}</small></span></> },
     { id: "kind", title: w.kind, sort: (a, b) => a.kind.localeCompare(b.kind), cell: (r) => <span class="two"><span>{r.kind}</span><small>{r.group}</small></span> },
     { id: "state", title: w.state, width: .8, sort: (a, b) => rank.indexOf(a.state) - rank.indexOf(b.state), cell: (r) => <span class={"state " + toneOf(r.state)} title={r.what}>{t.workloadState[r.state]}</span> },
-    { id: "ready", title: w.ready, width: .5, end: true, sort: (a, b) => a.ready - b.ready, cell: (r) => (r.wanted ? <span class={r.ready < r.wanted ? "alarm" : ""}>{r.ready}/{r.wanted}</span> : <span class="faint">–</span>) },
-    { id: "places", title: w.places, width: 2.4, sort: (a, b) => (a.places?.length ?? 0) - (b.places?.length ?? 0), cell: (r) => (r.places?.length ? <Strip places={r.places} silent={silent} /> : <span class="faint">–</span>) },
+    { id: "ready", title: w.ready, width: .5, end: true, sort: (a, b) => a.ready - b.ready, cell: (r) => (r.wanted ? <span class={r.bad && r.ready < r.wanted ? "alarm" : ""}>{r.ready}/{r.wanted}</span> : <span class="faint">–</span>) },
+    { id: "places", title: w.places, width: 2.4, sort: (a, b) => (a.places?.length ?? 0) - (b.places?.length ?? 0), cell: (r) => (r.places?.length ? <Strip places={r.places} /> : <span class="faint">–</span>) },
     { id: "policy", title: w.policy, sort: (a, b) => (a.policy ?? "").localeCompare(b.policy ?? ""), cell: (r) => r.policy || <span class="faint">–</span> },
   ];
 }
@@ -55,7 +55,7 @@ export function WorkloadsPage() {
     return { all, text, kinds: options((r) => [r.kind]), namespaces: options((r) => [r.namespace ?? ""]), clusters: options((r) => (r.places ?? []).map((p) => p.cluster)) };
   }, [topic.version, topic.rows]);
   const rows = useMemo(() => facts.all.filter((r) => (!kind || r.kind === kind) && (!ns || r.namespace === ns) &&
-    (!state || (state === "bad" ? bad.has(r.state) : r.state === state)) && (!cluster || r.places?.some((p) => p.cluster === cluster)) &&
+    (!state || (state === "bad" ? r.bad : r.state === state)) && (!cluster || r.places?.some((p) => p.cluster === cluster)) &&
     (!q || facts.text.get(r)!.includes(q))), [facts, kind, ns, state, cluster, q]);
   const filtered = q || kind || ns || state || cluster;
   return (

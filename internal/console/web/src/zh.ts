@@ -93,7 +93,8 @@ export const zh: Catalog = {
     Ready: "就绪", NotReady: "未就绪", WorksKept: "已阻止删除", Leaving: "正在移除", NotSeenYet: "尚未上报",
   },
   workloadState: {
-    Healthy: "健康", Refused: "被拒绝", Unplaced: "未分配", Unhealthy: "不健康", Progressing: "进行中", Deleting: "正在删除",
+    Failed: "未下发", Unplaced: "未分配", Unhealthy: "不健康", Lost: "集群未就绪", Progressing: "进行中", Suspended: "已暂停",
+    Leaving: "正在移除", Deleting: "正在删除", Healthy: "健康",
   },
   cluster: {
     name: "名称", state: "状态", region: "地域", version: "版本", nodes: "节点", cpu: "已请求 CPU", memory: "已请求内存",

@@ -7,8 +7,11 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/explain/state"
 	"github.com/argosy-io/argosy/internal/core/explain/why"
 	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/release"
@@ -45,6 +48,8 @@ type Facts struct {
 	// Troubled are the workloads with pods that do not run.
 	Troubled []pods.Workload
 	Releases []ReleaseRow
+	// ManifestWorks are those of Open Cluster Management.
+	ManifestWorks []ocmv1.ManifestWork
 }
 
 // ReleaseRow is a release that waits for a person.
@@ -120,14 +125,14 @@ func Attention(f Facts, limit int) (first []Item, more int) {
 			Object: &o, Cluster: w.Cluster, What: strings.Join(lines, "; "), Next: whyCommand(o)})
 	}
 	for _, w := range f.Workloads {
-		if w.State.rank() > Unhealthy.rank() {
-			continue
+		if !w.Bad || w.State == state.Lost {
+			continue // a lost cluster is an item of its own
 		}
 		item := Item{Key: "workload/" + w.String(), Severity: why.Problem, About: "workload", Object: &w.Object,
 			Since: w.Since, workload: w}
-		if w.State != Unplaced {
+		if len(w.Places) > 0 && w.Places[0].State == w.State {
 			item.Cluster = w.Places[0].Cluster
-			if w.State == Unhealthy && explained[place{w.Object, item.Cluster}] {
+			if w.State == state.Unhealthy && explained[place{w.Object, item.Cluster}] {
 				continue
 			}
 		}
@@ -137,6 +142,17 @@ func Attention(f Facts, limit int) (first []Item, more int) {
 		r := &f.Releases[i]
 		items = append(items, Item{Key: "release/" + r.String(), Severity: r.Severity, About: "release", Object: &r.Object,
 			What: r.What, Next: r.Next, Since: r.Since})
+	}
+	for i := range f.ManifestWorks {
+		mw := &f.ManifestWorks[i]
+		applied := meta.FindStatusCondition(mw.Status.Conditions, ocmv1.Applied)
+		if applied == nil || applied.Status == metav1.ConditionTrue || mw.DeletionTimestamp != nil {
+			continue
+		}
+		o := Object{Group: ocmv1.GroupVersion.Group, Kind: "ManifestWork", Namespace: mw.Namespace, Name: mw.Name}
+		items = append(items, Item{Key: "workload/" + o.String(), Severity: why.Problem, About: "workload", Object: &o,
+			Cluster: mw.Namespace, What: "not applied: " + applied.Message, Next: whyCommand(o),
+			Since: applied.LastTransitionTime.Unix()})
 	}
 	// In an outage there are as many items as workloads: ranks are computed once, and only the first items get texts.
 	severities := []why.Severity{why.Problem, why.Attention, why.Waiting}

@@ -4,7 +4,6 @@ package overview
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,12 +14,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
-	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/aggregate"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
+	"github.com/argosy-io/argosy/internal/core/explain/state"
 	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
 // ClusterState is the state of a member cluster.
@@ -129,20 +130,15 @@ func RowOfCluster(c *clusterv1alpha1.Cluster) ClusterRow {
 	return row
 }
 
-// WorkloadState is the state of a template in the fleet.
-type WorkloadState string
-
-// The states of templates, the worst first.
+// The states of templates in the fleet, beside those in a cluster.
 const (
-	Refused     WorkloadState = "Refused"     // a member refuses the object
-	Unplaced    WorkloadState = "Unplaced"    // the scheduler found no place
-	Unhealthy   WorkloadState = "Unhealthy"   // it is applied and not healthy in a cluster
-	Progressing WorkloadState = "Progressing" // not applied everywhere yet
-	Deleting    WorkloadState = "Deleting"
-	Healthy     WorkloadState = "Healthy"
+	Unplaced state.State = "Unplaced" // the scheduler found no place
+	Deleting state.State = "Deleting"
 )
 
-var workloadStates = []WorkloadState{Refused, Unplaced, Unhealthy, Progressing, Deleting, Healthy}
+// workloadStates are the states of templates, the worst first.
+var workloadStates = []state.State{state.Failed, Unplaced, state.Unhealthy, state.Lost, state.Progressing,
+	state.Suspended, state.Leaving, Deleting, state.Healthy}
 
 // Object names a template.
 type Object struct {
@@ -157,115 +153,67 @@ func (o Object) String() string {
 	return text.Object(schema.GroupKind{Group: o.Group, Kind: o.Kind}.String(), o.Namespace, o.Name)
 }
 
-// Place is a template in a cluster.
-type Place struct {
-	Cluster  string        `json:"cluster"`
-	State    WorkloadState `json:"state"`
-	Replicas int32         `json:"replicas,omitempty"`
-	What     string        `json:"what,omitempty"`
-}
-
 // WorkloadRow is a template in a table.
 type WorkloadRow struct {
 	Object
-	State WorkloadState `json:"state"`
+	State state.State `json:"state"`
+	// Bad is true for a state that is a problem.
+	Bad bool `json:"bad,omitempty"`
 	// What explains the state; empty for healthy templates.
 	What string `json:"what,omitempty"`
 	// Since is when the scheduler last gave its verdict, in seconds since 1970.
 	Since int64 `json:"since,omitempty"`
-	// Ready of Wanted replicas are ready; both are 0 for kinds without replicas.
+	// Ready of Wanted replicas are ready; both are 0 for kinds without replicas, and for those that run once.
 	Ready  int64 `json:"ready"`
 	Wanted int64 `json:"wanted"`
 	// Policy is the policy that has claimed it, NAMESPACE/NAME.
 	Policy string `json:"policy,omitempty"`
 	// Places are its clusters, the worst first, then by name.
-	Places []Place `json:"places,omitempty"`
-}
-
-func sumReplicas(targets []workv1alpha2.TargetCluster) (sum int64) {
-	for _, t := range targets {
-		sum += int64(t.Replicas)
-	}
-	return sum
+	Places []state.Place `json:"places,omitempty"`
 }
 
 // RowOfWorkload returns the row of a binding's template.
-func RowOfWorkload(b workv1alpha2.Binding) WorkloadRow {
+func RowOfWorkload(b workv1alpha2.Binding, f state.Facts) WorkloadRow {
 	spec, status := b.BindingSpec(), b.BindingStatus()
 	gk := match.GroupKind(spec.Resource.APIVersion, spec.Resource.Kind)
 	row := WorkloadRow{Object: Object{Group: gk.Group, Kind: gk.Kind, Namespace: spec.Resource.Namespace,
-		Name: spec.Resource.Name}, Wanted: int64(spec.Replicas)}
+		Name: spec.Resource.Name}, Places: state.Places(b, f)}
 	if holder, claimed := propagate.Claimed(b); claimed {
 		row.Policy = text.Path(holder.Namespace, holder.Name)
 	}
-	reports := map[string]workv1alpha2.AggregatedStatusItem{}
-	for _, item := range status.AggregatedStatus {
-		reports[item.ClusterName] = item
-	}
 	// With duplicated replicas, each cluster runs all of them. With divided ones, some may have no cluster yet.
-	row.Wanted = max(row.Wanted, sumReplicas(spec.Clusters))
-	for _, target := range spec.Clusters {
-		p := placeOf(target, reports)
-		if item, found := reports[target.Name]; found {
-			row.Ready += readyIn(item)
-		}
-		row.Places = append(row.Places, p)
+	placed := int64(0)
+	for _, p := range row.Places {
+		row.Ready, row.Wanted, placed = row.Ready+p.Ready, row.Wanted+p.Wanted, placed+int64(p.Replicas)
 	}
-	slices.SortFunc(row.Places, func(a, b Place) int {
-		return cmp.Or(a.State.rank()-b.State.rank(), strings.Compare(a.Cluster, b.Cluster))
+	if !interpret.RunsOnce(gk) {
+		row.Wanted += max(0, int64(spec.Replicas)-placed)
+	}
+	slices.SortFunc(row.Places, func(a, b state.Place) int {
+		return cmp.Or(a.State.Rank()-b.State.Rank(), strings.Compare(a.Cluster, b.Cluster))
 	})
 
 	scheduled := meta.FindStatusCondition(status.Conditions, workv1alpha2.Scheduled)
 	if scheduled != nil && !scheduled.LastTransitionTime.IsZero() {
 		row.Since = scheduled.LastTransitionTime.Unix()
 	}
+	unwritten := aggregate.Unwritten(status.Conditions)
 	switch {
 	case b.GetDeletionTimestamp() != nil:
 		row.State = Deleting
+	case len(unwritten) > 0:
+		row.State, row.What = state.Failed, strings.Join(unwritten, "; ")
 	case scheduled != nil && scheduled.Status == metav1.ConditionFalse:
 		row.State, row.What = Unplaced, scheduled.Message
 	case len(row.Places) == 0 && scheduled == nil:
-		row.State = Progressing
+		row.State = state.Progressing
 	case len(row.Places) == 0:
 		row.State, row.What = Unplaced, "it is in no cluster"
 	default:
 		row.State, row.What = row.Places[0].State, row.Places[0].What
 	}
+	row.Bad = row.State.Bad() || row.State == Unplaced
 	return row
-}
-
-// rank orders states, the worst first.
-func (s WorkloadState) rank() int { return slices.Index(workloadStates, s) }
-
-func placeOf(target workv1alpha2.TargetCluster, reports map[string]workv1alpha2.AggregatedStatusItem) Place {
-	p := Place{Cluster: target.Name, Replicas: target.Replicas, State: Progressing}
-	item, reported := reports[target.Name]
-	switch {
-	case !reported:
-	case !item.Applied && item.AppliedMessage != "":
-		p.State, p.What = Refused, item.AppliedMessage
-	case !item.Applied:
-	case item.Health == workv1alpha1.ResourceUnhealthy:
-		p.State, p.What = Unhealthy, "the object is not healthy"
-	default:
-		p.State = Healthy
-	}
-	return p
-}
-
-// readyIn returns the number of ready replicas that a cluster reports, by the fields that workload kinds share.
-func readyIn(item workv1alpha2.AggregatedStatusItem) int64 {
-	if item.Status == nil {
-		return 0
-	}
-	var s struct {
-		ReadyReplicas int64 `json:"readyReplicas"`
-		NumberReady   int64 `json:"numberReady"`
-	}
-	if json.Unmarshal(item.Status.Raw, &s) != nil {
-		return 0
-	}
-	return max(s.ReadyReplicas, s.NumberReady)
 }
 
 // Sentence explains the state of a row for people who do not see the row.
@@ -284,12 +232,14 @@ func (r WorkloadRow) Sentence() string {
 		}
 	}
 	switch r.State {
-	case Refused:
-		return "refused" + where + ": " + r.What
+	case state.Failed:
+		return "not applied" + where + ": " + r.What
 	case Unplaced:
 		return "not placed: " + r.What
-	case Unhealthy:
-		return "not healthy" + where
+	case state.Unhealthy:
+		return strings.TrimSuffix("not healthy"+where+": "+r.What, ": ")
+	case state.Lost:
+		return "unknown" + where + ": the cluster is not ready"
 	}
 	return ""
 }

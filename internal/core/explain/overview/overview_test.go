@@ -13,10 +13,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/explain/overview"
+	"github.com/argosy-io/argosy/internal/core/explain/state"
 	"github.com/argosy-io/argosy/internal/core/explain/why"
 	"github.com/argosy-io/argosy/internal/core/workload/pods"
 )
@@ -102,18 +104,18 @@ func TestRowOfWorkloadHasTheWorstStateFirst(t *testing.T) {
 		item("b", true, "", workv1alpha1.ResourceUnhealthy, `{"readyReplicas": 1}`),
 		item("c", false, "quota exceeded", "", "not JSON"),
 		item("d", false, "", "", ""))
-	row := overview.RowOfWorkload(b)
-	if row.String() != "Deployment.apps shop/web" || row.State != overview.Refused || row.Ready != 3 || row.Wanted != 4 {
+	row := overview.RowOfWorkload(b, state.Facts{})
+	if row.String() != "Deployment.apps shop/web" || row.State != state.Failed || row.Ready != 3 || row.Wanted != 4 {
 		t.Errorf("row %+v", row)
 	}
 	var places []string
 	for _, p := range row.Places {
 		places = append(places, p.Cluster+" "+string(p.State))
 	}
-	if got := strings.Join(places, ", "); got != "c Refused, b Unhealthy, d Progressing, a Healthy" {
+	if got := strings.Join(places, ", "); got != "c Failed, b Unhealthy, d Progressing, a Healthy" {
 		t.Errorf("places %s", got)
 	}
-	if got := row.Sentence(); got != "refused in c: quota exceeded" {
+	if got := row.Sentence(); got != "not applied in c: quota exceeded" {
 		t.Errorf("sentence %q", got)
 	}
 }
@@ -121,28 +123,84 @@ func TestRowOfWorkloadHasTheWorstStateFirst(t *testing.T) {
 func TestDuplicatedWorkloadWantsItsReplicasInEachCluster(t *testing.T) {
 	b := &workv1alpha2.ResourceBinding{Spec: workv1alpha2.ResourceBindingSpec{Replicas: 2,
 		Clusters: []workv1alpha2.TargetCluster{{Name: "eu", Replicas: 2}, {Name: "us", Replicas: 2}}}}
-	if row := overview.RowOfWorkload(b); row.Wanted != 4 {
+	if row := overview.RowOfWorkload(b, state.Facts{}); row.Wanted != 4 {
 		t.Errorf("it wants %d replicas", row.Wanted)
 	}
 	b.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "eu", Replicas: 1}}
-	if row := overview.RowOfWorkload(b); row.Wanted != 2 {
+	if row := overview.RowOfWorkload(b, state.Facts{}); row.Wanted != 2 {
 		t.Errorf("with a replica that has no cluster it wants %d", row.Wanted)
+	}
+}
+
+// What a workload requires is where the workload is, without a scheduler. A finished run has no pods that should be
+// ready.
+func TestRowsOfAttachedObjectsAndOfFinishedRuns(t *testing.T) {
+	b := deployment(item("a", true, "", workv1alpha1.ResourceHealthy, ""))
+	b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "policy/v1", Kind: "PodDisruptionBudget", Namespace: "shop",
+		Name: "web"}
+	b.Spec.Replicas, b.Spec.RequiredBy = 0, []workv1alpha2.BindingSnapshot{{Name: "web", Clusters: b.Spec.Clusters}}
+	b.Spec.Clusters = nil
+	if row := overview.RowOfWorkload(b, state.Facts{}); row.State != state.Healthy || len(row.Places) != 1 {
+		t.Errorf("an attached object is %+v", row)
+	}
+	run := deployment(item("a", true, "", workv1alpha1.ResourceHealthy, `{"phase": "Succeeded"}`))
+	run.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "argoproj.io/v1alpha1", Kind: "Workflow",
+		Namespace: "shop", Name: "load"}
+	run.Spec.Replicas = 1
+	if row := overview.RowOfWorkload(run, state.Facts{}); row.State != state.Healthy || row.Ready != 0 || row.Wanted != 0 {
+		t.Errorf("a finished run is %+v", row)
+	}
+}
+
+// Each is a fault that `argosy status` lists.
+func TestAttentionListsEachFault(t *testing.T) {
+	condition := func(kind string, status metav1.ConditionStatus, message string) []metav1.Condition {
+		return []metav1.Condition{{Type: kind, Status: status, Message: message, LastTransitionTime: noon}}
+	}
+	healthy := func() *workv1alpha2.ResourceBinding {
+		return deployment(item("a", true, "", workv1alpha1.ResourceHealthy, ""))
+	}
+	unplaced, override := healthy(), healthy()
+	unplaced.Status.Conditions = condition(workv1alpha2.Scheduled, metav1.ConditionFalse, "0/2 clusters are available")
+	override.Status.Conditions = condition(workv1alpha2.WorksWritten, metav1.ConditionFalse, "override o: no such path")
+	row := func(b *workv1alpha2.ResourceBinding) overview.Facts {
+		row := overview.RowOfWorkload(b, state.Facts{})
+		return overview.Facts{Workloads: []*overview.WorkloadRow{&row}}
+	}
+	works := []ocmv1.ManifestWork{{ObjectMeta: metav1.ObjectMeta{Namespace: "eu", Name: "web"}}, {}}
+	works[0].Status.Conditions = condition(ocmv1.Applied, metav1.ConditionFalse, "Failed to apply manifest work")
+	works[1].Status.Conditions = condition(ocmv1.Applied, metav1.ConditionTrue, "")
+	for name, c := range map[string]struct {
+		facts overview.Facts
+		want  string
+	}{
+		"not scheduled":     {row(unplaced), "not placed: 0/2 clusters are available"},
+		"a failed override": {row(override), "not applied: WorksWritten: override o: no such path"},
+		"a conflict": {row(deployment(item("a", false, "the object exists and the hub does not manage it", "", ""))),
+			"not applied in a: the object exists and the hub does not manage it"},
+		"a ManifestWork": {overview.Facts{ManifestWorks: works}, "not applied: Failed to apply manifest work"},
+	} {
+		items, more := overview.Attention(c.facts, 9)
+		if len(items) != 1 || more > 0 || items[0].What != c.want || items[0].Severity != why.Problem ||
+			items[0].Next == "" {
+			t.Errorf("%s: %+v", name, items)
+		}
 	}
 }
 
 func TestStateOfWorkloadWithoutClusters(t *testing.T) {
 	b := deployment()
-	if row := overview.RowOfWorkload(b); row.State != overview.Progressing {
+	if row := overview.RowOfWorkload(b, state.Facts{}); row.State != state.Progressing {
 		t.Errorf("a new one is %s", row.State)
 	}
 	b.Status.Conditions = []metav1.Condition{{Type: workv1alpha2.Scheduled, Status: metav1.ConditionFalse,
 		Message: "0/2 clusters are available", LastTransitionTime: noon}}
-	if row := overview.RowOfWorkload(b); row.State != overview.Unplaced || row.Since != noon.Unix() ||
+	if row := overview.RowOfWorkload(b, state.Facts{}); row.State != overview.Unplaced || row.Since != noon.Unix() ||
 		row.Sentence() != "not placed: 0/2 clusters are available" {
 		t.Errorf("%+v", row)
 	}
 	b.DeletionTimestamp = &noon
-	if row := overview.RowOfWorkload(b); row.State != overview.Deleting {
+	if row := overview.RowOfWorkload(b, state.Facts{}); row.State != overview.Deleting {
 		t.Errorf("a deleted one is %s", row.State)
 	}
 }
@@ -163,7 +221,7 @@ func TestAttentionHasTheWorstFirst(t *testing.T) {
 			}))),
 		},
 		Workloads: []*overview.WorkloadRow{
-			new(overview.RowOfWorkload(deployment(item("a", true, "", workv1alpha1.ResourceUnhealthy, "")))),
+			new(overview.RowOfWorkload(deployment(item("a", true, "", workv1alpha1.ResourceUnhealthy, "")), state.Facts{})),
 		},
 	}
 	var got []string
@@ -229,7 +287,7 @@ func TestNothingNeedsAttention(t *testing.T) {
 	items, more := overview.Attention(overview.Facts{
 		Clusters: []*overview.ClusterRow{new(overview.RowOfCluster(cluster("a", metav1.ConditionTrue)))},
 		Workloads: []*overview.WorkloadRow{new(overview.RowOfWorkload(deployment(item("a", true, "",
-			workv1alpha1.ResourceHealthy, ""))))}}, 6)
+			workv1alpha1.ResourceHealthy, "")), state.Facts{}))}}, 6)
 	if len(items)+more > 0 {
 		t.Errorf("items %+v and %d more", items, more)
 	}

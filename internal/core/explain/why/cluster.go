@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
-	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
@@ -23,7 +22,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/execute"
-	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/explain/state"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/override"
@@ -34,33 +33,29 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/pods"
 )
 
-// State is the state of the template in a cluster.
-type State string
-
-// The states, the reddest first.
+// The states of clusters that shall not have the template, beside those of package state.
 const (
-	Failed    State = "Failed"    // the object is missing or outdated in the member
-	Unhealthy State = "Unhealthy" // the object is there, but not healthy
-	Unknown   State = "Unknown"   // the cluster is not ready, and its last report is outdated
-	Pending   State = "Pending"   // in progress, or unknown
-	Suspended State = "Suspended" // dispatching is suspended
-	Leaving   State = "Leaving"   // it is being removed
-	Healthy   State = "Healthy"
-	Refused   State = "Refused" // a filter rejected the cluster
-	Unused    State = "Unused"  // the cluster is feasible, but not used
+	Refused state.State = "Refused" // a filter rejected the cluster
+	Unused  state.State = "Unused"  // the cluster is feasible, but not used
 )
 
-var states = []State{Failed, Unhealthy, Unknown, Pending, Suspended, Leaving, Healthy, Refused, Unused}
+// states are all states, the reddest first.
+var states = append(slices.Clone(state.All), Refused, Unused)
 
 // Cluster is the result for the template in one cluster.
 type Cluster struct {
-	Name  string `json:"name"`
-	State State  `json:"state"`
+	Name  string      `json:"name"`
+	State state.State `json:"state"`
+	// Bad is true for a state that is a problem.
+	Bad bool `json:"bad,omitempty"`
 	// Why is the reason of the state, if it is not obvious.
 	Why string `json:"why,omitempty"`
 	// Target: the template should be there, with Replicas if it has any.
 	Target   bool  `json:"target,omitempty"`
 	Replicas int32 `json:"replicas,omitempty"`
+	// ReadyPods of WantedPods are ready; see state.Place.
+	ReadyPods  int64 `json:"readyPods,omitempty"`
+	WantedPods int64 `json:"wantedPods,omitempty"`
 	// Score is the scheduler's score of the cluster, Room the number of additional replicas that fit; nil if the cluster
 	// was rejected, or if unknown.
 	Score *int32 `json:"score,omitempty"`
@@ -167,11 +162,11 @@ func (e *explanation) explainClusters() {
 		rejection, refused := rejections[name]
 		item, reported := items[name]
 		if !reported && works[name] != nil {
-			item = itemOf(name, works[name])
+			item, reported = itemOf(name, works[name]), true
 		}
 		switch {
 		case wanted:
-			e.explainTarget(&row, byName[name], works[name], item)
+			e.explainTarget(&row, target, byName[name], works[name], item, reported)
 			if why, next := e.rejected(rejection); refused && e.placedByRun(name) {
 				e.find(Attention, name, name+" has it, but is no longer eligible: it "+why, next)
 			}
@@ -249,161 +244,9 @@ func (e *explanation) describeCluster(row *Cluster, c *clusterv1alpha1.Cluster) 
 	slices.SortFunc(row.Free, func(a, b Free) int { return strings.Compare(a.Resource, b.Resource) })
 }
 
-// explainTarget fills in how the template is doing in a cluster that it is placed in.
-func (e *explanation) explainTarget(row *Cluster, c *clusterv1alpha1.Cluster, w *workv1alpha1.Work,
-	item workv1alpha2.AggregatedStatusItem) {
-	fail := func(what, next string) {
-		row.State, row.Why = Failed, what
-		e.find(Problem, row.Name, row.Name+": "+what, next)
-	}
-	wait := func(state State, what, next string) {
-		row.State, row.Why = state, what
-		e.find(Waiting, row.Name, row.Name+": "+what, next)
-	}
-	if c == nil {
-		fail("the cluster is not in the fleet", "join it again, or let the policy choose another")
-		return
-	}
-	manifest, applied, err := override.Apply(e.Facts.Template, c, e.Overrides)
-	for _, r := range applied.Rules {
-		row.Overrides = append(row.Overrides, OverrideRule{Policy: overridePolicy(r, e.template.Namespace),
-			Overriders: compact(r.Overriders)})
-	}
-	for _, u := range applied.Untouched {
-		row.Untouched = append(row.Untouched, u.String())
-		e.find(Attention, row.Name, row.Name+": "+u.String(), "fix the overrider, or remove it")
-	}
-	if w != nil {
-		row.Work = workOf(w, item)
-	}
-
-	outage := membership.OutageOf(c)
-	away := outage != nil
-	ailing, ails := e.ailing(row.Name, away)
-	if ails {
-		row.Pods = &ailing
-	}
-	switch {
-	case err != nil:
-		fail("an override fails, so nothing new is sent: "+err.Error(),
-			"fix that override policy; the hub sends the object as soon as it applies")
-	case w == nil && c.DeletionTimestamp != nil:
-		wait(Leaving, "the cluster is leaving the fleet, so nothing is sent there", "")
-	case w == nil && e.suspended(row.Name):
-		wait(Suspended, "dispatching is suspended", e.resume(row.Name))
-	case w == nil && e.Unseen && e.ownBinding() == nil:
-		wait(Pending, "its state there is in its Work, which you may not read",
-			"ask a user who may list works.work.karmada.io")
-	case w == nil && e.Unseen:
-		wait(Pending, "the member has not answered yet, according to its binding; you may not read its Work", "")
-	case w == nil:
-		if b := e.ownBinding(); b != nil && len(dispatch.Purging(b, e.Works)) > 0 {
-			wait(Pending, "waits until objects in other clusters that must be deleted first are gone", "")
-			return
-		}
-		if event := e.latest(workv1alpha2.EventSyncWorkFailed); event != nil {
-			fail("there is no Work: "+event.Message, "change the template or an override: the message has the reason")
-			return
-		}
-		b := e.ownBinding()
-		if b != nil && meta.IsStatusConditionFalse(b.BindingStatus().Conditions, workv1alpha2.SidecarsInForce) {
-			row.State, row.Why = Pending, "has no Work yet, which may wait for a SidecarSet"
-			return
-		}
-		wait(Pending, "its Work is about to be created", "")
-	case w.DeletionTimestamp != nil:
-		wait(Pending, "the previous Work is being deleted; a new one follows", backFirst(away))
-	case w.Spec.SuspendDispatching != nil && *w.Spec.SuspendDispatching:
-		what := "dispatching is suspended; the member keeps what it has"
-		if row.Work.Status == nil && row.Work.Health == workv1alpha1.ResourceUnknown {
-			what = "dispatching is suspended; nothing was sent"
-		}
-		if state := e.migrationState(row.Name); state != "" {
-			what = state
-		}
-		wait(Suspended, what, e.resume(row.Name))
-	case away && !item.Applied:
-		next := "bring the cluster back; the hub retries by itself"
-		if membership.Untrusted(c) {
-			next = trustAgain(c)
-		}
-		fail("the cluster is not ready: "+row.Ready.Message, next)
-	case item.AppliedMessage != "" && meta.IsStatusConditionFalse(w.Status.Conditions,
-		string(configv1alpha1.InterpreterOperationRetain)):
-		fail("nothing new is sent, because Retain could not be interpreted: "+item.AppliedMessage,
-			"see how it is interpreted: argosy interpret explain "+e.template.Kind)
-	case item.AppliedMessage != "":
-		fail(e.explainFailure(c, execute.FailureOf(w), item.AppliedMessage))
-	case !item.Applied:
-		wait(Pending, "the member has not answered yet", "")
-	case stale(w):
-		wait(Pending, "the latest change is not applied yet", backFirst(away))
-	case away && item.Health == workv1alpha1.ResourceUnknown:
-		row.State, row.Why = Unknown, strings.TrimSuffix("stale since "+outage.Since.UTC().Format(time.RFC3339)+": "+
-			brief(row.Work.Status), ": ")
-	case ails:
-		// The notes repeat the status, and its counters have less detail than the pods.
-		lines := append(ailing.Lines(), strings.Trim(overdue(w), ", "))
-		lines = append(lines, notes(row.Work.Status)...)
-		row.State, row.Why = Unhealthy, strings.Join(slices.DeleteFunc(lines, func(s string) bool { return s == "" }), "; ")
-		severity := Problem
-		if item.Health == workv1alpha1.ResourceHealthy {
-			row.State, severity = Healthy, Attention
-		}
-		e.find(severity, row.Name, row.Name+": "+row.Why, e.helpPods(row.Name, ailing, manifest, item))
-	case item.Health == workv1alpha1.ResourceUnhealthy:
-		row.State, row.Why = Unhealthy, strings.TrimSuffix("applied, and not healthy: "+
-			strings.Trim(overdue(w)+", "+brief(row.Work.Status), ", "), ": ")
-		e.find(Problem, row.Name, row.Name+": "+row.Why,
-			fmt.Sprintf("look at the object and its pods in cluster %s; all that it reported: --cluster %s%s", row.Name,
-				row.Name, e.unseenPods()))
-	case item.Health == workv1alpha1.ResourceHealthy:
-		row.State, row.Why = Healthy, brief(row.Work.Status)
-	default:
-		wait(Pending, strings.TrimSuffix("applied, and not known to be healthy yet: "+brief(row.Work.Status), ": "),
-			cmp.Or(backFirst(away), strings.TrimPrefix(e.unseenPods(), "; ")))
-	}
-	kind := match.GroupKind(e.template.APIVersion, e.template.Kind)
-	if away && row.State != Failed && (w == nil || item.Applied) && !aggregate.Final(kind, item.Status) {
-		severity := Attention
-		if row.State == Unknown {
-			severity = Problem
-		}
-		e.find(severity, row.Name, fmt.Sprintf("%s: the cluster %s, and its status is stale: %s", row.Name, outage,
-			row.Ready.Message), "bring the cluster back")
-	}
-	if w == nil {
-		return
-	}
-	if c := meta.FindStatusCondition(w.Status.Conditions, workv1alpha1.WorkScaledByMember); c != nil &&
-		c.Status == metav1.ConditionTrue {
-		row.Why = strings.TrimPrefix(row.Why+"; "+strings.TrimSuffix(c.Message, "."), "; ")
-	}
-	if c := meta.FindStatusCondition(w.Status.Conditions, workv1alpha1.WorkContested); c != nil &&
-		c.Status == metav1.ConditionTrue {
-		e.find(Attention, row.Name, row.Name+": "+c.Message, execute.ContestedAdvice)
-	}
-	for _, operation := range []configv1alpha1.InterpreterOperation{configv1alpha1.InterpreterOperationInterpretHealth,
-		configv1alpha1.InterpreterOperationInterpretStatus} {
-		if c := meta.FindStatusCondition(w.Status.Conditions, string(operation)); c != nil &&
-			c.Status == metav1.ConditionFalse {
-			e.find(Attention, row.Name, fmt.Sprintf("%s: %s could not be interpreted: %s", row.Name, operation, c.Message),
-				"see how it is interpreted: argosy interpret explain "+e.template.Kind)
-		}
-	}
-}
-
-// backFirst returns the remedy for a cluster that is away; empty for others.
-func backFirst(away bool) string {
-	if away {
-		return "the cluster is not ready: bring it back"
-	}
-	return ""
-}
-
 // explainLeaving reports what blocks a deletion in a cluster.
 func (e *explanation) explainLeaving(row *Cluster, w *workv1alpha1.Work, item workv1alpha2.AggregatedStatusItem) {
-	row.State, row.Work = Leaving, workOf(w, item)
+	row.State, row.Work = state.Leaving, workOf(w, item)
 	row.Why = "it is being removed"
 	if execute.Recallable(w) {
 		row.Why += "; a namespace waits until the objects that the hub placed in it have left"
@@ -657,29 +500,4 @@ func overridePolicy(r override.Rule, namespace string) string {
 		return "OverridePolicy " + namespace + "/" + r.Policy
 	}
 	return "ClusterOverridePolicy " + r.Policy
-}
-
-// briefFields are the status fields with the most information, in this order.
-var briefFields = []string{"phase", "replicas", "readyReplicas", "availableReplicas", "updatedReplicas",
-	"unavailableReplicas",
-	"desiredNumberScheduled", "numberReady", "desired", "active", "succeeded", "failed"}
-
-// brief returns a summary of a status; empty if there is none.
-func brief(status json.RawMessage) string {
-	var fields map[string]any
-	if json.Unmarshal(status, &fields) != nil {
-		return ""
-	}
-	var parts []string
-	for _, name := range briefFields {
-		switch v := fields[name].(type) {
-		case string, float64:
-			parts = append(parts, fmt.Sprintf("%s %v", name, v))
-		}
-	}
-	lines := notes(status)
-	if len(parts) > 0 {
-		lines = append([]string{strings.Join(parts, ", ")}, lines...)
-	}
-	return strings.Join(lines, "; ")
 }

@@ -14,9 +14,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
-	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
+	"github.com/argosy-io/argosy/internal/core/explain/state"
 	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/schedule"
@@ -25,8 +25,9 @@ import (
 // MemberFacts are the facts about a member cluster. They are read-only.
 type MemberFacts struct {
 	Cluster *clusterv1alpha1.Cluster
-	// Bindings are the bindings of all templates.
+	// Bindings are the bindings of all templates. Troubled are the workloads with pods that do not run.
 	Bindings []workv1alpha2.Binding
+	Troubled state.Troubled
 	// Orphans are the orphans of this hub in the cluster, such as "Deployment shop/web".
 	Orphans []string
 	Plugins schedule.Plugins
@@ -55,11 +56,13 @@ type MemberAnswer struct {
 
 // PlacedThere is a template in the cluster.
 type PlacedThere struct {
-	Template string `json:"template"`
-	Replicas int32  `json:"replicas,omitempty"`
-	Applied  bool   `json:"applied"`
-	Health   string `json:"health,omitempty"`
-	// Why it is not applied, in the member's words.
+	Template string      `json:"template"`
+	Replicas int32       `json:"replicas,omitempty"`
+	State    state.State `json:"state"`
+	// Ready of Wanted pods are ready; see state.Place.
+	Ready  int64 `json:"ready,omitempty"`
+	Wanted int64 `json:"wanted,omitempty"`
+	// Why has the reason of a failure, in the words of the hub or of the cluster.
 	Why string `json:"why,omitempty"`
 }
 
@@ -127,10 +130,9 @@ func ExplainMember(f MemberFacts) MemberAnswer {
 					Why: fmt.Sprintf("evicted by %s, reason %s", t.Producer, t.Reason)})
 			}
 		}
-		if i := slices.IndexFunc(b.BindingSpec().Clusters, func(t workv1alpha2.TargetCluster) bool {
-			return t.Name == c.Name
-		}); i >= 0 {
-			a.Placed = append(a.Placed, placedThere(b, of, b.BindingSpec().Clusters[i]))
+		if p, placed := state.PlaceIn(b, c, f.Troubled); placed {
+			a.Placed = append(a.Placed, PlacedThere{Template: of, Replicas: p.Replicas, State: p.State, Ready: p.Ready,
+				Wanted: p.Wanted, Why: p.What})
 			continue
 		}
 		_, rejections := schedule.Feasible(b, fleet)
@@ -147,16 +149,7 @@ func ExplainMember(f MemberFacts) MemberAnswer {
 		}
 	}
 	slices.SortFunc(a.Placed, func(x, y PlacedThere) int {
-		rank := func(p PlacedThere) int {
-			switch {
-			case !p.Applied:
-				return 0
-			case p.Health == string(workv1alpha1.ResourceUnhealthy):
-				return 1
-			}
-			return 2
-		}
-		return cmp.Or(rank(x)-rank(y), strings.Compare(x.Template, y.Template))
+		return cmp.Or(x.State.Rank()-y.State.Rank(), strings.Compare(x.Template, y.Template))
 	})
 	slices.SortFunc(a.Leaving, func(x, y LeavingThere) int {
 		return cmp.Or(strings.Compare(x.Template, y.Template), strings.Compare(x.Why, y.Why))
@@ -187,10 +180,10 @@ func ExplainMember(f MemberFacts) MemberAnswer {
 	}
 	var missing, sick []string
 	for _, p := range a.Placed {
-		switch {
-		case !p.Applied && p.Why != "":
+		switch p.State {
+		case state.Failed:
 			missing = append(missing, p.Template)
-		case p.Health == string(workv1alpha1.ResourceUnhealthy):
+		case state.Unhealthy:
 			sick = append(sick, p.Template)
 		}
 	}
@@ -237,17 +230,6 @@ func templateName(b workv1alpha2.Binding) string {
 	return text.Object(match.GroupKind(ref.APIVersion, ref.Kind).String(), ref.Namespace, ref.Name)
 }
 
-// placedThere returns a binding's template in a target.
-func placedThere(b workv1alpha2.Binding, of string, target workv1alpha2.TargetCluster) PlacedThere {
-	row := PlacedThere{Template: of, Replicas: target.Replicas}
-	for _, item := range b.BindingStatus().AggregatedStatus {
-		if item.ClusterName == target.Name {
-			row.Applied, row.Health, row.Why = item.Applied, string(item.Health), item.AppliedMessage
-		}
-	}
-	return row
-}
-
 // roomOf returns the free amount of each resource, sorted.
 func roomOf(s *clusterv1alpha1.ResourceSummary) (lines []string) {
 	if s == nil {
@@ -289,13 +271,13 @@ func (a MemberAnswer) Write(out io.Writer) error {
 	}
 	if len(a.Placed) > 0 {
 		fmt.Fprint(&b, "\nPlaced here\n")
-		t := table(&b, "TEMPLATE", "REPLICAS", "APPLIED", "HEALTH", "WHY")
+		t := table(&b, "TEMPLATE", "STATE", "READY", "WHY")
 		for _, p := range a.Placed {
-			replicas := ""
-			if p.Replicas > 0 {
-				replicas = fmt.Sprint(p.Replicas)
+			ready := ""
+			if p.Wanted > 0 {
+				ready = fmt.Sprintf("%d/%d", p.Ready, p.Wanted)
 			}
-			t.row(p.Template, replicas, yesNo(p.Applied), p.Health, short(p.Why))
+			t.row(p.Template, string(p.State), ready, short(p.Why))
 		}
 		t.end()
 	}

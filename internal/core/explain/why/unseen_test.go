@@ -9,6 +9,7 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/aggregate"
+	"github.com/argosy-io/argosy/internal/core/explain/state"
 	"github.com/argosy-io/argosy/internal/core/explain/why"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 )
@@ -58,7 +59,7 @@ func TestUnreadableObjectsAreNotExplained(t *testing.T) {
 	h := start(t, "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}", cluster("m1"))
 	h.Unseen = true
 	answer := why.Explain(h.Facts)
-	if c := answer.Clusters[0]; c.State != why.Pending ||
+	if c := answer.Clusters[0]; c.State != state.Progressing ||
 		c.Why != "its state there is in its Work, which you may not read" {
 		t.Errorf("it says %s, %q", c.State, c.Why)
 	}

@@ -22,6 +22,7 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/adjust/failover"
+	"github.com/argosy-io/argosy/internal/core/explain/state"
 	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/propagate"
@@ -231,7 +232,7 @@ func (e *explanation) summary() string {
 	for _, c := range e.answer.Clusters {
 		if c.Target {
 			targets++
-			if c.State == Healthy {
+			if c.State == state.Healthy {
 				healthy++
 			}
 		}

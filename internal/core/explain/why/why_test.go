@@ -878,9 +878,17 @@ var stories = []struct {
 		want: "m2: 1 of 4 pods: ContainersNotReady: the container is running, and not ready (container web)",
 		next: "argosy logs web-5d4f-a -n shop -C m2 -c web",
 		given: func(t *testing.T) *hub {
-			return ailing(t, workv1alpha1.ResourceHealthy, pods.Report{Pods: 4, Troubles: []pods.Group{
+			h := ailing(t, workv1alpha1.ResourceHealthy, pods.Report{Pods: 4, Troubles: []pods.Group{
 				{Pods: 1, Pod: "web-5d4f-a", Reason: pods.ContainersNotReady, Message: "the container is running, and not ready",
 					Container: "web"}}})
+			h.answers(workv1alpha1.ResourceHealthy, `{"replicas": 7, "readyReplicas": 6}`, "m2")
+			return h
+		}},
+	{name: "new pods of a canary that do not run", severity: why.Problem, want: "m2: 2 of 6 pods: ImagePullBackOff",
+		next: "imagePullSecrets",
+		given: func(t *testing.T) *hub {
+			return ailing(t, workv1alpha1.ResourceHealthy,
+				pods.Report{Pods: 6, Troubles: []pods.Group{{Pods: 2, Pod: "web-5d4f-a", Reason: "ImagePullBackOff"}}})
 		}},
 	{name: "pods in trouble in very many clusters", severity: why.Problem, want: "m2: 3 of 3 pods: ImagePullBackOff",
 		given: func(t *testing.T) *hub {
@@ -1239,7 +1247,7 @@ func TestProblemsComeFirst(t *testing.T) {
 		}
 		red := false
 		for _, c := range slices.Backward(answer.Clusters) {
-			bad := c.State == why.Failed || c.State == why.Unhealthy
+			bad := c.State.Bad()
 			if red && !bad {
 				t.Errorf("%s: %s comes before a cluster that fails", s.name, c.Name)
 			}

@@ -1,0 +1,222 @@
+// Package state decides how a template is doing in each of its clusters. The console, `argosy why` and `argosy status`
+// show its answer.
+package state
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/json"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/aggregate"
+	"github.com/argosy-io/argosy/internal/core/cluster/membership"
+	"github.com/argosy-io/argosy/internal/core/dispatch"
+	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
+	"github.com/argosy-io/argosy/internal/core/workload/pods"
+)
+
+// State is the state of a template in a cluster.
+type State string
+
+// The states.
+const (
+	Failed      State = "Failed"      // it is missing or outdated there, and waiting does not help
+	Unhealthy   State = "Unhealthy"   // it is there, but not healthy, or its pods do not run
+	Lost        State = "Lost"        // the cluster is not ready, so that its last report is outdated
+	Progressing State = "Progressing" // it is being applied, or not known to be healthy yet
+	Suspended   State = "Suspended"   // dispatching is suspended
+	Leaving     State = "Leaving"     // it is being removed
+	Healthy     State = "Healthy"
+)
+
+// All are the states, the worst first.
+var All = []State{Failed, Unhealthy, Lost, Progressing, Suspended, Leaving, Healthy}
+
+// Bad reports whether a state is a problem.
+func (s State) Bad() bool { return s == Failed || s == Unhealthy || s == Lost }
+
+// Place is how a template is doing in a cluster.
+type Place struct {
+	Cluster  string `json:"cluster"`
+	State    State  `json:"state"`
+	Replicas int32  `json:"replicas,omitempty"`
+	// Ready of Wanted pods are ready. Both are 0 for kinds without replicas, and for those that run once.
+	Ready  int64 `json:"ready,omitempty"`
+	Wanted int64 `json:"wanted,omitempty"`
+	// What has the reason of the hub or of the cluster if the state is Failed, and a summary of the status if it is
+	// Unhealthy.
+	What string `json:"what,omitempty"`
+	// Ended is true if a run, such as of a Job, has ended there.
+	Ended bool `json:"ended,omitempty"`
+}
+
+// Seen is what the hub knows about a template in a cluster.
+type Seen struct {
+	Kind   schema.GroupKind
+	Target workv1alpha2.TargetCluster
+	// Report is the cluster's part of the status of the binding; nil if there is none.
+	Report *workv1alpha2.AggregatedStatusItem
+	// Unsent is why the hub cannot write the Work; empty if it can.
+	Unsent string
+	// Missing is true if the cluster is not in the fleet, Leaving if it leaves it, Lost if it is not ready.
+	Missing, Leaving, Lost bool
+	Suspended              bool
+	// Troubled is true if pods of the template do not run there.
+	Troubled bool
+	// Outdated is true if what the cluster has applied is older than the Work.
+	Outdated bool
+}
+
+// Facts are what a binding does not have.
+type Facts struct {
+	// Cluster returns a cluster, or nil if it is not in the fleet. Cluster itself is nil if the clusters are unknown.
+	Cluster func(name string) *clusterv1alpha1.Cluster
+	// Troubled are the workloads with pods that do not run, as far as they are known.
+	Troubled Troubled
+}
+
+// See returns what is known about the template of a binding in one of its targets. report is as in Seen.
+func See(b workv1alpha2.Binding, target workv1alpha2.TargetCluster, report *workv1alpha2.AggregatedStatusItem,
+	f Facts) Seen {
+	of := b.BindingSpec().Resource
+	s := Seen{Kind: match.GroupKind(of.APIVersion, of.Kind), Target: target, Report: report,
+		Suspended: dispatch.Suspended(b, target.Name), Troubled: f.Troubled.ailing(b, target.Name)}
+	for _, line := range aggregate.Unwritten(b.BindingStatus().Conditions) {
+		if strings.Contains(line, strconv.Quote(target.Name)) {
+			s.Unsent = line
+		}
+	}
+	if f.Cluster != nil {
+		s = s.AtCluster(f.Cluster(target.Name))
+	}
+	return s
+}
+
+// AtCluster returns s with what is known about its cluster; nil if it is not in the fleet.
+func (s Seen) AtCluster(c *clusterv1alpha1.Cluster) Seen {
+	s.Missing, s.Leaving, s.Lost = c == nil, c != nil && c.DeletionTimestamp != nil, membership.OutageOf(c) != nil
+	return s
+}
+
+// Places returns how the template of a binding is doing in its clusters, sorted by name.
+func Places(b workv1alpha2.Binding, f Facts) []Place {
+	targets, items := dispatch.Targets(b), b.BindingStatus().AggregatedStatus
+	reports := make(map[string]*workv1alpha2.AggregatedStatusItem, len(items))
+	for i := range items {
+		reports[items[i].ClusterName] = &items[i]
+	}
+	places := make([]Place, len(targets))
+	for i, target := range targets {
+		places[i] = See(b, target, reports[target.Name], f).Place()
+	}
+	return places
+}
+
+// PlaceIn returns how the template of a binding is doing in a cluster; false if the cluster shall not have it.
+func PlaceIn(b workv1alpha2.Binding, c *clusterv1alpha1.Cluster, t Troubled) (p Place, placed bool) {
+	for _, target := range dispatch.Targets(b) {
+		if target.Name != c.Name {
+			continue
+		}
+		var report *workv1alpha2.AggregatedStatusItem
+		for i := range b.BindingStatus().AggregatedStatus {
+			if item := &b.BindingStatus().AggregatedStatus[i]; item.ClusterName == c.Name {
+				report = item
+			}
+		}
+		return See(b, target, report, Facts{Troubled: t}).AtCluster(c).Place(), true
+	}
+	return p, false
+}
+
+// Troubled are workloads with pods that do not run.
+type Troubled map[At]bool
+
+// At is a template in a cluster.
+type At struct {
+	Kind                     schema.GroupKind
+	Namespace, Name, Cluster string
+}
+
+// TroubledOf returns the given workloads.
+func TroubledOf(all []pods.Workload) Troubled {
+	t := make(Troubled, len(all))
+	for _, w := range all {
+		t[At{match.GroupKind(w.APIVersion, w.Kind), w.Namespace, w.Name, w.Cluster}] = len(w.Troubles) > 0
+	}
+	return t
+}
+
+// ailing reports whether pods of the template of b do not run in a cluster.
+func (t Troubled) ailing(b workv1alpha2.Binding, cluster string) bool {
+	of := b.BindingSpec().Resource
+	return t[At{match.GroupKind(of.APIVersion, of.Kind), of.Namespace, of.Name, cluster}]
+}
+
+// Place decides the state.
+func (s Seen) Place() Place {
+	p := Place{Cluster: s.Target.Name, Replicas: s.Target.Replicas}
+	r := workv1alpha2.AggregatedStatusItem{}
+	if s.Report != nil {
+		r = *s.Report
+	}
+	p.Ended = r.Applied && aggregate.Final(s.Kind, r.Status)
+	p.Ready, p.Wanted = podsOf(s.Kind, r.Status, int64(s.Target.Replicas))
+	if s.Lost {
+		p.Ready = 0
+	}
+	switch {
+	case s.Missing:
+		p.State, p.What = Failed, "the cluster is not in the fleet"
+	case s.Unsent != "":
+		p.State, p.What = Failed, s.Unsent
+	case s.Leaving && s.Report == nil:
+		p.State = Leaving
+	case s.Suspended:
+		p.State = Suspended
+	case s.Lost && !p.Ended:
+		p.State = Lost
+	case !r.Applied && r.AppliedMessage != "":
+		p.State, p.What = Failed, r.AppliedMessage
+	case !r.Applied, s.Outdated:
+		p.State = Progressing
+	case r.Health == workv1alpha1.ResourceUnhealthy,
+		s.Troubled && !p.Ended && (r.Health != workv1alpha1.ResourceHealthy || p.Ready < p.Wanted):
+		p.State = Unhealthy
+		if r.Status != nil {
+			p.What = Brief(r.Status.Raw)
+		}
+	case r.Health == workv1alpha1.ResourceHealthy:
+		p.State = Healthy
+	default:
+		p.State = Progressing
+	}
+	return p
+}
+
+// podsOf returns the ready pods in a status, and how many there should be: the given replicas, or for daemons as many
+// as the cluster reports. Both are 0 for kinds that run once: their pods end.
+func podsOf(kind schema.GroupKind, status *runtime.RawExtension, replicas int64) (ready, wanted int64) {
+	if interpret.RunsOnce(kind) {
+		return 0, 0
+	}
+	var reported map[string]any
+	if status == nil || json.Unmarshal(status.Raw, &reported) != nil {
+		return 0, replicas
+	}
+	n, counts := interpret.PodsOf(kind, reported)
+	if counts && replicas == 0 {
+		return n.Ready, n.All
+	}
+	return n.Ready, replicas
+}
+
+// Rank orders states, the worst first.
+func (s State) Rank() int { return slices.Index(All, s) }
