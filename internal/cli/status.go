@@ -15,7 +15,6 @@ import (
 
 	"github.com/spf13/cobra"
 	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,6 +29,7 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/adjust/failover"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/explain/overview"
@@ -227,12 +227,12 @@ func (h *health) checkWorkloads(ctx context.Context, config *rest.Config, c clie
 	}
 	bindings, err := scope.Bindings.List(ctx, c)
 	note("workloads", "list resourcebindings, clusterresourcebindings and policies", err)
-	seen := state.Facts{Troubled: state.TroubledOf(facts.Troubled), Cluster: func(name string) *clusterv1alpha1.Cluster {
-		if i := slices.IndexFunc(fleet, func(c clusterv1alpha1.Cluster) bool { return c.Name == name }); i >= 0 {
-			return &fleet[i]
-		}
-		return nil
-	}}
+	byName := map[string]*clusterv1alpha1.Cluster{}
+	for i := range fleet {
+		byName[fleet[i].Name] = &fleet[i]
+	}
+	clusterOf := func(name string) *clusterv1alpha1.Cluster { return byName[name] }
+	seen := state.Facts{Troubled: state.TroubledOf(facts.Troubled), Cluster: clusterOf}
 	for _, b := range bindings {
 		row := overview.RowOfWorkload(b, seen)
 		facts.Workloads = append(facts.Workloads, &row)
@@ -251,17 +251,12 @@ func (h *health) checkWorkloads(ctx context.Context, config *rest.Config, c clie
 	h.Attention, more = overview.Attention(facts, shownAttention)
 	h.MoreAttention += more
 
-	if slices.ContainsFunc(bindings, failover.InProgress) || slices.ContainsFunc(fleet, evicts) {
+	if slices.ContainsFunc(bindings, func(b workv1alpha2.Binding) bool { return failover.MayLeave(b, clusterOf) }) {
 		moves, err := failoversOf(ctx, config)
 		note("failovers", "list what failovers need", err)
 		h.Failovers = slices.DeleteFunc(moves, func(m failover.Move) bool { return m.Ended != nil })
 	}
 	return unknown
-}
-
-// evicts reports whether a cluster has a NoExecute taint.
-func evicts(c clusterv1alpha1.Cluster) bool {
-	return slices.ContainsFunc(c.Spec.Taints, func(t corev1.Taint) bool { return t.Effect == corev1.TaintEffectNoExecute })
 }
 
 // failed returns the number of failed checks, of the hub's parts and of clusters.

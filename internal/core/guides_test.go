@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
@@ -138,6 +137,9 @@ func admitted(text string) map[string]any {
 func (s *guideStory) reports(cluster string, health workv1alpha1.ResourceHealth, ready int32) {
 	item := workv1alpha2.AggregatedStatusItem{ClusterName: cluster, Applied: true, Health: health,
 		Status: &runtime.RawExtension{Raw: fmt.Appendf(nil, `{"replicas":%d,"readyReplicas":%[1]d}`, ready)}}
+	if health == workv1alpha1.ResourceUnhealthy {
+		item.UnhealthySince = new(metav1.NewTime(s.now))
+	}
 	for i, known := range s.binding.Status.AggregatedStatus {
 		if known.ClusterName == cluster {
 			s.binding.Status.AggregatedStatus[i] = item
@@ -160,10 +162,9 @@ func (s *guideStory) ready(name string, status metav1.ConditionStatus) {
 }
 
 // decide returns the placement that the hub decides on.
-func (s *guideStory) decide(after time.Duration, unhealthy map[string]time.Time) string {
+func (s *guideStory) decide(after time.Duration) string {
 	fleet := schedule.NewSnapshot(s.clusters)
 	plan := failover.Make(failover.Input{Options: s.options, Bindings: []workv1alpha2.Binding{s.binding},
-		Unhealthy: map[types.NamespacedName]map[string]time.Time{{Namespace: "default", Name: s.binding.Name}: unhealthy},
 		Fleet: deschedule.Clusters{Snapshot: fleet, Decide: func(b workv1alpha2.Binding,
 			decide func(schedule.Capacity) ([]workv1alpha2.TargetCluster, bool)) {
 			decide(fleet.Room(b))
@@ -181,16 +182,15 @@ func (s *guideStory) first() string { return s.binding.Spec.Clusters[0].Name }
 var guideEvents = map[string]func(*guideStory) (before, after string){
 	"the cluster is unavailable": func(s *guideStory) (string, string) {
 		s.ready(s.first(), metav1.ConditionFalse)
-		return s.decide(299*time.Second, nil), s.decide(300*time.Second, nil)
+		return s.decide(299 * time.Second), s.decide(300 * time.Second)
 	},
 	"the cluster is unreachable": func(s *guideStory) (string, string) {
 		s.ready(s.first(), metav1.ConditionUnknown)
-		return s.decide(299*time.Second, nil), s.decide(300*time.Second, nil)
+		return s.decide(299 * time.Second), s.decide(300 * time.Second)
 	},
 	"the application is unhealthy": func(s *guideStory) (string, string) {
 		s.reports(s.first(), workv1alpha1.ResourceUnhealthy, 0)
-		since := map[string]time.Time{s.first(): s.now}
-		return s.decide(299*time.Second, since), s.decide(300*time.Second, since)
+		return s.decide(299 * time.Second), s.decide(300 * time.Second)
 	},
 	"the cluster is too full": func(s *guideStory) (string, string) {
 		policy := &configv1alpha1.ReplicaSchedulingPolicy{}

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -24,8 +23,7 @@ import (
 )
 
 // Failovers returns the workloads that should leave a cluster, are leaving it, or have left it recently. It plans like
-// the hub, except for unhealthy applications: only the hub knows since when. r must know the hub's own types. If room
-// is nil, it uses the resource summaries of the clusters.
+// the hub. r must know the hub's own types. If room is nil, it uses the resource summaries of the clusters.
 func Failovers(
 	ctx context.Context, r client.Reader, s Scheduler, room Room, now time.Time,
 ) ([]failover.Move, error) {
@@ -105,7 +103,7 @@ var policyIDs = []string{
 func peers(
 	ctx context.Context, r client.Reader, b workv1alpha2.Binding, fleet []*clusterv1alpha1.Cluster,
 ) ([]workv1alpha2.Binding, error) {
-	if b == nil || !mayLeave(b, fleet) {
+	if b == nil || !failover.MayLeave(b, schedule.NewSnapshot(fleet).Cluster) {
 		return nil, nil
 	}
 	var its client.MatchingLabels
@@ -125,23 +123,4 @@ func peers(
 		return nil, fmt.Errorf("list the bindings of the policy: %w", err)
 	}
 	return slices.DeleteFunc(all, func(o workv1alpha2.Binding) bool { return o.GetUID() == b.GetUID() }), nil
-}
-
-// mayLeave reports whether a binding is leaving a cluster, or is in one with a NoExecute taint.
-func mayLeave(b workv1alpha2.Binding, fleet []*clusterv1alpha1.Cluster) bool {
-	spec := b.BindingSpec()
-	if len(spec.GracefulEvictionTasks) > 0 {
-		return true
-	}
-	for _, c := range fleet {
-		if !workv1alpha2.HasTarget(spec.Clusters, c.Name) {
-			continue
-		}
-		for _, t := range c.Spec.Taints {
-			if t.Effect == corev1.TaintEffectNoExecute {
-				return true
-			}
-		}
-	}
-	return false
 }

@@ -511,4 +511,9 @@ type AggregatedStatusItem struct {
 	// +kubebuilder:validation:Enum=Healthy;Unhealthy;Unknown
 	// +optional
 	Health workv1alpha1.ResourceHealth `json:"health,omitempty"`
+
+	// UnhealthySince is when the health became Unhealthy; unset for another health. The toleration of
+	// spec.failover.application counts from it. Not in Karmada.
+	// +optional
+	UnhealthySince *metav1.Time `json:"unhealthySince,omitempty"`
 }

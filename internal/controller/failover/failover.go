@@ -27,7 +27,6 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
-	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/capacity"
 	"github.com/argosy-io/argosy/internal/commit"
@@ -68,9 +67,6 @@ type reconciler struct {
 	limiter *rate.Limiter
 	// began is the time of the first plan: the caches are filled, and this hub leads.
 	began time.Time
-	// unhealthy has the time since which bindings are Unhealthy, per cluster. After a restart the time starts again, which
-	// only delays a failover.
-	unhealthy map[types.NamespacedName]map[string]time.Time
 	// recent are the times of the evictions of the last minute.
 	recent []time.Time
 	// pending are the bindings that were written.
@@ -86,8 +82,7 @@ type subject struct {
 }
 
 func newReconciler(c client.Client, o Options) *reconciler {
-	return &reconciler{Options: o, client: c, unhealthy: map[types.NamespacedName]map[string]time.Time{},
-		limiter: rate.NewLimiter(eventsPerSecond, eventsAtOnce)}
+	return &reconciler{Options: o, client: c, limiter: rate.NewLimiter(eventsPerSecond, eventsAtOnce)}
 }
 
 // Setup registers the controller with the manager.
@@ -132,7 +127,7 @@ func (r *reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 // input reads the facts for a plan.
 func (r *reconciler) input(ctx context.Context, now time.Time) (failover.Input, error) {
 	snapshot := r.Fleet.Snapshot()
-	in := failover.Input{Options: r.Options.Options, Registered: map[string]bool{}, Unhealthy: r.unhealthy,
+	in := failover.Input{Options: r.Options.Options, Registered: map[string]bool{},
 		Fleet: deschedule.Clusters{Snapshot: snapshot,
 			Decide: func(b workv1alpha2.Binding, decide func(schedule.Capacity) ([]workv1alpha2.TargetCluster, bool)) {
 				r.Fleet.Decide(b, snapshot, decide)
@@ -152,7 +147,6 @@ func (r *reconciler) input(ctx context.Context, now time.Time) (failover.Input, 
 		return in, fmt.Errorf("list bindings: %w", err)
 	}
 	in.Bindings = r.current(all)
-	r.observe(in.Bindings, now)
 	r.recent = slices.DeleteFunc(r.recent, func(t time.Time) bool { return now.Sub(t) >= time.Minute })
 	in.Recent = r.recent
 	return in, nil
@@ -169,39 +163,6 @@ func (r *reconciler) current(cached []workv1alpha2.Binding) []workv1alpha2.Bindi
 	}
 	r.pending.ForgetIf(func(key types.NamespacedName) bool { return !exist[key] })
 	return cached
-}
-
-// observe notes since when bindings are Unhealthy in clusters.
-func (r *reconciler) observe(bindings []workv1alpha2.Binding, now time.Time) {
-	unhealthy := map[types.NamespacedName]map[string]time.Time{}
-	for _, b := range bindings {
-		if !failsOver(b) {
-			continue
-		}
-		key := client.ObjectKeyFromObject(b)
-		for _, item := range b.BindingStatus().AggregatedStatus {
-			if item.Health != workv1alpha1.ResourceUnhealthy {
-				continue
-			}
-			if unhealthy[key] == nil {
-				unhealthy[key] = map[string]time.Time{}
-			}
-			unhealthy[key][item.ClusterName] = now
-			if since, known := r.unhealthy[key][item.ClusterName]; known {
-				unhealthy[key][item.ClusterName] = since
-			}
-		}
-	}
-	clear(r.unhealthy)
-	for key, since := range unhealthy {
-		r.unhealthy[key] = since
-	}
-}
-
-// failsOver reports whether a binding has application failover.
-func failsOver(b workv1alpha2.Binding) bool {
-	f := b.BindingSpec().Failover
-	return f != nil && f.Application != nil
 }
 
 // facts reads the template and the policy of a binding.

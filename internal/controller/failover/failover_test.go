@@ -129,7 +129,7 @@ func (w *world) back(name string) {
 		func(c *clusterv1alpha1.Cluster) { c.Spec.Taints = nil })
 }
 
-// reports has the members report, as "m1=Healthy m2=Unhealthy".
+// reports has the members report, as "m1=Healthy m2=Unhealthy". What is Unhealthy is so since now.
 func (w *world) reports(text string) {
 	w.t.Helper()
 	for {
@@ -137,10 +137,13 @@ func (w *world) reports(text string) {
 		w.binding.Status.AggregatedStatus = nil
 		for _, f := range strings.Fields(text) {
 			name, health, _ := strings.Cut(f, "=")
-			w.binding.Status.AggregatedStatus = append(w.binding.Status.AggregatedStatus,
-				workv1alpha2.AggregatedStatusItem{ClusterName: name, Applied: true,
-					Health: workv1alpha1.ResourceHealth(health),
-					Status: &runtime.RawExtension{Raw: []byte(`{"replicas":2,"readyReplicas":2}`)}})
+			item := workv1alpha2.AggregatedStatusItem{ClusterName: name, Applied: true,
+				Health: workv1alpha1.ResourceHealth(health),
+				Status: &runtime.RawExtension{Raw: []byte(`{"replicas":2,"readyReplicas":2}`)}}
+			if item.Health == workv1alpha1.ResourceUnhealthy {
+				item.UnhealthySince = new(metav1.Now())
+			}
+			w.binding.Status.AggregatedStatus = append(w.binding.Status.AggregatedStatus, item)
 		}
 		err := w.Status().Update(w.t.Context(), w.binding)
 		if err == nil {
@@ -334,6 +337,27 @@ func TestUnhealthyApplicationMovesWithItsState(t *testing.T) {
 	})
 }
 
+func TestUnhealthyTimeOutlivesTheReconciler(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		seconds := int32(300)
+		w.binding.Spec.Failover = &policyv1alpha1.FailoverBehavior{Application: &policyv1alpha1.ApplicationFailoverBehavior{
+			DecisionConditions: policyv1alpha1.DecisionConditions{TolerationSeconds: &seconds}}}
+		w.Make(w.binding)
+		w.reports("m1=Healthy")
+		stop := w.run()
+		w.eventually("m1:2")
+		w.reports("m1=Unhealthy")
+		w.Advance(4 * time.Minute)
+		w.eventually("m1:2")
+		stop() // another hub leads
+		w.run()
+		w.eventually("m1:2")
+		w.Advance(time.Minute)
+		w.eventually("m2:2 leaves m1")
+	})
+}
+
 func TestVolumesMoveIfThePolicyAllowsIt(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t, map[string]any{"name": "data", "persistentVolumeClaim": map[string]any{"claimName": "data"}})
@@ -472,26 +496,5 @@ func TestPendingWriteStaysUntilTheCacheShowsIt(t *testing.T) {
 	clock.SetTime(clock.Now().Add(time.Hour))
 	if got := r.current([]workv1alpha2.Binding{cached}); got[0].GetResourceVersion() != "2" {
 		t.Errorf("the plan is made of version %s, want 2", got[0].GetResourceVersion())
-	}
-}
-
-func TestUnhealthyTimesEndWithTheFailure(t *testing.T) {
-	r := &reconciler{unhealthy: nil}
-	r.unhealthy = map[types.NamespacedName]map[string]time.Time{}
-	b := &workv1alpha2.ResourceBinding{}
-	b.Spec.Failover = &policyv1alpha1.FailoverBehavior{Application: &policyv1alpha1.ApplicationFailoverBehavior{}}
-	setHealth := func(health workv1alpha1.ResourceHealth, at int64) {
-		b.Status.AggregatedStatus = []workv1alpha2.AggregatedStatusItem{{ClusterName: "m1", Health: health}}
-		r.observe([]workv1alpha2.Binding{b}, time.Unix(at, 0))
-	}
-	setHealth(workv1alpha1.ResourceUnhealthy, 1)
-	setHealth(workv1alpha1.ResourceUnhealthy, 2)
-	if got := r.unhealthy[types.NamespacedName{}]["m1"]; got != time.Unix(1, 0) {
-		t.Errorf("Unhealthy since %s", got)
-	}
-	setHealth(workv1alpha1.ResourceUnknown, 3)
-	setHealth(workv1alpha1.ResourceUnhealthy, 4)
-	if got := r.unhealthy[types.NamespacedName{}]["m1"]; got != time.Unix(4, 0) {
-		t.Errorf("Unhealthy again since %s", got)
 	}
 }

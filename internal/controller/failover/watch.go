@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/util/workqueue"
@@ -14,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
-	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/capacity"
 	"github.com/argosy-io/argosy/internal/core/adjust/failover"
@@ -41,7 +39,8 @@ func (c changes) Start(_ context.Context, q queue) error {
 		}
 	})
 	c.r.Fleet.OnRoom(func(string) {
-		if slices.ContainsFunc(c.r.Fleet.Snapshot().Names(), c.r.hasNoExecuteTaint) {
+		fleet := c.r.Fleet.Snapshot()
+		if slices.ContainsFunc(fleet.Names(), func(name string) bool { return failover.Evicts(fleet.Cluster(name)) }) {
 			q.AddAfter(plan, c.r.Gather)
 		}
 	})
@@ -65,22 +64,9 @@ func readiness(c *clusterv1alpha1.Cluster) [2]string {
 	return out
 }
 
-// hasNoExecuteTaint reports whether a cluster has a NoExecute taint.
-func (r *reconciler) hasNoExecuteTaint(cluster string) bool {
-	c := r.Fleet.Snapshot().Cluster(cluster)
-	return c != nil && slices.ContainsFunc(c.Spec.Taints, func(t corev1.Taint) bool {
-		return t.Effect == corev1.TaintEffectNoExecute
-	})
-}
-
-// mayAffectPlan reports whether the plan may depend on a binding: it leaves a cluster, may return to one, or should
-// leave one.
+// mayAffectPlan reports whether the plan may depend on a binding.
 func (r *reconciler) mayAffectPlan(b workv1alpha2.Binding) bool {
-	spec := b.BindingSpec()
-	return len(spec.GracefulEvictionTasks) > 0 || len(failover.Current(b)) > 0 ||
-		slices.ContainsFunc(spec.Clusters, func(t workv1alpha2.TargetCluster) bool { return r.hasNoExecuteTaint(t.Name) }) ||
-		failsOver(b) && slices.ContainsFunc(b.BindingStatus().AggregatedStatus,
-			func(i workv1alpha2.AggregatedStatusItem) bool { return i.Health == workv1alpha1.ResourceUnhealthy })
+	return failover.MayLeave(b, r.Fleet.Snapshot().Cluster)
 }
 
 // planOnBindingChange enqueues the plan when a binding that it may depend on changes. The first plan covers all

@@ -28,7 +28,8 @@ import (
 
 // Binding returns the status of b computed from works: aggregatedStatus, FullyApplied, failed interpreter operations
 // and stale statuses. All else is kept. The order of works does not matter, equal input gives equal bytes, and now is
-// used only if a condition changes. Works in clusters that b has left are ignored.
+// used only if a condition changes, or a cluster becomes Unhealthy. An outage ends that: what happens meanwhile is not
+// known. Works in clusters that b has left are ignored.
 func Binding(b workv1alpha2.Binding, works []workv1alpha1.Work, outages Outages,
 	now metav1.Time) workv1alpha2.ResourceBindingStatus {
 	status := *b.BindingStatus().DeepCopy()
@@ -53,6 +54,9 @@ func Binding(b workv1alpha2.Binding, works []workv1alpha1.Work, outages Outages,
 		if outages[cluster] != nil && !Final(kind, item.Status) {
 			item.Health = workv1alpha1.ResourceUnknown
 			stale = append(stale, cluster)
+		}
+		if item.Health == workv1alpha1.ResourceUnhealthy {
+			item.UnhealthySince = cmp.Or(was[cluster].UnhealthySince, &now)
 		}
 		items = append(items, item)
 	}

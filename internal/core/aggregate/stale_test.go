@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -74,6 +75,67 @@ func TestReportBeforeOutageIsStale(t *testing.T) {
 	}
 	if c := meta.FindStatusCondition(b.Status.Conditions, workv1alpha2.StatusCurrent); c != nil {
 		t.Errorf("after the outage there is %+v", c)
+	}
+}
+
+func TestUnhealthySinceIsKeptWhileItLasts(t *testing.T) {
+	at := func(minute int) metav1.Time { return metav1.NewTime(noon.Add(time.Duration(minute) * time.Minute)) }
+	out := Outages{"m1": {Since: noon, Reason: "R"}}
+	type report struct {
+		health workv1alpha1.ResourceHealth
+		outage Outages
+		// refused: the member did not accept the object, so its report is about an older one.
+		refused bool
+		// want is the minute since which it is Unhealthy; -1 if it is not.
+		want int
+	}
+	const healthy, ill = workv1alpha1.ResourceHealthy, workv1alpha1.ResourceUnhealthy
+	for name, reports := range map[string][]report{
+		"it stays so":              {{healthy, nil, false, -1}, {ill, nil, false, 1}, {ill, nil, false, 1}},
+		"from the start":           {{ill, nil, false, 0}, {ill, nil, false, 0}},
+		"recovered, and ill again": {{ill, nil, false, 0}, {healthy, nil, false, -1}, {ill, nil, false, 2}},
+		"a rollout in between":     {{ill, nil, false, 0}, {"Unknown", nil, false, -1}, {ill, nil, false, 2}},
+		"an outage in between":     {{ill, nil, false, 0}, {ill, out, false, -1}, {ill, out, false, -1}, {ill, nil, false, 3}},
+		"an outage of another":     {{ill, nil, false, 0}, {ill, Outages{"m2": out["m1"]}, false, 0}},
+		"refused in between":       {{ill, nil, false, 0}, {ill, nil, true, -1}, {ill, nil, false, 2}},
+	} {
+		for scope, b := range map[string]workv1alpha2.Binding{
+			"ResourceBinding":        binding("m1", "m2"),
+			"ClusterResourceBinding": &workv1alpha2.ClusterResourceBinding{Spec: binding("m1", "m2").Spec}} {
+			t.Run(name+"/"+scope, func(t *testing.T) {
+				for minute, r := range reports {
+					w := applied("m1")
+					if r.refused {
+						w = work("m1", metav1.ConditionFalse, "refused", `{"replicas":1}`)
+					}
+					w.Status.ManifestStatuses[0].Health = r.health
+					*b.BindingStatus() = Binding(b, []workv1alpha1.Work{w, applied("m2")}, r.outage, at(minute))
+					items := b.BindingStatus().AggregatedStatus
+					if items[1].UnhealthySince != nil {
+						t.Errorf("minute %d: m2 is Unhealthy since %s", minute, items[1].UnhealthySince)
+					}
+					var want *metav1.Time
+					if r.want >= 0 {
+						want = new(at(r.want))
+					}
+					if got := items[0].UnhealthySince; !got.Equal(want) {
+						t.Errorf("minute %d: %s since %v, want %v", minute, items[0].Health, got, want)
+					}
+				}
+			})
+		}
+	}
+}
+
+func TestUnhealthySinceCountsFromTheFirstLook(t *testing.T) {
+	b := binding("m1")
+	w := applied("m1")
+	w.Status.ManifestStatuses[0].Health = workv1alpha1.ResourceUnhealthy
+	b.Status = Binding(b, []workv1alpha1.Work{w}, nil, noon)
+	b.Status.AggregatedStatus[0].UnhealthySince = nil // an earlier version of the hub wrote it
+	b.Status = Binding(b, []workv1alpha1.Work{w}, nil, later)
+	if got := b.Status.AggregatedStatus[0].UnhealthySince; !got.Equal(&later) {
+		t.Errorf("Unhealthy since %v, want %v", got, later)
 	}
 }
 

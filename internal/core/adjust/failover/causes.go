@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -61,7 +62,11 @@ func (p *planner) choose(b workv1alpha2.Binding, causes []cause) (c cause, ok bo
 		case candidate.paused:
 			p.wait(p.waiting(b, candidate, Paused, p.braked[candidate.cluster]))
 		case candidate.due.After(p.now):
-			w := p.waiting(b, candidate, Tolerated, "tolerated until "+candidate.due.UTC().Format(time.RFC3339))
+			message := "tolerated until "
+			if candidate.reason == ReasonApplicationFailure {
+				message = "unless it is healthy before, it leaves at "
+			}
+			w := p.waiting(b, candidate, Tolerated, message+candidate.due.UTC().Format(time.RFC3339))
 			w.Until = candidate.due
 			p.wait(w)
 		case candidate.lost && candidate.purge == policyv1alpha1.PurgeModeDirectly:
@@ -162,16 +167,37 @@ func (p *planner) tainted(b workv1alpha2.Binding, cluster *clusterv1alpha1.Clust
 	return c, true
 }
 
+// MayLeave reports whether b is leaving a cluster, may return to one, or may have to leave one: a target has a
+// NoExecute taint, or application failover may act. cluster returns nil for an unknown cluster.
+func MayLeave(b workv1alpha2.Binding, cluster func(name string) *clusterv1alpha1.Cluster) bool {
+	spec := b.BindingSpec()
+	return InProgress(b) || slices.ContainsFunc(spec.Clusters, func(t workv1alpha2.TargetCluster) bool {
+		if item := itemOf(b, t.Name); item != nil && item.Health == workv1alpha1.ResourceUnhealthy &&
+			spec.Failover != nil && spec.Failover.Application != nil {
+			return true
+		}
+		return Evicts(cluster(t.Name))
+	})
+}
+
+// Evicts reports whether a cluster has a NoExecute taint.
+func Evicts(c *clusterv1alpha1.Cluster) bool {
+	return c != nil && slices.ContainsFunc(c.Spec.Taints, func(t corev1.Taint) bool {
+		return t.Effect == corev1.TaintEffectNoExecute
+	})
+}
+
 // ailing returns the application failure of b in a cluster that responds.
 func (p *planner) ailing(b workv1alpha2.Binding, cluster *clusterv1alpha1.Cluster) (cause, bool) {
 	spec := b.BindingSpec()
 	if spec.Failover == nil || spec.Failover.Application == nil || lost(cluster) {
 		return cause{}, false
 	}
-	since, ok := p.Unhealthy[keyOf(b)][cluster.Name]
-	if item := itemOf(b, cluster.Name); !ok || item == nil || item.Health != workv1alpha1.ResourceUnhealthy {
-		return cause{}, false
+	item := itemOf(b, cluster.Name)
+	if item == nil || item.Health != workv1alpha1.ResourceUnhealthy || item.UnhealthySince == nil {
+		return cause{}, false // without a time, the hub has not seen the failure yet
 	}
+	since := item.UnhealthySince.Time
 	rule := spec.Failover.Application
 	tolerated := defaultUnhealthy
 	if s := rule.DecisionConditions.TolerationSeconds; s != nil {

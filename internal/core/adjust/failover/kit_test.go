@@ -186,14 +186,21 @@ func (w *world) reportsStatus(b *workv1alpha2.ResourceBinding, cluster, status s
 // complete is the status of a Job that is over.
 const complete = `{"succeeded":1,"conditions":[{"type":"Complete","status":"True"}]}`
 
-// reports has a cluster report the health and the ready replicas of a binding.
+// reports has a cluster report the health and the ready replicas of a binding, as aggregate writes it.
 func (w *world) reports(b *workv1alpha2.ResourceBinding, cluster string, health workv1alpha1.ResourceHealth,
 	ready int32) {
+	var since *metav1.Time
+	if health == workv1alpha1.ResourceUnhealthy {
+		since = new(metav1.NewTime(w.now))
+		if was := itemOf(b, cluster); was != nil && was.UnhealthySince != nil {
+			since = was.UnhealthySince
+		}
+	}
 	items := slices.DeleteFunc(slices.Clone(b.Status.AggregatedStatus), func(i workv1alpha2.AggregatedStatusItem) bool {
 		return i.ClusterName == cluster
 	})
 	b.Status.AggregatedStatus = append(items, workv1alpha2.AggregatedStatusItem{ClusterName: cluster, Applied: true,
-		Health: health,
+		Health: health, UnhealthySince: since,
 		Status: &runtime.RawExtension{Raw: []byte(fmt.Sprintf(`{"replicas":%d,"readyReplicas":%d,"checkpoint":"s3-7"}`, ready,
 			ready))}})
 }

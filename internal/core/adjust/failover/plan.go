@@ -70,8 +70,6 @@ type Input struct {
 	Registered map[string]bool
 	// Bindings are all bindings of the hub.
 	Bindings []workv1alpha2.Binding
-	// Unhealthy is since when a binding is Unhealthy in a cluster.
-	Unhealthy map[types.NamespacedName]map[string]time.Time
 	// Recent are the times of the evictions that were executed within the last minute.
 	Recent []time.Time
 	// Facts reads the template and the policy of a binding; nil knows nothing of them.

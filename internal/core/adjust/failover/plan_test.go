@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
@@ -176,7 +175,6 @@ func TestDisabledFailoverEvictsNothing(t *testing.T) {
 	ailing := w.deployment("ailing", "d=1", byRoom())
 	ailing.Spec.Failover.Application = &policyv1alpha1.ApplicationFailoverBehavior{}
 	w.reports(ailing, "d", workv1alpha1.ResourceUnhealthy, 0)
-	w.in.Unhealthy = map[types.NamespacedName]map[string]time.Time{{Namespace: "shop", Name: "ailing"}: {"d": w.now}}
 	w.lose("c")
 	w.pass(time.Hour)
 	w.reports(moved, "b", workv1alpha1.ResourceHealthy, 1)
@@ -519,14 +517,18 @@ func TestUnhealthyApplicationMovesAfterItsToleration(t *testing.T) {
 			{AliasLabelName: "from-checkpoint", JSONPath: "{.checkpoint}"}, {AliasLabelName: "lost", JSONPath: "{.nothing}"}}},
 	}}
 	w.reports(b, "a", workv1alpha1.ResourceUnhealthy, 0)
-	w.plans("") // since when is not known yet
-	w.in.Unhealthy = map[types.NamespacedName]map[string]time.Time{{Namespace: "shop", Name: "web"}: {"a": w.now}}
-	w.plans("web !a Tolerated")
+	p := w.plans("web !a Tolerated")
+	if at := w.now.Add(time.Minute); !p.Next.Equal(at) || !p.Waiting[0].Since.Equal(w.now) ||
+		p.Waiting[0].Message != "unless it is healthy before, it leaves at "+at.Format(time.RFC3339) {
+		t.Errorf("it waits for %+v, and the next plan is at %s", p.Waiting[0], p.Next)
+	}
 	w.pass(time.Minute)
 	w.reports(b, "a", workv1alpha1.ResourceUnknown, 0) // a rollout is no failure
 	w.plans("")
 	w.reports(b, "a", workv1alpha1.ResourceUnhealthy, 0)
-	p := w.plans("web -a: b=2")
+	w.plans("web !a Tolerated")
+	w.pass(time.Minute)
+	p = w.plans("web -a: b=2")
 	if len(p.Evictions[0].Warnings) != 1 || !strings.Contains(p.Evictions[0].Warnings[0], "{.nothing}") {
 		t.Errorf("warnings: %q", p.Evictions[0].Warnings)
 	}
@@ -542,15 +544,58 @@ func TestUnhealthyApplicationMovesAfterItsToleration(t *testing.T) {
 	w.plans("web ~a")
 }
 
+// An earlier version of the hub, or another program, wrote the status.
+func TestUnhealthySinceAnUnknownTimeIsNotEvicted(t *testing.T) {
+	w := newWorld(t, "a", "b")
+	b := w.deployment("web", "a=2", upTo(byRoom(), 1))
+	b.Spec.Failover = &policyv1alpha1.FailoverBehavior{Application: &policyv1alpha1.ApplicationFailoverBehavior{}}
+	w.reports(b, "a", workv1alpha1.ResourceUnhealthy, 0)
+	itemOf(b, "a").UnhealthySince = nil
+	w.pass(time.Hour)
+	w.plans("")
+	w.reports(b, "a", workv1alpha1.ResourceUnhealthy, 0) // aggregate sees it
+	w.plans("web !a Tolerated")
+	w.pass(defaultUnhealthy)
+	w.plans("web -a: b=2")
+}
+
+func TestBindingsThatMayLeaveAreFound(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(w *world, b *workv1alpha2.ResourceBinding)
+		want   bool
+	}{
+		"healthy":      {func(*world, *workv1alpha2.ResourceBinding) {}, false},
+		"tainted":      {func(w *world, _ *workv1alpha2.ResourceBinding) { w.taint("a", "maintenance") }, true},
+		"other taints": {func(w *world, _ *workv1alpha2.ResourceBinding) { w.taint("b", "maintenance") }, false},
+		"unhealthy": {func(w *world, b *workv1alpha2.ResourceBinding) {
+			w.reports(b, "a", workv1alpha1.ResourceUnhealthy, 0)
+		}, false},
+		"unhealthy with application failover": {func(w *world, b *workv1alpha2.ResourceBinding) {
+			w.reports(b, "a", workv1alpha1.ResourceUnhealthy, 0)
+			b.Spec.Failover.Application = &policyv1alpha1.ApplicationFailoverBehavior{}
+		}, true},
+		"leaving": {func(w *world, b *workv1alpha2.ResourceBinding) {
+			b.Spec.GracefulEvictionTasks = []workv1alpha2.GracefulEvictionTask{{FromCluster: "b"}}
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, "a", "b")
+			b := w.deployment("web", "a=2", duplicated())
+			c.change(w, b)
+			if got := MayLeave(b, w.snapshot().Cluster); got != c.want {
+				t.Errorf("it may leave: %t, want %t", got, c.want)
+			}
+		})
+	}
+}
+
 func TestUnhealthyCopyIsRemovedOnlyForANewOne(t *testing.T) {
 	w := newWorld(t, "a", "b", "c")
 	everywhere := w.deployment("everywhere", "a=2 b=2 c=2", duplicated())
 	once := w.deployment("once", "a=2", upTo(duplicated(), 1))
-	w.in.Unhealthy = map[types.NamespacedName]map[string]time.Time{}
 	for _, b := range []*workv1alpha2.ResourceBinding{everywhere, once} {
 		b.Spec.Failover = &policyv1alpha1.FailoverBehavior{Application: &policyv1alpha1.ApplicationFailoverBehavior{}}
 		w.reports(b, "a", workv1alpha1.ResourceUnhealthy, 0)
-		w.in.Unhealthy[keyOf(b)] = map[string]time.Time{"a": w.now}
 	}
 	w.pass(5 * time.Minute)
 	w.plans("once -a: b=2; everywhere !a NothingFits")

@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
@@ -161,7 +159,6 @@ func TestFailoverPrefersTheSameRevision(t *testing.T) {
 			cause: func(w *world, b *workv1alpha2.ResourceBinding) {
 				b.Spec.Failover.Application = &policyv1alpha1.ApplicationFailoverBehavior{}
 				w.reports(b, "prod1", workv1alpha1.ResourceUnhealthy, 0)
-				w.in.Unhealthy = map[types.NamespacedName]map[string]time.Time{keyOf(b): {"prod1": w.now}}
 			},
 			want: "web -prod1: canary=9 prod2=7",
 			says: "; 6 replicas of cluster prod1 moved to canary, which runs revision R2" + waits},

@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
@@ -109,12 +108,9 @@ var faults = map[string]struct {
 	"unhealthy application": {
 		happens: func(w *world, b *workv1alpha2.ResourceBinding, clusters ...string) {
 			b.Spec.Failover = &policyv1alpha1.FailoverBehavior{Application: &policyv1alpha1.ApplicationFailoverBehavior{}}
-			since := map[string]time.Time{}
 			for _, name := range clusters {
 				w.reports(b, name, workv1alpha1.ResourceUnhealthy, 0)
-				since[name] = w.now
 			}
-			w.in.Unhealthy = map[types.NamespacedName]map[string]time.Time{keyOf(b): since}
 			w.pass(5 * time.Minute)
 		},
 		ends: func(*world, *workv1alpha2.ResourceBinding, ...string) {},

@@ -5,10 +5,11 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
@@ -41,6 +42,11 @@ func (f *Fleet) latest() time.Time {
 	}
 	for _, b := range f.bindings {
 		see(b.GetCreationTimestamp().Time)
+		for _, item := range b.BindingStatus().AggregatedStatus {
+			if item.UnhealthySince != nil {
+				see(item.UnhealthySince.Time)
+			}
+		}
 		if at := b.BindingStatus().LastScheduledTime; at != nil {
 			see(at.Time)
 		}
@@ -92,15 +98,8 @@ func (s *state) mayFailOver() bool {
 	if len(s.unhealthy) > 0 {
 		return true
 	}
-	for _, c := range s.clusters {
-		for _, t := range c.Spec.Taints {
-			if t.Effect == corev1.TaintEffectNoExecute {
-				return true
-			}
-		}
-	}
 	for _, b := range s.bindings {
-		if failover.InProgress(b) {
+		if failover.MayLeave(b, func(name string) *clusterv1alpha1.Cluster { return s.clusters[name] }) {
 			return true
 		}
 	}
@@ -136,8 +135,7 @@ func (s *state) decide(b workv1alpha2.Binding, choose chooser) {
 // placements.
 func (s *state) failoverInput() failover.Input {
 	in := failover.Input{Options: s.failover, Registered: map[string]bool{}, Facts: s.facts,
-		Fleet:     deschedule.Clusters{Snapshot: s.snapshot, Decide: s.decide},
-		Unhealthy: map[types.NamespacedName]map[string]time.Time{}}
+		Fleet: deschedule.Clusters{Snapshot: s.snapshot, Decide: s.decide}}
 	in.SchedulerName = s.scheduler
 	for name := range s.clusters {
 		in.Registered[name] = true
@@ -154,7 +152,6 @@ func (s *state) failoverInput() failover.Input {
 		if since := s.unhealthyIn(b); len(since) > 0 {
 			b = s.reportUnhealthy(b, since)
 			s.bindings[key] = b
-			in.Unhealthy[key] = since
 		}
 		in.Bindings = append(in.Bindings, b)
 	}
@@ -180,7 +177,7 @@ func (s *state) unhealthyIn(b workv1alpha2.Binding) map[string]time.Time {
 func (s *state) reportUnhealthy(b workv1alpha2.Binding, in map[string]time.Time) workv1alpha2.Binding {
 	b = b.DeepCopyObject().(workv1alpha2.Binding)
 	status := b.BindingStatus()
-	for cluster := range in {
+	for cluster, since := range in {
 		at := slices.IndexFunc(status.AggregatedStatus, func(i workv1alpha2.AggregatedStatusItem) bool {
 			return i.ClusterName == cluster
 		})
@@ -190,6 +187,7 @@ func (s *state) reportUnhealthy(b workv1alpha2.Binding, in map[string]time.Time)
 				workv1alpha2.AggregatedStatusItem{ClusterName: cluster, Applied: true})
 		}
 		status.AggregatedStatus[at].Health = workv1alpha1.ResourceUnhealthy
+		status.AggregatedStatus[at].UnhealthySince = new(metav1.NewTime(since))
 	}
 	return b
 }

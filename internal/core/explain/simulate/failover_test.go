@@ -98,6 +98,30 @@ func TestUnhealthyApplicationsMoveByPolicy(t *testing.T) {
 	}
 }
 
+func TestApplicationThatIsUnhealthyOnTheHubIsPredictedToMove(t *testing.T) {
+	const once = "{spreadConstraints: [{spreadByField: cluster, maxGroups: 1}], clusterAffinity: {clusterNames: [m1, m2]}, " +
+		"replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Aggregated}}"
+	with := strings.Replace(policy("p", "", once), "spec: {",
+		"spec: {propagateDeps: true, failover: {application: {decisionConditions: {}}}, ", 1)
+	key := types.NamespacedName{Namespace: "default", Name: "web-deployment"}
+	since := metav1.NewTime(time.Unix(1_800_000_000, 0))
+	for since, want := range map[*metav1.Time]string{&since: "m2:4", nil: "m1:4"} {
+		f := load(t, three+with+deployment("web", 4))
+		before := newState(f.clone(), roomsOf(t, f), f.invented, f.latest())
+		before.settle(t.Context())
+		b := before.bindings[key].DeepCopyObject().(workv1alpha2.Binding)
+		b.BindingStatus().SchedulerObservedGeneration = b.GetGeneration()
+		item := readyItem(b.BindingSpec().Clusters[0])
+		item.Health, item.UnhealthySince = workv1alpha1.ResourceUnhealthy, since
+		b.BindingStatus().AggregatedStatus = []workv1alpha2.AggregatedStatusItem{item}
+		f = f.clone()
+		f.bindings[key] = b
+		if got := shares(run(t, f, Change{}).Workloads[0].After); got != want {
+			t.Errorf("Unhealthy since %v, it goes to %s, want %s", since, got, want)
+		}
+	}
+}
+
 // failsOver has a hub live through a change: it plans every 20 seconds, its scheduler confirms a placement in the next
 // step, and a copy is healthy one minute after it was placed.
 func failsOver(t *testing.T, f *Fleet, c Change) *state {
