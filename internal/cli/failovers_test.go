@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
@@ -33,6 +34,7 @@ func (s *seeing) serveBindings() {
 		{policyv1alpha1.GroupVersion, "ClusterPropagationPolicy", "clusterpropagationpolicies", false},
 		{workv1alpha1.GroupVersion, "Work", "works", true},
 		{appsv1.SchemeGroupVersion, "Deployment", "deployments", true},
+		{releasev1alpha1.GroupVersion, "Release", "releases", true},
 	} {
 		s.api.Serve(membertest.Kind{GroupVersionKind: k.gv.WithKind(k.kind), Plural: k.plural, Namespaced: k.namespaced})
 	}

@@ -57,9 +57,9 @@ func newReleaseStatus(hub *hubFlags) *cobra.Command {
 				return err
 			}
 			if output != "" {
-				what, next := release.Waits(rel)
+				d := release.DemandOf(rel)
 				return writeAs(r.out, output, map[string]any{"name": rel.Name, "namespace": rel.Namespace, "state": rel.Spec.State,
-					"status": rel.Status, "waitsFor": what, "next": next})
+					"status": rel.Status, "waitsFor": d.What, "next": d.Next, "actor": d.Actor, "severity": d.Severity})
 			}
 			return printRelease(r.out, rel, r.now())
 		}),

@@ -591,7 +591,8 @@ func (h health) print(out io.Writer) error {
 // shownWorkloads is the number of workloads that are printed; -o json has more.
 const shownWorkloads = 20
 
-// printAttention prints a table of what needs attention, with the next step for the first of each kind.
+// printAttention prints a table of what needs attention, with the next step for each release, and for the first of each
+// other kind.
 func (h health) printAttention(out io.Writer) error {
 	if len(h.Attention) == 0 {
 		return nil
@@ -604,8 +605,11 @@ func (h health) printAttention(out io.Writer) error {
 	for _, item := range shown {
 		addRow(table, string(item.Severity), orNone(item.Object.Namespace), item.Object.Kind+" "+item.Object.Name,
 			orNone(item.Cluster), item.What)
-		if item.Next != "" && !told[item.Object.Kind] {
-			told[item.Object.Kind], next = true, append(next, item.Next)
+		switch kind := item.Object.Kind; {
+		case item.About == "release":
+			next = append(next, fmt.Sprintf(" (%s, %s): %s", item.Object.Name, item.Actor, item.Next))
+		case !told[kind]:
+			told[kind], next = true, append(next, ": "+item.Next)
 		}
 	}
 	if err := printTable(out, table, printers.PrintOptions{}); err != nil {
@@ -615,7 +619,7 @@ func (h health) printAttention(out io.Writer) error {
 		fmt.Fprintf(out, "and %d more\n", more)
 	}
 	for _, step := range next {
-		fmt.Fprintf(out, "  next: %s\n", strings.Trim(step, "`"))
+		fmt.Fprintf(out, "  next%s\n", step)
 	}
 	return nil
 }

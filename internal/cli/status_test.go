@@ -21,6 +21,7 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
@@ -59,6 +60,27 @@ func failedJob(cluster string) *workv1alpha2.ResourceBinding {
 	return b
 }
 
+// ailing returns the binding of a Deployment that is Unhealthy in cluster us, and leaves it in five minutes.
+func ailing() *workv1alpha2.ResourceBinding {
+	b := boundDeployment("web")
+	b.Labels = map[string]string{policyv1alpha1.PropagationPolicyPermanentIDLabel: "id"}
+	b.Spec.Failover = &policyv1alpha1.FailoverBehavior{Application: &policyv1alpha1.ApplicationFailoverBehavior{}}
+	b.Status.AggregatedStatus = []workv1alpha2.AggregatedStatusItem{{ClusterName: "us", Applied: true,
+		Health: workv1alpha1.ResourceUnhealthy, UnhealthySince: new(metav1.Now())}}
+	return b
+}
+
+// releaseFor returns a release that waits for a reason.
+func releaseFor(name, reason string) *releasev1alpha1.Release {
+	r := &releasev1alpha1.Release{
+		TypeMeta:   metav1.TypeMeta{APIVersion: releasev1alpha1.GroupVersion.String(), Kind: "Release"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
+	r.Status.Phase = releasev1alpha1.ReleaseRunning
+	r.Status.Conditions = []metav1.Condition{{Type: releasev1alpha1.ReleaseProgressing, Status: metav1.ConditionFalse,
+		Reason: reason, Message: "the message", LastTransitionTime: metav1.Now()}}
+	return r
+}
+
 func TestStatusReportsProblemsAndRemedies(t *testing.T) {
 	t.Parallel()
 	verb := func(hub *hubFlags, _ genericiooptions.IOStreams) *cobra.Command { return newStatus(hub) }
@@ -75,6 +97,7 @@ func TestStatusReportsProblemsAndRemedies(t *testing.T) {
 		// bindings are those of the hub; forbidden means that the user may not list them.
 		bindings  []*workv1alpha2.ResourceBinding
 		forbidden bool
+		releases  []*releasev1alpha1.Release
 		want      []string
 		without   string // text that is not printed
 		err       bool
@@ -134,6 +157,19 @@ func TestStatusReportsProblemsAndRemedies(t *testing.T) {
 				Producer: "ResourceBindingApplicationFailoverController", GracePeriodSeconds: new(int32(60)),
 				CreationTimestamp: new(metav1.NewTime(time.Now().Add(-time.Hour)))})},
 			want: []string{"FAILOVERS", "ApplicationFailure   GracePeriodExceeded", "No check failed."}},
+		"an application is about to leave": {ready: "True", silent: true, err: true,
+			bindings: []*workv1alpha2.ResourceBinding{ailing()},
+			want:     []string{"NEEDS ATTENTION", "FAILOVERS", "ApplicationFailure   Tolerated"}},
+		"releases wait for people": {ready: "True", releases: []*releasev1alpha1.Release{
+			releaseFor("a", releasev1alpha1.ReasonWaitingForApproval), releaseFor("b", releasev1alpha1.ReasonFleetHalted),
+			releaseFor("c", releasev1alpha1.ReasonSoaking)},
+			want: []string{"NEEDS ATTENTION", "Problem     shop        Release b   <none>    it waits: the message",
+				"Attention   shop        Release a   <none>    it waits for approval: the message",
+				"  next (b, User): undo that change of the template, or abort the release",
+				"  next (a, Approver): `argosy release approve a -n shop`"},
+			without: "Release c"},
+		"who may not list releases": {ready: "True", forbidden: true,
+			want: []string{"ok    releases", "unknown: this user may not list releases", "All checks passed."}},
 		"who may not list bindings": {ready: "True", forbidden: true,
 			want: []string{"ok    workloads", "unknown: this user may not list resourcebindings", "All checks passed."}},
 		"a cluster is not seen yet": {want: []string{"cluster eu: its status has not been collected yet"}, err: true},
@@ -167,6 +203,9 @@ func TestStatusReportsProblemsAndRemedies(t *testing.T) {
 			s.serveBindings()
 			for _, b := range c.bindings {
 				s.api.Put(b)
+			}
+			for _, r := range c.releases {
+				s.api.Put(r)
 			}
 			own, err := definition.Names()
 			if err != nil {
@@ -213,7 +252,7 @@ func TestStatusReportsProblemsAndRemedies(t *testing.T) {
 					default:
 						fmt.Fprint(w, c.pods)
 					}
-				case "/apis/work.karmada.io/v1alpha2/resourcebindings":
+				case "/apis/work.karmada.io/v1alpha2/resourcebindings", "/apis/release.argosy.io/v1alpha1/releases":
 					if !c.forbidden {
 						return false
 					}
@@ -226,7 +265,7 @@ func TestStatusReportsProblemsAndRemedies(t *testing.T) {
 				return true
 			})
 			out, _, err := s.run(verb, "")
-			if (c.taint != "" || c.waiting > 0 || strings.HasPrefix(c.pods, "{") || len(c.bindings) > 0) &&
+			if (c.taint != "" || c.waiting > 0 || strings.HasPrefix(c.pods, "{") || len(c.bindings)+len(c.releases) > 0) &&
 				strings.Contains(out, "All checks passed") {
 				t.Errorf("it says that all is well:\n%s", out)
 			}

@@ -64,6 +64,8 @@ func healthy() map[string]string {
 		// These waits end by themselves.
 		`argosy_failover_waiting{job="argosy", instance="a", reason="Tolerated"}`:             "3x240",
 		`argosy_failover_waiting{job="argosy", instance="a", reason="ReplacementNotHealthy"}`: "2x240",
+		// Approvals take the time that they take.
+		`argosy_releases_waiting{job="argosy", instance="a", severity="Attention", actor="Approver", reason="WaitingForApproval"}`: "3x240",
 		// Hubs on an external etcd have no quota and no disk of their own, and metrics of a replica that has lost the lead
 		// are old.
 		`argosy_store_size_bytes{job="argosy-two", instance="b"}`:                                           "700x240",
@@ -290,6 +292,12 @@ func TestEachAlertFires(t *testing.T) {
 			`, queue="unschedulable"}`: "4x240"}, quiet: 14, fires: 15, message: "4 bindings"},
 		"ArgosyFailoverStuck": {series: map[string]string{`argosy_failover_waiting{` + a +
 			`, reason="NothingFits"}`: "5x240"}, quiet: 9, fires: 10, message: "5 workloads cannot fail over: NothingFits"},
+		"ArgosyReleaseStuck": {series: map[string]string{`argosy_releases_waiting{` + a +
+			`, severity="Problem", actor="User", reason="FleetHalted"}`: "2x240"}, quiet: 9, fires: 10,
+			message: "2 releases are stuck: FleetHalted"},
+		"ArgosyReleaseWaits": {series: map[string]string{`argosy_releases_waiting{` + a +
+			`, severity="Attention", actor="Operator", reason="ClusterUnreachable"}`: "1x240"}, quiet: 59, fires: 60,
+			message: "1 releases have waited for an hour: ClusterUnreachable"},
 		"ArgosyRestoreOnHold": {series: map[string]string{`argosy_restore_held_works{` + a + `}`: "12x240"},
 			quiet: 14, fires: 15, message: "12 Works"},
 	}

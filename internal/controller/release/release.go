@@ -72,6 +72,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	r := &reconciler{Options: o, client: mgr.GetClient(), live: mgr.GetAPIReader(),
 		events: commit.Recorder(mgr, "release-controller")}
 	r.pending.Life, r.pending.Clock = commit.PendingWriteLife, o.Clock
+	followed.Store(new(client.Reader(mgr.GetCache())))
 	if err := index(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}

@@ -1,11 +1,11 @@
 package release
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
@@ -15,27 +15,24 @@ import (
 // what to do about it; it is empty if there is nothing to do.
 func Waits(r *releasev1alpha1.Release) (what, next string) {
 	what, next = waits(r)
-	if c := meta.FindStatusCondition(r.Status.Conditions, releasev1alpha1.ReleaseRevisionChanged); c != nil {
-		what += "; " + c.Message
+	for _, kind := range []string{releasev1alpha1.ReleaseRevisionChanged, releasev1alpha1.ReleaseDrifted} {
+		if c := conditionOf(r, kind); c.Message != "" {
+			what += "; " + c.Message
+		}
 	}
-	return what, next
+	must, _ := demandRule(decisive(r).Reason)
+	return what, cmp.Or(next, must.next)
 }
 
-// waits is Waits without the replicas.
+// waits is Waits without the replicas, and without a next step where the rule of the reason has one.
 func waits(r *releasev1alpha1.Release) (what, next string) {
 	run := func(verb string) string {
 		return fmt.Sprintf("`argosy release %s %s -n %s`", verb, r.Name, r.Namespace)
 	}
 	s := &r.Status
-	condition := func(kind string) metav1.Condition {
-		if c := meta.FindStatusCondition(s.Conditions, kind); c != nil {
-			return *c
-		}
-		return metav1.Condition{}
-	}
-	progressing, succeeded := condition(releasev1alpha1.ReleaseProgressing),
-		condition(releasev1alpha1.ReleaseConditionSucceeded)
-	if accepted := condition(releasev1alpha1.ReleaseAccepted); accepted.Status == metav1.ConditionFalse {
+	progressing, succeeded := conditionOf(r, releasev1alpha1.ReleaseProgressing),
+		conditionOf(r, releasev1alpha1.ReleaseConditionSucceeded)
+	if accepted := conditionOf(r, releasev1alpha1.ReleaseAccepted); accepted.Status == metav1.ConditionFalse {
 		if s.Phase == releasev1alpha1.ReleasePending {
 			next := fmt.Sprintf("fix the reason within %.0f s of its creation, or start another release", missingGrace.Seconds())
 			if startedByHub(r) {
@@ -49,13 +46,13 @@ func waits(r *releasev1alpha1.Release) (what, next string) {
 		return fmt.Sprintf("it is %s, and cannot be rolled back: %s", s.Phase, progressing.Message), ""
 	}
 	if IsRecord(r) {
-		return recordWaits(s.Phase, condition(releasev1alpha1.ReleaseHealthy), succeeded)
-	}
-	if progressing.Reason == releasev1alpha1.ReasonConfigMapRefused {
-		return "it waits: " + progressing.Message, "fix the reason; the hub tries again each minute"
+		return recordWaits(s.Phase, conditionOf(r, releasev1alpha1.ReleaseHealthy), succeeded)
 	}
 	switch s.Phase {
 	case "", releasev1alpha1.ReleasePending:
+		if progressing.Reason == releasev1alpha1.ReasonConfigMapRefused {
+			break
+		}
 		return "the hub has not accepted it yet", ""
 	case releasev1alpha1.ReleaseSucceeded:
 		if progressing.Reason == releasev1alpha1.ReasonCatchingUp {
@@ -81,7 +78,8 @@ func waits(r *releasev1alpha1.Release) (what, next string) {
 		return strings.TrimSpace("it was replaced " + succeeded.Message), ""
 	case releasev1alpha1.ReleaseFailed:
 		if s.Rollback != nil {
-			return "it has failed: " + reasonAnd(succeeded), "fix the reason, then go back again: " + run("rollback")
+			return "it has failed: " + reasonAnd(succeeded), "fix the reason, then go back again: " + run("rollback") +
+				"; or start another release, and delete this one"
 		}
 		return "it has failed: " + reasonAnd(succeeded), "fix the reason, then start another release"
 	}
@@ -96,7 +94,11 @@ func waits(r *releasev1alpha1.Release) (what, next string) {
 		return what, run("approve")
 	case releasev1alpha1.ReasonFrozen, releasev1alpha1.ReasonOutsideWindow, releasev1alpha1.ReasonLimitReached,
 		releasev1alpha1.ReasonErrorBudgetSpent, releasev1alpha1.ReasonErrorBudgetUnknown:
-		return "it waits: " + progressing.Message, "wait, or as an emergency " +
+		next = "wait"
+		if progressing.Reason == releasev1alpha1.ReasonErrorBudgetUnknown {
+			next = "fix the slo of the ReleaseGuard or what it asks"
+		}
+		return "it waits: " + progressing.Message, next + ", or as an emergency " +
 			strings.TrimSuffix(run("break-glass"), "`") + " --reason TEXT`"
 	case releasev1alpha1.ReasonPausedByUser:
 		return "a user has paused it", run("resume")
@@ -104,7 +106,7 @@ func waits(r *releasev1alpha1.Release) (what, next string) {
 		return "it is paused: " + progressing.Message, fmt.Sprintf("fix the reason, then %s; or go back: %s",
 			strings.TrimSuffix(run("retry"), "`")+" --reason TEXT`", run("rollback"))
 	case releasev1alpha1.ReasonClusterUnreachable:
-		return "clusters do not answer: " + progressing.Message, "`argosy status` shows why"
+		return "clusters do not answer: " + progressing.Message, ""
 	case releasev1alpha1.ReasonSoaking:
 		what = "stage " + s.Stage + " must stay healthy"
 		if s.SoakUntil != nil {
@@ -115,6 +117,9 @@ func waits(r *releasev1alpha1.Release) (what, next string) {
 		what = "it goes back to the former revision"
 		if s.Rollback != nil {
 			what += ": " + s.Rollback.Reason
+		}
+		if progressing.Message != "" {
+			what += "; it waits: " + progressing.Message
 		}
 		return what, ""
 	case releasev1alpha1.ReasonChecking:
@@ -127,6 +132,9 @@ func waits(r *releasev1alpha1.Release) (what, next string) {
 		return progressing.Message, ""
 	case releasev1alpha1.ReasonStageUpdating:
 		return "stage " + s.Stage + " is under way", ""
+	}
+	if must, _ := demandRule(progressing.Reason); must.actor != NoActor {
+		return "it waits: " + progressing.Message, ""
 	}
 	return reasonAnd(progressing), ""
 }

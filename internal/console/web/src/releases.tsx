@@ -12,7 +12,7 @@ import { Age, announce, Bar, type Change, Changes, Choice, Command, Failure, Fil
 type Phase = keyof typeof t.releasePhase;
 type StagePhase = keyof typeof t.stagePhase;
 export interface ReleaseRow {
-  namespace: string; name: string; phase: Phase; reason?: string; severity?: "Problem" | "Attention"; what?: string; next?: string; since?: number;
+  namespace: string; name: string; phase: Phase; ended?: boolean; reason?: string; severity?: "Problem" | "Attention"; what?: string; next?: string; since?: number;
   workloads: string[]; author?: string; progress?: string; track?: { name: string; phase: StagePhase }[]; version?: string;
 }
 interface Check { name: string; verdict?: string; passed?: number; failed?: number; unclear?: number; value?: string; control?: string; message?: string; sampledAt?: string; nextAt?: string }
@@ -36,7 +36,6 @@ interface Detail extends ReleaseRow {
   journal?: { seq: number; at: string; type: string; stage?: string; cluster?: string; actor?: string; reason: string; message?: string }[];
 }
 
-const ended = new Set<string>(["Succeeded", "Failed", "Aborted", "Superseded", "RolledBack"]);
 /** states name the colour and shape of phases. */
 const states: Record<string, string> = {
   Succeeded: "Healthy", Done: "Healthy", Passed: "Healthy", Reached: "Healthy", Failed: "Problem", Rejected: "Problem", Lost: "Problem",
@@ -107,7 +106,7 @@ export function ReleasesPage() {
   const rows = all.filter((r) => (!ns || r.namespace === ns) && (!phase || r.phase === phase) &&
     (!q || [r.name, r.namespace, r.author, ...r.workloads].some((s) => s?.toLowerCase().includes(q))));
   const waiting = rows.filter((r) => r.severity).sort((a, b) => Number(b.severity === "Problem") - Number(a.severity === "Problem") || (a.since ?? 0) - (b.since ?? 0));
-  const moving = rows.filter((r) => !r.severity && !ended.has(r.phase)), past = rows.filter((r) => !r.severity && ended.has(r.phase));
+  const moving = rows.filter((r) => !r.severity && !r.ended), past = rows.filter((r) => !r.severity && r.ended);
   const values = (of: (r: ReleaseRow) => string) => [...new Set(all.map(of))].sort();
   const x = t.release;
   return (
@@ -291,7 +290,7 @@ export function ReleaseOfWorkload({ row }: { row: ReleaseRow }) {
 
 /** openReleases are the releases of a workload that have not ended, or that wait for a person. */
 export function openReleases(rows: Iterable<ReleaseRow>, kind: string, namespace: string, name: string): ReleaseRow[] {
-  return [...rows].filter((r) => r.namespace === namespace && (r.severity || !ended.has(r.phase)) && r.workloads.includes(`${kind} ${name}`));
+  return [...rows].filter((r) => r.namespace === namespace && (r.severity || !r.ended) && r.workloads.includes(`${kind} ${name}`));
 }
 
 function StageCard({ s, number }: { s: Stage; number: number }) {

@@ -31,6 +31,8 @@ type Item struct {
 	Part    string  `json:"part,omitempty"`
 	What    string  `json:"what"`
 	Next    string  `json:"next,omitempty"`
+	// Actor is who must act on a release.
+	Actor release.Actor `json:"actor,omitempty"`
 	// Since is when it began, in seconds since 1970; 0 if unknown.
 	Since int64 `json:"since,omitempty"`
 	// workload is set while What and Next are missing.
@@ -55,30 +57,23 @@ type Facts struct {
 // ReleaseRow is a release that waits for a person.
 type ReleaseRow struct {
 	Object
-	Severity   why.Severity
-	What, Next string
-	Since      int64
+	Actor    release.Actor `json:"actor"`
+	Severity why.Severity  `json:"severity"`
+	What     string        `json:"what"`
+	Next     string        `json:"next"`
+	// Since is when it began to wait, in seconds since 1970; 0 if unknown.
+	Since int64 `json:"since,omitempty"`
 }
 
 // RowOfRelease returns the row of a release; false if it does not wait for a person.
 func RowOfRelease(r *releasev1alpha1.Release) (ReleaseRow, bool) {
+	d := release.DemandOf(r)
 	row := ReleaseRow{Object: Object{Group: releasev1alpha1.GroupVersion.Group, Kind: "Release", Namespace: r.Namespace,
-		Name: r.Name}, Severity: why.Attention}
-	progressing := meta.FindStatusCondition(r.Status.Conditions, releasev1alpha1.ReleaseProgressing)
-	if progressing == nil || r.DeletionTimestamp != nil {
-		return row, false
+		Name: r.Name}, Actor: d.Actor, Severity: d.Severity, What: d.What, Next: d.Next}
+	if !d.Since.IsZero() {
+		row.Since = d.Since.Unix()
 	}
-	switch progressing.Reason {
-	case releasev1alpha1.ReasonWaitingForApproval, releasev1alpha1.ReasonClusterUnreachable,
-		releasev1alpha1.ReasonClustersUnassigned, releasev1alpha1.ReasonStrategyNotFound, releasev1alpha1.ReasonCheckNotFound:
-	case releasev1alpha1.ReasonPausedByFailure:
-		row.Severity = why.Problem
-	default:
-		return row, false
-	}
-	row.What, row.Next = release.Waits(r)
-	row.Since = progressing.LastTransitionTime.Unix()
-	return row, true
+	return row, d.Actor != release.NoActor
 }
 
 // Attention returns what needs attention: problems first, the hub before clusters before releases before
@@ -141,7 +136,7 @@ func Attention(f Facts, limit int) (first []Item, more int) {
 	for i := range f.Releases {
 		r := &f.Releases[i]
 		items = append(items, Item{Key: "release/" + r.String(), Severity: r.Severity, About: "release", Object: &r.Object,
-			What: r.What, Next: r.Next, Since: r.Since})
+			What: r.What, Next: r.Next, Actor: r.Actor, Since: r.Since})
 	}
 	for i := range f.ManifestWorks {
 		mw := &f.ManifestWorks[i]

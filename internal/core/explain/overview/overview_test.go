@@ -261,6 +261,8 @@ func TestReleaseWaitingForApprovalNeedsAttention(t *testing.T) {
 	for reason, want := range map[string]why.Severity{
 		releasev1alpha1.ReasonWaitingForApproval: why.Attention,
 		releasev1alpha1.ReasonPausedByFailure:    why.Problem,
+		releasev1alpha1.ReasonFleetHalted:        why.Problem,
+		releasev1alpha1.ReasonCheckUnavailable:   why.Attention,
 		releasev1alpha1.ReasonSoaking:            "",
 	} {
 		r.Status.Conditions = []metav1.Condition{{Type: releasev1alpha1.ReleaseProgressing, Reason: reason,
@@ -268,6 +270,9 @@ func TestReleaseWaitingForApprovalNeedsAttention(t *testing.T) {
 		row, waits := overview.RowOfRelease(r)
 		if waits != (want != "") {
 			t.Errorf("%s: %t", reason, waits)
+		}
+		if s := overview.SummaryOfRelease(r); s.Severity != want || s.What != row.What || s.Next != row.Next {
+			t.Errorf("%s: the list has %+v, and what needs attention %+v", reason, s, row)
 		}
 		if !waits {
 			continue

@@ -16,6 +16,7 @@ import (
 type ReleaseSummary struct {
 	Object
 	Phase  releasev1alpha1.ReleasePhase `json:"phase"`
+	Ended  bool                         `json:"ended,omitempty"`
 	Reason string                       `json:"reason,omitempty"`
 	// Severity is set if the release waits for a person.
 	Severity why.Severity `json:"severity,omitempty"`
@@ -42,15 +43,15 @@ type StageMark struct {
 // SummaryOfRelease returns the summary of a release.
 func SummaryOfRelease(r *releasev1alpha1.Release) ReleaseSummary {
 	row, waits := RowOfRelease(r)
-	s := ReleaseSummary{Object: row.Object, Phase: release.PhaseOf(r), Reason: r.Status.Reason,
-		Progress: r.Status.Progress, Version: r.ResourceVersion, Since: r.CreationTimestamp.Unix()}
+	s := ReleaseSummary{Object: row.Object, Phase: release.PhaseOf(r), Ended: r.Status.Phase.Ended(),
+		Reason: r.Status.Reason, What: row.What, Next: row.Next, Progress: r.Status.Progress, Version: r.ResourceVersion,
+		Since: r.CreationTimestamp.Unix()}
 	if r.Status.EndedAt != nil {
 		s.Since = r.Status.EndedAt.Unix()
 	}
 	if waits {
 		s.Severity, s.Since = row.Severity, row.Since
 	}
-	s.What, s.Next = release.Waits(r)
 	for _, t := range r.Spec.Targets {
 		s.Workloads = append(s.Workloads, t.Ref.Kind+" "+t.Ref.Name)
 	}

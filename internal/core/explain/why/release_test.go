@@ -43,7 +43,7 @@ func TestWaitingReleaseIsAFindingOfItsWorkload(t *testing.T) {
 		}
 	}
 	if len(got) != 2 || got[0].Severity != Problem || !strings.HasPrefix(got[0].What, "release r4: it is paused") ||
-		got[1].Severity != Waiting || got[1].What !=
+		got[1].Severity != Attention || got[1].What !=
 		"release r3: it waits for approval: gates sign of stage prod; 6 replicas of cluster a moved to b, which runs "+
 			"revision R2 (WaitingForApproval)" ||
 		got[1].Next != "`argosy release approve r3 -n shop`" {
@@ -68,7 +68,7 @@ func TestReleaseWaitingForACheckShowsItsLastSample(t *testing.T) {
 			Check: &releasev1alpha1.ReleaseCheckStatus{Name: "c", Verdict: releasev1alpha1.CheckError,
 				Message: "the server answers 503"}}}}}
 	for _, f := range Explain(Facts{Template: template, Releases: []releasev1alpha1.Release{r}}).Findings {
-		if f.Severity == Waiting && strings.Contains(f.What, "release r1: it waits for checks that have no result: "+
+		if f.Severity == Attention && strings.Contains(f.What, "release r1: it waits for checks that have no result: "+
 			"errors of stage prod (Error, last the server answers 503)") && strings.Contains(f.Next, "argosy release skip r1") {
 			return
 		}

@@ -24,6 +24,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/adjust/failover"
 	"github.com/argosy-io/argosy/internal/core/explain/state"
 	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/object/finding"
 	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/schedule"
@@ -86,13 +87,13 @@ type Warning struct {
 }
 
 // Severity is the importance of a finding.
-type Severity string
+type Severity = finding.Severity
 
 // The severities, the reddest first.
 const (
-	Problem   Severity = "Problem"   // does not disappear by itself
-	Attention Severity = "Attention" // works, but perhaps not as intended
-	Waiting   Severity = "Waiting"   // in progress, or waiting as requested
+	Problem   = finding.Problem
+	Attention = finding.Attention
+	Waiting   = finding.Waiting
 )
 
 var severities = []Severity{Problem, Attention, Waiting}
