@@ -348,6 +348,13 @@ const (
 	// it: no.
 	PodSpreadAnnotation = "argosy.io/pod-spread"
 
+	// QuotaUseAnnotation is what a pod of the workload counts in quotas of a member besides its requests, as JSON, such
+	// as its limits.
+	//
+	// On: bindings. Written by: core/propagate. Read by: core/cluster/capacity, core/explain/simulate. Users may set
+	// it: no.
+	QuotaUseAnnotation = "argosy.io/quota-use"
+
 	// TemplateVersionsAnnotation lists the versions of the kind that can express the template, "v1beta1,v1", if
 	// another served version cannot.
 	//

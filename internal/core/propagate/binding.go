@@ -86,7 +86,7 @@ func Binding(template *unstructured.Unstructured, p policyv1alpha1.Propagation, 
 	}
 	Refer(b, template)
 	setVersions(b, template)
-	setSpread(b, template)
+	setPodRules(b, template)
 	Claim(b, p)
 	if labels, changed := defaulted(b.GetLabels(), BindingIDLabel(b.GetNamespace()), m.ID); changed {
 		b.SetLabels(labels)

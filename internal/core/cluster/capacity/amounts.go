@@ -25,7 +25,7 @@ func AmountsOf(list corev1.ResourceList) Amounts {
 
 // Amount returns a quantity of CPU in thousandths, of others in units.
 func Amount(name corev1.ResourceName, q resource.Quantity) int64 {
-	if name == corev1.ResourceCPU {
+	if name == corev1.ResourceCPU || name == corev1.ResourceLimitsCPU {
 		return q.MilliValue()
 	}
 	return q.Value()
@@ -37,9 +37,10 @@ func (a Amounts) List() corev1.ResourceList {
 	for name, n := range a {
 		switch {
 		case n == 0, strings.HasPrefix(string(name), portPrefix):
-		case name == corev1.ResourceCPU:
+		case name == corev1.ResourceCPU, name == corev1.ResourceLimitsCPU:
 			list[name] = *resource.NewMilliQuantity(n, resource.DecimalSI)
 		case name == corev1.ResourceMemory, name == corev1.ResourceEphemeralStorage,
+			name == corev1.ResourceLimitsMemory, name == corev1.ResourceLimitsEphemeralStorage,
 			strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix):
 			list[name] = *resource.NewQuantity(n, resource.BinarySI)
 		default:

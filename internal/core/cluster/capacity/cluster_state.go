@@ -455,13 +455,13 @@ func (m *ClusterState) allowed(parts []Part) int64 {
 		asked, expected := Amounts{}, Amounts{}
 		for _, p := range parts {
 			if q.appliesTo(p.Need) {
-				asked.addUpTo(p.Need.requests, p.Replicas)
+				asked.addUpTo(p.Need.inQuotas(), p.Replicas)
 			}
 		}
 		for _, a := range m.assumptions {
 			for _, h := range a.reservations {
 				if h.need.namespace == namespace && q.appliesTo(h.need) {
-					expected.add(h.need.requests, h.replicas)
+					expected.add(h.need.inQuotas(), h.replicas)
 				}
 			}
 		}

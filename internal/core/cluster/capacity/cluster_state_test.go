@@ -163,8 +163,20 @@ func TestQuotaLimitsReplicasOfItsNamespace(t *testing.T) {
 		{"by the tightest", []any{quota("shop", "cpu 9", ""), quota("shop", "cpu 4", "")}, needs("cpu 1", nil), 4},
 		{"by none of what is left when more is used than may be", []any{quota("shop", "cpu 1", "cpu 4")}, needs("cpu 1", nil),
 			0},
-		{"not by limits, nor by claims of storage", []any{quota("shop", "limits.cpu 1, requests.storage 1", "")},
-			needs("cpu 1", nil), 20},
+		{"not by claims of storage", []any{quota("shop", "requests.storage 1", "")}, needs("cpu 1", nil), 20},
+		{"by limits of cpu", []any{quota("shop", "limits.cpu 2", "")}, uses("cpu 10m", "limits.cpu 1", false), 2},
+		{"by limits of cpu that are used in part", []any{quota("shop", "limits.cpu 2", "limits.cpu 1500m")},
+			uses("cpu 10m", "limits.cpu 250m", false), 2},
+		{"by limits of memory", []any{quota("shop", "limits.memory 3Gi", "limits.memory 1G")},
+			uses("", "limits.memory 1Gi", false), 2},
+		{"by limits of ephemeral storage", []any{quota("shop", "limits.ephemeral-storage 5Gi", "")},
+			uses("", "limits.ephemeral-storage 2Gi", false), 2},
+		{"by limits or requests, whichever is tighter", []any{quota("shop", "requests.cpu 3, limits.cpu 9", "")},
+			uses("cpu 1", "limits.cpu 2", false), 3},
+		{"not by limits that it does not have", []any{quota("shop", "limits.cpu 1", "")},
+			uses("cpu 1", "limits.memory 1", false), 20},
+		{"not by requests for what is limited", []any{quota("shop", "requests.cpu 1", "")},
+			uses("", "limits.cpu 9", false), 200},
 		{"not by those of other namespaces", []any{quota("other", "cpu 1", "")}, needs("cpu 1", nil), 20},
 		{"by one for its priority class",
 			[]any{quota("shop", "pods 3", "", priority(corev1.ScopeSelectorOpIn, "high", "low"))},
@@ -181,6 +193,16 @@ func TestQuotaLimitsReplicasOfItsNamespace(t *testing.T) {
 			[]any{quota("shop", "pods 3", "", scoped(corev1.ResourceQuotaScopeBestEffort))}, needs("cpu 1", nil), 20},
 		{"not by one for pods with a deadline",
 			[]any{quota("shop", "pods 3", "", scoped(corev1.ResourceQuotaScopeTerminating))}, needs("cpu 1", nil), 20},
+		{"by one for pods with a deadline when it has one",
+			[]any{quota("shop", "pods 3", "", scoped(corev1.ResourceQuotaScopeTerminating))}, uses("cpu 1", "", true), 3},
+		{"not by one for pods without a deadline when it has one",
+			[]any{quota("shop", "pods 3", "", scoped(corev1.ResourceQuotaScopeNotTerminating))}, uses("cpu 1", "", true), 20},
+		{"by one for its priority class that bounds limits",
+			[]any{quota("shop", "limits.cpu 3", "", priority(corev1.ScopeSelectorOpDoesNotExist))},
+			uses("cpu 1", "limits.cpu 1", false), 3},
+		{"not by one for pods that request nothing when it has limits",
+			[]any{quota("shop", "pods 3", "", scoped(corev1.ResourceQuotaScopeBestEffort))},
+			uses("cpu 1", "limits.cpu 1", false), 20},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := NewClusterState().set(aNode("a", "cpu 20, memory 100Gi, nvidia.com/gpu 9, pods 200")).set(c.quotas...)
@@ -188,6 +210,23 @@ func TestQuotaLimitsReplicasOfItsNamespace(t *testing.T) {
 				t.Errorf("there is room for %d, want %d", got, c.want)
 			}
 		})
+	}
+}
+
+func TestAssumptionUsesQuotaOfLimits(t *testing.T) {
+	q := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "q"}}
+	q.Spec.Hard = list("limits.cpu 5")
+	m := NewClusterState().set(aNode("a", "cpu 20, pods 99"), q)
+	need := uses("cpu 10m", "limits.cpu 1", false)
+	m.Assume(Assumption{Key: "web", Workload: Workload{"shop", "Deployment", "web"}, Parts: []Part{{need, 1}},
+		Replicas: 3})
+	if got := m.Replicas(need); got != 2 {
+		t.Errorf("the quota leaves %d, want 2 of 5", got)
+	}
+	q.Spec.Hard = list("limits.cpu 7")
+	m.TakeGrown()
+	if m.set(q); m.Replicas(need) != 4 || !m.TakeGrown() {
+		t.Errorf("a greater quota leaves %d, want 4 of 7, and counts as room that appeared", m.Replicas(need))
 	}
 }
 

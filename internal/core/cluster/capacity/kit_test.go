@@ -102,6 +102,13 @@ func needs(requests string, claim *workv1alpha2.NodeClaim) *Requirement {
 	return newRequirement(list(requests), claim, "shop", "")
 }
 
+// uses returns the requirement of a replica in namespace shop that counts these entries in quotas, too.
+func uses(requests, limits string, terminating bool) *Requirement {
+	r := needs(requests, nil)
+	r.setQuotaUse(QuotaUse{Limits: list(limits), Terminating: terminating})
+	return r
+}
+
 // assume adds a placement of a Deployment that had before replicas and will have replicas.
 func (m *ClusterState) assume(deployment, requests string, before, replicas int64) bool {
 	return m.Assume(Assumption{Key: deployment, Workload: Workload{"shop", "Deployment", deployment},

@@ -141,6 +141,9 @@ func anyPod(r *rand.Rand, name string) *corev1.Pod {
 		p.Spec.Containers[0].Resources.Requests["gpu.io/gpu"] = list("x 1")["x"]
 	}
 	if r.IntN(3) == 0 {
+		p.Spec.Containers[0].Resources.Limits = list(fmt.Sprintf("cpu %dm, memory 1Gi", 250*r.IntN(5)))
+	}
+	if r.IntN(3) == 0 {
 		p.Spec.Tolerations = []corev1.Toleration{{Key: "dedicated", Operator: corev1.TolerationOpExists}}
 	}
 	if r.IntN(9) == 0 {
@@ -169,7 +172,9 @@ func anyPod(r *rand.Rand, name string) *corev1.Pod {
 func requirementOf(p *corev1.Pod) *Requirement {
 	claim := &workv1alpha2.NodeClaim{HardNodeAffinity: requiredAffinity(p), NodeSelector: p.Spec.NodeSelector,
 		Tolerations: p.Spec.Tolerations}
-	return newRequirement(p.Spec.Containers[0].Resources.Requests, claim, "shop", "")
+	need := newRequirement(p.Spec.Containers[0].Resources.Requests, claim, "shop", "")
+	need.setQuotaUse(QuotaUseOf(&p.Spec))
+	return need
 }
 
 // After any sequence of changes the answer equals that of the oracle.

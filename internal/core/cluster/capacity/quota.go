@@ -7,10 +7,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Quota has the remaining requests of a ResourceQuota.
+// Quota has the remaining requests and limits of a ResourceQuota.
 type Quota struct {
 	Namespace, Name string
-	// left is what may still be requested. It omits limits, because bindings do not have them.
+	// left is what may still be requested, by resource, and by limits.cpu and the like the sum that limits may still have.
 	left     Amounts
 	selector []corev1.ScopedResourceSelectorRequirement
 }
@@ -52,7 +52,8 @@ func countedResource(entry corev1.ResourceName) (corev1.ResourceName, bool) {
 	switch entry {
 	case corev1.ResourcePods, "count/pods":
 		return corev1.ResourcePods, true
-	case corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage:
+	case corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage,
+		corev1.ResourceLimitsCPU, corev1.ResourceLimitsMemory, corev1.ResourceLimitsEphemeralStorage:
 		return entry, true
 	}
 	if strings.HasPrefix(string(entry), corev1.ResourceHugePagesPrefix) {
@@ -65,8 +66,8 @@ func countedResource(entry corev1.ResourceName) (corev1.ResourceName, bool) {
 	return canonical(corev1.ResourceName(name)), requests
 }
 
-// appliesTo reports whether the scopes of the quota select the replicas. For what a requirement does not contain, it
-// assumes pods without a deadline and without cross-namespace affinity.
+// appliesTo reports whether the scopes of the quota select the replicas. It assumes pods without cross-namespace
+// affinity, which a requirement does not contain.
 func (q *Quota) appliesTo(r *Requirement) bool {
 	bestEffort := !slices.ContainsFunc(r.requests, func(q request) bool {
 		return q.name == corev1.ResourceCPU || q.name == corev1.ResourceMemory
@@ -78,8 +79,10 @@ func (q *Quota) appliesTo(r *Requirement) bool {
 			is = bestEffort
 		case corev1.ResourceQuotaScopeNotBestEffort:
 			is = !bestEffort
+		case corev1.ResourceQuotaScopeTerminating:
+			is = r.terminating
 		case corev1.ResourceQuotaScopeNotTerminating:
-			is = true
+			is = !r.terminating
 		case corev1.ResourceQuotaScopePriorityClass:
 			switch s.Operator {
 			case corev1.ScopeSelectorOpExists:

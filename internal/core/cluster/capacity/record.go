@@ -91,6 +91,8 @@ type PartRecord struct {
 	Tolerations       []corev1.Toleration  `json:"tolerations,omitempty"`
 	Namespace         string               `json:"namespace"`
 	PriorityClassName string               `json:"priorityClassName,omitempty"`
+	// QuotaUse is what else a replica counts in quotas.
+	QuotaUse *QuotaUse `json:"quotaUse,omitempty"`
 	// Spread has the spread rules. OfWorkload is true if the replicas count as pods of the workload for these rules.
 	Spread     *Spread          `json:"spread,omitempty"`
 	OfWorkload bool             `json:"ofWorkload,omitempty"`
@@ -310,7 +312,11 @@ func ClusterStateOf(r Record) (*ClusterState, error) {
 // expect adds reservations with their recorded room.
 func (m *ClusterState) expect(e ExpectedRecord) error {
 	for _, p := range e.Parts {
-		if err := checkAmounts(p.Requests); err != nil {
+		err := checkAmounts(p.Requests)
+		if p.QuotaUse != nil {
+			err = errors.Join(err, checkAmounts(p.QuotaUse.Limits))
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -420,6 +426,9 @@ func (p PartRecord) requirement(of Workload) *Requirement {
 	claim := &workv1alpha2.NodeClaim{HardNodeAffinity: p.NodeAffinity, NodeSelector: p.NodeSelector,
 		Tolerations: p.Tolerations}
 	need := newRequirement(p.Requests, claim, p.Namespace, p.PriorityClassName)
+	if p.QuotaUse != nil {
+		need.setQuotaUse(*p.QuotaUse)
+	}
 	if p.OfWorkload {
 		need.of = of
 	}
@@ -438,6 +447,9 @@ func partOf(h *reservation, replicas int64) PartRecord {
 		Namespace:   need.namespace, PriorityClassName: need.priorityClass, OfWorkload: need.of.Name != "",
 		Replicas: replicas,
 		Expected: h.replicas}
+	if u := need.quotaUse(); !u.empty() {
+		p.QuotaUse = &u
+	}
 	spread := Spread{Ports: portsOf(need.requests)}
 	if need.spread != nil {
 		spread.Apart, spread.Even = need.spread.Apart, need.spread.Even

@@ -48,8 +48,8 @@ func anyState(r *rand.Rand) *ClusterState {
 			if r.IntN(3) == 0 {
 				q := &corev1.ResourceQuota{}
 				q.Namespace, q.Name = "shop", fmt.Sprintf("q%d", r.IntN(2))
-				q.Spec.Hard = list(fmt.Sprintf("cpu %d, pods %d", 1+r.IntN(8), 5+r.IntN(20)))
-				q.Status.Used = list("cpu 1, pods 6")
+				q.Spec.Hard = list(fmt.Sprintf("cpu %d, pods %d, limits.cpu %dm", 1+r.IntN(8), 5+r.IntN(20), 900*r.IntN(9)))
+				q.Status.Used = list("cpu 1, pods 6, limits.cpu 250m")
 				m.set(q)
 			}
 		default:

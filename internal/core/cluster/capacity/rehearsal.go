@@ -271,8 +271,9 @@ func (r *Rehearsal) dismiss(a Assumption, surplus int64) {
 			pods = pods[:len(pods)-1]
 			gone := m.pods[podKey{w.Namespace, last.name}]
 			m.RemovePod(w.Namespace, last.name)
-			m.useQuota(&Requirement{requests: gone.requests, namespace: a.Parts[0].Need.namespace,
-				priorityClass: a.Parts[0].Need.priorityClass}, -1)
+			need := a.Parts[0].Need
+			m.useQuota(&Requirement{requests: gone.requests, namespace: need.namespace, limits: need.limits,
+				priorityClass: need.priorityClass, terminating: need.terminating}, -1)
 		}
 		if len(pods) > 0 {
 			r.pods[w.Namespace][w] = pods
@@ -295,7 +296,7 @@ func (m *ClusterState) permits(reservations []*reservation) bool {
 		asked := Amounts{}
 		for _, h := range reservations {
 			if q.appliesTo(h.need) {
-				asked.addUpTo(h.need.requests, h.replicas)
+				asked.addUpTo(h.need.inQuotas(), h.replicas)
 			}
 		}
 		for name, left := range q.left {
@@ -313,7 +314,7 @@ func (m *ClusterState) useQuota(need *Requirement, pods int64) {
 		if !q.appliesTo(need) {
 			continue
 		}
-		for _, asked := range need.requests {
+		for _, asked := range need.inQuotas() {
 			if _, bounded := q.left[asked.name]; bounded {
 				q.left[asked.name] -= asked.amount * pods
 			}

@@ -21,6 +21,9 @@ type Requirement struct {
 	tolerations []corev1.Toleration
 
 	namespace, priorityClass string
+	// limits count only in quotas, as limits.cpu. terminating is true for pods with a deadline.
+	limits      []request
+	terminating bool
 
 	// of is the workload, or empty if it does not matter. spread has the spread rules other than host ports; nil without
 	// any.
@@ -77,6 +80,7 @@ func Parts(b workv1alpha2.Binding) (parts []Part, sets bool) {
 		}
 		spread := SpreadOfBinding(b)
 		need.requests = withPorts(need.requests, spread.Ports)
+		need.setQuotaUse(QuotaUseOfBinding(b))
 		need.of = WorkloadOf(b)
 		need.setSpread(spread, need.of)
 		return []Part{{need, 1}}, false

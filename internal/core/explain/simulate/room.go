@@ -167,7 +167,8 @@ func (r rooms) move(was, is workv1alpha2.Binding, rewritten bool) {
 		had = before.Clusters
 		renewed = rewritten && (!equality.Semantic.DeepEqual(before.ReplicaRequirements, spec.ReplicaRequirements) ||
 			!equality.Semantic.DeepEqual(before.Components, spec.Components) ||
-			was.GetAnnotations()[wellknown.PodSpreadAnnotation] != is.GetAnnotations()[wellknown.PodSpreadAnnotation])
+			was.GetAnnotations()[wellknown.PodSpreadAnnotation] != is.GetAnnotations()[wellknown.PodSpreadAnnotation] ||
+			was.GetAnnotations()[wellknown.QuotaUseAnnotation] != is.GetAnnotations()[wellknown.QuotaUseAnnotation])
 	}
 	var parts []capacity.Part
 	at := func(cluster string) {

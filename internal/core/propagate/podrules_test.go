@@ -1,9 +1,12 @@
 package propagate_test
 
 import (
+	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
 
 	"github.com/argosy-io/argosy/api/wellknown"
 	"github.com/argosy-io/argosy/internal/core/propagate"
@@ -82,6 +85,51 @@ func TestBindingCopiesPodSpread(t *testing.T) {
 		}
 		if got, there := b.GetAnnotations()[wellknown.PodSpreadAnnotation]; there {
 			t.Errorf("%s, and then no longer: the binding still says %q", test.what, got)
+		}
+	}
+}
+
+func TestBindingCopiesQuotaUse(t *testing.T) {
+	const limits = "resources: {requests: {cpu: 10m}, limits: {cpu: 500m, memory: 1Gi, nvidia.com/gpu: 1}}"
+	const pod = "spec: {containers: [{name: a, " + limits + "}, {name: b, resources: {limits: {cpu: 1}}}]}"
+	const both = `{"limits":{"limits.cpu":"1500m","limits.memory":"1Gi"}}`
+	p := policy("shop", "p", 0)
+	for _, test := range []struct{ kind, spec, want string }{
+		{"apps/v1 Deployment", "template: {" + pod + "}", both},
+		{"apps/v1 StatefulSet", "template: {" + pod + "}", both},
+		{"batch/v1 Job", "template: {" + pod + "}", both},
+		{"apps.kruise.io/v1beta1 CloneSet", "template: {" + pod + "}", both},
+		{"argoproj.io/v1alpha1 Rollout", "template: {" + pod + "}", both},
+		{"apps.kruise.io/v1alpha1 UnitedDeployment", "template: {cloneSetTemplate: {spec: {template: {" + pod + "}}}}", both},
+		{"example.com/v1 Train", "template: {" + pod + "}", both},
+		{"v1 Pod", "containers: [{name: a, " + limits + "}]", `{"limits":{"limits.cpu":"500m","limits.memory":"1Gi"}}`},
+		{"batch/v1 Job", "template: {spec: {activeDeadlineSeconds: 60, containers: [{name: a}]}}", `{"terminating":true}`},
+		{"batch/v1 Job", "activeDeadlineSeconds: 60, template: {spec: {containers: [{name: a}]}}", ""},
+		{"apps/v1 Deployment", "template: {spec: {initContainers: [{name: i, resources: {limits: {cpu: 3}}}, {name: s, restartPolicy: Always, resources: {limits: {cpu: 1}}}], containers: [{name: a, resources: {limits: {cpu: 1}}}]}}",
+			`{"limits":{"limits.cpu":"3"}}`},
+		{"apps/v1 Deployment", "template: {spec: {containers: [{name: a, resources: {requests: {cpu: 1}}}]}}", ""},
+		{"apps/v1 Deployment", "template: {spec: {containers: [{name: a, resources: {limits: none}}]}}", ""},
+		{"v1 ConfigMap", "", ""},
+	} {
+		u := template("shop", "web")
+		version, kind, _ := strings.Cut(test.kind, " ")
+		u.SetAPIVersion(version)
+		u.SetKind(kind)
+		var spec map[string]any
+		if err := yaml.Unmarshal([]byte("{"+test.spec+"}"), &spec); err != nil {
+			t.Fatal(err)
+		}
+		u.Object["spec"] = spec
+		b, err := propagate.Binding(u, p, propagate.Meaning{}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, there := b.GetAnnotations()[wellknown.QuotaUseAnnotation]; got != test.want || there != (test.want != "") {
+			t.Errorf("%s {%s}: the binding says %q, want %q", test.kind, test.spec, got, test.want)
+		}
+		again, err := propagate.Binding(u, p, propagate.Meaning{}, b)
+		if err != nil || !equality.Semantic.DeepEqual(again, b) {
+			t.Errorf("%s: the next decision changes the binding (%v)", test.kind, err)
 		}
 	}
 }
