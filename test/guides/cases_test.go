@@ -84,6 +84,7 @@ func TestCasesFromTheFieldGiveTheirExpectedResults(t *testing.T) {
 		"names-that-fold":  namesThatFold,
 		"node-port":        allocatedNodePort,
 		"pods-to-delete":   podsToDelete,
+		"ready-false":      readyFalse,
 		"service-account":  serviceAccount,
 		"two-statefulsets": twoStatefulSets,
 	}
@@ -91,7 +92,7 @@ func TestCasesFromTheFieldGiveTheirExpectedResults(t *testing.T) {
 	// attacks_test.go, that of an approver in TestFourEyesAreTwoPeople.
 	elsewhere := []string{"attacks", "ordered-affinities"}
 	// The expected result is not reached yet.
-	open := []string{"quota-of-limits", "ready-false"}
+	open := []string{"quota-of-limits"}
 	folders, err := os.ReadDir(cases)
 	if err != nil {
 		t.Fatal(err)
@@ -400,6 +401,79 @@ func components(t *testing.T, ns string) {
 	change("tall", 2, "jobManager", "resource", "cpu")
 	placed("wide", 1)
 	placed("tall", 1)
+}
+
+// The conditions of a kind that no interpreter knows decide about its health, and reach the template.
+func readyFalse(t *testing.T, ns string) {
+	const api = "certs.example.com/v1"
+	definition, err := os.ReadFile(filepath.Join(cases, "ready-false", "definition.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fleet.Hub.Apply(t, string(definition)) // its policy sends it to the members
+	for _, c := range []kit.Cluster{fleet.Hub, fleet.Members["member1"], fleet.Members["member2"]} {
+		kit.Eventually(t, c.Name+" serves the kind", func() string {
+			list := &unstructured.UnstructuredList{}
+			list.SetAPIVersion(api)
+			list.SetKind("CertificateList")
+			if err := c.List(t.Context(), list); err != nil {
+				return err.Error()
+			}
+			return ""
+		})
+	}
+	applyCase(t, fleet.Hub, ns, "ready-false", "all.yaml")
+	report := func(member, name, ready string) {
+		inMember(t, member, api, "Certificate", ns, name)
+		kit.Eventually(t, member+" accepts the status of "+name, func() string {
+			u := fleet.Members[member].Find(t, api, "Certificate", ns, name)
+			u.Object["status"] = map[string]any{"observedGeneration": u.GetGeneration(), "conditions": []any{map[string]any{
+				"type": "Ready", "status": ready, "reason": "Issued" + ready, "message": "the issuer says " + ready,
+				"lastTransitionTime": "2026-11-30T08:00:00Z", "observedGeneration": u.GetGeneration()}}}
+			if err := fleet.Members[member].Status().Update(t.Context(), u); err != nil {
+				return err.Error()
+			}
+			return ""
+		})
+	}
+	report("member1", "one", "True")
+	report("member1", "two", "True")
+	report("member2", "two", "False")
+	for name, want := range map[string]string{"one": "True map[member1:Healthy] the issuer says True",
+		"two": "False map[member1:Healthy member2:Unknown] member2: the issuer says False"} {
+		kit.Eventually(t, "the template "+name+" has the conditions of its members", func() string {
+			b := &workv1alpha2.ResourceBinding{}
+			if err := fleet.Hub.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: name + "-certificate"}, b); err != nil {
+				return err.Error()
+			}
+			health := map[string]workv1alpha1.ResourceHealth{}
+			for _, item := range b.Status.AggregatedStatus {
+				health[item.ClusterName] = item.Health
+			}
+			u := fleet.Hub.Find(t, api, "Certificate", ns, name)
+			conditions, _ := kit.Field(u, "status", "conditions").([]any)
+			if len(conditions) != 1 {
+				return fmt.Sprintf("%v, health %v", u.Object["status"], health)
+			}
+			// kubectl wait takes a condition that is not older than the template.
+			c := conditions[0].(map[string]any)
+			if is := fmt.Sprintf("%s %v %s", c["status"], health, c["message"]); is != want || c["type"] != "Ready" ||
+				c["observedGeneration"] != u.GetGeneration() {
+				return fmt.Sprintf("%s, %v", is, u.Object["status"])
+			}
+			return ""
+		})
+	}
+	fleet.Hub.Change(t, api, "Certificate", ns, "one", func(u *unstructured.Unstructured) {
+		_ = unstructured.SetNestedField(u.Object, "new.example.com", "spec", "host")
+	})
+	kit.Eventually(t, "the condition of an older template does not count", func() string {
+		u := fleet.Hub.Find(t, api, "Certificate", ns, "one")
+		if seen, _ := kit.Field(u, "status", "observedGeneration").(int64); seen != u.GetGeneration()-1 {
+			return fmt.Sprint(u.Object["status"])
+		}
+		return ""
+	})
 }
 
 // A stage that selects no cluster asks no user. Git reverts the second change during its canary, and the old version is

@@ -137,7 +137,7 @@ func runCases(ctx context.Context, s source, set *schemas.Set, warnings io.Write
 	if err != nil {
 		return nil, err
 	}
-	all := tiers.Below()
+	all := tiers.WithoutUsers()
 	if f.Customization != "" {
 		file := filepath.Join(filepath.Dir(s.name), f.Customization)
 		text, err := os.ReadFile(file)

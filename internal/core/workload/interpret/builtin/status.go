@@ -150,13 +150,16 @@ func addCollisions(status map[string]any, _ *unstructured.Unstructured, rs []rep
 	return nil
 }
 
-// addConditions adds the conditions of an OpenKruise workload. True is bad for conditions about failures and conflicts.
+// badIfTrue reports whether True is the bad status of a type of conditions, as for failures and conflicts.
+func badIfTrue(kind string) bool {
+	return strings.HasPrefix(kind, "Failed") || strings.HasSuffix(kind, "Failure") ||
+		slices.Contains([]string{interpret.ImmutableFieldConflict, interpret.NoMatchedPods, interpret.PodsReserved,
+			"Stalled", "Reconciling", "Degraded"}, kind)
+}
+
+// addConditions adds the conditions of an OpenKruise workload.
 func addConditions(status map[string]any, _ *unstructured.Unstructured, rs []report) error {
-	bad := func(kind string) bool {
-		return strings.HasPrefix(kind, "Failed") || strings.HasSuffix(kind, "Failure") ||
-			slices.Contains([]string{interpret.ImmutableFieldConflict, interpret.NoMatchedPods, interpret.PodsReserved}, kind)
-	}
-	if c := conditions(rs, bad, "lastUpdateTime", "lastTransitionTime"); c != nil {
+	if c := conditions(rs, badIfTrue, "lastUpdateTime", "lastTransitionTime"); c != nil {
 		status["conditions"] = c
 	}
 	return nil

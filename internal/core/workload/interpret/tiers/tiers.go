@@ -3,6 +3,8 @@
 package tiers
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
@@ -19,16 +21,20 @@ const (
 	Webhook       = "ResourceInterpreterWebhookConfiguration"
 	Shipped       = "shipped script"
 	BuiltIn       = "built in"
+	Standard      = "standard conditions"
 )
 
 // Sources returns all tiers in order of precedence. The first two are configured by users.
 func Sources(customizations, webhooks interpret.Tier) []interpret.Source {
-	return append([]interpret.Source{{Name: Customization, Tier: customizations}, {Name: Webhook, Tier: webhooks}},
-		below...)
+	return slices.Concat([]interpret.Source{{Name: Customization, Tier: customizations}, {Name: Webhook, Tier: webhooks}},
+		below, []interpret.Source{{Name: Standard, Tier: last}})
 }
 
-// Below returns the built-in tiers in order of precedence.
+// Below returns the built-in tiers that know kinds, in order of precedence. They complete what customizations answer.
 func Below() []interpret.Tier { return TiersOf(below) }
+
+// WithoutUsers returns the tiers without configuration of users, in order of precedence.
+func WithoutUsers() []interpret.Tier { return append(Below(), last) }
 
 // TiersOf returns the tiers of sources.
 func TiersOf(sources []interpret.Source) []interpret.Tier {
@@ -43,10 +49,14 @@ func TiersOf(sources []interpret.Source) []interpret.Tier {
 func Offline(customizations []*configv1alpha1.ResourceInterpreterCustomization) interpret.Interpreter {
 	customized := customization.New(customizations,
 		customization.Options{Schema: Schema, Convert: Convert, Below: Below()})
-	return interpret.New(append([]interpret.Tier{customized}, Below()...)...)
+	return interpret.New(append([]interpret.Tier{customized}, WithoutUsers()...)...)
 }
 
-var below = []interpret.Source{{Name: Shipped, Tier: shipped.Tier()}, {Name: BuiltIn, Tier: builtin.Tier()}}
+var (
+	below = []interpret.Source{{Name: Shipped, Tier: shipped.Tier()}, {Name: BuiltIn, Tier: builtin.Tier()}}
+	// last is for kinds that none of these know.
+	last = builtin.Standard(Below()...)
+)
 
 // Explain returns which tier and object implement each operation for a kind, with these customizations and webhook
 // configurations, in any order. o is additional knowledge of the hub; the zero value means built-in knowledge only.
