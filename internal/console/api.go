@@ -4,11 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -24,6 +22,7 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/explain/overview"
+	"github.com/argosy-io/argosy/internal/core/hub/roles"
 	"github.com/argosy-io/argosy/internal/history"
 	"github.com/argosy-io/argosy/internal/why"
 )
@@ -330,37 +329,19 @@ func (n *naming) List(ctx context.Context, list client.ObjectList, opts ...clien
 
 // missingOf returns a *Missing for an error that an object is forbidden, otherwise the error.
 func missingOf(err error, verb, namespace string) error {
-	var status apierrors.APIStatus
-	if !apierrors.IsForbidden(err) || !errors.As(err, &status) || status.Status().Details == nil {
-		return err
+	if lack := why.MissingOf(err, verb, namespace); lack != nil {
+		return &Missing{*lack, err}
 	}
-	d := status.Status().Details
-	return &Missing{Verb: verb, Group: d.Group, Resource: d.Kind, Namespace: namespace, err: err}
+	return err
 }
 
-// Missing is a right that the user lacks.
+// Missing is a right that the user lacks, as an error.
 type Missing struct {
-	Verb      string `json:"verb"`
-	Group     string `json:"group,omitempty"`
-	Resource  string `json:"resource"`
-	Namespace string `json:"namespace,omitempty"`
-	err       error
+	roles.Missing
+	err error
 }
 
-func (m *Missing) Error() string {
-	resource, part, divided := strings.Cut(m.Resource, "/")
-	if m.Group != "" {
-		resource += "." + m.Group
-	}
-	if divided {
-		resource += "/" + part
-	}
-	where := "in all namespaces"
-	if m.Namespace != "" {
-		where = "in namespace " + m.Namespace
-	}
-	return fmt.Sprintf("you may not %s %s %s", m.Verb, resource, where)
-}
+func (m *Missing) Error() string { return m.String() }
 
 func (m *Missing) Unwrap() error { return m.err }
 

@@ -11,6 +11,8 @@ import (
 
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"github.com/argosy-io/argosy/internal/core/hub/roles"
 )
 
 // rightsAge is the maximum age of a cached verdict. Open pages check rights again at the same interval, so a user who
@@ -35,11 +37,11 @@ type verdict struct {
 type right struct{ verb, group, resource, subresource, namespace, name string }
 
 func (r right) missing() *Missing {
-	m := &Missing{Verb: r.verb, Group: r.group, Resource: r.resource, Namespace: r.namespace}
+	resource := r.resource
 	if r.subresource != "" {
-		m.Resource += "/" + r.subresource
+		resource += "/" + r.subresource
 	}
-	return m
+	return &Missing{Missing: roles.Lack(r.verb, r.group, resource, r.namespace)}
 }
 
 func (r right) attributes(u user.Info) authorizer.AttributesRecord {

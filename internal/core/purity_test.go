@@ -71,7 +71,7 @@ var groups = []struct {
 		[]string{"object", "match", "cluster", "workload", "pipeline", "adjust", "source"}},
 	{"hub", []string{"hub"}, []string{"object"}},
 	{"explain", []string{"explain"},
-		[]string{"object", "match", "cluster", "workload", "pipeline", "adjust", "source", "admission"}},
+		[]string{"object", "match", "cluster", "workload", "pipeline", "adjust", "source", "admission", "hub"}},
 	{"coretest", []string{"coretest"}, nil},
 }
 

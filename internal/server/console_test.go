@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -212,7 +213,7 @@ func TestConsoleRoutesRefuseUserWithoutRights(t *testing.T) {
 		"/console/api/link":   {"POST", "", map[string]string{}, http.StatusForbidden, "a session cannot make a link"},
 		"/console/api/import": {"POST", "", importBody, http.StatusForbidden, `"verb":"create"`},
 		"/console/api/why": {"GET", "?kind=clusters.cluster.karmada.io&name=eu", nil, http.StatusForbidden,
-			`"missing":{"verb":"get","group":"cluster.karmada.io","resource":"clusters"}`},
+			`"missing":{"verb":"get","group":"cluster.karmada.io","resource":"clusters","role":"argosy:fleet"}`},
 		"/console/api/actions": {"GET", "?kind=Deployment.apps&namespace=default&name=web", nil, http.StatusForbidden,
 			`"missing":{"verb":"get","group":"apps","resource":"deployments","namespace":"default"}`},
 		"/console/api/pods": {"GET", "?kind=Deployment.apps&namespace=default&name=web&clusters=eu", nil,
@@ -223,9 +224,9 @@ func TestConsoleRoutesRefuseUserWithoutRights(t *testing.T) {
 			"yaml": "{apiVersion: v1, kind: ConfigMap, metadata: {name: web, namespace: default}}"}, http.StatusOK,
 			`"missing":{"verb":"create","resource":"configmaps","namespace":"default"}}],"applied":false`},
 		"/console/api/release": {"GET", "?namespace=shop&name=web", nil, http.StatusForbidden,
-			`"missing":{"verb":"get","group":"release.argosy.io","resource":"releases","namespace":"shop"}`},
+			`"missing":{"verb":"get","group":"release.argosy.io","resource":"releases","namespace":"shop","role":"argosy:view"}`},
 		"/console/api/evidence": {"GET", "?namespace=shop&name=web&gate=sign", nil, http.StatusForbidden,
-			`"missing":{"verb":"get","group":"release.argosy.io","resource":"releases","namespace":"shop"}`},
+			`"missing":{"verb":"get","group":"release.argosy.io","resource":"releases","namespace":"shop","role":"argosy:view"}`},
 		"/console/api/revisions": {"GET", "?kind=Deployment.apps&namespace=default&name=web", nil, http.StatusForbidden,
 			`"missing":{"verb":"get","group":"apps","resource":"deployments","namespace":"default"}`},
 		"/console/api/timeline": {"GET", "", nil, http.StatusOK, `"missing":[{"verb":"list"`},
@@ -305,7 +306,64 @@ func TestConsoleStreamsOnlyReadableObjects(t *testing.T) {
 	head := make([]byte, 4096)
 	n, err := io.ReadAtLeast(resp.Body, head, 100)
 	if err != nil || !strings.HasPrefix(string(head[:n]), "event: snapshot\n") ||
-		!strings.Contains(string(head[:n]), `"missing":[{"verb":"list","group":"cluster.karmada.io","resource":"clusters"}]`) {
+		!strings.Contains(string(head[:n]), `"missing":[{"verb":"list","group":"cluster.karmada.io","resource":"clusters","role":"argosy:fleet"}]`) {
 		t.Errorf("%d %v: %s", resp.StatusCode, err, head[:n])
+	}
+}
+
+// A user with the role view in one namespace opens its workloads. All rights that the answer does without are named
+// together, and nothing of another namespace, no Secret and no Work is shown.
+func TestViewerOfANamespaceOpensItsWorkloads(t *testing.T) {
+	h := useSharedHub(t)
+	client := kubernetes.NewForConfigOrDie(h.Config())
+	const ns, other = "console-own", "console-other"
+	for _, name := range []string{ns, other} {
+		if _, err := client.CoreV1().Namespaces().Create(t.Context(),
+			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		pods := map[string]string{"app": "web"}
+		if _, err := client.AppsV1().Deployments(name).Create(t.Context(), &appsv1.Deployment{
+			ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: appsv1.DeploymentSpec{
+				Selector: &metav1.LabelSelector{MatchLabels: pods}, Template: corev1.PodTemplateSpec{
+					ObjectMeta: metav1.ObjectMeta{Labels: pods}, Spec: corev1.PodSpec{Containers: []corev1.Container{{
+						Name: "c", Image: "example.com/web:1"}}}}}}, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	awaitAggregation(t, client)
+	token := tokenOf(t, client, ns, "viewer")
+	bind(t, client, "system:serviceaccount:"+ns+":viewer", "view", ns)
+	b := newBrowser(t, h.URL())
+	if code, answer := b.send("POST", "/console/session", map[string]string{"token": token}); code != http.StatusOK {
+		t.Fatalf("the token gave %d %s", code, answer)
+	}
+	fleet := func(resource string) string {
+		group := map[bool]string{true: "cluster.karmada.io", false: "policy.karmada.io"}[resource == "clusters"]
+		return `{"verb":"list","group":"` + group + `","resource":"` + resource + `","role":"argosy:fleet"}`
+	}
+	missing := `"missing":[` + fleet("clusterpropagationpolicies") + "," + fleet("clusteroverridepolicies") + "," +
+		fleet("clusters") + "]"
+	const web = "?kind=Deployment.apps&name=web&namespace="
+	for _, path := range []string{"why", "actions", "object", "revisions"} {
+		kit.Eventually(t, path+" of an own workload", func() string {
+			code, answer := b.send("GET", "/console/api/"+path+web+ns, nil)
+			if code != http.StatusOK || path == "why" && !strings.Contains(answer, missing) {
+				return fmt.Sprint(code, answer)
+			}
+			return ""
+		})
+		if code, answer := b.send("GET", "/console/api/"+path+web+other, nil); code != http.StatusForbidden {
+			t.Errorf("%s of another namespace gave %d %s", path, code, answer)
+		}
+	}
+	for _, path := range []string{"/api/v1/namespaces/" + ns + "/secrets", "/api/v1/secrets",
+		"/apis/work.karmada.io/v1alpha1/works", "/apis/cluster.karmada.io/v1alpha1/clusters",
+		"/apis/policy.karmada.io/v1alpha1/clusterpropagationpolicies", "/api/v1/namespaces/karmada-cluster/secrets",
+		"/apis/work.karmada.io/v1alpha2/namespaces/" + other + "/resourcebindings",
+		"/apis/policy.karmada.io/v1alpha1/namespaces/" + other + "/propagationpolicies"} {
+		if code, _ := b.send("GET", "/console/k8s"+path, nil); code != http.StatusForbidden {
+			t.Errorf("%s gave %d", path, code)
+		}
 	}
 }

@@ -128,13 +128,13 @@ func TestRolesAllowExactlyTheirTable(t *testing.T) {
 	}
 	awaitAggregation(t, client)
 	j := judge{t, client}
-	// vera, ed and ann have Kubernetes' roles in one namespace, vic looks at all of them, oli looks after the fleet, and
-	// nora has nothing.
+	// vera, ed and ann have Kubernetes' roles in one namespace, flo sees the fleet and no namespace, vic looks at all of
+	// them, oli looks after the fleet, and nora has nothing.
 	people := []struct {
 		name, role, namespace, of string
 	}{
 		{"vera", "view", "shop", roles.View}, {"ed", "edit", "shop", roles.Edit}, {"ann", "admin", "shop", roles.Admin},
-		{"vic", "view", "", roles.View}, {"oli", roles.Operator, "", roles.Operator}, {"nora", "", "", ""},
+		{"flo", roles.Fleet, "", roles.Fleet}, {"vic", "view", "", roles.View}, {"oli", roles.Operator, "", roles.Operator}, {"nora", "", "", ""},
 	}
 	for _, p := range people {
 		if p.role == "" {
@@ -142,7 +142,8 @@ func TestRolesAllowExactlyTheirTable(t *testing.T) {
 		}
 		bind(t, client, p.name, p.role, p.namespace)
 		kit.Eventually(t, "the hub knows what "+p.name+" may do", func() string {
-			if j.allowed(p.name, "list", "propagationpolicies.policy.karmada.io", "shop", "") {
+			if j.allowed(p.name, "list", "propagationpolicies.policy.karmada.io", "shop", "") ||
+				j.allowed(p.name, "list", "clusters.cluster.karmada.io", "", "") {
 				return ""
 			}
 			return "not yet"
@@ -198,7 +199,7 @@ func TestRolesAllowExactlyTheirTable(t *testing.T) {
 						asked++
 					}
 				}
-				if want := d.Scale && p.of != "" && p.of != roles.View && p.of != roles.Operator && reaches; d.Scale &&
+				if want := d.Scale && slices.Contains([]string{roles.Edit, roles.Admin}, p.of) && reaches; d.Scale &&
 					j.allowed(p.name, "patch", d.Resource+"/scale."+d.Group, ns, "x") != want {
 					t.Errorf("%s may patch %s/scale in %q: want %t", p.name, name, ns, want)
 				}
@@ -245,6 +246,8 @@ func TestRolesAllowExactlyTheirTable(t *testing.T) {
 		{"ed", "get", "secrets", "bank", ""}, {"ann", "get", "secrets", "karmada-cluster", "eu"},
 		{"vic", "get", "leases.coordination.k8s.io", "karmada-system", "other"},
 		{"vic", "update", "leases.coordination.k8s.io", "karmada-system", "argosy"},
+		{"flo", "get", "leases.coordination.k8s.io", "karmada-system", "argosy"}, {"flo", "list", "secrets", "karmada-cluster",
+			""}, {"flo", "get", "deployments.apps", "shop", ""}, {"flo", "list", "namespaces", "", ""},
 		// Other namespaces, and what is in none.
 		{"ed", "create", "deployments.apps", "bank", ""}, {"ann", "create", "rolebindings.rbac.authorization.k8s.io", "bank",
 			""}, {"vera", "get", "deployments.apps", "bank", ""},
@@ -281,8 +284,8 @@ func TestRolesAllowExactlyTheirTable(t *testing.T) {
 		as := rest.CopyConfig(h.Config())
 		as.Impersonate = rest.ImpersonationConfig{UserName: "ann", Groups: []string{"system:authenticated"}}
 		ann := kubernetes.NewForConfigOrDie(as)
-		for role, allowed := range map[string]bool{"view": true, "edit": true, "admin": true, roles.View: true,
-			roles.Edit: true, roles.Admin: true,
+		for role, allowed := range map[string]bool{"view": true, "edit": true, "admin": true, roles.Fleet: true,
+			roles.View: true, roles.Edit: true, roles.Admin: true,
 			roles.Operator: false, "cluster-admin": false, "system:controller:namespace-controller": false} {
 			_, err := ann.RbacV1().RoleBindings("shop").Create(t.Context(),
 				&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{GenerateName: "new-"},

@@ -27,6 +27,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/admission/validate"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/explain/why"
+	"github.com/argosy-io/argosy/internal/core/hub/roles"
 	"github.com/argosy-io/argosy/internal/core/object/identity"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/object/text"
@@ -111,6 +112,9 @@ func Explain(ctx context.Context, r client.Reader, mapper meta.RESTMapper, q Que
 		return answer, nil
 	}
 	fleet := "the fleet has no clusters"
+	if len(facts.Missing) > 0 {
+		fleet = roles.Sentence(facts.Missing)
+	}
 	if len(facts.Clusters) > 0 {
 		var all []string
 		for _, c := range facts.Clusters {
@@ -141,6 +145,9 @@ func find(ctx context.Context, r client.Reader, mapper meta.RESTMapper, q Query)
 		if apierrors.IsNotFound(err) {
 			looked = append(looked, m.Resource.GroupResource().String())
 			continue
+		}
+		if lacks := MissingOf(err, "get", key.Namespace); lacks != nil && lacks.Role != "" {
+			return nil, fmt.Errorf("%s: %w", roles.Sentence([]roles.Missing{*lacks}), err)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("get %s %s: %w", m.Resource.GroupResource(), q.Name, err)
@@ -240,19 +247,21 @@ func absent(ctx context.Context, r client.Reader, kinds []*meta.RESTMapping, loo
 func collect(ctx context.Context, r client.Reader, template *unstructured.Unstructured) (why.Facts, error) {
 	f := why.Facts{Template: template}
 	namespace, kind, name := template.GetNamespace(), template.GetKind(), template.GetName()
+	may := &permitted{Reader: r}
 
 	// 1. The policies that may select it. A cluster-scoped template may be selected from any namespace.
 	var err error
-	if f.Policies, err = scope.Propagations.Over(ctx, r, namespace); err != nil {
+	if f.Policies, err = scope.Propagations.Over(ctx, may, namespace); err != nil {
 		return f, fmt.Errorf("list propagation policies: %w", err)
 	}
-	if f.Overrides, err = scope.Overrides.Over(ctx, r, namespace); err != nil {
+	if f.Overrides, err = scope.Overrides.Over(ctx, may, namespace); err != nil {
 		return f, fmt.Errorf("list override policies: %w", err)
 	}
 
 	// 2. Its binding.
 	binding := names.Binding(kind, name)
-	if f.Binding, _, err = scope.BindingFor(ctx, r, template.GroupVersionKind().GroupKind(), namespace, name); err != nil {
+	f.Binding, _, err = scope.BindingFor(ctx, r, template.GroupVersionKind().GroupKind(), namespace, name)
+	if err != nil && !may.lacks(err, "get", namespace) {
 		return f, err
 	}
 	if f.Binding != nil {
@@ -260,7 +269,7 @@ func collect(ctx context.Context, r client.Reader, template *unstructured.Unstru
 	}
 
 	// 3. The clusters and the Works.
-	if f.Clusters, err = clusters(ctx, r); err != nil {
+	if f.Clusters, err = clusters(ctx, may); err != nil {
 		return f, err
 	}
 	works, err := scope.WorksFor(ctx, r, dispatch.WorkName(f.Binding, template), identity.FromManifest(template))
@@ -282,31 +291,32 @@ func collect(ctx context.Context, r client.Reader, template *unstructured.Unstru
 		return f, err
 	}
 
-	// 5. Its autoscaler. A user who may not read it gets the answer without it.
+	// 5. Its autoscaler.
 	if namespace != "" {
 		var scalers autoscalingv1alpha1.FederatedHPAList
-		if err := r.List(ctx, &scalers, client.InNamespace(namespace)); err != nil && !apierrors.IsForbidden(err) &&
-			!apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) {
+		if err := may.List(ctx, &scalers, client.InNamespace(namespace)); err != nil && !apierrors.IsNotFound(err) &&
+			!meta.IsNoMatchError(err) {
 			return f, fmt.Errorf("list FederatedHPAs: %w", err)
 		}
 		f.Scalers = scalers.Items
 	}
 
-	// 6. Its releases. A user who may not list them gets the answer without them.
+	// 6. Its releases.
 	if namespace != "" {
 		var releases releasev1alpha1.ReleaseList
-		if err := r.List(ctx, &releases, client.InNamespace(namespace)); err != nil && !apierrors.IsForbidden(err) &&
-			!apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) {
+		if err := may.List(ctx, &releases, client.InNamespace(namespace)); err != nil && !apierrors.IsNotFound(err) &&
+			!meta.IsNoMatchError(err) {
 			return f, fmt.Errorf("list releases: %w", err)
 		}
 		f.Releases = releases.Items
 	}
 
-	// 7. Events. Users who may not read events get the answer without them.
-	f.Warnings, err = warnings(ctx, r, namespace, kind, name, binding)
-	if err != nil && !apierrors.IsForbidden(err) {
+	// 7. Events.
+	f.Warnings, err = warnings(ctx, may, namespace, kind, name, binding)
+	if err != nil {
 		return f, fmt.Errorf("list events: %w", err)
 	}
+	f.Missing = may.missing
 	return f, nil
 }
 

@@ -54,9 +54,11 @@ func steers(ctx context.Context, r client.Reader, mapper meta.RESTMapper, kind s
 func policy(ctx context.Context, r client.Reader, mapper meta.RESTMapper, kind string, key types.NamespacedName,
 	s Scheduler) (Explained, error) {
 	f := why.PolicyFacts{Plugins: s.Plugins, Unknown: map[schema.GroupKind][]schema.GroupVersionKind{}}
+	may := &permitted{Reader: r}
 	var selectors []policyv1alpha1.ResourceSelector
 	var err error
-	var its []client.ListOption
+	// A policy of a namespace claims nothing elsewhere.
+	its := []client.ListOption{client.InNamespace(key.Namespace)}
 	if propagationKinds[kind] {
 		if f.Propagation, err = scope.Propagations.Get(ctx, r, key); err != nil {
 			return nil, fmt.Errorf("get %s %s: %w", kind, key, err)
@@ -73,18 +75,19 @@ func policy(ctx context.Context, r client.Reader, mapper meta.RESTMapper, kind s
 		}
 		selectors = f.Override.OverrideSpec().ResourceSelectors
 	}
-	if f.Policies, err = scope.Propagations.List(ctx, r); err != nil {
+	if f.Policies, err = scope.Propagations.Over(ctx, may, key.Namespace); err != nil {
 		return nil, fmt.Errorf("list propagation policies: %w", err)
 	}
-	if f.Bindings, err = scope.Bindings.List(ctx, r, its...); err != nil {
+	if f.Bindings, err = scope.Bindings.List(ctx, may, its...); err != nil {
 		return nil, fmt.Errorf("list bindings: %w", err)
 	}
-	if f.Clusters, err = clusters(ctx, r); err != nil {
+	if f.Clusters, err = clusters(ctx, may); err != nil {
 		return nil, err
 	}
-	if f.Templates, err = selectable(ctx, r, mapper, selectors, f.Unknown); err != nil {
+	if f.Templates, err = selectable(ctx, may, mapper, selectors, key.Namespace, f.Unknown); err != nil {
 		return nil, err
 	}
+	f.Missing = may.missing
 	for _, alike := range f.Unknown {
 		if len(alike) == 0 {
 			f.Kinds = kindsServed(ctx, r, mapper)
@@ -94,11 +97,10 @@ func policy(ctx context.Context, r client.Reader, mapper meta.RESTMapper, kind s
 	return why.ExplainPolicy(f), nil
 }
 
-// selectable returns the objects of the kinds in selectors, in all namespaces. unknown has the kinds that the hub does
-// not serve, each with the kinds of its name in other groups.
-func selectable(ctx context.Context, r client.Reader, mapper meta.RESTMapper,
-	selectors []policyv1alpha1.ResourceSelector, unknown map[schema.GroupKind][]schema.GroupVersionKind) ([]why.Selectable,
-	error) {
+// selectable returns the objects of the kinds in selectors, in all namespaces, or in that of the policy if the user may
+// not list all. unknown has the kinds that the hub does not serve, each with the kinds of its name in other groups.
+func selectable(ctx context.Context, may *permitted, mapper meta.RESTMapper, selectors []policyv1alpha1.ResourceSelector,
+	namespace string, unknown map[schema.GroupKind][]schema.GroupVersionKind) ([]why.Selectable, error) {
 	var all []why.Selectable
 	seen := map[schema.GroupKind]bool{}
 	for _, s := range selectors {
@@ -125,7 +127,11 @@ func selectable(ctx context.Context, r client.Reader, mapper meta.RESTMapper,
 		}
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(m.GroupVersionKind)
-		if err := r.List(ctx, list); apierrors.IsNotFound(err) {
+		err = may.Reader.List(ctx, list)
+		if apierrors.IsForbidden(err) {
+			err = may.List(ctx, list, client.InNamespace(namespace))
+		}
+		if apierrors.IsNotFound(err) {
 			continue // its definition went meanwhile
 		} else if err != nil {
 			return nil, fmt.Errorf("list %s: %w", m.Resource.GroupResource(), err)
@@ -173,13 +179,15 @@ func member(ctx context.Context, r client.Reader, name string, q Query) (Explain
 	if err := r.Get(ctx, types.NamespacedName{Name: name}, f.Cluster); err != nil {
 		return nil, fmt.Errorf("get cluster %s: %w", name, err)
 	}
+	may := &permitted{Reader: r}
 	var err error
-	if f.Bindings, err = scope.Bindings.List(ctx, r); err != nil {
+	if f.Bindings, err = scope.Bindings.List(ctx, may); err != nil {
 		return nil, fmt.Errorf("list bindings: %w", err)
 	}
 	if q.Troubled != nil {
 		f.Troubled = state.TroubledOf(q.Troubled(ctx))
 	}
+	f.Missing = may.missing
 	if q.Orphans != nil && membership.IsReady(f.Cluster) {
 		f.Orphans = q.Orphans(ctx, name)
 	}

@@ -151,7 +151,7 @@ func TestPodsNeedRightToReadNamespace(t *testing.T) {
 	t.Parallel()
 	ns, bank := fleet.Namespace(t), fleet.Namespace(t)
 	page := accessPage(t, "shop", ns, "see-the-fleet", "see-"+ns)
-	given(t, fleet.Hub, page, "RoleBinding developers", "ClusterRole see-the-fleet", "ClusterRoleBinding see-the-fleet")
+	given(t, fleet.Hub, page, "RoleBinding developers", "ClusterRoleBinding see-the-fleet")
 	dev, outsider := newPerson(t, "dev-"+ns, ns+"-developers"), newPerson(t, "nobody-"+ns, "none-"+ns)
 	for _, in := range []string{ns, bank} {
 		fleet.Hub.Apply(t, propagation(in, "p", "{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}], placement: "+

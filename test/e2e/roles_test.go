@@ -171,14 +171,26 @@ func TestDeveloperWorksInTheNamespaceAndIsRefusedElsewhere(t *testing.T) {
 		!strings.Contains(out, "m2") {
 		t.Errorf("rollout status: %v\n%s", err, out)
 	}
-	if out, err := dev.argosy("why", "deployment", "web", "-n", ns); err == nil ||
-		!strings.Contains(out, "clusterpropagationpolicies") {
+	if out, err := dev.argosy("why", "deployment", "web", "-n", ns); err != nil || !strings.Contains(out,
+		"healthy in 2 of 2 clusters") || !strings.Contains(out, "Not shown: you may not list "+
+		"clusterpropagationpolicies.policy.karmada.io, clusteroverridepolicies.policy.karmada.io, "+
+		"clusters.cluster.karmada.io in all namespaces; a ClusterRoleBinding to the ClusterRole argosy:fleet permits it.") {
 		t.Errorf("why, for who sees nothing of the fleet: %v\n%s", err, out)
 	}
-	given(t, fleet.Hub, page, "ClusterRole see-the-fleet", "ClusterRoleBinding see-the-fleet")
+	if out, err := dev.argosy("why", "propagationpolicy", "all", "-n", ns); err != nil ||
+		!strings.Contains(out, "Deployment.apps "+ns+"/web") || !strings.Contains(out, "argosy:fleet") {
+		t.Errorf("why of the own policy: %v\n%s", err, out)
+	}
+	for _, args := range [][]string{{"deployment", "web", "-n", bank}, {"cluster", "m1"}, {"secret", "vault", "-n", bank}} {
+		if out, err := dev.argosy(append([]string{"why"}, args...)...); err == nil || !strings.Contains(out, "forbidden") {
+			t.Errorf("why %v: %v\n%s", args, err, out)
+		}
+	}
+	given(t, fleet.Hub, page, "ClusterRoleBinding see-the-fleet")
 	kit.Eventually(t, "an event reports the result", func() string {
 		out, err := dev.argosy("why", "deployment", "web", "-n", ns)
-		if err != nil || !strings.Contains(out, "Healthy") || strings.Contains(out, "about to be created") {
+		if err != nil || !strings.Contains(out, "Healthy") || strings.Contains(out, "about to be created") ||
+			strings.Contains(out, "Not shown") {
 			return fmt.Sprint(err, out)
 		}
 		return ""

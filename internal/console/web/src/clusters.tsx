@@ -1,12 +1,12 @@
 import { h, Fragment } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { get, HubError, session, useSource, useTopic } from "./hub";
+import { get, HubError, session, useSource, useTopic, type Missing } from "./hub";
 import { bytes, clock, cores, fill, t } from "./i18n";
 import { href, setFilter, usePlace } from "./route";
 import { NoClusters, walkHref } from "./fleet";
 import { Table, type Column } from "./rows";
 import { Objects } from "./members";
-import { Age, Bar, Choice, Command, Failure, Filter, Forbidden,  Icon, Mark, Next, Page, States, stateText, toneOf, Waiting } from "./ui";
+import { Age, Bar, Choice, Command, Failure, Filter, Forbidden, Hidden, Icon, Mark, Next, Page, States, stateText, toneOf, Waiting } from "./ui";
 
 interface Amount { used: number; all: number }
 export interface ClusterRow {
@@ -109,6 +109,7 @@ interface MemberAnswer {
   placed?: { template: string; state: string; ready?: number; wanted?: number; why?: string }[];
   refused?: { reason: string; times: number; such: string[]; remedy?: string }[];
   leaving?: { template: string; why: string }[];
+  missing?: Missing[];
 }
 
 /** templateLink is the address of a template that why names as "Kind.group namespace/name". */
@@ -144,6 +145,7 @@ export function ClusterPage({ name }: { name: string }) {
           {a.ready && <p class="ready"><b>{c.conditions}</b> {a.ready.status} · {a.ready.reason} · {a.ready.message} <Age since={Date.parse(a.ready.lastTransitionTime) / 1000} /></p>}
           <h2 class="section">{c.findings}</h2>
           <Findings findings={a.findings} none={c.noFindings} />
+          <Hidden missing={a.missing} />
           {a.taints?.length ? <><h2 class="section">{c.taints}</h2><p class="chips">{a.taints.map((x) => <span class="chip plain" key={x}>{x}</span>)}</p></> : null}
           {a.room?.length ? <><h2 class="section">{a.roomReportedBefore ? fill(c.roomBefore, { time: clock(Date.parse(a.roomReportedBefore)) }) : c.room}</h2><p class="chips">{a.room.map((x) => <span class="chip plain" key={x}>{x}</span>)}</p></> : null}
           <h2 class="section">{c.placedHere}</h2>

@@ -228,6 +228,8 @@ export const en = {
     in: "in namespace {ns}",
     inCluster: "In cluster {cluster}:",
     check: "Check it with",
+    hidden: "Not shown, because you lack rights.",
+    role: "The ClusterRole {role} permits it.",
     ask: "An administrator grants it with a Role, such as",
   },
   error: { title: "The hub could not answer", network: "The hub does not answer." },

@@ -6,7 +6,7 @@ import { clock, fill, t } from "./i18n";
 import { href, setFilter, usePlace } from "./route";
 import { Table, type Column } from "./rows";
 import type { WorkloadRow } from "./workloads";
-import { Choice, Command, Failure, Filter, Forbidden, Icon, Mark, Page, Waiting } from "./ui";
+import { Choice, Command, Failure, Filter, Forbidden, Hidden, Icon, Mark, Page, Waiting } from "./ui";
 
 const group = "policy.karmada.io";
 const kinds: [string, string][] = [["PropagationPolicy", "propagationpolicies"], ["ClusterPropagationPolicy", "clusterpropagationpolicies"],
@@ -99,7 +99,7 @@ export function PoliciesPage() {
 interface Answer {
   summary: string; findings?: Finding[]; selectors?: { selects: string; matches: number; none?: string }[];
   templates?: { template: string; by?: string; held: boolean; why?: string; placed?: string; state?: string }[];
-  clusters?: { name: string; takes: boolean; why?: string; as?: string[] }[];
+  clusters?: { name: string; takes: boolean; why?: string; as?: string[] }[]; missing?: Missing[];
 }
 
 /** PolicyPage shows what a policy selects, what it claims, and what it loses to another one, and why. */
@@ -117,6 +117,7 @@ export function PolicyPage({ kind, namespace, name }: { kind: string; namespace:
         <>
           <p class="summary">{a.summary}</p>
           <Findings findings={a.findings} none={p.allWell} />
+          <Hidden missing={a.missing} />
           {a.selectors?.length ? <><h2 class="section">{p.selects}</h2><Simple head={[p.selector, p.matches, c.why]} rows={a.selectors.map((s) => [s.selects, s.matches, s.none ?? ""])} /></> : null}
           <h2 class="section">{p.templates}</h2>
           {!a.templates?.length ? <p class="faint">{p.noTemplates}</p> : (

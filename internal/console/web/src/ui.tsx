@@ -123,6 +123,13 @@ export function missingText(m: Missing): string {
   return fill(t.forbidden.right, { verb: m.verb, resource: name }) + (m.namespace ? " " + fill(t.forbidden.in, { ns: m.namespace }) : "");
 }
 
+/** Hidden names the rights that an answer does without, all together, and the roles that have them. */
+export function Hidden({ missing }: { missing?: Missing[] }) {
+  if (!missing?.length) return null;
+  const roles = [...new Set(missing.map((m) => m.role).filter(Boolean))].join(", ");
+  return <p class="notice">{t.forbidden.hidden} {missing.map(missingText).join(" · ")}. {roles && fill(t.forbidden.role, { role: roles })}</p>;
+}
+
 /** Forbidden names the right that is missing, and a role to ask for: on the hub, or in a member. */
 export function Forbidden({ missing, cluster }: { missing: Missing; cluster?: string }) {
   const [whole, part] = missing.resource.split("/");
@@ -141,7 +148,7 @@ export function Forbidden({ missing, cluster }: { missing: Missing; cluster?: st
       {cluster && <p>{fill(t.forbidden.inCluster, { cluster })}</p>}
       <p><b>{fill(t.forbidden.right, { verb: missing.verb, resource })}</b> {missing.namespace ? fill(t.forbidden.in, { ns: missing.namespace }) : wide ? "" : t.forbidden.everywhere}</p>
       <p>{t.forbidden.check} <Command text={`kubectl auth can-i ${missing.verb} ${resource}${where}`} /></p>
-      <p>{t.forbidden.ask}</p>
+      <p>{missing.role && fill(t.forbidden.role, { role: missing.role })} {t.forbidden.ask}</p>
       <pre tabIndex={0}>{role}</pre>
     </section>
   );

@@ -1,13 +1,13 @@
 import { h, Fragment, type ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import { stream, useTopic } from "./hub";
+import { stream, useTopic, type Missing } from "./hub";
 import { fill, t } from "./i18n";
 import { href, usePlace } from "./route";
 import { PodsAndLogs } from "./pods";
 import { Actions, Past } from "./actions";
 import { openReleases, ReleaseOfWorkload } from "./releases";
 import { Findings, Simple, Tabs, useAnswer, type Finding } from "./clusters";
-import { Command, Failure, Mark, Next, Page, stateText, toneOf, Waiting } from "./ui";
+import { Command, Failure, Hidden, Mark, Next, Page, stateText, toneOf, Waiting } from "./ui";
 
 interface Lane {
   name: string; state: string; bad?: boolean; readyPods?: number; wantedPods?: number; why?: string; target?: boolean; replicas?: number; overrides?: { policy: string; overriders: string }[];
@@ -18,7 +18,7 @@ interface Answer {
   apiVersion: string; kind: string; namespace?: string; name: string; summary: string; findings?: Finding[];
   policy: { holder?: string; why?: string; candidates?: { policy: string; priority: number; selects?: string; holds?: boolean; why?: string }[] };
   placement?: { binding: string; scheduled?: { status: string; message: string }; replicas?: number; method?: string; steps?: string[]; failure?: string };
-  clusters?: Lane[]; scaling?: string[]; warnings?: { object: string; reason: string; message: string; last: string }[];
+  clusters?: Lane[]; scaling?: string[]; warnings?: { object: string; reason: string; message: string; last: string }[]; missing?: Missing[];
 }
 
 const shownLanes = 24;
@@ -78,6 +78,7 @@ export function WalkPage({ group, kind, namespace, name }: { group: string; kind
       {a && (
         <>
           <p class="summary">{a.summary}</p>
+          <Hidden missing={a.missing} />
           {releases.map((r) => <ReleaseOfWorkload row={r} key={r.name} />)}
           {lanes.length > 0 && namespace && <Tabs label={title} tab={tab} tabs={[["", t.pods.walk], ["pods", t.pods.tab]]} />}
           {tab === "pods" ? <PodsAndLogs kind={kindText} namespace={namespace} name={name} clusters={lanes.map((l) => l.name).sort()} /> : <>

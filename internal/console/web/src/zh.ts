@@ -218,6 +218,8 @@ export const zh: Catalog = {
     everywhere: "（所有命名空间）",
     in: "（命名空间 {ns}）",
     inCluster: "在集群 {cluster} 中：",
+    hidden: "因缺少权限，部分内容未显示。",
+    role: "集群角色 {role} 具有该权限。",
     check: "用以下命令检查",
     ask: "管理员可通过角色授权，例如",
   },

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/json"
@@ -88,14 +90,17 @@ func See(b workv1alpha2.Binding, target workv1alpha2.TargetCluster, report *work
 	of := b.BindingSpec().Resource
 	s := Seen{Kind: match.GroupKind(of.APIVersion, of.Kind), Target: target, Report: report,
 		Suspended: dispatch.Suspended(b, target.Name), Troubled: f.Troubled.ailing(b, target.Name)}
-	for _, line := range aggregate.Unwritten(b.BindingStatus().Conditions) {
-		if strings.Contains(line, strconv.Quote(target.Name)) {
+	conditions, quoted := b.BindingStatus().Conditions, strconv.Quote(target.Name)
+	for _, line := range aggregate.Unwritten(conditions) {
+		if strings.Contains(line, quoted) {
 			s.Unsent = line
 		}
 	}
 	if f.Cluster != nil {
-		s = s.AtCluster(f.Cluster(target.Name))
+		return s.AtCluster(f.Cluster(target.Name))
 	}
+	stale := meta.FindStatusCondition(conditions, workv1alpha2.StatusCurrent)
+	s.Lost = stale != nil && stale.Status == metav1.ConditionFalse && strings.Contains(stale.Message, quoted)
 	return s
 }
 

@@ -169,6 +169,20 @@ func applied(health workv1alpha1.ResourceHealth) *workv1alpha2.AggregatedStatusI
 	return &workv1alpha2.AggregatedStatusItem{Applied: true, Health: health}
 }
 
+// A reader that does not know the clusters has the outages that the binding reports.
+func TestABindingTellsOfLostClusters(t *testing.T) {
+	b := &workv1alpha2.ResourceBinding{}
+	b.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "m1"}, {Name: "m10"}}
+	b.Status.AggregatedStatus = []workv1alpha2.AggregatedStatusItem{*applied(workv1alpha1.ResourceUnknown),
+		*applied(workv1alpha1.ResourceHealthy)}
+	b.Status.AggregatedStatus[0].ClusterName, b.Status.AggregatedStatus[1].ClusterName = "m1", "m10"
+	b.Status.Conditions = []metav1.Condition{{Type: workv1alpha2.StatusCurrent, Status: metav1.ConditionFalse,
+		Message: `cluster "m1" has not been ready since 2026-01-01T00:00:00Z (ClusterNotReachable): the last reported`}}
+	if p := state.Places(b, state.Facts{}); p[0].State != state.Lost || p[1].State != state.Healthy {
+		t.Errorf("the places are %+v", p)
+	}
+}
+
 func TestAllStatesHaveARank(t *testing.T) {
 	if state.Failed.Rank() != 0 || state.Healthy.Rank() != len(state.All)-1 || !slices.IsSortedFunc(state.All,
 		func(a, b state.State) int { return a.Rank() - b.Rank() }) {

@@ -15,6 +15,7 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/admission/validate"
+	"github.com/argosy-io/argosy/internal/core/hub/roles"
 	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/propagate"
@@ -39,6 +40,8 @@ type PolicyFacts struct {
 	Bindings []workv1alpha2.Binding
 	Clusters []*clusterv1alpha1.Cluster
 	Plugins  schedule.Plugins
+	// Missing are rights that the user lacks. What they permit to read is not in these facts.
+	Missing []roles.Missing
 }
 
 // Selectable is an object as far as policies look at it.
@@ -67,6 +70,8 @@ type PolicyAnswer struct {
 	Templates []Selected `json:"templates,omitempty"`
 	// Clusters are the whole fleet; of an override policy, those that a rule targets.
 	Clusters []PolicyCluster `json:"clusters,omitempty"`
+	// Missing are the rights that the user lacks: the answer does without what they permit to read.
+	Missing []roles.Missing `json:"missing,omitempty"`
 }
 
 // Selector is one of the policy's, as "Deployment.apps web".
@@ -123,15 +128,17 @@ func ExplainPolicy(f PolicyFacts) PolicyAnswer {
 	if e.namespace == "" {
 		e.answer.Kind = "Cluster" + e.answer.Kind
 	}
-	e.answer.Namespace, e.answer.Name = e.namespace, meta.GetName()
+	e.answer.Namespace, e.answer.Name, e.answer.Missing = e.namespace, meta.GetName(), f.Missing
 	if meta.GetDeletionTimestamp() != nil {
 		e.find(Waiting, "the policy is being deleted and no longer selects anything", "")
 	}
 	e.explainTemplates()
 	e.explainSelectors()
-	if f.Propagation != nil {
+	switch {
+	case hidden(f.Missing, "clusters"):
+	case f.Propagation != nil:
 		e.explainPlacement()
-	} else {
+	default:
 		e.explainRules()
 	}
 	sortFindings(e.answer.Findings)
@@ -218,6 +225,9 @@ func (e *policyExplanation) whyNotClaimed(row Selected, t match.Template, claim 
 				stub := &explanation{template: t}
 				return "is claimed by " + describe(p) + "; this policy: " + stub.whyNot(e.Propagation, p)
 			}
+		}
+		if claim.Namespace == "" && hidden(e.Missing, "clusterpropagationpolicies") {
+			return "is claimed by " + claim.String()
 		}
 		return "is claimed by a policy that was deleted; the hub releases it first"
 	}

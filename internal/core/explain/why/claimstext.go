@@ -50,6 +50,7 @@ func (a PolicyAnswer) Write(out io.Writer) error {
 		}
 		t.end()
 	}
+	writeMissing(&b, a.Missing)
 	_, err := out.Write(b.Bytes())
 	return err
 }

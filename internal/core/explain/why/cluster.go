@@ -131,7 +131,7 @@ func (e *explanation) explainClusters() {
 		for _, item := range aggregate.Binding(b, e.Works, outages, metav1.Time{}).AggregatedStatus {
 			items[item.ClusterName] = item
 		}
-		if b.BindingSpec().Placement != nil {
+		if b.BindingSpec().Placement != nil && !hidden(e.Missing, "clusters") {
 			result, _ := e.run()
 			for _, c := range result.Candidates {
 				candidates[c.Cluster.Name] = c

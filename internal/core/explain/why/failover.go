@@ -19,7 +19,7 @@ type chooser = func(schedule.Capacity) (clusters []workv1alpha2.TargetCluster, o
 // failovers plans as the hub does, and returns the moves of the template.
 func (e *explanation) failovers() []failover.Move {
 	own := e.ownBinding()
-	if own == nil {
+	if own == nil || hidden(e.Missing, "clusters") {
 		return nil
 	}
 	in := failover.Input{

@@ -17,6 +17,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/explain/state"
+	"github.com/argosy-io/argosy/internal/core/hub/roles"
 	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/schedule"
@@ -31,6 +32,8 @@ type MemberFacts struct {
 	// Orphans are the orphans of this hub in the cluster, such as "Deployment shop/web".
 	Orphans []string
 	Plugins schedule.Plugins
+	// Missing are rights that the user lacks. What they permit to read is not in these facts.
+	Missing []roles.Missing
 }
 
 // MemberAnswer explains a member cluster.
@@ -52,6 +55,8 @@ type MemberAnswer struct {
 	Refused []Refusal     `json:"refused,omitempty"`
 	// Leaving are the templates that are being evicted gracefully.
 	Leaving []LeavingThere `json:"leaving,omitempty"`
+	// Missing are the rights that the user lacks: the answer does without what they permit to read.
+	Missing []roles.Missing `json:"missing,omitempty"`
 }
 
 // PlacedThere is a template in the cluster.
@@ -87,7 +92,7 @@ type LeavingThere struct {
 // ExplainMember answers. The same facts give the same answer, in whatever order they come.
 func ExplainMember(f MemberFacts) MemberAnswer {
 	c := f.Cluster
-	a := MemberAnswer{Kind: "Cluster", Name: c.Name, Ready: membership.Readiness(c)}
+	a := MemberAnswer{Kind: "Cluster", Name: c.Name, Ready: membership.Readiness(c), Missing: f.Missing}
 	find := func(s Severity, what, next string) {
 		a.Findings = append(a.Findings, Finding{Severity: s, What: what, Next: next})
 	}
@@ -202,7 +207,11 @@ func ExplainMember(f MemberFacts) MemberAnswer {
 				"argosy orphans delete deletes it", c.Name))
 	}
 	sortFindings(a.Findings)
-	parts := append(tally(a.Findings), text.Count(len(a.Placed), "template")+" placed here")
+	placed := text.Count(len(a.Placed), "template") + " placed here"
+	if hidden(f.Missing, "resourcebindings", "clusterresourcebindings") {
+		placed = "not known which templates are placed here"
+	}
+	parts := append(tally(a.Findings), placed)
 	if len(a.Leaving) > 0 {
 		parts = append(parts, fmt.Sprintf("%d leaving", len(a.Leaving)))
 	}
@@ -297,6 +306,7 @@ func (a MemberAnswer) Write(out io.Writer) error {
 		}
 		t.end()
 	}
+	writeMissing(&b, a.Missing)
 	_, err := out.Write(b.Bytes())
 	return err
 }

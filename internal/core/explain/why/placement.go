@@ -79,6 +79,7 @@ func (e *explanation) explainBinding() {
 	}
 	b := e.ownBinding()
 	switch {
+	case b == nil && hidden(e.Missing, "resourcebindings", "clusterresourcebindings"):
 	case b == nil && e.holder != nil && !e.found(Waiting) && len(e.decision.MissingOverrides) == 0:
 		// Only events have the reason.
 		if w := e.latest(workv1alpha2.EventApplyPolicyFailed, workv1alpha2.EventGetReplicasFailed,
@@ -160,6 +161,12 @@ func (e *explanation) explainPlacement() {
 		return
 	}
 	out.Method, out.Term = schedule.MethodOf(b), status.SchedulerObservedAffinityName
+	if hidden(e.Missing, "clusters") {
+		if c := out.Scheduled; c != nil && c.Status == metav1.ConditionFalse {
+			e.find(Problem, "", "not scheduled: "+c.Message, "")
+		}
+		return
+	}
 	result, failure := e.run()
 	if !sameTargets(out.Placed, result.Clusters) {
 		out.Run = result.Clusters

@@ -52,6 +52,9 @@ func (e *explanation) explainPolicy() {
 			out.Holder = describe(p)
 		}
 	}
+	if claimed && e.holder == nil && claim.Namespace == "" && hidden(e.Missing, "clusterpropagationpolicies") {
+		out.Holder = claim.String()
+	}
 	best, selected := propagate.Match(t, e.Policies)
 	for _, p := range e.Policies {
 		if !slices.ContainsFunc(p.PropagationSpec().ResourceSelectors, func(s policyv1alpha1.ResourceSelector) bool {
@@ -70,6 +73,8 @@ func (e *explanation) explainPolicy() {
 			if d := e.decision; len(d.MissingOverrides) > 0 && describe(d.Pending) == describe(p) {
 				c.Why = "preempts that policy as soon as the override policies exist that it depends on"
 			}
+		case out.Holder != "":
+			c.Why = out.Holder + " has claimed it"
 		case selected && describe(p) != describe(best):
 			c.Why = e.whyNot(p, best)
 		case selected:
@@ -109,6 +114,7 @@ func (e *explanation) explainPolicy() {
 			policyv1alpha1.ClaimedByLabel)
 	case e.holder != nil:
 		e.explainHolder()
+	case out.Holder != "": // the user may not read it
 	case e.sentByItself():
 		out.Why = "namespaces are propagated to every cluster without a policy"
 	case len(e.decision.MissingOverrides) > 0:
@@ -192,6 +198,9 @@ func (e *explanation) unselected(claim propagate.Holder, claimed bool) {
 		kind = "ClusterPropagationPolicy"
 	}
 	severity, what := Problem, "no policy selects it, so it stays on the hub"
+	if hidden(e.Missing, "clusterpropagationpolicies") {
+		what = "no policy has claimed it, so it stays on the hub, and none that you may read selects it"
+	}
 	if e.ownBinding() != nil {
 		severity, what = Attention, "no policy selects it anymore: its objects stay in the clusters unchanged"
 	}

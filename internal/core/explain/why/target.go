@@ -13,6 +13,7 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
@@ -40,8 +41,12 @@ type there struct {
 func (e *explanation) explainTarget(row *Cluster, target workv1alpha2.TargetCluster, c *clusterv1alpha1.Cluster,
 	w *workv1alpha1.Work, item workv1alpha2.AggregatedStatusItem, reported bool) {
 	at := there{cluster: c, work: w, item: item}
-	if c != nil {
-		e.explainOverrides(row, &at)
+	switch {
+	case c == nil && hidden(e.Missing, "clusters"):
+		at.cluster = unseenCluster(row.Name)
+		e.explainOverrides(row, &at, nil)
+	case c != nil:
+		e.explainOverrides(row, &at, e.Overrides)
 	}
 	if w != nil {
 		row.Work = workOf(w, item)
@@ -62,7 +67,7 @@ func (e *explanation) explainTarget(row *Cluster, target workv1alpha2.TargetClus
 		e.find(severity, row.Name, row.Name+": "+what, next)
 	}
 	if row.State == state.Suspended && at.seen.Lost {
-		e.find(Attention, row.Name, row.Name+": "+staleText(c), "bring the cluster back")
+		e.find(Attention, row.Name, row.Name+": "+staleText(at.cluster), "bring the cluster back")
 	}
 	if w != nil {
 		e.explainConditions(row, w)
@@ -70,9 +75,9 @@ func (e *explanation) explainTarget(row *Cluster, target workv1alpha2.TargetClus
 }
 
 // explainOverrides applies the overrides to the template, and notes which of them change it.
-func (e *explanation) explainOverrides(row *Cluster, at *there) {
+func (e *explanation) explainOverrides(row *Cluster, at *there, overrides []policyv1alpha1.Override) {
 	var applied override.Applied
-	at.manifest, applied, at.failed = override.Apply(e.Facts.Template, at.cluster, e.Overrides)
+	at.manifest, applied, at.failed = override.Apply(e.Facts.Template, at.cluster, overrides)
 	for _, r := range applied.Rules {
 		row.Overrides = append(row.Overrides, OverrideRule{Policy: overridePolicy(r, e.template.Namespace),
 			Overriders: compact(r.Overriders)})
@@ -89,7 +94,9 @@ func (e *explanation) see(target workv1alpha2.TargetCluster, at *there, ails boo
 	if b := e.ownBinding(); b != nil {
 		s = state.See(b, target, &at.item, state.Facts{})
 	}
-	s = s.AtCluster(at.cluster)
+	if !hidden(e.Missing, "clusters") {
+		s = s.AtCluster(at.cluster)
+	}
 	s.Troubled = ails
 	if at.failed != nil {
 		s.Unsent = "an override fails, so nothing new is sent: " + at.failed.Error()
@@ -162,6 +169,10 @@ func (e *explanation) explainFailed(at *there, place state.Place) (what, next st
 
 // explainLost explains the state in a cluster that is not ready.
 func (e *explanation) explainLost(row *Cluster, at *there) (severity Severity, what, next string) {
+	outage := membership.OutageOf(at.cluster)
+	if outage == nil { // the user may not read clusters, and its binding says so
+		return Problem, staleText(at.cluster), "bring the cluster back"
+	}
 	if !at.item.Applied {
 		next = "bring the cluster back; the hub retries by itself"
 		if membership.Untrusted(at.cluster) {
@@ -170,13 +181,15 @@ func (e *explanation) explainLost(row *Cluster, at *there) (severity Severity, w
 		return Problem, "the cluster is not ready: " + row.Ready.Message, next
 	}
 	e.find(Problem, row.Name, row.Name+": "+staleText(at.cluster), "bring the cluster back")
-	since := membership.OutageOf(at.cluster).Since
-	what = "stale since " + since.UTC().Format(time.RFC3339) + ": " + state.Brief(row.Work.Status)
+	what = "stale since " + outage.Since.UTC().Format(time.RFC3339) + ": " + state.Brief(row.Work.Status)
 	return "", strings.TrimSuffix(what, ": "), ""
 }
 
 // staleText explains that the status from a cluster that is not ready is stale.
 func staleText(c *clusterv1alpha1.Cluster) string {
+	if membership.OutageOf(c) == nil {
+		return "the cluster is not ready, and its status is stale"
+	}
 	return fmt.Sprintf("the cluster %s, and its status is stale: %s", membership.OutageOf(c),
 		membership.Readiness(c).Message)
 }

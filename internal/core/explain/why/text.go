@@ -38,6 +38,7 @@ func (a Answer) Write(out io.Writer) error {
 			fmt.Fprintf(&b, "  %s  %s, %s: %s\n", w.Last.UTC().Format("15:04:05Z"), w.Object, w.Reason, w.Message)
 		}
 	}
+	writeMissing(&b, a.Missing)
 	_, err := out.Write(b.Bytes())
 	return err
 }

@@ -1,14 +1,37 @@
 package why
 
 import (
+	"bytes"
+	"fmt"
+	"slices"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
+	"github.com/argosy-io/argosy/internal/core/hub/roles"
 	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 )
+
+// hidden reports whether the user may not read one of the resources, so that nothing is known of it.
+func hidden(missing []roles.Missing, resources ...string) bool {
+	return slices.ContainsFunc(missing, func(m roles.Missing) bool { return slices.Contains(resources, m.Resource) })
+}
+
+// unseenCluster returns a cluster of which only the name is known.
+func unseenCluster(name string) *clusterv1alpha1.Cluster {
+	return &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
+}
+
+// writeMissing names the rights that the user lacks.
+func writeMissing(b *bytes.Buffer, missing []roles.Missing) {
+	if len(missing) > 0 {
+		fmt.Fprintf(b, "\nNot shown: %s.\n", roles.Sentence(missing))
+	}
+}
 
 // WorksInStatus returns the Works of a binding as its status reports them, for users who may not read Works. Conditions
 // that the status does not repeat are missing.

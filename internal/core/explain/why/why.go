@@ -23,6 +23,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/adjust/failover"
 	"github.com/argosy-io/argosy/internal/core/explain/state"
+	"github.com/argosy-io/argosy/internal/core/hub/roles"
 	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/object/finding"
 	"github.com/argosy-io/argosy/internal/core/object/text"
@@ -47,6 +48,8 @@ type Facts struct {
 	Works []workv1alpha1.Work
 	// Unseen is true if the user may not read Works. Works are then those of WorksInStatus.
 	Unseen bool
+	// Missing are other rights that the user lacks. What they permit to read is not in these facts.
+	Missing []roles.Missing
 	// Service is the Service that the template names for its pods; nil if it names none.
 	Service *Service
 	// Scalers are the FederatedHPAs of its namespace.
@@ -128,6 +131,8 @@ type Answer struct {
 	// Failovers are the clusters that the template should leave, is leaving, or has left recently.
 	Failovers []failover.Move `json:"failovers,omitempty"`
 	Warnings  []Warning       `json:"warnings,omitempty"`
+	// Missing are the rights that the user lacks: the answer does without what they permit to read.
+	Missing []roles.Missing `json:"missing,omitempty"`
 	// Only is the cluster that the answer was narrowed to.
 	Only string `json:"only,omitempty"`
 }
@@ -150,7 +155,7 @@ func Explain(f Facts) Answer {
 	e := &explanation{Facts: f, template: match.TemplateOf(f.Template),
 		fleet: schedule.NewSnapshot(f.Clusters).WithPlugins(f.Plugins)}
 	e.answer = Answer{APIVersion: e.template.APIVersion, Kind: e.template.Kind, Namespace: e.template.Namespace,
-		Name: e.template.Name}
+		Name: e.template.Name, Missing: f.Missing}
 	e.decision = propagate.Decide(propagate.Observed{Template: f.Template, Binding: f.Binding, Policies: f.Policies,
 		OverrideExists: func(key types.NamespacedName) bool {
 			return slices.ContainsFunc(f.Overrides, func(o policyv1alpha1.Override) bool {

@@ -12,9 +12,11 @@ import (
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 )
 
-// The roles that the hub keeps. The first three are for a namespace, and part of Kubernetes' roles of these names;
-// Operator is for who looks after the fleet, and part of nothing.
+// The roles that the hub keeps. View, Edit and Admin are for a namespace, and part of Kubernetes' roles of these names.
+// Fleet is what users of a namespace need beside it to see where their templates go. Operator is for who looks after
+// the fleet. Both are part of nothing.
 const (
+	Fleet    = "argosy:fleet"
 	View     = "argosy:view"
 	Edit     = "argosy:edit"
 	Admin    = "argosy:admin"
@@ -53,8 +55,8 @@ type Decision struct {
 	Group, Resource string
 	// Status and Scale are the subresources that it has.
 	Status, Scale bool
-	// what viewers, editors and administrators of a namespace, and operators of the fleet may do.
-	view, edit, admin, operator level
+	// what users of the fleet, viewers, editors and administrators of a namespace, and operators of the fleet may do.
+	fleet, view, edit, admin, operator level
 	// Own are additional verbs of a role. Admission checks them.
 	Own map[string][]string
 	// Why is the reason for the limits.
@@ -85,9 +87,9 @@ var Decisions = []Decision{
 		operator: reads, Why: whyOwn},
 	{Group: "policy.karmada.io", Resource: "overridepolicies", view: reads, edit: writes, admin: writes, operator: reads,
 		Why: whyOwn},
-	{Group: "policy.karmada.io", Resource: "clusterpropagationpolicies", view: reads, edit: reads, admin: reads,
+	{Group: "policy.karmada.io", Resource: "clusterpropagationpolicies", fleet: reads, view: reads, edit: reads, admin: reads,
 		operator: manages, Why: whyFleet},
-	{Group: "policy.karmada.io", Resource: "clusteroverridepolicies", view: reads, edit: reads, admin: reads,
+	{Group: "policy.karmada.io", Resource: "clusteroverridepolicies", fleet: reads, view: reads, edit: reads, admin: reads,
 		operator: reads, Why: whyAllTenants},
 	{Group: "policy.karmada.io", Resource: "clustertaintpolicies", view: reads, edit: reads, admin: reads,
 		operator: manages, Why: whyFleet},
@@ -141,9 +143,9 @@ var Decisions = []Decision{
 		operator: reads, Why: whyOwn},
 
 	// The fleet, and what kinds mean in it.
-	{Group: "cluster.karmada.io", Resource: "clusters", Status: true, view: reads, edit: reads, admin: reads,
-		operator: tends,
-		Why:      whyFleet + ". A new cluster receives what policies place there, including Secrets: the right to join clusters is granted separately"},
+	{Group: "cluster.karmada.io", Resource: "clusters", Status: true, fleet: reads, view: reads, edit: reads,
+		admin: reads, operator: tends,
+		Why: whyFleet + ". A new cluster receives what policies place there, including Secrets: the right to join clusters is granted separately"},
 	{Group: "cluster.karmada.io", Resource: "clusters/proxy",
 		Why: "it gives access to a member: it is granted for each cluster by name"},
 	{Group: "config.karmada.io", Resource: "resourceinterpretercustomizations", view: reads, edit: reads, admin: reads,
@@ -200,8 +202,8 @@ var Decisions = []Decision{
 
 // Path is what each role may get of the hub's own addresses that are no objects.
 type Path struct {
-	Path                        string
-	view, edit, admin, operator bool
+	Path                               string
+	fleet, view, edit, admin, operator bool
 	// Everyone is true if all authenticated users may.
 	Everyone bool
 	// Post is true if those who may get it may also post to it.
@@ -216,7 +218,7 @@ const whyHistory = "it shows namespaces in which the user may list releases, and
 
 // Paths are all of them.
 var Paths = []Path{
-	{Path: "/argosy/scheduler", view: true, edit: true, admin: true, operator: true,
+	{Path: "/argosy/scheduler", fleet: true, view: true, edit: true, admin: true, operator: true,
 		Why: "it shows the scheduler's configuration, and is read-only"},
 	{Path: "/argosy/room", view: true, edit: true, admin: true, operator: true,
 		Why: "it shows the available replicas of clusters, and is read-only"},
@@ -251,6 +253,9 @@ var Paths = []Path{
 
 // besides returns rules on resources of Kubernetes that a role needs for its work.
 func besides(role string) []rbacv1.PolicyRule {
+	if role == Fleet {
+		return nil
+	}
 	// Who leads, where there are several hubs: `argosy status` asks.
 	rules := []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{"coordination.k8s.io"},
 		Resources: []string{"leases"}, ResourceNames: []string{"argosy"}}}
@@ -284,6 +289,8 @@ func verbs(l level) []string {
 // levelOf returns what a role may do with the kind.
 func (d Decision) levelOf(role string) level {
 	switch role {
+	case Fleet:
+		return d.fleet
 	case View:
 		return d.view
 	case Edit:
@@ -299,6 +306,8 @@ func (d Decision) levelOf(role string) level {
 // Allows reports whether a role may read the path.
 func (p Path) Allows(role string) bool {
 	switch role {
+	case Fleet:
+		return p.fleet
 	case View:
 		return p.view
 	case Edit:
@@ -309,8 +318,8 @@ func (p Path) Allows(role string) bool {
 	return role == Operator && p.operator
 }
 
-// Names returns the roles' names.
-func Names() []string { return []string{View, Edit, Admin, Operator} }
+// Names returns the roles' names, those with fewer rights first.
+func Names() []string { return []string{Fleet, View, Edit, Admin, Operator} }
 
 // Verbs returns the verbs of a role on a resource, sorted.
 func Verbs(role string, d Decision) []string {

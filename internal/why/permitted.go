@@ -1,0 +1,48 @@
+package why
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/argosy-io/argosy/internal/core/hub/roles"
+)
+
+// permitted is a reader whose lists are empty where the user may not list. It records the rights that are missing.
+type permitted struct {
+	client.Reader
+	missing []roles.Missing
+}
+
+func (p *permitted) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	in := client.ListOptions{}
+	in.ApplyOptions(opts)
+	err := p.Reader.List(ctx, list, opts...)
+	if p.lacks(err, "list", in.Namespace) {
+		return nil
+	}
+	return err
+}
+
+// lacks reports whether an error is a missing right, and records it.
+func (p *permitted) lacks(err error, verb, namespace string) bool {
+	m := MissingOf(err, verb, namespace)
+	if m != nil && !slices.Contains(p.missing, *m) {
+		p.missing = append(p.missing, *m)
+	}
+	return m != nil
+}
+
+// MissingOf returns the right that the user lacks according to an error of the hub's API; nil for other errors.
+func MissingOf(err error, verb, namespace string) *roles.Missing {
+	var status apierrors.APIStatus
+	if !apierrors.IsForbidden(err) || !errors.As(err, &status) || status.Status().Details == nil {
+		return nil
+	}
+	d := status.Status().Details
+	m := roles.Lack(verb, d.Group, d.Kind, namespace)
+	return &m
+}
