@@ -26,10 +26,10 @@ BINARIES := $(foreach platform,$(PLATFORMS),$(DIST)/argosy-$(subst /,-,$(platfor
 help: ## Show this help.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-build: ## Build bin/argosy. The first build compiles Kubernetes and takes 3 to 5 minutes.
-	@if [ ! -x bin/argosy ]; then echo "building argosy: the first build compiles etcd and Kubernetes, which takes 3 to 5 minutes; later builds take seconds"; fi
+build: ## Build bin/argosy. The first build downloads and compiles Kubernetes, which takes about 6 minutes on 2 cores.
+	@if [ ! -x bin/argosy ]; then echo "The first build downloads and compiles etcd and Kubernetes, which takes about 6 minutes on 2 cores. Later builds take seconds."; fi
 	@mkdir -p bin
-	@./hack/progress.sh "building argosy" $(GO) build -ldflags '$(LDFLAGS)' -o bin/argosy ./cmd/argosy
+	@./hack/progress.sh "building argosy" $(GO) build -v -ldflags '$(LDFLAGS)' -o bin/argosy ./cmd/argosy
 
 ldflags:
 	@echo '$(LDFLAGS)'
@@ -84,7 +84,7 @@ binaries:
 	@mkdir -p $(DIST)
 	@for platform in $(PLATFORMS); do \
 		CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform#*/} ./hack/progress.sh "building argosy for $$platform" \
-			$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(DIST)/argosy-$${platform/\//-} ./cmd/argosy || exit 1; \
+			$(GO) build -v -trimpath -ldflags '$(LDFLAGS)' -o $(DIST)/argosy-$${platform/\//-} ./cmd/argosy || exit 1; \
 	done
 
 image: binaries ## Build the container image for amd64 and arm64 as an OCI layout in dist/image, without a container runtime.

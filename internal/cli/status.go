@@ -55,7 +55,7 @@ func (n unwell) Error() string {
 }
 
 func newStatus(hub *hubFlags) *cobra.Command {
-	output := ""
+	output, wait := "", time.Duration(0)
 	cmd := &cobra.Command{
 		Use:     "status",
 		Aliases: []string{"check"},
@@ -64,20 +64,16 @@ func newStatus(hub *hubFlags) *cobra.Command {
 through the hub, and its version. For each failed check it shows the next step, and the exit code is 1.
 Workloads that have no place, that a cluster lacks or does not run well, releases that wait for a person, and ManifestWorks that are
 not applied are listed with the reason and the next step, and failovers with what they wait for; they do not fail a check.`,
-		Example: "  argosy status\n  argosy status -o json",
+		Example: "  argosy status\n  argosy status -o json\n  argosy status --wait 3m",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if output != "" && output != "json" {
 				return fmt.Errorf("--output must be json, not %q", output)
 			}
-			config, err := hub.ToRESTConfig()
-			if errors.Is(err, errNotServing) {
-				config, err = hub.locate() // the checks show why it is not serving
-			}
+			h, err := healthWithin(cmd, hub, wait)
 			if err != nil {
 				return err
 			}
-			h := healthOf(cmd.Context(), config)
 			if output == "json" {
 				err = writeJSON(cmd.OutOrStdout(), h)
 			} else {
@@ -92,7 +88,40 @@ not applied are listed with the reason and the next step, and failovers with wha
 		},
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "", "output format: json")
+	cmd.Flags().DurationVar(&wait, "wait", 0, "wait until all checks pass, at most this long")
 	return cmd
+}
+
+// healthWithin returns the health of the hub as soon as all checks pass, or what it is after the wait.
+func healthWithin(cmd *cobra.Command, hub *hubFlags, wait time.Duration) (health, error) {
+	ctx, shown := cmd.Context(), newSteps(cmd.ErrOrStderr(), false)
+	if wait > 0 {
+		shown.begin("Waiting until all checks pass")
+	}
+	for end := time.Now().Add(wait); ; {
+		hub.reached = nil // ask again
+		config, err := hub.ToRESTConfig()
+		if errors.Is(err, errNotServing) {
+			config, err = hub.locate() // the checks show why it is not serving
+		}
+		var h health
+		if err == nil {
+			h = healthOf(ctx, config)
+		}
+		switch {
+		case err == nil && h.Healthy:
+			shown.done("")
+			return h, nil
+		case !time.Now().Before(end):
+			shown.fail()
+			return h, err
+		}
+		select {
+		case <-ctx.Done():
+			return h, ctx.Err()
+		case <-time.After(time.Second):
+		}
+	}
 }
 
 // health is the output of status.

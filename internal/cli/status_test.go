@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -287,5 +289,24 @@ func TestStatusReportsProblemsAndRemedies(t *testing.T) {
 				t.Errorf("as JSON: %v, %v, %s", wrong, err, out)
 			}
 		})
+	}
+}
+
+func TestStatusWaitsForTheHubAndThenNamesWhatIsMissing(t *testing.T) {
+	for args, waited := range map[string]bool{"": false, "--wait=20ms": true} {
+		cmd := newStatus(&hubFlags{kubeconfig: filepath.Join(t.TempDir(), "none")})
+		var out, errOut bytes.Buffer
+		cmd.SetOut(&out)
+		cmd.SetErr(&errOut)
+		cmd.SetArgs(strings.Fields(args))
+		cmd.SilenceUsage, cmd.SilenceErrors = true, true
+		begin := time.Now()
+		if err := cmd.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), "kubeconfig of the hub") {
+			t.Errorf("%q ends with %v", args, err)
+		}
+		if waited != strings.Contains(errOut.String(), "✗ Waiting until all checks pass") ||
+			waited && time.Since(begin) < 20*time.Millisecond {
+			t.Errorf("%q reports %q", args, errOut.String())
+		}
 	}
 }
