@@ -3,7 +3,7 @@ package examples
 
 import "embed"
 
-// Files are the manifests, by file name, and a list of workloads for argosy migrate.
+// Files are the manifests, by folder and file name, and a list of workloads for argosy migrate.
 //
-//go:embed *.yaml migration/*.yaml
+//go:embed */*.yaml
 var Files embed.FS

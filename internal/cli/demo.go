@@ -42,7 +42,7 @@ func newDemo() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Propagate an OpenKruise CloneSet through a hub to simulated members",
-		Long: `Starts a hub and simulated members on this machine, applies the manifests of examples/, and shows each step of a
+		Long: `Starts a hub and simulated members on this machine, applies examples/shop, and shows each step of a
 CloneSet: claimed, scheduled, applied in each member, ready, and its status aggregated on the hub.
 Everything is in a temporary folder, which is deleted when the command ends.`,
 		Args: noArgs,
@@ -142,7 +142,7 @@ func (d *demo) start(ctx context.Context, dir string) error {
 func (d *demo) walk(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, demoTimeout)
 	defer cancel()
-	d.steps.begin("Applying examples/*.yaml to the hub")
+	d.steps.begin("Applying examples/shop to the hub")
 	applied, err := d.apply(ctx)
 	if err != nil {
 		return err
@@ -231,7 +231,7 @@ func (d *demo) waitFor(ctx context.Context, what string, done func() (string, bo
 func (d *demo) apply(ctx context.Context) ([]string, error) {
 	var applied []string
 	for _, name := range []string{"propagationpolicy.yaml", "overridepolicy.yaml", "cloneset.yaml"} {
-		raw, err := fs.ReadFile(examples.Files, name)
+		raw, err := fs.ReadFile(examples.Files, "shop/"+name)
 		if err != nil {
 			return nil, err
 		}

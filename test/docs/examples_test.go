@@ -14,6 +14,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/cli-runtime/pkg/resource"
 	"sigs.k8s.io/yaml"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
@@ -27,7 +28,7 @@ import (
 // runAsWritten are the pages whose commands and objects a test of the long suite runs, by that test.
 var runAsWritten = map[string]string{
 	"README.md":     "TestReadmeCommandsRunTopToBottom",
-	"docs/guide.md": "TestGuideBlocksWork",
+	"docs/guide.md": "TestGuideRunsTopToBottom",
 	"docs/pull.md":  "TestCommandsOfThePullPageRunTopToBottom",
 }
 
@@ -230,7 +231,9 @@ func TestEveryObjectOfPagesIsValid(t *testing.T) {
 	}
 }
 
-// The demo applies the workload of another project; all other files of examples/ are of our API.
+// ofOthers are files of examples/ that are no objects of our API: the workload of another project, and lists of files.
+var ofOthers = map[string]bool{"cloneset.yaml": true, "kustomization.yaml": true}
+
 func TestEveryFileOfExamplesIsValid(t *testing.T) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{policyv1alpha1.AddToScheme, releasev1alpha1.AddToScheme} {
@@ -241,7 +244,7 @@ func TestEveryFileOfExamplesIsValid(t *testing.T) {
 	decoder := serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer()
 	checked := 0
 	err := fs.WalkDir(examples.Files, ".", func(path string, file fs.DirEntry, err error) error {
-		if err != nil || file.IsDir() || path == "cloneset.yaml" {
+		if err != nil || file.IsDir() || ofOthers[file.Name()] {
 			return err
 		}
 		raw, err := examples.Files.ReadFile(path)
@@ -259,6 +262,55 @@ func TestEveryFileOfExamplesIsValid(t *testing.T) {
 	}
 	if checked < 4 {
 		t.Errorf("only %d files were checked", checked)
+	}
+}
+
+// notApplied are folders of examples/ that have no objects of the hub, by the reason.
+var notApplied = map[string]string{"migration": "a list that argosy migrate reads"}
+
+// What `kubectl apply -k` would send of a folder: all of its files, and a ReleaseGuard, which is for the whole fleet,
+// only of its own.
+func TestEveryFolderOfExamplesIsWholeAndGuardsNothingElse(t *testing.T) {
+	folders, err := fs.ReadDir(examples.Files, ".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	readme, err := os.ReadFile(filepath.Join(root, "examples", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	applied := 0
+	for _, folder := range folders {
+		if !strings.Contains(string(readme), fmt.Sprintf("| [%[1]s](%[1]s) |", folder.Name())) {
+			t.Errorf("examples/README.md has no row for %s", folder.Name())
+		}
+		if notApplied[folder.Name()] != "" {
+			continue
+		}
+		infos, err := resource.NewLocalBuilder().Unstructured().Local().Flatten().FilenameParam(false,
+			&resource.FilenameOptions{Kustomize: filepath.Join(root, "examples", folder.Name())}).Do().Infos()
+		if err != nil {
+			t.Errorf("examples/%s: %v", folder.Name(), err)
+			continue
+		}
+		files, err := fs.ReadDir(examples.Files, folder.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		applied++
+		if len(infos) != len(files)-1 {
+			t.Errorf("examples/%s has %d files, and applies %d objects: each file but kustomization.yaml has one",
+				folder.Name(), len(files), len(infos))
+		}
+		for _, info := range infos {
+			if kind := info.Object.GetObjectKind().GroupVersionKind().Kind; kind == "ReleaseGuard" &&
+				folder.Name() != "release-guard" {
+				t.Errorf("examples/%s has the ReleaseGuard %s", folder.Name(), info.Name)
+			}
+		}
+	}
+	if applied < 5 {
+		t.Errorf("only %d folders are applied", applied)
 	}
 }
 

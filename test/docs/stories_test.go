@@ -187,6 +187,7 @@ var stories = []story{
 	{page: "docs/access.md", steps: []step{
 		{command: "kubectl auth can-i update overridepolicies -n shop --as jane --as-group shop-developers", want: "yes"},
 	}},
+	{page: "docs/autoscaling.md"},
 	{page: "docs/bounds.md", steps: []step{
 		{command: "argosy config", want: "members:"},
 		{command: "kubectl get clusters", want: "eu"},
@@ -199,6 +200,7 @@ var stories = []story{
 			{command: "kubectl --context member annotate cloneset web argosy.io/hands-off=true", want: "web annotated"},
 		},
 		after: "argosy brake off; argosy brake off --cluster eu,us -n shop"},
+	{page: "docs/capacity.md", steps: []step{{command: "argosy why cluster eu", want: "eu"}}},
 	{page: "docs/certificates.md", onHub: true, steps: []step{{command: "argosy certificates", want: "apiserver"}}},
 	{page: "docs/configuration.md", apart: true},
 	{page: "docs/console.md", steps: []step{
@@ -215,12 +217,13 @@ var stories = []story{
 		{command: "argosy get clusters", want: "eu"},
 		{command: "argosy join eu --take-over --cluster-kubeconfig eu.yaml", want: "eu"},
 	}},
-	{page: "docs/karmada-differences.md", before: "mkdir manifests && cp examples/propagationpolicy.yaml manifests",
+	{page: "docs/karmada-differences.md", before: "mkdir manifests && cp examples/shop/propagationpolicy.yaml manifests",
 		steps: []step{
 			{command: "cat manifests/*.yaml | argosy convert -f -", want: "kind: PropagationPolicy"},
 			{command: "kubectl get --raw /apis/policy.karmada.io/v1alpha1", want: "propagationpolicies"},
 		}},
 	{page: "docs/kinds.md", steps: []step{{command: "argosy why deployment web -n shop", want: "Healthy"}}},
+	{page: "docs/manifestworks.md"},
 	{page: "docs/metrics.md", steps: []step{{command: "kubectl get --raw /metrics", want: "argosy_build_info"}}},
 	{page: "docs/reference/README.md", steps: []step{{command: "argosy --help", want: "simulate"},
 		{command: "kubectl explain propagationpolicy.spec", want: "placement"}}},
@@ -239,6 +242,7 @@ export HOME=$PWD/another && mkdir $HOME
 argosy certificates create --pki-dir $HOME/.local/share/argosy/pki`},
 		},
 		after: "kubectl annotate cluster eu argosy.io/impersonate-system-names-"},
+	{page: "docs/services.md"},
 	{page: "docs/simulate.md", steps: []step{{command: "argosy simulate --cluster-down eu", want: "eu"}}},
 	{page: "docs/status.md", steps: []step{{command: "kubectl get deployment web", want: "2/2"},
 		{command: "kubectl get resourcebinding web-deployment -o yaml", want: "aggregatedStatus"}}},
@@ -324,8 +328,16 @@ items:
 			{command: "argosy release rollback web-x7k2p -n shop"},
 			{command: "kubectl annotate cloneset web argosy.io/release-strategy=one-two-seven -n shop",
 				before: "reaches 'RolledBack RolledBack'; kubectl annotate cloneset web argosy.io/release-strategy- -n shop"},
+			{command: "argosy release plan cloneset/web -n shop"},
 			{command: "argosy release watch web-x7k2p -n shop", before: "started", until: "argosy release approve"},
-			{command: "argosy release approve web-x7k2p -n shop", before: "waits", want: "approved by you"},
+			{command: "kubectl label cluster eu env=test"},
+			{command: "kubectl get clusters --label-columns env", want: "prod"},
+			{command: "argosy release plan cloneset/web -n shop", want: "us", before: `
+argosy release abort $release -n shop --yes
+sed 's/namespace: default/namespace: shop/' examples/release-environments/strategy.yaml | kubectl apply -f -
+named environments; change`},
+			{command: "argosy release approve web-x7k2p -n shop", before: "named one-two-seven; begin; waits",
+				want: "approved by you"},
 			{command: `argosy release reject web-x7k2p -n shop --comment "latency has doubled"`,
 				before: `eventually 'argosy release status $release -n shop | grep second'; waits`, want: "rejected by you"},
 			{command: `argosy release retry web-x7k2p -n shop --reason "the registry answers again"`,
@@ -346,7 +358,7 @@ begin; waits`},
 				`--change-url https://ci.example.com/42 --wait --timeout 2h`, before: "named at-once; change",
 				want: "it has succeeded"},
 		},
-		after: notReleased},
+		after: "kubectl label clusters eu us env-" + notReleased},
 	{page: "docs/release-guards.md", names: []string{"web-x7k2p", "$release"},
 		before: releases + "named one-two-seven; change",
 		steps: []step{

@@ -33,7 +33,7 @@ func exampleStrategy(t *testing.T, file string) string {
 
 func TestTheExampleInTheRatio127WaitsForTwoApprovals(t *testing.T) {
 	w := newWorld(t, cloneSet, repeat(10, 10)...)
-	r := w.release("r1", exampleStrategy(t, "release-1-2-7.yaml"))
+	r := w.release("r1", exampleStrategy(t, "release-1-2-7/strategy.yaml"))
 	w.pass(10 * time.Minute)
 	w.expect("after ten minutes", r, releasev1alpha1.ReleaseRunning, releasev1alpha1.ReasonSoaking, "web:2", 30)
 	w.pass(10 * time.Minute)
@@ -49,7 +49,7 @@ func TestTheExampleInTheRatio127WaitsForTwoApprovals(t *testing.T) {
 
 func TestTheExampleOfEnvironmentsNeedsAnotherUserForProduction(t *testing.T) {
 	w := environmentsWorld(t)
-	r := w.release("r1", exampleStrategy(t, "release-environments.yaml"))
+	r := w.release("r1", exampleStrategy(t, "release-environments/strategy.yaml"))
 	r.Spec.CreatedBy = &releasev1alpha1.ReleaseUser{User: "ann"}
 	w.pass(time.Hour)
 	w.approve(r, "prod-canary", "sign-off", "ann")
@@ -64,7 +64,7 @@ func TestTheExampleOfEnvironmentsNeedsAnotherUserForProduction(t *testing.T) {
 }
 
 func TestTheExampleOfAGuardReleasesInOfficeHoursWithTwoApprovals(t *testing.T) {
-	raw, err := examples.Files.ReadFile("release-guard.yaml")
+	raw, err := examples.Files.ReadFile("release-guard/guard.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func TestTheExampleOfAGuardReleasesInOfficeHoursWithTwoApprovals(t *testing.T) {
 }
 
 func TestTheExampleOfACheckComparesTheCanaryWithOtherClusters(t *testing.T) {
-	raw, err := examples.Files.ReadFile("release-check.yaml")
+	raw, err := examples.Files.ReadFile("release-check/check.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +115,7 @@ func TestTheExampleOfACheckComparesTheCanaryWithOtherClusters(t *testing.T) {
 	for _, bad := range []bool{false, true} {
 		w := newWorld(t, cloneSet, 5, 5)
 		w.clusters["c1"].Labels = map[string]string{"env": "canary"}
-		r := w.release("r1", exampleStrategy(t, "release-checked.yaml"))
+		r := w.release("r1", exampleStrategy(t, "release-check/strategy.yaml"))
 		w.pass(6 * time.Minute)
 		w.expect("at the gate", r, releasev1alpha1.ReleaseRunning, releasev1alpha1.ReasonChecking, "web:2", 5)
 		query, err := release.CheckCalls(r)[0].Variables(r).Fill(check.Spec.Prometheus.Query)

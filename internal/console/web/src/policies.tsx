@@ -77,7 +77,7 @@ export function PoliciesPage() {
       {state?.error && <Failure error={state.error} retry={again} />}
       {state?.missing.map((m) => <Forbidden missing={m} key={m.resource} />)}
       {state && !state.error && state.missing.length === 0 && state.all.length === 0 && (
-        <section class="notice empty"><h3>{p.none}</h3><p>{p.noneHint} <Command text="kubectl apply -f examples/" /></p></section>
+        <section class="notice empty"><h3>{p.none}</h3><p>{p.noneHint} <Command text="kubectl apply -k examples/shop" /></p></section>
       )}
       {state && state.all.length > 0 && (
         <>

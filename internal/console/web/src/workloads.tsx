@@ -63,7 +63,7 @@ export function WorkloadsPage() {
       <States topic={topic}>
         {topic.missing.map((m) => <Forbidden missing={m} key={m.resource} />)}
         {facts.all.length === 0 && topic.missing.length === 0 && (
-          <section class="notice empty"><h3>{t.workload.none}</h3><p>{t.workload.noneHint} <Command text="kubectl apply -f examples/" /></p></section>
+          <section class="notice empty"><h3>{t.workload.none}</h3><p>{t.workload.noneHint} <Command text="kubectl apply -k examples/shop" /></p></section>
         )}
         {facts.all.length === 0 && <Unclaimed />}
         {facts.all.length > 0 && (
