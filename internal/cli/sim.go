@@ -18,6 +18,7 @@ import (
 func newSim() *cobra.Command {
 	var members, nodes int
 	var dir, kubeconfig, release string
+	var zones []string
 	cmd := &cobra.Command{
 		Use:   "sim",
 		Short: "Run simulated member clusters",
@@ -41,8 +42,8 @@ func newSim() *cobra.Command {
 			for i := range members {
 				o.Members = append(o.Members, sim.Member{
 					Name: fmt.Sprintf("member%d", i+1), Nodes: nodes,
-					Region: fmt.Sprintf("region%d", i%2+1), Zone: fmt.Sprintf("zone%d", i+1), Provider: "sim",
-					OpenKruise: release,
+					Region: fmt.Sprintf("region%d", i%2+1), Zone: fmt.Sprintf("zone%d", i+1), Zones: zones,
+					Provider: "sim", OpenKruise: release,
 				})
 			}
 			fmt.Fprintf(out, "Starting %d simulated members in %s\n", members, dir)
@@ -75,6 +76,8 @@ func newSim() *cobra.Command {
 	flags := cmd.Flags()
 	flags.IntVar(&members, "members", 2, "number of member clusters")
 	flags.IntVar(&nodes, "nodes", 3, "number of fake nodes in each")
+	flags.StringSliceVar(&zones, "zones", nil,
+		"zones of the nodes in each, in turn, separated by commas (default: one zone for each member)")
 	flags.StringVar(&release, "openkruise", "1.8",
 		"OpenKruise release to simulate, which determines the versions of its kinds: 1.8, 1.9 or 1.10")
 	flags.StringVar(&kubeconfig, "kubeconfig-out", "",

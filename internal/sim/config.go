@@ -19,6 +19,8 @@ type Member struct {
 	NodeCPU, NodeMemory, NodePods string
 	// Region, Zone and Provider are where the nodes say that they are.
 	Region, Zone, Provider string
+	// Zones take turns over the nodes, instead of Zone; none if empty.
+	Zones []string
 	// OpenKruise is the release that the member behaves as, which decides on the versions that it serves: 1.8 if empty,
 	// with v1alpha1 alone for most kinds, 1.9, or 1.10, with both. A folder of an earlier run must be of the same release.
 	OpenKruise string

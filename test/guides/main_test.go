@@ -1,6 +1,5 @@
 // Package guides applies the YAML of public articles about workloads over many clusters and checks the results that the
-// articles describe. The articles lie beside the repository and are no part of it. The same is done with the
-// repository's own guide, docs/guide.md.
+// articles describe. The articles lie beside the repository and are no part of it.
 package guides
 
 import (

@@ -776,3 +776,20 @@ func (s *story) podIn(member, name string) {
 		return ""
 	})
 }
+
+// balanced returns what a ReplicaSchedulingPolicy says instead of that no cluster is over its threshold.
+func (s *story) balanced(policy string) string {
+	u := s.find(fleet.Hub, "config.karmada.io/v1alpha1", "ReplicaSchedulingPolicy", policy)
+	conditions, _ := kit.Field(u, "status", "conditions").([]any)
+	for _, c := range conditions {
+		if c := c.(map[string]any); c["type"] == "Balanced" && c["status"] == "True" && c["reason"] == "BelowThreshold" {
+			return ""
+		}
+	}
+	return fmt.Sprint(conditions)
+}
+
+// ref names an object of the guide.
+func (s *story) ref(apiVersion, kind, name string) *unstructured.Unstructured {
+	return s.object(fmt.Sprintf("{apiVersion: %s, kind: %s, metadata: {name: %s}}", apiVersion, kind, name))
+}

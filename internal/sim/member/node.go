@@ -42,8 +42,12 @@ func node(m sim.Member, n int, kubeletPort int32, now metav1.Time) (*corev1.Node
 	if m.Region != "" {
 		labels[corev1.LabelTopologyRegion] = m.Region
 	}
-	if m.Zone != "" {
-		labels[corev1.LabelTopologyZone] = m.Zone
+	zone := m.Zone
+	if len(m.Zones) > 0 {
+		zone = m.Zones[n%len(m.Zones)]
+	}
+	if zone != "" {
+		labels[corev1.LabelTopologyZone] = zone
 	}
 	out := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels,
