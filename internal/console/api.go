@@ -200,7 +200,7 @@ func (a *API) configOf(u user.Info) *rest.Config {
 	config := rest.CopyConfig(a.Config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: u.GetName(), UID: u.GetUID(), Groups: u.GetGroups(),
 		Extra: u.GetExtra()}
-	config.UserAgent = "argosy-console"
+	config.UserAgent, config.WarningHandlerWithContext = "argosy-console", &apiWarnings{}
 	return config
 }
 

@@ -267,6 +267,8 @@ type changed struct {
 	Diff    []string `json:"diff,omitempty"`
 	Error   string   `json:"error,omitempty"`
 	Missing *Missing `json:"missing,omitempty"`
+	// Warnings are those of the API server and of admission.
+	Warnings []string `json:"warnings,omitempty"`
 	// Clusters have the manifests that differ in another way, because of overrides.
 	Clusters []clusterDiff `json:"clusters,omitempty"`
 
@@ -343,6 +345,11 @@ func (a *API) serveChange(w http.ResponseWriter, r *http.Request, u user.Info) {
 		for i := range out.Objects {
 			out.Objects[i].Clusters = manifests(ctx, c, out.Objects[i], out.WhatIf.Workloads)
 		}
+		out.WhatIf.Warnings = slices.DeleteFunc(out.WhatIf.Warnings, func(text string) bool {
+			return slices.ContainsFunc(out.Objects, func(o changed) bool {
+				return slices.ContainsFunc(o.Warnings, func(w string) bool { return strings.HasSuffix(text, w) })
+			})
+		})
 		trim(out.WhatIf)
 	}
 	respond(w, out)
@@ -453,9 +460,9 @@ func parse(text string) (all []*unstructured.Unstructured, err error) {
 
 // write creates or updates an object, or lets the API server check that without writing.
 func write(ctx context.Context, c client.Client, mapper meta.RESTMapper, obj *unstructured.Unstructured,
-	apply bool) changed {
+	apply bool) (out changed) {
 	gvk := obj.GroupVersionKind()
-	out := changed{Group: gvk.Group, Kind: gvk.Kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}
+	out = changed{Group: gvk.Group, Kind: gvk.Kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}
 	m, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if err != nil {
 		out.Error = fmt.Sprintf("the hub does not serve %s of %s", gvk.Kind, gvk.GroupVersion())
@@ -466,6 +473,9 @@ func write(ctx context.Context, c client.Client, mapper meta.RESTMapper, obj *un
 		obj.SetNamespace(metav1.NamespaceDefault)
 	}
 	out.Namespace = obj.GetNamespace()
+	seen := &apiWarnings{}
+	ctx = context.WithValue(ctx, apiWarningsKey{}, seen)
+	defer func() { out.Warnings = seen.texts }()
 	before, after := &unstructured.Unstructured{Object: map[string]any{}}, obj.DeepCopy()
 	options := []client.CreateOption{client.FieldValidation("Strict")}
 	updates := []client.UpdateOption{client.FieldValidation("Strict")}
@@ -565,14 +575,22 @@ func (a *API) whatIf(ctx context.Context, u user.Info, objects []*unstructured.U
 	return &report, ""
 }
 
-// trim keeps what changes, and no more than a page shows.
-func trim(report *simulate.Report) {
-	workloads := []simulate.Workload{}
-	for _, one := range report.Workloads {
-		if len(workloads) < maxListed && (one.Changed() || one.Unplaced > 0) {
-			workloads = append(workloads, one)
-		}
+// apiWarnings collects the warnings in the API server's responses to the requests of a context.
+type apiWarnings struct{ texts []string }
+
+type apiWarningsKey struct{}
+
+// HandleWarningHeaderWithContext adds a warning, once. Clients of configOf call it.
+func (*apiWarnings) HandleWarningHeaderWithContext(ctx context.Context, code int, _, text string) {
+	w, _ := ctx.Value(apiWarningsKey{}).(*apiWarnings)
+	if w != nil && code == 299 && text != "" && !slices.Contains(w.texts, text) {
+		w.texts = append(w.texts, text)
 	}
-	report.Workloads, report.Clusters = workloads, nil
+}
+
+// trim keeps what is about the objects of the change, and no more than a page shows.
+func trim(report *simulate.Report) {
+	*report = report.Narrow()
+	report.Workloads = report.Workloads[:min(len(report.Workloads), maxListed)]
 	report.Warnings = report.Warnings[:min(len(report.Warnings), maxListed)]
 }

@@ -1,10 +1,13 @@
 package console
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -187,13 +190,15 @@ func TestChangeIsCheckedSimulatedAndThenMade(t *testing.T) {
 		if hub.Impersonate.UserName != "alice" || len(objects) != 1 || objects[0].GetName() != "settings" {
 			t.Errorf("%q simulates %v", hub.Impersonate.UserName, objects)
 		}
-		return simulate.Report{Workloads: []simulate.Workload{{Name: "same"}, {Name: "new", Unplaced: 1}}}, nil
+		return simulate.Report{Summary: simulate.Summary{Unplaced: 1}, Warnings: []string{"another is lost"},
+			Workloads: []simulate.Workload{{Name: "same"}, {Name: "another", Problem: "it does not fit", Unplaced: 1},
+				{Name: "new", After: simulate.Placed{Replicas: 1}}}}, nil
 	}
 	const text = "apiVersion: v1\nkind: Secret\nmetadata: {name: settings, namespace: shop}\nstringData: {color: blue}\n"
 	out, _ := a.sendChange(t, text, false)
 	if o := out.Objects[0]; o.Result != "created" || len(o.Diff) == 0 ||
 		strings.Contains(strings.Join(o.Diff, " "), "blue") || out.Applied || out.WhatIf == nil ||
-		len(out.WhatIf.Workloads) != 1 {
+		len(out.WhatIf.Workloads) != 1 || out.WhatIf.Summary.Unplaced > 0 || len(out.WhatIf.Warnings) > 0 {
 		t.Errorf("the check gives %+v", out)
 	}
 	key := client.ObjectKey{Namespace: "shop", Name: "settings"}
@@ -209,6 +214,36 @@ func TestChangeIsCheckedSimulatedAndThenMade(t *testing.T) {
 	out, _ = a.sendChange(t, text, true)
 	if out.Applied || out.Objects[0].Error != "an object of this name exists: open that object to edit it" {
 		t.Errorf("creating it again gives %+v", out)
+	}
+}
+
+// The warnings of the API server are shown with the object that they are about.
+func TestCheckShowsTheWarningsOfTheAPIServer(t *testing.T) {
+	hub := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost && r.URL.Query().Get("dryRun") == "All" {
+			body, _ := io.ReadAll(r.Body)
+			if bytes.Contains(body, []byte(`"old"`)) {
+				w.Header().Add("Warning", `299 - "this field is deprecated"`)
+				w.Header().Add("Warning", `299 - "spec.selector: not set; stored as the labels"`)
+			}
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write(body)
+		}
+	}))
+	defer hub.Close()
+	a := newTestAPI(t, grants{})
+	a.Config = &rest.Config{Host: hub.URL}
+	a.connect = func(config *rest.Config, mapper meta.RESTMapper) (client.Client, error) {
+		return client.New(config, client.Options{Scheme: why.Scheme(), Mapper: mapper})
+	}
+	a.Simulate = func(context.Context, *rest.Config, []*unstructured.Unstructured) (simulate.Report, error) {
+		return simulate.Report{}, nil
+	}
+	out, _ := a.sendChange(t, "{apiVersion: v1, kind: Secret, metadata: {name: old, namespace: shop}}\n---\n"+
+		"{apiVersion: v1, kind: Secret, metadata: {name: new, namespace: shop}}", false)
+	if len(out.Objects) != 2 || !slices.Equal(out.Objects[0].Warnings, []string{"this field is deprecated",
+		"spec.selector: not set; stored as the labels"}) || len(out.Objects[1].Warnings) > 0 {
+		t.Errorf("the check gives %+v", out.Objects)
 	}
 }
 

@@ -1,9 +1,11 @@
 package web
 
 import (
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -98,5 +100,38 @@ func TestFirstPageIsSmall(t *testing.T) {
 	t.Logf("%d bytes", sum)
 	if sum > maxFirstPage {
 		t.Errorf("the first page has %d bytes, more than %d", sum, maxFirstPage)
+	}
+}
+
+// A sentence of the hub is translated by its English text, so each of these must be one that the hub says.
+func TestTranslatedSentencesAreThoseOfTheHub(t *testing.T) {
+	var source strings.Builder
+	for _, dir := range []string{"../../core", "../../console"} {
+		err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			source.Write(text)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	sentences := 0
+	for key, text := range catalogue(t, "en.ts") {
+		if !strings.HasPrefix(key, "said.") {
+			continue
+		}
+		sentences++
+		for _, part := range regexp.MustCompile(`\{\w+\}`).Split(text, -1) {
+			if part = strings.Trim(part, " :;()/"); !strings.Contains(source.String(), part) {
+				t.Errorf("%s: the hub does not say %q", key, part)
+			}
+		}
+	}
+	if sentences < 10 {
+		t.Errorf("only %d sentences were compared", sentences)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -42,8 +43,11 @@ type hub struct {
 	// answers has the responses to "METHOD PATH" below /console/, and to "METHOD PATH?before" with that parameter. A
 	// request without an answer waits until the test ends.
 	answers map[string]answer
-	// sent are the bodies of requests that write.
-	sent []string
+	// sent are the bodies of requests that write. prolonged counts those that prolong the login.
+	sent      []string
+	prolonged int
+	// query is that of the last request for the time line.
+	query url.Values
 	// changed is closed when streams are to be sent anew.
 	changed chan struct{}
 	done    chan struct{}
@@ -88,10 +92,19 @@ func (h *hub) respond(w http.ResponseWriter, r *http.Request, path string) {
 		_ = json.NewDecoder(r.Body).Decode(&body) // an empty body is not an error
 	}
 	h.mu.Lock()
+	if r.Method+" "+path == "PUT session" {
+		h.prolonged++
+		h.mu.Unlock()
+		_, _ = io.WriteString(w, "{}") // fails only if the browser is gone
+		return
+	}
 	if r.Method != http.MethodGet {
 		h.sent = append(h.sent, r.Method+" "+path+" "+string(body))
 	}
 	key := r.Method + " " + path
+	if path == "api/timeline" {
+		h.query = r.URL.Query()
+	}
 	if r.URL.Query().Has("before") {
 		key += "?before"
 	}

@@ -464,3 +464,80 @@ func TestWalkApprovesWhatWaits(t *testing.T) {
 		t.Errorf("the page sent %q, want %q", sent, want)
 	}
 }
+
+// A login is prolonged by each page that is loaded and by what the user does, also in the first minutes of a page, but
+// not more often than every five minutes.
+func TestUseOfThePagesProlongsTheLogin(t *testing.T) {
+	h := newHub(t)
+	h.set(func(h *hub) { h.everything() })
+	b := browser.Open(t, h.URL)
+	prolonged := func(what string, want int) {
+		t.Helper()
+		b.WaitFor(what, func() string {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			if h.prolonged != want {
+				return fmt.Sprintf("the login was prolonged %d times, want %d", h.prolonged, want)
+			}
+			return ""
+		})
+	}
+	press := func(after int) {
+		browser.Run[int](b, fmt.Sprintf(`(() => { const now = Date.now; Date.now = () => now() + %d * 60_000;
+			document.body.dispatchEvent(new KeyboardEvent("keydown", {key: "Shift", bubbles: true})); return 0; })()`, after))
+	}
+	b.Visit("workloads")
+	prolonged("the load of a page", 1)
+	press(6)
+	prolonged("a key six minutes later", 2)
+	press(1)
+	b.Visit("clusters")
+	prolonged("the load of the next page, and no key a minute after the last", 3)
+	b.Visit("workloads")
+	press(0)
+	prolonged("one more page", 4)
+}
+
+// The check shows the warnings of the API server with their object, and sentences of the hub in the language of the page.
+func TestCheckShowsWarningsInTheLanguageOfThePage(t *testing.T) {
+	h := newHub(t)
+	h.set(func(h *hub) {
+		h.everything()
+		h.answers["POST api/change"] = answer{200, object{"applied": false, "command": "kubectl create -f FILE", "objects": []object{
+			{"kind": "CloneSet", "namespace": "shop", "name": "web", "result": "created", "warnings": []string{
+				"apps.kruise.io/v1alpha1 CloneSet is deprecated", "spec.replica: stored as 3"}},
+			{"kind": "Secret", "namespace": "shop", "name": "key",
+				"error": "an object of this name exists: open that object to edit it"}}}}
+	})
+	b := browser.Open(t, h.URL)
+	check := func(language string, texts ...string) {
+		t.Helper()
+		b.Visit("workloads")
+		browser.Run[int](b, `(() => { localStorage.setItem("argosy-language", "`+language+`"); return 0; })()`)
+		b.Visit("change?x=" + language)
+		b.Perform(chromedp.WaitVisible("#yaml"))
+		b.Fill("#yaml", "kind: CloneSet")
+		b.Perform(chromedp.Click(`form button[type="submit"].primary`))
+		b.See(texts...)
+	}
+	check("en", "Warnings", "apps.kruise.io/v1alpha1 CloneSet is deprecated", "spec.replica: stored as 3",
+		"an object of this name exists")
+	check("zh", "警告", "apps.kruise.io/v1alpha1 CloneSet is deprecated", "spec.replica：已保存为 3", "同名对象已存在")
+}
+
+// An answer without what the user may not read names all missing rights in one place, with the role that has them.
+func TestMissingRightsAreNamedTogetherOnThePage(t *testing.T) {
+	h := newHub(t)
+	h.set(func(h *hub) {
+		h.everything()
+		web := walk(2)
+		web["missing"] = []object{
+			{"verb": "list", "group": "cluster.karmada.io", "resource": "clusters", "role": "argosy:fleet"},
+			{"verb": "list", "group": "policy.karmada.io", "resource": "clusteroverridepolicies", "role": "argosy:fleet"}}
+		h.answers["GET api/why"] = answer{200, web}
+	})
+	b := browser.Open(t, h.URL)
+	b.Visit(path)
+	b.See("it is healthy in all clusters", "Not shown, because you lack rights. Missing: list clusters.cluster.karmada.io · "+
+		"Missing: list clusteroverridepolicies.policy.karmada.io. The ClusterRole argosy:fleet permits it.")
+}

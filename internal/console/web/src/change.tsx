@@ -2,14 +2,14 @@
 import { h, Fragment } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { call, draftPrefix, get, HubError, stream, useSource, type Missing } from "./hub";
-import { fill, t } from "./i18n";
+import { fill, said, t } from "./i18n";
 import { href, usePlace } from "./route";
 import { walkHref } from "./fleet";
 import { announce, Command, Failure, Mark, missingText, Page, Waiting } from "./ui";
 import { Simple } from "./clusters";
 import { completion, Fields } from "./schema";
 
-interface Changed { group?: string; kind: string; namespace?: string; name: string; result?: "created" | "updated" | "unchanged"; diff?: string[]; error?: string; missing?: Missing; clusters?: { cluster: string; diff?: string[]; error?: string }[] }
+interface Changed { group?: string; kind: string; namespace?: string; name: string; result?: "created" | "updated" | "unchanged"; diff?: string[]; error?: string; missing?: Missing; warnings?: string[]; clusters?: { cluster: string; diff?: string[]; error?: string }[] }
 interface Placed { policy?: string; clusters?: { name: string; replicas?: number }[] | null }
 interface Outcome {
   objects: Changed[]; applied: boolean; noWhatIf?: string; command: string;
@@ -120,8 +120,9 @@ function Result({ one }: { one: Changed }) {
       <Mark state={one.error ? "Problem" : "Healthy"} />
       <div class="body">
         <p class="title"><span class="kind">{one.kind}</span> {one.namespace ? <span class="ns">{one.namespace}/</span> : null}{one.name}</p>
-        <p class="what">{one.error ? (one.missing ? missingText(one.missing) : one.error) : x.result[one.result ?? "unchanged"]}</p>
+        <p class="what">{one.error ? (one.missing ? missingText(one.missing) : said(one.error)) : x.result[one.result ?? "unchanged"]}</p>
         {one.result === "updated" && one.diff && <ul class="diff">{one.diff.map((d) => <li key={d}>{d}</li>)}</ul>}
+        {one.warnings?.length ? <><p class="hint">{x.warnings}</p><ul class="prose">{one.warnings.map((w) => <li key={w}>{said(w)}</li>)}</ul></> : null}
         {one.clusters?.map((c) => <div key={c.cluster}><p class="hint">{fill(x.inCluster, { cluster: c.cluster })}</p><ul class="diff">{(c.diff ?? [c.error ?? ""]).map((d) => <li key={d}>{d}</li>)}</ul></div>)}
       </div>
     </li>
@@ -218,12 +219,12 @@ export function ChangePage() {
                   <>
                     <h3>{x.whatIf}</h3>
                     <p class={s.unplaced ? "alarm" : ""}>{fill(x.summary, { changed: s.changed, n: s.workloads, moved: s.movedReplicas, unplaced: s.unplaced })}</p>
-                    {is.whatIf!.workloads.length > 0 && <Simple head={[t.cluster.template, x.before, x.after, t.cluster.problems]} rows={is.whatIf!.workloads.map((w) => [`${w.kind} ${w.namespace ? w.namespace + "/" : ""}${w.name}`, places(w.before), places(w.after), [w.problem, ...(w.wouldFit ?? [])].filter(Boolean).join(" · ")])} />}
+                    {is.whatIf!.workloads.length > 0 && <Simple head={[t.cluster.template, x.before, x.after, t.cluster.problems]} rows={is.whatIf!.workloads.map((w) => [`${w.kind} ${w.namespace ? w.namespace + "/" : ""}${w.name}`, places(w.before), places(w.after), [w.problem, ...(w.wouldFit ?? [])].filter(Boolean).map((text) => said(text!)).join(" · ")])} />}
                     {is.whatIf!.workloads.flatMap((w) => (w.overridden ?? []).map((o) => <div key={w.name + o.cluster}><p><b>{o.cluster}</b> {w.name}</p><ul class="diff">{[...(o.changes ?? []), ...(o.problem ? [o.problem] : [])].map((d) => <li key={d}>{d}</li>)}</ul></div>))}
-                    {(is.whatIf!.warnings ?? []).map((w) => <p class="faint" key={w}>{w}</p>)}
+                    {(is.whatIf!.warnings ?? []).map((w) => <p class="faint" key={w}>{said(w)}</p>)}
                   </>
                 )}
-                {is.noWhatIf && <p class="notice">{x.noWhatIf} {is.noWhatIf}</p>}
+                {is.noWhatIf && <p class="notice">{x.noWhatIf} {said(is.noWhatIf)}</p>}
                 <p class="same">{t.walk.command} <Command text={is.command} /> {!is.applied && <Command text="argosy simulate -f FILE" />}</p>
               </>
             )}

@@ -1,7 +1,7 @@
 import { h, Fragment } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { get, HubError, session, useSource, useTopic, type Missing } from "./hub";
-import { bytes, clock, cores, fill, t } from "./i18n";
+import { bytes, clock, cores, fill, said, t } from "./i18n";
 import { href, setFilter, usePlace } from "./route";
 import { NoClusters, walkHref } from "./fleet";
 import { Table, type Column } from "./rows";
@@ -76,7 +76,7 @@ export function Findings({ findings, none }: { findings?: Finding[]; none: strin
       {findings.map((f, i) => (
         <li class={"item " + toneOf(f.severity)} key={i}>
           <Mark state={f.severity} label={t.severity[f.severity]} />
-          <div class="body"><p class="what">{f.what}</p><Next text={f.next} /></div>
+          <div class="body"><p class="what">{said(f.what)}</p><Next text={f.next} /></div>
           <div class="meta">{f.cluster && <a class="chip" href={href(["clusters", f.cluster])}><Icon name="clusters" />{f.cluster}</a>}</div>
         </li>
       ))}

@@ -63,7 +63,8 @@ class Session extends Source {
   /** over is true when a login ended while pages were open. */
   over = false;
   error = "";
-  private touched = Date.now();
+  private touched = 0;
+  private timer?: number;
 
   async load() {
     try {
@@ -71,6 +72,7 @@ class Session extends Source {
       this.over = false;
       this.error = "";
       stream.start();
+      this.used();
     } catch (e) {
       const error = e as HubError;
       if (error.code === 401) this.me = this.me ?? null;
@@ -95,11 +97,15 @@ class Session extends Source {
     if (this.me) { this.over = true; stream.stop(); this.changed(); }
   }
 
-  /** used prolongs the login, at most every five minutes. */
+  /** used prolongs the login: now, or five minutes after it was prolonged. */
   used() {
-    if (!this.me || this.over || Date.now() - this.touched < 300_000) return;
-    this.touched = Date.now();
-    call("session", { method: "PUT" }).catch(() => this.load());
+    if (this.timer) return;
+    this.timer = window.setTimeout(() => {
+      this.timer = undefined;
+      if (!this.me || this.over) return;
+      this.touched = Date.now();
+      call("session", { method: "PUT" }).catch(() => this.load());
+    }, Math.max(0, this.touched + 300_000 - Date.now()));
   }
 }
 
@@ -204,4 +210,4 @@ export function useTopic(name: string, ...others: string[]): Topic {
   return stream.topic(name);
 }
 
-for (const event of ["pointerdown", "keydown"]) addEventListener(event, () => session.used(), { passive: true });
+for (const event of ["pointerdown", "keydown", "wheel", "popstate"]) addEventListener(event, () => session.used(), { passive: true });

@@ -29,6 +29,19 @@ export function fill(text: string, values: Record<string, string | number>): str
   return (many !== undefined && values.n !== 1 ? many : one).replace(/\{(\w+)\}/g, (_, key) => String(values[key] ?? ""));
 }
 
+const patterns = Object.entries(en.said).map(([key, text]) => [key as keyof typeof en.said,
+  new RegExp("^" + text.replace(/[.*+?^$()|[\]\\/]/g, "\\$&").replace(/\{(\w+)\}/g, "(?<$1>.*?)") + "$")] as const);
+
+/** said translates a sentence of the hub by its pattern in the catalogue. A sentence without one stays in English. */
+export function said(text: string): string {
+  if (t === en) return text;
+  for (const [key, pattern] of patterns) {
+    const parts = pattern.exec(text);
+    if (parts) return fill(t.said[key], Object.fromEntries(Object.entries(parts.groups ?? {}).map(([k, v]) => [k, said(v)])));
+  }
+  return text;
+}
+
 /** ageText is a short age, such as 3m or 5h, of a time in seconds since 1970. */
 export function ageText(since: number, now: number): string {
   const s = Math.max(0, Math.round(now / 1000 - since));

@@ -1,7 +1,7 @@
 // Parts that all pages use.
 import { h, Fragment, type ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { ageText, clock, fill, t, when } from "./i18n";
+import { ageText, clock, fill, said, t, when } from "./i18n";
 import { HubError, stream, type Missing, type Topic } from "./hub";
 
 const paths: Record<string, string> = {
@@ -71,7 +71,7 @@ export async function copy(text: string): Promise<void> {
 export function Next({ text }: { text?: string }) {
   if (!text) return null;
   text = text.replace(/^`([^`]+)`$/, "$1");
-  if (!/^(argosy|kubectl) /.test(text) || text.includes("; ")) return <p class="next"><b>{t.next}</b> {text}</p>;
+  if (!/^(argosy|kubectl) /.test(text) || text.includes("; ")) return <p class="next"><b>{t.next}</b> {said(text)}</p>;
   return <p class="next"><b>{t.next}</b> <Command text={text} /></p>;
 }
 

@@ -1,7 +1,7 @@
 import { h, Fragment, type ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { stream, useTopic, type Missing } from "./hub";
-import { fill, t } from "./i18n";
+import { fill, said, t } from "./i18n";
 import { href, usePlace } from "./route";
 import { PodsAndLogs } from "./pods";
 import { Actions, Past } from "./actions";
@@ -29,7 +29,7 @@ function Station({ title, state, children, findings }: { title: string; state: s
     <li class={"station " + toneOf(state)}>
       <h3><Mark state={state} />{title}</h3>
       <div class="detail">{children}</div>
-      {findings?.map((f, i) => <div class={"stuck " + toneOf(f.severity)} key={i}><p class="what">{f.what}</p><Next text={f.next} /></div>)}
+      {findings?.map((f, i) => <div class={"stuck " + toneOf(f.severity)} key={i}><p class="what">{said(f.what)}</p><Next text={f.next} /></div>)}
     </li>
   );
 }
@@ -45,7 +45,7 @@ function LaneRow({ lane, findings }: { lane: Lane; findings: Finding[] }) {
         <div class="cell"><span class="label">{w.object}</span><span>{stateText(state)}</span></div>
         <div class="cell"><span class="label">{w.pods}</span><span>{trouble ? fill(w.podsOf, { bad: trouble, n: lane.pods!.pods }) : lane.wantedPods ? fill(w.podsReady, { n: lane.readyPods ?? 0, all: lane.wantedPods }) : w.podsUnknown}</span></div>
       </div>
-      {findings.map((f, i) => <div class={"stuck " + toneOf(f.severity)} key={i}><p class="what">{f.what}</p><Next text={f.next} /></div>)}
+      {findings.map((f, i) => <div class={"stuck " + toneOf(f.severity)} key={i}><p class="what">{said(f.what)}</p><Next text={f.next} /></div>)}
       {lane.overrides?.length ? <p class="faint">{w.overrides}: {lane.overrides.map((o) => `${o.policy} (${o.overriders})`).join(", ")}</p> : null}
       {!findings.length && lane.why && state !== "Healthy" && <p class="faint">{lane.why}</p>}
     </li>

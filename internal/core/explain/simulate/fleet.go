@@ -55,7 +55,7 @@ type Fleet struct {
 	// added are the objects that were added last, in their order. invented are the templates among them that no hub has.
 	added    []ref
 	invented map[ref]bool
-	warnings []string
+	warnings []note
 	// scheduler is the name of the hub's, plugins those that it runs with.
 	scheduler string
 	plugins   schedule.Plugins
@@ -153,7 +153,23 @@ func (f *Fleet) WithoutNamespace(kinds ...schema.GroupKind) *Fleet {
 }
 
 // Warnings returns what was rewritten, or is probably a mistake, in the objects that were added last.
-func (f *Fleet) Warnings() []string { return f.warnings }
+func (f *Fleet) Warnings() []string {
+	var texts []string
+	for _, n := range f.warnings {
+		texts = append(texts, n.text)
+	}
+	return texts
+}
+
+// note is a warning about an object.
+type note struct {
+	about ref
+	text  string
+}
+
+func (f *Fleet) warn(about ref, format string, args ...any) {
+	f.warnings = append(f.warnings, note{about, fmt.Sprintf(format, args...)})
+}
 
 // Kinds returns the kinds of templates that a simulation with these objects needs: those that policies select,
 // namespaces if SidecarSets select them by label, and MultiClusterServices with their Services. They are sorted.
@@ -239,13 +255,12 @@ func (f *Fleet) add(objects []Object, namespace string, recorded bool) error {
 		}
 		seen[r], f.added = o.Source, append(f.added, r)
 		if err := f.addOne(u, recorded, func(text string) {
-			f.warnings = append(f.warnings,
-				fmt.Sprintf("%s: %s: %s", o.Source, r, text))
+			f.warn(r, "%s: %s: %s", o.Source, r, text)
 		}); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %s: %w", o.Source, r, err))
 		}
 	}
-	slices.Sort(f.warnings)
+	slices.SortFunc(f.warnings, func(a, b note) int { return strings.Compare(a.text, b.text) })
 	return errors.Join(append(errs, f.makeClusters(sources))...)
 }
 

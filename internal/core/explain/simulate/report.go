@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -42,6 +43,26 @@ type Report struct {
 	// Clusters are the clusters before and after, sorted by name.
 	Clusters []Cluster `json:"clusters"`
 	Warnings []string  `json:"warnings,omitempty"`
+	// Own are the warnings about the objects of the change.
+	Own []string `json:"-"`
+}
+
+// Narrow keeps what the report says about the objects of the change: the workloads that it changes or cannot place, and
+// the warnings about them.
+func (r Report) Narrow() Report {
+	all := r.Workloads
+	r.Workloads, r.Clusters, r.Warnings = []Workload{}, nil, r.Own
+	r.Summary.Unplaced, r.Summary.UnplacedReplicas = 0, 0
+	for _, w := range all {
+		if !w.Changed() && !(w.Own && w.lacks()) {
+			continue
+		}
+		r.Workloads = append(r.Workloads, w)
+		if r.Summary.UnplacedReplicas += w.Unplaced; w.lacks() {
+			r.Summary.Unplaced++
+		}
+	}
+	return r
 }
 
 // Summary counts.
@@ -89,6 +110,13 @@ type Workload struct {
 	Help string `json:"help,omitempty"`
 	// Overridden are the manifests that the changed template or overrides make different.
 	Overridden []Overridden `json:"overridden,omitempty"`
+	// Own is true if the change contains the template or its policy.
+	Own bool `json:"-"`
+}
+
+// lacks reports whether the workload does not fit, gets no binding, or cannot be sent to a cluster.
+func (w Workload) lacks() bool {
+	return w.Problem != "" || slices.ContainsFunc(w.Overridden, func(o Overridden) bool { return o.Problem != "" })
 }
 
 // Placed is the placement of a workload, and its policy: "PropagationPolicy shop/web".
@@ -136,8 +164,14 @@ type Headroom struct {
 }
 
 func report(ctx context.Context, c Change, before, after *state) Report {
-	r := Report{Change: describeChange(c), Workloads: []Workload{}, Clusters: []Cluster{},
-		Warnings: slices.Clone(after.warnings)}
+	r := Report{Change: describeChange(c), Workloads: []Workload{}, Clusters: []Cluster{}, Warnings: after.Warnings()}
+	ours, used := c.refs(), map[string]bool{}
+	warnOwn := func(text string) { r.Warnings, r.Own = append(r.Warnings, text), append(r.Own, text) }
+	for _, n := range after.warnings {
+		if ours[n.about] {
+			r.Own = append(r.Own, n.text)
+		}
+	}
 	if off := after.plugins.Off(); len(off) > 0 {
 		r.Warnings = append(r.Warnings, fmt.Sprintf(
 			"the scheduler runs without the plugins %v, and does not ask what they would", off))
@@ -175,13 +209,15 @@ func report(ctx context.Context, c Change, before, after *state) Report {
 	withoutFailover := 0
 	for _, k := range refs {
 		w := workload(k, keys[k], before, after)
-		w.Overridden = after.overridden(ctx, k, keys[k], before, changedOverrides, &r.Warnings)
+		w.Own = ours[k] || c.contains(w.Before.Policy) || c.contains(w.After.Policy)
+		w.Overridden = after.overridden(ctx, k, keys[k], before, changedOverrides, warnOwn)
 		for i, p := range []Placed{w.Before, w.After} {
 			for _, t := range p.Clusters {
 				if replicas[t.Name] == nil {
 					replicas[t.Name] = &[2]int64{}
 				}
 				replicas[t.Name][i] += int64(t.Replicas)
+				used[t.Name] = used[t.Name] || w.Own
 			}
 		}
 		r.Summary.Workloads++
@@ -190,7 +226,7 @@ func report(ctx context.Context, c Change, before, after *state) Report {
 		if w.Changed() {
 			r.Summary.Changed++
 		}
-		if w.Problem != "" || slices.ContainsFunc(w.Overridden, func(o Overridden) bool { return o.Problem != "" }) {
+		if w.lacks() {
 			r.Summary.Unplaced++
 		}
 		if after.hasNoFailover(keys[k], c.Down) {
@@ -208,7 +244,7 @@ func report(ctx context.Context, c Change, before, after *state) Report {
 	}
 	for k := range after.touched {
 		if t := after.templates[k]; t != nil && !seen[k] && after.staysInHub(ctx, k, t) {
-			r.Warnings = append(r.Warnings, k.String()+": no policy selects it: it would stay in the hub")
+			warnOwn(k.String() + ": no policy selects it: it would stay in the hub")
 		}
 	}
 
@@ -235,7 +271,10 @@ func report(ctx context.Context, c Change, before, after *state) Report {
 			cluster.State = "new"
 		}
 		if outage := membership.OutageOf(before.clusters[name]); outage != nil && after.clusters[name] != nil {
-			r.Warnings = append(r.Warnings, fmt.Sprintf("%s %s: its free capacity is the last that it reported", name, outage))
+			text := fmt.Sprintf("%s %s: its free capacity is the last that it reported", name, outage)
+			if r.Warnings = append(r.Warnings, text); used[name] {
+				r.Own = append(r.Own, text)
+			}
 		}
 		cluster.headroom(name, before, after)
 		if len(cluster.Short) > 0 {
@@ -243,9 +282,29 @@ func report(ctx context.Context, c Change, before, after *state) Report {
 		}
 		r.Clusters = append(r.Clusters, cluster)
 	}
-	slices.Sort(r.Warnings)
-	r.Warnings = slices.Compact(r.Warnings)
+	for _, texts := range []*[]string{&r.Warnings, &r.Own} {
+		slices.Sort(*texts)
+		*texts = slices.Compact(*texts)
+	}
 	return r
+}
+
+// refs are the objects of the change.
+func (c Change) refs() map[ref]bool {
+	all := map[ref]bool{}
+	for _, o := range c.Objects {
+		r := refOf(o.Unstructured)
+		all[r], r.Namespace = true, cmp.Or(r.Namespace, c.Namespace)
+		all[r] = true
+	}
+	return all
+}
+
+// contains reports whether the change contains the policy with a text such as "PropagationPolicy shop/web".
+func (c Change) contains(policy string) bool {
+	return slices.ContainsFunc(c.Objects, func(o Object) bool {
+		return policy != "" && policy == text.Object(o.GetKind(), o.GetNamespace(), o.GetName())
+	})
 }
 
 // describeChange returns the change as sentences.
@@ -411,7 +470,7 @@ const shown = 8
 // overridden returns the manifests of a template that its change, or changed overrides, make different in the clusters
 // that it is sent to.
 func (s *state) overridden(ctx context.Context, k ref, key types.NamespacedName, before *state,
-	changed []policyv1alpha1.Override, warnings *[]string) (out []Overridden) {
+	changed []policyv1alpha1.Override, warn func(text string)) (out []Overridden) {
 	template, b, had := s.templates[k], s.bindings[key], before.bindings[key]
 	if template == nil || b == nil {
 		return nil
@@ -450,7 +509,7 @@ func (s *state) overridden(ctx context.Context, k ref, key types.NamespacedName,
 			continue
 		}
 		for _, u := range applied.Untouched {
-			*warnings = append(*warnings, fmt.Sprintf("%s in %s: %s", k, target.Name, u))
+			warn(fmt.Sprintf("%s in %s: %s", k, target.Name, u))
 		}
 		if sent == nil {
 			sent = old

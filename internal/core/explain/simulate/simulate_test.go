@@ -669,3 +669,38 @@ func TestDisabledPluginIsSkippedAndReported(t *testing.T) {
 		t.Errorf("what is another scheduler's was placed: %+v, %v", r.Workloads, err)
 	}
 }
+
+// A check shows the problems of the objects that it is about, and no problem that other objects have anyway.
+func TestNarrowReportIsAboutTheChangedObjects(t *testing.T) {
+	silent := strings.Replace(cluster("m9", 4, ""), `{type: Ready, status: "True"}`,
+		`{type: Ready, status: "False", reason: ClusterNotReachable, lastTransitionTime: "2026-01-01T00:00:00Z"}`, 1)
+	in := "{clusterAffinity: {clusterNames: [m1]}, " + strings.TrimPrefix(packed, "{")
+	fleet := nodes(map[string]int{"m1": 4}) + silent +
+		policy("shop", "[{apiVersion: apps/v1, kind: Deployment}]", in) +
+		policy("large", "[{apiVersion: apps/v1, kind: Deployment, name: large}]", in) + deployment("large", 50) +
+		deployment("small", 1)
+	for name, c := range map[string]struct {
+		files, workloads string
+		unplaced         int
+	}{
+		"a template":                     {deployment("web", 2), "web", 0},
+		"a template that does not fit":   {deployment("web", 60), "web", 1},
+		"the template with the problem":  {deployment("large", 51), "large", 1},
+		"its policy, and not another's":  {policy("large", "[{apiVersion: apps/v1, kind: Deployment, name: large}]", in), "large", 1},
+		"an object that changes nothing": {deployment("small", 1), "", 0},
+	} {
+		r := run(t, load(t, fleet), Change{Objects: objects(t, c.files)})
+		if r.Summary.Unplaced == 0 || !strings.Contains(strings.Join(r.Warnings, "\n"), "m9") {
+			t.Fatalf("%s: the whole report is %+v", name, r)
+		}
+		narrow := r.Narrow()
+		var names []string
+		for _, w := range narrow.Workloads {
+			names = append(names, w.Name)
+		}
+		if got := strings.Join(names, " "); got != c.workloads || narrow.Summary.Unplaced != c.unplaced ||
+			len(narrow.Warnings) > 0 {
+			t.Errorf("%s: workloads %q, want %q; %+v, warnings %q", name, got, c.workloads, narrow.Summary, narrow.Warnings)
+		}
+	}
+}

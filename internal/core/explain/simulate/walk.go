@@ -220,9 +220,9 @@ func (s *state) rebalance() (triggered []types.NamespacedName) {
 			b, _, _ := s.bindingFor(ref{match.GroupKind(w.APIVersion, w.Kind), w.Namespace, w.Name})
 			want, found := rebalance.Trigger(r, w, b)
 			if !found {
-				s.warnings = append(s.warnings,
-					fmt.Sprintf("WorkloadRebalancer %s: %s is not placed by a policy, so it cannot be rescheduled", r.Name,
-						ref{match.GroupKind(w.APIVersion, w.Kind), w.Namespace, w.Name}))
+				s.warn(ref{match.GroupKind(r.APIVersion, "WorkloadRebalancer"), "", r.Name},
+					"WorkloadRebalancer %s: %s is not placed by a policy, so it cannot be rescheduled", r.Name,
+					ref{match.GroupKind(w.APIVersion, w.Kind), w.Namespace, w.Name})
 				continue
 			}
 			key := types.NamespacedName{Namespace: want.GetNamespace(), Name: want.GetName()}
@@ -378,8 +378,8 @@ func (s *state) pin(r ref, existing, want workv1alpha2.Binding) error {
 	template, spec := s.templates[r], want.BindingSpec()
 	fewer := spec.Replicas < existing.BindingSpec().Replicas && spec.Placement.DividesReplicas()
 	if fewer && (fleet.LeavesByOrdinal(template) || fleet.PodsToDelete(template) != nil) {
-		s.warnings = append(s.warnings, fmt.Sprintf("%s: the template determines the pods that leave, "+
-			"and a simulation does not know their clusters: the placement can differ", r))
+		s.warn(r, "%s: the template determines the pods that leave, "+
+			"and a simulation does not know their clusters: the placement can differ", r)
 	}
 	_, err := propagate.Pin(template, existing, want, nil, func(string) ([]string, bool) { return nil, true })
 	return err
@@ -413,8 +413,7 @@ func (s *state) meaningOf(ctx context.Context, r ref, template *unstructured.Uns
 				spec.Components, true
 			return m, nil
 		}
-		s.warnings = append(s.warnings, fmt.Sprintf(
-			"%s: %s may compute what it needs, and webhooks are not called: the built-in interpretation of the kind is used", r, hook))
+		s.warn(r, "%s: %s may compute what it needs, and webhooks are not called: the built-in interpretation of the kind is used", r, hook)
 	}
 	if err := m.Interpret(ctx, s.meaning, template); err != nil || m.Replicas == 0 && m.Requirements == nil {
 		return m, err
@@ -452,8 +451,7 @@ func (s *state) count(r ref, workload *unstructured.Unstructured, m *propagate.M
 				m.SidecarsUnread = true // the values in the binding are better than a guess
 				if !s.unlabelled[r.Namespace] {
 					s.unlabelled[r.Namespace] = true
-					s.warnings = append(s.warnings,
-						fmt.Sprintf("SidecarSet %s selects namespaces by label, and Namespace %s is not in the fleet: put it into the files if pods there are injected into", set.Name, r.Namespace))
+					s.warn(r, "SidecarSet %s selects namespaces by label, and Namespace %s is not in the fleet: put it into the files if pods there are injected into", set.Name, r.Namespace)
 				}
 			}
 		}
