@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	"github.com/argosy-io/argosy/api/wellknown"
@@ -35,6 +36,7 @@ func (s *seeing) serveBindings() {
 		{workv1alpha1.GroupVersion, "Work", "works", true},
 		{appsv1.SchemeGroupVersion, "Deployment", "deployments", true},
 		{releasev1alpha1.GroupVersion, "Release", "releases", true},
+		{ocmv1.GroupVersion, "ManifestWork", "manifestworks", true},
 	} {
 		s.api.Serve(membertest.Kind{GroupVersionKind: k.gv.WithKind(k.kind), Plural: k.plural, Namespaced: k.namespaced})
 	}

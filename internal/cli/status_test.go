@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
@@ -72,6 +73,23 @@ func ailing() *workv1alpha2.ResourceBinding {
 	return b
 }
 
+// withCondition returns the binding of a Deployment in cluster eu with a condition that is False.
+func withCondition(name, kind, message string) *workv1alpha2.ResourceBinding {
+	b := boundDeployment(name)
+	b.Spec.Clusters[0].Name = "eu"
+	b.Status.Conditions = []metav1.Condition{{Type: kind, Status: metav1.ConditionFalse, Message: message}}
+	return b
+}
+
+// refusedIn returns the binding of a Deployment that a cluster refuses.
+func refusedIn(name, cluster string) *workv1alpha2.ResourceBinding {
+	b := boundDeployment(name)
+	b.Spec.Clusters[0].Name = cluster
+	b.Status.AggregatedStatus = []workv1alpha2.AggregatedStatusItem{{ClusterName: cluster,
+		AppliedMessage: "the object exists and the hub does not manage it"}}
+	return b
+}
+
 // releaseFor returns a release that waits for a reason.
 func releaseFor(name, reason string) *releasev1alpha1.Release {
 	r := &releasev1alpha1.Release{
@@ -100,6 +118,7 @@ func TestStatusReportsProblemsAndRemedies(t *testing.T) {
 		bindings  []*workv1alpha2.ResourceBinding
 		forbidden bool
 		releases  []*releasev1alpha1.Release
+		works     []*ocmv1.ManifestWork
 		want      []string
 		without   string // text that is not printed
 		err       bool
@@ -170,6 +189,19 @@ func TestStatusReportsProblemsAndRemedies(t *testing.T) {
 				"  next (b, User): undo that change of the template, or abort the release",
 				"  next (a, Approver): `argosy release approve a -n shop`"},
 			without: "Release c"},
+		"a workload is not placed, an override fails, and a member refuses another": {ready: "True",
+			bindings: []*workv1alpha2.ResourceBinding{
+				withCondition("a", workv1alpha2.Scheduled, "0/2 clusters are available"),
+				withCondition("b", workv1alpha2.WorksWritten, `cluster "eu": override o: no such path`), refusedIn("c", "eu")},
+			want: []string{"Deployment a   <none>    not placed: 0/2 clusters are available",
+				`Deployment b   eu        not applied in eu: WorksWritten: cluster "eu": override o: no such path`,
+				"Deployment c   eu        not applied in eu: the object exists", "next: argosy why deployment", "No check failed."}},
+		"a ManifestWork is not applied": {ready: "True", works: []*ocmv1.ManifestWork{{
+			TypeMeta:   metav1.TypeMeta{APIVersion: ocmv1.GroupVersion.String(), Kind: "ManifestWork"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "eu", Name: "w"},
+			Status: ocmv1.ManifestWorkStatus{Conditions: []metav1.Condition{{Type: ocmv1.Applied,
+				Status: metav1.ConditionFalse, Message: "Failed to apply"}}}}},
+			want: []string{"ManifestWork w   eu        not applied: Failed to apply", "next: argosy why manifestwork w -n eu"}},
 		"who may not list releases": {ready: "True", forbidden: true,
 			want: []string{"ok    releases", "unknown: this user may not list releases", "All checks passed."}},
 		"who may not list bindings": {ready: "True", forbidden: true,
@@ -208,6 +240,9 @@ func TestStatusReportsProblemsAndRemedies(t *testing.T) {
 			}
 			for _, r := range c.releases {
 				s.api.Put(r)
+			}
+			for _, w := range c.works {
+				s.api.Put(w)
 			}
 			own, err := definition.Names()
 			if err != nil {
