@@ -7,7 +7,8 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=workloadrebalancers,scope=Cluster
 // +kubebuilder:subresource:status
-// +kubebuilder:printcolumn:JSONPath=`.status.finishTime`,name=`FINISHED`,type=date
+// +kubebuilder:printcolumn:JSONPath=`.status.result`,name=`RESULT`,type=string
+// +kubebuilder:printcolumn:JSONPath=`.status.finishTime`,name=`ENDED`,type=date
 // +kubebuilder:printcolumn:JSONPath=`.metadata.creationTimestamp`,name=`AGE`,type=date
 type WorkloadRebalancer struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -66,9 +67,14 @@ type WorkloadRebalancerStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// FinishTime is when the last of the workloads got its result; unset while one has none.
+	// FinishTime is when the last of the workloads got its result, also if that is Failed; unset while one has none.
 	// +optional
 	FinishTime *metav1.Time `json:"finishTime,omitempty"`
+
+	// Result is Failed if the request for a workload of the spec failed, and Successful if none did; unset while one has
+	// no result. Not in Karmada.
+	// +optional
+	Result RebalanceResult `json:"result,omitempty"`
 }
 
 // ObservedWorkload is a workload and what became of the request for it.

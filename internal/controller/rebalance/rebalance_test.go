@@ -96,7 +96,7 @@ func (w *world) requestedAt(name string) *metav1.Time {
 }
 
 // waitForStatus waits for a status such as "web=Successful view=Failed/ReferencedBindingNotFound", with "finished" at
-// its end if the rebalancer has finished.
+// its end if the rebalancer has finished, or "failed" if it has finished and a request failed.
 func (w *world) waitForStatus(want string) {
 	w.t.Helper()
 	w.Eventually("the rebalancer says "+want, func() string {
@@ -123,8 +123,13 @@ func (w *world) status() string {
 	if r.Status.ObservedGeneration != r.Generation {
 		out = append(out, fmt.Sprintf("of generation %d, not %d", r.Status.ObservedGeneration, r.Generation))
 	}
-	if r.Status.FinishTime != nil {
+	switch ended := r.Status.FinishTime != nil; {
+	case ended && r.Status.Result == appsv1alpha1.RebalanceFailed:
+		out = append(out, "failed")
+	case ended && r.Status.Result == appsv1alpha1.RebalanceSuccessful:
 		out = append(out, "finished")
+	case ended || r.Status.Result != "":
+		out = append(out, fmt.Sprintf("result %q, finished at %v", r.Status.Result, r.Status.FinishTime))
 	}
 	return strings.Join(out, " ")
 }
@@ -179,7 +184,7 @@ func TestMissingBindingFailsAndIsTriggeredOnceCreated(t *testing.T) {
 		w := newWorld(t)
 		w.bound("web")
 		w.Make(rebalancer("web", "late", "view!"))
-		w.waitForStatus("late=Failed/ReferencedBindingNotFound web=Successful view=Failed/ReferencedBindingNotFound finished")
+		w.waitForStatus("late=Failed/ReferencedBindingNotFound web=Successful view=Failed/ReferencedBindingNotFound failed")
 		w.Quiet()
 		reads := len(w.Server.Requests("GET"))
 		if got := w.Quiet(); len(got) != 0 || len(w.Server.Requests("GET")) > reads {
@@ -187,7 +192,7 @@ func TestMissingBindingFailsAndIsTriggeredOnceCreated(t *testing.T) {
 		}
 		w.clock.SetTime(noon.Add(time.Minute))
 		w.bound("late")
-		w.waitForStatus("late=Successful web=Successful view=Failed/ReferencedBindingNotFound finished")
+		w.waitForStatus("late=Successful web=Successful view=Failed/ReferencedBindingNotFound failed")
 		r := rebalancer()
 		if w.HasObject(r); !r.Status.FinishTime.Equal(&metav1.Time{Time: noon.Add(time.Minute)}) {
 			t.Errorf("it finished at %v, want when the last result came", r.Status.FinishTime)
@@ -211,7 +216,7 @@ func TestTheBindingOfAnotherGroupsTemplateIsNotTaken(t *testing.T) {
 			Namespace: "shop", Name: "web"}
 		w.Make(b)
 		w.Make(rebalancer("web"))
-		w.waitForStatus("web=Failed/ReferencedBindingNotFound finished")
+		w.waitForStatus("web=Failed/ReferencedBindingNotFound failed")
 		if at := w.requestedAt("web"); at != nil {
 			t.Errorf("it was asked at %v", at)
 		}
@@ -227,7 +232,7 @@ func TestTheSpecIsFollowed(t *testing.T) {
 		w := newWorld(t)
 		w.bound("a", "b")
 		w.Make(rebalancer("a", "gone"))
-		w.waitForStatus("a=Successful gone=Failed/ReferencedBindingNotFound finished")
+		w.waitForStatus("a=Successful gone=Failed/ReferencedBindingNotFound failed")
 		controllertest.Change(w.Hub, rebalancer(),
 			func(r *appsv1alpha1.WorkloadRebalancer) { r.Spec.Workloads = workloads("b") })
 		w.waitForStatus("a=Successful b=Successful finished")

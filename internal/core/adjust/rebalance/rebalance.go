@@ -65,7 +65,7 @@ func Observe(r *appsv1alpha1.WorkloadRebalancer, found map[appsv1alpha1.ObjectRe
 		before[o.Workload] = o
 	}
 	status := appsv1alpha1.WorkloadRebalancerStatus{ObservedGeneration: r.Generation, FinishTime: r.Status.FinishTime}
-	finished, news := true, status.FinishTime == nil
+	finished, news, result := true, status.FinishTime == nil, appsv1alpha1.RebalanceSuccessful
 	wanted := map[appsv1alpha1.ObjectReference]bool{}
 	for _, w := range r.Spec.Workloads {
 		if wanted[w] {
@@ -81,6 +81,9 @@ func Observe(r *appsv1alpha1.WorkloadRebalancer, found map[appsv1alpha1.ObjectRe
 			o.Result, o.Reason = appsv1alpha1.RebalanceFailed, appsv1alpha1.RebalanceObjectNotFound
 		}
 		finished = finished && o.Result != ""
+		if o.Result == appsv1alpha1.RebalanceFailed {
+			result = appsv1alpha1.RebalanceFailed
+		}
 		news = news || o != before[w]
 		status.ObservedWorkloads = append(status.ObservedWorkloads, o)
 	}
@@ -97,6 +100,9 @@ func Observe(r *appsv1alpha1.WorkloadRebalancer, found map[appsv1alpha1.ObjectRe
 		status.FinishTime = nil
 	case news:
 		status.FinishTime = &now
+	}
+	if finished {
+		status.Result = result
 	}
 	return status
 }

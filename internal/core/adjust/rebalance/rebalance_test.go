@@ -120,6 +120,16 @@ func TestStatusFollowsSpecAndBindings(t *testing.T) {
 				t.Errorf("the status is %q of generation %d, finished at %v; want %q at %v", show(got), got.ObservedGeneration,
 					got.FinishTime, c.want, c.wantAt)
 			}
+			result := appsv1alpha1.RebalanceSuccessful
+			switch {
+			case c.wantAt == nil:
+				result = ""
+			case strings.Contains(c.want, "-"):
+				result = appsv1alpha1.RebalanceFailed
+			}
+			if got.Result != result {
+				t.Errorf("the result of %q is %q, want %q", c.want, got.Result, result)
+			}
 			if fmt.Sprint(r) != fmt.Sprint(before) {
 				t.Errorf("the argument was changed")
 			}
