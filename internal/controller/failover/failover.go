@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -71,8 +72,8 @@ type reconciler struct {
 	recent []time.Time
 	// pending are the bindings that were written.
 	pending commit.PendingWrites[workv1alpha2.Binding]
-	// reported are the current warnings.
-	reported commit.Dedup[subject]
+	// reported are the warnings that were recorded, and are not out of date.
+	reported map[subject]failover.Waiting
 }
 
 // subject is what a warning describes.
@@ -82,7 +83,8 @@ type subject struct {
 }
 
 func newReconciler(c client.Client, o Options) *reconciler {
-	return &reconciler{Options: o, client: c, limiter: rate.NewLimiter(eventsPerSecond, eventsAtOnce)}
+	return &reconciler{Options: o, client: c, reported: map[subject]failover.Waiting{},
+		limiter: rate.NewLimiter(eventsPerSecond, eventsAtOnce)}
 }
 
 // Setup registers the controller with the manager.
@@ -116,7 +118,7 @@ func (r *reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	}
 	plan := failover.Make(in, now)
 	err = errors.Join(r.evict(ctx, plan.Evictions, now), r.finish(ctx, plan.Finishes, now), r.pause(ctx, plan.Paused, now))
-	r.report(plan)
+	r.report(in.Bindings, plan)
 	var after time.Duration
 	if !plan.Next.IsZero() {
 		after = max(plan.Next.Sub(now), r.Gather, time.Millisecond)
@@ -374,18 +376,19 @@ func (r *reconciler) pause(ctx context.Context, paused map[string]string, now ti
 	return errors.Join(errs...)
 }
 
-// report records an event once for each blocked failover, and counts them.
-func (r *reconciler) report(plan failover.Plan) {
+// report records an event once for each blocked failover, and one when it is no longer needed. It counts what waits.
+func (r *reconciler) report(bindings []workv1alpha2.Binding, plan failover.Plan) {
 	counts := map[failover.Code]int{}
 	stands := map[subject]bool{}
 	for _, w := range plan.Waiting {
 		counts[w.Code]++
-		if !w.Code.NeedsUser() {
-			continue
-		}
 		about := subject{w.Binding, w.From}
 		stands[about] = true
-		if !r.reported.IsNew(about, string(w.Code)) || !r.limiter.Allow() {
+		if !w.Code.NeedsUser() || r.reported[about].Code == w.Code {
+			continue
+		}
+		r.reported[about] = w
+		if !r.limiter.Allow() {
 			continue
 		}
 		message := fmt.Sprintf("Stays in cluster %s: %s", w.From, w.Message)
@@ -396,10 +399,36 @@ func (r *reconciler) report(plan failover.Plan) {
 			r.events.Event(known, corev1.EventTypeWarning, workv1alpha2.EventEvictWorkloadFromClusterFailed, message)
 		}
 	}
-	r.reported.ForgetIf(func(s subject) bool { return !stands[s] })
+	r.forget(bindings, stands)
 	for _, code := range failover.Codes() {
 		waiting.WithLabelValues(string(code)).Set(float64(counts[code]))
 	}
+}
+
+// forget forgets the warnings about what no longer waits. It records an event about a workload that stays in a cluster
+// because there is no longer a reason to leave one.
+func (r *reconciler) forget(bindings []workv1alpha2.Binding, stands map[subject]bool) {
+	if len(r.reported) == 0 {
+		return
+	}
+	known := map[types.NamespacedName]workv1alpha2.Binding{}
+	for _, b := range bindings {
+		known[client.ObjectKeyFromObject(b)] = b
+	}
+	maps.DeleteFunc(r.reported, func(about subject, w failover.Waiting) bool {
+		b := known[about.binding]
+		switch {
+		case stands[about]:
+			return false
+		case b == nil || !workv1alpha2.HasTarget(b.BindingSpec().Clusters, about.cluster):
+			return true
+		case failover.MayLeave(b, r.Fleet.Snapshot().Cluster):
+			return false
+		}
+		r.events.RecordSuccess(eventNotNeeded, fmt.Sprintf("Stays in cluster %s, and no longer has to leave it.",
+			about.cluster), reference(w), templateOf(w))
+		return true
+	})
 }
 
 // reference returns the binding of a blocked failover for events, and templateOf its template.

@@ -375,6 +375,65 @@ func TestVolumesMoveIfThePolicyAllowsIt(t *testing.T) {
 	})
 }
 
+func TestWarningEndsWithItsReason(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.binding.Spec.Placement.ClusterAffinity = &policyv1alpha1.ClusterAffinity{ClusterNames: []string{"m1"}}
+		w.binding.Annotations[policyv1alpha1.AppliedPlacementAnnotation] = coreschedule.AppliedPlacement(
+			w.binding.Spec.Placement)
+		w.Make(w.binding)
+		w.reports("m1=Healthy")
+		w.run()
+		w.eventually("m1:2")
+		notNeeded := func() (n int) {
+			for _, e := range w.Events() {
+				if strings.Contains(e, " EvictionNotNeeded: ") {
+					n++
+				}
+			}
+			return n
+		}
+		w.taint("m1", "maintenance")
+		w.expectEvent("EvictWorkloadFromClusterFailed", "no other cluster takes it", "ResourceBinding", "Deployment")
+		w.Advance(time.Hour)
+		if n := notNeeded(); n != 0 {
+			t.Errorf("while it has to leave, %d events say that it has not", n)
+		}
+		w.back("m1")
+		w.expectEvent("EvictionNotNeeded", "Stays in cluster m1, and no longer has to leave it.", "ResourceBinding",
+			"Deployment")
+		w.Advance(time.Hour)
+		if n := notNeeded(); n != 2 {
+			t.Errorf("%d events say that it stays, want one each on the binding and the template", n)
+		}
+	})
+}
+
+func TestNoEventSaysThatAWorkloadStaysWhichLeft(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t, map[string]any{"name": "data", "persistentVolumeClaim": map[string]any{"claimName": "data"}})
+		w.Make(w.binding)
+		w.reports("m1=Healthy")
+		w.run()
+		w.eventually("m1:2")
+		w.taint("m1", "maintenance")
+		w.expectEvent("EvictWorkloadFromClusterFailed", "it has persistent volumes", "ResourceBinding", "Deployment")
+		controllertest.Change(w.Hub, w.policy, func(p *policyv1alpha1.PropagationPolicy) {
+			metav1.SetMetaDataAnnotation(&p.ObjectMeta, wellknown.MoveVolumesAnnotation, "true")
+		})
+		w.eventually("m2:2 leaves m1")
+		w.reports("m1=Healthy m2=Healthy")
+		w.eventually("m2:2")
+		w.back("m1")
+		w.Advance(time.Hour)
+		for _, e := range w.Events() {
+			if strings.Contains(e, "EvictionNotNeeded") {
+				t.Errorf("an event says %q", e)
+			}
+		}
+	})
+}
+
 func TestReplicasMoveWhenTheReleaseReachesTheirStage(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -11,6 +11,10 @@ const (
 	//
 	//reference:event Warning on binding and template
 	eventPreserveState = "PreserveStateFailed"
+	// eventNotNeeded: a workload for which EvictWorkloadFromClusterFailed was recorded no longer has to leave the cluster.
+	//
+	//reference:event Normal on binding and template
+	eventNotNeeded = "EvictionNotNeeded"
 	// eventResumed: workloads may leave the cluster again.
 	//
 	//reference:event Normal on Cluster

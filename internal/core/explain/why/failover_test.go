@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
@@ -67,5 +68,27 @@ func TestApplicationFailoverIsShownBeforeItHappens(t *testing.T) {
 				t.Errorf("the failover is %+v", m)
 			}
 		})
+	}
+}
+
+func TestEventOfAFailoverIsShownWhileItWaits(t *testing.T) {
+	warned := why.Warning{Object: "Deployment shop/web", Reason: "EvictWorkloadFromClusterFailed",
+		Message: "Stays in cluster m1: no other cluster takes it", Last: metav1.Now()}
+	other := why.Warning{Object: "Deployment shop/web", Reason: "AggregateStatusFailed", Message: "no", Last: metav1.Now()}
+	for name, c := range map[string]struct {
+		taints []with
+		want   int
+	}{
+		"it waits for a user": {[]with{tainted("maintenance", corev1.TaintEffectNoExecute)}, 2},
+		"the taint is gone":   {nil, 1},
+	} {
+		h := start(t, deployment, cluster("m1", c.taints...), cluster("m2"))
+		h.runAll(h.policy("shop", "web", "{"+ofDeployments+", placement: {clusterAffinity: {clusterNames: [m1]}, "+
+			"clusterTolerations: [{key: maintenance, operator: Exists, effect: NoExecute, tolerationSeconds: 0}]}}"))
+		h.Warnings = []why.Warning{warned, other}
+		h.Now = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+		if answer := why.Explain(h.Facts); len(answer.Warnings) != c.want {
+			t.Errorf("%s: the warnings are %+v; failovers %+v", name, answer.Warnings, answer.Failovers)
+		}
 	}
 }

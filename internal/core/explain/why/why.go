@@ -215,9 +215,13 @@ func (e *explanation) found(severity Severity) bool {
 	return slices.ContainsFunc(e.answer.Findings, func(f Finding) bool { return f.Severity == severity })
 }
 
-// explainWarnings keeps the newest event per reason, at most five.
+// explainWarnings keeps the newest event per reason, at most five. Events about a failover that waits for a user are
+// out of date when no failover does.
 func (e *explanation) explainWarnings() {
-	all := slices.Clone(e.Warnings)
+	waits := slices.ContainsFunc(e.answer.Failovers, func(m failover.Move) bool { return m.WaitingFor.NeedsUser() })
+	all := slices.DeleteFunc(slices.Clone(e.Warnings), func(w Warning) bool {
+		return w.Reason == workv1alpha2.EventEvictWorkloadFromClusterFailed && !waits
+	})
 	slices.SortStableFunc(all, func(a, b Warning) int {
 		return cmp.Or(b.Last.Compare(a.Last.Time), strings.Compare(a.Object, b.Object), strings.Compare(a.Message, b.Message))
 	})
