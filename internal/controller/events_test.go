@@ -38,6 +38,7 @@ func TestSuccessEventsFollowConfiguration(t *testing.T) {
 		commit.SuccessEventsDefault: {"ResourceBinding ScheduleBindingSucceed": 1},
 		commit.SuccessEventsAll: {
 			"ConfigMap ApplyPolicySucceed":           1,
+			"PropagationPolicy ApplyPolicySucceed":   1,
 			"ConfigMap ScheduleBindingSucceed":       1,
 			"ConfigMap SyncWorkSucceed":              1,
 			"ResourceBinding ScheduleBindingSucceed": 1,

@@ -147,7 +147,7 @@ func TestAWorkflowRunsOnceInOneMemberAndIsResumedFromTheHub(t *testing.T) {
 	m := inOne(t, ns, "w")
 	kit.Eventually(t, "its owner gets an event", func() string {
 		if messages := fleet.Hub.Messages(t, "Workflow", ns, "w",
-			"ApplyPolicySucceed"); !strings.Contains(strings.Join(messages, "\n"),
+			"ApplyPolicyAdvised"); !strings.Contains(strings.Join(messages, "\n"),
 			"argosy.io/run-per-cluster") {
 			return fmt.Sprintf("reported: %q", messages)
 		}

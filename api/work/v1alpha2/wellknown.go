@@ -44,8 +44,13 @@ const (
 
 // Warnings about a template.
 //
-//reference:event Warning on template
+//reference:event Warning on template and policy
 const (
+	// EventApplyPolicyAdvised: the policy is applied, and the template may run in more or fewer clusters than intended.
+	// The message has the remedy. Not in Karmada.
+	//
+	//reference:event Warning on template
+	EventApplyPolicyAdvised = "ApplyPolicyAdvised"
 	// EventApplyPolicyFailed: the hub cannot apply the policy to the template, or cannot write the binding.
 	EventApplyPolicyFailed = "ApplyPolicyFailed"
 	// EventPreemptPolicyFailed: a policy with preemption cannot take the template over.
@@ -60,8 +65,9 @@ const (
 //
 //reference:event Normal on template
 const (
-	// EventApplyPolicySucceed: a policy claimed the template. Recorded as a Warning if the hub advises to change
-	// something.
+	// EventApplyPolicySucceed: a policy claimed the template.
+	//
+	//reference:event Normal on template and policy
 	EventApplyPolicySucceed = "ApplyPolicySucceed"
 	// EventPreemptPolicySucceed: a policy with preemption took the template over.
 	EventPreemptPolicySucceed = "PreemptPolicySucceed"

@@ -8,15 +8,22 @@ import (
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 )
 
-// fails records an event about what blocks a template. It records the same message only once.
-func (r *reconciler) fails(k key, template *unstructured.Unstructured, reason string, err error) {
+// fails records an event about what blocks a template, on the template and its policy. It records the same message only
+// once.
+func (r *reconciler) fails(k key, template *unstructured.Unstructured, p policyv1alpha1.Propagation, reason string,
+	err error) {
 	if r.failures.IsNew(k, reason+": "+err.Error()) {
 		r.events.Event(template, corev1.EventTypeWarning, reason, err.Error())
+		r.events.Event(p, corev1.EventTypeWarning, reason, k.template()+": "+err.Error())
 	}
 }
+
+// template returns how messages about a policy name a template.
+func (k key) template() string { return text.Object(k.Kind, k.Namespace, k.Name) }
 
 // describe returns how messages name a policy.
 func describe(p policyv1alpha1.Propagation) string {

@@ -59,6 +59,9 @@ var resources = map[string]schema.GroupVersionResource{
 	"ConfigMap":   {Version: "v1", Resource: "configmaps"},
 	"ClusterRole": {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"},
 	"Service":     {Version: "v1", Resource: "services"},
+
+	"Workflow":        {Group: "argoproj.io", Version: "v1alpha1", Resource: "workflows"},
+	"AdvancedCronJob": {Group: "apps.kruise.io", Version: "v1beta1", Resource: "advancedcronjobs"},
 }
 
 func newHub(t *testing.T) *hub {
@@ -99,9 +102,11 @@ func newHub(t *testing.T) *hub {
 	}
 	h.client = b.Build()
 	lists := map[schema.GroupVersionResource]string{
-		resources["ConfigMap"]:   "ConfigMapList",
-		resources["ClusterRole"]: "ClusterRoleList",
-		resources["Service"]:     "ServiceList",
+		resources["ConfigMap"]:       "ConfigMapList",
+		resources["ClusterRole"]:     "ClusterRoleList",
+		resources["Service"]:         "ServiceList",
+		resources["Workflow"]:        "WorkflowList",
+		resources["AdvancedCronJob"]: "AdvancedCronJobList",
 		{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}: "CustomResourceDefinitionList",
 	}
 	h.templates = fakedynamic.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), lists)
@@ -113,13 +118,18 @@ func newHub(t *testing.T) *hub {
 		&fakediscovery.FakeDiscovery{Fake: &clienttesting.Fake{Resources: []*metav1.APIResourceList{
 			{GroupVersion: "v1", APIResources: []metav1.APIResource{{Name: "configmaps", Kind: "ConfigMap", Namespaced: true},
 				{Name: "services", Kind: "Service", Namespaced: true}}},
+			{GroupVersion: "argoproj.io/v1alpha1",
+				APIResources: []metav1.APIResource{{Name: "workflows", Kind: "Workflow", Namespaced: true}}},
+			{GroupVersion: "apps.kruise.io/v1beta1",
+				APIResources: []metav1.APIResource{{Name: "advancedcronjobs", Kind: "AdvancedCronJob", Namespaced: true}}},
 			{GroupVersion: "rbac.authorization.k8s.io/v1",
 				APIResources: []metav1.APIResource{{Name: "clusterroles", Kind: "ClusterRole"}}},
 		}}})
 	ctx, stop := context.WithCancel(context.Background())
 	t.Cleanup(stop)
 	go func() { _ = store.Start(ctx) }()
-	store.Want(schema.GroupKind{Kind: "ConfigMap"},
+	store.Want(schema.GroupKind{Kind: "ConfigMap"}, schema.GroupKind{Group: "argoproj.io", Kind: "Workflow"},
+		schema.GroupKind{Group: "apps.kruise.io", Kind: "AdvancedCronJob"},
 		schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}, serviceKind)
 	synctest.Wait()
 
@@ -341,8 +351,9 @@ func TestTemplatesAndPoliciesMeetInAnyOrder(t *testing.T) {
 				t.Errorf("it wrote %v, want the claim and the binding", w)
 			}
 			h.expectClaim(u, "p")
-			if events := h.drainEvents(); len(events) != 1 || !strings.HasPrefix(events[0], "Normal ApplyPolicySucceed Apply") {
-				t.Errorf("got events %q", events)
+			if events := h.drainEvents(); len(events) != 2 || !strings.HasPrefix(events[0], "Normal ApplyPolicySucceed Apply") ||
+				events[1] != "Normal ApplyPolicySucceed Claimed "+keyOf(u).template() {
+				t.Errorf("got events %q, want one on the template and one on the policy", events)
 			}
 		})
 	}
@@ -511,10 +522,37 @@ func TestPreemption(t *testing.T) {
 		h.updatePolicy(p, func(s *policyv1alpha1.PropagationSpec) { s.Priority = &low })
 		h.settle()
 		h.expectClaim(u, "q")
-		if events := h.drainEvents(); len(events) != 2 || !strings.HasPrefix(events[0], "Normal PreemptPolicySucceed") {
+		if events := h.drainEvents(); len(events) != 3 || !strings.HasPrefix(events[0], "Normal PreemptPolicySucceed") {
 			t.Errorf("got events %q", events)
 		}
 	})
+}
+
+// A user who filters for warnings must not read that something succeeded.
+func TestAdviceHasAReasonOfItsOwn(t *testing.T) {
+	for kind, advice := range map[string]string{
+		"Workflow":        "Workflow runs in one of the clusters",
+		"AdvancedCronJob": "AdvancedCronJob runs once per schedule in each cluster",
+	} {
+		t.Run(kind, func(t *testing.T) {
+			controllertest.Run(t, func(t *testing.T) {
+				h := newHub(t)
+				u := object(kind, "shop", "nightly")
+				h.policy("shop", "p", u, nil)
+				h.create(u)
+				h.settle()
+				var warnings []string
+				for _, e := range h.drainEvents() {
+					if strings.HasPrefix(e, "Warning ") {
+						warnings = append(warnings, e)
+					}
+				}
+				if len(warnings) != 1 || !strings.HasPrefix(warnings[0], "Warning ApplyPolicyAdvised "+advice) {
+					t.Errorf("got warnings %q", warnings)
+				}
+			})
+		})
+	}
 }
 
 func TestAPolicyWaitsForTheOverridesItDependsOn(t *testing.T) {
@@ -527,9 +565,10 @@ func TestAPolicyWaitsForTheOverridesItDependsOn(t *testing.T) {
 				t.Errorf("it did not wait: %v", w)
 			}
 		}
-		if events := h.drainEvents(); len(events) != 1 || !strings.Contains(events[0], "ApplyPolicyFailed") ||
-			!strings.HasSuffix(events[0], "depends on: o") {
-			t.Errorf("got events %q, want one message that names the override", events)
+		if events := h.drainEvents(); len(events) != 2 || !strings.Contains(events[0], "ApplyPolicyFailed") ||
+			!strings.HasSuffix(events[0], "depends on: o") || !strings.HasSuffix(events[1], "depends on: o") ||
+			!strings.HasPrefix(events[1], "Warning ApplyPolicyFailed "+keyOf(u).template()+": ") {
+			t.Errorf("got events %q, want a message that names the override, on the template and on the policy", events)
 		}
 		if got := h.r.concerns(context.Background(), p); !got[keyOf(u)] {
 			t.Errorf("the override's creation would wake %v", got)
@@ -676,8 +715,9 @@ func TestTakenNameIsReportedOnce(t *testing.T) {
 				failed = append(failed, e)
 			}
 		}
-		if len(failed) != 1 || !strings.Contains(failed[0], "is the binding of another template") {
-			t.Errorf("got events %q, want it once", failed)
+		if len(failed) != 2 || !strings.Contains(failed[0], "is the binding of another template") ||
+			!strings.Contains(failed[1], "is the binding of another template") {
+			t.Errorf("got events %q, want it once, on the template and on the policy", failed)
 		}
 		if res, err := h.r.reconcileTemplate(context.Background(), keyOf(u)); err != nil || res.RequeueAfter < time.Second {
 			t.Errorf("it looks again after %v, %v: too hot", res.RequeueAfter, err)

@@ -71,7 +71,7 @@ func (r *reconciler) propagate(ctx context.Context, k key) error {
 	}
 	waits := len(d.MissingOverrides) > 0 // the creation of an override policy triggers this loop
 	if waits {
-		r.fails(k, template, workv1alpha2.EventApplyPolicyFailed,
+		r.fails(k, template, d.Pending, workv1alpha2.EventApplyPolicyFailed,
 			fmt.Errorf("%s waits for the override policies that it depends on: %s", describe(d.Pending),
 				strings.Join(d.MissingOverrides, ", ")))
 	}
@@ -101,11 +101,13 @@ func (r *reconciler) propagate(ctx context.Context, k key) error {
 	if d.Policy == nil {
 		return nil
 	}
-	switch text := "Apply " + describe(d.Policy) + " succeed"; {
-	case d.Claimed != nil:
-		r.events.RecordSuccess(workv1alpha2.EventApplyPolicySucceed, text, template)
-	case bound:
-		r.events.RecordStep(workv1alpha2.EventApplyPolicySucceed, text, template)
+	record := r.events.RecordStep
+	if d.Claimed != nil {
+		record = r.events.RecordSuccess
+	}
+	if d.Claimed != nil || bound {
+		record(workv1alpha2.EventApplyPolicySucceed, "Apply "+describe(d.Policy)+" succeed", template)
+		record(workv1alpha2.EventApplyPolicySucceed, "Claimed "+k.template(), d.Policy)
 	}
 	return nil
 }
@@ -141,7 +143,7 @@ func (r *reconciler) claim(
 			if d.Preempted != nil {
 				reason = workv1alpha2.EventPreemptPolicyFailed
 			}
-			r.fails(k, template, reason, fmt.Errorf("%s claims it: %w", describe(d.Policy), err))
+			r.fails(k, template, d.Policy, reason, fmt.Errorf("%s claims it: %w", describe(d.Policy), err))
 		}
 		return nil, err
 	}
@@ -204,7 +206,7 @@ func (r *reconciler) write(
 	want, err := propagate.Binding(template, p, m, existing)
 	if err != nil {
 		if !errors.Is(err, propagate.ErrTerminating) {
-			r.fails(k, template, workv1alpha2.EventApplyPolicyFailed, fmt.Errorf("apply %s: %w", describe(p), err))
+			r.fails(k, template, p, workv1alpha2.EventApplyPolicyFailed, fmt.Errorf("apply %s: %w", describe(p), err))
 		}
 		return false, err
 	}
@@ -212,7 +214,7 @@ func (r *reconciler) write(
 	if existing == nil {
 		name, err := scope.NewBindingName(ctx, r.client, k.GroupKind, k.Namespace, k.Name)
 		if errors.Is(err, propagate.ErrTaken) {
-			r.fails(k, template, workv1alpha2.EventApplyPolicyFailed, fmt.Errorf("apply %s: %w", describe(p), err))
+			r.fails(k, template, p, workv1alpha2.EventApplyPolicyFailed, fmt.Errorf("apply %s: %w", describe(p), err))
 		}
 		if err != nil {
 			return false, err
@@ -223,13 +225,13 @@ func (r *reconciler) write(
 		}
 		if err := commit.Create(ctx, r.client, want); err != nil {
 			if !commit.Stale(err) {
-				r.fails(k, template, workv1alpha2.EventApplyPolicyFailed, fmt.Errorf("apply %s: %w", describe(p), err))
+				r.fails(k, template, p, workv1alpha2.EventApplyPolicyFailed, fmt.Errorf("apply %s: %w", describe(p), err))
 			}
 			return false, err
 		}
 		wrote = true
 		if advice := propagate.RunAdvice(template, p); advice != "" {
-			r.events.Event(template, corev1.EventTypeWarning, workv1alpha2.EventApplyPolicySucceed, advice)
+			r.events.Event(template, corev1.EventTypeWarning, workv1alpha2.EventApplyPolicyAdvised, advice)
 		}
 	} else {
 		if podsUnknown, err = r.pin(ctx, template, existing, want); err != nil {
@@ -237,7 +239,7 @@ func (r *reconciler) write(
 		}
 		if wrote, err = commit.Update(ctx, r.client, existing, want); err != nil {
 			if !commit.Stale(err) {
-				r.fails(k, template, workv1alpha2.EventApplyPolicyFailed, fmt.Errorf("apply %s: %w", describe(p), err))
+				r.fails(k, template, p, workv1alpha2.EventApplyPolicyFailed, fmt.Errorf("apply %s: %w", describe(p), err))
 			}
 			return false, err
 		}
@@ -280,7 +282,7 @@ func (r *reconciler) meaning(ctx context.Context, k key, template *unstructured.
 		if err := r.client.Get(ctx, types.NamespacedName{Name: class.PriorityClassName}, &c); err != nil {
 			// Not wrapped: a missing class is no stale read; it needs a longer backoff.
 			err = fmt.Errorf("schedulePriority of %s: get PriorityClass %q: %v", describe(p), class.PriorityClassName, err)
-			r.fails(k, template, workv1alpha2.EventApplyPolicyFailed, err)
+			r.fails(k, template, p, workv1alpha2.EventApplyPolicyFailed, err)
 			return m, err
 		}
 		m.SchedulePriority = &c.Value
@@ -291,7 +293,7 @@ func (r *reconciler) meaning(ctx context.Context, k key, template *unstructured.
 		if interpret.FaultOf(err, configv1alpha1.InterpreterOperationInterpretComponent) != nil {
 			reason = workv1alpha2.EventGetComponentsFailed
 		}
-		r.fails(k, template, reason, err)
+		r.fails(k, template, p, reason, err)
 	}
 	return m, err
 }
