@@ -134,7 +134,8 @@ func TestRolesAllowExactlyTheirTable(t *testing.T) {
 		name, role, namespace, of string
 	}{
 		{"vera", "view", "shop", roles.View}, {"ed", "edit", "shop", roles.Edit}, {"ann", "admin", "shop", roles.Admin},
-		{"flo", roles.Fleet, "", roles.Fleet}, {"vic", "view", "", roles.View}, {"oli", roles.Operator, "", roles.Operator}, {"nora", "", "", ""},
+		{"flo", roles.Fleet, "", roles.Fleet}, {"vic", "view", "", roles.View},
+		{"oli", roles.Operator, "", roles.Operator}, {"nora", "", "", ""},
 	}
 	for _, p := range people {
 		if p.role == "" {
@@ -246,8 +247,9 @@ func TestRolesAllowExactlyTheirTable(t *testing.T) {
 		{"ed", "get", "secrets", "bank", ""}, {"ann", "get", "secrets", "karmada-cluster", "eu"},
 		{"vic", "get", "leases.coordination.k8s.io", "karmada-system", "other"},
 		{"vic", "update", "leases.coordination.k8s.io", "karmada-system", "argosy"},
-		{"flo", "get", "leases.coordination.k8s.io", "karmada-system", "argosy"}, {"flo", "list", "secrets", "karmada-cluster",
-			""}, {"flo", "get", "deployments.apps", "shop", ""}, {"flo", "list", "namespaces", "", ""},
+		{"flo", "get", "leases.coordination.k8s.io", "karmada-system", "argosy"},
+		{"flo", "list", "secrets", "karmada-cluster", ""}, {"flo", "get", "deployments.apps", "shop", ""},
+		{"flo", "list", "namespaces", "", ""},
 		// Other namespaces, and what is in none.
 		{"ed", "create", "deployments.apps", "bank", ""}, {"ann", "create", "rolebindings.rbac.authorization.k8s.io", "bank",
 			""}, {"vera", "get", "deployments.apps", "bank", ""},

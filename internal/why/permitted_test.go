@@ -91,12 +91,13 @@ func TestMissingRightsAreNamedTogether(t *testing.T) {
 		"no bindings": {limited{refused: []string{"resourcebindings"}}, "deployment", "web", []string{
 			"Not shown: you may not get resourcebindings.work.karmada.io in namespace shop; a RoleBinding to the ClusterRole " +
 				"argosy:view permits it.\n", "claimed by ClusterPropagationPolicy all"}},
-		"neither releases nor events": {limited{refused: []string{"releases", "events", "works"}}, "deployment", "web", []string{
-			"you may not list releases.release.argosy.io in namespace shop; a RoleBinding to the ClusterRole argosy:view " +
-				"permits it; you may not list events in namespace shop.\n"}},
+		"neither releases nor events": {limited{refused: []string{"releases", "events", "works"}}, "deployment", "web",
+			[]string{
+				"you may not list releases.release.argosy.io in namespace shop; a RoleBinding to the ClusterRole argosy:view " +
+					"permits it; you may not list events in namespace shop.\n"}},
 		"no Works, which the binding repeats": {limited{refused: []string{"works"}}, "deployment", "web", []string{
 			"healthy in 1 of 1 cluster"}},
-		"a policy, with the role view in the namespace": {limited{namespace: "shop"}, "propagationpolicy", "ours", []string{
+		"a policy, with the role view": {limited{namespace: "shop"}, "propagationpolicy", "ours", []string{
 			"you may not list clusterpropagationpolicies.policy.karmada.io, clusters.cluster.karmada.io in all namespaces; " +
 				fleet}},
 		"a cluster, without its templates": {limited{refused: []string{"resourcebindings"}}, "cluster", "eu", []string{

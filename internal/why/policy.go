@@ -99,8 +99,9 @@ func policy(ctx context.Context, r client.Reader, mapper meta.RESTMapper, kind s
 
 // selectable returns the objects of the kinds in selectors, in all namespaces, or in that of the policy if the user may
 // not list all. unknown has the kinds that the hub does not serve, each with the kinds of its name in other groups.
-func selectable(ctx context.Context, may *permitted, mapper meta.RESTMapper, selectors []policyv1alpha1.ResourceSelector,
-	namespace string, unknown map[schema.GroupKind][]schema.GroupVersionKind) ([]why.Selectable, error) {
+func selectable(ctx context.Context, may *permitted, mapper meta.RESTMapper,
+	selectors []policyv1alpha1.ResourceSelector, namespace string,
+	unknown map[schema.GroupKind][]schema.GroupVersionKind) ([]why.Selectable, error) {
 	var all []why.Selectable
 	seen := map[schema.GroupKind]bool{}
 	for _, s := range selectors {

@@ -181,7 +181,8 @@ func TestDeveloperWorksInTheNamespaceAndIsRefusedElsewhere(t *testing.T) {
 		!strings.Contains(out, "Deployment.apps "+ns+"/web") || !strings.Contains(out, "argosy:fleet") {
 		t.Errorf("why of the own policy: %v\n%s", err, out)
 	}
-	for _, args := range [][]string{{"deployment", "web", "-n", bank}, {"cluster", "m1"}, {"secret", "vault", "-n", bank}} {
+	for _, args := range [][]string{{"deployment", "web", "-n", bank}, {"cluster", "m1"},
+		{"secret", "vault", "-n", bank}} {
 		if out, err := dev.argosy(append([]string{"why"}, args...)...); err == nil || !strings.Contains(out, "forbidden") {
 			t.Errorf("why %v: %v\n%s", args, err, out)
 		}

@@ -498,12 +498,13 @@ func TestUseOfThePagesProlongsTheLogin(t *testing.T) {
 	prolonged("one more page", 4)
 }
 
-// The check shows the warnings of the API server with their object, and sentences of the hub in the language of the page.
+// The check shows the warnings of the API server with their object, and sentences of the hub in the language of the
+// page.
 func TestCheckShowsWarningsInTheLanguageOfThePage(t *testing.T) {
 	h := newHub(t)
 	h.set(func(h *hub) {
 		h.everything()
-		h.answers["POST api/change"] = answer{200, object{"applied": false, "command": "kubectl create -f FILE", "objects": []object{
+		h.answers["POST api/change"] = answer{200, object{"applied": false, "command": "argosy", "objects": []object{
 			{"kind": "CloneSet", "namespace": "shop", "name": "web", "result": "created", "warnings": []string{
 				"apps.kruise.io/v1alpha1 CloneSet is deprecated", "spec.replica: stored as 3"}},
 			{"kind": "Secret", "namespace": "shop", "name": "key",

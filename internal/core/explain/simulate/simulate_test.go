@@ -683,10 +683,11 @@ func TestNarrowReportIsAboutTheChangedObjects(t *testing.T) {
 		files, workloads string
 		unplaced         int
 	}{
-		"a template":                     {deployment("web", 2), "web", 0},
-		"a template that does not fit":   {deployment("web", 60), "web", 1},
-		"the template with the problem":  {deployment("large", 51), "large", 1},
-		"its policy, and not another's":  {policy("large", "[{apiVersion: apps/v1, kind: Deployment, name: large}]", in), "large", 1},
+		"a template":                    {deployment("web", 2), "web", 0},
+		"a template that does not fit":  {deployment("web", 60), "web", 1},
+		"the template with the problem": {deployment("large", 51), "large", 1},
+		"its policy, and not another's": {
+			policy("large", "[{apiVersion: apps/v1, kind: Deployment, name: large}]", in), "large", 1},
 		"an object that changes nothing": {deployment("small", 1), "", 0},
 	} {
 		r := run(t, load(t, fleet), Change{Objects: objects(t, c.files)})

@@ -42,10 +42,10 @@ func (m Missing) object() string {
 	return resource
 }
 
-func (m Missing) String() string { return m.with(m.object()) }
+func (m Missing) String() string { return m.sentence(m.object()) }
 
-// with returns the sentence about several resources.
-func (m Missing) with(objects string) string {
+// sentence returns the sentence about several resources.
+func (m Missing) sentence(objects string) string {
 	where := "in all namespaces"
 	if m.Namespace != "" {
 		where = "in namespace " + m.Namespace
@@ -65,7 +65,7 @@ func Sentence(all []Missing) string {
 				others = append(others, m)
 			}
 		}
-		part := first.with(strings.Join(objects, ", "))
+		part := first.sentence(strings.Join(objects, ", "))
 		switch {
 		case first.Role != "" && first.Namespace != "":
 			part += "; a RoleBinding to the ClusterRole " + first.Role + " permits it"
