@@ -1,10 +1,13 @@
 package e2e
 
 import (
+	"fmt"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/test/kit"
 )
 
@@ -64,6 +67,56 @@ func TestATypoDeepInAWorkloadOfOpenKruiseIsRefused(t *testing.T) {
 			refusedWith(t, err, want, text)
 		} else if err != nil {
 			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// On the hub, a workload has the defaults that the webhooks of members set, in each version. Members then have nothing
+// to add that the hub would write again.
+func TestWorkloadsOfOpenKruiseHaveTheirDefaultsOnTheHub(t *testing.T) {
+	kit.Long(t)
+	kruiseServed(t)
+	t.Parallel()
+	ns := fleet.Namespace(t)
+	fleet.Hub.Apply(t, propagation(ns, "p", "{resourceSelectors: [{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet}, "+
+		"{apiVersion: apps.kruise.io/v1beta1, kind: StatefulSet}], placement: "+placedOn("m1", "m2")+"}"))
+	for _, c := range []struct {
+		version, kind, name string
+		path                []string
+		want                any
+	}{
+		{"v1alpha1", "CloneSet", "a", []string{"maxUnavailable"}, "20%"},
+		{"v1beta1", "CloneSet", "b", []string{"rollingUpdate", "partition"}, int64(0)},
+		{"v1beta1", "StatefulSet", "c", []string{"rollingUpdate", "podUpdatePolicy"}, "ReCreate"},
+	} {
+		apiVersion := "apps.kruise.io/" + c.version
+		fleet.Hub.Apply(t, "{apiVersion: "+apiVersion+", kind: "+c.kind+", metadata: {namespace: "+ns+", name: "+c.name+
+			"}, spec: {selector: {matchLabels: {app: "+c.name+"}}, template: {metadata: {labels: {app: "+c.name+
+			"}}, spec: {containers: [{name: c, image: c}]}}}}")
+		template := fleet.Hub.Find(t, apiVersion, c.kind, ns, c.name)
+		if got := kit.Field(template, append([]string{"spec", "updateStrategy"}, c.path...)...); got != c.want {
+			t.Errorf("%s %s has on the hub %v, want %v", c.version, c.kind, got, c.want)
+		}
+		kit.Eventually(t, c.kind+" runs", func() string {
+			return applied(t, ns, names.Binding(c.kind, c.name), "m1", "m2")
+		})
+		// The next write of the hub is the only one, and no field of the member's object changes.
+		served := "apps.kruise.io/" + map[string]string{"CloneSet": "v1alpha1", "StatefulSet": "v1beta1"}[c.kind]
+		inM1 := func(field ...string) any { return inMember(t, "m1", served, c.kind, ns, c.name, field...) }
+		sent, generation := work(t, "m1", c.kind, ns, c.name).Generation, inM1("metadata", "generation")
+		fleet.Hub.Change(t, apiVersion, c.kind, ns, c.name, func(u *unstructured.Unstructured) {
+			u.SetLabels(map[string]string{"team": "shop"})
+		})
+		kit.Eventually(t, "the label is in m1", func() string {
+			if got := inM1("metadata", "labels", "team"); got != "shop" {
+				return fmt.Sprint(got)
+			}
+			return ""
+		})
+		now, is := work(t, "m1", c.kind, ns, c.name).Generation, inM1("metadata", "generation")
+		if now != sent+1 || is != generation {
+			t.Errorf("%s %s: the Work has generation %d after %d, the object in m1 %v after %v", c.version, c.kind, now, sent,
+				is, generation)
 		}
 	}
 }

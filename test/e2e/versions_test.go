@@ -53,7 +53,8 @@ func TestAnObjectIsReadAndWrittenInEitherVersion(t *testing.T) {
 	fleet.Hub.Apply(t, cloneSet(ns, "shop", 2, "example.com/shop:1",
 		"\n  updateStrategy: {type: InPlaceIfPossible, partition: 50%, paused: true}"))
 	want := map[string]any{"type": "RollingUpdate", "rollingUpdate": map[string]any{"podUpdatePolicy": "InPlaceIfPossible",
-		"partition": "50%", "paused": true}}
+		"partition": "50%", "paused": true, "maxUnavailable": "20%", "maxSurge": int64(0),
+		"inPlaceUpdateStrategy": map[string]any{}}}
 	if diff := cmp.Diff(want, strategy(t, fleet.Hub, newKruise, ns, "shop")); diff != "" {
 		t.Errorf("as v1beta1 (-want +got):\n%s", diff)
 	}
@@ -66,11 +67,13 @@ func TestAnObjectIsReadAndWrittenInEitherVersion(t *testing.T) {
 		set(t, u, int64(1), "spec", "updateStrategy", "partition")
 	})
 	want = map[string]any{"type": "OnDelete", "rollingUpdate": map[string]any{"podUpdatePolicy": "InPlaceIfPossible",
-		"partition": int64(1), "paused": true}}
+		"partition": int64(1), "paused": true, "maxUnavailable": "20%", "maxSurge": int64(0),
+		"inPlaceUpdateStrategy": map[string]any{}}}
 	if diff := cmp.Diff(want, strategy(t, fleet.Hub, newKruise, ns, "shop")); diff != "" {
 		t.Errorf("after both wrote, as v1beta1 (-want +got):\n%s", diff)
 	}
-	old := map[string]any{"type": "InPlaceIfPossible", "partition": int64(1), "paused": true}
+	old := map[string]any{"type": "InPlaceIfPossible", "partition": int64(1), "paused": true, "maxUnavailable": "20%",
+		"maxSurge": int64(0), "inPlaceUpdateStrategy": map[string]any{}}
 	if diff := cmp.Diff(old, strategy(t, fleet.Hub, oldKruise, ns, "shop")); diff != "" {
 		t.Errorf("after both wrote, as v1alpha1 (-want +got):\n%s", diff)
 	}
@@ -103,9 +106,10 @@ func TestServerSideApplyKnowsOwnersOverVersions(t *testing.T) {
 		"\n  updateStrategy: {type: InPlaceIfPossible}")); err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]any{"type": "InPlaceIfPossible", "maxSurge": int64(1)}
+	want := map[string]any{"type": "InPlaceIfPossible", "maxSurge": int64(1), "partition": int64(0),
+		"maxUnavailable": "20%", "inPlaceUpdateStrategy": map[string]any{}}
 	if diff := cmp.Diff(want, strategy(t, fleet.Hub, oldKruise, ns, "shop")); diff != "" {
-		t.Errorf("what its owner dropped is gone, what another owns is there (-want +got):\n%s", diff)
+		t.Errorf("what its owner dropped has its default, what another owns is there (-want +got):\n%s", diff)
 	}
 }
 

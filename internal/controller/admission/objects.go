@@ -86,6 +86,16 @@ func ifChanged(validate func(context.Context, request) error) func(context.Conte
 // normalise replaces alternative spellings. It is all of the mutation of some kinds.
 func normalise(ctx context.Context, r request) error { return r.normalise(ctx) }
 
+// setDefaults replaces alternative spellings, and sets the defaults of OpenKruise. A write that keeps the spec, such as
+// of a label, does not add any.
+func setDefaults(ctx context.Context, r request) error {
+	err := r.normalise(ctx)
+	if err == nil && !r.keepsSpec() {
+		dialect.Default(r.obj)
+	}
+	return err
+}
+
 func newObjects(index *index, options Options) *objects {
 	o := &objects{Handler: admission.NewHandler(admission.Create, admission.Update, admission.Delete), Options: options,
 		index: index}
@@ -129,7 +139,7 @@ func newObjects(index *index, options Options) *objects {
 	// Members validate templates, but they do not know the fields that come from guides, and an early error is better for
 	// mistakes in pods.
 	for _, resource := range []string{"clonesets", "statefulsets", "daemonsets", "uniteddeployments"} {
-		o.kinds[schema.GroupResource{Group: "apps.kruise.io", Resource: resource}] = kind{normalise, adviseTemplate}
+		o.kinds[schema.GroupResource{Group: "apps.kruise.io", Resource: resource}] = kind{setDefaults, adviseTemplate}
 	}
 	for group, resources := range map[string][]string{
 		"apps.kruise.io": {"broadcastjobs", "advancedcronjobs", "ephemeraljobs", "imagepulljobs", "imagelistpulljobs",
