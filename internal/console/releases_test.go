@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"net/url"
 	"reflect"
 	"slices"
 	"strings"
@@ -388,7 +389,8 @@ func TestTimelineShowsThatTheHistoryIsOff(t *testing.T) {
 	if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), `"off":true`) {
 		t.Errorf("the answer is %d %s", w.Code, w.Body)
 	}
-	for _, query := range []string{"?class=everything", "?before=yesterday"} {
+	for _, query := range []string{"?class=everything", "?before=yesterday", "?by=robots", "?range=year", "?from=monday",
+		"?range=between&from=2026-01-02T00:00:00Z&to=2026-01-01T00:00:00Z"} {
 		if w := a.request(t, alice, "GET", timelinePath+query, ""); w.Code != http.StatusBadRequest {
 			t.Errorf("%s gave %d", query, w.Code)
 		}
@@ -434,5 +436,30 @@ func TestOlderEntriesContinueThePage(t *testing.T) {
 	}
 	if len(seen) != 1000 {
 		t.Errorf("%d of 1000 entries were seen", len(seen))
+	}
+}
+
+func TestTimelineHasARange(t *testing.T) {
+	now := time.Date(2026, 1, 8, 12, 0, 0, 0, time.UTC)
+	at := func(day int) time.Time { return time.Date(2026, 1, day, 12, 0, 0, 0, time.UTC) }
+	const between = "range=between&from=2026-01-03T12:00:00Z&to=2026-01-05T12:00:00Z"
+	for query, want := range map[string]history.TimelineFilter{
+		"":                                       {},
+		"range=hour":                             {Since: now.Add(-time.Hour)},
+		"range=day":                              {Since: at(7)},
+		"range=week&by=people":                   {Since: at(1), By: history.ByPeople},
+		between + "&by=hub":                      {Since: at(3), Before: at(5), By: history.ByHub},
+		between + "&before=2026-01-04T12:00:00Z": {Since: at(3), Before: at(4)},
+		between + "&before=2026-01-06T12:00:00Z": {Since: at(3), Before: at(5)},
+		"range=between&to=2026-01-05T12:00:00Z":  {Before: at(5)},
+		"range=day&to=2026-01-05T12:00:00Z":      {Since: at(7)},
+	} {
+		v, err := url.ParseQuery(query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := timelineFilter(v, now); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s is %+v, %v; want %+v", query, got, err, want)
+		}
 	}
 }

@@ -3,9 +3,11 @@ package console
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"hash/maphash"
 	"net/http"
+	"net/url"
 	"slices"
 	"sync"
 	"time"
@@ -49,22 +51,50 @@ type timelineAnswer struct {
 	Off bool `json:"off,omitempty"`
 }
 
-// serveTimeline returns events of the fleet, the newest first. The parameters class, cluster, text and before select
-// the entries. The parameter version is the version of the last answer.
+// ranges are the ranges of the time line that end now.
+var ranges = map[string]time.Duration{"hour": time.Hour, "day": 24 * time.Hour, "week": 7 * 24 * time.Hour}
+
+// timelineFilter returns the filter of a query. The parameters class, cluster, text and by select the entries; range is
+// one of ranges, or between, with the times from and to. before is the time from which an older page continues.
+func timelineFilter(v url.Values, now time.Time) (history.TimelineFilter, error) {
+	f := history.TimelineFilter{Class: v.Get("class"), Cluster: v.Get("cluster"), Text: v.Get("text"), By: v.Get("by")}
+	if f.Class != "" && !slices.Contains(history.Classes, f.Class) {
+		return f, errors.New("there is no class of this name")
+	}
+	if f.By != "" && f.By != history.ByPeople && f.By != history.ByHub {
+		return f, errors.New("by is neither people nor hub")
+	}
+	var to time.Time
+	for name, at := range map[string]*time.Time{"before": &f.Before, "from": &f.Since, "to": &to} {
+		if text := v.Get(name); text != "" {
+			var err error
+			if *at, err = time.Parse(time.RFC3339, text); err != nil {
+				return f, fmt.Errorf("%s is not a time, such as %s", name, now.UTC().Format(time.RFC3339))
+			}
+		}
+	}
+	if last, known := ranges[v.Get("range")]; known {
+		f.Since, to = now.Add(-last), time.Time{}
+	} else if of := v.Get("range"); of != "" && of != "between" {
+		return f, errors.New("range is not hour, day, week or between")
+	}
+	if !to.IsZero() && to.Before(f.Since) {
+		return f, errors.New("the range ends before it begins")
+	}
+	if f.Before.IsZero() || !to.IsZero() && to.Before(f.Before) {
+		f.Before = to
+	}
+	return f, nil
+}
+
+// serveTimeline returns events of the fleet, the newest first: see timelineFilter. The parameter version is the version
+// of the last answer.
 func (a *API) serveTimeline(w http.ResponseWriter, r *http.Request, u user.Info) {
 	v := r.URL.Query()
-	f := history.TimelineFilter{Class: v.Get("class"), Cluster: v.Get("cluster"), Text: v.Get("text")}
-	if f.Class != "" && !slices.Contains(history.Classes, f.Class) {
-		refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, "there is no class of this name")
+	f, err := timelineFilter(v, time.Now())
+	if err != nil {
+		refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, err.Error())
 		return
-	}
-	if text := v.Get("before"); text != "" {
-		at, err := time.Parse(time.RFC3339, text)
-		if err != nil {
-			refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, "before is not a time")
-			return
-		}
-		f.Before = at
 	}
 	if a.History == nil {
 		respond(w, timelineAnswer{Entries: []history.Entry{}, Off: true})

@@ -182,6 +182,13 @@ func TestTimelineHasWhatTheFilterSelects(t *testing.T) {
 				"FailedOver web, Gate web-1, Changed <script>'; DROP TABLE fleet_events;--, Phase web-1, Created web-1"},
 			"the cluster scope": {TimelineFilter{Namespaces: []string{""}}, "Joined m1"},
 			"no namespace":      {TimelineFilter{Namespaces: []string{}}, ""},
+			"what people did": {TimelineFilter{By: ByPeople},
+				"Gate web-1, Changed <script>'; DROP TABLE fleet_events;--, Created web-1"},
+			"what the hub did":           {TimelineFilter{By: ByHub}, "FailedOver web, Phase web-1, Joined m1"},
+			"what people did to a class": {TimelineFilter{By: ByPeople, Class: ClassClusters}, ""},
+			"since":                      {TimelineFilter{Since: minute(10).Time, By: ByHub}, "FailedOver web"},
+			"from and to": {TimelineFilter{Since: minute(0).Time, Before: minute(1).Time},
+				"Phase web-1, Created web-1"},
 		} {
 			found, err := s.Timeline(t.Context(), c.filter, 10)
 			if err != nil {

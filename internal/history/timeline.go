@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"k8s.io/apiserver/pkg/authentication/user"
 )
 
 // Entry is a line of the time line.
@@ -34,6 +36,30 @@ type Entry struct {
 	Manager string `json:"manager,omitempty"`
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
+}
+
+// Who did what an entry is about: people, and their programs, or the hub.
+const (
+	ByPeople = "people"
+	ByHub    = "hub"
+)
+
+// Conditions for what people did: they change policies, create releases, and steer them. The hub's own user, and an
+// empty one in a journal, is the hub. What people do to clusters and workloads is in the journal of the hub.
+const (
+	byPeople        = "(type IN ('" + Changed + "', '" + Deleted + "') AND by_user <> '" + user.APIServerUser + "')"
+	journalByPeople = "e.actor NOT IN ('', '" + user.APIServerUser + "')"
+	createdByPeople = "r.author NOT IN ('', '" + user.APIServerUser + "')"
+)
+
+// addBy adds the condition for entries of people, or of the hub; empty selects all.
+func (w *where) addBy(who, people string) {
+	switch who {
+	case ByPeople:
+		w.add(people)
+	case ByHub:
+		w.add("NOT (" + people + ")")
+	}
 }
 
 // The classes of entries.
@@ -69,8 +95,10 @@ type TimelineFilter struct {
 	Cluster    string
 	// Text is a part of the name of the object, or of a workload of a release. Case does not matter.
 	Text string
-	// Before is the latest time, inclusive.
-	Before time.Time
+	// By is people or hub.
+	By string
+	// Since is the earliest time, and Before the latest, both inclusive.
+	Since, Before time.Time
 }
 
 // Timeline returns up to limit entries, the newest first. The caller removes those that the user may not see.
@@ -112,7 +140,8 @@ func (w *where) part(text string, expressions ...string) {
 func (s *Store) fleetEvents(ctx context.Context, f TimelineFilter, limit int) (all []Entry, err error) {
 	var w where
 	w.namespaces("namespace", f.Namespaces)
-	w.between("at", time.Time{}, f.Before)
+	w.between("at", f.Since, f.Before)
+	w.addBy(f.By, byPeople)
 	if types := classTypes[f.Class]; len(types) > 0 {
 		values := make([]any, len(types))
 		for i, t := range types {
@@ -167,7 +196,8 @@ func (w *where) ofReleases(f TimelineFilter, stage string) {
 // journals returns entries of the journals of releases.
 func (s *Store) journals(ctx context.Context, f TimelineFilter, limit int) (all []Entry, err error) {
 	var w where
-	w.between("e.at", time.Time{}, f.Before)
+	w.between("e.at", f.Since, f.Before)
+	w.addBy(f.By, journalByPeople)
 	w.ofReleases(f, " AND (e.stage = '' OR e.stage = c.stage) AND (e.cluster = '' OR e.cluster = c.cluster)")
 	err = s.query(ctx, `SELECT r.uid, e.seq, e.at, e.type, e.stage, e.cluster, e.actor, e.reason, e.message, r.namespace,
 		r.name FROM events e JOIN releases r ON r.uid = e.release_uid`+w.String()+
@@ -187,7 +217,8 @@ func (s *Store) journals(ctx context.Context, f TimelineFilter, limit int) (all 
 // created returns the creations of releases.
 func (s *Store) created(ctx context.Context, f TimelineFilter, limit int) (all []Entry, err error) {
 	var w where
-	w.between("r.created_at", time.Time{}, f.Before)
+	w.between("r.created_at", f.Since, f.Before)
+	w.addBy(f.By, createdByPeople)
 	w.ofReleases(f, "")
 	err = s.query(ctx, "SELECT r.uid, r.created_at, r.author, r.namespace, r.name, r.reason FROM releases r"+w.String()+
 		fmt.Sprintf(" ORDER BY r.created_at DESC, r.uid LIMIT %d", limit), w.values, func(found *sql.Rows) error {

@@ -192,3 +192,46 @@ func TestTimeLineShowsEachClassOfEntries(t *testing.T) {
 		return ""
 	})
 }
+
+// The filters of the time line are in the address of the page, and the hub decides what they mean.
+func TestTimeLineIsFilteredByItsAddress(t *testing.T) {
+	h := newHub(t)
+	h.set(func(h *hub) { h.everything() })
+	b := browser.Open(t, h.URL)
+	asks := func(want ...string) {
+		t.Helper()
+		b.WaitFor(fmt.Sprint("the page asks for ", want), func() string {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			for i, name := range []string{"by", "range", "from", "to"} {
+				if got := h.query.Get(name); got != want[i] {
+					return fmt.Sprintf("%s is %q", name, got)
+				}
+			}
+			return ""
+		})
+	}
+	choose := func(n int, value string) {
+		browser.Run[int](b, fmt.Sprintf(`(() => { const s = document.querySelectorAll(".tools select")[%d]; s.value = %q;
+			s.dispatchEvent(new Event("change", {bubbles: true})); return 0; })()`, n, value))
+	}
+	b.Visit("timeline")
+	b.See("moved from eu:2 to us")
+	asks("", "", "", "")
+	choose(2, "people")
+	asks("people", "", "", "")
+	choose(3, "week")
+	asks("people", "week", "", "")
+	b.Visit("timeline?by=hub&range=between&from=2026-01-03T12:00:00Z&to=2026-01-05T12:00:00Z")
+	b.See("Done by", "From", "To", "moved from eu:2 to us")
+	asks("hub", "between", "2026-01-03T12:00:00Z", "2026-01-05T12:00:00Z")
+	browser.Run[int](b, `(() => { const f = document.querySelector('.tools input[type="datetime-local"]');
+		f.value = "2026-01-04T12:00"; f.dispatchEvent(new Event("change", {bubbles: true})); return 0; })()`)
+	b.WaitFor("the range is in the address", func() string {
+		if at := browser.Run[string](b, "location.search"); !strings.Contains(at, "from=2026-01-04T") {
+			return at
+		}
+		return ""
+	})
+	b.Accessible("the filters of the time line")
+}

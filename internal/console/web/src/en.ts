@@ -216,7 +216,8 @@ export const en = {
   event: {
     Joined: "joined the fleet", Left: "left the fleet", NotReady: "is not ready", Ready: "is ready again", Placed: "was placed: {to}",
     Moved: "moved from {from} to {to}", FailedOver: "failed over from {from} to {to}", Removed: "left the fleet; it was in {from}",
-    Changed: "was changed", Deleted: "was deleted", Created: "was created", nowhere: "no cluster", by: "by {user}", manager: "with {manager}", kind: "Kind",
+    Changed: "was changed", Deleted: "was deleted", Created: "was created", nowhere: "no cluster", byUser: "by {user}", manager: "with {manager}", kind: "Kind",
+    who: "Done by", by: { people: "people", hub: "the hub" }, range: "Time", ranges: { hour: "last hour", day: "last day", week: "last week", between: "from – to" }, from: "From", to: "To",
     filterHint: "Name of the object or workload", count: "1 entry|{n} entries", none: "Nothing has been recorded yet.",
     noMatch: "No entry matches the filters.", noneYet: "None of the newest entries matches.", older: "Show older entries", off: "This hub keeps no history.",
     offHint: "An administrator turns it on with the flag --history:", offShared: "Hubs that share an etcd need the flag",

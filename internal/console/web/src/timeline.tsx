@@ -31,7 +31,7 @@ const placed = (list?: Placed[]) => list?.map((c) => (c.replicas ? `${c.name}:${
 
 /** sentence describes an entry in the language of the page. What the hub wrote stays as it is. */
 function sentence(e: Entry): string {
-  const x = t.event as Record<string, string>;
+  const x = t.event as unknown as Record<string, string>;
   if (e.class !== "releases") return fill(x[e.type] ?? e.type, { from: placed(e.from), to: placed(e.to) });
   if (e.type === "Created") return x.Created;
   return [e.type, e.stage, e.reason].filter(Boolean).join(" · ");
@@ -53,7 +53,7 @@ function EntryRow({ e }: { e: Entry }) {
       <div class="body">
         <p class="title">{to ? <a class="open" data-row href={to}>{name}</a> : <span data-row tabIndex={0}>{name}</span>}</p>
         <p class="what">{sentence(e)}{e.class !== "releases" && e.reason ? ` · ${e.reason}` : ""}{e.message ? ": " + e.message : ""}</p>
-        {(e.user || e.manager) && <p class="faint">{e.user ? fill(t.event.by, { user: e.user }) : fill(t.event.manager, { manager: e.manager! })}</p>}
+        {(e.user || e.manager) && <p class="faint">{e.user ? fill(t.event.byUser, { user: e.user }) : fill(t.event.manager, { manager: e.manager! })}</p>}
       </div>
       <div class="meta">
         <time class="age" dateTime={e.at}>{clock(Date.parse(e.at))}</time>
@@ -116,11 +116,15 @@ function useTimeline(path: string): [Loaded, () => void, () => void] {
   return [is, () => again((n) => n + 1), readOlder];
 }
 
+/** local writes a time of the address for its field, and utc writes it back. */
+const local = (at: string) => at && new Date(Date.parse(at) - new Date(at).getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
+const utc = (field: string) => field && new Date(field).toISOString().replace(".000Z", "Z");
+
 export function TimelinePage() {
   const clusters = useTopic("clusters");
   const { query } = usePlace();
   const at = (name: string) => query.get(name) ?? "";
-  const path = "api/timeline?" + new URLSearchParams({ class: at("kind"), cluster: at("cluster"), text: at("q") });
+  const path = "api/timeline?" + new URLSearchParams({ class: at("kind"), cluster: at("cluster"), text: at("q"), by: at("by"), range: at("range"), from: at("from"), to: at("to") });
   const [{ answer, entries, older, error, olderError }, retry, readOlder] = useTimeline(path);
   const x = t.event;
   const days = new Map<string, Entry[]>();
@@ -129,21 +133,24 @@ export function TimelinePage() {
     days.set(date, [...(days.get(date) ?? []), e]);
   }
   const names = [...new Set([...clusters.rows.keys(), at("cluster")])].filter(Boolean).sort();
-  const filtered = at("kind") || at("cluster") || at("q");
+  const filtered = at("kind") || at("cluster") || at("q") || at("by") || at("range");
   return (
     <Page title={t.timeline}>
+      {!answer?.off && <div class="tools">
+        <Filter value={at("q")} onChange={(v) => setFilter("q", v)} hint={x.filterHint} />
+        <Choice label={x.kind} value={at("kind")} onChange={(v) => setFilter("kind", v)} options={Object.entries(t.eventClass) as [string, string][]} />
+        <Choice label={t.workload.cluster} value={at("cluster")} onChange={(v) => setFilter("cluster", v)} options={names.map((n) => [n, n])} />
+        <Choice label={x.who} value={at("by")} onChange={(v) => setFilter("by", v)} options={Object.entries(x.by) as [string, string][]} />
+        <Choice label={x.range} value={at("range")} onChange={(v) => setFilter("range", v)} options={Object.entries(x.ranges) as [string, string][]} />
+        {at("range") === "between" && ["from", "to"].map((name) => <label class="choice" key={name}><span>{x[name as "from" | "to"]}</span><input type="datetime-local" value={local(at(name))} onChange={(e) => setFilter(name, utc((e.target as HTMLInputElement).value))} /></label>)}
+        {filtered && <button type="button" class="quiet text" onClick={() => navigate(href(["timeline"]), true)}>{t.clear}</button>}
+        <span class="count" role="status">{fill(x.count, { n: entries.length })}</span>
+      </div>}
       {!answer && !error && <Waiting />}
       {error && <Failure error={error} retry={retry} />}
       {answer?.off && <section class="notice empty"><h3>{x.off}</h3><p>{x.offHint} <Command text="argosy up --history=local" /></p><p>{x.offShared} <code>--history-dsn</code></p></section>}
       {answer && !answer.off && (
         <>
-          <div class="tools">
-            <Filter value={at("q")} onChange={(v) => setFilter("q", v)} hint={x.filterHint} />
-            <Choice label={x.kind} value={at("kind")} onChange={(v) => setFilter("kind", v)} options={Object.entries(t.eventClass) as [string, string][]} />
-            <Choice label={t.workload.cluster} value={at("cluster")} onChange={(v) => setFilter("cluster", v)} options={names.map((n) => [n, n])} />
-            {filtered && <button type="button" class="quiet text" onClick={() => navigate(href(["timeline"]), true)}>{t.clear}</button>}
-            <span class="count" role="status">{fill(x.count, { n: entries.length })}</span>
-          </div>
           {answer.notes?.map((n) => <p class="notice" key={n}>{n}</p>)}
           {entries.length === 0 && (filtered || !answer.missing?.length) && <p class="notice">{older ? x.noneYet : filtered ? x.noMatch : x.none}</p>}
           {entries.length === 0 && answer.missing?.map((m) => <Forbidden missing={m} key={m.resource} />)}

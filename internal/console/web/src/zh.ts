@@ -208,7 +208,7 @@ export const zh: Catalog = {
   event: {
     Joined: "加入舰队", Left: "离开舰队", NotReady: "未就绪", Ready: "恢复就绪", Placed: "已分配：{to}", Moved: "从 {from} 迁移到 {to}",
     FailedOver: "从 {from} 故障转移到 {to}", Removed: "离开舰队；原先在 {from}", Changed: "已变更", Deleted: "已删除", Created: "已创建", nowhere: "无集群",
-    by: "操作人 {user}", manager: "通过 {manager}", kind: "类型", filterHint: "对象或工作负载的名称", count: "{n} 条",
+    byUser: "操作人 {user}", who: "执行者", by: { people: "人", hub: "控制面" }, range: "时间", ranges: { hour: "最近一小时", day: "最近一天", week: "最近一周", between: "自定义时间段" }, from: "从", to: "到", manager: "通过 {manager}", kind: "类型", filterHint: "对象或工作负载的名称", count: "{n} 条",
     none: "还没有记录。", noMatch: "没有符合筛选条件的记录。", noneYet: "最新的记录中没有符合条件的。", older: "显示更早的记录", off: "该控制面不保存历史。",
     offHint: "管理员可用参数 --history 开启：", offShared: "共享 etcd 的控制面需要参数",
   },
