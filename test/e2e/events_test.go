@@ -141,3 +141,30 @@ spec: {types: [CrossCluster], providerClusters: [{name: m1}], consumerClusters: 
 		})
 	}
 }
+
+// kubectl describe shows the events of a policy.
+func TestPolicySaysWhatItClaimedAndWhatFailed(t *testing.T) {
+	t.Parallel()
+	ns := fleet.Namespace(t)
+	for _, name := range []string{"a", "b"} {
+		fleet.Hub.Apply(t, fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, namespace: %s}}", name, ns))
+	}
+	for name, rest := range map[string]string{"a": "", "b": ", dependentOverrides: [missing]"} {
+		fleet.Hub.Apply(t, fmt.Sprintf("{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy, "+
+			"metadata: {name: %[1]s, namespace: %[2]s}, spec: {resourceSelectors: [{apiVersion: v1, kind: ConfigMap, "+
+			"name: %[1]s}]%[3]s}}", name, ns, rest))
+	}
+	for _, want := range []struct{ policy, reason, message string }{
+		{"a", "ApplyPolicySucceed", "Claimed ConfigMap " + ns + "/a"},
+		{"b", "ApplyPolicyFailed", "ConfigMap " + ns + "/b: policy(" + ns + "/b) waits for the override policies that it " +
+			"depends on: missing"},
+	} {
+		kit.Eventually(t, "policy "+want.policy+" has its event", func() string {
+			got := fleet.Hub.Messages(t, "PropagationPolicy", ns, want.policy, want.reason)
+			if len(got) != 1 || got[0] != want.message {
+				return fmt.Sprintf("it has %q, want %q", got, want.message)
+			}
+			return ""
+		})
+	}
+}

@@ -35,6 +35,7 @@ func rebalanced(t *testing.T, name string) string {
 	if r.Status.FinishTime == nil {
 		out = append(out, "unfinished")
 	}
+	out = append(out, string(r.Status.Result))
 	return strings.Join(out, " ")
 }
 
@@ -64,8 +65,12 @@ func TestARebalancerHasReplicasDividedAnew(t *testing.T) {
 	})
 
 	fleet.Hub.Apply(t, rebalancer(ns, "", "web", "missing"))
-	waitFor(t, "its status says for whom it was asked", "missing=FailedReferencedBindingNotFound web=Successful",
+	waitFor(t, "its status says for whom it was asked", "missing=FailedReferencedBindingNotFound web=Successful Failed",
 		func() string { return rebalanced(t, ns) })
+	if out, err := fleet.Argosy(t.Context(), "get", "workloadrebalancers", ns); err != nil ||
+		!strings.Contains(out, "RESULT") || !strings.Contains(out, "Failed") {
+		t.Errorf("the table does not show the failure (%v):\n%s", err, out)
+	}
 	waitFor(t, "what it names is divided anew, and nothing else", "m1:2 m2:2, m1:2", now)
 	r := &appsv1alpha1.WorkloadRebalancer{}
 	if err := fleet.Hub.Get(t.Context(), types.NamespacedName{Name: ns}, r); err != nil {
@@ -81,7 +86,7 @@ func TestARebalancerHasReplicasDividedAnew(t *testing.T) {
 	})
 
 	fleet.Hub.Apply(t, hungry(ns, "missing", 1))
-	waitFor(t, "what was missing is found when it appears", "missing=Successful web=Successful", func() string {
+	waitFor(t, "what was missing is found when it appears", "missing=Successful web=Successful Successful", func() string {
 		return rebalanced(t, ns)
 	})
 	fleet.Hub.Apply(t, rebalancer(ns, ", ttlSecondsAfterFinished: 1", "web", "missing"))
