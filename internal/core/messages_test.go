@@ -27,8 +27,10 @@ var mayParse = map[string]string{
 	"internal/core/workload/interpret/script/words.go:inPlainWords": "Lua errors are texts; this translates them",
 	"internal/core/workload/interpret/script/sandbox.go:explain":    "the Lua machine reports its overflows as texts",
 	// Only what is shown depends on the text.
-	"internal/cli/get.go:fatal":                        "kubectl puts \"error: \" before its messages",
-	"internal/cli/members.go:explain":                  "adds the cluster's name to an error that does not have it",
+	"internal/cli/get.go:fatal":       "kubectl puts \"error: \" before its messages",
+	"internal/cli/members.go:explain": "adds the cluster's name to an error that does not have it",
+	"internal/core/explain/state/state.go:See": "conditions of a binding name clusters in their " +
+		"messages only; no more than the shown state depends on it",
 	"internal/core/explain/simulate/nodes.go:strictly": "drops the name of the JSON package",
 	// The user gives the text.
 	"internal/core/workload/interpret/golden/golden.go:judge": "a case of a user's golden file names a part of " +
