@@ -351,7 +351,8 @@ var s000 = []row{
 		want: "selector derived, RollingUpdate→ReCreate, null dropped; working", see: func(s *story) string {
 			u := s.apply(s.doc("S000", 841), "spec.selector: not set; stored as the labels of the template",
 				"spec.updateStrategy.type: stored as ReCreate")
-			if d := differs(u, map[string]any{"spec.updateStrategy": map[string]any{"type": "ReCreate"},
+			if d := differs(u, map[string]any{"spec.updateStrategy": map[string]any{"type": "ReCreate",
+				"partition": int64(0), "maxUnavailable": "20%", "maxSurge": int64(0)},
 				"spec.selector.matchLabels.app": "my-app"}); d != "" {
 				s.fail("%s", d)
 			}
