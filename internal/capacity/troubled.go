@@ -2,19 +2,83 @@ package capacity
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/cluster/capacity"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
+	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 	"github.com/argosy-io/argosy/internal/core/workload/pods"
 	"github.com/argosy-io/argosy/internal/scope"
 )
+
+// maxAsked is the maximum number of members that AddRefusals asks, refusalTimeout the time for all.
+const (
+	maxAsked       = 20
+	refusalTimeout = 5 * time.Second
+)
+
+// AddRefusals adds to the reports in all why the controller of a binding's template cannot create pods in clusters. It
+// lists the events of a member once, if pods are missing there and the status does not have the reason. A member that
+// does not answer is left out.
+func (f *Fleet) AddRefusals(ctx context.Context, b workv1alpha2.Binding, all []pods.Workload) []pods.Workload {
+	ctx, cancel := context.WithTimeout(ctx, refusalTimeout)
+	defer cancel()
+	spec, asked := b.BindingSpec(), 0
+	of := spec.Resource
+	for _, item := range b.BindingStatus().AggregatedStatus {
+		var status map[string]any
+		if f.members == nil || !pods.HasPods(spec) || !item.Applied || item.Health == workv1alpha1.ResourceHealthy ||
+			item.Status == nil || json.Unmarshal(item.Status.Raw, &status) != nil {
+			continue
+		}
+		total := capacity.ReplicasIn(spec, spec.Clusters, item.ClusterName)
+		missing := pods.Missing(match.GroupKind(of.APIVersion, of.Kind), status, total)
+		if missing == 0 || interpret.Refusal(status, true) != "" || asked == maxAsked {
+			continue
+		}
+		asked++
+		why := f.refusal(ctx, item.ClusterName, of)
+		if why == "" {
+			continue
+		}
+		at := slices.IndexFunc(all, func(w pods.Workload) bool {
+			return w.Cluster == item.ClusterName && w.APIVersion == of.APIVersion && w.Kind == of.Kind && w.Name == of.Name
+		})
+		if at < 0 {
+			at = len(all)
+			all = append(all, pods.Workload{APIVersion: of.APIVersion, Kind: of.Kind, Namespace: of.Namespace, Name: of.Name})
+		}
+		all[at].Report = all[at].WithRefusal(item.ClusterName, missing, total, why)
+	}
+	return all
+}
+
+// refusal returns the newest event of a member about pods of a template that could not be created; empty for none.
+func (f *Fleet) refusal(ctx context.Context, cluster string, of workv1alpha2.ObjectReference) (message string) {
+	m, err := f.members.Get(cluster)
+	if err != nil {
+		return ""
+	}
+	events, _ := m.Warnings(ctx, of.Namespace, pods.FailedCreate) // none if it does not answer
+	var newest time.Time
+	for _, e := range events {
+		about := capacity.Workload{Namespace: of.Namespace, Kind: e.InvolvedObject.Kind, Name: e.InvolvedObject.Name}
+		if pods.Owner(about, []workv1alpha2.ObjectReference{of}) == 0 && !e.LastTimestamp.Time.Before(newest) {
+			newest, message = e.LastTimestamp.Time, e.Message
+		}
+	}
+	return message
+}
 
 // Troubled returns the templates with pod troubles in a namespace (all if empty), sorted by namespace, name, kind and
 // cluster. It omits a member's own objects and clusters that are not Ready.

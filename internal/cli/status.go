@@ -171,7 +171,7 @@ func (c clusterHealth) notices() (out [][2]string) {
 	}
 	if c.Unschedulable != nil && *c.Unschedulable > 0 {
 		out = append(out, [2]string{fmt.Sprintf("%s unschedulable", podsAre(*c.Unschedulable)),
-			fmt.Sprintf("argosy get pods -A -C %s lists its pods; those that are Pending wait for a node", c.Name)})
+			fmt.Sprintf("`argosy get pods -A -C %s` lists its pods; those that are Pending wait for a node", c.Name)})
 	}
 	return out
 }
@@ -503,7 +503,7 @@ func clusterHealthOf(ctx context.Context, d *discovery.DiscoveryClient,
 	cluster *clusterv1alpha1.Cluster) clusterHealth {
 	c := clusterHealth{Name: cluster.Name, Ready: string(metav1.ConditionUnknown), Mode: string(cluster.Spec.SyncMode),
 		Version: cluster.Status.KubernetesVersion, Taints: overview.Repelling(cluster)}
-	next := "argosy why cluster " + cluster.Name
+	next := "`argosy why cluster " + cluster.Name + "`"
 	if ready := membership.Readiness(cluster); ready != nil {
 		c.Ready = string(ready.Status)
 	}
@@ -666,7 +666,7 @@ func (h health) printFailovers(out io.Writer) error {
 	if more := len(h.Failovers) - len(all); more > 0 {
 		fmt.Fprintf(out, "and %d more\n", more)
 	}
-	fmt.Fprintln(out, "  next: argosy get failovers -o json has the reason why each waits")
+	fmt.Fprintln(out, "  next: `argosy get failovers -o json` has the reason why each waits")
 	return nil
 }
 

@@ -73,7 +73,7 @@ func newTestAPI(t *testing.T, g grants, objs ...client.Object) *API {
 	a := NewAPI(Options{Cached: func() Cache { return cached }, HealthPath: "/argosy/health",
 		Authorizer: func() authorizer.Authorizer { return g }, Done: t.Context().Done(),
 		Findings: func() []overview.HubFinding { return []overview.HubFinding{{Name: "store", Message: "it is full"}} },
-		Troubled: func(context.Context, string) ([]pods.Workload, bool, error) {
+		Troubled: func(context.Context, string, workv1alpha2.Binding) ([]pods.Workload, bool, error) {
 			report := pods.Report{Cluster: "c1", Pods: 1, Troubles: []pods.Group{{Pods: 1, Reason: "CrashLoopBackOff"}}}
 			return []pods.Workload{{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web",
 				Report: report}}, true, nil
@@ -198,7 +198,7 @@ func TestUserWithAllRightsSeesTheFleet(t *testing.T) {
 	}
 	c := topics["clusters"](a, t.Context(), alice, s).rows[0]
 	const figures = `{"name":"c1","state":"NotSeenYet","what":"its status has not been collected yet",` +
-		`"next":"argosy why cluster c1","nodes":0,"readyNodes":0,"placed":2,"bad":2}`
+		"\"next\":\"`argosy why cluster c1`\"," + `"nodes":0,"readyNodes":0,"placed":2,"bad":2}`
 	if string(c.json) != figures {
 		t.Errorf("the row of the cluster is %s, want %s", c.json, figures)
 	}

@@ -142,7 +142,7 @@ func (r *rows) current(ctx context.Context) (*fleetState, error) {
 		}
 		if r.o.Troubled != nil {
 			// Where the controllers do not run, or do not know yet, nothing is known of pods.
-			next.troubled, _, _ = r.o.Troubled(ctx, "")
+			next.troubled, _, _ = r.o.Troubled(ctx, "", nil)
 		}
 	}
 	changed, err := r.nextLocked(ctx, cached, &next)

@@ -30,8 +30,12 @@ func (w *world) answer(q why.Query) why.Explained {
 	return says
 }
 
-func (w *world) troubled(ctx context.Context, namespace string) (all []corepods.Workload, running bool, err error) {
+func (w *world) troubled(ctx context.Context, namespace string, of workv1alpha2.Binding) (all []corepods.Workload,
+	running bool, err error) {
 	all, err = w.room.Troubled(ctx, namespace)
+	if of != nil {
+		all = w.room.AddRefusals(ctx, of, all)
+	}
 	return all, true, err
 }
 
@@ -45,7 +49,7 @@ func (w *world) readersDisagree() (out []string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	troubled, _, err := w.troubled(ctx, "")
+	troubled, _, err := w.troubled(ctx, "", nil)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/json"
 
@@ -38,6 +39,19 @@ func (m *Member) Pods(ctx context.Context, namespace, selector string) ([]corev1
 	list, err := m.conn().core.Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector, ResourceVersion: "0"})
 	if err != nil {
 		return nil, fmt.Errorf("list pods: %w", cause(err))
+	}
+	return list.Items, nil
+}
+
+// Warnings returns the warnings of a reason in a namespace, at most 500. It requests them from the member, because
+// callers need them seldom.
+func (m *Member) Warnings(ctx context.Context, namespace, reason string) ([]corev1.Event, error) {
+	ctx, cancel := context.WithTimeout(ctx, m.o.Timeout)
+	defer cancel()
+	list, err := m.conn().core.Events(namespace).List(ctx, metav1.ListOptions{Limit: 500,
+		FieldSelector: fields.Set{"type": corev1.EventTypeWarning, "reason": reason}.String()})
+	if err != nil {
+		return nil, fmt.Errorf("list events: %w", cause(err))
 	}
 	return list.Items, nil
 }

@@ -59,12 +59,15 @@ func AllParts() Parts {
 		r, known = f.Record(cluster)
 		return r, known, true
 	}
-	troubled := func(ctx context.Context, namespace string) ([]pods.Workload, bool, error) {
+	troubled := func(ctx context.Context, namespace string, b workv1alpha2.Binding) ([]pods.Workload, bool, error) {
 		f := fleet.Load()
 		if f == nil || !f.Synced() {
 			return nil, false, nil
 		}
 		all, err := f.Troubled(ctx, namespace)
+		if b != nil {
+			all = f.AddRefusals(ctx, b, all)
+		}
 		return all, true, err
 	}
 	var follow sync.Once

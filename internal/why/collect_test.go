@@ -400,9 +400,9 @@ func TestTheReasonsOfPodsOverHTTP(t *testing.T) {
 	running := false
 	all := []pods.Workload{pulls("Deployment", "api", "eu"), pulls("Deployment", "web", "eu"),
 		pulls("Deployment", "web", "us"), pulls("StatefulSet", "web", "eu")}
-	troubled := func(_ context.Context, namespace string) ([]pods.Workload, bool, error) {
-		if namespace != "" && namespace != "shop" {
-			t.Errorf("asked about %q", namespace)
+	troubled := func(_ context.Context, namespace string, of workv1alpha2.Binding) ([]pods.Workload, bool, error) {
+		if namespace != "" && namespace != "shop" || (of == nil) != (namespace == "") {
+			t.Errorf("asked about %q and %v", namespace, of)
 		}
 		return slices.Clone(all), running, nil
 	}

@@ -36,14 +36,15 @@ type TroubledPods struct {
 	More      int             `json:"more,omitempty"`
 }
 
-// Troubled returns the templates with pods in trouble in a namespace, or in all for "". running is false if this
-// process runs no controllers.
-type Troubled func(ctx context.Context, namespace string) (all []pods.Workload, running bool, err error)
+// Troubled returns the templates with pods in trouble in a namespace, or in all for "". For the template of a binding,
+// which may be nil, it also asks members why they create no pods. running is false if this process runs no controllers.
+type Troubled func(ctx context.Context, namespace string, of workv1alpha2.Binding) (all []pods.Workload, running bool,
+	err error)
 
 // PodsHandler serves the knowledge of the controllers in this process.
 func PodsHandler(connect Connector, troubled Troubled) http.Handler {
 	return answering(connect, func(ctx context.Context, _ url.Values, _ client.Reader, _ meta.RESTMapper) (any, error) {
-		return shown(troubled(ctx, ""))
+		return shown(troubled(ctx, "", nil))
 	})
 }
 
@@ -59,7 +60,7 @@ func BindingPodsHandler(connect Connector, troubled Troubled, binding types.Name
 }
 
 func troubledOf(ctx context.Context, troubled Troubled, b workv1alpha2.Binding) (TroubledPods, error) {
-	all, running, err := troubled(ctx, b.GetNamespace())
+	all, running, err := troubled(ctx, b.GetNamespace(), b)
 	ref := b.BindingSpec().Resource
 	all = slices.DeleteFunc(all, func(w pods.Workload) bool {
 		return w.APIVersion != ref.APIVersion || w.Kind != ref.Kind || w.Name != ref.Name
@@ -119,7 +120,7 @@ func AllPodsHere(troubled Troubled) func(ctx context.Context) []pods.Workload {
 		if troubled == nil {
 			return nil
 		}
-		all, _, _ := troubled(ctx, "")
+		all, _, _ := troubled(ctx, "", nil)
 		return all
 	}
 }

@@ -208,7 +208,7 @@ func TestLogsAndCommandsGoThroughTheHub(t *testing.T) {
 	}
 	out, err := fleet.Argosy(t.Context(), "status")
 	if err == nil || !strings.Contains(out, "cluster kubelet: ") ||
-		!strings.Contains(out, "next: argosy why cluster kubelet") {
+		!strings.Contains(out, "next: `argosy why cluster kubelet`") {
 		t.Errorf("the status is %v:\n%s", err, out)
 	}
 	m.Down(false)

@@ -84,7 +84,7 @@ func TestWhyAndStatusSayWhyPodsDoNotRun(t *testing.T) {
 		{"big", []string{"✗ m1: " + waiting, "✗ m2: " + waiting, "didn't match Pod's node affinity/selector",
 			"→ add nodes to cluster m1"}},
 		{"leak", []string{"✗ m1: " + crashing,
-			"→ raise the memory limit of container c, or find out what uses the memory: argosy logs leak-"}},
+			"→ raise the memory limit of container c, or find out what uses the memory: `argosy logs leak-"}},
 	} {
 		kit.Eventually(t, "why says what keeps "+tt.name, func() string {
 			out, complaint := explain(t, "deployment", tt.name, "-n", ns)

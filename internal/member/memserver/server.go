@@ -739,8 +739,11 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, kind Kind, namespa
 	}
 	matches := func(u *unstructured.Unstructured) bool {
 		phase, _, _ := unstructured.NestedString(u.Object, "status", "phase")
+		kind, _, _ := unstructured.NestedString(u.Object, "type") // of an event
+		reason, _, _ := unstructured.NestedString(u.Object, "reason")
 		return (namespace == "" || u.GetNamespace() == namespace) && byLabel.Matches(labels.Set(u.GetLabels())) &&
-			byField.Matches(fields.Set{"metadata.name": u.GetName(), "status.phase": phase})
+			byField.Matches(fields.Set{"metadata.name": u.GetName(), "status.phase": phase, "type": kind,
+				"reason": reason})
 	}
 	if q.Get("watch") == "true" || q.Get("watch") == "1" {
 		s.watch(w, r, kind, matches)

@@ -77,22 +77,22 @@ func (h *hub) busy() {
 	items := []object{
 		{"severity": "Problem", "about": "cluster", "cluster": "eu-central", "since": ago(6 * time.Minute),
 			"what": "not ready: ClusterNotReachable: dial tcp 10.20.0.7:6443: i/o timeout",
-			"next": "argosy why cluster eu-central"},
+			"next": "`argosy why cluster eu-central`"},
 		{"severity": "Problem", "about": "workload", "cluster": "us-east", "since": ago(3 * time.Minute), "what": quota,
 			"object": object{"group": "apps", "kind": "Deployment", "namespace": "shop", "name": "payments"},
-			"next":   "argosy why deployment payments -n shop"},
+			"next":   "`argosy why deployment payments -n shop`"},
 		{"severity": "Problem", "about": "workload", "cluster": "ap-tokyo", "what": "2 of 3 pods: ImagePullBackOff: " +
 			`Back-off pulling image "registry.example.com/transcoder:4.2": not found`,
 			"object": object{"group": "apps.kruise.io", "kind": "CloneSet", "namespace": "media", "name": "transcoder"},
-			"next":   "argosy why cloneset transcoder -n media"},
+			"next":   "`argosy why cloneset transcoder -n media`"},
 		{"severity": "Problem", "about": "workload", "since": ago(41 * time.Minute), "what": "not placed: " + noRoom +
 			". To fit: 12 of 20 replicas fit in us-west",
 			"object": object{"group": "apps", "kind": "StatefulSet", "namespace": "search", "name": "indexer"},
-			"next":   "argosy why statefulset indexer -n search"},
+			"next":   "`argosy why statefulset indexer -n search`"},
 		{"severity": "Attention", "about": "release", "since": ago(12 * time.Minute),
 			"what":   "it waits for approval: gate sign of stage production",
 			"object": object{"group": "release.argosy.io", "kind": "Release", "namespace": "shop", "name": "checkout-12"},
-			"next":   "argosy release approve checkout-12 -n shop"}}
+			"next":   "`argosy release approve checkout-12 -n shop`"}}
 	var sent []any
 	for i, item := range items {
 		item["key"], item["rank"] = fmt.Sprint("item", i), i

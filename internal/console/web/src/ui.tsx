@@ -67,12 +67,10 @@ export async function copy(text: string): Promise<void> {
   announce(t.copied);
 }
 
-/** Next is a next step: a command can be copied. */
+/** Next is a next step: what is in backquotes is a command, and can be copied. */
 export function Next({ text }: { text?: string }) {
   if (!text) return null;
-  text = text.replace(/^`([^`]+)`$/, "$1");
-  if (!/^(argosy|kubectl) /.test(text) || text.includes("; ")) return <p class="next"><b>{t.next}</b> {said(text)}</p>;
-  return <p class="next"><b>{t.next}</b> <Command text={text} /></p>;
+  return <p class="next"><b>{t.next}</b> {said(text).split("`").map((part, i) => (i % 2 ? <Command key={i} text={part} /> : part))}</p>;
 }
 
 export function Command({ text }: { text: string }) {

@@ -173,11 +173,11 @@ func Attention(f Facts, limit int) (first []Item, more int) {
 	return first, len(order) - len(first)
 }
 
-// whyCommand returns the command that explains a template.
+// whyCommand returns the command that explains a template, in backquotes.
 func whyCommand(o Object) string {
 	kind := strings.ToLower(o.Kind)
 	if o.Namespace == "" {
-		return fmt.Sprintf("argosy why %s %s", kind, o.Name)
+		return fmt.Sprintf("`argosy why %s %s`", kind, o.Name)
 	}
-	return fmt.Sprintf("argosy why %s %s -n %s", kind, o.Name, o.Namespace)
+	return fmt.Sprintf("`argosy why %s %s -n %s`", kind, o.Name, o.Namespace)
 }

@@ -41,7 +41,8 @@ type Verdict struct {
 	State ClusterState
 	// Condition explains the state; nil if there is none.
 	Condition *metav1.Condition
-	// What is the problem in one sentence, without its age; empty if there is none. Next is what to do.
+	// What is the problem in one sentence, without its age; empty if there is none. Next is what to do,
+	// with commands in backquotes.
 	What, Next string
 }
 
@@ -50,7 +51,7 @@ func (v Verdict) OK() bool { return v.State == Ready }
 
 // Judge returns the verdict on a cluster.
 func Judge(c *clusterv1alpha1.Cluster) Verdict {
-	next := "argosy why cluster " + c.Name
+	next := "`argosy why cluster " + c.Name + "`"
 	ready := membership.Readiness(c)
 	kept := meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ClusterConditionWorksKept)
 	switch {

@@ -247,7 +247,7 @@ func TestAttentionHasTheWorstFirst(t *testing.T) {
 	items, _ = overview.Attention(facts, 6)
 	i := slices.IndexFunc(items, func(i overview.Item) bool { return i.About == "workload" })
 	if item := items[i]; item.Key != "pods/Deployment.apps shop/web/a" || item.Cluster != "a" ||
-		item.What != "1 of 2 pods: ImagePullBackOff" || item.Next != "argosy why deployment web -n shop" {
+		item.What != "1 of 2 pods: ImagePullBackOff" || item.Next != "`argosy why deployment web -n shop`" {
 		t.Errorf("the item is %+v", item)
 	}
 	if len(items) != len(want) {

@@ -9,7 +9,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/json"
 
@@ -20,6 +19,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 	"github.com/argosy-io/argosy/internal/core/workload/pods"
 )
@@ -173,7 +173,8 @@ func (s Seen) Place() Place {
 		r = *s.Report
 	}
 	p.Ended = r.Applied && aggregate.Final(s.Kind, r.Status)
-	p.Ready, p.Wanted = podsOf(s.Kind, r.Status, int64(s.Target.Replicas))
+	status := StatusOf(r)
+	p.Ready, p.Wanted = podsOf(s.Kind, status, int64(s.Target.Replicas))
 	if s.Lost {
 		p.Ready = 0
 	}
@@ -192,11 +193,11 @@ func (s Seen) Place() Place {
 		p.State, p.What = Failed, r.AppliedMessage
 	case !r.Applied, s.Outdated:
 		p.State = Progressing
-	case r.Health == workv1alpha1.ResourceUnhealthy,
-		s.Troubled && !p.Ended && (r.Health != workv1alpha1.ResourceHealthy || p.Ready < p.Wanted):
+	case r.Health == workv1alpha1.ResourceUnhealthy, s.ails(r, status, p):
 		p.State = Unhealthy
 		if r.Status != nil {
-			p.What = Brief(r.Status.Raw)
+			p.What = strings.TrimPrefix(Brief(r.Status.Raw)+"; "+Refusal(s.Kind, status, s.Target.Replicas), "; ")
+			p.What = strings.TrimSuffix(p.What, "; ")
 		}
 	case r.Health == workv1alpha1.ResourceHealthy:
 		p.State = Healthy
@@ -206,17 +207,38 @@ func (s Seen) Place() Place {
 	return p
 }
 
+// ails reports whether a template that is not known to be unhealthy lacks pods: some do not run, or the controller
+// cannot create them.
+func (s Seen) ails(r workv1alpha2.AggregatedStatusItem, status map[string]any, p Place) bool {
+	switch {
+	case p.Ended:
+		return false
+	case r.Health == workv1alpha1.ResourceHealthy:
+		return s.Troubled && p.Ready < p.Wanted
+	}
+	return s.Troubled || Refusal(s.Kind, status, s.Target.Replicas) != ""
+}
+
+// Refusal returns why the controller of a template cannot create pods in a cluster, by its status; empty if it can.
+func Refusal(kind schema.GroupKind, status map[string]any, replicas int32) string {
+	return text.Cut(interpret.Refusal(status, pods.Missing(kind, status, int64(replicas)) > 0), messageMost)
+}
+
+// StatusOf returns the status in a report; nil if there is none.
+func StatusOf(r workv1alpha2.AggregatedStatusItem) (status map[string]any) {
+	if r.Status != nil {
+		_ = json.Unmarshal(r.Status.Raw, &status) // an invalid one has no fields
+	}
+	return status
+}
+
 // podsOf returns the ready pods in a status, and how many there should be: the given replicas, or for daemons as many
 // as the cluster reports. Both are 0 for kinds that run once: their pods end.
-func podsOf(kind schema.GroupKind, status *runtime.RawExtension, replicas int64) (ready, wanted int64) {
+func podsOf(kind schema.GroupKind, status map[string]any, replicas int64) (ready, wanted int64) {
 	if interpret.RunsOnce(kind) {
 		return 0, 0
 	}
-	var reported map[string]any
-	if status == nil || json.Unmarshal(status.Raw, &reported) != nil {
-		return 0, replicas
-	}
-	n, counts := interpret.PodsOf(kind, reported)
+	n, counts := interpret.PodsOf(kind, status)
 	if counts && replicas == 0 {
 		return n.Ready, n.All
 	}

@@ -92,6 +92,18 @@ func TestStateOfATemplateInACluster(t *testing.T) {
 			want: state.Progressing},
 		"a run whose pods do not run": {kind: "Job", replicas: 1, ailing: true, status: `{"active": 1}`,
 			report: applied(workv1alpha1.ResourceUnknown), want: state.Unhealthy, what: "active 1"},
+		"pods that the controller cannot create": {kind: "Deployment", replicas: 3,
+			report: applied(workv1alpha1.ResourceUnknown), status: `{"readyReplicas": 1, "replicas": 1, "conditions": [` +
+				`{"type": "ReplicaFailure", "status": "True", "message": "exceeded quota: tenant"}]}`,
+			want: state.Unhealthy, ready: 1, wanted: 3, what: "replicas 1, readyReplicas 1; exceeded quota: tenant"},
+		"pods that the controller of OpenKruise cannot create": {kind: "CloneSet", replicas: 3,
+			report: applied(workv1alpha1.ResourceUnknown), status: `{"replicas": 1, "updatedReplicas": 1, "conditions": [` +
+				`{"type": "FailedScale", "status": "True", "message": "exceeded quota: tenant"}]}`,
+			want: state.Unhealthy, wanted: 3, what: "replicas 1, updatedReplicas 1; exceeded quota: tenant"},
+		"an error of OpenKruise that is over": {kind: "CloneSet", replicas: 3,
+			report: applied(workv1alpha1.ResourceUnknown), status: `{"replicas": 3, "updatedReplicas": 1, "conditions": [` +
+				`{"type": "FailedScale", "status": "True", "message": "exceeded quota: tenant"}]}`,
+			want: state.Progressing, wanted: 3},
 		"daemons": {kind: "DaemonSet", report: applied(workv1alpha1.ResourceUnknown),
 			status: `{"desiredNumberScheduled": 5, "numberReady": 4}`, want: state.Progressing, ready: 4, wanted: 5},
 		"no replicas": {kind: "ConfigMap", report: applied(workv1alpha1.ResourceHealthy), want: state.Healthy},

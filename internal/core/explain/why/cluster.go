@@ -31,6 +31,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/source/migrate"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 	"github.com/argosy-io/argosy/internal/core/workload/pods"
+	"github.com/argosy-io/argosy/internal/core/workload/rollout"
 )
 
 // The states of clusters that shall not have the template, beside those of package state.
@@ -451,13 +452,14 @@ func (e *explanation) installKind(cluster string) string {
 		"or exclude that cluster from the policy", gk, cluster)
 }
 
+// command returns a command about the template, in backquotes.
+func (e *explanation) command(verb, flags string) string {
+	return "`" + rollout.CommandFor(e.Facts.Template, verb) + flags + "`"
+}
+
 // acceptRestored returns the command that applies the hub's state to objects that are paused after a restore.
 func (e *explanation) acceptRestored() string {
-	command := fmt.Sprintf("argosy restore accept %s %s", e.template.Kind, e.template.Name)
-	if e.template.Namespace != "" {
-		command += " -n " + e.template.Namespace
-	}
-	return "to apply the hub's state: " + command +
+	return "to apply the hub's state: " + e.command("argosy restore accept", "") +
 		"; to keep it as it is in the cluster, change the template to match it first"
 }
 

@@ -74,9 +74,9 @@ func ExplainManifestWork(f ManifestWorkFacts) ManifestWorkAnswer {
 	if cluster == nil {
 		find(Problem, fmt.Sprintf("no cluster %q has joined, which the namespace names", mw.Namespace),
 			"the fleet has "+cmp.Or(strings.Join(joined, ", "), "no clusters")+
-				": move it to the namespace of a cluster, or argosy join "+mw.Namespace)
+				": move it to the namespace of a cluster, or `argosy join "+mw.Namespace+"`")
 	} else if !membership.IsReady(cluster) {
-		find(Attention, fmt.Sprintf("the cluster %s is not ready", cluster.Name), "argosy why cluster "+cluster.Name)
+		find(Attention, fmt.Sprintf("the cluster %s is not ready", cluster.Name), "`argosy why cluster "+cluster.Name+"`")
 	}
 	if leaves := meta.FindStatusCondition(mw.Status.Conditions, ocmv1.Deleting); mw.DeletionTimestamp != nil &&
 		leaves != nil {
@@ -133,7 +133,7 @@ func ExplainManifestWork(f ManifestWorkFacts) ManifestWorkAnswer {
 		}
 		if row.Health == string(workv1alpha1.ResourceUnhealthy) {
 			find(Problem, row.Object+" is not healthy there",
-				fmt.Sprintf("kubectl get works -n karmada-es-%s %s -o yaml has its status", mw.Namespace, row.Work))
+				fmt.Sprintf("`kubectl get works -n karmada-es-%s %s -o yaml` shows its status", mw.Namespace, row.Work))
 		}
 		if fed != nil && fed.Status == metav1.ConditionFalse {
 			find(Attention, row.Object+": "+fed.Message, "correct its feedbackRules")

@@ -103,7 +103,7 @@ func ExplainMember(f MemberFacts) MemberAnswer {
 		find(Waiting, "the status of the cluster has not been collected yet", "")
 	case membership.ManagedByAnother(c):
 		find(Problem, "this hub writes nothing into the cluster: "+a.Ready.Message,
-			fmt.Sprintf("argosy join %s --take-over --cluster-kubeconfig FILE, or argosy unjoin %s", c.Name, c.Name))
+			fmt.Sprintf("`argosy join %s --take-over --cluster-kubeconfig FILE`, or `argosy unjoin %s`", c.Name, c.Name))
 	case !membership.IsReady(c):
 		find(Problem, fmt.Sprintf("the cluster is not ready%s: %s, %s", sinceText(a.Ready), a.Ready.Reason, a.Ready.Message),
 			bringBack(c, a.Ready))
@@ -194,17 +194,17 @@ func ExplainMember(f MemberFacts) MemberAnswer {
 	}
 	if len(missing) > 0 {
 		find(Problem, fmt.Sprintf("%s not applied, such as %s", text.Count(len(missing), "template"), some(missing)),
-			"see the table below, and run argosy why for each")
+			"see the table below, and run `argosy why` for each")
 	}
 	if len(sick) > 0 {
 		find(Problem, fmt.Sprintf("%s not healthy, such as %s", text.Count(len(sick), "template"), some(sick)),
-			"argosy why shows the member's response to each")
+			"`argosy why` shows the member's response to each")
 	}
 	if len(f.Orphans) > 0 {
 		objects, such := text.Count(len(f.Orphans), "object"), some(slices.Sorted(slices.Values(f.Orphans)))
 		find(Attention, fmt.Sprintf("the cluster has %s of this hub without a Work, such as %s", objects, such),
-			fmt.Sprintf("argosy orphans -C %s lists them; argosy adopt brings one under the hub's management, "+
-				"argosy orphans delete deletes it", c.Name))
+			fmt.Sprintf("`argosy orphans -C %s` lists them; `argosy adopt` brings one under the hub's management, "+
+				"`argosy orphans delete` deletes it", c.Name))
 	}
 	sortFindings(a.Findings)
 	placed := text.Count(len(a.Placed), "template") + " placed here"

@@ -54,7 +54,7 @@ func TestMemberStories(t *testing.T) {
 		{name: "left by an earlier membership", member: cluster("m1"),
 			orphans: []string{"Service shop/web", "Deployment shop/web"},
 			want:    "2 objects of this hub without a Work, such as Deployment shop/web, Service shop/web",
-			next:    "argosy orphans -C m1 lists them",
+			next:    "`argosy orphans -C m1` lists them",
 			given:   func(*clusterv1alpha1.Cluster) []workv1alpha2.Binding { return nil }},
 		{name: "tainted", member: cluster("m1", tainted("maintenance", corev1.TaintEffectNoSchedule)),
 			want: "the scheduler excludes the cluster for 2 templates, such as Deployment.apps shop/api, Deployment.apps shop/web: it had untolerated taint", next: "tolerate {maintenance:NoSchedule}",
@@ -95,6 +95,9 @@ func TestMemberStories(t *testing.T) {
 			case s.want != "" && (len(answer.Findings) == 0 || !strings.Contains(answer.Findings[0].What, s.want) ||
 				!strings.Contains(answer.Findings[0].Next, s.next)):
 				t.Errorf("it finds %+v, want %s → %s", answer.Findings, s.want, s.next)
+			}
+			for _, f := range answer.Findings {
+				checkNext(t, f.Next)
 			}
 			dice := rand.New(rand.NewPCG(1, 2))
 			for range 5 {

@@ -105,14 +105,14 @@ func (e *explanation) explainBinding() {
 		}
 		if c.Status == bad && c.Type == workv1alpha2.ImagesPulled {
 			for line := range strings.SplitSeq(c.Message, "\n") {
-				e.find(Waiting, "", line, "kubectl get works -A shows the progress; to create new pods without waiting, remove the annotation "+wellknown.PrePullAnnotation)
+				e.find(Waiting, "", line, "`kubectl get works -A` shows the progress; to create new pods without waiting, remove the annotation "+wellknown.PrePullAnnotation)
 			}
 			continue
 		}
 		if c.Status == bad && c.Type == workv1alpha2.SidecarsInForce {
 			for line := range strings.SplitSeq(c.Message, "\n") {
 				e.find(Waiting, "", "its first Work waits: "+line,
-					"check that SidecarSet: argosy why sidecarset <name>")
+					"check that SidecarSet: `argosy why sidecarset NAME`")
 			}
 			continue
 		}
@@ -230,7 +230,7 @@ func (e *explanation) wouldFit(result schedule.Result, failure error) string {
 	var unfit *schedule.FitError
 	if errors.As(failure, &unfit) {
 		if unfit.Clusters == 0 {
-			return "join a cluster: argosy join NAME --cluster-kubeconfig FILE"
+			return "join a cluster: `argosy join NAME --cluster-kubeconfig FILE`"
 		}
 		// Each cluster's reason is in its row; name only the cluster that is closest to being feasible.
 		best := slices.MinFunc(unfit.Rejections, func(a, b schedule.Rejection) int {

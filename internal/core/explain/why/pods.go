@@ -7,9 +7,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/explain/state"
 	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 	"github.com/argosy-io/argosy/internal/core/workload/pods"
 )
 
@@ -23,10 +26,19 @@ type Pods struct {
 	Unseen bool
 }
 
-// ailing returns the report about pods in a cluster, and whether it has problems. A cluster that is not ready has none.
-func (e *explanation) ailing(cluster string, away bool) (r pods.Report, ails bool) {
-	r, ails = e.Pods.In[cluster]
-	return r, ails && !away && len(r.Troubles) > 0
+// ailing returns the report about pods in a cluster, and whether it has problems: pods that do not run, or that the
+// controller cannot create. A cluster that is not ready has none.
+func (e *explanation) ailing(row *Cluster, away bool, item workv1alpha2.AggregatedStatusItem) (r pods.Report,
+	ails bool) {
+	r = e.Pods.In[row.Name]
+	if item.Health != workv1alpha1.ResourceHealthy {
+		status := state.StatusOf(item)
+		missing := pods.Missing(e.template.GroupKind(), status, int64(row.Replicas))
+		if why := interpret.Refusal(status, missing > 0); why != "" {
+			r = r.WithRefusal(row.Name, missing, int64(row.Replicas), why)
+		}
+	}
+	return r, !away && len(r.Troubles) > 0
 }
 
 // explainOtherPods reports that pods are not running in more clusters than those whose reasons are known.
@@ -68,22 +80,23 @@ func (e *explanation) helpTrouble(cluster string, r pods.Report) string {
 	if g.Container != "" {
 		logs += " -c " + g.Container
 	}
+	if g.Last != nil && (g.Restarts > 0 || g.Last.Reason == "OOMKilled") {
+		logs += " --previous"
+	}
+	logs = "`" + logs + "`"
 	switch {
 	case strings.Contains(g.Reason, "Image") || g.Reason == "RegistryUnavailable":
 		return fmt.Sprintf("check the name and tag of the image, whether cluster %s can reach its registry, and imagePullSecrets", cluster)
-	case g.Reason == corev1.PodReasonUnschedulable:
-		return fmt.Sprintf("add nodes to cluster %s or lower the requests of the pods; a WorkloadRebalancer moves replicas to clusters with capacity", cluster)
+	case g.Reason == corev1.PodReasonUnschedulable || g.Reason == pods.FailedCreate:
+		return adviceFor(g, cluster, ns)
 	case g.Reason == corev1.PodReasonSchedulingGated:
 		return "find out which controller removes the scheduling gates of pod " + g.Pod
 	case strings.HasPrefix(g.Reason, "CreateContainer"):
 		return fmt.Sprintf("create what the message names in namespace %s of cluster %s; with propagateDeps: true in the policy, the hub propagates the ConfigMaps and Secrets of a workload", ns, cluster)
 	case g.Last != nil && g.Last.Reason == "OOMKilled":
-		return fmt.Sprintf("raise the memory limit of container %s, or find out what uses the memory: %s --previous",
-			g.Container, logs)
-	case g.Last != nil && g.Restarts > 0:
-		return logs + " --previous"
+		return fmt.Sprintf("raise the memory limit of container %s, or find out what uses the memory: %s", g.Container, logs)
 	case g.Last != nil || g.Reason == pods.ContainersNotReady:
 		return logs
 	}
-	return fmt.Sprintf("argosy get events -n %s -C %s --field-selector involvedObject.name=%s", ns, cluster, g.Pod)
+	return fmt.Sprintf("`argosy get events -n %s -C %s --field-selector involvedObject.name=%s`", ns, cluster, g.Pod)
 }

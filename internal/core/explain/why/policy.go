@@ -121,7 +121,7 @@ func (e *explanation) explainPolicy() {
 		e.explainMissingOverrides()
 	case selected:
 		e.find(Waiting, "", describe(best)+" selects it, and has not claimed it yet",
-			"wait some seconds; if it stays unclaimed, check that the controllers of the hub run: argosy status")
+			"wait some seconds; if it stays unclaimed, check that the controllers of the hub run: `argosy status`")
 	case e.Binding != nil && propagate.Belongs(e.Facts.Template, e.Binding) == nil &&
 		len(e.Binding.BindingSpec().RequiredBy) > 0:
 		out.Why = "it is propagated as a dependency of " + requirers(e.Binding.BindingSpec().RequiredBy)

@@ -52,7 +52,7 @@ func (e *explanation) explainTarget(row *Cluster, target workv1alpha2.TargetClus
 		row.Work = workOf(w, item)
 	}
 	var ails bool
-	if at.pods, ails = e.ailing(row.Name, membership.OutageOf(c) != nil); ails {
+	if at.pods, ails = e.ailing(row, membership.OutageOf(c) != nil, item); ails {
 		row.Pods = &at.pods
 	}
 	at.seen = e.see(target, &at, ails)
@@ -97,7 +97,10 @@ func (e *explanation) see(target workv1alpha2.TargetCluster, at *there, ails boo
 	if !hidden(e.Missing, "clusters") {
 		s = s.AtCluster(at.cluster)
 	}
-	s.Troubled = ails
+	// That the member creates no pods is in its status, or in events that other readers do not read.
+	s.Troubled = ails && slices.ContainsFunc(at.pods.Troubles, func(g pods.Group) bool {
+		return g.Reason != pods.FailedCreate
+	})
 	if at.failed != nil {
 		s.Unsent = "an override fails, so nothing new is sent: " + at.failed.Error()
 	}
@@ -128,13 +131,14 @@ func (e *explanation) explainState(row *Cluster, at *there, place state.Place) (
 			}
 		}
 		return Waiting, cmp.Or(e.migrationState(row.Name), what), e.resume(row.Name)
-	case state.Progressing:
-		return e.explainProgressing(row, at)
 	}
 	switch {
 	case row.Pods != nil:
 		// The notes repeat the status, and its counters have less detail than the pods.
-		lines := append(at.pods.Lines(), strings.Trim(overdue(at.work), ", "))
+		lines := at.pods.Lines()
+		if at.pods.Troubles[0].Reason != pods.FailedCreate { // it has the same message
+			lines = append(lines, strings.Trim(overdue(at.work), ", "))
+		}
 		lines = append(lines, state.Notes(row.Work.Status)...)
 		severity = Problem
 		if place.State == state.Healthy {
@@ -142,11 +146,13 @@ func (e *explanation) explainState(row *Cluster, at *there, place state.Place) (
 		}
 		return severity, strings.Join(slices.DeleteFunc(lines, func(s string) bool { return s == "" }), "; "),
 			e.helpPods(row.Name, at.pods, at.manifest, at.item)
+	case place.State == state.Progressing:
+		return e.explainProgressing(row, at)
 	case place.State == state.Unhealthy:
 		return Problem, strings.TrimSuffix("applied, and not healthy: "+
 				strings.Trim(overdue(at.work)+", "+state.Brief(row.Work.Status), ", "), ": "),
-			fmt.Sprintf("look at the object and its pods in cluster %s; all that it reported: --cluster %s%s", row.Name,
-				row.Name, e.unseenPods())
+			fmt.Sprintf("look at the object and its pods in cluster %s; %s shows all that it reported%s", row.Name,
+				e.command("argosy why", " --cluster "+row.Name), e.unseenPods())
 	}
 	return "", state.Brief(row.Work.Status), ""
 }
@@ -162,7 +168,7 @@ func (e *explanation) explainFailed(at *there, place state.Place) (what, next st
 		return "nothing new is sent: " + place.What, "change the template or an override: the message has the reason"
 	case meta.IsStatusConditionFalse(at.work.Status.Conditions, string(configv1alpha1.InterpreterOperationRetain)):
 		return "nothing new is sent, because Retain could not be interpreted: " + place.What,
-			"see how it is interpreted: argosy interpret explain " + e.template.Kind
+			"see how it is interpreted: `argosy interpret explain " + e.template.Kind + "`"
 	}
 	return e.explainFailure(at.cluster, execute.FailureOf(at.work), place.What)
 }
@@ -235,7 +241,7 @@ func (e *explanation) explainConditions(row *Cluster, w *workv1alpha1.Work) {
 		if c := meta.FindStatusCondition(w.Status.Conditions, string(operation)); c != nil &&
 			c.Status == metav1.ConditionFalse {
 			e.find(Attention, row.Name, fmt.Sprintf("%s: %s could not be interpreted: %s", row.Name, operation, c.Message),
-				"see how it is interpreted: argosy interpret explain "+e.template.Kind)
+				"see how it is interpreted: `argosy interpret explain "+e.template.Kind+"`")
 		}
 	}
 }

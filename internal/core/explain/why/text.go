@@ -163,7 +163,7 @@ func writeDetail(b *bytes.Buffer, c Cluster) {
 	}
 	if c.Pods != nil {
 		for i, line := range c.Pods.Lines() {
-			if i < len(c.Pods.Troubles) {
+			if i < len(c.Pods.Troubles) && c.Pods.Troubles[i].Pod != "" {
 				line += ", such as pod " + c.Pods.Troubles[i].Pod
 			}
 			fmt.Fprintf(b, "  pods: %s\n", line)

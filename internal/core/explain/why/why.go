@@ -107,7 +107,7 @@ type Finding struct {
 	// Cluster that it is about; empty for the template as a whole.
 	Cluster string `json:"cluster,omitempty"`
 	What    string `json:"what"`
-	// Next is the next thing to do; empty if there is nothing to do but wait.
+	// Next is the next thing to do, with commands in backquotes; empty if there is nothing to do but wait.
 	Next string `json:"next,omitempty"`
 }
 

@@ -792,7 +792,7 @@ var stories = []struct {
 		}},
 	{name: "an object that is held after a restore", severity: why.Problem,
 		want: "m2: held after a restore of the hub: it does not exist there",
-		next: "argosy restore accept Deployment web -n shop",
+		next: "argosy restore accept deployment web -n shop",
 		given: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h.runAll(h.policy("shop", "web", "{"+ofDeployments+"}"))
@@ -1168,6 +1168,9 @@ func TestStories(t *testing.T) {
 					!strings.Contains(f.Next, s.next) {
 					t.Errorf("first is\n%s: %s\n→ %s\nwant\n%s: %s\n→ %s", f.Severity, f.What, f.Next, s.severity, s.want, s.next)
 				}
+			}
+			for _, f := range answer.Findings {
+				checkNext(t, f.Next)
 			}
 			var text bytes.Buffer
 			if err := answer.Write(&text); err != nil {

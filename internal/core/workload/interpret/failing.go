@@ -28,9 +28,28 @@ const (
 
 // failureKinds are the condition types with which controllers report failures, by kind.
 var failureKinds = map[schema.GroupKind][]string{
+	{Group: "apps", Kind: "Deployment"}:                 {replicaFailure},
+	{Group: "argoproj.io", Kind: "Rollout"}:             {replicaFailure},
 	{Group: "apps.kruise.io", Kind: "CloneSet"}:         {"FailedScale", "FailedUpdate"},
 	{Group: "apps.kruise.io", Kind: "StatefulSet"}:      {"FailedCreatePod", "FailedUpdatePod"},
 	{Group: "apps.kruise.io", Kind: "UnitedDeployment"}: {"SubsetFailure"},
+}
+
+// replicaFailure is set while pods cannot be created. In a rollout these may be additional ones, while enough run.
+const replicaFailure = "ReplicaFailure"
+
+// Refusal returns why the controller of a workload cannot create pods, by the conditions of a status; empty if it does
+// not report that. Controllers of OpenKruise may report an error that is over: theirs count only if the workload lacks
+// pods.
+func Refusal(status map[string]any, lacks bool) string {
+	for _, c := range fields.Objects(status, "conditions") {
+		kind := fields.Text(c, "type")
+		if fields.Text(c, "status") == "True" && (kind == replicaFailure || lacks &&
+			slices.Contains([]string{"FailedScale", "FailedCreatePod", "SubsetFailure"}, kind)) {
+			return fields.Text(c, "message")
+		}
+	}
+	return ""
 }
 
 // failure is a condition with which a controller reports a failure.
@@ -60,7 +79,8 @@ func failureOf(observed *unstructured.Unstructured, fresh func(*failure) bool) *
 	lacks, waiting := lacksPods(observed), paused(fields.Object(observed.Object, "spec"))
 	for _, kind := range failureKinds[observed.GroupVersionKind().GroupKind()] {
 		f := failureNamed(observed, kind)
-		if f != nil && (lacks && !updating[kind] || !waiting && !strings.Contains(f.message, conflict) && fresh(f)) {
+		if f != nil && (lacks && !updating[kind] || kind != replicaFailure && !waiting &&
+			!strings.Contains(f.message, conflict) && fresh(f)) {
 			return f
 		}
 	}

@@ -206,3 +206,43 @@ func TestFailureCountsOnlyIfItLasts(t *testing.T) {
 		})
 	}
 }
+
+// A quota that refuses pods makes a workload unhealthy if it lacks replicas, and not if only its next pods are refused.
+func TestReplicaFailureCountsIfReplicasAreMissing(t *testing.T) {
+	const deadline, settle = interpret.ProgressDeadline, interpret.FailureSettle
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for _, kind := range [][2]string{{"apps/v1", "Deployment"}, {"argoproj.io/v1alpha1", "Rollout"}} {
+		of := func(replicas int64) *failingSet {
+			s := newFailingSet(t, start)
+			s.u.Object["apiVersion"], s.u.Object["kind"] = kind[0], kind[1]
+			s.set(replicas, "status", "replicas")
+			s.setFailure("ReplicaFailure", "exceeded quota: tenant", start)
+			return s
+		}
+		lacking := of(2)
+		lacking.look(0, false, interpret.Progressing, settle)
+		lacking.look(settle, false, interpret.Degraded, 0)
+		if lacking.was.Reason != "ReplicaFailure" {
+			t.Errorf("%s: the condition is %+v", kind[1], lacking.was)
+		}
+		lacking.set([]any{}, "status", "conditions")
+		lacking.look(time.Second, true, interpret.Progressing, deadline)
+		rolling := of(4)
+		rolling.look(0, false, interpret.Progressing, deadline)
+		rolling.look(2*settle, false, interpret.Progressing, deadline-2*settle)
+	}
+}
+
+func TestRefusalIsTheSentenceOfTheController(t *testing.T) {
+	for kind, want := range map[string]string{"ReplicaFailure": "no no", "FailedScale": " no", "FailedCreatePod": " no",
+		"SubsetFailure": " no", "FailedUpdate": " ", "Available": " "} {
+		status := map[string]any{"conditions": []any{map[string]any{"type": kind, "status": "True", "message": "no"}}}
+		if got := interpret.Refusal(status, false) + " " + interpret.Refusal(status, true); got != want {
+			t.Errorf("%s: %q, want %q", kind, got, want)
+		}
+		status["conditions"].([]any)[0].(map[string]any)["status"] = "False"
+		if got := interpret.Refusal(status, true); got != "" {
+			t.Errorf("%s is False: %q", kind, got)
+		}
+	}
+}

@@ -1,0 +1,34 @@
+package pods
+
+import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/argosy-io/argosy/internal/core/object/fields"
+)
+
+// FailedCreate is the reason with which controllers of workloads report that they cannot create pods.
+const FailedCreate = "FailedCreate"
+
+// Missing returns how many of a workload's replicas have no pod in a cluster, by its status there.
+func Missing(kind schema.GroupKind, status map[string]any, replicas int64) int64 {
+	there := fields.Number(status, "replicas")
+	switch {
+	case kind == schema.GroupKind{Group: "batch", Kind: "Job"}:
+		there = fields.Number(status, "active")
+	case kind.Kind == "DaemonSet":
+		replicas, there = fields.Number(status, "desiredNumberScheduled"), fields.Number(status, "currentNumberScheduled")
+	case kind.Kind == "BroadcastJob":
+		replicas = fields.Number(status, "desired")
+		there = fields.Number(status, "active") + fields.Number(status, "succeeded") + fields.Number(status, "failed")
+	}
+	return max(0, replicas-there)
+}
+
+// WithRefusal returns the report with pods that the controller cannot create, for the reason in message. A rollout may
+// lack its next pod although there are enough: missing counts as at least 1. total is the number of wanted pods.
+func (r Report) WithRefusal(cluster string, missing, total int64, message string) Report {
+	r.Cluster, r.Pods = cluster, max(r.Pods+missing, total, 1)
+	r.Troubles = append([]Group{{Pods: int(max(1, missing)), Reason: FailedCreate,
+		Message: plain(message, messageMost)}}, r.Troubles...)
+	return r
+}
