@@ -520,7 +520,7 @@ const (
 const (
 	// HubAnnotation is the ID of the hub that wrote the object last.
 	//
-	// On: objects in members. Written by: core/cluster/access, core/execute. Read by: core/cluster/access,
+	// On: objects in members. Written by: core/cluster/access, core/execute. Read by: cli, core/cluster/access,
 	// core/execute, migration. Users may set it: no.
 	HubAnnotation = "argosy.io/hub"
 

@@ -231,7 +231,7 @@ func joined(ctx context.Context, hub client.Reader, name string) (*clusterv1alph
 	cluster := &clusterv1alpha1.Cluster{}
 	err := hub.Get(ctx, types.NamespacedName{Name: name}, cluster)
 	if apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("cluster %q is not joined; `argosy get clusters` lists those that are", name)
+		return nil, &sentence{fmt.Sprintf("cluster %q is not joined; `argosy get clusters` lists those that are", name), err}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read cluster %q: %w", name, err)
@@ -268,6 +268,18 @@ func (m *memberFlags) bind(fs *pflag.FlagSet) {
 		"context of the member cluster in its kubeconfig (default: the current one)")
 	fs.StringVar(&m.namespace, "cluster-namespace", defaultClusterNamespace,
 		"namespace for the hub's service accounts in the member, and for their secrets on the hub")
+}
+
+// String returns the flags as a user writes them.
+func (m *memberFlags) String() string {
+	out := "--cluster-kubeconfig " + m.kubeconfig
+	if m.context != "" {
+		out += " --cluster-context " + m.context
+	}
+	if m.namespace != defaultClusterNamespace {
+		out += " --cluster-namespace " + m.namespace
+	}
+	return out
 }
 
 // endpoint is a member as its kubeconfig describes it.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -46,7 +47,7 @@ A cluster that another running hub manages is refused, unless --take-over is giv
 		Example: "  argosy join eu --cluster-kubeconfig eu.kubeconfig --cluster-region eu-west\n  argosy join eu --cluster-kubeconfig eu.kubeconfig --take-over",
 		Args:    oneArg("the name of the cluster"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			j.name, j.namespace, j.out = args[0], flags.namespace, cmd.OutOrStdout()
+			j.name, j.namespace, j.flags, j.out = args[0], flags.namespace, flags.String(), cmd.OutOrStdout()
 			// The name first: it needs no hub to be wrong.
 			if err := validName(j.name); err != nil {
 				return err
@@ -84,6 +85,7 @@ A cluster that another running hub manages is refused, unless --take-over is giv
 // join adds a cluster to the fleet.
 type join struct {
 	name, namespace  string
+	flags            string // give the cluster's kubeconfig to another command
 	provider, region string
 	zones            []string
 	dryRun           bool
@@ -226,9 +228,15 @@ func (j *join) reportOrphans(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	found, _ := j.orphans(ctx)
+	former := slices.DeleteFunc(slices.Clone(found), func(o orphan) bool { return o.Former == "" })
+	found = slices.DeleteFunc(found, func(o orphan) bool { return o.Former != "" })
 	if what := describeOrphans(found); what != "" {
 		fmt.Fprintf(j.out, "cluster(%s) has %s: the hub takes over what its policies place there; "+
 			"`argosy orphans -C %s` lists the rest\n", j.name, what, j.name)
+	}
+	if what := describeOrphans(former); what != "" {
+		fmt.Fprintf(j.out, "cluster(%[1]s) has %[2]s, from when this hub joined it as %[3]q: `argosy orphans -C %[1]s` lists "+
+			"them, and `argosy orphans delete KIND NAME -C %[1]s --yes` deletes one\n", j.name, what, former[0].Former)
 	}
 }
 

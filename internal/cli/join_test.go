@@ -11,12 +11,14 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -37,6 +39,8 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/agent"
+	"github.com/argosy-io/argosy/internal/core/cluster/tenure"
 	"github.com/argosy-io/argosy/internal/core/execute"
 )
 
@@ -234,6 +238,196 @@ func TestJoinWarnsAboutAnotherControlPlane(t *testing.T) {
 	}
 	if !strings.Contains(out.String(), "warning: 1 namespaces labelled karmada.io/managed=true, such as shop") {
 		t.Errorf("said %q", out)
+	}
+}
+
+// hubWith returns a hub with that identity.
+func hubWith(id string) client.Client {
+	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(&corev1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: types.UID(id)}}).Build()
+}
+
+// What is left in a member after an unjoin without its kubeconfig is this hub's own, another hub's or Karmada's.
+func TestJoinTellsWhoseLeftoverIsInTheMember(t *testing.T) {
+	const karmada = "a Karmada control plane may manage"
+	for story, tc := range map[string]struct {
+		former, by string // the name under which a hub joined it before
+		lease      bool   // that hub could not remove its Lease
+		left       []client.Object
+		refused    bool
+		says, not  []string
+	}{
+		"nothing": {not: []string{"has", karmada}},
+		"of this hub, under the same name": {former: "new", by: "hub-1",
+			says: []string{"cluster(new) has accounts of this hub, which joined it under this name before"},
+			not:  []string{karmada, "another hub", "unjoin"}},
+		"of this hub, under the same name, with its Lease": {former: "new", by: "hub-1", lease: true,
+			says: []string{"under this name before"}, not: []string{karmada, "another hub"}},
+		"of this hub, under another name": {former: "old", by: "hub-1",
+			says: []string{`as "old" before: ` + "`argosy unjoin old --cluster-kubeconfig m.yaml` removes them"},
+			not:  []string{karmada, "another hub"}},
+		"of this hub, under another name, with its Lease": {former: "old", by: "hub-1", lease: true,
+			says: []string{"`argosy unjoin old --cluster-kubeconfig m.yaml` removes them"},
+			not:  []string{karmada, "another hub"}},
+		"a namespace of this hub": {left: []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop",
+			Labels:      map[string]string{"karmada.io/managed": "true"},
+			Annotations: map[string]string{"argosy.io/hub": "hub-1"}}}}, not: []string{karmada, "another hub"}},
+		"of another hub, which claims it": {former: "old", by: "hub-2", lease: true, refused: true,
+			says: []string{"is a member of another hub", "the hub hub-2", "--take-over"}, not: []string{karmada, "this hub"}},
+		"of another hub, which does not": {former: "old", by: "hub-2",
+			says: []string{"warning", "objects of another hub", "karmada-cluster/karmada-old of the hub hub-2"},
+			not:  []string{karmada, "of this hub"}},
+		"a namespace of another hub": {left: []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop",
+			Labels:      map[string]string{"karmada.io/managed": "true"},
+			Annotations: map[string]string{"argosy.io/hub": "hub-2"}}}},
+			says: []string{"namespace shop of the hub hub-2"}, not: []string{karmada}},
+		"of Karmada": {left: []client.Object{&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "karmada-cluster", Name: "karmada-old"}}}, says: []string{karmada}, not: []string{"of this hub"}},
+	} {
+		t.Run(story, func(t *testing.T) {
+			hub, member := hubWith("hub-1"), fakeMember("id-1")
+			for _, obj := range tc.left {
+				if err := member.Create(t.Context(), obj); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if tc.former != "" {
+				before := hub
+				if tc.by != "hub-1" {
+					before = hubWith(tc.by)
+				}
+				leavesBehind(t, tc.former, before, member, tc.lease)
+			}
+			j, out := joining("new", hub, member)
+			j.flags = "--cluster-kubeconfig m.yaml"
+			err := j.run(t.Context())
+			if (err != nil) != tc.refused {
+				t.Fatal(err)
+			}
+			said := out.String() + fmt.Sprint(err)
+			for _, want := range tc.says {
+				if !strings.Contains(said, want) {
+					t.Errorf("it does not say %q:\n%s", want, said)
+				}
+			}
+			for _, not := range tc.not {
+				if strings.Contains(said, not) {
+					t.Errorf("it says %q:\n%s", not, said)
+				}
+			}
+		})
+	}
+}
+
+// leavesBehind joins a member and unjoins it without its kubeconfig, as when it does not answer if the Lease stays.
+func leavesBehind(t *testing.T, name string, hub, member client.Client, lease bool) {
+	t.Helper()
+	j, _ := joining(name, hub, member)
+	if err := j.run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	u, _ := unjoining(name, hub, nil)
+	if err := u.run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !lease {
+		stamp := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-cluster", Name: "argosy-hub"}}
+		if err := member.Delete(t.Context(), stamp); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// The command that join and unjoin name removes the leftover, and nothing that the new name or another hub uses.
+func TestUnjoinRemovesALeftoverOfThisHubOnly(t *testing.T) {
+	for story, tc := range map[string]struct {
+		by, joined string // who left it, and the name that the member has now
+		err        string
+	}{
+		"of this hub, and the member is in no fleet":   {by: "hub-1"},
+		"of this hub, and the member has another name": {by: "hub-1", joined: "new"},
+		"of another hub":                        {by: "hub-2", err: "has tokens of another hub (hub-2): it is kept"},
+		"none":                                  {err: `cluster "old" is not joined`},
+		"none, and the member has another name": {joined: "new", err: `cluster "old" is not joined`},
+		"of another hub, and the member has a name with this": {by: "hub-2", joined: "new", err: "it is kept"},
+	} {
+		t.Run(story, func(t *testing.T) {
+			hub, member := hubWith("hub-1"), fakeMember("id-1")
+			if tc.by != "" {
+				before := hub
+				if tc.by != "hub-1" {
+					before = hubWith(tc.by)
+				}
+				leavesBehind(t, "old", before, member, false)
+			}
+			if tc.joined != "" {
+				j, _ := joining(tc.joined, hub, member)
+				if err := j.run(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, dry := range []bool{true, false} {
+				u, out := unjoining("old", hub, member)
+				u.dryRun = dry
+				err := u.run(t.Context())
+				if (err != nil) != (tc.err != "") || err != nil && !strings.Contains(err.Error(), tc.err) {
+					t.Fatalf("got %v, want %q; said %s", err, tc.err, out)
+				}
+				want := dry && tc.by != "" || tc.by == "hub-2"
+				if left := exists(t, member, &corev1.ServiceAccount{}, "karmada-cluster", "karmada-old"); left != want {
+					t.Errorf("dry run %t: the account is left: %t, want %t", dry, left, want)
+				}
+			}
+			for what, left := range map[string]bool{
+				"the account of the new name": exists(t, member, &corev1.ServiceAccount{}, "karmada-cluster", "karmada-new"),
+				"the Lease":                   exists(t, member, &coordinationv1.Lease{}, "karmada-cluster", "argosy-hub"),
+				"the token of the impersonator": slices.ContainsFunc(anchorsOf(t, member, "karmada-impersonator"),
+					func(s corev1.Secret) bool { return s.Labels["argosy.io/hub"] == "hub-1" }),
+			} {
+				if left != (tc.joined != "") {
+					t.Errorf("%s is left: %t", what, left)
+				}
+			}
+		})
+	}
+}
+
+// An agent that unregister could not remove is removed later, if it is this hub's.
+func TestUnregisterRemovesALeftoverAgentOfThisHubOnly(t *testing.T) {
+	for story, tc := range map[string]struct{ agent, claimed, err string }{
+		"of this hub":                     {agent: "old", claimed: "hub-1"},
+		"of this hub, under another name": {agent: "other", claimed: "hub-1", err: `cluster "old" is not joined`},
+		"of another hub":                  {agent: "old", claimed: "hub-2", err: `cluster "old" is not joined`},
+		"of a hub that is unknown":        {agent: "old", err: `cluster "old" is not joined`},
+		"none":                            {claimed: "hub-1", err: `cluster "old" is not joined`},
+	} {
+		t.Run(story, func(t *testing.T) {
+			member := fakeMember("id-1")
+			if tc.agent != "" {
+				for _, obj := range (agent.Deployed{Cluster: tc.agent, Namespace: agent.DefaultNamespace, Image: "i"}).Manifests() {
+					if err := member.Create(t.Context(), obj); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			if tc.claimed != "" {
+				lease := &coordinationv1.Lease{}
+				tenure.Stamp{Hub: tc.claimed}.Write(lease)
+				if err := member.Create(t.Context(), lease); err != nil {
+					t.Fatal(err)
+				}
+			}
+			u, out := unjoining("old", hubWith("hub-1"), member)
+			u.pull, u.agentNamespace = true, agent.DefaultNamespace
+			err := u.run(t.Context())
+			if (err != nil) != (tc.err != "") || err != nil && !strings.Contains(err.Error(), tc.err) {
+				t.Fatalf("got %v, want %q; said %s", err, tc.err, out)
+			}
+			left := exists(t, member, &appsv1.Deployment{}, agent.DefaultNamespace, agent.Name)
+			if left != (tc.agent != "" && tc.err != "") {
+				t.Errorf("the agent is left: %t", left)
+			}
+		})
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -40,9 +41,14 @@ type orphan struct {
 	UID        types.UID `json:"uid"`
 	// Work is the name of the Work in the object's annotation.
 	Work string `json:"work"`
+	// Former is the name under which the cluster was joined when the hub wrote the object, if it is not Cluster.
+	Former string `json:"former,omitempty"`
 
 	resource schema.GroupVersionResource
 }
+
+// space returns the namespace of its Work.
+func (o *orphan) space() string { return names.ExecutionSpace(cmp.Or(o.Former, o.Cluster)) }
 
 func (o *orphan) String() string {
 	return o.object() + " in cluster " + o.Cluster
@@ -131,26 +137,33 @@ func orphansIn(ctx context.Context, hub, through *rest.Config, cluster string) (
 			resources = append(resources, listed{gv.WithResource(r.Name), r.Kind})
 		}
 	}
-	marked, err := markedIn(ctx, members, cluster, resources)
-	failed = errors.Join(failed, err)
-	if len(marked) == 0 {
-		return nil, failed
-	}
-
-	// 2. What of that has no Work.
 	own, err := metadata.NewForConfig(hub)
 	if err != nil {
 		return nil, err
 	}
-	works := map[string]bool{}
-	err = eachPage(ctx, own.Resource(workv1alpha1.GroupVersion.WithResource("works")).Namespace(
-		names.ExecutionSpace(cluster)), "", func(m *metav1.PartialObjectMetadata) {
-		works[m.Name] = true
-	})
-	if err != nil {
-		return nil, fmt.Errorf("list its works: %w", err) // without them everything would look like an orphan
+	self := execute.HubID("") // who may not read it sees no objects from when the cluster had another name
+	if system, err := own.Resource(corev1.SchemeGroupVersion.WithResource("namespaces")).Get(ctx, metav1.NamespaceSystem,
+		metav1.GetOptions{}); err == nil {
+		self = execute.HubID(system.UID)
 	}
-	alone := slices.DeleteFunc(marked, func(o orphan) bool { return works[o.Work] })
+	marked, err := markedIn(ctx, members, self, cluster, resources)
+	failed = errors.Join(failed, err)
+
+	// 2. What of that has no Work.
+	works := map[string]map[string]bool{}
+	for _, o := range marked {
+		if works[o.space()] != nil {
+			continue
+		}
+		known := map[string]bool{}
+		works[o.space()] = known
+		err = eachPage(ctx, own.Resource(workv1alpha1.GroupVersion.WithResource("works")).Namespace(o.space()), "",
+			func(m *metav1.PartialObjectMetadata) { known[m.Name] = true })
+		if err != nil {
+			return nil, fmt.Errorf("list its works: %w", err) // without them everything would look like an orphan
+		}
+	}
+	alone := slices.DeleteFunc(marked, func(o orphan) bool { return works[o.space()][o.Work] })
 	if len(alone) == 0 {
 		return nil, failed
 	}
@@ -162,7 +175,7 @@ func orphansIn(ctx context.Context, hub, through *rest.Config, cluster string) (
 			resources = append(resources, r)
 		}
 	}
-	still, err := markedIn(ctx, members, cluster, resources)
+	still, err := markedIn(ctx, members, self, cluster, resources)
 	there := map[types.UID]bool{}
 	for _, o := range still {
 		there[o.UID] = true
@@ -178,7 +191,8 @@ type listed struct {
 
 // markedIn returns the objects of some resources that are marked as the hub's in a member. An error names what could
 // not be listed.
-func markedIn(ctx context.Context, members metadata.Interface, cluster string, resources []listed) ([]orphan, error) {
+func markedIn(ctx context.Context, members metadata.Interface, self execute.HubID, cluster string,
+	resources []listed) ([]orphan, error) {
 	var mu sync.Mutex
 	var marked []orphan
 	var failed error
@@ -188,7 +202,7 @@ func markedIn(ctx context.Context, members metadata.Interface, cluster string, r
 		turns <- struct{}{}
 		asking.Go(func() {
 			defer func() { <-turns }()
-			found, err := markedOf(ctx, members, r, cluster)
+			found, err := markedOf(ctx, members, r, self, cluster)
 			mu.Lock()
 			defer mu.Unlock()
 			marked = append(marked, found...)
@@ -201,7 +215,8 @@ func markedIn(ctx context.Context, members metadata.Interface, cluster string, r
 	return marked, failed
 }
 
-func markedOf(ctx context.Context, c metadata.Interface, r listed, cluster string) ([]orphan, error) {
+func markedOf(ctx context.Context, c metadata.Interface, r listed, self execute.HubID,
+	cluster string) ([]orphan, error) {
 	var found []orphan
 	err := eachPage(ctx, c.Resource(r.GroupVersionResource), workv1alpha2.ManagedLabel+"=true",
 		func(m *metav1.PartialObjectMetadata) {
@@ -209,10 +224,15 @@ func markedOf(ctx context.Context, c metadata.Interface, r listed, cluster strin
 			u.SetLabels(m.Labels)
 			u.SetAnnotations(m.Annotations)
 			u.SetOwnerReferences(m.OwnerReferences)
-			if work, ok := execute.WorkOf(u, cluster); ok {
+			work, ok := execute.WorkOf(u, cluster)
+			former := ""
+			if !ok {
+				former, work = self.FormerCluster(u, cluster)
+			}
+			if ok || former != "" {
 				found = append(found, orphan{Cluster: cluster, APIVersion: r.GroupVersion().String(), Kind: r.kind,
 					Namespace: m.Namespace, Name: m.Name,
-					UID: m.UID, Work: work.Name, resource: r.GroupVersionResource})
+					UID: m.UID, Work: work.Name, Former: former, resource: r.GroupVersionResource})
 			}
 		})
 	if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
@@ -403,8 +423,8 @@ func (o *orphan) delete(ctx context.Context, hub *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	_, err = own.Resource(workv1alpha1.GroupVersion.WithResource("works")).Namespace(names.ExecutionSpace(o.Cluster)).Get(
-		ctx, o.Work, metav1.GetOptions{})
+	_, err = own.Resource(workv1alpha1.GroupVersion.WithResource("works")).Namespace(o.space()).Get(ctx, o.Work,
+		metav1.GetOptions{})
 	if err == nil {
 		return errors.New("the hub manages it now: delete its template")
 	}

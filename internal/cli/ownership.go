@@ -14,8 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/cluster/tenure"
+	"github.com/argosy-io/argosy/internal/member"
 )
 
 // ownershipLease returns the lease in a member that records its hub; an empty one if there is none.
@@ -43,40 +45,96 @@ func (j *join) checkOwnership(ctx context.Context) (*coordinationv1.Lease, error
 	if note != "" {
 		fmt.Fprintln(j.out, note)
 	}
-	if seen == nil {
-		if signs, err := j.karmada(ctx); err != nil {
-			return nil, err
-		} else if signs != "" {
-			fmt.Fprintf(j.out, "warning: %s: a Karmada control plane may manage cluster(%s). It does not respect the Lease by which hubs claim a cluster, so the two would overwrite each other's changes: unjoin the cluster there first\n", signs, j.name)
-		}
+	if seen != nil && seen.Hub != j.hubID {
+		return lease, nil
+	}
+	found, err := j.earlier(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if seen != nil {
+		found.karmada = nil
+	}
+	for _, line := range found.lines(j.name, j.flags) {
+		fmt.Fprintln(j.out, line)
 	}
 	return lease, nil
 }
 
-// karmada returns the sign that a control plane of Karmada, which writes no lease, manages a member; empty if there is
-// none.
-func (j *join) karmada(ctx context.Context) (string, error) {
-	var signs []string
+// leftovers are the traces in a member of those that managed it before.
+type leftovers struct {
+	// own are the names under which this hub joined the member; others are accounts of other hubs.
+	own, others []string
+	// karmada are signs of a control plane of Karmada, which writes no lease.
+	karmada []string
+}
+
+// lines describes them to the user who joins a cluster; flags give the cluster's kubeconfig.
+func (l leftovers) lines(cluster, flags string) (out []string) {
+	for _, name := range l.own {
+		if name == cluster {
+			out = append(out, fmt.Sprintf("cluster(%s) has accounts of this hub, which joined it under this name before: "+
+				"they are used again, and their old tokens are revoked", cluster))
+			continue
+		}
+		out = append(out, fmt.Sprintf("cluster(%s) has accounts of this hub, which joined it as %q before: "+
+			"`argosy unjoin %s %s` removes them", cluster, name, name, flags))
+	}
+	if len(l.others) > 0 {
+		out = append(out, fmt.Sprintf("warning: cluster(%[1]s) has objects of another hub, which no longer claims it: %[2]s; "+
+			"`argosy unjoin %[1]s --cluster-kubeconfig FILE` with that hub removes its accounts", cluster, strings.Join(l.others, ", ")))
+	}
+	if len(l.karmada) > 0 {
+		out = append(out, fmt.Sprintf("warning: %s: a Karmada control plane may manage cluster(%s). It does not respect the Lease by which hubs claim a cluster, so the two would overwrite each other's changes: unjoin the cluster there first",
+			strings.Join(l.karmada, ", "), cluster))
+	}
+	return out
+}
+
+// earlier returns who managed the member before.
+func (j *join) earlier(ctx context.Context) (found leftovers, err error) {
+	hubs, err := member.TokenHolders(ctx, j.member, tenure.Namespace)
+	if err != nil {
+		return found, fmt.Errorf("cluster %q: %w", j.name, err)
+	}
 	var accounts corev1.ServiceAccountList
 	if err := j.member.List(ctx, &accounts, client.InNamespace(tenure.Namespace)); err != nil {
-		return "", fmt.Errorf("list the service accounts in %s of cluster %q: %w", tenure.Namespace, j.name, err)
+		return found, fmt.Errorf("list the service accounts in %s of cluster %q: %w", tenure.Namespace, j.name, err)
 	}
 	for _, a := range accounts.Items {
-		// Its own account exists if a hub that wrote no lease joined the cluster before.
-		if strings.HasPrefix(a.Name, "karmada-") && a.Name != "karmada-"+j.name && a.Name != impersonator {
-			signs = append(signs, "service account "+a.Namespace+"/"+a.Name)
+		name, is := strings.CutPrefix(a.Name, "karmada-")
+		switch own := slices.Contains(hubs[a.Name], j.hubID); {
+		case !is || a.Name == impersonator || name == j.name && j.again:
+		case own:
+			found.own = append(found.own, name)
+		case name == j.name: // it exists if a hub that wrote no lease joined the cluster before
+		case len(hubs[a.Name]) > 0:
+			found.others = append(found.others, fmt.Sprintf("%s/%s of the hub %s", a.Namespace, a.Name,
+				strings.Join(hubs[a.Name], ", ")))
+		default:
+			found.karmada = append(found.karmada, "service account "+a.Namespace+"/"+a.Name)
 		}
 	}
 	var spaces corev1.NamespaceList
 	if err := j.member.List(ctx, &spaces, client.MatchingLabels{workv1alpha2.ManagedLabel: "true"}); err != nil {
-		return "", fmt.Errorf("list the namespaces of cluster %q: %w", j.name, err)
+		return found, fmt.Errorf("list the namespaces of cluster %q: %w", j.name, err)
 	}
-	if n := len(spaces.Items); n > 0 && !j.again {
-		signs = append(signs, fmt.Sprintf("%d namespaces labelled %s=true, such as %s", n, workv1alpha2.ManagedLabel,
-			spaces.Items[0].Name))
+	var foreign []string
+	for _, ns := range spaces.Items {
+		switch by := ns.Annotations[wellknown.HubAnnotation]; by {
+		case "":
+			foreign = append(foreign, ns.Name)
+		case j.hubID:
+		default:
+			found.others = append(found.others, fmt.Sprintf("namespace %s of the hub %s", ns.Name, by))
+		}
 	}
-	slices.Sort(signs)
-	return strings.Join(signs, ", "), nil
+	if n := len(foreign); n > 0 && !j.again {
+		found.karmada = append(found.karmada, fmt.Sprintf("%d namespaces labelled %s=true, such as %s", n,
+			workv1alpha2.ManagedLabel, foreign[0]))
+	}
+	slices.Sort(found.karmada)
+	return found, nil
 }
 
 // writeOwnership writes the hub's lease into the member. The hub renews it as soon as it knows the cluster.

@@ -176,23 +176,31 @@ func (r *register) mayRun(ctx context.Context) error {
 		}
 		return nil
 	}
-	key := client.ObjectKey{Namespace: r.namespace, Name: agent.Name}
-	existing := &appsv1.Deployment{}
-	switch err := r.member.Get(ctx, key, existing); {
-	case apierrors.IsNotFound(err):
-		return nil
-	case err != nil:
+	name, err := agentOf(ctx, r.member, r.namespace)
+	if err != nil {
 		return fmt.Errorf("check whether cluster %q has an agent: %w", r.Cluster, err)
+	}
+	if name != "" && name != r.Cluster {
+		return fmt.Errorf("the cluster has an agent that registered it as %[1]q: remove it with `argosy unregister %[1]s "+
+			"--cluster-kubeconfig FILE` on its hub, or use that name", name)
+	}
+	return nil
+}
+
+// agentOf returns the cluster as which the agent in a namespace of a member registered; empty if there is none.
+func agentOf(ctx context.Context, member client.Reader, namespace string) (string, error) {
+	existing := &appsv1.Deployment{}
+	if err := member.Get(ctx, client.ObjectKey{Namespace: namespace, Name: agent.Name}, existing); err != nil {
+		return "", client.IgnoreNotFound(err)
 	}
 	for _, c := range existing.Spec.Template.Spec.Containers {
 		for _, arg := range append(c.Command, c.Args...) {
-			if name, is := strings.CutPrefix(arg, "--cluster-name="); is && name != r.Cluster {
-				return fmt.Errorf("the cluster has an agent that registered it as %q: unregister that first, or use that name",
-					name)
+			if name, is := strings.CutPrefix(arg, "--cluster-name="); is {
+				return name, nil
 			}
 		}
 	}
-	return nil
+	return "", nil
 }
 
 // printManifests prints objects as one YAML stream.

@@ -137,7 +137,9 @@ type unjoin struct {
 	yes, keep      bool
 	// dead allows a cluster that does not respond to leave.
 	dead bool
-	wait time.Duration
+	// renamed is true if the member is joined under another name, which uses the impersonator and the Lease.
+	renamed bool
+	wait    time.Duration
 	// answers is the terminal of the user; nil if there is none.
 	answers io.Reader
 
@@ -157,6 +159,9 @@ type unjoin struct {
 
 func (u *unjoin) run(ctx context.Context) error {
 	cluster, err := joined(ctx, u.hub, u.name)
+	if apierrors.IsNotFound(err) && u.member != nil {
+		return u.removeLeftover(ctx, err)
+	}
 	if err != nil {
 		return err
 	}
@@ -212,11 +217,11 @@ func (u *unjoin) run(ctx context.Context) error {
 		}
 	}
 	if u.member == nil && u.pull {
-		fmt.Fprintf(u.out, "the agent in cluster(%s) is kept, without access to the hub; "+
-			"unregister with --cluster-kubeconfig removes it\n", u.name)
+		fmt.Fprintf(u.out, "the agent in cluster(%[1]s) is kept, without access to the hub; "+
+			"`argosy unregister %[1]s --cluster-kubeconfig FILE` removes it\n", u.name)
 	} else if u.member == nil {
-		fmt.Fprintf(u.out, "the hub's accounts in cluster(%s) are kept; unjoin with --cluster-kubeconfig removes them\n",
-			u.name)
+		fmt.Fprintf(u.out, "the hub's accounts in cluster(%[1]s) are kept; "+
+			"`argosy unjoin %[1]s --cluster-kubeconfig FILE` removes them\n", u.name)
 	} else if err := u.cleanMember(ctx); err != nil {
 		err = fmt.Errorf("cluster %q is removed from the fleet, but the hub's accounts there are not deleted: %w", u.name,
 			err)
@@ -229,6 +234,60 @@ func (u *unjoin) run(ctx context.Context) error {
 		fmt.Fprintf(u.out, "objects that the hub could not delete are still in cluster(%s); when it is joined again, `argosy orphans` lists those that no longer belong there\n", u.name)
 	}
 	fmt.Fprintf(u.out, "cluster(%s) is %s successfully\n", u.name, u.participle())
+	return nil
+}
+
+// removeLeftover removes what this hub left in a member that it no longer manages under the name. absent is the error
+// if there is nothing.
+func (u *unjoin) removeLeftover(ctx context.Context, absent error) error {
+	hub, err := member.Identity(ctx, u.hub)
+	if err != nil {
+		return err
+	}
+	id, err := member.ClusterID(ctx, u.member)
+	if err != nil {
+		return unreachable(u.name, u.host, err)
+	}
+	ours := false
+	if u.pull {
+		lease, err := ownershipLease(ctx, u.member)
+		if err != nil {
+			return fmt.Errorf("read which hub manages the cluster: %w", err)
+		}
+		registered, err := agentOf(ctx, u.member, u.agentNamespace)
+		if err != nil {
+			return err
+		}
+		seen := tenure.Read(lease)
+		ours = registered == u.name && seen != nil && seen.Hub == hub
+	} else {
+		hubs, err := member.TokenHolders(ctx, u.member, u.namespace)
+		if err != nil {
+			return err
+		}
+		holders := hubs["karmada-"+u.name]
+		if slices.ContainsFunc(holders, func(by string) bool { return by != hub }) {
+			return fmt.Errorf("the account karmada-%s in the cluster has tokens of another hub (%s): it is kept", u.name,
+				strings.Join(slices.DeleteFunc(holders, func(by string) bool { return by == hub }), ", "))
+		}
+		ours = len(holders) > 0
+	}
+	if !ours {
+		return absent
+	}
+	var members clusterv1alpha1.ClusterList
+	if err := u.hub.List(ctx, &members); err != nil {
+		return fmt.Errorf("list the clusters of the hub: %w", err)
+	}
+	u.renamed = slices.ContainsFunc(members.Items, func(c clusterv1alpha1.Cluster) bool { return c.Spec.ID == id })
+	if u.dryRun {
+		fmt.Fprintf(u.out, "what this hub left of cluster(%s) can be removed (dry run: nothing was changed)\n", u.name)
+		return nil
+	}
+	if err := u.cleanMember(ctx); err != nil {
+		return err
+	}
+	fmt.Fprintf(u.out, "what this hub left of cluster(%s) is removed\n", u.name)
 	return nil
 }
 
@@ -519,7 +578,11 @@ func (u *unjoin) cleanMember(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range []string{account, impersonator} {
+	revoked := []string{account, impersonator}
+	if u.renamed {
+		revoked = revoked[:1]
+	}
+	for _, name := range revoked {
 		if err := member.RevokeTokens(ctx, u.member, u.namespace, name, hub, "", ""); err != nil {
 			return err
 		}
@@ -615,6 +678,8 @@ func (u *unjoin) ownedByAnother(ctx context.Context) (bool, error) {
 	case seen.Hub != hub:
 		fmt.Fprintf(u.out, "cluster(%s) is managed by %s: the accounts there are kept\n", u.name, seen.Holder())
 		return true, nil
+	case u.renamed:
+		return false, nil
 	}
 	if err := u.member.Delete(ctx, lease); client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("delete %s/%s: %w", lease.Namespace, lease.Name, err)

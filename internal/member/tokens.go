@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"slices"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -86,6 +87,24 @@ func RevokeTokens(ctx context.Context, c client.Client, namespace, account, hub,
 		}
 	}
 	return first
+}
+
+// TokenHolders returns the identities of the hubs that have tokens of the service accounts in a namespace of a member,
+// by the name of the account. c is a client of the member.
+func TokenHolders(ctx context.Context, c client.Reader, namespace string) (map[string][]string, error) {
+	var anchors corev1.SecretList
+	if err := c.List(ctx, &anchors, client.InNamespace(namespace),
+		client.HasLabels{wellknown.TokenOfLabel, wellknown.HubLabel}); err != nil {
+		return nil, fmt.Errorf("list the Secrets in %s that tokens are bound to: %w", namespace, err)
+	}
+	hubs := map[string][]string{}
+	for _, s := range anchors.Items {
+		account, hub := s.Labels[wellknown.TokenOfLabel], s.Labels[wellknown.HubLabel]
+		if !slices.Contains(hubs[account], hub) {
+			hubs[account] = append(hubs[account], hub)
+		}
+	}
+	return hubs, nil
 }
 
 // VerifyToken lets the member verify a token and its service account. The claims in the token are not proof: otherwise

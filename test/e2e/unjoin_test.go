@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -159,4 +160,95 @@ spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}`, pr
 			t.Error("what was sent is left")
 		}
 	})
+}
+
+// offered returns the command with that beginning that a text names between backticks, without the program.
+func offered(t *testing.T, text, begin string) []string {
+	t.Helper()
+	_, rest, found := strings.Cut(text, "`argosy "+begin)
+	command, _, ends := strings.Cut(rest, "`")
+	if !found || !ends {
+		t.Fatalf("it names no command %q:\n%s", begin, text)
+	}
+	return strings.Fields(begin + command)
+}
+
+// A cluster that is unjoined without its kubeconfig, and that could not be reached, keeps the hub's accounts, Lease and
+// objects. When it is joined again, the user gets the commands that remove them.
+func TestLeftoverOfThisHubIsNamedAndRemoved(t *testing.T) {
+	kit.Long(t)
+	m, member := startMember(t, "former")
+	joined(t, m)
+	ns := fleet.Namespace(t)
+	only := func(cluster string) string { return "{clusterAffinity: {clusterNames: [" + cluster + "]}}" }
+	fleet.Hub.Apply(t, policy(ns, "p", "v1", "ConfigMap", only("former")))
+	fleet.Hub.Apply(t, configMap(ns, "c", "1"))
+	arrives := func(value string) {
+		t.Helper()
+		kit.Eventually(t, "the ConfigMap is there", func() string {
+			if u := member.Find(t, "v1", "ConfigMap", ns, "c"); u == nil || kit.Field(u, "data", "key") != value {
+				return fmt.Sprint(u)
+			}
+			return ""
+		})
+	}
+	arrives("1")
+
+	// 1. The cluster is lost, leaves without its kubeconfig, and comes back under another name.
+	m.Kill()
+	kit.Eventually(t, "it is not ready", func() string { return ready(t, "former", metav1.ConditionFalse) })
+	if out := argosy(t, "unjoin", "former", "--force", "--yes", "--wait", "20s"); !strings.Contains(out,
+		"`argosy unjoin former --cluster-kubeconfig FILE` removes them") {
+		t.Errorf("unjoin says %s", out)
+	}
+	gone(t, "former")
+	if err := m.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	said := argosy(t, "join", "present", "--cluster-kubeconfig", m.Kubeconfig)
+	t.Cleanup(func() {
+		_, _ = fleet.Argosy(context.Background(), "unjoin", "present", "--yes", "--force", "--wait", "20s")
+	})
+	for _, wrong := range []string{"Karmada", "another hub"} {
+		if strings.Contains(said, wrong) {
+			t.Errorf("of this hub's own leftover, join says %q:\n%s", wrong, said)
+		}
+	}
+	kit.Eventually(t, "it is ready", func() string { return ready(t, "present", metav1.ConditionTrue) })
+
+	// 2. The command for the accounts removes those of the former name, and the cluster stays in the fleet.
+	argosy(t, offered(t, said, "unjoin former ")...)
+	if member.Find(t, "v1", "ServiceAccount", "karmada-cluster", "karmada-former") != nil ||
+		member.Find(t, "rbac.authorization.k8s.io/v1", "ClusterRole", "",
+			"karmada-controller-manager:karmada-former") != nil {
+		t.Error("the account of the former name, or its role, is left")
+	}
+	refused(t, []string{`cluster "former" is not joined`}, "unjoin", "former", "--cluster-kubeconfig", m.Kubeconfig)
+
+	// 3. The object of the former name is a conflict that names the command that deletes it.
+	fleet.Hub.Apply(t, policy(ns, "p", "v1", "ConfigMap", only("present")))
+	fleet.Hub.Apply(t, configMap(ns, "c", "2"))
+	var conflict string
+	kit.Eventually(t, "the conflict is reported", func() string {
+		out := argosy(t, "get", "works", "-n", "karmada-es-present", "-o", "yaml")
+		if _, conflict, _ = strings.Cut(out, "from when the cluster was joined as former"); conflict == "" {
+			return out
+		}
+		return ""
+	})
+	if !strings.Contains(said, `from when this hub joined it as "former"`) {
+		t.Errorf("join does not name the objects:\n%s", said)
+	}
+	argosy(t, offered(t, strings.Join(strings.Fields(conflict), " "), "orphans delete ")...)
+	arrives("2")
+	argosy(t, "get", "--raw", "/readyz")
+	kit.Eventually(t, "it is ready", func() string { return ready(t, "present", metav1.ConditionTrue) })
+
+	// 4. Under the same name, the accounts are used again.
+	argosy(t, "unjoin", "present", "--yes")
+	if said := argosy(t, "join", "present", "--cluster-kubeconfig", m.Kubeconfig); strings.Contains(said, "Karmada") ||
+		!strings.Contains(said, "has accounts of this hub, which joined it under this name before") {
+		t.Errorf("join again says %s", said)
+	}
+	kit.Eventually(t, "it is ready", func() string { return ready(t, "present", metav1.ConditionTrue) })
 }

@@ -34,6 +34,11 @@ func (h HubID) Plan(w *workv1alpha1.Work, desired, observed *unstructured.Unstru
 		}
 	}
 	action := Plan(w, desired, observed)
+	if action.Kind == Conflict {
+		if former, _ := h.FormerCluster(observed, cluster(w)); former != "" {
+			action.Reason = formerCluster(w, desired, former)
+		}
+	}
 	if foreign && action.Kind == Nothing && action.Reason == asDesired {
 		action = Action{Kind: Apply, Reason: "the object was last written by another hub (" + by + ")", Object: desired}
 	}
@@ -70,6 +75,12 @@ func (h HubID) marked(w *workv1alpha1.Work, manifest *unstructured.Unstructured)
 func otherHub(w *workv1alpha1.Work, desired *unstructured.Unstructured, by string) string {
 	return fmt.Sprintf("resource(kind=%s, %s/%s) in the cluster %s was sent by another hub (%s); to take it over, set conflictResolution: Overwrite in the policy, "+
 		"or adopt it with `argosy adopt`", desired.GetKind(), desired.GetNamespace(), desired.GetName(), cluster(w), by)
+}
+
+func formerCluster(w *workv1alpha1.Work, desired *unstructured.Unstructured, former string) string {
+	return fmt.Sprintf("resource(kind=%[1]s, %[2]s/%[3]s) in the cluster %[4]s is of this hub, from when the cluster was joined as %[5]s; to take it over, set conflictResolution: Overwrite in the policy, "+
+		"or delete it with `argosy orphans delete %[1]s %[3]s -n %[2]s -C %[4]s --yes`", desired.GetKind(),
+		desired.GetNamespace(), desired.GetName(), cluster(w), former)
 }
 
 // Suspended reports whether dispatching of w is suspended.

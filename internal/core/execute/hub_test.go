@@ -75,3 +75,40 @@ func TestTemplateCannotSetOwningHub(t *testing.T) {
 		t.Errorf("the annotation is listed: %s", list)
 	}
 }
+
+// A cluster that was unjoined without its kubeconfig and joined under another name has objects of its former name.
+func TestObjectOfAFormerNameIsThisHubsOwn(t *testing.T) {
+	for _, c := range []struct {
+		story, by, space, resolution string
+		want                         execute.Kind
+		text                         string
+	}{
+		{"this hub's own names the way out", "a", "karmada-es-old", "", execute.Conflict,
+			"is of this hub, from when the cluster was joined as old; to take it over, set conflictResolution: Overwrite in " +
+				"the policy, or delete it with `argosy orphans delete Service web -n shop -C eu --yes`"},
+		{"this hub's own is taken over by word", "a", "karmada-es-old", "overwrite", execute.Apply, "adopted"},
+		{"another hub's is another hub's", "b", "karmada-es-old", "", execute.Conflict,
+			"belongs to the work karmada-es-old/"},
+		{"one without a hub may be Karmada's", "", "karmada-es-old", "", execute.Conflict,
+			"belongs to the work karmada-es-old/"},
+		{"one that was never in an execution space", "a", "shop", "", execute.Conflict, "belongs to the work shop/"},
+	} {
+		t.Run(c.story, func(t *testing.T) {
+			w := work(t, service, func(w *workv1alpha1.Work) {
+				w.Status = workv1alpha1.WorkStatus{}
+				w.Annotations = map[string]string{"work.karmada.io/conflict-resolution": c.resolution}
+			})
+			d := desired(t, w, nil)
+			observed := d.DeepCopy()
+			annotations := observed.GetAnnotations()
+			annotations["work.karmada.io/namespace"] = c.space
+			if annotations[hubMark] = c.by; c.by == "" {
+				delete(annotations, hubMark)
+			}
+			observed.SetAnnotations(annotations)
+			if got := execute.HubID("a").Plan(w, d, observed); got.Kind != c.want || !strings.Contains(got.Reason, c.text) {
+				t.Errorf("got %s (%s), want %s (%s)", got.Kind, got.Reason, c.want, c.text)
+			}
+		})
+	}
+}

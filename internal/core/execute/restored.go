@@ -156,6 +156,18 @@ func Accepted(w *workv1alpha1.Work) bool {
 	return a != "" && w.Annotations[wellknown.AcceptRestoredAnnotation] == a
 }
 
+// FormerCluster returns the cluster for whose Work the hub wrote a member's object, and the Work, if the member is
+// joined under another name now. An object with a controller does not count, as in WorkOf.
+func (h HubID) FormerCluster(u *unstructured.Unstructured, cluster string) (former string, key types.NamespacedName) {
+	key = MarkedWork(u)
+	former, err := names.ClusterOf(key.Namespace)
+	if _, is := WorkOf(u, former); err != nil || !is || former == cluster || h == "" ||
+		field(u, "annotations", wellknown.HubAnnotation) != string(h) {
+		return "", types.NamespacedName{}
+	}
+	return former, key
+}
+
 // WorkOf returns the Work of a member's object by its marks, if the Work is this hub's for this cluster. An object with
 // a controller does not count: it may have copied marks.
 func WorkOf(u *unstructured.Unstructured, cluster string) (types.NamespacedName, bool) {
