@@ -344,7 +344,7 @@ var s000 = []row{
 		return "templates by cluster and health"
 	}},
 	{id: "43", block: "S000-claim-logs", want: "faults of scripts are found",
-		see: documented("docs/guide.md", "a script that fails")},
+		see: documented("docs/status.md", "a script that fails")},
 	{id: "44", block: "S000-claim-partition", want: "a partition means the fleet",
 		see: shownBy("test/e2e", "TestACanaryOfTenPercentOverThreeMembersIsOnePod")},
 	{id: "45", block: "S000-CloneSet-recommended", chain: "CloneSet",
@@ -403,7 +403,7 @@ var s000 = []row{
 			return "2 in each member"
 		}},
 	{id: "51b", block: "S000-TOC", want: "troubleshooting is there",
-		see: documented("docs/guide.md", "## Troubleshooting")},
+		see: documented("docs/status.md", "## Troubleshooting")},
 	{id: "51c", block: "S000-claim-override-selectors", want: "a namespaced override of a SidecarSet works with a warning",
 		see: func(s *story) string {
 			u := s.doc("S000", 594)
