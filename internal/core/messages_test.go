@@ -31,6 +31,8 @@ var mayParse = map[string]string{
 	"internal/cli/members.go:explain": "adds the cluster's name to an error that does not have it",
 	"internal/core/explain/state/state.go:See": "conditions of a binding name clusters in their " +
 		"messages only; no more than the shown state depends on it",
+	"internal/core/explain/why/advice.go:adviceFor": "Kubernetes says in a sentence only why a pod finds no node, or " +
+		"is refused",
 	"internal/core/explain/simulate/nodes.go:strictly": "drops the name of the JSON package",
 	// The user gives the text.
 	"internal/core/workload/interpret/golden/golden.go:judge": "a case of a user's golden file names a part of " +

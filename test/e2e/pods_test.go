@@ -82,7 +82,7 @@ func TestWhyAndStatusSayWhyPodsDoNotRun(t *testing.T) {
 		{"web", []string{"✗ m2: " + pulling,
 			"→ check the name and tag of the image, whether cluster m2 can reach its registry", "healthy in 1 of 2 clusters"}},
 		{"big", []string{"✗ m1: " + waiting, "✗ m2: " + waiting, "didn't match Pod's node affinity/selector",
-			"→ add nodes to cluster m1"}},
+			"→ label nodes of cluster m1"}},
 		{"leak", []string{"✗ m1: " + crashing,
 			"→ raise the memory limit of container c, or find out what uses the memory: `argosy logs leak-"}},
 	} {

@@ -545,6 +545,13 @@ func readyFalse(t *testing.T, ns string) {
 			return ""
 		})
 	}
+	version := fleet.Hub.Find(t, api, "Certificate", ns, "two").GetResourceVersion()
+	kit.Stays(t, "the template is not written again", 3*time.Second, func() string {
+		if u := fleet.Hub.Find(t, api, "Certificate", ns, "two"); u.GetResourceVersion() != version {
+			return fmt.Sprint(u.Object)
+		}
+		return ""
+	})
 	fleet.Hub.Change(t, api, "Certificate", ns, "one", func(u *unstructured.Unstructured) {
 		_ = unstructured.SetNestedField(u.Object, "new.example.com", "spec", "host")
 	})

@@ -21,7 +21,7 @@ func waiting() object {
 	pending := func(name string) object { return object{"name": name, "target": "web", "phase": "Pending"} }
 	r := summary("web-1", "Running", now.Add(-12*time.Minute))
 	r["severity"], r["what"] = "Attention", "it waits for approval: gate sign of stage production"
-	r["next"], r["progress"] = "argosy release approve web-1 -n shop", "14/40"
+	r["next"], r["progress"] = "`argosy release approve web-1 -n shop`", "14/40"
 	r["track"] = []object{{"name": "canary", "phase": "Done"}, {"name": "production", "phase": "Gated"},
 		{"name": "rest", "phase": "Pending"}}
 	r["targets"] = []object{{"group": "apps", "kind": "Deployment", "namespace": "shop", "name": "web",
