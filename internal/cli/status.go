@@ -111,9 +111,13 @@ func healthWithin(cmd *cobra.Command, hub *hubFlags, wait time.Duration) (health
 		switch {
 		case err == nil && h.Healthy:
 			shown.done("")
+			h.checkWorkloads(ctx, config)
 			return h, nil
 		case !time.Now().Before(end):
 			shown.fail()
+			if err == nil {
+				h.checkWorkloads(ctx, config)
+			}
 			return h, err
 		}
 		select {
@@ -137,6 +141,9 @@ type health struct {
 	MoreAttention int             `json:"moreAttention,omitempty"`
 	// Failovers are the workloads that should leave a cluster, or are leaving it.
 	Failovers []failover.Move `json:"failovers,omitempty"`
+	// client reads the hub, and fleet are its clusters; nil if they are unknown.
+	client client.Reader
+	fleet  []clusterv1alpha1.Cluster
 }
 
 type partHealth struct {
@@ -224,28 +231,30 @@ func healthOf(ctx context.Context, config *rest.Config) health {
 			h.Clusters[i].Unschedulable = unschedulable(ctx, config, fleet[i].Name)
 		})
 	}
-	var unknown []partHealth
-	asking.Go(func() { unknown = h.checkWorkloads(ctx, config, c, fleet) })
 	asking.Wait()
-	h.Parts = append(h.Parts, unknown...)
-	h.Healthy = h.failed() == 0
+	h.Healthy, h.client, h.fleet = h.failed() == 0, c, fleet
 	return h
 }
 
 // shownAttention is the maximum number of items of -o json.
 const shownAttention = 300
 
-// checkWorkloads sets what needs attention among the workloads, and the failovers. It returns parts for what is
-// unknown.
-func (h *health) checkWorkloads(ctx context.Context, config *rest.Config, c client.Reader,
-	fleet []clusterv1alpha1.Cluster) (unknown []partHealth) {
+// checkWorkloads sets what needs attention among the workloads, and the failovers, and adds parts for what is unknown.
+// It does nothing if the clusters are unknown.
+func (h *health) checkWorkloads(ctx context.Context, config *rest.Config) {
+	c, fleet := h.client, h.fleet
+	if c == nil {
+		return
+	}
+	config = rest.CopyConfig(config)
+	config.Timeout = askTimeout
 	note := func(part, right string, err error) {
 		switch {
 		case err == nil || meta.IsNoMatchError(err):
 		case apierrors.IsForbidden(err):
-			unknown = append(unknown, partHealth{Name: part, OK: true, Detail: "unknown: this user may not " + right})
+			h.Parts = append(h.Parts, partHealth{Name: part, OK: true, Detail: "unknown: this user may not " + right})
 		default:
-			unknown = append(unknown, partHealth{Name: part, OK: true, Detail: "unknown: " + err.Error()})
+			h.Parts = append(h.Parts, partHealth{Name: part, OK: true, Detail: "unknown: " + err.Error()})
 		}
 	}
 	facts := overview.Facts{}
@@ -285,7 +294,6 @@ func (h *health) checkWorkloads(ctx context.Context, config *rest.Config, c clie
 		note("failovers", "list what failovers need", err)
 		h.Failovers = slices.DeleteFunc(moves, func(m failover.Move) bool { return m.Ended != nil })
 	}
-	return unknown
 }
 
 // failed returns the number of failed checks, of the hub's parts and of clusters.

@@ -112,8 +112,8 @@ type rows struct {
 	extra   time.Time // when the facts about pods and the hub were read
 	remote  client.Reader
 	tracker *changeTracker // of the cache that last was read from; nil if it was read from the API
-	// troubled and standing are the facts with which the rows of workloads were made.
-	troubled state.Troubled
+	// facts and standing are those with which the rows of workloads were made.
+	facts    state.Facts
 	standing map[string]standing
 }
 
@@ -145,7 +145,7 @@ func (r *rows) current(ctx context.Context) (*fleetState, error) {
 			next.troubled, _, _ = r.o.Troubled(ctx, "", nil)
 		}
 	}
-	changed, err := r.nextLocked(ctx, cached, &next)
+	changed, err := r.nextLocked(ctx, cached, &next, extra)
 	if err != nil {
 		r.stopTracking() // the recorded changes are lost: the next read lists all objects
 		return nil, err
@@ -161,9 +161,10 @@ func (r *rows) current(ctx context.Context) (*fleetState, error) {
 	return r.last, nil
 }
 
-// nextLocked updates the objects of the last state in next, and reports whether any row changed. Of a cache whose
-// changes are tracked it reads only what changed; elsewhere it lists all objects. The caller has locked mu.
-func (r *rows) nextLocked(ctx context.Context, cached Cache, next *fleetState) (changed bool, err error) {
+// nextLocked updates the objects of the last state in next, and reports whether any row changed. extra is true if the
+// facts about pods were read. Of a cache whose changes are tracked it reads only what changed; elsewhere it lists all
+// objects. The caller has locked mu.
+func (r *rows) nextLocked(ctx context.Context, cached Cache, next *fleetState, extra bool) (changed bool, err error) {
 	reader, err := r.readerLocked(cached)
 	if err != nil {
 		return false, err
@@ -182,12 +183,18 @@ func (r *rows) nextLocked(ctx context.Context, cached Cache, next *fleetState) (
 	}
 	c, clustersErr := clusterKind.update(ctx, reader, &next.clusters, only.clusters, nil)
 	// The rows of workloads show the states of clusters and pods, too. If those change, their rows are made again.
-	facts, standing := next.factsOfWorkloads()
+	facts, standing := r.facts, r.standing
+	if c || extra || facts.Cluster == nil {
+		facts, standing = next.factsOfWorkloads()
+	}
 	again := sets.New[types.NamespacedName]()
-	clusters, troubled := changedKeys(r.standing, standing), changedKeys(r.troubled, facts.Troubled)
+	clusters, troubled := changedKeys(r.standing, standing), changedKeys(r.facts.Troubled, facts.Troubled)
 	for _, w := range next.workloads {
+		if len(clusters)+len(troubled) == 0 {
+			break
+		}
 		o := &w.facts.Object
-		if len(clusters)+len(troubled) > 0 && slices.ContainsFunc(w.facts.Places, func(p state.Place) bool {
+		if slices.ContainsFunc(w.facts.Places, func(p state.Place) bool {
 			return clusters.Has(p.Cluster) || troubled.Has(state.At{Kind: schema.GroupKind{Group: o.Group, Kind: o.Kind},
 				Namespace: o.Namespace, Name: o.Name, Cluster: p.Cluster})
 		}) {
@@ -196,10 +203,11 @@ func (r *rows) nextLocked(ctx context.Context, cached Cache, next *fleetState) (
 	}
 	w, bindingsErr := bindingKind(facts).update(ctx, reader, &next.workloads, only.bindings, again)
 	l, releasesErr := releaseKind.update(ctx, reader, &next.releases, only.releases, nil)
-	if bindingsErr == nil {
-		r.troubled, r.standing = facts.Troubled, standing
+	if err := errors.Join(clustersErr, bindingsErr, releasesErr); err != nil {
+		return false, err
 	}
-	return r.last == nil || c || w || l, errors.Join(clustersErr, bindingsErr, releasesErr)
+	r.facts, r.standing = facts, standing
+	return r.last == nil || c || w || l, nil
 }
 
 // reader returns the cache of this hub's controllers, or a reader of the API while they run elsewhere.

@@ -73,9 +73,14 @@ func timelineFilter(v url.Values, now time.Time) (history.TimelineFilter, error)
 			}
 		}
 	}
-	if last, known := ranges[v.Get("range")]; known {
+	of := v.Get("range")
+	last, known := ranges[of]
+	switch {
+	case known:
 		f.Since, to = now.Add(-last), time.Time{}
-	} else if of := v.Get("range"); of != "" && of != "between" {
+	case of == "":
+		f.Since, to = time.Time{}, time.Time{}
+	case of != "between":
 		return f, errors.New("range is not hour, day, week or between")
 	}
 	if !to.IsZero() && to.Before(f.Since) {

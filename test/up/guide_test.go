@@ -70,8 +70,9 @@ func commandsOf(text string) (found []string) {
 // lacksOf returns the first line of a shown output that a real one lacks. Of a table, which begins with NAME, the shown
 // columns are compared, and of other lines the words in their order. In a word, … stands for anything.
 func lacksOf(shown, output string) string {
-	head, rows, isTable := strings.Cut(shown, "\n")
-	if isTable = strings.HasPrefix(head, "NAME "); !isTable {
+	head, rows, _ := strings.Cut(shown, "\n")
+	isTable := strings.HasPrefix(head, "NAME ")
+	if !isTable {
 		rows = shown
 	}
 	for want := range strings.Lines(rows) {

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -76,7 +75,9 @@ func Binding(b workv1alpha2.Binding, works []workv1alpha1.Work, outages Outages,
 			LastTransitionTime: now,
 		}
 		if unwritten := Unwritten(status.Conditions); len(unwritten) > 0 {
-			condition.Message += "; " + strings.Join(unwritten, "; ")
+			for _, message := range unwritten {
+				condition.Message += "; " + text.Cut(message, 1<<10)
+			}
 		} else if fullyApplied(items, expected) {
 			condition.Status = metav1.ConditionTrue
 			condition.Reason = workv1alpha2.ReasonFullyAppliedSuccess
@@ -95,20 +96,17 @@ func Binding(b workv1alpha2.Binding, works []workv1alpha1.Work, outages Outages,
 	return status
 }
 
-// Unwritten returns the messages of conditions for Works that could not be written. Then the members have applied an
-// earlier template.
+// Unwritten returns the messages of conditions for Works that could not be written, each with a line for each cluster.
+// Then the members have applied an earlier template.
 func Unwritten(conditions []metav1.Condition) (lines []string) {
 	for _, kind := range []string{string(configv1alpha1.InterpreterOperationReviseReplica), workv1alpha2.WorksWritten,
 		workv1alpha2.VersionServed} {
 		if c := meta.FindStatusCondition(conditions, kind); c != nil && c.Status == metav1.ConditionFalse {
-			lines = append(lines, kind+": "+shortened(c.Message))
+			lines = append(lines, kind+": "+c.Message)
 		}
 	}
 	return lines
 }
-
-// shortened returns the part of a message to repeat in another one.
-func shortened(message string) string { return text.Cut(message, 1<<10) }
 
 // reported are the operations whose failures Works report.
 var reported = []configv1alpha1.InterpreterOperation{

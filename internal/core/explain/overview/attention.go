@@ -35,8 +35,9 @@ type Item struct {
 	Actor release.Actor `json:"actor,omitempty"`
 	// Since is when it began, in seconds since 1970; 0 if unknown.
 	Since int64 `json:"since,omitempty"`
-	// workload is set while What and Next are missing.
+	// workload is set while What and Next are missing. place is the index of its place; -1 for it as a whole.
 	workload *WorkloadRow
+	place    int
 }
 
 // HubFinding is a problem of the hub itself.
@@ -120,16 +121,22 @@ func Attention(f Facts, limit int) (first []Item, more int) {
 			Object: &o, Cluster: w.Cluster, What: strings.Join(lines, "; "), Next: whyCommand(o)})
 	}
 	for _, w := range f.Workloads {
-		if !w.Bad || w.State == state.Lost {
-			continue // a lost cluster is an item of its own
+		if !w.Bad {
+			continue
 		}
 		item := Item{Key: "workload/" + w.String(), Severity: why.Problem, About: "workload", Object: &w.Object,
-			Since: w.Since, workload: w}
-		if len(w.Places) > 0 && w.Places[0].State == w.State {
-			item.Cluster = w.Places[0].Cluster
-			if w.State == state.Unhealthy && explained[place{w.Object, item.Cluster}] {
-				continue
-			}
+			Since: w.Since, workload: w, place: -1}
+		if w.State != Unplaced {
+			// A lost cluster is an item of its own.
+			item.place = slices.IndexFunc(w.Places, func(p state.Place) bool {
+				return p.State == state.Failed || p.State == state.Unhealthy && !explained[place{w.Object, p.Cluster}]
+			})
+		}
+		switch {
+		case item.place >= 0:
+			item.Cluster, item.Since = w.Places[item.place].Cluster, w.Places[item.place].Since
+		case w.State == state.Unhealthy || w.State == state.Lost:
+			continue
 		}
 		items = append(items, item)
 	}
@@ -166,7 +173,7 @@ func Attention(f Facts, limit int) (first []Item, more int) {
 	})
 	for _, r := range order[:min(limit, len(order))] {
 		if w := r.workload; w != nil {
-			r.What, r.Next, r.workload = w.Sentence(), whyCommand(w.Object), nil
+			r.What, r.Next, r.workload = w.Sentence(r.place), whyCommand(w.Object), nil
 		}
 		first = append(first, *r.Item)
 	}

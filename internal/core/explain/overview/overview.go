@@ -137,10 +137,6 @@ const (
 	Deleting state.State = "Deleting"
 )
 
-// workloadStates are the states of templates, the worst first.
-var workloadStates = []state.State{state.Failed, Unplaced, state.Unhealthy, state.Lost, state.Progressing,
-	state.Suspended, state.Leaving, Deleting, state.Healthy}
-
 // Object names a template.
 type Object struct {
 	Group     string `json:"group,omitempty"`
@@ -162,7 +158,7 @@ type WorkloadRow struct {
 	Bad bool `json:"bad,omitempty"`
 	// What explains the state; empty for healthy templates.
 	What string `json:"what,omitempty"`
-	// Since is when the scheduler last gave its verdict, in seconds since 1970.
+	// Since is when the state began, in seconds since 1970; 0 if unknown.
 	Since int64 `json:"since,omitempty"`
 	// Ready of Wanted replicas are ready; both are 0 for kinds without replicas, and for those that run once.
 	Ready  int64 `json:"ready"`
@@ -195,52 +191,52 @@ func RowOfWorkload(b workv1alpha2.Binding, f state.Facts) WorkloadRow {
 	})
 
 	scheduled := meta.FindStatusCondition(status.Conditions, workv1alpha2.Scheduled)
-	if scheduled != nil && !scheduled.LastTransitionTime.IsZero() {
-		row.Since = scheduled.LastTransitionTime.Unix()
-	}
 	unwritten := aggregate.Unwritten(status.Conditions)
 	switch {
 	case b.GetDeletionTimestamp() != nil:
 		row.State = Deleting
 	case len(unwritten) > 0:
-		row.State, row.What = state.Failed, strings.Join(unwritten, "; ")
+		row.State, row.What = state.Failed, text.Cut(strings.Join(unwritten, "; "), 1<<10)
 	case scheduled != nil && scheduled.Status == metav1.ConditionFalse:
 		row.State, row.What = Unplaced, scheduled.Message
+		if !scheduled.LastTransitionTime.IsZero() {
+			row.Since = scheduled.LastTransitionTime.Unix()
+		}
 	case len(row.Places) == 0 && scheduled == nil:
 		row.State = state.Progressing
+	case len(row.Places) == 0 && spec.Replicas == 0 && spec.ReplicaRequirements != nil:
+		row.State = state.Healthy // it is scaled to zero
 	case len(row.Places) == 0:
 		row.State, row.What = Unplaced, "it is in no cluster"
 	default:
-		row.State, row.What = row.Places[0].State, row.Places[0].What
+		row.State, row.What, row.Since = row.Places[0].State, row.Places[0].What, row.Places[0].Since
 	}
 	row.Bad = row.State.Bad() || row.State == Unplaced
 	return row
 }
 
-// Sentence explains the state of a row for people who do not see the row.
-func (r WorkloadRow) Sentence() string {
-	where := ""
-	bad := 0
-	for _, p := range r.Places {
-		if p.State == r.State {
-			bad++
+// Sentence explains the state of a row in one of its places, or as a whole for -1, for people who do not see the row.
+func (r WorkloadRow) Sentence(place int) string {
+	of, what, where := r.State, r.What, ""
+	if place >= 0 {
+		p, others := r.Places[place], -1
+		for _, other := range r.Places {
+			if other.State == p.State {
+				others++
+			}
+		}
+		of, what, where = p.State, p.What, " in "+p.Cluster
+		if others > 0 {
+			where += fmt.Sprintf(" and %d more", others)
 		}
 	}
-	if bad > 0 {
-		where = " in " + r.Places[0].Cluster
-		if bad > 1 {
-			where += fmt.Sprintf(" and %d more", bad-1)
-		}
-	}
-	switch r.State {
+	switch of {
 	case state.Failed:
-		return "not applied" + where + ": " + r.What
+		return "not applied" + where + ": " + what
 	case Unplaced:
-		return "not placed: " + r.What
+		return "not placed: " + what
 	case state.Unhealthy:
-		return strings.TrimSuffix("not healthy"+where+": "+r.What, ": ")
-	case state.Lost:
-		return "unknown" + where + ": the cluster is not ready"
+		return strings.TrimSuffix("not healthy"+where+": "+what, ": ")
 	}
 	return ""
 }

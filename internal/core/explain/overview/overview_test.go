@@ -115,7 +115,7 @@ func TestRowOfWorkloadHasTheWorstStateFirst(t *testing.T) {
 	if got := strings.Join(places, ", "); got != "c Failed, b Unhealthy, d Progressing, a Healthy" {
 		t.Errorf("places %s", got)
 	}
-	if got := row.Sentence(); got != "not applied in c: quota exceeded" {
+	if got := row.Sentence(0); got != "not applied in c: quota exceeded" {
 		t.Errorf("sentence %q", got)
 	}
 }
@@ -149,6 +149,30 @@ func TestRowsOfAttachedObjectsAndOfFinishedRuns(t *testing.T) {
 	run.Spec.Replicas = 1
 	if row := overview.RowOfWorkload(run, state.Facts{}); row.State != state.Healthy || row.Ready != 0 || row.Wanted != 0 {
 		t.Errorf("a finished run is %+v", row)
+	}
+}
+
+// A cluster whose fault pods do not explain is listed beside one whose fault they do.
+func TestAttentionNamesTheClusterThatIsNotExplained(t *testing.T) {
+	b := deployment(item("a", true, "", workv1alpha1.ResourceUnhealthy, ""),
+		item("b", true, "", workv1alpha1.ResourceUnhealthy, `{"readyReplicas": 1}`))
+	b.Status.AggregatedStatus[1].UnhealthySince = &noon
+	row := overview.RowOfWorkload(b, state.Facts{})
+	items, _ := overview.Attention(overview.Facts{Workloads: []*overview.WorkloadRow{&row},
+		Troubled: []pods.Workload{{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web",
+			Report: pods.Report{Cluster: "a", Pods: 2, Troubles: []pods.Group{{Pods: 1, Reason: "ImagePullBackOff"}}}}}}, 9)
+	if len(items) != 2 || items[1].Cluster != "b" || items[1].Since != noon.Unix() ||
+		items[1].What != "not healthy in b and 1 more: readyReplicas 1" {
+		t.Errorf("the items are %+v", items)
+	}
+}
+
+func TestWorkloadScaledToZeroIsHealthy(t *testing.T) {
+	b := deployment()
+	b.Spec.Replicas, b.Spec.ReplicaRequirements = 0, &workv1alpha2.ReplicaRequirements{}
+	b.Status.Conditions = []metav1.Condition{{Type: workv1alpha2.Scheduled, Status: metav1.ConditionTrue}}
+	if row := overview.RowOfWorkload(b, state.Facts{}); row.State != state.Healthy || row.Bad {
+		t.Errorf("it is %+v", row)
 	}
 }
 
@@ -196,7 +220,7 @@ func TestStateOfWorkloadWithoutClusters(t *testing.T) {
 	b.Status.Conditions = []metav1.Condition{{Type: workv1alpha2.Scheduled, Status: metav1.ConditionFalse,
 		Message: "0/2 clusters are available", LastTransitionTime: noon}}
 	if row := overview.RowOfWorkload(b, state.Facts{}); row.State != overview.Unplaced || row.Since != noon.Unix() ||
-		row.Sentence() != "not placed: 0/2 clusters are available" {
+		row.Sentence(-1) != "not placed: 0/2 clusters are available" {
 		t.Errorf("%+v", row)
 	}
 	b.DeletionTimestamp = &noon

@@ -55,6 +55,8 @@ type Place struct {
 	// What has the reason of the hub or of the cluster if the state is Failed, and a summary of the status if it is
 	// Unhealthy.
 	What string `json:"what,omitempty"`
+	// Since is when it became unhealthy, in seconds since 1970; 0 if unknown.
+	Since int64 `json:"since,omitempty"`
 	// Ended is true if a run, such as of a Job, has ended there.
 	Ended bool `json:"ended,omitempty"`
 }
@@ -91,9 +93,11 @@ func See(b workv1alpha2.Binding, target workv1alpha2.TargetCluster, report *work
 	s := Seen{Kind: match.GroupKind(of.APIVersion, of.Kind), Target: target, Report: report,
 		Suspended: dispatch.Suspended(b, target.Name), Troubled: f.Troubled.ailing(b, target.Name)}
 	conditions, quoted := b.BindingStatus().Conditions, strconv.Quote(target.Name)
-	for _, line := range aggregate.Unwritten(conditions) {
-		if strings.Contains(line, quoted) {
-			s.Unsent = line
+	for _, message := range aggregate.Unwritten(conditions) {
+		for line := range strings.Lines(message) {
+			if strings.Contains(line, quoted) {
+				s.Unsent = text.Cut(strings.TrimSpace(line), 1<<10)
+			}
 		}
 	}
 	if f.Cluster != nil {
@@ -185,8 +189,6 @@ func (s Seen) Place() Place {
 		p.State, p.What = Failed, s.Unsent
 	case s.Leaving && s.Report == nil:
 		p.State = Leaving
-	case s.Suspended:
-		p.State = Suspended
 	case s.Lost && !p.Ended:
 		p.State = Lost
 	case !r.Applied && r.AppliedMessage != "":
@@ -195,6 +197,9 @@ func (s Seen) Place() Place {
 		p.State = Progressing
 	case r.Health == workv1alpha1.ResourceUnhealthy, s.ails(r, status, p):
 		p.State = Unhealthy
+		if r.UnhealthySince != nil {
+			p.Since = r.UnhealthySince.Unix()
+		}
 		if r.Status != nil {
 			p.What = strings.TrimPrefix(Brief(r.Status.Raw)+"; "+Refusal(s.Kind, status, s.Target.Replicas), "; ")
 			p.What = strings.TrimSuffix(p.What, "; ")
@@ -203,6 +208,9 @@ func (s Seen) Place() Place {
 		p.State = Healthy
 	default:
 		p.State = Progressing
+	}
+	if s.Suspended && (p.State == Healthy || p.State == Progressing) {
+		p.State = Suspended
 	}
 	return p
 }
@@ -239,8 +247,11 @@ func podsOf(kind schema.GroupKind, status map[string]any, replicas int64) (ready
 		return 0, 0
 	}
 	n, counts := interpret.PodsOf(kind, status)
-	if counts && replicas == 0 {
+	switch {
+	case counts && replicas == 0:
 		return n.Ready, n.All
+	case !counts && status != nil && status["replicas"] == nil && status["readyReplicas"] == nil:
+		return 0, 0 // it does not count pods
 	}
 	return n.Ready, replicas
 }

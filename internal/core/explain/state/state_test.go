@@ -111,6 +111,14 @@ func TestStateOfATemplateInACluster(t *testing.T) {
 		"suspended, and healthy": {kind: "Deployment", replicas: 3, change: suspend,
 			report: applied(workv1alpha1.ResourceHealthy), status: `{"readyReplicas": 3, "updatedReplicas": 3}`,
 			want: state.Suspended, ready: 3, wanted: 3},
+		"suspended, and unhealthy": {kind: "Deployment", replicas: 3, change: suspend,
+			report: applied(workv1alpha1.ResourceUnhealthy), status: `{"readyReplicas": 1}`, want: state.Unhealthy, ready: 1,
+			wanted: 3, what: "readyReplicas 1"},
+		"suspended in a lost cluster": {kind: "Deployment", replicas: 3, change: suspend,
+			cluster: member(metav1.ConditionFalse), report: applied(workv1alpha1.ResourceUnknown), want: state.Lost,
+			wanted: 3},
+		"a kind that does not count pods": {kind: "Pod", replicas: 1, report: applied(workv1alpha1.ResourceHealthy),
+			status: `{"phase": "Running"}`, ailing: true, want: state.Healthy},
 		"a cluster that leaves": {kind: "Deployment", replicas: 3, cluster: leaving, want: state.Leaving, wanted: 3},
 		"a cluster that leaves and has it": {kind: "Deployment", replicas: 3, cluster: leaving,
 			report: applied(workv1alpha1.ResourceHealthy), want: state.Healthy, wanted: 3},
@@ -119,8 +127,8 @@ func TestStateOfATemplateInACluster(t *testing.T) {
 		"a Work that cannot be written": {kind: "Deployment", replicas: 3, report: applied(workv1alpha1.ResourceHealthy),
 			change: func(b *workv1alpha2.ResourceBinding) {
 				b.Status.Conditions = []metav1.Condition{{Type: workv1alpha2.WorksWritten, Status: metav1.ConditionFalse,
-					Message: `cluster "m1": override policy o: no such path`}}
-			}, want: state.Failed, wanted: 3, what: `WorksWritten: cluster "m1": override policy o: no such path`},
+					Message: "cluster \"m0\": another\ncluster \"m1\": override policy o: no such path\ncluster \"m2\": another"}}
+			}, want: state.Failed, wanted: 3, what: `cluster "m1": override policy o: no such path`},
 		"a Work that cannot be written elsewhere": {kind: "ConfigMap", report: applied(workv1alpha1.ResourceHealthy),
 			change: func(b *workv1alpha2.ResourceBinding) {
 				b.Status.Conditions = []metav1.Condition{{Type: workv1alpha2.WorksWritten, Status: metav1.ConditionFalse,
@@ -134,7 +142,7 @@ func TestStateOfATemplateInACluster(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := &workv1alpha2.ResourceBinding{}
-			versions := map[string]string{"CloneSet": "apps.kruise.io/v1beta1", "Job": "batch/v1", "ConfigMap": "v1"}
+			versions := map[string]string{"CloneSet": "apps.kruise.io/v1beta1", "Job": "batch/v1", "ConfigMap": "v1", "Pod": "v1"}
 			version := versions[c.kind]
 			if version == "" {
 				version = "apps/v1"

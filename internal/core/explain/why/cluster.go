@@ -347,12 +347,6 @@ func (e *explanation) unweighted(b workv1alpha2.Binding, candidates map[string]s
 	})
 }
 
-// suspended reports whether the binding sends nothing to the cluster.
-func (e *explanation) suspended(cluster string) bool {
-	b := e.ownBinding()
-	return b != nil && dispatch.Suspended(b, cluster)
-}
-
 // migrationOf returns the state of a cluster in the migration of the template; the zero value for none.
 func (e *explanation) migrationOf(cluster string) (of migrate.Cluster, changing bool) {
 	if e.holder == nil {

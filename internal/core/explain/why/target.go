@@ -66,8 +66,8 @@ func (e *explanation) explainTarget(row *Cluster, target workv1alpha2.TargetClus
 	if severity != "" {
 		e.find(severity, row.Name, row.Name+": "+what, next)
 	}
-	if row.State == state.Suspended && at.seen.Lost {
-		e.find(Attention, row.Name, row.Name+": "+staleText(at.cluster), "bring the cluster back")
+	if row.State.Bad() && at.seen.Suspended {
+		e.find(Waiting, row.Name, row.Name+": dispatching is suspended", e.resume(row.Name))
 	}
 	if w != nil {
 		e.explainConditions(row, w)
@@ -133,16 +133,16 @@ func (e *explanation) explainState(row *Cluster, at *there, place state.Place) (
 		return Waiting, cmp.Or(e.migrationState(row.Name), what), e.resume(row.Name)
 	}
 	switch {
-	case row.Pods != nil:
+	case row.Pods != nil && at.work != nil:
 		// The notes repeat the status, and its counters have less detail than the pods.
 		lines := at.pods.Lines()
 		if at.pods.Troubles[0].Reason != pods.FailedCreate { // it has the same message
 			lines = append(lines, strings.Trim(overdue(at.work), ", "))
 		}
 		lines = append(lines, state.Notes(row.Work.Status)...)
-		severity = Problem
-		if place.State == state.Healthy {
-			severity = Attention
+		severity = Attention
+		if place.State.Bad() {
+			severity = Problem
 		}
 		return severity, strings.Join(slices.DeleteFunc(lines, func(s string) bool { return s == "" }), "; "),
 			e.helpPods(row.Name, at.pods, at.manifest, at.item)

@@ -890,6 +890,16 @@ var stories = []struct {
 			return ailing(t, workv1alpha1.ResourceHealthy,
 				pods.Report{Pods: 6, Troubles: []pods.Group{{Pods: 2, Pod: "web-5d4f-a", Reason: "ImagePullBackOff"}}})
 		}},
+	{name: "a Work that is gone while its pods do not run", severity: why.Waiting,
+		want: "m2: its Work is about to be created",
+		given: func(t *testing.T) *hub {
+			h := ailing(t, workv1alpha1.ResourceUnhealthy,
+				pods.Report{Pods: 3, Troubles: []pods.Group{{Pods: 3, Pod: "web-5d4f-a", Reason: "ImagePullBackOff"}}})
+			h.Works = slices.DeleteFunc(h.Works, func(w workv1alpha1.Work) bool {
+				return w.Namespace == names.ExecutionSpace("m2")
+			})
+			return h
+		}},
 	{name: "pods in trouble in very many clusters", severity: why.Problem, want: "m2: 3 of 3 pods: ImagePullBackOff",
 		given: func(t *testing.T) *hub {
 			h := ailing(t, workv1alpha1.ResourceUnhealthy,
