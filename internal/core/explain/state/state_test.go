@@ -142,7 +142,8 @@ func TestStateOfATemplateInACluster(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := &workv1alpha2.ResourceBinding{}
-			versions := map[string]string{"CloneSet": "apps.kruise.io/v1beta1", "Job": "batch/v1", "ConfigMap": "v1", "Pod": "v1"}
+			versions := map[string]string{"CloneSet": "apps.kruise.io/v1beta1", "Job": "batch/v1", "ConfigMap": "v1",
+				"Pod": "v1"}
 			version := versions[c.kind]
 			if version == "" {
 				version = "apps/v1"
