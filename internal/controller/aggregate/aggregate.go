@@ -329,6 +329,10 @@ func (r *reconciler) foldIntoTemplate(ctx context.Context, b workv1alpha2.Bindin
 			r.events.Event(obj, corev1.EventTypeWarning, workv1alpha2.EventAggregateStatusFailed, err.Error())
 		}
 	}
+	if apierrors.IsInvalid(err) { // another status may be valid, but not this one
+		r.nodes.Done(key)
+		return 0, nil
+	}
 	return 0, fmt.Errorf("aggregate the status of %s: %w", commit.Name(read), err)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -20,6 +21,7 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/apistatus"
 	"github.com/argosy-io/argosy/internal/controller/controllertest"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
@@ -340,6 +342,31 @@ func TestFailedAggregationIsReportedOnceAndRetried(t *testing.T) {
 			}
 			return ""
 		})
+	})
+}
+
+// A status that the kind's definition refuses is not written again and again: the next report may have another.
+func TestInvalidStatusIsReportedOnceAndNotRetried(t *testing.T) {
+	t.Parallel()
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t, controllertest.Deployment, "shop", Options{Gather: 10 * time.Millisecond})
+		refused := 0
+		w.Server.Behave(func(rw http.ResponseWriter, r *http.Request) bool {
+			if r.Method != http.MethodPut || !strings.HasSuffix(r.URL.Path, "/deployments/c/status") {
+				return false
+			}
+			refused++
+			apistatus.Refuse(rw, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, "status.phase: Required value")
+			return true
+		})
+		w.answer(0, "", workv1alpha1.ResourceHealthy, `{"replicas": 1, "readyReplicas": 1}`)
+		w.Quiet()
+		w.Advance(10 * time.Minute)
+		w.Quiet()
+		if events := w.Events(); refused != 1 || len(events) != 2 ||
+			!strings.Contains(events[0], workv1alpha2.EventAggregateStatusFailed) {
+			t.Errorf("it was written %d times, with the events %q", refused, events)
+		}
 	})
 }
 
