@@ -119,7 +119,7 @@ func (k nativeCondition) fold(rs []report) map[string]any {
 	}
 	c := map[string]any{"type": k.kind, "status": status}
 	setText(c, "reason", reason)
-	setText(c, "message", words.Lines(messages, maxMessages))
+	setText(c, "message", words.Message(words.Lines(messages, maxMessages)))
 	if worst.done == 1 && k.fine != "" {
 		c["message"] = k.fine
 	}

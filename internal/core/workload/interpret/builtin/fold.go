@@ -115,7 +115,11 @@ func setMessages(status map[string]any, rs []report) {
 	setText(status, "message", words.Lines(messages, maxMessages))
 }
 
+// withCluster returns the message with the name of its cluster, if it has one.
 func withCluster(cluster, message string) string {
+	if cluster == "" {
+		return message
+	}
 	return strings.TrimSuffix(cluster+": "+message, ": ")
 }
 

@@ -1,13 +1,15 @@
 package builtin
 
 import (
+	"cmp"
 	"context"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	words "github.com/argosy-io/argosy/internal/core/object/text"
@@ -89,11 +91,11 @@ func reflectStandard(_ context.Context, observed *unstructured.Unstructured) (ma
 	return status, nil
 }
 
-// aggregateStandard sets the conditions and the observedGeneration of the template, and keeps the rest of its status. A
-// template whose members report no conditions stays.
+// aggregateStandard sets the conditions and the observedGeneration of the template, and keeps the rest of its status,
+// also conditions of types that no cluster reports: a controller on the hub may set them. A template whose members
+// report no conditions stays.
 func aggregateStandard(template *unstructured.Unstructured, rs []report) (*unstructured.Unstructured, error) {
 	seen, counts := template.GetGeneration(), false
-	kinds := map[string]bool{}
 	for _, r := range rs {
 		of, known := whole(r.status[interpret.TemplateGenerationField])
 		if r.status == nil || known && of < template.GetGeneration() ||
@@ -101,23 +103,36 @@ func aggregateStandard(template *unstructured.Unstructured, rs []report) (*unstr
 			seen = max(template.GetGeneration()-1, 0)
 		}
 		counts = counts || r.status["observedGeneration"] != nil
-		for _, c := range objects(r.status, "conditions") {
-			if text(c, "type") == "" || text(c, "status") == "" {
-				return template, nil // conditions of another form
-			}
-			kinds[text(c, "type")] = true
-		}
 	}
+	kinds, has := reportedTypes(rs)
 	if len(kinds) == 0 {
 		return template, nil
 	}
-	var all []any
-	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
-		c := mergeCondition(kind, rs)
-		if c["observedGeneration"] != nil {
-			c["observedGeneration"] = seen
+	rs = validConditions(template, rs, has)
+	merged := map[string]map[string]any{}
+	for _, kind := range kinds {
+		good := map[bool]string{false: "True", true: "False"}[badIfTrue(kind)]
+		c := nativeCondition{kind: kind, good: good, expected: !badIfTrue(kind)}.fold(rs)
+		if c["message"] == nil {
+			c["message"] = ""
 		}
-		all = append(all, c)
+		c["observedGeneration"] = seen
+		maps.DeleteFunc(c, func(name string, _ any) bool { return name != "type" && name != "status" && !has[name] })
+		merged[kind] = c
+	}
+	var all []any
+	for _, was := range objects(template.Object, "status", "conditions") {
+		kind := text(was, "type")
+		if c, reported := merged[kind]; !reported {
+			all = append(all, was)
+		} else if c != nil {
+			all, merged[kind] = append(all, c), nil
+		}
+	}
+	for _, kind := range kinds {
+		if merged[kind] != nil {
+			all = append(all, merged[kind])
+		}
 	}
 	status := maps.Clone(object(template.Object, "status"))
 	if status == nil {
@@ -129,48 +144,85 @@ func aggregateStandard(template *unstructured.Unstructured, rs []report) (*unstr
 	return settled(template, status), nil
 }
 
-// mergeCondition returns the worst of the clusters' conditions of a type, with the message of each cluster in that
-// state. A cluster without it counts as Unknown, unless True is bad. The condition of a single cluster is copied.
-func mergeCondition(kind string, rs []report) (worst map[string]any) {
-	var messages []string
-	at, bad := 3, badIfTrue(kind)
-	for _, r := range rs {
-		i := slices.IndexFunc(objects(r.status, "conditions"), func(c map[string]any) bool { return text(c, "type") == kind })
-		var c map[string]any
-		switch {
-		case i >= 0:
-			c = runtime.DeepCopyJSON(objects(r.status, "conditions")[i])
-		case bad:
-			continue
-		default:
-			c = notReported(kind, rs)
-		}
-		s := severity(text(c, "status"), bad)
-		if s < at {
-			worst, at, messages = c, s, nil
-		}
-		if s == at {
-			messages = append(messages, withCluster(r.cluster, text(c, "message")))
-			setText(worst, "lastTransitionTime", latest(text(worst, "lastTransitionTime"), text(c, "lastTransitionTime")))
-		}
+// maxTypes limits the types of conditions that reach a template.
+const maxTypes = 32
+
+// unspecified is the reason of a condition whose own is missing or invalid.
+const unspecified = "Unspecified"
+
+// The patterns of metav1.Condition.
+var (
+	typePattern = regexp.MustCompile(`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?` +
+		`(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$`)
+	reasonPattern = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`)
+)
+
+// typeOf returns the type of a condition; empty if the condition has another form.
+func typeOf(c map[string]any) string {
+	kind := text(c, "type")
+	if text(c, "status") == "" || len(kind) > 316 || !typePattern.MatchString(kind) {
+		return ""
 	}
-	if len(rs) > 1 {
-		worst["message"] = words.Lines(messages, maxMessages)
-	}
-	return worst
+	return kind
 }
 
-// notReported returns the condition of a cluster that does not report it: one of another cluster, as Unknown. So it has
-// the fields that its definition requires.
-func notReported(kind string, rs []report) map[string]any {
+// reportedTypes returns the sorted types of the clusters' conditions, and the fields that any condition has. Of too
+// many types it returns those that the most clusters report.
+func reportedTypes(rs []report) (kinds []string, has map[string]bool) {
+	has = map[string]bool{}
+	in := map[string]int{}
 	for _, r := range rs {
+		kindsHere := map[string]bool{}
 		for _, c := range objects(r.status, "conditions") {
-			if text(c, "type") == kind {
-				c = runtime.DeepCopyJSON(c)
-				c["status"], c["reason"], c["message"] = "Unknown", "NotReported", "the cluster has not reported it yet"
-				return c
+			if kind := typeOf(c); kind != "" && !kindsHere[kind] {
+				kindsHere[kind] = true
+				in[kind]++
+			}
+			for name, value := range c {
+				has[name] = has[name] || value != nil
 			}
 		}
 	}
-	return nil
+	kinds = slices.SortedFunc(maps.Keys(in), func(a, b string) int { return cmp.Or(in[b]-in[a], cmp.Compare(a, b)) })
+	kinds = kinds[:min(len(kinds), maxTypes)]
+	slices.Sort(kinds)
+	return kinds, has
+}
+
+// validConditions returns the reports with conditions that the schema of metav1.Condition accepts. Otherwise one
+// cluster could make the API server refuse the status, for all. They have the fields that any condition has. The only
+// cluster has no name.
+func validConditions(template *unstructured.Unstructured, rs []report, has map[string]bool) []report {
+	known := template.GetCreationTimestamp().UTC().Format(time.RFC3339)
+	for _, r := range rs {
+		for _, c := range objects(r.status, "conditions") {
+			known = latest(known, text(c, "lastTransitionTime"))
+		}
+	}
+	timeOf := func(c map[string]any, name string) string {
+		at, _ := time.Parse(time.RFC3339, cmp.Or(latest(text(c, name)), known))
+		return at.Format(time.RFC3339)
+	}
+	out := slices.Clone(rs)
+	for i, r := range rs {
+		var valid []any
+		for _, c := range objects(r.status, "conditions") {
+			v := map[string]any{"type": typeOf(c), "status": text(c, "status"), "reason": text(c, "reason"),
+				"message": words.Cut(text(c, "message"), 32<<10/min(len(rs), maxMessages))}
+			if v["status"] != "True" && v["status"] != "False" {
+				v["status"] = "Unknown"
+			}
+			if reason := text(c, "reason"); len(reason) > 1024 || !reasonPattern.MatchString(reason) {
+				v["reason"] = unspecified
+			}
+			for _, name := range []string{"lastTransitionTime", "lastUpdateTime"} {
+				v[name] = timeOf(c, name)
+			}
+			valid = append(valid, v)
+		}
+		if out[i].status = map[string]any{"conditions": valid}; len(rs) == 1 {
+			out[i].cluster = ""
+		}
+	}
+	return out
 }

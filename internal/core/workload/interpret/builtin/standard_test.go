@@ -1,11 +1,17 @@
 package builtin
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	fieldpath "k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
@@ -102,8 +108,11 @@ func TestConditionsOfUnknownKindsReachTheTemplate(t *testing.T) {
 			"observedGeneration: 2, " + ready("True")},
 		"no cluster reports conditions": {ready("True"), []string{"phase: x"}, ready("True")},
 		"no cluster has it":             {ready("True"), nil, ready("True")},
-		"a type that is gone": {
-			`conditions: [{type: Issuing, status: "True"}]`, []string{ready("True")}, ready("True")},
+		"a type that no cluster reports": {`conditions: [{type: Issuing, status: "True"}]`, []string{ready("True")},
+			`conditions: [{type: Issuing, status: "True"}, ` + ready("True")[len("conditions: ["):]},
+		"a type of a controller on the hub, after that of clusters": {
+			ready("False")[:len(ready("False"))-1] + `, {type: Own, status: "True", x: 1}]`, []string{ready("True")},
+			ready("True")[:len(ready("True"))-1] + `, {type: Own, status: "True", x: 1}]`},
 		"conditions of another form":     {"", []string{`conditions: [{type: Warned, message: old}]`}, ""},
 		"conditions that are an object":  {"", []string{`conditions: {Ready: true}`}, ""},
 		"a report without a status":      {"", []string{""}, ""},
@@ -128,6 +137,103 @@ func TestConditionsOfUnknownKindsReachTheTemplate(t *testing.T) {
 				t.Errorf("got\n%swant\n%s", show(got), show(want))
 			}
 		})
+	}
+}
+
+// One cluster must not be able to make the API server refuse the status of a template, for all clusters.
+func TestConditionsOfAClusterAlwaysFitTheirSchema(t *testing.T) {
+	interpreter = withStandard
+	t.Cleanup(func() { interpreter = interpret.New(Tier()) })
+	const good = `{type: Ready, status: "True", reason: Issued, message: up, lastTransitionTime: "2026-01-01T00:00:00Z", ` +
+		`observedGeneration: 1}`
+	var many []string
+	for i := range 500 {
+		many = append(many, fmt.Sprintf(`{type: A%d, status: "True", reason: R, message: m, `+
+			`lastTransitionTime: "2026-01-01T00:00:00Z"}`, i))
+	}
+	long := strings.Repeat("x", 40000)
+	for name, bad := range map[string]string{
+		"a long message":            `{type: Ready, status: "False", reason: R, message: ` + long + `}`,
+		"a status that is none":     `{type: Ready, status: Maybe, reason: R, message: m}`,
+		"a bad time":                `{type: Ready, status: "False", reason: R, message: m, lastTransitionTime: yesterday}`,
+		"a time of another form":    `{type: Ready, status: "False", reason: R, lastTransitionTime: "2026-01-01T00:00:00,5Z"}`,
+		"a time that is a number":   `{type: Ready, status: "False", reason: R, message: m, lastTransitionTime: 5}`,
+		"no reason, message, time":  `{type: Ready, status: "False"}`,
+		"a bad reason":              `{type: Ready, status: "False", reason: "not so", message: m}`,
+		"a long reason":             `{type: Ready, status: "False", reason: ` + long + `, message: m}`,
+		"numbers":                   `{type: Ready, status: "False", reason: 1, message: 2, observedGeneration: -3}`,
+		"other fields":              `{type: Ready, status: "False", other: 1, severity: {x: y}}`,
+		"a bad type":                `{type: "a b", status: "True", reason: R, message: m}`,
+		"a long type":               `{type: ` + long + `, status: "True"}`,
+		"no type":                   `{status: "True"}`,
+		"an own type, without more": `{type: Own, status: "True"}`,
+		"many types":                strings.Join(many, ", "),
+		"no condition":              `5`,
+	} {
+		for _, reports := range [][]string{{"{conditions: [" + good + ", " + bad + "]}"},
+			{"{conditions: [" + good + "]}", "{conditions: [" + bad + "]}"},
+			{"{conditions: [" + bad + "]}", "{conditions: [" + good + "]}", "{conditions: [" + good + "]}"}} {
+			template := custom(t, 3, "")
+			got := aggregated(t, template, items(t, reports...))
+			var of struct{ Conditions []metav1.Condition }
+			raw, err := json.Marshal(got)
+			if err == nil {
+				d := json.NewDecoder(bytes.NewReader(raw))
+				d.DisallowUnknownFields()
+				err = d.Decode(&of)
+			}
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+				continue
+			}
+			seen := map[string]bool{}
+			for _, c := range of.Conditions {
+				for _, e := range validation.ValidateCondition(c, fieldpath.NewPath("status")) {
+					t.Errorf("%s of %d: %v", name, len(reports), e)
+				}
+				if c.Status != "True" && c.Status != "False" && c.Status != "Unknown" {
+					t.Errorf("%s: status %s", name, c.Status)
+				}
+				seen[c.Type] = true
+			}
+			// Of many types, those that the most clusters report are kept.
+			if !seen["Ready"] && (len(reports) == 3 || name != "many types") || len(of.Conditions) > 32 {
+				t.Errorf("%s: %d conditions, Ready %v", name, len(of.Conditions), seen["Ready"])
+			}
+		}
+	}
+}
+
+// A controller on the hub that sets a condition of its own and the hub end with the same status.
+func TestAControllerOnTheHubKeepsItsConditions(t *testing.T) {
+	reports := items(t, `{conditions: [{type: Ready, status: "True"}, {type: Synced, status: "True"}]}`)
+	template := custom(t, 3, `conditions: [{type: Issuing, status: "False"}]`)
+	writes := 0
+	for range 5 {
+		next, err := withStandard.Aggregate(t.Context(), template, reports)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if show(next.Object["status"]) != show(template.Object["status"]) {
+			writes++
+		}
+		template = next.DeepCopy()
+		conditions, own := list(object(template.Object, "status"), "conditions"), false
+		for _, c := range conditions {
+			if c, _ := c.(map[string]any); c["type"] == "Issuing" {
+				own = true
+				if c["status"] != "True" {
+					c["status"] = "True"
+					writes++
+				}
+			}
+		}
+		if !own || len(conditions) != 3 {
+			t.Fatalf("conditions are %s", show(conditions))
+		}
+	}
+	if writes != 2 {
+		t.Errorf("%d writes, want one of each", writes)
 	}
 }
 

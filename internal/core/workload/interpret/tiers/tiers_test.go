@@ -242,3 +242,24 @@ func TestStatusesAreConverted(t *testing.T) {
 		t.Errorf("the items given are changed: %s", raw)
 	}
 }
+
+// A controller on the hub that sets the same conditions as members would write against the hub for ever.
+func TestACustomizationTurnsStandardConditionsOff(t *testing.T) {
+	template := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "certs.example.com/v1",
+		"kind": "Certificate", "metadata": map[string]any{"name": "c"}, "status": map[string]any{"conditions": []any{
+			map[string]any{"type": "Ready", "status": "False"}}}}}
+	items := []workv1alpha2.AggregatedStatusItem{{ClusterName: "m1", Applied: true,
+		Status: &runtime.RawExtension{Raw: []byte(`{"conditions":[{"type":"Ready","status":"True"}]}`)}}}
+	off := customization(t, "off", `{target: {apiVersion: certs.example.com/v1, kind: Certificate}, customizations: {
+		statusAggregation: {luaScript: "function AggregateStatus(desiredObj, statusItems) return desiredObj end"}}}`)
+	for want, all := range map[string][]*configv1alpha1.ResourceInterpreterCustomization{"True": nil, "False": {off}} {
+		got, err := tiers.Offline(all).Aggregate(t.Context(), template, items)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, _, _ := unstructured.NestedSlice(got.Object, "status", "conditions")
+		if is := list[0].(map[string]any)["status"]; is != want {
+			t.Errorf("with %d customizations Ready is %v, want %s", len(all), is, want)
+		}
+	}
+}
