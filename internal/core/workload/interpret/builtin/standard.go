@@ -45,34 +45,39 @@ func hubWritesStatus(group string) bool {
 			func(suffix string) bool { return strings.HasSuffix(group, suffix) })
 }
 
+// deciding are the conditions that decide the health. Others may describe an earlier generation for ever.
+var deciding = []string{"Ready", "Available", "Synced", "Stalled", "Reconciling"}
+
 // standardHealth follows the conventions of kstatus, extended by Available and Synced. An object without these
-// conditions is healthy.
+// conditions is healthy. One that is not ready is Unknown, without a deadline: it may wait for a person, and failover
+// would move it.
 func standardHealth(_ context.Context, observed *unstructured.Unstructured) (interpret.Health, error) {
 	status := object(observed.Object, "status")
 	switch {
 	case !observedBy(status, observed.GetGeneration()):
-		return interpret.Progressing, nil
+		return interpret.Unknown, nil
 	case isTrue(status, "Stalled"), overdue(status):
 		return interpret.Degraded, nil
 	case isTrue(status, "Reconciling"):
-		return interpret.Progressing, nil
+		return interpret.Unknown, nil
 	}
-	for _, kind := range []string{"Ready", "Available", "Synced"} {
+	for _, kind := range deciding[:3] {
 		if is := conditionText(status, kind, "status"); is != "" && is != "True" {
-			return interpret.Progressing, nil
+			return interpret.Unknown, nil
 		}
 	}
 	return interpret.Healthy, nil
 }
 
-// observedBy reports whether the controller has observed a generation. It is true if the status does not tell.
+// observedBy reports whether the controller has observed a generation, by the status and its deciding conditions. It is
+// true if these do not tell.
 func observedBy(status map[string]any, generation int64) bool {
 	if n, ok := interpret.ObservedGeneration(status); ok && n < generation {
 		return false
 	}
 	return !slices.ContainsFunc(objects(status, "conditions"), func(c map[string]any) bool {
 		n, ok := whole(c["observedGeneration"])
-		return ok && n < generation
+		return ok && n < generation && slices.Contains(deciding, text(c, "type"))
 	})
 }
 

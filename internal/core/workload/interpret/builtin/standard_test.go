@@ -32,16 +32,19 @@ func TestHealthOfUnknownKindsIsThatOfTheirConditions(t *testing.T) {
 		status string
 		want   interpret.Health
 	}{
-		"no status yet":         {"", interpret.Healthy},
-		"no conditions":         {`phase: Bound`, interpret.Healthy},
-		"ready":                 {`conditions: [{type: Ready, status: "True"}]`, interpret.Healthy},
-		"not ready":             {`conditions: [{type: Ready, status: "False"}]`, interpret.Progressing},
-		"not known to be ready": {`conditions: [{type: Ready, status: Unknown}]`, interpret.Progressing},
-		"not available":         {`conditions: [{type: Available, status: "False"}]`, interpret.Progressing},
+		"no status yet": {"", interpret.Healthy},
+		"no conditions": {`phase: Bound`, interpret.Healthy},
+		"ready":         {`conditions: [{type: Ready, status: "True"}]`, interpret.Healthy},
+		"an event of an earlier generation": {
+			`conditions: [{type: Ready, status: "True", observedGeneration: 7},
+				{type: Issuing, status: "False", observedGeneration: 6}]`, interpret.Healthy},
+		"not ready":             {`conditions: [{type: Ready, status: "False"}]`, interpret.Unknown},
+		"not known to be ready": {`conditions: [{type: Ready, status: Unknown}]`, interpret.Unknown},
+		"not available":         {`conditions: [{type: Available, status: "False"}]`, interpret.Unknown},
 		"ready and not synced": {
-			`conditions: [{type: Ready, status: "True"}, {type: Synced, status: "False"}]`, interpret.Progressing},
+			`conditions: [{type: Ready, status: "True"}, {type: Synced, status: "False"}]`, interpret.Unknown},
 		"ready and reconciling": {
-			`conditions: [{type: Ready, status: "True"}, {type: Reconciling, status: "True"}]`, interpret.Progressing},
+			`conditions: [{type: Ready, status: "True"}, {type: Reconciling, status: "True"}]`, interpret.Unknown},
 		"not ready and stalled": {
 			`conditions: [{type: Ready, status: "False"}, {type: Stalled, status: "True"}]`, interpret.Degraded},
 		"no longer stalled": {
@@ -52,11 +55,11 @@ func TestHealthOfUnknownKindsIsThatOfTheirConditions(t *testing.T) {
 			`conditions: [{type: Available, status: "True"}, {type: Progressing, status: "True"}]`, interpret.Healthy},
 		"a condition of its own": {`conditions: [{type: Paused, status: "False"}]`, interpret.Healthy},
 		"not observed": {
-			`observedGeneration: 6, conditions: [{type: Ready, status: "True"}]`, interpret.Progressing},
+			`observedGeneration: 6, conditions: [{type: Ready, status: "True"}]`, interpret.Unknown},
 		"observed": {
 			`observedGeneration: 7, conditions: [{type: Ready, status: "True"}]`, interpret.Healthy},
 		"a condition not observed": {
-			`conditions: [{type: Ready, status: "True", observedGeneration: 6}]`, interpret.Progressing},
+			`conditions: [{type: Ready, status: "True", observedGeneration: 6}]`, interpret.Unknown},
 		"conditions of another form":  {`conditions: {ready: true}`, interpret.Healthy},
 		"conditions without a status": {`conditions: [{type: Ready}]`, interpret.Healthy},
 		"a status of another form":    {`conditions: [Ready]`, interpret.Healthy},
