@@ -25,7 +25,9 @@ func Brief(status json.RawMessage) string {
 	var parts []string
 	for _, name := range briefFields {
 		switch v := fields[name].(type) {
-		case string, float64:
+		case string:
+			parts = append(parts, name+" "+text.Plain(v, wordMost))
+		case float64:
 			parts = append(parts, fmt.Sprintf("%s %v", name, v))
 		}
 	}
@@ -33,11 +35,15 @@ func Brief(status json.RawMessage) string {
 	if len(parts) > 0 {
 		lines = append([]string{strings.Join(parts, ", ")}, lines...)
 	}
-	return strings.Join(lines, "; ")
+	return text.Cut(strings.Join(lines, "; "), briefMost)
 }
 
-// messageMost is the most bytes of a message that a member reported.
-const messageMost = 256
+// Limits in bytes for texts that a member reported: a summary, a message and a word, such as a phase.
+const (
+	briefMost   = 512
+	messageMost = 256
+	wordMost    = 64
+)
 
 // failure quotes the condition by which a workload that runs once, such as a Job, reports that it failed; empty if it
 // has not failed.
@@ -47,13 +53,16 @@ func failure(status map[string]any) string {
 			if fields.Text(c, "type") != kind || fields.Text(c, "status") != "True" {
 				continue
 			}
-			parts := []string{fields.Text(c, "reason"), strings.Join(strings.Fields(fields.Text(c, "message")), " ")}
+			parts := []string{fields.Text(c, "reason"), fields.Text(c, "message")}
 			parts = slices.DeleteFunc(parts, func(s string) bool { return s == "" })
-			return text.Cut(strings.Join(parts, ": "), messageMost)
+			return text.Plain(strings.Join(parts, ": "), messageMost)
 		}
 	}
 	return ""
 }
+
+// notesMost is the most notes of a status.
+const notesMost = 4
 
 // Notes returns why a workload failed, and the notes that the hub adds to a status.
 func Notes(status json.RawMessage) []string {
@@ -61,6 +70,11 @@ func Notes(status json.RawMessage) []string {
 	if json.Unmarshal(status, &reported) != nil {
 		return nil
 	}
-	return append(slices.DeleteFunc([]string{failure(reported)}, func(s string) bool { return s == "" }),
-		interpret.Notes(reported)...)
+	notes := slices.DeleteFunc(append([]string{failure(reported)}, interpret.Notes(reported)...),
+		func(s string) bool { return s == "" })
+	notes = notes[:min(len(notes), notesMost)]
+	for i := range notes {
+		notes[i] = text.Plain(notes[i], messageMost)
+	}
+	return notes
 }

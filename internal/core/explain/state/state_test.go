@@ -2,7 +2,9 @@ package state_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
+	"unicode"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -211,5 +213,40 @@ func TestAllStatesHaveARank(t *testing.T) {
 	}
 	if state.Progressing.Bad() || !state.Lost.Bad() {
 		t.Error("a lost cluster is a problem, and progress is none")
+	}
+}
+
+// What a member reports is shown in each row of the console and in terminals.
+func TestWhatMembersReportIsCutAndPrintable(t *testing.T) {
+	long := strings.Repeat(`\u001b[2J\nfake\u009b `, 10000)
+	note := `{"type":"ImmutableFieldConflict","status":"True","message":"` + long + `"}`
+	for name, status := range map[string]string{
+		"a phase":           `{"phase":"` + long + `","replicas":1}`,
+		"a failure":         `{"conditions":[{"type":"Failed","status":"True","reason":"` + long + `","message":"m"}]}`,
+		"a note":            `{"conditions":[` + note + `]}`,
+		"many notes":        `{"conditions":[` + strings.Repeat(note+",", 50) + note + `]}`,
+		"pods not created":  `{"conditions":[{"type":"ReplicaFailure","status":"True","message":"` + long + `"}]}`,
+		"a word and a note": `{"phase":"a\u001bb","conditions":[` + note + `]}`,
+	} {
+		b := &workv1alpha2.ResourceBinding{}
+		b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop",
+			Name: "web"}
+		b.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "m1", Replicas: 3}}
+		report := applied(workv1alpha1.ResourceUnhealthy)
+		report.ClusterName, report.Status = "m1", &runtime.RawExtension{Raw: []byte(status)}
+		b.Status.AggregatedStatus = []workv1alpha2.AggregatedStatusItem{*report}
+		what := state.Places(b, state.Facts{})[0].What
+		texts := append(state.Notes([]byte(status)), what, state.Brief([]byte(status)))
+		for _, s := range texts {
+			if len(s) > 1024 || strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
+				t.Errorf("%s: %d bytes, %.80q", name, len(s), s)
+			}
+		}
+		if len(texts) > 6 || what == "" {
+			t.Errorf("%s: %d texts, %q", name, len(texts), what)
+		}
+	}
+	if got := state.Brief([]byte(`{"phase":"` + long + `","replicas":1}`)); !strings.HasSuffix(got, ", replicas 1") {
+		t.Errorf("a long phase hides what follows: %q", got)
 	}
 }

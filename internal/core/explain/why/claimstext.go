@@ -51,8 +51,7 @@ func (a PolicyAnswer) Write(out io.Writer) error {
 		t.end()
 	}
 	writeMissing(&b, a.Missing)
-	_, err := out.Write(b.Bytes())
-	return err
+	return writePrintable(out, b.Bytes())
 }
 
 func writeFindings(b *bytes.Buffer, all []Finding) {

@@ -160,6 +160,5 @@ func (a ManifestWorkAnswer) Write(out io.Writer) error {
 		t.row(o.Object, string(o.Applied), string(o.Available), o.Health, o.Work, short(o.Why))
 	}
 	t.end()
-	_, err := out.Write(b.Bytes())
-	return err
+	return writePrintable(out, b.Bytes())
 }

@@ -307,6 +307,5 @@ func (a MemberAnswer) Write(out io.Writer) error {
 		t.end()
 	}
 	writeMissing(&b, a.Missing)
-	_, err := out.Write(b.Bytes())
-	return err
+	return writePrintable(out, b.Bytes())
 }

@@ -131,3 +131,33 @@ func placedBinding(t *testing.T, c *clusterv1alpha1.Cluster, name, spec string) 
 	}
 	return h.Binding
 }
+
+// Texts of members must not reach a terminal with escape sequences, or as lines of their own.
+func TestAnswersHaveNoControlCharactersOfMembers(t *testing.T) {
+	const evil = "denied \x1b[2J\u009b31m\x07\r\nfake\tHealthy"
+	c := cluster("m1")
+	b := placedBinding(t, c, "web", "")
+	for _, message := range []func(){
+		func() {
+			item := &b.BindingStatus().AggregatedStatus[0]
+			item.Applied, item.AppliedMessage = false, evil
+		},
+		func() { c.Status.Conditions[0].Message = evil },
+	} {
+		message()
+		var out bytes.Buffer
+		if err := why.ExplainMember(why.MemberFacts{Cluster: c, Bindings: []workv1alpha2.Binding{b}}).Write(&out); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(out.String(), "denied") || strings.ContainsAny(out.String(), "\x1b\u009b\x07\r\t") {
+			t.Errorf("it writes %q", out.String())
+		}
+	}
+	var out bytes.Buffer
+	err := why.Answer{Findings: []why.Finding{{What: evil}}, Clusters: []why.Cluster{{Name: "m1", Why: evil}}, Only: "m1",
+		Warnings: []why.Warning{{Message: evil}}}.Write(&out)
+	if err != nil || strings.ContainsAny(out.String(), "\x1b\u009b\x07\r\t") ||
+		!strings.Contains(out.String(), "denied [2J 31m fake Healthy") {
+		t.Errorf("it writes %q, %v", out.String(), err)
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
+	"unicode"
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/match"
@@ -39,7 +40,17 @@ func (a Answer) Write(out io.Writer) error {
 		}
 	}
 	writeMissing(&b, a.Missing)
-	_, err := out.Write(b.Bytes())
+	return writePrintable(out, b.Bytes())
+}
+
+// writePrintable writes lines for a terminal, without control characters, which texts of members may have.
+func writePrintable(out io.Writer, lines []byte) error {
+	_, err := out.Write(bytes.Map(func(r rune) rune {
+		if r == '\n' || unicode.IsPrint(r) {
+			return r
+		}
+		return ' '
+	}, lines))
 	return err
 }
 
@@ -199,11 +210,8 @@ func table(out io.Writer, columns ...string) rows {
 }
 
 func (t rows) row(cells ...string) {
-	for i := range cells[:len(cells)-1] {
-		cells[i] = cmp.Or(cells[i], "-")
-	}
-	if last := len(cells) - 1; cells[last] == "" {
-		cells[last] = "-"
+	for i := range cells {
+		cells[i] = cmp.Or(text.Printable(cells[i]), "-")
 	}
 	fmt.Fprintf(t.w, "  %s\n", strings.Join(cells, "\t"))
 }

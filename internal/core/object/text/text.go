@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"unicode"
 )
 
 const ellipsis = "…"
@@ -17,6 +18,14 @@ func Cut(s string, most int) string {
 	}
 	return strings.ToValidUTF8(s[:most-len(ellipsis)], "") + ellipsis
 }
+
+// Printable returns one line of the printable characters of s, which is safe for a terminal.
+func Printable(s string) string {
+	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }), " ")
+}
+
+// Plain returns one line of printable characters of at most the given number of bytes.
+func Plain(s string, most int) string { return Cut(Printable(Cut(s, 4*most)), most) }
 
 // Message cuts the message of a condition to the length that the API accepts, 32768 characters.
 func Message(s string) string { return Cut(s, 32<<10) }

@@ -55,3 +55,16 @@ func TestManyNamesAndLinesAreSummedUp(t *testing.T) {
 		}
 	}
 }
+
+func TestPlainTextIsOnePrintableLine(t *testing.T) {
+	for in, want := range map[string]string{"": "", "a\n b\tc": "a b c", "\x1b[31mred\x1b[0m": "[31mred [0m",
+		"a\u009b2Jb\u202ec": "a 2Jb c", "äöü": "äöü", "a\rfake": "a fake", "a\x7f\x00b": "a b",
+		"0123456789ab": "0123456789ab", "0123456789abc": "012345678…"} {
+		if got := text.Plain(in, 12); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+	if got := text.Plain(strings.Repeat("é\x1b", 1<<20), 100); len(got) > 100 || strings.Contains(got, "\x1b") {
+		t.Errorf("got %q", got)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/argosy-io/argosy/internal/core/object/fields"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 )
 
 // FailedCreate is the reason with which controllers of workloads report that they cannot create pods.
@@ -29,6 +30,6 @@ func Missing(kind schema.GroupKind, status map[string]any, replicas int64) int64
 func (r Report) WithRefusal(cluster string, missing, total int64, message string) Report {
 	r.Cluster, r.Pods = cluster, max(r.Pods+missing, total, 1)
 	r.Troubles = append([]Group{{Pods: int(max(1, missing)), Reason: FailedCreate,
-		Message: plain(message, messageMost)}}, r.Troubles...)
+		Message: text.Plain(message, messageMost)}}, r.Troubles...)
 	return r
 }

@@ -5,9 +5,7 @@ package pods
 import (
 	"cmp"
 	"fmt"
-	"strings"
 	"time"
-	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -87,16 +85,9 @@ func TroubleOf(p *corev1.Pod) (t Trouble, ok bool) {
 	if t.Workload.Name == "" {
 		t.Workload.Kind, t.Workload.Name = "Pod", p.Name
 	}
-	t.Reason, t.Message, t.Container = plain(t.Reason, reasonMost), plain(t.Message, messageMost),
+	t.Reason, t.Message, t.Container = text.Plain(t.Reason, reasonMost), text.Plain(t.Message, messageMost),
 		text.Cut(t.Container, nameMost)
 	return t, true
-}
-
-// plain returns one line of printable characters of at most the given number of bytes, which is safe for a terminal.
-func plain(s string, most int) string {
-	s = text.Cut(s, 4*most)
-	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }), " ")
-	return text.Cut(s, most)
 }
 
 func findTrouble(p *corev1.Pod) (Trouble, bool) {
@@ -216,7 +207,7 @@ func endOf(t *corev1.ContainerStateTerminated) *End {
 	if t == nil {
 		return nil
 	}
-	return &End{Reason: plain(t.Reason, reasonMost), ExitCode: t.ExitCode}
+	return &End{Reason: text.Plain(t.Reason, reasonMost), ExitCode: t.ExitCode}
 }
 
 // sidecar reports whether an init container is a sidecar (restartPolicy: Always).
