@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,20 +22,26 @@ import (
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
-// maxAsked is the maximum number of members that AddRefusals asks, refusalTimeout the time for all.
+// Limits of AddRefusals: the members that it asks at the same time, the time for their answers, and the age of an event
+// in an answer. Controllers that fail again and again try every 17 minutes.
 const (
 	maxAsked       = 20
-	refusalTimeout = 5 * time.Second
+	refusalTimeout = 2 * time.Second
+	refusalAge     = 20 * time.Minute
 )
 
 // AddRefusals adds to the reports in all why the controller of a binding's template cannot create pods in clusters. It
 // lists the events of a member once, if pods are missing there and the status does not have the reason. A member that
-// does not answer is left out.
+// is not ready, or does not answer, is left out.
 func (f *Fleet) AddRefusals(ctx context.Context, b workv1alpha2.Binding, all []pods.Workload) []pods.Workload {
-	ctx, cancel := context.WithTimeout(ctx, refusalTimeout)
-	defer cancel()
-	spec, asked := b.BindingSpec(), 0
+	spec, s := b.BindingSpec(), f.Snapshot()
 	of := spec.Resource
+	type asked struct {
+		cluster        string
+		missing, total int64
+		why            string
+	}
+	var at []asked
 	for _, item := range b.BindingStatus().AggregatedStatus {
 		var status map[string]any
 		if f.members == nil || !pods.HasPods(spec) || !item.Applied || item.Health == workv1alpha1.ResourceHealthy ||
@@ -43,37 +50,59 @@ func (f *Fleet) AddRefusals(ctx context.Context, b workv1alpha2.Binding, all []p
 		}
 		total := capacity.ReplicasIn(spec, spec.Clusters, item.ClusterName)
 		missing := pods.Missing(match.GroupKind(of.APIVersion, of.Kind), status, total)
-		if missing == 0 || interpret.Refusal(status, true) != "" || asked == maxAsked {
+		if missing > 0 && interpret.Refusal(status, true) == "" && len(at) < maxAsked &&
+			!membership.KnownNotReady(s.Cluster(item.ClusterName)) {
+			at = append(at, asked{item.ClusterName, missing, total, ""})
+		}
+	}
+	if len(at) == 0 {
+		return all
+	}
+	templates, err := f.templates(ctx, of.Namespace)
+	if err != nil {
+		return all
+	}
+	ctx, cancel := context.WithTimeout(ctx, refusalTimeout)
+	defer cancel()
+	var asking sync.WaitGroup
+	for i := range at {
+		known := templates[place{at[i].cluster, of.Namespace}]
+		asking.Go(func() { at[i].why = f.refusal(ctx, at[i].cluster, of, append(slices.Clone(known), of)) })
+	}
+	asking.Wait()
+	for _, a := range at {
+		if a.why == "" {
 			continue
 		}
-		asked++
-		why := f.refusal(ctx, item.ClusterName, of)
-		if why == "" {
-			continue
-		}
-		at := slices.IndexFunc(all, func(w pods.Workload) bool {
-			return w.Cluster == item.ClusterName && w.APIVersion == of.APIVersion && w.Kind == of.Kind && w.Name == of.Name
-		})
-		if at < 0 {
-			at = len(all)
+		i := slices.IndexFunc(all, func(w pods.Workload) bool { return w.Cluster == a.cluster && is(of, w) })
+		if i < 0 {
+			i = len(all)
 			all = append(all, pods.Workload{APIVersion: of.APIVersion, Kind: of.Kind, Namespace: of.Namespace, Name: of.Name})
 		}
-		all[at].Report = all[at].WithRefusal(item.ClusterName, missing, total, why)
+		all[i].Report = all[i].WithRefusal(a.cluster, a.missing, a.total, a.why)
 	}
 	return all
 }
 
+func is(of workv1alpha2.ObjectReference, w pods.Workload) bool {
+	return w.APIVersion == of.APIVersion && w.Kind == of.Kind && w.Namespace == of.Namespace && w.Name == of.Name
+}
+
 // refusal returns the newest event of a member about pods of a template that could not be created; empty for none.
-func (f *Fleet) refusal(ctx context.Context, cluster string, of workv1alpha2.ObjectReference) (message string) {
+// known are the templates there in its namespace.
+func (f *Fleet) refusal(ctx context.Context, cluster string, of workv1alpha2.ObjectReference,
+	known []workv1alpha2.ObjectReference) (message string) {
 	m, err := f.members.Get(cluster)
 	if err != nil {
 		return ""
 	}
 	events, _ := m.Warnings(ctx, of.Namespace, pods.FailedCreate) // none if it does not answer
-	var newest time.Time
+	newest := f.Clock.Now().Add(-refusalAge)
 	for _, e := range events {
 		about := capacity.Workload{Namespace: of.Namespace, Kind: e.InvolvedObject.Kind, Name: e.InvolvedObject.Name}
-		if pods.Owner(about, []workv1alpha2.ObjectReference{of}) == 0 && !e.LastTimestamp.Time.Before(newest) {
+		i := pods.Owner(about, known)
+		if i >= 0 && known[i].APIVersion == of.APIVersion && known[i].Kind == of.Kind && known[i].Name == of.Name &&
+			!e.LastTimestamp.Time.Before(newest) {
 			newest, message = e.LastTimestamp.Time, e.Message
 		}
 	}
@@ -112,32 +141,9 @@ func (f *Fleet) Troubled(ctx context.Context, namespace string) ([]pods.Workload
 	}
 
 	// 2. Find the templates by the bindings.
-	var in []client.ListOption
-	if namespace != "" {
-		in = append(in, client.InNamespace(namespace))
-	}
-	bindings, err := scope.Bindings.List(ctx, f.bindings, append(in, client.UnsafeDisableDeepCopy)...)
+	templates, err := f.templates(ctx, namespace)
 	if err != nil {
-		return nil, fmt.Errorf("list bindings: %w", err)
-	}
-	type place struct{ cluster, namespace string }
-	templates := map[place][]workv1alpha2.ObjectReference{}
-	for _, b := range bindings {
-		if !pods.HasPods(b.BindingSpec()) {
-			continue
-		}
-		applied := map[string]bool{}
-		for _, item := range b.BindingStatus().AggregatedStatus {
-			// A rejected update leaves the old object and its status. An object that was never applied has no status.
-			applied[item.ClusterName] = item.Applied || item.Status != nil
-		}
-		for _, t := range dispatch.Targets(b) {
-			if !applied[t.Name] {
-				continue // an object with this name may be the member's own
-			}
-			at := place{t.Name, b.GetNamespace()}
-			templates[at] = append(templates[at], b.BindingSpec().Resource)
-		}
+		return nil, err
 	}
 	var found []pods.Workload
 	for _, member := range all {
@@ -163,4 +169,37 @@ func (f *Fleet) Troubled(ctx context.Context, namespace string) ([]pods.Workload
 			strings.Join([]string{b.Namespace, b.Name, b.Kind, b.Cluster}, "\n"))
 	})
 	return found, nil
+}
+
+type place struct{ cluster, namespace string }
+
+// templates returns the templates with pods that clusters have, in a namespace (all if empty).
+func (f *Fleet) templates(ctx context.Context, namespace string) (map[place][]workv1alpha2.ObjectReference, error) {
+	var in []client.ListOption
+	if namespace != "" {
+		in = append(in, client.InNamespace(namespace))
+	}
+	bindings, err := scope.Bindings.List(ctx, f.bindings, append(in, client.UnsafeDisableDeepCopy)...)
+	if err != nil {
+		return nil, fmt.Errorf("list bindings: %w", err)
+	}
+	templates := map[place][]workv1alpha2.ObjectReference{}
+	for _, b := range bindings {
+		if !pods.HasPods(b.BindingSpec()) {
+			continue
+		}
+		applied := map[string]bool{}
+		for _, item := range b.BindingStatus().AggregatedStatus {
+			// A rejected update leaves the old object and its status. An object that was never applied has no status.
+			applied[item.ClusterName] = item.Applied || item.Status != nil
+		}
+		for _, t := range dispatch.Targets(b) {
+			if !applied[t.Name] {
+				continue // an object with this name may be the member's own
+			}
+			at := place{t.Name, b.GetNamespace()}
+			templates[at] = append(templates[at], b.BindingSpec().Resource)
+		}
+	}
+	return templates, nil
 }
