@@ -436,16 +436,36 @@ func TestTheReasonsOfPodsOverHTTP(t *testing.T) {
 	if len(got.In) != 2 || got.In["us"].Pods != 3 || got.Unseen {
 		t.Errorf("of one it says %+v", got)
 	}
-	for i := range 2 * podsShown {
-		all = append(all, pulls("Deployment", fmt.Sprint("more-", i), "eu"))
-	}
-	if got, err := PodsOf(t.Context(), config); err != nil || len(got.Workloads) != podsShown || got.More != podsShown+4 {
-		t.Errorf("of many it says %d and %d more, %v", len(got.Workloads), got.More, err)
-	}
+	// The states of all are known, also of those whose pods have no details.
+	long := strings.Repeat("x", 256)
 	for i := range podsShown {
+		w := pulls("Deployment", fmt.Sprint("more-", i), "eu")
+		w.Troubles[0].Message = long
+		w.Troubles = append(w.Troubles, pods.Group{Pods: 1, Reason: "CrashLoopBackOff", Message: long})
+		all = append(all, w)
+	}
+	many, err := PodsOf(t.Context(), config)
+	if err != nil || len(many.Workloads) != podsShown || many.More != 4 {
+		t.Fatalf("of many it says %d and %d more, %v", len(many.Workloads), many.More, err)
+	}
+	for i, w := range many.Workloads {
+		if len(w.Troubles) == 0 || w.Troubles[0].Reason != "ImagePullBackOff" || w.Troubles[0].Pods != 2 ||
+			i >= podsDetailed && (w.Others != 1 || w.Troubles[0].Message != "") ||
+			i >= 4 && i < podsDetailed && w.Troubles[0].Message != long {
+			t.Fatalf("workload %d is %+v", i, w)
+		}
+	}
+	if raw, _ := json.Marshal(many); len(raw) > 3<<20 {
+		t.Errorf("the answer has %d bytes", len(raw))
+	}
+	if all[podsShown-1].Troubles[0].Message != long {
+		t.Error("what the controllers know is changed")
+	}
+	for i := range podsDetailed {
 		all = append(all, pulls("Deployment", "web", fmt.Sprint("m", i)))
 	}
-	if got := PodsOfBinding(config)(t.Context(), web); len(got.In) != podsShown || got.More != 2 {
+	if got := PodsOfBinding(config)(t.Context(), web); len(got.In) != podsDetailed+2 || got.More != 0 ||
+		len(got.In[fmt.Sprint("m", podsDetailed-1)].Troubles) == 0 {
 		t.Errorf("of one in many clusters it says %d and %d more", len(got.In), got.More)
 	}
 	forbid = true

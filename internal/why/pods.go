@@ -23,8 +23,12 @@ import (
 // in trouble. A right to the nonResourceURL is a right to read this for every namespace.
 const PodsPath = "/argosy/pods"
 
-// podsShown is the maximum number of templates at PodsPath, and of clusters at the path of one binding.
-const podsShown = 100
+// podsDetailed is the number of templates at PodsPath, and of clusters at the path of one binding, with all that is
+// known of their pods. Up to podsShown others have one trouble each, without its message: readers decide states by them.
+const (
+	podsDetailed = 100
+	podsShown    = 10000
+)
 
 // BindingPods is the subresource of a ResourceBinding that BindingPodsHandler serves: a TroubledPods of its template,
 // by cluster. A right to it in a namespace is a right to read this for all templates there.
@@ -77,7 +81,11 @@ func shown(all []pods.Workload, running bool, err error) (TroubledPods, error) {
 			"the controllers do not run in this replica of the hub")
 	}
 	n := min(len(all), podsShown)
-	return TroubledPods{Workloads: append([]pods.Workload{}, all[:n]...), More: len(all) - n}, nil
+	some := append([]pods.Workload{}, all[:n]...)
+	for i := podsDetailed; i < n; i++ {
+		some[i].Report = some[i].Brief()
+	}
+	return TroubledPods{Workloads: some, More: len(all) - n}, nil
 }
 
 // PodsOf reads PodsPath of a hub. It returns an API error if the hub refuses the request or does not know the path.

@@ -83,6 +83,19 @@ func Summarize(cluster string, total int64, troubles []Trouble, full bool) Repor
 	return r
 }
 
+// Brief returns the report with the number and the reason of the most frequent trouble, and the number of others.
+func (r Report) Brief() Report {
+	for i, g := range r.Troubles {
+		if i > 0 {
+			r.Others += g.Pods
+		}
+	}
+	if len(r.Troubles) > 0 {
+		r.Troubles = []Group{{Pods: r.Troubles[0].Pods, Reason: r.Troubles[0].Reason}}
+	}
+	return r
+}
+
 // Lines returns one line per trouble, such as
 //
 // 2 of 3 pods: ImagePullBackOff: Back-off pulling image "nope:1" (container web).
