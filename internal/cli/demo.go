@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/kubectl/pkg/util"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -243,6 +244,10 @@ func (d *demo) apply(ctx context.Context) ([]string, error) {
 			if err := d.allMembers(obj); err != nil {
 				return nil, err
 			}
+		}
+		// As kubectl does, so that a later `kubectl apply` knows what was applied.
+		if err := util.CreateApplyAnnotation(obj, unstructured.UnstructuredJSONScheme); err != nil {
+			return nil, fmt.Errorf("apply example %s: %w", name, err)
 		}
 		gvr, _ := meta.UnsafeGuessKindToResource(obj.GroupVersionKind())
 		if _, err := d.hub.Resource(gvr).Namespace(obj.GetNamespace()).Create(ctx, obj,

@@ -14,6 +14,7 @@ import (
 
 // onDemo starts the demo, and has its kubeconfig in KUBECONFIG.
 const onDemo = `
+set -o pipefail
 trap 'kill $(jobs -p) 2>/dev/null || true; wait' EXIT
 export PATH=$PWD/bin:$PATH
 argosy demo >demo.log 2>&1 &
@@ -46,7 +47,8 @@ func TestExamplesApplyToTheDemo(t *testing.T) {
 			continue
 		}
 		applied++
-		script += fmt.Sprintf("kubectl apply -k examples/%s 2>&1 | tee applied\n! grep -i warning applied\n", folder)
+		script += fmt.Sprintf("kubectl apply -k examples/%s 2>&1 | tee applied\n"+
+			"if grep -i warning applied; then exit 1; fi\n", folder)
 		for _, code := range regexp.MustCompile("`((?:kubectl|argosy) [^`]*)`").FindAllStringSubmatch(next, -1) {
 			script += code[1] + "\n"
 		}
