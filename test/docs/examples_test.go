@@ -27,8 +27,8 @@ import (
 
 // runAsWritten are the pages whose commands and objects a test of the long suite runs, by that test.
 var runAsWritten = map[string]string{
-	"README.md":     "TestReadmeCommandsRunTopToBottom",
-	"docs/guide.md": "TestGuideRunsTopToBottom",
+	"README.md":     "TestReadmeAndGuideRunInOneClone",
+	"docs/guide.md": "TestReadmeAndGuideRunInOneClone",
 	"docs/pull.md":  "TestCommandsOfThePullPageRunTopToBottom",
 }
 

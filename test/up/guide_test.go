@@ -152,7 +152,7 @@ func openTerminal(t *testing.T, folder, prelude string) *terminal {
 	ctx, cancel := context.WithTimeout(t.Context(), 8*kit.Timeout)
 	cmd := exec.CommandContext(ctx, "bash")
 	cmd.Dir = folder
-	cmd.Env = append(os.Environ(), "HOME="+folder, "XDG_DATA_HOME=", "KUBECONFIG=")
+	cmd.Env = readerIn(folder)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	cmd.WaitDelay = time.Minute
@@ -242,23 +242,14 @@ func (g guide) command(line int, command, shown string) {
 	}
 }
 
-// A reader follows the guide from its top to its end: each command succeeds, each block is accepted without a warning,
+// followGuide runs the guide from its top to its end: each command succeeds, each block is accepted without a warning,
 // and what the page shows of an output is seen.
-func TestGuideRunsTopToBottom(t *testing.T) {
-	kit.Long(t)
-	if _, err := exec.LookPath("kubectl"); err != nil {
-		t.Skip("the guide applies its objects with kubectl, which this machine does not have")
-	}
-	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+func followGuide(t *testing.T, root, folder string) {
 	page, err := os.ReadFile(filepath.Join(root, "docs", "guide.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	pieces := piecesOf(string(page))
-	folder := clone(t, root)
 	g := guide{openTerminal(t, folder, fmt.Sprintf(prelude, root)), folder}
 	ran, skipped := 0, 0
 	for i, p := range pieces {

@@ -34,16 +34,28 @@ export PATH=$PWD/bin:$PATH && argosy status
 until test "$(kubectl get clonesets shop -o 'jsonpath={.spec.replicas} {.status.readyReplicas}')" = "8 8"; do sleep 1; done
 `
 
-// The commands of README run as one script, as if a user typed them in one terminal.
-func TestReadmeCommandsRunTopToBottom(t *testing.T) {
+// A reader runs README, README again, and then the guide, in one clone with one home. The pages start from nothing each
+// time, although what a former run left is there.
+func TestReadmeAndGuideRunInOneClone(t *testing.T) {
 	kit.Long(t)
 	if _, err := exec.LookPath("kubectl"); err != nil {
-		t.Skip("README applies its examples with kubectl, which this machine does not have")
+		t.Skip("the pages apply their objects with kubectl, which this machine does not have")
 	}
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
+	folder := clone(t, root)
+	for _, name := range []string{"README", "README again"} {
+		if !t.Run(name, func(t *testing.T) { followReadme(t, root, folder) }) {
+			return
+		}
+	}
+	t.Run("guide", func(t *testing.T) { followGuide(t, root, folder) })
+}
+
+// followReadme runs the commands of README as one script, as if a user typed them in one terminal.
+func followReadme(t *testing.T, root, folder string) {
 	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
 	if err != nil {
 		t.Fatal(err)
@@ -53,9 +65,8 @@ func TestReadmeCommandsRunTopToBottom(t *testing.T) {
 		t.Fatalf("README has %d command lines, want at least 12 of which the last stops the hub: %q", len(lines), lines)
 	}
 	script := fmt.Sprintf(prelude, root) + strings.Join(lines[:len(lines)-1], "\n") + propagated + lines[len(lines)-1]
-	folder := clone(t, root)
 	output := runScript(t, folder, script)
-	for _, want := range []string{"eu-west", "us-east", "cloneset.apps.kruise.io/shop"} {
+	for _, want := range []string{"eu-west", "us-east", "cloneset.apps.kruise.io/shop created"} {
 		if !strings.Contains(output, want) {
 			t.Errorf("the commands do not print %q:\n%s", want, output)
 		}
@@ -80,6 +91,14 @@ func shellLines(page string) (lines []string) {
 	return lines
 }
 
+// otherCluster is the file in KUBECONFIG of a reader who works with another cluster. It is in the folder of clone.
+const otherCluster = "other.kubeconfig"
+
+// readerIn returns the environment of a reader whose home is a folder.
+func readerIn(folder string) []string {
+	return append(os.Environ(), "HOME="+folder, "XDG_DATA_HOME=", "KUBECONFIG="+filepath.Join(folder, otherCluster))
+}
+
 // clone returns a folder with what the commands need of a clone after `make build`.
 func clone(t *testing.T, root string) string {
 	t.Helper()
@@ -93,6 +112,9 @@ func clone(t *testing.T, root string) string {
 	}
 	if err == nil {
 		err = os.Symlink(filepath.Join(root, "examples"), filepath.Join(folder, "examples"))
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(folder, otherCluster), []byte(unreachable), 0o600)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -108,7 +130,7 @@ func runScript(t *testing.T, folder, script string) string {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "bash", "-exc", script)
 	cmd.Dir = folder
-	cmd.Env = append(os.Environ(), "HOME="+folder, "XDG_DATA_HOME=", "KUBECONFIG=")
+	cmd.Env = readerIn(folder)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	cmd.WaitDelay = time.Minute

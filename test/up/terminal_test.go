@@ -16,13 +16,16 @@ import (
 // logLine begins a line of klog, such as "E1124 12:00:00.000000   4711 memcache.go:265] …".
 var logLine = regexp.MustCompile(`(?m)^[IWEF]\d{4} |log\.SetLogger|^\s*>  goroutine`)
 
+// unreachable is a kubeconfig of a cluster that does not respond.
+const unreachable = `{apiVersion: v1, kind: Config, current-context: c,
+clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}],
+contexts: [{name: c, context: {cluster: c, user: u}}], users: [{name: u, user: {token: none}}]}`
+
 func TestCommandsReportUnreachableHubInOneLine(t *testing.T) {
 	kit.Long(t)
 	dir := t.TempDir()
 	kubeconfig := filepath.Join(dir, "kubeconfig")
-	text := `{apiVersion: v1, kind: Config, current-context: c, clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}],
-contexts: [{name: c, context: {cluster: c, user: u}}], users: [{name: u, user: {token: none}}]}`
-	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(kubeconfig, []byte(unreachable), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	manifest := filepath.Join(dir, "manifest.yaml")
