@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -311,6 +312,50 @@ func TestEveryFolderOfExamplesIsWholeAndGuardsNothingElse(t *testing.T) {
 	}
 	if applied < 5 {
 		t.Errorf("only %d folders are applied", applied)
+	}
+}
+
+var (
+	// exampleRow matches a row of examples/README.md: the folder, what it needs, and what to do then.
+	exampleRow   = regexp.MustCompile(`(?m)^\| \[(\S+)\]\(\S+\) \|.*\| (.*) \| (.*) \|$`)
+	matchedLabel = regexp.MustCompile(`matchLabels: \{(\w+): (\w+)\}`)
+)
+
+// The row of a folder names what its commands need: the CloneSet of another folder, and the labels of clusters that
+// its objects select.
+func TestExamplesNameWhatTheyNeed(t *testing.T) {
+	readme, err := os.ReadFile(filepath.Join(root, "examples", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	checked := 0
+	for _, row := range exampleRow.FindAllStringSubmatch(string(readme), -1) {
+		folder, needs, then := row[1], row[2], row[3]
+		if notApplied[folder] != "" {
+			continue
+		}
+		if strings.Contains(then, "cloneset shop") && folder != "shop" && !strings.Contains(needs, "[shop](shop)") {
+			t.Errorf("examples/README.md: %s needs shop", folder)
+		}
+		files, err := fs.Glob(examples.Files, folder+"/*.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			raw, err := fs.ReadFile(examples.Files, file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, label := range matchedLabel.FindAllStringSubmatch(string(raw), -1) {
+				checked++
+				if want := "`" + label[1] + "=" + label[2] + "`"; !strings.Contains(needs, want) {
+					t.Errorf("examples/README.md: %s needs a cluster with the label %s", file, want)
+				}
+			}
+		}
+	}
+	if checked < 5 {
+		t.Errorf("only %d labels were checked", checked)
 	}
 }
 
