@@ -150,20 +150,15 @@ func orphansIn(ctx context.Context, hub, through *rest.Config, cluster string) (
 	failed = errors.Join(failed, err)
 
 	// 2. What of that has no Work.
-	works := map[string]map[string]bool{}
-	for _, o := range marked {
-		if works[o.space()] != nil {
-			continue
-		}
-		known := map[string]bool{}
-		works[o.space()] = known
-		err = eachPage(ctx, own.Resource(workv1alpha1.GroupVersion.WithResource("works")).Namespace(o.space()), "",
-			func(m *metav1.PartialObjectMetadata) { known[m.Name] = true })
-		if err != nil {
-			return nil, fmt.Errorf("list its works: %w", err) // without them everything would look like an orphan
+	alone, notes, err := withoutWork(ctx, own, marked)
+	if err != nil {
+		return nil, err
+	}
+	for _, note := range notes {
+		if hub.WarningHandler != nil {
+			hub.WarningHandler.HandleWarningHeader(299, "", fmt.Sprintf("cluster %q: %s", cluster, note))
 		}
 	}
-	alone := slices.DeleteFunc(marked, func(o orphan) bool { return works[o.space()][o.Work] })
 	if len(alone) == 0 {
 		return nil, failed
 	}
@@ -181,6 +176,45 @@ func orphansIn(ctx context.Context, hub, through *rest.Config, cluster string) (
 		there[o.UID] = true
 	}
 	return slices.DeleteFunc(alone, func(o orphan) bool { return !there[o.UID] }), errors.Join(failed, err)
+}
+
+// withoutWork returns the marked objects that have no Work. Users of the member may write the former names of the
+// cluster there. Objects of those whose Works are unknown are left out, with a note.
+func withoutWork(ctx context.Context, hub metadata.Interface, marked []orphan) (alone []orphan, notes []string,
+	err error) {
+	const mostFormer = 10
+	former, works := 0, map[string]map[string]bool{} // nil for those that are unknown
+	slices.SortFunc(marked, func(a, b orphan) int { return strings.Compare(a.Former, b.Former) })
+	for _, o := range marked {
+		if _, read := works[o.space()]; read {
+			continue
+		}
+		known := map[string]bool{}
+		if o.Former != "" {
+			if former++; former > mostFormer {
+				works[o.space()] = nil
+				continue
+			}
+		}
+		err := eachPage(ctx, hub.Resource(workv1alpha1.GroupVersion.WithResource("works")).Namespace(o.space()), "",
+			func(m *metav1.PartialObjectMetadata) { known[m.Name] = true })
+		switch {
+		case o.Former != "" && (apierrors.IsForbidden(err) || apierrors.IsNotFound(err)):
+			known = nil
+			notes = append(notes, fmt.Sprintf("objects of its former name %s are left out: list its Works: %v", o.Former, err))
+		case err != nil: // without them everything would look like an orphan
+			return nil, nil, fmt.Errorf("list its works: %w", err)
+		}
+		works[o.space()] = known
+	}
+	if former > mostFormer {
+		notes = append(notes, fmt.Sprintf("objects of %d former names are left out: a cluster may have %d",
+			former-mostFormer, mostFormer))
+	}
+	return slices.DeleteFunc(marked, func(o orphan) bool {
+		known := works[o.space()]
+		return known == nil || known[o.Work]
+	}), notes, nil
 }
 
 // listed is a resource that a member serves, with its kind.
@@ -423,13 +457,15 @@ func (o *orphan) delete(ctx context.Context, hub *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	_, err = own.Resource(workv1alpha1.GroupVersion.WithResource("works")).Namespace(o.space()).Get(ctx, o.Work,
-		metav1.GetOptions{})
-	if err == nil {
-		return errors.New("the hub manages it now: delete its template")
-	}
-	if !apierrors.IsNotFound(err) {
-		return err
+	if len(rest.IsValidPathSegmentName(o.Work)) == 0 { // no Work has another name, which would be another path of the hub
+		_, err = own.Resource(workv1alpha1.GroupVersion.WithResource("works")).Namespace(o.space()).Get(ctx, o.Work,
+			metav1.GetOptions{})
+		if err == nil {
+			return errors.New("the hub manages it now: delete its template")
+		}
+		if !apierrors.IsNotFound(err) {
+			return err
+		}
 	}
 	there, err := metadata.NewForConfig(proxy.Config(hub, o.Cluster))
 	if err != nil {

@@ -79,8 +79,9 @@ func otherHub(w *workv1alpha1.Work, desired *unstructured.Unstructured, by strin
 
 func formerCluster(w *workv1alpha1.Work, desired *unstructured.Unstructured, former string) string {
 	return fmt.Sprintf("resource(kind=%[1]s, %[2]s/%[3]s) in the cluster %[4]s is of this hub, from when the cluster was joined as %[5]s; to take it over, set conflictResolution: Overwrite in the policy, "+
-		"or delete it with `argosy orphans delete %[1]s %[3]s -n %[2]s -C %[4]s --yes`", desired.GetKind(),
-		desired.GetNamespace(), desired.GetName(), cluster(w), former)
+		"or delete it with `argosy orphans delete %[6]s %[3]s%[7]s -C %[4]s --yes`", desired.GetKind(),
+		desired.GetNamespace(), desired.GetName(), cluster(w), former, desired.GroupVersionKind().GroupKind(),
+		namespaceFlag(desired))
 }
 
 // Suspended reports whether dispatching of w is suspended.

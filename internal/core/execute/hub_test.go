@@ -92,6 +92,11 @@ func TestObjectOfAFormerNameIsThisHubsOwn(t *testing.T) {
 		{"one without a hub may be Karmada's", "", "karmada-es-old", "", execute.Conflict,
 			"belongs to the work karmada-es-old/"},
 		{"one that was never in an execution space", "a", "shop", "", execute.Conflict, "belongs to the work shop/"},
+		{"one whose mark is a path is of no cluster", "a", "karmada-es-x/../../y", "", execute.Conflict,
+			"belongs to the work karmada-es-x/../../y/"},
+		{"one whose mark is no name is of no cluster", "a", "karmada-es-x y", "", execute.Conflict, "belongs to the work"},
+		{"one whose mark is longer than a namespace is of no cluster", "a", "karmada-es-" + strings.Repeat("x", 60), "",
+			execute.Conflict, "belongs to the work"},
 	} {
 		t.Run(c.story, func(t *testing.T) {
 			w := work(t, service, func(w *workv1alpha1.Work) {
@@ -110,5 +115,29 @@ func TestObjectOfAFormerNameIsThisHubsOwn(t *testing.T) {
 				t.Errorf("got %s (%s), want %s (%s)", got.Kind, got.Reason, c.want, c.text)
 			}
 		})
+	}
+}
+
+// The command that deletes an object of a former name is complete for objects of each scope, and means one kind.
+func TestFormerObjectsAreDeletedWithACompleteCommand(t *testing.T) {
+	for manifest, want := range map[string]string{
+		service: "`argosy orphans delete Service web -n shop -C eu --yes`",
+		`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: shop}}`: "`argosy orphans delete " +
+			"Deployment.apps web -n shop -C eu --yes`",
+		`{apiVersion: v1, kind: Namespace, metadata: {name: shop}}`: "`argosy orphans delete Namespace shop -C eu --yes`",
+		`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: x}}`: "`argosy orphans delete " +
+			"ClusterRole.rbac.authorization.k8s.io x -C eu --yes`",
+	} {
+		w := work(t, manifest, func(w *workv1alpha1.Work) { w.Status = workv1alpha1.WorkStatus{} })
+		d := desired(t, w, nil)
+		observed := d.DeepCopy()
+		for key, value := range map[string]string{"work.karmada.io/namespace": "karmada-es-old", hubMark: "a"} {
+			if err := unstructured.SetNestedField(observed.Object, value, "metadata", "annotations", key); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := execute.HubID("a").Plan(w, d, observed); !strings.Contains(got.Reason, want) {
+			t.Errorf("got %s (%s), want %s", got.Kind, got.Reason, want)
+		}
 	}
 }

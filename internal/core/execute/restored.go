@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
@@ -125,10 +126,7 @@ func PauseMessage(w *workv1alpha1.Work, manifest *unstructured.Unstructured, why
 	if err != nil {
 		cluster = w.Namespace
 	}
-	namespace := ""
-	if ns := manifest.GetNamespace(); ns != "" {
-		namespace = " -n " + ns
-	}
+	namespace := namespaceFlag(manifest)
 	if w.DeletionTimestamp != nil {
 		return fmt.Sprintf("held after a restore of the hub: %s %s in cluster %s: %s. To delete it, in accordance with the hub's state: `argosy restore accept %s %s%s`; "+
 			"to keep it, remove the label %s from it in the cluster",
@@ -138,6 +136,14 @@ func PauseMessage(w *workv1alpha1.Work, manifest *unstructured.Unstructured, why
 	return fmt.Sprintf("held after a restore of the hub: %s %s in cluster %s: %s. To apply the hub's state: `argosy restore accept %s %s%s`; "+
 		"to keep it as it is in the cluster, change the template to match it first, or delete the template with its resources preserved",
 		manifest.GetKind(), manifest.GetName(), cluster, why, manifest.GetKind(), manifest.GetName(), namespace)
+}
+
+// namespaceFlag returns the flag of a command for the namespace of an object, with a space before it; empty for none.
+func namespaceFlag(u *unstructured.Unstructured) string {
+	if u.GetNamespace() == "" {
+		return ""
+	}
+	return " -n " + u.GetNamespace()
 }
 
 // Acceptance returns the value of AcceptRestoredAnnotation that accepts w: the time since when it is paused, so that
@@ -157,11 +163,13 @@ func Accepted(w *workv1alpha1.Work) bool {
 }
 
 // FormerCluster returns the cluster for whose Work the hub wrote a member's object, and the Work, if the member is
-// joined under another name now. An object with a controller does not count, as in WorkOf.
+// joined under another name now. An object with a controller does not count, as in WorkOf, nor do names that no Work
+// can have: users of the member may write them.
 func (h HubID) FormerCluster(u *unstructured.Unstructured, cluster string) (former string, key types.NamespacedName) {
 	key = MarkedWork(u)
 	former, err := names.ClusterOf(key.Namespace)
 	if _, is := WorkOf(u, former); err != nil || !is || former == cluster || h == "" ||
+		len(validation.IsDNS1123Label(key.Namespace)) > 0 || len(validation.IsDNS1123Subdomain(key.Name)) > 0 ||
 		field(u, "annotations", wellknown.HubAnnotation) != string(h) {
 		return "", types.NamespacedName{}
 	}
