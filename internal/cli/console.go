@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"runtime"
@@ -98,10 +99,9 @@ func joinByConsole(ctx context.Context, hub *rest.Config, r console.JoinRequest,
 	if err := validName(r.Name); err != nil {
 		return err
 	}
-	said := &strings.Builder{}
 	j := &join{name: r.Name, namespace: defaultClusterNamespace, provider: r.Provider, region: r.Region, zones: r.Zones,
-		takeOver: r.TakeOver, out: said, progress: progress, endpoint: endpoint{config: r.Member}}
-	j.hubAddress = r.Hub
+		takeOver: r.TakeOver, out: io.Discard, progress: progress, endpoint: endpoint{config: r.Member}}
+	j.hubAddress, j.flags = r.Hub, "--cluster-kubeconfig FILE"
 	var err error
 	if j.member, err = j.endpoint.client(); err != nil {
 		return unreachable(r.Name, r.Member.Host, err)
@@ -109,15 +109,7 @@ func joinByConsole(ctx context.Context, hub *rest.Config, r console.JoinRequest,
 	if j.hub, err = client.New(hub, client.Options{Scheme: scheme}); err != nil {
 		return err
 	}
-	if err := j.run(ctx); err != nil {
-		return err
-	}
-	for line := range strings.Lines(said.String()) {
-		if text, found := strings.CutPrefix(line, "warning: "); found {
-			progress("warning", strings.TrimSpace(text))
-		}
-	}
-	return nil
+	return j.run(ctx)
 }
 
 // simulateByConsole simulates objects for a user of the console, like `argosy simulate -f`.

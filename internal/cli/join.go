@@ -91,6 +91,7 @@ type join struct {
 	dryRun           bool
 	// takeOver joins a member of another hub; again means that this hub managed it before.
 	takeOver, again bool
+	fleet           clusterv1alpha1.ClusterList // the hub's clusters
 	// hubID is the hub's identity in members, hubAddress its address.
 	hubID, hubAddress string
 
@@ -133,11 +134,10 @@ func (j *join) run(ctx context.Context) error {
 	if system, err := member.Identity(ctx, j.member); err == nil && system == j.hubID {
 		return fmt.Errorf("--cluster-kubeconfig is for the hub itself (%s), which cannot be a member of its own fleet; give the kubeconfig of cluster %q", j.endpoint.config.Host, j.name)
 	}
-	var members clusterv1alpha1.ClusterList
-	if err := j.hub.List(ctx, &members); err != nil {
+	if err := j.hub.List(ctx, &j.fleet); err != nil {
 		return fmt.Errorf("list the clusters of the hub: %w", err)
 	}
-	if j.again, err = joinable(j.name, id, members.Items); err != nil {
+	if j.again, err = joinable(j.name, id, j.fleet.Items); err != nil {
 		return err
 	}
 	lease, err := j.checkOwnership(ctx)

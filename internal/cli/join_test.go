@@ -208,7 +208,7 @@ func TestJoinRefusesTheMemberOfAnotherHubWithoutTakeover(t *testing.T) {
 	cluster := &clusterv1alpha1.Cluster{}
 	exists(t, first.hub, cluster, "", "m1")
 	u, _ := unjoining("m1", first.hub, member)
-	if err := u.cleanMember(t.Context()); err != nil {
+	if _, err := u.cleanMember(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if !exists(t, member, &corev1.ServiceAccount{}, "karmada-cluster", "karmada-m1") ||
@@ -216,7 +216,7 @@ func TestJoinRefusesTheMemberOfAnotherHubWithoutTakeover(t *testing.T) {
 		t.Error("the first hub removed the accounts or the stamp of the second")
 	}
 	u.hub = hub
-	if err := u.cleanMember(t.Context()); err != nil {
+	if _, err := u.cleanMember(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if exists(t, member, &corev1.ServiceAccount{}, "karmada-cluster", "karmada-m1") ||
@@ -275,17 +275,34 @@ func TestJoinTellsWhoseLeftoverIsInTheMember(t *testing.T) {
 		"of another hub, which claims it": {former: "old", by: "hub-2", lease: true, refused: true,
 			says: []string{"is a member of another hub", "the hub hub-2", "--take-over"}, not: []string{karmada, "this hub"}},
 		"of another hub, which does not": {former: "old", by: "hub-2",
-			says: []string{"warning", "objects of another hub", "karmada-cluster/karmada-old of the hub hub-2"},
+			says: []string{"warning", "objects of another hub", `karmada-cluster/karmada-old of the hub "hub-2"`,
+				"`argosy unjoin NAME --cluster-kubeconfig FILE` with that hub", "NAME, its name of the cluster, is old"},
+			not: []string{karmada, "of this hub", "argosy unjoin new"}},
+		"of another hub, which does not, under the same name": {former: "new", by: "hub-2",
+			says: []string{"objects of another hub", "NAME, its name of the cluster, is new"},
 			not:  []string{karmada, "of this hub"}},
+		"of this hub, under the name of another cluster of it": {
+			left: []client.Object{anchor("karmada-prod", "hub-1"), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
+				Namespace: "karmada-cluster", Name: "karmada-prod"}}},
+			says: []string{"under the names of its other clusters: karmada-cluster/karmada-prod"},
+			not:  []string{karmada, "argosy unjoin"}},
 		"a namespace of another hub": {left: []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop",
 			Labels:      map[string]string{"karmada.io/managed": "true"},
 			Annotations: map[string]string{"argosy.io/hub": "hub-2"}}}},
-			says: []string{"namespace shop of the hub hub-2"}, not: []string{karmada}},
+			says: []string{`namespace shop of the hub "hub-2"`, "`argosy unjoin NAME --cluster-kubeconfig FILE` with that hub",
+				"is not known here"}, not: []string{karmada, "argosy unjoin new"}},
+		"namespaces with a forged hub": {left: forged(20),
+			says: []string{`of the hub "\x1b[2J`, "and 15 more"}, not: []string{karmada, "\x1b", "team-6"}},
 		"of Karmada": {left: []client.Object{&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "karmada-cluster", Name: "karmada-old"}}}, says: []string{karmada}, not: []string{"of this hub"}},
 	} {
 		t.Run(story, func(t *testing.T) {
 			hub, member := hubWith("hub-1"), fakeMember("id-1")
+			prod := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "prod"},
+				Spec: clusterv1alpha1.ClusterSpec{ID: "id-of-prod"}}
+			if err := hub.Create(t.Context(), prod); err != nil {
+				t.Fatal(err)
+			}
 			for _, obj := range tc.left {
 				if err := member.Create(t.Context(), obj); err != nil {
 					t.Fatal(err)
@@ -300,6 +317,12 @@ func TestJoinTellsWhoseLeftoverIsInTheMember(t *testing.T) {
 			}
 			j, out := joining("new", hub, member)
 			j.flags = "--cluster-kubeconfig m.yaml"
+			console := ""
+			j.progress = func(step, detail string) {
+				if step == "warning" {
+					console += detail
+				}
+			}
 			err := j.run(t.Context())
 			if (err != nil) != tc.refused {
 				t.Fatal(err)
@@ -309,6 +332,9 @@ func TestJoinTellsWhoseLeftoverIsInTheMember(t *testing.T) {
 				if !strings.Contains(said, want) {
 					t.Errorf("it does not say %q:\n%s", want, said)
 				}
+				if !tc.refused && want != "warning" && !strings.Contains(console, want) {
+					t.Errorf("the console does not show %q: %s", want, console)
+				}
 			}
 			for _, not := range tc.not {
 				if strings.Contains(said, not) {
@@ -317,6 +343,22 @@ func TestJoinTellsWhoseLeftoverIsInTheMember(t *testing.T) {
 			}
 		})
 	}
+}
+
+// anchor returns the Secret of a token of an account, as a user of the member can write it too.
+func anchor(account, hub string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-cluster", Name: account + "-token-x",
+		Labels: map[string]string{"argosy.io/token-of": account, "argosy.io/hub": hub}}}
+}
+
+// forged returns namespaces that a user of the member made, to write to the terminal of the administrator.
+func forged(n int) (out []client.Object) {
+	for i := range n {
+		out = append(out, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("team-%02d", i),
+			Labels:      map[string]string{"karmada.io/managed": "true"},
+			Annotations: map[string]string{"argosy.io/hub": "\x1b[2Jall is well"}}})
+	}
+	return out
 }
 
 // leavesBehind joins a member and unjoins it without its kubeconfig, as when it does not answer if the Lease stays.
@@ -346,7 +388,7 @@ func TestUnjoinRemovesALeftoverOfThisHubOnly(t *testing.T) {
 	}{
 		"of this hub, and the member is in no fleet":   {by: "hub-1"},
 		"of this hub, and the member has another name": {by: "hub-1", joined: "new"},
-		"of another hub":                        {by: "hub-2", err: "has tokens of another hub (hub-2): it is kept"},
+		"of another hub":                        {by: "hub-2", err: `has tokens of another hub ("hub-2"): it is kept`},
 		"none":                                  {err: `cluster "old" is not joined`},
 		"none, and the member has another name": {joined: "new", err: `cluster "old" is not joined`},
 		"of another hub, and the member has a name with this": {by: "hub-2", joined: "new", err: "it is kept"},
@@ -389,6 +431,151 @@ func TestUnjoinRemovesALeftoverOfThisHubOnly(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Another hub has joined the member since. What this hub left is revoked, and removed if the other does not use it.
+func TestUnjoinRemovesALeftoverInTheMemberOfAnotherHub(t *testing.T) {
+	const removed = "what this hub left of cluster(old) is removed"
+	karmadas := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-cluster", Name: "karmada-old",
+		Annotations: map[string]string{corev1.ServiceAccountNameKey: "karmada-old"}},
+		Type: corev1.SecretTypeServiceAccountToken}
+	elsewhere := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "karmada-controller-manager:karmada-old"},
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "other", Name: "karmada-old"}}}
+	for story, tc := range map[string]struct {
+		joined string        // the name under which the other hub joined it
+		has    client.Object // what else is there
+		live   bool          // this hub has the cluster still
+		kept   string
+	}{
+		"under another name":                            {joined: "new"},
+		"under the same name":                           {joined: "old", kept: `tokens of another hub ("hub-2")`},
+		"under the same name, with accounts elsewhere":  {has: elsewhere, kept: `an account in namespace "other"`},
+		"of Karmada, under the same name":               {has: karmadas, kept: "a token that does not expire, in the Secret karmada-old"},
+		"under another name, of a cluster of this hub":  {joined: "new", live: true},
+		"under the same name, of a cluster of this hub": {joined: "old", live: true, kept: "tokens of another hub"},
+	} {
+		t.Run(story, func(t *testing.T) {
+			hub, member := hubWith("hub-1"), fakeMember("id-1")
+			if tc.live {
+				j, _ := joining("old", hub, member)
+				if err := j.run(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				leavesBehind(t, "old", hub, member, true)
+			}
+			switch has := tc.has.(type) {
+			case nil:
+			case *rbacv1.ClusterRoleBinding:
+				there := &rbacv1.ClusterRoleBinding{}
+				exists(t, member, there, "", has.Name)
+				there.Subjects = has.Subjects
+				if err := member.Update(t.Context(), there); err != nil {
+					t.Fatal(err)
+				}
+			default:
+				if err := member.Create(t.Context(), has); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if tc.joined != "" {
+				j, _ := joining(tc.joined, hubWith("hub-2"), member)
+				j.takeOver = true
+				if err := j.run(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			u, out := unjoining("old", hub, member)
+			if err := u.run(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			for _, account := range []string{"karmada-old", "karmada-impersonator"} {
+				if slices.ContainsFunc(anchorsOf(t, member, account), func(s corev1.Secret) bool {
+					return s.Labels["argosy.io/hub"] == "hub-1"
+				}) {
+					t.Errorf("this hub's token of %s is valid still", account)
+				}
+			}
+			said := out.String()
+			if tc.kept == "" && !tc.live != strings.Contains(said, removed) || tc.kept != "" &&
+				(strings.Contains(said, removed) || !strings.Contains(said, "the account karmada-old is kept, because it has ") ||
+					!strings.Contains(said, tc.kept)) {
+				t.Errorf("it says %s", said)
+			}
+			for what, is := range map[string][2]bool{
+				"the account": {exists(t, member, &corev1.ServiceAccount{}, "karmada-cluster", "karmada-old"), tc.kept != ""},
+				"its role": {exists(t, member, &rbacv1.ClusterRole{}, "", "karmada-controller-manager:karmada-old"),
+					tc.kept != ""},
+				"the account of the other hub's name": {exists(t, member, &corev1.ServiceAccount{}, "karmada-cluster",
+					"karmada-new"), tc.joined == "new"},
+				"the impersonator": {exists(t, member, &corev1.ServiceAccount{}, "karmada-cluster", "karmada-impersonator"),
+					tc.joined != "" || tc.kept != ""},
+				"the other hub's Lease": {exists(t, member, &coordinationv1.Lease{}, "karmada-cluster", "argosy-hub"),
+					tc.joined != ""},
+			} {
+				if is[0] != is[1] {
+					t.Errorf("%s is there: %t, want %t", what, is[0], is[1])
+				}
+			}
+		})
+	}
+}
+
+// Whoever controls a member can write leftovers of any name there, and the member's identity.
+func TestUnjoinKeepsTheClusterThatIsNotInTheKubeconfig(t *testing.T) {
+	broken := fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return errors.New("connection refused")
+		},
+	}).Build()
+	for story, tc := range map[string]struct {
+		id     string // recorded of prod
+		member client.Client
+		force  bool
+		says   string
+	}{
+		"another identity":         {"id-prod", fakeMember("id-evil"), false, "is for another cluster"},
+		"another identity, forced": {"id-prod", fakeMember("id-evil"), true, "is for another cluster"},
+		"the identity of prod, at the address of another member": {"id-prod", fakeMember("id-prod"), false,
+			`is for cluster "evil"`},
+		"no recorded identity":                                {"", fakeMember("id-evil"), false, "is for another cluster"},
+		"no recorded identity, forced":                        {"", fakeMember("id-evil"), true, "is for another cluster"},
+		"no answer, forced, at the address of another member": {"id-prod", broken, true, `is for cluster "evil"`},
+	} {
+		t.Run(story, func(t *testing.T) {
+			hub := fakeHub(&clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "prod"},
+				Spec: clusterv1alpha1.ClusterSpec{ID: tc.id, APIEndpoint: "https://prod", SyncMode: "Push"}},
+				&clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "evil"},
+					Spec: clusterv1alpha1.ClusterSpec{ID: "id-evil", APIEndpoint: "https://evil", SyncMode: "Push"}})
+			for _, obj := range []client.Object{anchor("karmada-prod", "hub-1"), &corev1.ServiceAccount{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-cluster", Name: "karmada-prod"}}} {
+				if err := tc.member.Create(t.Context(), obj); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, dry := range []bool{true, false} {
+				u, _ := unjoining("prod", hub, tc.member)
+				u.host, u.force, u.dryRun = "https://evil", tc.force, dry
+				err := u.run(t.Context())
+				if err == nil || !strings.Contains(err.Error(), tc.says) {
+					t.Errorf("got %v, want a refusal with %q", err, tc.says)
+				}
+				if !exists(t, hub, &clusterv1alpha1.Cluster{}, "", "prod") {
+					t.Fatal("the live cluster left the fleet")
+				}
+			}
+		})
+	}
+	// Of the same address, and of an address that is new to the hub, it is the member.
+	for _, tc := range []struct{ id, host string }{{"", "https://prod"}, {"id-prod", "https://prod-by-proxy"}} {
+		hub := fakeHub(&clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "prod"},
+			Spec: clusterv1alpha1.ClusterSpec{ID: tc.id, APIEndpoint: "https://prod", SyncMode: "Push"}})
+		u, _ := unjoining("prod", hub, fakeMember("id-prod"))
+		u.host = tc.host
+		if err := u.run(t.Context()); err != nil {
+			t.Errorf("%+v: %v", tc, err)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,9 +15,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/cluster/tenure"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/member"
 )
 
@@ -55,23 +58,36 @@ func (j *join) checkOwnership(ctx context.Context) (*coordinationv1.Lease, error
 	if seen != nil {
 		found.karmada = nil
 	}
+	var warned []string
 	for _, line := range found.lines(j.name, j.flags) {
 		fmt.Fprintln(j.out, line)
+		warned = append(warned, strings.TrimPrefix(line, "warning: "))
+	}
+	if len(warned) > 0 {
+		j.report("warning", strings.Join(warned, "; "))
 	}
 	return lease, nil
 }
 
-// leftovers are the traces in a member of those that managed it before.
+// leftovers are the traces in a member of those that managed it before. They are written there, so they are no proof.
 type leftovers struct {
-	// own are the names under which this hub joined the member; others are accounts of other hubs.
-	own, others []string
+	// own are the names under which this hub joined the member. taken are accounts of names that other clusters of this
+	// hub have.
+	own, taken []string
+	// others are objects of other hubs, former the names under which those joined the member.
+	others, former []string
 	// karmada are signs of a control plane of Karmada, which writes no lease.
 	karmada []string
 }
 
 // lines describes them to the user who joins a cluster; flags give the cluster's kubeconfig.
 func (l leftovers) lines(cluster, flags string) (out []string) {
-	for _, name := range l.own {
+	const listed = 5
+	for i, name := range l.own {
+		if i == listed {
+			out = append(out, fmt.Sprintf("cluster(%s) has accounts of this hub of %d more names", cluster, len(l.own)-i))
+			break
+		}
 		if name == cluster {
 			out = append(out, fmt.Sprintf("cluster(%s) has accounts of this hub, which joined it under this name before: "+
 				"they are used again, and their old tokens are revoked", cluster))
@@ -80,13 +96,17 @@ func (l leftovers) lines(cluster, flags string) (out []string) {
 		out = append(out, fmt.Sprintf("cluster(%s) has accounts of this hub, which joined it as %q before: "+
 			"`argosy unjoin %s %s` removes them", cluster, name, name, flags))
 	}
+	if len(l.taken) > 0 {
+		out = append(out, fmt.Sprintf("warning: cluster(%s) has service accounts of this hub under the names of its other clusters: %s; delete them there with kubectl", cluster, text.Names(l.taken, listed)))
+	}
 	if len(l.others) > 0 {
-		out = append(out, fmt.Sprintf("warning: cluster(%[1]s) has objects of another hub, which no longer claims it: %[2]s; "+
-			"`argosy unjoin %[1]s --cluster-kubeconfig FILE` with that hub removes its accounts", cluster, strings.Join(l.others, ", ")))
+		out = append(out, fmt.Sprintf("warning: cluster(%s) has objects of another hub, which no longer claims it: %s; "+
+			"`argosy unjoin NAME --cluster-kubeconfig FILE` with that hub removes its accounts; NAME, its name of the cluster, is %s",
+			cluster, text.Names(l.others, listed), cmp.Or(text.Names(l.former, listed), "not known here")))
 	}
 	if len(l.karmada) > 0 {
 		out = append(out, fmt.Sprintf("warning: %s: a Karmada control plane may manage cluster(%s). It does not respect the Lease by which hubs claim a cluster, so the two would overwrite each other's changes: unjoin the cluster there first",
-			strings.Join(l.karmada, ", "), cluster))
+			text.Names(l.karmada, listed), cluster))
 	}
 	return out
 }
@@ -103,16 +123,22 @@ func (j *join) earlier(ctx context.Context) (found leftovers, err error) {
 	}
 	for _, a := range accounts.Items {
 		name, is := strings.CutPrefix(a.Name, "karmada-")
-		switch own := slices.Contains(hubs[a.Name], j.hubID); {
-		case !is || a.Name == impersonator || name == j.name && j.again:
+		if !is || a.Name == impersonator || name == j.name && j.again || validName(name) != nil {
+			continue
+		}
+		others := slices.DeleteFunc(slices.Clone(hubs[a.Name]), func(hub string) bool { return hub == j.hubID })
+		switch own := len(others) < len(hubs[a.Name]); {
+		case own && slices.ContainsFunc(j.fleet.Items, func(c clusterv1alpha1.Cluster) bool { return c.Name == name }):
+			found.taken = append(found.taken, a.Namespace+"/"+a.Name)
 		case own:
 			found.own = append(found.own, name)
-		case name == j.name: // it exists if a hub that wrote no lease joined the cluster before
-		case len(hubs[a.Name]) > 0:
-			found.others = append(found.others, fmt.Sprintf("%s/%s of the hub %s", a.Namespace, a.Name,
-				strings.Join(hubs[a.Name], ", ")))
-		default:
+		case len(others) == 0 && name != j.name: // that name exists if a hub that wrote no lease joined it before
 			found.karmada = append(found.karmada, "service account "+a.Namespace+"/"+a.Name)
+		}
+		if len(others) > 0 {
+			found.former = append(found.former, name)
+			found.others = append(found.others, fmt.Sprintf("%s/%s of the hub %q", a.Namespace, a.Name,
+				text.Names(others, 3)))
 		}
 	}
 	var spaces corev1.NamespaceList
@@ -126,7 +152,7 @@ func (j *join) earlier(ctx context.Context) (found leftovers, err error) {
 			foreign = append(foreign, ns.Name)
 		case j.hubID:
 		default:
-			found.others = append(found.others, fmt.Sprintf("namespace %s of the hub %s", ns.Name, by))
+			found.others = append(found.others, fmt.Sprintf("namespace %s of the hub %q", ns.Name, text.Cut(by, 64)))
 		}
 	}
 	if n := len(foreign); n > 0 && !j.again {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -137,9 +138,10 @@ type unjoin struct {
 	yes, keep      bool
 	// dead allows a cluster that does not respond to leave.
 	dead bool
-	// renamed is true if the member is joined under another name, which uses the impersonator and the Lease.
-	renamed bool
-	wait    time.Duration
+	// leftover is true if the hub has no cluster of the name. renamed is true if the member is joined under another one,
+	// which uses the impersonator and the Lease.
+	leftover, renamed bool
+	wait              time.Duration
 	// answers is the terminal of the user; nil if there is none.
 	answers io.Reader
 
@@ -222,7 +224,7 @@ func (u *unjoin) run(ctx context.Context) error {
 	} else if u.member == nil {
 		fmt.Fprintf(u.out, "the hub's accounts in cluster(%[1]s) are kept; "+
 			"`argosy unjoin %[1]s --cluster-kubeconfig FILE` removes them\n", u.name)
-	} else if err := u.cleanMember(ctx); err != nil {
+	} else if _, err := u.cleanMember(ctx); err != nil {
 		err = fmt.Errorf("cluster %q is removed from the fleet, but the hub's accounts there are not deleted: %w", u.name,
 			err)
 		if !u.force {
@@ -261,16 +263,13 @@ func (u *unjoin) removeLeftover(ctx context.Context, absent error) error {
 		seen := tenure.Read(lease)
 		ours = registered == u.name && seen != nil && seen.Hub == hub
 	} else {
-		hubs, err := member.TokenHolders(ctx, u.member, u.namespace)
-		if err != nil {
+		others := ""
+		if ours, others, err = u.accountUse(ctx, hub); err != nil {
 			return err
 		}
-		holders := hubs["karmada-"+u.name]
-		if slices.ContainsFunc(holders, func(by string) bool { return by != hub }) {
-			return fmt.Errorf("the account karmada-%s in the cluster has tokens of another hub (%s): it is kept", u.name,
-				strings.Join(slices.DeleteFunc(holders, func(by string) bool { return by == hub }), ", "))
+		if !ours && others != "" {
+			return fmt.Errorf("the account karmada-%s in the cluster has %s: it is kept", u.name, others)
 		}
-		ours = len(holders) > 0
 	}
 	if !ours {
 		return absent
@@ -279,12 +278,14 @@ func (u *unjoin) removeLeftover(ctx context.Context, absent error) error {
 	if err := u.hub.List(ctx, &members); err != nil {
 		return fmt.Errorf("list the clusters of the hub: %w", err)
 	}
-	u.renamed = slices.ContainsFunc(members.Items, func(c clusterv1alpha1.Cluster) bool { return c.Spec.ID == id })
+	u.leftover, u.renamed = true, slices.ContainsFunc(members.Items, func(c clusterv1alpha1.Cluster) bool {
+		return isMember(&c, id, u.host)
+	})
 	if u.dryRun {
 		fmt.Fprintf(u.out, "what this hub left of cluster(%s) can be removed (dry run: nothing was changed)\n", u.name)
 		return nil
 	}
-	if err := u.cleanMember(ctx); err != nil {
+	if removed, err := u.cleanMember(ctx); err != nil || !removed {
 		return err
 	}
 	fmt.Fprintf(u.out, "what this hub left of cluster(%s) is removed\n", u.name)
@@ -299,20 +300,41 @@ func (u *unjoin) participle() string {
 	return "unjoined"
 }
 
+// isMember reports whether the cluster with that identity, at that address, is the member. Users may write a Cluster
+// without an identity.
+func isMember(c *clusterv1alpha1.Cluster, id, host string) bool {
+	if c.Spec.ID != "" {
+		return c.Spec.ID == id
+	}
+	return host != "" && c.Spec.APIEndpoint == host
+}
+
 // checkMember checks, before anything is changed, that the kubeconfig belongs to the member and that the member
-// responds.
+// responds. Users of a member may write its identity, so the kubeconfig must not have the address of another member.
 func (u *unjoin) checkMember(ctx context.Context, cluster *clusterv1alpha1.Cluster) error {
 	if u.member == nil {
 		return nil
 	}
 	id, err := member.ClusterID(ctx, u.member)
 	switch {
-	case err != nil && u.force:
-		return nil
-	case err != nil:
+	case err != nil && !u.force:
 		return fmt.Errorf("%w; --force removes it from the hub anyway", unreachable(u.name, u.host, err))
-	case cluster.Spec.ID != "" && id != cluster.Spec.ID:
-		return fmt.Errorf("--cluster-kubeconfig is for another cluster (id %s) than %q (id %s)", id, u.name, cluster.Spec.ID)
+	case err == nil && !isMember(cluster, id, u.host):
+		return fmt.Errorf("--cluster-kubeconfig is for another cluster (id %s, at %s) than %q (id %s, at %s), which stays "+
+			"in the fleet; without --cluster-kubeconfig, the hub's accounts in the cluster are kept", id, u.host, u.name,
+			cmp.Or(cluster.Spec.ID, "unknown"), cluster.Spec.APIEndpoint)
+	case cluster.Spec.APIEndpoint == u.host:
+		return nil
+	}
+	var members clusterv1alpha1.ClusterList
+	if err := u.hub.List(ctx, &members); err != nil {
+		return fmt.Errorf("list the clusters of the hub: %w", err)
+	}
+	for i := range members.Items {
+		if other := &members.Items[i]; other.Name != u.name && u.host != "" && other.Spec.APIEndpoint == u.host {
+			return fmt.Errorf("--cluster-kubeconfig is for cluster %q at %s: cluster %q stays in the fleet", other.Name,
+				u.host, u.name)
+		}
 	}
 	return nil
 }
@@ -541,15 +563,69 @@ func (u *unjoin) abandon(ctx context.Context, cluster *clusterv1alpha1.Cluster) 
 	return commit.RemoveFinalizer(ctx, u.hub, now, workv1alpha2.ClusterFinalizer)
 }
 
-// cleanMember removes what join created in the member; what another hub uses there stays.
-func (u *unjoin) cleanMember(ctx context.Context) error {
-	if u.pull {
-		return u.removeAgent(ctx)
+// accountUse reports whether this hub has tokens of its account in the member, and what others have of it; empty for
+// nothing.
+func (u *unjoin) accountUse(ctx context.Context, hub string) (own bool, others string, err error) {
+	account, uses := "karmada-"+u.name, []string{}
+	var secrets corev1.SecretList
+	if err := u.member.List(ctx, &secrets, client.InNamespace(u.namespace)); err != nil {
+		return false, "", fmt.Errorf("list the Secrets in %s: %w", u.namespace, err)
 	}
-	if another, err := u.ownedByAnother(ctx); err != nil || another {
-		return err
+	for _, s := range secrets.Items {
+		by, token := s.Labels[wellknown.HubLabel], s.Labels[wellknown.TokenOfLabel] == account
+		if own = own || token && by == hub; token && by != hub {
+			uses = append(uses, fmt.Sprintf("tokens of another hub (%q)", by))
+		}
+		if s.Type == corev1.SecretTypeServiceAccountToken && s.Annotations[corev1.ServiceAccountNameKey] == account {
+			uses = append(uses, "a token that does not expire, in the Secret "+s.Name)
+		}
+	}
+	binding := &rbacv1.ClusterRoleBinding{}
+	if err := u.member.Get(ctx, client.ObjectKey{Name: controllerRole(account)}, binding); client.IgnoreNotFound(
+		err) != nil {
+		return false, "", fmt.Errorf("read ClusterRoleBinding %s: %w", controllerRole(account), err)
+	}
+	if s := binding.Subjects; len(s) > 0 && s[0].Namespace != u.namespace {
+		uses = append(uses, fmt.Sprintf("a role that an account in namespace %q uses", s[0].Namespace))
+	}
+	return own, text.Names(slices.Compact(uses), 3), nil
+}
+
+// cleanMember removes what join created in the member. What others use there stays: then it says so, and returns false.
+func (u *unjoin) cleanMember(ctx context.Context) (removed bool, err error) {
+	if u.pull {
+		return true, u.removeAgent(ctx)
+	}
+	hub, holder, err := u.releaseOwnership(ctx)
+	if err != nil {
+		return false, err
 	}
 	account := "karmada-" + u.name
+	own, others, err := u.accountUse(ctx, hub)
+	if err != nil {
+		return false, err
+	}
+	revoked := []string{account, impersonator}
+	if u.renamed {
+		revoked = revoked[:1]
+	}
+	for _, name := range revoked {
+		if err := member.RevokeTokens(ctx, u.member, u.namespace, name, hub, "", ""); err != nil {
+			return false, err
+		}
+	}
+	if holder != "" && !own && others == "" {
+		others = "no tokens of this hub, and " + holder + " manages the cluster"
+	}
+	if others != "" && (u.leftover || holder != "") {
+		fmt.Fprintf(u.out, "cluster(%s): the tokens of this hub are revoked; the account %s is kept, because it has %s\n", u.name, account, others)
+		return false, nil
+	}
+	return true, u.removeAccounts(ctx, account, holder != "")
+}
+
+// removeAccounts removes the hub's account in the member and, unless others use it, the impersonator.
+func (u *unjoin) removeAccounts(ctx context.Context, account string, shared bool) error {
 	named := func(namespace, name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: namespace, Name: name}
 	}
@@ -563,7 +639,6 @@ func (u *unjoin) cleanMember(ctx context.Context) error {
 	if err := u.member.List(ctx, &accounts, client.InNamespace(u.namespace)); err != nil {
 		return fmt.Errorf("list service accounts: %w", err)
 	}
-	shared := false
 	for _, a := range accounts.Items {
 		shared = shared || strings.HasPrefix(a.Name, "karmada-") && a.Name != account && a.Name != impersonator
 	}
@@ -573,19 +648,6 @@ func (u *unjoin) cleanMember(ctx context.Context) error {
 			&rbacv1.ClusterRole{ObjectMeta: named("", impersonator)},
 			&corev1.Secret{ObjectMeta: named(u.namespace, impersonator)},
 			&corev1.ServiceAccount{ObjectMeta: named(u.namespace, impersonator)})
-	}
-	hub, err := member.Identity(ctx, u.hub)
-	if err != nil {
-		return err
-	}
-	revoked := []string{account, impersonator}
-	if u.renamed {
-		revoked = revoked[:1]
-	}
-	for _, name := range revoked {
-		if err := member.RevokeTokens(ctx, u.member, u.namespace, name, hub, "", ""); err != nil {
-			return err
-		}
 	}
 	for _, obj := range gone {
 		if err := u.member.Delete(ctx, obj); client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
@@ -609,7 +671,7 @@ func (u *unjoin) removeAgent(ctx context.Context) error {
 			return fmt.Errorf("delete %T %s: %w", obj, obj.GetName(), err)
 		}
 	}
-	if _, err := u.ownedByAnother(ctx); err != nil {
+	if _, _, err := u.releaseOwnership(ctx); err != nil {
 		return err
 	}
 	if err := u.cleanNamespace(ctx, names.Clusters); err != nil {
@@ -661,28 +723,25 @@ func (u *unjoin) cleanNamespace(ctx context.Context, namespace string) error {
 	return err
 }
 
-// ownedByAnother reports whether another hub manages the member now. It may use the same accounts, which then stay. It
-// removes the lease of this hub.
-func (u *unjoin) ownedByAnother(ctx context.Context) (bool, error) {
-	hub, err := member.Identity(ctx, u.hub)
-	if err != nil {
-		return false, err
+// releaseOwnership removes the lease of this hub, and returns its identity. holder is another hub that manages the
+// member; empty for none.
+func (u *unjoin) releaseOwnership(ctx context.Context) (hub, holder string, err error) {
+	if hub, err = member.Identity(ctx, u.hub); err != nil {
+		return "", "", err
 	}
 	lease, err := ownershipLease(ctx, u.member)
 	if err != nil {
-		return false, fmt.Errorf("read which hub manages the cluster: %w", err)
+		return "", "", fmt.Errorf("read which hub manages the cluster: %w", err)
 	}
 	switch seen := tenure.Read(lease); {
-	case seen == nil:
-		return false, nil
+	case seen == nil, seen.Hub == hub && u.renamed:
+		return hub, "", nil
 	case seen.Hub != hub:
-		fmt.Fprintf(u.out, "cluster(%s) is managed by %s: the accounts there are kept\n", u.name, seen.Holder())
-		return true, nil
-	case u.renamed:
-		return false, nil
+		fmt.Fprintf(u.out, "cluster(%s) is managed by %s\n", u.name, seen.Holder())
+		return hub, seen.Holder(), nil
 	}
 	if err := u.member.Delete(ctx, lease); client.IgnoreNotFound(err) != nil {
-		return false, fmt.Errorf("delete %s/%s: %w", lease.Namespace, lease.Name, err)
+		return "", "", fmt.Errorf("delete %s/%s: %w", lease.Namespace, lease.Name, err)
 	}
-	return false, nil
+	return hub, "", nil
 }
