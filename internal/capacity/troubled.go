@@ -58,23 +58,22 @@ func (f *Fleet) AddRefusals(ctx context.Context, b workv1alpha2.Binding, all []p
 	if len(at) == 0 {
 		return all
 	}
-	templates, err := f.templates(ctx, of.Namespace)
-	if err != nil {
-		return all
-	}
+	templates, _ := f.templates(ctx, of.Namespace) // an error leaves only this template
 	ctx, cancel := context.WithTimeout(ctx, refusalTimeout)
 	defer cancel()
 	var asking sync.WaitGroup
 	for i := range at {
-		known := templates[place{at[i].cluster, of.Namespace}]
-		asking.Go(func() { at[i].why = f.refusal(ctx, at[i].cluster, of, append(slices.Clone(known), of)) })
+		known := append([]workv1alpha2.ObjectReference{of}, templates[place{at[i].cluster, of.Namespace}]...)
+		asking.Go(func() { at[i].why = f.refusal(ctx, at[i].cluster, known) })
 	}
 	asking.Wait()
 	for _, a := range at {
 		if a.why == "" {
 			continue
 		}
-		i := slices.IndexFunc(all, func(w pods.Workload) bool { return w.Cluster == a.cluster && is(of, w) })
+		i := slices.IndexFunc(all, func(w pods.Workload) bool {
+			return w.Cluster == a.cluster && w.APIVersion == of.APIVersion && w.Kind == of.Kind && w.Name == of.Name
+		})
 		if i < 0 {
 			i = len(all)
 			all = append(all, pods.Workload{APIVersion: of.APIVersion, Kind: of.Kind, Namespace: of.Namespace, Name: of.Name})
@@ -84,25 +83,19 @@ func (f *Fleet) AddRefusals(ctx context.Context, b workv1alpha2.Binding, all []p
 	return all
 }
 
-func is(of workv1alpha2.ObjectReference, w pods.Workload) bool {
-	return w.APIVersion == of.APIVersion && w.Kind == of.Kind && w.Namespace == of.Namespace && w.Name == of.Name
-}
-
-// refusal returns the newest event of a member about pods of a template that could not be created; empty for none.
-// known are the templates there in its namespace.
-func (f *Fleet) refusal(ctx context.Context, cluster string, of workv1alpha2.ObjectReference,
+// refusal returns the newest event of a member about pods of the first of the templates that could not be created;
+// empty for none. The others are those in its namespace.
+func (f *Fleet) refusal(ctx context.Context, cluster string,
 	known []workv1alpha2.ObjectReference) (message string) {
 	m, err := f.members.Get(cluster)
 	if err != nil {
 		return ""
 	}
-	events, _ := m.Warnings(ctx, of.Namespace, pods.FailedCreate) // none if it does not answer
+	events, _ := m.Warnings(ctx, known[0].Namespace, pods.FailedCreate) // none if it does not answer
 	newest := f.Clock.Now().Add(-refusalAge)
 	for _, e := range events {
-		about := capacity.Workload{Namespace: of.Namespace, Kind: e.InvolvedObject.Kind, Name: e.InvolvedObject.Name}
-		i := pods.Owner(about, known)
-		if i >= 0 && known[i].APIVersion == of.APIVersion && known[i].Kind == of.Kind && known[i].Name == of.Name &&
-			!e.LastTimestamp.Time.Before(newest) {
+		about := capacity.Workload{Namespace: known[0].Namespace, Kind: e.InvolvedObject.Kind, Name: e.InvolvedObject.Name}
+		if pods.Owner(about, known) == 0 && !e.LastTimestamp.Time.Before(newest) {
 			newest, message = e.LastTimestamp.Time, e.Message
 		}
 	}

@@ -23,8 +23,8 @@ import (
 // in trouble. A right to the nonResourceURL is a right to read this for every namespace.
 const PodsPath = "/argosy/pods"
 
-// podsDetailed is the number of templates at PodsPath, and of clusters at the path of one binding, with all that is
-// known of their pods. Up to podsShown others have one trouble each, without its message: readers decide states by them.
+// podsDetailed is the number of templates at PodsPath, and of clusters at the path of one binding, with all details.
+// Others, up to podsShown in all, have one trouble without its message: readers decide states by them.
 const (
 	podsDetailed = 100
 	podsShown    = 10000

@@ -25,10 +25,8 @@ func Brief(status json.RawMessage) string {
 	var parts []string
 	for _, name := range briefFields {
 		switch v := fields[name].(type) {
-		case string:
-			parts = append(parts, name+" "+text.Plain(v, wordMost))
-		case float64:
-			parts = append(parts, fmt.Sprintf("%s %v", name, v))
+		case string, float64:
+			parts = append(parts, text.Plain(fmt.Sprintf("%s %v", name, v), wordMost))
 		}
 	}
 	lines := Notes(status)
@@ -43,6 +41,7 @@ const (
 	briefMost   = 512
 	messageMost = 256
 	wordMost    = 64
+	notesMost   = 4 // notes
 )
 
 // failure quotes the condition by which a workload that runs once, such as a Job, reports that it failed; empty if it
@@ -60,9 +59,6 @@ func failure(status map[string]any) string {
 	}
 	return ""
 }
-
-// notesMost is the most notes of a status.
-const notesMost = 4
 
 // Notes returns why a workload failed, and the notes that the hub adds to a status.
 func Notes(status json.RawMessage) []string {

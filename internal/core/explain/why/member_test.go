@@ -146,7 +146,8 @@ func TestAnswersHaveNoControlCharactersOfMembers(t *testing.T) {
 	} {
 		message()
 		var out bytes.Buffer
-		if err := why.ExplainMember(why.MemberFacts{Cluster: c, Bindings: []workv1alpha2.Binding{b}}).Write(&out); err != nil {
+		f := why.MemberFacts{Cluster: c, Bindings: []workv1alpha2.Binding{b}}
+		if err := why.ExplainMember(f).Write(&out); err != nil {
 			t.Fatal(err)
 		}
 		if !strings.Contains(out.String(), "denied") || strings.ContainsAny(out.String(), "\x1b\u009b\x07\r\t") {

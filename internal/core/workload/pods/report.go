@@ -86,12 +86,11 @@ func Summarize(cluster string, total int64, troubles []Trouble, full bool) Repor
 // Brief returns the report with the number and the reason of the most frequent trouble, and the number of others.
 func (r Report) Brief() Report {
 	for i, g := range r.Troubles {
-		if i > 0 {
+		if i == 0 {
+			r.Troubles = []Group{{Pods: g.Pods, Reason: g.Reason}}
+		} else {
 			r.Others += g.Pods
 		}
-	}
-	if len(r.Troubles) > 0 {
-		r.Troubles = []Group{{Pods: r.Troubles[0].Pods, Reason: r.Troubles[0].Reason}}
 	}
 	return r
 }

@@ -113,31 +113,19 @@ func aggregateStandard(template *unstructured.Unstructured, rs []report) (*unstr
 	if len(kinds) == 0 {
 		return template, nil
 	}
-	rs = validConditions(template, rs, has)
-	merged := map[string]map[string]any{}
+	rs = validConditions(template, rs)
+	var all []any
+	for _, was := range objects(template.Object, "status", "conditions") {
+		if !slices.Contains(kinds, text(was, "type")) {
+			all = append(all, was)
+		}
+	}
 	for _, kind := range kinds {
 		good := map[bool]string{false: "True", true: "False"}[badIfTrue(kind)]
 		c := nativeCondition{kind: kind, good: good, expected: !badIfTrue(kind)}.fold(rs)
-		if c["message"] == nil {
-			c["message"] = ""
-		}
-		c["observedGeneration"] = seen
-		maps.DeleteFunc(c, func(name string, _ any) bool { return name != "type" && name != "status" && !has[name] })
-		merged[kind] = c
-	}
-	var all []any
-	for _, was := range objects(template.Object, "status", "conditions") {
-		kind := text(was, "type")
-		if c, reported := merged[kind]; !reported {
-			all = append(all, was)
-		} else if c != nil {
-			all, merged[kind] = append(all, c), nil
-		}
-	}
-	for _, kind := range kinds {
-		if merged[kind] != nil {
-			all = append(all, merged[kind])
-		}
+		c["message"], c["observedGeneration"] = text(c, "message"), seen
+		maps.DeleteFunc(c, func(name string, _ any) bool { return !has[name] })
+		all = append(all, c)
 	}
 	status := maps.Clone(object(template.Object, "status"))
 	if status == nil {
@@ -151,9 +139,6 @@ func aggregateStandard(template *unstructured.Unstructured, rs []report) (*unstr
 
 // maxTypes limits the types of conditions that reach a template.
 const maxTypes = 32
-
-// unspecified is the reason of a condition whose own is missing or invalid.
-const unspecified = "Unspecified"
 
 // The patterns of metav1.Condition.
 var (
@@ -195,35 +180,26 @@ func reportedTypes(rs []report) (kinds []string, has map[string]bool) {
 }
 
 // validConditions returns the reports with conditions that the schema of metav1.Condition accepts. Otherwise one
-// cluster could make the API server refuse the status, for all. They have the fields that any condition has. The only
-// cluster has no name.
-func validConditions(template *unstructured.Unstructured, rs []report, has map[string]bool) []report {
-	known := template.GetCreationTimestamp().UTC().Format(time.RFC3339)
-	for _, r := range rs {
-		for _, c := range objects(r.status, "conditions") {
-			known = latest(known, text(c, "lastTransitionTime"))
-		}
-	}
-	timeOf := func(c map[string]any, name string) string {
-		at, _ := time.Parse(time.RFC3339, cmp.Or(latest(text(c, name)), known))
-		return at.Format(time.RFC3339)
-	}
+// cluster could make the API server refuse the status, for all. The only cluster has no name.
+func validConditions(template *unstructured.Unstructured, rs []report) []report {
 	out := slices.Clone(rs)
 	for i, r := range rs {
 		var valid []any
 		for _, c := range objects(r.status, "conditions") {
-			v := map[string]any{"type": typeOf(c), "status": text(c, "status"), "reason": text(c, "reason"),
-				"message": words.Cut(text(c, "message"), 32<<10/min(len(rs), maxMessages))}
-			if v["status"] != "True" && v["status"] != "False" {
-				v["status"] = "Unknown"
+			status, reason := text(c, "status"), text(c, "reason")
+			if status != "True" && status != "False" {
+				status = "Unknown"
 			}
-			if reason := text(c, "reason"); len(reason) > 1024 || !reasonPattern.MatchString(reason) {
-				v["reason"] = unspecified
+			if len(reason) > 1024 || !reasonPattern.MatchString(reason) {
+				reason = "Unspecified"
 			}
-			for _, name := range []string{"lastTransitionTime", "lastUpdateTime"} {
-				v[name] = timeOf(c, name)
+			at, err := time.Parse(time.RFC3339, text(c, "lastTransitionTime"))
+			if err != nil {
+				at = template.GetCreationTimestamp().UTC()
 			}
-			valid = append(valid, v)
+			valid = append(valid, map[string]any{"type": typeOf(c), "status": status, "reason": reason,
+				"message":            words.Cut(text(c, "message"), 32<<10/min(len(rs), maxMessages)),
+				"lastTransitionTime": at.Format(time.RFC3339)})
 		}
 		if out[i].status = map[string]any{"conditions": valid}; len(rs) == 1 {
 			out[i].cluster = ""

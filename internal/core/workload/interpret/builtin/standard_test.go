@@ -115,7 +115,7 @@ func TestConditionsOfUnknownKindsReachTheTemplate(t *testing.T) {
 			`conditions: [{type: Issuing, status: "True"}, ` + ready("True")[len("conditions: ["):]},
 		"a type of a controller on the hub, after that of clusters": {
 			ready("False")[:len(ready("False"))-1] + `, {type: Own, status: "True", x: 1}]`, []string{ready("True")},
-			ready("True")[:len(ready("True"))-1] + `, {type: Own, status: "True", x: 1}]`},
+			`conditions: [{type: Own, status: "True", x: 1}, ` + ready("True")[len("conditions: ["):]},
 		"conditions of another form":     {"", []string{`conditions: [{type: Warned, message: old}]`}, ""},
 		"conditions that are an object":  {"", []string{`conditions: {Ready: true}`}, ""},
 		"a report without a status":      {"", []string{""}, ""},
@@ -177,6 +177,7 @@ func TestConditionsOfAClusterAlwaysFitTheirSchema(t *testing.T) {
 			{"{conditions: [" + good + "]}", "{conditions: [" + bad + "]}"},
 			{"{conditions: [" + bad + "]}", "{conditions: [" + good + "]}", "{conditions: [" + good + "]}"}} {
 			template := custom(t, 3, "")
+			template.SetCreationTimestamp(metav1.Unix(1_700_000_000, 0))
 			got := aggregated(t, template, items(t, reports...))
 			var of struct{ Conditions []metav1.Condition }
 			raw, err := json.Marshal(got)
