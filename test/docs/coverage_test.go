@@ -285,6 +285,9 @@ var boundTests = map[string][]string{
 	"member: unhealthy pods, for `argosy why` and `argosy status`": {
 		"TestTextsFromMemberAreLimited",
 	},
+	"member: events about pods that it cannot create, for `argosy why`": {
+		"TestSilentMembersDoNotHideRefusals", "TestRefusalsAreReadWherePodsAreMissing",
+	},
 	"member: resource names of its nodes and pods": {
 		"TestTooManyResourceNamesAreReported",
 	},
@@ -327,6 +330,9 @@ var boundTests = map[string][]string{
 	},
 	"message of a condition": {
 		"TestStatusCutsLongMessages",
+	},
+	"conditions of other custom resources in the template": {
+		"TestConditionsOfAClusterAlwaysFitTheirSchema",
 	},
 	"event": {
 		"TestEventMessagesAreCut",
