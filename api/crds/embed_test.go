@@ -42,7 +42,7 @@ var served = map[string]struct {
 	"works.work.karmada.io": {"Work", "Namespaced", "wk", "karmada-io", []string{"v1alpha1"}, true,
 		"WORKLOAD-KIND APPLIED AGE"},
 	"workloadrebalancers.apps.karmada.io": {"WorkloadRebalancer", "Cluster", "", "", []string{"v1alpha1"}, true,
-		"FINISHED AGE"},
+		"RESULT ENDED AGE"}, // in Karmada FINISHED AGE, also if it failed
 	"federatedhpas.autoscaling.karmada.io": {"FederatedHPA", "Namespaced", "fhpa", "karmada-io", []string{"v1alpha1"},
 		true,
 		"REFERENCE-KIND REFERENCE-NAME MINPODS MAXPODS REPLICAS AGE"},

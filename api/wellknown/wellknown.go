@@ -612,12 +612,12 @@ const (
 
 	// TokenOfLabel is the service account of the token.
 	//
-	// On: Secrets that anchor tokens in members. Written by: member. Read by: member. Users may set it: no.
+	// On: Secrets that anchor tokens in members. Written by: member. Read by: member, cli. Users may set it: no.
 	TokenOfLabel = "argosy.io/token-of"
 
 	// HubLabel is the ID of the hub that has the token.
 	//
-	// On: Secrets that anchor tokens in members. Written by: member. Read by: member. Users may set it: no.
+	// On: Secrets that anchor tokens in members. Written by: member. Read by: member, cli. Users may set it: no.
 	HubLabel = "argosy.io/hub"
 
 	// DescriptionAnnotation explains the Secret to people.
