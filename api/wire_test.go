@@ -138,7 +138,8 @@ func TestKindsWriteTheFieldsOfTheKarmadaAPI(t *testing.T) {
 			status{conditions resourceStatus{manifests{resourceMeta{ordinal group version kind resource name namespace}
 				statusFeedback{values{name fieldValue{type integer string boolean jsonRaw}}} conditions}}}`},
 		{&appsv1alpha1.WorkloadRebalancer{}, `spec{workloads{` + workloadShape + `} ttlSecondsAfterFinished}
-			status{observedWorkloads{workload{` + workloadShape + `} result reason} observedGeneration finishTime result}`}, // the last is not in Karmada
+			status{observedWorkloads{workload{` + workloadShape + `} result reason} observedGeneration finishTime
+			result}`}, // the last is not in Karmada
 		{&autoscalingv1alpha1.FederatedHPA{}, `spec{scaleTargetRef{apiVersion kind name} minReplicas maxReplicas metrics behavior}
 			status{observedGeneration lastScaleTime currentReplicas desiredReplicas currentMetrics conditions}`},
 		{&autoscalingv1alpha1.CronFederatedHPA{}, `spec{scaleTargetRef{apiVersion kind name} rules{name schedule targetReplicas targetMinReplicas
