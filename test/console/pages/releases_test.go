@@ -8,6 +8,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	"github.com/argosy-io/argosy/test/console/browser"
 )
 
@@ -61,7 +62,7 @@ func waiting() object {
 // summary is a release in the list.
 func summary(name, phase string, since time.Time) object {
 	return object{"namespace": "shop", "name": name, "phase": phase, "workloads": []string{"Deployment web"},
-		"author": "wang", "since": since.Unix()}
+		"author": "wang", "since": since.Unix(), "ended": releasev1alpha1.ReleasePhase(phase).Ended()}
 }
 
 // entry is an entry of the time line: a move of the Deployment shop/web.
