@@ -19,6 +19,7 @@ import (
 // sometimes are the metrics that exist only in some states; each is registered by the hub, and test/docs has a line
 // for it.
 var sometimes = map[string]bool{
+	"argosy_releases_waiting":                   true, // while a release waits for a person
 	"argosy_store_finding":                      true, // something is wrong with the store
 	"argosy_orphans":                            true, // a cluster has some
 	"argosy_descheduled_replicas_total":         true, // replicas were moved
