@@ -348,8 +348,9 @@ const (
 	// it: no.
 	PodSpreadAnnotation = "argosy.io/pod-spread"
 
-	// QuotaUseAnnotation is what a pod of the workload counts in quotas of a member besides its requests, as JSON, such
-	// as its limits.
+	// QuotaUseAnnotation has the limits of one pod of the workload, which ResourceQuotas of a member count, and whether
+	// the pod has a deadline. It is JSON, {"limits":{"limits.cpu":"1"},"terminating":true}, with Kubernetes quantities.
+	// Without it, a pod has no limits and no deadline.
 	//
 	// On: bindings. Written by: core/propagate. Read by: core/cluster/capacity, core/explain/simulate. Users may set
 	// it: no.

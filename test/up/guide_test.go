@@ -229,17 +229,19 @@ func (g guide) apply(p piece) {
 // command runs a command of the page, again until it has the output that the page shows; empty for none.
 func (g guide) command(line int, command, shown string) {
 	g.t.Helper()
-	for end := time.Now().Add(kit.Timeout); ; time.Sleep(500 * time.Millisecond) {
+	kit.Eventually(g.t, fmt.Sprintf("docs/guide.md:%d: %s", line, command), func() string {
 		output, code := g.run(command)
 		lack := lacksOf(shown, output)
 		if code == 0 && lack == "" {
 			g.t.Logf("$ %s\n%s", command, output)
-			return
+			return ""
 		}
-		if shown == "" || time.Now().After(end) {
-			g.t.Fatalf("docs/guide.md:%d: %s\nended with %d; the output lacks %q:\n%s", line, command, code, lack, output)
+		problem := fmt.Sprintf("it ended with %d; the output lacks %q:\n%s", code, lack, output)
+		if shown == "" {
+			g.t.Fatal(problem) // such a command runs once
 		}
-	}
+		return problem
+	})
 }
 
 // followGuide runs the guide from its top to its end: each command succeeds, each block is accepted without a warning,
