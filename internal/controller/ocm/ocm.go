@@ -30,10 +30,12 @@ import (
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
+	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/source/ocm"
 	"github.com/argosy-io/argosy/internal/core/workload/kruise"
 	"github.com/argosy-io/argosy/internal/member"
+	"github.com/argosy-io/argosy/internal/scope"
 )
 
 // Options of the controller.
@@ -167,13 +169,13 @@ func (r *reconciler) carryOut(ctx context.Context, in *ocm.Input) (ocm.Decision,
 	ordinals := map[string]int{}
 	for i, item := range in.Items {
 		if decision.Errs[i] == nil {
-			ordinals[item.WorkName(in.ManifestWork.Name)] = i
+			ordinals[item.WorkName(in.ManifestWork.Name, in.Existing)] = i
 		}
 	}
 	var failures []error
 	for _, w := range decision.Works {
 		var err error
-		was := in.Existing[w.Name]
+		was, ordinal := in.Existing[w.Name], ordinals[w.Name]
 		switch {
 		case was == nil:
 			err = r.create(ctx, w)
@@ -189,7 +191,7 @@ func (r *reconciler) carryOut(ctx context.Context, in *ocm.Input) (ocm.Decision,
 			err = fmt.Errorf("write the work %s: %w", w.Name, err)
 			failures = append(failures, err)
 			if !commit.Stale(err) {
-				decision.Errs[ordinals[w.Name]] = err
+				decision.Errs[ordinal] = err
 			}
 		}
 	}
@@ -200,15 +202,16 @@ func (r *reconciler) carryOut(ctx context.Context, in *ocm.Input) (ocm.Decision,
 	return decision, nil
 }
 
-// create creates a Work. A Work that exists without its annotation is an error, because the cache will never show it as
-// ours.
+// create creates a Work under a name that no other object's Work has. A Work of the object that exists without its
+// annotation is an error, because the cache will never show it as ours.
 func (r *reconciler) create(ctx context.Context, w *workv1alpha1.Work) error {
-	err := r.client.Create(ctx, w)
+	of := execute.ObjectOf(w)
+	err := scope.CreateWork(ctx, r.client, r.live, w, of)
 	if !apierrors.IsAlreadyExists(err) {
 		return err
 	}
 	standing := &workv1alpha1.Work{}
-	if got := r.live.Get(ctx, client.ObjectKeyFromObject(w), standing); got != nil {
+	if got := r.live.Get(ctx, client.ObjectKeyFromObject(w), standing); got != nil || !execute.IsOf(standing, of) {
 		return errors.Join(client.IgnoreNotFound(got), err)
 	}
 	if mark, want := standing.Annotations[wellknown.ManifestWorkAnnotation],
@@ -246,12 +249,14 @@ func (r *reconciler) remove(ctx context.Context, in ocm.Input) error {
 	if len(in.Existing) == 0 {
 		// The cache may not contain the newest Works yet.
 		for _, item := range ocm.Items(read, in.Cluster) {
-			w := &workv1alpha1.Work{}
-			key := client.ObjectKey{Namespace: names.ExecutionSpace(read.Namespace), Name: item.WorkName(read.Name)}
-			if err := r.live.Get(ctx, key, w); client.IgnoreNotFound(err) != nil {
-				return fmt.Errorf("get the work %s: %w", key, err)
-			} else if err == nil && w.Annotations[wellknown.ManifestWorkAnnotation] == read.Name {
-				in.Existing[w.Name] = w
+			for _, name := range item.WorkNames(read.Name) {
+				w := &workv1alpha1.Work{}
+				key := client.ObjectKey{Namespace: names.ExecutionSpace(read.Namespace), Name: name}
+				if err := r.live.Get(ctx, key, w); client.IgnoreNotFound(err) != nil {
+					return fmt.Errorf("get the work %s: %w", key, err)
+				} else if err == nil && w.Annotations[wellknown.ManifestWorkAnnotation] == read.Name {
+					in.Existing[w.Name] = w
+				}
 			}
 		}
 	}
@@ -318,7 +323,7 @@ func (r *reconciler) see(ctx context.Context, in ocm.Input,
 	seen = make([]ocm.Seen, len(in.Items))
 	for i, item := range in.Items {
 		s := &seen[i]
-		s.Work, s.Err = in.Existing[item.WorkName(in.ManifestWork.Name)], decision.Errs[i]
+		s.Work, s.Err = in.Existing[item.WorkName(in.ManifestWork.Name, in.Existing)], decision.Errs[i]
 		if item.Object == nil || s.Err == nil && item.Writes() &&
 			(s.Work == nil || meta.FindStatusCondition(s.Work.Status.Conditions, workv1alpha1.WorkApplied) == nil) {
 			continue // there is no object, or the member has not answered

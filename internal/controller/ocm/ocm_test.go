@@ -349,6 +349,35 @@ func TestWorkWithoutAnnotationIsReported(t *testing.T) {
 	})
 }
 
+// A tenant finds a namespace in which the Work of an object has any given short name.
+func TestWorkOfATemplateBlocksNoManifestWork(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		theirs := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: names.ExecutionSpace("m1"),
+			Name: names.WorkOfManifestWork("it", "", "ConfigMap", "a", "shop")}}
+		theirs.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: manifests(t,
+			configMap("theirs", "0"))[0].RawExtension}}
+		w.Make(theirs)
+		mw := w.make("it", "", configMap("a", "1"), configMap("b", "1"))
+		w.expectCondition(mw, "Applied", "True AppliedManifestWorkComplete")
+		w.expectContent("a", "1")
+		controllertest.Change(w.Hub, mw, func(mw *ocmv1.ManifestWork) {
+			mw.Spec.Workload.Manifests = manifests(t, configMap("a", "2"))
+		})
+		w.expectContent("a", "2")
+		if !slices.Contains(w.works(), theirs.Name) { // works cuts the longer hash
+			t.Errorf("the Works are %v, want one with a longer name: this test shows nothing", w.works())
+		}
+		if err := w.Delete(t.Context(), mw); err != nil {
+			t.Fatal(err)
+		}
+		w.gone(mw)
+		if w.m1.Object(membertest.ConfigMap, "shop", "a") != nil || !w.HasObject(theirs) {
+			t.Error("want the object of the ManifestWork gone, and the Work of the template left alone")
+		}
+	})
+}
+
 func TestFeedbackIsReported(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t)

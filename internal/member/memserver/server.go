@@ -534,6 +534,10 @@ func (s *Server) find(path string) (k Kind, namespace, name string, ok bool) {
 
 func (s *Server) resource(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
+	if s.down { // since the request was taken
+		s.mu.Unlock()
+		panic(http.ErrAbortHandler)
+	}
 	kind, namespace, name, ok := s.find(r.URL.Path)
 	if !ok {
 		s.mu.Unlock()

@@ -93,7 +93,7 @@ func ExplainManifestWork(f ManifestWorkFacts) ManifestWorkAnswer {
 	for _, item := range ocm.Items(mw, cluster) {
 		row := ManifestThere{Object: strings.TrimSpace(item.Meta.Kind + " " +
 			text.Path(item.Meta.Namespace, item.Meta.Name))}
-		if w := works[item.WorkName(mw.Name)]; w != nil {
+		if w := works[item.WorkName(mw.Name, works)]; w != nil {
 			row.Work = w.Name
 			for _, s := range w.Status.ManifestStatuses {
 				if row.Health = string(s.Health); membership.OutageOf(cluster) != nil &&
@@ -111,7 +111,7 @@ func ExplainManifestWork(f ManifestWorkFacts) ManifestWorkAnswer {
 					if c.Status != metav1.ConditionTrue {
 						row.Why = c.Message
 						// The cause alone, if it is this one and not that of an earlier manifest.
-						failure := execute.FailureOf(works[item.WorkName(mw.Name)])
+						failure := execute.FailureOf(works[item.WorkName(mw.Name, works)])
 						if failure != nil && c.Message == ocmv1.MessageManifestNotApply+failure.Message {
 							row.Why = failure.Message
 						}

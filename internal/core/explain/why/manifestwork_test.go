@@ -31,10 +31,10 @@ func TestAManifestWorkIsExplainedObjectByObject(t *testing.T) {
 		{ResourceMeta: items[1].Meta, Conditions: []metav1.Condition{condition("Applied", "False",
 			ocmv1.MessageManifestNotApply+"no such namespace"), condition("Available", "False", "")}},
 	}
-	refused := workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Name: items[1].WorkName("shop"),
+	refused := workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Name: items[1].WorkName("shop", nil),
 		Annotations: map[string]string{"argosy.io/manifest-work": "shop"}}}
 	refused.Status.Conditions = []metav1.Condition{condition(workv1alpha1.WorkFailure, "True", "no such namespace")}
-	work := workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Name: items[0].WorkName("shop"),
+	work := workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Name: items[0].WorkName("shop", nil),
 		Annotations: map[string]string{"argosy.io/manifest-work": "shop"}}}
 	work.Status.ManifestStatuses = []workv1alpha1.ManifestStatus{{Health: workv1alpha1.ResourceHealthy}}
 	written := func(clusters ...*clusterv1alpha1.Cluster) string {

@@ -111,8 +111,8 @@ func PromotedPolicy(gvk schema.GroupVersionKind, name, namespace string) string 
 	return work(name, hash(namespace+gvk.String()))
 }
 
-// WorkOfManifestWork returns the name of the Work of one object of a ManifestWork: no other ManifestWork, and no
-// template, has a Work of that name for the same object. Objects such as roles may have names that no Work may have.
+// WorkOfManifestWork returns the name of the Work of one object of a ManifestWork, unless another object's Work has it;
+// see Either. Objects such as roles may have names that no Work may have.
 func WorkOfManifestWork(manifestWork, group, kind, name, namespace string) string {
 	return subdomain(name) + "-" + dumpHash(strings.Join([]string{manifestWork, group, kind, namespace, name}, "/"))
 }

@@ -46,7 +46,7 @@ func FuzzManifestWorks(f *testing.F) {
 		asked := map[string]identity.Object{}
 		for _, item := range Items(mw, eu()) {
 			if item.Object != nil {
-				asked[item.WorkName(mw.Name)] = identity.FromManifest(item.Object)
+				asked[item.WorkName(mw.Name, nil)] = identity.FromManifest(item.Object)
 			}
 		}
 		for _, w := range decide(mw).Works {

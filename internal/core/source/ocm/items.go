@@ -13,6 +13,7 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 )
 
@@ -162,9 +163,19 @@ func matches(pattern, text string) bool {
 	return strings.HasSuffix(rest, parts[len(parts)-1])
 }
 
-// WorkName returns the name of the object's Work.
-func (i Item) WorkName(manifestWork string) string {
-	return names.WorkOfManifestWork(manifestWork, i.Meta.Group, i.Meta.Kind, i.Meta.Name, i.Meta.Namespace)
+// WorkNames returns the names that the object's Work may have: the second if another object's Work has the first.
+func (i Item) WorkNames(manifestWork string) []string {
+	return names.Either(names.WorkOfManifestWork(manifestWork, i.Meta.Group, i.Meta.Kind, i.Meta.Name, i.Meta.Namespace),
+		schema.GroupKind{Group: i.Meta.Group, Kind: i.Meta.Kind}, i.Meta.Name, i.Meta.Namespace)
+}
+
+// WorkName returns the name of the object's Work among the existing ones of the ManifestWork; the first for a new one.
+func (i Item) WorkName(manifestWork string, existing map[string]*workv1alpha1.Work) string {
+	either := i.WorkNames(manifestWork)
+	if existing[either[1]] != nil {
+		return either[1]
+	}
+	return either[0]
 }
 
 func (i Item) identity() ocmv1.OrphaningRule {

@@ -424,9 +424,9 @@ func TestManifestWorkIsCompleteIfAllObjectsAre(t *testing.T) {
 	items := Items(mw, eu())
 	over := object(t, a)
 	over.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Complete", "status": "True"}}}
-	seen := []Seen{{Work: answered(byName(items[0].WorkName("it")), "True", ""), Object: over},
-		{Work: answered(byName(items[1].WorkName("it")), "False", "refused")},
-		{Work: answered(byName(items[2].WorkName("it")), "True", ""), Object: object(t, config)}}
+	seen := []Seen{{Work: answered(byName(items[0].WorkName("it", nil)), "True", ""), Object: over},
+		{Work: answered(byName(items[1].WorkName("it", nil)), "False", "refused")},
+		{Work: answered(byName(items[2].WorkName("it", nil)), "True", ""), Object: object(t, config)}}
 	status := Status(mw, items, seen, nil, now)
 	if got := show(meta.FindStatusCondition(status.Conditions,
 		"Complete")); got != "False ConditionRulesAggregated: 1 of 2 manifests are complete, the status of the others is unknown" {

@@ -68,7 +68,7 @@ func Decide(in Input) Decision {
 	wanted, taken := map[string]bool{}, map[string]int32{}
 	awaited, unread := false, false
 	for _, item := range items {
-		name := item.WorkName(in.ManifestWork.Name)
+		name := item.WorkName(in.ManifestWork.Name, in.Existing)
 		if item.Err != nil {
 			d.Errs[int(item.Meta.Ordinal)] = item.Err
 			wanted[name], unread = true, unread || item.Object == nil // keep the existing Works
@@ -133,7 +133,7 @@ func (in Input) work(item Item, existing *workv1alpha1.Work) (*workv1alpha1.Work
 	execute.Unmark(m)
 	w := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{
 		Namespace:  names.ExecutionSpace(mw.Namespace),
-		Name:       item.WorkName(mw.Name),
+		Name:       item.WorkName(mw.Name, in.Existing),
 		Finalizers: []string{workv1alpha2.ExecutionFinalizer},
 		Labels:     map[string]string{},
 		Annotations: map[string]string{
@@ -198,7 +198,7 @@ func (in Input) Reopened(want *ocmv1.ManifestWork) bool {
 	next := in
 	next.ManifestWork = want
 	return slices.ContainsFunc(in.Items, func(item Item) bool {
-		return in.Existing[item.WorkName(want.Name)] != nil && in.complete(item) && !next.complete(item)
+		return in.Existing[item.WorkName(want.Name, in.Existing)] != nil && in.complete(item) && !next.complete(item)
 	})
 }
 

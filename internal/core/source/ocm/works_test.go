@@ -115,7 +115,7 @@ func TestWorkNamesOfManifestWorksAreDistinct(t *testing.T) {
 			{Kind: "ConfigMap", Name: "a"}, {Kind: "Secret", Name: "a", Namespace: "shop"},
 			{Group: "apps", Kind: "StatefulSet", Name: "a", Namespace: "shop"},
 			{Group: "apps.kruise.io", Kind: "StatefulSet", Name: "a", Namespace: "shop"}} {
-			name, is := Item{Meta: m}.WorkName(mw), fmt.Sprint(mw, m)
+			name, is := Item{Meta: m}.WorkName(mw, nil), fmt.Sprint(mw, m)
 			if before, twice := seen[name]; twice {
 				t.Errorf("%s is the work of %s and of %s", name, before, is)
 			}
