@@ -103,18 +103,11 @@ func (f *Fleet) OnChange(notify func(Change)) {
 	f.changed = append(f.changed, notify)
 }
 
-// KeepEmpty makes divided workloads go to clusters without replicas too.
-func (f *Fleet) KeepEmpty() {
+// Use sets the settings of the scheduler.
+func (f *Fleet) Use(s schedule.Settings) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.snapshot = f.snapshot.KeepingEmpty()
-}
-
-// Use sets the plugins of the scheduler.
-func (f *Fleet) Use(p schedule.Plugins) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.snapshot = f.snapshot.WithPlugins(p)
+	f.snapshot, f.behind = s.Snapshot(nil), true
 }
 
 // Snapshot returns the current fleet. It is immutable.

@@ -143,7 +143,7 @@ func (r *fleetReader) nodes(ctx context.Context, all []simulate.Object) ([]simul
 	apart := capacity.PodsOf(placed)
 
 	set := why.SchedulerOf(ctx, r.config)
-	scheduler := &simulate.Scheduler{Name: set.Name, Plugins: set.Plugins.String()}
+	scheduler := &simulate.Scheduler{Name: set.Name, Plugins: set.Plugins.String(), KeepEmpty: set.KeepEmpty}
 	if set.Failover != (failover.Options{}) {
 		scheduler.Failover = &set.Failover
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -173,17 +174,15 @@ func (s *simulation) load(ctx context.Context, in io.Reader, hub *hubFlags,
 // scheduled returns the fleet with the scheduler that the flags configure, or else with the hub's or the recorded
 // configuration.
 func (s *simulation) scheduled(fleet *simulate.Fleet) (*simulate.Fleet, error) {
-	name, plugins := fleet.Scheduler()
-	if s.scheduler != "" {
-		name = s.scheduler
-	}
+	settings := fleet.Scheduler()
+	settings.Name = cmp.Or(s.scheduler, settings.Name)
 	if len(s.plugins) > 0 {
 		var err error
-		if plugins, err = schedule.ParsePlugins(s.plugins); err != nil {
+		if settings.Plugins, err = schedule.ParsePlugins(s.plugins); err != nil {
 			return nil, fmt.Errorf("--plugins: %w", err)
 		}
 	}
-	return fleet.ScheduledBy(name, plugins), nil
+	return fleet.ScheduledBy(settings), nil
 }
 
 func newSimulateRecord(hub *hubFlags) *cobra.Command {

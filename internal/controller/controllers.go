@@ -97,14 +97,11 @@ type Options struct {
 	CheckNetworks []netip.Prefix
 	// DialCheck opens the connections of ReleaseChecks; default TCP, to permitted addresses.
 	DialCheck func(ctx context.Context, network, address string) (net.Conn, error)
-	// Scheduler is the name of the scheduler whose bindings are placed, with its plugins.
-	Scheduler Scheduler
+	Scheduler coreschedule.Settings
 	// WorkDeletions are how many Works others than the hub's own loops may delete within a minute.
 	WorkDeletions int
 	// NoExecuteTaintPolicies permits ClusterTaintPolicies to add NoExecute taints.
 	NoExecuteTaintPolicies bool
-	// EmptyWorkloads has workloads that divide their replicas go also to clusters that get none of them.
-	EmptyWorkloads bool
 	// LastReported counts the last reports of clusters that are not ready as current, as Karmada does.
 	LastReported bool
 	// Fleet receives the scheduler's snapshot when it starts; may be nil.
@@ -140,13 +137,6 @@ type Turn struct {
 	Address, Run string
 	// Ended are earlier runs that are known to have ended.
 	Ended []string
-}
-
-// Scheduler places the bindings with its name. Bindings with another scheduler name are left to that scheduler.
-type Scheduler struct {
-	// Name, by default default-scheduler.
-	Name    string
-	Plugins coreschedule.Plugins
 }
 
 // Descheduling is how often replicas that find no node are looked for, and for how long they have found none when they
@@ -320,10 +310,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, self tenure.Self, o Options) e
 	if err != nil {
 		return err
 	}
-	if o.EmptyWorkloads {
-		fleet.KeepEmpty()
-	}
-	fleet.Use(o.Scheduler.Plugins)
+	fleet.Use(o.Scheduler)
 	if err := fleet.Measure(ctx, mgr.GetCache(), members); err != nil {
 		return err
 	}
@@ -410,8 +397,8 @@ func setup(ctx context.Context, mgr ctrl.Manager, self tenure.Self, o Options) e
 		}},
 		{"dispatch", func() error {
 			return dispatch.Setup(ctx, mgr, dispatch.Options{Templates: templates, Interpreter: interpreter,
-				Pods:          dispatch.PodsOf(members),
-				SchedulerName: o.Scheduler.Name, Plugins: o.Scheduler.Plugins, ForbidOverwrite: o.ForbidOverwrite,
+				Pods:      dispatch.PodsOf(members),
+				Scheduler: o.Scheduler, ForbidOverwrite: o.ForbidOverwrite,
 				Concurrency: o.Concurrency, Definitions: definitions})
 		}},
 		{"release-history", func() error {

@@ -180,13 +180,13 @@ type SchedulerConfig struct {
 	Plugins []string `json:"plugins"`
 }
 
-// options of the scheduler.
-func (c SchedulerConfig) options() (controller.Scheduler, error) {
-	plugins, err := schedule.ParsePlugins(c.Plugins)
+// schedulerSettings returns the settings of the scheduler.
+func (c Config) schedulerSettings() (schedule.Settings, error) {
+	plugins, err := schedule.ParsePlugins(c.Scheduler.Plugins)
 	if err != nil {
-		return controller.Scheduler{}, fmt.Errorf("scheduler.plugins: %w: correct --plugins", err)
+		return schedule.Settings{}, fmt.Errorf("scheduler.plugins: %w: correct --plugins", err)
 	}
-	return controller.Scheduler{Name: c.Name, Plugins: plugins}, nil
+	return schedule.Settings{Name: c.Scheduler.Name, Plugins: plugins, KeepEmpty: c.Members.EmptyWorkloads}, nil
 }
 
 // DeschedulerConfig configures when replicas move after they were placed.
@@ -559,7 +559,7 @@ func (c *Config) Validate() error {
 	if c.Scheduler.Name == "" {
 		return errors.New("scheduler.name is empty, so nothing would be placed: give one with --scheduler-name")
 	}
-	if _, err := c.Scheduler.options(); err != nil {
+	if _, err := c.schedulerSettings(); err != nil {
 		return err
 	}
 	for flag, duration := range map[string]metav1.Duration{

@@ -124,16 +124,12 @@ func AllParts() Parts {
 			return nil, 0
 		},
 		Controllers: func(ctx context.Context, d Deps) error {
-			scheduler, err := d.Scheduler.options()
-			if err != nil {
-				return err
-			}
 			networks, err := d.ReleaseChecks.networks()
 			if err != nil {
 				return err
 			}
 			o := controller.Options{
-				Scheduler:              scheduler,
+				Scheduler:              d.Scheduler,
 				CheckNetworks:          networks,
 				Config:                 d.Config,
 				Tunnels:                reach(d),
@@ -143,7 +139,6 @@ func AllParts() Parts {
 				ClusterThresholds: membership.Thresholds{Failure: d.Members.FailureThreshold.Duration,
 					Success: d.Members.SuccessThreshold.Duration},
 				NoExecuteTaintPolicies: d.Taints.AllowNoExecutePolicy,
-				EmptyWorkloads:         d.Members.EmptyWorkloads,
 				WorkDeletions:          d.Members.WorkDeletions,
 				LastReported:           d.Members.StaleStatus == StaleAsLastReported,
 				Fleet:                  fleet.Store,
@@ -192,8 +187,7 @@ func reader(config *rest.Config) proxy.HubReader {
 // ResourceBinding, and leaves all else to next.
 func explained(d Deps, room why.Room, nodes why.Nodes, troubled why.Troubled, next http.Handler) http.Handler {
 	connect := func() (client.Reader, meta.RESTMapper, error) { return why.Connect(d.Config) }
-	o, _ := d.Scheduler.options() // the configuration was validated before
-	scheduler := why.Scheduler{Name: o.Name, Plugins: o.Plugins, Failover: d.Failover.options(d.Members, d.Taints).Options}
+	scheduler := d.scheduler()
 	explain, measure, describe := why.Handler(connect, room, scheduler, troubled), why.RoomHandler(connect, room),
 		why.SchedulerHandler(connect, scheduler)
 	serveNodes, servePods := why.NodesHandler(connect, nodes), why.PodsHandler(connect, troubled)
@@ -219,6 +213,11 @@ func explained(d Deps, room why.Room, nodes why.Nodes, troubled why.Troubled, ne
 	})
 }
 
+// scheduler returns the settings of the scheduler and of failover.
+func (d Deps) scheduler() why.Scheduler {
+	return why.Scheduler{Settings: d.Scheduler, Failover: d.Failover.options(d.Members, d.Taints).Options}
+}
+
 // podsAsked returns the ResourceBinding of a request for pods. The hub has authorized the request as one for that
 // subresource.
 func podsAsked(r *http.Request) (binding types.NamespacedName, is bool) {
@@ -238,7 +237,6 @@ func consoleHandler(d Deps, cache *atomic.Pointer[console.Cache], room why.Room,
 	if d.Console == nil {
 		return next
 	}
-	o, _ := d.Scheduler.options() // the configuration was validated before
 	return console.NewAPI(console.Options{Config: d.Config, Authorizer: d.Authorizer, Troubled: troubled, Room: room,
 		Cached: func() console.Cache {
 			if c := cache.Load(); c != nil {
@@ -254,6 +252,6 @@ func consoleHandler(d Deps, cache *atomic.Pointer[console.Cache], room why.Room,
 		},
 		HealthPath: HealthPath, Join: d.Join, Simulate: d.Simulate, URL: d.URL, Done: d.Done,
 		History:   d.History,
-		Scheduler: why.Scheduler{Name: o.Name, Plugins: o.Plugins, Failover: d.Failover.options(d.Members, d.Taints).Options},
+		Scheduler: d.scheduler(),
 	}, d.Console).Handler(next)
 }

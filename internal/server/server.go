@@ -41,6 +41,7 @@ import (
 	"github.com/argosy-io/argosy/internal/console"
 	"github.com/argosy-io/argosy/internal/controller"
 	"github.com/argosy-io/argosy/internal/core/hub/upkeep"
+	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/history"
 	"github.com/argosy-io/argosy/internal/server/embed/apiserver"
 	"github.com/argosy-io/argosy/internal/server/embed/controllermanager"
@@ -82,8 +83,8 @@ type Deps struct {
 	Replicated bool
 	// Members configures the connections to member clusters.
 	Members MembersConfig
-	// Scheduler configures the scheduler.
-	Scheduler SchedulerConfig
+	// Scheduler has the settings of the scheduler.
+	Scheduler schedule.Settings
 	// Failover configures how workloads leave clusters that fail.
 	Failover FailoverConfig
 	// Autoscaling configures FederatedHPAs.
@@ -431,10 +432,14 @@ func (h *Hub) startAPIServer(ctx context.Context) (func(), error) {
 	if h.etcd != nil {
 		e.Servers = []string{h.etcd.Endpoint}
 	}
+	scheduler, err := h.config.schedulerSettings()
+	if err != nil {
+		return nil, err
+	}
 	loopback := apiserver.NewLoopback(commit.StatusContextKey)
 	done := make(chan struct{})
 	h.deps = Deps{Config: loopback.Config(), Done: done, Replicated: h.elects(),
-		Members: h.config.Members, Scheduler: h.config.Scheduler,
+		Members: h.config.Members, Scheduler: scheduler,
 		Failover: h.config.Failover, Autoscaling: h.config.Autoscaling, ForbidOverwrite: h.config.ForbidOverwrite,
 		Taints: h.config.Taints, ReleaseChecks: h.config.ReleaseChecks, History: h.history,
 		Successes: commit.SuccessEvents(h.config.SuccessEvents)}

@@ -92,8 +92,7 @@ func Explain(ctx context.Context, r client.Reader, mapper meta.RESTMapper, q Que
 	if err != nil {
 		return nil, err
 	}
-	facts.Scheduler, facts.Plugins, facts.Failover, facts.Now = q.Scheduler.Name, q.Scheduler.Plugins,
-		q.Scheduler.Failover, time.Now()
+	facts.Scheduler, facts.Failover, facts.Now = q.Scheduler.Settings, q.Scheduler.Failover, time.Now()
 	if q.Room != nil && facts.Binding != nil {
 		facts.Room = q.Room(ctx, facts.Binding)
 	}

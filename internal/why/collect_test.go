@@ -306,7 +306,7 @@ func TestSchedulerConfigurationOverHTTP(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	set := Scheduler{Name: "ours", Plugins: plugins, Failover: failover.Defaults}
+	set := Scheduler{Settings: schedule.Settings{Name: "ours", Plugins: plugins, KeepEmpty: true}, Failover: failover.Defaults}
 	set.Failover.AllBindings = false
 	server := httptest.NewServer(SchedulerHandler(func() (client.Reader, meta.RESTMapper, error) { return r, mapper, nil },
 		set))

@@ -43,7 +43,7 @@ func Failovers(
 	for _, p := range policies {
 		annotations[client.ObjectKeyFromObject(p)] = p.GetAnnotations()
 	}
-	snapshot := schedule.NewSnapshot(all).WithPlugins(s.Plugins)
+	snapshot := s.Snapshot(all)
 	in := failover.Input{
 		Options: cmp.Or(s.Failover, failover.Defaults), Registered: map[string]bool{}, Bindings: bindings,
 		Fleet: deschedule.Clusters{Snapshot: snapshot, Decide: func(b workv1alpha2.Binding, decide chooser) {
@@ -66,7 +66,7 @@ func Failovers(
 		},
 		HasWork: func(b workv1alpha2.Binding, cluster string) bool { return hasWork(ctx, r, b, cluster) },
 	}
-	in.SchedulerName = cmp.Or(s.Name, policyv1alpha1.DefaultSchedulerName)
+	in.SchedulerName = s.Settings.Scheduler()
 	for _, c := range all {
 		in.Registered[c.Name] = true
 	}

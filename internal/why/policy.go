@@ -53,7 +53,7 @@ func steers(ctx context.Context, r client.Reader, mapper meta.RESTMapper, kind s
 // policy reads the objects related to a policy.
 func policy(ctx context.Context, r client.Reader, mapper meta.RESTMapper, kind string, key types.NamespacedName,
 	s Scheduler) (Explained, error) {
-	f := why.PolicyFacts{Plugins: s.Plugins, Unknown: map[schema.GroupKind][]schema.GroupVersionKind{}}
+	f := why.PolicyFacts{Scheduler: s.Settings, Unknown: map[schema.GroupKind][]schema.GroupVersionKind{}}
 	may := &permitted{Reader: r}
 	var selectors []policyv1alpha1.ResourceSelector
 	var err error
@@ -176,7 +176,7 @@ func kindsServed(ctx context.Context, r client.Reader, mapper meta.RESTMapper) [
 
 // member reads the objects related to a cluster.
 func member(ctx context.Context, r client.Reader, name string, q Query) (Explained, error) {
-	f := why.MemberFacts{Cluster: &clusterv1alpha1.Cluster{}, Plugins: q.Scheduler.Plugins}
+	f := why.MemberFacts{Cluster: &clusterv1alpha1.Cluster{}, Scheduler: q.Scheduler.Settings}
 	if err := r.Get(ctx, types.NamespacedName{Name: name}, f.Cluster); err != nil {
 		return nil, fmt.Errorf("get cluster %s: %w", name, err)
 	}

@@ -20,23 +20,24 @@ const SchedulerPath = "/argosy/scheduler"
 
 // Scheduler is how a hub's scheduler and its failover are set. The zero value is the default.
 type Scheduler struct {
-	Name    string
-	Plugins schedule.Plugins
+	schedule.Settings
 	// Failover is how the hub fails over.
 	Failover failover.Options
 }
 
 // schedulerJSON is a Scheduler on the wire.
 type schedulerJSON struct {
-	Name     string            `json:"name"`
-	Plugins  []string          `json:"plugins"`
-	Failover *failover.Options `json:"failover,omitempty"`
+	Name      string            `json:"name"`
+	Plugins   []string          `json:"plugins"`
+	KeepEmpty bool              `json:"keepEmpty,omitempty"`
+	Failover  *failover.Options `json:"failover,omitempty"`
 }
 
 // SchedulerHandler returns how the scheduler is set.
 func SchedulerHandler(connect Connector, s Scheduler) http.Handler {
 	return answering(connect, func(context.Context, url.Values, client.Reader, meta.RESTMapper) (any, error) {
-		return schedulerJSON{Name: s.Name, Plugins: strings.Split(s.Plugins.String(), ","), Failover: &s.Failover}, nil
+		return schedulerJSON{Name: s.Name, Plugins: strings.Split(s.Plugins.String(), ","), KeepEmpty: s.KeepEmpty,
+			Failover: &s.Failover}, nil
 	})
 }
 
@@ -47,7 +48,7 @@ func SchedulerOf(ctx context.Context, hub *rest.Config) Scheduler {
 	if askHub(ctx, hub, SchedulerPath, nil, &says) != nil {
 		return Scheduler{}
 	}
-	set := Scheduler{Name: says.Name}
+	set := Scheduler{Settings: schedule.Settings{Name: says.Name, KeepEmpty: says.KeepEmpty}}
 	if says.Failover != nil {
 		set.Failover = *says.Failover
 	}

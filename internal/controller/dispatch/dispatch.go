@@ -3,7 +3,6 @@
 package dispatch
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,10 +49,8 @@ type Options struct {
 	Interpreter interpret.Interpreter
 	// Pods finds the pods that templates name for deletion; if nil, none is found.
 	Pods Pods
-	// SchedulerName is the scheduler whose placements the hub can predict; default default-scheduler. Plugins are its
-	// plugins.
-	SchedulerName string
-	Plugins       schedule.Plugins
+	// Scheduler has the settings of the scheduler whose placements the hub can predict.
+	Scheduler schedule.Settings
 	// ForbidOverwrite treats users' requests to overwrite objects in members as abort, in every namespace.
 	ForbidOverwrite bool
 	// Concurrency is the number of bindings that are reconciled at the same time.
@@ -100,7 +97,6 @@ type subject struct {
 
 // Setup registers the controller with the manager.
 func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
-	o.SchedulerName = cmp.Or(o.SchedulerName, policyv1alpha1.DefaultSchedulerName)
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}

@@ -98,7 +98,7 @@ func (r *reconciler) awaitNeeds(ctx context.Context, b workv1alpha2.Binding, in 
 		}
 	}
 	fleet := sync.OnceValue(func() schedule.Snapshot {
-		return schedule.NewSnapshot(slices.Collect(maps.Values(in.Clusters))).WithPlugins(r.Plugins)
+		return r.Scheduler.Snapshot(slices.Collect(maps.Values(in.Clusters)))
 	})
 	for _, res := range results {
 		lacking, soon := "", false // soon is worth no word
@@ -163,7 +163,7 @@ func (r *reconciler) lacking(ctx context.Context, workload workv1alpha2.Binding,
 				continue // its policy is Lazy, so the time of the change is unknown
 			}
 		}
-		if !dispatch.Coming(b, workload, cluster, fleet(), r.SchedulerName) {
+		if !dispatch.Coming(b, workload, cluster, fleet(), r.Scheduler.Scheduler()) {
 			continue
 		}
 		work, err := r.work(ctx, cluster,

@@ -94,7 +94,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	}
 	o.AskAgain, o.RefreshAfter = cmp.Or(o.AskAgain, askAgain), cmp.Or(o.RefreshAfter, refreshAfter)
 	r := &reconciler{Options: o, client: mgr.GetClient(), events: commit.Recorder(mgr, o.Name),
-		index: newIndex(o.Name, o.Fleet.Snapshot().Plugins()), limiter: rate.NewLimiter(eventRate, maxEvents)}
+		index: newIndex(o.Name, o.Fleet.Snapshot().Settings().Plugins), limiter: rate.NewLimiter(eventRate, maxEvents)}
 	measured.Store(r)
 	b := ctrl.NewControllerManagedBy(mgr).Named("schedule").WithOptions(
 		controller.Options{MaxConcurrentReconciles: o.Concurrency})

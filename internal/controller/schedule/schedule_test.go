@@ -209,7 +209,7 @@ func TestBindingConfirmedAtFirstReconcileIsReported(t *testing.T) {
 		heard := record.NewFakeRecorder(9)
 		r := &reconciler{Options: Options{Fleet: w.fleet, Name: policyv1alpha1.DefaultSchedulerName, Clock: w.clock},
 			client: w.Client, events: commit.Events{EventRecorder: heard},
-			index:   newIndex(policyv1alpha1.DefaultSchedulerName, w.fleet.Snapshot().Plugins()),
+			index:   newIndex(policyv1alpha1.DefaultSchedulerName, w.fleet.Snapshot().Settings().Plugins),
 			limiter: rate.NewLimiter(eventRate, 9)}
 		look := func(e event.CreateEvent, want int) {
 			w.t.Helper()

@@ -194,7 +194,6 @@ func TestDividedPoliciesKeepComponentsTogether(t *testing.T) {
 }
 
 func TestWorkloadsWithoutReplicasStayOnRequest(t *testing.T) {
-	s := fleet(named("a", "b", "c")...)
 	for name, test := range map[string]struct {
 		binding workv1alpha2.Binding
 		room    string
@@ -208,7 +207,7 @@ func TestWorkloadsWithoutReplicasStayOnRequest(t *testing.T) {
 		"duplicated it is everywhere anyway": {deployment(2, policyv1alpha1.Placement{}), "", "a=2 b=2 c=2"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			kept := s.KeepingEmpty().Next(named("c", "b", "a"))
+			kept := Settings{KeepEmpty: true}.Snapshot(named("a", "b", "c")).Next(named("c", "b", "a"))
 			if got := schedule(t, test.binding, kept, room(test.room)); got != test.want {
 				t.Fatalf("got %q, want %q", got, test.want)
 			}

@@ -79,7 +79,7 @@ func due(b workv1alpha2.Binding, s Snapshot) Reason {
 		return AffinityRemoved
 	}
 	if strategyOf(spec).divided() {
-		q := newQuestion(spec, currentTerm(b), s.plugins)
+		q := newQuestion(spec, currentTerm(b), s.settings.Plugins)
 		for i := range spec.Clusters {
 			if q.rejectByAffinity(s.member(spec.Clusters[i].Name), true).refuses() {
 				return TargetUnwanted

@@ -162,7 +162,7 @@ func TestAffectsMissesNothing(t *testing.T) {
 		if r.IntN(3) == 0 {
 			plugins.off = uint16(r.Uint32N(1 << len(allPlugins)))
 		}
-		s := fleet(before...).WithPlugins(plugins)
+		s := Settings{Plugins: plugins}.Snapshot(before)
 		result, err := Schedule(b, s, s.Room(b))
 		record(b, result, err, time.Unix(100, 0))
 		if reason, due := Due(b, s); due && err == nil {

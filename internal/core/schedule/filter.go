@@ -289,7 +289,7 @@ type Candidate struct {
 // feasible runs the filters for affinity term t on every cluster. Candidates and rejections are sorted by name, and the
 // caller may change them.
 func feasible(b workv1alpha2.Binding, s Snapshot, t int) ([]Candidate, Rejections) {
-	q := newQuestion(b.BindingSpec(), t, s.plugins)
+	q := newQuestion(b.BindingSpec(), t, s.settings.Plugins)
 	q.peers, q.anew = s.peers, fresh(b)
 	q.version, q.versions = schema.FromAPIVersionAndKind(q.spec.Resource.APIVersion, q.spec.Resource.Kind).Version,
 		versions(b)
@@ -316,7 +316,7 @@ func feasible(b workv1alpha2.Binding, s Snapshot, t int) ([]Candidate, Rejection
 		candidates = append(candidates, Candidate{
 			Cluster: m.cluster, Assigned: max(0, has), placed: target,
 		})
-		if s.plugins.Runs(ClusterLocality) {
+		if s.settings.Plugins.Runs(ClusterLocality) {
 			candidates[len(candidates)-1].Score = clusterLocality(target)
 		}
 		if len(q.overflow) > 0 {

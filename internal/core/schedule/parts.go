@@ -195,7 +195,7 @@ func (p *Parts) place(b workv1alpha2.Binding, candidates []Candidate, rejections
 		rest -= part.Replicas
 	}
 	// 2. Place the rest, on a binding without the parts.
-	if p.Rest && rest >= 0 && (rest > 0 || s.keepEmpty) {
+	if p.Rest && rest >= 0 && (rest > 0 || s.settings.KeepEmpty) {
 		if targets, chosen, err = p.placeRest(b, rest, candidates, of, room); err != nil {
 			return nil, nil, err
 		}

@@ -89,12 +89,3 @@ func (p Plugins) String() string {
 	}
 	return text
 }
-
-// WithPlugins returns the snapshot with these plugins. Snapshots that Next makes of it have them, too.
-func (s Snapshot) WithPlugins(p Plugins) Snapshot {
-	s.plugins = p
-	return s
-}
-
-// Plugins returns the plugins that WithPlugins set.
-func (s Snapshot) Plugins() Plugins { return s.plugins }

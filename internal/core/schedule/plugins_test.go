@@ -71,7 +71,7 @@ func TestDisabledPluginRefusesNothing(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			candidates, _ := Feasible(test.binding, fleet(test.cluster).WithPlugins(p).Among(test.peers))
+			candidates, _ := Feasible(test.binding, Settings{Plugins: p}.Snapshot([]*clusterv1alpha1.Cluster{test.cluster}).Among(test.peers))
 			if took := len(candidates) == 1; took != (off == plugin) {
 				t.Errorf("what %s refuses is taken without %s: %t", plugin, off, took)
 			}
@@ -87,7 +87,7 @@ func TestPlacementMayMoveWithoutClusterLocality(t *testing.T) {
 	one := upTo(policyv1alpha1.Placement{}, 1, 1)
 	for plugins, want := range map[Plugins]string{{}: "b", p: "a"} {
 		b := placed(configMap(one), "b")
-		s := fleet(named("a", "b")...).WithPlugins(plugins).Next(named("a", "b"))
+		s := Settings{Plugins: plugins}.Snapshot(named("a", "b")).Next(named("a", "b"))
 		if reason, due := Due(b, s); due {
 			t.Errorf("plugins %s: due, because %s", plugins, reason)
 		}
@@ -107,7 +107,7 @@ func TestOverflowWithoutClusterAffinityIsFilledFirst(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := Schedule(deployment(3, placement), fleet(named("a", "b", "c")...).WithPlugins(p),
+	r, err := Schedule(deployment(3, placement), Settings{Plugins: p}.Snapshot(named("a", "b", "c")),
 		Answers(map[string]int32{"a": 9, "b": 1, "c": 1}))
 	if err != nil || targetList(r.Clusters) != "a=1 b=1 c=1" {
 		t.Errorf("placed %q (%v)", targetList(r.Clusters), err)

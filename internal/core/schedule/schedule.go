@@ -125,7 +125,7 @@ func attempt(b workv1alpha2.Binding, s Snapshot, room Capacity, t int) (Result, 
 	if err == nil {
 		r.Scaled = joined(b, chosen, r.Clusters)
 	}
-	if err == nil && s.keepEmpty && strategyOf(b.BindingSpec()).divided() {
+	if err == nil && s.settings.KeepEmpty && strategyOf(b.BindingSpec()).divided() {
 		r.Clusters = withEmpty(r.Clusters, chosen)
 	}
 	return r, err

@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -9,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 )
@@ -21,11 +23,8 @@ type Snapshot struct {
 	// index is the position of each name in members.
 	index map[string]int
 	// peers are set for one binding's run.
-	peers Peers
-	// keepEmpty also places divided workloads in clusters that get no replica.
-	keepEmpty bool
-	// plugins are the enabled plugins.
-	plugins Plugins
+	peers    Peers
+	settings Settings
 }
 
 // member is a cluster with derived data that is used often.
@@ -47,17 +46,35 @@ type repulsion struct {
 	text  string
 }
 
-// NewSnapshot works out the fleet. The clusters must not be changed afterwards.
-func NewSnapshot(clusters []*clusterv1alpha1.Cluster) Snapshot { return Snapshot{}.Next(clusters) }
+// Settings are the settings of the hub's scheduler. The zero value is the default.
+type Settings struct {
+	// Name is the scheduler whose bindings are placed, those that name another in spec.schedulerName are left alone. The
+	// default is default-scheduler.
+	Name    string
+	Plugins Plugins
+	// KeepEmpty is Karmada's enable-empty-workload-propagation: a workload with divided replicas also goes to chosen
+	// clusters that get no replica, so it still exists there when it is scaled to zero.
+	KeepEmpty bool
+}
+
+// Scheduler returns the name of the scheduler.
+func (s Settings) Scheduler() string { return cmp.Or(s.Name, policyv1alpha1.DefaultSchedulerName) }
+
+// Snapshot works out the fleet for the scheduler. The clusters must not be changed afterwards.
+func (s Settings) Snapshot(clusters []*clusterv1alpha1.Cluster) Snapshot {
+	return Snapshot{settings: s}.Next(clusters)
+}
+
+// NewSnapshot works out the fleet for a scheduler with default settings.
+func NewSnapshot(clusters []*clusterv1alpha1.Cluster) Snapshot { return Settings{}.Snapshot(clusters) }
 
 // Next returns the snapshot of these clusters. It reuses the data of clusters that have not changed, so that the change
 // of one cluster costs the work for one cluster.
 func (s Snapshot) Next(clusters []*clusterv1alpha1.Cluster) Snapshot {
 	next := Snapshot{
-		members:   make([]member, 0, len(clusters)),
-		index:     make(map[string]int, len(clusters)),
-		keepEmpty: s.keepEmpty,
-		plugins:   s.plugins,
+		members:  make([]member, 0, len(clusters)),
+		index:    make(map[string]int, len(clusters)),
+		settings: s.settings,
 	}
 	var sets apiSets
 	for _, c := range clusters {
@@ -83,13 +100,8 @@ func (s Snapshot) Next(clusters []*clusterv1alpha1.Cluster) Snapshot {
 	return next
 }
 
-// KeepingEmpty returns the fleet with Karmada's enable-empty-workload-propagation: a workload with divided replicas
-// also goes to chosen clusters that get no replica, so it still exists there when it is scaled to zero. Next keeps the
-// setting.
-func (s Snapshot) KeepingEmpty() Snapshot {
-	s.keepEmpty = true
-	return s
-}
+// Settings returns the settings of the scheduler. Snapshots that Next makes have them, too.
+func (s Snapshot) Settings() Settings { return s.settings }
 
 // unchanged reports whether both are the same version of the same object.
 func unchanged(a, b *clusterv1alpha1.Cluster) bool {

@@ -353,7 +353,7 @@ func TestClusterWithoutReplicasKeepsEmptyWorkload(t *testing.T) {
 	b := binding("web", "m1=1 m2=0 m3=0", 1, dynamic())
 	report(b, counts("m1=1"))
 	f := clusters(schedule.Answers(counts("m1=9 m2=9 m3=0")), fleetOf("m1", "m2", "m3")...)
-	f.Snapshot = f.Snapshot.KeepingEmpty()
+	f.Snapshot = schedule.Settings{KeepEmpty: true}.Snapshot(fleetOf("m1", "m2", "m3"))
 	m, ok, err := Relieve(b, counts("m1=1"), f, intstr.FromString(quarter), start)
 	mustSucceed(t, ok && err == nil && placed(m.Clusters) == "m1=0 m2=1 m3=0", "%q, %v, %v", placed(m.Clusters), ok, err)
 }

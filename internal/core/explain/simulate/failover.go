@@ -136,7 +136,7 @@ func (s *state) decide(b workv1alpha2.Binding, choose chooser) {
 func (s *state) failoverInput() failover.Input {
 	in := failover.Input{Options: s.failover, Registered: map[string]bool{}, Facts: s.facts,
 		Fleet: deschedule.Clusters{Snapshot: s.snapshot, Decide: s.decide}}
-	in.SchedulerName = s.scheduler
+	in.SchedulerName = s.scheduler.Scheduler()
 	for name := range s.clusters {
 		in.Registered[name] = true
 	}

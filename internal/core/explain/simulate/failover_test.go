@@ -147,7 +147,7 @@ func failsOver(t *testing.T, f *Fleet, c Change) *state {
 	placed := map[types.NamespacedName]map[string]time.Time{}
 	in := failover.Input{Options: s.failover, Registered: map[string]bool{}, Facts: s.facts,
 		Fleet: deschedule.Clusters{Snapshot: s.snapshot, Decide: s.decide}}
-	in.SchedulerName = s.scheduler
+	in.SchedulerName = s.scheduler.Scheduler()
 	for name := range s.clusters {
 		in.Registered[name] = true
 	}

@@ -56,9 +56,8 @@ type Fleet struct {
 	added    []ref
 	invented map[ref]bool
 	warnings []note
-	// scheduler is the name of the hub's, plugins those that it runs with.
-	scheduler string
-	plugins   schedule.Plugins
+	// scheduler has the settings of the hub's scheduler.
+	scheduler schedule.Settings
 	// failover are the hub's failover options.
 	failover failover.Options
 }
@@ -97,7 +96,6 @@ type Object struct {
 // joins one error per invalid object.
 func Load(objects []Object, namespace string) (*Fleet, error) {
 	f := &Fleet{
-		scheduler:      policyv1alpha1.DefaultSchedulerName,
 		failover:       failover.Defaults,
 		clusters:       map[string]*clusterv1alpha1.Cluster{},
 		members:        map[string]*DocumentCluster{},
@@ -133,13 +131,13 @@ func (f *Fleet) Apply(objects []Object, namespace string) (next *Fleet, touched 
 	return next, touched, nil
 }
 
-// Scheduler returns the name and the plugins of the scheduler from the files.
-func (f *Fleet) Scheduler() (name string, plugins schedule.Plugins) { return f.scheduler, f.plugins }
+// Scheduler returns the settings of the scheduler from the files.
+func (f *Fleet) Scheduler() schedule.Settings { return f.scheduler }
 
-// ScheduledBy returns the fleet with a scheduler of that name, empty for the default one, and these plugins.
-func (f *Fleet) ScheduledBy(name string, plugins schedule.Plugins) *Fleet {
+// ScheduledBy returns the fleet with a scheduler with these settings.
+func (f *Fleet) ScheduledBy(s schedule.Settings) *Fleet {
 	next := f.clone()
-	next.scheduler, next.plugins = cmp.Or(name, policyv1alpha1.DefaultSchedulerName), plugins
+	next.scheduler = s
 	return next
 }
 

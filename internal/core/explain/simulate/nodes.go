@@ -46,6 +46,8 @@ type Scheduler struct {
 	Name string `json:"name,omitempty"`
 	// Plugins are as in the hub's configuration, such as "*,-TaintToleration"; empty for all.
 	Plugins string `json:"plugins,omitempty"`
+	// KeepEmpty is --enable-empty-workload-propagation of the hub.
+	KeepEmpty bool `json:"keepEmpty,omitempty"`
 	// Failover are the hub's failover options; nil for the defaults.
 	Failover *failover.Options `json:"failover,omitempty"`
 }
@@ -162,8 +164,8 @@ func (f *Fleet) addMembers(o Object, sources map[string]string) error {
 		return err
 	}
 	if scheduler != nil {
-		f.scheduler = cmp.Or(scheduler.Name, f.scheduler)
-		f.plugins, _ = scheduler.plugins() // checked when it was read
+		f.scheduler.Name, f.scheduler.KeepEmpty = cmp.Or(scheduler.Name, f.scheduler.Name), scheduler.KeepEmpty
+		f.scheduler.Plugins, _ = scheduler.plugins() // checked when it was read
 		if scheduler.Failover != nil {
 			f.failover = *scheduler.Failover
 		}

@@ -171,13 +171,13 @@ spec: {workloads: [{apiVersion: apps/v1, kind: Deployment, name: web, namespace:
 }
 
 func TestSchedulerIsConfiguredByTheFile(t *testing.T) {
-	const set = "apiVersion: simulate.argosy.io/v1alpha1\nkind: Fleet\nscheduler: {name: other, plugins: \"*,-TaintToleration\"}\n---\n"
+	const set = "apiVersion: simulate.argosy.io/v1alpha1\nkind: Fleet\nscheduler: {name: other, plugins: \"*,-TaintToleration\", keepEmpty: true}\n---\n"
 	f := load(t, three+set)
-	if name, plugins := f.Scheduler(); name != "other" || plugins.Runs(schedule.TaintToleration) ||
-		!plugins.Runs(schedule.ClusterAffinity) {
-		t.Errorf("it is %s, with %s", name, plugins)
+	if s := f.Scheduler(); s.Name != "other" || s.Plugins.Runs(schedule.TaintToleration) ||
+		!s.Plugins.Runs(schedule.ClusterAffinity) || !s.KeepEmpty {
+		t.Errorf("it is %+v", s)
 	}
-	if name, _ := load(t, three).Scheduler(); name != policyv1alpha1.DefaultSchedulerName {
+	if name := load(t, three).Scheduler().Scheduler(); name != policyv1alpha1.DefaultSchedulerName {
 		t.Errorf("unless said otherwise it is %s", name)
 	}
 }

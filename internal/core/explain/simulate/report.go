@@ -172,7 +172,7 @@ func report(ctx context.Context, c Change, before, after *state) Report {
 			r.Own = append(r.Own, n.text)
 		}
 	}
-	if off := after.plugins.Off(); len(off) > 0 {
+	if off := after.scheduler.Plugins.Off(); len(off) > 0 {
 		r.Warnings = append(r.Warnings, fmt.Sprintf(
 			"the scheduler runs without the plugins %v, and does not ask what they would", off))
 	}

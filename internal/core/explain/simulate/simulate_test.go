@@ -648,7 +648,7 @@ func TestDisabledPluginIsSkippedAndReported(t *testing.T) {
 	for _, off := range []bool{false, true} {
 		f := fleet
 		if off {
-			f = fleet.ScheduledBy("", plugins)
+			f = fleet.ScheduledBy(schedule.Settings{Plugins: plugins})
 		}
 		r, err := Run(t.Context(), f, change)
 		if err != nil || len(r.Workloads) != 2 || r.Workloads[0].Name != "api" {
@@ -664,7 +664,7 @@ func TestDisabledPluginIsSkippedAndReported(t *testing.T) {
 			t.Errorf("TaintToleration off %t: warnings %q", off, r.Warnings)
 		}
 	}
-	r, err := Run(t.Context(), fleet.ScheduledBy("another", schedule.Plugins{}), change)
+	r, err := Run(t.Context(), fleet.ScheduledBy(schedule.Settings{Name: "another"}), change)
 	if err != nil || len(r.Workloads) != 2 || len(r.Workloads[0].After.Clusters) != 0 {
 		t.Errorf("what is another scheduler's was placed: %+v, %v", r.Workloads, err)
 	}

@@ -96,7 +96,7 @@ func newState(f *Fleet, r rooms, touched map[ref]bool, now time.Time) *state {
 		reasons: map[types.NamespacedName]schedule.Reason{}, undetermined: map[types.NamespacedName]string{},
 		policiesOf: map[selected][]policyv1alpha1.Propagation{}, unlabelled: map[string]bool{},
 	}
-	s.snapshot = schedule.NewSnapshot(f.seenClusters(r)).WithPlugins(f.plugins)
+	s.snapshot = f.scheduler.Snapshot(f.seenClusters(r))
 	for _, p := range f.policies {
 		known := map[selected]bool{}
 		for _, sel := range p.PropagationSpec().ResourceSelectors {
@@ -472,7 +472,7 @@ func (f *Fleet) hooked(gk schema.GroupKind) string {
 // schedule places one binding if it is due, as controller/schedule does. It reports whether that changed where it is.
 func (s *state) schedule(key types.NamespacedName) bool {
 	was := s.bindings[key]
-	if !schedule.PlacedBy(was, s.scheduler) {
+	if !schedule.PlacedBy(was, s.scheduler.Scheduler()) {
 		return false
 	}
 	fleet := s.seenBy(was)

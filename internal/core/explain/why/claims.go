@@ -39,7 +39,8 @@ type PolicyFacts struct {
 	// Bindings are the bindings of claimed templates; for an override policy, all bindings.
 	Bindings []workv1alpha2.Binding
 	Clusters []*clusterv1alpha1.Cluster
-	Plugins  schedule.Plugins
+	// Scheduler has the settings of the hub's scheduler.
+	Scheduler schedule.Settings
 	// Missing are rights that the user lacks. What they permit to read is not in these facts.
 	Missing []roles.Missing
 }
@@ -353,7 +354,7 @@ func some(names []string) string { return text.Names(names, 3) }
 
 // explainPlacement lists which clusters are eligible and why the others are not, for each kind that the policy selects.
 func (e *policyExplanation) explainPlacement() {
-	fleet := schedule.NewSnapshot(e.Clusters).WithPlugins(e.Plugins)
+	fleet := e.Scheduler.Snapshot(e.Clusters)
 	placement := e.Propagation.PropagationSpec().Placement
 	kinds := map[schema.GroupKind]policyv1alpha1.ResourceSelector{}
 	for _, s := range e.selectors {
@@ -497,7 +498,7 @@ func (e *policyExplanation) explainRules() {
 		case n == 0:
 			b := bindingOf(policyv1alpha1.ResourceSelector{APIVersion: "v1", Kind: "ConfigMap"}, e.namespace,
 				policyv1alpha1.Placement{ClusterAffinity: &affinity})
-			_, err := schedule.Schedule(b, schedule.NewSnapshot(e.Clusters), nil)
+			_, err := schedule.Schedule(b, e.Scheduler.Snapshot(e.Clusters), nil)
 			e.find(Attention, name+" matches no cluster: "+compact(affinity), schedule.Help(err))
 		case r.Overriders.Empty():
 			e.find(Attention, name+" changes nothing: it has no overriders", "")

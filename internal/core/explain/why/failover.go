@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/adjust/deschedule"
 	"github.com/argosy-io/argosy/internal/core/adjust/failover"
@@ -50,7 +49,7 @@ func (e *explanation) failovers() []failover.Move {
 			return false
 		},
 	}
-	in.SchedulerName = cmp.Or(e.Scheduler, policyv1alpha1.DefaultSchedulerName)
+	in.SchedulerName = e.Scheduler.Scheduler()
 	for _, c := range e.Clusters {
 		in.Registered[c.Name] = true
 	}

@@ -31,7 +31,8 @@ type MemberFacts struct {
 	Troubled state.Troubled
 	// Orphans are the orphans of this hub in the cluster, such as "Deployment shop/web".
 	Orphans []string
-	Plugins schedule.Plugins
+	// Scheduler has the settings of the hub's scheduler.
+	Scheduler schedule.Settings
 	// Missing are rights that the user lacks. What they permit to read is not in these facts.
 	Missing []roles.Missing
 }
@@ -125,7 +126,7 @@ func ExplainMember(f MemberFacts) MemberAnswer {
 		a.RoomBefore = &outage.Since
 	}
 
-	fleet := schedule.NewSnapshot([]*clusterv1alpha1.Cluster{c}).WithPlugins(f.Plugins)
+	fleet := f.Scheduler.Snapshot([]*clusterv1alpha1.Cluster{c})
 	refused := map[string]*Refusal{}
 	for _, b := range f.Bindings {
 		of := templateName(b)

@@ -184,12 +184,11 @@ func (e *explanation) explainPlacement() {
 		e.find(Waiting, "", "scheduling is suspended: spec.suspension.scheduling of "+out.Binding,
 			"set it to false to schedule it; existing placements stay")
 		return
-	case cmp.Or(spec.SchedulerName, policyv1alpha1.DefaultSchedulerName) != cmp.Or(e.Scheduler,
-		policyv1alpha1.DefaultSchedulerName):
+	case cmp.Or(spec.SchedulerName, policyv1alpha1.DefaultSchedulerName) != e.Scheduler.Scheduler():
 		e.find(Waiting, "", fmt.Sprintf("spec.schedulerName of its policy selects the scheduler %q, which is not the hub's",
 			cmp.Or(spec.SchedulerName, policyv1alpha1.DefaultSchedulerName)),
 			fmt.Sprintf("check that this scheduler is running, or use the hub's: schedulerName: %s",
-				cmp.Or(e.Scheduler, policyv1alpha1.DefaultSchedulerName)))
+				e.Scheduler.Scheduler()))
 		return
 	}
 	switch {
@@ -308,7 +307,7 @@ func (e *explanation) steps(b workv1alpha2.Binding, result schedule.Result, fail
 	if len(result.Rejections) > 0 {
 		steps[0] += "; rejected: " + result.Rejections.String()
 	}
-	if off := e.Plugins.Off(); len(off) > 0 {
+	if off := e.Scheduler.Plugins.Off(); len(off) > 0 {
 		var names []string
 		for _, p := range off {
 			names = append(names, string(p))

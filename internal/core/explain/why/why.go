@@ -58,9 +58,8 @@ type Facts struct {
 	Releases []releasev1alpha1.Release
 	// Warnings are recent events of these objects.
 	Warnings []Warning
-	// Scheduler is the name of the hub's scheduler, empty for the default; Plugins are its plugins.
-	Scheduler string
-	Plugins   schedule.Plugins
+	// Scheduler has the settings of the hub's scheduler.
+	Scheduler schedule.Settings
 	// Failover are the hub's failover options; the zero value is the default. Peers are other bindings of the same policy,
 	// Now is the time.
 	Failover failover.Options
@@ -153,7 +152,7 @@ type explanation struct {
 // Explain answers. The same facts give the same answer, in whatever order they come.
 func Explain(f Facts) Answer {
 	e := &explanation{Facts: f, template: match.TemplateOf(f.Template),
-		fleet: schedule.NewSnapshot(f.Clusters).WithPlugins(f.Plugins)}
+		fleet: f.Scheduler.Snapshot(f.Clusters)}
 	e.answer = Answer{APIVersion: e.template.APIVersion, Kind: e.template.Kind, Namespace: e.template.Namespace,
 		Name: e.template.Name, Missing: f.Missing}
 	e.decision = propagate.Decide(propagate.Observed{Template: f.Template, Binding: f.Binding, Policies: f.Policies,

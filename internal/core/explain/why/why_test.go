@@ -121,7 +121,7 @@ func (h *hub) claim(p policyv1alpha1.Propagation) {
 
 // schedule places the binding on the fleet as it is.
 func (h *hub) schedule() {
-	s := schedule.NewSnapshot(h.Clusters).WithPlugins(h.Plugins)
+	s := h.Scheduler.Snapshot(h.Clusters)
 	room := h.Room
 	if room == nil {
 		room = s.Room(h.Binding)
@@ -662,7 +662,7 @@ var stories = []struct {
 		given: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h.claim(h.policy("shop", "web", "{"+ofDeployments+"}"))
-			h.Scheduler = "ours"
+			h.Scheduler.Name = "ours"
 			return h
 		}},
 	{name: "a scheduler without a plugin", given: func(t *testing.T) *hub {
@@ -671,8 +671,14 @@ var stories = []struct {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h.Plugins = plugins
+		h.Scheduler.Plugins = plugins
 		return h.runAll(h.policy("shop", "web", "{"+ofDeployments+"}"))
+	}},
+	{name: "a scheduler that keeps empty workloads", given: func(t *testing.T) *hub {
+		h := start(t, strings.Replace(deployment, "replicas: 6", "replicas: 1", 1), fleet()...)
+		h.Scheduler.KeepEmpty = true
+		return h.runAll(h.policy("shop", "web", "{"+ofDeployments+", placement: {replicaScheduling: {"+
+			"replicaSchedulingType: Divided, replicaDivisionPreference: Weighted}}}"))
 	}},
 	{name: "an override that fails", severity: why.Problem, want: "m2: an override fails",
 		next: "fix that override policy",
