@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
@@ -65,6 +66,9 @@ func (w *world) readersDisagree() (out []string) {
 		rows = append(rows, &row)
 		gk := match.GroupKind(of.APIVersion, of.Kind)
 		says := w.answer(why.Query{Kind: gk.String(), Namespace: of.Namespace, Name: of.Name}).(corewhy.Answer)
+		if p := says.Placement; p != nil && p.Scheduled != nil && p.Scheduled.Status == metav1.ConditionTrue && p.Due != "" {
+			differ("%s: it is scheduled, and why says that the scheduler is about to act: %s", row.String(), p.Due)
+		}
 		for _, p := range row.Places {
 			at := row.String() + " in " + p.Cluster
 			i := slices.IndexFunc(says.Clusters, func(c corewhy.Cluster) bool { return c.Name == p.Cluster })

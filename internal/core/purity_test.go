@@ -36,6 +36,7 @@ var layers = []struct {
 	{"internal/capacity", 2},
 	{"internal/interpreter", 2},
 	{"internal/migration", 2},
+	{"internal/facts", 2},
 	{"internal/why", 2},
 	{"internal/controller", 3},
 	{"internal/agent", 4},

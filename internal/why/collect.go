@@ -9,7 +9,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -32,6 +31,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/workload/pods"
+	"github.com/argosy-io/argosy/internal/facts"
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
@@ -88,35 +88,34 @@ func Explain(ctx context.Context, r client.Reader, mapper meta.RESTMapper, q Que
 		q); says != nil || err != nil {
 		return says, err
 	}
-	facts, err := collect(ctx, r, template)
+	f, err := collect(ctx, r, template, q)
 	if err != nil {
 		return nil, err
 	}
-	facts.Scheduler, facts.Failover, facts.Now = q.Scheduler.Settings, q.Scheduler.Failover, time.Now()
-	if q.Room != nil && facts.Binding != nil {
-		facts.Room = q.Room(ctx, facts.Binding)
+	if q.Room != nil && f.Binding != nil {
+		f.Room = q.Room(ctx, f.Binding)
 	}
-	if q.Pods != nil && facts.Binding != nil {
-		facts.Pods = q.Pods(ctx, facts.Binding)
+	if q.Pods != nil && f.Binding != nil {
+		f.Pods = q.Pods(ctx, f.Binding)
 	}
-	answer := why.Explain(facts)
+	answer := why.Explain(f)
 	if q.Cluster == "" {
 		return answer, nil
 	}
 	if narrow, ok := answer.ForCluster(q.Cluster); ok {
 		return narrow, nil
 	}
-	if slices.ContainsFunc(facts.Clusters, func(c *clusterv1alpha1.Cluster) bool { return c.Name == q.Cluster }) {
+	if slices.ContainsFunc(f.Clusters, func(c *clusterv1alpha1.Cluster) bool { return c.Name == q.Cluster }) {
 		// Nothing is placed, so the answer has no rows but the reason.
 		return answer, nil
 	}
 	fleet := "the fleet has no clusters"
-	if len(facts.Missing) > 0 {
-		fleet = roles.Sentence(facts.Missing)
+	if len(f.Missing) > 0 {
+		fleet = roles.Sentence(f.Missing)
 	}
-	if len(facts.Clusters) > 0 {
+	if len(f.Clusters) > 0 {
 		var all []string
-		for _, c := range facts.Clusters {
+		for _, c := range f.Clusters {
 			all = append(all, c.Name)
 		}
 		slices.Sort(all)
@@ -243,14 +242,14 @@ func absent(ctx context.Context, r client.Reader, kinds []*meta.RESTMapping, loo
 }
 
 // collect reads the objects related to a template.
-func collect(ctx context.Context, r client.Reader, template *unstructured.Unstructured) (why.Facts, error) {
-	f := why.Facts{Template: template}
+func collect(ctx context.Context, r client.Reader, template *unstructured.Unstructured, q Query) (why.Facts, error) {
+	f := why.Facts{Scheduler: q.Scheduler.Settings}
 	namespace, kind, name := template.GetNamespace(), template.GetKind(), template.GetName()
 	may := &permitted{Reader: r}
 
 	// 1. The policies that may select it. A cluster-scoped template may be selected from any namespace.
-	var err error
-	if f.Policies, err = scope.Propagations.Over(ctx, may, namespace); err != nil {
+	policies, err := scope.Propagations.Over(ctx, may, namespace)
+	if err != nil {
 		return f, fmt.Errorf("list propagation policies: %w", err)
 	}
 	if f.Overrides, err = scope.Overrides.Over(ctx, may, namespace); err != nil {
@@ -259,12 +258,15 @@ func collect(ctx context.Context, r client.Reader, template *unstructured.Unstru
 
 	// 2. Its binding.
 	binding := names.Binding(kind, name)
-	f.Binding, _, err = scope.BindingFor(ctx, r, template.GroupVersionKind().GroupKind(), namespace, name)
+	existing, _, err := scope.BindingFor(ctx, r, template.GroupVersionKind().GroupKind(), namespace, name)
 	if err != nil && !may.lacks(err, "get", namespace) {
 		return f, err
 	}
-	if f.Binding != nil {
-		binding = f.Binding.GetName()
+	if existing != nil {
+		binding = existing.GetName()
+	}
+	if f.Observed, err = facts.Observed(ctx, r, template, existing, policies); err != nil {
+		return f, err
 	}
 
 	// 3. The clusters and the Works.
@@ -281,7 +283,7 @@ func collect(ctx context.Context, r client.Reader, template *unstructured.Unstru
 		f.Works = works
 	}
 
-	if f.Peers, err = peers(ctx, r, f.Binding, f.Clusters); err != nil {
+	if f.Peers, f.Failovers, err = related(ctx, may, f.Binding, f.Clusters, q); err != nil {
 		return f, err
 	}
 

@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	networkingv1alpha1 "github.com/argosy-io/argosy/api/networking/v1alpha1"
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
@@ -49,6 +50,7 @@ func hub(objects ...client.Object) (client.Reader, meta.RESTMapper) {
 		mapper.Add(gv.WithKind("StatefulSet"), meta.RESTScopeNamespace)
 	}
 	mapper.Add(apps.WithKind("Deployment"), meta.RESTScopeNamespace)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("Service"), meta.RESTScopeNamespace)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
 	mapper.Add(policyv1alpha1.GroupVersion.WithKind("PropagationPolicy"), meta.RESTScopeNamespace)
 	mapper.Add(policyv1alpha1.GroupVersion.WithKind("ClusterOverridePolicy"), meta.RESTScopeRoot)
@@ -167,7 +169,7 @@ func TestRelatedObjectsAreCollected(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := collect(t.Context(), r, template)
+	f, err := collect(t.Context(), r, template, Query{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,10 +203,78 @@ func TestBindingWithANameApartIsFound(t *testing.T) {
 	u.SetKind("StatefulSet")
 	u.SetNamespace("shop")
 	u.SetName("db")
-	f, err := collect(t.Context(), r, u)
+	f, err := collect(t.Context(), r, u, Query{})
 	if err != nil || f.Binding == nil || f.Binding.GetName() != apart || len(f.Works) != 1 ||
 		f.Works[0].Name != names.WorkApart(kruise, "db", "shop") {
 		t.Errorf("found are binding %v and Works %v (%v), want %s and its Work", f.Binding, f.Works, err, apart)
+	}
+}
+
+// The scheduler keeps the workloads of an affinity group together, so what why runs must know where the others are.
+func TestPeersOfAnAffinityGroupAreRead(t *testing.T) {
+	deployment := func(name string) *appsv1.Deployment {
+		return &appsv1.Deployment{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
+			ObjectMeta: objectMeta("shop", name)}
+	}
+	cluster := func(name string) *clusterv1alpha1.Cluster {
+		c := &clusterv1alpha1.Cluster{ObjectMeta: objectMeta("", name)}
+		c.Status.APIEnablements = []clusterv1alpha1.APIEnablement{{GroupVersion: "apps/v1",
+			Resources: []clusterv1alpha1.APIResource{{Name: "deployments", Kind: "Deployment"}}}}
+		return c
+	}
+	binding := func(name string, together, apart string, in ...string) *workv1alpha2.ResourceBinding {
+		b := &workv1alpha2.ResourceBinding{ObjectMeta: objectMeta("shop", names.Binding("Deployment", name))}
+		b.UID = types.UID(name)
+		b.Spec = workv1alpha2.ResourceBindingSpec{Resource: workv1alpha2.ObjectReference{APIVersion: "apps/v1",
+			Kind: "Deployment", Namespace: "shop", Name: name}, Replicas: 1, Placement: &policyv1alpha1.Placement{
+			SpreadConstraints: []policyv1alpha1.SpreadConstraint{{SpreadByField: "cluster", MinGroups: 1, MaxGroups: 1}}},
+			WorkloadAffinityGroups: &workv1alpha2.WorkloadAffinityGroups{AffinityGroup: together, AntiAffinityGroup: apart}}
+		for _, c := range in {
+			b.Spec.Clusters = append(b.Spec.Clusters, workv1alpha2.TargetCluster{Name: c, Replicas: 1})
+		}
+		return b
+	}
+	for name, c := range map[string]struct {
+		own  *workv1alpha2.ResourceBinding
+		want string
+	}{
+		"together":         {binding("web", "g", ""), "eu"},
+		"apart":            {binding("web", "", "g"), "ap"},
+		"none of the kind": {binding("web", "other", "g"), "ap"},
+		"without a group":  {binding("web", "", ""), "ap"},
+	} {
+		peer := binding("db", "g", "", "eu")
+		if c.own.Spec.WorkloadAffinityGroups.AntiAffinityGroup != "" {
+			peer = binding("db", "", "g", "eu")
+		}
+		r, mapper := hub(deployment("web"), deployment("db"), cluster("ap"), cluster("eu"), c.own, peer)
+		says, err := Explain(t.Context(), r, mapper, Query{Kind: "deployment", Namespace: "shop", Name: "web"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		run := says.(why.Answer).Placement.Run
+		if len(run) != 1 || run[0].Name != c.want {
+			t.Errorf("%s: the scheduler would choose %v, want %s", name, run, c.want)
+		}
+	}
+}
+
+func TestAMultiClusterServicePlacesItsService(t *testing.T) {
+	svc := &corev1.Service{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"}, ObjectMeta: objectMeta("shop", "web")}
+	policy := &policyv1alpha1.PropagationPolicy{ObjectMeta: objectMeta("shop", "ours")}
+	policy.Labels = map[string]string{policyv1alpha1.PropagationPolicyPermanentIDLabel: "id"}
+	policy.Spec.ResourceSelectors = []policyv1alpha1.ResourceSelector{{APIVersion: "v1", Kind: "Service"}}
+	exposing := &networkingv1alpha1.MultiClusterService{ObjectMeta: objectMeta("shop", "web")}
+	exposing.Spec.Types = []networkingv1alpha1.ExposureType{networkingv1alpha1.ExposureTypeCrossCluster}
+	r, mapper := hub(svc, policy, exposing)
+	says, err := Explain(t.Context(), r, mapper, Query{Kind: "service", Namespace: "shop", Name: "web"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := says.(why.Answer).Policy
+	if got.Why != "MultiClusterService shop/web propagates it, so policies ignore it" ||
+		got.Candidates[0].Why != "selects it, but a MultiClusterService propagates it" {
+		t.Errorf("the policies are explained as %+v", got)
 	}
 }
 
@@ -222,7 +292,7 @@ func TestTheServiceOfAStatefulSetIsLookedFor(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f, err := collect(t.Context(), r, &unstructured.Unstructured{Object: content})
+		f, err := collect(t.Context(), r, &unstructured.Unstructured{Object: content}, Query{})
 		if err != nil || f.Service == nil || f.Service.Name != name || f.Service.There != there ||
 			(f.Service.Binding != nil) != there {
 			t.Errorf("%s: %+v, %v", name, f.Service, err)

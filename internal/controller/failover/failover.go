@@ -16,11 +16,12 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -36,6 +37,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/schedule"
+	"github.com/argosy-io/argosy/internal/facts"
 	"github.com/argosy-io/argosy/internal/scope"
 	"github.com/argosy-io/argosy/internal/template"
 )
@@ -51,6 +53,8 @@ type Options struct {
 	Gather time.Duration
 	// LastReported counts what clusters that are not ready last reported as if it were so now, as Karmada does.
 	LastReported bool
+	// Clock is the real clock by default.
+	Clock clock.PassiveClock
 }
 
 const (
@@ -83,6 +87,9 @@ type subject struct {
 }
 
 func newReconciler(c client.Client, o Options) *reconciler {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
 	return &reconciler{Options: o, client: c, reported: map[subject]failover.Waiting{},
 		limiter: rate.NewLimiter(eventsPerSecond, eventsAtOnce)}
 }
@@ -105,7 +112,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 
 // Reconcile makes the plan and executes it.
 func (r *reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
-	now := time.Now()
+	now := r.Clock.Now()
 	if r.began.IsZero() {
 		r.began = now
 	}
@@ -129,29 +136,24 @@ func (r *reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 // input reads the facts for a plan.
 func (r *reconciler) input(ctx context.Context, now time.Time) (failover.Input, error) {
 	snapshot := r.Fleet.Snapshot()
-	in := failover.Input{Options: r.Options.Options, Registered: map[string]bool{},
-		Fleet: deschedule.Clusters{Snapshot: snapshot,
-			Decide: func(b workv1alpha2.Binding, decide func(schedule.Capacity) ([]workv1alpha2.TargetCluster, bool)) {
-				r.Fleet.Decide(b, snapshot, decide)
-			}},
-		Facts:   func(b workv1alpha2.Binding) (failover.Facts, error) { return r.facts(ctx, b) },
-		HasWork: func(b workv1alpha2.Binding, cluster string) bool { return r.hasWork(ctx, b, cluster) },
+	fleet := deschedule.Clusters{Snapshot: snapshot,
+		Decide: func(b workv1alpha2.Binding, decide func(schedule.Capacity) ([]workv1alpha2.TargetCluster, bool)) {
+			r.Fleet.Decide(b, snapshot, decide)
+		}}
+	var list clusterv1alpha1.ClusterList
+	if err := r.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return failover.Input{}, fmt.Errorf("list clusters: %w", err)
 	}
-	var clusters clusterv1alpha1.ClusterList
-	if err := r.client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
-		return in, fmt.Errorf("list clusters: %w", err)
-	}
-	for i := range clusters.Items {
-		in.Registered[clusters.Items[i].Name] = true
+	clusters := make([]*clusterv1alpha1.Cluster, len(list.Items))
+	for i := range list.Items {
+		clusters[i] = &list.Items[i]
 	}
 	all, err := scope.Bindings.List(ctx, r.client, client.UnsafeDisableDeepCopy)
 	if err != nil {
-		return in, fmt.Errorf("list bindings: %w", err)
+		return failover.Input{}, fmt.Errorf("list bindings: %w", err)
 	}
-	in.Bindings = r.current(all)
 	r.recent = slices.DeleteFunc(r.recent, func(t time.Time) bool { return now.Sub(t) >= time.Minute })
-	in.Recent = r.recent
-	return in, nil
+	return facts.FailoverInput(ctx, r.client, r.template, r.Options.Options, fleet, clusters, r.current(all), r.recent), nil
 }
 
 // current returns the bindings, each as the cache has it or as the last plan wrote it.
@@ -167,34 +169,17 @@ func (r *reconciler) current(cached []workv1alpha2.Binding) []workv1alpha2.Bindi
 	return cached
 }
 
-// facts reads the template and the policy of a binding.
-func (r *reconciler) facts(ctx context.Context, b workv1alpha2.Binding) (failover.Facts, error) {
+// template reads the template of a binding.
+func (r *reconciler) template(ctx context.Context, b workv1alpha2.Binding) (*unstructured.Unstructured, error) {
 	obj, found, err := r.Templates.ForBinding(ctx, b)
 	if err != nil && !errors.Is(err, propagate.ErrReference) {
-		return failover.Facts{}, err
+		return nil, err
 	}
 	if !found {
-		return failover.Facts{}, fmt.Errorf("the template %s %s is not found", b.BindingSpec().Resource.Kind,
+		return nil, fmt.Errorf("the template %s %s is not found", b.BindingSpec().Resource.Kind,
 			b.BindingSpec().Resource.Name)
 	}
-	holder, claimed := propagate.Claimed(b)
-	if !claimed {
-		return failover.FactsOf(obj, nil), nil
-	}
-	policy, err := scope.Propagations.Get(ctx, r.client, holder.NamespacedName)
-	if apierrors.IsNotFound(err) {
-		return failover.FactsOf(obj, nil), nil
-	}
-	if err != nil {
-		return failover.Facts{}, fmt.Errorf("read policy %s: %w", holder.NamespacedName, err)
-	}
-	return failover.FactsOf(obj, policy.GetAnnotations()), nil
-}
-
-// hasWork reports whether the Work of a binding for a cluster exists. It returns true if the Work cannot be read.
-func (r *reconciler) hasWork(ctx context.Context, b workv1alpha2.Binding, cluster string) bool {
-	work, err := scope.WorkFor(ctx, r.client, b, cluster, client.UnsafeDisableDeepCopy)
-	return work != nil || err != nil
+	return obj, nil
 }
 
 // runParallel calls act with 0 to n-1, several in parallel, and joins the errors.

@@ -513,7 +513,7 @@ func failsBack(t *testing.T, copied bool) {
 
 func TestSettleTimeStartsWithTheFirstPlan(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
-		r := &reconciler{Options: Options{Settle: time.Minute}}
+		r := newReconciler(nil, Options{Settle: time.Minute})
 		membertest.Advance(time.Hour) // the hub was on standby
 		for _, want := range []time.Duration{time.Minute, 40 * time.Second} {
 			if result, err := r.Reconcile(t.Context(), plan); err != nil || result.RequeueAfter != want {

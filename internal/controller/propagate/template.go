@@ -29,6 +29,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/source/dependency"
 	"github.com/argosy-io/argosy/internal/core/workload/companion"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
+	"github.com/argosy-io/argosy/internal/facts"
 	"github.com/argosy-io/argosy/internal/interpreter"
 	"github.com/argosy-io/argosy/internal/scope"
 )
@@ -65,7 +66,7 @@ func (r *reconciler) propagate(ctx context.Context, k key) error {
 		r.failures.Forget(k)
 		return r.forget(ctx, k, existing)
 	}
-	d, err := r.decide(ctx, k, template, existing)
+	d, err := r.decide(ctx, template, existing)
 	if err != nil {
 		return err
 	}
@@ -114,22 +115,17 @@ func (r *reconciler) propagate(ctx context.Context, k key) error {
 
 // decide reads the state on which the claim of a template depends, and decides it.
 func (r *reconciler) decide(
-	ctx context.Context, k key, template *unstructured.Unstructured, existing workv1alpha2.Binding,
+	ctx context.Context, template *unstructured.Unstructured, existing workv1alpha2.Binding,
 ) (d propagate.Decision, err error) {
-	o := propagate.Observed{Template: template, Binding: existing}
-	if o.Exposed, err = r.exposed(ctx, k); err != nil {
+	policies, err := r.policies(ctx, template)
+	if err != nil {
 		return d, err
 	}
-	if o.Policies, err = r.policies(ctx, template); err != nil {
+	o, err := facts.Observed(ctx, r.client, template, existing, policies)
+	if err != nil {
 		return d, err
 	}
-	var unread error
-	o.OverrideExists = func(key types.NamespacedName) bool {
-		_, err := scope.Overrides.Get(ctx, r.client, key)
-		unread = cmp.Or(unread, client.IgnoreNotFound(err))
-		return err == nil
-	}
-	return propagate.Decide(o), unread
+	return propagate.Decide(o), nil
 }
 
 // claim writes the template with its new claim.

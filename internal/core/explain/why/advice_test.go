@@ -87,7 +87,7 @@ func TestNextStepFollowsTheSentenceOfTheMember(t *testing.T) {
 			h := ailing(t, workv1alpha1.ResourceUnhealthy, pods.Report{Pods: 3, Troubles: []pods.Group{{Pods: 1,
 				Pod: "web-5d4f-a", Reason: reason, Message: message}}})
 			next := ""
-			for _, f := range why.Explain(h.Facts).Findings {
+			for _, f := range explain(h.Facts).Findings {
 				if f.Cluster == "m2" && f.Severity == why.Problem {
 					next = f.Next
 				}
@@ -139,7 +139,7 @@ func TestConditionsTellWhyThereIsNoPod(t *testing.T) {
 		h.runAll(h.policy("shop", "web", "{resourceSelectors: [{apiVersion: "+version+", kind: "+kind+"}]}"))
 		h.answers(c.health, c.status, "m2")
 		found := ""
-		for _, f := range why.Explain(h.Facts).Findings {
+		for _, f := range explain(h.Facts).Findings {
 			if f.Cluster == "m2" && strings.Contains(f.What, "FailedCreate") {
 				found = f.What + " next: " + f.Next
 			}

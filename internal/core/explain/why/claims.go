@@ -398,8 +398,8 @@ func (e *policyExplanation) explainPlacement() {
 				}
 			}
 		}
-		stub := &explanation{Facts: Facts{Template: templateOf(b), Binding: b}, template: match.TemplateOf(templateOf(b)),
-			fleet: fleet, holder: e.Propagation}
+		stub := &explanation{template: match.TemplateOf(templateOf(b)), fleet: fleet, holder: e.Propagation}
+		stub.Facts.Template, stub.Binding = templateOf(b), b
 		for name, r := range refusals {
 			if may[name] {
 				continue

@@ -45,8 +45,8 @@ func TestApplicationFailoverIsShownBeforeItHappens(t *testing.T) {
 			h.runAll(h.policy("shop", "web", "{"+ofDeployments+", placement: {"+c.policy+"}}"))
 			h.answers(c.health, `{"replicas": 6, "readyReplicas": 0}`)
 			*h.Binding.BindingStatus() = aggregate.Binding(h.Binding, h.Works, nil, metav1.NewTime(began))
-			h.Now = began.Add(c.after)
-			answer := why.Explain(h.Facts)
+			h.Failovers = moves(h.Facts, began.Add(c.after))
+			answer := explain(h.Facts)
 			var said string
 			for _, f := range answer.Findings {
 				if strings.Contains(f.What, "should leave") {
@@ -86,8 +86,8 @@ func TestEventOfAFailoverIsShownWhileItWaits(t *testing.T) {
 		h.runAll(h.policy("shop", "web", "{"+ofDeployments+", placement: {clusterAffinity: {clusterNames: [m1]}, "+
 			"clusterTolerations: [{key: maintenance, operator: Exists, effect: NoExecute, tolerationSeconds: 0}]}}"))
 		h.Warnings = []why.Warning{warned, other}
-		h.Now = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-		if answer := why.Explain(h.Facts); len(answer.Warnings) != c.want {
+		h.Failovers = moves(h.Facts, time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC))
+		if answer := explain(h.Facts); len(answer.Warnings) != c.want {
 			t.Errorf("%s: the warnings are %+v; failovers %+v", name, answer.Warnings, answer.Failovers)
 		}
 	}

@@ -141,7 +141,11 @@ func ExplainMember(f MemberFacts) MemberAnswer {
 				Wanted: p.Wanted, Why: p.What})
 			continue
 		}
-		_, rejections := schedule.Feasible(b, fleet)
+		among := fleet
+		if schedule.Grouped(b) {
+			among = fleet.Among(schedule.PeersOf(b, f.Bindings))
+		}
+		_, rejections := schedule.Feasible(b, among)
 		for _, r := range rejections {
 			key := r.Clause() + "\n" + r.Remedy
 			if refused[key] == nil {

@@ -11,6 +11,7 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/workload/companion"
 )
@@ -112,6 +113,9 @@ func (e *explanation) explainPolicy() {
 	case propagate.ManagedElsewhere(t):
 		out.Why = fmt.Sprintf("%s propagates it (label %s), so policies ignore it", t.Labels[policyv1alpha1.ClaimedByLabel],
 			policyv1alpha1.ClaimedByLabel)
+	case e.Exposed:
+		out.Why = fmt.Sprintf("MultiClusterService %s propagates it, so policies ignore it",
+			text.Path(t.Namespace, t.Name))
 	case e.holder != nil:
 		e.explainHolder()
 	case out.Holder != "": // the user may not read it
@@ -142,6 +146,8 @@ func (e *explanation) unclaimed() string {
 		return "selects it, but it is never propagated"
 	case propagate.ManagedElsewhere(t):
 		return "selects it, but " + t.Labels[policyv1alpha1.ClaimedByLabel] + " propagates it"
+	case e.Exposed:
+		return "selects it, but a MultiClusterService propagates it"
 	}
 	return "selects it and ranks first; has not claimed it yet"
 }

@@ -1,6 +1,7 @@
 package why
 
 import (
+	"github.com/argosy-io/argosy/internal/core/propagate"
 	"strings"
 	"testing"
 
@@ -30,7 +31,7 @@ func TestWaitingReleaseIsAFindingOfItsWorkload(t *testing.T) {
 				Message: "6 replicas of cluster a moved to b, which runs revision R2"}}
 		return r
 	}
-	answer := Explain(Facts{Template: template, Releases: []releasev1alpha1.Release{
+	answer := Explain(Facts{Observed: propagate.Observed{Template: template}, Releases: []releasev1alpha1.Release{
 		rel("r4", "web", releasev1alpha1.ReleasePaused, releasev1alpha1.ReasonPausedByFailure),
 		rel("r3", "web", releasev1alpha1.ReleaseRunning, releasev1alpha1.ReasonWaitingForApproval),
 		rel("r2", "web", releasev1alpha1.ReleaseSucceeded, ""),
@@ -67,7 +68,7 @@ func TestReleaseWaitingForACheckShowsItsLastSample(t *testing.T) {
 		Gates: []releasev1alpha1.ReleaseGateStatus{{Name: "errors", Phase: releasev1alpha1.GateWaiting,
 			Check: &releasev1alpha1.ReleaseCheckStatus{Name: "c", Verdict: releasev1alpha1.CheckError,
 				Message: "the server answers 503"}}}}}
-	for _, f := range Explain(Facts{Template: template, Releases: []releasev1alpha1.Release{r}}).Findings {
+	for _, f := range Explain(Facts{Observed: propagate.Observed{Template: template}, Releases: []releasev1alpha1.Release{r}}).Findings {
 		if f.Severity == Attention && strings.Contains(f.What, "release r1: it waits for checks that have no result: "+
 			"errors of stage prod (Error, last the server answers 503)") && strings.Contains(f.Next, "argosy release skip r1") {
 			return
@@ -89,7 +90,7 @@ func TestAutoscalerThatAReleaseFreezesWaits(t *testing.T) {
 		Status: corev1.ConditionFalse, Reason: autoscalingv1alpha1.ReasonFrozen,
 		Message: "release r1 has autoscaling: Freeze"}}
 	var got []Finding
-	for _, finding := range Explain(Facts{Template: template, Scalers: []autoscalingv1alpha1.FederatedHPA{f}}).Findings {
+	for _, finding := range Explain(Facts{Observed: propagate.Observed{Template: template}, Scalers: []autoscalingv1alpha1.FederatedHPA{f}}).Findings {
 		if strings.Contains(finding.What, "FederatedHPA") {
 			got = append(got, finding)
 		}

@@ -1,6 +1,7 @@
 package why
 
 import (
+	"github.com/argosy-io/argosy/internal/core/propagate"
 	"slices"
 	"testing"
 
@@ -26,7 +27,7 @@ func TestDividedBoundsAndTheirReasonAreShown(t *testing.T) {
 		corev1.ConditionFalse: false} { // False is a finding
 		f.Status.Conditions = []autoscalingv2.HorizontalPodAutoscalerCondition{{Type: autoscalingv1alpha1.BoundsSplit,
 			Status: status, Message: reason}}
-		a := Explain(Facts{Template: template, Scalers: []autoscalingv1alpha1.FederatedHPA{f}})
+		a := Explain(Facts{Observed: propagate.Observed{Template: template}, Scalers: []autoscalingv1alpha1.FederatedHPA{f}})
 		if got := slices.Contains(a.Scaling, "FederatedHPA by-load: "+reason); got != want {
 			t.Errorf("%s: it is shown: %v, in %v", status, got, a.Scaling)
 		}

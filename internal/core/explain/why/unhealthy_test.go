@@ -56,11 +56,11 @@ func TestFormerPodsThatAPartitionKeepsAreNotBlamedOnTheImage(t *testing.T) {
 		h.answers(workv1alpha1.ResourceUnhealthy, c.status, "m2")
 		h.Pods = why.Pods{In: map[string]pods.Report{"m2": {Cluster: "m2", Pods: 5, Troubles: []pods.Group{c.trouble}}}}
 		found := false
-		for _, f := range why.Explain(h.Facts).Findings {
+		for _, f := range explain(h.Facts).Findings {
 			found = found || f.Cluster == "m2" && strings.Contains(f.Next, c.next)
 		}
 		if !found {
-			t.Errorf("%s: the findings are %+v, want %q", name, why.Explain(h.Facts).Findings, c.next)
+			t.Errorf("%s: the findings are %+v, want %q", name, explain(h.Facts).Findings, c.next)
 		}
 	}
 }

@@ -30,10 +30,10 @@ func TestBindingExplainsAsMuchWithoutRightToReadWorks(t *testing.T) {
 			continue
 		}
 		*h.Binding.BindingStatus() = aggregate.Binding(h.Binding, h.Works, nil, metav1.Time{})
-		seen := why.Explain(h.Facts)
+		seen := explain(h.Facts)
 		blind := h.Facts
 		blind.Works, blind.Unseen = why.WorksInStatus(h.Binding), true
-		answer := why.Explain(blind)
+		answer := explain(blind)
 		for _, c := range seen.Clusters {
 			i := slices.IndexFunc(h.Works, func(w workv1alpha1.Work) bool { return w.Namespace == names.ExecutionSpace(c.Name) })
 			if i < 0 || !slices.ContainsFunc(h.Binding.BindingStatus().AggregatedStatus,
@@ -64,7 +64,7 @@ func TestBindingExplainsAsMuchWithoutRightToReadWorks(t *testing.T) {
 func TestUnreadableObjectsAreNotExplained(t *testing.T) {
 	h := start(t, "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}", cluster("m1"))
 	h.Unseen = true
-	answer := why.Explain(h.Facts)
+	answer := explain(h.Facts)
 	if c := answer.Clusters[0]; c.State != state.Progressing ||
 		c.Why != "its state there is in its Work, which you may not read" {
 		t.Errorf("it says %s, %q", c.State, c.Why)
@@ -106,7 +106,7 @@ func TestUserOfANamespaceIsToldNothingFalse(t *testing.T) {
 			})
 			*h.Binding.BindingStatus() = aggregate.Binding(h.Binding, h.Works, outages, metav1.Time{})
 		}
-		seen, answer := why.Explain(h.Facts), why.Explain(blind(h.Facts))
+		seen, answer := explain(h.Facts), explain(blind(h.Facts))
 		for _, f := range answer.Findings {
 			if f.Severity == why.Problem && !slices.ContainsFunc(seen.Findings, func(o why.Finding) bool {
 				return o.Severity == why.Problem && o.Cluster == f.Cluster
@@ -147,7 +147,7 @@ func TestUnplacedTemplateIsExplainedWithoutTheFleet(t *testing.T) {
 	status := h.Binding.BindingStatus()
 	status.Conditions = []metav1.Condition{{Type: workv1alpha2.Scheduled, Status: metav1.ConditionFalse,
 		Reason: "NoClusterFit", Message: "0/1 clusters are available"}}
-	answer := why.Explain(blind(h.Facts))
+	answer := explain(blind(h.Facts))
 	if !slices.ContainsFunc(answer.Findings, func(f why.Finding) bool {
 		return f.Severity == why.Problem && f.What == "not scheduled: 0/1 clusters are available"
 	}) {

@@ -9,11 +9,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 
 	autoscalingv1alpha1 "github.com/argosy-io/argosy/api/autoscaling/v1alpha1"
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
@@ -33,13 +30,9 @@ import (
 
 // Facts are the objects that concern a template. They are read-only.
 type Facts struct {
-	// Template is the template on the hub.
-	Template *unstructured.Unstructured
-	// Policies that may select it: those of its namespace, and the cluster ones.
-	Policies []policyv1alpha1.Propagation
-	// Binding is the binding with the name of the template's binding, even if it belongs to another template; nil if there
-	// is none.
-	Binding workv1alpha2.Binding
+	// Observed is what its claim depends on. Binding is the binding with the name of the template's binding, even if it
+	// belongs to another template.
+	propagate.Observed
 	// Clusters are the whole fleet.
 	Clusters []*clusterv1alpha1.Cluster
 	// Overrides that may select it.
@@ -60,11 +53,9 @@ type Facts struct {
 	Warnings []Warning
 	// Scheduler has the settings of the hub's scheduler.
 	Scheduler schedule.Settings
-	// Failover are the hub's failover options; the zero value is the default. Peers are other bindings of the same policy,
-	// Now is the time.
-	Failover failover.Options
-	Peers    []workv1alpha2.Binding
-	Now      time.Time
+	// Failovers are the moves of the template in the hub's failover plan. Peers are the bindings of its affinity groups.
+	Failovers []failover.Move
+	Peers     []workv1alpha2.Binding
 	// Pods are the facts about its pods.
 	Pods Pods
 	// Room has the capacity for the binding by the scheduler's estimators; if nil, by the clusters' summaries.
@@ -155,12 +146,10 @@ func Explain(f Facts) Answer {
 		fleet: f.Scheduler.Snapshot(f.Clusters)}
 	e.answer = Answer{APIVersion: e.template.APIVersion, Kind: e.template.Kind, Namespace: e.template.Namespace,
 		Name: e.template.Name, Missing: f.Missing}
-	e.decision = propagate.Decide(propagate.Observed{Template: f.Template, Binding: f.Binding, Policies: f.Policies,
-		OverrideExists: func(key types.NamespacedName) bool {
-			return slices.ContainsFunc(f.Overrides, func(o policyv1alpha1.Override) bool {
-				return o.GetNamespace() == key.Namespace && o.GetName() == key.Name
-			})
-		}})
+	if own := e.ownBinding(); own != nil {
+		e.fleet = e.fleet.Among(schedule.PeersOf(own, f.Peers))
+	}
+	e.decision = propagate.Decide(f.Observed)
 	if f.Template.GetDeletionTimestamp() != nil {
 		e.find(Waiting, "", "the template is being deleted, together with its objects in the members", "")
 	}
@@ -171,7 +160,7 @@ func Explain(f Facts) Answer {
 	e.explainBinding()
 	e.explainReleases()
 	e.explainPlacement()
-	e.answer.Failovers = e.failovers()
+	e.answer.Failovers = f.Failovers
 	e.explainClusters()
 	e.explainOtherPods()
 	e.explainService()

@@ -22,6 +22,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
 	autoscalingv1alpha1 "github.com/argosy-io/argosy/api/autoscaling/v1alpha1"
@@ -30,6 +31,8 @@ import (
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/adjust/deschedule"
+	"github.com/argosy-io/argosy/internal/core/adjust/failover"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/execute"
@@ -43,6 +46,46 @@ import (
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
+
+// explain completes the facts and explains them.
+func explain(f why.Facts) why.Answer {
+	if f.OverrideExists == nil {
+		f.OverrideExists = func(key types.NamespacedName) bool {
+			return slices.ContainsFunc(f.Overrides, func(o policyv1alpha1.Override) bool {
+				return o.GetNamespace() == key.Namespace && o.GetName() == key.Name
+			})
+		}
+	}
+	if f.Failovers == nil {
+		f.Failovers = moves(f, time.Time{})
+	}
+	return why.Explain(f)
+}
+
+// moves returns the moves of the template in the hub's failover plan.
+func moves(f why.Facts, now time.Time) []failover.Move {
+	if f.Binding == nil || propagate.Belongs(f.Template, f.Binding) != nil || len(f.Clusters) == 0 {
+		return nil
+	}
+	fleet := f.Scheduler.Snapshot(f.Clusters)
+	in := failover.Input{Options: failover.Defaults, Registered: map[string]bool{}, Bindings: []workv1alpha2.Binding{f.Binding},
+		Fleet: deschedule.Clusters{Snapshot: fleet,
+			Decide: func(b workv1alpha2.Binding, decide func(schedule.Capacity) ([]workv1alpha2.TargetCluster, bool)) {
+				decide(fleet.Room(b))
+			}},
+		Facts: func(workv1alpha2.Binding) (failover.Facts, error) { return failover.FactsOf(f.Template, nil), nil },
+		HasWork: func(_ workv1alpha2.Binding, cluster string) bool {
+			return slices.ContainsFunc(f.Works, func(w workv1alpha1.Work) bool {
+				return w.Namespace == names.ExecutionSpace(cluster)
+			})
+		},
+	}
+	in.SchedulerName = f.Scheduler.Scheduler()
+	for _, c := range f.Clusters {
+		in.Registered[c.Name] = true
+	}
+	return failover.Moves(in.Bindings, failover.Make(in, now), now)
+}
 
 // hub is a hub in memory: what its loops do is done by the core, step by step, as far as a story goes.
 type hub struct {
@@ -64,7 +107,7 @@ func start(t *testing.T, template string, clusters ...*clusterv1alpha1.Cluster) 
 	if err := u.UnmarshalJSON(raw); err != nil {
 		t.Fatal(err)
 	}
-	return &hub{t: t, Facts: why.Facts{Template: u, Clusters: clusters}, cpu: "1"}
+	return &hub{t: t, Facts: why.Facts{Observed: propagate.Observed{Template: u}, Clusters: clusters}, cpu: "1"}
 }
 
 func parse(t *testing.T, text string, into any) {
@@ -1046,8 +1089,8 @@ var stories = []struct {
 			h := start(t, deployment, fleet()...)
 			h.runAll(h.policy("shop", "web", "{"+ofDeployments+`, placement: {clusterAffinities: [
 				{affinityName: first, clusterNames: [m1]}, {affinityName: second, clusterNames: [m2]}]}}`))
-			h.Now = time.Unix(1_800_000_000, 0)
 			tainted("maintenance", corev1.TaintEffectNoExecute)(h.Clusters[0])
+			h.Failovers = moves(h.Facts, time.Unix(1_800_000_000, 0))
 			return h
 		}},
 	{name: "leaving a cluster that is lost", severity: why.Waiting,
@@ -1167,7 +1210,7 @@ var stories = []struct {
 func TestStories(t *testing.T) {
 	for _, s := range stories {
 		t.Run(s.name, func(t *testing.T) {
-			answer := why.Explain(s.given(t).Facts)
+			answer := explain(s.given(t).Facts)
 			if s.only != "" {
 				var ok bool
 				if answer, ok = answer.ForCluster(s.only); !ok {
@@ -1241,13 +1284,13 @@ func TestTheOrderOfFactsDoesNotMatterAndTheyAreNotChanged(t *testing.T) {
 	for _, s := range stories {
 		h := s.given(t)
 		before := fmt.Sprintf("%+v", asJSON(t, h.Facts))
-		want := asJSON(t, why.Explain(h.Facts))
+		want := asJSON(t, explain(h.Facts))
 		dice := rand.New(rand.NewPCG(1, 2))
 		for range 5 {
 			f := h.Facts
 			f.Policies, f.Clusters, f.Works, f.Overrides, f.Warnings = shuffled(dice, f.Policies), shuffled(dice, f.Clusters),
 				shuffled(dice, f.Works), shuffled(dice, f.Overrides), shuffled(dice, f.Warnings)
-			if diff := cmp.Diff(want, asJSON(t, why.Explain(f))); diff != "" {
+			if diff := cmp.Diff(want, asJSON(t, explain(f))); diff != "" {
 				t.Fatalf("%s: in another order it says (-first +then):\n%s", s.name, diff)
 			}
 		}
@@ -1260,7 +1303,7 @@ func TestTheOrderOfFactsDoesNotMatterAndTheyAreNotChanged(t *testing.T) {
 func TestProblemsComeFirst(t *testing.T) {
 	rank := map[why.Severity]int{why.Problem: 0, why.Attention: 1, why.Waiting: 2}
 	for _, s := range stories {
-		answer := why.Explain(s.given(t).Facts)
+		answer := explain(s.given(t).Facts)
 		if !slices.IsSortedFunc(answer.Findings, func(a, b why.Finding) int { return rank[a.Severity] - rank[b.Severity] }) {
 			t.Errorf("%s: the findings are %+v", s.name, answer.Findings)
 		}
@@ -1277,7 +1320,7 @@ func TestProblemsComeFirst(t *testing.T) {
 
 func TestUnrelatedClusterIsOmitted(t *testing.T) {
 	h := start(t, deployment, fleet()...)
-	if _, ok := why.Explain(h.runAll(h.policy("shop", "web", "{"+ofDeployments+"}")).Facts).ForCluster("m9"); ok {
+	if _, ok := explain(h.runAll(h.policy("shop", "web", "{"+ofDeployments+"}")).Facts).ForCluster("m9"); ok {
 		t.Error("it speaks of a cluster that is not in the fleet")
 	}
 }
