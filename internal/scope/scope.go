@@ -123,16 +123,16 @@ func (p Pair[T]) List(ctx context.Context, r client.Reader, opts ...client.ListO
 
 // Over reads the objects that apply to a namespace: its own and the cluster-scoped ones. For cluster-scoped objects, it
 // reads all.
-func (p Pair[T]) Over(ctx context.Context, r client.Reader, namespace string) ([]T, error) {
+func (p Pair[T]) Over(ctx context.Context, r client.Reader, namespace string, opts ...client.ListOption) ([]T, error) {
 	if namespace == "" {
-		return p.List(ctx, r)
+		return p.List(ctx, r, opts...)
 	}
-	all, err := p.List(ctx, r, client.InNamespace(namespace))
+	all, err := p.List(ctx, r, append(opts, client.InNamespace(namespace))...)
 	if err != nil {
 		return nil, err
 	}
 	l := p.lists[1]()
-	if err := r.List(ctx, l.object); err != nil {
+	if err := r.List(ctx, l.object, opts...); err != nil {
 		return nil, err
 	}
 	return append(all, l.items()...), nil

@@ -21,77 +21,11 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
-	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/release"
+	"github.com/argosy-io/argosy/internal/facts"
 	"github.com/argosy-io/argosy/internal/filter"
 )
-
-// readGuards reads the guards that may select a release, and what they count.
-func (r *reconciler) readGuards(ctx context.Context, in *release.Input) error {
-	if in.Release.Status.Phase.Ended() {
-		return nil
-	}
-	var list releasev1alpha1.ReleaseGuardList
-	if err := r.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("list ReleaseGuards: %w", err)
-	}
-	limits := false
-	for i := range list.Items {
-		g := &list.Items[i]
-		if g.DeletionTimestamp != nil || !release.GuardsNamespace(g, in.Release.Namespace) {
-			continue
-		}
-		guard := release.Guard{ReleaseGuard: g}
-		if r.Checks != nil {
-			guard.Budget = r.Checks.Budget(g)
-		}
-		if release.LimitsPods(g) {
-			var err error
-			if guard.Pods, err = r.podsOf(ctx, g); err != nil {
-				return err
-			}
-		}
-		limits = limits || g.Spec.Limits != nil
-		in.Guards = append(in.Guards, guard)
-	}
-	if !limits {
-		return nil
-	}
-	var err error
-	in.Peers, err = allReleases(ctx, r.client)
-	return err
-}
-
-// allReleases returns the releases of the hub that are not being deleted.
-func allReleases(ctx context.Context, c client.Reader) ([]releasev1alpha1.Release, error) {
-	var list releasev1alpha1.ReleaseList
-	if err := c.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list releases: %w", err)
-	}
-	return slices.DeleteFunc(list.Items, func(r releasev1alpha1.Release) bool { return r.DeletionTimestamp != nil }), nil
-}
-
-// podsOf counts the pods of all workloads in the namespaces of a guard, by cluster.
-func (r *reconciler) podsOf(ctx context.Context, g *releasev1alpha1.ReleaseGuard) (map[string]int64, error) {
-	pods := map[string]int64{}
-	namespaces := g.Spec.Selector.Namespaces
-	if len(namespaces) == 0 {
-		namespaces = []string{""}
-	}
-	for _, namespace := range namespaces {
-		var bindings workv1alpha2.ResourceBindingList
-		if err := r.client.List(ctx, &bindings, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-			return nil, fmt.Errorf("list bindings: %w", err)
-		}
-		for i := range bindings.Items {
-			for _, c := range bindings.Items[i].Spec.Clusters {
-				pods[c.Name] += int64(c.Replicas)
-			}
-		}
-	}
-	return pods, nil
-}
 
 // byGuard finds releases that wait for guards: its value is guardWaits.
 const (
@@ -187,7 +121,7 @@ func (g *guardReconciler) reconcile(ctx context.Context, req reconcile.Request) 
 		}
 		return 0, fmt.Errorf("get ReleaseGuard %s: %w", req.Name, err)
 	}
-	releases, err := allReleases(ctx, g.client)
+	releases, err := facts.ReleasesIn(ctx, g.client)
 	if err != nil {
 		return 0, err
 	}

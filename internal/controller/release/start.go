@@ -206,9 +206,9 @@ func (s *starter) toCreate(ctx context.Context, b *workv1alpha2.ResourceBinding,
 		}
 		in.Strategy = &strategy.Spec
 	}
-	overrides, err := s.overrides(ctx, b.Namespace)
+	overrides, err := scope.Overrides.Over(ctx, s.client, b.Namespace, client.UnsafeDisableDeepCopy)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("list override policies: %w", err)
 	}
 	var revisions releasev1alpha1.ReleaseRevisionList
 	if err := s.client.List(ctx, &revisions, client.InNamespace(b.Namespace),
