@@ -124,6 +124,16 @@ func (p *Process) Ends(t testing.TB, text string) {
 	}
 }
 
+// Ended reports whether the process has ended.
+func (p *Process) Ended() bool {
+	select {
+	case <-p.ended:
+		return true
+	default:
+		return false
+	}
+}
+
 // Kill ends the process without a chance to clean up.
 func (p *Process) Kill() {
 	_ = p.cmd.Process.Signal(syscall.SIGKILL) // It may have ended.

@@ -38,10 +38,17 @@ func startKruise(t *testing.T, program, name string) kit.Cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.Run(t, []string{"WEBHOOK_HOST=127.0.0.1", fmt.Sprint("WEBHOOK_PORT=", port), "WEBHOOK_CERT_DIR=" + t.TempDir(),
-		"POD_NAMESPACE=kruise-system"}, program, "--kubeconfig="+m.Kubeconfig, "--enable-leader-election=false",
-		"--metrics-addr=0", "--health-probe-addr=0", "--enable-pprof=false", "--webhook-initialize-timeout=3m")
+	run := func() *kit.Process {
+		return m.Run(t, []string{"WEBHOOK_HOST=127.0.0.1", fmt.Sprint("WEBHOOK_PORT=", port),
+			"WEBHOOK_CERT_DIR=" + t.TempDir(), "POD_NAMESPACE=kruise-system"}, program, "--kubeconfig="+m.Kubeconfig,
+			"--enable-leader-election=false", "--metrics-addr=0", "--health-probe-addr=0", "--enable-pprof=false",
+			"--webhook-initialize-timeout=3m")
+	}
+	manager := run()
 	kit.Eventually(t, "the webhooks and conversions of OpenKruise work in "+name, func() string {
+		if manager.Ended() {
+			manager = run() // as a kubelet does; it panics if the host has no inotify instance left
+		}
 		err := c.Create(t.Context(), kit.Object(t, cloneSet("v1alpha1", "default", "try", 1, "nginx:1", 0)), client.DryRunAll)
 		if err != nil {
 			return err.Error()
