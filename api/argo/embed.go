@@ -1,5 +1,5 @@
-// Package argo holds the kinds of Argo Workflows and Argo Rollouts as definitions of our own, one file per kind in the
-// notation of api/definition. It contains schemas only.
+// Package argo holds definitions of the kinds of Argo Workflows and Argo Rollouts, one file per kind in the notation of
+// api/definition. It contains schemas only.
 package argo
 
 import (
@@ -14,9 +14,9 @@ import (
 //go:embed *.yaml
 var files embed.FS
 
-// Kinds are the kinds of the files, in their order, read once. Do not change them.
+// Kinds returns the kinds of the files, in their order, read once. Do not change them.
 var Kinds = sync.OnceValues(func() ([]definition.Kind, error) { return definition.Read(files) })
 
-// CRDs returns the definitions, fresh copies, the same for the hub and for members. Those of Argo Workflows have no
-// status subresource, as Argo's own: a client that sends one without its status removes the status.
+// CRDs returns copies of the definitions, the same for the hub and for members. Those of Argo Workflows have no status
+// subresource, as in Argo: a client that sends an object without status removes the status.
 func CRDs() ([]*apiextensionsv1.CustomResourceDefinition, error) { return definition.HubCRDs(Kinds()) }

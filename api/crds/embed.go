@@ -15,8 +15,8 @@ import (
 //go:embed *.yaml
 var files embed.FS
 
-// All are the definitions, sorted by name, each call's its own copy.
-// Those for which Converted is true need a conversion webhook before they are installed.
+// Definitions returns copies of the definitions, sorted by name. Those for which Converted is true need a conversion
+// webhook before they are installed.
 func Definitions() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	crds, err := parsed()
 	if err != nil {

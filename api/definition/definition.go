@@ -1,7 +1,6 @@
-// Package definition reads CustomResourceDefinitions from a short notation, in which the fields of a kind fill a page
-// rather than a book. It contains schemas only.
+// Package definition reads CustomResourceDefinitions from a short notation. It contains schemas only.
 //
-// A file has one kind. Its fields are a map: a key is a field's name, and its value is the type:
+// A file has one kind. Its fields are a map. The key is the name of a field, and the value is its type:
 //
 //	replicas: int32 - The desired number of pods.    a type, and its text in `kubectl explain`
 //	podsToDelete: [string]                           a list
@@ -30,39 +29,39 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Kind is a file. Versions begin with the one that is stored.
+// Kind is the content of a file. The first version is the one that is stored.
 type Kind struct {
 	Group  string   `json:"group"`
 	Kind   string   `json:"kind"`
 	Plural string   `json:"plural"`
 	Short  []string `json:"short,omitempty"`
-	// All adds the kind to `kubectl get all` of a hub. In members, the project of the kind decides.
+	// All adds the kind to `kubectl get all` of a hub. In members, the definition of its project applies.
 	All bool `json:"all,omitempty"`
 	// About is the description that `kubectl explain` prints.
 	About string `json:"about"`
-	// Cluster is set for cluster-scoped kinds.
+	// Cluster is true for cluster-scoped kinds.
 	Cluster bool `json:"cluster,omitempty"`
-	// Scale adds the scale subresource, with the paths of workloads.
+	// Scale adds the scale subresource, with the usual paths of workloads.
 	Scale bool `json:"scale,omitempty"`
 	// Whole kinds have no status subresource: a write of the object includes its status.
 	Whole bool `json:"whole,omitempty"`
-	// Columns are what `kubectl get` prints, each "NAME type path", or "NAME type wide path" for -o wide.
+	// Columns are printed by `kubectl get`. Each is "NAME type path", or "NAME type wide path" for -o wide.
 	Columns  []string  `json:"columns,omitempty"`
 	Versions []Version `json:"versions"`
-	// Define is for anchors that versions share.
+	// Define holds anchors that versions share.
 	Define any `json:"define,omitempty"`
 
-	// folder are all kinds of the folder, of which this is one.
+	// folder has all kinds of the folder, including this one.
 	folder []Kind
 }
 
-// Rewritten is the description of fields that are spellings from elsewhere.
-const Rewritten = "A spelling from elsewhere, which is rewritten."
+// Rewritten is the description of fields that are alternative spellings.
+const Rewritten = "An alternative spelling. The hub rewrites it."
 
 // Version is one version of a kind.
 type Version struct {
 	Name string `json:"name"`
-	// Since is the first release of the project that serves it, such as "1.9"; empty for all.
+	// Since is the first release of the project that serves the version, such as "1.9". Empty for all releases.
 	Since string `json:"since,omitempty"`
 	// Required makes spec a required field.
 	Required bool `json:"required,omitempty"`
@@ -97,8 +96,8 @@ func Read(files fs.FS) ([]Kind, error) {
 	return kinds, nil
 }
 
-// Hub returns the definition that a hub serves: every version, the first stored, with its own fields and the spellings
-// that it rewrites. With several versions it wants a conversion.
+// Hub returns the definition that a hub serves: all versions, with the fields of the hub and alternative spellings. The
+// first version is stored. Several versions need a conversion.
 func (k Kind) Hub() *apiextensionsv1.CustomResourceDefinition {
 	crd := k.definition(k.Versions, reader{aliases: true, own: true})
 	if k.All {
@@ -107,7 +106,7 @@ func (k Kind) Hub() *apiextensionsv1.CustomResourceDefinition {
 	return crd
 }
 
-// HubCRDs returns the definitions that a hub serves, fresh copies; err is that of reading kinds.
+// HubCRDs returns copies of the definitions that a hub serves. err is the error of reading kinds.
 func HubCRDs(kinds []Kind, err error) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	crds := make([]*apiextensionsv1.CustomResourceDefinition, len(kinds))
 	for i, k := range kinds {
@@ -116,7 +115,7 @@ func HubCRDs(kinds []Kind, err error) ([]*apiextensionsv1.CustomResourceDefiniti
 	return crds, err
 }
 
-// Member returns the definition of one version as a member cluster has it; nil if there is none of that name.
+// Member returns the definition of one version as in a member cluster, or nil if there is no such version.
 func (k Kind) Member(version string) *apiextensionsv1.CustomResourceDefinition {
 	for _, v := range k.Versions {
 		if v.Name == version {
@@ -126,8 +125,7 @@ func (k Kind) Member(version string) *apiextensionsv1.CustomResourceDefinition {
 	return nil
 }
 
-// Schema is what objects of a version look like on the hub, without spellings that are rewritten; nil if there is no
-// such version.
+// Schema returns the schema of a version on the hub, without alternative spellings, or nil if there is no such version.
 func (k Kind) Schema(version string) *apiextensionsv1.JSONSchemaProps {
 	for _, v := range k.Versions {
 		if v.Name == version {
@@ -181,7 +179,7 @@ func (k Kind) definition(versions []Version, r reader) *apiextensionsv1.CustomRe
 	return crd
 }
 
-// columns ends with the age of objects.
+// columns returns the printed columns. The last one is the age of the object.
 func (k Kind) columns() []apiextensionsv1.CustomResourceColumnDefinition {
 	var columns []apiextensionsv1.CustomResourceColumnDefinition
 	for _, text := range append(slices.Clone(k.Columns), "AGE date .metadata.creationTimestamp") {
@@ -223,10 +221,9 @@ func (k Kind) schema(v Version, r reader) (*apiextensionsv1.JSONSchemaProps, err
 }
 
 type reader struct {
-	// aliases are the spellings that are rewritten, own the fields that are the hub's: whether they are part of the
-	// schema.
+	// aliases and own include alternative spellings, and fields of the hub, in the schema.
 	aliases, own bool
-	// folder are the kinds that "spec of" may name; nil within one of those.
+	// folder has the kinds that "spec of" may name. It is nil within one of those.
 	folder []Kind
 }
 
@@ -313,7 +310,7 @@ func (r reader) typed(path, text string) (apiextensionsv1.JSONSchemaProps, error
 	return s, nil
 }
 
-// specOf reads "CloneSet v1alpha1 or v1beta1". Spellings that are rewritten are so in the kind's own objects alone.
+// specOf reads "CloneSet v1alpha1 or v1beta1". The result has no alternative spellings.
 func (r reader) specOf(path, text string) (apiextensionsv1.JSONSchemaProps, error) {
 	name, versions, _ := strings.Cut(text, " ")
 	var specs []apiextensionsv1.JSONSchemaProps
@@ -349,7 +346,7 @@ func (r reader) find(kind, version string) (any, error) {
 	return nil, fmt.Errorf("no %s of version %q is defined beside it", kind, version)
 }
 
-// either makes s what s or also allow: the fields of both, of which those are required that both require.
+// either extends s by the fields of also. A field is required if both require it.
 func either(path string, s *apiextensionsv1.JSONSchemaProps, also apiextensionsv1.JSONSchemaProps) error {
 	if s.Type != also.Type || s.XIntOrString != also.XIntOrString || (s.Items == nil) != (also.Items == nil) {
 		return fmt.Errorf("%s: its versions have different types", path)
@@ -384,15 +381,15 @@ var scalars = map[string]apiextensionsv1.JSONSchemaProps{
 	"int64":  {Type: "integer", Format: "int64"},
 	"time":   {Type: "string", Format: "date-time"},
 	"intstr": {XIntOrString: true},
-	// any is an object with fields of Kubernetes, or with free fields.
+	// any is an object with fields of Kubernetes, or with arbitrary fields.
 	"any": {Type: "object", XPreserveUnknownFields: new(true)},
-	// atomic has one managed field for the whole value: those of a large value would take much space.
+	// atomic has one managed field for the whole value, since the managed fields of a large value take much space.
 	"atomic": {Type: "object", XPreserveUnknownFields: new(true), XMapType: new("atomic")},
-	// value is anything at all.
+	// value is any JSON value.
 	"value": {XPreserveUnknownFields: new(true)},
 }
 
-// named are what several kinds have.
+// named are types that several kinds have.
 var named = map[string]any{
 	"selector": map[string]any{
 		"matchLabels":      map[string]any{"*": "string"},

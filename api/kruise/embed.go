@@ -1,6 +1,5 @@
-// Package kruise holds the kinds of OpenKruise as definitions of our own, one file per kind in the notation of
-// api/definition: for the hub, where they are templates, and for simulated members.
-// It contains schemas only.
+// Package kruise holds definitions of the kinds of OpenKruise, one file per kind in the notation of api/definition, for
+// the hub and for simulated members. It contains schemas only.
 package kruise
 
 import (
@@ -15,7 +14,7 @@ import (
 //go:embed *.yaml
 var files embed.FS
 
-// Kinds are the kinds of the files, in their order, read once. Do not change them.
+// Kinds returns the kinds of the files, in their order, read once. Do not change them.
 var Kinds = sync.OnceValues(func() ([]definition.Kind, error) { return definition.Read(files) })
 
 // Releases of OpenKruise that differ in the versions that they serve.
@@ -25,9 +24,9 @@ const (
 	Release1_10 = "1.10"
 )
 
-// Member returns the definitions as a release of OpenKruise stores them in a member, fresh copies of one version for
-// each kind: where a release serves two it converts by a webhook of its own. Their schemas carry no defaults: those are
-// written by the member's own admission, and a template keeps only what its author set.
+// Member returns copies of the definitions that a release of OpenKruise stores in a member, with one version of each
+// kind: OpenKruise converts others by a webhook. The schemas have no defaults. The admission of the member sets them,
+// and a template keeps only the fields that its author set.
 func Member(release string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	kinds, err := Kinds()
 	if err != nil {
@@ -40,11 +39,10 @@ func Member(release string) ([]*apiextensionsv1.CustomResourceDefinition, error)
 	return crds, nil
 }
 
-// Hub returns the definitions that a hub serves, fresh copies: every version of every kind, v1beta1 stored where there
-// is one.
+// Hub returns copies of the definitions that a hub serves: all versions, with v1beta1 stored if it exists.
 func Hub() ([]*apiextensionsv1.CustomResourceDefinition, error) { return definition.HubCRDs(Kinds()) }
 
-// Stored returns the version of a kind that a release stores: the first that it knows.
+// Stored returns the version of a kind that a release stores: the first that it serves.
 func Stored(k definition.Kind, release string) string {
 	for _, v := range k.Versions {
 		if v.Since == "" || older(v.Since, release) {
@@ -54,7 +52,7 @@ func Stored(k definition.Kind, release string) string {
 	return ""
 }
 
-// older reports whether since is not later than release. Of 1.8, 1.9 and 1.10, the longer text is the newer.
+// older reports whether since is not later than release. Of 1.8, 1.9 and 1.10, the longer text is the later release.
 func older(since, release string) bool {
 	return len(since) < len(release) || len(since) == len(release) && since <= release
 }

@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// ManifestWork is a list of objects that a cluster shall hold. Its namespace is named like the cluster.
+// ManifestWork has objects that a cluster applies. Its namespace has the name of the cluster.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=manifestworks,scope=Namespaced
@@ -13,11 +13,11 @@ type ManifestWork struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is what the cluster shall hold.
+	// Spec has the objects and their settings.
 	// +optional
 	Spec ManifestWorkSpec `json:"spec,omitempty"`
 
-	// Status is what became of it.
+	// Status is the state of the objects in the cluster. The hub writes it.
 	// +optional
 	Status ManifestWorkStatus `json:"status,omitempty"`
 }
@@ -30,89 +30,90 @@ type ManifestWorkList struct {
 	Items           []ManifestWork `json:"items"`
 }
 
-// ManifestWorkSpec is what a cluster shall hold, and how.
+// ManifestWorkSpec has the objects and their settings.
 type ManifestWorkSpec struct {
 	// Workload has the objects.
 	// +optional
 	Workload ManifestsTemplate `json:"workload,omitempty"`
 
-	// DeleteOption is what happens to the objects when the ManifestWork is deleted, or when a manifest is removed from it.
-	// Without it they are deleted.
+	// DeleteOption decides about the objects when the ManifestWork is deleted, or when a manifest is removed from it.
+	// Default: they are deleted.
 	// +optional
 	DeleteOption *DeleteOption `json:"deleteOption,omitempty"`
 
-	// ManifestConfigs are the update strategy and the feedback of single objects.
+	// ManifestConfigs have the update strategy and the feedback rules of single objects.
 	// +optional
 	ManifestConfigs []ManifestConfigOption `json:"manifestConfigs,omitempty"`
 
-	// Executor is the account in the cluster that the objects are made as. Argosy knows none but its own: a ManifestWork
-	// with an executor is refused.
+	// Executor is the account in the cluster that creates the objects. It is not supported: the hub refuses a ManifestWork
+	// with an executor.
 	// +optional
 	Executor *ManifestWorkExecutor `json:"executor,omitempty"`
 }
 
-// ManifestsTemplate has the objects.
+// ManifestsTemplate has objects.
 type ManifestsTemplate struct {
 	// Manifests are the objects.
 	// +optional
 	Manifests []Manifest `json:"manifests,omitempty"`
 }
 
-// Manifest is one object. That it is one is checked at admission: a schema that knew it would have the server take its
-// metadata apart at every read and write.
+// Manifest is one object. Admission validates it. The schema does not, since the API server would then process its
+// metadata at every read and write.
 // +kubebuilder:pruning:PreserveUnknownFields
 type Manifest struct {
 	runtime.RawExtension `json:",inline"`
 }
 
-// DeletePropagationPolicy is what happens to objects that were removed from the ManifestWork.
+// DeletePropagationPolicy decides about objects that were removed from the ManifestWork.
 type DeletePropagationPolicy string
 
 // The deletion policies.
 const (
-	// DeleteForeground deletes the objects before the ManifestWork goes.
+	// DeleteForeground deletes the objects before the ManifestWork.
 	DeleteForeground DeletePropagationPolicy = "Foreground"
-	// DeleteOrphan leaves them all in the cluster.
+	// DeleteOrphan keeps all objects in the cluster.
 	DeleteOrphan DeletePropagationPolicy = "Orphan"
-	// DeleteSelectivelyOrphan leaves those in the cluster that rules name.
+	// DeleteSelectivelyOrphan keeps the objects in the cluster that rules name.
 	DeleteSelectivelyOrphan DeletePropagationPolicy = "SelectivelyOrphan"
 )
 
-// DeleteOption is what happens to objects that were removed from the ManifestWork.
+// DeleteOption decides about objects that were removed from the ManifestWork.
 type DeleteOption struct {
-	// PropagationPolicy is Foreground, which deletes them all, Orphan, which leaves them all, or SelectivelyOrphan.
+	// PropagationPolicy is Foreground (all are deleted), Orphan (all are kept) or SelectivelyOrphan. Default: Foreground.
 	// +required
 	// +kubebuilder:validation:Enum=Foreground;Orphan;SelectivelyOrphan
 	// +kubebuilder:default=Foreground
 	PropagationPolicy DeletePropagationPolicy `json:"propagationPolicy"`
 
-	// SelectivelyOrphan names what SelectivelyOrphan leaves in the cluster.
+	// SelectivelyOrphan names the objects that are kept, for SelectivelyOrphan.
 	// +optional
 	SelectivelyOrphan *SelectivelyOrphan `json:"selectivelyOrphans,omitempty"`
 
-	// TTLSecondsAfterFinished deletes the ManifestWork so many seconds after its condition Complete is True; 0 at once.
+	// TTLSecondsAfterFinished is the time in seconds after the condition Complete is True when the ManifestWork is
+	// deleted. 0: at once. Default: it is not deleted.
 	// +optional
 	TTLSecondsAfterFinished *int64 `json:"ttlSecondsAfterFinished,omitempty"`
 }
 
-// SelectivelyOrphan names objects.
+// SelectivelyOrphan names objects that are kept in the cluster.
 type SelectivelyOrphan struct {
-	// OrphaningRules name the objects that are left in the cluster.
+	// OrphaningRules name the objects that are kept in the cluster.
 	// +optional
 	OrphaningRules []OrphaningRule `json:"orphaningRules,omitempty"`
 }
 
-// OrphaningRule names an object.
+// OrphaningRule names an object that is kept in the cluster.
 type OrphaningRule struct {
-	// Group of the object; empty for the core group.
+	// Group of the object. Empty for the core group.
 	// +optional
 	Group string `json:"group"`
 
-	// Resource is the plural name of its kind.
+	// Resource is the plural name of the kind of the object, such as deployments.
 	// +required
 	Resource string `json:"resource"`
 
-	// Namespace of the object; empty for one of the whole cluster.
+	// Namespace of the object. Empty for a cluster-scoped object.
 	// +optional
 	Namespace string `json:"namespace"`
 
@@ -123,40 +124,40 @@ type OrphaningRule struct {
 
 // ResourceIdentifier names objects of a ManifestWork.
 type ResourceIdentifier struct {
-	// Group of the objects; empty for the core group.
+	// Group of the objects. Empty for the core group.
 	// +optional
 	Group string `json:"group"`
 
-	// Resource is the plural name of their kind.
+	// Resource is the plural name of their kind, such as deployments.
 	// +required
 	Resource string `json:"resource"`
 
-	// Name of the objects; * stands for any text.
+	// Name of the objects. * matches any text.
 	// +required
 	Name string `json:"name"`
 
-	// Namespace of the objects; * stands for any text.
+	// Namespace of the objects. * matches any text.
 	// +optional
 	Namespace string `json:"namespace"`
 }
 
-// ManifestConfigOption is the update strategy and the feedback of some objects.
+// ManifestConfigOption has the update strategy and the feedback rules of some objects.
 type ManifestConfigOption struct {
 	// ResourceIdentifier names the objects.
 	// +required
 	ResourceIdentifier ResourceIdentifier `json:"resourceIdentifier"`
 
-	// FeedbackRules select the values of the objects that are reported.
+	// FeedbackRules select the values of the objects to report in the status.
 	// +optional
 	FeedbackRules []FeedbackRule `json:"feedbackRules,omitempty"`
 
-	// FeedbackScrapeType is how an agent of Open Cluster Management finds changes. The hub ignores it and always watches.
+	// FeedbackScrapeType is Poll or Watch, for agents of Open Cluster Management. The hub ignores it and always watches.
 	// +kubebuilder:validation:Enum=Poll;Watch
 	// +kubebuilder:default=Poll
 	// +optional
 	FeedbackScrapeType FeedbackScrapeType `json:"feedbackScrapeType,omitempty"`
 
-	// UpdateStrategy is how the objects are kept.
+	// UpdateStrategy decides about updates of the objects. Default: Update.
 	// +optional
 	UpdateStrategy *UpdateStrategy `json:"updateStrategy,omitempty"`
 
@@ -170,38 +171,38 @@ type ManifestConfigOption struct {
 // FeedbackScrapeType is Poll or Watch.
 type FeedbackScrapeType string
 
-// FeedBackType is how feedback is found.
+// FeedBackType is the source of the values to report.
 type FeedBackType string
 
 // The types of feedback.
 const (
-	// FeedbackWellKnownStatus reports the values that are known for a kind.
+	// FeedbackWellKnownStatus reports the values that the hub knows for a kind.
 	FeedbackWellKnownStatus FeedBackType = "WellKnownStatus"
-	// FeedbackJSONPaths reports values by their paths.
+	// FeedbackJSONPaths reports values by path.
 	FeedbackJSONPaths FeedBackType = "JSONPaths"
 )
 
-// FeedbackRule selects values of an object that are reported.
+// FeedbackRule selects values of an object to report.
 type FeedbackRule struct {
 	// Type is WellKnownStatus or JSONPaths.
 	// +required
 	// +kubebuilder:validation:Enum=WellKnownStatus;JSONPaths
 	Type FeedBackType `json:"type"`
 
-	// JsonPaths are the values, for type JSONPaths.
+	// JsonPaths are the paths of the values, for type JSONPaths.
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	JsonPaths []JsonPath `json:"jsonPaths,omitempty"`
 }
 
-// JsonPath is a value of an object, by its path.
+// JsonPath is the path of a value of an object.
 type JsonPath struct {
-	// Name under which the value is reported.
+	// Name of the value in the status.
 	// +required
 	Name string `json:"name"`
 
-	// Version of the object that the path is for; empty for any.
+	// Version of the object that the path is for. Default: any version.
 	// +optional
 	Version string `json:"version,omitempty"`
 
@@ -210,67 +211,67 @@ type JsonPath struct {
 	Path string `json:"path"`
 }
 
-// UpdateStrategyType is how an object is kept.
+// UpdateStrategyType decides about updates of an object.
 type UpdateStrategyType string
 
 // The update strategies.
 const (
-	// UpdateStrategyUpdate keeps every field that the manifest sets.
+	// UpdateStrategyUpdate restores every field of the manifest.
 	UpdateStrategyUpdate UpdateStrategyType = "Update"
-	// UpdateStrategyCreateOnly makes the object if it is absent, and then leaves it alone.
+	// UpdateStrategyCreateOnly creates the object if it does not exist, and never updates it.
 	UpdateStrategyCreateOnly UpdateStrategyType = "CreateOnly"
 	// UpdateStrategyServerSideApply applies the fields of the manifest and leaves the fields of other managers.
 	UpdateStrategyServerSideApply UpdateStrategyType = "ServerSideApply"
-	// UpdateStrategyReadOnly writes nothing and reports what is there.
+	// UpdateStrategyReadOnly writes nothing and reports the status of the object.
 	UpdateStrategyReadOnly UpdateStrategyType = "ReadOnly"
 )
 
-// UpdateStrategy is how an object is kept.
+// UpdateStrategy decides about updates of an object.
 type UpdateStrategy struct {
-	// Type is Update, CreateOnly, ServerSideApply or ReadOnly.
+	// Type is Update, CreateOnly, ServerSideApply or ReadOnly. Default: Update.
 	// +required
 	// +kubebuilder:validation:Enum=Update;CreateOnly;ServerSideApply;ReadOnly
 	// +kubebuilder:default=Update
 	Type UpdateStrategyType `json:"type"`
 
-	// ServerSideApply is for type ServerSideApply.
+	// ServerSideApply configures the type ServerSideApply.
 	// +optional
 	ServerSideApply *ServerSideApplyConfig `json:"serverSideApply,omitempty"`
 }
 
-// ServerSideApplyConfig is how an object is applied.
+// ServerSideApplyConfig configures server-side apply of an object.
 type ServerSideApplyConfig struct {
-	// Force takes fields from others that set them otherwise.
+	// Force takes over fields that other managers set to other values. Default: false.
 	// +optional
 	Force bool `json:"force"`
 
-	// FieldManager is the name that agents of Open Cluster Management apply by. Argosy applies by its own.
+	// FieldManager is the field manager of agents of Open Cluster Management. The hub ignores it and uses its own.
 	// +kubebuilder:validation:Pattern=`^work-agent`
 	// +kubebuilder:default=work-agent
 	// +optional
 	FieldManager string `json:"fieldManager,omitempty"`
 
-	// IgnoreFields are fields that are left to the cluster.
+	// IgnoreFields are fields that the hub does not write.
 	// +listType=map
 	// +listMapKey=condition
 	// +optional
 	IgnoreFields []IgnoreField `json:"ignoreFields,omitempty"`
 }
 
-// IgnoreFieldsCondition is when the hub stops writing the fields.
+// IgnoreFieldsCondition is the time from which the hub does not write the fields.
 type IgnoreFieldsCondition string
 
-// The conditions under which fields are ignored.
+// The conditions under which the hub does not write the fields.
 const (
-	// IgnoreOnSpokePresent leaves the fields alone once the object is there.
+	// IgnoreOnSpokePresent does not write the fields when the object exists.
 	IgnoreOnSpokePresent IgnoreFieldsCondition = "OnSpokePresent"
-	// IgnoreOnSpokeChange leaves changes that are made in the cluster alone until the manifest itself changes.
+	// IgnoreOnSpokeChange keeps changes of the fields that are made in the cluster, until the manifest changes.
 	IgnoreOnSpokeChange IgnoreFieldsCondition = "OnSpokeChange"
 )
 
-// IgnoreField are fields that are left to the cluster.
+// IgnoreField are fields that the hub does not write.
 type IgnoreField struct {
-	// Condition is OnSpokePresent or OnSpokeChange.
+	// Condition is OnSpokePresent (when the object exists) or OnSpokeChange (when they are changed in the cluster).
 	// +required
 	// +kubebuilder:validation:Enum=OnSpokePresent;OnSpokeChange
 	// +kubebuilder:default=OnSpokePresent
@@ -284,26 +285,26 @@ type IgnoreField struct {
 	// +optional
 	JSONPointers []string `json:"jsonPointers,omitempty"`
 
-	// JQPathExpressions of the fields.
+	// JQPathExpressions of the fields, in the syntax of jq.
 	// +optional
 	JQPathExpressions []string `json:"jqPathExpressions,omitempty"`
 }
 
-// ConditionRuleType is how a condition is found.
+// ConditionRuleType is the source of a condition.
 type ConditionRuleType string
 
 // The types of condition rules.
 const (
-	// RuleWellKnownConditions knows the condition Complete of Jobs and Pods.
+	// RuleWellKnownConditions sets the condition Complete of Jobs and Pods.
 	RuleWellKnownConditions ConditionRuleType = "WellKnownConditions"
-	// RuleCEL evaluates expressions over the object.
+	// RuleCEL evaluates CEL expressions over the object.
 	RuleCEL ConditionRuleType = "CEL"
 )
 
 // ConditionRule defines a condition of an object.
 // +kubebuilder:validation:XValidation:rule="self.type != 'CEL' || self.condition != \"\"",message="Condition is required for CEL rules"
 type ConditionRule struct {
-	// Condition is the type of the condition. Complete, Progressing, Degraded and Available have a meaning of their own.
+	// Condition is the type of the condition. The hub aggregates Complete, Progressing, Degraded and Available.
 	// +required
 	Condition string `json:"condition"`
 
@@ -312,7 +313,7 @@ type ConditionRule struct {
 	// +kubebuilder:validation:Enum=WellKnownConditions;CEL
 	Type ConditionRuleType `json:"type"`
 
-	// CelExpressions are true, all of them, while the object has the condition. The object is the variable object.
+	// CelExpressions must all be true for the condition to be True. The variable object is the object.
 	// +optional
 	CelExpressions []string `json:"celExpressions"`
 
@@ -320,12 +321,12 @@ type ConditionRule struct {
 	// +optional
 	Message string `json:"message"`
 
-	// MessageExpression gives the message, of the variables object and result; empty, it leaves it to message.
+	// MessageExpression is a CEL expression for the message, with the variables object and result. Default: message.
 	// +optional
 	MessageExpression string `json:"messageExpression"`
 }
 
-// ManifestWorkExecutor is the identity that creates the objects in the cluster.
+// ManifestWorkExecutor is the account that creates the objects in the cluster.
 type ManifestWorkExecutor struct {
 	// Subject is the account.
 	// +required
@@ -361,37 +362,37 @@ type ManifestWorkSubjectServiceAccount struct {
 	Name string `json:"name"`
 }
 
-// ManifestWorkStatus is what became of a ManifestWork.
+// ManifestWorkStatus is the state of the objects of a ManifestWork.
 type ManifestWorkStatus struct {
-	// Conditions: Applied, Available, Deleting, and those that condition rules give.
+	// Conditions are Applied, Available, Deleting, and those of condition rules.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// ResourceStatus is what became of each object.
+	// ResourceStatus is the state of each object.
 	// +optional
 	ResourceStatus ManifestResourceStatus `json:"resourceStatus,omitempty"`
 }
 
-// ManifestResourceStatus is what became of each object.
+// ManifestResourceStatus is the state of each object.
 type ManifestResourceStatus struct {
-	// Manifests are in the order of the spec.
+	// Manifests are the states of the objects, in the order of the spec.
 	// +optional
 	Manifests []ManifestCondition `json:"manifests,omitempty"`
 }
 
-// ManifestCondition is what became of one object.
+// ManifestCondition is the state of one object.
 type ManifestCondition struct {
 	// ResourceMeta identifies the object.
 	// +required
 	ResourceMeta ManifestResourceMeta `json:"resourceMeta"`
 
-	// StatusFeedbacks are the values that feedback rules ask for.
+	// StatusFeedbacks are the values that the feedback rules select.
 	// +optional
 	StatusFeedbacks StatusFeedbackResult `json:"statusFeedback,omitempty"`
 
-	// Conditions: Applied, Available, StatusFeedbackSynced, and those that condition rules give.
+	// Conditions are Applied, Available, StatusFeedbackSynced, and those of condition rules.
 	// +listType=map
 	// +listMapKey=type
 	// +required
@@ -400,7 +401,7 @@ type ManifestCondition struct {
 
 // ManifestResourceMeta identifies an object of a ManifestWork.
 type ManifestResourceMeta struct {
-	// Ordinal is its index in the spec.
+	// Ordinal is the index of the manifest in the spec, counted from 0.
 	// +required
 	Ordinal int32 `json:"ordinal"`
 
@@ -416,7 +417,7 @@ type ManifestResourceMeta struct {
 	// +optional
 	Kind string `json:"kind"`
 
-	// Resource is the plural name of its kind.
+	// Resource is the plural name of the kind of the object.
 	// +optional
 	Resource string `json:"resource"`
 
@@ -429,9 +430,9 @@ type ManifestResourceMeta struct {
 	Namespace string `json:"namespace"`
 }
 
-// StatusFeedbackResult are values of an object.
+// StatusFeedbackResult has values of an object.
 type StatusFeedbackResult struct {
-	// Values by name.
+	// Values are the values with their names.
 	// +listType=map
 	// +listMapKey=name
 	// +optional
@@ -444,7 +445,7 @@ type FeedbackValue struct {
 	// +required
 	Name string `json:"name"`
 
-	// Value itself.
+	// Value of the type that it has.
 	// +required
 	Value FieldValue `json:"fieldValue"`
 }

@@ -1,7 +1,7 @@
 package v1
 
 const (
-	// ManifestWorkFinalizer holds a ManifestWork until its objects are gone from the cluster, or left to it.
+	// ManifestWorkFinalizer keeps a ManifestWork until its objects are deleted from the cluster, or are no longer managed.
 	ManifestWorkFinalizer = "cluster.open-cluster-management.io/manifest-work-cleanup"
 )
 
