@@ -58,8 +58,8 @@ var rejected = []string{
 
 // addition and spelling are in the descriptions of fields that Karmada does not have.
 const (
-	addition = "It is an addition of Argosy."
-	spelling = "rewritten to "
+	addition = "Not in Karmada."
+	spelling = "alternative spelling"
 )
 
 // field is a row of the page.
@@ -145,7 +145,7 @@ func fieldsPage(root string) (string, error) {
 		"Karmada does not have, and those that behave differently. [Differences from Karmada](../karmada-differences.md) " +
 		"explains why.\n" +
 		"\n## Fields that behave differently\n" + table("difference", differ) +
-		"\n## Additional fields\nA policy with such a field is no valid policy for Karmada.\n\n" + table("meaning", added) +
+		"\n## Additional fields\nThe API of Karmada does not have these fields.\n\n" + table("meaning", added) +
 		"\n## Other spellings\nPublic guides use these. The hub stores the spelling of the API and returns a warning.\n\n" +
 		table("meaning", spelled) +
 		"\n## Additional kinds\n" + table("meaning", own) + note, errors.Join(gone...)

@@ -2,8 +2,8 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// WorkloadRebalancer schedules workloads once as if they were not placed yet. Replicas can return to a cluster that was
-// down, and replicas that were scattered because clusters were full can come together. Policies apply as usual.
+// WorkloadRebalancer schedules workloads again, once, without regard to their present clusters: to return replicas to a
+// cluster that was down, or to gather replicas that were spread because clusters were full. Policies apply.
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=workloadrebalancers,scope=Cluster
 // +kubebuilder:subresource:status
@@ -14,7 +14,7 @@ type WorkloadRebalancer struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec names the workloads.
+	// Spec lists the workloads.
 	// +required
 	Spec WorkloadRebalancerSpec `json:"spec"`
 
@@ -23,23 +23,23 @@ type WorkloadRebalancer struct {
 	Status WorkloadRebalancerStatus `json:"status,omitempty"`
 }
 
-// WorkloadRebalancerSpec names the workloads to be scheduled anew.
+// WorkloadRebalancerSpec lists the workloads to schedule again.
 type WorkloadRebalancerSpec struct {
-	// Workloads are the templates to be scheduled anew, unless they were since the rebalancer was created. More may be
-	// added later.
+	// Workloads are the templates to schedule again. Those that were scheduled again since the rebalancer was created are
+	// skipped. Users may add workloads later.
 	// +required
 	// +kubebuilder:validation:MinItems=1
 	Workloads []ObjectReference `json:"workloads"`
 
-	// TTLSecondsAfterFinished is how long the rebalancer is kept after status.finishTime, in seconds; 0 deletes it at
-	// once. Without a value it is kept.
+	// TTLSecondsAfterFinished is the time in seconds after status.finishTime when the rebalancer is deleted. 0: at once.
+	// Default: it is not deleted.
 	// +optional
 	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
 }
 
 // ObjectReference names a workload.
 type ObjectReference struct {
-	// APIVersion of the workload, such as apps/v1. The group counts, the version does not.
+	// APIVersion of the workload, such as apps/v1. The hub compares the group and ignores the version.
 	// +required
 	APIVersion string `json:"apiVersion"`
 
@@ -51,49 +51,49 @@ type ObjectReference struct {
 	// +required
 	Name string `json:"name"`
 
-	// Namespace of the workload; empty for a cluster-scoped one.
+	// Namespace of the workload. Empty for a cluster-scoped workload.
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 }
 
 // WorkloadRebalancerStatus has the result for each workload.
 type WorkloadRebalancerStatus struct {
-	// ObservedWorkloads has one entry for each workload, sorted by apiVersion, kind, namespace and name. A workload that
-	// was rebalanced stays after it is taken out of the spec.
+	// ObservedWorkloads has one entry for each workload, sorted by apiVersion, kind, namespace and name. A workload with
+	// the result Successful stays after it is removed from the spec.
 	// +optional
 	ObservedWorkloads []ObservedWorkload `json:"observedWorkloads,omitempty"`
 
-	// ObservedGeneration is the generation of the spec that the status is about.
+	// ObservedGeneration is the generation of the rebalancer that the status is for.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// FinishTime is when the last of the workloads got its result, also if that is Failed; unset while one has none.
+	// FinishTime is the time when the last workload got its result, Successful or Failed. Not set while one has none.
 	// +optional
 	FinishTime *metav1.Time `json:"finishTime,omitempty"`
 
-	// Result is Failed if the request for a workload of the spec failed, and Successful if none did; unset while one has
-	// no result. Not in Karmada.
+	// Result is Failed if a workload of the spec has that result, otherwise Successful. Not set while one has none. Not in
+	// Karmada.
 	// +optional
 	Result RebalanceResult `json:"result,omitempty"`
 }
 
-// ObservedWorkload is a workload and what became of the request for it.
+// ObservedWorkload is a workload with its result.
 type ObservedWorkload struct {
-	// Workload that was to be scheduled anew.
+	// Workload is the template to schedule again.
 	// +required
 	Workload ObjectReference `json:"workload"`
 
-	// Result is Successful if the workload's binding was asked for a fresh schedule; what the scheduler made of it is in
-	// the binding's condition Scheduled. Empty while the request is being made.
+	// Result is Successful if the hub requested the scheduling of the workload. The condition Scheduled of its binding has
+	// the outcome of the scheduling. Empty while the request is in progress.
 	// +optional
 	Result RebalanceResult `json:"result,omitempty"`
 
-	// Reason is why a request Failed.
+	// Reason of the result Failed, for programs.
 	// +optional
 	Reason RebalanceFailedReason `json:"reason,omitempty"`
 }
 
-// RebalanceResult is what became of the request for one workload.
+// RebalanceResult is the result for one workload.
 type RebalanceResult string
 
 // The results.
@@ -102,7 +102,7 @@ const (
 	RebalanceFailed     RebalanceResult = "Failed"
 )
 
-// RebalanceFailedReason is why a request failed.
+// RebalanceFailedReason is the reason of the result Failed.
 type RebalanceFailedReason string
 
 // RebalanceObjectNotFound: no policy propagates the workload, or there is none of that name. The hub retries when its

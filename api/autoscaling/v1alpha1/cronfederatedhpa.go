@@ -5,7 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// CronFederatedHPA scales a workload, or sets the bounds of a FederatedHPA, at times that its rules name.
+// CronFederatedHPA scales a workload, or sets the limits of a FederatedHPA, on a schedule.
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=cronfederatedhpas,scope=Namespaced,shortName=cronfhpa,categories={karmada-io}
 // +kubebuilder:subresource:status
@@ -16,67 +16,67 @@ type CronFederatedHPA struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec has the workload and the schedule.
+	// Spec has the target and the rules of its schedule.
 	// +required
 	Spec CronFederatedHPASpec `json:"spec"`
 
-	// Status has the next and the last executions of each rule.
+	// Status has the next and the last executions of each rule. The hub writes it.
 	// +optional
 	Status CronFederatedHPAStatus `json:"status,omitempty"`
 }
 
-// CronFederatedHPASpec is the workload and the schedule.
+// CronFederatedHPASpec has the target and the rules of its schedule.
 type CronFederatedHPASpec struct {
-	// ScaleTargetRef names a workload, or a FederatedHPA, in the same namespace of the hub.
+	// ScaleTargetRef names a workload or a FederatedHPA, in the same namespace of the hub.
 	// +required
 	ScaleTargetRef autoscalingv2.CrossVersionObjectReference `json:"scaleTargetRef"`
 
-	// Rules are the schedule.
+	// Rules have the times, and the numbers of replicas from each time on.
 	// +required
 	Rules []CronFederatedHPARule `json:"rules"`
 }
 
-// CronFederatedHPARule is a schedule and its number of replicas.
+// CronFederatedHPARule is a schedule with a number of replicas.
 type CronFederatedHPARule struct {
-	// Name of the rule, other than those of the other rules.
+	// Name of the rule, unique in the list.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=32
 	Name string `json:"name"`
 
-	// Schedule is when, as in crontab: minute, hour, day of the month, month, day of the week.
+	// Schedule has the five fields of crontab: minute, hour, day of the month, month, day of the week.
 	// +required
 	Schedule string `json:"schedule"`
 
-	// TargetReplicas are the replicas of the workload from then on; for targets other than a FederatedHPA.
+	// TargetReplicas is the number of replicas that the workload gets, 0 or more. Required, but not for a FederatedHPA.
 	// +optional
 	TargetReplicas *int32 `json:"targetReplicas,omitempty"`
 
-	// TargetMinReplicas is minReplicas of the FederatedHPA from then on.
+	// TargetMinReplicas is the minReplicas that the FederatedHPA gets. Set it, targetMaxReplicas or both.
 	// +optional
 	TargetMinReplicas *int32 `json:"targetMinReplicas,omitempty"`
 
-	// TargetMaxReplicas is maxReplicas of the FederatedHPA from then on.
+	// TargetMaxReplicas is the maxReplicas that the FederatedHPA gets.
 	// +optional
 	TargetMaxReplicas *int32 `json:"targetMaxReplicas,omitempty"`
 
-	// Suspend stops the rule: it does not scale at its times. Default: false.
+	// Suspend is true to skip the executions of the rule. Default: false.
 	// +optional
 	// +kubebuilder:default=false
 	Suspend *bool `json:"suspend,omitempty"`
 
-	// TimeZone of the schedule, such as Europe/Berlin; default the hub's.
+	// TimeZone of the schedule, such as Europe/Berlin. Default: the time zone of the hub.
 	// +optional
 	TimeZone *string `json:"timeZone,omitempty"`
 
-	// SuccessfulHistoryLimit is how many executions that did what they should the status keeps; default 3.
+	// SuccessfulHistoryLimit is the number of successful executions in the status, 1 to 32. Default: 3.
 	// +optional
 	// +kubebuilder:default=3
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=32
 	SuccessfulHistoryLimit *int32 `json:"successfulHistoryLimit,omitempty"`
 
-	// FailedHistoryLimit is how many executions that failed the status keeps; default 3.
+	// FailedHistoryLimit is the number of failed executions in the status, 0 to 32. Default: 3.
 	// +optional
 	// +kubebuilder:default=3
 	// +kubebuilder:validation:Minimum=0
@@ -91,59 +91,59 @@ type CronFederatedHPAStatus struct {
 	ExecutionHistories []ExecutionHistory `json:"executionHistories,omitempty"`
 }
 
-// ExecutionHistory is when a rule is next, and what became of it before.
+// ExecutionHistory has the next and the last executions of a rule.
 type ExecutionHistory struct {
-	// RuleName is the rule's.
+	// RuleName is the name of the rule.
 	// +required
 	RuleName string `json:"ruleName"`
 
-	// NextExecutionTime is when the rule is next; unset while it is suspended.
+	// NextExecutionTime is the time of the next execution. Not set while the rule is suspended.
 	// +optional
 	NextExecutionTime *metav1.Time `json:"nextExecutionTime,omitempty"`
 
-	// SuccessfulExecutions are the last ones that did what they should, the newest first.
+	// SuccessfulExecutions are the last successful executions, newest first.
 	// +optional
 	SuccessfulExecutions []SuccessfulExecution `json:"successfulExecutions,omitempty"`
 
-	// FailedExecutions are the last ones that failed, the newest first.
+	// FailedExecutions are the last failed executions, newest first.
 	// +optional
 	FailedExecutions []FailedExecution `json:"failedExecutions,omitempty"`
 }
 
 // SuccessfulExecution is an execution that scaled the workload.
 type SuccessfulExecution struct {
-	// ScheduleTime is when it should have been.
+	// ScheduleTime is the time by the schedule.
 	// +required
 	ScheduleTime *metav1.Time `json:"scheduleTime"`
 
-	// ExecutionTime is when it was.
+	// ExecutionTime is the time of the execution.
 	// +required
 	ExecutionTime *metav1.Time `json:"executionTime"`
 
-	// AppliedReplicas are the replicas that the workload got.
+	// AppliedReplicas is the number of replicas that the workload got.
 	// +optional
 	AppliedReplicas *int32 `json:"appliedReplicas,omitempty"`
 
-	// AppliedMaxReplicas is maxReplicas of the FederatedHPA since.
+	// AppliedMaxReplicas is the maxReplicas that the FederatedHPA got.
 	// +optional
 	AppliedMaxReplicas *int32 `json:"appliedMaxReplicas,omitempty"`
 
-	// AppliedMinReplicas is minReplicas of the FederatedHPA since.
+	// AppliedMinReplicas is the minReplicas that the FederatedHPA got.
 	// +optional
 	AppliedMinReplicas *int32 `json:"appliedMinReplicas,omitempty"`
 }
 
-// FailedExecution is one that failed.
+// FailedExecution is an execution that failed.
 type FailedExecution struct {
-	// ScheduleTime is when it should have been.
+	// ScheduleTime is the time by the schedule.
 	// +required
 	ScheduleTime *metav1.Time `json:"scheduleTime"`
 
-	// ExecutionTime is when it was tried.
+	// ExecutionTime is the time of the attempt.
 	// +required
 	ExecutionTime *metav1.Time `json:"executionTime"`
 
-	// Message is the reason of the failure.
+	// Message is the error.
 	// +required
 	Message string `json:"message"`
 }

@@ -6,9 +6,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// FederatedHPA scales a workload by the load of its pods in all clusters together. The hub sets the replicas of the
-// template, and the policy that propagates it divides them; or, with the annotation argosy.io/autoscaling-mode:
-// Distributed, each cluster has a HorizontalPodAutoscaler of its own with a share of the bounds.
+// FederatedHPA scales a workload by metrics of its pods in all clusters together. The hub sets the replicas of the
+// template, and the policy divides them. With the annotation argosy.io/autoscaling-mode: Distributed, each cluster has
+// a HorizontalPodAutoscaler of its own instead, with a share of minReplicas and maxReplicas.
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=federatedhpas,scope=Namespaced,shortName=fhpa,categories={karmada-io}
 // +kubebuilder:subresource:status
@@ -22,62 +22,62 @@ type FederatedHPA struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec has the workload, the limits of its replicas, and the metrics.
+	// Spec has the target, the limits of its replicas, and the metrics.
 	// +required
 	Spec FederatedHPASpec `json:"spec"`
 
-	// Status is how that stands.
+	// Status has the replicas, metrics and conditions of the last evaluation. The hub writes it.
 	// +optional
 	Status FederatedHPAStatus `json:"status,omitempty"`
 }
 
-// FederatedHPASpec has the workload, the limits of its replicas, and the metrics.
+// FederatedHPASpec has the target, the limits of its replicas, and the metrics.
 type FederatedHPASpec struct {
 	// ScaleTargetRef names the workload, in the same namespace of the hub.
 	// +required
 	ScaleTargetRef autoscalingv2.CrossVersionObjectReference `json:"scaleTargetRef"`
 
-	// MinReplicas is the fewest replicas that the template gets, 1 or more; default 1.
+	// MinReplicas is the lower limit of the replicas of the template, 1 or more. Default: 1.
 	// +optional
 	MinReplicas *int32 `json:"minReplicas,omitempty"`
 
-	// MaxReplicas is the most replicas that the template gets, no fewer than minReplicas.
+	// MaxReplicas is the upper limit of the replicas of the template. It must not be less than minReplicas.
 	// +required
 	MaxReplicas int32 `json:"maxReplicas"`
 
-	// Metrics compute the number of replicas; the highest result is used. Default: 80 percent of the CPU requests of the
-	// pods. Types are Resource, ContainerResource, Pods and Object.
+	// Metrics are the metrics of which each gives a number of replicas. The highest number is used. The types are
+	// Resource, ContainerResource, Pods and Object. Default: 80 percent of the CPU requests of the pods.
 	// +optional
 	Metrics []autoscalingv2.MetricSpec `json:"metrics,omitempty"`
 
-	// Behavior bounds how fast replicas are added and taken away, as that of a HorizontalPodAutoscaler.
+	// Behavior configures the speed of scaling up and down, as in a HorizontalPodAutoscaler.
 	// +optional
 	Behavior *autoscalingv2.HorizontalPodAutoscalerBehavior `json:"behavior,omitempty"`
 }
 
-// FederatedHPAStatus is that of a HorizontalPodAutoscaler, about the pods of all clusters.
+// FederatedHPAStatus has the replicas, metrics and conditions of the last evaluation.
 type FederatedHPAStatus struct {
-	// ObservedGeneration is the generation of the spec that the status is about.
+	// ObservedGeneration is the generation of the FederatedHPA that the status is for.
 	// +optional
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 
-	// LastScaleTime is when the replicas were last changed.
+	// LastScaleTime is the time when the hub last changed the number of replicas.
 	// +optional
 	LastScaleTime *metav1.Time `json:"lastScaleTime,omitempty"`
 
-	// CurrentReplicas are those of the template, or of all clusters together where the mode is Distributed.
+	// CurrentReplicas is the number of replicas of the template. In the mode Distributed: of all clusters together.
 	// +optional
 	CurrentReplicas int32 `json:"currentReplicas,omitempty"`
 
-	// DesiredReplicas is the last number that the autoscaler computed.
+	// DesiredReplicas is the number of replicas that the last evaluation gave.
 	DesiredReplicas int32 `json:"desiredReplicas"`
 
-	// CurrentMetrics are the metrics as they were read last.
+	// CurrentMetrics are the values of the metrics in the last evaluation.
 	// +optional
 	// +listType=atomic
 	CurrentMetrics []autoscalingv2.MetricStatus `json:"currentMetrics,omitempty"`
 
-	// Conditions are AbleToScale, ScalingActive and ScalingLimited.
+	// Conditions are AbleToScale, ScalingActive, ScalingLimited and those in docs/reference/conditions.md.
 	// +optional
 	// +patchMergeKey=type
 	// +patchStrategy=merge
@@ -86,7 +86,7 @@ type FederatedHPAStatus struct {
 	Conditions []autoscalingv2.HorizontalPodAutoscalerCondition `json:"conditions,omitempty"`
 }
 
-// The modes.
+// The modes of autoscaling.
 const (
 	ModeCentral     = "Central"
 	ModeDistributed = "Distributed"

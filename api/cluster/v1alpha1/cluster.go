@@ -24,11 +24,11 @@ type Cluster struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is how the cluster is reached and where it stands.
+	// Spec has the connection to the cluster, its location and its taints.
 	// +required
 	Spec ClusterSpec `json:"spec"`
 
-	// Status is what was last seen of the cluster.
+	// Status is the state of the cluster when the hub last read it. The hub, or the agent in Pull mode, writes it.
 	// +optional
 	Status ClusterStatus `json:"status,omitempty"`
 }
@@ -45,105 +45,105 @@ type ClusterList struct {
 // +kubebuilder:validation:Enum=Push;Pull
 type ClusterSyncMode string
 
-// The sync modes: the hub writes into the member, or an agent in the member reads from the hub.
+// The sync modes. Push: the hub writes to the cluster. Pull: an agent in the cluster reads from the hub and writes.
 const (
 	Push ClusterSyncMode = "Push"
 	Pull ClusterSyncMode = "Pull"
 )
 
-// ClusterSpec is how a cluster is reached and where it stands.
+// ClusterSpec has the connection to a cluster, its location and its taints.
 type ClusterSpec struct {
-	// ID identifies the cluster: its property cluster.clusterset.k8s.io, else the UID of its namespace kube-system.
+	// ID identifies the cluster: its property cluster.clusterset.k8s.io, or else the UID of its namespace kube-system.
 	// +kubebuilder:validation:MaxLength=128000
 	// +optional
 	ID string `json:"id,omitempty"`
 
-	// SyncMode is Push or Pull.
+	// SyncMode is Push (the hub writes to the cluster) or Pull (an agent in the cluster reads from the hub).
 	// +required
 	SyncMode ClusterSyncMode `json:"syncMode"`
 
-	// APIEndpoint is the URL of the cluster's API server.
+	// APIEndpoint is the URL of the API server of the cluster.
 	// +optional
 	APIEndpoint string `json:"apiEndpoint,omitempty"`
 
-	// SecretRef is the secret with the keys token and caBundle.
+	// SecretRef names the Secret with the credentials of the hub in the cluster. Its keys are token and caBundle.
 	// +optional
 	SecretRef *LocalSecretReference `json:"secretRef,omitempty"`
 
-	// ImpersonatorSecretRef is the secret with the key token, used to act as a user in the member.
+	// ImpersonatorSecretRef names the Secret with the token by which the hub impersonates users in the cluster.
 	// +optional
 	ImpersonatorSecretRef *LocalSecretReference `json:"impersonatorSecretRef,omitempty"`
 
-	// InsecureSkipTLSVerification trusts any certificate of the member. Not for production.
+	// InsecureSkipTLSVerification accepts any certificate of the API server. Not for production. Default: false.
 	// +optional
 	InsecureSkipTLSVerification bool `json:"insecureSkipTLSVerification,omitempty"`
 
-	// ProxyURL is the proxy through which the member is reached: http, https or socks5.
+	// ProxyURL is the proxy for connections to the cluster: http, https or socks5. Default: no proxy.
 	// +optional
 	ProxyURL string `json:"proxyURL,omitempty"`
 
-	// ProxyHeader are headers sent to the proxy; a comma separates several values.
+	// ProxyHeader has headers for the proxy. A comma separates several values of a header.
 	// +optional
 	ProxyHeader map[string]string `json:"proxyHeader,omitempty"`
 
-	// Provider of the cluster.
+	// Provider of the cluster, such as aws. Policies can select and spread by it.
 	// +optional
 	Provider string `json:"provider,omitempty"`
 
-	// Region of the cluster.
+	// Region of the cluster, such as eu-west-1. Policies can select and spread by it.
 	// +optional
 	Region string `json:"region,omitempty"`
 
-	// Zone is deprecated; it is stored as zones.
+	// Zone is deprecated. Use zones. The hub stores it as zones.
 	// +optional
 	Zone string `json:"zone,omitempty"`
 
-	// Zones of the cluster.
+	// Zones of the cluster, such as eu-west-1a. Policies can select and spread by them.
 	// +optional
 	Zones []string `json:"zones,omitempty"`
 
-	// Taints repel what does not tolerate them.
+	// Taints of the cluster. Templates that do not tolerate NoSchedule are not placed there; NoExecute also evicts them.
 	// +optional
 	Taints []corev1.Taint `json:"taints,omitempty"`
 
-	// ResourceModels are grades of nodes by what they have free.
+	// ResourceModels are grades of nodes by their free resources, for the estimate of the capacity of the cluster.
 	// +optional
 	ResourceModels []ResourceModel `json:"resourceModels,omitempty"`
 }
 
-// LocalSecretReference names a secret of the hub.
+// LocalSecretReference names a Secret of the hub.
 type LocalSecretReference struct {
-	// Namespace of the secret.
+	// Namespace of the Secret.
 	// +required
 	Namespace string `json:"namespace"`
 
-	// Name of the secret.
+	// Name of the Secret.
 	// +required
 	Name string `json:"name"`
 }
 
-// ResourceModel is a grade of nodes.
+// ResourceModel is a grade of nodes by their free resources.
 type ResourceModel struct {
-	// Grade is the grade's number.
+	// Grade is the number of the grade, counted from 0.
 	// +required
 	Grade uint `json:"grade"`
 
-	// Ranges of free resources of the nodes of this grade.
+	// Ranges are the free resources of the nodes of this grade.
 	// +required
 	Ranges []ResourceModelRange `json:"ranges"`
 }
 
-// ResourceModelRange is a half-open range [min,max).
+// ResourceModelRange is a range of the free amount of a resource: min or more, and less than max.
 type ResourceModelRange struct {
-	// Name of the resource.
+	// Name of the resource, such as cpu.
 	// +required
 	Name corev1.ResourceName `json:"name"`
 
-	// Min is part of the range.
+	// Min is the smallest amount in the range.
 	// +required
 	Min resource.Quantity `json:"min"`
 
-	// Max is not part of the range.
+	// Max is the amount that is no longer in the range.
 	// +required
 	Max resource.Quantity `json:"max"`
 }
@@ -186,7 +186,7 @@ const (
 	ReasonClusterNotReachable = "ClusterNotReachable"
 	// ReasonStatusCollectionFailed: the cluster responds, but the hub cannot read its version, nodes or pods.
 	ReasonStatusCollectionFailed = "StatusCollectionFailed"
-	// ReasonHeldByAnotherHub: another hub manages the cluster, so this one writes nothing there. Not in Karmada.
+	// ReasonHeldByAnotherHub: another hub manages the cluster, so this hub writes nothing there. Not in Karmada.
 	//
 	//reference:reason Ready of Cluster
 	//reference:event Warning on Cluster
@@ -246,64 +246,64 @@ const (
 	ReasonOlderVersions = "OlderVersions"
 )
 
-// The taints that Argosy itself sets: the first two by the condition Ready, with the effects NoSchedule and NoExecute,
-// and the third when a user cordons a cluster, with NoSchedule.
+// The taints that the hub sets. The first two follow the condition Ready, with the effects NoSchedule and NoExecute.
+// The third is for a cluster that a user cordons, with NoSchedule.
 const (
 	TaintNotReady      = "cluster.karmada.io/not-ready"
 	TaintUnreachable   = "cluster.karmada.io/unreachable"
 	TaintUnschedulable = "cluster.karmada.io/unschedulable"
 )
 
-// ClusterStatus is what was last seen of a cluster.
+// ClusterStatus is the state of a cluster when the hub last read it.
 type ClusterStatus struct {
 	// KubernetesVersion of the API server.
 	// +optional
 	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
 
-	// APIEnablements are the kinds the cluster serves, sorted by group and version.
+	// APIEnablements are the kinds that the cluster serves, sorted by group and version.
 	// +optional
 	APIEnablements []APIEnablement `json:"apiEnablements,omitempty"`
 
-	// Conditions: Ready, CompleteAPIEnablements.
+	// Conditions of the cluster. See docs/reference/conditions.md.
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// NodeSummary counts nodes.
+	// NodeSummary has the number of nodes.
 	// +optional
 	NodeSummary *NodeSummary `json:"nodeSummary,omitempty"`
 
-	// ResourceSummary sums resources.
+	// ResourceSummary has the sums of resources over all nodes.
 	// +optional
 	ResourceSummary *ResourceSummary `json:"resourceSummary,omitempty"`
 
-	// RemedyActions are the actions that remedies ask for.
+	// RemedyActions is not used: the hub has no remedies.
 	// +optional
 	RemedyActions []string `json:"remedyActions,omitempty"`
 }
 
-// APIEnablement are the kinds of one group and version.
+// APIEnablement lists the kinds of one group and version.
 type APIEnablement struct {
-	// GroupVersion such as apps/v1.
+	// GroupVersion is the group and version, such as apps/v1.
 	// +required
 	GroupVersion string `json:"groupVersion"`
 
-	// Resources served, sorted by name, without subresources.
+	// Resources are the kinds, sorted by name, without subresources.
 	// +optional
 	Resources []APIResource `json:"resources,omitempty"`
 }
 
-// APIResource is a kind that is served.
+// APIResource is a kind that a cluster serves.
 type APIResource struct {
-	// Name is the plural.
+	// Name is the plural name, such as deployments.
 	// +required
 	Name string `json:"name"`
 
-	// Kind of the resource.
+	// Kind of the resource, such as Deployment.
 	// +required
 	Kind string `json:"kind"`
 }
 
-// NodeSummary counts nodes.
+// NodeSummary has the number of nodes of a cluster.
 type NodeSummary struct {
 	// TotalNum is the number of nodes.
 	// +optional
@@ -314,32 +314,32 @@ type NodeSummary struct {
 	ReadyNum int32 `json:"readyNum,omitempty"`
 }
 
-// ResourceSummary sums the resources of a cluster.
+// ResourceSummary has the sums of the resources of a cluster.
 type ResourceSummary struct {
-	// Allocatable is the sum over the nodes.
+	// Allocatable is the sum of the allocatable resources of the nodes.
 	// +optional
 	Allocatable corev1.ResourceList `json:"allocatable,omitempty"`
 
-	// Allocating is requested by pods without a node.
+	// Allocating is the sum of the requests of pods that are not on a node yet.
 	// +optional
 	Allocating corev1.ResourceList `json:"allocating,omitempty"`
 
-	// Allocated is requested by pods on nodes.
+	// Allocated is the sum of the requests of the pods on nodes.
 	// +optional
 	Allocated corev1.ResourceList `json:"allocated,omitempty"`
 
-	// AllocatableModelings counts the nodes of each grade.
+	// AllocatableModelings have the number of nodes of each grade of spec.resourceModels.
 	// +optional
 	AllocatableModelings []AllocatableModeling `json:"allocatableModelings,omitempty"`
 }
 
-// AllocatableModeling counts the nodes of a grade.
+// AllocatableModeling has the number of nodes of a grade.
 type AllocatableModeling struct {
-	// Grade is the grade's number.
+	// Grade is the number of the grade.
 	// +required
 	Grade uint `json:"grade"`
 
-	// Count of nodes.
+	// Count is the number of nodes.
 	// +required
 	Count int `json:"count"`
 }

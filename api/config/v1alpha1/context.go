@@ -8,25 +8,24 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-// ResourceInterpreterContext is the body of a request to an interpreter webhook, and of its response.
-// It is never stored.
+// ResourceInterpreterContext is the body of a request to an interpreter webhook, and of its response. It is not stored.
 // +kubebuilder:object:generate=false
 type ResourceInterpreterContext struct {
 	metav1.TypeMeta `json:",inline"`
 
-	// Request is what the webhook is asked.
+	// Request has the object and the operation. The hub sets it.
 	// +optional
 	Request *ResourceInterpreterRequest `json:"request,omitempty"`
 
-	// Response is what the webhook answers.
+	// Response has the result of the operation. The webhook sets it.
 	// +optional
 	Response *ResourceInterpreterResponse `json:"response,omitempty"`
 }
 
-// ResourceInterpreterRequest is a question about one object.
+// ResourceInterpreterRequest is an operation on one object.
 // +kubebuilder:object:generate=false
 type ResourceInterpreterRequest struct {
-	// UID of this request; the response repeats it.
+	// UID identifies the request. The response must have the same UID.
 	UID types.UID `json:"uid"`
 
 	// Kind of the object.
@@ -39,52 +38,52 @@ type ResourceInterpreterRequest struct {
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 
-	// Operation is the question.
+	// Operation to carry out, such as InterpretReplica.
 	Operation InterpreterOperation `json:"operation"`
 
-	// Object is the template, the desired object of Retain, or the member's object for InterpretStatus and
+	// Object is the template, the desired object for Retain, or the object in the cluster for InterpretStatus and
 	// InterpretHealth.
 	Object runtime.RawExtension `json:"object"`
 
-	// ObservedObject is the member's object, for Retain.
+	// ObservedObject is the object in the cluster, for Retain.
 	// +optional
 	ObservedObject *runtime.RawExtension `json:"observedObject,omitempty"`
 
-	// DesiredReplicas is the number for ReviseReplica.
+	// DesiredReplicas is the number of replicas to set, for ReviseReplica.
 	// +optional
 	DesiredReplicas *int32 `json:"replicas,omitempty"`
 
-	// AggregatedStatus are the members' statuses, for AggregateStatus.
+	// AggregatedStatus has the status of the object in each cluster, for AggregateStatus.
 	// +optional
 	AggregatedStatus []workv1alpha2.AggregatedStatusItem `json:"aggregatedStatus,omitempty"`
 }
 
-// ResourceInterpreterResponse is an answer. Which fields count depends on the operation.
+// ResourceInterpreterResponse is the result of an operation. The operation decides which fields are used.
 // +kubebuilder:object:generate=false
 type ResourceInterpreterResponse struct {
 	// UID of the request.
 	UID types.UID `json:"uid"`
 
-	// Successful is true if the question was answered. If not, status has the reason.
+	// Successful is true if the operation succeeded. If not, status has the error.
 	Successful bool `json:"successful"`
 
-	// Status is the reason if there is no answer.
+	// Status is the error if successful is false.
 	// +optional
 	Status *RequestStatus `json:"status,omitempty"`
 
-	// Patch makes of the object of the request the one that is answered: for ReviseReplica, Retain and AggregateStatus.
+	// Patch changes the object of the request to the result, for ReviseReplica, Retain and AggregateStatus.
 	// +optional
 	Patch []byte `json:"patch,omitempty"`
 
-	// PatchType is JSONPatch (RFC 6902) where there is a patch.
+	// PatchType is JSONPatch (RFC 6902). Required with a patch.
 	// +optional
 	PatchType *PatchType `json:"patchType,omitempty"`
 
-	// ReplicaRequirements are what one replica needs, for InterpretReplica.
+	// ReplicaRequirements are the node requirements and resource requests of one replica, for InterpretReplica.
 	// +optional
 	ReplicaRequirements *workv1alpha2.ReplicaRequirements `json:"replicaRequirements,omitempty"`
 
-	// Replicas of the object, for InterpretReplica.
+	// Replicas is the number of replicas of the object, for InterpretReplica.
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
 
@@ -92,7 +91,7 @@ type ResourceInterpreterResponse struct {
 	// +optional
 	Components []workv1alpha2.Component `json:"components,omitempty"`
 
-	// Dependencies of the object, for InterpretDependency.
+	// Dependencies are the objects that the object refers to, for InterpretDependency.
 	// +optional
 	Dependencies []DependentObjectReference `json:"dependencies,omitempty"`
 
@@ -100,25 +99,25 @@ type ResourceInterpreterResponse struct {
 	// +optional
 	RawStatus *runtime.RawExtension `json:"rawStatus,omitempty"`
 
-	// Healthy is the health of the object, for InterpretHealth.
+	// Healthy is true if the object is healthy, for InterpretHealth.
 	// +optional
 	Healthy *bool `json:"healthy,omitempty"`
 }
 
-// RequestStatus is why a webhook did not answer.
+// RequestStatus is the error of a webhook.
 // +kubebuilder:object:generate=false
 type RequestStatus struct {
-	// Message for people.
+	// Message explains the error, for people.
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// Code as of HTTP.
+	// Code is an HTTP status code.
 	// +optional
 	Code int32 `json:"code,omitempty"`
 }
 
-// PatchType is how a patch is written.
+// PatchType is the format of a patch.
 type PatchType string
 
-// PatchTypeJSONPatch is RFC 6902.
+// PatchTypeJSONPatch is a JSON patch (RFC 6902).
 const PatchTypeJSONPatch PatchType = "JSONPatch"

@@ -7,9 +7,8 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 )
 
-// ReplicaSchedulingPolicy moves replicas out of member clusters that are used more than a threshold, into clusters that
-// are not. It moves replicas that clusters share by the room that they have: Divided with dynamic weights, or
-// Aggregated. It is an addition of Argosy.
+// ReplicaSchedulingPolicy moves replicas from clusters whose utilization is above a threshold to clusters below it. It
+// moves only replicas that are divided by capacity: Divided with dynamic weights, or Aggregated. Not in Karmada.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=replicaschedulingpolicies,scope=Cluster,shortName=rsp,categories=karmada-io
@@ -21,11 +20,11 @@ type ReplicaSchedulingPolicy struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is what moves, and when.
+	// Spec selects workloads, and has the threshold and the speed of moves.
 	// +required
 	Spec ReplicaSchedulingPolicySpec `json:"spec"`
 
-	// Status is what came of it.
+	// Status is the result of the last check of the clusters. The hub writes it.
 	// +optional
 	Status ReplicaSchedulingPolicyStatus `json:"status,omitempty"`
 }
@@ -38,67 +37,67 @@ type ReplicaSchedulingPolicyList struct {
 	Items           []ReplicaSchedulingPolicy `json:"items"`
 }
 
-// ReplicaSchedulingPolicySpec is what moves, and when.
+// ReplicaSchedulingPolicySpec selects workloads, and has the threshold and the speed of moves.
 type ReplicaSchedulingPolicySpec struct {
-	// ResourceSelectors select the templates that the policy is for. Default: all.
+	// ResourceSelectors select the templates of the policy. Default: all templates.
 	// +optional
 	ResourceSelectors []policyv1alpha1.ResourceSelector `json:"resourceSelectors,omitempty"`
 
-	// ReschedulePolicy is when replicas move, and how many at a time.
+	// ReschedulePolicy has the threshold and the speed of moves.
 	// +required
 	ReschedulePolicy ReschedulePolicy `json:"reschedulePolicy"`
 }
 
-// ReschedulePolicy is when replicas move, and how many at a time.
+// ReschedulePolicy has the threshold and the speed of moves.
 type ReschedulePolicy struct {
-	// Enabled is false while nothing shall move; true when unset.
+	// Enabled is false to stop moving replicas. Default: true.
 	// +optional
 	Enabled *bool `json:"enabled,omitempty"`
 
-	// Interval is how often the clusters are looked at, such as 60s, which it is when unset.
+	// Interval is the time between two checks of the clusters, 1s or more. Default: 60s.
 	// +optional
 	Interval *metav1.Duration `json:"interval,omitempty"`
 
-	// Threshold is from when on a cluster gives replicas away; one of its fields is set.
+	// Threshold is the utilization above which replicas leave a cluster. Set at least one of its fields.
 	// +required
 	Threshold UtilizationThreshold `json:"threshold"`
 
-	// MaxMoved is how many replicas of a workload move in an interval at most: a number, or a percentage of its replicas,
-	// rounded up; 25% when unset.
+	// MaxMoved is the largest number of replicas of a workload that move in an interval: a number, 1 or more, or a
+	// percentage of its replicas, rounded up. Default: 25%.
 	// +kubebuilder:validation:XIntOrString
 	// +optional
 	MaxMoved *intstr.IntOrString `json:"maxMoved,omitempty"`
 }
 
-// UtilizationThreshold is how much of a cluster may be requested by pods, in percent of what its nodes can allocate.
+// UtilizationThreshold is the share of the allocatable resources of a cluster that pods request, in percent.
 type UtilizationThreshold struct {
-	// CPUUtilization is about CPU.
+	// CPUUtilization is the percentage of CPU, 1 to 100. Default: CPU is not checked.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
 	// +optional
 	CPUUtilization *int32 `json:"cpuUtilization,omitempty"`
 
-	// MemoryUtilization is about memory.
+	// MemoryUtilization is the percentage of memory, 1 to 100. Default: memory is not checked.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
 	// +optional
 	MemoryUtilization *int32 `json:"memoryUtilization,omitempty"`
 }
 
-// ReplicaSchedulingPolicyStatus is what came of a policy.
+// ReplicaSchedulingPolicyStatus is the result of the last check of the clusters.
 type ReplicaSchedulingPolicyStatus struct {
-	// ObservedGeneration of the policy.
+	// ObservedGeneration is the generation of the policy that the status is for.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Conditions has Balanced: whether no cluster is over the threshold, and if one is, what keeps it there.
+	// Conditions has Balanced: True if no cluster is above the threshold. The message has the reasons if one is.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// Balanced: no cluster is over its threshold.
+// Balanced: no cluster is above its threshold.
 //
 //reference:condition ReplicaSchedulingPolicy
 const Balanced = "Balanced"
@@ -107,13 +106,12 @@ const Balanced = "Balanced"
 //
 //reference:reason Balanced of ReplicaSchedulingPolicy
 const (
-	// ReasonBelowThreshold: no cluster is over the threshold.
+	// ReasonBelowThreshold: no cluster is above the threshold.
 	ReasonBelowThreshold = "BelowThreshold"
 	// ReasonMoving: replicas were moved, or are about to be.
 	ReasonMoving = "Moving"
-	// ReasonNothingToMove: a cluster is over the threshold, and no replica in it can be moved. The message has the
-	// reasons.
+	// ReasonNothingToMove: a cluster is above the threshold, and none of its replicas can be moved. The message has why.
 	ReasonNothingToMove = "NothingToMove"
-	// ReasonDisabled: the policy is switched off.
+	// ReasonDisabled: spec.reschedulePolicy.enabled is false.
 	ReasonDisabled = "Disabled"
 )

@@ -12,7 +12,7 @@ type ResourceInterpreterWebhookConfiguration struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Webhooks are asked in order.
+	// Webhooks are called in this order.
 	// +required
 	Webhooks []ResourceInterpreterWebhook `json:"webhooks"`
 }
@@ -25,41 +25,41 @@ type ResourceInterpreterWebhookConfigurationList struct {
 	Items           []ResourceInterpreterWebhookConfiguration `json:"items"`
 }
 
-// ResourceInterpreterWebhook is one webhook.
+// ResourceInterpreterWebhook is a webhook that interprets kinds.
 type ResourceInterpreterWebhook struct {
-	// Name is fully qualified and unique.
+	// Name of the webhook. It must be fully qualified and unique, such as replicas.example.com.
 	// +required
 	Name string `json:"name"`
 
-	// ClientConfig is how it is called: exactly one of url (https) and service.
+	// ClientConfig is the address of the webhook: exactly one of url (https) and service.
 	// +required
 	ClientConfig admissionregistrationv1.WebhookClientConfig `json:"clientConfig"`
 
-	// Rules are the kinds and operations it answers.
+	// Rules are the kinds and operations for which the webhook is called.
 	// +optional
 	Rules []RuleWithOperations `json:"rules,omitempty"`
 
-	// TimeoutSeconds of a call; 10 when unset.
+	// TimeoutSeconds is the timeout of a call in seconds, 1 to 30. Default: 10.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=30
 	// +optional
 	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
 
-	// InterpreterContextVersions it understands; must include v1alpha1.
+	// InterpreterContextVersions are the versions that the webhook accepts. They must include v1alpha1.
 	// +required
 	InterpreterContextVersions []string `json:"interpreterContextVersions"`
 }
 
-// RuleWithOperations are kinds, and operations on them.
+// RuleWithOperations are kinds with the operations on them.
 type RuleWithOperations struct {
-	// Operations answered; * is all and must be alone.
+	// Operations for which the webhook is called. * means all, and must be alone.
 	// +required
 	Operations []InterpreterOperation `json:"operations"`
 
 	Rule `json:",inline"`
 }
 
-// InterpreterOperation is an operation of an interpreter.
+// InterpreterOperation is an operation of an interpreter, such as InterpretReplica.
 type InterpreterOperation string
 
 // The operations.
@@ -75,22 +75,22 @@ const (
 	InterpreterOperationInterpretDependency InterpreterOperation = "InterpretDependency"
 )
 
-// Rule are kinds.
+// Rule selects kinds.
 type Rule struct {
-	// APIGroups of the kinds; * is all.
+	// APIGroups of the kinds. * means all.
 	// +required
 	APIGroups []string `json:"apiGroups"`
 
-	// APIVersions of the kinds; * is all.
+	// APIVersions of the kinds. * means all.
 	// +required
 	APIVersions []string `json:"apiVersions"`
 
-	// Kinds are their names; * is all.
+	// Kinds are the names of the kinds. * means all.
 	// +required
 	Kinds []string `json:"kinds"`
 }
 
-// DependentObjectReference names what a template depends on, by name or by label.
+// DependentObjectReference refers to objects that a template depends on, by name or by label.
 type DependentObjectReference struct {
 	// APIVersion of the object.
 	// +required

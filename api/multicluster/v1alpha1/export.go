@@ -2,8 +2,8 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// ServiceExport offers the Service of the same name and namespace, in the clusters in which a policy places the
-// ServiceExport, to the clusters in which one places a ServiceImport of that name.
+// ServiceExport exports the Service of the same name and namespace. Clusters in which a policy places the ServiceExport
+// provide it to clusters in which a policy places a ServiceImport of that name.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=serviceexports,shortName=svcex
@@ -12,14 +12,14 @@ type ServiceExport struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Status of the export.
+	// Status of the export. The hub does not write it.
 	// +optional
 	Status ServiceExportStatus `json:"status,omitempty"`
 }
 
 // ServiceExportStatus is the status of an export.
 type ServiceExportStatus struct {
-	// Conditions are Valid and Conflict. This hub writes neither: see the status of the ServiceImport.
+	// Conditions are Valid and Conflict. The hub writes neither: see the status of the ServiceImport.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -5,8 +5,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ServiceImport has a Service that other clusters export be reached in the clusters in which a policy places the
-// ServiceImport, as derived-<name>: a Service without selector, with the endpoints of all the clusters that export it.
+// ServiceImport imports a Service that other clusters export. Clusters in which a policy places it get the Service
+// derived-NAME, without a selector, with the endpoints of all exporting clusters.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=serviceimports,shortName=svcim
@@ -17,7 +17,7 @@ type ServiceImport struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is how the Service is reached.
+	// Spec has the type and the ports of the derived Service.
 	// +optional
 	Spec ServiceImportSpec `json:"spec,omitempty"`
 
@@ -26,60 +26,60 @@ type ServiceImport struct {
 	Status ServiceImportStatus `json:"status,omitempty"`
 }
 
-// ServiceImportSpec is how an imported Service is reached.
+// ServiceImportSpec has the type and the ports of a derived Service.
 type ServiceImportSpec struct {
-	// Ports of the derived Service. A name has to be that of the exported Service's port: endpoints are found by it.
+	// Ports of the derived Service. Their names must be those of the exported Service.
 	// +listType=atomic
 	Ports []ServicePort `json:"ports"`
 
-	// IPs are accepted as in Karmada; each cluster gives the derived Service an address of its own.
+	// IPs is accepted as in Karmada and not used. Each cluster assigns an address to the derived Service.
 	// +kubebuilder:validation:MaxItems=1
 	// +optional
 	IPs []string `json:"ips,omitempty"`
 
-	// Type is ClusterSetIP for a Service with one address in each cluster, Headless for none.
+	// Type is ClusterSetIP (the derived Service has an address in each cluster) or Headless (it has none).
 	// +kubebuilder:validation:Enum=ClusterSetIP;Headless
 	Type ServiceImportType `json:"type"`
 
-	// SessionAffinity of the derived Service; None by default.
+	// SessionAffinity of the derived Service: None or ClientIP. Default: None.
 	// +optional
 	SessionAffinity corev1.ServiceAffinity `json:"sessionAffinity,omitempty"`
 
-	// SessionAffinityConfig is the configuration of that.
+	// SessionAffinityConfig configures the session affinity ClientIP.
 	// +optional
 	SessionAffinityConfig *corev1.SessionAffinityConfig `json:"sessionAffinityConfig,omitempty"`
 }
 
-// ServiceImportType is whether an imported Service has an address.
+// ServiceImportType is ClusterSetIP or Headless.
 type ServiceImportType string
 
-// The types.
+// The types of a ServiceImport.
 const (
 	ClusterSetIP ServiceImportType = "ClusterSetIP"
 	Headless     ServiceImportType = "Headless"
 )
 
-// ServicePort is a port of an imported Service.
+// ServicePort is a port of a derived Service.
 type ServicePort struct {
-	// Name of the port, as the exported Service has it; it may be empty if there is one port alone.
+	// Name of the port, the same as in the exported Service. It may be empty if there is only one port.
 	// +optional
 	Name string `json:"name,omitempty"`
 
-	// Protocol is TCP, UDP or SCTP; TCP by default.
+	// Protocol is TCP, UDP or SCTP. Default: TCP.
 	// +optional
 	Protocol corev1.Protocol `json:"protocol,omitempty"`
 
-	// AppProtocol is the application protocol of the port.
+	// AppProtocol is the application protocol of the port, such as http.
 	// +optional
 	AppProtocol *string `json:"appProtocol,omitempty"`
 
-	// Port at which the derived Service is reached.
+	// Port is the port number of the derived Service.
 	Port int32 `json:"port"`
 }
 
 // ServiceImportStatus lists the clusters that export a Service.
 type ServiceImportStatus struct {
-	// Clusters from which endpoints are known, sorted.
+	// Clusters are the clusters with known endpoints, sorted by name.
 	// +optional
 	// +patchStrategy=merge
 	// +patchMergeKey=cluster
@@ -90,7 +90,7 @@ type ServiceImportStatus struct {
 
 // ClusterStatus is a cluster that exports a Service.
 type ClusterStatus struct {
-	// Cluster is its name.
+	// Cluster is the name of the cluster.
 	Cluster string `json:"cluster"`
 }
 

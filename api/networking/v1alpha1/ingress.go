@@ -5,9 +5,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// MultiClusterIngress is an Ingress for Services of several clusters. The hub checks and keeps it; to act on it is for
-// an ingress controller that watches the hub, such as Karmada's multi-cluster-ingress-nginx, which also writes the
-// status.
+// MultiClusterIngress is an Ingress for Services of several clusters. The hub only validates and stores it. An ingress
+// controller that watches the hub must implement it, such as multi-cluster-ingress-nginx of Karmada.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=multiclusteringresses,shortName=mci,categories=karmada-io
@@ -15,51 +14,51 @@ type MultiClusterIngress struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is that of an Ingress.
+	// Spec has the rules of the Ingress.
 	// +optional
 	Spec MultiClusterIngressSpec `json:"spec,omitempty"`
 
-	// Status is written by whoever acts on it.
+	// Status is the state of the Ingress. The ingress controller writes it.
 	// +optional
 	Status MultiClusterIngressStatus `json:"status,omitempty"`
 }
 
-// MultiClusterIngressSpec is that of an Ingress.
+// MultiClusterIngressSpec has the rules of an Ingress.
 type MultiClusterIngressSpec struct {
 	networkingv1.IngressSpec `json:",inline"`
 
-	// Template is another spelling. The hub stores its spec as the spec of the MultiClusterIngress.
+	// Template is an alternative spelling. The hub stores its spec as the spec of the MultiClusterIngress.
 	// +optional
 	Template *IngressTemplate `json:"template,omitempty"`
 }
 
-// IngressTemplate holds the spec of an Ingress.
+// IngressTemplate has the spec of an Ingress.
 type IngressTemplate struct {
-	// Spec is the Ingress's.
+	// Spec has the rules of the Ingress.
 	// +optional
 	Spec networkingv1.IngressSpec `json:"spec,omitempty"`
 }
 
-// MultiClusterIngressStatus is that of an Ingress, and where its Services are.
+// MultiClusterIngressStatus is the state of an Ingress, with the clusters of its Services.
 type MultiClusterIngressStatus struct {
 	networkingv1.IngressStatus `json:",inline"`
 
-	// TrafficBlockClusters are clusters that get no traffic for now.
+	// TrafficBlockClusters are the names of clusters that get no traffic at present.
 	// +optional
 	TrafficBlockClusters []string `json:"trafficBlockClusters,omitempty"`
 
-	// ServiceLocations are the clusters of each Service that the Ingress refers to.
+	// ServiceLocations are the clusters of each Service in the rules.
 	// +optional
 	ServiceLocations []ServiceLocation `json:"serviceLocations,omitempty"`
 }
 
-// ServiceLocation is where a Service is.
+// ServiceLocation lists the clusters of a Service.
 type ServiceLocation struct {
 	// Name of the Service.
 	// +required
 	Name string `json:"name"`
 
-	// Clusters that have it.
+	// Clusters are the names of the clusters that have the Service.
 	// +optional
 	Clusters []string `json:"clusters,omitempty"`
 }

@@ -6,14 +6,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// MultiClusterServiceKind is the kind in the labels that name the claim of a Service.
+// MultiClusterServiceKind is the kind in the labels that name the MultiClusterService of a Service.
 const MultiClusterServiceKind = "MultiClusterService"
 
 const (
-	// MultiClusterServicePermanentIDLabel is on the MultiClusterService itself, and on the Service and the binding that it
-	// claims; a UUID.
+	// MultiClusterServicePermanentIDLabel is on the MultiClusterService, and on the Service and binding that it claims.
+	// The value is a UUID.
 	MultiClusterServicePermanentIDLabel = "multiclusterservice.karmada.io/permanent-id"
-	// These name the MultiClusterService: annotations of the Service and the binding, labels of Works.
+	// The namespace and name of the MultiClusterService: annotations of the Service and the binding, labels of Works.
 	MultiClusterServiceNamespaceKey = "multiclusterservice.karmada.io/namespace"
 	MultiClusterServiceNameKey      = "multiclusterservice.karmada.io/name"
 )
@@ -37,7 +37,7 @@ type MultiClusterService struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is which clusters provide and consume the Service.
+	// Spec has the clusters that provide the Service, and those that consume it.
 	// +required
 	Spec MultiClusterServiceSpec `json:"spec"`
 
@@ -46,34 +46,34 @@ type MultiClusterService struct {
 	Status corev1.ServiceStatus `json:"status,omitempty"`
 }
 
-// MultiClusterServiceSpec is which clusters provide and consume a Service.
+// MultiClusterServiceSpec has the clusters that provide a Service, and those that consume it.
 type MultiClusterServiceSpec struct {
-	// Types is how the Service is exposed, one of CrossCluster and LoadBalancer; it cannot be changed. CrossCluster is
-	// what this hub carries out; LoadBalancer is for a provider of load balancers outside of it.
+	// Types has one exposure type, which cannot be changed. CrossCluster: clusters reach the Service in other clusters.
+	// LoadBalancer: an external controller exposes it; the hub does nothing.
 	// +required
 	Types []ExposureType `json:"types"`
 
-	// Ports of the Service to expose, for LoadBalancer; all by default, and for CrossCluster.
+	// Ports are the ports of the Service to expose, for LoadBalancer. Default: all ports. CrossCluster exposes all ports.
 	// +optional
 	Ports []ExposurePort `json:"ports,omitempty"`
 
-	// Range is deprecated, and without effect.
+	// Range is deprecated and has no effect.
 	// +optional
 	Range ExposureRange `json:"range,omitempty"`
 
-	// ServiceProvisionClusters is the earlier form of providerClusters, used if that is empty.
+	// ServiceProvisionClusters is the former spelling of providerClusters. It is used if providerClusters is empty.
 	// +optional
 	ServiceProvisionClusters []string `json:"serviceProvisionClusters,omitempty"`
 
-	// ServiceConsumptionClusters is the earlier form of consumerClusters, used if that is empty.
+	// ServiceConsumptionClusters is the former spelling of consumerClusters. It is used if consumerClusters is empty.
 	// +optional
 	ServiceConsumptionClusters []string `json:"serviceConsumptionClusters,omitempty"`
 
-	// ProviderClusters are the clusters that endpoints are collected from. Default: all.
+	// ProviderClusters are the clusters whose endpoints are collected. Default: all clusters.
 	// +optional
 	ProviderClusters []ClusterSelector `json:"providerClusters,omitempty"`
 
-	// ConsumerClusters are the clusters that get the endpoints of the providers. Default: all.
+	// ConsumerClusters are the clusters that get the endpoints of the provider clusters. Default: all clusters.
 	// +optional
 	ConsumerClusters []ClusterSelector `json:"consumerClusters,omitempty"`
 }
@@ -85,33 +85,33 @@ type ClusterSelector struct {
 	Name string `json:"name"`
 }
 
-// ExposureType is how a Service is exposed.
+// ExposureType is the way in which a Service is exposed.
 type ExposureType string
 
-// The types.
+// The exposure types.
 const (
 	ExposureTypeCrossCluster ExposureType = "CrossCluster"
 	ExposureTypeLoadBalancer ExposureType = "LoadBalancer"
 )
 
-// ExposurePort is a port to expose.
+// ExposurePort is a port of a Service to expose.
 type ExposurePort struct {
-	// Name of the port in the Service; it may be empty if the Service has one port alone.
+	// Name of the port in the Service. It may be empty if the Service has only one port.
 	// +optional
 	Name string `json:"name,omitempty"`
 
-	// Port of the Service.
+	// Port is the port number of the Service.
 	// +required
 	Port int32 `json:"port"`
 
-	// TargetPort is accepted and not stored: it is the Service's own.
+	// TargetPort is accepted and not stored. The target port of the Service is used.
 	// +optional
 	TargetPort *intstr.IntOrString `json:"targetPort,omitempty"`
 }
 
 // ExposureRange is a list of clusters.
 type ExposureRange struct {
-	// ClusterNames is deprecated, and without effect.
+	// ClusterNames is deprecated and has no effect.
 	// +optional
 	ClusterNames []string `json:"clusterNames,omitempty"`
 }

@@ -5,8 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ClusterTaintPolicy adds taints to clusters, and removes them, by the conditions of the clusters.
-// Deleting the policy removes no taint.
+// ClusterTaintPolicy adds and removes taints by the conditions of clusters. Deleting the policy removes no taint.
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=clustertaintpolicies,scope=Cluster,categories=karmada-io
 type ClusterTaintPolicy struct {
@@ -26,47 +25,46 @@ type ClusterTaintPolicyList struct {
 	Items           []ClusterTaintPolicy `json:"items"`
 }
 
-// ClusterTaintPolicySpec selects clusters, and the conditions and taints for them.
+// ClusterTaintPolicySpec selects clusters, and lists their taints with the conditions for adding and removing them.
 type ClusterTaintPolicySpec struct {
-	// TargetClusters are the clusters to watch; nil is all of them.
+	// TargetClusters selects the clusters of the policy. Default: all clusters.
 	// +optional
 	TargetClusters *ClusterAffinity `json:"targetClusters,omitempty"`
 
-	// AddOnConditions must all match for the taints to be added. Empty adds none.
+	// AddOnConditions adds the taints to a cluster that matches all of them. Empty: the policy adds no taint.
 	// +optional
 	AddOnConditions []MatchCondition `json:"addOnConditions,omitempty"`
 
-	// RemoveOnConditions must all match for the taints to be removed. Empty removes none.
+	// RemoveOnConditions removes the taints from a cluster that matches all of them. Empty: the policy removes no taint.
 	// +optional
 	RemoveOnConditions []MatchCondition `json:"removeOnConditions,omitempty"`
 
-	// Taints are added and removed. A taint is known by its key and effect: one that the cluster has already keeps its
-	// value.
+	// Taints are the taints to add and remove, at least one. A taint is identified by key and effect: if the cluster
+	// already has it, it keeps its value.
 	// +kubebuilder:validation:MinItems=1
 	// +required
 	Taints []Taint `json:"taints"`
 }
 
-// MatchCondition matches a cluster that has the condition with one of the statuses, or with none of them. A cluster
-// without the condition does not match.
+// MatchCondition matches a cluster by the status of a condition. A cluster without the condition does not match.
 type MatchCondition struct {
-	// ConditionType is the type of the cluster's condition, such as Ready.
+	// ConditionType is the type of the cluster condition, such as Ready.
 	// +required
 	ConditionType string `json:"conditionType"`
 
-	// Operator is In or NotIn.
+	// Operator is In (the status is one of statusValues) or NotIn (the status is none of them).
 	// +required
 	Operator MatchConditionOperator `json:"operator"`
 
-	// StatusValues are statuses of the condition: True, False or Unknown.
+	// StatusValues lists statuses of the condition: True, False or Unknown.
 	// +required
 	StatusValues []metav1.ConditionStatus `json:"statusValues"`
 }
 
-// MatchConditionOperator relates the status of a condition to a set of statuses.
+// MatchConditionOperator is In or NotIn.
 type MatchConditionOperator string
 
-// The operators.
+// The operators of a MatchCondition.
 const (
 	MatchConditionOpIn    MatchConditionOperator = "In"
 	MatchConditionOpNotIn MatchConditionOperator = "NotIn"
@@ -74,15 +72,15 @@ const (
 
 // Taint is a taint that a policy adds to clusters.
 type Taint struct {
-	// Key of the taint, a qualified name.
+	// Key of the taint. It must be a qualified name.
 	// +required
 	Key string `json:"key"`
 
-	// Effect is NoSchedule or NoExecute.
+	// Effect of the taint: NoSchedule or NoExecute.
 	// +required
 	Effect corev1.TaintEffect `json:"effect"`
 
-	// Value of the taint, a valid label value.
+	// Value of the taint. It must be a valid label value. Default: empty.
 	// +optional
 	Value string `json:"value,omitempty"`
 }

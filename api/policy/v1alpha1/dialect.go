@@ -4,81 +4,80 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// The types of this file hold spellings that public guides use and Karmada's API does not know.
-// They stand in the schema because strict field validation runs before admission; admission rewrites each
-// to its canonical form with a warning (internal/core/admission/dialect), so that none is ever stored.
+// The fields of this file are alternative spellings that public guides use and the API of Karmada lacks. The schema
+// needs them because strict field validation runs before admission. Admission rewrites each to its canonical field,
+// with a warning (internal/core/admission/dialect). None is stored.
 
-// ReplicaSchedulingDialect holds spellings accepted beside those of ReplicaSchedulingStrategy.
+// ReplicaSchedulingDialect has alternative spellings of fields of ReplicaSchedulingStrategy.
 type ReplicaSchedulingDialect struct {
-	// DynamicWeight is rewritten to weightPreference.dynamicWeight.
+	// DynamicWeight is an alternative spelling of weightPreference.dynamicWeight. The hub rewrites it.
 	// +optional
 	DynamicWeight string `json:"dynamicWeight,omitempty"`
 }
 
-// FailoverDialect holds spellings accepted beside those of FailoverBehavior.
+// FailoverDialect has alternative spellings of fields of FailoverBehavior.
 type FailoverDialect struct {
-	// ApplicationMigrationPolicy is rewritten to application and cluster.
+	// ApplicationMigrationPolicy is an alternative spelling of application and cluster. The hub rewrites it.
 	// +optional
 	ApplicationMigrationPolicy *ApplicationMigrationPolicy `json:"applicationMigrationPolicy,omitempty"`
 }
 
-// ApplicationMigrationPolicy is ApplicationFailoverBehavior without defaults: a default purgeMode would contradict a
-// purgePolicy of the user.
+// ApplicationMigrationPolicy is ApplicationFailoverBehavior without defaults, since a default purgeMode would
+// contradict the purgePolicy of the user.
 type ApplicationMigrationPolicy struct {
-	// DecisionConditions are the conditions for the eviction from a cluster.
+	// DecisionConditions must be met before the workload is evicted from a cluster.
 	// +optional
 	DecisionConditions *DecisionConditions `json:"decisionConditions,omitempty"`
 
-	// PurgeMode is when the workload is deleted from the cluster that it leaves: Directly, Gracefully or Never.
+	// PurgeMode is the time when the workload is deleted from the cluster that it leaves: Directly, Gracefully or Never.
 	// +optional
 	PurgeMode string `json:"purgeMode,omitempty"`
 
-	// PurgePolicy is rewritten to purgeMode.
+	// PurgePolicy is an alternative spelling of purgeMode. The hub rewrites it.
 	// +optional
 	PurgePolicy string `json:"purgePolicy,omitempty"`
 
-	// GracePeriodSeconds is the time in seconds that the replacement has to become healthy, with purgeMode Gracefully.
+	// GracePeriodSeconds is the time in seconds for the replacement to become healthy, with purgeMode Gracefully.
 	// +optional
 	GracePeriodSeconds *int32 `json:"gracePeriodSeconds,omitempty"`
 
-	// StatePreservation carries state from the old copy to the new one.
+	// StatePreservation copies values of the status of the evicted workload to labels of its replacement.
 	// +optional
 	StatePreservation *StatePreservation `json:"statePreservation,omitempty"`
 }
 
-// ApplicationFailoverDialect holds spellings accepted beside those of ApplicationFailoverBehavior.
+// ApplicationFailoverDialect has alternative spellings of fields of ApplicationFailoverBehavior.
 type ApplicationFailoverDialect struct {
-	// PurgePolicy is rewritten to purgeMode, over its default.
+	// PurgePolicy is an alternative spelling of purgeMode. The hub rewrites it, also over the default of purgeMode.
 	// +optional
 	PurgePolicy string `json:"purgePolicy,omitempty"`
 }
 
-// OverridersDialect holds spellings accepted beside those of Overriders.
+// OverridersDialect has alternative spellings of fields of Overriders.
 type OverridersDialect struct {
-	// ReplicasOverrider sets the replicas of a workload in a cluster; rewritten to a plaintext overrider.
+	// ReplicasOverrider is an alternative spelling of plaintext for the replicas of a workload. The hub rewrites it.
 	// +optional
 	ReplicasOverrider []ReplicasOverrider `json:"replicasOverrider,omitempty"`
 }
 
-// ReplicasOverrider sets a workload's replicas.
+// ReplicasOverrider sets the replicas of a workload.
 type ReplicasOverrider struct {
 	// Value is the number of replicas.
 	// +optional
 	Value *int32 `json:"value,omitempty"`
 
-	// Operator is replace, the default.
+	// Operator must be replace. Default: replace.
 	// +optional
 	Operator string `json:"operator,omitempty"`
 }
 
-// ResourcesOverrider sets the resources of a container in every pod template of the workload. It is an addition of
-// Argosy.
+// ResourcesOverrider sets the resources of a container in every pod template of the workload. Not in Karmada.
 type ResourcesOverrider struct {
-	// ContainerName names the container, in every pod template that the kind has.
+	// ContainerName is the name of the container, in every pod template of the workload.
 	// +required
 	ContainerName string `json:"containerName"`
 
-	// Value is merged into the container's resources.
+	// Value has the requests and limits to set. Other requests and limits of the container stay.
 	// +required
 	Value corev1.ResourceRequirements `json:"value"`
 }

@@ -1,8 +1,8 @@
 package v1alpha1
 
-// FailoverBehavior is the reaction to a failed application or cluster.
+// FailoverBehavior configures the failover of workloads.
 type FailoverBehavior struct {
-	// Application is what happens when the application is unhealthy in a cluster.
+	// Application configures the failover of a workload that is unhealthy in a cluster. Default: such a workload stays.
 	// +optional
 	Application *ApplicationFailoverBehavior `json:"application,omitempty"`
 
@@ -15,56 +15,57 @@ type FailoverBehavior struct {
 	FailoverDialect `json:",inline"`
 }
 
-// ApplicationFailoverBehavior moves an application that stays unhealthy.
+// ApplicationFailoverBehavior configures the failover of a workload that is unhealthy in a cluster that responds.
 type ApplicationFailoverBehavior struct {
-	// DecisionConditions are the conditions for the eviction from a cluster.
+	// DecisionConditions must be met before the workload is evicted from a cluster.
 	// +required
 	DecisionConditions DecisionConditions `json:"decisionConditions"`
 
-	// PurgeMode is when the workload is deleted from the cluster that it leaves. Gracefully: when its replacement is
-	// healthy. Directly: at once; the replacement starts when the deletion is complete. Never: when a user sets
+	// PurgeMode is the time when the workload is deleted from the cluster that it leaves. Gracefully: when its replacement
+	// is healthy. Directly: at once; the replacement starts when the deletion is complete. Never: when a user sets
 	// suppressDeletion of the eviction task to false. Default: Gracefully.
 	// +kubebuilder:validation:Enum=Directly;Gracefully;Never
 	// +kubebuilder:default=Gracefully
 	// +optional
 	PurgeMode PurgeMode `json:"purgeMode,omitempty"`
 
-	// GracePeriodSeconds is the time in seconds that the replacement has to become healthy, with purgeMode Gracefully.
-	// After that the hub reports a warning, and still keeps the workload in the cluster that it leaves. Default: 600.
+	// GracePeriodSeconds is the time in seconds for the replacement to become healthy, 1 or more, with purgeMode
+	// Gracefully. After it, the hub records a warning event and keeps the workload in the cluster that it leaves. Default:
+	// 600.
 	// +optional
 	GracePeriodSeconds *int32 `json:"gracePeriodSeconds,omitempty"`
 
-	// StatePreservation carries state from the old copy to the new one.
+	// StatePreservation copies values of the status of the evicted workload to labels of its replacement.
 	// +optional
 	StatePreservation *StatePreservation `json:"statePreservation,omitempty"`
 
 	ApplicationFailoverDialect `json:",inline"`
 }
 
-// DecisionConditions are the conditions for an eviction.
+// DecisionConditions must be met before a workload is evicted.
 type DecisionConditions struct {
-	// TolerationSeconds is how long the application may be unhealthy.
+	// TolerationSeconds is the time in seconds that the workload must be unhealthy before it is evicted. Default: 300.
 	// +kubebuilder:default=300
 	// +optional
 	TolerationSeconds *int32 `json:"tolerationSeconds,omitempty"`
 }
 
-// ClusterFailoverBehavior moves applications away from a cluster that fails.
+// ClusterFailoverBehavior configures the failover of workloads from a cluster that is lost or has a NoExecute taint.
 type ClusterFailoverBehavior struct {
-	// PurgeMode is when the workload is deleted from the cluster that it leaves. Gracefully: when its replacement is
-	// healthy. Directly: at once; the replacement starts when the deletion is complete, so that no replica runs twice.
+	// PurgeMode is the time when the workload is deleted from the cluster that it leaves. Gracefully: when its replacement
+	// is healthy. Directly: at once; the replacement starts when the deletion is complete, so that no replica runs twice.
 	// With Directly, replicas stay in a cluster that does not respond. Default: Gracefully.
 	// +kubebuilder:validation:Enum=Directly;Gracefully
 	// +kubebuilder:default=Gracefully
 	// +optional
 	PurgeMode PurgeMode `json:"purgeMode,omitempty"`
 
-	// StatePreservation carries state from the old copy to the new one.
+	// StatePreservation copies values of the status of the evicted workload to labels of its replacement.
 	// +optional
 	StatePreservation *StatePreservation `json:"statePreservation,omitempty"`
 }
 
-// PurgeMode is when a workload is deleted from a cluster that it leaves: Directly, Gracefully or Never.
+// PurgeMode is the time when a workload is deleted from a cluster that it leaves: Directly, Gracefully or Never.
 type PurgeMode string
 
 // The purge modes.
@@ -74,20 +75,20 @@ const (
 	PurgeModeNever      PurgeMode = "Never"
 )
 
-// StatePreservation carries parts of the status over as labels.
+// StatePreservation copies values of the status of an evicted workload to labels of its replacement.
 type StatePreservation struct {
-	// Rules each carry one value.
+	// Rules each copy one value.
 	// +required
 	Rules []StatePreservationRule `json:"rules"`
 }
 
-// StatePreservationRule carries one value of the status over as a label.
+// StatePreservationRule copies one value of the status to a label.
 type StatePreservationRule struct {
-	// AliasLabelName is the label's key.
+	// AliasLabelName is the key of the label.
 	// +required
 	AliasLabelName string `json:"aliasLabelName"`
 
-	// JSONPath finds the value below .status, in kubectl's syntax.
+	// JSONPath is the path of the value below .status, such as {.jobStatus.jobID}: fields and indexes, as in kubectl.
 	// +required
 	JSONPath string `json:"jsonPath"`
 }

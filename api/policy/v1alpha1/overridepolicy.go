@@ -5,14 +5,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// OverridePolicy changes the manifests of its namespace for some clusters.
+// OverridePolicy changes manifests of its namespace per cluster.
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=overridepolicies,scope=Namespaced,shortName=op,categories=karmada-io
 type OverridePolicy struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is the desired change.
+	// Spec selects the manifests, and has the changes per cluster.
 	// +required
 	Spec OverrideSpec `json:"spec"`
 }
@@ -25,14 +25,14 @@ type OverridePolicyList struct {
 	Items           []OverridePolicy `json:"items"`
 }
 
-// ClusterOverridePolicy changes manifests of any namespace and cluster-scoped ones for some clusters.
+// ClusterOverridePolicy changes manifests per cluster: cluster-scoped ones, and those of any namespace.
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=clusteroverridepolicies,scope=Cluster,shortName=cop,categories=karmada-io
 type ClusterOverridePolicy struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is the desired change.
+	// Spec selects the manifests, and has the changes per cluster.
 	// +required
 	Spec OverrideSpec `json:"spec"`
 }
@@ -45,78 +45,78 @@ type ClusterOverridePolicyList struct {
 	Items           []ClusterOverridePolicy `json:"items"`
 }
 
-// OverrideSpec selects manifests, and changes them per cluster.
+// OverrideSpec selects manifests, and has the changes per cluster.
 type OverrideSpec struct {
-	// ResourceSelectors select the manifests; nil selects all.
+	// ResourceSelectors select the manifests. One of them must match. Default: all manifests.
 	// +optional
 	ResourceSelectors []ResourceSelector `json:"resourceSelectors,omitempty"`
 
-	// OverrideRules are applied in order, each to the clusters it targets.
+	// OverrideRules are applied in order. Each changes the manifests for the clusters that it selects.
 	// +optional
 	OverrideRules []RuleWithCluster `json:"overrideRules,omitempty"`
 
-	// TargetCluster is deprecated: use overrideRules.
+	// TargetCluster is deprecated. Use overrideRules.
 	// +optional
 	TargetCluster *ClusterAffinity `json:"targetCluster,omitempty"`
 
-	// Overriders is deprecated: use overrideRules.
+	// Overriders is deprecated. Use overrideRules.
 	// +optional
 	Overriders Overriders `json:"overriders,omitempty"`
 }
 
-// RuleWithCluster is a set of overriders for some clusters.
+// RuleWithCluster has changes for some clusters.
 type RuleWithCluster struct {
-	// TargetCluster matches the clusters; nil is all.
+	// TargetCluster selects the clusters of the rule. Default: all clusters.
 	// +optional
 	TargetCluster *ClusterAffinity `json:"targetCluster,omitempty"`
 
-	// Overriders are the changes.
+	// Overriders are the changes of the manifests.
 	// +required
 	Overriders Overriders `json:"overriders"`
 }
 
-// Overriders are changes to a manifest, applied in the order:
-// image, command, args, resources, labels, annotations, field, plaintext.
+// Overriders are changes of a manifest. They are applied in this order: image, command, args, resources, labels,
+// annotations, field, plaintext.
 type Overriders struct {
-	// Plaintext are RFC 6902 operations, applied as one patch.
+	// Plaintext are operations of a JSON patch (RFC 6902), applied together.
 	// +optional
 	Plaintext []PlaintextOverrider `json:"plaintext,omitempty"`
 
-	// ImageOverrider changes parts of image names.
+	// ImageOverrider changes the registry, repository or tag of images.
 	// +optional
 	ImageOverrider []ImageOverrider `json:"imageOverrider,omitempty"`
 
-	// CommandOverrider changes the command of a container.
+	// CommandOverrider changes the command of containers.
 	// +optional
 	CommandOverrider []CommandArgsOverrider `json:"commandOverrider,omitempty"`
 
-	// ArgsOverrider changes the args of a container.
+	// ArgsOverrider changes the args of containers.
 	// +optional
 	ArgsOverrider []CommandArgsOverrider `json:"argsOverrider,omitempty"`
 
-	// ResourcesOverrider changes the resources of a container.
+	// ResourcesOverrider changes the requests and limits of containers. Not in Karmada.
 	// +optional
 	ResourcesOverrider []ResourcesOverrider `json:"resourcesOverrider,omitempty"`
 
-	// LabelsOverrider changes labels of the manifest.
+	// LabelsOverrider changes the labels of the manifest.
 	// +optional
 	LabelsOverrider []LabelAnnotationOverrider `json:"labelsOverrider,omitempty"`
 
-	// AnnotationsOverrider changes annotations of the manifest.
+	// AnnotationsOverrider changes the annotations of the manifest.
 	// +optional
 	AnnotationsOverrider []LabelAnnotationOverrider `json:"annotationsOverrider,omitempty"`
 
-	// FieldOverrider changes JSON or YAML inside a string field.
+	// FieldOverrider changes JSON or YAML documents inside string fields, such as the data of a ConfigMap.
 	// +optional
 	FieldOverrider []FieldOverrider `json:"fieldOverrider,omitempty"`
 
 	OverridersDialect `json:",inline"`
 }
 
-// OverriderOperator is what an overrider does.
+// OverriderOperator is the operation of an overrider.
 type OverriderOperator string
 
-// The operators. AddIfAbsent is for labels and annotations only, and an addition of Argosy.
+// The operators. AddIfAbsent is for labels and annotations only. It is not in Karmada.
 const (
 	OverriderOpAdd         OverriderOperator = "add"
 	OverriderOpRemove      OverriderOperator = "remove"
@@ -124,9 +124,9 @@ const (
 	OverriderOpAddIfAbsent OverriderOperator = "addIfAbsent"
 )
 
-// PlaintextOverrider is one RFC 6902 operation.
+// PlaintextOverrider is one operation of a JSON patch (RFC 6902).
 type PlaintextOverrider struct {
-	// Path is a JSON pointer into the manifest.
+	// Path is a JSON pointer to the field of the manifest.
 	// +required
 	Path string `json:"path"`
 
@@ -135,7 +135,7 @@ type PlaintextOverrider struct {
 	// +required
 	Operator OverriderOperator `json:"operator"`
 
-	// Value to add or replace with.
+	// Value to add, or to replace with. Not used with remove.
 	// +optional
 	Value apiextensionsv1.JSON `json:"value,omitempty"`
 }
@@ -144,20 +144,20 @@ type PlaintextOverrider struct {
 // +kubebuilder:validation:Enum=Registry;Repository;Tag
 type ImageComponent string
 
-// The parts of an image name; a digest counts as the tag.
+// The parts of an image name. A digest counts as the tag.
 const (
 	Registry   ImageComponent = "Registry"
 	Repository ImageComponent = "Repository"
 	Tag        ImageComponent = "Tag"
 )
 
-// ImageOverrider changes one part of image names.
+// ImageOverrider changes one part of the names of images.
 type ImageOverrider struct {
-	// Predicate names one image; nil is every container image that the kind is known to have.
+	// Predicate selects one image. Default: the images of all containers of the manifest.
 	// +optional
 	Predicate *ImagePredicate `json:"predicate,omitempty"`
 
-	// Component is the part changed.
+	// Component is the part of the name to change: Registry, Repository or Tag.
 	// +required
 	Component ImageComponent `json:"component"`
 
@@ -166,12 +166,12 @@ type ImageOverrider struct {
 	// +required
 	Operator OverriderOperator `json:"operator"`
 
-	// Value to add or replace with.
+	// Value to add, or to replace with. Not used with remove.
 	// +optional
 	Value string `json:"value,omitempty"`
 }
 
-// ImagePredicate names one image of a manifest.
+// ImagePredicate selects one image of a manifest.
 type ImagePredicate struct {
 	// Path is a JSON pointer to the image.
 	// +required
@@ -180,50 +180,51 @@ type ImagePredicate struct {
 
 // CommandArgsOverrider changes the command or args of one container.
 type CommandArgsOverrider struct {
-	// ContainerName names the container.
+	// ContainerName is the name of the container.
 	// +required
 	ContainerName string `json:"containerName"`
 
-	// Operator is add (append) or remove.
+	// Operator is add (append the items) or remove.
 	// +kubebuilder:validation:Enum=add;remove
 	// +required
 	Operator OverriderOperator `json:"operator"`
 
-	// Value are the items to add or remove.
+	// Value lists the items to add or remove.
 	// +optional
 	Value []string `json:"value,omitempty"`
 }
 
-// LabelAnnotationOverrider changes labels or annotations.
+// LabelAnnotationOverrider changes labels or annotations of a manifest.
 type LabelAnnotationOverrider struct {
-	// Operator is add, remove, replace or addIfAbsent; remove and replace act on existing keys only.
+	// Operator is add, remove, replace or addIfAbsent. Remove and replace change only keys that the manifest has, and
+	// addIfAbsent adds only keys that it lacks.
 	// +kubebuilder:validation:Enum=add;remove;replace;addIfAbsent
 	// +required
 	Operator OverriderOperator `json:"operator"`
 
-	// Value are the keys and values.
+	// Value has the keys and values.
 	// +required
 	Value map[string]string `json:"value,omitempty"`
 }
 
-// FieldOverrider changes a document inside a string field. Exactly one of json and yaml is set.
+// FieldOverrider changes a document inside a string field. Set exactly one of json and yaml.
 type FieldOverrider struct {
 	// FieldPath is a JSON pointer to the string field.
 	// +required
 	FieldPath string `json:"fieldPath"`
 
-	// JSON changes a JSON document.
+	// JSON are the operations on a JSON document.
 	// +optional
 	JSON []FieldPatchOperation `json:"json,omitempty"`
 
-	// YAML changes a YAML document.
+	// YAML are the operations on a YAML document.
 	// +optional
 	YAML []FieldPatchOperation `json:"yaml,omitempty"`
 }
 
 // FieldPatchOperation is one operation on an embedded document.
 type FieldPatchOperation struct {
-	// SubPath is a JSON pointer into the document.
+	// SubPath is a JSON pointer to the field of the document.
 	// +required
 	SubPath string `json:"subPath"`
 
@@ -232,7 +233,7 @@ type FieldPatchOperation struct {
 	// +required
 	Operator OverriderOperator `json:"operator"`
 
-	// Value to add or replace with; not with remove.
+	// Value to add, or to replace with. Not used with remove.
 	// +optional
 	Value apiextensionsv1.JSON `json:"value,omitempty"`
 }

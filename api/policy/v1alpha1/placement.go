@@ -2,36 +2,36 @@ package v1alpha1
 
 import corev1 "k8s.io/api/core/v1"
 
-// Placement selects the clusters of a template and how its replicas are divided.
+// Placement selects the clusters of a template, and configures the division of its replicas.
 type Placement struct {
-	// ClusterAffinity restricts the clusters. Not together with clusterAffinities.
+	// ClusterAffinity selects the clusters. Not together with clusterAffinities. Default: all clusters.
 	// +optional
 	ClusterAffinity *ClusterAffinity `json:"clusterAffinity,omitempty"`
 
-	// ClusterAffinities are tried in order; the first that can be satisfied is used.
+	// ClusterAffinities are tried in order. The first term whose clusters fit is used. Not together with clusterAffinity.
 	// +optional
 	ClusterAffinities []ClusterAffinityTerm `json:"clusterAffinities,omitempty"`
 
-	// ClusterTolerations let the template go to clusters with matching taints.
+	// ClusterTolerations are the cluster taints that the template tolerates.
 	// +optional
 	ClusterTolerations []corev1.Toleration `json:"clusterTolerations,omitempty"`
 
-	// SpreadConstraints bound the number of clusters, regions, zones or providers used.
+	// SpreadConstraints limit the number of clusters, regions, zones or providers that are used.
 	// +optional
 	SpreadConstraints []SpreadConstraint `json:"spreadConstraints,omitempty"`
 
-	// ReplicaScheduling is how replicas are divided. Default: each cluster gets all replicas.
+	// ReplicaScheduling configures the division of replicas. Default: each cluster gets all replicas.
 	// +optional
 	ReplicaScheduling *ReplicaSchedulingStrategy `json:"replicaScheduling,omitempty"`
 
-	// WorkloadAffinity groups or separates workloads by a label that they share.
+	// WorkloadAffinity places workloads with the same value of a label into the same clusters, or into different ones.
 	// +optional
 	WorkloadAffinity *WorkloadAffinity `json:"workloadAffinity,omitempty"`
 }
 
-// ClusterAffinityTerm is a named ClusterAffinity, with others to overflow to.
+// ClusterAffinityTerm is a ClusterAffinity with a name, and with overflow affinities.
 type ClusterAffinityTerm struct {
-	// AffinityName names the term; unique in a placement.
+	// AffinityName is the name of the term, unique in the placement.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=32
 	// +required
@@ -39,14 +39,14 @@ type ClusterAffinityTerm struct {
 
 	ClusterAffinity `json:",inline"`
 
-	// OverflowAffinities take, in order, the replicas that the clusters of this term have no room for.
+	// OverflowAffinities get, in order, the replicas for which the clusters of this term lack capacity.
 	// +optional
 	OverflowAffinities []OverflowAffinity `json:"overflowAffinities,omitempty"`
 }
 
-// OverflowAffinity is a further tier of clusters of a ClusterAffinityTerm.
+// OverflowAffinity is an additional tier of clusters of a ClusterAffinityTerm.
 type OverflowAffinity struct {
-	// AffinityName names the tier; unique in its term.
+	// AffinityName is the name of the tier, unique in its term.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=32
 	// +required
@@ -55,11 +55,11 @@ type OverflowAffinity struct {
 	ClusterAffinity `json:",inline"`
 }
 
-// SpreadFieldValue is a field of Cluster to spread over.
+// SpreadFieldValue is a field of Cluster by which clusters are grouped.
 // +kubebuilder:validation:Enum=cluster;region;zone;provider
 type SpreadFieldValue string
 
-// The fields to spread over.
+// The fields of Cluster by which clusters are grouped.
 const (
 	SpreadByFieldCluster  SpreadFieldValue = "cluster"
 	SpreadByFieldRegion   SpreadFieldValue = "region"
@@ -67,26 +67,26 @@ const (
 	SpreadByFieldProvider SpreadFieldValue = "provider"
 )
 
-// SpreadConstraint bounds into how many groups of clusters a template is spread.
+// SpreadConstraint limits the number of groups of clusters that a template is placed in.
 type SpreadConstraint struct {
-	// SpreadByField groups clusters by a field. Not together with spreadByLabel.
+	// SpreadByField groups clusters: by cluster, region, zone or provider. Default: cluster, without spreadByLabel.
 	// +optional
 	SpreadByField SpreadFieldValue `json:"spreadByField,omitempty"`
 
-	// SpreadByLabel groups clusters by the value of a label.
+	// SpreadByLabel groups clusters by the value of the label with this key. Not together with spreadByField.
 	// +optional
 	SpreadByLabel string `json:"spreadByLabel,omitempty"`
 
-	// MaxGroups is the largest number of groups; 0 is no limit.
+	// MaxGroups is the largest number of groups. Default: 0, no limit.
 	// +optional
 	MaxGroups int `json:"maxGroups,omitempty"`
 
-	// MinGroups is the smallest number of groups; 0 is defaulted to 1.
+	// MinGroups is the smallest number of groups. Default: 1; 0 is stored as 1.
 	// +optional
 	MinGroups int `json:"minGroups,omitempty"`
 }
 
-// ReplicaSchedulingType is how clusters get replicas: each gets all, or they are divided.
+// ReplicaSchedulingType is Duplicated or Divided.
 // +kubebuilder:validation:Enum=Duplicated;Divided
 type ReplicaSchedulingType string
 
@@ -96,78 +96,80 @@ const (
 	ReplicaSchedulingTypeDivided    ReplicaSchedulingType = "Divided"
 )
 
-// ReplicaDivisionPreference is how replicas are divided.
+// ReplicaDivisionPreference is Aggregated or Weighted.
 // +kubebuilder:validation:Enum=Aggregated;Weighted
 type ReplicaDivisionPreference string
 
-// The division preferences. Aggregated uses as few clusters as have room.
+// The division preferences. Aggregated uses as few clusters as have enough capacity.
 const (
 	ReplicaDivisionPreferenceAggregated ReplicaDivisionPreference = "Aggregated"
 	ReplicaDivisionPreferenceWeighted   ReplicaDivisionPreference = "Weighted"
 )
 
-// DynamicWeightFactor is what a dynamic weight is computed from.
+// DynamicWeightFactor is the quantity from which dynamic weights are computed.
 // +kubebuilder:validation:Enum=AvailableReplicas
 type DynamicWeightFactor string
 
-// DynamicWeightByAvailableReplicas weighs a cluster by the replicas it has room for.
+// DynamicWeightByAvailableReplicas weights a cluster by the number of replicas that it has capacity for.
 const DynamicWeightByAvailableReplicas DynamicWeightFactor = "AvailableReplicas"
 
-// ReplicaSchedulingStrategy is how the replicas of a workload are divided.
+// ReplicaSchedulingStrategy configures the division of the replicas of a workload.
 type ReplicaSchedulingStrategy struct {
-	// ReplicaSchedulingType is Duplicated (each cluster gets all) or Divided (the clusters share them).
+	// ReplicaSchedulingType is Duplicated (each cluster gets all replicas) or Divided. Default: Divided.
 	// +kubebuilder:default="Divided"
 	// +optional
 	ReplicaSchedulingType ReplicaSchedulingType `json:"replicaSchedulingType,omitempty"`
 
-	// ReplicaDivisionPreference is how divided replicas are shared; empty is defaulted to Weighted.
+	// ReplicaDivisionPreference is Aggregated (as few clusters as have capacity) or Weighted, for Divided. Default:
+	// Weighted.
 	// +optional
 	ReplicaDivisionPreference ReplicaDivisionPreference `json:"replicaDivisionPreference,omitempty"`
 
-	// WeightPreference gives the weights; nil with Weighted weighs all clusters alike.
+	// WeightPreference has the weights of clusters, for Weighted. Default: all clusters have the same weight.
 	// +optional
 	WeightPreference *ClusterPreferences `json:"weightPreference,omitempty"`
 
 	ReplicaSchedulingDialect `json:",inline"`
 }
 
-// ClusterPreferences are weights of clusters. A dynamic weight overrides static ones.
+// ClusterPreferences are weights of clusters. If a dynamic weight is set, static ones are not used.
 type ClusterPreferences struct {
-	// StaticWeightList weighs the clusters that each rule matches.
+	// StaticWeightList are weights of clusters that do not depend on their capacity.
 	// +optional
 	StaticWeightList []StaticClusterWeight `json:"staticWeightList,omitempty"`
 
-	// DynamicWeight computes the weights when scheduling.
+	// DynamicWeight is AvailableReplicas: a cluster is weighted by the number of replicas that it has capacity for.
 	// +optional
 	DynamicWeight DynamicWeightFactor `json:"dynamicWeight,omitempty"`
 }
 
-// StaticClusterWeight weighs the clusters that it matches.
+// StaticClusterWeight is the weight of the clusters that it selects.
 type StaticClusterWeight struct {
-	// TargetCluster matches the clusters.
+	// TargetCluster selects the clusters.
 	// +required
 	TargetCluster ClusterAffinity `json:"targetCluster"`
 
-	// Weight is relative to the other rules'; a cluster that several rules match has the largest.
+	// Weight is the share of replicas relative to the other weights, 1 or more. A cluster that several entries select has
+	// the largest of their weights.
 	// +kubebuilder:validation:Minimum=1
 	// +required
 	Weight int64 `json:"weight"`
 }
 
-// WorkloadAffinity keeps workloads together or apart.
+// WorkloadAffinity places workloads together or apart.
 type WorkloadAffinity struct {
-	// Affinity keeps workloads with the same label value in the same clusters.
+	// Affinity places workloads with the same value of a label into the same clusters.
 	// +optional
 	Affinity *WorkloadAffinityTerm `json:"affinity,omitempty"`
 
-	// AntiAffinity keeps workloads with the same label value in different clusters.
+	// AntiAffinity places workloads with the same value of a label into different clusters.
 	// +optional
 	AntiAffinity *WorkloadAffinityTerm `json:"antiAffinity,omitempty"`
 }
 
 // WorkloadAffinityTerm groups workloads by the value of a label of their templates.
 type WorkloadAffinityTerm struct {
-	// GroupByLabelKey is the label's key.
+	// GroupByLabelKey is the key of the label.
 	// +required
 	GroupByLabelKey string `json:"groupByLabelKey"`
 }

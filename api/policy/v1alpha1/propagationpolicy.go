@@ -4,7 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// PropagationPolicy sends the templates of its namespace that it selects to member clusters.
+// PropagationPolicy propagates templates of its namespace to member clusters.
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=propagationpolicies,scope=Namespaced,shortName=pp,categories=karmada-io
 // +kubebuilder:printcolumn:JSONPath=`.spec.conflictResolution`,name=`CONFLICT-RESOLUTION`,type=string
@@ -14,7 +14,7 @@ type PropagationPolicy struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is the desired propagation.
+	// Spec selects the templates and their clusters.
 	// +required
 	Spec PropagationSpec `json:"spec"`
 }
@@ -27,8 +27,8 @@ type PropagationPolicyList struct {
 	Items           []PropagationPolicy `json:"items"`
 }
 
-// ClusterPropagationPolicy sends cluster-scoped templates, and templates of any namespace but reserved ones, to member
-// clusters.
+// ClusterPropagationPolicy propagates templates to member clusters: cluster-scoped ones, and those of any namespace
+// that is not reserved for the system.
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=clusterpropagationpolicies,scope=Cluster,shortName=cpp,categories=karmada-io
 // +kubebuilder:printcolumn:JSONPath=`.spec.conflictResolution`,name=`CONFLICT-RESOLUTION`,type=string
@@ -38,7 +38,7 @@ type ClusterPropagationPolicy struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is the desired propagation.
+	// Spec selects the templates and their clusters.
 	// +required
 	Spec PropagationSpec `json:"spec"`
 }
@@ -53,7 +53,7 @@ type ClusterPropagationPolicyList struct {
 
 // PropagationSpec selects templates and their clusters.
 type PropagationSpec struct {
-	// ResourceSelectors select the templates; one of them must match.
+	// ResourceSelectors select the templates. One of them must match.
 	// +kubebuilder:validation:MinItems=1
 	// +required
 	ResourceSelectors []ResourceSelector `json:"resourceSelectors"`
@@ -62,59 +62,60 @@ type PropagationSpec struct {
 	// +optional
 	Association bool `json:"association,omitempty"`
 
-	// PropagateDeps sends along what the templates refer to, such as ConfigMaps and Secrets.
+	// PropagateDeps also propagates objects that the templates refer to, such as ConfigMaps. Default: false.
 	// +optional
 	PropagateDeps bool `json:"propagateDeps,omitempty"`
 
-	// Placement selects the clusters.
+	// Placement selects the clusters, and configures the division of replicas. Default: all clusters.
 	// +optional
 	Placement Placement `json:"placement,omitempty"`
 
-	// Priority decides between policies that select the same template; the higher wins.
+	// Priority decides which of several policies claims a template: the one with the highest number. Default: 0.
 	// +kubebuilder:default=0
 	// +optional
 	Priority *int32 `json:"priority,omitempty"`
 
-	// Preemption is whether this policy takes templates from policies of lower priority. Always needs names in all
-	// selectors.
+	// Preemption decides whether this policy takes templates from policies of lower priority: Always or Never. Always
+	// requires a name in each resource selector. Default: Never.
 	// +kubebuilder:default="Never"
 	// +kubebuilder:validation:Enum=Always;Never
 	// +optional
 	Preemption PreemptionBehavior `json:"preemption,omitempty"`
 
-	// DependentOverrides names override policies that must exist before a template is sent.
+	// DependentOverrides are names of override policies. A template is not sent to clusters before they exist.
 	// +optional
 	DependentOverrides []string `json:"dependentOverrides,omitempty"`
 
-	// SchedulerName is the scheduler that places the templates. Immutable.
+	// SchedulerName is the scheduler that places the templates. It cannot be changed. Default: default-scheduler.
 	// +kubebuilder:default="default-scheduler"
 	// +optional
 	SchedulerName string `json:"schedulerName,omitempty"`
 
-	// Failover is the reaction to a failed application or cluster.
+	// Failover configures the failover of workloads that are unhealthy, or whose cluster is lost or has a NoExecute taint.
 	// +optional
 	Failover *FailoverBehavior `json:"failover,omitempty"`
 
-	// ConflictResolution is the reaction to an object that exists in a member and that no hub manages.
+	// ConflictResolution decides about an object that already exists in a cluster and that no hub manages. Abort: the hub
+	// does not change it, and reports an error. Overwrite: the hub takes it over. Default: Abort.
 	// +kubebuilder:default="Abort"
 	// +kubebuilder:validation:Enum=Abort;Overwrite
 	// +optional
 	ConflictResolution ConflictResolution `json:"conflictResolution,omitempty"`
 
-	// ActivationPreference Lazy makes a change of the policy take effect only with the next change of a template.
+	// ActivationPreference Lazy applies a change of the policy only when a template changes. Default: empty, at once.
 	// +kubebuilder:validation:Enum=Lazy
 	// +optional
 	ActivationPreference ActivationPreference `json:"activationPreference,omitempty"`
 
-	// Suspension stops dispatching.
+	// Suspension suspends dispatching to clusters.
 	// +optional
 	Suspension *Suspension `json:"suspension,omitempty"`
 
-	// PreserveResourcesOnDeletion leaves member objects behind when the template is deleted.
+	// PreserveResourcesOnDeletion keeps the objects in clusters when the template is deleted. Default: false.
 	// +optional
 	PreserveResourcesOnDeletion *bool `json:"preserveResourcesOnDeletion,omitempty"`
 
-	// SchedulePriority orders the scheduling of templates.
+	// SchedulePriority is the order in which the scheduler places templates.
 	// +optional
 	SchedulePriority *SchedulePriority `json:"schedulePriority,omitempty"`
 }
@@ -122,7 +123,7 @@ type PropagationSpec struct {
 // PreemptionBehavior is Always or Never.
 type PreemptionBehavior string
 
-// The preemption behaviours.
+// The preemption behaviors.
 const (
 	PreemptAlways PreemptionBehavior = "Always"
 	PreemptNever  PreemptionBehavior = "Never"
@@ -140,40 +141,40 @@ const (
 // ActivationPreference is Lazy or empty.
 type ActivationPreference string
 
-// LazyActivation delays a policy's effect until a template changes.
+// LazyActivation applies a change of the policy to a template only when that template changes.
 const LazyActivation ActivationPreference = "Lazy"
 
-// Suspension stops dispatching to all clusters or to some.
+// Suspension suspends dispatching to all clusters or to some of them.
 type Suspension struct {
-	// Dispatching stops all dispatching. Not together with dispatchingOnClusters.
+	// Dispatching suspends dispatching to all clusters. Not together with dispatchingOnClusters. Default: false.
 	// +optional
 	Dispatching *bool `json:"dispatching,omitempty"`
 
-	// DispatchingOnClusters stops dispatching to the clusters named.
+	// DispatchingOnClusters suspends dispatching to some clusters. Not together with dispatching.
 	// +optional
 	DispatchingOnClusters *SuspendClusters `json:"dispatchingOnClusters,omitempty"`
 }
 
-// SuspendClusters names clusters.
+// SuspendClusters lists clusters.
 type SuspendClusters struct {
-	// ClusterNames are the clusters that nothing is dispatched to.
+	// ClusterNames are the names of the clusters to which dispatching is suspended.
 	// +optional
 	ClusterNames []string `json:"clusterNames,omitempty"`
 }
 
-// SchedulePriority takes a scheduling priority from a PriorityClass.
+// SchedulePriority refers to the priority of a PriorityClass.
 type SchedulePriority struct {
-	// PriorityClassSource is KubePriorityClass.
+	// PriorityClassSource is the kind of the class. Only KubePriorityClass, a PriorityClass of the hub, is supported.
 	// +kubebuilder:validation:Enum=KubePriorityClass
 	// +required
 	PriorityClassSource PriorityClassSource `json:"priorityClassSource"`
 
-	// PriorityClassName names the class.
+	// PriorityClassName is the name of the PriorityClass.
 	// +required
 	PriorityClassName string `json:"priorityClassName"`
 }
 
-// PriorityClassSource is the kind of class that a priority is taken from.
+// PriorityClassSource is the kind of class that has a priority.
 type PriorityClassSource string
 
 // The sources of a priority; only KubePriorityClass is accepted.

@@ -5,9 +5,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ResourceSelector selects templates of one kind.
-// With a name it selects that one; else by label; with neither, all of the kind.
-// Argosy matches by group and kind: the version written here may be any that the kind has.
+// ResourceSelector selects templates of one kind: by name if name is set, else by label if labelSelector is set, else
+// all of the kind. The hub compares group and kind, and ignores the version.
 type ResourceSelector struct {
 	// APIVersion is the group and version of the templates.
 	// +required
@@ -17,43 +16,43 @@ type ResourceSelector struct {
 	// +required
 	Kind string `json:"kind"`
 
-	// Namespace of the templates. In a namespaced policy it defaults to the policy's and may be no other.
+	// Namespace of the templates. In a namespaced policy it must be the namespace of the policy. Default: that namespace;
+	// in a cluster-scoped policy, all namespaces.
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 
-	// Name selects one template; it wins over labelSelector.
+	// Name selects one template by name. If it is set, labelSelector is not used.
 	// +optional
 	Name string `json:"name,omitempty"`
 
-	// LabelSelector selects templates by label. An empty, non-nil selector matches all, with the priority of a label
-	// selector.
+	// LabelSelector selects templates by label. An empty selector {} selects all, with the precedence of a label selector.
 	// +optional
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
 }
 
-// ClusterAffinity selects member clusters. A cluster must match all fields that are set. Exclude always wins.
-// An empty one allows every cluster.
+// ClusterAffinity selects member clusters. A cluster must match all fields that are set, and not be in excludeClusters.
+// An empty ClusterAffinity selects every cluster.
 type ClusterAffinity struct {
-	// LabelSelector filters clusters by their labels.
+	// LabelSelector selects clusters by label.
 	// +optional
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
 
-	// FieldSelector filters clusters by provider, region or zone.
+	// FieldSelector selects clusters by provider, region or zone.
 	// +optional
 	FieldSelector *FieldSelector `json:"fieldSelector,omitempty"`
 
-	// ClusterNames lists the clusters that may be used.
+	// ClusterNames are the names of the clusters to select. Default: all clusters.
 	// +optional
 	ClusterNames []string `json:"clusterNames,omitempty"`
 
-	// ExcludeClusters lists the clusters that may not be used.
+	// ExcludeClusters are the names of clusters that are never selected.
 	// +optional
 	ExcludeClusters []string `json:"exclude,omitempty"`
 }
 
-// FieldSelector filters clusters by the fields provider, region and zone, with the operators In and NotIn.
+// FieldSelector selects clusters by the fields provider, region and zone, with the operators In and NotIn.
 type FieldSelector struct {
-	// MatchExpressions must all hold.
+	// MatchExpressions must all be true.
 	// +optional
 	MatchExpressions []corev1.NodeSelectorRequirement `json:"matchExpressions,omitempty"`
 }

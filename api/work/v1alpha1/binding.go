@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// ResourceBinding is the legacy version of v1alpha2.ResourceBinding: served and converted, never stored.
+// ResourceBinding is the former version of that of v1alpha2. The hub serves and converts it, and never stores it.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=resourcebindings,scope=Namespaced,shortName=rb,categories=karmada-io
@@ -17,11 +17,11 @@ type ResourceBinding struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is where a template goes.
+	// Spec is the placement of the template.
 	// +required
 	Spec ResourceBindingSpec `json:"spec"`
 
-	// Status is what became of it.
+	// Status is the state of the object in each cluster. The hub writes it.
 	// +optional
 	Status ResourceBindingStatus `json:"status,omitempty"`
 }
@@ -34,7 +34,7 @@ type ResourceBindingList struct {
 	Items           []ResourceBinding `json:"items"`
 }
 
-// ClusterResourceBinding is the legacy version of v1alpha2.ClusterResourceBinding: served and converted, never stored.
+// ClusterResourceBinding is the former version of that of v1alpha2. The hub converts it, and never stores it.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=clusterresourcebindings,scope=Cluster,shortName=crb,categories=karmada-io
@@ -45,11 +45,11 @@ type ClusterResourceBinding struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is where a template goes.
+	// Spec is the placement of the template.
 	// +required
 	Spec ResourceBindingSpec `json:"spec"`
 
-	// Status is what became of it.
+	// Status is the state of the object in each cluster. The hub writes it.
 	// +optional
 	Status ResourceBindingStatus `json:"status,omitempty"`
 }
@@ -62,18 +62,18 @@ type ClusterResourceBindingList struct {
 	Items           []ClusterResourceBinding `json:"items"`
 }
 
-// ResourceBindingSpec is where a template goes.
+// ResourceBindingSpec is the placement of a template.
 type ResourceBindingSpec struct {
 	// Resource is the template.
 	// +required
 	Resource ObjectReference `json:"resource"`
 
-	// Clusters that take the template.
+	// Clusters are the clusters and replicas that the scheduler chose.
 	// +optional
 	Clusters []TargetCluster `json:"clusters,omitempty"`
 }
 
-// ObjectReference names a template and what its replicas need.
+// ObjectReference identifies a template, with its replicas.
 type ObjectReference struct {
 	// APIVersion of the template.
 	// +required
@@ -91,57 +91,57 @@ type ObjectReference struct {
 	// +required
 	Name string `json:"name"`
 
-	// ResourceVersion of the template.
+	// ResourceVersion of the template when the hub last read it.
 	// +optional
 	ResourceVersion string `json:"resourceVersion,omitempty"`
 
-	// ReplicaResourceRequirements is what one replica requests.
+	// ReplicaResourceRequirements are the resources that one replica requests, such as cpu: 100m.
 	// +optional
 	ReplicaResourceRequirements corev1.ResourceList `json:"resourcePerReplicas,omitempty"`
 
-	// Replicas of the template.
+	// Replicas is the number of replicas of the template.
 	// +optional
 	Replicas int32 `json:"replicas,omitempty"`
 }
 
-// TargetCluster is a cluster that takes the template.
+// TargetCluster is a cluster in which the template is placed.
 type TargetCluster struct {
 	// Name of the cluster.
 	// +required
 	Name string `json:"name"`
 
-	// Replicas in the cluster.
+	// Replicas is the number of replicas in the cluster.
 	// +optional
 	Replicas int32 `json:"replicas,omitempty"`
 }
 
-// ResourceBindingStatus is what became of a template.
+// ResourceBindingStatus is the state of the object in each cluster.
 type ResourceBindingStatus struct {
-	// Conditions of the binding.
+	// Conditions of the binding. See docs/reference/conditions.md.
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// AggregatedStatus is the state in each cluster.
+	// AggregatedStatus is the state of the object in each cluster.
 	// +optional
 	AggregatedStatus []AggregatedStatusItem `json:"aggregatedStatus,omitempty"`
 }
 
-// AggregatedStatusItem is the state in one cluster.
+// AggregatedStatusItem is the state of the object in one cluster.
 type AggregatedStatusItem struct {
-	// ClusterName is the cluster.
+	// ClusterName is the name of the cluster.
 	// +required
 	ClusterName string `json:"clusterName"`
 
-	// Status reflected from the member object.
+	// Status is the status of the object in the cluster, or the part of it that the interpreter reads.
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
 	Status *runtime.RawExtension `json:"status,omitempty"`
 
-	// Applied is true if the manifest was applied.
+	// Applied is true if the cluster applied the manifest.
 	// +optional
 	Applied bool `json:"applied,omitempty"`
 
-	// AppliedMessage is why not.
+	// AppliedMessage is the error if applied is false.
 	// +optional
 	AppliedMessage string `json:"appliedMessage,omitempty"`
 }

@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Work is a manifest for one member cluster; it lives in that cluster's execution space.
+// Work is the manifest of one object for one member cluster. Its namespace is karmada-es-NAME of the cluster.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=works,scope=Namespaced,shortName=wk,categories=karmada-io
@@ -16,11 +16,11 @@ type Work struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is what the member shall hold.
+	// Spec has the manifest that the cluster applies.
 	// +required
 	Spec WorkSpec `json:"spec"`
 
-	// Status is what the member answered.
+	// Status is the state of the object in the cluster. The hub, or the agent of a cluster in Pull mode, writes it.
 	// +optional
 	Status WorkStatus `json:"status,omitempty"`
 }
@@ -33,24 +33,24 @@ type WorkList struct {
 	Items           []Work `json:"items"`
 }
 
-// WorkSpec is what a member shall hold.
+// WorkSpec has the manifest that a cluster applies.
 type WorkSpec struct {
-	// Workload holds the manifest.
+	// Workload has the manifest.
 	// +optional
 	Workload WorkloadTemplate `json:"workload,omitempty"`
 
-	// SuspendDispatching stops applying; the status is still collected.
+	// SuspendDispatching suspends applying the manifest. The status is still collected. Default: false.
 	// +optional
 	SuspendDispatching *bool `json:"suspendDispatching,omitempty"`
 
-	// PreserveResourcesOnDeletion leaves the member object behind when the Work is deleted.
+	// PreserveResourcesOnDeletion keeps the object in the cluster when the Work is deleted. Default: false.
 	// +optional
 	PreserveResourcesOnDeletion *bool `json:"preserveResourcesOnDeletion,omitempty"`
 }
 
-// WorkloadTemplate holds manifests; Argosy writes exactly one.
+// WorkloadTemplate has manifests. The hub writes exactly one.
 type WorkloadTemplate struct {
-	// Manifests of the member's objects.
+	// Manifests are the objects to apply.
 	// +optional
 	Manifests []Manifest `json:"manifests,omitempty"`
 }
@@ -61,9 +61,9 @@ type Manifest struct {
 	runtime.RawExtension `json:",inline"`
 }
 
-// WorkStatus is what a member answered.
+// WorkStatus is the state of the object in the cluster.
 type WorkStatus struct {
-	// Conditions: Applied, Dispatching.
+	// Conditions of the Work. See docs/reference/conditions.md.
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
@@ -202,26 +202,26 @@ const (
 	MessageSuspended  = "Work dispatching is in a suspended state."
 )
 
-// ManifestStatus is the state of one manifest.
+// ManifestStatus is the state of the object of one manifest.
 type ManifestStatus struct {
-	// Identifier of the manifest.
+	// Identifier identifies the manifest and its object.
 	// +required
 	Identifier ResourceIdentifier `json:"identifier"`
 
-	// Status reflected from the member object.
+	// Status is the status of the object in the cluster, or the part of it that the interpreter reads.
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
 	Status *runtime.RawExtension `json:"status,omitempty"`
 
-	// Health of the member object.
+	// Health of the object in the cluster: Healthy, Unhealthy or Unknown.
 	// +kubebuilder:validation:Enum=Healthy;Unhealthy;Unknown
 	// +optional
 	Health ResourceHealth `json:"health,omitempty"`
 }
 
-// ResourceIdentifier identifies a manifest of a Work.
+// ResourceIdentifier identifies a manifest of a Work, and its object.
 type ResourceIdentifier struct {
-	// Ordinal is the manifest's index.
+	// Ordinal is the index of the manifest in spec.workload.manifests, counted from 0.
 	// +required
 	Ordinal int `json:"ordinal"`
 
@@ -237,7 +237,7 @@ type ResourceIdentifier struct {
 	// +required
 	Kind string `json:"kind"`
 
-	// Resource is required by the schema and always empty, as Karmada writes it.
+	// Resource is always empty. The schema requires it.
 	// +required
 	Resource string `json:"resource"`
 
@@ -253,7 +253,7 @@ type ResourceIdentifier struct {
 // ResourceHealth is Healthy, Unhealthy or Unknown.
 type ResourceHealth string
 
-// The healths that the API shows; five finer ones are used inside (core/workload/interpret).
+// The values of health that the API shows. Internally there are five (core/workload/interpret).
 const (
 	ResourceHealthy   ResourceHealth = "Healthy"
 	ResourceUnhealthy ResourceHealth = "Unhealthy"

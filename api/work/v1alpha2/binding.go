@@ -10,7 +10,7 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 )
 
-// ResourceBinding binds a namespaced template to the clusters that take it.
+// ResourceBinding is the placement of a namespaced template in clusters. The hub writes it.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:storageversion
@@ -22,11 +22,11 @@ type ResourceBinding struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is where the template goes.
+	// Spec is the placement of the template, with the settings of its policy.
 	// +required
 	Spec ResourceBindingSpec `json:"spec"`
 
-	// Status is what became of it.
+	// Status is the state of the scheduling, and of the object in each cluster. The hub writes it.
 	// +optional
 	Status ResourceBindingStatus `json:"status,omitempty"`
 }
@@ -39,7 +39,7 @@ type ResourceBindingList struct {
 	Items           []ResourceBinding `json:"items"`
 }
 
-// ClusterResourceBinding binds a cluster-scoped template to the clusters that take it.
+// ClusterResourceBinding is the placement of a cluster-scoped template in clusters. The hub writes it.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:storageversion
@@ -51,11 +51,11 @@ type ClusterResourceBinding struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is where the template goes.
+	// Spec is the placement of the template, with the settings of its policy.
 	// +required
 	Spec ResourceBindingSpec `json:"spec"`
 
-	// Status is what became of it.
+	// Status is the state of the scheduling, and of the object in each cluster. The hub writes it.
 	// +optional
 	Status ResourceBindingStatus `json:"status,omitempty"`
 }
@@ -68,80 +68,81 @@ type ClusterResourceBindingList struct {
 	Items           []ClusterResourceBinding `json:"items"`
 }
 
-// ResourceBindingSpec is where a template goes.
+// ResourceBindingSpec is the placement of a template, with the settings of its policy.
 type ResourceBindingSpec struct {
 	// Resource is the template.
 	// +required
 	Resource ObjectReference `json:"resource"`
 
-	// PropagateDeps sends along what the template refers to.
+	// PropagateDeps also propagates the objects that the template refers to. Copied from the policy.
 	// +optional
 	PropagateDeps bool `json:"propagateDeps,omitempty"`
 
-	// ReplicaRequirements is what one replica needs.
+	// ReplicaRequirements are the node requirements and resource requests of one replica.
 	// +optional
 	ReplicaRequirements *ReplicaRequirements `json:"replicaRequirements,omitempty"`
 
-	// Replicas of the template; 0 without requirements means it is not a workload.
+	// Replicas is the number of replicas of the template. 0 without replicaRequirements: the template is not a workload.
 	// +optional
 	Replicas int32 `json:"replicas,omitempty"`
 
-	// Components of a template with several pod templates.
+	// Components are the components of a template with several pod templates.
 	// +optional
 	Components []Component `json:"components,omitempty"`
 
-	// Clusters is the scheduling result.
+	// Clusters are the clusters and replicas that the scheduler chose.
 	// +optional
 	Clusters []TargetCluster `json:"clusters,omitempty"`
 
-	// Placement is the policy's; nil means that the binding came from a dependency and is not scheduled.
+	// Placement is copied from the policy. If it is not set, the binding follows those in requiredBy and is not scheduled.
 	// +optional
 	Placement *policyv1alpha1.Placement `json:"placement,omitempty"`
 
-	// GracefulEvictionTasks are clusters that the template is leaving.
+	// GracefulEvictionTasks are the evictions from clusters that are in progress.
 	// +optional
 	GracefulEvictionTasks []GracefulEvictionTask `json:"gracefulEvictionTasks,omitempty"`
 
-	// RequiredBy are the bindings of the templates that depend on this one.
+	// RequiredBy are the bindings of the templates that depend on this template.
 	// +optional
 	RequiredBy []BindingSnapshot `json:"requiredBy,omitempty"`
 
-	// SchedulerName is the scheduler that places the template.
+	// SchedulerName is the name of the scheduler that places the template. Copied from the policy.
 	// +optional
 	SchedulerName string `json:"schedulerName,omitempty"`
 
-	// Failover is the policy's.
+	// Failover configures the failover of the workload. Copied from the policy.
 	// +optional
 	Failover *policyv1alpha1.FailoverBehavior `json:"failover,omitempty"`
 
-	// ConflictResolution is the policy's.
+	// ConflictResolution decides about an object that exists in a cluster and that no hub manages: Abort (report an error)
+	// or Overwrite (take it over). Copied from the policy. Default: Abort.
 	// +kubebuilder:default="Abort"
 	// +kubebuilder:validation:Enum=Abort;Overwrite
 	// +optional
 	ConflictResolution policyv1alpha1.ConflictResolution `json:"conflictResolution,omitempty"`
 
-	// RescheduleTriggeredAt asks for a fresh scheduling; in effect when later than status.lastScheduledTime.
+	// RescheduleTriggeredAt requests a new scheduling. It has an effect if it is later than status.lastScheduledTime.
 	// +optional
 	RescheduleTriggeredAt *metav1.Time `json:"rescheduleTriggeredAt,omitempty"`
 
-	// Suspension stops scheduling or dispatching.
+	// Suspension suspends scheduling or dispatching.
 	// +optional
 	Suspension *Suspension `json:"suspension,omitempty"`
 
-	// PreserveResourcesOnDeletion is the policy's.
+	// PreserveResourcesOnDeletion keeps the objects in clusters when the template is deleted. Copied from the policy.
 	// +optional
 	PreserveResourcesOnDeletion *bool `json:"preserveResourcesOnDeletion,omitempty"`
 
-	// SchedulePriority orders the scheduling of bindings.
+	// SchedulePriority is the priority of the binding in the queue of the scheduler.
 	// +optional
 	SchedulePriority *SchedulePriority `json:"schedulePriority,omitempty"`
 
-	// WorkloadAffinityGroups are the groups that the template belongs to, as key=value.
+	// WorkloadAffinityGroups are the groups of the template for workload affinity, as key=value.
 	// +optional
 	WorkloadAffinityGroups *WorkloadAffinityGroups `json:"workloadAffinityGroups,omitempty"`
 }
 
-// ObjectReference names a template.
+// ObjectReference identifies a template.
 type ObjectReference struct {
 	// APIVersion of the template.
 	// +required
@@ -163,33 +164,33 @@ type ObjectReference struct {
 	// +optional
 	UID types.UID `json:"uid,omitempty"`
 
-	// ResourceVersion of the template, as last seen; a change of it makes the Works anew.
+	// ResourceVersion of the template when the hub last read it. When it changes, the hub updates the Works.
 	// +optional
 	ResourceVersion string `json:"resourceVersion,omitempty"`
 }
 
-// ReplicaRequirements is what one replica needs.
+// ReplicaRequirements are the node requirements and resource requests of one replica.
 type ReplicaRequirements struct {
-	// NodeClaim selects suitable nodes.
+	// NodeClaim are the requirements for nodes.
 	// +optional
 	NodeClaim *NodeClaim `json:"nodeClaim,omitempty"`
 
-	// ResourceRequest is what one replica requests.
+	// ResourceRequest are the resources that one replica requests, such as cpu: 100m.
 	// +optional
 	ResourceRequest corev1.ResourceList `json:"resourceRequest,omitempty"`
 
-	// Namespace of the template, for quotas.
+	// Namespace of the template. Its quotas in clusters limit the replicas.
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 
-	// PriorityClassName of the pods, for quotas.
+	// PriorityClassName of the pods. Quotas can depend on it.
 	// +optional
 	PriorityClassName string `json:"priorityClassName,omitempty"`
 }
 
-// NodeClaim selects suitable nodes for a replica.
+// NodeClaim are the requirements of a replica for its node.
 type NodeClaim struct {
-	// HardNodeAffinity is the required node affinity.
+	// HardNodeAffinity is the required node affinity of the pods.
 	// +optional
 	HardNodeAffinity *corev1.NodeSelector `json:"hardNodeAffinity,omitempty"`
 
@@ -202,29 +203,29 @@ type NodeClaim struct {
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
 }
 
-// Component is one pod template of several.
+// Component is one of several pod templates of a template.
 type Component struct {
 	// Name of the component, unique in the template.
 	// +kubebuilder:validation:MaxLength=32
 	// +required
 	Name string `json:"name"`
 
-	// Replicas of the component.
+	// Replicas is the number of replicas of the component.
 	// +required
 	Replicas int32 `json:"replicas"`
 
-	// ReplicaRequirements is what one replica needs.
+	// ReplicaRequirements are the node requirements and resource requests of one replica.
 	// +optional
 	ReplicaRequirements *ComponentReplicaRequirements `json:"replicaRequirements,omitempty"`
 }
 
-// ComponentReplicaRequirements is what one replica of a component needs.
+// ComponentReplicaRequirements are the node requirements and resource requests of one replica of a component.
 type ComponentReplicaRequirements struct {
-	// NodeClaim selects suitable nodes.
+	// NodeClaim are the requirements for nodes.
 	// +optional
 	NodeClaim *NodeClaim `json:"nodeClaim,omitempty"`
 
-	// ResourceRequest is what one replica requests.
+	// ResourceRequest are the resources that one replica requests, such as cpu: 100m.
 	// +optional
 	ResourceRequest corev1.ResourceList `json:"resourceRequest,omitempty"`
 
@@ -233,87 +234,88 @@ type ComponentReplicaRequirements struct {
 	PriorityClassName string `json:"priorityClassName,omitempty"`
 }
 
-// TargetCluster is a cluster that takes the template.
+// TargetCluster is a cluster in which the template is placed.
 type TargetCluster struct {
 	// Name of the cluster.
 	// +required
 	Name string `json:"name"`
 
-	// Replicas in the cluster.
+	// Replicas is the number of replicas in the cluster. Not set if the template has no replicas.
 	// +optional
 	Replicas int32 `json:"replicas,omitempty"`
 
-	// Components in the cluster.
+	// Components have the replicas of each component in the cluster, for a template with several pod templates.
 	// +optional
 	Components []TargetComponent `json:"components,omitempty"`
 }
 
-// TargetComponent is a component's share of a cluster.
+// TargetComponent is the number of replicas of a component in a cluster.
 type TargetComponent struct {
 	// Name of the component.
 	// +required
 	Name string `json:"name"`
 
-	// Replicas of the component in the cluster.
+	// Replicas is the number of replicas of the component in the cluster.
 	// +required
 	Replicas int32 `json:"replicas"`
 }
 
-// GracefulEvictionTask is a cluster that a template is leaving.
+// GracefulEvictionTask is the eviction of a template from a cluster.
 type GracefulEvictionTask struct {
-	// FromCluster is the cluster left.
+	// FromCluster is the name of the cluster that the template leaves.
 	// +required
 	FromCluster string `json:"fromCluster"`
 
-	// PurgeMode is when the template is deleted from the cluster. Gracefully: when its replacement is healthy. Directly:
-	// at once. Never: when a user sets suppressDeletion to false.
+	// PurgeMode is the time when the template is deleted from the cluster. Gracefully: when its replacement is healthy.
+	// Directly: at once. Never: when a user sets suppressDeletion to false.
 	// +kubebuilder:validation:Enum=Directly;Gracefully;Never
 	// +optional
 	PurgeMode policyv1alpha1.PurgeMode `json:"purgeMode,omitempty"`
 
-	// Replicas that leave; nil is all.
+	// Replicas is the number of replicas that leave the cluster. Default: all.
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// Reason in CamelCase.
+	// Reason is one word in CamelCase, for programs.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:Pattern=`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`
 	// +required
 	Reason string `json:"reason"`
 
-	// Message for people.
+	// Message explains the eviction, for people.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// Producer is the controller that asked.
+	// Producer is the name of the controller that created the task.
 	// +required
 	Producer string `json:"producer"`
 
-	// GracePeriodSeconds is the time in seconds that the replacement has to become healthy, with purgeMode Gracefully.
-	// After that the hub reports a warning, and still keeps the template in the cluster.
+	// GracePeriodSeconds is the time in seconds for the replacement to become healthy, with purgeMode Gracefully. After
+	// it, the hub records a warning event and keeps the template in the cluster.
 	// +optional
 	GracePeriodSeconds *int32 `json:"gracePeriodSeconds,omitempty"`
 
-	// SuppressDeletion keeps the old workload (true) or deletes it at once (false).
+	// SuppressDeletion keeps the template in the cluster (true), or ends the task and deletes it at once (false). Users
+	// may set it. Default: the task ends by its purgeMode.
 	// +optional
 	SuppressDeletion *bool `json:"suppressDeletion,omitempty"`
 
-	// PreservedLabelState is state for the new copy.
+	// PreservedLabelState has the labels that the replacement gets, with values of the status of the workload.
 	// +optional
 	PreservedLabelState map[string]string `json:"preservedLabelState,omitempty"`
 
-	// CreationTimestamp is when the task was made.
+	// CreationTimestamp is the time when the task was created.
 	// +optional
 	CreationTimestamp *metav1.Time `json:"creationTimestamp,omitempty"`
 
-	// ClustersBeforeFailover are the clusters at that time.
+	// ClustersBeforeFailover are the clusters of the binding at that time.
 	// +optional
 	ClustersBeforeFailover []string `json:"clustersBeforeFailover,omitempty"`
 }
 
-// BindingSnapshot is a binding that requires this one.
+// BindingSnapshot is a binding whose template depends on this one.
 type BindingSnapshot struct {
 	// Namespace of the binding.
 	// +optional
@@ -328,53 +330,53 @@ type BindingSnapshot struct {
 	Clusters []TargetCluster `json:"clusters,omitempty"`
 }
 
-// Suspension stops scheduling or dispatching.
+// Suspension suspends scheduling or dispatching.
 type Suspension struct {
 	policyv1alpha1.Suspension `json:",inline"`
 
-	// Scheduling stops the scheduler.
+	// Scheduling suspends the scheduling of the binding. Default: false.
 	// +optional
 	Scheduling *bool `json:"scheduling,omitempty"`
 }
 
-// SchedulePriority is the priority of a binding in the scheduler's queue.
+// SchedulePriority is the priority of a binding in the queue of the scheduler.
 type SchedulePriority struct {
-	// Priority: the higher goes first.
+	// Priority is a number. A binding with a higher number is scheduled first. Default: 0.
 	// +kubebuilder:default=0
 	// +optional
 	Priority int32 `json:"priority,omitempty"`
 }
 
-// WorkloadAffinityGroups are the groups that a template belongs to.
+// WorkloadAffinityGroups are the groups of a template for workload affinity.
 type WorkloadAffinityGroups struct {
-	// AffinityGroup as key=value.
+	// AffinityGroup is the group for affinity, as key=value.
 	// +optional
 	AffinityGroup string `json:"affinityGroup,omitempty"`
 
-	// AntiAffinityGroup as key=value.
+	// AntiAffinityGroup is the group for anti-affinity, as key=value.
 	// +optional
 	AntiAffinityGroup string `json:"antiAffinityGroup,omitempty"`
 }
 
-// ResourceBindingStatus is what became of a template.
+// ResourceBindingStatus is the state of the scheduling, and of the object in each cluster.
 type ResourceBindingStatus struct {
-	// SchedulerObservedGeneration is the generation that the scheduler last saw.
+	// SchedulerObservedGeneration is the generation of the binding that was scheduled last.
 	// +optional
 	SchedulerObservedGeneration int64 `json:"schedulerObservedGeneration,omitempty"`
 
-	// SchedulerObservedAffinityName is the affinity term in use.
+	// SchedulerObservedAffinityName is the name of the term of clusterAffinities that is in use.
 	// +optional
 	SchedulerObservedAffinityName string `json:"schedulerObservingAffinityName,omitempty"`
 
-	// LastScheduledTime is when the scheduler last ran.
+	// LastScheduledTime is the time when the binding was scheduled last.
 	// +optional
 	LastScheduledTime *metav1.Time `json:"lastScheduledTime,omitempty"`
 
-	// Conditions: Scheduled, FullyApplied.
+	// Conditions of the binding. See docs/reference/conditions.md.
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// AggregatedStatus is the state in each cluster, sorted by cluster.
+	// AggregatedStatus is the state of the object in each cluster, sorted by cluster.
 	// +optional
 	AggregatedStatus []AggregatedStatusItem `json:"aggregatedStatus,omitempty"`
 }
@@ -488,32 +490,32 @@ const (
 	MessageFullyAppliedFails = "Failed to apply all works, see status.aggregatedStatus for details"
 )
 
-// AggregatedStatusItem is the state in one cluster.
+// AggregatedStatusItem is the state of the object in one cluster.
 type AggregatedStatusItem struct {
-	// ClusterName is the cluster.
+	// ClusterName is the name of the cluster.
 	// +required
 	ClusterName string `json:"clusterName"`
 
-	// Status reflected from the member object.
+	// Status is the status of the object in the cluster, or the part of it that the interpreter reads.
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
 	Status *runtime.RawExtension `json:"status,omitempty"`
 
-	// Applied is true if the manifest was applied.
+	// Applied is true if the cluster applied the manifest.
 	// +optional
 	Applied bool `json:"applied,omitempty"`
 
-	// AppliedMessage is why not.
+	// AppliedMessage is the error if applied is false.
 	// +optional
 	AppliedMessage string `json:"appliedMessage,omitempty"`
 
-	// Health of the member object.
+	// Health of the object in the cluster: Healthy, Unhealthy or Unknown.
 	// +kubebuilder:validation:Enum=Healthy;Unhealthy;Unknown
 	// +optional
 	Health workv1alpha1.ResourceHealth `json:"health,omitempty"`
 
-	// UnhealthySince is when the health became Unhealthy; unset for another health. The toleration of
-	// spec.failover.application counts from it. Not in Karmada.
+	// UnhealthySince is the time when the health became Unhealthy. Not set for another health. The toleration of
+	// spec.failover.application starts then. Not in Karmada.
 	// +optional
 	UnhealthySince *metav1.Time `json:"unhealthySince,omitempty"`
 }

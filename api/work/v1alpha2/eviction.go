@@ -6,7 +6,7 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 )
 
-// LeftGracefully returns the clusters that are being left and keep their Work as it is until the task ends, sorted.
+// LeftGracefully returns the clusters with an eviction in progress that keep their Work until the task ends, sorted.
 func (s *ResourceBindingSpec) LeftGracefully() []string {
 	var clusters []string
 	for i := range s.GracefulEvictionTasks {

@@ -5,7 +5,7 @@ const (
 	ResourceBindingPermanentIDLabel        = "resourcebinding.karmada.io/permanent-id"
 	ClusterResourceBindingPermanentIDLabel = "clusterresourcebinding.karmada.io/permanent-id"
 
-	// BindingManagedByLabel marks a binding made by something other than a policy.
+	// BindingManagedByLabel is on bindings that no policy created.
 	BindingManagedByLabel = "binding.karmada.io/managed-by"
 	// DependedByLabelPrefix + hash of the independent binding = its permanent id, on an attached binding.
 	DependedByLabelPrefix = "resourcebinding.karmada.io/depended-by-"
@@ -19,18 +19,18 @@ const (
 	WorkPermanentIDLabel    = "work.karmada.io/permanent-id"
 	WorkNamespaceAnnotation = "work.karmada.io/namespace"
 	WorkNameAnnotation      = "work.karmada.io/name"
-	// ConflictResolutionAnnotation is overwrite or abort; on a template it outranks the policy.
+	// ConflictResolutionAnnotation is overwrite or abort. On a template, it takes precedence over the policy.
 	ConflictResolutionAnnotation = "work.karmada.io/conflict-resolution"
 	ConflictResolutionOverwrite  = "overwrite"
 	ConflictResolutionAbort      = "abort"
 
 	TemplateUIDAnnotation        = "resourcetemplate.karmada.io/uid"
 	TemplateGenerationAnnotation = "resourcetemplate.karmada.io/generation"
-	// ManagedAnnotationsAnnotation and ManagedLabelsAnnotation list, sorted and joined by commas, the keys that we set.
+	// ManagedAnnotationsAnnotation and ManagedLabelsAnnotation list the keys that the hub sets, sorted, joined by commas.
 	ManagedAnnotationsAnnotation = "resourcetemplate.karmada.io/managed-annotations"
 	ManagedLabelsAnnotation      = "resourcetemplate.karmada.io/managed-labels"
 
-	// ManagedLabel = "true" is on every member object that we created or adopted.
+	// ManagedLabel = "true" is on every object in a member that the hub created or took over.
 	ManagedLabel = "karmada.io/managed"
 	// SystemLabel = "true" is on namespaces, accounts and secrets of the system itself.
 	SystemLabel = "karmada.io/system"
