@@ -5,8 +5,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// ReleaseApproval is the verdict of one user about one gate of a release. It counts for one revision and one attempt of
-// the stage, and cannot be changed.
+// ReleaseApproval is the approval or rejection of a gate of a release by one user. It is valid for one revision and one
+// attempt of the stage, and cannot be changed.
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=releaseapprovals,scope=Namespaced,shortName=rap
 // +kubebuilder:printcolumn:JSONPath=`.spec.release`,name=`RELEASE`,type=string
@@ -19,7 +19,7 @@ type ReleaseApproval struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is the verdict.
+	// Spec has the gate and the verdict.
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a ReleaseApproval cannot be changed"
 	// +required
 	Spec ReleaseApprovalSpec `json:"spec"`
@@ -34,7 +34,7 @@ type ReleaseApprovalList struct {
 	Items []ReleaseApproval `json:"items"`
 }
 
-// ReleaseApprovalSpec is a verdict.
+// ReleaseApprovalSpec has the gate and the verdict of a user.
 type ReleaseApprovalSpec struct {
 	// Release is the name of the release, in the same namespace.
 	// +kubebuilder:validation:MinLength=1
@@ -42,7 +42,7 @@ type ReleaseApprovalSpec struct {
 	// +required
 	Release string `json:"release"`
 
-	// ReleaseUID is the uid of the release, so that the verdict does not count for another one of the same name.
+	// ReleaseUID is the UID of the release, so that the verdict is not valid for another release of the same name.
 	// +required
 	ReleaseUID types.UID `json:"releaseUID"`
 
@@ -58,7 +58,7 @@ type ReleaseApprovalSpec struct {
 	// +required
 	Stage string `json:"stage"`
 
-	// Position of the gate: before or after the stage.
+	// Position of the gate: Before or After the stage. Default: Before.
 	// +kubebuilder:validation:Enum=Before;After
 	// +kubebuilder:default=Before
 	// +optional
@@ -70,7 +70,7 @@ type ReleaseApprovalSpec struct {
 	// +required
 	Gate string `json:"gate"`
 
-	// Attempt of the stage, as in the status of the release.
+	// Attempt of the stage, as in status.stages of the release. Default: 1.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:default=1
 	// +optional
@@ -81,7 +81,7 @@ type ReleaseApprovalSpec struct {
 	// +required
 	Verdict ApprovalVerdict `json:"verdict"`
 
-	// Comment is for people.
+	// Comment of the user, for people.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Comment string `json:"comment,omitempty"`

@@ -5,8 +5,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// ReleaseCheck judges the stages of releases by what a Prometheus, a webhook or a Job answers, or by an error budget.
-// Gates of type Check name it, in releases of its namespace. A change counts from the next sample on.
+// ReleaseCheck judges stages of releases by Prometheus, a webhook, a Job or an error budget. Gates of type Check name
+// it, in releases of its namespace. A change of it applies from the next sample on.
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=releasechecks,scope=Namespaced,shortName=rck
 // +kubebuilder:printcolumn:JSONPath=`.spec.prometheus.condition`,name=`CONDITION`,type=string
@@ -18,7 +18,7 @@ type ReleaseCheck struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is what is asked, and how the answers are judged.
+	// Spec has the source of the check, and the rules for its verdict.
 	// +required
 	Spec ReleaseCheckSpec `json:"spec"`
 }
@@ -32,15 +32,15 @@ type ReleaseCheckList struct {
 	Items []ReleaseCheck `json:"items"`
 }
 
-// ReleaseCheckSpec is what a check asks, and how it judges the answers. It has exactly one of prometheus, webhook,
-// job and slo.
+// ReleaseCheckSpec has the source of a check, and the rules for its verdict. Set one of prometheus, webhook, job and
+// slo.
 // +kubebuilder:validation:ExactlyOneOf=prometheus;webhook;job;slo
 type ReleaseCheckSpec struct {
-	// Prometheus asks a Prometheus, or a server with its HTTP API.
+	// Prometheus queries a Prometheus, or a server with its HTTP API.
 	// +optional
 	Prometheus *PrometheusCheck `json:"prometheus,omitempty"`
 
-	// Webhook asks an HTTP server for a verdict.
+	// Webhook requests a verdict from an HTTP server.
 	// +optional
 	Webhook *WebhookCheck `json:"webhook,omitempty"`
 
@@ -48,40 +48,39 @@ type ReleaseCheckSpec struct {
 	// +optional
 	Job *JobCheck `json:"job,omitempty"`
 
-	// SLO asks a Prometheus how much of an error budget is left. Gates and ReleaseGuards can use it.
+	// SLO queries a Prometheus for the rest of an error budget. Gates and ReleaseGuards can use it.
 	// +optional
 	SLO *SLOCheck `json:"slo,omitempty"`
 
-	// Interval is the time between two samples.
+	// Interval is the time between two samples. Default: 30s.
 	// +kubebuilder:default="30s"
 	// +optional
 	Interval *metav1.Duration `json:"interval,omitempty"`
 
-	// InitialDelay is the time from the start of the gate to the first sample, so that the data is about the stage.
-	// Default: 0.
+	// InitialDelay is the time from the start of the gate to the first sample, so that it is about the stage. Default: 0s.
 	// +optional
 	InitialDelay *metav1.Duration `json:"initialDelay,omitempty"`
 
-	// Report lets the gate open with each verdict: the check is judged, recorded and shown, and stops no release. The gate
-	// also opens if it times out, or if the check is inconclusive or gets no answer. Use it to try a check.
+	// Report opens the gate with each verdict: the check is evaluated, recorded and shown, and stops no release. The gate
+	// also opens if it times out, or if the check is inconclusive or gets no answer. Default: false.
 	// +optional
 	Report bool `json:"report,omitempty"`
 
-	// Count is how many samples must pass. Only for prometheus and slo.
+	// Count is the number of samples that must pass. Only for prometheus and slo. Default: 1.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000
 	// +kubebuilder:default=1
 	// +optional
 	Count int32 `json:"count,omitempty"`
 
-	// FailureLimit is how many samples may fail before the check fails. Only for prometheus and slo.
+	// FailureLimit is the number of samples that may fail before the check fails. Only for prometheus and slo. Default: 0.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000
 	// +optional
 	FailureLimit int32 `json:"failureLimit,omitempty"`
 
-	// InconclusiveLimit is how many samples in a row may be without data, or errors, before the check is inconclusive.
-	// Such a sample neither passes nor fails. OnInconclusive of the gate decides the reaction.
+	// InconclusiveLimit is the number of consecutive samples without data, or with errors, that are permitted before the
+	// check is inconclusive. Such samples neither pass nor fail. The gate has the reaction in onInconclusive. Default: 4.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000
 	// +kubebuilder:default=4
@@ -91,31 +90,30 @@ type ReleaseCheckSpec struct {
 
 // PrometheusCheck is a query and a condition. Queries can contain {{release}}, {{namespace}}, {{name}} (the workload),
 // {{revision}}, {{stage}}, {{environment}}, {{clusters}} (those of the stage, as a regular expression such as m1|m2),
-// {{cluster}}, and {{args.NAME}}, an argument of the gate. Variables are in quotes. An argument may also be outside
-// quotes if its value is a number or a duration, such as 0.5 or 5m. A query with {{cluster}} is asked once for each
-// cluster of the stage.
+// {{cluster}}, and {{args.NAME}}, an argument of the gate. Variables are in quotes. An argument may be outside quotes
+// if its value is a number or a duration, such as 0.5 or 5m. A query with {{cluster}} is sent for each cluster.
 // +kubebuilder:validation:ExactlyOneOf=url;member
 type PrometheusCheck struct {
 	PrometheusServer `json:",inline"`
 
-	// Query in PromQL. Its result is a number, or a vector: then the condition must be true for each of its elements.
+	// Query in PromQL. The result is a number or a vector. The condition must be true for each element of a vector.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
 	// +required
 	Query string `json:"query"`
 
-	// MinSamples is the minimal amount of data behind the result. With less, the sample counts as no data.
+	// MinSamples is the minimal amount of data behind the result. With less, the sample has no data. Default: none.
 	// +optional
 	MinSamples *MinSamples `json:"minSamples,omitempty"`
 
-	// Control is a query for a number to compare with, at the same time, such as the error rate of clusters with the
-	// former revision.
+	// Control is a query for a number to compare the result with, at the same time, such as the error rate of clusters
+	// with the former revision.
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	Control string `json:"control,omitempty"`
 
-	// Condition in CEL that is true for a good result, such as "result > 0.98" or "result <= control * 1.5". It has the
-	// numbers result and control, and the text cluster. In arithmetic and with ==, numbers are written as 2.0.
+	// Condition is a CEL expression that is true for a good result, such as "result > 0.98" or "result <= control * 1.5".
+	// The variables are the numbers result and control, and the text cluster. In arithmetic and with ==, write 2.0.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	// +required
@@ -130,7 +128,7 @@ type PrometheusServer struct {
 	// +optional
 	URL string `json:"url,omitempty"`
 
-	// Member is a Service in each cluster of the stage. It is asked through the API server of the cluster.
+	// Member is a Service in each cluster of the stage. The hub reaches it through the API server of the cluster.
 	// +optional
 	Member *MemberService `json:"member,omitempty"`
 
@@ -140,19 +138,19 @@ type PrometheusServer struct {
 	SecretRef *ReleaseSecretReference `json:"secretRef,omitempty"`
 }
 
-// SLOCheck is a service level objective: the share of events, such as requests, that must be good. The other events
-// are its error budget. The sample passes if enough of the budget is left, and it is not spent too fast. Queries can
-// have the variables of PrometheusCheck, and {{window}}.
+// SLOCheck is a service level objective: the share of events, such as requests, that must be good. The other events are
+// its error budget. A sample passes if enough of the budget is left, and it is not spent too fast. Queries can have the
+// variables of PrometheusCheck, and {{window}}.
 // +kubebuilder:validation:ExactlyOneOf=url;member
 type SLOCheck struct {
 	PrometheusServer `json:",inline"`
 
-	// Objective is which percentage of events must be good, such as 99.9. It is less than 100.
+	// Objective is the percentage of events that must be good, less than 100, such as 99.9.
 	// +kubebuilder:validation:Pattern=`^[0-9]{1,2}(\.[0-9]{1,6})?$`
 	// +required
 	Objective string `json:"objective"`
 
-	// Window is the time that the budget is for, such as 30d: a number with m, h, d or w.
+	// Window is the period of the budget: a number with m, h, d or w. Default: 30d.
 	// +kubebuilder:validation:Pattern=`^[1-9][0-9]{0,5}[mhdw]$`
 	// +kubebuilder:default="30d"
 	// +optional
@@ -165,26 +163,26 @@ type SLOCheck struct {
 	// +required
 	Good string `json:"good"`
 
-	// Total is a query like Good for the number of all events.
+	// Total is a query in PromQL for the number of all events in {{window}}. The elements of a vector are added up.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
 	// +required
 	Total string `json:"total"`
 
-	// MinBudgetLeft is which percentage of the budget must be left. Default: 0, so that more is not spent than there is;
-	// not checked if only maxBurnRate is set. ReleaseGuards have a limit of their own.
+	// MinBudgetLeft is the percentage of the budget that must be left. Default: 0, the budget must not be exceeded; not
+	// checked if only maxBurnRate is set. ReleaseGuards have a limit of their own.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
 	// +optional
 	MinBudgetLeft *int32 `json:"minBudgetLeft,omitempty"`
 
-	// MaxBurnRate is how fast the budget may be spent in burnRateWindow. A rate of 1 spends exactly the budget in the
-	// whole window. Such as 14.4. Default: not checked.
+	// MaxBurnRate is the largest burn rate in burnRateWindow, such as 14.4. A rate of 1 spends exactly the budget in the
+	// whole window. Default: not checked.
 	// +kubebuilder:validation:Pattern=`^[0-9]{1,6}(\.[0-9]{1,6})?$`
 	// +optional
 	MaxBurnRate string `json:"maxBurnRate,omitempty"`
 
-	// BurnRateWindow is the time that maxBurnRate is measured in.
+	// BurnRateWindow is the period in which maxBurnRate is measured. Default: 5m.
 	// +kubebuilder:validation:Pattern=`^[1-9][0-9]{0,5}[mhdw]$`
 	// +kubebuilder:default="5m"
 	// +optional
@@ -213,26 +211,26 @@ type MemberService struct {
 	// +required
 	Namespace string `json:"namespace"`
 
-	// Service is its name.
+	// Service is the name of the Service.
 	// +kubebuilder:validation:Pattern=`^[a-z]([-a-z0-9]*[a-z0-9])?$`
 	// +kubebuilder:validation:MaxLength=63
 	// +required
 	Service string `json:"service"`
 
-	// Port of the Service: its name or number.
+	// Port is the name or number of the port of the Service.
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	// +kubebuilder:validation:MaxLength=15
 	// +required
 	Port string `json:"port"`
 
-	// Scheme of the port.
+	// Scheme of the port: http or https. Default: http.
 	// +kubebuilder:validation:Enum=http;https
 	// +kubebuilder:default=http
 	// +optional
 	Scheme string `json:"scheme,omitempty"`
 
-	// Clusters in which the Service may be asked. Default: all clusters. Whoever writes the check needs the right to get
-	// clusters/proxy of each of them; without a list, of all clusters.
+	// Clusters in which the Service may be requested. Default: all clusters. The author of the check needs the permission
+	// to get clusters/proxy of each of them; without a list, of all clusters.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=1000
 	// +kubebuilder:validation:items:MaxLength=253
@@ -242,7 +240,7 @@ type MemberService struct {
 
 // ReleaseSecretReference names a Secret in the namespace of the check.
 type ReleaseSecretReference struct {
-	// Name of the Secret. Whoever writes the check needs the right to get it.
+	// Name of the Secret. The author of the check needs the permission to get it.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +required
@@ -252,7 +250,7 @@ type ReleaseSecretReference struct {
 // WebhookCheck is a server that judges a stage. The hub sends a POST request with the release, stage, gate, revision,
 // attempt and clusters as JSON. The header Idempotency-Key is the same in all requests of one attempt. The server
 // answers 200 with {"verdict": "Pass"}, Fail, Inconclusive or Wait, and optionally a message and retryAfter ("1m").
-// Other answers: 2xx without a verdict is Pass, 4xx is Fail, and all else is an error.
+// Other answers: 2xx without a verdict is Pass, 4xx is Fail, and all others are errors.
 type WebhookCheck struct {
 	// URL of the server. The hub does not call addresses of its own machine, unless its administrator permits that.
 	// +kubebuilder:validation:MinLength=1
@@ -266,29 +264,29 @@ type WebhookCheck struct {
 	// +optional
 	SecretRef *ReleaseSecretReference `json:"secretRef,omitempty"`
 
-	// Timeout of a request, at most 30s.
+	// Timeout of a request, at most 30s. Default: 10s.
 	// +kubebuilder:default="10s"
 	// +optional
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 }
 
 // JobCheck is a Job that runs in clusters of the stage, in the namespace of the release. The hub deletes it when the
-// gate has closed, and a Job that failed after another hour. A retried stage runs another Job.
+// gate has closed. A failed Job is deleted after another hour. A retried stage runs another Job.
 type JobCheck struct {
-	// Spec of the Job, of batch/v1. Whoever writes the check needs the right to create Jobs and PropagationPolicies in
-	// the namespace.
+	// Spec of the Job, of batch/v1. The author of the check needs the permission to create Jobs and PropagationPolicies.
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +required
 	Spec runtime.RawExtension `json:"spec"`
 
-	// Where the Job runs. EachCluster: in each cluster of the stage. OneCluster: in the first one that answers.
+	// Where selects the clusters of the Job. EachCluster: each cluster of the stage. OneCluster: the first one that
+	// responds. Default: EachCluster.
 	// +kubebuilder:validation:Enum=EachCluster;OneCluster
 	// +kubebuilder:default=EachCluster
 	// +optional
 	Where JobPlace `json:"where,omitempty"`
 }
 
-// JobPlace is where the Job of a check runs.
+// JobPlace is EachCluster or OneCluster.
 type JobPlace string
 
 // The places of Jobs.
@@ -318,10 +316,10 @@ type CheckArgument string
 // GateCheck is a gate that a ReleaseCheck opens.
 const GateCheck ReleaseGateType = "Check"
 
-// InconclusiveAction is what happens at a gate whose check is inconclusive.
+// InconclusiveAction is the reaction of a gate to an inconclusive check.
 type InconclusiveAction string
 
-// The actions about a check that is inconclusive.
+// The reactions to an inconclusive check.
 const (
 	InconclusiveWait  InconclusiveAction = "Wait"
 	InconclusivePause InconclusiveAction = "Pause"
@@ -329,11 +327,11 @@ const (
 	InconclusivePass  InconclusiveAction = "Pass"
 )
 
-// CheckVerdict is what the samples of a check mean.
+// CheckVerdict is the verdict of a check after its samples so far.
 type CheckVerdict string
 
-// The verdicts. Pass and Fail are final. Inconclusive means that there is no data, and Error that there is no answer:
-// the check goes on, and another sample can still pass or fail.
+// The verdicts. Pass and Fail are final. Inconclusive: there is no data. Error: there is no answer. After these, the
+// check continues, and another sample can still pass or fail.
 const (
 	CheckPass         CheckVerdict = "Pass"
 	CheckFail         CheckVerdict = "Fail"
@@ -341,19 +339,18 @@ const (
 	CheckError        CheckVerdict = "Error"
 )
 
-// ReleaseCheckStatus is the state of the check of a gate. It is written when the verdict changes and when a sample
-// fails, so its numbers can be behind.
+// ReleaseCheckStatus is the state of the check of a gate. The hub writes it when the verdict changes and when a sample
+// fails, so its numbers can be out of date.
 type ReleaseCheckStatus struct {
 	// Name of the ReleaseCheck.
 	Name string `json:"name"`
 
-	// Attempt of the stage, and Key, which is the hash of the release, its revision, stage, attempt and gate. The verdict
-	// counts for them alone. Webhooks get the key, and the names of Jobs contain it. Both are written before the first
-	// sample.
-	Attempt int32  `json:"attempt"`
-	Key     string `json:"key"`
+	// Attempt of the stage. The verdict is valid only for this attempt.
+	Attempt int32 `json:"attempt"`
+	// Key is the hash of the release, revision, stage, attempt and gate. Webhooks get it, and names of Jobs contain it.
+	Key string `json:"key"`
 
-	// Verdict is empty while the samples so far decide nothing.
+	// Verdict of the check. Empty while the samples decide nothing.
 	// +optional
 	Verdict CheckVerdict `json:"verdict,omitempty"`
 
@@ -361,18 +358,20 @@ type ReleaseCheckStatus struct {
 	// +optional
 	Report bool `json:"report,omitempty"`
 
-	// Passed and Failed are the numbers of such samples. Unclear is the number of samples without data, and of errors,
-	// since the last other one.
+	// Passed is the number of samples that passed.
 	// +optional
 	Passed int32 `json:"passed,omitempty"`
+	// Failed is the number of samples that failed.
 	// +optional
 	Failed int32 `json:"failed,omitempty"`
+	// Unclear is the number of consecutive last samples without data, or with errors.
 	// +optional
 	Unclear int32 `json:"unclear,omitempty"`
 
-	// Value of the last sample, and Control, the number that it was compared with.
+	// Value is the result of the last sample.
 	// +optional
 	Value string `json:"value,omitempty"`
+	// Control is the number that the last result was compared with.
 	// +optional
 	Control string `json:"control,omitempty"`
 
@@ -381,9 +380,10 @@ type ReleaseCheckStatus struct {
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// SampledAt is when the last sample was taken, and NextAt when the next one is due.
+	// SampledAt is the time of the last sample.
 	// +optional
 	SampledAt *metav1.Time `json:"sampledAt,omitempty"`
+	// NextAt is the time of the next sample.
 	// +optional
 	NextAt *metav1.Time `json:"nextAt,omitempty"`
 }
@@ -398,7 +398,7 @@ const (
 	//
 	//reference:reason Progressing of Release
 	ReasonCheckInconclusive = "CheckInconclusive"
-	// ReasonCheckUnavailable: a check gets no answer, or it cannot ask.
+	// ReasonCheckUnavailable: a check gets no answer, or cannot send its request.
 	//
 	//reference:reason Progressing of Release
 	ReasonCheckUnavailable = "CheckUnavailable"

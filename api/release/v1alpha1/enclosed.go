@@ -6,9 +6,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// EnclosedManifest is a template with a manifest that has an effect in members and none on the hub: a definition, a
-// webhook configuration or a role that the hub would act on itself if it were written plainly. Policies select it by
-// its own kind and name; members get what it encloses, and overrides select that.
+// EnclosedManifest is a template that encloses the manifest of an object for members, such as a definition, a webhook
+// configuration or a role, that would have an effect on the hub if it were created there. Policies select it by its own
+// kind and name. Members get the enclosed object, and overrides select that object.
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=enclosedmanifests,scope=Cluster
 // +kubebuilder:printcolumn:JSONPath=`.spec.manifest.kind`,name=`MANIFEST-KIND`,type=string
@@ -26,7 +26,7 @@ type EnclosedManifest struct {
 
 // EnclosedManifestSpec has the manifest.
 type EnclosedManifestSpec struct {
-	// Manifest is one object of any kind, with apiVersion, kind and metadata.name. It is not checked against a schema.
+	// Manifest is one object of any kind, with apiVersion, kind and metadata.name. It is not validated against a schema.
 	// +required
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:EmbeddedResource

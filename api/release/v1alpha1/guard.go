@@ -4,9 +4,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ReleaseGuard limits releases of several namespaces: when a stage may start, how much may be updated at the same time,
-// and how many users must approve. It never stops what is under way, and never a pause, an abort or a rollback. See
-// docs/release-guards.md.
+// ReleaseGuard limits releases of several namespaces: the times when stages may start, the updates at the same time,
+// and the approvals. It never stops a stage in progress, a pause, an abort or a rollback. See docs/release-guards.md.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=releaseguards,scope=Cluster,shortName=rgd
@@ -23,11 +22,11 @@ type ReleaseGuard struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is what the guard permits, and for which releases.
+	// Spec selects releases, and has the windows and limits for them.
 	// +required
 	Spec ReleaseGuardSpec `json:"spec"`
 
-	// Status is whether the guard is open, and what is in use of its limits.
+	// Status is the state of the windows and limits. The hub writes it.
 	// +optional
 	Status ReleaseGuardStatus `json:"status,omitempty"`
 }
@@ -41,31 +40,30 @@ type ReleaseGuardList struct {
 	Items []ReleaseGuard `json:"items"`
 }
 
-// ReleaseGuardSpec is what a guard permits.
+// ReleaseGuardSpec selects releases, and has the windows and limits for them.
 type ReleaseGuardSpec struct {
-	// Selector is for which stages of which releases the guard is. Default: all.
+	// Selector selects stages of releases. Default: all stages.
 	// +optional
 	Selector ReleaseGuardSelector `json:"selector,omitempty"`
 
 	// Windows are the times at which stages and releases may start. The guard is open if no Deny window is active and, if
-	// there are Allow windows, one of them is.
+	// there are Allow windows, at least one of them is active. Default: always open.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
 	Windows []ReleaseWindow `json:"windows,omitempty"`
 
-	// Limits are for all releases that the guard selects together.
+	// Limits apply to all releases that the guard selects together.
 	// +optional
 	Limits *ReleaseLimits `json:"limits,omitempty"`
 
-	// Approvals adds a gate before each stage that the guard selects.
+	// Approvals adds a gate before each stage that the guard selects. Default: none.
 	// +optional
 	Approvals *ReleaseGuardApprovals `json:"approvals,omitempty"`
 
-	// Require is whether workloads in the namespaces of the guard need releases. It is about changes of the pods of a
-	// workload whose template names no ReleaseStrategy, since they are sent to clusters at once. Off: they need none.
-	// Record: the hub creates a Release for each, which observes the change and never holds it. Enforce: the hub refuses
-	// them.
+	// Require decides about changes of pods of workloads in the namespaces of the guard whose template names no
+	// ReleaseStrategy. Such changes are sent to clusters at once. Off: they are permitted. Record: the hub creates a
+	// Release for each, which observes the change and never delays it. Enforce: the hub refuses them. Default: Off.
 	// +kubebuilder:validation:Enum=Off;Record;Enforce
 	// +kubebuilder:default=Off
 	// +optional
@@ -74,19 +72,18 @@ type ReleaseGuardSpec struct {
 
 // ReleaseGuardSelector selects stages of releases. All of its fields must match.
 type ReleaseGuardSelector struct {
-	// Namespaces of the releases. Default: all.
+	// Namespaces of the releases. Default: all namespaces.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=256
 	// +kubebuilder:validation:items:MaxLength=63
 	// +optional
 	Namespaces []string `json:"namespaces,omitempty"`
 
-	// Clusters selects clusters by label. A stage matches if it has one of them, and only these count for the limits.
-	// Default: all clusters.
+	// Clusters selects clusters by label. A stage matches if it has one; only these count for the limits. Default: all.
 	// +optional
 	Clusters *metav1.LabelSelector `json:"clusters,omitempty"`
 
-	// Environments of the stages. Default: all, and stages without one.
+	// Environments of the stages. Default: all stages, including those without an environment.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MaxLength=63
@@ -94,22 +91,22 @@ type ReleaseGuardSelector struct {
 	Environments []string `json:"environments,omitempty"`
 }
 
-// ReleaseWindow is a time at which releases may start, or may not. It is either repeated, with schedule and duration,
-// or happens once, between from and to.
+// ReleaseWindow is a time at which releases may start, or may not. Set schedule and duration for a window that repeats,
+// or from and to for a window that happens once.
 type ReleaseWindow struct {
-	// Kind of the window. Allow: releases may start during it. Deny: they may not.
+	// Kind of the window. Allow: releases may start during it. Deny: releases may not start during it.
 	// +kubebuilder:validation:Enum=Allow;Deny
 	// +required
 	Kind ReleaseWindowKind `json:"kind"`
 
-	// Schedule is when the window begins, with five fields as in crontab, such as 0 22 * * 5. If the clock is set forward
-	// over a beginning, the window begins at that moment.
+	// Schedule has the times when the window begins, in the five fields of crontab, such as 0 22 * * 5. If daylight saving
+	// time skips such a time, the window begins at the change.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Schedule string `json:"schedule,omitempty"`
 
-	// Duration of the window, such as 8h. It is elapsed time, also on days when the clock is changed.
+	// Duration of the window, such as 8h. It is elapsed time, also when daylight saving time begins or ends.
 	// +optional
 	Duration *metav1.Duration `json:"duration,omitempty"`
 
@@ -118,11 +115,11 @@ type ReleaseWindow struct {
 	// +optional
 	TimeZone string `json:"timeZone,omitempty"`
 
-	// From is when the window begins. Default: it has always been active.
+	// From is the time when the window begins. Default: no beginning.
 	// +optional
 	From *metav1.Time `json:"from,omitempty"`
 
-	// To is when the window ends. Default: it stays active.
+	// To is the time when the window ends. Default: no end.
 	// +optional
 	To *metav1.Time `json:"to,omitempty"`
 
@@ -132,7 +129,7 @@ type ReleaseWindow struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// ReleaseWindowKind is what a window does.
+// ReleaseWindowKind is Allow or Deny.
 type ReleaseWindowKind string
 
 // The kinds of windows.
@@ -141,54 +138,54 @@ const (
 	WindowDeny  ReleaseWindowKind = "Deny"
 )
 
-// ReleaseLimits are how much releases may do at the same time. A release or stage that would exceed one waits; older
-// releases go first. What counts is written in the statuses of the releases.
+// ReleaseLimits limit releases in progress. A release or stage that would exceed a limit waits; older releases go
+// first. The numbers that count are in the statuses of the releases.
 type ReleaseLimits struct {
-	// Releases is how many releases may be under way.
+	// Releases is the number of releases that may be in progress. Default: no limit.
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	Releases *int32 `json:"releases,omitempty"`
 
-	// Clusters is how many clusters stages that are under way may update. A stage counts with all of its clusters, or
-	// with its maxConcurrentClusters.
+	// Clusters is the number of clusters that stages in progress may update. A stage counts with all of its clusters, or
+	// with its maxConcurrentClusters. Default: no limit.
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	Clusters *int32 `json:"clusters,omitempty"`
 
-	// PodsPercent is how many pods stages that are under way may replace, as a percentage of all pods of workloads in the
-	// namespaces and clusters of the guard, rounded up.
+	// PodsPercent is the percentage of pods that stages in progress may replace, of all pods of workloads in the
+	// namespaces and clusters of the guard, rounded up. Default: no limit.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
 	// +optional
 	PodsPercent *int32 `json:"podsPercent,omitempty"`
 
-	// UnavailablePercent is how many pods stages that are under way may make unavailable, as a percentage like
-	// PodsPercent. A stage counts with the maxUnavailable of its workloads.
+	// UnavailablePercent is the percentage of pods that stages in progress may make unavailable, as for podsPercent. A
+	// stage counts with the maxUnavailable of its workloads. Default: no limit.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
 	// +optional
 	UnavailablePercent *int32 `json:"unavailablePercent,omitempty"`
 
-	// Per is the key of a label of clusters, such as topology.kubernetes.io/region. Each value of it has the limits of its
-	// own, and so have the clusters without the label together.
+	// Per is the key of a label of clusters, such as topology.kubernetes.io/region. The limits apply to each value of the
+	// label separately, and to the clusters without the label. Default: the limits apply to all clusters together.
 	// +kubebuilder:validation:MaxLength=317
 	// +optional
 	Per string `json:"per,omitempty"`
 
-	// MinErrorBudget is how much of an error budget must be left, so that a stage or a release may start.
+	// MinErrorBudget is the part of an error budget that must be left before a stage or a release starts.
 	// +optional
 	MinErrorBudget *MinErrorBudget `json:"minErrorBudget,omitempty"`
 }
 
-// MinErrorBudget is how much of an error budget must be left. While the budget is not known, nothing starts.
+// MinErrorBudget is the part of an error budget that must be left. While the budget is unknown, nothing starts.
 type MinErrorBudget struct {
-	// Percent of the error budget that must be left.
+	// Percent is the percentage of the error budget that must be left.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
 	// +required
 	Percent int32 `json:"percent"`
 
-	// CheckRef names a ReleaseCheck with slo and a URL. Its queries can have no variable but {{window}}.
+	// CheckRef names a ReleaseCheck with slo and a URL. The only variable of its queries is {{window}}.
 	// +required
 	CheckRef NamespacedCheckReference `json:"checkRef"`
 }
@@ -208,28 +205,28 @@ type NamespacedCheckReference struct {
 	Name string `json:"name"`
 }
 
-// ErrorBudgetState is what an error budget means for a guard.
+// ErrorBudgetState is the state of the error budget of a guard.
 type ErrorBudgetState string
 
-// The states. Unknown means that there is no data, or no answer: nothing starts.
+// The states. Unknown: the check has no data or no answer, and nothing starts.
 const (
 	ErrorBudgetEnough  ErrorBudgetState = "Enough"
 	ErrorBudgetSpent   ErrorBudgetState = "Spent"
 	ErrorBudgetUnknown ErrorBudgetState = "Unknown"
 )
 
-// ReleaseGuardBudget is the error budget of a guard. It is written when the state changes, and when the budget has
-// changed by a percent or more.
+// ReleaseGuardBudget is the error budget of a guard. The hub writes it when the state changes, or the budget changes by
+// one percent or more.
 type ReleaseGuardBudget struct {
 	// State is Enough, Spent or Unknown.
 	State ErrorBudgetState `json:"state"`
 
-	// Left is the percentage of the budget that is left, such as 73.2; negative if more than the budget is spent. Empty
-	// if it is not known.
+	// Left is the percentage of the budget that is left, such as 73.2. It is negative if more than the budget is spent,
+	// and empty if it is unknown.
 	// +optional
 	Left string `json:"left,omitempty"`
 
-	// Message is why the budget is not known.
+	// Message explains why the budget is unknown.
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	Message string `json:"message,omitempty"`
@@ -239,21 +236,21 @@ type ReleaseGuardBudget struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 }
 
-// ReleaseGuardApprovals are approvals that a stage needs in addition to its own gates.
+// ReleaseGuardApprovals are approvals that a stage requires in addition to its own gates.
 type ReleaseGuardApprovals struct {
-	// Count is how many different users must approve.
+	// Count is the number of different users who must approve. Default: 1.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=16
 	// +kubebuilder:default=1
 	// +optional
 	Count int32 `json:"count,omitempty"`
 
-	// NotAuthor is true if the user who created the release cannot approve it, nor users who may act as that user.
+	// NotAuthor excludes the user who created the release, and users who may act as that user. Default: false.
 	// +optional
 	NotAuthor bool `json:"notAuthor,omitempty"`
 }
 
-// ReleaseRequirement is whether workloads need releases.
+// ReleaseRequirement is Off, Record or Enforce.
 type ReleaseRequirement string
 
 // The requirements.
@@ -263,17 +260,17 @@ const (
 	RequireEnforce ReleaseRequirement = "Enforce"
 )
 
-// ReleaseGuardStatus is the state of a guard.
+// ReleaseGuardStatus is the state of the windows and limits of a guard.
 type ReleaseGuardStatus struct {
-	// ObservedGeneration is the generation of the guard that the status is about.
+	// ObservedGeneration is the generation of the guard that the status is for.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Open is true if the windows let releases start now.
+	// Open is true if the windows permit releases to start now.
 	// +optional
 	Open bool `json:"open"`
 
-	// Reason why the guard is closed: Frozen in a Deny window, OutsideWindow otherwise.
+	// Reason of a closed guard: Frozen in a Deny window, OutsideWindow otherwise.
 	// +optional
 	Reason string `json:"reason,omitempty"`
 
@@ -281,53 +278,54 @@ type ReleaseGuardStatus struct {
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// NextOpen is when the guard opens, NextClose when it closes; unset if that is more than a year ahead.
+	// NextOpen is the time when the guard opens. Not set if that is more than a year ahead.
 	// +optional
 	NextOpen *metav1.Time `json:"nextOpen,omitempty"`
+	// NextClose is the time when the guard closes. Not set if that is more than a year ahead.
 	// +optional
 	NextClose *metav1.Time `json:"nextClose,omitempty"`
 
-	// ErrorBudget is the error budget of spec.limits.minErrorBudget after the last sample. A hub that has started since
-	// asks again before a stage starts.
+	// ErrorBudget is the error budget of spec.limits.minErrorBudget after the last sample. A hub that has restarted
+	// samples again before a stage starts.
 	// +optional
 	ErrorBudget *ReleaseGuardBudget `json:"errorBudget,omitempty"`
 
-	// InUse is what the releases that the guard selects do now.
+	// InUse has the use of the limits by the selected releases.
 	// +optional
 	InUse ReleaseGuardUse `json:"inUse,omitempty"`
 
-	// Waiting is how many releases wait for the guard.
+	// Waiting is the number of releases that wait for the guard.
 	// +optional
 	Waiting int32 `json:"waiting"`
 }
 
-// ReleaseGuardUse is what counts for the limits of a guard, whatever limits it has.
+// ReleaseGuardUse has the use of limits, also of limits that are not set.
 type ReleaseGuardUse struct {
-	// Releases that are under way.
+	// Releases is the number of releases in progress.
 	// +optional
 	Releases int32 `json:"releases"`
 
-	// Clusters that stages under way may update, see spec.limits.clusters.
+	// Clusters is the number of clusters that stages in progress may update, see spec.limits.clusters.
 	// +optional
 	Clusters int32 `json:"clusters"`
 }
 
-// ReleaseGuardWait is what a release waits for at ReleaseGuards.
+// ReleaseGuardWait is the ReleaseGuard that a release waits for.
 type ReleaseGuardWait struct {
 	// Name of the ReleaseGuard.
 	Name string `json:"name"`
 
-	// Limit that is reached: releases, clusters, podsPercent, unavailablePercent or minErrorBudget. Empty if the windows
-	// are closed.
+	// Limit is the limit that is reached: releases, clusters, podsPercent, unavailablePercent or minErrorBudget. Empty if
+	// the windows are closed.
 	// +optional
 	Limit ReleaseLimit `json:"limit,omitempty"`
 
-	// Until is when the windows open; unset if they stay closed.
+	// Until is the time when the windows open. Not set if they stay closed.
 	// +optional
 	Until *metav1.Time `json:"until,omitempty"`
 
-	// Queues are the limits for which the release is in the queue: the names of ReleaseGuards, with the value of their
-	// label if they have one. It goes before younger releases there.
+	// Queues are the limits that the release is queued for: names of ReleaseGuards, with the value of their label if they
+	// have one. It goes before younger releases.
 	// +listType=set
 	// +optional
 	Queues []string `json:"queues,omitempty"`
@@ -345,25 +343,25 @@ const (
 	LimitErrorBudget ReleaseLimit = "minErrorBudget"
 )
 
-// ReleaseReservation is what a stage counts for limits of pods while it is under way.
+// ReleaseReservation is the share of a stage in the pod limits of ReleaseGuards.
 type ReleaseReservation struct {
-	// Pods that the stage replaces, by cluster.
+	// Pods are the pods that the stage replaces, by cluster.
 	// +listType=map
 	// +listMapKey=cluster
 	// +optional
 	Pods []ReservedPods `json:"pods,omitempty"`
 
-	// Unavailable is how many of them may be unavailable at the same time, in all clusters.
+	// Unavailable is the number of these pods that may be unavailable at the same time, in all clusters.
 	// +optional
 	Unavailable int64 `json:"unavailable,omitempty"`
 }
 
-// ReservedPods are pods in a cluster.
+// ReservedPods is a number of pods in a cluster.
 type ReservedPods struct {
 	// Cluster is the name of the cluster.
 	Cluster string `json:"cluster"`
 
-	// Pods is their number.
+	// Pods is the number of pods.
 	Pods int64 `json:"pods"`
 }
 
@@ -375,10 +373,10 @@ const (
 	ReasonOutsideWindow = "OutsideWindow"
 	// ReasonFrozen: a Deny window of a ReleaseGuard is active.
 	ReasonFrozen = "Frozen"
-	// ReasonLimitReached: other releases use what a ReleaseGuard permits.
+	// ReasonLimitReached: other releases use the limit of a ReleaseGuard.
 	ReasonLimitReached = "LimitReached"
 	// ReasonErrorBudgetSpent: less of the error budget is left than a ReleaseGuard requires.
 	ReasonErrorBudgetSpent = "ErrorBudgetSpent"
-	// ReasonErrorBudgetUnknown: a ReleaseGuard requires an error budget, and how much is left is not known.
+	// ReasonErrorBudgetUnknown: a ReleaseGuard requires an error budget, and the rest of the budget is unknown.
 	ReasonErrorBudgetUnknown = "ErrorBudgetUnknown"
 )

@@ -10,25 +10,25 @@ import (
 
 // Annotations of releases.
 const (
-	// ReleaseStrategyAnnotation on a template names the ReleaseStrategy by which changes of its pods are released.
+	// ReleaseStrategyAnnotation on a template names the ReleaseStrategy for changes of its pods.
 	ReleaseStrategyAnnotation = wellknown.ReleaseStrategyAnnotation
-	// SkipStageAnnotation on a Release ends a stage, and RetryAnnotation starts a stage again that failed. The value is
-	// the stage and its attempt, such as prod@1. Attempts count from 1; see status.stages.
+	// SkipStageAnnotation on a Release skips a stage, and RetryAnnotation starts a failed stage again. The value is the
+	// stage and its attempt, such as prod@1. Attempts are counted from 1; see status.stages.
 	SkipStageAnnotation = wellknown.SkipStageAnnotation
 	RetryAnnotation     = wellknown.RetryAnnotation
-	// BreakGlassAnnotation on a Release starts a stage though ReleaseGuards are closed or their limits are reached. The
-	// value is as that of SkipStageAnnotation.
+	// BreakGlassAnnotation on a Release starts a stage although ReleaseGuards are closed or their limits are reached. The
+	// value is the stage and its attempt, such as prod@1.
 	BreakGlassAnnotation = wellknown.BreakGlassAnnotation
-	// ReleaseReasonAnnotation on a Release is why a user skipped or retried a stage, started it in spite of
-	// ReleaseGuards, or changed the state of the release.
+	// ReleaseReasonAnnotation on a Release is the reason of the user for skipping, retrying or forcing a stage, or for
+	// changing the state of the release.
 	ReleaseReasonAnnotation = wellknown.ReleaseReasonAnnotation
 )
 
 // ReleaseKind is the kind of Release.
 var ReleaseKind = schema.GroupKind{Group: GroupVersion.Group, Kind: "Release"}
 
-// Release is one run of a strategy: it replaces the pods of workloads in their clusters by those of one revision, stage
-// by stage. It does not change the templates of the workloads.
+// Release is one run of a strategy: stage by stage, it updates the pods of workloads in their clusters to one revision.
+// It does not change the templates of the workloads.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=releases,scope=Namespaced,shortName=rel
@@ -42,12 +42,12 @@ type Release struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is what is released, how, and whether the release runs. All but state, supersede and ttlSecondsAfterFinished
-	// cannot be changed once the release is accepted.
+	// Spec has the workloads, the strategy and the desired state. Only state, supersede and ttlSecondsAfterFinished can be
+	// changed after the release is accepted.
 	// +required
 	Spec ReleaseSpec `json:"spec"`
 
-	// Status is how far the release is.
+	// Status is the progress of the release. The hub writes it.
 	// +optional
 	Status ReleaseStatus `json:"status,omitempty"`
 }
@@ -61,10 +61,10 @@ type ReleaseList struct {
 	Items []Release `json:"items"`
 }
 
-// ReleaseSpec is what a release shall do.
+// ReleaseSpec has the workloads, the strategy and the desired state of a release.
 // +kubebuilder:validation:XValidation:rule="has(self.strategyRef) != has(self.strategy)",message="set one strategy"
 type ReleaseSpec struct {
-	// Targets are the workloads that are released together, stage by stage. Names are unique.
+	// Targets are the workloads that are released together, stage by stage. Their names are unique.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MinItems=1
@@ -72,35 +72,36 @@ type ReleaseSpec struct {
 	// +required
 	Targets []ReleaseTarget `json:"targets"`
 
-	// StrategyRef names the strategy in the namespace of the release.
+	// StrategyRef names a ReleaseStrategy in the namespace of the release. Set either strategyRef or strategy.
 	// +optional
 	StrategyRef *ReleaseStrategyReference `json:"strategyRef,omitempty"`
 
-	// Strategy is a strategy for this release alone.
+	// Strategy is a strategy for this release only. Set either strategyRef or strategy.
 	// +optional
 	Strategy *ReleaseStrategySpec `json:"strategy,omitempty"`
 
-	// Supersede decides what happens if another release of one of the targets is under way. Queue: this one waits until
-	// the other has ended; a newer one that replaces ends it. Replace: the other one ends as Superseded, and this one
-	// continues from the pods that are there. Refuse: this one is not accepted.
+	// Supersede decides what happens while another release of one of the targets is in progress. Queue: this release waits
+	// until the other has ended, or until a newer release with Replace ends it. Replace: the other release ends as
+	// Superseded, and this release continues from the present pods. Refuse: this release is not accepted. Default: Queue.
 	// +kubebuilder:validation:Enum=Queue;Replace;Refuse
 	// +kubebuilder:default=Queue
 	// +optional
 	Supersede SupersedeAction `json:"supersede,omitempty"`
 
-	// State that the release shall be in. Run; Pause: no more pods are updated until it is Run again; Abort: the release
-	// ends and pods stay as they are, new and old; Rollback: it goes back to the revision before it. A release that has
-	// succeeded or was aborted can be rolled back too.
+	// State is the desired state. Run: the release continues. Pause: no more pods are updated until the state is Run
+	// again. Abort: the release ends, and pods stay as they are, new and old. Rollback: the release returns to the
+	// revision before it. A release that has succeeded or was aborted can be rolled back too. Default: Run.
 	// +kubebuilder:validation:Enum=Run;Pause;Abort;Rollback
 	// +kubebuilder:default=Run
 	// +optional
 	State ReleaseState `json:"state,omitempty"`
 
-	// Change is the origin of the change, for users and the history.
+	// Change is the origin of the change, for people and the release history.
 	// +optional
 	Change *ReleaseChange `json:"change,omitempty"`
 
-	// TTLSecondsAfterFinished is after how many seconds a release that has ended is deleted. Default: 2592000 (30 days).
+	// TTLSecondsAfterFinished is the time in seconds from the end of the release to its deletion. Default: 2592000 (30
+	// days).
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:default=2592000
 	// +optional
@@ -110,15 +111,15 @@ type ReleaseSpec struct {
 	// +optional
 	CreatedBy *ReleaseUser `json:"createdBy,omitempty"`
 
-	// Trigger is why the hub created the release; not set for a release of a user. What a client writes is removed.
+	// Trigger is the reason why the hub created the release. Not set if a user created it. The hub sets it.
 	// +optional
 	Trigger *ReleaseTrigger `json:"trigger,omitempty"`
 }
 
-// ReleaseTrigger is why the hub created a release.
+// ReleaseTrigger is the reason why the hub created a release.
 type ReleaseTrigger struct {
-	// Type is Template: the workload has changed, and its strategy has autoStart. Direct: a change was sent to clusters at
-	// once, and a ReleaseGuard requires a record of it. Such a release only observes.
+	// Type is Template (the workload changed, and its strategy has autoStart) or Direct (a change was sent to clusters at
+	// once, and a ReleaseGuard requires a record of it; the release only observes).
 	// +kubebuilder:validation:Enum=Template;Direct
 	// +required
 	Type ReleaseTriggerType `json:"type"`
@@ -129,7 +130,7 @@ type ReleaseTrigger struct {
 	Revision string `json:"revision"`
 }
 
-// ReleaseTriggerType is why the hub created a release.
+// ReleaseTriggerType is the reason why the hub created a release.
 type ReleaseTriggerType string
 
 // The triggers.
@@ -138,17 +139,17 @@ const (
 	TriggerDirect   ReleaseTriggerType = "Direct"
 )
 
-// SupersedeAction is what happens when another release of a target is under way.
+// SupersedeAction decides what happens while another release of a target is in progress.
 type SupersedeAction string
 
-// The actions when another release is under way.
+// The actions while another release is in progress.
 const (
 	SupersedeQueue   SupersedeAction = "Queue"
 	SupersedeReplace SupersedeAction = "Replace"
 	SupersedeRefuse  SupersedeAction = "Refuse"
 )
 
-// ReleaseState is the state that a release shall be in.
+// ReleaseState is the desired state of a release.
 type ReleaseState string
 
 // The states.
@@ -159,24 +160,24 @@ const (
 	StateRollback ReleaseState = "Rollback"
 )
 
-// ReleaseTarget is a workload that is released.
+// ReleaseTarget is a workload of a release.
 type ReleaseTarget struct {
-	// Name of the target in this release, unique.
+	// Name of the target, unique in the release.
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	// +kubebuilder:validation:MaxLength=63
 	// +required
 	Name string `json:"name"`
 
-	// Ref is the workload, in the namespace of the release.
+	// Ref names the workload, in the namespace of the release.
 	// +required
 	Ref ReleaseObjectReference `json:"ref"`
 
-	// To is the revision that is released. Default: the one that the template has now.
+	// To is the revision to release. Default: the present revision of the template.
 	// +kubebuilder:default={current: {}}
 	// +optional
 	To ReleaseRevisionSource `json:"to,omitempty"`
 
-	// DependsOn names targets that reach a stage before this target starts it.
+	// DependsOn names targets that must reach a stage before this target starts it.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:MaxLength=63
@@ -184,9 +185,9 @@ type ReleaseTarget struct {
 	DependsOn []string `json:"dependsOn,omitempty"`
 }
 
-// ReleaseObjectReference is a workload in the namespace of the release.
+// ReleaseObjectReference names a workload in the namespace of the release.
 type ReleaseObjectReference struct {
-	// APIVersion of the workload. Only its group counts.
+	// APIVersion of the workload. The hub compares the group and ignores the version.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=317
 	// +required
@@ -205,7 +206,7 @@ type ReleaseObjectReference struct {
 	Name string `json:"name"`
 }
 
-// ReleaseRevisionSource is where the revision of a target comes from. It has exactly one field.
+// ReleaseRevisionSource is the source of the revision of a target. Set exactly one field.
 // +kubebuilder:validation:MinProperties=1
 // +kubebuilder:validation:MaxProperties=1
 type ReleaseRevisionSource struct {
@@ -213,7 +214,7 @@ type ReleaseRevisionSource struct {
 	// +optional
 	Current *CurrentRevision `json:"current,omitempty"`
 
-	// Revision is the name of a ReleaseRevision of the workload. Members get its pods; the template is not changed.
+	// Revision is the name of a ReleaseRevision of the workload. Clusters get its pods, and the template is not changed.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
@@ -239,16 +240,16 @@ type ReleaseChange struct {
 	// +optional
 	URL string `json:"url,omitempty"`
 
-	// Commit that is released.
+	// Commit is the ID of the commit that is released.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Commit string `json:"commit,omitempty"`
 
-	// CommittedAt is when it was committed.
+	// CommittedAt is the time of the commit.
 	// +optional
 	CommittedAt *metav1.Time `json:"committedAt,omitempty"`
 
-	// Ticket of the change.
+	// Ticket is the ID of the ticket of the change.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Ticket string `json:"ticket,omitempty"`
@@ -261,7 +262,7 @@ type ReleaseChange struct {
 
 // ReleaseUser is a user of the hub, as the hub authenticated them.
 type ReleaseUser struct {
-	// User is the name.
+	// User is the name of the user.
 	// +kubebuilder:validation:MaxLength=253
 	// +required
 	User string `json:"user"`
@@ -277,91 +278,91 @@ type ReleaseUser struct {
 	Groups []string `json:"groups,omitempty"`
 }
 
-// ReleaseStatus is how far a release is.
+// ReleaseStatus is the progress of a release.
 type ReleaseStatus struct {
-	// ObservedGeneration is the generation of the release that the status is about.
+	// ObservedGeneration is the generation of the release that the status is for.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Phase of the release: Pending, Queued, Running, Paused or RollingBack; when it has ended Succeeded, Failed,
-	// Aborted, Superseded or RolledBack.
+	// Phase of the release: Pending, Queued, Running, Paused or RollingBack. After its end: Succeeded, Failed, Aborted,
+	// Superseded or RolledBack.
 	// +optional
 	Phase ReleasePhase `json:"phase,omitempty"`
 
-	// Reason is that of the condition that explains the phase best.
+	// Reason is the reason of the condition that best explains the phase.
 	// +optional
 	Reason string `json:"reason,omitempty"`
 
-	// Stage is the name of the stage under way.
+	// Stage is the name of the stage in progress.
 	// +optional
 	Stage string `json:"stage,omitempty"`
 
-	// Progress is the number of new pods that are available, and of all pods, of all targets together: 30/100. During and
-	// after a rollback, it counts pods of the former revision instead.
+	// Progress is the number of available new pods and of all pods of all targets, such as 30/100. During and after a
+	// rollback, pods of the former revision are counted instead.
 	// +optional
 	Progress string `json:"progress,omitempty"`
 
-	// Revision names all revisions that are released together. Approvals count for one revision only.
+	// Revision identifies the revisions of all targets together. Approvals are valid for one revision.
 	// +optional
 	Revision string `json:"revision,omitempty"`
 
-	// Targets are the revisions of the targets, in the order of spec.targets.
+	// Targets have the revisions of the targets, in the order of spec.targets.
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	Targets []ReleaseTargetStatus `json:"targets,omitempty"`
 
-	// Strategy is the strategy of this release, as it was when the release was accepted.
+	// Strategy is the copy of the strategy from the time when the release was accepted.
 	// +optional
 	Strategy *ReleaseStrategySpec `json:"strategy,omitempty"`
 
-	// PlanHash is the hash of the steps that were planned when the release started.
+	// PlanHash is the hash of the steps of the release, from the time when it started.
 	// +optional
 	PlanHash string `json:"planHash,omitempty"`
 
-	// Stages are in the order of the strategy.
+	// Stages have the progress of each stage, in the order of the strategy.
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	Stages []ReleaseStageStatus `json:"stages,omitempty"`
 
-	// SoakUntil is when the stage under way has soaked, if it stays healthy.
+	// SoakUntil is the time when the soak of the stage ends, if its pods stay available.
 	// +optional
 	SoakUntil *metav1.Time `json:"soakUntil,omitempty"`
 
-	// Rollback is how far the rollback is, if there is one.
+	// Rollback is the progress of the rollback. Not set without a rollback.
 	// +optional
 	Rollback *ReleaseRollbackStatus `json:"rollback,omitempty"`
 
-	// LostClusters are clusters that do not answer, and since when.
+	// LostClusters are the clusters that do not respond.
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	LostClusters []LostClusterStatus `json:"lostClusters,omitempty"`
 
-	// Guard is what the release waits for at ReleaseGuards; unset if it waits for none.
+	// Guard is the ReleaseGuard that the release waits for. Not set if it waits for none.
 	// +optional
 	Guard *ReleaseGuardWait `json:"guard,omitempty"`
 
-	// StartedAt is when the first stage was entered, EndedAt when the release ended.
+	// StartedAt is the time when the first stage started.
 	// +optional
 	StartedAt *metav1.Time `json:"startedAt,omitempty"`
+	// EndedAt is the time when the release ended.
 	// +optional
 	EndedAt *metav1.Time `json:"endedAt,omitempty"`
 
-	// Journal has the last 64 things that happened.
+	// Journal has the last 64 events of the release.
 	// +listType=map
 	// +listMapKey=seq
 	// +optional
 	Journal []ReleaseJournalEntry `json:"journal,omitempty"`
 
-	// RecordedSeq is the last entry of the journal that the release history is known to have. It is written along with
-	// the rest of the status, so that the history may have more.
+	// RecordedSeq is the last journal entry that the hub knows to be in the release history. The hub writes it together
+	// with other changes of the status, so the history can have more.
 	// +optional
 	RecordedSeq int64 `json:"recordedSeq,omitempty"`
 
-	// Conditions are Accepted, Progressing, Healthy, Succeeded, Recorded and, while they are so, Drifted and
-	// RevisionChanged.
+	// Conditions of the release. See docs/reference/conditions.md.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
@@ -385,39 +386,38 @@ const (
 	ReleaseRolledBack  ReleasePhase = "RolledBack"
 )
 
-// ReleaseTargetStatus is which revisions of a target are released.
+// ReleaseTargetStatus has the revisions of a target.
 type ReleaseTargetStatus struct {
 	// Name of the target.
 	Name string `json:"name"`
 
-	// From is the ReleaseRevision that was there before, empty if none is known.
+	// From is the ReleaseRevision before the release. Empty if it is not known.
 	// +optional
 	From string `json:"from,omitempty"`
 
-	// To is the ReleaseRevision that is released.
+	// To is the ReleaseRevision to release.
 	To string `json:"to"`
 
-	// TemplateRevision is the ReleaseRevision that the template had when the release was accepted; not set if that is To.
+	// TemplateRevision is the ReleaseRevision of the template when the release was accepted. Not set if it is to.
 	// +optional
 	TemplateRevision string `json:"templateRevision,omitempty"`
 
-	// UID of the workload. A workload that was deleted and created again is another one: the release ends.
+	// UID of the workload. If the workload is deleted and created again, the release ends.
 	// +optional
 	UID types.UID `json:"uid,omitempty"`
 
-	// Unit is the smallest unit in which the target can be updated, by its template when the release started: Pods or
-	// Cluster. If the template is changed so that this is no longer possible, no pod is updated until the change is
-	// undone.
+	// Unit is the smallest unit in which the target can be updated, Pods or Cluster, from the time when the release
+	// started. If the template changes so that this is no longer possible, no pod is updated until the change is reverted.
 	// +optional
 	Unit ReleaseUnit `json:"unit,omitempty"`
 
-	// Failed is true if new pods of the target failed, a cluster refused it, it missed a deadline, or a gate was rejected
-	// after it began. A rollback then blocks its revision. A retry clears it.
+	// Failed is true if new pods of the target failed, a cluster refused it, it exceeded a deadline, or a gate was
+	// rejected after the update began. A rollback then blocks its revision. A retry sets it to false.
 	// +optional
 	Failed bool `json:"failed,omitempty"`
 }
 
-// ReleaseStageStatus is how far a stage is.
+// ReleaseStageStatus is the progress of a stage.
 type ReleaseStageStatus struct {
 	// Name of the stage.
 	Name string `json:"name"`
@@ -425,56 +425,58 @@ type ReleaseStageStatus struct {
 	// Phase of the stage.
 	Phase ReleaseStagePhase `json:"phase"`
 
-	// Attempt counts how often the stage was started, from 1.
+	// Attempt is the number of starts of the stage, from 1.
 	Attempt int32 `json:"attempt"`
 
-	// SameClusters is true if the stage has the same clusters as the one before it; clusterNames is then empty.
+	// SameClusters is true if the stage has the same clusters as the stage before it. clusterNames is then empty.
 	// +optional
 	SameClusters bool `json:"sameClusters,omitempty"`
 
-	// ClusterNames are the clusters of the stage, in the order in which they are updated. They are chosen when the release
-	// starts.
+	// ClusterNames are the clusters of the stage in the order of their update. They are selected when the release starts.
 	// +listType=set
 	// +optional
 	ClusterNames []string `json:"clusterNames,omitempty"`
 
-	// Counts are of the stage's clusters.
+	// Counts has the numbers of clusters and pods of the stage.
 	// +optional
 	Counts ReleaseStageCounts `json:"counts,omitempty"`
 
-	// Clusters are those that are not reached, while the stage is under way, and those that failed; at most 200.
+	// Clusters are the clusters that failed and, while the stage is in progress, those that are not finished. At most 200.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=200
 	// +optional
 	Clusters []ReleaseClusterStatus `json:"clusters,omitempty"`
 
-	// BegunTargets are the targets that the stage updates. A target with dependsOn begins when those that it depends on
-	// have reached the stage.
+	// BegunTargets are the targets that the stage has started to update. A target with dependsOn starts when its
+	// dependencies have reached the stage.
 	// +listType=set
 	// +optional
 	BegunTargets []string `json:"begunTargets,omitempty"`
 
-	// Gates are those that the stage waits for or has passed.
+	// Gates are the gates that the stage waits for or has passed.
 	// +listType=atomic
 	// +optional
 	Gates []ReleaseGateStatus `json:"gates,omitempty"`
 
-	// Reserved is what the stage counts for ReleaseGuards that limit pods. It is unset if there was none when the stage
-	// started, and when the stage has ended.
+	// Reserved is the share of the stage in the pod limits of ReleaseGuards. Not set if no guard limited pods when the
+	// stage started, and after the stage has ended.
 	// +optional
 	Reserved *ReleaseReservation `json:"reserved,omitempty"`
 
-	// Available is the largest number of new pods of the stage that were available, first at progressAt.
+	// Available is the largest number of new pods of the stage that were available at the same time.
 	// +optional
 	Available int64 `json:"available,omitempty"`
+	// ProgressAt is the time when available reached its present value.
 	// +optional
 	ProgressAt *metav1.Time `json:"progressAt,omitempty"`
 
-	// StartedAt is when the stage began to update, ReachedAt when all its clusters were reached, EndedAt when it was done.
+	// StartedAt is the time when the stage started to update pods.
 	// +optional
 	StartedAt *metav1.Time `json:"startedAt,omitempty"`
+	// ReachedAt is the time when all clusters of the stage were updated.
 	// +optional
 	ReachedAt *metav1.Time `json:"reachedAt,omitempty"`
+	// EndedAt is the time when the stage was done.
 	// +optional
 	EndedAt *metav1.Time `json:"endedAt,omitempty"`
 }
@@ -494,28 +496,33 @@ const (
 	StageFailed   ReleaseStagePhase = "Failed"
 )
 
-// ReleaseStageCounts are the clusters and pods of a stage, of all targets.
+// ReleaseStageCounts has the numbers of clusters and pods of a stage, for all targets.
 type ReleaseStageCounts struct {
-	// Clusters in the stage, and of them those that are reached, that failed, and that the release goes on without.
+	// Clusters is the number of clusters of the stage.
 	// +optional
 	Clusters int32 `json:"clusters,omitempty"`
+	// Reached is the number of clusters that are updated.
 	// +optional
 	Reached int32 `json:"reached,omitempty"`
+	// Failed is the number of clusters that failed.
 	// +optional
 	Failed int32 `json:"failed,omitempty"`
+	// Skipped is the number of clusters that the release continues without.
 	// +optional
 	Skipped int32 `json:"skipped,omitempty"`
 
-	// Pods that shall be new when the stage ends, and of them those that are new, and new and available.
+	// Pods is the number of pods that must be new at the end of the stage.
 	// +optional
 	Pods int64 `json:"pods,omitempty"`
+	// New is the number of new pods.
 	// +optional
 	New int64 `json:"new,omitempty"`
+	// Available is the number of new pods that are available.
 	// +optional
 	Available int64 `json:"available,omitempty"`
 }
 
-// ReleaseClusterStatus is how far a target is in a cluster.
+// ReleaseClusterStatus is the progress of a target in a cluster.
 type ReleaseClusterStatus struct {
 	// Name of the cluster.
 	Name string `json:"name"`
@@ -523,29 +530,31 @@ type ReleaseClusterStatus struct {
 	// Workload is the name of the target in spec.targets.
 	Workload string `json:"workload"`
 
-	// Replicas of the workload in the cluster; Target of them shall be new when the stage ends; New are, and Available
-	// are new and available.
+	// Replicas is the number of replicas of the workload in the cluster.
 	Replicas int64 `json:"replicas"`
+	// Target is the number of replicas that must be new at the end of the stage.
 	// +optional
 	Target int64 `json:"target,omitempty"`
+	// New is the number of new replicas.
 	// +optional
 	New int64 `json:"new,omitempty"`
+	// Available is the number of new replicas that are available.
 	// +optional
 	Available int64 `json:"available,omitempty"`
 
 	// Phase is Updating, Failed, Lost or Skipped.
 	Phase ReleaseClusterPhase `json:"phase"`
 
-	// Message is the reason. If the member refused the workload, it is the member's message.
+	// Message explains the phase. If the cluster refused the workload, it is the message of the cluster.
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	Message string `json:"message,omitempty"`
 }
 
-// ReleaseClusterPhase is how far a cluster is.
+// ReleaseClusterPhase is the phase of a target in a cluster.
 type ReleaseClusterPhase string
 
-// The phases of a cluster.
+// The phases of a target in a cluster.
 const (
 	ClusterUpdating ReleaseClusterPhase = "Updating"
 	ClusterFailed   ReleaseClusterPhase = "Failed"
@@ -565,11 +574,11 @@ type ReleaseGateStatus struct {
 	// Phase is Waiting, Passed, Rejected, Failed or TimedOut.
 	Phase GatePhase `json:"phase"`
 
-	// Check is the state of the check, of a gate of type Check.
+	// Check is the state of the check, for a gate of type Check.
 	// +optional
 	Check *ReleaseCheckStatus `json:"check,omitempty"`
 
-	// By are the users who approved, or the one who rejected.
+	// By are the names of the users who approved, or of the user who rejected.
 	// +listType=atomic
 	// +optional
 	By []string `json:"by,omitempty"`
@@ -579,14 +588,15 @@ type ReleaseGateStatus struct {
 	// +optional
 	Comments []string `json:"comments,omitempty"`
 
-	// Since is when the gate began to wait, Until when it times out.
+	// Since is the time when the gate started to wait.
 	// +optional
 	Since *metav1.Time `json:"since,omitempty"`
+	// Until is the time when the gate times out.
 	// +optional
 	Until *metav1.Time `json:"until,omitempty"`
 }
 
-// GatePosition is where a gate is.
+// GatePosition is the position of a gate: before or after its stage.
 type GatePosition string
 
 // The positions of gates.
@@ -607,68 +617,72 @@ const (
 	GateTimedOut GatePhase = "TimedOut"
 )
 
-// ReleaseRollbackStatus is how far a rollback is.
+// ReleaseRollbackStatus is the progress of a rollback.
 type ReleaseRollbackStatus struct {
-	// Reason for the rollback: UserRequest, or the reason of the failure.
+	// Reason of the rollback: UserRequest, or the reason of the failure.
 	Reason string `json:"reason"`
 
-	// Stage is the stage that is rolled back now, of a rollback in reverse order.
+	// Stage is the name of the stage that is rolled back at present, for a rollback in reverse order.
 	// +optional
 	Stage string `json:"stage,omitempty"`
 
-	// Available is the largest number of old pods that were available during the rollback, first at progressAt.
+	// Available is the largest number of pods of the old revision that were available at the same time.
 	// +optional
 	Available int64 `json:"available,omitempty"`
+	// ProgressAt is the time when available reached its present value.
 	// +optional
 	ProgressAt *metav1.Time `json:"progressAt,omitempty"`
 
-	// StartedAt is when the rollback began.
+	// StartedAt is the time when the rollback started.
 	StartedAt metav1.Time `json:"startedAt"`
 }
 
-// LostClusterStatus is a cluster that does not answer.
+// LostClusterStatus is a cluster that does not respond.
 type LostClusterStatus struct {
 	// Name of the cluster.
 	Name string `json:"name"`
 
-	// Since is when the release first saw that it does not answer.
+	// Since is the time when the release first found that the cluster did not respond.
 	Since metav1.Time `json:"since"`
 
-	// Skipped is true if the release continues without it.
+	// Skipped is true if the release continues without the cluster.
 	// +optional
 	Skipped bool `json:"skipped,omitempty"`
 }
 
-// ReleaseJournalEntry is something that happened in a release.
+// ReleaseJournalEntry is an event in a release.
 type ReleaseJournalEntry struct {
-	// Seq counts the entries of a release from 1.
+	// Seq is the number of the entry in the release, from 1.
 	Seq int64 `json:"seq"`
 
-	// At is when it happened.
+	// At is the time of the event.
 	At metav1.Time `json:"at"`
 
 	// Type is Phase, Stage, Gate, Cluster or Verb.
 	Type JournalType `json:"type"`
 
+	// Stage is the name of the stage, if the event is in one.
 	// +optional
 	Stage string `json:"stage,omitempty"`
+
+	// Cluster is the name of the cluster, if the event is in one.
 	// +optional
 	Cluster string `json:"cluster,omitempty"`
 
-	// Actor is the user who gave the verdict or the verb.
+	// Actor is the user who approved, rejected, or changed the release.
 	// +optional
 	Actor string `json:"actor,omitempty"`
 
-	// Reason is one word.
+	// Reason is one word, for programs.
 	Reason string `json:"reason"`
 
-	// Message is for people.
+	// Message explains the event, for people.
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	Message string `json:"message,omitempty"`
 }
 
-// JournalType is what an entry of a journal is about.
+// JournalType is the type of a journal entry.
 type JournalType string
 
 // The types of entries.
@@ -686,8 +700,7 @@ const (
 const (
 	// ReleaseAccepted: the release is planned. Otherwise the reason is why it cannot run.
 	ReleaseAccepted = "Accepted"
-	// ReleaseProgressing: pods are updated, or the time until the next step runs. Otherwise the reason says what the
-	// release waits for.
+	// ReleaseProgressing: pods are updated, or the time until the next step runs. If False, the reason is the cause.
 	ReleaseProgressing = "Progressing"
 	// ReleaseHealthy: no new pod, cluster or gate failed.
 	ReleaseHealthy = "Healthy"
@@ -696,7 +709,7 @@ const (
 	// ReleaseDrifted: the template, its overrides or its versioned ConfigMaps were changed since the release was accepted,
 	// or a member changes what it gets.
 	ReleaseDrifted = "Drifted"
-	// ReleaseRevisionChanged: failover moved replicas to clusters that run another revision. It is absent otherwise.
+	// ReleaseRevisionChanged: failover moved replicas to clusters that run another revision. Otherwise absent.
 	ReleaseRevisionChanged = "RevisionChanged"
 )
 
@@ -730,9 +743,9 @@ const (
 	ReasonRevisionNotFound = "RevisionNotFound"
 	// ReasonRevisionBlocked: the revision failed in a release that was rolled back.
 	ReasonRevisionBlocked = "RevisionBlocked"
-	// ReasonSameRevision: all clusters have the revision already.
+	// ReasonSameRevision: all clusters already have the revision.
 	ReasonSameRevision = "SameRevision"
-	// ReasonAnotherUnderWay: another release of the workload is under way, and this one does not wait.
+	// ReasonAnotherUnderWay: another release of the workload is in progress, and this release does not wait.
 	ReasonAnotherUnderWay = "AnotherUnderWay"
 	// ReasonDependencyCycle: targets depend on each other, or on one that does not exist.
 	ReasonDependencyCycle = "DependencyCycle"
@@ -755,11 +768,11 @@ const (
 	ReasonSoaking = "Soaking"
 	// ReasonChecking: the gates after the stage are checked.
 	ReasonChecking = "Checking"
-	// ReasonRollingBack: the release goes back to the revision before it.
+	// ReasonRollingBack: the release returns to the revision before it.
 	ReasonRollingBack = "RollingBack"
-	// ReasonCatchingUp: the release has succeeded, and clusters that were lost or that joined are updated.
+	// ReasonCatchingUp: the release has succeeded, and clusters that were lost or joined later are updated.
 	ReasonCatchingUp = "CatchingUp"
-	// ReasonQueued: another release of the workload goes first.
+	// ReasonQueued: the release waits for another release of the workload.
 	ReasonQueued = "Queued"
 	// ReasonWaitingForApproval: a gate waits for approvals.
 	ReasonWaitingForApproval = "WaitingForApproval"
@@ -767,10 +780,9 @@ const (
 	ReasonPausedByUser = "PausedByUser"
 	// ReasonPausedByFailure: a stage has failed.
 	ReasonPausedByFailure = "PausedByFailure"
-	// ReasonClusterUnreachable: a cluster does not answer.
+	// ReasonClusterUnreachable: a cluster does not respond.
 	ReasonClusterUnreachable = "ClusterUnreachable"
-	// ReasonDependencyNotReady: in the stage, a target waits for another target that it depends on and that is still being
-	// updated.
+	// ReasonDependencyNotReady: a target waits for a dependency that is still updated in the stage.
 	ReasonDependencyNotReady = "DependencyNotReady"
 	// ReasonFleetHalted: the hub updates no pods, because a template can no longer be updated in the unit of the release.
 	ReasonFleetHalted = "FleetHalted"
@@ -779,8 +791,8 @@ const (
 	ReasonConfigMapRefused = "ConfigMapRefused"
 	// ReasonFinished: the release has ended.
 	ReasonFinished = "Finished"
-	// ReasonNotRolledBack: the release has ended, and spec.state asks for a rollback that is not possible. The message
-	// says why.
+	// ReasonNotRolledBack: the release has ended, and the rollback of spec.state is not possible. The message has the
+	// reason.
 	ReasonNotRolledBack = "NotRolledBack"
 )
 
@@ -800,7 +812,7 @@ const (
 	ReasonDeadlineExceeded = "DeadlineExceeded"
 	// ReasonGateFailed: a gate was rejected, or timed out.
 	ReasonGateFailed = "GateFailed"
-	// ReasonNotObserved: nothing is known yet.
+	// ReasonNotObserved: no state of the clusters is known yet.
 	ReasonNotObserved = "NotObserved"
 )
 
@@ -808,7 +820,7 @@ const (
 //
 //reference:reason Succeeded of Release
 const (
-	// ReasonCompleted: all clusters have the revision, but those of stages that a user has skipped.
+	// ReasonCompleted: all clusters have the revision, except those of stages that a user has skipped.
 	ReasonCompleted = "Completed"
 	// ReasonRolledBack: all clusters have the revision before the release.
 	ReasonRolledBack = "RolledBack"
@@ -832,16 +844,15 @@ const (
 //
 //reference:reason Drifted of Release
 const (
-	// ReasonTemplateChanged: the template makes other pods.
+	// ReasonTemplateChanged: the template has other pods.
 	ReasonTemplateChanged = "TemplateChanged"
 	// ReasonOverrideChanged: an override policy was changed.
 	ReasonOverrideChanged = "OverrideChanged"
-	// ReasonMemberChanged: a client in a member cluster changes a workload repeatedly; see the condition Contested of its
-	// Work.
+	// ReasonMemberChanged: a client in a member changes a workload repeatedly; see the condition Contested of its Work.
 	ReasonMemberChanged = "MemberChanged"
 )
 
-// ReasonUserRequest is the reason of a rollback that a user asked for.
+// ReasonUserRequest is the reason of a rollback that a user requested.
 //
 //reference:none
 const ReasonUserRequest = "UserRequest"
@@ -855,7 +866,7 @@ func (p ReleasePhase) Ended() bool {
 	return false
 }
 
-// UnderWay reports whether a release in the phase has begun and not ended.
+// UnderWay reports whether a release in the phase has started and not ended.
 func (p ReleasePhase) UnderWay() bool {
 	return p == ReleaseRunning || p == ReleasePaused || p == ReleaseRollingBack
 }

@@ -5,8 +5,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// ReleaseRevision is what members get of a workload: the fields that make its pods, and the overrides of clusters. The
-// hub writes it when a release is accepted, or when the workload gets a release strategy. Its spec cannot be changed.
+// ReleaseRevision has the fields of a workload that define its pods, and the overrides for clusters. The hub creates it
+// when a release is accepted, or when the workload gets a release strategy. Its spec cannot be changed.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=releaserevisions,scope=Namespaced,shortName=rrev
@@ -19,12 +19,12 @@ type ReleaseRevision struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is what members get.
+	// Spec has the fields that define the pods, and the overrides.
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the spec of a ReleaseRevision cannot be changed"
 	// +required
 	Spec ReleaseRevisionSpec `json:"spec"`
 
-	// Status of the revision: whether it may be released.
+	// Status is set if the revision must not be released again. The hub writes it.
 	// +optional
 	Status ReleaseRevisionStatus `json:"status,omitempty"`
 }
@@ -38,44 +38,44 @@ type ReleaseRevisionList struct {
 	Items []ReleaseRevision `json:"items"`
 }
 
-// ReleaseRevisionSpec is what members get of a workload.
+// ReleaseRevisionSpec has the fields that define the pods of a workload, and the overrides.
 type ReleaseRevisionSpec struct {
-	// Target is the workload.
+	// Target names the workload.
 	// +required
 	Target ReleaseObjectReference `json:"target"`
 
-	// Hash of pods and overrides.
+	// Hash of the pods and the overrides.
 	// +kubebuilder:validation:MaxLength=63
 	// +required
 	Hash string `json:"hash"`
 
-	// PodsHash is of the fields that make pods alone, without overrides.
+	// PodsHash is the hash of the fields that define the pods, without overrides.
 	// +kubebuilder:validation:MaxLength=63
 	// +required
 	PodsHash string `json:"podsHash"`
 
-	// TemplateGeneration is the generation of the template that the revision was made from.
+	// TemplateGeneration is the generation of the template from which the revision was created.
 	// +optional
 	TemplateGeneration int64 `json:"templateGeneration,omitempty"`
 
-	// Pods are the fields of the template that make its pods.
+	// Pods are the fields of the template that define its pods.
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +required
 	Pods []RevisionField `json:"pods"`
 
-	// Images of the pods without overrides, for people.
+	// Images are the images of the pods without overrides, for people.
 	// +listType=atomic
 	// +optional
 	Images []string `json:"images,omitempty"`
 
-	// Config are the ConfigMaps that the pods read, for a release with config: Versioned. Pods refer to the versions in
-	// place of the ConfigMaps. A version has the name of the ConfigMap, "-" and the hash.
+	// Config are the ConfigMaps that the pods read, for a release with config: Versioned. Pods refer to immutable copies
+	// instead, whose name is that of the ConfigMap, "-" and the hash.
 	// +listType=atomic
 	// +optional
 	Config []RevisionConfig `json:"config,omitempty"`
 
-	// Overrides are the override policies that select the workload, in the order in which they apply. Selectors of other
+	// Overrides are the override policies that select the workload, in the order of their application. Selectors of other
 	// workloads are left out.
 	// +listType=atomic
 	// +optional
@@ -89,32 +89,32 @@ type RevisionField struct {
 	// +required
 	Path string `json:"path"`
 
-	// Value of the field; not set if the template does not have the field.
+	// Value of the field. Not set if the template does not have the field.
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
 	// +optional
 	Value *runtime.RawExtension `json:"value,omitempty"`
 }
 
-// RevisionConfig is an object that pods read, as it was.
+// RevisionConfig is an object that pods read, at the time of the revision.
 type RevisionConfig struct {
 	// Kind is ConfigMap.
 	// +kubebuilder:validation:Enum=ConfigMap
 	// +required
 	Kind string `json:"kind"`
 
-	// Name of the object in the template.
+	// Name of the object that the template refers to.
 	// +required
 	Name string `json:"name"`
 
-	// Hash of the content. It is not set for an object that is not part of the revision, because it did not exist, or
-	// because an override policy selects it. Pods read such an object by its own name.
+	// Hash of the content. Not set for an object that is not part of the revision, because it did not exist, or because an
+	// override policy selects it. Pods read such an object by its own name.
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	Hash string `json:"hash,omitempty"`
 }
 
-// RevisionOverride is an override policy as it was.
+// RevisionOverride is an override policy at the time of the revision.
 type RevisionOverride struct {
 	// Kind is OverridePolicy or ClusterOverridePolicy.
 	// +kubebuilder:validation:Enum=OverridePolicy;ClusterOverridePolicy
@@ -132,23 +132,23 @@ type RevisionOverride struct {
 	Spec runtime.RawExtension `json:"spec"`
 }
 
-// ReleaseRevisionStatus is the status of a revision.
+// ReleaseRevisionStatus is set if the revision must not be released again.
 type ReleaseRevisionStatus struct {
-	// Blocked is why the revision must not be released again. It is not set if it may be. The hub sets it when a release
-	// in which the revision failed was rolled back. Who may update the status of ReleaseRevisions can set and remove it.
+	// Blocked is the reason why the revision must not be released again. The hub sets it when it rolls back a release in
+	// which the revision failed. Users who may update the status of ReleaseRevisions can set and remove it.
 	// +optional
 	Blocked *RevisionBlock `json:"blocked,omitempty"`
 }
 
-// RevisionBlock is why a revision must not be released.
+// RevisionBlock is the reason why a revision must not be released.
 type RevisionBlock struct {
-	// Reason is one word, such as PodsFailed.
+	// Reason is one word, such as PodsFailed, for programs.
 	Reason string `json:"reason"`
 
 	// Release is the name of the release that was rolled back.
 	// +optional
 	Release string `json:"release,omitempty"`
 
-	// At is when it was blocked.
+	// At is the time when the revision was blocked.
 	At metav1.Time `json:"at"`
 }

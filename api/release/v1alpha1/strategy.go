@@ -7,9 +7,8 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 )
 
-// ReleaseStrategy is a plan for releases: in which stages pods of a new revision replace the old ones, what each stage
-// waits for, and what happens when a stage fails. A Release copies it when it is accepted, so a later change of the
-// strategy does not change a release that is under way.
+// ReleaseStrategy has the stages in which releases update pods to a new revision, their gates, and the reaction to
+// failures. A Release copies it when it is accepted, so a later change does not change a release in progress.
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=releasestrategies,scope=Namespaced,shortName=rst
 // +kubebuilder:printcolumn:JSONPath=`.spec.stages[*].name`,name=`FIRST-STAGE`,type=string
@@ -19,7 +18,7 @@ type ReleaseStrategy struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is the plan.
+	// Spec has the stages and the reactions to failures.
 	// +required
 	Spec ReleaseStrategySpec `json:"spec"`
 }
@@ -33,9 +32,9 @@ type ReleaseStrategyList struct {
 	Items []ReleaseStrategy `json:"items"`
 }
 
-// ReleaseStrategySpec is the plan of a release.
+// ReleaseStrategySpec has the stages and the reactions to failures.
 type ReleaseStrategySpec struct {
-	// Stages run one after the other. Names are unique.
+	// Stages run one after the other. Their names are unique.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MinItems=1
@@ -43,83 +42,82 @@ type ReleaseStrategySpec struct {
 	// +required
 	Stages []ReleaseStage `json:"stages"`
 
-	// Failure is when a stage fails, in addition to its deadline, and the reaction.
+	// Failure configures when a stage fails, in addition to its deadline, and the reaction.
 	// +kubebuilder:default={}
 	// +optional
 	Failure ReleaseFailure `json:"failure,omitempty"`
 
-	// Rollback is how a release returns to the revision before it.
+	// Rollback configures the return to the revision before the release.
 	// +kubebuilder:default={}
 	// +optional
 	Rollback ReleaseRollback `json:"rollback,omitempty"`
 
-	// OnLostCluster is the reaction of a release to a cluster that does not respond.
+	// OnLostCluster configures the reaction to a cluster that does not respond.
 	// +kubebuilder:default={}
 	// +optional
 	OnLostCluster ReleaseLostCluster `json:"onLostCluster,omitempty"`
 
-	// OnNewCluster decides what a cluster gets that joins the placement of a workload while the release is under way.
-	// Include: the old revision at first, and the new one with the last stage. Defer: the old revision until the release
-	// has ended, then the new one. Hold: nothing until the release has ended.
+	// OnNewCluster decides about a cluster that joins the placement of a workload during the release. Include: it gets the
+	// old revision first, and the new revision with the last stage. Defer: it gets the old revision until the release has
+	// ended, then the new revision. Hold: it gets nothing until the release has ended. Default: Include.
 	// +kubebuilder:validation:Enum=Include;Defer;Hold
 	// +kubebuilder:default=Include
 	// +optional
 	OnNewCluster NewClusterAction `json:"onNewCluster,omitempty"`
 
-	// Failover limits the clusters to which failover moves replicas during a release. PreferSameRevision: clusters that
-	// run the same revision are used first, and other clusters if these have no room. SameRevision: only clusters that run
-	// the same revision are used. If they have no room, the replicas stay in their cluster, where they may not run.
-	// Default: PreferSameRevision.
+	// Failover limits the clusters to which failover moves replicas during a release. PreferSameRevision: clusters with
+	// the same revision first, and other clusters if these lack capacity. SameRevision: only clusters with the same
+	// revision. If they lack capacity, the replicas stay in their cluster, where they may not run. Default:
+	// PreferSameRevision.
 	// +kubebuilder:validation:Enum=PreferSameRevision;SameRevision
 	// +kubebuilder:default=PreferSameRevision
 	// +optional
 	Failover FailoverMode `json:"failover,omitempty"`
 
-	// Unassigned is the reaction to clusters of the placement that are in no stage. Refuse: the release is not
-	// accepted. LastStage: they belong to the last stage.
+	// Unassigned decides about clusters of the placement that are in no stage. Refuse: the release is not accepted.
+	// LastStage: they belong to the last stage. Default: Refuse.
 	// +kubebuilder:validation:Enum=Refuse;LastStage
 	// +kubebuilder:default=Refuse
 	// +optional
 	Unassigned UnassignedAction `json:"unassigned,omitempty"`
 
-	// Autoscaling decides what FederatedHPAs of a workload do while a stage of its release updates, soaks or is checked.
-	// Follow: they scale it. Freeze: the hub keeps its number of replicas, and the bounds of the autoscalers in clusters;
-	// those scale within their bounds. Freeze ends with the stage, and does not count while the release is paused, rolls
-	// back, or waits for a cluster that does not answer. A gate after a stage is part of the stage.
+	// Autoscaling decides about FederatedHPAs of a workload while a stage of its release updates, soaks or is checked.
+	// Follow: they scale it. Freeze: the hub keeps the number of replicas, and the limits of autoscalers in clusters,
+	// which scale within these limits. Freeze ends with the stage and its gates. It has no effect while the release is
+	// paused, rolls back, or waits for a cluster that does not respond. Default: Follow.
 	// +kubebuilder:validation:Enum=Follow;Freeze
 	// +kubebuilder:default=Follow
 	// +optional
 	Autoscaling AutoscalingMode `json:"autoscaling,omitempty"`
 
 	// Config decides how pods get a change of the ConfigMaps that they read. AtOnce: all pods get it at once, and a
-	// rollback does not revert it. Versioned: the ConfigMaps are part of a revision. The hub makes an immutable ConfigMap
-	// of each content, and pods read the one of their revision. This needs propagateDeps in the policy of the workload.
+	// rollback does not revert it. Versioned: the ConfigMaps are part of a revision. The hub creates an immutable
+	// ConfigMap for each content, and pods read that of their revision. This requires propagateDeps in the policy of the
+	// workload. Default: AtOnce.
 	// +kubebuilder:validation:Enum=AtOnce;Versioned
 	// +kubebuilder:default=AtOnce
 	// +optional
 	Config ConfigMode `json:"config,omitempty"`
 
-	// AutoStart makes the hub start a release when the pods, overrides or versioned ConfigMaps of a workload change. The
-	// template of the workload must name this strategy. Without AutoStart, users start releases. Only in a
-	// ReleaseStrategy.
+	// AutoStart starts a release when the pods, overrides or versioned ConfigMaps of a workload change whose template
+	// names this strategy. Default: users start releases. Only in a ReleaseStrategy.
 	// +optional
 	AutoStart *ReleaseAutoStart `json:"autoStart,omitempty"`
 }
 
-// ReleaseAutoStart configures the releases that the hub starts. The author of such a release is unknown. At gates with
-// notAuthor, every user who may update a target of the release, or act as a service account that may, counts as the
-// author.
+// ReleaseAutoStart configures the releases that the hub starts. Their author is unknown: at gates with notAuthor, every
+// user counts as the author who may update a target of the release, or act as a service account that may.
 type ReleaseAutoStart struct {
-	// Supersede is the reaction to a change of the workload during a release of it. Queue: the hub starts the next
-	// release when the current one has ended. Replace: the next release replaces it at once, unless it rolls back or
-	// a user has paused it.
+	// Supersede decides about a change of the workload during a release of it. Queue: the hub starts the next release when
+	// the current release has ended. Replace: the next release replaces it at once, unless it rolls back or a user has
+	// paused it. Default: Queue.
 	// +kubebuilder:validation:Enum=Queue;Replace
 	// +kubebuilder:default=Queue
 	// +optional
 	Supersede SupersedeAction `json:"supersede,omitempty"`
 }
 
-// AutoscalingMode is what FederatedHPAs do while a stage of a release is under way.
+// AutoscalingMode decides about FederatedHPAs during a stage: Follow or Freeze.
 type AutoscalingMode string
 
 // The modes of autoscaling during a stage.
@@ -128,26 +126,26 @@ const (
 	AutoscalingFreeze AutoscalingMode = "Freeze"
 )
 
-// ConfigMode is how pods get a change of the ConfigMaps that they read.
+// ConfigMode decides how pods get a change of ConfigMaps: AtOnce or Versioned.
 type ConfigMode string
 
-// The ways in which pods get a change of ConfigMaps.
+// The modes of ConfigMap changes.
 const (
 	ConfigAtOnce    ConfigMode = "AtOnce"
 	ConfigVersioned ConfigMode = "Versioned"
 )
 
-// NewClusterAction is what a cluster gets that joins during a release.
+// NewClusterAction decides about a cluster that joins during a release: Include, Defer or Hold.
 type NewClusterAction string
 
-// The actions about clusters that join.
+// The actions for clusters that join.
 const (
 	NewClusterInclude NewClusterAction = "Include"
 	NewClusterDefer   NewClusterAction = "Defer"
 	NewClusterHold    NewClusterAction = "Hold"
 )
 
-// FailoverMode selects the clusters to which failover moves replicas during a release.
+// FailoverMode limits the clusters to which failover moves replicas: PreferSameRevision or SameRevision.
 type FailoverMode string
 
 // The modes of failover.
@@ -156,16 +154,16 @@ const (
 	FailoverSameRevision       FailoverMode = "SameRevision"
 )
 
-// UnassignedAction is what to do about clusters in no stage.
+// UnassignedAction decides about clusters in no stage: Refuse or LastStage.
 type UnassignedAction string
 
-// The actions about clusters in no stage.
+// The actions for clusters in no stage.
 const (
 	UnassignedRefuse    UnassignedAction = "Refuse"
 	UnassignedLastStage UnassignedAction = "LastStage"
 )
 
-// ReleaseStage is a step of a release over clusters, or over a part of their pods.
+// ReleaseStage is a step of a release. It updates clusters, or a part of their pods.
 type ReleaseStage struct {
 	// Name of the stage, unique in the strategy.
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
@@ -173,72 +171,72 @@ type ReleaseStage struct {
 	// +required
 	Name string `json:"name"`
 
-	// Environment is shown beside the stage, such as test or prod.
+	// Environment is a name that is shown with the stage, such as test or prod. ReleaseGuards can select it.
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	Environment string `json:"environment,omitempty"`
 
-	// Clusters selects the clusters of the stage among those of the workload's placement. They are resolved once, when
-	// the release starts. If it is not set, the stage has all clusters that no earlier stage updates completely.
+	// Clusters selects the clusters of the stage among those of the workload's placement. They are selected once, when the
+	// release starts. Default: all clusters that no earlier stage updates completely.
 	// +optional
 	Clusters *policyv1alpha1.ClusterAffinity `json:"clusters,omitempty"`
 
-	// To is how many pods of the stage's clusters are new when the stage ends. Default: all of them.
+	// To is the number of pods of the stage's clusters that are new at the end of the stage. Default: all pods.
 	// +optional
 	To *ReleaseAmount `json:"to,omitempty"`
 
-	// Unit is what is updated at a time. Pods: some pods of a cluster can be new while others are old. Cluster: a cluster
-	// is all old or all new; To then counts clusters instead of pods. Kinds without a partition, and workloads that are
-	// duplicated instead of divided, always use Cluster.
+	// Unit is the unit of updates. Pods: some pods of a cluster can be new while others are old. Cluster: all pods of a
+	// cluster are new or all are old, and to counts clusters. Kinds without a partition, and duplicated workloads, always
+	// use Cluster. Default: Pods.
 	// +kubebuilder:validation:Enum=Pods;Cluster
 	// +kubebuilder:default=Pods
 	// +optional
 	Unit ReleaseUnit `json:"unit,omitempty"`
 
-	// MaxConcurrentClusters is how many clusters of the stage are updated at the same time: a number, or a percentage of
-	// the stage's clusters, rounded up and at least 1. Default: all. For clusters that do not answer, see OnLostCluster.
+	// MaxConcurrentClusters is the number of clusters of the stage that are updated at the same time: a number, or a
+	// percentage of these clusters, rounded up, at least 1. Default: all. For lost clusters, see onLostCluster.
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:Pattern=`^([1-9][0-9]?|100)%$`
 	// +optional
 	MaxConcurrentClusters *intstr.IntOrString `json:"maxConcurrentClusters,omitempty"`
 
-	// Order is the order in which clusters get new pods. Proportional: all alike, by their replicas. Ordered: one cluster
-	// after the other, as clusterNames of Clusters lists them, then by name. label:KEY: as Ordered, with the clusters
-	// sorted by the value of that label first.
+	// Order is the order in which clusters get new pods. Proportional: all clusters at once, in proportion to their
+	// replicas. Ordered: one cluster after the other, as listed in clusterNames of clusters, then by name. label:KEY: as
+	// Ordered, sorted by the value of the label first. Default: Proportional.
 	// +kubebuilder:validation:Pattern=`^(Proportional|Ordered|label:[A-Za-z0-9][-A-Za-z0-9_./]*)$`
 	// +kubebuilder:validation:MaxLength=323
 	// +kubebuilder:default=Proportional
 	// +optional
 	Order string `json:"order,omitempty"`
 
-	// Before are the gates that must all pass before the stage starts, at most 8. A release has one more before stages for
-	// which ReleaseGuards need approvals.
+	// Before are the gates that must pass before the stage starts, at most 8, and one more if ReleaseGuards require
+	// approvals.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=9
 	// +optional
 	Before []ReleaseGate `json:"before,omitempty"`
 
-	// After are the gates that must all pass before the stage is done. They open when the stage has soaked.
+	// After are the gates that must pass before the stage is done, at most 8. They wait when the stage has soaked.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=8
 	// +optional
 	After []ReleaseGate `json:"after,omitempty"`
 
-	// Soak is for how long all pods of the stage must stay available, without interruption, after the last one is
-	// updated. Default: 0s.
+	// Soak is the time for which all pods of the stage must stay available, without interruption, after the last update,
+	// such as 10m. Default: 0s.
 	// +optional
 	Soak metav1.Duration `json:"soak,omitempty"`
 
-	// Deadline is for how long the stage may be without another new available pod before it fails. A stage whose pods come
-	// and go fails if it has not soaked within Soak and Deadline together.
+	// Deadline is the time without another available new pod after which the stage fails. A stage whose pods become
+	// unavailable again fails if it has not soaked within soak and deadline together. Default: 30m.
 	// +kubebuilder:default="30m"
 	// +optional
 	Deadline *metav1.Duration `json:"deadline,omitempty"`
 }
 
-// ReleaseUnit is what a stage updates at a time.
+// ReleaseUnit is the unit of updates of a stage: Pods or Cluster.
 type ReleaseUnit string
 
 // The units.
@@ -247,19 +245,19 @@ const (
 	UnitCluster ReleaseUnit = "Cluster"
 )
 
-// The orders of clusters in a stage, and the prefix of the one by a label.
+// The orders of clusters in a stage, and the prefix of the order by label.
 const (
 	OrderProportional  = "Proportional"
 	OrderOrdered       = "Ordered"
 	OrderByLabelPrefix = "label:"
 )
 
-// ReleaseAmount is how many of the pods of a stage's clusters are new when the stage ends; it includes those that
-// earlier stages updated. It has exactly one field. Where the replicas change, the amount follows.
+// ReleaseAmount is the number of pods of a stage's clusters that are new at the end of the stage, including those that
+// earlier stages updated. Set exactly one field. When the replicas change, the number is computed again.
 // +kubebuilder:validation:MinProperties=1
 // +kubebuilder:validation:MaxProperties=1
 type ReleaseAmount struct {
-	// Percent of the pods of the stage's clusters, rounded up.
+	// Percent is a percentage of the pods of the stage's clusters, rounded up.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
 	// +optional
@@ -271,29 +269,28 @@ type ReleaseAmount struct {
 	Pods *int64 `json:"pods,omitempty"`
 
 	// Weight is relative to the weights of all stages that select the same clusters. Of 100 pods, the weights 1, 2 and 7
-	// make 10, 30 and 100 pods new. Numbers are rounded up; a stage that adds no pod by rounding is skipped with its
-	// gates.
+	// make 10, 30 and 100 pods new. Numbers are rounded up. A stage that adds no pod is skipped with its gates.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000000
 	// +optional
 	Weight *int64 `json:"weight,omitempty"`
 }
 
-// ReleaseGate is a condition on the way from one stage to the next.
+// ReleaseGate is a condition that must be met before a release continues.
 type ReleaseGate struct {
-	// Name of the gate, unique among the gates beside it.
+	// Name of the gate, unique in its list.
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	// +kubebuilder:validation:MaxLength=63
 	// +required
 	Name string `json:"name"`
 
-	// Type of the gate. Approval: people approve or reject with a ReleaseApproval. Check: a ReleaseCheck judges.
+	// Type of the gate. Approval: users approve or reject it. Check: a ReleaseCheck decides. Default: Approval.
 	// +kubebuilder:validation:Enum=Approval;Check
 	// +kubebuilder:default=Approval
 	// +optional
 	Type ReleaseGateType `json:"type,omitempty"`
 
-	// Approval is which approvals the gate needs. Default: one, of any user who may approve releases.
+	// Approval has the approvals that the gate requires. Default: one, of any user who may approve releases.
 	// +optional
 	Approval *ReleaseApprovalRule `json:"approval,omitempty"`
 
@@ -301,18 +298,18 @@ type ReleaseGate struct {
 	// +optional
 	CheckRef *ReleaseCheckReference `json:"checkRef,omitempty"`
 
-	// OnInconclusive is the reaction if the check of the gate has no data, or no answer; see InconclusiveLimit of the
-	// check. Wait: the gate stays closed, and the check goes on until the gate times out. Pause: the release is paused.
-	// Fail: the stage fails. Pass: the gate opens without data; without an answer, it waits. Default: Wait.
+	// OnInconclusive is the reaction if the check has no data or no answer; see inconclusiveLimit of the check. Wait: the
+	// gate stays closed, and the check continues until the gate times out. Pause: the release is paused. Fail: the stage
+	// fails. Pass: the gate opens without data; without an answer, it waits. Default: Wait.
 	// +kubebuilder:validation:Enum=Wait;Pause;Fail;Pass
 	// +optional
 	OnInconclusive InconclusiveAction `json:"onInconclusive,omitempty"`
 
-	// Timeout is how long the gate waits. Default: without end.
+	// Timeout is the time after which a waiting gate times out, such as 24h. Default: no timeout.
 	// +optional
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 
-	// OnTimeout is the reaction at the end of the timeout. Pause: the release is paused. Fail: the stage fails.
+	// OnTimeout is the reaction to the timeout. Pause: the release is paused. Fail: the stage fails. Default: Pause.
 	// +kubebuilder:validation:Enum=Pause;Fail
 	// +kubebuilder:default=Pause
 	// +optional
@@ -322,35 +319,36 @@ type ReleaseGate struct {
 // ReleaseGateType is the type of a gate.
 type ReleaseGateType string
 
-// GateApproval is a gate that people open.
+// GateApproval is a gate that users open.
 const GateApproval ReleaseGateType = "Approval"
 
-// GateTimeoutAction is what happens at the end of a gate's timeout.
+// GateTimeoutAction is the reaction to the timeout of a gate.
 type GateTimeoutAction string
 
-// The actions at the end of a timeout.
+// The reactions to the timeout of a gate.
 const (
 	GateTimeoutPause GateTimeoutAction = "Pause"
 	GateTimeoutFail  GateTimeoutAction = "Fail"
 )
 
-// ReleaseApprovalRule is which approvals open a gate. One rejection closes it.
+// ReleaseApprovalRule has the approvals that open a gate. One rejection closes it.
 type ReleaseApprovalRule struct {
-	// Count is how many different users must approve.
+	// Count is the number of different users who must approve. Default: 1.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=16
 	// +kubebuilder:default=1
 	// +optional
 	Count int32 `json:"count,omitempty"`
 
-	// From lists who may approve at this gate. Default: all who may approve releases.
+	// From lists the subjects that may approve at this gate. Default: all who may approve releases.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
 	From []ReleaseSubject `json:"from,omitempty"`
 
-	// If NotAuthor is true, the user who created the release cannot approve it at this gate, nor can users who may act as
-	// that user. A service account cannot approve a release of a user who may act as it, or of a service account.
+	// NotAuthor excludes the user who created the release, and users who may act as that user, from approving at this
+	// gate. A service account cannot approve a release of a user who may act as it, or of a service account. Default:
+	// false.
 	// +optional
 	NotAuthor bool `json:"notAuthor,omitempty"`
 }
@@ -369,51 +367,51 @@ type ReleaseSubject struct {
 	Name string `json:"name"`
 }
 
-// ReleaseFailure is when a stage fails, and the reaction.
+// ReleaseFailure configures when a stage fails, and the reaction.
 type ReleaseFailure struct {
-	// Action when a stage fails. Pause: nothing more is updated until somebody resumes, aborts or rolls back. Rollback:
-	// the release goes back to the revision before it. Continue: the failure is recorded and the release continues; a gate
-	// before a stage that fails pauses it all the same. Default: Rollback for a stage with a gate of type Check, Pause for
-	// other stages.
+	// Action is the reaction to a failed stage. Pause: nothing more is updated until a user resumes, aborts or rolls back.
+	// Rollback: the release returns to the revision before it. Continue: the failure is recorded and the release
+	// continues; a gate that fails before a stage still pauses it. Default: Rollback for a stage with a gate of type
+	// Check, Pause for other stages.
 	// +kubebuilder:validation:Enum=Pause;Rollback;Continue
 	// +optional
 	Action FailureAction `json:"action,omitempty"`
 
-	// MaxFailedPods is how many new pods may fail, in all clusters together: a number, or a percentage of all replicas,
-	// rounded down. Default: 0.
+	// MaxFailedPods is the number of new pods that may fail in all clusters together: a number, or a percentage of all
+	// replicas, rounded down. Default: 0.
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:Pattern=`^([1-9]?[0-9]|100)%$`
 	// +optional
 	MaxFailedPods *intstr.IntOrString `json:"maxFailedPods,omitempty"`
 
-	// MaxFailedClusters is how many clusters of a stage may fail: a number, or a percentage of the stage's clusters,
-	// rounded down. Default: 0.
+	// MaxFailedClusters is the number of clusters of a stage that may fail: a number, or a percentage of the clusters of
+	// the stage, rounded down. Default: 0.
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:Pattern=`^([1-9]?[0-9]|100)%$`
 	// +optional
 	MaxFailedClusters *intstr.IntOrString `json:"maxFailedClusters,omitempty"`
 }
 
-// FailureAction is what happens when a stage fails.
+// FailureAction is the reaction to a failed stage.
 type FailureAction string
 
-// The actions when a stage fails.
+// The reactions to a failed stage.
 const (
 	FailurePause    FailureAction = "Pause"
 	FailureRollback FailureAction = "Rollback"
 	FailureContinue FailureAction = "Continue"
 )
 
-// ReleaseRollback is how a release returns to the revision before it.
+// ReleaseRollback configures the return to the revision before a release.
 type ReleaseRollback struct {
-	// Order of a rollback. AtOnce: all clusters together, within the workload's maxUnavailable. Reverse: the stages
-	// backwards, the last one that started first.
+	// Order of a rollback. AtOnce: all clusters together, within the maxUnavailable of the workload. Reverse: stage by
+	// stage, starting with the last stage that started. Default: AtOnce.
 	// +kubebuilder:validation:Enum=AtOnce;Reverse
 	// +kubebuilder:default=AtOnce
 	// +optional
 	Order RollbackOrder `json:"order,omitempty"`
 
-	// Deadline is for how long a rollback may be without another available pod of the old revision before it fails.
+	// Deadline is the time without another available pod of the old revision after which a rollback fails. Default: 30m.
 	// +kubebuilder:default="30m"
 	// +optional
 	Deadline *metav1.Duration `json:"deadline,omitempty"`
@@ -428,25 +426,25 @@ const (
 	RollbackReverse RollbackOrder = "Reverse"
 )
 
-// ReleaseLostCluster is the reaction of a release to a cluster that does not respond.
+// ReleaseLostCluster configures the reaction to a cluster that does not respond.
 type ReleaseLostCluster struct {
-	// Action about a lost cluster. Wait: the stage waits for it. Skip: after the time of After the stage goes on without
-	// it; the cluster is updated when it returns. Fail: after that time the stage fails.
+	// Action for a lost cluster. Wait: the stage waits for it. Skip: after the time in after, the stage continues without
+	// it, and the cluster is updated when it returns. Fail: after that time the stage fails. Default: Wait.
 	// +kubebuilder:validation:Enum=Wait;Skip;Fail
 	// +kubebuilder:default=Wait
 	// +optional
 	Action LostClusterAction `json:"action,omitempty"`
 
-	// After is how long a cluster may be lost before the action.
+	// After is the time for which a cluster may be lost before the action. Default: 10m.
 	// +kubebuilder:default="10m"
 	// +optional
 	After *metav1.Duration `json:"after,omitempty"`
 }
 
-// LostClusterAction is what a release does about a lost cluster.
+// LostClusterAction is the reaction to a lost cluster.
 type LostClusterAction string
 
-// The actions about a lost cluster.
+// The reactions to a lost cluster.
 const (
 	LostClusterWait LostClusterAction = "Wait"
 	LostClusterSkip LostClusterAction = "Skip"

@@ -1,7 +1,7 @@
 package v1alpha1
 
-// The verbs on releases beside those of Kubernetes. Admission requires them for a ReleaseApproval, for a change of
-// spec.state, and for SkipStageAnnotation, RetryAnnotation and BreakGlassAnnotation.
+// The verbs on releases, in addition to those of Kubernetes. Admission requires them for a ReleaseApproval, a change of
+// spec.state, and SkipStageAnnotation, RetryAnnotation and BreakGlassAnnotation.
 const (
 	VerbApprove  = "approve"
 	VerbPause    = "pause"
@@ -10,6 +10,6 @@ const (
 	VerbRollback = "rollback"
 	VerbSkip     = "skip"
 	VerbRetry    = "retry"
-	// VerbBreakGlass is to start a stage though ReleaseGuards do not permit it.
+	// VerbBreakGlass permits starting a stage although ReleaseGuards do not allow it.
 	VerbBreakGlass = "break-glass"
 )
