@@ -1,31 +1,30 @@
 // Package wellknown lists all names with the prefix argosy.io/: labels, annotations and keys of taints.
 //
-// Each name states on which objects it is, which packages below internal write and read it, and whether users may set
-// it. A test keeps the lists of packages correct. Names of Karmada and of other projects are in the packages of their
-// kinds.
+// Each comment names the objects, the packages below internal that write and read the name, and whether users may set
+// it. A test keeps the lists of packages correct. Names of other projects are in the packages of their kinds.
 package wellknown
 
 // Prefix is the prefix of all names.
 const Prefix = "argosy.io/"
 
-// RestAnnotation is on an object in a version that lacks fields of another version: these fields, as JSON.
+// RestAnnotation has the fields that the version of the object lacks and another version has, as JSON.
 //
 // On: bindings, OpenKruise workloads. Users may set it: no.
 func RestAnnotation(version string) string { return Prefix + version + "-rest" }
 
 // Settings of templates. They have no effect in members; Bare of core/workload/fleet removes those of rollouts.
 const (
-	// RolloutScopeAnnotation states what a workload's partition, maxUnavailable and the like count: the pods of all
-	// clusters together (Fleet), or of each cluster (Cluster, as in Karmada). The default is Fleet for OpenKruise
-	// workloads whose replicas are divided, and Cluster otherwise. It is always Cluster with the label
+	// RolloutScopeAnnotation is the scope of a workload's partition, maxUnavailable and the like: the pods of all clusters
+	// together (Fleet), or of each cluster (Cluster, as in Karmada). The default is Fleet for OpenKruise workloads whose
+	// replicas are divided, and Cluster otherwise. It is always Cluster with the label
 	// resourcetemplate.karmada.io/retain-replicas.
 	//
 	// On: templates. Written by: users, core/source/migrate. Read by: core/source/migrate, core/workload/fleet. Users may
 	// set it: yes.
 	RolloutScopeAnnotation = "argosy.io/rollout-scope"
 
-	// RolloutOrderAnnotation states where new pods come first: in all clusters in proportion (Proportional, the
-	// default), in one cluster after the other (Ordered), or as RolloutStagesAnnotation defines (Stages).
+	// RolloutOrderAnnotation is the order in which clusters get new pods: all in proportion (Proportional, the default),
+	// one after the other (Ordered), or as in RolloutStagesAnnotation (Stages).
 	//
 	// On: templates. Written by: users. Read by: cli, core/release, core/workload/fleet. Users may set it: yes.
 	RolloutOrderAnnotation = "argosy.io/rollout-order"
@@ -36,8 +35,8 @@ const (
 	// On: templates. Written by: users. Read by: core/release, core/workload/fleet. Users may set it: yes.
 	RolloutClustersAnnotation = "argosy.io/rollout-clusters"
 
-	// RolloutStagesAnnotation is a JSON list of stages. A stage has either a percent of all replicas, up to 100, that
-	// are new at its end, or clusters whose pods are all new at its end. It may pause: the next stage then waits for
+	// RolloutStagesAnnotation is a JSON list of stages. A stage has either the percentage of all replicas that are new at
+	// its end, up to 100, or clusters whose pods are all new at its end. With pause, the next stage waits for
 	// RolloutStageAnnotation.
 	//
 	//	[{"percent": 10, "pause": true}, {"clusters": ["eu"]}, {"percent": 100}]
@@ -45,9 +44,9 @@ const (
 	// On: templates. Written by: users. Read by: core/release, core/workload/fleet. Users may set it: yes.
 	RolloutStagesAnnotation = "argosy.io/rollout-stages"
 
-	// RolloutStageAnnotation approves the pauses of the stages up to a number, counted from 1, for one revision.
-	// `argosy rollout status` shows the revision. A number alone counts for the revision that the template has when the
-	// hub first reads it.
+	// RolloutStageAnnotation approves the pauses of the stages up to a number, counted from 1, for one revision. `argosy
+	// rollout status` shows the revision. A number alone is valid for the revision that the template has when the hub
+	// first reads it.
 	//
 	//	{"stage": 2, "revision": "1b2c3d4e"}
 	//
@@ -55,62 +54,60 @@ const (
 	// yes.
 	RolloutStageAnnotation = "argosy.io/rollout-stage"
 
-	// ReleaseStrategyAnnotation names the ReleaseStrategy by which changes of the pods of a template are released.
-	// Without a release, members keep the pods that they have.
+	// ReleaseStrategyAnnotation names the ReleaseStrategy for changes of the pods of a template. Without a release,
+	// members keep their pods.
 	//
 	// On: templates. Written by: users, bench. Read by: api/release/v1alpha1. Users may set it: yes.
 	ReleaseStrategyAnnotation = "argosy.io/release-strategy"
 
-	// SkipStageAnnotation ends a stage of a release, which continues with the next one. The value is the stage and its
-	// attempt, such as prod@1.
+	// SkipStageAnnotation skips a stage of a release. The value is the stage and its attempt, such as prod@1.
 	//
 	// On: Releases. Written by: users. Read by: api/release/v1alpha1. Users may set it: yes.
 	SkipStageAnnotation = "argosy.io/skip-stage"
 
-	// RetryAnnotation starts a stage of a release again that failed. The value is the stage and its attempt, such as
-	// prod@1.
+	// RetryAnnotation starts a failed stage of a release again. The value is the stage and its attempt, such as prod@1.
 	//
 	// On: Releases. Written by: users. Read by: api/release/v1alpha1. Users may set it: yes.
 	RetryAnnotation = "argosy.io/retry"
 
-	// BreakGlassAnnotation starts a stage of a release though ReleaseGuards are closed or their limits are reached. The
+	// BreakGlassAnnotation starts a stage of a release although ReleaseGuards are closed or their limits are reached. The
 	// value is the stage and its attempt, such as prod@1.
 	//
 	// On: Releases. Written by: users. Read by: api/release/v1alpha1. Users may set it: yes.
 	BreakGlassAnnotation = "argosy.io/break-glass"
 
-	// ReleasePlanAnnotation is the plan of the release that is under way, or that was aborted, as JSON.
+	// ReleasePlanAnnotation is the plan of the release that is in progress, or that was aborted, as JSON.
 	//
 	// On: bindings. Written by: core/workload/fleet. Read by: core/workload/fleet. Users may set it: no.
 	ReleasePlanAnnotation = "argosy.io/release-plan"
 
-	// EffectiveRevisionAnnotation names the ReleaseRevision whose pods members get instead of those of the template; on a
-	// Work, the one that its manifest was made from.
+	// EffectiveRevisionAnnotation names the ReleaseRevision whose pods members get instead of those of the template. On a
+	// Work, it names the ReleaseRevision of the manifest.
 	//
 	// On: bindings, Works. Written by: core/workload/fleet. Read by: core/workload/fleet. Users may set it: no.
 	EffectiveRevisionAnnotation = "argosy.io/effective-revision"
 
-	// VersionOfAnnotation names the ConfigMap of which a ConfigMap is an immutable version. Releases make them. Admission
-	// refuses users who set, change or remove it, and keeps versions that pods read.
+	// VersionOfAnnotation names the ConfigMap of which a ConfigMap is an immutable version for releases. Admission refuses
+	// users who set, change or remove it, and keeps versions that pods read.
 	//
 	// On: ConfigMaps. Written by: core/release. Read by: core/release, core/admission/protect,
 	// core/source/adopt. Users may set it: no.
 	VersionOfAnnotation = "argosy.io/version-of"
 
-	// ReleaseReasonAnnotation is why a user skipped or retried a stage of a release, started it in spite of ReleaseGuards,
-	// or changed the state of the release, for people.
+	// ReleaseReasonAnnotation is the reason of the user, for people, for skipping, retrying or forcing a stage of a
+	// release, or for changing its state.
 	//
 	// On: Releases. Written by: users. Read by: api/release/v1alpha1. Users may set it: yes.
 	ReleaseReasonAnnotation = "argosy.io/release-reason"
 
-	// ReleaseVerbsAnnotation is who changed the state of a release, skipped or retried a stage, or started one in spite of
-	// ReleaseGuards last, and why, as JSON. The hub replaces what a client writes.
+	// ReleaseVerbsAnnotation has the user and reason of the last change of the state of a release, and of the last
+	// skipped, retried or forced stage, as JSON. The hub replaces values of clients.
 	//
 	// On: Releases. Written by: core/release. Read by: core/release. Users may set it: no.
 	ReleaseVerbsAnnotation = "argosy.io/release-verbs"
 
-	// UnreachableClustersAnnotation states whether the pods of an unreachable cluster count as unavailable
-	// (CountAsDown, the default: the rollout waits) or do not count (Ignore).
+	// UnreachableClustersAnnotation is CountAsDown (the pods of an unreachable cluster count as unavailable, and the
+	// rollout waits) or Ignore (they do not count). Default: CountAsDown.
 	//
 	// On: templates. Written by: users. Read by: core/workload/fleet. Users may set it: yes.
 	UnreachableClustersAnnotation = "argosy.io/unreachable-clusters"
@@ -120,9 +117,9 @@ const (
 	// On: templates. Written by: users. Read by: core/workload/fleet. Users may set it: yes.
 	AutoHaltAnnotation = "argosy.io/auto-halt"
 
-	// FailedPodsThresholdAnnotation is a number, or a percentage of all replicas: the new pods that may fail before a
-	// rollout stops in all clusters. Without it, the first unhealthy member stops the rollout. A pod has failed if it
-	// is not available in an unhealthy member, or after spec.progressDeadlineSeconds without progress.
+	// FailedPodsThresholdAnnotation is the number, or the percentage of all replicas, of new pods that may fail before a
+	// rollout stops in all clusters. Without it, the first unhealthy member stops the rollout. A pod has failed if it is
+	// not available in an unhealthy member, or after spec.progressDeadlineSeconds without progress.
 	//
 	// On: templates. Written by: users. Read by: core/workload/fleet. Users may set it: yes.
 	FailedPodsThresholdAnnotation = "argosy.io/failed-pods-threshold"
@@ -134,13 +131,13 @@ const (
 	// set it: yes.
 	UniqueOrdinalsAnnotation = "argosy.io/unique-ordinals"
 
-	// OrdinalMobilityAnnotation states whether the ordinals of a cluster that has left move to other clusters: Never,
-	// WithoutPVC (the default: only without volumeClaimTemplates, whose data would stay behind) or Always.
+	// OrdinalMobilityAnnotation is Never, WithoutPVC or Always: when the ordinals of a cluster that has left move to other
+	// clusters. WithoutPVC, the default, moves those without volumeClaimTemplates, whose data would stay behind.
 	//
 	// On: templates. Written by: users. Read by: core/workload/fleet. Users may set it: yes.
 	OrdinalMobilityAnnotation = "argosy.io/ordinal-mobility"
 
-	// OrdinalScaleDownAnnotation states which unique ordinals a scale-down removes: the highest of each cluster that
+	// OrdinalScaleDownAnnotation selects the unique ordinals that a scale-down removes: the highest of each cluster that
 	// gets fewer replicas (ClusterHighest, the default), or the highest of all clusters (GlobalHighest).
 	//
 	// On: templates. Written by: users. Read by: core/workload/fleet. Users may set it: yes.
@@ -153,13 +150,13 @@ const (
 	// it: yes.
 	PrePullAnnotation = "argosy.io/pre-pull"
 
-	// PrePullTimeoutAnnotation is the longest time that a cluster waits for that, such as 10m, which is the default.
+	// PrePullTimeoutAnnotation is the longest time that a cluster waits for the images, such as 10m. Default: 10m.
 	//
 	// On: templates. Written by: users. Read by: core/dispatch, core/workload/fleet. Users may set it: yes.
 	PrePullTimeoutAnnotation = "argosy.io/pre-pull-timeout"
 
-	// PauseManagementAnnotation = "true" stops the hub from writing or deleting the template's objects in members,
-	// also when template or policy change. Statuses are still collected. Dependencies are not paused.
+	// PauseManagementAnnotation = "true" stops the hub from writing or deleting the template's objects in members, also
+	// when the template or the policy changes. Statuses are still collected. Dependencies are not paused.
 	//
 	// On: templates. Written by: users. Read by: core/explain/why, core/propagate. Users may set it: yes.
 	PauseManagementAnnotation = "argosy.io/pause-management"
@@ -170,7 +167,7 @@ const (
 	// On: templates that run once or by schedule. Written by: users. Read by: core/propagate. Users may set it: yes.
 	RunPerClusterAnnotation = "argosy.io/run-per-cluster"
 
-	// ApprovedStepsAnnotation lists the step of the revision that may continue in each cluster, as JSON. It goes to
+	// ApprovedStepsAnnotation has the step of the revision that may continue in each cluster, as JSON. The hub sends it to
 	// members with the Rollout. A value for another step or revision has no effect.
 	//
 	// On: Kruise Rollouts. Written by: users, cli, console. Read by: cli, console, core/workload/rollout. Users may set
@@ -198,15 +195,15 @@ const (
 	// set it: yes.
 	MoveVolumesAnnotation = "argosy.io/failover-persistent-volumes"
 
-	// FailbackAfterAnnotation is how long a cluster must be ready again before workloads return to it, such as "10m".
-	// Without it, workloads stay where they are.
+	// FailbackAfterAnnotation is the time for which a cluster must be ready again before workloads return to it, such as
+	// "10m". Without it, workloads stay in their clusters.
 	//
 	// On: propagation policies. Written by: users. Read by: core/adjust/failover, core/admission/validate. Users may
 	// set it: yes.
 	FailbackAfterAnnotation = "argosy.io/failback-after"
 
-	// ChangedByAnnotation is the user who changed the spec last, for the time line. The hub replaces what a client
-	// writes: leave it out of manifests. The name is cut after 256 bytes.
+	// ChangedByAnnotation is the user who last changed the spec, for the time line, cut after 256 bytes. The hub replaces
+	// values of clients. Do not put it into manifests.
 	//
 	// On: propagation and override policies. Written by: controller/admission. Read by: console, core/explain/simulate,
 	// history. Users may set it: no.
@@ -217,8 +214,8 @@ const (
 	// On: override policies. Written by: users. Read by: controller/admission. Users may set it: yes.
 	OverrideReplicasAnnotation = "argosy.io/override-replicas"
 
-	// AutoscalingModeAnnotation is what scales the workload: the hub (Central, the default), or the autoscalers of the
-	// member clusters, between which the hub splits the bounds (Distributed).
+	// AutoscalingModeAnnotation is Central (the hub scales the workload) or Distributed (autoscalers in the member
+	// clusters scale it, and the hub splits the limits between them). Default: Central.
 	//
 	// On: FederatedHPAs. Written by: users. Read by: api/autoscaling/v1alpha1, controller/autoscale,
 	// core/admission/validate. Users may set it: yes.
@@ -230,29 +227,28 @@ const (
 	// On: ResourceInterpreterCustomizations. Written by: users. Read by: controller/admission. Users may set it: yes.
 	LenientAnnotation = "argosy.io/lenient"
 
-	// ForbidOverwriteLabel forbids objects of the namespace to take over objects in members that the hub does not
-	// manage. Any value but "false" does. A label can only forbid, never allow.
+	// ForbidOverwriteLabel forbids that objects of the namespace take over objects in members that the hub does not
+	// manage. Every value except "false" forbids. A label can only forbid, never allow.
 	//
 	// On: namespaces of the hub. Written by: users. Read by: core/dispatch. Users may set it: yes.
 	ForbidOverwriteLabel = "argosy.io/forbid-overwrite"
 
-	// SystemNamesAnnotation lists the users and groups with names from "system:" that may act in the cluster under
-	// these names, separated by commas. Each cluster has its own such users: the hub's service account is not the
-	// member's.
+	// SystemNamesAnnotation lists the users and groups with names from "system:" that may act in the cluster under these
+	// names, separated by commas. Each cluster has system users of its own: the service account of the hub is not that of
+	// the member.
 	//
 	// On: Clusters. Written by: users. Read by: controller/admission, controller/cluster, core/cluster/access,
 	// member/proxy. Users may set it: users that may impersonate these names.
 	SystemNamesAnnotation = "argosy.io/impersonate-system-names"
 
-	// KeepWorkloadsAnnotation = "true" releases the objects in the cluster instead of deleting them when the cluster
-	// leaves.
+	// KeepWorkloadsAnnotation = "true" keeps the objects in the cluster, no longer managed, when the cluster leaves.
 	//
 	// On: Clusters. Written by: users, cli. Read by: controller/admission, core/cluster/membership. Users may set it:
 	// users that may delete Clusters.
 	KeepWorkloadsAnnotation = "argosy.io/keep-workloads"
 
-	// ConfirmDeletionAnnotation confirms the deletion of an object that the hub needs. The value is the object's name,
-	// so that one command for many objects confirms nothing.
+	// ConfirmDeletionAnnotation confirms the deletion of an object that the hub needs. The value is the name of the
+	// object, so that one command for many objects confirms nothing.
 	//
 	// On: objects that protect the hub. Written by: users. Read by: core/admission/protect. Users may set it: yes.
 	ConfirmDeletionAnnotation = "argosy.io/confirm-deletion"
@@ -261,22 +257,21 @@ const (
 // Settings of objects in members, and of Works.
 const (
 	// HandsOffAnnotation = "true" stops the hub from writing or deleting the object. On a namespace of a member, it also
-	// counts for the objects in it, and on kube-system for the whole cluster. It works without a healthy hub: a user of
-	// the member can set it there. The hub never sends it, since a template author could use it to keep an object.
+	// applies to the objects in it, and on kube-system to the whole cluster. It works without a healthy hub: a user of the
+	// member can set it there. The hub never sends it, since a template author could use it to keep an object.
 	//
 	// On: objects in members, Works. Written by: users, cli. Read by: core/admission/validate, core/execute,
 	// core/explain/why, core/source/adopt, migration. Users may set it: yes.
 	HandsOffAnnotation = "argosy.io/hands-off"
 
-	// AcceptRestoredAnnotation applies a Work that waits since the hub was restored. The value is the time since when
-	// it waits.
+	// AcceptRestoredAnnotation applies a Work that waits since the hub was restored. The value is the start of the wait.
 	//
 	// On: Works. Written by: cli. Read by: core/execute. Users may set it: with `argosy restore accept`.
 	AcceptRestoredAnnotation = "argosy.io/accept-restored"
 
 	// LeavingAnnotation = "true" ends the management of an object that its Work preserves, when a user deletes the Work:
 	// the hub removes its labels, annotations and field ownership from the object. The limit on deleted Works does not
-	// count, since no object is deleted.
+	// apply, since no object is deleted.
 	//
 	// On: Works. Written by: migration. Read by: core/dispatch, core/execute, core/source/migrate. Users may set it: with
 	// `argosy migrate out`.
@@ -291,8 +286,8 @@ const (
 	// On: templates. Written by: core/propagate. Read by: core/dispatch, core/propagate. Users may set it: no.
 	AwaitingChangeAnnotation = "argosy.io/awaiting-change"
 
-	// SubmittedFieldsAnnotation is what the client wrote instead of what is stored: JSON, by path, long values cut. A
-	// client that computes patches sends its spelling again on top of the stored one; the new spelling wins.
+	// SubmittedFieldsAnnotation has the spelling of the client for fields that are stored differently: JSON, by path, long
+	// values cut. A client that computes patches sends its spelling again on top of the stored one; the new spelling wins.
 	//
 	// On: objects written in another dialect. Written by: core/admission/dialect. Read by: cli,
 	// core/admission/dialect, core/explain/simulate. Users may set it: no.
@@ -341,15 +336,15 @@ const (
 	// On: bindings. Written by: core/propagate. Read by: core/propagate. Users may set it: no.
 	PreservedByPauseAnnotation = "argosy.io/preserved-by-pause"
 
-	// PodSpreadAnnotation is how the pods of the workload avoid each other in a member, as JSON, for the scheduler,
-	// which does not read the template.
+	// PodSpreadAnnotation has the anti-affinity and spread of the pods of the workload in a member, as JSON, for the
+	// scheduler, which does not read the template.
 	//
 	// On: bindings. Written by: core/propagate. Read by: core/cluster/capacity, core/explain/simulate. Users may set
 	// it: no.
 	PodSpreadAnnotation = "argosy.io/pod-spread"
 
 	// QuotaUseAnnotation has the limits of one pod of the workload, which ResourceQuotas of a member count, and whether
-	// the pod has a deadline. It is JSON, {"limits":{"limits.cpu":"1"},"terminating":true}, with Kubernetes quantities.
+	// the pod has a deadline, as JSON: {"limits":{"limits.cpu":"1"},"terminating":true}, with Kubernetes quantities.
 	// Without it, a pod has no limits and no deadline.
 	//
 	// On: bindings. Written by: core/propagate. Read by: core/cluster/capacity, core/explain/simulate. Users may set
@@ -362,18 +357,18 @@ const (
 	// On: bindings. Written by: core/propagate. Read by: core/schedule. Users may set it: no.
 	TemplateVersionsAnnotation = "argosy.io/template-versions"
 
-	// SubsetClustersAnnotation is the subsets of the template that name clusters, as JSON.
+	// SubsetClustersAnnotation has the subsets of the template that name clusters, as JSON.
 	//
 	// On: bindings. Written by: core/schedule. Read by: controller/schedule, core/schedule. Users may set it: no.
 	SubsetClustersAnnotation = "argosy.io/subset-clusters"
 
-	// PinnedScaleDownAnnotation is which clusters lose replicas, as JSON. It is written together with the replicas.
+	// PinnedScaleDownAnnotation has the clusters that lose replicas, as JSON. It is written together with the replicas.
 	//
 	// On: bindings. Written by: core/schedule. Read by: core/schedule. Users may set it: no.
 	PinnedScaleDownAnnotation = "argosy.io/pinned-scale-down"
 
-	// ScaledByMembersAnnotation is the replicas that the autoscalers of the members set, {"a":3,"b":2,"c":0}. It
-	// counts only if their sum is the binding's replicas.
+	// ScaledByMembersAnnotation has the replicas that the autoscalers of the members set, {"a":3,"b":2,"c":0}. It is valid
+	// only if their sum is the replicas of the binding.
 	//
 	// On: bindings. Written by: core/schedule. Read by: controller/autoscale, controller/schedule. Users may set it:
 	// no.
@@ -384,7 +379,7 @@ const (
 	// On: bindings. Written by: core/schedule. Read by: controller/autoscale, core/dispatch. Users may set it: no.
 	ScaledByAnnotation = "argosy.io/scaled-by"
 
-	// DescheduledAnnotation is which replicas the descheduler moved, as JSON. It is written together with the
+	// DescheduledAnnotation has the replicas that the descheduler moved, as JSON. It is written together with the
 	// replicas.
 	//
 	// On: bindings. Written by: core/adjust/deschedule. Read by: core/adjust/deschedule. Users may set it: no.
@@ -395,22 +390,22 @@ const (
 	// On: bindings. Written by: core/adjust/failover. Read by: core/adjust/failover. Users may set it: no.
 	FailoverAnnotation = "argosy.io/failover"
 
-	// OrdinalsAnnotation is which cluster has, or had, which ordinals: JSON, ranges by cluster.
+	// OrdinalsAnnotation has the present and former ordinals of each cluster: JSON, ranges by cluster.
 	//
 	// On: bindings. Written by: core/dispatch. Read by: core/dispatch, core/workload/fleet. Users may set it: no.
 	OrdinalsAnnotation = "argosy.io/ordinals"
 
-	// RolloutProgressAnnotation is when a rollout with a deadline last made progress.
+	// RolloutProgressAnnotation is the time of the last progress of a rollout with a deadline.
 	//
 	// On: bindings. Written by: core/dispatch. Read by: core/dispatch. Users may set it: no.
 	RolloutProgressAnnotation = "argosy.io/rollout-progress"
 
-	// ApprovedStageAnnotation is a RolloutStageAnnotation without a revision, with the revision that it counts for.
+	// ApprovedStageAnnotation is a RolloutStageAnnotation without a revision, with the revision for which it is valid.
 	//
 	// On: bindings. Written by: core/dispatch. Read by: core/dispatch. Users may set it: no.
 	ApprovedStageAnnotation = "argosy.io/rollout-stage-approved"
 
-	// RoutedToAnnotation is the clusters, "a,b", that alone get a template that names their pods.
+	// RoutedToAnnotation lists the only clusters, "a,b", that get a template that names their pods.
 	//
 	// On: bindings. Written by: core/dispatch. Read by: core/dispatch, core/workload/fleet. Users may set it: no.
 	RoutedToAnnotation = "argosy.io/routed-to"
@@ -418,12 +413,12 @@ const (
 
 // State on Works. Users must not change it.
 const (
-	// FleetAnnotation is what the hub must know about the cluster's share and the manifest does not contain, as JSON.
+	// FleetAnnotation has the cluster's share of the fleet, as far as the manifest does not contain it, as JSON.
 	//
 	// On: Works. Written by: core/dispatch. Read by: core/dispatch, core/workload/fleet. Users may set it: no.
 	FleetAnnotation = "argosy.io/fleet"
 
-	// RevisionsAnnotation is the revision that the manifest injects, and the cluster's names of earlier revisions.
+	// RevisionsAnnotation has the revision that the manifest injects, and the cluster's names of earlier revisions.
 	//
 	// On: Works of SidecarSets. Written by: core/dispatch. Read by: core/dispatch, core/workload/fleet. Users may set
 	// it: no.
@@ -474,8 +469,8 @@ const (
 	// core/execute, core/explain/why, core/source/migrate. Users may set it: no.
 	ManifestWorkAnnotation = "argosy.io/manifest-work"
 
-	// UpdateStrategyAnnotation is how the object is kept, if not by Update: CreateOnly, or ServerSideApply without
-	// taking fields from others.
+	// UpdateStrategyAnnotation is CreateOnly, or ServerSideApply without taking fields from other managers. Absent for
+	// Update.
 	//
 	// On: Works. Written by: core/source/ocm. Read by: core/dispatch, core/execute. Users may set it: no.
 	UpdateStrategyAnnotation = "argosy.io/update-strategy"
@@ -532,8 +527,8 @@ const (
 	// set it: no.
 	CreatedAnnotation = "argosy.io/created"
 
-	// SentEntriesAnnotation is the names of the list entries that the hub sent, by list, as JSON. Other entries belong
-	// to the member and stay.
+	// SentEntriesAnnotation has the names of the list entries that the hub sent, by list, as JSON. Other entries belong to
+	// the member and stay.
 	//
 	// On: objects in members. Written by: core/workload/interpret. Read by: core/workload/interpret. Users may set it:
 	// no.
@@ -546,7 +541,7 @@ const (
 	// may set it: no.
 	FormerRevisionAnnotation = "argosy.io/former-revision"
 
-	// SentPodsToDeleteAnnotation is the names "a,b" of spec.scaleStrategy.podsToDelete that the hub sent. The member's
+	// SentPodsToDeleteAnnotation has the names "a,b" of spec.scaleStrategy.podsToDelete that the hub sent. The member's
 	// controller has removed a name that is in it and not in the list.
 	//
 	// On: CloneSets in members. Written by: core/workload/fleet. Read by: core/workload/fleet,
@@ -561,7 +556,7 @@ const (
 	TemplateSuspendsAnnotation = "argosy.io/template-suspends"
 
 	// AllocatedNodePortsAnnotation lists the node ports of a Service that the hub allocated, as "80/TCP=30080", separated
-	// by commas. Members use them where they are free; a member where one is taken allocates another.
+	// by commas. A member uses them if they are free, and allocates others if not.
 	//
 	// On: Services in members. Written by: core/workload/interpret. Read by: core/workload/interpret.
 	// Users may set it: no.
@@ -574,8 +569,7 @@ const (
 	// Users may set it: no.
 	RetainedFieldsAnnotation = "argosy.io/retained-fields"
 
-	// ImmutableFieldsAnnotation is why fields that the member's admission does not let change keep the member's
-	// values.
+	// ImmutableFieldsAnnotation has the reason why fields that the member's admission protects keep the member's values.
 	//
 	// On: objects in members. Written by: core/workload/interpret/builtin. Read by: core/workload/interpret/builtin.
 	// Users may set it: no.
