@@ -12,7 +12,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
 )
 
-// served is what clients made for Karmada see in discovery and in tables.
+// served has the names and columns that clients of Karmada find in discovery and in tables.
 var served = map[string]struct {
 	kind, scope, short, category string
 	versions                     []string // the first is stored

@@ -9,10 +9,10 @@
 //	container: {name: string, "...": any}            an object with fields that are not named here
 //	policy: enum(Always, Partial)                    one of these
 //	selector!: selector                              required
-//	pools~: [any]                                    a spelling that the hub accepts and rewrites, which no member knows
-//	clusters^: [string]                              a field of the hub's own: it acts on it, and no member knows it
-//	spec: spec of CloneSet v1beta1                   what the spec of another kind of the same folder holds, in that version;
-//	                                                 "v1alpha1 or v1beta1" is what either does
+//	pools~: [any]                                    an alternative spelling, which the hub rewrites; not in members
+//	clusters^: [string]                              a field that only the hub uses; not in members
+//	spec: spec of CloneSet v1beta1                   the spec of another kind of the folder, in that version;
+//	                                                 "v1alpha1 or v1beta1" has the fields of both
 //
 // Types are the keys of scalars and named, below.
 package definition

@@ -31,6 +31,7 @@ const (
 	ruleTestName = "test-name" // the name of a test has at most maxTestName characters
 	rulePronoun  = "pronoun"   // a user is "the user" or "they"
 	ruleWord     = "word"      // comments use the words of the glossary
+	ruleVague    = "vague"     // comments in api, which users read, state what a field is, its unit, default and limits
 )
 
 // bareNames are function names that do not say what the function does or returns.
@@ -59,6 +60,9 @@ var words = map[string]string{
 }
 
 var word = regexp.MustCompile(`\b(` + strings.Join(slices.Sorted(maps.Keys(words)), "|") + `)\b`)
+
+// vague are phrases of comments that name no unit, default or limit.
+var vague = regexp.MustCompile(`\b(is how|is what|shall|anew|unset which|which it is when|came of it|became of)\b`)
 
 // alignment is the space between a key and its value, or before a comment, where gofmt aligns several lines.
 var alignment = regexp.MustCompile(` {2,}`)
@@ -136,6 +140,10 @@ func inspectFile(path string, content []byte) ([]finding, error) {
 		}
 	}
 	for _, group := range file.Comments {
+		text := strings.Join(strings.Fields(group.Text()), " ")
+		if found := vague.FindString(text); found != "" && strings.HasPrefix(path, "api/") {
+			add(ruleVague, files.Position(group.Pos()).Line, fmt.Sprintf("%q: write what it is, unit, default, limits", found))
+		}
 		for _, comment := range group.List {
 			if he := pronoun.FindString(comment.Text); he != "" {
 				add(rulePronoun, files.Position(comment.Pos()).Line, fmt.Sprintf("%q: write \"the user\" or \"they\"", he))

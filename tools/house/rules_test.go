@@ -35,6 +35,27 @@ func TestEachRuleFindsItsCase(t *testing.T) {
 	}
 }
 
+func TestVagueCommentsOfTheAPIAreFound(t *testing.T) {
+	for comment, want := range map[string]int{
+		"// Status is what\n// came of it.":                    1,
+		"// Interval is 60s, which it is when unset.":          1,
+		"// Spec is what a member shall hold.":                 1,
+		"// The Works are made anew.":                          1,
+		"// Interval is the time between checks. Default: 60s": 0,
+	} {
+		source := "package v1\n\n" + comment + "\nvar field int\n"
+		for path, want := range map[string]int{"api/work/v1/a.go": want, "internal/core/a.go": 0} {
+			findings, err := inspectFile(path, []byte(source))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := count(findings)[key{ruleVague, filepath.Dir(path)}]; got != want {
+				t.Errorf("%s in %s: %d findings, want %d", comment, path, got, want)
+			}
+		}
+	}
+}
+
 func TestFindingsAboveTheLimitFail(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "bad.go", badFile)
