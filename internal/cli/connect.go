@@ -340,7 +340,7 @@ func (m *memberFlags) unreadable(err error) error {
 		err}
 }
 
-// client speaks to the member in typed objects; it waits for an answer only so long as a person would.
+// client returns a typed client of the member, with a short timeout for interactive commands.
 func (e endpoint) client() (client.Client, error) {
 	config := rest.CopyConfig(e.config)
 	config.Timeout = requestTimeout

@@ -80,11 +80,11 @@ import (
 type Options struct {
 	// Config reaches the hub with full rights and no rate limit.
 	Config *rest.Config
-	// Concurrency is how many objects a loop works on at once.
+	// Concurrency is the number of objects that a controller processes at the same time.
 	Concurrency int
 	// ClusterStatusFrequency is the interval of status checks of members.
 	ClusterStatusFrequency time.Duration
-	// ClusterThresholds are how long members must answer, or not answer, before that counts.
+	// ClusterThresholds are the times after which a member that responds, or does not respond, changes its state.
 	ClusterThresholds membership.Thresholds
 	// DialMember opens the connections to members; default TCP.
 	DialMember func(ctx context.Context, network, address string) (net.Conn, error)
@@ -98,7 +98,7 @@ type Options struct {
 	// DialCheck opens the connections of ReleaseChecks; default TCP, to permitted addresses.
 	DialCheck func(ctx context.Context, network, address string) (net.Conn, error)
 	Scheduler coreschedule.Settings
-	// WorkDeletions are how many Works others than the hub's own loops may delete within a minute.
+	// WorkDeletions is the number of Works that users may delete within a minute.
 	WorkDeletions int
 	// NoExecuteTaintPolicies permits ClusterTaintPolicies to add NoExecute taints.
 	NoExecuteTaintPolicies bool
@@ -113,11 +113,11 @@ type Options struct {
 	Restored func(func() (orphans map[string]int, paused int))
 	// Estimator calls scheduler estimators of members; nil disables it.
 	Estimator *estimator.Options
-	// Descheduling is how replicas are moved out of clusters after they were placed; nil moves none.
+	// Descheduling moves unschedulable replicas to other clusters; nil moves none.
 	Descheduling *Descheduling
-	// Failover is how workloads leave clusters that fail; nil has them stay.
+	// Failover evicts workloads from failed clusters; nil evicts none.
 	Failover *Failover
-	// Autoscaling is how FederatedHPAs scale.
+	// Autoscaling configures FederatedHPAs.
 	Autoscaling Autoscaling
 	// Grants are the users who may act in members as themselves.
 	Grants acting.Source
@@ -139,17 +139,17 @@ type Turn struct {
 	Ended []string
 }
 
-// Descheduling is how often replicas that find no node are looked for, and for how long they have found none when they
-// move.
+// Descheduling has the interval of checks for unschedulable replicas, and the time for which a replica must be
+// unschedulable before it moves.
 type Descheduling struct{ Interval, Unschedulable time.Duration }
 
-// Failover is how workloads leave clusters that fail, and how long none does after the start.
+// Failover has the options of evictions. Nothing is evicted for the time Settle after a start.
 type Failover struct {
 	corefailover.Options
 	Settle time.Duration
 }
 
-// Autoscaling is the period of autoscaling, and other settings that a HorizontalPodAutoscaler has.
+// Autoscaling has the interval of autoscaling, and settings as for a HorizontalPodAutoscaler.
 type Autoscaling struct {
 	Interval time.Duration
 	Settings coreautoscale.Settings
@@ -158,18 +158,18 @@ type Autoscaling struct {
 // Defaults of Options, and constants that need no option.
 const (
 	defaultConcurrency = 8
-	// gather lets the answers of several members fold into one write; a person does not notice it.
+	// gather collects the statuses of several members for one write, for a time that users do not notice.
 	gather = 60 * time.Millisecond
 	// statusWindow limits how often progress counters are written; readiness and failures are written at once.
 	statusWindow = time.Second
-	// firstWindow is how long a new binding waits for all members to answer; a failure, or the last answer, ends it.
+	// firstWindow is the longest time that a new binding waits for the statuses of all members. A failure ends it.
 	firstWindow = 5 * time.Second
-	// nodesWindow is how long the nodes of a Workflow wait for more: longer than its progress takes by way of Work and
-	// binding, with which they are then written.
+	// nodesWindow is the time for which the nodes of a Workflow are collected: longer than its progress takes through Work
+	// and binding, so that both are written together.
 	nodesWindow = 3 * time.Second
 )
 
-// shutdownTimeout is how long the controllers may take to end; their requests end with their context.
+// shutdownTimeout is the longest time that controllers may take to end. Their requests end with their context.
 var shutdownTimeout = 10 * time.Second
 
 // Run runs all loops until ctx ends.

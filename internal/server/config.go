@@ -117,15 +117,14 @@ type MembersConfig struct {
 	// WorkDeletions bounds how many Works anyone but the hub may delete within a minute. Beyond that, nothing is deleted
 	// in members, and all of these Works are created again.
 	WorkDeletions int `json:"workDeletions"`
-	// StaleStatus is how the last status of a cluster counts while the cluster is not Ready: StaleAsNotReady or
-	// StaleAsLastReported.
+	// StaleStatus decides about the last status of a cluster that is not Ready: StaleAsNotReady or StaleAsLastReported.
 	StaleStatus string `json:"staleStatus"`
 	// Estimator configures the requests to the members' scheduler estimators, which complement what the hub knows of free
 	// capacity.
 	Estimator EstimatorConfig `json:"estimator"`
 }
 
-// How the last reported status of a cluster that is not Ready counts.
+// The values of MembersConfig.StaleStatus.
 const (
 	// StaleAsNotReady counts its objects and pods as existing but not ready, as Kubernetes does with the pods of a lost
 	// node.
@@ -147,14 +146,14 @@ type EstimatorConfig struct {
 	SkipPull bool `json:"skipPull,omitempty"`
 	// Timeout bounds one request to an estimator.
 	Timeout metav1.Duration `json:"timeout"`
-	// ServicePrefix, ServiceNamespace and Port make their addresses in the cluster that the hub runs in.
+	// ServicePrefix, ServiceNamespace and Port are the address of their Services in the cluster of the hub.
 	ServicePrefix    string `json:"servicePrefix"`
 	ServiceNamespace string `json:"serviceNamespace"`
 	Port             int    `json:"port"`
 	// Addresses are the addresses of estimators as CLUSTER=HOST:PORT; * means every other cluster, and {cluster} is
 	// replaced by its name.
 	Addresses []string `json:"addresses,omitempty"`
-	// CAFile, CertFile and KeyFile encrypt the connections; InsecureSkipVerify does without knowing whom one speaks to.
+	// CAFile, CertFile and KeyFile are for TLS. InsecureSkipVerify accepts any certificate of an estimator.
 	CAFile             string `json:"caFile,omitempty"`
 	CertFile           string `json:"certFile,omitempty"`
 	KeyFile            string `json:"keyFile,omitempty"`
@@ -174,7 +173,7 @@ func (c EstimatorConfig) options() *estimator.Options {
 
 // SchedulerConfig configures the scheduler.
 type SchedulerConfig struct {
-	// Name is the scheduler's: bindings that name another in spec.schedulerName are left to that.
+	// Name of the scheduler. Bindings with another name in spec.schedulerName are left to that scheduler.
 	Name string `json:"name"`
 	// Plugins are the filter and score plugins of Karmada to run: "*" for all, "-NAME" to exclude one.
 	Plugins []string `json:"plugins"`
@@ -193,13 +192,13 @@ func (c Config) schedulerSettings() (schedule.Settings, error) {
 type DeschedulerConfig struct {
 	// Interval is the interval of checks for replicas that find no node.
 	Interval metav1.Duration `json:"interval"`
-	// UnschedulableThreshold is how long a replica must have found no node before it moves.
+	// UnschedulableThreshold is the time for which a replica must be unschedulable before it moves.
 	UnschedulableThreshold metav1.Duration `json:"unschedulableThreshold"`
 }
 
 // TaintsConfig are the default tolerations of policies, and which taints ClusterTaintPolicies may add.
 type TaintsConfig struct {
-	// NotReadySeconds and UnreachableSeconds are how long policies without a toleration of their own tolerate a cluster
+	// NotReadySeconds and UnreachableSeconds are the default tolerations of policies, in seconds, for a cluster
 	// that is not ready, or unreachable.
 	NotReadySeconds    int64 `json:"defaultNotReadyTolerationSeconds"`
 	UnreachableSeconds int64 `json:"defaultUnreachableTolerationSeconds"`

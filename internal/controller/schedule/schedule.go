@@ -193,7 +193,7 @@ func (f fleetChanges) WaitForSync(ctx context.Context) error { return f.r.Fleet.
 // scheduler places the binding, or if nothing fits: the controller then reports why.
 func Placer(fleet *capacity.Fleet, scheduler string) func(workv1alpha2.Binding) bool {
 	return func(b workv1alpha2.Binding) bool {
-		// Where the others of its groups are is the controller's to see.
+		// The controller places bindings of affinity groups, since it knows the clusters of the other members.
 		if !fleet.Synced() || !schedule.PlacedBy(b, scheduler) || schedule.Grouped(b) {
 			return false
 		}

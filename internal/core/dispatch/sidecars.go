@@ -57,10 +57,9 @@ func stays(work *workv1alpha1.Work) bool {
 	return work.DeletionTimestamp != nil || work.Spec.SuspendDispatching != nil && *work.Spec.SuspendDispatching
 }
 
-// Coming reports whether a SidecarSet that a policy holds is about to go to a cluster, by its binding, nil as long as
-// none is made: it goes there by now, or does when the scheduler of that name has looked at the binding and at the
-// fleet as they are, or it follows the workload, which was evicted from a cluster that the SidecarSet has still to
-// leave.
+// Coming reports whether a SidecarSet that a policy claims will be in a cluster. b is its binding, nil if it does not
+// exist yet. It is true if the cluster is a target of b, if the scheduler of that name would now add the cluster, or if
+// the SidecarSet follows the workload, which was evicted from another of its clusters.
 func Coming(b, workload workv1alpha2.Binding, cluster string, fleet schedule.Snapshot, scheduler string) bool {
 	if b == nil {
 		return true

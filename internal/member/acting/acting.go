@@ -180,8 +180,8 @@ func values[T any](pointers []*T) []T {
 	return out
 }
 
-// ErrTheirs reports that somebody in the member created or changed an object, so the hub does not change it.
-var ErrTheirs = errors.New("it was created or changed by someone else, so the hub does not update it, although it controls whom the hub may impersonate there; delete it, and the hub recreates it")
+// ErrTheirs reports that a client in the member created or changed an object, so the hub does not change it.
+var ErrTheirs = errors.New("a client in the member created or changed it, so the hub does not update the users that it may impersonate there; delete it, and the hub recreates it")
 
 var (
 	roles    = rbacv1.SchemeGroupVersion.WithResource("clusterroles")

@@ -186,7 +186,7 @@ func TestChangeInMemberStaysAndIsReported(t *testing.T) {
 			was := fmt.Sprint(m.Object(roles, "", access.Impersonator), m.Object(bindings, "", access.Impersonator))
 			err := keep("alice")
 			if !errors.Is(err, acting.ErrTheirs) ||
-				!strings.Contains(err.Error(), "karmada-impersonator: it was created or changed by someone else") {
+				!strings.Contains(err.Error(), "karmada-impersonator: a client in the member created or changed it") {
 				t.Errorf("it is told as %v", err)
 			}
 			if is := fmt.Sprint(m.Object(roles, "", access.Impersonator),

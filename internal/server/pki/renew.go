@@ -33,13 +33,13 @@ type Certificate struct {
 	Made   time.Time  `json:"made"`
 	Begins time.Time  `json:"begins"`
 	Ends   *time.Time `json:"ends,omitempty"`
-	// Renewed is from when on the hub renews it by itself; nil for never.
+	// Renewed is the time from which the hub renews it; nil for never.
 	Renewed *time.Time `json:"renewed,omitempty"`
-	// Wrong is why it cannot be used.
+	// Wrong is the reason why it cannot be used.
 	Wrong string `json:"wrong,omitempty"`
 }
 
-// named returns the certificates and keys of a folder that one speaks of by name.
+// named returns the certificates and keys of a folder by name, with their purpose.
 func named(f Files) []struct{ name, cert, key, purpose string } {
 	return []struct{ name, cert, key, purpose string }{
 		{"ca", f.ClusterCA, f.ClusterCAKey, "signs the serving certificate and client certificates"},

@@ -88,8 +88,7 @@ func Advise(obj *unstructured.Unstructured) []string {
 	return advise(spec)
 }
 
-// rewrite is one object's way to the canonical form. Shapes that the schema refuses are passed over: it speaks after
-// us.
+// rewrite changes one object to the canonical form. It skips fields of a wrong type: the schema rejects them later.
 type rewrite struct {
 	obj       *unstructured.Unstructured
 	spec      map[string]any

@@ -29,7 +29,7 @@ import (
 type Placement struct {
 	// Binding as "ResourceBinding shop/web-deployment".
 	Binding string `json:"binding"`
-	// Scheduled is the binding's condition; nil while the scheduler has not spoken.
+	// Scheduled is the condition of the binding; nil until the scheduler sets it.
 	Scheduled *metav1.Condition `json:"scheduled,omitempty"`
 	// LastScheduled is the time of the last run that placed it.
 	LastScheduled *metav1.Time    `json:"lastScheduled,omitempty"`
