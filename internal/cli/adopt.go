@@ -374,7 +374,7 @@ func (a *adoption) rehearse(ctx context.Context, result *adopted,
 	}
 	policy := adopt.Policy(template, name, a.cluster)
 	if a.createPolicy {
-		made, other, err := a.holder(ctx, template, policy)
+		made, other, err := a.missingPolicy(ctx, template, policy)
 		switch {
 		case err != nil:
 			return nil, err
@@ -410,9 +410,9 @@ func (a *adoption) rehearse(ctx context.Context, result *adopted,
 	return w, nil
 }
 
-// holder reports whether the policy must be created: false if the same policy exists. other is another policy that
-// would claim the template.
-func (a *adoption) holder(ctx context.Context, template *unstructured.Unstructured,
+// missingPolicy reports whether the policy must be created: false if the same policy exists. other is another policy
+// that would claim the template.
+func (a *adoption) missingPolicy(ctx context.Context, template *unstructured.Unstructured,
 	policy policyv1alpha1.Propagation) (made bool, other policyv1alpha1.Propagation, err error) {
 	policies, err := scope.Propagations.List(ctx, a.client)
 	if err != nil {

@@ -402,7 +402,7 @@ objects in the namespace or of the kind.`,
 			found, err := flags.find(cmd.Context(), hub, kind, name)
 			left := 0
 			if all {
-				found, left = withoutHolders(found)
+				found, left = withoutParents(found)
 			}
 			if err != nil {
 				return err
@@ -444,8 +444,8 @@ objects in the namespace or of the kind.`,
 	return cmd
 }
 
-// withoutHolders returns the orphans that take no others along when they are deleted, and how many do.
-func withoutHolders(all []orphan) (rest []orphan, left int) {
+// withoutParents returns the orphans that take no others along when they are deleted, and how many do.
+func withoutParents(all []orphan) (rest []orphan, left int) {
 	rest = slices.DeleteFunc(slices.Clone(all), func(o orphan) bool {
 		return execute.TakesAlong(schema.GroupKind{Group: o.resource.Group, Kind: o.Kind})
 	})

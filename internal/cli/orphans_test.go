@@ -67,7 +67,7 @@ func TestDeleteAllOrphansKeepsNamespacesAndDefinitions(t *testing.T) {
 		return orphan{Kind: kind, Name: name, resource: schema.GroupVersionResource{Group: group, Version: "v1",
 			Resource: resource}}
 	}
-	rest, left := withoutHolders([]orphan{
+	rest, left := withoutParents([]orphan{
 		of("", "namespaces", "Namespace", "shop"),
 		of("apiextensions.k8s.io", "customresourcedefinitions", "CustomResourceDefinition", "trains.example.com"),
 		of("example.com", "namespaces", "Namespace", "another kind of that name"),

@@ -114,16 +114,16 @@ func FailoverInput(ctx context.Context, r client.Reader, template Template, o fa
 // annotationsOfPolicy returns the annotations of the policy that has claimed a binding; none if there is no such
 // policy, or if the user may not read it.
 func annotationsOfPolicy(ctx context.Context, r client.Reader, b workv1alpha2.Binding) (map[string]string, error) {
-	holder, claimed := propagate.Claimed(b)
+	claim, claimed := propagate.Claimed(b)
 	if !claimed {
 		return nil, nil
 	}
-	policy, err := scope.Propagations.Get(ctx, r, holder.NamespacedName)
+	policy, err := scope.Propagations.Get(ctx, r, claim.NamespacedName)
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read policy %s: %w", holder.NamespacedName, err)
+		return nil, fmt.Errorf("read policy %s: %w", claim.NamespacedName, err)
 	}
 	return policy.GetAnnotations(), nil
 }

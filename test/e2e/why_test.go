@@ -97,7 +97,7 @@ func TestWhyLeadsFromOneTroubleToTheNextUntilAllIsWell(t *testing.T) {
 		if err := json.Unmarshal([]byte(out), &a); err != nil {
 			return fmt.Sprintf("%v: %s%s", err, out, complaint)
 		}
-		if len(a.Findings) > 0 || a.Summary != "healthy in 3 of 3 clusters" || a.Policy.Holder != "PropagationPolicy "+ns+
+		if len(a.Findings) > 0 || a.Summary != "healthy in 3 of 3 clusters" || a.Policy.ClaimedBy != "PropagationPolicy "+ns+
 			"/p" {
 			return fmt.Sprintf("%s, findings %+v", a.Summary, a.Findings)
 		}

@@ -76,16 +76,16 @@ func (r *reconciler) setupRelease(mgr ctrl.Manager) error {
 // ended adds the policy that had claimed an object and has not claimed it any more; is is nil if the object was
 // deleted.
 func ended(was, is client.Object, add func(reconcile.Request)) {
-	holder, claimed := propagate.Claimed(was)
+	claim, claimed := propagate.Claimed(was)
 	if !claimed {
 		return
 	}
 	if is != nil {
-		if now, still := propagate.Claimed(is); still && now == holder {
+		if now, still := propagate.Claimed(is); still && now == claim {
 			return
 		}
 	}
-	add(reconcile.Request{NamespacedName: holder.NamespacedName})
+	add(reconcile.Request{NamespacedName: claim.NamespacedName})
 }
 
 // reconcilePolicy removes the finalizer of a deleted policy once no object carries its claim. The loop of the templates

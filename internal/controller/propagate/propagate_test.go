@@ -305,9 +305,9 @@ func (h *hub) onlyBinding() workv1alpha2.Binding {
 func (h *hub) expectClaim(u *unstructured.Unstructured, policy string) {
 	h.t.Helper()
 	for what, obj := range map[string]client.Object{"template": h.get(u), "binding": h.onlyBinding()} {
-		holder, _ := propagate.Claimed(obj)
-		if holder.Name != policy {
-			h.t.Errorf("the %s is held by %q, want %q", what, holder.Name, policy)
+		claim, _ := propagate.Claimed(obj)
+		if claim.Name != policy {
+			h.t.Errorf("the %s is claimed by %q, want %q", what, claim.Name, policy)
 		}
 	}
 }
@@ -518,7 +518,7 @@ func TestPreemption(t *testing.T) {
 		h.settle()
 		h.expectClaim(u, "p")
 		h.drainEvents()
-		// Lowering the holder lets the one between take over.
+		// Lowering the claiming policy lets the one between take over.
 		h.updatePolicy(p, func(s *policyv1alpha1.PropagationSpec) { s.Priority = &low })
 		h.settle()
 		h.expectClaim(u, "q")
@@ -600,8 +600,8 @@ func TestALazyPolicyWaitsForItsUsers(t *testing.T) {
 		p := h.policy(u.GetNamespace(), "p", u,
 			func(s *policyv1alpha1.PropagationSpec) { s.ActivationPreference = policyv1alpha1.LazyActivation })
 		h.settle()
-		if holder, _ := propagate.Claimed(h.get(u)); holder.Name != "p" || len(h.bindings()) != 0 {
-			t.Errorf("held by %q with %d bindings, want the claim alone", holder.Name, len(h.bindings()))
+		if claim, _ := propagate.Claimed(h.get(u)); claim.Name != "p" || len(h.bindings()) != 0 {
+			t.Errorf("claimed by %q with %d bindings, want the claim alone", claim.Name, len(h.bindings()))
 		}
 		h.r = h.reconciler(h.r.Templates)
 		if w := h.settle(); len(w) != 0 {

@@ -337,7 +337,7 @@ func (r *reconciler) claimant(ctx context.Context, obj client.Object) (policyv1a
 	if client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("get the policy that claims %s: %w", commit.Name(obj), err)
 	}
-	if err != nil || p.GetDeletionTimestamp() != nil || propagate.HolderOf(p) != claim {
+	if err != nil || p.GetDeletionTimestamp() != nil || propagate.ClaimOf(p) != claim {
 		return nil, nil
 	}
 	return p, nil
@@ -369,5 +369,5 @@ func (r *reconciler) policies(ctx context.Context,
 // claimedBindings returns the bindings that a policy, given by its permanent id, has claimed. They are shared: do not
 // modify them.
 func (r *reconciler) claimedBindings(ctx context.Context, policyID string) ([]workv1alpha2.Binding, error) {
-	return scope.Bindings.List(ctx, r.client, client.MatchingFields{byHolder: policyID}, client.UnsafeDisableDeepCopy)
+	return scope.Bindings.List(ctx, r.client, client.MatchingFields{byClaim: policyID}, client.UnsafeDisableDeepCopy)
 }

@@ -206,8 +206,8 @@ const (
 	bySelection = "propagate.selection"
 	// byOverride finds the policies that depend on an override policy.
 	byOverride = "propagate.override"
-	// byHolder finds the bindings that a policy has claimed, by the permanent id of the policy.
-	byHolder = "propagate.holder"
+	// byClaim finds the bindings that a policy has claimed, by the permanent id of the policy.
+	byClaim = "propagate.claim"
 )
 
 type index struct {
@@ -242,9 +242,9 @@ func indexes() []index {
 			}})
 	}
 	for _, kind := range scope.Bindings.Kinds() {
-		all = append(all, index{kind, byHolder, func(obj client.Object) []string {
-			if holder, claimed := propagate.Claimed(obj); claimed {
-				return []string{holder.ID}
+		all = append(all, index{kind, byClaim, func(obj client.Object) []string {
+			if claim, claimed := propagate.Claimed(obj); claimed {
+				return []string{claim.ID}
 			}
 			return nil
 		}})

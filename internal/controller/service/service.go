@@ -315,14 +315,14 @@ func (x *exchanges) put(ctx context.Context, have, want *workv1alpha1.Work) erro
 	}
 	if mine, _ := service.OwnerOf(want); mine != (service.Owner{}) {
 		if owner, ours := service.OwnerOf(other); !ours || owner != mine {
-			return &takenError{commit.Name(other), holder(other)}
+			return &takenError{commit.Name(other), ownerOf(other)}
 		}
 	}
 	return err
 }
 
-// holder describes the owner of a Work, for messages.
-func holder(w *workv1alpha1.Work) string {
+// ownerOf describes the owner of a Work, for messages.
+func ownerOf(w *workv1alpha1.Work) string {
 	if owner, ok := service.OwnerOf(w); ok {
 		return owner.String()
 	}
@@ -333,10 +333,10 @@ func holder(w *workv1alpha1.Work) string {
 }
 
 // takenError reports that a Work with this name belongs to another owner.
-type takenError struct{ work, holder string }
+type takenError struct{ work, owner string }
 
 func (e *takenError) Error() string {
-	return fmt.Sprintf("%s belongs to %s, which dispatches an object of that name to the cluster; delete or rename it there", e.work, e.holder)
+	return fmt.Sprintf("%s belongs to %s, which dispatches an object of that name to the cluster; delete or rename it there", e.work, e.owner)
 }
 
 // withdraw deletes all Works of an owner.

@@ -86,8 +86,8 @@ func Coming(b, workload workv1alpha2.Binding, cluster string, fleet schedule.Sna
 // follows reports whether configuration is about to move with a workload: both are bound by one policy, and the
 // workload was evicted from a cluster that the configuration goes to.
 func follows(b, workload workv1alpha2.Binding) bool {
-	holder, claimed := propagate.Claimed(b)
-	if other, ok := propagate.Claimed(workload); !claimed || !ok || holder != other {
+	claim, claimed := propagate.Claimed(b)
+	if other, ok := propagate.Claimed(workload); !claimed || !ok || claim != other {
 		return false
 	}
 	targets := Targets(b)

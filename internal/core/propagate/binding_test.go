@@ -96,8 +96,8 @@ func TestNewBindingHasLabelsOfKarmada(t *testing.T) {
 			if b.GetLabels()[label] != "id-binding" || propagate.PermanentID(b) != "id-binding" {
 				t.Errorf("labels %v lack the permanent id", b.GetLabels())
 			}
-			if holder, _ := propagate.Claimed(b); holder != propagate.HolderOf(full(namespace)) {
-				t.Errorf("held by %v", holder)
+			if claim, _ := propagate.Claimed(b); claim != propagate.ClaimOf(full(namespace)) {
+				t.Errorf("claimed by %v", claim)
 			}
 			spec := b.BindingSpec()
 			if r := spec.Resource; r.Name != "Web:1" || r.UID != tpl.GetUID() || r.Kind != tpl.GetKind() ||

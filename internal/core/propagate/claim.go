@@ -8,69 +8,69 @@ import (
 	"github.com/argosy-io/argosy/internal/core/match"
 )
 
-// Holder is the policy that a claim names. An empty namespace is a ClusterPropagationPolicy.
-type Holder struct {
+// PolicyClaim is the claim of a policy. An empty namespace is a ClusterPropagationPolicy.
+type PolicyClaim struct {
 	types.NamespacedName
 	// ID is the policy's permanent id: a policy that was deleted and created again is another one.
 	ID string
 }
 
 // String names the policy for people: "PropagationPolicy shop/web".
-func (h Holder) String() string {
-	if h.Namespace == "" {
-		return "ClusterPropagationPolicy " + h.Name
+func (c PolicyClaim) String() string {
+	if c.Namespace == "" {
+		return "ClusterPropagationPolicy " + c.Name
 	}
-	return "PropagationPolicy " + h.NamespacedName.String()
+	return "PropagationPolicy " + c.NamespacedName.String()
 }
 
 // ID returns the policy's permanent id; empty until admission gave it one, and such a policy cannot claim.
 func ID(p policyv1alpha1.Propagation) string { return p.GetLabels()[idLabel(p.GetNamespace())] }
 
-// HolderOf returns the holder in a claim of p.
-func HolderOf(p policyv1alpha1.Propagation) Holder {
-	return Holder{NamespacedName: types.NamespacedName{Namespace: p.GetNamespace(), Name: p.GetName()}, ID: ID(p)}
+// ClaimOf returns the claim of p.
+func ClaimOf(p policyv1alpha1.Propagation) PolicyClaim {
+	return PolicyClaim{NamespacedName: types.NamespacedName{Namespace: p.GetNamespace(), Name: p.GetName()}, ID: ID(p)}
 }
 
 // Claimed returns the policy that claims obj, a template or a binding; false if none does. A partial claim does not
 // count.
-func Claimed(obj metav1.Object) (Holder, bool) {
+func Claimed(obj metav1.Object) (PolicyClaim, bool) {
 	labels, annotations := obj.GetLabels(), obj.GetAnnotations()
 	if id := labels[policyv1alpha1.PropagationPolicyPermanentIDLabel]; id != "" {
 		namespace, name := annotations[policyv1alpha1.PropagationPolicyNamespaceAnnotation],
 			annotations[policyv1alpha1.PropagationPolicyNameAnnotation]
 		if namespace != "" && name != "" {
-			return Holder{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}, ID: id}, true
+			return PolicyClaim{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}, ID: id}, true
 		}
 	}
 	if id := labels[policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel]; id != "" {
 		if name := annotations[policyv1alpha1.ClusterPropagationPolicyNameAnnotation]; name != "" {
-			return Holder{NamespacedName: types.NamespacedName{Name: name}, ID: id}, true
+			return PolicyClaim{NamespacedName: types.NamespacedName{Name: name}, ID: id}, true
 		}
 	}
-	return Holder{}, false
+	return PolicyClaim{}, false
 }
 
 // Claim marks obj, a template or a binding, as claimed by p only. It reports whether that changed anything.
-func Claim(obj metav1.Object, p policyv1alpha1.Propagation) bool { return mark(obj, HolderOf(p)) }
+func Claim(obj metav1.Object, p policyv1alpha1.Propagation) bool { return mark(obj, ClaimOf(p)) }
 
 // Unclaim removes every mark of a claim from obj, half ones included. It reports whether there were any.
-func Unclaim(obj metav1.Object) bool { return mark(obj, Holder{}) }
+func Unclaim(obj metav1.Object) bool { return mark(obj, PolicyClaim{}) }
 
-// ClaimedBy reports whether obj carries the complete claim of holder and no other; for the zero Holder, whether it
-// carries none.
-func ClaimedBy(obj metav1.Object, holder Holder) bool {
-	labels, annotations := claims(holder)
+// ClaimedBy reports whether obj carries the whole claim and no other. For the zero PolicyClaim: whether it carries
+// none.
+func ClaimedBy(obj metav1.Object, claim PolicyClaim) bool {
+	labels, annotations := claims(claim)
 	return !differs(obj.GetLabels(), labels) && !differs(obj.GetAnnotations(), annotations)
 }
 
-// StillSelects reports whether holder is p and p selects t yet: then the claim stays, whatever other policies select t.
-func StillSelects(p policyv1alpha1.Propagation, holder Holder, t match.Template) bool {
-	return holder == HolderOf(p) && Selected(p, t) != match.None
+// StillSelects reports whether the claim is of p and p still selects t. Then it stays, whatever other policies do.
+func StillSelects(p policyv1alpha1.Propagation, claim PolicyClaim, t match.Template) bool {
+	return claim == ClaimOf(p) && Selected(p, t) != match.None
 }
 
-// mark makes the claim of holder the only one on obj; the zero Holder is no claim.
-func mark(obj metav1.Object, holder Holder) bool {
-	labels, annotations := claims(holder)
+// mark makes the claim the only one on obj; the zero PolicyClaim is none.
+func mark(obj metav1.Object, claim PolicyClaim) bool {
+	labels, annotations := claims(claim)
 	relabelled, changed := merged(obj.GetLabels(), labels)
 	if changed {
 		obj.SetLabels(relabelled)
@@ -82,9 +82,9 @@ func mark(obj metav1.Object, holder Holder) bool {
 	return changed || also
 }
 
-// claims returns all keys that a claim may have, with their values for holder: empty values are keys that must be
+// claims returns all keys that a claim may have, with their values for claim: empty values are keys that must be
 // absent.
-func claims(holder Holder) (labels, annotations map[string]string) {
+func claims(claim PolicyClaim) (labels, annotations map[string]string) {
 	labels = map[string]string{
 		policyv1alpha1.PropagationPolicyPermanentIDLabel:        "",
 		policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel: "",
@@ -95,14 +95,14 @@ func claims(holder Holder) (labels, annotations map[string]string) {
 		policyv1alpha1.ClusterPropagationPolicyNameAnnotation: "",
 	}
 	switch {
-	case holder.Name == "":
-	case holder.Namespace == "":
-		labels[policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel] = holder.ID
-		annotations[policyv1alpha1.ClusterPropagationPolicyNameAnnotation] = holder.Name
+	case claim.Name == "":
+	case claim.Namespace == "":
+		labels[policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel] = claim.ID
+		annotations[policyv1alpha1.ClusterPropagationPolicyNameAnnotation] = claim.Name
 	default:
-		labels[policyv1alpha1.PropagationPolicyPermanentIDLabel] = holder.ID
-		annotations[policyv1alpha1.PropagationPolicyNamespaceAnnotation] = holder.Namespace
-		annotations[policyv1alpha1.PropagationPolicyNameAnnotation] = holder.Name
+		labels[policyv1alpha1.PropagationPolicyPermanentIDLabel] = claim.ID
+		annotations[policyv1alpha1.PropagationPolicyNamespaceAnnotation] = claim.Namespace
+		annotations[policyv1alpha1.PropagationPolicyNameAnnotation] = claim.Name
 	}
 	return labels, annotations
 }

@@ -49,12 +49,12 @@ func TestAClaimIsTheOnlyOne(t *testing.T) {
 		if !propagate.Claim(obj, p) {
 			t.Errorf("claiming for another policy changed nothing")
 		}
-		if propagate.Claim(obj, p) || !propagate.ClaimedBy(obj, propagate.HolderOf(p)) {
+		if propagate.Claim(obj, p) || !propagate.ClaimedBy(obj, propagate.ClaimOf(p)) {
 			t.Errorf("claiming twice changed something")
 		}
-		holder, ok := propagate.Claimed(obj)
-		if !ok || holder != propagate.HolderOf(p) {
-			t.Errorf("held by %v, want %v", holder, propagate.HolderOf(p))
+		claim, ok := propagate.Claimed(obj)
+		if !ok || claim != propagate.ClaimOf(p) {
+			t.Errorf("claimed by %v, want %v", claim, propagate.ClaimOf(p))
 		}
 		if n := len(obj.GetLabels()); n != 2 {
 			t.Errorf("the template carries %v, want its own label and one claim", obj.GetLabels())
@@ -80,8 +80,8 @@ func TestAClaimNeverWritesIntoSharedMaps(t *testing.T) {
 func TestHalfAClaimIsNone(t *testing.T) {
 	obj := template("shop", "web")
 	obj.SetLabels(map[string]string{policyv1alpha1.PropagationPolicyPermanentIDLabel: "id-a"})
-	if holder, ok := propagate.Claimed(obj); ok {
-		t.Errorf("a label without the annotations is a claim of %v", holder)
+	if claim, ok := propagate.Claimed(obj); ok {
+		t.Errorf("a label without the annotations is a claim of %v", claim)
 	}
 	if !propagate.Unclaim(obj) || len(obj.GetLabels()) != 0 {
 		t.Errorf("half a claim is not cleaned up: %v", obj.GetLabels())
@@ -91,18 +91,18 @@ func TestHalfAClaimIsNone(t *testing.T) {
 func TestAClaimStays(t *testing.T) {
 	p := identified(policy("shop", "a", 0, deployments), "id-a")
 	for name, c := range map[string]struct {
-		holder propagate.Holder
+		claim  propagate.PolicyClaim
 		policy policyv1alpha1.Propagation
 		want   bool
 	}{
-		"while its policy selects the template": {propagate.HolderOf(p), p, true},
-		"not when the policy was deleted and made anew": {propagate.Holder{NamespacedName: types.NamespacedName{
+		"while its policy selects the template": {propagate.ClaimOf(p), p, true},
+		"not when the policy was deleted and made anew": {propagate.PolicyClaim{NamespacedName: types.NamespacedName{
 			Namespace: "shop", Name: "a"}, ID: "id-old"}, p, false},
-		"not when the policy's selectors let the template go": {propagate.HolderOf(p),
+		"not when the policy's selectors let the template go": {propagate.ClaimOf(p),
 			identified(policy("shop", "a", 0, named(deployments, "db")), "id-a"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := propagate.StillSelects(c.policy, c.holder, web); got != c.want {
+			if got := propagate.StillSelects(c.policy, c.claim, web); got != c.want {
 				t.Errorf("stays = %v, want %v", got, c.want)
 			}
 		})
@@ -115,9 +115,9 @@ func TestPreempt(t *testing.T) {
 		return p
 	}
 	for name, c := range map[string]struct {
-		holder  policyv1alpha1.Propagation
-		rivals  []policyv1alpha1.Propagation
-		takenBy string
+		claiming policyv1alpha1.Propagation
+		rivals   []policyv1alpha1.Propagation
+		takenBy  string
 	}{
 		"a higher namespaced policy takes from a lower one": {
 			policy("shop", "low", 1, deployments),
@@ -143,12 +143,12 @@ func TestPreempt(t *testing.T) {
 		"one that does not select the template takes nothing": {
 			policy("shop", "low", 0, deployments),
 			[]policyv1alpha1.Propagation{taking(policy("shop", "b", 1, named(deployments, "db")))}, ""},
-		"the holder does not take from itself": {
+		"the claiming policy does not take from itself": {
 			policy("shop", "a", 5, deployments), []policyv1alpha1.Propagation{taking(policy("shop", "a", 5, deployments))}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""
-			if p, ok := propagate.Preempt(web, c.holder, c.rivals); ok {
+			if p, ok := propagate.Preempt(web, c.claiming, c.rivals); ok {
 				got = p.GetNamespace() + "/" + p.GetName()
 			}
 			if got != c.takenBy {

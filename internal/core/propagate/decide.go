@@ -98,7 +98,7 @@ func Decide(o Observed) Decision {
 		return d.release(o)
 	}
 	template := o.Template
-	if !ClaimedBy(template, HolderOf(d.Policy)) {
+	if !ClaimedBy(template, ClaimOf(d.Policy)) {
 		template = template.DeepCopy()
 		Claim(template, d.Policy)
 		if !o.Creating {
@@ -137,11 +137,11 @@ func (d Decision) release(o Observed) Decision {
 	if d.Policy != nil {
 		return d
 	}
-	if o.Binding != nil && Belongs(o.Template, o.Binding) == nil && !ClaimedBy(o.Binding, Holder{}) {
+	if o.Binding != nil && Belongs(o.Template, o.Binding) == nil && !ClaimedBy(o.Binding, PolicyClaim{}) {
 		d.Action, d.Binding = UpdateBinding, o.Binding.DeepCopyObject().(workv1alpha2.Binding)
 		Unclaim(d.Binding)
 	}
-	if !ClaimedBy(o.Template, Holder{}) || Waiting(o.Template) {
+	if !ClaimedBy(o.Template, PolicyClaim{}) || Waiting(o.Template) {
 		d.Released = o.Template.DeepCopy()
 		Unclaim(d.Released)
 		StopWaiting(d.Released)

@@ -147,15 +147,15 @@ func TestDecide(t *testing.T) {
 			if got := decision(d); got != c.want {
 				t.Errorf("%s: %q, want %q", name, got, c.want)
 			}
-			if d.Claimed != nil && !propagate.ClaimedBy(d.Claimed, propagate.HolderOf(d.Policy)) {
+			if d.Claimed != nil && !propagate.ClaimedBy(d.Claimed, propagate.ClaimOf(d.Policy)) {
 				t.Errorf("%s: the claim is %v", name, d.Claimed.GetAnnotations())
 			}
 			if d.Action == propagate.UpdateBinding && d.Policy != nil &&
-				!propagate.ClaimedBy(d.Binding, propagate.HolderOf(d.Policy)) {
+				!propagate.ClaimedBy(d.Binding, propagate.ClaimOf(d.Policy)) {
 				t.Errorf("%s: the binding is claimed by %v", name, d.Binding.GetAnnotations())
 			}
 			for what, obj := range map[string]metav1.Object{"template": d.Released, "binding": d.Binding} {
-				if d.Policy == nil && d.Released != nil && obj != nil && !propagate.ClaimedBy(obj, propagate.Holder{}) {
+				if d.Policy == nil && d.Released != nil && obj != nil && !propagate.ClaimedBy(obj, propagate.PolicyClaim{}) {
 					t.Errorf("%s: the %s keeps a claim", name, what)
 				}
 			}

@@ -49,7 +49,7 @@ func activated(
 	if existing == nil {
 		return true
 	}
-	if holder, held := Claimed(existing); !held || holder != HolderOf(p) {
+	if claim, claimed := Claimed(existing); !claimed || claim != ClaimOf(p) {
 		return true
 	}
 	return !unchanged && userPart(existing.GetAnnotations()[wellknown.TemplateDigestAnnotation]) != content

@@ -5,26 +5,26 @@ import (
 	"github.com/argosy-io/argosy/internal/core/match"
 )
 
-// Preempt returns the policy that takes t from holder, among policies in any order; false if holder keeps t. Only
-// policies with `preemption: Always` preempt, and only a lower holder:
+// Preempt returns the policy that takes t from the policy claiming, among policies in any order; false if claiming
+// keeps t. Only policies with `preemption: Always` preempt, and only a policy of lower order:
 //
 //	namespaced policy > any cluster policy;  in the same scope the higher spec.priority
 //
-// Specific selectors, then names, decide between policies that may preempt, never against the holder.
-func Preempt(t match.Template, holder policyv1alpha1.Propagation,
+// Specific selectors, then names, decide between policies that may preempt, never against claiming.
+func Preempt(t match.Template, claiming policyv1alpha1.Propagation,
 	policies []policyv1alpha1.Propagation) (policyv1alpha1.Propagation, bool) {
 	var higher []policyv1alpha1.Propagation
 	for _, p := range policies {
-		if p.PropagationSpec().Preemption == policyv1alpha1.PreemptAlways && above(p, holder) {
+		if p.PropagationSpec().Preemption == policyv1alpha1.PreemptAlways && above(p, claiming) {
 			higher = append(higher, p)
 		}
 	}
 	return Match(t, higher)
 }
 
-func above(p, holder policyv1alpha1.Propagation) bool {
-	if pn, hn := Namespaced(p), Namespaced(holder); pn != hn {
+func above(p, claiming policyv1alpha1.Propagation) bool {
+	if pn, hn := Namespaced(p), Namespaced(claiming); pn != hn {
 		return pn
 	}
-	return Priority(p) > Priority(holder)
+	return Priority(p) > Priority(claiming)
 }

@@ -175,8 +175,8 @@ func RowOfWorkload(b workv1alpha2.Binding, f state.Facts) WorkloadRow {
 	gk := match.GroupKind(spec.Resource.APIVersion, spec.Resource.Kind)
 	row := WorkloadRow{Object: Object{Group: gk.Group, Kind: gk.Kind, Namespace: spec.Resource.Namespace,
 		Name: spec.Resource.Name}, Places: state.Places(b, f)}
-	if holder, claimed := propagate.Claimed(b); claimed {
-		row.Policy = text.Path(holder.Namespace, holder.Name)
+	if claim, claimed := propagate.Claimed(b); claimed {
+		row.Policy = text.Path(claim.Namespace, claim.Name)
 	}
 	// With duplicated replicas, each cluster runs all of them. With divided ones, some may have no cluster yet.
 	placed := int64(0)

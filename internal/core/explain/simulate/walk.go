@@ -335,10 +335,10 @@ func (s *state) propagate(ctx context.Context, r ref) error {
 	switch {
 	case len(d.MissingOverrides) > 0:
 		return fmt.Errorf("%s waits for the override policies that it depends on: %s",
-			propagate.HolderOf(d.Pending), strings.Join(d.MissingOverrides, ", "))
+			propagate.ClaimOf(d.Pending), strings.Join(d.MissingOverrides, ", "))
 	case d.Pending != nil && existing == nil:
 		return fmt.Errorf("its policy %s is Lazy and has no effect until the template is changed",
-			propagate.HolderOf(d.Pending))
+			propagate.ClaimOf(d.Pending))
 	}
 	return nil
 }
@@ -402,7 +402,7 @@ func (s *state) meaningOf(ctx context.Context, r ref, template *unstructured.Uns
 		value, ok := s.priorities[class.PriorityClassName]
 		if !ok {
 			return m, fmt.Errorf("schedulePriority of %s: there is no PriorityClass %q: create it, or put it into the files",
-				propagate.HolderOf(p), class.PriorityClassName)
+				propagate.ClaimOf(p), class.PriorityClassName)
 		}
 		m.SchedulePriority = &value
 	}

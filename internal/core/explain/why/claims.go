@@ -165,7 +165,7 @@ func (e *policyExplanation) explainTemplates() {
 				row.Why = "no policy propagates it to members, so nothing is overridden"
 			}
 		} else {
-			row.Claimed = claimed && propagate.HolderOf(e.Propagation) == claim
+			row.Claimed = claimed && propagate.ClaimOf(e.Propagation) == claim
 			row.Why = e.whyNotClaimed(row, t, claim, claimed)
 		}
 		if row.By == "" && !(row.Claimed && e.Propagation != nil) {
@@ -208,7 +208,7 @@ func (e *policyExplanation) closeness(t match.Template) match.ImplicitPriority {
 
 // whyNotClaimed returns why the policy has not claimed a template that it selects, or that it no longer selects a
 // claimed one.
-func (e *policyExplanation) whyNotClaimed(row Selected, t match.Template, claim propagate.Holder,
+func (e *policyExplanation) whyNotClaimed(row Selected, t match.Template, claim propagate.PolicyClaim,
 	claimed bool) string {
 	switch {
 	case row.Claimed && row.By == "":
@@ -222,7 +222,7 @@ func (e *policyExplanation) whyNotClaimed(row Selected, t match.Template, claim 
 		return "is never propagated: it belongs to the system or to the hub"
 	case claimed:
 		for _, p := range e.Policies {
-			if propagate.HolderOf(p) == claim {
+			if propagate.ClaimOf(p) == claim {
 				stub := &explanation{template: t}
 				return "is claimed by " + describe(p) + "; this policy: " + stub.whyNot(e.Propagation, p)
 			}
@@ -398,7 +398,7 @@ func (e *policyExplanation) explainPlacement() {
 				}
 			}
 		}
-		stub := &explanation{template: match.TemplateOf(templateOf(b)), fleet: fleet, holder: e.Propagation}
+		stub := &explanation{template: match.TemplateOf(templateOf(b)), fleet: fleet, claiming: e.Propagation}
 		stub.Facts.Template, stub.Binding = templateOf(b), b
 		for name, r := range refusals {
 			if may[name] {

@@ -349,10 +349,10 @@ func (e *explanation) unweighted(b workv1alpha2.Binding, candidates map[string]s
 
 // migrationOf returns the state of a cluster in the migration of the template; the zero value for none.
 func (e *explanation) migrationOf(cluster string) (of migrate.Cluster, changing bool) {
-	if e.holder == nil {
+	if e.claiming == nil {
 		return migrate.Cluster{}, false
 	}
-	r, err := migrate.RecordOf(e.holder)
+	r, err := migrate.RecordOf(e.claiming)
 	if r == nil || err != nil {
 		return migrate.Cluster{}, false
 	}

@@ -80,16 +80,16 @@ func (e *explanation) explainBinding() {
 	b := e.ownBinding()
 	switch {
 	case b == nil && hidden(e.Missing, "resourcebindings", "clusterresourcebindings"):
-	case b == nil && e.holder != nil && !e.found(Waiting) && len(e.decision.MissingOverrides) == 0:
+	case b == nil && e.claiming != nil && !e.found(Waiting) && len(e.decision.MissingOverrides) == 0:
 		// Only events have the reason.
 		if w := e.latest(workv1alpha2.EventApplyPolicyFailed, workv1alpha2.EventGetReplicasFailed,
 			workv1alpha2.EventGetComponentsFailed); w != nil {
 			e.find(Problem, "", "there is no binding yet: "+w.Message, "fix what the message names; the hub retries by itself")
 			return
 		}
-		e.find(Waiting, "", describe(e.holder)+" has claimed it; its binding is about to be created", "")
+		e.find(Waiting, "", describe(e.claiming)+" has claimed it; its binding is about to be created", "")
 	case b == nil:
-	case e.holder != nil && e.decision.Action == propagate.MakeBinding &&
+	case e.claiming != nil && e.decision.Action == propagate.MakeBinding &&
 		b.GetAnnotations()[wellknown.TemplateDigestAnnotation] != "" &&
 		b.GetAnnotations()[wellknown.TemplateDigestAnnotation] != propagate.Digest(e.Facts.Template):
 		e.find(Waiting, "", "the last change of the template is not in its binding yet", "")
@@ -259,10 +259,10 @@ func distance(reason schedule.FilterReason) int {
 }
 
 func (e *explanation) holderName() string {
-	if e.holder == nil {
+	if e.claiming == nil {
 		return "the policy"
 	}
-	return describe(e.holder)
+	return describe(e.claiming)
 }
 
 // terms reports whether each affinity term can be satisfied now.

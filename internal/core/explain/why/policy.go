@@ -18,8 +18,8 @@ import (
 
 // Policy is the policy that has claimed the template, and why others have not.
 type Policy struct {
-	// Holder is the policy that has claimed it, as "PropagationPolicy shop/web"; empty for none.
-	Holder string `json:"holder,omitempty"`
+	// ClaimedBy is the policy that has claimed it, as "PropagationPolicy shop/web"; empty for none.
+	ClaimedBy string `json:"holder,omitempty"`
 	// Why is what else propagates the template, or why policies ignore it.
 	Why string `json:"why,omitempty"`
 	// Candidates are the policies that select its kind: first the one that has claimed it, last those that do not select
@@ -48,13 +48,13 @@ func (e *explanation) explainPolicy() {
 	t, out := e.template, &e.answer.Policy
 	claim, claimed := propagate.Claimed(e.Facts.Template)
 	for _, p := range e.Policies {
-		if claimed && propagate.HolderOf(p) == claim {
-			e.holder = p
-			out.Holder = describe(p)
+		if claimed && propagate.ClaimOf(p) == claim {
+			e.claiming = p
+			out.ClaimedBy = describe(p)
 		}
 	}
-	if claimed && e.holder == nil && claim.Namespace == "" && hidden(e.Missing, "clusterpropagationpolicies") {
-		out.Holder = claim.String()
+	if claimed && e.claiming == nil && claim.Namespace == "" && hidden(e.Missing, "clusterpropagationpolicies") {
+		out.ClaimedBy = claim.String()
 	}
 	best, selected := propagate.Match(t, e.Policies)
 	for _, p := range e.Policies {
@@ -67,15 +67,15 @@ func (e *explanation) explainPolicy() {
 		c := PolicyCandidate{Policy: describe(p), Priority: propagate.Priority(p),
 			Selects: closeness[propagate.Selected(p, t)]}
 		switch {
-		case e.holder != nil && describe(p) == describe(e.holder):
+		case e.claiming != nil && describe(p) == describe(e.claiming):
 			c.Holds = true
-		case e.holder != nil:
-			c.Why = e.whyNot(p, e.holder)
+		case e.claiming != nil:
+			c.Why = e.whyNot(p, e.claiming)
 			if d := e.decision; len(d.MissingOverrides) > 0 && describe(d.Pending) == describe(p) {
 				c.Why = "preempts that policy as soon as the override policies exist that it depends on"
 			}
-		case out.Holder != "":
-			c.Why = out.Holder + " has claimed it"
+		case out.ClaimedBy != "":
+			c.Why = out.ClaimedBy + " has claimed it"
 		case selected && describe(p) != describe(best):
 			c.Why = e.whyNot(p, best)
 		case selected:
@@ -102,7 +102,7 @@ func (e *explanation) explainPolicy() {
 	})
 
 	switch {
-	case e.holder == nil && e.actsOnHub():
+	case e.claiming == nil && e.actsOnHub():
 		out.Why = "the hub acts on it, so it needs no policy"
 	case propagate.Excluded(t) && !propagate.Propagable(t.GroupKind()):
 		out.Why = fmt.Sprintf("objects of kind %s are never propagated: they configure the hub, or members create them themselves", t.GroupKind())
@@ -116,9 +116,9 @@ func (e *explanation) explainPolicy() {
 	case e.Exposed:
 		out.Why = fmt.Sprintf("MultiClusterService %s propagates it, so policies ignore it",
 			text.Path(t.Namespace, t.Name))
-	case e.holder != nil:
-		e.explainHolder()
-	case out.Holder != "": // the user may not read it
+	case e.claiming != nil:
+		e.explainClaim()
+	case out.ClaimedBy != "": // the user may not read it
 	case e.sentByItself():
 		out.Why = "namespaces are propagated to every cluster without a policy"
 	case len(e.decision.MissingOverrides) > 0:
@@ -152,14 +152,14 @@ func (e *explanation) unclaimed() string {
 	return "selects it and ranks first; has not claimed it yet"
 }
 
-// explainHolder reports if the policy that has claimed the template is deleted, lazy, preempted or no longer selects
+// explainClaim reports if the policy that has claimed the template is deleted, lazy, preempted or no longer selects
 // it.
-func (e *explanation) explainHolder() {
-	p, t, d := e.holder, e.template, e.decision
+func (e *explanation) explainClaim() {
+	p, t, d := e.claiming, e.template, e.decision
 	switch {
 	case p.GetDeletionTimestamp() != nil:
 		e.find(Waiting, "", describe(p)+" has claimed it and is being deleted; the hub releases the template first", "")
-	case !propagate.StillSelects(p, propagate.HolderOf(p), t):
+	case !propagate.StillSelects(p, propagate.ClaimOf(p), t):
 		e.find(Waiting, "", describe(p)+" claimed it and no longer selects it: "+misses(p, t), "")
 	case d.Pending != nil && d.Preempted == nil && len(d.MissingOverrides) == 0 && e.lazyPending():
 		e.find(Waiting, "", describe(p)+" is Lazy: it takes effect with the next change of the template",
@@ -182,8 +182,8 @@ func (e *explanation) explainMissingOverrides() {
 	what := fmt.Sprintf("%s waits for the override policies that it depends on: %s", describe(d.Pending),
 		strings.Join(d.MissingOverrides, ", "))
 	const next = "create them, or remove them from dependentOverrides of the policy"
-	if e.holder != nil && describe(e.holder) != describe(d.Pending) {
-		e.find(Waiting, "", what+"; then it preempts "+describe(e.holder), next)
+	if e.claiming != nil && describe(e.claiming) != describe(d.Pending) {
+		e.find(Waiting, "", what+"; then it preempts "+describe(e.claiming), next)
 		return
 	}
 	e.find(Problem, "", what, next)
@@ -193,11 +193,11 @@ func (e *explanation) explainMissingOverrides() {
 func (e *explanation) lazyPending() bool {
 	b := e.ownBinding()
 	return b == nil || b.BindingSpec().Placement == nil ||
-		compact(b.BindingSpec().Placement) != compact(e.holder.PropagationSpec().Placement)
+		compact(b.BindingSpec().Placement) != compact(e.claiming.PropagationSpec().Placement)
 }
 
 // unselected reports that no policy selects the template, and what to change.
-func (e *explanation) unselected(claim propagate.Holder, claimed bool) {
+func (e *explanation) unselected(claim propagate.PolicyClaim, claimed bool) {
 	t := e.template
 	kind := "PropagationPolicy in namespace " + t.Namespace
 	if t.Namespace == "" {

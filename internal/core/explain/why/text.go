@@ -56,8 +56,8 @@ func writePrintable(out io.Writer, lines []byte) error {
 
 func writePolicy(b *bytes.Buffer, p Policy) {
 	switch {
-	case p.Holder != "":
-		fmt.Fprintf(b, "\nPolicy: claimed by %s\n", p.Holder)
+	case p.ClaimedBy != "":
+		fmt.Fprintf(b, "\nPolicy: claimed by %s\n", p.ClaimedBy)
 	case p.Why != "":
 		fmt.Fprintf(b, "\nPolicy: none; %s\n", p.Why)
 	default:

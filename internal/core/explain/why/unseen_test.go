@@ -114,8 +114,8 @@ func TestUserOfANamespaceIsToldNothingFalse(t *testing.T) {
 				t.Errorf("%s: only without rights there is the problem %q; with rights: %+v", s.name, f.What, seen.Findings)
 			}
 		}
-		if answer.Policy.Holder != seen.Policy.Holder {
-			t.Errorf("%s: the policy is %q, with rights %q", s.name, answer.Policy.Holder, seen.Policy.Holder)
+		if answer.Policy.ClaimedBy != seen.Policy.ClaimedBy {
+			t.Errorf("%s: the policy is %q, with rights %q", s.name, answer.Policy.ClaimedBy, seen.Policy.ClaimedBy)
 		}
 		for _, c := range answer.Clusters {
 			with, ok := seen.ForCluster(c.Name)

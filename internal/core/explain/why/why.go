@@ -133,8 +133,9 @@ type explanation struct {
 	answer   Answer
 	template match.Template
 	fleet    schedule.Snapshot
-	// holder is the policy that has claimed the template; nil for none. decision is what the hub does next with the claim.
-	holder   policyv1alpha1.Propagation
+	// claiming is the policy that has claimed the template; nil for none. decision is the next action of the hub for the
+	// claim.
+	claiming policyv1alpha1.Propagation
 	decision propagate.Decision
 	// acts is the template's role if the hub acts on its kind; empty for other kinds.
 	acts string
@@ -274,7 +275,7 @@ func reference(kind string, obj metav1.Object) string {
 }
 
 // describe returns a policy as people name it.
-func describe(p policyv1alpha1.Propagation) string { return propagate.HolderOf(p).String() }
+func describe(p policyv1alpha1.Propagation) string { return propagate.ClaimOf(p).String() }
 
 func describeBinding(b workv1alpha2.Binding) string {
 	if b.GetNamespace() == "" {

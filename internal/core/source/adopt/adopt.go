@@ -129,13 +129,13 @@ func Sends(p policyv1alpha1.Propagation, replicas int32, c *clusterv1alpha1.Clus
 // tells which of the two.
 func Rival(template *unstructured.Unstructured, policy policyv1alpha1.Propagation,
 	policies []policyv1alpha1.Propagation) (other policyv1alpha1.Propagation, claims bool) {
-	holder, claimed := propagate.Claimed(template)
+	claim, claimed := propagate.Claimed(template)
 	all := []policyv1alpha1.Propagation{policy}
 	for _, p := range policies {
 		if SamePolicy(p, policy) {
 			continue
 		}
-		if claimed && propagate.HolderOf(p) == holder {
+		if claimed && propagate.ClaimOf(p) == claim {
 			return p, true
 		}
 		all = append(all, p)

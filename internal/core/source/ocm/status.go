@@ -218,7 +218,7 @@ func applied(item Item, seen Seen) (answered bool, why *reason) {
 	case is.Status == metav1.ConditionTrue:
 		return is.ObservedGeneration == seen.Work.Generation, nil
 	default:
-		if other := holder(seen); other != "" && asWanted(item, seen) {
+		if other := otherOwner(seen); other != "" && asWanted(item, seen) {
 			return true, &reason{text: "the object matches the manifest, and is managed by the work " + other, matches: true}
 		}
 		// After a restore keep the message of Applied, which contains advice.
@@ -229,8 +229,8 @@ func applied(item Item, seen Seen) (answered bool, why *reason) {
 	}
 }
 
-// holder returns another Work of the same cluster that owns the object; empty if none.
-func holder(s Seen) string {
+// otherOwner returns another Work of the same cluster that owns the object; empty if none.
+func otherOwner(s Seen) string {
 	if s.Object == nil || s.Object.GetLabels()[workv1alpha2.ManagedLabel] != "true" {
 		return ""
 	}
