@@ -304,7 +304,7 @@ const (
 // ConditionRule defines a condition of an object.
 // +kubebuilder:validation:XValidation:rule="self.type != 'CEL' || self.condition != \"\"",message="Condition is required for CEL rules"
 type ConditionRule struct {
-	// Condition is the type of the condition. The hub aggregates Complete, Progressing, Degraded and Available.
+	// Condition is the type of the condition. The status of the ManifestWork has it for all its objects together.
 	// +required
 	Condition string `json:"condition"`
 
