@@ -22,10 +22,9 @@ var mayParse = map[string]string{
 	"internal/core/workload/interpret/failing.go:failureOf": "OpenKruise reports a conflict as a text only",
 	"internal/core/workload/interpret/lint/document.go:parseFile": "the YAML library gives the line of an error " +
 		"in its text only",
-	"internal/core/workload/interpret/lint/lint.go:uncompiled":      "the Lua parser has no types of errors",
-	"internal/core/workload/interpret/lint/try.go:try":              "Lua errors are texts; only the advice depends on them",
-	"internal/core/workload/interpret/script/words.go:inPlainWords": "Lua errors are texts; this translates them",
-	"internal/core/workload/interpret/script/sandbox.go:explain":    "the Lua machine reports its overflows as texts",
+	"internal/core/workload/interpret/lint/lint.go:uncompiled":   "the Lua parser has no types of errors",
+	"internal/core/workload/interpret/lint/try.go:try":           "Lua errors are texts; only the advice depends on them",
+	"internal/core/workload/interpret/script/sandbox.go:explain": "the Lua machine reports its overflows as texts",
 	// Only what is shown depends on the text.
 	"internal/cli/get.go:fatal":       "kubectl puts \"error: \" before its messages",
 	"internal/cli/members.go:explain": "adds the cluster's name to an error that does not have it",

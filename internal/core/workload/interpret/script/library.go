@@ -20,22 +20,10 @@ type libraries struct {
 	base, envMeta *lua.LTable
 	// Metatables: globalsMeta of _G, closedMeta of closed tables, stringMeta of strings.
 	globalsMeta, closedMeta, stringMeta *lua.LTable
-	// absent are functions of Lua that scripts do not have, with the reason.
-	absent map[string]string
 }
 
 func newLibrary() *libraries {
-	const loads = "a script cannot load code"
-	lib := &libraries{absent: map[string]string{
-		"load": loads, "loadstring": loads, "loadfile": loads, "dofile": loads, "module": loads, "package": loads,
-		"rawget": "metatables are not available", "rawset": "metatables are not available",
-		"rawequal":     "metatables are not available",
-		"setmetatable": "metatables are not available", "getmetatable": "metatables are not available",
-		"setfenv": "a script has one environment", "getfenv": "a script has one environment",
-		"io": "a script cannot read or write files", "debug": "a script has no access to its machine",
-		"coroutine": "a script has one thread", "collectgarbage": "memory is managed automatically",
-		"newproxy": "metatables are not available",
-	}}
+	lib := &libraries{}
 
 	// Use gopher-lua's functions if their cost is limited.
 	source := lua.NewState(lua.Options{SkipOpenLibs: true})

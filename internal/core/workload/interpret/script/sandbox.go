@@ -77,9 +77,6 @@ type run struct {
 	dice  *dice
 	// object is the table of the operation's object, if any.
 	object *lua.LTable
-	// function is the called function, once it is called.
-	function  *lua.LFunction
-	arguments []lua.LValue
 
 	printed      []string
 	printedBytes int
@@ -363,7 +360,7 @@ func execute(ctx context.Context, b bounds, c *compiled, pick func(*run) (lua.LV
 	}()
 
 	if err := r.protected(0, func() { l.Push(&lua.LFunction{Env: r.env, Proto: c.main}) }, 0); err != nil {
-		return r.explain(c, err)
+		return explain(err)
 	}
 	function, err := pick(r)
 	if err != nil {
@@ -373,8 +370,6 @@ func execute(ctx context.Context, b bounds, c *compiled, pick func(*run) (lua.LV
 	if err != nil {
 		return err
 	}
-	r.function, _ = function.(*lua.LFunction)
-	r.arguments = arguments
 	err = r.protected(len(arguments), func() {
 		l.Push(function)
 		for _, a := range arguments {
@@ -382,7 +377,7 @@ func execute(ctx context.Context, b bounds, c *compiled, pick func(*run) (lua.LV
 		}
 	}, lua.MultRet)
 	if err != nil {
-		return r.explain(c, err)
+		return explain(err)
 	}
 	results := make([]lua.LValue, l.GetTop())
 	for i := range results {
@@ -423,8 +418,8 @@ func (r *run) protected(args int, push func(), results int) error {
 // position matches the beginning of the machine's errors.
 var position = regexp.MustCompile(`^` + chunk + `:(\d+): ?`)
 
-// explain rewrites an error of the machine in plain words. It is a *fault.
-func (r *run) explain(c *compiled, err error) error {
+// explain splits an error of the machine into line and message. The result is a *fault.
+func explain(err error) error {
 	var f *fault
 	if errors.As(err, &f) {
 		return f
@@ -456,41 +451,10 @@ func (r *run) explain(c *compiled, err error) error {
 		f.reason, f.message = TooDeep, fmt.Sprintf("more than %d nested calls; look for infinite recursion", DepthLimit)
 	case strings.Contains(f.message, "registry overflow"):
 		f.reason, f.message = TooDeep, "too many values at once; look for unpack of a large table or infinite recursion"
-	default:
-		f.message = inPlainWords(c, f.line, f.message, r.hasValue)
+	case f.message == "__len undefined":
+		f.message = "# asks for the length of a value that is neither a table nor a string"
 	}
 	return f
-}
-
-// hasValue reports whether a field of an argument, named as in the script, currently has a value.
-func (r *run) hasValue(name string) bool {
-	if r.function == nil || r.function.Proto == nil {
-		return false
-	}
-	steps := strings.Split(name, ".")
-	for i, a := range r.arguments {
-		if i >= len(r.function.Proto.DbgLocals) || r.function.Proto.DbgLocals[i].Name != steps[0] {
-			continue
-		}
-		var v any = a
-		for _, step := range steps[1:] {
-			if t, ok := v.(*lua.LTable); ok {
-				if s := r.sources[t]; s != nil && s.closed {
-					if v = s.value; s.tableFor(step) != nil {
-						v = s.tableFor(step)
-						continue
-					}
-				} else {
-					v = t.RawGetString(step)
-					continue
-				}
-			}
-			m, _ := v.(map[string]any)
-			v = m[step]
-		}
-		return v != nil && v != lua.LNil
-	}
-	return false
 }
 
 // describe describes a value for messages.

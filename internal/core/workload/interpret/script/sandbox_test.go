@@ -194,7 +194,7 @@ func TestInvalidScriptFailsOnlyItsOperation(t *testing.T) {
 		t.Errorf("got %v, want the fault of the script", err)
 	}
 	if _, err := hooks.Reflect(ctx, web); err == nil ||
-		!strings.Contains(err.Error(), `customization "ours", InterpretStatus, line 1: obj.status.a is nil`) {
+		!strings.Contains(err.Error(), `customization "ours", InterpretStatus, line 1: attempt to index a non-table`) {
 		t.Errorf("got %v", err)
 	}
 }
