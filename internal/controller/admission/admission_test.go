@@ -392,31 +392,6 @@ func TestPodMistakeIsStoredWithOneWarning(t *testing.T) {
 	})
 }
 
-func TestMemberRejectionIsPredictedWithOneWarning(t *testing.T) {
-	membertest.Run(t, func(t *testing.T) {
-		h := newHub(t)
-		const pods = "selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}}"
-		for kind, c := range map[string]struct{ spec, messages string }{
-			"apps.kruise.io/v1alpha1, kind: CloneSet": {pods + ", progressDeadlineSeconds: 5, minReadySeconds: 10",
-				"spec.progressDeadlineSeconds: Invalid value: 5: must be greater than minReadySeconds: members reject it"},
-			"apps.kruise.io/v1beta1, kind: SidecarSet": {"selector: {matchLabels: {a: b}}",
-				"spec.containers: Required value: the SidecarSet has no containers and no initContainers: members reject it"},
-			"policy.kruise.io/v1beta1, kind: PodUnavailableBudget": {"selector: {}",
-				"spec.maxUnavailable: Required value: exactly one of maxUnavailable and minAvailable must be set: members reject it"},
-		} {
-			obj := object(t, `{apiVersion: `+kind+`, metadata: {name: w, namespace: default}, spec: {`+c.spec+`}}`)
-			stored, warnings, err := h.write("admin", obj, nil)
-			if diff := cmp.Diff([]string{c.messages}, warnings); diff != "" || err != nil {
-				t.Errorf("%s: %v, warnings (-want +got):\n%s", kind, err, diff)
-				continue
-			}
-			if _, warnings, err := h.write("admin", stored, stored); len(warnings) > 0 || err != nil {
-				t.Errorf("%s: a second time: %v, %q", kind, err, warnings)
-			}
-		}
-	})
-}
-
 func TestBrokenCustomizationKeepsValidOperations(t *testing.T) {
 	membertest.Run(t, func(t *testing.T) {
 		h := newHub(t)

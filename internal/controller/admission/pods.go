@@ -8,20 +8,20 @@ import (
 	"github.com/argosy-io/argosy/internal/core/admission/validate"
 )
 
-// adviseTemplate rejects settings that the hub cannot follow. It warns of settings that members will reject, and of
-// mistakes in pods that the CRD accepts, unless they were there before or the client does not want warnings about
-// unknown fields.
+// adviseTemplate rejects settings that the hub cannot follow. It warns of changes that members ignore, and of mistakes
+// in pods that the CRD accepts, unless they were there before or the client does not want warnings about unknown
+// fields.
 func adviseTemplate(ctx context.Context, r request) error {
 	if err := r.refuse(validate.Template(r.obj)); err != nil {
 		return err
 	}
-	advice := append(validate.MemberAdvice(r.obj, r.old), validate.PodAdvice(r.obj)...)
+	advice := append(validate.PullSecretsAdvice(r.obj, r.old), validate.PodAdvice(r.obj)...)
 	if len(advice) == 0 || r.fieldValidation() == metav1.FieldValidationIgnore {
 		return nil
 	}
 	var known []string
 	if r.old != nil {
-		known = append(validate.MemberAdvice(r.old, nil), validate.PodAdvice(r.old)...)
+		known = validate.PodAdvice(r.old)
 	}
 	warn(ctx, advice, known)
 	return nil
