@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/argosy-io/argosy/internal/core/workload/interpret/lint"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 )
 
 // usageError returns an error for a wrong command line: what is wrong, and an example of a correct one.
@@ -80,7 +80,7 @@ func flagError(cmd *cobra.Command, err error) error {
 				known = append(known, f.Name)
 			}
 		})
-		if meant := lint.Meant(name, known); meant != "" {
+		if meant := text.Meant(name, known); meant != "" {
 			return fmt.Errorf("unknown flag --%s; did you mean --%s?", name, meant)
 		}
 		return fmt.Errorf("unknown flag --%s; `%s --help` lists the flags", name, cmd.CommandPath())
@@ -145,7 +145,7 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 			known = append(known, sub.Name())
 		}
 	}
-	if nearest := lint.Meant(name, known); nearest != "" {
+	if nearest := text.Meant(name, known); nearest != "" {
 		return fmt.Errorf("unknown command %q for %q; did you mean %q?", name, cmd.CommandPath(), nearest)
 	}
 	return fmt.Errorf("unknown command %q for %q; `%s --help` lists the commands", name, cmd.CommandPath(),

@@ -20,10 +20,10 @@ var mayParse = map[string]string{
 	"internal/migration/migration.go:PreviewApply":          "Kubernetes gives no reason when a webhook does not support a dry run",
 	"internal/sim/argo/controller.go:act":                   "Argo Workflows finds an exceeded quota by this text, and the simulation does the same",
 	"internal/core/workload/interpret/failing.go:failureOf": "OpenKruise reports a conflict as a text only",
-	"internal/core/workload/interpret/lint/document.go:parseFile": "the YAML library gives the line of an error " +
+	"internal/cli/interpretcli/lint/document.go:parseFile": "the YAML library gives the line of an error " +
 		"in its text only",
-	"internal/core/workload/interpret/lint/lint.go:uncompiled":   "the Lua parser has no types of errors",
-	"internal/core/workload/interpret/lint/try.go:try":           "Lua errors are texts; only the advice depends on them",
+	"internal/cli/interpretcli/lint/lint.go:uncompiled":          "the Lua parser has no types of errors",
+	"internal/cli/interpretcli/lint/try.go:try":                  "Lua errors are texts; only the advice depends on them",
 	"internal/core/workload/interpret/script/sandbox.go:explain": "the Lua machine reports its overflows as texts",
 	// Only what is shown depends on the text.
 	"internal/cli/get.go:fatal":       "kubectl puts \"error: \" before its messages",
@@ -34,7 +34,7 @@ var mayParse = map[string]string{
 		"is refused",
 	"internal/core/explain/simulate/nodes.go:strictly": "drops the name of the JSON package",
 	// The user gives the text.
-	"internal/core/workload/interpret/golden/golden.go:judge": "a case of a user's golden file names a part of " +
+	"internal/cli/interpretcli/cases.go:judge": "a case of a user's file names a part of " +
 		"the error that it expects",
 }
 

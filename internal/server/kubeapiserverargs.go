@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/argosy-io/argosy/internal/core/workload/interpret/lint"
+	words "github.com/argosy-io/argosy/internal/core/object/text"
 )
 
 // acceptedArgs are the arguments of kube-apiserver that users may set. The hub manages all others, for example its
@@ -113,7 +113,7 @@ func unacceptedArg(name string) error {
 	if hub.Lookup(name) != nil {
 		return fmt.Errorf(text, name, fmt.Sprintf("use --%s of the hub", name))
 	}
-	if meant := lint.Meant(name, acceptedArgs); meant != "" {
+	if meant := words.Meant(name, acceptedArgs); meant != "" {
 		return fmt.Errorf(text, name, fmt.Sprintf("did you mean %s?", meant))
 	}
 	return fmt.Errorf(text, name, fmt.Sprintf(

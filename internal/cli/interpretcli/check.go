@@ -11,21 +11,8 @@ import (
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/admission/validate"
 	"github.com/argosy-io/argosy/internal/core/object/text"
-	"github.com/argosy-io/argosy/internal/core/workload/interpret/ask"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/script"
 )
-
-// fieldOf returns the field of a customization for an operation.
-var fieldOf = map[configv1alpha1.InterpreterOperation]string{
-	configv1alpha1.InterpreterOperationInterpretReplica:    "replicaResource",
-	configv1alpha1.InterpreterOperationInterpretComponent:  "componentResource",
-	configv1alpha1.InterpreterOperationReviseReplica:       "replicaRevision",
-	configv1alpha1.InterpreterOperationRetain:              "retention",
-	configv1alpha1.InterpreterOperationInterpretStatus:     "statusReflection",
-	configv1alpha1.InterpreterOperationAggregateStatus:     "statusAggregation",
-	configv1alpha1.InterpreterOperationInterpretHealth:     "healthInterpretation",
-	configv1alpha1.InterpreterOperationInterpretDependency: "dependencyInterpretation",
-}
 
 // verdict is the result of check for one operation.
 type verdict struct {
@@ -33,6 +20,9 @@ type verdict struct {
 	// Result is PASS, UNSET or ERROR.
 	Result string   `json:"result"`
 	Errors []string `json:"errors,omitempty"`
+
+	// field is the operation's field of a customization.
+	field string
 }
 
 type checked struct {
@@ -84,10 +74,10 @@ func judge(c customizationFile, all []*configv1alpha1.ResourceInterpreterCustomi
 	known = append(known, validate.Customization(c.object, all)...)
 	_, err := script.Hooks(c.object.Name, c.object.Spec.Customizations, nil)
 	faults := script.Errors(err)
-	for _, operation := range ask.Operations {
-		name := "spec.customizations." + fieldOf[operation]
-		v := verdict{Operation: operation, Result: "UNSET"}
-		if isSet(&c.object.Spec.Customizations, operation) {
+	for _, o := range script.Operations {
+		name := "spec.customizations." + o.Field
+		v := verdict{Operation: o.Operation, Result: "UNSET", field: o.Field}
+		if o.Rule(&c.object.Spec.Customizations) != nil {
 			v.Result = "PASS"
 		}
 		rest := known[:0:0]
@@ -101,7 +91,7 @@ func judge(c customizationFile, all []*configv1alpha1.ResourceInterpreterCustomi
 		known = rest
 		for _, fault := range faults {
 			// A script that does not compile is reported by both checks.
-			if fault.Operation == operation && (fault.Reason != script.Syntax || len(v.Errors) == 0) {
+			if fault.Operation == o.Operation && (fault.Reason != script.Syntax || len(v.Errors) == 0) {
 				v.Errors = append(v.Errors, lineAnd(fault))
 			}
 		}
@@ -121,27 +111,6 @@ func lineAnd(e *script.Error) string {
 		return fmt.Sprintf("line %d: %s", e.Line, e.Message)
 	}
 	return e.Message
-}
-
-func isSet(r *configv1alpha1.CustomizationRules, operation configv1alpha1.InterpreterOperation) bool {
-	switch operation {
-	case configv1alpha1.InterpreterOperationInterpretReplica:
-		return r.ReplicaResource != nil
-	case configv1alpha1.InterpreterOperationInterpretComponent:
-		return r.ComponentResource != nil
-	case configv1alpha1.InterpreterOperationReviseReplica:
-		return r.ReplicaRevision != nil
-	case configv1alpha1.InterpreterOperationRetain:
-		return r.Retention != nil
-	case configv1alpha1.InterpreterOperationInterpretStatus:
-		return r.StatusReflection != nil
-	case configv1alpha1.InterpreterOperationAggregateStatus:
-		return r.StatusAggregation != nil
-	case configv1alpha1.InterpreterOperationInterpretHealth:
-		return r.HealthInterpretation != nil
-	default:
-		return r.DependencyInterpretation != nil
-	}
 }
 
 func printChecked(out io.Writer, r checked) {
@@ -173,7 +142,7 @@ func invalid(all []customizationFile) error {
 		}
 		for _, v := range r.Rules {
 			for _, e := range v.Errors {
-				problems = append(problems, fmt.Errorf("%s: %s: %s", r.Customization, fieldOf[v.Operation], e))
+				problems = append(problems, fmt.Errorf("%s: %s: %s", r.Customization, v.field, e))
 			}
 		}
 	}

@@ -9,43 +9,39 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/kubectl/pkg/cmd/util/editor"
+
+	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/script"
 )
 
-// contracts describe input and output of each operation, in the order in which an object passes them.
-var contracts = []struct{ field, text string }{
-	{"replicaResource", `function GetReplicas(obj)
-obj is the template.
+// contracts describe input and output of each operation.
+var contracts = map[configv1alpha1.InterpreterOperation]string{
+	configv1alpha1.InterpreterOperationInterpretReplica: `obj is the template.
 Return the number of replicas and, as the second value, the requirements of one replica: {resourceRequest, nodeClaim, namespace,
-priorityClassName}, such as from kube.accuratePodRequirements(obj.spec.template). Return nil to let the next tier answer.`},
-	{"componentResource", `function GetComponents(obj)
-obj is the template of a kind with several pod templates, each with its own replicas.
-Return a list of {name, replicas, replicaRequirements}.`},
-	{"replicaRevision", `function ReviseReplica(obj, desiredReplica)
-obj is the manifest for one cluster, desiredReplica its share of the replicas.
-Return obj with this number of replicas.`},
-	{"retention", `function Retain(desiredObj, observedObj)
-desiredObj is about to be applied, observedObj is what the member has.
-Return desiredObj with the values of observedObj that the member owns.`},
-	{"statusReflection", `function ReflectStatus(observedObj)
-observedObj is what the member has.
-Return the status to report to the hub.`},
-	{"statusAggregation", `function AggregateStatus(desiredObj, statusItems)
-desiredObj is the template; statusItems are {clusterName, status, applied, appliedMessage, health}, one per cluster.
-Return desiredObj with its status set.`},
-	{"healthInterpretation", `function InterpretHealth(observedObj)
-observedObj is what the member has.
-Return true or false, or (not supported by Karmada) "Healthy", "Progressing", "Suspended", "Degraded" or "Unknown".`},
-	{"dependencyInterpretation", `function GetDependencies(desiredObj)
-desiredObj is the template.
+priorityClassName}, such as from kube.accuratePodRequirements(obj.spec.template). Return nil to let the next tier answer.`,
+	configv1alpha1.InterpreterOperationInterpretComponent: `obj is the template of a kind with several pod templates, each with its own replicas.
+Return a list of {name, replicas, replicaRequirements}.`,
+	configv1alpha1.InterpreterOperationReviseReplica: `obj is the manifest for one cluster, desiredReplica its share of the replicas.
+Return obj with this number of replicas.`,
+	configv1alpha1.InterpreterOperationRetain: `desiredObj is about to be applied, observedObj is what the member has.
+Return desiredObj with the values of observedObj that the member owns.`,
+	configv1alpha1.InterpreterOperationInterpretStatus: `observedObj is what the member has.
+Return the status to report to the hub.`,
+	configv1alpha1.InterpreterOperationAggregateStatus: `desiredObj is the template; statusItems are {clusterName, status, applied, appliedMessage, health}, one per cluster.
+Return desiredObj with its status set.`,
+	configv1alpha1.InterpreterOperationInterpretHealth: `observedObj is what the member has.
+Return true or false, or (not supported by Karmada) "Healthy", "Progressing", "Suspended", "Degraded" or "Unknown".`,
+	configv1alpha1.InterpreterOperationInterpretDependency: `desiredObj is the template.
 Return a list of {apiVersion, kind, namespace, name or labelSelector}, such as
-kube.getPodDependencies(desiredObj.spec.template, desiredObj.metadata.namespace).`},
+kube.getPodDependencies(desiredObj.spec.template, desiredObj.metadata.namespace).`,
 }
 
 // documentation returns a description of the operations.
 func documentation() string {
 	var out strings.Builder
-	for _, c := range contracts {
-		fmt.Fprintf(&out, "spec.customizations.%s.luaScript\n  %s\n\n", c.field, strings.ReplaceAll(c.text, "\n", "\n  "))
+	for _, o := range script.Operations {
+		fmt.Fprintf(&out, "spec.customizations.%s.luaScript\n  function %s\n  %s\n\n", o.Field, o.Signature(),
+			strings.ReplaceAll(contracts[o.Operation], "\n", "\n  "))
 	}
 	out.WriteString(`require("kube") has accuratePodRequirements(podTemplate), getPodDependencies(podTemplate, namespace),
 resourceAdd(quantity, quantity, …) and getResourceQuantity(quantity).

@@ -25,8 +25,8 @@ import (
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	"github.com/argosy-io/argosy/api/definition"
 	"github.com/argosy-io/argosy/api/kruise"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/customization"
-	"github.com/argosy-io/argosy/internal/core/workload/interpret/lint"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/schemas"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/shipped"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/tiers"
@@ -265,7 +265,7 @@ func perhaps(name string) string {
 	}
 	slices.Sort(kinds)
 	resource, _, _ := strings.Cut(name, ".")
-	if meant := lint.Meant(strings.TrimSuffix(resource, "s"), kinds); meant != "" {
+	if meant := text.Meant(strings.TrimSuffix(resource, "s"), kinds); meant != "" {
 		return " (did you mean " + meant + "?)"
 	}
 	return ""

@@ -19,9 +19,8 @@ import (
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
-	"github.com/argosy-io/argosy/internal/core/workload/interpret/ask"
-	"github.com/argosy-io/argosy/internal/core/workload/interpret/lint"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/schemas"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/script"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/tiers"
@@ -83,7 +82,7 @@ hub.`,
 			for _, sub := range cmd.Commands() {
 				known = append(known, sub.Name())
 			}
-			if nearest := lint.Meant(args[0], known); nearest != "" {
+			if nearest := text.Meant(args[0], known); nearest != "" {
 				return fmt.Errorf("unknown command %q for %q; did you mean %q?", args[0], cmd.CommandPath(), nearest)
 			}
 			return fmt.Errorf("unknown command %q for %q; give a file with -f", args[0], cmd.CommandPath())
@@ -99,7 +98,7 @@ hub.`,
 	fs.BoolVar(&o.edit, "edit", false, "edit the file; the change is saved only if it is valid")
 	fs.BoolVar(&o.showDoc, "show-doc", false,
 		"show the arguments and the result of each operation; with --edit, in the edited file")
-	fs.StringVar(&o.operation, "operation", "", "the operation to run: "+ask.Names())
+	fs.StringVar(&o.operation, "operation", "", "the operation to run: "+operationNames())
 	fs.StringVar(&o.desired, "desired-file", "",
 		"file with the template, or with the manifest to apply; - is standard input")
 	fs.StringVar(&o.observed, "observed-file", "", "file with the object as a member has it; - is standard input")
@@ -159,7 +158,7 @@ func (o *options) run(cmd *cobra.Command) error {
 		return edit(cmd, o.files[0], o.showDoc)
 	}
 	if o.check == (o.operation != "") {
-		return fmt.Errorf("use either --check, or --operation with one of %s", ask.Names())
+		return fmt.Errorf("use either --check, or --operation with one of %s", operationNames())
 	}
 	if err := o.checkStdin(); err != nil {
 		return err
@@ -206,14 +205,14 @@ func (o *options) execute(cmd *cobra.Command, all []customizationFile, machine b
 	if err != nil {
 		return err
 	}
-	if err := q.Check("--desired-file", "--observed-file", "--desired-replica"); err != nil {
+	if err := q.check("--desired-file", "--observed-file", "--desired-replica"); err != nil {
 		return err
 	}
 	set, err := schemas.Builtin()
 	if err != nil {
 		return err
 	}
-	obj := q.Object()
+	obj := q.object()
 	gvk := obj.GroupVersionKind()
 	of := customizationsOf(all, gvk.GroupKind())
 	if len(of) == 0 {
@@ -225,53 +224,53 @@ func (o *options) execute(cmd *cobra.Command, all []customizationFile, machine b
 			strings.Join(kinds, ", "))
 	}
 	printWarnings(cmd.Context(), cmd.ErrOrStderr(), of, q, set)
-	answer, err := q.Run(cmd.Context(), interpret.HooksOf(tierOf(of, set, nil), gvk))
-	if err == ask.ErrNotAnswered {
-		return fmt.Errorf("no customization in the files defines %s for %s", q.Operation, obj.GetKind())
+	answer, err := q.answer(cmd.Context(), interpret.HooksOf(tierOf(of, set, nil), gvk))
+	if err == errNotAnswered {
+		return fmt.Errorf("no customization in the files defines %s for %s", q.operation, obj.GetKind())
 	}
 	if err != nil {
 		return err
 	}
 	if machine {
 		values := map[string]any{}
-		for _, part := range answer {
-			values[part.Name] = part.Value
+		for _, p := range answer {
+			values[p.name] = p.value
 		}
 		return printJSON(cmd.OutOrStdout(), values)
 	}
-	return printAnswer(cmd.OutOrStdout(), q.Operation, answer)
+	return printAnswer(cmd.OutOrStdout(), q.operation, answer)
 }
 
 // printAnswer prints the parts as karmadactl does: a document of YAML each, under a comment that numbers it.
-func printAnswer(out io.Writer, operation configv1alpha1.InterpreterOperation, answer []ask.Part) error {
+func printAnswer(out io.Writer, operation configv1alpha1.InterpreterOperation, answer []part) error {
 	note := ""
 	if operation == configv1alpha1.InterpreterOperationInterpretHealth {
 		// Karmada knows two states of health; the finer state is a comment, so that the document is valid there.
-		note = fmt.Sprintf(" # %v", answer[1].Value)
+		note = fmt.Sprintf(" # %v", answer[1].value)
 		answer = answer[:1]
 	}
-	for i, part := range answer {
-		text, err := yaml.Marshal(part.Value)
+	for i, p := range answer {
+		text, err := yaml.Marshal(p.value)
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(out, "---\n# [%d/%d] %s:\n%s%s\n", i+1, len(answer), part.Name, strings.TrimRight(string(text), "\n"),
+		fmt.Fprintf(out, "---\n# [%d/%d] %s:\n%s%s\n", i+1, len(answer), p.name, strings.TrimRight(string(text), "\n"),
 			note)
 	}
 	return nil
 }
 
 // printWarnings prints the output and the warnings of scripts. Their errors are part of their result.
-func printWarnings(ctx context.Context, errOut io.Writer, of []customizationFile, q ask.Question, set *schemas.Set) {
-	in := script.Inputs{Object: q.Desired, Observed: q.Observed, Items: q.Items}
+func printWarnings(ctx context.Context, errOut io.Writer, of []customizationFile, q question, set *schemas.Set) {
+	in := script.Inputs{Object: q.desired, Observed: q.observed, Items: q.items}
 	if in.Object == nil {
-		in.Object = q.Observed
+		in.Object = q.observed
 	}
 	if in.Observed == nil {
-		in.Observed = q.Desired
+		in.Observed = q.desired
 	}
-	if q.Replicas != nil {
-		in.Replicas = *q.Replicas
+	if q.replicas != nil {
+		in.Replicas = *q.replicas
 	}
 	for _, c := range of {
 		in, ok := inVersion(in, c.object.Spec.Target.APIVersion)
@@ -279,7 +278,7 @@ func printWarnings(ctx context.Context, errOut io.Writer, of []customizationFile
 			continue
 		}
 		for _, s := range script.Scripts(c.object.Spec.Customizations) {
-			if s.Operation != q.Operation {
+			if s.Operation != q.operation {
 				continue
 			}
 			program, err := script.Compile(c.object.Name, s.Operation, s.Source, schemaOf(set)(in.Object.GroupVersionKind()))
@@ -317,15 +316,15 @@ func inVersion(in script.Inputs, apiVersion string) (script.Inputs, bool) {
 }
 
 // question returns the operation and input that the flags select.
-func (o *options) question(cmd *cobra.Command) (ask.Question, error) {
-	q := ask.Question{Operation: configv1alpha1.InterpreterOperation(o.operation)}
+func (o *options) question(cmd *cobra.Command) (question, error) {
+	q := question{operation: configv1alpha1.InterpreterOperation(o.operation)}
 	if o.desiredReplicaWasGiven {
-		q.Replicas = &o.desiredReplica
+		q.replicas = &o.desiredReplica
 	}
 	for _, f := range []struct {
 		flag, file string
 		into       **unstructured.Unstructured
-	}{{"--desired-file", o.desired, &q.Desired}, {"--observed-file", o.observed, &q.Observed}} {
+	}{{"--desired-file", o.desired, &q.desired}, {"--observed-file", o.observed, &q.observed}} {
 		if f.file == "" {
 			continue
 		}
@@ -344,7 +343,7 @@ func (o *options) question(cmd *cobra.Command) (ask.Question, error) {
 		if err != nil {
 			return q, err
 		}
-		if q.Items, err = itemsIn(objects); err != nil {
+		if q.items, err = itemsIn(objects); err != nil {
 			return q, fmt.Errorf("--status-file %s: %w", o.status, err)
 		}
 	}

@@ -16,7 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
-	"github.com/argosy-io/argosy/internal/core/workload/interpret/lint"
+	"github.com/argosy-io/argosy/internal/cli/interpretcli/lint"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/script"
 )
 
 // cloneset is a customization as a guide has it, with its spellings.
@@ -279,9 +280,9 @@ func TestDocumentationNamesEveryOperation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, field := range fieldOf {
-		if !strings.Contains(out, "spec.customizations."+field+".luaScript") {
-			t.Errorf("nothing is said of %s", field)
+	for _, o := range script.Operations {
+		if !strings.Contains(out, "spec.customizations."+o.Field+".luaScript\n  function "+o.Signature()+"\n") {
+			t.Errorf("nothing is said of %s", o.Field)
 		}
 	}
 }
@@ -351,7 +352,7 @@ func TestFilesOfCasesAreRun(t *testing.T) {
 	}
 	for _, want := range []string{
 		"FAIL  cases/bad.yaml: the replicas are set (ReviseReplica)\n    (-want +got)\n",
-		"    -   replicas: 4\n    +   replicas: 2\n",
+		"    -  \"replicas\": 4,\n    +  \"replicas\": 2,\n",
 		"FAIL  cases/broken.yaml: case 1, \"x\": set exactly one of want",
 		"FAIL  cases/lost.yaml: customization: open none.yaml",
 		"FAIL  cases/typo.yaml: unknown field \"wnat\"\n",

@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	"github.com/argosy-io/argosy/internal/cli/interpretcli/lint"
 	"github.com/argosy-io/argosy/internal/core/object/text"
-	"github.com/argosy-io/argosy/internal/core/workload/interpret/lint"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/schemas"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	networkingv1alpha1 "github.com/argosy-io/argosy/api/networking/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
-	"github.com/argosy-io/argosy/internal/core/workload/interpret/lint"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 )
 
 // Named is something that a policy names, and where.
@@ -126,10 +126,10 @@ func MeantKind(n NamedKind, known []NamedKind) (NamedKind, bool) {
 		}
 		all = append(all, k.Kind)
 	}
-	kind := lint.Meant(n.Kind, same)
+	kind := text.Meant(n.Kind, same)
 	inGroup := kind != ""
 	if !inGroup {
-		kind = lint.Meant(n.Kind, all)
+		kind = text.Meant(n.Kind, all)
 	}
 	var versions []string
 	for _, k := range known {
@@ -140,7 +140,7 @@ func MeantKind(n NamedKind, known []NamedKind) (NamedKind, bool) {
 	if kind == "" || len(versions) == 0 {
 		return NamedKind{}, false
 	}
-	return NamedKind{APIVersion: cmp.Or(lint.Meant(n.APIVersion, versions), versions[0]), Kind: kind}, true
+	return NamedKind{APIVersion: cmp.Or(text.Meant(n.APIVersion, versions), versions[0]), Kind: kind}, true
 }
 
 // meantKind suggests the kind that the user probably meant, or explains that the kind may be created later.
@@ -162,7 +162,7 @@ func group(k NamedKind) string {
 
 // meant suggests the name that the user probably meant, or explains that the object may be created later.
 func meant(name string, known []string) string {
-	if m := lint.Meant(name, known); m != "" {
+	if m := text.Meant(name, known); m != "" {
 		return fmt.Sprintf("; did you mean %s?", m)
 	}
 	return "; it has no effect until there is one"

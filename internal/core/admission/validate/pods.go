@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	words "github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/source/dependency"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
-	"github.com/argosy-io/argosy/internal/core/workload/interpret/lint"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/script"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/tiers"
 )
@@ -187,7 +187,7 @@ func (w *fieldWalk) compare(v any, at *field.Path, s *script.Schema) {
 			if !known && s.Values == nil && len(s.Properties) > 0 {
 				text := fmt.Sprintf("unknown field %q: members drop it or reject the object",
 					at.Child(name))
-				if meant := lint.Meant(name, slices.Sorted(maps.Keys(s.Properties))); meant != "" {
+				if meant := words.Meant(name, slices.Sorted(maps.Keys(s.Properties))); meant != "" {
 					text += "; did you mean " + meant + "?"
 				}
 				w.advice = append(w.advice, text)

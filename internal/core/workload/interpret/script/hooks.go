@@ -22,25 +22,11 @@ type Script struct {
 // Scripts returns the scripts in rules, in order of operations. Rules with paths have none.
 func Scripts(rules configv1alpha1.CustomizationRules) []Script {
 	var all []Script
-	add := func(operation configv1alpha1.InterpreterOperation, field string, rule *configv1alpha1.OperationRule) {
-		if rule != nil && rule.LuaScript != "" {
-			all = append(all, Script{Operation: operation, Field: field, Source: rule.LuaScript})
+	for _, o := range Operations {
+		if rule := o.Rule(&rules); rule != nil && rule.LuaScript != "" {
+			all = append(all, Script{Operation: o.Operation, Field: o.Field, Source: rule.LuaScript})
 		}
 	}
-	add(configv1alpha1.InterpreterOperationInterpretReplica, "replicaResource", rules.ReplicaResource)
-	add(configv1alpha1.InterpreterOperationInterpretComponent, "componentResource", rules.ComponentResource)
-	add(configv1alpha1.InterpreterOperationReviseReplica, "replicaRevision", rules.ReplicaRevision)
-	if r := rules.Retention; r != nil {
-		add(configv1alpha1.InterpreterOperationRetain, "retention", &r.OperationRule)
-	}
-	if r := rules.StatusAggregation; r != nil {
-		add(configv1alpha1.InterpreterOperationAggregateStatus, "statusAggregation", &r.OperationRule)
-	}
-	add(configv1alpha1.InterpreterOperationInterpretStatus, "statusReflection", rules.StatusReflection)
-	if r := rules.HealthInterpretation; r != nil {
-		add(configv1alpha1.InterpreterOperationInterpretHealth, "healthInterpretation", &r.OperationRule)
-	}
-	add(configv1alpha1.InterpreterOperationInterpretDependency, "dependencyInterpretation", rules.DependencyInterpretation)
 	return all
 }
 

@@ -19,10 +19,16 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
-// contract is the contract of an operation's script.
-type contract struct {
-	function string
-	params   []string
+// Operation is an operation that scripts can implement.
+type Operation struct {
+	Operation configv1alpha1.InterpreterOperation
+	// Field is its place under spec.customizations, such as replicaResource.
+	Field string
+	// Function and Params declare the function of a script.
+	Function string
+	Params   []string
+	// Rule returns the operation's rule; nil if it is not set.
+	Rule func(*configv1alpha1.CustomizationRules) *configv1alpha1.OperationRule
 	// args are the arguments in order.
 	args func(*run, Inputs) ([]lua.LValue, error)
 	// read reads the results; missing ones are nil.
@@ -37,28 +43,62 @@ type results struct {
 	values   []lua.LValue
 }
 
-var contracts = map[configv1alpha1.InterpreterOperation]contract{
-	configv1alpha1.InterpreterOperationInterpretReplica: {
-		"GetReplicas", []string{"obj"}, object, readReplicas},
-	configv1alpha1.InterpreterOperationInterpretComponent: {
-		"GetComponents", []string{"obj"}, object, readComponents},
-	configv1alpha1.InterpreterOperationReviseReplica: {
-		"ReviseReplica", []string{"obj", "desiredReplica"}, objectAndReplicas, readObject},
-	configv1alpha1.InterpreterOperationRetain: {
-		"Retain", []string{"desiredObj", "observedObj"}, objectAndObserved, readObject},
-	configv1alpha1.InterpreterOperationAggregateStatus: {
-		"AggregateStatus", []string{"desiredObj", "statusItems"}, objectAndItems, readAggregated},
-	configv1alpha1.InterpreterOperationInterpretStatus: {
-		"ReflectStatus", []string{"observedObj"}, observed, readStatus},
-	configv1alpha1.InterpreterOperationInterpretHealth: {
-		"InterpretHealth", []string{"observedObj"}, observed, readHealth},
-	configv1alpha1.InterpreterOperationInterpretDependency: {
-		"GetDependencies", []string{"desiredObj"}, object, readDependencies},
+type (
+	rules = configv1alpha1.CustomizationRules
+	rule  = configv1alpha1.OperationRule
+)
+
+// Operations are all operations, in the order in which karmadactl lists them.
+var Operations = []Operation{
+	{configv1alpha1.InterpreterOperationRetain, "retention", "Retain", []string{"desiredObj", "observedObj"},
+		func(r *rules) *rule {
+			if r.Retention == nil {
+				return nil
+			}
+			return &r.Retention.OperationRule
+		}, objectAndObserved, readObject},
+	{configv1alpha1.InterpreterOperationInterpretReplica, "replicaResource", "GetReplicas", []string{"obj"},
+		func(r *rules) *rule { return r.ReplicaResource }, object, readReplicas},
+	{configv1alpha1.InterpreterOperationInterpretComponent, "componentResource", "GetComponents", []string{"obj"},
+		func(r *rules) *rule { return r.ComponentResource }, object, readComponents},
+	{configv1alpha1.InterpreterOperationReviseReplica, "replicaRevision", "ReviseReplica",
+		[]string{"obj", "desiredReplica"},
+		func(r *rules) *rule { return r.ReplicaRevision }, objectAndReplicas, readObject},
+	{configv1alpha1.InterpreterOperationInterpretStatus, "statusReflection", "ReflectStatus", []string{"observedObj"},
+		func(r *rules) *rule { return r.StatusReflection }, observed, readStatus},
+	{configv1alpha1.InterpreterOperationAggregateStatus, "statusAggregation", "AggregateStatus",
+		[]string{"desiredObj", "statusItems"},
+		func(r *rules) *rule {
+			if r.StatusAggregation == nil {
+				return nil
+			}
+			return &r.StatusAggregation.OperationRule
+		}, objectAndItems, readAggregated},
+	{configv1alpha1.InterpreterOperationInterpretHealth, "healthInterpretation", "InterpretHealth",
+		[]string{"observedObj"},
+		func(r *rules) *rule {
+			if r.HealthInterpretation == nil {
+				return nil
+			}
+			return &r.HealthInterpretation.OperationRule
+		}, observed, readHealth},
+	{configv1alpha1.InterpreterOperationInterpretDependency, "dependencyInterpretation", "GetDependencies",
+		[]string{"desiredObj"},
+		func(r *rules) *rule { return r.DependencyInterpretation }, object, readDependencies},
 }
 
-// signature returns the function declaration of an operation.
-func (c contract) signature() string {
-	return fmt.Sprintf("%s(%s)", c.function, strings.Join(c.params, ", "))
+// contracts are the operations by name.
+var contracts = func() map[configv1alpha1.InterpreterOperation]Operation {
+	all := map[configv1alpha1.InterpreterOperation]Operation{}
+	for _, o := range Operations {
+		all[o.Operation] = o
+	}
+	return all
+}()
+
+// Signature returns the function declaration of an operation.
+func (o Operation) Signature() string {
+	return fmt.Sprintf("%s(%s)", o.Function, strings.Join(o.Params, ", "))
 }
 
 // fault converts any error to an Error.
@@ -80,7 +120,7 @@ const longestMessage = 1 << 10
 
 // Function returns the name of the called function, as far as the text shows it.
 func (p *Program) Function() (name string, byContract bool) {
-	wanted := contracts[p.operation].function
+	wanted := contracts[p.operation].Function
 	names := p.compiled.names()
 	if slices.Contains(names, wanted) || len(names) != 1 {
 		return wanted, true
@@ -107,37 +147,37 @@ func (p *Program) answerable() error {
 		return p.fault(&fault{NoFunction, 0, "scripts do not support this operation"})
 	}
 	names := p.compiled.names()
-	if slices.Contains(names, c.function) || len(names) == 1 || p.compiled.globals {
+	if slices.Contains(names, c.Function) || len(names) == 1 || p.compiled.globals {
 		return nil
 	}
 	return p.fault(missing(p.compiled, c, names))
 }
 
 // missing returns the error of a script without the function, or with several others.
-func missing(compiled *compiled, c contract, names []string) *fault {
+func missing(compiled *compiled, c Operation, names []string) *fault {
 	for _, local := range compiled.locals {
-		if local.Name == c.function {
+		if local.Name == c.Function {
 			return &fault{NoFunction, local.Line,
-				fmt.Sprintf("%s is local, so it cannot be called; write function %s without local", c.function, c.signature())}
+				fmt.Sprintf("%s is local, so it cannot be called; write function %s without local", c.Function, c.Signature())}
 		}
 	}
 	if len(names) == 0 {
-		return &fault{NoFunction, 0, fmt.Sprintf("the script defines no function; it must define %s", c.signature())}
+		return &fault{NoFunction, 0, fmt.Sprintf("the script defines no function; it must define %s", c.Signature())}
 	}
 	return &fault{NoFunction, 0, fmt.Sprintf(
 		"the script defines %s, but not %s; of several functions one must have that name", strings.Join(names, ", "),
-		c.signature())}
+		c.Signature())}
 }
 
 // pick returns the function to call.
 func (p *Program) pick(r *run) (string, lua.LValue, error) {
 	c := contracts[p.operation]
-	if f := r.env.RawGetString(c.function); f != lua.LNil {
+	if f := r.env.RawGetString(c.Function); f != lua.LNil {
 		if f.Type() != lua.LTFunction {
-			return "", nil, &fault{NoFunction, 0, fmt.Sprintf("%s is %s, not a function; define %s", c.function, describe(f),
-				c.signature())}
+			return "", nil, &fault{NoFunction, 0, fmt.Sprintf("%s is %s, not a function; define %s", c.Function, describe(f),
+				c.Signature())}
 		}
-		return c.function, f, nil
+		return c.Function, f, nil
 	}
 	var names []string
 	var only lua.LValue
@@ -177,10 +217,10 @@ func (p *Program) Evaluate(ctx context.Context, in Inputs) (*Outputs, error) {
 		}
 		return nil, p.fault(err)
 	}
-	if name != c.function {
+	if name != c.Function {
 		out.Warnings = append(out.Warnings,
 			fmt.Sprintf("%s is called for %s because it is the only function; Karmada only calls %s", name, p.operation,
-				c.signature()))
+				c.Signature()))
 	}
 	return out, nil
 }

@@ -46,34 +46,14 @@ func Customizations() ([]*configv1alpha1.ResourceInterpreterCustomization, error
 		if err := yaml.UnmarshalStrict(text, c); err != nil {
 			return nil, fmt.Errorf("read %s: %w", name, err)
 		}
-		for _, script := range scripts(&c.Spec.Customizations) {
-			*script = library.link(*script)
+		for _, o := range script.Operations {
+			if rule := o.Rule(&c.Spec.Customizations); rule != nil {
+				rule.LuaScript = library.link(rule.LuaScript)
+			}
 		}
 		all = append(all, c)
 	}
 	return all, nil
-}
-
-// scripts returns pointers to the scripts that are set.
-func scripts(r *configv1alpha1.CustomizationRules) []*string {
-	var all []*string
-	for _, rule := range []*configv1alpha1.OperationRule{
-		r.ReplicaResource, r.ComponentResource, r.ReplicaRevision, r.StatusReflection, r.DependencyInterpretation,
-	} {
-		if rule != nil {
-			all = append(all, &rule.LuaScript)
-		}
-	}
-	if r.Retention != nil {
-		all = append(all, &r.Retention.LuaScript)
-	}
-	if r.StatusAggregation != nil {
-		all = append(all, &r.StatusAggregation.LuaScript)
-	}
-	if r.HealthInterpretation != nil {
-		all = append(all, &r.HealthInterpretation.LuaScript)
-	}
-	return all
 }
 
 // library has the functions of lib/ by name.

@@ -9,12 +9,12 @@ import (
 	"testing"
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
-	"github.com/argosy-io/argosy/internal/core/workload/interpret/lint"
+	"github.com/argosy-io/argosy/internal/cli/interpretcli/lint"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/schemas"
 )
 
 // guides are articles about multi-cluster workloads, whose scripts people copy. They lie beside the repository.
-const guides = "../../../../../../shared/guides"
+const guides = "../../../../../shared/guides"
 
 // blocks returns the fenced blocks of a text that hold operations of a customization. Lines before each are blank, so
 // that the line of a finding is the one in the text.

@@ -14,7 +14,6 @@ import (
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
-	"github.com/argosy-io/argosy/internal/core/workload/interpret/golden"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/schemas"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/tiers"
 )
@@ -73,8 +72,8 @@ AggregateStatus takes statusItems: [{clusterName, status, …}]. For each case t
 type tested struct {
 	File string `json:"file"`
 	// Error is why the file was not run.
-	Error   string          `json:"error,omitempty"`
-	Results []golden.Result `json:"results,omitempty"`
+	Error   string       `json:"error,omitempty"`
+	Results []caseResult `json:"results,omitempty"`
 }
 
 func test(cmd *cobra.Command, names []string, machine, verbose bool) error {
@@ -132,8 +131,8 @@ func hasCases(text []byte) bool {
 	return yaml.Unmarshal(text, &f) == nil && f.Cases != nil
 }
 
-func runCases(ctx context.Context, s source, set *schemas.Set, warnings io.Writer) ([]golden.Result, error) {
-	f, err := golden.Parse(s.text)
+func runCases(ctx context.Context, s source, set *schemas.Set, warnings io.Writer) ([]caseResult, error) {
+	f, err := parseCases(s.text)
 	if err != nil {
 		return nil, err
 	}
@@ -153,15 +152,15 @@ func runCases(ctx context.Context, s source, set *schemas.Set, warnings io.Write
 		}
 		all = append([]interpret.Tier{tierOf(of, set, tiers.Below())}, all...)
 	}
-	return f.Run(ctx, func(obj *unstructured.Unstructured,
-		operation configv1alpha1.InterpreterOperation) (*interpret.Hooks, error) {
+	return f.run(ctx, func(obj *unstructured.Unstructured,
+		operation configv1alpha1.InterpreterOperation) *interpret.Hooks {
 		for _, tier := range all {
 			if h := interpret.HooksOf(tier, obj.GroupVersionKind()); h.Implements(operation) {
-				return h, nil
+				return h
 			}
 		}
-		return nil, nil
-	}), nil
+		return nil
+	})
 }
 
 func printTested(out io.Writer, all []tested, verbose bool) {

@@ -56,7 +56,7 @@ func (c *checker) try(ctx context.Context, program *script.Program, read *readin
 			c.reportAt(line, Warning, rule, fmt.Sprintf("fails on an object %s: %s", t.what, e.Message), fix)
 		case script.BadResult:
 			c.reportAt(line, Warning, Result, fmt.Sprintf("of an object %s: %s", t.what, e.Message),
-				"return "+c.script.operation.returns+", whatever the object lacks")
+				"return "+returns[c.script.operation.Operation]+", whatever the object lacks")
 		default:
 			c.reportAt(line, Error, Result, fmt.Sprintf("on an object %s: %s", t.what, e.Message),
 				"limit the loop, or the size of what it builds")
@@ -80,15 +80,15 @@ func (c *checker) trials(read *reading) []trial {
 		{"with an empty status", inputs(withValue(bare, map[string]any{}, "status"))},
 	}
 	for _, path := range c.optional(read, 0) {
-		if !slices.Equal(path, []string{"status"}) || !observedOnly(c.script.operation.operation) {
+		if !slices.Equal(path, []string{"status"}) || !observedOnly(c.script.operation.Operation) {
 			in := inputs(without(all, path))
-			if c.script.operation.operation == configv1alpha1.InterpreterOperationRetain {
+			if c.script.operation.Operation == configv1alpha1.InterpreterOperationRetain {
 				in.Observed = all
 			}
 			trials = append(trials, trial{"without " + strings.Join(path, "."), in})
 		}
 	}
-	switch c.script.operation.operation {
+	switch c.script.operation.Operation {
 	case configv1alpha1.InterpreterOperationRetain:
 		for _, path := range c.optional(read, 1) {
 			trials = append(trials, trial{"without " + strings.Join(path, ".") + " in the member",
@@ -154,7 +154,7 @@ func (c *checker) judge(ctx context.Context, program *script.Program, read *read
 		}
 		return out
 	}
-	switch c.script.operation.operation {
+	switch c.script.operation.Operation {
 	case configv1alpha1.InterpreterOperationInterpretReplica:
 		_, pods := c.kind.Schema.Properties["spec"].Properties["template"]
 		if out := ask(script.Inputs{Object: all}); out != nil && out.Requirements == nil && pods && out.Replicas > 0 {
@@ -348,7 +348,7 @@ func checkPath(p pathText, kind *schemas.Kind, target configv1alpha1.Customizati
 			Fix: "write it as .spec.replicas"})
 		return
 	}
-	if p.operation.operation == configv1alpha1.InterpreterOperationRetain && path.Under("spec") && !immutable(p.value) {
+	if p.operation.Operation == configv1alpha1.InterpreterOperationRetain && path.Under("spec") && !immutable(p.value) {
 		report(Finding{Line: p.line, Severity: Warning, Rule: MemberOwned, Field: p.field,
 			Message: fmt.Sprintf("%s keeps the value of the member until the template changes it; a script that retains it always overrides the hub", p.value),
 			Fix:     "list only fields that a controller in the member writes"})
@@ -361,7 +361,7 @@ func checkPath(p pathText, kind *schemas.Kind, target configv1alpha1.Customizati
 		return
 	}
 	want := jsonpath.Anything
-	if o := p.operation.operation; o == configv1alpha1.InterpreterOperationInterpretReplica ||
+	if o := p.operation.Operation; o == configv1alpha1.InterpreterOperationInterpretReplica ||
 		o == configv1alpha1.InterpreterOperationReviseReplica {
 		want = jsonpath.Whole
 	}

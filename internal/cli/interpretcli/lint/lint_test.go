@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
-	"github.com/argosy-io/argosy/internal/core/workload/interpret/lint"
+	"github.com/argosy-io/argosy/internal/cli/interpretcli/lint"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/schemas"
 )
 

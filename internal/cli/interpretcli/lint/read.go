@@ -11,6 +11,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/object/text"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/script"
 )
 
 // each in a path stands for any element of a list or map.
@@ -70,7 +72,7 @@ func (c *checker) read(name string) *reading {
 	}
 	r := &reader{reading: &reading{guarded: map[int]bool{}}, c: c, reported: map[string]bool{}, name: name}
 	r.block(statements, nil)
-	if c.script.operation.operation == configv1alpha1.InterpreterOperationAggregateStatus && !r.guarded[1] {
+	if c.script.operation.Operation == configv1alpha1.InterpreterOperationAggregateStatus && !r.guarded[1] {
 		for _, a := range append(r.lenOf, r.inLoop...) {
 			if a.root == 1 && len(a.path) == 0 {
 				c.reportAt(a.line, Warning, NilCheck,
@@ -199,7 +201,7 @@ func (r *reader) statement(s ast.Stmt) {
 // rebuilt reports a new object with a missing part.
 func (r *reader) rebuilt(e ast.Expr) {
 	table, ok := e.(*ast.TableExpr)
-	if !ok || r.c.script.operation.operation != configv1alpha1.InterpreterOperationAggregateStatus || r.c.kind == nil {
+	if !ok || r.c.script.operation.Operation != configv1alpha1.InterpreterOperationAggregateStatus || r.c.kind == nil {
 		return
 	}
 	var keys []string
@@ -386,14 +388,12 @@ func (r *reader) guard(o origin) {
 	}
 }
 
-// kubeFunctions are the functions of require("kube").
-var kubeFunctions = []string{"accuratePodRequirements", "getPodDependencies", "getResourceQuantity", "resourceAdd"}
-
 func (r *reader) library(name string, line int) {
-	if slices.Contains(kubeFunctions, name) {
+	if slices.Contains(script.KubeFunctions(), name) {
 		return
 	}
-	r.c.reportAt(line, Error, Library, fmt.Sprintf("kube has no function %s", name), "use "+oneOf(name, kubeFunctions))
+	r.c.reportAt(line, Error, Library, fmt.Sprintf("kube has no function %s", name),
+		"use "+oneOf(name, script.KubeFunctions()))
 }
 
 // fields reports paths that are not in the kind's schema, without paths below a reported one.
@@ -431,7 +431,7 @@ func (r *reader) fields() {
 			alternatives(s, a.path[at]))
 	}
 	if r.c.kind.ClusterScoped && r.readsPath(0, "metadata", "namespace") &&
-		r.c.script.operation.field == "dependencyInterpretation" {
+		r.c.script.operation.Field == "dependencyInterpretation" {
 		for _, a := range r.reads {
 			if a.root == 0 && slices.Equal(a.path, []string{"metadata", "namespace"}) {
 				r.c.reportAt(a.line, Warning, Namespace,
@@ -445,7 +445,7 @@ func (r *reader) fields() {
 
 // argumentName returns what an argument is, for messages.
 func (c *checker) argumentName(root int) string {
-	if c.script.operation.operation == configv1alpha1.InterpreterOperationAggregateStatus && root == 1 {
+	if c.script.operation.Operation == configv1alpha1.InterpreterOperationAggregateStatus && root == 1 {
 		return "an item of " + c.target.Kind
 	}
 	return c.target.Kind
@@ -454,9 +454,9 @@ func (c *checker) argumentName(root int) string {
 // schemaOf returns the schema of an argument.
 func (c *checker) schemaOf(root int) *apiextensionsv1.JSONSchemaProps {
 	switch {
-	case root == 0, c.script.operation.operation == configv1alpha1.InterpreterOperationRetain && root == 1:
+	case root == 0, c.script.operation.Operation == configv1alpha1.InterpreterOperationRetain && root == 1:
 		return c.kind.Schema
-	case c.script.operation.operation == configv1alpha1.InterpreterOperationAggregateStatus && root == 1:
+	case c.script.operation.Operation == configv1alpha1.InterpreterOperationAggregateStatus && root == 1:
 		status := c.kind.Schema.Properties["status"]
 		if len(status.Properties) > 0 {
 			status = *status.DeepCopy()
@@ -507,7 +507,7 @@ func alternatives(s *apiextensionsv1.JSONSchemaProps, name string) string {
 
 // oneOf returns the probable name, or all if they are few.
 func oneOf(name string, names []string) string {
-	if n := Meant(name, names); n != "" {
+	if n := text.Meant(name, names); n != "" {
 		return n
 	}
 	const few = 12
@@ -515,45 +515,4 @@ func oneOf(name string, names []string) string {
 		return "one of " + strings.Join(names[:few], ", ") + ", …"
 	}
 	return "one of " + strings.Join(names, ", ")
-}
-
-// Meant returns the name that was probably meant by another one: the nearest by edit distance, or one that contains it
-// or is part of it; empty if none is similar.
-func Meant(name string, names []string) string {
-	best, least := "", 3
-	for _, n := range names {
-		if d := distance(strings.ToLower(n), strings.ToLower(name)); d < least {
-			best, least = n, d
-		}
-	}
-	if best != "" {
-		return best
-	}
-	for _, n := range names {
-		a, b := strings.ToLower(n), strings.ToLower(name)
-		if len(b) > 4 && (strings.HasPrefix(a, b) || strings.HasSuffix(a, b) || strings.HasPrefix(b, a)) {
-			return n
-		}
-	}
-	return ""
-}
-
-// distance returns the edit distance between two words.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		above := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := above
-			if a[i] != b[j] {
-				cost = 1 + min(above, row[j], row[j+1])
-			}
-			above, row[j+1] = row[j+1], cost
-		}
-	}
-	return row[len(b)]
 }

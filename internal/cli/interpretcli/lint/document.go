@@ -13,6 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/script"
 )
 
 // document is one customization in a file, or a fragment with only its operations.
@@ -28,7 +29,7 @@ type document struct {
 
 // scriptText is a script with its position.
 type scriptText struct {
-	operation operation
+	operation script.Operation
 	// spelled is the operation's field as written in the file.
 	spelled string
 	// text is the original text: for a folded scalar, the lines before YAML joins them. value is the result of YAML.
@@ -51,7 +52,7 @@ func (s scriptText) fileLine(line int) int {
 
 // pathText is an operation with a path instead of a script.
 type pathText struct {
-	operation operation
+	operation script.Operation
 	field     string
 	value     string
 	line      int
@@ -178,9 +179,9 @@ func isFragment(object *yaml.Node) bool {
 }
 
 func fieldNames() string {
-	names := make([]string, len(operations))
-	for i, o := range operations {
-		names[i] = o.field
+	names := make([]string, len(script.Operations))
+	for i, o := range script.Operations {
+		names[i] = o.Field
 	}
 	return strings.Join(names, ", ")
 }
@@ -198,16 +199,16 @@ func (d *document) rule(key, rule *yaml.Node, seen map[string]string, lines []st
 			key.Value), "use one of "+fieldNames())
 		return
 	}
-	if key.Value != o.field {
+	if key.Value != o.Field {
 		problem(key.Line, Warning, Spelling,
-			fmt.Sprintf("the operation is called %s; Karmada rejects %s, or drops it so that the script never runs", o.field,
+			fmt.Sprintf("the operation is called %s; Karmada rejects %s, or drops it so that the script never runs", o.Field,
 				key.Value),
-			"rename "+key.Value+" to "+o.field)
+			"rename "+key.Value+" to "+o.Field)
 	}
-	if other, ok := seen[o.field]; ok {
+	if other, ok := seen[o.Field]; ok {
 		problem(key.Line, Error, Spelling, fmt.Sprintf("%s duplicates %s", key.Value, other), "keep one of them")
 	}
-	seen[o.field] = key.Value
+	seen[o.Field] = key.Value
 
 	complete := false
 	for i := 0; rule.Kind == yaml.MappingNode && i+1 < len(rule.Content); i += 2 {
@@ -234,7 +235,7 @@ func (d *document) rule(key, rule *yaml.Node, seen map[string]string, lines []st
 		}
 	}
 	if !complete {
-		problem(key.Line, Error, Incomplete, "there is no script", "set luaScript, with function "+o.signature())
+		problem(key.Line, Error, Incomplete, "there is no script", "set luaScript, with function "+o.Signature())
 	}
 }
 
@@ -259,7 +260,7 @@ func scalars(node *yaml.Node) []*yaml.Node {
 }
 
 // scriptOf returns the script in a scalar.
-func scriptOf(o operation, spelled string, node *yaml.Node, lines []string) scriptText {
+func scriptOf(o script.Operation, spelled string, node *yaml.Node, lines []string) scriptText {
 	s := scriptText{operation: o, spelled: spelled, text: node.Value, value: node.Value, first: node.Line, single: true}
 	switch {
 	case node.Style&yaml.LiteralStyle != 0:

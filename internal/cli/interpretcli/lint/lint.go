@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/admission/dialect"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/schemas"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/script"
 )
@@ -110,60 +111,26 @@ func Worst(findings []Finding) Severity {
 	return ""
 }
 
-// operation is the contract of a field of spec.customizations.
-type operation struct {
-	field     string
-	operation configv1alpha1.InterpreterOperation
-	// signature of the function in Karmada.
-	function string
-	params   []string
-	returns  string
+// returns describes the result of each operation.
+var returns = map[configv1alpha1.InterpreterOperation]string{
+	configv1alpha1.InterpreterOperationInterpretReplica:    "a number, and what one replica needs",
+	configv1alpha1.InterpreterOperationInterpretComponent:  "a list of components",
+	configv1alpha1.InterpreterOperationReviseReplica:       "the object",
+	configv1alpha1.InterpreterOperationRetain:              "the object to write",
+	configv1alpha1.InterpreterOperationInterpretStatus:     "the status",
+	configv1alpha1.InterpreterOperationAggregateStatus:     "the object",
+	configv1alpha1.InterpreterOperationInterpretHealth:     "true or false",
+	configv1alpha1.InterpreterOperationInterpretDependency: "a list of references",
 }
 
-func (o operation) signature() string {
-	return o.function + "(" + strings.Join(o.params, ", ") + ")"
-}
-
-var operations = []operation{
-	{"replicaResource", configv1alpha1.InterpreterOperationInterpretReplica, "GetReplicas", []string{"obj"},
-		"a number, and what one replica needs"},
-	{"componentResource", configv1alpha1.InterpreterOperationInterpretComponent, "GetComponents", []string{"obj"},
-		"a list of components"},
-	{"replicaRevision", configv1alpha1.InterpreterOperationReviseReplica, "ReviseReplica",
-		[]string{"obj", "desiredReplica"}, "the object"},
-	{"retention", configv1alpha1.InterpreterOperationRetain, "Retain", []string{"desiredObj", "observedObj"},
-		"the object to write"},
-	{"statusReflection", configv1alpha1.InterpreterOperationInterpretStatus, "ReflectStatus", []string{"observedObj"},
-		"the status"},
-	{"statusAggregation", configv1alpha1.InterpreterOperationAggregateStatus, "AggregateStatus",
-		[]string{"desiredObj", "statusItems"}, "the object"},
-	{"healthInterpretation", configv1alpha1.InterpreterOperationInterpretHealth, "InterpretHealth",
-		[]string{"observedObj"}, "true or false"},
-	{"dependencyInterpretation", configv1alpha1.InterpreterOperationInterpretDependency, "GetDependencies",
-		[]string{"desiredObj"}, "a list of references"},
-}
-
-// aliases are spellings of fields in public guides. The hub rewrites them with a warning.
-var aliases = map[string]string{
-	"replicas": "replicaResource", "replica": "replicaResource", "interpretReplica": "replicaResource",
-	"interpretComponent": "componentResource",
-	"reviseReplica":      "replicaRevision", "scale": "replicaRevision",
-	"retain": "retention",
-	"status": "statusReflection", "interpretStatus": "statusReflection",
-	"aggregateStatus": "statusAggregation",
-	"health":          "healthInterpretation", "interpretHealth": "healthInterpretation",
-	"interpretDependency": "dependencyInterpretation",
-}
-
-func operationOf(field string) (operation, bool) {
-	if canonical, ok := aliases[field]; ok {
-		field = canonical
-	}
-	i := slices.IndexFunc(operations, func(o operation) bool { return o.field == field })
+// operationOf returns the operation of a field, also if it has a spelling that the hub rewrites.
+func operationOf(field string) (script.Operation, bool) {
+	field = dialect.OperationField(field)
+	i := slices.IndexFunc(script.Operations, func(o script.Operation) bool { return o.Field == field })
 	if i < 0 {
-		return operation{}, false
+		return script.Operation{}, false
 	}
-	return operations[i], true
+	return script.Operations[i], true
 }
 
 // check checks one customization.
@@ -237,7 +204,7 @@ func (c *checker) run(ctx context.Context, customization string) {
 	if c.kind != nil {
 		fields = script.SchemaOf(c.kind.Schema)
 	}
-	program, err := script.Compile(customization, c.script.operation.operation, c.script.text, fields)
+	program, err := script.Compile(customization, c.script.operation.Operation, c.script.text, fields)
 	if err != nil {
 		for _, e := range script.Errors(err) {
 			c.uncompiled(e)
@@ -248,7 +215,7 @@ func (c *checker) run(ctx context.Context, customization string) {
 		// Also check a script that was truncated.
 		if whole, ok := closed(c.script.text); ok {
 			c.script.text = whole
-			c.read(c.script.operation.function)
+			c.read(c.script.operation.Function)
 		}
 		return
 	}
@@ -256,15 +223,15 @@ func (c *checker) run(ctx context.Context, customization string) {
 	if !byContract {
 		c.reportAt(lineOf(program, name), Warning, FunctionName,
 			fmt.Sprintf("the function is called %s; Karmada calls %s, and fails at run time with this name", name,
-				c.script.operation.function),
-			"rename it to "+c.script.operation.signature())
+				c.script.operation.Function),
+			"rename it to "+c.script.operation.Signature())
 	}
 	for _, f := range program.Functions() {
-		if f.Name == name && len(f.Params) < len(c.script.operation.params) {
+		if f.Name == name && len(f.Params) < len(c.script.operation.Params) {
 			c.reportAt(f.Line, Warning, Parameters,
 				fmt.Sprintf("%s declares %d of the %d arguments that it is called with", name, len(f.Params),
-					len(c.script.operation.params)),
-				"declare it as "+c.script.operation.signature())
+					len(c.script.operation.Params)),
+				"declare it as "+c.script.operation.Signature())
 		}
 	}
 	read := c.read(name)
@@ -273,8 +240,8 @@ func (c *checker) run(ctx context.Context, customization string) {
 
 func (c *checker) uncompiled(e *script.Error) {
 	if e.Reason == script.NoFunction {
-		c.reportAt(max(e.Line, 1), Error, FunctionName, e.Message, "define function "+c.script.operation.signature()+
-			", which returns "+c.script.operation.returns)
+		c.reportAt(max(e.Line, 1), Error, FunctionName, e.Message, "define function "+c.script.operation.Signature()+
+			", which returns "+returns[c.script.operation.Operation])
 		return
 	}
 	fix := "correct the script there; Lua is parsed from the first line on"
