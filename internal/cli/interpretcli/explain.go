@@ -26,6 +26,7 @@ import (
 	"github.com/argosy-io/argosy/api/definition"
 	"github.com/argosy-io/argosy/api/kruise"
 	"github.com/argosy-io/argosy/internal/core/object/text"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/customization"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/schemas"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/shipped"
@@ -98,28 +99,13 @@ type explanation struct {
 	Version string `json:"version"`
 	Kind    string `json:"kind"`
 	// Hub reports whether a hub was asked, and Served whether it serves the kind in this version.
-	Hub        bool     `json:"hub"`
-	Served     bool     `json:"served"`
-	Operations []answer `json:"operations"`
+	Hub        bool               `json:"hub"`
+	Served     bool               `json:"served"`
+	Operations []interpret.Answer `json:"operations"`
 }
 
 func (e *explanation) gvk() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: e.Group, Version: e.Version, Kind: e.Kind}
-}
-
-type answer struct {
-	Operation configv1alpha1.InterpreterOperation `json:"operation"`
-	// Tier is the interpreter of the operation; empty if there is none: then Default applies.
-	Tier    string   `json:"tier,omitempty"`
-	By      []string `json:"by,omitempty"`
-	Default string   `json:"default,omitempty"`
-	// Besides are other interpreters for the operation, which are not used in this version.
-	Besides []besides `json:"besides,omitempty"`
-}
-
-type besides struct {
-	Version string `json:"version"`
-	By      string `json:"by"`
 }
 
 func explained(ctx context.Context, hub HubClients, name string, errOut io.Writer) ([]explanation, error) {
@@ -168,15 +154,9 @@ func explained(ctx context.Context, hub HubClients, name string, errOut io.Write
 	}
 	var all []explanation
 	for _, kind := range kinds {
-		e := explanation{Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Hub: asked, Served: served(kind)}
-		for _, a := range tiers.Explain(kind, pointers(customizations.Items), pointers(webhooks.Items), known) {
-			row := answer{Operation: a.Operation, Tier: a.Tier, By: a.By, Default: a.Default}
-			for _, b := range a.Besides {
-				row.Besides = append(row.Besides, besides(b))
-			}
-			e.Operations = append(e.Operations, row)
-		}
-		all = append(all, e)
+		all = append(all, explanation{Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Hub: asked,
+			Served: served(kind), Operations: tiers.Explain(kind, pointers(customizations.Items),
+				pointers(webhooks.Items), known)})
 	}
 	return all, nil
 }
@@ -360,7 +340,7 @@ func printExplained(out io.Writer, all []explanation) error {
 				fmt.Fprintf(out, "%s is also answered by %s, for %s\n", a.Operation, b.By, b.Version)
 			}
 		}
-		if slices.ContainsFunc(e.Operations, func(a answer) bool { return len(a.Besides) > 0 }) {
+		if slices.ContainsFunc(e.Operations, func(a interpret.Answer) bool { return len(a.Besides) > 0 }) {
 			fmt.Fprintf(out, "The customization for the object's own version answers; otherwise the first by name whose version the object can be converted to.\n")
 		}
 	}

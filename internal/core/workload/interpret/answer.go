@@ -25,19 +25,20 @@ type Besider interface {
 
 // Besides is another object that implements an operation, for a version of the kind.
 type Besides struct {
-	Version, By string
+	Version string `json:"version"`
+	By      string `json:"by"`
 }
 
 // Answer names what implements an operation for a kind.
 type Answer struct {
-	Operation configv1alpha1.InterpreterOperation
+	Operation configv1alpha1.InterpreterOperation `json:"operation"`
 	// Tier is the name of the source. It is empty if no source knows the kind; then Default describes the default.
-	Tier    string
-	Default string
+	Tier string `json:"tier,omitempty"`
 	// By are the objects that implement the operation, if the tier has objects.
-	By []string
+	By      []string `json:"by,omitempty"`
+	Default string   `json:"default,omitempty"`
 	// Besides are further objects that implement the operation but are not used for this version, in order of precedence.
-	Besides []Besides
+	Besides []Besides `json:"besides,omitempty"`
 }
 
 // operations lists all operations in the order in which an object passes through them.
