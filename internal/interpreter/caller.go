@@ -29,9 +29,10 @@ import (
 const (
 	// callTimeout is the default timeout of a webhook call.
 	callTimeout = 10 * time.Second
-	// answerLimit is the maximum size of a response in bytes. It must fit an object and a patch of all of it.
+	// answerLimit is the maximum size of a response in bytes. A broken or hostile webhook may send without end. It must
+	// fit an object and a patch of all of it.
 	answerLimit = 8 << 20
-	// headerLimit is the maximum size of the response headers in bytes.
+	// headerLimit is the maximum size of the response headers in bytes, for the same reason: net/http allows 10 MiB.
 	headerLimit = 1 << 20
 	// idleConnections is the number of idle connections kept per webhook.
 	idleConnections = 8

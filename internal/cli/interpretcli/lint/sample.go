@@ -11,7 +11,7 @@ import (
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 )
 
-// deepest limits the depth of samples. Scripts rarely look deeper.
+// deepest limits the depth of samples. Each trial copies a sample, and scripts rarely look deeper.
 const deepest = 7
 
 // full returns a value with all fields of a schema. n is the value of numbers, so that samples differ.

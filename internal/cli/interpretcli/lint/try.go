@@ -70,7 +70,6 @@ func first(name string, _ bool) string { return name }
 
 // trials returns the objects for which a script may fail.
 func (c *checker) trials(read *reading) []trial {
-	const most = 60
 	all, bare := c.object(true, 3), c.object(false, 1)
 	inputs := func(obj *unstructured.Unstructured) script.Inputs {
 		return script.Inputs{Object: obj, Observed: obj, Replicas: 2, Items: items(obj)}
@@ -117,7 +116,7 @@ func (c *checker) trials(read *reading) []trial {
 	if c.kind != nil {
 		trials = append(trials, trial{"that has all fields", inputs(all)})
 	}
-	return trials[:min(len(trials), most)]
+	return trials
 }
 
 // items returns reports of two clusters with the object's status.

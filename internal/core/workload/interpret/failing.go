@@ -20,7 +20,8 @@ const FailureSettle = 30 * time.Second
 const (
 	// failureSkew is the tolerated difference between the clocks of member and hub.
 	failureSkew = 5 * time.Second
-	// failureShown limits the controller's message in characters.
+	// failureShown limits the controller's message in bytes. It may be of any size, and it
+	// goes into a condition of each Work.
 	failureShown = 300
 	// conflict is part of the API server's message for a write with an outdated resourceVersion.
 	conflict = "the object has been modified"

@@ -51,5 +51,6 @@ func SetFault(conditions *[]metav1.Condition, operation configv1alpha1.Interpret
 		Message: text.Cut(fault.Error(), messageLimit), LastTransitionTime: now})
 }
 
-// messageLimit is the maximum size of an error in a condition in bytes.
+// messageLimit is the maximum size of an error in a condition in bytes. A webhook or a script chooses its error, and a
+// large one would make the binding too large for etcd.
 const messageLimit = 4 << 10

@@ -68,7 +68,8 @@ func nearest(v any, total int64) (int64, error) {
 	return part.Quo(part, of.Lsh(of, 1)).Int64(), nil
 }
 
-// percentDigits limits the digits of a percentage.
+// percentDigits limits the digits of a percentage. A hostile template may have a million of them, and to compute with
+// them takes quadratic time.
 const percentDigits = 12
 
 // percentage returns v percent of total as the exact fraction part/of: 16.1% of 1000 is 161.

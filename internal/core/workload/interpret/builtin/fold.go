@@ -64,7 +64,8 @@ func setPhase(status map[string]any, phases []string, initial string, rs []repor
 	}
 }
 
-// listed limits the items of a list that are gathered from all clusters.
+// listed limits the items of a list that are gathered from all clusters. An image that cannot be pulled fails on each
+// of thousands of nodes, and the template would become too large for etcd.
 const listed = 100
 
 // gather sets a list to the items of all clusters, in order of clusters, converted by convert and up to the limit.

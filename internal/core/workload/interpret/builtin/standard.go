@@ -137,7 +137,8 @@ func aggregateStandard(template *unstructured.Unstructured, rs []report) (*unstr
 	return settled(template, status), nil
 }
 
-// maxTypes limits the types of conditions that reach a template.
+// maxTypes limits the types of conditions that reach a template. Members choose the types, and a hostile one could make
+// the template too large for etcd.
 const maxTypes = 32
 
 // The patterns of metav1.Condition.

@@ -333,7 +333,8 @@ func severity(state string, bad bool) int {
 	}
 }
 
-// maxMessages limits the clusters whose messages a condition contains.
+// maxMessages limits the clusters whose messages a condition contains. Each of 1,000 clusters may report a message of
+// several KiB, and the template would become too large for etcd.
 const maxMessages = 10
 
 // doneReasons are reasons of Progressing that mean finished. The aggregate has one only if all clusters have it.

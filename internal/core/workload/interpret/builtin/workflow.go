@@ -72,7 +72,7 @@ func retainSuspension(desired, observed *unstructured.Unstructured) *unstructure
 	return retained
 }
 
-// longest limits the size of reported output parameters.
+// longest limits the size of reported output parameters. A step chooses its output, and may write a file of any size.
 const longest = 1024
 
 // workflowFields are the reported status fields with checks that Argo's clients can read them. One unreadable Workflow

@@ -25,16 +25,13 @@ func workflowDependencies(path ...string) func(context.Context,
 			f.made[text(claim, "metadata", "name")] = true
 			f.made[obj.GetName()+"-"+text(claim, "metadata", "name")] = true
 		}
-		f.collect(spec, deepest)
+		f.collect(spec)
 		if repository := object(spec, "artifactRepositoryRef"); repository != nil || f.stores {
 			f.need("v1", "ConfigMap", cmp.Or(text(repository, "configMap"), "artifact-repositories"))
 		}
 		return interpret.SortDependencies(f.found), nil
 	}
 }
-
-// deepest limits the depth of the search. No Workflow that an API server accepts is deeper.
-const deepest = 64
 
 // references collects the names in an object.
 type references struct {
@@ -67,10 +64,7 @@ func placeless(artifact map[string]any) bool {
 func literal(name string) bool { return name != "" && !strings.Contains(name, "{{") }
 
 // collect finds what the fields of m name, with the field names of Argo and pods.
-func (f *references) collect(m map[string]any, depth int) {
-	if depth == 0 {
-		return
-	}
+func (f *references) collect(m map[string]any) {
 	for key, value := range m {
 		switch v := value.(type) {
 		case bool:
@@ -84,7 +78,7 @@ func (f *references) collect(m map[string]any, depth int) {
 				continue
 			}
 			f.object(key, v)
-			f.collect(v, depth-1)
+			f.collect(v)
 		case []any:
 			if opaque(key) {
 				continue
@@ -93,14 +87,14 @@ func (f *references) collect(m map[string]any, depth int) {
 				o, ok := item.(map[string]any)
 				if !ok {
 					// Steps are lists of lists.
-					f.collect(map[string]any{key: item}, depth-1)
+					f.collect(map[string]any{key: item})
 					continue
 				}
 				f.stores = f.stores || key == "artifacts" && placeless(o)
 				if key == "imagePullSecrets" {
 					f.need("v1", "Secret", text(o, "name"))
 				}
-				f.collect(o, depth-1)
+				f.collect(o)
 			}
 		}
 	}

@@ -50,7 +50,8 @@ func Check(source string) error {
 	return err
 }
 
-// Limits of the cache, so that scripts of a kind need not be compiled at each event.
+// Limits of the cache, so that scripts of a kind need not be compiled at each event. A user who tries many scripts with
+// a dry run could otherwise fill the hub's memory.
 const (
 	cachedScripts = 1024
 	cachedBytes   = 8 << 20
@@ -134,9 +135,8 @@ func syntaxFault(source string, err error) error {
 	}
 	line := strings.Count(strings.TrimRight(source, "\n"), "\n") + 1
 	// A truncated script usually lacks the ends of blocks. Report that as Lua does.
-	const deepest = 8
 	closed := source
-	for range deepest {
+	for range missingEnds {
 		closed += "\nend"
 		if _, err := parse.Parse(strings.NewReader(closed), chunk); err == nil {
 			return &fault{Syntax, line, "'end' expected near <eof>"}
@@ -185,6 +185,10 @@ func plain(proto *lua.FunctionProto) {
 		plain(inner)
 	}
 }
+
+// missingEnds limits the attempts to parse a script again. A hostile script opens thousands of blocks, and each
+// attempt parses all of it.
+const missingEnds = 8
 
 // Guard functions replace operations of the machine whose memory is not limited. No script can name them.
 const (

@@ -232,7 +232,8 @@ type reader struct {
 	size int
 }
 
-// deepest limits the nesting of tables.
+// deepest limits the nesting of tables. A table that contains itself has no end, and its conversion would overflow the
+// stack of the hub.
 const deepest = 500
 
 // longestPath limits the steps shown of a path. A table that contains itself has endless ones.

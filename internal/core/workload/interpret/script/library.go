@@ -201,7 +201,8 @@ func concat(l *lua.LState) int {
 	return 1
 }
 
-// widestGap limits the elements of a list that may be skipped at once.
+// widestGap limits the elements of a list that may be skipped at once. t[60000000] = 1 would allocate 1 GB in one
+// instruction, between two checks of the memory.
 const widestGap = 1024
 
 // slot rejects an index far beyond the end of a list, because the gap would be filled.

@@ -27,7 +27,7 @@ const (
 	slack = 8
 	// quickRounds is the number of rounds without a timer. Most calls need none.
 	quickRounds = 16
-	// printedLines and printedBytes limit the kept output of print.
+	// printedLines and printedBytes limit the kept output of print. A script may print in a loop until its deadline.
 	printedLines, printedBytes = 100, 16 << 10
 )
 

@@ -112,8 +112,7 @@ func read(h Hook, request *configv1alpha1.ResourceInterpreterRequest,
 
 // beginning returns the beginning of a response for a message.
 func beginning(answer []byte) []byte {
-	const enough = 80
-	return bytes.ToValidUTF8(answer[:min(len(answer), enough)], []byte("?"))
+	return bytes.ToValidUTF8(answer[:min(len(answer), 80)], []byte("?"))
 }
 
 // patched sends a request whose response is a patch of obj in the webhook's version. Without a patch it returns obj
