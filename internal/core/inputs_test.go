@@ -19,8 +19,8 @@ var inputs = map[string][]string{
 	"release.Input":  {"internal/facts"},
 }
 
-// TestInputsOfDecisionsAreReadInOnePlace finds composite literals of the types of inputs elsewhere. A release.Input with
-// nothing but a Release is no input of a step: its methods answer what a release alone decides.
+// TestInputsOfDecisionsAreReadInOnePlace finds composite literals of the types of inputs elsewhere. A release.Input
+// with nothing but a Release is no input of a step: its methods answer what a release alone decides.
 func TestInputsOfDecisionsAreReadInOnePlace(t *testing.T) {
 	for _, f := range files(t) {
 		if !f.test && !strings.HasPrefix(f.folder, "test") {

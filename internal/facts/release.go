@@ -43,7 +43,7 @@ type Releases struct {
 	// Checks returns the states of the checks of a release as of their last samples, Budget that of a guard.
 	Checks func(release types.NamespacedName) map[string]releasev1alpha1.ReleaseCheckStatus
 	Budget func(*releasev1alpha1.ReleaseGuard) *releasev1alpha1.ReleaseGuardBudget
-	// Lacks is told what is not known because the user may not read it. Without Lacks, a missing right is an error.
+	// Lacks gets what is not known because the user may not read it. Without Lacks, a missing right is an error.
 	Lacks func(what string)
 }
 

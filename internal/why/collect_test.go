@@ -260,7 +260,8 @@ func TestPeersOfAnAffinityGroupAreRead(t *testing.T) {
 }
 
 func TestAMultiClusterServicePlacesItsService(t *testing.T) {
-	svc := &corev1.Service{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"}, ObjectMeta: objectMeta("shop", "web")}
+	svc := &corev1.Service{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
+		ObjectMeta: objectMeta("shop", "web")}
 	policy := &policyv1alpha1.PropagationPolicy{ObjectMeta: objectMeta("shop", "ours")}
 	policy.Labels = map[string]string{policyv1alpha1.PropagationPolicyPermanentIDLabel: "id"}
 	policy.Spec.ResourceSelectors = []policyv1alpha1.ResourceSelector{{APIVersion: "v1", Kind: "Service"}}
@@ -376,7 +377,8 @@ func TestSchedulerConfigurationOverHTTP(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	set := Scheduler{Settings: schedule.Settings{Name: "ours", Plugins: plugins, KeepEmpty: true}, Failover: failover.Defaults}
+	set := Scheduler{Settings: schedule.Settings{Name: "ours", Plugins: plugins, KeepEmpty: true},
+		Failover: failover.Defaults}
 	set.Failover.AllBindings = false
 	server := httptest.NewServer(SchedulerHandler(func() (client.Reader, meta.RESTMapper, error) { return r, mapper, nil },
 		set))

@@ -153,7 +153,8 @@ func (r *reconciler) input(ctx context.Context, now time.Time) (failover.Input, 
 		return failover.Input{}, fmt.Errorf("list bindings: %w", err)
 	}
 	r.recent = slices.DeleteFunc(r.recent, func(t time.Time) bool { return now.Sub(t) >= time.Minute })
-	return facts.FailoverInput(ctx, r.client, r.template, r.Options.Options, fleet, clusters, r.current(all), r.recent), nil
+	return facts.FailoverInput(ctx, r.client, r.template, r.Options.Options, fleet, clusters, r.current(all),
+		r.recent), nil
 }
 
 // current returns the bindings, each as the cache has it or as the last plan wrote it.

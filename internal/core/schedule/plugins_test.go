@@ -71,7 +71,8 @@ func TestDisabledPluginRefusesNothing(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			candidates, _ := Feasible(test.binding, Settings{Plugins: p}.Snapshot([]*clusterv1alpha1.Cluster{test.cluster}).Among(test.peers))
+			s := Settings{Plugins: p}.Snapshot([]*clusterv1alpha1.Cluster{test.cluster})
+			candidates, _ := Feasible(test.binding, s.Among(test.peers))
 			if took := len(candidates) == 1; took != (off == plugin) {
 				t.Errorf("what %s refuses is taken without %s: %t", plugin, off, took)
 			}

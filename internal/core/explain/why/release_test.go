@@ -68,7 +68,8 @@ func TestReleaseWaitingForACheckShowsItsLastSample(t *testing.T) {
 		Gates: []releasev1alpha1.ReleaseGateStatus{{Name: "errors", Phase: releasev1alpha1.GateWaiting,
 			Check: &releasev1alpha1.ReleaseCheckStatus{Name: "c", Verdict: releasev1alpha1.CheckError,
 				Message: "the server answers 503"}}}}}
-	for _, f := range Explain(Facts{Observed: propagate.Observed{Template: template}, Releases: []releasev1alpha1.Release{r}}).Findings {
+	facts := Facts{Observed: propagate.Observed{Template: template}, Releases: []releasev1alpha1.Release{r}}
+	for _, f := range Explain(facts).Findings {
 		if f.Severity == Attention && strings.Contains(f.What, "release r1: it waits for checks that have no result: "+
 			"errors of stage prod (Error, last the server answers 503)") && strings.Contains(f.Next, "argosy release skip r1") {
 			return
@@ -90,7 +91,8 @@ func TestAutoscalerThatAReleaseFreezesWaits(t *testing.T) {
 		Status: corev1.ConditionFalse, Reason: autoscalingv1alpha1.ReasonFrozen,
 		Message: "release r1 has autoscaling: Freeze"}}
 	var got []Finding
-	for _, finding := range Explain(Facts{Observed: propagate.Observed{Template: template}, Scalers: []autoscalingv1alpha1.FederatedHPA{f}}).Findings {
+	facts := Facts{Observed: propagate.Observed{Template: template}, Scalers: []autoscalingv1alpha1.FederatedHPA{f}}
+	for _, finding := range Explain(facts).Findings {
 		if strings.Contains(finding.What, "FederatedHPA") {
 			got = append(got, finding)
 		}

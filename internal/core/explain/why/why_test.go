@@ -68,8 +68,8 @@ func moves(f why.Facts, now time.Time) []failover.Move {
 		return nil
 	}
 	fleet := f.Scheduler.Snapshot(f.Clusters)
-	in := failover.Input{Options: failover.Defaults, Registered: map[string]bool{}, Bindings: []workv1alpha2.Binding{f.Binding},
-		Fleet: deschedule.Clusters{Snapshot: fleet,
+	in := failover.Input{Options: failover.Defaults, Registered: map[string]bool{},
+		Bindings: []workv1alpha2.Binding{f.Binding}, Fleet: deschedule.Clusters{Snapshot: fleet,
 			Decide: func(b workv1alpha2.Binding, decide func(schedule.Capacity) ([]workv1alpha2.TargetCluster, bool)) {
 				decide(fleet.Room(b))
 			}},

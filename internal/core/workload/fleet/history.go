@@ -12,11 +12,11 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/kind"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 	words "github.com/argosy-io/argosy/internal/core/object/text"
 )
@@ -60,24 +60,12 @@ type Revisions struct {
 	Made string `json:"made,omitempty"`
 }
 
-// revisioned are the kinds with pods whose controllers keep revisions.
-var revisioned = map[schema.GroupKind]bool{
-	{Group: "apps", Kind: "Deployment"}:       true,
-	{Group: "apps", Kind: "StatefulSet"}:      true,
-	{Group: "apps", Kind: "DaemonSet"}:        true,
-	cloneSetKind:                              true,
-	statefulSetKind:                           true,
-	{Group: kruise, Kind: "DaemonSet"}:        true,
-	{Group: kruise, Kind: "UnitedDeployment"}: true,
-	{Group: "argoproj.io", Kind: "Rollout"}:   true,
-}
-
 // KeepsHistory reports whether the hub stores revisions of the template: users go back to them. It stores those of a
 // SidecarSet also without version names: when a user names a revision by its name in a member, the hub no longer has
 // its content otherwise.
 func KeepsHistory(template *unstructured.Unstructured) bool {
-	kind := template.GroupVersionKind().GroupKind()
-	return kind == sidecarSetKind || revisioned[kind]
+	gk := template.GroupVersionKind().GroupKind()
+	return gk == sidecarSetKind || kind.Lookup(gk).Revisions
 }
 
 // HistoryNamespace is the namespace of the stored revisions of a template: its own, or that of the hub.

@@ -8,8 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/argosy-io/argosy/internal/core/kind"
 	"github.com/argosy-io/argosy/internal/core/object/fields"
 )
 
@@ -27,26 +27,14 @@ const (
 	conflict = "the object has been modified"
 )
 
-// failureKinds are the condition types with which controllers report failures, by kind.
-var failureKinds = map[schema.GroupKind][]string{
-	{Group: "apps", Kind: "Deployment"}:                 {replicaFailure},
-	{Group: "argoproj.io", Kind: "Rollout"}:             {replicaFailure},
-	{Group: "apps.kruise.io", Kind: "CloneSet"}:         {"FailedScale", "FailedUpdate"},
-	{Group: "apps.kruise.io", Kind: "StatefulSet"}:      {"FailedCreatePod", "FailedUpdatePod"},
-	{Group: "apps.kruise.io", Kind: "UnitedDeployment"}: {"SubsetFailure"},
-}
-
-// replicaFailure is set while pods cannot be created. In a rollout these may be additional ones, while enough run.
-const replicaFailure = "ReplicaFailure"
-
 // Refusal returns why the controller of a workload cannot create pods, by the conditions of a status; empty if it does
 // not report that. Controllers of OpenKruise may report an error that is over: theirs count only if the workload lacks
 // pods.
 func Refusal(status map[string]any, lacks bool) string {
 	for _, c := range fields.Objects(status, "conditions") {
-		kind := fields.Text(c, "type")
-		if fields.Text(c, "status") == "True" && (kind == replicaFailure || lacks &&
-			slices.Contains([]string{"FailedScale", "FailedCreatePod", "SubsetFailure"}, kind)) {
+		condition := fields.Text(c, "type")
+		if fields.Text(c, "status") == "True" && (condition == kind.ReplicaFailure || lacks &&
+			slices.Contains([]string{"FailedScale", "FailedCreatePod", "SubsetFailure"}, condition)) {
 			return fields.Text(c, "message")
 		}
 	}
@@ -78,9 +66,9 @@ func failureNamed(observed *unstructured.Unstructured, kind string) *failure {
 // nothing else. Any other failure counts only if it is fresh, is no conflict, and an update is pending.
 func failureOf(observed *unstructured.Unstructured, fresh func(*failure) bool) *failure {
 	lacks, waiting := lacksPods(observed), paused(fields.Object(observed.Object, "spec"))
-	for _, kind := range failureKinds[observed.GroupVersionKind().GroupKind()] {
-		f := failureNamed(observed, kind)
-		if f != nil && (lacks && !updating[kind] || kind != replicaFailure && !waiting &&
+	for _, condition := range failuresOf(observed) {
+		f := failureNamed(observed, condition)
+		if f != nil && (lacks && !updating[condition] || condition != kind.ReplicaFailure && !waiting &&
 			!strings.Contains(f.message, conflict) && fresh(f)) {
 			return f
 		}
@@ -88,12 +76,17 @@ func failureOf(observed *unstructured.Unstructured, fresh func(*failure) bool) *
 	return nil
 }
 
-// updating are the failureKinds that are not about missing pods.
+// failuresOf returns the types of conditions with which the controller of an object reports failures.
+func failuresOf(observed *unstructured.Unstructured) []string {
+	return kind.Lookup(observed.GroupVersionKind().GroupKind()).Failures
+}
+
+// updating are the failures that are not about missing pods.
 var updating = map[string]bool{"FailedUpdate": true, "FailedUpdatePod": true}
 
 // fails reports whether a controller reports a failure, even if the error may be over.
 func fails(observed *unstructured.Unstructured) bool {
-	return slices.ContainsFunc(failureKinds[observed.GroupVersionKind().GroupKind()], func(kind string) bool {
+	return slices.ContainsFunc(failuresOf(observed), func(kind string) bool {
 		return failureNamed(observed, kind) != nil
 	})
 }

@@ -7,111 +7,38 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/argosy-io/argosy/internal/core/kind"
 	"github.com/argosy-io/argosy/internal/core/object/fields"
 )
-
-// each in a path stands for every element of a list.
-const each = "*"
-
-// pods describes where a kind has pods and containers.
-type pods struct {
-	// templates are the paths of pod templates (metadata and spec). An empty path is the object itself.
-	templates [][]string
-	// specs are the paths of pod specs without a template, which are added to pods of others.
-	specs [][]string
-	// containers and initContainers are the paths of other containers. initContainers start first.
-	containers, initContainers [][]string
-	// images are the paths of image names outside of containers.
-	images [][]string
-}
-
-// podsOf is the only table of where kinds have pods. Overriders, requirements and dependencies use it. A new workload
-// kind is one line here.
-var podsOf = func() map[schema.GroupKind]pods {
-	template := []string{"spec", "template"}
-	one := func(path ...string) pods { return pods{templates: [][]string{path}} }
-
-	workflow := func(spec ...string) pods {
-		at := func(path ...string) []string { return append(append([]string{}, spec...), path...) }
-		var p pods
-		templates := [][]string{
-			{"templates", each}, {"templateDefaults"},
-			{"templates", each, "steps", each, each, "inline"}, {"templates", each, "dag", "tasks", each, "inline"},
-		}
-		for _, t := range templates {
-			in := func(path ...string) []string { return at(append(append([]string{}, t...), path...)...) }
-			p.containers = append(p.containers,
-				in("container"), in("script"), in("containerSet", "containers", each), in("sidecars", each))
-			p.initContainers = append(p.initContainers, in("initContainers", each))
-		}
-		return p
-	}
-
-	return map[schema.GroupKind]pods{
-		{Kind: "Pod"}:                   one(),
-		{Kind: "PodTemplate"}:           one("template"),
-		{Kind: "ReplicationController"}: one(template...),
-
-		{Group: "apps", Kind: "Deployment"}:  one(template...),
-		{Group: "apps", Kind: "ReplicaSet"}:  one(template...),
-		{Group: "apps", Kind: "StatefulSet"}: one(template...),
-		{Group: "apps", Kind: "DaemonSet"}:   one(template...),
-		{Group: "batch", Kind: "Job"}:        one(template...),
-		{Group: "batch", Kind: "CronJob"}:    one("spec", "jobTemplate", "spec", "template"),
-
-		{Group: "apps.kruise.io", Kind: "CloneSet"}:     one(template...),
-		{Group: "apps.kruise.io", Kind: "StatefulSet"}:  one(template...),
-		{Group: "apps.kruise.io", Kind: "DaemonSet"}:    one(template...),
-		{Group: "apps.kruise.io", Kind: "BroadcastJob"}: one(template...),
-		{Group: "apps.kruise.io", Kind: "AdvancedCronJob"}: {
-			templates: [][]string{
-				{"spec", "template", "jobTemplate", "spec", "template"},
-				{"spec", "template", "broadcastJobTemplate", "spec", "template"},
-			},
-			images: [][]string{{"spec", "template", "imageListPullJobTemplate", "spec", "images", each}},
-		},
-		{Group: "apps.kruise.io", Kind: "UnitedDeployment"}: {templates: [][]string{
-			{"spec", "template", "statefulSetTemplate", "spec", "template"},
-			{"spec", "template", "advancedStatefulSetTemplate", "spec", "template"},
-			{"spec", "template", "cloneSetTemplate", "spec", "template"},
-			{"spec", "template", "deploymentTemplate", "spec", "template"},
-		}},
-		{Group: "apps.kruise.io", Kind: "SidecarSet"}:       {specs: [][]string{{"spec"}}},
-		{Group: "apps.kruise.io", Kind: "EphemeralJob"}:     {specs: [][]string{template}},
-		{Group: "apps.kruise.io", Kind: "ImagePullJob"}:     {images: [][]string{{"spec", "image"}}},
-		{Group: "apps.kruise.io", Kind: "ImageListPullJob"}: {images: [][]string{{"spec", "images", each}}},
-
-		{Group: "argoproj.io", Kind: "Rollout"}:                 one(template...),
-		{Group: "argoproj.io", Kind: "Workflow"}:                workflow("spec"),
-		{Group: "argoproj.io", Kind: "WorkflowTemplate"}:        workflow("spec"),
-		{Group: "argoproj.io", Kind: "ClusterWorkflowTemplate"}: workflow("spec"),
-		{Group: "argoproj.io", Kind: "CronWorkflow"}:            workflow("spec", "workflowSpec"),
-	}
-}()
 
 // PodKinds returns the kinds with pod templates or pod specs, in no order.
 func PodKinds() []schema.GroupKind {
 	var kinds []schema.GroupKind
-	for kind, p := range podsOf {
-		if len(p.templates)+len(p.specs) > 0 {
-			kinds = append(kinds, kind)
+	for _, k := range kind.List() {
+		if len(k.Pods.Templates)+len(k.Pods.Specs) > 0 {
+			kinds = append(kinds, k.GroupKind)
 		}
 	}
 	return kinds
 }
 
+// podsOf returns where objects of the kind of obj have pods.
+func podsOf(obj *unstructured.Unstructured) kind.Pods {
+	return kind.Lookup(obj.GroupVersionKind().GroupKind()).Pods
+}
+
 // PodTemplates returns the paths of the existing pod templates of obj. A Pod is its own template at the empty path. For
 // other containers see PodSpecs and Containers.
 func PodTemplates(obj *unstructured.Unstructured) [][]string {
-	return present(obj, podsOf[obj.GroupVersionKind().GroupKind()].templates)
+	return present(obj, podsOf(obj).Templates)
 }
 
 // PodTemplatePaths returns the paths at which objects of a kind may have pod templates. They are read-only.
-func PodTemplatePaths(kind schema.GroupKind) [][]string { return podsOf[kind].templates }
+func PodTemplatePaths(gk schema.GroupKind) [][]string { return kind.Lookup(gk).Pods.Templates }
 
 // PodSpecs returns the paths of pod specs in obj that are added to pods of others, as in SidecarSet and EphemeralJob.
 func PodSpecs(obj *unstructured.Unstructured) [][]string {
-	return present(obj, podsOf[obj.GroupVersionKind().GroupKind()].specs)
+	return present(obj, podsOf(obj).Specs)
 }
 
 // present returns the paths at which obj has an object.
@@ -138,7 +65,7 @@ type Container struct {
 // Containers returns all containers of obj, of its pod templates and elsewhere (SidecarSet, Workflow): init containers
 // first, each in order of the lists.
 func Containers(obj *unstructured.Unstructured) []Container {
-	p := podsOf[obj.GroupVersionKind().GroupKind()]
+	p := podsOf(obj)
 	var found []Container
 	add := func(init bool, path []string) {
 		walk(obj.Object, nil, path, func(at []string, v any) {
@@ -152,23 +79,23 @@ func Containers(obj *unstructured.Unstructured) []Container {
 		})
 	}
 	under := func(path []string, keys ...string) []string { return append(path[:len(path):len(path)], keys...) }
-	specs := slices.Clone(p.specs)
-	for _, t := range p.templates {
+	specs := slices.Clone(p.Specs)
+	for _, t := range p.Templates {
 		specs = append(specs, under(t, "spec"))
 	}
 	for _, s := range specs {
-		add(true, under(s, "initContainers", each))
+		add(true, under(s, "initContainers", kind.Each))
 	}
-	for _, path := range p.initContainers {
+	for _, path := range p.InitContainers {
 		add(true, path)
 	}
 	for _, s := range specs {
-		add(false, under(s, "containers", each))
+		add(false, under(s, "containers", kind.Each))
 	}
-	for _, s := range p.specs {
-		add(false, under(s, "ephemeralContainers", each))
+	for _, s := range p.Specs {
+		add(false, under(s, "ephemeralContainers", kind.Each))
 	}
-	for _, path := range p.containers {
+	for _, path := range p.Containers {
 		add(false, path)
 	}
 	return found
@@ -176,14 +103,14 @@ func Containers(obj *unstructured.Unstructured) []Container {
 
 // ImageVolumes returns the paths of the image names that pods of obj mount as volumes.
 func ImageVolumes(obj *unstructured.Unstructured) [][]string {
-	p := podsOf[obj.GroupVersionKind().GroupKind()]
-	specs := slices.Clone(p.specs)
-	for _, t := range p.templates {
+	p := podsOf(obj)
+	specs := slices.Clone(p.Specs)
+	for _, t := range p.Templates {
 		specs = append(specs, append(slices.Clone(t), "spec"))
 	}
 	var found [][]string
 	for _, s := range specs {
-		walk(obj.Object, nil, append(slices.Clone(s), "volumes", each, "image", "reference"), func(at []string, v any) {
+		walk(obj.Object, nil, append(slices.Clone(s), "volumes", kind.Each, "image", "reference"), func(at []string, v any) {
 			if v != nil {
 				found = append(found, at)
 			}
@@ -194,17 +121,18 @@ func ImageVolumes(obj *unstructured.Unstructured) [][]string {
 
 // configMapReferences are the paths of references to ConfigMaps in a pod spec.
 var configMapReferences = func() [][]string {
-	paths := [][]string{{"volumes", each, "configMap"}, {"volumes", each, "projected", "sources", each, "configMap"}}
+	paths := [][]string{{"volumes", kind.Each, "configMap"},
+		{"volumes", kind.Each, "projected", "sources", kind.Each, "configMap"}}
 	for _, list := range []string{"initContainers", "containers", "ephemeralContainers"} {
-		paths = append(paths, []string{list, each, "envFrom", each, "configMapRef"},
-			[]string{list, each, "env", each, "valueFrom", "configMapKeyRef"})
+		paths = append(paths, []string{list, kind.Each, "envFrom", kind.Each, "configMapRef"},
+			[]string{list, kind.Each, "env", kind.Each, "valueFrom", "configMapKeyRef"})
 	}
 	return paths
 }()
 
 // EachConfigMap calls visit with each reference to a ConfigMap, which has its name, in the pod templates of obj.
 func EachConfigMap(obj *unstructured.Unstructured, visit func(ref map[string]any)) {
-	for _, t := range podsOf[obj.GroupVersionKind().GroupKind()].templates {
+	for _, t := range podsOf(obj).Templates {
 		for _, path := range configMapReferences {
 			walk(obj.Object, nil, slices.Concat(t, []string{"spec"}, path), func(_ []string, v any) {
 				if ref, ok := v.(map[string]any); ok {
@@ -218,7 +146,7 @@ func EachConfigMap(obj *unstructured.Unstructured, visit func(ref map[string]any
 // Images returns the paths of image names outside of containers, such as those of an ImagePullJob.
 func Images(obj *unstructured.Unstructured) [][]string {
 	var found [][]string
-	for _, path := range podsOf[obj.GroupVersionKind().GroupKind()].images {
+	for _, path := range podsOf(obj).Images {
 		walk(obj.Object, nil, path, func(at []string, v any) {
 			if v != nil {
 				found = append(found, at)
@@ -235,7 +163,7 @@ func walk(v any, prefix, rest []string, visit func(at []string, v any)) {
 		visit(prefix, v)
 		return
 	}
-	if rest[0] == each {
+	if rest[0] == kind.Each {
 		list, _ := v.([]any)
 		for i, element := range list {
 			walk(element, step(strconv.Itoa(i)), rest[1:], visit)

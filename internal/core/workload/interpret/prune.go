@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/argosy-io/argosy/internal/core/kind"
 	"github.com/argosy-io/argosy/internal/core/object/fields"
 )
 
@@ -25,18 +26,6 @@ var jobLabels = []string{
 	"controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name",
 }
 
-// deadlines are the fields that make a member delete a finished object. The hub would create it again, and it would run
-// again, so only the hub cleans up.
-var deadlines = map[schema.GroupKind][]string{
-	{Group: "batch", Kind: "Job"}:                               {"spec", "ttlSecondsAfterFinished"},
-	{Group: "apps.kruise.io", Kind: "BroadcastJob"}:             {"spec", "completionPolicy", "ttlSecondsAfterFinished"},
-	{Group: "apps.kruise.io", Kind: "ImagePullJob"}:             {"spec", "completionPolicy", "ttlSecondsAfterFinished"},
-	{Group: "apps.kruise.io", Kind: "ImageListPullJob"}:         {"spec", "completionPolicy", "ttlSecondsAfterFinished"},
-	{Group: "apps.kruise.io", Kind: "ContainerRecreateRequest"}: {"spec", "ttlSecondsAfterFinished"},
-	{Group: "apps.kruise.io", Kind: "EphemeralJob"}:             {"spec", "ttlSecondsAfterFinished"},
-	{Group: "argoproj.io", Kind: "Workflow"}:                    {"spec", "ttlStrategy"},
-}
-
 // Prune removes from manifest, in place, what the hub's API server set and a member must set itself.
 func Prune(manifest *unstructured.Unstructured) {
 	DropAllocated(manifest) // uses the managed fields, which are removed next
@@ -47,11 +36,12 @@ func Prune(manifest *unstructured.Unstructured) {
 	}
 	delete(manifest.Object, "status")
 
-	kind := manifest.GroupVersionKind().GroupKind()
-	if path, ok := deadlines[kind]; ok {
-		unstructured.RemoveNestedField(manifest.Object, path...)
+	gk := manifest.GroupVersionKind().GroupKind()
+	// If a member deleted a finished object, the hub would create it again, and it would run again.
+	if once := kind.Lookup(gk).Once; once != nil && once.TTL != nil {
+		unstructured.RemoveNestedField(manifest.Object, once.TTL...)
 	}
-	switch kind {
+	switch gk {
 	case schema.GroupKind{Group: "apps", Kind: "Deployment"}:
 		dropKeys(manifest.Object, func(key string) bool {
 			return strings.HasPrefix(key, "deployment.kubernetes.io/revision")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/kind"
 	"github.com/argosy-io/argosy/internal/core/object/fields"
 )
 
@@ -73,32 +74,12 @@ func ObservedGeneration(status map[string]any) (n int64, ok bool) {
 type Pods struct{ All, Updated, Ready, Available int64 }
 
 // PodsOf reads the numbers in a status. ok is false for a kind that does not count updated pods.
-func PodsOf(kind schema.GroupKind, status map[string]any) (p Pods, ok bool) {
-	c, known := podCounters[kind]
-	if !known {
-		c = ofReplicas
-		_, known = fields.Whole(status[c.updated])
+func PodsOf(gk schema.GroupKind, status map[string]any) (p Pods, ok bool) {
+	c, known := kind.Lookup(gk).Counters, true
+	if c == (kind.Counters{}) {
+		c = kind.OfReplicas
+		_, known = fields.Whole(status[c.Updated])
 	}
-	return Pods{fields.Number(status, c.all), fields.Number(status, c.updated), fields.Number(status, c.ready),
-		fields.Number(status, c.available)}, known
-}
-
-// counters are the fields of a status that count pods. Those of 0 pods may be missing.
-type counters struct{ all, updated, ready, available string }
-
-var (
-	ofReplicas = counters{"replicas", "updatedReplicas", "readyReplicas", "availableReplicas"}
-	ofDaemons  = counters{"desiredNumberScheduled", "updatedNumberScheduled", "numberReady", "numberAvailable"}
-)
-
-var podCounters = map[schema.GroupKind]counters{
-	{Group: "apps", Kind: "Deployment"}:                 ofReplicas,
-	{Group: "apps", Kind: "StatefulSet"}:                ofReplicas,
-	{Group: "apps", Kind: "DaemonSet"}:                  ofDaemons,
-	{Group: "argoproj.io", Kind: "Rollout"}:             ofReplicas,
-	{Group: "apps.kruise.io", Kind: "CloneSet"}:         ofReplicas,
-	{Group: "apps.kruise.io", Kind: "StatefulSet"}:      ofReplicas,
-	{Group: "apps.kruise.io", Kind: "DaemonSet"}:        ofDaemons,
-	{Group: "apps.kruise.io", Kind: "SidecarSet"}:       {"matchedPods", "updatedPods", "readyPods", "readyPods"},
-	{Group: "apps.kruise.io", Kind: "UnitedDeployment"}: {"replicas", "updatedReplicas", "readyReplicas", "readyReplicas"},
+	return Pods{fields.Number(status, c.All), fields.Number(status, c.Updated), fields.Number(status, c.Ready),
+		fields.Number(status, c.Available)}, known
 }

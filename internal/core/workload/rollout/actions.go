@@ -2,13 +2,12 @@ package rollout
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/argosy-io/argosy/internal/core/kind"
 	"github.com/argosy-io/argosy/internal/core/object/fields"
 )
 
@@ -33,20 +32,10 @@ type Action struct {
 	Command string `json:"command"`
 }
 
-// scalable are the kinds with the subresource scale.
-var scalable = []schema.GroupKind{{Group: "apps", Kind: "Deployment"}, {Group: "apps", Kind: "StatefulSet"},
-	{Group: "apps", Kind: "ReplicaSet"}, {Group: "apps.kruise.io", Kind: "CloneSet"},
-	{Group: "apps.kruise.io", Kind: "StatefulSet"}, {Group: "argoproj.io", Kind: "Rollout"}}
-
-// restartable are the kinds that `kubectl rollout restart` restarts. The pods of others may be updated in place, and
-// would not restart.
-var restartable = []schema.GroupKind{{Group: "apps", Kind: "Deployment"}, {Group: "apps", Kind: "StatefulSet"},
-	{Group: "apps", Kind: "DaemonSet"}}
-
 // Actions returns what one command can change of a template.
 func Actions(obj *unstructured.Unstructured, now time.Time) (all []Action) {
-	gk := obj.GroupVersionKind().GroupKind()
-	if slices.Contains(scalable, gk) {
+	of := kind.Lookup(obj.GroupVersionKind().GroupKind())
+	if of.Scale {
 		n := int64(1) // the default of all these kinds
 		if given, found, _ := unstructured.NestedInt64(obj.Object, "spec", "replicas"); found {
 			n = given
@@ -54,7 +43,7 @@ func Actions(obj *unstructured.Unstructured, now time.Time) (all []Action) {
 		all = append(all, Action{Name: ActionScale, Subresource: "scale", Replicas: &n,
 			Command: CommandFor(obj, "kubectl scale") + " --replicas={n}"})
 	}
-	if slices.Contains(restartable, gk) {
+	if of.Restart { // pods of others may be updated in place, and would not restart
 		all = append(all, Action{Name: ActionRestart, Command: CommandFor(obj, "kubectl rollout restart"),
 			Patch: nested(now.UTC().Format(time.RFC3339), "spec", "template", "metadata", "annotations",
 				"kubectl.kubernetes.io/restartedAt")})

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/argosy-io/argosy/api/wellknown"
+	"github.com/argosy-io/argosy/internal/core/kind"
 	"github.com/argosy-io/argosy/internal/core/object/fields"
 )
 
@@ -128,22 +129,9 @@ func Grant(cluster string, observed *unstructured.Unstructured) map[string]any {
 
 // PausePath returns the field by which a rollout of the object stops where it is; nil if its kind has none.
 func PausePath(obj *unstructured.Unstructured) []string {
-	kind := obj.GroupVersionKind()
-	switch kind.GroupKind() {
-	case Kind:
-		return []string{"spec", "strategy", "paused"}
-	case schema.GroupKind{Group: "apps", Kind: "Deployment"}, schema.GroupKind{Group: "argoproj.io", Kind: "Rollout"}:
-		return []string{"spec", "paused"}
-	case schema.GroupKind{Group: "apps.kruise.io", Kind: "CloneSet"}:
-		if kind.Version == "v1alpha1" {
-			return []string{"spec", "updateStrategy", "paused"}
-		}
-		return []string{"spec", "updateStrategy", "rollingUpdate", "paused"}
-	case schema.GroupKind{Group: "apps.kruise.io", Kind: "StatefulSet"},
-		schema.GroupKind{Group: "apps.kruise.io", Kind: "DaemonSet"}:
-		return []string{"spec", "updateStrategy", "rollingUpdate", "paused"}
-	case schema.GroupKind{Group: "apps.kruise.io", Kind: "SidecarSet"}:
-		return []string{"spec", "updateStrategy", "paused"}
+	gvk := obj.GroupVersionKind()
+	if pause := kind.Lookup(gvk.GroupKind()).Pause; pause != nil {
+		return pause(gvk.Version)
 	}
 	return nil
 }

@@ -1,0 +1,51 @@
+package kind
+
+import (
+	"slices"
+
+	"github.com/argosy-io/argosy/internal/core/object/fields"
+)
+
+// Once describes a kind that runs once: recreating an object runs it again.
+type Once struct {
+	// Over reports whether it has finished, by its current or reported status.
+	Over func(status map[string]any) bool
+	// TTL is the path of the seconds after which a member deletes a finished object; nil if the kind has none. For a
+	// Workflow they depend on its result.
+	TTL []string
+	// Standard is the TTL in seconds if none is set; negative means never.
+	Standard int64
+	// Ended is the status field with the end time.
+	Ended string
+	// Swept is true if the hub's API server deletes finished templates of the kind.
+	Swept bool
+}
+
+// reached is true in one of the phases.
+func reached(path []string, phases ...string) func(map[string]any) bool {
+	return func(status map[string]any) bool { return slices.Contains(phases, fields.Text(status, path...)) }
+}
+
+// conditioned is true if a condition of one of the types is True.
+func conditioned(types ...string) func(map[string]any) bool {
+	return func(status map[string]any) bool {
+		return slices.ContainsFunc(fields.Objects(status, "conditions"), func(c map[string]any) bool {
+			return c["status"] == "True" && slices.Contains(types, fields.Text(c, "type"))
+		})
+	}
+}
+
+// completed is true once there is a completion time.
+func completed(status map[string]any) bool { return fields.Text(status, "completionTime") != "" }
+
+func either(a, b func(map[string]any) bool) func(map[string]any) bool {
+	return func(status map[string]any) bool { return a(status) || b(status) }
+}
+
+var (
+	phase        = []string{"phase"}
+	jobOver      = conditioned("Complete", "Failed")
+	ttlOfJob     = []string{"spec", "ttlSecondsAfterFinished"}
+	ttlByPolicy  = []string{"spec", "completionPolicy", "ttlSecondsAfterFinished"}
+	completedJob = Once{Over: completed, TTL: ttlByPolicy, Standard: -1, Ended: "completionTime"}
+)

@@ -1,0 +1,6 @@
+package kind
+
+var (
+	pod         = Kind{GroupKind: groupKind(core, "Pod"), Pods: template()}
+	podTemplate = Kind{GroupKind: groupKind(core, "PodTemplate"), Pods: template("template")}
+)

@@ -1,0 +1,5 @@
+package kind
+
+var sidecarSet = Kind{GroupKind: groupKind(kruise, "SidecarSet"), Pods: Pods{Specs: [][]string{{"spec"}}},
+	Counters: Counters{"matchedPods", "updatedPods", "readyPods", "readyPods"},
+	Pause:    pauses("spec", "updateStrategy", "paused")}

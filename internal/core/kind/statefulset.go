@@ -1,0 +1,4 @@
+package kind
+
+var statefulSet = Kind{GroupKind: groupKind(apps, "StatefulSet"), Pods: specTemplate, Counters: OfReplicas,
+	Scale: true, Restart: true, Revisions: true}
