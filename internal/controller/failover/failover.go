@@ -326,7 +326,7 @@ func (r *reconciler) finish(ctx context.Context, finishes []failover.Finish, now
 	return err
 }
 
-// pause sets the condition FailoverPaused on the clusters that the brake protects, and removes it from others.
+// pause sets the condition FailoverPaused on the clusters in paused, and removes it from others.
 func (r *reconciler) pause(ctx context.Context, paused map[string]string, now time.Time) error {
 	pausedClusters.Set(float64(len(paused)))
 	var clusters clusterv1alpha1.ClusterList

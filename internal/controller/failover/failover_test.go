@@ -273,7 +273,7 @@ func TestGracePeriodIsReportedAndRemovesNothing(t *testing.T) {
 	})
 }
 
-func TestBrakeSetsAConditionOnFailedClusters(t *testing.T) {
+func TestLossLimitSetsAConditionOnLostClusters(t *testing.T) {
 	controllertest.Run(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.Make(w.binding)

@@ -33,7 +33,7 @@ type cause struct {
 	cluster, reason, producer, message string
 	// since is when it began, due when the binding should leave.
 	since, due time.Time
-	// lost is true if the cluster does not respond; paused if the brake stops evictions from it.
+	// lost is true if the cluster does not respond; paused if too many clusters are lost to evict from it.
 	lost, paused bool
 	// with are the causes of other clusters that b should also leave now.
 	with     []cause
@@ -60,7 +60,7 @@ func (p *planner) choose(b workv1alpha2.Binding, causes []cause) (c cause, ok bo
 	for _, candidate := range causes {
 		switch {
 		case candidate.paused:
-			p.wait(p.waiting(b, candidate, Paused, p.braked[candidate.cluster]))
+			p.wait(p.waiting(b, candidate, Paused, p.pausedClusters[candidate.cluster]))
 		case candidate.due.After(p.now):
 			message := "tolerated until "
 			if candidate.reason == ReasonApplicationFailure {
@@ -123,7 +123,7 @@ func (p *planner) causes(b workv1alpha2.Binding) (causes []cause) {
 	return causes
 }
 
-// tainted returns the NoExecute taint that b tolerates for the shortest time. If the brake protects the cluster, taints
+// tainted returns the NoExecute taint that b tolerates for the shortest time. If too many clusters are lost, taints
 // of users come first. A Ready cluster is not evicted for a loss taint, which is about to be removed, nor is one that
 // is not lost.
 func (p *planner) tainted(b workv1alpha2.Binding, cluster *clusterv1alpha1.Cluster) (cause, bool) {
@@ -138,18 +138,18 @@ func (p *planner) tainted(b workv1alpha2.Binding, cluster *clusterv1alpha1.Clust
 	tolerations := p.Tolerations.WithDefaults(spec.Placement.ClusterTolerations)
 	others := slices.DeleteFunc(slices.Clone(cluster.Spec.Taints), membership.IsLossTaint)
 	taint, until, limited := membership.ToleratedUntil(others, tolerations, p.now)
-	_, braked := p.braked[cluster.Name]
+	_, exceeded := p.pausedClusters[cluster.Name]
 	paused := false
 	if p.MovesOutOfLost(spec) && !membership.IsReady(cluster) && !membership.NotLost(cluster) &&
-		!(braked && limited) {
+		!(exceeded && limited) {
 		taint, until, limited = membership.ToleratedUntil(cluster.Spec.Taints, tolerations, p.now)
-		paused = braked
+		paused = exceeded
 	}
 	if !limited {
 		return cause{}, false
 	}
 	if paused {
-		p.plan.Paused[cluster.Name] = p.braked[cluster.Name]
+		p.plan.Paused[cluster.Name] = p.pausedClusters[cluster.Name]
 	}
 	c := cause{cluster: cluster.Name, reason: ReasonTaintUntolerated, producer: producerTaints, due: until,
 		lost:   lost(cluster),

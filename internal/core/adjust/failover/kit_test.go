@@ -263,7 +263,7 @@ func (w *world) execute(p Plan) {
 	w.confirm(p.Evictions...)
 }
 
-// pause sets the condition FailoverPaused on the clusters that the brake protects, and removes it from others.
+// pause sets the condition FailoverPaused on the clusters in paused, and removes it from others.
 func (w *world) pause(p Plan) {
 	for _, c := range w.clusters {
 		meta.RemoveStatusCondition(&c.Status.Conditions, clusterv1alpha1.ClusterConditionFailoverPaused)

@@ -22,8 +22,9 @@ type Losses struct {
 // Lost decides which clusters traffic should leave. A cluster is undecided before settled, because conditions may be
 // out of date, and while it may become ready together with others.
 //
-// It uses what evictions use: the condition Ready, the NoExecute taint with its time, and the brake. Tolerations do not
-// count: as in Kubernetes, the endpoints of a lost node are withdrawn at once and its pods are evicted later.
+// It uses what evictions use: the condition Ready, the NoExecute taint with its time, and the limit of lost clusters.
+// Tolerations do not count: as in Kubernetes, the endpoints of a lost node are withdrawn at once and its pods are
+// evicted later.
 func Lost(o Options, clusters []*clusterv1alpha1.Cluster, settled, now time.Time) Losses {
 	out := Losses{Lost: map[string]bool{}, Undecided: map[string]bool{}}
 	isLost := func(c *clusterv1alpha1.Cluster) bool {

@@ -43,7 +43,7 @@ func TestTrafficLeavesALostClusterBeforeWorkloadsDo(t *testing.T) {
 	w.isLost("", 0)
 }
 
-func TestBrakeKeepsTraffic(t *testing.T) {
+func TestLossLimitKeepsTraffic(t *testing.T) {
 	w := newWorld(t, "a", "b", "c")
 	w.lose("a", "b")
 	w.pass(lossDelay)

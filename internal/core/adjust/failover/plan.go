@@ -2,8 +2,8 @@
 // instead.
 //
 // Plan is a pure function of the fleet, the bindings and the time. The controller executes it; other callers only read
-// it. One decision, in order: causes.go (which cluster should be left, and when) → brake.go, volumes.go (what forbids
-// it) → replace.go (where the replicas go, found by core/schedule) → finish.go (when the old copy may go).
+// it. One decision, in order: causes.go (which cluster should be left, and when) → losslimit.go, volumes.go (what
+// forbids it) → replace.go (where the replicas go, found by core/schedule) → finish.go (when the old copy may go).
 package failover
 
 import (
@@ -86,8 +86,7 @@ type Plan struct {
 	Finishes []Finish
 	// Waiting is sorted by workload, then by cluster.
 	Waiting []Waiting
-	// Paused are the lost clusters that workloads would leave, if the brake did not protect them, by name, with the reason
-	// for people.
+	// Paused are the clusters that workloads would leave if not too many were lost, by name, with the reason for people.
 	Paused map[string]string
 	// Next is when to plan again though nothing happens; zero is never.
 	Next time.Time
@@ -239,7 +238,7 @@ const defaultGracePeriod = 10 * time.Minute
 func Make(in Input, now time.Time) Plan {
 	p := &planner{Input: in, now: now, plan: Plan{Paused: map[string]string{}}}
 	var resume time.Time
-	p.braked, resume = brake(in.Fleet.Snapshot, in.BrakeShare, now)
+	p.pausedClusters, resume = pausedClusters(in.Fleet.Snapshot, in.BrakeShare, now)
 	p.wake(resume)
 	p.bindings = slices.Clone(in.Bindings)
 	slices.SortFunc(p.bindings, func(a, b workv1alpha2.Binding) int {
@@ -265,8 +264,8 @@ type planner struct {
 	Input
 	now  time.Time
 	plan Plan
-	// braked are the clusters that the brake protects, and the reason for people.
-	braked map[string]string
+	// pausedClusters are the lost clusters from which nothing is evicted, with the reason for people.
+	pausedClusters map[string]string
 	// bindings of the input in planning order, with the moves planned so far.
 	bindings []workv1alpha2.Binding
 	// placed counts the workloads of a policy that are placed in a cluster and have not finished there.

@@ -371,7 +371,7 @@ func TestClusterBeingDeletedTakesNoReplacement(t *testing.T) {
 	}
 }
 
-func TestBrakeStopsEvictionFromClustersLostTogether(t *testing.T) {
+func TestNoEvictionFromClustersLostTogether(t *testing.T) {
 	for name, c := range map[string]struct {
 		fleet, lost int
 		paused      bool
@@ -410,7 +410,7 @@ func TestBrakeStopsEvictionFromClustersLostTogether(t *testing.T) {
 	w.plans("web -a: b=1 c=1")
 }
 
-func TestBrakeSeesTheTaintsOfAllLostClusters(t *testing.T) {
+func TestLossLimitSeesTheTaintsOfAllLostClusters(t *testing.T) {
 	w := newWorld(t, "a", "b", "c", "d")
 	p := byRoom()
 	p.ClusterTolerations = []corev1.Toleration{{Key: clusterv1alpha1.TaintNotReady, Operator: corev1.TolerationOpExists,
@@ -423,7 +423,7 @@ func TestBrakeSeesTheTaintsOfAllLostClusters(t *testing.T) {
 	w.pass(10 * time.Second)
 	w.plans("web !a FailoverPaused")
 	w.back("b", "c")
-	w.plans("web -a: b=1 c=1") // no brake was reported
+	w.plans("web -a: b=1 c=1") // no pause was reported
 }
 
 func TestOnlyClustersWithEvictionsArePaused(t *testing.T) {

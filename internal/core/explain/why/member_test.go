@@ -20,7 +20,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/explain/why"
 )
 
-// paused is a cluster that the brake of the failover protects.
+// paused is a cluster that is lost with too many others.
 func paused(c *clusterv1alpha1.Cluster) {
 	c.Status.Conditions = append(c.Status.Conditions, metav1.Condition{
 		Type: clusterv1alpha1.ClusterConditionFailoverPaused, Status: metav1.ConditionTrue,

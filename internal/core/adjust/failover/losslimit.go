@@ -12,8 +12,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
-// brakeWindow is the time within which clusters count as lost at about the same time.
-const brakeWindow = 5 * time.Minute
+// lossWindow is the time within which clusters count as lost at about the same time.
+const lossWindow = 5 * time.Minute
 
 // Both span several probes, so that clusters that are lost or recover together are seen together.
 const (
@@ -46,10 +46,10 @@ func tooMany(lost int, share float64, fleet int) bool {
 	return lost >= 2 && float64(lost) > share*float64(fleet)
 }
 
-// brake returns the lost clusters that are not evicted, with the reason for people: those of which too many were lost
-// within one window and are still lost. When so many become ready that the share is no longer exceeded, the others stay
-// paused until resume, because they may become ready too. resume is zero if no cluster waits for it.
-func brake(s schedule.Snapshot, share float64, now time.Time) (paused map[string]string, resume time.Time) {
+// pausedClusters returns the lost clusters that are not evicted, with the reason for people: those of which too many
+// were lost within one window and are still lost. When so many become ready that the share is no longer exceeded, the
+// others stay paused until resume, because they may become ready too. resume is zero if no cluster waits for it.
+func pausedClusters(s schedule.Snapshot, share float64, now time.Time) (paused map[string]string, resume time.Time) {
 	var ready time.Time // when the last cluster became ready
 	for _, name := range s.Names() {
 		if at := readySince(s.Cluster(name)); at.After(ready) {
@@ -76,7 +76,7 @@ func lostTogether(lost []loss, share float64, fleet int) map[string]string {
 	paused := map[string]string{}
 	for i := range lost {
 		group := lost[i:]
-		if end := slices.IndexFunc(group, func(l loss) bool { return l.at.Sub(lost[i].at) > brakeWindow }); end >= 0 {
+		if end := slices.IndexFunc(group, func(l loss) bool { return l.at.Sub(lost[i].at) > lossWindow }); end >= 0 {
 			group = group[:end]
 		}
 		if !tooMany(len(group), share, fleet) {
@@ -85,7 +85,7 @@ func lostTogether(lost []loss, share float64, fleet int) map[string]string {
 		for _, l := range group {
 			paused[l.cluster] = fmt.Sprintf(
 				"%d of %d clusters were lost within %s, so the network of the hub may be the cause: nothing is evicted from them. "+
-					"Check that the hub reaches its clusters. If they are really lost, add another NoExecute taint to the clusters that should be evicted.", len(group), fleet, brakeWindow)
+					"Check that the hub reaches its clusters. If they are really lost, add another NoExecute taint to the clusters that should be evicted.", len(group), fleet, lossWindow)
 		}
 	}
 	return paused
@@ -97,7 +97,7 @@ func lostTogether(lost []loss, share float64, fleet int) map[string]string {
 func recovery(s schedule.Snapshot, l loss, lost []loss, share float64) (until time.Time) {
 	together := 0
 	for _, other := range lost {
-		if l.at.Sub(other.at).Abs() <= brakeWindow {
+		if l.at.Sub(other.at).Abs() <= lossWindow {
 			together++
 		}
 	}
