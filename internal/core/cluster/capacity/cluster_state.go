@@ -387,7 +387,7 @@ func (m *ClusterState) Replicas(need *Requirement) int32 {
 	m.settle()
 	bound := m.allowed([]Part{{need, 1}})
 	if need.spread != nil {
-		return int32(min(m.newPlan(need).room(), bound))
+		return int32(min(m.newSpreader(need).room(), bound))
 	}
 	total := int64(0)
 	for _, n := range m.nodes {

@@ -8,8 +8,8 @@ import (
 // maxSpread limits the replicas that are placed one after another when several spread rules apply.
 const maxSpread = 1000
 
-// plan places replicas that have spread rules on nodes.
-type plan struct {
+// spreader places replicas that have spread rules on nodes.
+type spreader struct {
 	nodes []*node
 	// left is the number of replicas that still fit on each node by resources.
 	left  []int64
@@ -26,10 +26,10 @@ type rule struct {
 	each, out int64   // the largest number of nodes in a domain; the nodes in no domain
 }
 
-// newPlan builds a plan for a workload from the current nodes, pods and reservations.
-func (m *ClusterState) newPlan(need *Requirement) *plan {
+// newSpreader returns the spreader of a workload from the current nodes, pods and reservations.
+func (m *ClusterState) newSpreader(need *Requirement) *spreader {
 	there := m.podsPerNode(need.of)
-	p := &plan{nodes: m.nodes, left: make([]int64, len(m.nodes))}
+	p := &spreader{nodes: m.nodes, left: make([]int64, len(m.nodes))}
 	keyed := func(n *node) bool {
 		return !slices.ContainsFunc(need.spread.Even, func(e Even) bool { _, has := n.Labels[e.Key]; return !has })
 	}
@@ -53,7 +53,7 @@ func (m *ClusterState) newPlan(need *Requirement) *plan {
 }
 
 // newRule groups the nodes that count by the value of the label.
-func (p *plan) newRule(key string, there map[*node]int64, counts func(*node) bool) rule {
+func (p *spreader) newRule(key string, there map[*node]int64, counts func(*node) bool) rule {
 	r := rule{domain: make([]int, len(p.nodes))}
 	known := map[string]int{}
 	var size []int64
@@ -87,7 +87,7 @@ func (r *rule) least() int64 {
 
 // room returns how many more replicas fit. The result is exact if at most one rule has domains of several nodes.
 // Otherwise it is the result of one order of placement, at most 1000.
-func (p *plan) room() (total int64) {
+func (p *spreader) room() (total int64) {
 	var meet []*rule
 	for i := range p.rules {
 		r := &p.rules[i]
@@ -121,7 +121,7 @@ func (p *plan) room() (total int64) {
 }
 
 // roomByRule returns how many more replicas fit under one rule.
-func (p *plan) roomByRule(r *rule) (total int64) {
+func (p *spreader) roomByRule(r *rule) (total int64) {
 	room := make([]int64, len(r.pods))
 	for i, d := range r.domain {
 		switch {
@@ -150,7 +150,7 @@ func (p *plan) roomByRule(r *rule) (total int64) {
 }
 
 // next returns the node for the next replica, in the domains with the fewest pods; -1 if there is none.
-func (p *plan) next() int {
+func (p *spreader) next() int {
 	best, crowd := -1, int64(0)
 	least := make([]int64, len(p.rules))
 	for i := range p.rules {
@@ -183,7 +183,7 @@ func (p *plan) next() int {
 }
 
 // take places one replica on a node.
-func (p *plan) take(at int) {
+func (p *spreader) take(at int) {
 	p.left[at]--
 	for i := range p.rules {
 		if d := p.rules[i].domain[at]; d >= 0 {
@@ -195,7 +195,7 @@ func (p *plan) take(at int) {
 // placeSpread is place for replicas with spread rules.
 func (m *ClusterState) placeSpread(h *reservation, k int64) (placed int64) {
 	m.spreading[h] = true
-	p := m.newPlan(h.need)
+	p := m.newSpreader(h.need)
 	for ; placed < k; placed++ {
 		at := p.next()
 		if at < 0 {
