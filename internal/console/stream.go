@@ -21,7 +21,7 @@ const (
 	lookEvery = 200 * time.Millisecond
 	// tickEvery shows a page that it is not cut off; sessions that were ended elsewhere end within that time.
 	tickEvery = 5 * time.Second
-	// streamLife bounds a stream: the next one is authenticated anew, so that a revoked token ends open pages.
+	// streamLife bounds a stream: the next one is authenticated again, so that a revoked token ends open pages.
 	streamLife = 5 * time.Minute
 	// writeTimeout bounds how long a reader may be behind.
 	writeTimeout = 10 * time.Second

@@ -80,7 +80,7 @@ func (s *Store) Size(ctx context.Context) int64 {
 }
 
 // repair moves a damaged file aside. It puts the newest undamaged copy in the place of a file that is damaged or gone,
-// if the disk has room for it. If not, the history begins anew.
+// if the disk has room for it. If not, the history starts empty.
 func (s *Store) repair(ctx context.Context) (Restored, error) {
 	var done Restored
 	path := s.path

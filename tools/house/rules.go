@@ -54,6 +54,7 @@ var pronoun = regexp.MustCompile(`\b([Hh]e|[Hh]is|[Hh]im)\b`)
 
 // words are those that STYLE.md replaces, with what to write instead.
 var words = map[string]string{
+	"shall": "must, or the present tense", "unset which": "Default:",
 	"told": "report, record an event or log", "nobody": "no user, no controller", "heirless": "orphan",
 	"patience": "timeout or tolerance", "untold": "pending", "says that": "is true if or reports that",
 	"says whether": "reports whether", "returns whether": "reports whether", "must hold the lock": "must lock",
@@ -62,7 +63,7 @@ var words = map[string]string{
 var word = regexp.MustCompile(`\b(` + strings.Join(slices.Sorted(maps.Keys(words)), "|") + `)\b`)
 
 // vague are phrases of comments that name no unit, default or limit.
-var vague = regexp.MustCompile(`\b(is how|is what|shall|anew|unset which|which it is when|came of it|became of)\b`)
+var vague = regexp.MustCompile(`\b(is how|is what|anew|which it is when|came of it|became of)\b`)
 
 // alignment is the space between a key and its value, or before a comment, where gofmt aligns several lines.
 var alignment = regexp.MustCompile(` {2,}`)

@@ -13,7 +13,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/match"
 )
 
-// runs are the kinds that run something by themselves, and whether one cluster shall do it.
+// runs are the kinds that run something by themselves, and whether they run in one cluster only.
 var runs = map[schema.GroupKind]bool{
 	{Group: "argoproj.io", Kind: "Workflow"}:           true,
 	{Group: "argoproj.io", Kind: "CronWorkflow"}:       true,

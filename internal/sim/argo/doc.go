@@ -1,6 +1,6 @@
 // Package argo simulates the Argo Workflows controller in a member cluster: it runs the steps of Workflows as pods, one
 // after the other as their templates say, and writes phase, progress and nodes into the object itself, as the real one
-// does: a Workflow has no status subresource, so that who sends one without its status makes it start anew.
+// does: a Workflow has no status subresource, so a client that sends one without its status restarts it.
 //
 // What happens next is a pure function of the Workflow, its templates and its pods (run.go); controller.go carries it
 // out.

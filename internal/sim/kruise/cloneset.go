@@ -88,7 +88,7 @@ func decideCloneSet(cs *CloneSet, o observed, id newID) (steps, error) {
 	}
 
 	// 2. Scale down: pods named for it first, then the old ones too many, then the others; the unready first. Those that
-	// are not named and up stay while they are needed: the pods that shall outlast them may still be starting.
+	// are not named and are up stay while they are needed, since the remaining pods may still be starting.
 	if total > wanted {
 		surplusOld := min(total-wanted, toUpdate)
 		slices.SortFunc(old, deletionOrder)

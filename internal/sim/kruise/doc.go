@@ -1,6 +1,6 @@
 // Package kruise simulates OpenKruise in a member cluster: it makes the pods of CloneSets, Advanced StatefulSets and
-// BroadcastJobs and the workloads of UnitedDeployments, injects the containers of SidecarSets, updates pods in place or
-// anew, and reports every status field as the real manager does, in whichever version the member stores.
+// BroadcastJobs and the workloads of UnitedDeployments, injects the containers of SidecarSets, updates or
+// recreates pods, and reports every status field as the real manager does, in whichever version the member stores.
 //
 // The decisions are pure functions of what was observed, a file per kind; the controllers carry them out. What the
 // webhooks of the real manager write, inject and refuse is in the files of admission and in Injector, for a plugin of

@@ -296,7 +296,7 @@ func injectedState(pod *corev1.Pod, annotation string) map[string]injectedBy {
 }
 
 // decideSidecarSet returns which pods get the set's newest images next, and what to report. pods are those that the set
-// was injected into; a pod whose sidecars differ in more than images stays as it is until it is made anew.
+// was injected into; a pod whose sidecars differ in more than images stays as it is until it is recreated.
 func decideSidecarSet(set *SidecarSet, pods []*corev1.Pod,
 	revision string) (update []*corev1.Pod, status SidecarSetStatus, err error) {
 	hash, withoutImage := set.Spec.hashes()

@@ -106,7 +106,7 @@ type StageCluster struct {
 	// Phase is Pending, Reached, or as in the status of the release. It is empty if the status does not have it.
 	Phase   string `json:"phase,omitempty"`
 	Message string `json:"message,omitempty"`
-	// Want is how many pods shall be new. All three are 0 for a cluster that is not under way.
+	// Want is the number of pods that must be new. All three are 0 for a cluster that is not under way.
 	New       int64 `json:"new,omitempty"`
 	Available int64 `json:"available,omitempty"`
 	Want      int64 `json:"want,omitempty"`

@@ -128,7 +128,7 @@ func Places(b workv1alpha2.Binding, f Facts) []Place {
 	return places
 }
 
-// PlaceIn returns how the template of a binding is doing in a cluster; false if the cluster shall not have it.
+// PlaceIn returns the state of the template of a binding in a cluster; false if the cluster is no target of it.
 func PlaceIn(b workv1alpha2.Binding, c *clusterv1alpha1.Cluster, t Troubled) (p Place, placed bool) {
 	for _, target := range dispatch.Targets(b) {
 		if target.Name != c.Name {

@@ -34,7 +34,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/rollout"
 )
 
-// The states of clusters that shall not have the template, beside those of package state.
+// The states of clusters that are no target of the template, in addition to those of package state.
 const (
 	Refused state.State = "Refused" // a filter rejected the cluster
 	Unused  state.State = "Unused"  // the cluster is feasible, but not used

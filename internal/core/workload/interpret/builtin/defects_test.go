@@ -16,7 +16,7 @@ import (
 // right. How one partition becomes the shares of many clusters is in core/workload/fleet, and that image, command and
 // args overriders know the kinds, in core/override.
 
-// Karmada: unhealthy while fewer pods are updated than there shall be, so that failover evicts every canary.
+// Karmada: unhealthy while fewer pods are updated than desired, so that failover evicts every canary.
 func TestACanaryIsNotUnhealthy(t *testing.T) {
 	const canary = `status: {observedGeneration: 2, replicas: 4, readyReplicas: 4, availableReplicas: 4, updatedReplicas: 1, updatedReadyReplicas: 1, updatedAvailableReplicas: 1,
 		matchedPods: 4, updatedPods: 1, updatedReadyPods: 1, desiredNumberScheduled: 4, updatedNumberScheduled: 1, numberAvailable: 4, subsetStatuses: [{name: a, replicas: 4}]}`

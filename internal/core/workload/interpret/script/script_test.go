@@ -496,7 +496,7 @@ func TestFaultMessages(t *testing.T) {
 			t.Parallel()
 			p, err := Compile("ours", c.operation, c.source, nil)
 			if err == nil {
-				// Smaller bounds are reached sooner; and a slow machine shall find the same fault.
+				// Smaller bounds are reached sooner, and a slow machine must find the same fault.
 				if p.bounds = (bounds{time.Minute, 4 << 20}); c.reason == DeadlineExceeded {
 					p.bounds = bounds{50 * time.Millisecond, MemoryLimit}
 				}
