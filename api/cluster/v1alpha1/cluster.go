@@ -159,7 +159,7 @@ const (
 	// ClusterConditionCurrentOpenKruise: the cluster serves OpenKruise in the versions that the hub stores. Absent
 	// without OpenKruise. Not in Karmada.
 	ClusterConditionCurrentOpenKruise = "CurrentOpenKruise"
-	// ClusterConditionWorksKept: True after Works of the cluster were deleted by somebody other than the hub. Their
+	// ClusterConditionWorksKept: True after Works of the cluster were deleted by a client other than the hub. Their
 	// objects are kept in the cluster. Not in Karmada.
 	ClusterConditionWorksKept = "WorksKept"
 	// ClusterConditionFailoverPaused: True while the cluster is lost and nothing is evicted from it, because many

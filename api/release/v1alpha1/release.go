@@ -698,7 +698,7 @@ const (
 //
 //reference:condition Release
 const (
-	// ReleaseAccepted: the release is planned. Otherwise the reason is why it cannot run.
+	// ReleaseAccepted: the release is planned. If False, the reason is the cause.
 	ReleaseAccepted = "Accepted"
 	// ReleaseProgressing: pods are updated, or the time until the next step runs. If False, the reason is the cause.
 	ReleaseProgressing = "Progressing"
