@@ -310,12 +310,6 @@ const (
 	// On: ControllerRevisions of the hub. Written by: controller/dispatch. Read by: controller/dispatch, why. Users may
 	// set it: no.
 	RevisionOfLabel = "argosy.io/revision-of"
-
-	// RevisionVersionAnnotation is the version that the revision's data is in.
-	//
-	// On: ControllerRevisions of the hub. Written by: controller/dispatch. Read by: core/workload/fleet. Users may set
-	// it: no.
-	RevisionVersionAnnotation = "argosy.io/revision-version"
 )
 
 // State on bindings. Users must not change it.
@@ -417,12 +411,6 @@ const (
 	//
 	// On: Works. Written by: core/dispatch. Read by: core/dispatch, core/workload/fleet. Users may set it: no.
 	FleetAnnotation = "argosy.io/fleet"
-
-	// RevisionsAnnotation has the revision that the manifest injects, and the cluster's names of earlier revisions.
-	//
-	// On: Works of SidecarSets. Written by: core/dispatch. Read by: core/dispatch, core/workload/fleet. Users may set
-	// it: no.
-	RevisionsAnnotation = "argosy.io/revisions"
 
 	// PreservedStateAnnotation has the labels that the Work got from the one that it replaces, as JSON.
 	//

@@ -47,7 +47,7 @@ func newUndoHub(t *testing.T, objects ...client.Object) *undoHub {
 	now := web("web:2")
 	var kept []fleet.Revision
 	for _, u := range []*unstructured.Unstructured{web("web:1"), now} {
-		next, _ := fleet.Remember(u, nil, kept)
+		next, _ := fleet.Remember(u, kept)
 		kept = append(kept, *next)
 		objects = append(objects, &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: "shop",
 			Name: fleet.RevisionPrefix(u) + next.Name, Labels: map[string]string{wellknown.RevisionOfLabel: "u-1"},

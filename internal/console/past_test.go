@@ -39,7 +39,7 @@ func TestRevisionsOfAWorkloadHaveAWayBack(t *testing.T) {
 	objects := []client.Object{now}
 	var kept []fleet.Revision
 	for _, u := range []*unstructured.Unstructured{withImage(t, "web:1"), now} {
-		next, _ := fleet.Remember(u, nil, kept)
+		next, _ := fleet.Remember(u, kept)
 		kept = append(kept, *next)
 		objects = append(objects, &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: "shop",
 			Name: fleet.RevisionPrefix(u) + next.Name, Labels: map[string]string{wellknown.RevisionOfLabel: "u-1"},

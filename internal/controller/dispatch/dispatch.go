@@ -268,7 +268,7 @@ func (r *reconciler) input(ctx context.Context, b workv1alpha2.Binding,
 	if in.Pulls, err = r.pulls(ctx, client.ObjectKeyFromObject(b)); err != nil {
 		return in, err
 	}
-	if in.History, err = r.history(ctx, tmpl, in.Existing); err != nil {
+	if err := r.storeRevision(ctx, tmpl); err != nil {
 		return in, err
 	}
 	if in.ForbidOverwrite, err = r.forbidsOverwrite(ctx, tmpl); err != nil {

@@ -25,7 +25,6 @@ var sometimes = []string{
 	workv1alpha2.ClusterResourceBindingPermanentIDLabel,
 	workv1alpha2.ClusterResourceBindingNameAnnotation,
 	wellknown.FleetAnnotation,
-	wellknown.RevisionsAnnotation,
 	fleet.EffectiveRevisionAnnotation,
 	wellknown.UpdateStrategyAnnotation,
 	wellknown.IgnoredFieldsAnnotation,

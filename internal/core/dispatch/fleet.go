@@ -50,7 +50,7 @@ func (in Input) share(parts []part, gates map[string]gate) (fleet.Result, error)
 	scheduled := func(cluster string) bool {
 		return workv1alpha2.HasTarget(spec.Clusters, cluster)
 	}
-	fin := fleet.Input{Template: in.Template, Divided: divided, Record: record, Pods: in.Pods, History: in.History,
+	fin := fleet.Input{Template: in.Template, Divided: divided, Record: record, Pods: in.Pods,
 		Target: in.Target, Plan: in.pace.plan,
 		Progress: annotations[wellknown.RolloutProgressAnnotation], Routed: annotations[wellknown.RoutedToAnnotation],
 		Approved: annotations[wellknown.ApprovedStageAnnotation],

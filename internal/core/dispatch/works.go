@@ -54,8 +54,6 @@ type Input struct {
 	Pods map[string][]string
 	// Target are the replicas by cluster of the workload in fleet.TargetOf; nil if unknown.
 	Target map[string]int64
-	// History are the stored revisions of templates for which fleet.KeepsHistory.
-	History []fleet.Revision
 	// Pulls are the existing Works that pull images for the template, by cluster; see
 	// wellknown.PrePullOfAnnotation.
 	Pulls map[string][]*workv1alpha1.Work
@@ -210,9 +208,6 @@ func Decide(ctx context.Context, in Input, i interpret.Interpreter) Decision {
 			}
 			if note := shared.Notes[p.Name]; note != "" {
 				r.Work.Annotations[wellknown.FleetAnnotation] = note
-			}
-			if revisions := shared.Revisions[p.Name]; revisions != "" {
-				r.Work.Annotations[wellknown.RevisionsAnnotation] = revisions
 			}
 		}
 		g := gates[p.Name]

@@ -37,8 +37,6 @@ type PastRevision struct {
 	Current bool `json:"current,omitempty"`
 
 	content *unstructured.Unstructured
-	// version is the name that a SidecarSet has for it; empty for none.
-	version string
 }
 
 // Undo is a way back to a stored revision.
@@ -77,7 +75,7 @@ func (in UndoInput) Past() ([]PastRevision, error) {
 			return nil, err
 		}
 		one := PastRevision{Revision: c.Revision, CreatedAt: c.CreationTimestamp, content: content,
-			Current: stored.IsCurrent(in.Template), Images: []string{}, version: stored.Version}
+			Current: stored.IsCurrent(in.Template), Images: []string{}}
 		for _, image := range imagesIn(content) {
 			one.Images = append(one.Images, image.(string))
 		}
@@ -118,7 +116,7 @@ func (in UndoInput) UndoTo(number int64) (Undo, error) {
 	case to.Current:
 		return Undo{}, fmt.Errorf("%s has revision %d already", name, number)
 	}
-	if to.version != "" || fleet.CustomVersion(in.Template.Object) != "" {
+	if fleet.CustomVersion(in.Template.Object) != "" {
 		return Undo{}, fmt.Errorf("%s names versions of its sidecars: apply the former template with its version", name)
 	}
 	u.To = to.Revision

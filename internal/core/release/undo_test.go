@@ -25,7 +25,7 @@ func stored(t *testing.T, templates ...*unstructured.Unstructured) (all []appsv1
 	t.Helper()
 	var kept []fleet.Revision
 	for _, template := range templates {
-		next, surplus := fleet.Remember(template, nil, kept)
+		next, surplus := fleet.Remember(template, kept)
 		kept = slices.DeleteFunc(kept, func(r fleet.Revision) bool {
 			return slices.ContainsFunc(surplus, func(s fleet.Revision) bool { return s.Name == r.Name })
 		})

@@ -44,8 +44,6 @@ type Input struct {
 	Pods map[string][]string
 	// Target are the replicas by cluster of the workload that TargetOf names; nil if they are not known.
 	Target map[string]int64
-	// History are the stored revisions of the template. See KeepsHistory.
-	History []Revision
 }
 
 // Member is a cluster that gets the workload.
@@ -82,8 +80,6 @@ type Result struct {
 	Former []string
 	// Notes are the values of wellknown.FleetAnnotation on the Works, by cluster.
 	Notes map[string]string
-	// Revisions are the values of wellknown.RevisionsAnnotation on the Works, by cluster.
-	Revisions map[string]string
 	// Record is the value for wellknown.OrdinalsAnnotation on the binding, empty for none. It has to be written before the
 	// Works.
 	Record string
@@ -127,7 +123,7 @@ const (
 	// RevisionSkew: clusters inject different revisions of a SidecarSet, because of overrides or because one has not
 	// applied the change.
 	RevisionSkew = "RevisionSkew"
-	// RevisionMissing: a SidecarSet names a revision that the hub does not know in some cluster.
+	// RevisionMissing: a SidecarSet names a revision that some cluster does not have.
 	RevisionMissing = "RevisionMissing"
 	// StaleVolume: ordinals of a StatefulSet were moved to another cluster and may have left volumes behind.
 	StaleVolume = "StaleVolume"
@@ -261,8 +257,7 @@ func fleetOf(in Input, o options) (*fleet, error) {
 		names[i], byName[m.Cluster] = m.Cluster, m
 	}
 	f := &fleet{Input: in, options: o, result: Result{
-		Manifests: map[string]*unstructured.Unstructured{}, Notes: map[string]string{}, Revisions: map[string]string{},
-		Record: in.Record}}
+		Manifests: map[string]*unstructured.Unstructured{}, Notes: map[string]string{}, Record: in.Record}}
 	for _, name := range o.sorted(names) {
 		m, err := observe(byName[name])
 		if err != nil {
@@ -286,8 +281,6 @@ type member struct {
 	// before is the manifest of its Work, nil without one.
 	before *unstructured.Unstructured
 	note   *Note
-	// revisions are empty if the cluster has reported none.
-	revisions Revisions
 	// status is as reported, nil if never. fresh is true if it is about the current content of the Work, counts if its
 	// updated pods are those of the Work.
 	status        map[string]any
@@ -325,10 +318,6 @@ func observe(m Member) (*member, error) {
 		if json.Unmarshal([]byte(text), note) == nil {
 			out.note = note
 		}
-	}
-	if text, ok := m.Work.Annotations[wellknown.RevisionsAnnotation]; ok && json.Unmarshal([]byte(text),
-		&out.revisions) != nil {
-		out.revisions = Revisions{}
 	}
 	if len(m.Work.Status.ManifestStatuses) == 0 {
 		return out, nil
@@ -565,7 +554,7 @@ var handlers = func() map[schema.GroupKind]handler {
 		return text(template, "metadata", "annotations", wellknown.UniqueOrdinalsAnnotation) == "true"
 	}}
 	all[unitedDeploymentKind] = handler{divides: true, share: (*fleet).unitedDeployment, partial: NamesClusters}
-	all[sidecarSetKind] = handler{share: (*fleet).sidecarSet, always: func(map[string]any) bool { return true }}
+	all[sidecarSetKind] = handler{share: (*fleet).sidecarSet, always: versioned}
 	all[workloadSpreadKind] = handler{share: (*fleet).workloadSpread}
 	all[rolloutKind] = handler{share: (*fleet).kruiseRollout}
 	all[broadcastJobKind] = handler{share: func(f *fleet) error {

@@ -32,10 +32,6 @@ type Note struct {
 	Missing string `json:"missing,omitempty"`
 	// Turn is when the cluster last got or returned its part of a budget that clusters use one after the other.
 	Turn string `json:"turn,omitempty"`
-	// Versions are earlier versions of a SidecarSet in the cluster: names, separated by commas.
-	Versions string `json:"versions,omitempty"`
-	// Revisions map the name of a revision in the template to its name in the cluster: name=own, separated by commas.
-	Revisions string `json:"revisions,omitempty"`
 	// Stood has the revisions of the Kruise Rollouts of other clusters, as they were when the Rollout of this cluster was
 	// last idle: cluster=revision, separated by commas.
 	Stood string `json:"stood,omitempty"`

@@ -107,13 +107,11 @@ func (h *hub) look() {
 			h.t.Fatal(err)
 		}
 		work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Generation: 1,
-			Annotations: map[string]string{wellknown.FleetAnnotation: result.Notes[m.Cluster],
-				wellknown.RevisionsAnnotation: result.Revisions[m.Cluster]}}}
+			Annotations: map[string]string{wellknown.FleetAnnotation: result.Notes[m.Cluster]}}}
 		work.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: raw}}}
 		if m.Work != nil {
 			if string(m.Work.Spec.Workload.Manifests[0].Raw) == string(raw) &&
-				m.Work.Annotations[wellknown.FleetAnnotation] == work.Annotations[wellknown.FleetAnnotation] &&
-				m.Work.Annotations[wellknown.RevisionsAnnotation] == work.Annotations[wellknown.RevisionsAnnotation] {
+				m.Work.Annotations[wellknown.FleetAnnotation] == work.Annotations[wellknown.FleetAnnotation] {
 				continue
 			}
 			work.Generation, work.Status = m.Work.Generation+1, m.Work.Status
@@ -410,6 +408,7 @@ func TestSidecarSetRollsOutOverClusters(t *testing.T) {
 	h := newHub(t, "{apiVersion: apps.kruise.io/v1alpha1, kind: SidecarSet, "+fleetWide+`, spec: {containers: [{name: s, image: "s:1"}],
 		injectionStrategy: {revision: {customVersion: v1, policy: Always}}, updateStrategy: {partition: "90%"}}}`, 0, 0, 0)
 	h.in.Divided = false
+	h.edit("v1", "metadata", "labels", customVersionLabel)
 	h.expect("at first", "spec.injectionStrategy=map[] map[] map[]")
 	status := "matchedPods: 3, readyPods: 3, latestRevision: r1, updatedPods: %[1]d, updatedReadyPods: %[1]d"
 	h.report(fmt.Sprintf(status, 3), fmt.Sprintf(status, 3), fmt.Sprintf(status, 3))
