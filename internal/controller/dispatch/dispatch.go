@@ -82,9 +82,6 @@ type reconciler struct {
 	abandoned abandoned
 	// waiting are the workloads that wait for their sidecars.
 	waiting since
-	// overdue are the SidecarSets that workloads waited for in vain, by cluster. After sidecarWait no other workload
-	// waits for them, until the SidecarSet changes.
-	overdue since
 	// warned has the current warnings by binding and cluster.
 	warned commit.Dedup[subject]
 }

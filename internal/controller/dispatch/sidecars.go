@@ -154,10 +154,7 @@ func (r *reconciler) lacking(ctx context.Context, workload workv1alpha2.Binding,
 		if err != nil {
 			return "", err
 		}
-		key := types.NamespacedName{Name: names.Binding(dependency.SidecarSetKind.Kind, name)}
-		if b != nil {
-			key.Name = b.GetName()
-		} else {
+		if b == nil {
 			if template, found, err := r.Templates.Get(ctx, dependency.SidecarSetKind, "", name); err == nil && found &&
 				propagate.Waiting(template) {
 				continue // its policy is Lazy, so the time of the change is unknown
@@ -171,8 +168,7 @@ func (r *reconciler) lacking(ctx context.Context, workload workv1alpha2.Binding,
 		if err != nil {
 			return "", err
 		}
-		if lacks := dispatch.Lacking(work, now, sidecarWait); lacks != "" &&
-			now.Sub(r.overdue.startIn(key, cluster, now)) < sidecarWait {
+		if lacks := dispatch.Lacking(work, now, sidecarWait); lacks != "" {
 			return "SidecarSet " + name + ", which injects into its pods, " + lacks, nil
 		}
 	}

@@ -105,12 +105,7 @@ func (r *reconciler) watch(b *builder.Builder) *builder.Builder {
 }
 
 // waiters returns the workloads that wait for SidecarSets, after a change of one of these.
-func (r *reconciler) waiters(_ context.Context, of client.Object) []reconcile.Request {
-	binding, made := scope.BindingOf(of)
-	if !made {
-		binding = client.ObjectKeyFromObject(of)
-	}
-	r.overdue.forget(binding)
+func (r *reconciler) waiters(context.Context, client.Object) []reconcile.Request {
 	return r.waiting.requests()
 }
 
