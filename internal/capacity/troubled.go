@@ -22,8 +22,8 @@ import (
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
-// Limits of AddRefusals: the members that it asks at the same time, the time for their answers, and the age of an event
-// in an answer. Controllers that fail again and again try every 17 minutes.
+// Limits of AddRefusals, which answers while a user waits: the members that it asks at the same time, the time for
+// their answers, and the age of an event in an answer. Controllers that fail again and again try every 17 minutes.
 const (
 	maxAsked       = 20
 	refusalTimeout = 2 * time.Second

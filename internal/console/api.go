@@ -251,7 +251,7 @@ func (a *API) serveWhy(w http.ResponseWriter, r *http.Request, u user.Info) {
 	}
 }
 
-// maxKubeconfig bounds the request that imports a cluster.
+// maxKubeconfig bounds the request that imports a cluster. Any user may send one.
 const maxKubeconfig = 64 << 10
 
 // serveImport joins a cluster and reports each step as it is done, one JSON object a line.

@@ -237,10 +237,10 @@ func withoutVersion(obj *unstructured.Unstructured) *unstructured.Unstructured {
 }
 
 const (
-	// maxChange bounds the text of a change, maxObjects its objects.
+	// maxChange bounds the text of a change, maxObjects its objects: each is read and simulated for any user.
 	maxChange  = 512 << 10
 	maxObjects = 20
-	// maxListed bounds each list of an answer.
+	// maxListed bounds each list of an answer. One changed policy can concern every workload.
 	maxListed = 100
 	// changeTimeout is below the API server's own timeout of requests.
 	changeTimeout = 45 * time.Second

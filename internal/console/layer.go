@@ -64,7 +64,7 @@ var Paths = []string{mePath, linkPath, streamPath, whyPath, importPath, actionsP
 	pastPath, releasePath, evidencePath, timelinePath, podsPath}
 
 const (
-	// maxBody bounds the body of a login, maxToken a token.
+	// maxBody bounds the body of a login, maxToken a token. Anybody may send one.
 	maxBody  = 64 << 10
 	maxToken = 16 << 10
 )
@@ -363,7 +363,7 @@ type logins struct {
 	by map[string]*rate.Limiter
 }
 
-// maxAddresses bounds what logins remembers.
+// maxAddresses bounds what logins remembers. Anybody may try to log in, from any number of addresses.
 const maxAddresses = 1000
 
 func newLogins(r rate.Limit, burst int) *logins {

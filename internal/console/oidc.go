@@ -29,7 +29,7 @@ const (
 	callbackPath = Path + "login/callback"
 	// oidcLife bounds the time that a user spends at the issuer.
 	oidcLife = 5 * time.Minute
-	// maxDiscovery bounds the issuer's description of itself.
+	// maxDiscovery bounds the issuer's description of itself. Another server may answer at its address.
 	maxDiscovery = 1 << 20
 )
 

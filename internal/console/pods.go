@@ -32,7 +32,7 @@ import (
 const podsPath = apiPrefix + "pods"
 
 const (
-	// maxPodClusters bounds the members of a request, and maxPods the pods of each.
+	// maxPodClusters bounds the members of a request, and maxPods the pods of each: any user may ask again and again.
 	maxPodClusters = 8
 	maxPods        = 500
 	// freshPodRows is the time for which the pages of a user share what was read in a member, from the end of the read.

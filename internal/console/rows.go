@@ -379,7 +379,7 @@ func (a *API) lists(ctx context.Context, u user.Info) func(right) bool {
 }
 
 const (
-	// maxItems bounds the items of the Fleet page.
+	// maxItems bounds the items of the Fleet page: in an outage, every workload is one.
 	maxItems = 300
 )
 

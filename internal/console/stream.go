@@ -25,7 +25,7 @@ const (
 	streamLife = 5 * time.Minute
 	// writeTimeout bounds how long a reader may be behind.
 	writeTimeout = 10 * time.Second
-	// Each tab of a browser has one stream.
+	// Each tab of a browser has one stream. A script may open any number.
 	maxStreamsOfUser = 16
 	maxStreams       = 500
 )

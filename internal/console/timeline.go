@@ -28,7 +28,8 @@ const (
 	// maxEntries is the number of entries of a page, and maxScanned the number of rows that are read for it.
 	maxEntries = 200
 	maxScanned = 4000
-	// maxNamespaces bounds the namespaces in a query. With more of them, the query has no condition on namespaces.
+	// maxNamespaces bounds the namespaces in a query, because databases limit its parameters. With more of them, the query
+	// has no condition on namespaces.
 	maxNamespaces = 1000
 	// freshHistory is the time for which all tabs use the same version of the history.
 	freshHistory = 2 * time.Second
@@ -165,7 +166,7 @@ type namespacesAt struct {
 	at    time.Time
 }
 
-// maxUsers bounds the users in a cache.
+// maxUsers bounds the users in a cache. Whoever may impersonate can name any number.
 const maxUsers = 1000
 
 func (n *userNamespaces) namespacesOf(u user.Info, read func() ([]string, error)) ([]string, error) {

@@ -32,7 +32,7 @@ const (
 	DORAPath = "/argosy/dora"
 )
 
-// maxNamespaces bounds the namespaces of a request. Each is authorized.
+// maxNamespaces bounds the namespaces of a request. Each is authorized, so one request must not ask for thousands.
 const maxNamespaces = 20
 
 // doraWindow is the default period of the figures.

@@ -33,7 +33,8 @@ type Filter struct {
 	Limit int
 }
 
-// DefaultLimit is the number of rows of a query whose filter sets no limit. MaxLimit bounds the limit of a request.
+// DefaultLimit is the number of rows of a query whose filter sets no limit. MaxLimit bounds the limit of a request,
+// whose rows are in memory.
 const DefaultLimit, MaxLimit = 200, 5000
 
 // Resource is the resource for which rights are checked.

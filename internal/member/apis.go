@@ -247,7 +247,7 @@ func (c *connection) aggregated(ctx context.Context, path, tag string) (*APIs, s
 	return part, resp.Header.Get("Etag"), nil
 }
 
-// versionsLimit bounds how many group versions are discovered one by one, in parallel.
+// versionsLimit bounds how many group versions are discovered one by one, in parallel. A member may name any number.
 const versionsLimit = 1_000
 
 // known is a discovery client that has the groups already.

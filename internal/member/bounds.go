@@ -59,7 +59,7 @@ const (
 	eventLimit = 16 << 20
 	// retryLimit bounds a member's Retry-After in seconds, because clients sleep that long.
 	retryLimit = 1
-	// The limits for the kinds that a member serves, which are in the Cluster's status.
+	// The limits for the kinds that a member serves, which are in the Cluster's status. A member may name any number.
 	kindLimit, kindNameLimit = 10_000, 768 << 10
 )
 

@@ -196,7 +196,8 @@ func (c *connection) get(ctx context.Context, path string, header http.Header) (
 	return c.http.Do(req)
 }
 
-// versionLimit is the maximal length of a version, which goes into the status of the Cluster.
+// versionLimit is the maximal length of a version, which goes into the status of the Cluster. A member may answer with
+// anything.
 const versionLimit = 128
 
 // Version returns the member's Kubernetes version, such as v1.36.3.

@@ -22,7 +22,7 @@ func Redirects(resp *http.Response) bool {
 
 // RedirectError describes a redirect that is not followed.
 func RedirectError(resp *http.Response) error {
-	const most = 200
+	const most = 200 // a member may send 1 MiB, and this becomes a condition
 	to := resp.Header.Get("Location")
 	return fmt.Errorf("it responded with %d, a redirect to %q, which is not followed: API servers do not send redirects; check that spec.apiEndpoint is the address of an API server", resp.StatusCode, to[:min(len(to), most)])
 }

@@ -11,7 +11,8 @@ import (
 	controllerruntime "sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// logLimit bounds one log file; two exist at most.
+// logLimit bounds one log file; two exist at most. Nobody else rotates the file of --log-file, and it would
+// fill the disk of the store.
 const logLimit = 64 << 20
 
 // setUpLog sends the logs of klog, logr and slog to one place in one format. The returned writer is that place, for

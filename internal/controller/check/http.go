@@ -22,7 +22,7 @@ import (
 const (
 	// requestTimeout bounds a request to a Prometheus, and one to a webhook that sets none.
 	requestTimeout = 10 * time.Second
-	// answerLimit bounds what the hub reads of an answer.
+	// answerLimit bounds what the hub reads of an answer. Users choose who answers.
 	answerLimit = 1 << 20
 )
 

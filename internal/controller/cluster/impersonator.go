@@ -16,7 +16,6 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/cluster/access"
 	"github.com/argosy-io/argosy/internal/core/cluster/credential"
-	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/member"
 	"github.com/argosy-io/argosy/internal/member/acting"
 )
@@ -25,8 +24,6 @@ const (
 	// grantCheck is how often the impersonator's permissions are checked without a known change, because the member's
 	// objects may have been changed or overwritten with old data.
 	grantCheck = time.Minute
-	// textLimit is the maximum size of an event in bytes.
-	textLimit = 1000
 )
 
 // grantLook is the last check of the impersonator's permissions in a member: its input and the time of the next one.
@@ -78,7 +75,6 @@ func (c *collector) letImpersonate(ctx context.Context, m *member.Member, cluste
 		return
 	case !errors.Is(err, member.ErrNotOwner): // the condition Ready reports it
 		why := fmt.Sprintf("grant the hub permission to impersonate its users in cluster %q, which requests through clusters/proxy need: %v", cluster.Name, err)
-		why = text.Cut(why, textLimit) // a member's message has any length
 		if c.reported.IsNew(cluster.Name, why) {
 			c.auth.Event(cluster, corev1.EventTypeWarning, workv1alpha2.EventSyncImpersonationFailed, why)
 		}

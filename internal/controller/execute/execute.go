@@ -104,7 +104,8 @@ const (
 	// foreignCheck is the delay before another check of a foreign object that blocks a creation. Such objects
 	// have no events.
 	foreignCheck = 30 * time.Second
-	// maxAttempts bounds the attempts in one pass if the object differs from its state in the cache.
+	// maxAttempts bounds the attempts in one pass if the object differs from its state in the cache. Another writer in the
+	// member can change it each time.
 	maxAttempts = 5
 )
 

@@ -118,7 +118,7 @@ var reported = []configv1alpha1.InterpreterOperation{
 // object; for 1000 clusters this leaves 1 KiB each.
 const statusesLimit = 1 << 20
 
-// messageLimit is the size to which messages are cut if they do not fit.
+// messageLimit is the size to which messages of members are cut if they do not fit.
 const messageLimit = 256
 
 // fit cuts messages (the Works have the full ones) and omits the largest statuses until the rest fits, so that one

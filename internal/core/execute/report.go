@@ -67,7 +67,7 @@ const (
 	// interpretRetry is the delay after which an object is read again that the interpreter could not read: the answer may
 	// depend on a webhook.
 	interpretRetry = 30 * time.Second
-	// statusLimit bounds the bytes of a member's status in a Work.
+	// statusLimit bounds the bytes of a member's status in a Work. A controller there may write any.
 	statusLimit = 256 << 10
 	// workLimit bounds the bytes of a Work's manifests and status: etcd stores at most 1.5 MiB per object.
 	workLimit = 1400 << 10

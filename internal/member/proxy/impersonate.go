@@ -26,7 +26,7 @@ const (
 	// knownFor is how long a written identity is trusted to be in the member's role: another hub process may have replaced
 	// it, or the role may be deleted.
 	knownFor = time.Minute
-	// maxKnown is the maximum number of recorded users and groups.
+	// maxKnown is the maximum number of recorded users and groups. Whoever may impersonate can name any number.
 	maxKnown = 1000
 )
 
@@ -159,7 +159,7 @@ func (w *way) mayImpersonate(ctx context.Context, id access.Identity, token stri
 		return true
 	}
 	defer resp.Body.Close()
-	const most = 64 << 10
+	const most = 64 << 10 // a member may answer with anything
 	if resp.StatusCode != http.StatusCreated || json.NewDecoder(io.LimitReader(resp.Body, most)).Decode(&review) != nil {
 		return true
 	}

@@ -48,7 +48,8 @@ const (
 	pingAfter, pingTimeout = 15 * time.Second, 10 * time.Second
 	// streamBuffer bounds what each end buffers for one stream whose reader is slow, in bytes.
 	streamBuffer = 256 << 10
-	// maxStreams bounds the concurrent streams of one tunnel.
+	// maxStreams bounds the concurrent streams of one tunnel: a script that opens many, such as for logs, must not use all
+	// memory of the hub.
 	maxStreams = 1000
 )
 

@@ -73,7 +73,8 @@ type Source struct {
 	PKIDir, DataDir string
 }
 
-// maxKeys bounds the total size of the folders with keys. The hub writes about a dozen small files.
+// maxKeys bounds the total size of the folders with keys. The hub writes about a dozen small files, but a user may name
+// a folder with others, and each backup would contain these.
 const maxKeys = 32 << 20
 
 // Name returns the file of a backup.
@@ -344,7 +345,8 @@ func Unpack(file, dir string) (Manifest, error) {
 	return m, nil
 }
 
-// maxManifest bounds what is read before a file is known to be a backup.
+// maxManifest bounds what is read before a file is known to be a backup: any archive can be named, and a small one can
+// unpack to terabytes.
 const maxManifest = 4 << 20
 
 func unpack(r io.Reader, dir string) (m Manifest, err error) {

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// pathLimit is the most bytes of a JSONPath.
+	// pathLimit is the most bytes of a JSONPath: users write it, and the parser is recursive.
 	pathLimit = 1024
 	// expressionLimit is the most expressions in braces of a JSONPath: each may name a whole status.
 	expressionLimit = 8

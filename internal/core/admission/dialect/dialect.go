@@ -20,7 +20,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/object/fields"
 )
 
-// submittedLimit is the length from which a submitted value is only described.
+// submittedLimit is the length from which a submitted value is only described: all annotations of an object share
+// 256 KiB.
 const submittedLimit = 256
 
 var rewrites = map[schema.GroupKind]func(*rewrite){

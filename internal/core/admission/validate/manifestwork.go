@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// manifestLimit is the maximal size of all objects of a ManifestWork in bytes.
+	// manifestLimit is the maximal size of all objects of a ManifestWork in bytes, the default of Open Cluster Management.
 	manifestLimit = 500 * 1024
 	// configLimit is the maximal number of options: each reconciliation compares each option with each object.
 	configLimit = 1000

@@ -18,7 +18,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/tiers"
 )
 
-// podAdviceLimit is the maximal number of mistakes in one warning.
+// podAdviceLimit is the maximal number of mistakes in one warning, because the API server cuts warnings.
 const podAdviceLimit = 10
 
 // PodAdvice warns about unknown fields and values of the wrong type in those parts of obj that its definition does not

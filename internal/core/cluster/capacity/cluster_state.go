@@ -378,7 +378,7 @@ func (m *ClusterState) ReplaceQuotas(all []Quota) {
 	}
 }
 
-// maxSets limits Sets, which places one set after another.
+// maxSets limits Sets, which places one set after another. A small set fits a million times in a large member.
 const maxSets = 100
 
 // Replicas returns how many more replicas fit beside the pods and reservations, at most math.MaxInt32. With several

@@ -39,7 +39,8 @@ type count struct {
 	seen  int
 }
 
-// maxCounts limits the cached answers, maxTouched the changes that they follow.
+// maxCounts limits the cached answers, maxTouched the changes that they follow: a simulation of thousands of workloads
+// must not use all memory of the hub.
 const maxCounts, maxTouched = 32, 1 << 16
 
 // simulatedPod is a pod and its node. node is empty for a pod without one.

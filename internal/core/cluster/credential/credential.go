@@ -16,7 +16,7 @@ const (
 	// rotatedAt is the part of its life, in percent, after which a token is due: before half of it, so that a hub that was
 	// down for as long as it ran has a token that is good.
 	rotatedAt = 40
-	// limit is the longest token that is read.
+	// limit is the longest token that is read. Whoever may write the Secret can store anything.
 	limit = 64 << 10
 )
 

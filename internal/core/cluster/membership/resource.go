@@ -79,6 +79,7 @@ func Resources(nodes []Node, load Load, models []clusterv1alpha1.ResourceModel) 
 }
 
 // maxResourceNames and maxResourceNameBytes limit the resource names in a summary, because it is part of a status.
+// Whoever may create pods in a member can name any number.
 const maxResourceNames, maxResourceNameBytes = 1000, 64 << 10
 
 // Crowded returns why the resources exceed these limits, or empty.

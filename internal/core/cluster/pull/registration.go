@@ -14,7 +14,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/object/names"
 )
 
-// mostKeys bounds the keys of an agent. One that renews its certificate needs two.
+// mostKeys bounds the keys of an agent. One that renews its certificate needs two; whoever stole its credentials can
+// request any number.
 const mostKeys = 5
 
 // KeyHash returns the hash of a DER-encoded public key, which a certificate request and its certificate share.

@@ -108,7 +108,7 @@ func volumesOf(m *unstructured.Unstructured) []string {
 	return volumes
 }
 
-// maxVolumes limits the PersistentVolumeClaims that are listed per template.
+// maxVolumes limits the PersistentVolumeClaims that are listed per template. A user may request any number of replicas.
 const maxVolumes = 1000
 
 // Deletes reports whether anything is deleted.

@@ -162,7 +162,7 @@ func SidecarAdvice(obj *unstructured.Unstructured) (advice []string) {
 // expression computes a value from its variable.
 type expression func(variable float64) float64
 
-// maxDepth limits the nesting of expressions.
+// maxDepth limits the nesting of expressions: users write them, and the parser is recursive.
 const maxDepth = 100
 
 // number matches a literal: a number, a percentage, or a quantity of Kubernetes.

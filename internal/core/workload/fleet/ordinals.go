@@ -18,7 +18,7 @@ import (
 
 var reservedPath = []string{"spec", "reserveOrdinals"}
 
-// mostOrdinals is the maximum size of an enumerated set.
+// mostOrdinals is the maximum size of an enumerated set. Users write numbers and ranges such as 0-2147483647.
 const mostOrdinals = 100_000
 
 // span is the range of ordinals from first to last; empty if last is below first.

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// MaxTroubles limits the pods with troubles that are stored per member. More pods are reported only after some of these
-// recover.
+// MaxTroubles limits the pods with troubles that are stored per member: with a broken image, all pods have some.
+// More pods are reported only after some of these recover.
 const MaxTroubles = 1000
 
 type key struct{ namespace, name string }
