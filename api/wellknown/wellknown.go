@@ -622,12 +622,6 @@ const (
 	// On: Secrets of clusters. Written by: controller/cluster. Read by: controller/cluster. Users may set it: no.
 	ReplacesTokenAnnotation = "argosy.io/replaces-token-of"
 
-	// WorkNamesAnnotation is the store format in which all Works have their present names.
-	//
-	// On: the namespace karmada-system. Written by: controller/rename. Read by: controller/rename. Users may set it:
-	// no.
-	WorkNamesAnnotation = "argosy.io/work-names"
-
 	// RestoreUnseenAnnotation is the number of Works, by cluster, whose objects the hub has not checked since it was
 	// restored, as JSON.
 	//

@@ -56,7 +56,6 @@ import (
 	"github.com/argosy-io/argosy/internal/controller/propagate"
 	"github.com/argosy-io/argosy/internal/controller/rebalance"
 	"github.com/argosy-io/argosy/internal/controller/release"
-	"github.com/argosy-io/argosy/internal/controller/rename"
 	"github.com/argosy-io/argosy/internal/controller/schedule"
 	"github.com/argosy-io/argosy/internal/controller/service"
 	coreautoscale "github.com/argosy-io/argosy/internal/core/adjust/autoscale"
@@ -184,12 +183,6 @@ func Run(ctx context.Context, o Options) error {
 	}
 	self, err := identity(ctx, mgr.GetAPIReader(), o.Turn)
 	if err != nil {
-		return err
-	}
-	if err := rename.Works(ctx, mgr.GetAPIReader(), mgr.GetClient()); err != nil {
-		if ctx.Err() != nil {
-			return nil
-		}
 		return err
 	}
 	if err := setup(ctx, commit.WithSuccessEvents(mgr, o.Successes), self, o); err != nil {

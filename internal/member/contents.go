@@ -196,7 +196,7 @@ func contentOf(gk schema.GroupKind, obj *metav1.PartialObjectMetadata,
 	namespaced map[schema.GroupKind]bool) execute.Content {
 	c := execute.Content{GroupKind: gk, Name: obj.Name, UID: obj.UID, Going: obj.DeletionTimestamp != nil,
 		ServiceAccount: obj.Annotations[corev1.ServiceAccountNameKey]}
-	c.Managed, c.Work = execute.ManagedBy(gk, obj)
+	c.Managed, c.Work = execute.ManagedBy(obj)
 	for _, owner := range obj.OwnerReferences {
 		c.Owners = append(c.Owners, owner.UID)
 		gv, err := schema.ParseGroupVersion(owner.APIVersion)

@@ -14,6 +14,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"k8s.io/klog/v2"
 
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/hub/upkeep"
 	"github.com/argosy-io/argosy/internal/server/embed/etcd"
 	"github.com/argosy-io/argosy/internal/server/pki"
@@ -126,7 +127,16 @@ func recordInStore(ctx context.Context, client *etcd.Client, me upkeep.Writer) e
 			return err
 		}
 		modified := int64(0)
-		if stored != nil {
+		if stored == nil {
+			works := storedAt(workv1alpha1.Resource("works"))
+			got, err := client.Get(ctx, works, clientv3.WithPrefix(), clientv3.WithCountOnly())
+			if err != nil {
+				return fmt.Errorf("count the Works in the store: %w", err)
+			}
+			if got.Count > 0 {
+				return fmt.Errorf("the store: %w", me.Opens(upkeep.Unrecorded))
+			}
+		} else {
 			if err := me.Opens(*stored); err != nil {
 				return fmt.Errorf("the store: %w", err)
 			}
@@ -142,11 +152,9 @@ func recordInStore(ctx context.Context, client *etcd.Client, me upkeep.Writer) e
 		done, err := client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(writerKey), "=",
 			modified)).Then(clientv3.OpPut(writerKey, string(raw))).Commit()
 		switch {
-		case errors.Is(err, rpctypes.ErrNoSpace) && (stored == nil || stored.Format == me.Format):
+		case errors.Is(err, rpctypes.ErrNoSpace) && stored != nil && stored.Format == me.Format:
 			klog.Warning("the store rejects writes, so its version record was not updated; the next start retries")
 			return nil
-		case errors.Is(err, rpctypes.ErrNoSpace):
-			return fmt.Errorf("the store rejects writes (alarm NOSPACE), and must be upgraded from argosy %s: start that version again, free some space, then upgrade", *stored)
 		case err != nil:
 			return fmt.Errorf("record this version in the store: %w", err)
 		case !done.Succeeded:

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -33,8 +32,6 @@ const (
 
 // estate is a hub with two members and what a team has in them.
 type estate struct {
-	// renamesWorks is true if this start gives Works other names.
-	renamesWorks bool
 	*kit.Fleet
 	t *testing.T
 }
@@ -198,24 +195,10 @@ func (e *estate) marks() map[string]string {
 	return marks
 }
 
-// withoutWorks are marks without those of Works.
-func withoutWorks(marks map[string]string) map[string]string {
-	out := maps.Clone(marks)
-	maps.DeleteFunc(out, func(object, _ string) bool { return strings.Contains(object, "/Work/") })
-	return out
-}
-
 // changed returns what of the marks is not as it was; empty if nothing is.
 func (e *estate) changed(was map[string]string) string {
 	e.t.Helper()
 	now := e.marks()
-	if e.renamesWorks {
-		before, after := withoutWorks(was), withoutWorks(now)
-		if len(was)-len(before) != len(now)-len(after) {
-			return fmt.Sprintf("there were %d Works, and are %d", len(was)-len(before), len(now)-len(after))
-		}
-		was, now = before, after
-	}
 	for object, mark := range was {
 		if now[object] != mark {
 			return fmt.Sprintf("%s was %s, and is %q", object, mark, now[object])
@@ -332,15 +315,10 @@ func (e *estate) goesOn(was map[string]string, color, next string) {
 	e.served(next)
 }
 
-func TestAFolderFromBeforeVersionsWereRecordedIsServedOn(t *testing.T) {
+func TestStoreWithWorksAndNoRecordIsRefused(t *testing.T) {
 	kit.Long(t)
 	this := binary(t)
 	e := newEstate(t, this)
-	was := e.marks()
-	e.stop()
-	e.put("", "") // all folders were so before
-	e.start(this)
-	e.goesOn(was, "green", "blue")
 	e.stop()
 	inStore, inFolder, revision := e.recorded()
 	for where, raw := range map[string]string{"store": inStore, "folder": inFolder} {
@@ -353,11 +331,17 @@ func TestAFolderFromBeforeVersionsWereRecordedIsServedOn(t *testing.T) {
 
 	// The next start finds its own record, and writes none.
 	e.start(this)
-	e.served("blue")
+	e.served("green")
 	e.stop()
 	if _, _, again := e.recorded(); again != revision {
 		t.Errorf("the record was written again, at revision %d after %d", again, revision)
 	}
+
+	// Without a record, the Works may be of format 1.
+	e.put("", "")
+	refused(t, this, []string{"the store: it was written by argosy a version without records", "first start argosy of"},
+		"up", "--data-dir", e.data(), "--port", strconv.Itoa(e.Lab.Hub.Port))
+	e.put(inStore, inFolder)
 	e.start(this) // what was applied is removed from it
 }
 
@@ -465,16 +449,13 @@ func TestDataOfThePreviousVersionIsServed(t *testing.T) {
 	e := newEstate(t, previous)
 	was := e.marks()
 	e.stop()
-	before := upkeep.Writer{Format: 1, Version: "a version from before records"}
-	if raw, _, _ := e.recorded(); raw != "" {
-		if err := json.Unmarshal([]byte(raw), &before); err != nil {
-			t.Fatal(err)
-		}
+	before := upkeep.Writer{}
+	raw, _, _ := e.recorded()
+	if err := json.Unmarshal([]byte(raw), &before); err != nil {
+		t.Fatal(err)
 	}
 	e.start(this)
-	e.renamesWorks = before.Format < 2
 	e.goesOn(was, "green", "blue")
-	e.renamesWorks = false
 	t.Logf("upgraded from %s", before)
 	was = e.marks()
 	e.stop()

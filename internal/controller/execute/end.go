@@ -20,7 +20,6 @@ import (
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/execute"
-	"github.com/argosy-io/argosy/internal/core/object/identity"
 	"github.com/argosy-io/argosy/internal/core/source/service"
 	"github.com/argosy-io/argosy/internal/definition"
 	"github.com/argosy-io/argosy/internal/member"
@@ -160,26 +159,6 @@ func (d *deletions) keepsObject(ctx context.Context, m *member.Member, work *wor
 	}
 	d.restore.record(work, restoreSettled)
 	return d.keepsContents(ctx, m, cl, work, observed)
-}
-
-// superseded reports whether work has a former name, and the hub has a Work with the present name for the same object.
-// Then the object belongs to that Work, and work has no effect on it. It reads past the cache: an object would be
-// deleted if the other Work is not in the cache yet.
-func (d *deletions) superseded(ctx context.Context, work *workv1alpha1.Work,
-	manifest *unstructured.Unstructured) (bool, error) {
-	present, former := execute.FormerName(work, manifest)
-	if !former {
-		return false, nil
-	}
-	other, key := &workv1alpha1.Work{}, types.NamespacedName{Namespace: work.Namespace, Name: present}
-	if err := d.live.Get(ctx, key, other); err != nil {
-		if client.IgnoreNotFound(err) == nil {
-			return false, nil
-		}
-		return false, fmt.Errorf("get work %s: %w", key, err)
-	}
-	m, err := execute.Manifest(other)
-	return err == nil && identity.FromManifest(m) == identity.FromManifest(manifest), nil
 }
 
 // byWaitingObject is an index of the Works of ManifestWorks by their object. Only such a Work may wait until another

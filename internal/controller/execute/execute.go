@@ -266,9 +266,6 @@ func (r *reconciler) apply(ctx context.Context, cluster string,
 	if err != nil {
 		return failed(false, err)
 	}
-	if superseded, err := r.deletions.superseded(ctx, work, manifest); superseded || err != nil {
-		return nil, 0, err
-	}
 	observed, err := observe(ctx, m, manifest)
 	if errors.Is(err, member.ErrKindNotServed) {
 		r.restore.record(work, restoreChecked) // The object was deleted with its kind.
@@ -399,12 +396,6 @@ func (r *reconciler) remove(ctx context.Context, cluster string, work *workv1alp
 	manifest, err := execute.Manifest(work)
 	if err != nil {
 		return 0, r.release(ctx, work) // A manifest that cannot be read was never applied.
-	}
-	switch superseded, err := r.deletions.superseded(ctx, work, manifest); {
-	case err != nil:
-		return r.reporter.stuck(work, err)
-	case superseded:
-		return 0, r.release(ctx, work)
 	}
 	switch kind, after, why, err := r.deletions.judge(ctx, cluster, work); {
 	case err != nil:

@@ -58,7 +58,7 @@ func belongs(w *workv1alpha1.Work, manifest *unstructured.Unstructured) error {
 	name := manifest.GetName()
 	gk := manifest.GroupVersionKind().GroupKind()
 	if manifest.GetNamespace() == namespace && slices.Contains(names.Either(names.WorkFor(binding, gk, name, namespace),
-		gk, name, namespace), presentName(w.Name, manifest)) {
+		gk, name, namespace), w.Name) {
 		return nil
 	}
 	return fmt.Errorf("work %s/%s belongs to binding %s, but its manifest, %s, is not the template of that binding: it is not applied; "+

@@ -52,7 +52,6 @@ func TestAWorkOfABindingAppliesNothingButItsTemplate(t *testing.T) {
 			set("apps.kruise.io/v1beta1"), apart, false},
 		{"one of another group", names.WorkApart(schema.GroupKind{Group: "apps.kruise.io", Kind: "StatefulSet"}, "db",
 			"shop"), set("apps/v1"), apart, true},
-		{"a Work with a former name", names.FormerWork("ConfigMap", "c", "shop"), configMap, bound, false},
 		{"a Work that an administrator wrote", "anything", grant, nil, false},
 	} {
 		w := &workv1alpha1.Work{}

@@ -44,16 +44,6 @@ func Manifest(w *workv1alpha1.Work) (*unstructured.Unstructured, error) {
 // planned again.
 func Desired(w *workv1alpha1.Work, observed *unstructured.Unstructured,
 	retain Retain) (*unstructured.Unstructured, error) {
-	out, err := desiredNow(w, observed, retain)
-	if err == nil {
-		keepFormerName(w, out, observed)
-	}
-	return out, err
-}
-
-// desiredNow is Desired with the present name of w.
-func desiredNow(w *workv1alpha1.Work, observed *unstructured.Unstructured,
-	retain Retain) (*unstructured.Unstructured, error) {
 	manifest, err := Manifest(w)
 	if err != nil {
 		return nil, err

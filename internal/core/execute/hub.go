@@ -43,15 +43,15 @@ func (h HubID) Plan(w *workv1alpha1.Work, desired, observed *unstructured.Unstru
 		action = Action{Kind: Apply, Reason: "the object was last written by another hub (" + by + ")", Object: desired}
 	}
 	if action.Kind == Create || action.Kind == Apply {
-		action.Object = h.marked(w, action.Object)
+		action.Object = h.marked(action.Object)
 	}
 	return action
 }
 
-// marked returns a copy of the manifest with the mark of this hub and the present name of w. These marks are no
-// differences: they are added to writes that are due anyway.
-func (h HubID) marked(w *workv1alpha1.Work, manifest *unstructured.Unstructured) *unstructured.Unstructured {
-	if h == "" && field(manifest, "annotations", workv1alpha2.WorkNameAnnotation) == w.Name {
+// marked returns a copy of the manifest with the mark of this hub. The mark is no difference: it is added to writes
+// that are due anyway.
+func (h HubID) marked(manifest *unstructured.Unstructured) *unstructured.Unstructured {
+	if h == "" {
 		return manifest
 	}
 	clone := func(m map[string]any, key string) map[string]any {
@@ -64,11 +64,7 @@ func (h HubID) marked(w *workv1alpha1.Work, manifest *unstructured.Unstructured)
 		return inner
 	}
 	out := &unstructured.Unstructured{Object: maps.Clone(manifest.Object)}
-	annotations := clone(clone(out.Object, "metadata"), "annotations")
-	annotations[workv1alpha2.WorkNameAnnotation] = w.Name
-	if h != "" {
-		annotations[wellknown.HubAnnotation] = string(h)
-	}
+	clone(clone(out.Object, "metadata"), "annotations")[wellknown.HubAnnotation] = string(h)
 	return out
 }
 

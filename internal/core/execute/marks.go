@@ -73,7 +73,7 @@ func ownerOf(observed *unstructured.Unstructured, w *workv1alpha1.Work) owner {
 	annotation := func(key string) string { return field(observed, "annotations", key) }
 
 	namespace, name := annotation(workv1alpha2.WorkNamespaceAnnotation), annotation(workv1alpha2.WorkNameAnnotation)
-	sameName := name == w.Name || name != "" && sameWork(name, w.Name, observed)
+	sameName := name != "" && sameWork(name, w.Name, observed)
 	managed := label(workv1alpha2.ManagedLabel) == marked
 	id := label(workv1alpha2.WorkPermanentIDLabel)
 	sameID := id != "" && id == w.Labels[workv1alpha2.WorkPermanentIDLabel]

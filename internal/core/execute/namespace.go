@@ -208,15 +208,13 @@ func comesByItself(c Content) bool {
 		c.GroupKind == schema.GroupKind{Kind: "Secret"} && c.ServiceAccount == "default"
 }
 
-// ManagedBy reports whether an object has the hub's marks, and returns the Work that they name, by its present name.
-func ManagedBy(gk schema.GroupKind, obj metav1.Object) (managed bool, work types.NamespacedName) {
+// ManagedBy reports whether an object has the hub's marks, and returns the Work that they name.
+func ManagedBy(obj metav1.Object) (managed bool, work types.NamespacedName) {
 	annotations := obj.GetAnnotations()
 	work = types.NamespacedName{Namespace: annotations[workv1alpha2.WorkNamespaceAnnotation],
 		Name: annotations[workv1alpha2.WorkNameAnnotation]}
 	if work.Namespace == "" || work.Name == "" {
 		return false, work
 	}
-	work.Name = renamedWork(work.Name, gk, obj.GetNamespace(), obj.GetName(),
-		annotations[workv1alpha2.ClusterResourceBindingNameAnnotation])
 	return obj.GetLabels()[workv1alpha2.ManagedLabel] == marked, work
 }

@@ -13,11 +13,20 @@ import (
 //	2  Works have Karmada's names: a binary of format 1 would create each of them again
 const Format = 2
 
+// oldestFormat is the oldest format that this binary reads, and lastReader the last version that upgrades an older one.
+const (
+	oldestFormat = 2
+	lastReader   = "of commit c5b85df6736b"
+)
+
 // minorSteps is how many minor releases of Kubernetes one may go back or forth on a store: Kubernetes keeps objects
 // readable for one.
 const minorSteps = 1
 
-// Writer is a binary that wrote a store, as it is recorded there. A store without a record is of format 1.
+// Unrecorded is the binary that wrote a store that has Works but no record.
+var Unrecorded = Writer{Format: 1, Version: "a version without records"}
+
+// Writer is a binary that wrote a store, as it is recorded there.
 type Writer struct {
 	Format int `json:"format"`
 	// Kubernetes is the release of the API server in it, such as v1.36.3; not compared where it is not known.
@@ -41,6 +50,10 @@ func (e *TooNewError) Error() string {
 }
 
 func (e *TooOldError) Error() string {
+	if e.Stored.Format < oldestFormat {
+		return fmt.Sprintf("it was written by argosy %s, and argosy %s reads store format %d and later: first start argosy %s, which upgrades it",
+			e.Stored, e.Binary, oldestFormat, lastReader)
+	}
 	_, was := minor(e.Stored.Kubernetes)
 	return fmt.Sprintf("it was written by argosy %s, and this is argosy %s: Kubernetes can be upgraded only by one minor release at a time, so first start an argosy version with Kubernetes v1.%d",
 		e.Stored, e.Binary, was+minorSteps)
@@ -50,6 +63,9 @@ func (e *TooOldError) Error() string {
 func (w Writer) Opens(stored Writer) error {
 	if stored.Format > w.Format {
 		return &TooNewError{stored, w}
+	}
+	if stored.Format < oldestFormat {
+		return &TooOldError{stored, w}
 	}
 	mineKnown, mine := minor(w.Kubernetes)
 	itsKnown, its := minor(stored.Kubernetes)

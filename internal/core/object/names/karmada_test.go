@@ -31,20 +31,6 @@ func TestNamesAreKarmadas(t *testing.T) {
 	}
 }
 
-// The hashes are what Argosy used before store format 2.
-func TestFormerNamesStayKnown(t *testing.T) {
-	for _, c := range []struct{ what, got, want string }{
-		{"a Work", FormerWork("Deployment", "nginx", "default"), "nginx-6c47d997fc"},
-		{"a Work of a cluster-scoped template", FormerWork("ClusterRole", "system:Admin", ""), "system.admin-5578c449b6"},
-		{"the label of a dependency", FormerDependedByLabel("depended-by-", "default", "nginx-deployment"),
-			"depended-by-bd8bc797f"},
-	} {
-		if c.got != c.want {
-			t.Errorf("%s was %q, want %q", c.what, c.got, c.want)
-		}
-	}
-}
-
 func TestTemplatesWithOneNameHaveTwoBindingsAndWorks(t *testing.T) {
 	role := schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "Role"}
 	templates := []struct {

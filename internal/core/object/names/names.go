@@ -91,11 +91,6 @@ func Longer(work string, gk schema.GroupKind, name, namespace string) string {
 	return strings.TrimRight(work[:min(len(work), maxName-1-len(h))], "-.") + "-" + h
 }
 
-// FormerWork returns the name that Argosy gave a Work before store format 2, where Work gives another.
-func FormerWork(kind, name, namespace string) string {
-	return folded(name) + "-" + dumpHash(workKey(kind, name, namespace))
-}
-
 func workKey(kind, name, namespace string) string {
 	key := name + "-" + kind
 	if namespace != "" {
@@ -151,12 +146,6 @@ func WorkOfAutoscaler(federatedHPA, namespace string) string {
 // DependedByLabel returns the label key that marks an attached binding as required by the independent one named.
 func DependedByLabel(prefix, bindingNamespace, bindingName string) string {
 	return prefix + hash(bindingKey(bindingNamespace, bindingName))
-}
-
-// FormerDependedByLabel returns the label key that Argosy used before store format 2, where DependedByLabel gives
-// another.
-func FormerDependedByLabel(prefix, bindingNamespace, bindingName string) string {
-	return prefix + dumpHash(bindingKey(bindingNamespace, bindingName))
 }
 
 func bindingKey(namespace, name string) string {

@@ -109,7 +109,6 @@ func Attach(independent workv1alpha2.Binding, dep *unstructured.Unstructured, ex
 	}
 	key := keyOf(independent)
 	marks[label(key)] = propagate.PermanentID(independent)
-	delete(marks, formerLabel(key))
 	b.SetLabels(marks)
 
 	spec, by := b.BindingSpec(), independent.BindingSpec()
@@ -195,7 +194,6 @@ func Detach(independent types.NamespacedName, attached workv1alpha2.Binding) (b 
 	b = attached.DeepCopyObject().(workv1alpha2.Binding)
 	marks := maps.Clone(b.GetLabels())
 	delete(marks, label(independent))
-	delete(marks, formerLabel(independent))
 	b.SetLabels(marks)
 	spec := b.BindingSpec()
 	if left := without(spec.RequiredBy, independent); len(left) > 0 {
@@ -249,11 +247,6 @@ func without(required []workv1alpha2.BindingSnapshot, key types.NamespacedName) 
 
 func label(independent types.NamespacedName) string {
 	return names.DependedByLabel(workv1alpha2.DependedByLabelPrefix, independent.Namespace, independent.Name)
-}
-
-// formerLabel returns the label of store format 1. Requirers are found by spec.requiredBy where it still exists.
-func formerLabel(independent types.NamespacedName) string {
-	return names.FormerDependedByLabel(workv1alpha2.DependedByLabelPrefix, independent.Namespace, independent.Name)
 }
 
 func keyOf(b workv1alpha2.Binding) types.NamespacedName {
