@@ -657,8 +657,8 @@ const trimmedWeight = 512
 
 // weigh estimates the memory of an object.
 func weigh(obj any) int64 {
-	if u, ok := obj.(*unstructured.Unstructured); ok {
-		return weighValue(u.Object)
+	if t, ok := obj.(*trimmed[*unstructured.Unstructured]); ok {
+		return weighValue(t.kept.Object)
 	}
 	return trimmedWeight
 }

@@ -1,6 +1,7 @@
 package member
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -26,7 +27,7 @@ type brakes struct {
 	changed func(namespace string, on bool)
 
 	mu    sync.Mutex
-	store *brakeStore // nil before the first call of Brake
+	store *values[string] // the names of the namespaces; nil before the first call of Brake
 }
 
 // Brake returns what keeps the hub from the objects in a namespace of the member, or from cluster-scoped ones if it is
@@ -35,9 +36,10 @@ type brakes struct {
 // list namespaces, none of them has a brake.
 func (m *Member) Brake(ctx context.Context, namespace string) (execute.Brake, error) {
 	store := m.followBrakes()
-	await(ctx, store.listed, store.since.Add(brakeTimeout))
+	store.await(ctx, brakeTimeout)
 	for _, name := range []string{namespace, execute.BrakeNamespace} {
-		on, listed := store.isOn(name)
+		found, listed := store.get(types.NamespacedName{Name: name})
+		on := found != ""
 		if !listed && name != "" {
 			got, err := m.Get(ctx, corev1.SchemeGroupVersion.WithKind("Namespace"), "", name)
 			if err != nil && !apierrors.IsForbidden(err) {
@@ -53,59 +55,34 @@ func (m *Member) Brake(ctx context.Context, namespace string) (execute.Brake, er
 }
 
 // followBrakes returns the store of the member's brakes, which is kept up to date from now on.
-func (m *Member) followBrakes() *brakeStore {
+func (m *Member) followBrakes() *values[string] {
 	m.brakes.mu.Lock()
 	defer m.brakes.mu.Unlock()
 	if m.brakes.store != nil {
 		return m.brakes.store
 	}
-	store := &brakeStore{listed: make(chan struct{}), since: time.Now()}
-	store.equal = func(a, b string) bool { return a == b }
-	var once sync.Once
-	store.changed = func(gone, added []string) {
-		once.Do(func() { close(store.listed) })
-		for _, namespace := range gone {
-			m.brakes.changed(namespace, false)
+	store := newValues(func(changes []change[string]) {
+		for _, c := range changes {
+			m.brakes.changed(cmp.Or(c.old, c.new), c.new != "")
 		}
-		for _, namespace := range added {
-			m.brakes.changed(namespace, true)
-		}
-	}
+	})
 	m.brakes.store = store
-	trim := func(u *unstructured.Unstructured) (line[string], bool, error) {
-		return line[string]{keyOf(u), u.GetName()}, execute.IsHandsOff(u), nil
+	trim := func(u *unstructured.Unstructured) (string, bool, error) {
+		return u.GetName(), execute.IsHandsOff(u), nil
 	}
 	go m.follow(fmt.Sprintf("namespaces with a brake in cluster %s", m.Name), &unstructured.Unstructured{},
-		&trimming[*unstructured.Unstructured, line[string]]{trim: trim, into: store},
+		&trimming[*unstructured.Unstructured, string]{trim: trim, into: store},
 		func(c *connection) cache.ListWatch {
-			return store.withoutRight(c.listWatch(corev1.SchemeGroupVersion.WithResource("namespaces"), "", ""))
+			return withoutRight(store, c.listWatch(corev1.SchemeGroupVersion.WithResource("namespaces"), "", ""))
 		})
 	return store
 }
 
-// brakeStore has the names of the namespaces with a brake.
-type brakeStore struct {
-	lines[string]
-	since  time.Time
-	listed chan struct{} // closed when they were listed first, or may not be
-}
-
-// isOn reports whether a namespace has a brake. listed is false as long as that is not known.
-func (s *brakeStore) isOn(namespace string) (on, listed bool) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	_, on = s.values[types.NamespacedName{Name: namespace}]
-	return on, s.values != nil
-}
-
 // withoutRight is lw for an account that may lack the right to list namespaces: then the list counts as empty.
-func (s *brakeStore) withoutRight(lw cache.ListWatch) cache.ListWatch {
+func withoutRight(store *values[string], lw cache.ListWatch) cache.ListWatch {
 	refused := func(err error) {
-		s.mu.RLock()
-		known := s.values != nil
-		s.mu.RUnlock()
-		if apierrors.IsForbidden(err) && !known {
-			s.replace(nil)
+		if _, listed := store.get(types.NamespacedName{}); apierrors.IsForbidden(err) && !listed {
+			store.replace(nil)
 		}
 	}
 	return cache.ListWatch{

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/argosy-io/argosy/internal/core/cluster/capacity"
@@ -207,14 +208,18 @@ type loadKeeper[K any] struct {
 	replaceIn func(*capacity.ClusterState, []K)
 }
 
-func (k loadKeeper[K]) set(kept K) {
+func (k loadKeeper[K]) set(_ types.NamespacedName, kept K) {
 	k.load.change(func(m *capacity.ClusterState) { k.setIn(m, kept) })
 }
 
-func (k loadKeeper[K]) drop(namespace, name string) {
-	k.load.change(func(m *capacity.ClusterState) { k.dropIn(m, namespace, name) })
+func (k loadKeeper[K]) drop(object types.NamespacedName) {
+	k.load.change(func(m *capacity.ClusterState) { k.dropIn(m, object.Namespace, object.Name) })
 }
 
-func (k loadKeeper[K]) replace(all []K) {
-	k.load.change(func(m *capacity.ClusterState) { k.replaceIn(m, all) })
+func (k loadKeeper[K]) replace(all []*trimmed[K]) {
+	kept := make([]K, len(all))
+	for i, t := range all {
+		kept[i] = t.kept
+	}
+	k.load.change(func(m *capacity.ClusterState) { k.replaceIn(m, kept) })
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -43,15 +42,23 @@ func (m *Member) Watch(gvr schema.GroupVersionResource) {
 		store.wanted = m.o.Clock.Now()
 		return
 	}
-	store := &objects{wanted: m.o.Clock.Now(), changed: func(old, new *unstructured.Unstructured) {
-		for _, h := range m.handlers {
-			h(m.Name, gvr, old, new)
+	store := &objects{wanted: m.o.Clock.Now(), values: newValues(func(changes []change[*unstructured.Unstructured]) {
+		for _, c := range changes {
+			for _, h := range m.handlers {
+				h(m.Name, gvr, c.old, c.new)
+			}
 		}
-	}}
+	})}
+	store.equal = sameVersion
+	trimmed := func(u *unstructured.Unstructured) (*unstructured.Unstructured, bool, error) {
+		trim(u)
+		return u, true, nil
+	}
 	m.watched[gvr] = store
 	name := fmt.Sprintf("%s in cluster %s", gvr.GroupResource(), m.Name)
 	ctx, stop := context.WithCancel(m.ctx)
-	go m.followWhile(ctx, name, &unstructured.Unstructured{}, store, func(c *connection) cache.ListWatch {
+	go m.followWhile(ctx, name, &unstructured.Unstructured{}, &trimming[*unstructured.Unstructured,
+		*unstructured.Unstructured]{trimmed, store}, func(c *connection) cache.ListWatch {
 		lw := c.listWatch(gvr, "", managed)
 		list := lw.ListWithContextFunc
 		lw.ListWithContextFunc = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
@@ -69,7 +76,9 @@ func (m *Member) Watch(gvr schema.GroupVersionResource) {
 func (m *Member) unwatch(gvr schema.GroupVersionResource, store *objects) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !store.empty() || m.o.Clock.Since(store.wanted) < unservedWatchLife {
+	empty := true
+	store.visit(func(types.NamespacedName, *unstructured.Unstructured) { empty = false })
+	if !empty || m.o.Clock.Since(store.wanted) < unservedWatchLife {
 		return false
 	}
 	delete(m.watched, gvr)
@@ -95,11 +104,7 @@ func (m *Member) EachManaged(f func(*unstructured.Unstructured)) {
 	stores := slices.Collect(maps.Values(m.watched))
 	m.mu.Unlock()
 	for _, s := range stores {
-		s.mu.RLock()
-		for _, u := range s.items {
-			f(u)
-		}
-		s.mu.RUnlock()
+		s.visit(func(_ types.NamespacedName, u *unstructured.Unstructured) { f(u) })
 	}
 }
 
@@ -135,115 +140,15 @@ func (m *Member) followWhile(ctx context.Context, name string, kind runtime.Obje
 	}
 }
 
-// objects is a store of managed objects that reports each difference once.
+// objects has the managed objects of a resource.
 type objects struct {
-	changed func(old, new *unstructured.Unstructured)
+	*values[*unstructured.Unstructured]
 	// wanted is the time of the last call of Watch. Member.mu guards it.
 	wanted time.Time
-
-	mu     sync.RWMutex
-	synced bool
-	items  map[types.NamespacedName]*unstructured.Unstructured
 }
 
-var _ cache.TransformingStore = (*objects)(nil)
-
-// Transformer trims objects before they are stored anywhere.
-func (s *objects) Transformer() cache.TransformFunc {
-	return func(obj any) (any, error) {
-		if u, ok := obj.(*unstructured.Unstructured); ok {
-			trim(u)
-		}
-		return obj, nil
-	}
-}
-
-func (s *objects) get(key types.NamespacedName) (*unstructured.Unstructured, bool) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.items[key], s.synced
-}
-
-func (s *objects) empty() bool {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return len(s.items) == 0
-}
-
-func (s *objects) Add(obj any) error    { return s.put(obj) }
-func (s *objects) Update(obj any) error { return s.put(obj) }
-func (s *objects) Resync() error        { return nil }
-
-func (s *objects) put(obj any) error {
-	u, ok := obj.(*unstructured.Unstructured)
-	if !ok {
-		return fmt.Errorf("unexpected %T", obj)
-	}
-	trim(u)
-	key := keyOf(u)
-	s.mu.Lock()
-	old := s.items[key]
-	if s.items == nil {
-		s.items = map[types.NamespacedName]*unstructured.Unstructured{}
-	}
-	s.items[key] = u
-	s.mu.Unlock()
-	s.notify(old, u)
-	return nil
-}
-
-func (s *objects) Delete(obj any) error {
-	u, ok := obj.(*unstructured.Unstructured)
-	if !ok {
-		return fmt.Errorf("unexpected %T", obj)
-	}
-	key := keyOf(u)
-	s.mu.Lock()
-	old := s.items[key]
-	delete(s.items, key)
-	s.mu.Unlock()
-	if old != nil {
-		s.notify(old, nil)
-	}
-	return nil
-}
-
-// Replace stores the result of a list, and reports what a broken watch missed.
-func (s *objects) Replace(list []any, _ string) error {
-	items := make(map[types.NamespacedName]*unstructured.Unstructured, len(list))
-	for _, obj := range list {
-		u, ok := obj.(*unstructured.Unstructured)
-		if !ok {
-			return fmt.Errorf("unexpected %T", obj)
-		}
-		trim(u)
-		items[keyOf(u)] = u
-	}
-	s.mu.Lock()
-	before := s.items
-	s.items, s.synced = items, true
-	s.mu.Unlock()
-	for key, old := range before {
-		if items[key] == nil {
-			s.notify(old, nil)
-		}
-	}
-	for key, u := range items {
-		s.notify(before[key], u)
-	}
-	return nil
-}
-
-// notify keeps quiet when an object is the same as before.
-func (s *objects) notify(old, new *unstructured.Unstructured) {
-	if old != nil && new != nil && old.GetUID() == new.GetUID() && old.GetResourceVersion() == new.GetResourceVersion() {
-		return
-	}
-	s.changed(old, new)
-}
-
-func keyOf(u *unstructured.Unstructured) types.NamespacedName {
-	return types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}
+func sameVersion(a, b *unstructured.Unstructured) bool {
+	return a.GetUID() == b.GetUID() && a.GetResourceVersion() == b.GetResourceVersion()
 }
 
 // trim drops the managed fields, except for two facts: that our fields still come from the creation (see Apply), and

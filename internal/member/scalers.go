@@ -3,12 +3,12 @@ package member
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/argosy-io/argosy/internal/core/execute"
@@ -29,7 +29,7 @@ type scalers struct {
 	changed func(of execute.Target)
 
 	mu       sync.Mutex
-	followed map[schema.GroupKind]*scalerStore
+	followed map[schema.GroupKind]*values[execute.Target] // the workload that each autoscaler scales
 }
 
 // Scaler returns the autoscaler in the member that sets the replicas of a workload, as "HorizontalPodAutoscaler web";
@@ -42,8 +42,13 @@ func (m *Member) Scaler(ctx context.Context, workload execute.Target) (scaler st
 		if store == nil {
 			continue
 		}
-		await(ctx, store.listed, store.since.Add(scalerTimeout))
-		name, listed := store.scalerOf(workload)
+		store.await(ctx, scalerTimeout)
+		name := "" // the first by name
+		listed := store.visit(func(scaler types.NamespacedName, of execute.Target) {
+			if of == workload && (name == "" || scaler.Name < name) {
+				name = scaler.Name
+			}
+		})
 		if name != "" {
 			return gvk.Kind + " " + name, true
 		}
@@ -54,7 +59,7 @@ func (m *Member) Scaler(ctx context.Context, workload execute.Target) (scaler st
 
 // followScalers returns the store of a kind of autoscaler, followed from now on; nil while the member does not serve
 // it.
-func (m *Member) followScalers(gvk schema.GroupVersionKind) *scalerStore {
+func (m *Member) followScalers(gvk schema.GroupVersionKind) *values[execute.Target] {
 	m.scalers.mu.Lock()
 	defer m.scalers.mu.Unlock()
 	if store := m.scalers.followed[gvk.GroupKind()]; store != nil {
@@ -64,44 +69,25 @@ func (m *Member) followScalers(gvk schema.GroupVersionKind) *scalerStore {
 	if !ok {
 		return nil
 	}
-	store := &scalerStore{listed: make(chan struct{}), since: time.Now()}
-	store.equal = func(a, b execute.Target) bool { return a == b }
-	var once sync.Once
-	store.changed = func(gone, added []execute.Target) {
-		once.Do(func() { close(store.listed) })
-		for _, workload := range slices.Concat(gone, added) {
-			m.scalers.changed(workload)
+	store := newValues(func(changes []change[execute.Target]) {
+		for _, c := range changes {
+			for _, workload := range []execute.Target{c.old, c.new} {
+				if workload != (execute.Target{}) {
+					m.scalers.changed(workload)
+				}
+			}
 		}
-	}
+	})
 	if m.scalers.followed == nil {
-		m.scalers.followed = map[schema.GroupKind]*scalerStore{}
+		m.scalers.followed = map[schema.GroupKind]*values[execute.Target]{}
 	}
 	m.scalers.followed[gvk.GroupKind()] = store
-	trim := func(u *unstructured.Unstructured) (line[execute.Target], bool, error) {
+	trim := func(u *unstructured.Unstructured) (execute.Target, bool, error) {
 		target, scales := execute.TargetOf(u)
-		return line[execute.Target]{keyOf(u), target}, scales, nil
+		return target, scales, nil
 	}
 	go m.follow(fmt.Sprintf("%s in cluster %s", mapping.Resource.GroupResource(), m.Name), &unstructured.Unstructured{},
-		&trimming[*unstructured.Unstructured, line[execute.Target]]{trim: trim, into: store},
+		&trimming[*unstructured.Unstructured, execute.Target]{trim: trim, into: store},
 		func(c *connection) cache.ListWatch { return c.listWatch(mapping.Resource, "", "") })
 	return store
-}
-
-// scalerStore has the workload that each autoscaler of one kind scales.
-type scalerStore struct {
-	lines[execute.Target]
-	since  time.Time
-	listed chan struct{} // closed after the first list
-}
-
-// scalerOf returns the first by name that scales a workload; empty if none does, as far as listed.
-func (s *scalerStore) scalerOf(workload execute.Target) (name string, listed bool) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	for key, t := range s.values {
-		if t == workload && (name == "" || key.Name < name) {
-			name = key.Name
-		}
-	}
-	return name, s.values != nil
 }

@@ -21,7 +21,13 @@ type endpoints struct {
 	changed func(service types.NamespacedName)
 
 	mu       sync.Mutex
-	followed map[types.NamespacedName]*sliceStore
+	followed map[types.NamespacedName]followedSlices
+}
+
+// followedSlices has the slices of one Service.
+type followedSlices struct {
+	*values[service.Slice]
+	stop context.CancelFunc
 }
 
 // EndpointSlices returns the slices of a Service in the member, except those that a hub copied there. The first call
@@ -29,19 +35,21 @@ type endpoints struct {
 // respond, the last slices stay.
 func (m *Member) EndpointSlices(of types.NamespacedName) (all []service.Slice, listed bool) {
 	m.endpoints.mu.Lock()
-	store := m.endpoints.followed[of]
-	if store == nil {
+	store, followed := m.endpoints.followed[of]
+	if !followed {
 		store = m.followSlices(of)
 	}
 	m.endpoints.mu.Unlock()
-	return store.list()
+	all = []service.Slice{}
+	listed = store.visit(func(_ types.NamespacedName, s service.Slice) { all = append(all, s) })
+	return all, listed
 }
 
 // StopEndpointSlices stops watching the EndpointSlices of a Service.
 func (m *Member) StopEndpointSlices(of types.NamespacedName) {
 	m.endpoints.mu.Lock()
 	defer m.endpoints.mu.Unlock()
-	if store := m.endpoints.followed[of]; store != nil {
+	if store, followed := m.endpoints.followed[of]; followed {
 		store.stop()
 		delete(m.endpoints.followed, of)
 	}
@@ -58,46 +66,30 @@ func (e *endpoints) lost() {
 }
 
 // followSlices must be called with the lock.
-func (m *Member) followSlices(of types.NamespacedName) *sliceStore {
+func (m *Member) followSlices(of types.NamespacedName) followedSlices {
 	ctx, stop := context.WithCancel(m.ctx)
-	store := &sliceStore{stop: stop}
-	store.equal = service.Slice.Equal
-	store.changed = func(_, _ []service.Slice) {
+	store := followedSlices{newValues(func([]change[service.Slice]) {
 		if ctx.Err() == nil {
 			m.endpoints.changed(of)
 		}
-	}
+	}), stop}
 	if m.endpoints.followed == nil {
-		m.endpoints.followed = map[types.NamespacedName]*sliceStore{}
+		m.endpoints.followed = map[types.NamespacedName]followedSlices{}
 	}
 	m.endpoints.followed[of] = store
 	gvr := discoveryv1.SchemeGroupVersion.WithResource("endpointslices")
 	selector := discoveryv1.LabelServiceName + "=" + of.Name
 	go m.followWhile(ctx, fmt.Sprintf("endpoint slices of %s in cluster %s", of, m.Name), &unstructured.Unstructured{},
-		&trimming[*unstructured.Unstructured, line[service.Slice]]{trim: trimSlice, into: store},
+		&trimming[*unstructured.Unstructured, service.Slice]{trim: trimSlice, into: store},
 		func(c *connection) cache.ListWatch { return c.listWatch(gvr, of.Namespace, selector) })
 	return store
 }
 
-// sliceStore has the slices of one Service.
-type sliceStore struct {
-	lines[service.Slice]
-	stop context.CancelFunc
-}
-
-// list returns the slices, and whether the member has listed them.
-func (s *sliceStore) list() (all []service.Slice, listed bool) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return slices.AppendSeq(make([]service.Slice, 0, len(s.values)), maps.Values(s.values)), s.values != nil
-}
-
-func trimSlice(u *unstructured.Unstructured) (l line[service.Slice], counts bool, err error) {
+func trimSlice(u *unstructured.Unstructured) (slice service.Slice, counts bool, err error) {
 	typed := &discoveryv1.EndpointSlice{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, typed); err != nil {
-		return l, false, fmt.Errorf("read EndpointSlice %s/%s: %w", u.GetNamespace(), u.GetName(), err)
+		return slice, false, fmt.Errorf("read EndpointSlice %s/%s: %w", u.GetNamespace(), u.GetName(), err)
 	}
-	l.object = keyOf(u)
-	l.value, counts = service.SliceOf(typed)
-	return l, counts, nil
+	slice, counts = service.SliceOf(typed)
+	return slice, counts, nil
 }

@@ -4,7 +4,6 @@ package service
 
 import (
 	"cmp"
-	"reflect"
 	"slices"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -35,9 +34,6 @@ type Slice struct {
 	Endpoints []discoveryv1.Endpoint
 	Ports     []discoveryv1.EndpointPort
 }
-
-// Equal reports whether the slices are equal.
-func (s Slice) Equal(other Slice) bool { return reflect.DeepEqual(s, other) }
 
 // SliceOf returns the shared part of s. ok is false for a slice that came from another cluster, which would otherwise
 // circulate. Slices from a policy count, and so do copies that the cluster's own controllers make.
