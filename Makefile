@@ -73,7 +73,7 @@ check: ## Check format, vet, static analysis, generated files, tools, chart and 
 	if [ "$$before" != "$$(sum)" ]; then echo "generated files were out of date: make generate has updated them, commit them"; exit 1; fi
 
 bench: build ## Measure the figures and compare them with their targets; also writes bench.json.
-	@bin/argosy bench --output bench.json $(ARGS)
+	@$(GO) run ./test/bench --output bench.json $(ARGS)
 
 generate: ## Generate deepcopy functions and CRDs from the API types, and docs/reference from the source.
 	$(TOOL) controller-gen object paths=./api/...

@@ -57,7 +57,7 @@ const (
 	// ReleaseStrategyAnnotation names the ReleaseStrategy for changes of the pods of a template. Without a release,
 	// members keep their pods.
 	//
-	// On: templates. Written by: users, bench. Read by: api/release/v1alpha1. Users may set it: yes.
+	// On: templates. Written by: users. Read by: api/release/v1alpha1. Users may set it: yes.
 	ReleaseStrategyAnnotation = "argosy.io/release-strategy"
 
 	// SkipStageAnnotation skips a stage of a release. The value is the stage and its attempt, such as prod@1.

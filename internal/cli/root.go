@@ -59,7 +59,6 @@ func verbs(hub *hubFlags) []*cobra.Command {
 		newSim(),
 		newSimMember(),
 		newDemo(),
-		newBench(),
 		newDocs(),
 		newVersion(),
 	}

@@ -45,7 +45,6 @@ var layers = []struct {
 	{"internal/sim", 4},
 	{"internal/install", 4},
 	{"internal/lab", 4},
-	{"internal/bench", 4},
 	{"internal/cli", 4},
 	{"cmd", 5},
 	{"test", 6},

@@ -58,9 +58,9 @@ var notRun = map[string][]string{
 	"it needs the command line of Argo Workflows": {`argo get NAME -n shop`},
 	"it needs systemd":                            {`journalctl -u argosy`},
 	"it measures for a long time": {
-		`argosy bench`,
-		`argosy bench --hub-arg=--encrypt-secrets=false`,
-		`argosy bench --hub-arg=--enable-priority-and-fairness=false`,
+		`make bench`,
+		`make bench ARGS=--hub-arg=--encrypt-secrets=false`,
+		`make bench ARGS=--hub-arg=--enable-priority-and-fairness=false`,
 	},
 	"every run of the tests does it": {`make build`},
 }

@@ -46,7 +46,7 @@ var (
 )
 
 // skipped are folders whose code is no part of the hub.
-var skipped = []string{"internal/sim", "internal/lab", "internal/bench", "internal/controller/controllertest",
+var skipped = []string{"internal/sim", "internal/lab", "internal/controller/controllertest",
 	"internal/member/memserver", "internal/member/membertest"}
 
 func newSource() source {

@@ -1,6 +1,6 @@
-// Package bench measures what the hub costs: time against a floor measured in the same run, writes, CPU and memory,
+// Command bench measures what the hub costs: time against a floor measured in the same run, writes, CPU and memory,
 // beside targets.
-package bench
+package main
 
 import (
 	"context"

@@ -1,43 +1,62 @@
-package cli
+package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
+	"syscall"
 	"text/tabwriter"
+	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
-
-	"github.com/argosy-io/argosy/internal/bench"
+	"google.golang.org/grpc/grpclog"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
 )
 
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends the program at once
+	klog.SetLogger(logr.Discard())
+	ctrl.SetLogger(logr.Discard())
+	grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard, io.Discard))
+	rest.SetDefaultWarningHandler(rest.NoWarnings{})
+	if err := newBench().ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
 func newBench() *cobra.Command {
-	o := bench.Options{}
+	o := Options{}
 	var output, format string
 	cmd := &cobra.Command{
 		Use:   "bench",
 		Short: "Measure time, writes, CPU and memory against their targets",
 		Long: `Runs a hub and three simulated members on this machine and measures what propagation costs. Times are multiples of a
 floor measured in the same run: a plain client that writes the same objects straight into the members.`,
-		Args: noArgs,
+		Args:          cobra.NoArgs,
+		SilenceUsage:  true, // an error is one sentence, without the usage
+		SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
-			if o.Binary, err = os.Executable(); err != nil {
-				return err
-			}
 			if o.Dir, err = os.MkdirTemp("", "argosy-bench-"); err != nil {
 				return err
 			}
 			defer os.RemoveAll(o.Dir)
-			progress := newSteps(cmd.ErrOrStderr(), colors(cmd, cmd.ErrOrStderr()))
-			o.Say = func(format string, args ...any) { progress.begin(fmt.Sprintf(format, args...)) }
-			rows, err := bench.Run(cmd.Context(), o)
+			began := time.Now()
+			o.Say = func(format string, args ...any) {
+				fmt.Fprintf(cmd.ErrOrStderr(), "%5.0f s  %s\n", time.Since(began).Seconds(), fmt.Sprintf(format, args...))
+			}
+			rows, err := Run(cmd.Context(), o)
 			if err != nil {
-				progress.fail()
 				return err
 			}
-			progress.done("")
 			raw, err := json.MarshalIndent(rows, "", "  ")
 			if err != nil {
 				return err
@@ -54,6 +73,7 @@ floor measured in the same run: a plain client that writes the same objects stra
 			return benchTable(cmd.OutOrStdout(), rows)
 		},
 	}
+	cmd.Flags().StringVar(&o.Binary, "binary", "bin/argosy", "the argosy executable to measure")
 	cmd.Flags().IntVar(&o.ConfigMaps, "configmaps", 300, "number of ConfigMaps to propagate")
 	cmd.Flags().IntVar(&o.Deployments, "deployments", 200, "number of Deployments to propagate")
 	cmd.Flags().IntVar(&o.Bindings, "bindings", 10_000,
@@ -79,7 +99,7 @@ floor measured in the same run: a plain client that writes the same objects stra
 	return cmd
 }
 
-func benchTable(out io.Writer, rows []bench.Row) error {
+func benchTable(out io.Writer, rows []Row) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "WORK\tMEASURED\tMUST\tAIM\tREACHED\tKARMADA")
 	for _, r := range rows {
