@@ -87,7 +87,7 @@ func (r *reconciler) distribute(ctx context.Context, f *autoscalingv1alpha1.Fede
 	r.remember(f, autoscale.History{Deviates: deviates})
 
 	// 2. Write one autoscaler per cluster. A cluster without an execution namespace does not block the others.
-	failed := []error{r.release(ctx, key, t.binding.GetName())}
+	failed := []error{r.resumeDivision(ctx, key, t.binding.GetName())}
 	for _, cluster := range slices.Sorted(maps.Keys(shares)) {
 		if err := r.place(ctx, f, cluster, shares[cluster], standing[cluster]); !apierrors.IsNotFound(err) &&
 			!apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
@@ -264,15 +264,15 @@ func (r *reconciler) withdraw(ctx context.Context, key types.NamespacedName, wan
 
 // end deletes the autoscalers of a FederatedHPA and lets the scheduler divide the replicas again.
 func (r *reconciler) end(ctx context.Context, key types.NamespacedName) error {
-	if err := r.release(ctx, key, ""); err != nil {
+	if err := r.resumeDivision(ctx, key, ""); err != nil {
 		return err
 	}
 	return r.withdraw(ctx, key, nil)
 }
 
-// release lets the scheduler divide the replicas of bindings that the autoscalers of a FederatedHPA scaled, except for
-// the named binding.
-func (r *reconciler) release(ctx context.Context, key types.NamespacedName, except string) error {
+// resumeDivision lets the scheduler divide the replicas of bindings that the autoscalers of a FederatedHPA scaled,
+// except for the named binding.
+func (r *reconciler) resumeDivision(ctx context.Context, key types.NamespacedName, except string) error {
 	var bindings workv1alpha2.ResourceBindingList
 	if err := r.client.List(ctx, &bindings, client.InNamespace(key.Namespace), client.MatchingFields{byScaler: key.Name},
 		client.UnsafeDisableDeepCopy); err != nil {

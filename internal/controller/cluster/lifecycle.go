@@ -201,7 +201,7 @@ func (l *lifecycle) leave(ctx context.Context, cluster *clusterv1alpha1.Cluster)
 
 	// 4. Release the member, which may join another hub.
 	if reachable && !membership.Pulls(cluster) { // `argosy unregister` releases a cluster with an agent.
-		if err := l.release(ctx, cluster.Name); err != nil {
+		if err := l.removeOwnership(ctx, cluster.Name); err != nil {
 			return 0, err
 		}
 	}
@@ -220,9 +220,9 @@ func (l *lifecycle) leave(ctx context.Context, cluster *clusterv1alpha1.Cluster)
 	return 0, commit.RemoveFinalizer(ctx, l.client, cluster, workv1alpha2.ClusterFinalizer)
 }
 
-// release removes the hub's impersonation permissions and its ownership from a member. In an unreachable member the
-// ownership stays. It expires without renewal, so it does not block another hub.
-func (l *lifecycle) release(ctx context.Context, cluster string) error {
+// removeOwnership removes the hub's impersonation permissions and its ownership from a member. In an unreachable member
+// the ownership stays. It expires without renewal, so it does not block another hub.
+func (l *lifecycle) removeOwnership(ctx context.Context, cluster string) error {
 	m := l.members.Known(cluster)
 	if m == nil {
 		return nil

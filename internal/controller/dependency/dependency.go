@@ -176,7 +176,7 @@ func (r *reconciler) distribute(ctx context.Context, key types.NamespacedName) (
 	refs, err := r.Interpreter.Dependencies(ctx, asked)
 	served, stored := true, true
 	if err == nil {
-		refs, stored, err = r.released(ctx, b, tpl, refs)
+		refs, stored, err = r.withRevisions(ctx, b, tpl, refs)
 	}
 	if err == nil {
 		refs, served, err = r.further(ctx, key, tpl.GetNamespace(), refs)
@@ -221,7 +221,7 @@ func (r *reconciler) end(ctx context.Context, key types.NamespacedName, b workv1
 		return 0, commit.RemoveFinalizer(ctx, r.client, b, workv1alpha2.DependenciesDistributorFinalizer)
 	}
 	r.missing.Delete(key)
-	return 0, r.release(ctx, key, b)
+	return 0, r.detachAll(ctx, key, b)
 }
 
 // template returns the template of a binding; nil if nothing can be done for it now.
@@ -258,7 +258,7 @@ func (r *reconciler) settle(ctx context.Context, key types.NamespacedName, b wor
 	again := need.again
 	refs, failures := dependency.Within(tpl.GetNamespace(), need.refs)
 	if len(refs)+len(failures) == 0 && need.complete {
-		return again, r.release(ctx, key, b, need.watched...)
+		return again, r.detachAll(ctx, key, b, need.watched...)
 	}
 	// Index them before the lookup, so that no change is missed.
 	r.index.set(key, slices.Concat(refs, need.watched))
@@ -503,12 +503,12 @@ func (r *reconciler) awaitRecreation(ctx context.Context, key types.NamespacedNa
 		}
 	}
 	r.missing.Delete(key)
-	return 0, r.release(ctx, key, nil)
+	return 0, r.detachAll(ctx, key, nil)
 }
 
-// release detaches all dependencies of a binding and then removes its finalizer. b is nil if it does not exist. The
+// detachAll detaches all dependencies of a binding and then removes its finalizer. b is nil if it does not exist. The
 // keys to watch for it stay in the index.
-func (r *reconciler) release(ctx context.Context, key types.NamespacedName, b workv1alpha2.Binding,
+func (r *reconciler) detachAll(ctx context.Context, key types.NamespacedName, b workv1alpha2.Binding,
 	watched ...configv1alpha1.DependentObjectReference) error {
 	r.index.set(key, watched)
 	r.recovers(key)

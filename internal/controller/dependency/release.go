@@ -20,10 +20,10 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
 
-// released adds the dependencies of the ReleaseRevisions that a binding names to those of its template: members have
-// pods of these revisions, or get them in a rollback. complete is false if a revision does not exist, and if the
+// withRevisions adds the dependencies of the ReleaseRevisions that a binding names to those of its template: members
+// have pods of these revisions, or get them in a rollback. complete is false if a revision does not exist, and if the
 // template waits for releases but dispatch has not found out yet what members have.
-func (r *reconciler) released(ctx context.Context, b workv1alpha2.Binding, tpl *unstructured.Unstructured,
+func (r *reconciler) withRevisions(ctx context.Context, b workv1alpha2.Binding, tpl *unstructured.Unstructured,
 	refs []configv1alpha1.DependentObjectReference) (all []configv1alpha1.DependentObjectReference, complete bool,
 	err error) {
 	complete = len(dispatch.RevisionsOf(b)) > 0 || b.GetNamespace() == "" ||

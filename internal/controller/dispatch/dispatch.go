@@ -178,7 +178,7 @@ func (r *reconciler) reconcile(ctx context.Context, b workv1alpha2.Binding) (aft
 		return 0, r.finish(ctx, b, works)
 	}
 	unwanted, again := dispatch.Unwanted(b, works, r.Clock.Now())
-	if unwanted, err = r.released(ctx, b, unwanted); err != nil {
+	if unwanted, err = r.withoutRequired(ctx, b, unwanted); err != nil {
 		return 0, err
 	}
 	if err := r.remove(ctx, b, unwanted); err != nil {

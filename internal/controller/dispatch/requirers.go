@@ -17,10 +17,10 @@ import (
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
-// released returns the unwanted Works of a binding without those in clusters that a requirer is leaving, too: a
+// withoutRequired returns the unwanted Works of a binding without those in clusters that a requirer is leaving, too: a
 // dependency leaves a cluster after the templates that require it. The deletion of the requirer's Work reconciles the
 // binding again; see requiredBy.
-func (r *reconciler) released(ctx context.Context, b workv1alpha2.Binding,
+func (r *reconciler) withoutRequired(ctx context.Context, b workv1alpha2.Binding,
 	unwanted []workv1alpha1.Work) ([]workv1alpha1.Work, error) {
 	for _, by := range b.BindingSpec().RequiredBy {
 		if len(unwanted) == 0 {

@@ -243,7 +243,7 @@ func (r *reconciler) reconcileStray(ctx context.Context, cluster string, key typ
 	if err := r.client.Get(ctx, key, work); err != nil || work.DeletionTimestamp == nil {
 		return outcome{err: client.IgnoreNotFound(err)}
 	}
-	return outcome{err: r.release(ctx, work)}
+	return outcome{err: r.removeFinalizers(ctx, work)}
 }
 
 // apply updates the member's object to the Work's manifest. The caller must pass the result to report if it is not nil.
@@ -391,11 +391,11 @@ func (r *reconciler) scaledBy(ctx context.Context, m *member.Member, work *workv
 func (r *reconciler) remove(ctx context.Context, cluster string, work *workv1alpha1.Work) (time.Duration, error) {
 	// 1. Decide whether the deletion concerns the object at all.
 	if !controllerutil.ContainsFinalizer(work, workv1alpha2.ExecutionFinalizer) {
-		return 0, r.release(ctx, work)
+		return 0, r.removeFinalizers(ctx, work)
 	}
 	manifest, err := execute.Manifest(work)
 	if err != nil {
-		return 0, r.release(ctx, work) // A manifest that cannot be read was never applied.
+		return 0, r.removeFinalizers(ctx, work) // A manifest that cannot be read was never applied.
 	}
 	switch kind, after, why, err := r.deletions.judge(ctx, cluster, work); {
 	case err != nil:
@@ -405,7 +405,7 @@ func (r *reconciler) remove(ctx context.Context, cluster string, work *workv1alp
 	case kind == execute.EndKept:
 		log.Info("kept the object of a Work that others deleted", "cluster", cluster, "work", work.Name, "why",
 			why)
-		err := r.release(ctx, work)
+		err := r.removeFinalizers(ctx, work)
 		if err == nil {
 			r.kept.add(cluster, why)
 		}
@@ -415,14 +415,14 @@ func (r *reconciler) remove(ctx context.Context, cluster string, work *workv1alp
 	// 2. Read the member's object.
 	m, err := r.member(ctx, cluster)
 	if errors.Is(err, errClusterGone) {
-		return 0, r.release(ctx, work)
+		return 0, r.removeFinalizers(ctx, work)
 	}
 	if err != nil {
 		return r.reporter.stuck(work, err)
 	}
 	observed, err := observe(ctx, m, manifest)
 	if errors.Is(err, member.ErrKindNotServed) && isUnserved(ctx, m, manifest) {
-		return 0, r.release(ctx, work) // The objects were deleted with their kind.
+		return 0, r.removeFinalizers(ctx, work) // The objects were deleted with their kind.
 	}
 	if err == nil && (observed == nil || execute.Anothers(work, observed)) {
 		// The cache may not show yet what we created or adopted.
@@ -446,7 +446,7 @@ func (r *reconciler) remove(ctx context.Context, cluster string, work *workv1alp
 				return 0, err
 			}
 			if cl.DeletionTimestamp != nil {
-				return 0, r.release(ctx, work) // The object stays in the cluster that leaves.
+				return 0, r.removeFinalizers(ctx, work) // The object stays in the cluster that leaves.
 			}
 			return 0, r.reporter.reportBlocked(ctx, work, execute.Outcome{HandsOff: why})
 		}
@@ -478,11 +478,11 @@ func (r *reconciler) remove(ctx context.Context, cluster string, work *workv1alp
 	if kind == execute.Delete || kind == execute.Wait {
 		return deletionCheck, nil
 	}
-	return 0, r.release(ctx, work)
+	return 0, r.removeFinalizers(ctx, work)
 }
 
-// release removes our finalizers from a Work that is being deleted.
-func (r *reconciler) release(ctx context.Context, work *workv1alpha1.Work) error {
+// removeFinalizers removes our finalizers from a Work that is being deleted.
+func (r *reconciler) removeFinalizers(ctx context.Context, work *workv1alpha1.Work) error {
 	return markStale(commit.RemoveFinalizer(ctx, r.client, work, workv1alpha2.ExecutionFinalizer,
 		execute.OrderedFinalizer))
 }

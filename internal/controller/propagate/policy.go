@@ -27,9 +27,9 @@ import (
 // unsyncedRetry is the delay before a policy that is being deleted checks again whether its kinds are in the cache.
 const unsyncedRetry = time.Second
 
-// setupRelease registers the loop that removes the finalizers of deleted policies. The policy and each claim that ends
-// trigger it.
-func (r *reconciler) setupRelease(mgr ctrl.Manager) error {
+// setupFinalizers registers the loop that removes the finalizers of deleted policies. The policy and each claim that
+// ends trigger it.
+func (r *reconciler) setupFinalizers(mgr ctrl.Manager) error {
 	c, err := controller.New("release-policy", mgr, controller.Options{Reconciler: reconcile.Func(r.reconcilePolicy)})
 	if err != nil {
 		return fmt.Errorf("set up the release of policies: %w", err)

@@ -99,5 +99,5 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 			return fmt.Errorf("watch for the propagation of templates: %w", err)
 		}
 	}
-	return r.setupRelease(mgr)
+	return r.setupFinalizers(mgr)
 }

@@ -91,7 +91,7 @@ func (r *reconciler) propagate(ctx context.Context, k key) error {
 		bound, err = commit.Update(ctx, r.client, existing, d.Binding)
 	}
 	if err == nil && d.Action != propagate.MakeBinding {
-		err = r.release(ctx, d)
+		err = r.unclaim(ctx, d)
 	}
 	if err != nil {
 		return err
@@ -151,8 +151,8 @@ func (r *reconciler) claim(
 	return got, nil
 }
 
-// release writes the template where a claim, or the mark of a Lazy policy, ends.
-func (r *reconciler) release(ctx context.Context, d propagate.Decision) error {
+// unclaim writes the template where a claim, or the mark of a Lazy policy, ends.
+func (r *reconciler) unclaim(ctx context.Context, d propagate.Decision) error {
 	if d.Released == nil {
 		return nil
 	}
@@ -240,7 +240,7 @@ func (r *reconciler) write(
 			return false, err
 		}
 	}
-	if err := r.release(ctx, d); err != nil {
+	if err := r.unclaim(ctx, d); err != nil {
 		return wrote, err
 	}
 	if podsUnknown {

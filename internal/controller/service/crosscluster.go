@@ -327,7 +327,7 @@ func (r *crossCluster) end(ctx context.Context, me service.Owner) error {
 	// Release the binding last: after a restart it shows that there is still work to do.
 	if found && service.Claims(me, template) {
 		want := template.DeepCopy()
-		service.Release(want)
+		service.Unclaim(want)
 		if _, err := r.Templates.Update(ctx, want); err != nil {
 			return client.IgnoreNotFound(err)
 		}
@@ -337,7 +337,7 @@ func (r *crossCluster) end(ctx context.Context, me service.Owner) error {
 		return err
 	}
 	want := b.DeepCopyObject().(workv1alpha2.Binding)
-	service.Release(want)
+	service.Unclaim(want)
 	_, err = commit.Update(ctx, r.client, b, want)
 	return err
 }

@@ -54,8 +54,8 @@ func Claims(me Owner, obj metav1.Object) bool {
 		notes[networkingv1alpha1.MultiClusterServiceNameKey] == me.Name
 }
 
-// Release removes the claim from obj in place.
-func Release(obj metav1.Object) {
+// Unclaim removes the claim from obj in place.
+func Unclaim(obj metav1.Object) {
 	labels, notes := maps.Clone(obj.GetLabels()), maps.Clone(obj.GetAnnotations())
 	for _, key := range []string{policyv1alpha1.ClaimedByLabel, workv1alpha2.BindingManagedByLabel,
 		networkingv1alpha1.MultiClusterServicePermanentIDLabel} {

@@ -610,7 +610,7 @@ func TestServiceIsClaimedFromPolicyAndReleased(t *testing.T) {
 	if diff := cmp.Diff(b, again); err != nil || diff != "" {
 		t.Errorf("a second look changes the binding: %v %s", err, diff)
 	}
-	Release(got)
+	Unclaim(got)
 	if Claims(me, got) || got.GetLabels()["app"] != "web" || len(got.GetLabels()) != 1 || len(got.GetAnnotations()) != 0 {
 		t.Errorf("released: %v %v", got.GetLabels(), got.GetAnnotations())
 	}
