@@ -68,6 +68,8 @@ gate)
 	;;
 long)
 	part race . "$raced" -race -timeout 20m
+	# These compare decisions of a hub and of its simulation, which the race detector slows down too much.
+	part histories . "$("$go" list ./internal/controller)" -timeout 20m -run '^TestASimulationFinds'
 	# What computes longest runs in plain alone.
 	part core-race . "$(grep -E '/(api|internal/core|internal/scope)(/|$)' <<<"$plain")" -short -race -timeout 20m -skip 'InRandom|ShareBudget|AMemberOfAGroup|AJobKeeps|AnnotationsReach'
 	previous
