@@ -57,8 +57,6 @@ type Place struct {
 	What string `json:"what,omitempty"`
 	// Since is when it became unhealthy, in seconds since 1970; 0 if unknown.
 	Since int64 `json:"since,omitempty"`
-	// Ended is true if a run, such as of a Job, has ended there.
-	Ended bool `json:"ended,omitempty"`
 }
 
 // Seen is what the hub knows about a template in a cluster.
@@ -176,7 +174,7 @@ func (s Seen) Place() Place {
 	if s.Report != nil {
 		r = *s.Report
 	}
-	p.Ended = r.Applied && aggregate.Final(s.Kind, r.Status)
+	ended := r.Applied && aggregate.Final(s.Kind, r.Status)
 	status := StatusOf(r)
 	p.Ready, p.Wanted = podsOf(s.Kind, status, int64(s.Target.Replicas))
 	if s.Lost {
@@ -189,13 +187,13 @@ func (s Seen) Place() Place {
 		p.State, p.What = Failed, s.Unsent
 	case s.Leaving && s.Report == nil:
 		p.State = Leaving
-	case s.Lost && !p.Ended:
+	case s.Lost && !ended:
 		p.State = Lost
 	case !r.Applied && r.AppliedMessage != "":
 		p.State, p.What = Failed, r.AppliedMessage
 	case !r.Applied, s.Outdated:
 		p.State = Progressing
-	case r.Health == workv1alpha1.ResourceUnhealthy, s.ails(r, status, p):
+	case r.Health == workv1alpha1.ResourceUnhealthy, !ended && s.ails(r, status, p):
 		p.State = Unhealthy
 		if r.UnhealthySince != nil {
 			p.Since = r.UnhealthySince.Unix()
@@ -218,10 +216,7 @@ func (s Seen) Place() Place {
 // ails reports whether a template that is not known to be unhealthy lacks pods: some do not run, or the controller
 // cannot create them.
 func (s Seen) ails(r workv1alpha2.AggregatedStatusItem, status map[string]any, p Place) bool {
-	switch {
-	case p.Ended:
-		return false
-	case r.Health == workv1alpha1.ResourceHealthy:
+	if r.Health == workv1alpha1.ResourceHealthy {
 		return s.Troubled && p.Ready < p.Wanted
 	}
 	return s.Troubled || Refusal(s.Kind, status, s.Target.Replicas) != ""

@@ -24,7 +24,7 @@ const (
 const minorSteps = 1
 
 // Unrecorded is the binary that wrote a store that has Works but no record.
-var Unrecorded = Writer{Format: 1, Version: "a version without records"}
+var Unrecorded = Writer{Format: 1, Version: "before store format 2"}
 
 // Writer is a binary that wrote a store, as it is recorded there.
 type Writer struct {
