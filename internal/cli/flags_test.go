@@ -93,8 +93,7 @@ var otherProgramsFlags = map[string]string{
 	"kube-controller-manager": "cluster-signing-cert-file cluster-signing-key-file controller-start-interval controllers node-monitor-grace-period " +
 		"root-ca-file service-account-private-key-file",
 	"karmada-scheduler": "v",
-	"chromium": "headless no-sandbox disable-gpu remote-debugging-pipe ignore-certificate-errors disable-background-networking " +
-		"disable-component-update user-data-dir",
+	"make bench":        "hub-arg pull-only",
 }
 
 // eachLiteral calls check with each string literal of the hub's code, and with each sum of literals.

@@ -355,6 +355,8 @@ func readiness(ctx context.Context, d *discovery.DiscoveryClient) []partHealth {
 	switch code := check("/readyz/etcd"); {
 	case code == http.StatusForbidden:
 		store.Detail = "unknown: this user may not get /readyz/etcd"
+	case code == 0 || code == http.StatusTooManyRequests:
+		store.Detail = "unknown: the hub did not answer /readyz/etcd"
 	case code != http.StatusOK:
 		store.OK, store.Detail = false, "not responding"
 		store.Next = "check the disk of the hub's data folder, or the servers of --etcd-servers"

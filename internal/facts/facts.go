@@ -19,17 +19,23 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/adjust/deschedule"
 	"github.com/argosy-io/argosy/internal/core/adjust/failover"
+	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/source/service"
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
-// Observed reads the state on which the claim of a template depends. policies are those that may select the template,
-// binding is its binding, nil for none. An override policy that the user may not read counts as there.
+// Observed reads the state on which the claim of a template depends. policies are any policies, binding is the
+// template's, nil for none. An override policy that the user may not read counts as there, a MultiClusterService as
+// missing.
 func Observed(ctx context.Context, r client.Reader, template *unstructured.Unstructured, binding workv1alpha2.Binding,
 	policies []policyv1alpha1.Propagation) (o propagate.Observed, err error) {
-	overrides := map[types.NamespacedName]bool{}
+	overrides, t := map[types.NamespacedName]bool{}, match.TemplateOf(template)
+	claim, _ := propagate.Claimed(template)
 	for _, p := range policies {
+		if propagate.Selected(p, t) == match.None && propagate.ClaimOf(p) != claim {
+			continue // it claims nothing here, so what it depends on does not matter
+		}
 		for _, name := range p.PropagationSpec().DependentOverrides {
 			key := types.NamespacedName{Namespace: p.GetNamespace(), Name: name}
 			if _, known := overrides[key]; known {
@@ -87,15 +93,20 @@ func Templates(r client.Reader) Template {
 func FailoverInput(ctx context.Context, r client.Reader, template Template, o failover.Options,
 	fleet deschedule.Clusters, clusters []*clusterv1alpha1.Cluster, bindings []workv1alpha2.Binding,
 	recent []time.Time) failover.Input {
+	policies := map[propagate.PolicyClaim]map[string]string{}
 	in := failover.Input{Options: o, Fleet: fleet, Registered: map[string]bool{}, Bindings: bindings, Recent: recent,
 		Facts: func(b workv1alpha2.Binding) (failover.Facts, error) {
 			of, err := template(ctx, b)
 			if err != nil {
 				return failover.Facts{}, err
 			}
-			annotations, err := annotationsOfPolicy(ctx, r, b)
-			if err != nil {
-				return failover.Facts{}, err
+			claim, claimed := propagate.Claimed(b)
+			annotations, read := policies[claim]
+			if claimed && !read {
+				if annotations, err = annotationsOf(ctx, r, claim); err != nil {
+					return failover.Facts{}, err
+				}
+				policies[claim] = annotations
 			}
 			return failover.FactsOf(of, annotations), nil
 		},
@@ -111,13 +122,9 @@ func FailoverInput(ctx context.Context, r client.Reader, template Template, o fa
 	return in
 }
 
-// annotationsOfPolicy returns the annotations of the policy that has claimed a binding; none if there is no such
-// policy, or if the user may not read it.
-func annotationsOfPolicy(ctx context.Context, r client.Reader, b workv1alpha2.Binding) (map[string]string, error) {
-	claim, claimed := propagate.Claimed(b)
-	if !claimed {
-		return nil, nil
-	}
+// annotationsOf returns the annotations of the policy of a claim; none if there is no such policy, or if the user may
+// not read it.
+func annotationsOf(ctx context.Context, r client.Reader, claim propagate.PolicyClaim) (map[string]string, error) {
 	policy, err := scope.Propagations.Get(ctx, r, claim.NamespacedName)
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
 		return nil, nil

@@ -65,8 +65,7 @@ func (r Releases) Input(ctx context.Context, rel *releasev1alpha1.Release, now t
 	if in.Others, err = ReleasesIn(ctx, r, client.InNamespace(rel.Namespace)); err != nil {
 		return in, err
 	}
-	if in.Approvals, err = r.Approvals(ctx, rel); err != nil &&
-		!r.lacks(err, "you may not list ReleaseApprovals: which approvals were given is not known") {
+	if in.Approvals, err = r.Approvals(ctx, rel); err != nil {
 		return in, fmt.Errorf("list the approvals of Release %s: %w", rel.Name, err)
 	}
 	var clusters clusterv1alpha1.ClusterList
@@ -118,16 +117,17 @@ func (r Releases) guards(ctx context.Context, in *release.Input) error {
 		}
 		return fmt.Errorf("list ReleaseGuards: %w", err)
 	}
-	limits := false
+	limits, counted := false, map[string]map[string]int64{}
 	for i := range list.Items {
 		g := &list.Items[i]
 		if g.DeletionTimestamp != nil || !release.GuardsNamespace(g, in.Release.Namespace) {
 			continue
 		}
 		guard := release.Guard{ReleaseGuard: g, Budget: r.Budget(g)}
-		if release.LimitsPods(g) {
+		// The plan of a release that was accepted names no guards, and few users may read all bindings.
+		if release.LimitsPods(g) && (r.Lacks == nil || len(in.Release.Status.Targets) == 0) {
 			var err error
-			if guard.Pods, err = r.podsOf(ctx, g); err != nil &&
+			if guard.Pods, err = r.podsOf(ctx, g, counted); err != nil &&
 				!r.lacks(err, "you may not list the bindings of all namespaces: limits of pods are not in the plan") {
 				return err
 			}
@@ -149,22 +149,30 @@ func (r Releases) guards(ctx context.Context, in *release.Input) error {
 	return nil
 }
 
-// podsOf counts the pods of all workloads in the namespaces of a guard, by cluster.
-func (r Releases) podsOf(ctx context.Context, g *releasev1alpha1.ReleaseGuard) (map[string]int64, error) {
+// podsOf counts the pods of all workloads in the namespaces of a guard, by cluster. counted has those of namespaces
+// that were counted for other guards.
+func (r Releases) podsOf(ctx context.Context, g *releasev1alpha1.ReleaseGuard,
+	counted map[string]map[string]int64) (map[string]int64, error) {
 	pods := map[string]int64{}
 	namespaces := g.Spec.Selector.Namespaces
 	if len(namespaces) == 0 {
 		namespaces = []string{""}
 	}
 	for _, namespace := range namespaces {
-		var bindings workv1alpha2.ResourceBindingList
-		if err := r.List(ctx, &bindings, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-			return nil, fmt.Errorf("list bindings: %w", err)
-		}
-		for i := range bindings.Items {
-			for _, c := range bindings.Items[i].Spec.Clusters {
-				pods[c.Name] += int64(c.Replicas)
+		if counted[namespace] == nil {
+			var bindings workv1alpha2.ResourceBindingList
+			if err := r.List(ctx, &bindings, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+				return nil, fmt.Errorf("list bindings: %w", err)
 			}
+			counted[namespace] = map[string]int64{}
+			for i := range bindings.Items {
+				for _, c := range bindings.Items[i].Spec.Clusters {
+					counted[namespace][c.Name] += int64(c.Replicas)
+				}
+			}
+		}
+		for cluster, n := range counted[namespace] {
+			pods[cluster] += n
 		}
 	}
 	return pods, nil

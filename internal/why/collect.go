@@ -30,6 +30,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/object/identity"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/object/text"
+	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/workload/pods"
 	"github.com/argosy-io/argosy/internal/facts"
 	"github.com/argosy-io/argosy/internal/scope"
@@ -265,7 +266,7 @@ func collect(ctx context.Context, r client.Reader, template *unstructured.Unstru
 	if existing != nil {
 		binding = existing.GetName()
 	}
-	if f.Observed, err = facts.Observed(ctx, r, template, existing, policies); err != nil {
+	if f.Observed, err = facts.Observed(ctx, may, template, existing, policies); err != nil {
 		return f, err
 	}
 
@@ -283,8 +284,10 @@ func collect(ctx context.Context, r client.Reader, template *unstructured.Unstru
 		f.Works = works
 	}
 
-	if f.Peers, f.Failovers, err = related(ctx, may, f.Binding, f.Clusters, q); err != nil {
-		return f, err
+	if propagate.Belongs(template, f.Binding) == nil {
+		if f.Peers, f.Failovers, err = related(ctx, r, f.Binding, f.Clusters, q); err != nil {
+			return f, err
+		}
 	}
 
 	// 4. The Service of its pods.

@@ -239,13 +239,13 @@ func TestPeersOfAnAffinityGroupAreRead(t *testing.T) {
 		want string
 	}{
 		"together":         {binding("web", "g", ""), "eu"},
-		"apart":            {binding("web", "", "g"), "ap"},
-		"none of the kind": {binding("web", "other", "g"), "ap"},
+		"apart":            {binding("web", "", "g"), "eu"},
+		"none of the kind": {binding("web", "other", "g"), "eu"},
 		"without a group":  {binding("web", "", ""), "ap"},
 	} {
 		peer := binding("db", "g", "", "eu")
 		if c.own.Spec.WorkloadAffinityGroups.AntiAffinityGroup != "" {
-			peer = binding("db", "", "g", "eu")
+			peer = binding("db", "", "g", "ap")
 		}
 		r, mapper := hub(deployment("web"), deployment("db"), cluster("ap"), cluster("eu"), c.own, peer)
 		says, err := Explain(t.Context(), r, mapper, Query{Kind: "deployment", Namespace: "shop", Name: "web"})

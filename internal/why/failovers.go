@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
@@ -35,15 +37,20 @@ func Failovers(
 	return moves(ctx, r, s, room, all, bindings, bindings, now), nil
 }
 
-// moves returns the moves of some bindings in the hub's failover plan for all.
+// moves returns the moves of some bindings in the hub's failover plan for all. Of the others, neither the template nor
+// the policy is read, nor are the estimators of the scheduler asked: there may be thousands.
 func moves(ctx context.Context, r client.Reader, s Scheduler, room Room, fleet []*clusterv1alpha1.Cluster,
 	some, all []workv1alpha2.Binding, now time.Time) []failover.Move {
 	snapshot, o := s.Snapshot(fleet), cmp.Or(s.Failover, failover.Defaults)
 	o.SchedulerName = s.Settings.Scheduler()
+	asked := map[types.UID]bool{}
+	for _, b := range some {
+		asked[b.GetUID()] = true
+	}
 	in := facts.FailoverInput(ctx, r, facts.Templates(r), o, deschedule.Clusters{Snapshot: snapshot,
 		Decide: func(b workv1alpha2.Binding, decide func(schedule.Capacity) ([]workv1alpha2.TargetCluster, bool)) {
 			var known schedule.Capacity
-			if room != nil {
+			if room != nil && asked[b.GetUID()] {
 				known = room(ctx, b)
 			}
 			if known == nil {
@@ -51,29 +58,32 @@ func moves(ctx context.Context, r client.Reader, s Scheduler, room Room, fleet [
 			}
 			decide(known)
 		}}, fleet, all, nil)
+	read := in.Facts
+	in.Facts = func(b workv1alpha2.Binding) (failover.Facts, error) {
+		if !asked[b.GetUID()] {
+			return failover.Facts{}, nil
+		}
+		return read(b)
+	}
 	return failover.Moves(some, failover.Make(in, now), now)
 }
 
-// policyIDs are the labels of a binding with the permanent ID of its policy.
-var policyIDs = []string{
-	policyv1alpha1.PropagationPolicyPermanentIDLabel, policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel}
-
 // related returns the bindings of the affinity groups of a binding, and its moves in the hub's failover plan. Other
-// bindings of its policy may leave first.
+// bindings of its policy may leave first. The answer does without those in namespaces that the user may not read.
 func related(ctx context.Context, r client.Reader, b workv1alpha2.Binding, fleet []*clusterv1alpha1.Cluster, q Query) (
 	peers []workv1alpha2.Binding, leaves []failover.Move, err error) {
 	if b == nil || len(fleet) == 0 {
 		return nil, nil, nil
 	}
-	all := []workv1alpha2.Binding{b}
+	all, known := []workv1alpha2.Binding{b}, map[types.UID]bool{b.GetUID(): true}
 	read := func(opts ...client.ListOption) error {
 		some, err := scope.Bindings.List(ctx, r, opts...)
-		if err != nil {
+		if err != nil && !apierrors.IsForbidden(err) {
 			return fmt.Errorf("list the bindings that may move with it: %w", err)
 		}
 		for _, other := range some {
-			if !slices.ContainsFunc(all, func(o workv1alpha2.Binding) bool { return o.GetUID() == other.GetUID() }) {
-				all = append(all, other)
+			if !known[other.GetUID()] {
+				all, known[other.GetUID()] = append(all, other), true
 			}
 		}
 		return nil
@@ -82,15 +92,18 @@ func related(ctx context.Context, r client.Reader, b workv1alpha2.Binding, fleet
 		if err := read(client.InNamespace(b.GetNamespace())); err != nil {
 			return nil, nil, err
 		}
-		peers = all[1:]
+		peers = all[1:len(all):len(all)]
 	}
 	if failover.MayLeave(b, schedule.NewSnapshot(fleet).Cluster) {
-		for _, label := range policyIDs {
-			if id := b.GetLabels()[label]; id != "" {
-				if err := read(client.MatchingLabels{label: id}); err != nil {
-					return nil, nil, err
-				}
-			}
+		labels := b.GetLabels()
+		if id := labels[policyv1alpha1.PropagationPolicyPermanentIDLabel]; id != "" {
+			err = read(client.InNamespace(b.GetNamespace()),
+				client.MatchingLabels{policyv1alpha1.PropagationPolicyPermanentIDLabel: id})
+		} else if id := labels[policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel]; id != "" {
+			err = read(client.MatchingLabels{policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel: id})
+		}
+		if err != nil {
+			return nil, nil, err
 		}
 	}
 	of := b.BindingSpec().Resource

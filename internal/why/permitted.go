@@ -11,7 +11,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/hub/roles"
 )
 
-// permitted is a reader whose lists are empty where the user may not list. It records the rights that are missing.
+// permitted is a reader whose lists are empty where the user may not list. It records the rights that are missing, also
+// those to get an object.
 type permitted struct {
 	client.Reader
 	missing []roles.Missing
@@ -24,6 +25,12 @@ func (p *permitted) List(ctx context.Context, list client.ObjectList, opts ...cl
 	if p.lacks(err, "list", in.Namespace) {
 		return nil
 	}
+	return err
+}
+
+func (p *permitted) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	err := p.Reader.Get(ctx, key, obj, opts...)
+	p.lacks(err, "get", key.Namespace)
 	return err
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -108,17 +109,19 @@ func (r *ReleaseReader) Evidence(ctx context.Context, rel *releasev1alpha1.Relea
 // read.
 func (r *ReleaseReader) input(ctx context.Context, rel *releasev1alpha1.Release) (in release.Input, notes []string,
 	err error) {
+	revisions := sync.OnceValues(func() ([]releasev1alpha1.ReleaseRevision, error) { // those of all targets
+		var list releasev1alpha1.ReleaseRevisionList
+		err := r.Client.List(ctx, &list, client.InNamespace(r.Namespace))
+		return list.Items, err
+	})
 	of := facts.Releases{Reader: r.Client, Object: r.Object, Version: r.configMap, Pacers: r.list,
-		Approvals: func(ctx context.Context, rel *releasev1alpha1.Release) ([]releasev1alpha1.ReleaseApproval, error) {
-			var list releasev1alpha1.ReleaseApprovalList
-			err := r.Client.List(ctx, &list, client.InNamespace(rel.Namespace))
-			return list.Items, err
+		// A plan has no step that approvals permit.
+		Approvals: func(context.Context, *releasev1alpha1.Release) ([]releasev1alpha1.ReleaseApproval, error) {
+			return nil, nil
 		},
-		Revisions: func(ctx context.Context, namespace string,
-			_ releasev1alpha1.ReleaseObjectReference) ([]releasev1alpha1.ReleaseRevision, error) {
-			var list releasev1alpha1.ReleaseRevisionList
-			err := r.Client.List(ctx, &list, client.InNamespace(namespace))
-			return list.Items, err
+		Revisions: func(context.Context, string,
+			releasev1alpha1.ReleaseObjectReference) ([]releasev1alpha1.ReleaseRevision, error) {
+			return revisions()
 		},
 		Works: func(ctx context.Context, b workv1alpha2.Binding,
 			template *unstructured.Unstructured) ([]workv1alpha1.Work, error) {

@@ -339,7 +339,7 @@ func TestStoreWithWorksAndNoRecordIsRefused(t *testing.T) {
 
 	// Without a record, the Works may be of format 1.
 	e.put("", "")
-	refused(t, this, []string{"the store: it was written by argosy before store format 2", "first start argosy of"},
+	refused(t, this, []string{"the store: it was written by argosy before store format 2", "start it on an empty store"},
 		"up", "--data-dir", e.data(), "--port", strconv.Itoa(e.Lab.Hub.Port))
 	e.put(inStore, inFolder)
 	e.start(this) // what was applied is removed from it

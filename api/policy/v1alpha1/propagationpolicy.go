@@ -95,8 +95,8 @@ type PropagationSpec struct {
 	// +optional
 	Failover *FailoverBehavior `json:"failover,omitempty"`
 
-	// ConflictResolution decides about an object that already exists in a cluster and that no hub manages. Abort: the hub
-	// does not change it, and reports an error. Overwrite: the hub takes it over. Default: Abort.
+	// ConflictResolution decides about an object that already exists in a cluster and that this hub does not
+	// manage. Abort: the hub does not change it, and reports an error. Overwrite: the hub takes it over. Default: Abort.
 	// +kubebuilder:default="Abort"
 	// +kubebuilder:validation:Enum=Abort;Overwrite
 	// +optional

@@ -278,10 +278,10 @@ type ReleaseGuardStatus struct {
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// NextOpen is the time when the guard opens. Not set if that is more than a year ahead.
+	// NextOpen is the time when the guard opens. Not set if the hub finds no such time within a year.
 	// +optional
 	NextOpen *metav1.Time `json:"nextOpen,omitempty"`
-	// NextClose is the time when the guard closes. Not set if that is more than a year ahead.
+	// NextClose is the time when the guard closes. Not set if the hub finds no such time within a year.
 	// +optional
 	NextClose *metav1.Time `json:"nextClose,omitempty"`
 

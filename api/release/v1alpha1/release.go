@@ -90,7 +90,8 @@ type ReleaseSpec struct {
 
 	// State is the desired state. Run: the release continues. Pause: no more pods are updated until the state is Run
 	// again. Abort: the release ends, and pods stay as they are, new and old. Rollback: the release returns to the
-	// revision before it. A release that has succeeded or was aborted can be rolled back too. Default: Run.
+	// revision before it. A release that has ended can be rolled back too, unless it was rolled
+	// back. Default: Run.
 	// +kubebuilder:validation:Enum=Run;Pause;Abort;Rollback
 	// +kubebuilder:default=Run
 	// +optional

@@ -114,8 +114,8 @@ type ResourceBindingSpec struct {
 	// +optional
 	Failover *policyv1alpha1.FailoverBehavior `json:"failover,omitempty"`
 
-	// ConflictResolution decides about an object that exists in a cluster and that no hub manages: Abort (report an error)
-	// or Overwrite (take it over). Copied from the policy. Default: Abort.
+	// ConflictResolution decides about an object that exists in a cluster and that this hub does not manage: Abort
+	// (report an error) or Overwrite (take it over). Copied from the policy. Default: Abort.
 	// +kubebuilder:default="Abort"
 	// +kubebuilder:validation:Enum=Abort;Overwrite
 	// +optional

@@ -138,7 +138,7 @@ func (r *reconciler) awaitNeeds(ctx context.Context, b workv1alpha2.Binding, in 
 			after = next
 		}
 	}
-	if len(send) == len(results) {
+	if len(send) == len(results) && !slices.ContainsFunc(results, first) { // a Work that cannot be written waits no more
 		r.waiting.forget(key)
 	}
 	return send, waiting, after, nil

@@ -86,8 +86,10 @@ var spaceOpens = predicate.And[client.Object](filter.AfterStart, filter.Creation
 		return err == nil
 	}))
 
-// clusterMoved selects changes of a cluster that overrides select by. A new cluster has no execution namespace yet.
-var clusterMoved = filter.Updates(schedule.AffinityMayChange)
+// clusterMoved selects changes of a cluster that overrides select by, and new clusters: a registration, or a user, may
+// create the execution space first.
+var clusterMoved = predicate.Or[client.Object](filter.Updates(schedule.AffinityMayChange),
+	predicate.And[client.Object](filter.AfterStart, filter.Creations))
 
 // selectsNamespaces selects override policies that may select a namespace, or did.
 var selectsNamespaces = predicate.Funcs{

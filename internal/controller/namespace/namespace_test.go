@@ -157,6 +157,19 @@ func TestClusterGetsNamespacesOnceItsExecutionSpaceExists(t *testing.T) {
 	})
 }
 
+func TestNewClusterWithAnExecutionSpaceGetsNamespaces(t *testing.T) {
+	t.Parallel()
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.Make(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: names.ExecutionSpace("m1")}})
+		w.Quiet()
+		w.stage("shop", "m1", "absent")
+		w.Make(&clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1",
+			Finalizers: []string{workv1alpha2.ClusterFinalizer}}})
+		w.stage("shop", "m1", "none")
+	})
+}
+
 func TestEditedWorkIsRestored(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {

@@ -1,5 +1,6 @@
-// Package kind is what the hub knows about kinds. Each kind has one file with all its facts, and Lookup finds them.
-// Code elsewhere asks for facts, and names no kind.
+// Package kind has facts about kinds, one file per kind: where its objects have pods, which fields of its status count
+// pods, how its controller reports failures, whether it runs once, and how users pause, scale and restart it. How the
+// hub interprets and divides a kind is in core/workload.
 package kind
 
 import "k8s.io/apimachinery/pkg/runtime/schema"
@@ -19,7 +20,7 @@ type Kind struct {
 	Pause func(version string) []string
 	// Scale is true if the kind has the subresource scale, Restart if `kubectl rollout restart` restarts its pods.
 	Scale, Restart bool
-	// Revisions is true if its controller keeps revisions of the pods.
+	// Revisions is true if its controller keeps revisions of the pods, or of what it injects.
 	Revisions bool
 	// StatusIsShared is true if a controller writes the status, which is no subresource, and both the hub and members
 	// write spec.suspend.

@@ -1,5 +1,5 @@
 package kind
 
 var sidecarSet = Kind{GroupKind: groupKind(kruise, "SidecarSet"), Pods: Pods{Specs: [][]string{{"spec"}}},
-	Counters: Counters{"matchedPods", "updatedPods", "readyPods", "readyPods"},
-	Pause:    pauses("spec", "updateStrategy", "paused")}
+	Counters:  Counters{"matchedPods", "updatedPods", "readyPods", "readyPods"},
+	Revisions: true, Pause: pauses("spec", "updateStrategy", "paused")}

@@ -73,7 +73,7 @@ func pausedClusters(s schedule.Snapshot, share float64, now time.Time) (paused m
 // lostTogether returns the clusters of which too many were lost within one window, with the reason for people. lost is
 // sorted by time.
 func lostTogether(lost []loss, share float64, fleet int) map[string]string {
-	paused := map[string]string{}
+	paused, largest := map[string]string{}, map[string]int{}
 	for i := range lost {
 		group := lost[i:]
 		if end := slices.IndexFunc(group, func(l loss) bool { return l.at.Sub(lost[i].at) > lossWindow }); end >= 0 {
@@ -83,6 +83,10 @@ func lostTogether(lost []loss, share float64, fleet int) map[string]string {
 			continue
 		}
 		for _, l := range group {
+			if largest[l.cluster] >= len(group) {
+				continue // a group that begins earlier has more
+			}
+			largest[l.cluster] = len(group)
 			paused[l.cluster] = fmt.Sprintf(
 				"%d of %d clusters were lost within %s, so the network of the hub may be the cause: nothing is evicted from them. "+
 					"Check that the hub reaches its clusters. If they are really lost, add another NoExecute taint to the clusters that should be evicted.", len(group), fleet, lossWindow)

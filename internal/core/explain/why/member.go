@@ -127,7 +127,12 @@ func ExplainMember(f MemberFacts) MemberAnswer {
 	}
 
 	fleet := f.Scheduler.Snapshot([]*clusterv1alpha1.Cluster{c})
-	refused := map[string]*Refusal{}
+	refused, grouped := map[string]*Refusal{}, map[string][]workv1alpha2.Binding{}
+	for _, b := range f.Bindings {
+		if schedule.Grouped(b) { // a group is within one namespace
+			grouped[b.GetNamespace()] = append(grouped[b.GetNamespace()], b)
+		}
+	}
 	for _, b := range f.Bindings {
 		of := templateName(b)
 		for _, t := range b.BindingSpec().GracefulEvictionTasks {
@@ -143,7 +148,7 @@ func ExplainMember(f MemberFacts) MemberAnswer {
 		}
 		among := fleet
 		if schedule.Grouped(b) {
-			among = fleet.Among(schedule.PeersOf(b, f.Bindings))
+			among = fleet.Among(schedule.PeersOf(b, grouped[b.GetNamespace()]))
 		}
 		_, rejections := schedule.Feasible(b, among)
 		for _, r := range rejections {

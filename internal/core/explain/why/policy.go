@@ -113,7 +113,7 @@ func (e *explanation) explainPolicy() {
 	case propagate.ManagedElsewhere(t):
 		out.Why = fmt.Sprintf("%s propagates it (label %s), so policies ignore it", t.Labels[policyv1alpha1.ClaimedByLabel],
 			policyv1alpha1.ClaimedByLabel)
-	case e.Exposed:
+	case e.Exposed && e.claiming == nil:
 		out.Why = fmt.Sprintf("MultiClusterService %s propagates it, so policies ignore it",
 			text.Path(t.Namespace, t.Name))
 	case e.claiming != nil:
@@ -246,6 +246,12 @@ func (e *explanation) whyNot(p, q policyv1alpha1.Propagation) string {
 			return "preempts that policy and is about to claim the template"
 		}
 		if p.PropagationSpec().Preemption != policyv1alpha1.PreemptAlways {
+			always := p.DeepCopyObject().(policyv1alpha1.Propagation)
+			always.PropagationSpec().Preemption = policyv1alpha1.PreemptAlways
+			if _, takes := propagate.Preempt(t, q, []policyv1alpha1.Propagation{always}); !takes {
+				return "ranks higher, but another policy had already claimed the template; set preemption: Always and a higher " +
+					"priority to take it over"
+			}
 			return "ranks higher, but another policy had already claimed the template; set preemption: Always to take it over"
 		}
 		return "preempts only policies of a lower scope or priority"

@@ -196,7 +196,9 @@ func sortFindings(all []Finding) {
 
 // find adds a finding.
 func (e *explanation) find(severity Severity, cluster, what, next string) {
-	e.answer.Findings = append(e.answer.Findings, Finding{Severity: severity, Cluster: cluster, What: what, Next: next})
+	// Messages of members and events of users are in it, and must not look like other findings.
+	e.answer.Findings = append(e.answer.Findings, Finding{Severity: severity, Cluster: cluster, What: text.Printable(what),
+		Next: next})
 }
 
 // found reports whether there is a finding of the severity.
@@ -215,6 +217,7 @@ func (e *explanation) explainWarnings() {
 		return cmp.Or(b.Last.Compare(a.Last.Time), strings.Compare(a.Object, b.Object), strings.Compare(a.Message, b.Message))
 	})
 	for _, w := range all {
+		w.Message = text.Plain(w.Message, shownOfWarning)
 		same := func(o Warning) bool { return o.Object == w.Object && o.Reason == w.Reason && o.Message == w.Message }
 		if len(e.answer.Warnings) < shownWarnings && !slices.ContainsFunc(e.answer.Warnings, same) {
 			e.answer.Warnings = append(e.answer.Warnings, w)
@@ -222,7 +225,9 @@ func (e *explanation) explainWarnings() {
 	}
 }
 
-const shownWarnings = 5
+// shownWarnings is the number of warnings that an answer has, and shownOfWarning the bytes of the message of each: any
+// user who may create events in a namespace writes them.
+const shownWarnings, shownOfWarning = 5, 1000
 
 // summary counts.
 func (e *explanation) summary() string {

@@ -13,11 +13,8 @@ import (
 //	2  Works have Karmada's names: a binary of format 1 would create each of them again
 const Format = 2
 
-// oldestFormat is the oldest format that this binary reads, and lastReader the last version that upgrades an older one.
-const (
-	oldestFormat = 2
-	lastReader   = "of commit c5b85df6736b"
-)
+// oldestFormat is the oldest format that this binary reads. No release wrote an older one.
+const oldestFormat = 2
 
 // minorSteps is how many minor releases of Kubernetes one may go back or forth on a store: Kubernetes keeps objects
 // readable for one.
@@ -51,8 +48,8 @@ func (e *TooNewError) Error() string {
 
 func (e *TooOldError) Error() string {
 	if e.Stored.Format < oldestFormat {
-		return fmt.Sprintf("it was written by argosy %s, and argosy %s reads store format %d and later: first start argosy %s, which upgrades it",
-			e.Stored, e.Binary, oldestFormat, lastReader)
+		return fmt.Sprintf("it was written by argosy %s, and argosy %s reads store format %d and later: start it on an empty store (docs/upgrade.md); if the store was copied, copy the key /argosy/version, too",
+			e.Stored, e.Binary, oldestFormat)
 	}
 	_, was := minor(e.Stored.Kubernetes)
 	return fmt.Sprintf("it was written by argosy %s, and this is argosy %s: Kubernetes can be upgraded only by one minor release at a time, so first start an argosy version with Kubernetes v1.%d",

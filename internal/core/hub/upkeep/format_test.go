@@ -47,7 +47,7 @@ func TestStoreIsOpenedByCompatibleVersions(t *testing.T) {
 			case "old":
 				between := "with Kubernetes v1.35"
 				if tc.stored.Format < oldestFormat {
-					between = lastReader
+					between = "an empty store"
 				}
 				if e := new(TooOldError); !errors.As(err, &e) || !strings.Contains(err.Error(), between) {
 					t.Errorf("it says %v, want that argosy %s comes between", err, between)

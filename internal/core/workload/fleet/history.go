@@ -34,8 +34,7 @@ const leastHistory = 2
 
 // KeepsHistory reports whether the hub stores revisions of the template: users go back to them.
 func KeepsHistory(template *unstructured.Unstructured) bool {
-	gk := template.GroupVersionKind().GroupKind()
-	return gk == sidecarSetKind || kind.Lookup(gk).Revisions
+	return kind.Lookup(template.GroupVersionKind().GroupKind()).Revisions
 }
 
 // HistoryNamespace is the namespace of the stored revisions of a template: its own, or that of the hub.

@@ -502,6 +502,12 @@ func refuses(w *workv1alpha1.Work) bool {
 	return false
 }
 
+// rejects reports whether the member's admission has rejected its current Work.
+func rejects(w *workv1alpha1.Work) bool {
+	return refuses(w) &&
+		meta.FindStatusCondition(w.Status.Conditions, workv1alpha1.WorkFailure).Reason == workv1alpha1.ReasonRejected
+}
+
 // refusal returns the message of a member that did not take a Work.
 func refusal(w *workv1alpha1.Work) string {
 	for _, kind := range []string{workv1alpha1.WorkFailure, workv1alpha1.WorkApplied} {

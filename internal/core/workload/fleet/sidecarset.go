@@ -68,7 +68,7 @@ func (f *fleet) nameRevision() {
 			strategy := maps.Clone(object(m.Base.Object, "spec", "injectionStrategy"))
 			delete(strategy, "revision")
 			f.put(m, strategy, "spec", "injectionStrategy")
-		} else if m.before != nil && namesRevision(m.before.Object) && refuses(m.Work) {
+		} else if m.before != nil && namesRevision(m.before.Object) && rejects(m.Work) {
 			missing = append(missing, m.Cluster)
 		}
 		// The next report of the member decides about it.
@@ -83,7 +83,7 @@ func (f *fleet) nameRevision() {
 
 // hasVersion reports whether m has certainly created a revision of that version.
 func (m *member) hasVersion(version string) bool {
-	return m.before != nil && (namedVersion(m.before.Object) == version ||
+	return m.before != nil && (namedVersion(m.before.Object) == version && !refuses(m.Work) ||
 		CustomVersion(m.before.Object) == version && m.fresh && text(m.status, "latestRevision") != "")
 }
 
