@@ -1,0 +1,82 @@
+package why
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/explain/why"
+	"github.com/argosy-io/argosy/internal/core/object/names"
+	"github.com/argosy-io/argosy/internal/core/schedule"
+)
+
+// counted counts what is read by name, and refuses to list bindings of all namespaces.
+type counted struct {
+	client.Reader
+	read map[string]int
+}
+
+func (c *counted) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	c.read[key.Name]++
+	return c.Reader.Get(ctx, key, obj, opts...)
+}
+
+func (c *counted) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	in := client.ListOptions{}
+	in.ApplyOptions(opts)
+	if _, of := list.(*workv1alpha2.ResourceBindingList); of && in.Namespace == "" {
+		return apierrors.NewForbidden(workv1alpha2.Resource("resourcebindings"), "", nil)
+	}
+	return c.Reader.List(ctx, list, opts...)
+}
+
+// A policy may have thousands of workloads that leave a lost cluster: why reads none of the others.
+func TestWhyOfALeavingWorkloadReadsNoOther(t *testing.T) {
+	drained := &clusterv1alpha1.Cluster{ObjectMeta: objectMeta("", "eu")}
+	drained.Status.APIEnablements = []clusterv1alpha1.APIEnablement{{GroupVersion: "apps/v1",
+		Resources: []clusterv1alpha1.APIResource{{Name: "deployments", Kind: "Deployment"}}}}
+	before := schedule.NewSnapshot([]*clusterv1alpha1.Cluster{drained.DeepCopy()})
+	drained.Spec.Taints = []corev1.Taint{{Key: "maintenance", Effect: corev1.TaintEffectNoExecute,
+		TimeAdded: &metav1.Time{Time: time.Now().Add(-time.Hour)}}}
+	for _, label := range []string{policyv1alpha1.PropagationPolicyPermanentIDLabel,
+		policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel} {
+		objects := []client.Object{drained}
+		for _, name := range []string{"web", "db"} {
+			b := &workv1alpha2.ResourceBinding{ObjectMeta: objectMeta("shop", names.Binding("Deployment", name))}
+			b.UID, b.Labels = types.UID(name), map[string]string{label: "id"}
+			b.Spec = workv1alpha2.ResourceBindingSpec{Resource: workv1alpha2.ObjectReference{APIVersion: "apps/v1",
+				Kind: "Deployment", Namespace: "shop", Name: name}, Replicas: 1, Placement: &policyv1alpha1.Placement{}}
+			placed, err := schedule.Schedule(b, before, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			placed.Apply(b, nil)
+			schedule.Confirm(b, schedule.Confirmation{Ran: true}, metav1.Now())
+			objects = append(objects, b, &appsv1.Deployment{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1",
+				Kind: "Deployment"}, ObjectMeta: objectMeta("shop", name)})
+		}
+		r, mapper := hub(objects...)
+		reader := &counted{r, map[string]int{}}
+		says, err := Explain(t.Context(), reader, mapper, Query{Kind: "deployment", Namespace: "shop", Name: "web"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer := says.(why.Answer)
+		if reader.read["db"] > 0 || len(answer.Missing) > 0 {
+			t.Errorf("%s: read are %v, missing %v", label, reader.read, answer.Missing)
+		}
+		if len(answer.Failovers) != 1 || answer.Failovers[0].Name != "web" || answer.Failovers[0].From != "eu" {
+			t.Errorf("%s: the failovers are %+v, want that web leaves eu", label, answer.Failovers)
+		}
+	}
+}
