@@ -128,7 +128,7 @@ func TestUserImportsAClusterAndSeesAWorkloadReady(t *testing.T) {
 		{"apiVersion: apps/v1\nkind: Deployment\nspec:\n  template:\n    spec:\n      containers:\n      - imageP",
 			"Deployment.spec.template.spec.containers", "imagePullPolicy", "Image pull policy."},
 		{"apiVersion: policy.karmada.io/v1alpha1\nkind: PropagationPolicy\nspec:\n  placement:\n    clusterAffinity:\n      cl",
-			"PropagationPolicy.spec.placement.clusterAffinity", "clusterNames", "lists the clusters that may be used"},
+			"PropagationPolicy.spec.placement.clusterAffinity", "clusterNames", "are the names of the clusters to select"},
 	} {
 		b.Fill("#yaml", c.text)
 		b.See("Fields of "+c.path+" (", c.field, c.description)
