@@ -417,6 +417,15 @@ func quotaOfLimits(t *testing.T, ns string) {
 			if is := kit.Field(q, "status", "hard", "limits.cpu"); is != strings.Trim(limit, `"`) {
 				return fmt.Sprint(is)
 			}
+			// The admission of the member may not know the quota yet.
+			over := kit.Object(t, "{apiVersion: v1, kind: Pod, metadata: {name: over, namespace: "+ns+"}, spec: {containers: "+
+				`[{name: c, image: "nginx:1", resources: {requests: {cpu: "1"}, limits: {cpu: "100"}}}]}}`)
+			if err := fleet.Members[member].Create(t.Context(), over); err == nil {
+				fleet.Members[member].Remove(t, "v1", "Pod", ns, "over")
+				return "a pod over the quota is admitted"
+			} else if !apierrors.IsForbidden(err) {
+				return err.Error()
+			}
 			return ""
 		})
 	}
