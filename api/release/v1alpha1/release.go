@@ -790,6 +790,8 @@ const (
 	// ReasonConfigMapRefused: the hub cannot create a version of a ConfigMap, for example because of a quota. It tries
 	// again each minute.
 	ReasonConfigMapRefused = "ConfigMapRefused"
+	// ReasonInternalError: the hub found no end of the transitions of the release. That is a mistake in Argosy.
+	ReasonInternalError = "InternalError"
 	// ReasonFinished: the release has ended.
 	ReasonFinished = "Finished"
 	// ReasonNotRolledBack: the release has ended, and the rollback of spec.state is not possible. The message has the

@@ -215,10 +215,10 @@ func (s *stepper) newCheck(k int, gate releasev1alpha1.ReleaseGate,
 		Key: checkKey(s.Release, s.status.Revision, stage, position, gate.Name)}
 }
 
-// checkGate decides a gate by its check. passed is true if the gate has passed, failed if the stage has failed or the
-// release is paused. Otherwise the gate waits, and reason is that of Progressing.
+// checkGate decides a gate by its check. passed is true if the gate has passed; failed is not empty if the stage has
+// failed or the release pauses. Otherwise the gate waits, and reason is that of Progressing.
 func (s *stepper) checkGate(k int, gate releasev1alpha1.ReleaseGate,
-	g *releasev1alpha1.ReleaseGateStatus) (passed, failed bool, reason string) {
+	g *releasev1alpha1.ReleaseGateStatus) (passed bool, failed transition, reason string) {
 	is := s.latestCheck(g)
 	message := fmt.Sprintf("check %s of gate %s", is.Name, gate.Name)
 	if detail := SampleText(is); detail != "" {
@@ -232,41 +232,38 @@ func (s *stepper) checkGate(k int, gate releasev1alpha1.ReleaseGate,
 	if is.Report && is.Verdict != "" {
 		message += "; the check only reports"
 		closed(releasev1alpha1.GatePassed)
-		return true, false, ""
+		return true, stay, ""
 	}
 	action := cmp.Or(gate.OnInconclusive, releasev1alpha1.InconclusiveWait)
 	switch is.Verdict {
 	case releasev1alpha1.CheckPass:
 		closed(releasev1alpha1.GatePassed)
-		return true, false, ""
+		return true, stay, ""
 	case releasev1alpha1.CheckFail:
 		closed(releasev1alpha1.GateFailed)
-		s.fail(k, releasev1alpha1.ReasonCheckFailed, message, s.begunTargets()...)
-		return false, true, ""
+		return false, s.fail(k, releasev1alpha1.ReasonCheckFailed, message, s.begunTargets()...), ""
 	case releasev1alpha1.CheckInconclusive:
 		reason = releasev1alpha1.ReasonCheckInconclusive
 	case releasev1alpha1.CheckError:
 		reason = releasev1alpha1.ReasonCheckUnavailable
 	default:
 		s.keepCheck(g, is)
-		return false, false, releasev1alpha1.ReasonChecking
+		return false, stay, releasev1alpha1.ReasonChecking
 	}
 	switch {
 	case action == releasev1alpha1.InconclusivePass && is.Verdict == releasev1alpha1.CheckInconclusive:
 		closed(releasev1alpha1.GatePassed)
-		return true, false, ""
+		return true, stay, ""
 	case action == releasev1alpha1.InconclusiveFail:
 		closed(releasev1alpha1.GateFailed)
-		s.fail(k, reason, message)
-		return false, true, ""
+		return false, s.fail(k, reason, message), ""
 	case action == releasev1alpha1.InconclusivePause:
 		closed(releasev1alpha1.GateFailed)
 		s.condition(releasev1alpha1.ReleaseHealthy, metav1.ConditionFalse, reason, message)
-		s.pauseByFailure(k, reason, message)
-		return false, true, ""
+		return false, s.pauseByFailure(k, reason, message), ""
 	}
 	s.keepCheck(g, is)
-	return false, false, reason
+	return false, stay, reason
 }
 
 // latestCheck is the state of the check of a gate as of its last sample.

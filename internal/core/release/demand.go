@@ -66,6 +66,8 @@ func demandRule(reason string) (rule, bool) {
 		return rule{User, finding.Problem, "undo that change of the template, or abort the release"}, true
 	case releasev1alpha1.ReasonConfigMapRefused:
 		return rule{User, finding.Problem, "fix the reason; the hub tries again each minute"}, true
+	case releasev1alpha1.ReasonInternalError:
+		return rule{Operator, finding.Problem, "abort the release, and report it with `argosy release status -o json`"}, true
 	case releasev1alpha1.ReasonNotRolledBack:
 		return rule{User, finding.Attention, "start a release of another revision, and delete this one"}, true
 	case releasev1alpha1.ReasonCheckInconclusive, releasev1alpha1.ReasonCheckUnavailable:

@@ -120,7 +120,7 @@ func TestEveryReasonHasOneActorSeverityAndNextStep(t *testing.T) {
 		"CheckFailed": {User, finding.Problem}, "NotRolledBack": {User, finding.Attention},
 		"CheckInconclusive": {User, finding.Attention}, "CheckUnavailable": {User, finding.Attention},
 		"ClusterUnreachable": {Operator, finding.Attention}, "ErrorBudgetUnknown": {Operator, finding.Attention},
-		"MemberChanged": {Operator, finding.Attention},
+		"MemberChanged": {Operator, finding.Attention}, "InternalError": {Operator, finding.Problem},
 	}
 	reasons := reasonsOfReleases(t)
 	if len(reasons) < 60 {

@@ -10,7 +10,7 @@ import (
 )
 
 // gates reads the gates before or after stage k, and reports whether all have passed.
-func (s *stepper) gates(k int, position releasev1alpha1.GatePosition) bool {
+func (s *stepper) gates(k int, position releasev1alpha1.GatePosition) (passed bool, t transition) {
 	gates := s.status.Strategy.Stages[k].Before
 	if position == releasev1alpha1.GateAfter {
 		gates = s.status.Strategy.Stages[k].After
@@ -25,11 +25,11 @@ func (s *stepper) gates(k int, position releasev1alpha1.GatePosition) bool {
 		var approved, rejected []string
 		var comments map[string]string
 		if g.Check != nil {
-			passed, failed, reason := s.checkGate(k, gate, g)
-			if failed {
-				return false
+			opened, failed, reason := s.checkGate(k, gate, g)
+			if failed != stay {
+				return false, failed
 			}
-			if passed {
+			if opened {
 				continue
 			}
 			if checkReason == "" || checkReason == releasev1alpha1.ReasonChecking {
@@ -46,8 +46,7 @@ func (s *stepper) gates(k int, position releasev1alpha1.GatePosition) bool {
 			if comment := comments[rejected[0]]; comment != "" {
 				message += ": " + comment
 			}
-			s.fail(k, releasev1alpha1.ReasonGateFailed, message, s.begunTargets()...)
-			return false
+			return false, s.fail(k, releasev1alpha1.ReasonGateFailed, message, s.begunTargets()...)
 		case g.Check == nil && len(approved) >= int(max(countOf(gate), 1)):
 			g.Comments = commentsOf(approved, comments)
 			s.closeGate(k, g, releasev1alpha1.GatePassed, approved)
@@ -64,11 +63,9 @@ func (s *stepper) gates(k int, position releasev1alpha1.GatePosition) bool {
 				message += ": " + SampleText(*g.Check)
 			}
 			if gate.OnTimeout == releasev1alpha1.GateTimeoutFail {
-				s.fail(k, releasev1alpha1.ReasonGateFailed, message)
-			} else {
-				s.pauseByFailure(k, releasev1alpha1.ReasonGateFailed, message)
+				return false, s.fail(k, releasev1alpha1.ReasonGateFailed, message)
 			}
-			return false
+			return false, s.pauseByFailure(k, releasev1alpha1.ReasonGateFailed, message)
 		}
 		if g.Until != nil {
 			s.wake(g.Until.Time)
@@ -89,7 +86,7 @@ func (s *stepper) gates(k int, position releasev1alpha1.GatePosition) bool {
 	case len(checks) > 0:
 		s.wait(checkReason, "gates %s of stage %s", strings.Join(checks, ", "), s.status.Stages[k].Name)
 	}
-	return len(approvals)+len(checks) == 0
+	return len(approvals)+len(checks) == 0, stay
 }
 
 // gate is the status of a gate, a new one if it has none.

@@ -89,7 +89,7 @@ func PlanOf(in Input) (*ReleasePlan, error) {
 			After: gateNames(s.After), Clusters: []PlannedCluster{}}
 		switch status := stepper.status.Stages[k]; status.Phase {
 		case "", releasev1alpha1.StagePending:
-			stage.Skipped = stepper.nothingToDo(k)
+			stage.Skipped = running{stepper}.nothingToDo(k)
 		case releasev1alpha1.StageSkipped:
 			stage.Skipped = StageReason(rel, status)
 		}

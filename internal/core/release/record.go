@@ -49,25 +49,27 @@ func RecordToStart(in StartInput) (record *releasev1alpha1.Release, baseline *re
 	return r, nil
 }
 
-// observeRecord takes the next step of a record.
-func (s *stepper) observeRecord() {
-	if s.status.Phase.Ended() || s.status.Phase == "" && !s.acceptRecord() {
-		return
+// recording is a release that only observes.
+type recording struct{ *stepper }
+
+// next takes the next step of a record.
+func (s recording) next() transition {
+	switch {
+	case s.status.Phase.Ended():
+		return stay
+	case s.status.Phase == "":
+		return s.accept()
 	}
 	t, status := s.Targets[s.Release.Spec.Targets[0].Name], s.status.Targets[0]
 	switch {
 	case s.Release.Spec.State == releasev1alpha1.StateAbort:
-		s.end(releasev1alpha1.ReleaseAborted, releasev1alpha1.ReasonAborted, "")
-		return
+		return enter(releasev1alpha1.ReleaseAborted, releasev1alpha1.ReasonAborted, "")
 	case t.replaced(status), t.Template == nil, t.Binding == nil:
-		s.end(releasev1alpha1.ReleaseFailed, releasev1alpha1.ReasonTargetReplaced, "the workload was deleted")
-		return
+		return enter(releasev1alpha1.ReleaseFailed, releasev1alpha1.ReasonTargetReplaced, "the workload was deleted")
 	case t.Current.Name != status.To:
-		s.end(releasev1alpha1.ReleaseSuperseded, releasev1alpha1.ReasonSuperseded, "by another change")
-		return
+		return enter(releasev1alpha1.ReleaseSuperseded, releasev1alpha1.ReasonSuperseded, "by another change")
 	case t.effective() != "" || t.plan() != nil:
-		s.end(releasev1alpha1.ReleaseSuperseded, releasev1alpha1.ReasonSuperseded, "by releases of the workload")
-		return
+		return enter(releasev1alpha1.ReleaseSuperseded, releasev1alpha1.ReasonSuperseded, "by releases of the workload")
 	}
 	stage := &s.status.Stages[0]
 	o := s.observe(0)
@@ -75,30 +77,28 @@ func (s *stepper) observeRecord() {
 		stage.ReachedAt = s.time()
 		stage.Counts, stage.Clusters = o.counts, nil
 		s.endStage(0, releasev1alpha1.StageDone, "Done", "")
-		s.end(releasev1alpha1.ReleaseSucceeded, releasev1alpha1.ReasonCompleted, "")
-		return
+		return enter(releasev1alpha1.ReleaseSucceeded, releasev1alpha1.ReasonCompleted, "")
 	}
 	if o.failure != "" {
 		s.condition(releasev1alpha1.ReleaseHealthy, metav1.ConditionFalse, o.failure, o.message)
 	}
 	late, persist := s.late(o, recordDeadline, &stage.Available, &stage.ProgressAt)
 	if s.changed = s.changed || persist; !late {
-		return
+		return stay
 	}
 	message := fmt.Sprintf("no new pod has become available for %s", recordDeadline)
 	stage.Counts, stage.Clusters = o.counts, o.clusters
 	s.endStage(0, releasev1alpha1.StageFailed, releasev1alpha1.ReasonDeadlineExceeded, message)
-	s.end(releasev1alpha1.ReleaseFailed, releasev1alpha1.ReasonIncomplete, message)
+	return enter(releasev1alpha1.ReleaseFailed, releasev1alpha1.ReasonIncomplete, message)
 }
 
-// acceptRecord begins to observe. It reports false if the change is gone already.
-func (s *stepper) acceptRecord() bool {
+// accept begins to observe, or ends if the change is gone already.
+func (s recording) accept() transition {
 	spec := s.Release.Spec.Targets[0]
 	t := s.Targets[spec.Name]
 	if t.Template == nil || t.Binding == nil || t.Current == nil {
 		s.condition(releasev1alpha1.ReleaseAccepted, metav1.ConditionFalse, releasev1alpha1.ReasonTargetNotFound, "")
-		s.end(releasev1alpha1.ReleaseFailed, releasev1alpha1.ReasonRejected, "the workload does not exist any more")
-		return false
+		return enter(releasev1alpha1.ReleaseFailed, releasev1alpha1.ReasonRejected, "the workload does not exist any more")
 	}
 	s.condition(releasev1alpha1.ReleaseAccepted, metav1.ConditionTrue, releasev1alpha1.ReasonPlanned,
 		"the change was sent to all clusters at once; this release observes it")
@@ -108,19 +108,18 @@ func (s *stepper) acceptRecord() bool {
 		UID: t.Template.GetUID(), Unit: releasev1alpha1.UnitCluster}}
 	s.status.Revision, _ = hashOf([]string{to}) // texts
 	if t.Current.Name == to && t.Revisions[to] == nil {
-		s.next.Revisions = append(s.next.Revisions, t.Current)
+		s.out.Revisions = append(s.out.Revisions, t.Current)
 	}
 	s.status.StartedAt = s.time()
 	s.status.Stages = []releasev1alpha1.ReleaseStageStatus{{Name: recordStage, Phase: releasev1alpha1.StageUpdating,
 		Attempt: 1, ClusterNames: s.clusterNames(), BegunTargets: []string{spec.Name}, StartedAt: s.time(),
 		ProgressAt: s.time()}}
-	s.phase(releasev1alpha1.ReleaseRunning, "Started", "")
-	return true
+	return enter(releasev1alpha1.ReleaseRunning, "Started", "")
 }
 
 // recordedBefore is the revision of a target before a record: that of the last release, or else the newest stored one;
 // empty if there is none.
-func (s *stepper) recordedBefore(t Target, to string) string {
+func (s recording) recordedBefore(t Target, to string) string {
 	var earlier []releasev1alpha1.Release
 	for _, r := range s.Others {
 		if !sameRelease(&r, s.Release) && older(&r, s.Release) && targets(&r, s.Release.Spec.Targets[0].Ref) {

@@ -61,13 +61,6 @@ func (s *stepper) journal(kind releasev1alpha1.JournalType, stage, cluster, acto
 
 func cut(message string) string { return text.Cut(message, messageLength) }
 
-// phase enters a phase.
-func (s *stepper) phase(p releasev1alpha1.ReleasePhase, reason, message string) {
-	s.status.Phase = p
-	by := s.verbForPhase(reason)
-	s.journal(releasev1alpha1.JournalPhase, "", "", by.User, reason, cmp.Or(message, by.Reason))
-}
-
 // stagePhase enters a phase of a stage.
 func (s *stepper) stagePhase(k int, p releasev1alpha1.ReleaseStagePhase, reason, message string) {
 	s.status.Stages[k].Phase = p
@@ -80,17 +73,10 @@ func (s *stepper) endStage(k int, p releasev1alpha1.ReleaseStagePhase, reason, m
 	s.stagePhase(k, p, reason, message)
 }
 
-// end ends the release. reason is that of the condition Succeeded.
-func (s *stepper) end(p releasev1alpha1.ReleasePhase, reason, message string) {
-	s.status.EndedAt, s.status.SoakUntil = s.time(), nil
-	s.phase(p, reason, message)
-	s.condition(releasev1alpha1.ReleaseConditionSucceeded, status(p == releasev1alpha1.ReleaseSucceeded), reason, message)
-}
-
 // step returns the step of the release. A status in which nothing happened is returned as it was, so that numbers that
 // change all the time are not written.
 func (s *stepper) step() Step {
-	out := s.next
+	out := s.out
 	out.Bindings = s.bindings()
 	if !s.wakeAt.IsZero() {
 		out.RequeueAfter = max(s.wakeAt.Sub(s.Now), time.Second)
@@ -131,12 +117,13 @@ func (s *stepper) setConditions() {
 	progressing, reason, message := metav1.ConditionFalse, s.waits, s.waitsFor
 	k := s.current()
 	switch phase := s.status.Phase; {
+	case reason == releasev1alpha1.ReasonInternalError:
 	case phase.Ended():
 		reason, message = releasev1alpha1.ReasonFinished, ""
 		if phase == releasev1alpha1.ReleaseSucceeded && s.catchesUp() {
 			progressing, reason = metav1.ConditionTrue, releasev1alpha1.ReasonCatchingUp
 		} else if asksToReopen(s.Release, &s.status) {
-			if obstacle := s.reopenObstacle(); obstacle != "" {
+			if obstacle := (ended{s}).reopenObstacle(); obstacle != "" {
 				reason, message = releasev1alpha1.ReasonNotRolledBack, obstacle
 			}
 		}
