@@ -2,8 +2,8 @@ package capacity_test
 
 import (
 	"fmt"
-	"github.com/argosy-io/argosy/internal/controller/controllertest"
-	"github.com/argosy-io/argosy/internal/member/membertest"
+	"github.com/argosy-io/argosy/test/kit/controllertest"
+	"github.com/argosy-io/argosy/test/kit/membertest"
 	"strings"
 	"testing"
 

@@ -34,9 +34,9 @@ import (
 	"github.com/argosy-io/argosy/internal/core/cluster/access"
 	"github.com/argosy-io/argosy/internal/definition"
 	"github.com/argosy-io/argosy/internal/member/acting"
-	"github.com/argosy-io/argosy/internal/member/membertest"
 	"github.com/argosy-io/argosy/internal/member/proxy"
 	"github.com/argosy-io/argosy/internal/member/streams"
+	"github.com/argosy-io/argosy/test/kit/membertest"
 )
 
 var (

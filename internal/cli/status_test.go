@@ -29,8 +29,8 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/definition"
-	"github.com/argosy-io/argosy/internal/member/membertest"
 	"github.com/argosy-io/argosy/internal/why"
+	"github.com/argosy-io/argosy/test/kit/membertest"
 )
 
 func TestStatusCallsAClusterSlowAfterATimeout(t *testing.T) {

@@ -12,10 +12,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
-	"github.com/argosy-io/argosy/internal/controller/controllertest"
 	"github.com/argosy-io/argosy/internal/core/propagate"
-	"github.com/argosy-io/argosy/internal/member/membertest"
 	"github.com/argosy-io/argosy/internal/scope"
+	"github.com/argosy-io/argosy/test/kit/controllertest"
+	"github.com/argosy-io/argosy/test/kit/membertest"
 )
 
 // The server of these tests takes names of any length, so that they are held to the limits here.

@@ -12,9 +12,9 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
-	"github.com/argosy-io/argosy/internal/controller/controllertest"
 	"github.com/argosy-io/argosy/internal/core/object/names"
-	"github.com/argosy-io/argosy/internal/member/membertest"
+	"github.com/argosy-io/argosy/test/kit/controllertest"
+	"github.com/argosy-io/argosy/test/kit/membertest"
 )
 
 // moving is a fleet with a namespace and a ConfigMap in it, each with a policy of its own, in m1.

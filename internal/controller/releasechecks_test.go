@@ -21,8 +21,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
-	"github.com/argosy-io/argosy/internal/controller/controllertest"
-	"github.com/argosy-io/argosy/internal/member/membertest"
+	"github.com/argosy-io/argosy/test/kit/controllertest"
+	"github.com/argosy-io/argosy/test/kit/membertest"
 )
 
 // judge is a server that a check asks.

@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
-	"github.com/argosy-io/argosy/internal/controller/controllertest"
 	releasehistory "github.com/argosy-io/argosy/internal/history"
+	"github.com/argosy-io/argosy/test/kit/controllertest"
 )
 
 // recordedRun is what a release with a history has led to.

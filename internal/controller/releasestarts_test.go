@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
-	"github.com/argosy-io/argosy/internal/controller/controllertest"
+	"github.com/argosy-io/argosy/test/kit/controllertest"
 )
 
 // strategy creates the ReleaseStrategy that the template names.

@@ -39,8 +39,7 @@ var mayParse = map[string]string{
 }
 
 // testSupport are folders that only tests use.
-var testSupport = []string{"test", "tools", "hack", "internal/core/coretest", "internal/controller/controllertest",
-	"internal/member/membertest"}
+var testSupport = []string{"test", "tools", "hack"}
 
 func TestNoCodeParsesMessages(t *testing.T) {
 	used := map[string]bool{}

@@ -16,9 +16,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
-	"github.com/argosy-io/argosy/internal/controller/controllertest"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 	"github.com/argosy-io/argosy/internal/interpreter"
+	"github.com/argosy-io/argosy/test/kit/controllertest"
 )
 
 // hub has an interpreter, and the kinds that it notified about.

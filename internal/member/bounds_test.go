@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/discovery"
 
 	"github.com/argosy-io/argosy/internal/member"
-	"github.com/argosy-io/argosy/internal/member/membertest"
+	"github.com/argosy-io/argosy/test/kit/membertest"
 )
 
 // few are limits that a test goes over soon. What went over one rests until the test has ended.

@@ -9,8 +9,8 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	"github.com/argosy-io/argosy/internal/member"
-	"github.com/argosy-io/argosy/internal/member/membertest"
 	"github.com/argosy-io/argosy/internal/member/tunnel"
+	"github.com/argosy-io/argosy/test/kit/membertest"
 )
 
 func TestHubAndAgentActInDifferentClusters(t *testing.T) {

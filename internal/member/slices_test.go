@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/argosy-io/argosy/internal/member"
-	"github.com/argosy-io/argosy/internal/member/membertest"
+	"github.com/argosy-io/argosy/test/kit/membertest"
 )
 
 var endpointSlice = membertest.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "discovery.k8s.io", Version: "v1",

@@ -14,7 +14,7 @@ import (
 
 	"github.com/argosy-io/argosy/internal/core/cluster/tenure"
 	"github.com/argosy-io/argosy/internal/member"
-	"github.com/argosy-io/argosy/internal/member/membertest"
+	"github.com/argosy-io/argosy/test/kit/membertest"
 )
 
 func TestOnlyOwningHubWritesToMember(t *testing.T) {

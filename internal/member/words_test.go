@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/argosy-io/argosy/internal/member"
-	"github.com/argosy-io/argosy/internal/member/membertest"
+	"github.com/argosy-io/argosy/test/kit/membertest"
 )
 
 // mostWords is what a condition, an event or a line of the log may repeat of a member: the API takes 32768 characters.

@@ -23,10 +23,10 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	"github.com/argosy-io/argosy/api/wellknown"
 	"github.com/argosy-io/argosy/internal/member/acting"
-	"github.com/argosy-io/argosy/internal/member/membertest"
 	"github.com/argosy-io/argosy/internal/member/proxy"
 	"github.com/argosy-io/argosy/internal/member/tunnel"
 	"github.com/argosy-io/argosy/test/kit"
+	"github.com/argosy-io/argosy/test/kit/membertest"
 )
 
 func TestARequestIntoAMemberIsAsLongAsTheSameHere(t *testing.T) {

@@ -37,11 +37,11 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/argosy-io/argosy/internal/member/membertest"
 	"github.com/argosy-io/argosy/internal/member/proxy"
 	"github.com/argosy-io/argosy/internal/server/embed/apiserver"
 	"github.com/argosy-io/argosy/internal/server/pki"
 	"github.com/argosy-io/argosy/test/kit"
+	"github.com/argosy-io/argosy/test/kit/membertest"
 )
 
 func TestKubeAPIServerArgsOutsideTheAllowListAreRejected(t *testing.T) {

@@ -20,9 +20,8 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
-	"github.com/argosy-io/argosy/internal/member/membertest"
 	"github.com/argosy-io/argosy/internal/template"
-	"github.com/argosy-io/argosy/internal/template/templatetest"
+	"github.com/argosy-io/argosy/test/kit/membertest"
 )
 
 var (
@@ -41,7 +40,7 @@ type hub struct {
 	dynamic *fakedynamic.FakeDynamicClient
 	served  *served
 	store   *template.Store
-	watches *templatetest.Watches
+	watches *watches
 }
 
 // served is a discovery client whose result a test changes.
@@ -86,7 +85,7 @@ func newHub(t *testing.T, objs ...runtime.Object) *hub {
 			{Group: kruise.Group, Version: "v1beta1", Resource: "clonesets"}: "CloneSetList",
 			crds: "CustomResourceDefinitionList",
 		}, objs...)
-	h.watches = templatetest.NewWatches(h.dynamic, crds)
+	h.watches = newWatches(h.dynamic, crds)
 	h.store = template.New(h.dynamic, h.served)
 	return h
 }
@@ -126,7 +125,7 @@ func resources(version string) *metav1.APIResourceList {
 // eventually waits for the condition, and until everything that was listed is watched.
 func (h *hub) eventually(what string, ok func() bool) {
 	h.t.Helper()
-	if !membertest.Becomes(func() bool { return ok() && h.watches.AllWatched() }) {
+	if !membertest.Becomes(func() bool { return ok() && h.watches.allWatched() }) {
 		h.t.Fatalf("never: %s", what)
 	}
 }

@@ -163,7 +163,7 @@ func Run(ctx context.Context, o Options) ([]Row, error) {
 
 	o.Say("idle")
 	time.Sleep(10 * time.Second)
-	idle, err := lab.Used(l.Hub.PID())
+	idle, err := readUsage(l.Hub.PID())
 	if err != nil {
 		return nil, err
 	}
@@ -177,7 +177,7 @@ func Run(ctx context.Context, o Options) ([]Row, error) {
 		}
 		rows = append(rows, measured...)
 	}
-	busy, err := lab.Used(l.Hub.PID())
+	busy, err := readUsage(l.Hub.PID())
 	if err != nil {
 		return nil, err
 	}

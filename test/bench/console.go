@@ -109,8 +109,8 @@ func consoleMemory(ctx context.Context, o Options) (Row, error) {
 		case <-ctx.Done():
 		case <-time.After(20 * time.Second): // the hub comes to rest
 		}
-		var used lab.Usage
-		used, err = lab.Used(h.PID())
+		var used processUsage
+		used, err = readUsage(h.PID())
 		if err := errors.Join(err, h.Stop()); err != nil {
 			return Row{}, err
 		}

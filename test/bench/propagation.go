@@ -300,7 +300,7 @@ func booksOf(resourceVersion string, h *lab.Hub) (books, error) {
 	if err != nil {
 		return books{}, err
 	}
-	spent, err := lab.Used(h.PID())
+	spent, err := readUsage(h.PID())
 	return books{revision: revision, cpu: spent.CPU}, err
 }
 

@@ -40,9 +40,9 @@ import (
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/cluster/pull"
 	"github.com/argosy-io/argosy/internal/lab"
-	"github.com/argosy-io/argosy/internal/member/memserver"
 	"github.com/argosy-io/argosy/internal/server/pki"
 	"github.com/argosy-io/argosy/internal/sim"
+	"github.com/argosy-io/argosy/test/kit/memserver"
 )
 
 const (
@@ -130,17 +130,17 @@ func idleAgent(ctx context.Context, o Options) ([]Row, error) {
 }
 
 // idleUse waits for agentRest, then measures a process at the start and at the end of a period.
-func idleUse(ctx context.Context, pid int, period time.Duration) (before, after lab.Usage, err error) {
+func idleUse(ctx context.Context, pid int, period time.Duration) (before, after processUsage, err error) {
 	if err := pause(ctx, agentRest); err != nil {
 		return before, after, err
 	}
-	if before, err = lab.Used(pid); err != nil {
+	if before, err = readUsage(pid); err != nil {
 		return before, after, err
 	}
 	if err := pause(ctx, period); err != nil {
 		return before, after, err
 	}
-	after, err = lab.Used(pid)
+	after, err = readUsage(pid)
 	return before, after, err
 }
 
@@ -206,7 +206,7 @@ func agentFleet(ctx context.Context, o Options) ([]Row, error) {
 	if err != nil {
 		return nil, err
 	}
-	own, err := lab.Used(os.Getpid())
+	own, err := readUsage(os.Getpid())
 	if err != nil {
 		return nil, err
 	}
@@ -226,7 +226,7 @@ func agentFleet(ctx context.Context, o Options) ([]Row, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := lab.Used(os.Getpid())
+	all, err := readUsage(os.Getpid())
 	if err != nil {
 		return nil, err
 	}
@@ -270,7 +270,7 @@ func measureArrival(ctx context.Context, o Options, h *lab.Hub, config *rest.Con
 	var most int64
 	waiting := slices.Clone(members)
 	if err := poll(ctx, "the ConfigMap does not reach all members", func() (bool, error) {
-		used, err := lab.Used(h.PID())
+		used, err := readUsage(h.PID())
 		if err != nil {
 			return false, err
 		}

@@ -329,7 +329,7 @@ func idleMemory(ctx context.Context, o Options, dir, history string) (int64, err
 	if _, err := os.Stat(filepath.Join(dir, "data", releasehistory.File)); (err == nil) != (history == "auto") {
 		return 0, fmt.Errorf("a hub with --history=%s has a history file: %t", history, err == nil)
 	}
-	used, err := lab.Used(h.PID())
+	used, err := readUsage(h.PID())
 	return used.Memory, err
 }
 

@@ -20,10 +20,10 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/argosy-io/argosy/internal/member/membertest"
 	"github.com/argosy-io/argosy/internal/sim"
 	"github.com/argosy-io/argosy/test/console/browser"
 	"github.com/argosy-io/argosy/test/kit"
+	"github.com/argosy-io/argosy/test/kit/membertest"
 )
 
 var fleet *kit.Fleet

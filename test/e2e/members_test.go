@@ -15,10 +15,10 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/argosy-io/argosy/internal/member/membertest"
 	"github.com/argosy-io/argosy/internal/member/proxy"
 	"github.com/argosy-io/argosy/internal/member/streams"
 	"github.com/argosy-io/argosy/test/kit"
+	"github.com/argosy-io/argosy/test/kit/membertest"
 )
 
 // through is a client for a member through the hub, for a user of the hub, or its administrator.

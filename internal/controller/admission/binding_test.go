@@ -8,7 +8,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/argosy-io/argosy/api/wellknown"
-	"github.com/argosy-io/argosy/internal/member/membertest"
+	"github.com/argosy-io/argosy/test/kit/membertest"
 )
 
 // bindingOf returns a binding of the namespace shop for a Secret of a namespace.

@@ -1,7 +1,7 @@
 package admission
 
 import (
-	"github.com/argosy-io/argosy/internal/member/membertest"
+	"github.com/argosy-io/argosy/test/kit/membertest"
 	"os"
 	"path/filepath"
 	"strings"

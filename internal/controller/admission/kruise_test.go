@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/argosy-io/argosy/internal/core/object/fields"
-	"github.com/argosy-io/argosy/internal/member/membertest"
+	"github.com/argosy-io/argosy/test/kit/membertest"
 )
 
 // Templates that are written get the defaults of OpenKruise without a warning. A write that keeps the spec, such as of

@@ -2,7 +2,7 @@ package admission
 
 import (
 	"context"
-	"github.com/argosy-io/argosy/internal/member/membertest"
+	"github.com/argosy-io/argosy/test/kit/membertest"
 	"strings"
 	"testing"
 

@@ -2,7 +2,7 @@ package admission
 
 import (
 	"fmt"
-	"github.com/argosy-io/argosy/internal/member/membertest"
+	"github.com/argosy-io/argosy/test/kit/membertest"
 	"strings"
 	"testing"
 

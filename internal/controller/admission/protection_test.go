@@ -15,7 +15,7 @@ import (
 
 	"github.com/argosy-io/argosy/api/wellknown"
 	"github.com/argosy-io/argosy/internal/core/execute"
-	"github.com/argosy-io/argosy/internal/member/membertest"
+	"github.com/argosy-io/argosy/test/kit/membertest"
 )
 
 func standing(apiVersion, kind, namespace, name string) *unstructured.Unstructured {

@@ -12,9 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/controller/controllertest"
 	"github.com/argosy-io/argosy/internal/core/workload/companion"
 	"github.com/argosy-io/argosy/internal/template"
+	"github.com/argosy-io/argosy/test/kit/controllertest"
 )
 
 // about returns an object that refers to a Deployment.

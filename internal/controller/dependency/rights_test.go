@@ -1,7 +1,7 @@
 package dependency
 
 import (
-	"github.com/argosy-io/argosy/internal/controller/controllertest"
+	"github.com/argosy-io/argosy/test/kit/controllertest"
 	"slices"
 	"strings"
 	"testing"

@@ -2,7 +2,7 @@ package dependency
 
 import (
 	"context"
-	"github.com/argosy-io/argosy/internal/controller/controllertest"
+	"github.com/argosy-io/argosy/test/kit/controllertest"
 	"testing"
 	"time"
 

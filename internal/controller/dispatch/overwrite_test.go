@@ -12,9 +12,9 @@ import (
 
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/controller/controllertest"
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
-	"github.com/argosy-io/argosy/internal/member/membertest"
+	"github.com/argosy-io/argosy/test/kit/controllertest"
+	"github.com/argosy-io/argosy/test/kit/membertest"
 )
 
 // A template asked to overwrite when it might; then its namespace is labelled, or the hub starts with the setting.

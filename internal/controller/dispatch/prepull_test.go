@@ -16,11 +16,11 @@ import (
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/controller/controllertest"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/propagate"
-	"github.com/argosy-io/argosy/internal/member/membertest"
 	"github.com/argosy-io/argosy/internal/scope"
+	"github.com/argosy-io/argosy/test/kit/controllertest"
+	"github.com/argosy-io/argosy/test/kit/membertest"
 )
 
 // m1 and m2 pull images, m3 does not serve ImagePullJobs.

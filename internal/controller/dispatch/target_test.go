@@ -9,7 +9,7 @@ import (
 
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/controller/controllertest"
+	"github.com/argosy-io/argosy/test/kit/controllertest"
 )
 
 func TestWorkloadSpreadFollowsItsWorkload(t *testing.T) {

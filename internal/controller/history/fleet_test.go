@@ -13,8 +13,8 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/controller/controllertest"
 	"github.com/argosy-io/argosy/internal/history"
+	"github.com/argosy-io/argosy/test/kit/controllertest"
 )
 
 // timeline waits until the time line has exactly these entries, in any order.

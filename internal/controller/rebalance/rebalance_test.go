@@ -15,9 +15,9 @@ import (
 
 	appsv1alpha1 "github.com/argosy-io/argosy/api/apps/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/controller/controllertest"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/scope"
+	"github.com/argosy-io/argosy/test/kit/controllertest"
 )
 
 // created is when rebalancers are created, and noon when they finish.

@@ -10,9 +10,9 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
-	"github.com/argosy-io/argosy/internal/controller/controllertest"
 	"github.com/argosy-io/argosy/internal/core/release"
 	"github.com/argosy-io/argosy/internal/template"
+	"github.com/argosy-io/argosy/test/kit/controllertest"
 )
 
 // Otherwise the version would be deleted with the revisions that owned it before, as soon as these are surplus.

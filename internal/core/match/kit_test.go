@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"github.com/argosy-io/argosy/internal/core/coretest"
+	"github.com/argosy-io/argosy/test/kit/coretest"
 )
 
 var (

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
-	"github.com/argosy-io/argosy/internal/core/coretest"
 	"github.com/argosy-io/argosy/internal/core/release"
+	"github.com/argosy-io/argosy/test/kit/coretest"
 )
 
 func TestEvidenceNamesTheStagesThatAnApprovalStarts(t *testing.T) {

@@ -17,8 +17,8 @@ import (
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/core/coretest"
 	"github.com/argosy-io/argosy/internal/core/release"
+	"github.com/argosy-io/argosy/test/kit/coretest"
 )
 
 // workOf returns the Work of a cluster with an image. applied is the annotation with the overrides of the cluster.

@@ -16,7 +16,7 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/core/coretest"
+	"github.com/argosy-io/argosy/test/kit/coretest"
 )
 
 // Workloads whose ties go to the first, and to the last cluster by name.

@@ -37,9 +37,9 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/cluster/access"
 	"github.com/argosy-io/argosy/internal/member/acting"
-	"github.com/argosy-io/argosy/internal/member/membertest"
 	"github.com/argosy-io/argosy/internal/member/proxy"
 	podstreams "github.com/argosy-io/argosy/internal/member/streams"
+	"github.com/argosy-io/argosy/test/kit/membertest"
 )
 
 // alice is who asks.

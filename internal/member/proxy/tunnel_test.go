@@ -39,9 +39,9 @@ import (
 	"github.com/argosy-io/argosy/internal/core/cluster/pull"
 	"github.com/argosy-io/argosy/internal/member"
 	"github.com/argosy-io/argosy/internal/member/acting"
-	"github.com/argosy-io/argosy/internal/member/membertest"
 	"github.com/argosy-io/argosy/internal/member/proxy"
 	"github.com/argosy-io/argosy/internal/member/tunnel"
+	"github.com/argosy-io/argosy/test/kit/membertest"
 )
 
 // userHeader and groupHeader name the user that sends a request; alice sends those without.

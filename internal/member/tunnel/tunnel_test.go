@@ -22,8 +22,8 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/cluster/pull"
-	"github.com/argosy-io/argosy/internal/member/membertest"
 	"github.com/argosy-io/argosy/internal/member/tunnel"
+	"github.com/argosy-io/argosy/test/kit/membertest"
 )
 
 // hub is a hub with the cluster eu in Pull mode.

@@ -17,9 +17,9 @@ import (
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
-	"github.com/argosy-io/argosy/internal/core/coretest"
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/workload/kruise"
+	"github.com/argosy-io/argosy/test/kit/coretest"
 )
 
 // manifestWork returns a ManifestWork for cluster eu with the spec.

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/argosy-io/argosy/api/wellknown"
-	"github.com/argosy-io/argosy/internal/core/coretest"
+	"github.com/argosy-io/argosy/test/kit/coretest"
 )
 
 // Whatever the object, and whichever version it begins in: there and back it is what it was, and on the way it has

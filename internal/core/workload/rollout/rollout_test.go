@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/argosy-io/argosy/api/wellknown"
-	"github.com/argosy-io/argosy/internal/core/coretest"
+	"github.com/argosy-io/argosy/test/kit/coretest"
 )
 
 var read = coretest.Object

@@ -1,5 +1,4 @@
-// Package templatetest helps tests that read templates.
-package templatetest
+package template_test
 
 import (
 	"sync"
@@ -11,17 +10,17 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// Watches tracks the watches of a fake client. Unlike an API server the fake loses changes between a list and its
+// watches tracks the watches of a fake client. Unlike an API server the fake loses changes between a list and its
 // watch, so a test must wait until everything is watched before it writes.
-type Watches struct {
+type watches struct {
 	mu sync.Mutex
 	// open are the resources that were listed, and are not watched since.
 	open map[schema.GroupVersionResource]bool
 }
 
-// NewWatches tracks an unused client. The resources are those that will be listed in any case.
-func NewWatches(client *fake.FakeDynamicClient, resources ...schema.GroupVersionResource) *Watches {
-	w := &Watches{open: map[schema.GroupVersionResource]bool{}}
+// newWatches tracks an unused client. The resources are those that will be listed in any case.
+func newWatches(client *fake.FakeDynamicClient, resources ...schema.GroupVersionResource) *watches {
+	w := &watches{open: map[schema.GroupVersionResource]bool{}}
 	for _, r := range resources {
 		w.open[r] = true
 	}
@@ -41,8 +40,8 @@ func NewWatches(client *fake.FakeDynamicClient, resources ...schema.GroupVersion
 	return w
 }
 
-// AllWatched reports whether everything that was or will be listed is watched.
-func (w *Watches) AllWatched() bool {
+// allWatched reports whether everything that was or will be listed is watched.
+func (w *watches) allWatched() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.open) == 0

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/argosy-io/argosy/internal/member/memserver"
+	"github.com/argosy-io/argosy/test/kit/memserver"
 )
 
 type (
