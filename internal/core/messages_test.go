@@ -18,7 +18,6 @@ import (
 var mayParse = map[string]string{
 	// Others' programs, which give no reason but a text.
 	"internal/migration/migration.go:PreviewApply":          "Kubernetes gives no reason when a webhook does not support a dry run",
-	"internal/sim/argo/controller.go:act":                   "Argo Workflows finds an exceeded quota by this text, and the simulation does the same",
 	"internal/core/workload/interpret/failing.go:failureOf": "OpenKruise reports a conflict as a text only",
 	"internal/cli/interpretcli/lint/document.go:parseFile": "the YAML library gives the line of an error " +
 		"in its text only",

@@ -1,40 +1,35 @@
 package argo
 
 import (
+	"bytes"
 	"encoding/json"
-	"strings"
+	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// The kinds that the runner reads; it writes the first.
-var (
-	WorkflowKind         = schema.GroupVersionKind{Group: "argoproj.io", Version: "v1alpha1", Kind: "Workflow"}
-	WorkflowTemplateKind = schema.GroupVersionKind{Group: "argoproj.io", Version: "v1alpha1",
-		Kind: "WorkflowTemplate"}
-	ClusterWorkflowTemplateKind = schema.GroupVersionKind{Group: "argoproj.io", Version: "v1alpha1",
-		Kind: "ClusterWorkflowTemplate"}
-)
+var version = schema.GroupVersion{Group: "argoproj.io", Version: "v1alpha1"}
+
+// WorkflowKind is the kind that runs.
+var WorkflowKind = version.WithKind("Workflow")
 
 // Phase is how far a workflow or a node is.
 type Phase string
 
-// The phases of workflows and nodes; Skipped and Omitted are of nodes alone.
+// The phases of workflows and nodes.
 const (
 	Pending   Phase = "Pending"
 	Running   Phase = "Running"
 	Succeeded Phase = "Succeeded"
 	Failed    Phase = "Failed"
 	Errored   Phase = "Error"
-	Skipped   Phase = "Skipped"
-	Omitted   Phase = "Omitted"
 )
 
 // Over reports whether nothing more happens.
-func (p Phase) Over() bool { return p != "" && p != Pending && p != Running }
+func (p Phase) Over() bool { return p == Succeeded || p.bad() }
 
 func (p Phase) bad() bool { return p == Failed || p == Errored }
 
@@ -46,154 +41,100 @@ const (
 	nodeIDNote     = "workflows.argoproj.io/node-id"
 	nodeNameNote   = "workflows.argoproj.io/node-name"
 
-	typePod       = "Pod"
-	typeSteps     = "Steps"
-	typeGroup     = "StepGroup"
-	typeDAG       = "DAG"
-	typeTaskGroup = "TaskGroup"
-	typeRetry     = "Retry"
-	typeSkipped   = "Skipped"
-	typeSuspend   = "Suspend"
-
-	terminate = "Terminate"
+	typePod     = "Pod"
+	typeSteps   = "Steps"
+	typeGroup   = "StepGroup"
+	typeDAG     = "DAG"
+	typeSuspend = "Suspend"
+	typeSkipped = "Skipped"
 )
 
-// Workflow is the part of a Workflow that the runner acts on.
+// Workflow is the part of a Workflow that the runner acts on, without its spec.
 type Workflow struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
-	Spec              Spec   `json:"spec"`
 	Status            Status `json:"status"`
 }
 
-// Spec is also what a WorkflowTemplate has.
+// Spec is what runs of a Workflow or a WorkflowTemplate. Of the fields of pods, it has those of all steps.
 type Spec struct {
-	Entrypoint            string                         `json:"entrypoint,omitempty"`
-	Templates             []Template                     `json:"templates,omitempty"`
-	Arguments             Arguments                      `json:"arguments"`
-	Suspend               *bool                          `json:"suspend,omitempty"`
-	Shutdown              string                         `json:"shutdown,omitempty"`
-	Parallelism           *int64                         `json:"parallelism,omitempty"`
-	ServiceAccountName    string                         `json:"serviceAccountName,omitempty"`
-	Volumes               []corev1.Volume                `json:"volumes,omitempty"`
-	VolumeClaimTemplates  []corev1.PersistentVolumeClaim `json:"volumeClaimTemplates,omitempty"`
-	NodeSelector          map[string]string              `json:"nodeSelector,omitempty"`
-	Affinity              *corev1.Affinity               `json:"affinity,omitempty"`
-	Tolerations           []corev1.Toleration            `json:"tolerations,omitempty"`
-	ImagePullSecrets      []corev1.LocalObjectReference  `json:"imagePullSecrets,omitempty"`
-	PodMetadata           *Metadata                      `json:"podMetadata,omitempty"`
-	PodPriorityClassName  string                         `json:"podPriorityClassName,omitempty"`
-	OnExit                string                         `json:"onExit,omitempty"`
-	ActiveDeadlineSeconds *int64                         `json:"activeDeadlineSeconds,omitempty"`
-	TTLStrategy           *TTLStrategy                   `json:"ttlStrategy,omitempty"`
-	WorkflowTemplateRef   *TemplateRef                   `json:"workflowTemplateRef,omitempty"`
-}
-
-// TTLStrategy is how many seconds a workflow stays after it is over; the more particular field wins.
-type TTLStrategy struct {
-	SecondsAfterCompletion *int32 `json:"secondsAfterCompletion,omitempty"`
-	SecondsAfterSuccess    *int32 `json:"secondsAfterSuccess,omitempty"`
-	SecondsAfterFailure    *int32 `json:"secondsAfterFailure,omitempty"`
-}
-
-// TemplateRef names a WorkflowTemplate, and for a step the template in it.
-type TemplateRef struct {
-	Name         string `json:"name,omitempty"`
-	Template     string `json:"template,omitempty"`
-	ClusterScope bool   `json:"clusterScope,omitempty"`
-}
-
-// Metadata is what pods get.
-type Metadata struct {
-	Labels      map[string]string `json:"labels,omitempty"`
-	Annotations map[string]string `json:"annotations,omitempty"`
-}
-
-// Arguments are handed to a template; of inputs, they say what it takes.
-type Arguments struct {
-	Parameters []Parameter `json:"parameters,omitempty"`
-}
-
-// Parameter is a name with a value or, of inputs, a default.
-type Parameter struct {
-	Name    string `json:"name"`
-	Value   *Text  `json:"value,omitempty"`
-	Default *Text  `json:"default,omitempty"`
-}
-
-// Text is a string that may also be written as a number or a boolean.
-type Text string
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (t *Text) UnmarshalJSON(data []byte) error {
-	var s string
-	if json.Unmarshal(data, &s) != nil {
-		s = strings.TrimSpace(string(data))
-	}
-	*t = Text(s)
-	return nil
+	corev1.PodSpec `json:",inline"`
+	Entrypoint     string     `json:"entrypoint,omitempty"`
+	Templates      []Template `json:"templates,omitempty"`
+	Suspend        bool       `json:"suspend,omitempty"`
+	Shutdown       string     `json:"shutdown,omitempty"`
+	Parallelism    *int       `json:"parallelism,omitempty"`
+	// TTLStrategy is how many seconds a workflow stays after it is over; the more particular field wins.
+	TTLStrategy struct {
+		SecondsAfterCompletion *int32 `json:"secondsAfterCompletion,omitempty"`
+		SecondsAfterSuccess    *int32 `json:"secondsAfterSuccess,omitempty"`
+		SecondsAfterFailure    *int32 `json:"secondsAfterFailure,omitempty"`
+	} `json:"ttlStrategy"`
+	WorkflowTemplateRef *struct {
+		Name         string `json:"name,omitempty"`
+		ClusterScope bool   `json:"clusterScope,omitempty"`
+	} `json:"workflowTemplateRef,omitempty"`
 }
 
 // Template is one kind of step.
 type Template struct {
-	Name               string              `json:"name,omitempty"`
-	Inputs             Arguments           `json:"inputs"`
-	Metadata           Metadata            `json:"metadata"`
-	Container          *corev1.Container   `json:"container,omitempty"`
-	Script             *Script             `json:"script,omitempty"`
-	Steps              [][]Step            `json:"steps,omitempty"`
-	DAG                *DAG                `json:"dag,omitempty"`
-	Suspend            *SuspendTemplate    `json:"suspend,omitempty"`
-	InitContainers     []corev1.Container  `json:"initContainers,omitempty"`
-	Sidecars           []corev1.Container  `json:"sidecars,omitempty"`
-	Volumes            []corev1.Volume     `json:"volumes,omitempty"`
-	NodeSelector       map[string]string   `json:"nodeSelector,omitempty"`
-	Affinity           *corev1.Affinity    `json:"affinity,omitempty"`
-	Tolerations        []corev1.Toleration `json:"tolerations,omitempty"`
-	ServiceAccountName string              `json:"serviceAccountName,omitempty"`
-	RetryStrategy      *struct {
-		Limit *intstr.IntOrString `json:"limit,omitempty"`
-	} `json:"retryStrategy,omitempty"`
-	Parallelism *int64 `json:"parallelism,omitempty"`
-}
-
-// Script is a container with a source, which the simulation does not run.
-type Script struct {
-	corev1.Container `json:",inline"`
-	Source           string `json:"source,omitempty"`
-}
-
-// SuspendTemplate waits for somebody to resume it, or for its time to pass.
-type SuspendTemplate struct {
-	Duration Text `json:"duration,omitempty"`
-}
-
-// DAG are tasks in the order of their dependencies.
-type DAG struct {
-	Tasks    []Step `json:"tasks,omitempty"`
-	FailFast *bool  `json:"failFast,omitempty"`
+	corev1.PodSpec `json:",inline"`
+	Name           string            `json:"name,omitempty"`
+	Metadata       metav1.ObjectMeta `json:"metadata"`
+	Container      *corev1.Container `json:"container,omitempty"`
+	Script         *struct {
+		corev1.Container `json:",inline"`
+		Source           string `json:"source,omitempty"`
+	} `json:"script,omitempty"`
+	Sidecars []corev1.Container `json:"sidecars,omitempty"`
+	Steps    [][]Step           `json:"steps,omitempty"`
+	DAG      *struct {
+		Tasks    []Step `json:"tasks,omitempty"`
+		FailFast *bool  `json:"failFast,omitempty"`
+	} `json:"dag,omitempty"`
+	// Suspend waits until the node is marked as succeeded.
+	Suspend *struct{} `json:"suspend,omitempty"`
+	// Types of templates that do not run.
+	ContainerSet, Data, HTTP, Plugin, Resource any
 }
 
 // Step is one step of a group or, with dependencies, one task of a DAG.
 type Step struct {
-	Name        string           `json:"name,omitempty"`
-	Template    string           `json:"template,omitempty"`
-	TemplateRef *TemplateRef     `json:"templateRef,omitempty"`
-	Inline      *json.RawMessage `json:"inline,omitempty"`
-	Arguments   Arguments        `json:"arguments"`
-	WithItems   []any            `json:"withItems,omitempty"`
-	When        string           `json:"when,omitempty"`
-	ContinueOn  struct {
-		Error  bool `json:"error,omitempty"`
-		Failed bool `json:"failed,omitempty"`
-	} `json:"continueOn"`
+	Name         string   `json:"name,omitempty"`
+	Template     string   `json:"template,omitempty"`
+	Arguments    any      `json:"arguments,omitempty"`
 	Dependencies []string `json:"dependencies,omitempty"`
-	Depends      string   `json:"depends,omitempty"`
 }
 
-// tolerates reports whether what comes after the step goes on although it ended so.
-func (s *Step) tolerates(p Phase) bool {
-	return p == Failed && s.ContinueOn.Failed || p == Errored && s.ContinueOn.Error
+// ignored are fields of specs and templates without effect: containers run no program, so nothing reads what the first
+// ones say, and no step takes long or fails by chance.
+var ignored = []string{"arguments", "inputs", "outputs", "archiveLogs", "archiveLocation", "artifactGC",
+	"artifactRepositoryRef", "metrics", "activeDeadlineSeconds", "daemon", "executor", "memoize", "podGC",
+	"podDisruptionBudget", "podMetadata", "podPriorityClassName", "podSpecPatch", "priority", "retryStrategy",
+	"synchronization", "templateDefaults", "timeout", "workflowMetadata"}
+
+// readSpec reads a spec. The error names a field that does not run.
+func readSpec(object map[string]any) (*Spec, error) {
+	object = runtime.DeepCopyJSON(object)
+	templates, _ := object["templates"].([]any)
+	for _, o := range append(templates, object) {
+		if fields, ok := o.(map[string]any); ok {
+			for _, name := range ignored {
+				delete(fields, name)
+			}
+		}
+	}
+	data, err := json.Marshal(object)
+	if err != nil {
+		return nil, err
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	spec := &Spec{}
+	if err := d.Decode(spec); err != nil {
+		return nil, fmt.Errorf("the simulator does not run this workflow: %w", err)
+	}
+	return spec, nil
 }
 
 // Status is what the runner writes; what others put beside it stays.
@@ -209,20 +150,18 @@ type Status struct {
 
 // Condition is a condition of a Workflow; it has no time.
 type Condition struct {
-	Type    string                 `json:"type"`
-	Status  metav1.ConditionStatus `json:"status"`
-	Message string                 `json:"message,omitempty"`
+	Type   string                 `json:"type"`
+	Status metav1.ConditionStatus `json:"status"`
 }
 
 // Node is one step that was begun, or what several steps are part of.
 type Node struct {
-	ID           string       `json:"id"`
-	Name         string       `json:"name"`
-	DisplayName  string       `json:"displayName"`
-	Type         string       `json:"type"`
-	TemplateName string       `json:"templateName,omitempty"`
-	TemplateRef  *TemplateRef `json:"templateRef,omitempty"`
-	// TemplateScope is the object whose templates a node's template calls: "local/" and the workflow, or another.
+	ID           string `json:"id"`
+	Name         string `json:"name"`
+	DisplayName  string `json:"displayName"`
+	Type         string `json:"type"`
+	TemplateName string `json:"templateName,omitempty"`
+	// TemplateScope is the object whose templates a node's template calls: "local/" and the workflow.
 	TemplateScope string       `json:"templateScope,omitempty"`
 	Phase         Phase        `json:"phase,omitempty"`
 	BoundaryID    string       `json:"boundaryID,omitempty"`
@@ -230,8 +169,6 @@ type Node struct {
 	StartedAt     *metav1.Time `json:"startedAt,omitempty"`
 	FinishedAt    *metav1.Time `json:"finishedAt,omitempty"`
 	Progress      string       `json:"progress,omitempty"`
-	// Inputs are the parameters that the node was given.
-	Inputs *Arguments `json:"inputs,omitempty"`
 	// Children are the nodes that come after this one; of one that contains others, those that begin it.
 	Children []string `json:"children,omitempty"`
 	// OutboundNodes are the nodes that end one that contains others: what comes after it is their child.

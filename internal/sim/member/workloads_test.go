@@ -295,7 +295,8 @@ spec:
   - name: main
     steps:
     - - {name: build, template: %s}
-    - - {name: ship, template: ok, withItems: [east, west]}
+    - - {name: east, template: ok}
+      - {name: west, template: ok}
   - {name: ok, container: {image: "busybox:1"}}
   - {name: slow, container: {image: "busybox:1"}, metadata: {annotations: {sim.argosy.io/runs-for: 1s}}}
   - {name: bad, container: {image: "busybox:1"}, metadata: {annotations: {sim.argosy.io/exit-code: "2"}}}
