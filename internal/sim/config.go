@@ -27,9 +27,6 @@ type Member struct {
 	// StoredVersionsOnly has the member serve each kind of OpenKruise in the version alone in which it is stored: v1alpha1
 	// for most kinds of 1.8, v1beta1 for those of 1.10.
 	StoredVersionsOnly bool
-	// AcceptAll has the member take what OpenKruise's webhooks would refuse. Their defaults and the injection of sidecars
-	// stay.
-	AcceptAll bool
 	// Bare has the member neither define nor simulate the kinds of OpenKruise and Argo Workflows, so that the real
 	// programs can be installed.
 	Bare bool

@@ -2,6 +2,7 @@ package kruise
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -9,10 +10,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/rand"
 	corehelpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Values of a BroadcastJob.
@@ -51,12 +55,10 @@ type BroadcastJobSpec struct {
 	Paused           bool                   `json:"paused,omitempty"`
 	CompletionPolicy struct {
 		Type                    string `json:"type,omitempty"`
-		ActiveDeadlineSeconds   *int64 `json:"activeDeadlineSeconds,omitempty"`
 		TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
 	} `json:"completionPolicy"`
 	FailurePolicy struct {
-		Type         string `json:"type,omitempty"`
-		RestartLimit int32  `json:"restartLimit,omitempty"`
+		Type string `json:"type,omitempty"`
 	} `json:"failurePolicy"`
 }
 
@@ -105,9 +107,36 @@ func fits(template *corev1.PodTemplateSpec, n *corev1.Node) bool {
 	return !untolerated
 }
 
+// syncBroadcastJob runs a job.
+func (r *reconciler) syncBroadcastJob(ctx context.Context, u *unstructured.Unstructured) (time.Duration, error) {
+	job, err := read[BroadcastJob](u)
+	if err != nil {
+		return 0, err
+	}
+	o := observed{now: time.Now()}
+	ours := map[string]any{"matchLabels": map[string]any{jobUIDLabel: string(job.UID)}}
+	if o.pods, err = r.pods(ctx, u, ours); err != nil {
+		return 0, err
+	}
+	var nodes corev1.NodeList
+	if err := r.reader.List(ctx, &nodes); err != nil {
+		return 0, fmt.Errorf("list nodes: %w", err)
+	}
+	s, status, expired, err := decideBroadcastJob(job, o.pods, nodes.Items, o.now, func() string { return rand.String(5) })
+	if err != nil {
+		return 0, err
+	}
+	if expired {
+		return 0, client.IgnoreNotFound(r.client.Delete(ctx, u, client.Preconditions{UID: &job.UID},
+			client.PropagationPolicy(metav1.DeletePropagationBackground)))
+	}
+	_, err = r.act(ctx, u, o, s)
+	return s.recheck, joined(err, r.report(ctx, u, &status))
+}
+
 // decideBroadcastJob returns which pods to make and to remove for a job and what to report. expired means that the job
 // has outlived its time and goes away.
-func decideBroadcastJob(job *BroadcastJob, pods []*corev1.Pod, nodes []*corev1.Node, now time.Time,
+func decideBroadcastJob(job *BroadcastJob, pods []*corev1.Pod, nodes []corev1.Node, now time.Time,
 	id newID) (s steps, status BroadcastJobStatus, expired bool, err error) {
 	spec := &job.Spec
 	status = job.Status
@@ -130,7 +159,6 @@ func decideBroadcastJob(job *BroadcastJob, pods []*corev1.Pod, nodes []*corev1.N
 	status.Active, status.Succeeded, status.Failed = 0, 0, 0
 	on := map[string]bool{}
 	var running []*corev1.Pod
-	restarts := int32(0)
 	for _, p := range pods {
 		on[nodeOf(p)] = true
 		switch {
@@ -141,14 +169,11 @@ func decideBroadcastJob(job *BroadcastJob, pods []*corev1.Pod, nodes []*corev1.N
 		case p.DeletionTimestamp == nil:
 			status.Active++
 			running = append(running, p)
-			for _, c := range p.Status.ContainerStatuses {
-				restarts = max(restarts, c.RestartCount)
-			}
 		}
 	}
 	var missing []string
-	for _, n := range nodes {
-		if !on[n.Name] && fits(&spec.Template, n) {
+	for i := range nodes {
+		if n := &nodes[i]; !on[n.Name] && fits(&spec.Template, n) {
 			missing = append(missing, n.Name)
 		}
 	}
@@ -171,24 +196,16 @@ func decideBroadcastJob(job *BroadcastJob, pods []*corev1.Pod, nodes []*corev1.N
 			s.recheckIn(time.Duration(*ttl)*time.Second + time.Millisecond)
 		}
 	}
-	deadline := spec.CompletionPolicy.ActiveDeadlineSeconds
 	runsOnce := spec.CompletionPolicy.Type != never
 	policy := cmp.Or(spec.FailurePolicy.Type, failFast)
 	switch {
-	case runsOnce && deadline != nil && !now.Before(status.StartTime.Add(time.Duration(*deadline)*time.Second)):
-		end(jobFailedCondition, jobFailed, "DeadlineExceeded",
-			fmt.Sprintf("Job %s/%s was active longer than specified deadline", job.Namespace, job.Name))
-		return s, status, false, nil
-	case policy == failFast && (status.Failed > 0 || restarts > spec.FailurePolicy.RestartLimit):
+	case policy == failFast && status.Failed > 0:
 		end(jobFailedCondition, jobFailed, "PodFailed", fmt.Sprintf("failure policy is FailFast and %d pods have failed",
-			max(1, status.Failed)))
+			status.Failed))
 		return s, status, false, nil
 	case runsOnce && status.Succeeded+status.Failed == status.Desired && len(missing) == 0 && len(running) == 0:
 		end(jobComplete, jobCompleted, "", "Job completed")
 		return s, status, false, nil
-	}
-	if runsOnce && deadline != nil {
-		s.recheckIn(status.StartTime.Add(time.Duration(*deadline) * time.Second).Sub(now))
 	}
 
 	// 3. Wait, or go on to further nodes.

@@ -68,21 +68,12 @@ func decideCloneSet(cs *CloneSet, o observed, id newID) (steps, error) {
 
 	// 1. Scale up: old pods only as far as the partition wants them.
 	if total < wanted {
-		n := wanted - total
-		if spec.ScaleStrategy.MaxUnavailable != nil {
-			limit, err := scaleLimit(spec.ScaleStrategy.MaxUnavailable, replicas)
-			if err != nil {
-				return steps{}, err
-			}
-			n = min(n, max(0, limit-(total-numUp)))
-		}
-		ids := o.instanceIDs(cs, id)
-		for i := range n {
+		for i := range wanted - total {
 			revision := o.update
 			if i < keep-int32(len(old)) && o.revisions[o.current] != nil {
 				revision = o.current
 			}
-			s.create = append(s.create, o.clone(cs, ids(), revision))
+			s.create = append(s.create, o.clone(cs, id(), revision))
 		}
 		return s, nil
 	}
@@ -116,7 +107,7 @@ func decideCloneSet(cs *CloneSet, o observed, id newID) (steps, error) {
 				}
 				spare--
 			}
-			if s.remove = append(s.remove, removal{p, o.claimsOf(p)}); int32(len(s.remove)) == total-wanted {
+			if s.remove = append(s.remove, removal{p, cs.claimsOf(p)}); int32(len(s.remove)) == total-wanted {
 				break
 			}
 		}
@@ -132,7 +123,7 @@ func decideCloneSet(cs *CloneSet, o observed, id newID) (steps, error) {
 				}
 				spare--
 			}
-			s.remove = append(s.remove, removal{p, o.claimsOf(p)})
+			s.remove = append(s.remove, removal{p, cs.claimsOf(p)})
 		}
 		return s, nil
 	}
@@ -160,12 +151,7 @@ func decideCloneSet(cs *CloneSet, o observed, id newID) (steps, error) {
 			s.blocked = fmt.Sprintf("pod %s cannot be updated in place: more than images changed", p.Name)
 			return s, nil
 		default:
-			// The claims stay, for the pod that takes the place of this one.
-			var claims []string
-			if spec.ScaleStrategy.DisablePVCReuse {
-				claims = o.claimsOf(p)
-			}
-			s.remove = append(s.remove, removal{p, claims})
+			s.remove = append(s.remove, removal{p, cs.claimsOf(p)})
 		}
 	}
 	return s, nil
@@ -191,7 +177,6 @@ func cloneSetStatus(cs *CloneSet, o observed, messages map[string]string) (Clone
 		ExpectedUpdatedReplicas:  replicas - keep,
 		UpdateRevision:           o.update,
 		CurrentRevision:          o.current,
-		CollisionCount:           o.collisions,
 		LabelSelector:            metav1.FormatLabelSelector(cs.Spec.Selector),
 		Conditions:               failureConditions(messages, o.now),
 	}
@@ -272,7 +257,7 @@ func (o observed) clone(cs *CloneSet, id, revision string) creation {
 	}
 	out := creation{pod: pod}
 	for _, template := range cs.Spec.VolumeClaimTemplates {
-		claim := newClaim(template, &cs.ObjectMeta, cs.Spec.Selector, fmt.Sprintf("%s-%s-%s", template.Name, cs.Name, id))
+		claim := newClaim(template, &cs.ObjectMeta, cs.Spec.Selector, claimName(template.Name, pod.Name))
 		claim.Labels[instanceIDLabel] = id
 		claim.OwnerReferences = []metav1.OwnerReference{controllerRef(cs, &cs.TypeMeta)}
 		mount(pod, template.Name, claim.Name)
@@ -281,46 +266,10 @@ func (o observed) clone(cs *CloneSet, id, revision string) creation {
 	return out
 }
 
-// instanceIDs gives the ids for new pods: first those that left claims behind, then new ones.
-func (o observed) instanceIDs(cs *CloneSet, id newID) newID {
-	taken := map[string]bool{}
-	for _, p := range o.pods {
-		taken[p.Labels[instanceIDLabel]] = true
-	}
-	var free []string
-	if !cs.Spec.ScaleStrategy.DisablePVCReuse {
-		for _, c := range o.claims {
-			left := c.Labels[instanceIDLabel]
-			if left != "" && c.DeletionTimestamp == nil && !taken[left] {
-				taken[left] = true
-				free = append(free, left)
-			}
-		}
-	}
-	slices.Sort(free)
-	return func() string {
-		if len(free) > 0 {
-			next := free[0]
-			free = free[1:]
-			return next
-		}
-		for {
-			next := id()
-			if !taken[next] {
-				taken[next] = true
-				return next
-			}
-		}
-	}
-}
-
-// claimsOf returns the names of the claims that a pod of a CloneSet has of its own.
-func (o observed) claimsOf(p *corev1.Pod) []string {
-	var names []string
-	for _, c := range o.claims {
-		if id := c.Labels[instanceIDLabel]; id != "" && id == p.Labels[instanceIDLabel] {
-			names = append(names, c.Name)
-		}
+// claimsOf returns the names of the claims that a pod has of its own.
+func (cs *CloneSet) claimsOf(p *corev1.Pod) (names []string) {
+	for _, template := range cs.Spec.VolumeClaimTemplates {
+		names = append(names, claimName(template.Name, p.Name))
 	}
 	return names
 }

@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -21,8 +23,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
@@ -30,63 +36,134 @@ import (
 // start and at its end, then meets a conflict, as the real manager often does.
 const conflictsAnnotation = "sim.argosy.io/conflicts"
 
-// ownerIndex finds what a set controls by the set's UID.
-const ownerIndex = "controller"
+// Versions are the versions in which a member stores the kinds of OpenKruise; the controllers work in those. A kind
+// that is missing is not served, and has no controller.
+type Versions map[schema.GroupKind]string
+
+// stored returns the kind in the version that the member stores; ok is false if the kind is not served.
+func (v Versions) stored(gk schema.GroupKind) (gvk schema.GroupVersionKind, ok bool) {
+	version := v[gk]
+	return gk.WithVersion(version), version != ""
+}
+
+// simulated are the kinds that have a controller.
+var simulated = map[schema.GroupKind]bool{CloneSetKind.GroupKind(): true, StatefulSetKind.GroupKind(): true,
+	BroadcastJobKind: true, UnitedDeploymentKind: true, SidecarSetKind: true}
 
 // AddToManager adds the controllers of the kinds in versions, which must be served.
-func AddToManager(ctx context.Context, mgr ctrl.Manager, versions Versions) error {
-	for _, obj := range []client.Object{&corev1.Pod{}, &corev1.PersistentVolumeClaim{}, &appsv1.ControllerRevision{}} {
-		if err := mgr.GetFieldIndexer().IndexField(ctx, obj, ownerIndex, func(o client.Object) []string {
-			if ref := metav1.GetControllerOf(o); ref != nil {
-				return []string{string(ref.UID)}
-			}
-			return nil
-		}); err != nil {
-			return fmt.Errorf("index by owner: %w", err)
-		}
-	}
-	for gk, add := range map[schema.GroupKind]func(kind) error{
-		CloneSetKind.GroupKind():    addSets(mgr, cloneSet),
-		StatefulSetKind.GroupKind(): addSets(mgr, statefulSet),
-		BroadcastJobKind:            func(k kind) error { return addBroadcastJobs(mgr, k) },
-		UnitedDeploymentKind:        func(k kind) error { return addUnitedDeployments(mgr, k, versions) },
-		SidecarSetKind:              func(k kind) error { return addSidecarSets(ctx, mgr, k) },
-	} {
+func AddToManager(mgr ctrl.Manager, versions Versions) error {
+	for gk := range simulated {
 		gvk, served := versions.stored(gk)
 		if !served {
 			continue
 		}
-		if err := add(kind{gvk: gvk}); err != nil {
+		u := &unstructured.Unstructured{}
+		u.SetGroupVersionKind(gvk)
+		r := &reconciler{client: mgr.GetClient(), reader: mgr.GetAPIReader(), gvk: gvk, versions: versions}
+		b := ctrl.NewControllerManagedBy(mgr).Named("kruise-" + strings.ToLower(gk.Kind)).For(u).
+			WithOptions(controller.Options{MaxConcurrentReconciles: 4})
+		switch gk {
+		case CloneSetKind.GroupKind():
+			r.sync = func(ctx context.Context, u *unstructured.Unstructured) (time.Duration, error) {
+				return r.syncSet(ctx, u, cloneSet)
+			}
+			b = b.Owns(&corev1.Pod{})
+		case StatefulSetKind.GroupKind():
+			r.sync = func(ctx context.Context, u *unstructured.Unstructured) (time.Duration, error) {
+				return r.syncSet(ctx, u, statefulSet)
+			}
+			b = b.Owns(&corev1.Pod{})
+		case BroadcastJobKind:
+			r.sync = r.syncBroadcastJob
+			// A node that comes, is labelled or changes its taints may need a pod. Heartbeats change none of that.
+			b = b.Owns(&corev1.Pod{}).Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.requestAll),
+				builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+					return !reflect.DeepEqual(e.ObjectOld.(*corev1.Node).Spec, e.ObjectNew.(*corev1.Node).Spec) ||
+						!maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels())
+				}}))
+		case UnitedDeploymentKind:
+			r.sync = r.syncUnitedDeployment
+			for _, child := range versions.childKinds() {
+				c := &unstructured.Unstructured{}
+				c.SetGroupVersionKind(child)
+				b = b.Owns(c)
+			}
+			b = b.Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.requestAll),
+				builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool {
+					return o.GetLabels()[subsetLabel] != ""
+				})))
+		case SidecarSetKind:
+			r.sync = r.syncSidecarSet
+			b = b.Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(func(_ context.Context,
+				o client.Object) (out []reconcile.Request) {
+				for _, name := range injectors(o.(*corev1.Pod)) {
+					out = append(out, reconcile.Request{NamespacedName: types.NamespacedName{Name: name}})
+				}
+				return out
+			}))
+		}
+		if err := b.Complete(r); err != nil {
 			return fmt.Errorf("add the controller of %s: %w", gk.Kind, err)
 		}
 	}
 	return nil
 }
 
-// addSets adds the controller of a kind whose pods are its own.
-func addSets(mgr ctrl.Manager, decide decider) func(kind) error {
-	return func(k kind) error {
-		k.decide = decide
-		u := &unstructured.Unstructured{}
-		u.SetGroupVersionKind(k.gvk)
-		return ctrl.NewControllerManagedBy(mgr).Named("kruise-" + strings.ToLower(k.gvk.Kind)).
-			For(u).
-			Owns(&corev1.Pod{}).
-			WithOptions(controller.Options{MaxConcurrentReconciles: 4}).
-			Complete(&reconciler{client: mgr.GetClient(), cache: mgr.GetCache(), kind: k, pending: &pending{}})
+// reconciler is the controller of one kind. It reads from the server itself, since it must see its own last write.
+type reconciler struct {
+	client   client.Client
+	reader   client.Reader
+	gvk      schema.GroupVersionKind
+	versions Versions
+	// sync looks at an object and does what is to be done next. The duration is when time alone changes that; zero means
+	// never.
+	sync func(context.Context, *unstructured.Unstructured) (time.Duration, error)
+	// conflicts are the steps that met their conflict.
+	conflicts sync.Map
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(r.gvk)
+	if err := r.reader.Get(ctx, req.NamespacedName, u); err != nil || u.GetDeletionTimestamp() != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err) // the garbage collector takes what it owns
 	}
+	recheck, err := r.sync(ctx, u)
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return reconcile.Result{RequeueAfter: 10 * time.Millisecond}, nil
+	}
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("sync %s %s: %w", r.gvk.Kind, req, err)
+	}
+	return reconcile.Result{RequeueAfter: recheck}, nil
 }
 
-// kind is a kind and what is decided for an object of it.
-type kind struct {
-	gvk    schema.GroupVersionKind
-	decide decider
+// requestAll returns all objects of the kind.
+func (r *reconciler) requestAll(ctx context.Context, _ client.Object) (out []reconcile.Request) {
+	list := listOf(r.gvk)
+	if r.reader.List(ctx, list) != nil {
+		return nil
+	}
+	for i := range list.Items {
+		out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+	}
+	return out
 }
 
-// decider says what to do for an object; the status goes with the messages of failed steps.
+// listOf returns an empty list of a kind.
+func listOf(gvk schema.GroupVersionKind) *unstructured.UnstructuredList {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+	return list
+}
+
+// decider says what to do for a set of pods, and its status once the steps were taken: failed has the messages of those
+// that failed, by kind of step.
 type decider func(*unstructured.Unstructured, observed) (steps, statusFunc, error)
 
-type statusFunc func(messages map[string]string) (status any, recheck time.Duration, err error)
+// statusFunc returns a status, and when it changes without a change of the pods.
+type statusFunc func(failed map[string]string) (status any, recheck time.Duration, err error)
 
 func cloneSet(u *unstructured.Unstructured, o observed) (steps, statusFunc, error) {
 	cs, err := readCloneSet(u)
@@ -96,11 +173,11 @@ func cloneSet(u *unstructured.Unstructured, o observed) (steps, statusFunc, erro
 	s, err := decideCloneSet(cs, o, func() string { return rand.String(5) })
 	return s, func(failed map[string]string) (any, time.Duration, error) {
 		// An error at the end of an in-place update counts as one of the update, and an error of a removal as one of scaling.
-		messages := map[string]string{
+		status, recheck, err := cloneSetStatus(cs, o, map[string]string{
 			"FailedScale":  cmp.Or(failed["create"], failed["remove"]),
 			"FailedUpdate": cmp.Or(failed["finish"], failed["update"]),
-		}
-		return answer(cloneSetStatus(cs, o, messages))
+		})
+		return &status, recheck, err
 	}, err
 }
 
@@ -109,59 +186,28 @@ func statefulSet(u *unstructured.Unstructured, o observed) (steps, statusFunc, e
 	if err != nil {
 		return steps{}, nil, err
 	}
-	// Claims outlive the set, so they are found by name and not by owner.
 	s, err := decideStatefulSet(set, o)
 	return s, func(failed map[string]string) (any, time.Duration, error) {
-		messages := map[string]string{"FailedCreatePod": failed["create"], "FailedUpdatePod": failed["update"]}
-		status, err := statefulSetStatus(set, o, messages)
+		status, err := statefulSetStatus(set, o, map[string]string{"FailedCreatePod": failed["create"],
+			"FailedUpdatePod": failed["update"]})
 		return &status, 0, err
 	}, err
 }
 
-// answer gives a typed status as any.
-func answer[T any](status T, recheck time.Duration, err error) (any, time.Duration, error) {
-	return &status, recheck, err
-}
-
-type reconciler struct {
-	// client reads what has no type of its own from the server, and everything else from cache.
-	client  client.Client
-	cache   client.Reader
-	kind    kind
-	pending *pending
-}
-
-// Reconcile implements reconcile.Reconciler: observe, decide, act, report.
-func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(r.kind.gvk)
-	err := r.client.Get(ctx, req.NamespacedName, u)
-	if apierrors.IsNotFound(err) {
-		r.pending.forget(req.NamespacedName)
-		return reconcile.Result{}, nil
-	}
-	if err != nil || u.GetDeletionTimestamp() != nil {
-		return reconcile.Result{}, err // the garbage collector takes what it owns
-	}
-
+// syncSet observes the pods of a set, decides, acts and reports.
+func (r *reconciler) syncSet(ctx context.Context, u *unstructured.Unstructured, decide decider) (time.Duration, error) {
 	o := observed{now: time.Now()}
-	if o.pods, err = r.pods(ctx, u); err != nil {
-		return reconcile.Result{}, err
+	selector, _, _ := unstructured.NestedMap(u.Object, "spec", "selector")
+	var err error
+	if o.pods, err = r.pods(ctx, u, selector); err != nil {
+		return 0, err
 	}
-	if !r.pending.settled(req.NamespacedName, o.pods, o.now) {
-		return reconcile.Result{RequeueAfter: cacheTimeout}, nil
+	if err := r.revise(ctx, u, &o); err != nil {
+		return 0, err
 	}
-	if o.claims, err = r.claims(ctx, u); err != nil {
-		return reconcile.Result{}, err
-	}
-	if err := r.revise(ctx, u, &o); conflict(err) {
-		return reconcile.Result{RequeueAfter: 10 * time.Millisecond}, nil // the cache is behind
-	} else if err != nil {
-		return reconcile.Result{}, fmt.Errorf("keep the revisions of %s: %w", req, err)
-	}
-	s, status, err := r.kind.decide(u, o)
+	s, status, err := decide(u, o)
 	if err != nil {
-		return reconcile.Result{}, reconcile.TerminalError(fmt.Errorf("decide for %s: %w", req, err))
+		return 0, err
 	}
 	failed, err := r.act(ctx, u, o, s)
 	value, recheck, statusErr := status(failed)
@@ -171,22 +217,49 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if statusErr == nil && s.toDelete != nil {
 		statusErr = r.truncate(ctx, u, s.toDelete)
 	}
-	if err := errors.Join(err, statusErr); err != nil {
-		if conflict(err) {
-			return reconcile.Result{RequeueAfter: 10 * time.Millisecond}, nil
-		}
-		return reconcile.Result{}, fmt.Errorf("act for %s: %w", req, err)
-	}
 	s.recheckIn(recheck)
-	return reconcile.Result{RequeueAfter: s.recheck}, nil
+	return s.recheck, joined(err, statusErr)
 }
 
-func conflict(err error) bool { return apierrors.IsConflict(err) || apierrors.IsNotFound(err) }
+// joined joins errors so that a conflict is found in them.
+func joined(errs ...error) error {
+	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+	slices.SortStableFunc(errs, func(a, b error) int {
+		return compareBool(apierrors.IsConflict(b), apierrors.IsConflict(a))
+	})
+	if len(errs) == 1 {
+		return errs[0]
+	}
+	return errors.Join(errs...)
+}
 
-func (r *reconciler) pods(ctx context.Context, u *unstructured.Unstructured) ([]*corev1.Pod, error) {
+// pods returns the pods that u controls, of those with labels.
+func (r *reconciler) pods(ctx context.Context, u *unstructured.Unstructured,
+	selector map[string]any) ([]*corev1.Pod, error) {
+	var labels metav1.LabelSelector
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(selector, &labels); err != nil {
+		return nil, err
+	}
+	var pods []*corev1.Pod
+	selected, err := r.selectPods(ctx, u.GetNamespace(), &labels)
+	for _, p := range selected {
+		if metav1.IsControlledBy(p, u) {
+			pods = append(pods, p)
+		}
+	}
+	return pods, err
+}
+
+// selectPods returns pods by their labels, sorted by name.
+func (r *reconciler) selectPods(ctx context.Context, namespace string,
+	labels *metav1.LabelSelector) ([]*corev1.Pod, error) {
+	selector, err := metav1.LabelSelectorAsSelector(labels)
+	if err != nil {
+		return nil, err
+	}
 	var list corev1.PodList
-	if err := r.client.List(ctx, &list, client.InNamespace(u.GetNamespace()),
-		client.MatchingFields{ownerIndex: string(u.GetUID())}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.reader.List(ctx, &list, client.InNamespace(namespace),
+		client.MatchingLabelsSelector{Selector: selector}); err != nil {
 		return nil, fmt.Errorf("list pods: %w", err)
 	}
 	pods := make([]*corev1.Pod, len(list.Items))
@@ -197,240 +270,131 @@ func (r *reconciler) pods(ctx context.Context, u *unstructured.Unstructured) ([]
 	return pods, nil
 }
 
-// claims are those that the set's claim templates may have made; none are looked for where there are no templates.
-func (r *reconciler) claims(ctx context.Context,
-	u *unstructured.Unstructured) ([]*corev1.PersistentVolumeClaim, error) {
-	templates, _, _ := unstructured.NestedSlice(u.Object, "spec", "volumeClaimTemplates")
-	if len(templates) == 0 {
-		return nil, nil
-	}
-	var list corev1.PersistentVolumeClaimList
-	if err := r.client.List(ctx, &list, client.InNamespace(u.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list claims: %w", err)
-	}
-	var claims []*corev1.PersistentVolumeClaim
-	for i := range list.Items {
-		c := &list.Items[i]
-		owner := metav1.GetControllerOf(c)
-		if owner == nil || owner.UID == u.GetUID() {
-			claims = append(claims, c)
-		}
-	}
-	return claims, nil
-}
-
-// revise makes sure that the spec's template is stored as the newest revision, and fills in what is observed of them.
+// revise makes sure that the spec's template is stored as a revision, and fills in what is observed of them. A revision
+// is named after its content.
 func (r *reconciler) revise(ctx context.Context, u *unstructured.Unstructured, o *observed) error {
 	var list appsv1.ControllerRevisionList
-	if err := r.client.List(ctx, &list, client.InNamespace(u.GetNamespace()),
-		client.MatchingFields{ownerIndex: string(u.GetUID())}); err != nil {
+	if err := r.reader.List(ctx, &list, client.InNamespace(u.GetNamespace())); err != nil {
 		return err
 	}
-	var revisions []*appsv1.ControllerRevision
-	for i := range list.Items {
-		revisions = append(revisions, &list.Items[i])
+	o.revisions = map[string]*corev1.PodTemplateSpec{}
+	add := func(rev *appsv1.ControllerRevision) error {
+		var stored struct {
+			Spec struct{ Template corev1.PodTemplateSpec }
+		}
+		if err := json.Unmarshal(rev.Data.Raw, &stored); err != nil {
+			return fmt.Errorf("read revision %s: %w", rev.Name, err)
+		}
+		o.revisions[rev.Name] = &stored.Spec.Template
+		return nil
 	}
-	data, err := revisionData(u)
+	for i := range list.Items {
+		if metav1.IsControlledBy(&list.Items[i], u) {
+			if err := add(&list.Items[i]); err != nil {
+				return err
+			}
+		}
+	}
+	template, _, _ := unstructured.NestedMap(u.Object, "spec", "template")
+	data, err := json.Marshal(map[string]any{"spec": map[string]any{"template": template}})
 	if err != nil {
 		return err
 	}
-	current, _, _ := unstructured.NestedString(u.Object, "status", "currentRevision")
-	inUse := map[string]bool{current: true}
-	for _, p := range o.pods {
-		inUse[revisionOf(p)] = true
-	}
-	limit, found, _ := unstructured.NestedInt64(u.Object, "spec", "revisionHistoryLimit")
-	if !found {
-		limit = 10
-	}
-	if n, found, _ := unstructured.NestedInt64(u.Object, "status", "collisionCount"); found {
-		count := int32(n)
-		o.collisions = &count
-	}
-	update, number, surplus := history(revisions, data, inUse, int32(limit))
-	switch {
-	case update == nil:
-		if update, err = r.store(ctx, u, data, number, &o.collisions); err != nil {
-			return err
+	o.update = u.GetName() + "-" + hashOf(template)
+	if o.revisions[o.update] == nil {
+		rev := &appsv1.ControllerRevision{
+			ObjectMeta: metav1.ObjectMeta{Name: o.update, Namespace: u.GetNamespace(),
+				OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(u, u.GroupVersionKind())}},
+			Data: runtime.RawExtension{Raw: data}, Revision: int64(len(o.revisions) + 1),
 		}
-		revisions = append(revisions, update)
-	case update.Revision < number:
-		// The template went back to an earlier one.
-		update.Revision = number
-		if err := r.client.Update(ctx, update); err != nil {
+		if err := r.client.Create(ctx, rev); err != nil {
+			return fmt.Errorf("create revision %s: %w", rev.Name, err)
+		}
+		if err := add(rev); err != nil {
 			return err
 		}
 	}
-	for _, old := range surplus {
-		if err := r.client.Delete(ctx, old); client.IgnoreNotFound(err) != nil {
-			return err
-		}
-	}
-	o.update, o.current = update.Name, current
-	o.revisions = map[string]*corev1.PodTemplateSpec{}
-	for _, rev := range revisions {
-		if rev != update && !inUse[rev.Name] {
-			continue
-		}
-		if o.revisions[rev.Name], err = templateOf(rev); err != nil {
-			return err
-		}
-	}
-	if o.revisions[current] == nil {
+	if o.current, _, _ = unstructured.NestedString(u.Object, "status", "currentRevision"); o.revisions[o.current] == nil {
 		o.current = o.update
 	}
 	return nil
-}
-
-// store writes a new revision. A name that another content has taken counts as a collision and gives another name.
-func (r *reconciler) store(ctx context.Context, u *unstructured.Unstructured, data []byte, number int64,
-	collisions **int32) (*appsv1.ControllerRevision, error) {
-	for {
-		rev := newRevision(u, data, number, *collisions)
-		err := r.client.Create(ctx, rev)
-		if !apierrors.IsAlreadyExists(err) {
-			return rev, err
-		}
-		// The cache may be behind ourselves. Only content that differs is a collision.
-		var have appsv1.ControllerRevision
-		if err := r.client.Get(ctx, client.ObjectKeyFromObject(rev), &have); err != nil {
-			return nil, err
-		}
-		if metav1.IsControlledBy(&have, u) && reflect.DeepEqual(have.Data.Raw, data) {
-			return &have, nil
-		}
-		next := int32(1)
-		if *collisions != nil {
-			next = **collisions + 1
-		}
-		*collisions = &next
-	}
 }
 
 // act takes the steps. It returns the messages of failed steps by the kind of step, and an error if a step must be
 // retried.
 func (r *reconciler) act(ctx context.Context, u *unstructured.Unstructured, o observed,
 	s steps) (map[string]string, error) {
-	key := client.ObjectKeyFromObject(u)
 	failed := map[string]string{"update": s.blocked}
 	var errs []error
-	conflicts := u.GetAnnotations()[conflictsAnnotation] != ""
-	for _, p := range s.finish {
-		err := error(nil)
-		if conflicts {
-			err = r.conflict(ctx, key, p, "finish "+o.update)
-		}
-		if err == nil {
-			err = r.finishInPlace(ctx, key, p, o.now)
-		}
+	note := func(kind, what string, p *corev1.Pod, err error) {
 		if err != nil {
-			err = fmt.Errorf("finish the update of pod %s: %w", p.Name, err)
-			failed["finish"] = err.Error()
+			err = fmt.Errorf("%s pod %s: %w", what, p.Name, err)
+			failed[kind] = err.Error() // a conflict, too, which is tried again at once
 			errs = append(errs, err)
 		}
 	}
+	conflicts := u.GetAnnotations()[conflictsAnnotation] != ""
+	inPlace := func(step string, p *corev1.Pod, do func(*corev1.Pod) error) error {
+		p = p.DeepCopy()
+		if conflicts {
+			if _, met := r.conflicts.LoadOrStore(string(p.UID)+step+o.update, true); !met {
+				p.ResourceVersion = "1" // no pod has this version anymore
+				return r.client.Status().Update(ctx, p)
+			}
+		}
+		return do(p)
+	}
+	for _, p := range s.finish {
+		note("finish", "finish the update of", p, inPlace("finish", p, func(p *corev1.Pod) error {
+			setPodCondition(p, inPlaceReady, corev1.ConditionTrue, "", o.now)
+			return r.client.Status().Update(ctx, p)
+		}))
+	}
 	for _, c := range s.create {
-		if err := r.create(ctx, key, c, o.now); err != nil {
-			err = fmt.Errorf("create pod %s: %w", c.pod.Name, err)
-			failed["create"] = err.Error()
-			errs = append(errs, err)
+		err := r.create(ctx, c)
+		if note("create", "create", c.pod, err); err != nil {
 			break // what refuses one refuses the next
 		}
 	}
 	for _, d := range s.remove {
-		if err := r.remove(ctx, key, d, o.now); err != nil {
-			err = fmt.Errorf("remove pod %s: %w", d.pod.Name, err)
-			failed["remove"] = err.Error()
-			errs = append(errs, err)
+		err := client.IgnoreNotFound(r.client.Delete(ctx, d.pod, client.Preconditions{UID: &d.pod.UID}))
+		for _, name := range d.claims {
+			claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: d.pod.Namespace, Name: name}}
+			err = cmp.Or(err, client.IgnoreNotFound(r.client.Delete(ctx, claim)))
 		}
+		note("remove", "remove", d.pod, err)
 	}
 	for _, p := range s.inPlace {
-		err := error(nil)
-		if conflicts {
-			err = r.conflict(ctx, key, p, "start "+o.update)
-		}
-		if err == nil {
-			err = r.startInPlace(ctx, key, p, o)
-		}
-		if err != nil {
-			err = fmt.Errorf("update pod %s: %w", p.Name, err)
-			failed["update"] = err.Error() // a conflict, too, which is tried again at once
-			errs = append(errs, err)
-		}
+		note("update", "update", p, inPlace("start", p, func(p *corev1.Pod) error { return r.startInPlace(ctx, p, o) }))
 	}
-	return failed, errors.Join(errs...)
+	return failed, joined(errs...)
 }
 
-// conflict provokes a conflict of p with the API server, once for each step. Later calls return nil.
-func (r *reconciler) conflict(ctx context.Context, set types.NamespacedName, p *corev1.Pod, step string) error {
-	if !r.pending.first(set, string(p.UID)+" "+step) {
-		return nil
-	}
-	stale := p.DeepCopy()
-	stale.ResourceVersion = "1" // no pod has this version anymore
-	return r.client.Status().Update(ctx, stale)
-}
-
-func (r *reconciler) create(ctx context.Context, set types.NamespacedName, c creation, now time.Time) error {
+func (r *reconciler) create(ctx context.Context, c creation) error {
 	for _, claim := range c.claims {
 		if err := r.client.Create(ctx, claim); err != nil && !apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("create claim %s: %w", claim.Name, err)
 		}
 	}
-	if err := r.client.Create(ctx, c.pod); err != nil {
-		return err
-	}
-	r.pending.expect(set, c.pod.Name, write{version: c.pod.ResourceVersion, at: now})
-	return nil
-}
-
-func (r *reconciler) remove(ctx context.Context, set types.NamespacedName, d removal, now time.Time) error {
-	if err := r.client.Delete(ctx, d.pod, client.Preconditions{UID: &d.pod.UID}); client.IgnoreNotFound(err) != nil {
-		return err
-	}
-	r.pending.expect(set, d.pod.Name, write{gone: d.pod.UID, at: now})
-	for _, name := range d.claims {
-		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: d.pod.Namespace, Name: name}}
-		if err := r.client.Delete(ctx, claim); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("remove claim %s: %w", name, err)
-		}
-	}
-	return nil
+	return r.client.Create(ctx, c.pod)
 }
 
 // startInPlace first takes the pod out of service, then asks for the new images.
-func (r *reconciler) startInPlace(ctx context.Context, set types.NamespacedName, p *corev1.Pod, o observed) error {
-	down := p.DeepCopy()
+func (r *reconciler) startInPlace(ctx context.Context, p *corev1.Pod, o observed) error {
 	if slices.ContainsFunc(p.Spec.ReadinessGates, func(g corev1.PodReadinessGate) bool {
 		return g.ConditionType == inPlaceReady
 	}) {
-		setPodCondition(down, inPlaceReady, corev1.ConditionFalse, "StartInPlaceUpdate", o.now)
-		setPodCondition(down, corev1.PodReady, corev1.ConditionFalse, "ReadinessGatesNotReady", o.now)
-		if err := r.client.Status().Update(ctx, down); err != nil {
+		setPodCondition(p, inPlaceReady, corev1.ConditionFalse, "StartInPlaceUpdate", o.now)
+		setPodCondition(p, corev1.PodReady, corev1.ConditionFalse, "ReadinessGatesNotReady", o.now)
+		if err := r.client.Status().Update(ctx, p); err != nil {
 			return err
 		}
-		r.pending.expect(set, p.Name, write{version: down.ResourceVersion, at: o.now})
 	}
-	next, err := updatedInPlace(down, o.update, o.revisions[o.update], o.now.UTC().Format(time.RFC3339))
+	next, err := updatedInPlace(p, o.update, o.revisions[o.update], o.now.UTC().Format(time.RFC3339))
 	if err != nil {
 		return err
 	}
-	if err := r.client.Update(ctx, next); err != nil {
-		return err
-	}
-	r.pending.expect(set, p.Name, write{version: next.ResourceVersion, at: o.now})
-	return nil
-}
-
-// finishInPlace puts the pod back into service.
-func (r *reconciler) finishInPlace(ctx context.Context, set types.NamespacedName, p *corev1.Pod, now time.Time) error {
-	up := p.DeepCopy()
-	setPodCondition(up, inPlaceReady, corev1.ConditionTrue, "", now)
-	if err := r.client.Status().Update(ctx, up); err != nil {
-		return err
-	}
-	r.pending.expect(set, p.Name, write{version: up.ResourceVersion, at: now})
-	return nil
+	return r.client.Update(ctx, next)
 }
 
 func setPodCondition(p *corev1.Pod, t corev1.PodConditionType, status corev1.ConditionStatus, reason string,
@@ -467,4 +431,14 @@ func (r *reconciler) truncate(ctx context.Context, u *unstructured.Unstructured,
 		return err
 	}
 	return client.IgnoreNotFound(r.client.Patch(ctx, u.DeepCopy(), client.RawPatch(types.MergePatchType, patch)))
+}
+
+// merged returns a with b over it.
+func merged(a, b map[string]string) map[string]string {
+	out := maps.Clone(a)
+	if out == nil {
+		out = map[string]string{}
+	}
+	maps.Copy(out, b)
+	return out
 }

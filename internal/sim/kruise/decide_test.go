@@ -17,6 +17,7 @@ import (
 // world is a member in memory: what was decided happens at once, what nodes do happens in tick, in any order.
 type world struct {
 	observed
+	claims []string
 	random *rand.Rand
 	ids    int
 }
@@ -62,18 +63,14 @@ func (w *world) act(t *testing.T, s steps) {
 		p.CreationTimestamp = metav1.NewTime(w.now)
 		w.pods = append(w.pods, p)
 		for _, claim := range c.claims {
-			if !slices.ContainsFunc(w.claims, func(c *corev1.PersistentVolumeClaim) bool { return c.Name == claim.Name }) {
-				claim := claim.DeepCopy()
-				claim.Status.Phase = corev1.ClaimBound
-				w.claims = append(w.claims, claim)
+			if !slices.Contains(w.claims, claim.Name) {
+				w.claims = append(w.claims, claim.Name)
 			}
 		}
 	}
 	for _, d := range s.remove {
 		w.pods = slices.DeleteFunc(w.pods, func(p *corev1.Pod) bool { return p.Name == d.pod.Name })
-		w.claims = slices.DeleteFunc(w.claims, func(c *corev1.PersistentVolumeClaim) bool {
-			return slices.Contains(d.claims, c.Name)
-		})
+		w.claims = slices.DeleteFunc(w.claims, func(name string) bool { return slices.Contains(d.claims, name) })
 	}
 	replace := func(p *corev1.Pod) {
 		for i := range w.pods {
@@ -296,33 +293,27 @@ func TestAPausedCloneSetScalesButDoesNotUpdate(t *testing.T) {
 	}
 }
 
-func TestAReplacedPodOfACloneSetKeepsItsClaims(t *testing.T) {
-	for _, disabled := range []bool{false, true} {
-		w := newWorld(1)
-		cs := newCloneSet(2)
-		cs.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}
-		cs.Spec.ScaleStrategy.DisablePVCReuse = disabled
+func TestAPodOfACloneSetTakesItsClaimsWithIt(t *testing.T) {
+	w := newWorld(1)
+	cs := newCloneSet(2)
+	cs.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}
+	expect := func(n int) {
+		t.Helper()
 		w.cloneSet(t, cs, func() {})
-		claims := func() []string {
-			var names []string
-			for _, c := range w.claims {
-				names = append(names, c.Name)
-			}
-			slices.Sort(names)
-			return names
+		var claims []string
+		for _, name := range w.names() {
+			claims = append(claims, "data-"+name)
 		}
-		before := claims()
-		w.update = "v2"
-		w.cloneSet(t, cs, func() {})
-		if kept := slices.Equal(before, claims()); kept == disabled || len(claims()) != 2 {
-			t.Errorf("reuse disabled %v: claims %v, before %v", disabled, claims(), before)
-		}
-		*cs.Spec.Replicas = 0
-		w.cloneSet(t, cs, func() {})
-		if len(claims()) != 0 {
-			t.Errorf("claims %v outlive the pods that were scaled away", claims())
+		slices.Sort(w.claims)
+		if len(claims) != n || !slices.Equal(claims, w.claims) {
+			t.Errorf("claims %v for %d pods, want %v", w.claims, n, claims)
 		}
 	}
+	expect(2)
+	w.update = "v2"
+	expect(2)
+	*cs.Spec.Replicas = 0
+	expect(0)
 }
 
 func TestAvailableMeansReadyForLongEnough(t *testing.T) {
@@ -498,7 +489,7 @@ func TestAStatefulSetUpdatesTheHighestOrdinalsFirst(t *testing.T) {
 		policy := []string{recreate, inPlaceIfPossible}[w.random.IntN(2)]
 		management := parallel
 		if w.random.IntN(2) == 0 {
-			management, down = orderedReady, 1
+			management, down = "OrderedReady", 1
 		}
 		set := newStatefulSet(t, fmt.Sprintf(`{kind: StatefulSet, metadata: {name: db}, spec: {replicas: %d, podManagementPolicy: %s,
 			reserveOrdinals: ["1-3"], selector: {matchLabels: {app: db}},
@@ -543,24 +534,14 @@ func TestAStatefulSetUpdatesTheHighestOrdinalsFirst(t *testing.T) {
 	}
 }
 
-func TestScaledDownStatefulSetKeepsItsClaimsByDefault(t *testing.T) {
-	for policy, left := range map[string]int{retain: 3, remove: 1} {
-		w := newWorld(1)
-		set := newStatefulSet(t, fmt.Sprintf(`{kind: StatefulSet, metadata: {name: db}, spec: {replicas: 3, podManagementPolicy: Parallel,
-			volumeClaimTemplates: [{metadata: {name: data}, spec: {resources: {requests: {storage: 1Gi}}}}],
-			persistentVolumeClaimRetentionPolicy: {whenDeleted: Retain, whenScaled: %s}}}`, policy))
-		w.statefulSet(t, set, func() {})
-		status, err := statefulSetStatus(set, w.observed, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := status.VolumeClaims; len(got) != 1 || got[0] != (VolumeClaim{"data", 3, 3}) {
-			t.Errorf("volume claims %v, want three compatible and ready", got)
-		}
-		*set.Spec.Replicas = 1
-		w.statefulSet(t, set, func() {})
-		if len(w.claims) != left {
-			t.Errorf("%s: %d claims are left, want %d", policy, len(w.claims), left)
-		}
+func TestScaledDownStatefulSetKeepsItsClaims(t *testing.T) {
+	w := newWorld(1)
+	set := newStatefulSet(t, `{kind: StatefulSet, metadata: {name: db}, spec: {replicas: 3, podManagementPolicy: Parallel,
+		volumeClaimTemplates: [{metadata: {name: data}}]}}`)
+	w.statefulSet(t, set, func() {})
+	*set.Spec.Replicas = 1
+	w.statefulSet(t, set, func() {})
+	if want := []string{"data-db-0", "data-db-1", "data-db-2"}; len(w.pods) != 1 || !slices.Equal(w.claims, want) {
+		t.Errorf("%d pods with the claims %v, want one with %v", len(w.pods), w.claims, want)
 	}
 }

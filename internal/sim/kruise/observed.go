@@ -12,15 +12,12 @@ import (
 
 // observed is what a decision rests on. Nothing in it is written to.
 type observed struct {
-	// pods and claims are those of the set, terminating ones included.
-	pods   []*corev1.Pod
-	claims []*corev1.PersistentVolumeClaim
+	// pods are those of the set, terminating ones included.
+	pods []*corev1.Pod
 	// revisions are the templates by revision name; update is the spec's own, current the one that the pods had before.
 	revisions       map[string]*corev1.PodTemplateSpec
 	update, current string
-	// collisions counts the revision names that another template had taken.
-	collisions *int32
-	now        time.Time
+	now             time.Time
 }
 
 // steps are what to do next. A pass either scales or updates, and what is done shows in the pods of the next one.

@@ -2,12 +2,11 @@ package kruise
 
 import (
 	"maps"
-	"math"
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 // controllerRef makes the object, in the version that it was read in, the controller of another.
@@ -58,9 +57,9 @@ func mount(pod *corev1.Pod, volume, claim string) {
 		},
 	})
 }
-
-// scaleLimit is how many pods may be unavailable while a CloneSet grows; a percentage rounds up.
-func scaleLimit(v *intstr.IntOrString, replicas int32) (int32, error) {
-	n, err := share(v, replicas, math.Ceil)
-	return max(n, 0), err
+func setRevision(p *corev1.Pod, revision string) {
+	if p.Labels == nil {
+		p.Labels = map[string]string{}
+	}
+	p.Labels[appsv1.ControllerRevisionHashLabelKey] = revision
 }

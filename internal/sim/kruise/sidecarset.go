@@ -2,7 +2,9 @@ package kruise
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"maps"
@@ -13,9 +15,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/rand"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Annotations, labels and values of a SidecarSet.
@@ -24,18 +30,12 @@ const (
 	SystemNamespace = "kruise-system"
 
 	// On the SidecarSet these are hashes, on a pod a map from the SidecarSets that it was injected by to their state.
-	sidecarHashAnnotation         = "kruise.io/sidecarset-hash"
-	sidecarHashNoImageAnnotation  = "kruise.io/sidecarset-hash-without-image"
-	injectedListAnnotation        = "kruise.io/sidecarset-injected-list"
-	sidecarRevisionLabel          = "kruise.io/sidecarset-name"
-	customVersionLabel            = "apps.kruise.io/sidecarset-custom-version"
-	injectedEnv                   = "IS_INJECTED"
-	notUpdate                     = "NotUpdate"
-	partial                       = "Partial"
-	afterApp                      = "AfterAppContainer"
-	shareVolumes                  = "enabled"
-	overwrite                     = "Overwrite"
-	serviceAccountTokenMountPoint = "/var/run/secrets/kubernetes.io/serviceaccount"
+	sidecarHashAnnotation        = "kruise.io/sidecarset-hash"
+	sidecarHashNoImageAnnotation = "kruise.io/sidecarset-hash-without-image"
+	injectedListAnnotation       = "kruise.io/sidecarset-injected-list"
+	injectedEnv                  = "IS_INJECTED"
+	notUpdate                    = "NotUpdate"
+	afterApp                     = "AfterAppContainer"
 )
 
 // SidecarSet is the part of a SidecarSet that the simulation acts on, in either version.
@@ -60,41 +60,21 @@ type SidecarSetSpec struct {
 		MaxUnavailable *intstr.IntOrString   `json:"maxUnavailable,omitempty"`
 	} `json:"updateStrategy"`
 	InjectionStrategy struct {
-		Paused   bool `json:"paused,omitempty"`
-		Revision *struct {
-			CustomVersion string `json:"customVersion,omitempty"`
-			RevisionName  string `json:"revisionName,omitempty"`
-			Policy        string `json:"policy,omitempty"`
-		} `json:"revision,omitempty"`
+		Paused bool `json:"paused,omitempty"`
 	} `json:"injectionStrategy"`
-	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
-	CustomVersion        string `json:"customVersion,omitempty"` // v1beta1
 }
 
-// Injected is what goes into pods. A revision stores it.
+// Injected is what goes into pods.
 type Injected struct {
-	InitContainers   []Sidecar                     `json:"initContainers,omitempty"`
-	Containers       []Sidecar                     `json:"containers,omitempty"`
-	Volumes          []corev1.Volume               `json:"volumes,omitempty"`
-	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
-	PatchPodMetadata []struct {
-		Annotations map[string]string `json:"annotations,omitempty"`
-		PatchPolicy string            `json:"patchPolicy,omitempty"`
-	} `json:"patchPodMetadata,omitempty"`
+	InitContainers []Sidecar       `json:"initContainers,omitempty"`
+	Containers     []Sidecar       `json:"containers,omitempty"`
+	Volumes        []corev1.Volume `json:"volumes,omitempty"`
 }
 
 // Sidecar is a container with how it gets into a pod.
 type Sidecar struct {
-	corev1.Container  `json:",inline"`
-	PodInjectPolicy   string `json:"podInjectPolicy,omitempty"`
-	ShareVolumePolicy struct {
-		Type string `json:"type,omitempty"`
-	} `json:"shareVolumePolicy"`
-	TransferEnv []struct {
-		SourceContainerName string   `json:"sourceContainerName,omitempty"`
-		EnvName             string   `json:"envName,omitempty"`
-		EnvNames            []string `json:"envNames,omitempty"`
-	} `json:"transferEnv,omitempty"`
+	corev1.Container `json:",inline"`
+	PodInjectPolicy  string `json:"podInjectPolicy,omitempty"`
 }
 
 // SidecarSetStatus is all of a SidecarSet's status.
@@ -105,7 +85,6 @@ type SidecarSetStatus struct {
 	ReadyPods          int32  `json:"readyPods"`
 	UpdatedReadyPods   int32  `json:"updatedReadyPods"`
 	LatestRevision     string `json:"latestRevision,omitempty"`
-	CollisionCount     *int32 `json:"collisionCount,omitempty"`
 }
 
 // injectedBy is what a pod's annotation says of one SidecarSet.
@@ -117,8 +96,10 @@ type injectedBy struct {
 	ControllerRevision string   `json:"controllerRevision"`
 }
 
-func (s *SidecarSet) customVersion() string {
-	return cmp.Or(s.Spec.CustomVersion, s.Labels[customVersionLabel])
+// revision names what the set injects.
+func (s *SidecarSet) revision() string {
+	full, _ := s.Spec.hashes()
+	return s.Name + "-" + full
 }
 
 // hashes tell revisions apart, with and without the images of containers.
@@ -160,81 +141,48 @@ func matches(selector *metav1.LabelSelector, with map[string]string) bool {
 	return err == nil && l.Matches(labels.Set(with))
 }
 
-// namedRevision returns which revision the set injects instead of its own spec, for pods that its update would not
-// reach yet: with the policy Partial, those that the update's selector leaves out.
-func (s *SidecarSet) namedRevision(podLabels map[string]string) (customVersion, revisionName string, named bool) {
-	r := s.Spec.InjectionStrategy.Revision
-	if r == nil || r.CustomVersion == "" && r.RevisionName == "" {
-		return "", "", false
-	}
-	if u := s.Spec.UpdateStrategy.Selector; r.Policy == partial && u != nil && matches(u, podLabels) {
-		return "", "", false
-	}
-	return r.CustomVersion, r.RevisionName, true
-}
-
-// injection is one SidecarSet, in one of its revisions, to put into a pod.
-type injection struct {
-	name     string
-	what     *Injected
-	revision string
-}
-
-// inject puts sidecars into a pod that is about to be created. The result lacks defaults.
-func inject(pod *corev1.Pod, injections []injection, now time.Time) error {
-	if len(injections) == 0 {
-		return nil
-	}
-	slices.SortFunc(injections, func(a, b injection) int { return strings.Compare(a.name, b.name) })
-	if pod.Annotations == nil {
-		pod.Annotations = map[string]string{}
-	}
+// inject puts the sidecars of sets into a pod that is about to be created. The result lacks defaults.
+func inject(pod *corev1.Pod, sets []*SidecarSet, now time.Time) error {
+	slices.SortFunc(sets, func(a, b *SidecarSet) int { return strings.Compare(a.Name, b.Name) })
 	full, bare := map[string]injectedBy{}, map[string]injectedBy{}
 	var names []string
-	apps := slices.Clone(pod.Spec.Containers)
 	var before, after []corev1.Container
-	for _, in := range injections {
-		hash, withoutImage := in.what.hashes()
-		state := injectedBy{UpdateTimestamp: now.UTC().Format(time.RFC3339), SidecarSetName: in.name,
-			ControllerRevision: in.revision}
-		for _, c := range in.what.Containers {
+	for _, set := range sets {
+		hash, withoutImage := set.Spec.hashes()
+		state := injectedBy{UpdateTimestamp: now.UTC().Format(time.RFC3339), SidecarSetName: set.Name,
+			ControllerRevision: set.revision()}
+		for _, c := range set.Spec.Containers {
 			state.SidecarList = append(state.SidecarList, c.Name)
-			container := c.into(apps)
 			if c.PodInjectPolicy == afterApp {
-				after = append(after, container)
+				after = append(after, c.into())
 			} else {
-				before = append(before, container)
+				before = append(before, c.into())
 			}
 		}
-		for _, c := range in.what.InitContainers {
-			pod.Spec.InitContainers = append(pod.Spec.InitContainers, c.into(apps))
+		for _, c := range set.Spec.InitContainers {
+			pod.Spec.InitContainers = append(pod.Spec.InitContainers, c.into())
 		}
-		for _, v := range in.what.Volumes {
+		for _, v := range set.Spec.Volumes {
 			if !slices.ContainsFunc(pod.Spec.Volumes, func(have corev1.Volume) bool { return have.Name == v.Name }) {
 				pod.Spec.Volumes = append(pod.Spec.Volumes, v)
 			}
 		}
-		for _, secret := range in.what.ImagePullSecrets {
-			if !slices.Contains(pod.Spec.ImagePullSecrets, secret) {
-				pod.Spec.ImagePullSecrets = append(pod.Spec.ImagePullSecrets, secret)
-			}
-		}
-		for _, patch := range in.what.PatchPodMetadata {
-			for k, v := range patch.Annotations {
-				if _, there := pod.Annotations[k]; !there || patch.PatchPolicy == overwrite {
-					pod.Annotations[k] = v
-				}
-			}
-		}
 		state.SidecarSetHash = hash
-		full[in.name] = state
+		full[set.Name] = state
 		state.SidecarSetHash = withoutImage
-		bare[in.name] = state
-		names = append(names, in.name)
+		bare[set.Name] = state
+		names = append(names, set.Name)
 	}
-	pod.Spec.Containers = append(append(before, apps...), after...)
-	pod.Annotations[injectedListAnnotation] = strings.Join(names, ",")
+	pod.Spec.Containers = slices.Concat(before, pod.Spec.Containers, after)
+	pod.Annotations = merged(pod.Annotations, map[string]string{injectedListAnnotation: strings.Join(names, ",")})
 	return setInjected(pod, full, bare)
+}
+
+// into returns the container as it stands in a pod.
+func (c *Sidecar) into() corev1.Container {
+	out := *c.Container.DeepCopy()
+	out.Env = append(out.Env, corev1.EnvVar{Name: injectedEnv, Value: "true"})
+	return out
 }
 
 func setInjected(pod *corev1.Pod, full, bare map[string]injectedBy) error {
@@ -247,35 +195,6 @@ func setInjected(pod *corev1.Pod, full, bare map[string]injectedBy) error {
 		pod.Annotations[annotation] = string(data)
 	}
 	return nil
-}
-
-// into returns the container as it stands in a pod of these application containers.
-func (c *Sidecar) into(apps []corev1.Container) corev1.Container {
-	out := *c.Container.DeepCopy()
-	out.Env = append(out.Env, corev1.EnvVar{Name: injectedEnv, Value: "true"})
-	for _, t := range c.TransferEnv {
-		for _, app := range apps {
-			for _, e := range app.Env {
-				if t.SourceContainerName == app.Name && (e.Name == t.EnvName || slices.Contains(t.EnvNames, e.Name)) &&
-					!slices.ContainsFunc(out.Env, func(have corev1.EnvVar) bool { return have.Name == e.Name }) {
-					out.Env = append(out.Env, e)
-				}
-			}
-		}
-	}
-	if c.ShareVolumePolicy.Type == shareVolumes {
-		for _, app := range apps {
-			for _, m := range app.VolumeMounts {
-				if m.MountPath != serviceAccountTokenMountPoint &&
-					!slices.ContainsFunc(out.VolumeMounts, func(have corev1.VolumeMount) bool {
-						return have.MountPath == m.MountPath
-					}) {
-					out.VolumeMounts = append(out.VolumeMounts, m)
-				}
-			}
-		}
-	}
-	return out
 }
 
 // injectors returns the SidecarSets that a pod was injected by.
@@ -297,15 +216,13 @@ func injectedState(pod *corev1.Pod, annotation string) map[string]injectedBy {
 
 // decideSidecarSet returns which pods get the set's newest images next, and what to report. pods are those that the set
 // was injected into; a pod whose sidecars differ in more than images stays as it is until it is recreated.
-func decideSidecarSet(set *SidecarSet, pods []*corev1.Pod,
-	revision string) (update []*corev1.Pod, status SidecarSetStatus, err error) {
+func decideSidecarSet(set *SidecarSet, pods []*corev1.Pod) (update []*corev1.Pod, status SidecarSetStatus, err error) {
 	hash, withoutImage := set.Spec.hashes()
-	status = SidecarSetStatus{ObservedGeneration: set.Generation, LatestRevision: revision,
-		CollisionCount: set.Status.CollisionCount}
+	status = SidecarSetStatus{ObservedGeneration: set.Generation, LatestRevision: set.revision()}
 	var old []*corev1.Pod
 	var down int32
 	for _, p := range pods {
-		if !active(p) || set.Spec.Selector == nil || !matches(set.Spec.Selector, p.Labels) {
+		if !active(p) {
 			continue
 		}
 		status.MatchedPods++
@@ -343,15 +260,7 @@ func decideSidecarSet(set *SidecarSet, pods []*corev1.Pod,
 	})
 	n := int32(len(old)) - keep
 	// What is not ready goes first.
-	slices.SortStableFunc(old, func(a, b *corev1.Pod) int {
-		rank := func(p *corev1.Pod) int {
-			if ready(p) {
-				return 1
-			}
-			return 0
-		}
-		return rank(a) - rank(b)
-	})
+	slices.SortStableFunc(old, func(a, b *corev1.Pod) int { return compareBool(ready(a), ready(b)) })
 	for _, p := range old {
 		if n <= 0 {
 			break
@@ -386,7 +295,7 @@ func runsImages(p *corev1.Pod, sidecars []Sidecar) bool {
 }
 
 // withSidecarImages returns the pod with the set's newest images.
-func withSidecarImages(p *corev1.Pod, set *SidecarSet, revision string, now time.Time) (*corev1.Pod, error) {
+func withSidecarImages(p *corev1.Pod, set *SidecarSet, now time.Time) (*corev1.Pod, error) {
 	out := p.DeepCopy()
 	images := map[string]string{}
 	for _, c := range set.Spec.Containers {
@@ -400,8 +309,107 @@ func withSidecarImages(p *corev1.Pod, set *SidecarSet, revision string, now time
 	full, bare := injectedState(p, sidecarHashAnnotation), injectedState(p, sidecarHashNoImageAnnotation)
 	hash, _ := set.Spec.hashes()
 	state := full[set.Name]
-	state.SidecarSetHash, state.ControllerRevision, state.UpdateTimestamp = hash, revision, now.UTC().Format(time.RFC3339)
+	state.SidecarSetHash, state.ControllerRevision, state.UpdateTimestamp = hash, set.revision(),
+		now.UTC().Format(time.RFC3339)
 	full = maps.Clone(full)
 	full[set.Name] = state
 	return out, setInjected(out, full, bare)
+}
+
+// syncSidecarSet brings the images of a set to the pods that have its sidecars. The injection is the Injector's.
+func (r *reconciler) syncSidecarSet(ctx context.Context, u *unstructured.Unstructured) (time.Duration, error) {
+	set, err := read[SidecarSet](u)
+	if err != nil {
+		return 0, err
+	}
+	pods, err := r.selectPods(ctx, "", set.Spec.Selector)
+	if err != nil {
+		return 0, err
+	}
+	pods = slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return !slices.Contains(injectors(p), set.Name) })
+	slices.SortStableFunc(pods, func(a, b *corev1.Pod) int {
+		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
+	})
+	update, status, err := decideSidecarSet(set, pods)
+	if err != nil {
+		return 0, err
+	}
+	var errs []error
+	for _, p := range update {
+		next, err := withSidecarImages(p, set, time.Now())
+		errs = append(errs, cmp.Or(err, r.client.Update(ctx, next)))
+	}
+	return 0, joined(append(errs, r.report(ctx, u, &status))...)
+}
+
+// Injector puts the sidecars of a member's SidecarSets into new pods. Until Serve was called it holds pods back.
+type Injector struct {
+	ready  chan struct{}
+	client client.Reader
+	gvk    schema.GroupVersionKind
+}
+
+// NewInjector makes an injector that waits for Serve.
+func NewInjector() *Injector { return &Injector{ready: make(chan struct{})} }
+
+// Serve has the injector read from the caches of the manager, which must have been filled; it is called once.
+func (i *Injector) Serve(mgr ctrl.Manager, versions Versions) {
+	if gvk, ok := versions.stored(SidecarSetKind); ok {
+		i.client, i.gvk = mgr.GetCache(), gvk
+	}
+	close(i.ready)
+}
+
+// injectorTimeout is how long a pod may wait for the injector when a member starts.
+const injectorTimeout = 10 * time.Second
+
+// sets returns the SidecarSets of the member, not to be changed.
+func (i *Injector) sets(ctx context.Context) ([]unstructured.Unstructured, error) {
+	select {
+	case <-i.ready:
+	case <-time.After(injectorTimeout):
+		return nil, errors.New("the SidecarSets of this member are not known yet: try again")
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if i.client == nil {
+		return nil, nil
+	}
+	sets := listOf(i.gvk)
+	err := i.client.List(ctx, sets, client.UnsafeDisableDeepCopy)
+	return sets.Items, err
+}
+
+// Injects reports whether pods have to be looked at: there are SidecarSets.
+func (i *Injector) Injects(ctx context.Context) (bool, error) {
+	sets, err := i.sets(ctx)
+	return len(sets) > 0, err
+}
+
+// Inject adds the sidecars of the member's SidecarSets to a new pod, and reports whether it changed the pod. Such a pod
+// needs its defaults again.
+func (i *Injector) Inject(ctx context.Context, pod *corev1.Pod) (bool, error) {
+	all, err := i.sets(ctx)
+	if err != nil || len(all) == 0 {
+		return false, err
+	}
+	var namespace corev1.Namespace
+	if err := i.client.Get(ctx, client.ObjectKey{Name: pod.Namespace}, &namespace); client.IgnoreNotFound(err) != nil {
+		return false, err
+	}
+	var sets []*SidecarSet
+	for n := range all {
+		set, err := read[SidecarSet](&all[n])
+		if err != nil {
+			return false, fmt.Errorf("read SidecarSet %s: %w", all[n].GetName(), err)
+		}
+		if set.DeletionTimestamp == nil && !set.Spec.InjectionStrategy.Paused &&
+			set.selects(pod.Labels, pod.Namespace, namespace.Labels) {
+			sets = append(sets, set)
+		}
+	}
+	if len(sets) == 0 {
+		return false, nil
+	}
+	return true, inject(pod, sets, time.Now())
 }

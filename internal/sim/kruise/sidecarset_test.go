@@ -18,8 +18,8 @@ func sidecars(t *testing.T, image string) *SidecarSet {
 	text := fmt.Sprintf(`
 selector: {matchLabels: {app: web}}
 containers:
-- {name: log, image: %q, podInjectPolicy: AfterAppContainer, shareVolumePolicy: {type: enabled}}
-- {name: proxy, image: "proxy:1", transferEnv: [{sourceContainerName: main, envName: PORT}]}
+- {name: log, image: %q, podInjectPolicy: AfterAppContainer}
+- {name: proxy, image: "proxy:1"}
 initContainers: [{name: setup, image: "setup:1"}]
 volumes: [{name: logs, emptyDir: {}}]
 `, image)
@@ -36,12 +36,9 @@ func injectedPod(t *testing.T, set *SidecarSet, name string) *corev1.Pod {
 	t.Helper()
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": "web"}},
-		Spec: corev1.PodSpec{Containers: []corev1.Container{{
-			Name: "main", Image: "app:1", Env: []corev1.EnvVar{{Name: "PORT", Value: "80"}},
-			VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/data"}},
-		}}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "app:1"}}},
 	}
-	if err := inject(p, []injection{{set.Name, &set.Spec.Injected, "mesh-1"}}, noon); err != nil {
+	if err := inject(p, []*SidecarSet{set}, noon); err != nil {
 		t.Fatal(err)
 	}
 	p.Status.Phase = corev1.PodRunning
@@ -67,18 +64,14 @@ func TestSidecarsAreInjectedInOrder(t *testing.T) {
 	if want := []string{"proxy", "main", "log"}; !slices.Equal(names, want) {
 		t.Fatalf("containers %v, want %v", names, want)
 	}
-	if env := p.Spec.Containers[0].Env; !slices.Contains(env, corev1.EnvVar{Name: "PORT", Value: "80"}) ||
-		!slices.Contains(env, corev1.EnvVar{Name: "IS_INJECTED", Value: "true"}) {
+	if env := p.Spec.Containers[0].Env; !slices.Contains(env, corev1.EnvVar{Name: "IS_INJECTED", Value: "true"}) {
 		t.Errorf("environment of the proxy: %v", env)
-	}
-	if mounts := p.Spec.Containers[2].VolumeMounts; len(mounts) != 1 || mounts[0].MountPath != "/data" {
-		t.Errorf("mounts of the log: %v", mounts)
 	}
 	if len(p.Spec.InitContainers) != 1 || len(p.Spec.Volumes) != 1 || !slices.Equal(injectors(p), []string{"mesh"}) {
 		t.Errorf("pod %+v", p)
 	}
 	if state := injectedState(p, sidecarHashAnnotation)["mesh"]; !slices.Equal(state.SidecarList,
-		[]string{"log", "proxy"}) || state.ControllerRevision != "mesh-1" {
+		[]string{"log", "proxy"}) || state.ControllerRevision != sidecars(t, "log:1").revision() {
 		t.Errorf("annotation %+v", state)
 	}
 }
@@ -138,17 +131,17 @@ func TestSidecarsAreUpdatedAsFarAsTheStrategyLets(t *testing.T) {
 			tt.change(set)
 			updated := 0
 			for pass, want := range tt.want {
-				update, status, err := decideSidecarSet(set, pods, "mesh-2")
+				update, status, err := decideSidecarSet(set, pods)
 				if err != nil {
 					t.Fatal(err)
 				}
 				if status.MatchedPods != 6 || int(status.UpdatedPods) != updated || int(status.UpdatedReadyPods) != updated ||
 					status.ReadyPods != 6 ||
-					status.ObservedGeneration != 3 || status.LatestRevision != "mesh-2" {
+					status.ObservedGeneration != 3 || status.LatestRevision != set.revision() {
 					t.Fatalf("pass %d: status %+v with %d updated", pass, status, updated)
 				}
 				for _, p := range update {
-					next, err := withSidecarImages(p, set, "mesh-2", noon)
+					next, err := withSidecarImages(p, set, noon)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -169,30 +162,14 @@ func TestSidecarsAreUpdatedAsFarAsTheStrategyLets(t *testing.T) {
 func TestUpdateWaitsForItsChangedSidecars(t *testing.T) {
 	pods := []*corev1.Pod{injectedPod(t, sidecars(t, "log:1"), "a"), injectedPod(t, sidecars(t, "log:1"), "b")}
 	set := sidecars(t, "log:2")
-	next, err := withSidecarImages(pods[0], set, "mesh-2", noon)
+	next, err := withSidecarImages(pods[0], set, noon)
 	if err != nil {
 		t.Fatal(err)
 	}
 	pods[0] = next // asked for, and not running yet
-	update, status, err := decideSidecarSet(set, pods, "mesh-2")
+	update, status, err := decideSidecarSet(set, pods)
 	if err != nil || len(update) != 0 || status.UpdatedPods != 1 || status.UpdatedReadyPods != 0 {
 		t.Errorf("%d more, status %+v, %v", len(update), status, err)
-	}
-}
-
-func TestARevisionByName(t *testing.T) {
-	set := sidecars(t, "log:1")
-	if _, _, named := set.namedRevision(nil); named {
-		t.Error("none is named")
-	}
-	if err := yaml.Unmarshal([]byte("injectionStrategy: {revision: {customVersion: v1, policy: Partial}}\nupdateStrategy: {selector: {matchLabels: {canary: \"yes\"}}}"), &set.Spec); err != nil {
-		t.Fatal(err)
-	}
-	if version, _, named := set.namedRevision(map[string]string{"app": "web"}); !named || version != "v1" {
-		t.Errorf("%q, %v", version, named)
-	}
-	if _, _, named := set.namedRevision(map[string]string{"canary": "yes"}); named {
-		t.Error("a pod that the update reaches gets the old revision")
 	}
 }
 

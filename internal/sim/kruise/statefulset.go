@@ -86,32 +86,13 @@ func decideStatefulSet(set *StatefulSet, o observed) (steps, error) {
 		}
 	}
 
-	// 1. Scale. In order, everything waits for the pod at hand; in parallel, a limit may hold some back.
+	// 1. Scale. In order, everything waits for the pod at hand.
 	ordered := spec.PodManagementPolicy != parallel
-	allowed := int32(len(wanted) + len(condemned))
-	if !ordered && spec.ScaleStrategy != nil && spec.ScaleStrategy.MaxUnavailable != nil {
-		limit, err := atLeastOne(spec.ScaleStrategy.MaxUnavailable, replicas)
-		if err != nil {
-			return steps{}, err
-		}
-		var missing int32
-		for _, n := range wanted {
-			if byOrdinal[n] == nil {
-				missing++
-			}
-		}
-		allowed = max(0, limit-(down-missing))
-	}
 	waiting := false
 	for i, n := range wanted {
 		p := byOrdinal[n]
 		switch {
 		case p == nil:
-			if allowed <= 0 {
-				waiting = true
-				continue
-			}
-			allowed--
 			revision := o.update
 			if spec.UpdateStrategy.Type != onDelete && i < int(partition) && o.revisions[o.current] != nil {
 				revision = o.current
@@ -131,11 +112,7 @@ func decideStatefulSet(set *StatefulSet, o observed) (steps, error) {
 	}
 	for _, p := range condemned {
 		if p.DeletionTimestamp == nil {
-			if allowed <= 0 {
-				break
-			}
-			allowed--
-			s.remove = append(s.remove, removal{p, o.scaledClaims(set, p)})
+			s.remove = append(s.remove, removal{pod: p}) // its claims stay
 		}
 		waiting = true
 		if ordered {
@@ -206,34 +183,12 @@ func statefulSetStatus(set *StatefulSet, o observed, messages map[string]string)
 		UpdatedAvailableReplicas: t.updatedAvailable,
 		CurrentRevision:          o.current,
 		UpdateRevision:           o.update,
-		CollisionCount:           o.collisions,
 		LabelSelector:            metav1.FormatLabelSelector(set.Spec.Selector),
 		Conditions:               failureConditions(messages, o.now),
 	}
 	// An update is over when every pod has it and is ready; from then on it is the current revision.
 	if t.updated == t.replicas && t.replicas == replicas && t.ready == replicas {
 		status.CurrentRevision, status.CurrentReplicas = o.update, t.updated
-	}
-	for _, template := range set.Spec.VolumeClaimTemplates {
-		count := VolumeClaim{VolumeClaimName: template.Name}
-		asked := template.Spec.Resources.Requests[corev1.ResourceStorage]
-		for _, p := range o.pods {
-			n, ok := ordinalOf(set.Name, p.Name)
-			if !ok || !active(p) {
-				continue
-			}
-			for _, c := range o.claims {
-				got := c.Spec.Resources.Requests[corev1.ResourceStorage]
-				if c.Name != claimName(template.Name, set.Name, n) || got.Cmp(asked) < 0 {
-					continue
-				}
-				count.CompatibleReplicas++
-				if c.Status.Phase == corev1.ClaimBound {
-					count.CompatibleReadyReplicas++
-				}
-			}
-		}
-		status.VolumeClaims = append(status.VolumeClaims, count)
 	}
 	// As with a CloneSet, conditions alone are no reason to write a status.
 	unchanged := status
@@ -253,33 +208,14 @@ func (o observed) member(set *StatefulSet, n int, revision string) creation {
 	pod.Spec.Subdomain = set.Spec.ServiceName
 	out := creation{pod: pod}
 	for _, template := range set.Spec.VolumeClaimTemplates {
-		claim := newClaim(template, &set.ObjectMeta, set.Spec.Selector, claimName(template.Name, set.Name, n))
-		if r := set.Spec.PersistentVolumeClaimRetentionPolicy; r != nil && r.WhenDeleted == remove {
-			ref := controllerRef(set, &set.TypeMeta)
-			ref.Controller, ref.BlockOwnerDeletion = nil, nil
-			claim.OwnerReferences = []metav1.OwnerReference{ref}
-		}
+		claim := newClaim(template, &set.ObjectMeta, set.Spec.Selector, claimName(template.Name, pod.Name))
 		mount(pod, template.Name, claim.Name)
 		out.claims = append(out.claims, claim)
 	}
 	return out
 }
 
-// scaledClaims returns the claims that go with a pod when its ordinal is no longer wanted.
-func (o observed) scaledClaims(set *StatefulSet, p *corev1.Pod) []string {
-	r := set.Spec.PersistentVolumeClaimRetentionPolicy
-	n, ok := ordinalOf(set.Name, p.Name)
-	if !ok || r == nil || r.WhenScaled != remove {
-		return nil
-	}
-	var names []string
-	for _, template := range set.Spec.VolumeClaimTemplates {
-		names = append(names, claimName(template.Name, set.Name, n))
-	}
-	return names
-}
-
-func claimName(claim, set string, n int) string { return fmt.Sprintf("%s-%s-%d", claim, set, n) }
+func claimName(claim, pod string) string { return claim + "-" + pod }
 
 // ordinalOf reads the ordinal from a pod's name.
 func ordinalOf(set, pod string) (int, bool) {

@@ -15,6 +15,13 @@ var (
 	StatefulSetKind = schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1beta1", Kind: "StatefulSet"}
 )
 
+// The other kinds that are simulated, in any version.
+var (
+	SidecarSetKind       = schema.GroupKind{Group: "apps.kruise.io", Kind: "SidecarSet"}
+	UnitedDeploymentKind = schema.GroupKind{Group: "apps.kruise.io", Kind: "UnitedDeployment"}
+	BroadcastJobKind     = schema.GroupKind{Group: "apps.kruise.io", Kind: "BroadcastJob"}
+)
+
 // Labels, annotations, conditions and values of OpenKruise.
 const (
 	instanceIDLabel        = "apps.kruise.io/cloneset-instance-id"
@@ -28,10 +35,7 @@ const (
 
 	rollingUpdate = "RollingUpdate"
 	onDelete      = "OnDelete"
-	orderedReady  = "OrderedReady"
 	parallel      = "Parallel"
-	retain        = "Retain"
-	remove        = "Delete"
 )
 
 // CloneSet is the part of a CloneSet v1alpha1 that the simulation acts on.
@@ -49,13 +53,9 @@ type CloneSetSpec struct {
 	Template             corev1.PodTemplateSpec         `json:"template"`
 	VolumeClaimTemplates []corev1.PersistentVolumeClaim `json:"volumeClaimTemplates,omitempty"`
 	ScaleStrategy        struct {
-		PodsToDelete    []string            `json:"podsToDelete,omitempty"`
-		MaxUnavailable  *intstr.IntOrString `json:"maxUnavailable,omitempty"`
-		DisablePVCReuse bool                `json:"disablePVCReuse,omitempty"`
-		EnablePVCReuse  bool                `json:"enablePVCReuse,omitempty"` // v1beta1
+		PodsToDelete []string `json:"podsToDelete,omitempty"`
 	} `json:"scaleStrategy"`
 	UpdateStrategy          CloneSetUpdateStrategy `json:"updateStrategy"`
-	RevisionHistoryLimit    *int32                 `json:"revisionHistoryLimit,omitempty"`
 	MinReadySeconds         int32                  `json:"minReadySeconds,omitempty"`
 	ProgressDeadlineSeconds *int32                 `json:"progressDeadlineSeconds,omitempty"`
 }
@@ -84,7 +84,6 @@ func readCloneSet(u *unstructured.Unstructured) (*CloneSet, error) {
 	if err != nil || u.GroupVersionKind().Version == "v1alpha1" {
 		return cs, err
 	}
-	cs.Spec.ScaleStrategy.DisablePVCReuse = !cs.Spec.ScaleStrategy.EnablePVCReuse
 	s := &cs.Spec.UpdateStrategy
 	if r := s.RollingUpdate; r != nil {
 		s.Partition, s.MaxUnavailable, s.MaxSurge, s.Paused = r.Partition, r.MaxUnavailable, r.MaxSurge, r.Paused
@@ -110,7 +109,6 @@ type CloneSetStatus struct {
 	ExpectedUpdatedReplicas  int32       `json:"expectedUpdatedReplicas"`
 	UpdateRevision           string      `json:"updateRevision,omitempty"`
 	CurrentRevision          string      `json:"currentRevision,omitempty"`
-	CollisionCount           *int32      `json:"collisionCount,omitempty"`
 	Conditions               []Condition `json:"conditions,omitempty"`
 	LabelSelector            string      `json:"labelSelector,omitempty"`
 }
@@ -151,40 +149,23 @@ type StatefulSetSpec struct {
 			MinReadySeconds *int32              `json:"minReadySeconds,omitempty"`
 		} `json:"rollingUpdate,omitempty"`
 	} `json:"updateStrategy"`
-	RevisionHistoryLimit *int32               `json:"revisionHistoryLimit,omitempty"`
-	ReserveOrdinals      []intstr.IntOrString `json:"reserveOrdinals,omitempty"`
-	ScaleStrategy        *struct {
-		MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
-	} `json:"scaleStrategy,omitempty"`
-	PersistentVolumeClaimRetentionPolicy *struct {
-		WhenDeleted string `json:"whenDeleted,omitempty"`
-		WhenScaled  string `json:"whenScaled,omitempty"`
-	} `json:"persistentVolumeClaimRetentionPolicy,omitempty"`
+	ReserveOrdinals []intstr.IntOrString `json:"reserveOrdinals,omitempty"`
 }
 
 // StatefulSetStatus is all of an Advanced StatefulSet's status.
 type StatefulSetStatus struct {
-	ObservedGeneration       int64         `json:"observedGeneration,omitempty"`
-	Replicas                 int32         `json:"replicas"`
-	ReadyReplicas            int32         `json:"readyReplicas"`
-	AvailableReplicas        int32         `json:"availableReplicas"`
-	CurrentReplicas          int32         `json:"currentReplicas"`
-	UpdatedReplicas          int32         `json:"updatedReplicas"`
-	UpdatedReadyReplicas     int32         `json:"updatedReadyReplicas"`
-	UpdatedAvailableReplicas int32         `json:"updatedAvailableReplicas"`
-	CurrentRevision          string        `json:"currentRevision,omitempty"`
-	UpdateRevision           string        `json:"updateRevision,omitempty"`
-	CollisionCount           *int32        `json:"collisionCount,omitempty"`
-	Conditions               []Condition   `json:"conditions,omitempty"`
-	LabelSelector            string        `json:"labelSelector,omitempty"`
-	VolumeClaims             []VolumeClaim `json:"volumeClaims,omitempty"`
-}
-
-// VolumeClaim counts the claims of one claim template that are as the template asks.
-type VolumeClaim struct {
-	VolumeClaimName         string `json:"volumeClaimName"`
-	CompatibleReplicas      int32  `json:"compatibleReplicas"`
-	CompatibleReadyReplicas int32  `json:"compatibleReadyReplicas"`
+	ObservedGeneration       int64       `json:"observedGeneration,omitempty"`
+	Replicas                 int32       `json:"replicas"`
+	ReadyReplicas            int32       `json:"readyReplicas"`
+	AvailableReplicas        int32       `json:"availableReplicas"`
+	CurrentReplicas          int32       `json:"currentReplicas"`
+	UpdatedReplicas          int32       `json:"updatedReplicas"`
+	UpdatedReadyReplicas     int32       `json:"updatedReadyReplicas"`
+	UpdatedAvailableReplicas int32       `json:"updatedAvailableReplicas"`
+	CurrentRevision          string      `json:"currentRevision,omitempty"`
+	UpdateRevision           string      `json:"updateRevision,omitempty"`
+	Conditions               []Condition `json:"conditions,omitempty"`
+	LabelSelector            string      `json:"labelSelector,omitempty"`
 }
 
 // read turns what the API holds into a typed copy.

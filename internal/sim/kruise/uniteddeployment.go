@@ -1,23 +1,22 @@
 package kruise
 
 import (
-	"encoding/json"
+	"context"
 	"fmt"
-	"hash/fnv"
 	"maps"
 	"math"
 	"slices"
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/apimachinery/pkg/util/rand"
-	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Labels and conditions of a UnitedDeployment.
@@ -47,18 +46,13 @@ type UnitedDeploymentSpec struct {
 	// Template holds one workload under its template field, such as cloneSetTemplate.
 	Template map[string]any `json:"template,omitempty"`
 	Topology struct {
-		Subsets          []Subset `json:"subsets,omitempty"`
-		ScheduleStrategy struct {
-			Type string `json:"type,omitempty"`
-		} `json:"scheduleStrategy"`
+		Subsets []Subset `json:"subsets,omitempty"`
 	} `json:"topology"`
 	UpdateStrategy struct {
-		Type         string `json:"type,omitempty"`
 		ManualUpdate *struct {
 			Partitions map[string]int32 `json:"partitions,omitempty"`
 		} `json:"manualUpdate,omitempty"`
 	} `json:"updateStrategy"`
-	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
 }
 
 // Subset is where a part of the pods runs, and how many of them.
@@ -67,10 +61,6 @@ type Subset struct {
 	NodeSelectorTerm *corev1.NodeSelectorTerm `json:"nodeSelectorTerm,omitempty"`
 	Tolerations      []corev1.Toleration      `json:"tolerations,omitempty"`
 	Replicas         *intstr.IntOrString      `json:"replicas,omitempty"`
-	MinReplicas      *intstr.IntOrString      `json:"minReplicas,omitempty"`
-	MaxReplicas      *intstr.IntOrString      `json:"maxReplicas,omitempty"`
-	// Patch changes the pod template, as a strategic merge.
-	Patch map[string]any `json:"patch,omitempty"`
 }
 
 // UnitedDeploymentStatus is all of the status in either version; updateStatus and subsetReplicas are v1alpha1's,
@@ -82,7 +72,6 @@ type UnitedDeploymentStatus struct {
 	UpdatedReplicas      int32            `json:"updatedReplicas"`
 	UpdatedReadyReplicas int32            `json:"updatedReadyReplicas"`
 	ReservedPods         int32            `json:"reservedPods"`
-	CollisionCount       *int32           `json:"collisionCount,omitempty"`
 	CurrentRevision      string           `json:"currentRevision"`
 	UpdatedRevision      string           `json:"updatedRevision,omitempty"`
 	SubsetReplicas       map[string]int32 `json:"subsetReplicas,omitempty"`
@@ -140,32 +129,18 @@ const templateNames = "statefulSetTemplate, advancedStatefulSetTemplate, cloneSe
 func halfUp(x float64) float64 { return math.Floor(x + 0.5) }
 
 // allocate is how many replicas each subset gets, in their order. Subsets with replicas get those, and the others
-// share the rest as evenly as it goes, the first ones one more. With bounds instead, all get their least, and then
-// one after the other as much as it may have.
+// share the rest as evenly as it goes, the first ones one more.
 func (spec *UnitedDeploymentSpec) allocate() ([]int32, error) {
-	subsets := spec.Topology.Subsets
-	out := make([]int32, len(subsets))
-	if spec.Replicas == nil {
-		for i, s := range subsets {
-			if s.Replicas == nil || s.Replicas.Type == intstr.String {
-				return nil, fmt.Errorf("subset %s: replicas must be a number where the UnitedDeployment has no replicas", s.Name)
-			}
-			out[i] = s.Replicas.IntVal
-		}
-		return out, nil
-	}
-	rest := *spec.Replicas
+	out := make([]int32, len(spec.Topology.Subsets))
+	total := orDefault(spec.Replicas, 0)
+	rest := total
 	var open []int
-	bounded := false
-	for i, s := range subsets {
-		if s.MinReplicas != nil || s.MaxReplicas != nil {
-			bounded = true
-		}
+	for i, s := range spec.Topology.Subsets {
 		if s.Replicas == nil {
 			open = append(open, i)
 			continue
 		}
-		n, err := share(s.Replicas, *spec.Replicas, halfUp)
+		n, err := share(s.Replicas, total, halfUp)
 		if err != nil {
 			return nil, fmt.Errorf("subset %s: replicas: %w", s.Name, err)
 		}
@@ -173,40 +148,13 @@ func (spec *UnitedDeploymentSpec) allocate() ([]int32, error) {
 		rest -= n
 	}
 	rest = max(0, rest)
-	if !bounded {
-		for nth, i := range open {
-			out[i] = rest / int32(len(open))
-			if nth < int(rest)%len(open) {
-				out[i]++
-			}
+	for nth, i := range open {
+		out[i] = rest / int32(len(open))
+		if nth < int(rest)%len(open) {
+			out[i]++
 		}
-		return out, nil
-	}
-	for _, i := range open {
-		least, err := spec.bound(subsets[i].MinReplicas, 0)
-		if err != nil {
-			return nil, fmt.Errorf("subset %s: minReplicas: %w", subsets[i].Name, err)
-		}
-		out[i] = min(least, rest)
-		rest -= out[i]
-	}
-	for _, i := range open {
-		most, err := spec.bound(subsets[i].MaxReplicas, math.MaxInt32)
-		if err != nil {
-			return nil, fmt.Errorf("subset %s: maxReplicas: %w", subsets[i].Name, err)
-		}
-		n := min(rest, max(0, most-out[i]))
-		out[i] += n
-		rest -= n
 	}
 	return out, nil
-}
-
-func (spec *UnitedDeploymentSpec) bound(v *intstr.IntOrString, unset int32) (int32, error) {
-	if v == nil {
-		return unset, nil
-	}
-	return share(v, orDefault(spec.Replicas, 0), halfUp)
 }
 
 // partition is how many pods of a subset stay old, of the replicas that it has.
@@ -285,41 +233,17 @@ func child(ud *UnitedDeployment, subset Subset, replicas int32, revision string,
 	if err != nil {
 		return nil, err
 	}
-	data, err := json.Marshal(out.Object)
-	if err != nil {
-		return nil, err
-	}
-	h := fnv.New64a()
-	h.Write(data)
-	annotations[subsetHashAnnotation] = rand.SafeEncodeString(fmt.Sprint(h.Sum64()))
+	annotations[subsetHashAnnotation] = hashOf(out.Object)
 	out.SetAnnotations(annotations)
 	return out, nil
 }
 
-// template returns the pod template of the subset: patched, labelled, and bound to the subset's nodes.
+// template returns the pod template of the subset: labelled, and bound to the subset's nodes.
 func (s *Subset) template(object any, labels map[string]string) (map[string]any, error) {
 	base, _ := object.(map[string]any)
 	var t corev1.PodTemplateSpec
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(base, &t); err != nil {
 		return nil, fmt.Errorf("read the pod template: %w", err)
-	}
-	if len(s.Patch) > 0 {
-		original, err := json.Marshal(t)
-		if err != nil {
-			return nil, err
-		}
-		patch, err := json.Marshal(s.Patch)
-		if err != nil {
-			return nil, err
-		}
-		patched, err := strategicpatch.StrategicMergePatch(original, patch, corev1.PodTemplateSpec{})
-		if err != nil {
-			return nil, fmt.Errorf("patch: %w", err)
-		}
-		t = corev1.PodTemplateSpec{}
-		if err := json.Unmarshal(patched, &t); err != nil {
-			return nil, fmt.Errorf("patch: %w", err)
-		}
 	}
 	if t.Labels == nil {
 		t.Labels = map[string]string{}
@@ -394,7 +318,6 @@ func decideUnitedDeployment(ud *UnitedDeployment, children []*unstructured.Unstr
 func unitedDeploymentStatus(ud *UnitedDeployment, pods []*corev1.Pod, o observed) UnitedDeploymentStatus {
 	status := UnitedDeploymentStatus{
 		ObservedGeneration: ud.Generation,
-		CollisionCount:     o.collisions,
 		CurrentRevision:    o.current,
 		LabelSelector:      metav1.FormatLabelSelector(ud.Spec.Selector),
 		Conditions:         slices.Clone(ud.Status.Conditions),
@@ -449,4 +372,96 @@ func unitedDeploymentStatus(ud *UnitedDeployment, pods []*corev1.Pod, o observed
 			Condition{Type: t, Status: corev1.ConditionTrue, LastTransitionTime: stamp})
 	}
 	return status
+}
+
+// childKinds are those that a subset may be, as far as they are served.
+func (v Versions) childKinds() []schema.GroupVersionKind {
+	kinds := []schema.GroupVersionKind{appsv1.SchemeGroupVersion.WithKind("Deployment"),
+		appsv1.SchemeGroupVersion.WithKind("StatefulSet")}
+	for _, gk := range []schema.GroupKind{CloneSetKind.GroupKind(), StatefulSetKind.GroupKind()} {
+		if gvk, ok := v.stored(gk); ok {
+			kinds = append(kinds, gvk)
+		}
+	}
+	return kinds
+}
+
+// syncUnitedDeployment makes the workloads of subsets; the pods are those workloads' to make.
+func (r *reconciler) syncUnitedDeployment(ctx context.Context, u *unstructured.Unstructured) (time.Duration, error) {
+	ud, err := read[UnitedDeployment](u)
+	if err != nil {
+		return 0, err
+	}
+	var children []*unstructured.Unstructured
+	for _, gvk := range r.versions.childKinds() {
+		list := listOf(gvk)
+		if err := r.reader.List(ctx, list, client.InNamespace(u.GetNamespace()), client.HasLabels{subsetLabel}); err != nil {
+			return 0, fmt.Errorf("list %s: %w", gvk.Kind, err)
+		}
+		for i := range list.Items {
+			if metav1.IsControlledBy(&list.Items[i], u) {
+				children = append(children, &list.Items[i])
+			}
+		}
+	}
+	o := observed{now: time.Now()}
+	if err := r.revise(ctx, u, &o); err != nil {
+		return 0, err
+	}
+	s, err := decideUnitedDeployment(ud, children, o.update, r.versions)
+	if err == nil {
+		err = r.applySubsets(ctx, s)
+	}
+	if err != nil {
+		// The real manager records an event and writes no status while it cannot write a subset: observedGeneration stays
+		// behind.
+		return 0, err
+	}
+	pods, err := r.selectPods(ctx, ud.Namespace, ud.Spec.Selector)
+	if err != nil {
+		return 0, err
+	}
+	status := unitedDeploymentStatus(ud, pods, o)
+	return 0, r.report(ctx, u, &status)
+}
+
+func (r *reconciler) applySubsets(ctx context.Context, s subsetSteps) error {
+	var errs []error
+	for _, c := range s.create {
+		if err := r.client.Create(ctx, c); err != nil {
+			errs = append(errs, fmt.Errorf("create %s %s: %w", c.GetKind(), c.GetName(), err))
+		}
+	}
+	for _, pair := range s.update {
+		have, want := pair[0], pair[1]
+		next := have.DeepCopy()
+		next.Object["spec"] = runtime.DeepCopyJSON(want.Object["spec"].(map[string]any))
+		next.SetLabels(want.GetLabels())
+		next.SetAnnotations(merged(have.GetAnnotations(), want.GetAnnotations()))
+		keepVolumeClaims(have, next)
+		if err := r.client.Update(ctx, next); err != nil {
+			errs = append(errs, fmt.Errorf("update %s %s: %w", have.GetKind(), have.GetName(), err))
+		}
+	}
+	for _, c := range s.remove {
+		uid := c.GetUID()
+		err := r.client.Delete(ctx, c, client.Preconditions{UID: &uid},
+			client.PropagationPolicy(metav1.DeletePropagationBackground))
+		if client.IgnoreNotFound(err) != nil {
+			errs = append(errs, fmt.Errorf("remove %s %s: %w", c.GetKind(), c.GetName(), err))
+		}
+	}
+	return joined(errs...)
+}
+
+// keepVolumeClaims leaves claim templates as they are, which a StatefulSet does not let change.
+func keepVolumeClaims(have, next *unstructured.Unstructured) {
+	if have.GetKind() != "StatefulSet" {
+		return
+	}
+	spec := next.Object["spec"].(map[string]any)
+	delete(spec, "volumeClaimTemplates")
+	if claims, found, _ := unstructured.NestedSlice(have.Object, "spec", "volumeClaimTemplates"); found {
+		spec["volumeClaimTemplates"] = claims
+	}
 }

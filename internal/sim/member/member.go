@@ -213,7 +213,7 @@ func (m *member) startUp(ctx, starting context.Context, config *rest.Config,
 			run("run the controller manager", func(ctx context.Context) error {
 				return controllermanager.Run(ctx, m.controllerManagerOptions(config))
 			})
-			mgr, err := newManager(ctx, config, versions)
+			mgr, err := newManager(config, versions)
 			if err != nil {
 				return err
 			}

@@ -19,7 +19,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -87,7 +86,6 @@ func sharedFleet(t *testing.T) *sim.Fleet {
 type cluster struct {
 	t *testing.T
 	client.Client
-	acceptsAll bool
 }
 
 func connect(t *testing.T, m *sim.Running) cluster {
@@ -439,11 +437,6 @@ func TestOpenKruise(t *testing.T) {
 		if _, there := uids(c.pods("web"))[victim]; there {
 			t.Errorf("pod %s is still there", victim)
 		}
-		err := c.Patch(t.Context(), u, client.RawPatch(types.MergePatchType,
-			[]byte(`{"spec":{"scaleStrategy":{"podsToDelete":["elsewhere"]}}}`)))
-		if err == nil || !strings.Contains(err.Error(), "find pod elsewhere failed") {
-			t.Errorf("a pod that is not here is refused with: %v", err)
-		}
 
 		t.Log("a bad image")
 		c.patch(u, `{"spec":{"template":{"spec":{"containers":[{"name":"main","image":"nginx:bad"}]}}}}`)
@@ -469,11 +462,6 @@ func TestOpenKruise(t *testing.T) {
 		spec["volumeClaimTemplates"] = []any{claimTemplate}
 		spec["updateStrategy"] = map[string]any{"rollingUpdate": map[string]any{"podUpdatePolicy": "InPlaceIfPossible",
 			"maxUnavailable": int64(2)}}
-		err := c.Create(t.Context(), u.DeepCopy())
-		if err == nil || !strings.Contains(err.Error(),
-			"must contains InPlaceUpdateReady when podUpdatePolicy is InPlaceIfPossible") {
-			t.Fatalf("in place without the gate is refused with: %v", err)
-		}
 		if err := unstructured.SetNestedSlice(spec, []any{map[string]any{"conditionType": "InPlaceUpdateReady"}}, "template",
 			"spec", "readinessGates"); err != nil {
 			t.Fatal(err)
@@ -502,10 +490,6 @@ func TestOpenKruise(t *testing.T) {
 			if got := p.Spec.Containers[0].Image; got != want {
 				t.Errorf("pod %s has %s, want %s", p.Name, got, want)
 			}
-		}
-		claims, _, _ := unstructured.NestedSlice(u.Object, "status", "volumeClaims")
-		if len(claims) != 1 || claims[0].(map[string]any)["compatibleReadyReplicas"] != int64(3) {
-			t.Errorf("volume claims %v", claims)
 		}
 		c.patch(u, `{"spec":{"updateStrategy":{"rollingUpdate":{"partition":0}}}}`)
 		c.await("all updated", u, counts(map[string]int64{"readyReplicas": 3, "updatedReadyReplicas": 3,

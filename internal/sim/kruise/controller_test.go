@@ -5,8 +5,6 @@ import (
 	"errors"
 	"testing"
 
-	appsv1 "k8s.io/api/apps/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,9 +26,6 @@ func TestAUnitedDeploymentHasNoStatusWhileItsSubsetsAreRefused(t *testing.T) {
 	u.Object["spec"] = spec
 	refused := true
 	c := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(u).WithStatusSubresource(u).
-		WithIndex(&appsv1.ControllerRevision{}, ownerIndex, func(o client.Object) []string {
-			return []string{string(metav1.GetControllerOf(o).UID)}
-		}).
 		WithInterceptorFuncs(interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object,
 			opts ...client.CreateOption) error {
 			if refused && o.GetObjectKind().GroupVersionKind().Kind == "CloneSet" {
@@ -39,8 +34,8 @@ func TestAUnitedDeploymentHasNoStatusWhileItsSubsetsAreRefused(t *testing.T) {
 			return c.Create(ctx, o, opts...)
 		}}).Build()
 	versions := Versions{UnitedDeploymentKind: "v1alpha1", CloneSetKind.GroupKind(): "v1alpha1"}
-	r := &unitedDeployments{reconciler{client: c, cache: c, kind: kind{gvk: u.GroupVersionKind()}, pending: &pending{}},
-		versions}
+	r := &reconciler{client: c, reader: c, gvk: u.GroupVersionKind(), versions: versions}
+	r.sync = r.syncUnitedDeployment
 	observed := func() any {
 		t.Helper()
 		if err := c.Get(t.Context(), client.ObjectKeyFromObject(u), u); err != nil {
