@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 )
@@ -56,23 +57,13 @@ func updatedInPlace(p *corev1.Pod, revision string, template *corev1.PodTemplate
 		}
 		c.Image = image
 	}
-	if out.Labels == nil {
-		out.Labels = map[string]string{}
-	}
-	if out.Annotations == nil {
-		out.Annotations = map[string]string{}
-	}
-	for k, v := range template.Labels {
-		out.Labels[k] = v
-	}
-	for k, v := range template.Annotations {
-		out.Annotations[k] = v
-	}
-	setRevision(out, revision)
 	data, err := json.Marshal(state)
 	if err != nil {
 		return nil, err
 	}
+	out.Labels = merged(out.Labels, template.Labels)
+	out.Labels[appsv1.ControllerRevisionHashLabelKey] = revision
+	out.Annotations = merged(out.Annotations, template.Annotations)
 	out.Annotations[inPlaceStateAnnotation] = string(data)
 	return out, nil
 }

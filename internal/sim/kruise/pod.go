@@ -17,18 +17,16 @@ func controllerRef(o metav1.Object, t *metav1.TypeMeta) metav1.OwnerReference {
 // fromTemplate returns a pod of a set, not named yet.
 func fromTemplate(template *corev1.PodTemplateSpec, set *metav1.ObjectMeta, owner metav1.OwnerReference,
 	revision string) *corev1.Pod {
-	pod := &corev1.Pod{
+	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace:       set.Namespace,
-			Labels:          maps.Clone(template.Labels),
+			Labels:          merged(template.Labels, map[string]string{appsv1.ControllerRevisionHashLabelKey: revision}),
 			Annotations:     maps.Clone(template.Annotations),
 			Finalizers:      slices.Clone(template.Finalizers),
 			OwnerReferences: []metav1.OwnerReference{owner},
 		},
 		Spec: *template.Spec.DeepCopy(),
 	}
-	setRevision(pod, revision)
-	return pod
 }
 
 // newClaim returns the claim of that name from its template, labelled as the set selects.
@@ -38,11 +36,8 @@ func newClaim(template corev1.PersistentVolumeClaim, set *metav1.ObjectMeta, sel
 	claim.TypeMeta = metav1.TypeMeta{}
 	claim.Namespace, claim.Name = set.Namespace, name
 	claim.Status = corev1.PersistentVolumeClaimStatus{}
-	if claim.Labels == nil {
-		claim.Labels = map[string]string{}
-	}
 	if selector != nil {
-		maps.Copy(claim.Labels, selector.MatchLabels)
+		claim.Labels = merged(claim.Labels, selector.MatchLabels)
 	}
 	return claim
 }
@@ -56,10 +51,4 @@ func mount(pod *corev1.Pod, volume, claim string) {
 			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim},
 		},
 	})
-}
-func setRevision(p *corev1.Pod, revision string) {
-	if p.Labels == nil {
-		p.Labels = map[string]string{}
-	}
-	p.Labels[appsv1.ControllerRevisionHashLabelKey] = revision
 }
