@@ -2,7 +2,6 @@ package kruise
 
 import (
 	"cmp"
-	"fmt"
 	"reflect"
 	"slices"
 	"time"
@@ -143,15 +142,8 @@ func decideCloneSet(cs *CloneSet, o observed, id newID) (steps, error) {
 			}
 			spare--
 		}
-		inPlace := spec.UpdateStrategy.Type == inPlaceIfPossible || spec.UpdateStrategy.Type == inPlaceOnly
-		switch {
-		case inPlace && canUpdateInPlace(o.revisions[revisionOf(p)], o.revisions[o.update]):
-			s.inPlace = append(s.inPlace, p)
-		case spec.UpdateStrategy.Type == inPlaceOnly:
-			s.blocked = fmt.Sprintf("pod %s cannot be updated in place: more than images changed", p.Name)
-			return s, nil
-		default:
-			s.remove = append(s.remove, removal{p, cs.claimsOf(p)})
+		if !s.update(o, p, spec.UpdateStrategy.Type, cs.claimsOf(p)) {
+			break
 		}
 	}
 	return s, nil
@@ -165,22 +157,9 @@ func cloneSetStatus(cs *CloneSet, o observed, messages map[string]string) (Clone
 	if err != nil {
 		return CloneSetStatus{}, 0, err
 	}
-	t := o.tally(cs.Spec.MinReadySeconds)
-	status := CloneSetStatus{
-		ObservedGeneration:       cs.Generation,
-		Replicas:                 t.replicas,
-		ReadyReplicas:            t.ready,
-		AvailableReplicas:        t.available,
-		UpdatedReplicas:          t.updated,
-		UpdatedReadyReplicas:     t.updatedReady,
-		UpdatedAvailableReplicas: t.updatedAvailable,
-		ExpectedUpdatedReplicas:  replicas - keep,
-		UpdateRevision:           o.update,
-		CurrentRevision:          o.current,
-		LabelSelector:            metav1.FormatLabelSelector(cs.Spec.Selector),
-		Conditions:               failureConditions(messages, o.now),
-	}
-	if t.updated == t.replicas && t.replicas == replicas {
+	status := CloneSetStatus{o.status(&cs.ObjectMeta, cs.Spec.Selector, cs.Spec.MinReadySeconds, messages),
+		replicas - keep}
+	if status.UpdatedReplicas == status.Replicas && status.Replicas == replicas {
 		status.CurrentRevision = o.update
 	}
 	before := getCondition(cs.Status.Conditions, "Progressing")

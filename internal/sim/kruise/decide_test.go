@@ -146,6 +146,11 @@ func (w *world) settle(t *testing.T, decide func() (steps, error), check func())
 	return steps{}
 }
 
+// counts returns the counters of a status.
+func (w *world) counts(minReady int32) SetStatus {
+	return w.status(&metav1.ObjectMeta{}, nil, minReady, nil)
+}
+
 func (w *world) names() []string {
 	var names []string
 	for _, p := range w.pods {
@@ -201,7 +206,7 @@ func TestCloneSetSettlesAtItsSpec(t *testing.T) {
 		floor := min(old, replicas) - unavailable
 		most := max(old, replicas+surge)
 		w.cloneSet(t, cs, func() {
-			if up := w.tally(0).available; up < floor {
+			if up := w.counts(0).AvailableReplicas; up < floor {
 				t.Fatalf("seed %d: %d pods are available, at least %d must be", seed, up, floor)
 			}
 			if n := int32(len(w.pods)); n > most {
@@ -245,7 +250,7 @@ func TestAnImageChangesInPlaceAndOtherChangesDoNot(t *testing.T) {
 		if same := slices.Equal(before, w.names()); same != tt.samePods {
 			t.Errorf("%s to %s: pods %v, before %v", tt.strategy, tt.update, w.names(), before)
 		}
-		if n := w.tally(0).updatedReady; n != tt.updated {
+		if n := w.counts(0).UpdatedReadyReplicas; n != tt.updated {
 			t.Errorf("%s to %s: %d pods updated and ready, want %d", tt.strategy, tt.update, n, tt.updated)
 		}
 		if (last.blocked != "") != tt.blocked {
@@ -288,8 +293,8 @@ func TestAPausedCloneSetScalesButDoesNotUpdate(t *testing.T) {
 	w.update = "v2"
 	*cs.Spec.Replicas = 3
 	w.cloneSet(t, cs, func() {})
-	if got := w.tally(0); got.replicas != 3 || got.updated != 1 {
-		t.Errorf("%d pods, %d updated, want 3 and the new one alone updated", got.replicas, got.updated)
+	if got := w.counts(0); got.Replicas != 3 || got.UpdatedReplicas != 1 {
+		t.Errorf("%d pods, %d updated, want 3 and the new one alone updated", got.Replicas, got.UpdatedReplicas)
 	}
 }
 
@@ -325,11 +330,12 @@ func TestAvailableMeansReadyForLongEnough(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := w.tally(30); got.ready != 1 || got.available != 0 || s.recheck <= 0 || s.recheck > 30*time.Second {
-		t.Errorf("ready %d, available %d, recheck in %v", got.ready, got.available, s.recheck)
+	if got := w.counts(30); got.ReadyReplicas != 1 || got.AvailableReplicas != 0 || s.recheck <= 0 ||
+		s.recheck > 30*time.Second {
+		t.Errorf("ready %d, available %d, recheck in %v", got.ReadyReplicas, got.AvailableReplicas, s.recheck)
 	}
 	w.now = w.now.Add(s.recheck)
-	if got := w.tally(30); got.available != 1 {
+	if got := w.counts(30); got.AvailableReplicas != 1 {
 		t.Errorf("not available after %v", s.recheck)
 	}
 }
@@ -499,7 +505,7 @@ func TestAStatefulSetUpdatesTheHighestOrdinalsFirst(t *testing.T) {
 		before := w.names()
 		w.update = []string{"v2", "v3"}[w.random.IntN(2)]
 		w.statefulSet(t, set, func() {
-			if up := int(w.tally(0).available); up < replicas-down {
+			if up := int(w.counts(0).AvailableReplicas); up < replicas-down {
 				t.Fatalf("seed %d: %d of %d available, %d may be down", seed, up, replicas, down)
 			}
 		})

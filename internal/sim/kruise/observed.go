@@ -87,38 +87,28 @@ func available(p *corev1.Pod, minReady int32, now time.Time) bool {
 	return ok && wait == 0
 }
 
-// tally are the counters that both kinds report. Only active pods count.
-type tally struct {
-	replicas, ready, available, updated, updatedReady, updatedAvailable, current int32
-}
-
-func (o observed) tally(minReady int32) tally {
-	var t tally
+// status returns what sets of both kinds report; messages are the failures by condition type.
+func (o observed) status(set *metav1.ObjectMeta, selector *metav1.LabelSelector, minReady int32,
+	messages map[string]string) SetStatus {
+	t := SetStatus{ObservedGeneration: set.Generation, CurrentRevision: o.current, UpdateRevision: o.update,
+		Conditions: failureConditions(messages, o.now), LabelSelector: metav1.FormatLabelSelector(selector)}
 	for _, p := range o.pods {
 		if !active(p) {
 			continue
 		}
-		t.replicas++
-		if revisionOf(p) == o.current {
-			t.current++
+		t.Replicas++
+		updated := int32(0)
+		if revisionOf(p) == o.update {
+			updated = 1
 		}
-		updated := revisionOf(p) == o.update
-		if updated {
-			t.updated++
+		t.UpdatedReplicas += updated
+		if ready(p) {
+			t.ReadyReplicas++
+			t.UpdatedReadyReplicas += updated
 		}
-		if !ready(p) {
-			continue
-		}
-		t.ready++
-		if updated {
-			t.updatedReady++
-		}
-		if !available(p, minReady, o.now) {
-			continue
-		}
-		t.available++
-		if updated {
-			t.updatedAvailable++
+		if available(p, minReady, o.now) {
+			t.AvailableReplicas++
+			t.UpdatedAvailableReplicas += updated
 		}
 	}
 	return t
@@ -139,6 +129,21 @@ func (o observed) common(minReady int32) steps {
 		s.recheckIn(wait)
 	}
 	return s
+}
+
+// update updates a pod to the newest revision, in place if the policy and the change allow it; otherwise the pod goes
+// with its claims. It reports whether the update can go on.
+func (s *steps) update(o observed, p *corev1.Pod, policy string, claims []string) bool {
+	inPlace := policy == inPlaceIfPossible || policy == inPlaceOnly
+	switch {
+	case inPlace && canUpdateInPlace(o.revisions[revisionOf(p)], o.revisions[o.update]):
+		s.inPlace = append(s.inPlace, p)
+	case policy == inPlaceOnly:
+		s.blocked = "pod " + p.Name + " cannot be updated in place: more than images changed"
+	default:
+		s.remove = append(s.remove, removal{p, claims})
+	}
+	return s.blocked == ""
 }
 
 func setCondition(conditions []Condition, c Condition) []Condition {

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
@@ -138,15 +137,8 @@ func decideStatefulSet(set *StatefulSet, o observed) (steps, error) {
 			}
 			down++
 		}
-		inPlace := policy == inPlaceIfPossible || policy == inPlaceOnly
-		switch {
-		case inPlace && canUpdateInPlace(o.revisions[revisionOf(p)], o.revisions[o.update]):
-			s.inPlace = append(s.inPlace, p)
-		case policy == inPlaceOnly:
-			s.blocked = fmt.Sprintf("pod %s cannot be updated in place: more than images changed", p.Name)
-			return s, nil
-		default:
-			s.remove = append(s.remove, removal{pod: p})
+		if !s.update(o, p, policy, nil) {
+			break
 		}
 	}
 	return s, nil
@@ -171,24 +163,15 @@ func statefulSetStatus(set *StatefulSet, o observed, messages map[string]string)
 	if err != nil {
 		return StatefulSetStatus{}, err
 	}
-	t := o.tally(minReady)
-	status := StatefulSetStatus{
-		ObservedGeneration:       set.Generation,
-		Replicas:                 t.replicas,
-		ReadyReplicas:            t.ready,
-		AvailableReplicas:        t.available,
-		CurrentReplicas:          t.current,
-		UpdatedReplicas:          t.updated,
-		UpdatedReadyReplicas:     t.updatedReady,
-		UpdatedAvailableReplicas: t.updatedAvailable,
-		CurrentRevision:          o.current,
-		UpdateRevision:           o.update,
-		LabelSelector:            metav1.FormatLabelSelector(set.Spec.Selector),
-		Conditions:               failureConditions(messages, o.now),
+	status := StatefulSetStatus{SetStatus: o.status(&set.ObjectMeta, set.Spec.Selector, minReady, messages)}
+	for _, p := range o.pods {
+		if active(p) && revisionOf(p) == o.current {
+			status.CurrentReplicas++
+		}
 	}
 	// An update is over when every pod has it and is ready; from then on it is the current revision.
-	if t.updated == t.replicas && t.replicas == replicas && t.ready == replicas {
-		status.CurrentRevision, status.CurrentReplicas = o.update, t.updated
+	if status.UpdatedReplicas == replicas && status.ReadyReplicas == replicas && status.Replicas == replicas {
+		status.CurrentRevision, status.CurrentReplicas = o.update, status.UpdatedReplicas
 	}
 	// As with a CloneSet, conditions alone are no reason to write a status.
 	unchanged := status

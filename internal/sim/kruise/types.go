@@ -97,8 +97,8 @@ func readCloneSet(u *unstructured.Unstructured) (*CloneSet, error) {
 	return cs, nil
 }
 
-// CloneSetStatus is all of a CloneSet's status.
-type CloneSetStatus struct {
+// SetStatus is what CloneSets and StatefulSets report alike. Only active pods count.
+type SetStatus struct {
 	ObservedGeneration       int64       `json:"observedGeneration,omitempty"`
 	Replicas                 int32       `json:"replicas"`
 	ReadyReplicas            int32       `json:"readyReplicas"`
@@ -106,11 +106,16 @@ type CloneSetStatus struct {
 	UpdatedReplicas          int32       `json:"updatedReplicas"`
 	UpdatedReadyReplicas     int32       `json:"updatedReadyReplicas"`
 	UpdatedAvailableReplicas int32       `json:"updatedAvailableReplicas"`
-	ExpectedUpdatedReplicas  int32       `json:"expectedUpdatedReplicas"`
-	UpdateRevision           string      `json:"updateRevision,omitempty"`
 	CurrentRevision          string      `json:"currentRevision,omitempty"`
+	UpdateRevision           string      `json:"updateRevision,omitempty"`
 	Conditions               []Condition `json:"conditions,omitempty"`
 	LabelSelector            string      `json:"labelSelector,omitempty"`
+}
+
+// CloneSetStatus is the status of a CloneSet.
+type CloneSetStatus struct {
+	SetStatus               `json:",inline"`
+	ExpectedUpdatedReplicas int32 `json:"expectedUpdatedReplicas"`
 }
 
 // Condition is a condition of a CloneSet or a StatefulSet; the latter has no lastUpdateTime.
@@ -152,20 +157,10 @@ type StatefulSetSpec struct {
 	ReserveOrdinals []intstr.IntOrString `json:"reserveOrdinals,omitempty"`
 }
 
-// StatefulSetStatus is all of an Advanced StatefulSet's status.
+// StatefulSetStatus is the status of an Advanced StatefulSet.
 type StatefulSetStatus struct {
-	ObservedGeneration       int64       `json:"observedGeneration,omitempty"`
-	Replicas                 int32       `json:"replicas"`
-	ReadyReplicas            int32       `json:"readyReplicas"`
-	AvailableReplicas        int32       `json:"availableReplicas"`
-	CurrentReplicas          int32       `json:"currentReplicas"`
-	UpdatedReplicas          int32       `json:"updatedReplicas"`
-	UpdatedReadyReplicas     int32       `json:"updatedReadyReplicas"`
-	UpdatedAvailableReplicas int32       `json:"updatedAvailableReplicas"`
-	CurrentRevision          string      `json:"currentRevision,omitempty"`
-	UpdateRevision           string      `json:"updateRevision,omitempty"`
-	Conditions               []Condition `json:"conditions,omitempty"`
-	LabelSelector            string      `json:"labelSelector,omitempty"`
+	SetStatus       `json:",inline"`
+	CurrentReplicas int32 `json:"currentReplicas"`
 }
 
 // read turns what the API holds into a typed copy.
