@@ -36,6 +36,9 @@ import (
 // start and at its end, then meets a conflict, as the real manager often does.
 const conflictsAnnotation = "sim.argosy.io/conflicts"
 
+// ownerLabel is the UID of the object that a revision is of.
+const ownerLabel = "sim.argosy.io/owner"
+
 // Versions are the versions in which a member stores the kinds of OpenKruise; the controllers work in those. A kind
 // that is missing is not served, and has no controller.
 type Versions map[schema.GroupKind]string
@@ -274,7 +277,8 @@ func (r *reconciler) selectPods(ctx context.Context, namespace string,
 // is named after its content.
 func (r *reconciler) revise(ctx context.Context, u *unstructured.Unstructured, o *observed) error {
 	var list appsv1.ControllerRevisionList
-	if err := r.reader.List(ctx, &list, client.InNamespace(u.GetNamespace())); err != nil {
+	ours := client.MatchingLabels{ownerLabel: string(u.GetUID())}
+	if err := r.reader.List(ctx, &list, client.InNamespace(u.GetNamespace()), ours); err != nil {
 		return err
 	}
 	o.revisions = map[string]*corev1.PodTemplateSpec{}
@@ -289,10 +293,8 @@ func (r *reconciler) revise(ctx context.Context, u *unstructured.Unstructured, o
 		return nil
 	}
 	for i := range list.Items {
-		if metav1.IsControlledBy(&list.Items[i], u) {
-			if err := add(&list.Items[i]); err != nil {
-				return err
-			}
+		if err := add(&list.Items[i]); err != nil {
+			return err
 		}
 	}
 	template, _, _ := unstructured.NestedMap(u.Object, "spec", "template")
@@ -303,11 +305,12 @@ func (r *reconciler) revise(ctx context.Context, u *unstructured.Unstructured, o
 	o.update = u.GetName() + "-" + hashOf(template)
 	if o.revisions[o.update] == nil {
 		rev := &appsv1.ControllerRevision{
-			ObjectMeta: metav1.ObjectMeta{Name: o.update, Namespace: u.GetNamespace(),
+			ObjectMeta: metav1.ObjectMeta{Name: o.update, Namespace: u.GetNamespace(), Labels: ours,
 				OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(u, u.GroupVersionKind())}},
 			Data: runtime.RawExtension{Raw: data}, Revision: int64(len(o.revisions) + 1),
 		}
-		if err := r.client.Create(ctx, rev); err != nil {
+		// One of that name has the same content: it is of an earlier object of the name, which is gone.
+		if err := r.client.Create(ctx, rev); err != nil && !apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("create revision %s: %w", rev.Name, err)
 		}
 		if err := add(rev); err != nil {

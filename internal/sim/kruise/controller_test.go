@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -57,5 +58,27 @@ func TestAUnitedDeploymentHasNoStatusWhileItsSubsetsAreRefused(t *testing.T) {
 	}
 	if n := observed(); n != int64(1) {
 		t.Errorf("once they are taken, observedGeneration is %v", n)
+	}
+}
+
+// The garbage collector may not have removed the revisions of an earlier object of the name.
+func TestRevisionOfAnEarlierObjectDoesNotStopTheNextOne(t *testing.T) {
+	c := fake.NewClientBuilder().WithScheme(scheme.Scheme).Build()
+	r := &reconciler{client: c, reader: c}
+	var names []string
+	for _, uid := range []types.UID{"1", "2"} {
+		u := object(t, cloneSetText)
+		u.SetUID(uid)
+		var o observed
+		if err := r.revise(t.Context(), u, &o); err != nil {
+			t.Fatal(err)
+		}
+		if template := o.revisions[o.update]; template == nil || template.Spec.Containers[0].Image != "web:1" {
+			t.Errorf("object %s has the revisions %v", uid, o.revisions)
+		}
+		names = append(names, o.update)
+	}
+	if names[0] != names[1] {
+		t.Errorf("the same template is the revisions %v", names)
 	}
 }
