@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -223,6 +222,13 @@ func healthOf(ctx context.Context, config *rest.Config) health {
 		return h
 	}
 	h.Parts = append(h.Parts, controllers(ctx, c, config, fleet))
+	rows := make([]*overview.ClusterRow, len(fleet))
+	for i := range fleet {
+		rows[i] = new(overview.RowOfCluster(&fleet[i]))
+	}
+	if paused, is := overview.FailoverPaused(rows); is {
+		h.Parts = append(h.Parts, partHealth{Name: paused.Name, Detail: paused.Message, Next: paused.Next})
+	}
 	h.Clusters = make([]clusterHealth, len(fleet))
 	var asking sync.WaitGroup
 	for i := range fleet {
@@ -284,7 +290,11 @@ func (h *health) checkWorkloads(ctx context.Context, config *rest.Config) {
 	}
 	var works ocmv1.ManifestWorkList
 	note("manifestworks", "list manifestworks", c.List(ctx, &works))
-	facts.ManifestWorks = works.Items
+	for i := range works.Items {
+		if item, is := overview.ItemOfManifestWork(&works.Items[i]); is {
+			facts.ManifestWorks = append(facts.ManifestWorks, item)
+		}
+	}
 	var more int
 	h.Attention, more = overview.Attention(facts, shownAttention)
 	h.MoreAttention += more
@@ -413,22 +423,8 @@ func storeHealth(ctx context.Context, d *discovery.DiscoveryClient) []partHealth
 		detail += fmt.Sprintf(", backup %s ago", time.Since(*health.LastBackup).Round(time.Second))
 	}
 	parts := []partHealth{{Name: "store", OK: true, Detail: detail}}
-	for _, f := range health.Findings {
+	for _, f := range health.Problems() {
 		parts = append(parts, partHealth{Name: f.Name, Detail: f.Message, Next: f.Next})
-	}
-	if health.Held > 0 {
-		parts = append(parts, partHealth{Name: "restore",
-			Detail: fmt.Sprintf("%d objects in clusters are held since the hub was restored", health.Held),
-			Next:   "`argosy restore status` lists them; `argosy restore accept` makes their clusters follow the hub"})
-	}
-	if len(health.Orphans) > 0 {
-		var where []string
-		for _, cluster := range slices.Sorted(maps.Keys(health.Orphans)) {
-			where = append(where, fmt.Sprintf("%d in %s", health.Orphans[cluster], cluster))
-		}
-		parts = append(parts, partHealth{Name: "orphans", Detail: "clusters have objects that the hub does not know: " +
-			strings.Join(where, ", "),
-			Next: "`argosy get orphans` lists them; `argosy adopt` takes one into the fleet, `argosy orphans delete` deletes it"})
 	}
 	return parts
 }

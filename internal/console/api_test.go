@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/explain/overview"
@@ -67,6 +68,13 @@ func waitingRelease(namespace string) *releasev1alpha1.Release {
 			Type: releasev1alpha1.ReleaseProgressing, Reason: releasev1alpha1.ReasonWaitingForApproval}}}}
 }
 
+// faultyWork returns a ManifestWork that its cluster refuses.
+func faultyWork(namespace string) *ocmv1.ManifestWork {
+	return &ocmv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "base"},
+		Status: ocmv1.ManifestWorkStatus{Conditions: []metav1.Condition{{Type: ocmv1.Applied,
+			Status: metav1.ConditionFalse, Message: "no"}}}}
+}
+
 func newTestAPI(t *testing.T, g grants, objs ...client.Object) *API {
 	t.Helper()
 	cached := newFakeCache(objs...)
@@ -105,9 +113,10 @@ func TestRowsAreOnlyWhatTheUserMayList(t *testing.T) {
 			objs = append(objs, binding(kind, ns, "web", "c1"))
 		}
 	}
-	objs = append(objs, waitingRelease("shop"), waitingRelease("bank"))
+	objs = append(objs, waitingRelease("shop"), waitingRelease("bank"), faultyWork("shop"), faultyWork("bank"))
 	all := []string{"list clusters *", "get /argosy/health", "get /argosy/pods"}
-	for _, resource := range []string{"deployments", "secrets", "releases", "resourcebindings", "resourcebindings/pods"} {
+	for _, resource := range []string{"deployments", "secrets", "releases", "resourcebindings", "resourcebindings/pods",
+		"manifestworks"} {
 		for _, ns := range append([]string{"*"}, namespaces...) {
 			verb := "list "
 			if strings.Contains(resource, "/") {
@@ -118,7 +127,7 @@ func TestRowsAreOnlyWhatTheUserMayList(t *testing.T) {
 	}
 	random := rand.New(rand.NewPCG(1, 2))
 	u := &user.DefaultInfo{Name: "alice"}
-	seen := map[string]int{}
+	seen, works := map[string]int{}, 0
 	g := grants{}
 	a := newTestAPI(t, g, objs...)
 	s, err := a.rows.current(t.Context())
@@ -158,6 +167,9 @@ func TestRowsAreOnlyWhatTheUserMayList(t *testing.T) {
 					allowed = may("list", "releases", o.Namespace)
 				case row.About == "hub":
 					allowed = g["get /argosy/health"]
+				case o.Kind == "ManifestWork":
+					works++
+					allowed = may("list", "manifestworks", o.Namespace)
 				case strings.HasPrefix(row.Key, "pods/"):
 					allowed = may("list", kinds[o.Kind], o.Namespace) && may("list", "resourcebindings", o.Namespace) &&
 						(g["get /argosy/pods"] || may("get", "resourcebindings/pods", o.Namespace))
@@ -175,12 +187,15 @@ func TestRowsAreOnlyWhatTheUserMayList(t *testing.T) {
 			t.Errorf("no row of %s was seen", topic)
 		}
 	}
+	if works == 0 {
+		t.Error("no ManifestWork was seen")
+	}
 }
 
 func TestUserWithAllRightsSeesTheFleet(t *testing.T) {
 	g := grants{"list clusters *": true, "list deployments *": true, "list releases *": true, "list secrets *": true,
-		"list resourcebindings *": true, "get /argosy/health": true, "get /argosy/pods": true}
-	a := newTestAPI(t, g, &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "c1"}},
+		"list resourcebindings *": true, "get /argosy/health": true, "get /argosy/pods": true, "list manifestworks *": true}
+	a := newTestAPI(t, g, &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "c1"}}, faultyWork("c1"),
 		binding("Deployment", "shop", "web", "c1"), binding("Secret", "bank", "key", "c1"), waitingRelease("shop"))
 	s, err := a.rows.current(t.Context())
 	if err != nil {
@@ -188,7 +203,8 @@ func TestUserWithAllRightsSeesTheFleet(t *testing.T) {
 	}
 	v := a.fleet(t.Context(), &user.DefaultInfo{Name: "root"}, s)
 	want := []string{"hub/store", "pods/Deployment.apps shop/web/c1", "workload/Deployment.apps shop/web",
-		"workload/Secret bank/key", "release/Release.release.argosy.io shop/web-7", "cluster/c1"}
+		"workload/ManifestWork.work.open-cluster-management.io c1/base", "workload/Secret bank/key",
+		"release/Release.release.argosy.io shop/web-7", "cluster/c1"}
 	if got := keys(v); !slices.Equal(got, want) {
 		t.Errorf("the items are %q, want %q", got, want)
 	}

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/explain/overview"
@@ -31,7 +32,7 @@ type Cache interface {
 
 // changes are the names of the objects that changed; nil for all objects of a kind.
 type changes struct {
-	clusters, bindings, releases sets.Set[types.NamespacedName]
+	clusters, bindings, releases, works sets.Set[types.NamespacedName]
 }
 
 // changeTracker records which objects of a cache change, until it is stopped.
@@ -52,7 +53,8 @@ func trackChanges(ctx context.Context, c Cache) (*changeTracker, error) {
 		object   client.Object
 		recorded *sets.Set[types.NamespacedName]
 	}{{&clusterv1alpha1.Cluster{}, &t.recorded.clusters}, {&workv1alpha2.ResourceBinding{}, &t.recorded.bindings},
-		{&workv1alpha2.ClusterResourceBinding{}, &t.recorded.bindings}, {&releasev1alpha1.Release{}, &t.recorded.releases}} {
+		{&workv1alpha2.ClusterResourceBinding{}, &t.recorded.bindings}, {&releasev1alpha1.Release{}, &t.recorded.releases},
+		{&ocmv1.ManifestWork{}, &t.recorded.works}} {
 		record := func(obj any) {
 			name, err := toolscache.DeletionHandlingObjectToName(obj)
 			if err != nil {
@@ -92,7 +94,7 @@ func (t *changeTracker) take() changes {
 	defer t.mu.Unlock()
 	recorded := t.recorded
 	t.recorded = changes{clusters: sets.New[types.NamespacedName](), bindings: sets.New[types.NamespacedName](),
-		releases: sets.New[types.NamespacedName]()}
+		releases: sets.New[types.NamespacedName](), works: sets.New[types.NamespacedName]()}
 	return recorded
 }
 
@@ -115,6 +117,8 @@ type (
 	cluster       = object[clusterFacts]
 	workload      = object[overview.WorkloadRow]
 	releaseObject = object[releaseFacts]
+	// manifestWork has nil if the ManifestWork needs no attention.
+	manifestWork = object[*overview.Item]
 )
 
 // clusterFacts are a cluster in a list, and the cluster.
@@ -164,6 +168,22 @@ var (
 				facts.waiting = &waiting
 			}
 			return r.Namespace + "/" + r.Name, facts
+		},
+	}
+	workKind = objectKind[*ocmv1.ManifestWork, *overview.Item]{
+		name:  "manifestworks",
+		empty: func(string) *ocmv1.ManifestWork { return &ocmv1.ManifestWork{} },
+		list: func(ctx context.Context, r client.Reader) ([]*ocmv1.ManifestWork, error) {
+			var list ocmv1.ManifestWorkList
+			err := r.List(ctx, &list, client.UnsafeDisableDeepCopy)
+			return pointers(list.Items), err
+		},
+		facts: func(mw *ocmv1.ManifestWork) (string, *overview.Item) {
+			item, is := overview.ItemOfManifestWork(mw)
+			if !is {
+				return mw.Namespace + "/" + mw.Name, nil
+			}
+			return mw.Namespace + "/" + mw.Name, &item
 		},
 	}
 )

@@ -117,6 +117,9 @@ func shown(s *fleetState) (all []string) {
 	for _, r := range s.releases {
 		all = append(all, fmt.Sprint(r.row.key, string(r.row.json), r.facts.waiting))
 	}
+	for _, m := range s.works {
+		all = append(all, m.row.key+string(m.row.json))
+	}
 	return all
 }
 
@@ -124,7 +127,7 @@ func shown(s *fleetState) (all []string) {
 func randomObject(random *rand.Rand) client.Object {
 	name, n := fmt.Sprint("o", random.IntN(8)), random.IntN(5)
 	ns := []string{"shop", "bank"}[random.IntN(2)]
-	switch random.IntN(4) {
+	switch random.IntN(5) {
 	case 0:
 		return &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name},
 			Spec: clusterv1alpha1.ClusterSpec{Region: fmt.Sprint("r", n)}}
@@ -136,6 +139,10 @@ func randomObject(random *rand.Rand) client.Object {
 		b := &workv1alpha2.ClusterResourceBinding{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: fmt.Sprint("n", n)}
 		return b
+	case 3:
+		mw := faultyWork(ns)
+		mw.Name, mw.Status.Conditions[0].Message = name, fmt.Sprint("message ", n)
+		return mw
 	}
 	r := waitingRelease(ns)
 	r.Name, r.Status.Reason = name, fmt.Sprint("Reason", n)
@@ -315,7 +322,7 @@ func TestRowsFollowTheCacheOfTheControllers(t *testing.T) {
 		sees   string
 		first  int
 		second int
-	}{{first, "first", 4, 0}, {second, "second", 0, 4}, {nil, "api", 0, 0}, {second, "second", 0, 4}} {
+	}{{first, "first", 5, 0}, {second, "second", 0, 5}, {nil, "api", 0, 0}, {second, "second", 0, 5}} {
 		r.o.Cached = func() Cache { return step.cached }
 		for range freshRemote / freshFor {
 			later()
@@ -343,8 +350,8 @@ func TestLastStreamRemovesTheEventHandlers(t *testing.T) {
 		}
 	}
 	a.leave("alice")
-	if len(c.handlers) != 4 {
-		t.Errorf("while a stream is open, there are %d handlers, want 4", len(c.handlers))
+	if len(c.handlers) != 5 {
+		t.Errorf("while a stream is open, there are %d handlers, want 5", len(c.handlers))
 	}
 	a.leave("bob")
 	if len(c.handlers) > 0 || a.rows.last != nil {

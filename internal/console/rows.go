@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
@@ -67,6 +68,7 @@ type fleetState struct {
 	clusters  []*cluster
 	workloads []*workload
 	releases  []*releaseObject
+	works     []*manifestWork
 	troubled  []pods.Workload
 	hub       []overview.HubFinding
 }
@@ -203,11 +205,12 @@ func (r *rows) nextLocked(ctx context.Context, cached Cache, next *fleetState, e
 	}
 	w, bindingsErr := bindingKind(facts).update(ctx, reader, &next.workloads, only.bindings, again)
 	l, releasesErr := releaseKind.update(ctx, reader, &next.releases, only.releases, nil)
-	if err := errors.Join(clustersErr, bindingsErr, releasesErr); err != nil {
+	m, worksErr := workKind.update(ctx, reader, &next.works, only.works, nil)
+	if err := errors.Join(clustersErr, bindingsErr, releasesErr, worksErr); err != nil {
 		return false, err
 	}
 	r.facts, r.standing = facts, standing
-	return r.last == nil || c || w || l, nil
+	return r.last == nil || c || w || l || m, nil
 }
 
 // reader returns the cache of this hub's controllers, or a reader of the API while they run elsewhere.
@@ -228,6 +231,7 @@ func (r *rows) readerLocked(cached Cache) (client.Reader, error) {
 		mapper.Add(workv1alpha2.GroupVersion.WithKind("ResourceBinding"), meta.RESTScopeNamespace)
 		mapper.Add(workv1alpha2.GroupVersion.WithKind("ClusterResourceBinding"), meta.RESTScopeRoot)
 		mapper.Add(releasev1alpha1.GroupVersion.WithKind("Release"), meta.RESTScopeNamespace)
+		mapper.Add(ocmv1.GroupVersion.WithKind("ManifestWork"), meta.RESTScopeNamespace)
 		mapper.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
 		c, err := client.New(r.o.Config, client.Options{Scheme: why.Scheme(), Mapper: mapper})
 		if err != nil {
@@ -303,6 +307,8 @@ type totals struct {
 var (
 	listClusters = right{verb: "list", group: clusterv1alpha1.GroupVersion.Group, resource: "clusters"}
 	listBindings = right{verb: "list", group: workv1alpha2.GroupVersion.Group, resource: "resourcebindings"}
+
+	listManifestWorks = right{verb: "list", group: ocmv1.GroupVersion.Group, resource: "manifestworks"}
 )
 
 // visible returns the clusters and workloads that a user may list. A workload needs the right to list its kind and the
@@ -477,6 +483,12 @@ func (a *API) fleet(ctx context.Context, u user.Info, s *fleetState) view {
 		if r.facts.waiting != nil && lists(listReleasesIn(r.facts.Namespace)) {
 			f.Releases = append(f.Releases, *r.facts.waiting)
 			n.Waiting++
+		}
+	}
+	for _, m := range s.works {
+		works := listManifestWorks
+		if works.namespace = m.name.Namespace; m.facts != nil && lists(works) {
+			f.ManifestWorks = append(f.ManifestWorks, *m.facts)
 		}
 	}
 	items, more := overview.Attention(f, maxItems)

@@ -454,7 +454,7 @@ func (h *Hub) startAPIServer(ctx context.Context) (func(), error) {
 		return nil
 	}
 	h.deps.Join, h.deps.Simulate, h.deps.URL = h.parts.Join, h.parts.Simulate, h.url
-	h.deps.Findings = func() []upkeep.Finding { return h.health().Findings }
+	h.deps.Findings = func() []upkeep.Finding { return h.health().Problems() }
 	if h.config.runs("console") {
 		// All hubs of one etcd have this key, so that each can read the sessions of the others.
 		key, err := os.ReadFile(h.files.ServiceAccountKey)

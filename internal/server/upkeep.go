@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -446,6 +447,26 @@ type Health struct {
 	Orphans map[string]int `json:"orphans,omitempty"`
 	// Held counts the Works that are paused since a restore, until a user accepts them.
 	Held int `json:"held,omitempty"`
+}
+
+// Problems returns the findings, and what the restore of a backup left to decide.
+func (h Health) Problems() []upkeep.Finding {
+	all := slices.Clone(h.Findings)
+	if h.Held > 0 {
+		all = append(all, upkeep.Finding{Name: "restore",
+			Message: fmt.Sprintf("%d objects in clusters are held since the hub was restored", h.Held),
+			Next:    "`argosy restore status` lists them; `argosy restore accept` makes their clusters follow the hub"})
+	}
+	if len(h.Orphans) > 0 {
+		var where []string
+		for _, cluster := range slices.Sorted(maps.Keys(h.Orphans)) {
+			where = append(where, fmt.Sprintf("%d in %s", h.Orphans[cluster], cluster))
+		}
+		all = append(all, upkeep.Finding{Name: "orphans", Message: "clusters have objects that the hub does not know: " +
+			strings.Join(where, ", "),
+			Next: "`argosy get orphans` lists them; `argosy adopt` takes one into the fleet, `argosy orphans delete` deletes it"})
+	}
+	return all
 }
 
 func (h *Hub) health() Health {

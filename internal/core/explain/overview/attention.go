@@ -51,8 +51,45 @@ type Facts struct {
 	// Troubled are the workloads with pods that do not run.
 	Troubled []pods.Workload
 	Releases []ReleaseRow
-	// ManifestWorks are those of Open Cluster Management.
-	ManifestWorks []ocmv1.ManifestWork
+	// ManifestWorks are the items of those of Open Cluster Management.
+	ManifestWorks []Item
+}
+
+// ItemOfManifestWork returns what needs attention about a ManifestWork; false if nothing does.
+func ItemOfManifestWork(mw *ocmv1.ManifestWork) (Item, bool) {
+	applied := meta.FindStatusCondition(mw.Status.Conditions, ocmv1.Applied)
+	if applied == nil || applied.Status == metav1.ConditionTrue || mw.DeletionTimestamp != nil {
+		return Item{}, false
+	}
+	o := Object{Group: ocmv1.GroupVersion.Group, Kind: "ManifestWork", Namespace: mw.Namespace, Name: mw.Name}
+	item := Item{Key: "workload/" + o.String(), Severity: why.Problem, About: "workload", Object: &o,
+		Cluster: mw.Namespace, What: "not applied: " + applied.Message, Next: whyCommand(o)}
+	if !applied.LastTransitionTime.IsZero() {
+		item.Since = applied.LastTransitionTime.Unix()
+	}
+	return item, true
+}
+
+// FailoverPaused returns the finding that failover is paused for some of the clusters; false if it is for none.
+func FailoverPaused(clusters []*ClusterRow) (f HubFinding, paused bool) {
+	var names []string
+	for _, c := range clusters {
+		if c.FailoverPaused != "" {
+			if names = append(names, c.Name); f.Message == "" {
+				f.Message = c.FailoverPaused
+			}
+		}
+	}
+	if len(names) == 0 {
+		return f, false
+	}
+	where := strings.Join(names[:min(3, len(names))], ", ")
+	if len(names) > 3 {
+		where += fmt.Sprintf(" and %d more", len(names)-3)
+	}
+	return HubFinding{Name: "failover", Message: fmt.Sprintf("paused for %s: %s", where, f.Message),
+		Next: "`argosy get failovers` lists the workloads that stay; `argosy why cluster " + names[0] +
+			"` shows why the cluster is lost"}, true
 }
 
 // ReleaseRow is a release that waits for a person.
@@ -81,7 +118,11 @@ func RowOfRelease(r *releasev1alpha1.Release) (ReleaseRow, bool) {
 // workloads, then the oldest. It returns at most limit items, and how many more there are.
 func Attention(f Facts, limit int) (first []Item, more int) {
 	var items []Item
-	for _, h := range f.Hub {
+	hub := f.Hub
+	if paused, is := FailoverPaused(f.Clusters); is {
+		hub = append(slices.Clone(hub), paused)
+	}
+	for _, h := range hub {
 		items = append(items, Item{Key: "hub/" + h.Name, Severity: why.Problem, About: "hub", Part: h.Name, What: h.Message,
 			Next: h.Next})
 	}
@@ -145,17 +186,7 @@ func Attention(f Facts, limit int) (first []Item, more int) {
 		items = append(items, Item{Key: "release/" + r.String(), Severity: r.Severity, About: "release", Object: &r.Object,
 			What: r.What, Next: r.Next, Actor: r.Actor, Since: r.Since})
 	}
-	for i := range f.ManifestWorks {
-		mw := &f.ManifestWorks[i]
-		applied := meta.FindStatusCondition(mw.Status.Conditions, ocmv1.Applied)
-		if applied == nil || applied.Status == metav1.ConditionTrue || mw.DeletionTimestamp != nil {
-			continue
-		}
-		o := Object{Group: ocmv1.GroupVersion.Group, Kind: "ManifestWork", Namespace: mw.Namespace, Name: mw.Name}
-		items = append(items, Item{Key: "workload/" + o.String(), Severity: why.Problem, About: "workload", Object: &o,
-			Cluster: mw.Namespace, What: "not applied: " + applied.Message, Next: whyCommand(o),
-			Since: applied.LastTransitionTime.Unix()})
-	}
+	items = append(items, f.ManifestWorks...)
 	// In an outage there are as many items as workloads: ranks are computed once, and only the first items get texts.
 	severities := []why.Severity{why.Problem, why.Attention, why.Waiting}
 	abouts := []string{"hub", "cluster", "release", "workload"}

@@ -98,6 +98,8 @@ type ClusterRow struct {
 	Memory *Amount  `json:"memory,omitempty"`
 	Pods   *Amount  `json:"pods,omitempty"`
 	Taints []string `json:"taints,omitempty"`
+	// FailoverPaused is why no workload leaves the lost cluster; empty if failover is not paused for it.
+	FailoverPaused string `json:"failoverPaused,omitempty"`
 }
 
 // Amount is how much of a resource is requested, of all that can be.
@@ -113,6 +115,10 @@ func RowOfCluster(c *clusterv1alpha1.Cluster) ClusterRow {
 		Region: c.Spec.Region, Provider: c.Spec.Provider, Version: c.Status.KubernetesVersion, Taints: Repelling(c)}
 	if v.Condition != nil && !v.Condition.LastTransitionTime.IsZero() {
 		row.Since = v.Condition.LastTransitionTime.Unix()
+	}
+	if paused := meta.FindStatusCondition(c.Status.Conditions,
+		clusterv1alpha1.ClusterConditionFailoverPaused); paused != nil && paused.Status == metav1.ConditionTrue {
+		row.FailoverPaused = paused.Message
 	}
 	if n := c.Status.NodeSummary; n != nil {
 		row.Nodes, row.ReadyNodes = n.TotalNum, n.ReadyNum

@@ -194,6 +194,12 @@ func TestAttentionListsEachFault(t *testing.T) {
 	works := []ocmv1.ManifestWork{{ObjectMeta: metav1.ObjectMeta{Namespace: "eu", Name: "web"}}, {}}
 	works[0].Status.Conditions = condition(ocmv1.Applied, metav1.ConditionFalse, "Failed to apply manifest work")
 	works[1].Status.Conditions = condition(ocmv1.Applied, metav1.ConditionTrue, "")
+	var faulty []overview.Item
+	for i := range works {
+		if item, is := overview.ItemOfManifestWork(&works[i]); is {
+			faulty = append(faulty, item)
+		}
+	}
 	for name, c := range map[string]struct {
 		facts overview.Facts
 		want  string
@@ -202,7 +208,7 @@ func TestAttentionListsEachFault(t *testing.T) {
 		"a failed override": {row(override), "not applied: WorksWritten: override o: no such path"},
 		"a conflict": {row(deployment(item("a", false, "the object exists and the hub does not manage it", "", ""))),
 			"not applied in a: the object exists and the hub does not manage it"},
-		"a ManifestWork": {overview.Facts{ManifestWorks: works}, "not applied: Failed to apply manifest work"},
+		"a ManifestWork": {overview.Facts{ManifestWorks: faulty}, "not applied: Failed to apply manifest work"},
 	} {
 		items, more := overview.Attention(c.facts, 9)
 		if len(items) != 1 || more > 0 || items[0].What != c.want || items[0].Severity != why.Problem ||
@@ -226,6 +232,27 @@ func TestStateOfWorkloadWithoutClusters(t *testing.T) {
 	b.DeletionTimestamp = &noon
 	if row := overview.RowOfWorkload(b, state.Facts{}); row.State != overview.Deleting {
 		t.Errorf("a deleted one is %s", row.State)
+	}
+}
+
+// The clusters are one item: in an outage, they have the same reason.
+func TestAttentionListsPausedFailoverOnce(t *testing.T) {
+	var rows []*overview.ClusterRow
+	for _, name := range []string{"a", "b", "c", "d", "ready"} {
+		rows = append(rows, new(overview.RowOfCluster(cluster(name, metav1.ConditionTrue, func(c *clusterv1alpha1.Cluster) {
+			if name != "ready" {
+				c.Status.Conditions = append(c.Status.Conditions, metav1.Condition{Status: metav1.ConditionTrue,
+					Type: clusterv1alpha1.ClusterConditionFailoverPaused, Message: "4 of 5 clusters were lost"})
+			}
+		}))))
+	}
+	items, _ := overview.Attention(overview.Facts{Clusters: rows}, 9)
+	if len(items) != 1 || items[0].Severity != why.Problem || items[0].Part != "failover" || items[0].Next == "" ||
+		items[0].What != "paused for a, b, c and 1 more: 4 of 5 clusters were lost" {
+		t.Errorf("the items are %+v", items)
+	}
+	if items, _ := overview.Attention(overview.Facts{Clusters: rows[4:]}, 9); len(items) > 0 {
+		t.Errorf("without a pause, the items are %+v", items)
 	}
 }
 
