@@ -20,7 +20,7 @@ import (
 	"k8s.io/kubectl/pkg/cmd/get"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 
-	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/object/fields"
 )
 
@@ -235,8 +235,10 @@ func managed(obj runtime.Object, at *place) string {
 	if at.cluster == "" {
 		return "-"
 	}
-	if m, err := meta.Accessor(obj); err == nil && m.GetLabels()[workv1alpha2.ManagedLabel] == "true" {
-		return "Y"
+	if u, is := obj.(*unstructured.Unstructured); is {
+		if _, managed := execute.WorkOf(u, at.cluster); managed {
+			return "Y"
+		}
 	}
 	return "N"
 }

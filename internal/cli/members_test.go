@@ -355,8 +355,10 @@ func TestObjectIsMissingOnlyByAnAnswerOfItsCluster(t *testing.T) {
 func TestAMembersRowsSayTheirClusterAndWhetherTheyAreManaged(t *testing.T) {
 	row := func(managed bool) metav1.TableRow {
 		u := &unstructured.Unstructured{Object: map[string]any{}}
+		// The EndpointSlices and Endpoints of a Service copy its labels, not its annotations.
+		u.SetLabels(map[string]string{"karmada.io/managed": "true"})
 		if managed {
-			u.SetLabels(map[string]string{"karmada.io/managed": "true"})
+			u.SetAnnotations(map[string]string{"work.karmada.io/namespace": "karmada-es-eu", "work.karmada.io/name": "web"})
 		}
 		r := metav1.TableRow{Cells: []any{"web", "2/2"}}
 		r.Object.Object = u

@@ -114,7 +114,8 @@ func (a *API) Handler(next http.Handler) http.Handler {
 		mePath: a.serveMe, linkPath: a.serveLink, streamPath: a.serveStream, whyPath: a.serveWhy, importPath: a.serveImport,
 		actionsPath: a.serveActions, objectPath: a.serveObject, changePath: a.serveChange,
 		pastPath: a.servePast, releasePath: a.serveRelease, evidencePath: a.serveEvidence, timelinePath: a.serveTimeline,
-		podsPath: a.servePods}
+		podsPath: a.servePods, kindsPath: a.serveKinds, objectsPath: a.serveObjects, policiesPath: a.servePolicies,
+		unclaimedPath: a.serveUnclaimed}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer, found := serve[r.URL.Path]
 		if !found {
@@ -330,7 +331,7 @@ func (n *naming) List(ctx context.Context, list client.ObjectList, opts ...clien
 // missingOf returns a *Missing for an error that an object is forbidden, otherwise the error.
 func missingOf(err error, verb, namespace string) error {
 	if lack := why.MissingOf(err, verb, namespace); lack != nil {
-		return &Missing{*lack, err}
+		return &Missing{Missing: *lack, err: err}
 	}
 	return err
 }
@@ -338,6 +339,9 @@ func missingOf(err error, verb, namespace string) error {
 // Missing is a right that the user lacks, as an error.
 type Missing struct {
 	roles.Missing
+	// Cluster is the member in which the right is missing; empty for the hub.
+	Cluster string `json:"cluster,omitempty"`
+
 	err error
 }
 

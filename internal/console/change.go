@@ -1,15 +1,15 @@
 package console
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"regexp"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -19,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -369,6 +368,8 @@ type pastAnswer struct {
 	Path    string   `json:"path"`
 	Missing *Missing `json:"missing,omitempty"`
 	Refused string   `json:"refused,omitempty"`
+	// Release is the one that refuses it; empty for none.
+	Release string `json:"release,omitempty"`
 }
 
 // servePast returns the stored revisions of a workload: kind, namespace and name.
@@ -397,12 +398,13 @@ func (a *API) servePast(w http.ResponseWriter, r *http.Request, u user.Info) {
 		refuseError(w, err)
 		return
 	}
+	answer.Release, answer.Refused = in.ReleaseOwner()
 	for _, p := range past {
 		one := pastRevision{PastRevision: p}
-		if !p.Current {
+		if !p.Current && answer.Refused == "" {
 			undo, err := in.UndoTo(p.Revision)
 			if err != nil {
-				answer.Refused = err.Error()
+				answer.Refused = err.Error() // it holds for each revision
 			} else {
 				one.Undo, one.Command = &undo, fmt.Sprintf("%s --to-revision %d --yes",
 					rollout.CommandFor(obj, "argosy rollout undo"), p.Revision)
@@ -418,44 +420,104 @@ func (a *API) servePast(w http.ResponseWriter, r *http.Request, u user.Info) {
 	respond(w, answer)
 }
 
-// parse reads the objects of a text.
+// parse reads the objects of a text. Its errors name the line of the text.
 func parse(text string) (all []*unstructured.Unstructured, err error) {
-	documents := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(text)))
-	for {
-		document, err := documents.Read()
-		if errors.Is(err, io.EOF) {
-			break
-		}
+	documents := split(text)
+	if len(documents) > maxObjects {
+		return nil, fmt.Errorf("the text has %d objects: the console takes up to %d, `kubectl apply` takes more",
+			len(documents), maxObjects)
+	}
+	for _, d := range documents {
+		raw, err := yaml.YAMLToJSONStrict([]byte(d.text))
 		if err != nil {
-			return nil, fmt.Errorf("read the YAML: %w", err)
-		}
-		document = bytes.TrimSpace(bytes.TrimPrefix(document, []byte("---\n")))
-		if len(document) == 0 {
-			continue
+			reason, _, _ := strings.Cut(yamlPrefix.ReplaceAllString(err.Error(), ""), "\n")
+			return nil, fmt.Errorf("line %d is not valid YAML: %s", d.badLine(), reason)
 		}
 		obj := &unstructured.Unstructured{}
-		raw, err := yaml.YAMLToJSONStrict(document)
-		if err == nil {
-			err = obj.UnmarshalJSON(raw)
+		if err := json.Unmarshal(raw, &obj.Object); err != nil {
+			return nil, fmt.Errorf("line %d begins no object: write apiVersion, kind and metadata", d.line)
 		}
+		lacks := ""
 		switch {
-		case err != nil:
-			return nil, fmt.Errorf("document %d: %w", len(all)+1, err)
+		case obj.GetAPIVersion() == "":
+			lacks = "apiVersion"
+		case obj.GetKind() == "":
+			lacks = "kind"
 		case obj.IsList():
-			return nil, fmt.Errorf("document %d is a list: write its objects as documents, separated by ---", len(all)+1)
+			return nil, fmt.Errorf("line %d begins a list: write its objects as documents, separated by ---", d.line)
 		case obj.GetName() == "":
-			return nil, fmt.Errorf("document %d has no metadata.name", len(all)+1)
+			lacks = "metadata.name"
+		}
+		if lacks != "" {
+			return nil, fmt.Errorf("the object that begins at line %d has no %s", d.line, lacks)
 		}
 		all = append(all, obj)
 	}
-	switch {
-	case len(all) == 0:
+	if len(all) == 0 {
 		return nil, errors.New("the text has no object")
-	case len(all) > maxObjects:
-		return nil, fmt.Errorf("the text has %d objects: the console takes up to %d, `kubectl apply` takes more", len(all),
-			maxObjects)
 	}
 	return all, nil
+}
+
+// document is a YAML document of a text, and its first line, from 1.
+type document struct {
+	text string
+	line int
+}
+
+// yamlPrefix is what a YAML error begins with. Its line may be that of the block around the error.
+var yamlPrefix = regexp.MustCompile(`^(error converting YAML to JSON: )?(yaml: )?(unmarshal errors:\s*)?(line \d+: )?`)
+
+// maxLinesTried bounds the lines for which badLine tries each. The line is a near one for a longer document.
+const maxLinesTried = 300
+
+// badLine returns the first line after those that are valid YAML.
+func (d document) badLine() int {
+	lines := slices.Collect(strings.Lines(d.text))
+	valid := func(n int) bool {
+		_, err := yaml.YAMLToJSONStrict([]byte(strings.Join(lines[:n], "")))
+		return err == nil
+	}
+	n := len(lines) - 1
+	if n > maxLinesTried {
+		n = sort.Search(n, func(i int) bool { return !valid(i + 1) })
+	}
+	for n > 0 && !valid(n) {
+		n--
+	}
+	return d.line + n
+}
+
+// split returns the documents of a text that have more than comments.
+func split(text string) (all []document) {
+	var d document
+	begun := false
+	end := func() {
+		if begun {
+			all = append(all, d)
+		}
+		d, begun = document{}, false
+	}
+	line := 0
+	for one := range strings.Lines(text) {
+		line++
+		trimmed := strings.TrimSpace(one)
+		if rest, separates := strings.CutPrefix(one, "---"); separates {
+			if rest = strings.TrimSpace(rest); rest == "" || strings.HasPrefix(rest, "#") {
+				end()
+				continue
+			}
+		}
+		if !begun && (trimmed == "" || strings.HasPrefix(trimmed, "#")) {
+			continue
+		}
+		if !begun {
+			d.line, begun = line, true
+		}
+		d.text += one
+	}
+	end()
+	return all
 }
 
 // write creates or updates an object, or lets the API server check that without writing.

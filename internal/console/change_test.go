@@ -358,10 +358,19 @@ func TestChangeNeedsTheUsersRights(t *testing.T) {
 
 func TestInvalidChangeIsRefused(t *testing.T) {
 	a, _ := changing(t, grants{}, "")
+	const secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n"
 	for text, want := range map[string]string{
-		"": "no object", "a: [": "document 1", "{kind: Secret, kind: Pod}": "document 1",
-		"{apiVersion: v1, kind: Secret}":                                                           "metadata.name",
-		"{apiVersion: v1, kind: List, items: []}":                                                  "list",
+		"": "no object", "# only a comment\n---\n": "no object",
+		"{kind: Secret, kind: Pod}":                  `line 1 is not valid YAML: key "kind" already set`,
+		"\n---\n# a\n{apiVersion: v1, kind: Secret}": "begins at line 4 has no metadata.name",
+		"kind: Secret":                               "begins at line 1 has no apiVersion",
+		secret + strings.Repeat("# more\n", 400) + "a:\n- b: [c,\n   d]\n- 'e\n": "line 407 is not valid YAML",
+		"just words": "line 1 begins no object",
+		"{apiVersion: v1, kind: List, items: []}":                                                  "line 1 begins a list",
+		secret + "---\n" + secret + "---\na: [":                                                    "line 9 is not valid YAML: did not find",
+		secret + "---\n" + secret + "data:\n\ta: eA==\n":                                           "line 9 is not valid YAML: found character",
+		secret + "--- # next\nkind: Pod\na: b: c\n":                                                "line 6 is not valid YAML: mapping values are not allowed",
+		"kind: Pod\nmetadata:\n  name: a\n wrong: true\n":                                          "line 4 is not valid YAML: did not find expected key",
 		strings.Repeat("{apiVersion: v1, kind: Secret, metadata: {name: a}}\n---\n", maxObjects+1): "up to 20",
 	} {
 		body, _ := json.Marshal(change{YAML: text})

@@ -73,7 +73,8 @@ func TestRevisionsOfAWorkloadHaveAWayBack(t *testing.T) {
 		if !got.Revisions[0].Current || got.Revisions[0].Undo != nil || former.Revision != 1 ||
 			(former.Undo != nil) != c.back ||
 			!strings.Contains(got.Refused, c.refused) || (got.Refused == "") != (c.refused == "") ||
-			(got.Missing == nil) != (c.missing == "") || got.Missing != nil && got.Missing.Error() != c.missing {
+			(got.Release == "web-1") != (c.refused != "") || (got.Missing == nil) != (c.missing == "") ||
+			got.Missing != nil && got.Missing.Error() != c.missing {
 			t.Errorf("%s: the answer is %s", name, w.Body)
 		}
 		if c.back && (former.Undo.Images[0].To != "web:1" ||

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -24,7 +23,7 @@ import (
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/explain/state"
 	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/member/proxy"
 )
@@ -52,6 +51,8 @@ type podRow struct {
 	Name       string   `json:"name"`
 	Containers []string `json:"containers"`
 	Phase      string   `json:"phase"`
+	// State is Healthy, Progressing or Unhealthy.
+	State state.State `json:"state"`
 	// Reason explains why a container does not run; empty if all do.
 	Reason   string `json:"reason,omitempty"`
 	Ready    int    `json:"ready"`
@@ -167,14 +168,8 @@ func (a *API) readPods(ctx context.Context, u user.Info, cluster, namespace stri
 	var list corev1.PodList
 	// With resource version 0, the member would ignore the limit.
 	err = c.List(ctx, &list, &client.ListOptions{Namespace: namespace, LabelSelector: selector, Limit: maxPods})
-	var status apierrors.APIStatus
-	if apierrors.IsForbidden(err) && errors.As(err, &status) && status.Status().Details != nil &&
-		status.Status().Details.Group == clusterv1alpha1.GroupVersion.Group {
-		return podList{}, right{verb: "get", group: clusterv1alpha1.GroupVersion.Group, resource: "clusters",
-			subresource: "proxy"}.missing()
-	}
 	if err != nil {
-		return podList{}, missingOf(err, "list", namespace)
+		return podList{}, missingInMember(err, cluster, "list", namespace)
 	}
 	rows := make([]podRow, 0, len(list.Items))
 	for i := range list.Items {
@@ -210,6 +205,15 @@ func rowOfPod(cluster string, p *corev1.Pod) podRow {
 		if s.State.Terminated != nil && p.Status.Phase != corev1.PodSucceeded {
 			row.Reason = cmp.Or(row.Reason, s.State.Terminated.Reason)
 		}
+	}
+	switch {
+	case p.Status.Phase == corev1.PodSucceeded,
+		p.Status.Phase == corev1.PodRunning && row.Ready == len(row.Containers):
+		row.State = state.Healthy
+	case p.Status.Phase == corev1.PodPending && row.Reason == "":
+		row.State = state.Progressing
+	default:
+		row.State = state.Unhealthy
 	}
 	if p.DeletionTimestamp != nil {
 		row.Reason = "Terminating"

@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/argosy-io/argosy/internal/core/explain/state"
 	"github.com/argosy-io/argosy/internal/member/proxy"
 	"github.com/argosy-io/argosy/internal/why"
 )
@@ -300,6 +301,31 @@ func TestPodSelectorOfKinds(t *testing.T) {
 		}
 		if got != c.want {
 			t.Errorf("the selector of the %s is %q, want %q", c.obj.GetKind(), got, c.want)
+		}
+	}
+}
+
+// The page shows the state by its shape and colour.
+func TestStateOfAPod(t *testing.T) {
+	waiting := corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{
+		Reason: "ImagePullBackOff"}}}
+	for name, c := range map[string]struct {
+		phase    corev1.PodPhase
+		statuses []corev1.ContainerStatus
+		want     state.State
+	}{
+		"all run":             {corev1.PodRunning, []corev1.ContainerStatus{{Ready: true}}, state.Healthy},
+		"one is not ready":    {corev1.PodRunning, []corev1.ContainerStatus{{}}, state.Unhealthy},
+		"it has ended":        {corev1.PodSucceeded, []corev1.ContainerStatus{{}}, state.Healthy},
+		"it failed":           {corev1.PodFailed, nil, state.Unhealthy},
+		"it starts":           {corev1.PodPending, nil, state.Progressing},
+		"it cannot start":     {corev1.PodPending, []corev1.ContainerStatus{waiting}, state.Unhealthy},
+		"its node is unknown": {corev1.PodUnknown, nil, state.Unhealthy},
+	} {
+		row := rowOfPod("eu", &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "web"}}},
+			Status: corev1.PodStatus{Phase: c.phase, ContainerStatuses: c.statuses}})
+		if row.State != c.want {
+			t.Errorf("%s: it is %s", name, row.State)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"hash/maphash"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -23,12 +24,14 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/explain/overview"
 	"github.com/argosy-io/argosy/internal/core/explain/state"
 	"github.com/argosy-io/argosy/internal/core/workload/pods"
+	"github.com/argosy-io/argosy/internal/history"
 	"github.com/argosy-io/argosy/internal/why"
 )
 
@@ -231,6 +234,13 @@ func (r *rows) readerLocked(cached Cache) (client.Reader, error) {
 		mapper.Add(workv1alpha2.GroupVersion.WithKind("ResourceBinding"), meta.RESTScopeNamespace)
 		mapper.Add(workv1alpha2.GroupVersion.WithKind("ClusterResourceBinding"), meta.RESTScopeRoot)
 		mapper.Add(releasev1alpha1.GroupVersion.WithKind("Release"), meta.RESTScopeNamespace)
+		for kind := range history.PolicyResources {
+			at := meta.RESTScopeNamespace
+			if strings.HasPrefix(kind, "Cluster") {
+				at = meta.RESTScopeRoot
+			}
+			mapper.Add(policyv1alpha1.GroupVersion.WithKind(kind), at)
+		}
 		mapper.Add(ocmv1.GroupVersion.WithKind("ManifestWork"), meta.RESTScopeNamespace)
 		mapper.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
 		c, err := client.New(r.o.Config, client.Options{Scheme: why.Scheme(), Mapper: mapper})
@@ -327,10 +337,31 @@ func (a *API) visible(ctx context.Context, u user.Info, s *fleetState) (clusters
 			workloads = append(workloads, w)
 		}
 	}
-	if len(s.workloads) > 0 && len(workloads) == 0 && !a.rights.allows(ctx, u, listBindings) {
-		missing = append(missing, listBindings.missing())
+	if len(s.workloads) > 0 && len(workloads) == 0 {
+		missing = append(missing, a.missingWorkloads(ctx, u, s)...)
 	}
 	return clusters, workloads, missing
+}
+
+// missingWorkloads returns the rights that keep all workloads from a user: to list bindings, otherwise to list the
+// kinds, of which it names three.
+func (a *API) missingWorkloads(ctx context.Context, u user.Info, s *fleetState) (missing []*Missing) {
+	if !a.rights.allows(ctx, u, listBindings) {
+		return []*Missing{listBindings.missing()}
+	}
+	mapper, err := a.kinds.mapper()
+	if err != nil {
+		return nil
+	}
+	named := sets.New[schema.GroupKind]()
+	for _, w := range s.workloads {
+		gk := schema.GroupKind{Group: w.facts.Group, Kind: w.facts.Kind}
+		if m, err := mapper.RESTMapping(gk); err == nil && !named.Has(gk) && len(missing) < 3 {
+			named.Insert(gk)
+			missing = append(missing, right{verb: "list", group: gk.Group, resource: m.Resource.Resource}.missing())
+		}
+	}
+	return missing
 }
 
 // sees returns a function that reports whether a user may list an object and its binding.
@@ -427,7 +458,7 @@ var topics = map[string]func(*API, context.Context, user.Info, *fleetState) view
 			v.rows = append(v.rows, w.row)
 		}
 		for _, m := range missing {
-			if m.Resource == listBindings.resource {
+			if m.Resource != listClusters.resource {
 				v.missing = append(v.missing, m)
 			}
 		}
@@ -490,6 +521,11 @@ func (a *API) fleet(ctx context.Context, u user.Info, s *fleetState) view {
 		if works.namespace = m.name.Namespace; m.facts != nil && lists(works) {
 			f.ManifestWorks = append(f.ManifestWorks, *m.facts)
 		}
+	}
+	if len(s.releases) > 0 && !slices.ContainsFunc(s.releases, func(r *releaseObject) bool {
+		return lists(listReleasesIn(r.facts.Namespace))
+	}) {
+		missing = append(missing, listReleases.missing())
 	}
 	items, more := overview.Attention(f, maxItems)
 	n.More = more

@@ -153,7 +153,9 @@ func TestRoleWithFewestRightsIsNamed(t *testing.T) {
 		{"get", "work.karmada.io", "resourcebindings/pods", "shop", roles.View},
 		{"list", "work.karmada.io", "works", "", ""},
 		{"list", "", "secrets", "shop", ""},
-		{"list", "apps", "deployments", "shop", ""},
+		{"list", "apps", "deployments", "shop", "view"},
+		{"patch", "apps", "deployments", "shop", "edit"},
+		{"approve", "apps", "deployments", "shop", ""},
 	} {
 		if got := roles.Lack(c.verb, c.group, c.resource, c.namespace).Role; got != c.role {
 			t.Errorf("%s %s: %q, want %q", c.verb, c.resource, got, c.role)

@@ -94,7 +94,7 @@ func (in UndoInput) UndoTo(number int64) (Undo, error) {
 	if err != nil {
 		return Undo{}, err
 	}
-	if obstacle := in.releaseOwner(); obstacle != "" {
+	if _, obstacle := in.ReleaseOwner(); obstacle != "" {
 		return Undo{}, fmt.Errorf("%s is not undone: %s", name, obstacle)
 	}
 	u := Undo{Images: []Change{}, Changes: []Change{}}
@@ -137,9 +137,9 @@ func (in UndoInput) UndoTo(number int64) (Undo, error) {
 	return u, nil
 }
 
-// releaseOwner returns why only a release may change the pods of the workload, with the command that goes back; empty
-// if none owns it.
-func (in UndoInput) releaseOwner() string {
+// ReleaseOwner returns why only a release may change the pods of the workload, with the command that goes back, and the
+// release that does so now or did so last. why is empty if no release owns the workload.
+func (in UndoInput) ReleaseOwner() (name, why string) {
 	t, namespace := in.Template, in.Template.GetNamespace()
 	var last *releasev1alpha1.Release
 	for i := range in.Releases {
@@ -148,7 +148,7 @@ func (in UndoInput) releaseOwner() string {
 			continue
 		}
 		if !r.Status.Phase.Ended() {
-			return fmt.Sprintf("release %s updates it: `argosy release rollback %s -n %s`", r.Name, r.Name, namespace)
+			return r.Name, fmt.Sprintf("release %s updates it: `argosy release rollback %s -n %s`", r.Name, r.Name, namespace)
 		}
 		if last == nil || older(last, r) {
 			last = r
@@ -157,14 +157,17 @@ func (in UndoInput) releaseOwner() string {
 	target := Target{}
 	if target.Binding = in.Binding; StrategyOf(t) == "" && (in.Binding == nil ||
 		target.effective() == "" && target.plan() == nil) {
-		return ""
+		return "", ""
 	}
 	kind := strings.ToLower(match.GroupKind(t.GetAPIVersion(), t.GetKind()).String())
 	start := fmt.Sprintf("`argosy release start %s/%s -n %s --revision NAME`; `argosy get releaserevisions -n %s` lists them",
 		kind, t.GetName(), namespace, namespace)
+	if last != nil {
+		name = last.Name
+	}
 	if last != nil && canReopen(&last.Status) {
-		return fmt.Sprintf("its changes wait for releases: `argosy release rollback %s -n %s`, or %s", last.Name, namespace,
+		return name, fmt.Sprintf("its changes wait for releases: `argosy release rollback %s -n %s`, or %s", name, namespace,
 			start)
 	}
-	return "its changes wait for releases: " + start
+	return name, "its changes wait for releases: " + start
 }

@@ -46,21 +46,15 @@ func walk(clusters int, states ...string) object {
 
 const path = "w/apps/Deployment/shop/web"
 
-// policies are the addresses that the page Policies reads.
-var policies = []string{"propagationpolicies", "clusterpropagationpolicies", "overridepolicies",
-	"clusteroverridepolicies"}
+// policies is what the page Policies reads.
+func (h *hub) policies(a answer) { h.answers["GET api/policies"] = a }
 
-func (h *hub) policies(a answer) {
-	for _, resource := range policies {
-		h.answers["GET k8s/apis/policy.karmada.io/v1alpha1/"+resource] = a
+// list is an answer with policies.
+func list(policies ...object) answer {
+	if policies == nil {
+		policies = []object{}
 	}
-}
-
-func list(items ...object) answer {
-	if items == nil {
-		items = []object{}
-	}
-	return answer{200, object{"metadata": object{}, "items": items}}
+	return answer{200, object{"policies": policies}}
 }
 
 func TestEachPageHasItsStates(t *testing.T) {
@@ -135,7 +129,8 @@ func TestEachPageHasItsStates(t *testing.T) {
 		h.answers["GET api/release"] = answer{403, object{"message": "no",
 			"missing": missing("get", "release.argosy.io", "releases")}}
 		h.answers["GET api/timeline"] = answer{200, object{"entries": []object{}, "missing": []object{releases}}}
-		h.policies(failure(403, "no"))
+		h.policies(answer{200, object{"policies": []object{}, "missing": []object{
+			missing("list", "policy.karmada.io", "propagationpolicies")}}})
 	})
 	for page, right := range map[string]string{"": "list clusters.cluster.karmada.io",
 		"clusters": "list clusters.cluster.karmada.io", "workloads": "list resourcebindings.work.karmada.io",
@@ -294,13 +289,10 @@ func TestWorkloadsHasTenThousandRows(t *testing.T) {
 
 func TestWorkloadsWithoutAPolicyAreFoundOnRequest(t *testing.T) {
 	h := newHub(t)
-	at := func(resource string) string { return "GET k8s/apis/apps/v1/" + resource }
 	h.set(func(h *hub) {
 		h.topics["fleet"], h.topics["workloads"] = topic{totals: figures}, topic{rows: []any{workload(1, "Healthy")}}
-		h.answers[at("deployments")] = answer{200, object{"metadata": object{"continue": "x"}, "items": []object{{
-			"metadata": object{"name": "<img src=x>", "namespace": "shop"}}}}}
-		h.answers[at("statefulsets")] = failure(403, "no")
-		h.answers[at("daemonsets")] = failure(500, "the store is away")
+		h.answers["GET api/unclaimed"] = answer{200, object{"more": true, "command": "kubectl get deployments.apps -A",
+			"objects": []object{{"name": "<img src=x>", "namespace": "shop"}}}}
 	})
 	b := browser.Open(t, h.URL, "status of 403", "status of 500")
 	const details = "main details"
@@ -311,14 +303,20 @@ func TestWorkloadsWithoutAPolicyAreFoundOnRequest(t *testing.T) {
 	browser.Run[any](b, `document.querySelector("main details summary").click()`)
 	b.See("stays on the hub")
 	choose(b, details+" select", "Deployment")
-	b.See("shop/<img src=x>", "No policy has claimed it", "Only the first 200 are shown.",
-		"kubectl get deployments.apps -A -l '!propagationpolicy.karmada.io/permanent-id,")
+	b.See("shop/<img src=x>", "No policy has claimed it", "Only the first 1 are shown.",
+		"kubectl get deployments.apps -A")
 	b.Accessible("workloads without a policy")
+	h.set(func(h *hub) {
+		right := missing("list", "apps", "statefulsets")
+		right["role"] = "view"
+		h.answers["GET api/unclaimed"] = answer{403, object{"message": "no", "missing": right}}
+	})
 	choose(b, details+" select", "StatefulSet")
-	b.See("Missing: list statefulsets.apps")
+	b.See("Missing: list statefulsets.apps", "The ClusterRole view permits it.")
+	h.set(func(h *hub) { h.answers["GET api/unclaimed"] = failure(500, "the store is away") })
 	choose(b, details+" select", "DaemonSet")
 	b.See("the store is away", "Try again")
-	h.set(func(h *hub) { h.answers[at("daemonsets")] = list() })
+	h.set(func(h *hub) { h.answers["GET api/unclaimed"] = answer{200, object{"objects": []object{}}} })
 	b.Perform(chromedp.Click(details + " .failed button"))
 	b.See("A policy has claimed each DaemonSet that you may list.")
 }
@@ -371,7 +369,7 @@ func TestChangeKeepsWhatWasTyped(t *testing.T) {
 		h.answers["POST api/change"] = answer{200, refused}
 		h.answers["GET api/why"], h.answers["GET api/actions"] = answer{200, walk(1)}, answer{200, []any{}}
 	})
-	b := browser.Open(t, h.URL, "status of 401")
+	b := browser.Open(t, h.URL, "status of 401", "status of 422")
 	b.Visit("change")
 	b.See("Start with a form")
 	for field, value := range map[string]string{"name": "web", "namespace": "shop", "image": `nginx:1.29" #`, "port": "80",
@@ -397,6 +395,16 @@ func TestChangeKeepsWhatWasTyped(t *testing.T) {
 	if text() != typed {
 		t.Errorf("after the refusal the text is %q", text())
 	}
+	t.Log("a text that is not YAML: the sentence of the hub with the line")
+	h.set(func(h *hub) {
+		h.answers["POST api/change"] = failure(422, "line 2 is not valid YAML: no")
+	})
+	b.Perform(chromedp.Click("#yaml ~ .buttons button[type=submit]"))
+	b.See("The hub does not accept it. Your text is kept.", "line 2 is not valid YAML")
+	if text() != typed {
+		t.Errorf("after the refusal the text is %q", text())
+	}
+	h.set(func(h *hub) { h.answers["POST api/change"] = answer{200, refused} })
 	b.Visit("workloads")
 	b.Visit("change")
 	b.See("This is your text from before.")
@@ -434,8 +442,8 @@ func TestChangeKeepsWhatWasTyped(t *testing.T) {
 	h.set(func(h *hub) { h.answers["POST api/change"] = answer{200, applied} })
 	browser.Run[any](b, press)
 	b.See("Applied.", "Open Deployment web")
-	if sent := h.writes(); len(sent) != 5 || !strings.Contains(sent[3], `"apply":false`) ||
-		!strings.Contains(sent[4], `"apply":true`) {
+	if sent := h.writes(); len(sent) != 6 || !strings.Contains(sent[4], `"apply":false`) ||
+		!strings.Contains(sent[5], `"apply":true`) {
 		t.Errorf("the page sent %.300q", sent)
 	}
 }
@@ -607,18 +615,16 @@ func TestPolicyShowsWhatItLoses(t *testing.T) {
 	h := newHub(t)
 	h.set(func(h *hub) {
 		h.topics["fleet"], h.topics["workloads"] = topic{totals: figures}, topic{rows: []any{workload(1, "Healthy")}}
-		h.policies(list())
-		policy := func(namespace, name, kind string, placement object) object {
-			return object{"metadata": object{"name": name, "namespace": namespace}, "spec": object{
-				"resourceSelectors": []object{{"kind": kind}}, "placement": placement}}
+		policy := func(kind, namespace, name, selects string) object {
+			return object{"kind": kind, "namespace": namespace, "name": name, "selects": []string{selects}}
 		}
-		h.answers["GET k8s/apis/policy.karmada.io/v1alpha1/propagationpolicies"] = list(policy("shop", "web", "Deployment",
-			object{"clusterAffinity": object{"clusterNames": []string{"eu"}}}), policy("shop", "workers", "CloneSet",
-			object{"clusterAffinity": object{"labelSelector": object{"matchLabels": object{"tier": "gold"}}}}))
-		h.answers["GET k8s/apis/policy.karmada.io/v1alpha1/clusterpropagationpolicies"] = list(policy("", "base",
-			"Namespace", nil))
-		h.answers["GET k8s/apis/policy.karmada.io/v1alpha1/overridepolicies"] = list(policy("shop", "registry",
-			"Deployment", nil))
+		web, workers := policy("PropagationPolicy", "shop", "web", "Deployment"), policy("PropagationPolicy", "shop",
+			"workers", "CloneSet")
+		web["clusters"], workers["byLabel"], workers["except"] = []string{"eu"}, true, []string{"asia"}
+		all := list(web, workers, policy("ClusterPropagationPolicy", "", "base", "Namespace"),
+			policy("OverridePolicy", "shop", "registry", "Deployment"))
+		all.body.(object)["missing"] = []object{missing("list", "policy.karmada.io", "clusteroverridepolicies")}
+		h.policies(all)
 		h.answers["GET api/why"] = answer{200, object{"summary": "it selects 2 templates and has claimed 1",
 			"selectors": []object{{"selects": "Deployment.apps", "matches": 2}}, "templates": []object{
 				{"template": "Deployment.apps shop/other", "by": "all", "held": false,
@@ -628,7 +634,8 @@ func TestPolicyShowsWhatItLoses(t *testing.T) {
 	})
 	b := browser.Open(t, h.URL)
 	b.Visit("policies")
-	b.See("web", "Deployment", "eu", "by label", "all clusters", "4 of 4")
+	b.See("web", "Deployment", "eu", "by label except asia", "all clusters", "4 of 4",
+		"Not shown, because you lack rights.", "list clusteroverridepolicies.policy.karmada.io")
 	b.Shoot("policies")
 	b.Visit("policies/PropagationPolicy/shop/web")
 	b.See("it selects 2 templates and has claimed 1", "PropagationPolicy shop/first has it")

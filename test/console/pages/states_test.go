@@ -32,41 +32,34 @@ func (h *hub) everything() {
 			"name": "c00"}}}}
 	h.answers["GET api/pods"] = answer{200, object{"pods": []object{pod("c01", "web-1")}, "errors": []object{{
 		"cluster": "c00", "message": "the cluster has not answered yet"}}}}
-	h.policies(list())
-	h.answers["GET k8s/apis/policy.karmada.io/v1alpha1/propagationpolicies"] = list(object{"metadata": object{
-		"name": "web", "namespace": "shop"}, "spec": object{}})
-	h.member("c00")
-	h.member("c01")
+	h.policies(list(object{"kind": "PropagationPolicy", "name": "web", "namespace": "shop", "selects": []string{}}))
+	h.member()
 }
 
 func pod(cluster, name string) object {
-	return object{"cluster": cluster, "name": name, "containers": []string{"web"}, "phase": "Running", "ready": 1,
+	return object{"cluster": cluster, "name": name, "containers": []string{"web"}, "phase": "Running",
+		"state": "Healthy", "ready": 1,
 		"restarts": 0, "since": time.Now().Add(-26 * time.Hour).Unix(), "node": cluster + "-node-1"}
 }
 
 const memberPath = "k8s/apis/cluster.karmada.io/v1alpha1/clusters/"
 
-// member lets a cluster serve Deployments, with one object, and Nodes.
-func (h *hub) member(name string) {
-	h.answers["GET "+memberPath+name] = answer{200, object{"status": object{"apiEnablements": []object{
-		{"groupVersion": "v1", "resources": []object{{"name": "nodes", "kind": "Node"}}},
-		{"groupVersion": "apps/v1", "resources": []object{{"name": "deployments", "kind": "Deployment"},
-			{"name": "deployments/scale", "kind": "Scale"}}}}}}}
-	h.answers["GET "+memberPath+name+"/proxy/apis/apps/v1/deployments"] = answer{200, printed("", "web-1")}
+// member lets each cluster serve Deployments, with one object, and Nodes.
+func (h *hub) member() {
+	h.answers["GET api/kinds"] = answer{200, object{"kinds": []object{
+		{"apiVersion": "v1", "resource": "nodes", "kind": "Node"},
+		{"apiVersion": "apps/v1", "resource": "deployments", "kind": "Deployment"}}}}
+	h.answers["GET api/objects"] = answer{200, printed("", "web-1")}
 }
 
-// printed is a Table of Deployments, as an API server prints it for kubectl.
+// printed is a table of Deployments. The hub manages all but api.
 func printed(more string, names ...string) object {
 	rows := []object{}
 	for _, name := range names {
-		rows = append(rows, object{"cells": []any{name, "2/2", 2, 2, "5d", "web"}, "object": object{"metadata": object{
-			"name": name, "namespace": "shop", "labels": object{"karmada.io/managed": fmt.Sprint(name != "api")}}}})
+		rows = append(rows, object{"cells": []any{name, "2/2", 2, 2, "5d"}, "name": name, "namespace": "shop",
+			"managed": name != "api"})
 	}
-	columns := []object{}
-	for i, column := range []string{"Name", "Ready", "Up-to-date", "Available", "Age", "Containers"} {
-		columns = append(columns, object{"name": column, "priority": i / 5})
-	}
-	return object{"kind": "Table", "columnDefinitions": columns, "rows": rows, "metadata": object{"continue": more}}
+	return object{"columns": []string{"Name", "Ready", "Up-to-date", "Available", "Age"}, "rows": rows, "continue": more}
 }
 
 // shown has each page, and what it shows while everything is there.
@@ -138,7 +131,7 @@ func TestSilentClusterIsShownOnEachPage(t *testing.T) {
 		b.See(text)
 	}
 	h.set(func(h *hub) {
-		h.answers["GET "+memberPath+"c00/proxy/apis/apps/v1/deployments"] = failure(503, "the cluster does not answer")
+		h.answers["GET api/objects"] = failure(503, "the cluster does not answer")
 	})
 	b.Visit("clusters/c00?tab=objects&kind=deployments.apps/v1")
 	b.See("The hub could not answer", "the cluster does not answer", "Try again")
@@ -218,10 +211,9 @@ func TestPagesWithTooMuchShowAPart(t *testing.T) {
 	h.set(func(h *hub) {
 		h.everything()
 		h.topics["clusters"], h.topics["releases"] = topic{rows: clusters}, topic{rows: releases}
-		h.answers["GET k8s/apis/policy.karmada.io/v1alpha1/propagationpolicies"] = answer{200, object{"metadata": object{
-			"continue": "x"}, "items": []object{{"metadata": object{"name": "web", "namespace": "shop"}, "spec": object{}}}}}
+		h.answers["GET api/policies"].body.(object)["more"] = true
 		h.answers["GET api/why"] = answer{200, object{"summary": "", "placed": placed}}
-		h.answers["GET "+memberPath+"c01/proxy/apis/apps/v1/deployments"] = answer{200, printed("x", "web-1")}
+		h.answers["GET api/objects"] = answer{200, printed("x", "web-1")}
 	})
 	b := browser.Open(t, h.URL)
 	b.Visit("clusters")
@@ -238,7 +230,7 @@ func TestPagesWithTooMuchShowAPart(t *testing.T) {
 	b.Visit("clusters/c01?tab=objects&kind=deployments.apps/v1")
 	b.See("1 of 1", "Show more")
 	h.set(func(h *hub) {
-		h.answers["GET "+memberPath+"c01/proxy/apis/apps/v1/deployments"] = answer{200, printed("", "web-2")}
+		h.answers["GET api/objects"] = answer{200, printed("", "web-2")}
 	})
 	b.Perform(chromedp.Click(".more button"))
 	b.See("web-1", "web-2", "2 of 2")
@@ -330,7 +322,7 @@ func TestPagesWaitForTheUser(t *testing.T) {
 		h.everything()
 		h.answers["GET api/me"] = user
 		delete(h.answers, "GET api/pods")
-		delete(h.answers, "GET "+memberPath+"c01/proxy/apis/apps/v1/deployments")
+		delete(h.answers, "GET api/objects")
 	})
 	for _, page := range []string{path + "?tab=pods", objects} {
 		b.Visit(page)
@@ -340,7 +332,7 @@ func TestPagesWaitForTheUser(t *testing.T) {
 	t.Log("error")
 	h.set(func(h *hub) {
 		h.answers["GET api/pods"] = failure(500, "the store is away")
-		h.answers["GET "+memberPath+"c01/proxy/apis/apps/v1/deployments"] = failure(500, "the store is away")
+		h.answers["GET api/objects"] = failure(500, "the store is away")
 	})
 	for _, page := range []string{path + "?tab=pods", objects} {
 		b.Visit(page)
@@ -350,22 +342,26 @@ func TestPagesWaitForTheUser(t *testing.T) {
 	t.Log("empty")
 	h.set(func(h *hub) {
 		h.answers["GET api/pods"] = answer{200, object{"pods": []object{}, "errors": []object{}}}
-		h.answers["GET "+memberPath+"c01/proxy/apis/apps/v1/deployments"] = answer{200, printed("")}
+		h.answers["GET api/objects"] = answer{200, printed("")}
 	})
 	b.Visit(path + "?tab=pods")
 	b.See("No cluster has a pod of this workload.")
 	b.Visit(objects)
-	b.See("The cluster has no Deployment, or you may list none.")
+	b.See("The cluster has no Deployment.")
+	b.Visit(objects + "&ns=shop")
+	b.See("Namespace shop of the cluster has no Deployment.", "argosy get deployments -n shop -C c01")
+	b.Visit("clusters/c01?tab=objects&kind=tokenreviews.authentication.k8s.io/v1")
+	b.See("The cluster does not serve tokenreviews.authentication.k8s.io/v1 now, or its objects cannot be listed")
 
 	t.Log("forbidden: on the hub, or in the member")
-	forbidden := func(group, kind string) answer {
-		return answer{403, object{"kind": "Status", "code": 403, "message": "no", "details": object{"group": group,
-			"kind": kind}}}
+	forbidden := func(right object, cluster string) answer {
+		right["cluster"] = cluster
+		return answer{403, object{"kind": "Status", "code": 403, "message": "no", "missing": right}}
 	}
 	h.set(func(h *hub) {
 		h.answers["GET api/pods"] = answer{200, object{"pods": []object{}, "errors": []object{{"cluster": "c01",
 			"message": "no", "missing": object{"verb": "list", "resource": "pods", "namespace": "shop"}}}}}
-		h.answers["GET "+memberPath+"c01/proxy/apis/apps/v1/deployments"] = forbidden("apps", "deployments")
+		h.answers["GET api/objects"] = forbidden(missing("list", "apps", "deployments"), "c01")
 	})
 	b.Visit(path + "?tab=pods")
 	b.See("Missing: list pods in namespace shop")
@@ -373,7 +369,7 @@ func TestPagesWaitForTheUser(t *testing.T) {
 	b.See("You may not see this", "In cluster c01:", "kubectl auth can-i list deployments.apps")
 	b.Accessible("forbidden in a member")
 	h.set(func(h *hub) {
-		h.answers["GET "+memberPath+"c01/proxy/apis/apps/v1/deployments"] = forbidden("cluster.karmada.io", "clusters")
+		h.answers["GET api/objects"] = forbidden(missing("get", "cluster.karmada.io", "clusters/proxy"), "")
 	})
 	b.Visit(objects)
 	b.See("Missing: get clusters.cluster.karmada.io/proxy")
@@ -387,10 +383,9 @@ func TestObjectsOfAMemberAreShownAsText(t *testing.T) {
 	h := newHub(t)
 	h.set(func(h *hub) {
 		h.busy()
-		h.member("eu-west")
+		h.member()
 		h.answers["GET api/why"] = answer{200, object{}}
-		h.answers["GET "+memberPath+"eu-west/proxy/apis/apps/v1/deployments"] = answer{200, printed("", "api", "payments",
-			"web")}
+		h.answers["GET api/objects"] = answer{200, printed("", "api", "payments", "web")}
 		h.answers["GET "+memberPath+"eu-west/proxy/apis/apps/v1/namespaces/shop/deployments/web"] = answer{200,
 			text("kind: Deployment # <img src=x onerror=alert(1)>\n")}
 	})
@@ -413,24 +408,64 @@ func TestObjectsOfAMemberAreShownAsText(t *testing.T) {
 	}
 }
 
-// TestKindsOfAMemberStayInTheMember lists no kind whose name would lead to another address of the hub.
-func TestKindsOfAMemberStayInTheMember(t *testing.T) {
+// TestObjectThatIsGoneIsSaidToBeGone opens the address of an object that was deleted.
+func TestObjectThatIsGoneIsSaidToBeGone(t *testing.T) {
 	h := newHub(t)
-	nodes := []object{{"name": "nodes", "kind": "Node"}}
 	h.set(func(h *hub) {
 		h.everything()
-		h.answers["GET "+memberPath+"c01"] = answer{200, object{"status": object{"apiEnablements": []object{
-			{"groupVersion": "v1", "resources": append(nodes, object{"name": "..", "kind": "Up"})},
-			{"groupVersion": "metrics.k8s.io/v1beta1", "resources": nodes}, {"groupVersion": "../../v1", "resources": nodes},
-			{"groupVersion": "a..b/v1", "resources": nodes}, {"groupVersion": "v1?watch=true", "resources": nodes},
-			{"groupVersion": "%2e%2e/v1", "resources": nodes}, {"groupVersion": "", "resources": nodes}}}}}
+		gone := failure(404, "there is no such object")
+		for _, path := range []string{"api/why", "api/release", "api/object", "api/kinds"} {
+			h.answers["GET "+path] = gone
+		}
+	})
+	b := browser.Open(t, h.URL, "status of 404")
+	for _, page := range []string{path, "clusters/c09", "clusters/c00?tab=objects", "policies/PropagationPolicy/shop/web",
+		releasePath, "change?kind=Deployment.apps&ns=shop&name=web"} {
+		b.Visit(page)
+		b.See("It does not exist (any more)", "there is no such object")
+	}
+}
+
+// TestManifestWorkHasAPage opens what Fleet lists. Its answer has no policy and no placement.
+func TestManifestWorkHasAPage(t *testing.T) {
+	h := newHub(t)
+	h.set(func(h *hub) {
+		h.everything()
+		h.answers["GET api/why"] = answer{200, object{"kind": "ManifestWork", "namespace": "c00", "name": "base",
+			"summary": "1 problem, 0 of 1 object applied", "findings": []object{{"severity": "Problem",
+				"what": "ConfigMap shop/a is not applied: no"}},
+			"objects": []object{{"object": "ConfigMap shop/a", "applied": "False", "why": "no"}}}}
 	})
 	b := browser.Open(t, h.URL)
-	b.Visit("clusters/c01?tab=objects")
-	b.See("Any kind that the cluster serves")
-	got := browser.Run[string](b, `[...document.querySelector(".tools select").options].map((o) => o.value).join()`)
-	if want := ",nodes.metrics.k8s.io/v1beta1,nodes.v1"; got != want {
-		t.Errorf("the kinds are %q, want %q", got, want)
+	b.Visit("w/work.open-cluster-management.io/ManifestWork/c00/base")
+	b.See("0 of 1 object applied", "ConfigMap shop/a is not applied: no", "argosy why manifestwork")
+	b.Accessible("a ManifestWork")
+}
+
+// TestRevisionsOfAWorkloadUnderARelease offers no way back that the release refuses, and leads to the release.
+func TestRevisionsOfAWorkloadUnderARelease(t *testing.T) {
+	h := newHub(t)
+	revisions := object{"path": "x", "release": "web-1",
+		"refused": "release web-1 updates it: `argosy release rollback web-1 -n shop`",
+		"revisions": []object{{"revision": 2, "createdAt": "2026-03-01T12:00:00Z", "images": []string{"web:2"},
+			"current": true}, {"revision": 1, "createdAt": "2026-02-01T12:00:00Z", "images": []string{"web:1"}}}}
+	h.set(func(h *hub) {
+		h.everything()
+		h.answers["GET api/why"], h.answers["GET api/revisions"] = answer{200, walk(1)}, answer{200, revisions}
+	})
+	b := browser.Open(t, h.URL)
+	b.Visit(path)
+	b.See("Revisions")
+	browser.Run[any](b, `[...document.querySelectorAll("main details summary")].find(
+		(s) => s.textContent === "Revisions").click()`)
+	b.See("You cannot go back here: release web-1 updates it:", "argosy release rollback web-1 -n shop", "web:1")
+	b.Accessible("revisions under a release")
+	if n := browser.Run[int](b, `[...document.querySelectorAll("main details button")].filter(
+		(b) => b.textContent === "Go back").length`); n > 0 {
+		t.Errorf("%d buttons go back", n)
+	}
+	if !browser.Run[bool](b, `document.querySelector("main details a[href$='/releases/shop/web-1']") !== null`) {
+		t.Error("no link leads to the release")
 	}
 }
 

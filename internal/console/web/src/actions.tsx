@@ -5,12 +5,12 @@ import { Simple, useAnswer } from "./clusters";
 import { call, get, HubError, stream, useSource, type Missing } from "./hub";
 import { fill, t, when } from "./i18n";
 import { href } from "./route";
-import { announce, type Change, Changes, Command, Failure, missingText, Waiting } from "./ui";
+import { announce, type Change, Changes, Command, Commands, Failure, missingText, Waiting } from "./ui";
 
 interface Action { name: "scale" | "restart" | "pause" | "resume" | "approve" | "undo"; about?: string; path: string; patch?: unknown; type?: string; replicas?: number; command: string; missing?: Missing; images?: Change[]; changes?: Change[] }
 interface Undo { to: number; images: Change[]; changes: Change[]; patch: unknown }
 interface Revision { revision: number; createdAt: string; images: string[]; current?: boolean; undo?: Undo; command?: string }
-interface Revisions { revisions: Revision[]; path: string; missing?: Missing; refused?: string }
+interface Revisions { revisions: Revision[]; path: string; missing?: Missing; refused?: string; release?: string }
 
 const keys = { undo: undefined, scale: "s", restart: "r", pause: "p", resume: "p", approve: "a" };
 
@@ -86,16 +86,19 @@ function PastRevisions({ query, version, title, clusters }: { query: URLSearchPa
   const { answer: all, error, retry } = useAnswer<Revisions>("api/revisions?" + query, version);
   const [asked, ask] = useState<Action>();
   useSource(stream);
-  const x = t.actions, blocked = stream.state === "lost" ? x.lost : all?.missing ? missingText(all.missing) : all?.refused ?? "";
+  const x = t.actions, blocked = stream.state === "lost" ? x.lost : all?.missing ? missingText(all.missing) : "";
   if (error) return <Failure error={error} retry={retry} />;
   if (!all) return <Waiting />;
-  if (all.revisions.length === 0) return <p class="faint">{x.noPast}</p>;
-  const button = (r: Revision) => r.current ? x.current : (
-    <button type="button" disabled={!!blocked || !r.undo} aria-describedby={blocked ? "past-off" : undefined} onClick={() => ask({
+  const namespace = query.get("namespace") ?? "";
+  const refused = all.refused && <div class="notice"><p>{x.noUndo} <Commands text={all.refused} /></p>{all.release && <p><a href={href(["releases", namespace, all.release])}>{t.release.title} {all.release}</a></p>}</div>;
+  if (all.revisions.length === 0) return <>{refused}<p class="faint">{x.noPast}</p></>;
+  const button = (r: Revision) => r.current ? x.current : !r.undo ? "" : (
+    <button type="button" disabled={!!blocked} aria-describedby={blocked ? "past-off" : undefined} onClick={() => ask({
       name: "undo", about: String(r.revision), path: all.path, type: "application/json-patch+json", command: r.command!, patch: r.undo!.patch, images: r.undo!.images, changes: r.undo!.changes })}>{x.undo}</button>
   );
   return (
     <>
+      {refused}
       <Simple head={[x.revision, x.created, t.release.images, x.action]} rows={all.revisions.map((r) => [r.revision, when(Date.parse(r.createdAt)), r.images.join(", "), button(r)])} />
       {blocked && <p class="faint" id="past-off">{blocked}</p>}
       {asked && <Confirm action={asked} title={title} clusters={clusters} close={() => ask(undefined)} done={retry} />}

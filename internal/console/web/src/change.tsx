@@ -208,7 +208,7 @@ export function ChangePage() {
           </div>
           <section class="outcome" aria-labelledby="outcome" aria-busy={busy}>
             <h2 id="outcome">{x.outcome}</h2>
-            {error && <Failure error={error} />}
+            {error && (error.code === 422 ? <div class="notice failed" role="alert"><p>{x.refused}</p><p>{said(error.message)}</p></div> : <Failure error={error} />)}
             {!is && !error && <p class="faint">{x.noneYet}</p>}
             {is && (
               <>

@@ -152,10 +152,10 @@ export function ClusterPage({ name }: { name: string }) {
           {!a.placed?.length ? <p class="faint">{c.nothingPlaced}</p> : (
             <Simple head={[c.template, c.state, t.workload.ready, c.why]} rows={a.placed.slice(0, 300).map((p) => [
               <a class="open" data-row href={templateLink(p.template)}><Mark state={p.state} />{p.template}</a>,
-              stateText(p.state), p.wanted ? `${p.ready ?? 0}/${p.wanted}` : "", p.why ?? ""])} more={a.placed.length - 300} />
+              stateText(p.state), p.wanted ? `${p.ready ?? 0}/${p.wanted}` : "", said(p.why ?? "")])} more={a.placed.length - 300} />
           )}
           {a.leaving?.length ? <><h2 class="section">{c.leaving}</h2><Simple head={[c.template, c.why]} rows={a.leaving.map((l) => [l.template, l.why])} /></> : null}
-          {a.refused?.length ? <><h2 class="section">{c.refused}</h2><Simple head={[c.times, c.reason, c.such, c.remedy]} rows={a.refused.map((r) => [r.times, r.reason, r.such.join(", "), r.remedy ?? ""])} /></> : null}
+          {a.refused?.length ? <><h2 class="section">{c.refused}</h2><Simple head={[c.times, c.reason, c.such, c.remedy]} rows={a.refused.map((r) => [r.times, said(r.reason), r.such.join(", "), said(r.remedy ?? "")])} /></> : null}
           <p class="same">{c.command} <Command text={`argosy why cluster ${name}`} /></p>
         </>
       )}

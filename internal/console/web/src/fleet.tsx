@@ -1,6 +1,6 @@
 import { h, Fragment } from "preact";
 import { useTopic } from "./hub";
-import { fill, t } from "./i18n";
+import { fill, said, t } from "./i18n";
 import { href } from "./route";
 import { Age, Command, Forbidden, Icon, Mark, Next, Page, States, toneOf } from "./ui";
 
@@ -30,7 +30,7 @@ function Entry({ item }: { item: Item }) {
       <Mark state={item.severity} label={t.severity[item.severity]} />
       <div class="body">
         <p class="title">{to ? <a class="open" data-row data-next={item.next} href={to}>{name}</a> : <span data-row tabIndex={0} data-next={item.next}>{name}</span>}</p>
-        <p class="what short">{item.what}</p>
+        <p class="what short">{said(item.what)}</p>
         <Next text={item.next} />
       </div>
       <div class="meta">

@@ -4,12 +4,11 @@ import { t } from "./i18n";
 
 const base = "/console/";
 
-export interface Missing { verb: string; group?: string; resource: string; namespace?: string; role?: string }
+export interface Missing { verb: string; group?: string; resource: string; namespace?: string; role?: string; cluster?: string }
 
 /** HubError is an error with the hub's own sentence. */
 export class HubError extends Error {
-  /** about names the kind of object that a 403 of the API is about. */
-  constructor(message: string, readonly code: number, readonly missing?: Missing, readonly about?: { group?: string; kind?: string }) { super(message); }
+  constructor(message: string, readonly code: number, readonly missing?: Missing) { super(message); }
 }
 
 /** call sends a request of the console. Its header is what a page of another origin cannot send. */
@@ -27,7 +26,7 @@ export async function call(path: string, init: RequestInit = {}): Promise<Respon
   if (response.ok) return response;
   const body = await response.json().catch(() => ({}));
   if (response.status === 401 && path !== "session") session.end();
-  throw new HubError(body.message || `${response.status} ${response.statusText}`, response.status, body.missing, body.details);
+  throw new HubError(body.message || `${response.status} ${response.statusText}`, response.status, body.missing);
 }
 
 export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {

@@ -30,16 +30,22 @@ export function fill(text: string, values: Record<string, string | number>): str
 }
 
 const patterns = Object.entries(en.said).map(([key, text]) => [key as keyof typeof en.said,
-  new RegExp("^" + text.replace(/[.*+?^$()|[\]\\/]/g, "\\$&").replace(/\{(\w+)\}/g, "(?<$1>.*?)") + "$")] as const);
+  new RegExp("^" + text.replace(/[.*+?^$()|[\]\\/]/g, "\\$&").replace(/\{(\w+)\}/g, "(?<$1>.*?)") + "$", "s")] as const);
 
-/** said translates a sentence of the hub by its pattern in the catalogue. A sentence without one stays in English. */
+/**
+ * said translates a sentence of the hub by its pattern in the catalogue, otherwise its parts between semicolons, or what
+ * follows a colon. Parts without a pattern stay in English.
+ */
 export function said(text: string): string {
   if (t === en) return text;
   for (const [key, pattern] of patterns) {
     const parts = pattern.exec(text);
     if (parts) return fill(t.said[key], Object.fromEntries(Object.entries(parts.groups ?? {}).map(([k, v]) => [k, said(v)])));
   }
-  return text;
+  const parts = text.split("; "), known = parts.length > 1 ? parts.map(said) : parts;
+  if (known.some((part, i) => part !== parts[i])) return known.join("；");
+  const colon = text.indexOf(": "), rest = text.slice(colon + 2), after = colon < 0 ? rest : said(rest);
+  return after === rest ? text : text.slice(0, colon) + "：" + after;
 }
 
 /** ageText is a short age, such as 3m or 5h, of a time in seconds since 1970. */

@@ -12,7 +12,7 @@ const maxClusters = 8, maxDrawn = 300;
 /** maxLines is how many lines of logs are kept, and maxShown how many are drawn; maxLine bounds one line. */
 const maxLines = 20_000, maxShown = 1_500, maxLine = 16_384;
 
-interface Pod { cluster: string; name: string; containers: string[]; phase: string; ready: number; restarts: number; since: number; node?: string; reason?: string; owner?: string }
+interface Pod { cluster: string; name: string; containers: string[]; phase: string; state: string; ready: number; restarts: number; since: number; node?: string; reason?: string; owner?: string }
 interface Answer { pods: Pod[]; errors: { cluster: string; message: string; missing?: Missing }[]; more?: string[]; none?: boolean }
 
 /** refreshEvery is how often the pods are read. The hub shares what it reads between the pages of a user. */
@@ -144,17 +144,14 @@ export function PodsAndLogs({ kind, namespace, name, clusters }: { kind: string;
             <table class="objects">
               <thead><tr><th scope="col">{t.workload.cluster}</th><th scope="col">{t.cluster.state}</th><th scope="col">{p.pod}</th><th scope="col">{p.ready}</th><th scope="col">{p.restarts}</th><th scope="col">{p.node}</th><th scope="col">{p.age}</th></tr></thead>
               <tbody>
-                {matching.slice(0, maxDrawn).map((x) => {
-                  const well = x.phase === "Succeeded" || x.phase === "Running" && x.ready === x.containers.length;
-                  return (
+                {matching.slice(0, maxDrawn).map((x) => (
                     <tr key={x.cluster + x.name}>
                       <td><span class={"hue " + hue(x.cluster)}>{x.cluster}</span></td>
-                      <td><Mark state={well ? "Healthy" : x.phase === "Pending" && !x.reason ? "Progressing" : "Unhealthy"} />{x.reason ?? x.phase}</td>
+                      <td><Mark state={x.state} />{x.reason ?? x.phase}</td>
                       <td><button type="button" class="link" data-row aria-pressed={pod === x.name} onClick={() => { setPod(pod === x.name ? "" : x.name); setCluster(pod === x.name ? "" : x.cluster); }}>{x.name}</button></td>
                       <td>{x.ready}/{x.containers.length}</td><td>{x.restarts}</td><td>{x.node ?? ""}</td><td><Age since={x.since} /></td>
                     </tr>
-                  );
-                })}
+                ))}
               </tbody>
             </table>
           </div>}

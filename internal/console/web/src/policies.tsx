@@ -9,22 +9,15 @@ import type { WorkloadRow } from "./workloads";
 import { Choice, Command, Failure, Filter, Forbidden, Hidden, Icon, Mark, Page, Waiting } from "./ui";
 
 const group = "policy.karmada.io";
-const kinds: [string, string][] = [["PropagationPolicy", "propagationpolicies"], ["ClusterPropagationPolicy", "clusterpropagationpolicies"],
-  ["OverridePolicy", "overridepolicies"], ["ClusterOverridePolicy", "clusteroverridepolicies"]];
+const kinds = ["PropagationPolicy", "ClusterPropagationPolicy", "OverridePolicy", "ClusterOverridePolicy"];
 
-interface Policy { kind: string; namespace?: string; name: string; selects: string[]; clusters: string; priority?: number; claims?: number }
+interface Policy { kind: string; namespace?: string; name: string; selects: string[]; clusters?: string[]; except?: string[]; byLabel?: boolean; priority?: number; claims?: number }
 
-function policyOf(kind: string, o: any): Policy {
-  const selectors: any[] = o.spec?.resourceSelectors ?? [];
-  const a = o.spec?.placement?.clusterAffinity, terms: any[] = o.spec?.placement?.clusterAffinities ?? [];
-  const names = (x: any): string[] => x?.clusterNames ?? [];
-  const chosen = a ? names(a) : terms.flatMap(names);
-  const labels = [a, ...terms].some((x) => x?.labelSelector || x?.fieldSelector);
-  return {
-    kind, namespace: o.metadata.namespace, name: o.metadata.name, priority: o.spec?.priority,
-    selects: selectors.map((s) => [s.kind, s.name].filter(Boolean).join(" ")),
-    clusters: kind.includes("Override") ? "" : [...chosen, ...(labels ? [t.policy.byLabel] : [])].join(", ") || t.policy.allClusters,
-  };
+/** clustersText writes the clusters of a placement. */
+function clustersText(r: Policy): string {
+  if (r.kind.includes("Override")) return "";
+  const chosen = [...(r.clusters ?? []), ...(r.byLabel ? [t.policy.byLabel] : [])].join(", ") || t.policy.allClusters;
+  return r.except?.length ? fill(t.policy.except, { clusters: chosen, except: r.except.join(", ") }) : chosen;
 }
 
 /** usePolicies reads the policies of the four kinds once, and again on request. */
@@ -33,14 +26,9 @@ function usePolicies() {
   const [turn, again] = useState(0);
   useEffect(() => {
     const abort = new AbortController();
-    const next = { all: [] as Policy[], missing: [] as Missing[], more: false, at: Date.now(), error: undefined as HubError | undefined };
-    Promise.all(kinds.map(([kind, resource]) => get<any>(`k8s/apis/${group}/v1alpha1/${resource}?limit=500`, abort.signal).then((list) => {
-      next.all.push(...list.items.map((o: any) => policyOf(kind, o)));
-      if (list.metadata.continue) next.more = true;
-    }, (e: HubError) => {
-      if (e.code === 403) next.missing.push({ verb: "list", group, resource });
-      else next.error = e;
-    }))).then(() => { if (!abort.signal.aborted) set(next); });
+    get<{ policies: Policy[]; missing?: Missing[]; more?: boolean }>("api/policies", abort.signal).then(
+      (a) => set({ all: a.policies, missing: a.missing ?? [], more: !!a.more, at: Date.now() }),
+      (error) => { if (!abort.signal.aborted) set({ all: [], missing: [], more: false, at: Date.now(), error }); });
     return () => abort.abort();
   }, [turn]);
   return { state, again: () => again((n) => n + 1) };
@@ -52,7 +40,7 @@ function columns(): Column<Policy>[] {
     { id: "name", title: w.name, width: 1.4, sort: (a, b) => a.name.localeCompare(b.name), cell: (r) => <span class="two"><b>{r.name}</b><small>{r.namespace}</small></span> },
     { id: "kind", title: w.kind, width: 1.2, sort: (a, b) => a.kind.localeCompare(b.kind), cell: (r) => r.kind },
     { id: "places", title: p.selects, width: 2, cell: (r) => <span title={r.selects.join(", ")}>{r.selects.join(", ") || p.selectsAll}</span> },
-    { id: "clusters", title: t.clusters, width: 1.6, cell: (r) => <span title={r.clusters}>{r.clusters}</span> },
+    { id: "clusters", title: t.clusters, width: 1.6, cell: (r) => <span title={clustersText(r)}>{clustersText(r)}</span> },
     { id: "ready", title: p.claims, width: .6, end: true, sort: (a, b) => (a.claims ?? 0) - (b.claims ?? 0), cell: (r) => r.claims ?? <span class="faint">–</span> },
     { id: "bad", title: p.priority, width: .6, end: true, sort: (a, b) => (a.priority ?? 0) - (b.priority ?? 0), cell: (r) => (r.kind.includes("Override") ? <span class="faint">–</span> : r.priority ?? 0) },
   ];
@@ -67,7 +55,7 @@ export function PoliciesPage() {
     const claims = new Map<string, number>();
     for (const w of topic.rows.values() as Iterable<WorkloadRow>) if (w.policy) claims.set(w.policy, (claims.get(w.policy) ?? 0) + 1);
     return (state?.all ?? []).map((p) => ({ ...p, claims: p.kind.includes("Override") ? undefined : claims.get((p.namespace ? p.namespace + "/" : "") + p.name) ?? 0 }))
-      .filter((p) => (!kind || p.kind === kind) && (!q || `${p.namespace}/${p.name} ${p.selects} ${p.clusters}`.toLowerCase().includes(q)))
+      .filter((p) => (!kind || p.kind === kind) && (!q || `${p.namespace}/${p.name} ${p.selects} ${clustersText(p)}`.toLowerCase().includes(q)))
       .sort((a, b) => (a.namespace ?? "").localeCompare(b.namespace ?? "") || a.name.localeCompare(b.name));
   }, [state, topic.version, q, kind]);
   const p = t.policy;
@@ -75,7 +63,7 @@ export function PoliciesPage() {
     <Page title={t.policies} wide aside={<a class="button primary" data-key="n" href={href(["change"], { form: "PropagationPolicy" })}><Icon name="plus" />{t.change.create}</a>}>
       {!state && <Waiting />}
       {state?.error && <Failure error={state.error} retry={again} />}
-      {state?.missing.map((m) => <Forbidden missing={m} key={m.resource} />)}
+      {state && state.all.length > 0 ? <Hidden missing={state.missing} /> : state?.missing.map((m) => <Forbidden missing={m} key={m.resource} />)}
       {state && !state.error && state.missing.length === 0 && state.all.length === 0 && (
         <section class="notice empty"><h3>{p.none}</h3><p>{p.noneHint} <Command text="kubectl apply -k examples/shop" /></p></section>
       )}
@@ -83,7 +71,7 @@ export function PoliciesPage() {
         <>
           <div class="tools">
             <Filter value={query.get("q") ?? ""} onChange={(v) => setFilter("q", v)} hint={p.filterHint} />
-            <Choice label={t.workload.kind} value={kind} onChange={(v) => setFilter("kind", v)} options={kinds.map(([k]) => [k, k])} />
+            <Choice label={t.workload.kind} value={kind} onChange={(v) => setFilter("kind", v)} options={kinds.map((k) => [k, k])} />
             <button type="button" class="quiet text" onClick={again}>{fill(t.asOf, { time: clock(state.at) })} · {p.refresh}</button>
             <span class="count" role="status">{fill(t.shown, { n: rows.length, all: state.all.length })}</span>
           </div>

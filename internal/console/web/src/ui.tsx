@@ -70,7 +70,12 @@ export async function copy(text: string): Promise<void> {
 /** Next is a next step: what is in backquotes is a command, and can be copied. */
 export function Next({ text }: { text?: string }) {
   if (!text) return null;
-  return <p class="next"><b>{t.next}</b> {said(text).split("`").map((part, i) => (i % 2 ? <Command key={i} text={part} /> : part))}</p>;
+  return <p class="next"><b>{t.next}</b> <Commands text={text} /></p>;
+}
+
+/** Commands is a sentence of the hub: what is in backquotes is a command. */
+export function Commands({ text }: { text: string }) {
+  return <>{said(text).split("`").map((part, i) => (i % 2 ? <Command key={i} text={part} /> : part))}</>;
 }
 
 export function Command({ text }: { text: string }) {
@@ -129,7 +134,8 @@ export function Hidden({ missing }: { missing?: Missing[] }) {
 }
 
 /** Forbidden names the right that is missing, and a role to ask for: on the hub, or in a member. */
-export function Forbidden({ missing, cluster }: { missing: Missing; cluster?: string }) {
+export function Forbidden({ missing }: { missing: Missing }) {
+  const cluster = missing.cluster;
   const [whole, part] = missing.resource.split("/");
   const resource = whole + (missing.group ? "." + missing.group : "") + (part ? "/" + part : "");
   const wide = missing.resource.startsWith("cluster") || missing.resource === "namespaces";
@@ -167,8 +173,8 @@ export function Failure({ error, retry }: { error: HubError; retry?: () => void 
   if (error.missing) return <Forbidden missing={error.missing} />;
   return (
     <section class="notice failed" role="alert">
-      <h2>{t.error.title}</h2>
-      <p>{error.message}</p>
+      <h2>{error.code === 404 ? t.error.gone : t.error.title}</h2>
+      <p>{said(error.message)}</p>
       {retry && <button type="button" onClick={retry}>{t.retry}</button>}
     </section>
   );

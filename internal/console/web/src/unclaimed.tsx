@@ -1,42 +1,34 @@
-// Workloads that no policy has claimed. The hub keeps no list of them: the page reads one when it is asked, as the user.
+// Workloads that no policy has claimed. The hub keeps no list of them: it reads one when the page asks, as the user.
 import { h } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { call, HubError } from "./hub";
+import { get, HubError } from "./hub";
 import { fill, t } from "./i18n";
 import { href } from "./route";
 import { walkHref } from "./fleet";
-import { Choice, Command, Failure, Forbidden, Mark, Waiting } from "./ui";
+import { Choice, Command, Failure, Mark, Waiting } from "./ui";
 
-/** kinds are those in the choice, with their groups, versions and resources. */
-const kinds: Record<string, [string, string, string]> = {
-  Deployment: ["apps", "v1", "deployments"], StatefulSet: ["apps", "v1", "statefulsets"], DaemonSet: ["apps", "v1", "daemonsets"],
-  Job: ["batch", "v1", "jobs"], CronJob: ["batch", "v1", "cronjobs"], CloneSet: ["apps.kruise.io", "v1alpha1", "clonesets"],
-};
-/** selector finds the objects without the label of the policy that claims them. */
-const selector = "!propagationpolicy.karmada.io/permanent-id,!clusterpropagationpolicy.karmada.io/permanent-id";
-const most = 200;
+const kinds: Record<string, string> = { Deployment: "apps", StatefulSet: "apps", DaemonSet: "apps", Job: "batch", CronJob: "batch", CloneSet: "apps.kruise.io" };
 
-interface Found { kind: string; objects?: { namespace: string; name: string }[]; more?: boolean; error?: HubError }
+interface Found { path: string; objects?: { namespace: string; name: string }[]; more?: boolean; command?: string; error?: HubError }
 
 /** useUnclaimed reads the first objects of a kind that no policy has claimed. */
-function useUnclaimed(kind: string): [Found | undefined, () => void] {
+function useUnclaimed(kind: string, namespace: string): [Found | undefined, () => void] {
   const [state, set] = useState<Found>();
   const [turn, again] = useState(0);
+  const path = kind && "api/unclaimed?" + new URLSearchParams({ kind: kind + "." + kinds[kind], namespace });
   useEffect(() => {
-    if (!kind) return;
-    const abort = new AbortController(), [group, version, resource] = kinds[kind];
-    call(`k8s/apis/${group}/${version}/${resource}?limit=${most}&labelSelector=${encodeURIComponent(selector)}`, { signal: abort.signal, headers: { Accept: "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io" } })
-      .then((r) => r.json()).then((list) => set({ kind, objects: (list.items ?? []).map((o: any) => o.metadata), more: !!list.metadata?.continue }))
-      .catch((error) => { if (!abort.signal.aborted) set({ kind, error }); });
+    if (!path) return;
+    const abort = new AbortController();
+    get<Found>(path, abort.signal).then((found) => set({ ...found, path }), (error) => { if (!abort.signal.aborted) set({ path, error }); });
     return () => abort.abort();
-  }, [kind, turn]);
-  return [state?.kind === kind ? state : undefined, () => { set(undefined); again((n) => n + 1); }];
+  }, [path, turn]);
+  return [state?.path === path ? state : undefined, () => { set(undefined); again((n) => n + 1); }];
 }
 
-export function Unclaimed() {
+export function Unclaimed({ namespace }: { namespace: string }) {
   const [kind, choose] = useState("");
-  const [found, retry] = useUnclaimed(kind);
-  const u = t.unclaimed, [group, , resource] = kinds[kind] ?? ["", "", ""];
+  const [found, retry] = useUnclaimed(kind, namespace);
+  const u = t.unclaimed, group = kinds[kind];
   return (
     <details>
       <summary>{u.title}</summary>
@@ -47,7 +39,7 @@ export function Unclaimed() {
         {found?.objects && !found.more && <span class="count" role="status">{fill(u.count, { n: found.objects.length })}</span>}
       </div>
       {kind && !found && <Waiting />}
-      {found?.error && (found.error.code === 403 ? <Forbidden missing={{ verb: "list", group, resource }} /> : <Failure error={found.error} retry={retry} />)}
+      {found?.error && <Failure error={found.error} retry={retry} />}
       {found?.objects?.length === 0 && <p class="notice">{fill(u.none, { kind })}</p>}
       <ul class="items">
         {found?.objects?.map((o) => (
@@ -60,8 +52,8 @@ export function Unclaimed() {
           </li>
         ))}
       </ul>
-      {found?.more && <p class="faint">{fill(u.more, { n: most })}</p>}
-      {kind && <p class="same">{t.walk.command} <Command text={`kubectl get ${resource}.${group} -A -l '${selector}'`} /></p>}
+      {found?.more && <p class="faint">{fill(u.more, { n: found.objects!.length })}</p>}
+      {found?.command && <p class="same">{t.walk.command} <Command text={found.command} /></p>}
     </details>
   );
 }

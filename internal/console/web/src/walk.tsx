@@ -16,8 +16,11 @@ interface Lane {
 }
 interface Answer {
   apiVersion: string; kind: string; namespace?: string; name: string; summary: string; findings?: Finding[];
-  policy: { holder?: string; why?: string; candidates?: { policy: string; priority: number; selects?: string; holds?: boolean; why?: string }[] };
+  /** policy is missing for objects that no policy propagates, such as a ManifestWork. */
+  policy?: { holder?: string; why?: string; candidates?: { policy: string; priority: number; selects?: string; holds?: boolean; why?: string }[] };
   placement?: { binding: string; scheduled?: { status: string; message: string }; replicas?: number; method?: string; steps?: string[]; failure?: string };
+  /** objects are those of a ManifestWork. */
+  objects?: { object: string; applied?: string; available?: string; health?: string; why?: string }[];
   clusters?: Lane[]; scaling?: string[]; warnings?: { object: string; reason: string; message: string; last: string }[]; missing?: Missing[];
 }
 
@@ -47,7 +50,7 @@ function LaneRow({ lane, findings }: { lane: Lane; findings: Finding[] }) {
       </div>
       {findings.map((f, i) => <div class={"stuck " + toneOf(f.severity)} key={i}><p class="what">{said(f.what)}</p><Next text={f.next} /></div>)}
       {lane.overrides?.length ? <p class="faint">{w.overrides}: {lane.overrides.map((o) => `${o.policy} (${o.overriders})`).join(", ")}</p> : null}
-      {!findings.length && lane.why && state !== "Healthy" && <p class="faint">{lane.why}</p>}
+      {!findings.length && lane.why && state !== "Healthy" && <p class="faint">{said(lane.why)}</p>}
     </li>
   );
 }
@@ -61,21 +64,31 @@ export function WalkPage({ group, kind, namespace, name }: { group: string; kind
   const { answer: a, error, retry } = useAnswer<Answer>("api/why?" + query, topic.version);
   const w = t.walk;
   const title = (namespace ? namespace + "/" : "") + name;
-  const lanes = (a?.clusters ?? []).filter((c) => c.target || c.work);
+  const lanes = !a?.policy ? [] : (a.clusters ?? []).filter((c) => c.target || c.work);
   const about = (c: string) => (a?.findings ?? []).filter((f) => f.cluster === c);
   const general = (a?.findings ?? []).filter((f) => !f.cluster || !lanes.some((l) => l.name === f.cluster));
   const unplaced = a && (!a.placement || a.placement.failure || a.placement.scheduled?.status === "False");
   const shown = open ? lanes : lanes.slice(0, shownLanes);
   // The findings of the object as a whole stand in the first column that is not well.
-  const stuck = !a ? "" : !a.policy.holder ? "policy" : unplaced ? "placement" : "after";
+  const stuck = !a?.policy ? "" : !a.policy.holder ? "policy" : unplaced ? "placement" : "after";
   // A warning about the binding often repeats that about the template.
   const warnings = (a?.warnings ?? []).filter((x, i, all) => all.findIndex((y) => y.reason === x.reason && y.message === x.message) === i);
   const kindText = kind + (group ? "." + group : "");
+  const same = <p class="same">{w.command} <Command text={`argosy why ${kindText.toLowerCase()} ${name}${namespace ? " -n " + namespace : ""}`} /></p>;
   return (
-    <Page title={title} wide aside={a ? <Actions query={query} version={topic.version} title={`${kind} ${title}`} clusters={lanes.length} /> : null} sub={<p class="crumb"><a href={href(["workloads"])}>{t.workloads}</a> · {kindText}</p>}>
+    <Page title={title} wide aside={a?.policy ? <Actions query={query} version={topic.version} title={`${kind} ${title}`} clusters={lanes.length} /> : null} sub={<p class="crumb"><a href={href(["workloads"])}>{t.workloads}</a> · {kindText}</p>}>
       {!a && !error && <Waiting />}
       {error && <Failure error={error} retry={retry} />}
-      {a && (
+      {a && !a.policy && (
+        <>
+          <p class="summary">{a.summary}</p>
+          <Findings findings={a.findings} none={w.noFindings} />
+          <Hidden missing={a.missing} />
+          {a.objects?.length ? <Simple head={[w.object, w.applied, t.release.available, w.health, t.cluster.why]} rows={a.objects.map((o) => [o.object, o.applied ?? "", o.available ?? "", o.health ?? "", o.why ?? ""])} /> : null}
+          {same}
+        </>
+      )}
+      {a?.policy && (
         <>
           <p class="summary">{a.summary}</p>
           <Hidden missing={a.missing} />
@@ -99,7 +112,7 @@ export function WalkPage({ group, kind, namespace, name }: { group: string; kind
           <Past query={query} version={topic.version} title={`${kind} ${title}`} clusters={lanes.length} />
           {warnings.length ? <><h2 class="section">{w.warnings}</h2><Simple head={[t.cluster.reason, w.object, t.workload.what]} rows={warnings.map((x) => [x.reason, x.object, x.message])} /></> : null}
           </>}
-          {tab !== "pods" && <p class="same">{w.command} <Command text={`argosy why ${kindText.toLowerCase()} ${name}${namespace ? " -n " + namespace : ""}`} /></p>}
+          {tab !== "pods" && same}
         </>
       )}
     </Page>

@@ -65,7 +65,7 @@ export function WorkloadsPage() {
         {facts.all.length === 0 && topic.missing.length === 0 && (
           <section class="notice empty"><h3>{t.workload.none}</h3><p>{t.workload.noneHint} <Command text="kubectl apply -k examples/shop" /></p></section>
         )}
-        {facts.all.length === 0 && <Unclaimed />}
+        {facts.all.length === 0 && <Unclaimed namespace={ns} />}
         {facts.all.length > 0 && (
           <>
             <div class="tools">
@@ -77,7 +77,7 @@ export function WorkloadsPage() {
               {filtered && <button type="button" class="quiet text" onClick={() => navigate(href(["workloads"]), true)}>{t.clear}</button>}
               <span class="count" role="status">{fill(t.shown, { n: rows.length, all: facts.all.length })}</span>
             </div>
-            <Unclaimed />
+            <Unclaimed namespace={ns} />
             {rows.length === 0 ? <p class="notice">{t.nothingMatches}</p>
               : <Table label={t.workloads} columns={columns()} rows={rows} keyOf={(r) => [r.group, r.kind, r.namespace, r.name].join("/")} open={walkHref} />}
           </>

@@ -27,7 +27,33 @@ func Lack(verb, group, resource, namespace string) Missing {
 			m.Role = role
 		}
 	}
+	if i < 0 {
+		m.Role = kubernetesRole(verb, group, resource)
+	}
 	return m
+}
+
+// kubernetes has resources that Kubernetes' role view reads, and edit writes.
+var kubernetes = map[string][]string{
+	"":                  {"configmaps", "persistentvolumeclaims", "pods", "replicationcontrollers", "serviceaccounts", "services"},
+	"apps":              {"daemonsets", "deployments", "replicasets", "statefulsets"},
+	"autoscaling":       {"horizontalpodautoscalers"},
+	"batch":             {"cronjobs", "jobs"},
+	"networking.k8s.io": {"ingresses", "networkpolicies"},
+	"policy":            {"poddisruptionbudgets"},
+}
+
+// kubernetesRole returns the one of Kubernetes' roles view and edit that has a right; empty if that is not known.
+func kubernetesRole(verb, group, resource string) string {
+	reads := slices.Contains([]string{"get", "list", "watch"}, verb)
+	writes := slices.Contains([]string{"create", "delete", "patch", "update"}, verb)
+	switch {
+	case slices.Contains(kubernetes[group], resource) && reads:
+		return "view"
+	case slices.Contains(kubernetes[group], resource) && writes:
+		return "edit"
+	}
+	return ""
 }
 
 // object returns the resource with its group, as "deployments.apps/scale".

@@ -78,10 +78,20 @@ func Obstacle(live *unstructured.Unstructured) error {
 	case annotations["rollouts.kruise.io/in-progressing"] != "",
 		annotations["batchrelease.rollouts.kruise.io/control-info"] != "":
 		return fmt.Errorf("a Kruise Rollout of it is in progress and has changed its fields: adopt it when the rollout has ended")
-	case propagate.Excluded(match.TemplateOf(live)):
+	case ofService(live):
+		return fmt.Errorf("the cluster makes it for the Service %s: adopt that instead", live.GetName())
+	case live.GroupVersionKind().GroupKind() == schema.GroupKind{Group: "coordination.k8s.io", Kind: "Lease"},
+		propagate.Excluded(match.TemplateOf(live)):
 		return fmt.Errorf("objects like this are never propagated")
 	}
 	return nil
+}
+
+// ofService reports whether a controller of the member makes live for the Service of the same name. It sets no owner.
+func ofService(live *unstructured.Unstructured) bool {
+	return live.GroupVersionKind().GroupKind() == schema.GroupKind{Kind: "Endpoints"} &&
+		(live.GetLabels()["endpoints.kubernetes.io/managed-by"] == "endpoint-controller" ||
+			live.GetAnnotations()["endpoints.kubernetes.io/last-change-trigger-time"] != "")
 }
 
 // Policy returns a policy for the template only. It sends the template to the cluster unchanged and takes over the

@@ -200,6 +200,25 @@ func TestSomeObjectsCannotBeAdoptedAtAll(t *testing.T) {
 			t.Errorf("%s: %v", metadata, err)
 		}
 	}
+	// What controllers of a member make, with the labels of a managed Service copied or not.
+	const owner = "ownerReferences: [{apiVersion: v1, kind: Owner, name: web, uid: u, controller: true}]"
+	for what, metadata := range map[string]string{
+		"{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, ": owner + ", labels: {karmada.io/managed: 'true'}",
+		"{apiVersion: v1, kind: Endpoints, ":                      "labels: {endpoints.kubernetes.io/managed-by: endpoint-controller}",
+		"{kind: Endpoints, apiVersion: v1, ":                      "annotations: {endpoints.kubernetes.io/last-change-trigger-time: '2026'}",
+		"{apiVersion: apps/v1, kind: ReplicaSet, ":                owner,
+		"{apiVersion: apps/v1, kind: ControllerRevision, ":        owner,
+		"{apiVersion: v1, kind: Pod, ":                            owner,
+		"{apiVersion: coordination.k8s.io/v1, kind: Lease, ":      "labels: {}",
+	} {
+		if err := adopt.Obstacle(object(t, what+"metadata: {name: web, namespace: shop, "+metadata+"}}")); err == nil {
+			t.Errorf("%s can be adopted", what)
+		}
+	}
+	if err := adopt.Obstacle(object(t,
+		"{apiVersion: v1, kind: Endpoints, metadata: {name: db, namespace: shop}}")); err != nil {
+		t.Errorf("Endpoints of a user: %v", err)
+	}
 	if err := adopt.Obstacle(object(t,
 		"{apiVersion: v1, kind: ConfigMap, metadata: {name: kube-root-ca.crt, namespace: shop}}")); err == nil {
 		t.Error("what every cluster has would be sent to one")

@@ -1,0 +1,216 @@
+package console
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/execute"
+	"github.com/argosy-io/argosy/internal/member/proxy"
+)
+
+const (
+	kindsPath   = apiPrefix + "kinds"
+	objectsPath = apiPrefix + "objects"
+	// maxObjectRows bounds the objects of one answer.
+	maxObjectRows = 250
+)
+
+// memberKind is a kind of a member whose objects can be listed.
+type memberKind struct {
+	APIVersion string `json:"apiVersion"`
+	Resource   string `json:"resource"`
+	Kind       string `json:"kind"`
+}
+
+// valid reports whether the kind can be in an address. A member names its kinds itself, and a name must not lead out of
+// the member.
+func (k memberKind) valid() bool {
+	gv, err := schema.ParseGroupVersion(k.APIVersion)
+	return err == nil && (gv.Group == "" || len(validation.IsDNS1123Subdomain(gv.Group)) == 0) &&
+		len(validation.IsDNS1123Label(gv.Version)) == 0 && len(validation.IsDNS1123Label(k.Resource)) == 0
+}
+
+// memberObjects is the answer at objectsPath: a table as the member prints it for kubectl.
+type memberObjects struct {
+	Columns []string       `json:"columns"`
+	Rows    []memberObject `json:"rows"`
+	// Continue is the token of the next page; empty if there is none.
+	Continue string `json:"continue,omitempty"`
+}
+
+type memberObject struct {
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	// Managed is true if this hub has written the object.
+	Managed bool  `json:"managed"`
+	Cells   []any `json:"cells"`
+}
+
+// memberOf returns the configuration that reaches the member which a request names, as the user. It has responded if it
+// returns nil.
+func (a *API) memberOf(w http.ResponseWriter, r *http.Request, u user.Info) (config *rest.Config, cluster string) {
+	cluster = r.URL.Query().Get("cluster")
+	if len(validation.IsDNS1123Subdomain(cluster)) > 0 {
+		refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, "give the name of a cluster")
+		return nil, ""
+	}
+	config = proxy.Config(a.configOf(u), cluster)
+	config.Timeout = memberTimeout
+	return config, cluster
+}
+
+// serveKinds lists the kinds that a member serves now and whose objects can be listed: cluster.
+func (a *API) serveKinds(w http.ResponseWriter, r *http.Request, u user.Info) {
+	config, cluster := a.memberOf(w, r, u)
+	if config == nil {
+		return
+	}
+	d, err := discovery.NewDiscoveryClientForConfig(config)
+	var lists []*metav1.APIResourceList
+	if err == nil {
+		// Discovery takes a refusal for an empty answer.
+		err = d.RESTClient().Get().AbsPath("/api").Do(r.Context()).Error()
+	}
+	if err == nil {
+		// Without the answer of an aggregated API, the other kinds are known.
+		if lists, err = d.ServerPreferredResources(); discovery.IsGroupDiscoveryFailedError(err) && len(lists) > 0 {
+			err = nil
+		}
+	}
+	if err != nil {
+		refuseError(w, missingInMember(err, cluster, "get", ""))
+		return
+	}
+	kinds := []memberKind{}
+	for _, list := range discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list"}}, lists) {
+		for _, one := range list.APIResources {
+			if k := (memberKind{list.GroupVersion, one.Name, one.Kind}); k.valid() {
+				kinds = append(kinds, k)
+			}
+		}
+	}
+	respond(w, map[string]any{"kinds": kinds})
+}
+
+// serveObjects lists the objects of a kind in a member: cluster, apiVersion and resource, and optionally namespace and
+// continue.
+func (a *API) serveObjects(w http.ResponseWriter, r *http.Request, u user.Info) {
+	v := r.URL.Query()
+	kind, namespace := memberKind{APIVersion: v.Get("apiVersion"), Resource: v.Get("resource")}, v.Get("namespace")
+	if !kind.valid() || namespace != "" && len(validation.IsDNS1123Label(namespace)) > 0 {
+		refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, "give a kind, and no more than one namespace")
+		return
+	}
+	config, cluster := a.memberOf(w, r, u)
+	if config == nil {
+		return
+	}
+	answer, err := listObjects(r.Context(), config, cluster, kind, namespace, v.Get("continue"))
+	if err != nil {
+		refuseError(w, missingInMember(err, cluster, "list", namespace))
+		return
+	}
+	respond(w, answer)
+}
+
+func listObjects(ctx context.Context, config *rest.Config, cluster string, kind memberKind, namespace,
+	more string) (*memberObjects, error) {
+	d, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	gv, _ := schema.ParseGroupVersion(kind.APIVersion) // it is valid
+	path := []string{"apis", gv.Group, gv.Version}
+	if gv.Group == "" {
+		path = []string{"api", gv.Version}
+	}
+	if namespace != "" {
+		path = append(path, "namespaces", namespace)
+	}
+	result := d.RESTClient().Get().AbsPath(append(path, kind.Resource)...).
+		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io, application/json").
+		Param("limit", fmt.Sprint(maxObjectRows)).Param("continue", more).Do(ctx)
+	if err := result.Error(); err != nil {
+		return nil, err
+	}
+	raw, err := result.Raw()
+	if err != nil {
+		return nil, err
+	}
+	var table metav1.Table
+	if err := json.Unmarshal(raw, &table); err != nil {
+		return nil, fmt.Errorf("read the answer of the cluster: %w", err)
+	}
+	if table.Kind != "Table" { // some aggregated APIs print none
+		return plainObjects(raw, cluster)
+	}
+	answer := &memberObjects{Columns: []string{}, Rows: []memberObject{}, Continue: table.Continue}
+	for _, c := range table.ColumnDefinitions {
+		if c.Priority == 0 {
+			answer.Columns = append(answer.Columns, c.Name)
+		}
+	}
+	for _, row := range table.Rows {
+		obj := &unstructured.Unstructured{}
+		if err := json.Unmarshal(row.Object.Raw, &obj.Object); err != nil {
+			return nil, fmt.Errorf("read the answer of the cluster: %w", err)
+		}
+		one := rowOfObject(obj, cluster)
+		for i, c := range table.ColumnDefinitions {
+			if c.Priority == 0 && i < len(row.Cells) {
+				one.Cells = append(one.Cells, row.Cells[i])
+			}
+		}
+		answer.Rows = append(answer.Rows, one)
+	}
+	return answer, nil
+}
+
+// plainObjects returns the names of the objects in a list.
+func plainObjects(raw []byte, cluster string) (*memberObjects, error) {
+	var list unstructured.UnstructuredList
+	if err := list.UnmarshalJSON(raw); err != nil {
+		return nil, fmt.Errorf("read the answer of the cluster: %w", err)
+	}
+	answer := &memberObjects{Columns: []string{"Name"}, Rows: []memberObject{}, Continue: list.GetContinue()}
+	for i := range list.Items {
+		one := rowOfObject(&list.Items[i], cluster)
+		one.Cells = append(one.Cells, one.Name)
+		answer.Rows = append(answer.Rows, one)
+	}
+	return answer, nil
+}
+
+func rowOfObject(obj *unstructured.Unstructured, cluster string) memberObject {
+	_, managed := execute.WorkOf(obj, cluster)
+	return memberObject{Namespace: obj.GetNamespace(), Name: obj.GetName(), Managed: managed, Cells: []any{}}
+}
+
+// missingInMember returns a *Missing for an error that a read in a member is forbidden: by the hub, or by the member.
+// Otherwise it returns the error.
+func missingInMember(err error, cluster, verb, namespace string) error {
+	var status apierrors.APIStatus
+	if apierrors.IsForbidden(err) && errors.As(err, &status) && status.Status().Details != nil &&
+		status.Status().Details.Group == clusterv1alpha1.GroupVersion.Group {
+		return right{verb: "get", group: clusterv1alpha1.GroupVersion.Group, resource: "clusters",
+			subresource: "proxy"}.missing()
+	}
+	var missing *Missing
+	if err = missingOf(err, verb, namespace); errors.As(err, &missing) {
+		missing.Cluster, missing.Role = cluster, "" // the roles of the hub are not in the member
+	}
+	return err
+}

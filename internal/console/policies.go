@@ -1,0 +1,190 @@
+package console
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/internal/scope"
+)
+
+const (
+	policiesPath = apiPrefix + "policies"
+	// maxPolicies bounds the policies of each kind in an answer.
+	maxPolicies = 500
+)
+
+// policyRow is a policy in a table.
+type policyRow struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	// Selects has the kind of each selector, with the name of the template if it names one; empty for all templates.
+	Selects []string `json:"selects"`
+	// Clusters are named by the placement, Except are excluded from it. ByLabel is true if it selects clusters by labels
+	// or fields.
+	Clusters []string `json:"clusters,omitempty"`
+	Except   []string `json:"except,omitempty"`
+	ByLabel  bool     `json:"byLabel,omitempty"`
+	Priority int32    `json:"priority,omitempty"`
+}
+
+// policiesAnswer is the answer at policiesPath.
+type policiesAnswer struct {
+	Policies []policyRow `json:"policies"`
+	// Missing has the right to list each kind of which the user sees none.
+	Missing []*Missing `json:"missing,omitempty"`
+	// More is true if there are more than maxPolicies of a kind.
+	More bool `json:"more,omitempty"`
+}
+
+// servePolicies lists the policies that a user may list, in all namespaces or in some.
+func (a *API) servePolicies(w http.ResponseWriter, r *http.Request, u user.Info) {
+	reader, err := a.rows.reader()
+	var propagations []policyv1alpha1.Propagation
+	var overrides []policyv1alpha1.Override
+	if err == nil {
+		propagations, err = scope.Propagations.List(r.Context(), reader, client.UnsafeDisableDeepCopy)
+	}
+	if err == nil {
+		overrides, err = scope.Overrides.List(r.Context(), reader, client.UnsafeDisableDeepCopy)
+	}
+	if err != nil {
+		refuse(w, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, err.Error())
+		return
+	}
+	all := map[string][]policyRow{}
+	add := func(kind string, row policyRow) {
+		if row.Kind = kind; row.Namespace == "" {
+			row.Kind = "Cluster" + kind
+		}
+		all[row.Kind] = append(all[row.Kind], row)
+	}
+	for _, p := range propagations {
+		row := policyRow{Namespace: p.GetNamespace(), Name: p.GetName(),
+			Selects: selects(p.PropagationSpec().ResourceSelectors)}
+		if p.PropagationSpec().Priority != nil {
+			row.Priority = *p.PropagationSpec().Priority
+		}
+		row.place(p.PropagationSpec().Placement)
+		add("PropagationPolicy", row)
+	}
+	for _, p := range overrides {
+		add("OverridePolicy", policyRow{Namespace: p.GetNamespace(), Name: p.GetName(),
+			Selects: selects(p.OverrideSpec().ResourceSelectors)})
+	}
+
+	answer, lists := policiesAnswer{Policies: []policyRow{}}, a.lists(r.Context(), u)
+	for _, kind := range []string{"PropagationPolicy", "ClusterPropagationPolicy", "OverridePolicy",
+		"ClusterOverridePolicy"} {
+		want := listPolicies(kind)
+		seen := slices.DeleteFunc(all[kind], func(row policyRow) bool {
+			in := want
+			in.namespace = row.Namespace
+			return !lists(in)
+		})
+		if len(seen) == 0 && !lists(want) {
+			answer.Missing = append(answer.Missing, want.missing())
+		}
+		slices.SortFunc(seen, func(a, b policyRow) int {
+			return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+		})
+		if len(seen) > maxPolicies {
+			seen, answer.More = seen[:maxPolicies], true
+		}
+		answer.Policies = append(answer.Policies, seen...)
+	}
+	respond(w, answer)
+}
+
+func selects(selectors []policyv1alpha1.ResourceSelector) []string {
+	all := []string{}
+	for _, s := range selectors {
+		if s.Name != "" {
+			s.Kind += " " + s.Name
+		}
+		all = append(all, s.Kind)
+	}
+	return all
+}
+
+// place sets the clusters of a placement. It has one affinity, or several of which one applies.
+func (r *policyRow) place(p policyv1alpha1.Placement) {
+	affinities := []*policyv1alpha1.ClusterAffinity{}
+	if p.ClusterAffinity != nil {
+		affinities = append(affinities, p.ClusterAffinity)
+	} else {
+		for i := range p.ClusterAffinities {
+			affinities = append(affinities, &p.ClusterAffinities[i].ClusterAffinity)
+		}
+	}
+	for _, a := range affinities {
+		r.Clusters, r.Except = append(r.Clusters, a.ClusterNames...), append(r.Except, a.ExcludeClusters...)
+		r.ByLabel = r.ByLabel || a.LabelSelector != nil || a.FieldSelector != nil
+	}
+}
+
+const (
+	unclaimedPath = apiPrefix + "unclaimed"
+	// maxUnclaimed bounds the objects of an answer.
+	maxUnclaimed = 200
+	// unclaimed selects the objects without the label of the policy that claims them.
+	unclaimed = "!" + policyv1alpha1.PropagationPolicyPermanentIDLabel + ",!" +
+		policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel
+)
+
+// unclaimedAnswer is the answer at unclaimedPath. More is true if there are more than maxUnclaimed.
+type unclaimedAnswer struct {
+	Objects []unclaimedObject `json:"objects"`
+	More    bool              `json:"more,omitempty"`
+	Command string            `json:"command"`
+}
+
+type unclaimedObject struct {
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+}
+
+// serveUnclaimed lists the objects of a kind that no policy has claimed, as the user: kind, and optionally namespace.
+func (a *API) serveUnclaimed(w http.ResponseWriter, r *http.Request, u user.Info) {
+	c, mapper, err := a.clientFor(u)
+	if err != nil {
+		refuse(w, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, err.Error())
+		return
+	}
+	gk, namespace := schema.ParseGroupKind(r.URL.Query().Get("kind")), r.URL.Query().Get("namespace")
+	m, err := mapper.RESTMapping(gk)
+	if err != nil {
+		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, fmt.Sprintf("the hub does not serve the kind %q", gk))
+		return
+	}
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(m.GroupVersionKind.GroupVersion().WithKind(gk.Kind + "List"))
+	selector, err := labels.Parse(unclaimed)
+	if err == nil {
+		err = (&naming{Reader: c}).List(r.Context(), list, &client.ListOptions{Namespace: namespace, Limit: maxUnclaimed,
+			LabelSelector: selector})
+	}
+	if err != nil {
+		refuseError(w, err)
+		return
+	}
+	where := " -A"
+	if namespace != "" {
+		where = " -n " + namespace
+	}
+	answer := unclaimedAnswer{Objects: []unclaimedObject{}, More: list.Continue != "",
+		Command: "kubectl get " + m.Resource.GroupResource().String() + where + " -l '" + unclaimed + "'"}
+	for i := range list.Items {
+		answer.Objects = append(answer.Objects, unclaimedObject{list.Items[i].Namespace, list.Items[i].Name})
+	}
+	respond(w, answer)
+}
