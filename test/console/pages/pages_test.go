@@ -325,7 +325,8 @@ func TestActionIsConfirmedWithItsCommand(t *testing.T) {
 	h := newHub(t)
 	restart := object{"name": "restart", "path": "k8s/apis/apps/v1/namespaces/shop/deployments/web",
 		"command": "kubectl rollout restart deployment web -n shop", "patch": object{"spec": object{"x": "now"}},
-		"missing": object{"verb": "patch", "group": "apps", "resource": "deployments", "namespace": "shop"}}
+		"missing": object{"verb": "patch", "group": "apps", "resource": "deployments", "namespace": "shop",
+			"role": "edit"}}
 	h.set(func(h *hub) {
 		h.topics["fleet"], h.topics["clusters"], h.topics["workloads"] = topic{totals: figures}, topic{}, topic{}
 		h.answers["GET api/why"] = answer{200, walk(2)}
@@ -334,7 +335,7 @@ func TestActionIsConfirmedWithItsCommand(t *testing.T) {
 	})
 	b := browser.Open(t, h.URL, "status of 403")
 	b.Visit(path)
-	b.See("Scale", "Restart", "Missing: patch deployments.apps in namespace shop")
+	b.See("Scale", "Restart", "Missing: patch deployments.apps in namespace shop. The ClusterRole edit permits it.")
 	b.Perform(chromedp.KeyEvent("r")) // the right is missing: the key does nothing
 	if browser.Run[bool](b, `document.querySelector("dialog") !== null`) {
 		t.Error("a button without its right opens a dialog")

@@ -426,6 +426,37 @@ func TestObjectThatIsGoneIsSaidToBeGone(t *testing.T) {
 	}
 }
 
+// TestFleetTranslatesWhatNeedsAttention shows the sentences of the hub in Chinese, and leaves what it does not know.
+func TestFleetTranslatesWhatNeedsAttention(t *testing.T) {
+	h := newHub(t)
+	h.set(func(h *hub) {
+		h.everything()
+		item := func(rank int, what string, more object) []any {
+			key := fmt.Sprint(rank)
+			more["key"], more["rank"], more["severity"], more["what"] = key, rank, "Problem", what
+			return []any{key, more}
+		}
+		h.topics["fleet"] = topic{totals: figures, rows: []any{
+			item(0, "paused for c00, c01: 2 of 3 clusters were lost within 5m0s, so the network of the hub may be the cause: "+
+				"nothing is evicted from them. Check that the hub reaches its clusters. If they are really lost, add another "+
+				"NoExecute taint to the clusters that should be evicted.", object{"about": "hub", "part": "failover",
+				"next": "`argosy get failovers` lists the workloads that stay; `argosy why cluster c00` shows why"}),
+			item(1, "not applied: a; word: of its own", object{"about": "workload", "cluster": "c00", "object": object{
+				"group": "work.open-cluster-management.io", "kind": "ManifestWork", "namespace": "c00", "name": "base"}}),
+		}}
+		h.answers["GET api/why"] = answer{200, walk(1)}
+	})
+	b := browser.Open(t, h.URL)
+	b.Visit("")
+	b.See("paused for c00, c01", "argosy why cluster c00")
+	browser.Run[any](b, `localStorage.setItem("argosy-language", "zh")`)
+	b.Visit("clusters")
+	b.Perform(chromedp.Navigate(h.URL + "/console/"))
+	b.See("对 c00, c01 暂停：3 个集群中有 2 个在 5m0s 内失联", "请检查控制面能否访问其集群", "列出留下的工作负载；", "argosy why cluster c00",
+		"未应用：a; word: of its own")
+	browser.Run[any](b, `localStorage.removeItem("argosy-language")`)
+}
+
 // TestManifestWorkHasAPage opens what Fleet lists. Its answer has no policy and no placement.
 func TestManifestWorkHasAPage(t *testing.T) {
 	h := newHub(t)

@@ -119,8 +119,12 @@ export function stateText(state: string): string {
   return (t.workloadState as Record<string, string>)[state] ?? state;
 }
 
-/** missingText is the sentence of a right that the user lacks. */
+/** missingText is the sentence of a right that the user lacks, with the role that has it. */
 export function missingText(m: Missing): string {
+  return rightText(m) + (m.role ? ". " + fill(t.forbidden.role, { role: m.role }) : "");
+}
+
+function rightText(m: Missing): string {
   const [resource, part] = m.resource.split("/");
   const name = resource + (m.group ? "." + m.group : "") + (part ? "/" + part : "");
   return fill(t.forbidden.right, { verb: m.verb, resource: name }) + (m.namespace ? " " + fill(t.forbidden.in, { ns: m.namespace }) : "");
@@ -130,7 +134,7 @@ export function missingText(m: Missing): string {
 export function Hidden({ missing }: { missing?: Missing[] }) {
   if (!missing?.length) return null;
   const roles = [...new Set(missing.map((m) => m.role).filter(Boolean))].join(", ");
-  return <p class="notice">{t.forbidden.hidden} {missing.map(missingText).join(" · ")}. {roles && fill(t.forbidden.role, { role: roles })}</p>;
+  return <p class="notice">{t.forbidden.hidden} {missing.map(rightText).join(" · ")}. {roles && fill(t.forbidden.role, { role: roles })}</p>;
 }
 
 /** Forbidden names the right that is missing, and a role to ask for: on the hub, or in a member. */
