@@ -62,6 +62,7 @@ func waiting() object {
 // summary is a release in the list.
 func summary(name, phase string, since time.Time) object {
 	return object{"namespace": "shop", "name": name, "phase": phase, "workloads": []string{"Deployment web"},
+		"refs":   []string{"Deployment.apps web"},
 		"author": "wang", "since": since.Unix(), "ended": releasev1alpha1.ReleasePhase(phase).Ended()}
 }
 

@@ -485,6 +485,11 @@ func TestRevisionsOfAWorkloadUnderARelease(t *testing.T) {
 		h.answers["GET api/why"], h.answers["GET api/revisions"] = answer{200, walk(1)}, answer{200, revisions}
 	})
 	b := browser.Open(t, h.URL)
+	b.Visit("w/apps.example.com/Deployment/shop/web")
+	b.See("Revisions")
+	if strings.Contains(b.Text(), "1 of 2 approvals") || browser.Run[bool](b, `document.querySelector(".release") !== null`) {
+		t.Error("a workload of another group has the release")
+	}
 	b.Visit(path)
 	b.See("Revisions")
 	browser.Run[any](b, `[...document.querySelectorAll("main details summary")].find(

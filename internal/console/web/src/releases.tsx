@@ -13,7 +13,7 @@ type Phase = keyof typeof t.releasePhase;
 type StagePhase = keyof typeof t.stagePhase;
 export interface ReleaseRow {
   namespace: string; name: string; phase: Phase; ended?: boolean; reason?: string; severity?: "Problem" | "Attention"; what?: string; next?: string; since?: number;
-  workloads: string[]; author?: string; progress?: string; track?: { name: string; phase: StagePhase }[]; version?: string;
+  workloads: string[]; refs: string[]; author?: string; progress?: string; track?: { name: string; phase: StagePhase }[]; version?: string;
 }
 interface Check { name: string; verdict?: string; passed?: number; failed?: number; unclear?: number; value?: string; control?: string; message?: string; sampledAt?: string; nextAt?: string }
 interface Gate { name: string; position: string; phase?: keyof typeof t.gatePhase; check?: Check; checkName?: string; need?: number; from?: string[]; notAuthor?: boolean; by?: string[]; comments?: string[]; since?: string; until?: string }
@@ -289,8 +289,8 @@ export function ReleaseOfWorkload({ row }: { row: ReleaseRow }) {
 }
 
 /** openReleases are the releases of a workload that have not ended, or that wait for a person. */
-export function openReleases(rows: Iterable<ReleaseRow>, kind: string, namespace: string, name: string): ReleaseRow[] {
-  return [...rows].filter((r) => r.namespace === namespace && (r.severity || !r.ended) && r.workloads.includes(`${kind} ${name}`));
+export function openReleases(rows: Iterable<ReleaseRow>, kindText: string, namespace: string, name: string): ReleaseRow[] {
+  return [...rows].filter((r) => r.namespace === namespace && (r.severity || !r.ended) && r.refs?.includes(`${kindText} ${name}`));
 }
 
 function StageCard({ s, number }: { s: Stage; number: number }) {

@@ -57,7 +57,8 @@ function LaneRow({ lane, findings }: { lane: Lane; findings: Finding[] }) {
 
 export function WalkPage({ group, kind, namespace, name }: { group: string; kind: string; namespace: string; name: string }) {
   const topic = useTopic("workloads", "clusters", "releases");
-  const releases = openReleases(stream.topic("releases").rows.values(), kind, namespace, name);
+  const kindText = kind + (group ? "." + group : "");
+  const releases = openReleases(stream.topic("releases").rows.values(), kindText, namespace, name);
   const [open, setOpen] = useState(false);
   const tab = usePlace().query.get("tab") ?? "";
   const query = new URLSearchParams({ kind: group ? `${kind}.${group}` : kind, name, namespace });
@@ -73,7 +74,6 @@ export function WalkPage({ group, kind, namespace, name }: { group: string; kind
   const stuck = !a?.policy ? "" : !a.policy.holder ? "policy" : unplaced ? "placement" : "after";
   // A warning about the binding often repeats that about the template.
   const warnings = (a?.warnings ?? []).filter((x, i, all) => all.findIndex((y) => y.reason === x.reason && y.message === x.message) === i);
-  const kindText = kind + (group ? "." + group : "");
   const same = <p class="same">{w.command} <Command text={`argosy why ${kindText.toLowerCase()} ${name}${namespace ? " -n " + namespace : ""}`} /></p>;
   return (
     <Page title={title} wide aside={a?.policy ? <Actions query={query} version={topic.version} title={`${kind} ${title}`} clusters={lanes.length} /> : null} sub={<p class="crumb"><a href={href(["workloads"])}>{t.workloads}</a> · {kindText}</p>}>

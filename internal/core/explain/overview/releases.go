@@ -26,8 +26,10 @@ type ReleaseSummary struct {
 	Since int64 `json:"since,omitempty"`
 	// Workloads are the targets, such as "CloneSet web".
 	Workloads []string `json:"workloads"`
-	Author    string   `json:"author,omitempty"`
-	Progress  string   `json:"progress,omitempty"`
+	// Refs are the targets with their groups, such as "CloneSet.apps.kruise.io web".
+	Refs     []string `json:"refs"`
+	Author   string   `json:"author,omitempty"`
+	Progress string   `json:"progress,omitempty"`
 	// Track has the phase of each stage.
 	Track []StageMark `json:"track,omitempty"`
 	// Version changes with each change of the release.
@@ -54,6 +56,7 @@ func SummaryOfRelease(r *releasev1alpha1.Release) ReleaseSummary {
 	}
 	for _, t := range r.Spec.Targets {
 		s.Workloads = append(s.Workloads, t.Ref.Kind+" "+t.Ref.Name)
+		s.Refs = append(s.Refs, match.GroupKind(t.Ref.APIVersion, t.Ref.Kind).String()+" "+t.Ref.Name)
 	}
 	if r.Spec.CreatedBy != nil {
 		s.Author = r.Spec.CreatedBy.User

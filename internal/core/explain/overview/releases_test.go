@@ -16,7 +16,8 @@ func TestReleaseDetailHasEachClusterAndGate(t *testing.T) {
 	started.Time = started.AddDate(2026, 0, 0)
 	percent := int64(10)
 	r := &releasev1alpha1.Release{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1"}}
-	r.Spec.Targets = []releasev1alpha1.ReleaseTarget{{Name: "web"}, {Name: "api"}}
+	r.Spec.Targets = []releasev1alpha1.ReleaseTarget{{Name: "web", Ref: releasev1alpha1.ReleaseObjectReference{
+		APIVersion: "apps.kruise.io/v1beta1", Kind: "StatefulSet", Name: "web"}}, {Name: "api"}}
 	check := &releasev1alpha1.ReleaseCheckReference{Name: "error-rate"}
 	r.Status.Strategy = &releasev1alpha1.ReleaseStrategySpec{Stages: []releasev1alpha1.ReleaseStage{
 		{Name: "canary", To: &releasev1alpha1.ReleaseAmount{Percent: &percent},
@@ -45,6 +46,10 @@ func TestReleaseDetailHasEachClusterAndGate(t *testing.T) {
 		"rest us web Pending 0/0", "rest us api Pending 0/0", `rest sign 2 [Group leads] ""`}
 	if !slices.Equal(got, want) {
 		t.Errorf("the detail is\n%q, want\n%q", got, want)
+	}
+	// StatefulSets of two groups may have the same name.
+	if d.Workloads[0] != "StatefulSet web" || d.Refs[0] != "StatefulSet.apps.kruise.io web" {
+		t.Errorf("the targets are %q and %q", d.Workloads, d.Refs)
 	}
 	if d.Stages[0].Share != "10%" || d.Phase != releasev1alpha1.ReleasePending || d.Severity != "" {
 		t.Errorf("the detail is %+v", d)
