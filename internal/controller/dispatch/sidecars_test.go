@@ -120,6 +120,7 @@ func TestWorkloadWaitsForSidecarsInNewClusters(t *testing.T) {
 		expectState("after a while", sidecarSilence, 0, sidecarWait-sidecarSilence,
 			`False cluster "m1": SidecarSet c, which injects into its pods, has not been applied there yet; the workload is dispatched when it is in effect, or 15s after it was due`)
 		expectState("at last", sidecarWait, 1, 0, "True")
+		expectState("after the Work could not be written", sidecarWait+time.Second, 1, 0, "True")
 
 		r.waiting.forget(w.key())
 		expectState("another workload, later", 2*sidecarWait, 0, sidecarSilence, "True")

@@ -410,6 +410,45 @@ func TestNoEvictionFromClustersLostTogether(t *testing.T) {
 	w.plans("web -a: b=1 c=1")
 }
 
+func TestClustersLostTogetherAreCountedByOneNumber(t *testing.T) {
+	for name, c := range map[string]struct {
+		fleet  string
+		share  float64
+		groups []string // that are lost, one per minute
+		want   string
+	}{
+		"at once":               {"a b c", 0.55, []string{"a b c"}, "3 of 3 clusters were lost"},
+		"one after the other":   {"a b c d", 0.3, []string{"a", "b", "c"}, "3 of 4 clusters were lost"},
+		"two, and two later":    {"a b c d", 0.3, []string{"a b", "c d"}, "4 of 4 clusters were lost"},
+		"the share of a subset": {"a b c d e", 0.3, []string{"a", "b c d"}, "4 of 5 clusters were lost"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, strings.Fields(c.fleet)...)
+			w.in.BrakeShare = c.share
+			lost, targets := 0, ""
+			for _, group := range c.groups {
+				for _, cluster := range strings.Fields(group) {
+					lost, targets = lost+1, targets+" "+cluster+"=1"
+				}
+			}
+			w.deployment("web", strings.TrimSpace(targets), equally())
+			for _, group := range c.groups {
+				w.lose(strings.Fields(group)...)
+				w.pass(time.Minute)
+			}
+			paused := w.plan().Paused
+			if len(paused) != lost {
+				t.Errorf("%d clusters are paused, want %d", len(paused), lost)
+			}
+			for cluster, message := range paused {
+				if !strings.HasPrefix(message, c.want) {
+					t.Errorf("%s: %q, want %q", cluster, message, c.want)
+				}
+			}
+		})
+	}
+}
+
 func TestLossLimitSeesTheTaintsOfAllLostClusters(t *testing.T) {
 	w := newWorld(t, "a", "b", "c", "d")
 	p := byRoom()

@@ -22,11 +22,14 @@ func (h *hub) inject(version, image string) {
 }
 
 // reject makes a member reject its current Work.
-func (h *hub) reject(i int) {
+func (h *hub) reject(i int) { h.fail(i, workv1alpha1.ReasonRejected) }
+
+// fail makes the current Work of a member fail for a reason.
+func (h *hub) fail(i int, reason string) {
 	m := &h.in.Members[i]
 	work := m.Work.DeepCopy()
 	work.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkFailure, Status: metav1.ConditionTrue,
-		Reason: workv1alpha1.ReasonRejected, ObservedGeneration: work.Generation}}
+		Reason: reason, ObservedGeneration: work.Generation}}
 	m.Work = work
 }
 
@@ -75,9 +78,25 @@ func TestMemberWithoutTheNamedRevisionIsReported(t *testing.T) {
 			t.Error("a report of the new member does not wake the hub")
 		}
 		h.expectConditions("before it reports", "")
+		for _, reason := range []string{workv1alpha1.ReasonForbidden, workv1alpha1.ReasonKindNotServed,
+			workv1alpha1.ReasonObjectUnmanaged, workv1alpha1.ReasonObjectOfAnother} {
+			h.fail(1, reason)
+			h.look()
+			h.expectConditions("when it fails with reason "+reason, "")
+		}
 		h.reject(1)
 		h.look()
 		h.expectConditions("when it rejects it", "RevisionMissing: spec.injectionStrategy.revision names a revision, and c2 does not")
+		if field != "customVersion" {
+			continue // members have names of their own for it
+		}
+		// The template becomes the version that it names: the member creates it without the name, and gets the name then.
+		h.inject("v1", "s:1")
+		h.expect("when the template has that version again", "spec.injectionStrategy.revision.customVersion=v1 <nil>")
+		h.expectConditions("when the template has that version again", "")
+		h.report(made, made)
+		h.expect("when the member has created it", "spec.injectionStrategy.revision.customVersion=v1 v1")
+		h.expectConditions("when the member has created it", "")
 	}
 }
 
