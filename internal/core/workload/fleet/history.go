@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"hash/fnv"
@@ -9,6 +10,7 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/json"
 
@@ -54,7 +56,17 @@ func RevisionPrefix(template *unstructured.Unstructured) string {
 
 // IsCurrent reports whether a template has a revision now.
 func (r Revision) IsCurrent(template *unstructured.Unstructured) bool {
-	return revisionOf(template).Name == r.Name
+	return r.hasContentOf(revisionOf(template))
+}
+
+// hasContentOf reports whether two revisions have the same content. Former versions of the hub gave it other names.
+func (r Revision) hasContentOf(other Revision) bool {
+	if r.Name == other.Name || bytes.Equal(r.Data, other.Data) {
+		return true
+	}
+	var mine, theirs map[string]any
+	return json.Unmarshal(r.Data, &mine) == nil && json.Unmarshal(other.Data, &theirs) == nil &&
+		equality.Semantic.DeepEqual(mine, theirs)
 }
 
 // Applied returns a copy of a template with the pods, or the injected fields, of a revision of it.
@@ -98,14 +110,14 @@ func Remember(template *unstructured.Unstructured, stored []Revision) (store *Re
 	slices.SortFunc(kept, func(a, b Revision) int {
 		return cmp.Or(cmp.Compare(b.Number, a.Number), cmp.Compare(a.Name, b.Name))
 	})
-	if r := revisionOf(template); string(r.Data) != "{}" && (len(kept) == 0 || kept[0].Name != r.Name) {
+	if r := revisionOf(template); string(r.Data) != "{}" && (len(kept) == 0 || !kept[0].hasContentOf(r)) {
 		if len(kept) > 0 {
 			r.Number = kept[0].Number
 		}
 		r.Number++
 		// If the template returned to an earlier revision, store that as the newest.
 		kept = slices.DeleteFunc(kept, func(k Revision) bool {
-			again := k.Name == r.Name
+			again := k.hasContentOf(r)
 			if again {
 				surplus = append(surplus, k)
 			}

@@ -46,3 +46,30 @@ func TestRevisionHistoryLimit(t *testing.T) {
 	h.inject("v4", "s:1") // a return to earlier content
 	remember("[3 4]")
 }
+
+func TestRevisionWithAFormerNameIsStoredOnce(t *testing.T) {
+	h := newHub(t, "{apiVersion: apps.kruise.io/v1beta1, kind: SidecarSet, metadata: {name: x}, spec: {containers: []}}")
+	h.inject("v1", "s:1")
+	now, _ := Remember(h.in.Template, nil)
+	for name, data := range map[string]string{
+		"the same bytes":      string(now.Data),
+		"another order":       `{"containers": [{"name": "s", "image": "s:1"}]}`,
+		"another order again": `{"containers":[{"image":"s:1","name":"s"}]}`,
+	} {
+		former := Revision{Name: "v1-former", Number: 4, Data: []byte(data)}
+		if store, surplus := Remember(h.in.Template, []Revision{former}); store != nil || len(surplus) > 0 {
+			t.Errorf("%s: %v is stored, and %v deleted", name, store, surplus)
+		}
+		if !former.IsCurrent(h.in.Template) {
+			t.Errorf("%s: it is not the current revision", name)
+		}
+		other := Revision{Name: "other", Number: 5, Data: []byte(`{"containers":[]}`)}
+		store, surplus := Remember(h.in.Template, []Revision{former, other})
+		if store == nil || store.Number != 6 || len(surplus) != 1 || surplus[0].Name != former.Name {
+			t.Errorf("%s: after a return to it, %v is stored, and %v deleted", name, store, surplus)
+		}
+		if other.IsCurrent(h.in.Template) {
+			t.Errorf("%s: other content is the current revision", name)
+		}
+	}
+}
