@@ -29,6 +29,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/capacity"
 	"github.com/argosy-io/argosy/internal/core/object/names"
+	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/builtin"
 	"github.com/argosy-io/argosy/internal/member"
@@ -507,6 +508,41 @@ func TestUnscalableTargetHasReason(t *testing.T) {
 		w.Make(b)
 		w.Make(spread)
 		w.expectConditions("spread", "AbleToScale=False/FailedGetScale: a PodDisruptionBudget.policy has no replicas to scale")
+	})
+}
+
+func TestAFederatedHPAWarnsOnlyOfWhatAUserMustChange(t *testing.T) {
+	t.Parallel()
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t, controllertest.Deployment)
+		p := &policyv1alpha1.ClusterPropagationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p",
+			Labels: map[string]string{policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel: "id"}}}
+		u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"replicas": int64(1)}}}
+		u.SetGroupVersionKind(controllertest.Deployment.GroupVersionKind)
+		u.SetNamespace("shop")
+		u.SetName("new")
+		propagate.Claim(u, p)
+		w.Make(u)
+		f := w.scaler("first")
+		f.Spec.ScaleTargetRef.Name = "new"
+		w.Make(f)
+		w.expectConditions("first", "AbleToScale=False/FailedGetBinding: Deployment new has no binding yet: the hub creates it")
+		b := w.binding()
+		w.HasObject(b)
+		b.ResourceVersion, b.UID, b.Name = "", "", "new-deployment"
+		b.Spec.Resource.Name, b.Spec.Resource.UID, b.Spec.Clusters = "new", u.GetUID(), nil
+		w.Make(b)
+		w.expectConditions("first", "AbleToScale=False/FailedGetTargetClusters: Deployment new is not scheduled to any cluster")
+		w.Quiet()
+		if all := w.Events(); len(all) > 0 {
+			t.Errorf("events before the first placement: %q", all)
+		}
+		b.Status.Conditions = []metav1.Condition{{Type: workv1alpha2.Scheduled, Status: metav1.ConditionFalse,
+			Reason: workv1alpha2.ReasonNoClusterFit, LastTransitionTime: metav1.Now()}}
+		if err := w.Status().Update(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+		w.expectEvent("FederatedHPA FailedGetTargetClusters: Deployment new is not scheduled to any cluster")
 	})
 }
 

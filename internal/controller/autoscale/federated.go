@@ -69,6 +69,8 @@ type trouble struct {
 	reason, message string
 	// gone is true if the workload does not exist, so that the members' autoscalers can be deleted.
 	gone bool
+	// soon is true if the hub ends it by itself, without an action of a user.
+	soon bool
 }
 
 // target is the workload that a FederatedHPA scales, with its clusters.
@@ -88,7 +90,9 @@ func (r *reconciler) evaluate(ctx context.Context, f *autoscalingv1alpha1.Federa
 	}
 	if problem != nil {
 		r.setCondition(f, problem.kind, corev1.ConditionFalse, problem.reason, problem.message)
-		r.warn(f, problem.reason, problem.message)
+		if !problem.soon {
+			r.warn(f, problem.reason, problem.message)
+		}
 		if problem.gone {
 			f.Status.Conditions = without(f.Status.Conditions, autoscalingv1alpha1.BoundsSplit)
 			return r.end(ctx, key)
@@ -248,7 +252,8 @@ func (r *reconciler) target(ctx context.Context,
 		problem.gone = true
 		if _, claimed := propagate.Claimed(t.template); claimed {
 			problem = unable(autoscalingv1alpha1.ReasonFailedGetBinding,
-				"the binding of %s %s is missing: its policy recreates it", ref.Kind, ref.Name)
+				"%s %s has no binding yet: the hub creates it for the policy that has claimed the workload", ref.Kind, ref.Name)
+			problem.soon = true
 		}
 		return t, problem, nil
 	}
@@ -257,6 +262,7 @@ func (r *reconciler) target(ctx context.Context,
 			"%s %s is not scheduled to any cluster: see the condition Scheduled of binding %s", ref.Kind, ref.Name,
 			t.binding.GetName())
 		problem.gone = !schedule.NeverPlaced(t.binding)
+		problem.soon = meta.FindStatusCondition(t.binding.BindingStatus().Conditions, workv1alpha2.Scheduled) == nil
 		return t, problem, nil
 	}
 	return t, nil, nil
