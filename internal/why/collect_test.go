@@ -410,7 +410,9 @@ func TestPoliciesAndClustersAreExplainedByKind(t *testing.T) {
 	o := &policyv1alpha1.ClusterOverridePolicy{ObjectMeta: objectMeta("", "images")}
 	o.Spec.ResourceSelectors = p.Spec.ResourceSelectors[:1]
 	r, mapper := hub(template, &appsv1.Deployment{ObjectMeta: objectMeta("bank", "ledger")}, p, o, b,
-		&clusterv1alpha1.Cluster{ObjectMeta: objectMeta("", "eu")}, &ocmv1.ManifestWork{ObjectMeta: objectMeta("eu", "shop")})
+		&clusterv1alpha1.Cluster{ObjectMeta: objectMeta("", "eu")}, &ocmv1.ManifestWork{ObjectMeta: objectMeta("eu", "shop"),
+			Status: ocmv1.ManifestWorkStatus{Conditions: []metav1.Condition{{Type: ocmv1.Applied,
+				Status: metav1.ConditionFalse}}}})
 
 	says, err := Explain(t.Context(), r, mapper, Query{Kind: "propagationpolicy", Namespace: "shop", Name: "ours"})
 	a, ok := says.(why.PolicyAnswer)
@@ -428,7 +430,10 @@ func TestPoliciesAndClustersAreExplainedByKind(t *testing.T) {
 		t.Errorf("%+v, %v", says, err)
 	}
 	says, err = Explain(t.Context(), r, mapper, Query{Kind: "cluster", Name: "eu"})
-	if a, ok := says.(why.MemberAnswer); err != nil || !ok || len(a.Placed) != 1 {
+	if a, ok := says.(why.MemberAnswer); err != nil || !ok || len(a.Placed) != 1 ||
+		!slices.ContainsFunc(a.Findings, func(f why.Finding) bool {
+			return strings.HasPrefix(f.What, "1 ManifestWork not applied")
+		}) {
 		t.Errorf("%+v, %v", says, err)
 	}
 	orphans := func(_ context.Context, cluster string) []string {

@@ -188,7 +188,11 @@ func member(ctx context.Context, r client.Reader, name string, q Query) (Explain
 	if q.Troubled != nil {
 		f.Troubled = state.TroubledOf(q.Troubled(ctx))
 	}
-	f.Missing = may.missing
+	var works ocmv1.ManifestWorkList
+	if err := may.List(ctx, &works, client.InNamespace(name)); err != nil && !meta.IsNoMatchError(err) {
+		return nil, fmt.Errorf("list the ManifestWorks of cluster %q: %w", name, err)
+	}
+	f.ManifestWorks, f.Missing = works.Items, may.missing
 	if q.Orphans != nil && membership.IsReady(f.Cluster) {
 		f.Orphans = q.Orphans(ctx, name)
 	}

@@ -41,21 +41,36 @@ func Propagable(gk schema.GroupKind) bool {
 	return !controlPlane[gk.Group] && !memberMade[gk] && gk != schema.GroupKind{Kind: "Event"}
 }
 
-// Excluded reports whether t is never a template, whatever policies select: the hub's own configuration, the objects
-// in namespaces of the system or of Kubernetes, and the objects that every API server creates in each namespace.
-func Excluded(t match.Template) bool {
+// Exclusion is why an object is never a template, whatever policies select.
+type Exclusion string
+
+// The exclusions; the zero value is none.
+const (
+	// ExcludedKind: it configures the hub, or members create it themselves.
+	ExcludedKind Exclusion = "its kind configures the hub, or members create such objects themselves"
+	// ExcludedNamespace: it is in, or is, a namespace of Kubernetes or of the hub.
+	ExcludedNamespace Exclusion = "each cluster has the namespaces of Kubernetes and of the hub for itself"
+	// ExcludedOwn: every API server creates it in each namespace.
+	ExcludedOwn Exclusion = "the API server of each cluster creates one of its own"
+)
+
+// ExclusionOf returns why t is never a template; empty if it may be one.
+func ExclusionOf(t match.Template) Exclusion {
 	gk := t.GroupKind()
-	if !Propagable(gk) || excludedNamespace(t.Namespace) {
-		return true
+	switch {
+	case !Propagable(gk):
+		return ExcludedKind
+	case excludedNamespace(t.Namespace), gk == schema.GroupKind{Kind: "Namespace"} && excludedNamespace(t.Name):
+		return ExcludedNamespace
+	case gk == schema.GroupKind{Kind: "ConfigMap"} &&
+		(t.Name == "extension-apiserver-authentication" || t.Name == "kube-root-ca.crt"):
+		return ExcludedOwn
 	}
-	switch gk {
-	case schema.GroupKind{Kind: "Namespace"}:
-		return excludedNamespace(t.Name)
-	case schema.GroupKind{Kind: "ConfigMap"}:
-		return t.Name == "extension-apiserver-authentication" || t.Name == "kube-root-ca.crt"
-	}
-	return false
+	return ""
 }
+
+// Excluded reports whether t is never a template.
+func Excluded(t match.Template) bool { return ExclusionOf(t) != "" }
 
 // ManagedElsewhere reports whether another component propagates the template, so that policies do not apply.
 func ManagedElsewhere(t match.Template) bool { return t.Labels[policyv1alpha1.ClaimedByLabel] != "" }

@@ -6,9 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/explain/state"
@@ -57,8 +54,8 @@ type Facts struct {
 
 // ItemOfManifestWork returns what needs attention about a ManifestWork; false if nothing does.
 func ItemOfManifestWork(mw *ocmv1.ManifestWork) (Item, bool) {
-	applied := meta.FindStatusCondition(mw.Status.Conditions, ocmv1.Applied)
-	if applied == nil || applied.Status == metav1.ConditionTrue || mw.DeletionTimestamp != nil {
+	applied := why.ManifestWorkFault(mw)
+	if applied == nil {
 		return Item{}, false
 	}
 	o := Object{Group: ocmv1.GroupVersion.Group, Kind: "ManifestWork", Namespace: mw.Namespace, Name: mw.Name}

@@ -200,6 +200,11 @@ func TestAttentionListsEachFault(t *testing.T) {
 			faulty = append(faulty, item)
 		}
 	}
+	member := why.ExplainMember(why.MemberFacts{Cluster: cluster("eu", metav1.ConditionTrue), ManifestWorks: works})
+	if f := member.Findings; len(f) != 1 || f[0].Severity != why.Problem || f[0].Next == "" ||
+		f[0].What != "1 ManifestWork not applied, such as web" {
+		t.Errorf("why cluster lists %+v", f)
+	}
 	for name, c := range map[string]struct {
 		facts overview.Facts
 		want  string

@@ -147,7 +147,7 @@ func ExplainPolicy(f PolicyFacts) PolicyAnswer {
 }
 
 func (e *policyExplanation) find(severity Severity, what, next string) {
-	e.answer.Findings = append(e.answer.Findings, Finding{Severity: severity, What: what, Next: next})
+	e.answer.Findings = append(e.answer.Findings, newFinding(severity, "", what, next))
 }
 
 // explainTemplates lists the templates that the policy selects, and which policies have claimed the others.
@@ -218,7 +218,7 @@ func (e *policyExplanation) whyNotClaimed(row Selected, t match.Template, claim 
 		return fmt.Sprintf("is propagated by %s (label %s)", t.Labels[policyv1alpha1.ClaimedByLabel],
 			policyv1alpha1.ClaimedByLabel)
 	case propagate.Excluded(t):
-		return "is never propagated: it belongs to the system or to the hub"
+		return "is never propagated: " + string(propagate.ExclusionOf(t))
 	case claimed:
 		for _, p := range e.Policies {
 			if propagate.ClaimOf(p) == claim {

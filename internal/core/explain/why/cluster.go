@@ -436,10 +436,11 @@ func (e *explanation) explainFailure(c *clusterv1alpha1.Cluster, failure *metav1
 	return "not applied: " + failure.Message, unknown
 }
 
-// installKind returns the advice for a cluster that does not serve the template's kind; empty if it serves it.
+// installKind returns the advice for a cluster that does not serve the template's kind; empty if it serves it, and
+// for an object that is not the hub's template.
 func (e *explanation) installKind(cluster string) string {
 	gk := e.template.GroupKind()
-	if len(e.fleet.Versions(cluster, gk)) > 0 {
+	if gk.Kind == "" || len(e.fleet.Versions(cluster, gk)) > 0 {
 		return ""
 	}
 	return fmt.Sprintf("install the CustomResourceDefinition or API of %s in cluster %s, "+

@@ -20,6 +20,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/object/text"
+	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/core/source/ocm"
 )
 
@@ -61,7 +62,7 @@ func ExplainManifestWork(f ManifestWorkFacts) ManifestWorkAnswer {
 	mw := f.ManifestWork
 	a := ManifestWorkAnswer{Kind: "ManifestWork", Namespace: mw.Namespace, Name: mw.Name}
 	find := func(s Severity, what, next string) {
-		a.Findings = append(a.Findings, Finding{Severity: s, What: what, Next: next})
+		a.Findings = append(a.Findings, newFinding(s, "", what, next))
 	}
 	var cluster *clusterv1alpha1.Cluster
 	var joined []string
@@ -83,6 +84,7 @@ func ExplainManifestWork(f ManifestWorkFacts) ManifestWorkAnswer {
 		find(Waiting, "it is being deleted: "+leaves.Message, "")
 	}
 
+	fleet := schedule.NewSnapshot(f.Clusters)
 	works := map[string]*workv1alpha1.Work{}
 	for i := range f.Works {
 		if f.Works[i].Annotations[wellknown.ManifestWorkAnnotation] == mw.Name {
@@ -103,7 +105,7 @@ func ExplainManifestWork(f ManifestWorkFacts) ManifestWorkAnswer {
 				}
 			}
 		}
-		var fed *metav1.Condition
+		var fed, failure *metav1.Condition
 		for _, m := range mw.Status.ResourceStatus.Manifests {
 			if m.ResourceMeta == item.Meta {
 				if c := meta.FindStatusCondition(m.Conditions, ocmv1.Applied); c != nil && c.ObservedGeneration == mw.Generation {
@@ -111,9 +113,9 @@ func ExplainManifestWork(f ManifestWorkFacts) ManifestWorkAnswer {
 					if c.Status != metav1.ConditionTrue {
 						row.Why = c.Message
 						// The cause alone, if it is this one and not that of an earlier manifest.
-						failure := execute.FailureOf(works[item.WorkName(mw.Name, works)])
-						if failure != nil && c.Message == ocmv1.MessageManifestNotApply+failure.Message {
-							row.Why = failure.Message
+						its := execute.FailureOf(works[item.WorkName(mw.Name, works)])
+						if its != nil && c.Message == ocmv1.MessageManifestNotApply+its.Message {
+							row.Why, failure = its.Message, its
 						}
 					}
 				}
@@ -129,7 +131,7 @@ func ExplainManifestWork(f ManifestWorkFacts) ManifestWorkAnswer {
 		case "":
 			unanswered++
 		default:
-			find(Problem, row.Object+" is not applied: "+row.Why, "")
+			find(Problem, row.Object+" is not applied: "+row.Why, remedyOfManifest(item, cluster, fleet, failure))
 		}
 		if row.Health == string(workv1alpha1.ResourceUnhealthy) {
 			find(Problem, row.Object+" is not healthy there",
@@ -147,6 +149,45 @@ func ExplainManifestWork(f ManifestWorkFacts) ManifestWorkAnswer {
 	a.Summary = strings.Join(append(tally(a.Findings),
 		fmt.Sprintf("%d of %s applied in cluster %s", there, text.Count(len(a.Objects), "object"), mw.Namespace)), ", ")
 	return a
+}
+
+// remedyOfManifest returns what to do about an object that is not applied. failure is nil if its Work does not have the
+// reason, as for an invalid manifest.
+func remedyOfManifest(item ocm.Item, c *clusterv1alpha1.Cluster, fleet schedule.Snapshot,
+	failure *metav1.Condition) string {
+	const retries = "; the hub retries by itself"
+	gk := schema.GroupKind{Group: item.Meta.Group, Kind: item.Meta.Kind}
+	switch {
+	case c == nil:
+		return "" // there is a finding about the cluster
+	case item.Err != nil:
+		return fmt.Sprintf("correct spec.workload.manifests[%d]", item.Meta.Ordinal)
+	case failure == nil:
+		return "fix what the message names" + retries
+	}
+	switch failure.Reason {
+	case workv1alpha1.ReasonRejected, workv1alpha1.ReasonKindNotServed:
+		if len(fleet.Versions(c.Name, gk)) == 0 {
+			return fmt.Sprintf("install the CustomResourceDefinition or API of %s in cluster %s", gk, c.Name) + retries
+		}
+		return fmt.Sprintf("change what the member refuses in spec.workload.manifests[%d]", item.Meta.Ordinal)
+	case workv1alpha1.ReasonObjectUnmanaged, workv1alpha1.ReasonObjectOfAnother:
+		return "remove the object from this ManifestWork, or from the owner that the message names"
+	case workv1alpha1.ReasonRestored:
+		return "`argosy restore status` shows what waits after a restore, and how to accept it"
+	}
+	_, next := (&explanation{fleet: fleet}).explainFailure(c, failure, "")
+	return next
+}
+
+// ManifestWorkFault returns the condition that explains why a ManifestWork is not applied. It is nil if it is applied,
+// if the cluster has not answered yet, and while it is being deleted.
+func ManifestWorkFault(mw *ocmv1.ManifestWork) *metav1.Condition {
+	applied := meta.FindStatusCondition(mw.Status.Conditions, ocmv1.Applied)
+	if applied == nil || applied.Status == metav1.ConditionTrue || mw.DeletionTimestamp != nil {
+		return nil
+	}
+	return applied
 }
 
 // Write prints the answer: problems first, then each object.

@@ -48,6 +48,7 @@ func TestAManifestWorkIsExplainedObjectByObject(t *testing.T) {
 	if got, want := written(c), `ManifestWork eu/shop: 1 problem, 1 warning, 1 waiting, 1 of 3 objects applied in cluster eu
 
 ✗ ConfigMap nowhere/c is not applied: no such namespace
+  → fix what the message names; the hub retries by itself
 
 ! Deployment shop/web: Sync status feedback failed with error no path
   → correct its feedbackRules
@@ -72,5 +73,49 @@ Objects
 ✗ no cluster "us" has joined, which the namespace names
   → the fleet has eu: move it to the namespace of a cluster, or `+"`argosy join us`\n"; len(got) < len(want) || got[:len(want)] != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestAManifestThatIsNotAppliedHasARemedyForItsReason(t *testing.T) {
+	c := cluster("eu")
+	for reason, want := range map[string]string{
+		workv1alpha1.ReasonRejected:             "change what the member refuses in spec.workload.manifests[0]",
+		workv1alpha1.ReasonKindNotServed:        "change what the member refuses in spec.workload.manifests[0]",
+		workv1alpha1.ReasonForbidden:            "if the message names a user, grant that to the hub's account in cluster eu",
+		workv1alpha1.ReasonUnauthorized:         "the credentials of the hub are not valid there: join cluster eu again",
+		workv1alpha1.ReasonUnreachable:          "check that its API server is running and reachable",
+		workv1alpha1.ReasonTimeout:              "check that the API server of cluster eu is running",
+		workv1alpha1.ReasonCertificateUntrusted: "join the cluster again",
+		workv1alpha1.ReasonServerError:          "check the API server of cluster eu and the webhook",
+		workv1alpha1.ReasonObjectUnmanaged:      "remove the object from this ManifestWork, or from the owner",
+		workv1alpha1.ReasonObjectOfAnother:      "remove the object from this ManifestWork, or from the owner",
+		workv1alpha1.ReasonHandsOff:             "remove the annotation",
+		workv1alpha1.ReasonRestored:             "`argosy restore status` shows",
+		workv1alpha1.ReasonNotSent:              "fix what the message names",
+		"invalid":                               "correct spec.workload.manifests[0]",
+		"not served":                            "install the CustomResourceDefinition or API of Train.example.com in cluster eu",
+	} {
+		mw := &ocmv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: "eu", Name: "shop", Generation: 1}}
+		manifest := "{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: shop}}"
+		switch reason {
+		case "invalid":
+			manifest = "{apiVersion: v1, kind: ConfigMap}"
+		case "not served":
+			manifest, reason = "{apiVersion: example.com/v1, kind: Train, metadata: {name: t}}", workv1alpha1.ReasonKindNotServed
+		}
+		parse(t, "{workload: {manifests: ["+manifest+"]}}", &mw.Spec)
+		item := ocm.Items(mw, c)[0]
+		mw.Status.ResourceStatus.Manifests = []ocmv1.ManifestCondition{{ResourceMeta: item.Meta,
+			Conditions: []metav1.Condition{{Type: ocmv1.Applied, Status: metav1.ConditionFalse, ObservedGeneration: 1,
+				Message: ocmv1.MessageManifestNotApply + "no"}}}}
+		work := workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Name: item.WorkName("shop", nil),
+			Annotations: map[string]string{"argosy.io/manifest-work": "shop"}}}
+		work.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkFailure, Status: metav1.ConditionTrue,
+			Reason: reason, Message: "no"}}
+		a := why.ExplainManifestWork(why.ManifestWorkFacts{ManifestWork: mw, Clusters: []*clusterv1alpha1.Cluster{c},
+			Works: []workv1alpha1.Work{work}})
+		if len(a.Findings) != 1 || !strings.Contains(a.Findings[0].Next, want) {
+			t.Errorf("%s: found %+v, want %q", reason, a.Findings, want)
+		}
 	}
 }

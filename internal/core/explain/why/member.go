@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/explain/state"
@@ -29,6 +30,8 @@ type MemberFacts struct {
 	// Bindings are the bindings of all templates. Troubled are the workloads with pods that do not run.
 	Bindings []workv1alpha2.Binding
 	Troubled state.Troubled
+	// ManifestWorks are those of Open Cluster Management for the cluster.
+	ManifestWorks []ocmv1.ManifestWork
 	// Orphans are the orphans of this hub in the cluster, such as "Deployment shop/web".
 	Orphans []string
 	// Scheduler has the settings of the hub's scheduler.
@@ -95,7 +98,7 @@ func ExplainMember(f MemberFacts) MemberAnswer {
 	c := f.Cluster
 	a := MemberAnswer{Kind: "Cluster", Name: c.Name, Ready: membership.Readiness(c), Missing: f.Missing}
 	find := func(s Severity, what, next string) {
-		a.Findings = append(a.Findings, Finding{Severity: s, What: what, Next: next})
+		a.Findings = append(a.Findings, newFinding(s, "", what, next))
 	}
 	switch {
 	case c.DeletionTimestamp != nil:
@@ -210,6 +213,16 @@ func ExplainMember(f MemberFacts) MemberAnswer {
 		find(Problem, fmt.Sprintf("%s not healthy, such as %s", text.Count(len(sick), "template"), some(sick)),
 			"`argosy why` shows the member's response to each")
 	}
+	var unapplied []string
+	for i := range f.ManifestWorks {
+		if mw := &f.ManifestWorks[i]; ManifestWorkFault(mw) != nil {
+			unapplied = append(unapplied, mw.Name)
+		}
+	}
+	if slices.Sort(unapplied); len(unapplied) > 0 {
+		find(Problem, fmt.Sprintf("%s not applied, such as %s", text.Count(len(unapplied), "ManifestWork"), some(unapplied)),
+			fmt.Sprintf("`argosy why manifestwork NAME -n %s` shows the reason for each", c.Name))
+	}
 	if len(f.Orphans) > 0 {
 		objects, such := text.Count(len(f.Orphans), "object"), some(slices.Sorted(slices.Values(f.Orphans)))
 		find(Attention, fmt.Sprintf("the cluster has %s of this hub without a Work, such as %s", objects, such),
@@ -276,7 +289,7 @@ func (a MemberAnswer) Write(out io.Writer) error {
 	writeFindings(&b, a.Findings)
 	fmt.Fprintln(&b)
 	if c := a.Ready; c != nil {
-		fmt.Fprintf(&b, "Ready: %s%s (%s) %s\n", c.Status, sinceText(c), c.Reason, c.Message)
+		fmt.Fprintf(&b, "Ready: %s%s (%s) %s\n", c.Status, sinceText(c), c.Reason, text.Printable(c.Message))
 	}
 	if len(a.Taints) > 0 {
 		fmt.Fprintf(&b, "Taints: %s\n", strings.Join(a.Taints, ", "))

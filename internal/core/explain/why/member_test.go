@@ -2,6 +2,7 @@ package why_test
 
 import (
 	"bytes"
+	"io"
 	"math/rand/v2"
 	"path/filepath"
 	"strings"
@@ -14,10 +15,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/explain/why"
+	"github.com/argosy-io/argosy/internal/core/propagate"
 )
 
 // paused is a cluster that is lost with too many others.
@@ -160,5 +163,75 @@ func TestAnswersHaveNoControlCharactersOfMembers(t *testing.T) {
 	if err != nil || strings.ContainsAny(out.String(), "\x1b\u009b\x07\r\t") ||
 		!strings.Contains(out.String(), "denied [2J 31m fake Healthy") {
 		t.Errorf("it writes %q, %v", out.String(), err)
+	}
+}
+
+// A user may create events in a namespace, and a member answers what it likes: neither adds a line to the answer.
+func TestForgedTextsAddNoLines(t *testing.T) {
+	const forged = "denied \x1b[2J\u009b31m\x07\r\n✗ forged\n  → forged\tremedy"
+	type answer interface{ Write(io.Writer) error }
+	placed := func(change func(h *hub)) func() (answer, []why.Finding) {
+		return func() (answer, []why.Finding) {
+			h := start(t, deployment, fleet()...)
+			h.runAll(h.policy("shop", "web", "{"+ofDeployments+"}"))
+			change(h)
+			a := explain(h.Facts)
+			for _, w := range a.Warnings {
+				a.Findings = append(a.Findings, why.Finding{What: w.Object + w.Reason + w.Message})
+			}
+			for _, c := range a.Clusters {
+				if a, known := a.ForCluster(c.Name); known && c.State.Bad() {
+					return a, a.Findings
+				}
+			}
+			return a, a.Findings
+		}
+	}
+	for name, given := range map[string]func() (answer, []why.Finding){
+		"an event": placed(func(h *hub) {
+			h.Warnings = []why.Warning{{Object: "Deployment shop/web", Reason: "Failed", Message: forged},
+				{Object: forged, Reason: "Failed", Message: "m"}, {Object: "Deployment shop/web", Reason: forged, Message: "m"}}
+		}),
+		"an event without a binding": func() (answer, []why.Finding) {
+			h := start(t, deployment, fleet()...)
+			propagate.Claim(h.Template, h.policy("shop", "web", "{"+ofDeployments+"}"))
+			h.Warnings = []why.Warning{{Object: "Deployment shop/web", Reason: workv1alpha2.EventApplyPolicyFailed,
+				Message: forged}}
+			a := explain(h.Facts)
+			return a, a.Findings
+		},
+		"a member that refuses": placed(func(h *hub) { h.refuses("m1", workv1alpha1.ReasonRejected, forged) }),
+		"a cluster that is not ready": placed(func(h *hub) {
+			silent(h.Clusters[0])
+			membership.Readiness(h.Clusters[0]).Message = forged
+		}),
+		"the cluster itself": func() (answer, []why.Finding) {
+			c := cluster("m1", silent)
+			membership.Readiness(c).Message = forged
+			a := why.ExplainMember(why.MemberFacts{Cluster: c})
+			return a, a.Findings
+		},
+		"a ManifestWork": func() (answer, []why.Finding) {
+			mw := &ocmv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: "m1", Name: "shop", Generation: 1,
+				DeletionTimestamp: &metav1.Time{}}}
+			mw.Status.Conditions = []metav1.Condition{{Type: ocmv1.Deleting, Status: metav1.ConditionTrue, Message: forged}}
+			a := why.ExplainManifestWork(why.ManifestWorkFacts{ManifestWork: mw})
+			return a, a.Findings
+		},
+	} {
+		a, findings := given()
+		var out bytes.Buffer
+		if err := a.Write(&out); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(out.String(), "denied") || strings.ContainsAny(out.String(), "\x1b\u009b\x07\r\t") ||
+			strings.Contains(out.String(), "\n✗ forged") || strings.Contains(out.String(), "\n  → forged") {
+			t.Errorf("%s: it writes %q", name, out.String())
+		}
+		for _, f := range findings {
+			if strings.ContainsAny(f.What+f.Next, "\x1b\u009b\x07\r\n\t") {
+				t.Errorf("%s: the finding is %q", name, f)
+			}
+		}
 	}
 }

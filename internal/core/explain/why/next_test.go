@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/argosy-io/argosy/internal/core/explain/why"
 )
 
 var command = regexp.MustCompile("(^|[^`/])\\b(argosy|kubectl) [a-z]")
@@ -60,3 +62,42 @@ func TestCommandsInTextsAreInBackquotes(t *testing.T) {
 
 // started are literals that begin a command, which gets its backquotes with its end.
 var started = map[string]bool{"argosy logs %s -n %s -C %s": true, "argosy why": true, "argosy restore accept": true}
+
+func TestAnObjectThatIsNeverPropagatedHasTheReason(t *testing.T) {
+	for object, want := range map[string][2]string{
+		"{apiVersion: v1, kind: ConfigMap, metadata: {name: kube-root-ca.crt, namespace: shop}}": {
+			"the API server of each cluster creates one of its own",
+			"to propagate its content, create a ConfigMap with another name"},
+		"{apiVersion: v1, kind: ConfigMap, metadata: {name: extension-apiserver-authentication, namespace: shop}}": {
+			"the API server of each cluster creates one of its own",
+			"to propagate its content, create a ConfigMap with another name"},
+		"{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: kube-public}}": {
+			"each cluster has the namespaces of Kubernetes and of the hub for itself",
+			"to propagate its content, create it in a namespace of your own"},
+		"{apiVersion: apps/v1, kind: Deployment, metadata: {name: c, namespace: karmada-system}}": {
+			"each cluster has the namespaces of Kubernetes and of the hub for itself",
+			"to propagate its content, create it in a namespace of your own"},
+		"{apiVersion: v1, kind: Namespace, metadata: {name: kube-public}}": {
+			"each cluster has the namespaces of Kubernetes and of the hub for itself",
+			"to propagate objects, create them in a namespace of your own"},
+		"{apiVersion: v1, kind: Event, metadata: {name: e, namespace: shop}}": {
+			"its kind configures the hub, or members create such objects themselves", ""},
+		"{apiVersion: apps.kruise.io/v1alpha1, kind: NodeImage, metadata: {name: n}}": {
+			"its kind configures the hub, or members create such objects themselves", ""},
+	} {
+		h := start(t, object, fleet()...)
+		p := h.policy("", "all", "{resourceSelectors: [{apiVersion: v1, kind: ConfigMap}, {apiVersion: v1, kind: Namespace}]}")
+		a := explain(h.Facts)
+		if len(a.Findings) != 1 || a.Findings[0].What != "the hub never propagates it: "+want[0] ||
+			a.Findings[0].Next != want[1] {
+			t.Errorf("%s: found %+v, want %q", object, a.Findings, want)
+		}
+		claims := why.ExplainPolicy(why.PolicyFacts{Propagation: p, Policies: h.Policies, Clusters: h.Clusters,
+			Templates: []why.Selectable{{GroupVersionKind: h.Template.GroupVersionKind(), Object: h.Template}}})
+		for _, s := range claims.Templates {
+			if s.Why != "is never propagated: "+want[0] {
+				t.Errorf("%s: its policy says %q", object, s.Why)
+			}
+		}
+	}
+}

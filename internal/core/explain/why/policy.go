@@ -104,12 +104,10 @@ func (e *explanation) explainPolicy() {
 	switch {
 	case e.claiming == nil && e.actsOnHub():
 		out.Why = "the hub acts on it, so it needs no policy"
-	case propagate.Excluded(t) && !propagate.Propagable(t.GroupKind()):
-		out.Why = fmt.Sprintf("objects of kind %s are never propagated: they configure the hub, or members create them themselves", t.GroupKind())
-		e.find(Attention, "", out.Why, "")
 	case propagate.Excluded(t):
-		out.Why = "objects in system namespaces, and objects that every API server creates itself, are never propagated"
-		e.find(Attention, "", out.Why, "move it to a namespace of your own to propagate it")
+		excluded := propagate.ExclusionOf(t)
+		out.Why = "the hub never propagates it: " + string(excluded)
+		e.find(Attention, "", out.Why, remedyOfExclusion(t, excluded))
 	case propagate.ManagedElsewhere(t):
 		out.Why = fmt.Sprintf("%s propagates it (label %s), so policies ignore it", t.Labels[policyv1alpha1.ClaimedByLabel],
 			policyv1alpha1.ClaimedByLabel)
@@ -136,6 +134,19 @@ func (e *explanation) explainPolicy() {
 	default:
 		e.unselected(claim, claimed)
 	}
+}
+
+// remedyOfExclusion returns how to propagate something else instead; empty if there is nothing to do.
+func remedyOfExclusion(t match.Template, why propagate.Exclusion) string {
+	switch {
+	case why == propagate.ExcludedNamespace && t.Namespace != "":
+		return "to propagate its content, create it in a namespace of your own"
+	case why == propagate.ExcludedNamespace:
+		return "to propagate objects, create them in a namespace of your own"
+	case why == propagate.ExcludedOwn:
+		return "to propagate its content, create a " + t.Kind + " with another name"
+	}
+	return ""
 }
 
 // unclaimed returns why the policy that ranks first has not claimed the template.

@@ -152,10 +152,11 @@ func writeClusters(b *bytes.Buffer, a Answer) {
 func writeDetail(b *bytes.Buffer, c Cluster) {
 	fmt.Fprintf(b, "\nCluster %s\n", c.Name)
 	if c.Why != "" {
-		fmt.Fprintf(b, "  why: %s\n", c.Why)
+		fmt.Fprintf(b, "  why: %s\n", text.Printable(c.Why))
 	}
 	if c.Ready != nil {
-		fmt.Fprintf(b, "  ready: %s%s (%s) %s\n", c.Ready.Status, sinceText(c.Ready), c.Ready.Reason, c.Ready.Message)
+		fmt.Fprintf(b, "  ready: %s%s (%s) %s\n", c.Ready.Status, sinceText(c.Ready), c.Ready.Reason,
+			text.Printable(c.Ready.Message))
 	}
 	if len(c.Taints) > 0 {
 		fmt.Fprintf(b, "  taints: %s\n", strings.Join(c.Taints, ", "))
@@ -177,12 +178,13 @@ func writeDetail(b *bytes.Buffer, c Cluster) {
 			if i < len(c.Pods.Troubles) && c.Pods.Troubles[i].Pod != "" {
 				line += ", such as pod " + c.Pods.Troubles[i].Pod
 			}
-			fmt.Fprintf(b, "  pods: %s\n", line)
+			fmt.Fprintf(b, "  pods: %s\n", text.Printable(line))
 		}
 	}
 	fmt.Fprintf(b, "  work: %s/%s\n", c.Work.Namespace, c.Work.Name)
 	for _, cond := range c.Work.Conditions {
-		fmt.Fprintf(b, "    %s=%s (%s) %s\n", cond.Type, cond.Status, cond.Reason, cond.Message)
+		fmt.Fprintf(b, "    %s=%s (%s) %s\n", cond.Type, cond.Status, cond.Reason,
+			text.Printable(cond.Message))
 	}
 	var status bytes.Buffer
 	if len(c.Work.Status) > 0 && json.Indent(&status, c.Work.Status, "    ", "  ") == nil {

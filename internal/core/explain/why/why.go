@@ -196,9 +196,13 @@ func sortFindings(all []Finding) {
 
 // find adds a finding.
 func (e *explanation) find(severity Severity, cluster, what, next string) {
-	// Messages of members and events of users are in it, and must not look like other findings.
-	e.answer.Findings = append(e.answer.Findings, Finding{Severity: severity, Cluster: cluster, What: text.Printable(what),
-		Next: next})
+	e.answer.Findings = append(e.answer.Findings, newFinding(severity, cluster, what, next))
+}
+
+// newFinding returns a finding of two lines. Messages of members and events of users are in them, and must not look
+// like other findings.
+func newFinding(severity Severity, cluster, what, next string) Finding {
+	return Finding{Severity: severity, Cluster: cluster, What: text.Printable(what), Next: text.Printable(next)}
 }
 
 // found reports whether there is a finding of the severity.
@@ -217,6 +221,7 @@ func (e *explanation) explainWarnings() {
 		return cmp.Or(b.Last.Compare(a.Last.Time), strings.Compare(a.Object, b.Object), strings.Compare(a.Message, b.Message))
 	})
 	for _, w := range all {
+		w.Object, w.Reason = text.Plain(w.Object, shownOfWarning), text.Plain(w.Reason, shownOfWarning)
 		w.Message = text.Plain(w.Message, shownOfWarning)
 		same := func(o Warning) bool { return o.Object == w.Object && o.Reason == w.Reason && o.Message == w.Message }
 		if len(e.answer.Warnings) < shownWarnings && !slices.ContainsFunc(e.answer.Warnings, same) {
@@ -225,7 +230,7 @@ func (e *explanation) explainWarnings() {
 	}
 }
 
-// shownWarnings is the number of warnings that an answer has, and shownOfWarning the bytes of the message of each: any
+// shownWarnings is the number of warnings that an answer has, and shownOfWarning the bytes of each of its texts: any
 // user who may create events in a namespace writes them.
 const shownWarnings, shownOfWarning = 5, 1000
 

@@ -1155,9 +1155,10 @@ var stories = []struct {
 		given: func(t *testing.T) *hub {
 			return start(t, "{apiVersion: apps.kruise.io/v1alpha1, kind: PodProbeMarker, metadata: {name: web, namespace: shop}, spec: {selector: {matchExpressions: [{key: app, operator: Like}]}}}", fleet()...)
 		}},
-	{name: "what steers the hub", severity: why.Attention, want: "never propagated", given: func(t *testing.T) *hub {
-		return start(t, "{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy, metadata: {name: web, namespace: shop}}", fleet()...)
-	}},
+	{name: "what steers the hub", severity: why.Attention,
+		want: "the hub never propagates it: its kind", given: func(t *testing.T) *hub {
+			return start(t, "{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy, metadata: {name: web, namespace: shop}}", fleet()...)
+		}},
 	{name: "what acts on the hub", severity: why.Attention, want: "EndpointSliceDispatched is False: no endpoints in m2",
 		given: func(t *testing.T) *hub {
 			return start(t, `{apiVersion: networking.karmada.io/v1alpha1, kind: MultiClusterService, metadata: {name: web, namespace: shop}, status: {conditions: [
