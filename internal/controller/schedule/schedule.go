@@ -362,6 +362,7 @@ func (r *reconciler) confirmation(ctx context.Context, b workv1alpha2.Binding,
 func (r *reconciler) emitEvents(b workv1alpha2.Binding, status *workv1alpha2.ResourceBindingStatus, o outcome,
 	news bool) {
 	switch {
+	case schedule.AwaitsCluster(o.failure): // the binding runs again when the cluster has reported
 	case news && o.failure != nil:
 		message := meta.FindStatusCondition(status.Conditions, workv1alpha2.Scheduled).Message
 		for _, obj := range []runtime.Object{b, scope.TemplateOf(b)} {

@@ -285,6 +285,36 @@ func TestUnschedulableBindingIsScheduledAfterAJoin(t *testing.T) {
 	})
 }
 
+func TestANewClusterThatHasNotReportedItsAPIsCausesNoWarning(t *testing.T) {
+	forBothScopes(t, nil, func(w *world) {
+		c := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "new"}}
+		w.Make(c)
+		w.Quiet()
+		w.Make(w.binding)
+		reports := func(want string) {
+			w.t.Helper()
+			w.Eventually("the condition has "+want, func() string {
+				w.HasObject(w.binding)
+				c := meta.FindStatusCondition(w.binding.BindingStatus().Conditions, workv1alpha2.Scheduled)
+				if c == nil || !strings.Contains(c.Message, want) {
+					return fmt.Sprintf("%+v", c)
+				}
+				return ""
+			})
+		}
+		reports("To fit: for new: wait, the cluster has not reported its APIs yet.")
+		w.Quiet()
+		w.expectEvents(workv1alpha2.EventScheduleBindingFailed, 0)
+		c.Status.Conditions = []metav1.Condition{{Type: clusterv1alpha1.ClusterConditionCompleteAPIEnablements,
+			Status: metav1.ConditionTrue, Reason: clusterv1alpha1.ReasonComplete, LastTransitionTime: metav1.Now()}}
+		if err := w.Status().Update(w.t.Context(), c); err != nil {
+			w.t.Fatal(err)
+		}
+		reports("To fit: for new: install the API that has ")
+		w.expectEvents(workv1alpha2.EventScheduleBindingFailed, 2)
+	})
+}
+
 func TestABindingFollowsTheFleet(t *testing.T) {
 	forBothScopes(t, []string{"m1", "m2"}, func(w *world) {
 		w.binding.BindingSpec().Placement.ClusterAffinity = &policyv1alpha1.ClusterAffinity{

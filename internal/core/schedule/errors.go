@@ -30,6 +30,8 @@ type Rejection struct {
 	Remedy string
 	// Pending means that the reason may disappear, because the discovery of the cluster's API is incomplete.
 	Pending bool
+	// Unreported means that the cluster, which is new, has not reported its API at all. It implies Pending.
+	Unreported bool
 }
 
 // Rejections are sorted by cluster.
@@ -68,9 +70,10 @@ func (e *FitError) Error() string {
 	return fmt.Sprintf("0/%d clusters are available: %s.", e.Clusters, e.Rejections)
 }
 
-// Pending reports whether a cluster may fit as soon as its API has been discovered.
-func (e *FitError) Pending() bool {
-	return slices.ContainsFunc(e.Rejections, func(r Rejection) bool { return r.Pending })
+// AwaitsCluster reports whether err is about a binding that may fit as soon as a new cluster reports its API.
+func AwaitsCluster(err error) bool {
+	var unfit *FitError
+	return errors.As(err, &unfit) && slices.ContainsFunc(unfit.Rejections, func(r Rejection) bool { return r.Unreported })
 }
 
 // UnschedulableError means that the feasible clusters do not have enough capacity. Nothing is moved; more capacity

@@ -12,6 +12,7 @@ import (
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/cluster/capacity"
+	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/match"
 )
 
@@ -307,10 +308,16 @@ func feasible(b workv1alpha2.Binding, s Snapshot, t int) ([]Candidate, Rejection
 			if rejections == nil {
 				rejections = make(Rejections, 0, len(s.members)-i)
 			}
-			rejections = append(rejections, Rejection{
-				Cluster: m.cluster.Name, Cause: cause, Remedy: q.remedy(cause),
-				Pending: cause.Reason == ReasonAPI && !m.discovered,
-			})
+			r := Rejection{Cluster: m.cluster.Name, Cause: cause, Remedy: q.remedy(cause),
+				Pending: cause.Reason == ReasonAPI && !m.discovered}
+			if r.Pending {
+				r.Unreported = !membership.ReportedAPIs(m.cluster)
+				r.Remedy = "check which of its APIs do not respond"
+			}
+			if r.Unreported {
+				r.Remedy = "wait, the cluster has not reported its APIs yet"
+			}
+			rejections = append(rejections, r)
 			continue
 		}
 		candidates = append(candidates, Candidate{

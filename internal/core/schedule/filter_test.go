@@ -1,8 +1,8 @@
 package schedule
 
 import (
-	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -126,9 +126,26 @@ func TestTheMessageOfNoFitCountsClustersByReason(t *testing.T) {
 	if err == nil || err.Error() != want {
 		t.Errorf("got %q, want %q", err, want)
 	}
-	var unfit *FitError
-	if !errors.As(err, &unfit) || !unfit.Pending() {
-		t.Errorf("%v does not say that a cluster has yet to be discovered", err)
+	if help := Help(err); !AwaitsCluster(err) || strings.Contains(help, "install the API") ||
+		!strings.Contains(help, "for c: wait, the cluster has not reported its APIs yet") {
+		t.Errorf("%v does not say that a cluster has yet to report its APIs: %s", err, help)
+	}
+	for name, c := range map[string]struct {
+		change func(*clusterv1alpha1.Cluster)
+		help   string
+	}{
+		"partly discovered": {func(c *clusterv1alpha1.Cluster) {
+			undiscovered(c)
+			c.Status.Conditions = []metav1.Condition{{Type: clusterv1alpha1.ClusterConditionCompleteAPIEnablements,
+				Status: metav1.ConditionFalse}}
+		}, "for m: check which of its APIs do not respond"},
+		"without the kind": {func(c *clusterv1alpha1.Cluster) { c.Status.APIEnablements = nil },
+			"for m: install the API that has Deployment.apps"},
+	} {
+		_, err := Schedule(deployment(1, policyv1alpha1.Placement{}), fleet(cluster("m", c.change)), nil)
+		if help := Help(err); AwaitsCluster(err) || help != c.help {
+			t.Errorf("%s: %v, to fit: %q, want %q", name, err, help, c.help)
+		}
 	}
 	_, err = Schedule(deployment(1, policyv1alpha1.Placement{}), fleet(), nil)
 	if want := "0/0 clusters are available: no clusters available to schedule."; err == nil || err.Error() != want {

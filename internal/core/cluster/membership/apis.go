@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
@@ -33,6 +34,11 @@ func APIEnablements(discovered []*metav1.APIResourceList) []clusterv1alpha1.APIE
 		return strings.Compare(a.GroupVersion, b.GroupVersion)
 	})
 	return apis
+}
+
+// ReportedAPIs reports whether the kinds of a cluster have been collected, if only in part. A new cluster has none.
+func ReportedAPIs(c *clusterv1alpha1.Cluster) bool {
+	return meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ClusterConditionCompleteAPIEnablements) != nil
 }
 
 // CompleteAPIEnablements returns the condition that reports whether the kinds are complete. failed has the errors by
