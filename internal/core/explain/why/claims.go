@@ -94,6 +94,8 @@ type Selected struct {
 	// Placed are its clusters, as "m1:2 m2:1", and State is the first False condition of its binding.
 	Placed string `json:"placed,omitempty"`
 	State  string `json:"state,omitempty"`
+	// Next is how the policy can claim it; empty if there is nothing to do but wait.
+	Next string `json:"next,omitempty"`
 }
 
 // PolicyCluster is the result of the policy's placement, or of its rules' targets, for a cluster.
@@ -165,7 +167,7 @@ func (e *policyExplanation) explainTemplates() {
 			}
 		} else {
 			row.Claimed = claimed && propagate.ClaimOf(e.Propagation) == claim
-			row.Why = e.whyNotClaimed(row, t, claim, claimed)
+			row.Why, row.Next = e.whyNotClaimed(row, t, claim, claimed)
 		}
 		if row.By == "" && !(row.Claimed && e.Propagation != nil) {
 			continue
@@ -189,9 +191,24 @@ func (e *policyExplanation) explainTemplates() {
 	})
 	if e.Propagation != nil && len(*out) > 0 &&
 		!slices.ContainsFunc(*out, func(s Selected) bool { return s.Claimed || s.Why == notClaimedYet }) {
-		e.find(Attention, "the policy has claimed none of the templates that it selects: "+(*out)[0].Template+" "+
-			(*out)[0].Why,
-			"give it a higher priority, and preemption: Always to take over templates that other policies have claimed; or delete it")
+		e.findUnclaimed(*out)
+	}
+}
+
+// findUnclaimed reports that the policy has claimed none of the templates that it selects: a finding for each remedy,
+// with the first template that has it.
+func (e *policyExplanation) findUnclaimed(all []Selected) {
+	var remedies []string
+	for _, s := range all {
+		if slices.Contains(remedies, s.Next) {
+			continue
+		}
+		remedies = append(remedies, s.Next)
+		severity := Attention
+		if s.Next == "" {
+			severity = Waiting
+		}
+		e.find(severity, "the policy has claimed none of the templates that it selects: "+s.Template+" "+s.Why, s.Next)
 	}
 }
 
@@ -206,36 +223,72 @@ func (e *policyExplanation) closeness(t match.Template) match.ImplicitPriority {
 }
 
 // whyNotClaimed returns why the policy has not claimed a template that it selects, or that it no longer selects a
-// claimed one.
+// claimed one, and how it can claim it.
 func (e *policyExplanation) whyNotClaimed(row Selected, t match.Template, claim propagate.PolicyClaim,
-	claimed bool) string {
+	claimed bool) (why, next string) {
+	const others = "select other templates, or delete the policy"
+	stub := &explanation{template: t}
 	switch {
 	case row.Claimed && row.By == "":
-		return "claimed, but no longer selected: " + misses(e.Propagation, t)
+		return "claimed, but no longer selected: " + misses(e.Propagation, t), ""
 	case row.Claimed, row.By == "":
-		return ""
+		return "", ""
 	case propagate.ManagedElsewhere(t):
 		return fmt.Sprintf("is propagated by %s (label %s)", t.Labels[policyv1alpha1.ClaimedByLabel],
-			policyv1alpha1.ClaimedByLabel)
+			policyv1alpha1.ClaimedByLabel), others
 	case propagate.Excluded(t):
-		return "is never propagated: " + string(propagate.ExclusionOf(t))
+		excluded := propagate.ExclusionOf(t)
+		return "is never propagated: " + string(excluded), cmp.Or(remedyOfExclusion(t, excluded), others)
 	case claimed:
 		for _, p := range e.Policies {
 			if propagate.ClaimOf(p) == claim {
-				stub := &explanation{template: t}
-				return "is claimed by " + describe(p) + "; this policy: " + stub.whyNot(e.Propagation, p)
+				return "is claimed by " + describe(p) + "; this policy: " + stub.whyNot(e.Propagation, p),
+					remedyToClaim(t, e.Propagation, p, true)
 			}
 		}
 		if claim.Namespace == "" && hidden(e.Missing, "clusterpropagationpolicies") {
-			return "is claimed by " + claim.String()
+			return "is claimed by " + claim.String(), "ask a user who may read clusterpropagationpolicies"
 		}
-		return "is claimed by a policy that was deleted; the hub releases it first"
+		return "is claimed by a policy that was deleted; the hub releases it first", ""
 	}
 	if best, ok := propagate.Match(t, e.Policies); ok && describe(best) != describe(e.Propagation) {
-		stub := &explanation{template: t}
-		return "is not claimed yet, and " + describe(best) + " ranks first; this policy: " + stub.whyNot(e.Propagation, best)
+		return "is not claimed yet, and " + describe(best) + " ranks first; this policy: " +
+			stub.whyNot(e.Propagation, best), remedyToClaim(t, e.Propagation, best, false)
 	}
-	return notClaimedYet
+	return notClaimedYet, ""
+}
+
+// remedyToClaim returns the smallest change of p with which the hub decides that p claims a template, and not q; empty
+// if p is about to claim it. claimed is true if q has claimed the template already.
+func remedyToClaim(t match.Template, p, q policyv1alpha1.Propagation, claimed bool) string {
+	wins := func(preempts, higher bool) bool {
+		changed := p.DeepCopyObject().(policyv1alpha1.Propagation)
+		if preempts {
+			changed.PropagationSpec().Preemption = policyv1alpha1.PreemptAlways
+		}
+		if higher {
+			changed.PropagationSpec().Priority = new(propagate.Priority(q) + 1)
+		}
+		if claimed {
+			_, takes := propagate.Preempt(t, q, []policyv1alpha1.Propagation{changed})
+			return takes
+		}
+		first, _ := propagate.Match(t, []policyv1alpha1.Propagation{changed, q})
+		return first == changed
+	}
+	above := fmt.Sprintf("give it a priority above %d", propagate.Priority(q))
+	switch {
+	case wins(false, false):
+		return ""
+	case wins(true, false):
+		return "set preemption: Always, to take over what another policy has claimed"
+	case wins(false, true):
+		return above
+	case wins(true, true):
+		return above + ", and preemption: Always, to take over what another policy has claimed"
+	}
+	return "a policy in the namespace takes precedence over any cluster policy, whatever its priority: remove the " +
+		"template from the selectors of " + describe(q) + ", or delete that policy"
 }
 
 // notClaimedYet is the reason for a template that the policy is about to claim.

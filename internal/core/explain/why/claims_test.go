@@ -14,6 +14,7 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/admission/validate"
 	"github.com/argosy-io/argosy/internal/core/explain/why"
+	"github.com/argosy-io/argosy/internal/core/propagate"
 )
 
 const nameless = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: NAME, namespace: NS, labels: {app: NAME}}}`
@@ -52,7 +53,7 @@ var policyStories = []struct {
 		return holds(p, h.runAll(p))
 	}},
 	{name: "held by others", severity: why.Attention, want: "has claimed none of the templates that it selects",
-		next: "a higher priority",
+		next: "give it a priority above 5, and preemption: Always",
 		given: func(t *testing.T) why.PolicyFacts {
 			h := start(t, deployment, fleet()...)
 			h.runAll(h.policy("shop", "web", "{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: web}], priority: 5}"))
@@ -202,5 +203,49 @@ func TestPolicyStories(t *testing.T) {
 			}
 			golden(t, filepath.Join("testdata", "policies", strings.ReplaceAll(s.name, " ", "-")+".txt"), text.String())
 		})
+	}
+}
+
+func TestAPolicyThatLosesHasARemedyForItsReason(t *testing.T) {
+	const ofWeb = "resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: web}]"
+	for name, c := range map[string]struct {
+		namespace, spec, winner, won string
+		claimed                      bool
+		want                         string
+	}{
+		"a cluster policy, and one of the namespace claimed it": {spec: "{" + ofWeb + ", priority: 9, preemption: Always}",
+			winner: "shop", won: "{" + ofDeployments + "}", claimed: true,
+			want: "remove the template from the selectors of PropagationPolicy shop/winner, or delete that policy"},
+		"a cluster policy, and one of the namespace ranks first": {spec: "{" + ofWeb + ", priority: 9}",
+			winner: "shop", won: "{" + ofDeployments + "}",
+			want: "remove the template from the selectors of PropagationPolicy shop/winner, or delete that policy"},
+		"a policy of the namespace, and a cluster policy claimed it": {namespace: "shop", spec: "{" + ofDeployments + "}",
+			won: "{" + ofWeb + ", priority: 9}", claimed: true, want: "set preemption: Always, to take over"},
+		"a higher priority that does not preempt": {namespace: "shop", spec: "{" + ofDeployments + ", priority: 4}",
+			winner: "shop", won: "{" + ofWeb + ", priority: 3}", claimed: true, want: "set preemption: Always, to take over"},
+		"a lower priority": {namespace: "shop", spec: "{" + ofWeb + "}", winner: "shop",
+			won: "{" + ofDeployments + ", priority: 3}", want: "give it a priority above 3"},
+		"a lower priority, and the other has claimed it": {spec: "{" + ofWeb + "}",
+			won: "{" + ofDeployments + ", priority: 3}", claimed: true, want: "give it a priority above 3, and preemption: Always"},
+		"a lower priority that preempts": {spec: "{" + ofWeb + ", preemption: Always}",
+			won: "{" + ofDeployments + ", priority: 3}", claimed: true, want: "give it a priority above 3"},
+		"it is about to take it over": {spec: "{" + ofWeb + ", preemption: Always, priority: 4}",
+			won: "{" + ofDeployments + ", priority: 3}", claimed: true},
+	} {
+		h := start(t, deployment, fleet()...)
+		loser, winner := h.policy(c.namespace, "loser", c.spec), h.policy(c.winner, "winner", c.won)
+		if c.claimed {
+			propagate.Claim(h.Template, winner)
+		}
+		a := why.ExplainPolicy(why.PolicyFacts{Propagation: loser, Policies: h.Policies, Clusters: h.Clusters,
+			Templates: []why.Selectable{{GroupVersionKind: h.Template.GroupVersionKind(), Object: h.Template}}})
+		severity := why.Attention
+		if c.want == "" {
+			severity = why.Waiting
+		}
+		if len(a.Findings) != 1 || a.Findings[0].Severity != severity || !strings.Contains(a.Findings[0].Next, c.want) ||
+			c.want == "" && a.Findings[0].Next != "" || strings.HasSuffix(c.want, "3") && a.Findings[0].Next != c.want {
+			t.Errorf("%s: found %+v, want %q", name, a.Findings, c.want)
+		}
 	}
 }
