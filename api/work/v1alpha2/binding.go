@@ -431,6 +431,10 @@ const (
 	ReasonFullyAppliedSuccess = "FullyAppliedSuccess"
 	// ReasonFullyAppliedFailed: a cluster has not applied it. status.aggregatedStatus names the cluster and the error.
 	ReasonFullyAppliedFailed = "FullyAppliedFailed"
+	// ReasonRunFinished: an object that runs once has finished, and its clusters have left. No Work is created again.
+	//
+	//reference:reason FullyApplied of ResourceBinding and ClusterResourceBinding
+	ReasonRunFinished = "RunFinished"
 )
 
 // Reasons of VersionServed.
@@ -487,6 +491,7 @@ const (
 const (
 	MessageScheduled         = "Binding has been scheduled successfully."
 	MessageFullyApplied      = "All works have been successfully applied"
+	MessageRunFinished       = "the run has finished, so no Work is created again"
 	MessageFullyAppliedFails = "Failed to apply all works, see status.aggregatedStatus for details"
 )
 

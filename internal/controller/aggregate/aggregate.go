@@ -132,10 +132,11 @@ var answered = predicate.Or[client.Object](filter.Deletions, filter.Updates(func
 	return !equality.Semantic.DeepEqual(was.Status, is.Status)
 }))
 
-// rewritten selects bindings for which the writing of Works began to fail or to succeed.
+// rewritten selects bindings for which the writing of Works began to fail or to succeed, or ended with the run.
 var rewritten = filter.Updates(func(was, is workv1alpha2.Binding) bool {
 	before, now := aggregate.Unwritten(was.BindingStatus().Conditions), aggregate.Unwritten(is.BindingStatus().Conditions)
-	return !slices.Equal(before, now)
+	return !slices.Equal(before, now) ||
+		aggregate.RunFinished(was.BindingStatus().Conditions) != aggregate.RunFinished(is.BindingStatus().Conditions)
 })
 
 // outage selects clusters whose outage begins, ends or changes its reason. At startup each binding is reconciled with

@@ -82,6 +82,10 @@ func Binding(b workv1alpha2.Binding, works []workv1alpha1.Work, outages Outages,
 			condition.Status = metav1.ConditionTrue
 			condition.Reason = workv1alpha2.ReasonFullyAppliedSuccess
 			condition.Message = workv1alpha2.MessageFullyApplied
+		} else if RunFinished(status.Conditions) && !slices.ContainsFunc(items, isUnapplied) {
+			condition.Status = metav1.ConditionTrue
+			condition.Reason = workv1alpha2.ReasonRunFinished
+			condition.Message = workv1alpha2.MessageRunFinished
 		}
 		meta.SetStatusCondition(&status.Conditions, condition)
 	}
@@ -107,6 +111,15 @@ func Unwritten(conditions []metav1.Condition) (lines []string) {
 	}
 	return lines
 }
+
+// RunFinished reports whether clusters of a binding lack a Work, or it has no clusters, because its template runs once
+// and has finished.
+func RunFinished(conditions []metav1.Condition) bool {
+	c := meta.FindStatusCondition(conditions, workv1alpha2.WorksWritten)
+	return c != nil && c.Status == metav1.ConditionTrue && c.Reason == workv1alpha2.ReasonRunFinished
+}
+
+func isUnapplied(item workv1alpha2.AggregatedStatusItem) bool { return !item.Applied }
 
 // reported are the operations whose failures Works report.
 var reported = []configv1alpha1.InterpreterOperation{

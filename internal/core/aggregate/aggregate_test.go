@@ -337,3 +337,34 @@ func TestLargeStatusesDoNotBlockOthers(t *testing.T) {
 		t.Error("one large status that fits is left out")
 	}
 }
+
+func TestAFinishedRunWithoutItsClusterIsFullyApplied(t *testing.T) {
+	over := []metav1.Condition{{Type: workv1alpha2.WorksWritten, Status: metav1.ConditionTrue,
+		Reason: workv1alpha2.ReasonRunFinished}, {Type: workv1alpha2.FullyApplied, Status: metav1.ConditionFalse}}
+	for name, c := range map[string]struct {
+		clusters   []string
+		works      []workv1alpha1.Work
+		conditions []metav1.Condition
+		status     metav1.ConditionStatus
+		reason     string
+	}{
+		"in another cluster": {[]string{"m2"}, nil, over,
+			metav1.ConditionTrue, workv1alpha2.ReasonRunFinished},
+		"in no cluster": {nil, nil, over,
+			metav1.ConditionTrue, workv1alpha2.ReasonRunFinished},
+		"in one of two clusters": {[]string{"m1", "m2"}, []workv1alpha1.Work{applied("m1")}, over,
+			metav1.ConditionTrue, workv1alpha2.ReasonRunFinished},
+		"a refused Work": {[]string{"m1", "m2"}, []workv1alpha1.Work{work("m1", metav1.ConditionFalse, "no", "")}, over,
+			metav1.ConditionFalse, workv1alpha2.ReasonFullyAppliedFailed},
+		"in its cluster": {[]string{"m1"}, []workv1alpha1.Work{applied("m1")}, over,
+			metav1.ConditionTrue, workv1alpha2.ReasonFullyAppliedSuccess},
+		"a run that goes on": {[]string{"m2"}, nil, over[1:], metav1.ConditionFalse, workv1alpha2.ReasonFullyAppliedFailed},
+	} {
+		b := binding(c.clusters...)
+		b.Status.Conditions = c.conditions
+		got := meta.FindStatusCondition(Binding(b, c.works, nil, noon).Conditions, workv1alpha2.FullyApplied)
+		if got == nil || got.Status != c.status || got.Reason != c.reason {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}

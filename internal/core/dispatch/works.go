@@ -114,6 +114,8 @@ type Decision struct {
 	// when the Works are written. Pulling describes, one line per cluster, what is awaited.
 	Pulls   []*workv1alpha1.Work
 	Pulling []string
+	// RunFinished is true if clusters get no Work, or there are none, because the template has finished.
+	RunFinished bool
 	// Waits is true if there are no writes now, because the scheduler will soon follow the template's clusters.
 	Waits bool
 	// Err is why there are no Works: the template's numbers cannot be divided.
@@ -186,6 +188,8 @@ func Decide(ctx context.Context, in Input, i interpret.Interpreter) Decision {
 	d := Decision{Conditions: shared.Conditions, Record: shared.Record, Progress: shared.Progress, Routed: shared.Routed,
 		Approved: shared.Approved, Baseline: in.pace.baseline, Unpin: in.pace.unpin, ConfigMaps: in.pace.configMaps,
 		RecheckAfter: shared.RecheckAfter, Results: make([]Result, 0, len(parts))}
+	d.RunFinished = RunOver(in.Binding, in.Template) && (len(targets) == 0 ||
+		slices.ContainsFunc(targets, func(t workv1alpha2.TargetCluster) bool { return in.ran(t.Name) }))
 	for _, p := range parts {
 		if slices.Contains(shared.Waiting, p.Name) {
 			continue
@@ -276,14 +280,27 @@ func (in Input) removed(cluster string) bool {
 	return c != nil && c.DeletionTimestamp != nil && (w == nil || w.DeletionTimestamp != nil)
 }
 
-// ran reports whether a template that runs once has run in another cluster. A new Work in this cluster would run it
-// again.
+// ran reports whether a cluster gets no Work, because that would run again what has finished in other clusters.
 func (in Input) ran(cluster string) bool {
-	if in.Existing[cluster] != nil || !propagate.Single(in.Template) {
-		return false
-	}
-	status, _ := in.Template.Object["status"].(map[string]any)
-	return interpret.Finished(in.Template.GroupVersionKind().GroupKind(), status)
+	return in.Existing[cluster] == nil && sharesRun(in.Binding, in.Template) && finished(in.Template)
+}
+
+// sharesRun reports whether the clusters of a template share one run: it is in one of them, or divided. Otherwise each
+// has a run of its own.
+func sharesRun(b workv1alpha2.Binding, template *unstructured.Unstructured) bool {
+	return propagate.Single(template) || Divides(b.BindingSpec())
+}
+
+// finished reports whether a template that runs once has finished, by its status on the hub.
+func finished(template *unstructured.Unstructured) bool {
+	status, _ := template.Object["status"].(map[string]any)
+	return interpret.Finished(template.GroupVersionKind().GroupKind(), status)
+}
+
+// RunOver reports whether a template that runs once has finished, so that it needs no cluster: its clusters share one
+// run, or it has none.
+func RunOver(b workv1alpha2.Binding, template *unstructured.Unstructured) bool {
+	return (sharesRun(b, template) || len(Targets(b)) == 0) && finished(template)
 }
 
 func (in Input) failed(cluster string, err error) Result {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -766,6 +767,53 @@ func BenchmarkDiffersOfAnUnchangedWork(b *testing.B) {
 	for b.Loop() {
 		if dispatch.Differs(existing, w) {
 			b.Fatal("differs")
+		}
+	}
+}
+
+// A run that is in one cluster, or divided, is not run again where the template comes later.
+func TestAFinishedRunGetsNoNewWork(t *testing.T) {
+	const workflow = `{apiVersion: argoproj.io/v1alpha1, kind: Workflow, metadata: {name: w, namespace: shop, uid: u}, `
+	const job = `{apiVersion: batch/v1, kind: Job, metadata: {name: w, namespace: shop, uid: u},
+  spec: {parallelism: 2, completions: 2, template: {spec: {containers: [{name: c}]}}}, `
+	const complete = `status: {conditions: [{type: Complete, status: "True"}]}}`
+	const placed = `{clusters: [{name: us, replicas: 1}]}`
+	const divided = `{replicas: 2, placement: {replicaScheduling: {replicaSchedulingType: Divided}}, clusters: [{name: us, replicas: 2}]}`
+	for name, c := range map[string]struct {
+		template, spec string
+		works          int
+		finished       bool
+	}{
+		"a Workflow that has finished": {workflow + `status: {phase: Succeeded}}`, placed, 0, true},
+		"a Workflow that has failed":   {workflow + `status: {phase: Failed}}`, placed, 0, true},
+		"a Workflow that runs":         {workflow + `status: {phase: Running}}`, placed, 1, false},
+		"a Workflow for each cluster": {strings.Replace(workflow, "uid: u",
+			`uid: u, annotations: {argosy.io/run-per-cluster: "true"}`, 1) +
+			`status: {phase: Succeeded}}`, placed, 1, false},
+		"a divided Job that has finished":           {job + complete, divided, 0, true},
+		"a divided Job that runs":                   {job + `status: {active: 2}}`, divided, 1, false},
+		"a Job in each cluster":                     {job + complete, placed, 1, false},
+		"a Job that has finished, nowhere now":      {job + complete, `{}`, 0, true},
+		"a Job that runs, nowhere now":              {job + `status: {active: 2}}`, `{}`, 0, false},
+		"a Workflow that has finished, nowhere now": {workflow + `status: {phase: Succeeded}}`, `{}`, 0, true},
+		"no run": {configMap, `{}`, 0, false},
+	} {
+		in := input(t, c.template, c.spec)
+		d := dispatch.Decide(t.Context(), in, interpret.New(builtin.Tier()))
+		if d.Err != nil || len(d.Results) != c.works || d.RunFinished != c.finished {
+			t.Errorf("%s: %d Works, finished: %t (%v)", name, len(d.Results), d.RunFinished, d.Err)
+		}
+		written := meta.FindStatusCondition(d.Report(nil, nil, nil, metav1.Now()), workv1alpha2.WorksWritten)
+		if (written != nil) != c.finished || written != nil && (written.Status != metav1.ConditionTrue ||
+			written.Reason != workv1alpha2.ReasonRunFinished) {
+			t.Errorf("%s: the condition is %+v", name, written)
+		}
+		if c.works > 0 || len(in.Binding.BindingSpec().Clusters) == 0 {
+			continue
+		}
+		in.Existing = map[string]*workv1alpha1.Work{"us": {}} // it has run there
+		if d := dispatch.Decide(t.Context(), in, interpret.New(builtin.Tier())); d.RunFinished || len(d.Results) != 1 {
+			t.Errorf("%s, in its cluster: %d Works, finished: %t", name, len(d.Results), d.RunFinished)
 		}
 	}
 }

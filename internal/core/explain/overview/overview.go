@@ -203,6 +203,8 @@ func RowOfWorkload(b workv1alpha2.Binding, f state.Facts) WorkloadRow {
 		row.State = Deleting
 	case len(unwritten) > 0:
 		row.State, row.What = state.Failed, text.Cut(strings.Join(unwritten, "; "), 1<<10)
+	case aggregate.RunFinished(status.Conditions) && len(status.AggregatedStatus) == 0:
+		row.State, row.What = state.Healthy, workv1alpha2.MessageRunFinished
 	case scheduled != nil && scheduled.Status == metav1.ConditionFalse:
 		row.State, row.What = Unplaced, scheduled.Message
 		if !scheduled.LastTransitionTime.IsZero() {

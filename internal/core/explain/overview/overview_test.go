@@ -150,6 +150,24 @@ func TestRowsOfAttachedObjectsAndOfFinishedRuns(t *testing.T) {
 	if row := overview.RowOfWorkload(run, state.Facts{}); row.State != state.Healthy || row.Ready != 0 || row.Wanted != 0 {
 		t.Errorf("a finished run is %+v", row)
 	}
+	over := []metav1.Condition{{Type: workv1alpha2.WorksWritten, Status: metav1.ConditionTrue,
+		Reason: workv1alpha2.ReasonRunFinished}, {Type: workv1alpha2.Scheduled, Status: metav1.ConditionFalse,
+		Reason: workv1alpha2.ReasonNoClusterFit, Message: "0/1 clusters are available"}}
+	for name, clusters := range map[string][]workv1alpha2.TargetCluster{"no cluster": nil, "another": {{Name: "b"}}} {
+		left := run.DeepCopy()
+		left.Spec.Clusters, left.Status.AggregatedStatus, left.Status.Conditions = clusters, nil, over
+		row := overview.RowOfWorkload(left, state.Facts{})
+		if row.Bad || row.State != state.Healthy || row.What != workv1alpha2.MessageRunFinished {
+			t.Errorf("a finished run that is in %s is %+v", name, row)
+		}
+		if items, _ := overview.Attention(overview.Facts{Workloads: []*overview.WorkloadRow{&row}}, 9); len(items) > 0 {
+			t.Errorf("a finished run that is in %s needs attention: %+v", name, items)
+		}
+		left.Status.Conditions = over[1:]
+		if row := overview.RowOfWorkload(left, state.Facts{}); !row.Bad {
+			t.Errorf("a run in %s that is not placed is %+v", name, row)
+		}
+	}
 }
 
 // A cluster whose fault pods do not explain is listed beside one whose fault they do.

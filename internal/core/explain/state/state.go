@@ -52,8 +52,8 @@ type Place struct {
 	// Ready of Wanted pods are ready. Both are 0 for kinds without replicas, and for those that run once.
 	Ready  int64 `json:"ready,omitempty"`
 	Wanted int64 `json:"wanted,omitempty"`
-	// What has the reason of the hub or of the cluster if the state is Failed, and a summary of the status if it is
-	// Unhealthy.
+	// What has the reason of the hub or of the cluster if the state is Failed, a summary of the status if it is
+	// Unhealthy, and why it is missing there if it is Healthy.
 	What string `json:"what,omitempty"`
 	// Since is when it became unhealthy, in seconds since 1970; 0 if unknown.
 	Since int64 `json:"since,omitempty"`
@@ -74,6 +74,8 @@ type Seen struct {
 	Troubled bool
 	// Outdated is true if what the cluster has applied is older than the Work.
 	Outdated bool
+	// RunFinished is true if a cluster without a report gets no Work, because the template runs once and has finished.
+	RunFinished bool
 }
 
 // Facts are what a binding does not have.
@@ -91,6 +93,7 @@ func See(b workv1alpha2.Binding, target workv1alpha2.TargetCluster, report *work
 	s := Seen{Kind: match.GroupKind(of.APIVersion, of.Kind), Target: target, Report: report,
 		Suspended: dispatch.Suspended(b, target.Name), Troubled: f.Troubled.ailing(b, target.Name)}
 	conditions, quoted := b.BindingStatus().Conditions, strconv.Quote(target.Name)
+	s.RunFinished = aggregate.RunFinished(conditions)
 	for _, message := range aggregate.Unwritten(conditions) {
 		for line := range strings.Lines(message) {
 			if strings.Contains(line, quoted) {
@@ -181,7 +184,9 @@ func (s Seen) Place() Place {
 		p.Ready = 0
 	}
 	switch {
-	case s.Missing:
+	case s.RunFinished && s.Report == nil:
+		p.State, p.What = Healthy, workv1alpha2.MessageRunFinished
+	case s.Missing && !ended:
 		p.State, p.What = Failed, "the cluster is not in the fleet"
 	case s.Unsent != "":
 		p.State, p.What = Failed, s.Unsent

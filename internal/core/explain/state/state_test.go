@@ -29,6 +29,12 @@ const (
 	failed   = `{"failed": 1, "conditions": [{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}]}`
 )
 
+// runFinished is what dispatch reports of a binding whose run has finished in another cluster.
+func runFinished(b *workv1alpha2.ResourceBinding) {
+	b.Status.Conditions = append(b.Status.Conditions, metav1.Condition{Type: workv1alpha2.WorksWritten,
+		Status: metav1.ConditionTrue, Reason: workv1alpha2.ReasonRunFinished})
+}
+
 func TestStateOfATemplateInACluster(t *testing.T) {
 	leaving := member(metav1.ConditionTrue)
 	leaving.DeletionTimestamp = new(metav1.Now())
@@ -49,6 +55,16 @@ func TestStateOfATemplateInACluster(t *testing.T) {
 		ready, wanted int64
 		what          string
 	}{
+		"a finished run whose cluster left the fleet": {kind: "Job", report: applied(workv1alpha1.ResourceHealthy),
+			status: finished, gone: true, want: state.Healthy},
+		"a run that was in a cluster which left the fleet": {kind: "Job", report: applied(workv1alpha1.ResourceHealthy),
+			status: `{"active": 1}`, gone: true, want: state.Failed, what: "the cluster is not in the fleet"},
+		"a run that finished elsewhere": {kind: "Job", change: runFinished, want: state.Healthy,
+			what: workv1alpha2.MessageRunFinished},
+		"a run that finished elsewhere, and the cluster is not in the fleet": {kind: "Job", change: runFinished, gone: true,
+			want: state.Healthy, what: workv1alpha2.MessageRunFinished},
+		"a failed run that is reported": {kind: "Job", change: runFinished, report: applied(workv1alpha1.ResourceUnhealthy),
+			status: failed, want: state.Unhealthy, what: "failed 1; BackoffLimitExceeded"},
 		"no report yet": {kind: "Deployment", replicas: 3, want: state.Progressing, wanted: 3},
 		"not applied yet": {kind: "Deployment", replicas: 3, report: &workv1alpha2.AggregatedStatusItem{},
 			want: state.Progressing, wanted: 3},

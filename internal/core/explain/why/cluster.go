@@ -132,7 +132,7 @@ func (e *explanation) explainClusters() {
 		for _, item := range aggregate.Binding(b, e.Works, outages, metav1.Time{}).AggregatedStatus {
 			items[item.ClusterName] = item
 		}
-		if b.BindingSpec().Placement != nil && !hidden(e.Missing, "clusters") {
+		if b.BindingSpec().Placement != nil && !e.over && !hidden(e.Missing, "clusters") {
 			result, _ := e.run()
 			for _, c := range result.Candidates {
 				candidates[c.Cluster.Name] = c
@@ -180,7 +180,11 @@ func (e *explanation) explainClusters() {
 			row.Why, next = e.rejected(rejection)
 			// A cluster that the policy does not select is not worth a finding.
 			if rejection.Reason != schedule.ReasonAffinity && len(targets) > 0 {
-				e.find(Attention, name, name+" is left out: it "+row.Why, next)
+				severity := Attention
+				if rejection.Unreported {
+					severity = Waiting
+				}
+				e.find(severity, name, name+" is left out: it "+row.Why, next)
 			}
 		default:
 			row.State = Unused
@@ -298,6 +302,8 @@ func (e *explanation) unused(name string, c *clusterv1alpha1.Cluster, candidates
 	switch {
 	case c != nil && c.DeletionTimestamp != nil:
 		return "the cluster is leaving the fleet"
+	case e.over:
+		return workv1alpha2.MessageRunFinished
 	case b == nil || b.BindingSpec().Placement == nil:
 		return "nothing places it there"
 	case e.answer.Placement.Failure != "":

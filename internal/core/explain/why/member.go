@@ -160,7 +160,8 @@ func ExplainMember(f MemberFacts) MemberAnswer {
 				taint, repels := fleet.Repels(r)
 				ownTaint := repels && strings.HasPrefix(taint.Key, "cluster.karmada.io/") && membership.KnownNotReady(c)
 				refused[key] = &Refusal{Reason: r.Clause(), Remedy: r.Remedy,
-					notable: r.Reason != schedule.ReasonAffinity && r.Reason != schedule.ReasonEviction && !ownTaint}
+					notable: r.Reason != schedule.ReasonAffinity && r.Reason != schedule.ReasonEviction && !ownTaint &&
+						!r.Unreported}
 			}
 			refused[key].Times++
 			refused[key].Such = append(refused[key].Such, of)

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/explain/why"
 )
 
@@ -97,6 +99,65 @@ func TestAnObjectThatIsNeverPropagatedHasTheReason(t *testing.T) {
 		for _, s := range claims.Templates {
 			if s.Why != "is never propagated: "+want[0] {
 				t.Errorf("%s: its policy says %q", object, s.Why)
+			}
+		}
+	}
+}
+
+// A run that has finished needs no cluster: nothing is created where the template comes later.
+func TestAFinishedRunIsNoFault(t *testing.T) {
+	const spec = "spec: {template: {spec: {containers: [{name: c, image: x}]}}}"
+	served := func(version, kind string) with {
+		return func(c *clusterv1alpha1.Cluster) {
+			c.Status.APIEnablements = append(c.Status.APIEnablements, clusterv1alpha1.APIEnablement{GroupVersion: version,
+				Resources: []clusterv1alpha1.APIResource{{Kind: kind}}})
+		}
+	}
+	for name, c := range map[string]struct {
+		version, kind, status, divided string
+		// now are its clusters, of m2 and m3: m1 has left.
+		now  []workv1alpha2.TargetCluster
+		over bool
+	}{
+		"a Workflow in another cluster": {version: "argoproj.io/v1alpha1", kind: "Workflow", status: "phase: Succeeded",
+			now: []workv1alpha2.TargetCluster{{Name: "m2", Replicas: 1}}, over: true},
+		"a failed Workflow in another cluster": {version: "argoproj.io/v1alpha1", kind: "Workflow", status: "phase: Failed",
+			now: []workv1alpha2.TargetCluster{{Name: "m2", Replicas: 1}}, over: true},
+		"a Workflow in no cluster": {version: "argoproj.io/v1alpha1", kind: "Workflow", status: "phase: Succeeded",
+			over: true},
+		"a divided Job": {version: "batch/v1", kind: "Job", divided: byRoom,
+			status: `conditions: [{type: Complete, status: "True"}]`,
+			now:    []workv1alpha2.TargetCluster{{Name: "m2", Replicas: 2}}, over: true},
+		"a Job in no cluster": {version: "batch/v1", kind: "Job", status: `conditions: [{type: Failed, status: "True"}]`,
+			over: true},
+		"a Job in each cluster": {version: "batch/v1", kind: "Job", status: `conditions: [{type: Complete, status: "True"}]`,
+			now: []workv1alpha2.TargetCluster{{Name: "m2"}}},
+		"a Workflow that runs": {version: "argoproj.io/v1alpha1", kind: "Workflow", status: "phase: Running",
+			now: []workv1alpha2.TargetCluster{{Name: "m2", Replicas: 1}}},
+	} {
+		h := start(t, "{apiVersion: "+c.version+", kind: "+c.kind+", metadata: {name: web, namespace: shop, uid: a}, "+spec+
+			", status: {"+c.status+"}}", cluster("m2", served(c.version, c.kind)), cluster("m3", served(c.version, c.kind)))
+		h.claim(h.policy("shop", "web", "{resourceSelectors: [{apiVersion: "+c.version+", kind: "+c.kind+"}], placement: {"+
+			"clusterAffinity: {exclude: [m3]}"+strings.TrimSuffix(", "+c.divided, ", ")+"}}"))
+		if c.divided != "" {
+			h.Binding.BindingSpec().Replicas = 2
+		}
+		h.schedule()
+		h.Binding.BindingSpec().Clusters = c.now
+		if c.now == nil {
+			h.Clusters = h.Clusters[1:]
+		}
+		a := explain(h.Facts)
+		text := asJSON(t, a)
+		if over := len(a.Findings) == 0 && strings.Contains(text, workv1alpha2.MessageRunFinished); over != c.over {
+			t.Errorf("%s: over: %t, found %+v", name, over, a.Findings)
+		}
+		if c.over && (strings.Contains(text, "about to be created") || strings.Contains(text, "WorkloadRebalancer")) {
+			t.Errorf("%s: %s", name, text)
+		}
+		for _, row := range a.Clusters {
+			if c.over && (row.Bad || row.Target && row.Why != workv1alpha2.MessageRunFinished) {
+				t.Errorf("%s: %s is %s: %s", name, row.Name, row.State, row.Why)
 			}
 		}
 	}

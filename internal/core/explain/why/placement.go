@@ -161,6 +161,10 @@ func (e *explanation) explainPlacement() {
 		return
 	}
 	out.Method, out.Term = schedule.MethodOf(b), status.SchedulerObservedAffinityName
+	if e.over {
+		out.Steps = []string{workv1alpha2.MessageRunFinished + ", in no cluster"}
+		return
+	}
 	if hidden(e.Missing, "clusters") {
 		if c := out.Scheduled; c != nil && c.Status == metav1.ConditionFalse {
 			e.find(Problem, "", "not scheduled: "+c.Message, "")
@@ -197,6 +201,8 @@ func (e *explanation) explainPlacement() {
 			out.Scheduled.Message, "")
 	case failure != nil && len(out.Placed) > 0 && out.Due == "":
 		// A placed workload stays, so a failing run does not concern it.
+	case schedule.AwaitsCluster(failure):
+		e.find(Waiting, "", "not scheduled: a new cluster has not reported its APIs yet", e.wouldFit(result, failure))
 	case failure != nil:
 		e.find(Problem, "", "not scheduled: "+failure.Error(), e.wouldFit(result, failure))
 	case out.Scheduled == nil || status.SchedulerObservedGeneration < b.GetGeneration():
@@ -555,6 +561,9 @@ func (e *explanation) rejected(r schedule.Rejection) (why, next string) {
 		}
 	case schedule.ReasonAPI:
 		gk := e.template.GroupKind()
+		if r.Unreported {
+			return "has not reported its APIs yet", "wait some seconds; if that lasts: `argosy why cluster " + r.Cluster + "`"
+		}
 		if r.Pending {
 			why = fmt.Sprintf("may not serve %s: its APIs are not completely discovered", gk)
 			if known := meta.FindStatusCondition(c.Status.Conditions,

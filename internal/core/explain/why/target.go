@@ -94,6 +94,7 @@ func (e *explanation) see(target workv1alpha2.TargetCluster, at *there, ails boo
 	if b := e.ownBinding(); b != nil {
 		s = state.See(b, target, &at.item, state.Facts{})
 	}
+	s.RunFinished = s.RunFinished || e.over
 	if !hidden(e.Missing, "clusters") {
 		s = s.AtCluster(at.cluster)
 	}
@@ -153,6 +154,9 @@ func (e *explanation) explainState(row *Cluster, at *there, place state.Place) (
 				strings.Trim(overdue(at.work)+", "+state.Brief(row.Work.Status), ", "), ": "),
 			fmt.Sprintf("look at the object and its pods in cluster %s; %s shows all that it reported%s", row.Name,
 				e.command("argosy why", " --cluster "+row.Name), e.unseenPods())
+	}
+	if row.Work == nil {
+		return "", place.What, ""
 	}
 	return "", state.Brief(row.Work.Status), ""
 }

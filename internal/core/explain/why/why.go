@@ -19,6 +19,7 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/adjust/failover"
+	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/explain/state"
 	"github.com/argosy-io/argosy/internal/core/hub/roles"
 	"github.com/argosy-io/argosy/internal/core/match"
@@ -137,6 +138,8 @@ type explanation struct {
 	// claim.
 	claiming policyv1alpha1.Propagation
 	decision propagate.Decision
+	// over is true if the template runs once and has finished, so that it needs no cluster; see dispatch.RunOver.
+	over bool
 	// acts is the template's role if the hub acts on its kind; empty for other kinds.
 	acts string
 }
@@ -149,6 +152,7 @@ func Explain(f Facts) Answer {
 		Name: e.template.Name, Missing: f.Missing}
 	if own := e.ownBinding(); own != nil {
 		e.fleet = e.fleet.Among(schedule.PeersOf(own, f.Peers))
+		e.over = dispatch.RunOver(own, f.Template)
 	}
 	e.decision = propagate.Decide(f.Observed)
 	if f.Template.GetDeletionTimestamp() != nil {
@@ -249,6 +253,8 @@ func (e *explanation) summary() string {
 	switch {
 	case e.acts != "" && targets == 0:
 		parts = append(parts, e.acts)
+	case e.over && targets == 0:
+		parts = append(parts, "the run has finished")
 	case targets > 0:
 		parts = append(parts, fmt.Sprintf("healthy in %d of %s", healthy, text.Count(targets, "cluster")))
 	default:
