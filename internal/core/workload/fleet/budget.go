@@ -73,10 +73,7 @@ func (f *fleet) shareBudget(b budget) error {
 		for i, share := range shares {
 			f.put(f.members[i], share, "spec", name)
 		}
-		if n > total && total > 0 {
-			f.addCondition(BudgetExceedsPods, "spec.%s is %d pods, but it protects only %d pods in all clusters together",
-				name, n, total)
-		}
+		f.reportExcess(name, n, total)
 		if least {
 			var blocked []string
 			for i, share := range shares {
@@ -159,14 +156,14 @@ func (f *fleet) rotateBudget(v any, b budget, matched []int64, known bool) error
 	}
 	if _, isNumber := whole(v); !known {
 		// Until then, each keeps its share, or its part of a lowered number.
-		seats := make([]Seat, len(holders))
+		had := make([]int64, len(holders))
 		for i, h := range holders {
-			seats[i] = Seat{Weight: h.before, Cap: h.before}
+			had[i] = h.before
 		}
 		if !isNumber {
-			n = sum(had(holders))
+			n = sum(had)
 		}
-		for i, share := range Split(n, seats) {
+		for i, share := range proportional(n, had) {
 			f.grant(i, holders[i], share)
 		}
 		return nil
@@ -176,20 +173,16 @@ func (f *fleet) rotateBudget(v any, b budget, matched []int64, known bool) error
 		f.grant(i, holders[i], share)
 	}
 	f.result.RecheckAfter = after
-	if total := sum(matched); n > total && total > 0 {
-		f.addCondition(BudgetExceedsPods, "spec.maxUnavailable is %d pods, but it protects only %d pods in all clusters together", n,
-			total)
-	}
+	f.reportExcess("maxUnavailable", n, sum(matched))
 	return nil
 }
 
-// had returns the present grant in each holder's Work.
-func had(holders []holder) []int64 {
-	all := make([]int64, len(holders))
-	for i, h := range holders {
-		all[i] = h.before
+// reportExcess reports a budget that is larger than the number of pods that it protects.
+func (f *fleet) reportExcess(name string, n, total int64) {
+	if n > total && total > 0 {
+		f.addCondition(BudgetExceedsPods, "spec.%s is %d pods, but it protects only %d pods in all clusters together",
+			name, n, total)
 	}
-	return all
 }
 
 // grant writes a part of maxUnavailable, and notes larger grants that may still be in use, and the time.
@@ -327,13 +320,7 @@ func (f *fleet) workloadSpread() error {
 		}
 	}
 	subsets := list(f.Template.Object, "spec", "subsets")
-	written := make([][]any, len(f.members))
-	for i, m := range f.members {
-		if m.Base != nil {
-			written[i] = list(m.Base.DeepCopy().Object, "spec", "subsets")
-		}
-	}
-	divided := false
+	written, divided := f.copies("spec", "subsets"), false
 	for k, s := range subsets {
 		s, _ := s.(map[string]any)
 		n, ok := whole(s["maxReplicas"])
@@ -363,6 +350,17 @@ func (f *fleet) workloadSpread() error {
 		}
 	}
 	return nil
+}
+
+// copies returns a copy of a list in the manifest of each member; nil for a member without one.
+func (f *fleet) copies(path ...string) [][]any {
+	all := make([][]any, len(f.members))
+	for i, m := range f.members {
+		if m.Base != nil {
+			all[i] = list(m.Base.DeepCopy().Object, path...)
+		}
+	}
+	return all
 }
 
 // spreadBefore returns the present shares of the subset at index k. ok is true if they add up to n.

@@ -1,10 +1,6 @@
 package fleet
 
-import (
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
-	"github.com/argosy-io/argosy/internal/core/object/fields"
-)
+import "github.com/argosy-io/argosy/internal/core/object/fields"
 
 // The short names by which this package reads objects.
 var (
@@ -17,8 +13,3 @@ var (
 
 	objects = fields.Objects
 )
-
-// setField puts a value at path of u; an error if there is something else than an object on the way.
-func setField(u *unstructured.Unstructured, value any, path ...string) error {
-	return unstructured.SetNestedField(u.Object, value, path...)
-}

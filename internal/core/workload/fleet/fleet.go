@@ -507,7 +507,7 @@ func (w workload) party(m *member) (party, error) {
 			}
 			p.fixedUnavailable = &n
 		}
-		p.sameTemplate = m.before != nil && w.sameRevision(local, m.before.Object)
+		p.sameTemplate = m.before != nil && samePods(m.Local, m.before)
 	}
 	if p.hasWork {
 		replicas := p.replicas

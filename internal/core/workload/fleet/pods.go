@@ -165,8 +165,8 @@ type podRoutes struct {
 	// own are the names that each member gets, sent those of them that its Work has already, deleted the names whose pods
 	// it had.
 	own, sent, deleted [][]string
-	// nowhere are in no cluster, and searched those of them that were looked for; twice are in several clusters.
-	nowhere, searched, twice []string
+	// nowhere are in no cluster that was searched; twice are in several clusters.
+	nowhere, twice []string
 	// unknown may be in a cluster that did not respond.
 	unknown []string
 }
@@ -223,7 +223,7 @@ func (f *fleet) podRoutes(names []string) podRoutes {
 		case gone >= 0:
 			r.deleted[gone] = append(r.deleted[gone], name)
 		default:
-			r.nowhere, r.searched = append(r.nowhere, name), append(r.searched, name)
+			r.nowhere = append(r.nowhere, name)
 		}
 	}
 	return r
@@ -266,7 +266,7 @@ func (f *fleet) routePods(names []string, r podRoutes) {
 		}
 		if text, ok := f.result.Notes[m.Cluster]; ok {
 			note := parseNote(text)
-			note.Deleted, note.Missing = strings.Join(r.deleted[i], ","), strings.Join(r.searched, ",")
+			note.Deleted, note.Missing = strings.Join(r.deleted[i], ","), strings.Join(r.nowhere, ",")
 			f.result.Notes[m.Cluster] = note.String()
 		}
 	}

@@ -3,6 +3,7 @@ package fleet
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -86,18 +87,15 @@ func (m *Member) divided(template *unstructured.Unstructured, divided bool) (*un
 	if !divided {
 		return out, nil
 	}
-	return out, setField(out, m.Replicas, "spec", "replicas")
+	return out, unstructured.SetNestedField(out.Object, m.Replicas, "spec", "replicas")
 }
 
 // write puts a result into the Works of the members, which report at once. moved is true if a Work has changed.
 func (in Input) write(result Result) (moved bool, err error) {
-	unchanged := map[string]bool{}
-	for _, c := range append(append([]string(nil), result.PodsKept...), append(result.Waiting, result.Former...)...) {
-		unchanged[c] = true
-	}
+	unchanged := slices.Concat(result.PodsKept, result.Waiting, result.Former)
 	for i := range in.Members {
 		m := &in.Members[i]
-		if unchanged[m.Cluster] {
+		if slices.Contains(unchanged, m.Cluster) {
 			continue
 		}
 		manifest := result.Manifests[m.Cluster]

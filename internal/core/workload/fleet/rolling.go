@@ -3,7 +3,6 @@ package fleet
 import (
 	"slices"
 	"strconv"
-	"strings"
 
 	words "github.com/argosy-io/argosy/internal/core/object/text"
 )
@@ -584,15 +583,11 @@ func quote(partition any) string {
 }
 
 func unquote(text string) any {
-	if text == "" || strings.HasSuffix(text, "%") {
-		if text == "" {
-			return nil
-		}
-		return text
+	if text == "" {
+		return nil
 	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		return text
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return n
 	}
-	return n
+	return text
 }

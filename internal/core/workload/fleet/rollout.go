@@ -33,13 +33,7 @@ func (f *fleet) kruiseRollout() error {
 	}
 	for _, strategy := range []string{"canary", "blueGreen"} {
 		path := []string{"spec", "strategy", strategy, "steps"}
-		written := make([][]any, len(f.members))
-		for i, m := range f.members {
-			if m.Base != nil {
-				written[i] = list(m.Base.DeepCopy().Object, path...)
-			}
-		}
-		divided := false
+		written, divided := f.copies(path...), false
 		begins := make([]int, len(f.members)) // how many steps have none, before the first that has some
 		for k, step := range list(f.Template.Object, path...) {
 			step, _ := step.(map[string]any)
@@ -48,11 +42,11 @@ func (f *fleet) kruiseRollout() error {
 				continue
 			}
 			divided = true
-			seats := make([]Seat, len(f.members))
+			weights := make([]int64, len(f.members))
 			for i, m := range f.members {
-				seats[i] = Seat{Weight: f.Target[m.Cluster], Cap: f.Target[m.Cluster]}
+				weights[i] = f.Target[m.Cluster]
 			}
-			for i, share := range Split(n, seats) {
+			for i, share := range proportional(n, weights) {
 				if k < len(written[i]) {
 					if s, ok := written[i][k].(map[string]any); ok {
 						s["replicas"] = max(share, 1)

@@ -23,8 +23,11 @@ import (
 
 // RevisionPaths returns the fields of a kind that make pods new.
 func RevisionPaths(kind schema.GroupKind) [][]string {
-	if w, ok := workloads[kind]; ok {
-		return w.revisionPaths()
+	switch w, ok := workloads[kind]; {
+	case w.revision != nil:
+		return w.revision
+	case ok:
+		return [][]string{{"spec", "template"}}
 	}
 	return interpret.PodTemplatePaths(kind)
 }
@@ -181,14 +184,9 @@ func StageOf(in Input) (s Stage, ok bool) {
 	if in.Plan != nil {
 		return in.planStage()
 	}
-	if !InStages(in.Template) {
-		return Stage{}, false
-	}
-	if concerns, err := Concerns(in.Template, in.Divided); err != nil || !concerns {
-		return Stage{}, false
-	}
+	kind := in.Template.GroupVersionKind().GroupKind()
 	o, err := optionsOf(in.Template.GetAnnotations())
-	if err != nil {
+	if err != nil || o.order != inStages || !handlers[kind].hasStages(o, in.Template, in.Divided) {
 		return Stage{}, false
 	}
 	f, err := fleetOf(in, o)
@@ -202,16 +200,11 @@ func StageOf(in Input) (s Stage, ok bool) {
 			m.Base, m.Local = m.before, m.before
 		}
 	}
-	kind := in.Template.GroupVersionKind().GroupKind()
 	if handlers[kind].stagesClusters(o, in.Template, in.Divided) {
 		_, s = f.stageOfClusters()
 		return s, true
 	}
-	w, known := workloads[kind]
-	if !known || !rolls(in.Template.Object) {
-		return Stage{}, false
-	}
-	ro, parties, _, err := f.begin(w)
+	ro, parties, _, err := f.begin(workloads[kind])
 	if err != nil {
 		return Stage{}, false
 	}

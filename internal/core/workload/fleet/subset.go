@@ -281,7 +281,7 @@ func (f *fleet) keepOldPods(shares []subsetShare, rest []int64) error {
 // withSubsets returns the manifest of m with its part of the subsets. c is the index of m in the shares.
 func withSubsets(m *member, shares []subsetShare, c int) (*unstructured.Unstructured, error) {
 	manifest := m.Base.DeepCopy()
-	if err := setField(manifest, m.Replicas, "spec", "replicas"); err != nil {
+	if err := unstructured.SetNestedField(manifest.Object, m.Replicas, "spec", "replicas"); err != nil {
 		return nil, err
 	}
 	var written []any
@@ -306,13 +306,13 @@ func withSubsets(m *member, shares []subsetShare, c int) (*unstructured.Unstruct
 			s["maxReplicas"] = share.most[c]
 		}
 		if share.kept != nil {
-			if err := setField(manifest, share.kept[c], partition...); err != nil {
+			if err := unstructured.SetNestedField(manifest.Object, share.kept[c], partition...); err != nil {
 				return nil, err
 			}
 		}
 		written = append(written, s)
 	}
-	return manifest, setField(manifest, written, "spec", "topology", "subsets")
+	return manifest, unstructured.SetNestedField(manifest.Object, written, "spec", "topology", "subsets")
 }
 
 // replicas returns the replicas of all members.
@@ -375,11 +375,7 @@ func subsetReplicas(template *unstructured.Unstructured, subsets []map[string]an
 		return nil, nil, fmt.Errorf("the replicas of the subsets add up to %d, and spec.replicas is %d", n, asked)
 	case numbers > total || whole:
 		// The clusters have fewer replicas than the template. Each subset gets its part of them.
-		seats := make([]Seat, len(subsets))
-		for k := range wanted {
-			seats[k] = Seat{Weight: wanted[k], Cap: wanted[k]}
-		}
-		return Split(total, seats), set, nil
+		return proportional(total, wanted), set, nil
 	default:
 		// The rounded percentages do not add up to the total: divide what the numbers leave by percentage.
 		for k, share := range Split(total-numbers, percent) {

@@ -1,9 +1,6 @@
 package fleet
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // budgetTurn is how long an idle cluster keeps its disruption budget while others wait for one. The hub does not know
 // where a node will be drained, so all clusters take turns.
@@ -79,7 +76,10 @@ func wanted(budget int64, holders []holder, now time.Time) (want []int64, after 
 		fits = fits && h.before <= h.matched
 	}
 	fair := proportional(budget, matched)
-	short := slices.ContainsFunc(indexes(fair), func(i int) bool { return fair[i] == 0 && matched[i] > 0 })
+	short := false
+	for i := range fair {
+		short = short || fair[i] == 0 && matched[i] > 0
+	}
 	want = Split(budget, had)
 	switch {
 	case sum(want) == 0 && !(short && began):
@@ -130,12 +130,4 @@ func wanted(budget int64, holders []holder, now time.Time) (want []int64, after 
 		}
 	}
 	return want, after
-}
-
-func indexes(of []int64) []int {
-	all := make([]int, len(of))
-	for i := range all {
-		all[i] = i
-	}
-	return all
 }

@@ -3,7 +3,6 @@ package fleet
 import (
 	"fmt"
 	"math"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -63,23 +62,6 @@ var workloads = map[schema.GroupKind]workload{
 
 // percentages reports whether a partition of the kind may be a percentage of the replicas that an autoscaler sets.
 func (w workload) percentages() bool { return !w.numeric && w.desired == "" }
-
-// sameRevision reports whether two objects have the same pods.
-func (w workload) sameRevision(a, b map[string]any) bool {
-	for _, path := range w.revisionPaths() {
-		if !reflect.DeepEqual(field(a, path...), field(b, path...)) {
-			return false
-		}
-	}
-	return true
-}
-
-func (w workload) revisionPaths() [][]string {
-	if w.revision == nil {
-		return [][]string{{"spec", "template"}}
-	}
-	return w.revision
-}
 
 // strategyPath is where the strategy of obj has its fields: a SidecarSet, and a CloneSet of v1alpha1, has them one
 // level higher.
@@ -162,7 +144,9 @@ func (w workload) shareOf(manifest map[string]any, replicas int64) (share, error
 func (w workload) write(m *unstructured.Unstructured, o outcome) (*unstructured.Unstructured, error) {
 	m = m.DeepCopy()
 	at := strategyPath(m.Object)
-	put := func(name string, value any) error { return setField(m, value, append(slices.Clone(at), name)...) }
+	put := func(name string, value any) error {
+		return unstructured.SetNestedField(m.Object, value, append(slices.Clone(at), name)...)
+	}
 	var partition any = o.replicas - o.released
 	if w.desired != "" && o.released == 0 && o.replicas > 0 {
 		partition = "100%" // of however many there will be
