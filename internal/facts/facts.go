@@ -25,6 +25,19 @@ import (
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
+// Clusters lists the registered clusters by name. They are not copies: only read them.
+func Clusters(ctx context.Context, r client.Reader) (map[string]*clusterv1alpha1.Cluster, error) {
+	var list clusterv1alpha1.ClusterList
+	if err := r.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list clusters: %w", err)
+	}
+	all := map[string]*clusterv1alpha1.Cluster{}
+	for i := range list.Items {
+		all[list.Items[i].Name] = &list.Items[i]
+	}
+	return all, nil
+}
+
 // Observed reads the state on which the claim of a template depends. policies are any policies, binding is the
 // template's, nil for none. An override policy that the user may not read counts as there, a MultiClusterService as
 // missing.

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
@@ -58,8 +57,7 @@ func (r Releases) lacks(err error, what string) bool {
 
 // Input reads the input of a release at a time.
 func (r Releases) Input(ctx context.Context, rel *releasev1alpha1.Release, now time.Time) (release.Input, error) {
-	in := release.Input{Release: rel, Targets: map[string]release.Target{},
-		Clusters: map[string]*clusterv1alpha1.Cluster{}, Now: now}
+	in := release.Input{Release: rel, Targets: map[string]release.Target{}, Now: now}
 	var err error
 	// A release that is being deleted has no next step. It may exist for some time, until it is recorded.
 	if in.Others, err = ReleasesIn(ctx, r, client.InNamespace(rel.Namespace)); err != nil {
@@ -68,12 +66,8 @@ func (r Releases) Input(ctx context.Context, rel *releasev1alpha1.Release, now t
 	if in.Approvals, err = r.Approvals(ctx, rel); err != nil {
 		return in, fmt.Errorf("list the approvals of Release %s: %w", rel.Name, err)
 	}
-	var clusters clusterv1alpha1.ClusterList
-	if err := r.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
-		return in, fmt.Errorf("list clusters: %w", err)
-	}
-	for i := range clusters.Items {
-		in.Clusters[clusters.Items[i].Name] = &clusters.Items[i]
+	if in.Clusters, err = Clusters(ctx, r); err != nil {
+		return in, err
 	}
 	if err := r.guards(ctx, &in); err != nil {
 		return in, err

@@ -39,6 +39,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 	"github.com/argosy-io/argosy/internal/core/workload/kruise"
 	"github.com/argosy-io/argosy/internal/definition"
+	"github.com/argosy-io/argosy/internal/facts"
 	"github.com/argosy-io/argosy/internal/scope"
 	"github.com/argosy-io/argosy/internal/template"
 )
@@ -233,16 +234,11 @@ func (r *reconciler) bring(ctx context.Context, b workv1alpha2.Binding, purging 
 // input reads the input of the decision.
 func (r *reconciler) input(ctx context.Context, b workv1alpha2.Binding,
 	tmpl *unstructured.Unstructured) (dispatch.Input, error) {
-	in := dispatch.Input{Binding: b, Template: tmpl, Clusters: map[string]*clusterv1alpha1.Cluster{},
-		Existing: map[string]*workv1alpha1.Work{},
-		Now:      r.Clock.Now(), NewID: uuid.NewString, Convert: kruise.ForMember}
-	// Do not copy: it is only read, and clusters are large.
-	var clusters clusterv1alpha1.ClusterList
-	if err := r.client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
-		return in, fmt.Errorf("list clusters: %w", err)
-	}
-	for i := range clusters.Items {
-		in.Clusters[clusters.Items[i].Name] = &clusters.Items[i]
+	in := dispatch.Input{Binding: b, Template: tmpl, Existing: map[string]*workv1alpha1.Work{},
+		Now: r.Clock.Now(), NewID: uuid.NewString, Convert: kruise.ForMember}
+	var err error
+	if in.Clusters, err = facts.Clusters(ctx, r.client); err != nil {
+		return in, err
 	}
 	for _, target := range dispatch.Targets(b) {
 		// Find the Work by its name: if its labels were removed, they are added again, and no second Work is created.
@@ -255,7 +251,6 @@ func (r *reconciler) input(ctx context.Context, b workv1alpha2.Binding,
 			in.Existing[target.Name] = work
 		}
 	}
-	var err error
 	if in.Pods, err = r.pods(ctx, in); err != nil {
 		return in, err
 	}

@@ -51,7 +51,7 @@ func (p *Progress) note(r *releasev1alpha1.Release, failure error) release.Histo
 	if e.uid != r.UID {
 		e = entry{uid: r.UID, has: release.History{Seq: r.Status.RecordedSeq}}
 	}
-	e.last = release.LastSeq(r)
+	e.last = release.LastSeq(&r.Status)
 	if failure == nil {
 		e.has.Seq, e.has.Failure = e.last, ""
 	} else {

@@ -2,13 +2,9 @@ package release
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/release"
@@ -67,22 +62,14 @@ func begunStages(r *releasev1alpha1.Release) (n struct{ begun, ended int }) {
 	return n
 }
 
-// guardReconciler writes the statuses of ReleaseGuards. They decide nothing.
-type guardReconciler struct {
-	client client.Client
-	clock  clock.PassiveClock
-	checks Checks
-}
-
 // guardDelay collects the changes of releases: each may start several stages.
 const guardDelay = time.Second
 
-// setupGuards registers the controller of ReleaseGuards.
-func setupGuards(mgr ctrl.Manager, clock clock.PassiveClock, checks Checks) error {
-	g := &guardReconciler{mgr.GetClient(), clock, checks}
+// setupGuards registers the controller of ReleaseGuards. It writes their statuses, which decide nothing.
+func setupGuards(mgr ctrl.Manager, r *reconciler) error {
 	all := func(ctx context.Context, _ client.Object) []reconcile.Request {
 		var list releasev1alpha1.ReleaseGuardList
-		if err := g.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		if err := r.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 			ctrl.LoggerFrom(ctx).Error(err, "list ReleaseGuards")
 			return nil
 		}
@@ -95,52 +82,36 @@ func setupGuards(mgr ctrl.Manager, clock clock.PassiveClock, checks Checks) erro
 	return ctrl.NewControllerManagedBy(mgr).Named("releaseguard").
 		For(&releasev1alpha1.ReleaseGuard{}, builder.WithPredicates(filter.Respecified)).
 		Watches(&releasev1alpha1.Release{}, delayed(all, guardDelay), builder.WithPredicates(filter.AfterStart, useChanged)).
-		WatchesRawSource(source.Func(func(_ context.Context,
-			q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-			if checks != nil {
-				checks.SubscribeBudgets(func(guard string) {
-					q.Add(reconcile.Request{NamespacedName: client.ObjectKey{Name: guard}})
-				})
-			}
+		WatchesRawSource(source.Func(func(_ context.Context, q queue) error {
+			r.Checks.SubscribeBudgets(func(guard string) {
+				q.Add(reconcile.Request{NamespacedName: client.ObjectKey{Name: guard}})
+			})
 			return nil
 		})).
 		WithOptions(controller.Options{RateLimiter: commit.Backoff[reconcile.Request](firstRetry)}).
-		Complete(g)
+		Complete(reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+			return commit.Requeue(r.writeGuard(ctx, req.NamespacedName))
+		}))
 }
 
-// Reconcile writes the status of a guard.
-func (g *guardReconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	return commit.Requeue(g.reconcile(ctx, req))
-}
-
-func (g *guardReconciler) reconcile(ctx context.Context, req reconcile.Request) (time.Duration, error) {
+// writeGuard writes the status of a guard.
+func (r *reconciler) writeGuard(ctx context.Context, key client.ObjectKey) (time.Duration, error) {
 	read := &releasev1alpha1.ReleaseGuard{}
-	if err := g.client.Get(ctx, req.NamespacedName, read); err != nil {
-		if apierrors.IsNotFound(err) {
-			return 0, nil
-		}
-		return 0, fmt.Errorf("get ReleaseGuard %s: %w", req.Name, err)
+	if err := r.client.Get(ctx, key, read); err != nil {
+		return 0, client.IgnoreNotFound(err)
 	}
-	releases, err := facts.ReleasesIn(ctx, g.client)
+	releases, err := facts.ReleasesIn(ctx, r.client)
 	if err != nil {
 		return 0, err
 	}
-	var list clusterv1alpha1.ClusterList
-	if err := g.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return 0, fmt.Errorf("list clusters: %w", err)
+	clusters, err := facts.Clusters(ctx, r.client)
+	if err != nil {
+		return 0, err
 	}
-	clusters := map[string]*clusterv1alpha1.Cluster{}
-	for i := range list.Items {
-		clusters[list.Items[i].Name] = &list.Items[i]
-	}
-	want, now := read.DeepCopy(), g.clock.Now()
-	var budget *releasev1alpha1.ReleaseGuardBudget
-	if g.checks != nil {
-		budget = g.checks.Budget(read)
-	}
-	status, until := release.GuardStatus(read, releases, clusters, budget, now)
+	want, now := read.DeepCopy(), time.Now()
+	status, until := release.GuardStatus(read, releases, clusters, r.Checks.Budget(read), now)
 	want.Status = status
-	if _, err := commit.Status(ctx, g.client, read, want); err != nil {
+	if _, err := commit.Status(ctx, r.client, read, want); err != nil {
 		return 0, err
 	}
 	if until.IsZero() {
@@ -151,7 +122,6 @@ func (g *guardReconciler) reconcile(ctx context.Context, req reconcile.Request) 
 
 // delayed enqueues requests after a delay. What is enqueued meanwhile is enqueued once.
 func delayed(requests handler.MapFunc, delay time.Duration) handler.Funcs {
-	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	enqueue := func(ctx context.Context, obj client.Object, q queue) {
 		for _, req := range requests(ctx, obj) {
 			q.AddAfter(req, delay)

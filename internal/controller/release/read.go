@@ -2,11 +2,11 @@ package release
 
 import (
 	"context"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
@@ -22,11 +22,12 @@ import (
 // input reads what the next step of a release follows from.
 func (r *reconciler) input(ctx context.Context, rel *releasev1alpha1.Release) (release.Input, error) {
 	from := facts.Releases{Reader: r.client, Object: r.Templates.Get, Version: r.Templates.Version,
-		Approvals: r.approvals, Revisions: r.revisions, Works: r.works, Pacers: r.pacers, Checks: r.states, Budget: r.budget}
+		Approvals: r.approvals, Revisions: r.revisions, Works: r.works, Pacers: r.pacers, Checks: r.Checks.States,
+		Budget: r.Checks.Budget}
 	if rel.Status.Strategy == nil {
 		from.Object = template.Getter(r.Templates.Live) // what is released is what the user has just written
 	}
-	return from.Input(ctx, rel, r.Clock.Now())
+	return from.Input(ctx, rel, time.Now())
 }
 
 func (r *reconciler) approvals(ctx context.Context,
@@ -56,20 +57,6 @@ func (r *reconciler) pacers(_ context.Context, kind schema.GroupKind,
 		return nil, nil
 	}
 	return r.Templates.List(kind, namespace, labels.Everything()), nil
-}
-
-func (r *reconciler) states(key types.NamespacedName) map[string]releasev1alpha1.ReleaseCheckStatus {
-	if r.Checks == nil {
-		return nil
-	}
-	return r.Checks.States(key)
-}
-
-func (r *reconciler) budget(g *releasev1alpha1.ReleaseGuard) *releasev1alpha1.ReleaseGuardBudget {
-	if r.Checks == nil {
-		return nil
-	}
-	return r.Checks.Budget(g)
 }
 
 // targetIndex is the value under which releases and ReleaseRevisions of a workload are found.

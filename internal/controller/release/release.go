@@ -10,7 +10,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -26,11 +25,9 @@ import (
 // Options of the controller.
 type Options struct {
 	Templates *template.Store
-	// Clock is the time; default the real one.
-	Clock clock.PassiveClock
-	// Checks are the states of checks; nil for none.
+	// Checks are the states of checks.
 	Checks Checks
-	// Recorded is what the release history has of a release; nil for nothing.
+	// Recorded is what the release history has of a release.
 	Recorded func(*releasev1alpha1.Release) release.History
 }
 
@@ -66,17 +63,14 @@ type reconciler struct {
 // Setup registers the controllers with the manager. That of releases has one worker: two releases of a workload, or
 // more than ReleaseGuards permit, must not start at the same time.
 func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
-	if o.Clock == nil {
-		o.Clock = clock.RealClock{}
-	}
 	r := &reconciler{Options: o, client: mgr.GetClient(), live: mgr.GetAPIReader(),
 		events: commit.Recorder(mgr, "release-controller")}
-	r.pending.Life, r.pending.Clock = commit.PendingWriteLife, o.Clock
+	r.pending.Life = commit.PendingWriteLife
 	followed.Store(new(client.Reader(mgr.GetCache())))
 	if err := index(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	if err := setupGuards(mgr, o.Clock, o.Checks); err != nil {
+	if err := setupGuards(mgr, r); err != nil {
 		return err
 	}
 	if err := setupStarts(mgr, r); err != nil {
@@ -190,7 +184,7 @@ func (r *reconciler) expire(ctx context.Context, in release.Input, step release.
 	if seconds := in.Release.Spec.TTLSecondsAfterFinished; seconds != nil {
 		ttl = time.Duration(*seconds) * time.Second
 	}
-	if left := step.Status.EndedAt.Add(ttl).Sub(r.Clock.Now()); left > 0 {
+	if left := step.Status.EndedAt.Add(ttl).Sub(time.Now()); left > 0 {
 		return left, nil
 	}
 	if release.IsLastRecord(in) {

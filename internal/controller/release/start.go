@@ -1,24 +1,20 @@
 package release
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
@@ -26,6 +22,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/release"
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
+	"github.com/argosy-io/argosy/internal/facts"
 	"github.com/argosy-io/argosy/internal/filter"
 	"github.com/argosy-io/argosy/internal/scope"
 	"github.com/argosy-io/argosy/internal/template"
@@ -56,36 +53,15 @@ func setupStarts(mgr ctrl.Manager, r *reconciler) error {
 		Watches(&releasev1alpha1.Release{}, handler.EnqueueRequestsFromMapFunc(s.targets),
 			builder.WithPredicates(filter.AfterStart, phaseChanged)).
 		Watches(&releasev1alpha1.ReleaseStrategy{}, handler.EnqueueRequestsFromMapFunc(s.concerned),
+			builder.WithPredicates(filter.AfterStart, filter.Respecified)).
+		Watches(&releasev1alpha1.ReleaseGuard{}, handler.EnqueueRequestsFromMapFunc(s.concerned),
 			builder.WithPredicates(filter.AfterStart, filter.Respecified))
-	b = b.Watches(&releasev1alpha1.ReleaseGuard{}, handler.EnqueueRequestsFromMapFunc(s.concerned),
-		builder.WithPredicates(filter.AfterStart, filter.Respecified))
 	for _, kind := range scope.Overrides.Kinds() {
 		b = b.Watches(kind, handler.EnqueueRequestsFromMapFunc(s.concerned),
 			builder.WithPredicates(filter.AfterStart, filter.Respecified))
 	}
-	return b.WatchesRawSource(source.Func(func(ctx context.Context,
-		q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		s.Templates.Subscribe(func(was, is *unstructured.Unstructured) {
-			if release.ConfigChanges(was, is) {
-				u := cmp.Or(is, was)
-				for _, w := range template.WorkloadsReading(ctx, s.client, u.GetNamespace(), u.GetName()) {
-					for _, req := range s.bindingOf(ctx, w.Namespace, w.ReleaseObjectReference) {
-						q.Add(req)
-					}
-				}
-				return
-			}
-			if is == nil || is.GetNamespace() == "" ||
-				release.StrategyOf(is) == "" && !s.records(ctx, is.GetNamespace()) ||
-				was != nil && was.GetGeneration() == is.GetGeneration() && maps.Equal(was.GetAnnotations(), is.GetAnnotations()) {
-				return
-			}
-			for _, req := range s.bindingOf(ctx, is.GetNamespace(), releasev1alpha1.ReleaseObjectReference{
-				APIVersion: is.GetAPIVersion(), Kind: is.GetKind(), Name: is.GetName()}) {
-				q.Add(req)
-			}
-		})
-		return nil
+	return b.WatchesRawSource(s.templates(s.bindingOf, func(ctx context.Context, is *unstructured.Unstructured) bool {
+		return is != nil && (release.StrategyOf(is) != "" || s.records(ctx, is.GetNamespace()))
 	})).WithOptions(controller.Options{RateLimiter: commit.Backoff[reconcile.Request](firstRetry)}).Complete(s)
 }
 
@@ -210,29 +186,22 @@ func (s *starter) toCreate(ctx context.Context, b *workv1alpha2.ResourceBinding,
 	if err != nil {
 		return nil, fmt.Errorf("list override policies: %w", err)
 	}
-	var revisions releasev1alpha1.ReleaseRevisionList
-	if err := s.client.List(ctx, &revisions, client.InNamespace(b.Namespace),
-		client.MatchingFields{byTarget: targetIndex(ref)}, client.UnsafeDisableDeepCopy); err != nil {
+	revisions, err := s.revisions(ctx, b.Namespace, ref)
+	if err != nil {
 		return nil, fmt.Errorf("list release revisions: %w", err)
 	}
-	for i := range revisions.Items {
-		in.Stored[revisions.Items[i].Name] = &revisions.Items[i]
+	for i := range revisions {
+		in.Stored[revisions[i].Name] = &revisions[i]
 	}
 	t := release.Target{Template: workload, Binding: b}
 	if err := template.SetCurrent(ctx, get, &t, release.VersionsConfig(in.Strategy), overrides,
-		revisions.Items); err != nil {
+		revisions); err != nil {
 		return nil, err
 	}
 	in.Current = t.Current
-	var releases releasev1alpha1.ReleaseList
-	if err := s.client.List(ctx, &releases, client.InNamespace(b.Namespace),
-		client.MatchingFields{byTarget: targetIndex(ref)}, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list the releases of %s %s: %w", ref.Kind, ref.Name, err)
-	}
-	for _, r := range releases.Items {
-		if r.DeletionTimestamp == nil {
-			in.Releases = append(in.Releases, r)
-		}
+	if in.Releases, err = facts.ReleasesIn(ctx, s.client, client.InNamespace(b.Namespace),
+		client.MatchingFields{byTarget: targetIndex(ref)}); err != nil {
+		return nil, err
 	}
 	if name != "" {
 		if r := release.ReleaseToStart(in); r != nil {

@@ -112,50 +112,45 @@ func (r *reconciler) watch(b *builder.Builder) *builder.Builder {
 			handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request {
 				return r.active(ctx)
 			}), builder.WithPredicates(filter.AfterStart, clusterChanged)).
-		WatchesRawSource(source.Func(func(_ context.Context,
-			q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-			if r.Checks != nil {
-				r.Checks.Subscribe(func(release types.NamespacedName) { q.Add(reconcile.Request{NamespacedName: release}) })
-			}
-			return nil
-		})).
-		WatchesRawSource(source.Func(func(ctx context.Context,
-			q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-			if r.Checks != nil {
-				r.Checks.SubscribeBudgets(func(string) {
-					for _, req := range r.waiting(ctx, nil) {
-						q.Add(req)
-					}
-				})
-			}
-			return nil
-		})).
-		WatchesRawSource(source.Func(func(ctx context.Context,
-			q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-			r.Templates.Subscribe(func(was, is *unstructured.Unstructured) {
-				u := cmp.Or(is, was)
-				if release.ConfigChanges(was, is) {
-					for _, w := range template.WorkloadsReading(ctx, r.client, u.GetNamespace(), u.GetName()) {
-						for _, req := range r.ofTarget(ctx, w.Namespace, w.ReleaseObjectReference) {
-							q.Add(req)
-						}
-					}
-					return
-				}
-				if is != nil && was != nil && was.GetGeneration() == is.GetGeneration() && was.GetUID() == is.GetUID() &&
-					maps.Equal(was.GetAnnotations(), is.GetAnnotations()) {
-					return
-				}
-				if u == nil || u.GetNamespace() == "" {
-					return
-				}
-				for _, req := range r.ofTarget(ctx, u.GetNamespace(), releasev1alpha1.ReleaseObjectReference{
-					APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Name: u.GetName()}) {
+		WatchesRawSource(source.Func(func(ctx context.Context, q queue) error {
+			r.Checks.Subscribe(func(release types.NamespacedName) { q.Add(reconcile.Request{NamespacedName: release}) })
+			r.Checks.SubscribeBudgets(func(string) {
+				for _, req := range r.waiting(ctx, nil) {
 					q.Add(req)
 				}
 			})
 			return nil
-		}))
+		})).
+		WatchesRawSource(r.templates(r.ofTarget, func(context.Context, *unstructured.Unstructured) bool { return true }))
+}
+
+// queue of requests.
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// templates makes the requests of workloads whose template has changed, and counts, or that read a ConfigMap that has.
+// is is nil for a template that was deleted.
+func (r *reconciler) templates(
+	requests func(ctx context.Context, namespace string, ref releasev1alpha1.ReleaseObjectReference) []reconcile.Request,
+	counts func(ctx context.Context, is *unstructured.Unstructured) bool) source.Source {
+	return source.Func(func(ctx context.Context, q queue) error {
+		r.Templates.Subscribe(func(was, is *unstructured.Unstructured) {
+			u := cmp.Or(is, was)
+			workloads := []release.Workload{{Namespace: u.GetNamespace(), ReleaseObjectReference: release.ReferenceOf(u)}}
+			switch {
+			case release.ConfigChanges(was, is):
+				workloads = template.WorkloadsReading(ctx, r.client, u.GetNamespace(), u.GetName())
+			case u.GetNamespace() == "", is != nil && was != nil && was.GetGeneration() == is.GetGeneration() &&
+				was.GetUID() == is.GetUID() && maps.Equal(was.GetAnnotations(), is.GetAnnotations()), !counts(ctx, is):
+				return
+			}
+			for _, w := range workloads {
+				for _, req := range requests(ctx, w.Namespace, w.ReleaseObjectReference) {
+					q.Add(req)
+				}
+			}
+		})
+		return nil
+	})
 }
 
 // touched passes what users change of a release. Statuses are the hub's own.

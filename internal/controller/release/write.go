@@ -111,7 +111,7 @@ func (r *reconciler) write(ctx context.Context, in release.Input, step release.S
 	// 2. The status.
 	want := in.Release.DeepCopy()
 	want.Status = *step.Status.DeepCopy()
-	if r.Recorded != nil && !equality.Semantic.DeepEqual(want.Status, in.Release.Status) {
+	if !equality.Semantic.DeepEqual(want.Status, in.Release.Status) {
 		r.Recorded(in.Release).Record(&want.Status, want.Generation) // it is not worth a write of its own
 	}
 	wrote, err := commit.Status(ctx, r.client, in.Release, want)
@@ -132,19 +132,18 @@ func (r *reconciler) write(ctx context.Context, in release.Input, step release.S
 		return err
 	}
 	if ended := step.Status.Phase.Ended() && !in.Release.Status.Phase.Ended(); ended || len(step.Revisions) > 0 {
-		return r.deleteSurplus(ctx, in, step)
+		for _, revision := range release.Surplus(in, step) {
+			errs = append(errs, commit.Delete(ctx, r.client, revision))
+		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // block marks a revision as one that must not be released again.
 func (r *reconciler) block(ctx context.Context, key client.ObjectKey, why *releasev1alpha1.RevisionBlock) error {
 	read := &releasev1alpha1.ReleaseRevision{}
 	if err := r.live.Get(ctx, key, read); err != nil {
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		return fmt.Errorf("get ReleaseRevision %s: %w", key, err)
+		return client.IgnoreNotFound(err)
 	}
 	if read.Status.Blocked != nil {
 		return nil
@@ -178,21 +177,9 @@ func (r *reconciler) pace(ctx context.Context, b workv1alpha2.Binding, state rel
 	return err
 }
 
-// deleteSurplus deletes old ReleaseRevisions of the targets.
-func (r *reconciler) deleteSurplus(ctx context.Context, in release.Input, step release.Step) error {
-	var errs []error
-	for _, revision := range release.Surplus(in, step) {
-		errs = append(errs, commit.Delete(ctx, r.client, revision))
-	}
-	return errors.Join(errs...)
-}
-
 // recordEvents records an event for each phase that the release has entered, and for each failure.
 func (r *reconciler) recordEvents(was, is *releasev1alpha1.Release) {
-	var last int64
-	if n := len(was.Status.Journal); n > 0 {
-		last = was.Status.Journal[n-1].Seq
-	}
+	last := release.LastSeq(&was.Status)
 	for _, e := range is.Status.Journal {
 		switch {
 		case e.Seq <= last:

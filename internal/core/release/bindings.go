@@ -46,7 +46,7 @@ func (s *stepper) bindings() map[string]BindingState {
 			p.Hold = true
 			all[t.Name] = BindingState{p, t.From}
 		case own && phase == releasev1alpha1.ReleaseSucceeded &&
-			(target.catchesUp(&s.status) || len(keptClusters(&s.status)) > 0):
+			(target.catchesUp(&s.status) || len(KeptClusters(&s.status)) > 0):
 			p := s.forward(t.Name)
 			p.Done, p.Joining = true, string(releasev1alpha1.NewClusterInclude)
 			all[t.Name] = BindingState{p, t.To}
@@ -126,9 +126,7 @@ func skippedByUser(stage releasev1alpha1.ReleaseStageStatus) bool {
 
 // KeptClusters are the clusters that keep the former revision until another release, because a user has skipped the
 // stage that would have completed them.
-func KeptClusters(r *releasev1alpha1.Release) []string { return keptClusters(&r.Status) }
-
-func keptClusters(status *releasev1alpha1.ReleaseStatus) (kept []string) {
+func KeptClusters(status *releasev1alpha1.ReleaseStatus) (kept []string) {
 	decided := map[string]bool{}
 	for k := len(status.Stages) - 1; k >= 0; k-- {
 		for _, c := range clusterNames(status.Stages, k) {
@@ -155,7 +153,7 @@ func keptClusters(status *releasev1alpha1.ReleaseStatus) (kept []string) {
 
 // keptMessage is about KeptClusters; empty if there are none.
 func keptMessage(status *releasev1alpha1.ReleaseStatus) string {
-	kept := keptClusters(status)
+	kept := KeptClusters(status)
 	if len(kept) == 0 {
 		return ""
 	}
@@ -163,11 +161,11 @@ func keptMessage(status *releasev1alpha1.ReleaseStatus) string {
 		text.Names(kept, 3)
 }
 
-// keeps reports whether a cluster keeps the former revision: one of keptClusters, or one that joined where the last
+// keeps reports whether a cluster keeps the former revision: one of KeptClusters, or one that joined where the last
 // stage was skipped.
 func keeps(status *releasev1alpha1.ReleaseStatus, cluster string) bool {
 	n := len(status.Stages)
-	return slices.Contains(keptClusters(status), cluster) ||
+	return slices.Contains(KeptClusters(status), cluster) ||
 		n > 0 && skippedByUser(status.Stages[n-1]) && !slices.Contains(clustersOf(status.Stages), cluster)
 }
 
@@ -255,7 +253,12 @@ func sameNames(a, b []string) bool {
 
 // target is the status of a target.
 func (s *stepper) target(name string) releasev1alpha1.ReleaseTargetStatus {
-	for _, t := range s.status.Targets {
+	return targetOf(&s.status, name)
+}
+
+// targetOf is the status of a target; only its name if it has none.
+func targetOf(status *releasev1alpha1.ReleaseStatus, name string) releasev1alpha1.ReleaseTargetStatus {
+	for _, t := range status.Targets {
 		if t.Name == name {
 			return t
 		}

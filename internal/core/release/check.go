@@ -58,33 +58,18 @@ func CheckCalls(r *releasev1alpha1.Release) []CheckCall {
 		}
 		if s := r.Status.Strategy; s != nil && k < len(s.Stages) {
 			call.Environment = s.Stages[k].Environment
-			call.Args = argsOf(s.Stages[k], g)
+		}
+		if spec := specOf(r, g); spec != nil && spec.CheckRef != nil {
+			call.Args = spec.CheckRef.Args
 		}
 		for _, name := range clusterNames(r.Status.Stages, k) {
-			if !slices.ContainsFunc(r.Status.LostClusters, func(l releasev1alpha1.LostClusterStatus) bool {
-				return l.Name == name && l.Skipped
-			}) {
+			if !skips(&r.Status, name) {
 				call.Clusters = append(call.Clusters, name)
 			}
 		}
 		calls = append(calls, call)
 	}
 	return calls
-}
-
-// argsOf are the arguments of a gate of a stage.
-func argsOf(stage releasev1alpha1.ReleaseStage,
-	g releasev1alpha1.ReleaseGateStatus) map[string]releasev1alpha1.CheckArgument {
-	gates := stage.Before
-	if g.Position == releasev1alpha1.GateAfter {
-		gates = stage.After
-	}
-	for _, gate := range gates {
-		if gate.Name == g.Name && gate.CheckRef != nil {
-			return gate.CheckRef.Args
-		}
-	}
-	return nil
 }
 
 // Variables are the values that the queries of a check can contain, but for the cluster.
@@ -103,18 +88,11 @@ func (c CheckCall) Variables(r *releasev1alpha1.Release) sample.Variables {
 
 // WebhookBody returns the body of the request to a webhook.
 func (c CheckCall) WebhookBody(r *releasev1alpha1.Release) ([]byte, error) {
-	type target struct {
-		Name     string `json:"name"`
-		Kind     string `json:"kind"`
-		Workload string `json:"workload"`
-		From     string `json:"from,omitempty"`
-		To       string `json:"to"`
-	}
-	targets := []target{}
+	targets := []PlannedTarget{}
 	for i, t := range r.Status.Targets {
 		if i < len(r.Spec.Targets) {
 			ref := r.Spec.Targets[i].Ref
-			targets = append(targets, target{t.Name, ref.Kind, ref.Name, t.From, t.To})
+			targets = append(targets, PlannedTarget{t.Name, ref.Kind, ref.Name, t.From, t.To})
 		}
 	}
 	body := map[string]any{"key": c.Status.Key, "namespace": r.Namespace, "release": r.Name,

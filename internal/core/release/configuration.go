@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
@@ -14,11 +12,7 @@ import (
 // revision has their names alone, so they stay as they are when it is released again. exists reports whether a version
 // of a ConfigMap exists. Versions are part of the revision, so only those that were deleted are returned.
 func Configuration(r *releasev1alpha1.ReleaseRevision, exists func(version string) bool) ([]string, error) {
-	u := &unstructured.Unstructured{Object: map[string]any{}}
-	u.SetAPIVersion(r.Spec.Target.APIVersion)
-	u.SetKind(r.Spec.Target.Kind)
-	u.SetName(r.Spec.Target.Name)
-	u, err := WithPods(u, r)
+	u, err := podsOf(r)
 	if err != nil {
 		return nil, err
 	}

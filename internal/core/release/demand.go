@@ -46,63 +46,41 @@ type rule struct {
 	next     string
 }
 
-// demandRule returns the rule of a reason of a condition of releases; false for an unknown reason.
-func demandRule(reason string) (rule, bool) {
+// demandRule returns the rule of a reason of a condition of releases. Without a rule of its own, the release goes on by
+// itself, waits as requested, or has ended.
+func demandRule(reason string) rule {
 	switch reason {
 	case releasev1alpha1.ReasonWaitingForApproval:
-		return rule{actor: Approver, severity: finding.Attention}, true
+		return rule{actor: Approver, severity: finding.Attention}
 	case releasev1alpha1.ReasonPausedByFailure, releasev1alpha1.ReasonRollbackFailed,
 		releasev1alpha1.ReasonStrategyNotFound, releasev1alpha1.ReasonTargetNotHeld, releasev1alpha1.ReasonStagesEmpty,
 		releasev1alpha1.ReasonClustersUnassigned, releasev1alpha1.ReasonCheckNotFound,
 		// A record of a direct change.
 		releasev1alpha1.ReasonCopyUnhealthy, releasev1alpha1.ReasonPodsFailed, releasev1alpha1.ReasonRefused,
 		releasev1alpha1.ReasonDeadlineExceeded, releasev1alpha1.ReasonGateFailed, releasev1alpha1.ReasonCheckFailed:
-		return rule{actor: User, severity: finding.Problem}, true
+		return rule{actor: User, severity: finding.Problem}
 	case releasev1alpha1.ReasonTargetNotFound:
-		return rule{User, finding.Problem, "create the workload and its policy again, or abort the release"}, true
+		return rule{User, finding.Problem, "create the workload and its policy again, or abort the release"}
 	case releasev1alpha1.ReasonRevisionNotFound:
-		return rule{User, finding.Problem, "restore the ReleaseRevision, or start a release of another revision"}, true
+		return rule{User, finding.Problem, "restore the ReleaseRevision, or start a release of another revision"}
 	case releasev1alpha1.ReasonFleetHalted:
-		return rule{User, finding.Problem, "undo that change of the template, or abort the release"}, true
+		return rule{User, finding.Problem, "undo that change of the template, or abort the release"}
 	case releasev1alpha1.ReasonConfigMapRefused:
-		return rule{User, finding.Problem, "fix the reason; the hub tries again each minute"}, true
+		return rule{User, finding.Problem, "fix the reason; the hub tries again each minute"}
 	case releasev1alpha1.ReasonInternalError:
-		return rule{Operator, finding.Problem, "abort the release, and report it with `argosy release status -o json`"}, true
+		return rule{Operator, finding.Problem, "abort the release, and report it with `argosy release status -o json`"}
 	case releasev1alpha1.ReasonNotRolledBack:
-		return rule{User, finding.Attention, "start a release of another revision, and delete this one"}, true
+		return rule{User, finding.Attention, "start a release of another revision, and delete this one"}
 	case releasev1alpha1.ReasonCheckInconclusive, releasev1alpha1.ReasonCheckUnavailable:
-		return rule{actor: User, severity: finding.Attention}, true
+		return rule{actor: User, severity: finding.Attention}
 	case releasev1alpha1.ReasonClusterUnreachable:
-		return rule{Operator, finding.Attention, "`argosy status` shows why"}, true
+		return rule{Operator, finding.Attention, "`argosy status` shows why"}
 	case releasev1alpha1.ReasonErrorBudgetUnknown:
-		return rule{actor: Operator, severity: finding.Attention}, true
+		return rule{actor: Operator, severity: finding.Attention}
 	case releasev1alpha1.ReasonMemberChanged:
-		return rule{Operator, finding.Attention, "stop the client that changes it; `argosy why` names the fields"}, true
-
-	case "",
-		// It goes on by itself.
-		releasev1alpha1.ReasonPlanned, releasev1alpha1.ReasonStageUpdating, releasev1alpha1.ReasonSoaking,
-		releasev1alpha1.ReasonChecking, releasev1alpha1.ReasonRollingBack, releasev1alpha1.ReasonCatchingUp,
-		releasev1alpha1.ReasonQueued, releasev1alpha1.ReasonDependencyNotReady, releasev1alpha1.ReasonUnderWay,
-		releasev1alpha1.ReasonAsExpected, releasev1alpha1.ReasonNotObserved,
-		// It waits as requested.
-		releasev1alpha1.ReasonPausedByUser, releasev1alpha1.ReasonOutsideWindow, releasev1alpha1.ReasonFrozen,
-		releasev1alpha1.ReasonLimitReached, releasev1alpha1.ReasonErrorBudgetSpent,
-		// It has ended: another release brings another change.
-		releasev1alpha1.ReasonFinished, releasev1alpha1.ReasonCompleted, releasev1alpha1.ReasonRolledBack,
-		releasev1alpha1.ReasonIncomplete, releasev1alpha1.ReasonAborted, releasev1alpha1.ReasonSuperseded,
-		releasev1alpha1.ReasonRejected, releasev1alpha1.ReasonTargetReplaced,
-		releasev1alpha1.ReasonKindNotStaged, releasev1alpha1.ReasonPlanTooLarge, releasev1alpha1.ReasonAnnotationsPresent,
-		releasev1alpha1.ReasonForeignRollout, releasev1alpha1.ReasonPartitionOverridden,
-		releasev1alpha1.ReasonRevisionBlocked, releasev1alpha1.ReasonSameRevision, releasev1alpha1.ReasonAnotherUnderWay,
-		releasev1alpha1.ReasonDependencyCycle, releasev1alpha1.ReasonConfigNotPropagated,
-		releasev1alpha1.ReasonConfigMapTaken, releasev1alpha1.ReasonConfigMapNotFound,
-		// It continues without that.
-		releasev1alpha1.ReasonTemplateChanged, releasev1alpha1.ReasonOverrideChanged, releasev1alpha1.ReasonStored,
-		releasev1alpha1.ReasonDatabaseUnavailable, releasev1alpha1.ReasonNoDatabase, releasev1alpha1.ReasonBehind:
-		return rule{severity: finding.Waiting}, true
+		return rule{Operator, finding.Attention, "stop the client that changes it; `argosy why` names the fields"}
 	}
-	return rule{severity: finding.Waiting}, false
+	return rule{severity: finding.Waiting}
 }
 
 // DemandOf decides who must act on a release, and how urgent that is.
@@ -111,7 +89,7 @@ func DemandOf(r *releasev1alpha1.Release) Demand {
 		return Demand{Severity: finding.Waiting, What: "it is being deleted"}
 	}
 	c := decisive(r)
-	must, _ := demandRule(c.Reason)
+	must := demandRule(c.Reason)
 	d := Demand{Actor: must.actor, Severity: must.severity, Reason: c.Reason, Since: c.LastTransitionTime}
 	d.What, d.Next = Waits(r)
 	d.Next = cmp.Or(d.Next, must.next)
@@ -120,19 +98,20 @@ func DemandOf(r *releasev1alpha1.Release) Demand {
 
 // decisive returns the condition of a release that decides who must act.
 func decisive(r *releasev1alpha1.Release) metav1.Condition {
-	progressing := conditionOf(r, releasev1alpha1.ReleaseProgressing)
+	progressing := conditionOf(&r.Status, releasev1alpha1.ReleaseProgressing)
 	switch progressing.Reason {
 	case releasev1alpha1.ReasonFinished:
-		return conditionOf(r, releasev1alpha1.ReleaseConditionSucceeded)
+		return conditionOf(&r.Status, releasev1alpha1.ReleaseConditionSucceeded)
 	case releasev1alpha1.ReasonNotRolledBack, releasev1alpha1.ReasonCatchingUp:
 		return progressing
 	}
-	other := conditionOf(r, releasev1alpha1.ReleaseDrifted)
-	if healthy := conditionOf(r, releasev1alpha1.ReleaseHealthy); IsRecord(r) && healthy.Status == metav1.ConditionFalse {
+	other := conditionOf(&r.Status, releasev1alpha1.ReleaseDrifted)
+	healthy := conditionOf(&r.Status, releasev1alpha1.ReleaseHealthy)
+	if IsRecord(r) && healthy.Status == metav1.ConditionFalse {
 		other = healthy
 	}
-	if must, _ := demandRule(progressing.Reason); must.actor == NoActor && other.Reason != "" {
-		if must, _ := demandRule(other.Reason); must.actor != NoActor {
+	if must := demandRule(progressing.Reason); must.actor == NoActor && other.Reason != "" {
+		if must := demandRule(other.Reason); must.actor != NoActor {
 			return other
 		}
 	}
@@ -140,8 +119,8 @@ func decisive(r *releasev1alpha1.Release) metav1.Condition {
 }
 
 // conditionOf returns a condition of a release; the zero value if there is none.
-func conditionOf(r *releasev1alpha1.Release, kind string) metav1.Condition {
-	if c := meta.FindStatusCondition(r.Status.Conditions, kind); c != nil {
+func conditionOf(status *releasev1alpha1.ReleaseStatus, kind string) metav1.Condition {
+	if c := meta.FindStatusCondition(status.Conditions, kind); c != nil {
 		return *c
 	}
 	return metav1.Condition{}

@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -122,16 +123,23 @@ func TestEveryReasonHasOneActorSeverityAndNextStep(t *testing.T) {
 		"ClusterUnreachable": {Operator, finding.Attention}, "ErrorBudgetUnknown": {Operator, finding.Attention},
 		"MemberChanged": {Operator, finding.Attention}, "InternalError": {Operator, finding.Problem},
 	}
+	waitsForNone := strings.Fields(`
+		Planned StageUpdating Soaking Checking RollingBack CatchingUp Queued DependencyNotReady UnderWay AsExpected NotObserved
+		PausedByUser OutsideWindow Frozen LimitReached ErrorBudgetSpent
+		Finished Completed RolledBack Incomplete Aborted Superseded Rejected TargetReplaced KindNotStaged PlanTooLarge
+		AnnotationsPresent ForeignRollout PartitionOverridden RevisionBlocked SameRevision AnotherUnderWay DependencyCycle
+		ConfigNotPropagated ConfigMapTaken ConfigMapNotFound
+		TemplateChanged OverrideChanged Stored DatabaseUnavailable NoDatabase Behind`)
 	reasons := reasonsOfReleases(t)
 	if len(reasons) < 60 {
 		t.Fatalf("%d reasons are found", len(reasons))
 	}
 	for reason, condition := range reasons {
-		if _, known := demandRule(reason); !known {
-			t.Errorf("%s of %s has no rule: who must act?", reason, condition)
-		}
 		want, must := waits[reason]
 		if !must {
+			if !slices.Contains(waitsForNone, reason) {
+				t.Errorf("%s of %s has no rule: who must act?", reason, condition)
+			}
 			want.Severity = finding.Waiting
 		}
 		delete(waits, reason)

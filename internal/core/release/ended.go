@@ -10,7 +10,7 @@ type ended struct{ *stepper }
 func (s ended) next() transition {
 	if !asksToReopen(s.Release, &s.status) ||
 		s.status.Phase == releasev1alpha1.ReleaseFailed && s.Release.Generation == s.status.ObservedGeneration ||
-		s.reopenObstacle() != "" {
+		s.asIs().rollbackObstacle() != "" {
 		return stay
 	}
 	return s.startRollback(releasev1alpha1.ReasonUserRequest, "")
@@ -19,12 +19,4 @@ func (s ended) next() transition {
 // asksToReopen reports whether the user of a release that has ended asks for a rollback.
 func asksToReopen(r *releasev1alpha1.Release, status *releasev1alpha1.ReleaseStatus) bool {
 	return r.Spec.State == releasev1alpha1.StateRollback && canReopen(status) && !IsRecord(r)
-}
-
-// reopenObstacle is rollbackObstacle with the status of this step.
-func (s ended) reopenObstacle() string {
-	in, r := s.Input, *s.Release
-	r.Status = s.status
-	in.Release = &r
-	return in.rollbackObstacle()
 }

@@ -134,11 +134,7 @@ func EvidenceOf(r *releasev1alpha1.Release, gate releasev1alpha1.ReleaseGateStat
 
 // imagesOf returns the images of a revision by container.
 func imagesOf(r *releasev1alpha1.ReleaseRevision) (map[string]any, error) {
-	u := &unstructured.Unstructured{Object: map[string]any{}}
-	u.SetAPIVersion(r.Spec.Target.APIVersion)
-	u.SetKind(r.Spec.Target.Kind)
-	u.SetName(r.Spec.Target.Name)
-	u, err := WithPods(u, r)
+	u, err := podsOf(r)
 	if err != nil {
 		return nil, err
 	}

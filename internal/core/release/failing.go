@@ -10,31 +10,29 @@ import (
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 )
 
-// late reports whether no pod has become available for the time of the deadline; persist is true if since or available
-// has changed. They are written at most ten times in that time.
-func (s *stepper) late(o observation, deadline time.Duration, available *int64,
-	since **metav1.Time) (late, persist bool) {
+// late reports whether no pod has become available for the time of the deadline. since and available are written at
+// most ten times in that time.
+func (s *stepper) late(o observation, deadline time.Duration, available *int64, since **metav1.Time) bool {
 	if *since == nil {
-		*since = s.time()
-		return false, true
+		*since, s.changed = s.time(), true
+		return false
 	}
 	if o.onlyLost {
-		return false, false
+		return false
 	}
 	passed := s.now.Sub((*since).Time)
 	switch {
 	case o.available > *available && passed >= deadline/10:
-		*available, *since = o.available, s.time()
+		*available, *since, s.changed = o.available, s.time(), true
 		s.wake((*since).Add(deadline))
-		return false, true
 	case o.available > *available:
 		s.wake((*since).Add(deadline / 10))
 	case passed >= deadline:
-		return true, false
+		return true
 	default:
 		s.wake((*since).Add(deadline))
 	}
-	return false, false
+	return false
 }
 
 // lose keeps the list of clusters that do not answer, and acts on those that have not for too long.

@@ -1,8 +1,6 @@
 package release
 
 import (
-	"k8s.io/apimachinery/pkg/api/meta"
-
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
@@ -20,8 +18,7 @@ func FrozenStage(plan *fleet.Plan, r *releasev1alpha1.Release) string {
 		return ""
 	}
 	// The other clusters take over the load of a lost one.
-	if c := meta.FindStatusCondition(r.Status.Conditions, releasev1alpha1.ReleaseProgressing); c != nil &&
-		c.Reason == releasev1alpha1.ReasonClusterUnreachable {
+	if conditionOf(&r.Status, releasev1alpha1.ReleaseProgressing).Reason == releasev1alpha1.ReasonClusterUnreachable {
 		return ""
 	}
 	switch stage.Phase {

@@ -11,13 +11,9 @@ import (
 
 // gates reads the gates before or after stage k, and reports whether all have passed.
 func (s *stepper) gates(k int, position releasev1alpha1.GatePosition) (passed bool, t transition) {
-	gates := s.status.Strategy.Stages[k].Before
-	if position == releasev1alpha1.GateAfter {
-		gates = s.status.Strategy.Stages[k].After
-	}
 	var approvals, checks []string
 	checkReason := ""
-	for _, gate := range gates {
+	for _, gate := range gatesAt(s.status.Strategy.Stages[k], position) {
 		g := s.gate(k, gate, position)
 		if g.Phase == releasev1alpha1.GatePassed {
 			continue
@@ -89,6 +85,28 @@ func (s *stepper) gates(k int, position releasev1alpha1.GatePosition) (passed bo
 	return len(approvals)+len(checks) == 0, stay
 }
 
+// gatesAt are the gates before or after a stage.
+func gatesAt(stage releasev1alpha1.ReleaseStage, position releasev1alpha1.GatePosition) []releasev1alpha1.ReleaseGate {
+	if position == releasev1alpha1.GateAfter {
+		return stage.After
+	}
+	return stage.Before
+}
+
+// specOf is the gate of the stage under way that a status is of; nil if it is not known.
+func specOf(r *releasev1alpha1.Release, g releasev1alpha1.ReleaseGateStatus) *releasev1alpha1.ReleaseGate {
+	k := currentStage(r.Status.Stages)
+	if r.Status.Strategy == nil || k >= len(r.Status.Strategy.Stages) {
+		return nil
+	}
+	for _, gate := range gatesAt(r.Status.Strategy.Stages[k], g.Position) {
+		if gate.Name == g.Name {
+			return &gate
+		}
+	}
+	return nil
+}
+
 // gate is the status of a gate, a new one if it has none.
 func (s *stepper) gate(k int, gate releasev1alpha1.ReleaseGate,
 	position releasev1alpha1.GatePosition) *releasev1alpha1.ReleaseGateStatus {
@@ -101,7 +119,7 @@ func (s *stepper) gate(k int, gate releasev1alpha1.ReleaseGate,
 	g := releasev1alpha1.ReleaseGateStatus{Name: gate.Name, Position: position, Phase: releasev1alpha1.GateWaiting,
 		Since: s.time(), Check: s.newCheck(k, gate, position)}
 	if gate.Timeout != nil {
-		g.Until = s.timeAfter(gate.Timeout.Duration)
+		g.Until = timeOf(s.now.Add(gate.Timeout.Duration))
 	}
 	stage.Gates = append(stage.Gates, g)
 	s.changed = true

@@ -71,7 +71,7 @@ func TestClustersOfASkippedStageKeepTheFormerRevision(t *testing.T) {
 	r.Annotations[releasev1alpha1.SkipStageAnnotation] = "prod@1"
 	w.pass(time.Hour)
 	w.expect("after the skip", r, releasev1alpha1.ReleaseSucceeded, releasev1alpha1.ReasonCompleted, "web:2", 25)
-	if got := fmt.Sprint(release.KeptClusters(r)); got != "[x1 x2 x3]" {
+	if got := fmt.Sprint(release.KeptClusters(&r.Status)); got != "[x1 x2 x3]" {
 		t.Errorf("clusters that keep the former revision are %s", got)
 	}
 	if what, _ := release.Waits(r); !strings.Contains(what, "former revision stay until another release in x1, x2, x3") {
@@ -134,7 +134,7 @@ func TestASkippedStageInBetweenLeavesItsPodsToTheNextOne(t *testing.T) {
 	r.Annotations[releasev1alpha1.SkipStageAnnotation] = "two@1"
 	w.pass(time.Hour)
 	w.expect("in the end", r, releasev1alpha1.ReleaseSucceeded, releasev1alpha1.ReasonCompleted, "web:2", 20)
-	if kept := release.KeptClusters(r); len(kept) > 0 || fleet.PlanOf(w.binding.Annotations) != nil {
+	if kept := release.KeptClusters(&r.Status); len(kept) > 0 || fleet.PlanOf(w.binding.Annotations) != nil {
 		t.Errorf("%v keep the former revision", kept)
 	}
 }

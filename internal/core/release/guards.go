@@ -132,7 +132,7 @@ func (v guardView) useOfStages(g Guard, r *releasev1alpha1.Release, stages []int
 			continue
 		}
 		all := len(clusterNames(r.Status.Stages, k))
-		most = max(most, int64(cmp.Or(clusterLimit(r.Status.Strategy.Stages[k].MaxConcurrentClusters, all), all)))
+		most = max(most, int64(cmp.Or(limitOf(r.Status.Strategy.Stages[k].MaxConcurrentClusters, all, 1), all)))
 		for _, name := range names {
 			if value := v.valueOf(g, name); !seen[name] {
 				u := out[value]
@@ -450,11 +450,9 @@ func (s *stepper) waitFor(o *obstacle) {
 
 // reserving is the release as it is now, with what stage k will count for limits of pods.
 func (s *stepper) reserving(k int, reserved *releasev1alpha1.ReleaseReservation) *releasev1alpha1.Release {
-	r := *s.Release
-	r.Status = s.status
-	r.Status.Stages = slices.Clone(s.status.Stages)
+	r := s.asIs().Release
 	r.Status.Stages[k].Reserved = reserved
-	return &r
+	return r
 }
 
 // BrokeGlass is the reason of the journal entry about a stage that a user started in spite of ReleaseGuards.
@@ -540,11 +538,7 @@ func PreviewGuards(in Input) []GuardedStage {
 		return nil
 	}
 	s := &stepper{Input: in, status: *in.Release.Status.DeepCopy()}
-	s.status.Strategy, s.status.Targets, s.status.Stages = in.strategy(), a.Targets, nil
-	for k, stage := range s.status.Strategy.Stages {
-		s.status.Stages = append(s.status.Stages, releasev1alpha1.ReleaseStageStatus{Name: stage.Name,
-			ClusterNames: a.Clusters[k]})
-	}
+	s.assume(a)
 	v := in.guardView()
 	out := make([]GuardedStage, len(s.status.Stages))
 	for k := range out {

@@ -323,7 +323,7 @@ func (h *history) finish(seed int64, r *releasev1alpha1.Release) {
 		h.pass(time.Hour)
 		h.check(fmt.Sprintf("seed %d, in the end", seed), r)
 	}
-	old, kept := h.count("web:1"), len(release.KeptClusters(r)) > 0
+	old, kept := h.count("web:1"), len(release.KeptClusters(&r.Status)) > 0
 	switch {
 	case r.Status.Rollback != nil:
 		if r.Status.Phase != releasev1alpha1.ReleaseRolledBack || h.count("web:2") > 0 {

@@ -102,12 +102,7 @@ func (in Input) strategy() *releasev1alpha1.ReleaseStrategySpec {
 
 // chosen has the revisions of a target that was accepted.
 func (in Input) chosen(target string) releasev1alpha1.ReleaseTargetStatus {
-	for _, t := range in.Release.Status.Targets {
-		if t.Name == target {
-			return t
-		}
-	}
-	return releasev1alpha1.ReleaseTargetStatus{}
+	return targetOf(&in.Release.Status, target)
 }
 
 // rivals are the other releases that have a target of this one.
@@ -209,6 +204,14 @@ func (s *stepper) condition(kind string, status metav1.ConditionStatus, reason, 
 
 // current is the index of the stage under way; the number of stages when all have ended.
 func (s *stepper) current() int { return currentStage(s.status.Stages) }
+
+// asIs is the input with the status of this step.
+func (s *stepper) asIs() Input {
+	in := s.Input
+	in.Release = s.Release.DeepCopy()
+	in.Release.Status = *s.status.DeepCopy()
+	return in
+}
 
 // skip ends the stage under way where its user asks for that. The stage makes no more pods new, also when the release
 // has succeeded: its gates have not passed.

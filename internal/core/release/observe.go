@@ -2,6 +2,7 @@ package release
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -58,7 +59,7 @@ func (s *stepper) observeClusters(names []string, joined bool) observation {
 			if !own && !(joined && p.Target > 0) {
 				continue
 			}
-			skipped := p.Lost && s.skipped(p.Cluster)
+			skipped := p.Lost && skips(&s.status, p.Cluster)
 			done := p.Reached && !p.Lost
 			was, seen := perCluster[p.Cluster]
 			perCluster[p.Cluster] = done && (was || !seen)
@@ -144,7 +145,7 @@ func (o *observation) conclude(s *stepper, perCluster, failed map[string]bool, f
 		switch {
 		case done:
 			o.counts.Reached++
-		case o.isLost[name] && s.skipped(name):
+		case o.isLost[name] && skips(&s.status, name):
 			o.counts.Skipped++
 			o.lost = append(o.lost, name)
 		case failed[name]:
@@ -160,16 +161,12 @@ func (o *observation) conclude(s *stepper, perCluster, failed map[string]bool, f
 	slices.Sort(o.lost)
 	o.clusters = o.clusters[:min(len(o.clusters), 200)]
 	o.onlyLost = len(o.behind) > 0 && !slices.ContainsFunc(o.behind, func(name string) bool { return !o.isLost[name] })
-	var names []string
-	for name := range failed {
-		names = append(names, name)
-	}
-	slices.Sort(names)
+	names := slices.Sorted(maps.Keys(failed))
 	rule := s.status.Strategy.Failure
 	switch {
 	case len(names) == 0:
-	case len(names) <= limitOf(rule.MaxFailedClusters, len(perCluster)) &&
-		failing <= int64(limitOf(rule.MaxFailedPods, int(o.counts.Pods))):
+	case len(names) <= limitOf(rule.MaxFailedClusters, len(perCluster), 0) &&
+		failing <= int64(limitOf(rule.MaxFailedPods, int(o.counts.Pods), 0)):
 	case o.refused != "":
 		o.failure, o.message = releasev1alpha1.ReasonRefused, fmt.Sprintf("the workload is refused in %s",
 			text.Names(names, 3))
@@ -182,9 +179,9 @@ func (o *observation) conclude(s *stepper, perCluster, failed map[string]bool, f
 	}
 }
 
-// skipped reports whether the release goes on without a cluster.
-func (s *stepper) skipped(cluster string) bool {
-	return slices.ContainsFunc(s.status.LostClusters, func(l releasev1alpha1.LostClusterStatus) bool {
+// skips reports whether a release goes on without a cluster.
+func skips(status *releasev1alpha1.ReleaseStatus, cluster string) bool {
+	return slices.ContainsFunc(status.LostClusters, func(l releasev1alpha1.LostClusterStatus) bool {
 		return l.Name == cluster && l.Skipped
 	})
 }

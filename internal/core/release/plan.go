@@ -67,15 +67,16 @@ func PlanOf(in Input) (*ReleasePlan, error) {
 		return nil, fmt.Errorf("the hub would refuse this release: %w", err)
 	}
 	plan.Steps, plan.Hash = steps, hash
-	if kept := KeptClusters(rel); len(kept) > 0 {
+	if kept := KeptClusters(&rel.Status); len(kept) > 0 {
 		plan.Notes = append(plan.Notes, "a user has skipped a stage: the former revision stays in "+text.Names(kept, 3))
 	}
-	targets, guarded := rel.Status.Targets, []GuardedStage(nil)
-	if len(targets) == 0 {
-		targets, guarded = Accept(in).Targets, PreviewGuards(in)
+	var guarded []GuardedStage
+	if len(rel.Status.Targets) == 0 {
+		guarded = PreviewGuards(in)
 	}
-	for i, t := range rel.Spec.Targets {
-		plan.Targets = append(plan.Targets, PlannedTarget{t.Name, t.Ref.Kind, t.Ref.Name, targets[i].From, targets[i].To})
+	for _, t := range rel.Spec.Targets {
+		is := stepper.target(t.Name)
+		plan.Targets = append(plan.Targets, PlannedTarget{t.Name, t.Ref.Kind, t.Ref.Name, is.From, is.To})
 	}
 	strategy := cmp.Or(rel.Status.Strategy, in.Strategy)
 	if strategy.Failover == releasev1alpha1.FailoverSameRevision {
@@ -123,15 +124,9 @@ func PlanOf(in Input) (*ReleasePlan, error) {
 
 // replicasIn returns the replicas of a target in a cluster.
 func (t Target) replicasIn(cluster string) int64 {
-	for _, p := range t.Progress {
-		if p.Cluster == cluster {
-			return p.Replicas
-		}
-	}
-	for _, c := range t.Binding.BindingSpec().Clusters {
-		if c.Name == cluster {
-			return int64(c.Replicas)
-		}
+	clusters, replicas := t.replicas(false)
+	if i := slices.Index(clusters, cluster); i >= 0 {
+		return replicas[i]
 	}
 	return 0
 }

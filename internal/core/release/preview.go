@@ -17,15 +17,9 @@ type Planned struct {
 	fleet.Released
 }
 
-// Preview returns what a release will do if nothing fails, target by target, and a hash of it. Gates and the time of
+// preview returns what a release will do if nothing fails, target by target, and a hash of it. Gates and the time of
 // soaking are not in it. A release that is not accepted yet is previewed as Accept would accept it; the error is the
-// reason why it would not.
-func Preview(in Input) (steps []Planned, hash string, err error) {
-	_, steps, hash, err = preview(in)
-	return steps, hash, err
-}
-
-// preview is Preview. The stepper has the release as accepted.
+// reason why it would not. The stepper has the release as accepted.
 func preview(in Input) (s *stepper, steps []Planned, hash string, err error) {
 	s = &stepper{Input: in, status: *in.Release.Status.DeepCopy()}
 	if s.status.StartedAt == nil && len(clustersOf(s.status.Stages)) == 0 {
@@ -33,12 +27,7 @@ func preview(in Input) (s *stepper, steps []Planned, hash string, err error) {
 		if a.Reason != releasev1alpha1.ReasonPlanned {
 			return nil, nil, "", fmt.Errorf("%s: %s", a.Reason, a.Message)
 		}
-		s.status.Strategy, s.status.Targets = in.strategy(), a.Targets
-		s.status.Stages = nil
-		for k, stage := range s.status.Strategy.Stages {
-			s.status.Stages = append(s.status.Stages, releasev1alpha1.ReleaseStageStatus{Name: stage.Name,
-				ClusterNames: a.Clusters[k]})
-		}
+		s.assume(a)
 	}
 	for _, spec := range in.Release.Spec.Targets {
 		t := in.Targets[spec.Name]
@@ -81,6 +70,15 @@ func preview(in Input) (s *stepper, steps []Planned, hash string, err error) {
 	}
 	hash, err = hashOf(steps)
 	return s, steps, hash, err
+}
+
+// assume sets the status as if the release was accepted and began.
+func (s *stepper) assume(a Acceptance) {
+	s.status.Strategy, s.status.Targets, s.status.Stages = s.strategy(), a.Targets, nil
+	for k, stage := range s.status.Strategy.Stages {
+		s.status.Stages = append(s.status.Stages, releasev1alpha1.ReleaseStageStatus{Name: stage.Name,
+			ClusterNames: a.Clusters[k]})
+	}
 }
 
 // withOtherPods is a copy of a template that makes other pods than any revision.

@@ -22,9 +22,7 @@ func (s queued) next() transition {
 		s.wait(releasev1alpha1.ReasonPausedByUser, "set state: Run to start")
 		return stay
 	}
-	in := s.Input
-	in.Release = in.Release.DeepCopy()
-	in.Release.Status = s.status
+	in := s.asIs()
 	a := Accept(in)
 	if refused, ok := s.accepted(a); !ok {
 		return refused
@@ -46,7 +44,7 @@ func (s queued) next() transition {
 		}
 	}
 	in.Release.Status = s.status
-	if _, hash, err := Preview(in); err == nil {
+	if _, _, hash, err := preview(in); err == nil {
 		s.status.PlanHash = hash
 	}
 	s.status.StartedAt = s.time()
@@ -69,9 +67,7 @@ func (s queued) waitsToReplace() bool {
 	if len(s.Guards) == 0 || s.underWay() == "" {
 		return false
 	}
-	in := s.Input
-	in.Release = in.Release.DeepCopy()
-	in.Release.Status = *s.status.DeepCopy()
+	in := s.asIs()
 	a := Accept(in)
 	if a.Reason != releasev1alpha1.ReasonPlanned {
 		return false

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -324,12 +323,8 @@ func PausedPlan(b workv1alpha2.Binding, uid string) *fleet.Plan {
 
 // Active reports whether a release may have a next step without a change of the release itself.
 func Active(r *releasev1alpha1.Release) bool {
-	if !r.Status.Phase.Ended() {
-		return true
-	}
-	return slices.ContainsFunc(r.Status.Conditions, func(c metav1.Condition) bool {
-		return c.Type == releasev1alpha1.ReleaseProgressing && c.Reason == releasev1alpha1.ReasonCatchingUp
-	})
+	return !r.Status.Phase.Ended() ||
+		conditionOf(&r.Status, releasev1alpha1.ReleaseProgressing).Reason == releasev1alpha1.ReasonCatchingUp
 }
 
 // CatchesUp reports whether the binding of a target has a plan of the release for clusters that catch up.

@@ -36,7 +36,7 @@ func RecordToStart(in StartInput) (record *releasev1alpha1.Release, baseline *re
 			return nil, nil // Enforce does not refuse its changes either
 		}
 	}
-	last, ref := newest(in.Releases), referenceOf(in.Template)
+	last, ref := newest(in.Releases), ReferenceOf(in.Template)
 	switch {
 	case len(in.Stored) == 0 && last == nil:
 		return nil, in.Current
@@ -82,8 +82,7 @@ func (s recording) next() transition {
 	if o.failure != "" {
 		s.condition(releasev1alpha1.ReleaseHealthy, metav1.ConditionFalse, o.failure, o.message)
 	}
-	late, persist := s.late(o, recordDeadline, &stage.Available, &stage.ProgressAt)
-	if s.changed = s.changed || persist; !late {
+	if !s.late(o, recordDeadline, &stage.Available, &stage.ProgressAt) {
 		return stay
 	}
 	message := fmt.Sprintf("no new pod has become available for %s", recordDeadline)

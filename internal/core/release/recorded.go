@@ -63,9 +63,9 @@ func (h History) MustRecord(r *releasev1alpha1.Release) bool {
 }
 
 // LastSeq is the number of the last entry of the journal of a release, 0 if there is none.
-func LastSeq(r *releasev1alpha1.Release) int64 {
-	if n := len(r.Status.Journal); n > 0 {
-		return r.Status.Journal[n-1].Seq
+func LastSeq(status *releasev1alpha1.ReleaseStatus) int64 {
+	if n := len(status.Journal); n > 0 {
+		return status.Journal[n-1].Seq
 	}
 	return 0
 }

@@ -228,22 +228,8 @@ func ApprovalFor(r *releasev1alpha1.Release, gate releasev1alpha1.ReleaseGateSta
 
 // RuleOf returns the approval rule of a gate of the stage under way; nil means that one user may approve.
 func RuleOf(r *releasev1alpha1.Release, gate releasev1alpha1.ReleaseGateStatus) *releasev1alpha1.ReleaseApprovalRule {
-	if k := currentStage(r.Status.Stages); r.Status.Strategy != nil && k < len(r.Status.Strategy.Stages) {
-		return ruleOf(r.Status.Strategy.Stages[k], gate)
-	}
-	return nil
-}
-
-func ruleOf(stage releasev1alpha1.ReleaseStage,
-	gate releasev1alpha1.ReleaseGateStatus) *releasev1alpha1.ReleaseApprovalRule {
-	gates := stage.Before
-	if gate.Position == releasev1alpha1.GateAfter {
-		gates = stage.After
-	}
-	for _, g := range gates {
-		if g.Name == gate.Name {
-			return g.Approval
-		}
+	if spec := specOf(r, gate); spec != nil {
+		return spec.Approval
 	}
 	return nil
 }

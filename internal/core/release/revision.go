@@ -29,8 +29,7 @@ func NewRevision(template *unstructured.Unstructured,
 	overrides []policyv1alpha1.Override) (*releasev1alpha1.ReleaseRevision, error) {
 	gvk := template.GroupVersionKind()
 	spec := releasev1alpha1.ReleaseRevisionSpec{
-		Target: releasev1alpha1.ReleaseObjectReference{APIVersion: template.GetAPIVersion(), Kind: gvk.Kind,
-			Name: template.GetName()},
+		Target:             ReferenceOf(template),
 		TemplateGeneration: template.GetGeneration(),
 	}
 	var err error
@@ -94,8 +93,7 @@ func hashOf(values ...any) (string, error) {
 // WithPods is a copy of a template, or of a manifest, with the pods of a revision. It fails for a revision of another
 // workload, and for one with fields that do not make pods.
 func WithPods(u *unstructured.Unstructured, r *releasev1alpha1.ReleaseRevision) (*unstructured.Unstructured, error) {
-	ref := releasev1alpha1.ReleaseObjectReference{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Name: u.GetName()}
-	if !sameTarget(r.Spec.Target, ref) {
+	if !sameTarget(r.Spec.Target, ReferenceOf(u)) {
 		return nil, fmt.Errorf("ReleaseRevision %s is not of %s %s", r.Name, u.GetKind(), u.GetName())
 	}
 	out := u.DeepCopy()
@@ -119,6 +117,15 @@ func WithPods(u *unstructured.Unstructured, r *releasev1alpha1.ReleaseRevision) 
 		}
 	}
 	return out, nil
+}
+
+// podsOf is a workload with nothing but the pods of a revision.
+func podsOf(r *releasev1alpha1.ReleaseRevision) (*unstructured.Unstructured, error) {
+	u := &unstructured.Unstructured{Object: map[string]any{}}
+	u.SetAPIVersion(r.Spec.Target.APIVersion)
+	u.SetKind(r.Spec.Target.Kind)
+	u.SetName(r.Spec.Target.Name)
+	return WithPods(u, r)
 }
 
 // Overrides are the override policies of a revision.

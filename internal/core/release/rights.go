@@ -210,10 +210,7 @@ func CheckApproval(r *releasev1alpha1.Release,
 			"the release is at stage %s, attempt %d, revision %s, and has the uid %s", stage.Name, stage.Attempt,
 			r.Status.Revision, r.UID))
 	}
-	gates := r.Status.Strategy.Stages[k].Before
-	if position == releasev1alpha1.GateAfter {
-		gates = r.Status.Strategy.Stages[k].After
-	}
+	gates := gatesAt(r.Status.Strategy.Stages[k], position)
 	i := slices.IndexFunc(gates, func(g releasev1alpha1.ReleaseGate) bool { return g.Name == a.Spec.Gate })
 	if i < 0 {
 		return nil, field.Invalid(spec.Child("gate"), a.Spec.Gate, fmt.Sprintf("stage %s has no gate of this name %s it",

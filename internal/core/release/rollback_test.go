@@ -210,7 +210,7 @@ func TestARollbackThatIsPromisedHappens(t *testing.T) {
 			r := w.release("r1", strategy)
 			w.rest()
 			tt.do(w, r)
-			entries := release.LastSeq(r)
+			entries := release.LastSeq(&r.Status)
 			_, err := release.RequestFor(w.input(r), releasev1alpha1.VerbRollback)
 			for _, m := range w.members {
 				m.fails = map[string]bool{}
@@ -226,7 +226,7 @@ func TestARollbackThatIsPromisedHappens(t *testing.T) {
 				t.Errorf("the answer is %v, want %q", err, tt.want)
 			}
 			if r.Status.Rollback != nil && r.Status.Phase != releasev1alpha1.ReleaseFailed ||
-				r.Status.Phase == releasev1alpha1.ReleaseRolledBack || release.LastSeq(r) != entries {
+				r.Status.Phase == releasev1alpha1.ReleaseRolledBack || release.LastSeq(&r.Status) != entries {
 				t.Errorf("the release is %s: %+v", r.Status.Phase, r.Status.Journal)
 			}
 			c := meta.FindStatusCondition(r.Status.Conditions, releasev1alpha1.ReleaseProgressing)

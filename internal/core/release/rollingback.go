@@ -19,9 +19,7 @@ func (s rollingBack) next() transition {
 	}
 	deadline := duration(s.status.Strategy.Rollback.Deadline, 30*time.Minute)
 	if !s.synced() {
-		late, persist := s.late(observation{}, deadline, &s.status.Rollback.Available, &s.status.Rollback.ProgressAt)
-		s.changed = s.changed || persist
-		if late {
+		if s.late(observation{}, deadline, &s.status.Rollback.Available, &s.status.Rollback.ProgressAt) {
 			return enter(releasev1alpha1.ReleaseFailed, releasev1alpha1.ReasonRollbackFailed,
 				fmt.Sprintf("for %s: %s", deadline, s.waitsFor))
 		}
@@ -33,8 +31,7 @@ func (s rollingBack) next() transition {
 	if t := s.lose(o); t != stay {
 		return t
 	}
-	late, persist := s.late(o, deadline, &s.status.Rollback.Available, &s.status.Rollback.ProgressAt)
-	s.changed = s.changed || persist
+	late := s.late(o, deadline, &s.status.Rollback.Available, &s.status.Rollback.ProgressAt)
 	switch {
 	case o.refused == "" && o.reached && at+1 == len(steps):
 		return s.rolledBack()

@@ -167,14 +167,12 @@ func (s running) update(k int) transition {
 	}
 	if o.reached && len(stage.BegunTargets) == len(s.Release.Spec.Targets) {
 		stage.ReachedAt, stage.ProgressAt = s.time(), s.time()
-		s.status.SoakUntil = s.timeAfter(spec.Soak.Duration)
+		s.status.SoakUntil = timeOf(s.now.Add(spec.Soak.Duration))
 		s.stagePhase(k, releasev1alpha1.StageSoaking, "Reached", "")
 		return again
 	}
 	deadline := duration(spec.Deadline, 30*time.Minute)
-	late, persist := s.late(o, deadline, &stage.Available, &stage.ProgressAt)
-	s.changed = s.changed || persist
-	if late {
+	if s.late(o, deadline, &stage.Available, &stage.ProgressAt) {
 		return s.fail(k, releasev1alpha1.ReasonDeadlineExceeded,
 			fmt.Sprintf("no new pod has become available for %s", deadline), o.behindTargets()...)
 	}
@@ -227,7 +225,7 @@ func (s running) soak(k int) transition {
 	case !o.reached:
 		return s.unsteady(k, o)
 	case s.status.SoakUntil == nil:
-		s.status.SoakUntil = s.timeAfter(s.status.Strategy.Stages[k].Soak.Duration)
+		s.status.SoakUntil = timeOf(s.now.Add(s.status.Strategy.Stages[k].Soak.Duration))
 		s.changed = true
 	}
 	if s.now.Before(s.status.SoakUntil.Time) {
@@ -265,9 +263,7 @@ func (s running) overdue(k int) transition {
 	if stage.Phase == releasev1alpha1.StageSoaking {
 		deadline += s.status.Strategy.Stages[k].Soak.Duration
 	}
-	late, persist := s.late(observation{}, deadline, &stage.Available, &stage.ProgressAt)
-	s.changed = s.changed || persist
-	if late {
+	if s.late(observation{}, deadline, &stage.Available, &stage.ProgressAt) {
 		return s.fail(k, releasev1alpha1.ReasonDeadlineExceeded, fmt.Sprintf("for %s: %s", deadline, s.waitsFor))
 	}
 	return stay

@@ -505,7 +505,7 @@ func TestAPlanIsWhatThenHappens(t *testing.T) {
 			w.edit(1+random.Int63n(4), "spec", "updateStrategy", "maxUnavailable")
 		}
 		r := w.release("r1", randomStrategy(random))
-		planned, hash, err := release.Preview(w.input(r))
+		planned, err := release.PlanOf(w.input(r))
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
@@ -513,11 +513,11 @@ func TestAPlanIsWhatThenHappens(t *testing.T) {
 		if r.Status.Phase != releasev1alpha1.ReleaseSucceeded {
 			t.Fatalf("seed %d: it is %s (%s): %+v", seed, r.Status.Phase, r.Status.Reason, r.Status)
 		}
-		if r.Status.PlanHash != hash {
-			t.Errorf("seed %d: the hash of the plan is %s, then %s", seed, hash, r.Status.PlanHash)
+		if r.Status.PlanHash != planned.Hash {
+			t.Errorf("seed %d: the hash of the plan is %s, then %s", seed, planned.Hash, r.Status.PlanHash)
 		}
-		if got, plan := final(w.sequence), final(steps(planned)); !reflect.DeepEqual(got, plan) {
-			t.Errorf("seed %d: %+v\nplanned  %v\nhappened %v", seed, r.Spec.Strategy, planned, w.sequence)
+		if got, plan := final(w.sequence), final(steps(planned.Steps)); !reflect.DeepEqual(got, plan) {
+			t.Errorf("seed %d: %+v\nplanned  %v\nhappened %v", seed, r.Spec.Strategy, planned.Steps, w.sequence)
 		}
 	}
 }

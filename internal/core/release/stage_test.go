@@ -89,11 +89,11 @@ func TestPlanTakesPodsOfAnUnknownRevisionForOldOnes(t *testing.T) {
 		target := in.Targets["web"]
 		change(&target)
 		in.Targets["web"] = target
-		_, hash, err := release.Preview(in)
+		plan, err := release.PlanOf(in)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return hash
+		return plan.Hash
 	}
 	known := plan(func(*release.Target) {})
 	if got := plan(func(t *release.Target) { t.Former, t.Placed = nil, true }); got != known {

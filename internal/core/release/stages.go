@@ -100,7 +100,7 @@ func planStages(strategy *releasev1alpha1.ReleaseStrategySpec, byStage [][]strin
 		p := fleet.PlanStage{Name: s.Name, Clusters: byStage[k], Part: [2]int64{1, 1},
 			WholeClusters: whole || s.Unit == releasev1alpha1.UnitCluster,
 			InOrder:       s.Order != "" && s.Order != releasev1alpha1.OrderProportional,
-			MaxClusters:   clusterLimit(s.MaxConcurrentClusters, len(byStage[k]))}
+			MaxClusters:   limitOf(s.MaxConcurrentClusters, len(byStage[k]), 1)}
 		switch to := s.To; {
 		case to == nil:
 		case to.Percent != nil:
@@ -130,28 +130,14 @@ func weights(strategy *releasev1alpha1.ReleaseStrategySpec, k int) (part [2]int6
 	return part
 }
 
-// clusterLimit returns how many of n clusters are updated at the same time; 0 for all.
-func clusterLimit(v *intstr.IntOrString, n int) int {
+// limitOf is a number or a percentage of n; 0 if it is not set. It is at least least: if this is more than 0, a
+// percentage is rounded up, otherwise down.
+func limitOf(v *intstr.IntOrString, n, least int) int {
 	if v == nil {
 		return 0
 	}
-	limit, err := intstr.GetScaledValueFromIntOrPercent(v, n, true)
-	if err != nil {
-		return 1 // the API refuses such a value
-	}
-	return max(limit, 1)
-}
-
-// limitOf is a number or a percentage of n, rounded down; 0 if it is not set.
-func limitOf(v *intstr.IntOrString, n int) int {
-	if v == nil {
-		return 0
-	}
-	limit, err := intstr.GetScaledValueFromIntOrPercent(v, n, false)
-	if err != nil {
-		return 0 // the API refuses such a value
-	}
-	return max(limit, 0)
+	limit, _ := intstr.GetScaledValueFromIntOrPercent(v, n, least > 0) // the API refuses values that cannot be read
+	return max(limit, least)
 }
 
 // clusterNames are the clusters of a stage of a release.

@@ -52,7 +52,7 @@ func ReleaseToStart(in StartInput) *releasev1alpha1.Release {
 	}
 	last, stored := newest(in.Releases), in.Stored[in.Current.Name]
 	switch {
-	case !underWay && effective == in.Current.Name, last != nil && had(last, referenceOf(in.Template), in.Current.Name):
+	case !underWay && effective == in.Current.Name, last != nil && had(last, ReferenceOf(in.Template), in.Current.Name):
 		return nil
 	case stored != nil && (last == nil || !stored.CreationTimestamp.Before(&last.CreationTimestamp)):
 		return nil // a release had the revision, and was deleted
@@ -78,7 +78,7 @@ func startedRelease(in StartInput, last *releasev1alpha1.Release,
 			Name: strings.TrimRight(name[:min(len(name), 50)], "-.") + "-" + hash},
 		Spec: releasev1alpha1.ReleaseSpec{
 			// The schema refuses a source without a field.
-			Targets: []releasev1alpha1.ReleaseTarget{{Name: "workload", Ref: referenceOf(in.Template),
+			Targets: []releasev1alpha1.ReleaseTarget{{Name: "workload", Ref: ReferenceOf(in.Template),
 				To: releasev1alpha1.ReleaseRevisionSource{Current: &releasev1alpha1.CurrentRevision{}}}},
 			Trigger: &releasev1alpha1.ReleaseTrigger{Type: trigger, Revision: in.Current.Name},
 		},
@@ -95,7 +95,8 @@ func StrategyOf(template *unstructured.Unstructured) string {
 	return template.GetAnnotations()[releasev1alpha1.ReleaseStrategyAnnotation]
 }
 
-func referenceOf(template *unstructured.Unstructured) releasev1alpha1.ReleaseObjectReference {
+// ReferenceOf names a template in a release.
+func ReferenceOf(template *unstructured.Unstructured) releasev1alpha1.ReleaseObjectReference {
 	return releasev1alpha1.ReleaseObjectReference{APIVersion: template.GetAPIVersion(), Kind: template.GetKind(),
 		Name: template.GetName()}
 }

@@ -30,11 +30,6 @@ func timeOf(t time.Time) *metav1.Time {
 	return &at
 }
 
-func (s *stepper) timeAfter(d time.Duration) *metav1.Time {
-	t := metav1.NewTime(s.now.Add(d))
-	return &t
-}
-
 // wake asks for another step at a time.
 func (s *stepper) wake(at time.Time) {
 	if s.wakeAt.IsZero() || at.Before(s.wakeAt) {
@@ -49,12 +44,8 @@ func (s *stepper) wait(reason, format string, args ...any) {
 
 // journal adds an entry. If there are too many, it makes room, see trimJournal.
 func (s *stepper) journal(kind releasev1alpha1.JournalType, stage, cluster, actor, reason, message string) {
-	var last int64
-	if n := len(s.status.Journal); n > 0 {
-		last = s.status.Journal[n-1].Seq
-	}
-	s.status.Journal = append(s.status.Journal, releasev1alpha1.ReleaseJournalEntry{Seq: last + 1, At: *s.time(),
-		Type: kind, Stage: stage, Cluster: cluster, Actor: actor, Reason: reason, Message: cut(message)})
+	s.status.Journal = append(s.status.Journal, releasev1alpha1.ReleaseJournalEntry{Seq: LastSeq(&s.status) + 1,
+		At: *s.time(), Type: kind, Stage: stage, Cluster: cluster, Actor: actor, Reason: reason, Message: cut(message)})
 	s.status.Journal = trimJournal(s.status.Journal, s.status.RecordedSeq)
 	s.changed = true
 }
@@ -100,8 +91,7 @@ func (s *stepper) step() Step {
 		if len(out.Block) > 0 {
 			out.Blocked = &releasev1alpha1.RevisionBlock{Reason: s.status.Rollback.Reason, Release: s.Release.Name,
 				At: *s.time()}
-			if c := meta.FindStatusCondition(s.status.Conditions, releasev1alpha1.ReleaseHealthy); c != nil &&
-				c.Status == metav1.ConditionFalse {
+			if c := conditionOf(&s.status, releasev1alpha1.ReleaseHealthy); c.Status == metav1.ConditionFalse {
 				out.Blocked.Reason = c.Reason // what failed, also if a user asked for the rollback
 			}
 		}
@@ -123,7 +113,7 @@ func (s *stepper) setConditions() {
 		if phase == releasev1alpha1.ReleaseSucceeded && s.catchesUp() {
 			progressing, reason = metav1.ConditionTrue, releasev1alpha1.ReasonCatchingUp
 		} else if asksToReopen(s.Release, &s.status) {
-			if obstacle := (ended{s}).reopenObstacle(); obstacle != "" {
+			if obstacle := s.asIs().rollbackObstacle(); obstacle != "" {
 				reason, message = releasev1alpha1.ReasonNotRolledBack, obstacle
 			}
 		}
@@ -131,8 +121,8 @@ func (s *stepper) setConditions() {
 		reason = releasev1alpha1.ReasonPausedByUser
 		if k < len(s.status.Stages) && s.status.Stages[k].Phase == releasev1alpha1.StageFailed {
 			reason, message = releasev1alpha1.ReasonPausedByFailure, "stage "+s.status.Stages[k].Name+" has failed"
-			if c := meta.FindStatusCondition(s.status.Conditions, releasev1alpha1.ReleaseHealthy); c != nil &&
-				c.Status == metav1.ConditionFalse && c.Message != "" {
+			if c := conditionOf(&s.status, releasev1alpha1.ReleaseHealthy); c.Status == metav1.ConditionFalse &&
+				c.Message != "" {
 				message += ": " + c.Message
 			}
 		}
@@ -204,9 +194,14 @@ func (s *stepper) setDrifted() {
 			}
 		}
 	}
+	s.conditionIf(releasev1alpha1.ReleaseDrifted, reason, message)
+}
+
+// conditionIf sets a condition to True, or removes it if there is no reason.
+func (s *stepper) conditionIf(kind, reason, message string) {
 	if reason != "" {
-		s.condition(releasev1alpha1.ReleaseDrifted, metav1.ConditionTrue, reason, message)
-	} else if meta.RemoveStatusCondition(&s.status.Conditions, releasev1alpha1.ReleaseDrifted) {
+		s.condition(kind, metav1.ConditionTrue, reason, message)
+	} else if meta.RemoveStatusCondition(&s.status.Conditions, kind) {
 		s.changed = true
 	}
 }
@@ -220,16 +215,15 @@ func (s *stepper) setRevisionChanged() {
 			lines = append(lines, s.Targets[spec.Name].RevisionChanges...)
 		}
 	}
-	const kind = releasev1alpha1.ReleaseRevisionChanged
-	message := text.Lines(lines, 10)
-	if c := meta.FindStatusCondition(s.status.Conditions, kind); message != "" && (c == nil || c.Message != message) {
+	kind, message := releasev1alpha1.ReleaseRevisionChanged, text.Lines(lines, 10)
+	if message == "" {
+		s.conditionIf(kind, "", "")
+		return
+	}
+	if conditionOf(&s.status, kind).Message != message {
 		s.journal(releasev1alpha1.JournalCluster, "", "", "", kind, message)
 	}
-	if message != "" {
-		s.condition(kind, metav1.ConditionTrue, kind, message)
-	} else if meta.RemoveStatusCondition(&s.status.Conditions, kind) {
-		s.changed = true
-	}
+	s.conditionIf(kind, kind, message)
 }
 
 // catchesUp reports whether clusters are left that get the revision after the release.
@@ -259,16 +253,13 @@ func (s *stepper) summarize() {
 		s.status.Stage = s.status.Rollback.Stage
 	}
 	s.status.Reason = ""
-	for _, kind := range []string{releasev1alpha1.ReleaseAccepted, releasev1alpha1.ReleaseConditionSucceeded,
-		releasev1alpha1.ReleaseProgressing} {
-		c := meta.FindStatusCondition(s.status.Conditions, kind)
-		if c == nil || kind == releasev1alpha1.ReleaseAccepted && c.Status == metav1.ConditionTrue ||
-			kind == releasev1alpha1.ReleaseConditionSucceeded && !s.status.Phase.Ended() {
-			continue
-		}
+	if c := conditionOf(&s.status, releasev1alpha1.ReleaseAccepted); c.Status != metav1.ConditionTrue {
 		s.status.Reason = c.Reason
-		break
 	}
+	if s.status.Phase.Ended() {
+		s.status.Reason = cmp.Or(s.status.Reason, conditionOf(&s.status, releasev1alpha1.ReleaseConditionSucceeded).Reason)
+	}
+	s.status.Reason = cmp.Or(s.status.Reason, conditionOf(&s.status, releasev1alpha1.ReleaseProgressing).Reason)
 	if !s.planned() {
 		return // members report about another revision
 	}

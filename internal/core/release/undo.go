@@ -144,7 +144,7 @@ func (in UndoInput) ReleaseOwner() (name, why string) {
 	var last *releasev1alpha1.Release
 	for i := range in.Releases {
 		r := &in.Releases[i]
-		if !targets(r, referenceOf(t)) || IsRecord(r) {
+		if !targets(r, ReferenceOf(t)) || IsRecord(r) {
 			continue
 		}
 		if !r.Status.Phase.Ended() {

@@ -16,23 +16,23 @@ import (
 func Waits(r *releasev1alpha1.Release) (what, next string) {
 	what, next = waits(r)
 	for _, kind := range []string{releasev1alpha1.ReleaseRevisionChanged, releasev1alpha1.ReleaseDrifted} {
-		if c := conditionOf(r, kind); c.Message != "" {
+		if c := conditionOf(&r.Status, kind); c.Message != "" {
 			what += "; " + c.Message
 		}
 	}
-	must, _ := demandRule(decisive(r).Reason)
-	return what, cmp.Or(next, must.next)
+	return what, cmp.Or(next, demandRule(decisive(r).Reason).next)
 }
 
 // waits is Waits without the replicas, and without a next step where the rule of the reason has one.
 func waits(r *releasev1alpha1.Release) (what, next string) {
-	run := func(verb string) string {
-		return fmt.Sprintf("`argosy release %s %s -n %s`", verb, r.Name, r.Namespace)
+	run := func(verb string, flags ...string) string {
+		return "`" + strings.Join(append([]string{"argosy release", verb, r.Name, "-n", r.Namespace}, flags...), " ") + "`"
 	}
+	const reason = "--reason TEXT"
 	s := &r.Status
-	progressing, succeeded := conditionOf(r, releasev1alpha1.ReleaseProgressing),
-		conditionOf(r, releasev1alpha1.ReleaseConditionSucceeded)
-	if accepted := conditionOf(r, releasev1alpha1.ReleaseAccepted); accepted.Status == metav1.ConditionFalse {
+	progressing, succeeded := conditionOf(&r.Status, releasev1alpha1.ReleaseProgressing),
+		conditionOf(&r.Status, releasev1alpha1.ReleaseConditionSucceeded)
+	if accepted := conditionOf(&r.Status, releasev1alpha1.ReleaseAccepted); accepted.Status == metav1.ConditionFalse {
 		if s.Phase == releasev1alpha1.ReleasePending {
 			next := fmt.Sprintf("fix the reason within %.0f s of its creation, or start another release", missingGrace.Seconds())
 			if startedByHub(r) {
@@ -46,7 +46,7 @@ func waits(r *releasev1alpha1.Release) (what, next string) {
 		return fmt.Sprintf("it is %s, and cannot be rolled back: %s", s.Phase, progressing.Message), ""
 	}
 	if IsRecord(r) {
-		return recordWaits(s.Phase, conditionOf(r, releasev1alpha1.ReleaseHealthy), succeeded)
+		return recordWaits(s.Phase, conditionOf(&r.Status, releasev1alpha1.ReleaseHealthy), succeeded)
 	}
 	switch s.Phase {
 	case "", releasev1alpha1.ReleasePending:
@@ -98,13 +98,12 @@ func waits(r *releasev1alpha1.Release) (what, next string) {
 		if progressing.Reason == releasev1alpha1.ReasonErrorBudgetUnknown {
 			next = "fix the slo of the ReleaseGuard or what it asks"
 		}
-		return "it waits: " + progressing.Message, next + ", or as an emergency " +
-			strings.TrimSuffix(run("break-glass"), "`") + " --reason TEXT`"
+		return "it waits: " + progressing.Message, next + ", or as an emergency " + run("break-glass", reason)
 	case releasev1alpha1.ReasonPausedByUser:
 		return "a user has paused it", run("resume")
 	case releasev1alpha1.ReasonPausedByFailure:
 		return "it is paused: " + progressing.Message, fmt.Sprintf("fix the reason, then %s; or go back: %s",
-			strings.TrimSuffix(run("retry"), "`")+" --reason TEXT`", run("rollback"))
+			run("retry", reason), run("rollback"))
 	case releasev1alpha1.ReasonClusterUnreachable:
 		return "clusters do not answer: " + progressing.Message, ""
 	case releasev1alpha1.ReasonSoaking:
@@ -127,13 +126,13 @@ func waits(r *releasev1alpha1.Release) (what, next string) {
 	case releasev1alpha1.ReasonCheckInconclusive, releasev1alpha1.ReasonCheckUnavailable:
 		return "it waits for checks that have no result: " + waitingChecks(r), fmt.Sprintf(
 			"fix the ReleaseCheck or what it asks; or end the stage: %s; or go back: %s",
-			strings.TrimSuffix(run("skip"), "`")+" --reason TEXT`", run("rollback"))
+			run("skip", reason), run("rollback"))
 	case releasev1alpha1.ReasonDependencyNotReady:
 		return progressing.Message, ""
 	case releasev1alpha1.ReasonStageUpdating:
 		return "stage " + s.Stage + " is under way", ""
 	}
-	if must, _ := demandRule(progressing.Reason); must.actor != NoActor {
+	if demandRule(progressing.Reason).actor != NoActor {
 		return "it waits: " + progressing.Message, ""
 	}
 	return reasonAnd(progressing), ""
