@@ -4,13 +4,11 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/authentication/user"
@@ -86,28 +84,18 @@ type releaseAnswer struct {
 func (a *API) serveRelease(w http.ResponseWriter, r *http.Request, u user.Info) {
 	ctx, cancel := context.WithTimeout(r.Context(), whyTimeout)
 	defer cancel()
-	mapper, err := a.kinds.mapper()
-	var c client.Client
-	if err == nil {
-		c, err = client.New(a.configOf(u), client.Options{Scheme: why.Scheme(), Mapper: mapper})
-	}
+	c, _, err := a.clientFor(u)
 	if err != nil {
-		refuse(w, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, "reach the hub's API: "+err.Error())
+		refuse(w, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, err.Error())
 		return
 	}
 	key := types.NamespacedName{Namespace: r.URL.Query().Get("namespace"), Name: r.URL.Query().Get("name")}
 	answer, err := a.describeRelease(ctx, &naming{Reader: c}, u, key)
-	var missing *Missing
-	switch {
-	case errors.As(err, &missing):
-		missing.refuse(w)
-	case apierrors.IsNotFound(err):
-		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, err.Error())
-	case err != nil:
-		refuse(w, http.StatusInternalServerError, apierrors.ReasonForError(err), err.Error())
-	default:
-		respond(w, answer)
+	if err != nil {
+		refuseError(w, err)
+		return
 	}
+	respond(w, answer)
 }
 
 // describeRelease returns a release and what the user can do to it. reader has the rights of the user.

@@ -385,19 +385,11 @@ func (g *agents) unregistered(ctx context.Context, a admission.Attributes, clust
 }
 
 func (g *agents) fleet(ctx context.Context) ([]clusterv1alpha1.Cluster, error) {
-	list, err := g.client.Resource(clusters).List(ctx, metav1.ListOptions{})
-	if err != nil {
+	var fleet clusterv1alpha1.ClusterList
+	if err := list(ctx, g.client.Resource(clusters), metav1.ListOptions{}, &fleet); err != nil {
 		return nil, fmt.Errorf("list clusters: %w", err)
 	}
-	fleet := make([]clusterv1alpha1.Cluster, len(list.Items))
-	for i := range list.Items {
-		c, err := asCluster(&list.Items[i])
-		if err != nil {
-			return nil, err
-		}
-		fleet[i] = *c
-	}
-	return fleet, nil
+	return fleet.Items, nil
 }
 
 func asCluster(obj runtime.Object) (*clusterv1alpha1.Cluster, error) {

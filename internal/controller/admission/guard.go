@@ -36,13 +36,9 @@ func (o *objects) refuseDirectChange(ctx context.Context, a admission.Attributes
 		return err
 	}
 	// Only a change of pods needs this read, which is rare.
-	list, err := o.client.Resource(releaseGuards).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
-	if err != nil {
-		return fmt.Errorf("list ReleaseGuards: %w", err)
-	}
 	var guards releasev1alpha1.ReleaseGuardList
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(list.UnstructuredContent(), &guards); err != nil {
-		return fmt.Errorf("decode ReleaseGuards: %w", err)
+	if err := list(ctx, o.client.Resource(releaseGuards), metav1.ListOptions{ResourceVersion: "0"}, &guards); err != nil {
+		return fmt.Errorf("list ReleaseGuards: %w", err)
 	}
 	guard := release.RequiredBy(guards.Items, a.GetNamespace(), releasev1alpha1.RequireEnforce)
 	if guard == "" {

@@ -32,18 +32,14 @@ func (o *objects) validateCustomization(ctx context.Context, r request) error {
 	if err := into(r.obj, c); err != nil {
 		return r.invalid(err)
 	}
-	list, err := o.client.Resource(configv1alpha1.GroupVersion.WithResource("resourceinterpretercustomizations")).List(ctx,
-		metav1.ListOptions{})
-	if err != nil {
+	var all configv1alpha1.ResourceInterpreterCustomizationList
+	if err := list(ctx, o.client.Resource(configv1alpha1.GroupVersion.WithResource("resourceinterpretercustomizations")),
+		metav1.ListOptions{}, &all); err != nil {
 		return fmt.Errorf("list resourceinterpretercustomizations: %w", err)
 	}
-	others := make([]*configv1alpha1.ResourceInterpreterCustomization, 0, len(list.Items))
-	for i := range list.Items {
-		other := &configv1alpha1.ResourceInterpreterCustomization{}
-		if err := into(&list.Items[i], other); err != nil {
-			return fmt.Errorf("read resourceinterpretercustomization %q: %w", list.Items[i].GetName(), err)
-		}
-		others = append(others, other)
+	others := make([]*configv1alpha1.ResourceInterpreterCustomization, len(all.Items))
+	for i := range all.Items {
+		others[i] = &all.Items[i]
 	}
 	errs := validate.Customization(c, others)
 	if c.Annotations[wellknown.LenientAnnotation] == "true" {

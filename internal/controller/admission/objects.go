@@ -401,3 +401,12 @@ func change(dst, was, is any) any {
 	}
 	return is
 }
+
+// list reads the objects of a resource into a list of their Go type.
+func list(ctx context.Context, of dynamic.ResourceInterface, o metav1.ListOptions, into any) error {
+	found, err := of.List(ctx, o)
+	if err != nil {
+		return err
+	}
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(found.UnstructuredContent(), into)
+}

@@ -127,14 +127,10 @@ func (p *protection) validateRevision(ctx context.Context, a admission.Attribute
 	if err != nil {
 		return err
 	}
-	list, err := p.client.Resource(releasev1alpha1.GroupVersion.WithResource("releaserevisions")).
-		Namespace(r.Namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return fmt.Errorf("list the ReleaseRevisions of namespace %q: %w", r.Namespace, err)
-	}
 	var stored releasev1alpha1.ReleaseRevisionList
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(list.UnstructuredContent(), &stored); err != nil {
-		return fmt.Errorf("decode the ReleaseRevisions of namespace %q: %w", r.Namespace, err)
+	if err := list(ctx, p.client.Resource(releasev1alpha1.GroupVersion.WithResource("releaserevisions")).
+		Namespace(r.Namespace), metav1.ListOptions{}, &stored); err != nil {
+		return fmt.Errorf("list the ReleaseRevisions of namespace %q: %w", r.Namespace, err)
 	}
 	all := make([]*releasev1alpha1.ReleaseRevision, len(stored.Items))
 	for i := range stored.Items {

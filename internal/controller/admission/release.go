@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -168,12 +167,8 @@ func (o *objects) checkState(ctx context.Context, rel, old *releasev1alpha1.Rele
 
 // releasesIn returns the releases of a namespace; none if they cannot be read, so that this prevents no rollback.
 func (o *objects) releasesIn(ctx context.Context, namespace string) []releasev1alpha1.Release {
-	list, err := o.client.Resource(releases).Namespace(namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil
-	}
 	var all releasev1alpha1.ReleaseList
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(list.UnstructuredContent(), &all); err != nil {
+	if list(ctx, o.client.Resource(releases).Namespace(namespace), metav1.ListOptions{}, &all) != nil {
 		return nil
 	}
 	return slices.DeleteFunc(all.Items, func(r releasev1alpha1.Release) bool { return r.DeletionTimestamp != nil })
@@ -260,16 +255,13 @@ var changing = []string{"update", "patch"}
 // onePerson is release.OnePerson for the user of a request, with the rights that users have now.
 func (o *objects) onePerson(ctx context.Context, r request, rel *releasev1alpha1.Release,
 	rule *releasev1alpha1.ReleaseApprovalRule, a *releasev1alpha1.ReleaseApproval) (why string, err error) {
-	list := func(resource schema.GroupVersionResource, namespace, fields string, into any) {
+	read := func(resource schema.GroupVersionResource, namespace, fields string, into any) {
 		if err != nil {
 			return
 		}
-		found, failed := o.client.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{FieldSelector: fields})
-		if err = failed; err == nil {
-			err = runtime.DefaultUnstructuredConverter.FromUnstructured(found.UnstructuredContent(), into)
-		}
-		if err != nil {
-			err = fmt.Errorf("list %s in namespace %q: %w", resource.Resource, namespace, err)
+		if failed := list(ctx, o.client.Resource(resource).Namespace(namespace), metav1.ListOptions{FieldSelector: fields},
+			into); failed != nil {
+			err = fmt.Errorf("list %s in namespace %q: %w", resource.Resource, namespace, failed)
 		}
 	}
 	has := func(u releasev1alpha1.ReleaseUser, of right) bool {
@@ -280,7 +272,7 @@ func (o *objects) onePerson(ctx context.Context, r request, rel *releasev1alpha1
 		return allowed
 	}
 	var approvals releasev1alpha1.ReleaseApprovalList
-	list(releasev1alpha1.GroupVersion.WithResource("releaseapprovals"), rel.Namespace, "", &approvals)
+	read(releasev1alpha1.GroupVersion.WithResource("releaseapprovals"), rel.Namespace, "", &approvals)
 	why = release.OnePerson(rel, rule, a, r.user(), approvals.Items, release.Rights{
 		Has: func(u releasev1alpha1.ReleaseUser, of release.ActRight) bool {
 			return has(u, right{verb: of.Verb, resource: schema.GroupVersionResource{Group: of.Group, Version: "*",
@@ -288,7 +280,7 @@ func (o *objects) onePerson(ctx context.Context, r request, rel *releasev1alpha1
 		},
 		Tokens: func(namespace, name string) (names []string) {
 			var secrets corev1.SecretList
-			list(corev1.SchemeGroupVersion.WithResource("secrets"), namespace,
+			read(corev1.SchemeGroupVersion.WithResource("secrets"), namespace,
 				"type="+string(corev1.SecretTypeServiceAccountToken), &secrets)
 			for _, s := range secrets.Items {
 				if s.Annotations[corev1.ServiceAccountNameKey] == name {
@@ -299,7 +291,7 @@ func (o *objects) onePerson(ctx context.Context, r request, rel *releasev1alpha1
 		},
 		Updaters: func() (users []releasev1alpha1.ReleaseUser) {
 			var accounts corev1.ServiceAccountList
-			list(corev1.SchemeGroupVersion.WithResource("serviceaccounts"), "", "", &accounts)
+			read(corev1.SchemeGroupVersion.WithResource("serviceaccounts"), "", "", &accounts)
 			for _, account := range accounts.Items {
 				u := releasev1alpha1.ReleaseUser{User: serviceaccount.MakeUsername(account.Namespace, account.Name),
 					Groups: append(serviceaccount.MakeGroupNames(account.Namespace), user.AllAuthenticated)}

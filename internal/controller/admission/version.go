@@ -69,14 +69,10 @@ func checkVersion(ctx context.Context, c dynamic.Interface, version metav1.Objec
 
 // bindingsIn returns the ResourceBindings of a namespace.
 func bindingsIn(ctx context.Context, c dynamic.Interface, namespace string) ([]workv1alpha2.Binding, error) {
-	list, err := c.Resource(workv1alpha2.GroupVersion.WithResource("resourcebindings")).Namespace(namespace).List(ctx,
-		metav1.ListOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("list the bindings of namespace %q: %w", namespace, err)
-	}
 	var all workv1alpha2.ResourceBindingList
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(list.UnstructuredContent(), &all); err != nil {
-		return nil, fmt.Errorf("decode the bindings of namespace %q: %w", namespace, err)
+	if err := list(ctx, c.Resource(workv1alpha2.GroupVersion.WithResource("resourcebindings")).Namespace(namespace),
+		metav1.ListOptions{}, &all); err != nil {
+		return nil, fmt.Errorf("list the bindings of namespace %q: %w", namespace, err)
 	}
 	bindings := make([]workv1alpha2.Binding, len(all.Items))
 	for i := range all.Items {

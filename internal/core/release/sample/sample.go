@@ -137,9 +137,9 @@ var VariableNames = []string{"cluster", "clusters", "environment", "name", "name
 
 // Unknown is the first variable in a text that is neither one of names nor an argument; empty if all are.
 func Unknown(text string, names []string) string {
-	for _, found := range variable.FindAllStringSubmatch(text, -1) {
-		if !slices.Contains(names, found[1]) && !strings.HasPrefix(found[1], ArgumentPrefix) {
-			return found[1]
+	for _, name := range Names(text) {
+		if !slices.Contains(names, name) && !strings.HasPrefix(name, ArgumentPrefix) {
+			return name
 		}
 	}
 	return ""
@@ -148,10 +148,10 @@ func Unknown(text string, names []string) string {
 // MissingArgument is the name of the first argument in the texts that v lacks; empty if there is none.
 func (v Variables) MissingArgument(texts ...string) string {
 	for _, text := range texts {
-		for _, found := range variable.FindAllStringSubmatch(text, -1) {
-			name, isArgument := strings.CutPrefix(found[1], ArgumentPrefix)
-			if _, ok := v[found[1]]; isArgument && !ok {
-				return name
+		for _, name := range Names(text) {
+			argument, isArgument := strings.CutPrefix(name, ArgumentPrefix)
+			if _, ok := v[name]; isArgument && !ok {
+				return argument
 			}
 		}
 	}

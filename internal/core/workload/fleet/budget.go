@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/argosy-io/argosy/api/wellknown"
+	kruiserollout "github.com/argosy-io/argosy/internal/core/workload/rollout"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -276,7 +277,9 @@ func (f *fleet) put(m *member, value any, path ...string) {
 var workloadSpreadKind = schema.GroupKind{Group: kruise, Kind: "WorkloadSpread"}
 
 // KindsWithTarget returns the kinds that TargetOf knows.
-func KindsWithTarget() []schema.GroupKind { return []schema.GroupKind{workloadSpreadKind, rolloutKind} }
+func KindsWithTarget() []schema.GroupKind {
+	return []schema.GroupKind{workloadSpreadKind, kruiserollout.Kind}
+}
 
 // TargetOf returns the workload that a WorkloadSpread or a Kruise Rollout refers to, in the same namespace. ok is false
 // for other templates.
@@ -288,7 +291,7 @@ func TargetOf(template *unstructured.Unstructured) (target schema.GroupKind, nam
 	switch template.GroupVersionKind().GroupKind() {
 	case workloadSpreadKind:
 		ref = object(template.Object, "spec", "targetRef")
-	case rolloutKind:
+	case kruiserollout.Kind:
 		ref = rolloutTarget(template)
 	default:
 		return target, "", false

@@ -19,6 +19,7 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
+	kruiserollout "github.com/argosy-io/argosy/internal/core/workload/rollout"
 )
 
 // Input determines the shares of a template. It is read-only.
@@ -556,7 +557,7 @@ var handlers = func() map[schema.GroupKind]handler {
 	all[unitedDeploymentKind] = handler{divides: true, share: (*fleet).unitedDeployment, partial: NamesClusters}
 	all[sidecarSetKind] = handler{share: (*fleet).sidecarSet, always: versioned}
 	all[workloadSpreadKind] = handler{share: (*fleet).workloadSpread}
-	all[rolloutKind] = handler{share: (*fleet).kruiseRollout}
+	all[kruiserollout.Kind] = handler{share: (*fleet).kruiseRollout}
 	all[broadcastJobKind] = handler{share: func(f *fleet) error {
 		return f.parallelism(job{desired: "desired", active: "active", pauses: true})
 	}}

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	kruiserollout "github.com/argosy-io/argosy/internal/core/workload/rollout"
 )
 
 // whole objects of each kind, of which tests break parts.
@@ -26,7 +28,7 @@ var examples = map[schema.GroupKind]string{
 		injectionStrategy: {revision: {customVersion: v}}, updateStrategy: {partition: 50%}}}`,
 	workloadSpreadKind: `{apiVersion: apps.kruise.io/v1alpha1, kind: WorkloadSpread, ` + fleetWide +
 		`, spec: {subsets: [{name: a, maxReplicas: 3}, {name: b}]}}`,
-	rolloutKind: `{apiVersion: rollouts.kruise.io/v1beta1, kind: Rollout, ` + fleetWide +
+	kruiserollout.Kind: `{apiVersion: rollouts.kruise.io/v1beta1, kind: Rollout, ` + fleetWide +
 		`, spec: {strategy: {canary: {steps: [{replicas: 2}, {replicas: 50%}]}}}}`,
 	broadcastJobKind: `{apiVersion: apps.kruise.io/v1alpha1, kind: BroadcastJob, ` + fleetWide +
 		`, spec: {parallelism: 1, paused: false}}`,

@@ -6,12 +6,9 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	kruiserollout "github.com/argosy-io/argosy/internal/core/workload/rollout"
 )
-
-var rolloutKind = schema.GroupKind{Group: "rollouts.kruise.io", Kind: "Rollout"}
 
 // rolloutTarget returns the reference of a Kruise Rollout to its workload, in either API version.
 func rolloutTarget(template *unstructured.Unstructured) map[string]any {
