@@ -487,7 +487,8 @@ func TestRevisionsOfAWorkloadUnderARelease(t *testing.T) {
 	b := browser.Open(t, h.URL)
 	b.Visit("w/apps.example.com/Deployment/shop/web")
 	b.See("Revisions")
-	if strings.Contains(b.Text(), "1 of 2 approvals") || browser.Run[bool](b, `document.querySelector(".release") !== null`) {
+	if strings.Contains(b.Text(), "1 of 2 approvals") ||
+		browser.Run[bool](b, `document.querySelector(".release") !== null`) {
 		t.Error("a workload of another group has the release")
 	}
 	b.Visit(path)
