@@ -32,6 +32,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/override"
 	"github.com/argosy-io/argosy/internal/core/release"
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 	"github.com/argosy-io/argosy/internal/core/workload/rollout"
 	"github.com/argosy-io/argosy/internal/scope"
 	"github.com/argosy-io/argosy/internal/why"
@@ -232,6 +233,9 @@ func editable(obj *unstructured.Unstructured) *unstructured.Unstructured {
 func withoutVersion(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	obj = editable(obj)
 	obj.SetResourceVersion("")
+	for _, made := range simulate.ServerAnnotations() {
+		fields.PutAnnotation(obj, made, "")
+	}
 	return obj
 }
 
@@ -335,7 +339,9 @@ func (a *API) serveChange(w http.ResponseWriter, r *http.Request, u user.Info) {
 			}
 			continue
 		}
-		next = append(next, editable(result.after))
+		after := result.after.DeepCopy()
+		interpret.DropAllocated(after) // needs the managed fields
+		next = append(next, editable(after))
 	}
 	if !in.Apply && len(next) == len(objects) {
 		out.WhatIf, out.NoWhatIf = a.whatIf(ctx, u, next)

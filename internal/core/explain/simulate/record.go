@@ -14,6 +14,13 @@ import (
 
 var secret = schema.GroupKind{Kind: "Secret"}
 
+// ServerAnnotations are annotations that clients and the hub write about a template's author and its fields. They are
+// not part of what a user changes.
+func ServerAnnotations() []string {
+	return []string{corev1.LastAppliedConfigAnnotation, wellknown.ChangedByAnnotation,
+		wellknown.AllocatedNodePortsAnnotation}
+}
+
 // Recorded returns an object of a hub for a file, without secrets and without what a simulation does not need. A Secret
 // keeps only its metadata and type. Overrides of Secrets, the status of templates, the connections to members, the last
 // applied configuration, and the names of users are removed. obj is not changed.

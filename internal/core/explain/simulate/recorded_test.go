@@ -3,15 +3,19 @@ package simulate
 import (
 	"encoding/json"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/argosy-io/argosy/api/wellknown"
 	"github.com/argosy-io/argosy/internal/core/cluster/capacity"
+	"github.com/argosy-io/argosy/internal/core/object/fields"
 )
 
 // settled returns a fleet as a hub would have it after a while: templates claimed, bindings placed, and what they take
@@ -134,5 +138,45 @@ func TestALazyPolicyWaitsForTheTemplate(t *testing.T) {
 		if got := where(c.change); got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
 		}
+	}
+}
+
+// `kubectl get -o yaml` shows what the server and kubectl wrote, which is no change of the user.
+func TestAnUnchangedObjectOfTheHubChangesNothing(t *testing.T) {
+	recorded := settled(t, three+policy("shop", "", byRoom)+deployment("web", 2))
+	f, err := Load(recorded, "default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(recorded, func(o Object) bool { return o.GetKind() == "Deployment" })
+	shows := func(changes ...func(*unstructured.Unstructured)) Object {
+		u := recorded[i].DeepCopy()
+		fields.SetAnnotation(u, corev1.LastAppliedConfigAnnotation, `{"spec":{"replicas":2}}`)
+		fields.SetAnnotation(u, wellknown.ChangedByAnnotation, "ann")
+		u.SetResourceVersion("77")
+		u.SetUID("another")
+		u.SetGeneration(9)
+		u.SetCreationTimestamp(metav1.Now())
+		u.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kubectl", Operation: metav1.ManagedFieldsOperationUpdate}})
+		u.Object["status"] = map[string]any{"replicas": int64(2)}
+		for _, change := range changes {
+			change(u)
+		}
+		return Object{u, "file"}
+	}
+	changes := func(o Object) (all []string) {
+		for _, w := range run(t, f, Change{Objects: []Object{o}}).Workloads {
+			for _, o := range w.Overridden {
+				all = append(all, o.Changes...)
+			}
+		}
+		return slices.Compact(all)
+	}
+	if got := changes(shows()); len(got) > 0 {
+		t.Errorf("it reports %q", got)
+	}
+	own := func(u *unstructured.Unstructured) { fields.SetAnnotation(u, "note", "mine") }
+	if got := changes(shows(own)); len(got) != 1 || !strings.Contains(got[0], "note") {
+		t.Errorf("a change of another annotation is reported as %q", got)
 	}
 }

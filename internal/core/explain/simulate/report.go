@@ -25,6 +25,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/object/fields"
 	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/override"
 	"github.com/argosy-io/argosy/internal/core/propagate"
@@ -531,6 +532,9 @@ func (s *state) bare(ctx context.Context, template *unstructured.Unstructured,
 	out := template.DeepCopy()
 	interpret.Prune(out)
 	propagate.Unclaim(out)
+	for _, made := range ServerAnnotations() {
+		fields.PutAnnotation(out, made, "")
+	}
 	if revised, err := s.meaning.Revise(ctx, out, replicas); err == nil {
 		return revised
 	}
