@@ -20,6 +20,7 @@ import (
 
 	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/history"
+	"github.com/argosy-io/argosy/internal/why"
 )
 
 // historyQuery is a question to the release history of a hub.
@@ -125,9 +126,9 @@ func (q *historyQuery) readAnswer(ctx context.Context, config *rest.Config, path
 			request = request.Param(name, value)
 		}
 	}
-	raw, err := request.DoRaw(ctx)
+	raw, err := why.RawAnswer(ctx, request)
 	if err != nil {
-		return fmt.Errorf("read the release history: %w", err)
+		return fmt.Errorf("read the release history: %w", why.NameRight(err, "list", params.Get("namespace")))
 	}
 	if err := json.Unmarshal(raw, into); err != nil {
 		return fmt.Errorf("read the answer of the hub at %s: %w", path, err)

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -11,8 +12,10 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 
+	"github.com/argosy-io/argosy/internal/apistatus"
 	"github.com/argosy-io/argosy/internal/history"
 )
 
@@ -92,6 +95,31 @@ func TestHistoryIsPrintedAsTableCSVAndJSON(t *testing.T) {
 	var out bytes.Buffer
 	if err := (&historyQuery{}).write(&out, nil, releaseLines(nil), "none"); err != nil || out.String() != "none\n" {
 		t.Errorf("nothing is printed as %q, %v", out.String(), err)
+	}
+}
+
+func TestHistoryNamesTheMissingRight(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		apistatus.Write(w, apierrors.NewForbidden(history.Resource, "", errors.New("no")))
+	}))
+	t.Cleanup(s.Close)
+	config := &rest.Config{Host: s.URL}
+	var into []history.Release
+	for namespace, where := range map[string]string{
+		"shop": "in namespace shop; a RoleBinding to the ClusterRole argosy:view permits it",
+		"":     "in all namespaces; a ClusterRoleBinding to the ClusterRole argosy:view permits it",
+	} {
+		params := url.Values{}
+		if namespace != "" {
+			params.Set("namespace", namespace)
+		}
+		for _, path := range history.Paths {
+			err := (&historyQuery{}).readAnswer(t.Context(), config, path, params, &into)
+			if err == nil || !strings.Contains(err.Error(), "you may not list releases.release.argosy.io "+where) ||
+				strings.Contains(err.Error(), "unknown") {
+				t.Errorf("%s in %q: %v", path, namespace, err)
+			}
+		}
 	}
 }
 

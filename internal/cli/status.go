@@ -33,6 +33,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/explain/overview"
 	"github.com/argosy-io/argosy/internal/core/explain/state"
+	"github.com/argosy-io/argosy/internal/core/hub/roles"
 	"github.com/argosy-io/argosy/internal/definition"
 	"github.com/argosy-io/argosy/internal/member/proxy"
 	"github.com/argosy-io/argosy/internal/scope"
@@ -364,7 +365,7 @@ func readiness(ctx context.Context, d *discovery.DiscoveryClient) []partHealth {
 	}
 	switch code := check("/readyz/etcd"); {
 	case code == http.StatusForbidden:
-		store.Detail = "unknown: this user may not get /readyz/etcd"
+		store.Detail = "unknown: " + roles.LackOfPath("/readyz/etcd")
 	case code == 0 || code == http.StatusTooManyRequests:
 		store.Detail = "unknown: the hub did not answer /readyz/etcd"
 	case code != http.StatusOK:
@@ -407,7 +408,7 @@ func storeHealth(ctx context.Context, d *discovery.DiscoveryClient) []partHealth
 	case apierrors.IsNotFound(err):
 		return nil // an older hub
 	case apierrors.IsForbidden(err):
-		return []partHealth{{Name: "store", OK: true, Detail: "unknown: this user may not get " + server.HealthPath}}
+		return []partHealth{{Name: "store", OK: true, Detail: "unknown: " + roles.LackOfPath(server.HealthPath)}}
 	case err != nil:
 		return []partHealth{{Name: "store", Detail: err.Error(), Next: "check the hub's log (docs/logs.md)"}}
 	}
@@ -462,7 +463,7 @@ func controllers(ctx context.Context, c client.Client, config *rest.Config,
 	case err == nil:
 		p.OK, p.Detail = true, "one hub, the leader"
 	case apierrors.IsForbidden(err):
-		p.OK, p.Detail = true, "unknown: this user may not get "+why.NodesPath
+		p.OK, p.Detail = true, "unknown: "+roles.LackOfPath(why.NodesPath)
 	case apierrors.IsServiceUnavailable(err):
 		p.Detail, p.Next = "not running, or still starting",
 			"a hub that has just started needs a few seconds; otherwise check --components of `argosy up`"

@@ -131,7 +131,8 @@ func TestStatusReportsProblemsAndRemedies(t *testing.T) {
 		"another check fails": {ready: "True", readyz: "shutdown",
 			want: []string{"ok     etcd", "readiness: not ready"}, err: true},
 		"the user may not ask for single checks": {ready: "True", readyz: "forbidden",
-			want: []string{"ok     etcd", "unknown: this user may not get /readyz/etcd", "readiness: not ready"}, err: true},
+			want: []string{"ok     etcd", "unknown: you may not get /readyz/etcd; a ClusterRoleBinding to the ClusterRole " +
+				"argosy:operator permits it", "readiness: not ready"}, err: true},
 		"a cluster is silent": {ready: "True", silent: true,
 			want: []string{`cluster us: cluster "us" is not reachable`, "next: `argosy why cluster us`", "<none>"}, err: true},
 		"a cluster is not ready": {ready: "False",

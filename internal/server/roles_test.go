@@ -316,7 +316,8 @@ func TestEachAddressOfTheHubIsDecided(t *testing.T) {
 		}
 	}
 	for _, path := range append([]string{why.Path, why.RoomPath, why.NodesPath, why.PodsPath, why.SchedulerPath,
-		HealthPath, EncryptionPath, convertPath}, append(slices.Clone(history.Paths), console.Paths...)...) {
+		HealthPath, EncryptionPath, convertPath, "/readyz/etcd",
+		"/readyz/store"}, append(slices.Clone(history.Paths), console.Paths...)...) {
 		if !decided[path] {
 			t.Errorf("decide in internal/core/hub/roles who may get %s", path)
 		}

@@ -65,7 +65,7 @@ func askHub(ctx context.Context, hub *rest.Config, path string, params map[strin
 	for name, value := range params {
 		request = request.Param(name, value)
 	}
-	raw, err := request.DoRaw(ctx)
+	raw, err := RawAnswer(ctx, request)
 	if err != nil {
 		return err
 	}
@@ -73,4 +73,14 @@ func askHub(ctx context.Context, hub *rest.Config, path string, params map[strin
 		return fmt.Errorf("read what the hub says at %s: %w", path, err)
 	}
 	return nil
+}
+
+// RawAnswer returns what the hub answers to a request for one of its own paths. Its errors have the message and the
+// reason of the hub; those of DoRaw have the code alone.
+func RawAnswer(ctx context.Context, request *rest.Request) ([]byte, error) {
+	answer := request.Do(ctx)
+	if err := answer.Error(); err != nil {
+		return nil, err
+	}
+	return answer.Raw()
 }

@@ -3,6 +3,7 @@ package why
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -50,6 +51,18 @@ func MissingOf(err error, verb, namespace string) *roles.Missing {
 		return nil
 	}
 	d := status.Status().Details
+	if d.Kind == "" {
+		return nil // a path, not a resource
+	}
 	m := roles.Lack(verb, d.Group, d.Kind, namespace)
 	return &m
+}
+
+// NameRight returns an error of the hub's API with the right that the user lacks and the role that has it; other errors
+// as they are.
+func NameRight(err error, verb, namespace string) error {
+	if lacks := MissingOf(err, verb, namespace); lacks != nil {
+		return fmt.Errorf("%s: %w", roles.Sentence([]roles.Missing{*lacks}), err)
+	}
+	return err
 }

@@ -25,6 +25,7 @@ import (
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	"github.com/argosy-io/argosy/api/definition"
 	"github.com/argosy-io/argosy/api/kruise"
+	"github.com/argosy-io/argosy/internal/core/hub/roles"
 	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/customization"
@@ -32,6 +33,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/shipped"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/tiers"
 	"github.com/argosy-io/argosy/internal/interpreter"
+	"github.com/argosy-io/argosy/internal/why"
 )
 
 // requestTimeout is the timeout of requests to a hub.
@@ -113,12 +115,23 @@ func explained(ctx context.Context, hub HubClients, name string, errOut io.Write
 	var webhooks configv1alpha1.ResourceInterpreterWebhookConfigurationList
 	asked, found := false, hub.Named()
 	c, err := clientOf(hub)
+	var missing []roles.Missing
 	if err == nil {
 		found = true
-		if err = c.List(ctx, &customizations); err == nil {
-			err = c.List(ctx, &webhooks)
+		for _, list := range []client.ObjectList{&customizations, &webhooks} {
+			if err = c.List(ctx, list); err == nil {
+				continue
+			}
+			lacks := why.MissingOf(err, "list", "")
+			if lacks == nil {
+				break
+			}
+			missing, err = append(missing, *lacks), nil
 		}
 		asked = err == nil
+	}
+	if len(missing) > 0 {
+		fmt.Fprintf(errOut, "Warning: %s; their rules on this hub are not shown\n", roles.Sentence(missing))
 	}
 	if err != nil && found {
 		fmt.Fprintf(errOut, "Warning: the hub is not available, so this shows only what is built into Argosy: %v\n", err)
@@ -172,8 +185,8 @@ func knownTo(ctx context.Context, c client.Reader, mapper meta.RESTMapper, kinds
 		}
 		crd := &apiextensionsv1.CustomResourceDefinition{}
 		err = c.Get(ctx, client.ObjectKey{Name: mapping.Resource.GroupResource().String()}, crd)
-		if apierrors.IsNotFound(err) {
-			continue
+		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+			continue // the shipped schemas are used
 		}
 		if err != nil {
 			return o, fmt.Errorf("read the definition of %s: %w", kind.Kind, err)

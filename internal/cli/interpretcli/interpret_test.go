@@ -533,6 +533,9 @@ func TestExplainAndLintAskTheHub(t *testing.T) {
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
+		if strings.HasPrefix(text, `{"kind":"Status"`) {
+			w.WriteHeader(http.StatusForbidden)
+		}
 		_, _ = w.Write([]byte(text))
 	}))
 	defer server.Close()
@@ -564,6 +567,25 @@ func TestExplainAndLintAskTheHub(t *testing.T) {
 	out, _, err = run(t, testHub{server.URL}, map[string]string{"ric.yaml": widgetRIC}, "lint", "-f", "ric.yaml")
 	if err != nil || !strings.Contains(out, "Widget has no field spec.sise") {
 		t.Errorf("error %v:\n%s", err, out)
+	}
+
+	// A user of a namespace may not read all rules, nor the definitions.
+	const of = "/apis/config.karmada.io/v1alpha1/"
+	answers["/apis/apiextensions.k8s.io/v1/customresourcedefinitions/clonesets.apps.kruise.io"] =
+		`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`
+	for _, c := range []struct{ resource, role, shows string }{
+		{"resourceinterpreterwebhookconfigurations", "argosy:operator", "ours"},
+		{"resourceinterpretercustomizations", "argosy:view", "built in"},
+	} {
+		answers[of+c.resource] = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,` +
+			`"message":"no","details":{"group":"config.karmada.io","kind":"` + c.resource + `"}}`
+		out, errOut, err = run(t, testHub{server.URL}, nil, "explain", "clonesets")
+		if err != nil || strings.Contains(errOut, "not available") || !strings.Contains(out, c.shows) ||
+			!strings.Contains(errOut, "you may not list "+c.resource+".config.karmada.io") ||
+			!strings.Contains(errOut, "a ClusterRoleBinding to the ClusterRole "+c.role+" permits it") ||
+			!strings.Contains(errOut, "their rules on this hub are not shown") {
+			t.Errorf("without the right to list %s: error %v, %s\n%s", c.resource, err, errOut, out)
+		}
 	}
 
 	server.Close()

@@ -79,6 +79,18 @@ func (m Missing) sentence(objects string) string {
 	return fmt.Sprintf("you may not %s %s %s", m.Verb, objects, where)
 }
 
+// LackOfPath names the right to get an address of the hub as missing, with the role that has it.
+func LackOfPath(path string) string {
+	text := "you may not get " + path
+	i := slices.IndexFunc(Paths, func(p Path) bool { return p.Path == path })
+	for _, role := range Names() {
+		if i >= 0 && Paths[i].Allows(role) {
+			return text + "; a ClusterRoleBinding to the ClusterRole " + role + " permits it"
+		}
+	}
+	return text
+}
+
 // Sentence names all rights that a user lacks together, and the roles that have them; empty for none.
 func Sentence(all []Missing) string {
 	var parts []string

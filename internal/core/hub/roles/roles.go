@@ -246,6 +246,8 @@ var Paths = []Path{
 	{Path: "/console/api/import", Everyone: true, Post: true,
 		Why: "it joins a cluster with the permissions of the user, who must be allowed to create clusters"},
 	{Path: "/argosy/health", operator: true, Why: "it shows the hub's store, disk and backups"},
+	{Path: "/readyz/etcd", operator: true, Why: "its error can contain the addresses of the store"},
+	{Path: "/readyz/store", operator: true, Why: "its error can contain the addresses of the store"},
 	{Path: "/argosy/why", Why: "it reads with the permissions of the hub; `argosy why` uses those of its user"},
 	{Path: "/argosy/encryption", Why: "it manages the keys of the store"},
 	{Path: "/argosy/convert", Why: "only the hub calls it"},

@@ -218,3 +218,18 @@ func TestRolesMayControlReleases(t *testing.T) {
 		t.Errorf("only administrators of a namespace create releaseapprovals, but %s", may)
 	}
 }
+
+func TestTheRoleThatMayGetAPathIsNamed(t *testing.T) {
+	for path, want := range map[string]string{
+		"/argosy/scheduler":  "you may not get /argosy/scheduler; a ClusterRoleBinding to the ClusterRole argosy:fleet permits it",
+		"/argosy/room":       "you may not get /argosy/room; a ClusterRoleBinding to the ClusterRole argosy:view permits it",
+		"/readyz/etcd":       "you may not get /readyz/etcd; a ClusterRoleBinding to the ClusterRole argosy:operator permits it",
+		"/readyz/store":      "you may not get /readyz/store; a ClusterRoleBinding to the ClusterRole argosy:operator permits it",
+		"/argosy/encryption": "you may not get /argosy/encryption",
+		"/metrics":           "you may not get /metrics",
+	} {
+		if got := LackOfPath(path); got != want {
+			t.Errorf("%s: %q, want %q", path, got, want)
+		}
+	}
+}
