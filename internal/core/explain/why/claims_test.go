@@ -226,7 +226,6 @@ func TestAPolicyThatLosesHasARemedyForItsReason(t *testing.T) {
 		"a lower priority": {namespace: "shop", spec: "{" + ofWeb + "}", winner: "shop",
 			won: "{" + ofDeployments + ", priority: 3}", want: "give it a priority above 3"},
 		"a lower priority, and the other has claimed it": {spec: "{" + ofWeb + "}",
-
 			won: "{" + ofDeployments + ", priority: 3}", claimed: true,
 			want: "give it a priority above 3, and preemption: Always"},
 		"a lower priority that preempts": {spec: "{" + ofWeb + ", preemption: Always}",
