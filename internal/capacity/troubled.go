@@ -49,8 +49,9 @@ func (f *Fleet) AddRefusals(ctx context.Context, b workv1alpha2.Binding, all []p
 			continue
 		}
 		total := capacity.ReplicasIn(spec, spec.Clusters, item.ClusterName)
-		missing := pods.Missing(match.GroupKind(of.APIVersion, of.Kind), status, total)
-		if missing > 0 && interpret.Refusal(status, true) == "" && len(at) < maxAsked &&
+		gk := match.GroupKind(of.APIVersion, of.Kind)
+		missing := pods.Missing(gk, status, total)
+		if missing > 0 && interpret.Refusal(gk, status, true) == "" && len(at) < maxAsked &&
 			!membership.KnownNotReady(s.Cluster(item.ClusterName)) {
 			at = append(at, asked{item.ClusterName, missing, total, ""})
 		}

@@ -22,6 +22,8 @@ import (
 	"k8s.io/kubectl/pkg/cmd/logs"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"k8s.io/kubectl/pkg/util/completion"
+
+	"github.com/argosy-io/argosy/internal/core/kind"
 )
 
 // followed is the default of --max-log-requests per cluster. kubectl's default of five is meant for one cluster.
@@ -217,17 +219,8 @@ func (p *place) podsOf(ctx context.Context, args []string) (string, error) {
 	return selectorOf(u)
 }
 
-// owner is the label with the workload's name on the pods of workloads without a selector.
-var owner = map[schema.GroupKind]string{
-	{Group: "apps.kruise.io", Kind: "BroadcastJob"}: "broadcastjob-name",
-	{Group: "argoproj.io", Kind: "Workflow"}:        "workflows.argoproj.io/workflow",
-}
-
 // selectorOf returns the selector of a workload's pods, from its spec or status.
 func selectorOf(u *unstructured.Unstructured) (string, error) {
-	if label := owner[u.GroupVersionKind().GroupKind()]; label != "" {
-		return label + "=" + u.GetName(), nil
-	}
 	if fields, ok, _ := unstructured.NestedMap(u.Object, "spec", "selector"); ok && len(fields) > 0 {
 		var s metav1.LabelSelector
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &s); err == nil {
@@ -235,6 +228,9 @@ func selectorOf(u *unstructured.Unstructured) (string, error) {
 				return selector.String(), nil
 			}
 		}
+	}
+	if label := kind.Facts(u).Pods.Label; label != "" {
+		return label + "=" + u.GetName(), nil
 	}
 	if selector, _, _ := unstructured.NestedString(u.Object, "status", "labelSelector"); selector != "" {
 		return selector, nil

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/argosy-io/argosy/internal/core/explain/state"
+	"github.com/argosy-io/argosy/internal/core/kind"
 	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/member/proxy"
 )
@@ -118,8 +119,8 @@ func podSelector(obj *unstructured.Unstructured) labels.Selector {
 		}
 		return nil
 	}
-	if obj.GroupVersionKind().GroupKind() == match.GroupKind("batch/v1", "Job") {
-		return labels.SelectorFromSet(labels.Set{"job-name": obj.GetName()})
+	if label := kind.Facts(obj).Pods.Label; label != "" {
+		return labels.SelectorFromSet(labels.Set{label: obj.GetName()})
 	}
 	return nil
 }

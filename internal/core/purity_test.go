@@ -62,7 +62,7 @@ var groups = []struct {
 	{"object", []string{"object"}, nil},
 	{"match", []string{"match"}, []string{"object"}},
 	{"kind", []string{"kind"}, []string{"object"}},
-	{"cluster", []string{"cluster"}, []string{"object", "match"}},
+	{"cluster", []string{"cluster"}, []string{"object", "match", "kind"}},
 	{"workload", []string{"workload"}, []string{"object", "match", "kind", "cluster"}},
 	{"pipeline", []string{"propagate", "schedule", "override", "release", "dispatch", "execute", "aggregate"},
 		[]string{"object", "match", "kind", "cluster", "workload"}},

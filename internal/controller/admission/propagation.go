@@ -14,6 +14,7 @@ import (
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/admission/validate"
+	kinds "github.com/argosy-io/argosy/internal/core/kind"
 	"github.com/argosy-io/argosy/internal/core/match"
 )
 
@@ -233,10 +234,6 @@ func (o *objects) authorizeSent(ctx context.Context, r request, p, old policyv1a
 	return nil
 }
 
-// sidecarSet is the cluster-scoped kind that namespaced policies are written for most; it is known even where it is not
-// served yet.
-var sidecarSet = schema.GroupKind{Group: "apps.kruise.io", Kind: "SidecarSet"}
-
 // clusterScoped reports whether the selector's kind has no namespace. A kind that is not served is taken for a
 // namespaced one.
 func (o *objects) clusterScoped(s policyv1alpha1.ResourceSelector) bool {
@@ -246,7 +243,7 @@ func (o *objects) clusterScoped(s policyv1alpha1.ResourceSelector) bool {
 		gk == (schema.GroupKind{Kind: "Service"}) {
 		return false
 	}
-	if gk == sidecarSet {
+	if kinds.Lookup(gk).ClusterScoped {
 		return true
 	}
 	mapping, err := o.mapper.RESTMapping(gk)

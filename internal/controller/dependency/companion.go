@@ -13,6 +13,7 @@ import (
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/kind"
 	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/source/dependency"
@@ -100,6 +101,6 @@ func (r *reconciler) emitMadeByMembers(leader types.NamespacedName, tpl *unstruc
 	for _, obj := range made {
 		r.events.Eventf(obj, corev1.EventTypeWarning, eventMadeByMembers,
 			"it is not propagated with %s %s, because the members create their own: remove the annotation %s from the former, or delete this object",
-			tpl.GetKind(), tpl.GetName(), companion.AutoGenerateAnnotation)
+			tpl.GetKind(), tpl.GetName(), kind.AutoGenerateAnnotation)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/core/workload/companion"
+	"github.com/argosy-io/argosy/internal/core/kind"
 	"github.com/argosy-io/argosy/internal/template"
 	"github.com/argosy-io/argosy/test/kit/controllertest"
 )
@@ -101,7 +101,7 @@ func TestCompanionCreatedByMembersIsReportedOnce(t *testing.T) {
 			t.Fatal("it is not propagated with")
 		}
 		u := object("Deployment", "shop", "web")
-		u.SetAnnotations(map[string]string{companion.AutoGenerateAnnotation: "true"})
+		u.SetAnnotations(map[string]string{kind.AutoGenerateAnnotation: "true"})
 		h.rewrite(u)
 		h.settle()
 		h.settle()
@@ -112,7 +112,7 @@ func TestCompanionCreatedByMembersIsReportedOnce(t *testing.T) {
 			t.Fatalf("%d events, want one", n)
 		}
 		if e := <-h.recorder.Events; !strings.Contains(e, "MadeByMembers") || !strings.Contains(e, "Deployment web") ||
-			!strings.Contains(e, companion.AutoGenerateAnnotation) {
+			!strings.Contains(e, kind.AutoGenerateAnnotation) {
 			t.Errorf("events are %q", e)
 		}
 		if b := h.get(types.NamespacedName{Namespace: "shop",

@@ -11,6 +11,7 @@ import (
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/kind"
 	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/source/dependency"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
@@ -25,7 +26,7 @@ var rightsKinds = []schema.GroupKind{dependency.RoleBindingKind, dependency.Role
 func (r *reconciler) authorized(ctx context.Context, b workv1alpha2.Binding, tpl *unstructured.Unstructured,
 	refs []configv1alpha1.DependentObjectReference) (rights, watched []configv1alpha1.DependentObjectReference, known bool,
 	err error) {
-	if !dependency.RunsWorkflows(tpl.GroupVersionKind().GroupKind()) {
+	if !kind.Facts(tpl).RunsSteps() {
 		return nil, nil, true, nil
 	}
 	namespace := tpl.GetNamespace()

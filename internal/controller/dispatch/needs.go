@@ -8,10 +8,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
+	"github.com/argosy-io/argosy/internal/core/kind"
 	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/object/identity"
 	"github.com/argosy-io/argosy/internal/core/propagate"
@@ -21,14 +21,12 @@ import (
 // needsRetry is the delay before the next check of a Workflow whose dependencies are not there yet.
 const needsRetry = 200 * time.Millisecond
 
-var workflowKind = schema.GroupKind{Group: "argoproj.io", Kind: "Workflow"}
-
 // unmet returns the dependencies of a template that have not reached a cluster; empty if all have. It matters for a
 // Workflow, which fails for good if its first pod is rejected, and for a workload that replaces a copy in another
 // cluster. Other workloads retry their pods.
 func (r *reconciler) unmet(ctx context.Context, b workv1alpha2.Binding, template *unstructured.Unstructured,
 	cluster string) (string, error) {
-	if template.GroupVersionKind().GroupKind() != workflowKind && len(b.BindingSpec().GracefulEvictionTasks) == 0 ||
+	if !kind.Facts(template).IsWorkflow() && len(b.BindingSpec().GracefulEvictionTasks) == 0 ||
 		!dependency.Distributes(b) {
 		return "", nil
 	}

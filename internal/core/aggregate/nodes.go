@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/kind"
 	"github.com/argosy-io/argosy/internal/core/object/fields"
 )
 
@@ -34,9 +35,9 @@ const (
 var nodeFields = []string{"nodes", "compressedNodes"}
 
 // Nodes reports whether the kind has nodes, and the resource to read them from in a member.
-func Nodes(kind schema.GroupKind) (schema.GroupVersionResource, bool) {
+func Nodes(gk schema.GroupKind) (schema.GroupVersionResource, bool) {
 	resource := schema.GroupVersionResource{Group: "argoproj.io", Version: "v1alpha1", Resource: "workflows"}
-	return resource, kind == schema.GroupKind{Group: resource.Group, Kind: "Workflow"}
+	return resource, kind.Lookup(gk).IsWorkflow()
 }
 
 // SameNodes reports whether two objects have the same nodes.

@@ -5,9 +5,9 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/kind"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
@@ -49,15 +49,14 @@ func division(spec *workv1alpha2.ResourceBindingSpec, template *unstructured.Uns
 	}
 }
 
-var job = schema.GroupKind{Group: "batch", Kind: "Job"}
-
 // completionsOf divides a Job's completions by the parallelism that each cluster was given; nil for anything else.
 // The template's UID breaks ties, as in scheduling.
 func completionsOf(spec *workv1alpha2.ResourceBindingSpec, template *unstructured.Unstructured) map[string]int32 {
-	if template.GroupVersionKind().GroupKind() != job || !Divides(spec) {
+	once := kind.Facts(template).Once
+	if once == nil || once.Completions == nil || !Divides(spec) {
 		return nil
 	}
-	total, ok, err := unstructured.NestedInt64(template.Object, "spec", "completions")
+	total, ok, err := unstructured.NestedInt64(template.Object, once.Completions...)
 	if !ok || err != nil {
 		return nil
 	}

@@ -1,5 +1,12 @@
 package kind
 
-var advancedStatefulSet = Kind{GroupKind: groupKind(kruise, "StatefulSet"), Pods: specTemplate, Counters: OfReplicas,
-	Failures: []string{"FailedCreatePod", "FailedUpdatePod"}, Scale: true, Revisions: true,
-	Pause: pauses("spec", "updateStrategy", "rollingUpdate", "paused")}
+var _ = Register(Kind{GroupKind: groupKind(kruise, "StatefulSet"), Pods: numbered, Replicas: replicas, Counters: ofPods,
+	Failures: []Failure{{Type: "FailedCreatePod"}, {Type: "FailedUpdatePod", Updating: true}},
+	Scale:    true, Revisions: true, Pause: pausesRolling, Divides: DividesRolloutAndOrdinals,
+	Rolling:  &Rolling{Numeric: true, UnavailableRoundsDown: true, Unset: int64(1), LimitsScaling: true},
+	Feedback: []string{"ReadyReplicas", "Replicas", "AvailableReplicas", "UpdatedReplicas"},
+	Defaults: &Defaults{Policy: "podUpdatePolicy", Way: "ReCreate",
+		Spec: map[string]any{"replicas": int64(1), "revisionHistoryLimit": int64(10),
+			"podManagementPolicy": "OrderedReady"},
+		Rolling: map[string]any{"partition": int64(0), "maxUnavailable": int64(1), "minReadySeconds": int64(0)}},
+})

@@ -1,5 +1,9 @@
 package kind
 
-var broadcastJob = Kind{GroupKind: groupKind(kruise, "BroadcastJob"), Pods: specTemplate,
+var _ = Register(Kind{GroupKind: groupKind(kruise, "BroadcastJob"), Divides: DividesParallelism,
+	Pods:     Pods{Templates: specTemplate.Templates, Owned: true, Label: "broadcastjob-name"},
+	Counters: Counters{Desired: "desired", Active: "active", Existing: []string{"active", "succeeded", "failed"}},
 	Once: &Once{Over: either(jobOver, reached(phase, "completed", "failed")), TTL: ttlByPolicy, Standard: -1,
-		Ended: "completionTime"}}
+		Ended: "completionTime", Pauses: true},
+	Feedback: []string{"Desired", "Active", "Succeeded", "Failed", "Phase"},
+})

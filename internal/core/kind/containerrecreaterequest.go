@@ -1,5 +1,5 @@
 package kind
 
-var containerRecreateRequest = Kind{GroupKind: groupKind(kruise, "ContainerRecreateRequest"),
+var _ = Register(Kind{GroupKind: groupKind(kruise, "ContainerRecreateRequest"), Divides: DividesNothingButPods,
 	Once: &Once{Over: either(completed, reached(phase, "Succeeded", "Failed", "Completed")), TTL: ttlOfJob, Standard: -1,
-		Ended: "completionTime"}}
+		Ended: "completionTime"}})

@@ -1,3 +1,4 @@
 package kind
 
-var cronJob = Kind{GroupKind: groupKind(batch, "CronJob"), Pods: template("spec", "jobTemplate", "spec", "template")}
+var _ = Register(Kind{GroupKind: groupKind(batch, "CronJob"),
+	Pods: madeBy("Job", "spec", "jobTemplate", "spec", "template")})

@@ -1,4 +1,4 @@
 package kind
 
-var daemonSet = Kind{GroupKind: groupKind(apps, "DaemonSet"), Pods: specTemplate, Counters: ofDaemons, Restart: true,
-	Revisions: true}
+var _ = Register(Kind{GroupKind: groupKind(apps, "DaemonSet"), Pods: specTemplate, Counters: ofDaemons, Restart: true,
+	Revisions: true, Feedback: []string{"NumberReady", "DesiredNumberScheduled", "NumberAvailable"}})

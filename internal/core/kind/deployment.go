@@ -1,8 +1,7 @@
 package kind
 
-// ReplicaFailure is the condition of a Deployment while pods cannot be created. In a rollout these may be additional
-// ones, while enough run.
-const ReplicaFailure = "ReplicaFailure"
-
-var deployment = Kind{GroupKind: groupKind(apps, "Deployment"), Pods: specTemplate, Counters: OfReplicas,
-	Failures: []string{ReplicaFailure}, Pause: pauses("spec", "paused"), Scale: true, Restart: true, Revisions: true}
+var _ = Register(Kind{GroupKind: groupKind(apps, "Deployment"), Pods: madeBy("ReplicaSet", "spec", "template"),
+	Replicas: replicas, Counters: OfReplicas, Failures: []Failure{ReplicaFailure}, Pause: pauses("spec", "paused"),
+	Scale: true, Restart: true, Revisions: true, UpdatesAll: true,
+	Generated: []string{"deployment.kubernetes.io/revision"},
+	Feedback:  []string{"ReadyReplicas", "Replicas", "AvailableReplicas"}})

@@ -1,6 +1,7 @@
 package kind
 
-var ephemeralJob = Kind{GroupKind: groupKind(kruise, "EphemeralJob"),
-	Pods: Pods{Specs: [][]string{{"spec", "template"}}},
+var _ = Register(Kind{GroupKind: groupKind(kruise, "EphemeralJob"), Divides: DividesPodsAndParallelism,
+	Pods:     Pods{Specs: [][]string{{"spec", "template"}}},
+	Counters: Counters{Desired: "match", Active: "running"},
 	Once: &Once{Over: either(completed, reached(phase, "Succeeded", "Failed")), TTL: ttlOfJob, Standard: 1800,
-		Ended: "completionTime"}}
+		Ended: "completionTime", Pauses: true}})

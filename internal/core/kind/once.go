@@ -17,6 +17,10 @@ type Once struct {
 	Standard int64
 	// Ended is the status field with the end time.
 	Ended string
+	// Pauses is true if spec.paused stops a run.
+	Pauses bool
+	// Completions is the path of the number of pods that have to succeed; nil if the kind has none.
+	Completions []string
 	// Swept is true if the hub's API server deletes finished templates of the kind.
 	Swept bool
 }

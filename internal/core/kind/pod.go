@@ -1,6 +1,7 @@
 package kind
 
 var (
-	pod         = Kind{GroupKind: groupKind(core, "Pod"), Pods: template()}
-	podTemplate = Kind{GroupKind: groupKind(core, "PodTemplate"), Pods: template("template")}
+	_ = Register(Kind{GroupKind: groupKind(core, "Pod"), Pods: Pods{Templates: [][]string{{}}, Owned: true},
+		Feedback: []string{"PodPhase=phase", `PodReady=conditions[?(@.type=="Ready")].status`}})
+	_ = Register(Kind{GroupKind: groupKind(core, "PodTemplate"), Pods: Pods{Templates: [][]string{{"template"}}}})
 )

@@ -1,6 +1,6 @@
 package kind
 
 var (
-	replicaSet            = Kind{GroupKind: groupKind(apps, "ReplicaSet"), Pods: specTemplate, Scale: true}
-	replicationController = Kind{GroupKind: groupKind(core, "ReplicationController"), Pods: specTemplate}
+	_ = Register(Kind{GroupKind: groupKind(apps, "ReplicaSet"), Pods: specTemplate, Replicas: replicas, Scale: true})
+	_ = Register(Kind{GroupKind: groupKind(core, "ReplicationController"), Pods: specTemplate, Replicas: replicas})
 )

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/kind"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
@@ -55,17 +56,13 @@ type container struct {
 // containers returns the containers for overriders without a path: as in Karmada all except init containers of pods,
 // and all of an Argo template.
 func containers(m *unstructured.Unstructured) []container {
-	argoTemplate := argoTemplate(m)
+	argoTemplate := kind.Facts(m).Workflow != nil
 	return slices.DeleteFunc(allContainers(m), func(c container) bool { return c.init && !argoTemplate })
-}
-
-func argoTemplate(m *unstructured.Unstructured) bool {
-	return m.GroupVersionKind().Group == "argoproj.io" && m.GetKind() != "Rollout"
 }
 
 // allContainers also returns the init containers of pods.
 func allContainers(m *unstructured.Unstructured) []container {
-	argoTemplate := argoTemplate(m)
+	argoTemplate := kind.Facts(m).Workflow != nil
 	var out []container
 	for _, c := range interpret.Containers(m) {
 		v, _ := pointer(c.Path).get(m.Object)

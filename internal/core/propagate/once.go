@@ -5,25 +5,17 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/kind"
 )
-
-// runs are the kinds that run something by themselves, and whether they run in one cluster only.
-var runs = map[schema.GroupKind]bool{
-	{Group: "argoproj.io", Kind: "Workflow"}:           true,
-	{Group: "argoproj.io", Kind: "CronWorkflow"}:       true,
-	{Group: "apps.kruise.io", Kind: "AdvancedCronJob"}: false,
-}
 
 // Single reports whether the template goes to one cluster of its policy only, because several would do its work several
 // times.
 func Single(template *unstructured.Unstructured) bool {
-	return runs[match.TemplateOf(template).GroupKind()] && !runsPerCluster(template)
+	return kind.Facts(template).Runs == kind.InOneCluster && !runsPerCluster(template)
 }
 
 func runsPerCluster(template *unstructured.Unstructured) bool {
@@ -63,11 +55,11 @@ func single(spec *workv1alpha2.ResourceBindingSpec, namespace string, components
 // RunAdvice returns a warning for the owner of a template that runs to completion and is placed by a policy that may
 // choose several clusters. It is empty for other templates, and if the template requests a run in each cluster.
 func RunAdvice(template *unstructured.Unstructured, p policyv1alpha1.Propagation) string {
-	one, known := runs[match.TemplateOf(template).GroupKind()]
-	if !known || runsPerCluster(template) || oneCluster(p.PropagationSpec().Placement) {
+	runs := kind.Facts(template).Runs
+	if runs == 0 || runsPerCluster(template) || oneCluster(p.PropagationSpec().Placement) {
 		return ""
 	}
-	if one {
+	if runs == kind.InOneCluster {
 		return fmt.Sprintf("%s runs in one of the clusters that the policy selects; annotate it with %s: \"true\" to run it in each", template.GetKind(), wellknown.RunPerClusterAnnotation)
 	}
 	return fmt.Sprintf("%s runs once per schedule in each cluster that the policy selects; make the policy select one cluster, or annotate the %s with %s: \"true\" if that is intended",

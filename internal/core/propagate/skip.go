@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/kind"
 	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 )
@@ -24,21 +25,9 @@ var controlPlane = map[string]bool{
 	"work.open-cluster-management.io": true,
 }
 
-// memberMade are kinds whose objects a member's controllers create for other objects: copies from the hub would
-// conflict with them.
-var memberMade = map[schema.GroupKind]bool{
-	{Group: "apps.kruise.io", Kind: "NodeImage"}:           true,
-	{Group: "apps.kruise.io", Kind: "NodePodProbe"}:        true,
-	{Group: "rollouts.kruise.io", Kind: "BatchRelease"}:    true,
-	{Group: "rollouts.kruise.io", Kind: "RolloutHistory"}:  true,
-	{Group: "argoproj.io", Kind: "WorkflowTaskSet"}:        true,
-	{Group: "argoproj.io", Kind: "WorkflowTaskResult"}:     true,
-	{Group: "argoproj.io", Kind: "WorkflowArtifactGCTask"}: true,
-}
-
 // Propagable reports whether objects of a kind may be templates at all.
 func Propagable(gk schema.GroupKind) bool {
-	return !controlPlane[gk.Group] && !memberMade[gk] && gk != schema.GroupKind{Kind: "Event"}
+	return !controlPlane[gk.Group] && !kind.Lookup(gk).MemberMade && gk != schema.GroupKind{Kind: "Event"}
 }
 
 // Exclusion is why an object is never a template, whatever policies select.

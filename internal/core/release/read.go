@@ -15,12 +15,12 @@ import (
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/kind"
 	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/object/fields"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/override"
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
-	"github.com/argosy-io/argosy/internal/core/workload/rollout"
 )
 
 // SetRevisions sets which revisions t has: the stored ones, and that of members. works are those of its binding. The
@@ -203,17 +203,16 @@ func overridesPartition(template *unstructured.Unstructured, b workv1alpha2.Bind
 	})
 }
 
-// argoRolloutKind is the kind of Rollout of Argo, which can pace a Deployment.
-var argoRolloutKind = schema.GroupKind{Group: "argoproj.io", Kind: "Rollout"}
-
 // PacerKinds returns the kinds of objects that can pace a workload in members.
-func PacerKinds() []schema.GroupKind { return []schema.GroupKind{rollout.Kind, argoRolloutKind} }
+func PacerKinds() []schema.GroupKind {
+	return kind.Select(func(k *kind.Kind) bool { return k.Refers != nil && k.Refers.Paces })
+}
 
 // pacerOf returns the object that paces a workload, such as "Rollout shop", or nothing. objects are of PacerKinds, in
 // the namespace of the workload.
 func pacerOf(workload *unstructured.Unstructured, objects []*unstructured.Unstructured) string {
 	for _, obj := range objects {
-		for _, path := range [][]string{{"spec", "workloadRef"}, {"spec", "objectRef", "workloadRef"}} {
+		for _, path := range kind.Facts(obj).WorkloadPaths() {
 			ref := fields.Object(obj.Object, path...)
 			if fields.Text(ref, "name") == workload.GetName() &&
 				match.GroupKind(fields.Text(ref, "apiVersion"), fields.Text(ref, "kind")) ==

@@ -248,7 +248,9 @@ func TestRevisionsOfReleasesThatCanRollBackAreInUse(t *testing.T) {
 }
 
 func TestPacerIsARolloutThatRefersToTheWorkload(t *testing.T) {
-	rollout := func(text string) *unstructured.Unstructured { return coretest.Object(t, text) }
+	rollout := func(text string) *unstructured.Unstructured {
+		return coretest.Object(t, "{apiVersion: rollouts.kruise.io/v1beta1, "+text[1:])
+	}
 	w := newWorld(t, cloneSet, 2)
 	objects := []*unstructured.Unstructured{
 		rollout(`{kind: Rollout, metadata: {name: other},

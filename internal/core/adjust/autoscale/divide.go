@@ -16,6 +16,8 @@ import (
 	"github.com/argosy-io/argosy/internal/core/adjust/deschedule"
 	"github.com/argosy-io/argosy/internal/core/cluster/capacity"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
+	"github.com/argosy-io/argosy/internal/core/kind"
+	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
@@ -42,7 +44,8 @@ func HoldingOf(b workv1alpha2.Binding, c *clusterv1alpha1.Cluster, replicas int3
 	if unschedulable > 0 {
 		free, known, runs = 0, true, max(replicas-int32(unschedulable), 0)
 		ready, reported := deschedule.ReadyIn(b, c.Name)
-		if reported && b.BindingSpec().Resource.Kind == "StatefulSet" {
+		of := b.BindingSpec().Resource
+		if reported && kind.Lookup(match.GroupKind(of.APIVersion, of.Kind)).Pods.InTurn {
 			runs = ready // A StatefulSet has not created the pods after a pending one.
 		}
 	}

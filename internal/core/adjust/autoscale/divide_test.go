@@ -283,7 +283,7 @@ func TestRoomOfAClusterForAWorkload(t *testing.T) {
 		t.Run(story, func(t *testing.T) {
 			b := &workv1alpha2.ResourceBinding{}
 			b.Spec.Placement = &policyv1alpha1.Placement{ClusterTolerations: tc.tolerations}
-			b.Spec.Resource.Kind = tc.kind
+			b.Spec.Resource.APIVersion, b.Spec.Resource.Kind = "apps/v1", tc.kind
 			if tc.ready != "" {
 				b.Status.AggregatedStatus = []workv1alpha2.AggregatedStatusItem{{ClusterName: "a", Applied: true,
 					Status: &runtime.RawExtension{Raw: []byte(tc.ready)}}}

@@ -17,6 +17,7 @@ import (
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/cluster/capacity"
+	"github.com/argosy-io/argosy/internal/core/kind"
 )
 
 // Stuck returns how many replicas of a template have been unschedulable since before the given time. pods are the
@@ -27,10 +28,10 @@ func Stuck(template *unstructured.Unstructured, inMember int32, pods []capacity.
 		return 0
 	}
 	stuck := Waiting(template, pods, before)
-	switch template.GetKind() {
-	case "StatefulSet":
+	switch of := kind.Facts(template).Pods; {
+	case of.Ordinals:
 		return int32(last(template, inMember, stuck))
-	case "UnitedDeployment":
+	case of.Subsets:
 		return 0 // it chooses itself which subset shrinks, maybe one without pending pods
 	}
 	return int32(len(stuck))

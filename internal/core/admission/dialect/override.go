@@ -3,27 +3,17 @@ package dialect
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/argosy-io/argosy/internal/core/kind"
 	"github.com/argosy-io/argosy/internal/core/object/fields"
 )
 
 // OverrideReplicasForce is the value of wellknown.OverrideReplicasAnnotation that has an effect.
 const OverrideReplicasForce = "force"
-
-// replicaPaths are JSON pointers to the replicas of a kind.
-var replicaPaths = map[schema.GroupKind]string{
-	{Group: "apps", Kind: "Deployment"}:                 "/spec/replicas",
-	{Group: "apps", Kind: "StatefulSet"}:                "/spec/replicas",
-	{Group: "apps", Kind: "ReplicaSet"}:                 "/spec/replicas",
-	{Group: "", Kind: "ReplicationController"}:          "/spec/replicas",
-	{Group: "batch", Kind: "Job"}:                       "/spec/parallelism",
-	{Group: "apps.kruise.io", Kind: "CloneSet"}:         "/spec/replicas",
-	{Group: "apps.kruise.io", Kind: "StatefulSet"}:      "/spec/replicas",
-	{Group: "apps.kruise.io", Kind: "UnitedDeployment"}: "/spec/replicas",
-}
 
 // SetsReplicas reports whether an override policy, not yet normalised, uses replicasOverrider,
 // which is refused where the scheduler divides the replicas.
@@ -107,15 +97,16 @@ func (r *rewrite) replicaPath() (string, error) {
 	var pointer string
 	for _, s := range selectors {
 		apiVersion, _ := s["apiVersion"].(string)
-		kind, _ := s["kind"].(string)
+		name, _ := s["kind"].(string)
 		gv, err := schema.ParseGroupVersion(apiVersion)
 		if err != nil {
 			return "", fmt.Errorf("apiVersion %q: %w", apiVersion, err)
 		}
-		p, ok := replicaPaths[gv.WithKind(kind).GroupKind()]
+		path := kind.Lookup(gv.WithKind(name).GroupKind()).Replicas
+		p := "/" + strings.Join(path, "/")
 		switch {
-		case !ok:
-			return "", fmt.Errorf("the path of the replicas of kind %s is unknown; use plaintext", kind)
+		case path == nil:
+			return "", fmt.Errorf("the path of the replicas of kind %s is unknown; use plaintext", name)
 		case pointer != "" && p != pointer:
 			return "", fmt.Errorf("the selected kinds have their replicas at different paths, %s and %s; use a separate policy for each", pointer, p)
 		}

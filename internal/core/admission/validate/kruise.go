@@ -5,14 +5,14 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/argosy-io/argosy/internal/core/kind"
 	"github.com/argosy-io/argosy/internal/core/object/fields"
 )
 
 // PullSecretsAdvice warns of changed pullSecrets of an ImagePullJob or ImageListPullJob. They are immutable in members.
 // The hub sends the other changes without this one, so no member rejects it.
 func PullSecretsAdvice(obj, old *unstructured.Unstructured) []string {
-	gvk := obj.GroupVersionKind()
-	if old == nil || gvk.Group != "apps.kruise.io" || gvk.Kind != "ImagePullJob" && gvk.Kind != "ImageListPullJob" {
+	if of := kind.Facts(obj); old == nil || of.Once == nil || of.Pods.Images == nil {
 		return nil
 	}
 	was, is := fields.List(old.Object, "spec", "pullSecrets"), fields.List(obj.Object, "spec", "pullSecrets")

@@ -5,13 +5,14 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/argosy-io/argosy/internal/core/kind"
 	values "github.com/argosy-io/argosy/internal/core/object/fields"
 )
 
 // ServiceOf returns the Service by which the pods of a StatefulSet, of either group, have names of their own; empty for
 // other kinds.
 func ServiceOf(obj *unstructured.Unstructured) string {
-	if obj.GetKind() != "StatefulSet" {
+	if !kind.Facts(obj).Pods.Ordinals {
 		return ""
 	}
 	return values.Text(obj.Object, "spec", "serviceName")

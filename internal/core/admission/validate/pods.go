@@ -5,12 +5,14 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/argosy-io/argosy/internal/core/kind"
 	words "github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/source/dependency"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
@@ -126,25 +128,21 @@ var podFields = sync.OnceValue(func() fieldsOfPods {
 		}
 		return parts
 	}
-	claims := func(paths ...[]string) (parts []part) {
-		for _, path := range paths {
-			parts = append(parts, part{append(path, "volumeClaimTemplates", each), claim})
+	parts := map[schema.GroupKind][]part{}
+	for k := range kind.List() {
+		switch {
+		case k.Workflow != nil:
+			parts[k.GroupKind] = workflow(k.Workflow...)
+		case k.Pods.Specs != nil && k.Once != nil:
+			parts[k.GroupKind] = []part{{k.Pods.Specs[0], object(map[string]*script.Schema{
+				"metadata": nil, "ephemeralContainers": spec("ephemeralContainers")})}}
+		case strings.Contains(k.Group, "."): // the API server checks Kubernetes' own
+			for _, path := range k.Pods.Claims {
+				parts[k.GroupKind] = append(parts[k.GroupKind], part{append(slices.Clone(path), each), claim})
+			}
 		}
-		return parts
 	}
-	subset := func(template string) []string { return []string{"spec", "template", template, "spec"} }
-	return fieldsOfPods{template: template, parts: map[schema.GroupKind][]part{
-		{Group: "apps.kruise.io", Kind: "CloneSet"}:    claims([]string{"spec"}),
-		{Group: "apps.kruise.io", Kind: "StatefulSet"}: claims([]string{"spec"}),
-		{Group: "apps.kruise.io", Kind: "UnitedDeployment"}: claims(subset("statefulSetTemplate"),
-			subset("advancedStatefulSetTemplate"), subset("cloneSetTemplate")),
-		{Group: "apps.kruise.io", Kind: "EphemeralJob"}: {{[]string{"spec", "template"}, object(map[string]*script.Schema{
-			"metadata": nil, "ephemeralContainers": spec("ephemeralContainers")})}},
-		{Group: "argoproj.io", Kind: "Workflow"}:                workflow("spec"),
-		{Group: "argoproj.io", Kind: "WorkflowTemplate"}:        workflow("spec"),
-		{Group: "argoproj.io", Kind: "ClusterWorkflowTemplate"}: workflow("spec"),
-		{Group: "argoproj.io", Kind: "CronWorkflow"}:            workflow("spec", "workflowSpec"),
-	}}
+	return fieldsOfPods{template, parts}
 })
 
 // fieldWalk compares values with the allowed fields.

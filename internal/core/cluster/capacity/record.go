@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/kind"
 )
 
 // Record is a serialized ClusterState, recorded or written by hand. A ClusterState built from it gives the same answers
@@ -236,11 +237,11 @@ func PodsOf(creators []Workload) func(Workload) bool {
 	known, others := map[Workload]bool{}, map[string][]Workload{}
 	for _, of := range creators {
 		known[of] = true
-		if ownsPods[of.Kind] {
+		if kind.OwnsPods(of.Kind) {
 			continue
 		}
 		known[Workload{of.Namespace, replicaSet, of.Name}] = true
-		if !ownsReplicaSets[of.Kind] {
+		if !kind.OwnsReplicaSets(of.Kind) {
 			others[of.Namespace] = append(others[of.Namespace], of)
 		}
 	}

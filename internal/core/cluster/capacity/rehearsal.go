@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/kind"
 	"github.com/argosy-io/argosy/internal/core/object/text"
 )
 
@@ -257,7 +258,7 @@ func (r *Rehearsal) arrive(a *assumption) {
 func (r *Rehearsal) dismiss(a Assumption, surplus int64) {
 	m := r.member
 	var of []Workload
-	if kind := a.Workload.Kind; ownsPods[kind] || ownsReplicaSets[kind] {
+	if name := a.Workload.Kind; kind.OwnsPods(name) || kind.OwnsReplicaSets(name) {
 		of = []Workload{a.Workload, {a.Workload.Namespace, replicaSet, a.Workload.Name}}
 	} else {
 		of = slices.Collect(maps.Keys(r.pods[a.Workload.Namespace]))

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/argosy-io/argosy/internal/core/kind"
 )
 
 // reservation reserves room on nodes for a number of equal replicas that are expected to appear.
@@ -268,11 +270,11 @@ func (m *ClusterState) eachCreated(of Workload, f func(*workload)) {
 		}
 	}
 	known(of.Kind)
-	if ownsPods[of.Kind] {
+	if kind.OwnsPods(of.Kind) {
 		return
 	}
 	known(replicaSet)
-	if ownsReplicaSets[of.Kind] {
+	if kind.OwnsReplicaSets(of.Kind) {
 		return
 	}
 	for w, known := range m.workloads {
@@ -281,15 +283,6 @@ func (m *ClusterState) eachCreated(of Workload, f func(*workload)) {
 		}
 	}
 }
-
-// ownsPods lists kinds that own their pods directly. ownsReplicaSets lists kinds that own them through ReplicaSets.
-var (
-	ownsPods = map[string]bool{
-		replicaSet: true, "StatefulSet": true, "DaemonSet": true, "Job": true, "ReplicationController": true,
-		"CloneSet": true, "BroadcastJob": true,
-	}
-	ownsReplicaSets = map[string]bool{"Deployment": true, "Rollout": true}
-)
 
 // createdBy reports whether creator made a workload with the name and namespace of w.
 func (w Workload) createdBy(of Workload) bool {

@@ -3,6 +3,8 @@ package capacity
 import (
 	"math"
 	"slices"
+
+	"github.com/argosy-io/argosy/internal/core/kind"
 )
 
 // maxSpread limits the replicas that are placed one after another when several spread rules apply. Small pods fit a
@@ -271,10 +273,10 @@ func (w Workload) BelongsTo(creator Workload) bool {
 	if w.Namespace != creator.Namespace {
 		return false
 	}
-	if w == creator || ownsPods[creator.Kind] {
+	if w == creator || kind.OwnsPods(creator.Kind) {
 		return w == creator
 	}
-	return w == Workload{creator.Namespace, replicaSet, creator.Name} || !ownsReplicaSets[creator.Kind] &&
+	return w == Workload{creator.Namespace, replicaSet, creator.Name} || !kind.OwnsReplicaSets(creator.Kind) &&
 		w.Kind != creator.Kind &&
 		w.createdBy(creator)
 }

@@ -16,6 +16,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/execute"
+	"github.com/argosy-io/argosy/internal/core/kind"
 	"github.com/argosy-io/argosy/internal/core/object/fields"
 )
 
@@ -82,15 +83,11 @@ func ReplicasToMove(cluster string, bindings []workv1alpha2.Binding) (replicas i
 // volumesOf returns the PersistentVolumeClaims that are deleted with an object: itself, or those of a StatefulSet with
 // that retention policy.
 func volumesOf(m *unstructured.Unstructured) []string {
-	switch m.GroupVersionKind().GroupKind() {
-	case schema.GroupKind{Kind: "PersistentVolumeClaim"}:
+	if m.GroupVersionKind().GroupKind() == (schema.GroupKind{Kind: "PersistentVolumeClaim"}) {
 		return []string{m.GetNamespace() + "/" + m.GetName()}
-	case schema.GroupKind{Group: "apps", Kind: "StatefulSet"},
-		schema.GroupKind{Group: "apps.kruise.io", Kind: "StatefulSet"}:
-	default:
-		return nil
 	}
-	if fields.Text(m.Object, "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted") != "Delete" {
+	if !kind.Facts(m).Pods.Ordinals ||
+		fields.Text(m.Object, "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted") != "Delete" {
 		return nil
 	}
 	replicas, set := fields.Whole(fields.Value(m.Object, "spec", "replicas"))

@@ -4,6 +4,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/argosy-io/argosy/internal/core/kind"
 	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/object/fields"
 )
@@ -16,10 +17,9 @@ var noNamespace = map[string][]string{
 	"apiextensions.k8s.io":   {"CustomResourceDefinition"},
 	"apiregistration.k8s.io": {"APIService"},
 	"apps.karmada.io":        {"WorkloadRebalancer"},
-	"apps.kruise.io": {"SidecarSet", "BroadcastJobTemplate", "ImagePullJobTemplate", "NodeImage",
-		"NodePodProbe"},
-	"argoproj.io":        {"ClusterWorkflowTemplate", "ClusterAnalysisTemplate"},
-	"cluster.karmada.io": {"Cluster"},
+	"apps.kruise.io":         {"BroadcastJobTemplate", "ImagePullJobTemplate"},
+	"argoproj.io":            {"ClusterAnalysisTemplate"},
+	"cluster.karmada.io":     {"Cluster"},
 	"config.karmada.io": {"ReplicaSchedulingPolicy", "ResourceInterpreterCustomization",
 		"ResourceInterpreterWebhookConfiguration"},
 	"networking.k8s.io":         {"IngressClass"},
@@ -42,7 +42,9 @@ var known = func() map[schema.GroupKind]bool {
 }()
 
 // isClusterScoped reports whether a kind is cluster-scoped; false if unknown.
-func (f *Fleet) isClusterScoped(gk schema.GroupKind) bool { return known[gk] || f.clusterScoped[gk] }
+func (f *Fleet) isClusterScoped(gk schema.GroupKind) bool {
+	return known[gk] || f.clusterScoped[gk] || kind.Lookup(gk).ClusterScoped
+}
 
 // learnScope records the scope of a kind from an object or a definition: a recorded object without a namespace is
 // cluster-scoped.

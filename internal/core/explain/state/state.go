@@ -229,7 +229,7 @@ func (s Seen) ails(r workv1alpha2.AggregatedStatusItem, status map[string]any, p
 
 // Refusal returns why the controller of a template cannot create pods in a cluster, by its status; empty if it can.
 func Refusal(kind schema.GroupKind, status map[string]any, replicas int32) string {
-	return text.Plain(interpret.Refusal(status, pods.Missing(kind, status, int64(replicas)) > 0), messageMost)
+	return text.Plain(interpret.Refusal(kind, status, pods.Missing(kind, status, int64(replicas)) > 0), messageMost)
 }
 
 // StatusOf returns the status in a report; nil if there is none.

@@ -34,7 +34,7 @@ func (e *explanation) ailing(row *Cluster, away bool, item workv1alpha2.Aggregat
 	if item.Health != workv1alpha1.ResourceHealthy {
 		status := state.StatusOf(item)
 		missing := pods.Missing(e.template.GroupKind(), status, int64(row.Replicas))
-		if why := interpret.Refusal(status, missing > 0); why != "" {
+		if why := interpret.Refusal(e.template.GroupKind(), status, missing > 0); why != "" {
 			r = r.WithRefusal(row.Name, missing, int64(row.Replicas), why)
 		}
 	}

@@ -20,6 +20,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/execute"
+	"github.com/argosy-io/argosy/internal/core/kind"
 	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/object/text"
@@ -303,12 +304,10 @@ func disturbance(kind schema.GroupKind, d execute.Difference) string {
 }
 
 // podPaths returns the dotted paths of fields that determine the pods of a kind.
-func podPaths(kind schema.GroupKind) []string {
-	paths := interpret.PodTemplatePaths(kind)
-	switch kind {
-	case schema.GroupKind{Group: "argoproj.io", Kind: "Workflow"},
-		// Its containers are replaced in running pods.
-		schema.GroupKind{Group: "apps.kruise.io", Kind: "SidecarSet"}:
+func podPaths(gk schema.GroupKind) []string {
+	of := kind.Lookup(gk)
+	paths := of.Pods.Templates
+	if of.IsWorkflow() || of.Pods.Injected != nil { // containers are replaced in running pods
 		paths = [][]string{{"spec"}}
 	}
 	var dotted []string

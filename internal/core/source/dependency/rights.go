@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/kind"
 	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/object/fields"
 )
@@ -18,22 +19,14 @@ var (
 	RoleBindingKind = schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}
 )
 
-// RunsWorkflows reports whether pods of the kind are steps of Argo Workflows, which report results with their service
-// account.
-func RunsWorkflows(kind schema.GroupKind) bool {
-	return kind.Group == "argoproj.io" && (kind.Kind == "Workflow" || kind.Kind == "CronWorkflow")
-}
-
 // Reporter returns the service account with which the steps of a Workflow or CronWorkflow report results. It is empty
 // for other kinds, and if a referenced template or a parameter may set it.
 func Reporter(obj *unstructured.Unstructured) string {
-	if !RunsWorkflows(obj.GroupVersionKind().GroupKind()) {
+	of := kind.Facts(obj)
+	if !of.RunsSteps() {
 		return ""
 	}
-	spec := fields.Object(obj.Object, "spec")
-	if obj.GetKind() == "CronWorkflow" {
-		spec = fields.Object(spec, "workflowSpec")
-	}
+	spec := fields.Object(obj.Object, of.Workflow...)
 	for _, account := range []string{fields.Text(spec, "executor", "serviceAccountName"),
 		fields.Text(spec, "serviceAccountName")} {
 		switch {

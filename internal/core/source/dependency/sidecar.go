@@ -7,16 +7,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/kind"
 	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/object/fields"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
 // SidecarSetKind is the kind whose containers run in other pods and need their dependencies there.
-var SidecarSetKind = schema.GroupKind{Group: "apps.kruise.io", Kind: "SidecarSet"}
+var SidecarSetKind = kind.SidecarSet.GroupKind
 
 // Injection selects the pods into which a SidecarSet injects its containers.
 type Injection struct {

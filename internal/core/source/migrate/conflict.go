@@ -10,10 +10,10 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/execute"
+	"github.com/argosy-io/argosy/internal/core/kind"
 	"github.com/argosy-io/argosy/internal/core/object/fields"
 	"github.com/argosy-io/argosy/internal/core/source/adopt"
 )
@@ -154,10 +154,7 @@ func inUTC(t metav1.Time) string { return t.UTC().Format(time.RFC3339) }
 func underWay(live *unstructured.Unstructured) string {
 	status := fields.Object(live.Object, "status")
 	_, counts := fields.Whole(status["updatedReplicas"])
-	switch kind := live.GroupVersionKind().GroupKind(); kind {
-	case schema.GroupKind{Group: "apps", Kind: "Deployment"}, schema.GroupKind{Group: "apps.kruise.io", Kind: "CloneSet"}:
-		counts = true // 0 is left out
-	}
+	counts = counts || kind.Facts(live).Counters.Updated == "updatedReplicas" // 0 is left out
 	current, update := fields.Text(status, "currentRevision"), fields.Text(status, "updateRevision")
 	switch {
 	case fields.Yes(live.Object, "spec", "paused"), fields.Yes(live.Object, "spec", "updateStrategy", "paused"),

@@ -3,9 +3,7 @@ package ocm
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"reflect"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -13,59 +11,30 @@ import (
 	"k8s.io/client-go/util/jsonpath"
 
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
+	"github.com/argosy-io/argosy/internal/core/kind"
 )
 
-// wellKnown are the values of WellKnownStatus. Those of Kubernetes kinds are the same as in Open Cluster Management.
-// StatefulSet and the kinds of OpenKruise and Argo are additions with similar names.
-var wellKnown = map[schema.GroupKind][]ocmv1.JsonPath{
-	{Group: "apps", Kind: "Deployment"}: counters("ReadyReplicas", "Replicas", "AvailableReplicas"),
-	{Group: "apps", Kind: "DaemonSet"}:  counters("NumberReady", "DesiredNumberScheduled", "NumberAvailable"),
-	{Group: "batch", Kind: "Job"}: append(counters("JobSucceeded=succeeded"),
-		ocmv1.JsonPath{Name: "JobComplete", Path: `.status.conditions[?(@.type=="Complete")].status`}),
-	{Kind: "Pod"}: append(counters("PodPhase=phase"),
-		ocmv1.JsonPath{Name: "PodReady", Path: `.status.conditions[?(@.type=="Ready")].status`}),
-
-	{Group: "apps", Kind: "StatefulSet"}: counters("ReadyReplicas", "Replicas", "AvailableReplicas",
-		"UpdatedReplicas"),
-	{Group: "apps.kruise.io", Kind: "CloneSet"}: counters("ReadyReplicas", "Replicas", "AvailableReplicas",
-		"UpdatedReplicas", "UpdatedReadyReplicas"),
-	{Group: "apps.kruise.io", Kind: "StatefulSet"}: counters("ReadyReplicas", "Replicas", "AvailableReplicas",
-		"UpdatedReplicas"),
-	{Group: "apps.kruise.io", Kind: "DaemonSet"}: counters("NumberReady", "DesiredNumberScheduled",
-		"NumberAvailable", "UpdatedNumberScheduled"),
-	{Group: "apps.kruise.io", Kind: "UnitedDeployment"}: counters("ReadyReplicas", "Replicas", "UpdatedReplicas",
-		"UpdatedReadyReplicas"),
-	{Group: "apps.kruise.io", Kind: "SidecarSet"}:   counters("MatchedPods", "UpdatedPods", "ReadyPods"),
-	{Group: "apps.kruise.io", Kind: "BroadcastJob"}: counters("Desired", "Active", "Succeeded", "Failed", "Phase"),
-	{Group: "apps.kruise.io", Kind: "ImagePullJob"}: counters("Desired", "Active", "Succeeded", "Completed", "Failed"),
-	{Group: "argoproj.io", Kind: "Workflow"}:        counters("Phase", "Progress"),
-	{Group: "argoproj.io", Kind: "Rollout"}: counters("Phase", "ReadyReplicas", "Replicas",
-		"AvailableReplicas", "UpdatedReplicas"),
-}
-
-// counters returns status fields under their capitalized names, or as NAME=FIELD.
-func counters(fields ...string) []ocmv1.JsonPath {
-	paths := make([]ocmv1.JsonPath, len(fields))
-	for i, f := range fields {
+// wellKnown returns the values of WellKnownStatus; nil for kinds without any. Those of Kubernetes kinds are the same as
+// in Open Cluster Management. StatefulSet and the kinds of OpenKruise and Argo are additions with similar names.
+func wellKnown(gk schema.GroupKind) (paths []ocmv1.JsonPath) {
+	for _, f := range kind.Lookup(gk).Feedback {
 		name, field, renamed := strings.Cut(f, "=")
 		if !renamed {
 			field = strings.ToLower(f[:1]) + f[1:]
 		}
-		paths[i] = ocmv1.JsonPath{Name: name, Path: ".status." + field}
+		paths = append(paths, ocmv1.JsonPath{Name: name, Path: ".status." + field})
 	}
 	return paths
 }
 
 // WellKnown reports whether WellKnownStatus supports the kind.
-func WellKnown(kind schema.GroupKind) bool { return wellKnown[kind] != nil }
+func WellKnown(gk schema.GroupKind) bool { return kind.Lookup(gk).Feedback != nil }
 
 // WellKnownKinds returns the kinds that WellKnownStatus supports, sorted.
-func WellKnownKinds() []string {
-	var all []string
-	for kind := range maps.Keys(wellKnown) {
-		all = append(all, kind.String())
+func WellKnownKinds() (all []string) {
+	for _, gk := range kind.Select(func(k *kind.Kind) bool { return k.Feedback != nil }) {
+		all = append(all, gk.String())
 	}
-	slices.Sort(all)
 	return all
 }
 
@@ -77,7 +46,7 @@ func Feedback(rules []ocmv1.FeedbackRule, object *unstructured.Unstructured) ([]
 	for _, rule := range rules {
 		paths := rule.JsonPaths
 		if rule.Type == ocmv1.FeedbackWellKnownStatus {
-			if paths = wellKnown[object.GroupVersionKind().GroupKind()]; paths == nil {
+			if paths = wellKnown(object.GroupVersionKind().GroupKind()); paths == nil {
 				errs = append(errs, fmt.Errorf("cannot find the wellknown statuses for resource with gvk %s",
 					object.GroupVersionKind()))
 			}

@@ -14,6 +14,7 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/kind"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 )
 
@@ -103,9 +104,10 @@ func unusable(rule ocmv1.ConditionRule) bool { return ConditionType(rule.Conditi
 
 // completes reports whether a rule decides when the object is complete.
 func (i Item) completes() bool {
-	kind := schema.GroupKind{Group: i.Meta.Group, Kind: i.Meta.Kind}
+	of := kind.Lookup(schema.GroupKind{Group: i.Meta.Group, Kind: i.Meta.Kind})
 	return slices.ContainsFunc(i.rules, func(r ocmv1.ConditionRule) bool {
-		return r.Condition == ocmv1.Complete && (r.Type != ocmv1.RuleWellKnownConditions || kind == job || kind == pod)
+		return r.Condition == ocmv1.Complete &&
+			(r.Type != ocmv1.RuleWellKnownConditions || of.Once != nil || of.Pods.IsPod())
 	})
 }
 

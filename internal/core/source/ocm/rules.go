@@ -11,10 +11,10 @@ import (
 	"github.com/google/cel-go/ext"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/cel/library"
 
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
+	"github.com/argosy-io/argosy/internal/core/kind"
 	"github.com/argosy-io/argosy/internal/core/object/fields"
 )
 
@@ -162,27 +162,19 @@ func (p *Programs) Evaluate(rule ocmv1.ConditionRule, object *unstructured.Unstr
 	return c
 }
 
-var (
-	job = schema.GroupKind{Group: "batch", Kind: "Job"}
-	pod = schema.GroupKind{Kind: "Pod"}
-)
-
-// wellKnownCondition returns the condition Complete of Jobs and Pods; nil for other kinds.
+// wellKnownCondition returns the condition Complete of Pods and of kinds that run once; nil for other kinds.
 func wellKnownCondition(c *metav1.Condition, object *unstructured.Unstructured) *metav1.Condition {
 	if c.Type != ocmv1.Complete {
 		return nil
 	}
 	var over bool
-	switch object.GroupVersionKind().GroupKind() {
-	case job:
-		for _, is := range fields.Objects(object.Object, "status", "conditions") {
-			over = over || is["status"] == "True" && (is["type"] == "Complete" || is["type"] == "Failed")
+	switch of := kind.Facts(object); {
+	case of.Once != nil:
+		c.Message = of.Kind + " is not finished"
+		if over = of.Once.Over(fields.Object(object.Object, "status")); over {
+			c.Message = of.Kind + " is finished"
 		}
-		c.Message = "Job is not finished"
-		if over {
-			c.Message = "Job is finished"
-		}
-	case pod:
+	case of.Pods.IsPod():
 		phase := fields.Text(object.Object, "status", "phase")
 		over, c.Message = phase == "Succeeded" || phase == "Failed", "Pod is in phase "+phase
 	default:

@@ -3,7 +3,6 @@ package companion
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -13,51 +12,27 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/kind"
 	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/object/fields"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
-// points describes how objects of a kind refer to workloads.
-type points struct {
-	// references are paths to an apiVersion, kind and name, in any version of the kind. If one is set, the selector is
-	// ignored.
-	references [][]string
-	// selects is true if spec.selector selects pods. everything is true if an empty selector selects all pods.
-	selects, everything bool
-}
-
-var companions = map[schema.GroupKind]points{
-	{Group: "apps.kruise.io", Kind: "WorkloadSpread"}: {references: [][]string{{"spec", "targetRef"}}},
-	{Group: "apps.kruise.io", Kind: "PodProbeMarker"}: {selects: true},
-	{Group: "policy.kruise.io", Kind: "PodUnavailableBudget"}: {references: [][]string{{"spec", "targetRef"}},
-		selects: true},
-	{Group: "policy", Kind: "PodDisruptionBudget"}: {selects: true, everything: true},
-	{Group: "rollouts.kruise.io", Kind: "Rollout"}: {references: [][]string{{"spec", "workloadRef"},
-		{"spec", "objectRef", "workloadRef"}}},
-	persistentPodState: {references: [][]string{{"spec", "targetRef"}}},
-}
-
-var persistentPodState = schema.GroupKind{Group: "apps.kruise.io", Kind: "PersistentPodState"}
-
-// AutoGenerateAnnotation = "true" on a workload makes OpenKruise in a member create a PersistentPodState for it.
-const AutoGenerateAnnotation = "kruise.io/auto-generate-persistent-pod-state"
-
 // Kinds returns the kinds of companions, sorted.
-func Kinds() []schema.GroupKind {
-	return slices.SortedFunc(maps.Keys(companions), func(a, b schema.GroupKind) int {
-		return strings.Compare(a.String(), b.String())
-	})
-}
+func Kinds() []schema.GroupKind { return kind.Select(follows) }
 
 // IsKind reports whether objects of the kind may be companions.
-func IsKind(gk schema.GroupKind) bool {
-	_, ok := companions[gk]
-	return ok
-}
+func IsKind(gk schema.GroupKind) bool { return follows(kind.Lookup(gk)) }
+
+func follows(k *kind.Kind) bool { return k.Refers != nil && k.Refers.Follows }
 
 // References returns the paths at which objects of a kind name their workload, in any version; none for other kinds.
-func References(gk schema.GroupKind) [][]string { return companions[gk].references }
+func References(gk schema.GroupKind) [][]string {
+	if k := kind.Lookup(gk); follows(k) {
+		return k.Refers.Paths
+	}
+	return nil
+}
 
 // Pointer is what a companion refers to in its namespace.
 type Pointer struct {
@@ -75,12 +50,13 @@ func (t target) String() string { return t.Kind + " " + t.name }
 
 // PointerOf reads what obj refers to. ok is false for other kinds and for objects that refer to nothing.
 func PointerOf(obj *unstructured.Unstructured) (p Pointer, ok bool, err error) {
-	how, ok := companions[obj.GroupVersionKind().GroupKind()]
-	if !ok || obj.GetNamespace() == "" {
+	k := kind.Facts(obj)
+	if !follows(k) || obj.GetNamespace() == "" {
 		return p, false, nil
 	}
+	how := k.Refers
 	p.namespace = obj.GetNamespace()
-	for _, path := range how.references {
+	for _, path := range how.Paths {
 		ref := fields.Object(obj.Object, path...)
 		t := target{match.GroupKind(fields.Text(ref, "apiVersion"), fields.Text(ref, "kind")), fields.Text(ref, "name")}
 		if t.Kind != "" && t.name != "" {
@@ -91,13 +67,13 @@ func PointerOf(obj *unstructured.Unstructured) (p Pointer, ok bool, err error) {
 		return p, true, nil
 	}
 	raw := fields.Object(obj.Object, "spec", "selector")
-	if !how.selects || raw == nil {
+	if !how.Selects || raw == nil {
 		return p, false, nil
 	}
 	if p.pods, err = match.ParseSelector(raw); err != nil {
 		return p, false, fmt.Errorf("read spec.selector of %s %s: %w", obj.GetKind(), obj.GetName(), err)
 	}
-	if p.pods.Empty() && !how.everything {
+	if p.pods.Empty() && !how.Everything {
 		return p, false, nil
 	}
 	return p, true, nil
@@ -203,8 +179,7 @@ func Find(workload *unstructured.Unstructured,
 		if err != nil || !ok || !p.Matches(workload) {
 			continue
 		}
-		if obj.GroupVersionKind().GroupKind() == persistentPodState &&
-			workload.GetAnnotations()[AutoGenerateAnnotation] == "true" {
+		if workload.GetAnnotations()[kind.Facts(obj).Refers.Generates] == "true" {
 			made = append(made, obj)
 			continue
 		}

@@ -6,27 +6,20 @@ import (
 	"strings"
 	"time"
 
-	"github.com/argosy-io/argosy/api/wellknown"
-	kruiserollout "github.com/argosy-io/argosy/internal/core/workload/rollout"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/argosy-io/argosy/api/wellknown"
+	"github.com/argosy-io/argosy/internal/core/kind"
 )
-
-// budget has the status fields of a disruption budget that count the protected pods and the available ones of them.
-type budget struct{ pods, available string }
-
-var budgets = map[schema.GroupKind]budget{
-	{Group: "policy", Kind: "PodDisruptionBudget"}:            {"expectedPods", "currentHealthy"},
-	{Group: "policy.kruise.io", Kind: "PodUnavailableBudget"}: {"totalReplicas", "currentAvailable"},
-}
 
 // shareBudget divides a disruption budget by the protected pods of each cluster. The shares add up to the budget. A
 // share of zero is valid: no pod of that cluster may be disrupted.
 //
 // A cluster that has not reported its pods gets a safe share: all of minAvailable; of maxUnavailable an equal part of a
 // number, and zero for a percentage. It gets nothing that other clusters already have.
-func (f *fleet) shareBudget(b budget) error {
-	matched, known := f.counted(b.pods)
+func (f *fleet) shareBudget(b kind.Counters) error {
+	matched, known := f.counted(b.All)
 	total := sum(matched)
 	for _, name := range []string{"minAvailable", "maxUnavailable"} {
 		v := field(f.Template.Object, "spec", name)
@@ -125,7 +118,7 @@ func (f *fleet) granted() bool {
 
 // rotateBudget moves shares of maxUnavailable between clusters, see tokens. Nothing moves until every cluster has
 // reported its pods.
-func (f *fleet) rotateBudget(v any, b budget, matched []int64, known bool) error {
+func (f *fleet) rotateBudget(v any, b kind.Counters, matched []int64, known bool) error {
 	n, err := Resolve(v, sum(matched), Up)
 	if err != nil {
 		return fmt.Errorf("spec.maxUnavailable: %w", err)
@@ -144,7 +137,7 @@ func (f *fleet) rotateBudget(v any, b budget, matched []int64, known bool) error
 				h.using = max(h.using, m.note.Pending)
 			}
 		}
-		available, known := whole(m.status[b.available])
+		available, known := whole(m.status[b.Available])
 		switch {
 		case m.Reachable && known:
 			h.down = max(0, matched[i]-available)
@@ -274,27 +267,26 @@ func (f *fleet) put(m *member, value any, path ...string) {
 	parent[path[len(path)-1]] = value
 }
 
-var workloadSpreadKind = schema.GroupKind{Group: kruise, Kind: "WorkloadSpread"}
+// refersToNumber reports whether the division of a kind needs the replicas of the workload that it refers to.
+func refersToNumber(k *kind.Kind) bool {
+	return k.Divides == kind.DividesSubsetLimits || k.Divides == kind.DividesSteps
+}
 
 // KindsWithTarget returns the kinds that TargetOf knows.
-func KindsWithTarget() []schema.GroupKind {
-	return []schema.GroupKind{workloadSpreadKind, kruiserollout.Kind}
-}
+func KindsWithTarget() []schema.GroupKind { return kind.Select(refersToNumber) }
 
 // TargetOf returns the workload that a WorkloadSpread or a Kruise Rollout refers to, in the same namespace. ok is false
 // for other templates.
 func TargetOf(template *unstructured.Unstructured) (target schema.GroupKind, name string, ok bool) {
-	if template.GetAnnotations()[wellknown.RolloutScopeAnnotation] != "Fleet" {
+	k := kind.Facts(template)
+	if !refersToNumber(k) || template.GetAnnotations()[wellknown.RolloutScopeAnnotation] != "Fleet" {
 		return target, "", false
 	}
 	var ref map[string]any
-	switch template.GroupVersionKind().GroupKind() {
-	case workloadSpreadKind:
-		ref = object(template.Object, "spec", "targetRef")
-	case kruiserollout.Kind:
-		ref = rolloutTarget(template)
-	default:
-		return target, "", false
+	for _, path := range k.WorkloadPaths() {
+		if ref == nil {
+			ref = object(template.Object, path...)
+		}
 	}
 	gv, err := schema.ParseGroupVersion(text(ref, "apiVersion"))
 	if err != nil {

@@ -13,3 +13,11 @@ var (
 
 	objects = fields.Objects
 )
+
+// sumOf adds up fields.
+func sumOf(status map[string]any, names []string) (total int64) {
+	for _, name := range names {
+		total += number(status, name)
+	}
+	return total
+}

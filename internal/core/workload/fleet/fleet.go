@@ -11,15 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/json"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/kind"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
-	kruiserollout "github.com/argosy-io/argosy/internal/core/workload/rollout"
 )
 
 // Input determines the shares of a template. It is read-only.
@@ -162,8 +161,8 @@ func ConditionTypes() []string {
 // Concerns reports whether the numbers of a template count the pods of all clusters; if not, there is no need to call
 // Shares. The error describes an invalid annotation.
 func Concerns(template *unstructured.Unstructured, divided bool) (bool, error) {
-	h, ok := handlers[template.GroupVersionKind().GroupKind()]
-	if !ok && !InStages(template) {
+	h := handlerOf(template)
+	if h.share == nil && !InStages(template) {
 		return false, nil
 	}
 	o, err := optionsOf(template.GetAnnotations())
@@ -200,8 +199,8 @@ func (h handler) arithmetic(o options, template *unstructured.Unstructured, divi
 //
 // An error means that the template cannot be divided; then nothing should be written.
 func Shares(in Input) (Result, error) {
-	handler, known := handlers[in.Template.GroupVersionKind().GroupKind()]
-	if !known && !InStages(in.Template) && in.Plan == nil {
+	handler := handlerOf(in.Template)
+	if handler.share == nil && !InStages(in.Template) && in.Plan == nil {
 		return Result{}, nil
 	}
 	o, err := in.options()
@@ -352,8 +351,8 @@ func madeOf(status map[string]any, manifest *unstructured.Unstructured) bool {
 }
 
 // addCondition adds a condition to the result.
-func (f *fleet) addCondition(kind, format string, args ...any) {
-	f.result.Conditions = append(f.result.Conditions, Condition{kind, fmt.Sprintf(format, args...)})
+func (f *fleet) addCondition(of, format string, args ...any) {
+	f.result.Conditions = append(f.result.Conditions, Condition{of, fmt.Sprintf(format, args...)})
 }
 
 // manifest returns the manifest of m so far.
@@ -440,13 +439,13 @@ func (f *fleet) rollOut(w workload, byOrdinal func(kept int64) []int64) error {
 	}
 	var silent []string
 	for i, m := range f.members {
-		if _, ok := whole(m.status[w.updated]); !ok && m.fresh && parties[i].replicas > 0 {
+		if _, ok := whole(m.status[w.Counters.Updated]); !ok && m.fresh && parties[i].replicas > 0 {
 			silent = append(silent, m.Cluster)
 		}
 	}
 	if len(silent) > 0 {
 		f.addCondition(StatusIncomplete, "the status reported from %s has no %s, so a rollout cannot tell when it is done there; add it to the InterpretStatus operation of the customization of the kind",
-			strings.Join(unique(silent), ", "), w.updated)
+			strings.Join(unique(silent), ", "), w.Counters.Updated)
 	}
 	var extra []string
 	for i, p := range parties {
@@ -486,8 +485,8 @@ func (w workload) party(m *member) (party, error) {
 		hasWork: m.before != nil, note: m.note,
 		scaled: m.Scaled, percent: m.Scaled && w.percentages(),
 		known: m.status != nil, fresh: m.fresh, unhealthy: m.unhealthy}
-	if w.desired != "" {
-		p.replicas = number(m.status, w.desired)
+	if w.perNode() {
+		p.replicas = number(m.status, w.Counters.Desired)
 	}
 	if m.Base != nil && m.Local != nil {
 		// A field that an override sets is not divided.
@@ -512,9 +511,9 @@ func (w workload) party(m *member) (party, error) {
 	}
 	if p.hasWork {
 		replicas := p.replicas
-		if w.desired == "" {
+		if !w.perNode() {
 			replicas = 1
-			if n, ok := whole(field(m.before.Object, "spec", "replicas")); ok {
+			if n, ok := whole(field(m.before.Object, w.Replicas...)); ok {
 				replicas = n
 			}
 		}
@@ -527,48 +526,54 @@ func (w workload) party(m *member) (party, error) {
 			p.written = share{replicas: replicas, unavailable: 1}
 		}
 	}
-	p.pods, p.updated, p.available = number(m.status, w.pods), number(m.status, w.updated), number(m.status, w.available)
+	c := w.Counters
+	p.pods, p.updated = sumOf(m.status, c.Present()), number(m.status, c.Updated)
+	p.available = number(m.status, c.Available)
 	p.updatedAvailable = min(p.updated, max(0, p.updated-(p.pods-p.available)))
-	if n, ok := whole(m.status[w.updatedAvailable]); ok && w.updatedAvailable != "" {
+	if n, ok := whole(m.status[c.UpdatedAvailable]); ok && c.UpdatedAvailable != "" {
 		p.updatedAvailable = n
-	} else if w.updatedAvailable != "" {
+	} else if c.UpdatedAvailable != "" {
 		// OpenKruise omits it at zero, and its older versions do not have it.
 		p.updatedAvailable = min(number(m.status, "updatedReadyReplicas"), p.available)
 	}
 	return p, nil
 }
 
-// handlers are the kinds whose numbers are divided.
-var handlers = func() map[schema.GroupKind]handler {
-	all := map[schema.GroupKind]handler{}
-	for kind, w := range workloads {
-		all[kind] = handler{divides: w.desired == "", share: func(f *fleet) error { return f.rollOut(w, nil) }}
+// handlerOf returns the division of a template's kind.
+func handlerOf(template *unstructured.Unstructured) handler {
+	k := kind.Facts(template)
+	switch k.Divides {
+	case kind.DividesRollout:
+		return handler{divides: k.Replicas != nil, share: func(f *fleet) error { return f.rollOut(workload{k}, nil) }}
+	case kind.DividesRolloutAndPods:
+		return handler{divides: true, share: (*fleet).cloneSet,
+			always: func(template map[string]any) bool { return len(list(template, podsToDeletePath...)) > 0 }}
+	case kind.DividesRolloutAndOrdinals:
+		return handler{divides: true, share: (*fleet).statefulSet,
+			always: func(template map[string]any) bool { return len(list(template, reservedPath...)) > 0 }}
+	case kind.DividesOrdinals:
+		return handler{share: (*fleet).nativeStatefulSet, always: func(template map[string]any) bool {
+			return text(template, "metadata", "annotations", wellknown.UniqueOrdinalsAnnotation) == "true"
+		}}
+	case kind.DividesInjection:
+		return handler{share: (*fleet).sidecarSet, always: versioned}
+	case kind.DividesSubsets:
+		return handler{divides: true, share: (*fleet).unitedDeployment, partial: NamesClusters}
+	case kind.DividesSubsetLimits:
+		return handler{share: (*fleet).workloadSpread}
+	case kind.DividesSteps:
+		return handler{share: (*fleet).kruiseRollout}
+	case kind.DividesBudget:
+		return handler{share: func(f *fleet) error { return f.shareBudget(k.Counters) }}
+	case kind.DividesParallelism:
+		return handler{share: func(f *fleet) error { return f.parallelism(k) }}
+	case kind.DividesPodsAndParallelism:
+		return handler{share: (*fleet).ephemeralJob}
+	case kind.DividesNothingButPods:
+		return handler{share: (*fleet).recreateRequest, always: func(map[string]any) bool { return true }}
 	}
-	for kind, b := range budgets {
-		all[kind] = handler{share: func(f *fleet) error { return f.shareBudget(b) }}
-	}
-	all[cloneSetKind] = handler{divides: true, share: (*fleet).cloneSet,
-		always: func(template map[string]any) bool { return len(list(template, podsToDeletePath...)) > 0 }}
-	all[statefulSetKind] = handler{divides: true, share: (*fleet).statefulSet,
-		always: func(template map[string]any) bool { return len(list(template, reservedPath...)) > 0 }}
-	all[nativeStatefulSetKind] = handler{share: (*fleet).nativeStatefulSet, always: func(template map[string]any) bool {
-		return text(template, "metadata", "annotations", wellknown.UniqueOrdinalsAnnotation) == "true"
-	}}
-	all[unitedDeploymentKind] = handler{divides: true, share: (*fleet).unitedDeployment, partial: NamesClusters}
-	all[sidecarSetKind] = handler{share: (*fleet).sidecarSet, always: versioned}
-	all[workloadSpreadKind] = handler{share: (*fleet).workloadSpread}
-	all[kruiserollout.Kind] = handler{share: (*fleet).kruiseRollout}
-	all[broadcastJobKind] = handler{share: func(f *fleet) error {
-		return f.parallelism(job{desired: "desired", active: "active", pauses: true})
-	}}
-	all[imagePullJobKind] = handler{share: func(f *fleet) error {
-		return f.parallelism(job{desired: "desired", active: "active"})
-	}}
-	all[imageListPullJobKind] = handler{share: func(f *fleet) error { return f.parallelism(job{ended: pullsListed}) }}
-	all[ephemeralJobKind] = handler{share: (*fleet).ephemeralJob}
-	all[recreateRequestKind] = handler{share: (*fleet).recreateRequest, always: func(map[string]any) bool { return true }}
-	return all
-}()
+	return handler{}
+}
 
 // cloneSet divides a CloneSet's rollout, if its replicas are divided, and routes the pods to delete in any case.
 func (f *fleet) cloneSet() error {
@@ -590,7 +595,7 @@ func (f *fleet) cloneSet() error {
 	routes := f.podRoutes(names)
 	f.delayScaleDown(routes)
 	if f.Divided && f.options.scope != "Cluster" {
-		if err := f.rollOut(workloads[cloneSetKind], nil); err != nil {
+		if err := f.rollOut(workload{kind.Facts(f.Template)}, nil); err != nil {
 			return err
 		}
 		if err := f.scaleLimit(Up, false); err != nil {

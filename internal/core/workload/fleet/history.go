@@ -28,15 +28,12 @@ type Revision struct {
 	Data []byte
 }
 
-// injected are the fields of a SidecarSet's spec that make up a revision.
-var injected = []string{"containers", "initContainers", "volumes", "imagePullSecrets", "patchPodMetadata"}
-
 // leastHistory is the minimum number of revisions that are kept.
 const leastHistory = 2
 
 // KeepsHistory reports whether the hub stores revisions of the template: users go back to them.
 func KeepsHistory(template *unstructured.Unstructured) bool {
-	return kind.Lookup(template.GroupVersionKind().GroupKind()).Revisions
+	return kind.Facts(template).Revisions
 }
 
 // HistoryNamespace is the namespace of the stored revisions of a template: its own, or that of the hub.
@@ -90,14 +87,14 @@ func (r Revision) Applied(template *unstructured.Unstructured) (*unstructured.Un
 
 // HistoryPaths returns the fields of a template that its revisions have, by their keys in Revision.Data.
 func HistoryPaths(template *unstructured.Unstructured) map[string][]string {
-	paths, kind := map[string][]string{}, template.GroupVersionKind().GroupKind()
-	if kind == sidecarSetKind {
-		for _, name := range injected {
-			paths[name] = []string{"spec", name}
-		}
+	paths, of := map[string][]string{}, kind.Facts(template)
+	for _, name := range of.Pods.Injected {
+		paths[name] = []string{"spec", name}
+	}
+	if len(paths) > 0 {
 		return paths
 	}
-	for _, path := range RevisionPaths(kind) {
+	for _, path := range of.RevisionPaths() {
 		paths[strings.Join(path, ".")] = path
 	}
 	return paths

@@ -8,6 +8,7 @@ import (
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	"github.com/argosy-io/argosy/api/wellknown"
+	"github.com/argosy-io/argosy/internal/core/kind"
 )
 
 // AffinityField is the field of a UnitedDeployment's subset with the affinity of its clusters: a ClusterAffinity, as in
@@ -26,7 +27,7 @@ func namesClusters(subset map[string]any) bool { return subset[AffinityField] !=
 
 // NamesClusters reports whether a template has a subset that names its clusters.
 func NamesClusters(template *unstructured.Unstructured) bool {
-	if template.GroupVersionKind().GroupKind() != unitedDeploymentKind {
+	if !kind.Facts(template).Pods.Subsets {
 		return false
 	}
 	for _, s := range subsetsOf(template) {
@@ -116,7 +117,7 @@ func Bare(manifest *unstructured.Unstructured) {
 	for _, key := range append(HubAnnotations(), wellknown.SentPodsToDeleteAnnotation) {
 		unstructured.RemoveNestedField(manifest.Object, "metadata", "annotations", key)
 	}
-	if manifest.GroupVersionKind().GroupKind() == unitedDeploymentKind {
+	if kind.Facts(manifest).Pods.Subsets {
 		for _, s := range subsetsOf(manifest) {
 			delete(s, AffinityField)
 		}

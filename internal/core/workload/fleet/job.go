@@ -5,25 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"github.com/argosy-io/argosy/internal/core/kind"
 )
-
-var (
-	broadcastJobKind     = schema.GroupKind{Group: kruise, Kind: "BroadcastJob"}
-	imagePullJobKind     = schema.GroupKind{Group: kruise, Kind: "ImagePullJob"}
-	imageListPullJobKind = schema.GroupKind{Group: kruise, Kind: "ImageListPullJob"}
-	ephemeralJobKind     = schema.GroupKind{Group: kruise, Kind: "EphemeralJob"}
-)
-
-// job has the status fields of a kind that runs once.
-type job struct {
-	// desired and active are the status fields that count all nodes or pods, and those in progress. They are empty for a
-	// kind that counts something else; then ended reports whether a status is final.
-	desired, active string
-	ended           func(status map[string]any) bool
-	// pauses is true if the kind can be paused.
-	pauses bool
-}
 
 // pullsListed reports whether an ImageListPullJob has tried all images. A job that never completes counts images that
 // are pulled on all nodes.
@@ -79,7 +62,7 @@ func (f *fleet) ephemeralJob() error {
 		}
 		f.result.Routed = strings.Join(unique(routed), ",")
 	}
-	return f.parallelism(job{desired: "match", active: "running", pauses: true})
+	return f.parallelism(kind.Facts(f.Template))
 }
 
 // parallelism divides the number of concurrent pods or pulls by the remaining nodes of each cluster, and equally if
@@ -87,8 +70,8 @@ func (f *fleet) ephemeralJob() error {
 // share only once the member has observed the reduction. A percentage is copied. A BroadcastJob with a share of zero is
 // paused until its turn. An ImagePullJob cannot be paused: it is sent at its turn, and keeps a share of one until it
 // ends.
-func (f *fleet) parallelism(j job) error {
-	pauses := j.pauses
+func (f *fleet) parallelism(of *kind.Kind) error {
+	pauses, count := of.Once.Pauses, of.Counters
 	v := field(f.Template.Object, "spec", "parallelism")
 	n, ok := whole(v)
 	if !ok {
@@ -101,14 +84,14 @@ func (f *fleet) parallelism(j job) error {
 	}
 	seats, before, known := make([]Seat, len(f.members)), make([]int64, len(f.members)), make([]bool, len(f.members))
 	for i, m := range f.members {
-		desired, reported := whole(m.status[j.desired])
+		desired, reported := whole(m.status[count.Desired])
 		known[i] = reported
 		if most, set := whole(field(f.manifest(m).Object, "spec", "replicas")); set && m.Base != nil {
 			desired = min(desired, most)
 		}
 		if slices.Contains(f.result.Waiting, m.Cluster) {
 			seats[i] = Seat{}
-		} else if j.ended != nil && j.ended(m.status) {
+		} else if count.Desired == "" && pullsListed(m.status) {
 			seats[i] = Seat{}
 		} else if !reported {
 			// It may have any number of nodes, and may be using its whole share.
@@ -123,7 +106,7 @@ func (f *fleet) parallelism(j job) error {
 				before[i] = had
 				seats[i].Floor = min(had, seats[i].Cap)
 				if reported {
-					seats[i].Floor = min(seats[i].Floor, max(number(m.status, j.active), 0))
+					seats[i].Floor = min(seats[i].Floor, max(number(m.status, count.Active), 0))
 				}
 			}
 			if !pauses {
@@ -164,7 +147,7 @@ func (f *fleet) parallelism(j job) error {
 			using[i] = max(using[i], m.note.Pending)
 		}
 		if using[i] = min(using[i], seats[i].Cap); known[i] {
-			free -= max(using[i], number(m.status, j.active), min(shares[i], before[i]))
+			free -= max(using[i], number(m.status, count.Active), min(shares[i], before[i]))
 		} else {
 			free -= max(using[i], min(shares[i], before[i]))
 		}

@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/kind"
 )
 
 // Leaving returns the clusters that lose replicas first when the template asks for fewer of them, with the number for
@@ -23,10 +24,10 @@ func Leaving(template *unstructured.Unstructured, fewer int64, existing map[stri
 	if fewer <= 0 {
 		return nil, nil, nil
 	}
-	switch template.GroupVersionKind().GroupKind() {
-	case cloneSetKind:
+	switch kind.Facts(template).Divides {
+	case kind.DividesRolloutAndPods:
 		leaving, unknown = leavingByName(template, fewer, clustersOf)
-	case statefulSetKind, nativeStatefulSetKind:
+	case kind.DividesRolloutAndOrdinals, kind.DividesOrdinals:
 		leaving, err = leavingByOrdinal(template, fewer, existing)
 	}
 	return leaving, unknown, err

@@ -7,37 +7,41 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/argosy-io/argosy/api/wellknown"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	kruiserollout "github.com/argosy-io/argosy/internal/core/workload/rollout"
+	"github.com/argosy-io/argosy/api/wellknown"
+	"github.com/argosy-io/argosy/internal/core/kind"
 )
+
+const kruise = "apps.kruise.io"
+
+var cloneSetKind = schema.GroupKind{Group: kruise, Kind: "CloneSet"}
 
 // whole objects of each kind, of which tests break parts.
 var examples = map[schema.GroupKind]string{
-	cloneSetKind: `{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {name: x}, spec: {replicas: 6, template: {spec: {a: 1}},
+	{Group: kruise, Kind: "CloneSet"}: `{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {name: x}, spec: {replicas: 6, template: {spec: {a: 1}},
 		updateStrategy: {partition: 50%, maxUnavailable: 2, maxSurge: 1}, scaleStrategy: {maxUnavailable: 1, podsToDelete: [x-1]}}}`,
-	statefulSetKind: `{apiVersion: apps.kruise.io/v1beta1, kind: StatefulSet, metadata: {name: x, annotations: {argosy.io/unique-ordinals: "true"}},
+	{Group: kruise, Kind: "StatefulSet"}: `{apiVersion: apps.kruise.io/v1beta1, kind: StatefulSet, metadata: {name: x, annotations: {argosy.io/unique-ordinals: "true"}},
 		spec: {replicas: 6, ordinals: {start: 1}, reserveOrdinals: [2, 4-5], template: {spec: {a: 1}}, updateStrategy: {rollingUpdate: {partition: 2}}}}`,
-	nativeStatefulSetKind: `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: x, annotations: {argosy.io/unique-ordinals: "true"}}, spec: {replicas: 6, ordinals: {start: 1}, template: {a: 1}}}`,
-	unitedDeploymentKind: `{apiVersion: apps.kruise.io/v1alpha1, kind: UnitedDeployment, metadata: {name: x}, spec: {replicas: 6,
+	{Group: "apps", Kind: "StatefulSet"}: `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: x, annotations: {argosy.io/unique-ordinals: "true"}}, spec: {replicas: 6, ordinals: {start: 1}, template: {a: 1}}}`,
+	{Group: kruise, Kind: "UnitedDeployment"}: `{apiVersion: apps.kruise.io/v1alpha1, kind: UnitedDeployment, metadata: {name: x}, spec: {replicas: 6,
 		topology: {subsets: [{name: a, replicas: 50%}, {name: b, minReplicas: 1, maxReplicas: 4}, {name: c, replicas: 0, clusterAffinity: {clusterNames: [c1]}}]}, updateStrategy: {manualUpdate: {partitions: {a: 1, b: 1}}}}}`,
-	sidecarSetKind: `{apiVersion: apps.kruise.io/v1alpha1, kind: SidecarSet, ` + fleetWide + `, spec: {containers: [{name: c}],
+	{Group: kruise, Kind: "SidecarSet"}: `{apiVersion: apps.kruise.io/v1alpha1, kind: SidecarSet, ` + fleetWide + `, spec: {containers: [{name: c}],
 		injectionStrategy: {revision: {customVersion: v}}, updateStrategy: {partition: 50%}}}`,
-	workloadSpreadKind: `{apiVersion: apps.kruise.io/v1alpha1, kind: WorkloadSpread, ` + fleetWide +
+	{Group: kruise, Kind: "WorkloadSpread"}: `{apiVersion: apps.kruise.io/v1alpha1, kind: WorkloadSpread, ` + fleetWide +
 		`, spec: {subsets: [{name: a, maxReplicas: 3}, {name: b}]}}`,
-	kruiserollout.Kind: `{apiVersion: rollouts.kruise.io/v1beta1, kind: Rollout, ` + fleetWide +
+	{Group: "rollouts.kruise.io", Kind: "Rollout"}: `{apiVersion: rollouts.kruise.io/v1beta1, kind: Rollout, ` + fleetWide +
 		`, spec: {strategy: {canary: {steps: [{replicas: 2}, {replicas: 50%}]}}}}`,
-	broadcastJobKind: `{apiVersion: apps.kruise.io/v1alpha1, kind: BroadcastJob, ` + fleetWide +
+	{Group: kruise, Kind: "BroadcastJob"}: `{apiVersion: apps.kruise.io/v1alpha1, kind: BroadcastJob, ` + fleetWide +
 		`, spec: {parallelism: 1, paused: false}}`,
-	recreateRequestKind: `{apiVersion: apps.kruise.io/v1alpha1, kind: ContainerRecreateRequest, metadata: {name: x}, spec: {podName: p, containers: [{name: c}]}}`,
-	ephemeralJobKind: `{apiVersion: apps.kruise.io/v1alpha1, kind: EphemeralJob, ` + fleetWide +
+	{Group: kruise, Kind: "ContainerRecreateRequest"}: `{apiVersion: apps.kruise.io/v1alpha1, kind: ContainerRecreateRequest, metadata: {name: x}, spec: {podName: p, containers: [{name: c}]}}`,
+	{Group: kruise, Kind: "EphemeralJob"}: `{apiVersion: apps.kruise.io/v1alpha1, kind: EphemeralJob, ` + fleetWide +
 		`, spec: {replicas: 4, parallelism: 2}}`,
-	imagePullJobKind: `{apiVersion: apps.kruise.io/v1alpha1, kind: ImagePullJob, ` + fleetWide +
+	{Group: kruise, Kind: "ImagePullJob"}: `{apiVersion: apps.kruise.io/v1alpha1, kind: ImagePullJob, ` + fleetWide +
 		`, spec: {parallelism: 2}}`,
-	imageListPullJobKind: `{apiVersion: apps.kruise.io/v1alpha1, kind: ImageListPullJob, ` + fleetWide +
+	{Group: kruise, Kind: "ImageListPullJob"}: `{apiVersion: apps.kruise.io/v1alpha1, kind: ImageListPullJob, ` + fleetWide +
 		`, spec: {parallelism: 2, images: [a, b]}}`,
 	{Group: kruise, Kind: "DaemonSet"}: `{apiVersion: apps.kruise.io/v1alpha1, kind: DaemonSet, ` + fleetWide +
 		`, spec: {template: {a: 1}, updateStrategy: {rollingUpdate: {maxSurge: 1}}}}`,
@@ -48,13 +52,13 @@ var examples = map[schema.GroupKind]string{
 }
 
 func TestMutilatedObjectsAreRefusedOrDividedAndBreakNothing(t *testing.T) {
-	for kind := range handlers {
-		if examples[kind] == "" {
-			t.Errorf("there is no example of %s", kind)
+	for k := range kind.List() {
+		if k.Divides != kind.DividesNothing && examples[k.GroupKind] == "" {
+			t.Errorf("there is no example of %s", k)
 		}
 	}
-	for kind, example := range examples {
-		t.Run(kind.String(), func(t *testing.T) {
+	for gk, example := range examples {
+		t.Run(gk.String(), func(t *testing.T) {
 			rounds := int64(300)
 			if testing.Short() {
 				rounds /= 10
@@ -62,7 +66,7 @@ func TestMutilatedObjectsAreRefusedOrDividedAndBreakNothing(t *testing.T) {
 			for seed := range rounds {
 				random := rand.New(rand.NewSource(seed))
 				h := newHub(t, example, 3, 3)
-				h.in.Divided = handlers[kind].divides
+				h.in.Divided = handlerOf(h.in.Template).divides
 				h.in.Pods = map[string][]string{"p": {"c1", "c2"}}
 				// One Work stands and has reported; both, and the template, may be broken.
 				h.look()

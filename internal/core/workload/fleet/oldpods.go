@@ -34,21 +34,21 @@ func HasOldPods(kind schema.GroupKind, items []workv1alpha2.AggregatedStatusItem
 func FormerPodsKept(manifest *unstructured.Unstructured, item workv1alpha2.AggregatedStatusItem) (path string,
 	certain bool) {
 	kind := manifest.GroupVersionKind().GroupKind()
-	w, known := workloads[kind]
-	paths, pods := []string{"spec", "updateStrategy", "rollingUpdate", "partition"}, "replicas"
+	w, known := workloadOf(kind)
+	paths, pods, c := append(strategyPath(manifest.Object), "partition"), []string{"replicas"}, w.Counters
 	if known {
-		pods, paths = w.pods, append(strategyPath(manifest.Object), "partition")
+		pods = c.Present()
 	}
 	var status map[string]any
 	if !HasOldPods(kind, []workv1alpha2.AggregatedStatusItem{item}) || item.Status == nil ||
 		json.Unmarshal(item.Status.Raw, &status) != nil {
 		return "", false
 	}
-	if kept, err := KeptOld(field(manifest.Object, paths...), number(status, pods), Up); err != nil || kept == 0 {
+	if kept, err := KeptOld(field(manifest.Object, paths...), sumOf(status, pods), Up); err != nil || kept == 0 {
 		return "", false
 	}
-	_, counted := status[w.updatedAvailable]
-	if counted && number(status, w.updatedAvailable) < number(status, w.updated) {
+	_, counted := status[c.UpdatedAvailable]
+	if counted && number(status, c.UpdatedAvailable) < number(status, c.Updated) {
 		return "", false
 	}
 	return strings.Join(paths, "."), counted

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/argosy-io/argosy/api/wellknown"
+	"github.com/argosy-io/argosy/internal/core/kind"
 	words "github.com/argosy-io/argosy/internal/core/object/text"
 )
 
@@ -207,7 +208,7 @@ func assign(owners []owner, taken, busy ordinals, limit int64) (assigned [][]int
 
 // statefulSet divides an Advanced StatefulSet: its ordinals if they must be unique, then its rollout.
 func (f *fleet) statefulSet() error {
-	w := workloads[statefulSetKind]
+	w := workload{kind.Facts(f.Template)}
 	roll := func(byOrdinal func(kept int64) []int64) error {
 		if err := f.rollOut(w, byOrdinal); err != nil {
 			return err

@@ -453,12 +453,12 @@ func ProgressOf(in Input) ([]ClusterProgress, error) {
 			all[i].Message = refusal(m.Work)
 		}
 	}
-	handler := handlers[in.Template.GroupVersionKind().GroupKind()]
+	handler := handlerOf(in.Template)
 	if plan.Unit == UnitCluster || plan.Unit == "" && handler.stagesClusters(o, in.Template, in.Divided) {
 		f.clusterProgress(all)
 		return all, nil
 	}
-	w, known := workloads[in.Template.GroupVersionKind().GroupKind()]
+	w, known := workloadOf(in.Template.GroupVersionKind().GroupKind())
 	if !known {
 		return nil, fmt.Errorf("a %s cannot be rolled out in stages", in.Template.GetKind())
 	}
@@ -597,13 +597,13 @@ func Staged(template *unstructured.Unstructured, divided bool) (ok, wholeCluster
 	if err != nil {
 		return false, false
 	}
-	h := handlers[template.GroupVersionKind().GroupKind()]
+	h := handlerOf(template)
 	return h.hasStages(o, template, divided), h.stagesClusters(o, template, divided)
 }
 
 // HasPartition reports whether the template itself keeps pods on their old revision.
 func HasPartition(template *unstructured.Unstructured) bool {
-	w, ok := workloads[template.GroupVersionKind().GroupKind()]
+	w, ok := workloadOf(template.GroupVersionKind().GroupKind())
 	if !ok {
 		return false
 	}
@@ -627,7 +627,7 @@ func KeepsOldPods(w *workv1alpha1.Work, template *unstructured.Unstructured) (bo
 // MaxUnavailable returns how many of so many pods an update of a template may make unavailable at the same time. ok is
 // false if the hub does not limit that for the kind.
 func MaxUnavailable(template *unstructured.Unstructured, replicas int64) (n int64, ok bool) {
-	w, ok := workloads[template.GroupVersionKind().GroupKind()]
+	w, ok := workloadOf(template.GroupVersionKind().GroupKind())
 	if !ok {
 		return 0, false
 	}

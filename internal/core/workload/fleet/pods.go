@@ -13,14 +13,20 @@ import (
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/kind"
 )
 
 var podsToDeletePath = []string{"spec", "scaleStrategy", "podsToDelete"}
 
+// namesPods reports whether objects of the kind can name pods to delete.
+func namesPods(template *unstructured.Unstructured) bool {
+	return kind.Facts(template).Divides == kind.DividesRolloutAndPods
+}
+
 // PodsAskedFor returns the names in a CloneSet's podsToDelete, and that of a ContainerRecreateRequest's pod, that have
 // to be looked for in the clusters, sorted: those that are not routed yet. Others' are none.
 func PodsAskedFor(template *unstructured.Unstructured, existing map[string]*workv1alpha1.Work) ([]string, error) {
-	if template.GroupVersionKind().GroupKind() == recreateRequestKind {
+	if kind.Facts(template).Divides == kind.DividesNothingButPods {
 		if pod := text(template.Object, "spec", "podName"); pod != "" && len(existing) == 0 {
 			return []string{pod}, nil
 		}
@@ -103,9 +109,9 @@ func WithoutPods(template *unstructured.Unstructured, gone []string) *unstructur
 // DeletingPod returns a CloneSet that also names a pod for deletion. With fewer, it has one replica fewer, so that no
 // pod replaces the deleted one. For templates of other kinds, it returns an error.
 func DeletingPod(template *unstructured.Unstructured, pod string, fewer bool) (*unstructured.Unstructured, error) {
-	gk := template.GroupVersionKind().GroupKind()
-	if gk != cloneSetKind {
-		return nil, fmt.Errorf("a %s cannot name pods for deletion: only a %s can", gk, cloneSetKind)
+	if !namesPods(template) {
+		return nil, fmt.Errorf("a %s cannot name pods for deletion: only a CloneSet.apps.kruise.io can",
+			template.GroupVersionKind().GroupKind())
 	}
 	out := template.DeepCopy()
 	if !slices.Contains(podsNamed(template), pod) {
@@ -128,7 +134,7 @@ func DeletingPod(template *unstructured.Unstructured, pod string, fewer bool) (*
 
 // PodsToDelete returns the names in a CloneSet's podsToDelete; nil where there is no such list, and of other kinds.
 func PodsToDelete(template *unstructured.Unstructured) []string {
-	if template.GroupVersionKind().GroupKind() != cloneSetKind || field(template.Object, podsToDeletePath...) == nil {
+	if !namesPods(template) || field(template.Object, podsToDeletePath...) == nil {
 		return nil
 	}
 	return append([]string{}, podsNamed(template)...)
@@ -136,7 +142,7 @@ func PodsToDelete(template *unstructured.Unstructured) []string {
 
 // podsNamed returns the names in a CloneSet's podsToDelete; none of other kinds.
 func podsNamed(template *unstructured.Unstructured) []string {
-	if template.GroupVersionKind().GroupKind() != cloneSetKind {
+	if !namesPods(template) {
 		return nil
 	}
 	return texts(list(template.Object, podsToDeletePath...))

@@ -131,18 +131,19 @@ func (m *Member) perform(manifest *unstructured.Unstructured, note, revision str
 	}
 	status := map[string]any{"replicas": replicas, "updatedReplicas": replicas, "availableReplicas": replicas,
 		"readyReplicas": replicas, "updatedAvailableReplicas": replicas, "updatedReadyReplicas": replicas}
-	if w, ok := workloads[manifest.GroupVersionKind().GroupKind()]; ok {
-		if w.desired != "" {
-			status[w.desired] = replicas
+	if w, ok := workloadOf(manifest.GroupVersionKind().GroupKind()); ok {
+		c := w.Counters
+		if c.Desired != "" {
+			status[c.Desired] = replicas
 		}
 		s, err := w.shareOf(manifest.Object, replicas)
 		if err != nil {
 			return err
 		}
-		status[w.pods], status[w.available] = replicas, replicas
-		status[w.updated] = s.released
-		if w.updatedAvailable != "" {
-			status[w.updatedAvailable] = s.released
+		status[c.Present()[0]], status[c.Available] = replicas, replicas
+		status[c.Updated] = s.released
+		if c.UpdatedAvailable != "" {
+			status[c.UpdatedAvailable] = s.released
 		}
 	}
 	reported, err := json.Marshal(status)

@@ -6,17 +6,16 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-)
 
-var recreateRequestKind = schema.GroupKind{Group: kruise, Kind: "ContainerRecreateRequest"}
+	"github.com/argosy-io/argosy/internal/core/kind"
+)
 
 // podRecheck is the time until the hub looks again for a pod that it did not find.
 const podRecheck = time.Minute
 
 // PodOwner returns the controller that the pods of PodsAskedFor must have. It is empty if any will do.
-func PodOwner(template *unstructured.Unstructured) (kind, name string) {
-	if template.GroupVersionKind().GroupKind() == recreateRequestKind {
+func PodOwner(template *unstructured.Unstructured) (owner, name string) {
+	if kind.Facts(template).Divides == kind.DividesNothingButPods {
 		return "", ""
 	}
 	return template.GetKind(), template.GetName()

@@ -41,7 +41,7 @@ type clone struct {
 }
 
 func newFleet(partition any, unavailable, surge int64, replicas ...int64) *cloneSets {
-	w := workloads[cloneSetKind]
+	w, _ := workloadOf(cloneSetKind)
 	f := &cloneSets{}
 	for i, r := range replicas {
 		f.order = append(f.order, fmt.Sprintf("c%d", i+1))

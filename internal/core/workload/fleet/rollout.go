@@ -5,18 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	kruiserollout "github.com/argosy-io/argosy/internal/core/workload/rollout"
 )
-
-// rolloutTarget returns the reference of a Kruise Rollout to its workload, in either API version.
-func rolloutTarget(template *unstructured.Unstructured) map[string]any {
-	if ref := object(template.Object, "spec", "workloadRef"); ref != nil {
-		return ref
-	}
-	return object(template.Object, "spec", "objectRef", "workloadRef")
-}
 
 // kruiseRollout divides the numeric replicas of the steps by the replicas of the workload in each cluster. The replicas
 // of a cluster never decrease from step to step. Percentages are copied. If the replicas are unknown, nothing changes.

@@ -2,13 +2,10 @@ package fleet
 
 import (
 	"maps"
-	"reflect"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"github.com/argosy-io/argosy/internal/core/kind"
 )
-
-var sidecarSetKind = schema.GroupKind{Group: kruise, Kind: "SidecarSet"}
 
 // customVersionLabel has the customVersion in v1alpha1; in v1beta1 it is a field.
 const customVersionLabel = "apps.kruise.io/sidecarset-custom-version"
@@ -24,7 +21,7 @@ func CustomVersion(obj map[string]any) string {
 // sidecarSet divides the rollout, if that was asked for, and reports clusters that inject other sidecars.
 func (f *fleet) sidecarSet() error {
 	if f.options.scope == "Fleet" {
-		if err := f.rollOut(workloads[sidecarSetKind], nil); err != nil {
+		if err := f.rollOut(workload{kind.Facts(f.Template)}, nil); err != nil {
 			return err
 		}
 	}
@@ -96,10 +93,8 @@ func (f *fleet) skew() {
 		if m.Base == nil || m.Local == nil {
 			continue
 		}
-		for _, path := range workloads[sidecarSetKind].revision {
-			if !reflect.DeepEqual(field(m.Base.Object, path...), field(m.Local.Object, path...)) {
-				differ = append(differ, m.Cluster)
-			}
+		if !samePods(m.Base, m.Local) {
+			differ = append(differ, m.Cluster)
 		}
 		switch {
 		case m.fresh:

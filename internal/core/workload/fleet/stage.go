@@ -16,25 +16,20 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/argosy-io/argosy/api/wellknown"
+	"github.com/argosy-io/argosy/internal/core/kind"
 	"github.com/argosy-io/argosy/internal/core/object/fields"
 	words "github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
 // RevisionPaths returns the fields of a kind that make pods new.
-func RevisionPaths(kind schema.GroupKind) [][]string {
-	switch w, ok := workloads[kind]; {
-	case w.revision != nil:
-		return w.revision
-	case ok:
-		return [][]string{{"spec", "template"}}
-	}
-	return interpret.PodTemplatePaths(kind)
+func RevisionPaths(gk schema.GroupKind) [][]string {
+	return kind.Lookup(gk).RevisionPaths()
 }
 
 // samePods reports whether two objects of a kind ask for the same pods.
 func samePods(a, b *unstructured.Unstructured) bool {
-	return !slices.ContainsFunc(RevisionPaths(a.GroupVersionKind().GroupKind()), func(path []string) bool {
+	return !slices.ContainsFunc(kind.Facts(a).RevisionPaths(), func(path []string) bool {
 		return !reflect.DeepEqual(field(a.Object, path...), field(b.Object, path...))
 	})
 }
@@ -42,7 +37,7 @@ func samePods(a, b *unstructured.Unstructured) bool {
 // RevisionOf names the pods of a template. It changes when the template asks for other pods.
 func RevisionOf(template *unstructured.Unstructured) (string, error) {
 	h := fnv.New64a()
-	for _, path := range RevisionPaths(template.GroupVersionKind().GroupKind()) {
+	for _, path := range kind.Facts(template).RevisionPaths() {
 		raw, err := json.Marshal(field(template.Object, path...))
 		if err != nil {
 			return "", fmt.Errorf("read %s of the template: %w", strings.Join(path, "."), err)
@@ -184,9 +179,8 @@ func StageOf(in Input) (s Stage, ok bool) {
 	if in.Plan != nil {
 		return in.planStage()
 	}
-	kind := in.Template.GroupVersionKind().GroupKind()
 	o, err := optionsOf(in.Template.GetAnnotations())
-	if err != nil || o.order != inStages || !handlers[kind].hasStages(o, in.Template, in.Divided) {
+	if err != nil || o.order != inStages || !handlerOf(in.Template).hasStages(o, in.Template, in.Divided) {
 		return Stage{}, false
 	}
 	f, err := fleetOf(in, o)
@@ -200,11 +194,15 @@ func StageOf(in Input) (s Stage, ok bool) {
 			m.Base, m.Local = m.before, m.before
 		}
 	}
-	if handlers[kind].stagesClusters(o, in.Template, in.Divided) {
+	if handlerOf(in.Template).stagesClusters(o, in.Template, in.Divided) {
 		_, s = f.stageOfClusters()
 		return s, true
 	}
-	ro, parties, _, err := f.begin(workloads[kind])
+	w, known := workloadOf(in.Template.GroupVersionKind().GroupKind())
+	if !known || !rolls(in.Template.Object) {
+		return Stage{}, false
+	}
+	ro, parties, _, err := f.begin(w)
 	if err != nil {
 		return Stage{}, false
 	}
@@ -224,8 +222,8 @@ func StageOf(in Input) (s Stage, ok bool) {
 // stagesClusters reports whether the stages of a template are whole clusters, each of which has the new pods or not:
 // the hub divides no partition of it. What runs once has no stages.
 func (h handler) stagesClusters(o options, template *unstructured.Unstructured, divided bool) bool {
-	kind := template.GroupVersionKind().GroupKind()
-	if _, divides := workloads[kind]; o.order != inStages || divides && h.arithmetic(o, template, divided) {
+	divides := kind.Facts(template).Rolling != nil
+	if o.order != inStages || divides && h.arithmetic(o, template, divided) {
 		return false
 	}
 	return !runsOnce(template) && len(interpret.PodTemplates(template)) > 0
@@ -233,18 +231,14 @@ func (h handler) stagesClusters(o options, template *unstructured.Unstructured, 
 
 // runsOnce reports whether pods of the kind are never replaced.
 func runsOnce(template *unstructured.Unstructured) bool {
-	switch template.GetKind() {
-	case "Pod", "Job", "BroadcastJob":
-		return true
-	}
-	return false
+	k := kind.Facts(template)
+	return k.Once != nil || k.Pods.IsPod()
 }
 
 // hasStages reports whether the hub can roll out the template in stages: of pods, or of whole clusters.
 func (h handler) hasStages(o options, template *unstructured.Unstructured, divided bool) bool {
-	_, divides := workloads[template.GroupVersionKind().GroupKind()]
 	return h.stagesClusters(o, template, divided) ||
-		divides && h.arithmetic(o, template, divided) && rolls(template.Object)
+		kind.Facts(template).Rolling != nil && h.arithmetic(o, template, divided) && rolls(template.Object)
 }
 
 // ignoredStages returns the condition of a template that asks for stages and cannot have them; none without stages.
@@ -290,9 +284,6 @@ func (f *fleet) stageOfClusters() (targets []int64, at Stage) {
 	return targets, at
 }
 
-// deploymentKind never keeps old pods in the end: it has neither a partition nor an update on deletion.
-var deploymentKind = schema.GroupKind{Group: "apps", Kind: "Deployment"}
-
 // rolledOut reports whether the cluster is healthy with the pods of its Work. A paused workload counts as healthy, so
 // its status must also show that all pods are new and available. A Deployment may also be paused in the member, by a
 // Kruise Rollout, and an Argo Rollout by a step.
@@ -300,11 +291,11 @@ func (m *member) rolledOut() bool {
 	if !m.fresh || !m.healthy {
 		return false
 	}
-	kind := m.before.GroupVersionKind().GroupKind()
-	if !pausesPods(m.before) && text(m.status, "phase") != "Paused" && kind != deploymentKind {
+	of := kind.Facts(m.before)
+	if !pausesPods(m.before) && text(m.status, "phase") != "Paused" && !of.UpdatesAll {
 		return true
 	}
-	pods, _ := interpret.PodsOf(kind, m.status)
+	pods, _ := interpret.PodsOf(of.GroupKind, m.status)
 	return pods.Updated >= pods.All && pods.Available >= pods.All
 }
 

@@ -8,10 +8,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 )
-
-var unitedDeploymentKind = schema.GroupKind{Group: kruise, Kind: "UnitedDeployment"}
 
 // Matrix returns whole numbers with the given sums of rows and columns. The rows and the columns must have the same
 // total. Each cell is row·column/total, rounded down or up. Cells that were rounded up in before are rounded up again

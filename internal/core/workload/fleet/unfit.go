@@ -25,7 +25,7 @@ func (h handler) pauseUnfit(in Input, o options) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	w, divides := workloads[in.Template.GroupVersionKind().GroupKind()]
+	w, divides := workloadOf(in.Template.GroupVersionKind().GroupKind())
 	for _, m := range f.members {
 		f.keepFormer(m, false, 0, 1)
 		if divides && m.Base != nil && m.before != nil && strategy(m.before.Object, "partition") != nil {
@@ -45,7 +45,7 @@ func (f *fleet) keepShare(w workload, m *member) error {
 	if err != nil {
 		return err
 	}
-	if n, ok := whole(field(m.Base.Object, "spec", "replicas")); ok && w.desired == "" {
+	if n, ok := whole(field(m.Base.Object, "spec", "replicas")); ok && !w.perNode() {
 		p.replicas = n
 	}
 	o := outcome{share: p.written, scaled: p.scaled, percent: p.percent}

@@ -4,73 +4,46 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/argosy-io/argosy/internal/core/kind"
 )
 
-// workload is how a kind spells a rollout.
-type workload struct {
-	// partition and unavailable are how percentages of these fields round; unavailable applies without a surge.
-	partition, unavailable Rounding
-	// numeric is true if partition is a number of pods, never a percentage.
-	numeric bool
-	// surges is true if the kind knows maxSurge.
-	surges bool
-	// unset is the budget when none is given.
-	unset any
-	// desired is the status field with the desired number of pods, for kinds whose spec has none.
-	desired string
-	// revision are the fields that make pods new, default spec.template.
-	revision [][]string
-	// Status counters: pods, updated, updatedAvailable (empty if the kind has none), available.
-	pods, updated, updatedAvailable, available string
+// workload is a kind whose rollouts are divided.
+type workload struct{ *kind.Kind }
+
+// workloadOf returns the workload of a kind; ok is false for kinds without a partition that the hub divides.
+func workloadOf(gk schema.GroupKind) (w workload, ok bool) {
+	k := kind.Lookup(gk)
+	return workload{k}, k.Rolling != nil
 }
 
-const kruise = "apps.kruise.io"
-
-var (
-	cloneSetKind    = schema.GroupKind{Group: kruise, Kind: "CloneSet"}
-	statefulSetKind = schema.GroupKind{Group: kruise, Kind: "StatefulSet"}
-	// nativeStatefulSetKind is Kubernetes' own, of which only the ordinals are divided.
-	nativeStatefulSetKind = schema.GroupKind{Group: "apps", Kind: "StatefulSet"}
-)
-
-// workloads are the kinds whose rollouts are divided.
-var workloads = map[schema.GroupKind]workload{
-	cloneSetKind: {
-		partition: Up, unavailable: Up, surges: true, unset: "20%",
-		pods: "replicas", updated: "updatedReplicas", updatedAvailable: "updatedAvailableReplicas",
-		available: "availableReplicas",
-	},
-	statefulSetKind: {
-		numeric: true, unavailable: Down, unset: int64(1),
-		pods: "replicas", updated: "updatedReplicas", updatedAvailable: "updatedAvailableReplicas",
-		available: "availableReplicas",
-	},
-	{Group: kruise, Kind: "DaemonSet"}: {
-		partition: Down, unavailable: Up, surges: true, unset: int64(1), desired: "desiredNumberScheduled",
-		pods: "currentNumberScheduled", updated: "updatedNumberScheduled", available: "numberAvailable",
-	},
-	sidecarSetKind: {
-		partition: Up, unavailable: Up, unset: int64(1), desired: "matchedPods",
-		revision: [][]string{{"spec", "containers"}, {"spec", "initContainers"}, {"spec", "volumes"}},
-		pods:     "matchedPods", updated: "updatedPods", updatedAvailable: "updatedReadyPods", available: "readyPods",
-	},
-}
+// perNode reports whether the spec has no number of pods, as that of a DaemonSet.
+func (w workload) perNode() bool { return w.Counters.Desired != "" }
 
 // percentages reports whether a partition of the kind may be a percentage of the replicas that an autoscaler sets.
-func (w workload) percentages() bool { return !w.numeric && w.desired == "" }
+func (w workload) percentages() bool { return !w.Rolling.Numeric && !w.perNode() }
 
-// strategyPath is where the strategy of obj has its fields: a SidecarSet, and a CloneSet of v1alpha1, has them one
-// level higher.
-func strategyPath(obj map[string]any) []string {
-	kind := text(obj, "kind")
-	if kind == "SidecarSet" || kind == "CloneSet" && strings.HasSuffix(text(obj, "apiVersion"), "/v1alpha1") {
-		return []string{"spec", "updateStrategy"}
+// rounding returns Down or Up.
+func rounding(down bool) Rounding {
+	if down {
+		return Down
 	}
-	return []string{"spec", "updateStrategy", "rollingUpdate"}
+	return Up
+}
+
+// factsOf returns the facts about the kind of obj, and its version.
+func factsOf(obj map[string]any) (k *kind.Kind, version string) {
+	gvk := schema.FromAPIVersionAndKind(text(obj, "apiVersion"), text(obj, "kind"))
+	return kind.Lookup(gvk.GroupKind()), gvk.Version
+}
+
+// strategyPath is where the strategy of obj has its fields.
+func strategyPath(obj map[string]any) []string {
+	k, version := factsOf(obj)
+	return k.Strategy(version)
 }
 
 // strategy returns a field of the update strategy of obj, nil when it is not set.
@@ -86,12 +59,13 @@ func rolls(obj map[string]any) bool {
 
 // ordered reports whether the controller of a StatefulSet does one pod after the other.
 func ordered(obj map[string]any) bool {
-	return text(obj, "kind") == "StatefulSet" && text(obj, "spec", "podManagementPolicy") != "Parallel"
+	k, _ := factsOf(obj)
+	return k.Pods.InTurn && text(obj, "spec", "podManagementPolicy") != "Parallel"
 }
 
 // budgets are maxUnavailable and maxSurge of obj for so many replicas; at least one of them is more than none.
 func (w workload) budgets(obj map[string]any, replicas int64) (unavailable, surge int64, err error) {
-	if v := strategy(obj, "maxSurge"); v != nil && w.surges {
+	if v := strategy(obj, "maxSurge"); v != nil && w.Rolling.Surges {
 		if surge, err = Resolve(v, replicas, Up); err != nil {
 			return 0, 0, fmt.Errorf("maxSurge: %w", err)
 		}
@@ -101,28 +75,28 @@ func (w workload) budgets(obj map[string]any, replicas int64) (unavailable, surg
 	}
 	v := strategy(obj, "maxUnavailable")
 	if v == nil {
-		if v = w.unset; w.desired != "" && surge > 0 {
+		if v = w.Rolling.Unset; w.perNode() && surge > 0 {
 			v = int64(0) // a DaemonSet has the one or the other
 		}
 	}
-	rounding := w.unavailable
-	if w.desired == "" && surge > 0 {
-		rounding = Down
+	round := rounding(w.Rolling.UnavailableRoundsDown)
+	if !w.perNode() && surge > 0 {
+		round = Down
 	}
-	if unavailable, err = Resolve(v, replicas, rounding); err != nil {
+	if unavailable, err = Resolve(v, replicas, round); err != nil {
 		return 0, 0, fmt.Errorf("maxUnavailable: %w", err)
 	}
-	if unavailable+surge < 1 || !w.surges {
+	if unavailable+surge < 1 || !w.Rolling.Surges {
 		unavailable = max(unavailable, 1)
 	}
 	return unavailable, surge, nil
 }
 
 func (w workload) kept(partition any, of int64) (int64, error) {
-	if _, isNumber := whole(partition); w.numeric && partition != nil && !isNumber {
+	if _, isNumber := whole(partition); w.Rolling.Numeric && partition != nil && !isNumber {
 		return 0, fmt.Errorf("partition: %v is not a whole number", partition)
 	}
-	n, err := KeptOld(partition, of, w.partition)
+	n, err := KeptOld(partition, of, rounding(w.Rolling.PartitionRoundsDown))
 	if err != nil {
 		return 0, fmt.Errorf("partition: %w", err)
 	}
@@ -148,10 +122,10 @@ func (w workload) write(m *unstructured.Unstructured, o outcome) (*unstructured.
 		return unstructured.SetNestedField(m.Object, value, append(slices.Clone(at), name)...)
 	}
 	var partition any = o.replicas - o.released
-	if w.desired != "" && o.released == 0 && o.replicas > 0 {
+	if w.perNode() && o.released == 0 && o.replicas > 0 {
 		partition = "100%" // of however many there will be
 	}
-	if w.numeric && o.scaled && o.released == 0 && o.replicas > 0 {
+	if w.Rolling.Numeric && o.scaled && o.released == 0 && o.replicas > 0 {
 		partition = int64(math.MaxInt32) // no pod that an autoscaler adds has this ordinal
 	}
 	if o.percent && o.released < o.replicas {
@@ -166,7 +140,7 @@ func (w workload) write(m *unstructured.Unstructured, o outcome) (*unstructured.
 			return nil, err
 		}
 	}
-	if w.surges && (strategy(m.Object, "maxSurge") != nil || o.surging > 0) {
+	if w.Rolling.Surges && (strategy(m.Object, "maxSurge") != nil || o.surging > 0) {
 		return m, put("maxSurge", o.surging)
 	}
 	return m, nil

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/kind"
 	"github.com/argosy-io/argosy/internal/core/object/fields"
 	"github.com/argosy-io/argosy/internal/core/object/text"
 )
@@ -49,7 +50,8 @@ func Overdue(health Health, observed *unstructured.Unstructured, was *metav1.Con
 	}
 	deadline, p := paceOf(observed)
 	if over := was != nil && was.Status == metav1.ConditionFalse; over && !progressed {
-		if was.Reason == ReasonDeadlineExceeded && p != free || failureNamed(observed, was.Reason) != nil {
+		if was.Reason == ReasonDeadlineExceeded && p != free ||
+			failureNamed(fields.Object(observed.Object, "status"), was.Reason) != nil {
 			return Degraded, was, 0
 		}
 	}
@@ -126,11 +128,11 @@ func moved(a, b map[string]any) bool {
 // paceOf returns the deadline of an object and whether it applies.
 func paceOf(observed *unstructured.Unstructured) (time.Duration, pace) {
 	spec, status := fields.Object(observed.Object, "spec"), fields.Object(observed.Object, "status")
-	switch kind := observed.GroupVersionKind().GroupKind(); {
-	case RunsOnce(kind) && len(status) > 0, // runs have no deadline
-		kind.Group == "rollouts.kruise.io", // steps may wait for approval
+	switch of := kind.Facts(observed); {
+	case of.Once != nil && len(status) > 0, // runs have no deadline
+		observed.GroupVersionKind().Group == "rollouts.kruise.io", // steps may wait for approval
 		// steps may wait here too; its controller applies the deadline
-		kind.Group == "argoproj.io" && kind.Kind == "Rollout" && fields.Text(status, "phase") != "":
+		of.Refers != nil && of.Refers.Paces && fields.Text(status, "phase") != "":
 		return 0, free
 	}
 	if paused(spec) {

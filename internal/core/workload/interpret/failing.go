@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/argosy-io/argosy/internal/core/kind"
 	"github.com/argosy-io/argosy/internal/core/object/fields"
@@ -28,14 +29,15 @@ const (
 )
 
 // Refusal returns why the controller of a workload cannot create pods, by the conditions of a status; empty if it does
-// not report that. Controllers of OpenKruise may report an error that is over: theirs count only if the workload lacks
-// pods.
-func Refusal(status map[string]any, lacks bool) string {
-	for _, c := range fields.Objects(status, "conditions") {
-		condition := fields.Text(c, "type")
-		if fields.Text(c, "status") == "True" && (condition == kind.ReplicaFailure || lacks &&
-			slices.Contains([]string{"FailedScale", "FailedCreatePod", "SubsetFailure"}, condition)) {
-			return fields.Text(c, "message")
+// not report that. A condition that may be of an error that is over counts only if the workload lacks pods.
+func Refusal(gk schema.GroupKind, status map[string]any, lacks bool) string {
+	failures := kind.Lookup(gk).Failures
+	if failures == nil {
+		failures = []kind.Failure{kind.ReplicaFailure}
+	}
+	for _, f := range failures {
+		if is := failureNamed(status, f.Type); is != nil && !f.Updating && (f.Current || lacks) {
+			return is.message
 		}
 	}
 	return ""
@@ -48,8 +50,8 @@ type failure struct {
 }
 
 // failureNamed returns the condition of the type if it reports a failure; otherwise nil.
-func failureNamed(observed *unstructured.Unstructured, kind string) *failure {
-	for _, c := range fields.Objects(observed.Object, "status", "conditions") {
+func failureNamed(status map[string]any, kind string) *failure {
+	for _, c := range fields.Objects(status, "conditions") {
 		if fields.Text(c, "type") == kind && fields.Text(c, "status") == "True" {
 			at, _ := time.Parse(time.RFC3339, fields.Text(c, "lastTransitionTime"))
 			return &failure{kind, fields.Text(c, "message"), at}
@@ -66,28 +68,20 @@ func failureNamed(observed *unstructured.Unstructured, kind string) *failure {
 // nothing else. Any other failure counts only if it is fresh, is no conflict, and an update is pending.
 func failureOf(observed *unstructured.Unstructured, fresh func(*failure) bool) *failure {
 	lacks, waiting := lacksPods(observed), paused(fields.Object(observed.Object, "spec"))
-	for _, condition := range failuresOf(observed) {
-		f := failureNamed(observed, condition)
-		if f != nil && (lacks && !updating[condition] || condition != kind.ReplicaFailure && !waiting &&
-			!strings.Contains(f.message, conflict) && fresh(f)) {
+	for _, of := range kind.Facts(observed).Failures {
+		f := failureNamed(fields.Object(observed.Object, "status"), of.Type)
+		if f != nil && (lacks && !of.Updating || !of.Current && !waiting && !strings.Contains(f.message, conflict) &&
+			fresh(f)) {
 			return f
 		}
 	}
 	return nil
 }
 
-// failuresOf returns the types of conditions with which the controller of an object reports failures.
-func failuresOf(observed *unstructured.Unstructured) []string {
-	return kind.Lookup(observed.GroupVersionKind().GroupKind()).Failures
-}
-
-// updating are the failures that are not about missing pods.
-var updating = map[string]bool{"FailedUpdate": true, "FailedUpdatePod": true}
-
 // fails reports whether a controller reports a failure, even if the error may be over.
 func fails(observed *unstructured.Unstructured) bool {
-	return slices.ContainsFunc(failuresOf(observed), func(kind string) bool {
-		return failureNamed(observed, kind) != nil
+	return slices.ContainsFunc(kind.Facts(observed).Failures, func(f kind.Failure) bool {
+		return failureNamed(fields.Object(observed.Object, "status"), f.Type) != nil
 	})
 }
 
@@ -98,18 +92,18 @@ func lacksPods(observed *unstructured.Unstructured) bool {
 	if pods >= wantedPods(spec) {
 		return false
 	}
-	return fields.Number(status, "readyReplicas") >= pods || !inTurn(observed.GetKind(), spec)
+	return fields.Number(status, "readyReplicas") >= pods || !inTurn(kind.Facts(observed).Pods.InTurn, spec)
 }
 
 // inTurn reports whether a workload creates pods only while enough others are ready, like a StatefulSet.
-func inTurn(kind string, spec map[string]any) bool {
-	if strings.EqualFold(kind, "StatefulSet") && fields.Text(spec, "podManagementPolicy") != "Parallel" ||
+func inTurn(ordered bool, spec map[string]any) bool {
+	if ordered && fields.Text(spec, "podManagementPolicy") != "Parallel" ||
 		fields.Value(spec, "scaleStrategy", "maxUnavailable") != nil {
 		return true
 	}
 	for name := range fields.Object(spec, "template") {
-		if of, ok := strings.CutSuffix(name, "Template"); ok &&
-			inTurn(strings.TrimPrefix(of, "advanced"), fields.Object(spec, "template", name, "spec")) {
+		if strings.HasSuffix(name, "Template") && inTurn(strings.HasSuffix(strings.ToLower(name), "statefulsettemplate"),
+			fields.Object(spec, "template", name, "spec")) {
 			return true
 		}
 	}

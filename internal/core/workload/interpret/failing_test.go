@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
@@ -234,14 +235,19 @@ func TestReplicaFailureCountsIfReplicasAreMissing(t *testing.T) {
 }
 
 func TestRefusalIsTheSentenceOfTheController(t *testing.T) {
-	for kind, want := range map[string]string{"ReplicaFailure": "no no", "FailedScale": " no", "FailedCreatePod": " no",
-		"SubsetFailure": " no", "FailedUpdate": " ", "Available": " "} {
+	for _, c := range []struct{ of, kind, want string }{
+		{"Deployment.apps", "ReplicaFailure", "no no"}, {"ReplicaSet.apps", "ReplicaFailure", "no no"},
+		{"CloneSet.apps.kruise.io", "FailedScale", " no"}, {"StatefulSet.apps.kruise.io", "FailedCreatePod", " no"},
+		{"UnitedDeployment.apps.kruise.io", "SubsetFailure", " no"}, {"CloneSet.apps.kruise.io", "FailedUpdate", " "},
+		{"CloneSet.apps.kruise.io", "Available", " "}, {"Deployment.apps", "FailedScale", " "},
+	} {
+		kind, want, of := c.kind, c.want, schema.ParseGroupKind(c.of)
 		status := map[string]any{"conditions": []any{map[string]any{"type": kind, "status": "True", "message": "no"}}}
-		if got := interpret.Refusal(status, false) + " " + interpret.Refusal(status, true); got != want {
+		if got := interpret.Refusal(of, status, false) + " " + interpret.Refusal(of, status, true); got != want {
 			t.Errorf("%s: %q, want %q", kind, got, want)
 		}
 		status["conditions"].([]any)[0].(map[string]any)["status"] = "False"
-		if got := interpret.Refusal(status, true); got != "" {
+		if got := interpret.Refusal(of, status, true); got != "" {
 			t.Errorf("%s is False: %q", kind, got)
 		}
 	}

@@ -63,14 +63,14 @@ func CleansUp(observed *unstructured.Unstructured) bool {
 	if observed == nil {
 		return false
 	}
-	once := kind.Lookup(observed.GroupVersionKind().GroupKind()).Once
+	once := kind.Facts(observed).Once
 	return once != nil && (once.Standard >= 0 || once.TTL != nil && fields.Value(observed.Object, once.TTL...) != nil)
 }
 
 // Expiry returns the time at which the TTL of a finished template ends. ok is false if it has not finished, has no TTL,
 // or if the API server deletes it.
 func Expiry(template *unstructured.Unstructured) (when time.Time, ok bool) {
-	once := kind.Lookup(template.GroupVersionKind().GroupKind()).Once
+	once := kind.Facts(template).Once
 	status, _ := template.Object["status"].(map[string]any)
 	if once == nil || once.Swept || once.Ended == "" || !once.Over(status) {
 		return time.Time{}, false

@@ -11,20 +11,14 @@ import (
 	"github.com/argosy-io/argosy/internal/core/object/fields"
 )
 
-// PodKinds returns the kinds with pod templates or pod specs, in no order.
+// PodKinds returns the kinds with pod templates or pod specs, sorted.
 func PodKinds() []schema.GroupKind {
-	var kinds []schema.GroupKind
-	for _, k := range kind.List() {
-		if len(k.Pods.Templates)+len(k.Pods.Specs) > 0 {
-			kinds = append(kinds, k.GroupKind)
-		}
-	}
-	return kinds
+	return kind.Select(func(k *kind.Kind) bool { return len(k.Pods.Templates)+len(k.Pods.Specs) > 0 })
 }
 
 // podsOf returns where objects of the kind of obj have pods.
 func podsOf(obj *unstructured.Unstructured) kind.Pods {
-	return kind.Lookup(obj.GroupVersionKind().GroupKind()).Pods
+	return kind.Facts(obj).Pods
 }
 
 // PodTemplates returns the paths of the existing pod templates of obj. A Pod is its own template at the empty path. For

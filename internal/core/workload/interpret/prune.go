@@ -21,11 +21,6 @@ var serverSet = []string{
 // SetByServer reports whether an API server or a controller of the hub sets a metadata field, so that it is never sent.
 func SetByServer(field string) bool { return slices.Contains(serverSet, field) }
 
-// jobLabels are labels that the API server generates in a Job. They contain the Job's UID on the hub.
-var jobLabels = []string{
-	"controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name",
-}
-
 // Prune removes from manifest, in place, what the hub's API server set and a member must set itself.
 func Prune(manifest *unstructured.Unstructured) {
 	DropAllocated(manifest) // uses the managed fields, which are removed next
@@ -36,18 +31,22 @@ func Prune(manifest *unstructured.Unstructured) {
 	}
 	delete(manifest.Object, "status")
 
-	gk := manifest.GroupVersionKind().GroupKind()
+	of := kind.Facts(manifest)
 	// If a member deleted a finished object, the hub would create it again, and it would run again.
-	if once := kind.Lookup(gk).Once; once != nil && once.TTL != nil {
-		unstructured.RemoveNestedField(manifest.Object, once.TTL...)
+	if of.Once != nil && of.Once.TTL != nil {
+		unstructured.RemoveNestedField(manifest.Object, of.Once.TTL...)
 	}
-	switch gk {
-	case schema.GroupKind{Group: "apps", Kind: "Deployment"}:
-		dropKeys(manifest.Object, func(key string) bool {
-			return strings.HasPrefix(key, "deployment.kubernetes.io/revision")
-		}, "metadata", "annotations")
-	case schema.GroupKind{Group: "batch", Kind: "Job"}:
-		pruneJob(manifest.Object)
+	if len(of.Generated) > 0 {
+		generated := func(key string) bool {
+			return slices.ContainsFunc(of.Generated, func(prefix string) bool { return strings.HasPrefix(key, prefix) })
+		}
+		dropKeys(manifest.Object, generated, "metadata", "labels")
+		dropKeys(manifest.Object, generated, "metadata", "annotations")
+	}
+	if len(of.Pods.Labels) > 0 {
+		pruneSelector(manifest.Object, of.Pods.Labels)
+	}
+	switch manifest.GroupVersionKind().GroupKind() {
 	case schema.GroupKind{Kind: "ServiceAccount"}:
 		pruneServiceAccount(manifest)
 	case schema.GroupKind{Kind: "Service"}:
@@ -58,9 +57,6 @@ func Prune(manifest *unstructured.Unstructured) {
 		}
 	case schema.GroupKind{Kind: "Secret"}:
 		pruneSecret(manifest.Object)
-	case schema.GroupKind{Group: "argoproj.io", Kind: "Workflow"},
-		schema.GroupKind{Group: "argoproj.io", Kind: "CronWorkflow"}:
-		pruneWorkflow(manifest.Object)
 	case schema.GroupKind{Kind: "PersistentVolumeClaim"}:
 		dropKeys(manifest.Object, func(key string) bool {
 			return key == "volume.kubernetes.io/selected-node"
@@ -68,12 +64,13 @@ func Prune(manifest *unstructured.Unstructured) {
 	}
 }
 
-// pruneJob removes the generated selector. With manualSelector it belongs to the user.
-func pruneJob(job map[string]any) {
+// pruneSelector removes the generated selector of a Job, whose labels contain its UID on the hub. With manualSelector
+// it belongs to the user.
+func pruneSelector(job map[string]any, labels []string) {
 	if fields.Yes(job, "spec", "manualSelector") {
 		return
 	}
-	generated := func(key string) bool { return slices.Contains(jobLabels, key) }
+	generated := func(key string) bool { return slices.Contains(labels, key) }
 	dropKeys(job, generated, "spec", "selector", "matchLabels")
 	dropKeys(job, generated, "spec", "template", "metadata", "labels")
 	if selector := fields.Object(job, "spec", "selector"); selector != nil && len(selector) == 0 {
@@ -124,21 +121,6 @@ func pruneSecret(secret map[string]any) {
 	}
 	delete(secret, "data")
 	dropKeys(secret, func(key string) bool { return key == corev1.ServiceAccountUIDKey }, "metadata", "annotations")
-}
-
-// pruneWorkflow removes the labels with which Argo's controller marks completed Workflows. It would ignore the object.
-func pruneWorkflow(workflow map[string]any) {
-	done := func(key string) bool {
-		switch key {
-		case "workflows.argoproj.io/completed", "workflows.argoproj.io/phase",
-			"workflows.argoproj.io/workflow-archiving-status",
-			"cronworkflows.argoproj.io/completed", "cronworkflows.argoproj.io/last-used-schedule":
-			return true
-		}
-		return false
-	}
-	dropKeys(workflow, done, "metadata", "labels")
-	dropKeys(workflow, done, "metadata", "annotations")
 }
 
 // dropKeys removes the unwanted keys of the map at path, and the map itself if it becomes empty.

@@ -10,7 +10,7 @@ import (
 
 // NoteSuspension sets the annotation on a manifest in place, if it is suspended.
 func NoteSuspension(manifest *unstructured.Unstructured) {
-	if !kind.Lookup(manifest.GroupVersionKind().GroupKind()).StatusIsShared {
+	if !kind.Facts(manifest).StatusIsShared {
 		return
 	}
 	suspended := fields.Yes(manifest.Object, "spec", "suspend")

@@ -76,7 +76,7 @@ type Pods struct{ All, Updated, Ready, Available int64 }
 // PodsOf reads the numbers in a status. ok is false for a kind that does not count updated pods.
 func PodsOf(gk schema.GroupKind, status map[string]any) (p Pods, ok bool) {
 	c, known := kind.Lookup(gk).Counters, true
-	if c == (kind.Counters{}) {
+	if c.Updated == "" {
 		c = kind.OfReplicas
 		_, known = fields.Whole(status[c.Updated])
 	}

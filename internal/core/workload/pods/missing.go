@@ -3,6 +3,7 @@ package pods
 import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/argosy-io/argosy/internal/core/kind"
 	"github.com/argosy-io/argosy/internal/core/object/fields"
 	"github.com/argosy-io/argosy/internal/core/object/text"
 )
@@ -11,18 +12,17 @@ import (
 const FailedCreate = "FailedCreate"
 
 // Missing returns how many of a workload's replicas have no pod in a cluster, by its status there.
-func Missing(kind schema.GroupKind, status map[string]any, replicas int64) int64 {
-	there := fields.Number(status, "replicas")
-	switch {
-	case kind == schema.GroupKind{Group: "batch", Kind: "Job"}:
-		there = fields.Number(status, "active")
-	case kind.Kind == "DaemonSet":
-		replicas, there = fields.Number(status, "desiredNumberScheduled"), fields.Number(status, "currentNumberScheduled")
-	case kind.Kind == "BroadcastJob":
-		replicas = fields.Number(status, "desired")
-		there = fields.Number(status, "active") + fields.Number(status, "succeeded") + fields.Number(status, "failed")
+func Missing(gk schema.GroupKind, status map[string]any, replicas int64) int64 {
+	c := kind.Lookup(gk).Counters
+	if c.Existing == nil {
+		c.Existing = []string{"replicas"}
+	} else if c.Desired != "" {
+		replicas = fields.Number(status, c.Desired)
 	}
-	return max(0, replicas-there)
+	for _, name := range c.Existing {
+		replicas -= fields.Number(status, name)
+	}
+	return max(0, replicas)
 }
 
 // WithRefusal returns the report with pods that the controller cannot create, for the reason in message. A rollout may

@@ -5,10 +5,10 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/cluster/capacity"
+	"github.com/argosy-io/argosy/internal/core/kind"
+	"github.com/argosy-io/argosy/internal/core/match"
 )
 
 // Workload is a template with pods that have troubles in a cluster.
@@ -20,25 +20,10 @@ type Workload struct {
 	Report     `json:",inline"`
 }
 
-// createdKinds maps the kinds with well-known pod owners to the kinds of the owners that an object creates. The value
-// is nil for kinds that own their pods directly.
-var createdKinds = map[string][]string{
-	"Pod": nil, "ReplicationController": nil, "ReplicaSet.apps": nil, "StatefulSet.apps": nil, "DaemonSet.apps": nil,
-	"Job.batch":               nil,
-	"CloneSet.apps.kruise.io": nil, "StatefulSet.apps.kruise.io": nil, "DaemonSet.apps.kruise.io": nil,
-	"BroadcastJob.apps.kruise.io": nil,
-	"Workflow.argoproj.io":        nil,
-	"Deployment.apps":             {"ReplicaSet"}, "Rollout.argoproj.io": {"ReplicaSet"},
-	"CronJob.batch": {"Job"}, "AdvancedCronJob.apps.kruise.io": {"Job", "BroadcastJob"},
-	"CronWorkflow.argoproj.io":        {"Workflow"},
-	"UnitedDeployment.apps.kruise.io": {"ReplicaSet", "StatefulSet", "CloneSet"},
-}
-
 // HasPods reports whether the template of a binding may have pods: its kind is known or its interpreter reports
 // replicas. Other templates may share the name of a workload by coincidence.
 func HasPods(b *workv1alpha2.ResourceBindingSpec) bool {
-	_, known := createdKinds[groupKind(b.Resource)]
-	return known || b.Replicas > 0 || b.ReplicaRequirements != nil || len(b.Components) > 0
+	return podsOf(b.Resource).HaveOwners() || b.Replicas > 0 || b.ReplicaRequirements != nil || len(b.Components) > 0
 }
 
 // Owner returns the index of the template that is the workload or created it; -1 for none. All templates must be in the
@@ -65,12 +50,12 @@ func comesBefore(a, b workv1alpha2.ObjectReference) bool {
 func closeness(of capacity.Workload, t workv1alpha2.ObjectReference) int {
 	const itself, known, same = 1 << 20, 1 << 19, 1 << 18
 	maker := capacity.Workload{Namespace: t.Namespace, Kind: t.Kind, Name: t.Name}
-	makes, isKnown := createdKinds[groupKind(t)]
-	rank := 0
+	made := podsOf(t)
+	isKnown, rank := made.HaveOwners(), 0
 	switch {
 	case of == maker:
 		return itself
-	case of.Kind == "Pod" || !of.BelongsTo(maker) || isKnown && !slices.Contains(makes, of.Kind):
+	case of.Kind == "Pod" || !of.BelongsTo(maker) || isKnown && !slices.Contains(made.Makers, of.Kind):
 		return 0
 	case of.Name == t.Name:
 		rank = same
@@ -85,6 +70,6 @@ func closeness(of capacity.Workload, t workv1alpha2.ObjectReference) int {
 	return rank
 }
 
-func groupKind(of workv1alpha2.ObjectReference) string {
-	return schema.FromAPIVersionAndKind(of.APIVersion, of.Kind).GroupKind().String()
+func podsOf(of workv1alpha2.ObjectReference) kind.Pods {
+	return kind.Lookup(match.GroupKind(of.APIVersion, of.Kind)).Pods
 }

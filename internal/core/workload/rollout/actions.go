@@ -34,7 +34,7 @@ type Action struct {
 
 // Actions returns what one command can change of a template.
 func Actions(obj *unstructured.Unstructured, now time.Time) (all []Action) {
-	of := kind.Lookup(obj.GroupVersionKind().GroupKind())
+	of := kind.Facts(obj)
 	if of.Scale {
 		n := int64(1) // the default of all these kinds
 		if given, found, _ := unstructured.NestedInt64(obj.Object, "spec", "replicas"); found {

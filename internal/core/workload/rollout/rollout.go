@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/argosy-io/argosy/api/wellknown"
 	"github.com/argosy-io/argosy/internal/core/kind"
@@ -16,7 +15,7 @@ import (
 )
 
 // Kind is the kind of Kruise Rollouts, in all its versions.
-var Kind = schema.GroupKind{Group: "rollouts.kruise.io", Kind: "Rollout"}
+var Kind = kind.KruiseRollout.GroupKind
 
 // Approval is for one cluster.
 type Approval struct {
@@ -129,9 +128,8 @@ func Grant(cluster string, observed *unstructured.Unstructured) map[string]any {
 
 // PausePath returns the field by which a rollout of the object stops where it is; nil if its kind has none.
 func PausePath(obj *unstructured.Unstructured) []string {
-	gvk := obj.GroupVersionKind()
-	if pause := kind.Lookup(gvk.GroupKind()).Pause; pause != nil {
-		return pause(gvk.Version)
+	if pause := kind.Facts(obj).Pause; pause != nil {
+		return pause(obj.GroupVersionKind().Version)
 	}
 	return nil
 }
