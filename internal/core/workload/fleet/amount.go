@@ -47,7 +47,8 @@ func percentOf(v any) (*big.Rat, error) {
 	text, _ := v.(string)
 	digits, ok := strings.CutSuffix(text, "%")
 	// Rat would take fractions and powers of ten, large ones too.
-	if !ok || digits == "" || len(digits) > 16 || strings.Trim(digits, "0123456789.") != "" {
+	if !ok || digits == "" || len(digits) > 16 || strings.Trim(digits, "0123456789.") != "" ||
+		strings.HasPrefix(digits, ".") || strings.HasSuffix(digits, ".") {
 		return nil, fmt.Errorf("%s is neither a whole number nor a percentage", quoted(v))
 	}
 	p, ok := new(big.Rat).SetString(digits)

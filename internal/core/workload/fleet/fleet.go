@@ -461,6 +461,14 @@ func (f *fleet) rollOut(w workload, byOrdinal func(kept int64) []int64) error {
 	return nil
 }
 
+// rollOutAndScale also divides the limit of pods that are created.
+func (f *fleet) rollOutAndScale(w workload, byOrdinal func(kept int64) []int64) error {
+	if err := f.rollOut(w, byOrdinal); err != nil || !w.Rolling.LimitsScaling {
+		return err
+	}
+	return f.scaleLimit(rounding(w.Rolling.UnavailableRoundsDown), w.Rolling.Numeric)
+}
+
 // begin returns the rollout of the template without its budgets, the part of each member, and the replicas of all.
 func (f *fleet) begin(w workload) (ro rollout, parties []party, total int64, err error) {
 	parties = make([]party, len(f.members))
@@ -544,7 +552,7 @@ func handlerOf(template *unstructured.Unstructured) handler {
 	k := kind.Facts(template)
 	switch k.Divides {
 	case kind.DividesRollout:
-		return handler{divides: k.Replicas != nil, share: func(f *fleet) error { return f.rollOut(workload{k}, nil) }}
+		return handler{divides: k.Replicas != nil, share: func(f *fleet) error { return f.rollOutAndScale(workload{k}, nil) }}
 	case kind.DividesRolloutAndPods:
 		return handler{divides: true, share: (*fleet).cloneSet,
 			always: func(template map[string]any) bool { return len(list(template, podsToDeletePath...)) > 0 }}
@@ -595,10 +603,7 @@ func (f *fleet) cloneSet() error {
 	routes := f.podRoutes(names)
 	f.delayScaleDown(routes)
 	if f.Divided && f.options.scope != "Cluster" {
-		if err := f.rollOut(workload{kind.Facts(f.Template)}, nil); err != nil {
-			return err
-		}
-		if err := f.scaleLimit(Up, false); err != nil {
+		if err := f.rollOutAndScale(workload{kind.Facts(f.Template)}, nil); err != nil {
 			return err
 		}
 	}

@@ -209,12 +209,7 @@ func assign(owners []owner, taken, busy ordinals, limit int64) (assigned [][]int
 // statefulSet divides an Advanced StatefulSet: its ordinals if they must be unique, then its rollout.
 func (f *fleet) statefulSet() error {
 	w := workload{kind.Facts(f.Template)}
-	roll := func(byOrdinal func(kept int64) []int64) error {
-		if err := f.rollOut(w, byOrdinal); err != nil {
-			return err
-		}
-		return f.scaleLimit(Down, true)
-	}
+	roll := func(byOrdinal func(kept int64) []int64) error { return f.rollOutAndScale(w, byOrdinal) }
 	if !f.options.uniqueOrdinals {
 		f.result.Record = ""
 		if !f.options.leavesToMember(len(f.members)) {

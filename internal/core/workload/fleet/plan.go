@@ -12,6 +12,7 @@ import (
 
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/kind"
 	words "github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
@@ -627,12 +628,8 @@ func KeepsOldPods(w *workv1alpha1.Work, template *unstructured.Unstructured) (bo
 // MaxUnavailable returns how many of so many pods an update of a template may make unavailable at the same time. ok is
 // false if the hub does not limit that for the kind.
 func MaxUnavailable(template *unstructured.Unstructured, replicas int64) (n int64, ok bool) {
-	w, ok := workloadOf(template.GroupVersionKind().GroupKind())
-	if !ok {
-		return 0, false
-	}
-	n, _, err := w.budgets(template.Object, replicas)
-	return n, err == nil
+	_, n, err := Limits(template, replicas)
+	return n, err == nil && kind.Facts(template).Rolling != nil
 }
 
 // Targets returns the new pods of clusters with so many replicas at the end of a stage, counted from 1, if all were old

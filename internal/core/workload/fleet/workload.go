@@ -92,6 +92,24 @@ func (w workload) budgets(obj map[string]any, replicas int64) (unavailable, surg
 	return unavailable, surge, nil
 }
 
+// Limits returns how many of so many pods the partition of obj keeps on their old revision, and how many an update may
+// make unavailable; 0 for a kind without a partition. A selector in the strategy limits the update to some pods, whose
+// number is not known: then all may be kept.
+func Limits(obj *unstructured.Unstructured, pods int64) (kept, unavailable int64, err error) {
+	w, ok := workloadOf(obj.GroupVersionKind().GroupKind())
+	if !ok {
+		return 0, 0, nil
+	}
+	if kept, err = w.kept(strategy(obj.Object, "partition"), pods); err != nil {
+		return 0, 0, err
+	}
+	if strategy(obj.Object, "selector") != nil {
+		kept = pods
+	}
+	unavailable, _, err = w.budgets(obj.Object, pods)
+	return kept, unavailable, err
+}
+
 func (w workload) kept(partition any, of int64) (int64, error) {
 	if _, isNumber := whole(partition); w.Rolling.Numeric && partition != nil && !isNumber {
 		return 0, fmt.Errorf("partition: %v is not a whole number", partition)

@@ -2,7 +2,6 @@ package builtin
 
 import (
 	"cmp"
-	"context"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -25,32 +24,10 @@ func advancedStatefulSet() *interpret.Hooks {
 		Retain: retainAll(retainReplicas, retainRollout, retainImmutable(immutableSelector,
 			immutableText("spec", "serviceName"), immutableText("spec", "podManagementPolicy"), immutableStorage)),
 		Reflect: reflectWhole,
-		Health:  advancedStatefulSetHealth,
+		Health:  rollingHealth,
 		Aggregate: counting(counters, reaching("updatedAvailableReplicas"),
 			addRevisions, addCollisions, addConditions, addSelector, addVolumeClaims),
 	}
-}
-
-func advancedStatefulSetHealth(_ context.Context, observed *unstructured.Unstructured) (interpret.Health, error) {
-	wanted, err := specNumber(observed, 1, "replicas")
-	if err != nil {
-		return interpret.Unknown, err
-	}
-	partition, err := specNumber(observed, 0, "updateStrategy", "rollingUpdate", "partition")
-	if err != nil {
-		return interpret.Unknown, err
-	}
-	if !fresh(observed) {
-		return interpret.Progressing, nil
-	}
-	spec, status := object(observed.Object, "spec"), object(observed.Object, "status")
-	return rolling{
-		wanted:  wanted,
-		keptOld: min(max(partition, 0), wanted), // this partition counts pods, unlike that of Kubernetes
-		there:   number(status, "replicas"), available: number(status, "availableReplicas"),
-		updated: number(status, "updatedReplicas"), updatedAvailable: updatedAvailable(status),
-		paused: paused(spec), onDelete: onDelete(spec),
-	}.health(), nil
 }
 
 // addVolumeClaims adds up the claims per claim template over the clusters.

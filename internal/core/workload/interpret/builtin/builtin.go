@@ -6,10 +6,11 @@
 package builtin
 
 import (
+	"github.com/argosy-io/argosy/internal/core/kind"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
-// Tier returns the tier of this package. For unlisted kinds with pods it implements only dependencies.
+// Tier returns the tier of this package. The hooks of unlisted kinds follow from the facts about them.
 func Tier() interpret.Tier {
 	kinds := interpret.Kinds{
 		{Group: "apps", Kind: "Deployment"}:                     deployment(),
@@ -60,12 +61,18 @@ func Tier() interpret.Tier {
 		{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"}:   webhookConfiguration(),
 		{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"}: webhookConfiguration(),
 	}
-	for _, kind := range interpret.PodKinds() {
-		if kinds[kind] == nil {
-			kinds[kind] = &interpret.Hooks{}
+	for k := range kind.List() {
+		if kinds[k.GroupKind] == nil {
+			kinds[k.GroupKind] = ofFacts(k)
 		}
-		if kinds[kind].Dependencies == nil {
-			kinds[kind].Dependencies = podDependencies
+		if len(k.Pods.Templates)+len(k.Pods.Specs) == 0 {
+			continue
+		}
+		if kinds[k.GroupKind] == nil {
+			kinds[k.GroupKind] = &interpret.Hooks{}
+		}
+		if kinds[k.GroupKind].Dependencies == nil {
+			kinds[k.GroupKind].Dependencies = podDependencies
 		}
 	}
 	return kinds

@@ -2,7 +2,6 @@ package builtin
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -27,55 +26,10 @@ func cloneSet() *interpret.Hooks {
 		Revise:     revise,
 		Retain:     retainAll(retainReplicas, retainPodsToDelete, retainRollout, retainImmutable(immutableSelector)),
 		Reflect:    reflectWhole,
-		Health:     cloneSetHealth,
+		Health:     rollingHealth,
 		Aggregate: counting(counters, reaching("updatedAvailableReplicas"),
 			addRevisions, addCollisions, addConditions, addSelector),
 	}
-}
-
-func cloneSetHealth(_ context.Context, observed *unstructured.Unstructured) (interpret.Health, error) {
-	wanted, err := specNumber(observed, 1, "replicas")
-	if err != nil {
-		return interpret.Unknown, err
-	}
-	spec, status := object(observed.Object, "spec"), object(observed.Object, "status")
-	keptOld, err := partitionOf(strategy(spec, "partition"), wanted)
-	if err != nil {
-		return interpret.Unknown, err
-	}
-	// OpenKruise versions round percentages differently, so prefer the member's number.
-	if expected := number(status, "expectedUpdatedReplicas"); expected > 0 {
-		keptOld = max(keptOld, wanted-expected)
-	}
-	spare, err := budget(spec, wanted)
-	if err != nil {
-		return interpret.Unknown, err
-	}
-	if !fresh(observed) {
-		return interpret.Progressing, nil
-	}
-	return rolling{
-		wanted: wanted, keptOld: keptOld, spare: spare,
-		there: number(status, "replicas"), available: number(status, "availableReplicas"),
-		updated: number(status, "updatedReplicas"), updatedAvailable: updatedAvailable(status),
-		paused: paused(spec), onDelete: onDelete(spec), overdue: overdue(status),
-	}.health(), nil
-}
-
-// budget returns how many of total pods may be unavailable during an update.
-func budget(spec map[string]any, total int64) (int64, error) {
-	surge, err := share(strategy(spec, "maxSurge"), total, true, int64(0))
-	if err != nil {
-		return 0, fmt.Errorf("maxSurge: %w", err)
-	}
-	if paused(spec) {
-		surge = 0
-	}
-	n, err := share(strategy(spec, "maxUnavailable"), total, surge == 0, "20%")
-	if err != nil {
-		return 0, fmt.Errorf("maxUnavailable: %w", err)
-	}
-	return n, nil
 }
 
 // retainPodsToDelete drops the names that the member's controller removed from its list because the pods are gone.

@@ -1,8 +1,6 @@
 package builtin
 
 import (
-	"context"
-
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
@@ -12,7 +10,7 @@ import (
 func daemonSet() *interpret.Hooks {
 	return &interpret.Hooks{
 		Reflect: reflectFields(append([]string{"observedGeneration"}, daemonSetCounters...)...),
-		Health:  daemonSetHealth,
+		Health:  rollingHealth,
 		Aggregate: foldingNative(func(template *unstructured.Unstructured, rs []report) map[string]any {
 			status := sumsOf(template, rs, daemonSetCounters...)
 			status["observedGeneration"] = observedGeneration(template, rs, daemonSetDone(template, status))
@@ -31,17 +29,4 @@ var daemonSetCounters = []string{
 func daemonSetDone(_ *unstructured.Unstructured, status map[string]any) bool {
 	desired := number(status, "desiredNumberScheduled")
 	return number(status, "updatedNumberScheduled") >= desired && number(status, "numberAvailable") >= desired
-}
-
-func daemonSetHealth(_ context.Context, observed *unstructured.Unstructured) (interpret.Health, error) {
-	status := object(observed.Object, "status")
-	desired := number(status, "desiredNumberScheduled")
-	onDelete := text(observed.Object, "spec", "updateStrategy", "type") == "OnDelete"
-	switch {
-	case !fresh(observed),
-		!onDelete && number(status, "updatedNumberScheduled") < desired,
-		number(status, "numberAvailable") < desired:
-		return interpret.Progressing, nil
-	}
-	return interpret.Healthy, nil
 }

@@ -169,7 +169,7 @@ func TestCountersAreSums(t *testing.T) {
 // Karmada: a version without a script of its own means nothing. Here both versions of a kind say the same of the same
 // object.
 func TestBothVersionsMeanTheSame(t *testing.T) {
-	const spec = `spec: {replicas: 3, selector: {matchLabels: {app: x}}, updateStrategy: {rollingUpdate: {partition: 1}, manualUpdate: {partitions: {a: 1}}}, namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: ns}},
+	const spec = `spec: {replicas: 3, selector: {matchLabels: {app: x}}, updateStrategy: {partition: 1, rollingUpdate: {partition: 1}, manualUpdate: {partitions: {a: 1}}}, namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: ns}},
 		imagePullSecrets: [{name: pull}], template: {spec: {serviceAccountName: bot}, cloneSetTemplate: {spec: {template: {spec: {serviceAccountName: bot}}}}}},
 		status: {observedGeneration: 2, replicas: 3, readyReplicas: 3, availableReplicas: 3, updatedReplicas: 2, updatedAvailableReplicas: 2, matchedPods: 3, updatedPods: 3, updatedReadyPods: 3,
 		desiredNumberScheduled: 3, updatedNumberScheduled: 2, numberAvailable: 3, subsetStatuses: [{name: a, replicas: 3, partition: 1}]}`

@@ -12,17 +12,51 @@ import (
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/kind"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
-// replicas returns spec.replicas (default 1) and the requirements of a pod.
+// ofFacts returns the hooks of a kind by the facts about it; nil if it counts no updated pods.
+func ofFacts(k *kind.Kind) *interpret.Hooks {
+	c := k.Counters
+	if c.Updated == "" {
+		return nil
+	}
+	counters := slices.Concat([]string{c.All, c.Ready, c.Available, c.Updated, c.UpdatedAvailable, c.Desired}, c.Existing,
+		c.Others)
+	slices.Sort(counters)
+	counters = slices.DeleteFunc(slices.Compact(counters), func(name string) bool { return name == "" })
+	h := &interpret.Hooks{Retain: retainRollout, Reflect: reflectWhole, Health: rollingHealth,
+		Aggregate: counting(counters, reaching(c.Updated, c.Available), addRevisions, addCollisions, addConditions,
+			addSelector)}
+	if k.Replicas != nil {
+		h.Replicas, h.Components, h.Revise = replicas, mainComponent, revise
+		h.Retain = retainAll(retainReplicas, retainRollout)
+	}
+	return h
+}
+
+// replicasPath returns the path of the number of pods, by default spec.replicas.
+func replicasPath(obj *unstructured.Unstructured) []string {
+	if path := kind.Facts(obj).Replicas; path != nil {
+		return path
+	}
+	return []string{"spec", "replicas"}
+}
+
+// wantedReplicas returns the number of pods in the spec (default 1).
+func wantedReplicas(obj *unstructured.Unstructured) (int64, error) {
+	return specNumber(obj, 1, replicasPath(obj)[1:]...)
+}
+
+// replicas returns the number of pods and the requirements of a pod.
 func replicas(_ context.Context, obj *unstructured.Unstructured) (int32, *workv1alpha2.ReplicaRequirements, error) {
-	n, err := specNumber(obj, 1, "replicas")
+	n, err := wantedReplicas(obj)
 	if err != nil {
 		return 0, nil, err
 	}
 	if err := countable(n); err != nil {
-		return 0, nil, fmt.Errorf("spec.replicas: %w", err)
+		return 0, nil, fmt.Errorf("%s: %w", strings.Join(replicasPath(obj), "."), err)
 	}
 	req, err := interpret.Requirements(obj)
 	return int32(n), req, err
@@ -56,9 +90,9 @@ func component(name string, replicas int32, req *workv1alpha2.ReplicaRequirement
 	return c
 }
 
-// revise sets spec.replicas.
+// revise sets the number of pods.
 func revise(_ context.Context, obj *unstructured.Unstructured, replicas int32) (*unstructured.Unstructured, error) {
-	return withField(obj, int64(replicas), "spec", "replicas")
+	return withField(obj, int64(replicas), replicasPath(obj)...)
 }
 
 // withField returns a copy of obj with a new value at path.
@@ -82,8 +116,10 @@ func podDependencies(_ context.Context,
 		}
 		if len(path) > 0 {
 			beside := func(name string) []string { return append(path[:len(path)-1:len(path)-1], name) }
-			made := madeFrom(objects(obj.Object, beside("volumeClaimTemplates")...), obj.GetName())
-			t.Spec.Volumes = slices.DeleteFunc(t.Spec.Volumes, made)
+			for _, claims := range [][]string{beside("volumeClaimTemplates"),
+				slices.Concat(path, []string{"volumeClaimTemplates"})} {
+				t.Spec.Volumes = slices.DeleteFunc(t.Spec.Volumes, madeFrom(objects(obj.Object, claims...), obj.GetName()))
+			}
 			if name := text(obj.Object, beside("serviceName")...); name != "" {
 				deps = append(deps, configv1alpha1.DependentObjectReference{
 					APIVersion: "v1", Kind: "Service", Namespace: obj.GetNamespace(), Name: name,

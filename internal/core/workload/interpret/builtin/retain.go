@@ -58,13 +58,14 @@ func retainFields(paths ...[]string) retainer {
 	}
 }
 
-// retainReplicas leaves spec.replicas to the member, for example to an autoscaler, if the template's label requests it.
+// retainReplicas leaves the number of pods to the member, for example to an autoscaler, if the template's label
+// requests it.
 func retainReplicas(ctx context.Context, desired,
 	observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if desired.GetLabels()[policyv1alpha1.RetainReplicasLabel] != "true" {
 		return desired, nil
 	}
-	n, ok := whole(field(observed.Object, "spec", "replicas"))
+	n, ok := whole(field(observed.Object, replicasPath(observed)...))
 	if !ok {
 		return desired, nil
 	}

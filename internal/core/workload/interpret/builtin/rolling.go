@@ -1,8 +1,12 @@
 package builtin
 
 import (
-	"fmt"
+	"context"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/argosy-io/argosy/internal/core/kind"
+	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
@@ -39,31 +43,50 @@ func (r rolling) health() interpret.Health {
 	return interpret.Healthy
 }
 
-// strategy returns a field of the update strategy in either version; nil if it is not set.
-func strategy(spec map[string]any, name string) any {
-	s := object(spec, "updateStrategy")
-	if v := field(s, "rollingUpdate", name); v != nil {
-		return v
-	}
-	return s[name]
-}
-
-// paused and onDelete read the update strategy of a workload's spec.
-func paused(spec map[string]any) bool { return strategy(spec, "paused") == true }
-
 func onDelete(spec map[string]any) bool { return text(spec, "updateStrategy", "type") == "OnDelete" }
 
-// partitionOf returns how many of total pods a CloneSet or SidecarSet keeps on the old revision. A percentage rounds
-// up, but only 100% keeps all.
-func partitionOf(v any, total int64) (int64, error) {
-	n, err := share(v, total, true, int64(0))
+// rollingHealth returns the health of a kind with an update strategy, by the facts about it.
+func rollingHealth(_ context.Context, observed *unstructured.Unstructured) (interpret.Health, error) {
+	k := kind.Facts(observed)
+	spec, status, c := object(observed.Object, "spec"), object(observed.Object, "status"), k.Counters
+	wanted := number(status, c.Desired)
+	if k.Replicas != nil {
+		n, err := wantedReplicas(observed)
+		if err != nil {
+			return interpret.Unknown, err
+		}
+		wanted = n
+	}
+	keptOld, spare, err := fleet.Limits(observed, wanted)
 	if err != nil {
-		return 0, fmt.Errorf("partition: %w", err)
+		return interpret.Unknown, err
 	}
-	if s, percent := v.(string); percent && s != "100%" && total > 1 && n == total {
-		n--
+	if !fresh(observed) {
+		return interpret.Progressing, nil
 	}
-	return min(max(n, 0), total), nil
+	// OpenKruise versions round percentages differently, so prefer the member's number.
+	if expected := number(status, "expectedUpdatedReplicas"); expected > 0 {
+		keptOld = max(keptOld, wanted-expected)
+	}
+	r := rolling{wanted: wanted, keptOld: keptOld, spare: spare, there: wanted,
+		available: number(status, c.Available), updated: number(status, c.Updated),
+		updatedAvailable: number(status, c.Updated),
+		paused:           k.Pause != nil && yes(observed.Object, k.Pause(observed.GroupVersionKind().Version)...),
+		onDelete:         onDelete(spec), overdue: overdue(status)}
+	if c.Desired == "" {
+		r.there = number(status, c.Present()[0])
+	}
+	if c.UpdatedAvailable != "" {
+		r.updatedAvailable = updatedAvailable(status)
+	}
+	if k.Pods.Ordinals { // each of them counts
+		r.spare = 0
+	}
+	health := r.health()
+	if health == interpret.Healthy && c.Desired != "" && r.available < wanted {
+		return interpret.Progressing, nil
+	}
+	return health, nil
 }
 
 // updatedAvailable returns the available pods of the new revision. OpenKruise omits zero, and older versions do not

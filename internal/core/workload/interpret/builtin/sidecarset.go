@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
@@ -52,13 +53,9 @@ func retainSidecarHashes(ctx context.Context, desired,
 func sidecarSetHealth(_ context.Context, observed *unstructured.Unstructured) (interpret.Health, error) {
 	spec, status := object(observed.Object, "spec"), object(observed.Object, "status")
 	matched, updated := number(status, "matchedPods"), number(status, "updatedPods")
-	keptOld, err := partitionOf(field(spec, "updateStrategy", "partition"), matched)
+	keptOld, _, err := fleet.Limits(observed, matched)
 	if err != nil {
 		return interpret.Unknown, err
-	}
-	// A selector in the strategy limits the update to some pods. The status does not contain their number.
-	if field(spec, "updateStrategy", "selector") != nil {
-		keptOld = matched
 	}
 	still := text(spec, "updateStrategy", "type") == "NotUpdate" || yes(spec, "updateStrategy", "paused")
 	switch {

@@ -206,7 +206,7 @@ func observedGeneration(template *unstructured.Unstructured, rs []report, done b
 	was, now := number(template.Object, "status", "observedGeneration"), template.GetGeneration()
 	if len(rs) == 0 {
 		// A workload with zero replicas has no clusters and is complete. Any other one without clusters is not.
-		if wanted, err := specNumber(template, 1, "replicas"); err == nil && wanted == 0 {
+		if wanted, err := wantedReplicas(template); err == nil && wanted == 0 {
 			return now
 		}
 		return was
@@ -228,7 +228,7 @@ func observedGeneration(template *unstructured.Unstructured, rs []report, done b
 
 // reach reports whether all these counters are at least the template's replicas. Invalid replicas are never reached.
 func reach(template *unstructured.Unstructured, status map[string]any, counters ...string) bool {
-	wanted, err := specNumber(template, 1, "replicas")
+	wanted, err := wantedReplicas(template)
 	return err == nil && !slices.ContainsFunc(counters, func(c string) bool { return number(status, c) < wanted })
 }
 

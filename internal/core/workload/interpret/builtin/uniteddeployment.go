@@ -110,7 +110,7 @@ func subsetsOf(obj *unstructured.Unstructured) ([]subset, error) {
 		if set[k] = spec["replicas"] != nil; !set[k] {
 			continue
 		}
-		n, err := nearest(spec["replicas"], total)
+		n, err := fleet.Resolve(spec["replicas"], total, fleet.HalfUp)
 		if err != nil {
 			return nil, fmt.Errorf("replicas of subset %q: %w", text(spec, "name"), err)
 		}
@@ -311,7 +311,9 @@ func unitedDeploymentHealth(_ context.Context, observed *unstructured.Unstructur
 		there: number(status, "replicas"), available: number(status, "readyReplicas"),
 		updated: number(status, "updatedReplicas"), updatedAvailable: number(status, "updatedReplicas"),
 		// A Deployment is paused in its spec, other workloads in their strategy.
-		paused: paused(workload) || yes(workload, "paused"), onDelete: onDelete(workload),
+		paused: yes(workload, "paused") || yes(workload, "updateStrategy", "paused") ||
+			yes(workload, "updateStrategy", "rollingUpdate", "paused"),
+		onDelete: onDelete(workload),
 	}.health()
 	if reserved := number(status, "reservedPods"); reserved > 0 && health != interpret.Degraded {
 		return interpret.Progressing, nil // some pods are unschedulable
