@@ -32,19 +32,21 @@ var examples = map[schema.GroupKind]string{
 		injectionStrategy: {revision: {customVersion: v}}, updateStrategy: {partition: 50%}}}`,
 	{Group: kruise, Kind: "WorkloadSpread"}: `{apiVersion: apps.kruise.io/v1alpha1, kind: WorkloadSpread, ` + fleetWide +
 		`, spec: {subsets: [{name: a, maxReplicas: 3}, {name: b}]}}`,
-	{Group: "rollouts.kruise.io", Kind: "Rollout"}: `{apiVersion: rollouts.kruise.io/v1beta1, kind: Rollout, ` + fleetWide +
-		`, spec: {strategy: {canary: {steps: [{replicas: 2}, {replicas: 50%}]}}}}`,
+	{Group: "rollouts.kruise.io", Kind: "Rollout"}: `{apiVersion: rollouts.kruise.io/v1beta1, kind: Rollout, ` +
+		fleetWide + `, spec: {strategy: {canary: {steps: [{replicas: 2}, {replicas: 50%}]}}}}`,
 	{Group: kruise, Kind: "BroadcastJob"}: `{apiVersion: apps.kruise.io/v1alpha1, kind: BroadcastJob, ` + fleetWide +
 		`, spec: {parallelism: 1, paused: false}}`,
-	{Group: kruise, Kind: "ContainerRecreateRequest"}: `{apiVersion: apps.kruise.io/v1alpha1, kind: ContainerRecreateRequest, metadata: {name: x}, spec: {podName: p, containers: [{name: c}]}}`,
+	{Group: kruise, Kind: "ContainerRecreateRequest"}: `{apiVersion: apps.kruise.io/v1alpha1, kind: ContainerRecreateRequest, metadata: {name: x},
+		spec: {podName: p, containers: [{name: c}]}}`,
 	{Group: kruise, Kind: "EphemeralJob"}: `{apiVersion: apps.kruise.io/v1alpha1, kind: EphemeralJob, ` + fleetWide +
 		`, spec: {replicas: 4, parallelism: 2}}`,
 	{Group: kruise, Kind: "ImagePullJob"}: `{apiVersion: apps.kruise.io/v1alpha1, kind: ImagePullJob, ` + fleetWide +
 		`, spec: {parallelism: 2}}`,
-	{Group: kruise, Kind: "ImageListPullJob"}: `{apiVersion: apps.kruise.io/v1alpha1, kind: ImageListPullJob, ` + fleetWide +
-		`, spec: {parallelism: 2, images: [a, b]}}`,
+	{Group: kruise, Kind: "ImageListPullJob"}: `{apiVersion: apps.kruise.io/v1alpha1, kind: ImageListPullJob, ` +
+		fleetWide + `, spec: {parallelism: 2, images: [a, b]}}`,
 	{Group: kruise, Kind: "DaemonSet"}: `{apiVersion: apps.kruise.io/v1alpha1, kind: DaemonSet, ` + fleetWide +
 		`, spec: {template: {a: 1}, updateStrategy: {rollingUpdate: {maxSurge: 1}}}}`,
+	{Group: "game.kruise.io", Kind: "GameServerSet"}: `{apiVersion: game.kruise.io/v1alpha1, kind: GameServerSet, metadata: {name: x}, spec: {replicas: 6, gameServerTemplate: {spec: {a: 1}}, updateStrategy: {rollingUpdate: {partition: 2, maxUnavailable: 30%}}, scaleStrategy: {maxUnavailable: 2}}}`,
 	{Group: "policy", Kind: "PodDisruptionBudget"}: `{apiVersion: policy/v1, kind: PodDisruptionBudget, ` +
 		fleetWide + `, spec: {minAvailable: 50%}}`,
 	{Group: "policy.kruise.io", Kind: "PodUnavailableBudget"}: `{apiVersion: policy.kruise.io/v1alpha1, ` +
