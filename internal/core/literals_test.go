@@ -46,7 +46,7 @@ func TestKindsAreNamedInOnePlace(t *testing.T) {
 		}
 		folder := strings.TrimPrefix(filepath.ToSlash(name), "../../")
 		switch {
-		case d.IsDir() && (folder == "internal/sim" || folder == "internal/core/kind" || folder == "internal/core/coretest" ||
+		case d.IsDir() && (folder == "internal/sim" || folder == "internal/core/kind" || folder == "test/kit/coretest" ||
 			folder == "internal/controller/controllertest" || name != "../.." && folder != "internal" && folder != "cmd" &&
 			!strings.HasPrefix(folder, "internal/") && !strings.HasPrefix(folder, "cmd/")):
 			return filepath.SkipDir
