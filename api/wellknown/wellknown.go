@@ -546,7 +546,7 @@ const (
 	// AllocatedNodePortsAnnotation lists the node ports of a Service that the hub allocated, as "80/TCP=30080", separated
 	// by commas. A member uses them if they are free, and allocates others if not.
 	//
-	// On: Services in members. Written by: core/workload/interpret. Read by: core/workload/interpret.
+	// On: Services in members. Written by: core/workload/interpret. Read by: core/explain/simulate, core/workload/interpret.
 	// Users may set it: no.
 	AllocatedNodePortsAnnotation = "argosy.io/allocated-node-ports"
 

@@ -26,7 +26,8 @@ func Waits(r *releasev1alpha1.Release) (what, next string) {
 // waits is Waits without the replicas, and without a next step where the rule of the reason has one.
 func waits(r *releasev1alpha1.Release) (what, next string) {
 	run := func(verb string, flags ...string) string {
-		return fmt.Sprintf("`argosy release %s`", strings.Join(append([]string{verb, r.Name, "-n", r.Namespace}, flags...), " "))
+		words := append([]string{verb, r.Name, "-n", r.Namespace}, flags...)
+		return fmt.Sprintf("`argosy release %s`", strings.Join(words, " "))
 	}
 	const reason = "--reason TEXT"
 	s := &r.Status
