@@ -546,8 +546,8 @@ const (
 	// AllocatedNodePortsAnnotation lists the node ports of a Service that the hub allocated, as "80/TCP=30080", separated
 	// by commas. A member uses them if they are free, and allocates others if not.
 	//
-	// On: Services in members. Written by: core/workload/interpret. Read by: core/explain/simulate, core/workload/interpret.
-	// Users may set it: no.
+	// On: Services in members. Written by: core/workload/interpret. Read by: core/explain/simulate,
+	// core/workload/interpret. Users may set it: no.
 	AllocatedNodePortsAnnotation = "argosy.io/allocated-node-ports"
 
 	// RetainedFieldsAnnotation is a digest of the template's values of retained fields when they were last applied, by
