@@ -326,7 +326,7 @@ func TestReleasePlanNamesTheAutoscalersThatItFreezes(t *testing.T) {
 		t.Errorf("with autoscaling: Follow, the notes are %q", got)
 	}
 	s := &releasev1alpha1.ReleaseStrategy{}
-	if err := h.client.Get(t.Context(), keyIn("shop", "one-two-seven"), s); err != nil {
+	if err := h.client.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "one-two-seven"}, s); err != nil {
 		t.Fatal(err)
 	}
 	s.Spec.Autoscaling = releasev1alpha1.AutoscalingFreeze

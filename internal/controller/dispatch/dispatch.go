@@ -25,14 +25,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
-	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/object/identity"
-	"github.com/argosy-io/argosy/internal/core/override"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/core/source/service"
@@ -272,31 +270,11 @@ func (r *reconciler) input(ctx context.Context, b workv1alpha2.Binding,
 	if in.ConfigMaps, err = r.configMaps(ctx, in); err != nil {
 		return in, err
 	}
-	in.Overrides, err = r.overrides(ctx, tmpl.GetNamespace())
-	return in, err
-}
-
-// overrides returns the override policies that may select a template of the namespace; empty for a cluster-scoped
-// template.
-func (r *reconciler) overrides(ctx context.Context, namespace string) ([]policyv1alpha1.Override, error) {
-	var all policyv1alpha1.ClusterOverridePolicyList
-	if err := r.client.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list cluster override policies: %w", err)
+	if in.Overrides, err = scope.Overrides.Over(ctx, r.client, tmpl.GetNamespace(),
+		client.UnsafeDisableDeepCopy); err != nil {
+		return in, fmt.Errorf("list override policies: %w", err)
 	}
-	out := make([]policyv1alpha1.Override, 0, len(all.Items))
-	for i := range all.Items {
-		out = append(out, &all.Items[i])
-	}
-	var own policyv1alpha1.OverridePolicyList
-	if err := r.client.List(ctx, &own, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list override policies: %w", err)
-	}
-	for i := range own.Items {
-		if p := &own.Items[i]; namespace != "" || override.SelectsClusterScoped(p) {
-			out = append(out, p)
-		}
-	}
-	return out, nil
+	return in, nil
 }
 
 // write creates and updates the Works that differ. One cluster's failure leaves the others' Works as they should be. It

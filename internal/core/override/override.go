@@ -154,17 +154,17 @@ func ordered(t match.Template, policies []policyv1alpha1.Override) []policyv1alp
 // scopeOf returns 0 for cluster-wide policies, which come first, and 1 for namespaced ones.
 func scopeOf(p policyv1alpha1.Override) int { return min(len(p.GetNamespace()), 1) }
 
-// SelectsClusterScoped reports whether a policy may select cluster-scoped templates. A namespaced policy does so with a
+// selectsClusterScoped reports whether a policy may select cluster-scoped templates. A namespaced policy does so with a
 // selector without a namespace. Admission permits that only to authors who may write a ClusterOverridePolicy; see
 // match.Selectors.
-func SelectsClusterScoped(p policyv1alpha1.Override) bool {
+func selectsClusterScoped(p policyv1alpha1.Override) bool {
 	return p.GetNamespace() == "" || slices.ContainsFunc(p.OverrideSpec().ResourceSelectors,
 		func(s policyv1alpha1.ResourceSelector) bool { return s.Namespace == "" })
 }
 
 // selects returns how specifically the policy selects t. Without selectors it selects everything in its scope.
 func selects(p policyv1alpha1.Override, t match.Template) match.ImplicitPriority {
-	if ns := p.GetNamespace(); ns != "" && ns != t.Namespace && (t.Namespace != "" || !SelectsClusterScoped(p)) {
+	if ns := p.GetNamespace(); ns != "" && ns != t.Namespace && (t.Namespace != "" || !selectsClusterScoped(p)) {
 		return match.None
 	}
 	selectors := p.OverrideSpec().ResourceSelectors
