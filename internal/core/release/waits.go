@@ -29,7 +29,7 @@ func waits(r *releasev1alpha1.Release) (what, next string) {
 		words := append([]string{verb, r.Name, "-n", r.Namespace}, flags...)
 		return fmt.Sprintf("`argosy release %s`", strings.Join(words, " "))
 	}
-	const reason = "--reason TEXT"
+	const because = "--reason TEXT"
 	s := &r.Status
 	progressing, succeeded := conditionOf(&r.Status, releasev1alpha1.ReleaseProgressing),
 		conditionOf(&r.Status, releasev1alpha1.ReleaseConditionSucceeded)
@@ -99,12 +99,12 @@ func waits(r *releasev1alpha1.Release) (what, next string) {
 		if progressing.Reason == releasev1alpha1.ReasonErrorBudgetUnknown {
 			next = "fix the slo of the ReleaseGuard or what it asks"
 		}
-		return "it waits: " + progressing.Message, next + ", or as an emergency " + run("break-glass", reason)
+		return "it waits: " + progressing.Message, next + ", or as an emergency " + run("break-glass", because)
 	case releasev1alpha1.ReasonPausedByUser:
 		return "a user has paused it", run("resume")
 	case releasev1alpha1.ReasonPausedByFailure:
 		return "it is paused: " + progressing.Message, fmt.Sprintf("fix the reason, then %s; or go back: %s",
-			run("retry", reason), run("rollback"))
+			run("retry", because), run("rollback"))
 	case releasev1alpha1.ReasonClusterUnreachable:
 		return "clusters do not answer: " + progressing.Message, ""
 	case releasev1alpha1.ReasonSoaking:
@@ -127,7 +127,7 @@ func waits(r *releasev1alpha1.Release) (what, next string) {
 	case releasev1alpha1.ReasonCheckInconclusive, releasev1alpha1.ReasonCheckUnavailable:
 		return "it waits for checks that have no result: " + waitingChecks(r), fmt.Sprintf(
 			"fix the ReleaseCheck or what it asks; or end the stage: %s; or go back: %s",
-			run("skip", reason), run("rollback"))
+			run("skip", because), run("rollback"))
 	case releasev1alpha1.ReasonDependencyNotReady:
 		return progressing.Message, ""
 	case releasev1alpha1.ReasonStageUpdating:
