@@ -4,7 +4,9 @@ package kind
 // repeats the spec.
 var _ = Register(Kind{GroupKind: groupKind("game.kruise.io", "GameServerSet"), Replicas: replicas,
 	Pods: Pods{Templates: [][]string{{"spec", "gameServerTemplate"}}, Makers: []string{"StatefulSet"}, Ordinals: true,
-		Claims: [][]string{{"spec", "gameServerTemplate", "volumeClaimTemplates"}}, Label: "game.kruise.io/owner-gss"},
+		Label:          "game.kruise.io/owner-gss",
+		TemplateFields: []string{"volumeClaimTemplates", "reclaimPolicy"},
+		Claims:         [][]string{{"spec", "gameServerTemplate", "volumeClaimTemplates"}}},
 	Counters: Counters{All: "replicas", Updated: "updatedReplicas", Ready: "readyReplicas",
 		Available: "availableReplicas", Existing: []string{"currentReplicas"},
 		Others: []string{"updatedReadyReplicas", "maintainingReplicas", "waitToBeDeletedReplicas"}},

@@ -7,6 +7,8 @@ const Each = "*"
 type Pods struct {
 	// Templates are the paths of pod templates. A Pod is its own template at the empty path.
 	Templates [][]string
+	// TemplateFields are fields that its pod templates have beside metadata and spec.
+	TemplateFields []string
 	// Specs are the paths of pod specs without a template, which are added to pods of others.
 	Specs [][]string
 	// Containers and InitContainers are the paths of other containers. InitContainers start first.

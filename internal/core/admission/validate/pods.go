@@ -29,8 +29,13 @@ const podAdviceLimit = 10
 func PodAdvice(obj *unstructured.Unstructured) []string {
 	known := podFields()
 	w := fieldWalk{}
+	template := *known.template
+	template.Properties = maps.Clone(template.Properties)
+	for _, name := range kind.Facts(obj).Pods.TemplateFields {
+		template.Properties[name] = nil
+	}
 	for _, path := range interpret.PodTemplates(obj) {
-		w.walk(obj.Object, nil, path, known.template)
+		w.walk(obj.Object, nil, path, &template)
 	}
 	for _, part := range known.parts[obj.GroupVersionKind().GroupKind()] {
 		w.walk(obj.Object, nil, part.path, part.fields)

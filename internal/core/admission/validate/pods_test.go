@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/argosy-io/argosy/internal/core/workload/interpret"
+	"github.com/argosy-io/argosy/internal/core/kind"
 	"github.com/argosy-io/argosy/test/kit/coretest"
 )
 
@@ -121,10 +121,10 @@ func TestEveryPodTemplateIsLookedAt(t *testing.T) {
 			}
 		}
 	}
-	for _, kind := range interpret.PodKinds() {
+	for k := range kind.List() {
 		obj := &unstructured.Unstructured{Object: map[string]any{}}
-		obj.SetGroupVersionKind(kind.WithVersion("v1"))
-		for _, path := range interpret.PodTemplatePaths(kind) {
+		obj.SetGroupVersionKind(k.WithVersion("v1"))
+		for _, path := range k.Pods.Templates {
 			if len(path) == 0 {
 				continue // a Pod, which the API server knows
 			}
@@ -132,9 +132,14 @@ func TestEveryPodTemplateIsLookedAt(t *testing.T) {
 				t.Fatal(err)
 			}
 			if len(PodAdvice(obj)) == 0 {
-				t.Errorf("%s: a template at %v is not looked at", kind, path)
+				t.Errorf("%s: a template at %v is not looked at", k, path)
 			}
 		}
+	}
+	set := workload(t, `{apiVersion: game.kruise.io/v1alpha1, kind: GameServerSet, metadata: {name: x}, spec: {
+		gameServerTemplate: {metadata: {}, reclaimPolicy: Delete, volumeClaimTemplates: [{metadata: {name: v}}]}}}`)
+	if advice := PodAdvice(set); len(advice) > 0 {
+		t.Errorf("fields of a GameServerSet's template are taken for mistakes: %v", advice)
 	}
 }
 

@@ -11,11 +11,6 @@ import (
 	"github.com/argosy-io/argosy/internal/core/object/fields"
 )
 
-// PodKinds returns the kinds with pod templates or pod specs, sorted.
-func PodKinds() []schema.GroupKind {
-	return kind.Select(func(k *kind.Kind) bool { return len(k.Pods.Templates)+len(k.Pods.Specs) > 0 })
-}
-
 // podsOf returns where objects of the kind of obj have pods.
 func podsOf(obj *unstructured.Unstructured) kind.Pods {
 	return kind.Facts(obj).Pods
