@@ -345,17 +345,9 @@ func (r *releases) confirm(verb, question string) error {
 
 // requestFor returns what a verb on a release writes.
 func (r *releases) requestFor(ctx context.Context, rel *releasev1alpha1.Release, verb string) (release.Request, error) {
-	in := release.Input{Release: rel}
-	if release.NeedsTargets(rel, verb) {
-		var others releasev1alpha1.ReleaseList
-		if err := r.client.List(ctx, &others, client.InNamespace(r.namespace)); err != nil {
-			return release.Request{}, fmt.Errorf("list releases: %w", err)
-		}
-		in.Others = others.Items
-		var err error
-		if in.Targets, err = why.ReleaseTargets(ctx, r.client, rel); err != nil {
-			return release.Request{}, err
-		}
+	in, err := r.reader().RequestInput(ctx, rel, verb)
+	if err != nil {
+		return release.Request{}, err
 	}
 	return release.RequestFor(in, verb)
 }

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/authentication/user"
@@ -84,13 +86,13 @@ type releaseAnswer struct {
 func (a *API) serveRelease(w http.ResponseWriter, r *http.Request, u user.Info) {
 	ctx, cancel := context.WithTimeout(r.Context(), whyTimeout)
 	defer cancel()
-	c, _, err := a.clientFor(u)
+	c, mapper, err := a.clientFor(u)
 	if err != nil {
 		refuse(w, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, err.Error())
 		return
 	}
 	key := types.NamespacedName{Namespace: r.URL.Query().Get("namespace"), Name: r.URL.Query().Get("name")}
-	answer, err := a.describeRelease(ctx, &naming{Reader: c}, u, key)
+	answer, err := a.describeRelease(ctx, &naming{Reader: c}, mapper, u, key)
 	if err != nil {
 		refuseError(w, err)
 		return
@@ -99,25 +101,21 @@ func (a *API) serveRelease(w http.ResponseWriter, r *http.Request, u user.Info) 
 }
 
 // describeRelease returns a release and what the user can do to it. reader has the rights of the user.
-func (a *API) describeRelease(ctx context.Context, reader client.Reader, u user.Info,
+func (a *API) describeRelease(ctx context.Context, reader client.Reader, mapper meta.RESTMapper, u user.Info,
 	key types.NamespacedName) (*releaseAnswer, error) {
 	r := &releasev1alpha1.Release{}
 	if err := reader.Get(ctx, key, r); err != nil {
 		return nil, err
 	}
 	answer := &releaseAnswer{ReleaseDetail: overview.DetailOfRelease(r), Actions: a.verdicts(ctx, u, r)}
+	of := &why.ReleaseReader{Client: reader, Mapper: mapper, Namespace: r.Namespace, Now: time.Now}
 	for _, verb := range release.RequestVerbs {
-		in := release.Input{Release: r}
-		if release.NeedsTargets(r, verb) {
-			var others releasev1alpha1.ReleaseList
-			if err := reader.List(ctx, &others, client.InNamespace(r.Namespace)); err != nil {
-				continue // who may not list them cannot know whether the release can be rolled back
-			}
-			in.Others = others.Items
-			var err error
-			if in.Targets, err = why.ReleaseTargets(ctx, reader, r); err != nil {
-				return nil, err
-			}
+		in, err := of.RequestInput(ctx, r, verb)
+		if apierrors.IsForbidden(err) {
+			continue // a user who may not list releases cannot know whether this one can be rolled back
+		}
+		if err != nil {
+			return nil, err
 		}
 		request, err := release.RequestFor(in, verb)
 		if err != nil || request.Already != "" {

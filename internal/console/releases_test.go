@@ -51,7 +51,7 @@ func describe(t *testing.T, g grants, r *releasev1alpha1.Release) *releaseAnswer
 	a := newTestAPI(t, g)
 	reader := fake.NewClientBuilder().WithScheme(why.Scheme()).WithObjects(r).Build()
 	key := types.NamespacedName{Namespace: r.Namespace, Name: r.Name}
-	answer, err := a.describeRelease(t.Context(), reader, alice, key)
+	answer, err := a.describeRelease(t.Context(), reader, reader.RESTMapper(), alice, key)
 	if err != nil {
 		t.Fatal(err)
 	}

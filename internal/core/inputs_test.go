@@ -17,6 +17,8 @@ var inputs = map[string][]string{
 		"internal/core/explain/simulate"}, // of a fleet in memory
 	"failover.Input": {"internal/facts", "internal/core/explain/simulate"},
 	"release.Input":  {"internal/facts"},
+	"release.Target": {"internal/facts",
+		"internal/controller/release"}, // of a workload without a release, for its current revision
 }
 
 // TestInputsOfDecisionsAreReadInOnePlace finds composite literals of the types of inputs elsewhere. A release.Input
@@ -74,6 +76,7 @@ func TestInputsMadeElsewhereAreFound(t *testing.T) {
 		"var x = propagate.Decide(propagate.Observed{Template: t})": true,
 		"var x = release.Input{Release: r}":                         false,
 		"var x = release.Input{Release: r, Strategy: s}":            false,
+		"var x = release.Target{Template: t}":                       true,
 		"var x = dispatch.Input{Binding: b}":                        false,
 		"func f(in release.Input) release.Input { return in }":      false,
 	} {

@@ -78,9 +78,9 @@ func (r Releases) Input(ctx context.Context, rel *releasev1alpha1.Release, now t
 	if err := r.checks(ctx, &in); err != nil {
 		return in, err
 	}
-	overrides, err := scope.Overrides.Over(ctx, r, rel.Namespace, client.UnsafeDisableDeepCopy)
-	if err != nil && !r.lacks(err, "you may not list all override policies: changes of overrides are not seen") {
-		return in, fmt.Errorf("list override policies: %w", err)
+	overrides, err := r.overrides(ctx, rel.Namespace)
+	if err != nil {
+		return in, err
 	}
 	for _, spec := range rel.Spec.Targets {
 		if in.Targets[spec.Name], err = r.target(ctx, in, spec, overrides); err != nil {
@@ -211,36 +211,76 @@ func (r Releases) checks(ctx context.Context, in *release.Input) error {
 	return nil
 }
 
-// target reads a target of a release.
-func (r Releases) target(ctx context.Context, in release.Input, spec releasev1alpha1.ReleaseTarget,
-	overrides []policyv1alpha1.Override) (t release.Target, err error) {
+// Rollback reads what decides whether a release that has ended can be rolled back: the other releases of its namespace,
+// and the workloads and revisions of its targets. It leaves out targets that the user may not read. Works, guards and
+// checks are not read.
+func (r Releases) Rollback(ctx context.Context, rel *releasev1alpha1.Release) (release.Input, error) {
+	in := release.Input{Release: rel, Targets: map[string]release.Target{}}
+	r.Works = func(context.Context, workv1alpha2.Binding, *unstructured.Unstructured) ([]workv1alpha1.Work, error) {
+		return nil, nil
+	}
+	var err error
+	if in.Others, err = ReleasesIn(ctx, r, client.InNamespace(rel.Namespace)); err != nil {
+		return in, err
+	}
+	overrides, err := r.overrides(ctx, rel.Namespace)
+	if err != nil {
+		return in, err
+	}
+	asked := in // the revisions that a rollback needs are read once it is asked for
+	asked.Release = rel.DeepCopy()
+	asked.Release.Spec.State = releasev1alpha1.StateRollback
+	for _, spec := range rel.Spec.Targets {
+		t, _, err := r.workload(ctx, asked, spec, overrides)
+		switch {
+		case err == nil:
+			in.Targets[spec.Name] = t
+		case !r.lacks(err, fmt.Sprintf("you may not read target %s: whether it can be rolled back is not known", spec.Name)):
+			return in, fmt.Errorf("read target %s of Release %s/%s: %w", spec.Name, rel.Namespace, rel.Name, err)
+		}
+	}
+	return in, nil
+}
+
+// overrides lists the override policies that may change the workloads of a namespace.
+func (r Releases) overrides(ctx context.Context, namespace string) ([]policyv1alpha1.Override, error) {
+	all, err := scope.Overrides.Over(ctx, r, namespace, client.UnsafeDisableDeepCopy)
+	if err != nil && !r.lacks(err, "you may not list all override policies: changes of overrides are not seen") {
+		return nil, fmt.Errorf("list override policies: %w", err)
+	}
+	return all, nil
+}
+
+// workload reads the workload of a target, its binding, its Works, and its revisions: the one now, and those that the
+// release can go to. Progress and what else decides its pods are not set.
+func (r Releases) workload(ctx context.Context, in release.Input, spec releasev1alpha1.ReleaseTarget,
+	overrides []policyv1alpha1.Override) (t release.Target, works []workv1alpha1.Work, err error) {
 	// 1. The workload, its binding, its Works and its stored revisions.
 	namespace, kind := in.Release.Namespace, match.GroupKind(spec.Ref.APIVersion, spec.Ref.Kind)
 	workload, found, err := r.Object(ctx, kind, namespace, spec.Ref.Name)
 	if err != nil && !meta.IsNoMatchError(err) {
-		return t, err
+		return t, nil, err
 	}
 	if found {
 		t.Template = workload
 	}
 	b, _, err := scope.BindingFor(ctx, r, kind, namespace, spec.Ref.Name, client.UnsafeDisableDeepCopy)
 	if err != nil {
-		return t, err
+		return t, nil, err
 	}
 	if b != nil && b.GetDeletionTimestamp() == nil {
 		t.Binding, t.Divided = b, dispatch.Divides(b.BindingSpec())
 	}
 	revisions, err := r.Revisions(ctx, namespace, spec.Ref)
 	if err != nil {
-		return t, fmt.Errorf("list release revisions: %w", err)
+		return t, nil, fmt.Errorf("list release revisions: %w", err)
 	}
-	var works []workv1alpha1.Work
 	unread := false
 	if t.Binding != nil && t.Template != nil {
 		works, err = r.Works(ctx, b, t.Template)
 		unread = r.lacks(err, "you may not list Works: progress in clusters is not known")
 		if err != nil && !unread {
-			return t, err
+			return t, nil, err
 		}
 	}
 
@@ -251,25 +291,32 @@ func (r Releases) target(ctx context.Context, in release.Input, spec releasev1al
 			err = template.SetCurrent(ctx, r.Object, &t, false, overrides, revisions)
 		}
 		if err != nil {
-			return t, err
+			return t, nil, err
 		}
 	}
 	if err := t.SetRevisions(spec.Ref, revisions, works, overrides); err != nil {
-		return t, err
+		return t, nil, err
 	}
 	t.Placed = t.Placed || unread
 	t.DeletedVersions, err = template.DeletedVersions(ctx, r.Version, namespace, t.RevisionsAhead(in.Release, spec))
 	if err != nil && !r.lacks(err, "you may not read ConfigMaps: whether versions of them were deleted is not known") {
+		return t, nil, err
+	}
+	return t, works, nil
+}
+
+// target reads a target of a release.
+func (r Releases) target(ctx context.Context, in release.Input, spec releasev1alpha1.ReleaseTarget,
+	overrides []policyv1alpha1.Override) (t release.Target, err error) {
+	t, works, err := r.workload(ctx, in, spec, overrides)
+	if err != nil || t.Template == nil || t.Binding == nil {
 		return t, err
 	}
-	if t.Template == nil || t.Binding == nil {
-		return t, nil
-	}
 
-	// 3. What else decides its pods in the clusters, and how far they are.
+	// What else decides its pods in the clusters, and how far they are.
 	t.RevisionChanges = failover.RevisionChanges(t.Binding)
 	if !in.Release.Status.Phase.Ended() && in.Release.Status.StartedAt == nil {
-		pacers, err := r.pacers(ctx, namespace)
+		pacers, err := r.pacers(ctx, in.Release.Namespace)
 		if err != nil {
 			return t, err
 		}

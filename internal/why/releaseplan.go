@@ -32,7 +32,7 @@ import (
 
 // ReleaseReader reads what concerns a release, with the rights of a user.
 type ReleaseReader struct {
-	Client    client.Client
+	Client    client.Reader
 	Mapper    meta.RESTMapper
 	Namespace string
 	Now       func() time.Time
@@ -109,12 +109,39 @@ func (r *ReleaseReader) Evidence(ctx context.Context, rel *releasev1alpha1.Relea
 // read.
 func (r *ReleaseReader) input(ctx context.Context, rel *releasev1alpha1.Release) (in release.Input, notes []string,
 	err error) {
+	read := rel.DeepCopy()
+	read.Namespace = r.Namespace
+	of := r.facts(ctx, func(what string) { notes = append(notes, what) })
+	if in, err = of.Input(ctx, read, r.Now()); err != nil {
+		return in, nil, err
+	}
+	for _, t := range in.Targets {
+		if t.Placed && t.Former == nil && t.Binding.GetAnnotations()[fleet.EffectiveRevisionAnnotation] == "" {
+			notes = append(notes, "the revision that clusters have is not known: the plan takes all their "+
+				"pods for old ones, and the release cannot be rolled back")
+		}
+	}
+	slices.Sort(notes)
+	return in, slices.Compact(notes), nil
+}
+
+// RequestInput reads what release.RequestFor needs for a verb on a release.
+func (r *ReleaseReader) RequestInput(ctx context.Context, rel *releasev1alpha1.Release, verb string) (release.Input,
+	error) {
+	if !release.NeedsTargets(rel, verb) {
+		return release.Input{Release: rel}, nil
+	}
+	return r.facts(ctx, func(string) {}).Rollback(ctx, rel)
+}
+
+// facts reads with the rights of the user. lacks gets what is not known for a missing right.
+func (r *ReleaseReader) facts(ctx context.Context, lacks func(what string)) facts.Releases {
 	revisions := sync.OnceValues(func() ([]releasev1alpha1.ReleaseRevision, error) { // those of all targets
 		var list releasev1alpha1.ReleaseRevisionList
 		err := r.Client.List(ctx, &list, client.InNamespace(r.Namespace))
 		return list.Items, err
 	})
-	of := facts.Releases{Reader: r.Client, Object: r.Object, Version: r.configMap, Pacers: r.list,
+	return facts.Releases{Reader: r.Client, Object: r.Object, Version: r.configMap, Pacers: r.list,
 		// A plan has no step that approvals permit.
 		Approvals: func(context.Context, *releasev1alpha1.Release) ([]releasev1alpha1.ReleaseApproval, error) {
 			return nil, nil
@@ -130,21 +157,8 @@ func (r *ReleaseReader) input(ctx context.Context, rel *releasev1alpha1.Release)
 		// The release has the last states that were stored.
 		Checks: func(types.NamespacedName) map[string]releasev1alpha1.ReleaseCheckStatus { return nil },
 		Budget: func(g *releasev1alpha1.ReleaseGuard) *releasev1alpha1.ReleaseGuardBudget { return g.Status.ErrorBudget },
-		Lacks:  func(what string) { notes = append(notes, what) },
+		Lacks:  lacks,
 	}
-	read := rel.DeepCopy()
-	read.Namespace = r.Namespace
-	if in, err = of.Input(ctx, read, r.Now()); err != nil {
-		return in, nil, err
-	}
-	for _, t := range in.Targets {
-		if t.Placed && t.Former == nil && t.Binding.GetAnnotations()[fleet.EffectiveRevisionAnnotation] == "" {
-			notes = append(notes, "the revision that clusters have is not known: the plan takes all their "+
-				"pods for old ones, and the release cannot be rolled back")
-		}
-	}
-	slices.Sort(notes)
-	return in, slices.Compact(notes), nil
 }
 
 // configMap returns a ConfigMap, and whether it exists.
