@@ -23,6 +23,7 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 )
@@ -138,7 +139,7 @@ func (s *restoreState) count(ctx context.Context, c client.Client, counted strin
 		if err := c.Get(ctx, client.ObjectKey{Name: name}, cluster); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("get cluster %q: %w", name, err)
 		}
-		s.notReady[name] = !meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1alpha1.ClusterConditionReady)
+		s.notReady[name] = !membership.IsReady(cluster)
 	}
 	return nil
 }

@@ -176,7 +176,7 @@ func (u *unjoin) run(ctx context.Context) error {
 	if err := u.checkMember(ctx, cluster); err != nil {
 		return err
 	}
-	if u.probe != nil && membership.Answers(cluster) && u.probe(ctx) != nil {
+	if u.probe != nil && membership.IsReady(cluster) && u.probe(ctx) != nil {
 		// the hub is about to see it
 		meta.RemoveStatusCondition(&cluster.Status.Conditions, clusterv1alpha1.ClusterConditionReady)
 	}
@@ -184,7 +184,7 @@ func (u *unjoin) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	leaves := !membership.Answers(cluster) && going.Objects() > 0
+	leaves := !membership.IsReady(cluster) && going.Objects() > 0
 	// In a cluster that another hub manages nothing is deleted anyway.
 	if leaves && !membership.ManagedByAnother(cluster) && !u.force && !u.dead && !u.keep {
 		return fmt.Errorf("cluster %q %s, so nothing can be deleted there: repair the cluster, or use --force to remove it from the hub and leave the objects listed above in the cluster", u.name, unready(cluster))
@@ -353,7 +353,7 @@ func (u *unjoin) preview(ctx context.Context, cluster *clusterv1alpha1.Cluster) 
 	for _, line := range going.Lines(u.name) {
 		fmt.Fprintln(u.out, line)
 	}
-	if !membership.Answers(cluster) && len(works.Items) > 0 {
+	if !membership.IsReady(cluster) && len(works.Items) > 0 {
 		fmt.Fprintf(u.out, "cluster(%s) %s: nothing can be deleted there\n", u.name, unready(cluster))
 		bindings, err := scope.Bindings.List(ctx, u.hub)
 		if err != nil {
@@ -364,7 +364,7 @@ func (u *unjoin) preview(ctx context.Context, cluster *clusterv1alpha1.Cluster) 
 				text.Count(replicas, "replica"), text.Count(workloads, "workload"))
 		}
 	}
-	if membership.Answers(cluster) {
+	if membership.IsReady(cluster) {
 		u.reportOrphans(ctx)
 	}
 	return going, nil

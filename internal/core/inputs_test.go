@@ -14,6 +14,7 @@ import (
 var inputs = map[string][]string{
 	"propagate.Observed": {"internal/facts",
 		"internal/controller/admission",   // of an object that does not exist yet
+		"internal/core/source/adopt",      // with a policy that is only planned
 		"internal/core/explain/simulate"}, // of a fleet in memory
 	"failover.Input": {"internal/facts", "internal/core/explain/simulate"},
 	"release.Input":  {"internal/facts"},
@@ -90,6 +91,49 @@ func TestInputsMadeElsewhereAreFound(t *testing.T) {
 		}
 		if got := madeInputs(file{folder: "internal/facts", name: "x.go", ast: parsed, set: set}); len(got) > 0 {
 			t.Errorf("in internal/facts, %s: %v", source, got)
+		}
+	}
+}
+
+// TestReadinessOfClustersIsReadInOnePlace finds other readers of the condition Ready than membership.IsReady,
+// KnownNotReady and LostSince. They would answer differently for clusters without a condition.
+func TestReadinessOfClustersIsReadInOnePlace(t *testing.T) {
+	for _, f := range files(t) {
+		if f.test || f.folder == "internal/core/cluster/membership" || strings.HasPrefix(f.folder, "test") {
+			continue
+		}
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			if call, ok := n.(*ast.CallExpr); ok && readsReadiness(call) {
+				t.Error(f.describe(call.Pos(), "reads the condition Ready of a cluster: call membership.IsReady"))
+			}
+			return true
+		})
+	}
+}
+
+// readsReadiness reports whether a call compares the condition Ready of a cluster with a status.
+func readsReadiness(call *ast.CallExpr) bool {
+	called, ok := call.Fun.(*ast.SelectorExpr)
+	return ok && strings.HasPrefix(called.Sel.Name, "IsStatusCondition") &&
+		slices.ContainsFunc(call.Args, func(arg ast.Expr) bool {
+			kind, ok := arg.(*ast.SelectorExpr)
+			return ok && kind.Sel.Name == "ClusterConditionReady"
+		})
+}
+
+func TestReadersOfReadinessAreFound(t *testing.T) {
+	for source, wrong := range map[string]bool{
+		"meta.IsStatusConditionTrue(s.Conditions, clusterv1alpha1.ClusterConditionReady)":          true,
+		"meta.IsStatusConditionFalse(s.Conditions, clusterv1alpha1.ClusterConditionReady)":         true,
+		"meta.IsStatusConditionTrue(s.Conditions, clusterv1alpha1.ClusterConditionFailoverPaused)": false,
+		"meta.FindStatusCondition(s.Conditions, clusterv1alpha1.ClusterConditionReady)":            false,
+	} {
+		parsed, err := parser.ParseExpr(source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := readsReadiness(parsed.(*ast.CallExpr)); got != wrong {
+			t.Errorf("%s: %t", source, got)
 		}
 	}
 }

@@ -11,10 +11,10 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/kubernetes"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/sim"
 )
 
@@ -103,7 +103,7 @@ func (l *Lab) ready(ctx context.Context) error {
 		}
 		ready := map[string]bool{}
 		for _, c := range clusters.Items {
-			ready[c.Name] = meta.IsStatusConditionTrue(c.Status.Conditions, clusterv1alpha1.ClusterConditionReady)
+			ready[c.Name] = membership.IsReady(&c)
 		}
 		waiting := slices.DeleteFunc(l.Fleet.Members(), func(m *sim.Running) bool { return ready[m.Name] })
 		if len(waiting) == 0 {

@@ -172,7 +172,7 @@ func (l *lifecycle) leave(ctx context.Context, cluster *clusterv1alpha1.Cluster)
 	if err := l.client.List(ctx, &works, client.InNamespace(name)); err != nil {
 		return 0, fmt.Errorf("list works of cluster %q: %w", cluster.Name, err)
 	}
-	reachable := membership.Answers(cluster)
+	reachable := membership.IsReady(cluster)
 	for i := range works.Items {
 		if err := commit.Delete(ctx, l.client, &works.Items[i]); err != nil {
 			return 0, err

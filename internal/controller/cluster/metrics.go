@@ -5,11 +5,11 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/cluster/credential"
+	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 )
 
 const clusterLabel = "member_cluster"
@@ -57,7 +57,7 @@ func init() {
 // observe exports a status as metrics.
 func observe(cluster string, status *clusterv1alpha1.ClusterStatus, took time.Duration) {
 	ready := 0.0
-	if meta.IsStatusConditionTrue(status.Conditions, clusterv1alpha1.ClusterConditionReady) {
+	if membership.IsReady(&clusterv1alpha1.Cluster{Status: *status}) {
 		ready = 1
 	}
 	readyState.WithLabelValues(cluster).Set(ready)

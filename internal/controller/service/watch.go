@@ -57,12 +57,17 @@ func reportedStatus(w *workv1alpha1.Work) (s struct {
 	return s
 }
 
-// moved selects clusters that join or leave, or whose readiness, loss taints or served kinds change. At startup
+// isLost reports whether traffic leaves a cluster.
+func isLost(c *clusterv1alpha1.Cluster) bool {
+	_, lost := membership.LostSince(c)
+	return lost
+}
+
+// moved selects clusters that join or leave, are lost or found, or whose readiness or served kinds change. At startup
 // everything is reconciled anyway.
 var moved = predicate.And[client.Object](filter.AfterStart, filter.Changes(func(was, is *clusterv1alpha1.Cluster) bool {
 	return was.UID != is.UID || (was.DeletionTimestamp == nil) != (is.DeletionTimestamp == nil) ||
 		membership.IsReady(was) != membership.IsReady(is) ||
-		slices.ContainsFunc(was.Spec.Taints, membership.IsLossTaint) != slices.ContainsFunc(is.Spec.Taints,
-			membership.IsLossTaint) ||
+		isLost(was) != isLost(is) ||
 		len(was.Status.APIEnablements) != len(is.Status.APIEnablements)
 }))

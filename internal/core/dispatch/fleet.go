@@ -62,7 +62,8 @@ func (in Input) share(parts []part, gates map[string]gate) (fleet.Result, error)
 		if divided && !scheduled(p.Name) {
 			continue // it is there because another one requires it, whole
 		}
-		m := fleet.Member{Cluster: p.Name, Replicas: int64(p.Replicas), Reachable: reachable(in.Clusters[p.Name]),
+		m := fleet.Member{Cluster: p.Name, Replicas: int64(p.Replicas),
+			Reachable: !membership.KnownNotReady(in.Clusters[p.Name]),
 			Suspended: Suspended(in.Binding, p.Name) || leaving(in.Existing[p.Name]) || gates[p.Name].shut,
 			Scaled:    scaled(in.Binding, in.Existing[p.Name]),
 			Base:      p.manifest, Local: p.manifest, Work: in.Existing[p.Name]}
@@ -148,9 +149,6 @@ func ranks(p *policyv1alpha1.Placement) func(cluster string) int {
 	}
 }
 
-// reachable reports whether a cluster responds. A cluster without a condition counts as reachable.
-func reachable(c *clusterv1alpha1.Cluster) bool { return !membership.KnownNotReady(c) }
-
 // Follows reports whether other Works of the template depend on a Work's status.
 func Follows(w *workv1alpha1.Work) bool { return w.Annotations[wellknown.FleetAnnotation] != "" }
 
@@ -181,4 +179,6 @@ func Moved(was, is *workv1alpha1.Work) bool {
 }
 
 // Reachability reports whether a cluster started or stopped responding between was and is.
-func Reachability(was, is *clusterv1alpha1.Cluster) bool { return reachable(was) != reachable(is) }
+func Reachability(was, is *clusterv1alpha1.Cluster) bool {
+	return membership.KnownNotReady(was) != membership.KnownNotReady(is)
+}

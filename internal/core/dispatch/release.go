@@ -14,6 +14,7 @@ import (
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/override"
 	"github.com/argosy-io/argosy/internal/core/release"
@@ -301,7 +302,7 @@ func (in Input) progress(plan *fleet.Plan) ([]fleet.ClusterProgress, error) {
 	for _, target := range spec.Clusters {
 		w := in.Existing[target.Name]
 		fin.Members = append(fin.Members, fleet.Member{Cluster: target.Name, Replicas: int64(target.Replicas),
-			Reachable: reachable(in.Clusters[target.Name]), Work: w, Scaled: scaled(in.Binding, w)})
+			Reachable: !membership.KnownNotReady(in.Clusters[target.Name]), Work: w, Scaled: scaled(in.Binding, w)})
 	}
 	inOrder(spec.Placement, fin.Members)
 	return fleet.ProgressOf(fin)

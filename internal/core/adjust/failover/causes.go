@@ -23,11 +23,6 @@ import (
 // defaultUnhealthy is how long an application may be Unhealthy if its policy does not set a time.
 const defaultUnhealthy = 300 * time.Second
 
-// lost reports whether a cluster is known not to respond.
-func lost(c *clusterv1alpha1.Cluster) bool {
-	return c != nil && (slices.ContainsFunc(c.Spec.Taints, membership.IsLossTaint) || membership.KnownNotReady(c))
-}
-
 // cause is why a binding should leave a cluster.
 type cause struct {
 	cluster, reason, producer, message string
@@ -97,7 +92,7 @@ func (p *planner) pending(b workv1alpha2.Binding) (clusters []string, allLost bo
 			continue
 		}
 		clusters = append(clusters, t.FromCluster)
-		allLost = allLost && lost(p.Fleet.Snapshot.Cluster(t.FromCluster))
+		allLost = allLost && membership.OutageOf(p.Fleet.Snapshot.Cluster(t.FromCluster)) != nil
 	}
 	return clusters, allLost
 }
@@ -140,8 +135,7 @@ func (p *planner) tainted(b workv1alpha2.Binding, cluster *clusterv1alpha1.Clust
 	taint, until, limited := membership.ToleratedUntil(others, tolerations, p.now)
 	_, exceeded := p.pausedClusters[cluster.Name]
 	paused := false
-	if p.MovesOutOfLost(spec) && !membership.IsReady(cluster) && !membership.NotLost(cluster) &&
-		!(exceeded && limited) {
+	if _, lost := membership.LostSince(cluster); lost && p.MovesOutOfLost(spec) && !(exceeded && limited) {
 		taint, until, limited = membership.ToleratedUntil(cluster.Spec.Taints, tolerations, p.now)
 		paused = exceeded
 	}
@@ -152,7 +146,7 @@ func (p *planner) tainted(b workv1alpha2.Binding, cluster *clusterv1alpha1.Clust
 		p.plan.Paused[cluster.Name] = p.pausedClusters[cluster.Name]
 	}
 	c := cause{cluster: cluster.Name, reason: ReasonTaintUntolerated, producer: producerTaints, due: until,
-		lost:   lost(cluster),
+		lost:   membership.KnownNotReady(cluster),
 		paused: paused, purge: policyv1alpha1.PurgeModeGracefully,
 		message: fmt.Sprintf("the taint %s of the cluster is not tolerated", taint.ToString())}
 	if taint.TimeAdded != nil {
@@ -190,7 +184,7 @@ func Evicts(c *clusterv1alpha1.Cluster) bool {
 // ailing returns the application failure of b in a cluster that responds.
 func (p *planner) ailing(b workv1alpha2.Binding, cluster *clusterv1alpha1.Cluster) (cause, bool) {
 	spec := b.BindingSpec()
-	if spec.Failover == nil || spec.Failover.Application == nil || lost(cluster) {
+	if spec.Failover == nil || spec.Failover.Application == nil || membership.KnownNotReady(cluster) {
 		return cause{}, false
 	}
 	item := itemOf(b, cluster.Name)

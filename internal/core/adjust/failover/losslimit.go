@@ -23,7 +23,7 @@ const (
 	resumeAfter = 2 * time.Minute
 )
 
-// loss is a lost cluster with the time of its taint.
+// loss is a lost cluster, see membership.LostSince, with the time of its taint.
 type loss struct {
 	cluster string
 	at      time.Time
@@ -32,7 +32,7 @@ type loss struct {
 // losses returns the lost clusters, the first lost first.
 func losses(s schedule.Snapshot) (all []loss) {
 	for _, name := range s.Names() {
-		if at, ok := lostSince(s.Cluster(name)); ok {
+		if at, ok := membership.LostSince(s.Cluster(name)); ok {
 			all = append(all, loss{name, at})
 		}
 	}
@@ -111,9 +111,7 @@ func recovery(s schedule.Snapshot, l loss, lost []loss, share float64) (until ti
 		if !at.After(l.at) {
 			continue
 		}
-		if _, tainted := lostSince(c); !tainted { // else it is in lost
-			together++
-		}
+		together++
 		if at.Add(resumeAfter).After(until) {
 			until = at.Add(resumeAfter)
 		}

@@ -22,16 +22,15 @@ type Losses struct {
 // Lost decides which clusters traffic should leave. A cluster is undecided before settled, because conditions may be
 // out of date, and while it may become ready together with others.
 //
-// It uses what evictions use: the condition Ready, the NoExecute taint with its time, and the limit of lost clusters.
+// It uses what evictions use: membership.LostSince and the limit of lost clusters.
 // Tolerations do not count: as in Kubernetes, the endpoints of a lost node are withdrawn at once and its pods are
 // evicted later.
 func Lost(o Options, clusters []*clusterv1alpha1.Cluster, settled, now time.Time) Losses {
 	out := Losses{Lost: map[string]bool{}, Undecided: map[string]bool{}}
-	isLost := func(c *clusterv1alpha1.Cluster) bool {
-		_, tainted := lostSince(c)
-		return tainted && !membership.IsReady(c)
-	}
-	if o.Off || !slices.ContainsFunc(clusters, isLost) {
+	if o.Off || !slices.ContainsFunc(clusters, func(c *clusterv1alpha1.Cluster) bool {
+		_, lost := membership.LostSince(c)
+		return lost
+	}) {
 		return out
 	}
 	wake := func(at time.Time) {
@@ -43,9 +42,6 @@ func Lost(o Options, clusters []*clusterv1alpha1.Cluster, settled, now time.Time
 	all := losses(s)
 	paused := lostTogether(all, o.BrakeShare, s.Len())
 	for _, l := range all {
-		if !isLost(s.Cluster(l.cluster)) {
-			continue // its taint is about to be removed
-		}
 		if settled.After(now) {
 			out.Undecided[l.cluster] = true
 			wake(settled)
@@ -61,14 +57,4 @@ func Lost(o Options, clusters []*clusterv1alpha1.Cluster, settled, now time.Time
 		}
 	}
 	return out
-}
-
-// lostSince returns the time of the loss taint of a cluster; ok is false without one that has a time.
-func lostSince(c *clusterv1alpha1.Cluster) (at time.Time, ok bool) {
-	for _, t := range c.Spec.Taints {
-		if membership.IsLossTaint(t) && t.TimeAdded != nil && (!ok || t.TimeAdded.Time.Before(at)) {
-			at, ok = t.TimeAdded.Time, true
-		}
-	}
-	return at, ok
 }

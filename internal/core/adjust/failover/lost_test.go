@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 )
 
 // isLost checks which clusters traffic should leave, and in how long that changes without an event; 0 is never.
@@ -100,4 +103,20 @@ func TestTrafficStaysInADrainedCluster(t *testing.T) {
 	w.taint("a", "maintenance")
 	w.pass(time.Hour)
 	w.isLost("", 0)
+}
+
+// The workloads may serve there: this hub only cannot see it.
+func TestTrafficStaysInAClusterThatIsNotReadyAndNotLost(t *testing.T) {
+	for _, reason := range []string{clusterv1alpha1.ReasonHeldByAnotherHub, clusterv1alpha1.ReasonStatusCollectionFailed} {
+		w := newWorld(t, "a", "b", "c")
+		w.lose("a", "b")
+		for _, c := range []string{"a", "b"} {
+			membership.Readiness(w.cluster(c)).Reason = reason
+		}
+		w.pass(time.Hour)
+		w.isLost("", 0)
+		w.lose("c")
+		w.pass(lossDelay)
+		w.isLost("c", 0) // the others do not count for the loss limit
+	}
 }

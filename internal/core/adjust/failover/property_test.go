@@ -128,7 +128,7 @@ func (m *members) happens() {
 	name := m.clusters[m.r.IntN(len(m.clusters))].Name
 	switch m.r.IntN(10) {
 	case 0:
-		if !lost(m.cluster(name)) {
+		if !membership.KnownNotReady(m.cluster(name)) {
 			m.lose(name)
 		}
 	case 1, 2:
@@ -152,7 +152,7 @@ func (m *members) happens() {
 	}) {
 		run := m.runs[key]
 		run.started = run.started || !m.facts[key.binding].Paused
-		if m.r.IntN(3) > 0 && run.started && !lost(m.cluster(key.cluster)) {
+		if m.r.IntN(3) > 0 && run.started && !membership.KnownNotReady(m.cluster(key.cluster)) {
 			run.done = run.done || run.ready == run.replicas && m.isJob(key.binding) && m.r.IntN(8) == 0
 			run.ready = run.replicas
 		}
@@ -310,7 +310,8 @@ func (m *members) checks(p Plan, about string) {
 			fail("%s has %d replicas: %s", b.Name, is, targetsText(e.Placement))
 		}
 		// One cluster that responds at a time.
-		if e.Reason() != ReasonFailback && !lost(m.cluster(e.From)) && len(b.Spec.GracefulEvictionTasks) > 0 {
+		if e.Reason() != ReasonFailback && !membership.KnownNotReady(m.cluster(e.From)) &&
+			len(b.Spec.GracefulEvictionTasks) > 0 {
 			fail("%s leaves %s while it is leaving %s", b.Name, e.From, b.Spec.GracefulEvictionTasks[0].FromCluster)
 		}
 	}

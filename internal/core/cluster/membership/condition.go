@@ -109,14 +109,6 @@ func ManagedByAnother(c *clusterv1alpha1.Cluster) bool {
 	return ready != nil && ready.Status == metav1.ConditionFalse && ready.Reason == clusterv1alpha1.ReasonHeldByAnotherHub
 }
 
-// NotLost reports whether a cluster is not Ready for a reason other than its loss: another hub owns it, or this hub
-// cannot read its status, for example because the Secret with its credentials was deleted.
-func NotLost(c *clusterv1alpha1.Cluster) bool {
-	ready := Readiness(c)
-	return ManagedByAnother(c) || ready != nil && ready.Status == metav1.ConditionFalse &&
-		ready.Reason == clusterv1alpha1.ReasonStatusCollectionFailed
-}
-
 func notReady(reason, message string) metav1.Condition {
 	return metav1.Condition{
 		Type:    clusterv1alpha1.ClusterConditionReady,
@@ -179,14 +171,15 @@ func Readiness(c *clusterv1alpha1.Cluster) *metav1.Condition {
 	return meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ClusterConditionReady)
 }
 
-// IsReady reports whether the condition Ready is true.
+// IsReady reports whether the condition Ready is true: the hub can act in the cluster, and gets its reports.
 func IsReady(c *clusterv1alpha1.Cluster) bool {
 	ready := Readiness(c)
 	return ready != nil && ready.Status == metav1.ConditionTrue
 }
 
-// KnownNotReady reports whether the cluster is not ready or does not exist, so that current data is missing. A cluster
-// before its first probe is neither ready nor known to be not ready.
+// KnownNotReady reports whether the cluster is not ready or does not exist, so that the last reports are out of date.
+// It says nothing about the workloads there, see LostSince. A cluster before its first probe is neither ready nor known
+// to be not ready.
 func KnownNotReady(c *clusterv1alpha1.Cluster) bool {
 	return c == nil || Readiness(c) != nil && !IsReady(c)
 }

@@ -36,7 +36,7 @@ type Outcome struct {
 // although an object of that name in the member may belong to someone else and stay.
 func Preview(c *clusterv1alpha1.Cluster, works []workv1alpha1.Work) Outcome {
 	l := Outcome{Deleted: map[schema.GroupKind]int{}, Kept: map[schema.GroupKind]int{}}
-	stay := membership.KeepsWorkloads(c) || !membership.Answers(c)
+	stay := membership.KeepsWorkloads(c) || !membership.IsReady(c)
 	for i := range works {
 		m, err := execute.Manifest(&works[i])
 		if err != nil {
