@@ -458,3 +458,48 @@ func TestUtilisationCountsSchedulableNodes(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 }
+
+// A reservation expires after some minutes, also if the member has not created the pods yet. Others may use the room
+// then, but no more replicas of the same workload.
+func TestReplicasWithoutPodsComeBeforeMoreReplicas(t *testing.T) {
+	need := []Part{{needs("cpu 1", nil), 1}}
+	for _, c := range []struct {
+		kind                   string
+		replicas               int64
+		pods                   int
+		reserved               bool
+		roomForMore, roomOther int32
+	}{
+		{"Deployment", 0, 0, false, 5, 5},
+		{"Deployment", 2, 0, false, 3, 5},
+		{"Deployment", 2, 0, true, 3, 3},
+		{"Deployment", 2, 1, false, 3, 4},
+		{"Deployment", 2, 1, true, 3, 3},
+		{"Deployment", 2, 2, false, 3, 3},
+		{"Deployment", 2, 3, false, 2, 2}, // a rolling update
+		{"Deployment", 9, 0, false, 0, 5},
+		{"CloneSet", 2, 0, false, 3, 5},
+		{"StatefulSet", 2, 0, false, 3, 5},
+		{"Rollout", 2, 0, false, 3, 5},
+		{"Job", 2, 0, false, 5, 5},      // its pods may have completed
+		{"SparkJob", 2, 0, false, 5, 5}, // its pods may have any name
+	} {
+		m := NewClusterState().set(aNode("n", "cpu 5, pods 9"))
+		placed := Assumption{Key: "web", Workload: Workload{"shop", c.kind, "web"}, Parts: need, Before: c.replicas,
+			Replicas: c.replicas}
+		if c.reserved {
+			made := placed
+			made.Before = 0
+			m.Assume(made)
+		}
+		for i := range c.pods {
+			m.set(aPod(fmt.Sprint("web-", i), "n", "cpu 1", madeBy("web")))
+		}
+		if got := m.RoomFor(placed, false); got != c.roomForMore {
+			t.Errorf("%+v: %d more replicas fit", c, got)
+		}
+		if got := m.Replicas(needs("cpu 1", nil)); got != c.roomOther {
+			t.Errorf("%+v: %d replicas of another workload fit", c, got)
+		}
+	}
+}
