@@ -530,7 +530,10 @@ func TestTemplatesAreClaimedAtCreation(t *testing.T) {
 		pp(t, "lazy", `{activationPreference: Lazy, resourceSelectors: [{apiVersion: apps/v1beta1, kind: Deployment, namespace: default}]}`),
 		cpp(t, "everywhere", configMaps),
 		cpp(t, "labelled", `{resourceSelectors: [{apiVersion: v1, kind: Namespace, labelSelector: {matchLabels: {a: b}}}]}`),
+		pp(t, "services", `{resourceSelectors: [{apiVersion: v1, kind: Service, namespace: default}]}`),
 		object(t, `{apiVersion: policy.karmada.io/v1alpha1, kind: OverridePolicy, metadata: {name: there, namespace: default}, spec: {}}`),
+		object(t, `{apiVersion: networking.karmada.io/v1alpha1, kind: MultiClusterService, metadata: {name: everywhere, namespace: default}, spec: {types: [CrossCluster]}}`),
+		object(t, `{apiVersion: networking.karmada.io/v1alpha1, kind: MultiClusterService, metadata: {name: balanced, namespace: default}, spec: {types: [LoadBalancer]}}`),
 	}
 	h := newHub(t, policies...)
 	for _, c := range []struct {
@@ -554,6 +557,12 @@ func TestTemplatesAreClaimedAtCreation(t *testing.T) {
 		{"a ConfigMap of the system", "{apiVersion: v1, kind: ConfigMap", `{name: c, namespace: kube-system}`, ""},
 		{"what another component propagates", "{apiVersion: v1, kind: ConfigMap",
 			`{name: c, namespace: default, labels: {resourcetemplate.karmada.io/claimed-by: MultiClusterService}}`, ""},
+		{"a Service", "{apiVersion: v1, kind: Service", `{name: s, namespace: default}`, "pp/services"},
+		{"a Service that a MultiClusterService places", "{apiVersion: v1, kind: Service",
+			`{name: everywhere, namespace: default}`, ""},
+		{"a Service that a MultiClusterService balances only", "{apiVersion: v1, kind: Service",
+			`{name: balanced, namespace: default}`, "pp/services"},
+		{"another kind of that name", "{apiVersion: v1, kind: ConfigMap", `{name: everywhere, namespace: default}`, "pp/all"},
 		{"a kind that no policy selects", "{apiVersion: v1, kind: Secret", `{name: s, namespace: default}`, ""},
 		{"a claim that stands", "{apiVersion: v1, kind: ConfigMap", `{name: named, namespace: default, labels: {` + ppID +
 			`: all}, annotations: {propagationpolicy.karmada.io/namespace: default, propagationpolicy.karmada.io/name: all}}`,

@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/client-go/dynamic"
 
@@ -60,7 +61,8 @@ func (c *claim) Admit(ctx context.Context, a admission.Attributes, _ admission.O
 	template.SetLabels(obj.GetLabels())
 	template.SetAnnotations(obj.GetAnnotations())
 	d := propagate.Decide(propagate.Observed{Template: template, Creating: true,
-		Policies: c.index.selecting(gk, obj.GetNamespace(), obj.GetName()), OverrideExists: c.index.overrideExists})
+		Policies: c.index.selecting(gk, obj.GetNamespace(), obj.GetName()), OverrideExists: c.index.overrideExists,
+		Exposed: c.index.exposes(gk, types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName()})})
 	if d.Claimed != nil && d.Preempted == nil { // a controller records an event about a preemption
 		propagate.Claim(obj, d.Policy)
 	}

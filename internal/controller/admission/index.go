@@ -16,8 +16,10 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 
+	networkingv1alpha1 "github.com/argosy-io/argosy/api/networking/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/source/service"
 	"github.com/argosy-io/argosy/internal/filter"
 )
 
@@ -35,6 +37,7 @@ var watched = []schema.GroupVersionResource{
 	policyv1alpha1.GroupVersion.WithResource("clusterpropagationpolicies"),
 	policyv1alpha1.GroupVersion.WithResource("overridepolicies"),
 	policyv1alpha1.GroupVersion.WithResource("clusteroverridepolicies"),
+	networkingv1alpha1.GroupVersion.WithResource("multiclusterservices"),
 }
 
 // index finds the policies that may select a template without a scan of others. It is empty until it has read all
@@ -52,6 +55,8 @@ type index struct {
 	kinds    map[schema.GroupKind]int // how many selectors of all policies are of the kind
 	// overrides are the override policies that exist.
 	overrides map[types.NamespacedName]bool
+	// exposed are the Services that MultiClusterServices place.
+	exposed map[types.NamespacedName]bool
 
 	expected expected
 }
@@ -70,6 +75,7 @@ func newIndex() *index {
 		byKey:     map[selected]map[types.NamespacedName]policyv1alpha1.Propagation{},
 		kinds:     map[schema.GroupKind]int{},
 		overrides: map[types.NamespacedName]bool{},
+		exposed:   map[types.NamespacedName]bool{},
 	}
 }
 
@@ -121,6 +127,23 @@ func (x *index) overrideExists(key types.NamespacedName) bool {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return x.overrides[key]
+}
+
+// exposes reports whether a MultiClusterService places a template.
+func (x *index) exposes(gk schema.GroupKind, key types.NamespacedName) bool {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return gk == (schema.GroupKind{Kind: "Service"}) && x.exposed[key]
+}
+
+func (x *index) setExposed(key types.NamespacedName, exposed bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if !exposed {
+		delete(x.exposed, key)
+		return
+	}
+	x.exposed[key] = true
 }
 
 func (x *index) setPolicy(p policyv1alpha1.Propagation) {
@@ -255,8 +278,8 @@ type listed struct{}
 // IsWatchListSemanticsUnSupported implements an interface of client-go.
 func (listed) IsWatchListSemanticsUnSupported() bool { return true }
 
-// transform converts a policy to its type, and reduces an override policy to its name, since only its existence
-// matters.
+// transform converts policies and MultiClusterServices to their types, and reduces an override policy to its name,
+// since only its existence matters.
 func transform(resource string) cache.TransformFunc {
 	return func(obj any) (any, error) {
 		u, ok := obj.(*unstructured.Unstructured)
@@ -268,6 +291,10 @@ func transform(resource string) cache.TransformFunc {
 			u.SetManagedFields(nil)
 			p := newPropagation(u.GetKind())
 			return p, into(u, p)
+		case "multiclusterservices":
+			u.SetManagedFields(nil)
+			s := &networkingv1alpha1.MultiClusterService{}
+			return s, into(u, s)
 		}
 		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 			Namespace: u.GetNamespace(), Name: u.GetName(), ResourceVersion: u.GetResourceVersion(),
@@ -281,6 +308,8 @@ func (x *index) set(obj any) {
 		x.setPolicy(o)
 	case *metav1.PartialObjectMetadata:
 		x.setOverride(types.NamespacedName{Namespace: o.Namespace, Name: o.Name}, true)
+	case *networkingv1alpha1.MultiClusterService:
+		x.setExposed(types.NamespacedName{Namespace: o.Namespace, Name: o.Name}, service.Exposes(o))
 	}
 }
 
@@ -290,5 +319,7 @@ func (x *index) delete(obj any) {
 		x.deletePolicy(types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()})
 	case *metav1.PartialObjectMetadata:
 		x.setOverride(types.NamespacedName{Namespace: o.Namespace, Name: o.Name}, false)
+	case *networkingv1alpha1.MultiClusterService:
+		x.setExposed(types.NamespacedName{Namespace: o.Namespace, Name: o.Name}, false)
 	}
 }

@@ -60,6 +60,8 @@ var listKinds = map[schema.GroupVersionResource]string{
 		Resource: "releaserevisions"}: "ReleaseRevisionList",
 	{Group: "policy.karmada.io", Version: "v1alpha1",
 		Resource: "clusteroverridepolicies"}: "ClusterOverridePolicyList",
+	{Group: "networking.karmada.io", Version: "v1alpha1",
+		Resource: "multiclusterservices"}: "MultiClusterServiceList",
 	{Group: "config.karmada.io", Version: "v1alpha1",
 		Resource: "resourceinterpretercustomizations"}: "ResourceInterpreterCustomizationList",
 	{Group: "apiextensions.k8s.io", Version: "v1",

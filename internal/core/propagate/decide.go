@@ -56,7 +56,7 @@ type Decision struct {
 	Action   Action
 	Binding  workv1alpha2.Binding
 	// Pending is a policy that cannot take effect yet: override policies are missing or, if MissingOverrides is empty,
-	// it is Lazy. Nil without one.
+	// it is Lazy and would change the binding. Nil without one.
 	Pending          policyv1alpha1.Propagation
 	MissingOverrides []string
 }
@@ -125,7 +125,7 @@ func Decide(o Observed) Decision {
 	case o.Binding != nil && Belongs(template, o.Binding) == nil:
 		d.Action, d.Binding = UpdateBinding, claimedBinding(template, d.Policy, o.Binding)
 	}
-	if d.Pending == nil {
+	if d.Pending == nil && changes(template, d.Policy, o.Binding) {
 		d.Pending = d.Policy
 	}
 	return d

@@ -49,6 +49,7 @@ func TestDecide(t *testing.T) {
 	dependentTaker.PropagationSpec().Preemption = policyv1alpha1.PreemptAlways
 	lazy := identified(policy("shop", "lazy", 1, deployments), "id-lazy")
 	lazy.PropagationSpec().ActivationPreference = policyv1alpha1.LazyActivation
+	lazy.PropagationSpec().PropagateDeps = true
 	going := low.DeepCopyObject().(policyv1alpha1.Propagation)
 	going.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1, 0)})
 	nameless := policy("shop", "without-id", 9, deployments)

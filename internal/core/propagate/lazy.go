@@ -1,6 +1,7 @@
 package propagate
 
 import (
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
@@ -53,6 +54,25 @@ func activated(
 		return true
 	}
 	return !unchanged && userPart(existing.GetAnnotations()[wellknown.TemplateDigestAnnotation]) != content
+}
+
+// changes reports whether the binding of a template would differ in what it has from its policy if p took effect;
+// existing is nil if there is none.
+func changes(template *unstructured.Unstructured, p policyv1alpha1.Propagation, existing workv1alpha2.Binding) bool {
+	if existing == nil {
+		return true
+	}
+	has := existing.BindingSpec()
+	m := Meaning{Unread: true}
+	if has.SchedulePriority != nil {
+		m.SchedulePriority = &has.SchedulePriority.Priority // the class may not be known here
+	}
+	b, err := Binding(template, p, m, existing)
+	if err != nil {
+		return true
+	}
+	b.BindingSpec().Resource = has.Resource
+	return !equality.Semantic.DeepEqual(b.BindingSpec(), has)
 }
 
 // claimedBinding returns the binding of a template that p claims, while p waits for a change of the template: it has

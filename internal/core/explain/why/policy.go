@@ -172,7 +172,7 @@ func (e *explanation) explainClaim() {
 		e.find(Waiting, "", describe(p)+" has claimed it and is being deleted; the hub releases the template first", "")
 	case !propagate.StillSelects(p, propagate.ClaimOf(p), t):
 		e.find(Waiting, "", describe(p)+" claimed it and no longer selects it: "+misses(p, t), "")
-	case d.Pending != nil && d.Preempted == nil && len(d.MissingOverrides) == 0 && e.lazyPending():
+	case d.Pending != nil && d.Preempted == nil && len(d.MissingOverrides) == 0:
 		e.find(Waiting, "", describe(p)+" is Lazy: it takes effect with the next change of the template",
 			"change the template, for example an annotation; or remove activationPreference: Lazy from the policy")
 	}
@@ -198,13 +198,6 @@ func (e *explanation) explainMissingOverrides() {
 		return
 	}
 	e.find(Problem, "", what, next)
-}
-
-// lazyPending reports whether a Lazy policy has not taken effect: there is no binding, or it has another placement.
-func (e *explanation) lazyPending() bool {
-	b := e.ownBinding()
-	return b == nil || b.BindingSpec().Placement == nil ||
-		compact(b.BindingSpec().Placement) != compact(e.claiming.PropagationSpec().Placement)
 }
 
 // unselected reports that no policy selects the template, and what to change.

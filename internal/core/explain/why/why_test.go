@@ -430,6 +430,14 @@ var stories = []struct {
 			propagate.Await(h.Template, p)
 			return h
 		}},
+	{name: "a change of a lazy policy waits, though the placement is the same", severity: why.Waiting, want: "is Lazy",
+		next: "change the template", given: func(t *testing.T) *hub {
+			h := start(t, deployment, fleet()...)
+			p := h.policy("shop", "web", "{"+ofDeployments+", activationPreference: Lazy}")
+			h = h.runAll(p)
+			p.PropagationSpec().PropagateDeps = true
+			return h
+		}},
 	{name: "an override that the policy depends on is missing", severity: why.Problem,
 		want: "PropagationPolicy shop/web waits for the override policies that it depends on: images",
 		next: "create them", given: func(t *testing.T) *hub {

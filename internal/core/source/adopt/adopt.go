@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
@@ -137,24 +138,30 @@ func Sends(p policyv1alpha1.Propagation, replicas int32, c *clusterv1alpha1.Clus
 }
 
 // Rival returns another policy that claims the template, or would claim it although policy exists; nil for none. claims
-// tells which of the two.
+// tells which of the two. propagate.Decide decides, as if all override policies existed that policies depend on: a
+// policy that waits for some claims the template later.
 func Rival(template *unstructured.Unstructured, policy policyv1alpha1.Propagation,
 	policies []policyv1alpha1.Propagation) (other policyv1alpha1.Propagation, claims bool) {
-	claim, claimed := propagate.Claimed(template)
-	all := []policyv1alpha1.Propagation{policy}
+	all := []policyv1alpha1.Propagation{}
 	for _, p := range policies {
 		if SamePolicy(p, policy) {
+			policy = p
 			continue
-		}
-		if claimed && propagate.ClaimOf(p) == claim {
-			return p, true
 		}
 		all = append(all, p)
 	}
-	if p, ok := propagate.Match(match.TemplateOf(template), all); ok && !SamePolicy(p, policy) {
-		return p, false
+	if propagate.ID(policy) == "" { // it is only planned
+		policy = policy.DeepCopyObject().(policyv1alpha1.Propagation)
+		policy.SetLabels(map[string]string{policyv1alpha1.PropagationPolicyPermanentIDLabel: "planned",
+			policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel: "planned"})
 	}
-	return nil, false
+	d := propagate.Decide(propagate.Observed{Template: template, Policies: append(all, policy),
+		OverrideExists: func(types.NamespacedName) bool { return true }})
+	if d.Policy == nil || SamePolicy(d.Policy, policy) {
+		return nil, false
+	}
+	claim, claimed := propagate.Claimed(template)
+	return d.Policy, claimed && propagate.ClaimOf(d.Policy) == claim
 }
 
 // SamePolicy reports whether two policies have the same name and namespace.

@@ -235,19 +235,58 @@ func TestRivalIsThePolicyThatClaimsTheTemplate(t *testing.T) {
 		return p
 	}
 	lower, higher, standing := policy("lower", -1), policy("higher", 1), policy("planned", 0)
+	spec := func(p policyv1alpha1.Propagation, change func(*policyv1alpha1.PropagationSpec)) policyv1alpha1.Propagation {
+		p = p.DeepCopyObject().(policyv1alpha1.Propagation)
+		change(p.PropagationSpec())
+		return p
+	}
+	preempts := spec(higher, func(s *policyv1alpha1.PropagationSpec) { s.Preemption = policyv1alpha1.PreemptAlways })
+	lazy := spec(higher, func(s *policyv1alpha1.PropagationSpec) {
+		s.ActivationPreference = policyv1alpha1.LazyActivation
+	})
+	waits := spec(higher, func(s *policyv1alpha1.PropagationSpec) { s.DependentOverrides = []string{"none"} })
+	foreign := spec(higher, func(s *policyv1alpha1.PropagationSpec) { s.SchedulerName = "other" })
+	suspended := spec(higher, func(s *policyv1alpha1.PropagationSpec) {
+		s.Suspension = &policyv1alpha1.Suspension{Dispatching: new(true)}
+	})
+	label := spec(policy("label", 0), func(s *policyv1alpha1.PropagationSpec) { s.ResourceSelectors[0].Name = "" })
+	unrelated := spec(lower, func(s *policyv1alpha1.PropagationSpec) { s.ResourceSelectors[0].Name = "other" })
+	leaving := higher.DeepCopyObject().(policyv1alpha1.Propagation)
+	leaving.SetDeletionTimestamp(&metav1.Time{})
+	cluster := &policyv1alpha1.ClusterPropagationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "cluster",
+		Labels: map[string]string{policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel: "cluster"}},
+		Spec: *preempts.PropagationSpec()}
 	for name, c := range map[string]struct {
 		by       policyv1alpha1.Propagation
 		policies []policyv1alpha1.Propagation
 		rival    string
 		claims   bool
 	}{
-		"no other policy":                 {},
-		"a policy of lower priority":      {policies: []policyv1alpha1.Propagation{lower}},
-		"a policy of higher priority":     {policies: []policyv1alpha1.Propagation{lower, higher}, rival: "higher"},
-		"the same policy exists":          {policies: []policyv1alpha1.Propagation{standing}},
-		"a policy has claimed it":         {lower, []policyv1alpha1.Propagation{higher, lower}, "lower", true},
-		"the same policy has claimed it":  {by: standing, policies: []policyv1alpha1.Propagation{standing}},
-		"its policy is deleted meanwhile": {by: lower},
+		"no other policy":                                          {},
+		"a policy of lower priority":                               {policies: []policyv1alpha1.Propagation{lower}},
+		"a policy of higher priority":                              {policies: []policyv1alpha1.Propagation{lower, higher}, rival: "higher"},
+		"the same policy exists":                                   {policies: []policyv1alpha1.Propagation{standing}},
+		"a policy has claimed it":                                  {lower, []policyv1alpha1.Propagation{higher, lower}, "lower", true},
+		"the same policy has claimed it":                           {by: standing, policies: []policyv1alpha1.Propagation{standing}},
+		"its policy is deleted meanwhile":                          {by: lower},
+		"a cluster policy never comes before one in the namespace": {policies: []policyv1alpha1.Propagation{cluster}},
+		"a cluster policy has claimed it, and nothing preempts it": {cluster, []policyv1alpha1.Propagation{cluster},
+			"cluster", true},
+		"a policy that selects less closely":        {policies: []policyv1alpha1.Propagation{label}},
+		"a Lazy policy claims as others do":         {policies: []policyv1alpha1.Propagation{lazy}, rival: "higher"},
+		"a policy waits for override policies":      {policies: []policyv1alpha1.Propagation{waits}, rival: "higher"},
+		"another scheduler places what it claims":   {policies: []policyv1alpha1.Propagation{foreign}, rival: "higher"},
+		"a suspended policy claims as others do":    {policies: []policyv1alpha1.Propagation{suspended}, rival: "higher"},
+		"a policy that is being deleted":            {policies: []policyv1alpha1.Propagation{leaving}},
+		"a claim of a policy that is being deleted": {by: higher, policies: []policyv1alpha1.Propagation{leaving}},
+		"a claim of a policy that no longer selects it": {by: lower,
+			policies: []policyv1alpha1.Propagation{unrelated}},
+		"the same policy has claimed it, and a higher priority alone takes nothing": {by: standing,
+			policies: []policyv1alpha1.Propagation{standing, higher}},
+		"the same policy has claimed it, and another preempts it": {standing,
+			[]policyv1alpha1.Propagation{standing, preempts}, "higher", false},
+		"a policy has claimed it, and another preempts that one": {lower,
+			[]policyv1alpha1.Propagation{lower, preempts}, "higher", false},
 	} {
 		claimed := template.DeepCopy()
 		if c.by != nil {
