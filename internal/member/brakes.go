@@ -81,8 +81,8 @@ func (m *Member) followBrakes() *values[string] {
 // withoutRight is lw for an account that may lack the right to list namespaces: then the list counts as empty.
 func withoutRight(store *values[string], lw cache.ListWatch) cache.ListWatch {
 	refused := func(err error) {
-		if _, listed := store.get(types.NamespacedName{}); apierrors.IsForbidden(err) && !listed {
-			store.replace(nil)
+		if apierrors.IsForbidden(err) {
+			store.lacksRight()
 		}
 	}
 	return cache.ListWatch{

@@ -133,7 +133,7 @@ type values[V any] struct {
 	listed chan struct{} // closed after the first list
 
 	mu  sync.RWMutex
-	all map[types.NamespacedName]V // nil until the first list, which comes before everything else
+	all map[types.NamespacedName]V // nil until the first list
 }
 
 func newValues[V any](changed func([]change[V])) *values[V] {
@@ -167,8 +167,13 @@ func (s *values[V]) visit(f func(object types.NamespacedName, value V)) (listed 
 	return s.all != nil
 }
 
+// set stores the value of an object. Before the first list it does nothing: that list will have the object.
 func (s *values[V]) set(object types.NamespacedName, value V) {
 	s.mu.Lock()
+	if s.all == nil {
+		s.mu.Unlock()
+		return
+	}
 	old, known := s.all[object]
 	s.all[object] = value
 	s.mu.Unlock()
@@ -184,6 +189,21 @@ func (s *values[V]) drop(object types.NamespacedName) {
 	s.mu.Unlock()
 	if known {
 		s.changed([]change[V]{{old: old}})
+	}
+}
+
+// lacksRight ends the wait for the first list as if it were empty. It does nothing after a list: a right that is taken
+// away later leaves the objects as they were.
+func (s *values[V]) lacksRight() {
+	s.mu.Lock()
+	waiting := s.all == nil
+	if waiting {
+		s.all = map[types.NamespacedName]V{}
+	}
+	s.mu.Unlock()
+	if waiting {
+		close(s.listed)
+		s.changed(nil)
 	}
 }
 
