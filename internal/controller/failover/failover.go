@@ -11,6 +11,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -76,6 +77,8 @@ type reconciler struct {
 	recent []time.Time
 	// pending are the bindings that were written.
 	pending commit.PendingWrites[workv1alpha2.Binding]
+	// wantsRoom is true if something waits for room, and while a plan is made: the plan may not see new room any more.
+	wantsRoom atomic.Bool
 	// reported are the warnings that were recorded, and are not out of date.
 	reported map[subject]failover.Waiting
 }
@@ -123,7 +126,11 @@ func (r *reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	r.wantsRoom.Store(true)
 	plan := failover.Make(in, now)
+	r.wantsRoom.Store(slices.ContainsFunc(plan.Waiting, func(w failover.Waiting) bool {
+		return w.Code == failover.NothingFits
+	}))
 	err = errors.Join(r.evict(ctx, plan.Evictions, now), r.finish(ctx, plan.Finishes, now), r.pause(ctx, plan.Paused, now))
 	r.report(in.Bindings, plan)
 	var after time.Duration

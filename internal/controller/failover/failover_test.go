@@ -12,6 +12,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -334,6 +335,44 @@ func TestUnhealthyApplicationMovesWithItsState(t *testing.T) {
 			t.Errorf("the preserved state is %v", got)
 		}
 		w.expectEvent("PreserveStateFailed", "{.none}", "ResourceBinding", "Deployment")
+	})
+}
+
+// Nothing but the room changes, and no cluster has a taint.
+func TestUnhealthyApplicationMovesWhenRoomAppears(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		room := func(cluster, cpu string) {
+			c := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: cluster}}
+			w.HasObject(c)
+			c.Status.ResourceSummary = &clusterv1alpha1.ResourceSummary{Allocatable: corev1.ResourceList{
+				corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourcePods: resource.MustParse("9")}}
+			if err := w.Status().Update(w.t.Context(), c); err != nil {
+				w.t.Fatal(err)
+			}
+		}
+		room("m1", "4")
+		room("m2", "1")
+		room("m3", "1")
+		seconds := int32(60)
+		w.binding.Spec.ReplicaRequirements = &workv1alpha2.ReplicaRequirements{ResourceRequest: corev1.ResourceList{
+			corev1.ResourceCPU: resource.MustParse("1")}}
+		w.binding.Spec.Failover = &policyv1alpha1.FailoverBehavior{Application: &policyv1alpha1.ApplicationFailoverBehavior{
+			DecisionConditions: policyv1alpha1.DecisionConditions{TolerationSeconds: &seconds}}}
+		w.Make(w.binding)
+		w.reports("m1=Healthy")
+		w.run()
+		w.eventually("m1:2")
+		w.reports("m1=Unhealthy")
+		w.Advance(2 * time.Minute)
+		w.expectEvent("EvictWorkloadFromClusterFailed", "no other cluster takes it", "ResourceBinding")
+		w.eventually("m1:2")
+		room("m2", "4")
+		w.Advance(time.Minute)
+		w.eventually("m2:2 leaves m1")
+		if got := testutil.ToFloat64(waiting.WithLabelValues(string(failover.NothingFits))); got != 0 {
+			t.Errorf("%v workloads still wait for room", got)
+		}
 	})
 }
 

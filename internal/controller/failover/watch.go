@@ -2,7 +2,6 @@ package failover
 
 import (
 	"context"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -34,13 +33,13 @@ var _ source.SyncingSource = changes{}
 func (c changes) Start(_ context.Context, q queue) error {
 	q.Add(plan)
 	c.r.Fleet.OnChange(func(change capacity.Change) {
-		if !schedule.RoomAlone(change.Old, change.New) || readiness(change.Old) != readiness(change.New) {
+		if !schedule.RoomAlone(change.Old, change.New) || readiness(change.Old) != readiness(change.New) ||
+			c.r.wantsRoom.Load() {
 			q.AddAfter(plan, c.r.Gather)
 		}
 	})
 	c.r.Fleet.OnRoom(func(string) {
-		fleet := c.r.Fleet.Snapshot()
-		if slices.ContainsFunc(fleet.Names(), func(name string) bool { return failover.Evicts(fleet.Cluster(name)) }) {
+		if c.r.wantsRoom.Load() {
 			q.AddAfter(plan, c.r.Gather)
 		}
 	})
