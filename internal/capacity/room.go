@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// assumeTimeout is how long a placement keeps its reservation while its pods do not appear.
+	// assumeTimeout is the time for which a placement keeps its reservation while its pods do not appear.
 	assumeTimeout = 5 * time.Minute
 	// sweepInterval is the interval between checks for expired reservations.
 	sweepInterval = 10 * time.Second

@@ -36,7 +36,7 @@ type Limits struct {
 	Memory int64
 	// Listing bounds how long a watch may take to list all objects.
 	Listing time.Duration
-	// Pause is how long a watch that exceeded a limit waits before the next attempt.
+	// Pause is the time from the end of a watch that exceeded a limit to the next attempt.
 	Pause time.Duration
 }
 
@@ -101,8 +101,8 @@ type excess struct {
 	at  time.Time
 }
 
-// excessMemory is how long an excess is reported that does not repeat. Watches are retried earlier; other requests
-// perhaps never.
+// excessMemory is the time for which an excess is reported that does not repeat. Watches are retried earlier; other
+// requests perhaps never.
 const excessMemory = 3 * time.Minute
 
 func (e *excesses) add(subject string, err error, now time.Time) {

@@ -19,7 +19,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/execute"
 )
 
-// brakeTimeout is how long the first call of Brake waits for the list of namespaces.
+// brakeTimeout limits the wait of the first call of Brake for the list of namespaces.
 const brakeTimeout = 2 * time.Second
 
 // brakes are the namespaces of a member with the annotation hands-off. Nothing is kept of other namespaces.

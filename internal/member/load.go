@@ -145,7 +145,7 @@ func (l *load) nodes() *trimming[*corev1.Node, capacity.Node] {
 	}
 }
 
-// seenPod is what is stored of a pod: its requests, and its problem, if any.
+// seenPod has the requests of a pod, and its problem, if any.
 type seenPod struct {
 	capacity.Pod
 	trouble *pods.Trouble

@@ -29,8 +29,8 @@ func relist() *wait.Backoff {
 	return &wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 6, Cap: 5 * time.Second}
 }
 
-// unservedWatchLife is how long a resource is watched that the member does not serve. It is longer than a request: an
-// object that is created after a call of Watch is watched.
+// unservedWatchLife is the time for which a resource is watched that the member does not serve. It is longer than a
+// request: an object that is created after a call of Watch is watched.
 const unservedWatchLife = time.Minute
 
 // Watch starts to watch the managed objects of a resource, until the member is forgotten. The watch also ends if the

@@ -20,7 +20,7 @@ var scalerKinds = []schema.GroupVersionKind{
 	{Group: "keda.sh", Version: "v1alpha1", Kind: "ScaledObject"},
 }
 
-// scalerTimeout is how long the first call of Scaler waits for the list, which never completes without the right to
+// scalerTimeout limits the wait of the first call of Scaler for the list, which never completes without the right to
 // list.
 const scalerTimeout = 2 * time.Second
 

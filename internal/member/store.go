@@ -48,7 +48,7 @@ type keeper[K any] interface {
 	replace(all []*trimmed[K])
 }
 
-// trimmed is what is kept of an object, with its name.
+// trimmed has the part of an object that is kept, with its name.
 type trimmed[K any] struct {
 	metav1.ObjectMeta
 	kept   K

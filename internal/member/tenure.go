@@ -36,7 +36,7 @@ func (e *notOwnerError) Is(target error) bool { return target == ErrNotOwner }
 // that time.
 const stampTrust = time.Second
 
-// ownership is what is known about the owner of a member. All connections to the member share it.
+// ownership has the known facts about the owner of a member. All connections to the member share it.
 type ownership struct {
 	// looking is locked during a check, so that concurrent writes cause only one.
 	looking sync.Mutex

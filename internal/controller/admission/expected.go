@@ -13,7 +13,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/match"
 )
 
-// seenWithin is how long the index may be behind a policy that was let through. What is not seen by then was refused
+// seenWithin limits the lag of the index behind a policy that was let through. What is not seen by then was refused
 // later on.
 const seenWithin = 500 * time.Millisecond
 

@@ -19,7 +19,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/propagate"
 )
 
-// namedMost is how many clusters, namespaces and kinds of a policy are looked for.
+// namedMost limits the clusters, namespaces and kinds of a policy that are looked for.
 const namedMost = 50
 
 // adviseNames warns the author of a policy or a MultiClusterService of names that do not exist, such as misspelt ones.

@@ -41,7 +41,7 @@ type request struct {
 	obj, old *unstructured.Unstructured
 }
 
-// kind is how a kind is judged. Either step may be nil.
+// kind has the steps that judge the objects of a kind. Either may be nil.
 type kind struct {
 	// mutate comes before the schema: it must bear shapes that the schema refuses, and leave the refusal to it.
 	mutate func(context.Context, request) error

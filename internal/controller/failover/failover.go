@@ -48,9 +48,10 @@ type Options struct {
 	failover.Options
 	Fleet     *capacity.Fleet
 	Templates *template.Store
-	// Settle is how long nothing is evicted after the first plan, until the conditions of the clusters are up to date.
+	// Settle is the time after the first plan in which nothing is evicted, until the conditions of the clusters are up to
+	// date.
 	Settle time.Duration
-	// Gather is how long a change waits for other changes before a plan is made.
+	// Gather is the time from a change to the plan, in which other changes may follow.
 	Gather time.Duration
 	// LastReported counts what clusters that are not ready last reported as if it were so now, as Karmada does.
 	LastReported bool
@@ -83,7 +84,7 @@ type reconciler struct {
 	reported map[subject]failover.Waiting
 }
 
-// subject is what a warning describes.
+// subject identifies a warning: a binding and the cluster that it should leave.
 type subject struct {
 	binding types.NamespacedName
 	cluster string

@@ -24,7 +24,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
-// Meaning is what a binding needs to know of its template besides the policy.
+// Meaning has the facts about a template that its binding needs besides the policy.
 type Meaning struct {
 	// Replicas and Requirements are the interpreter's; 0 and nil if the template is no workload, or has Components.
 	Replicas     int32

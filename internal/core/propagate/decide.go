@@ -30,7 +30,7 @@ type Observed struct {
 	Unchanged bool
 }
 
-// Action is what happens to the binding of a template.
+// Action is a change of the binding of a template.
 type Action string
 
 // The actions. KeepBinding also applies without a binding.

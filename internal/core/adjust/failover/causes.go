@@ -20,7 +20,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 )
 
-// defaultUnhealthy is how long an application may be Unhealthy if its policy does not set a time.
+// defaultUnhealthy is the time for which an application may be Unhealthy if its policy sets none.
 const defaultUnhealthy = 300 * time.Second
 
 // cause is why a binding should leave a cluster.

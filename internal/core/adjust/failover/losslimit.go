@@ -17,9 +17,9 @@ const lossWindow = 5 * time.Minute
 
 // Both span several probes, so that clusters that are lost or recover together are seen together.
 const (
-	// lossDelay is how long a cluster is lost before workloads leave it, whatever they tolerate.
+	// lossDelay is the time from the loss of a cluster until workloads may leave it, whatever they tolerate.
 	lossDelay = 30 * time.Second
-	// resumeAfter is how long paused clusters stay paused after a cluster became ready.
+	// resumeAfter is the time for which paused clusters stay paused after a cluster became ready.
 	resumeAfter = 2 * time.Minute
 )
 

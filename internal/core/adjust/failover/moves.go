@@ -24,7 +24,7 @@ type Move struct {
 	To []workv1alpha2.TargetCluster `json:"to,omitempty"`
 	// Reason is why it leaves, such as TaintUntolerated.
 	Reason string `json:"reason,omitempty"`
-	// WaitingFor is what it waits for; empty if it waits for nothing. Message is the text for people.
+	// WaitingFor says why it waits; empty if it does not wait. Message is the text for people.
 	WaitingFor Code   `json:"waitingFor,omitempty"`
 	Message    string `json:"message,omitempty"`
 	// Since is when the cause began, Until when the wait ends by itself, Ended when the move was over.

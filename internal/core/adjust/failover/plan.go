@@ -231,7 +231,7 @@ const (
 	producerFailback           = "failover-controller"
 )
 
-// defaultGracePeriod is how long the replacement may take before a warning, if a task does not set a time.
+// defaultGracePeriod is the time until a warning about a replacement that is not healthy, if its task sets none.
 const defaultGracePeriod = 10 * time.Minute
 
 // Make plans. The same input gives the same plan.

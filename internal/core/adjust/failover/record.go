@@ -31,7 +31,7 @@ type Departure struct {
 	Ended *time.Time `json:"ended,omitempty"`
 }
 
-// shownFor is how long a failover is shown after it has ended.
+// shownFor is the time for which a failover is shown after its end.
 const shownFor = time.Hour
 
 // Current returns the departures of b that have not ended: the binding is leaving these clusters, or may return to

@@ -45,7 +45,7 @@ type node struct {
 	Node
 	// seen is false for a node that does not exist but is named by a pod.
 	seen bool
-	// requested is the sum of the requests of its pods. free is what remains after pods and reservations.
+	// requested is the sum of the requests of its pods. free remains after pods and reservations.
 	requested, free Amounts
 	// reservations counts the replicas with room reserved here.
 	reservations map[*reservation]int64

@@ -10,7 +10,8 @@ import (
 // Quota has the remaining requests and limits of a ResourceQuota.
 type Quota struct {
 	Namespace, Name string
-	// left is what may still be requested, by resource, and by limits.cpu and the like the sum that limits may still have.
+	// left has the amounts that may still be requested, by resource. By limits.cpu and the like it has the sum that
+	// limits may still have.
 	left     Amounts
 	selector []corev1.ScopedResourceSelectorRequirement
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/object/text"
 )
 
-// QuotaUse is what a pod counts in the quotas of its namespace besides its requests.
+// QuotaUse has the amounts that a pod uses of the quotas of its namespace besides its requests.
 type QuotaUse struct {
 	// Limits has the entries of quotas, such as limits.cpu, that the pod counts in.
 	Limits corev1.ResourceList `json:"limits,omitempty"`

@@ -92,7 +92,7 @@ type PartRecord struct {
 	Tolerations       []corev1.Toleration  `json:"tolerations,omitempty"`
 	Namespace         string               `json:"namespace"`
 	PriorityClassName string               `json:"priorityClassName,omitempty"`
-	// QuotaUse is what else a replica counts in quotas.
+	// QuotaUse has the amounts that a replica uses of quotas besides its requests.
 	QuotaUse *QuotaUse `json:"quotaUse,omitempty"`
 	// Spread has the spread rules. OfWorkload is true if the replicas count as pods of the workload for these rules.
 	Spread     *Spread          `json:"spread,omitempty"`
@@ -106,7 +106,7 @@ type PartRecord struct {
 type QuotaRecord struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	// Left is what may still be requested, for example cpu: 10, pods: 20.
+	// Left has the amounts that may still be requested, for example cpu: 10, pods: 20.
 	Left   corev1.ResourceList                        `json:"left"`
 	Scopes []corev1.ScopedResourceSelectorRequirement `json:"scopes,omitempty"`
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/object/text"
 )
 
-// Requirement is what one replica requires from nodes and from the quotas of its namespace. It is immutable.
+// Requirement has the demands of one replica on nodes and on the quotas of its namespace. It is immutable.
 type Requirement struct {
 	requests    []request
 	selector    map[string]string

@@ -134,7 +134,7 @@ func (p *spreader) roomByRule(r *rule) (total int64) {
 			total += p.left[i] // a node without the label is not restricted
 		}
 	}
-	// level is what the emptiest domain can be filled up to. All other domains may have skew more.
+	// level is the number of pods to which the emptiest domain can be filled. All other domains may have skew more.
 	level := int64(0)
 	if !r.tooFew && len(room) > 0 {
 		level = math.MaxInt64

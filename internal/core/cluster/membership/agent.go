@@ -15,7 +15,7 @@ const (
 	AgentRenewPeriod = AgentLeaseDuration / 4
 	// agentLeaseMax bounds the duration of a Lease of its own that an agent may choose.
 	agentLeaseMax = time.Hour
-	// agentStart is how long the agent of a new cluster may take to report first.
+	// agentStart limits the time until the first report of the agent of a new cluster.
 	agentStart = 60 * time.Second
 )
 

@@ -59,7 +59,7 @@ func Untrusted(c *clusterv1alpha1.Cluster) bool {
 		meta.IsStatusConditionTrue(c.Status.Conditions, clusterv1alpha1.ClusterConditionCertificateUntrusted)
 }
 
-// Seen returns the condition Ready from this probe alone. The message is what happened and what to do. It is the same
+// Seen returns the condition Ready from this probe alone. The message says what happened and what to do. It is the same
 // for the same cause, so that a lasting outage causes no writes.
 func Seen(p Probe) metav1.Condition {
 	switch {
