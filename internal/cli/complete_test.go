@@ -7,6 +7,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	"github.com/argosy-io/argosy/test/kit/clitest"
+	"github.com/argosy-io/argosy/test/kit/membertest"
 )
 
 // completed returns what the shell is offered for a line, and whatever else was written.
@@ -34,10 +40,10 @@ func TestCompletionIsSilentWithoutAHub(t *testing.T) {
 	t.Cleanup(func() { _ = deaf.Close() })
 	dir := t.TempDir()
 	for name, kubeconfig := range map[string]string{
-		"down":                writeFile(t, dir, "down", kubeconfigOf("https://127.0.0.1:1")),
-		"not responding":      writeFile(t, dir, "deaf", kubeconfigOf("http://"+deaf.Addr().String())),
+		"down":                clitest.WriteFile(t, dir, "down", clitest.KubeconfigOf("https://127.0.0.1:1")),
+		"not responding":      clitest.WriteFile(t, dir, "deaf", clitest.KubeconfigOf("http://"+deaf.Addr().String())),
 		"no such file":        dir + "/nothing",
-		"not a kubeconfig":    writeFile(t, dir, "text", "no: {"),
+		"not a kubeconfig":    clitest.WriteFile(t, dir, "text", "no: {"),
 		"an empty KUBECONFIG": "",
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -52,7 +58,7 @@ func TestCompletionIsSilentWithoutAHub(t *testing.T) {
 				{"get", "pods", "-C", ""}, {"why", "deployment", "web", "-n", ""}, {"simulate", "--cluster-down", ""},
 			}
 			if name == "not responding" {
-				lines = lines[:1] // each waits for completionTimeout
+				lines = lines[:1] // each waits for CompletionTimeout
 			}
 			for _, line := range lines {
 				words, rest := completed(t, append([]string{"argosy", "__complete"}, line...)...)
@@ -67,7 +73,7 @@ func TestCompletionIsSilentWithoutAHub(t *testing.T) {
 
 func TestFlagsWithFixedValuesAreCompletedWithoutAHub(t *testing.T) {
 	dir := t.TempDir()
-	t.Setenv("KUBECONFIG", writeFile(t, dir, "kubeconfig", kubeconfigOf("https://127.0.0.1:1")))
+	t.Setenv("KUBECONFIG", clitest.WriteFile(t, dir, "kubeconfig", clitest.KubeconfigOf("https://127.0.0.1:1")))
 	for _, c := range []struct {
 		line []string
 		want string
@@ -125,5 +131,19 @@ func TestCompletionWorksUnderEveryName(t *testing.T) {
 	}
 	if words, _ := completed(t, "/opt/bin/kubectl_complete-karmada", "unj"); strings.Join(words, " ") != "unjoin" {
 		t.Errorf("kubectl is offered %q for unj, want unjoin", words)
+	}
+}
+
+func TestWaitingReleaseGatesAreCompleted(t *testing.T) {
+	s := clitest.See(t, nil)
+	s.Api.Serve(membertest.Kind{GroupVersionKind: releasev1alpha1.GroupVersion.WithKind("Release"), Plural: "releases",
+		Namespaced: true})
+	rel := clitest.Started(strings.Replace(clitest.Gated, "gates: [",
+		"gates: [{name: done, position: Before, phase: Passed}, ", 1))
+	rel.TypeMeta = metav1.TypeMeta{APIVersion: releasev1alpha1.GroupVersion.String(), Kind: "Release"}
+	s.Api.Put(rel)
+	words, _ := completed(t, "argosy", "__complete", "--kubeconfig", s.File, "release", "approve", "r1", "--gate", "")
+	if strings.Join(words, " ") != "sign" {
+		t.Errorf("the gates that are offered are %q, want sign", words)
 	}
 }

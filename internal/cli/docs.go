@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra/doc"
 	"github.com/spf13/pflag"
 
+	"github.com/argosy-io/argosy/internal/cli/hubcli"
 	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/version"
 )
@@ -19,7 +20,7 @@ func newDocs() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "docs",
 		Short: "Write documentation of this command line",
-		Args:  noArgs,
+		Args:  hubcli.NoArgs,
 	}
 	to := ""
 	man := &cobra.Command{
@@ -28,7 +29,7 @@ func newDocs() *cobra.Command {
 		Long: `Writes a man page for each command into the folder man1 of --to. Pages have the date of the build, so the same binary always
 writes the same pages.`,
 		Example: "  argosy docs man --to /usr/local/share/man\n  argosy docs man --to . && man -l man1/argosy-up.1",
-		Args:    noArgs,
+		Args:    hubcli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			folder := filepath.Join(to, "man1")
 			n, err := writeMan(folder)

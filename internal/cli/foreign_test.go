@@ -3,9 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
-	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 )
@@ -55,22 +53,6 @@ func TestTheFlagsOfKarmadasAgentAreTaken(t *testing.T) {
 		"--cluster-region is ignored: set it with argosy register", "--leader-elect is ignored", "--controllers is ignored"} {
 		if !strings.Contains(errOut.String(), want) {
 			t.Errorf("it does not warn %q:\n%s", want, errOut.String())
-		}
-	}
-}
-
-func TestTheTablesOfForeignFlagsAreComplete(t *testing.T) {
-	for page, flags := range map[string][]foreign{"scheduler.md": schedulerFlags, "pull.md": agentFlags} {
-		text, err := os.ReadFile("../../docs/" + page)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, f := range flags {
-			for _, name := range f.names {
-				if !regexp.MustCompile("`--" + name + "`").Match(text) {
-					t.Errorf("docs/%s does not say that --%s is ignored", page, name)
-				}
-			}
 		}
 	}
 }

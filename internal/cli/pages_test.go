@@ -10,6 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/argosy-io/argosy/internal/cli/membercli"
 )
 
 var (
@@ -211,7 +213,7 @@ func TestCommandsPageListsEveryCommand(t *testing.T) {
 		}
 	}
 	check(newRoot("argosy"))
-	for _, kind := range append([]string{"clusters"}, computedKinds...) {
+	for _, kind := range append([]string{"clusters"}, membercli.ComputedKinds...) {
 		if !strings.Contains(string(page), "`argosy get "+kind+"`") {
 			t.Errorf("docs/commands.md does not list `argosy get %s`", kind)
 		}

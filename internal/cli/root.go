@@ -11,54 +11,60 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/argosy-io/argosy/internal/cli/explaincli"
+	"github.com/argosy-io/argosy/internal/cli/hubcli"
 	"github.com/argosy-io/argosy/internal/cli/interpretcli"
+	"github.com/argosy-io/argosy/internal/cli/joincli"
+	"github.com/argosy-io/argosy/internal/cli/membercli"
+	"github.com/argosy-io/argosy/internal/cli/operatecli"
+	"github.com/argosy-io/argosy/internal/cli/releasecli"
 )
 
 // verbs returns the commands, in the order of help.
-func verbs(hub *hubFlags) []*cobra.Command {
+func verbs(hub *hubcli.HubFlags) []*cobra.Command {
 	return []*cobra.Command{
-		newUp(),
-		newConfig(),
-		newInstall(),
-		newUninstall(),
-		newKubeconfig(),
-		newConsole(hub),
-		newJoin(hub),
-		newUnjoin(hub),
-		newToken(hub),
-		newRegister(hub),
-		newUnregister(hub),
-		newAgent(),
-		newAdopt(hub),
-		newMigrate(hub),
-		newTaint(hub),
-		newCordon(hub),
-		newUncordon(hub),
-		newBrake(hub),
-		newAddons(hub),
-		newRollout(hub),
-		newRelease(hub),
-		newStatus(hub),
-		newOrphans(hub),
-		newBackup(),
-		newRestore(hub),
-		newDefrag(),
-		newGet(hub, std),
-		newAPIResources(hub, std),
-		newDescribe(hub, std),
-		newLogs(hub, std),
-		newExec(hub, std),
-		newTop(hub, std),
-		newAttach(hub, std),
-		newWhy(hub),
-		newSimulate(hub),
-		newSecrets(hub),
-		newCertificates(),
-		newConvert(),
+		operatecli.NewUp(),
+		operatecli.NewConfig(),
+		operatecli.NewInstall(),
+		operatecli.NewUninstall(),
+		operatecli.NewKubeconfig(),
+		operatecli.NewConsole(hub),
+		joincli.NewJoin(hub),
+		joincli.NewUnjoin(hub),
+		joincli.NewToken(hub),
+		joincli.NewRegister(hub),
+		joincli.NewUnregister(hub),
+		joincli.NewAgent(),
+		joincli.NewAdopt(hub),
+		joincli.NewMigrate(hub),
+		joincli.NewTaint(hub),
+		joincli.NewCordon(hub),
+		joincli.NewUncordon(hub),
+		operatecli.NewBrake(hub),
+		joincli.NewAddons(hub),
+		releasecli.NewRollout(hub),
+		releasecli.NewRelease(hub),
+		explaincli.NewStatus(hub),
+		membercli.NewOrphans(hub),
+		operatecli.NewBackup(),
+		operatecli.NewRestore(hub),
+		operatecli.NewDefrag(),
+		membercli.NewGet(hub, membercli.Std),
+		membercli.NewAPIResources(hub, membercli.Std),
+		membercli.NewDescribe(hub, membercli.Std),
+		membercli.NewLogs(hub, membercli.Std),
+		membercli.NewExec(hub, membercli.Std),
+		membercli.NewTop(hub, membercli.Std),
+		membercli.NewAttach(hub, membercli.Std),
+		explaincli.NewWhy(hub),
+		explaincli.NewSimulate(hub),
+		operatecli.NewSecrets(hub),
+		operatecli.NewCertificates(),
+		operatecli.NewConvert(),
 		interpretcli.New(hub),
-		newSim(),
-		newSimMember(),
-		newDemo(),
+		operatecli.NewSim(),
+		operatecli.NewSimMember(),
+		operatecli.NewDemo(),
 		newDocs(),
 		newVersion(),
 	}
@@ -72,22 +78,22 @@ func Main(ctx context.Context, args []string, out, errOut io.Writer) int {
 		args = append([]string{"kubectl-" + name, cobra.ShellCompRequestCmd}, args[1:]...)
 	}
 	root := newRoot(args[0])
-	if cmd, _, err := root.Find(args[1:]); err != nil || cmd.Annotations[servesAnnotation] == "" {
-		quietLibraries()
+	if cmd, _, err := root.Find(args[1:]); err != nil || cmd.Annotations[hubcli.ServesAnnotation] == "" {
+		hubcli.QuietLibraries()
 	}
 	root.SetArgs(args[1:])
 	root.SetOut(out)
 	root.SetErr(errOut)
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
-		err = unknownSubcommand(cmd)
+		err = hubcli.UnknownSubcommand(cmd)
 	}
 	if err != nil {
-		err = explainUsage(root, args[1:], err)
+		err = hubcli.ExplainUsage(root, args[1:], err)
 		fmt.Fprintf(errOut, "%s: %v\n", root.CommandPath(), err)
-		var exit exitError
+		var exit hubcli.ExitError
 		if errors.As(err, &exit) {
-			return exit.code
+			return exit.Code
 		}
 		return 1
 	}
@@ -113,15 +119,15 @@ func newRoot(path string) *cobra.Command {
 		SilenceUsage:  true, // an error is one sentence, without the usage
 		SilenceErrors: true,
 	}
-	hub := &hubFlags{calledBy: use}
-	hub.bind(root.PersistentFlags())
-	color := colorMode(colorModes[0])
-	root.PersistentFlags().Var(&color, "color", "color output: "+strings.Join(colorModes, ", ")+
+	hub := &hubcli.HubFlags{CalledBy: use}
+	hub.Bind(root.PersistentFlags())
+	color := hubcli.ColorMode(hubcli.ColorModes[0])
+	root.PersistentFlags().Var(&color, "color", "color output: "+strings.Join(hubcli.ColorModes, ", ")+
 		"; auto enables color on a terminal unless NO_COLOR is set")
 	root.AddCommand(verbs(hub)...)
-	root.SetFlagErrorFunc(flagError)
+	root.SetFlagErrorFunc(hubcli.FlagError)
 	showVersion(root)
-	hideHelpOfUnknown(root)
+	hubcli.HideHelpOfUnknown(root)
 	nameHelp(root)
 	completeFlags(root, hub)
 	completeAsPlugin(root)

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/argosy-io/argosy/internal/cli/explaincli"
+	"github.com/argosy-io/argosy/internal/cli/hubcli"
 	"github.com/argosy-io/argosy/internal/core/explain/simulate"
 )
 
@@ -103,16 +105,16 @@ func TestSimulateRefusesInvalidInput(t *testing.T) {
 }
 
 func TestAFleetIsWrittenAsItIsRead(t *testing.T) {
-	first, err := readDocuments("fleet", strings.NewReader(smallFleet))
+	first, err := hubcli.ReadDocuments("fleet", strings.NewReader(smallFleet))
 	if err != nil || len(first) != 4 {
 		t.Fatalf("%d objects, %v", len(first), err)
 	}
 	for _, asJSON := range []bool{false, true} {
 		var text bytes.Buffer
-		if err := writeObjects(&text, first, asJSON); err != nil {
+		if err := explaincli.WriteObjects(&text, first, asJSON); err != nil {
 			t.Fatal(err)
 		}
-		again, err := readDocuments("fleet", &text)
+		again, err := hubcli.ReadDocuments("fleet", &text)
 		if err != nil || len(again) != len(first) {
 			t.Fatalf("json %v: %d objects, %v", asJSON, len(again), err)
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/argosy-io/argosy/internal/cli/hubcli"
 	"github.com/argosy-io/argosy/internal/version"
 )
 
@@ -24,14 +25,14 @@ func newVersion() *cobra.Command {
 		Long: `Shows the version of this binary, the commit that it was built from with its date, and the Kubernetes release that it
 embeds. It does not connect to a hub: "argosy status" and /version of the hub's API show the version of a hub.`,
 		Example: "  argosy version\n  argosy version -o json",
-		Args:    noArgs,
+		Args:    hubcli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkOutput(output); err != nil {
+			if err := hubcli.CheckOutput(output); err != nil {
 				return err
 			}
 			v := versions{Build: version.Get(), KubernetesVersion: version.Kubernetes()}
 			if output != "" {
-				return writeAs(cmd.OutOrStdout(), output, v)
+				return hubcli.WriteAs(cmd.OutOrStdout(), output, v)
 			}
 			return v.print(cmd.OutOrStdout())
 		},

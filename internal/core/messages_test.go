@@ -25,8 +25,8 @@ var mayParse = map[string]string{
 	"internal/cli/interpretcli/lint/try.go:try":                  "Lua errors are texts; only the advice depends on them",
 	"internal/core/workload/interpret/script/sandbox.go:explain": "the Lua machine reports its overflows as texts",
 	// Only what is shown depends on the text.
-	"internal/cli/get.go:fatal":       "kubectl puts \"error: \" before its messages",
-	"internal/cli/members.go:explain": "adds the cluster's name to an error that does not have it",
+	"internal/cli/hubcli/kubectl.go:Fatal":      "kubectl puts \"error: \" before its messages",
+	"internal/cli/membercli/members.go:explain": "adds the cluster's name to an error that does not have it",
 	"internal/core/explain/state/state.go:See": "conditions of a binding name clusters in their " +
 		"messages only; no more than the shown state depends on it",
 	"internal/core/explain/why/advice.go:adviceFor": "Kubernetes says in a sentence only why a pod finds no node, or " +

@@ -1,0 +1,147 @@
+package hubcli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"syscall"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/internal/member"
+	"github.com/argosy-io/argosy/internal/member/proxy"
+)
+
+// reach reads the API group that every hub serves, so that a wrong address or missing credentials are reported in one
+// sentence first.
+func reach(config *rest.Config) error {
+	config = rest.CopyConfig(config)
+	config.Timeout = RequestTimeout
+	d, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return fmt.Errorf("kubeconfig of the hub: %w", err)
+	}
+	answer := d.RESTClient().Get().AbsPath("/apis/" + clusterv1alpha1.GroupVersion.Group).Do(context.Background())
+	body, _ := answer.Raw()
+	if err = answer.Error(); err == nil && bytes.HasPrefix(bytes.TrimSpace(body), []byte("<")) {
+		return notHub(config.Host, "it responds, but not as a Kubernetes API server", nil)
+	}
+	return unusable(config, err)
+}
+
+// ErrNotServing is in the error for a hub that answers, but cannot serve requests yet. `argosy status` shows why.
+var ErrNotServing = errors.New("a hub that is not serving")
+
+// ErrPlainCluster is wrapped by the error for a Kubernetes API that is no hub. Verbs of kubectl work with it anyway.
+var ErrPlainCluster = errors.New("a plain cluster")
+
+func notHub(host, why string, err error) error {
+	return &Sentence{fmt.Sprintf("%s is not an Argosy hub: %s; check --kubeconfig and --karmada-context", host, why), err}
+}
+
+// unusable returns why the server of a client configuration cannot be used as a hub, by the error of a request; nil if
+// it can.
+func unusable(config *rest.Config, err error) error {
+	host := config.Host
+	var status apierrors.APIStatus
+	switch {
+	case err == nil:
+		return nil
+	case apierrors.IsUnauthorized(err), apierrors.IsForbidden(err) && anonymous(config):
+		return &Sentence{fmt.Sprintf("not authorized at the hub %s: the kubeconfig has no valid credentials for it; use the one that `argosy up` wrote, or ask an administrator of the hub for one", host), err}
+	case apierrors.IsNotFound(err):
+		return notHub(host, "it does not serve the API group "+clusterv1alpha1.GroupVersion.Group,
+			errors.Join(ErrPlainCluster, err))
+	case apierrors.IsForbidden(err):
+		return nil // it responds like an API server; later requests report more
+	case errors.As(err, &status) && status.Status().Code >= 400 && status.Status().Code < 500 &&
+		!apierrors.IsTooManyRequests(err):
+		return notHub(host, "it responds: "+err.Error(), err) // as an HTTPS server answers an HTTP request
+	case errors.As(err, &status):
+		return &Sentence{fmt.Sprintf("the hub at %s cannot serve requests now: %s; try again when it is ready: `argosy status` shows the reason", host, err), errors.Join(ErrNotServing, err)}
+	case member.Untrusted(err):
+		return &Sentence{fmt.Sprintf("the certificate of the hub %s is not trusted: %s; check certificate-authority-data and tls-server-name in the kubeconfig", host, Cause(err, RequestTimeout)), err}
+	}
+	return &Sentence{fmt.Sprintf("the hub at %s is not responding: %s; check that it is running and reachable from this machine, and --kubeconfig", host, Cause(err, RequestTimeout)), err}
+}
+
+// anonymous reports whether a client configuration has no credentials.
+func anonymous(c *rest.Config) bool {
+	return len(c.CertData) == 0 && c.CertFile == "" && c.BearerToken == "" && c.BearerTokenFile == "" &&
+		c.Username == "" && c.ExecProvider == nil && c.AuthProvider == nil
+}
+
+// Sentence is an error with our own message, which wraps another error.
+type Sentence struct {
+	Text string
+	Err  error
+}
+
+func (s *Sentence) Error() string { return s.Text }
+func (s *Sentence) Unwrap() error { return s.Err }
+
+// Cause returns in a few words why a request got no response: the innermost error, without the request and the
+// addresses, which the caller prints. timeout is how long the request waited.
+func Cause(err error, timeout time.Duration) string {
+	var request *url.Error
+	var dns *net.DNSError
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "connection refused"
+	case errors.Is(err, syscall.ECONNRESET):
+		return "connection reset"
+	case errors.As(err, &dns) && dns.IsNotFound:
+		return "no such host"
+	case TimedOut(err):
+		return fmt.Sprintf("no answer within %s", timeout)
+	case dns != nil:
+		return fmt.Sprintf("the name %s cannot be resolved: %s", dns.Name, dns.Err)
+	case errors.As(err, &request):
+		return request.Err.Error()
+	}
+	return err.Error()
+}
+
+func TimedOut(err error) bool {
+	var netErr net.Error
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) || errors.As(err, &netErr) &&
+		netErr.Timeout()
+}
+
+const (
+	// RequestTimeout bounds one request to a member.
+	RequestTimeout = 10 * time.Second
+	Impersonator   = "karmada-impersonator"
+)
+
+// AskTimeout bounds the check of one part.
+const AskTimeout = 5 * time.Second
+
+// AskVersion reads the version of a member through the hub.
+func AskVersion(ctx context.Context, d *discovery.DiscoveryClient, cluster string) error {
+	return d.RESTClient().Get().AbsPath(proxy.Path(cluster) + "/version").Do(ctx).Error()
+}
+
+// Responds returns why a member does not respond to the hub; nil if it responds, or if that is unknown: the user lacks
+// the right, or the hub has no token.
+func Responds(ctx context.Context, config *rest.Config, cluster string) error {
+	config = rest.CopyConfig(config)
+	config.Timeout = AskTimeout
+	d, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return err
+	}
+	err = AskVersion(ctx, d, cluster)
+	if apierrors.HasStatusCause(err, clusterv1alpha1.ReasonClusterNotReachable) || TimedOut(err) {
+		return err
+	}
+	return nil
+}
