@@ -164,7 +164,8 @@ func TestStatusReportsProblemsAndRemedies(t *testing.T) {
 				"shop        Deployment web   eu        2 of 3 pods: ImagePullBackOff: Back-off pulling image \"nope:1\" (container web)", "and 7 more",
 				"next: `argosy why deployment web -n shop`", "No check failed."}},
 		"who may not be told of pods": {ready: "True", pods: "forbidden",
-			want: []string{"ok    pods", "unknown: this user may not get /argosy/pods", "All checks passed."}},
+			want: []string{"ok    pods", "unknown: you may not get /argosy/pods; a ClusterRoleBinding to the ClusterRole " +
+				"argosy:view permits it", "All checks passed."}},
 		"a Job failed": {ready: "True", bindings: []*workv1alpha2.ResourceBinding{failedJob("eu")},
 			want: []string{"NEEDS ATTENTION",
 				"shop        Job load   eu        not healthy in eu: failed 1; DeadlineExceeded: Job was active longer than specified deadline",
