@@ -184,7 +184,7 @@ func (r *reconciler) expire(ctx context.Context, in release.Input, step release.
 	if seconds := in.Release.Spec.TTLSecondsAfterFinished; seconds != nil {
 		ttl = time.Duration(*seconds) * time.Second
 	}
-	if left := step.Status.EndedAt.Add(ttl).Sub(time.Now()); left > 0 {
+	if left := time.Until(step.Status.EndedAt.Add(ttl)); left > 0 {
 		return left, nil
 	}
 	if release.IsLastRecord(in) {
