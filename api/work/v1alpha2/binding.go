@@ -435,6 +435,10 @@ const (
 	//
 	//reference:reason FullyApplied of ResourceBinding and ClusterResourceBinding
 	ReasonRunFinished = "RunFinished"
+	// ReasonRunFailed: an object that runs once has failed, and its clusters have left. No Work is created again.
+	//
+	//reference:reason FullyApplied of ResourceBinding and ClusterResourceBinding
+	ReasonRunFailed = "RunFailed"
 )
 
 // Reasons of VersionServed.
@@ -492,6 +496,7 @@ const (
 	MessageScheduled         = "Binding has been scheduled successfully."
 	MessageFullyApplied      = "All works have been successfully applied"
 	MessageRunFinished       = "the run has finished, so no Work is created again"
+	MessageRunFailed         = "the run has failed; it is not run again, and no Work is created"
 	MessageFullyAppliedFails = "Failed to apply all works, see status.aggregatedStatus for details"
 )
 

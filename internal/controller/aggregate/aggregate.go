@@ -136,7 +136,8 @@ var answered = predicate.Or[client.Object](filter.Deletions, filter.Updates(func
 var rewritten = filter.Updates(func(was, is workv1alpha2.Binding) bool {
 	before, now := aggregate.Unwritten(was.BindingStatus().Conditions), aggregate.Unwritten(is.BindingStatus().Conditions)
 	return !slices.Equal(before, now) ||
-		aggregate.RunFinished(was.BindingStatus().Conditions) != aggregate.RunFinished(is.BindingStatus().Conditions)
+		!equality.Semantic.DeepEqual(aggregate.RunEnd(was.BindingStatus().Conditions),
+			aggregate.RunEnd(is.BindingStatus().Conditions))
 })
 
 // outage selects clusters whose outage begins, ends or changes its reason. At startup each binding is reconciled with

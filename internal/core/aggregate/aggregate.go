@@ -82,10 +82,8 @@ func Binding(b workv1alpha2.Binding, works []workv1alpha1.Work, outages Outages,
 			condition.Status = metav1.ConditionTrue
 			condition.Reason = workv1alpha2.ReasonFullyAppliedSuccess
 			condition.Message = workv1alpha2.MessageFullyApplied
-		} else if RunFinished(status.Conditions) && !slices.ContainsFunc(items, isUnapplied) {
-			condition.Status = metav1.ConditionTrue
-			condition.Reason = workv1alpha2.ReasonRunFinished
-			condition.Message = workv1alpha2.MessageRunFinished
+		} else if end := RunEnd(status.Conditions); end != nil && !slices.ContainsFunc(items, isUnapplied) {
+			condition.Status, condition.Reason, condition.Message = metav1.ConditionTrue, end.Reason, end.Message
 		}
 		meta.SetStatusCondition(&status.Conditions, condition)
 	}
@@ -112,11 +110,15 @@ func Unwritten(conditions []metav1.Condition) (lines []string) {
 	return lines
 }
 
-// RunFinished reports whether clusters of a binding lack a Work, or it has no clusters, because its template runs once
-// and has finished.
-func RunFinished(conditions []metav1.Condition) bool {
+// RunEnd returns the condition which says that clusters of a binding lack a Work, or that it has no clusters, because
+// its template runs once and has finished or failed; nil if there is none.
+func RunEnd(conditions []metav1.Condition) *metav1.Condition {
 	c := meta.FindStatusCondition(conditions, workv1alpha2.WorksWritten)
-	return c != nil && c.Status == metav1.ConditionTrue && c.Reason == workv1alpha2.ReasonRunFinished
+	if c == nil || c.Status != metav1.ConditionTrue ||
+		c.Reason != workv1alpha2.ReasonRunFinished && c.Reason != workv1alpha2.ReasonRunFailed {
+		return nil
+	}
+	return c
 }
 
 func isUnapplied(item workv1alpha2.AggregatedStatusItem) bool { return !item.Applied }

@@ -350,6 +350,8 @@ func TestAFinishedRunWithoutItsClusterIsFullyApplied(t *testing.T) {
 	}{
 		"in another cluster": {[]string{"m2"}, nil, over,
 			metav1.ConditionTrue, workv1alpha2.ReasonRunFinished},
+		"a failed run": {nil, nil, []metav1.Condition{{Type: workv1alpha2.WorksWritten, Status: metav1.ConditionTrue,
+			Reason: workv1alpha2.ReasonRunFailed}, over[1]}, metav1.ConditionTrue, workv1alpha2.ReasonRunFailed},
 		"in no cluster": {nil, nil, over,
 			metav1.ConditionTrue, workv1alpha2.ReasonRunFinished},
 		"in one of two clusters": {[]string{"m1", "m2"}, []workv1alpha1.Work{applied("m1")}, over,

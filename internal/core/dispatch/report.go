@@ -76,9 +76,9 @@ func (d Decision) Report(current []metav1.Condition, waiting, refused []string, 
 		set(metav1.Condition{Type: workv1alpha2.SidecarsInForce, Reason: workv1alpha2.ReasonSidecarsInForce,
 			Message: "the workload is not waiting for a SidecarSet"}, workv1alpha2.ReasonWaitingForSidecars, waiting)
 	}
-	if d.RunFinished && len(refused) == 0 {
+	if d.RunEnd != "" && len(refused) == 0 {
 		meta.SetStatusCondition(&conditions, metav1.Condition{Type: workv1alpha2.WorksWritten, Status: metav1.ConditionTrue,
-			Reason: workv1alpha2.ReasonRunFinished, Message: workv1alpha2.MessageRunFinished, LastTransitionTime: now})
+			Reason: string(d.RunEnd), Message: d.RunEnd.Message(), LastTransitionTime: now})
 		return conditions
 	}
 	set(metav1.Condition{Type: workv1alpha2.WorksWritten, Reason: workv1alpha2.ReasonWorksWritten,

@@ -25,6 +25,7 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/execute"
+	"github.com/argosy-io/argosy/internal/core/kind"
 	"github.com/argosy-io/argosy/internal/core/object/identity"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/object/text"
@@ -114,8 +115,8 @@ type Decision struct {
 	// when the Works are written. Pulling describes, one line per cluster, what is awaited.
 	Pulls   []*workv1alpha1.Work
 	Pulling []string
-	// RunFinished is true if clusters get no Work, or there are none, because the template has finished.
-	RunFinished bool
+	// RunEnd is how the run of the template has ended, if clusters get no Work, or there are none, because of that.
+	RunEnd RunEnd
 	// Waits is true if there are no writes now, because the scheduler will soon follow the template's clusters.
 	Waits bool
 	// Err is why there are no Works: the template's numbers cannot be divided.
@@ -188,8 +189,10 @@ func Decide(ctx context.Context, in Input, i interpret.Interpreter) Decision {
 	d := Decision{Conditions: shared.Conditions, Record: shared.Record, Progress: shared.Progress, Routed: shared.Routed,
 		Approved: shared.Approved, Baseline: in.pace.baseline, Unpin: in.pace.unpin, ConfigMaps: in.pace.configMaps,
 		RecheckAfter: shared.RecheckAfter, Results: make([]Result, 0, len(parts))}
-	d.RunFinished = RunOver(in.Binding, in.Template) && (len(targets) == 0 ||
-		slices.ContainsFunc(targets, func(t workv1alpha2.TargetCluster) bool { return in.ran(t.Name) }))
+	if len(targets) == 0 ||
+		slices.ContainsFunc(targets, func(t workv1alpha2.TargetCluster) bool { return in.ran(t.Name) }) {
+		d.RunEnd = RunEndOf(in.Binding, in.Template)
+	}
 	for _, p := range parts {
 		if slices.Contains(shared.Waiting, p.Name) {
 			continue
@@ -285,10 +288,16 @@ func (in Input) ran(cluster string) bool {
 	return in.Existing[cluster] == nil && sharesRun(in.Binding, in.Template) && finished(in.Template)
 }
 
-// sharesRun reports whether the clusters of a template share one run: it is in one of them, or divided. Otherwise each
-// has a run of its own.
+// sharesRun reports whether the clusters of a template share one run: it is in one of them, or divided and never runs
+// again. Otherwise each has a run of its own.
 func sharesRun(b workv1alpha2.Binding, template *unstructured.Unstructured) bool {
-	return propagate.Single(template) || Divides(b.BindingSpec())
+	return propagate.Single(template) || Divides(b.BindingSpec()) && isFinal(template)
+}
+
+// isFinal reports whether a template, once finished, never runs again, whatever a user changes in it.
+func isFinal(template *unstructured.Unstructured) bool {
+	once := kind.Facts(template).Once
+	return once != nil && once.Final
 }
 
 // finished reports whether a template that runs once has finished, by its status on the hub.
@@ -297,10 +306,27 @@ func finished(template *unstructured.Unstructured) bool {
 	return interpret.Finished(template.GroupVersionKind().GroupKind(), status)
 }
 
-// RunOver reports whether a template that runs once has finished, so that it needs no cluster: its clusters share one
-// run, or it has none.
-func RunOver(b workv1alpha2.Binding, template *unstructured.Unstructured) bool {
-	return (sharesRun(b, template) || len(Targets(b)) == 0) && finished(template)
+// RunEnd is the reason of a condition about a run that has ended; empty for none.
+type RunEnd string
+
+// Message is the message of the condition.
+func (r RunEnd) Message() string {
+	if r == workv1alpha2.ReasonRunFailed {
+		return workv1alpha2.MessageRunFailed
+	}
+	return workv1alpha2.MessageRunFinished
+}
+
+// RunEndOf returns how a template that runs once has ended, so that it needs no cluster: its clusters share one run, or
+// it has none.
+func RunEndOf(b workv1alpha2.Binding, template *unstructured.Unstructured) RunEnd {
+	if !finished(template) || !isFinal(template) || !sharesRun(b, template) && len(Targets(b)) > 0 {
+		return ""
+	}
+	if status, _ := template.Object["status"].(map[string]any); kind.Facts(template).Once.Failed(status) {
+		return workv1alpha2.ReasonRunFailed
+	}
+	return workv1alpha2.ReasonRunFinished
 }
 
 func (in Input) failed(cluster string, err error) Result {

@@ -771,6 +771,13 @@ func BenchmarkDiffersOfAnUnchangedWork(b *testing.B) {
 	}
 }
 
+func reason(failed bool) string {
+	if failed {
+		return workv1alpha2.ReasonRunFailed
+	}
+	return workv1alpha2.ReasonRunFinished
+}
+
 // A run that is in one cluster, or divided, is not run again where the template comes later.
 func TestAFinishedRunGetsNoNewWork(t *testing.T) {
 	const workflow = `{apiVersion: argoproj.io/v1alpha1, kind: Workflow, metadata: {name: w, namespace: shop, uid: u}, `
@@ -784,9 +791,11 @@ func TestAFinishedRunGetsNoNewWork(t *testing.T) {
 		works          int
 		finished       bool
 	}{
-		"a Workflow that has finished": {workflow + `status: {phase: Succeeded}}`, placed, 0, true},
-		"a Workflow that has failed":   {workflow + `status: {phase: Failed}}`, placed, 0, true},
-		"a Workflow that runs":         {workflow + `status: {phase: Running}}`, placed, 1, false},
+		"a Workflow that has finished":  {workflow + `status: {phase: Succeeded}}`, placed, 0, true},
+		"a Workflow that has failed":    {workflow + `status: {phase: Failed}}`, placed, 0, true},
+		"a Workflow that failed early":  {workflow + `status: {phase: Error}}`, placed, 0, true},
+		"a divided Job that has failed": {job + strings.Replace(complete, "Complete", "Failed", 1), divided, 0, true},
+		"a Workflow that runs":          {workflow + `status: {phase: Running}}`, placed, 1, false},
 		"a Workflow for each cluster": {strings.Replace(workflow, "uid: u",
 			`uid: u, annotations: {argosy.io/run-per-cluster: "true"}`, 1) +
 			`status: {phase: Succeeded}}`, placed, 1, false},
@@ -796,24 +805,30 @@ func TestAFinishedRunGetsNoNewWork(t *testing.T) {
 		"a Job that has finished, nowhere now":      {job + complete, `{}`, 0, true},
 		"a Job that runs, nowhere now":              {job + `status: {active: 2}}`, `{}`, 0, false},
 		"a Workflow that has finished, nowhere now": {workflow + `status: {phase: Succeeded}}`, `{}`, 0, true},
+		"a divided run that a change of its spec starts again": {
+			`{apiVersion: sparkoperator.k8s.io/v1beta2, kind: SparkApplication, metadata: {name: w, namespace: shop, uid: u,
+  generation: 2}, status: {applicationState: {state: COMPLETED}}}`, divided, 1, false},
+		"the same, nowhere now": {
+			`{apiVersion: sparkoperator.k8s.io/v1beta2, kind: SparkApplication, metadata: {name: w, namespace: shop, uid: u},
+  status: {applicationState: {state: COMPLETED}}}`, `{}`, 0, false},
 		"no run": {configMap, `{}`, 0, false},
 	} {
 		in := input(t, c.template, c.spec)
 		d := dispatch.Decide(t.Context(), in, interpret.New(builtin.Tier()))
-		if d.Err != nil || len(d.Results) != c.works || d.RunFinished != c.finished {
-			t.Errorf("%s: %d Works, finished: %t (%v)", name, len(d.Results), d.RunFinished, d.Err)
+		if d.Err != nil || len(d.Results) != c.works || (d.RunEnd != "") != c.finished {
+			t.Errorf("%s: %d Works, finished: %t (%v)", name, len(d.Results), d.RunEnd != "", d.Err)
 		}
 		written := meta.FindStatusCondition(d.Report(nil, nil, nil, metav1.Now()), workv1alpha2.WorksWritten)
 		if (written != nil) != c.finished || written != nil && (written.Status != metav1.ConditionTrue ||
-			written.Reason != workv1alpha2.ReasonRunFinished) {
+			written.Reason != reason(strings.Contains(name, "failed"))) {
 			t.Errorf("%s: the condition is %+v", name, written)
 		}
 		if c.works > 0 || len(in.Binding.BindingSpec().Clusters) == 0 {
 			continue
 		}
 		in.Existing = map[string]*workv1alpha1.Work{"us": {}} // it has run there
-		if d := dispatch.Decide(t.Context(), in, interpret.New(builtin.Tier())); d.RunFinished || len(d.Results) != 1 {
-			t.Errorf("%s, in its cluster: %d Works, finished: %t", name, len(d.Results), d.RunFinished)
+		if d := dispatch.Decide(t.Context(), in, interpret.New(builtin.Tier())); d.RunEnd != "" || len(d.Results) != 1 {
+			t.Errorf("%s, in its cluster: %d Works, finished: %t", name, len(d.Results), d.RunEnd != "")
 		}
 	}
 }

@@ -21,6 +21,8 @@ type Once struct {
 	Pauses bool
 	// Completions is the path of the number of pods that have to succeed; nil if the kind has none.
 	Completions []string
+	// Final is true if a finished object never runs again, whatever changes in it.
+	Final bool
 	// Swept is true if the hub's API server deletes finished templates of the kind.
 	Swept bool
 }
@@ -44,6 +46,14 @@ func completed(status map[string]any) bool { return fields.Text(status, "complet
 
 func either(a, b func(map[string]any) bool) func(map[string]any) bool {
 	return func(status map[string]any) bool { return a(status) || b(status) }
+}
+
+// Failed reports whether a run has ended without success, by the words that these kinds use for that.
+func (o *Once) Failed(status map[string]any) bool {
+	return o.Over(status) && (conditioned("Failed")(status) || reached(phase, "Failed", "failed", "Error")(status) ||
+		reached([]string{"state", "phase"}, "Failed", "Terminated")(status) ||
+		reached([]string{"jobDeploymentStatus"}, "Failed")(status) ||
+		reached([]string{"applicationState", "state"}, "FAILED")(status))
 }
 
 var (

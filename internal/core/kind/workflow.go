@@ -3,7 +3,7 @@ package kind
 var (
 	_ = Register(Kind{GroupKind: groupKind(argo, "Workflow"), Pods: ofWorkflow, Workflow: spec, Runs: InOneCluster,
 		StatusIsShared: true, Generated: ofRuns,
-		Once: &Once{Over: reached(phase, "Succeeded", "Failed", "Error"), TTL: []string{"spec", "ttlStrategy"},
+		Once: &Once{Final: true, Over: reached(phase, "Succeeded", "Failed", "Error"), TTL: []string{"spec", "ttlStrategy"},
 			Standard: -1, Ended: "finishedAt"},
 		Feedback: []string{"Phase", "Progress"}})
 	_ = Register(Kind{GroupKind: groupKind(argo, "WorkflowTemplate"), Pods: podsOfWorkflow(spec), Workflow: spec})

@@ -17,6 +17,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/aggregate"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
+	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/explain/state"
 	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/object/text"
@@ -203,8 +204,8 @@ func RowOfWorkload(b workv1alpha2.Binding, f state.Facts) WorkloadRow {
 		row.State = Deleting
 	case len(unwritten) > 0:
 		row.State, row.What = state.Failed, text.Cut(strings.Join(unwritten, "; "), 1<<10)
-	case aggregate.RunFinished(status.Conditions) && len(status.AggregatedStatus) == 0:
-		row.State, row.What = state.Healthy, workv1alpha2.MessageRunFinished
+	case aggregate.RunEnd(status.Conditions) != nil && len(status.AggregatedStatus) == 0:
+		row.State, row.What = state.AfterRun(dispatch.RunEnd(aggregate.RunEnd(status.Conditions).Reason))
 	case scheduled != nil && scheduled.Status == metav1.ConditionFalse:
 		row.State, row.What = Unplaced, scheduled.Message
 		if !scheduled.LastTransitionTime.IsZero() {

@@ -163,6 +163,12 @@ func TestRowsOfAttachedObjectsAndOfFinishedRuns(t *testing.T) {
 		if items, _ := overview.Attention(overview.Facts{Workloads: []*overview.WorkloadRow{&row}}, 9); len(items) > 0 {
 			t.Errorf("a finished run that is in %s needs attention: %+v", name, items)
 		}
+		left.Status.Conditions = slices.Clone(over)
+		left.Status.Conditions[0].Reason = workv1alpha2.ReasonRunFailed
+		row = overview.RowOfWorkload(left, state.Facts{})
+		if !row.Bad || row.State != state.Unhealthy || row.What != workv1alpha2.MessageRunFailed {
+			t.Errorf("a failed run that is in %s is %+v", name, row)
+		}
 		left.Status.Conditions = over[1:]
 		if row := overview.RowOfWorkload(left, state.Facts{}); !row.Bad {
 			t.Errorf("a run in %s that is not placed is %+v", name, row)

@@ -74,8 +74,8 @@ type Seen struct {
 	Troubled bool
 	// Outdated is true if what the cluster has applied is older than the Work.
 	Outdated bool
-	// RunFinished is true if a cluster without a report gets no Work, because the template runs once and has finished.
-	RunFinished bool
+	// RunEnd is how the run of the template has ended, because of which a cluster without a report gets no Work.
+	RunEnd dispatch.RunEnd
 }
 
 // Facts are what a binding does not have.
@@ -93,7 +93,9 @@ func See(b workv1alpha2.Binding, target workv1alpha2.TargetCluster, report *work
 	s := Seen{Kind: match.GroupKind(of.APIVersion, of.Kind), Target: target, Report: report,
 		Suspended: dispatch.Suspended(b, target.Name), Troubled: f.Troubled.ailing(b, target.Name)}
 	conditions, quoted := b.BindingStatus().Conditions, strconv.Quote(target.Name)
-	s.RunFinished = aggregate.RunFinished(conditions)
+	if end := aggregate.RunEnd(conditions); end != nil {
+		s.RunEnd = dispatch.RunEnd(end.Reason)
+	}
 	for _, message := range aggregate.Unwritten(conditions) {
 		for line := range strings.Lines(message) {
 			if strings.Contains(line, quoted) {
@@ -184,8 +186,8 @@ func (s Seen) Place() Place {
 		p.Ready = 0
 	}
 	switch {
-	case s.RunFinished && s.Report == nil:
-		p.State, p.What = Healthy, workv1alpha2.MessageRunFinished
+	case s.RunEnd != "" && s.Report == nil:
+		p.State, p.What = AfterRun(s.RunEnd)
 	case s.Missing && !ended:
 		p.State, p.What = Failed, "the cluster is not in the fleet"
 	case s.Unsent != "":
@@ -258,3 +260,11 @@ func podsOf(kind schema.GroupKind, status map[string]any, replicas int64) (ready
 
 // Rank orders states, the worst first.
 func (s State) Rank() int { return slices.Index(All, s) }
+
+// AfterRun returns the state of a template whose run has ended and that has no cluster any more, and why.
+func AfterRun(end dispatch.RunEnd) (State, string) {
+	if end == workv1alpha2.ReasonRunFailed {
+		return Unhealthy, end.Message()
+	}
+	return Healthy, end.Message()
+}

@@ -63,6 +63,10 @@ func TestStateOfATemplateInACluster(t *testing.T) {
 			what: workv1alpha2.MessageRunFinished},
 		"a run that finished elsewhere, and the cluster is not in the fleet": {kind: "Job", change: runFinished, gone: true,
 			want: state.Healthy, what: workv1alpha2.MessageRunFinished},
+		"a run that failed elsewhere": {kind: "Job", change: func(b *workv1alpha2.ResourceBinding) {
+			runFinished(b)
+			b.Status.Conditions[len(b.Status.Conditions)-1].Reason = workv1alpha2.ReasonRunFailed
+		}, want: state.Unhealthy, what: workv1alpha2.MessageRunFailed},
 		"a failed run that is reported": {kind: "Job", change: runFinished, report: applied(workv1alpha1.ResourceUnhealthy),
 			status: failed, want: state.Unhealthy, what: "failed 1; BackoffLimitExceeded"},
 		"no report yet": {kind: "Deployment", replicas: 3, want: state.Progressing, wanted: 3},

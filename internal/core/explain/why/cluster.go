@@ -132,7 +132,7 @@ func (e *explanation) explainClusters() {
 		for _, item := range aggregate.Binding(b, e.Works, outages, metav1.Time{}).AggregatedStatus {
 			items[item.ClusterName] = item
 		}
-		if b.BindingSpec().Placement != nil && !e.over && !hidden(e.Missing, "clusters") {
+		if b.BindingSpec().Placement != nil && e.over == "" && !hidden(e.Missing, "clusters") {
 			result, _ := e.run()
 			for _, c := range result.Candidates {
 				candidates[c.Cluster.Name] = c
@@ -302,8 +302,8 @@ func (e *explanation) unused(name string, c *clusterv1alpha1.Cluster, candidates
 	switch {
 	case c != nil && c.DeletionTimestamp != nil:
 		return "the cluster is leaving the fleet"
-	case e.over:
-		return workv1alpha2.MessageRunFinished
+	case e.over != "":
+		return e.over.Message()
 	case b == nil || b.BindingSpec().Placement == nil:
 		return "nothing places it there"
 	case e.answer.Placement.Failure != "":

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/explain/why"
 )
@@ -118,9 +119,13 @@ func TestAFinishedRunIsNoFault(t *testing.T) {
 		// now are its clusters, of m2 and m3: m1 has left.
 		now  []workv1alpha2.TargetCluster
 		over bool
+		// there: it is reported from m2.
+		there bool
 	}{
 		"a Workflow in another cluster": {version: "argoproj.io/v1alpha1", kind: "Workflow", status: "phase: Succeeded",
 			now: []workv1alpha2.TargetCluster{{Name: "m2", Replicas: 1}}, over: true},
+		"a Workflow in its cluster": {version: "argoproj.io/v1alpha1", kind: "Workflow", status: "phase: Succeeded",
+			now: []workv1alpha2.TargetCluster{{Name: "m2", Replicas: 1}}, there: true},
 		"a failed Workflow in another cluster": {version: "argoproj.io/v1alpha1", kind: "Workflow", status: "phase: Failed",
 			now: []workv1alpha2.TargetCluster{{Name: "m2", Replicas: 1}}, over: true},
 		"a Workflow in no cluster": {version: "argoproj.io/v1alpha1", kind: "Workflow", status: "phase: Succeeded",
@@ -147,16 +152,27 @@ func TestAFinishedRunIsNoFault(t *testing.T) {
 		if c.now == nil {
 			h.Clusters = h.Clusters[1:]
 		}
+		if c.there {
+			h.Binding.BindingStatus().AggregatedStatus = []workv1alpha2.AggregatedStatusItem{{ClusterName: "m2", Applied: true,
+				Health: workv1alpha1.ResourceHealthy}}
+		}
 		a := explain(h.Facts)
 		text := asJSON(t, a)
-		if over := len(a.Findings) == 0 && strings.Contains(text, workv1alpha2.MessageRunFinished); over != c.over {
+		if strings.Contains(text, ", in no cluster") != (c.over && !c.there) || c.there && len(a.Placement.Steps) < 2 {
+			t.Errorf("%s: the placement is %+v", name, a.Placement)
+		}
+		message := workv1alpha2.MessageRunFinished
+		if strings.Contains(c.status, "Failed") {
+			message = workv1alpha2.MessageRunFailed
+		}
+		if over := strings.Contains(text, message); over != c.over && !c.there {
 			t.Errorf("%s: over: %t, found %+v", name, over, a.Findings)
 		}
 		if c.over && (strings.Contains(text, "about to be created") || strings.Contains(text, "WorkloadRebalancer")) {
 			t.Errorf("%s: %s", name, text)
 		}
 		for _, row := range a.Clusters {
-			if c.over && (row.Bad || row.Target && row.Why != workv1alpha2.MessageRunFinished) {
+			if c.over && (row.Bad != (message == workv1alpha2.MessageRunFailed) && row.Target || row.Target && row.Why != message) {
 				t.Errorf("%s: %s is %s: %s", name, row.Name, row.State, row.Why)
 			}
 		}

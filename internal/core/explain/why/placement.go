@@ -161,8 +161,8 @@ func (e *explanation) explainPlacement() {
 		return
 	}
 	out.Method, out.Term = schedule.MethodOf(b), status.SchedulerObservedAffinityName
-	if e.over {
-		out.Steps = []string{workv1alpha2.MessageRunFinished + ", in no cluster"}
+	if e.over != "" && len(status.AggregatedStatus) == 0 {
+		out.Steps = []string{e.over.Message() + ", in no cluster"}
 		return
 	}
 	if hidden(e.Missing, "clusters") {

@@ -94,7 +94,7 @@ func (e *explanation) see(target workv1alpha2.TargetCluster, at *there, ails boo
 	if b := e.ownBinding(); b != nil {
 		s = state.See(b, target, &at.item, state.Facts{})
 	}
-	s.RunFinished = s.RunFinished || e.over
+	s.RunEnd = cmp.Or(s.RunEnd, e.over)
 	if !hidden(e.Missing, "clusters") {
 		s = s.AtCluster(at.cluster)
 	}
@@ -149,6 +149,8 @@ func (e *explanation) explainState(row *Cluster, at *there, place state.Place) (
 			e.helpPods(row.Name, at.pods, at.manifest, at.item)
 	case place.State == state.Progressing:
 		return e.explainProgressing(row, at)
+	case place.State == state.Unhealthy && at.work == nil:
+		return Problem, place.What, "to run it again, delete the template and create it again"
 	case place.State == state.Unhealthy:
 		return Problem, strings.TrimSuffix("applied, and not healthy: "+
 				strings.Trim(overdue(at.work)+", "+state.Brief(row.Work.Status), ", "), ": "),

@@ -138,8 +138,8 @@ type explanation struct {
 	// claim.
 	claiming policyv1alpha1.Propagation
 	decision propagate.Decision
-	// over is true if the template runs once and has finished, so that it needs no cluster; see dispatch.RunOver.
-	over bool
+	// over is how a template that runs once has ended, if it needs no cluster because of that.
+	over dispatch.RunEnd
 	// acts is the template's role if the hub acts on its kind; empty for other kinds.
 	acts string
 }
@@ -152,7 +152,7 @@ func Explain(f Facts) Answer {
 		Name: e.template.Name, Missing: f.Missing}
 	if own := e.ownBinding(); own != nil {
 		e.fleet = e.fleet.Among(schedule.PeersOf(own, f.Peers))
-		e.over = dispatch.RunOver(own, f.Template)
+		e.over = dispatch.RunEndOf(own, f.Template)
 	}
 	e.decision = propagate.Decide(f.Observed)
 	if f.Template.GetDeletionTimestamp() != nil {
@@ -253,7 +253,7 @@ func (e *explanation) summary() string {
 	switch {
 	case e.acts != "" && targets == 0:
 		parts = append(parts, e.acts)
-	case e.over && targets == 0:
+	case e.over != "" && targets == 0:
 		parts = append(parts, "the run has finished")
 	case targets > 0:
 		parts = append(parts, fmt.Sprintf("healthy in %d of %s", healthy, text.Count(targets, "cluster")))
