@@ -91,9 +91,8 @@ func (f *Fleet) Estimated() bool {
 	return len(f.estimators) > 0
 }
 
-// Room returns how many more replicas of a binding fit in each cluster of s, after reservations and after its replicas
-// there that have no pods: from nodes and pods, or else from the summary. A cluster that is not Ready is unknown. Until
-// its condition is known, the last data counts.
+// Room returns how many more replicas of a binding fit in each cluster of s, after reservations: from nodes and pods,
+// or else from the summary. A cluster that is not Ready is unknown. Until its condition is known, the last data counts.
 func (f *Fleet) Room(b workv1alpha2.Binding, s schedule.Snapshot) schedule.Capacity {
 	return schedule.Least(f.seen(b, s), f.estimatorAnswers(b, s))
 }
@@ -115,14 +114,14 @@ func (f *Fleet) estimatorAnswers(b workv1alpha2.Binding, s schedule.Snapshot) sc
 
 func (f *Fleet) seen(b workv1alpha2.Binding, s schedule.Snapshot) schedule.Capacity {
 	parts, sets := capacity.Parts(b)
-	summary, placed := s.Room(b), b.BindingSpec().Clusters
+	summary := s.Room(b)
 	return func(cluster string) (replicas int32, known bool) {
 		if membership.KnownNotReady(s.Cluster(cluster)) {
 			return 0, false
 		}
 		f.state(cluster, func(m *capacity.ClusterState) {
 			if known = m.HasNodes(); known {
-				replicas = m.RoomFor(capacity.AssumptionOf(b, parts, cluster, placed, placed), sets)
+				replicas = m.Room(parts, sets)
 			}
 		})
 		if known {

@@ -97,8 +97,8 @@ func Select(has func(*Kind) bool) []schema.GroupKind {
 var (
 	unknown Kind
 	table   = map[schema.GroupKind]*Kind{}
-	// These have the names of kinds, of whatever group: a pod names its owner so.
-	ownsPods, ownsReplicaSets, keepsReplicas = map[string]bool{}, map[string]bool{}, map[string]bool{}
+	// ownsPods and ownsReplicaSets have the names of kinds, of whatever group: a pod names its owner so.
+	ownsPods, ownsReplicaSets = map[string]bool{}, map[string]bool{}
 )
 
 // Register adds a kind, while packages are initialized.
@@ -113,9 +113,6 @@ func Register(k Kind) *Kind {
 	if slices.Equal(k.Pods.Makers, []string{"ReplicaSet"}) {
 		ownsReplicaSets[k.Kind] = true
 	}
-	if (ownsPods[k.Kind] || ownsReplicaSets[k.Kind]) && k.Replicas != nil && k.Once == nil {
-		keepsReplicas[k.Kind] = true
-	}
 	return &k
 }
 
@@ -124,10 +121,6 @@ func OwnsPods(name string) bool { return ownsPods[name] }
 
 // OwnsReplicaSets reports whether a kind of this name, of whatever group, owns its pods through ReplicaSets only.
 func OwnsReplicaSets(name string) bool { return ownsReplicaSets[name] }
-
-// KeepsReplicas reports whether a kind of this name, of whatever group, owns pods, or ReplicaSets only, and keeps one
-// pod for each replica.
-func KeepsReplicas(name string) bool { return keepsReplicas[name] }
 
 // RevisionPaths returns the fields that make pods new.
 func (k *Kind) RevisionPaths() [][]string {

@@ -74,12 +74,6 @@ func (r *Rehearsal) HasNodes() bool { return r.member.HasNodes() }
 // Record returns the current state.
 func (r *Rehearsal) Record() Record { return r.member.Record() }
 
-// RoomFor is Room for more replicas of a placed workload, see ClusterState.RoomFor.
-func (r *Rehearsal) RoomFor(a Assumption, sets bool, likeness string) int32 {
-	room := r.Room(a.Parts, sets, likeness)
-	return int32(max(0, int64(room)-r.member.missingPods(a)))
-}
-
 // Room returns how many more replicas or sets fit. Calls with the same likeness recount only the nodes that changed. An
 // empty likeness disables the cache.
 func (r *Rehearsal) Room(parts []Part, sets bool, likeness string) int32 {
@@ -336,26 +330,6 @@ func (m *ClusterState) Room(parts []Part, sets bool) int32 {
 		return m.Sets(parts)
 	}
 	return m.Replicas(parts[0].Need)
-}
-
-// RoomFor returns how many more replicas, or sets, of a placed workload fit. Its replicas that have neither a pod nor a
-// reservation come first, such as those whose reservation has expired before the member created their pods.
-func (m *ClusterState) RoomFor(a Assumption, sets bool) int32 {
-	room := m.Room(a.Parts, sets)
-	return int32(max(0, int64(room)-m.missingPods(a)))
-}
-
-// missingPods returns the number of replicas of a placement without a pod and without a reservation. Kinds that do not
-// keep one pod per replica, and those whose pods cannot be attributed for certain, have none.
-func (m *ClusterState) missingPods(a Assumption) int64 {
-	if !kind.KeepsReplicas(a.Workload.Kind) {
-		return 0
-	}
-	missing := a.Replicas - m.podsOf(a.Workload)
-	if known := m.assumptions[a.Key]; known != nil {
-		missing -= known.expected()
-	}
-	return max(0, missing)
 }
 
 // AssumptionOf returns the placement of a binding in a cluster, given its clusters before and after.

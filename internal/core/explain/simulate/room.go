@@ -132,7 +132,7 @@ func (r rooms) capacityFor(b workv1alpha2.Binding) schedule.Capacity {
 				parts, sets = capacity.Parts(b)
 				likeness = capacity.Likeness(spec.ReplicaRequirements, capacity.SpreadOfBinding(b).Ports)
 			}
-			return m.RoomFor(capacity.AssumptionOf(b, parts, cluster, spec.Clusters, spec.Clusters), sets, likeness), true
+			return m.Room(parts, sets, likeness), true
 		}
 		free, known := r.free[cluster]
 		if !known {
