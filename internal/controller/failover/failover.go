@@ -78,7 +78,8 @@ type reconciler struct {
 	recent []time.Time
 	// pending are the bindings that were written.
 	pending commit.PendingWrites[workv1alpha2.Binding]
-	// wantsRoom is true if something waits for room, and while a plan is made: the plan may not see new room any more.
+	// wantsRoom is true if something waits for room, and while a plan is made and its input is read: that may not see new
+	// room any more.
 	wantsRoom atomic.Bool
 	// reported are the warnings that were recorded, and are not out of date.
 	reported map[subject]failover.Waiting
@@ -123,11 +124,11 @@ func (r *reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	if wait := r.began.Add(r.Settle).Sub(now); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
+	r.wantsRoom.Store(true)
 	in, err := r.input(ctx, now)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	r.wantsRoom.Store(true)
 	plan := failover.Make(in, now)
 	r.wantsRoom.Store(slices.ContainsFunc(plan.Waiting, func(w failover.Waiting) bool {
 		return w.Code == failover.NothingFits

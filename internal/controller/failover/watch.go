@@ -15,6 +15,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/capacity"
 	"github.com/argosy-io/argosy/internal/core/adjust/failover"
+	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
@@ -49,12 +50,15 @@ func (c changes) Start(_ context.Context, q queue) error {
 // WaitForSync implements source.SyncingSource.
 func (c changes) WaitForSync(ctx context.Context) error { return c.r.Fleet.WaitForSync(ctx) }
 
-// readiness returns the statuses of the conditions Ready and FailoverPaused of a cluster.
-func readiness(c *clusterv1alpha1.Cluster) [2]string {
+// readiness returns the statuses of the conditions Ready and FailoverPaused of a cluster, and whether it is lost.
+func readiness(c *clusterv1alpha1.Cluster) [3]string {
 	if c == nil {
-		return [2]string{}
+		return [3]string{}
 	}
-	var out [2]string
+	var out [3]string
+	if _, lost := membership.LostSince(c); lost {
+		out[2] = "lost"
+	}
 	for i, kind := range []string{clusterv1alpha1.ClusterConditionReady, clusterv1alpha1.ClusterConditionFailoverPaused} {
 		if condition := meta.FindStatusCondition(c.Status.Conditions, kind); condition != nil {
 			out[i] = string(condition.Status)

@@ -128,7 +128,7 @@ func (r *reconciler) watch(b *builder.Builder) *builder.Builder {
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // templates makes the requests of workloads whose template has changed, and counts, or that read a ConfigMap that has.
-// is is nil for a template that was deleted.
+// After a deletion, the argument of counts is nil.
 func (r *reconciler) templates(
 	requests func(ctx context.Context, namespace string, ref releasev1alpha1.ReleaseObjectReference) []reconcile.Request,
 	counts func(ctx context.Context, is *unstructured.Unstructured) bool) source.Source {

@@ -1,6 +1,7 @@
 // Package kind has facts about kinds, one file per kind: where its objects have pods, which fields of its status count
 // pods, how its controller reports failures, whether it runs once, how users pause, scale and restart it, and what of
-// it the hub divides among clusters. Other packages ask for a fact, and never for the name of a kind.
+// it the hub divides among clusters. Other packages ask for a fact; internal/core/literals_test.go lists the few that
+// name kinds.
 package kind
 
 import (
@@ -53,7 +54,7 @@ type Kind struct {
 	// StatusIsShared is true if a controller writes the status, which is no subresource, and both the hub and members
 	// write spec.suspend.
 	StatusIsShared bool
-	// Generated are the prefixes of labels and annotations that the hub's controllers set, and that are not sent.
+	// Generated are the labels and annotations that the hub's controllers set, and that are not sent.
 	Generated []string
 	// Refers describes how its objects refer to workloads; nil for others.
 	Refers *References

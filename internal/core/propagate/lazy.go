@@ -72,7 +72,10 @@ func changes(template *unstructured.Unstructured, p policyv1alpha1.Propagation, 
 		return true
 	}
 	b.BindingSpec().Resource = has.Resource
-	return !equality.Semantic.DeepEqual(b.BindingSpec(), has)
+	if Single(template) {
+		divideSingle(b.BindingSpec().Placement)
+	}
+	return (has.SchedulePriority == nil) != (p.PropagationSpec().SchedulePriority == nil) || !equality.Semantic.DeepEqual(b.BindingSpec(), has)
 }
 
 // claimedBinding returns the binding of a template that p claims, while p waits for a change of the template: it has

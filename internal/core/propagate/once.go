@@ -26,14 +26,7 @@ func runsPerCluster(template *unstructured.Unstructured) bool {
 // cluster with the most room gets it, and equal clusters take turns. The replica requires the maximum of its pods'
 // requests.
 func single(spec *workv1alpha2.ResourceBindingSpec, namespace string, components []workv1alpha2.Component) {
-	if !spec.Placement.DividesReplicas() {
-		spec.Placement.ReplicaScheduling = &policyv1alpha1.ReplicaSchedulingStrategy{
-			ReplicaSchedulingType:     policyv1alpha1.ReplicaSchedulingTypeDivided,
-			ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceWeighted,
-			WeightPreference: &policyv1alpha1.ClusterPreferences{
-				DynamicWeight: policyv1alpha1.DynamicWeightByAvailableReplicas},
-		}
-	}
+	divideSingle(spec.Placement)
 	needs := &workv1alpha2.ReplicaRequirements{Namespace: namespace}
 	for _, c := range components {
 		if c.ReplicaRequirements == nil {
@@ -50,6 +43,18 @@ func single(spec *workv1alpha2.ResourceBindingSpec, namespace string, components
 		}
 	}
 	spec.Replicas, spec.ReplicaRequirements, spec.Components = 1, needs, nil
+}
+
+// divideSingle makes a placement divide its one replica.
+func divideSingle(p *policyv1alpha1.Placement) {
+	if !p.DividesReplicas() {
+		p.ReplicaScheduling = &policyv1alpha1.ReplicaSchedulingStrategy{
+			ReplicaSchedulingType:     policyv1alpha1.ReplicaSchedulingTypeDivided,
+			ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceWeighted,
+			WeightPreference: &policyv1alpha1.ClusterPreferences{
+				DynamicWeight: policyv1alpha1.DynamicWeightByAvailableReplicas},
+		}
+	}
 }
 
 // RunAdvice returns a warning for the owner of a template that runs to completion and is placed by a policy that may

@@ -207,9 +207,9 @@ func (s *stepper) current() int { return currentStage(s.status.Stages) }
 
 // asIs is the input with the status of this step.
 func (s *stepper) asIs() Input {
-	in := s.Input
-	in.Release = s.Release.DeepCopy()
-	in.Release.Status = *s.status.DeepCopy()
+	in, r := s.Input, *s.Release
+	r.Status = *s.status.DeepCopy()
+	in.Release = &r
 	return in
 }
 

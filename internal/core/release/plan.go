@@ -124,6 +124,11 @@ func PlanOf(in Input) (*ReleasePlan, error) {
 
 // replicasIn returns the replicas of a target in a cluster.
 func (t Target) replicasIn(cluster string) int64 {
+	for _, p := range t.Progress {
+		if p.Cluster == cluster {
+			return p.Replicas // also in a cluster that the workload leaves
+		}
+	}
 	clusters, replicas := t.replicas(false)
 	if i := slices.Index(clusters, cluster); i >= 0 {
 		return replicas[i]

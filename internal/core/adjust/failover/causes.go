@@ -170,12 +170,12 @@ func MayLeave(b workv1alpha2.Binding, cluster func(name string) *clusterv1alpha1
 			spec.Failover != nil && spec.Failover.Application != nil {
 			return true
 		}
-		return Evicts(cluster(t.Name))
+		return evicts(cluster(t.Name))
 	})
 }
 
-// Evicts reports whether a cluster has a NoExecute taint.
-func Evicts(c *clusterv1alpha1.Cluster) bool {
+// evicts reports whether a cluster has a NoExecute taint.
+func evicts(c *clusterv1alpha1.Cluster) bool {
 	return c != nil && slices.ContainsFunc(c.Spec.Taints, func(t corev1.Taint) bool {
 		return t.Effect == corev1.TaintEffectNoExecute
 	})

@@ -65,6 +65,15 @@ func ordered(obj map[string]any) bool {
 
 // budgets are maxUnavailable and maxSurge of obj for so many replicas; at least one of them is more than none.
 func (w workload) budgets(obj map[string]any, replicas int64) (unavailable, surge int64, err error) {
+	unavailable, surge, err = w.limits(obj, replicas)
+	if err == nil && (unavailable+surge < 1 || !w.Rolling.Surges) {
+		unavailable = max(unavailable, 1)
+	}
+	return unavailable, surge, err
+}
+
+// limits are maxUnavailable and maxSurge of obj for so many replicas.
+func (w workload) limits(obj map[string]any, replicas int64) (unavailable, surge int64, err error) {
 	if v := strategy(obj, "maxSurge"); v != nil && w.Rolling.Surges {
 		if surge, err = Resolve(v, replicas, Up); err != nil {
 			return 0, 0, fmt.Errorf("maxSurge: %w", err)
@@ -86,9 +95,6 @@ func (w workload) budgets(obj map[string]any, replicas int64) (unavailable, surg
 	if unavailable, err = Resolve(v, replicas, round); err != nil {
 		return 0, 0, fmt.Errorf("maxUnavailable: %w", err)
 	}
-	if unavailable+surge < 1 || !w.Rolling.Surges {
-		unavailable = max(unavailable, 1)
-	}
 	return unavailable, surge, nil
 }
 
@@ -106,7 +112,7 @@ func Limits(obj *unstructured.Unstructured, pods int64) (kept, unavailable int64
 	if strategy(obj.Object, "selector") != nil {
 		kept = pods
 	}
-	unavailable, _, err = w.budgets(obj.Object, pods)
+	unavailable, _, err = w.limits(obj.Object, pods)
 	return kept, unavailable, err
 }
 

@@ -37,9 +37,7 @@ func Prune(manifest *unstructured.Unstructured) {
 		unstructured.RemoveNestedField(manifest.Object, of.Once.TTL...)
 	}
 	if len(of.Generated) > 0 {
-		generated := func(key string) bool {
-			return slices.ContainsFunc(of.Generated, func(prefix string) bool { return strings.HasPrefix(key, prefix) })
-		}
+		generated := func(key string) bool { return slices.Contains(of.Generated, key) }
 		dropKeys(manifest.Object, generated, "metadata", "labels")
 		dropKeys(manifest.Object, generated, "metadata", "annotations")
 	}

@@ -62,8 +62,8 @@ func Tier() interpret.Tier {
 		{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"}: webhookConfiguration(),
 	}
 	for k := range kind.List() {
-		if kinds[k.GroupKind] == nil {
-			kinds[k.GroupKind] = ofFacts(k)
+		if hooks := ofFacts(k); hooks != nil && kinds[k.GroupKind] == nil {
+			kinds[k.GroupKind] = hooks
 		}
 		if len(k.Pods.Templates)+len(k.Pods.Specs) == 0 {
 			continue
