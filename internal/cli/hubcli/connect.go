@@ -1,5 +1,4 @@
-// Package hubcli has what the verbs of the command line share: the connections to the hub and to a member, arguments
-// and
+// Package hubcli has what the verbs of the command line share: connections to the hub and to members, arguments and
 // their completion, tables, colors, questions and errors.
 package hubcli
 

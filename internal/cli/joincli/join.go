@@ -1,6 +1,4 @@
-// Package joincli has the verbs by which clusters and workloads come into the fleet and leave it: join, register,
-// token,
-// taint, adopt, migrate and addons.
+// Package joincli has the verbs by which clusters and workloads enter the fleet and leave it.
 package joincli
 
 import (

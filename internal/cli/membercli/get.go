@@ -84,7 +84,7 @@ func NewGet(hub *hubcli.HubFlags, streams genericiooptions.IOStreams) *cobra.Com
 		if len(places) != 1 || places[0].Cluster != "" {
 			return getFrom(cmd, args, places, streams)
 		}
-		names, ok := ClusterTable(cmd.Flags(), args)
+		names, ok := clusterTable(cmd.Flags(), args)
 		if !ok {
 			if err := hubcli.Fatal(func() { kubectl(cmd, args) }); err != nil {
 				return err
@@ -106,7 +106,7 @@ func NewGet(hub *hubcli.HubFlags, streams genericiooptions.IOStreams) *cobra.Com
 			fmt.Fprintln(cmd.ErrOrStderr(), "No resources found")
 			return nil
 		}
-		return PrintClusters(out, list, time.Now(), printers.PrintOptions{Wide: output == "wide", NoHeaders: noHeaders})
+		return printClusters(out, list, time.Now(), printers.PrintOptions{Wide: output == "wide", NoHeaders: noHeaders})
 	}
 	return cmd
 }
@@ -140,9 +140,9 @@ func hint(cmd *cobra.Command, args []string) {
 	}
 }
 
-// ClusterTable reports whether the user asked for the table of clusters, and for which clusters. kubectl handles any
+// clusterTable reports whether the user asked for the table of clusters, and for which clusters. kubectl handles any
 // other use.
-func ClusterTable(flags *pflag.FlagSet, args []string) (names []string, ok bool) {
+func clusterTable(flags *pflag.FlagSet, args []string) (names []string, ok bool) {
 	if len(args) == 0 || !slices.Contains([]string{"cluster", "clusters", "clusters.cluster.karmada.io"},
 		strings.ToLower(args[0])) {
 		return nil, false
@@ -162,7 +162,7 @@ func ClusterTable(flags *pflag.FlagSet, args []string) (names []string, ok bool)
 	return args[1:], ok
 }
 
-func PrintClusters(out io.Writer, list []clusterv1alpha1.Cluster, now time.Time, o printers.PrintOptions) error {
+func printClusters(out io.Writer, list []clusterv1alpha1.Cluster, now time.Time, o printers.PrintOptions) error {
 	table := &metav1.Table{ColumnDefinitions: []metav1.TableColumnDefinition{
 		{Name: "Name", Type: "string"}, {Name: "Version", Type: "string"}, {Name: "Mode", Type: "string"},
 		{Name: "Ready", Type: "string"}, {Name: "Age", Type: "string"}, {Name: "Taints", Type: "string"},

@@ -1,6 +1,4 @@
-// Package membercli has the verbs that read members through the hub: get, describe, logs, exec, attach, top, and the
-// lists
-// of orphans and failovers.
+// Package membercli has the verbs that read members through the hub.
 package membercli
 
 import (
@@ -237,7 +235,7 @@ func (s *ScopeFlags) onePlace(ctx context.Context, hub *hubcli.HubFlags) (*place
 	return places[len(places)-1], nil
 }
 
-// newExec, NewAttach and NewDescribe are kubectl's, for members. The first two take their client configuration as
+// NewExec, NewAttach and NewDescribe are kubectl's, for members. The first two take their client configuration as
 // kubectl's own factory completes it, which NewMatchVersionFlags does.
 func NewExec(hub *hubcli.HubFlags, streams genericiooptions.IOStreams) *cobra.Command {
 	in := &place{HubFlags: hub}

@@ -1,5 +1,4 @@
-// Package operatecli has the verbs that run a hub: up, install, backup, restore, certificates, secrets, brake, the
-// simulator and the demo.
+// Package operatecli has the verbs that install and run a hub.
 package operatecli
 
 import (

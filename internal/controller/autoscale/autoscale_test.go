@@ -521,12 +521,13 @@ func TestAFederatedHPAWarnsOnlyOfWhatAUserMustChange(t *testing.T) {
 		u.SetGroupVersionKind(controllertest.Deployment.GroupVersionKind)
 		u.SetNamespace("shop")
 		u.SetName("new")
+		u.SetCreationTimestamp(metav1.NewTime(w.clock.Now()))
 		propagate.Claim(u, p)
 		w.Make(u)
 		f := w.scaler("first")
 		f.Spec.ScaleTargetRef.Name = "new"
 		w.Make(f)
-		w.expectConditions("first", "AbleToScale=False/FailedGetBinding: Deployment new has no binding yet: the hub creates it")
+		w.expectConditions("first", "AbleToScale=False/FailedGetBinding: Deployment new has no binding yet, though a policy has claimed it")
 		b := w.binding()
 		w.HasObject(b)
 		b.ResourceVersion, b.UID, b.Name = "", "", "new-deployment"
@@ -537,6 +538,8 @@ func TestAFederatedHPAWarnsOnlyOfWhatAUserMustChange(t *testing.T) {
 		if all := w.Events(); len(all) > 0 {
 			t.Errorf("events before the first placement: %q", all)
 		}
+		w.clock.SetTime(w.clock.Now().Add(2 * time.Minute))
+		w.expectEvent("FederatedHPA FailedGetTargetClusters: Deployment new is not scheduled to any cluster")
 		b.Status.Conditions = []metav1.Condition{{Type: workv1alpha2.Scheduled, Status: metav1.ConditionFalse,
 			Reason: workv1alpha2.ReasonNoClusterFit, LastTransitionTime: metav1.Now()}}
 		if err := w.Status().Update(t.Context(), b); err != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
@@ -69,7 +70,7 @@ type trouble struct {
 	reason, message string
 	// gone is true if the workload does not exist, so that the members' autoscalers can be deleted.
 	gone bool
-	// soon is true if the hub ends it by itself, without an action of a user.
+	// soon is true if the hub probably ends it by itself.
 	soon bool
 }
 
@@ -252,8 +253,9 @@ func (r *reconciler) target(ctx context.Context,
 		problem.gone = true
 		if _, claimed := propagate.Claimed(t.template); claimed {
 			problem = unable(autoscalingv1alpha1.ReasonFailedGetBinding,
-				"%s %s has no binding yet: the hub creates it for the policy that has claimed the workload", ref.Kind, ref.Name)
-			problem.soon = true
+				"%s %s has no binding yet, though a policy has claimed it: `argosy why` shows what it waits for", ref.Kind,
+				ref.Name)
+			problem.soon = r.isNew(f, t.template)
 		}
 		return t, problem, nil
 	}
@@ -262,10 +264,20 @@ func (r *reconciler) target(ctx context.Context,
 			"%s %s is not scheduled to any cluster: see the condition Scheduled of binding %s", ref.Kind, ref.Name,
 			t.binding.GetName())
 		problem.gone = !schedule.NeverPlaced(t.binding)
-		problem.soon = meta.FindStatusCondition(t.binding.BindingStatus().Conditions, workv1alpha2.Scheduled) == nil
+		problem.soon = r.isNew(f, t.template) &&
+			meta.FindStatusCondition(t.binding.BindingStatus().Conditions, workv1alpha2.Scheduled) == nil
 		return t, problem, nil
 	}
 	return t, nil, nil
+}
+
+// newFor is how long after its creation a workload, or its FederatedHPA, is not expected to be placed.
+const newFor = time.Minute
+
+// isNew reports whether f or its workload was created just now.
+func (r *reconciler) isNew(f *autoscalingv1alpha1.FederatedHPA, template *unstructured.Unstructured) bool {
+	created := template.GetCreationTimestamp()
+	return r.Clock.Since(f.CreationTimestamp.Time) < newFor || r.Clock.Since(created.Time) < newFor
 }
 
 // first returns the name of an older FederatedHPA of the same workload, or empty.

@@ -596,3 +596,22 @@ func TestPendingWriteStaysUntilTheCacheShowsIt(t *testing.T) {
 		t.Errorf("the plan is made of version %s, want 2", got[0].GetResourceVersion())
 	}
 }
+
+func TestAClusterThatBecomesLostWithAnotherReasonMakesAPlan(t *testing.T) {
+	with := func(reason string) *clusterv1alpha1.Cluster {
+		c := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
+		c.Spec.Taints = []corev1.Taint{{Key: clusterv1alpha1.TaintNotReady, Effect: corev1.TaintEffectNoExecute,
+			TimeAdded: new(metav1.Now())}}
+		c.Status.Conditions = []metav1.Condition{{Type: clusterv1alpha1.ClusterConditionReady,
+			Status: metav1.ConditionFalse, Reason: reason}}
+		return c
+	}
+	another, unread, down := with(clusterv1alpha1.ReasonHeldByAnotherHub),
+		with(clusterv1alpha1.ReasonStatusCollectionFailed), with("ClusterNotReachable")
+	if readiness(another) == readiness(down) || readiness(unread) == readiness(down) {
+		t.Error("a cluster that is lost now looks as before")
+	}
+	if readiness(another) != readiness(unread) {
+		t.Error("clusters that are not lost differ by the reason")
+	}
+}

@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
 
 func TestTransitionsWithoutAnEndAreReported(t *testing.T) {
@@ -26,6 +28,17 @@ func TestTransitionsWithoutAnEndAreReported(t *testing.T) {
 		}
 		if status.Phase != releasev1alpha1.ReleaseAborted {
 			t.Errorf("limit %d: the phase is %s", limit, status.Phase)
+		}
+	}
+}
+
+func TestReplicasOfAClusterThatIsLeftAreThoseReported(t *testing.T) {
+	target := Target{Progress: []fleet.ClusterProgress{{Cluster: "left", Replicas: 3}},
+		Binding: &workv1alpha2.ResourceBinding{Spec: workv1alpha2.ResourceBindingSpec{
+			Clusters: []workv1alpha2.TargetCluster{{Name: "new", Replicas: 2}}}}}
+	for cluster, want := range map[string]int64{"left": 3, "new": 2, "other": 0} {
+		if got := target.replicasIn(cluster); got != want {
+			t.Errorf("%s has %d replicas, want %d", cluster, got, want)
 		}
 	}
 }

@@ -311,7 +311,7 @@ func feasible(b workv1alpha2.Binding, s Snapshot, t int) ([]Candidate, Rejection
 			r := Rejection{Cluster: m.cluster.Name, Cause: cause, Remedy: q.remedy(cause),
 				Pending: cause.Reason == ReasonAPI && !m.discovered}
 			if r.Pending {
-				r.Unreported = !membership.ReportedAPIs(m.cluster)
+				r.Unreported = !membership.ReportedAPIs(m.cluster) && !membership.KnownNotReady(m.cluster)
 				r.Remedy = "check which of its APIs do not respond"
 			}
 			if r.Unreported {

@@ -139,6 +139,11 @@ func TestTheMessageOfNoFitCountsClustersByReason(t *testing.T) {
 			c.Status.Conditions = []metav1.Condition{{Type: clusterv1alpha1.ClusterConditionCompleteAPIEnablements,
 				Status: metav1.ConditionFalse}}
 		}, "for m: check which of its APIs do not respond"},
+		"not discovered, and not ready": {func(c *clusterv1alpha1.Cluster) {
+			undiscovered(c)
+			c.Status.Conditions = []metav1.Condition{{Type: clusterv1alpha1.ClusterConditionReady,
+				Status: metav1.ConditionFalse}}
+		}, "for m: check which of its APIs do not respond"},
 		"without the kind": {func(c *clusterv1alpha1.Cluster) { c.Status.APIEnablements = nil },
 			"for m: install the API that has Deployment.apps"},
 	} {

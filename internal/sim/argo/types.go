@@ -78,11 +78,16 @@ type Spec struct {
 
 // Template is one kind of step.
 type Template struct {
-	corev1.PodSpec `json:",inline"`
-	Name           string            `json:"name,omitempty"`
-	Metadata       metav1.ObjectMeta `json:"metadata"`
-	Container      *corev1.Container `json:"container,omitempty"`
-	Script         *struct {
+	Name               string              `json:"name,omitempty"`
+	Metadata           metav1.ObjectMeta   `json:"metadata"`
+	ServiceAccountName string              `json:"serviceAccountName,omitempty"`
+	Affinity           *corev1.Affinity    `json:"affinity,omitempty"`
+	NodeSelector       map[string]string   `json:"nodeSelector,omitempty"`
+	Tolerations        []corev1.Toleration `json:"tolerations,omitempty"`
+	Volumes            []corev1.Volume     `json:"volumes,omitempty"`
+	InitContainers     []corev1.Container  `json:"initContainers,omitempty"`
+	Container          *corev1.Container   `json:"container,omitempty"`
+	Script             *struct {
 		corev1.Container `json:",inline"`
 		Source           string `json:"source,omitempty"`
 	} `json:"script,omitempty"`

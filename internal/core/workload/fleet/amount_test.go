@@ -74,3 +74,15 @@ func TestAPartitionBelowAllKeepsNotAllOfSeveral(t *testing.T) {
 		}
 	}
 }
+
+// Health reads the limit as it stands; only a division has room for at least one pod.
+func TestLimitsAreThoseOfTheStrategy(t *testing.T) {
+	for text, want := range map[string]int64{
+		"{maxSurge: 1, maxUnavailable: 0}": 0, "{maxUnavailable: 0}": 0, "{maxUnavailable: 2}": 2, "{}": 1,
+	} {
+		h := newHub(t, "{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, metadata: {name: x}, spec: {replicas: 3, updateStrategy: "+text+"}}")
+		if _, unavailable, err := Limits(h.in.Template, 3); err != nil || unavailable != want {
+			t.Errorf("%s: %d may be unavailable (%v), want %d", text, unavailable, err, want)
+		}
+	}
+}

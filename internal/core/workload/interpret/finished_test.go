@@ -74,10 +74,10 @@ func TestCleansUp(t *testing.T) {
 
 // A copy of a finished Workflow, as people make by saving and creating it again, runs.
 func TestWorkflowIsSentWithoutRunMarksAndTTL(t *testing.T) {
-	w := parsed(t, `{apiVersion: argoproj.io/v1alpha1, kind: Workflow, metadata: {labels: {app: x, workflows.argoproj.io/completed: "true", workflows.argoproj.io/phase: Succeeded, workflows.argoproj.io/creator: me}},
+	w := parsed(t, `{apiVersion: argoproj.io/v1alpha1, kind: Workflow, metadata: {labels: {app: x, workflows.argoproj.io/completed: "true", workflows.argoproj.io/phase: Succeeded, workflows.argoproj.io/creator: me, workflows.argoproj.io/completed-by: me}},
 		spec: {entrypoint: main, ttlStrategy: {secondsAfterCompletion: 5}, podGC: {strategy: OnPodSuccess}}, status: {phase: Succeeded}}`)
 	interpret.Prune(w)
-	want := parsed(t, `{apiVersion: argoproj.io/v1alpha1, kind: Workflow, metadata: {labels: {app: x, workflows.argoproj.io/creator: me}}, spec: {entrypoint: main, podGC: {strategy: OnPodSuccess}}}`)
+	want := parsed(t, `{apiVersion: argoproj.io/v1alpha1, kind: Workflow, metadata: {labels: {app: x, workflows.argoproj.io/creator: me, workflows.argoproj.io/completed-by: me}}, spec: {entrypoint: main, podGC: {strategy: OnPodSuccess}}}`)
 	if got, expected := marshalled(t, w), marshalled(t, want); got != expected {
 		t.Errorf("got\n%swant\n%s", got, expected)
 	}

@@ -1,0 +1,86 @@
+package membercli
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/printers"
+
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/internal/cli/hubcli"
+)
+
+func TestGetClustersPrintsStableColumns(t *testing.T) {
+	now := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
+	list := []clusterv1alpha1.Cluster{
+		{
+			ObjectMeta: metav1.ObjectMeta{Name: "m1", CreationTimestamp: metav1.NewTime(now.Add(-90 * time.Minute))},
+			Spec: clusterv1alpha1.ClusterSpec{SyncMode: "Push", APIEndpoint: "https://m1", Zones: []string{"a", "b"},
+				Region: "eu"},
+			Status: clusterv1alpha1.ClusterStatus{KubernetesVersion: "v1.36.3",
+				APIEnablements: []clusterv1alpha1.APIEnablement{{GroupVersion: "apps.kruise.io/v1alpha1",
+					Resources: []clusterv1alpha1.APIResource{{Kind: "CloneSet"}}}},
+				Conditions: []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue}}},
+		},
+		{ObjectMeta: metav1.ObjectMeta{Name: "m2", CreationTimestamp: metav1.NewTime(now)},
+			Spec: clusterv1alpha1.ClusterSpec{SyncMode: "Push", Taints: []corev1.Taint{
+				{Key: "cluster.karmada.io/unschedulable", Effect: corev1.TaintEffectNoSchedule},
+				{Key: "soft", Effect: corev1.TaintEffectPreferNoSchedule}}}},
+	}
+	for name, tc := range map[string]struct {
+		o    printers.PrintOptions
+		want [][]string
+	}{
+		"table": {printers.PrintOptions{}, [][]string{{"NAME", "VERSION", "MODE", "READY", "AGE", "TAINTS"},
+			{"m1", "v1.36.3", "Push", "True", "90m", "<none>"},
+			{"m2", "Push", "Unknown", "0s", "cluster.karmada.io/unschedulable:NoSchedule"}}},
+		"wide": {printers.PrintOptions{Wide: true, NoHeaders: true},
+			[][]string{{"m1", "v1.36.3", "Push", "True", "90m", "<none>", "a,b", "eu", "<none>", "https://m1", "<none>",
+				"v1alpha1"}, {"m2", "Push", "Unknown", "0s", "cluster.karmada.io/unschedulable:NoSchedule", "<none>", "<none>",
+				"<none>", "<none>", "<none>", "<none>"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			if err := printClusters(&out, list, now, tc.o); err != nil {
+				t.Fatal(err)
+			}
+			for i, line := range strings.Split(strings.TrimSpace(out.String()), "\n") {
+				if got := strings.Fields(line); strings.Join(got, " ") != strings.Join(tc.want[i], " ") {
+					t.Errorf("line %d is %q, want %q", i, got, tc.want[i])
+				}
+			}
+		})
+	}
+}
+
+func TestOnlyTheTableOfClustersIsOurs(t *testing.T) {
+	for line, want := range map[string]bool{
+		"clusters":                                 true,
+		"cluster m1 -o wide":                       true,
+		"Clusters -l a=b --no-headers":             true,
+		"clusters -n x":                            true,
+		"clusters --color never":                   true,
+		"clusters -o json":                         false,
+		"clusters -w":                              false,
+		"clusters --show-labels":                   false,
+		"clusters m1 -l a=b":                       false,
+		"deployments":                              false,
+		"clusters,deployments":                     false,
+		"clusters.cluster.karmada.io --sort-by .x": false,
+	} {
+		hub := &hubcli.HubFlags{}
+		cmd := NewGet(hub, Std)
+		hub.Bind(cmd.Flags())
+		cmd.Flags().String("color", "auto", "")
+		if err := cmd.Flags().Parse(strings.Fields(line)); err != nil {
+			t.Fatal(err)
+		}
+		if _, got := clusterTable(cmd.Flags(), cmd.Flags().Args()); got != want {
+			t.Errorf("get %s: ours %t, want %t", line, got, want)
+		}
+	}
+}
