@@ -110,8 +110,8 @@ func Unwritten(conditions []metav1.Condition) (lines []string) {
 	return lines
 }
 
-// RunEnd returns the condition which says that clusters of a binding lack a Work, or that it has no clusters, because
-// its template runs once and has finished or failed; nil if there is none.
+// RunEnd returns the condition that is set if clusters of a binding lack a Work, or if it has no clusters, because its
+// template runs once and has finished or failed; nil if it is not set.
 func RunEnd(conditions []metav1.Condition) *metav1.Condition {
 	c := meta.FindStatusCondition(conditions, workv1alpha2.WorksWritten)
 	if c == nil || c.Status != metav1.ConditionTrue ||

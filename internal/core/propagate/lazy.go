@@ -75,7 +75,10 @@ func changes(template *unstructured.Unstructured, p policyv1alpha1.Propagation, 
 	if Single(template) {
 		divideSingle(b.BindingSpec().Placement)
 	}
-	return (has.SchedulePriority == nil) != (p.PropagationSpec().SchedulePriority == nil) || !equality.Semantic.DeepEqual(b.BindingSpec(), has)
+	if (has.SchedulePriority == nil) != (p.PropagationSpec().SchedulePriority == nil) {
+		return true
+	}
+	return !equality.Semantic.DeepEqual(b.BindingSpec(), has)
 }
 
 // claimedBinding returns the binding of a template that p claims, while p waits for a change of the template: it has

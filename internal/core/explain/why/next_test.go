@@ -172,7 +172,8 @@ func TestAFinishedRunIsNoFault(t *testing.T) {
 			t.Errorf("%s: %s", name, text)
 		}
 		for _, row := range a.Clusters {
-			if c.over && (row.Bad != (message == workv1alpha2.MessageRunFailed) && row.Target || row.Target && row.Why != message) {
+			failed := message == workv1alpha2.MessageRunFailed
+			if c.over && row.Target && (row.Bad != failed || row.Why != message) {
 				t.Errorf("%s: %s is %s: %s", name, row.Name, row.State, row.Why)
 			}
 		}
