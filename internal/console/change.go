@@ -9,7 +9,7 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
-	"sort"
+	"strconv"
 	"strings"
 	"time"
 
@@ -86,12 +86,16 @@ func refuseError(w http.ResponseWriter, err error) {
 		missing.refuse(w)
 		return
 	}
+	refuse(w, codeOf(err), apierrors.ReasonForError(err), err.Error())
+}
+
+// codeOf returns the status code of an error of an API; 500 if it has none, or not one of an error.
+func codeOf(err error) int {
 	var status apierrors.APIStatus
-	code := http.StatusInternalServerError
-	if errors.As(err, &status) && status.Status().Code != 0 {
-		code = int(status.Status().Code)
+	if errors.As(err, &status) && status.Status().Code >= 400 && status.Status().Code < 600 {
+		return int(status.Status().Code)
 	}
-	refuse(w, code, apierrors.ReasonForError(err), err.Error())
+	return http.StatusInternalServerError
 }
 
 // action is a button of a template.
@@ -437,7 +441,7 @@ func parse(text string) (all []*unstructured.Unstructured, err error) {
 		raw, err := yaml.YAMLToJSONStrict([]byte(d.text))
 		if err != nil {
 			reason, _, _ := strings.Cut(yamlPrefix.ReplaceAllString(err.Error(), ""), "\n")
-			return nil, fmt.Errorf("line %d is not valid YAML: %s", d.badLine(), reason)
+			return nil, fmt.Errorf("line %d is not valid YAML: %s", d.badLine(err), reason)
 		}
 		obj := &unstructured.Unstructured{}
 		if err := json.Unmarshal(raw, &obj.Object); err != nil {
@@ -472,26 +476,47 @@ type document struct {
 }
 
 // yamlPrefix is what a YAML error begins with. Its line may be that of the block around the error.
-var yamlPrefix = regexp.MustCompile(`^(error converting YAML to JSON: )?(yaml: )?(unmarshal errors:\s*)?(line \d+: )?`)
+var yamlPrefix = regexp.MustCompile(
+	`^(?:error converting YAML to JSON: )?(?:yaml: )?(?:unmarshal errors:\s*)?(?:line (\d+): )?`)
 
-// maxLinesTried bounds the lines for which badLine tries each. The line is a near one for a longer document.
-const maxLinesTried = 300
+const (
+	// maxSearched bounds the bytes of a document that badLine parses again, about 20 times. The time for some texts grows
+	// with their square.
+	maxSearched = 16 << 10
+	// linesTried at the end, before the search.
+	linesTried = 8
+)
 
-// badLine returns the first line after those that are valid YAML.
-func (d document) badLine() int {
+// badLine returns the first line after those that are valid YAML, by a search from the line of the parser's error. In a
+// longer document, it is the line of the error.
+func (d document) badLine(err error) int {
 	lines := slices.Collect(strings.Lines(d.text))
+	said, _ := strconv.Atoi(yamlPrefix.FindStringSubmatch(err.Error())[1]) // 0 without a line
+	said = min(said, len(lines))
+	if len(d.text) > maxSearched {
+		return d.line + max(said, 1) - 1
+	}
 	valid := func(n int) bool {
 		_, err := yaml.YAMLToJSONStrict([]byte(strings.Join(lines[:n], "")))
 		return err == nil
 	}
-	n := len(lines) - 1
-	if n > maxLinesTried {
-		n = sort.Search(n, func(i int) bool { return !valid(i + 1) })
+	for n := len(lines) - 1; n > max(len(lines)-linesTried, 0); n-- { // most texts end where a user writes
+		if valid(n) {
+			return d.line + n
+		}
 	}
-	for n > 0 && !valid(n) {
-		n--
+	good, bad := 0, len(lines)
+	if before := said - 2; before > 0 && valid(before) { // the parser may count one line more
+		good = before
 	}
-	return d.line + n
+	for bad-good > 1 {
+		if middle := (good + bad) / 2; valid(middle) {
+			good = middle
+		} else {
+			bad = middle
+		}
+	}
+	return d.line + good
 }
 
 // split returns the documents of a text that have more than comments.

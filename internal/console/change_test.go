@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -24,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/yaml"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
@@ -98,6 +100,24 @@ func TestActionsNameTheRightThatIsMissing(t *testing.T) {
 	w = a.request(t, alice, "GET", actionsPath+"?kind=Deployment.apps&namespace=shop&name=web", "")
 	if w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), `"missing":{"verb":"get"`) {
 		t.Errorf("a user who may not get it got %d %s", w.Code, w.Body)
+	}
+}
+
+// A text without an end costs about as much as a few reads of it: each line of it is tried in none.
+func TestInvalidTextIsRefusedSoon(t *testing.T) {
+	for head, wantLine := range map[string]string{"{": "line 29", "k: [": "line 29", "k: {": "line 29", "- [": "line 29"} {
+		text := head + "\n" + strings.Repeat(strings.Repeat("a: b, ", 128<<10/6/297)+"\n", 297)
+		start := time.Now()
+		_, err := parse(text)
+		took := time.Since(start)
+		if err == nil || !strings.HasPrefix(err.Error(), wantLine) {
+			t.Errorf("%q gave %v", head, err)
+		}
+		start = time.Now()
+		_, _ = yaml.YAMLToJSONStrict([]byte(text))
+		if once := time.Since(start); took > 10*once+time.Second {
+			t.Errorf("%q took %v, and %v to read once", head, took, once)
+		}
 	}
 }
 
@@ -361,9 +381,11 @@ func TestInvalidChangeIsRefused(t *testing.T) {
 	const secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n"
 	for text, want := range map[string]string{
 		"": "no object", "# only a comment\n---\n": "no object",
-		"{kind: Secret, kind: Pod}":                  `line 1 is not valid YAML: key "kind" already set`,
-		"\n---\n# a\n{apiVersion: v1, kind: Secret}": "begins at line 4 has no metadata.name",
-		"kind: Secret":                               "begins at line 1 has no apiVersion",
+		"{kind: Secret, kind: Pod}":                                              `line 1 is not valid YAML: key "kind" already set`,
+		"\n---\n# a\n{apiVersion: v1, kind: Secret}":                             "begins at line 4 has no metadata.name",
+		"kind: Secret":                                                           "begins at line 1 has no apiVersion",
+		secret + strings.Repeat("a: [b,\n c]\n", 1) + "d: e: f\ng: h\n":          "line 6 is not valid YAML: mapping",
+		strings.Repeat("# more than is searched\n", 1000) + secret + "a: b: c\n": "line 1004 is not valid YAML",
 		secret + strings.Repeat("# more\n", 400) + "a:\n- b: [c,\n   d]\n- 'e\n": "line 407 is not valid YAML",
 		"just words": "line 1 begins no object",
 		"{apiVersion: v1, kind: List, items: []}":                                                  "line 1 begins a list",

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -21,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/why"
 )
@@ -397,5 +399,71 @@ func TestDifferenceMakesThePageCurrent(t *testing.T) {
 		if !maps.Equal(was, want) {
 			t.Fatalf("changed %v and gone %v make %v, want %v", page(changed), gone, was, want)
 		}
+	}
+}
+
+// lister counts lists of ManifestWorks, and returns its objects in pages.
+type lister struct {
+	client.Client
+	works  int
+	limits []int64
+}
+
+func (l *lister) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	var o client.ListOptions
+	o.ApplyOptions(opts)
+	works, is := list.(*ocmv1.ManifestWorkList)
+	if !is {
+		return l.Client.List(ctx, list, opts...)
+	}
+	l.works, l.limits = l.works+1, append(l.limits, o.Limit)
+	var all ocmv1.ManifestWorkList
+	if err := l.Client.List(ctx, &all); err != nil {
+		return err
+	}
+	from, _ := strconv.Atoi(o.Continue)
+	until := min(from+2, len(all.Items))
+	if works.Items = all.Items[from:until]; until < len(all.Items) {
+		works.Continue = strconv.Itoa(until)
+	}
+	return nil
+}
+
+// On a replica without controllers, ManifestWorks are read in pages and less often than the rest.
+func TestManifestWorksOfARemoteHubAreReadInPagesAndSeldom(t *testing.T) {
+	works := []client.Object{}
+	for i := range 5 {
+		mw := faultyWork("c1")
+		mw.Name = fmt.Sprint("w", i)
+		works = append(works, mw)
+	}
+	hub := &lister{Client: newFakeCache(works...).Client}
+	now := time.Now()
+	r := newRows(Options{Cached: func() Cache { return nil }})
+	r.now, r.remote = func() time.Time { return now }, paged{hub}
+	for range 3 {
+		s, err := r.current(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(s.works) != 5 || s.works[4].name.Name != "w4" {
+			t.Fatalf("%d ManifestWorks were read", len(s.works))
+		}
+		now = now.Add(freshRemote)
+	}
+	if hub.works != 3 || !slices.Equal(hub.limits, []int64{pageSize, pageSize, pageSize}) {
+		t.Errorf("%d requests with the limits %d read ManifestWorks 3 times, want 3 pages once", hub.works, hub.limits)
+	}
+	now = now.Add(freshWorks)
+	if err := hub.Delete(t.Context(), works[0]); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := r.current(t.Context()); err != nil || len(s.works) != 4 {
+		t.Errorf("later, the ManifestWorks are %d: %v", len(s.works), err)
+	}
+	r.forget()
+	before := hub.works
+	if _, err := r.current(t.Context()); err != nil || hub.works == before {
+		t.Errorf("the first page after a while reads no ManifestWorks: %v", err)
 	}
 }

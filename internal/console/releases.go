@@ -80,6 +80,8 @@ type apiWrite struct {
 type releaseAnswer struct {
 	overview.ReleaseDetail
 	Actions []releaseAction `json:"actions"`
+	// Unread is why other actions are not known.
+	Unread []string `json:"unread,omitempty"`
 }
 
 // serveRelease describes a release to a user who may get it: namespace and name.
@@ -115,7 +117,10 @@ func (a *API) describeRelease(ctx context.Context, reader client.Reader, mapper 
 			continue // a user who may not list releases cannot know whether this one can be rolled back
 		}
 		if err != nil {
-			return nil, err
+			if text := err.Error(); !slices.Contains(answer.Unread, text) {
+				answer.Unread = append(answer.Unread, text)
+			}
+			continue
 		}
 		request, err := release.RequestFor(in, verb)
 		if err != nil || request.Already != "" {

@@ -15,12 +15,15 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
@@ -103,6 +106,46 @@ func TestReleaseOffersWhatItTakesNow(t *testing.T) {
 	}
 	if g := answer.Stages[0].Gates[0]; g.Need != 2 || !slices.Equal(g.By, []string{"carol"}) || !g.NotAuthor {
 		t.Errorf("the gate is %+v", g)
+	}
+}
+
+// A failed read hides the actions that need it, not the release. A missing right hides them silently.
+func TestFailedReadLeavesTheReleaseOnItsPage(t *testing.T) {
+	over := gatedRelease()
+	over.Status.Phase = releasev1alpha1.ReleaseSucceeded
+	over.Status.Stages[0].StartedAt, over.Status.Stages[0].EndedAt = &metav1.Time{Time: time.Now()}, &metav1.Time{
+		Time: time.Now()}
+	slow := errors.New("the store is slow")
+	for name, c := range map[string]struct {
+		release *releasev1alpha1.Release
+		err     error
+		want    []string
+		unread  string
+	}{
+		"a read that fails":     {over, slow, nil, "the store is slow"},
+		"a read that times out": {over, context.DeadlineExceeded, nil, "deadline"},
+		"a read that is forbidden": {over, apierrors.NewForbidden(schema.GroupResource{Resource: "releases"}, "", slow), nil,
+			""},
+		"no read": {gatedRelease(), slow, []string{"approve", "reject", "pause", "skip", "rollback", "abort"}, ""},
+	} {
+		hub := fake.NewClientBuilder().WithScheme(why.Scheme()).WithObjects(c.release).Build()
+		broken := interceptor.NewClient(hub, interceptor.Funcs{List: func(context.Context, client.WithWatch,
+			client.ObjectList, ...client.ListOption) error {
+			return c.err
+		}})
+		answer, err := newTestAPI(t, grants{}).describeRelease(t.Context(), broken, hub.RESTMapper(), alice,
+			client.ObjectKeyFromObject(c.release))
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		var got []string
+		for _, action := range answer.Actions {
+			got = append(got, action.Verb)
+		}
+		unread := strings.Join(answer.Unread, "; ")
+		if !slices.Equal(got, c.want) || !strings.Contains(unread, c.unread) || (c.unread == "") != (unread == "") {
+			t.Errorf("%s: the actions are %q, unread %q", name, got, unread)
+		}
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -32,6 +33,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/explain/state"
 	"github.com/argosy-io/argosy/internal/core/workload/pods"
 	"github.com/argosy-io/argosy/internal/history"
+	"github.com/argosy-io/argosy/internal/scope"
 	"github.com/argosy-io/argosy/internal/why"
 )
 
@@ -41,6 +43,10 @@ const (
 	freshFor = 100 * time.Millisecond
 	// freshRemote applies while the controllers run in another hub, so that each read is a list of the API.
 	freshRemote = 3 * time.Second
+	// freshWorks applies there to ManifestWorks, of which there can be many thousands.
+	freshWorks = 30 * time.Second
+	// pageSize is the number of objects that one request to the API returns.
+	pageSize = 500
 	// freshPods applies to facts that are costly to collect.
 	freshPods = 3 * time.Second
 	// kindsAge is the maximum age of the discovered kinds of the hub.
@@ -111,12 +117,14 @@ type rows struct {
 	o   Options
 	now func() time.Time
 
-	mu      sync.Mutex
-	last    *fleetState
-	read    time.Time // when last was found to be up to date
-	extra   time.Time // when the facts about pods and the hub were read
-	remote  client.Reader
-	tracker *changeTracker // of the cache that last was read from; nil if it was read from the API
+	mu             sync.Mutex
+	last           *fleetState
+	read           time.Time // when last was found to be up to date
+	extra          time.Time // when the facts about pods and the hub were read
+	works          time.Time // when ManifestWorks were read
+	remote         client.Reader
+	tracker        *changeTracker // of the cache that last was read from; nil if it was read from the API
+	remotePolicies *policies      // read from the API; nil for none
 	// facts and standing are those with which the rows of workloads were made.
 	facts    state.Facts
 	standing map[string]standing
@@ -208,11 +216,17 @@ func (r *rows) nextLocked(ctx context.Context, cached Cache, next *fleetState, e
 	}
 	w, bindingsErr := bindingKind(facts).update(ctx, reader, &next.workloads, only.bindings, again)
 	l, releasesErr := releaseKind.update(ctx, reader, &next.releases, only.releases, nil)
-	m, worksErr := workKind.update(ctx, reader, &next.works, only.works, nil)
+	var m bool
+	var worksErr error
+	works := r.works
+	if now := r.now(); cached != nil || r.last == nil || now.Sub(works) >= freshWorks {
+		works = now
+		m, worksErr = workKind.update(ctx, reader, &next.works, only.works, nil)
+	}
 	if err := errors.Join(clustersErr, bindingsErr, releasesErr, worksErr); err != nil {
 		return false, err
 	}
-	r.facts, r.standing = facts, standing
+	r.facts, r.standing, r.works = facts, standing, works
 	return r.last == nil || c || w || l || m, nil
 }
 
@@ -247,16 +261,70 @@ func (r *rows) readerLocked(cached Cache) (client.Reader, error) {
 		if err != nil {
 			return nil, fmt.Errorf("create the console's client: %w", err)
 		}
-		r.remote = c
+		r.remote = paged{c}
 	}
 	return r.remote, nil
+}
+
+// paged lists objects in pages.
+type paged struct{ client.Reader }
+
+func (p paged) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	var all []runtime.Object
+	for token := ""; ; {
+		page, _ := list.DeepCopyObject().(client.ObjectList) // the copy of a list is one
+		err := p.Reader.List(ctx, page, append(slices.Clone(opts), client.Limit(pageSize), client.Continue(token))...)
+		if err != nil {
+			return err
+		}
+		items, err := meta.ExtractList(page)
+		if err != nil {
+			return fmt.Errorf("read the objects of a list: %w", err)
+		}
+		all = append(all, items...)
+		if token = page.GetContinue(); token == "" {
+			return meta.SetList(list, all)
+		}
+	}
+}
+
+// policies are all policies of a hub at one moment.
+type policies struct {
+	at           time.Time
+	propagations []policyv1alpha1.Propagation
+	overrides    []policyv1alpha1.Override
+}
+
+// policies returns those of the controllers' cache, or of the API, read at most every freshRemote for all users.
+func (r *rows) policies(ctx context.Context) (*policies, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now, cached := r.now(), r.o.Cached()
+	if cached == nil && r.remotePolicies != nil && now.Sub(r.remotePolicies.at) < freshRemote {
+		return r.remotePolicies, nil
+	}
+	reader, err := r.readerLocked(cached)
+	if err != nil {
+		return nil, err
+	}
+	all := &policies{at: now}
+	if all.propagations, err = scope.Propagations.List(ctx, reader, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, err
+	}
+	if all.overrides, err = scope.Overrides.List(ctx, reader, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, err
+	}
+	if r.remotePolicies = nil; cached == nil {
+		r.remotePolicies = all
+	}
+	return all, nil
 }
 
 // forget drops the rows when no stream is open.
 func (r *rows) forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.last, r.extra = nil, time.Time{}
+	r.last, r.extra, r.remotePolicies = nil, time.Time{}, nil
 	r.stopTracking()
 }
 
@@ -343,25 +411,39 @@ func (a *API) visible(ctx context.Context, u user.Info, s *fleetState) (clusters
 	return clusters, workloads, missing
 }
 
-// missingWorkloads returns the rights that keep all workloads from a user: to list bindings, otherwise to list the
-// kinds, of which it names three.
+// missingWorkloads returns the rights that keep all workloads from a user: to list their bindings, otherwise to list
+// their kinds. It names three.
 func (a *API) missingWorkloads(ctx context.Context, u user.Info, s *fleetState) (missing []*Missing) {
-	if !a.rights.allows(ctx, u, listBindings) {
-		return []*Missing{listBindings.missing()}
-	}
 	mapper, err := a.kinds.mapper()
 	if err != nil {
 		return nil
 	}
-	named := sets.New[schema.GroupKind]()
+	lists, named := a.lists(ctx, u), sets.New[right]()
 	for _, w := range s.workloads {
-		gk := schema.GroupKind{Group: w.facts.Group, Kind: w.facts.Kind}
-		if m, err := mapper.RESTMapping(gk); err == nil && !named.Has(gk) && len(missing) < 3 {
-			named.Insert(gk)
-			missing = append(missing, right{verb: "list", group: gk.Group, resource: m.Resource.Resource}.missing())
+		want := bindingsOf(w.facts.Namespace)
+		want.namespace = ""
+		if lists(want) {
+			m, err := mapper.RESTMapping(schema.GroupKind{Group: w.facts.Group, Kind: w.facts.Kind})
+			if err != nil {
+				continue
+			}
+			want = right{verb: "list", group: w.facts.Group, resource: m.Resource.Resource}
+		}
+		if !lists(want) && !named.Has(want) && len(missing) < 3 {
+			named.Insert(want)
+			missing = append(missing, want.missing())
 		}
 	}
 	return missing
+}
+
+// bindingsOf returns the right to list the bindings of a namespace, or those of templates without one.
+func bindingsOf(namespace string) right {
+	want := listBindings
+	if want.namespace = namespace; namespace == "" {
+		want.resource = "clusterresourcebindings"
+	}
+	return want
 }
 
 // sees returns a function that reports whether a user may list an object and its binding.
@@ -381,14 +463,9 @@ func (a *API) sees(ctx context.Context, u user.Info) func(overview.Object) bool 
 		}
 		var found bool
 		if allowed, found = known[p]; !found {
-			binding := listBindings
-			binding.namespace = o.Namespace
-			if o.Namespace == "" {
-				binding.resource = "clusterresourcebindings"
-			}
 			m, err := mapper.RESTMapping(schema.GroupKind{Group: o.Group, Kind: o.Kind})
-			allowed = err == nil && lists(binding) && lists(right{verb: "list", group: o.Group, resource: m.Resource.Resource,
-				namespace: o.Namespace})
+			allowed = err == nil && lists(bindingsOf(o.Namespace)) && lists(right{verb: "list", group: o.Group,
+				resource: m.Resource.Resource, namespace: o.Namespace})
 			known[p] = allowed
 		}
 		last = p

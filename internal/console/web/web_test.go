@@ -1,7 +1,9 @@
 package web
 
 import (
+	"cmp"
 	"io/fs"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -143,9 +145,13 @@ func TestTranslatedSentencesAreThoseOfTheHub(t *testing.T) {
 // stories returns the answers of `argosy why` in its golden files.
 func stories(t *testing.T) (all []string) {
 	t.Helper()
-	files, err := filepath.Glob("../../core/explain/why/testdata/*.txt")
-	if err != nil || len(files) < 50 {
-		t.Fatalf("%d stories: %v", len(files), err)
+	var files []string
+	for _, pattern := range []string{"*.txt", "policies/*.txt", "members/*.txt"} {
+		some, err := filepath.Glob("../../core/explain/why/testdata/" + pattern)
+		if err != nil || len(some) < 5 {
+			t.Fatalf("%d stories in %s: %v", len(some), pattern, err)
+		}
+		files = append(files, some...)
 	}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
@@ -166,26 +172,116 @@ var untranslated = []string{
 	"lower the replicas from",
 }
 
-// Each finding and next step of a story has a translation, as function said of i18n.ts finds it.
-func TestFindingsOfWhyAreTranslated(t *testing.T) {
-	var patterns []*regexp.Regexp
-	placeholder := regexp.MustCompile(`\\\{\w+\\\}`)
-	for key, text := range catalogue(t, "en.ts") {
-		if strings.HasPrefix(key, "said.") {
-			quoted := regexp.QuoteMeta(strings.ReplaceAll(text, `\"`, `"`))
-			patterns = append(patterns, regexp.MustCompile("(?s)^"+placeholder.ReplaceAllString(quoted, "(.*?)")+"$"))
+// sentenceEnd is that of i18n.ts.
+const sentenceEnd = "\x00"
+
+// pattern is a sentence of the hub in both languages.
+type pattern struct {
+	english, chinese string
+	is               *regexp.Regexp
+	begins           bool // it begins with a placeholder
+}
+
+// translator does what said of i18n.ts does.
+type translator []pattern
+
+func newTranslator(t *testing.T) (all translator) {
+	t.Helper()
+	english, chinese := catalogue(t, "en.ts"), catalogue(t, "zh.ts")
+	placeholder := regexp.MustCompile(`\\\{(\w+)\\\}`)
+	narrow := map[string]string{"n": `\d+`, "all": `\d+`, "fewer": `\d+`, "cluster": `[\w.-]+`}
+	for _, key := range slices.Sorted(maps.Keys(english)) {
+		if !strings.HasPrefix(key, "said.") {
+			continue
+		}
+		text := strings.ReplaceAll(english[key], `\"`, `"`)
+		expression := placeholder.ReplaceAllStringFunc(regexp.QuoteMeta(strings.ReplaceAll(text, "; ", sentenceEnd)),
+			func(place string) string {
+				name := placeholder.FindStringSubmatch(place)[1]
+				return "(?P<" + name + ">" + cmp.Or(narrow[name], `[^\x00]*?`) + ")"
+			})
+		all = append(all, pattern{english: text, is: regexp.MustCompile("^" + expression + "$"),
+			chinese: strings.ReplaceAll(chinese[key], `\"`, `"`), begins: strings.HasPrefix(text, "{")})
+	}
+	slices.SortStableFunc(all, func(a, b pattern) int { return cmp.Compare(len(b.english), len(a.english)) })
+	return all
+}
+
+func (all translator) translate(text string) string {
+	return strings.ReplaceAll(all.sentences(strings.ReplaceAll(text, "; ", sentenceEnd)), sentenceEnd, "; ")
+}
+
+func (all translator) sentences(text string) string {
+	parts := strings.Split(text, sentenceEnd)
+	for n := len(parts); n > 0; n-- {
+		is := all.sentence(strings.Join(parts[:n], sentenceEnd))
+		switch {
+		case is != "" && n < len(parts):
+			return is + "；" + all.sentences(strings.Join(parts[n:], sentenceEnd))
+		case is != "":
+			return is
 		}
 	}
-	var translates func(text string) bool
-	translates = func(text string) bool {
-		if slices.ContainsFunc(patterns, func(p *regexp.Regexp) bool { return p.MatchString(text) }) {
-			return true
+	rest := strings.Join(parts[1:], sentenceEnd)
+	if rest == "" || all.sentences(rest) == rest {
+		return text
+	}
+	return parts[0] + "；" + all.sentences(rest)
+}
+
+// sentence returns the translation of a text by one pattern; empty if there is none.
+func (all translator) sentence(text string) string {
+	name := regexp.MustCompile(`^[\w.-]+: `).FindString(text)
+	is := all.byPattern(text, false)
+	if is == "" && name != "" {
+		is = all.afterColon(text, len(name)-2)
+	}
+	if is == "" {
+		is = all.byPattern(text, true)
+	}
+	if is == "" {
+		is = all.afterColon(text, strings.Index(text, ": "))
+	}
+	return is
+}
+
+func (all translator) byPattern(text string, begins bool) string {
+	for _, p := range all {
+		found := p.is.FindStringSubmatch(text)
+		if p.begins != begins || found == nil {
+			continue
 		}
-		if parts := strings.Split(text, "; "); len(parts) > 1 && slices.ContainsFunc(parts, translates) {
-			return true
+		is := p.chinese
+		for i, name := range p.is.SubexpNames() {
+			if name != "" {
+				is = strings.ReplaceAll(is, "{"+name+"}", all.sentences(found[i]))
+			}
 		}
-		_, rest, found := strings.Cut(text, ": ")
-		return found && translates(rest)
+		return is
+	}
+	return ""
+}
+
+func (all translator) afterColon(text string, colon int) string {
+	if colon < 0 || strings.Contains(text, sentenceEnd) {
+		return ""
+	}
+	if after := all.sentence(text[colon+2:]); after != "" {
+		return text[:colon] + "：" + after
+	}
+	return ""
+}
+
+// Each finding and next step of a story has a translation, and no sentence of ours stays English within it.
+func TestFindingsOfWhyAreTranslated(t *testing.T) {
+	all := newTranslator(t)
+	var ours []string // what the patterns say, without the short words between two placeholders
+	for _, p := range all {
+		for _, part := range regexp.MustCompile(`\{\w+\}|; `).Split(p.english, -1) {
+			if part = strings.Trim(part, " :,()"); strings.Count(part, " ") >= 3 {
+				ours = append(ours, part)
+			}
+		}
 	}
 	sentences, used := 0, map[string]bool{}
 	for _, story := range stories(t) {
@@ -201,12 +297,18 @@ func TestFindingsOfWhyAreTranslated(t *testing.T) {
 				continue
 			}
 			sentences++
+			chinese := all.translate(sentence)
 			i := slices.IndexFunc(untranslated, func(begin string) bool { return strings.HasPrefix(sentence, begin) })
-			switch translated := translates(sentence); {
-			case i >= 0 && !translated:
+			switch {
+			case i >= 0 && chinese == sentence:
 				used[untranslated[i]] = true
-			case !translated:
+			case chinese == sentence:
 				t.Errorf("en.ts and zh.ts lack this sentence in said: %s", sentence)
+			}
+			for _, part := range ours {
+				if strings.Contains(chinese, part) {
+					t.Errorf("%q stays English in %q, for %q", part, chinese, sentence)
+				}
 			}
 		}
 	}
@@ -217,5 +319,25 @@ func TestFindingsOfWhyAreTranslated(t *testing.T) {
 	}
 	if sentences < 100 {
 		t.Errorf("only %d sentences were compared", sentences)
+	}
+}
+
+// A placeholder takes neither the sentence that follows, nor other text for a number.
+func TestPlaceholdersStayWithinTheirSentence(t *testing.T) {
+	all := newTranslator(t)
+	for english, want := range map[string]string{
+		"look at the object and its pods in cluster m2; `argosy why deployment web -C m2` shows all that it reported": "查看集群 m2 中的对象及其 Pod；" +
+			"`argosy why deployment web -C m2` 显示它上报的全部内容",
+		"stop it from doing so, or leave this to the member with a Retain interpretation, or by removing it from the template": "停止其修改，或通过 Retain 解释或从模板中移除该字段，将其交给成员集群",
+		"m1: the cluster is not in the fleet; not healthy in m2: it failed":                                                    "m1：该集群不在舰队中；在 m2 中不健康：it failed",
+		"3 templates not healthy, such as Deployment.apps shop/web":                                                            "3 个模板 不健康，例如 Deployment.apps shop/web",
+		"dispatching is suspended; nothing was sent; the hub retries by itself":                                                "已暂停下发；没有发送任何内容；控制面会自行重试",
+		"to take the member's object over, set conflictResolution: Overwrite in PropagationPolicy shop/web or annotate the template a: b": "要接管成员集群中的对象，请在 PropagationPolicy shop/web 中设置 " +
+			"conflictResolution: Overwrite，或为模板添加注解 a: b",
+		"its own words; the hub retries by itself": "its own words；控制面会自行重试",
+	} {
+		if got := all.translate(english); got != want {
+			t.Errorf("%q is %q, want %q", english, got, want)
+		}
 	}
 }

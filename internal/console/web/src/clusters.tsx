@@ -6,7 +6,7 @@ import { href, setFilter, usePlace } from "./route";
 import { NoClusters, walkHref } from "./fleet";
 import { Table, type Column } from "./rows";
 import { Objects } from "./members";
-import { Age, Bar, Choice, Command, Failure, Filter, Forbidden, Hidden, Icon, Mark, Next, Page, States, stateText, toneOf, Waiting } from "./ui";
+import { Age, Bar, Choice, Failure, Filter, Forbidden, Hidden, Icon, Mark, Next, Page, Same, States, stateText, toneOf, Waiting } from "./ui";
 
 interface Amount { used: number; all: number }
 export interface ClusterRow {
@@ -156,7 +156,7 @@ export function ClusterPage({ name }: { name: string }) {
           )}
           {a.leaving?.length ? <><h2 class="section">{c.leaving}</h2><Simple head={[c.template, c.why]} rows={a.leaving.map((l) => [l.template, l.why])} /></> : null}
           {a.refused?.length ? <><h2 class="section">{c.refused}</h2><Simple head={[c.times, c.reason, c.such, c.remedy]} rows={a.refused.map((r) => [r.times, said(r.reason), r.such.join(", "), said(r.remedy ?? "")])} /></> : null}
-          <p class="same">{c.command} <Command text={`argosy why cluster ${name}`} /></p>
+          <Same names={[name]} text={`argosy why cluster ${name}`} />
         </>
       )}
     </Page>

@@ -29,23 +29,51 @@ export function fill(text: string, values: Record<string, string | number>): str
   return (many !== undefined && values.n !== 1 ? many : one).replace(/\{(\w+)\}/g, (_, key) => String(values[key] ?? ""));
 }
 
-const patterns = Object.entries(en.said).map(([key, text]) => [key as keyof typeof en.said,
-  new RegExp("^" + text.replace(/[.*+?^$()|[\]\\/]/g, "\\$&").replace(/\{(\w+)\}/g, "(?<$1>.*?)") + "$", "s")] as const);
+/** sentenceEnd stands for "; " between sentences, so that no placeholder contains two of them. */
+const sentenceEnd = "\0";
+const placeholders: Record<string, string> = { n: "\\d+", all: "\\d+", fewer: "\\d+", cluster: "[\\w.-]+" };
+// The longest first: a shorter one with the same beginning would take the rest for a value.
+const patterns = Object.entries(en.said).sort(([, a], [, b]) => b.length - a.length).map(([key, text]) => ({
+  key: key as keyof typeof en.said, begins: text.startsWith("{"),
+  is: new RegExp("^" + text.replaceAll("; ", sentenceEnd).replace(/[.*+?^$()|[\]\\/]/g, "\\$&").replace(/\{(\w+)\}/g,
+    (_, name) => `(?<${name}>${placeholders[name] ?? `[^${sentenceEnd}]*?`})`) + "$"),
+}));
 
 /**
- * said translates a sentence of the hub by its pattern in the catalogue, otherwise its parts between semicolons, or what
- * follows a colon. Parts without a pattern stay in English.
+ * said translates the sentences of the hub by their patterns in the catalogue: the longest run of them that has one, or
+ * what follows a colon. Sentences without a pattern stay in English.
  */
 export function said(text: string): string {
-  if (t === en) return text;
-  for (const [key, pattern] of patterns) {
-    const parts = pattern.exec(text);
-    if (parts) return fill(t.said[key], Object.fromEntries(Object.entries(parts.groups ?? {}).map(([k, v]) => [k, said(v)])));
+  return t === en ? text : sentences(text.replaceAll("; ", sentenceEnd)).replaceAll(sentenceEnd, "; ");
+}
+
+function sentences(text: string): string {
+  const parts = text.split(sentenceEnd);
+  for (let n = parts.length; n > 0; n--) {
+    const is = sentence(parts.slice(0, n).join(sentenceEnd));
+    if (is !== undefined) return [is, ...(n < parts.length ? [sentences(parts.slice(n).join(sentenceEnd))] : [])].join("；");
   }
-  const parts = text.split("; "), known = parts.length > 1 ? parts.map(said) : parts;
-  if (known.some((part, i) => part !== parts[i])) return known.join("；");
-  const colon = text.indexOf(": "), rest = text.slice(colon + 2), after = colon < 0 ? rest : said(rest);
-  return after === rest ? text : text.slice(0, colon) + "：" + after;
+  const rest = parts.slice(1).join(sentenceEnd), after = rest && sentences(rest);
+  return after === rest ? text : parts[0] + "；" + after;
+}
+
+/** sentence translates a text by one pattern: as it is, or after the name of a cluster, or after any other colon. */
+function sentence(text: string): string | undefined {
+  const [name] = /^[\w.-]+: /.exec(text) ?? [""];
+  return byPattern(text, false) ?? (name ? afterColon(text, name.length - 2) : undefined) ?? byPattern(text, true)
+    ?? afterColon(text, text.indexOf(": "));
+}
+
+function byPattern(text: string, begins: boolean): string | undefined {
+  for (const p of patterns) {
+    const parts = p.begins === begins && p.is.exec(text);
+    if (parts) return fill(t.said[p.key], Object.fromEntries(Object.entries(parts.groups ?? {}).map(([k, v]) => [k, sentences(v)])));
+  }
+}
+
+function afterColon(text: string, colon: number): string | undefined {
+  const after = colon < 0 || text.includes(sentenceEnd) ? undefined : sentence(text.slice(colon + 2));
+  return after && text.slice(0, colon) + "：" + after;
 }
 
 /** ageText is a short age, such as 3m or 5h, of a time in seconds since 1970. */

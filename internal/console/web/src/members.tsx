@@ -4,12 +4,12 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { call, get, HubError } from "./hub";
 import { fill, t } from "./i18n";
 import { setFilter, usePlace } from "./route";
-import { Choice, Command, Failure, Filter, Forbidden, Waiting } from "./ui";
+import { Choice, Failure, Filter, Forbidden, Same, Waiting } from "./ui";
 
 /** member is the address of a member's API. */
 export const member = (cluster: string) => `k8s/apis/cluster.karmada.io/v1alpha1/clusters/${encodeURIComponent(cluster)}/proxy`;
 
-interface Kind { apiVersion: string; resource: string; kind: string }
+interface Kind { apiVersion: string; resource: string; kind: string; namespaced: boolean }
 interface Objects { columns: string[]; rows: { namespace?: string; name: string; managed: boolean; cells: unknown[] }[]; continue?: string }
 
 /** first are the kinds at the top of the choice. */
@@ -67,7 +67,7 @@ function Manifest({ cluster, kind, namespace, name, close }: { cluster: string; 
       {!state.yaml && !state.error && <Waiting />}
       {state.error && (state.error.code === 403 ? <Forbidden missing={{ verb: "get", group: kind.apiVersion.includes("/") ? kind.apiVersion.split("/")[0] : "", resource: kind.resource, namespace, cluster }} /> : <Failure error={state.error} />)}
       {state.yaml && <pre tabIndex={0}>{state.yaml}</pre>}
-      <p class="same">{t.walk.command} <Command text={`argosy get ${kind.resource} ${name}${namespace ? " -n " + namespace : ""} -C ${cluster} -o yaml`} /></p>
+      <Same names={[name, namespace, cluster]} text={`argosy get ${kind.resource} ${name}${namespace ? " -n " + namespace : ""} -C ${cluster} -o yaml`} />
       <form method="dialog"><button type="submit" class="primary">{t.close}</button></form>
     </dialog>
   );
@@ -76,8 +76,8 @@ function Manifest({ cluster, kind, namespace, name, close }: { cluster: string; 
 export function Objects({ cluster }: { cluster: string }) {
   const m = t.member, { query } = usePlace();
   const { kinds, error: unknown, again } = useKinds(cluster);
-  const id = query.get("kind") ?? "", q = (query.get("q") ?? "").toLowerCase(), ns = query.get("ns") ?? "";
-  const kind = kinds?.find((k) => idOf(k) === id);
+  const id = query.get("kind") ?? "", q = (query.get("q") ?? "").toLowerCase();
+  const kind = kinds?.find((k) => idOf(k) === id), ns = kind?.namespaced ? query.get("ns") ?? "" : "";
   const { table, error, more, retry } = useObjects(cluster, ns, kind);
   const [shown, show] = useState<{ namespace?: string; name: string }>();
   if (unknown) return <Failure error={unknown} retry={again} />;
@@ -88,7 +88,7 @@ export function Objects({ cluster }: { cluster: string }) {
     <>
       <div class="tools">
         <Choice label={t.workload.kind} value={id} none={m.choose} onChange={(v) => setFilter("kind", v)} options={kinds.map((k) => [idOf(k), k.kind + (k.apiVersion.includes("/") ? ` (${k.apiVersion})` : "")])} />
-        {(spaced || ns || error) && <label class="choice"><span>{t.workload.namespace}</span><input value={ns} placeholder={t.all} autoComplete="off" spellcheck={false} onChange={(e) => setFilter("ns", (e.target as HTMLInputElement).value.trim())} /></label>}
+        {kind?.namespaced && <label class="choice"><span>{t.workload.namespace}</span><input value={ns} placeholder={t.all} autoComplete="off" spellcheck={false} onChange={(e) => setFilter("ns", (e.target as HTMLInputElement).value.trim())} /></label>}
         {table && <Filter value={query.get("q") ?? ""} onChange={(v) => setFilter("q", v)} hint={m.filterHint} />}
         {table && <span class="count" role="status">{fill(t.shown, { n: rows.length, all: table.rows.length })}</span>}
       </div>
@@ -115,7 +115,7 @@ export function Objects({ cluster }: { cluster: string }) {
         </div>
       )}
       {more && <p class="more"><button type="button" onClick={more}>{m.more}</button></p>}
-      {kind && <p class="same">{t.walk.command} <Command text={`argosy get ${kind.resource} ${ns ? "-n " + ns : "-A"} -C ${cluster}`} /></p>}
+      {kind && <Same names={[ns, cluster]} text={`argosy get ${kind.resource} ${!kind.namespaced ? "" : ns ? "-n " + ns + " " : "-A "}-C ${cluster}`} />}
       {shown && kind && <Manifest cluster={cluster} kind={kind} namespace={shown.namespace} name={shown.name} close={() => show(undefined)} />}
     </>
   );

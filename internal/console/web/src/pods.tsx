@@ -5,7 +5,7 @@ import { call, get, HubError, type Missing } from "./hub";
 import { fill, t } from "./i18n";
 import { member } from "./members";
 import { href, setFilter, usePlace } from "./route";
-import { Age, Command, Failure, Filter, Mark, missingText, Waiting } from "./ui";
+import { Age, Failure, Filter, Mark, missingText, Same, Waiting } from "./ui";
 
 /** maxClusters bounds the members that one page reads, maxDrawn the pods that it draws at once. */
 const maxClusters = 8, maxDrawn = 300;
@@ -170,7 +170,7 @@ export function PodsAndLogs({ kind, namespace, name, clusters }: { kind: string;
           </div>
         </>
       )}
-      <p class="same">{t.walk.command} <Command text={`argosy logs ${kind.toLowerCase()}/${name} -n ${namespace} --all-clusters --tail 20 -f`} /></p>
+      <Same names={[kind, name, namespace]} text={`argosy logs ${kind.toLowerCase()}/${name} -n ${namespace} --all-clusters --tail 20 -f`} />
     </>
   );
 }

@@ -6,7 +6,7 @@ import { clock, fill, t } from "./i18n";
 import { href, setFilter, usePlace } from "./route";
 import { Table, type Column } from "./rows";
 import type { WorkloadRow } from "./workloads";
-import { Choice, Command, Failure, Filter, Forbidden, Hidden, Icon, Mark, Page, Waiting } from "./ui";
+import { Choice, Command, Failure, Filter, Forbidden, Hidden, Icon, Mark, Page, Same, Waiting } from "./ui";
 
 const group = "policy.karmada.io";
 const kinds = ["PropagationPolicy", "ClusterPropagationPolicy", "OverridePolicy", "ClusterOverridePolicy"];
@@ -115,7 +115,7 @@ export function PolicyPage({ kind, namespace, name }: { kind: string; namespace:
           )}
           {a.clusters?.length ? <><h2 class="section">{t.clusters}</h2><Simple head={[t.workload.cluster, p.takes, c.why]} more={a.clusters.length - 300} rows={a.clusters.slice(0, 300).map((x) => [
             <a href={href(["clusters", x.name])}>{x.name}</a>, yes(x.takes), x.why ?? x.as?.join(", ") ?? ""])} /></> : null}
-          <p class="same">{t.walk.command} <Command text={`argosy why ${kind.toLowerCase()} ${name}${namespace ? " -n " + namespace : ""}`} /></p>
+          <Same names={[kind, name, namespace]} text={`argosy why ${kind.toLowerCase()} ${name}${namespace ? " -n " + namespace : ""}`} />
         </>
       )}
     </Page>

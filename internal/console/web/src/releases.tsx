@@ -7,7 +7,7 @@ import { href, navigate, setFilter, usePlace } from "./route";
 import { Simple, useAnswer } from "./clusters";
 import { walkHref } from "./fleet";
 import { Table, type Column } from "./rows";
-import { Age, announce, Bar, type Change, Changes, Choice, Command, Failure, Filter, Forbidden, Mark, missingText, Next, Page, States, Waiting } from "./ui";
+import { Age, announce, Bar, type Change, Changes, Choice, Command, Failure, Filter, Forbidden, Mark, missingText, Next, Page, Same, States, Waiting } from "./ui";
 
 type Phase = keyof typeof t.releasePhase;
 type StagePhase = keyof typeof t.stagePhase;
@@ -32,7 +32,7 @@ interface Action { verb: keyof typeof t.verb; gate?: string; stage?: string; wri
 interface Detail extends ReleaseRow {
   strategy?: string; change?: { url?: string; commit?: string; ticket?: string; reason?: string };
   targets: { group?: string; kind: string; namespace?: string; name: string; from?: string; to?: string }[];
-  stages: Stage[]; guard?: { name: string; limit?: string; until?: string }; soakUntil?: string; actions: Action[];
+  stages: Stage[]; guard?: { name: string; limit?: string; until?: string }; soakUntil?: string; actions: Action[]; unread?: string[];
   journal?: { seq: number; at: string; type: string; stage?: string; cluster?: string; actor?: string; reason: string; message?: string }[];
 }
 
@@ -333,6 +333,7 @@ export function ReleasePage({ namespace, name }: { namespace: string; name: stri
             {r.soakUntil && <p>{fill(x.soaks, { time: when(r.soakUntil) })}</p>}
           </section>
           <Verbs r={r} done={retry} />
+          {r.unread?.map((text) => <p class="notice" key={text}>{x.unread} {text}</p>)}
           <h2 class="section">{x.stages}</h2>
           {r.stages.length === 0 ? <p class="faint">{x.noStages}</p> : <ol class="stations">{r.stages.map((s, i) => <StageCard s={s} number={i + 1} key={s.name} />)}</ol>}
           {r.stages.filter((s) => s.clusters?.length).map((s) => (
@@ -351,7 +352,7 @@ export function ReleasePage({ namespace, name }: { namespace: string; name: stri
                 <time dateTime={e.at}>{when(e.at)}</time>, `${e.type} ${e.reason}`, e.stage ?? "", e.cluster ?? "", e.actor ?? "", e.message ?? ""])} />
             </details>
           ) : null}
-          <p class="same">{t.cluster.command}: <Command text={`argosy release status ${name} -n ${namespace}`} /></p>
+          <Same names={[name, namespace]} text={`argosy release status ${name} -n ${namespace}`} />
         </>
       )}
     </Page>

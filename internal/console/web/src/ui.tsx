@@ -87,6 +87,14 @@ export function Command({ text }: { text: string }) {
   );
 }
 
+/** isName reports whether a text is a name or kind of Kubernetes, so that a shell takes it for one word. Empty is fine. */
+const isName = (text: string) => /^(?!-)[A-Za-z0-9_.:-]*$/.test(text);
+
+/** Same is the command that shows the same in a terminal. There is none if one of the names, of the address, is no name. */
+export function Same({ text, names }: { text: string; names: (string | undefined)[] }) {
+  return names.every((name) => isName(name ?? "")) ? <p class="same">{t.walk.command} <Command text={text} /></p> : null;
+}
+
 let announceTo: (text: string) => void = () => undefined;
 /** announce puts a sentence into the live region of the page. */
 export function announce(text: string) { announceTo(text); }
@@ -155,7 +163,7 @@ export function Forbidden({ missing }: { missing: Missing }) {
       <h2>{t.forbidden.title}</h2>
       {cluster && <p>{fill(t.forbidden.inCluster, { cluster })}</p>}
       <p><b>{fill(t.forbidden.right, { verb: missing.verb, resource })}</b> {missing.namespace ? fill(t.forbidden.in, { ns: missing.namespace }) : wide ? "" : t.forbidden.everywhere}</p>
-      <p>{t.forbidden.check} <Command text={`kubectl auth can-i ${missing.verb} ${resource}${where}`} /></p>
+      {isName(missing.namespace ?? "") && <p>{t.forbidden.check} <Command text={`kubectl auth can-i ${missing.verb} ${resource}${where}`} /></p>}
       <p>{missing.role && fill(t.forbidden.role, { role: missing.role })} {t.forbidden.ask}</p>
       <pre tabIndex={0}>{role}</pre>
     </section>

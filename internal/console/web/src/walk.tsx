@@ -7,7 +7,7 @@ import { PodsAndLogs } from "./pods";
 import { Actions, Past } from "./actions";
 import { openReleases, ReleaseOfWorkload } from "./releases";
 import { Findings, Simple, Tabs, useAnswer, type Finding } from "./clusters";
-import { Command, Failure, Hidden, Mark, Next, Page, stateText, toneOf, Waiting } from "./ui";
+import { Failure, Hidden, Mark, Next, Page, Same, stateText, toneOf, Waiting } from "./ui";
 
 interface Lane {
   name: string; state: string; bad?: boolean; readyPods?: number; wantedPods?: number; why?: string; target?: boolean; replicas?: number; overrides?: { policy: string; overriders: string }[];
@@ -74,7 +74,7 @@ export function WalkPage({ group, kind, namespace, name }: { group: string; kind
   const stuck = !a?.policy ? "" : !a.policy.holder ? "policy" : unplaced ? "placement" : "after";
   // A warning about the binding often repeats that about the template.
   const warnings = (a?.warnings ?? []).filter((x, i, all) => all.findIndex((y) => y.reason === x.reason && y.message === x.message) === i);
-  const same = <p class="same">{w.command} <Command text={`argosy why ${kindText.toLowerCase()} ${name}${namespace ? " -n " + namespace : ""}`} /></p>;
+  const same = <Same names={[kindText, name, namespace]} text={`argosy why ${kindText.toLowerCase()} ${name}${namespace ? " -n " + namespace : ""}`} />;
   return (
     <Page title={title} wide aside={a?.policy ? <Actions query={query} version={topic.version} title={`${kind} ${title}`} clusters={lanes.length} /> : null} sub={<p class="crumb"><a href={href(["workloads"])}>{t.workloads}</a> · {kindText}</p>}>
       {!a && !error && <Waiting />}
