@@ -74,6 +74,10 @@ func measure(t *testing.T, nodes map[string][]string, bindings ...*workv1alpha2.
 	}
 	for _, b := range bindings {
 		status := b.Status
+		if b.Namespace != metav1.NamespaceDefault {
+			w.Server.Put(&corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
+				ObjectMeta: metav1.ObjectMeta{Name: b.Namespace}})
+		}
 		w.Make(b)
 		b.Status = status
 		if err := w.Status().Update(t.Context(), b); err != nil {

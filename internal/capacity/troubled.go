@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
@@ -17,6 +18,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 	"github.com/argosy-io/argosy/internal/core/workload/pods"
 	"github.com/argosy-io/argosy/internal/scope"
@@ -59,13 +61,12 @@ func (f *Fleet) AddRefusals(ctx context.Context, b workv1alpha2.Binding, all []p
 	if len(at) == 0 {
 		return all
 	}
-	templates, _ := f.templates(ctx, of.Namespace) // an error leaves only this template
+	known, _ := f.templates(ctx, of.Namespace) // an error leaves only this template
 	ctx, cancel := context.WithTimeout(ctx, refusalTimeout)
 	defer cancel()
 	var asking sync.WaitGroup
 	for i := range at {
-		known := append([]workv1alpha2.ObjectReference{of}, templates[place{at[i].cluster, of.Namespace}]...)
-		asking.Go(func() { at[i].why = f.refusal(ctx, at[i].cluster, known) })
+		asking.Go(func() { at[i].why = f.refusal(ctx, at[i].cluster, of, known) })
 	}
 	asking.Wait()
 	for _, a := range at {
@@ -84,19 +85,19 @@ func (f *Fleet) AddRefusals(ctx context.Context, b workv1alpha2.Binding, all []p
 	return all
 }
 
-// refusal returns the newest event of a member about pods of the first of the templates that could not be created;
-// empty for none. The others are those in its namespace.
-func (f *Fleet) refusal(ctx context.Context, cluster string,
-	known []workv1alpha2.ObjectReference) (message string) {
+// refusal returns the newest event of a member about pods of a template that could not be created; empty for none.
+func (f *Fleet) refusal(ctx context.Context, cluster string, of workv1alpha2.ObjectReference,
+	known templates) (message string) {
 	m, err := f.members.Get(cluster)
 	if err != nil {
 		return ""
 	}
-	events, _ := m.Warnings(ctx, known[0].Namespace, pods.FailedCreate) // none if it does not answer
+	events, _ := m.Warnings(ctx, of.Namespace, pods.FailedCreate) // none if it does not answer
 	newest := f.Clock.Now().Add(-refusalAge)
 	for _, e := range events {
-		about := capacity.Workload{Namespace: known[0].Namespace, Kind: e.InvolvedObject.Kind, Name: e.InvolvedObject.Name}
-		if pods.Owner(about, known) == 0 && !e.LastTimestamp.Time.Before(newest) {
+		about := capacity.Workload{Namespace: of.Namespace, Kind: e.InvolvedObject.Kind, Name: e.InvolvedObject.Name}
+		candidates := append([]workv1alpha2.ObjectReference{of}, known.candidates(cluster, about)...)
+		if pods.Owner(about, candidates) == 0 && !e.LastTimestamp.Time.Before(newest) {
 			newest, message = e.LastTimestamp.Time, e.Message
 		}
 	}
@@ -113,7 +114,6 @@ func (f *Fleet) Troubled(ctx context.Context, namespace string) ([]pods.Workload
 	type seen struct {
 		cluster  string
 		troubles []pods.Trouble
-		full     bool
 	}
 	var all []seen
 	s, now := f.Snapshot(), f.Clock.Now()
@@ -122,12 +122,8 @@ func (f *Fleet) Troubled(ctx context.Context, namespace string) ([]pods.Workload
 		if m == nil || membership.KnownNotReady(s.Cluster(cluster)) {
 			continue
 		}
-		troubles, full := m.Troubles(now)
-		if namespace != "" {
-			troubles = slices.DeleteFunc(troubles, func(t pods.Trouble) bool { return t.Namespace != namespace })
-		}
-		if len(troubles) > 0 {
-			all = append(all, seen{cluster, troubles, full})
+		if troubles := m.Troubles(namespace, now); len(troubles) > 0 {
+			all = append(all, seen{cluster, troubles})
 		}
 	}
 	if len(all) == 0 {
@@ -135,7 +131,7 @@ func (f *Fleet) Troubled(ctx context.Context, namespace string) ([]pods.Workload
 	}
 
 	// 2. Find the templates by the bindings.
-	templates, err := f.templates(ctx, namespace)
+	known, err := f.templates(ctx, namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -143,9 +139,9 @@ func (f *Fleet) Troubled(ctx context.Context, namespace string) ([]pods.Workload
 	for _, member := range all {
 		of := map[workv1alpha2.ObjectReference][]pods.Trouble{}
 		for _, t := range member.troubles {
-			known := templates[place{member.cluster, t.Namespace}]
-			if i := pods.Owner(t.Workload, known); i >= 0 {
-				of[known[i]] = append(of[known[i]], t)
+			candidates := known.candidates(member.cluster, t.Workload)
+			if i := pods.Owner(t.Workload, candidates); i >= 0 {
+				of[candidates[i]] = append(of[candidates[i]], t)
 			}
 		}
 		for ref, troubles := range of {
@@ -155,7 +151,7 @@ func (f *Fleet) Troubled(ctx context.Context, namespace string) ([]pods.Workload
 			})
 			found = append(found, pods.Workload{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace,
 				Name:   ref.Name,
-				Report: pods.Summarize(member.cluster, total, troubles, member.full)})
+				Report: pods.Summarize(member.cluster, total, troubles)})
 		}
 	}
 	slices.SortFunc(found, func(a, b pods.Workload) int {
@@ -165,10 +161,25 @@ func (f *Fleet) Troubled(ctx context.Context, namespace string) ([]pods.Workload
 	return found, nil
 }
 
-type place struct{ cluster, namespace string }
+type place struct{ cluster, namespace, name string }
 
-// templates returns the templates with pods that clusters have, in a namespace (all if empty).
-func (f *Fleet) templates(ctx context.Context, namespace string) (map[place][]workv1alpha2.ObjectReference, error) {
+// templates are the templates with pods that clusters have.
+type templates map[place][]workv1alpha2.ObjectReference
+
+// candidates returns the templates that may have created a workload: those with its name, or with the part of it before
+// a hyphen. Many workloads and templates in a namespace are so not compared each with each.
+func (t templates) candidates(cluster string, of capacity.Workload) []workv1alpha2.ObjectReference {
+	found := slices.Clone(t[place{cluster, of.Namespace, of.Name}])
+	for i, c := range text.Cut(of.Name, validation.DNS1123SubdomainMaxLength) {
+		if c == '-' {
+			found = append(found, t[place{cluster, of.Namespace, of.Name[:i]}]...)
+		}
+	}
+	return found
+}
+
+// templates returns those in a namespace (all if empty).
+func (f *Fleet) templates(ctx context.Context, namespace string) (templates, error) {
 	var in []client.ListOption
 	if namespace != "" {
 		in = append(in, client.InNamespace(namespace))
@@ -177,7 +188,7 @@ func (f *Fleet) templates(ctx context.Context, namespace string) (map[place][]wo
 	if err != nil {
 		return nil, fmt.Errorf("list bindings: %w", err)
 	}
-	templates := map[place][]workv1alpha2.ObjectReference{}
+	found := templates{}
 	for _, b := range bindings {
 		if !pods.HasPods(b.BindingSpec()) {
 			continue
@@ -191,9 +202,9 @@ func (f *Fleet) templates(ctx context.Context, namespace string) (map[place][]wo
 			if !applied[t.Name] {
 				continue // an object with this name may be the member's own
 			}
-			at := place{t.Name, b.GetNamespace()}
-			templates[at] = append(templates[at], b.BindingSpec().Resource)
+			at := place{t.Name, b.GetNamespace(), b.BindingSpec().Resource.Name}
+			found[at] = append(found[at], b.BindingSpec().Resource)
 		}
 	}
-	return templates, nil
+	return found, nil
 }

@@ -657,8 +657,13 @@ const trimmedWeight = 512
 
 // weigh estimates the memory of an object.
 func weigh(obj any) int64 {
-	if t, ok := obj.(*trimmed[*unstructured.Unstructured]); ok {
+	switch t := obj.(type) {
+	case *trimmed[*unstructured.Unstructured]:
 		return weighValue(t.kept.Object)
+	case *trimmed[seenPod]:
+		if t.kept.trouble != nil {
+			return 2 * trimmedWeight // with the texts of its trouble
+		}
 	}
 	return trimmedWeight
 }

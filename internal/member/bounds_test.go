@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
 
@@ -387,6 +388,31 @@ func TestAMemberCannotHaveItsCallersSleep(t *testing.T) {
 		_, m, _ := joined(t, s, member.Options{})
 		if _, err := m.Get(t.Context(), membertest.ConfigMap.GroupVersionKind, "shop", "c"); err != nil || asked.Load() != 2 {
 			t.Errorf("asked %d times: %v; want it asked again, as an answer that has not come yet", asked.Load(), err)
+		}
+	})
+}
+
+// The text of a trouble counts, so that the limit also covers a flood of pods that do not run.
+func TestPodWithTroubleCountsTwice(t *testing.T) {
+	membertest.Run(t, func(t *testing.T) {
+		kept := func(states ...corev1.ContainerState) int64 {
+			s := membertest.NewInMemory(t)
+			for i, state := range states {
+				s.Put(&corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+					ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprint("web-", i)},
+					Spec:       corev1.PodSpec{NodeName: "n1", Containers: []corev1.Container{{Name: "web"}}},
+					Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: "web", State: state,
+						Ready: state.Running != nil}}}})
+			}
+			_, m, _ := joined(t, s, member.Options{})
+			_, _, _, listed := m.Load()
+			<-listed
+			return m.Kept()
+		}
+		runs := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
+		waits := corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}}
+		if one, two, ailing := kept(runs), kept(runs, runs), kept(waits); one == 0 || two != 2*one || ailing != two {
+			t.Errorf("a pod counts %d bytes, two %d, and one with a trouble %d", one, two, ailing)
 		}
 	})
 }

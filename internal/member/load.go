@@ -73,19 +73,19 @@ func (m *Member) Capacity(use func(*capacity.ClusterState)) bool {
 	return true
 }
 
-// Troubles returns the member's pods with problems at a time, by namespace and name; full means that there may be more.
-// It returns none while pods are not watched or not listed yet.
-func (m *Member) Troubles(now time.Time) (troubles []pods.Trouble, full bool) {
+// Troubles returns the member's pods with problems in a namespace (all if empty) at a time, in any order. It returns
+// none while pods are not watched or not listed yet.
+func (m *Member) Troubles(namespace string, now time.Time) []pods.Trouble {
 	l := m.load.Load()
 	if l == nil {
-		return nil, false
+		return nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.bothListed() {
-		return nil, false
+		return nil
 	}
-	return l.ailing.Current(now), l.ailing.Full()
+	return l.ailing.Current(namespace, now)
 }
 
 func (m *Member) followLoad() *load {

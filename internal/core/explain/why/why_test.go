@@ -920,7 +920,7 @@ var stories = []struct {
 		want: "CrashLoopBackOff: 3 restarts, last terminated: OOMKilled, exit code 137",
 		next: "raise the memory limit of container web",
 		given: func(t *testing.T) *hub {
-			return ailing(t, workv1alpha1.ResourceUnhealthy, pods.Report{Pods: 3, AtLeast: true, Troubles: []pods.Group{
+			return ailing(t, workv1alpha1.ResourceUnhealthy, pods.Report{Pods: 3, Troubles: []pods.Group{
 				{Pods: 3, Pod: "web-5d4f-a", Reason: "CrashLoopBackOff", Container: "web", Restarts: 3,
 					Last: &pods.End{Reason: "OOMKilled", ExitCode: 137}}}})
 		}},

@@ -1,69 +1,47 @@
 package pods
 
-import (
-	"cmp"
-	"slices"
-	"strings"
-	"time"
-)
+import "time"
 
-// MaxTroubles limits the pods with troubles that are stored per member: with a broken image, all pods have some.
-// More pods are reported only after some of these recover.
-const MaxTroubles = 1000
-
-type key struct{ namespace, name string }
-
-// Ledger stores the pods of one member with troubles, or with delays that may become troubles. It is not safe for
+// Ledger stores the pods of one member with troubles, or with delays that may become troubles. It has no limit of its
+// own, which pods of one namespace could use up: the limit of the watch that fills it bounds it. It is not safe for
 // concurrent use.
 type Ledger struct {
-	troubles map[key]Trouble
-	// dropped is true if some pods were not stored. They are reported again only after a new list of all pods.
-	dropped bool
+	troubles map[string]map[string]Trouble // by namespace and name; no namespace is empty
 }
 
 // NewLedger returns an empty ledger.
-func NewLedger() *Ledger { return &Ledger{troubles: map[key]Trouble{}} }
+func NewLedger() *Ledger { return &Ledger{troubles: map[string]map[string]Trouble{}} }
 
-// Set adds or updates the trouble of a pod. In a full ledger an immediate trouble replaces a slow one.
+// Set adds or updates the trouble of a pod.
 func (l *Ledger) Set(t Trouble) {
-	k := key{t.Namespace, t.Name}
-	if _, known := l.troubles[k]; !known && len(l.troubles) >= MaxTroubles {
-		l.dropped = true
-		if t.Slow || !l.dropSlow() {
-			return
-		}
+	if l.troubles[t.Namespace] == nil {
+		l.troubles[t.Namespace] = map[string]Trouble{}
 	}
-	l.troubles[k] = t
-}
-
-func (l *Ledger) dropSlow() bool {
-	for k, t := range l.troubles {
-		if t.Slow {
-			delete(l.troubles, k)
-			return true
-		}
-	}
-	return false
+	l.troubles[t.Namespace][t.Name] = t
 }
 
 // Remove removes a pod that is well or was deleted.
-func (l *Ledger) Remove(namespace, name string) { delete(l.troubles, key{namespace, name}) }
+func (l *Ledger) Remove(namespace, name string) {
+	delete(l.troubles[namespace], name)
+	if len(l.troubles[namespace]) == 0 {
+		delete(l.troubles, namespace)
+	}
+}
 
-// Full reports whether there may be more troubles than are stored.
-func (l *Ledger) Full() bool { return l.dropped || len(l.troubles) >= MaxTroubles }
-
-// Current returns the troubles at the given time, sorted by namespace and name.
-func (l *Ledger) Current(now time.Time) []Trouble {
-	var all []Trouble
-	for _, t := range l.troubles {
-		if t = t.current(now); t.lasts(now) {
-			all = append(all, t)
+// Current returns the troubles in a namespace (all if empty) at the given time, in any order.
+func (l *Ledger) Current(namespace string, now time.Time) (found []Trouble) {
+	in := l.troubles
+	if namespace != "" {
+		in = map[string]map[string]Trouble{namespace: in[namespace]}
+	}
+	for _, troubles := range in {
+		for _, t := range troubles {
+			if t = t.current(now); t.lasts(now) {
+				found = append(found, t)
+			}
 		}
 	}
-	slices.SortFunc(all, func(a, b Trouble) int {
-		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
-	})
-	return all
+	return found
 }
 
 func (t Trouble) lasts(now time.Time) bool { return !t.Slow || !now.Before(t.Since.Add(SlowAfter)) }

@@ -20,8 +20,6 @@ type Report struct {
 	// Troubles are sorted by number of pods, highest first. Others is the number of pods with further troubles.
 	Troubles []Group `json:"troubles,omitempty"`
 	Others   int     `json:"others,omitempty"`
-	// AtLeast is true if the cluster has more pods with troubles than are stored, so the numbers may be too low.
-	AtLeast bool `json:"atLeast,omitempty"`
 }
 
 // Group is a number of pods with the same trouble.
@@ -52,8 +50,8 @@ func (t Trouble) groupKey() string {
 
 // Summarize returns the report of one template with total pods in a cluster. It does not depend on the order of
 // troubles.
-func Summarize(cluster string, total int64, troubles []Trouble, full bool) Report {
-	r := Report{Cluster: cluster, Pods: max(total, int64(len(troubles))), AtLeast: full}
+func Summarize(cluster string, total int64, troubles []Trouble) Report {
+	r := Report{Cluster: cluster, Pods: max(total, int64(len(troubles)))}
 	troubles = slices.Clone(troubles)
 	slices.SortFunc(troubles, func(a, b Trouble) int { return strings.Compare(a.Name, b.Name) })
 	groups := map[string]*Group{}
@@ -109,11 +107,7 @@ func (r Report) Lines() (lines []string) {
 }
 
 func (r Report) countOf(n int) string {
-	least := ""
-	if r.AtLeast {
-		least = "at least "
-	}
-	return fmt.Sprintf("%s%d of %s", least, n, text.Count(r.Pods, "pod"))
+	return fmt.Sprintf("%d of %s", n, text.Count(r.Pods, "pod"))
 }
 
 // Summary returns the reason, message and last termination of the group.

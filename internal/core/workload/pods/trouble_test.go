@@ -48,7 +48,7 @@ func summary(at time.Time, all ...*corev1.Pod) string {
 			l.Set(t)
 		}
 	}
-	return strings.Join(pods.Summarize("m1", int64(len(all)), l.Current(at), l.Full()).Lines(), "; ")
+	return strings.Join(pods.Summarize("m1", int64(len(all)), l.Current("", at)).Lines(), "; ")
 }
 
 func TestTroubleQuotesTheMember(t *testing.T) {
@@ -160,40 +160,53 @@ func TestTextsFromMemberAreLimited(t *testing.T) {
 			t.Errorf("the %s has %d bytes", what, len(s))
 		}
 	}
-	l := pods.NewLedger()
-	for i := range 2 * pods.MaxTroubles {
-		l.Set(pods.Trouble{Namespace: "shop", Name: fmt.Sprint("slow-", i), Reason: "ContainerCreating", Slow: true})
-	}
-	for i := range 3 {
-		l.Set(pods.Trouble{Namespace: "shop", Name: fmt.Sprint("web-", i), Reason: fmt.Sprint("Reason", i)})
-	}
-	kept := l.Current(now)
-	if len(kept) != pods.MaxTroubles || !l.Full() {
-		t.Errorf("%d troubles are stored", len(kept))
-	}
-	if at := kept[len(kept)-1].Name; at != "web-2" {
-		t.Errorf("a slow trouble was not replaced by an immediate one: the last is %s", at)
-	}
-	r := pods.Summarize("m1", 0, kept[len(kept)-3:], l.Full())
-	if got := r.Lines()[0]; got != "at least 1 of 3 pods: Reason0" {
-		t.Errorf("got %q", got)
-	}
 	var many []pods.Trouble
 	for i := range 4 * pods.ShownGroups {
 		many = append(many, pods.Trouble{Name: fmt.Sprintf("web-%02d", i), Reason: fmt.Sprintf("Reason%02d", i)})
 	}
-	if r = pods.Summarize("m1", 100, many, false); len(r.Lines()) != pods.ShownGroups+1 ||
+	if r := pods.Summarize("m1", 100, many); len(r.Lines()) != pods.ShownGroups+1 ||
 		r.Lines()[pods.ShownGroups] != "15 of 100 pods: other reasons" {
 		t.Errorf("got %q", r.Lines())
 	}
-	for _, t := range kept {
-		l.Remove(t.Namespace, t.Name)
+}
+
+func TestNoTroubleHidesAnother(t *testing.T) {
+	flood := func(l *pods.Ledger) {
+		for i := range 4000 {
+			l.Set(pods.Trouble{Namespace: "bank", Name: fmt.Sprint("flood-", i), Reason: "Unschedulable"})
+			l.Set(pods.Trouble{Namespace: fmt.Sprint("team-", i), Name: "web", Reason: "ErrImagePull"})
+		}
 	}
-	if len(l.Current(now)) != 0 || !l.Full() {
-		t.Error("Full is false although troubles were dropped")
+	own := func(l *pods.Ledger) {
+		l.Set(pods.Trouble{Namespace: "shop", Name: "web", Reason: "ImagePullBackOff"})
+		l.Set(pods.Trouble{Namespace: "shop", Name: "db", Reason: "ContainerCreating", Slow: true, Since: now})
 	}
-	if pods.NewLedger().Full() {
-		t.Error("Full is true for a new ledger")
+	for name, order := range map[string][]func(*pods.Ledger){"a flood first": {flood, own}, "a flood last": {own, flood}} {
+		l := pods.NewLedger()
+		for _, set := range order {
+			set(l)
+		}
+		count := func(namespace string, at time.Time, want int) {
+			t.Helper()
+			if got := len(l.Current(namespace, at)); got != want {
+				t.Errorf("%s: %d troubles in namespace %q, want %d", name, got, namespace, want)
+			}
+		}
+		count("shop", now, 1)
+		count("shop", now.Add(pods.SlowAfter), 2)
+		count("bank", now, 4000)
+		count("team-7", now, 1)
+		count("", now, 8001)
+		count("nowhere", now, 0)
+		for i := range 4000 {
+			l.Remove("bank", fmt.Sprint("flood-", i))
+			l.Remove(fmt.Sprint("team-", i), "web")
+		}
+		count("", now, 1)
+		l.Remove("shop", "web")
+		l.Remove("shop", "web")
+		l.Remove("nowhere", "web")
+		count("", now, 0)
 	}
 }
 
