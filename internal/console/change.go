@@ -28,6 +28,7 @@ import (
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/explain/simulate"
+	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/object/fields"
 	"github.com/argosy-io/argosy/internal/core/override"
 	"github.com/argosy-io/argosy/internal/core/release"
@@ -611,7 +612,7 @@ func write(ctx context.Context, c client.Client, mapper meta.RESTMapper, obj *un
 func manifests(ctx context.Context, c client.Client, one changed, workloads []simulate.Workload) (all []clusterDiff) {
 	i := slices.IndexFunc(workloads, func(w simulate.Workload) bool {
 		return w.Kind == one.Kind && w.Namespace == one.Namespace && w.Name == one.Name &&
-			w.APIVersion == one.after.GetAPIVersion()
+			match.GroupKind(w.APIVersion, w.Kind) == one.after.GroupVersionKind().GroupKind()
 	})
 	if i < 0 {
 		return nil

@@ -32,6 +32,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/core/source/dependency"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/tiers"
 )
 
 // Fleet is the input of a simulation: a recorded or an invented hub. It is immutable.
@@ -276,6 +277,9 @@ func (f *Fleet) addOne(u *unstructured.Unstructured, recorded bool, warn func(st
 			warn(text)
 		}
 	}
+	if err := fillDefaults(u); err != nil {
+		return err
+	}
 	key := types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}
 	switch gvk.Group {
 	case policyv1alpha1.GroupVersion.Group:
@@ -365,6 +369,13 @@ func (f *Fleet) addOne(u *unstructured.Unstructured, recorded bool, warn func(st
 	}
 	was := f.templates[refOf(u)]
 	if !recorded && was != nil {
+		// The hub serves the versions of a kind alike, and stores one.
+		switch same, err := tiers.Convert(u, was.GroupVersionKind().Version); {
+		case err != nil:
+			return err
+		case same != nil:
+			u = same
+		}
 		over(was, u)
 	}
 	if u.GetUID() == "" || !recorded && was == nil {
