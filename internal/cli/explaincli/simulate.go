@@ -11,6 +11,7 @@ import (
 
 	"github.com/argosy-io/argosy/internal/cli/hubcli"
 	"github.com/argosy-io/argosy/internal/core/explain/simulate"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
@@ -92,7 +93,7 @@ func (s *simulation) run(cmd *cobra.Command, hub *hubcli.HubFlags) error {
 		return err
 	}
 	for _, w := range warnings {
-		fmt.Fprintln(cmd.ErrOrStderr(), "Warning:", w)
+		text.Fprintf(cmd.ErrOrStderr(), "Warning: %s\n", w)
 	}
 	report, err := simulate.Run(cmd.Context(), fleet, change)
 	if err != nil {
@@ -117,12 +118,12 @@ func (s *simulation) change(in io.Reader, namespace string) (simulate.Change, er
 	c := simulate.Change{Namespace: namespace, Down: s.down, Drained: s.drained, Removed: s.removed,
 		Unhealthy: s.unhealthy}
 	var errs []error
-	for _, text := range s.taints {
-		t, err := simulate.ParseTaint(text)
+	for _, flag := range s.taints {
+		t, err := simulate.ParseTaint(flag)
 		errs, c.Taints = append(errs, err), append(c.Taints, t)
 	}
-	for _, text := range s.scale {
-		t, err := simulate.ParseScale(text)
+	for _, flag := range s.scale {
+		t, err := simulate.ParseScale(flag)
 		errs, c.Scale = append(errs, err), append(c.Scale, t)
 	}
 	if s.fleet == "-" {
@@ -215,7 +216,7 @@ same file. For thousands of workloads, -o json is faster to read.`,
 				return err
 			}
 			for _, w := range r.Warnings {
-				fmt.Fprintln(cmd.ErrOrStderr(), "Warning:", w)
+				text.Fprintf(cmd.ErrOrStderr(), "Warning: %s\n", w)
 			}
 			return WriteObjects(cmd.OutOrStdout(), objects, output == "json")
 		},

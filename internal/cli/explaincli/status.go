@@ -37,6 +37,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/explain/overview"
 	"github.com/argosy-io/argosy/internal/core/explain/state"
 	"github.com/argosy-io/argosy/internal/core/hub/roles"
+	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/definition"
 	"github.com/argosy-io/argosy/internal/scope"
 	"github.com/argosy-io/argosy/internal/server"
@@ -524,7 +525,7 @@ func (h health) print(out io.Writer) error {
 	w := printers.GetNewTabWriter(out)
 	fmt.Fprintf(w, "HUB %s\n", h.API)
 	for _, p := range h.Parts {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", mark(p.OK), p.Name, p.Detail)
+		text.Fprintf(w, "%s\t%s\t%s\n", mark(p.OK), p.Name, p.Detail)
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -536,7 +537,7 @@ func (h health) print(out io.Writer) error {
 			if c.Lag != nil {
 				lag = fmt.Sprintf("%d ms", *c.Lag)
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", c.Name, c.Ready, c.Mode, hubcli.OrNone(c.Version), lag,
+			text.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", c.Name, c.Ready, c.Mode, hubcli.OrNone(c.Version), lag,
 				hubcli.OrNone(strings.Join(c.Taints, ",")))
 		}
 		if err := w.Flush(); err != nil {
@@ -549,7 +550,7 @@ func (h health) print(out io.Writer) error {
 			fmt.Fprintln(out, "\nFAILED CHECKS")
 		}
 		first = false
-		fmt.Fprintf(out, "%s: %s\n  next: %s\n", name, detail, next)
+		text.Fprintf(out, "%s: %s\n  next: %s\n", name, detail, next)
 	}
 	for _, p := range h.Parts {
 		if !p.OK {
@@ -568,7 +569,7 @@ func (h health) print(out io.Writer) error {
 				fmt.Fprintln(out, "\nWARNINGS")
 			}
 			noticed = true
-			fmt.Fprintf(out, "cluster %s: %s\n  next: %s\n", c.Name, n[0], n[1])
+			text.Fprintf(out, "cluster %s: %s\n  next: %s\n", c.Name, n[0], n[1])
 		}
 	}
 	if err := h.printAttention(out); err != nil {
@@ -606,9 +607,9 @@ func (h health) printAttention(out io.Writer) error {
 			hubcli.OrNone(item.Cluster), item.What)
 		switch kind := item.Object.Kind; {
 		case item.About == "release":
-			next = append(next, fmt.Sprintf(" (%s, %s): %s", item.Object.Name, item.Actor, item.Next))
+			next = append(next, fmt.Sprintf("next (%s, %s): %s", item.Object.Name, item.Actor, item.Next))
 		case !told[kind]:
-			told[kind], next = true, append(next, ": "+item.Next)
+			told[kind], next = true, append(next, "next: "+item.Next)
 		}
 	}
 	if err := hubcli.PrintTable(out, table, printers.PrintOptions{}); err != nil {
@@ -618,7 +619,7 @@ func (h health) printAttention(out io.Writer) error {
 		fmt.Fprintf(out, "and %d more\n", more)
 	}
 	for _, step := range next {
-		fmt.Fprintf(out, "  next%s\n", step)
+		text.Fprintf(out, "  %s\n", step)
 	}
 	return nil
 }

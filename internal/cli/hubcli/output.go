@@ -4,10 +4,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
+	"unicode"
+	"unicode/utf16"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/yaml"
+
+	"github.com/argosy-io/argosy/internal/core/object/text"
 )
 
 // CheckOutput rejects a value of --output other than json and yaml.
@@ -24,8 +29,24 @@ func WriteJSON(out io.Writer, value any) error {
 	if err != nil {
 		return err
 	}
-	_, err = out.Write(append(data, '\n'))
+	_, err = io.WriteString(out, escaped(string(data))+"\n")
 	return err
+}
+
+// escaped returns indented JSON with the characters that a terminal does not print as escape sequences. Only texts
+// contain them.
+func escaped(data string) string {
+	var b strings.Builder
+	for _, r := range data {
+		if r == '\n' || unicode.IsPrint(r) {
+			b.WriteRune(r)
+			continue
+		}
+		for _, unit := range utf16.Encode([]rune{r}) {
+			fmt.Fprintf(&b, `\u%04x`, unit)
+		}
+	}
+	return b.String()
 }
 
 // WriteAs writes a value as JSON, or as YAML if output is yaml.
@@ -50,7 +71,13 @@ func TextTable(columns ...string) *metav1.Table {
 	return table
 }
 
+// AddRow adds a row. Each text in it is one printable line.
 func AddRow(table *metav1.Table, cells ...any) {
+	for i := range cells {
+		if s, ok := cells[i].(string); ok {
+			cells[i] = text.Printable(s)
+		}
+	}
 	table.Rows = append(table.Rows, metav1.TableRow{Cells: cells})
 }
 

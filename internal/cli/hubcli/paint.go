@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -81,27 +82,39 @@ func Painted(cmd *cobra.Command) (out *Painter, flush func()) {
 	return p, p.Flush
 }
 
-// Write implements io.Writer.
+// Write implements io.Writer. Names and messages come from tenants and members: what is not printable becomes a
+// blank, so that it cannot control the terminal.
 func (p *Painter) Write(data []byte) (int, error) {
-	if !p.On {
-		return p.Out.Write(data)
-	}
 	p.rest = append(p.rest, data...)
 	for {
 		line, after, whole := bytes.Cut(p.rest, []byte("\n"))
 		if !whole {
-			return len(data), nil
+			break
 		}
-		if _, err := io.WriteString(p.Out, p.line(string(line))+"\n"); err != nil {
+		if _, err := io.WriteString(p.Out, p.line(harmless(line))+"\n"); err != nil {
 			return 0, err
 		}
 		p.rest = after
 	}
+	if !p.On && utf8.Valid(p.rest) {
+		p.Flush()
+	}
+	return len(data), nil
+}
+
+// harmless returns a line without characters that control a terminal.
+func harmless(line []byte) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return ' '
+	}, string(line))
 }
 
 func (p *Painter) Flush() {
 	if len(p.rest) > 0 {
-		_, _ = io.WriteString(p.Out, p.line(string(p.rest))) // fails only if the reader is gone
+		_, _ = io.WriteString(p.Out, p.line(harmless(p.rest))) // fails only if the reader is gone
 		p.rest = nil
 	}
 }
@@ -123,6 +136,9 @@ var (
 )
 
 func (p *Painter) line(s string) string {
+	if !p.On {
+		return s
+	}
 	for _, start := range starts {
 		if strings.HasPrefix(s, start.text) {
 			return start.color.paint(s)

@@ -24,7 +24,7 @@ func (r Report) Print(out io.Writer, all bool) error {
 	if len(r.Change) > 0 {
 		change = strings.Join(r.Change, ", ")
 	}
-	fmt.Fprintf(&b, "Simulated: %s\n", change)
+	text.Fprintf(&b, "Simulated: %s\n", change)
 
 	section := func(title string) { fmt.Fprintf(&b, "\n%s\n", title) }
 	if !r.Summary.Fits() {
@@ -34,27 +34,27 @@ func (r Report) Print(out io.Writer, all bool) error {
 		if w.Problem == "" {
 			continue
 		}
-		fmt.Fprintf(&b, "  %s: %s\n", w.ref(), w.Problem)
+		text.Fprintf(&b, "  %s: %s\n", w.ref(), w.Problem)
 		if w.Unplaced > 0 {
-			fmt.Fprintf(&b, "    %d of %d replicas have no cluster\n", w.Unplaced, w.After.Replicas)
+			text.Fprintf(&b, "    %d of %d replicas have no cluster\n", w.Unplaced, w.After.Replicas)
 		}
 		for _, help := range w.WouldFit {
-			fmt.Fprintf(&b, "    would fit with %s\n", help)
+			text.Fprintf(&b, "    would fit with %s\n", help)
 		}
 		if w.Help != "" {
-			fmt.Fprintf(&b, "    what helps: %s\n", w.Help)
+			text.Fprintf(&b, "    what helps: %s\n", w.Help)
 		}
 	}
 	for _, w := range r.Workloads {
 		for _, o := range w.Overridden {
 			if o.Problem != "" {
-				fmt.Fprintf(&b, "  %s in %s: %s\n", w.ref(), o.Cluster, o.Problem)
+				text.Fprintf(&b, "  %s in %s: %s\n", w.ref(), o.Cluster, o.Problem)
 			}
 		}
 	}
 	for _, c := range r.Clusters {
 		if len(c.Short) > 0 {
-			fmt.Fprintf(&b, "  %s is given more than it has room for: it lacks %s\n", c.Name, strings.Join(c.Short, ", "))
+			text.Fprintf(&b, "  %s is given more than it has room for: it lacks %s\n", c.Name, strings.Join(c.Short, ", "))
 		}
 	}
 
@@ -77,7 +77,7 @@ func (r Report) Print(out io.Writer, all bool) error {
 		if rollsOut := w.rollsOut(); why == "" && len(rollsOut) > 0 {
 			why = "rolls out in " + text.Names(rollsOut, listed)
 		}
-		fmt.Fprintf(table, "  %s\t%s\t%s\t%s\t%d\t%s\n", w.ref(), policy, shares(w.Before), shares(w.After), w.Moved,
+		text.Fprintf(table, "  %s\t%s\t%s\t%s\t%d\t%s\n", w.ref(), policy, shares(w.Before), shares(w.After), w.Moved,
 			orNone(why))
 	}
 	if err := table.Flush(); err != nil {
@@ -90,7 +90,7 @@ func (r Report) Print(out io.Writer, all bool) error {
 				header = true
 				section("Stays")
 			}
-			fmt.Fprintf(&b, "  %s %s\n", w.ref(), why)
+			text.Fprintf(&b, "  %s %s\n", w.ref(), why)
 		}
 	}
 	header = false
@@ -102,7 +102,7 @@ func (r Report) Print(out io.Writer, all bool) error {
 			header = true
 			section("Can get other clusters on the hub")
 		}
-		fmt.Fprintf(&b, "  %s: %s\n", w.ref(), w.Undetermined)
+		text.Fprintf(&b, "  %s: %s\n", w.ref(), w.Undetermined)
 	}
 	header = false
 	for _, w := range r.Workloads {
@@ -112,7 +112,7 @@ func (r Report) Print(out io.Writer, all bool) error {
 					header = true
 					section("Manifests")
 				}
-				fmt.Fprintf(&b, "  %s in %s: %s\n", w.ref(), o.Cluster, c)
+				text.Fprintf(&b, "  %s in %s: %s\n", w.ref(), o.Cluster, c)
 			}
 		}
 	}
@@ -120,32 +120,32 @@ func (r Report) Print(out io.Writer, all bool) error {
 	section("Clusters (free before → after)")
 	fmt.Fprintln(table, "  CLUSTER\tSTATE\tREPLICAS\tCPU\tMEMORY\tPODS")
 	for _, c := range r.Clusters {
-		row := []string{"  " + c.Name, orNone(c.State), arrow(fmt.Sprint(c.Before), fmt.Sprint(c.After))}
+		text.Fprintf(table, "  %s\t%s\t%s", c.Name, orNone(c.State), arrow(fmt.Sprint(c.Before), fmt.Sprint(c.After)))
 		for _, name := range columns {
 			h, known := c.Headroom[name]
-			if !known {
-				row = append(row, "unknown")
-				continue
+			cell := "unknown"
+			if known {
+				unit := r.unit(name)
+				cell = arrow(free(h.Before, unit), free(h.After, unit))
 			}
-			unit := r.unit(name)
-			row = append(row, arrow(free(h.Before, unit), free(h.After, unit)))
+			text.Fprintf(table, "\t%s", cell)
 		}
-		fmt.Fprintln(table, strings.Join(row, "\t"))
+		fmt.Fprintln(table)
 	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	for _, text := range r.Warnings {
-		fmt.Fprintf(&b, "\nWarning: %s", text)
+	for _, warning := range r.Warnings {
+		text.Fprintf(&b, "\nWarning: %s", warning)
 	}
 	if len(r.Warnings) > 0 {
 		b.WriteByte('\n')
 	}
 	s := r.Summary
-	fmt.Fprintf(&b, "\nWorkloads that change: %d of %d. Replicas that move: %d. Workloads that do not fit: %d.",
+	text.Fprintf(&b, "\nWorkloads that change: %d of %d. Replicas that move: %d. Workloads that do not fit: %d.",
 		s.Changed, s.Workloads, s.MovedReplicas, s.Unplaced)
 	if s.UnplacedReplicas > 0 {
-		fmt.Fprintf(&b, " Replicas without a cluster: %d.", s.UnplacedReplicas)
+		text.Fprintf(&b, " Replicas without a cluster: %d.", s.UnplacedReplicas)
 	}
 	b.WriteByte('\n')
 	_, err := io.WriteString(out, trimmed(b.String()))

@@ -4,6 +4,7 @@ package text
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"strings"
 	"unicode"
 )
@@ -26,6 +27,16 @@ func Printable(s string) string {
 
 // Plain returns one line of printable characters of at most the given number of bytes.
 func Plain(s string, most int) string { return Cut(Printable(Cut(s, 4*most)), most) }
+
+// Fprintf is fmt.Fprintf with each text in args as one printable line, for reports to people. It ignores errors.
+func Fprintf(out io.Writer, format string, args ...any) {
+	for i := range args {
+		if s, ok := args[i].(string); ok {
+			args[i] = Printable(s)
+		}
+	}
+	_, _ = fmt.Fprintf(out, format, args...)
+}
 
 // Message cuts the message of a condition to the length that the API accepts, 32768 characters.
 func Message(s string) string { return Cut(s, 32<<10) }

@@ -1,0 +1,121 @@
+package simulate
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/argosy-io/argosy/internal/core/workload/kruise"
+)
+
+// The API server sets the defaults of the schema before the hub compares a policy with the former one.
+func TestAPolicyOfAFileGetsTheDefaultsOfTheSchema(t *testing.T) {
+	failover := strings.NewReplacer("spec: {", "spec: {propagateDeps: true, failover: {application: {decisionConditions: {}}, cluster: {}}, ")
+	bare := map[string]string{
+		"a policy":                      policy("shop", "", byRoom),
+		"a policy with failover":        failover.Replace(policy("shop", "", byRoom)),
+		"a policy with few preferences": policy("shop", "", "{replicaScheduling: {}}"),
+		"a cluster policy": strings.NewReplacer("PropagationPolicy", "ClusterPropagationPolicy", ", namespace: default",
+			"").Replace(policy("shop", "", byRoom)),
+	}
+	for name, written := range bare {
+		full := strings.NewReplacer("spec: {", "spec: {schedulerName: default-scheduler, priority: 0, preemption: Never, "+
+			"conflictResolution: Abort, ", "decisionConditions: {}", "purgeMode: Gracefully, gracePeriodSeconds: 600, "+
+			"decisionConditions: {tolerationSeconds: 300}", "cluster: {}", "cluster: {purgeMode: Gracefully}",
+			"replicaScheduling: {}", "replicaScheduling: {replicaSchedulingType: Divided}").Replace(written)
+		for form, c := range map[string]struct{ fleet, file string }{
+			"on the hub":  {full, written},
+			"in the file": {written, full},
+		} {
+			f, err := Load(recordOf(t, settledFleet(t, three+c.fleet+deployment("web", 9))), "default")
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := Run(t.Context(), f, Change{Namespace: "default", Objects: objects(t, c.file)})
+			if err != nil || r.Summary.Changed != 0 || !r.Summary.Fits() {
+				t.Errorf("%s, with the defaults %s: %v, %+v", name, form, err, r.Summary)
+			}
+		}
+	}
+	other := strings.Replace(policy("shop", "", byRoom), "spec: {", "spec: {schedulerName: other, ", 1)
+	if _, err := Run(t.Context(), load(t, three+policy("shop", "", byRoom)), Change{Namespace: "default",
+		Objects: objects(t, other)}); err == nil || !strings.Contains(err.Error(), "should not be updated") {
+		t.Errorf("another scheduler: %v", err)
+	}
+}
+
+// The hub serves all versions of a kind, and stores one: what it converts is no change.
+func TestAManifestInAnotherVersionOfItsKindIsNoChange(t *testing.T) {
+	shop, err := os.ReadFile("../../../../examples/shop/cloneset.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const pods = `, selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, spec: ` +
+		`{containers: [{name: c, image: "web:1"}]}}}`
+	for name, written := range map[string]string{
+		"CloneSet": string(shop),
+		"StatefulSet": `{apiVersion: apps.kruise.io/v1alpha1, kind: StatefulSet, metadata: {name: web}, spec: {replicas: 3, ` +
+			`reserveOrdinals: [1], updateStrategy: {type: RollingUpdate, rollingUpdate: {maxUnavailable: 2}}` + pods + "}",
+		"DaemonSet": `{apiVersion: apps.kruise.io/v1alpha1, kind: DaemonSet, metadata: {name: web}, spec: ` +
+			`{updateStrategy: {type: RollingUpdate, rollingUpdate: {rollingUpdateType: Surging, maxSurge: 1}}` + pods + "}",
+		"Rollout": `{apiVersion: rollouts.kruise.io/v1alpha1, kind: Rollout, metadata: {name: web, annotations: ` +
+			`{rollouts.kruise.io/rolling-style: partition}}, spec: {objectRef: {workloadRef: {apiVersion: apps/v1, ` +
+			`kind: Deployment, name: web}}, strategy: {canary: {steps: [{weight: 5, replicas: 1}]}}}}`,
+	} {
+		old := objects(t, written)[0]
+		old.SetNamespace("default")
+		u, err := kruise.Convert(old.Unstructured, schema.GroupVersion{Group: old.GroupVersionKind().Group,
+			Version: "v1beta1"}.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		stored := Object{u, "v1beta1"}
+		selector := "[{apiVersion: " + u.GetAPIVersion() + ", kind: " + name + "}]"
+		for direction, c := range map[string]struct{ fleet, file Object }{"up": {stored, old}, "down": {old, stored}} {
+			serves := strings.Replace(three, "{groupVersion: apps/v1, resources: [",
+				"{groupVersion: "+c.fleet.GetAPIVersion()+", resources: [{name: x, kind: "+name+"}]}\n  - "+
+					"{groupVersion: apps/v1, resources: [", 1)
+			all := append(objects(t, serves+policy("all", selector, "{clusterAffinity: {clusterNames: [m1]}}")), c.fleet)
+			f, err := Load(all, "default")
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := run(t, f, Change{Objects: []Object{c.file}})
+			if len(r.Workloads) != 1 || len(r.Workloads[0].After.Clusters) != 1 || r.Summary.Changed != 0 {
+				t.Errorf("%s, %s: it reports %+v", name, direction, r.Workloads)
+			}
+			edited := Object{c.file.DeepCopy(), "file"}
+			edited.SetLabels(map[string]string{"tier": "x"})
+			w := run(t, f, Change{Objects: []Object{edited}}).Workloads[0]
+			if len(w.Overridden) != 1 || len(w.Overridden[0].Changes) != 1 || w.APIVersion != c.fleet.GetAPIVersion() {
+				t.Errorf("%s, %s: another label is reported as %+v of %s", name, direction, w.Overridden, w.APIVersion)
+			}
+		}
+	}
+}
+
+// Tenants choose the kinds and names in their policies.
+func TestAReportDoesNotControlATerminal(t *testing.T) {
+	const hostile = `"x\e[2Jy\nfake\rz\u202e"`
+	f := load(t, three+deployment("web", 3)+
+		policy("a", "[{apiVersion: apps/v1, kind: "+hostile+"}]", "{clusterAffinity: {clusterNames: [m1]}}")+
+		policy("b", "", "{clusterAffinity: {clusterNames: ["+hostile+"]}}"))
+	r := run(t, f, Change{Objects: objects(t, strings.Replace(three, "name: m1", "name: "+hostile, 1)+
+		strings.Replace(deployment("web", 3), "name: web", "name: "+hostile, 1))})
+	r.Change = append(r.Change, hostile, "x\x1b[2Jy\nfake\rz\u202e")
+	r.Warnings = append(r.Warnings, "x\x1b[2Jy\nfake\rz\u202e")
+	var out strings.Builder
+	if err := r.Print(&out, true); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out.String(), "x [2Jy fake z") {
+		t.Errorf("it does not name the cluster:\n%s", &out)
+	}
+	for line := range strings.Lines(out.String()) {
+		if strings.HasPrefix(line, "fake") || strings.ContainsAny(line, "\x1b\r\u202e") {
+			t.Errorf("it prints %q", line)
+		}
+	}
+}
