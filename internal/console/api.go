@@ -4,14 +4,17 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
@@ -135,6 +138,14 @@ func (a *API) Handler(next http.Handler) http.Handler {
 		if !known || slices.Contains(u.GetGroups(), user.AllUnauthenticated) {
 			refuse(w, http.StatusUnauthorized, metav1.StatusReasonUnauthorized, errNoSession.Error())
 			return
+		}
+		for _, parameter := range []string{"namespace", "name"} {
+			value := r.URL.Query().Get(parameter)
+			if wrong := path.IsValidPathSegmentName(value); len(wrong) > 0 {
+				refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest,
+					fmt.Sprintf("%s %q %s", parameter, value, strings.Join(wrong, ", ")))
+				return
+			}
 		}
 		answer(w, r, u)
 	})

@@ -307,6 +307,17 @@ func cloneSet(replicas int64, podsToDelete ...any) *unstructured.Unstructured {
 	return u
 }
 
+func TestNameThatIsAPathIsRefused(t *testing.T) {
+	a, _ := changing(t, grants{}, "", deployment())
+	for _, query := range []string{"namespace=shop&name=../x", "namespace=shop&name=..", "namespace=a/b&name=web"} {
+		for _, at := range []string{objectPath, whyPath, pastPath, releasePath} {
+			if w := a.request(t, alice, "GET", at+"?kind=Deployment.apps&"+query, ""); w.Code != 400 {
+				t.Errorf("%s?%s: %d %s", at, query, w.Code, w.Body)
+			}
+		}
+	}
+}
+
 func TestCloneSetIsOpenedWithoutAPod(t *testing.T) {
 	a, hub := changing(t, grants{}, "", cloneSet(3, "web-a"), deployment())
 	open := func(kind, query string) (code int, yaml string) {

@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/kind"
 	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/object/names"
@@ -27,7 +28,11 @@ var controlPlane = map[string]bool{
 
 // Propagable reports whether objects of a kind may be templates at all.
 func Propagable(gk schema.GroupKind) bool {
-	return !controlPlane[gk.Group] && !kind.Lookup(gk).MemberMade && gk != schema.GroupKind{Kind: "Event"}
+	if gk.Group == releasev1alpha1.GroupVersion.Group && gk.Kind != releasev1alpha1.EnclosedManifestKind.Kind {
+		return false
+	}
+	return !controlPlane[gk.Group] && !kind.Lookup(gk).MemberMade && gk != schema.GroupKind{Kind: "Event"} &&
+		gk != schema.GroupKind{Group: "certificates.k8s.io", Kind: "CertificateSigningRequest"}
 }
 
 // Exclusion is why an object is never a template, whatever policies select.

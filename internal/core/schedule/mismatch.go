@@ -35,8 +35,12 @@ func mismatch(a *policyv1alpha1.ClusterAffinity, s Snapshot) string {
 		}
 	}
 	if len(a.ClusterNames) > 0 {
-		ask("clusterNames", fmt.Sprintf("the fleet has no %s, which clusterNames lists: correct it to one of %s, or join a cluster of that name",
-			either(a.ClusterNames), listed(s.Names())),
+		names := "one of " + listed(s.Names())
+		if len(s.Names()) == 1 {
+			names = s.Names()[0]
+		}
+		ask("clusterNames", fmt.Sprintf("the fleet has no %s, which clusterNames lists: correct it to %s, or join a cluster of that name",
+			either(a.ClusterNames), names),
 			func(c *clusterv1alpha1.Cluster) bool { return slices.Contains(a.ClusterNames, c.Name) })
 	}
 	if sel := a.LabelSelector; sel != nil {

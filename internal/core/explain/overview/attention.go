@@ -60,7 +60,7 @@ func ItemOfManifestWork(mw *ocmv1.ManifestWork) (Item, bool) {
 	}
 	o := Object{Group: ocmv1.GroupVersion.Group, Kind: "ManifestWork", Namespace: mw.Namespace, Name: mw.Name}
 	item := Item{Key: "workload/" + o.String(), Severity: why.Problem, About: "workload", Object: &o,
-		Cluster: mw.Namespace, What: "not applied: " + applied.Message, Next: whyCommand(o)}
+		Cluster: mw.Namespace, What: "not applied: " + applied.Message, Next: why.Command(o.Kind, o.Namespace, o.Name)}
 	if !applied.LastTransitionTime.IsZero() {
 		item.Since = applied.LastTransitionTime.Unix()
 	}
@@ -156,7 +156,7 @@ func Attention(f Facts, limit int) (first []Item, more int) {
 		o := Object{Group: match.GroupKind(w.APIVersion, w.Kind).Group, Kind: w.Kind, Namespace: w.Namespace, Name: w.Name}
 		explained[place{o, w.Cluster}] = true
 		items = append(items, Item{Key: "pods/" + o.String() + "/" + w.Cluster, Severity: why.Problem, About: "workload",
-			Object: &o, Cluster: w.Cluster, What: strings.Join(lines, "; "), Next: whyCommand(o)})
+			Object: &o, Cluster: w.Cluster, What: strings.Join(lines, "; "), Next: why.Command(o.Kind, o.Namespace, o.Name)})
 	}
 	for _, w := range f.Workloads {
 		if !w.Bad {
@@ -201,18 +201,9 @@ func Attention(f Facts, limit int) (first []Item, more int) {
 	})
 	for _, r := range order[:min(limit, len(order))] {
 		if w := r.workload; w != nil {
-			r.What, r.Next, r.workload = w.Sentence(r.place), whyCommand(w.Object), nil
+			r.What, r.Next, r.workload = w.Sentence(r.place), why.Command(w.Kind, w.Namespace, w.Name), nil
 		}
 		first = append(first, *r.Item)
 	}
 	return first, len(order) - len(first)
-}
-
-// whyCommand returns the command that explains a template, in backquotes.
-func whyCommand(o Object) string {
-	kind := strings.ToLower(o.Kind)
-	if o.Namespace == "" {
-		return fmt.Sprintf("`argosy why %s %s`", kind, o.Name)
-	}
-	return fmt.Sprintf("`argosy why %s %s -n %s`", kind, o.Name, o.Namespace)
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -114,24 +115,26 @@ type policyExplanation struct {
 	answer    PolicyAnswer
 	namespace string
 	selectors []policyv1alpha1.ResourceSelector
+	// failing counts the templates whose Works cannot be written.
+	failing int
 }
 
 // ExplainPolicy answers. The same facts give the same answer, in whatever order they come.
 func ExplainPolicy(f PolicyFacts) PolicyAnswer {
 	e := &policyExplanation{PolicyFacts: f}
-	var meta metav1.Object = f.Propagation
+	var object metav1.Object = f.Propagation
 	if f.Propagation != nil {
 		e.answer.Kind, e.selectors = "PropagationPolicy", f.Propagation.PropagationSpec().ResourceSelectors
 	} else {
-		meta = f.Override
+		object = f.Override
 		e.answer.Kind, e.selectors = "OverridePolicy", f.Override.OverrideSpec().ResourceSelectors
 	}
-	e.namespace = meta.GetNamespace()
+	e.namespace = object.GetNamespace()
 	if e.namespace == "" {
 		e.answer.Kind = "Cluster" + e.answer.Kind
 	}
-	e.answer.Namespace, e.answer.Name, e.answer.Missing = e.namespace, meta.GetName(), f.Missing
-	if meta.GetDeletionTimestamp() != nil {
+	e.answer.Namespace, e.answer.Name, e.answer.Missing = e.namespace, object.GetName(), f.Missing
+	if object.GetDeletionTimestamp() != nil {
 		e.find(Waiting, "the policy is being deleted and no longer selects anything", "")
 	}
 	e.explainTemplates()
@@ -161,12 +164,12 @@ func (e *policyExplanation) explainTemplates() {
 			By: closeness[e.closeness(t)]}
 		claim, claimed := propagate.Claimed(s)
 		if e.Override != nil {
-			row.Claimed = claimed
-			if !claimed {
+			row.Claimed = claimed && !propagate.Excluded(t)
+			if !row.Claimed {
 				row.Why = "no policy propagates it to members, so nothing is overridden"
 			}
 		} else {
-			row.Claimed = claimed && propagate.ClaimOf(e.Propagation) == claim
+			row.Claimed = claimed && propagate.ClaimOf(e.Propagation) == claim && !propagate.Excluded(t)
 			row.Why, row.Next = e.whyNotClaimed(row, t, claim, claimed)
 		}
 		if row.By == "" && !(row.Claimed && e.Propagation != nil) {
@@ -176,6 +179,7 @@ func (e *policyExplanation) explainTemplates() {
 			if b.GetNamespace() == t.Namespace && propagate.IsBindingOf(b, t.GroupKind(), t.Name) {
 				row.Placed = targets(sorted(b.BindingSpec().Clusters), schedule.MethodOf(b) != schedule.Everywhere)
 				row.State = amiss(b)
+				e.explainFailing(&row, b)
 			}
 		}
 		*out = append(*out, row)
@@ -193,6 +197,18 @@ func (e *policyExplanation) explainTemplates() {
 		!slices.ContainsFunc(*out, func(s Selected) bool { return s.Claimed || s.Why == notClaimedYet }) {
 		e.findUnclaimed(*out)
 	}
+}
+
+// explainFailing reports that the hub cannot write Works of a template, as with an override that fails: then no
+// override of its last change is in effect.
+func (e *policyExplanation) explainFailing(row *Selected, b workv1alpha2.Binding) {
+	c := meta.FindStatusCondition(b.BindingStatus().Conditions, workv1alpha2.WorksWritten)
+	if e.Override == nil || c == nil || c.Status != metav1.ConditionFalse {
+		return
+	}
+	e.failing++
+	row.State = c.Message
+	e.find(Problem, row.Template+": nothing new is sent: "+c.Message, "fix what the message names; the hub retries by itself")
 }
 
 // findUnclaimed reports that the policy has claimed none of the templates that it selects: a finding for each remedy,
@@ -477,23 +493,31 @@ func (e *policyExplanation) explainPlacement() {
 	}
 }
 
-// findMissingClusters reports the clusters that the policy names and the fleet does not have, each once, with the
-// nearest name.
+// findMissingClusters reports the clusters that the policy names and the fleet does not have.
 func (e *policyExplanation) findMissingClusters(named []validate.Named) {
-	if len(e.Clusters) == 0 {
-		return // policies may exist before the first cluster
+	for _, warning := range missingClusters(named, e.Clusters) {
+		e.find(Attention, warning, "")
+	}
+}
+
+// missingClusters returns a warning about each cluster that a policy names and the fleet does not have, with the
+// nearest name.
+func missingClusters(named []validate.Named, fleet []*clusterv1alpha1.Cluster) (warnings []string) {
+	if len(fleet) == 0 {
+		return nil // policies may exist before the first cluster
 	}
 	known := map[string]bool{}
-	for _, c := range e.Clusters {
+	for _, c := range fleet {
 		known[c.Name] = true
 	}
 	names := slices.Sorted(maps.Keys(known))
 	for _, n := range named {
 		if !known[n.Value] {
 			known[n.Value] = true
-			e.find(Attention, validate.MissingCluster(n, names), "")
+			warnings = append(warnings, validate.MissingCluster(n, names))
 		}
 	}
+	return warnings
 }
 
 // bindingOf returns a binding of a template of the selector's kind, with the fields that filter clusters.
@@ -577,7 +601,10 @@ func (e *policyExplanation) summary() string {
 	if e.Override != nil {
 		verb, not = "overrides ", "not propagated"
 	}
-	parts = append(parts, verb+text.Count(claimed, "template"))
+	parts = append(parts, verb+text.Count(claimed-e.failing, "template"))
+	if e.failing > 0 {
+		parts = append(parts, "not in effect for "+text.Count(e.failing, "template"))
+	}
 	if lost > 0 {
 		parts = append(parts, fmt.Sprintf("%d %s", lost, not))
 	}

@@ -9,9 +9,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/admission/validate"
 	"github.com/argosy-io/argosy/internal/core/explain/why"
 	"github.com/argosy-io/argosy/internal/core/propagate"
@@ -159,6 +161,19 @@ var policyStories = []struct {
 		return holds(h.policy("shop", "web", "{"+ofDeployments+
 			", placement: {clusterAffinities: [{affinityName: near, clusterNames: [m1, m2]}, {affinityName: far, clusterNames: [m3, m2, m4]}]}}"), h)
 	}},
+	{name: "an override policy that fails", severity: why.Problem, want: "nothing new is sent: ",
+		next: "fix what the message names",
+		given: func(t *testing.T) why.PolicyFacts {
+			h := start(t, deployment, fleet()...)
+			h.runAll(h.policy("shop", "web", "{resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: web}]}"))
+			h.override("eu", "{"+ofDeployments+", overrideRules: [{overriders: {plaintext: [{path: /a/b, operator: remove}]}}]}")
+			h.Binding.BindingStatus().Conditions = append(h.Binding.BindingStatus().Conditions, metav1.Condition{
+				Type: workv1alpha2.WorksWritten, Status: metav1.ConditionFalse, Reason: workv1alpha2.ReasonWorksRefused,
+				Message: `cluster "m1": apply OverridePolicy shop/eu, spec.overrideRules[0].overriders.plaintext[0]: no`})
+			f := holds(nil, h)
+			f.Override = h.Overrides[0]
+			return f
+		}},
 	{name: "an override policy", severity: why.Attention, want: "overrideRules[1] matches no cluster",
 		next: "the fleet has no m9",
 		given: func(t *testing.T) why.PolicyFacts {

@@ -307,6 +307,10 @@ func (e *explanation) unused(name string, c *clusterv1alpha1.Cluster, candidates
 	case b == nil || b.BindingSpec().Placement == nil:
 		return "nothing places it there"
 	case e.answer.Placement.Failure != "":
+		if what, _ := e.limitIn(candidates[name]); what != "" {
+			return fmt.Sprintf("has capacity for %d of %s: %s", candidates[name].Available,
+				text.Count(int(b.BindingSpec().Replicas), "replica"), what)
+		}
 		return "eligible; see above why nothing is placed"
 	case workv1alpha2.HasTarget(e.answer.Placement.Run, name):
 		return "eligible, not rescheduled yet"
@@ -323,6 +327,9 @@ func (e *explanation) unused(name string, c *clusterv1alpha1.Cluster, candidates
 	case method == schedule.StaticWeights:
 		return "its share rounds to zero replicas"
 	case candidate.Known && candidate.Available == 0:
+		if what, _ := e.limitIn(candidate); what != "" {
+			return "has no capacity: " + what
+		}
 		return "has no capacity"
 	case lacksRoom(b, candidate):
 		return fmt.Sprintf("has capacity for %d of %d replicas: clusters with capacity for all rank higher",

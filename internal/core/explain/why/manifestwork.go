@@ -73,9 +73,13 @@ func ExplainManifestWork(f ManifestWorkFacts) ManifestWorkAnswer {
 	}
 	slices.Sort(joined)
 	if cluster == nil {
+		move := "move it to the namespace of a cluster"
+		if meant := text.Meant(mw.Namespace, joined); meant != "" {
+			move = fmt.Sprintf("if the namespace is misspelt, move it to %s", meant)
+		}
 		find(Problem, fmt.Sprintf("no cluster %q has joined, which the namespace names", mw.Namespace),
-			"the fleet has "+cmp.Or(strings.Join(joined, ", "), "no clusters")+
-				": move it to the namespace of a cluster, or `argosy join "+mw.Namespace+"`")
+			fmt.Sprintf("the fleet has %s: %s, or `argosy join %s --cluster-kubeconfig FILE`",
+				cmp.Or(strings.Join(joined, ", "), "no clusters"), move, mw.Namespace))
 	} else if !membership.IsReady(cluster) {
 		find(Attention, fmt.Sprintf("the cluster %s is not ready", cluster.Name), "`argosy why cluster "+cluster.Name+"`")
 	}

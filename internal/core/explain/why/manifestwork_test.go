@@ -71,7 +71,7 @@ Objects
 	if got, want := written(c), `ManifestWork us/shop: 2 problems, 1 warning, 1 of 3 objects applied in cluster us
 
 ✗ no cluster "us" has joined, which the namespace names
-  → the fleet has eu: move it to the namespace of a cluster, or `+"`argosy join us`\n"; len(got) < len(want) || got[:len(want)] != want {
+  → the fleet has eu: if the namespace is misspelt, move it to eu, or `+"`argosy join us --cluster-kubeconfig FILE`\n"; len(got) < len(want) || got[:len(want)] != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }

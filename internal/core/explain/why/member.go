@@ -206,13 +206,21 @@ func ExplainMember(f MemberFacts) MemberAnswer {
 			sick = append(sick, p.Template)
 		}
 	}
+	explain := func(template string) string {
+		kind, path, _ := strings.Cut(template, " ")
+		namespace, name, namespaced := strings.Cut(path, "/")
+		if !namespaced {
+			namespace, name = "", path
+		}
+		return Command(kind, namespace, name) + " shows the member's response to the first; the table below lists all"
+	}
 	if len(missing) > 0 {
 		find(Problem, fmt.Sprintf("%s not applied, such as %s", text.Count(len(missing), "template"), some(missing)),
-			"see the table below, and run `argosy why` for each")
+			explain(missing[0]))
 	}
 	if len(sick) > 0 {
 		find(Problem, fmt.Sprintf("%s not healthy, such as %s", text.Count(len(sick), "template"), some(sick)),
-			"`argosy why` shows the member's response to each")
+			explain(sick[0]))
 	}
 	var unapplied []string
 	for i := range f.ManifestWorks {
@@ -227,8 +235,8 @@ func ExplainMember(f MemberFacts) MemberAnswer {
 	if len(f.Orphans) > 0 {
 		objects, such := text.Count(len(f.Orphans), "object"), some(slices.Sorted(slices.Values(f.Orphans)))
 		find(Attention, fmt.Sprintf("the cluster has %s of this hub without a Work, such as %s", objects, such),
-			fmt.Sprintf("`argosy orphans -C %s` lists them; `argosy adopt` brings one under the hub's management, "+
-				"`argosy orphans delete` deletes it", c.Name))
+			fmt.Sprintf("`argosy orphans -C %[1]s` lists them; `argosy adopt KIND NAME -C %[1]s` brings one under the hub's "+
+				"management, `argosy orphans delete KIND NAME -C %[1]s` deletes it", c.Name))
 	}
 	sortFindings(a.Findings)
 	placed := text.Count(len(a.Placed), "template") + " placed here"

@@ -76,7 +76,7 @@ func TestMemberStories(t *testing.T) {
 		{name: "lost with many others", member: cluster("m1", paused), want: "failover is paused: 3 of 4 clusters were lost",
 			given: func(*clusterv1alpha1.Cluster) []workv1alpha2.Binding { return nil }},
 		{name: "refused, sick and leaving", member: cluster("m1"),
-			want: "1 template not applied, such as Deployment.apps shop/refused", next: "see the table below",
+			want: "1 template not applied, such as Deployment.apps shop/refused", next: "`argosy why deployment.apps refused -n shop` shows the member's response to the first",
 			given: func(c *clusterv1alpha1.Cluster) []workv1alpha2.Binding {
 				refused, sick, leaving := placedBinding(t, c, "refused", ""), placedBinding(t, c, "sick", ""), placedBinding(t, c,
 					"leaving", "")

@@ -14,6 +14,7 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/explain/why"
+	"github.com/argosy-io/argosy/internal/core/propagate"
 )
 
 var command = regexp.MustCompile("(^|[^`/])\\b(argosy|kubectl) [a-z]")
@@ -85,11 +86,25 @@ func TestAnObjectThatIsNeverPropagatedHasTheReason(t *testing.T) {
 			"to propagate objects, create them in a namespace of your own"},
 		"{apiVersion: v1, kind: Event, metadata: {name: e, namespace: shop}}": {
 			"its kind configures the hub, or members create such objects themselves", ""},
+		"{apiVersion: release.argosy.io/v1alpha1, kind: Release, metadata: {name: r, namespace: shop}}": {
+			"its kind configures the hub, or members create such objects themselves",
+			"`argosy release status r -n shop` shows its state"},
+		"{apiVersion: release.argosy.io/v1alpha1, kind: ReleaseStrategy, metadata: {name: r, namespace: shop}}": {
+			"its kind configures the hub, or members create such objects themselves", ""},
+		"{apiVersion: certificates.k8s.io/v1, kind: CertificateSigningRequest, metadata: {name: r}}": {
+			"its kind configures the hub, or members create such objects themselves", ""},
+		"{apiVersion: work.karmada.io/v1alpha2, kind: ResourceBinding, metadata: {name: web-deployment, namespace: shop, labels: {clusterpropagationpolicy.karmada.io/permanent-id: POLICY}, annotations: {clusterpropagationpolicy.karmada.io/name: all}}}": {
+			"its kind configures the hub, or members create such objects themselves", ""},
 		"{apiVersion: apps.kruise.io/v1alpha1, kind: NodeImage, metadata: {name: n}}": {
 			"its kind configures the hub, or members create such objects themselves", ""},
 	} {
 		h := start(t, object, fleet()...)
 		p := h.policy("", "all", "{resourceSelectors: [{apiVersion: v1, kind: ConfigMap}, {apiVersion: v1, kind: Namespace}]}")
+		for key, value := range h.Template.GetLabels() {
+			if value == "POLICY" {
+				h.Template.SetLabels(map[string]string{key: propagate.ID(p)})
+			}
+		}
 		a := explain(h.Facts)
 		if len(a.Findings) != 1 || a.Findings[0].What != "the hub never propagates it: "+want[0] ||
 			a.Findings[0].Next != want[1] {

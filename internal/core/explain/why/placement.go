@@ -225,12 +225,18 @@ func (e *explanation) wouldFit(result schedule.Result, failure error) string {
 		if noRoom.Wanted < int64(spec.Replicas) {
 			fits += placed
 		}
+		lower := ""
+		if fits > 0 {
+			lower = fmt.Sprintf("lower the replicas from %d to %d, ", spec.Replicas, fits)
+		}
+		if limits := e.limits(result.Candidates); limits != "" && noRoom.Apart == "" {
+			return limits + "; or " + lower + "select more clusters"
+		}
 		less := "request less per replica"
 		if noRoom.Apart != "" {
 			less = fmt.Sprintf("relax the spread (a cluster has capacity for %s)", noRoom.Apart)
 		}
-		return fmt.Sprintf("lower the replicas from %d to %d, %s, add nodes, or select more clusters", spec.Replicas, fits,
-			less)
+		return lower + less + ", add nodes, or select more clusters"
 	}
 	var unfit *schedule.FitError
 	if errors.As(failure, &unfit) {
@@ -251,6 +257,26 @@ func (e *explanation) wouldFit(result schedule.Result, failure error) string {
 		return help
 	}
 	return "change the placement of " + e.holderName()
+}
+
+// limits returns what limits the capacity of clusters beside their free resources, and how to see it in the first;
+// empty for nothing.
+func (e *explanation) limits(candidates []schedule.Candidate) string {
+	byName := slices.SortedFunc(slices.Values(candidates), func(a, b schedule.Candidate) int {
+		return strings.Compare(a.Cluster.Name, b.Cluster.Name)
+	})
+	var names []string
+	var limit, check string
+	for _, c := range byName {
+		if what, next := e.limitIn(c); what != "" {
+			names = append(names, c.Cluster.Name)
+			limit, check = cmp.Or(limit, what), cmp.Or(check, next)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return some(names) + ": " + limit + "; " + check
 }
 
 // distance ranks the reasons of rejections: the lowest is the easiest to fix.

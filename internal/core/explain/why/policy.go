@@ -7,8 +7,11 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	"github.com/argosy-io/argosy/internal/core/admission/validate"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/object/text"
@@ -47,6 +50,7 @@ var closeness = map[match.ImplicitPriority]string{match.All: "all", match.Label:
 func (e *explanation) explainPolicy() {
 	t, out := e.template, &e.answer.Policy
 	claim, claimed := propagate.Claimed(e.Facts.Template)
+	claimed = claimed && !propagate.Excluded(t) // a binding has the labels of its template's policy
 	for _, p := range e.Policies {
 		if claimed && propagate.ClaimOf(p) == claim {
 			e.claiming = p
@@ -117,6 +121,11 @@ func (e *explanation) explainPolicy() {
 	case e.claiming != nil:
 		e.explainClaim()
 	case out.ClaimedBy != "": // the user may not read it
+	case t.GroupKind() == schema.GroupKind{Kind: "Namespace"} && !selected && !claimed &&
+		t.Labels[policyv1alpha1.NamespaceSkipAutoPropagationLabel] == "true":
+		out.Why = "the hub does not propagate it: it has the label " + policyv1alpha1.NamespaceSkipAutoPropagationLabel
+		e.find(Attention, "", out.Why, "remove the label to propagate it to every cluster, "+
+			"or select it by a ClusterPropagationPolicy")
 	case e.sentByItself():
 		out.Why = "namespaces are propagated to every cluster without a policy"
 	case len(e.decision.MissingOverrides) > 0:
@@ -139,6 +148,8 @@ func (e *explanation) explainPolicy() {
 // remedyOfExclusion returns how to propagate something else instead; empty if there is nothing to do.
 func remedyOfExclusion(t match.Template, why propagate.Exclusion) string {
 	switch {
+	case t.GroupKind() == releasev1alpha1.GroupVersion.WithKind("Release").GroupKind():
+		return fmt.Sprintf("`argosy release status %s -n %s` shows its state", t.Name, t.Namespace)
 	case why == propagate.ExcludedNamespace && t.Namespace != "":
 		return "to propagate its content, create it in a namespace of your own"
 	case why == propagate.ExcludedNamespace:
@@ -167,6 +178,15 @@ func (e *explanation) unclaimed() string {
 // it.
 func (e *explanation) explainClaim() {
 	p, t, d := e.claiming, e.template, e.decision
+	if !hidden(e.Missing, "clusters") {
+		// A weight for a cluster that has left is no fault.
+		named := slices.DeleteFunc(validate.NamesOf(p).Clusters, func(n validate.Named) bool {
+			return !strings.HasPrefix(n.Path.String(), "spec.placement.clusterAffinit")
+		})
+		for _, warning := range missingClusters(named, e.Clusters) {
+			e.find(Attention, "", describe(p)+", "+warning, "correct the name, or join a cluster of that name")
+		}
+	}
 	switch {
 	case p.GetDeletionTimestamp() != nil:
 		e.find(Waiting, "", describe(p)+" has claimed it and is being deleted; the hub releases the template first", "")

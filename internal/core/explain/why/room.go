@@ -1,11 +1,16 @@
 package why
 
 import (
+	"fmt"
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/labels"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/cluster/capacity"
+	"github.com/argosy-io/argosy/internal/core/schedule"
 )
 
 // leftOf returns the free amount of a resource in a cluster; negative if more is requested than the cluster has.
@@ -47,4 +52,36 @@ func (f Free) text() string {
 		return f.Resource + " over-committed by " + write(*f.OverCommitted) + ", a replica requests " + write(f.Request)
 	}
 	return write(f.Free) + " " + f.Resource + " free, a replica requests " + write(f.Request)
+}
+
+// limitIn returns what lets a cluster have less capacity for the binding than the sum of its free resources allows, and
+// how to see it; empty if the sum explains the capacity. The nodes and quotas are known to the estimator alone.
+func (e *explanation) limitIn(c schedule.Candidate) (what, next string) {
+	b := e.ownBinding()
+	if b == nil || e.Room == nil || !c.Known || len(b.BindingSpec().Components) > 0 ||
+		c.Available >= int64(b.BindingSpec().Replicas) {
+		return "", ""
+	}
+	if sum, known := e.fleet.Room(b)(c.Cluster.Name); !known || int64(sum) <= c.Available {
+		return "", ""
+	}
+	spec := b.BindingSpec()
+	var limits []string
+	nodes := fmt.Sprintf("`argosy get nodes -C %s`", c.Cluster.Name)
+	if need := spec.ReplicaRequirements; need != nil && need.NodeClaim != nil {
+		if selector := need.NodeClaim.NodeSelector; len(selector) > 0 {
+			limits = append(limits, "nodeSelector "+labels.Set(selector).String())
+			nodes = fmt.Sprintf("`argosy get nodes -l %s -C %s`", labels.Set(selector), c.Cluster.Name)
+		}
+		if need.NodeClaim.HardNodeAffinity != nil {
+			limits = append(limits, "the node affinity")
+		}
+	}
+	if spread := capacity.SpreadOfBinding(b); !spread.Empty() {
+		limits = append(limits, "the spread ("+spread.String()+")")
+	}
+	limits = append(limits, "taints or sizes of its nodes", "a ResourceQuota of namespace "+spec.Resource.Namespace)
+	return "free resources would suffice for more; the limit is " + strings.Join(limits, ", or "),
+		fmt.Sprintf("for cluster %s check %s and `argosy get resourcequotas -n %s -C %[1]s`", c.Cluster.Name, nodes,
+			spec.Resource.Namespace)
 }

@@ -148,6 +148,14 @@ func writeClusters(b *bytes.Buffer, a Answer) {
 	}
 }
 
+// Command returns the command that explains an object, in backquotes.
+func Command(kind, namespace, name string) string {
+	if namespace != "" {
+		name += " -n " + namespace
+	}
+	return fmt.Sprintf("`argosy why %s %s`", strings.ToLower(kind), name)
+}
+
 // writeDetail prints all details of one cluster.
 func writeDetail(b *bytes.Buffer, c Cluster) {
 	fmt.Fprintf(b, "\nCluster %s\n", c.Name)

@@ -550,6 +550,41 @@ var stories = []struct {
 			h.schedule()
 			return h
 		}},
+	{name: "nodes that no selector matches", severity: why.Problem, want: "Clusters available replicas 0 are not enough",
+		next: "m1, m2, m3: free resources would suffice for more; the limit is nodeSelector disk=ssd, or taints or sizes",
+		given: func(t *testing.T) *hub {
+			h := start(t, deployment, fleet()...)
+			h.Room = schedule.Answers(map[string]int32{"m1": 0, "m2": 0, "m3": 0})
+			h.claim(h.policy("shop", "web", "{"+ofDeployments+", placement: {"+byRoom+"}}"))
+			h.Binding.BindingSpec().ReplicaRequirements = &workv1alpha2.ReplicaRequirements{
+				NodeClaim: &workv1alpha2.NodeClaim{NodeSelector: map[string]string{"disk": "ssd"}}}
+			return h
+		}},
+	{name: "a quota that allows few", severity: why.Problem, want: "Clusters available replicas 4 are not enough",
+		next: "`argosy get resourcequotas -n shop -C m1`; or lower the replicas from 6 to 4, select more clusters",
+		given: func(t *testing.T) *hub {
+			h := start(t, deployment, cluster("m1"))
+			h.Room = schedule.Answers(map[string]int32{"m1": 4})
+			h.claim(h.policy("shop", "web", "{"+ofDeployments+", placement: {"+byRoom+"}}"))
+			return h
+		}},
+	{name: "nothing is free", severity: why.Problem, want: "Clusters available replicas 0 are not enough",
+		next: "request less per replica, add nodes, or select more clusters",
+		given: func(t *testing.T) *hub {
+			h := start(t, deployment, cluster("m1", func(c *clusterv1alpha1.Cluster) {
+				c.Status.ResourceSummary.Allocated = c.Status.ResourceSummary.Allocatable
+			}))
+			h.Room = schedule.Answers(map[string]int32{"m1": 0})
+			h.claim(h.policy("shop", "web", "{"+ofDeployments+", placement: {"+byRoom+"}}"))
+			return h
+		}},
+	{name: "a policy that names a cluster wrong", severity: why.Attention,
+		want: `clusterNames[1]: no cluster is named "m-2"; did you mean m2?`, next: "correct the name, or join a cluster",
+		given: func(t *testing.T) *hub {
+			h := start(t, deployment, fleet()...)
+			return h.runAll(h.policy("shop", "web", "{"+ofDeployments+
+				", placement: {clusterAffinity: {clusterNames: [m1, m-2]}}}"))
+		}},
 	{name: "pods that keep apart", severity: why.Problem, want: "Clusters available replicas 3 are not enough",
 		next: "relax the spread (a cluster has capacity for one per node by podAntiAffinity)",
 		given: func(t *testing.T) *hub {
@@ -637,11 +672,12 @@ var stories = []struct {
 					Message: `cluster "m2": it is pulling example.com/web:2; new pods are created when 95% of its nodes have it, or at 2027-01-15T08:10:00Z`})
 			return h
 		}},
-	{name: "the second affinity", given: func(t *testing.T) *hub {
-		h := start(t, deployment, fleet()...)
-		return h.runAll(h.policy("shop", "web", "{"+ofDeployments+
-			", placement: {clusterAffinities: [{affinityName: home, clusterNames: [m9]}, {affinityName: away, clusterNames: [m2]}]}}"))
-	}},
+	{name: "the second affinity", severity: why.Attention, want: `no cluster is named "m9"`,
+		given: func(t *testing.T) *hub {
+			h := start(t, deployment, fleet()...)
+			return h.runAll(h.policy("shop", "web", "{"+ofDeployments+
+				", placement: {clusterAffinities: [{affinityName: home, clusterNames: [m9]}, {affinityName: away, clusterNames: [m2]}]}}"))
+		}},
 	{name: "scheduling is suspended", severity: why.Waiting, want: "scheduling is suspended", next: "set it to false",
 		given: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
