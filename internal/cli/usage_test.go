@@ -29,6 +29,18 @@ func TestWrongCommandLineIsExplainedInOneSentence(t *testing.T) {
 		{"certificates renwe", `unknown command "renwe" for "argosy certificates"; did you mean "renew"?`},
 		{"completion bsh", `unknown command "bsh" for "argosy completion"; did you mean "bash"?`},
 		{"interpret explian", `unknown command "explian" for "argosy interpret"; did you mean "explain"?`},
+		{"why deployment/a deployment/b", "name one object, as KIND NAME or KIND/NAME, such as deployment web; got"},
+		{"nonsense -f x", "unknown command \"nonsense\" for \"argosy\"; `argosy --help` lists the commands"},
+		{"statsu -o json", `unknown command "statsu" for "argosy"; did you mean "status"?`},
+		{"-n shop statsu --force -q", `unknown command "statsu" for "argosy"; did you mean "status"?`},
+		{"apply -f x --kubeconfig h", "use kubectl with the kubeconfig of the hub: `kubectl apply -f x --kubeconfig h`"},
+		{"--kubeconfig h create ns shop", "of kubectl; use kubectl with the kubeconfig of the hub: `kubectl --kubeconfig h create"},
+		{"patch deployment web -p {} --kubeconfig=h", "`kubectl patch deployment web -p {} --kubeconfig=h`"},
+		{"delete deployment web --kubeconfig h", "does not have the command \"delete\" of kubectl"},
+		{"explain deployment --kubeconfig h --karmada-context c", "`kubectl explain deployment --kubeconfig h --context c`"},
+		{"edit deployment web", "--kubeconfig "},
+		{"label deployment web a=b", "does not have the command \"label\" of kubectl"},
+		{"annotate deployment web a=b", "does not have the command \"annotate\" of kubectl"},
 		{"-n shop nonsense", "unknown command \"nonsense\" for \"argosy\"; `argosy --help` lists the commands"},
 	} {
 		var out, errOut bytes.Buffer

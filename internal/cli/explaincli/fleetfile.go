@@ -93,7 +93,7 @@ func (r *fleetReader) Read(ctx context.Context, also []schema.GroupKind) ([]simu
 	for _, gk := range steering {
 		some, err := r.list(ctx, gk)
 		if meta.IsNoMatchError(err) {
-			return nil, fmt.Errorf("the server does not serve %s: is it a hub? Name its kubeconfig with --kubeconfig", gk)
+			return nil, hubcli.NotServed(r.config, "the kind "+gk.String(), err)
 		}
 		if err != nil {
 			return nil, err

@@ -36,6 +36,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/explain/overview"
 	"github.com/argosy-io/argosy/internal/core/explain/state"
+	corewhy "github.com/argosy-io/argosy/internal/core/explain/why"
 	"github.com/argosy-io/argosy/internal/core/hub/roles"
 	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/definition"
@@ -579,12 +580,25 @@ func (h health) print(out io.Writer) error {
 		return err
 	}
 	switch {
+	case h.Healthy && h.problems() > 0:
+		fmt.Fprintf(out, "\nNo check of the hub failed; %s of workloads: see NEEDS ATTENTION.\n",
+			text.Count(h.problems(), "problem"))
 	case h.Healthy && (noticed || len(h.Attention)+len(h.Failovers) > 0):
 		fmt.Fprintln(out, "\nNo check failed.")
 	case h.Healthy:
 		fmt.Fprintln(out, "\nAll checks passed.")
 	}
 	return nil
+}
+
+// problems counts the workloads and ManifestWorks that have a problem.
+func (h health) problems() (n int) {
+	for _, item := range h.Attention {
+		if item.Severity == corewhy.Problem && item.About != "release" {
+			n++
+		}
+	}
+	return n
 }
 
 // shownWorkloads is the number of workloads that are printed; -o json has more.

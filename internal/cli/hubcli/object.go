@@ -13,7 +13,7 @@ import (
 // OneObject requires one object as arguments, as KIND NAME or KIND/NAME; example is used in the error.
 func OneObject(example string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
-		if len(args) == 1 && strings.Count(args[0], "/") == 1 || len(args) == 2 {
+		if len(args) == 1 && strings.Count(args[0], "/") == 1 || len(args) == 2 && !strings.Contains(args[0], "/") {
 			return nil
 		}
 		return fmt.Errorf("name one object, as KIND NAME or KIND/NAME, such as %s; got %q", example, args)

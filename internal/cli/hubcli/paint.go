@@ -126,7 +126,7 @@ var starts = []struct {
 }{
 	{"✗ ", red}, {"! ", yellow}, {"… ", none}, {"✓ ", green},
 	{"FAILED CHECKS", red}, {"WARNINGS", yellow}, {"Does not fit", red}, {"Warning: ", yellow},
-	{"All checks passed.", green}, {"No check failed.", green},
+	{"All checks passed.", green}, {"No check failed.", green}, {"No check of the hub failed; ", yellow},
 }
 
 var (

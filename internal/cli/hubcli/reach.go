@@ -3,6 +3,7 @@ package hubcli
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -18,6 +19,7 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	"github.com/argosy-io/argosy/internal/member"
 	"github.com/argosy-io/argosy/internal/member/proxy"
+	"github.com/argosy-io/argosy/internal/server"
 )
 
 // reach reads the API group that every hub serves, so that a wrong address or missing credentials are reported in one
@@ -47,6 +49,21 @@ func notHub(host, why string, err error) error {
 	return &Sentence{fmt.Sprintf("%s is not an Argosy hub: %s; check --kubeconfig and --karmada-context", host, why), err}
 }
 
+// NotServed returns the error for a server that does not serve what every hub does: a hub that is still starting, or no
+// hub. A hub serves its health before it installs its APIs.
+func NotServed(config *rest.Config, what string, err error) error {
+	config = rest.CopyConfig(config)
+	config.Timeout = RequestTimeout
+	if d, wrong := discovery.NewDiscoveryClientForConfig(config); wrong == nil {
+		var health server.Health
+		raw, wrong := d.RESTClient().Get().AbsPath(server.HealthPath).DoRaw(context.Background())
+		if wrong == nil && json.Unmarshal(raw, &health) == nil {
+			return &Sentence{fmt.Sprintf("the hub at %s is still starting: it does not serve %s yet; try again in some seconds: `argosy status` shows whether it is ready", config.Host, what), errors.Join(ErrNotServing, err)}
+		}
+	}
+	return notHub(config.Host, "it does not serve "+what, errors.Join(ErrPlainCluster, err))
+}
+
 // unusable returns why the server of a client configuration cannot be used as a hub, by the error of a request; nil if
 // it can.
 func unusable(config *rest.Config, err error) error {
@@ -58,8 +75,7 @@ func unusable(config *rest.Config, err error) error {
 	case apierrors.IsUnauthorized(err), apierrors.IsForbidden(err) && anonymous(config):
 		return &Sentence{fmt.Sprintf("not authorized at the hub %s: the kubeconfig has no valid credentials for it; use the one that `argosy up` wrote, or ask an administrator of the hub for one", host), err}
 	case apierrors.IsNotFound(err):
-		return notHub(host, "it does not serve the API group "+clusterv1alpha1.GroupVersion.Group,
-			errors.Join(ErrPlainCluster, err))
+		return NotServed(config, "the API group "+clusterv1alpha1.GroupVersion.Group, err)
 	case apierrors.IsForbidden(err):
 		return nil // it responds like an API server; later requests report more
 	case errors.As(err, &status) && status.Status().Code >= 400 && status.Status().Code < 500 &&

@@ -97,10 +97,13 @@ func FlagError(cmd *cobra.Command, err error) error {
 func ExplainUsage(root *cobra.Command, args []string, err error) error {
 	cmd, _, unknown := root.Find(args)
 	if unknown != nil {
-		name := ""
-		withoutHelp := slices.DeleteFunc(slices.Clone(args), func(a string) bool { return a == "--help" || a == "-h" })
-		if root.ParseFlags(withoutHelp) == nil {
-			name = root.Flags().Arg(0)
+		known := slices.DeleteFunc(slices.Clone(args), func(a string) bool { return a == "--help" || a == "-h" })
+		root.FParseErrWhitelist.UnknownFlags = true // flags of the unknown command
+		_ = root.ParseFlags(known)
+		name := root.Flags().Arg(0)
+		if slices.Contains(kubectlVerbs, name) {
+			return fmt.Errorf("%s does not have the command %q of kubectl; use kubectl with the kubeconfig of the hub: `%s`",
+				root.CommandPath(), name, kubectlFor(root, args))
 		}
 		return unknownCommand(root, name)
 	}
@@ -115,6 +118,26 @@ func ExplainUsage(root *cobra.Command, args []string, err error) error {
 		}
 	})
 	return usageError(cmd, "%s is missing", strings.Join(missing, " "))
+}
+
+// kubectlVerbs are commands of kubectl that users try here.
+var kubectlVerbs = []string{"annotate", "api-resources", "api-versions", "apply", "auth", "autoscale", "cp", "create",
+	"delete", "diff", "edit", "explain", "expose", "kustomize", "label", "patch", "port-forward", "replace", "run",
+	"scale", "set", "wait"}
+
+// kubectlFor returns the command line args as one of kubectl for the same hub.
+func kubectlFor(root *cobra.Command, args []string) string {
+	line := []string{"kubectl"}
+	file, own := hubHere()
+	if hub := (&HubFlags{Kubeconfig: root.Flag("kubeconfig").Value.String()}); own && !hub.Named() {
+		line = append(line, "--kubeconfig", file)
+	} else if !hub.Named() {
+		line = append([]string{"sudo"}, append(line, "--kubeconfig", file)...)
+	}
+	for _, a := range args {
+		line = append(line, strings.Replace(a, "--karmada-context", "--context", 1))
+	}
+	return strings.Join(line, " ")
 }
 
 // UnknownSubcommand returns an error if a command that only groups others was run with an argument that is none of

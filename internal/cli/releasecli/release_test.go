@@ -559,7 +559,7 @@ func TestReleaseWatchPrintsUntilTheEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.expect("2026-01-01T11:30:00Z Stage one Done it waits for approval: gates sign of stage two; next: " +
-		"`argosy release approve r1 -n shop` 2026-01-01T12:00:00Z Phase Completed it has succeeded")
+		"`argosy release approve r1 -n shop` 2026-01-01T12:00:00Z Phase Succeeded (Completed) it has succeeded")
 	if n := strings.Count(h.shown.String(), "Stage one Done"); n != 1 {
 		t.Errorf("an entry of the journal is printed %d times", n)
 	}

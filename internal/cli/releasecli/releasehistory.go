@@ -218,10 +218,18 @@ show what happened in it. See docs/release-history.md.`,
 		if err := q.readAnswer(ctx, config, history.ReleasesPath, params, &found); err != nil {
 			return err
 		}
-		return q.write(out, found, releaseLines(found), "no release is in the history")
+		return q.write(out, found, releaseLines(found), noRelease(params.Get("namespace")))
 	})
 	q.bind(cmd, hub, "author", "cluster", "outcome", "trigger", "workload", "since", "until", "limit")
 	return cmd
+}
+
+// noRelease returns the text for an empty history of a namespace; empty for all.
+func noRelease(namespace string) string {
+	if namespace == "" {
+		return "no release is in the history that matches"
+	}
+	return "no release of namespace " + namespace + " is in the history that matches; -A shows all namespaces"
 }
 
 func releaseLines(found []history.Release) historyTable {

@@ -142,3 +142,14 @@ func TestHistoryOfAReleaseShowsItsEntries(t *testing.T) {
 		t.Errorf("a release that is not there: %v", err)
 	}
 }
+
+func TestEmptyHistoryNamesTheNamespace(t *testing.T) {
+	for namespace, want := range map[string]string{
+		"shop": "no release of namespace shop is in the history that matches; -A shows all namespaces",
+		"":     "no release is in the history that matches",
+	} {
+		if got := noRelease(namespace); got != want {
+			t.Errorf("of %q: %s", namespace, got)
+		}
+	}
+}

@@ -65,13 +65,19 @@ func newReleaseStatus(hub *hubcli.HubFlags) *cobra.Command {
 	return cmd
 }
 
+// phaseText returns the phase and the reason for it, such as "Failed (Rejected)".
+func phaseText(rel *releasev1alpha1.Release, reason string) string {
+	phase := string(release.PhaseOf(rel))
+	if reason != "" {
+		phase += " (" + reason + ")"
+	}
+	return phase
+}
+
 // titleOf describes a release in one line.
 func titleOf(rel *releasev1alpha1.Release) string {
 	s := &rel.Status
-	title := fmt.Sprintf("Release %s/%s: %s", rel.Namespace, rel.Name, release.PhaseOf(rel))
-	if s.Reason != "" {
-		title += " (" + s.Reason + ")"
-	}
+	title := fmt.Sprintf("Release %s/%s: %s", rel.Namespace, rel.Name, phaseText(rel, s.Reason))
 	switch {
 	case s.Progress == "":
 	case s.Rollback != nil:
@@ -335,11 +341,20 @@ func (v *releaseView) show(rel *releasev1alpha1.Release) error {
 		_, err := v.out.Write(view.Bytes())
 		return err
 	}
-	for _, e := range rel.Status.Journal {
+	last := -1
+	for i, e := range rel.Status.Journal {
+		if e.Type == releasev1alpha1.JournalPhase {
+			last = i
+		}
+	}
+	for i, e := range rel.Status.Journal {
 		if e.Seq <= v.seq {
 			continue
 		}
 		v.seq = e.Seq
+		if e.Type == releasev1alpha1.JournalPhase && i == last && rel.Status.Phase.Ended() {
+			e.Reason = phaseText(rel, e.Reason)
+		}
 		line := []string{e.At.UTC().Format(time.RFC3339), string(e.Type)}
 		for _, part := range []string{e.Stage, e.Cluster, e.Reason, e.Message} {
 			if part != "" {
