@@ -179,7 +179,7 @@ func TestObjectsOfAMemberAreATable(t *testing.T) {
 		"apiVersion=v1&resource=nodes":                                          `"missing":{"verb":"get","group":"cluster.karmada.io","resource":"clusters/proxy"}`,
 		"apiVersion=v1&resource=../../nodes":                                    "give a kind",
 		"apiVersion=../v1&resource=pods":                                        "give a kind",
-		"apiVersion=v1&resource=pods&namespace=a/b":                             "give a kind",
+		"apiVersion=v1&resource=pods&namespace=a/b":                             "may not contain '/'",
 	} {
 		w := a.request(t, alice, "GET", objectsPath+"?cluster=eu&"+query, "")
 		if !strings.Contains(w.Body.String(), want) {

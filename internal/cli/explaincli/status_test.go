@@ -162,7 +162,8 @@ func TestStatusReportsProblemsAndRemedies(t *testing.T) {
 			"troubles": [{"pods": 2, "pod": "web-1", "reason": "ImagePullBackOff", "message": "Back-off pulling image \"nope:1\"", "container": "web"}]}], "more": 7}`,
 			want: []string{"NEEDS ATTENTION",
 				"shop        Deployment web   eu        2 of 3 pods: ImagePullBackOff: Back-off pulling image \"nope:1\" (container web)", "and 7 more",
-				"next: `argosy why deployment web -n shop`", "No check of the hub failed; 1 problem of workloads: see NEEDS ATTENTION."}},
+				"next: `argosy why deployment web -n shop`",
+				"No check of the hub failed; 1 problem of workloads: see NEEDS ATTENTION."}},
 		"who may not be told of pods": {ready: "True", pods: "forbidden",
 			want: []string{"ok    pods", "unknown: you may not get /argosy/pods; a ClusterRoleBinding to the ClusterRole " +
 				"argosy:view permits it", "All checks passed."}},
@@ -173,7 +174,8 @@ func TestStatusReportsProblemsAndRemedies(t *testing.T) {
 		"a Job has pods that do not run": {ready: "True", bindings: []*workv1alpha2.ResourceBinding{failedJob("eu")},
 			pods: `{"workloads": [{"apiVersion": "batch/v1", "kind": "Job", "namespace": "shop", "name": "load", "cluster": "eu", "pods": 1,
 			"troubles": [{"pods": 1, "pod": "load-a", "reason": "ImagePullBackOff"}]}]}`,
-			want:    []string{"Job load   eu        1 of 1 pod: ImagePullBackOff", "No check of the hub failed; 1 problem of workloads: see NEEDS ATTENTION."},
+			want: []string{"Job load   eu        1 of 1 pod: ImagePullBackOff",
+				"No check of the hub failed; 1 problem of workloads: see NEEDS ATTENTION."},
 			without: "not healthy in eu"},
 		"a failover waits for a user": {ready: "True", bindings: []*workv1alpha2.ResourceBinding{
 			clitest.BoundDeployment("web", workv1alpha2.GracefulEvictionTask{FromCluster: "eu", Reason: "ApplicationFailure",
@@ -206,7 +208,8 @@ func TestStatusReportsProblemsAndRemedies(t *testing.T) {
 				withCondition("b", workv1alpha2.WorksWritten, `cluster "eu": override o: no such path`), refusedIn("c", "eu")},
 			want: []string{"Deployment a   <none>    not placed: 0/2 clusters are available",
 				`Deployment b   eu        not applied in eu: WorksWritten: cluster "eu": override o: no such path`,
-				"Deployment c   eu        not applied in eu: the object exists", "next: `argosy why deployment", "No check of the hub failed; 3 problems of workloads"}},
+				"Deployment c   eu        not applied in eu: the object exists", "next: `argosy why deployment",
+				"No check of the hub failed; 3 problems of workloads"}},
 		"a ManifestWork is not applied": {ready: "True", works: []*ocmv1.ManifestWork{{
 			TypeMeta:   metav1.TypeMeta{APIVersion: ocmv1.GroupVersion.String(), Kind: "ManifestWork"},
 			ObjectMeta: metav1.ObjectMeta{Namespace: "eu", Name: "w"},

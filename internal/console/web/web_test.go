@@ -169,7 +169,8 @@ var untranslated = []string{
 	"1 are required: free capacity",
 	"3 clusters fit, but at least 4 are required",
 	"let the policy match m2",
-	"lower the replicas from",
+	"m1: free resources would suffice",
+	"m1, m2, m3: free resources would suffice",
 }
 
 // sentenceEnd is that of i18n.ts.
@@ -302,6 +303,7 @@ func TestFindingsOfWhyAreTranslated(t *testing.T) {
 			switch {
 			case i >= 0 && chinese == sentence:
 				used[untranslated[i]] = true
+				continue
 			case chinese == sentence:
 				t.Errorf("en.ts and zh.ts lack this sentence in said: %s", sentence)
 			}

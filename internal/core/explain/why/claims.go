@@ -208,7 +208,8 @@ func (e *policyExplanation) explainFailing(row *Selected, b workv1alpha2.Binding
 	}
 	e.failing++
 	row.State = c.Message
-	e.find(Problem, row.Template+": nothing new is sent: "+c.Message, "fix what the message names; the hub retries by itself")
+	e.find(Problem, row.Template+": nothing new is sent: "+c.Message,
+		"fix what the message names; the hub retries by itself")
 }
 
 // findUnclaimed reports that the policy has claimed none of the templates that it selects: a finding for each remedy,
