@@ -14,7 +14,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
@@ -141,7 +141,7 @@ func (a *API) Handler(next http.Handler) http.Handler {
 		}
 		for _, parameter := range []string{"namespace", "name"} {
 			value := r.URL.Query().Get(parameter)
-			if wrong := path.IsValidPathSegmentName(value); len(wrong) > 0 {
+			if wrong := content.IsPathSegmentName(value); len(wrong) > 0 {
 				refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest,
 					fmt.Sprintf("%s %q %s", parameter, value, strings.Join(wrong, ", ")))
 				return
