@@ -1,11 +1,14 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -112,6 +115,9 @@ func (a *API) serveKinds(w http.ResponseWriter, r *http.Request, u user.Info) {
 			}
 		}
 	}
+	slices.SortFunc(kinds, func(a, b memberKind) int { // discovery has them in no order
+		return cmp.Or(strings.Compare(a.Kind, b.Kind), strings.Compare(a.APIVersion, b.APIVersion))
+	})
 	respond(w, map[string]any{"kinds": kinds})
 }
 

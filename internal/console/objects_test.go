@@ -67,8 +67,8 @@ func TestKindsOfAMemberAreThoseThatCanBeListed(t *testing.T) {
 	})
 	w := a.request(t, alice, "GET", kindsPath+"?cluster=eu", "")
 	if got := strings.TrimSpace(w.Body.String()); got !=
-		`{"kinds":[{"apiVersion":"v1","resource":"pods","kind":"Pod","namespaced":true},`+
-			`{"apiVersion":"v1","resource":"nodes","kind":"Node","namespaced":false}]}` {
+		`{"kinds":[{"apiVersion":"v1","resource":"nodes","kind":"Node","namespaced":false},`+
+			`{"apiVersion":"v1","resource":"pods","kind":"Pod","namespaced":true}]}` {
 		t.Errorf("the kinds are %d %s", w.Code, got)
 	}
 	if len(*asked) == 0 || !strings.HasPrefix((*asked)[0], "alice ") {
