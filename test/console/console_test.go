@@ -216,7 +216,7 @@ func TestAFleetIsLookedAtInABrowser(t *testing.T) {
 
 	t.Log("look at an object of a member that has no policy")
 	b.Visit("clusters/member1?tab=objects&kind=nodes.v1")
-	b.See("member1-node-0", "Ready", "argosy get nodes -A -C member1")
+	b.See("member1-node-0", "Ready", "argosy get nodes -C member1")
 	b.Perform(chromedp.Click(".objects button"))
 	b.See("kind: Node", "nodeInfo:")
 	b.Perform(chromedp.Click("dialog button.primary"), chromedp.WaitNotPresent("dialog"))
