@@ -29,6 +29,11 @@ func Write(w http.ResponseWriter, err error) {
 
 // Refuse answers with an HTTP code, a reason and a message.
 func Refuse(w http.ResponseWriter, code int, reason metav1.StatusReason, message string) {
-	Write(w, &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: int32(code),
-		Reason: reason, Message: message}})
+	Write(w, Error(code, reason, message))
+}
+
+// Error returns an error with an HTTP code, a reason and a message.
+func Error(code int, reason metav1.StatusReason, message string) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: int32(code),
+		Reason: reason, Message: message}}
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/request"
@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/internal/apistatus"
 	"github.com/argosy-io/argosy/internal/core/explain/overview"
 	"github.com/argosy-io/argosy/internal/core/hub/roles"
 	"github.com/argosy-io/argosy/internal/history"
@@ -83,8 +84,11 @@ type API struct {
 	rows   *rows
 	kinds  *kinds
 
-	version    *historyVersion
-	namespaces *userNamespaces
+	version *historyVersion
+	// namespaces has the answers of timelineNamespaces by identity for rightsAge: an open page asks every few seconds, and
+	// a hub can have thousands of namespaces. Because seesEntry checks each entry, an old answer never shows more than the
+	// rights of the user.
+	namespaces *cache.LRUExpireCache
 	pods       *podReads
 
 	mu      sync.Mutex
@@ -103,25 +107,25 @@ func NewAPI(o Options, layer *Layer) *API {
 		return client.New(config, client.Options{Scheme: why.Scheme(), Mapper: mapper})
 	}
 	a.kinds = &kinds{config: o.Config, now: time.Now}
-	a.rights = &rights{authorizer: o.Authorizer, now: time.Now, known: map[string]verdict{}}
+	a.rights = &rights{authorizer: o.Authorizer, known: cache.NewLRUExpireCache(maxRights)}
 	a.rows = newRows(o)
 	a.version = &historyVersion{now: time.Now}
-	a.namespaces = &userNamespaces{now: time.Now, known: map[string]namespacesAt{}}
+	a.namespaces = cache.NewLRUExpireCache(maxUsers)
 	a.pods = &podReads{known: map[string]*podRead{}}
 	return a
 }
 
 // Handler answers Paths, and leaves all else to next.
 func (a *API) Handler(next http.Handler) http.Handler {
-	serve := map[string]func(http.ResponseWriter, *http.Request, user.Info){
-		mePath: a.serveMe, linkPath: a.serveLink, streamPath: a.serveStream, whyPath: a.serveWhy, importPath: a.serveImport,
-		actionsPath: a.serveActions, objectPath: a.serveObject, changePath: a.serveChange,
-		pastPath: a.servePast, releasePath: a.serveRelease, evidencePath: a.serveEvidence, timelinePath: a.serveTimeline,
-		podsPath: a.servePods, kindsPath: a.serveKinds, objectsPath: a.serveObjects, policiesPath: a.servePolicies,
-		unclaimedPath: a.serveUnclaimed}
+	answers := map[string]func(*http.Request, user.Info) (any, error){
+		mePath: a.me, linkPath: a.link, whyPath: a.why, actionsPath: a.actions, objectPath: a.object, changePath: a.change,
+		pastPath: a.past, releasePath: a.release, evidencePath: a.evidence, timelinePath: a.entries, podsPath: a.podsNow,
+		kindsPath: a.memberKinds, objectsPath: a.objects, policiesPath: a.policies, unclaimedPath: a.unclaimed}
+	streams := map[string]func(http.ResponseWriter, *http.Request, user.Info){
+		streamPath: a.serveStream, importPath: a.serveImport}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		answer, found := serve[r.URL.Path]
-		if !found {
+		answer, stream := answers[r.URL.Path], streams[r.URL.Path]
+		if answer == nil && stream == nil {
 			next.ServeHTTP(w, r)
 			return
 		}
@@ -142,13 +146,31 @@ func (a *API) Handler(next http.Handler) http.Handler {
 		for _, parameter := range []string{"namespace", "name"} {
 			value := r.URL.Query().Get(parameter)
 			if wrong := content.IsPathSegmentName(value); len(wrong) > 0 {
-				refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest,
-					fmt.Sprintf("%s %q %s", parameter, value, strings.Join(wrong, ", ")))
+				refuseError(w, badRequest("%s %q %s", parameter, value, strings.Join(wrong, ", ")))
 				return
 			}
 		}
-		answer(w, r, u)
+		if stream != nil {
+			stream(w, r, u)
+			return
+		}
+		timeout := whyTimeout
+		if r.URL.Path == changePath {
+			timeout = changeTimeout
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), timeout)
+		defer cancel()
+		v, err := answer(r.WithContext(ctx), u)
+		if err != nil {
+			refuseError(w, err)
+			return
+		}
+		respond(w, v)
 	})
+}
+
+func badRequest(format string, values ...any) error {
+	return apierrors.NewBadRequest(fmt.Sprintf(format, values...))
 }
 
 // posts lists the paths that take POST. All others take GET.
@@ -157,8 +179,8 @@ var posts = []string{linkPath, importPath, changePath}
 // LongRunning reports whether a request is a stream, which has no timeout.
 func LongRunning(r *http.Request) bool { return r.URL.Path == streamPath || r.URL.Path == importPath }
 
-// me describes the user to the pages, before they read anything else.
-type me struct {
+// userAnswer describes the user to the pages, before they read anything else.
+type userAnswer struct {
 	User   string   `json:"user"`
 	Groups []string `json:"groups"`
 	// Ends is the end of the login unless it is used.
@@ -169,30 +191,25 @@ type me struct {
 	Join bool `json:"join"`
 }
 
-func (a *API) serveMe(w http.ResponseWriter, r *http.Request, u user.Info) {
-	m := me{User: u.GetName(), Groups: u.GetGroups(), Master: slices.Contains(u.GetGroups(), user.SystemPrivilegedGroup)}
+func (a *API) me(r *http.Request, u user.Info) (any, error) {
+	m := userAnswer{User: u.GetName(), Groups: u.GetGroups(), Master: slices.Contains(u.GetGroups(), user.SystemPrivilegedGroup)}
 	if s := loginOf(r).session; s != nil {
 		m.Ends = new(s.end().UTC())
 	}
 	m.Join = a.Join != nil && a.rights.allows(r.Context(), u, createClusters)
-	respond(w, m)
+	return m, nil
 }
 
-func (a *API) serveLink(w http.ResponseWriter, r *http.Request, u user.Info) {
+func (a *API) link(r *http.Request, u user.Info) (any, error) {
 	if a.layer == nil {
-		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, "this hub serves no console")
-		return
+		return nil, apistatus.Error(http.StatusNotFound, metav1.StatusReasonNotFound, "this hub serves no console")
 	}
 	code, ends, err := a.layer.newLink(r, u)
 	var wrong *refusal
-	switch {
-	case errors.As(err, &wrong):
-		refuse(w, http.StatusForbidden, metav1.StatusReasonForbidden, wrong.Error())
-	case err != nil:
-		refuse(w, http.StatusInternalServerError, metav1.StatusReasonInternalError, err.Error())
-	default:
-		respond(w, Link{Code: code, Ends: ends})
+	if errors.As(err, &wrong) {
+		return nil, apistatus.Error(http.StatusForbidden, metav1.StatusReasonForbidden, wrong.Error())
 	}
+	return Link{Code: code, Ends: ends}, err
 }
 
 // Link is the answer to a POST to LinkPath.
@@ -216,19 +233,16 @@ func (a *API) configOf(u user.Info) *rest.Config {
 	return config
 }
 
-// whyTimeout bounds one explanation.
+// whyTimeout bounds an answer.
 const whyTimeout = 20 * time.Second
 
-// serveWhy explains an object like `argosy why` run by the user: kind, namespace, name and cluster.
-func (a *API) serveWhy(w http.ResponseWriter, r *http.Request, u user.Info) {
-	ctx, cancel := context.WithTimeout(r.Context(), whyTimeout)
-	defer cancel()
+// why explains an object like `argosy why` run by the user: kind, namespace, name and cluster.
+func (a *API) why(r *http.Request, u user.Info) (any, error) {
 	c, mapper, err := a.clientFor(u)
 	if err != nil {
-		refuse(w, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, err.Error())
-		return
+		return nil, err
 	}
-	v := r.URL.Query()
+	ctx, v := r.Context(), r.URL.Query()
 	q := why.Query{Kind: v.Get("kind"), Namespace: v.Get("namespace"), Name: v.Get("name"), Cluster: v.Get("cluster")}
 	if a.rights.allowsGet(ctx, u, why.SchedulerPath) {
 		q.Scheduler = a.Scheduler
@@ -243,24 +257,7 @@ func (a *API) serveWhy(w http.ResponseWriter, r *http.Request, u user.Info) {
 	if everywhere || a.rights.allows(ctx, u, podsOfBindings(q.Namespace)) {
 		q.Pods = why.PodsHere(a.Troubled)
 	}
-	answer, err := why.Explain(ctx, &naming{Reader: c}, mapper, q)
-	var wrong *why.Error
-	var missing *Missing
-	switch {
-	case errors.As(err, &wrong):
-		refuse(w, why.Code(wrong.Reason), wrong.Reason, wrong.Message)
-	case errors.As(err, &missing):
-		missing.refuse(w)
-	case err != nil:
-		reason := apierrors.ReasonForError(err)
-		code := http.StatusInternalServerError
-		if apierrors.IsNotFound(err) {
-			code = http.StatusNotFound
-		}
-		refuse(w, code, reason, err.Error())
-	default:
-		respond(w, answer)
-	}
+	return why.Explain(ctx, c, mapper, q)
 }
 
 // maxKubeconfig bounds the request that imports a cluster. Any user may send one.
@@ -268,36 +265,12 @@ const maxKubeconfig = 64 << 10
 
 // serveImport joins a cluster and reports each step as it is done, one JSON object a line.
 func (a *API) serveImport(w http.ResponseWriter, r *http.Request, u user.Info) {
-	ctx := r.Context()
-	// The hub connects to the address in the kubeconfig: only users who may join clusters can make it do so.
-	if !a.rights.allows(ctx, u, createClusters) {
-		createClusters.missing().refuse(w)
-		return
-	}
-	if a.Join == nil {
-		refuse(w, http.StatusNotImplemented, metav1.StatusReasonMethodNotAllowed,
-			"this hub cannot join clusters by the console")
-		return
-	}
-	if mediaType(r) != "application/json" {
-		refuse(w, http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType, "send JSON")
-		return
-	}
-	raw, err := io.ReadAll(io.LimitReader(r.Body, 2*maxKubeconfig))
-	var in JoinRequest
-	if err == nil {
-		err = json.Unmarshal(raw, &in)
-	}
+	in, err := a.joinRequest(r, u)
 	if err != nil {
-		refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, "the request is not valid JSON, or too large")
+		refuseError(w, err)
 		return
 	}
-	if in.Member, err = memberConfig([]byte(in.Kubeconfig)); err != nil {
-		refuse(w, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, err.Error())
-		return
-	}
-	in.Kubeconfig, in.Hub = "", a.URL
-	ctx, cancel := context.WithTimeout(ctx, importTimeout)
+	ctx, cancel := context.WithTimeout(r.Context(), importTimeout)
 	defer cancel()
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	flush := http.NewResponseController(w)
@@ -316,6 +289,25 @@ func (a *API) serveImport(w http.ResponseWriter, r *http.Request, u user.Info) {
 	write(map[string]any{"joined": in.Name})
 }
 
+func (a *API) joinRequest(r *http.Request, u user.Info) (in JoinRequest, err error) {
+	// The hub connects to the address in the kubeconfig: only users who may join clusters can make it do so.
+	if !a.rights.allows(r.Context(), u, createClusters) {
+		return in, createClusters.missing()
+	}
+	if a.Join == nil {
+		return in, apistatus.Error(http.StatusNotImplemented, metav1.StatusReasonMethodNotAllowed,
+			"this hub cannot join clusters by the console")
+	}
+	if err := readJSON(r, 2*maxKubeconfig, &in); err != nil {
+		return in, err
+	}
+	if in.Member, err = memberConfig([]byte(in.Kubeconfig)); err != nil {
+		return in, apistatus.Error(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, err.Error())
+	}
+	in.Kubeconfig, in.Hub = "", a.URL
+	return in, nil
+}
+
 // importTimeout bounds a join.
 const importTimeout = 2 * time.Minute
 
@@ -326,17 +318,17 @@ func podsOfBindings(namespace string) right {
 		namespace: namespace}
 }
 
-// naming is a reader whose errors name the right that is missing.
-type naming struct{ client.Reader }
+// naming is a client whose errors name the right that is missing.
+type naming struct{ client.Client }
 
-func (n *naming) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-	return missingOf(n.Reader.Get(ctx, key, obj, opts...), "get", key.Namespace)
+func (n naming) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	return missingOf(n.Client.Get(ctx, key, obj, opts...), "get", key.Namespace)
 }
 
-func (n *naming) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+func (n naming) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	in := client.ListOptions{}
 	in.ApplyOptions(opts)
-	return missingOf(n.Reader.List(ctx, list, opts...), "list", in.Namespace)
+	return missingOf(n.Client.List(ctx, list, opts...), "list", in.Namespace)
 }
 
 // missingOf returns a *Missing for an error that an object is forbidden, otherwise the error.

@@ -16,10 +16,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/client-go/rest"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
@@ -136,7 +138,7 @@ func TestRowsAreOnlyWhatTheUserMayList(t *testing.T) {
 	}
 	for round := range 1000 {
 		clear(g)
-		clear(a.rights.known)
+		a.rights.known.RemoveAll(func(any) bool { return true })
 		for _, right := range all {
 			if random.IntN(3) == 0 {
 				g[right] = true
@@ -235,9 +237,8 @@ func TestMissingRightIsNamed(t *testing.T) {
 
 func TestLostRightEndsWithinItsAge(t *testing.T) {
 	g := grants{"list clusters *": true}
-	now := time.Now()
-	r := &rights{authorizer: func() authorizer.Authorizer { return g }, now: func() time.Time { return now },
-		known: map[string]verdict{}}
+	now := clocktesting.NewFakePassiveClock(time.Now())
+	r := &rights{authorizer: func() authorizer.Authorizer { return g }, known: cache.NewLRUExpireCacheWithClock(1, now)}
 	if !r.allows(t.Context(), alice, listClusters) {
 		t.Fatal("the right is not seen")
 	}
@@ -246,12 +247,12 @@ func TestLostRightEndsWithinItsAge(t *testing.T) {
 		t.Error("another verb is allowed")
 	}
 	delete(g, "list clusters *")
-	now = now.Add(rightsAge)
+	now.SetTime(now.Now().Add(rightsAge + 1))
 	if r.allows(t.Context(), alice, listClusters) {
 		t.Error("the lost right still counts")
 	}
 	r.authorizer = func() authorizer.Authorizer { return nil }
-	now = now.Add(rightsAge)
+	now.SetTime(now.Now().Add(rightsAge + 1))
 	if r.allows(t.Context(), alice, listClusters) {
 		t.Error("without an authorizer everything is allowed")
 	}

@@ -27,6 +27,7 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/apistatus"
 	"github.com/argosy-io/argosy/internal/core/explain/simulate"
 	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/object/fields"
@@ -45,49 +46,70 @@ type Simulate func(ctx context.Context, hub *rest.Config, objects []*unstructure
 // clientFor returns a client that acts as the user. Its errors name missing rights.
 func (a *API) clientFor(u user.Info) (client.Client, meta.RESTMapper, error) {
 	mapper, err := a.kinds.mapper()
-	if err != nil {
-		return nil, nil, fmt.Errorf("reach the hub's API: %w", err)
+	var c client.Client
+	if err == nil {
+		c, err = a.connect(a.configOf(u), mapper)
 	}
-	c, err := a.connect(a.configOf(u), mapper)
 	if err != nil {
-		return nil, nil, fmt.Errorf("reach the hub's API: %w", err)
+		return nil, nil, apierrors.NewServiceUnavailable("reach the hub's API: " + err.Error())
 	}
-	return c, mapper, nil
+	return naming{c}, mapper, nil
 }
 
-// read reads the object that a query names as the user. It has responded if it returns nil.
-func (a *API) read(ctx context.Context, w http.ResponseWriter, r *http.Request, u user.Info) (
-	*unstructured.Unstructured, *meta.RESTMapping) {
+// read reads the object that a query names as the user.
+func (a *API) read(r *http.Request, u user.Info) (*unstructured.Unstructured, *meta.RESTMapping, error) {
 	c, mapper, err := a.clientFor(u)
 	if err != nil {
-		refuse(w, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, err.Error())
-		return nil, nil
+		return nil, nil, err
 	}
 	v := r.URL.Query()
-	gk := schema.ParseGroupKind(v.Get("kind"))
-	m, err := mapper.RESTMapping(gk)
+	m, err := mappingOf(mapper, v.Get("kind"))
 	if err != nil {
-		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, fmt.Sprintf("the hub does not serve the kind %q", gk))
-		return nil, nil
+		return nil, nil, err
 	}
 	obj := &unstructured.Unstructured{}
 	obj.SetGroupVersionKind(m.GroupVersionKind)
-	key := client.ObjectKey{Namespace: v.Get("namespace"), Name: v.Get("name")}
-	if err := (&naming{Reader: c}).Get(ctx, key, obj); err != nil {
-		refuseError(w, err)
-		return nil, nil
+	return obj, m, c.Get(r.Context(), client.ObjectKey{Namespace: v.Get("namespace"), Name: v.Get("name")}, obj)
+}
+
+// mappingOf returns the resource of a kind that a query names.
+func mappingOf(mapper meta.RESTMapper, kind string) (*meta.RESTMapping, error) {
+	m, err := mapper.RESTMapping(schema.ParseGroupKind(kind))
+	if err != nil {
+		return nil, apistatus.Error(http.StatusNotFound, metav1.StatusReasonNotFound,
+			fmt.Sprintf("the hub does not serve the kind %q", kind))
 	}
-	return obj, m
+	return m, nil
 }
 
 // refuseError responds with an error of the hub's API.
 func refuseError(w http.ResponseWriter, err error) {
 	var missing *Missing
-	if errors.As(err, &missing) {
+	var wrong *why.Error
+	switch {
+	case errors.As(err, &missing):
 		missing.refuse(w)
-		return
+	case errors.As(err, &wrong):
+		refuse(w, why.Code(wrong.Reason), wrong.Reason, wrong.Message)
+	default:
+		refuse(w, codeOf(err), apierrors.ReasonForError(err), err.Error())
 	}
-	refuse(w, codeOf(err), apierrors.ReasonForError(err), err.Error())
+}
+
+// readJSON reads the body of a request, which has no more than a number of bytes.
+func readJSON(r *http.Request, limit int64, into any) error {
+	media, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
+	if !strings.EqualFold(strings.TrimSpace(media), "application/json") {
+		return apistatus.Error(http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType, "send JSON")
+	}
+	raw, err := io.ReadAll(io.LimitReader(r.Body, limit))
+	if err == nil {
+		err = json.Unmarshal(raw, into)
+	}
+	if err != nil {
+		return badRequest("the request is not valid JSON, or too large")
+	}
+	return nil
 }
 
 // codeOf returns the status code of an error of an API; 500 if it has none, or not one of an error.
@@ -110,15 +132,13 @@ type action struct {
 	Missing *Missing `json:"missing,omitempty"`
 }
 
-// serveActions returns the actions of a template: kind, namespace and name.
-func (a *API) serveActions(w http.ResponseWriter, r *http.Request, u user.Info) {
-	ctx, cancel := context.WithTimeout(r.Context(), whyTimeout)
-	defer cancel()
-	obj, m := a.read(ctx, w, r, u)
-	if obj == nil {
-		return
+// actions returns the actions of a template: kind, namespace and name.
+func (a *API) actions(r *http.Request, u user.Info) (any, error) {
+	obj, m, err := a.read(r, u)
+	if err != nil {
+		return nil, err
 	}
-	all := []action{}
+	ctx, all := r.Context(), []action{}
 	for _, one := range rollout.Actions(obj, time.Now()) {
 		all = append(all, action{Action: one})
 	}
@@ -143,7 +163,7 @@ func (a *API) serveActions(w http.ResponseWriter, r *http.Request, u user.Info) 
 			next.Missing = patch.missing()
 		}
 	}
-	respond(w, all)
+	return all, nil
 }
 
 // approval returns the action that approves the stage, or the steps of a Kruise Rollout, at which a template waits; nil
@@ -193,33 +213,24 @@ func pathOf(obj *unstructured.Unstructured, m *meta.RESTMapping) string {
 	return strings.Join(append(parts, m.Resource.Resource, obj.GetName()), "/")
 }
 
-// serveObject returns an object as YAML, to be edited: kind, namespace and name. With the parameter deletePod, it is a
+// object returns an object as YAML, to be edited: kind, namespace and name. With the parameter deletePod, it is a
 // CloneSet that names this pod for deletion; with the parameter fewer, also with one replica fewer.
-func (a *API) serveObject(w http.ResponseWriter, r *http.Request, u user.Info) {
-	ctx, cancel := context.WithTimeout(r.Context(), whyTimeout)
-	defer cancel()
-	obj, _ := a.read(ctx, w, r, u)
-	if obj == nil {
-		return
+func (a *API) object(r *http.Request, u user.Info) (any, error) {
+	obj, _, err := a.read(r, u)
+	if err != nil {
+		return nil, err
 	}
 	if v := r.URL.Query(); v.Has("deletePod") {
 		pod := v.Get("deletePod")
 		if len(validation.IsDNS1123Subdomain(pod)) > 0 {
-			refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, "deletePod is not the name of a pod")
-			return
+			return nil, badRequest("deletePod is not the name of a pod")
 		}
-		var err error
 		if obj, err = fleet.DeletingPod(obj, pod, v.Has("fewer")); err != nil {
-			refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, err.Error())
-			return
+			return nil, badRequest("%v", err)
 		}
 	}
 	text, err := yaml.Marshal(editable(obj).Object)
-	if err != nil {
-		refuse(w, http.StatusInternalServerError, metav1.StatusReasonInternalError, err.Error())
-		return
-	}
-	respond(w, map[string]string{"yaml": string(text)})
+	return map[string]string{"yaml": string(text)}, err
 }
 
 // editable returns an object without the fields that the hub sets. It keeps the resourceVersion, so that an update
@@ -256,9 +267,9 @@ const (
 	maxSimulations = 2
 )
 
-// change is the body of a request: YAML with one or more objects. With a resourceVersion, an object is updated;
-// without one, it is created.
-type change struct {
+// changeRequest is YAML with one or more objects. With a resourceVersion, an object is updated; without one, it is
+// created.
+type changeRequest struct {
 	YAML  string `json:"yaml"`
 	Apply bool   `json:"apply"`
 }
@@ -302,32 +313,23 @@ type outcome struct {
 	Command  string           `json:"command"`
 }
 
-// serveChange checks objects by a dry run of the API server and simulates them, or writes them, as the user.
-func (a *API) serveChange(w http.ResponseWriter, r *http.Request, u user.Info) {
-	if mediaType(r) != "application/json" {
-		refuse(w, http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType, "send JSON")
-		return
+// change checks objects by a dry run of the API server and simulates them, or writes them, as the user.
+func (a *API) change(r *http.Request, u user.Info) (any, error) {
+	var in changeRequest
+	if err := readJSON(r, 2*maxChange, &in); err != nil {
+		return nil, err
 	}
-	raw, err := io.ReadAll(io.LimitReader(r.Body, 2*maxChange))
-	var in change
-	if err == nil {
-		err = json.Unmarshal(raw, &in)
-	}
-	if err != nil || len(in.YAML) > maxChange {
-		refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, "the request is not valid JSON, or too large")
-		return
+	if len(in.YAML) > maxChange {
+		return nil, badRequest("the text is larger than %d KiB", maxChange>>10)
 	}
 	objects, err := parse(in.YAML)
 	if err != nil {
-		refuse(w, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, err.Error())
-		return
+		return nil, apistatus.Error(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, err.Error())
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), changeTimeout)
-	defer cancel()
+	ctx := r.Context()
 	c, mapper, err := a.clientFor(u)
 	if err != nil {
-		refuse(w, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, err.Error())
-		return
+		return nil, err
 	}
 	out := outcome{Applied: in.Apply, Command: "kubectl create -f FILE"}
 	next := make([]*unstructured.Unstructured, 0, len(objects))
@@ -362,7 +364,7 @@ func (a *API) serveChange(w http.ResponseWriter, r *http.Request, u user.Info) {
 		})
 		trim(out.WhatIf)
 	}
-	respond(w, out)
+	return out, nil
 }
 
 // pastRevision is a stored revision of a workload, and the way back to it; nil for the one that it has.
@@ -383,31 +385,27 @@ type pastAnswer struct {
 	Release string `json:"release,omitempty"`
 }
 
-// servePast returns the stored revisions of a workload: kind, namespace and name.
-func (a *API) servePast(w http.ResponseWriter, r *http.Request, u user.Info) {
-	ctx, cancel := context.WithTimeout(r.Context(), whyTimeout)
-	defer cancel()
-	obj, m := a.read(ctx, w, r, u)
-	if obj == nil {
-		return
+// past returns the stored revisions of a workload: kind, namespace and name.
+func (a *API) past(r *http.Request, u user.Info) (any, error) {
+	obj, m, err := a.read(r, u)
+	if err != nil {
+		return nil, err
 	}
 	answer := pastAnswer{Revisions: []pastRevision{}, Path: pathOf(obj, m)}
 	if !fleet.KeepsHistory(obj) {
-		respond(w, answer)
-		return
+		return answer, nil
 	}
 	c, _, err := a.clientFor(u)
 	var in release.UndoInput
 	if err == nil {
-		in, err = why.Undo(ctx, &naming{Reader: c}, obj)
+		in, err = why.Undo(r.Context(), c, obj)
 	}
 	var past []release.PastRevision
 	if err == nil {
 		past, err = in.Past()
 	}
 	if err != nil {
-		refuseError(w, err)
-		return
+		return nil, err
 	}
 	answer.Release, answer.Refused = in.ReleaseOwner()
 	for _, p := range past {
@@ -425,10 +423,10 @@ func (a *API) servePast(w http.ResponseWriter, r *http.Request, u user.Info) {
 	}
 	patch := right{verb: "patch", group: m.Resource.Group, resource: m.Resource.Resource, namespace: obj.GetNamespace(),
 		name: obj.GetName()}
-	if !a.rights.allows(ctx, u, patch) {
+	if !a.rights.allows(r.Context(), u, patch) {
 		answer.Missing = patch.missing()
 	}
-	respond(w, answer)
+	return answer, nil
 }
 
 // parse reads the objects of a text. Its errors name the line of the text.
@@ -583,7 +581,7 @@ func write(ctx context.Context, c client.Client, mapper meta.RESTMapper, obj *un
 	} else {
 		verb, out.Result = "update", "updated"
 		before.SetGroupVersionKind(gvk)
-		if err = (&naming{Reader: c}).Get(ctx, client.ObjectKeyFromObject(obj), before); err == nil {
+		if err = c.Get(ctx, client.ObjectKeyFromObject(obj), before); err == nil {
 			err = c.Update(ctx, after, updates...)
 		}
 	}

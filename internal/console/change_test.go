@@ -195,7 +195,7 @@ func TestActionsApproveWhatWaits(t *testing.T) {
 // send sends a change and returns the answer.
 func (a *API) sendChange(t *testing.T, yaml string, apply bool) (outcome, int) {
 	t.Helper()
-	body, _ := json.Marshal(change{yaml, apply})
+	body, _ := json.Marshal(changeRequest{yaml, apply})
 	w := a.request(t, alice, "POST", changePath, string(body))
 	var out outcome
 	if err := json.Unmarshal(w.Body.Bytes(), &out); err != nil {
@@ -406,7 +406,7 @@ func TestInvalidChangeIsRefused(t *testing.T) {
 		"kind: Pod\nmetadata:\n  name: a\n wrong: true\n":                                          "line 4 is not valid YAML: did not find expected key",
 		strings.Repeat("{apiVersion: v1, kind: Secret, metadata: {name: a}}\n---\n", maxObjects+1): "up to 20",
 	} {
-		body, _ := json.Marshal(change{YAML: text})
+		body, _ := json.Marshal(changeRequest{YAML: text})
 		w := a.request(t, alice, "POST", changePath, string(body))
 		var status metav1.Status
 		if err := json.Unmarshal(w.Body.Bytes(), &status); err != nil || w.Code != http.StatusUnprocessableEntity ||

@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -120,7 +119,7 @@ func NewLayer(config *rest.Config, secret []byte, port int, oidc OIDC) (*Layer, 
 
 func (l *Layer) time() time.Time { return l.now() }
 
-var errToken = errors.New("the hub does not accept this token")
+var errToken error = &refusal{"the hub does not accept this token"}
 
 // login has the credentials of a request for the API server's filters. Only Layer creates it.
 type login struct {
@@ -326,13 +325,9 @@ func (l *Layer) logIn(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, "too many logins: wait a moment")
 		return
 	}
-	if mediaType(r) != "application/json" {
-		refuse(w, http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType, "send JSON")
-		return
-	}
 	var body struct{ Token, Code string }
-	if err := json.NewDecoder(io.LimitReader(r.Body, maxBody)).Decode(&body); err != nil {
-		refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, "the request is not valid JSON")
+	if err := readJSON(r, maxBody, &body); err != nil {
+		refuseError(w, err)
 		return
 	}
 	var s *session
@@ -401,13 +396,11 @@ func (l *Layer) byToken(ctx context.Context, token string) (*session, error) {
 	case len(token) > maxToken:
 		return nil, &refusal{"this is too long for a token"}
 	}
-	expiry := tokenExpiry(token)
+	expiry := claimsOf(token).end()
 	if !expiry.IsZero() && !l.now().Before(expiry) {
 		return nil, &refusal{"this token expired at " + expiry.UTC().Format(time.RFC3339)}
 	}
-	if err := l.review(ctx, token); errors.Is(err, errToken) {
-		return nil, &refusal{errToken.Error()}
-	} else if err != nil {
+	if err := l.review(ctx, token); err != nil {
 		return nil, err
 	}
 	return newSession(token, nil, expiry, l.now()), nil
@@ -423,9 +416,7 @@ func (l *Layer) redeem(ctx context.Context, code string) (*session, error) {
 	}
 	s := once.Session
 	if s.Token != "" {
-		if err := l.review(ctx, s.Token); errors.Is(err, errToken) {
-			return nil, &refusal{errToken.Error()}
-		} else if err != nil {
+		if err := l.review(ctx, s.Token); err != nil {
 			return nil, err
 		}
 	}
@@ -483,7 +474,7 @@ func (l *Layer) newLink(r *http.Request, u user.Info) (code string, ends time.Ti
 		expiry = in.certificates[0].NotAfter
 		identity = &user.DefaultInfo{Name: u.GetName(), UID: u.GetUID(), Groups: u.GetGroups(), Extra: u.GetExtra()}
 	} else {
-		expiry = tokenExpiry(token)
+		expiry = claimsOf(token).end()
 	}
 	ends = l.now().Add(LinkLife)
 	code, err = l.sealer.seal(forLink, link{Session: newSession(token, identity, expiry, l.now()), Ends: ends})
@@ -502,11 +493,6 @@ func (l *Layer) AdminLink(file, hub string) (string, error) {
 	code, err := l.sealer.seal(forLink, link{Session: newSession("", u, certs[0].NotAfter, l.now()),
 		Ends: l.now().Add(LinkLife)})
 	return LinkURL(hub, code), err
-}
-
-func mediaType(r *http.Request) string {
-	media, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
-	return strings.ToLower(strings.TrimSpace(media))
 }
 
 func respond(w http.ResponseWriter, v any) {

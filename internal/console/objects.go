@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	"github.com/argosy-io/argosy/internal/apistatus"
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/member/proxy"
 )
@@ -68,24 +69,22 @@ type memberObject struct {
 	Cells   []any `json:"cells"`
 }
 
-// memberOf returns the configuration that reaches the member which a request names, as the user. It has responded if it
-// returns nil.
-func (a *API) memberOf(w http.ResponseWriter, r *http.Request, u user.Info) (config *rest.Config, cluster string) {
+// memberOf returns the configuration that reaches the member which a request names, as the user.
+func (a *API) memberOf(r *http.Request, u user.Info) (config *rest.Config, cluster string, err error) {
 	cluster = r.URL.Query().Get("cluster")
 	if len(validation.IsDNS1123Subdomain(cluster)) > 0 {
-		refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, "give the name of a cluster")
-		return nil, ""
+		return nil, "", badRequest("give the name of a cluster")
 	}
 	config = proxy.Config(a.configOf(u), cluster)
 	config.Timeout = memberTimeout
-	return config, cluster
+	return config, cluster, nil
 }
 
-// serveKinds lists the kinds that a member serves now and whose objects can be listed: cluster.
-func (a *API) serveKinds(w http.ResponseWriter, r *http.Request, u user.Info) {
-	config, cluster := a.memberOf(w, r, u)
-	if config == nil {
-		return
+// memberKinds lists the kinds that a member serves now and whose objects can be listed: cluster.
+func (a *API) memberKinds(r *http.Request, u user.Info) (any, error) {
+	config, cluster, err := a.memberOf(r, u)
+	if err != nil {
+		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), memberTimeout)
 	defer cancel()
@@ -104,8 +103,7 @@ func (a *API) serveKinds(w http.ResponseWriter, r *http.Request, u user.Info) {
 		}
 	}
 	if err != nil {
-		refuseMemberError(w, err, cluster, "get", "")
-		return
+		return nil, memberError(err, cluster, "get", "")
 	}
 	kinds := []memberKind{}
 	for _, list := range discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list"}}, lists) {
@@ -118,7 +116,7 @@ func (a *API) serveKinds(w http.ResponseWriter, r *http.Request, u user.Info) {
 	slices.SortFunc(kinds, func(a, b memberKind) int { // discovery has them in no order
 		return cmp.Or(strings.Compare(a.Kind, b.Kind), strings.Compare(a.APIVersion, b.APIVersion))
 	})
-	respond(w, map[string]any{"kinds": kinds})
+	return map[string]any{"kinds": kinds}, nil
 }
 
 // within sends requests that end with a context.
@@ -131,25 +129,23 @@ func (w within) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.next.RoundTrip(r.WithContext(w.ctx))
 }
 
-// serveObjects lists the objects of a kind in a member: cluster, apiVersion and resource, and optionally namespace and
+// objects lists the objects of a kind in a member: cluster, apiVersion and resource, and optionally namespace and
 // continue.
-func (a *API) serveObjects(w http.ResponseWriter, r *http.Request, u user.Info) {
+func (a *API) objects(r *http.Request, u user.Info) (any, error) {
 	v := r.URL.Query()
 	kind, namespace := memberKind{APIVersion: v.Get("apiVersion"), Resource: v.Get("resource")}, v.Get("namespace")
 	if !kind.valid() || !validNamespace(namespace) {
-		refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, "give a kind, and no more than one namespace")
-		return
+		return nil, badRequest("give a kind, and no more than one namespace")
 	}
-	config, cluster := a.memberOf(w, r, u)
-	if config == nil {
-		return
+	config, cluster, err := a.memberOf(r, u)
+	if err != nil {
+		return nil, err
 	}
 	answer, err := listObjects(r.Context(), config, cluster, kind, namespace, v.Get("continue"))
 	if err != nil {
-		refuseMemberError(w, err, cluster, "list", namespace)
-		return
+		return nil, memberError(err, cluster, "list", namespace)
 	}
-	respond(w, answer)
+	return answer, nil
 }
 
 func listObjects(ctx context.Context, config *rest.Config, cluster string, kind memberKind, namespace,
@@ -220,13 +216,12 @@ func plainObjects(raw []byte, cluster string) (*memberObjects, error) {
 	return answer, nil
 }
 
-// refuseMemberError responds with an error of a read in a member. The member chooses none of the answers that mean
+// memberError returns the answer to an error of a read in a member. The member chooses none of the answers that mean
 // something else to the page: 401 would end the login of the user.
-func refuseMemberError(w http.ResponseWriter, err error, cluster, verb, namespace string) {
+func memberError(err error, cluster, verb, namespace string) error {
 	var missing *Missing
 	if err = missingInMember(err, cluster, verb, namespace); errors.As(err, &missing) {
-		missing.refuse(w)
-		return
+		return missing
 	}
 	code := codeOf(err)
 	switch {
@@ -236,7 +231,7 @@ func refuseMemberError(w http.ResponseWriter, err error, cluster, verb, namespac
 		code != http.StatusGatewayTimeout:
 		code = http.StatusBadGateway
 	}
-	refuse(w, code, apierrors.ReasonForError(err), err.Error())
+	return apistatus.Error(code, apierrors.ReasonForError(err), err.Error())
 }
 
 func rowOfObject(obj *unstructured.Unstructured, cluster string) memberObject {

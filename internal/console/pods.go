@@ -83,28 +83,24 @@ type podsError struct {
 	Missing *Missing `json:"missing,omitempty"`
 }
 
-// servePods lists the pods of a workload in members: kind, namespace and name, and clusters, separated by commas. It
+// podsNow lists the pods of a workload in members: kind, namespace and name, and clusters, separated by commas. It
 // reads the template on the hub and the pods in the members as the user.
-func (a *API) servePods(w http.ResponseWriter, r *http.Request, u user.Info) {
+func (a *API) podsNow(r *http.Request, u user.Info) (any, error) {
 	clusters := strings.FieldsFunc(r.URL.Query().Get("clusters"), func(c rune) bool { return c == ',' })
 	if len(clusters) > maxPodClusters || slices.ContainsFunc(clusters, func(name string) bool {
 		return len(validation.IsDNS1123Subdomain(name)) > 0
 	}) {
-		refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, "give up to 8 names of clusters")
-		return
+		return nil, badRequest("give up to %d names of clusters", maxPodClusters)
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), whyTimeout)
-	defer cancel()
-	obj, _ := a.read(ctx, w, r, u)
-	if obj == nil {
-		return
+	obj, _, err := a.read(r, u)
+	if err != nil {
+		return nil, err
 	}
 	selector := podSelector(obj)
 	if selector == nil || obj.GetNamespace() == "" {
-		respond(w, podsAnswer{Pods: []podRow{}, Errors: []podsError{}, None: true})
-		return
+		return podsAnswer{Pods: []podRow{}, Errors: []podsError{}, None: true}, nil
 	}
-	respond(w, a.podsOf(ctx, u, obj.GetNamespace(), selector, clusters))
+	return a.podsOf(r.Context(), u, obj.GetNamespace(), selector, clusters), nil
 }
 
 // podSelector returns the label selector of a workload's pods; nil if its kind has none.

@@ -2,13 +2,12 @@ package console
 
 import (
 	"cmp"
-	"fmt"
 	"net/http"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -45,12 +44,11 @@ type policiesAnswer struct {
 	More bool `json:"more,omitempty"`
 }
 
-// servePolicies lists the policies that a user may list, in all namespaces or in some.
-func (a *API) servePolicies(w http.ResponseWriter, r *http.Request, u user.Info) {
+// policies lists the policies that a user may list, in all namespaces or in some.
+func (a *API) policies(r *http.Request, u user.Info) (any, error) {
 	stored, err := a.rows.policies(r.Context())
 	if err != nil {
-		refuse(w, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, err.Error())
-		return
+		return nil, apierrors.NewServiceUnavailable(err.Error())
 	}
 	all := map[string][]policyRow{}
 	add := func(kind string, row policyRow) {
@@ -93,7 +91,7 @@ func (a *API) servePolicies(w http.ResponseWriter, r *http.Request, u user.Info)
 		}
 		answer.Policies = append(answer.Policies, seen...)
 	}
-	respond(w, answer)
+	return answer, nil
 }
 
 func selects(selectors []policyv1alpha1.ResourceSelector) []string {
@@ -127,8 +125,8 @@ const (
 	unclaimedPath = apiPrefix + "unclaimed"
 	// maxUnclaimed bounds the objects of an answer.
 	maxUnclaimed = 200
-	// unclaimed selects the objects without the label of the policy that claims them.
-	unclaimed = "!" + policyv1alpha1.PropagationPolicyPermanentIDLabel + ",!" +
+	// unclaimedLabels selects the objects without the label of the policy that claims them.
+	unclaimedLabels = "!" + policyv1alpha1.PropagationPolicyPermanentIDLabel + ",!" +
 		policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel
 )
 
@@ -144,42 +142,38 @@ type unclaimedObject struct {
 	Name      string `json:"name"`
 }
 
-// serveUnclaimed lists the objects of a kind that no policy has claimed, as the user: kind, and optionally namespace.
-func (a *API) serveUnclaimed(w http.ResponseWriter, r *http.Request, u user.Info) {
+// unclaimed lists the objects of a kind that no policy has claimed, as the user: kind, and optionally namespace.
+func (a *API) unclaimed(r *http.Request, u user.Info) (any, error) {
 	c, mapper, err := a.clientFor(u)
 	if err != nil {
-		refuse(w, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, err.Error())
-		return
+		return nil, err
 	}
-	gk, namespace := schema.ParseGroupKind(r.URL.Query().Get("kind")), r.URL.Query().Get("namespace")
+	namespace := r.URL.Query().Get("namespace")
 	if !validNamespace(namespace) {
-		refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, "give no more than one namespace")
-		return
+		return nil, badRequest("give no more than one namespace")
 	}
-	m, err := mapper.RESTMapping(gk)
+	m, err := mappingOf(mapper, r.URL.Query().Get("kind"))
 	if err != nil {
-		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, fmt.Sprintf("the hub does not serve the kind %q", gk))
-		return
+		return nil, err
 	}
 	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(m.GroupVersionKind.GroupVersion().WithKind(gk.Kind + "List"))
-	selector, err := labels.Parse(unclaimed)
+	list.SetGroupVersionKind(m.GroupVersionKind.GroupVersion().WithKind(m.GroupVersionKind.Kind + "List"))
+	selector, err := labels.Parse(unclaimedLabels)
 	if err == nil {
-		err = (&naming{Reader: c}).List(r.Context(), list, &client.ListOptions{Namespace: namespace, Limit: maxUnclaimed,
+		err = c.List(r.Context(), list, &client.ListOptions{Namespace: namespace, Limit: maxUnclaimed,
 			LabelSelector: selector})
 	}
 	if err != nil {
-		refuseError(w, err)
-		return
+		return nil, err
 	}
 	where := " -A"
 	if namespace != "" {
 		where = " -n " + namespace
 	}
 	answer := unclaimedAnswer{Objects: []unclaimedObject{}, More: list.Continue != "",
-		Command: "kubectl get " + m.Resource.GroupResource().String() + where + " -l '" + unclaimed + "'"}
+		Command: "kubectl get " + m.Resource.GroupResource().String() + where + " -l '" + unclaimedLabels + "'"}
 	for i := range list.Items {
 		answer.Objects = append(answer.Objects, unclaimedObject{list.Items[i].Namespace, list.Items[i].Name})
 	}
-	respond(w, answer)
+	return answer, nil
 }

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
+	"github.com/argosy-io/argosy/internal/apistatus"
 	"github.com/argosy-io/argosy/internal/core/explain/overview"
 	"github.com/argosy-io/argosy/internal/core/release"
 	"github.com/argosy-io/argosy/internal/why"
@@ -84,22 +85,14 @@ type releaseAnswer struct {
 	Unread []string `json:"unread,omitempty"`
 }
 
-// serveRelease describes a release to a user who may get it: namespace and name.
-func (a *API) serveRelease(w http.ResponseWriter, r *http.Request, u user.Info) {
-	ctx, cancel := context.WithTimeout(r.Context(), whyTimeout)
-	defer cancel()
+// release describes a release to a user who may get it: namespace and name.
+func (a *API) release(r *http.Request, u user.Info) (any, error) {
 	c, mapper, err := a.clientFor(u)
 	if err != nil {
-		refuse(w, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, err.Error())
-		return
+		return nil, err
 	}
 	key := types.NamespacedName{Namespace: r.URL.Query().Get("namespace"), Name: r.URL.Query().Get("name")}
-	answer, err := a.describeRelease(ctx, &naming{Reader: c}, mapper, u, key)
-	if err != nil {
-		refuseError(w, err)
-		return
-	}
-	respond(w, answer)
+	return a.describeRelease(r.Context(), c, mapper, u, key)
 }
 
 // describeRelease returns a release and what the user can do to it. reader has the rights of the user.
@@ -150,35 +143,25 @@ func (a *API) describeRelease(ctx context.Context, reader client.Reader, mapper 
 	return answer, nil
 }
 
-// serveEvidence returns what a user decides about at a gate of a release: namespace, name and gate.
-func (a *API) serveEvidence(w http.ResponseWriter, r *http.Request, u user.Info) {
-	ctx, cancel := context.WithTimeout(r.Context(), whyTimeout)
-	defer cancel()
+// evidence returns what a user decides about at a gate of a release: namespace, name and gate.
+func (a *API) evidence(r *http.Request, u user.Info) (any, error) {
 	c, mapper, err := a.clientFor(u)
 	if err != nil {
-		refuse(w, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, err.Error())
-		return
+		return nil, err
 	}
 	v, rel := r.URL.Query(), &releasev1alpha1.Release{}
 	key := types.NamespacedName{Namespace: v.Get("namespace"), Name: v.Get("name")}
-	if err := (&naming{Reader: c}).Get(ctx, key, rel); err != nil {
-		refuseError(w, err)
-		return
+	if err := c.Get(r.Context(), key, rel); err != nil {
+		return nil, err
 	}
 	waiting := release.WaitingGates(rel)
 	i := slices.IndexFunc(waiting, func(g releasev1alpha1.ReleaseGateStatus) bool { return g.Name == v.Get("gate") })
 	if i < 0 {
-		refuse(w, http.StatusConflict, metav1.StatusReasonConflict,
+		return nil, apistatus.Error(http.StatusConflict, metav1.StatusReasonConflict,
 			fmt.Sprintf("release %s does not wait at gate %q any more", rel.Name, v.Get("gate")))
-		return
 	}
 	reader := &why.ReleaseReader{Client: c, Mapper: mapper, Namespace: rel.Namespace, Now: time.Now}
-	evidence, err := reader.Evidence(ctx, rel, waiting[i])
-	if err != nil {
-		refuseError(w, err)
-		return
-	}
-	respond(w, evidence)
+	return reader.Evidence(r.Context(), rel, waiting[i])
 }
 
 // verdicts returns what a user can say at the gates at which a release waits.

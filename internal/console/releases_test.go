@@ -19,8 +19,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -315,10 +317,10 @@ func TestLostRightEndsInTheTimeLineWithinItsAge(t *testing.T) {
 	a := newTestAPI(t, g, objs...)
 	store := openHistory(t, a)
 	count := &counting{Authorizer: g}
-	now := time.Unix(1_800_000_002, 0)
-	clock := func() time.Time { return now }
+	clock := clocktesting.NewFakePassiveClock(time.Unix(1_800_000_002, 0))
 	a.Authorizer = func() authorizer.Authorizer { return count }
-	a.rights.authorizer, a.rights.now, a.version.now, a.namespaces.now = a.Authorizer, clock, clock, clock
+	a.rights.authorizer, a.rights.known = a.Authorizer, cache.NewLRUExpireCacheWithClock(100, clock)
+	a.version.now, a.namespaces = clock.Now, cache.NewLRUExpireCacheWithClock(10, clock)
 	if err := store.RecordFleet(t.Context(), []history.FleetEvent{{UID: "w", Type: history.Moved, At: time.Now(),
 		Workload: history.Workload{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web"}}}); err != nil {
 		t.Fatal(err)
@@ -337,7 +339,7 @@ func TestLostRightEndsInTheTimeLineWithinItsAge(t *testing.T) {
 	}
 	before := count.asked
 	for range 5 {
-		now = now.Add(2 * time.Second)
+		clock.SetTime(clock.Now().Add(2 * time.Second))
 		if again := ask(first.Version); !again.Same {
 			t.Fatalf("without a change, the answer is %+v", again)
 		}
@@ -347,7 +349,7 @@ func TestLostRightEndsInTheTimeLineWithinItsAge(t *testing.T) {
 	}
 
 	clear(g)
-	now = time.Unix(1_800_000_002, 0).Add(rightsAge)
+	clock.SetTime(time.Unix(1_800_000_003, 0).Add(rightsAge))
 	if lost := ask(first.Version); lost.Same || len(lost.Entries) > 0 {
 		t.Errorf("after the loss of the right, the answer is %+v", lost)
 	}
@@ -396,8 +398,8 @@ func TestTimelineHasOnlyWhatTheUserMayList(t *testing.T) {
 	seen := map[string]int{}
 	for range 300 {
 		clear(g)
-		clear(a.rights.known)
-		clear(a.namespaces.known)
+		a.rights.known.RemoveAll(func(any) bool { return true })
+		a.namespaces.RemoveAll(func(any) bool { return true })
 		for _, right := range all {
 			g[right] = random.IntN(3) == 0
 		}

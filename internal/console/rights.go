@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
@@ -22,16 +22,11 @@ const rightsAge = 15 * time.Second
 // rights caches verdicts of the API server's authorizer. If the authorizer cannot decide, the right is denied.
 type rights struct {
 	authorizer func() authorizer.Authorizer
-	now        func() time.Time
-
-	mu    sync.Mutex
-	known map[string]verdict
+	known      *cache.LRUExpireCache
 }
 
-type verdict struct {
-	allowed bool
-	at      time.Time
-}
+// maxRights bounds the cached verdicts.
+const maxRights = 20000
 
 // right is a verb on a resource; an empty namespace or name is all of them.
 type right struct{ verb, group, resource, subresource, namespace, name string }
@@ -78,32 +73,16 @@ func (r *rights) decide(ctx context.Context, u user.Info, what string, attribute
 	if r.authorizer() == nil {
 		return false // the API server starts: nothing is decided yet
 	}
-	now, key := r.now(), identity(u)+"\x01"+what
-	r.mu.Lock()
-	v, found := r.known[key]
-	r.mu.Unlock()
-	if found && now.Sub(v.at) < rightsAge {
-		return v.allowed
+	key := identity(u) + "\x01" + what
+	if known, found := r.known.Get(key); found {
+		return known == true
 	}
 	allowed, err := r.authorized(ctx, attributes)
-	v = verdict{err == nil && allowed, now}
-	if ctx.Err() != nil {
-		return false
+	allowed = err == nil && allowed && ctx.Err() == nil
+	if ctx.Err() == nil {
+		r.known.Add(key, allowed, rightsAge)
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.known) > 20000 {
-		for k, old := range r.known {
-			if now.Sub(old.at) >= rightsAge {
-				delete(r.known, k)
-			}
-		}
-		if len(r.known) > 20000 {
-			clear(r.known)
-		}
-	}
-	r.known[key] = v
-	return v.allowed
+	return allowed
 }
 
 // identity returns a text that differs for users who may have different rights.

@@ -167,22 +167,26 @@ func sealedCookie(r *http.Request, port int) string {
 	return sealed.String()
 }
 
-// tokenExpiry returns when a JSON web token ends, by its own claim; zero for other tokens. The API server verifies the
-// token, so the claim only shortens the session.
-func tokenExpiry(token string) time.Time {
-	parts := strings.Split(token, ".")
-	if len(parts) != 3 {
+// claims of a JSON web token. Nonce ties an ID token to a login, Expiry only shortens a session.
+type claims struct {
+	Nonce  string `json:"nonce"`
+	Expiry int64  `json:"exp"`
+}
+
+// claimsOf returns the claims of a JSON web token; none for other tokens. The API server verifies the token.
+func claimsOf(token string) (c claims) {
+	if parts := strings.Split(token, "."); len(parts) == 3 {
+		if raw, err := base64.RawURLEncoding.DecodeString(parts[1]); err != nil || json.Unmarshal(raw, &c) != nil {
+			return claims{}
+		}
+	}
+	return c
+}
+
+// end returns when the token ends; zero if it does not say.
+func (c claims) end() time.Time {
+	if c.Expiry == 0 {
 		return time.Time{}
 	}
-	raw, err := base64.RawURLEncoding.DecodeString(parts[1])
-	if err != nil {
-		return time.Time{}
-	}
-	var claims struct {
-		Expiry int64 `json:"exp"`
-	}
-	if json.Unmarshal(raw, &claims) != nil || claims.Expiry == 0 {
-		return time.Time{}
-	}
-	return time.Unix(claims.Expiry, 0)
+	return time.Unix(c.Expiry, 0)
 }

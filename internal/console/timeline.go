@@ -13,7 +13,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -93,37 +93,36 @@ func timelineFilter(v url.Values, now time.Time) (history.TimelineFilter, error)
 	return f, nil
 }
 
-// serveTimeline returns events of the fleet, the newest first: see timelineFilter. The parameter version is the version
-// of the last answer.
-func (a *API) serveTimeline(w http.ResponseWriter, r *http.Request, u user.Info) {
+// entries returns events of the fleet, the newest first: see timelineFilter. The parameter version is that of the last
+// answer.
+func (a *API) entries(r *http.Request, u user.Info) (any, error) {
 	v := r.URL.Query()
 	f, err := timelineFilter(v, time.Now())
 	if err != nil {
-		refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, err.Error())
-		return
+		return nil, badRequest("%v", err)
 	}
 	if a.History == nil {
-		respond(w, timelineAnswer{Entries: []history.Entry{}, Off: true})
-		return
+		return timelineAnswer{Entries: []history.Entry{}, Off: true}, nil
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), whyTimeout)
-	defer cancel()
-	answer, err := a.timelineSince(ctx, u, f, v.Get("version"))
+	answer, err := a.timelineSince(r.Context(), u, f, v.Get("version"))
 	if err != nil {
-		refuse(w, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, err.Error())
-		return
+		return nil, apierrors.NewServiceUnavailable(err.Error())
 	}
-	respond(w, answer)
+	return answer, nil
 }
 
 // timelineSince returns a page, without entries if the tab has the current version. It checks the rights of the user
 // before it reads the database.
 func (a *API) timelineSince(ctx context.Context, u user.Info, f history.TimelineFilter,
 	version string) (answer timelineAnswer, err error) {
-	f.Namespaces, err = a.namespaces.namespacesOf(u, func() ([]string, error) { return a.timelineNamespaces(ctx, u) })
-	if err != nil {
-		return answer, err
+	known, found := a.namespaces.Get(identity(u))
+	if !found {
+		if known, err = a.timelineNamespaces(ctx, u); err != nil {
+			return answer, err
+		}
+		a.namespaces.Add(identity(u), known, rightsAge)
 	}
+	f.Namespaces, _ = known.([]string)
 	if f.Namespaces != nil && len(f.Namespaces) == 0 {
 		return timelineAnswer{Entries: []history.Entry{}, Missing: a.missingTimeline(ctx, u)}, nil
 	}
@@ -151,44 +150,8 @@ func (a *API) timelineSince(ctx context.Context, u user.Info, f history.Timeline
 	return answer, nil
 }
 
-// userNamespaces caches timelineNamespaces of each user for rightsAge: an open page asks every few seconds, and a hub
-// can have thousands of namespaces. Because seesEntry checks each entry, an old answer never shows more than the rights
-// of the user.
-type userNamespaces struct {
-	now func() time.Time
-
-	mu    sync.Mutex
-	known map[string]namespacesAt // by identity
-}
-
-type namespacesAt struct {
-	names []string
-	at    time.Time
-}
-
 // maxUsers bounds the users in a cache. Whoever may impersonate can name any number.
 const maxUsers = 1000
-
-func (n *userNamespaces) namespacesOf(u user.Info, read func() ([]string, error)) ([]string, error) {
-	now, key := n.now(), identity(u)
-	n.mu.Lock()
-	known, found := n.known[key]
-	n.mu.Unlock()
-	if found && now.Sub(known.at) < rightsAge {
-		return known.names, nil
-	}
-	names, err := read()
-	if err != nil {
-		return nil, err
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if len(n.known) >= maxUsers {
-		clear(n.known)
-	}
-	n.known[key] = namespacesAt{names, now}
-	return names, nil
-}
 
 // historyVersion is the version of the history for all tabs. It changes with the newest entries.
 type historyVersion struct {
