@@ -192,7 +192,8 @@ type userAnswer struct {
 }
 
 func (a *API) me(r *http.Request, u user.Info) (any, error) {
-	m := userAnswer{User: u.GetName(), Groups: u.GetGroups(), Master: slices.Contains(u.GetGroups(), user.SystemPrivilegedGroup)}
+	m := userAnswer{User: u.GetName(), Groups: u.GetGroups(),
+		Master: slices.Contains(u.GetGroups(), user.SystemPrivilegedGroup)}
 	if s := loginOf(r).session; s != nil {
 		m.Ends = new(s.end().UTC())
 	}

@@ -35,19 +35,26 @@ func Amount(name corev1.ResourceName, q resource.Quantity) int64 {
 func (a Amounts) List() corev1.ResourceList {
 	list := make(corev1.ResourceList, len(a))
 	for name, n := range a {
-		switch {
-		case n == 0, strings.HasPrefix(string(name), portPrefix):
-		case name == corev1.ResourceCPU, name == corev1.ResourceLimitsCPU:
-			list[name] = *resource.NewMilliQuantity(n, resource.DecimalSI)
-		case name == corev1.ResourceMemory, name == corev1.ResourceEphemeralStorage,
-			name == corev1.ResourceLimitsMemory, name == corev1.ResourceLimitsEphemeralStorage,
-			strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix):
-			list[name] = *resource.NewQuantity(n, resource.BinarySI)
-		default:
-			list[name] = *resource.NewQuantity(n, resource.DecimalSI)
+		if n != 0 && !strings.HasPrefix(string(name), portPrefix) {
+			list[name] = Quantity(name, n)
 		}
 	}
 	return list
+}
+
+// Quantity is the inverse of Amount.
+func Quantity(name corev1.ResourceName, n int64) resource.Quantity {
+	switch name {
+	case corev1.ResourceCPU, corev1.ResourceLimitsCPU:
+		return *resource.NewMilliQuantity(n, resource.DecimalSI)
+	case corev1.ResourceMemory, corev1.ResourceStorage, corev1.ResourceEphemeralStorage,
+		corev1.ResourceLimitsMemory, corev1.ResourceLimitsEphemeralStorage:
+		return *resource.NewQuantity(n, resource.BinarySI)
+	}
+	if strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix) {
+		return *resource.NewQuantity(n, resource.BinarySI)
+	}
+	return *resource.NewQuantity(n, resource.DecimalSI)
 }
 
 // add adds the requests of the given number of pods. The number may be negative.
@@ -70,18 +77,14 @@ func (a Amounts) addUpTo(requests []request, times int64) {
 
 // canonical returns a shared string for the names that every pod has, which saves memory.
 func canonical(name corev1.ResourceName) corev1.ResourceName {
-	switch name {
-	case corev1.ResourceCPU:
-		return corev1.ResourceCPU
-	case corev1.ResourceMemory:
-		return corev1.ResourceMemory
-	case corev1.ResourceEphemeralStorage:
-		return corev1.ResourceEphemeralStorage
-	case corev1.ResourcePods:
-		return corev1.ResourcePods
+	if i := slices.Index(everyPod, name); i >= 0 {
+		return everyPod[i]
 	}
 	return name
 }
+
+var everyPod = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage,
+	corev1.ResourcePods}
 
 // request is a positive amount of a resource.
 type request struct {

@@ -47,7 +47,7 @@ func requests(need *workv1alpha2.ReplicaRequirements, n int64) string {
 		if q.IsZero() {
 			continue
 		}
-		texts = append(texts, amount(name, quantity(name, capacity.AmountsOf(corev1.ResourceList{name: q})[name]*n)))
+		texts = append(texts, amount(name, capacity.Quantity(name, capacity.Amount(name, q)*n)))
 	}
 	if len(texts) == 0 {
 		return ""
@@ -58,15 +58,4 @@ func requests(need *workv1alpha2.ReplicaRequirements, n int64) string {
 // amount returns "cpu 4" or "memory 8Gi".
 func amount(name corev1.ResourceName, q resource.Quantity) string {
 	return string(name) + " " + capacity.UnitOf(name, q).Write(q)
-}
-
-// quantity returns an amount as Kubernetes writes it.
-func quantity(name corev1.ResourceName, n int64) resource.Quantity {
-	switch name {
-	case corev1.ResourceCPU:
-		return *resource.NewMilliQuantity(n, resource.DecimalSI)
-	case corev1.ResourceMemory, corev1.ResourceEphemeralStorage, corev1.ResourceStorage:
-		return *resource.NewQuantity(n, resource.BinarySI)
-	}
-	return *resource.NewQuantity(n, resource.DecimalSI)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -214,11 +215,11 @@ func Kinds(objects []Object) []schema.GroupKind {
 
 func (f *Fleet) clone() *Fleet {
 	next := *f
-	next.clusters, next.templates, next.policies = copied(f.clusters), copied(f.templates), copied(f.policies)
-	next.overrides, next.bindings, next.customizations = copied(f.overrides), copied(f.bindings), copied(f.customizations)
-	next.webhooks, next.priorities, next.clusterScoped = copied(f.webhooks), copied(f.priorities), copied(f.clusterScoped)
-	next.invented, next.members, next.made, next.rebalancers = copied(f.invented), copied(f.members), copied(f.made),
-		copied(f.rebalancers)
+	next.clusters, next.templates, next.policies = maps.Clone(f.clusters), maps.Clone(f.templates), maps.Clone(f.policies)
+	next.overrides, next.bindings, next.customizations = maps.Clone(f.overrides), maps.Clone(f.bindings), maps.Clone(f.customizations)
+	next.webhooks, next.priorities, next.clusterScoped = maps.Clone(f.webhooks), maps.Clone(f.priorities), maps.Clone(f.clusterScoped)
+	next.invented, next.members, next.made, next.rebalancers = maps.Clone(f.invented), maps.Clone(f.members), maps.Clone(f.made),
+		maps.Clone(f.rebalancers)
 	return &next
 }
 
@@ -309,36 +310,24 @@ func (f *Fleet) addOne(u *unstructured.Unstructured, recorded bool, warn func(st
 	case configv1alpha1.GroupVersion.Group:
 		switch gvk.Kind {
 		case "ResourceInterpreterCustomization":
-			c := &configv1alpha1.ResourceInterpreterCustomization{}
-			if err := decode(u, c, recorded); err != nil {
-				return err
-			}
-			if !recorded {
-				if errs := validate.Customization(c, nil); len(errs) > 0 {
-					return errs.ToAggregate()
+			return put(f.customizations, u, recorded, func(c *configv1alpha1.ResourceInterpreterCustomization) error {
+				if recorded {
+					return nil
 				}
-			}
-			f.customizations[c.Name] = c
-			return nil
+				return errors.Join(validate.Customization(c, nil).ToAggregate())
+			})
 		case "ResourceInterpreterWebhookConfiguration":
-			c := &configv1alpha1.ResourceInterpreterWebhookConfiguration{}
-			if err := decode(u, c, recorded); err != nil {
-				return err
-			}
-			f.webhooks[c.Name] = c
-			return nil
+			return put(f.webhooks, u, recorded,
+				func(*configv1alpha1.ResourceInterpreterWebhookConfiguration) error { return nil })
 		}
 	case appsv1alpha1.GroupVersion.Group:
 		if gvk.Kind == "WorkloadRebalancer" {
-			r := &appsv1alpha1.WorkloadRebalancer{}
-			if err := decode(u, r, recorded); err != nil {
-				return err
-			}
-			if !recorded {
-				r.CreationTimestamp, r.Status = metav1.Time{}, appsv1alpha1.WorkloadRebalancerStatus{} // as when it is created
-			}
-			f.rebalancers[r.Name] = r
-			return nil
+			return put(f.rebalancers, u, recorded, func(r *appsv1alpha1.WorkloadRebalancer) error {
+				if !recorded {
+					r.CreationTimestamp, r.Status = metav1.Time{}, appsv1alpha1.WorkloadRebalancerStatus{} // as when it is created
+				}
+				return nil
+			})
 		}
 	case schedulingv1.GroupName:
 		if gvk.Kind == "PriorityClass" {
@@ -405,10 +394,9 @@ func joined(below, above map[string]string) map[string]string {
 	if len(below)+len(above) == 0 {
 		return nil
 	}
-	all := copied(below)
-	for k, v := range above {
-		all[k] = v
-	}
+	all := map[string]string{}
+	maps.Copy(all, below)
+	maps.Copy(all, above)
 	return all
 }
 
@@ -464,10 +452,12 @@ func decode(u *unstructured.Unstructured, into any, recorded bool) error {
 	return runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(u.Object, into, !recorded)
 }
 
-func copied[K comparable, V any](m map[K]V) map[K]V {
-	out := make(map[K]V, len(m))
-	for k, v := range m {
-		out[k] = v
+// put decodes an object, and puts it into a map by its name.
+func put[T any](into map[string]*T, u *unstructured.Unstructured, recorded bool, check func(*T) error) error {
+	obj := new(T)
+	if err := decode(u, obj, recorded); err != nil {
+		return err
 	}
-	return out
+	into[u.GetName()] = obj
+	return check(obj)
 }

@@ -268,7 +268,7 @@ func (f *Fleet) seenClusters(r rooms) []*clusterv1alpha1.Cluster {
 			summary := c.Status.ResourceSummary
 			summary.Allocating, summary.Allocated = nil, corev1.ResourceList{}
 			for resource, n := range capacity.AmountsOf(summary.Allocatable) {
-				summary.Allocated[resource] = quantity(resource, n-free[resource])
+				summary.Allocated[resource] = capacity.Quantity(resource, n-free[resource])
 			}
 		}
 		out = append(out, c)

@@ -30,7 +30,7 @@ func settled(t testing.TB, text string) []Object {
 		c = c.DeepCopy()
 		c.Status.ResourceSummary.Allocated = corev1.ResourceList{}
 		for r, total := range capacity.AmountsOf(c.Status.ResourceSummary.Allocatable) {
-			c.Status.ResourceSummary.Allocated[r] = quantity(r, total-s.rooms.free[name][r])
+			c.Status.ResourceSummary.Allocated[r] = capacity.Quantity(r, total-s.rooms.free[name][r])
 		}
 		f.clusters[name] = c
 	}

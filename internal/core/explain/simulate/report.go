@@ -22,6 +22,7 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/cluster/capacity"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/match"
@@ -250,10 +251,8 @@ func report(ctx context.Context, c Change, before, after *state) Report {
 	}
 
 	// 2. The clusters.
-	names := copied(before.clusters)
-	for name, cluster := range after.clusters {
-		names[name] = cluster
-	}
+	names := maps.Clone(before.clusters)
+	maps.Copy(names, after.clusters)
 	for _, name := range sortedKeys(names) {
 		cluster := Cluster{Name: name}
 		if n := replicas[name]; n != nil {
@@ -433,15 +432,15 @@ func (c *Cluster) headroom(name string, before, after *state) {
 	}
 	c.Headroom = map[corev1.ResourceName]Headroom{}
 	for name, n := range allocatable {
-		h := Headroom{Allocatable: quantity(name, n)}
+		h := Headroom{Allocatable: capacity.Quantity(name, n)}
 		was, counted := was.free[name]
 		if counted {
-			h.Before = ptr(quantity(name, was))
+			h.Before = new(capacity.Quantity(name, was))
 		}
 		if is, still := is.free[name]; still {
-			h.After = ptr(quantity(name, is))
+			h.After = new(capacity.Quantity(name, is))
 			if is < 0 && (!counted || is < was) {
-				c.Short = append(c.Short, amount(name, quantity(name, -is)))
+				c.Short = append(c.Short, amount(name, capacity.Quantity(name, -is)))
 			}
 		}
 		c.Headroom[name] = h
@@ -546,7 +545,7 @@ func laid(recorded, applied any) any {
 	switch a := applied.(type) {
 	case map[string]any:
 		if r, ok := recorded.(map[string]any); ok {
-			all := copied(r)
+			all := maps.Clone(r)
 			for k, v := range a {
 				all[k] = laid(r[k], v)
 			}
@@ -608,10 +607,8 @@ func differences(a, b any, path string, values bool, out *[]string) {
 	}
 	if x, ok := a.(map[string]any); ok {
 		if y, ok := b.(map[string]any); ok {
-			both := copied(x)
-			for k, v := range y {
-				both[k] = v
-			}
+			both := maps.Clone(x)
+			maps.Copy(both, y)
 			for k := range both {
 				differences(x[k], y[k], strings.TrimPrefix(path+"."+k, "."), values, out)
 			}

@@ -1,7 +1,9 @@
 package simulate
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -63,12 +65,7 @@ func (r rooms) join(f *Fleet, name string) error {
 		return nil
 	}
 	// It is unknown on which nodes the existing replicas run.
-	keys := make([]types.NamespacedName, 0, len(f.bindings))
-	for key := range f.bindings {
-		keys = append(keys, key)
-	}
-	slices.SortFunc(keys, compareKeys)
-	for _, key := range keys {
+	for _, key := range slices.SortedFunc(maps.Keys(f.bindings), compareKeys) {
 		spec := f.bindings[key].BindingSpec()
 		if a := capacity.AssumptionOf(f.bindings[key], capacity.PartsOf(f.bindings[key]), name, nil,
 			spec.Clusters); a.Replicas > 0 {
@@ -80,10 +77,7 @@ func (r rooms) join(f *Fleet, name string) error {
 }
 
 func compareKeys(a, b types.NamespacedName) int {
-	if a.Namespace != b.Namespace {
-		return strings.Compare(a.Namespace, b.Namespace)
-	}
-	return strings.Compare(a.Name, b.Name)
+	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 }
 
 // freeOf returns the free capacity in the summary; nil if there is no summary.
@@ -109,22 +103,12 @@ func (r rooms) capacityFor(b workv1alpha2.Binding) schedule.Capacity {
 	var parts []capacity.Part
 	var sets bool
 	var likeness string
-	var requests capacity.Amounts
-	each := int64(1) // pods
-	if len(spec.Components) > 0 {
-		requests, each = capacity.Amounts{}, 0
-		for i := range spec.Components {
-			c := &spec.Components[i]
-			each += int64(c.Replicas)
-			if c.ReplicaRequirements == nil {
-				continue
-			}
-			for name, n := range capacity.AmountsOf(c.ReplicaRequirements.ResourceRequest) {
-				requests[name] += n * int64(c.Replicas)
-			}
+	requests, each := capacity.Amounts{}, int64(0) // of all pods in one cluster, or of a replica
+	for _, p := range requestsOf(spec) {
+		each += p.replicas
+		for name, n := range p.need {
+			requests[name] += n * p.replicas
 		}
-	} else if need := spec.ReplicaRequirements; need != nil {
-		requests = capacity.AmountsOf(need.ResourceRequest)
 	}
 	return func(cluster string) (int32, bool) {
 		if m := r.members[cluster]; m != nil && m.HasNodes() {
@@ -193,31 +177,39 @@ func (r rooms) move(was, is workv1alpha2.Binding, rewritten bool) {
 	}
 }
 
+// part is a number of pods with equal requests.
+type part struct {
+	need     capacity.Amounts
+	replicas int64
+}
+
+// requestsOf returns the components of a binding; without any, one replica.
+func requestsOf(spec *workv1alpha2.ResourceBindingSpec) (parts []part) {
+	if len(spec.Components) == 0 {
+		one := part{replicas: 1}
+		if r := spec.ReplicaRequirements; r != nil {
+			one.need = capacity.AmountsOf(r.ResourceRequest)
+		}
+		return []part{one}
+	}
+	for _, c := range spec.Components {
+		p := part{replicas: int64(c.Replicas)}
+		if r := c.ReplicaRequirements; r != nil {
+			p.need = capacity.AmountsOf(r.ResourceRequest)
+		}
+		parts = append(parts, p)
+	}
+	return parts
+}
+
 // account adds the requests of a binding to the free capacity by summary, or subtracts them.
 func (r rooms) account(b workv1alpha2.Binding, sign int64) {
 	if b == nil || len(b.BindingSpec().Clusters) == 0 || len(r.free) == 0 {
 		return
 	}
-	// The requests of each target: with several components those of all, otherwise those of its replicas.
+	// Each target has all components, or its replicas.
 	spec := b.BindingSpec()
-	type part struct {
-		need     capacity.Amounts
-		replicas int64
-	}
-	var parts []part
-	for i := range spec.Components {
-		p := part{replicas: int64(spec.Components[i].Replicas)}
-		if need := spec.Components[i].ReplicaRequirements; need != nil {
-			p.need = capacity.AmountsOf(need.ResourceRequest)
-		}
-		parts = append(parts, p)
-	}
-	if len(spec.Components) == 0 {
-		parts = []part{{}}
-		if need := spec.ReplicaRequirements; need != nil {
-			parts[0].need = capacity.AmountsOf(need.ResourceRequest)
-		}
-	}
+	parts := requestsOf(spec)
 	for _, t := range spec.Clusters {
 		free, known := r.free[t.Name]
 		if !known {
@@ -303,7 +295,7 @@ func (r rooms) balances(clusters map[string]*clusterv1alpha1.Cluster) map[string
 			b.allocatable, b.free = m.Sums()
 			all[name] = b
 		} else if free, known := r.free[name]; known {
-			all[name] = balance{allocatable: capacity.AmountsOf(c.Status.ResourceSummary.Allocatable), free: copied(free)}
+			all[name] = balance{allocatable: capacity.AmountsOf(c.Status.ResourceSummary.Allocatable), free: maps.Clone(free)}
 		}
 	}
 	return all

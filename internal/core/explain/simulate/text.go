@@ -1,9 +1,11 @@
 package simulate
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -59,16 +61,12 @@ func (r Report) Print(out io.Writer, all bool) error {
 	}
 
 	table := tabwriter.NewWriter(&b, 0, 8, 3, ' ', 0)
-	header := false
-	for _, w := range r.Workloads {
-		if !w.Changed() && !all {
-			continue
-		}
-		if !header {
-			header = true
-			section("Workloads")
-			fmt.Fprintln(table, "  WORKLOAD\tPOLICY\tBEFORE\tAFTER\tMOVED\tWHY")
-		}
+	shown := slices.DeleteFunc(slices.Clone(r.Workloads), func(w Workload) bool { return !w.Changed() && !all })
+	if len(shown) > 0 {
+		section("Workloads")
+		fmt.Fprintln(table, "  WORKLOAD\tPOLICY\tBEFORE\tAFTER\tMOVED\tWHY")
+	}
+	for _, w := range shown {
 		policy := short(w.After.Policy)
 		if w.Before.Policy != w.After.Policy && w.Before.Policy != "" {
 			policy = short(w.Before.Policy) + " → " + policy
@@ -78,49 +76,41 @@ func (r Report) Print(out io.Writer, all bool) error {
 			why = "rolls out in " + text.Names(rollsOut, listed)
 		}
 		text.Fprintf(table, "  %s\t%s\t%s\t%s\t%d\t%s\n", w.ref(), policy, shares(w.Before), shares(w.After), w.Moved,
-			orNone(why))
+			cmp.Or(why, "-"))
 	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	header = false
+	var stays, undetermined, manifests []string
 	for _, w := range r.Workloads {
 		for _, why := range w.Stays {
-			if !header {
-				header = true
-				section("Stays")
-			}
-			text.Fprintf(&b, "  %s %s\n", w.ref(), why)
+			stays = append(stays, w.ref()+" "+why)
 		}
-	}
-	header = false
-	for _, w := range r.Workloads {
-		if w.Undetermined == "" {
-			continue
+		if w.Undetermined != "" {
+			undetermined = append(undetermined, w.ref()+": "+w.Undetermined)
 		}
-		if !header {
-			header = true
-			section("Can get other clusters on the hub")
-		}
-		text.Fprintf(&b, "  %s: %s\n", w.ref(), w.Undetermined)
-	}
-	header = false
-	for _, w := range r.Workloads {
 		for _, o := range w.Overridden {
 			for _, c := range o.Changes {
-				if !header {
-					header = true
-					section("Manifests")
-				}
-				text.Fprintf(&b, "  %s in %s: %s\n", w.ref(), o.Cluster, c)
+				manifests = append(manifests, w.ref()+" in "+o.Cluster+": "+c)
 			}
+		}
+	}
+	for _, list := range []struct {
+		title string
+		lines []string
+	}{{"Stays", stays}, {"Can get other clusters on the hub", undetermined}, {"Manifests", manifests}} {
+		if len(list.lines) > 0 {
+			section(list.title)
+		}
+		for _, line := range list.lines {
+			text.Fprintf(&b, "  %s\n", line)
 		}
 	}
 
 	section("Clusters (free before → after)")
 	fmt.Fprintln(table, "  CLUSTER\tSTATE\tREPLICAS\tCPU\tMEMORY\tPODS")
 	for _, c := range r.Clusters {
-		text.Fprintf(table, "  %s\t%s\t%s", c.Name, orNone(c.State), arrow(fmt.Sprint(c.Before), fmt.Sprint(c.After)))
+		text.Fprintf(table, "  %s\t%s\t%s", c.Name, cmp.Or(c.State, "-"), arrow(fmt.Sprint(c.Before), fmt.Sprint(c.After)))
 		for _, name := range columns {
 			h, known := c.Headroom[name]
 			cell := "unknown"
@@ -148,7 +138,7 @@ func (r Report) Print(out io.Writer, all bool) error {
 		text.Fprintf(&b, " Replicas without a cluster: %d.", s.UnplacedReplicas)
 	}
 	b.WriteByte('\n')
-	_, err := io.WriteString(out, trimmed(b.String()))
+	_, err := io.WriteString(out, blanks.ReplaceAllString(b.String(), ""))
 	return err
 }
 
@@ -194,14 +184,8 @@ func (w Workload) rollsOut() (clusters []string) {
 	return clusters
 }
 
-// trimmed has no blanks at the end of lines.
-func trimmed(text string) string {
-	lines := strings.Split(text, "\n")
-	for i := range lines {
-		lines[i] = strings.TrimRight(lines[i], " ")
-	}
-	return strings.Join(lines, "\n")
-}
+// blanks are those at the end of lines.
+var blanks = regexp.MustCompile(`(?m) +$`)
 
 // short returns a policy without its kind: a name without a namespace is a cluster policy's.
 func short(policy string) string {
@@ -242,11 +226,4 @@ func arrow(before, after string) string {
 		return before
 	}
 	return before + " → " + after
-}
-
-func orNone(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
 }
