@@ -177,9 +177,5 @@ type SchedulePriority struct {
 // PriorityClassSource is the kind of class that has a priority.
 type PriorityClassSource string
 
-// The sources of a priority; only KubePriorityClass is accepted.
-const (
-	KubePriorityClass      PriorityClassSource = "KubePriorityClass"
-	PodPriorityClass       PriorityClassSource = "PodPriorityClass"
-	FederatedPriorityClass PriorityClassSource = "FederatedPriorityClass"
-)
+// KubePriorityClass is the one source of a priority.
+const KubePriorityClass PriorityClassSource = "KubePriorityClass"

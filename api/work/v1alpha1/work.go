@@ -83,14 +83,6 @@ const (
 	// WorkProgressing: True while the object is rolled out within its deadline, False when the deadline is over.
 	// Absent when the object is not progressing.
 	WorkProgressing = "Progressing"
-	// WorkAvailable: known to Karmada's tools. The hub does not set it.
-	//
-	//reference:none
-	WorkAvailable = "Available"
-	// WorkDegraded: known to Karmada's tools. The hub does not set it.
-	//
-	//reference:none
-	WorkDegraded = "Degraded"
 	// WorkFailure: True while the hub cannot carry out the Work. The message is the cause alone, for programs; the
 	// message of Applied is for people. Not in Karmada.
 	WorkFailure = "Failure"

@@ -417,10 +417,6 @@ const (
 	ReasonNoClusterFit = "NoClusterFit"
 	// ReasonUnschedulable: the clusters lack capacity. The scheduler retries when that changes.
 	ReasonUnschedulable = "Unschedulable"
-	// ReasonQuotaExceeded: known to Karmada's tools. The hub does not set it.
-	//
-	//reference:none
-	ReasonQuotaExceeded = "QuotaExceeded"
 )
 
 // Reasons of FullyApplied.

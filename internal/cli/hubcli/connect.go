@@ -217,7 +217,7 @@ func (h *HubFlags) Client() (client.Client, error) {
 }
 
 // ClientOfAll returns a client also for kinds that are not in scheme; the mapper knows them.
-func (h *HubFlags) ClientOfAll() (client.Client, meta.RESTMapper, error) {
+func (h *HubFlags) ClientOfAll() (client.WithWatch, meta.RESTMapper, error) {
 	config, err := h.ToRESTConfig()
 	if err != nil {
 		return nil, nil, err
@@ -226,7 +226,7 @@ func (h *HubFlags) ClientOfAll() (client.Client, meta.RESTMapper, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	c, err := client.New(config, client.Options{Scheme: Scheme, Mapper: mapper})
+	c, err := client.NewWithWatch(config, client.Options{Scheme: Scheme, Mapper: mapper})
 	return c, mapper, err
 }
 

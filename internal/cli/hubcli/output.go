@@ -1,6 +1,7 @@
 package hubcli
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -92,9 +93,4 @@ func PrintTable(out io.Writer, table *metav1.Table, o printers.PrintOptions) err
 
 func Mib(n int64) float64 { return float64(n) / (1 << 20) }
 
-func OrNone(s string) string {
-	if s == "" {
-		return "<none>"
-	}
-	return s
-}
+func OrNone(s string) string { return cmp.Or(s, "<none>") }

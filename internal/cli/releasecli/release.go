@@ -2,6 +2,7 @@
 package releasecli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -48,14 +50,8 @@ func (r *releases) reader() *why.ReleaseReader {
 
 // connect prepares r for a command.
 func (r *releases) connect(cmd *cobra.Command, hub *hubcli.HubFlags) error {
-	config, err := hub.ToRESTConfig()
-	if err != nil {
-		return err
-	}
-	if r.mapper, err = hub.ToRESTMapper(); err != nil {
-		return err
-	}
-	r.client, err = client.NewWithWatch(config, client.Options{Scheme: hubcli.Scheme, Mapper: r.mapper})
+	var err error
+	r.client, r.mapper, err = hub.ClientOfAll()
 	r.namespace, r.answers, r.live = hub.NamespaceOrDefault(), hubcli.Answers(cmd), hubcli.IsTerminal(cmd.OutOrStdout())
 	r.now = time.Now
 	return err
@@ -87,9 +83,16 @@ and stop it or go back. A Release does not write the template of the workload. S
 				"release that has succeeded or was aborted can be rolled back too, until another one follows. The revision\n"+
 				"is then blocked.",
 			releasev1alpha1.VerbRollback),
-		newReleaseStage(hub, releasev1alpha1.VerbRetry, "Start a stage again that has failed"),
-		newReleaseStage(hub, releasev1alpha1.VerbSkip, "End the stage under way and continue with the next one"),
-		newReleaseBreakGlass(hub), newReleaseDiff(hub), newReleaseHistory(hub), newReleaseDeployments(hub),
+		newReleaseStage(hub, releasev1alpha1.VerbRetry, "Start a stage again that has failed", "",
+			"the registry answers again"),
+		newReleaseStage(hub, releasev1alpha1.VerbSkip, "End the stage under way and continue with the next one", "",
+			"the registry answers again"),
+		newReleaseStage(hub, releasev1alpha1.VerbBreakGlass,
+			"Start a stage that waits for ReleaseGuards, in an emergency",
+			"Starts the stage that waits, or the release with its first stage, though windows of ReleaseGuards are closed or their\n"+
+				"limits are reached. Gates still need their approvals, and later stages wait again. The user and the reason are\n"+
+				"recorded in the release, in an event and in the release history.", "checkout is down, INC-42"),
+		newReleaseDiff(hub), newReleaseHistory(hub), newReleaseDeployments(hub),
 		newReleaseDORA(hub), newReleaseExport(), newReleaseImport(),
 	)
 	return cmd
@@ -189,10 +192,7 @@ func (d *draft) release(ctx context.Context, r *releases, kind, name string) (*r
 		out.Spec.Strategy, err = strategyOf(d.file)
 		return out, err
 	}
-	strategy := d.strategy
-	if strategy == "" {
-		strategy = template.GetAnnotations()[releasev1alpha1.ReleaseStrategyAnnotation]
-	}
+	strategy := cmp.Or(d.strategy, template.GetAnnotations()[releasev1alpha1.ReleaseStrategyAnnotation])
 	if strategy == "" {
 		return nil, fmt.Errorf("%s has no annotation %s: name a strategy with --strategy or -f", hubcli.ObjectName(template),
 			releasev1alpha1.ReleaseStrategyAnnotation)
@@ -360,9 +360,22 @@ func (r *releases) requestFor(ctx context.Context, rel *releasev1alpha1.Release,
 func (r *releases) write(ctx context.Context, rel *releasev1alpha1.Release, request release.Request,
 	reason string) error {
 	for _, patch := range request.Patches(reason) {
-		if err := r.patch(ctx, rel, patch); err != nil {
+		if err := mergePatch(ctx, r.client, rel.DeepCopy(), "release "+rel.Name, patch); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// mergePatch merges a patch into an object of the hub. A patch with a resourceVersion is a conflict if the object has
+// changed since.
+func mergePatch(ctx context.Context, c client.Client, obj client.Object, name string, patch map[string]any) error {
+	raw, err := json.Marshal(patch)
+	if err == nil {
+		err = c.Patch(ctx, obj, client.RawPatch(types.MergePatchType, raw))
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
 	}
 	return nil
 }
@@ -390,21 +403,10 @@ func (r *releases) nameConfiguration(ctx context.Context, revisions ...string) {
 	}
 }
 
-func (r *releases) patch(ctx context.Context, rel *releasev1alpha1.Release, patch map[string]any) error {
-	raw, err := json.Marshal(patch)
-	if err == nil {
-		err = r.client.Patch(ctx, rel.DeepCopy(), client.RawPatch(types.MergePatchType, raw))
-	}
-	if err != nil {
-		return fmt.Errorf("write release %s: %w", rel.Name, err)
-	}
-	return nil
-}
-
-func newReleaseStage(hub *hubcli.HubFlags, verb, short string) *cobra.Command {
+func newReleaseStage(hub *hubcli.HubFlags, verb, short, long, example string) *cobra.Command {
 	var reason string
-	cmd := nameOfRelease(&cobra.Command{Use: verb + " NAME", Short: short,
-		Example: "  argosy release " + verb + ` web-x7k2p -n shop --reason "the registry answers again"`,
+	cmd := nameOfRelease(&cobra.Command{Use: verb + " NAME", Short: short, Long: long,
+		Example: "  argosy release " + verb + " web-x7k2p -n shop --reason " + strconv.Quote(example),
 		RunE: releaseRun(hub, func(ctx context.Context, r *releases, name string) error {
 			return r.stage(ctx, name, verb, reason)
 		}),
@@ -414,7 +416,7 @@ func newReleaseStage(hub *hubcli.HubFlags, verb, short string) *cobra.Command {
 	return cmd
 }
 
-// stage retries or skips the stage under way.
+// stage retries, skips or starts the stage under way.
 func (r *releases) stage(ctx context.Context, name, verb, reason string) error {
 	rel, err := r.get(ctx, name)
 	if err != nil {
@@ -430,8 +432,8 @@ func (r *releases) stage(ctx context.Context, name, verb, reason string) error {
 	if err := r.write(ctx, rel, request, reason); err != nil {
 		return err
 	}
-	stage := release.StageUnderWay(rel)
-	fmt.Fprintf(r.out, "release %s: stage %s (attempt %d) will be %s\n", name, stage.Name, stage.Attempt, request.Done)
+	stage, attempt, _ := strings.Cut(request.Writes[0].Value, "@")
+	fmt.Fprintf(r.out, "release %s: stage %s (attempt %s) will be %s\n", name, stage, attempt, request.Done)
 	if rel.Spec.State == releasev1alpha1.StatePause {
 		fmt.Fprintf(r.out, "the release is paused: `argosy release resume %s -n %s`\n", name, r.namespace)
 	}

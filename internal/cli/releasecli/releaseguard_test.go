@@ -86,13 +86,13 @@ func TestReleaseStatusNamesTheBlockingGuard(t *testing.T) {
 func TestReleaseBreakGlassStartsTheWaitingStage(t *testing.T) {
 	h := guardedHub(t)
 	h.create(clitest.Started(frozen))
-	if err := h.breakGlass(t.Context(), "r1", " "); err == nil || !strings.Contains(err.Error(), "name the reason") {
+	if err := h.stage(t.Context(), "r1", releasev1alpha1.VerbBreakGlass, " "); err == nil || !strings.Contains(err.Error(), "name the reason") {
 		t.Errorf("without a reason: %v", err)
 	}
-	if err := h.breakGlass(t.Context(), "r1", "checkout is down"); err != nil {
+	if err := h.stage(t.Context(), "r1", releasev1alpha1.VerbBreakGlass, "checkout is down"); err != nil {
 		t.Fatal(err)
 	}
-	if want := "release r1: stage two (attempt 2) will start in spite of ReleaseGuard fair\n"; h.shown.String() != want {
+	if want := "release r1: stage two (attempt 2) will be started in spite of ReleaseGuard fair\n"; h.shown.String() != want {
 		t.Errorf("it prints %q, want %q", h.shown, want)
 	}
 	rel, err := h.get(t.Context(), "r1")
@@ -107,7 +107,7 @@ func TestReleaseBreakGlassStartsTheWaitingStage(t *testing.T) {
 	h = guardedHub(t)
 	h.create(clitest.Started(clitest.Gated))
 	const want = "release r1 does not wait for a ReleaseGuard: it waits for approval"
-	if err := h.breakGlass(t.Context(), "r1", "checkout is down"); err == nil || !strings.Contains(err.Error(), want) {
+	if err := h.stage(t.Context(), "r1", releasev1alpha1.VerbBreakGlass, "checkout is down"); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("at a gate: %v, want %q", err, want)
 	}
 }

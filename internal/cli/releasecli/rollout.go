@@ -371,15 +371,7 @@ func (r *rolling) pause(ctx context.Context, paused bool) error {
 	return nil
 }
 
-// patch merges a patch into the template. A patch with a resourceVersion is a conflict if the template has changed
-// since.
+// patch merges a patch into the template.
 func (r *rolling) patch(ctx context.Context, patch map[string]any) error {
-	raw, err := json.Marshal(patch)
-	if err == nil {
-		err = r.client.Patch(ctx, r.template.DeepCopy(), client.RawPatch(types.MergePatchType, raw))
-	}
-	if err != nil {
-		return fmt.Errorf("write %s: %w", hubcli.ObjectName(r.template), err)
-	}
-	return nil
+	return mergePatch(ctx, r.client, r.template.DeepCopy(), hubcli.ObjectName(r.template), patch)
 }

@@ -11,6 +11,7 @@ import (
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
 
@@ -329,14 +330,7 @@ func (t Target) deleted(r *releasev1alpha1.ReleaseRevision, made ...*unstructure
 
 // sameTarget compares group, kind and name.
 func sameTarget(a, b releasev1alpha1.ReleaseObjectReference) bool {
-	group := func(apiVersion string) string {
-		g, _, ok := strings.Cut(apiVersion, "/")
-		if !ok {
-			return ""
-		}
-		return g
-	}
-	return group(a.APIVersion) == group(b.APIVersion) && a.Kind == b.Kind && a.Name == b.Name
+	return match.GroupKind(a.APIVersion, a.Kind) == match.GroupKind(b.APIVersion, b.Kind) && a.Name == b.Name
 }
 
 // DependencyProblem returns why the dependencies of targets cannot be met; empty if they can.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/release/sample"
@@ -119,11 +120,7 @@ func (c CheckCall) Due(spec *releasev1alpha1.ReleaseCheckSpec,
 
 // SampleLimits returns the interval of a check, and how many samples in a row may be without data, or errors.
 func SampleLimits(spec *releasev1alpha1.ReleaseCheckSpec) (interval time.Duration, inconclusive int32) {
-	inconclusive = defaultInconclusiveLimit
-	if spec.InconclusiveLimit != nil {
-		inconclusive = *spec.InconclusiveLimit
-	}
-	return duration(spec.Interval, defaultInterval), inconclusive
+	return duration(spec.Interval, defaultInterval), ptr.Deref(spec.InconclusiveLimit, defaultInconclusiveLimit)
 }
 
 // IsDecided reports whether no other sample can change a verdict.

@@ -1,6 +1,7 @@
 package release
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -59,14 +60,14 @@ func (q Request) Patches(reason string) []map[string]any {
 	for i, w := range q.Writes {
 		if i < len(q.Writes)-1 {
 			patches = append(patches, w.patch(""))
-			continue
+		} else {
+			patches = append(patches, w.patch(reason))
 		}
-		patches = append(patches, w.patch(reason))
 	}
 	return patches
 }
 
-// RequestVerbs are the verbs of RequestFor.
+// RequestVerbs are the verbs of RequestFor, but for break-glass.
 var RequestVerbs = []string{releasev1alpha1.VerbPause, releasev1alpha1.VerbResume, releasev1alpha1.VerbRetry,
 	releasev1alpha1.VerbSkip, releasev1alpha1.VerbRollback, releasev1alpha1.VerbAbort}
 
@@ -104,6 +105,14 @@ func RequestFor(in Input, verb string) (Request, error) {
 		return changeStage(r, releasev1alpha1.SkipStageAnnotation, "skipped")
 	case releasev1alpha1.VerbRetry:
 		return changeStage(r, releasev1alpha1.RetryAnnotation, "started again")
+	case releasev1alpha1.VerbBreakGlass:
+		value, waits := BreakGlassValue(r.Status)
+		if !waits {
+			what, _ := Waits(r)
+			return Request{}, fmt.Errorf("release %s does not wait for a ReleaseGuard: %s", r.Name, what)
+		}
+		return Request{Writes: []VerbWrite{{Annotation: releasev1alpha1.BreakGlassAnnotation, Value: value}},
+			Done: "started in spite of ReleaseGuard " + r.Status.Guard.Name}, nil
 	}
 	return Request{}, fmt.Errorf("there is no verb %q on releases", verb)
 }
@@ -196,10 +205,7 @@ func changeStage(r *releasev1alpha1.Release, annotation, done string) (Request, 
 
 // PhaseOf is the phase of a release for people.
 func PhaseOf(r *releasev1alpha1.Release) releasev1alpha1.ReleasePhase {
-	if r.Status.Phase == "" {
-		return releasev1alpha1.ReleasePending
-	}
-	return r.Status.Phase
+	return cmp.Or(r.Status.Phase, releasev1alpha1.ReleasePending)
 }
 
 // WaitingGates are the gates at which a release waits for approvals.
@@ -251,10 +257,7 @@ func StageReason(r *releasev1alpha1.Release, stage releasev1alpha1.ReleaseStageS
 	}
 	for _, e := range slices.Backward(r.Status.Journal) {
 		if e.Type == releasev1alpha1.JournalStage && e.Stage == stage.Name {
-			if e.Message != "" {
-				return e.Reason + ": " + e.Message
-			}
-			return e.Reason
+			return strings.TrimSuffix(e.Reason+": "+e.Message, ": ")
 		}
 	}
 	return ""

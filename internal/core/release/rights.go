@@ -1,6 +1,7 @@
 package release
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -68,10 +69,7 @@ func RightsFor(old, r *releasev1alpha1.Release) []Right {
 }
 
 func stateOf(r *releasev1alpha1.Release) releasev1alpha1.ReleaseState {
-	if r.Spec.State == "" {
-		return releasev1alpha1.StateRun
-	}
-	return r.Spec.State
+	return cmp.Or(r.Spec.State, releasev1alpha1.StateRun)
 }
 
 func hasAnnotation(r *releasev1alpha1.Release, key string) bool {
@@ -106,9 +104,20 @@ func CheckAnnotations(old, r *releasev1alpha1.Release) field.ErrorList {
 		if was, had := before[a.annotation]; !has || had && was == value {
 			continue
 		}
-		path := field.NewPath("metadata", "annotations").Key(a.annotation)
+		annotations := field.NewPath("metadata", "annotations")
+		path := annotations.Key(a.annotation)
+		needsReason := func(to string) *field.Error {
+			return field.Required(annotations.Key(releasev1alpha1.ReleaseReasonAnnotation), to+" needs a reason")
+		}
 		if a.verb == releasev1alpha1.VerbBreakGlass {
-			errs = append(errs, checkBreakGlass(status, r, path)...)
+			switch want, ok := BreakGlassValue(status); {
+			case !ok:
+				errs = append(errs, field.Invalid(path, value, "the release does not wait for a ReleaseGuard"))
+			case value != want:
+				errs = append(errs, field.Invalid(path, value, "must be "+want+": the release waits with this stage"))
+			case strings.TrimSpace(r.Annotations[releasev1alpha1.ReleaseReasonAnnotation]) == "":
+				errs = append(errs, needsReason("to start a stage in spite of ReleaseGuards"))
+			}
 			continue
 		}
 		k, problem := stageUnderWay(status)
@@ -125,28 +134,10 @@ func CheckAnnotations(old, r *releasev1alpha1.Release) field.ErrorList {
 			errs = append(errs, field.Invalid(path, value,
 				fmt.Sprintf("stage %s has not failed: it is %s", stage.Name, stage.Phase)))
 		case r.Annotations[releasev1alpha1.ReleaseReasonAnnotation] == "":
-			errs = append(errs, field.Required(field.NewPath("metadata", "annotations").Key(
-				releasev1alpha1.ReleaseReasonAnnotation), fmt.Sprintf("to %s a stage needs a reason", a.verb)))
+			errs = append(errs, needsReason("to "+a.verb+" a stage"))
 		}
 	}
 	return errs
-}
-
-// checkBreakGlass checks BreakGlassAnnotation: the release waits for a guard, and the value is what it waits with.
-func checkBreakGlass(status releasev1alpha1.ReleaseStatus, r *releasev1alpha1.Release,
-	path *field.Path) field.ErrorList {
-	value := r.Annotations[releasev1alpha1.BreakGlassAnnotation]
-	want, ok := BreakGlassValue(status)
-	switch {
-	case !ok:
-		return field.ErrorList{field.Invalid(path, value, "the release does not wait for a ReleaseGuard")}
-	case value != want:
-		return field.ErrorList{field.Invalid(path, value, fmt.Sprintf("must be %s: the release waits with this stage", want))}
-	case strings.TrimSpace(r.Annotations[releasev1alpha1.ReleaseReasonAnnotation]) == "":
-		return field.ErrorList{field.Required(field.NewPath("metadata", "annotations").Key(
-			releasev1alpha1.ReleaseReasonAnnotation), "to start a stage in spite of ReleaseGuards needs a reason")}
-	}
-	return nil
 }
 
 // BreakGlassValue returns the value of BreakGlassAnnotation for a release that waits for guards: the stage and the
@@ -255,10 +246,7 @@ func mismatch(r *releasev1alpha1.Release, revision string, stage releasev1alpha1
 
 // positionOf is the position of the gate of an approval.
 func positionOf(a *releasev1alpha1.ReleaseApproval) releasev1alpha1.GatePosition {
-	if a.Spec.Position == "" {
-		return releasev1alpha1.GateBefore
-	}
-	return a.Spec.Position
+	return cmp.Or(a.Spec.Position, releasev1alpha1.GateBefore)
 }
 
 // MayApprove returns why the verdict of a user does not count at a gate with the rule; empty if it counts. If the

@@ -25,10 +25,7 @@ const (
 func (s *stepper) time() *metav1.Time { return timeOf(s.now) }
 
 // timeOf is a time as an object has it.
-func timeOf(t time.Time) *metav1.Time {
-	at := metav1.NewTime(t)
-	return &at
-}
+func timeOf(t time.Time) *metav1.Time { return new(metav1.NewTime(t)) }
 
 // wake asks for another step at a time.
 func (s *stepper) wake(at time.Time) {

@@ -176,10 +176,7 @@ func recordWaits(phase releasev1alpha1.ReleasePhase, healthy, succeeded metav1.C
 }
 
 func reasonAnd(c metav1.Condition) string {
-	if c.Message == "" {
-		return c.Reason
-	}
-	return c.Reason + ": " + c.Message
+	return strings.TrimSuffix(c.Reason+": "+c.Message, ": ")
 }
 
 // StageUnderWay is the stage that a release is in; nil before the first stage and after the last one.

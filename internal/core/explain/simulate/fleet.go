@@ -216,10 +216,11 @@ func Kinds(objects []Object) []schema.GroupKind {
 func (f *Fleet) clone() *Fleet {
 	next := *f
 	next.clusters, next.templates, next.policies = maps.Clone(f.clusters), maps.Clone(f.templates), maps.Clone(f.policies)
-	next.overrides, next.bindings, next.customizations = maps.Clone(f.overrides), maps.Clone(f.bindings), maps.Clone(f.customizations)
-	next.webhooks, next.priorities, next.clusterScoped = maps.Clone(f.webhooks), maps.Clone(f.priorities), maps.Clone(f.clusterScoped)
-	next.invented, next.members, next.made, next.rebalancers = maps.Clone(f.invented), maps.Clone(f.members), maps.Clone(f.made),
-		maps.Clone(f.rebalancers)
+	next.overrides, next.bindings = maps.Clone(f.overrides), maps.Clone(f.bindings)
+	next.customizations, next.webhooks = maps.Clone(f.customizations), maps.Clone(f.webhooks)
+	next.priorities, next.clusterScoped = maps.Clone(f.priorities), maps.Clone(f.clusterScoped)
+	next.invented, next.members = maps.Clone(f.invented), maps.Clone(f.members)
+	next.made, next.rebalancers = maps.Clone(f.made), maps.Clone(f.rebalancers)
 	return &next
 }
 

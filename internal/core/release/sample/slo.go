@@ -5,6 +5,8 @@ import (
 	"math"
 	"strconv"
 
+	"k8s.io/utils/ptr"
+
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 )
 
@@ -69,10 +71,7 @@ func OfSLO(slo *releasev1alpha1.SLOCheck, window, recent Events) Sample {
 		if unclear != nil {
 			return *unclear
 		}
-		var least int32
-		if slo.MinBudgetLeft != nil {
-			least = *slo.MinBudgetLeft
-		}
+		least := ptr.Deref(slo.MinBudgetLeft, 0)
 		s.Value = BudgetText(percent) + "% of the error budget"
 		if percent < float64(least) {
 			s.Outcome, s.Message = Fail, fmt.Sprintf("less than %d%% of the error budget is left", least)
