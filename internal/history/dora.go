@@ -34,7 +34,7 @@ func (s *Store) DORA(ctx context.Context, f Filter) (DORA, error) {
 	d := DORA{Since: f.Since.UTC().Format(time.RFC3339), Until: f.Until.UTC().Format(time.RFC3339)}
 	var leads, recoveries []int64
 	var w where
-	w.namespaces("r.namespace", f.Namespaces)
+	w.oneOf("r.namespace", f.Namespaces)
 	w.equal("s.environment", f.Environment)
 	w.add("s.phase = 'Done'")
 	w.between("s.ended_at", f.Since, f.Until)
@@ -54,7 +54,7 @@ func (s *Store) DORA(ctx context.Context, f Filter) (DORA, error) {
 		return DORA{}, err
 	}
 	var started where
-	started.namespaces("namespace", f.Namespaces)
+	started.oneOf("namespace", f.Namespaces)
 	started.between("started_at", f.Since, f.Until)
 	started.add("started_at IS NOT NULL")
 	err = s.query(ctx, "SELECT outcome, COALESCE(failed_at, ''), COALESCE(ended_at, '') FROM releases"+started.String(),
@@ -87,12 +87,9 @@ func (s *Store) DORA(ctx context.Context, f Filter) (DORA, error) {
 
 // appendSeconds appends the seconds between two times; nothing if one of them is missing.
 func appendSeconds(all []int64, from, to string) []int64 {
-	begin, err := time.Parse(time.RFC3339, from)
-	if err != nil {
-		return all
-	}
+	begin, failed := time.Parse(time.RFC3339, from)
 	end, err := time.Parse(time.RFC3339, to)
-	if err != nil {
+	if failed != nil || err != nil {
 		return all
 	}
 	return append(all, int64(end.Sub(begin).Seconds()))

@@ -2,7 +2,6 @@ package history
 
 import (
 	"context"
-	"database/sql"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,15 +11,10 @@ import (
 type Workload struct{ Group, Kind, Namespace, Name string }
 
 // Deployed returns the workloads with a revision of a release that runs in a cluster now.
-func (s *Store) Deployed(ctx context.Context) (all []Workload, err error) {
-	err = s.query(ctx, "SELECT DISTINCT api_group, kind, namespace, name FROM deployments WHERE to_at IS NULL "+
-		"ORDER BY namespace, name, kind, api_group", nil, func(found *sql.Rows) error {
-		var w Workload
-		err := found.Scan(&w.Group, &w.Kind, &w.Namespace, &w.Name)
-		all = append(all, w)
-		return err
-	})
-	return all, err
+func (s *Store) Deployed(ctx context.Context) ([]Workload, error) {
+	return queryAll(ctx, s, "SELECT DISTINCT api_group, kind, namespace, name FROM deployments WHERE to_at IS NULL "+
+		"ORDER BY namespace, name, kind, api_group", nil,
+		func(w *Workload) []any { return []any{&w.Group, &w.Kind, &w.Namespace, &w.Name} })
 }
 
 // RecordEnds writes that workloads were deleted on the hub, which ends their pods in all clusters.

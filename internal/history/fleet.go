@@ -17,6 +17,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/adjust/failover"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
+	"github.com/argosy-io/argosy/internal/core/match"
 )
 
 // FleetEvent is something that happened in the fleet beside releases.
@@ -87,12 +88,9 @@ func PlacementOf(b workv1alpha2.Binding) Placement {
 		clusters[i] = PlacedCluster{c.Name, c.Replicas}
 	}
 	slices.SortFunc(clusters, func(a, b PlacedCluster) int { return strings.Compare(a.Name, b.Name) })
-	group, _, found := strings.Cut(ref.APIVersion, "/")
-	if !found {
-		group = ""
-	}
 	return Placement{Binding: b.GetName(), UID: string(b.GetUID()), Clusters: clusters,
-		Workload: Workload{Group: group, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}}
+		Workload: Workload{Group: match.GroupKind(ref.APIVersion, ref.Kind).Group, Kind: ref.Kind,
+			Namespace: ref.Namespace, Name: ref.Name}}
 }
 
 // EventOfBinding returns the difference between the last recorded placement and a binding; nil for none. A change of

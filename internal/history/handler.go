@@ -109,11 +109,7 @@ func query(ctx context.Context, store *Store, path string, f Filter, at time.Tim
 	now func() time.Time) (any, error) {
 	switch path {
 	case ReleasesPath:
-		found, err := store.Releases(ctx, f)
-		if found == nil {
-			found = []Release{}
-		}
-		return found, err
+		return store.Releases(ctx, f)
 	case EventsPath:
 		return eventsOf(ctx, store, f, uid)
 	case DeploymentsPath:

@@ -110,7 +110,8 @@ func (w *where) equal(column, value string) {
 	}
 }
 
-func (w *where) namespaces(column string, allowed []string) {
+// oneOf adds a condition unless allowed is nil.
+func (w *where) oneOf(column string, allowed []string) {
 	if allowed == nil {
 		return
 	}
@@ -119,8 +120,8 @@ func (w *where) namespaces(column string, allowed []string) {
 		return
 	}
 	values := make([]any, len(allowed))
-	for i, ns := range allowed {
-		values[i] = ns
+	for i, value := range allowed {
+		values[i] = value
 	}
 	w.add(column+" IN ("+strings.Join(slices.Repeat([]string{"?"}, len(allowed)), ", ")+")", values...)
 }
@@ -166,10 +167,22 @@ func (s *Store) query(ctx context.Context, text string, values []any, scan func(
 	return nil
 }
 
+// queryAll runs a query and returns a value for each row. into returns where the columns of a row go, in their order.
+func queryAll[T any](ctx context.Context, s *Store, text string, values []any, into func(*T) []any) ([]T, error) {
+	found := []T{}
+	err := s.query(ctx, text, values, func(rows *sql.Rows) error {
+		var v T
+		err := rows.Scan(into(&v)...)
+		found = append(found, v)
+		return err
+	})
+	return found, err
+}
+
 // Releases returns releases, the newest first.
 func (s *Store) Releases(ctx context.Context, f Filter) ([]Release, error) {
 	var w where
-	w.namespaces("r.namespace", f.Namespaces)
+	w.oneOf("r.namespace", f.Namespaces)
 	w.equal("r.uid", f.UID)
 	w.equal("r.name", f.Release)
 	w.equal("r.author", f.Author)
@@ -188,27 +201,21 @@ func (s *Store) Releases(ctx context.Context, f Filter) ([]Release, error) {
 	if f.Cluster != "" {
 		w.add("EXISTS (SELECT 1 FROM stage_clusters c WHERE c.release_uid = r.uid AND c.cluster = ?)", f.Cluster)
 	}
-	var found []Release
-	index := map[string]int{}
-	err := s.query(ctx, `SELECT r.uid, r.namespace, r.name, r.strategy, r.author, r.change_url, r.commit_sha, r.ticket,
+	found, err := queryAll(ctx, s, `SELECT r.uid, r.namespace, r.name, r.strategy, r.author, r.change_url, r.commit_sha, r.ticket,
 		r.reason, r.phase, r.trigger, r.created_at, COALESCE(r.started_at, ''), COALESCE(r.ended_at, '') FROM releases r`+w.String()+
-		fmt.Sprintf(" ORDER BY r.created_at DESC, r.uid LIMIT %d", f.limit()), w.values, func(rows *sql.Rows) error {
-		r := Release{Targets: []Target{}}
-		err := rows.Scan(&r.UID, &r.Namespace, &r.Name, &r.Strategy, &r.Author, &r.URL, &r.Commit, &r.Ticket, &r.Reason,
-			&r.Phase, &r.Trigger, &r.CreatedAt, &r.StartedAt, &r.EndedAt)
-		index[r.UID] = len(found)
-		found = append(found, r)
-		return err
+		fmt.Sprintf(" ORDER BY r.created_at DESC, r.uid LIMIT %d", f.limit()), w.values, func(r *Release) []any {
+		return []any{&r.UID, &r.Namespace, &r.Name, &r.Strategy, &r.Author, &r.URL, &r.Commit, &r.Ticket, &r.Reason,
+			&r.Phase, &r.Trigger, &r.CreatedAt, &r.StartedAt, &r.EndedAt}
 	})
-	if err != nil || len(found) == 0 {
-		return found, err
+	if err != nil {
+		return nil, err
+	}
+	index, uids := map[string]int{}, make([]string, len(found))
+	for i, r := range found {
+		index[r.UID], uids[i], found[i].Targets = i, r.UID, []Target{}
 	}
 	var of where
-	uids := make([]any, 0, len(found))
-	for _, r := range found {
-		uids = append(uids, r.UID)
-	}
-	of.add("release_uid IN ("+strings.Join(slices.Repeat([]string{"?"}, len(uids)), ", ")+")", uids...)
+	of.oneOf("release_uid", uids)
 	err = s.query(ctx, "SELECT release_uid, kind, name, revision_from, revision_to FROM release_targets"+of.String()+
 		" ORDER BY release_uid, target", of.values, func(rows *sql.Rows) error {
 		var uid string
@@ -223,21 +230,16 @@ func (s *Store) Releases(ctx context.Context, f Filter) ([]Release, error) {
 
 // Events returns the journal of a release, the oldest entry first. The caller checks that the user may read it.
 func (s *Store) Events(ctx context.Context, uid string) ([]Event, error) {
-	found := []Event{}
-	err := s.query(ctx, `SELECT seq, at, type, stage, cluster, actor, reason, message FROM events WHERE release_uid = ?
-		ORDER BY seq, at`, []any{uid}, func(rows *sql.Rows) error {
-		var e Event
-		err := rows.Scan(&e.Seq, &e.At, &e.Type, &e.Stage, &e.Cluster, &e.Actor, &e.Reason, &e.Message)
-		found = append(found, e)
-		return err
+	return queryAll(ctx, s, `SELECT seq, at, type, stage, cluster, actor, reason, message FROM events WHERE release_uid = ?
+		ORDER BY seq, at`, []any{uid}, func(e *Event) []any {
+		return []any{&e.Seq, &e.At, &e.Type, &e.Stage, &e.Cluster, &e.Actor, &e.Reason, &e.Message}
 	})
-	return found, err
 }
 
 // Deployments returns what ran at a time, or what runs now if the time is zero: sorted by namespace, workload, cluster.
 func (s *Store) Deployments(ctx context.Context, f Filter, at time.Time) ([]Deployment, error) {
 	var w where
-	w.namespaces("d.namespace", f.Namespaces)
+	w.oneOf("d.namespace", f.Namespaces)
 	w.equal("d.cluster", f.Cluster)
 	w.equal("d.name", f.Name)
 	if f.Kind != "" {
@@ -253,15 +255,11 @@ func (s *Store) Deployments(ctx context.Context, f Filter, at time.Time) ([]Depl
 		text := at.UTC().Format(time.RFC3339)
 		w.add("d.from_at <= ? AND (d.to_at IS NULL OR d.to_at > ?)", text, text)
 	}
-	found := []Deployment{}
-	err := s.query(ctx, `SELECT d.cluster, d.namespace, d.kind, d.name, d.revision, r.name, d.from_at, COALESCE(d.to_at, '')
+	found, err := queryAll(ctx, s, `SELECT d.cluster, d.namespace, d.kind, d.name, d.revision, r.name, d.from_at, COALESCE(d.to_at, '')
 		FROM deployments d JOIN releases r ON r.uid = d.release_uid`+w.String()+
 		fmt.Sprintf(" ORDER BY d.namespace, d.kind, d.name, d.cluster LIMIT %d", f.limit()), w.values,
-		func(rows *sql.Rows) error {
-			var d Deployment
-			err := rows.Scan(&d.Cluster, &d.Namespace, &d.Kind, &d.Name, &d.Revision, &d.Release, &d.From, &d.To)
-			found = append(found, d)
-			return err
+		func(d *Deployment) []any {
+			return []any{&d.Cluster, &d.Namespace, &d.Kind, &d.Name, &d.Revision, &d.Release, &d.From, &d.To}
 		})
 	if err != nil {
 		return nil, err
@@ -269,15 +267,10 @@ func (s *Store) Deployments(ctx context.Context, f Filter, at time.Time) ([]Depl
 	images := map[[2]string][]string{}
 	for i, d := range found {
 		key := [2]string{d.Namespace, d.Revision}
-		if _, known := images[key]; !known {
-			images[key] = []string{}
-			err := s.query(ctx, "SELECT image FROM revision_images WHERE namespace = ? AND revision = ? ORDER BY image",
-				[]any{d.Namespace, d.Revision}, func(rows *sql.Rows) error {
-					var image string
-					err := rows.Scan(&image)
-					images[key] = append(images[key], image)
-					return err
-				})
+		if images[key] == nil {
+			images[key], err = queryAll(ctx, s,
+				"SELECT image FROM revision_images WHERE namespace = ? AND revision = ? ORDER BY image",
+				[]any{d.Namespace, d.Revision}, func(image *string) []any { return []any{image} })
 			if err != nil {
 				return nil, err
 			}

@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	corerelease "github.com/argosy-io/argosy/internal/core/release"
@@ -77,10 +78,7 @@ func createdAt(obj metav1.Object) string {
 // releaseRows returns all rows of a release. The same object always gives the same rows.
 func releaseRows(r *releasev1alpha1.Release) []row {
 	uid, status := string(r.UID), r.Status
-	var change releasev1alpha1.ReleaseChange
-	if r.Spec.Change != nil {
-		change = *r.Spec.Change
-	}
+	change := ptr.Deref(r.Spec.Change, releasev1alpha1.ReleaseChange{})
 	strategy, author, outcome := "", "", ""
 	if r.Spec.StrategyRef != nil {
 		strategy = r.Spec.StrategyRef.Name
@@ -137,10 +135,7 @@ func isOfTemplate(status releasev1alpha1.ReleaseStatus, target string) bool {
 
 // versionOf returns a number that orders the states of an object. A restored hub continues with greater numbers.
 func versionOf(r *releasev1alpha1.Release) int64 {
-	version, err := strconv.ParseInt(r.ResourceVersion, 10, 64)
-	if err != nil {
-		return 0
-	}
+	version, _ := strconv.ParseInt(r.ResourceVersion, 10, 64) // 0 for none
 	return version
 }
 
@@ -162,10 +157,7 @@ func stageRows(r *releasev1alpha1.Release) []row {
 			s.Counts.Clusters, s.Counts.Skipped, s.Counts.Pods, timeText(s.StartedAt), timeText(s.ReachedAt),
 			timeText(s.EndedAt)}})
 		for _, g := range s.Gates {
-			var c releasev1alpha1.ReleaseCheckStatus
-			if g.Check != nil {
-				c = *g.Check
-			}
+			c := ptr.Deref(g.Check, releasev1alpha1.ReleaseCheckStatus{})
 			gates = append(gates, row{gatesTable, []any{uid, s.Name, string(g.Position), g.Name, s.Attempt, string(g.Phase),
 				strings.Join(g.By, ", "), timeText(g.Since), c.Name, string(c.Verdict), c.Passed, c.Failed,
 				corerelease.SampleText(c)}})

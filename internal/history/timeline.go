@@ -103,25 +103,23 @@ type TimelineFilter struct {
 
 // Timeline returns up to limit entries, the newest first. The caller removes those that the user may not see.
 func (s *Store) Timeline(ctx context.Context, f TimelineFilter, limit int) ([]Entry, error) {
-	all := []Entry{}
+	entries := []Entry{}
+	var reads []func(context.Context, TimelineFilter, int) ([]Entry, error)
 	if f.Class == "" || f.Class == ClassReleases {
-		for _, read := range []func(context.Context, TimelineFilter, int) ([]Entry, error){s.journals, s.created} {
-			found, err := read(ctx, f, limit)
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, found...)
-		}
+		reads = append(reads, s.journals, s.created)
 	}
 	if f.Class != ClassReleases {
-		found, err := s.fleetEvents(ctx, f, limit)
+		reads = append(reads, s.fleetEvents)
+	}
+	for _, read := range reads {
+		found, err := read(ctx, f, limit)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, found...)
+		entries = append(entries, found...)
 	}
-	slices.SortStableFunc(all, func(a, b Entry) int { return cmp.Compare(b.At, a.At) })
-	return all[:min(len(all), limit)], nil
+	slices.SortStableFunc(entries, func(a, b Entry) int { return cmp.Compare(b.At, a.At) })
+	return entries[:min(len(entries), limit)], nil
 }
 
 // like is the operator for patterns whose texts come from escapeLike, in SQLite and PostgreSQL.
@@ -139,15 +137,11 @@ func (w *where) part(text string, expressions ...string) {
 // fleetEvents returns events of the fleet beside releases.
 func (s *Store) fleetEvents(ctx context.Context, f TimelineFilter, limit int) (all []Entry, err error) {
 	var w where
-	w.namespaces("namespace", f.Namespaces)
+	w.oneOf("namespace", f.Namespaces)
 	w.between("at", f.Since, f.Before)
 	w.addBy(f.By, byPeople)
 	if types := classTypes[f.Class]; len(types) > 0 {
-		values := make([]any, len(types))
-		for i, t := range types {
-			values[i] = t
-		}
-		w.add("type IN ("+strings.Join(slices.Repeat([]string{"?"}, len(types)), ", ")+")", values...)
+		w.oneOf("type", types)
 	}
 	if f.Cluster != "" {
 		pattern := clusterPattern(f.Cluster)
@@ -183,7 +177,7 @@ func (s *Store) fleetEvents(ctx context.Context, f TimelineFilter, limit int) (a
 
 // ofReleases adds the conditions for entries of the release r. stage is a condition on the clusters c of its stages.
 func (w *where) ofReleases(f TimelineFilter, stage string) {
-	w.namespaces("r.namespace", f.Namespaces)
+	w.oneOf("r.namespace", f.Namespaces)
 	if f.Text != "" {
 		w.part(f.Text, "LOWER(r.name)"+like,
 			"EXISTS (SELECT 1 FROM release_targets t WHERE t.release_uid = r.uid AND LOWER(t.name)"+like+")")
