@@ -5,6 +5,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	autoscalingv1alpha1 "github.com/argosy-io/argosy/api/autoscaling/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/object/crontab"
@@ -54,18 +55,13 @@ func Due(c *autoscalingv1alpha1.CronFederatedHPA,
 		}
 		planned := h.NextExecutionTime
 		h.NextExecutionTime = nil
-		zone := ""
-		if rule.TimeZone != nil {
-			zone = *rule.TimeZone
-		}
-		s, err := crontab.Parse(rule.Schedule, zone)
-		if err == nil && (rule.Suspend == nil || !*rule.Suspend) {
+		s, err := crontab.Parse(rule.Schedule, ptr.Deref(rule.TimeZone, ""))
+		if err == nil && !ptr.Deref(rule.Suspend, false) {
 			if planned != nil && !planned.After(now) && includes(s, planned.In(now.Location())) {
 				due = append(due, Execution{rule, last(s, planned.In(now.Location()), now)})
 			}
 			if t := s.Next(now); !t.IsZero() {
-				at := metav1.NewTime(t)
-				h.NextExecutionTime = &at
+				h.NextExecutionTime = new(metav1.NewTime(t))
 				if next.IsZero() || t.Before(next) {
 					next = t
 				}
@@ -79,19 +75,13 @@ func Due(c *autoscalingv1alpha1.CronFederatedHPA,
 	return due, status, next
 }
 
-func limit(n *int32) int {
-	if n == nil {
-		return 3
-	}
-	return int(*n)
-}
+func limit(n *int32) int { return int(ptr.Deref(n, 3)) }
 
 // Postpone makes an execution due again.
 func Postpone(status *autoscalingv1alpha1.CronFederatedHPAStatus, e Execution) {
 	for i := range status.ExecutionHistories {
 		if h := &status.ExecutionHistories[i]; h.RuleName == e.Rule.Name {
-			at := metav1.NewTime(e.At)
-			h.NextExecutionTime = &at
+			h.NextExecutionTime = new(metav1.NewTime(e.At))
 		}
 	}
 }

@@ -4,6 +4,7 @@
 package autoscale
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	autoscalingv1alpha1 "github.com/argosy-io/argosy/api/autoscaling/v1alpha1"
 )
@@ -31,19 +33,10 @@ type Settings struct {
 
 // WithDefaults sets the defaults.
 func (s Settings) WithDefaults() Settings {
-	if s.Tolerance == 0 {
-		s.Tolerance = 0.1
-	}
-	if s.DownscaleStabilization == 0 {
-		s.DownscaleStabilization = 5 * time.Minute
-	}
-	if s.CPUInitialization == 0 {
-		s.CPUInitialization = 5 * time.Minute
-	}
-	if s.InitialReadiness == 0 {
-		s.InitialReadiness = 30 * time.Second
-	}
-	return s
+	return Settings{Tolerance: cmp.Or(s.Tolerance, 0.1),
+		DownscaleStabilization: cmp.Or(s.DownscaleStabilization, 5*time.Minute),
+		CPUInitialization:      cmp.Or(s.CPUInitialization, 5*time.Minute),
+		InitialReadiness:       cmp.Or(s.InitialReadiness, 30*time.Second)}
 }
 
 // Cluster is the input from one cluster.
@@ -113,10 +106,7 @@ type Decision struct {
 // there may still serve.
 func Decide(in Input) Decision {
 	in.Settings = in.Settings.WithDefaults()
-	lowest, highest := int32(1), in.Spec.MaxReplicas
-	if in.Spec.MinReplicas != nil {
-		lowest = *in.Spec.MinReplicas
-	}
+	lowest, highest := ptr.Deref(in.Spec.MinReplicas, 1), in.Spec.MaxReplicas
 	d := Decision{Desired: in.Current, History: in.History}
 
 	// 1. Enforce the bounds, which need no metrics.
@@ -196,9 +186,7 @@ func Silent(clusters []Cluster) []string {
 	for _, c := range clusters {
 		why := c.Unknown
 		for _, r := range c.Readings {
-			if why == "" {
-				why = r.Unknown
-			}
+			why = cmp.Or(why, r.Unknown)
 		}
 		if why != "" {
 			out = append(out, fmt.Sprintf("cluster %s: %s", c.Name, why))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	autoscalingv1alpha1 "github.com/argosy-io/argosy/api/autoscaling/v1alpha1"
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
@@ -77,10 +78,7 @@ type Window struct {
 // bounds.
 func Shares(spec *autoscalingv1alpha1.FederatedHPASpec, in map[string]Holding,
 	standing map[string]*workv1alpha1.Work, w Window) (shares map[string]Share, since time.Time, err error) {
-	of := Bounds{Min: 1, Max: spec.MaxReplicas}
-	if spec.MinReplicas != nil {
-		of.Min = *spec.MinReplicas
-	}
+	of := Bounds{Min: ptr.Deref(spec.MinReplicas, 1), Max: spec.MaxReplicas}
 	clusters := slices.Sorted(maps.Keys(in))
 	if int(of.Max) < len(clusters) {
 		shares = map[string]Share{}
@@ -137,20 +135,15 @@ func deviates(present, next map[string]Share, tolerance float64) bool {
 	beyond := func(is, wanted int32) bool {
 		return float64(max(is-wanted, wanted-is)) > tolerance*float64(is)
 	}
-	limited := false
+	limited, differs := false, false
 	for name, n := range next {
 		p := present[name]
 		if (p.Room == nil) != (n.Room == nil) {
 			return true
 		}
-		limited = limited || n.Room != nil
+		limited, differs = limited || n.Room != nil, differs || beyond(p.Min, n.Min) || beyond(p.Max, n.Max)
 	}
-	for name, n := range next {
-		if limited && (beyond(present[name].Min, n.Min) || beyond(present[name].Max, n.Max)) {
-			return true
-		}
-	}
-	return false
+	return limited && differs
 }
 
 // divide divides the bounds in proportion to weights. A cluster that has no room for its minimum, or for the replicas

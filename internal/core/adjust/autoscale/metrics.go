@@ -2,6 +2,7 @@ package autoscale
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -26,50 +27,37 @@ type failure struct {
 }
 
 func (in Input) propose(i int, m autoscalingv2.MetricSpec) (p proposal, failed *failure) {
+	var err error
 	p.status.Type = m.Type
 	switch {
 	case m.Type == autoscalingv2.ResourceMetricSourceType && m.Resource != nil:
 		p.name = fmt.Sprintf("%s of pods", m.Resource.Name)
-		replicas, current, err := in.byResource(i, m.Resource.Name, "", m.Resource.Target)
-		if err != nil {
-			return p, &failure{"FailedGetResourceMetric", err}
-		}
-		p.replicas, p.status.Resource = replicas, &autoscalingv2.ResourceMetricStatus{Name: m.Resource.Name, Current: current}
+		s := &autoscalingv2.ResourceMetricStatus{Name: m.Resource.Name}
+		p.replicas, s.Current, err = in.byResource(i, m.Resource.Name, "", m.Resource.Target)
+		p.status.Resource = s
 	case m.Type == autoscalingv2.ContainerResourceMetricSourceType && m.ContainerResource != nil:
-		p.name = fmt.Sprintf("%s of container %s", m.ContainerResource.Name, m.ContainerResource.Container)
-		replicas, current, err := in.byResource(i, m.ContainerResource.Name, m.ContainerResource.Container,
-			m.ContainerResource.Target)
-		if err != nil {
-			return p, &failure{"FailedGetContainerResourceMetric", err}
-		}
-		p.replicas = replicas
-		p.status.ContainerResource = &autoscalingv2.ContainerResourceMetricStatus{Name: m.ContainerResource.Name,
-			Container: m.ContainerResource.Container, Current: current}
+		of := m.ContainerResource
+		p.name = fmt.Sprintf("%s of container %s", of.Name, of.Container)
+		s := &autoscalingv2.ContainerResourceMetricStatus{Name: of.Name, Container: of.Container}
+		p.replicas, s.Current, err = in.byResource(i, of.Name, of.Container, of.Target)
+		p.status.ContainerResource = s
 	case m.Type == autoscalingv2.PodsMetricSourceType && m.Pods != nil:
 		p.name = fmt.Sprintf("metric %s of pods", m.Pods.Metric.Name)
-		if m.Pods.Target.AverageValue == nil {
-			return p, &failure{"FailedGetPodsMetric", fmt.Errorf("the target of %s has no averageValue", p.name)}
-		}
-		replicas, average, err := in.byAverage(in.group(i, ""), Milli(*m.Pods.Target.AverageValue))
-		if err != nil {
-			return p, &failure{"FailedGetPodsMetric", fmt.Errorf("%s: %w", p.name, err)}
-		}
-		p.replicas = replicas
-		p.status.Pods = &autoscalingv2.PodsMetricStatus{Metric: m.Pods.Metric,
-			Current: autoscalingv2.MetricValueStatus{AverageValue: milli(average)}}
+		s := &autoscalingv2.PodsMetricStatus{Metric: m.Pods.Metric}
+		p.replicas, s.Current, err = in.byAverage(in.group(i, ""), m.Pods.Target)
+		p.status.Pods = s
 	case m.Type == autoscalingv2.ObjectMetricSourceType && m.Object != nil:
-		p.name = fmt.Sprintf("metric %s of %s %s", m.Object.Metric.Name, m.Object.DescribedObject.Kind,
-			m.Object.DescribedObject.Name)
-		replicas, current, err := in.byObject(i, m.Object.Target)
-		if err != nil {
-			return p, &failure{"FailedGetObjectMetric", fmt.Errorf("%s: %w", p.name, err)}
-		}
-		p.replicas = replicas
-		p.status.Object = &autoscalingv2.ObjectMetricStatus{Metric: m.Object.Metric,
-			DescribedObject: m.Object.DescribedObject, Current: current}
+		of := m.Object
+		p.name = fmt.Sprintf("metric %s of %s %s", of.Metric.Name, of.DescribedObject.Kind, of.DescribedObject.Name)
+		s := &autoscalingv2.ObjectMetricStatus{Metric: of.Metric, DescribedObject: of.DescribedObject}
+		p.replicas, s.Current, err = in.byObject(i, of.Target)
+		p.status.Object = s
 	default:
 		return p, &failure{"InvalidMetricSourceType",
 			fmt.Errorf("metric %d has the type %q; supported types are Resource, ContainerResource, Pods and Object", i, m.Type)}
+	}
+	if err != nil {
+		return p, &failure{fmt.Sprintf("FailedGet%sMetric", m.Type), fmt.Errorf("%s: %w", p.name, err)}
 	}
 	return p, nil
 }
@@ -169,45 +157,29 @@ func (g group) noneError() error {
 }
 
 func (in Input) byResource(i int, name corev1.ResourceName, container string,
-	target autoscalingv2.MetricTarget) (int32, autoscalingv2.MetricValueStatus, error) {
+	target autoscalingv2.MetricTarget) (replicas int32, status autoscalingv2.MetricValueStatus, err error) {
 	g := in.group(i, name)
-	what := fmt.Sprintf("%s of pods", name)
-	if container != "" {
-		what = fmt.Sprintf("%s of container %s", name, container)
-	}
 	if target.AverageUtilization == nil {
-		if target.AverageValue == nil {
-			return 0, autoscalingv2.MetricValueStatus{},
-				fmt.Errorf("the target of %s has neither averageUtilization nor averageValue", what)
-		}
-		replicas, average, err := in.byAverage(g, Milli(*target.AverageValue))
-		if err != nil {
-			return 0, autoscalingv2.MetricValueStatus{}, fmt.Errorf("%s: %w", what, err)
-		}
-		return replicas, autoscalingv2.MetricValueStatus{AverageValue: milli(average)}, nil
+		return in.byAverage(g, target)
 	}
 	if err := g.request(name, container); err != nil {
-		return 0, autoscalingv2.MetricValueStatus{}, err
+		return 0, status, err
 	}
 	wanted := int64(*target.AverageUtilization)
 	if len(g.known) == 0 {
-		return 0, autoscalingv2.MetricValueStatus{}, fmt.Errorf("%s: %w", what, g.noneError())
+		return 0, status, g.noneError()
 	}
 	used, requested := g.sums(g.known)
 	if requested <= 0 || wanted <= 0 {
-		return 0, autoscalingv2.MetricValueStatus{},
-			fmt.Errorf("%s: the pods have no resource requests, so the utilization cannot be calculated", what)
+		return 0, status, errors.New("the pods have no resource requests, so the utilization cannot be calculated")
 	}
-	utilization := percent(used, requested)
-	replicas := in.scale(g, float64(utilization)/float64(wanted), func(m measured) int64 {
-		return times(m.request, max(100, wanted)) / 100
-	},
-		func(all []measured) float64 {
-			used, requested := g.sums(all)
-			return float64(percent(used, requested)) / float64(wanted)
-		})
-	return replicas, autoscalingv2.MetricValueStatus{AverageUtilization: &utilization,
-		AverageValue: milli(used / int64(len(g.known)))}, nil
+	ratio := func(all []measured) float64 {
+		used, requested := g.sums(all)
+		return float64(percent(used, requested)) / float64(wanted)
+	}
+	busy := func(m measured) int64 { return times(m.request, max(100, wanted)) / 100 }
+	return in.scale(g, ratio(g.known), busy, ratio), autoscalingv2.MetricValueStatus{
+		AverageUtilization: new(percent(used, requested)), AverageValue: milli(used / int64(len(g.known)))}, nil
 }
 
 // percent returns used as a percentage of requested, which is above 0. For memory this needs more than 64 bits.
@@ -241,21 +213,26 @@ func Milli(q resource.Quantity) int64 {
 	return max(q.MilliValue(), 0)
 }
 
-// byAverage computes the replicas for a target average. Values and target are in thousandths.
-func (in Input) byAverage(g group, target int64) (replicas int32, average int64, err error) {
-	if target <= 0 {
-		return 0, 0, fmt.Errorf("its target must be greater than 0")
+// byAverage computes the replicas for a target average.
+func (in Input) byAverage(g group, target autoscalingv2.MetricTarget) (replicas int32,
+	status autoscalingv2.MetricValueStatus, err error) {
+	if target.AverageValue == nil {
+		return 0, status, errors.New("its target has no averageValue")
+	}
+	wanted := Milli(*target.AverageValue)
+	if wanted <= 0 {
+		return 0, status, errors.New("its target must be greater than 0")
 	}
 	if len(g.known) == 0 {
-		return 0, 0, g.noneError()
+		return 0, status, g.noneError()
 	}
 	used, _ := g.sums(g.known)
-	average = used / int64(len(g.known))
 	ratio := func(all []measured) float64 {
 		used, _ := g.sums(all)
-		return float64(used/count(all)) / float64(target)
+		return float64(used/count(all)) / float64(wanted)
 	}
-	return in.scale(g, ratio(g.known), func(measured) int64 { return target }, ratio), average, nil
+	status.AverageValue = milli(used / int64(len(g.known)))
+	return in.scale(g, ratio(g.known), func(measured) int64 { return wanted }, ratio), status, nil
 }
 
 // scale returns the number of pods for a ratio of load to target. Pods without a value count as idle when scaling up

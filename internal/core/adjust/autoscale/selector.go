@@ -1,6 +1,7 @@
 package autoscale
 
 import (
+	"cmp"
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,10 +27,8 @@ func Selector(workload *unstructured.Unstructured) (string, error) {
 			return "", fmt.Errorf("spec.selector of %s selects no pods: %w", name, err)
 		}
 	} else {
-		text := fields.Text(workload.Object, "status", "labelSelector")
-		if text == "" {
-			text = fields.Text(workload.Object, "status", "selector")
-		}
+		text := cmp.Or(fields.Text(workload.Object, "status", "labelSelector"),
+			fields.Text(workload.Object, "status", "selector"))
 		var err error
 		if s, err = labels.Parse(text); err != nil {
 			return "", fmt.Errorf("status of %s selects no pods: %w", name, err)
