@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -126,12 +127,8 @@ func (s *simulation) change(in io.Reader, namespace string) (simulate.Change, er
 		t, err := simulate.ParseScale(flag)
 		errs, c.Scale = append(errs, err), append(c.Scale, t)
 	}
-	if s.fleet == "-" {
-		for _, file := range s.files {
-			if file == "-" {
-				errs = append(errs, errors.New("standard input is both --fleet and -f: name a file for one of them"))
-			}
-		}
+	if s.fleet == "-" && slices.Contains(s.files, "-") {
+		errs = append(errs, errors.New("standard input is both --fleet and -f: name a file for one of them"))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return c, err
@@ -143,24 +140,13 @@ func (s *simulation) change(in io.Reader, namespace string) (simulate.Change, er
 
 func (s *simulation) load(ctx context.Context, in io.Reader, hub *hubcli.HubFlags,
 	c simulate.Change) (*simulate.Fleet, []string, error) {
+	var objects []simulate.Object
+	r, err := &fleetReader{}, error(nil)
 	if s.fleet != "" {
-		objects, err := hubcli.ReadObjects(in, s.fleet)
-		if err != nil {
-			return nil, nil, err
-		}
-		fleet, err := simulate.Load(objects, c.Namespace)
-		if err != nil {
-			return nil, nil, err
-		}
-		warnings := fleet.Warnings()
-		fleet, err = s.scheduled(fleet)
-		return fleet, warnings, err
+		objects, err = hubcli.ReadObjects(in, s.fleet)
+	} else if r, err = newFleetReader(hub); err == nil {
+		objects, err = r.Read(ctx, simulate.Kinds(c.Objects))
 	}
-	r, err := newFleetReader(hub)
-	if err != nil {
-		return nil, nil, err
-	}
-	objects, err := r.Read(ctx, simulate.Kinds(c.Objects))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -168,8 +154,12 @@ func (s *simulation) load(ctx context.Context, in io.Reader, hub *hubcli.HubFlag
 	if err != nil {
 		return nil, nil, err
 	}
+	warnings := r.Warnings
+	if s.fleet != "" {
+		warnings = fleet.Warnings()
+	}
 	fleet, err = s.scheduled(fleet.WithoutNamespace(r.ClusterScoped...))
-	return fleet, r.Warnings, err
+	return fleet, warnings, err
 }
 
 // scheduled returns the fleet with the scheduler that the flags configure, or else with the hub's or the recorded

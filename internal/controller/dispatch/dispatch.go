@@ -8,10 +8,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/google/uuid"
+	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -336,19 +336,18 @@ func (r *reconciler) write(ctx context.Context, b workv1alpha2.Binding,
 func (r *reconciler) writeWorks(ctx context.Context, b workv1alpha2.Binding, in dispatch.Input,
 	results []dispatch.Result) []error {
 	errs := make([]error, len(results))
-	var writes sync.WaitGroup
-	gate := make(chan struct{}, parallel)
+	var writes errgroup.Group
+	writes.SetLimit(parallel)
 	for i, res := range results {
 		if res.Err == nil && !needed(in.Existing[res.Cluster], res.Work) {
 			continue
 		}
-		gate <- struct{}{}
-		writes.Go(func() {
-			defer func() { <-gate }()
+		writes.Go(func() error {
 			errs[i] = r.writeOne(ctx, b, in, res)
+			return nil
 		})
 	}
-	writes.Wait()
+	_ = writes.Wait() // errs has the errors
 	r.emitWritten(b, in, results, errs)
 	return errs
 }

@@ -2,7 +2,6 @@ package dispatch
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -10,7 +9,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -20,7 +18,6 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
-	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/object/identity"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/propagate"
@@ -177,19 +174,12 @@ func (r *reconciler) lacking(ctx context.Context, workload workv1alpha2.Binding,
 
 // work returns the cached Work of a template in a cluster, which must not be changed; nil if there is none.
 func (r *reconciler) work(ctx context.Context, cluster string, template identity.Object) (*workv1alpha1.Work, error) {
-	for _, name := range names.Works(schema.GroupKind{Group: template.Group, Kind: template.Kind}, template.Name,
-		template.Namespace) {
-		work := &workv1alpha1.Work{}
-		err := r.client.Get(ctx, types.NamespacedName{Namespace: names.ExecutionSpace(cluster), Name: name}, work,
-			client.UnsafeDisableDeepCopy)
-		if client.IgnoreNotFound(err) != nil {
-			return nil, fmt.Errorf("get the Work of %s for cluster %q: %w", template, cluster, err)
-		}
-		if err != nil {
-			continue
-		}
-		if m, err := execute.Manifest(work); err != nil || identity.FromManifest(m) == template {
-			return work, nil
+	gk := template.GroupKind()
+	for _, name := range []string{names.Work(gk.Kind, template.Name, template.Namespace),
+		names.WorkApart(gk, template.Name, template.Namespace)} {
+		work, err := scope.WorkOf(ctx, r.client, cluster, name, template, client.UnsafeDisableDeepCopy)
+		if work != nil || err != nil {
+			return work, err
 		}
 	}
 	return nil, nil

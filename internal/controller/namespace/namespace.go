@@ -34,6 +34,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/object/identity"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/schedule"
+	"github.com/argosy-io/argosy/internal/facts"
 	"github.com/argosy-io/argosy/internal/filter"
 	"github.com/argosy-io/argosy/internal/scope"
 )
@@ -205,12 +206,11 @@ func (r *reconciler) input(ctx context.Context, ns *corev1.Namespace) (dispatch.
 		in.Overrides = append(in.Overrides, &overrides.Items[i])
 	}
 
-	var clusters clusterv1alpha1.ClusterList
-	if err := r.client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
-		return in, fmt.Errorf("list clusters: %w", err)
+	clusters, err := facts.Clusters(ctx, r.client)
+	if err != nil {
+		return in, err
 	}
-	for i := range clusters.Items {
-		c := &clusters.Items[i]
+	for _, c := range clusters {
 		open, err := r.open(ctx, c.Name)
 		if err != nil {
 			return in, err
@@ -245,13 +245,13 @@ func (r *reconciler) open(ctx context.Context, cluster string) (bool, error) {
 
 // withdraw deletes the Works of a deleted namespace, and so the namespace in the members where nothing in it stays.
 func (r *reconciler) withdraw(ctx context.Context, name string) error {
-	var clusters clusterv1alpha1.ClusterList
-	if err := r.client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("list clusters: %w", err)
+	clusters, err := facts.Clusters(ctx, r.client)
+	if err != nil {
+		return err
 	}
 	var sent []*workv1alpha1.Work
-	for i := range clusters.Items {
-		work, err := r.work(ctx, name, clusters.Items[i].Name)
+	for cluster := range clusters {
+		work, err := r.work(ctx, name, cluster)
 		if err != nil {
 			return err
 		}

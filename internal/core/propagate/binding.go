@@ -1,6 +1,7 @@
 package propagate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,11 +12,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/object/fields"
 	"github.com/argosy-io/argosy/internal/core/object/identity"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/object/text"
@@ -88,8 +91,8 @@ func Binding(template *unstructured.Unstructured, p policyv1alpha1.Propagation, 
 	setVersions(b, template)
 	setPodRules(b, template)
 	Claim(b, p)
-	if labels, changed := defaulted(b.GetLabels(), BindingIDLabel(b.GetNamespace()), m.ID); changed {
-		b.SetLabels(labels)
+	if PermanentID(b) == "" && m.ID != "" {
+		fields.SetLabel(b, BindingIDLabel(b.GetNamespace()), m.ID)
 	}
 	finalizer(b, workv1alpha2.BindingFinalizer, workv1alpha2.ClusterBindingFinalizer)
 
@@ -97,8 +100,8 @@ func Binding(template *unstructured.Unstructured, p policyv1alpha1.Propagation, 
 	policy, spec := p.PropagationSpec().DeepCopy(), b.BindingSpec()
 	spec.Placement = &policy.Placement
 	spec.PropagateDeps = policy.PropagateDeps
-	spec.SchedulerName = orElse(policy.SchedulerName, policyv1alpha1.DefaultSchedulerName)
-	spec.ConflictResolution = orElse(policy.ConflictResolution, policyv1alpha1.ConflictAbort)
+	spec.SchedulerName = cmp.Or(policy.SchedulerName, policyv1alpha1.DefaultSchedulerName)
+	spec.ConflictResolution = cmp.Or(policy.ConflictResolution, policyv1alpha1.ConflictAbort)
 	spec.Failover = policy.Failover
 	spec.PreserveResourcesOnDeletion = policy.PreserveResourcesOnDeletion
 	if existing != nil && len(spec.RequiredBy) > 0 {
@@ -108,10 +111,9 @@ func Binding(template *unstructured.Unstructured, p policyv1alpha1.Propagation, 
 		if granted.ConflictResolution == policyv1alpha1.ConflictOverwrite {
 			spec.ConflictResolution = policyv1alpha1.ConflictOverwrite
 		}
-		if preserve := granted.PreserveResourcesOnDeletion; preserve != nil && *preserve &&
+		if ptr.Deref(granted.PreserveResourcesOnDeletion, false) &&
 			existing.GetAnnotations()[wellknown.PreservedByPauseAnnotation] == "" {
-			yes := true
-			spec.PreserveResourcesOnDeletion = &yes
+			spec.PreserveResourcesOnDeletion = new(true)
 		}
 	}
 	spec.Suspension = suspension(policy.Suspension, spec.Suspension)
@@ -131,10 +133,7 @@ func Binding(template *unstructured.Unstructured, p policyv1alpha1.Propagation, 
 	spec.Components = m.Components
 	if !m.SidecarsUnread || !counted(template, existing) {
 		spec.ReplicaRequirements = m.Requirements
-		if annotations, changed := merged(b.GetAnnotations(),
-			map[string]string{wellknown.SidecarsAnnotation: strings.Join(m.Sidecars, ",")}); changed {
-			b.SetAnnotations(annotations)
-		}
+		fields.PutAnnotation(b, wellknown.SidecarsAnnotation, strings.Join(m.Sidecars, ","))
 	}
 	schedule.SetParts(b, Parts(template, spec.Replicas))
 	if Single(template) {
@@ -189,10 +188,7 @@ func Refer(b workv1alpha2.Binding, template *unstructured.Unstructured) {
 		ref.ResourceVersion = was.ResourceVersion
 	}
 	b.BindingSpec().Resource = ref
-	if annotations, changed := merged(b.GetAnnotations(),
-		map[string]string{wellknown.TemplateDigestAnnotation: digest}); changed {
-		b.SetAnnotations(annotations)
-	}
+	fields.PutAnnotation(b, wellknown.TemplateDigestAnnotation, digest)
 }
 
 // Owner returns the UID of the template that owns the binding; empty if an orphaning deletion of its template left it.
@@ -304,11 +300,10 @@ func affinityGroups(a *policyv1alpha1.WorkloadAffinity, labels map[string]string
 		if term == nil {
 			return ""
 		}
-		value, ok := labels[term.GroupByLabelKey]
-		if !ok {
-			return ""
+		if value, ok := labels[term.GroupByLabelKey]; ok {
+			return term.GroupByLabelKey + "=" + value
 		}
-		return term.GroupByLabelKey + "=" + value
+		return ""
 	}
 	g := workv1alpha2.WorkloadAffinityGroups{AffinityGroup: group(a.Affinity), AntiAffinityGroup: group(a.AntiAffinity)}
 	if g == (workv1alpha2.WorkloadAffinityGroups{}) {
@@ -334,21 +329,6 @@ func BindingIDLabel(namespace string) string {
 		return workv1alpha2.ClusterResourceBindingPermanentIDLabel
 	}
 	return workv1alpha2.ResourceBindingPermanentIDLabel
-}
-
-// defaulted returns have with the value for a missing key.
-func defaulted(have map[string]string, key, value string) (map[string]string, bool) {
-	if have[key] != "" || value == "" {
-		return have, false
-	}
-	return merged(have, map[string]string{key: value})
-}
-
-func orElse[T ~string](value, otherwise T) T {
-	if value == "" {
-		return otherwise
-	}
-	return value
 }
 
 func describe(template *unstructured.Unstructured) string {

@@ -1,6 +1,8 @@
 package propagate
 
 import (
+	"maps"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -70,16 +72,13 @@ func StillSelects(p policyv1alpha1.Propagation, claim PolicyClaim, t match.Templ
 
 // mark makes the claim the only one on obj; the zero PolicyClaim is none.
 func mark(obj metav1.Object, claim PolicyClaim) bool {
+	if ClaimedBy(obj, claim) {
+		return false
+	}
 	labels, annotations := claims(claim)
-	relabelled, changed := merged(obj.GetLabels(), labels)
-	if changed {
-		obj.SetLabels(relabelled)
-	}
-	annotated, also := merged(obj.GetAnnotations(), annotations)
-	if also {
-		obj.SetAnnotations(annotated)
-	}
-	return changed || also
+	obj.SetLabels(merged(obj.GetLabels(), labels))
+	obj.SetAnnotations(merged(obj.GetAnnotations(), annotations))
+	return true
 }
 
 // claims returns all keys that a claim may have, with their values for claim: empty values are keys that must be
@@ -118,22 +117,18 @@ func differs(have, want map[string]string) bool {
 }
 
 // merged returns have with the values of want, and without the keys that are empty in want. have is not changed.
-func merged(have, want map[string]string) (map[string]string, bool) {
+func merged(have, want map[string]string) map[string]string {
 	if !differs(have, want) {
-		return have, false
+		return have
 	}
 	out := make(map[string]string, len(have)+len(want))
-	for key, value := range have {
-		out[key] = value
-	}
+	maps.Copy(out, have)
 	for key, value := range want {
-		if value == "" {
+		if out[key] = value; value == "" {
 			delete(out, key)
-			continue
 		}
-		out[key] = value
 	}
-	return out, true
+	return out
 }
 
 func idLabel(namespace string) string {

@@ -7,6 +7,7 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/object/fields"
 )
 
 // Lazy reports whether the policy takes effect only with the next change of a template.
@@ -18,15 +19,12 @@ func Lazy(p policyv1alpha1.Propagation) bool {
 // template. Do not call it for a template that is being created, since its creation is a change by a user. It reports
 // whether that changed anything.
 func Await(template *unstructured.Unstructured, p policyv1alpha1.Propagation) bool {
-	value := ""
-	if Lazy(p) {
-		value = userPart(Digest(template))
+	if !Lazy(p) {
+		return StopWaiting(template)
 	}
-	annotations, changed := merged(template.GetAnnotations(), map[string]string{wellknown.AwaitingChangeAnnotation: value})
-	if changed {
-		template.SetAnnotations(annotations)
-	}
-	return changed
+	was, now := template.GetAnnotations()[wellknown.AwaitingChangeAnnotation], userPart(Digest(template))
+	fields.PutAnnotation(template, wellknown.AwaitingChangeAnnotation, now)
+	return was != now
 }
 
 // activated reports whether p takes effect on the binding of a template that it claims; existing is nil if there is
@@ -103,9 +101,7 @@ func Waiting(template *unstructured.Unstructured) bool {
 
 // StopWaiting removes the mark of Await. It reports whether there was one.
 func StopWaiting(template *unstructured.Unstructured) bool {
-	annotations, changed := merged(template.GetAnnotations(), map[string]string{wellknown.AwaitingChangeAnnotation: ""})
-	if changed {
-		template.SetAnnotations(annotations)
-	}
-	return changed
+	waits := Waiting(template)
+	fields.PutAnnotation(template, wellknown.AwaitingChangeAnnotation, "")
+	return waits
 }

@@ -2,6 +2,7 @@ package propagate
 
 import (
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -73,18 +74,15 @@ func RunAdvice(template *unstructured.Unstructured, p policyv1alpha1.Propagation
 
 // oneCluster reports whether the placement can choose one cluster at most.
 func oneCluster(p policyv1alpha1.Placement) bool {
-	for _, c := range p.SpreadConstraints {
-		if c.SpreadByField == policyv1alpha1.SpreadByFieldCluster && c.MaxGroups == 1 {
-			return true
-		}
+	if slices.ContainsFunc(p.SpreadConstraints, func(c policyv1alpha1.SpreadConstraint) bool {
+		return c.SpreadByField == policyv1alpha1.SpreadByFieldCluster && c.MaxGroups == 1
+	}) {
+		return true
 	}
 	if len(p.ClusterAffinities) > 0 {
-		for _, term := range p.ClusterAffinities {
-			if len(term.ClusterNames) != 1 {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(p.ClusterAffinities, func(t policyv1alpha1.ClusterAffinityTerm) bool {
+			return len(t.ClusterNames) != 1
+		})
 	}
 	return p.ClusterAffinity != nil && len(p.ClusterAffinity.ClusterNames) == 1
 }

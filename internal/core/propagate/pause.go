@@ -2,9 +2,11 @@ package propagate
 
 import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
 
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/object/fields"
 )
 
 // Paused reports whether the template is annotated so.
@@ -16,14 +18,10 @@ func Paused(template *unstructured.Unstructured) bool {
 // no longer paused.
 func pause(b workv1alpha2.Binding, template *unstructured.Unstructured) {
 	spec, mark := b.BindingSpec(), ""
-	if paused := Paused(template); paused &&
-		(spec.PreserveResourcesOnDeletion == nil || !*spec.PreserveResourcesOnDeletion) {
+	if Paused(template) && !ptr.Deref(spec.PreserveResourcesOnDeletion, false) {
 		mark = "true"
 	}
-	if annotations, changed := merged(b.GetAnnotations(),
-		map[string]string{wellknown.PreservedByPauseAnnotation: mark}); changed {
-		b.SetAnnotations(annotations)
-	}
+	fields.PutAnnotation(b, wellknown.PreservedByPauseAnnotation, mark)
 	if !Paused(template) {
 		return
 	}
