@@ -17,13 +17,9 @@ import (
 // but a text.
 var mayParse = map[string]string{
 	// Others' programs, which give no reason but a text.
-	"internal/migration/migration.go:PreviewApply":          "Kubernetes gives no reason when a webhook does not support a dry run",
-	"internal/core/workload/interpret/failing.go:failureOf": "OpenKruise reports a conflict as a text only",
-	"internal/cli/interpretcli/lint/document.go:parseFile": "the YAML library gives the line of an error " +
-		"in its text only",
+	"internal/migration/migration.go:PreviewApply":               "Kubernetes gives no reason when a webhook does not support a dry run",
+	"internal/core/workload/interpret/failing.go:failureOf":      "OpenKruise reports a conflict as a text only",
 	"internal/console/change.go:badLine":                         "the YAML library gives the line of an error in its text only",
-	"internal/cli/interpretcli/lint/lint.go:uncompiled":          "the Lua parser has no types of errors",
-	"internal/cli/interpretcli/lint/try.go:try":                  "Lua errors are texts; only the advice depends on them",
 	"internal/core/workload/interpret/script/sandbox.go:explain": "the Lua machine reports its overflows as texts",
 	// Only what is shown depends on the text.
 	"internal/cli/hubcli/kubectl.go:Fatal":      "kubectl puts \"error: \" before its messages",

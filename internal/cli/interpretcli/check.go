@@ -6,11 +6,13 @@ import (
 	"io"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/admission/validate"
 	"github.com/argosy-io/argosy/internal/core/object/text"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/schemas"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/script"
 )
 
@@ -20,6 +22,8 @@ type verdict struct {
 	// Result is PASS, UNSET or ERROR.
 	Result string   `json:"result"`
 	Errors []string `json:"errors,omitempty"`
+	// Warnings are about results of sample objects.
+	Warnings []string `json:"warnings,omitempty"`
 
 	// field is the operation's field of a customization.
 	field string
@@ -35,7 +39,15 @@ type checked struct {
 }
 
 // check prints for each customization which operations a hub would accept; the error has the number of rejected ones.
-func check(out io.Writer, all []customizationFile, machine bool) error {
+// sources may define the kinds.
+func check(cmd *cobra.Command, sources []source, all []customizationFile, machine bool) error {
+	set, err := schemas.Builtin()
+	if err != nil {
+		return err
+	}
+	if err := definitions(set, sources); err != nil {
+		return err
+	}
 	objects := make([]*configv1alpha1.ResourceInterpreterCustomization, len(all))
 	for i, c := range all {
 		objects[i] = c.object
@@ -45,18 +57,20 @@ func check(out io.Writer, all []customizationFile, machine bool) error {
 	for _, c := range all {
 		r := judge(c, objects)
 		failed += len(r.Errors)
-		for _, v := range r.Rules {
-			failed += len(v.Errors)
+		warnings := try(cmd.Context(), c.object, set)
+		for i := range r.Rules {
+			r.Rules[i].Warnings = warnings[r.Rules[i].Operation]
+			failed += len(r.Rules[i].Errors)
 		}
 		results = append(results, r)
 	}
 	if machine {
-		if err := printJSON(out, results); err != nil {
+		if err := printJSON(cmd.OutOrStdout(), results); err != nil {
 			return err
 		}
 	} else {
 		for _, r := range results {
-			printChecked(out, r)
+			printChecked(cmd.OutOrStdout(), r)
 		}
 	}
 	if failed > 0 {
@@ -122,6 +136,9 @@ func printChecked(out io.Writer, r checked) {
 			fmt.Fprintf(out, ": %s", strings.Join(v.Errors, "; "))
 		}
 		fmt.Fprintln(out)
+		for _, w := range v.Warnings {
+			fmt.Fprintf(out, "        warning: %s\n", w)
+		}
 	}
 	for _, e := range r.Errors {
 		fmt.Fprintf(out, "    ERROR: %s\n", e)

@@ -174,6 +174,15 @@ func explained(ctx context.Context, hub HubClients, name string, errOut io.Write
 	return all, nil
 }
 
+func clientOf(hub HubClients) (client.Client, error) {
+	config, err := hub.ToRESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	config.Timeout = requestTimeout
+	return client.New(config, client.Options{Scheme: scheme})
+}
+
 // knownTo adds the schemas of the definitions on a hub.
 func knownTo(ctx context.Context, c client.Reader, mapper meta.RESTMapper, kinds []schema.GroupVersionKind,
 	o customization.Options) (customization.Options, error) {
@@ -238,11 +247,11 @@ func spelled(name string) schema.GroupVersionResource {
 
 // inFull reads group/version/Kind and version/Kind.
 func inFull(name string) (schema.GroupVersionKind, bool) {
-	target, err := parseTarget(name)
-	if err != nil || name == "" || target.Kind[0] < 'A' || target.Kind[0] > 'Z' {
+	at := strings.LastIndex(name, "/")
+	if at <= 0 || at == len(name)-1 || name[at+1] < 'A' || name[at+1] > 'Z' {
 		return schema.GroupVersionKind{}, false
 	}
-	gvk := schema.FromAPIVersionAndKind(target.APIVersion, target.Kind)
+	gvk := schema.FromAPIVersionAndKind(name[:at], name[at+1:])
 	return gvk, gvk.Version != "" && len(validation.IsDNS1035Label(gvk.Version)) == 0
 }
 

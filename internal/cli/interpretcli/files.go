@@ -209,21 +209,15 @@ func tierOf(all []customizationFile, set *schemas.Set, below []interpret.Tier) i
 
 // schemaOf returns the schemas of kinds for scripts.
 func schemaOf(set *schemas.Set) func(schema.GroupVersionKind) *script.Schema {
-	return func(gvk schema.GroupVersionKind) *script.Schema {
-		kind, ok := set.Get(gvk)
-		if !ok {
-			return nil
-		}
-		return script.SchemaOf(kind.Schema)
-	}
+	return func(gvk schema.GroupVersionKind) *script.Schema { return script.SchemaOf(set.Get(gvk)) }
 }
 
 // definitions adds the CustomResourceDefinitions in the sources to a set.
-func definitions(set *schemas.Set, sources []source) (count int, err error) {
+func definitions(set *schemas.Set, sources []source) error {
 	for _, s := range sources {
 		objects, err := s.objects()
 		if err != nil {
-			return count, err
+			return err
 		}
 		for _, obj := range objects {
 			if obj.GetKind() != "CustomResourceDefinition" || obj.GroupVersionKind().Group != apiextensionsv1.GroupName {
@@ -231,11 +225,10 @@ func definitions(set *schemas.Set, sources []source) (count int, err error) {
 			}
 			crd := &apiextensionsv1.CustomResourceDefinition{}
 			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, crd); err != nil {
-				return count, fmt.Errorf("%s: CustomResourceDefinition %s: %w", s.name, obj.GetName(), err)
+				return fmt.Errorf("%s: CustomResourceDefinition %s: %w", s.name, obj.GetName(), err)
 			}
 			set.Add(crd)
-			count++
 		}
 	}
-	return count, nil
+	return nil
 }

@@ -53,14 +53,16 @@ type options struct {
 func New(hub HubClients) *cobra.Command {
 	var o options
 	cmd := &cobra.Command{
-		Use:   "interpret (-f FILE | test | lint | explain)",
-		Short: "Run, test, lint and explain how Argosy interprets a kind",
-		Long: `Run, test, lint and explain how Argosy interprets a kind.
+		Use:   "interpret (-f FILE | test | explain)",
+		Short: "Run, test and explain how Argosy interprets a kind",
+		Long: `Run, test and explain how Argosy interprets a kind.
 
 Without a subcommand, it runs the scripts of a ResourceInterpreterCustomization on objects in files. It does not use a
-hub.`,
-		Example: `  # Are the scripts valid?
+hub. --check also runs each script on sample objects, and warns if it fails on one or gives a wrong result. The fields
+of the kinds of Kubernetes, OpenKruise and Argo are built in; for other kinds, give the CustomResourceDefinition as well.`,
+		Example: `  # Are the scripts valid? Do they fail on objects with missing fields?
   argosy interpret -f customization.yaml --check
+  argosy interpret -f customization.yaml -f crd.yaml --check
 
   # What do they answer?
   argosy interpret -f customization.yaml --operation InterpretReplica --desired-file cloneset.yaml
@@ -71,8 +73,7 @@ hub.`,
   # Edit them, with the arguments and the result of each shown in the file
   argosy interpret -f customization.yaml --edit --show-doc
 
-  # What is wrong with them? How does Argosy interpret the kind without them?
-  argosy interpret lint -f customization.yaml
+  # How does Argosy interpret the kind without them?
   argosy interpret explain CloneSet`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -94,7 +95,7 @@ hub.`,
 	}
 	fs := cmd.Flags()
 	filesFlags(cmd, &o.files, &o.recursive, "with ResourceInterpreterCustomizations")
-	fs.BoolVar(&o.check, "check", false, "check the script of each operation")
+	fs.BoolVar(&o.check, "check", false, "check the script of each operation, and run it on sample objects")
 	fs.BoolVar(&o.edit, "edit", false, "edit the file; the change is saved only if it is valid")
 	fs.BoolVar(&o.showDoc, "show-doc", false,
 		"show the arguments and the result of each operation; with --edit, in the edited file")
@@ -106,7 +107,7 @@ hub.`,
 		"file with the items of AggregateStatus: {clusterName, status, …} each, or a binding that has them")
 	fs.Int32Var(&o.desiredReplica, "desired-replica", 0, "the number of replicas for ReviseReplica")
 	outputFlag(cmd, &o.output)
-	cmd.AddCommand(newTest(), newLint(hub), newExplain(hub))
+	cmd.AddCommand(newTest(), newExplain(hub))
 	return cmd
 }
 
@@ -149,7 +150,7 @@ func (o *options) run(cmd *cobra.Command) error {
 		return err
 	}
 	if len(o.files) == 0 {
-		return fmt.Errorf("give the customizations with -f, or see `%s test`, `lint` and `explain`", cmd.CommandPath())
+		return fmt.Errorf("give the customizations with -f, or see `%s test` and `explain`", cmd.CommandPath())
 	}
 	if o.edit {
 		if o.check || o.operation != "" || len(o.files) != 1 || o.files[0] == "-" {
@@ -175,7 +176,7 @@ func (o *options) run(cmd *cobra.Command) error {
 		return fmt.Errorf("there is no ResourceInterpreterCustomization in %s", listed(o.files))
 	}
 	if o.check {
-		return check(cmd.OutOrStdout(), all, machine)
+		return check(cmd, sources, all, machine)
 	}
 	return o.execute(cmd, all, machine)
 }

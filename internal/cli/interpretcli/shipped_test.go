@@ -14,11 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/yaml"
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
-	"github.com/argosy-io/argosy/internal/cli/interpretcli/lint"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret/schemas"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/script"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/shipped"
 )
@@ -49,17 +48,9 @@ func TestShippedScriptsHaveNoFindings(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range all {
-		text, err := yaml.Marshal(c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		findings, n := lint.File(context.Background(), c.Name, text, lint.Options{})
-		if n != 1 {
-			t.Errorf("%s: %d customizations", c.Name, n)
-		}
-		for _, f := range findings {
-			if f.Rule != lint.UnknownKind { // whose definitions are not ours
-				t.Errorf("%s: %s: line %d: %s", c.Name, f.Field, f.Line, f.Message)
+		for operation, warnings := range try(t.Context(), c, &schemas.Set{}) {
+			if len(warnings) > 0 {
+				t.Errorf("%s: %s: %s", c.Name, operation, warnings)
 			}
 		}
 	}

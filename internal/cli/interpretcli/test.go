@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -183,4 +184,8 @@ func printTested(out io.Writer, all []tested, verbose bool) {
 			fmt.Fprintf(out, "ok    %s: %s\n", t.File, text.Count(len(t.Results), "case"))
 		}
 	}
+}
+
+func indented(text string) string {
+	return "    " + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n    ") + "\n"
 }

@@ -2,7 +2,6 @@ package dialect
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -24,16 +23,6 @@ var operations = []struct {
 	{"statusAggregation", []string{"aggregateStatus"}},
 	{"healthInterpretation", []string{"health", "interpretHealth"}},
 	{"dependencyInterpretation", []string{"interpretDependency"}},
-}
-
-// OperationField returns the field for a spelling of an operation; other names stay.
-func OperationField(name string) string {
-	for _, o := range operations {
-		if slices.Contains(o.aliases, name) {
-			return o.canonical
-		}
-	}
-	return name
 }
 
 func (r *rewrite) customization() {

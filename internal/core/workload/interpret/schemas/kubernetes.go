@@ -47,12 +47,6 @@ var kubernetes = func() map[schema.GroupVersionKind]any {
 	return all
 }()
 
-var clusterScoped = map[string]bool{
-	"PersistentVolume": true, "Namespace": true, "Node": true, "IngressClass": true, "ClusterRole": true,
-	"ClusterRoleBinding": true,
-	"StorageClass":       true,
-}
-
 // ofType returns the schema of a Go type as encoding/json writes it. A field without omitempty is required.
 func ofType(object any) *apiextensionsv1.JSONSchemaProps {
 	return reflected(reflect.TypeOf(object))

@@ -20,10 +20,10 @@ const chunk = "script"
 type compiled struct {
 	source string
 	main   *lua.FunctionProto
-	// functions are the global functions in order of definition.
-	functions []Function
-	// locals are local functions. To declare the called function local is a frequent mistake.
-	locals []Function
+	// functions are the names of the global functions in order of definition.
+	functions []string
+	// locals are the lines of local functions. To declare the called function local is a frequent mistake.
+	locals map[string]int
 	// extended are the libraries that the script adds to, so that it needs its own copy.
 	extended []string
 	// globals is true if the script uses _G, so that it may define functions that its text does not show.
@@ -109,7 +109,7 @@ func compile(source string) (c *compiled, err error) {
 			c, err = nil, &fault{Syntax, 0, fmt.Sprintf("does not compile: %v", r)}
 		}
 	}()
-	g := &guard{}
+	g := &guard{locals: map[string]int{}}
 	statements = g.block(statements)
 	main, err := lua.Compile(statements, chunk)
 	if err != nil {
@@ -201,9 +201,9 @@ const (
 // guard rewrites a script so that each instruction uses little memory. Then it is enough to check the memory from time
 // to time. It also finds the functions that the script defines.
 type guard struct {
-	functions, locals []Function
-	extended          []string
-	globals           bool
+	functions, extended []string
+	locals              map[string]int
+	globals             bool
 
 	// scope are the names of the visible local variables.
 	scope []string
@@ -234,7 +234,7 @@ func (g *guard) statement(s ast.Stmt) ast.Stmt {
 			if f, ok := s.Exprs[0].(*ast.FunctionExpr); ok {
 				g.scope = append(g.scope, s.Names[0]) // a local function is visible in itself
 				if g.depth == 0 {
-					g.locals = append(g.locals, Function{s.Names[0], f.ParList.Names, f.Line()})
+					g.locals[s.Names[0]] = f.Line()
 				}
 			}
 		}
@@ -293,20 +293,13 @@ func (g *guard) define(name, value ast.Expr) {
 		}
 	}
 	ident, ok := name.(*ast.IdentExpr)
-	f, isFunction := value.(*ast.FunctionExpr)
-	if ok && isFunction && g.depth == 0 && !g.local(ident.Value) {
-		g.functions = append(g.functions, Function{ident.Value, f.ParList.Names, f.Line()})
+	_, isFunction := value.(*ast.FunctionExpr)
+	if ok && isFunction && g.depth == 0 && !g.local(ident.Value) && !slices.Contains(g.functions, ident.Value) {
+		g.functions = append(g.functions, ident.Value)
 	}
 }
 
-func (g *guard) local(name string) bool {
-	for i := len(g.scope) - 1; i >= 0; i-- {
-		if g.scope[i] == name {
-			return true
-		}
-	}
-	return false
-}
+func (g *guard) local(name string) bool { return slices.Contains(g.scope, name) }
 
 // extensible are the libraries that a script may extend.
 var extensible = []string{"string", "table", "math", "os"}

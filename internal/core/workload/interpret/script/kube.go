@@ -2,8 +2,6 @@ package script
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 
 	lua "github.com/yuin/gopher-lua"
 	corev1 "k8s.io/api/core/v1"
@@ -20,9 +18,6 @@ var kubeFunctions = map[string]lua.LGFunction{
 	"resourceAdd":             resourceAdd,
 	"getResourceQuantity":     getResourceQuantity,
 }
-
-// KubeFunctions returns the names of the functions of require("kube"), sorted.
-func KubeFunctions() []string { return slices.Sorted(maps.Keys(kubeFunctions)) }
 
 // accuratePodRequirements(podTemplate) returns the requirements of one pod.
 func accuratePodRequirements(l *lua.LState) int {

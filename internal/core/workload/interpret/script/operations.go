@@ -121,22 +121,11 @@ const longestMessage = 1 << 10
 // Function returns the name of the called function, as far as the text shows it.
 func (p *Program) Function() (name string, byContract bool) {
 	wanted := contracts[p.operation].Function
-	names := p.compiled.names()
+	names := p.compiled.functions
 	if slices.Contains(names, wanted) || len(names) != 1 {
 		return wanted, true
 	}
 	return names[0], false
-}
-
-// names returns the global functions without duplicates.
-func (c *compiled) names() []string {
-	var names []string
-	for _, f := range c.functions {
-		if !slices.Contains(names, f.Name) {
-			names = append(names, f.Name)
-		}
-	}
-	return names
 }
 
 // answerable returns an error if no function can implement the operation. Functions defined through _G are found at run
@@ -146,7 +135,7 @@ func (p *Program) answerable() error {
 	if !ok {
 		return p.fault(&fault{NoFunction, 0, "scripts do not support this operation"})
 	}
-	names := p.compiled.names()
+	names := p.compiled.functions
 	if slices.Contains(names, c.Function) || len(names) == 1 || p.compiled.globals {
 		return nil
 	}
@@ -155,11 +144,9 @@ func (p *Program) answerable() error {
 
 // missing returns the error of a script without the function, or with several others.
 func missing(compiled *compiled, c Operation, names []string) *fault {
-	for _, local := range compiled.locals {
-		if local.Name == c.Function {
-			return &fault{NoFunction, local.Line,
-				fmt.Sprintf("%s is local, so it cannot be called; write function %s without local", c.Function, c.Signature())}
-		}
+	if line, ok := compiled.locals[c.Function]; ok {
+		return &fault{NoFunction, line,
+			fmt.Sprintf("%s is local, so it cannot be called; write function %s without local", c.Function, c.Signature())}
 	}
 	if len(names) == 0 {
 		return &fault{NoFunction, 0, fmt.Sprintf("the script defines no function; it must define %s", c.Signature())}
@@ -423,6 +410,9 @@ func readComponents(rs results, _ Inputs, out *Outputs) error {
 		m, ok := element.(map[string]any)
 		if !ok {
 			return rs.wrong("returned a list whose element %d is not a table; it must return %s", i+1, wanted)
+		}
+		if requirements, ok := m["replicaRequirements"].(map[string]any); ok {
+			delete(requirements, "namespace") // of kube.accuratePodRequirements; components have none
 		}
 		var c workv1alpha2.Component
 		if err := rs.fill(m, fmt.Sprintf("component %d", i+1), "{name, replicas, replicaRequirements}", &c, out); err != nil {

@@ -36,14 +36,6 @@ type Program struct {
 	bounds        bounds
 }
 
-// Function is a global function of a script.
-type Function struct {
-	Name   string
-	Params []string
-	// Line of the definition, from 1.
-	Line int
-}
-
 // Inputs are the arguments of an operation. Unused ones are ignored. None is modified.
 type Inputs struct {
 	// Object is the template, or the desired object for Retain.
@@ -95,6 +87,3 @@ func Compile(customization string, operation configv1alpha1.InterpreterOperation
 	}
 	return p, nil
 }
-
-// Functions returns the global functions in order of definition.
-func (p *Program) Functions() []Function { return p.compiled.functions }

@@ -19,11 +19,7 @@ func Schema(kind schema.GroupVersionKind) *script.Schema {
 	if err != nil {
 		return nil // the tests of schemas check the embedded files
 	}
-	k, ok := all.Get(kind)
-	if !ok {
-		return nil
-	}
-	return script.SchemaOf(k.Schema)
+	return script.SchemaOf(all.Get(kind))
 }
 
 // Convert converts obj, or a status without a version, to another version of its kind; nil if unsupported.

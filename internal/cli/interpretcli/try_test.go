@@ -1,0 +1,151 @@
+package interpretcli
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// customizationOf returns a customization of a kind with one script.
+func customizationOf(apiVersion, kind, operation, script string) string {
+	return `apiVersion: config.karmada.io/v1alpha1
+kind: ResourceInterpreterCustomization
+metadata: {name: own}
+spec:
+  target: {apiVersion: ` + apiVersion + `, kind: ` + kind + `}
+  customizations:
+    ` + operation + `:
+      luaScript: |
+        ` + strings.ReplaceAll(strings.TrimSpace(script), "\n", "\n        ") + "\n"
+}
+
+func TestCheckRunsScriptsOnSamples(t *testing.T) {
+	for name, c := range map[string]struct{ operation, script, want string }{
+		"a good GetReplicas": {"replicaResource", `
+function GetReplicas(obj)
+  return obj.spec.replicas or 1, require("kube").accuratePodRequirements(obj.spec.template)
+end`, ""},
+		"a good ReviseReplica": {"replicaRevision", `
+function ReviseReplica(obj, desiredReplica)
+  obj.spec.replicas = desiredReplica
+  return obj
+end`, ""},
+		"a good Retain": {"retention", `
+function Retain(desiredObj, observedObj)
+  if desiredObj.spec.replicas == nil then
+    desiredObj.spec.replicas = observedObj.spec.replicas
+  end
+  return desiredObj
+end`, ""},
+		"a good ReflectStatus": {"statusReflection", "function ReflectStatus(o) return o.status or {} end", ""},
+		"a good InterpretHealth": {"healthInterpretation", `
+function InterpretHealth(observedObj)
+  local status = observedObj.status or {}
+  if (status.observedGeneration or 0) < observedObj.metadata.generation then
+    return false
+  end
+  return (status.availableReplicas or 0) >= (observedObj.spec.replicas or 1)
+end`, ""},
+		"a good AggregateStatus": {"statusAggregation", `
+function AggregateStatus(desiredObj, statusItems)
+  local n = 0
+  for _, item in ipairs(statusItems) do
+    n = n + ((item.status or {}).readyReplicas or 0)
+  end
+  desiredObj.status = {readyReplicas = n}
+  return desiredObj
+end`, ""},
+		"a good GetDependencies": {"dependencyInterpretation", `
+function GetDependencies(desiredObj)
+  return require("kube").getPodDependencies(desiredObj.spec.template, desiredObj.metadata.namespace)
+end`, ""},
+		"a field that may be missing": {"dependencyInterpretation", `
+function GetDependencies(desiredObj)
+  local claim = desiredObj.spec.template.spec.volumes[1]
+  return {}
+end`, "fails on an object that has only required fields: line 2: "},
+		"a missing status": {"statusReflection", `
+function ReflectStatus(observedObj)
+  local status = observedObj.status
+  status.conditions = status.conditions or {}
+  return status
+end`, "fails on an object that has only required fields: line 3: "},
+		"a cluster without status": {"statusAggregation", `
+function AggregateStatus(desiredObj, statusItems)
+  for _, item in ipairs(statusItems) do
+    if item.status.readyReplicas then print("ready") end
+  end
+  return desiredObj
+end`, "fails on an object of which a cluster has no status yet: line 3: "},
+		"another type": {"replicaResource", "function GetReplicas(obj) return 'three' end",
+			`it must return the number of replicas`},
+		"no end": {"healthInterpretation", "function InterpretHealth(observedObj)\n  while true do end\nend",
+			"line 2: ran longer than 1s"},
+		"another name": {"replicaRevision", "function Revise(obj, n) return obj end",
+			"Karmada only calls ReviseReplica(obj, desiredReplica)"},
+		"a part of the status": {"statusReflection", `
+function ReflectStatus(observedObj)
+  return {readyReplicas = (observedObj.status or {}).readyReplicas}
+end`, "leaves out observedGeneration"},
+		"an old status": {"healthInterpretation", `
+function InterpretHealth(observedObj)
+  return ((observedObj.status or {}).readyReplicas or 0) >= (observedObj.spec.replicas or 1)
+end`, "does not check status.observedGeneration"},
+		"nil equals nil": {"healthInterpretation", `
+function InterpretHealth(observedObj)
+  local status = observedObj.status or {}
+  if status.observedGeneration ~= nil and status.observedGeneration < observedObj.metadata.generation then
+    return false
+  end
+  return status.readyReplicas == observedObj.spec.replicas
+end`, "an object with an empty status is healthy"},
+		"replicas of the member": {"retention", `
+function Retain(desiredObj, observedObj)
+  desiredObj.spec.replicas = observedObj.spec.replicas
+  return desiredObj
+end`, "the member's spec.replicas always wins"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ric := customizationOf("apps/v1", "Deployment", c.operation, c.script)
+			out, _, err := run(t, noHub{}, map[string]string{"ric.yaml": ric}, "-f", "ric.yaml", "--check")
+			want := 0
+			if c.want != "" {
+				want = 1
+			}
+			if err != nil || strings.Count(out, "        warning: ") != want || !strings.Contains(out, c.want) {
+				t.Errorf("error %v, want a warning with %q:\n%s", err, c.want, out)
+			}
+		})
+	}
+}
+
+func TestCheckKnowsDefinitionsInFiles(t *testing.T) {
+	const crd = `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.example.org}
+spec:
+  group: example.org
+  scope: Namespaced
+  names: {kind: Widget, plural: widgets}
+  versions:
+  - name: v1
+    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {size: {type: integer}}}}}}
+`
+	given := map[string]string{"crd.yaml": crd, "ric.yaml": customizationOf("example.org/v1", "Widget", "replicaResource",
+		"function GetReplicas(obj) return obj.spec.size or 1 end")}
+	for args, want := range map[string]int{"-f ric.yaml": 0, "-f ric.yaml -f crd.yaml": 1} {
+		out, _, err := run(t, noHub{}, given, append(strings.Fields(args), "--check", "-o", "json")...)
+		var got []checked
+		if err != nil || json.Unmarshal([]byte(out), &got) != nil || len(got) != 1 {
+			t.Fatalf("%s: error %v:\n%s", args, err, out)
+		}
+		warnings := 0
+		for _, v := range got[0].Rules {
+			warnings += len(v.Warnings)
+		}
+		// The definition requires no spec.
+		if warnings != want {
+			t.Errorf("%s: %d warnings, want %d:\n%s", args, warnings, want, out)
+		}
+	}
+}
