@@ -28,20 +28,19 @@ func TestEmptyPatchIsReportedIfAPatchIsNeeded(t *testing.T) {
 	reported := []workv1alpha2.AggregatedStatusItem{{ClusterName: "m1",
 		Status: &runtime.RawExtension{Raw: []byte(`{"n":1}`)}}, {ClusterName: "m2"}}
 	for name, c := range map[string]struct {
-		said webhook.Unchanged
-		want string // empty for nothing
+		operation configv1alpha1.InterpreterOperation
+		in        interpret.Inputs
+		want      string // empty for nothing
 	}{
-		"a share that is not written": {webhook.Unchanged{Operation: "ReviseReplica", Object: shop(nil), Replicas: 2},
+		"a share that is not written": {"ReviseReplica", interpret.Inputs{Object: shop(nil), Replicas: 2},
 			"Warning InterpreterChangedNothing Interpreter webhook conf/a.b.c returned no patch for ReviseReplica, so every cluster gets all 5 replicas instead of its share: set the replicas of the object to request.replicas in the patch"},
-		"one cluster that is to have all": {webhook.Unchanged{Operation: "ReviseReplica", Object: shop(nil), Replicas: 5},
-			""},
-		"a status that is not written": {webhook.Unchanged{Operation: "AggregateStatus", Object: shop(nil), Items: reported},
+		"one cluster that is to have all": {"ReviseReplica", interpret.Inputs{Object: shop(nil), Replicas: 5}, ""},
+		"a status that is not written": {"AggregateStatus", interpret.Inputs{Object: shop(nil), Items: reported},
 			"returned no patch for AggregateStatus, so the status stays empty although 1 of 2 clusters reported one: set /status from request.aggregatedStatus in the patch"},
-		"a status that is what it was": {webhook.Unchanged{Operation: "AggregateStatus",
-			Object: shop(map[string]any{"n": int64(1)}), Items: reported}, ""},
-		"no status, as nobody has one": {webhook.Unchanged{Operation: "AggregateStatus", Object: shop(nil),
-			Items: reported[1:]}, ""},
-		"a member that has nothing its own": {webhook.Unchanged{Operation: "Retain", Object: shop(nil)}, ""},
+		"a status that is what it was": {"AggregateStatus",
+			interpret.Inputs{Object: shop(map[string]any{"n": int64(1)}), Items: reported}, ""},
+		"no status, as nobody has one":      {"AggregateStatus", interpret.Inputs{Object: shop(nil), Items: reported[1:]}, ""},
+		"a member that has nothing its own": {"Retain", interpret.Inputs{Object: shop(nil)}, ""},
 	} {
 		events := record.NewFakeRecorder(5)
 		i := &Interpreter{options: Options{Events: events},
@@ -50,10 +49,10 @@ func TestEmptyPatchIsReportedIfAPatchIsNeeded(t *testing.T) {
 					return 5, nil, nil
 				},
 			}})}
-		c.said.Hook = webhook.Hook{Configuration: "conf",
-			ResourceInterpreterWebhook: &configv1alpha1.ResourceInterpreterWebhook{Name: "a.b.c"}}
-		i.unchanged(t.Context(), c.said)
-		i.unchanged(t.Context(), c.said) // an event is recorded once
+		said := webhook.Unchanged{Operation: c.operation, Inputs: c.in, Hook: webhook.Hook{Configuration: "conf",
+			ResourceInterpreterWebhook: &configv1alpha1.ResourceInterpreterWebhook{Name: "a.b.c"}}}
+		i.unchanged(t.Context(), said)
+		i.unchanged(t.Context(), said) // an event is recorded once
 		close(events.Events)
 		var told []string
 		for text := range events.Events {

@@ -29,7 +29,7 @@ end
 		if err != nil {
 			return err
 		}
-		_, err = p.Evaluate(ctx, script.Inputs{Object: object})
+		_, err = p.Evaluate(ctx, interpret.Inputs{Object: object})
 		return err
 	}
 	took, err := microseconds(

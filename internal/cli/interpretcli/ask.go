@@ -79,55 +79,48 @@ var errNotAnswered = errors.New("no interpreter implements this operation for th
 
 // answer runs the operation. The question must have passed check. The answer shares no memory with it.
 func (q question) answer(ctx context.Context, h *interpret.Hooks) ([]part, error) {
-	if !h.Implements(q.operation) {
+	evaluate := h.Evaluate(q.operation)
+	if evaluate == nil {
 		return nil, errNotAnswered
 	}
-	obj := q.object().DeepCopy()
-	object := func(name string, out *unstructured.Unstructured, err error) ([]part, error) {
-		if err != nil {
-			return nil, err
-		}
-		return []part{{name, out.Object}}, nil
+	in := interpret.Inputs{Object: q.object().DeepCopy(), Items: q.items}
+	if q.observed != nil {
+		in.Observed = q.observed.DeepCopy()
 	}
-	switch q.operation {
-	case configv1alpha1.InterpreterOperationRetain:
-		out, err := h.Retain(ctx, obj, q.observed.DeepCopy())
-		return object("retained", out, err)
-	case configv1alpha1.InterpreterOperationReviseReplica:
-		out, err := h.Revise(ctx, obj, *q.replicas)
-		return object("revised", out, err)
-	case configv1alpha1.InterpreterOperationAggregateStatus:
-		out, err := h.Aggregate(ctx, obj, q.items)
-		return object("aggregatedStatus", out, err)
-	case configv1alpha1.InterpreterOperationInterpretReplica:
-		n, requirements, err := h.Replicas(ctx, obj)
-		requires, err := plain(requirements, err)
-		return []part{{"replica", int64(n)}, {"requires", requires}}, err
-	case configv1alpha1.InterpreterOperationInterpretComponent:
-		out, err := h.Components(ctx, obj)
-		components, err := plain(append([]workv1alpha2.Component{}, out...), err)
-		return []part{{"components", components}}, err
-	case configv1alpha1.InterpreterOperationInterpretStatus:
-		out, err := h.Reflect(ctx, obj)
-		if out == nil {
-			return []part{{"status", nil}}, err
-		}
-		return []part{{"status", out}}, err
-	case configv1alpha1.InterpreterOperationInterpretHealth:
-		out, err := h.Health(ctx, obj)
-		return []part{{"healthy", out.Karmada() == "Healthy"}, {"health", string(out)}}, err
-	default:
-		out, err := h.Dependencies(ctx, obj)
-		dependencies, err := plain(append([]configv1alpha1.DependentObjectReference{}, out...), err)
-		return []part{{"dependencies", dependencies}}, err
+	if q.replicas != nil {
+		in.Replicas = *q.replicas
 	}
-}
-
-// plain returns a typed value as a JSON value, unless there is an error already.
-func plain(value any, err error) (any, error) {
+	out, err := evaluate(ctx, in)
 	if err != nil {
 		return nil, err
 	}
+	switch q.operation {
+	case configv1alpha1.InterpreterOperationRetain:
+		return []part{{"retained", out.Object.Object}}, nil
+	case configv1alpha1.InterpreterOperationReviseReplica:
+		return []part{{"revised", out.Object.Object}}, nil
+	case configv1alpha1.InterpreterOperationAggregateStatus:
+		return []part{{"aggregatedStatus", out.Object.Object}}, nil
+	case configv1alpha1.InterpreterOperationInterpretReplica:
+		requires, err := plain(out.Requirements)
+		return []part{{"replica", int64(out.Replicas)}, {"requires", requires}}, err
+	case configv1alpha1.InterpreterOperationInterpretComponent:
+		components, err := plain(append([]workv1alpha2.Component{}, out.Components...))
+		return []part{{"components", components}}, err
+	case configv1alpha1.InterpreterOperationInterpretStatus:
+		if out.Status == nil {
+			return []part{{"status", nil}}, nil
+		}
+		return []part{{"status", out.Status}}, nil
+	case configv1alpha1.InterpreterOperationInterpretHealth:
+		return []part{{"healthy", out.Health.Karmada() == "Healthy"}, {"health", string(out.Health)}}, nil
+	}
+	dependencies, err := plain(append([]configv1alpha1.DependentObjectReference{}, out.Dependencies...))
+	return []part{{"dependencies", dependencies}}, err
+}
+
+// plain returns a typed value as a JSON value.
+func plain(value any) (any, error) {
 	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&struct {
 		Value any `json:"value"`
 	}{value})

@@ -3,7 +3,6 @@
 package interpretcli
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -13,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
@@ -23,7 +21,6 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/schemas"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/script"
-	"github.com/argosy-io/argosy/internal/core/workload/interpret/tiers"
 )
 
 // HubClients connects to the hub, which few commands read.
@@ -224,8 +221,15 @@ func (o *options) execute(cmd *cobra.Command, all []customizationFile, machine b
 		return fmt.Errorf("the object is %s %s, but the customizations are for %s", obj.GetAPIVersion(), obj.GetKind(),
 			strings.Join(kinds, ", "))
 	}
-	printWarnings(cmd.Context(), cmd.ErrOrStderr(), of, q, set)
-	answer, err := q.answer(cmd.Context(), interpret.HooksOf(tierOf(of, set, nil), gvk))
+	ctx := script.WithListener(cmd.Context(), func(p *script.Program, out *script.Outputs) {
+		for _, line := range out.Printed {
+			fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s\n", p.Customization(), line)
+		}
+		for _, w := range out.Warnings {
+			fmt.Fprintf(cmd.ErrOrStderr(), "Warning: %s: %s\n", p.Customization(), w)
+		}
+	})
+	answer, err := q.answer(ctx, interpret.HooksOf(tierOf(of, set, nil), gvk))
 	if err == errNotAnswered {
 		return fmt.Errorf("no customization in the files defines %s for %s", q.operation, obj.GetKind())
 	}
@@ -259,61 +263,6 @@ func printAnswer(out io.Writer, operation configv1alpha1.InterpreterOperation, a
 			note)
 	}
 	return nil
-}
-
-// printWarnings prints the output and the warnings of scripts. Their errors are part of their result.
-func printWarnings(ctx context.Context, errOut io.Writer, of []customizationFile, q question, set *schemas.Set) {
-	in := script.Inputs{Object: q.desired, Observed: q.observed, Items: q.items}
-	if in.Object == nil {
-		in.Object = q.observed
-	}
-	if in.Observed == nil {
-		in.Observed = q.desired
-	}
-	if q.replicas != nil {
-		in.Replicas = *q.replicas
-	}
-	for _, c := range of {
-		in, ok := inVersion(in, c.object.Spec.Target.APIVersion)
-		if !ok {
-			continue
-		}
-		for _, s := range script.Scripts(c.object.Spec.Customizations) {
-			if s.Operation != q.operation {
-				continue
-			}
-			program, err := script.Compile(c.object.Name, s.Operation, s.Source, schemaOf(set)(in.Object.GroupVersionKind()))
-			if err != nil {
-				continue
-			}
-			out, err := program.Evaluate(ctx, in)
-			if err != nil {
-				continue
-			}
-			for _, line := range out.Printed {
-				fmt.Fprintf(errOut, "%s: %s\n", c.object.Name, line)
-			}
-			for _, w := range out.Warnings {
-				fmt.Fprintf(errOut, "Warning: %s: spec.customizations.%s: %s\n", c.object.Name, s.Field, w)
-			}
-		}
-	}
-}
-
-// inVersion converts the input for a script for another apiVersion; ok is false if no conversion is known.
-func inVersion(in script.Inputs, apiVersion string) (script.Inputs, bool) {
-	gv, err := schema.ParseGroupVersion(apiVersion)
-	if err != nil {
-		return in, false
-	}
-	for _, obj := range []**unstructured.Unstructured{&in.Object, &in.Observed} {
-		there, err := interpret.Convert(tiers.Convert).ConvertTo(*obj, gv.Version)
-		if err != nil || there == nil {
-			return in, false
-		}
-		*obj = there
-	}
-	return in, true
 }
 
 // question returns the operation and input that the flags select.

@@ -65,7 +65,8 @@ func (t trial) failures(ctx context.Context) []string {
 	var failed []string
 	lines := map[int]bool{}
 	for _, s := range samples {
-		_, err := t.program.Evaluate(ctx, script.Inputs{Object: s.desired, Observed: s.observed, Replicas: 2, Items: s.items})
+		in := interpret.Inputs{Object: s.desired, Observed: s.observed, Replicas: 2, Items: s.items}
+		_, err := t.program.Evaluate(ctx, in)
 		var e *script.Error
 		if !errors.As(err, &e) || lines[e.Line] {
 			continue
@@ -81,7 +82,7 @@ func (t trial) failures(ctx context.Context) []string {
 
 // mistakes returns results of samples that are hardly meant.
 func (t trial) mistakes(ctx context.Context) []string {
-	ask := func(in script.Inputs) script.Outputs {
+	ask := func(in interpret.Inputs) script.Outputs {
 		out, err := t.program.Evaluate(ctx, in)
 		if err != nil {
 			return script.Outputs{} // see failures
@@ -89,14 +90,14 @@ func (t trial) mistakes(ctx context.Context) []string {
 		return *out
 	}
 	full := t.sample(true, 3)
-	all := ask(script.Inputs{Object: full, Observed: full, Replicas: 2, Items: reports(full)})
+	all := ask(interpret.Inputs{Object: full, Observed: full, Replicas: 2, Items: reports(full)})
 	found := all.Warnings
 	spec, _ := full.Object["spec"].(map[string]any)
 	status, _ := full.Object["status"].(map[string]any)
 	switch t.operation {
 	case configv1alpha1.InterpreterOperationRetain:
 		other := t.sample(true, 2)
-		retained := ask(script.Inputs{Object: other, Observed: full}).Object
+		retained := ask(interpret.Inputs{Object: other, Observed: full}).Object
 		for _, name := range slices.Sorted(maps.Keys(spec)) {
 			hub, _, _ := unstructured.NestedFieldNoCopy(other.Object, "spec", name)
 			if retained == nil || reflect.DeepEqual(hub, spec[name]) {
@@ -112,11 +113,11 @@ func (t trial) mistakes(ctx context.Context) []string {
 		}
 	case configv1alpha1.InterpreterOperationInterpretHealth:
 		old := withValue(full, full.GetGeneration()-1, "status", "observedGeneration")
-		if status["observedGeneration"] != nil && ask(script.Inputs{Observed: old}).Health == interpret.Healthy {
+		if status["observedGeneration"] != nil && ask(interpret.Inputs{Object: old}).Health == interpret.Healthy {
 			found = append(found, "does not check status.observedGeneration: after a change, it judges the old status")
 		}
 		empty := withValue(t.sample(false, 1), map[string]any{}, "status")
-		if spec["replicas"] != nil && ask(script.Inputs{Observed: empty}).Health == interpret.Healthy {
+		if spec["replicas"] != nil && ask(interpret.Inputs{Object: empty}).Health == interpret.Healthy {
 			found = append(found, "an object with an empty status is healthy: give counters a default, "+
 				"such as (status.readyReplicas or 0)")
 		}

@@ -220,6 +220,9 @@ func below(gk schema.GroupKind, tiers []interpret.Tier) *interpret.Hooks {
 // complete adds requirements and status fields that a customization omits, from the tiers below. The customization gets
 // the template with the status that these tiers aggregated, so that fields that it does not set are current.
 func complete(h, below *interpret.Hooks) *interpret.Hooks {
+	if h == nil {
+		return nil
+	}
 	out := *h
 	if h.Replicas != nil {
 		out.Replicas = func(ctx context.Context, obj *unstructured.Unstructured) (int32, *workv1alpha2.ReplicaRequirements,
@@ -281,8 +284,9 @@ type asked struct {
 
 // choices are the rules for one operation, with the conversion.
 type choices struct {
-	rules   []rule
-	convert interpret.Convert
+	operation configv1alpha1.InterpreterOperation
+	rules     []rule
+	convert   interpret.Convert
 }
 
 // choose returns the rule for obj.
@@ -315,122 +319,65 @@ func (c choices) convertTo(obj *unstructured.Unstructured, version string) (*uns
 	return converted, err
 }
 
-// back converts the result of a rule to the version of the original; the original itself if unchanged.
-func (c choices) back(a asked, original, made *unstructured.Unstructured,
-	err error) (*unstructured.Unstructured, error) {
-	if err != nil {
-		return nil, err
-	}
-	if made == a.obj {
-		return original, nil
-	}
-	return c.convertTo(made, original.GroupVersionKind().Version)
-}
-
 // merged combines the hooks of all rules.
 func merged(all []rule, convert interpret.Convert) *interpret.Hooks {
-	h := &interpret.Hooks{}
-	of := func(operation configv1alpha1.InterpreterOperation) (choices, bool) {
-		rules := answering(all, operation)
-		return choices{rules, convert}, len(rules) > 0
+	return interpret.HooksBy(func(operation configv1alpha1.InterpreterOperation) interpret.Evaluate {
+		c := choices{operation, answering(all, operation), convert}
+		switch {
+		case len(c.rules) == 0:
+			return nil
+		case operation == configv1alpha1.InterpreterOperationInterpretDependency:
+			return c.join
+		}
+		return c.evaluate
+	})
+}
+
+// evaluate runs the operation of the rule for the object, in the rule's version.
+func (c choices) evaluate(ctx context.Context, in interpret.Inputs) (out interpret.Outputs, err error) {
+	a, err := c.choose(in.Object)
+	if err != nil {
+		return out, err
 	}
-	if c, ok := of(configv1alpha1.InterpreterOperationInterpretReplica); ok {
-		h.Replicas = func(ctx context.Context, obj *unstructured.Unstructured) (int32, *workv1alpha2.ReplicaRequirements,
-			error) {
-			a, err := c.choose(obj)
-			if err != nil {
-				return 0, nil, err
-			}
-			return a.hooks.Replicas(ctx, a.obj)
+	given := in
+	given.Object = a.obj
+	if in.Observed != nil {
+		if given.Observed, err = c.convertTo(in.Observed, a.version); err != nil {
+			return out, err
 		}
 	}
-	if c, ok := of(configv1alpha1.InterpreterOperationInterpretComponent); ok {
-		h.Components = func(ctx context.Context, obj *unstructured.Unstructured) ([]workv1alpha2.Component, error) {
-			a, err := c.choose(obj)
-			if err != nil {
-				return nil, err
-			}
-			return a.hooks.Components(ctx, a.obj)
+	if len(in.Items) > 0 {
+		if given.Items, err = c.convert.Statuses(a.obj.GroupVersionKind(), in.Items); err != nil {
+			return out, err
 		}
 	}
-	if c, ok := of(configv1alpha1.InterpreterOperationReviseReplica); ok {
-		h.Revise = func(ctx context.Context, obj *unstructured.Unstructured, replicas int32) (*unstructured.Unstructured,
-			error) {
-			a, err := c.choose(obj)
-			if err != nil {
-				return nil, err
-			}
-			revised, err := a.hooks.Revise(ctx, a.obj, replicas)
-			return c.back(a, obj, revised, err)
-		}
+	out, err = a.hooks.Evaluate(c.operation)(ctx, given)
+	switch {
+	case err != nil || out.Object == nil:
+	case out.Object == a.obj:
+		out.Object = in.Object
+	default:
+		out.Object, err = c.convertTo(out.Object, in.Object.GroupVersionKind().Version)
 	}
-	if c, ok := of(configv1alpha1.InterpreterOperationRetain); ok {
-		h.Retain = func(ctx context.Context, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured,
-			error) {
-			a, err := c.choose(desired)
-			if err != nil {
-				return nil, err
-			}
-			seen, err := c.convertTo(observed, a.version)
-			if err != nil {
-				return nil, err
-			}
-			retained, err := a.hooks.Retain(ctx, a.obj, seen)
-			return c.back(a, desired, retained, err)
-		}
+	return out, err
+}
+
+// join joins the dependencies of all rules in the version of the rule for the object.
+func (c choices) join(ctx context.Context, in interpret.Inputs) (out interpret.Outputs, err error) {
+	a, err := c.choose(in.Object)
+	if err != nil {
+		return out, err
 	}
-	if c, ok := of(configv1alpha1.InterpreterOperationInterpretStatus); ok {
-		h.Reflect = func(ctx context.Context, observed *unstructured.Unstructured) (map[string]any, error) {
-			a, err := c.choose(observed)
-			if err != nil {
-				return nil, err
-			}
-			return a.hooks.Reflect(ctx, a.obj)
+	for _, r := range c.rules {
+		if r.version != a.version {
+			continue
 		}
-	}
-	if c, ok := of(configv1alpha1.InterpreterOperationAggregateStatus); ok {
-		h.Aggregate = func(ctx context.Context, template *unstructured.Unstructured,
-			items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
-			a, err := c.choose(template)
-			if err != nil {
-				return nil, err
-			}
-			if items, err = c.convert.Statuses(a.obj.GroupVersionKind(), items); err != nil {
-				return nil, err
-			}
-			aggregated, err := a.hooks.Aggregate(ctx, a.obj, items)
-			return c.back(a, template, aggregated, err)
+		deps, err := r.hooks.Dependencies(ctx, a.obj)
+		if err != nil {
+			return interpret.Outputs{}, err
 		}
+		out.Dependencies = append(out.Dependencies, deps...)
 	}
-	if c, ok := of(configv1alpha1.InterpreterOperationInterpretHealth); ok {
-		h.Health = func(ctx context.Context, observed *unstructured.Unstructured) (interpret.Health, error) {
-			a, err := c.choose(observed)
-			if err != nil {
-				return interpret.Unknown, err
-			}
-			return a.hooks.Health(ctx, a.obj)
-		}
-	}
-	if c, ok := of(configv1alpha1.InterpreterOperationInterpretDependency); ok {
-		h.Dependencies = func(ctx context.Context, obj *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference,
-			error) {
-			a, err := c.choose(obj)
-			if err != nil {
-				return nil, err
-			}
-			var all []configv1alpha1.DependentObjectReference
-			for _, r := range c.rules {
-				if r.version != a.version {
-					continue
-				}
-				deps, err := r.hooks.Dependencies(ctx, a.obj)
-				if err != nil {
-					return nil, err
-				}
-				all = append(all, deps...)
-			}
-			return interpret.SortDependencies(all), nil
-		}
-	}
-	return h
+	out.Dependencies = interpret.SortDependencies(out.Dependencies)
+	return out, nil
 }

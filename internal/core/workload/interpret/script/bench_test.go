@@ -23,7 +23,7 @@ func BenchmarkGetReplicasOfACloneSet(b *testing.B) {
 	b.Run("compiled once", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if _, err := p.Evaluate(ctx, Inputs{Object: web}); err != nil {
+			if _, err := p.Evaluate(ctx, inputs{Object: web}); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -37,7 +37,7 @@ func BenchmarkGetReplicasOfACloneSet(b *testing.B) {
 			}
 			each := *p
 			each.compiled = c
-			if _, err := each.Evaluate(ctx, Inputs{Object: web}); err != nil {
+			if _, err := each.Evaluate(ctx, inputs{Object: web}); err != nil {
 				b.Fatal(err)
 			}
 		}

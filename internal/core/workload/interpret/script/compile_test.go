@@ -131,7 +131,7 @@ func TestGuardKeepsBehaviour(t *testing.T) {
 			t.Fatalf("%s\n%v", program, err)
 		}
 		p.bounds.deadline = time.Minute
-		out, err := p.Evaluate(context.Background(), Inputs{})
+		out, err := p.Evaluate(context.Background(), inputs{})
 		if err != nil {
 			t.Fatalf("seed %d: %s\n%v", seed, program, err)
 		}

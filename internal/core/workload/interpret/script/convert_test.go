@@ -81,7 +81,7 @@ func TestUnchangedValuesSurvive(t *testing.T) {
 		desired, observed := object(), object()
 		for i, p := range programs {
 			before := desired.DeepCopy()
-			out, err := p.Evaluate(context.Background(), Inputs{Object: desired, Observed: observed})
+			out, err := p.Evaluate(context.Background(), inputs{Object: desired, Observed: observed})
 			if err != nil {
 				t.Fatalf("seed %d, %s: %v", seed, looks[i], err)
 			}
@@ -185,7 +185,7 @@ func TestChangedValuesMatchSchema(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			out, err := p.Evaluate(context.Background(), Inputs{Object: manifest(t, fmt.Sprintf(template, c.spec))})
+			out, err := p.Evaluate(context.Background(), inputs{Object: manifest(t, fmt.Sprintf(template, c.spec))})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -209,7 +209,7 @@ func TestUnchangedObjectIsTheInput(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		out, err := p.Evaluate(context.Background(), Inputs{Object: web, Observed: web})
+		out, err := p.Evaluate(context.Background(), inputs{Object: web, Observed: web})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -230,7 +230,7 @@ end`
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := p.Evaluate(context.Background(), Inputs{Object: web})
+	out, err := p.Evaluate(context.Background(), inputs{Object: web})
 	if err != nil {
 		t.Fatal(err)
 	}

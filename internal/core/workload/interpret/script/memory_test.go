@@ -57,7 +57,7 @@ func TestMemoryLimitIsEnforced(t *testing.T) {
 		p.bounds = bounds{time.Minute, limit}
 		before := inUse()
 		w := &weighing{Context: context.Background(), most: before}
-		_, err = p.Evaluate(w, Inputs{Object: cloneSet(t)})
+		_, err = p.Evaluate(w, inputs{Object: cloneSet(t)})
 		var e *Error
 		if !errors.As(err, &e) || e.Reason != MemoryExceeded {
 			t.Errorf("%s: ended with %v", name, err)

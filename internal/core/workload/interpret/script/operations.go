@@ -30,9 +30,9 @@ type Operation struct {
 	// Rule returns the operation's rule; nil if it is not set.
 	Rule func(*configv1alpha1.CustomizationRules) *configv1alpha1.OperationRule
 	// args are the arguments in order.
-	args func(*run, Inputs) ([]lua.LValue, error)
+	args func(*run, interpret.Inputs) ([]lua.LValue, error)
 	// read reads the results; missing ones are nil.
-	read func(rs results, in Inputs, out *Outputs) error
+	read func(rs results, in interpret.Inputs, out *Outputs) error
 }
 
 // results are the values that a function returned.
@@ -65,7 +65,7 @@ var Operations = []Operation{
 		[]string{"obj", "desiredReplica"},
 		func(r *rules) *rule { return r.ReplicaRevision }, objectAndReplicas, readObject},
 	{configv1alpha1.InterpreterOperationInterpretStatus, "statusReflection", "ReflectStatus", []string{"observedObj"},
-		func(r *rules) *rule { return r.StatusReflection }, observed, readStatus},
+		func(r *rules) *rule { return r.StatusReflection }, object, readStatus},
 	{configv1alpha1.InterpreterOperationAggregateStatus, "statusAggregation", "AggregateStatus",
 		[]string{"desiredObj", "statusItems"},
 		func(r *rules) *rule {
@@ -81,7 +81,7 @@ var Operations = []Operation{
 				return nil
 			}
 			return &r.HealthInterpretation.OperationRule
-		}, observed, readHealth},
+		}, object, readHealth},
 	{configv1alpha1.InterpreterOperationInterpretDependency, "dependencyInterpretation", "GetDependencies",
 		[]string{"desiredObj"},
 		func(r *rules) *rule { return r.DependencyInterpretation }, object, readDependencies},
@@ -181,7 +181,7 @@ func (p *Program) pick(r *run) (string, lua.LValue, error) {
 }
 
 // Evaluate runs the operation once, at most for Deadline and until ctx ends. The error is an *Error.
-func (p *Program) Evaluate(ctx context.Context, in Inputs) (*Outputs, error) {
+func (p *Program) Evaluate(ctx context.Context, in interpret.Inputs) (*Outputs, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, p.canceled(err)
 	}
@@ -228,28 +228,23 @@ func given(r *run, u *unstructured.Unstructured) (lua.LValue, error) {
 }
 
 // template returns the object of in, and remembers its table to recognize it in the result.
-func template(r *run, in Inputs) (lua.LValue, error) {
+func template(r *run, in interpret.Inputs) (lua.LValue, error) {
 	v, err := given(r, in.Object)
 	r.object, _ = v.(*lua.LTable)
 	return v, err
 }
 
-func object(r *run, in Inputs) ([]lua.LValue, error) {
+func object(r *run, in interpret.Inputs) ([]lua.LValue, error) {
 	v, err := template(r, in)
 	return []lua.LValue{v}, err
 }
 
-func observed(r *run, in Inputs) ([]lua.LValue, error) {
-	v, err := given(r, in.Observed)
-	return []lua.LValue{v}, err
-}
-
-func objectAndReplicas(r *run, in Inputs) ([]lua.LValue, error) {
+func objectAndReplicas(r *run, in interpret.Inputs) ([]lua.LValue, error) {
 	v, err := template(r, in)
 	return []lua.LValue{v, lua.LNumber(in.Replicas)}, err
 }
 
-func objectAndObserved(r *run, in Inputs) ([]lua.LValue, error) {
+func objectAndObserved(r *run, in interpret.Inputs) ([]lua.LValue, error) {
 	desired, err := template(r, in)
 	if err != nil {
 		return nil, err
@@ -259,7 +254,7 @@ func objectAndObserved(r *run, in Inputs) ([]lua.LValue, error) {
 }
 
 // objectAndItems passes the items as in the API. Without items it is an empty list, because # of nil fails.
-func objectAndItems(r *run, in Inputs) ([]lua.LValue, error) {
+func objectAndItems(r *run, in interpret.Inputs) ([]lua.LValue, error) {
 	v, err := template(r, in)
 	if err != nil {
 		return nil, err
@@ -341,7 +336,7 @@ func whole(n float64) (int32, bool) {
 	return int32(n), n == math.Trunc(n) && n >= 0 && n <= math.MaxInt32
 }
 
-func readReplicas(rs results, in Inputs, out *Outputs) error {
+func readReplicas(rs results, in interpret.Inputs, out *Outputs) error {
 	const wanted = "the number of replicas, followed by the requirements of one replica"
 	n, ok := rs.get(0).(lua.LNumber)
 	if !ok {
@@ -396,7 +391,7 @@ func (rs results) fill(m map[string]any, what, wanted string, into any, out *Out
 	return nil
 }
 
-func readComponents(rs results, _ Inputs, out *Outputs) error {
+func readComponents(rs results, _ interpret.Inputs, out *Outputs) error {
 	const wanted = "a list of {name, replicas, replicaRequirements}"
 	if rs.get(0) == lua.LNil {
 		return nil
@@ -455,7 +450,7 @@ func (rs results) list(wanted string) ([]any, error) {
 	return nil, rs.wrong("returned a table with names as keys; it must return %s", wanted)
 }
 
-func readObject(rs results, in Inputs, out *Outputs) error {
+func readObject(rs results, in interpret.Inputs, out *Outputs) error {
 	const wanted = "the whole object"
 	t, ok := rs.get(0).(*lua.LTable)
 	if !ok {
@@ -499,7 +494,7 @@ func (rs results) untouched(t *lua.LTable) bool {
 
 // readAggregated takes the status of the returned object, or the returned table itself if it is a bare status, as in
 // the guides.
-func readAggregated(rs results, in Inputs, out *Outputs) error {
+func readAggregated(rs results, in interpret.Inputs, out *Outputs) error {
 	const wanted = "the object with its status, or the status alone"
 	if _, ok := rs.get(0).(*lua.LTable); !ok {
 		return rs.got(wanted)
@@ -546,7 +541,7 @@ func readAggregated(rs results, in Inputs, out *Outputs) error {
 	return nil
 }
 
-func readStatus(rs results, in Inputs, out *Outputs) error {
+func readStatus(rs results, in interpret.Inputs, out *Outputs) error {
 	switch rs.get(0).(type) {
 	case *lua.LNilType:
 		if len(rs.values) == 0 {
@@ -558,8 +553,8 @@ func readStatus(rs results, in Inputs, out *Outputs) error {
 		return rs.got("the status, or nil when there is none")
 	}
 	var hint any
-	if in.Observed != nil {
-		hint = in.Observed.Object["status"]
+	if in.Object != nil {
+		hint = in.Object.Object["status"]
 	}
 	v, err := rs.json(0, hint, rs.schema.field("status"))
 	if err != nil {
@@ -574,7 +569,7 @@ func readStatus(rs results, in Inputs, out *Outputs) error {
 }
 
 // readHealth accepts a boolean, as Karmada does, or the name of a Health, which is an extension.
-func readHealth(rs results, _ Inputs, out *Outputs) error {
+func readHealth(rs results, _ interpret.Inputs, out *Outputs) error {
 	switch v := rs.get(0).(type) {
 	case lua.LBool:
 		if out.Health = interpret.Degraded; v {
@@ -591,7 +586,7 @@ func readHealth(rs results, _ Inputs, out *Outputs) error {
 	return rs.got("true or false")
 }
 
-func readDependencies(rs results, _ Inputs, out *Outputs) error {
+func readDependencies(rs results, _ interpret.Inputs, out *Outputs) error {
 	const wanted = "a list of {apiVersion, kind, namespace, name}, or with a labelSelector in place of the name"
 	if deps, ok := typed[[]configv1alpha1.DependentObjectReference](rs, 0); ok {
 		out.Dependencies = deps

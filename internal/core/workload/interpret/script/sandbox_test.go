@@ -24,7 +24,7 @@ func printed(t *testing.T, body string) string {
 		t.Fatal(err)
 	}
 	p.bounds.deadline = time.Minute
-	out, err := p.Evaluate(context.Background(), Inputs{})
+	out, err := p.Evaluate(context.Background(), inputs{})
 	if err != nil {
 		t.Fatalf("%s: %v", body, err)
 	}
@@ -99,7 +99,7 @@ func TestCallsAreIsolated(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 50 {
-		out, err := p.Evaluate(context.Background(), Inputs{})
+		out, err := p.Evaluate(context.Background(), inputs{})
 		if err != nil || out.Replicas != 2 {
 			t.Fatalf("got %+v, %v", out, err)
 		}
@@ -132,12 +132,12 @@ func TestConcurrentCalls(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				out, err := p.Evaluate(context.Background(), Inputs{Object: web})
+				out, err := p.Evaluate(context.Background(), inputs{Object: web})
 				if err != nil || int(out.Replicas) != 5+i/2 || out.Requirements.ResourceRequest.Cpu().MilliValue() != 300 {
 					t.Errorf("worker %d: got %+v, %v", worker, out, err)
 					return
 				}
-				if _, err := broken.Evaluate(context.Background(), Inputs{Object: web}); err == nil {
+				if _, err := broken.Evaluate(context.Background(), inputs{Object: web}); err == nil {
 					t.Error("the broken script worked")
 				}
 			}
@@ -156,7 +156,7 @@ func TestCanceledContextEndsScript(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 	defer cancel()
 	for range 2 { // in the middle, and before it began
-		_, err = p.Evaluate(ctx, Inputs{})
+		_, err = p.Evaluate(ctx, inputs{})
 		var e *Error
 		if !errors.As(err, &e) || e.Reason != Canceled || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v, want the end of the caller's context", err)
@@ -217,7 +217,7 @@ func TestWarningsAboutKarmadaIncompatibility(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		out, err := p.Evaluate(context.Background(), Inputs{Object: cloneSet(t)})
+		out, err := p.Evaluate(context.Background(), inputs{Object: cloneSet(t)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -234,7 +234,7 @@ func TestInvalidItemIsNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = p.Evaluate(context.Background(),
-		Inputs{Object: cloneSet(t), Items: []workv1alpha2.AggregatedStatusItem{{ClusterName: "eu",
+		inputs{Object: cloneSet(t), Items: []workv1alpha2.AggregatedStatusItem{{ClusterName: "eu",
 			Status: &runtime.RawExtension{Raw: []byte(`{`)}}}})
 	if all := Errors(err); len(all) != 1 || all[0].Reason != BadInput ||
 		!strings.Contains(err.Error(), `the status of cluster "eu" is not valid JSON`) {

@@ -5,10 +5,7 @@ package script
 import (
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
-	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
@@ -36,34 +33,10 @@ type Program struct {
 	bounds        bounds
 }
 
-// Inputs are the arguments of an operation. Unused ones are ignored. None is modified.
-type Inputs struct {
-	// Object is the template, or the desired object for Retain.
-	Object *unstructured.Unstructured
-	// Observed is the member's object, for Retain, InterpretStatus and InterpretHealth.
-	Observed *unstructured.Unstructured
-	// Replicas is the desired number for ReviseReplica.
-	Replicas int32
-	// Items are the members' statuses for AggregateStatus.
-	Items []workv1alpha2.AggregatedStatusItem
-}
-
-// Outputs are the results of an operation. Others are zero. They share no memory with the inputs, except that Object is
-// the input itself if the script did not change it.
+// Outputs are the results of an operation. They share no memory with the inputs, except that Object is the input itself
+// if the script did not change it. For AggregateStatus, Status is what the script set.
 type Outputs struct {
-	// Replicas and Requirements are for InterpretReplica. Requirements is nil if the script returned none.
-	Replicas     int32
-	Requirements *workv1alpha2.ReplicaRequirements
-	// Components are for InterpretComponent, sorted by name.
-	Components []workv1alpha2.Component
-	// Object is for ReviseReplica, Retain and AggregateStatus.
-	Object *unstructured.Unstructured
-	// Status is for InterpretStatus, and for AggregateStatus what the script set; nil if there is none.
-	Status map[string]any
-	// Health is for InterpretHealth.
-	Health interpret.Health
-	// Dependencies are for InterpretDependency, sorted and unique.
-	Dependencies []configv1alpha1.DependentObjectReference
+	interpret.Outputs
 
 	// Printed are the first hundred lines that the script printed.
 	Printed []string
@@ -87,3 +60,6 @@ func Compile(customization string, operation configv1alpha1.InterpreterOperation
 	}
 	return p, nil
 }
+
+// Customization returns the name of the script's customization.
+func (p *Program) Customization() string { return p.customization }

@@ -16,6 +16,7 @@ import (
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
 const (
@@ -88,8 +89,10 @@ func items(clustersAndStatuses ...string) []workv1alpha2.AggregatedStatusItem {
 	return all
 }
 
+type inputs = interpret.Inputs
+
 // evaluated runs a script once and gives what is of interest of its outputs, as JSON.
-func evaluated(t *testing.T, operation configv1alpha1.InterpreterOperation, source string, in Inputs) (string, error) {
+func evaluated(t *testing.T, operation configv1alpha1.InterpreterOperation, source string, in inputs) (string, error) {
 	t.Helper()
 	p, err := Compile("ours", operation, source, nil)
 	if err != nil {
@@ -134,7 +137,7 @@ func TestScriptsOfKarmadaAndOfTheGuidesWork(t *testing.T) {
 		name      string
 		operation configv1alpha1.InterpreterOperation
 		source    string
-		in        Inputs
+		in        inputs
 		want      string
 	}{
 		{"replicas and what one needs", replicasOp, `
@@ -142,11 +145,11 @@ func TestScriptsOfKarmadaAndOfTheGuidesWork(t *testing.T) {
 			function GetReplicas(obj)
 			  local requirement = kube.accuratePodRequirements(obj.spec.template)
 			  return obj.spec.replicas, requirement
-			end`, Inputs{Object: cloneSet(t)},
+			end`, inputs{Object: cloneSet(t)},
 			`{"replicas":5,"requirements":{"nodeClaim":{"nodeSelector":{"disk":"ssd"},"tolerations":[{"key":"spot","operator":"Exists"}]},"resourceRequest":{"cpu":"300m","memory":"96Mi"},"namespace":"shop"}}`},
 		{"a folded scalar, with globals", replicasOp,
 			`local kube = require("kube") function GetReplicas(obj) replica = obj.spec.replicas requirement = kube.accuratePodRequirements(obj.spec.template) return replica, requirement end`,
-			Inputs{Object: cloneSet(t)},
+			inputs{Object: cloneSet(t)},
 			`{"replicas":5,"requirements":{"nodeClaim":{"nodeSelector":{"disk":"ssd"},"tolerations":[{"key":"spot","operator":"Exists"}]},"resourceRequest":{"cpu":"300m","memory":"96Mi"},"namespace":"shop"}}`},
 		{"requirements that were looked at and added to", replicasOp, `
 			local kube = require("kube")
@@ -155,7 +158,7 @@ func TestScriptsOfKarmadaAndOfTheGuidesWork(t *testing.T) {
 			  r.resourceRequest.cpu = kube.resourceAdd(r.resourceRequest.cpu, "700m", nil)
 			  r.nodeClaim = nil
 			  return obj.spec.replicas * 2, r
-			end`, Inputs{Object: cloneSet(t)}, `{"replicas":10,"requirements":{"resourceRequest":{"cpu":"1","memory":"96Mi"},"namespace":"shop"}}`},
+			end`, inputs{Object: cloneSet(t)}, `{"replicas":10,"requirements":{"resourceRequest":{"cpu":"1","memory":"96Mi"},"namespace":"shop"}}`},
 		{"a template that was changed", replicasOp, `
 			local kube = require("kube")
 			function GetReplicas(obj)
@@ -164,26 +167,26 @@ func TestScriptsOfKarmadaAndOfTheGuidesWork(t *testing.T) {
 			  template.spec.nodeSelector = nil
 			  template.spec.tolerations = {}
 			  return 1, kube.accuratePodRequirements(template)
-			end`, Inputs{Object: cloneSet(t)}, `{"replicas":1,"requirements":{"resourceRequest":{"cpu":"250m","memory":"64Mi"},"namespace":"shop"}}`},
+			end`, inputs{Object: cloneSet(t)}, `{"replicas":1,"requirements":{"resourceRequest":{"cpu":"250m","memory":"64Mi"},"namespace":"shop"}}`},
 		{"requirements that a script writes itself", replicasOp,
 			`function GetReplicas(obj) return 2, {resourceRequest = {cpu = 1, memory = "1Gi"}, priorityClassName = "high"} end`,
-			Inputs{Object: cloneSet(t)}, `{"replicas":2,"requirements":{"resourceRequest":{"cpu":"1","memory":"1Gi"},"namespace":"shop","priorityClassName":"high"}}`},
-		{"replicas alone", replicasOp, `function GetReplicas(obj) return obj.spec.replicas end`, Inputs{Object: deployment},
+			inputs{Object: cloneSet(t)}, `{"replicas":2,"requirements":{"resourceRequest":{"cpu":"1","memory":"1Gi"},"namespace":"shop","priorityClassName":"high"}}`},
+		{"replicas alone", replicasOp, `function GetReplicas(obj) return obj.spec.replicas end`, inputs{Object: deployment},
 			`3`},
 		{"one function of another name", replicasOp,
-			`function ReplicasCount(desiredObj) if desiredObj.spec.replicas then return desiredObj.spec.replicas end return 1 end`, Inputs{Object: deployment}, `3`},
+			`function ReplicasCount(desiredObj) if desiredObj.spec.replicas then return desiredObj.spec.replicas end return 1 end`, inputs{Object: deployment}, `3`},
 		{"helpers beside the function", replicasOp, `
 			function twice(n) return 2 * n end
 			local function thrice(n) return 3 * n end
-			function GetReplicas(obj) return twice(thrice(obj.spec.replicas)) end`, Inputs{Object: deployment}, `18`},
+			function GetReplicas(obj) return twice(thrice(obj.spec.replicas)) end`, inputs{Object: deployment}, `18`},
 		{"a library with a function more", replicasOp, `
 			function string.count(s, c) return select(2, s:gsub(c, c)) end
 			math.twice = function(n) return 2 * n end
-			function GetReplicas(obj) return math.twice(("a,b,c"):count(",")) + math.floor(1.5) end`, Inputs{Object: deployment}, `5`},
+			function GetReplicas(obj) return math.twice(("a,b,c"):count(",")) + math.floor(1.5) end`, inputs{Object: deployment}, `5`},
 		{"a function that is assigned", replicasOp, `GetReplicas = function(obj) return obj.spec.replicas end`,
-			Inputs{Object: deployment}, `3`},
+			inputs{Object: deployment}, `3`},
 		{"a function defined by _G", replicasOp,
-			`_G["Get" .. "Replicas"] = function(obj) return _G.tostring(obj.spec.replicas) + 1 end`, Inputs{Object: deployment},
+			`_G["Get" .. "Replicas"] = function(obj) return _G.tostring(obj.spec.replicas) + 1 end`, inputs{Object: deployment},
 			`4`},
 
 		{"components, in any order", componentsOp, `
@@ -193,16 +196,16 @@ func TestScriptsOfKarmadaAndOfTheGuidesWork(t *testing.T) {
 			    {name = "workers", replicas = 4, replicaRequirements = kube.accuratePodRequirements(obj.spec.template)},
 			    {name = "head", replicas = 1, replicaRequirements = {resourceRequest = {cpu = "2"}}},
 			  }
-			end`, Inputs{Object: cloneSet(t)},
+			end`, inputs{Object: cloneSet(t)},
 			`[{"name":"head","replicas":1,"replicaRequirements":{"resourceRequest":{"cpu":"2"}}},{"name":"workers","replicas":4,"replicaRequirements":{"nodeClaim":{"nodeSelector":{"disk":"ssd"},"tolerations":[{"key":"spot","operator":"Exists"}]},"resourceRequest":{"cpu":"300m","memory":"96Mi"}}}]`},
-		{"no components", componentsOp, `function GetComponents(obj) return {} end`, Inputs{Object: cloneSet(t)}, `null`},
+		{"no components", componentsOp, `function GetComponents(obj) return {} end`, inputs{Object: cloneSet(t)}, `null`},
 
 		{"revised replicas", reviseOp, `function ReviseReplica(obj, desiredReplica) obj.spec.replicas = desiredReplica return obj end`,
-			Inputs{Object: deployment, Replicas: 7},
+			inputs{Object: deployment, Replicas: 7},
 			`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","namespace":"shop"},"spec":{"replicas":7}}`},
 		{"revised with a schema's empty list", reviseOp,
 			`function ReviseReplica(obj, n) obj.spec.replicas = n obj.spec.unknown = {} return obj end`,
-			Inputs{Object: deployment, Replicas: 7},
+			inputs{Object: deployment, Replicas: 7},
 			`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","namespace":"shop"},"spec":{"replicas":7}}`},
 
 		{"retained fields", retainOp, `
@@ -211,7 +214,7 @@ func TestScriptsOfKarmadaAndOfTheGuidesWork(t *testing.T) {
 			  if observedObj.status ~= nil then desiredObj.status = observedObj.status end
 			  return desiredObj
 			end`,
-			Inputs{Object: deployment, Observed: manifest(t,
+			inputs{Object: deployment, Observed: manifest(t,
 				`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {suspend: true}, status: {nodes: {}, list: [], size: 12345678901234567}}`)},
 			`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","namespace":"shop"},"spec":{"replicas":3,"suspend":true},"status":{"list":[],"nodes":{},"size":12345678901234567}}`},
 
@@ -225,7 +228,7 @@ func TestScriptsOfKarmadaAndOfTheGuidesWork(t *testing.T) {
 			  desiredObj.status = desiredObj.status or {}
 			  desiredObj.status.replicas = total
 			  return desiredObj
-			end`, Inputs{Object: deployment, Items: withSilent}, `{"replicas":5}`},
+			end`, inputs{Object: deployment, Items: withSilent}, `{"replicas":5}`},
 		{"a bare status, as the guides have it", aggregateOp, `
 			function AggregateStatus(desiredObj, statusItems)
 			  local replicas, readyReplicas = 0, 0
@@ -235,42 +238,42 @@ func TestScriptsOfKarmadaAndOfTheGuidesWork(t *testing.T) {
 			    readyReplicas = readyReplicas + (status.readyReplicas or 0)
 			  end
 			  return {replicas = replicas, readyReplicas = readyReplicas}
-			end`, Inputs{Object: deployment, Items: withSilent}, `{"readyReplicas":4,"replicas":5}`},
+			end`, inputs{Object: deployment, Items: withSilent}, `{"readyReplicas":4,"replicas":5}`},
 		{"a bare status of no items at all", aggregateOp, `
 			function AggregateStatus(desiredObj, statusItems)
 			  local n = 0
 			  for i = 1, #statusItems do n = n + statusItems[i].status.replicas end
 			  return {replicas = n}
-			end`, Inputs{Object: deployment}, `{"replicas":0}`},
+			end`, inputs{Object: deployment}, `{"replicas":0}`},
 		{"an object built anew without its spec", aggregateOp, `
 			function AggregateStatus(desiredObj, statusItems)
 			  return {apiVersion = "apps.kruise.io/v1alpha1", kind = "SidecarSet", metadata = desiredObj.metadata, status = {matchedPods = #statusItems}}
-			end`, Inputs{Object: deployment, Items: two}, `{"matchedPods":2}`},
+			end`, inputs{Object: deployment, Items: two}, `{"matchedPods":2}`},
 		{"the object's own status, changed and bare", aggregateOp,
 			`function AggregateStatus(desiredObj, items) local s = desiredObj.status s.readyReplicas = nil return s end`,
-			Inputs{Object: cloneSet(t), Items: two}, `{"conditions":[],"replicas":5}`},
+			inputs{Object: cloneSet(t), Items: two}, `{"conditions":[],"replicas":5}`},
 		{"a member's status as it is", aggregateOp, `function AggregateStatus(desiredObj, items) return items[2].status end`,
-			Inputs{Object: cloneSet(t), Items: two}, `{"phase":"Running","readyReplicas":3,"replicas":3}`},
+			inputs{Object: cloneSet(t), Items: two}, `{"phase":"Running","readyReplicas":3,"replicas":3}`},
 		{"the object as it is", aggregateOp, `function AggregateStatus(desiredObj, items) return desiredObj end`,
-			Inputs{Object: cloneSet(t), Items: two}, `{"conditions":[],"readyReplicas":4,"replicas":5}`},
+			inputs{Object: cloneSet(t), Items: two}, `{"conditions":[],"readyReplicas":4,"replicas":5}`},
 
 		{"some of the status", statusOp, `function ReflectStatus(observedObj) if observedObj.status == nil then return {} end return {readyReplicas = observedObj.status.readyReplicas, conditions = observedObj.status.conditions} end`,
-			Inputs{Observed: cloneSet(t)}, `{"conditions":[],"readyReplicas":4}`},
+			inputs{Object: cloneSet(t)}, `{"conditions":[],"readyReplicas":4}`},
 		{"no status to be had", statusOp, `function ReflectStatus(observedObj) return observedObj.status end`,
-			Inputs{Observed: deployment}, `null`},
-		{"an empty status", statusOp, `function ReflectStatus(observedObj) return {} end`, Inputs{Observed: deployment},
+			inputs{Object: deployment}, `null`},
+		{"an empty status", statusOp, `function ReflectStatus(observedObj) return {} end`, inputs{Object: deployment},
 			`{}`},
 
-		{"healthy", healthOp, `function InterpretHealth(observedObj) return observedObj.status.replicas == observedObj.spec.replicas end`, Inputs{Observed: cloneSet(t)}, `"Healthy"`},
-		{"unhealthy", healthOp, `function InterpretHealth(observedObj) return observedObj.status.readyReplicas == observedObj.spec.replicas end`, Inputs{Observed: cloneSet(t)}, `"Degraded"`},
+		{"healthy", healthOp, `function InterpretHealth(observedObj) return observedObj.status.replicas == observedObj.spec.replicas end`, inputs{Object: cloneSet(t)}, `"Healthy"`},
+		{"unhealthy", healthOp, `function InterpretHealth(observedObj) return observedObj.status.readyReplicas == observedObj.spec.replicas end`, inputs{Object: cloneSet(t)}, `"Degraded"`},
 		{"a finer health", healthOp, `function InterpretHealth(observedObj) return "Suspended" end`,
-			Inputs{Observed: cloneSet(t)}, `"Suspended"`},
+			inputs{Object: cloneSet(t)}, `"Suspended"`},
 
 		{"dependencies of the pods", dependenciesOp, `
 			local kube = require("kube")
 			function GetDependencies(desiredObj)
 			  return kube.getPodDependencies(desiredObj.spec.template, desiredObj.metadata.namespace)
-			end`, Inputs{Object: cloneSet(t)},
+			end`, inputs{Object: cloneSet(t)},
 			`[{"apiVersion":"v1","kind":"ConfigMap","namespace":"shop","name":"web"},{"apiVersion":"v1","kind":"Secret","namespace":"shop","name":"web"},{"apiVersion":"v1","kind":"ServiceAccount","namespace":"shop","name":"web"}]`},
 		{"dependencies of the pods and others", dependenciesOp, `
 			local kube = require("kube")
@@ -284,10 +287,10 @@ func TestScriptsOfKarmadaAndOfTheGuidesWork(t *testing.T) {
 			  kept[#kept + 1] = {apiVersion = "v1", kind = "Service", namespace = obj.metadata.namespace, name = "a"}
 			  kept[#kept + 1] = {apiVersion = "v1", kind = "PersistentVolumeClaim", namespace = "shop", labelSelector = {matchLabels = {app = "web"}}}
 			  return kept
-			end`, Inputs{Object: cloneSet(t)},
+			end`, inputs{Object: cloneSet(t)},
 			`[{"apiVersion":"v1","kind":"ConfigMap","namespace":"shop","name":"web"},{"apiVersion":"v1","kind":"PersistentVolumeClaim","namespace":"shop","labelSelector":{"matchLabels":{"app":"web"}}},{"apiVersion":"v1","kind":"Service","namespace":"shop","name":"a"},{"apiVersion":"v1","kind":"ServiceAccount","namespace":"shop","name":"web"}]`},
 		{"no dependencies", dependenciesOp,
-			`function GetDependencies(obj) local dependencies = {} if not obj.spec then return dependencies end return dependencies end`, Inputs{Object: deployment}, `null`},
+			`function GetDependencies(obj) local dependencies = {} if not obj.spec then return dependencies end return dependencies end`, inputs{Object: deployment}, `null`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -500,7 +503,7 @@ func TestFaultMessages(t *testing.T) {
 				if p.bounds = (bounds{time.Minute, 4 << 20}); c.reason == DeadlineExceeded {
 					p.bounds = bounds{50 * time.Millisecond, MemoryLimit}
 				}
-				_, err = p.Evaluate(context.Background(), Inputs{Object: deployment, Observed: deployment})
+				_, err = p.Evaluate(context.Background(), inputs{Object: deployment, Observed: deployment})
 			}
 			var e *Error
 			if !errors.As(err, &e) {

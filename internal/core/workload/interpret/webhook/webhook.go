@@ -6,16 +6,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"sync"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
-	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
@@ -47,10 +44,7 @@ type Unchanged struct {
 	Hook
 	Operation configv1alpha1.InterpreterOperation
 	// Object is the object to change.
-	Object *unstructured.Unstructured
-	// Replicas is the argument of ReviseReplica. Items is the argument of AggregateStatus.
-	Replicas int32
-	Items    []workv1alpha2.AggregatedStatusItem
+	interpret.Inputs
 }
 
 // Tier implements operations with webhooks. It is immutable and safe for concurrent use.
@@ -168,115 +162,34 @@ func matches[S ~string](list []S, s S) bool {
 }
 
 func (t *Tier) hooksOf(kind schema.GroupVersionKind) *interpret.Hooks {
-	out := &interpret.Hooks{}
-	some := false
-	if h, ok := t.answering(kind, configv1alpha1.InterpreterOperationInterpretReplica); ok {
-		some = true
-		out.Replicas = func(ctx context.Context, obj *unstructured.Unstructured) (int32, *workv1alpha2.ReplicaRequirements,
-			error) {
-			answer, err := t.send(ctx, h, configv1alpha1.InterpreterOperationInterpretReplica, obj, nil)
-			switch {
-			case err != nil:
-				return 0, nil, err
-			case answer.Replicas == nil:
-				return 0, nil, nonsense(h.Hook, configv1alpha1.InterpreterOperationInterpretReplica, "has no replicas")
-			case *answer.Replicas < 0:
-				return 0, nil, nonsense(h.Hook, configv1alpha1.InterpreterOperationInterpretReplica,
-					"has %d replicas, which must be from 0 to %d", *answer.Replicas, math.MaxInt32)
-			}
-			return *answer.Replicas, answer.ReplicaRequirements, nil
+	return interpret.HooksBy(func(operation configv1alpha1.InterpreterOperation) interpret.Evaluate {
+		h, ok := t.answering(kind, operation)
+		if !ok {
+			return nil
 		}
-	}
-	if h, ok := t.answering(kind, configv1alpha1.InterpreterOperationInterpretComponent); ok {
-		some = true
-		out.Components = func(ctx context.Context, obj *unstructured.Unstructured) ([]workv1alpha2.Component, error) {
-			answer, err := t.send(ctx, h, configv1alpha1.InterpreterOperationInterpretComponent, obj, nil)
+		return func(ctx context.Context, in interpret.Inputs) (out interpret.Outputs, err error) {
+			answer, err := t.send(ctx, h, operation, in)
 			if err != nil {
-				return nil, err
+				return out, err
 			}
-			return components(h.Hook, answer.Components)
-		}
-	}
-	if h, ok := t.answering(kind, configv1alpha1.InterpreterOperationReviseReplica); ok {
-		some = true
-		out.Revise = func(ctx context.Context, obj *unstructured.Unstructured, replicas int32) (*unstructured.Unstructured,
-			error) {
-			return t.patched(ctx, h, configv1alpha1.InterpreterOperationReviseReplica, obj,
-				func(r *configv1alpha1.ResourceInterpreterRequest) error {
-					r.DesiredReplicas = &replicas
-					return nil
-				})
-		}
-	}
-	if h, ok := t.answering(kind, configv1alpha1.InterpreterOperationRetain); ok {
-		some = true
-		out.Retain = func(ctx context.Context, desired, observed *unstructured.Unstructured) (*unstructured.Unstructured,
-			error) {
-			return t.patched(ctx, h, configv1alpha1.InterpreterOperationRetain, desired,
-				func(r *configv1alpha1.ResourceInterpreterRequest) error {
-					given, err := t.convertTo(observed, h.version)
-					if err != nil {
-						return fmt.Errorf("the member's object: %w", err)
-					}
-					raw, err := raw(given)
-					r.ObservedObject = &raw
-					return err
-				})
-		}
-	}
-	if h, ok := t.answering(kind, configv1alpha1.InterpreterOperationAggregateStatus); ok {
-		some = true
-		out.Aggregate = func(ctx context.Context, template *unstructured.Unstructured,
-			items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
-			return t.patched(ctx, h, configv1alpha1.InterpreterOperationAggregateStatus, template,
-				func(r *configv1alpha1.ResourceInterpreterRequest) error {
-					var err error
-					r.AggregatedStatus, err = t.Convert.Statuses(template.GroupVersionKind().GroupKind().WithVersion(h.version), items)
-					return err
-				})
-		}
-	}
-	if h, ok := t.answering(kind, configv1alpha1.InterpreterOperationInterpretStatus); ok {
-		some = true
-		out.Reflect = func(ctx context.Context, observed *unstructured.Unstructured) (map[string]any, error) {
-			answer, err := t.send(ctx, h, configv1alpha1.InterpreterOperationInterpretStatus, observed, nil)
-			if err != nil {
-				return nil, err
+			switch operation {
+			case configv1alpha1.InterpreterOperationInterpretReplica:
+				out.Requirements = answer.ReplicaRequirements
+				out.Replicas, err = replicas(h.Hook, answer.Replicas)
+			case configv1alpha1.InterpreterOperationInterpretComponent:
+				out.Components, err = components(h.Hook, answer.Components)
+			case configv1alpha1.InterpreterOperationInterpretStatus:
+				out.Status, err = status(h.Hook, answer.RawStatus)
+			case configv1alpha1.InterpreterOperationInterpretHealth:
+				out.Health, err = health(h.Hook, answer.Healthy)
+			case configv1alpha1.InterpreterOperationInterpretDependency:
+				out.Dependencies, err = dependencies(h.Hook, answer.Dependencies)
+			default:
+				out.Object, err = t.patched(ctx, h, operation, in, answer)
 			}
-			return status(h.Hook, answer.RawStatus)
+			return out, err
 		}
-	}
-	if h, ok := t.answering(kind, configv1alpha1.InterpreterOperationInterpretHealth); ok {
-		some = true
-		out.Health = func(ctx context.Context, observed *unstructured.Unstructured) (interpret.Health, error) {
-			answer, err := t.send(ctx, h, configv1alpha1.InterpreterOperationInterpretHealth, observed, nil)
-			switch {
-			case err != nil:
-				return interpret.Unknown, err
-			case answer.Healthy == nil:
-				return interpret.Unknown, nonsense(h.Hook, configv1alpha1.InterpreterOperationInterpretHealth,
-					"does not set healthy to true or false")
-			case *answer.Healthy:
-				return interpret.Healthy, nil
-			}
-			return interpret.Degraded, nil
-		}
-	}
-	if h, ok := t.answering(kind, configv1alpha1.InterpreterOperationInterpretDependency); ok {
-		some = true
-		out.Dependencies = func(ctx context.Context,
-			obj *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
-			answer, err := t.send(ctx, h, configv1alpha1.InterpreterOperationInterpretDependency, obj, nil)
-			if err != nil {
-				return nil, err
-			}
-			return dependencies(h.Hook, answer.Dependencies)
-		}
-	}
-	if !some {
-		return nil
-	}
-	return out
+	})
 }
 
 // nonsense returns the error of an unusable response.

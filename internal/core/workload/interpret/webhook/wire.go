@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
@@ -36,32 +37,15 @@ func (t *Tier) convertTo(obj *unstructured.Unstructured, version string) (*unstr
 	return out, err
 }
 
-// send sends one request and reads the response. more completes the request; it may be nil.
+// send sends one request and reads the response.
 func (t *Tier) send(ctx context.Context, h asked, operation configv1alpha1.InterpreterOperation,
-	obj *unstructured.Unstructured,
-	more func(*configv1alpha1.ResourceInterpreterRequest) error) (*configv1alpha1.ResourceInterpreterResponse, error) {
+	in interpret.Inputs) (*configv1alpha1.ResourceInterpreterResponse, error) {
 	failed := func(doing string, err error) error {
 		return fmt.Errorf("interpreter webhook %s, %s: %s: %w", h.Hook, operation, doing, err)
 	}
-	obj, err := t.convertTo(obj, h.version)
+	request, err := t.request(h, operation, in)
 	if err != nil {
 		return nil, failed("write the request", err)
-	}
-	object, err := raw(obj)
-	if err != nil {
-		return nil, failed("write the request", err)
-	}
-	gvk := obj.GroupVersionKind()
-	request := &configv1alpha1.ResourceInterpreterRequest{
-		UID:  t.NewID(),
-		Kind: metav1.GroupVersionKind{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind},
-		Name: obj.GetName(), Namespace: obj.GetNamespace(),
-		Operation: operation, Object: object,
-	}
-	if more != nil {
-		if err := more(request); err != nil {
-			return nil, failed("write the request", err)
-		}
 	}
 	body, err := json.Marshal(configv1alpha1.ResourceInterpreterContext{
 		TypeMeta: metav1.TypeMeta{APIVersion: configv1alpha1.GroupVersion.String(), Kind: contextKind},
@@ -75,6 +59,39 @@ func (t *Tier) send(ctx context.Context, h asked, operation configv1alpha1.Inter
 		return nil, failed("ask it", err)
 	}
 	return read(h.Hook, request, answer)
+}
+
+// request returns the request of an operation, with objects in the version for the webhook.
+func (t *Tier) request(h asked, operation configv1alpha1.InterpreterOperation,
+	in interpret.Inputs) (*configv1alpha1.ResourceInterpreterRequest, error) {
+	obj, err := t.convertTo(in.Object, h.version)
+	if err != nil {
+		return nil, err
+	}
+	gvk := obj.GroupVersionKind()
+	r := &configv1alpha1.ResourceInterpreterRequest{
+		UID:  t.NewID(),
+		Kind: metav1.GroupVersionKind{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind},
+		Name: obj.GetName(), Namespace: obj.GetNamespace(), Operation: operation,
+	}
+	if r.Object, err = raw(obj); err != nil {
+		return nil, err
+	}
+	switch operation {
+	case configv1alpha1.InterpreterOperationReviseReplica:
+		r.DesiredReplicas = &in.Replicas
+	case configv1alpha1.InterpreterOperationAggregateStatus:
+		r.AggregatedStatus, err = t.Convert.Statuses(gvk, in.Items)
+	case configv1alpha1.InterpreterOperationRetain:
+		given, err := t.convertTo(in.Observed, h.version)
+		if err != nil {
+			return nil, fmt.Errorf("the member's object: %w", err)
+		}
+		observed, err := raw(given)
+		r.ObservedObject = &observed
+		return r, err
+	}
+	return r, err
 }
 
 // read decodes a response.
@@ -115,26 +132,14 @@ func beginning(answer []byte) []byte {
 	return bytes.ToValidUTF8(answer[:min(len(answer), 80)], []byte("?"))
 }
 
-// patched sends a request whose response is a patch of obj in the webhook's version. Without a patch it returns obj
+// patched applies the patch of a response to the object in the webhook's version. Without a patch it returns the object
 // itself.
 func (t *Tier) patched(ctx context.Context, h asked, operation configv1alpha1.InterpreterOperation,
-	obj *unstructured.Unstructured,
-	more func(*configv1alpha1.ResourceInterpreterRequest) error) (*unstructured.Unstructured, error) {
-	var request *configv1alpha1.ResourceInterpreterRequest
-	answer, err := t.send(ctx, h, operation, obj, func(r *configv1alpha1.ResourceInterpreterRequest) error {
-		request = r
-		return more(r)
-	})
-	if err != nil {
-		return nil, err
-	}
+	in interpret.Inputs, answer *configv1alpha1.ResourceInterpreterResponse) (*unstructured.Unstructured, error) {
+	obj := in.Object
 	if len(answer.Patch) == 0 {
 		if t.Unchanged != nil {
-			u := Unchanged{Hook: h.Hook, Operation: operation, Object: obj, Items: request.AggregatedStatus}
-			if request.DesiredReplicas != nil {
-				u.Replicas = *request.DesiredReplicas
-			}
-			t.Unchanged(ctx, u)
+			t.Unchanged(ctx, Unchanged{h.Hook, operation, in})
 		}
 		return obj, nil
 	}
@@ -190,6 +195,28 @@ func apply(text []byte, obj *unstructured.Unstructured) (*unstructured.Unstructu
 	}
 	out := &unstructured.Unstructured{}
 	return out, utiljson.Unmarshal(doc, &out.Object)
+}
+
+func replicas(h Hook, n *int32) (int32, error) {
+	switch {
+	case n == nil:
+		return 0, nonsense(h, configv1alpha1.InterpreterOperationInterpretReplica, "has no replicas")
+	case *n < 0:
+		return 0, nonsense(h, configv1alpha1.InterpreterOperationInterpretReplica,
+			"has %d replicas, which must be from 0 to %d", *n, math.MaxInt32)
+	}
+	return *n, nil
+}
+
+func health(h Hook, healthy *bool) (interpret.Health, error) {
+	switch {
+	case healthy == nil:
+		return interpret.Unknown, nonsense(h, configv1alpha1.InterpreterOperationInterpretHealth,
+			"does not set healthy to true or false")
+	case *healthy:
+		return interpret.Healthy, nil
+	}
+	return interpret.Degraded, nil
 }
 
 // status returns the status of a response; nil if there is none.
