@@ -2,6 +2,7 @@ package validate
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -61,29 +62,19 @@ func FederatedHPA(f *autoscalingv1alpha1.FederatedHPA) field.ErrorList {
 		errs = append(errs, scalingRules(b.ScaleUp, spec.Child("behavior", "scaleUp"))...)
 		errs = append(errs, scalingRules(b.ScaleDown, spec.Child("behavior", "scaleDown"))...)
 	}
-	if mode, set := f.Annotations[wellknown.AutoscalingModeAnnotation]; set && mode != autoscalingv1alpha1.ModeCentral &&
-		mode != autoscalingv1alpha1.ModeDistributed {
-		errs = append(errs, field.NotSupported(field.NewPath("metadata",
-			"annotations").Key(wellknown.AutoscalingModeAnnotation), mode,
-			[]string{autoscalingv1alpha1.ModeCentral, autoscalingv1alpha1.ModeDistributed}))
+	if mode, set := f.Annotations[wellknown.AutoscalingModeAnnotation]; set {
+		errs = append(errs, supported(field.NewPath("metadata", "annotations").Key(wellknown.AutoscalingModeAnnotation),
+			mode, autoscalingv1alpha1.ModeCentral, autoscalingv1alpha1.ModeDistributed)...)
 	}
 	return errs
 }
 
 // scaleTarget validates the reference to a workload.
 func scaleTarget(ref autoscalingv2.CrossVersionObjectReference, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	for _, required := range []struct{ name, value, example string }{
-		{"kind", ref.Kind, "the kind of the workload, such as Deployment"},
-		{"name", ref.Name, "the name of the workload"},
-	} {
-		if required.value == "" {
-			errs = append(errs, field.Required(path.Child(required.name), required.example))
-		}
-	}
-	if _, err := schema.ParseGroupVersion(ref.APIVersion); err != nil {
-		return append(errs, field.Invalid(path.Child("apiVersion"), ref.APIVersion,
-			"must be VERSION or GROUP/VERSION, such as apps/v1"))
+	errs := required(path.Child("kind"), ref.Kind, "the kind of the workload, such as Deployment")
+	errs = append(errs, required(path.Child("name"), ref.Name, "the name of the workload")...)
+	if wrong := apiVersion(path.Child("apiVersion"), ref.APIVersion); wrong != nil {
+		return append(errs, wrong...)
 	}
 	if gk := match.GroupKind(ref.APIVersion, ref.Kind); ref.Kind != "" &&
 		gk.Group != autoscalingv1alpha1.GroupVersion.Group && !propagate.Propagable(gk) {
@@ -112,61 +103,53 @@ func bounds(lowest, highest *int32, minPath, maxPath *field.Path) field.ErrorLis
 
 func metric(m autoscalingv2.MetricSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	given := map[autoscalingv2.MetricSourceType]bool{}
-	for kind, there := range map[autoscalingv2.MetricSourceType]bool{
+	given := map[autoscalingv2.MetricSourceType]bool{
 		autoscalingv2.ResourceMetricSourceType:          m.Resource != nil,
 		autoscalingv2.ContainerResourceMetricSourceType: m.ContainerResource != nil,
 		autoscalingv2.PodsMetricSourceType:              m.Pods != nil,
 		autoscalingv2.ObjectMetricSourceType:            m.Object != nil,
-		autoscalingv2.ExternalMetricSourceType:          m.External != nil} {
-		if there {
-			given[kind] = true
-		}
-	}
+		autoscalingv2.ExternalMetricSourceType:          m.External != nil}
+	maps.DeleteFunc(given, func(_ autoscalingv2.MetricSourceType, there bool) bool { return !there })
 	switch {
 	case m.Type == autoscalingv2.ExternalMetricSourceType:
-		return append(errs, field.NotSupported(path.Child("type"), m.Type,
-			[]autoscalingv2.MetricSourceType{autoscalingv2.ResourceMetricSourceType,
-				autoscalingv2.ContainerResourceMetricSourceType, autoscalingv2.PodsMetricSourceType,
-				autoscalingv2.ObjectMetricSourceType}))
+		return supported(path.Child("type"), m.Type, autoscalingv2.ResourceMetricSourceType,
+			autoscalingv2.ContainerResourceMetricSourceType, autoscalingv2.PodsMetricSourceType,
+			autoscalingv2.ObjectMetricSourceType)
 	case !given[m.Type] || len(given) != 1:
 		return append(errs, field.Invalid(path.Child("type"), m.Type,
 			"must be Resource, ContainerResource, Pods or Object, and only the field of that name must be set"))
 	}
-	required := func(value, name string, example string) {
-		if value == "" {
-			errs = append(errs, field.Required(path.Child(name), example))
-		}
+	named := func(value, name string, example string) {
+		errs = append(errs, required(path.Child(name), value, example)...)
 	}
 	// A name of a metric or selector becomes part of a URL.
 	segment := func(value, name, example string) {
-		required(value, name, example)
+		named(value, name, example)
 		if why := content.IsPathSegmentName(value); len(why) > 0 {
 			errs = append(errs, field.Invalid(path.Child(name), value, strings.Join(why, ", ")))
 		}
 	}
 	switch m.Type {
 	case autoscalingv2.ResourceMetricSourceType:
-		required(string(m.Resource.Name), "resource.name", "such as cpu")
+		named(string(m.Resource.Name), "resource.name", "such as cpu")
 		errs = append(errs, resourceTarget(m.Resource.Target, path.Child("resource", "target"))...)
 	case autoscalingv2.ContainerResourceMetricSourceType:
-		required(string(m.ContainerResource.Name), "containerResource.name", "such as cpu")
-		required(m.ContainerResource.Container, "containerResource.container", "the name of a container of the pods")
+		named(string(m.ContainerResource.Name), "containerResource.name", "such as cpu")
+		named(m.ContainerResource.Container, "containerResource.container", "the name of a container of the pods")
 		errs = append(errs, resourceTarget(m.ContainerResource.Target, path.Child("containerResource", "target"))...)
 	case autoscalingv2.PodsMetricSourceType:
 		segment(m.Pods.Metric.Name, "pods.metric.name", "the name of a metric of custom.metrics.k8s.io")
-		if target := path.Child("pods", "target", "averageValue"); m.Pods.Target.AverageValue == nil {
+		target := path.Child("pods", "target", "averageValue")
+		if m.Pods.Target.AverageValue == nil {
 			errs = append(errs, field.Required(target, "a quantity above 0"))
-		} else {
-			errs = append(errs, aboveNothing(m.Pods.Target.AverageValue, target)...)
 		}
+		errs = append(errs, aboveNothing(m.Pods.Target.AverageValue, target)...)
 	case autoscalingv2.ObjectMetricSourceType:
 		segment(m.Object.Metric.Name, "object.metric.name", "the name of a metric of custom.metrics.k8s.io")
-		required(m.Object.DescribedObject.Kind, "object.describedObject.kind", "the kind of the object, such as Ingress")
+		named(m.Object.DescribedObject.Kind, "object.describedObject.kind", "the kind of the object, such as Ingress")
 		segment(m.Object.DescribedObject.Name, "object.describedObject.name", "the name of the object")
 		target := path.Child("object", "target")
-		if m.Object.Target.Value == nil && m.Object.Target.AverageValue == nil || m.Object.Target.Value != nil &&
-			m.Object.Target.AverageValue != nil {
+		if (m.Object.Target.Value == nil) == (m.Object.Target.AverageValue == nil) {
 			errs = append(errs, field.Required(target, "must set either value or averageValue (the value per pod)"))
 		}
 		errs = append(errs, aboveNothing(m.Object.Target.Value, target.Child("value"))...)
@@ -205,11 +188,9 @@ func scalingRules(r *autoscalingv2.HPAScalingRules, path *field.Path) field.Erro
 		errs = append(errs, field.Invalid(path.Child("stabilizationWindowSeconds"), *w,
 			fmt.Sprintf("must be from 0 to %d", longestWindow)))
 	}
-	if p := r.SelectPolicy; p != nil && *p != autoscalingv2.MaxChangePolicySelect &&
-		*p != autoscalingv2.MinChangePolicySelect && *p != autoscalingv2.DisabledPolicySelect {
-		errs = append(errs, field.NotSupported(path.Child("selectPolicy"), *p,
-			[]autoscalingv2.ScalingPolicySelect{autoscalingv2.MaxChangePolicySelect, autoscalingv2.MinChangePolicySelect,
-				autoscalingv2.DisabledPolicySelect}))
+	if p := r.SelectPolicy; p != nil {
+		errs = append(errs, supported(path.Child("selectPolicy"), *p, autoscalingv2.MaxChangePolicySelect,
+			autoscalingv2.MinChangePolicySelect, autoscalingv2.DisabledPolicySelect)...)
 	}
 	if r.Tolerance != nil && r.Tolerance.Sign() < 0 {
 		errs = append(errs, field.Invalid(path.Child("tolerance"), r.Tolerance.String(), "must be 0 or more, such as 0.1"))
@@ -220,10 +201,8 @@ func scalingRules(r *autoscalingv2.HPAScalingRules, path *field.Path) field.Erro
 	}
 	for i, p := range r.Policies {
 		path := path.Child("policies").Index(i)
-		if p.Type != autoscalingv2.PodsScalingPolicy && p.Type != autoscalingv2.PercentScalingPolicy {
-			errs = append(errs, field.NotSupported(path.Child("type"), p.Type,
-				[]autoscalingv2.HPAScalingPolicyType{autoscalingv2.PodsScalingPolicy, autoscalingv2.PercentScalingPolicy}))
-		}
+		errs = append(errs, supported(path.Child("type"), p.Type, autoscalingv2.PodsScalingPolicy,
+			autoscalingv2.PercentScalingPolicy)...)
 		if p.Value < 1 {
 			errs = append(errs, field.Invalid(path.Child("value"), p.Value,
 				"must be 1 or more; selectPolicy: Disabled disables scaling in this direction"))
@@ -255,19 +234,17 @@ func CronFederatedHPA(c *autoscalingv1alpha1.CronFederatedHPA) field.ErrorList {
 			errs = append(errs, field.Duplicate(path.Child("name"), rule.Name))
 		}
 		seen[rule.Name] = true
-		zone, bad := "", false
+		zone := ""
 		if rule.TimeZone != nil {
 			zone = *rule.TimeZone
-			if _, err := crontab.ParseZone(zone); err != nil || zone == "" {
-				bad = true
-				if err == nil {
-					err = fmt.Errorf("must not be empty: omit it to use the hub's time zone, or give one, such as Europe/Berlin")
-				}
-				errs = append(errs, field.Invalid(path.Child("timeZone"), zone, err.Error()))
+			_, err := crontab.ParseZone(zone)
+			if err == nil && zone == "" {
+				err = fmt.Errorf("must not be empty: omit it to use the hub's time zone, or give one, such as Europe/Berlin")
 			}
-		}
-		if bad {
-			zone = ""
+			if err != nil {
+				errs = append(errs, field.Invalid(path.Child("timeZone"), zone, err.Error()))
+				zone = ""
+			}
 		}
 		if _, err := crontab.Parse(rule.Schedule, zone); err != nil {
 			errs = append(errs, field.Invalid(path.Child("schedule"), rule.Schedule, err.Error()))

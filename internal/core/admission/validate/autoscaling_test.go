@@ -24,7 +24,7 @@ func TestFederatedHPA(t *testing.T) {
 		{"nothing named", `{maxReplicas: 3}`,
 			[]string{"spec.scaleTargetRef.kind: Required value", "spec.scaleTargetRef.name: Required value"}},
 		{"no version", `{scaleTargetRef: {apiVersion: a/b/c, kind: CloneSet, name: web}, maxReplicas: 3}`,
-			[]string{"spec.scaleTargetRef.apiVersion", "such as apps/v1"}},
+			[]string{"spec.scaleTargetRef.apiVersion", "such as v1 or apps/v1"}},
 		{"itself", `{scaleTargetRef: {apiVersion: autoscaling.karmada.io/v1alpha1, kind: FederatedHPA, name: web}, maxReplicas: 3}`, []string{"a FederatedHPA scales a workload"}},
 		{"a binding", `{scaleTargetRef: {apiVersion: work.karmada.io/v1alpha2, kind: ResourceBinding, name: web}, maxReplicas: 3}`, []string{"specify the workload itself"}},
 		{"down to nothing", `{` + of + `minReplicas: 0, maxReplicas: 3}`, []string{"spec.minReplicas", "must be 1 or more"}},

@@ -5,7 +5,6 @@ import (
 	"math"
 	"net/url"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -93,9 +92,7 @@ func clusterName(name string, path *field.Path) field.ErrorList {
 	if len(name) > clusterNameLimit {
 		errs = append(errs, field.Invalid(path, name, fmt.Sprintf("must be no more than %d characters", clusterNameLimit)))
 	}
-	for _, msg := range validation.IsDNS1123Label(name) {
-		errs = append(errs, field.Invalid(path, name, msg))
-	}
+	errs = append(errs, valid(path, name, validation.IsDNS1123Label)...)
 	return errs
 }
 
@@ -144,13 +141,11 @@ func taints(list []corev1.Taint, path *field.Path) field.ErrorList {
 		at := path.Index(i)
 		errs = append(errs, labelKey(t.Key, at.Child("key"))...)
 		errs = append(errs, labelValue(t.Value, at.Child("value"))...)
-		switch t.Effect {
-		case corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute:
-		case "":
+		if t.Effect == "" {
 			errs = append(errs, field.Required(at.Child("effect"), ""))
-		default:
-			errs = append(errs, field.NotSupported(at.Child("effect"), t.Effect,
-				[]corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute}))
+		} else {
+			errs = append(errs, supported(at.Child("effect"), t.Effect, corev1.TaintEffectNoSchedule,
+				corev1.TaintEffectNoExecute)...)
 		}
 		id := identity{t.Key, t.Effect}
 		if seen[id] {
@@ -187,7 +182,8 @@ func resourceModels(models []clusterv1alpha1.ResourceModel, path *field.Path) fi
 		}
 		previous := models[i-1].Ranges
 		if len(previous) != len(m.Ranges) {
-			errs = append(errs, field.Invalid(at.Child("ranges"), rangeNames(m.Ranges),
+			names := joined(m.Ranges, func(r clusterv1alpha1.ResourceModelRange) string { return string(r.Name) })
+			errs = append(errs, field.Invalid(at.Child("ranges"), names,
 				"the number of resource types must be the same in each grade"))
 			continue
 		}
@@ -204,12 +200,4 @@ func resourceModels(models []clusterv1alpha1.ResourceModel, path *field.Path) fi
 		}
 	}
 	return errs
-}
-
-func rangeNames(ranges []clusterv1alpha1.ResourceModelRange) string {
-	var out []string
-	for _, r := range ranges {
-		out = append(out, string(r.Name))
-	}
-	return strings.Join(out, ",")
 }

@@ -192,10 +192,7 @@ func target(t configv1alpha1.CustomizationTarget, path *field.Path) field.ErrorL
 		errs = append(errs, field.Invalid(path.Child("apiVersion"), t.APIVersion,
 			"must be group/version, or only the version for the core group, such as apps/v1 or v1"))
 	}
-	if t.Kind == "" {
-		errs = append(errs, field.Required(path.Child("kind"), ""))
-	}
-	return errs
+	return append(errs, required(path.Child("kind"), t.Kind, "")...)
 }
 
 func operationRule(o operation, path *field.Path) field.ErrorList {

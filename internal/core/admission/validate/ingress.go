@@ -3,9 +3,7 @@ package validate
 import (
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
-	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -16,16 +14,13 @@ import (
 func MultiClusterIngress(i *networkingv1alpha1.MultiClusterIngress) field.ErrorList {
 	var errs field.ErrorList
 	spec, path := &i.Spec.IngressSpec, field.NewPath("spec")
-	for _, msg := range apivalidation.NameIsDNSSubdomain(i.Name, false) {
-		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), i.Name, msg))
-	}
+	errs = append(errs, valid(field.NewPath("metadata", "name"), i.Name, validation.IsDNS1123Subdomain)...)
 	if len(spec.Rules) == 0 && spec.DefaultBackend == nil {
 		errs = append(errs, field.Invalid(path, "", "either `defaultBackend` or `rules` must be specified"))
 	}
 	if spec.IngressClassName != nil {
-		for _, msg := range apivalidation.NameIsDNSSubdomain(*spec.IngressClassName, false) {
-			errs = append(errs, field.Invalid(path.Child("ingressClassName"), *spec.IngressClassName, msg))
-		}
+		errs = append(errs, valid(path.Child("ingressClassName"), *spec.IngressClassName,
+			validation.IsDNS1123Subdomain)...)
 	}
 	if spec.DefaultBackend != nil {
 		errs = append(errs, ingressBackend(spec.DefaultBackend, path.Child("defaultBackend"))...)
@@ -35,9 +30,8 @@ func MultiClusterIngress(i *networkingv1alpha1.MultiClusterIngress) field.ErrorL
 			errs = append(errs, ingressHost(host, path.Child("tls").Index(n).Child("hosts").Index(h))...)
 		}
 		if tls.SecretName != "" {
-			for _, msg := range apivalidation.NameIsDNSSubdomain(tls.SecretName, false) {
-				errs = append(errs, field.Invalid(path.Child("tls").Index(n).Child("secretName"), tls.SecretName, msg))
-			}
+			errs = append(errs, valid(path.Child("tls").Index(n).Child("secretName"), tls.SecretName,
+				validation.IsDNS1123Subdomain)...)
 		}
 	}
 	for n, rule := range spec.Rules {
@@ -68,7 +62,7 @@ func ingressHost(host string, path *field.Path) field.ErrorList {
 		msgs = validation.IsWildcardDNS1123Subdomain(host)
 	}
 	if len(msgs) > 0 {
-		return field.ErrorList{field.Invalid(path, host, joined(msgs))}
+		return field.ErrorList{field.Invalid(path, host, strings.Join(msgs, "; "))}
 	}
 	return nil
 }
@@ -101,8 +95,8 @@ func ingressPath(p *networkingv1.HTTPIngressPath, path *field.Path) field.ErrorL
 			errs = append(errs, field.Invalid(path.Child("path"), p.Path, "must be an absolute path"))
 		}
 	default:
-		errs = append(errs, field.NotSupported(path.Child("pathType"), *p.PathType, []networkingv1.PathType{
-			networkingv1.PathTypeExact, networkingv1.PathTypeImplementationSpecific, networkingv1.PathTypePrefix}))
+		errs = append(errs, supported(path.Child("pathType"), *p.PathType, networkingv1.PathTypeExact,
+			networkingv1.PathTypeImplementationSpecific, networkingv1.PathTypePrefix)...)
 	}
 	return append(errs, ingressBackend(&p.Backend, path.Child("backend"))...)
 }
@@ -112,7 +106,9 @@ func ingressBackend(b *networkingv1.IngressBackend, path *field.Path) field.Erro
 	case b.Service != nil && b.Resource != nil:
 		return field.ErrorList{field.Invalid(path, "", "cannot set both resource and service backends")}
 	case b.Resource != nil:
-		return ingressResource(b.Resource, path.Child("resource"))
+		at := path.Child("resource")
+		return append(required(at.Child("kind"), b.Resource.Kind, "kind is required"),
+			required(at.Child("name"), b.Resource.Name, "name is required")...)
 	case b.Service == nil:
 		return field.ErrorList{field.Required(path, "a service or a resource backend is required")}
 	}
@@ -122,26 +118,11 @@ func ingressBackend(b *networkingv1.IngressBackend, path *field.Path) field.Erro
 	case port.Name != "" && port.Number != 0:
 		errs = append(errs, field.Invalid(service.Child("port"), port.Name, "cannot set both port name & port number"))
 	case port.Name != "":
-		for _, msg := range validation.IsValidPortName(port.Name) {
-			errs = append(errs, field.Invalid(service.Child("port", "name"), port.Name, msg))
-		}
+		errs = append(errs, valid(service.Child("port", "name"), port.Name, validation.IsValidPortName)...)
 	case port.Number != 0:
-		for _, msg := range validation.IsValidPortNum(int(port.Number)) {
-			errs = append(errs, field.Invalid(service.Child("port", "number"), port.Number, msg))
-		}
+		errs = append(errs, valid(service.Child("port", "number"), int(port.Number), validation.IsValidPortNum)...)
 	default:
 		errs = append(errs, field.Required(service.Child("port"), "port name or number is required"))
-	}
-	return errs
-}
-
-func ingressResource(r *corev1.TypedLocalObjectReference, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if r.Kind == "" {
-		errs = append(errs, field.Required(path.Child("kind"), "kind is required"))
-	}
-	if r.Name == "" {
-		errs = append(errs, field.Required(path.Child("name"), "name is required"))
 	}
 	return errs
 }

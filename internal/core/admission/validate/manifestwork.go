@@ -11,6 +11,7 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
+	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/source/ocm"
 )
@@ -47,25 +48,15 @@ func ManifestWork(mw *ocmv1.ManifestWork) field.ErrorList {
 			errs = append(errs, field.Invalid(at, "", fmt.Sprintf("is not a Kubernetes object: %v", err)))
 			continue
 		}
-		for _, required := range []struct {
-			value string
-			path  *field.Path
-		}{{is.APIVersion, at.Child("apiVersion")}, {is.Kind, at.Child("kind")},
-			{is.Metadata.Name, at.Child("metadata", "name")}} {
-			if required.value == "" {
-				errs = append(errs, field.Required(required.path, "must not be empty"))
-			}
-		}
+		errs = append(errs, required(at.Child("apiVersion"), is.APIVersion, "must not be empty")...)
+		errs = append(errs, required(at.Child("kind"), is.Kind, "must not be empty")...)
+		errs = append(errs, required(at.Child("metadata", "name"), is.Metadata.Name, "must not be empty")...)
 		if is.Metadata.GenerateName != "" {
 			errs = append(errs, field.Forbidden(at.Child("metadata", "generateName"),
 				"set metadata.name instead: the hub keeps the object under a fixed name"))
 		}
-		gv, err := schema.ParseGroupVersion(is.APIVersion)
-		if err != nil {
-			errs = append(errs, field.Invalid(at.Child("apiVersion"), is.APIVersion,
-				"must be VERSION or GROUP/VERSION, such as v1 or apps/v1"))
-		}
-		id := object{gv.Group, is.Kind, is.Metadata.Namespace, is.Metadata.Name}
+		errs = append(errs, apiVersion(at.Child("apiVersion"), is.APIVersion)...)
+		id := object{match.GroupKind(is.APIVersion, is.Kind).Group, is.Kind, is.Metadata.Namespace, is.Metadata.Name}
 		if before, twice := first[id]; twice {
 			errs = append(errs, field.Duplicate(at,
 				fmt.Sprintf("%s is also at %s", text.Object(is.Kind, is.Metadata.Namespace, is.Metadata.Name),

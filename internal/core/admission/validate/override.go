@@ -3,6 +3,8 @@ package validate
 import (
 	"bytes"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -82,12 +84,12 @@ func overriders(o *policyv1alpha1.Overriders, selectors []policyv1alpha1.Resourc
 	for i, l := range o.LabelsOverrider {
 		at := path.Child("labelsOverrider").Index(i).Child("value")
 		errs = append(errs, metav1validation.ValidateLabels(l.Value, at)...)
-		errs = append(errs, marks(at, sortedKeys(l.Value)...)...)
+		errs = append(errs, marks(at, slices.Sorted(maps.Keys(l.Value))...)...)
 	}
 	for i, a := range o.AnnotationsOverrider {
 		at := path.Child("annotationsOverrider").Index(i).Child("value")
 		errs = append(errs, apimachineryvalidation.ValidateAnnotations(a.Value, at)...)
-		errs = append(errs, marks(at, sortedKeys(a.Value)...)...)
+		errs = append(errs, marks(at, slices.Sorted(maps.Keys(a.Value))...)...)
 	}
 	for i := range o.ResourcesOverrider {
 		errs = append(errs, resourcesOverrider(&o.ResourcesOverrider[i], path.Child("resourcesOverrider").Index(i))...)
@@ -138,10 +140,8 @@ func marks(path *field.Path, keys ...string) field.ErrorList {
 
 func resourcesOverrider(r *policyv1alpha1.ResourcesOverrider, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if r.ContainerName == "" {
-		errs = append(errs, field.Required(path.Child("containerName"),
-			"the name of the container, in every pod template of the kind"))
-	}
+	errs = append(errs, required(path.Child("containerName"), r.ContainerName,
+		"the name of the container, in every pod template of the kind")...)
 	if len(r.Value.Limits)+len(r.Value.Requests) == 0 {
 		errs = append(errs, field.Required(path.Child("value"), "limits or requests"))
 	}
@@ -149,15 +149,11 @@ func resourcesOverrider(r *policyv1alpha1.ResourcesOverrider, path *field.Path) 
 		name      string
 		resources corev1.ResourceList
 	}{{"limits", r.Value.Limits}, {"requests", r.Value.Requests}} {
-		byName := map[string]string{}
-		for name, quantity := range list.resources {
-			if quantity.Sign() < 0 {
-				byName[string(name)] = quantity.String()
+		for _, name := range slices.Sorted(maps.Keys(list.resources)) {
+			if q := list.resources[name]; q.Sign() < 0 {
+				errs = append(errs, field.Invalid(path.Child("value", list.name).Key(string(name)), q.String(),
+					"must be greater than or equal to 0"))
 			}
-		}
-		for _, name := range sortedKeys(byName) {
-			errs = append(errs, field.Invalid(path.Child("value", list.name).Key(name), byName[name],
-				"must be greater than or equal to 0"))
 		}
 	}
 	return errs

@@ -2,9 +2,6 @@ package validate
 
 import (
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,17 +17,16 @@ func placement(p *policyv1alpha1.Placement, path *field.Path) field.ErrorList {
 	if p.ClusterAffinity != nil {
 		errs = append(errs, clusterAffinity(p.ClusterAffinity, path.Child("clusterAffinity"))...)
 		if p.ClusterAffinities != nil {
-			errs = append(errs, field.Invalid(path.Child("clusterAffinities"), termNames(p.ClusterAffinities),
+			names := joined(p.ClusterAffinities, func(t policyv1alpha1.ClusterAffinityTerm) string { return t.AffinityName })
+			errs = append(errs, field.Invalid(path.Child("clusterAffinities"), names,
 				"clusterAffinities cannot co-exist with clusterAffinity"))
 		}
 	}
 	errs = append(errs, affinityTerms(p, path.Child("clusterAffinities"))...)
 	for i, t := range p.ClusterTolerations {
-		switch t.Operator {
-		case "", corev1.TolerationOpEqual, corev1.TolerationOpExists:
-		default:
-			errs = append(errs, field.NotSupported(path.Child("clusterTolerations").Index(i).Child("operator"), t.Operator,
-				[]corev1.TolerationOperator{corev1.TolerationOpEqual, corev1.TolerationOpExists}))
+		if t.Operator != "" {
+			errs = append(errs, supported(path.Child("clusterTolerations").Index(i).Child("operator"), t.Operator,
+				corev1.TolerationOpEqual, corev1.TolerationOpExists)...)
 		}
 	}
 	errs = append(errs, spreadConstraints(p.SpreadConstraints, path.Child("spreadConstraints"))...)
@@ -155,28 +151,11 @@ func spreadConstraints(list []policyv1alpha1.SpreadConstraint, path *field.Path)
 		}
 	}
 	if len(count) > 0 && count[policyv1alpha1.SpreadByFieldCluster] == 0 {
-		errs = append(errs, field.Invalid(path, spreadFields(list),
+		names := joined(list, func(c policyv1alpha1.SpreadConstraint) string { return string(c.SpreadByField) })
+		errs = append(errs, field.Invalid(path, names,
 			"the cluster spread constraint must be enabled in one of the constraints in case of SpreadByField is enabled"))
 	}
 	return errs
-}
-
-func spreadFields(list []policyv1alpha1.SpreadConstraint) string {
-	var out []string
-	for _, c := range list {
-		if c.SpreadByField != "" {
-			out = append(out, string(c.SpreadByField))
-		}
-	}
-	return strings.Join(out, ",")
-}
-
-func termNames(terms []policyv1alpha1.ClusterAffinityTerm) string {
-	var out []string
-	for _, t := range terms {
-		out = append(out, t.AffinityName)
-	}
-	return strings.Join(out, ",")
 }
 
 func workloadAffinity(w *policyv1alpha1.WorkloadAffinity, path *field.Path) field.ErrorList {
@@ -200,19 +179,9 @@ func labelSelector(s *metav1.LabelSelector, path *field.Path) field.ErrorList {
 }
 
 func labelKey(key string, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	for _, msg := range validation.IsQualifiedName(key) {
-		errs = append(errs, field.Invalid(path, key, msg))
-	}
-	return errs
+	return valid(path, key, validation.IsQualifiedName)
 }
 
 func labelValue(value string, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	for _, msg := range validation.IsValidLabelValue(value) {
-		errs = append(errs, field.Invalid(path, value, msg))
-	}
-	return errs
+	return valid(path, value, validation.IsValidLabelValue)
 }
-
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -19,18 +19,12 @@ func Rebalancer(r *appsv1alpha1.WorkloadRebalancer,
 	spec := field.NewPath("spec")
 	for i, w := range r.Spec.Workloads {
 		path := spec.Child("workloads").Index(i)
-		for _, required := range []struct{ name, value, example string }{
-			{"apiVersion", w.APIVersion, "the apiVersion of the workload, such as apps/v1"},
-			{"kind", w.Kind, "the kind of the workload, such as Deployment"},
-			{"name", w.Name, "the name of the workload"},
-		} {
-			if required.value == "" {
-				errs = append(errs, field.Required(path.Child(required.name), required.example))
-			}
-		}
-		if _, err := schema.ParseGroupVersion(w.APIVersion); err != nil {
-			errs = append(errs, field.Invalid(path.Child("apiVersion"), w.APIVersion,
-				"must be VERSION or GROUP/VERSION, such as v1 or apps/v1"))
+		errs = append(errs, required(path.Child("apiVersion"), w.APIVersion,
+			"the apiVersion of the workload, such as apps/v1")...)
+		errs = append(errs, required(path.Child("kind"), w.Kind, "the kind of the workload, such as Deployment")...)
+		errs = append(errs, required(path.Child("name"), w.Name, "the name of the workload")...)
+		if wrong := apiVersion(path.Child("apiVersion"), w.APIVersion); wrong != nil {
+			errs = append(errs, wrong...)
 			continue
 		}
 		gk := match.GroupKind(w.APIVersion, w.Kind)

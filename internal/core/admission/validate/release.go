@@ -23,9 +23,8 @@ func Release(r *releasev1alpha1.Release, scoped func(schema.GroupKind) (namespac
 	path := field.NewPath("spec", "targets")
 	for i, t := range r.Spec.Targets {
 		ref := path.Index(i).Child("ref")
-		if _, err := schema.ParseGroupVersion(t.Ref.APIVersion); err != nil {
-			errs = append(errs, field.Invalid(ref.Child("apiVersion"), t.Ref.APIVersion,
-				"must be VERSION or GROUP/VERSION, such as v1 or apps/v1"))
+		if wrong := apiVersion(ref.Child("apiVersion"), t.Ref.APIVersion); wrong != nil {
+			errs = append(errs, wrong...)
 			continue
 		}
 		if namespaced, known := scoped(match.GroupKind(t.Ref.APIVersion, t.Ref.Kind)); known && !namespaced {

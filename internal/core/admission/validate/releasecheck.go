@@ -62,23 +62,15 @@ func ReleaseCheck(s *releasev1alpha1.ReleaseCheckSpec, path *field.Path) field.E
 
 func prometheusCheck(p *releasev1alpha1.PrometheusCheck, path *field.Path) field.ErrorList {
 	errs := prometheusServer(&p.PrometheusServer, path)
-	texts := []struct {
-		at   *field.Path
-		text string
-	}{{path.Child("query"), p.Query}, {path.Child("control"), p.Control}}
+	errs = append(errs, query(p.Query, path.Child("query"))...)
+	errs = append(errs, query(p.Control, path.Child("control"))...)
 	if p.MinSamples != nil {
 		at := path.Child("minSamples", "query")
-		texts = append(texts, struct {
-			at   *field.Path
-			text string
-		}{at, p.MinSamples.Query})
+		errs = append(errs, query(p.MinSamples.Query, at)...)
 		if sample.PerCluster(p.MinSamples.Query) && p.Member == nil && !sample.PerCluster(p.Query, p.Control) {
 			errs = append(errs, field.Invalid(at, p.MinSamples.Query,
 				"has {{cluster}}, and the query has not: use {{clusters}} for all clusters of the stage"))
 		}
-	}
-	for _, t := range texts {
-		errs = append(errs, query(t.text, t.at)...)
 	}
 	if _, err := sample.NewCondition(p.Condition, p.Control != ""); err != nil {
 		errs = append(errs, field.Invalid(path.Child("condition"), p.Condition, err.Error()))
@@ -164,10 +156,8 @@ func jobCheck(j *releasev1alpha1.JobCheck, path *field.Path) field.ErrorList {
 	if len(spec.Template.Spec.Containers) == 0 {
 		errs = append(errs, field.Required(at.Child("template", "spec", "containers"), "a Job runs a container"))
 	}
-	if p := spec.Template.Spec.RestartPolicy; p != corev1.RestartPolicyNever && p != corev1.RestartPolicyOnFailure {
-		errs = append(errs, field.NotSupported(at.Child("template", "spec", "restartPolicy"), p,
-			[]corev1.RestartPolicy{corev1.RestartPolicyNever, corev1.RestartPolicyOnFailure}))
-	}
+	errs = append(errs, supported(at.Child("template", "spec", "restartPolicy"), spec.Template.Spec.RestartPolicy,
+		corev1.RestartPolicyNever, corev1.RestartPolicyOnFailure)...)
 	if spec.TTLSecondsAfterFinished != nil {
 		errs = append(errs, field.Forbidden(at.Child("ttlSecondsAfterFinished"),
 			"the hub deletes the Job; if its cluster deleted it first, the hub would run it again"))

@@ -3,9 +3,7 @@ package validate
 import (
 	"fmt"
 	"slices"
-	"strings"
 
-	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -18,9 +16,7 @@ import (
 func MultiClusterService(s, old *networkingv1alpha1.MultiClusterService) field.ErrorList {
 	var errs field.ErrorList
 	spec := field.NewPath("spec")
-	for _, msg := range apivalidation.NameIsDNS1035Label(s.Name, false) {
-		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), s.Name, msg))
-	}
+	errs = append(errs, valid(field.NewPath("metadata", "name"), s.Name, validation.IsDNS1035Label)...)
 	if old != nil && !slices.Equal(old.Spec.Types, s.Spec.Types) {
 		errs = append(errs, field.Invalid(spec.Child("types"), s.Spec.Types, "MultiClusterService types are immutable"))
 	}
@@ -29,17 +25,13 @@ func MultiClusterService(s, old *networkingv1alpha1.MultiClusterService) field.E
 	for i, port := range s.Spec.Ports {
 		path := spec.Child("ports").Index(i)
 		if port.Name != "" {
-			for _, msg := range validation.IsDNS1123Label(port.Name) {
-				errs = append(errs, field.Invalid(path.Child("name"), port.Name, msg))
-			}
+			errs = append(errs, valid(path.Child("name"), port.Name, validation.IsDNS1123Label)...)
 			if named[port.Name] {
 				errs = append(errs, field.Duplicate(path.Child("name"), port.Name))
 			}
 			named[port.Name] = true
 		}
-		for _, msg := range validation.IsValidPortNum(int(port.Port)) {
-			errs = append(errs, field.Invalid(path.Child("port"), port.Port, msg))
-		}
+		errs = append(errs, valid(path.Child("port"), int(port.Port), validation.IsValidPortNum)...)
 	}
 
 	types := map[networkingv1alpha1.ExposureType]bool{}
@@ -100,7 +92,7 @@ func MultiClusterServiceAdvice(s *networkingv1alpha1.MultiClusterService) (advic
 func ServiceImport(i *multiclusterv1alpha1.ServiceImport) field.ErrorList {
 	var errs field.ErrorList
 	derived := names.DerivedService(i.Name)
-	for _, msg := range apivalidation.NameIsDNS1035Label(derived, false) {
+	for _, msg := range validation.IsDNS1035Label(derived) {
 		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), i.Name,
 			fmt.Sprintf("clusters reach it as Service %s: %s", derived, msg)))
 	}
@@ -115,12 +107,5 @@ func serviceName(name string, path *field.Path) field.ErrorList {
 	if name == "" {
 		return field.ErrorList{field.Required(path, "name the Service")}
 	}
-	var errs field.ErrorList
-	for _, msg := range apivalidation.NameIsDNS1035Label(name, false) {
-		errs = append(errs, field.Invalid(path, name, msg))
-	}
-	return errs
+	return valid(path, name, validation.IsDNS1035Label)
 }
-
-// joined returns several messages as one.
-func joined(msgs []string) string { return strings.Join(msgs, "; ") }

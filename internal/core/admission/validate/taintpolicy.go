@@ -45,24 +45,18 @@ func ClusterTaintPolicy(p *policyv1alpha1.ClusterTaintPolicy, noExecute bool) fi
 
 func matchConditions(list []policyv1alpha1.MatchCondition, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	operators := []policyv1alpha1.MatchConditionOperator{policyv1alpha1.MatchConditionOpIn,
-		policyv1alpha1.MatchConditionOpNotIn}
-	statuses := []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown}
 	for i, m := range list {
 		at := path.Index(i)
-		if m.ConditionType == "" {
-			errs = append(errs, field.Required(at.Child("conditionType"), "name a condition of the cluster, such as Ready"))
-		}
-		if !slices.Contains(operators, m.Operator) {
-			errs = append(errs, field.NotSupported(at.Child("operator"), m.Operator, operators))
-		}
+		errs = append(errs, required(at.Child("conditionType"), m.ConditionType,
+			"name a condition of the cluster, such as Ready")...)
+		errs = append(errs, supported(at.Child("operator"), m.Operator, policyv1alpha1.MatchConditionOpIn,
+			policyv1alpha1.MatchConditionOpNotIn)...)
 		if len(m.StatusValues) == 0 {
 			errs = append(errs, field.Required(at.Child("statusValues"), "name at least one of True, False and Unknown"))
 		}
 		for j, s := range m.StatusValues {
-			if !slices.Contains(statuses, s) {
-				errs = append(errs, field.NotSupported(at.Child("statusValues").Index(j), s, statuses))
-			}
+			errs = append(errs, supported(at.Child("statusValues").Index(j), s, metav1.ConditionTrue, metav1.ConditionFalse,
+				metav1.ConditionUnknown)...)
 		}
 	}
 	return errs

@@ -45,9 +45,7 @@ func WebhookConfiguration(c *configv1alpha1.ResourceInterpreterWebhookConfigurat
 		}
 		versions := path.Child("interpreterContextVersions")
 		for j, v := range w.InterpreterContextVersions {
-			for _, msg := range validation.IsDNS1035Label(v) {
-				errs = append(errs, field.Invalid(versions.Index(j), v, msg))
-			}
+			errs = append(errs, valid(versions.Index(j), v, validation.IsDNS1035Label)...)
 			if slices.Index(w.InterpreterContextVersions, v) != j {
 				errs = append(errs, field.Duplicate(versions.Index(j), v))
 			}
@@ -77,16 +75,10 @@ func clientConfig(c *admissionregistrationv1.WebhookClientConfig, path *field.Pa
 	}
 	var errs field.ErrorList
 	service, at := c.Service, path.Child("service")
-	if service.Name == "" {
-		errs = append(errs, field.Required(at.Child("name"), "service name is required"))
-	}
-	if service.Namespace == "" {
-		errs = append(errs, field.Required(at.Child("namespace"), "service namespace is required"))
-	}
+	errs = append(errs, required(at.Child("name"), service.Name, "service name is required")...)
+	errs = append(errs, required(at.Child("namespace"), service.Namespace, "service namespace is required")...)
 	if p := service.Port; p != nil {
-		for _, msg := range validation.IsValidPortNum(int(*p)) {
-			errs = append(errs, field.Invalid(at.Child("port"), *p, msg))
-		}
+		errs = append(errs, valid(at.Child("port"), int(*p), validation.IsValidPortNum)...)
 	}
 	if p := service.Path; p != nil && !strings.HasPrefix(*p, "/") {
 		errs = append(errs, field.Invalid(at.Child("path"), *p, "must start with a '/'"))
@@ -99,9 +91,7 @@ func webhookRule(r *configv1alpha1.RuleWithOperations, path *field.Path) field.E
 	operations := make([]string, len(r.Operations))
 	for i, o := range r.Operations {
 		operations[i] = string(o)
-		if !slices.Contains(interpreterOperations, o) {
-			errs = append(errs, field.NotSupported(path.Child("operations").Index(i), o, interpreterOperations))
-		}
+		errs = append(errs, supported(path.Child("operations").Index(i), o, interpreterOperations...)...)
 	}
 	errs = append(errs, wildcard(operations, path.Child("operations"))...)
 	errs = append(errs, wildcard(r.APIGroups, path.Child("apiGroups"))...)
