@@ -29,7 +29,7 @@ func advancedCronJob() *interpret.Hooks {
 				return nil, err
 			}
 			pull := list(obj.Object, "spec", "template", "imageListPullJobTemplate", "spec", "pullSecrets")
-			return interpret.SortDependencies(append(deps, pullSecrets(obj, pull)...)), nil
+			return interpret.SortDependencies(append(deps, secretsNamed(obj, pull)...)), nil
 		},
 	}
 }
@@ -45,8 +45,8 @@ func pausedOrHealthy(pausedBy string) func(context.Context, *unstructured.Unstru
 	}
 }
 
-// pullSecrets returns the named Secrets in the namespace of obj.
-func pullSecrets(obj *unstructured.Unstructured, secrets []any) []configv1alpha1.DependentObjectReference {
+// secretsNamed returns the named Secrets in the namespace of obj.
+func secretsNamed(obj *unstructured.Unstructured, secrets []any) []configv1alpha1.DependentObjectReference {
 	var deps []configv1alpha1.DependentObjectReference
 	for _, s := range secrets {
 		if name, _ := s.(string); name != "" {

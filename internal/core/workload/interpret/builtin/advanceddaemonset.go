@@ -12,10 +12,11 @@ import (
 // revision. It has no replicas to divide: nodes decide the number.
 func advancedDaemonSet() *interpret.Hooks {
 	return &interpret.Hooks{
-		Retain:    retainAll(retainRollout, retainImmutable(immutableSelector)),
-		Reflect:   reflectWhole,
-		Health:    rollingHealth,
-		Aggregate: counting(daemonSetCounters, daemonSetDone, addCollisions, addConditions, addDaemonSetRevision),
+		Retain:  retainAll(retainRollout, retainImmutable(immutableSelector)),
+		Reflect: reflectWhole,
+		Health:  rollingHealth,
+		Aggregate: counting(settled, daemonSetCounters, daemonSetDone, addCollisions, addConditions,
+			addDaemonSetRevision),
 	}
 }
 

@@ -25,7 +25,7 @@ func advancedStatefulSet() *interpret.Hooks {
 			immutableText("spec", "serviceName"), immutableText("spec", "podManagementPolicy"), immutableStorage)),
 		Reflect: reflectWhole,
 		Health:  rollingHealth,
-		Aggregate: counting(counters, reaching("updatedAvailableReplicas"),
+		Aggregate: counting(settled, counters, reaching("updatedAvailableReplicas"),
 			addRevisions, addCollisions, addConditions, addSelector, addVolumeClaims),
 	}
 }

@@ -27,7 +27,7 @@ func cloneSet() *interpret.Hooks {
 		Retain:     retainAll(retainReplicas, retainPodsToDelete, retainRollout, retainImmutable(immutableSelector)),
 		Reflect:    reflectWhole,
 		Health:     rollingHealth,
-		Aggregate: counting(counters, reaching("updatedAvailableReplicas"),
+		Aggregate: counting(settled, counters, reaching("updatedAvailableReplicas"),
 			addRevisions, addCollisions, addConditions, addSelector),
 	}
 }

@@ -56,26 +56,28 @@ func reflectConditions(kinds []nativeCondition, fields ...string) reflector {
 	}
 }
 
-// addNativeConditions aggregates the clusters' conditions: the worst status wins, an unfinished reason wins over the
+// nativeConditions aggregates the clusters' conditions: the worst status wins, an unfinished reason wins over the
 // final one, and the message names the clusters with it. A cluster without a report is Unknown. Without any report
 // there is no condition, except for a workload with zero replicas, which is available.
-func addNativeConditions(status map[string]any, template *unstructured.Unstructured, rs []report,
-	kinds []nativeCondition) {
-	var all []any
-	for _, k := range kinds {
-		if c := k.fold(rs); c != nil {
-			all = append(all, c)
-		} else if wanted, err := specNumber(template, 1, "replicas"); k.expected && len(rs) == 0 && err == nil &&
-			wanted == 0 {
-			c := map[string]any{"type": k.kind, "status": k.good, "reason": k.final, "message": k.fine}
-			if was := conditionText(object(template.Object, "status"), k.kind, "lastTransitionTime"); was != "" {
-				c["lastTransitionTime"], c["lastUpdateTime"] = was, was
+func nativeConditions(kinds []nativeCondition) addition {
+	return func(status map[string]any, template *unstructured.Unstructured, rs []report) error {
+		var all []any
+		for _, k := range kinds {
+			if c := k.fold(rs); c != nil {
+				all = append(all, c)
+			} else if wanted, err := specNumber(template, 1, "replicas"); k.expected && len(rs) == 0 && err == nil &&
+				wanted == 0 {
+				c := map[string]any{"type": k.kind, "status": k.good, "reason": k.final, "message": k.fine}
+				if was := conditionText(object(template.Object, "status"), k.kind, "lastTransitionTime"); was != "" {
+					c["lastTransitionTime"], c["lastUpdateTime"] = was, was
+				}
+				all = append(all, c)
 			}
-			all = append(all, c)
 		}
-	}
-	if all != nil {
-		status["conditions"] = all
+		if all != nil {
+			status["conditions"] = all
+		}
+		return nil
 	}
 }
 

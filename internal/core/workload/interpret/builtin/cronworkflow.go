@@ -2,6 +2,7 @@ package builtin
 
 import (
 	"context"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -27,21 +28,14 @@ func cronWorkflow() *interpret.Hooks {
 			return interpret.Healthy, nil
 		},
 		Aggregate: folded(func(rs []report) map[string]any {
-			status := map[string]any{}
-			answered := false
-			for _, r := range rs {
-				answered = answered || r.status != nil
+			if !slices.ContainsFunc(rs, func(r report) bool { return r.status != nil }) {
+				return map[string]any{}
 			}
-			if !answered {
-				return status
-			}
-			status = sums(rs, "succeeded", "failed")
+			status := sums(rs, "succeeded", "failed")
 			setText(status, "phase", firstOf([]string{"Active", "", "Stopped"}, "", rs))
 			gather(status, rs, "active", asIs)
 			setText(status, "lastScheduledTime", latest(textsOf(rs, "lastScheduledTime")...))
-			if c := conditions(rs, func(string) bool { return true }); c != nil {
-				status["conditions"] = c
-			}
+			setConditions(status, rs, func(string) bool { return true })
 			return status
 		}),
 		Dependencies: workflowDependencies("spec", "workflowSpec"),

@@ -9,13 +9,9 @@ import (
 // daemonSet has no replicas to divide: nodes decide the number.
 func daemonSet() *interpret.Hooks {
 	return &interpret.Hooks{
-		Reflect: reflectFields(append([]string{"observedGeneration"}, daemonSetCounters...)...),
-		Health:  rollingHealth,
-		Aggregate: foldingNative(func(template *unstructured.Unstructured, rs []report) map[string]any {
-			status := sumsOf(template, rs, daemonSetCounters...)
-			status["observedGeneration"] = observedGeneration(template, rs, daemonSetDone(template, status))
-			return status
-		}),
+		Reflect:   reflectFields(append([]string{"observedGeneration"}, daemonSetCounters...)...),
+		Health:    rollingHealth,
+		Aggregate: counting(settledNative, daemonSetCounters, daemonSetDone),
 	}
 }
 

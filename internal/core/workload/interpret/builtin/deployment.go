@@ -26,13 +26,8 @@ func deployment() *interpret.Hooks {
 		Retain:   retainAll(retainReplicas, retainDeploymentRollout),
 		Reflect:  reflectConditions(deploymentConditions, append(counters, "observedGeneration")...),
 		Health:   deploymentHealth,
-		Aggregate: foldingNative(func(template *unstructured.Unstructured, rs []report) map[string]any {
-			status := sumsOf(template, rs, counters...)
-			status["observedGeneration"] = observedGeneration(template, rs,
-				reach(template, status, "updatedReplicas", "availableReplicas"))
-			addNativeConditions(status, template, rs, deploymentConditions)
-			return status
-		}),
+		Aggregate: counting(settledNative, counters, reaching("updatedReplicas", "availableReplicas"),
+			nativeConditions(deploymentConditions)),
 	}
 }
 

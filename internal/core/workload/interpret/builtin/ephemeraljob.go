@@ -18,9 +18,7 @@ func ephemeralJob() *interpret.Hooks {
 			setPhase(status, []string{"Error", "Failed", "Unknown", "Running", "Paused", "Waiting", "Succeeded"}, "Waiting", rs)
 			span(status, rs, "startTime", "completionTime")
 			bad := func(kind string) bool { return kind != "JobSucceeded" && kind != "Initialized" }
-			if c := conditions(rs, bad, "lastProbeTime", "lastTransitionTime"); c != nil {
-				status["conditions"] = c
-			}
+			setConditions(status, rs, bad, "lastProbeTime", "lastTransitionTime")
 			return status
 		}),
 	}

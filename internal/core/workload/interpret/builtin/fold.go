@@ -84,6 +84,18 @@ func gather(status map[string]any, rs []report, name string, convert func(cluste
 	}
 }
 
+// byName returns the parts of all clusters' statuses by their names.
+func byName(rs []report, parts func(report) []map[string]any) map[string][]report {
+	all := map[string][]report{}
+	for _, r := range rs {
+		for _, part := range parts(r) {
+			name := text(part, "name")
+			all[name] = append(all[name], report{cluster: r.cluster, status: part})
+		}
+	}
+	return all
+}
+
 // copied returns the status of the only cluster, without the fields added for the hub.
 func copied(r report) map[string]any {
 	status := runtime.DeepCopyJSON(r.status)

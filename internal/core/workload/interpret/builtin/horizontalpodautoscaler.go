@@ -16,16 +16,13 @@ func horizontalPodAutoscaler() *interpret.Hooks {
 	return &interpret.Hooks{
 		Reflect: reflectFields(append(counters, "lastScaleTime", "conditions", "observedGeneration")...),
 		Health:  autoscalerHealth,
-		Aggregate: foldingNative(func(template *unstructured.Unstructured, rs []report) map[string]any {
-			status := sums(rs, counters...)
-			setText(status, "lastScaleTime", latest(textsOf(rs, "lastScaleTime")...))
-			limited := func(kind string) bool { return kind == "ScalingLimited" }
-			if c := conditions(rs, limited, "lastTransitionTime"); c != nil {
-				status["conditions"] = c
-			}
-			status["observedGeneration"] = observedGeneration(template, rs, false)
-			return status
-		}),
+		Aggregate: counting(settledNative, counters, unknown,
+			func(status map[string]any, _ *unstructured.Unstructured, rs []report) error {
+				setText(status, "lastScaleTime", latest(textsOf(rs, "lastScaleTime")...))
+				limited := func(kind string) bool { return kind == "ScalingLimited" }
+				setConditions(status, rs, limited, "lastTransitionTime")
+				return nil
+			}),
 	}
 }
 

@@ -74,7 +74,7 @@ func pulling(failed func(status map[string]any) bool) *interpret.Hooks {
 		},
 		Dependencies: func(_ context.Context, obj *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference,
 			error) {
-			return interpret.SortDependencies(pullSecrets(obj, list(obj.Object, "spec", "pullSecrets"))), nil
+			return interpret.SortDependencies(secretsNamed(obj, list(obj.Object, "spec", "pullSecrets"))), nil
 		},
 	}
 }

@@ -24,15 +24,11 @@ func ingress() *interpret.Hooks {
 		// The TLS Secrets.
 		Dependencies: func(_ context.Context, obj *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference,
 			error) {
-			var deps []configv1alpha1.DependentObjectReference
+			var names []any
 			for _, tls := range objects(obj.Object, "spec", "tls") {
-				if name := text(tls, "secretName"); name != "" {
-					deps = append(deps, configv1alpha1.DependentObjectReference{
-						APIVersion: "v1", Kind: "Secret", Namespace: obj.GetNamespace(), Name: name,
-					})
-				}
+				names = append(names, text(tls, "secretName"))
 			}
-			return interpret.SortDependencies(deps), nil
+			return interpret.SortDependencies(secretsNamed(obj, names)), nil
 		},
 	}
 }

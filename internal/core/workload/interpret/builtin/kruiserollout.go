@@ -31,9 +31,7 @@ func kruiseRollout() *interpret.Hooks {
 			}
 			// A rollout counts as running or ended if that is so in any cluster, and as succeeded only if it is so in all.
 			bad := func(kind string) bool { return kind != "Succeeded" }
-			if c := conditions(rs, bad, "lastUpdateTime", "lastTransitionTime"); c != nil {
-				status["conditions"] = c
-			}
+			setConditions(status, rs, bad, "lastUpdateTime", "lastTransitionTime")
 			return dropNew(status, template, "blueGreenStatus", "currentStepIndex", "currentStepState")
 		}),
 	}

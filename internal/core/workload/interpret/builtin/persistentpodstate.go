@@ -1,10 +1,6 @@
 package builtin
 
 import (
-	"context"
-
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
@@ -12,12 +8,8 @@ import (
 // cluster, and pod names may repeat, so the template's list stays empty. The binding has the lists per cluster.
 func persistentPodState() *interpret.Hooks {
 	return &interpret.Hooks{
-		Reflect: reflectWhole,
-		Health: func(context.Context, *unstructured.Unstructured) (interpret.Health, error) {
-			return interpret.Healthy, nil
-		},
-		Aggregate: folding(func(template *unstructured.Unstructured, rs []report) map[string]any {
-			return map[string]any{"observedGeneration": observedGeneration(template, rs, false)}
-		}),
+		Reflect:   reflectWhole,
+		Health:    alwaysHealthy,
+		Aggregate: counting(settled, nil, unknown),
 	}
 }

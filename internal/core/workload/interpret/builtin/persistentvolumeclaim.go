@@ -2,6 +2,7 @@ package builtin
 
 import (
 	"context"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -13,18 +14,23 @@ var claimPhases = []string{"Lost", "Pending", "Bound"}
 
 func persistentVolumeClaim() *interpret.Hooks {
 	return &interpret.Hooks{
-		Retain: retainFields([]string{"spec", "volumeName"}),
-		Health: func(_ context.Context, observed *unstructured.Unstructured) (interpret.Health, error) {
-			switch text(observed.Object, "status", "phase") {
-			case "Bound":
-				return interpret.Healthy, nil
-			case "Lost":
-				return interpret.Degraded, nil
-			default:
-				return interpret.Progressing, nil
-			}
-		},
+		Retain:    retainFields([]string{"spec", "volumeName"}),
+		Health:    byPhase("Lost", "Bound"),
 		Aggregate: aggregatePhase(claimPhases, "Pending"),
+	}
+}
+
+// byPhase returns the health by status.phase. In all other phases it is Progressing.
+func byPhase(degraded string, healthy ...string) func(context.Context, *unstructured.Unstructured) (interpret.Health,
+	error) {
+	return func(_ context.Context, observed *unstructured.Unstructured) (interpret.Health, error) {
+		switch phase := text(observed.Object, "status", "phase"); {
+		case phase == degraded:
+			return interpret.Degraded, nil
+		case slices.Contains(healthy, phase):
+			return interpret.Healthy, nil
+		}
+		return interpret.Progressing, nil
 	}
 }
 

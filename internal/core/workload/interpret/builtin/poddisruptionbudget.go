@@ -12,13 +12,9 @@ import (
 func podDisruptionBudget() *interpret.Hooks {
 	counters := []string{"currentHealthy", "desiredHealthy", "disruptionsAllowed", "expectedPods"}
 	return &interpret.Hooks{
-		Reflect: reflectFields(append(counters, "observedGeneration")...),
-		Health:  kept("currentHealthy", "desiredHealthy"),
-		Aggregate: foldingNative(func(template *unstructured.Unstructured, rs []report) map[string]any {
-			status := sums(rs, counters...)
-			status["observedGeneration"] = observedGeneration(template, rs, false)
-			return status
-		}),
+		Reflect:   reflectFields(append(counters, "observedGeneration")...),
+		Health:    kept("currentHealthy", "desiredHealthy"),
+		Aggregate: counting(settledNative, counters, unknown),
 	}
 }
 

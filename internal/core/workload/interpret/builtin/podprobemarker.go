@@ -18,10 +18,6 @@ func podProbeMarker() *interpret.Hooks {
 			}
 			return interpret.Healthy, nil
 		},
-		Aggregate: folding(func(template *unstructured.Unstructured, rs []report) map[string]any {
-			status := sums(rs, "matchedPods")
-			status["observedGeneration"] = observedGeneration(template, rs, false)
-			return status
-		}),
+		Aggregate: counting(settled, []string{"matchedPods"}, unknown),
 	}
 }

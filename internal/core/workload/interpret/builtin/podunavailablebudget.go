@@ -1,8 +1,6 @@
 package builtin
 
 import (
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
@@ -11,12 +9,8 @@ import (
 func podUnavailableBudget() *interpret.Hooks {
 	counters := []string{"unavailableAllowed", "currentAvailable", "desiredAvailable", "totalReplicas"}
 	return &interpret.Hooks{
-		Reflect: reflectFields(append(counters, "observedGeneration")...),
-		Health:  kept("currentAvailable", "desiredAvailable"),
-		Aggregate: folding(func(template *unstructured.Unstructured, rs []report) map[string]any {
-			status := sums(rs, counters...)
-			status["observedGeneration"] = observedGeneration(template, rs, false)
-			return status
-		}),
+		Reflect:   reflectFields(append(counters, "observedGeneration")...),
+		Health:    kept("currentAvailable", "desiredAvailable"),
+		Aggregate: counting(settled, counters, unknown),
 	}
 }

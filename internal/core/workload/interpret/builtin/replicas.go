@@ -27,7 +27,7 @@ func ofFacts(k *kind.Kind) *interpret.Hooks {
 	slices.Sort(counters)
 	counters = slices.DeleteFunc(slices.Compact(counters), func(name string) bool { return name == "" })
 	h := &interpret.Hooks{Retain: retainRollout, Reflect: reflectWhole, Health: rollingHealth,
-		Aggregate: counting(counters, reaching(c.Updated, c.Available), addRevisions, addCollisions, addConditions,
+		Aggregate: counting(settled, counters, reaching(c.Updated, c.Available), addRevisions, addCollisions, addConditions,
 			addSelector)}
 	if k.Replicas != nil {
 		h.Replicas, h.Components, h.Revise = replicas, mainComponent, revise

@@ -18,12 +18,8 @@ func replicaSet() *interpret.Hooks {
 		Retain:   retainReplicas,
 		Reflect:  reflectConditions(replicaSetConditions, append(counters, "observedGeneration")...),
 		Health:   replicaSetHealth,
-		Aggregate: foldingNative(func(template *unstructured.Unstructured, rs []report) map[string]any {
-			status := sums(rs, counters...)
-			status["observedGeneration"] = observedGeneration(template, rs, reach(template, status, "availableReplicas"))
-			addNativeConditions(status, template, rs, replicaSetConditions)
-			return status
-		}),
+		Aggregate: counting(settledNative, counters, reaching("availableReplicas"),
+			nativeConditions(replicaSetConditions)),
 	}
 }
 

@@ -22,19 +22,15 @@ func resourceDistribution() *interpret.Hooks {
 			}
 			return interpret.Healthy, nil
 		},
-		Aggregate: folding(func(template *unstructured.Unstructured, rs []report) map[string]any {
-			status := sums(rs, "desired", "succeeded", "failed")
-			status["observedGeneration"] = observedGeneration(template, rs, false)
-			always := func(string) bool { return true } // all conditions report failures
-			folded := conditions(rs, always, "lastTransitionTime")
-			for _, c := range folded {
-				failedNamespaces(c.(map[string]any), template, rs)
-			}
-			if folded != nil {
-				status["conditions"] = folded
-			}
-			return status
-		}),
+		Aggregate: counting(settled, []string{"desired", "succeeded", "failed"}, unknown,
+			func(status map[string]any, template *unstructured.Unstructured, rs []report) error {
+				always := func(string) bool { return true } // all conditions report failures
+				setConditions(status, rs, always, "lastTransitionTime")
+				for _, c := range objects(status, "conditions") {
+					failedNamespaces(c, template, rs)
+				}
+				return nil
+			}),
 	}
 }
 

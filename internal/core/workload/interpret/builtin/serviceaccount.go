@@ -25,7 +25,7 @@ func serviceAccount() *interpret.Hooks {
 					names = append(names, name)
 				}
 			}
-			return interpret.SortDependencies(pullSecrets(obj, names)), nil
+			return interpret.SortDependencies(secretsNamed(obj, names)), nil
 		},
 	}
 }

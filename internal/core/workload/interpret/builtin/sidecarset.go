@@ -24,7 +24,7 @@ func sidecarSet() *interpret.Hooks {
 		Retain:       retainSidecarHashes,
 		Reflect:      reflectNoting(noMatchedPods),
 		Health:       sidecarSetHealth,
-		Aggregate:    counting(counters, done, addCollisions, addLatestRevision),
+		Aggregate:    counting(settled, counters, done, addCollisions, addLatestRevision),
 		Dependencies: sidecarDependencies,
 	}
 }

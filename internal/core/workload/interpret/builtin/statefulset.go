@@ -11,17 +11,12 @@ import (
 func statefulSet() *interpret.Hooks {
 	counters := []string{"replicas", "readyReplicas", "availableReplicas", "currentReplicas", "updatedReplicas"}
 	return &interpret.Hooks{
-		Replicas: replicas,
-		Revise:   revise,
-		Retain:   retainAll(retainReplicas, retainRollout),
-		Reflect:  reflectFields(append(counters, "currentRevision", "updateRevision", "observedGeneration")...),
-		Health:   statefulSetHealth,
-		Aggregate: foldingNative(func(template *unstructured.Unstructured, rs []report) map[string]any {
-			status := sumsOf(template, rs, counters...)
-			revisions(status, rs)
-			status["observedGeneration"] = observedGeneration(template, rs, reach(template, status, "readyReplicas"))
-			return status
-		}),
+		Replicas:  replicas,
+		Revise:    revise,
+		Retain:    retainAll(retainReplicas, retainRollout),
+		Reflect:   reflectFields(append(counters, "currentRevision", "updateRevision", "observedGeneration")...),
+		Health:    statefulSetHealth,
+		Aggregate: counting(settledNative, counters, reaching("readyReplicas"), addRevisions),
 	}
 }
 

@@ -113,10 +113,10 @@ func sumsOf(template *unstructured.Unstructured, rs []report, counters ...string
 // addition sets fields of a template's status that are no counters.
 type addition func(status map[string]any, template *unstructured.Unstructured, rs []report) error
 
-// counting returns the Aggregate of a kind whose status counts pods. done reports whether the counters look like a
-// finished rollout, for observedGeneration.
-func counting(counters []string, done func(template *unstructured.Unstructured, status map[string]any) bool,
-	more ...addition) aggregator {
+// counting returns the Aggregate of a kind whose status counts pods. settle is settled or settledNative. done reports
+// whether the counters look like a finished rollout, for observedGeneration.
+func counting(settle func(*unstructured.Unstructured, map[string]any) *unstructured.Unstructured, counters []string,
+	done func(template *unstructured.Unstructured, status map[string]any) bool, more ...addition) aggregator {
 	return ofReports(func(template *unstructured.Unstructured, rs []report) (*unstructured.Unstructured, error) {
 		status := sumsOf(template, rs, counters...)
 		for _, add := range more {
@@ -125,9 +125,12 @@ func counting(counters []string, done func(template *unstructured.Unstructured, 
 			}
 		}
 		status["observedGeneration"] = observedGeneration(template, rs, done(template, status))
-		return settled(template, status), nil
+		return settle(template, status), nil
 	})
 }
+
+// unknown is for kinds whose counters do not tell whether a rollout is finished.
+func unknown(*unstructured.Unstructured, map[string]any) bool { return false }
 
 // reaching is true if all these counters are at least the template's replicas.
 func reaching(counters ...string) func(template *unstructured.Unstructured, status map[string]any) bool {
@@ -159,9 +162,7 @@ func badIfTrue(kind string) bool {
 
 // addConditions adds the conditions of an OpenKruise workload.
 func addConditions(status map[string]any, _ *unstructured.Unstructured, rs []report) error {
-	if c := conditions(rs, badIfTrue, "lastUpdateTime", "lastTransitionTime"); c != nil {
-		status["conditions"] = c
-	}
+	setConditions(status, rs, badIfTrue, "lastUpdateTime", "lastTransitionTime")
 	return nil
 }
 
@@ -379,6 +380,13 @@ func conditions(rs []report, bad func(kind string) bool, times ...string) []any 
 		return cmp.Compare(text(a.(map[string]any), "type"), text(b.(map[string]any), "type"))
 	})
 	return out
+}
+
+// setConditions sets the aggregated conditions, if there are any.
+func setConditions(status map[string]any, rs []report, bad func(kind string) bool, times ...string) {
+	if c := conditions(rs, bad, times...); c != nil {
+		status["conditions"] = c
+	}
 }
 
 // settled returns the template with the status, or the template itself if it has the status already.

@@ -43,7 +43,7 @@ func unitedDeployment() *interpret.Hooks {
 		Retain:     retainAll(retainReplicas, retainImmutable(immutableSubsets)),
 		Reflect:    reflectNoting(podsReserved),
 		Health:     unitedDeploymentHealth,
-		Aggregate: counting(counters, done,
+		Aggregate: counting(settled, counters, done,
 			addCollisions, addConditions, addSelector, addUnitedRevisions, addSubsets),
 		Dependencies: unitedDependencies,
 	}
@@ -378,8 +378,8 @@ func addSubsets(status map[string]any, template *unstructured.Unstructured, rs [
 // foldedSubsets returns the statuses of subsets by name, added up over the clusters. Before OpenKruise 1.6 a status had
 // only maps of replicas and partitions.
 func foldedSubsets(rs []report) map[string]map[string]any {
-	byName := map[string][]report{}
-	for _, r := range rs {
+	folded := map[string]map[string]any{}
+	for name, of := range byName(rs, func(r report) []map[string]any {
 		known := objects(r.status, "subsetStatuses")
 		if known == nil {
 			for name, n := range object(r.status, "subsetReplicas") {
@@ -388,18 +388,11 @@ func foldedSubsets(rs []report) map[string]map[string]any {
 				})
 			}
 		}
-		for _, s := range known {
-			name := text(s, "name")
-			byName[name] = append(byName[name], report{cluster: r.cluster, status: s})
-		}
-	}
-	folded := make(map[string]map[string]any, len(byName))
-	for name, of := range byName {
+		return known
+	}) {
 		s := sums(of, "replicas", "readyReplicas", "partition", "reservedPods")
 		s["name"] = name
-		if c := conditions(of, func(string) bool { return false }, "lastTransitionTime"); c != nil {
-			s["conditions"] = c
-		}
+		setConditions(s, of, func(string) bool { return false }, "lastTransitionTime")
 		folded[name] = s
 	}
 	return folded

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -180,9 +181,7 @@ func foldWorkflow(rs []report) map[string]any {
 		status["resourcesDuration"] = durations
 	}
 	// The pod counts as running if it runs in any cluster. Only Completed must be true in all.
-	if c := conditions(rs, func(kind string) bool { return kind != "Completed" }); c != nil {
-		status["conditions"] = c
-	}
+	setConditions(status, rs, func(kind string) bool { return kind != "Completed" })
 	return status
 }
 
@@ -200,17 +199,11 @@ func workflowComponents(path ...string) func(context.Context, *unstructured.Unst
 			}
 			name := componentName(text(t, "name"))
 			needs := interpret.PodRequirements(&corev1.PodTemplateSpec{Spec: pod}, obj.GetNamespace())
-			byName[name] = workv1alpha2.Component{Name: name, Replicas: 1,
-				ReplicaRequirements: &workv1alpha2.ComponentReplicaRequirements{
-					NodeClaim: needs.NodeClaim, ResourceRequest: needs.ResourceRequest, PriorityClassName: needs.PriorityClassName,
-				}}
+			byName[name] = component(name, 1, needs)
 		}
-		var components []workv1alpha2.Component
-		for _, c := range byName {
-			components = append(components, c)
-		}
-		slices.SortFunc(components, func(a, b workv1alpha2.Component) int { return cmp.Compare(a.Name, b.Name) })
-		return components, nil
+		return slices.SortedFunc(maps.Values(byName), func(a, b workv1alpha2.Component) int {
+			return cmp.Compare(a.Name, b.Name)
+		}), nil
 	}
 }
 

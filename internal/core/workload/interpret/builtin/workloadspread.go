@@ -52,23 +52,14 @@ const unlimited = -1
 
 // spreadSubsets aggregates the subsets by name, in the order of the template.
 func spreadSubsets(template *unstructured.Unstructured, rs []report) []any {
-	byName := map[string][]report{}
-	for _, r := range rs {
-		for _, subset := range objects(r.status, "subsetStatuses") {
-			name := text(subset, "name")
-			byName[name] = append(byName[name], report{cluster: r.cluster, status: subset})
-		}
-	}
 	var subsets []any
-	for name, of := range byName {
+	for name, of := range byName(rs, func(r report) []map[string]any { return objects(r.status, "subsetStatuses") }) {
 		subset := sums(of, "replicas", "missingReplicas")
 		subset["name"] = name
 		if lowest, _, _ := least(of, "missingReplicas"); lowest == unlimited {
 			subset["missingReplicas"] = int64(unlimited)
 		}
-		if c := conditions(of, func(string) bool { return false }, "lastTransitionTime"); c != nil {
-			subset["conditions"] = c
-		}
+		setConditions(subset, of, func(string) bool { return false }, "lastTransitionTime")
 		subsets = append(subsets, subset)
 	}
 	order := map[string]int{}
