@@ -117,7 +117,7 @@ func (m *Member) discover(ctx context.Context, c *connection) (APIs, error) {
 		if errors.Is(err, errNotAggregated) {
 			all, err := c.unaggregated()
 			if errors.Is(err, ErrLimit) {
-				m.excesses.add(discoverySubject, err, m.o.Clock.Now())
+				m.exceeds(discoverySubject, err)
 			}
 			if err != nil {
 				return APIs{}, fmt.Errorf("discover what cluster %q serves: %w", m.Name, err)
@@ -169,14 +169,14 @@ func (m *Member) bound(all APIs) error {
 		chars += membership.Written(gv) + membership.Written(why)
 	}
 	if kinds <= kindLimit && chars <= kindNameLimit {
-		m.excesses.clear(discoverySubject)
+		m.exceeds(discoverySubject, nil)
 		return nil
 	}
 	err := fmt.Errorf("discover what cluster %q serves: %w", m.Name, &limitError{
 		fmt.Sprintf("it serves %d resources, with %d characters in their names; the hub supports %d and %d", kinds, chars,
 			kindLimit, kindNameLimit),
 		"delete unused CustomResourceDefinitions there"})
-	m.excesses.add(discoverySubject, err, m.o.Clock.Now())
+	m.exceeds(discoverySubject, err)
 	return err
 }
 

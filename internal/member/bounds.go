@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"mime"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -24,7 +26,6 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
-	"k8s.io/utils/clock"
 )
 
 // Limits bound the memory that one member, broken or hostile, can use in the hub. A zero field means its default.
@@ -59,6 +60,8 @@ const (
 	eventLimit = 16 << 20
 	// retryLimit bounds a member's Retry-After in seconds, because clients sleep that long.
 	retryLimit = 1
+	// The page sizes after a response was too large: the second if the first still is.
+	largePage, smallPage = 500, 25
 	// The limits for the kinds that a member serves, which are in the Cluster's status. A member may name any number.
 	kindLimit, kindNameLimit = 10_000, 768 << 10
 )
@@ -105,39 +108,36 @@ type excess struct {
 // requests perhaps never.
 const excessMemory = 3 * time.Minute
 
-func (e *excesses) add(subject string, err error, now time.Time) {
+// set records an excess, or its end if err is nil.
+func (e *excesses) set(subject string, err error, now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if err == nil {
+		delete(e.last, subject)
+		return
+	}
 	if e.last == nil {
 		e.last = map[string]excess{}
 	}
 	e.last[subject] = excess{err, now}
 }
 
-func (e *excesses) clear(subject string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	delete(e.last, subject)
-}
-
 // first returns the excess with the first subject by name, so that the message stays the same; nil if there is none.
 func (e *excesses) first(now time.Time) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	var first string
-	var err error
-	for subject, x := range e.last {
-		if now.Sub(x.at) > excessMemory {
-			delete(e.last, subject)
-		} else if err == nil || subject < first {
-			first, err = subject, x.err
-		}
+	maps.DeleteFunc(e.last, func(_ string, x excess) bool { return now.Sub(x.at) > excessMemory })
+	if len(e.last) == 0 {
+		return nil
 	}
-	return err
+	return e.last[slices.Min(slices.Collect(maps.Keys(e.last)))].err
 }
 
 // Excess returns the limit that the member exceeds; nil if none.
 func (m *Member) Excess() error { return m.excesses.first(m.o.Clock.Now()) }
+
+// exceeds records that the member exceeds a limit, or that it does not if err is nil.
+func (m *Member) exceeds(subject string, err error) { m.excesses.set(subject, err, m.o.Clock.Now()) }
 
 // meter is a transport that fails at once while the member does not respond, and stops reading a response at the limit.
 type meter struct {
@@ -153,88 +153,63 @@ func (t meter) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil || resp.StatusCode == http.StatusSwitchingProtocols {
 		return resp, err
 	}
-	if after, err := strconv.Atoi(resp.Header.Get("Retry-After")); err != nil || after > retryLimit {
-		if resp.Header.Get("Retry-After") != "" {
+	if text := resp.Header.Get("Retry-After"); text != "" {
+		if after, err := strconv.Atoi(text); err != nil || after > retryLimit {
 			resp.Header.Set("Retry-After", strconv.Itoa(retryLimit))
+		}
+	}
+	g := gaugeOf(req.Context())
+	// A watch is reported by its gauge: it may continue with smaller pages.
+	exceeds := func(err error) {
+		if g == nil {
+			t.m.exceeds(req.Method+" "+req.URL.Path, err)
 		}
 	}
 	if resp.StatusCode >= http.StatusBadRequest {
 		shortenError(resp, t.m.o.Timeout)
-		t.exceeded(req, nil)
+		exceeds(nil)
 		return resp, nil
 	}
-	path := req.URL.Path
 	if resp.StatusCode == http.StatusOK && req.URL.Query().Get("watch") == "true" {
 		if media, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type")); err != nil ||
 			media == runtime.ContentTypeJSON {
-			g := gaugeOf(req.Context())
-			resp.Body = &watchBody{ReadCloser: resp.Body, gauge: g, over: func() error {
-				err := eventError(path)
+			resp.Body = watchBody(resp.Body, func() error {
+				err := eventError(req.URL.Path)
+				exceeds(err)
 				if g != nil {
 					g.exceed(err)
-				} else {
-					t.exceeded(req, err)
 				}
 				return err
-			}}
+			})
 		} // other frames have a length, which client-go limits
 		return resp, nil
 	}
-	limits := t.m.o.Limits
-	if resp.ContentLength > limits.Answer {
+	if limits := t.m.o.Limits; resp.ContentLength > limits.Answer {
 		_ = resp.Body.Close()
-		err := limits.answerError(path)
-		t.exceeded(req, err)
+		err := limits.answerError(req.URL.Path)
+		exceeds(err)
 		return nil, err
 	}
-	body := &answerBody{ReadCloser: resp.Body, m: t.m, path: path, ended: func(err error) { t.exceeded(req, err) }}
-	if g := gaugeOf(req.Context()); g != nil {
-		body.listing = g.current()
-	}
-	resp.Body = body
+	resp.Body = t.m.answerBody(resp.Body, req.URL.Path, g, exceeds)
 	return resp, nil
 }
 
-// exceeded records an excess, or its end if err is nil. It ignores watches, which may continue with smaller pages.
-func (t meter) exceeded(req *http.Request, err error) {
-	subject := req.Method + " " + req.URL.Path
-	switch {
-	case gaugeOf(req.Context()) != nil:
-	case err == nil:
-		t.m.excesses.clear(subject)
-	default:
-		t.m.excesses.add(subject, err, t.m.o.Clock.Now())
-	}
-}
-
-// answerBody counts the bytes of a response. A list counts until all of its objects are stored.
-type answerBody struct {
+// checkedBody is a response that is read until check, which gets all its bytes, returns an error.
+type checkedBody struct {
 	io.ReadCloser
-	m       *Member
-	listing *listing
-	path    string
-	// ended is called at the end: with nil, or with why reading stopped.
-	ended  func(error)
-	read   int64
-	err    error
-	closed sync.Once
+	check func(read []byte) error
+	// ended is called at the end: with nil, or with the error of check.
+	ended func(error)
+	close func()
+	err   error
 }
 
-func (b *answerBody) Read(p []byte) (int, error) {
+func (b *checkedBody) Read(p []byte) (int, error) {
 	if b.err != nil {
 		return 0, b.err
 	}
 	n, err := b.ReadCloser.Read(p)
-	b.read += int64(n)
-	limits := b.m.o.Limits
-	pending := b.m.pending.Add(int64(n))
-	switch {
-	case b.read > limits.Answer:
-		b.err = limits.answerError(b.path)
-	case pending > limits.Memory:
-		b.err = limits.memoryError("its response to GET " + b.path)
-	}
-	if b.err != nil {
+	if b.err = b.check(p[:n]); b.err != nil {
 		b.ended(b.err)
 		return 0, b.err
 	}
@@ -244,54 +219,48 @@ func (b *answerBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (b *answerBody) Close() error {
-	b.closed.Do(func() {
-		if !b.listing.reserve(b.read) {
-			b.m.pending.Add(-b.read)
-		}
-	})
+func (b *checkedBody) Close() error {
+	b.close()
 	return b.ReadCloser.Close()
 }
 
-// watchBody stops reading a watch if one JSON event is too large, because its reader would buffer all of it, or if the
-// watch's objects exceed a limit.
-type watchBody struct {
-	io.ReadCloser
-	gauge *gauge // nil for a watch without limits
-	over  func() error
-	event int
-	err   error
+// answerBody bounds a response, and counts its bytes until it is closed. The bytes of a list count until all of its
+// objects are stored.
+func (m *Member) answerBody(body io.ReadCloser, path string, g *gauge, ended func(error)) io.ReadCloser {
+	limits, read, pending := m.o.Limits, int64(0), int64(0)
+	return &checkedBody{ReadCloser: body, ended: ended, check: func(p []byte) error {
+		read += int64(len(p))
+		switch {
+		case read > limits.Answer:
+			return limits.answerError(path)
+		case g != nil:
+			return g.receive(int64(len(p)))
+		}
+		pending += int64(len(p))
+		if m.pending.Add(int64(len(p))) > limits.Memory {
+			return limits.memoryError("its response to GET " + path)
+		}
+		return nil
+	}, close: func() {
+		m.pending.Add(-pending)
+		pending = 0
+	}}
 }
 
-func (b *watchBody) Read(p []byte) (int, error) {
-	if b.err != nil {
-		return 0, b.err
-	}
-	if b.gauge != nil && b.gauge.pause() > 0 {
-		b.err = ErrLimit
-		return 0, b.err
-	}
-	n, err := b.ReadCloser.Read(p)
-	if last := bytes.LastIndexByte(p[:n], '\n'); last >= 0 {
-		b.event = n - last - 1
-	} else {
-		b.event += n
-	}
-	if b.event > eventLimit {
-		b.err = b.over()
-		return 0, b.err
-	}
-	return n, err
-}
-
-// listing is one attempt to list all objects of a watch: its pages, or the events before the bookmark. They stay in
-// memory until they are stored.
-type listing struct {
-	m  *Member
-	mu sync.Mutex
-	// reserved is the part of Limits.Memory that it uses.
-	reserved int64
-	over     bool
+// watchBody stops reading a watch if one JSON event is too large, because its reader would buffer all of it.
+func watchBody(body io.ReadCloser, over func() error) io.ReadCloser {
+	event := 0
+	return &checkedBody{ReadCloser: body, ended: func(error) {}, close: func() {}, check: func(p []byte) error {
+		if last := bytes.LastIndexByte(p, '\n'); last >= 0 {
+			event = len(p) - last - 1
+		} else {
+			event += len(p)
+		}
+		if event > eventLimit {
+			return over()
+		}
+		return nil
+	}}
 }
 
 // gaugeKey marks the requests of a watch with its gauge.
@@ -302,59 +271,30 @@ func gaugeOf(ctx context.Context) *gauge {
 	return g
 }
 
-// reserve takes over bytes from the member's pending count. It returns false if the caller must release them now.
-func (l *listing) reserve(n int64) bool {
-	if l == nil {
-		return false
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.over {
-		return false
-	}
-	l.reserved += n
-	return true
-}
-
-// end releases the bytes.
-func (l *listing) end() {
-	if l == nil {
-		return
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.over = true
-	l.m.pending.Add(-l.reserved)
-	l.reserved = 0
-}
-
-// gauge is between a watch and its store. It requests pages if one response is too large, counts what is stored, and
-// ends a watch that exceeds a limit. The store then keeps its content, because missing objects may still exist.
+// gauge bounds a watch. It requests pages if one response is too large, counts what is received and stored, and ends a
+// watch that exceeds a limit. The store then keeps its content, because missing objects may still exist.
 type gauge struct {
-	cache.ReflectorStore
-	m     *Member
-	name  string
-	clock clock.PassiveClock
+	m    *Member
+	name string
 
-	mu    sync.Mutex
+	// sizes are the bytes of each stored object, and kept is their sum.
 	sizes map[types.NamespacedName]int64
-	total int64
-	// of the attempt under way
-	listing  *listing
-	deadline *time.Timer
-	stop     context.CancelFunc
+	kept  int64
+
 	// page is the page size; 0 leaves it to the reflector.
-	page int64
+	page atomic.Int64
+	// listed: the next watch continues from a list right before it, so goneBack needs no check.
+	listed atomic.Bool
+
+	mu   sync.Mutex
+	stop context.CancelFunc
+	// deadline is that of the attempt under way to list all objects: its pages, or the events before the bookmark.
+	deadline *time.Timer
+	// received are the bytes of that attempt. They stay in memory until they are stored.
+	received int64
 	// rest is the time of the next attempt.
 	rest time.Time
-	// listed: the next watch continues from a list right before it, so goneBack needs no check.
-	listed bool
 }
-
-var _ cache.TransformingStore = (*gauge)(nil)
-
-// pages are the page sizes after a response was too large: the second if the first still is.
-var pages = []int64{500, 25}
 
 // source returns the list and watch functions of the reflector, until stop.
 func (g *gauge) source(lw cache.ListWatch, stop context.CancelFunc) *cache.ListWatch {
@@ -367,9 +307,7 @@ func (g *gauge) source(lw cache.ListWatch, stop context.CancelFunc) *cache.ListW
 				g.begin()
 			}
 			list, err := g.list(ctx, o, lw.ListWithContextFunc)
-			g.mu.Lock()
-			g.listed = err == nil
-			g.mu.Unlock()
+			g.listed.Store(err == nil)
 			g.after(err)
 			return list, err
 		},
@@ -397,10 +335,7 @@ const lookTimeout = 5 * time.Second
 // send no events until its revision is reached again. If the member does not respond, it may be about to be restored,
 // so the reflector lists again too.
 func (g *gauge) goneBack(ctx context.Context, version string, list cache.ListWithContextFunc) error {
-	g.mu.Lock()
-	fresh := g.listed
-	g.listed = false
-	g.mu.Unlock()
+	fresh := g.listed.Swap(false)
 	known, err := strconv.ParseUint(version, 10, 64)
 	if fresh || err != nil || known == 0 {
 		return nil // a version that is not a number cannot be compared
@@ -431,39 +366,22 @@ func (g *gauge) goneBack(ctx context.Context, version string, list cache.ListWit
 func (g *gauge) list(ctx context.Context, o metav1.ListOptions,
 	list cache.ListWithContextFunc) (runtime.Object, error) {
 	ctx = context.WithValue(ctx, gaugeKey{}, g)
-	ctx, cancel := context.WithTimeout(ctx, g.m.o.Limits.Listing)
-	defer cancel()
-	g.mu.Lock()
-	page := g.page
-	g.mu.Unlock()
 	for {
-		asked := o
+		asked, page := o, g.page.Load()
 		if page > 0 {
 			// An API server pages only reads from its store, not from its cache.
 			asked.ResourceVersion, asked.ResourceVersionMatch, asked.Limit = "", "", page
 		}
 		got, err := list(ctx, asked)
-		smaller := int64(0)
-		for _, p := range pages {
-			if page == 0 || p < page {
-				smaller = p
-				break
-			}
-		}
-		if err == nil || !errors.Is(err, ErrLimit) || smaller == 0 {
+		if !errors.Is(err, ErrLimit) || page == smallPage {
 			return got, err
 		}
-		page = smaller
-		g.mu.Lock()
-		g.page = page
-		g.mu.Unlock()
+		if page == 0 {
+			g.page.Store(largePage)
+		} else {
+			g.page.Store(smallPage)
+		}
 	}
-}
-
-func (g *gauge) current() *listing {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.listing
 }
 
 // begin starts to count another attempt.
@@ -471,23 +389,26 @@ func (g *gauge) begin() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.settle()
-	g.listing = &listing{m: g.m}
 	limit := g.m.o.Limits.Listing
-	mine := g.listing
-	g.deadline = time.AfterFunc(limit, func() {
-		if g.current() == mine {
+	var mine *time.Timer
+	mine = time.AfterFunc(limit, func() {
+		g.mu.Lock()
+		late := g.deadline == mine
+		g.mu.Unlock()
+		if late {
 			g.exceed(&limitError{fmt.Sprintf("%s were not listed within %v", g.name, limit),
 				"check that its API server is healthy and the network connection to it"})
 		}
 	})
+	g.deadline = mine
 }
 
-// settle must be called with the lock.
+// settle ends the attempt. It must be called with the lock.
 func (g *gauge) settle() {
-	if g.listing != nil {
-		g.listing.end()
+	if g.deadline != nil {
 		g.deadline.Stop()
-		g.listing, g.deadline = nil, nil
+		g.m.pending.Add(-g.received)
+		g.deadline, g.received = nil, 0
 	}
 }
 
@@ -506,14 +427,12 @@ func (g *gauge) after(err error) {
 
 // exceed pauses the watch and reports the member.
 func (g *gauge) exceed(err error) {
-	g.m.excesses.add(g.name, err, g.clock.Now())
+	g.m.exceeds(g.name, err)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.settle()
 	g.rest = time.Now().Add(g.m.o.Limits.Pause)
-	if g.stop != nil {
-		g.stop()
-	}
+	g.stop()
 }
 
 // pause returns how long the watch still waits; at most 0 if it may be tried.
@@ -523,145 +442,76 @@ func (g *gauge) pause() time.Duration {
 	return time.Until(g.rest)
 }
 
-// Transformer trims the objects of a list while it is received, and counts them. It never fails, because the reflector
-// would log the object.
-func (g *gauge) Transformer() cache.TransformFunc {
-	return func(obj any) (any, error) {
-		kept, err := g.trim(obj)
-		if err != nil {
-			name, _ := nameOf(obj)
-			return &unreadable{metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}, err}, nil
-		}
-		n := weigh(kept)
-		if g.current().reserve(n) && g.m.pending.Add(n) > g.m.o.Limits.Memory {
-			g.exceed(g.m.o.Limits.memoryError(g.name))
-		}
-		return kept, nil
-	}
-}
-
-// unreadable is an object that could not be trimmed.
-type unreadable struct {
-	metav1.ObjectMeta
-	err error
-}
-
-func (g *gauge) trim(obj any) (any, error) {
-	if u, bad := obj.(*unreadable); bad {
-		return nil, u.err
-	}
-	if t, ok := g.ReflectorStore.(cache.TransformingStore); ok {
-		return t.Transformer()(obj)
-	}
-	return obj, nil
-}
-
-func (g *gauge) Add(obj any) error    { return g.put(obj, g.ReflectorStore.Add) }
-func (g *gauge) Update(obj any) error { return g.put(obj, g.ReflectorStore.Update) }
-
-func (g *gauge) put(obj any, put func(any) error) error {
-	obj, err := g.trim(obj)
-	if err != nil {
-		klog.ErrorS(err, "Cannot read an object of a member", "watch", g.name)
-		return nil // the reflector would log the object
-	}
-	key, err := nameOf(obj)
-	if err != nil {
-		return err
-	}
+// receive counts bytes of the attempt under way.
+func (g *gauge) receive(n int64) error {
 	g.mu.Lock()
-	n := weigh(obj)
-	grown := n - g.sizes[key]
-	if g.m.kept.Add(grown) > g.m.o.Limits.Memory && grown > 0 {
-		g.m.kept.Add(-grown)
-		g.mu.Unlock()
-		g.exceed(g.m.o.Limits.memoryError(g.name))
+	var pending int64
+	if g.deadline != nil {
+		g.received += n
+		pending = g.m.pending.Add(n)
+	}
+	g.mu.Unlock()
+	if pending <= g.m.o.Limits.Memory {
 		return nil
+	}
+	err := g.m.o.Limits.memoryError(g.name)
+	g.exceed(err)
+	return err
+}
+
+// store counts n bytes of an object from now on; 0 if it is gone.
+func (g *gauge) store(object types.NamespacedName, n int64) error {
+	if err := g.grow(n - g.sizes[object]); err != nil {
+		return err
 	}
 	if g.sizes == nil {
 		g.sizes = map[types.NamespacedName]int64{}
 	}
-	g.sizes[key] = n
-	g.total += grown
-	g.mu.Unlock()
-	return put(obj)
+	if g.sizes[object] = n; n == 0 {
+		delete(g.sizes, object)
+	}
+	return nil
 }
 
-func (g *gauge) Delete(obj any) error {
-	key, err := nameOf(obj)
-	if err != nil {
+// replace counts the objects of a complete list, in place of all before.
+func (g *gauge) replace(sizes map[types.NamespacedName]int64) error {
+	var total int64
+	for _, n := range sizes {
+		total += n
+	}
+	if err := g.grow(total - g.kept); err != nil {
 		return err
 	}
+	g.sizes = sizes
 	g.mu.Lock()
-	n := g.sizes[key]
-	delete(g.sizes, key)
-	g.total -= n
-	g.m.kept.Add(-n)
-	g.mu.Unlock()
-	return g.ReflectorStore.Delete(obj)
+	defer g.mu.Unlock()
+	g.settle()
+	g.m.exceeds(g.name, nil)
+	return nil
 }
 
-// Replace stores the result of a list, unless it exceeds the limit.
-func (g *gauge) Replace(list []any, version string) error {
-	sizes := make(map[types.NamespacedName]int64, len(list))
-	var total int64
-	for i, obj := range list {
-		obj, err := g.trim(obj)
-		if err != nil {
-			return err
-		}
-		key, err := nameOf(obj)
-		if err != nil {
-			return err
-		}
-		list[i] = obj
-		sizes[key] = weigh(obj)
-		total += sizes[key]
-	}
-	g.mu.Lock()
-	grown := total - g.total
-	if g.m.kept.Add(grown) > g.m.o.Limits.Memory && grown > 0 {
-		g.m.kept.Add(-grown)
-		g.mu.Unlock()
+// grow counts n more bytes of stored objects, unless they would exceed the limit.
+func (g *gauge) grow(n int64) error {
+	if g.m.kept.Add(n) > g.m.o.Limits.Memory && n > 0 {
+		g.m.kept.Add(-n)
 		err := g.m.o.Limits.memoryError(g.name)
 		g.exceed(err)
 		return err
 	}
-	g.sizes, g.total = sizes, total
-	g.settle()
-	g.mu.Unlock()
-	g.m.excesses.clear(g.name)
-	return g.ReflectorStore.Replace(list, version)
-}
-
-// forget releases what the store of an ended watch used.
-func (g *gauge) forget() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.settle()
-	g.m.kept.Add(-g.total)
-	g.sizes, g.total = nil, 0
-	g.m.excesses.clear(g.name)
-}
-
-func nameOf(obj any) (types.NamespacedName, error) {
-	o, err := meta.Accessor(obj)
-	if err != nil {
-		return types.NamespacedName{}, err
-	}
-	return types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}, nil
+	g.kept += n
+	return nil
 }
 
 // trimmedWeight is the size that is counted for an object that is stored as one line.
 const trimmedWeight = 512
 
-// weigh estimates the memory of an object.
-func weigh(obj any) int64 {
-	switch t := obj.(type) {
-	case *trimmed[*unstructured.Unstructured]:
-		return weighValue(t.kept.Object)
-	case *trimmed[seenPod]:
-		if t.kept.trouble != nil {
+// weigh estimates the memory of what is kept of an object.
+func weigh(kept any) int64 {
+	switch kept := kept.(type) {
+	case *unstructured.Unstructured:
+		return weighValue(kept.Object)
+	case seenPod:
+		if kept.trouble != nil {
 			return 2 * trimmedWeight // with the texts of its trouble
 		}
 	}
@@ -688,6 +538,3 @@ func weighValue(v any) int64 {
 	}
 	return word
 }
-
-// pending and kept count against Limits.Memory.
-type counters struct{ pending, kept atomic.Int64 }

@@ -67,8 +67,8 @@ func (m *Member) followBrakes() *values[string] {
 		}
 	})
 	m.brakes.store = store
-	trim := func(u *unstructured.Unstructured) (string, bool, error) {
-		return u.GetName(), execute.IsHandsOff(u), nil
+	trim := func(u *unstructured.Unstructured) (string, bool) {
+		return u.GetName(), execute.IsHandsOff(u)
 	}
 	go m.follow(fmt.Sprintf("namespaces with a brake in cluster %s", m.Name), &unstructured.Unstructured{},
 		&trimming[*unstructured.Unstructured, string]{trim: trim, into: store},

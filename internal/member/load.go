@@ -135,7 +135,7 @@ func (l *load) change(change func(*capacity.ClusterState)) {
 
 func (l *load) nodes() *trimming[*corev1.Node, capacity.Node] {
 	return &trimming[*corev1.Node, capacity.Node]{
-		trim: func(n *corev1.Node) (capacity.Node, bool, error) { return capacity.NodeOf(n), true, nil },
+		trim: func(n *corev1.Node) (capacity.Node, bool) { return capacity.NodeOf(n), true },
 		into: loadKeeper[capacity.Node]{load: l, setIn: (*capacity.ClusterState).SetNode,
 			dropIn: func(m *capacity.ClusterState, _, name string) { m.RemoveNode(name) },
 			replaceIn: func(m *capacity.ClusterState, all []capacity.Node) {
@@ -160,15 +160,12 @@ func (l *load) pods() *trimming[*corev1.Pod, seenPod] {
 		}
 	}
 	return &trimming[*corev1.Pod, seenPod]{
-		trim: func(p *corev1.Pod) (seenPod, bool, error) {
+		trim: func(p *corev1.Pod) (seenPod, bool) {
 			kept, live := capacity.PodOf(p)
-			if !live {
-				return seenPod{}, false, nil
+			if t, ok := pods.TroubleOf(p); ok && live {
+				return seenPod{kept, &t}, true
 			}
-			if t, ok := pods.TroubleOf(p); ok {
-				return seenPod{kept, &t}, true, nil
-			}
-			return seenPod{kept, nil}, true, nil
+			return seenPod{kept, nil}, live
 		},
 		into: loadKeeper[seenPod]{load: l,
 			setIn: func(m *capacity.ClusterState, p seenPod) {
@@ -194,7 +191,7 @@ func (l *load) pods() *trimming[*corev1.Pod, seenPod] {
 
 func (l *load) quotas() *trimming[*corev1.ResourceQuota, capacity.Quota] {
 	return &trimming[*corev1.ResourceQuota, capacity.Quota]{
-		trim: func(q *corev1.ResourceQuota) (capacity.Quota, bool, error) { return capacity.QuotaOf(q), true, nil },
+		trim: func(q *corev1.ResourceQuota) (capacity.Quota, bool) { return capacity.QuotaOf(q), true },
 		into: loadKeeper[capacity.Quota]{load: l, setIn: (*capacity.ClusterState).SetQuota,
 			dropIn: (*capacity.ClusterState).RemoveQuota, replaceIn: (*capacity.ClusterState).ReplaceQuotas},
 	}

@@ -128,57 +128,29 @@ func New(o Options) *Members {
 }
 
 // Handle adds a handler for managed objects. It is called before the first Watch.
-func (m *Members) Handle(h Handler) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.handlers = append(m.handlers, h)
-}
+func (m *Members) Handle(h Handler) { add(m, &m.handlers, h) }
 
 // OnAnswer adds a function that is called when a member responds again. It must not block.
-func (m *Members) OnAnswer(f func(cluster string)) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.answered = append(m.answered, f)
-}
+func (m *Members) OnAnswer(f func(cluster string)) { add(m, &m.answered, f) }
 
 // OnTaken adds a function that is called when another hub takes over a member. It must not block.
-func (m *Members) OnTaken(f func(cluster string)) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.taken = append(m.taken, f)
-}
+func (m *Members) OnTaken(f func(cluster string)) { add(m, &m.taken, f) }
 
 // OnRoom adds a function that is called when a member may have more free capacity, and after the first list of its
 // nodes and pods. It must not block. Add it before the first Get.
-func (m *Members) OnRoom(f func(cluster string)) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.room = append(m.room, f)
-}
+func (m *Members) OnRoom(f func(cluster string)) { add(m, &m.room, f) }
 
 // OnScaler adds a function that is called when the autoscaler of a workload in a member changes, after the first call
 // of Member.Scaler. It must not block. Add it before the first Get.
-func (m *Members) OnScaler(f func(cluster string, workload execute.Target)) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.scaled = append(m.scaled, f)
-}
+func (m *Members) OnScaler(f func(cluster string, workload execute.Target)) { add(m, &m.scaled, f) }
 
 // OnEndpoints adds a function that is called when the watched endpoints of a Service change in a member (see
 // Member.EndpointSlices), and when its agent is not connected any more. It must not block.
-func (m *Members) OnEndpoints(f func(cluster string, service types.NamespacedName)) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.reached = append(m.reached, f)
-}
+func (m *Members) OnEndpoints(f func(cluster string, service types.NamespacedName)) { add(m, &m.reached, f) }
 
 // OnBrake adds a function that is called when a namespace of a member gets the annotation hands-off, or loses it, once
 // Member.Brake was called. It must not block, and is added before the first Get.
-func (m *Members) OnBrake(f func(cluster, namespace string, on bool)) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.braked = append(m.braked, f)
-}
+func (m *Members) OnBrake(f func(cluster, namespace string, on bool)) { add(m, &m.braked, f) }
 
 // Hub returns the identity of this hub, as its objects in members carry it.
 func (m *Members) Hub() execute.HubID { return execute.HubID(m.o.Self.Hub) }
@@ -419,6 +391,12 @@ func (m *Members) member(cluster *clusterv1alpha1.Cluster) *Member {
 	}
 	fresh.ctx, fresh.cancel = context.WithCancel(m.ctx)
 	return fresh
+}
+
+func add[F any](m *Members, list *[]F, f F) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	*list = append(*list, f)
 }
 
 // current returns a copy of a list of functions: functions can be added at any time, while members are in use.

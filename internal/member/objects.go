@@ -50,15 +50,15 @@ func (m *Member) Watch(gvr schema.GroupVersionResource) {
 		}
 	})}
 	store.equal = sameVersion
-	trimmed := func(u *unstructured.Unstructured) (*unstructured.Unstructured, bool, error) {
+	trimmed := func(u *unstructured.Unstructured) (*unstructured.Unstructured, bool) {
 		trim(u)
-		return u, true, nil
+		return u, true
 	}
 	m.watched[gvr] = store
 	name := fmt.Sprintf("%s in cluster %s", gvr.GroupResource(), m.Name)
 	ctx, stop := context.WithCancel(m.ctx)
 	go m.followWhile(ctx, name, &unstructured.Unstructured{}, &trimming[*unstructured.Unstructured,
-		*unstructured.Unstructured]{trimmed, store}, func(c *connection) cache.ListWatch {
+		*unstructured.Unstructured]{trim: trimmed, into: store}, func(c *connection) cache.ListWatch {
 		lw := c.listWatch(gvr, "", managed)
 		list := lw.ListWithContextFunc
 		lw.ListWithContextFunc = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
@@ -110,17 +110,24 @@ func (m *Member) EachManaged(f func(*unstructured.Unstructured)) {
 
 // follow keeps a store in sync with the member, over failures and changes of the connection, until the member is
 // forgotten.
-func (m *Member) follow(name string, kind runtime.Object, store cache.ReflectorStore,
+func (m *Member) follow(name string, kind runtime.Object, store boundedStore,
 	lw func(*connection) cache.ListWatch) {
 	m.followWhile(m.ctx, name, kind, store, lw)
 }
 
+// boundedStore is a trimming of any types.
+type boundedStore interface {
+	cache.ReflectorStore
+	use(*gauge)
+}
+
 // followWhile does the same until ctx, a child of the member's context, ends.
-func (m *Member) followWhile(ctx context.Context, name string, kind runtime.Object, store cache.ReflectorStore,
+func (m *Member) followWhile(ctx context.Context, name string, kind runtime.Object, store boundedStore,
 	lw func(*connection) cache.ListWatch) {
 	logger := klog.FromContext(ctx).WithValues("watch", name)
-	gauge := &gauge{ReflectorStore: store, m: m, name: name, clock: m.o.Clock}
-	defer gauge.forget()
+	gauge := &gauge{m: m, name: name}
+	store.use(gauge)
+	defer func() { _ = gauge.replace(nil) }() // never exceeds a limit
 	for ctx.Err() == nil {
 		c := m.conn()
 		until, end := context.WithCancel(c.ctx)
@@ -131,7 +138,7 @@ func (m *Member) followWhile(ctx context.Context, name string, kind runtime.Obje
 			case <-until.Done():
 			}
 		}
-		r := cache.NewReflectorWithOptions(gauge.source(lw(c), end), kind, gauge, cache.ReflectorOptions{
+		r := cache.NewReflectorWithOptions(gauge.source(lw(c), end), kind, store, cache.ReflectorOptions{
 			Name: name, TypeDescription: name, Backoff: relist(), Logger: &logger,
 		})
 		r.RunWithContext(until)

@@ -82,12 +82,8 @@ func (m *Member) followScalers(gvk schema.GroupVersionKind) *values[execute.Targ
 		m.scalers.followed = map[schema.GroupKind]*values[execute.Target]{}
 	}
 	m.scalers.followed[gvk.GroupKind()] = store
-	trim := func(u *unstructured.Unstructured) (execute.Target, bool, error) {
-		target, scales := execute.TargetOf(u)
-		return target, scales, nil
-	}
 	go m.follow(fmt.Sprintf("%s in cluster %s", mapping.Resource.GroupResource(), m.Name), &unstructured.Unstructured{},
-		&trimming[*unstructured.Unstructured, execute.Target]{trim: trim, into: store},
+		&trimming[*unstructured.Unstructured, execute.Target]{trim: execute.TargetOf, into: store},
 		func(c *connection) cache.ListWatch { return c.listWatch(mapping.Resource, "", "") })
 	return store
 }

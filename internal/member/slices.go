@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 
 	"github.com/argosy-io/argosy/internal/core/source/service"
 )
@@ -85,11 +86,12 @@ func (m *Member) followSlices(of types.NamespacedName) followedSlices {
 	return store
 }
 
-func trimSlice(u *unstructured.Unstructured) (slice service.Slice, counts bool, err error) {
+// trimSlice keeps nothing of a slice that it cannot read.
+func trimSlice(u *unstructured.Unstructured) (slice service.Slice, counts bool) {
 	typed := &discoveryv1.EndpointSlice{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, typed); err != nil {
-		return slice, false, fmt.Errorf("read EndpointSlice %s/%s: %w", u.GetNamespace(), u.GetName(), err)
+		klog.ErrorS(err, "Cannot read an EndpointSlice of a member", "slice", klog.KObj(u))
+		return slice, false
 	}
-	slice, counts = service.SliceOf(typed)
-	return slice, counts, nil
+	return service.SliceOf(typed)
 }

@@ -31,11 +31,12 @@ func (c *connection) listWatch(gvr schema.GroupVersionResource, namespace, label
 	}
 }
 
-// trimming is the store of a watch of T that keeps a K of each object.
+// trimming is the store of a watch of T that keeps a K of each object, and no more than the limits of the member allow.
 type trimming[T metav1.Object, K any] struct {
 	// trim returns what is kept of an object; counts is false if nothing is.
-	trim func(T) (kept K, counts bool, err error)
-	into keeper[K]
+	trim  func(T) (kept K, counts bool)
+	into  keeper[K]
+	gauge *gauge // set by follow
 }
 
 var _ cache.TransformingStore = (*trimming[*corev1.Pod, seenPod])(nil)
@@ -53,24 +54,31 @@ type trimmed[K any] struct {
 	metav1.ObjectMeta
 	kept   K
 	counts bool
+	weight int64
 }
 
-// Transformer trims the objects of a list while it is received.
+func (s *trimming[T, K]) use(g *gauge) { s.gauge = g }
+
+// Transformer trims the objects of a list while it is received, and counts them.
 func (s *trimming[T, K]) Transformer() cache.TransformFunc {
-	return func(obj any) (any, error) { return s.trimmed(obj) }
+	return func(obj any) (any, error) {
+		t, err := s.trimmed(obj)
+		if err == nil {
+			_ = s.gauge.receive(t.weight) // the watch ends if it exceeds the limit
+		}
+		return t, err
+	}
 }
 
+// trimmed returns an error for an object of another kind: a list may have any.
 func (s *trimming[T, K]) trimmed(obj any) (*trimmed[K], error) {
 	switch o := obj.(type) {
 	case *trimmed[K]:
 		return o, nil
 	case T:
-		kept, counts, err := s.trim(o)
-		if err != nil {
-			return nil, err
-		}
+		kept, counts := s.trim(o)
 		return &trimmed[K]{ObjectMeta: metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: o.GetName(),
-			ResourceVersion: o.GetResourceVersion()}, kept: kept, counts: counts}, nil
+			ResourceVersion: o.GetResourceVersion()}, kept: kept, counts: counts, weight: weigh(kept)}, nil
 	}
 	return nil, fmt.Errorf("unexpected %T", obj)
 }
@@ -83,10 +91,11 @@ func (s *trimming[T, K]) Update(obj any) error {
 	if err != nil {
 		return err
 	}
-	if t.counts {
+	if !t.counts {
+		return s.Delete(t)
+	}
+	if s.gauge.store(keyOf(t), t.weight) == nil { // otherwise the watch ends, and the object stays as it was known
 		s.into.set(keyOf(t), t.kept)
-	} else {
-		s.into.drop(keyOf(t))
 	}
 	return nil
 }
@@ -96,20 +105,25 @@ func (s *trimming[T, K]) Delete(obj any) error {
 	if !ok {
 		return fmt.Errorf("unexpected %T", obj)
 	}
+	_ = s.gauge.store(keyOf(o), 0) // never exceeds a limit
 	s.into.drop(keyOf(o))
 	return nil
 }
 
+// Replace stores the result of a list, unless it exceeds the limit.
 func (s *trimming[T, K]) Replace(list []any, _ string) error {
-	all := make([]*trimmed[K], 0, len(list))
+	all, sizes := make([]*trimmed[K], 0, len(list)), make(map[types.NamespacedName]int64, len(list))
 	for _, obj := range list {
 		t, err := s.trimmed(obj)
 		if err != nil {
 			return err
 		}
 		if t.counts {
-			all = append(all, t)
+			all, sizes[keyOf(t)] = append(all, t), t.weight
 		}
+	}
+	if err := s.gauge.replace(sizes); err != nil {
+		return err
 	}
 	s.into.replace(all)
 	return nil
