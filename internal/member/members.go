@@ -146,7 +146,9 @@ func (m *Members) OnScaler(f func(cluster string, workload execute.Target)) { ad
 
 // OnEndpoints adds a function that is called when the watched endpoints of a Service change in a member (see
 // Member.EndpointSlices), and when its agent is not connected any more. It must not block.
-func (m *Members) OnEndpoints(f func(cluster string, service types.NamespacedName)) { add(m, &m.reached, f) }
+func (m *Members) OnEndpoints(f func(cluster string, service types.NamespacedName)) {
+	add(m, &m.reached, f)
+}
 
 // OnBrake adds a function that is called when a namespace of a member gets the annotation hands-off, or loses it, once
 // Member.Brake was called. It must not block, and is added before the first Get.

@@ -79,8 +79,8 @@ type migrator struct {
 	out io.Writer
 }
 
-// newMigrator connects to the hub. Members are reached through it, as the user.
-func newMigrator(cmd *cobra.Command, hub *hubcli.HubFlags) (*migrator, error) {
+// newMigrator connects to the hub. Members are reached with their flags or through the hub, as the user.
+func newMigrator(cmd *cobra.Command, hub *hubcli.HubFlags, members *hubcli.MemberFlags) (*migrator, error) {
 	config, err := hub.ToRESTConfig()
 	if err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ func newMigrator(cmd *cobra.Command, hub *hubcli.HubFlags) (*migrator, error) {
 		return nil, err
 	}
 	m.Dial = func(ctx context.Context, cluster string) (migration.API, error) {
-		there, err := memberConfig(ctx, m.Client, config, cluster, &hubcli.MemberFlags{})
+		there, err := memberConfig(ctx, m.Client, config, cluster, members)
 		if err != nil {
 			return migration.API{}, err
 		}
@@ -207,7 +207,7 @@ func startMigration(cmd *cobra.Command, hub *hubcli.HubFlags, f *migrateFlags, a
 	if err := f.check(); err != nil {
 		return nil, nil, err
 	}
-	m, err := newMigrator(cmd, hub)
+	m, err := newMigrator(cmd, hub, &hubcli.MemberFlags{})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -308,7 +308,7 @@ With --shadow, the hub only stops writing: "argosy migrate in" continues from th
 		if err := errors.Join(hubcli.CheckOutput(f.output), migration.CheckClusters(f.clusters)); err != nil {
 			return err
 		}
-		m, err := newMigrator(cmd, hub)
+		m, err := newMigrator(cmd, hub, &hubcli.MemberFlags{})
 		if err != nil {
 			return err
 		}
@@ -379,7 +379,7 @@ clusters: the state is then that of the Works.`,
 			if err := hubcli.CheckOutput(output); err != nil {
 				return err
 			}
-			m, err := newMigrator(cmd, hub)
+			m, err := newMigrator(cmd, hub, &hubcli.MemberFlags{})
 			if err != nil {
 				return err
 			}

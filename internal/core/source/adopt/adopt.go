@@ -174,32 +174,6 @@ func PolicyName(template *unstructured.Unstructured) string {
 	return names.PromotedPolicy(template.GroupVersionKind(), template.GetName(), template.GetNamespace())
 }
 
-// Input determines the Work of a template.
-type Input struct {
-	// Template as the hub stores it.
-	Template *unstructured.Unstructured
-	Policy   policyv1alpha1.Propagation
-	Cluster  *clusterv1alpha1.Cluster
-	// Overrides are the policies that may select the template, in any order.
-	Overrides []policyv1alpha1.Override
-}
-
-// Work returns the Work if the cluster is the only one of the template. It has no permanent ID.
-func Work(ctx context.Context, in Input, i interpret.Interpreter) (*workv1alpha1.Work, error) {
-	replicas, _, _, err := i.Replicas(ctx, in.Template)
-	if err != nil {
-		return nil, err
-	}
-	works, err := Works(ctx, in.Template, in.Policy, []Target{{in.Cluster, replicas}}, in.Overrides, i)
-	if err != nil {
-		return nil, err
-	}
-	if works[in.Cluster.Name] == nil {
-		return nil, fmt.Errorf("nothing would be sent to cluster %q", in.Cluster.Name)
-	}
-	return works[in.Cluster.Name], nil
-}
-
 // Target is a cluster with its replicas of a template.
 type Target struct {
 	Cluster  *clusterv1alpha1.Cluster

@@ -48,14 +48,17 @@ func rehearse(t *testing.T, live, template *unstructured.Unstructured,
 	i := interpret.New(tiers.Below()...)
 	template = template.DeepCopy()
 	template.SetUID("hub")
-	w, err := adopt.Work(t.Context(), adopt.Input{
-		Template: template, Policy: adopt.Policy(template, "p", "m1"), Overrides: overrides,
-		Cluster: &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}},
-	}, i)
+	replicas, _, _, err := i.Replicas(t.Context(), template)
 	if err != nil {
 		t.Fatal(err)
 	}
-	desired, err := adopt.Desired(t.Context(), w, live, i)
+	cluster := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}}
+	works, err := adopt.Works(t.Context(), template, adopt.Policy(template, "p", "m1"),
+		[]adopt.Target{{Cluster: cluster, Replicas: replicas}}, overrides, i)
+	if err != nil {
+		t.Fatal(err)
+	}
+	desired, err := adopt.Desired(t.Context(), works["m1"], live, i)
 	if err != nil {
 		t.Fatal(err)
 	}

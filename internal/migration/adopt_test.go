@@ -1,0 +1,136 @@
+package migration_test
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
+	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/object/names"
+	"github.com/argosy-io/argosy/internal/core/source/adopt"
+	"github.com/argosy-io/argosy/internal/migration"
+	"github.com/argosy-io/argosy/test/kit/controllertest"
+)
+
+// adopts plans an adoption, and carries it out if nothing disturbs pods.
+func (w *world) adopts(item migration.Workload, o migration.Adoption) (*migration.Adopted, error) {
+	w.t.Helper()
+	a, err := w.PlanAdoption(w.t.Context(), item, o)
+	if err != nil || a.Managed || len(a.Disturbs) > 0 {
+		return a, err
+	}
+	if err := w.Adopt(w.t.Context(), a); err != nil || o.NoPolicy {
+		return a, err
+	}
+	return a, w.AwaitAdopted(w.t.Context(), a)
+}
+
+// policyFor is a policy that sends an object of a kind to a cluster.
+func policyFor(live *unstructured.Unstructured, name, cluster string) policyv1alpha1.Propagation {
+	p := adopt.Policy(live, name, cluster)
+	p.PropagationSpec().ConflictResolution = policyv1alpha1.ConflictAbort
+	return p
+}
+
+func TestAdoptionLeavesTheSpecAsItWas(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.runs("m1", controllertest.CloneSet, "web", web("web", 2, "x:1"))
+		before := w.members["m1"].Object(controllertest.CloneSet, "shop", "web")
+		web := item(controllertest.CloneSet, "web", "m1")
+
+		plan, err := w.PlanAdoption(t.Context(), web, migration.Adoption{})
+		if err != nil || !plan.Asked || plan.Template == nil || plan.Policy == nil || len(plan.Differences) > 0 {
+			t.Fatalf("the plan is %+v, %v", plan, err)
+		}
+		if template, _ := w.PlanAdoption(t.Context(), web, migration.Adoption{}); template.There != nil {
+			t.Error("a plan created the template")
+		}
+		if a, err := w.adopts(web, migration.Adoption{}); err != nil || !a.Adopted {
+			t.Fatalf("%+v, %v", a, err)
+		}
+		after := w.members["m1"].Object(controllertest.CloneSet, "shop", "web")
+		if !reflect.DeepEqual(after.Object["spec"], before.Object["spec"]) || after.GetUID() != before.GetUID() ||
+			after.GetLabels()["karmada.io/managed"] != "true" {
+			t.Errorf("it is %v, and was %v", after.Object, before.Object)
+		}
+		if a, err := w.adopts(web, migration.Adoption{}); err != nil || !a.Managed {
+			t.Errorf("again: %+v, %v", a, err)
+		}
+	})
+}
+
+func TestAdoptionIsRefused(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		for _, name := range []string{"claimed", "named", "gone"} {
+			w.runs("m1", controllertest.CloneSet, name, web(name, 1, "x:1"))
+		}
+		claimed := w.members["m1"].Object(controllertest.CloneSet, "shop", "claimed")
+		w.Make(policyFor(claimed, "a", "m2"))
+		named := w.members["m1"].Object(controllertest.CloneSet, "shop", "named")
+		w.Make(policyFor(named, adopt.PolicyName(named), "m1"))
+		for name, want := range map[string]string{
+			"claimed": "the policy shop/a claims CloneSet shop/claimed and does not propagate it to cluster",
+			"named":   "exists with other content: choose another name with --policy-name",
+			"absent":  `cluster "m1" has no CloneSet shop/absent`,
+		} {
+			a, err := w.adopts(item(controllertest.CloneSet, name, "m1"), migration.Adoption{})
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %+v, %v; want %q", name, a, err, want)
+			}
+		}
+		if a, err := w.adopts(item(controllertest.CloneSet, "named", "m1"), migration.Adoption{Policy: "other"}); err == nil {
+			t.Errorf("another policy claims it: %+v", a)
+		}
+	})
+}
+
+// A policy sent a template where an object of that name existed already. It is adopted if pods stay as they are.
+func TestConflictIsAdopted(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.runs("m1", controllertest.CloneSet, "web", web("web", 2, "x:1"))
+		live := w.members["m1"].Object(controllertest.CloneSet, "shop", "web")
+		w.Make(policyFor(live, "p", "m1"))
+		template := adopt.Template(live)
+		if err := unstructured.SetNestedField(template.Object, int64(3), "spec", "replicas"); err != nil {
+			t.Fatal(err)
+		}
+		w.Make(template)
+		w.Advance(5 * time.Second)
+		if u := w.members["m1"].Object(controllertest.CloneSet, "shop", "web"); u.GetLabels()["karmada.io/managed"] != "" {
+			t.Fatal("it was taken over without an adoption")
+		}
+		a, err := w.adopts(item(controllertest.CloneSet, "web", "m1"), migration.Adoption{})
+		if err != nil || !a.Adopted || !a.Annotate || a.Policy != nil || len(a.Differences) != 1 {
+			t.Fatalf("%+v, %v", a, err)
+		}
+		if n := w.replicas("m1", controllertest.CloneSet, "web"); n != 3 {
+			t.Errorf("it has %d replicas, want those of the template", n)
+		}
+	})
+}
+
+// An object of a Work that the hub lost, as after the restore of a backup, is adopted with the policy that sent it.
+func TestOrphanIsAdopted(t *testing.T) {
+	controllertest.Run(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.runs("m1", controllertest.CloneSet, "web", web("web", 2, "x:1"))
+		live := w.members["m1"].Object(controllertest.CloneSet, "shop", "web")
+		w.Make(policyFor(live, "p", "m1"))
+		lost := names.Works(live.GroupVersionKind().GroupKind(), "web", "shop")[0]
+		live.SetLabels(map[string]string{workv1alpha2.ManagedLabel: "true"})
+		live.SetAnnotations(map[string]string{workv1alpha2.WorkNamespaceAnnotation: names.ExecutionSpace("m1"),
+			workv1alpha2.WorkNameAnnotation: lost})
+		w.members["m1"].Put(live)
+		a, err := w.adopts(item(controllertest.CloneSet, "web", "m1"), migration.Adoption{})
+		if err != nil || !a.Adopted || a.Policy != nil {
+			t.Fatalf("%+v, %v", a, err)
+		}
+	})
+}
