@@ -5,6 +5,7 @@ package pki
 
 import (
 	"bytes"
+	"cmp"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -150,6 +151,15 @@ func client(name string, groups ...string) x509.Certificate {
 	}
 }
 
+func authority(name string) x509.Certificate {
+	return x509.Certificate{
+		Subject:               pkix.Name{CommonName: name},
+		IsCA:                  true,
+		BasicConstraintsValid: true,
+		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature | x509.KeyUsageCRLSign,
+	}
+}
+
 // ensurer runs steps in order until one fails.
 type ensurer struct {
 	now     time.Time
@@ -173,12 +183,7 @@ func (e *ensurer) authority(name, certFile, keyFile string) pair {
 	if err != nil {
 		return pair{}
 	}
-	want := x509.Certificate{
-		Subject:               pkix.Name{CommonName: name},
-		IsCA:                  true,
-		BasicConstraintsValid: true,
-		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature | x509.KeyUsageCRLSign,
-	}
+	want := authority(name)
 	have := readCert(certFile)
 	if have != nil { // after a rotation it differs
 		want.Subject = have.Subject
@@ -199,37 +204,23 @@ func (e *ensurer) trust(f Files) {
 		e.err = err
 		return
 	}
-	if old, err := cert.CertsFromFile(f.OldClusterCAs); err == nil {
-		for _, c := range old {
-			if e.now.Before(c.NotAfter) {
-				all = append(all, c)
-			}
+	for _, c := range readCerts(f.OldClusterCAs) {
+		if e.now.Before(c.NotAfter) {
+			all = append(all, c)
 		}
 	}
-	data, err := cert.EncodeCertificates(all...)
-	if err != nil {
-		e.err = err
-		return
-	}
-	if have, err := os.ReadFile(f.Trust); err != nil || !bytes.Equal(have, data) {
-		e.write(f.Trust, data, 0o644)
-	}
+	e.writeCerts(f.Trust, all...)
 }
 
 // cross returns the certificates that lead from a leaf of ca to the earlier authorities, the last first; nil if there
 // was none, or it has expired.
 func (e *ensurer) cross(ca pair, f Files) []*x509.Certificate {
-	if e.err != nil {
+	all := readCerts(f.CrossCA)
+	if e.err != nil || len(all) == 0 || !samePublic(all[0], ca.key) {
 		return nil
 	}
-	all, err := cert.CertsFromFile(f.CrossCA)
-	if err != nil || !samePublic(all[0], ca.key) {
-		return nil
-	}
-	for i, c := range all {
-		if !e.now.Before(c.NotAfter) {
-			return all[:i]
-		}
+	if i := slices.IndexFunc(all, func(c *x509.Certificate) bool { return !e.now.Before(c.NotAfter) }); i >= 0 {
+		return all[:i]
 	}
 	return all
 }
@@ -243,27 +234,29 @@ func (e *ensurer) leaf(ca pair, certFile, keyFile string, want x509.Certificate,
 	if err != nil {
 		return
 	}
-	have, follows := readCert(certFile), 0
-	if all, err := cert.CertsFromFile(certFile); err == nil {
-		follows = len(all) - 1
-	}
-	if have != nil && samePublic(have, key) && e.fresh(have) && sameNames(have, &want) &&
-		have.CheckSignatureFrom(ca.cert) == nil && follows == len(chain) {
+	all := readCerts(certFile)
+	if len(all) == 1+len(chain) && samePublic(all[0], key) && e.fresh(all[0]) && sameNames(all[0], &want) &&
+		all[0].CheckSignatureFrom(ca.cert) == nil {
 		return
 	}
-	want.KeyUsage = x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment
 	e.issue(want, e.life, ca.cert, key, ca.key, certFile, chain...)
 }
 
 // issue writes and returns a certificate for subject's public key, signed by parent's.
 func (e *ensurer) issue(want x509.Certificate, life time.Duration, parent *x509.Certificate, subject,
 	signer crypto.Signer, file string, chain ...*x509.Certificate) *x509.Certificate {
+	if e.err != nil {
+		return nil
+	}
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
 	if err != nil {
 		e.err = fmt.Errorf("choose a serial number: %w", err)
 		return nil
 	}
 	want.SerialNumber = serial
+	if !want.IsCA {
+		want.KeyUsage = x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment
+	}
 	want.NotBefore, want.NotAfter = e.now.Add(-min(backdate, life)), e.now.Add(life)
 	der, err := x509.CreateCertificate(rand.Reader, &want, parent, subject.Public(), signer)
 	if err != nil {
@@ -275,12 +268,7 @@ func (e *ensurer) issue(want x509.Certificate, life time.Duration, parent *x509.
 		e.err = fmt.Errorf("parse %s: %w", filepath.Base(file), err)
 		return nil
 	}
-	data, err := cert.EncodeCertificates(append([]*x509.Certificate{made}, chain...)...)
-	if err != nil {
-		e.err = err
-		return nil
-	}
-	e.write(file, data, 0o644)
+	e.writeCerts(file, append([]*x509.Certificate{made}, chain...)...)
 	return made
 }
 
@@ -289,41 +277,70 @@ func (e *ensurer) issue(want x509.Certificate, life time.Duration, parent *x509.
 func (e *ensurer) key(file string) (crypto.Signer, error) {
 	key, err := readKey(file)
 	if errors.Is(err, fs.ErrNotExist) {
-		var data []byte
-		if key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err == nil {
-			data, err = keyutil.MarshalPrivateKeyToPEM(key)
-		}
-		if err == nil {
-			e.write(file, data, 0o600)
-			err = e.err
-		}
-	}
-	if err != nil && e.err == nil {
+		key = e.newKey(file)
+	} else if err != nil && e.err == nil {
 		e.err = fmt.Errorf("key %s: %w", file, err)
 	}
 	return key, e.err
 }
 
+// generateKey returns a new key, also in PEM.
+func generateKey() (crypto.Signer, []byte, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, err
+	}
+	data, err := keyutil.MarshalPrivateKeyToPEM(key)
+	return key, data, err
+}
+
+// newKey writes a new key into file, and returns it.
+func (e *ensurer) newKey(file string) crypto.Signer {
+	key, data, err := generateKey()
+	if err != nil {
+		e.err = cmp.Or(e.err, fmt.Errorf("key %s: %w", file, err))
+	}
+	e.write(file, data, 0o600)
+	return key
+}
+
+func (e *ensurer) writeCerts(file string, certs ...*x509.Certificate) {
+	data, err := cert.EncodeCertificates(certs...)
+	e.err = cmp.Or(e.err, err)
+	e.write(file, data, 0o644)
+}
+
+// write does nothing if the file has the content already, or an earlier step failed.
 func (e *ensurer) write(file string, data []byte, mode fs.FileMode) {
-	if err := WriteFile(file, data, mode); err != nil {
-		e.err = err
+	if have, err := os.ReadFile(file); e.err != nil || err == nil && bytes.Equal(have, data) {
 		return
 	}
-	e.changed = append(e.changed, filepath.Base(file))
+	if e.err = WriteFile(file, data, mode); e.err == nil {
+		e.changed = append(e.changed, filepath.Base(file))
+	}
+}
+
+// renewal returns from when a certificate is renewed.
+func renewal(c *x509.Certificate) time.Time {
+	return c.NotAfter.Add(-c.NotAfter.Sub(c.NotBefore) / renewPart)
 }
 
 // fresh reports whether c needs no renewal yet.
 func (e *ensurer) fresh(c *x509.Certificate) bool {
-	renewal := c.NotAfter.Add(-c.NotAfter.Sub(c.NotBefore) / renewPart)
-	return !e.now.Before(c.NotBefore) && e.now.Before(renewal)
+	return !e.now.Before(c.NotBefore) && e.now.Before(renewal(c))
 }
 
 func readCert(file string) *x509.Certificate {
-	certs, err := cert.CertsFromFile(file)
-	if err != nil {
-		return nil
+	if all := readCerts(file); len(all) > 0 {
+		return all[0]
 	}
-	return certs[0]
+	return nil
+}
+
+// readCerts returns none of a file that is missing or damaged.
+func readCerts(file string) []*x509.Certificate {
+	all, _ := cert.CertsFromFile(file)
+	return all
 }
 
 func readKey(file string) (crypto.Signer, error) {

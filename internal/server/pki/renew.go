@@ -1,11 +1,7 @@
 package pki
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -16,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/client-go/util/cert"
 	"k8s.io/client-go/util/keyutil"
 )
 
@@ -74,8 +69,7 @@ func List(dir string, now time.Time) ([]Certificate, error) {
 		}
 		if x := readCert(n.cert); x != nil {
 			c.describe(x, now)
-			renewed := x.NotAfter.Add(-x.NotAfter.Sub(x.NotBefore) / renewPart)
-			c.Renewed = &renewed
+			c.Renewed = new(renewal(x))
 			if key, err := readKey(n.key); err != nil {
 				c.Wrong = fmt.Sprintf("its key cannot be read: %v", err)
 			} else if !samePublic(x, key) {
@@ -86,12 +80,10 @@ func List(dir string, now time.Time) ([]Certificate, error) {
 		}
 		all = append(all, c)
 	}
-	if old, err := cert.CertsFromFile(f.OldClusterCAs); err == nil {
-		for i, x := range old {
-			c := Certificate{Name: fmt.Sprintf("ca-old-%d", i+1), File: f.OldClusterCAs, For: "previous CA: still trusted"}
-			c.describe(x, now)
-			all = append(all, c)
-		}
+	for i, x := range readCerts(f.OldClusterCAs) {
+		c := Certificate{Name: fmt.Sprintf("ca-old-%d", i+1), File: f.OldClusterCAs, For: "previous CA: still trusted"}
+		c.describe(x, now)
+		all = append(all, c)
 	}
 	if _, err := keyutil.PublicKeysFromFile(f.OldServiceAccountKeys); err == nil {
 		if info, err := os.Stat(f.OldServiceAccountKeys); err == nil {
@@ -140,14 +132,15 @@ func Renew(dir string, names []string, now time.Time, life time.Duration) error 
 	}
 	// Renew the certificates of an authority after the authority.
 	for _, n := range named(f) {
-		_, leaf := map[string]bool{"apiserver": true, "admin": true, "front-proxy": true}[n.name]
-		ofCA := n.name == "apiserver" || n.name == "admin"
-		switch {
-		case !leaf:
-		case slices.Contains(names, n.name):
-			e.replaceLeaf(f, n.cert, n.key, true)
-		case ofCA && slices.Contains(names, "ca"):
-			e.replaceLeaf(f, n.cert, n.key, false)
+		switch rekey := slices.Contains(names, n.name); n.name {
+		case "apiserver", "admin":
+			if rekey || slices.Contains(names, "ca") {
+				e.replaceLeaf(f, n.cert, n.key, rekey)
+			}
+		case "front-proxy":
+			if rekey {
+				e.replaceLeaf(f, n.cert, n.key, rekey)
+			}
 		}
 	}
 	return e.err
@@ -184,40 +177,17 @@ func (e *ensurer) replaceAuthority(f Files) {
 			filepath.Dir(f.ClusterCA))
 		return
 	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	key, private, err := generateKey()
 	if err != nil {
 		e.err = err
 		return
 	}
-	want := x509.Certificate{
-		Subject: pkix.Name{CommonName: fmt.Sprintf("argosy-ca@%d", e.now.UnixNano())}, IsCA: true,
-		BasicConstraintsValid: true,
-		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature | x509.KeyUsageCRLSign,
-	}
-	cross := want
+	want := authority(fmt.Sprintf("argosy-ca@%d", e.now.UnixNano()))
 	// The chains to earlier authorities stay, unless the user removed those authorities.
-	e.issue(cross, min(authorityLife, old.NotAfter.Sub(e.now)), old, key, was, f.CrossCA, e.cross(pair{old, was}, f)...)
-	before := []*x509.Certificate{old}
-	if all, err := cert.CertsFromFile(f.OldClusterCAs); err == nil {
-		before = append(before, all...)
-	}
-	data, err := cert.EncodeCertificates(before...)
-	if err != nil {
-		e.err = err
-		return
-	}
-	e.write(f.OldClusterCAs, data, 0o644)
-	private, err := keyutil.MarshalPrivateKeyToPEM(key)
-	if err != nil {
-		e.err = err
-		return
-	}
-	if e.err == nil {
-		e.issue(want, authorityLife, &want, key, key, f.ClusterCA)
-	}
-	if e.err == nil {
-		e.write(f.ClusterCAKey, private, 0o600)
-	}
+	e.issue(want, min(authorityLife, old.NotAfter.Sub(e.now)), old, key, was, f.CrossCA, e.cross(pair{old, was}, f)...)
+	e.writeCerts(f.OldClusterCAs, append([]*x509.Certificate{old}, readCerts(f.OldClusterCAs)...)...)
+	e.issue(want, authorityLife, &want, key, key, f.ClusterCA)
+	e.write(f.ClusterCAKey, private, 0o600)
 	e.trust(f)
 }
 
@@ -242,29 +212,15 @@ func (e *ensurer) replaceLeaf(f Files, certFile, keyFile string, rekey bool) {
 	}
 	subject, err := readKey(keyFile)
 	if rekey || err != nil {
-		fresh, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-		if err != nil {
-			e.err = err
-			return
-		}
-		data, err := keyutil.MarshalPrivateKeyToPEM(fresh)
-		if err != nil {
-			e.err = err
-			return
-		}
-		e.write(keyFile, data, 0o600)
-		subject = fresh
+		subject = e.newKey(keyFile)
 	}
 	var chain []*x509.Certificate
 	if certFile == f.Serving {
 		chain = e.cross(ca, f)
 	}
 	want := x509.Certificate{Subject: have.Subject, DNSNames: have.DNSNames, IPAddresses: have.IPAddresses,
-		ExtKeyUsage: have.ExtKeyUsage,
-		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment}
-	if e.err == nil {
-		e.issue(want, e.life, ca.cert, subject, ca.key, certFile, chain...)
-	}
+		ExtKeyUsage: have.ExtKeyUsage}
+	e.issue(want, e.life, ca.cert, subject, ca.key, certFile, chain...)
 }
 
 // replaceSigningKey creates a new key for tokens. It first adds the old key to those that verify tokens.
@@ -289,16 +245,5 @@ func (e *ensurer) replaceSigningKey(f Files) {
 	}
 	e.write(f.OldServiceAccountKeys, append(pem.EncodeToMemory(&pem.Block{Type: keyutil.PublicKeyBlockType, Bytes: der}),
 		before...), 0o644)
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		e.err = err
-		return
-	}
-	data, err := keyutil.MarshalPrivateKeyToPEM(key)
-	if err == nil && e.err == nil {
-		e.write(f.ServiceAccountKey, data, 0o600)
-	}
-	if e.err == nil {
-		e.err = err
-	}
+	e.newKey(f.ServiceAccountKey)
 }
