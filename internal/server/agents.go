@@ -38,34 +38,30 @@ func (h *Hub) startAgents(ctx context.Context) (func(), error) {
 
 // grantAgents creates the roles and bindings of bootstrap tokens and agents, and adds missing rules.
 func grantAgents(client kubernetes.Interface) error {
-	grants, rbac := pull.StaticGrants(execute.RestoreMark), client.RbacV1()
+	grants, rbac, namespaces := pull.StaticGrants(execute.RestoreMark), client.RbacV1(), client.CoreV1().Namespaces()
 	var failed []error
-	for _, role := range grants.ClusterRoles {
-		o := reconciliation.ReconcileRoleOptions{Confirm: true,
-			Role:   reconciliation.ClusterRoleRuleOwner{ClusterRole: &role},
-			Client: reconciliation.ClusterRoleModifier{Client: rbac.ClusterRoles()}}
-		_, err := o.Run()
+	add := func(role reconciliation.RuleOwner, c reconciliation.RuleOwnerModifier) {
+		_, err := (&reconciliation.ReconcileRoleOptions{Confirm: true, Role: role, Client: c}).Run()
 		failed = append(failed, err)
+	}
+	bind := func(b reconciliation.RoleBinding, c reconciliation.RoleBindingModifier) {
+		_, err := (&reconciliation.ReconcileRoleBindingOptions{Confirm: true, RoleBinding: b, Client: c}).Run()
+		failed = append(failed, err)
+	}
+	for _, role := range grants.ClusterRoles {
+		add(reconciliation.ClusterRoleRuleOwner{ClusterRole: &role},
+			reconciliation.ClusterRoleModifier{Client: rbac.ClusterRoles()})
 	}
 	for _, role := range grants.Roles {
-		o := reconciliation.ReconcileRoleOptions{Confirm: true, Role: reconciliation.RoleRuleOwner{Role: &role},
-			Client: reconciliation.RoleModifier{Client: rbac, NamespaceClient: client.CoreV1().Namespaces()}}
-		_, err := o.Run()
-		failed = append(failed, err)
+		add(reconciliation.RoleRuleOwner{Role: &role}, reconciliation.RoleModifier{Client: rbac, NamespaceClient: namespaces})
 	}
 	for _, binding := range grants.ClusterRoleBindings {
-		o := reconciliation.ReconcileRoleBindingOptions{Confirm: true,
-			RoleBinding: reconciliation.ClusterRoleBindingAdapter{ClusterRoleBinding: &binding},
-			Client:      reconciliation.ClusterRoleBindingClientAdapter{Client: rbac.ClusterRoleBindings()}}
-		_, err := o.Run()
-		failed = append(failed, err)
+		bind(reconciliation.ClusterRoleBindingAdapter{ClusterRoleBinding: &binding},
+			reconciliation.ClusterRoleBindingClientAdapter{Client: rbac.ClusterRoleBindings()})
 	}
 	for _, binding := range grants.RoleBindings {
-		o := reconciliation.ReconcileRoleBindingOptions{Confirm: true,
-			RoleBinding: reconciliation.RoleBindingAdapter{RoleBinding: &binding},
-			Client:      reconciliation.RoleBindingClientAdapter{Client: rbac, NamespaceClient: client.CoreV1().Namespaces()}}
-		_, err := o.Run()
-		failed = append(failed, err)
+		bind(reconciliation.RoleBindingAdapter{RoleBinding: &binding},
+			reconciliation.RoleBindingClientAdapter{Client: rbac, NamespaceClient: namespaces})
 	}
 	if err := errors.Join(failed...); err != nil {
 		return fmt.Errorf("write the roles of agents: %w", err)

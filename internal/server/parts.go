@@ -20,6 +20,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/apistatus"
 	"github.com/argosy-io/argosy/internal/capacity"
+	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/console"
 	"github.com/argosy-io/argosy/internal/controller"
 	"github.com/argosy-io/argosy/internal/controller/admission"
@@ -45,23 +46,29 @@ func AllParts() Parts {
 	var cache atomic.Pointer[console.Cache]
 	// restored counts what a restore left, once the loops run.
 	var restored atomic.Pointer[func() (map[string]int, int)]
-	room := func(_ context.Context, b workv1alpha2.Binding) schedule.Capacity {
+	synced := func() *capacity.Fleet {
 		if f := fleet.Load(); f != nil && f.Synced() {
+			return f
+		}
+		return nil
+	}
+	room := func(_ context.Context, b workv1alpha2.Binding) schedule.Capacity {
+		if f := synced(); f != nil {
 			return f.Room(b, f.Snapshot())
 		}
 		return nil
 	}
 	nodes := func(cluster string) (r core.Record, known, running bool) {
-		f := fleet.Load()
-		if f == nil || !f.Synced() {
+		f := synced()
+		if f == nil {
 			return core.Record{}, false, false
 		}
 		r, known = f.Record(cluster)
 		return r, known, true
 	}
 	troubled := func(ctx context.Context, namespace string, b workv1alpha2.Binding) ([]pods.Workload, bool, error) {
-		f := fleet.Load()
-		if f == nil || !f.Synced() {
+		f := synced()
+		if f == nil {
 			return nil, false, nil
 		}
 		all, err := f.Troubled(ctx, namespace)
@@ -90,9 +97,9 @@ func AllParts() Parts {
 	return Parts{
 		Admission: func(d Deps) []apiserver.AdmissionPlugin {
 			var plugins []apiserver.AdmissionPlugin
-			tolerations := d.Taints.tolerations()
-			for _, p := range admission.Plugins(admission.Options{ForbidOverwrite: d.ForbidOverwrite,
-				NoExecuteTaintPolicies: d.Taints.AllowNoExecutePolicy, Tolerations: &tolerations}) {
+			tolerations := d.Settings.Taints.tolerations()
+			for _, p := range admission.Plugins(admission.Options{ForbidOverwrite: d.Settings.ForbidOverwrite,
+				NoExecuteTaintPolicies: d.Settings.Taints.AllowNoExecutePolicy, Tolerations: &tolerations}) {
 				plugins = append(plugins, apiserver.AdmissionPlugin{Name: p.Name, New: p.New})
 			}
 			return plugins
@@ -112,7 +119,7 @@ func AllParts() Parts {
 			}
 			tunnels := reach(d)
 			return agents.handler(tunnels.Handler(hub, proxy.Handler(proxy.Options{Hub: hub, Grants: of(d), Identity: identity,
-				Requests: d.Members.ProxyRequests, Tunnels: tunnels},
+				Requests: d.Settings.Members.ProxyRequests, Tunnels: tunnels},
 				historyHandler(d, explained(d, room, nodes, troubled, consoleHandler(d, &cache, room, troubled,
 					podRequests(unregistering(admission.KeepNamespace(next)))))))))
 		},
@@ -124,7 +131,7 @@ func AllParts() Parts {
 			return nil, 0
 		},
 		Controllers: func(ctx context.Context, d Deps) error {
-			networks, err := d.ReleaseChecks.networks()
+			networks, err := d.Settings.ReleaseChecks.networks()
 			if err != nil {
 				return err
 			}
@@ -133,14 +140,14 @@ func AllParts() Parts {
 				CheckNetworks:          networks,
 				Config:                 d.Config,
 				Tunnels:                reach(d),
-				ClusterStatusFrequency: d.Members.StatusUpdateFrequency.Duration,
-				MemberLimits:           d.Members.limits(),
-				Successes:              d.Successes,
-				ClusterThresholds: membership.Thresholds{Failure: d.Members.FailureThreshold.Duration,
-					Success: d.Members.SuccessThreshold.Duration},
-				NoExecuteTaintPolicies: d.Taints.AllowNoExecutePolicy,
-				WorkDeletions:          d.Members.WorkDeletions,
-				LastReported:           d.Members.StaleStatus == StaleAsLastReported,
+				ClusterStatusFrequency: d.Settings.Members.StatusUpdateFrequency.Duration,
+				MemberLimits:           d.Settings.Members.limits(),
+				Successes:              commit.SuccessEvents(d.Settings.SuccessEvents),
+				ClusterThresholds: membership.Thresholds{Failure: d.Settings.Members.FailureThreshold.Duration,
+					Success: d.Settings.Members.SuccessThreshold.Duration},
+				NoExecuteTaintPolicies: d.Settings.Taints.AllowNoExecutePolicy,
+				WorkDeletions:          d.Settings.Members.WorkDeletions,
+				LastReported:           d.Settings.Members.StaleStatus == StaleAsLastReported,
 				Fleet:                  fleet.Store,
 				Cache: func(c ctrlcache.Cache) {
 					if c == nil {
@@ -150,17 +157,17 @@ func AllParts() Parts {
 					cache.Store(new(console.Cache(c)))
 				},
 				Restored:        func(count func() (map[string]int, int)) { restored.Store(&count) },
-				Estimator:       d.Members.Estimator.options(),
-				Failover:        d.Failover.options(d.Members, d.Taints),
-				Autoscaling:     d.Autoscaling.options(),
+				Estimator:       d.Settings.Members.Estimator.options(),
+				Failover:        d.Settings.Failover.options(d.Settings.Members, d.Settings.Taints),
+				Autoscaling:     d.Settings.Autoscaling.options(),
 				Grants:          of(d),
-				ForbidOverwrite: d.ForbidOverwrite,
+				ForbidOverwrite: d.Settings.ForbidOverwrite,
 				Turn:            d.Turn,
 				History:         d.History,
 			}
-			if d.Descheduler != nil {
-				o.Descheduling = &controller.Descheduling{Interval: d.Descheduler.Interval.Duration,
-					Unschedulable: d.Descheduler.UnschedulableThreshold.Duration}
+			if c := d.Settings.Descheduler; d.Settings.runs("descheduler") {
+				o.Descheduling = &controller.Descheduling{Interval: c.Interval.Duration,
+					Unschedulable: c.UnschedulableThreshold.Duration}
 			}
 			return controller.Run(ctx, o)
 		},
@@ -188,34 +195,27 @@ func reader(config *rest.Config) proxy.HubReader {
 func explained(d Deps, room why.Room, nodes why.Nodes, troubled why.Troubled, next http.Handler) http.Handler {
 	connect := func() (client.Reader, meta.RESTMapper, error) { return why.Connect(d.Config) }
 	scheduler := d.scheduler()
-	explain, measure, describe := why.Handler(connect, room, scheduler, troubled), why.RoomHandler(connect, room),
-		why.SchedulerHandler(connect, scheduler)
-	serveNodes, servePods := why.NodesHandler(connect, nodes), why.PodsHandler(connect, troubled)
+	served := map[string]http.Handler{
+		why.Path:          why.Handler(connect, room, scheduler, troubled),
+		why.RoomPath:      why.RoomHandler(connect, room),
+		why.NodesPath:     why.NodesHandler(connect, nodes),
+		why.PodsPath:      why.PodsHandler(connect, troubled),
+		why.SchedulerPath: why.SchedulerHandler(connect, scheduler),
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch r.URL.Path {
-		case why.Path:
-			explain.ServeHTTP(w, r)
-		case why.RoomPath:
-			measure.ServeHTTP(w, r)
-		case why.NodesPath:
-			serveNodes.ServeHTTP(w, r)
-		case why.PodsPath:
-			servePods.ServeHTTP(w, r)
-		case why.SchedulerPath:
-			describe.ServeHTTP(w, r)
-		default:
-			if binding, is := podsAsked(r); is {
-				why.BindingPodsHandler(connect, troubled, binding).ServeHTTP(w, r)
-				return
-			}
-			next.ServeHTTP(w, r)
+		h := served[r.URL.Path]
+		if binding, is := podsAsked(r); is {
+			h = why.BindingPodsHandler(connect, troubled, binding)
+		} else if h == nil {
+			h = next
 		}
+		h.ServeHTTP(w, r)
 	})
 }
 
 // scheduler returns the settings of the scheduler and of failover.
 func (d Deps) scheduler() why.Scheduler {
-	return why.Scheduler{Settings: d.Scheduler, Failover: d.Failover.options(d.Members, d.Taints).Options}
+	return why.Scheduler{Settings: d.Scheduler, Failover: d.Settings.Failover.options(d.Settings.Members, d.Settings.Taints).Options}
 }
 
 // podsAsked returns the ResourceBinding of a request for pods. The hub has authorized the request as one for that

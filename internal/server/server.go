@@ -81,28 +81,13 @@ type Deps struct {
 	Done <-chan struct{}
 	// Replicated is true if other processes may serve the same hub.
 	Replicated bool
-	// Members configures the connections to member clusters.
-	Members MembersConfig
-	// Scheduler has the settings of the scheduler.
+	// Settings of the hub; Scheduler are those of the scheduler.
+	Settings  *Config
 	Scheduler schedule.Settings
-	// Failover configures how workloads leave clusters that fail.
-	Failover FailoverConfig
-	// Autoscaling configures FederatedHPAs.
-	Autoscaling AutoscalingConfig
-	// Taints are the default tolerations of policies, and which taints ClusterTaintPolicies may add.
-	Taints TaintsConfig
-	// ReleaseChecks is what ReleaseChecks may call.
-	ReleaseChecks ReleaseChecksConfig
-	// ForbidOverwrite treats Overwrite as Abort.
-	ForbidOverwrite bool
 	// Turn is this run of the loops, for the controllers.
 	Turn controller.Turn
-	// Successes selects the success events that are recorded.
-	Successes commit.SuccessEvents
 	// History records releases; nil if the hub keeps no history.
 	History *history.Source
-	// Descheduler configures when replicas move after they were placed; nil if that component is off.
-	Descheduler *DeschedulerConfig
 	// Console is the part of the console in front of the API server; nil if that component is off.
 	Console *console.Layer
 	// Join joins clusters, and Simulate simulates changes, for users of the console. URL is the address at which the hub
@@ -438,14 +423,9 @@ func (h *Hub) startAPIServer(ctx context.Context) (func(), error) {
 	}
 	loopback := apiserver.NewLoopback(commit.StatusContextKey)
 	done := make(chan struct{})
-	h.deps = Deps{Config: loopback.Config(), Done: done, Replicated: h.elects(),
-		Members: h.config.Members, Scheduler: scheduler,
-		Failover: h.config.Failover, Autoscaling: h.config.Autoscaling, ForbidOverwrite: h.config.ForbidOverwrite,
-		Taints: h.config.Taints, ReleaseChecks: h.config.ReleaseChecks, History: h.history,
-		Successes: commit.SuccessEvents(h.config.SuccessEvents)}
-	if h.config.runs("descheduler") {
-		h.deps.Descheduler = &h.config.Descheduler
-	}
+	h.deps = Deps{Config: loopback.Config(), Done: done, Replicated: h.elects(), Settings: &h.config,
+		Scheduler: scheduler, History: h.history, Join: h.parts.Join, Simulate: h.parts.Simulate, URL: h.url,
+		Findings: func() []upkeep.Finding { return h.health().Problems() }}
 	var reviewer atomic.Pointer[authorizer.Authorizer]
 	h.deps.Authorizer = func() authorizer.Authorizer {
 		if a := reviewer.Load(); a != nil {
@@ -453,8 +433,6 @@ func (h *Hub) startAPIServer(ctx context.Context) (func(), error) {
 		}
 		return nil
 	}
-	h.deps.Join, h.deps.Simulate, h.deps.URL = h.parts.Join, h.parts.Simulate, h.url
-	h.deps.Findings = func() []upkeep.Finding { return h.health().Problems() }
 	if h.config.runs("console") {
 		// All hubs of one etcd have this key, so that each can read the sessions of the others.
 		key, err := os.ReadFile(h.files.ServiceAccountKey)
