@@ -3,9 +3,14 @@ package dependency
 import (
 	"errors"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/scanner"
+	"go/token"
 	"math"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -162,145 +167,107 @@ func SidecarAdvice(obj *unstructured.Unstructured) (advice []string) {
 // expression computes a value from its variable.
 type expression func(variable float64) float64
 
-// maxDepth limits the nesting of expressions: users write them, and the parser is recursive.
-const maxDepth = 100
+// literal matches a name, or a number: also a percentage or a quantity of Kubernetes.
+var literal = regexp.MustCompile(
+	`[A-Za-z_][A-Za-z_0-9]*|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:%|[KMGTPE]i|[eE][-+]?[0-9]+|[numkMGTPE])?`)
 
-// number matches a literal: a number, a percentage, or a quantity of Kubernetes.
-var number = regexp.MustCompile(`^(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:%|[KMGTPE]i|[eE][-+]?[0-9]+|[numkMGTPE])?`)
+// apart separates operators that Go would read as one, such as two minus signs or the begin of a comment.
+var apart = strings.NewReplacer("\n", " ", "+", " + ", "-", " - ", "*", " * ", "/", " / ")
 
-var word = regexp.MustCompile(`^[A-Za-z_]+`)
-
-// parseExpression parses numbers, the variable, + - * /, parentheses, max and min.
+// parseExpression parses numbers, the variable, + - * /, parentheses, max and min. All but the numbers is as in Go.
 func parseExpression(text, variable string) (expression, error) {
-	p := &parser{rest: text, variable: variable}
-	e, err := p.sum(0)
-	if err != nil {
-		return nil, err
-	}
-	if p.skip(); p.rest != "" {
-		return nil, fmt.Errorf("%q is not expected there", p.rest)
-	}
-	return e, nil
-}
-
-type parser struct{ rest, variable string }
-
-func (p *parser) skip() { p.rest = strings.TrimLeft(p.rest, " \t\n") }
-
-// took consumes token if it comes next.
-func (p *parser) took(token string) bool {
-	p.skip()
-	rest, ok := strings.CutPrefix(p.rest, token)
-	if ok {
-		p.rest = rest
-	}
-	return ok
-}
-
-func (p *parser) sum(depth int) (expression, error) {
-	e, err := p.product(depth)
-	for err == nil {
-		left := e
-		var right expression
-		switch {
-		case p.took("+"):
-			right, err = p.product(depth)
-			e = func(x float64) float64 { return left(x) + right(x) }
-		case p.took("-"):
-			right, err = p.product(depth)
-			e = func(x float64) float64 { return left(x) - right(x) }
-		default:
-			return e, nil
+	var wrong error
+	text = apart.Replace(literal.ReplaceAllStringFunc(text, func(s string) string {
+		if s[0] != '.' && (s[0] < '0' || s[0] > '9') {
+			return s
 		}
-	}
-	return nil, err
-}
-
-func (p *parser) product(depth int) (expression, error) {
-	e, err := p.value(depth)
-	for err == nil {
-		left := e
-		var right expression
-		switch {
-		case p.took("*"):
-			right, err = p.value(depth)
-			e = func(x float64) float64 { return left(x) * right(x) }
-		case p.took("/"):
-			right, err = p.value(depth)
-			e = func(x float64) float64 { return left(x) / right(x) }
-		default:
-			return e, nil
-		}
-	}
-	return nil, err
-}
-
-func (p *parser) value(depth int) (expression, error) {
-	if depth++; depth > maxDepth {
-		return nil, errors.New("it is nested too deeply")
-	}
-	switch {
-	case p.took("("):
-		e, err := p.sum(depth)
-		if err == nil && !p.took(")") {
-			err = errors.New("a parenthesis is not closed")
-		}
-		return e, err
-	case p.took("-"):
-		e, err := p.value(depth)
-		return func(x float64) float64 { return -e(x) }, err
-	}
-	if text := number.FindString(p.rest); text != "" {
-		p.rest = p.rest[len(text):]
-		digits, percent := strings.CutSuffix(text, "%")
+		digits, percent := strings.CutSuffix(s, "%")
 		q, err := resource.ParseQuantity(digits)
 		if err != nil {
-			return nil, fmt.Errorf("%q is not a number", text)
+			wrong = fmt.Errorf("%q is not a number", s)
+			return s
 		}
 		value := q.AsApproximateFloat64()
 		if percent {
 			value /= 100
 		}
-		return func(float64) float64 { return value }, nil
+		return " " + strconv.FormatFloat(value, 'f', -1, 64) + " "
+	}))
+	if wrong != nil {
+		return nil, wrong
 	}
-	name := word.FindString(p.rest)
-	p.rest = p.rest[len(name):]
-	switch name {
-	case "":
-		return nil, fmt.Errorf("a value is missing before %q", p.rest)
-	case p.variable:
-		return func(x float64) float64 { return x }, nil
-	case "max", "min":
-		return p.most(name, depth)
+	tree, err := parser.ParseExpr(text)
+	if list := (scanner.ErrorList)(nil); errors.As(err, &list) {
+		return nil, errors.New(list[0].Msg)
+	} else if err != nil {
+		return nil, err
 	}
-	return nil, fmt.Errorf("%q is neither a function nor the resource", name)
+	return compile(tree, variable)
 }
 
-func (p *parser) most(name string, depth int) (expression, error) {
-	if !p.took("(") {
-		return nil, fmt.Errorf("%s has no values", name)
+// operators of two values.
+var operators = map[token.Token]func(a, b float64) float64{
+	token.ADD: func(a, b float64) float64 { return a + b },
+	token.SUB: func(a, b float64) float64 { return a - b },
+	token.MUL: func(a, b float64) float64 { return a * b },
+	token.QUO: func(a, b float64) float64 { return a / b },
+}
+
+// functions of any number of values.
+var functions = map[string]func(a, b float64) float64{"max": math.Max, "min": math.Min}
+
+func compile(tree ast.Expr, variable string) (expression, error) {
+	switch e := tree.(type) {
+	case *ast.ParenExpr:
+		return compile(e.X, variable)
+	case *ast.BasicLit:
+		value, err := strconv.ParseFloat(e.Value, 64)
+		if err != nil {
+			return nil, fmt.Errorf("%s is not a number", e.Value)
+		}
+		return func(float64) float64 { return value }, nil
+	case *ast.Ident:
+		if e.Name != variable {
+			return nil, fmt.Errorf("%q is neither a function nor the resource", e.Name)
+		}
+		return func(x float64) float64 { return x }, nil
+	case *ast.UnaryExpr:
+		if e.Op == token.SUB {
+			return fold(operators[token.SUB], variable, &ast.BasicLit{Value: "0"}, e.X)
+		}
+	case *ast.BinaryExpr:
+		if operator := operators[e.Op]; operator != nil {
+			return fold(operator, variable, e.X, e.Y)
+		}
+	case *ast.CallExpr:
+		name, _ := e.Fun.(*ast.Ident)
+		switch {
+		case name == nil || e.Ellipsis.IsValid():
+		case functions[name.Name] == nil:
+			return nil, fmt.Errorf("%q is neither a function nor the resource", name.Name)
+		case len(e.Args) == 0:
+			return nil, fmt.Errorf("%s has no values", name.Name)
+		default:
+			return fold(functions[name.Name], variable, e.Args...)
+		}
 	}
-	var of []expression
-	for {
-		e, err := p.sum(depth)
+	return nil, errors.New("only + - * /, parentheses, max and min are supported")
+}
+
+// fold returns the expression that combines values from left to right.
+func fold(combine func(a, b float64) float64, variable string, values ...ast.Expr) (expression, error) {
+	var all []expression
+	for _, v := range values {
+		e, err := compile(v, variable)
 		if err != nil {
 			return nil, err
 		}
-		if of = append(of, e); p.took(")") {
-			break
-		}
-		if !p.took(",") {
-			return nil, errors.New("a parenthesis is not closed")
-		}
-	}
-	choose := math.Max
-	if name == "min" {
-		choose = math.Min
+		all = append(all, e)
 	}
 	return func(x float64) float64 {
-		value := of[0](x)
-		for _, e := range of[1:] {
-			value = choose(value, e(x))
+		value := all[0](x)
+		for _, e := range all[1:] {
+			value = combine(value, e(x))
 		}
 		return value
 	}, nil

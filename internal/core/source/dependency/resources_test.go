@@ -18,7 +18,7 @@ func TestSidecarExpressions(t *testing.T) {
 		{"42", 0, 42}, {"3.14", 0, 3.14}, {".5", 0, .5}, {"50%", 0, .5}, {"40m", 0, .04}, {"100Mi", 0, 100 << 20},
 		{"1Gi", 0, 1 << 30}, {"2k", 0, 2000}, {"1e3", 0, 1000}, {"1E", 0, 1e18},
 		{"cpu", 2, 2}, {"cpu*50%", 2, 1}, {"1+2*3-4/2", 0, 5}, {"8/4/2", 0, 1}, {"8-4-2", 0, 2}, {"(1 + 2) * 3", 0, 9},
-		{"-cpu + 3", 2, 1}, {"max(1, min(cpu, 5), 3)", 4, 4},
+		{"-cpu + 3", 2, 1}, {"5 --cpu", 2, 7}, {"cpu\n+ 1e-3", 2, 2.001}, {"max(1, min(cpu, 5), 3)", 4, 4},
 		{"max(cpu*50%, 50m)", .05, .05}, {"0.5*cpu - 0.3*max(0, cpu-4) + 0.3*max(0, cpu-8)", 10, 3.8},
 		{piecewise, 0, .5}, {piecewise, 1, .5}, {piecewise, 2, 1}, {piecewise, 3, 2}, {piecewise, 4, 3}, {piecewise, 9, 3},
 		{"min(cpu, 2)", math.Inf(1), 2},
@@ -33,11 +33,12 @@ func TestSidecarExpressions(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"": "a value is missing", "cpu*": "a value is missing", "cpu 1": `"1" is not expected`,
-		"avg(cpu)": `"avg" is neither`, "memory": `"memory" is neither`, "(cpu": "not closed",
-		"max(1 2)": "not closed", "max": "no values", "max()": "a value is missing", "1Mib": `"b" is not expected`,
-		"1..2": "is not expected", "cpu ^ 2": "is not expected",
-		strings.Repeat("(", 1000): "too deeply", strings.Repeat("-", 100000): "too deeply",
+		"": "expected operand", "cpu*": "expected operand", "cpu 1": "expected", "cpu // 1": "expected operand",
+		"avg(cpu)": `"avg" is neither`, "memory": `"memory" is neither`, "(cpu": "expected ')'",
+		"max(1 2)": "missing ','", "max": `"max" is neither`, "max()": "no values", "1Mib": "expected",
+		"1..2": "expected", "50%3": "expected", "cpu ^ 2": "only + - * /", "+cpu": "only + - * /", "cpu.x": "only + - * /",
+		"max(cpu...)": "only + - * /", `"cpu"`: "not a number",
+		strings.Repeat("(", 1000): "expected operand", strings.Repeat("-", 200000): "nesting",
 	} {
 		if _, err := parseExpression(text, "cpu"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.20s: %v, want %s", text, err, want)
@@ -53,7 +54,7 @@ func TestInvalidExpressionsAreReported(t *testing.T) {
 			counts,
 		`spec.containers[1].resourcesPolicy: the expression of limits.cpu: "avg(cpu)": "avg" is neither a function nor the resource` + counts,
 		`spec.containers[1].resourcesPolicy: the expression of requests.memory: "cpu": "cpu" is neither a function nor the resource` + counts,
-		`spec.initContainers[0].resourcesPolicy: the expression of requests.memory: "1+": a value is missing before ""` +
+		`spec.initContainers[0].resourcesPolicy: the expression of requests.memory: "1+": expected operand, found 'EOF'` +
 			counts,
 	}
 	if diff := cmp.Diff(want, SidecarAdvice(u)); diff != "" {
