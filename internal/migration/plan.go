@@ -145,19 +145,13 @@ type Status struct {
 // Statuses returns the workloads that were migrated, sorted; of all namespaces if namespace is empty. Those that have
 // neither a policy nor a template have the states that their Works show.
 func (m *Migration) Statuses(ctx context.Context, namespace string) ([]Status, error) {
-	policies, err := m.policies(ctx)
+	known, records, err := m.recorded(ctx, namespace)
 	if err != nil {
 		return nil, err
 	}
-	all, known := []Status{}, []Workload{}
-	for _, p := range policies {
-		w, r, err := workloadOf(p)
-		if err != nil {
-			return nil, err
-		}
-		if r != nil && (namespace == "" || w.Namespace == namespace) {
-			all, known = append(all, Status{w.String(), *r}), append(known, w)
-		}
+	all := []Status{}
+	for i, w := range known {
+		all = append(all, Status{w.String(), *records[i]})
 	}
 	left, err := m.leftovers(ctx, namespace, known)
 	if apierrors.IsForbidden(err) {
@@ -179,6 +173,25 @@ func (m *Migration) Statuses(ctx context.Context, namespace string) ([]Status, e
 	}
 	slices.SortFunc(all, func(a, b Status) int { return strings.Compare(a.Object, b.Object) })
 	return all, nil
+}
+
+// recorded returns the workloads with a record, in a namespace or, if it is empty, in all.
+func (m *Migration) recorded(ctx context.Context, namespace string) (all []Workload, records []*migrate.Record,
+	err error) {
+	policies, err := m.policies(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, p := range policies {
+		w, r, err := workloadOf(p)
+		if err != nil {
+			return nil, nil, err
+		}
+		if r != nil && (namespace == "" || w.Namespace == namespace) {
+			all, records = append(all, w), append(records, r)
+		}
+	}
+	return all, records, nil
 }
 
 // workloadOf returns the workload that a policy migrates, and its record; nil if the policy is of no migration.
@@ -606,8 +619,12 @@ func (i *Item) newTemplate() *unstructured.Unstructured {
 		}
 	}
 	// Labels and annotations of the hub stay; those of a user who wrote the template do, too.
-	out.SetLabels(mergedKeys(out.GetLabels(), i.joined.Template.GetLabels()))
-	out.SetAnnotations(mergedKeys(out.GetAnnotations(), i.joined.Template.GetAnnotations()))
+	for key, value := range i.joined.Template.GetLabels() {
+		fields.SetLabel(out, key, value)
+	}
+	for key, value := range i.joined.Template.GetAnnotations() {
+		fields.SetAnnotation(out, key, value)
+	}
 	return out
 }
 
@@ -629,18 +646,6 @@ func (i *Item) refresh(is *unstructured.Unstructured) bool {
 	}
 	i.hub.template = is
 	return true
-}
-
-func mergedKeys(base, top map[string]string) map[string]string {
-	if len(base)+len(top) == 0 {
-		return nil
-	}
-	all := maps.Clone(base)
-	if all == nil {
-		all = map[string]string{}
-	}
-	maps.Copy(all, top)
-	return all
 }
 
 // replicas returns those that the template must have: what it has now, and those of clusters that join.

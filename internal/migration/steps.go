@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/execute"
@@ -201,22 +202,28 @@ func (m *Migration) writeOverrides(ctx context.Context, item *Item) error {
 		return err
 	}
 	made := item.newOverrides(before)
-	rules := made.OverrideSpec().OverrideRules
+	if before == nil && len(made.OverrideSpec().OverrideRules) > 0 {
+		if err := m.Client.Create(ctx, made); err != nil {
+			return fmt.Errorf("create override policy %s on the hub: %w", made.GetName(), err)
+		}
+	}
+	return m.setRules(ctx, before, made.OverrideSpec().OverrideRules)
+}
+
+// setRules changes or deletes an override policy, nil for none.
+func (m *Migration) setRules(ctx context.Context, p policyv1alpha1.Override,
+	rules []policyv1alpha1.RuleWithCluster) (err error) {
 	switch {
-	case before == nil && len(rules) == 0:
+	case p == nil, len(rules) > 0 && equality.Semantic.DeepEqual(p.OverrideSpec().OverrideRules, rules):
 		return nil
-	case before == nil:
-		err = m.Client.Create(ctx, made)
 	case len(rules) == 0:
-		err = client.IgnoreNotFound(m.Client.Delete(ctx, before))
-	case equality.Semantic.DeepEqual(before.OverrideSpec().OverrideRules, rules):
-		return nil
+		err = client.IgnoreNotFound(m.Client.Delete(ctx, p))
 	default:
-		before.OverrideSpec().OverrideRules = rules
-		err = m.Client.Update(ctx, before)
+		p.OverrideSpec().OverrideRules = rules
+		err = m.Client.Update(ctx, p)
 	}
 	if err != nil {
-		return fmt.Errorf("write override policy %s on the hub: %w", made.GetName(), err)
+		return fmt.Errorf("write override policy %s on the hub: %w", p.GetName(), err)
 	}
 	return nil
 }
@@ -780,10 +787,8 @@ func (m *Migration) leaveAll(ctx context.Context, w Workload, r *migrate.Record)
 	if err != nil {
 		return err
 	}
-	if overrides != nil {
-		if err := m.Client.Delete(ctx, overrides); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("delete override policy %s on the hub: %w", overrides.GetName(), err)
-		}
+	if err := m.setRules(ctx, overrides, nil); err != nil {
+		return err
 	}
 	h, err := m.readHub(ctx, &w)
 	if err != nil || h.policy == nil {
@@ -869,20 +874,7 @@ func (m *Migration) dropRules(ctx context.Context, w Workload, keep []string) er
 	if err != nil || p == nil {
 		return err
 	}
-	rules := migrate.KeepRules(p.OverrideSpec().OverrideRules, nil, keep)
-	if len(rules) == len(p.OverrideSpec().OverrideRules) {
-		return nil
-	}
-	if len(rules) == 0 {
-		err = client.IgnoreNotFound(m.Client.Delete(ctx, p))
-	} else {
-		p.OverrideSpec().OverrideRules = rules
-		err = m.Client.Update(ctx, p)
-	}
-	if err != nil {
-		return fmt.Errorf("write override policy %s on the hub: %w", p.GetName(), err)
-	}
-	return nil
+	return m.setRules(ctx, p, migrate.KeepRules(p.OverrideSpec().OverrideRules, nil, keep))
 }
 
 // awaitReleased waits until clusters have no Work, and their objects nothing of the hub.

@@ -33,19 +33,9 @@ const pageSize = 500
 // returns those of which the hub has only Works that preserve their objects: the template was deleted, and the policy.
 // These name their clusters.
 func (m *Migration) Migrated(ctx context.Context, namespace string, leftovers bool) ([]Workload, error) {
-	policies, err := m.policies(ctx)
+	all, _, err := m.recorded(ctx, namespace)
 	if err != nil {
 		return nil, err
-	}
-	all := []Workload{}
-	for _, p := range policies {
-		w, r, err := workloadOf(p)
-		if err != nil {
-			return nil, err
-		}
-		if r != nil && (namespace == "" || w.Namespace == namespace) {
-			all = append(all, w)
-		}
 	}
 	if leftovers {
 		left, err := m.leftovers(ctx, namespace, all)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -28,6 +27,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/cli/hubcli"
 	"github.com/argosy-io/argosy/internal/core/execute"
+	"github.com/argosy-io/argosy/internal/core/object/fields"
 	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/source/addon"
 	"github.com/argosy-io/argosy/internal/scope"
@@ -370,12 +370,9 @@ func (a addons) write(ctx context.Context, want *unstructured.Unstructured) erro
 	have.SetGroupVersionKind(want.GroupVersionKind())
 	have.SetName(want.GetName())
 	err := createOrUpdate(ctx, a.client, have, func() {
-		labels := have.GetLabels()
-		if labels == nil {
-			labels = map[string]string{}
+		for key, value := range want.GetLabels() {
+			fields.SetLabel(have, key, value)
 		}
-		maps.Copy(labels, want.GetLabels())
-		have.SetLabels(labels)
 		if !equality.Semantic.DeepEqual(have.Object["spec"], want.Object["spec"]) {
 			have.Object["spec"] = want.Object["spec"]
 		}

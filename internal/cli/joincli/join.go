@@ -27,6 +27,7 @@ import (
 	"github.com/argosy-io/argosy/internal/cli/membercli"
 	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/cluster/tenure"
+	"github.com/argosy-io/argosy/internal/core/object/fields"
 	"github.com/argosy-io/argosy/internal/member"
 )
 
@@ -392,12 +393,7 @@ func (j *Join) describe(cluster *clusterv1alpha1.Cluster, id string) {
 // date.
 func ensure(ctx context.Context, c client.Client, obj client.Object, set func()) error {
 	err := createOrUpdate(ctx, c, obj, func() {
-		labels := obj.GetLabels()
-		if labels == nil {
-			labels = map[string]string{}
-		}
-		labels[workv1alpha2.SystemLabel] = "true"
-		obj.SetLabels(labels)
+		fields.SetLabel(obj, workv1alpha2.SystemLabel, "true")
 		if set != nil {
 			set()
 		}

@@ -11,6 +11,7 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	"github.com/argosy-io/argosy/api/wellknown"
+	"github.com/argosy-io/argosy/internal/core/object/fields"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 )
 
@@ -39,16 +40,7 @@ func Keys(role metav1.Object) []string {
 
 // RecordKeys sets the keys of a ClusterRole.
 func RecordKeys(role metav1.Object, keys []string) {
-	annotate(role, wellknown.AgentKeysAnnotation, strings.Join(keys[max(0, len(keys)-mostKeys):], ","))
-}
-
-func annotate(obj metav1.Object, key, value string) {
-	annotations := obj.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[key] = value
-	obj.SetAnnotations(annotations)
+	fields.SetAnnotation(role, wellknown.AgentKeysAnnotation, strings.Join(keys[max(0, len(keys)-mostKeys):], ","))
 }
 
 // Pending reports whether a token registered a cluster whose Cluster does not exist yet: it owns the ClusterRole from
@@ -92,7 +84,7 @@ func CheckFirst(cluster string, role metav1.Object) string {
 
 // Report marks a Secret that the agent of a cluster creates: another one with its name is not the agent's.
 func Report(cluster string, secret metav1.Object) {
-	annotate(secret, wellknown.ReportedByAnnotation, cluster)
+	fields.SetAnnotation(secret, wellknown.ReportedByAnnotation, cluster)
 }
 
 // ReportedBy returns the cluster whose agent created a Secret; empty for none.

@@ -93,10 +93,6 @@ func Attach(independent workv1alpha2.Binding, dep *unstructured.Unstructured, ex
 		return nil, err
 	}
 	propagate.Refer(b, dep)
-	marks := maps.Clone(b.GetLabels())
-	if marks == nil {
-		marks = map[string]string{}
-	}
 	if existing == nil {
 		finalizer, label := workv1alpha2.BindingFinalizer, workv1alpha2.ResourceBindingPermanentIDLabel
 		if b.GetNamespace() == "" {
@@ -104,12 +100,11 @@ func Attach(independent workv1alpha2.Binding, dep *unstructured.Unstructured, ex
 		}
 		b.SetFinalizers([]string{finalizer})
 		if id != "" {
-			marks[label] = id
+			fields.SetLabel(b, label, id)
 		}
 	}
 	key := keyOf(independent)
-	marks[label(key)] = propagate.PermanentID(independent)
-	b.SetLabels(marks)
+	fields.SetLabel(b, label(key), propagate.PermanentID(independent))
 
 	spec, by := b.BindingSpec(), independent.BindingSpec()
 	snapshot := workv1alpha2.BindingSnapshot{Namespace: key.Namespace, Name: key.Name, Clusters: Occupied(by)}

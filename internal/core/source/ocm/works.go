@@ -21,6 +21,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/execute"
+	"github.com/argosy-io/argosy/internal/core/object/fields"
 	"github.com/argosy-io/argosy/internal/core/object/identity"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
@@ -162,13 +163,8 @@ func (in Input) work(item Item, existing *workv1alpha1.Work) (*workv1alpha1.Work
 		w.Spec.PreserveResourcesOnDeletion = new(true)
 	}
 
-	notes := m.GetAnnotations()
-	if notes == nil {
-		notes = map[string]string{}
-	}
-	notes[wellknown.ManifestWorkAnnotation] = mw.Name
-	notes[workv1alpha2.TemplateUIDAnnotation] = string(mw.UID)
-	m.SetAnnotations(notes)
+	fields.SetAnnotation(m, wellknown.ManifestWorkAnnotation, mw.Name)
+	fields.SetAnnotation(m, workv1alpha2.TemplateUIDAnnotation, string(mw.UID))
 	execute.Mark(m, w)
 	raw, err := json.Marshal(m.Object)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	networkingv1alpha1 "github.com/argosy-io/argosy/api/networking/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/object/fields"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 )
 
@@ -25,25 +26,14 @@ func Claim(template *unstructured.Unstructured, s *networkingv1alpha1.MultiClust
 
 // mark sets the claim of s on obj, with the kind under the given key, and reports whether it changed.
 func mark(obj metav1.Object, key string, s *networkingv1alpha1.MultiClusterService) bool {
-	labels, notes := maps.Clone(obj.GetLabels()), maps.Clone(obj.GetAnnotations())
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	if notes == nil {
-		notes = map[string]string{}
-	}
-	labels[key] = networkingv1alpha1.MultiClusterServiceKind
+	labels, notes := obj.GetLabels(), obj.GetAnnotations()
+	fields.SetLabel(obj, key, networkingv1alpha1.MultiClusterServiceKind)
 	if id := s.Labels[networkingv1alpha1.MultiClusterServicePermanentIDLabel]; id != "" {
-		labels[networkingv1alpha1.MultiClusterServicePermanentIDLabel] = id
+		fields.SetLabel(obj, networkingv1alpha1.MultiClusterServicePermanentIDLabel, id)
 	}
-	notes[networkingv1alpha1.MultiClusterServiceNamespaceKey] = s.Namespace
-	notes[networkingv1alpha1.MultiClusterServiceNameKey] = s.Name
-	if maps.Equal(labels, obj.GetLabels()) && maps.Equal(notes, obj.GetAnnotations()) {
-		return false
-	}
-	obj.SetLabels(labels)
-	obj.SetAnnotations(notes)
-	return true
+	fields.SetAnnotation(obj, networkingv1alpha1.MultiClusterServiceNamespaceKey, s.Namespace)
+	fields.SetAnnotation(obj, networkingv1alpha1.MultiClusterServiceNameKey, s.Name)
+	return !maps.Equal(labels, obj.GetLabels()) || !maps.Equal(notes, obj.GetAnnotations())
 }
 
 // Claims reports whether the owner claims obj, a Service or its binding.
