@@ -615,25 +615,27 @@ func TestTheIndexFollowsThePolicies(t *testing.T) {
 		gvr := schema.GroupVersionResource{Group: "policy.karmada.io", Version: "v1alpha1",
 			Resource: "clusterpropagationpolicies"}
 		ctx := context.Background()
-		gk := schema.GroupKind{Kind: "ConfigMap"}
+		selects := func(kind string) bool {
+			return len(h.index.selecting(schema.GroupKind{Kind: kind}, "default", "c")) > 0
+		}
 		if _, err := h.client.Resource(gvr).Create(ctx, cpp(t, "p", configMaps), metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		h.wait("the policy is known", func() bool { return h.index.selects(gk) })
+		h.wait("the policy is known", func() bool { return selects("ConfigMap") })
 		if _, err := h.client.Resource(gvr).Update(ctx, cpp(t, "p", `{resourceSelectors: [{apiVersion: v1, kind: Secret}]}`),
 			metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		h.wait("the policy's new selector is known", func() bool { return h.index.selects(schema.GroupKind{Kind: "Secret"}) })
-		if h.index.selects(gk) {
+		h.wait("the policy's new selector is known", func() bool { return selects("Secret") })
+		if selects("ConfigMap") {
 			t.Error("the old selector is still known")
 		}
 		if err := h.client.Resource(gvr).Delete(ctx, "p", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		h.wait("the policy is forgotten", func() bool { return !h.index.selects(schema.GroupKind{Kind: "Secret"}) })
-		if len(h.index.byKey)+len(h.index.policies)+len(h.index.kinds) > 0 {
-			t.Errorf("left behind: %v %v %v", h.index.byKey, h.index.policies, h.index.kinds)
+		h.wait("the policy is forgotten", func() bool { return !selects("Secret") })
+		if left := h.index.policies.ListKeys(); len(left) > 0 {
+			t.Errorf("left behind: %v", left)
 		}
 	})
 }
@@ -726,9 +728,9 @@ func TestNothingIsClaimedUntilAllPoliciesAreKnown(t *testing.T) {
 	if err := into(cpp(t, "p", configMaps), p); err != nil {
 		t.Fatal(err)
 	}
-	x.setPolicy(p)
+	x.set(p)
 	gk := schema.GroupKind{Kind: "ConfigMap"}
-	if x.selects(gk) || len(x.selecting(gk, "default", "c")) > 0 {
+	if len(x.selecting(gk, "default", "c")) > 0 {
 		t.Error("an index that is not fed answers")
 	}
 }
@@ -770,7 +772,7 @@ func BenchmarkClaim(b *testing.B) {
 	x := newIndex()
 	for i := range 1000 {
 		name := fmt.Sprintf("p%d", i)
-		x.setPolicy(&policyv1alpha1.PropagationPolicy{
+		x.set(&policyv1alpha1.PropagationPolicy{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Labels: map[string]string{ppID: name}},
 			Spec: policyv1alpha1.PropagationSpec{ResourceSelectors: []policyv1alpha1.ResourceSelector{
 				{APIVersion: "v1", Kind: "ConfigMap", Namespace: "default", Name: name}}},

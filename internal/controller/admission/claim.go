@@ -47,12 +47,13 @@ func (c *claim) Admit(ctx context.Context, a admission.Attributes, _ admission.O
 	}
 	gk := a.GetKind().GroupKind()
 	c.index.expected.settle(ctx, gk)
-	if !c.index.selects(gk) {
-		return nil
-	}
 	obj, err := meta.Accessor(a.GetObject())
 	if err != nil {
 		return nil // a request that is no object is no template
+	}
+	policies := c.index.selecting(gk, obj.GetNamespace(), obj.GetName())
+	if len(policies) == 0 {
+		return nil
 	}
 	template := &unstructured.Unstructured{} // as far as a claim depends on it
 	template.SetGroupVersionKind(a.GetKind())
@@ -60,9 +61,9 @@ func (c *claim) Admit(ctx context.Context, a admission.Attributes, _ admission.O
 	template.SetName(obj.GetName())
 	template.SetLabels(obj.GetLabels())
 	template.SetAnnotations(obj.GetAnnotations())
-	d := propagate.Decide(propagate.Observed{Template: template, Creating: true,
-		Policies: c.index.selecting(gk, obj.GetNamespace(), obj.GetName()), OverrideExists: c.index.overrideExists,
-		Exposed: c.index.exposes(gk, types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName()})})
+	d := propagate.Decide(propagate.Observed{Template: template, Creating: true, Policies: policies,
+		OverrideExists: c.index.overrideExists,
+		Exposed:        c.index.exposes(gk, types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName()})})
 	if d.Claimed != nil && d.Preempted == nil { // a controller records an event about a preemption
 		propagate.Claim(obj, d.Policy)
 	}

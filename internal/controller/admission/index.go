@@ -2,6 +2,8 @@ package admission
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -49,44 +51,54 @@ type index struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 
-	mu       sync.RWMutex
-	policies map[types.NamespacedName]policyv1alpha1.Propagation // never changed once they are here
-	byKey    map[selected]map[types.NamespacedName]policyv1alpha1.Propagation
-	kinds    map[schema.GroupKind]int // how many selectors of all policies are of the kind
+	// policies never change once they are here.
+	policies cache.Indexer
 	// overrides are the override policies that exist.
-	overrides map[types.NamespacedName]bool
-	// exposed are the Services that MultiClusterServices place.
-	exposed map[types.NamespacedName]bool
+	overrides cache.Store
+	services  cache.Store
 
 	expected expected
 }
 
-// selected is the object of a selector; an empty name is any.
-type selected struct {
-	schema.GroupKind
-	namespace, name string
-}
+// The indexes of policies, by what their selectors select.
+const (
+	byNamespace = "namespace"
+	byObject    = "object"
+)
 
 func newIndex() *index {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &index{
-		ctx: ctx, cancel: cancel,
-		policies:  map[types.NamespacedName]policyv1alpha1.Propagation{},
-		byKey:     map[selected]map[types.NamespacedName]policyv1alpha1.Propagation{},
-		kinds:     map[schema.GroupKind]int{},
-		overrides: map[types.NamespacedName]bool{},
-		exposed:   map[types.NamespacedName]bool{},
+	return &index{ctx: ctx, cancel: cancel,
+		policies: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{
+			byNamespace: selected(func(kind, namespace, _ string) string { return namespaceKey(kind, namespace) }),
+			byObject:    selected(objectKey),
+		}),
+		overrides: cache.NewStore(cache.MetaNamespaceKeyFunc),
+		services:  cache.NewStore(cache.MetaNamespaceKeyFunc),
 	}
 }
 
-// selects reports whether any policy selects templates of the kind.
-func (x *index) selects(gk schema.GroupKind) bool {
-	if !x.synced.Load() {
-		return false
+func namespaceKey(kind, namespace string) string { return kind + "/" + namespace }
+
+// objectKey is the key of an object; an empty name is any.
+func objectKey(kind, namespace, name string) string {
+	return namespaceKey(kind, namespace) + "/" + name
+}
+
+// selected indexes a policy by the objects of its selectors. In a namespaced policy, a selector without a namespace
+// selects cluster-scoped templates.
+func selected(key func(kind, namespace, name string) string) cache.IndexFunc {
+	return func(obj any) (keys []string, err error) {
+		p := obj.(policyv1alpha1.Propagation)
+		for _, s := range p.PropagationSpec().ResourceSelectors {
+			namespace := s.Namespace
+			if p.GetNamespace() == "" && namespace == "" {
+				namespace = anyNamespace
+			}
+			keys = append(keys, key(match.GroupKind(s.APIVersion, s.Kind).String(), namespace, s.Name))
+		}
+		return keys, nil
 	}
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	return x.kinds[gk] > 0
 }
 
 // selecting returns the policies that may select the template; propagate.Decide checks whether they do. An empty name
@@ -95,116 +107,35 @@ func (x *index) selecting(gk schema.GroupKind, namespace, name string) []policyv
 	if !x.synced.Load() {
 		return nil
 	}
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	found := map[types.NamespacedName]policyv1alpha1.Propagation{}
-	take := func(k selected) {
-		for key, p := range x.byKey[k] {
-			found[key] = p
+	found := map[policyv1alpha1.Propagation]bool{}
+	take := func(by, key string) {
+		policies, _ := x.policies.ByIndex(by, key) // both indexes exist
+		for _, p := range policies {
+			found[p.(policyv1alpha1.Propagation)] = true
 		}
 	}
-	if name == "" {
-		for k := range x.byKey {
-			if k.GroupKind == gk && (k.namespace == namespace || k.namespace == anyNamespace) {
-				take(k)
-			}
+	for _, ns := range []string{namespace, anyNamespace} {
+		if name == "" {
+			take(byNamespace, namespaceKey(gk.String(), ns))
+			continue
 		}
-	} else {
-		for _, ns := range []string{namespace, anyNamespace} {
-			take(selected{gk, ns, name})
-			take(selected{gk, ns, ""})
-		}
+		take(byObject, objectKey(gk.String(), ns, name))
+		take(byObject, objectKey(gk.String(), ns, ""))
 	}
-	out := make([]policyv1alpha1.Propagation, 0, len(found))
-	for _, p := range found {
-		out = append(out, p)
-	}
-	return out
+	return slices.Collect(maps.Keys(found))
 }
 
 // overrideExists reports whether there is an override policy of that name.
 func (x *index) overrideExists(key types.NamespacedName) bool {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	return x.overrides[key]
+	_, exists, _ := x.overrides.GetByKey(cache.NewObjectName(key.Namespace, key.Name).String())
+	return exists
 }
 
 // exposes reports whether a MultiClusterService places a template.
 func (x *index) exposes(gk schema.GroupKind, key types.NamespacedName) bool {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	return gk == (schema.GroupKind{Kind: "Service"}) && x.exposed[key]
-}
-
-func (x *index) setExposed(key types.NamespacedName, exposed bool) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if !exposed {
-		delete(x.exposed, key)
-		return
-	}
-	x.exposed[key] = true
-}
-
-func (x *index) setPolicy(p policyv1alpha1.Propagation) {
-	defer x.expected.saw(p) // after it counts
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	key := types.NamespacedName{Namespace: p.GetNamespace(), Name: p.GetName()}
-	x.remove(key)
-	x.policies[key] = p
-	for _, s := range p.PropagationSpec().ResourceSelectors {
-		k := keyOf(p, s)
-		if x.byKey[k] == nil {
-			x.byKey[k] = map[types.NamespacedName]policyv1alpha1.Propagation{}
-		}
-		x.byKey[k][key] = p
-		x.kinds[k.GroupKind]++
-	}
-}
-
-func (x *index) deletePolicy(key types.NamespacedName) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.remove(key)
-}
-
-// remove must be called with the lock taken.
-func (x *index) remove(key types.NamespacedName) {
-	p, ok := x.policies[key]
-	if !ok {
-		return
-	}
-	delete(x.policies, key)
-	for _, s := range p.PropagationSpec().ResourceSelectors {
-		k := keyOf(p, s)
-		if delete(x.byKey[k], key); len(x.byKey[k]) == 0 {
-			delete(x.byKey, k)
-		}
-		if x.kinds[k.GroupKind]--; x.kinds[k.GroupKind] == 0 {
-			delete(x.kinds, k.GroupKind)
-		}
-	}
-}
-
-// keyOf returns the index key of a selector's templates. In a namespaced policy, a selector without a namespace selects
-// cluster-scoped templates.
-func keyOf(p policyv1alpha1.Propagation, s policyv1alpha1.ResourceSelector) selected {
-	namespace := s.Namespace
-	if p.GetNamespace() == "" && namespace == "" {
-		namespace = anyNamespace
-	}
-	return selected{match.GroupKind(s.APIVersion, s.Kind), namespace, s.Name}
-}
-
-func (x *index) setOverride(key types.NamespacedName, exists bool) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if !exists {
-		delete(x.overrides, key)
-		return
-	}
-	x.overrides[key] = true
+	obj, exists, _ := x.services.GetByKey(key.String())
+	return exists && gk == (schema.GroupKind{Kind: "Service"}) &&
+		service.Exposes(obj.(*networkingv1alpha1.MultiClusterService))
 }
 
 func (x *index) fed() bool { return x.isFed.Load() }
@@ -302,24 +233,25 @@ func transform(resource string) cache.TransformFunc {
 	}
 }
 
-func (x *index) set(obj any) {
-	switch o := obj.(type) {
+// storeOf returns where an object in the form of transform is kept.
+func (x *index) storeOf(obj any) cache.Store {
+	switch obj.(type) {
 	case policyv1alpha1.Propagation:
-		x.setPolicy(o)
-	case *metav1.PartialObjectMetadata:
-		x.setOverride(types.NamespacedName{Namespace: o.Namespace, Name: o.Name}, true)
+		return x.policies
 	case *networkingv1alpha1.MultiClusterService:
-		x.setExposed(types.NamespacedName{Namespace: o.Namespace, Name: o.Name}, service.Exposes(o))
+		return x.services
+	}
+	return x.overrides
+}
+
+func (x *index) set(obj any) {
+	_ = x.storeOf(obj).Add(obj) // all objects have keys
+	if p, ok := obj.(policyv1alpha1.Propagation); ok {
+		x.expected.saw(p) // after it counts
 	}
 }
 
 func (x *index) delete(obj any) {
-	switch o := filter.LastState(obj).(type) {
-	case policyv1alpha1.Propagation:
-		x.deletePolicy(types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()})
-	case *metav1.PartialObjectMetadata:
-		x.setOverride(types.NamespacedName{Namespace: o.Namespace, Name: o.Name}, false)
-	case *networkingv1alpha1.MultiClusterService:
-		x.setExposed(types.NamespacedName{Namespace: o.Namespace, Name: o.Name}, false)
-	}
+	obj = filter.LastState(obj)
+	_ = x.storeOf(obj).Delete(obj)
 }
