@@ -24,7 +24,6 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/cluster/pull"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 )
@@ -299,26 +298,23 @@ func (g *agents) validateOthers(ctx context.Context, a admission.Attributes,
 
 // role returns the ClusterRole of the agent of a cluster; nil if there is none.
 func (g *agents) role(ctx context.Context, cluster string) (metav1.Object, error) {
-	role, err := g.client.Resource(clusterRoles).Get(ctx, pull.RoleOf(cluster), metav1.GetOptions{})
-	switch {
-	case commit.Absent(err):
-		return nil, nil
-	case err != nil:
+	role, err := get[rbacv1.ClusterRole](ctx, g.client.Resource(clusterRoles), pull.RoleOf(cluster))
+	if err != nil {
 		return nil, fmt.Errorf("read the permissions of the agent of cluster %q: %w", cluster, err)
+	}
+	if role == nil {
+		return nil, nil
 	}
 	return role, nil
 }
 
 // cluster returns a Cluster; nil if there is none.
 func (g *agents) cluster(ctx context.Context, name string) (*clusterv1alpha1.Cluster, error) {
-	u, err := g.client.Resource(clusters).Get(ctx, name, metav1.GetOptions{})
-	switch {
-	case commit.Absent(err):
-		return nil, nil
-	case err != nil:
+	c, err := get[clusterv1alpha1.Cluster](ctx, g.client.Resource(clusters), name)
+	if err != nil {
 		return nil, fmt.Errorf("read cluster %q: %w", name, err)
 	}
-	return asCluster(u)
+	return c, nil
 }
 
 // agentOf returns the cluster whose agent sends a request. is is false for other users.
@@ -360,11 +356,11 @@ func keepPlace(ctx context.Context, a admission.Attributes) error {
 	}
 	warning.AddWarning(ctx, "", fmt.Sprintf("cluster %q keeps its provider, region and zones: an agent sets them only where they "+
 		"are empty; change them with kubectl edit cluster %[1]s", is.Name))
-	spec, err := generic(&is.Spec)
+	kept, err := generic(is)
 	if err != nil {
 		return err
 	}
-	a.GetObject().(*unstructured.Unstructured).Object["spec"] = spec
+	a.GetObject().(*unstructured.Unstructured).Object["spec"] = kept["spec"]
 	return nil
 }
 

@@ -15,40 +15,24 @@ import (
 	"github.com/argosy-io/argosy/internal/core/cluster/access"
 )
 
-func (o *objects) mutateCluster(ctx context.Context, r request) error {
-	if err := r.normalise(ctx); err != nil {
-		return err
-	}
-	c := &clusterv1alpha1.Cluster{}
-	if into(r.obj, c) != nil {
-		return nil
-	}
-	before := c.DeepCopy()
+func defaultCluster(r request, c *clusterv1alpha1.Cluster) {
 	if r.old == nil && len(c.Spec.ResourceModels) == 0 {
 		c.Spec.ResourceModels = validate.DefaultGrades()
 	}
 	validate.DefaultCluster(c, metav1.Now())
-	if equality.Semantic.DeepEqual(before.Spec, c.Spec) {
-		return nil
-	}
-	return r.setSpec(&before.Spec, &c.Spec)
 }
 
-func (o *objects) validateCluster(ctx context.Context, r request) error {
+func (o *objects) validateCluster(ctx context.Context, r request, c, old *clusterv1alpha1.Cluster) error {
 	if err := o.authorizeKeeping(ctx, r); err != nil {
 		return err
 	}
 	if err := o.authorizeSystemNames(ctx, r); err != nil {
 		return err
 	}
-	c := &clusterv1alpha1.Cluster{}
-	if err := into(r.obj, c); err != nil {
-		return r.invalid(err)
-	}
 	if err := r.refuse(validate.Cluster(c)); err != nil {
 		return err
 	}
-	return o.authorizeSecrets(ctx, r, c)
+	return o.authorizeSecrets(ctx, r, c, old)
 }
 
 var secrets = corev1.SchemeGroupVersion.WithResource("secrets")
@@ -56,12 +40,12 @@ var secrets = corev1.SchemeGroupVersion.WithResource("secrets")
 // authorizeSecrets requires the right to read the secrets of a cluster from users who set its address or secrets: the
 // hub sends their content to that address. A change also requires the right to read the previous ones, since the hub
 // then sends its requests to the new address.
-func (o *objects) authorizeSecrets(ctx context.Context, r request, c *clusterv1alpha1.Cluster) error {
+func (o *objects) authorizeSecrets(ctx context.Context, r request, c, old *clusterv1alpha1.Cluster) error {
 	if r.fromHub() {
 		return nil
 	}
 	refs := []*clusterv1alpha1.LocalSecretReference{c.Spec.SecretRef, c.Spec.ImpersonatorSecretRef}
-	if old := (&clusterv1alpha1.Cluster{}); r.old != nil && into(r.old, old) == nil {
+	if old != nil {
 		was, is := old.Spec, c.Spec
 		if was.APIEndpoint == is.APIEndpoint && was.ProxyURL == is.ProxyURL &&
 			was.InsecureSkipTLSVerification == is.InsecureSkipTLSVerification &&

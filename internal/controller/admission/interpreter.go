@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -27,20 +26,14 @@ import (
 
 // validateCustomization reads the others from the server: customizations are few and seldom written, so no index is
 // kept of them.
-func (o *objects) validateCustomization(ctx context.Context, r request) error {
-	c := &configv1alpha1.ResourceInterpreterCustomization{}
-	if err := into(r.obj, c); err != nil {
-		return r.invalid(err)
-	}
+func (o *objects) validateCustomization(ctx context.Context, r request,
+	c, was *configv1alpha1.ResourceInterpreterCustomization) error {
 	var all configv1alpha1.ResourceInterpreterCustomizationList
 	if err := list(ctx, o.client.Resource(configv1alpha1.GroupVersion.WithResource("resourceinterpretercustomizations")),
 		metav1.ListOptions{}, &all); err != nil {
 		return fmt.Errorf("list resourceinterpretercustomizations: %w", err)
 	}
-	others := make([]*configv1alpha1.ResourceInterpreterCustomization, len(all.Items))
-	for i := range all.Items {
-		others[i] = &all.Items[i]
-	}
+	others := pointers(all.Items)
 	errs := validate.Customization(c, others)
 	if c.Annotations[wellknown.LenientAnnotation] == "true" {
 		var warnings []string
@@ -62,7 +55,7 @@ func (o *objects) validateCustomization(ctx context.Context, r request) error {
 	}
 	if len(errs) == 0 {
 		var before []string
-		if was := (&configv1alpha1.ResourceInterpreterCustomization{}); r.old != nil && into(r.old, was) == nil {
+		if was != nil {
 			before = validate.CustomizationAdvice(was, others, known.served, known.convert())
 		}
 		warn(ctx, validate.CustomizationAdvice(c, others, known.served, known.convert()), before)
@@ -100,18 +93,12 @@ func (o *objects) knows(ctx context.Context, kinds ...schema.GroupKind) (kindsKn
 		if mapping, err := o.mapper.RESTMapping(kind); err == nil {
 			resource = mapping.Resource
 		}
-		found, err := o.client.Resource(definitions).Get(ctx, resource.GroupResource().String(), metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			continue
-		}
+		crd, err := get[apiextensionsv1.CustomResourceDefinition](ctx, o.client.Resource(definitions),
+			resource.GroupResource().String())
 		if err != nil {
 			return k, fmt.Errorf("get the definition of %s: %w", kind, err)
 		}
-		crd := &apiextensionsv1.CustomResourceDefinition{}
-		if err := into(found, crd); err != nil {
-			return k, fmt.Errorf("read the definition of %s: %w", kind, err)
-		}
-		if crd.Spec.Names.Kind == kind.Kind {
+		if crd != nil && crd.Spec.Names.Kind == kind.Kind {
 			k.crds[kind] = crd
 		}
 	}
@@ -166,11 +153,8 @@ func fieldsOf(crd *apiextensionsv1.CustomResourceDefinition, version string) map
 	return nil
 }
 
-func (o *objects) validateWebhookConfiguration(ctx context.Context, r request) error {
-	c := &configv1alpha1.ResourceInterpreterWebhookConfiguration{}
-	if err := into(r.obj, c); err != nil {
-		return r.invalid(err)
-	}
+func (o *objects) validateWebhookConfiguration(ctx context.Context, r request,
+	c, was *configv1alpha1.ResourceInterpreterWebhookConfiguration) error {
 	if errs := validate.WebhookConfiguration(c); len(errs) > 0 {
 		return r.refuse(errs)
 	}
@@ -179,7 +163,7 @@ func (o *objects) validateWebhookConfiguration(ctx context.Context, r request) e
 		return err
 	}
 	var before []string
-	if was := (&configv1alpha1.ResourceInterpreterWebhookConfiguration{}); r.old != nil && into(r.old, was) == nil {
+	if was != nil {
 		before = validate.WebhookConfigurationAdvice(was, known.served, known.convert())
 	}
 	warn(ctx, validate.WebhookConfigurationAdvice(c, known.served, known.convert()), before)

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/warning"
 
@@ -29,34 +27,20 @@ func (o *objects) mutateManifestWork(_ context.Context, r request) error {
 }
 
 // validateManifestWork validates the changes of a ManifestWork, and warns of fields that have another effect here.
-func (o *objects) validateManifestWork(ctx context.Context, r request) error {
-	mw := &ocmv1.ManifestWork{}
-	if err := into(r.obj, mw); err != nil {
-		return r.invalid(err)
-	}
-	if r.keepsSpec() {
-		return nil
-	}
+func (o *objects) validateManifestWork(ctx context.Context, r request, mw, was *ocmv1.ManifestWork) error {
 	if err := o.authorizeWorks(ctx, r, "create"); err != nil {
 		return err
 	}
 	if err := r.refuse(validate.ManifestWork(mw)); err != nil {
 		return err
 	}
-	var cluster *clusterv1alpha1.Cluster
-	found, err := o.client.Resource(clusters).Get(ctx, r.GetNamespace(), metav1.GetOptions{})
-	switch {
-	case err == nil:
-		cluster = &clusterv1alpha1.Cluster{}
-		if err := into(found, cluster); err != nil {
-			cluster = nil
-		}
-	case apierrors.IsNotFound(err) && r.old == nil:
+	cluster, err := get[clusterv1alpha1.Cluster](ctx, o.client.Resource(clusters), r.GetNamespace())
+	if cluster == nil && err == nil && r.old == nil {
 		warning.AddWarning(ctx, "", fmt.Sprintf(
 			"metadata.namespace: there is no cluster %q: a ManifestWork is applied in the cluster with the name of its namespace; this one is applied when the cluster joins", r.GetNamespace()))
 	}
 	var known []string
-	if was := (&ocmv1.ManifestWork{}); r.old != nil && into(r.old, was) == nil {
+	if was != nil {
 		known = validate.ManifestWorkAdvice(was, cluster, o.scoped())
 	}
 	warn(ctx, validate.ManifestWorkAdvice(mw, cluster, o.scoped()), known)

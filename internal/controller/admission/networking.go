@@ -17,11 +17,8 @@ func (o *objects) mutateMultiClusterService(ctx context.Context, r request) erro
 	return r.normalise(ctx)
 }
 
-func (o *objects) validateMultiClusterService(ctx context.Context, r request) error {
-	service, was, err := decoded[networkingv1alpha1.MultiClusterService](r)
-	if err != nil {
-		return err
-	}
+func (o *objects) validateMultiClusterService(ctx context.Context, r request,
+	service, was *networkingv1alpha1.MultiClusterService) error {
 	var known []string
 	if was != nil {
 		known = validate.MultiClusterServiceAdvice(was)
@@ -48,13 +45,9 @@ func idOf(obj *unstructured.Unstructured, label string) string {
 	return obj.GetLabels()[label]
 }
 
-func (o *objects) validateServiceImport(_ context.Context, r request) error {
+func (o *objects) validateServiceImport(_ context.Context, r request, i, _ *multiclusterv1alpha1.ServiceImport) error {
 	if r.old != nil {
 		return nil // its name is what it was
-	}
-	i := &multiclusterv1alpha1.ServiceImport{}
-	if err := into(r.obj, i); err != nil {
-		return r.invalid(err)
 	}
 	return r.refuse(validate.ServiceImport(i))
 }

@@ -31,6 +31,7 @@ import (
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/admission/dialect"
 	"github.com/argosy-io/argosy/internal/core/admission/validate"
 )
@@ -62,14 +63,43 @@ type objects struct {
 	client     dynamic.Interface
 }
 
-// checking returns the validation of a kind that depends on the object only.
-func checking[T any](check func(*T) field.ErrorList) func(context.Context, request) error {
-	return func(_ context.Context, r request) error {
-		obj := new(T)
+// typed returns a validation that gets the object in its type, and the stored one: nil for a creation, or if it cannot
+// be read.
+func typed[T any](validate func(_ context.Context, _ request, obj, was *T) error) func(context.Context,
+	request) error {
+	return func(ctx context.Context, r request) error {
+		obj, was := new(T), new(T)
 		if err := into(r.obj, obj); err != nil {
 			return r.invalid(err)
 		}
-		return r.refuse(check(obj))
+		if r.old == nil || into(r.old, was) != nil {
+			was = nil
+		}
+		return validate(ctx, r, obj, was)
+	}
+}
+
+// checking returns the validation of a kind that depends on the object only.
+func checking[T any](check func(*T) field.ErrorList) func(context.Context, request) error {
+	return typed(func(_ context.Context, r request, obj, _ *T) error { return r.refuse(check(obj)) })
+}
+
+// withDefaults returns the mutation of a kind that replaces alternative spellings and sets defaults in the spec.
+func withDefaults[T any](setDefaults func(r request, obj *T)) func(context.Context, request) error {
+	return func(ctx context.Context, r request) error {
+		if err := r.normalise(ctx); err != nil {
+			return err
+		}
+		obj := new(T)
+		if into(r.obj, obj) != nil {
+			return nil // the schema has the better error
+		}
+		before, err := generic(obj)
+		if err != nil {
+			return err
+		}
+		setDefaults(r, obj)
+		return r.setSpec(before, obj)
 	}
 }
 
@@ -107,28 +137,32 @@ func newObjects(index *index, options Options) *objects {
 		policyv1alpha1.Resource("clusterpropagationpolicies"): propagation,
 		policyv1alpha1.Resource("overridepolicies"):           override,
 		policyv1alpha1.Resource("clusteroverridepolicies"):    override,
-		policyv1alpha1.Resource("clustertaintpolicies"):       {nil, o.validateClusterTaintPolicy},
-		appsv1alpha1.Resource("workloadrebalancers"):          {nil, o.validateRebalancer},
-		autoscalingv1alpha1.Resource("federatedhpas"): {o.mutateFederatedHPA,
+		policyv1alpha1.Resource("clustertaintpolicies"):       {nil, typed(o.validateClusterTaintPolicy)},
+		appsv1alpha1.Resource("workloadrebalancers"):          {nil, ifChanged(typed(o.validateRebalancer))},
+		autoscalingv1alpha1.Resource("federatedhpas"): {
+			withDefaults(func(_ request, f *autoscalingv1alpha1.FederatedHPA) { validate.DefaultFederatedHPA(f) }),
 			checking(validate.FederatedHPA)},
-		autoscalingv1alpha1.Resource("cronfederatedhpas"):                   {nil, checking(validate.CronFederatedHPA)},
-		ocmv1.Resource("manifestworks"):                                     {o.mutateManifestWork, o.validateManifestWork},
-		clusterv1alpha1.Resource("clusters"):                                {o.mutateCluster, o.validateCluster},
-		configv1alpha1.Resource("resourceinterpretercustomizations"):        {normalise, o.validateCustomization},
-		configv1alpha1.Resource("resourceinterpreterwebhookconfigurations"): {nil, o.validateWebhookConfiguration},
-		configv1alpha1.Resource("replicaschedulingpolicies"): {o.mutateReplicaScheduling,
+		autoscalingv1alpha1.Resource("cronfederatedhpas"): {nil, checking(validate.CronFederatedHPA)},
+		ocmv1.Resource("manifestworks"): {o.mutateManifestWork,
+			ifChanged(typed(o.validateManifestWork))},
+		clusterv1alpha1.Resource("clusters"):                         {withDefaults(defaultCluster), typed(o.validateCluster)},
+		configv1alpha1.Resource("resourceinterpretercustomizations"): {normalise, typed(o.validateCustomization)},
+		configv1alpha1.Resource("resourceinterpreterwebhookconfigurations"): {nil,
+			typed(o.validateWebhookConfiguration)},
+		configv1alpha1.Resource("replicaschedulingpolicies"): {
+			withDefaults(func(_ request, p *configv1alpha1.ReplicaSchedulingPolicy) { validate.DefaultReplicaScheduling(p) }),
 			checking(validate.ReplicaScheduling)},
 		networkingv1alpha1.Resource("multiclusterservices"): {o.mutateMultiClusterService,
-			o.validateMultiClusterService},
+			typed(o.validateMultiClusterService)},
 		networkingv1alpha1.Resource("multiclusteringresses"): {normalise, checking(validate.MultiClusterIngress)},
-		multiclusterv1alpha1.Resource("serviceimports"):      {nil, o.validateServiceImport},
+		multiclusterv1alpha1.Resource("serviceimports"):      {nil, typed(o.validateServiceImport)},
 		releasev1alpha1.Resource("releases"):                 {o.mutateRelease, o.validateRelease},
 		releasev1alpha1.Resource("releasestrategies"): {nil, ifChanged(checking(
 			func(s *releasev1alpha1.ReleaseStrategy) field.ErrorList {
 				return validate.ReleaseStrategy(&s.Spec, field.NewPath("spec"))
 			}))},
-		releasev1alpha1.Resource("releasechecks"):    {nil, ifChanged(o.validateReleaseCheck)},
-		releasev1alpha1.Resource("releaseapprovals"): {o.mutateReleaseApproval, o.validateReleaseApproval},
+		releasev1alpha1.Resource("releasechecks"):    {nil, ifChanged(typed(o.validateReleaseCheck))},
+		releasev1alpha1.Resource("releaseapprovals"): {o.mutateReleaseApproval, typed(o.validateReleaseApproval)},
 		releasev1alpha1.Resource("releaserevisions"): {nil, ifChanged(o.validateReleaseRevision)},
 		releasev1alpha1.Resource("releaseguards"): {nil, ifChanged(checking(
 			func(g *releasev1alpha1.ReleaseGuard) field.ErrorList { return validate.ReleaseGuard(&g.Spec) }))},
@@ -337,30 +371,26 @@ func decoded[T any](r request) (obj, old *T, err error) {
 	return obj, old, nil
 }
 
-// setSpec writes into the object only what differs between two specs of its type. The whole spec would add zero values
-// for missing required fields, which would then pass validation.
-func (r request) setSpec(before, after any) error {
-	was, err := generic(before)
-	if err != nil {
-		return err
-	}
+// setSpec writes into the spec only what differs between two states of the object in its type; before is generic. The
+// whole spec would add zero values for missing required fields, which would then pass validation.
+func (r request) setSpec(before map[string]any, after any) error {
 	is, err := generic(after)
 	if err != nil {
 		return err
 	}
-	r.obj.Object["spec"] = change(r.obj.Object["spec"], was, is)
+	r.obj.Object["spec"] = change(r.obj.Object["spec"], before["spec"], is["spec"])
 	return nil
 }
 
 // generic converts through JSON: the converter leaves unsigned integers, which unstructured objects must not contain.
-func generic(spec any) (any, error) {
-	data, err := json.Marshal(spec)
+func generic(typed any) (map[string]any, error) {
+	data, err := json.Marshal(typed)
 	if err != nil {
-		return nil, fmt.Errorf("encode spec: %w", err)
+		return nil, fmt.Errorf("encode %T: %w", typed, err)
 	}
 	var m map[string]any
 	if err := json.Unmarshal(data, &m); err != nil {
-		return nil, fmt.Errorf("decode spec: %w", err)
+		return nil, fmt.Errorf("decode %T: %w", typed, err)
 	}
 	return m, nil
 }
@@ -409,4 +439,28 @@ func list(ctx context.Context, of dynamic.ResourceInterface, o metav1.ListOption
 		return err
 	}
 	return runtime.DefaultUnstructuredConverter.FromUnstructured(found.UnstructuredContent(), into)
+}
+
+func pointers[T any](items []T) []*T {
+	out := make([]*T, len(items))
+	for i := range items {
+		out[i] = &items[i]
+	}
+	return out
+}
+
+// get reads an object into its Go type; nil if there is none.
+func get[T any](ctx context.Context, of dynamic.ResourceInterface, name string) (*T, error) {
+	found, err := of.Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case commit.Absent(err):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	obj := new(T)
+	if err := into(found, obj); err != nil {
+		return nil, err
+	}
+	return obj, nil
 }

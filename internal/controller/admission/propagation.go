@@ -33,7 +33,10 @@ func (o *objects) mutatePropagation(ctx context.Context, r request) error {
 	if into(r.obj, p) != nil {
 		return nil
 	}
-	before := p.DeepCopyObject().(policyv1alpha1.Propagation)
+	before, err := generic(p)
+	if err != nil {
+		return err
+	}
 	old := newPropagation(r.GetKind().Kind)
 	if r.old == nil || into(r.old, old) != nil {
 		old = newPropagation(r.GetKind().Kind)
@@ -53,10 +56,8 @@ func (o *objects) mutatePropagation(ctx context.Context, r request) error {
 	if err := o.authorizeSent(ctx, r, p, old); err != nil {
 		return err
 	}
-	if !equality.Semantic.DeepEqual(before.PropagationSpec(), p.PropagationSpec()) {
-		if err := r.setSpec(before.PropagationSpec(), p.PropagationSpec()); err != nil {
-			return err
-		}
+	if err := r.setSpec(before, p); err != nil {
+		return err
 	}
 	if r.creating() {
 		validate.Identify(p, string(uuid.NewUUID()))

@@ -17,12 +17,12 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/dynamic"
 
+	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	"github.com/argosy-io/argosy/api/crds"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/admission/protect"
 	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/object/names"
@@ -132,11 +132,7 @@ func (p *protection) validateRevision(ctx context.Context, a admission.Attribute
 		Namespace(r.Namespace), metav1.ListOptions{}, &stored); err != nil {
 		return fmt.Errorf("list the ReleaseRevisions of namespace %q: %w", r.Namespace, err)
 	}
-	all := make([]*releasev1alpha1.ReleaseRevision, len(stored.Items))
-	for i := range stored.Items {
-		all[i] = &stored.Items[i]
-	}
-	return protect.Revision(r, all, bindings)
+	return protect.Revision(r, pointers(stored.Items), bindings)
 }
 
 func (p *protection) validateDefinition(ctx context.Context, name string, obj runtime.Object) error {
@@ -195,14 +191,11 @@ func (p *protection) used(ctx context.Context, gk schema.GroupKind) (string, err
 func (p *protection) validateNamespace(ctx context.Context, name string) error {
 	stays := false
 	if cluster, err := names.ClusterOf(name); err == nil {
-		found, err := p.client.Resource(clusters).Get(ctx, cluster, metav1.GetOptions{})
-		switch {
-		case commit.Absent(err):
-		case err != nil:
+		found, err := get[clusterv1alpha1.Cluster](ctx, p.client.Resource(clusters), cluster)
+		if err != nil {
 			return fmt.Errorf("check whether cluster %q is in the fleet: %w", cluster, err)
-		default:
-			stays = found.GetDeletionTimestamp() == nil
 		}
+		stays = found != nil && found.DeletionTimestamp == nil
 	}
 	return protect.Namespace(name, stays)
 }

@@ -15,14 +15,8 @@ import (
 
 // validateRebalancer validates the changes of a WorkloadRebalancer, and warns of kinds that the hub does not serve:
 // they may be misspelt.
-func (o *objects) validateRebalancer(ctx context.Context, r request) error {
-	rebalancer := &appsv1alpha1.WorkloadRebalancer{}
-	if err := into(r.obj, rebalancer); err != nil {
-		return r.invalid(err)
-	}
-	if r.keepsSpec() {
-		return nil
-	}
+func (o *objects) validateRebalancer(ctx context.Context, r request,
+	rebalancer, _ *appsv1alpha1.WorkloadRebalancer) error {
 	scoped := o.scoped()
 	if err := r.refuse(validate.Rebalancer(rebalancer, scoped)); err != nil {
 		return err

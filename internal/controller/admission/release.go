@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -322,29 +321,21 @@ func (o *objects) mutateReleaseApproval(_ context.Context, r request) error {
 
 // validateReleaseApproval checks that the user of a new ReleaseApproval may approve the release, and that the release
 // waits for this approval now. The schema rejects changes.
-func (o *objects) validateReleaseApproval(ctx context.Context, r request) error {
+func (o *objects) validateReleaseApproval(ctx context.Context, r request, a, _ *releasev1alpha1.ReleaseApproval) error {
 	if r.old != nil {
 		return nil
-	}
-	a := &releasev1alpha1.ReleaseApproval{}
-	if err := into(r.obj, a); err != nil {
-		return r.invalid(err)
 	}
 	a.Namespace = r.GetNamespace()
 	if err := o.mayOnRelease(ctx, r, releasev1alpha1.VerbApprove, a.Spec.Release, "a ReleaseApproval"); err != nil {
 		return err
 	}
 	path := field.NewPath("spec", "release")
-	found, err := o.client.Resource(releases).Namespace(a.Namespace).Get(ctx, a.Spec.Release, metav1.GetOptions{})
+	rel, err := get[releasev1alpha1.Release](ctx, o.client.Resource(releases).Namespace(a.Namespace), a.Spec.Release)
 	switch {
-	case apierrors.IsNotFound(err):
-		return r.refuse(field.ErrorList{field.NotFound(path, a.Spec.Release)})
 	case err != nil:
 		return fmt.Errorf("get release %s/%s: %w", a.Namespace, a.Spec.Release, err)
-	}
-	rel := &releasev1alpha1.Release{}
-	if err := into(found, rel); err != nil {
-		return fmt.Errorf("decode release %s/%s: %w", a.Namespace, a.Spec.Release, err)
+	case rel == nil:
+		return r.refuse(field.ErrorList{field.NotFound(path, a.Spec.Release)})
 	}
 	gate, problem := release.CheckApproval(rel, a)
 	if problem != nil {

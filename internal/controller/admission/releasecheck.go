@@ -14,11 +14,7 @@ import (
 
 // validateReleaseCheck validates a ReleaseCheck whose spec has changed, and checks that its author may use what the
 // hub will use for it.
-func (o *objects) validateReleaseCheck(ctx context.Context, r request) error {
-	c := &releasev1alpha1.ReleaseCheck{}
-	if err := into(r.obj, c); err != nil {
-		return r.invalid(err)
-	}
+func (o *objects) validateReleaseCheck(ctx context.Context, r request, c, _ *releasev1alpha1.ReleaseCheck) error {
 	for _, right := range release.RightsForCheck(&c.Spec) {
 		if err := o.mayUseInCheck(ctx, r, right); err != nil {
 			return err

@@ -10,27 +10,17 @@ import (
 	"github.com/argosy-io/argosy/internal/core/admission/validate"
 )
 
-func (o *objects) validateClusterTaintPolicy(ctx context.Context, r request) error {
-	p := &policyv1alpha1.ClusterTaintPolicy{}
-	if err := into(r.obj, p); err != nil {
-		return r.invalid(err)
-	}
+func (o *objects) validateClusterTaintPolicy(ctx context.Context, r request,
+	p, _ *policyv1alpha1.ClusterTaintPolicy) error {
 	if err := r.refuse(validate.ClusterTaintPolicy(p, o.NoExecuteTaintPolicies)); err != nil {
 		return err
 	}
 	if r.keepsSpec() {
 		return nil
 	}
-	list, err := o.client.Resource(clusters).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
-	if err != nil {
-		return nil // what the fleet is like is only for the advice
+	var fleet clusterv1alpha1.ClusterList
+	if list(ctx, o.client.Resource(clusters), metav1.ListOptions{ResourceVersion: "0"}, &fleet) == nil {
+		warn(ctx, validate.ClusterTaintPolicyAdvice(p, pointers(fleet.Items)), nil)
 	}
-	var clusters []*clusterv1alpha1.Cluster
-	for i := range list.Items {
-		if c := (&clusterv1alpha1.Cluster{}); into(&list.Items[i], c) == nil {
-			clusters = append(clusters, c)
-		}
-	}
-	warn(ctx, validate.ClusterTaintPolicyAdvice(p, clusters), nil)
 	return nil
 }

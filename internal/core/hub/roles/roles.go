@@ -49,14 +49,25 @@ const (
 	writes
 )
 
+// levels are what users of the fleet, viewers, editors and administrators of a namespace, and operators may do.
+type levels struct{ fleet, view, edit, admin, operator level }
+
+var (
+	// tenants: the users of a namespace write.
+	tenants = levels{view: reads, edit: writes, admin: writes, operator: reads}
+	// readers: everyone in a namespace reads.
+	readers = levels{view: reads, edit: reads, admin: reads, operator: reads}
+	// operators: they write what others read.
+	operators = levels{view: reads, edit: reads, admin: reads, operator: manages}
+)
+
 // Decision is what each role may do with a resource. Admission has further requirements.
 type Decision struct {
 	// Group and Resource of the object; Resource is a subresource if the rights on it differ from those on the object.
 	Group, Resource string
 	// Status and Scale are the subresources that it has.
 	Status, Scale bool
-	// what users of the fleet, viewers, editors and administrators of a namespace, and operators of the fleet may do.
-	fleet, view, edit, admin, operator level
+	levels
 	// Own are additional verbs of a role. Admission checks them.
 	Own map[string][]string
 	// Why is the reason for the limits.
@@ -83,121 +94,82 @@ func (d Decision) ContainsSecrets() bool { return d.Why == whyContent || d.Why =
 // Decisions is the whole table. A kind of the hub without a line is for administrators only, and a test fails.
 var Decisions = []Decision{
 	// Where templates go, and their content.
-	{Group: "policy.karmada.io", Resource: "propagationpolicies", view: reads, edit: writes, admin: writes,
-		operator: reads, Why: whyOwn},
-	{Group: "policy.karmada.io", Resource: "overridepolicies", view: reads, edit: writes, admin: writes, operator: reads,
-		Why: whyOwn},
-	{Group: "policy.karmada.io", Resource: "clusterpropagationpolicies", fleet: reads, view: reads, edit: reads,
-		admin: reads, operator: manages, Why: whyFleet},
-	{Group: "policy.karmada.io", Resource: "clusteroverridepolicies", fleet: reads, view: reads, edit: reads, admin: reads,
-		operator: reads, Why: whyAllTenants},
-	{Group: "policy.karmada.io", Resource: "clustertaintpolicies", view: reads, edit: reads, admin: reads,
-		operator: manages, Why: whyFleet},
-	{Group: "apps.karmada.io", Resource: "workloadrebalancers", Status: true, view: reads, edit: reads, admin: reads,
-		operator: manages, Why: whyFleet},
-	{Group: "config.karmada.io", Resource: "replicaschedulingpolicies", Status: true, view: reads, edit: reads,
-		admin: reads, operator: manages, Why: whyFleet},
+	{Group: "policy.karmada.io", Resource: "propagationpolicies", levels: tenants, Why: whyOwn},
+	{Group: "policy.karmada.io", Resource: "overridepolicies", levels: tenants, Why: whyOwn},
+	{Group: "policy.karmada.io", Resource: "clusterpropagationpolicies",
+		levels: levels{fleet: reads, view: reads, edit: reads, admin: reads, operator: manages}, Why: whyFleet},
+	{Group: "policy.karmada.io", Resource: "clusteroverridepolicies",
+		levels: levels{fleet: reads, view: reads, edit: reads, admin: reads, operator: reads}, Why: whyAllTenants},
+	{Group: "policy.karmada.io", Resource: "clustertaintpolicies", levels: operators, Why: whyFleet},
+	{Group: "apps.karmada.io", Resource: "workloadrebalancers", Status: true, levels: operators, Why: whyFleet},
+	{Group: "config.karmada.io", Resource: "replicaschedulingpolicies", Status: true, levels: operators,
+		Why: whyFleet},
 
 	// What the hub makes of them.
-	{Group: "work.karmada.io", Resource: "resourcebindings", Status: true, view: reads, edit: reads, admin: reads,
-		operator: reads, Why: whyTheHubs},
-	{Group: "work.karmada.io", Resource: "resourcebindings/pods", view: reads, edit: reads, admin: reads, operator: reads,
+	{Group: "work.karmada.io", Resource: "resourcebindings", Status: true, levels: readers, Why: whyTheHubs},
+	{Group: "work.karmada.io", Resource: "resourcebindings/pods", levels: readers,
 		Why: "it shows why pods of the binding's template are not running, as reported by members, and is read-only"},
-	{Group: "work.karmada.io", Resource: "clusterresourcebindings", Status: true, view: reads, edit: reads, admin: reads,
-		operator: reads, Why: whyTheHubs},
+	{Group: "work.karmada.io", Resource: "clusterresourcebindings", Status: true, levels: readers, Why: whyTheHubs},
 	{Group: "work.karmada.io", Resource: "works", Status: true, Why: whyContent},
 	{Group: "work.open-cluster-management.io", Resource: "manifestworks", Status: true, Why: whyContent},
 	{Group: "release.argosy.io", Resource: "enclosedmanifests", Why: whyContent},
 
 	// Releases.
-	{Group: "release.argosy.io", Resource: "releases", Status: true, view: reads, edit: writes, admin: writes,
-		operator: reads, Own: map[string][]string{
-			Edit: {releasev1alpha1.VerbAbort, releasev1alpha1.VerbPause, releasev1alpha1.VerbRollback},
-			Admin: {releasev1alpha1.VerbAbort, releasev1alpha1.VerbApprove, releasev1alpha1.VerbPause,
-				releasev1alpha1.VerbResume, releasev1alpha1.VerbRetry, releasev1alpha1.VerbRollback, releasev1alpha1.VerbSkip},
-			Operator: {releasev1alpha1.VerbAbort, "patch", releasev1alpha1.VerbPause, releasev1alpha1.VerbRollback},
-		}, Why: whyRelease},
-	{Group: "release.argosy.io", Resource: "releasestrategies", view: reads, edit: writes, admin: writes,
-		operator: reads, Why: whyOwn},
-	{Group: "release.argosy.io", Resource: "releasechecks", view: reads, edit: reads, admin: writes, operator: reads,
-		Why: whyCheck},
-	{Group: "release.argosy.io", Resource: "releaseapprovals", view: reads, edit: reads, admin: creates, operator: reads,
-		Why: whyApprovals},
-	{Group: "release.argosy.io", Resource: "releaseguards", Status: true, view: reads, edit: reads, admin: reads,
-		operator: reads, Why: whyGuards},
-	{Group: "release.argosy.io", Resource: "releaserevisions", Status: true, view: reads, edit: reads, admin: reads,
-		operator: reads, Why: whyTheHubs},
+	{Group: "release.argosy.io", Resource: "releases", Status: true, levels: tenants, Own: map[string][]string{
+		Edit: {releasev1alpha1.VerbAbort, releasev1alpha1.VerbPause, releasev1alpha1.VerbRollback},
+		Admin: {releasev1alpha1.VerbAbort, releasev1alpha1.VerbApprove, releasev1alpha1.VerbPause,
+			releasev1alpha1.VerbResume, releasev1alpha1.VerbRetry, releasev1alpha1.VerbRollback, releasev1alpha1.VerbSkip},
+		Operator: {releasev1alpha1.VerbAbort, "patch", releasev1alpha1.VerbPause, releasev1alpha1.VerbRollback},
+	}, Why: whyRelease},
+	{Group: "release.argosy.io", Resource: "releasestrategies", levels: tenants, Why: whyOwn},
+	{Group: "release.argosy.io", Resource: "releasechecks",
+		levels: levels{view: reads, edit: reads, admin: writes, operator: reads}, Why: whyCheck},
+	{Group: "release.argosy.io", Resource: "releaseapprovals",
+		levels: levels{view: reads, edit: reads, admin: creates, operator: reads}, Why: whyApprovals},
+	{Group: "release.argosy.io", Resource: "releaseguards", Status: true, levels: readers, Why: whyGuards},
+	{Group: "release.argosy.io", Resource: "releaserevisions", Status: true, levels: readers, Why: whyTheHubs},
 
 	// Autoscaling and Services of several clusters.
-	{Group: "autoscaling.karmada.io", Resource: "federatedhpas", Status: true, view: reads, edit: writes, admin: writes,
-		operator: reads, Why: whyOwn},
-	{Group: "autoscaling.karmada.io", Resource: "cronfederatedhpas", Status: true, view: reads, edit: writes,
-		admin: writes, operator: reads, Why: whyOwn},
-	{Group: "networking.karmada.io", Resource: "multiclusterservices", Status: true, view: reads, edit: writes,
-		admin: writes, operator: reads, Why: whyOwn},
-	{Group: "networking.karmada.io", Resource: "multiclusteringresses", Status: true, view: reads, edit: writes,
-		admin: writes, operator: reads, Why: whyOwn},
-	{Group: "multicluster.x-k8s.io", Resource: "serviceexports", Status: true, view: reads, edit: writes, admin: writes,
-		operator: reads, Why: whyOwn},
-	{Group: "multicluster.x-k8s.io", Resource: "serviceimports", Status: true, view: reads, edit: writes, admin: writes,
-		operator: reads, Why: whyOwn},
+	{Group: "autoscaling.karmada.io", Resource: "federatedhpas", Status: true, levels: tenants, Why: whyOwn},
+	{Group: "autoscaling.karmada.io", Resource: "cronfederatedhpas", Status: true, levels: tenants, Why: whyOwn},
+	{Group: "networking.karmada.io", Resource: "multiclusterservices", Status: true, levels: tenants, Why: whyOwn},
+	{Group: "networking.karmada.io", Resource: "multiclusteringresses", Status: true, levels: tenants, Why: whyOwn},
+	{Group: "multicluster.x-k8s.io", Resource: "serviceexports", Status: true, levels: tenants, Why: whyOwn},
+	{Group: "multicluster.x-k8s.io", Resource: "serviceimports", Status: true, levels: tenants, Why: whyOwn},
 
 	// The fleet, and what kinds mean in it.
-	{Group: "cluster.karmada.io", Resource: "clusters", Status: true, fleet: reads, view: reads, edit: reads,
-		admin: reads, operator: tends,
-		Why: whyFleet + ". A new cluster receives what policies place there, including Secrets: the right to join clusters is granted separately"},
+	{Group: "cluster.karmada.io", Resource: "clusters", Status: true,
+		levels: levels{fleet: reads, view: reads, edit: reads, admin: reads, operator: tends}, Why: whyFleet + ". A new cluster receives what policies place there, including Secrets: the right to join clusters is granted separately"},
 	{Group: "cluster.karmada.io", Resource: "clusters/proxy",
 		Why: "it gives access to a member: it is granted for each cluster by name"},
-	{Group: "config.karmada.io", Resource: "resourceinterpretercustomizations", view: reads, edit: reads, admin: reads,
-		operator: reads, Why: whyAllTenants},
-	{Group: "config.karmada.io", Resource: "resourceinterpreterwebhookconfigurations", operator: reads,
-		Why: "the hub sends the templates of all namespaces, including Secrets, to its address"},
+	{Group: "config.karmada.io", Resource: "resourceinterpretercustomizations", levels: readers, Why: whyAllTenants},
+	{Group: "config.karmada.io", Resource: "resourceinterpreterwebhookconfigurations",
+		levels: levels{operator: reads}, Why: "the hub sends the templates of all namespaces, including Secrets, to its address"},
 
 	// Workloads of OpenKruise and Argo, as those of Kubernetes: what is in no namespace is in all of them.
-	{Group: "apps.kruise.io", Resource: "advancedcronjobs", Status: true, view: reads, edit: writes, admin: writes,
-		operator: reads, Why: whyOwn},
-	{Group: "apps.kruise.io", Resource: "broadcastjobs", Status: true, view: reads, edit: writes, admin: writes,
-		operator: reads, Why: whyOwn},
-	{Group: "apps.kruise.io", Resource: "clonesets", Status: true, Scale: true, view: reads, edit: writes, admin: writes,
-		operator: reads, Why: whyOwn},
-	{Group: "apps.kruise.io", Resource: "containerrecreaterequests", Status: true, view: reads, edit: writes,
-		admin: writes, operator: reads, Why: whyOwn},
-	{Group: "apps.kruise.io", Resource: "daemonsets", Status: true, view: reads, edit: writes, admin: writes,
-		operator: reads, Why: whyOwn},
-	{Group: "apps.kruise.io", Resource: "ephemeraljobs", Status: true, view: reads, edit: writes, admin: writes,
-		operator: reads, Why: whyOwn},
-	{Group: "apps.kruise.io", Resource: "imagelistpulljobs", Status: true, view: reads, edit: writes, admin: writes,
-		operator: reads, Why: whyOwn},
-	{Group: "apps.kruise.io", Resource: "imagepulljobs", Status: true, view: reads, edit: writes, admin: writes,
-		operator: reads, Why: whyOwn},
-	{Group: "apps.kruise.io", Resource: "persistentpodstates", Status: true, view: reads, edit: writes, admin: writes,
-		operator: reads, Why: whyOwn},
-	{Group: "apps.kruise.io", Resource: "podprobemarkers", Status: true, view: reads, edit: writes, admin: writes,
-		operator: reads, Why: whyOwn},
-	{Group: "apps.kruise.io", Resource: "statefulsets", Status: true, Scale: true, view: reads, edit: writes,
-		admin: writes, operator: reads, Why: whyOwn},
-	{Group: "apps.kruise.io", Resource: "uniteddeployments", Status: true, Scale: true, view: reads, edit: writes,
-		admin: writes, operator: reads, Why: whyOwn},
-	{Group: "apps.kruise.io", Resource: "workloadspreads", Status: true, view: reads, edit: writes, admin: writes,
-		operator: reads, Why: whyOwn},
-	{Group: "apps.kruise.io", Resource: "sidecarsets", Status: true, view: reads, edit: reads, admin: reads,
-		operator: reads, Why: whyAllTenants},
+	{Group: "apps.kruise.io", Resource: "advancedcronjobs", Status: true, levels: tenants, Why: whyOwn},
+	{Group: "apps.kruise.io", Resource: "broadcastjobs", Status: true, levels: tenants, Why: whyOwn},
+	{Group: "apps.kruise.io", Resource: "clonesets", Status: true, Scale: true, levels: tenants, Why: whyOwn},
+	{Group: "apps.kruise.io", Resource: "containerrecreaterequests", Status: true, levels: tenants, Why: whyOwn},
+	{Group: "apps.kruise.io", Resource: "daemonsets", Status: true, levels: tenants, Why: whyOwn},
+	{Group: "apps.kruise.io", Resource: "ephemeraljobs", Status: true, levels: tenants, Why: whyOwn},
+	{Group: "apps.kruise.io", Resource: "imagelistpulljobs", Status: true, levels: tenants, Why: whyOwn},
+	{Group: "apps.kruise.io", Resource: "imagepulljobs", Status: true, levels: tenants, Why: whyOwn},
+	{Group: "apps.kruise.io", Resource: "persistentpodstates", Status: true, levels: tenants, Why: whyOwn},
+	{Group: "apps.kruise.io", Resource: "podprobemarkers", Status: true, levels: tenants, Why: whyOwn},
+	{Group: "apps.kruise.io", Resource: "statefulsets", Status: true, Scale: true, levels: tenants, Why: whyOwn},
+	{Group: "apps.kruise.io", Resource: "uniteddeployments", Status: true, Scale: true, levels: tenants, Why: whyOwn},
+	{Group: "apps.kruise.io", Resource: "workloadspreads", Status: true, levels: tenants, Why: whyOwn},
+	{Group: "apps.kruise.io", Resource: "sidecarsets", Status: true, levels: readers, Why: whyAllTenants},
 	{Group: "apps.kruise.io", Resource: "resourcedistributions", Status: true, Why: whyCopies},
-	{Group: "policy.kruise.io", Resource: "podunavailablebudgets", Status: true, view: reads, edit: writes, admin: writes,
-		operator: reads, Why: whyOwn},
-	{Group: "rollouts.kruise.io", Resource: "rollouts", Status: true, view: reads, edit: writes, admin: writes,
-		operator: reads, Why: whyApproval},
-	{Group: "rollouts.kruise.io", Resource: "batchreleases", Status: true, view: reads, edit: writes, admin: writes,
-		operator: reads, Why: whyOwn},
-	{Group: "argoproj.io", Resource: "rollouts", Status: true, Scale: true, view: reads, edit: writes, admin: writes,
-		operator: reads, Why: whyOwn},
-	{Group: "argoproj.io", Resource: "workflows", view: reads, edit: writes, admin: writes, operator: reads, Why: whyOwn},
-	{Group: "argoproj.io", Resource: "cronworkflows", view: reads, edit: writes, admin: writes, operator: reads,
-		Why: whyOwn},
-	{Group: "argoproj.io", Resource: "workflowtemplates", view: reads, edit: writes, admin: writes, operator: reads,
-		Why: whyOwn},
-	{Group: "argoproj.io", Resource: "clusterworkflowtemplates", view: reads, edit: reads, admin: reads, operator: reads,
-		Why: whyAllTenants},
+	{Group: "policy.kruise.io", Resource: "podunavailablebudgets", Status: true, levels: tenants, Why: whyOwn},
+	{Group: "rollouts.kruise.io", Resource: "rollouts", Status: true, levels: tenants, Why: whyApproval},
+	{Group: "rollouts.kruise.io", Resource: "batchreleases", Status: true, levels: tenants, Why: whyOwn},
+	{Group: "argoproj.io", Resource: "rollouts", Status: true, Scale: true, levels: tenants, Why: whyOwn},
+	{Group: "argoproj.io", Resource: "workflows", levels: tenants, Why: whyOwn},
+	{Group: "argoproj.io", Resource: "cronworkflows", levels: tenants, Why: whyOwn},
+	{Group: "argoproj.io", Resource: "workflowtemplates", levels: tenants, Why: whyOwn},
+	{Group: "argoproj.io", Resource: "clusterworkflowtemplates", levels: readers, Why: whyAllTenants},
 }
 
 // Path is what each role may get of the hub's own addresses that are no objects.
@@ -294,34 +266,12 @@ func verbs(l level) []string {
 
 // levelOf returns what a role may do with the kind.
 func (d Decision) levelOf(role string) level {
-	switch role {
-	case Fleet:
-		return d.fleet
-	case View:
-		return d.view
-	case Edit:
-		return d.edit
-	case Admin:
-		return d.admin
-	case Operator:
-		return d.operator
-	}
-	return nothing
+	return map[string]level{Fleet: d.fleet, View: d.view, Edit: d.edit, Admin: d.admin, Operator: d.operator}[role]
 }
 
 // Allows reports whether a role may read the path.
 func (p Path) Allows(role string) bool {
-	switch role {
-	case Fleet:
-		return p.fleet
-	case View:
-		return p.view
-	case Edit:
-		return p.edit
-	case Admin:
-		return p.admin
-	}
-	return role == Operator && p.operator
+	return map[string]bool{Fleet: p.fleet, View: p.view, Edit: p.edit, Admin: p.admin, Operator: p.operator}[role]
 }
 
 // Names returns the roles' names, those with fewer rights first.
