@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/argosy-io/argosy/internal/core/admission/dialect"
@@ -112,7 +113,7 @@ func (d Defaulter) sidecarSet(u *unstructured.Unstructured, spec map[string]any)
 		return err
 	}
 	full, withoutImage := set.Spec.hashes()
-	u.SetAnnotations(merged(u.GetAnnotations(), map[string]string{sidecarHashAnnotation: full,
+	u.SetAnnotations(labels.Merge(u.GetAnnotations(), map[string]string{sidecarHashAnnotation: full,
 		sidecarHashNoImageAnnotation: withoutImage}))
 	return nil
 }

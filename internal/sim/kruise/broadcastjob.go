@@ -16,7 +16,10 @@ import (
 	corehelpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/klog/v2"
+	daemonutil "k8s.io/kubernetes/pkg/controller/daemon/util"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
 
 // Values of a BroadcastJob.
@@ -39,14 +42,6 @@ const (
 	jobUIDLabel  = "broadcastjob-controller-uid"
 )
 
-// BroadcastJob is the part of a BroadcastJob that the simulation acts on; it is the same in all versions.
-type BroadcastJob struct {
-	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata"`
-	Spec              BroadcastJobSpec   `json:"spec"`
-	Status            BroadcastJobStatus `json:"status"`
-}
-
 // BroadcastJobSpec is complete once admission has defaulted it; a nil or empty value then has the meaning of its
 // default.
 type BroadcastJobSpec struct {
@@ -64,28 +59,18 @@ type BroadcastJobSpec struct {
 
 // BroadcastJobStatus is all of a BroadcastJob's status.
 type BroadcastJobStatus struct {
-	Conditions     []JobCondition `json:"conditions,omitempty"`
-	StartTime      *metav1.Time   `json:"startTime,omitempty"`
-	CompletionTime *metav1.Time   `json:"completionTime,omitempty"`
-	Active         int32          `json:"active"`
-	Succeeded      int32          `json:"succeeded"`
-	Failed         int32          `json:"failed"`
-	Desired        int32          `json:"desired"`
-	Phase          string         `json:"phase,omitempty"`
-}
-
-// JobCondition is a condition of a BroadcastJob.
-type JobCondition struct {
-	Type               string                 `json:"type"`
-	Status             corev1.ConditionStatus `json:"status"`
-	LastProbeTime      metav1.Time            `json:"lastProbeTime,omitempty"`
-	LastTransitionTime metav1.Time            `json:"lastTransitionTime,omitempty"`
-	Reason             string                 `json:"reason,omitempty"`
-	Message            string                 `json:"message,omitempty"`
+	Conditions     []Condition  `json:"conditions,omitempty"`
+	StartTime      *metav1.Time `json:"startTime,omitempty"`
+	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
+	Active         int32        `json:"active"`
+	Succeeded      int32        `json:"succeeded"`
+	Failed         int32        `json:"failed"`
+	Desired        int32        `json:"desired"`
+	Phase          string       `json:"phase,omitempty"`
 }
 
 func (s *BroadcastJobStatus) finished() bool {
-	return slices.ContainsFunc(s.Conditions, func(c JobCondition) bool {
+	return slices.ContainsFunc(s.Conditions, func(c Condition) bool {
 		return (c.Type == jobComplete || c.Type == jobFailedCondition) && c.Status == corev1.ConditionTrue
 	})
 }
@@ -160,7 +145,8 @@ func decideBroadcastJob(job *BroadcastJob, pods []*corev1.Pod, nodes []corev1.No
 	on := map[string]bool{}
 	var running []*corev1.Pod
 	for _, p := range pods {
-		on[nodeOf(p)] = true
+		node, _ := daemonutil.GetTargetNodeName(p) // each has one
+		on[node] = true
 		switch {
 		case p.Status.Phase == corev1.PodSucceeded:
 			status.Succeeded++
@@ -183,10 +169,8 @@ func decideBroadcastJob(job *BroadcastJob, pods []*corev1.Pod, nodes []corev1.No
 	// 2. End, for good or bad.
 	end := func(condition, phase, reason, message string) {
 		status.Phase = phase
-		status.Conditions = append(status.Conditions, JobCondition{
-			Type: condition, Status: corev1.ConditionTrue, LastProbeTime: stamp, LastTransitionTime: stamp, Reason: reason,
-			Message: message,
-		})
+		status.Conditions = append(status.Conditions, Condition{Type: condition, Status: corev1.ConditionTrue,
+			LastProbeTime: &stamp, LastTransitionTime: stamp, Reason: reason, Message: message})
 		status.CompletionTime = &stamp
 		for _, p := range running {
 			s.remove = append(s.remove, removal{pod: p})
@@ -216,7 +200,7 @@ func decideBroadcastJob(job *BroadcastJob, pods []*corev1.Pod, nodes []corev1.No
 	status.Phase = jobRunning
 	limit := int32(math.MaxInt32)
 	if spec.Parallelism != nil {
-		if limit, err = share(spec.Parallelism, status.Desired, math.Ceil); err != nil {
+		if limit, err = share(spec.Parallelism, status.Desired, fleet.Up); err != nil {
 			return s, status, false, fmt.Errorf("parallelism: %w", err)
 		}
 	}
@@ -232,35 +216,7 @@ func broadcastPod(job *BroadcastJob, node, id string) *corev1.Pod {
 	delete(pod.Labels, "controller-revision-hash")
 	pod.Name = job.Name + "-" + id
 	pod.Labels[jobNameLabel], pod.Labels[jobUIDLabel] = job.Name, string(job.UID)
-	if pod.Spec.Affinity == nil {
-		pod.Spec.Affinity = &corev1.Affinity{}
-	}
-	if pod.Spec.Affinity.NodeAffinity == nil {
-		pod.Spec.Affinity.NodeAffinity = &corev1.NodeAffinity{}
-	}
 	// The terms of the template held when the node was chosen.
-	pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution = &corev1.NodeSelector{
-		NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-			MatchFields: []corev1.NodeSelectorRequirement{{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn,
-				Values: []string{node}}},
-		}}}
+	pod.Spec.Affinity = daemonutil.ReplaceDaemonSetPodNodeNameNodeAffinity(pod.Spec.Affinity, node)
 	return pod
-}
-
-// nodeOf returns the node that a pod of a BroadcastJob runs on, or is meant for.
-func nodeOf(p *corev1.Pod) string {
-	if p.Spec.NodeName != "" {
-		return p.Spec.NodeName
-	}
-	if a := p.Spec.Affinity; a != nil && a.NodeAffinity != nil &&
-		a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
-		for _, term := range a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
-			for _, f := range term.MatchFields {
-				if f.Key == metav1.ObjectNameField && len(f.Values) == 1 {
-					return f.Values[0]
-				}
-			}
-		}
-	}
-	return ""
 }

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 )
 
 // newID makes the random part of a pod's name.
@@ -16,7 +17,7 @@ type newID func() string
 // decideCloneSet returns what to do next for a CloneSet: finish in-place updates; else scale; else update.
 func decideCloneSet(cs *CloneSet, o observed, id newID) (steps, error) {
 	spec := &cs.Spec
-	replicas := orDefault(spec.Replicas, 1)
+	replicas := ptr.Deref(spec.Replicas, 1)
 	keep, err := keepOld(spec.UpdateStrategy.Partition, replicas)
 	if err != nil {
 		return steps{}, err
@@ -106,7 +107,7 @@ func decideCloneSet(cs *CloneSet, o observed, id newID) (steps, error) {
 				}
 				spare--
 			}
-			if s.remove = append(s.remove, removal{p, cs.claimsOf(p)}); int32(len(s.remove)) == total-wanted {
+			if s.remove = append(s.remove, removal{p, spec.claimsOf(p)}); int32(len(s.remove)) == total-wanted {
 				break
 			}
 		}
@@ -122,7 +123,7 @@ func decideCloneSet(cs *CloneSet, o observed, id newID) (steps, error) {
 				}
 				spare--
 			}
-			s.remove = append(s.remove, removal{p, cs.claimsOf(p)})
+			s.remove = append(s.remove, removal{p, spec.claimsOf(p)})
 		}
 		return s, nil
 	}
@@ -142,7 +143,7 @@ func decideCloneSet(cs *CloneSet, o observed, id newID) (steps, error) {
 			}
 			spare--
 		}
-		if !s.update(o, p, spec.UpdateStrategy.Type, cs.claimsOf(p)) {
+		if !s.update(o, p, spec.UpdateStrategy.Type, spec.claimsOf(p)) {
 			break
 		}
 	}
@@ -152,7 +153,7 @@ func decideCloneSet(cs *CloneSet, o observed, id newID) (steps, error) {
 // cloneSetStatus returns the status that belongs to what was observed; messages are the failures by condition type.
 // The duration says when the deadline for progress must be looked at again.
 func cloneSetStatus(cs *CloneSet, o observed, messages map[string]string) (CloneSetStatus, time.Duration, error) {
-	replicas := orDefault(cs.Spec.Replicas, 1)
+	replicas := ptr.Deref(cs.Spec.Replicas, 1)
 	keep, err := keepOld(cs.Spec.UpdateStrategy.Partition, replicas)
 	if err != nil {
 		return CloneSetStatus{}, 0, err
@@ -185,7 +186,7 @@ func progressing(cs *CloneSet, status CloneSetStatus, now time.Time) (*Condition
 	if cs.Spec.ProgressDeadlineSeconds == nil {
 		return nil, 0
 	}
-	replicas := orDefault(cs.Spec.Replicas, 1)
+	replicas := ptr.Deref(cs.Spec.Replicas, 1)
 	before := getCondition(cs.Status.Conditions, "Progressing")
 	stamp := metav1.NewTime(now.Truncate(time.Second))
 	c := Condition{Type: "Progressing", Status: corev1.ConditionTrue, LastTransitionTime: stamp, LastUpdateTime: &stamp}
@@ -234,20 +235,17 @@ func (o observed) clone(cs *CloneSet, id, revision string) creation {
 	}) {
 		pod.Spec.ReadinessGates = append(pod.Spec.ReadinessGates, corev1.PodReadinessGate{ConditionType: inPlaceReady})
 	}
-	out := creation{pod: pod}
-	for _, template := range cs.Spec.VolumeClaimTemplates {
-		claim := newClaim(template, &cs.ObjectMeta, cs.Spec.Selector, claimName(template.Name, pod.Name))
+	out := creation{pod, newClaims(cs.Spec.VolumeClaimTemplates, cs.Spec.Selector, pod)}
+	for _, claim := range out.claims {
 		claim.Labels[instanceIDLabel] = id
-		claim.OwnerReferences = []metav1.OwnerReference{controllerRef(cs, &cs.TypeMeta)}
-		mount(pod, template.Name, claim.Name)
-		out.claims = append(out.claims, claim)
+		claim.OwnerReferences = pod.OwnerReferences
 	}
 	return out
 }
 
 // claimsOf returns the names of the claims that a pod has of its own.
-func (cs *CloneSet) claimsOf(p *corev1.Pod) (names []string) {
-	for _, template := range cs.Spec.VolumeClaimTemplates {
+func (spec *CloneSetSpec) claimsOf(p *corev1.Pod) (names []string) {
+	for _, template := range spec.VolumeClaimTemplates {
 		names = append(names, claimName(template.Name, p.Name))
 	}
 	return names

@@ -435,13 +435,3 @@ func (r *reconciler) truncate(ctx context.Context, u *unstructured.Unstructured,
 	}
 	return client.IgnoreNotFound(r.client.Patch(ctx, u.DeepCopy(), client.RawPatch(types.MergePatchType, patch)))
 }
-
-// merged returns a with b over it.
-func merged(a, b map[string]string) map[string]string {
-	out := maps.Clone(a)
-	if out == nil {
-		out = map[string]string{}
-	}
-	maps.Copy(out, b)
-	return out
-}

@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
 
 // world is a member in memory: what was decided happens at once, what nodes do happens in tick, in any order.
@@ -419,31 +421,6 @@ func TestProgressHasADeadline(t *testing.T) {
 	}
 }
 
-func TestOrdinalsAreTheFirstOnesNotReserved(t *testing.T) {
-	for _, tt := range []struct {
-		replicas int32
-		reserved []intstr.IntOrString
-		want     []int
-	}{
-		{3, nil, []int{0, 1, 2}},
-		{0, nil, []int{}},
-		{3, []intstr.IntOrString{intstr.FromInt32(1)}, []int{0, 2, 3}},
-		{2, []intstr.IntOrString{intstr.FromString("0-2")}, []int{3, 4}},
-		{3, []intstr.IntOrString{intstr.FromString("1-2"), intstr.FromInt32(0), intstr.FromString("4")}, []int{3, 5, 6}},
-		{2, []intstr.IntOrString{intstr.FromString("0-5"), intstr.FromString("3-8")}, []int{9, 10}},
-	} {
-		got, err := ordinals(tt.replicas, tt.reserved)
-		if err != nil || !slices.Equal(got, tt.want) {
-			t.Errorf("%d without %v: %v, %v, want %v", tt.replicas, tt.reserved, got, err, tt.want)
-		}
-	}
-	for _, bad := range []string{"x", "3-1", "1-", ""} {
-		if got, err := ordinals(1, []intstr.IntOrString{intstr.FromString(bad)}); err == nil {
-			t.Errorf("%q is taken as %v", bad, got)
-		}
-	}
-}
-
 func newStatefulSet(t *testing.T, text string) *StatefulSet {
 	t.Helper()
 	u := object(t, text)
@@ -478,7 +455,7 @@ func TestAStatefulSetMakesItsPodsInOrder(t *testing.T) {
 	if most != 1 {
 		t.Errorf("%d pods unready at once, want 1", most)
 	}
-	set.Spec.ReserveOrdinals = []intstr.IntOrString{intstr.FromString("0-1")}
+	set.Spec.ReserveOrdinals = []any{"0-1"}
 	*set.Spec.Replicas = 2
 	w.statefulSet(t, set, func() {})
 	if want := []string{"db-2", "db-3"}; !slices.Equal(w.names(), want) {
@@ -516,7 +493,7 @@ func TestAStatefulSetUpdatesTheHighestOrdinalsFirst(t *testing.T) {
 		for _, p := range w.pods {
 			byName[p.Name] = revisionOf(p)
 		}
-		wanted, _ := ordinals(int32(replicas), set.Spec.ReserveOrdinals)
+		wanted, _ := fleet.FirstOrdinals(int64(replicas), set.Spec.ReserveOrdinals)
 		for i, n := range wanted {
 			want := w.update
 			if i < partition {

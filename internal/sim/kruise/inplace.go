@@ -7,6 +7,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/labels"
 )
 
 // inPlaceState is the part of the annotation that says an in-place update is under way, and what ran before it.
@@ -39,10 +40,7 @@ func updatedInPlace(p *corev1.Pod, revision string, template *corev1.PodTemplate
 	timestamp string) (*corev1.Pod, error) {
 	state := inPlaceState{Revision: revision, UpdateTimestamp: timestamp,
 		LastContainerStatuses: map[string]lastContainerID{}}
-	images := map[string]string{}
-	for _, c := range template.Spec.Containers {
-		images[c.Name] = c.Image
-	}
+	images := imagesOf(template.Spec.Containers)
 	out := p.DeepCopy()
 	for i := range out.Spec.Containers {
 		c := &out.Spec.Containers[i]
@@ -61,9 +59,9 @@ func updatedInPlace(p *corev1.Pod, revision string, template *corev1.PodTemplate
 	if err != nil {
 		return nil, err
 	}
-	out.Labels = merged(out.Labels, template.Labels)
+	out.Labels = labels.Merge(out.Labels, template.Labels)
 	out.Labels[appsv1.ControllerRevisionHashLabelKey] = revision
-	out.Annotations = merged(out.Annotations, template.Annotations)
+	out.Annotations = labels.Merge(out.Annotations, template.Annotations)
 	out.Annotations[inPlaceStateAnnotation] = string(data)
 	return out, nil
 }
@@ -80,10 +78,7 @@ func inPlaceDone(p *corev1.Pod) bool {
 	if json.Unmarshal([]byte(annotation), &state) != nil {
 		return false
 	}
-	wanted := map[string]string{}
-	for _, c := range p.Spec.Containers {
-		wanted[c.Name] = c.Image
-	}
+	wanted := imagesOf(p.Spec.Containers)
 	for name, last := range state.LastContainerStatuses {
 		done := false
 		for _, s := range p.Status.ContainerStatuses {
@@ -96,6 +91,15 @@ func inPlaceDone(p *corev1.Pod) bool {
 		}
 	}
 	return true
+}
+
+// imagesOf returns the images of containers by their names.
+func imagesOf(containers []corev1.Container) map[string]string {
+	images := map[string]string{}
+	for _, c := range containers {
+		images[c.Name] = c.Image
+	}
+	return images
 }
 
 // tagged returns an image with the tag that it has if none is written.

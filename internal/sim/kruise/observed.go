@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 )
 
 // observed is what a decision rests on. Nothing in it is written to.
@@ -59,12 +60,8 @@ func active(p *corev1.Pod) bool {
 func revisionOf(p *corev1.Pod) string { return p.Labels[appsv1.ControllerRevisionHashLabelKey] }
 
 func condition(p *corev1.Pod, t corev1.PodConditionType) *corev1.PodCondition {
-	for i := range p.Status.Conditions {
-		if p.Status.Conditions[i].Type == t {
-			return &p.Status.Conditions[i]
-		}
-	}
-	return nil
+	_, c := podutil.GetPodCondition(&p.Status, t)
+	return c
 }
 
 func ready(p *corev1.Pod) bool {
@@ -147,24 +144,20 @@ func (s *steps) update(o observed, p *corev1.Pod, policy string, claims []string
 }
 
 func setCondition(conditions []Condition, c Condition) []Condition {
-	for i, old := range conditions {
-		if old.Type != c.Type {
-			continue
-		}
-		if old.Status == c.Status {
-			c.LastTransitionTime = old.LastTransitionTime
-		}
-		conditions[i] = c
-		return conditions
+	old := getCondition(conditions, c.Type)
+	if old == nil {
+		return append(conditions, c)
 	}
-	return append(conditions, c)
+	if old.Status == c.Status {
+		c.LastTransitionTime = old.LastTransitionTime
+	}
+	*old = c
+	return conditions
 }
 
 func getCondition(conditions []Condition, t string) *Condition {
-	for i := range conditions {
-		if conditions[i].Type == t {
-			return &conditions[i]
-		}
+	if i := slices.IndexFunc(conditions, func(c Condition) bool { return c.Type == t }); i >= 0 {
+		return &conditions[i]
 	}
 	return nil
 }
@@ -181,11 +174,4 @@ func failureConditions(messages map[string]string, now time.Time) []Condition {
 	}
 	slices.SortFunc(out, func(a, b Condition) int { return cmp.Compare(a.Type, b.Type) })
 	return out
-}
-
-func orDefault[T any](p *T, d T) T {
-	if p == nil {
-		return d
-	}
-	return *p
 }

@@ -7,6 +7,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 )
 
 // controllerRef makes the object, in the version that it was read in, the controller of another.
@@ -20,7 +21,7 @@ func fromTemplate(template *corev1.PodTemplateSpec, set *metav1.ObjectMeta, owne
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace:       set.Namespace,
-			Labels:          merged(template.Labels, map[string]string{appsv1.ControllerRevisionHashLabelKey: revision}),
+			Labels:          labels.Merge(template.Labels, map[string]string{appsv1.ControllerRevisionHashLabelKey: revision}),
 			Annotations:     maps.Clone(template.Annotations),
 			Finalizers:      slices.Clone(template.Finalizers),
 			OwnerReferences: []metav1.OwnerReference{owner},
@@ -29,26 +30,21 @@ func fromTemplate(template *corev1.PodTemplateSpec, set *metav1.ObjectMeta, owne
 	}
 }
 
-// newClaim returns the claim of that name from its template, labelled as the set selects.
-func newClaim(template corev1.PersistentVolumeClaim, set *metav1.ObjectMeta, selector *metav1.LabelSelector,
-	name string) *corev1.PersistentVolumeClaim {
-	claim := template.DeepCopy()
-	claim.TypeMeta = metav1.TypeMeta{}
-	claim.Namespace, claim.Name = set.Namespace, name
-	claim.Status = corev1.PersistentVolumeClaimStatus{}
-	if selector != nil {
-		claim.Labels = merged(claim.Labels, selector.MatchLabels)
+// newClaims returns the claims of a new pod from their templates, labelled as the set selects, and mounts them.
+func newClaims(templates []corev1.PersistentVolumeClaim, selector *metav1.LabelSelector,
+	pod *corev1.Pod) (claims []*corev1.PersistentVolumeClaim) {
+	for _, template := range templates {
+		claim := template.DeepCopy()
+		claim.TypeMeta = metav1.TypeMeta{}
+		claim.Namespace, claim.Name = pod.Namespace, claimName(template.Name, pod.Name)
+		claim.Status = corev1.PersistentVolumeClaimStatus{}
+		if selector != nil {
+			claim.Labels = labels.Merge(claim.Labels, selector.MatchLabels)
+		}
+		claims = append(claims, claim)
+		pod.Spec.Volumes = slices.DeleteFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == template.Name })
+		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: template.Name, VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim.Name}}})
 	}
-	return claim
-}
-
-// mount makes the volume of that name the claim.
-func mount(pod *corev1.Pod, volume, claim string) {
-	pod.Spec.Volumes = slices.DeleteFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == volume })
-	pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{
-		Name: volume,
-		VolumeSource: corev1.VolumeSource{
-			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim},
-		},
-	})
+	return claims
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -22,6 +21,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
 
 // Annotations, labels and values of a SidecarSet.
@@ -37,14 +38,6 @@ const (
 	notUpdate                    = "NotUpdate"
 	afterApp                     = "AfterAppContainer"
 )
-
-// SidecarSet is the part of a SidecarSet that the simulation acts on, in either version.
-type SidecarSet struct {
-	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata"`
-	Spec              SidecarSetSpec   `json:"spec"`
-	Status            SidecarSetStatus `json:"status"`
-}
 
 // SidecarSetSpec says what is injected into which pods, and how the pods follow its changes.
 type SidecarSetSpec struct {
@@ -96,8 +89,8 @@ type injectedBy struct {
 	ControllerRevision string   `json:"controllerRevision"`
 }
 
-// revision names what the set injects.
-func (s *SidecarSet) revision() string {
+// sidecarRevision names what the set injects.
+func sidecarRevision(s *SidecarSet) string {
 	full, _ := s.Spec.hashes()
 	return s.Name + "-" + full
 }
@@ -123,17 +116,12 @@ func hashOf(v any) string {
 }
 
 // selects reports whether pods with these labels, in a namespace with those, are the set's to inject.
-func (s *SidecarSet) selects(podLabels map[string]string, namespace string, namespaceLabels map[string]string) bool {
-	if namespace == "kube-system" || namespace == "kube-public" {
-		return false
-	}
-	if s.Spec.Namespace != "" && s.Spec.Namespace != namespace {
-		return false
-	}
-	if s.Spec.NamespaceSelector != nil && !matches(s.Spec.NamespaceSelector, namespaceLabels) {
-		return false
-	}
-	return s.Spec.Selector != nil && matches(s.Spec.Selector, podLabels)
+func (s *SidecarSetSpec) selects(podLabels map[string]string, namespace string,
+	namespaceLabels map[string]string) bool {
+	return namespace != metav1.NamespaceSystem && namespace != metav1.NamespacePublic &&
+		(s.Namespace == "" || s.Namespace == namespace) &&
+		(s.NamespaceSelector == nil || matches(s.NamespaceSelector, namespaceLabels)) &&
+		s.Selector != nil && matches(s.Selector, podLabels)
 }
 
 func matches(selector *metav1.LabelSelector, with map[string]string) bool {
@@ -150,7 +138,7 @@ func inject(pod *corev1.Pod, sets []*SidecarSet, now time.Time) error {
 	for _, set := range sets {
 		hash, withoutImage := set.Spec.hashes()
 		state := injectedBy{UpdateTimestamp: now.UTC().Format(time.RFC3339), SidecarSetName: set.Name,
-			ControllerRevision: set.revision()}
+			ControllerRevision: sidecarRevision(set)}
 		for _, c := range set.Spec.Containers {
 			state.SidecarList = append(state.SidecarList, c.Name)
 			if c.PodInjectPolicy == afterApp {
@@ -174,7 +162,7 @@ func inject(pod *corev1.Pod, sets []*SidecarSet, now time.Time) error {
 		names = append(names, set.Name)
 	}
 	pod.Spec.Containers = slices.Concat(before, pod.Spec.Containers, after)
-	pod.Annotations = merged(pod.Annotations, map[string]string{injectedListAnnotation: strings.Join(names, ",")})
+	pod.Annotations = labels.Merge(pod.Annotations, map[string]string{injectedListAnnotation: strings.Join(names, ",")})
 	return setInjected(pod, full, bare)
 }
 
@@ -218,7 +206,7 @@ func injectedState(pod *corev1.Pod, annotation string) map[string]injectedBy {
 // was injected into; a pod whose sidecars differ in more than images stays as it is until it is recreated.
 func decideSidecarSet(set *SidecarSet, pods []*corev1.Pod) (update []*corev1.Pod, status SidecarSetStatus, err error) {
 	hash, withoutImage := set.Spec.hashes()
-	status = SidecarSetStatus{ObservedGeneration: set.Generation, LatestRevision: set.revision()}
+	status = SidecarSetStatus{ObservedGeneration: set.Generation, LatestRevision: sidecarRevision(set)}
 	var old []*corev1.Pod
 	var down int32
 	for _, p := range pods {
@@ -251,7 +239,7 @@ func decideSidecarSet(set *SidecarSet, pods []*corev1.Pod) (update []*corev1.Pod
 	}
 	most := int32(1)
 	if strategy.MaxUnavailable != nil {
-		if most, err = share(strategy.MaxUnavailable, status.MatchedPods, math.Ceil); err != nil {
+		if most, err = share(strategy.MaxUnavailable, status.MatchedPods, fleet.Up); err != nil {
 			return nil, status, fmt.Errorf("maxUnavailable: %w", err)
 		}
 	}
@@ -280,10 +268,7 @@ func decideSidecarSet(set *SidecarSet, pods []*corev1.Pod) (update []*corev1.Pod
 
 // runsImages reports whether the pod's sidecars run what its spec asks for.
 func runsImages(p *corev1.Pod, sidecars []Sidecar) bool {
-	wanted := map[string]string{}
-	for _, c := range p.Spec.Containers {
-		wanted[c.Name] = c.Image
-	}
+	wanted := imagesOf(p.Spec.Containers)
 	for _, c := range sidecars {
 		if !slices.ContainsFunc(p.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool {
 			return s.Name == c.Name && tagged(s.Image) == tagged(wanted[c.Name])
@@ -309,7 +294,7 @@ func withSidecarImages(p *corev1.Pod, set *SidecarSet, now time.Time) (*corev1.P
 	full, bare := injectedState(p, sidecarHashAnnotation), injectedState(p, sidecarHashNoImageAnnotation)
 	hash, _ := set.Spec.hashes()
 	state := full[set.Name]
-	state.SidecarSetHash, state.ControllerRevision, state.UpdateTimestamp = hash, set.revision(),
+	state.SidecarSetHash, state.ControllerRevision, state.UpdateTimestamp = hash, sidecarRevision(set),
 		now.UTC().Format(time.RFC3339)
 	full = maps.Clone(full)
 	full[set.Name] = state
@@ -404,7 +389,7 @@ func (i *Injector) Inject(ctx context.Context, pod *corev1.Pod) (bool, error) {
 			return false, fmt.Errorf("read SidecarSet %s: %w", all[n].GetName(), err)
 		}
 		if set.DeletionTimestamp == nil && !set.Spec.InjectionStrategy.Paused &&
-			set.selects(pod.Labels, pod.Namespace, namespace.Labels) {
+			set.Spec.selects(pod.Labels, pod.Namespace, namespace.Labels) {
 			sets = append(sets, set)
 		}
 	}

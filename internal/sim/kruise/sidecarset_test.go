@@ -71,7 +71,7 @@ func TestSidecarsAreInjectedInOrder(t *testing.T) {
 		t.Errorf("pod %+v", p)
 	}
 	if state := injectedState(p, sidecarHashAnnotation)["mesh"]; !slices.Equal(state.SidecarList,
-		[]string{"log", "proxy"}) || state.ControllerRevision != sidecars(t, "log:1").revision() {
+		[]string{"log", "proxy"}) || state.ControllerRevision != sidecarRevision(sidecars(t, "log:1")) {
 		t.Errorf("annotation %+v", state)
 	}
 }
@@ -80,19 +80,19 @@ func TestSelectedPods(t *testing.T) {
 	set := sidecars(t, "log:1")
 	web := map[string]string{"app": "web"}
 	for namespace, want := range map[string]bool{"default": true, "kube-system": false, "kube-public": false} {
-		if got := set.selects(web, namespace, nil); got != want {
+		if got := set.Spec.selects(web, namespace, nil); got != want {
 			t.Errorf("in %s: %v", namespace, got)
 		}
 	}
-	if set.selects(map[string]string{"app": "shop"}, "default", nil) {
+	if set.Spec.selects(map[string]string{"app": "shop"}, "default", nil) {
 		t.Error("another app is selected")
 	}
 	set.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"mesh": "on"}}
-	if set.selects(web, "default", nil) || !set.selects(web, "default", map[string]string{"mesh": "on"}) {
+	if set.Spec.selects(web, "default", nil) || !set.Spec.selects(web, "default", map[string]string{"mesh": "on"}) {
 		t.Error("the namespace's labels do not count")
 	}
 	set.Spec.NamespaceSelector, set.Spec.Namespace = nil, "other"
-	if set.selects(web, "default", nil) {
+	if set.Spec.selects(web, "default", nil) {
 		t.Error("the namespace of v1alpha1 does not count")
 	}
 }
@@ -137,7 +137,7 @@ func TestSidecarsAreUpdatedAsFarAsTheStrategyLets(t *testing.T) {
 				}
 				if status.MatchedPods != 6 || int(status.UpdatedPods) != updated || int(status.UpdatedReadyPods) != updated ||
 					status.ReadyPods != 6 ||
-					status.ObservedGeneration != 3 || status.LatestRevision != set.revision() {
+					status.ObservedGeneration != 3 || status.LatestRevision != sidecarRevision(set) {
 					t.Fatalf("pass %d: status %+v with %d updated", pass, status, updated)
 				}
 				for _, p := range update {

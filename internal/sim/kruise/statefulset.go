@@ -1,6 +1,7 @@
 package kruise
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -8,49 +9,17 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
-)
+	"k8s.io/utils/ptr"
 
-// ordinals returns the first replicas ordinals that are not reserved, ascending.
-func ordinals(replicas int32, reserved []intstr.IntOrString) ([]int, error) {
-	type span struct{ first, last int }
-	var spans []span
-	for _, r := range reserved {
-		if r.Type == intstr.Int {
-			spans = append(spans, span{int(r.IntVal), int(r.IntVal)})
-			continue
-		}
-		from, to, isRange := strings.Cut(r.StrVal, "-")
-		if !isRange {
-			to = from
-		}
-		first, err1 := strconv.Atoi(strings.TrimSpace(from))
-		last, err2 := strconv.Atoi(strings.TrimSpace(to))
-		if err1 != nil || err2 != nil || last < first {
-			return nil, fmt.Errorf("reserveOrdinals: invalid value %q: neither a number nor a range such as 3-5", r.StrVal)
-		}
-		spans = append(spans, span{first, last})
-	}
-	out := make([]int, 0, replicas)
-next:
-	for n := 0; len(out) < int(replicas); n++ {
-		for _, s := range spans {
-			if s.first <= n && n <= s.last {
-				n = s.last
-				continue next
-			}
-		}
-		out = append(out, n)
-	}
-	return out, nil
-}
+	"github.com/argosy-io/argosy/internal/core/workload/fleet"
+)
 
 // decideStatefulSet returns what to do next for an Advanced StatefulSet: finish in-place updates; make the pods of its
 // ordinals and remove the others, one by one unless the policy is Parallel; then update from the highest ordinal down.
 func decideStatefulSet(set *StatefulSet, o observed) (steps, error) {
 	spec := &set.Spec
-	replicas := orDefault(spec.Replicas, 1)
-	wanted, err := ordinals(replicas, spec.ReserveOrdinals)
+	replicas := ptr.Deref(spec.Replicas, 1)
+	wanted, err := fleet.FirstOrdinals(int64(replicas), spec.ReserveOrdinals)
 	if err != nil {
 		return steps{}, err
 	}
@@ -61,7 +30,7 @@ func decideStatefulSet(set *StatefulSet, o observed) (steps, error) {
 	s := o.common(minReady)
 	up := func(p *corev1.Pod) bool { return p != nil && active(p) && available(p, minReady, o.now) }
 
-	byOrdinal := map[int]*corev1.Pod{}
+	byOrdinal := map[int64]*corev1.Pod{}
 	var condemned []*corev1.Pod
 	for _, p := range o.pods {
 		n, ok := ordinalOf(set.Name, p.Name)
@@ -76,7 +45,7 @@ func decideStatefulSet(set *StatefulSet, o observed) (steps, error) {
 	slices.SortFunc(condemned, func(a, b *corev1.Pod) int {
 		m, _ := ordinalOf(set.Name, a.Name)
 		n, _ := ordinalOf(set.Name, b.Name)
-		return n - m
+		return cmp.Compare(n, m)
 	})
 	var down int32
 	for _, n := range wanted {
@@ -152,13 +121,13 @@ func (spec *StatefulSetSpec) rolling(replicas int32) (partition, maxDown int32, 
 		return 0, 1, recreate, false, 0, nil
 	}
 	maxDown, err = atLeastOne(r.MaxUnavailable, replicas)
-	return min(max(0, orDefault(r.Partition, 0)), replicas), maxDown, r.PodUpdatePolicy, r.Paused,
-		orDefault(r.MinReadySeconds, 0), err
+	return min(max(0, ptr.Deref(r.Partition, 0)), replicas), maxDown, r.PodUpdatePolicy, r.Paused,
+		ptr.Deref(r.MinReadySeconds, 0), err
 }
 
 // statefulSetStatus returns the status that belongs to what was observed; messages are the failures by condition type.
 func statefulSetStatus(set *StatefulSet, o observed, messages map[string]string) (StatefulSetStatus, error) {
-	replicas := orDefault(set.Spec.Replicas, 1)
+	replicas := ptr.Deref(set.Spec.Replicas, 1)
 	_, _, _, _, minReady, err := set.Spec.rolling(replicas)
 	if err != nil {
 		return StatefulSetStatus{}, err
@@ -182,30 +151,24 @@ func statefulSetStatus(set *StatefulSet, o observed, messages map[string]string)
 }
 
 // member returns the pod of an ordinal with its claims.
-func (o observed) member(set *StatefulSet, n int, revision string) creation {
+func (o observed) member(set *StatefulSet, n int64, revision string) creation {
 	pod := fromTemplate(o.revisions[revision], &set.ObjectMeta, controllerRef(set, &set.TypeMeta), revision)
 	pod.Name = fmt.Sprintf("%s-%d", set.Name, n)
 	pod.Labels["statefulset.kubernetes.io/pod-name"] = pod.Name
-	pod.Labels["apps.kubernetes.io/pod-index"] = strconv.Itoa(n)
+	pod.Labels["apps.kubernetes.io/pod-index"] = strconv.FormatInt(n, 10)
 	pod.Spec.Hostname = pod.Name
 	pod.Spec.Subdomain = set.Spec.ServiceName
-	out := creation{pod: pod}
-	for _, template := range set.Spec.VolumeClaimTemplates {
-		claim := newClaim(template, &set.ObjectMeta, set.Spec.Selector, claimName(template.Name, pod.Name))
-		mount(pod, template.Name, claim.Name)
-		out.claims = append(out.claims, claim)
-	}
-	return out
+	return creation{pod, newClaims(set.Spec.VolumeClaimTemplates, set.Spec.Selector, pod)}
 }
 
 func claimName(claim, pod string) string { return claim + "-" + pod }
 
 // ordinalOf reads the ordinal from a pod's name.
-func ordinalOf(set, pod string) (int, bool) {
+func ordinalOf(set, pod string) (int64, bool) {
 	rest, ok := strings.CutPrefix(pod, set+"-")
 	if !ok {
 		return 0, false
 	}
-	n, err := strconv.Atoi(rest)
+	n, err := strconv.ParseInt(rest, 10, 64)
 	return n, err == nil && n >= 0
 }

@@ -38,13 +38,22 @@ const (
 	parallel      = "Parallel"
 )
 
-// CloneSet is the part of a CloneSet v1alpha1 that the simulation acts on.
-type CloneSet struct {
+// Object is the part of an object that the simulation acts on.
+type Object[Spec, Status any] struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
-	Spec              CloneSetSpec   `json:"spec"`
-	Status            CloneSetStatus `json:"status"`
+	Spec              Spec   `json:"spec"`
+	Status            Status `json:"status"`
 }
+
+// The kinds that are simulated: a CloneSet of v1alpha1, a StatefulSet of v1beta1, the others in any version.
+type (
+	CloneSet         = Object[CloneSetSpec, CloneSetStatus]
+	StatefulSet      = Object[StatefulSetSpec, StatefulSetStatus]
+	BroadcastJob     = Object[BroadcastJobSpec, BroadcastJobStatus]
+	SidecarSet       = Object[SidecarSetSpec, SidecarSetStatus]
+	UnitedDeployment = Object[UnitedDeploymentSpec, UnitedDeploymentStatus]
+)
 
 // CloneSetSpec is complete once admission has defaulted it; a nil value then has the meaning of its default.
 type CloneSetSpec struct {
@@ -118,22 +127,16 @@ type CloneSetStatus struct {
 	ExpectedUpdatedReplicas int32 `json:"expectedUpdatedReplicas"`
 }
 
-// Condition is a condition of a CloneSet or a StatefulSet; the latter has no lastUpdateTime.
+// Condition is a condition. Only those of CloneSets have a lastUpdateTime, and only those of BroadcastJobs a
+// lastProbeTime.
 type Condition struct {
 	Type               string                 `json:"type"`
 	Status             corev1.ConditionStatus `json:"status"`
+	LastProbeTime      *metav1.Time           `json:"lastProbeTime,omitempty"`
 	LastTransitionTime metav1.Time            `json:"lastTransitionTime,omitempty"`
 	LastUpdateTime     *metav1.Time           `json:"lastUpdateTime,omitempty"`
 	Reason             string                 `json:"reason,omitempty"`
 	Message            string                 `json:"message,omitempty"`
-}
-
-// StatefulSet is the part of an Advanced StatefulSet v1beta1 that the simulation acts on.
-type StatefulSet struct {
-	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata"`
-	Spec              StatefulSetSpec   `json:"spec"`
-	Status            StatefulSetStatus `json:"status"`
 }
 
 // StatefulSetSpec is complete once admission has defaulted it; a nil value then has the meaning of its default.
@@ -154,7 +157,7 @@ type StatefulSetSpec struct {
 			MinReadySeconds *int32              `json:"minReadySeconds,omitempty"`
 		} `json:"rollingUpdate,omitempty"`
 	} `json:"updateStrategy"`
-	ReserveOrdinals []intstr.IntOrString `json:"reserveOrdinals,omitempty"`
+	ReserveOrdinals []any `json:"reserveOrdinals,omitempty"`
 }
 
 // StatefulSetStatus is the status of an Advanced StatefulSet.

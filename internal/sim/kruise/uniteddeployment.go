@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -13,10 +12,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
 
 // Labels and conditions of a UnitedDeployment.
@@ -30,14 +33,6 @@ const (
 	subsetProvisioned = "SubsetProvisioned"
 	subsetUpdated     = "SubsetUpdated"
 )
-
-// UnitedDeployment is the part of a UnitedDeployment that the simulation acts on, in either version.
-type UnitedDeployment struct {
-	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata"`
-	Spec              UnitedDeploymentSpec   `json:"spec"`
-	Status            UnitedDeploymentStatus `json:"status"`
-}
 
 // UnitedDeploymentSpec is a template of one kind of workload, and the subsets that it is made for.
 type UnitedDeploymentSpec struct {
@@ -125,14 +120,11 @@ func (spec *UnitedDeploymentSpec) embedded() (name string, workload map[string]a
 
 const templateNames = "statefulSetTemplate, advancedStatefulSetTemplate, cloneSetTemplate, or deploymentTemplate"
 
-// halfUp rounds to the nearest, halves up.
-func halfUp(x float64) float64 { return math.Floor(x + 0.5) }
-
 // allocate is how many replicas each subset gets, in their order. Subsets with replicas get those, and the others
 // share the rest as evenly as it goes, the first ones one more.
 func (spec *UnitedDeploymentSpec) allocate() ([]int32, error) {
 	out := make([]int32, len(spec.Topology.Subsets))
-	total := orDefault(spec.Replicas, 0)
+	total := ptr.Deref(spec.Replicas, 0)
 	rest := total
 	var open []int
 	for i, s := range spec.Topology.Subsets {
@@ -140,7 +132,7 @@ func (spec *UnitedDeploymentSpec) allocate() ([]int32, error) {
 			open = append(open, i)
 			continue
 		}
-		n, err := share(s.Replicas, total, halfUp)
+		n, err := share(s.Replicas, total, fleet.HalfUp)
 		if err != nil {
 			return nil, fmt.Errorf("subset %s: replicas: %w", s.Name, err)
 		}
@@ -437,7 +429,7 @@ func (r *reconciler) applySubsets(ctx context.Context, s subsetSteps) error {
 		next := have.DeepCopy()
 		next.Object["spec"] = runtime.DeepCopyJSON(want.Object["spec"].(map[string]any))
 		next.SetLabels(want.GetLabels())
-		next.SetAnnotations(merged(have.GetAnnotations(), want.GetAnnotations()))
+		next.SetAnnotations(labels.Merge(have.GetAnnotations(), want.GetAnnotations()))
 		keepVolumeClaims(have, next)
 		if err := r.client.Update(ctx, next); err != nil {
 			errs = append(errs, fmt.Errorf("update %s %s: %w", have.GetKind(), have.GetName(), err))

@@ -147,6 +147,15 @@ func tooManyOrdinals(n int64) error {
 	return fmt.Errorf("%d replicas are too many for unique ordinals; the maximum is %d", n, mostOrdinals)
 }
 
+// FirstOrdinals returns the ordinals that a StatefulSet of n replicas runs with a list of reserveOrdinals.
+func FirstOrdinals(n int64, reserved []any) ([]int64, error) {
+	set, err := parseOrdinals(reserved)
+	if err != nil {
+		return nil, fmt.Errorf("reserveOrdinals: %w", err)
+	}
+	return firstOrdinals(n, set)
+}
+
 // firstOrdinals returns the first n ordinals that are not reserved. OpenKruise runs these.
 func firstOrdinals(n int64, reserved ordinals) ([]int64, error) {
 	if n > mostOrdinals {

@@ -37,6 +37,30 @@ func TestOrdinalsAreNumbersAndRanges(t *testing.T) {
 	}
 }
 
+func TestFirstOrdinalsAreThoseNotReserved(t *testing.T) {
+	for _, tt := range []struct {
+		replicas int64
+		reserved []any
+		want     []int64
+	}{
+		{3, nil, []int64{0, 1, 2}},
+		{0, nil, []int64{}},
+		{3, []any{int64(1)}, []int64{0, 2, 3}},
+		{2, []any{"0-2"}, []int64{3, 4}},
+		{3, []any{"1-2", int64(0), "4"}, []int64{3, 5, 6}},
+		{2, []any{"0-5", "3-8"}, []int64{9, 10}},
+	} {
+		if got, err := FirstOrdinals(tt.replicas, tt.reserved); err != nil || !slices.Equal(got, tt.want) {
+			t.Errorf("%d without %v: %v, %v, want %v", tt.replicas, tt.reserved, got, err, tt.want)
+		}
+	}
+	for _, wrong := range []any{"x", "3-1", "1-", ""} {
+		if got, err := FirstOrdinals(1, []any{wrong}); err == nil {
+			t.Errorf("%q is taken as %v", wrong, got)
+		}
+	}
+}
+
 func TestManyReservedOrdinalsAreRanges(t *testing.T) {
 	if got := fmt.Sprint(parsed(t, "0-2", int64(5)).reserved()); got != "[0 1 2 5]" {
 		t.Errorf("a few are %s", got)
