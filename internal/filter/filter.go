@@ -1,15 +1,21 @@
-// Package filter has the event filters that several controllers use. A watch of objects emits no generic events, so
-// no filter is about them.
+// Package filter has the event filters that several controllers use, and lists what an event concerns. A watch of
+// objects emits no generic events, so no filter is about them.
 package filter
 
 import (
+	"context"
+	"fmt"
 	"maps"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
 // AfterStart passes all events except those for the objects that exist when the hub starts.
@@ -61,4 +67,21 @@ func Touched(e event.UpdateEvent) bool {
 	return before.GetGeneration() != now.GetGeneration() || !maps.Equal(before.GetLabels(), now.GetLabels()) ||
 		!maps.Equal(before.GetAnnotations(), now.GetAnnotations()) ||
 		!slices.Equal(before.GetFinalizers(), now.GetFinalizers())
+}
+
+// Listed returns requests for the objects of a list that pass; all of them if pass is nil. If they cannot be listed, it
+// logs the error and returns none.
+func Listed(ctx context.Context, r client.Reader, list client.ObjectList, pass func(client.Object) bool,
+	opts ...client.ListOption) (requests []reconcile.Request) {
+	if err := r.List(ctx, list, append(opts, client.UnsafeDisableDeepCopy)...); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "list what an event concerns", "list", fmt.Sprintf("%T", list))
+		return nil
+	}
+	_ = meta.EachListItem(list, func(o runtime.Object) error {
+		if obj := o.(client.Object); pass == nil || pass(obj) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(obj)})
+		}
+		return nil
+	})
+	return requests
 }

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -40,21 +41,9 @@ type Config struct {
 }
 
 func (m Member) withDefaults() Member {
-	if m.Nodes == 0 {
-		m.Nodes = 3
-	}
-	if m.NodeCPU == "" {
-		m.NodeCPU = "32"
-	}
-	if m.NodeMemory == "" {
-		m.NodeMemory = "128Gi"
-	}
-	if m.NodePods == "" {
-		m.NodePods = "250"
-	}
-	if m.OpenKruise == "" {
-		m.OpenKruise = kruise.Release1_8
-	}
+	m.Nodes = cmp.Or(m.Nodes, 3)
+	m.NodeCPU, m.NodeMemory, m.NodePods = cmp.Or(m.NodeCPU, "32"), cmp.Or(m.NodeMemory, "128Gi"), cmp.Or(m.NodePods, "250")
+	m.OpenKruise = cmp.Or(m.OpenKruise, kruise.Release1_8)
 	return m
 }
 

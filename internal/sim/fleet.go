@@ -4,10 +4,13 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"log"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -50,7 +53,7 @@ func Start(ctx context.Context, o Options) (*Fleet, error) {
 	if o.Log == nil {
 		o.Log = io.Discard
 	}
-	log := &lockedWriter{w: o.Log}
+	logger := log.New(o.Log, "", 0)
 	f := &Fleet{}
 	names, ports := map[string]bool{}, map[int]bool{}
 	for _, m := range o.Members {
@@ -63,7 +66,7 @@ func Start(ctx context.Context, o Options) (*Fleet, error) {
 				m.OpenKruise)
 		}
 		names[m.Name] = true
-		r, err := prepare(o.Binary, filepath.Join(o.Dir, m.Name), m, ports, log)
+		r, err := prepare(o.Binary, filepath.Join(o.Dir, m.Name), m, ports, logger)
 		if err != nil {
 			return nil, fmt.Errorf("prepare member %q: %w", m.Name, err)
 		}
@@ -117,33 +120,13 @@ func (f *Fleet) WriteKubeconfig(file string) error {
 		if err != nil {
 			return fmt.Errorf("read the kubeconfig of member %q: %w", r.Name, err)
 		}
-		for name, v := range c.Clusters {
-			merged.Clusters[name] = v
-		}
-		for name, v := range c.AuthInfos {
-			merged.AuthInfos[name] = v
-		}
-		for name, v := range c.Contexts {
-			merged.Contexts[name] = v
-		}
-		if merged.CurrentContext == "" {
-			merged.CurrentContext = c.CurrentContext
-		}
+		maps.Copy(merged.Clusters, c.Clusters)
+		maps.Copy(merged.AuthInfos, c.AuthInfos)
+		maps.Copy(merged.Contexts, c.Contexts)
+		merged.CurrentContext = cmp.Or(merged.CurrentContext, c.CurrentContext)
 	}
 	if err := clientcmd.WriteToFile(*merged, file); err != nil {
 		return fmt.Errorf("write the fleet's kubeconfig: %w", err)
 	}
 	return nil
-}
-
-// lockedWriter keeps the lines of members apart.
-type lockedWriter struct {
-	mu sync.Mutex
-	w  io.Writer
-}
-
-func (l *lockedWriter) printf(format string, args ...any) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	fmt.Fprintf(l.w, format+"\n", args...)
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -34,7 +35,7 @@ type Running struct {
 	Server string
 
 	binary string
-	log    *lockedWriter
+	log    *log.Logger
 
 	life sync.Mutex // held while starting or stopping
 	mu   sync.Mutex
@@ -52,7 +53,7 @@ type process struct {
 
 // prepare makes the member's folder, or takes the port from a folder that was used before. Ports are not to be
 // taken by another member of the fleet, and the one chosen is added to them.
-func prepare(binary, dir string, m Member, ports map[int]bool, log *lockedWriter) (*Running, error) {
+func prepare(binary, dir string, m Member, ports map[int]bool, logger *log.Logger) (*Running, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -74,7 +75,7 @@ func prepare(binary, dir string, m Member, ports map[int]bool, log *lockedWriter
 		Kubeconfig: KubeconfigFile(dir),
 		Server:     "https://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(c.Port)),
 		binary:     binary,
-		log:        log,
+		log:        logger,
 	}, nil
 }
 
@@ -137,7 +138,7 @@ func (r *Running) start(ctx context.Context) error {
 	select {
 	case line := <-lines:
 		if line == ReportReady {
-			r.log.printf("member %s is ready after %v: %s, pid %d", r.Name, time.Since(begin).Round(10*time.Millisecond),
+			r.log.Printf("member %s is ready after %v: %s, pid %d", r.Name, time.Since(begin).Round(10*time.Millisecond),
 				r.Server, p.pid)
 			return nil
 		}

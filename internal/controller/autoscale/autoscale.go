@@ -68,8 +68,7 @@ type reconciler struct {
 	events   commit.Events
 	reported commit.Dedup[types.NamespacedName]
 
-	mu        sync.Mutex
-	histories map[types.NamespacedName]remembered
+	histories sync.Map // types.NamespacedName → remembered
 }
 
 // remembered is the in-memory state of a FederatedHPA. It is dropped when the UID changes.
@@ -87,8 +86,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		o.Interval = DefaultInterval
 	}
 	r := &reconciler{Options: o, client: mgr.GetClient(), live: mgr.GetAPIReader(),
-		events:    commit.Recorder(mgr, "federatedHPA-controller"),
-		histories: map[types.NamespacedName]remembered{}}
+		events: commit.Recorder(mgr, "federatedHPA-controller")}
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &autoscalingv1alpha1.FederatedHPA{}, byTarget,
 		func(obj client.Object) []string {
 			return []string{targetKey(obj.(*autoscalingv1alpha1.FederatedHPA))}

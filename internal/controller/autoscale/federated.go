@@ -324,22 +324,14 @@ func without(all []autoscalingv2.HorizontalPodAutoscalerCondition,
 }
 
 func (r *reconciler) history(f *autoscalingv1alpha1.FederatedHPA) autoscale.History {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if h := r.histories[client.ObjectKeyFromObject(f)]; h.uid == f.UID {
-		return h.history
+	if h, known := r.histories.Load(client.ObjectKeyFromObject(f)); known && h.(remembered).uid == f.UID {
+		return h.(remembered).history
 	}
 	return autoscale.History{}
 }
 
 func (r *reconciler) remember(f *autoscalingv1alpha1.FederatedHPA, h autoscale.History) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.histories[client.ObjectKeyFromObject(f)] = remembered{f.UID, h}
+	r.histories.Store(client.ObjectKeyFromObject(f), remembered{f.UID, h})
 }
 
-func (r *reconciler) forget(key types.NamespacedName) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.histories, key)
-}
+func (r *reconciler) forget(key types.NamespacedName) { r.histories.Delete(key) }

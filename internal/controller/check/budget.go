@@ -35,19 +35,11 @@ func setupBudgets(mgr ctrl.Manager, r *reconciler) error {
 }
 
 // guardsOf returns the guards that use a check for their error budget.
-func (r *reconciler) guardsOf(ctx context.Context, c client.Object) (requests []reconcile.Request) {
-	var list releasev1alpha1.ReleaseGuardList
-	if err := r.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "list ReleaseGuards")
-		return nil
-	}
-	for i := range list.Items {
-		g := &list.Items[i]
-		if ref := budgetCheck(g); ref != nil && ref.Namespace == c.GetNamespace() && ref.Name == c.GetName() {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(g)})
-		}
-	}
-	return requests
+func (r *reconciler) guardsOf(ctx context.Context, c client.Object) []reconcile.Request {
+	return filter.Listed(ctx, r.client, &releasev1alpha1.ReleaseGuardList{}, func(g client.Object) bool {
+		ref := budgetCheck(g.(*releasev1alpha1.ReleaseGuard))
+		return ref != nil && ref.Namespace == c.GetNamespace() && ref.Name == c.GetName()
+	})
 }
 
 // budgetCheck is the check of a guard's error budget; nil without one.

@@ -3,6 +3,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -52,15 +53,9 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	if o.Thresholds.Success == 0 {
-		o.Thresholds.Success = 30 * time.Second
-	}
-	if o.Thresholds.Failure == 0 {
-		o.Thresholds.Failure = 30 * time.Second
-	}
-	if o.StatusUpdateFrequency == 0 {
-		o.StatusUpdateFrequency = 10 * time.Second
-	}
+	o.Thresholds.Success = cmp.Or(o.Thresholds.Success, 30*time.Second)
+	o.Thresholds.Failure = cmp.Or(o.Thresholds.Failure, 30*time.Second)
+	o.StatusUpdateFrequency = cmp.Or(o.StatusUpdateFrequency, 10*time.Second)
 	if o.Grants == nil {
 		o.Grants = acting.Fixed(access.Grants{})
 	}
@@ -137,14 +132,5 @@ func clusterOfSpace(_ context.Context, obj client.Object) []reconcile.Request {
 
 // allClusters maps a policy to all clusters.
 func (l *lifecycle) allClusters(ctx context.Context, _ client.Object) []reconcile.Request {
-	var list clusterv1alpha1.ClusterList
-	if err := l.client.List(ctx, &list); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "list clusters")
-		return nil
-	}
-	requests := make([]reconcile.Request, len(list.Items))
-	for i := range list.Items {
-		requests[i].Name = list.Items[i].Name
-	}
-	return requests
+	return filter.Listed(ctx, l.client, &clusterv1alpha1.ClusterList{}, nil)
 }

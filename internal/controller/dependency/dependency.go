@@ -369,11 +369,8 @@ func (r *reconciler) lookUp(ctx context.Context, namespace string,
 			}
 			continue
 		}
-		switch {
-		case r.Templates.Unknown(gk):
-			unclear[gk] = unservedRetry
-		case !r.Templates.Synced(gk):
-			unclear[gk] = unsyncedRetry
+		if retry := r.unreadRetry(gk); retry > 0 {
+			unclear[gk] = retry
 		}
 		for _, obj := range r.Templates.List(gk, ref.Namespace, nil) {
 			selected, err := dependency.Selects(ref, obj)
@@ -386,6 +383,17 @@ func (r *reconciler) lookUp(ctx context.Context, namespace string,
 		}
 	}
 	return objs, wanted, unclear, nil
+}
+
+// unreadRetry returns when to look again for objects of a kind that cannot be read now; 0 if they can be read.
+func (r *reconciler) unreadRetry(gk schema.GroupKind) time.Duration {
+	switch {
+	case r.Templates.Unknown(gk):
+		return unservedRetry
+	case !r.Templates.Synced(gk):
+		return unsyncedRetry
+	}
+	return 0
 }
 
 // attach attaches the binding of one dependency to b, and reports whether that is new.
@@ -582,25 +590,24 @@ func (r *reconciler) remove(ctx context.Context, b, want workv1alpha2.Binding) e
 // objectChanged enqueues the bindings that depend on an object that was created, changed or deleted.
 func (r *reconciler) objectChanged(add func(reconcile.Request)) template.Handler {
 	return func(was, is *unstructured.Unstructured) {
-		for _, key := range r.injections.moved(was, is) {
-			add(reconcile.Request{NamespacedName: key})
-		}
+		enqueue(add, r.injections.moved(was, is))
 		if was != nil && is != nil && propagate.SameContent(was, is) {
 			return
 		}
 		if is != nil {
-			for _, key := range r.leaders.followedBy(is) {
-				add(reconcile.Request{NamespacedName: key})
-			}
+			enqueue(add, r.leaders.followedBy(is))
 		}
 		for _, obj := range []*unstructured.Unstructured{was, is} {
-			if obj == nil {
-				continue
-			}
-			for _, key := range r.index.dependents(obj) {
-				add(reconcile.Request{NamespacedName: key})
+			if obj != nil {
+				enqueue(add, r.index.dependents(obj))
 			}
 		}
+	}
+}
+
+func enqueue(add func(reconcile.Request), keys []types.NamespacedName) {
+	for _, key := range keys {
+		add(reconcile.Request{NamespacedName: key})
 	}
 }
 
@@ -609,9 +616,7 @@ func (r *reconciler) bindingChanged() handler.TypedFuncs[workv1alpha2.Binding, r
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	return handler.TypedFuncs[workv1alpha2.Binding, reconcile.Request]{
 		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[workv1alpha2.Binding], q queue) {
-			for _, key := range r.injections.placed(e.Object) {
-				q.Add(reconcile.Request{NamespacedName: key})
-			}
+			enqueue(q.Add, r.injections.placed(e.Object))
 			if concerned(e.Object) {
 				q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(e.Object)})
 			}
@@ -619,9 +624,7 @@ func (r *reconciler) bindingChanged() handler.TypedFuncs[workv1alpha2.Binding, r
 		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[workv1alpha2.Binding], q queue) {
 			was, is := e.ObjectOld, e.ObjectNew
 			if !sameClusters(was, is) {
-				for _, key := range r.injections.placed(is) {
-					q.Add(reconcile.Request{NamespacedName: key})
-				}
+				enqueue(q.Add, r.injections.placed(is))
 			}
 			if (concerned(was) || concerned(is)) && changesDependencies(was, is) {
 				q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(is)})
@@ -636,15 +639,9 @@ func (r *reconciler) bindingChanged() handler.TypedFuncs[workv1alpha2.Binding, r
 		DeleteFunc: func(ctx context.Context, e event.TypedDeleteEvent[workv1alpha2.Binding], q queue) {
 			r.conflicts.Forget(client.ObjectKeyFromObject(e.Object))
 			q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(e.Object)})
-			for _, key := range r.injections.placed(e.Object) {
-				q.Add(reconcile.Request{NamespacedName: key})
-			}
-			for _, key := range requirers(e.Object) {
-				q.Add(reconcile.Request{NamespacedName: key})
-			}
-			for _, key := range r.heirs(ctx, e.Object) {
-				q.Add(reconcile.Request{NamespacedName: key})
-			}
+			enqueue(q.Add, r.injections.placed(e.Object))
+			enqueue(q.Add, requirers(e.Object))
+			enqueue(q.Add, r.heirs(ctx, e.Object))
 		},
 	}
 }

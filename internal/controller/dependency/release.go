@@ -26,18 +26,13 @@ import (
 func (r *reconciler) withRevisions(ctx context.Context, b workv1alpha2.Binding, tpl *unstructured.Unstructured,
 	refs []configv1alpha1.DependentObjectReference) (all []configv1alpha1.DependentObjectReference, complete bool,
 	err error) {
-	complete = len(dispatch.RevisionsOf(b)) > 0 || b.GetNamespace() == "" ||
-		tpl.GetAnnotations()[releasev1alpha1.ReleaseStrategyAnnotation] == ""
-	for _, name := range dispatch.RevisionsOf(b) {
-		revision, key := &releasev1alpha1.ReleaseRevision{}, client.ObjectKey{Namespace: b.GetNamespace(), Name: name}
-		err := r.client.Get(ctx, key, revision, client.UnsafeDisableDeepCopy)
-		if apierrors.IsNotFound(err) {
-			complete = false
-			continue
-		}
-		if err != nil {
-			return nil, false, fmt.Errorf("get ReleaseRevision %s: %w", key, err)
-		}
+	revisions, found, err := r.revisions(ctx, b)
+	if err != nil {
+		return nil, false, err
+	}
+	complete = found && (len(revisions) > 0 || b.GetNamespace() == "" ||
+		tpl.GetAnnotations()[releasev1alpha1.ReleaseStrategyAnnotation] == "")
+	for _, revision := range revisions {
 		pods, err := release.WithPods(tpl, revision)
 		if err != nil {
 			return nil, false, err
@@ -50,6 +45,24 @@ func (r *reconciler) withRevisions(ctx context.Context, b workv1alpha2.Binding, 
 	}
 	old, err := r.ofOldPods(ctx, b)
 	return dependency.Merge(refs, old), complete, err
+}
+
+// revisions returns the ReleaseRevisions that a binding names, and whether all of them exist.
+func (r *reconciler) revisions(ctx context.Context,
+	b workv1alpha2.Binding) (all []*releasev1alpha1.ReleaseRevision, exist bool, err error) {
+	exist = true
+	for _, name := range dispatch.RevisionsOf(b) {
+		revision, key := &releasev1alpha1.ReleaseRevision{}, client.ObjectKey{Namespace: b.GetNamespace(), Name: name}
+		switch err := r.client.Get(ctx, key, revision, client.UnsafeDisableDeepCopy); {
+		case err == nil:
+			all = append(all, revision)
+		case apierrors.IsNotFound(err):
+			exist = false
+		default:
+			return nil, false, fmt.Errorf("get ReleaseRevision %s: %w", key, err)
+		}
+	}
+	return all, exist, nil
 }
 
 // ofOldPods returns the ConfigMaps to keep until all pods are new. For a workload that names no revision any more, they
@@ -114,23 +127,17 @@ func (r *reconciler) keptVersions(ctx context.Context,
 	if b.GetDeletionTimestamp() != nil || len(b.BindingSpec().Clusters) == 0 {
 		return nil, nil
 	}
-	unknown := false
-	for _, name := range dispatch.RevisionsOf(b) {
-		revision, key := &releasev1alpha1.ReleaseRevision{}, client.ObjectKey{Namespace: b.GetNamespace(), Name: name}
-		err := r.client.Get(ctx, key, revision, client.UnsafeDisableDeepCopy)
-		if apierrors.IsNotFound(err) {
-			unknown = true
-			continue
-		}
-		if err != nil {
-			return nil, fmt.Errorf("get ReleaseRevision %s: %w", key, err)
-		}
+	revisions, found, err := r.revisions(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	for _, revision := range revisions {
 		for _, version := range release.Versions(revision) {
 			kept = append(kept, configv1alpha1.DependentObjectReference{APIVersion: "v1", Kind: release.ConfigMapKind.Kind,
 				Namespace: b.GetNamespace(), Name: version})
 		}
 	}
-	if !unknown && !mayHaveOldPods(b) {
+	if found && !mayHaveOldPods(b) {
 		return kept, nil
 	}
 	old, err := r.recordedVersions(ctx, b)

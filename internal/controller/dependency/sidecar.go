@@ -172,12 +172,7 @@ func (r *reconciler) unread(ctx context.Context) (namespaces map[string]bool, ag
 		gk := match.GroupKind(ref.APIVersion, ref.Kind)
 		retry, known := kinds[gk]
 		if !known {
-			switch {
-			case r.Templates.Unknown(gk):
-				retry = unservedRetry
-			case !r.Templates.Synced(gk):
-				retry = unsyncedRetry
-			}
+			retry = r.unreadRetry(gk)
 			kinds[gk] = retry
 		}
 		if retry > 0 {
@@ -226,9 +221,7 @@ func (r *reconciler) namespaceChanged() handler.TypedFuncs[*corev1.Namespace, re
 			if maps.Equal(e.ObjectOld.Labels, e.ObjectNew.Labels) {
 				return
 			}
-			for _, key := range r.injections.keys() {
-				q.Add(reconcile.Request{NamespacedName: key})
-			}
+			enqueue(q.Add, r.injections.keys())
 		},
 	}
 }

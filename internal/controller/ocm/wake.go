@@ -106,15 +106,8 @@ var clusterTurned = filter.Changes(func(was, is *clusterv1alpha1.Cluster) bool {
 })
 
 // manifestWorksIn returns the ManifestWorks of a cluster.
-func (r *reconciler) manifestWorksIn(ctx context.Context, cluster string) (out []reconcile.Request) {
-	var list ocmv1.ManifestWorkList
-	if err := r.client.List(ctx, &list, client.InNamespace(cluster), client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "list manifest works")
-	}
-	for i := range list.Items {
-		out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
-	}
-	return out
+func (r *reconciler) manifestWorksIn(ctx context.Context, cluster string) []reconcile.Request {
+	return filter.Listed(ctx, r.client, &ocmv1.ManifestWorkList{}, nil, client.InNamespace(cluster))
 }
 
 // memberEvent handles a change of our objects in a member; nil means absent.

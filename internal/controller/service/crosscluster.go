@@ -33,6 +33,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/object/names"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/source/service"
+	"github.com/argosy-io/argosy/internal/filter"
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
@@ -98,17 +99,8 @@ func (r *crossCluster) sent(ctx context.Context, w client.Object) []reconcile.Re
 }
 
 // allServices maps a cluster to the MultiClusterServices that its change may affect.
-func (r *crossCluster) allServices(ctx context.Context, cluster client.Object) []reconcile.Request {
-	var list networkingv1alpha1.MultiClusterServiceList
-	if err := r.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "list the multi-cluster services of a cluster", "cluster", cluster.GetName())
-		return nil
-	}
-	out := make([]reconcile.Request, len(list.Items))
-	for i := range list.Items {
-		out[i].NamespacedName = client.ObjectKeyFromObject(&list.Items[i])
-	}
-	return out
+func (r *crossCluster) allServices(ctx context.Context, _ client.Object) []reconcile.Request {
+	return filter.Listed(ctx, r.client, &networkingv1alpha1.MultiClusterServiceList{}, nil)
 }
 
 // sameTemplate reports whether neither the content for members nor the claim changed.
@@ -144,16 +136,24 @@ func (r *crossCluster) reconcile(ctx context.Context, key types.NamespacedName) 
 		return next, fmt.Errorf("get MultiClusterService %s: %w", key, err)
 	}
 	if err != nil {
-		return next, r.gone(ctx, me)
+		claimed, err := r.claimedBy(ctx, me)
+		if err != nil {
+			return next, err
+		}
+		return next, r.gone(ctx, me, read, claimed, r.end)
 	}
 	if !service.Exposes(read) {
 		return next, r.end(ctx, me)
 	}
 
 	// 1. Select the clusters.
-	fleet, err := r.fleet(ctx)
+	all, err := r.clusters(ctx)
 	if err != nil {
 		return next, err
+	}
+	var fleet []string
+	for _, c := range all {
+		fleet = append(fleet, c.Name)
 	}
 	e, clusters := service.CrossCluster(read, fleet), service.ClustersOf(read, fleet)
 	missing := ""
@@ -224,21 +224,6 @@ func (r *crossCluster) emitTurned(was, is *networkingv1alpha1.MultiClusterServic
 	}
 }
 
-// fleet returns the clusters that are not being deleted.
-func (r *crossCluster) fleet(ctx context.Context) ([]string, error) {
-	var list clusterv1alpha1.ClusterList
-	if err := r.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list clusters: %w", err)
-	}
-	var out []string
-	for i := range list.Items {
-		if list.Items[i].DeletionTimestamp == nil {
-			out = append(out, list.Items[i].Name)
-		}
-	}
-	return out, nil
-}
-
 // send claims the Service, so that policies ignore it, and creates or updates the binding. It returns the written
 // binding, or the existing one if the write was not possible.
 func (r *crossCluster) send(ctx context.Context, s *networkingv1alpha1.MultiClusterService,
@@ -274,27 +259,6 @@ func (r *crossCluster) send(ctx context.Context, s *networkingv1alpha1.MultiClus
 		return nil, err
 	}
 	return want, nil
-}
-
-// gone cleans up after a deleted MultiClusterService. It does nothing if the cache is stale and the object was
-// recreated.
-func (r *crossCluster) gone(ctx context.Context, me service.Owner) error {
-	standing, err := r.worksOf(ctx, me)
-	if err != nil {
-		return err
-	}
-	claimed, err := r.claimedBy(ctx, me)
-	if err != nil {
-		return err
-	}
-	if len(standing) > 0 || claimed {
-		err := r.live.Get(ctx, client.ObjectKey{Namespace: me.Namespace, Name: me.Name},
-			&networkingv1alpha1.MultiClusterService{})
-		if !commit.Absent(err) {
-			return err
-		}
-	}
-	return r.end(ctx, me)
 }
 
 // claimedBy reports whether the owner claims the Service or its binding. Services are not watched just for this, so

@@ -19,38 +19,25 @@ import (
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
-// definitions has the CRDs of the kinds that a member may lack.
-type definitions struct {
-	once sync.Once
-	of   map[schema.GroupKind]*unstructured.Unstructured
-	err  error
-}
-
-func (d *definitions) get(kind schema.GroupKind) (*unstructured.Unstructured, error) {
-	d.once.Do(func() {
-		all, err := crds.Definitions()
+// definitions are the CRDs of the kinds that a member may lack.
+var definitions = sync.OnceValues(func() (map[schema.GroupKind]*unstructured.Unstructured, error) {
+	all, err := crds.Definitions()
+	of := map[schema.GroupKind]*unstructured.Unstructured{}
+	for _, crd := range all {
+		if crd.Spec.Group != multiclusterv1alpha1.GroupVersion.Group {
+			continue
+		}
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(crd)
 		if err != nil {
-			d.err = err
-			return
+			return nil, fmt.Errorf("write definition %s: %w", crd.Name, err)
 		}
-		d.of = map[schema.GroupKind]*unstructured.Unstructured{}
-		for _, crd := range all {
-			if crd.Spec.Group != multiclusterv1alpha1.GroupVersion.Group {
-				continue
-			}
-			content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(crd)
-			if err != nil {
-				d.err = fmt.Errorf("write definition %s: %w", crd.Name, err)
-				return
-			}
-			u := &unstructured.Unstructured{Object: content}
-			u.SetAPIVersion("apiextensions.k8s.io/v1")
-			u.SetKind("CustomResourceDefinition")
-			d.of[schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind}] = u
-		}
-	})
-	return d.of[kind], d.err
-}
+		u := &unstructured.Unstructured{Object: content}
+		u.SetAPIVersion("apiextensions.k8s.io/v1")
+		u.SetKind("CustomResourceDefinition")
+		of[schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind}] = u
+	}
+	return of, err
+})
 
 // define sends the CRD of a kind to a cluster that does not serve it. It never changes an existing CRD and never
 // deletes one, because other objects of the kind may exist by then.
@@ -59,10 +46,11 @@ func (r *imports) define(ctx context.Context, kind schema.GroupKind, cluster str
 	if err := r.client.Get(ctx, client.ObjectKey{Name: cluster}, c, client.UnsafeDisableDeepCopy); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	crd, err := r.definitions.get(kind)
+	all, err := definitions()
 	if err != nil {
 		return err
 	}
+	crd := all[kind]
 	standing, err := scope.WorkOf(ctx, r.client, cluster, names.Work(crd.GetKind(), crd.GetName(), ""),
 		identity.FromManifest(crd), client.UnsafeDisableDeepCopy)
 	if err != nil {

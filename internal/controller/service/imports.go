@@ -29,13 +29,10 @@ import (
 
 // imports reconciles ServiceImports. The key of a request is the common name of Service, ServiceExport and
 // ServiceImport.
-type imports struct {
-	*exchanges
-	definitions definitions
-}
+type imports struct{ *exchanges }
 
 func setupImports(mgr ctrl.Manager, x *exchanges) error {
-	r := &imports{exchanges: x}
+	r := &imports{x}
 	return ctrl.NewControllerManagedBy(mgr).Named("service-import").
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency,
 			RateLimiter: commit.Backoff[reconcile.Request](firstRetry)}).
@@ -117,7 +114,7 @@ func (r *imports) exchange(ctx context.Context, key types.NamespacedName, export
 	}
 	me := service.Owner{Kind: multiclusterv1alpha1.ServiceImportKind.Kind, Namespace: key.Namespace, Name: key.Name}
 	if err != nil {
-		return next, r.gone(ctx, me)
+		return next, r.gone(ctx, me, read, false, r.withdraw)
 	}
 	if read.DeletionTimestamp != nil {
 		return next, r.withdraw(ctx, me)
@@ -168,21 +165,4 @@ func (r *imports) defineIn(ctx context.Context, kind schema.GroupKind, clusters 
 		errs = append(errs, r.define(ctx, kind, cluster))
 	}
 	return errors.Join(errs...)
-}
-
-// gone withdraws everything of a deleted ServiceImport. It does nothing if the cache is stale and the object was
-// recreated.
-func (r *imports) gone(ctx context.Context, me service.Owner) error {
-	standing, err := r.worksOf(ctx, me)
-	if err != nil {
-		return err
-	}
-	if len(standing) > 0 {
-		err := r.live.Get(ctx, client.ObjectKey{Namespace: me.Namespace, Name: me.Name},
-			&multiclusterv1alpha1.ServiceImport{})
-		if !commit.Absent(err) {
-			return err
-		}
-	}
-	return r.withdraw(ctx, me)
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -169,19 +170,27 @@ func (x *exchanges) follow(ctx context.Context, e *service.Exchange) error {
 
 // lost sets the clusters that are lost or undecided, and returns when that changes without an event; zero means never.
 func (x *exchanges) lost(ctx context.Context, e *service.Exchange) (next time.Time, err error) {
-	var list clusterv1alpha1.ClusterList
-	if err := x.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return next, fmt.Errorf("list clusters: %w", err)
-	}
-	var clusters []*clusterv1alpha1.Cluster
-	for i := range list.Items {
-		if list.Items[i].DeletionTimestamp == nil {
-			clusters = append(clusters, &list.Items[i])
-		}
+	clusters, err := x.clusters(ctx)
+	if err != nil {
+		return next, err
 	}
 	l := failover.Lost(x.Failover, clusters, x.began().Add(x.Settle), x.Clock.Now())
 	e.Lost, e.Undecided = l.Lost, l.Undecided
 	return l.Next, nil
+}
+
+// clusters returns the clusters that are not being deleted. They are read-only.
+func (x *exchanges) clusters(ctx context.Context) (all []*clusterv1alpha1.Cluster, err error) {
+	var list clusterv1alpha1.ClusterList
+	if err := x.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list clusters: %w", err)
+	}
+	for i := range list.Items {
+		if list.Items[i].DeletionTimestamp == nil {
+			all = append(all, &list.Items[i])
+		}
+	}
+	return all, nil
 }
 
 // unfollow stops all watches of an owner.
@@ -339,6 +348,23 @@ func (e *takenError) Error() string {
 	return fmt.Sprintf("%s belongs to %s, which dispatches an object of that name to the cluster; delete or rename it there", e.work, e.owner)
 }
 
+// gone ends the exchange of a deleted owner. If the owner has Works, or has claimed something, it asks the API server
+// first: a stale cache may not show that the object was recreated.
+func (x *exchanges) gone(ctx context.Context, me service.Owner, obj client.Object, claimed bool,
+	end func(context.Context, service.Owner) error) error {
+	standing, err := x.worksOf(ctx, me)
+	if err != nil {
+		return err
+	}
+	if len(standing) > 0 || claimed {
+		err := x.live.Get(ctx, client.ObjectKey{Namespace: me.Namespace, Name: me.Name}, obj)
+		if !commit.Absent(err) {
+			return err
+		}
+	}
+	return end(ctx, me)
+}
+
 // withdraw deletes all Works of an owner.
 func (x *exchanges) withdraw(ctx context.Context, owner service.Owner) error {
 	x.unfollow(owner)
@@ -364,27 +390,17 @@ func (x *exchanges) targets(ctx context.Context, b workv1alpha2.Binding) ([]stri
 	if b.GetDeletionTimestamp() != nil {
 		return nil, nil
 	}
+	clusters, err := x.clusters(ctx)
+	if err != nil {
+		return nil, err
+	}
 	var out []string
 	for _, t := range dispatch.Targets(b) {
-		stays, err := x.stays(ctx, t.Name)
-		if err != nil {
-			return nil, err
-		}
-		if stays {
+		if slices.ContainsFunc(clusters, func(c *clusterv1alpha1.Cluster) bool { return c.Name == t.Name }) {
 			out = append(out, t.Name)
 		}
 	}
 	return out, nil
-}
-
-// stays reports whether a cluster exists and is not being deleted.
-func (x *exchanges) stays(ctx context.Context, cluster string) (bool, error) {
-	c := &clusterv1alpha1.Cluster{}
-	err := x.client.Get(ctx, client.ObjectKey{Name: cluster}, c, client.UnsafeDisableDeepCopy)
-	if client.IgnoreNotFound(err) != nil {
-		return false, fmt.Errorf("get cluster %q: %w", cluster, err)
-	}
-	return err == nil && c.DeletionTimestamp == nil, nil
 }
 
 // result requeues at the time next; zero means never.

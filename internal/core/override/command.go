@@ -11,38 +11,40 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
-// overrideWords changes the command or args (see field) of every container with the name.
-func overrideWords(m *unstructured.Unstructured, field string, o *policyv1alpha1.CommandArgsOverrider) error {
-	found, err := containersNamed(m, o.ContainerName)
-	if err != nil {
-		return err
-	}
-	for _, c := range found {
-		words, ok := c.object[field].([]any)
-		if !ok && c.object[field] != nil {
-			return fmt.Errorf("%s/%s is not a list", c.path, field)
+// overrideWords changes a field, command or args, of every container with the name.
+func overrideWords(field string) func(*unstructured.Unstructured, *policyv1alpha1.CommandArgsOverrider) error {
+	return func(m *unstructured.Unstructured, o *policyv1alpha1.CommandArgsOverrider) error {
+		found, err := containersNamed(m, o.ContainerName)
+		if err != nil {
+			return err
 		}
-		switch o.Operator {
-		case policyv1alpha1.OverriderOpAdd:
-			for _, w := range o.Value {
-				words = append(words, w)
+		for _, c := range found {
+			words, ok := c.object[field].([]any)
+			if !ok && c.object[field] != nil {
+				return fmt.Errorf("%s/%s is not a list", c.path, field)
 			}
-		case policyv1alpha1.OverriderOpRemove:
-			// Removing a word that does not exist is no error.
-			words = slices.DeleteFunc(words, func(w any) bool {
-				s, ok := w.(string)
-				return ok && slices.Contains(o.Value, s)
-			})
-		default:
-			return fmt.Errorf("unknown operator %q", o.Operator)
+			switch o.Operator {
+			case policyv1alpha1.OverriderOpAdd:
+				for _, w := range o.Value {
+					words = append(words, w)
+				}
+			case policyv1alpha1.OverriderOpRemove:
+				// Removing a word that does not exist is no error.
+				words = slices.DeleteFunc(words, func(w any) bool {
+					s, ok := w.(string)
+					return ok && slices.Contains(o.Value, s)
+				})
+			default:
+				return fmt.Errorf("unknown operator %q", o.Operator)
+			}
+			if len(words) == 0 {
+				delete(c.object, field)
+				continue
+			}
+			c.object[field] = words
 		}
-		if len(words) == 0 {
-			delete(c.object, field)
-			continue
-		}
-		c.object[field] = words
+		return nil
 	}
-	return nil
 }
 
 // container is a container of a manifest, changed in place.

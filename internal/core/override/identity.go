@@ -92,10 +92,17 @@ func Overwrites(p policyv1alpha1.Override) bool {
 				(Key(p.Path) == key && set == value || p.Path == "/metadata/annotations" && all[key] == value)
 		})
 	}
+	return slices.ContainsFunc(overriders(p), asks)
+}
+
+// overriders returns the overriders of all rules of a policy.
+func overriders(p policyv1alpha1.Override) []*policyv1alpha1.Overriders {
 	spec := p.OverrideSpec()
-	return asks(&spec.Overriders) || slices.ContainsFunc(spec.OverrideRules, func(r policyv1alpha1.RuleWithCluster) bool {
-		return asks(&r.Overriders)
-	})
+	all := []*policyv1alpha1.Overriders{&spec.Overriders}
+	for i := range spec.OverrideRules {
+		all = append(all, &spec.OverrideRules[i].Overriders)
+	}
+	return all
 }
 
 // rights are the fields of roles and bindings that define permissions.
@@ -149,11 +156,8 @@ func Rights(p policyv1alpha1.Override) string {
 		}
 		return ""
 	}
-	if path := of(&spec.Overriders); path != "" {
-		return path
-	}
-	for i := range spec.OverrideRules {
-		if path := of(&spec.OverrideRules[i].Overriders); path != "" {
+	for _, o := range overriders(p) {
+		if path := of(o); path != "" {
 			return path
 		}
 	}

@@ -222,39 +222,18 @@ type run struct {
 
 // applyAll applies the overriders in their fixed order.
 func (r run) applyAll(o *policyv1alpha1.Overriders) error {
-	for i := range o.ImageOverrider {
-		if err := r.record("imageOverrider", i, overrideImage(r.manifest, &o.ImageOverrider[i])); err != nil {
-			return err
-		}
-	}
-	for i := range o.CommandOverrider {
-		if err := r.record("commandOverrider", i, overrideWords(r.manifest, "command", &o.CommandOverrider[i])); err != nil {
-			return err
-		}
-	}
-	for i := range o.ArgsOverrider {
-		if err := r.record("argsOverrider", i, overrideWords(r.manifest, "args", &o.ArgsOverrider[i])); err != nil {
-			return err
-		}
-	}
-	for i := range o.ResourcesOverrider {
-		if err := r.record("resourcesOverrider", i, overrideResources(r.manifest, &o.ResourcesOverrider[i])); err != nil {
-			return err
-		}
-	}
-	for i := range o.LabelsOverrider {
-		if err := r.record("labelsOverrider", i, overrideKeys(r.manifest, "labels", &o.LabelsOverrider[i])); err != nil {
-			return err
-		}
-	}
-	for i := range o.AnnotationsOverrider {
-		if err := r.record("annotationsOverrider", i,
-			overrideKeys(r.manifest, "annotations", &o.AnnotationsOverrider[i])); err != nil {
-			return err
-		}
-	}
-	for i := range o.FieldOverrider {
-		if err := r.record("fieldOverrider", i, overrideField(r.manifest, &o.FieldOverrider[i])); err != nil {
+	for _, apply := range []func() error{
+		func() error { return applyEach(r, "imageOverrider", o.ImageOverrider, overrideImage) },
+		func() error { return applyEach(r, "commandOverrider", o.CommandOverrider, overrideWords("command")) },
+		func() error { return applyEach(r, "argsOverrider", o.ArgsOverrider, overrideWords("args")) },
+		func() error { return applyEach(r, "resourcesOverrider", o.ResourcesOverrider, overrideResources) },
+		func() error { return applyEach(r, "labelsOverrider", o.LabelsOverrider, overrideKeys("labels")) },
+		func() error {
+			return applyEach(r, "annotationsOverrider", o.AnnotationsOverrider, overrideKeys("annotations"))
+		},
+		func() error { return applyEach(r, "fieldOverrider", o.FieldOverrider, overrideField) },
+	} {
+		if err := apply(); err != nil {
 			return err
 		}
 	}
@@ -267,6 +246,16 @@ func (r run) applyAll(o *policyv1alpha1.Overriders) error {
 	}
 	if i, err := overridePlaintext(r.manifest, r.object, o.Plaintext); err != nil {
 		return r.record("plaintext", i, err)
+	}
+	return nil
+}
+
+// applyEach applies the overriders of one kind.
+func applyEach[T any](r run, overrider string, all []T, apply func(*unstructured.Unstructured, *T) error) error {
+	for i := range all {
+		if err := r.record(overrider, i, apply(r.manifest, &all[i])); err != nil {
+			return err
+		}
 	}
 	return nil
 }
