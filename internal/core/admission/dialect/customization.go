@@ -81,7 +81,7 @@ func adviseScripts(spec map[string]any) []string {
 // adviseRetention warns of retained fields that control rollouts.
 func adviseRetention(spec map[string]any) []string {
 	var out []string
-	for i, p := range strs(child(child(spec, "customizations"), "retention"), "jsonPaths") {
+	for i, p := range strs(child(spec, "customizations", "retention"), "jsonPaths") {
 		if strings.HasPrefix(strings.TrimPrefix(p, "$"), ".spec") {
 			out = append(out, fmt.Sprintf("spec.customizations.retention.jsonPaths[%d]: %s keeps the value of the member until the template changes it", i, p))
 		}

@@ -171,11 +171,11 @@ func equalJSON(a, b any) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// child returns parent[key] as an object; nil if it is none.
-func child(parent map[string]any, key string) map[string]any {
-	c, _ := parent[key].(map[string]any)
-	return c
-}
+// The short names by which this package reads objects.
+var (
+	child = fields.Object
+	strs  = fields.Texts
+)
 
 // objects returns the items of parent[key] that are objects, by index.
 func objects(parent map[string]any, key string) []map[string]any {
@@ -185,18 +185,6 @@ func objects(parent map[string]any, key string) []map[string]any {
 		items[i], _ = list[i].(map[string]any)
 	}
 	return items
-}
-
-// strs returns the strings of parent[key].
-func strs(parent map[string]any, key string) []string {
-	list, _ := parent[key].([]any)
-	var out []string
-	for _, v := range list {
-		if s, ok := v.(string); ok {
-			out = append(out, s)
-		}
-	}
-	return out
 }
 
 func anys(list []string) []any {

@@ -174,7 +174,7 @@ func (r *rewrite) unitedDeployment() {
 		}
 		delete(template, part)
 	}
-	labels := child(child(pod, "metadata"), "labels")
+	labels := child(pod, "metadata", "labels")
 	if labels != nil {
 		merge(fields.Ensure(workload, "metadata", "labels"), labels)
 	}

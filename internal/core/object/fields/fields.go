@@ -83,6 +83,17 @@ func Objects(m map[string]any, path ...string) []map[string]any {
 	return found
 }
 
+// Texts returns the elements of the list at path that are strings.
+func Texts(m map[string]any, path ...string) []string {
+	var found []string
+	for _, v := range List(m, path...) {
+		if s, ok := v.(string); ok {
+			found = append(found, s)
+		}
+	}
+	return found
+}
+
 // Reads reports whether a client that decodes JSON can read a value as a T. Names of fields match in any case, as they
 // do for it.
 func Reads[T any](v any) bool {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/argosy-io/argosy/api/wellknown"
 	"github.com/argosy-io/argosy/internal/core/kind"
+	"github.com/argosy-io/argosy/internal/core/object/fields"
 )
 
 // shareBudget divides a disruption budget by the protected pods of each cluster. The shares add up to the budget. A
@@ -255,16 +256,8 @@ func (f *fleet) put(m *member, value any, path ...string) {
 		f.result.Manifests[m.Cluster] = u
 		f.result.Notes[m.Cluster] = Note{}.String()
 	}
-	parent := u.Object
-	for _, key := range path[:len(path)-1] {
-		next, ok := parent[key].(map[string]any)
-		if !ok {
-			next = map[string]any{}
-			parent[key] = next
-		}
-		parent = next
-	}
-	parent[path[len(path)-1]] = value
+	last := len(path) - 1
+	fields.Ensure(u.Object, path[:last]...)[path[last]] = value
 }
 
 // refersToNumber reports whether the division of a kind needs the replicas of the workload that it refers to.

@@ -12,6 +12,7 @@ var (
 	list   = fields.List
 
 	objects = fields.Objects
+	texts   = fields.Texts
 )
 
 // sumOf adds up fields.

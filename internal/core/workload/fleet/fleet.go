@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -476,7 +475,7 @@ func (f *fleet) begin(w workload) (ro rollout, parties []party, total int64, err
 		if parties[i], err = w.party(m); err != nil {
 			return rollout{}, nil, 0, err
 		}
-		parties[i].rewritten = m.before != nil && m.generation() != strconv.FormatInt(f.Template.GetGeneration(), 10)
+		parties[i].rewritten = m.before != nil && !m.madeFrom(f.Template)
 		total += parties[i].replicas
 	}
 	partition := strategy(f.Template.Object, "partition")
@@ -515,7 +514,7 @@ func (w workload) party(m *member) (party, error) {
 			}
 			p.fixedUnavailable = &n
 		}
-		p.sameTemplate = m.before != nil && samePods(m.Local, m.before)
+		p.sameTemplate = m.hasPods()
 	}
 	if p.hasWork {
 		replicas := p.replicas

@@ -298,36 +298,22 @@ func (f *fleet) assignOrdinals() ([][]int64, error) {
 	volumes, stays := f.volumes()
 
 	// 1. Who has what, and who had.
-	owners := make([]owner, len(f.members))
-	var busy, running ordinals
-	settled := map[string]bool{}
-	for i, m := range f.members {
-		owners[i].replicas = m.Replicas
-		if m.before == nil {
-			// A cluster that comes back finds its own.
-			if stays {
-				owners[i].has = had[m.Cluster].list()
-			}
-			continue
-		}
-		if owners[i].has, err = runs(m.before.Object); err != nil {
-			return nil, err
-		}
-		running = running.union(setOf(owners[i].has))
-		if settled[m.Cluster] = m.fresh && number(m.status, "replicas") <= int64(len(owners[i].has)); !settled[m.Cluster] {
-			busy = busy.union(had[m.Cluster])
-		}
+	held, running, err := f.holdings(had, stays)
+	if err != nil {
+		return nil, err
 	}
-	busy = busy.union(running)
+	owners := make([]owner, len(f.members))
+	var busy ordinals
+	for i, m := range f.members {
+		owners[i] = owner{replicas: m.Replicas, has: held[i].has.list()}
+		busy = busy.union(held[i].mayRun)
+	}
 	if f.placedTooMany() {
 		// An ordinal leaves in one write with its replica, which the scheduler has yet to take back.
 		reserved = reserved.common(running.rest())
 	}
-	total := f.replicas()
-	if total > mostOrdinals {
-		return nil, tooManyOrdinals(total)
-	}
 	// 2. Former clusters keep their ordinals, and the total does not exceed the template's replicas.
+	total := f.replicas()
 	gone, leaving, absent := f.ordinalsElsewhere(had, running)
 	limit := int64(mostOrdinals)
 	if gone != nil {
@@ -362,22 +348,55 @@ func (f *fleet) assignOrdinals() ([][]int64, error) {
 	}
 	remembered := maps.Clone(now)
 	for i, m := range f.members {
-		if kept || !settled[m.Cluster] {
+		if kept || !held[i].settled {
 			remembered[m.Cluster] = remembered[m.Cluster].union(had[m.Cluster])
 		}
-		remembered[m.Cluster] = remembered[m.Cluster].union(setOf(owners[i].has))
-	}
-	for cluster := range had {
-		if !f.hasMember(cluster) && (stays || kept || slices.Contains(f.Leaving, cluster)) {
-			remembered[cluster] = had[cluster]
-		}
+		remembered[m.Cluster] = remembered[m.Cluster].union(held[i].has)
 	}
 	if len(stale) > 0 {
 		f.addCondition(StaleVolume, "ordinals were moved and may have left volumes behind, which are never deleted: %s",
 			strings.Join(stale, "; "))
 	}
-	f.result.Record = writeRecord(remembered)
+	f.record(remembered, had, stays || kept)
 	return assigned, nil
+}
+
+// holding is what a member has of unique ordinals.
+type holding struct {
+	// has are those that it runs or, if it comes back to volumes, those that it ran.
+	has ordinals
+	// mayRun are those of which pods may still run there. settled is true if these are those that it has.
+	mayRun  ordinals
+	settled bool
+}
+
+// holdings returns what each member has, and what runs in all. had is the record, and stays whether ordinals stay in a
+// cluster for their volumes.
+func (f *fleet) holdings(had map[string]ordinals, stays bool) (all []holding, running ordinals, err error) {
+	if total := f.replicas(); total > mostOrdinals {
+		return nil, nil, tooManyOrdinals(total)
+	}
+	all = make([]holding, len(f.members))
+	for i, m := range f.members {
+		h := &all[i]
+		if m.before == nil {
+			if stays {
+				h.has = had[m.Cluster]
+			}
+			continue
+		}
+		numbers, err := runs(m.before.Object)
+		if err != nil {
+			return nil, nil, err
+		}
+		h.has = setOf(numbers)
+		running = running.union(h.has)
+		h.settled = m.fresh && number(m.status, "replicas") <= int64(len(numbers))
+		if h.mayRun = h.has; !h.settled {
+			h.mayRun = h.has.union(had[m.Cluster])
+		}
+	}
+	return all, running, nil
 }
 
 // volumes reports whether the pods of a StatefulSet have volumes, and whether their ordinals stay in a cluster for
@@ -475,15 +494,20 @@ func recordError(err error) error {
 	return fmt.Errorf("annotation %s of the binding was changed by someone else: %w; correct it, or delete it if no volumes depend on it", wellknown.OrdinalsAnnotation, err)
 }
 
-func writeRecord(had map[string]ordinals) string {
+// record writes what to remember of the members and, if ordinals stay there or it is being left, of former clusters.
+func (f *fleet) record(members, had map[string]ordinals, stays bool) {
 	raw := map[string][]any{}
 	for cluster, set := range had {
+		if len(set) > 0 && !f.hasMember(cluster) && (stays || slices.Contains(f.Leaving, cluster)) {
+			raw[cluster] = set.texts()
+		}
+	}
+	for cluster, set := range members {
 		if len(set) > 0 {
 			raw[cluster] = set.texts()
 		}
 	}
-	if len(raw) == 0 {
-		return ""
+	if f.result.Record = ""; len(raw) > 0 {
+		f.result.Record = words.JSON(raw)
 	}
-	return words.JSON(raw)
 }

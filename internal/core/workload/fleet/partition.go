@@ -16,16 +16,20 @@ func (o options) targets(clusters []string) func(n int64, seats []Seat, done fun
 			return o.plan.targets(clusters, seats, done), Stage{}
 		}
 	}
-	switch o.order {
-	case oneByOne:
-		return func(n int64, seats []Seat, _ func([]int64) bool) ([]int64, Stage) { return inOrder(n, seats), Stage{} }
-	case inStages:
+	if o.order == inStages {
 		return func(n int64, seats []Seat, done func([]int64) bool) ([]int64, Stage) {
 			return o.staged(clusters, n, seats, done)
 		}
-	default:
-		return func(n int64, seats []Seat, _ func([]int64) bool) ([]int64, Stage) { return Split(n, seats), Stage{} }
 	}
+	return func(n int64, seats []Seat, _ func([]int64) bool) ([]int64, Stage) { return o.divide(n, seats), Stage{} }
+}
+
+// divide divides new pods, or a budget, where there are no stages.
+func (o options) divide(n int64, seats []Seat) []int64 {
+	if o.order == oneByOne {
+		return inOrder(n, seats)
+	}
+	return Split(n, seats)
 }
 
 // staged returns the first stage that is not reached, or that is and pauses; each begins with what the one before has.

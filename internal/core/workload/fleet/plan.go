@@ -371,7 +371,7 @@ func (f *fleet) keepFormer(m *member, same bool, target, all int64) (kept bool) 
 // keepAllPods keeps the pods of all clusters, of a template that has no stages.
 func (f *fleet) keepAllPods() {
 	for _, m := range f.members {
-		f.keepFormer(m, m.before != nil && m.Local != nil && samePods(m.Local, m.before), 0, 1)
+		f.keepFormer(m, m.hasPods(), 0, 1)
 	}
 }
 

@@ -41,10 +41,10 @@ func PodsAskedFor(template *unstructured.Unstructured, existing map[string]*work
 		if err != nil {
 			return nil, err
 		}
-		if m.before == nil || m.generation() != strconv.FormatInt(template.GetGeneration(), 10) {
+		if m.before == nil || !m.madeFrom(template) {
 			continue
 		}
-		known := texts(list(m.before.Object, podsToDeletePath...))
+		known := texts(m.before.Object, podsToDeletePath...)
 		if text, ok := w.Annotations[wellknown.FleetAnnotation]; ok {
 			note := parseNote(text)
 			known = append(append(known, split(note.Deleted)...), split(note.Missing)...)
@@ -68,10 +68,10 @@ func PodsSent(template *unstructured.Unstructured,
 		if err != nil {
 			return nil, err
 		}
-		if m.before == nil || m.generation() != strconv.FormatInt(template.GetGeneration(), 10) {
+		if m.before == nil || !m.madeFrom(template) {
 			return nil, nil
 		}
-		pods := texts(list(m.before.Object, podsToDeletePath...))
+		pods := texts(m.before.Object, podsToDeletePath...)
 		if m.note == nil || len(pods) == 0 {
 			continue
 		}
@@ -145,7 +145,7 @@ func podsNamed(template *unstructured.Unstructured) []string {
 	if !namesPods(template) {
 		return nil
 	}
-	return texts(list(template.Object, podsToDeletePath...))
+	return texts(template.Object, podsToDeletePath...)
 }
 
 // passPods is routePods of a template in one cluster, which gets all names. The note records the pods it did not have.
@@ -153,7 +153,7 @@ func (f *fleet) passPods(m *member) {
 	var missing []string
 	names := podsNamed(f.Template)
 	for _, name := range names {
-		sent := m.before != nil && m.note != nil && m.generation() == strconv.FormatInt(f.Template.GetGeneration(), 10) &&
+		sent := m.before != nil && m.note != nil && m.madeFrom(f.Template) &&
 			!slices.Contains(split(m.note.Missing), name)
 		if !sent && !slices.Contains(f.Pods[name], m.Cluster) {
 			missing = append(missing, name)
@@ -198,8 +198,8 @@ func (f *fleet) podRoutes(names []string) podRoutes {
 			if m.before == nil {
 				continue
 			}
-			same := m.generation() == strconv.FormatInt(f.Template.GetGeneration(), 10)
-			if slices.Contains(texts(list(m.before.Object, podsToDeletePath...)), name) {
+			same := m.madeFrom(f.Template)
+			if slices.Contains(texts(m.before.Object, podsToDeletePath...), name) {
 				if same {
 					in, routed = []int{i}, true
 					break
@@ -323,17 +323,8 @@ func split(names string) []string {
 	return strings.FieldsFunc(names, func(r rune) bool { return r == ',' })
 }
 
-// generation is that of the template that the Work was made from.
-func (m *member) generation() string {
-	return m.before.GetAnnotations()[workv1alpha2.TemplateGenerationAnnotation]
-}
-
-func texts(all []any) []string {
-	var out []string
-	for _, v := range all {
-		if s, ok := v.(string); ok {
-			out = append(out, s)
-		}
-	}
-	return out
+// madeFrom reports whether the Work was made from this generation of the template.
+func (m *member) madeFrom(template *unstructured.Unstructured) bool {
+	return m.before.GetAnnotations()[workv1alpha2.TemplateGenerationAnnotation] ==
+		strconv.FormatInt(template.GetGeneration(), 10)
 }

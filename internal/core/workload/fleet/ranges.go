@@ -3,7 +3,6 @@ package fleet
 import (
 	"fmt"
 	"github.com/argosy-io/argosy/api/wellknown"
-	"slices"
 	"strings"
 )
 
@@ -40,43 +39,23 @@ func (f *fleet) assignRanges() error {
 	_, stays := f.volumes()
 
 	// 1. Pods that may run in each cluster, and ordinals that stay with former clusters.
-	n := len(f.members)
-	runsNow, mayRun := make([]ordinals, n), make([]ordinals, n)
-	total := f.replicas()
-	if total > mostOrdinals {
-		return tooManyOrdinals(total)
-	}
-	var running ordinals
-	for i, m := range f.members {
-		if m.before == nil {
-			if stays {
-				runsNow[i] = had[m.Cluster]
-			}
-			continue
-		}
-		numbers, err := runs(m.before.Object)
-		if err != nil {
-			return err
-		}
-		runsNow[i] = setOf(numbers)
-		running = running.union(runsNow[i])
-		if mayRun[i] = runsNow[i]; !m.fresh || number(m.status, "replicas") > int64(len(numbers)) {
-			mayRun[i] = mayRun[i].union(had[m.Cluster])
-		}
+	held, running, err := f.holdings(had, stays)
+	if err != nil {
+		return err
 	}
 	gone, leaving, absent := f.ordinalsElsewhere(had, running)
-	left := max(0, total-int64(len(gone.list())))
+	left := max(0, f.replicas()-int64(len(gone.list())))
 	elsewhere := gone.union(leaving)
 
 	// 2. The present ranges.
-	assigned := make([]span, n)
+	assigned := make([]span, len(f.members))
 	var taken ordinals
 	for i, m := range f.members {
 		assigned[i] = span{0, -1}
-		if len(runsNow[i]) == 0 || m.Replicas == 0 {
+		if len(held[i].has) == 0 || m.Replicas == 0 {
 			continue
 		}
-		s := runsNow[i][0]
+		s := held[i].has[0]
 		s.last = min(s.last, s.first+m.Replicas-1)
 		if (ordinals{s}).common(taken.union(elsewhere)) != nil || s.first < first {
 			continue
@@ -93,7 +72,7 @@ func (f *fleet) assignRanges() error {
 		}
 		for j := range f.members {
 			if j != i {
-				blocked = blocked.union(mayRun[j])
+				blocked = blocked.union(held[j].mayRun)
 			}
 		}
 		s := assigned[i]
@@ -139,7 +118,7 @@ func (f *fleet) assignRanges() error {
 		if m.Replicas = s.len(); m.Replicas > 0 {
 			own = ordinals{s}
 		}
-		remembered[m.Cluster] = own.union(mayRun[i])
+		remembered[m.Cluster] = own.union(held[i].mayRun)
 		if m.Base == nil {
 			continue
 		}
@@ -148,11 +127,6 @@ func (f *fleet) assignRanges() error {
 			f.put(m, s.first, "spec", "ordinals", "start")
 		}
 	}
-	for cluster, its := range had {
-		if !f.hasMember(cluster) && (stays || slices.Contains(f.Leaving, cluster)) {
-			remembered[cluster] = its
-		}
-	}
-	f.result.Record = writeRecord(remembered)
+	f.record(remembered, had, stays)
 	return nil
 }

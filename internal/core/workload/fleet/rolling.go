@@ -474,11 +474,7 @@ func (ro rollout) grant(budget int64, requests []request) []int64 {
 			seats[i].Cap = max(r.using, min(r.need, max(r.using, r.down)+spare))
 		}
 	}
-	divide := Split
-	if ro.options.order == oneByOne {
-		divide = inOrder
-	}
-	wish := divide(budget, seats)
+	wish := ro.options.divide(budget, seats)
 	// The cap of each cluster includes the whole spare, which all share.
 	for i, r := range requests {
 		base := max(r.using, r.down)

@@ -34,6 +34,11 @@ func samePods(a, b *unstructured.Unstructured) bool {
 	})
 }
 
+// hasPods reports whether the Work asks for the pods of the template.
+func (m *member) hasPods() bool {
+	return m.before != nil && m.Local != nil && samePods(m.Local, m.before)
+}
+
 // RevisionOf names the pods of a template. It changes when the template asks for other pods.
 func RevisionOf(template *unstructured.Unstructured) (string, error) {
 	h := fnv.New64a()
@@ -189,7 +194,7 @@ func StageOf(in Input) (s Stage, ok bool) {
 	}
 	for _, m := range f.members {
 		m.Base, m.Local = in.Template, in.Template
-		if m.before != nil && (m.generation() == strconv.FormatInt(in.Template.GetGeneration(), 10) ||
+		if m.before != nil && (m.madeFrom(in.Template) ||
 			samePods(in.Template, m.before)) {
 			m.Base, m.Local = m.before, m.before
 		}
@@ -259,7 +264,7 @@ func (f *fleet) stageOfClusters() (targets []int64, at Stage) {
 	settled := true
 	for i, m := range f.members {
 		same[i] = m.before == nil && f.options.plan == nil ||
-			m.before != nil && m.Local != nil && samePods(m.Local, m.before)
+			m.hasPods()
 		seats[i] = Seat{Weight: 1, Cap: 1}
 		if same[i] {
 			seats[i].Floor = 1
@@ -313,7 +318,7 @@ func (f *fleet) keepLaterClusters() {
 	targets, _ := f.stageOfClusters()
 	for i, m := range f.members {
 		if f.options.plan != nil {
-			f.keepFormer(m, m.before != nil && m.Local != nil && samePods(m.Local, m.before), targets[i], 1)
+			f.keepFormer(m, m.hasPods(), targets[i], 1)
 		} else if targets[i] == 0 {
 			f.result.PodsKept = append(f.result.PodsKept, m.Cluster)
 		}
