@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"encoding/pem"
@@ -85,11 +86,10 @@ func (g *agents) Admit(ctx context.Context, a admission.Attributes, interfaces a
 	}
 	if resource == certificatesv1.Resource("certificatesigningrequests") {
 		csr := &certificatesv1.CertificateSigningRequest{}
-		return edit(a, interfaces, csr, func() error {
+		return edit(a, interfaces, csr, func() {
 			if commonName(csr.Spec.Request) == pull.Registrar {
 				csr.Spec.ExpirationSeconds = new(int32(registrarLifetime))
 			}
-			return nil
 		})
 	}
 	if a.GetUserInfo().GetName() != pull.Registrar {
@@ -97,10 +97,9 @@ func (g *agents) Admit(ctx context.Context, a admission.Attributes, interfaces a
 	}
 	if resource == corev1.Resource("namespaces") { // its labels and annotations are the hub's
 		namespace := &corev1.Namespace{}
-		return edit(a, interfaces, namespace, func() error {
+		return edit(a, interfaces, namespace, func() {
 			namespace.ObjectMeta = metav1.ObjectMeta{Name: namespace.Name, Labels: map[string]string{
 				workv1alpha2.SystemLabel: "true", corev1.LabelMetadataName: namespace.Name}}
-			return nil
 		})
 	}
 	if resource.Group != rbacv1.GroupName {
@@ -137,10 +136,7 @@ func replace[T any, P interface {
 	for i := range wanted {
 		if m := P(&wanted[i]); m.GetName() == objectName(a) && m.GetNamespace() == a.GetNamespace() {
 			obj := P(new(T))
-			return edit(a, interfaces, obj, func() error {
-				*obj = wanted[i]
-				return nil
-			})
+			return edit(a, interfaces, obj, func() { *obj = wanted[i] })
 		}
 	}
 	return admission.NewForbidden(a, fmt.Errorf("the agent of cluster %q has no role or binding %q here", cluster,
@@ -148,16 +144,14 @@ func replace[T any, P interface {
 }
 
 // edit decodes the object of a request into typed, calls change, and stores the result in the request.
-func edit(a admission.Attributes, interfaces admission.ObjectInterfaces, typed runtime.Object,
-	change func() error) error {
+func edit(a admission.Attributes, interfaces admission.ObjectInterfaces, typed runtime.Object, change func()) error {
 	convertor := interfaces.GetObjectConvertor()
-	if err := convertor.Convert(a.GetObject(), typed, nil); err != nil {
-		return fmt.Errorf("convert %s %s: %w", a.GetKind().Kind, objectName(a), err)
+	err := convertor.Convert(a.GetObject(), typed, nil)
+	if err == nil {
+		change()
+		err = convertor.Convert(typed, a.GetObject(), nil)
 	}
-	if err := change(); err != nil {
-		return err
-	}
-	if err := convertor.Convert(typed, a.GetObject(), nil); err != nil {
+	if err != nil {
 		return fmt.Errorf("convert %s %s: %w", a.GetKind().Kind, objectName(a), err)
 	}
 	return nil
@@ -192,13 +186,12 @@ func (g *agents) Validate(ctx context.Context, a admission.Attributes, interface
 	case coordinationv1.Resource("leases"):
 		why = pull.CheckLease(cluster, a.GetNamespace(), objectName(a))
 	case corev1.Resource("secrets"):
-		secret, err := asSecret(a.GetObject(), interfaces)
+		secret, err := asSecret(interfaces)(a.GetObject())
 		if err != nil {
 			return err
 		}
-		if why = pull.CheckSecret(cluster, a.GetNamespace(), objectName(a), secret.Type); why == "" {
-			why = pull.CheckSecretMeta(cluster, &corev1.Secret{}, secret)
-		}
+		why = cmp.Or(pull.CheckSecret(cluster, a.GetNamespace(), objectName(a), secret.Type),
+			pull.CheckSecretMeta(cluster, &corev1.Secret{}, secret))
 	case clusterv1alpha1.Resource("clusters"):
 		c, err := asCluster(a.GetObject())
 		if err != nil {
@@ -232,16 +225,13 @@ func (g *agents) validateUpdate(ctx context.Context, a admission.Attributes, int
 		if err != nil {
 			return err
 		}
-		was, is, err := secretChange(a, interfaces)
+		was, is, err := updated(a, asSecret(interfaces))
 		if err != nil {
 			return err
 		}
-		if why := pull.CheckSecretUse(cluster, was, c); why != "" {
-			return forbidden(a, why)
-		}
-		return forbidden(a, pull.CheckSecretMeta(cluster, was, is))
+		return forbidden(a, cmp.Or(pull.CheckSecretUse(cluster, was, c), pull.CheckSecretMeta(cluster, was, is)))
 	case clusterv1alpha1.Resource("clusters"):
-		was, is, err := clusterChange(a)
+		was, is, err := updated(a, asCluster)
 		if err != nil {
 			return err
 		}
@@ -284,7 +274,7 @@ func (g *agents) validateOthers(ctx context.Context, a admission.Attributes,
 	if err != nil || pull.ReportedBy(old) == "" {
 		return err
 	}
-	was, is, err := secretChange(a, interfaces)
+	was, is, err := updated(a, asSecret(interfaces))
 	if err != nil || equality.Semantic.DeepEqual(was.Data, is.Data) {
 		return err
 	}
@@ -323,34 +313,27 @@ func agentOf(a admission.Attributes) (cluster string, is bool) {
 	return cluster, is && slices.Contains(a.GetUserInfo().GetGroups(), pull.Group)
 }
 
-// clusterChange returns a Cluster before and after an update.
-func clusterChange(a admission.Attributes) (was, is *clusterv1alpha1.Cluster, err error) {
-	if was, err = asCluster(a.GetOldObject()); err != nil {
+// updated returns an object before and after an update.
+func updated[T any](a admission.Attributes, as func(runtime.Object) (*T, error)) (was, is *T, err error) {
+	if was, err = as(a.GetOldObject()); err != nil {
 		return nil, nil, err
 	}
-	is, err = asCluster(a.GetObject())
+	is, err = as(a.GetObject())
 	return was, is, err
 }
 
-func asSecret(obj runtime.Object, interfaces admission.ObjectInterfaces) (*corev1.Secret, error) {
-	secret := &corev1.Secret{}
-	if err := interfaces.GetObjectConvertor().Convert(obj, secret, nil); err != nil {
-		return nil, fmt.Errorf("convert a Secret: %w", err)
+func asSecret(interfaces admission.ObjectInterfaces) func(runtime.Object) (*corev1.Secret, error) {
+	return func(obj runtime.Object) (*corev1.Secret, error) {
+		secret := &corev1.Secret{}
+		if err := interfaces.GetObjectConvertor().Convert(obj, secret, nil); err != nil {
+			return nil, fmt.Errorf("convert a Secret: %w", err)
+		}
+		return secret, nil
 	}
-	return secret, nil
-}
-
-// secretChange returns a Secret before and after an update.
-func secretChange(a admission.Attributes, interfaces admission.ObjectInterfaces) (was, is *corev1.Secret, err error) {
-	if was, err = asSecret(a.GetOldObject(), interfaces); err != nil {
-		return nil, nil, err
-	}
-	is, err = asSecret(a.GetObject(), interfaces)
-	return was, is, err
 }
 
 func keepPlace(ctx context.Context, a admission.Attributes) error {
-	was, is, err := clusterChange(a)
+	was, is, err := updated(a, asCluster)
 	if err != nil || !pull.KeepPlace(was, is) {
 		return err
 	}

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -128,16 +129,7 @@ func referenceOf(b *unstructured.Unstructured) workv1alpha2.ObjectReference {
 
 // identify gives obj a permanent id if it has none: the one it had, else a new one.
 func identify(obj, old *unstructured.Unstructured, label string) {
-	labels := obj.GetLabels()
-	if labels[label] != "" {
-		return
+	if obj.GetLabels()[label] == "" {
+		fields.SetLabel(obj, label, cmp.Or(idOf(old, label), string(uuid.NewUUID())))
 	}
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels[label] = string(uuid.NewUUID())
-	if old != nil && old.GetLabels()[label] != "" {
-		labels[label] = old.GetLabels()[label]
-	}
-	obj.SetLabels(labels)
 }

@@ -22,6 +22,7 @@ import (
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	"github.com/argosy-io/argosy/internal/core/admission/validate"
 	"github.com/argosy-io/argosy/internal/core/match"
+	"github.com/argosy-io/argosy/internal/core/object/fields"
 	"github.com/argosy-io/argosy/internal/core/release"
 )
 
@@ -50,18 +51,7 @@ func (r request) stampVerbs() error {
 	if err != nil {
 		return err
 	}
-	annotations := r.obj.GetAnnotations()
-	value := release.StampVerbs(old, rel, r.user().User)
-	if annotations[release.VerbsAnnotation] == value {
-		return nil
-	}
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	if annotations[release.VerbsAnnotation] = value; value == "" {
-		delete(annotations, release.VerbsAnnotation)
-	}
-	r.obj.SetAnnotations(annotations)
+	fields.PutAnnotation(r.obj, release.VerbsAnnotation, release.StampVerbs(old, rel, r.user().User))
 	return nil
 }
 

@@ -28,17 +28,9 @@ func (o *objects) mutateWork(_ context.Context, r request) error {
 		controllerutil.AddFinalizer(r.obj, workv1alpha2.ExecutionFinalizer)
 	}
 	var w *workv1alpha1.Work
-	for _, manifest := range manifests(r.obj) {
-		m, ok := manifest.(map[string]any)
-		if !ok {
-			continue
-		}
-		metadata, ok := m["metadata"].(map[string]any)
-		if !ok {
-			continue
-		}
-		annotations, _ := metadata["annotations"].(map[string]any)
-		if annotations[workv1alpha2.ManagedAnnotationsAnnotation] != nil {
+	for _, m := range values.Objects(r.obj.Object, "spec", "workload", "manifests") {
+		metadata := values.Object(m, "metadata")
+		if metadata == nil || values.Value(metadata, "annotations", workv1alpha2.ManagedAnnotationsAnnotation) != nil {
 			continue
 		}
 		if w == nil {
@@ -74,7 +66,7 @@ func (r request) endOrder() {
 func (o *objects) validateWork(_ context.Context, r request) error {
 	var errs field.ErrorList
 	path := field.NewPath("spec", "workload", "manifests")
-	for i, manifest := range manifests(r.obj) {
+	for i, manifest := range values.List(r.obj.Object, "spec", "workload", "manifests") {
 		m, _ := manifest.(map[string]any)
 		metadata, _ := m["metadata"].(map[string]any)
 		for _, required := range []struct {
@@ -91,9 +83,4 @@ func (o *objects) validateWork(_ context.Context, r request) error {
 		}
 	}
 	return r.refuse(errs)
-}
-
-// manifests of a Work, nil for none.
-func manifests(work *unstructured.Unstructured) []any {
-	return values.List(work.Object, "spec", "workload", "manifests")
 }

@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -26,9 +25,7 @@ import (
 type leases struct {
 	client client.Client
 	clock  clock.PassiveClock
-
-	mu   sync.Mutex
-	seen map[string]renewal
+	seen   map[string]renewal // for the one worker alone
 }
 
 // renewal is the last observed version of a Lease, and when the hub observed it first. The clock of the member does not
@@ -68,9 +65,7 @@ func (l *leases) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 		return reconcile.Result{}, err
 	}
 	if err != nil || !membership.Pulls(cluster) {
-		l.mu.Lock()
 		delete(l.seen, req.Name)
-		l.mu.Unlock()
 		return reconcile.Result{}, nil
 	}
 	unchanged, duration, err := l.unchanged(ctx, cluster)
@@ -87,11 +82,9 @@ func (l *leases) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 	if _, err := commit.Status(ctx, l.client, cluster, want); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	l.mu.Lock()
 	last := l.seen[cluster.Name]
 	last.reported = true
 	l.seen[cluster.Name] = last
-	l.mu.Unlock()
 	ctrl.Log.WithName("agents").Info("the agent of a cluster is silent", "cluster", cluster.Name, "reason", ready.Reason)
 	return reconcile.Result{}, nil
 }
@@ -106,8 +99,6 @@ func (l *leases) unchanged(ctx context.Context,
 	if err := l.client.Get(ctx, key, lease, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
 		return 0, 0, fmt.Errorf("read the Lease of the agent of cluster %q: %w", cluster.Name, err)
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	now, last := l.clock.Now(), l.seen[cluster.Name]
 	ready := membership.Readiness(cluster)
 	answered := last.reported && ready != nil && ready.Status != metav1.ConditionUnknown

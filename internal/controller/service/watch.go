@@ -22,20 +22,19 @@ var placed = filter.Changes(func(was, is *workv1alpha2.ResourceBinding) bool {
 	return was.UID != is.UID || (was.DeletionTimestamp == nil) != (is.DeletionTimestamp == nil) ||
 		!slices.EqualFunc(dispatch.Targets(was), dispatch.Targets(is),
 			func(a, b workv1alpha2.TargetCluster) bool { return a.Name == b.Name }) ||
-		claimed(was) != claimed(is) || scheduled(was) != scheduled(is)
+		claimed(was) != claimed(is) || settled(was) != settled(is) ||
+		!sameCondition(was.Status.Conditions, is.Status.Conditions, workv1alpha2.Scheduled)
 })
 
-// scheduled returns the Scheduled condition and whether it is for the current generation.
-func scheduled(b *workv1alpha2.ResourceBinding) (s struct {
-	settled bool
-	status  metav1.ConditionStatus
-	message string
-}) {
-	s.settled = b.Status.SchedulerObservedGeneration >= b.Generation
-	if c := meta.FindStatusCondition(b.Status.Conditions, workv1alpha2.Scheduled); c != nil {
-		s.status, s.message = c.Status, c.Message
-	}
-	return s
+// settled reports whether the scheduler has seen the current generation.
+func settled(b *workv1alpha2.ResourceBinding) bool {
+	return b.Status.SchedulerObservedGeneration >= b.Generation
+}
+
+// sameCondition reports whether a condition has the same status and message in two lists.
+func sameCondition(was, is []metav1.Condition, kind string) bool {
+	a, b := meta.FindStatusCondition(was, kind), meta.FindStatusCondition(is, kind)
+	return (a == nil) == (b == nil) && (a == nil || a.Status == b.Status && a.Message == b.Message)
 }
 
 // worked selects Works that were created or deleted, or whose content or reported status changed.
@@ -43,19 +42,8 @@ var worked = filter.Changes(func(was, is *workv1alpha1.Work) bool {
 	return was.UID != is.UID || was.Generation != is.Generation ||
 		(was.DeletionTimestamp == nil) != (is.DeletionTimestamp == nil) ||
 		!maps.Equal(was.Labels, is.Labels) || !maps.Equal(was.Annotations, is.Annotations) ||
-		reportedStatus(was) != reportedStatus(is)
+		!sameCondition(was.Status.Conditions, is.Status.Conditions, workv1alpha1.WorkApplied)
 })
-
-// reportedStatus returns the part of a Work's status that the cluster reports.
-func reportedStatus(w *workv1alpha1.Work) (s struct {
-	status  metav1.ConditionStatus
-	message string
-}) {
-	if c := meta.FindStatusCondition(w.Status.Conditions, workv1alpha1.WorkApplied); c != nil {
-		s.status, s.message = c.Status, c.Message
-	}
-	return s
-}
 
 // isLost reports whether traffic leaves a cluster.
 func isLost(c *clusterv1alpha1.Cluster) bool {

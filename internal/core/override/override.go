@@ -88,32 +88,24 @@ func (a Applied) Annotations() (map[string]string, error) {
 		PolicyName string                     `json:"policyName"`
 		Overriders *policyv1alpha1.Overriders `json:"overriders"`
 	}
+	items := map[string][]item{}
+	for _, r := range a.Rules {
+		key := policyv1alpha1.AppliedClusterOverridesAnnotation
+		if r.Namespaced {
+			key = policyv1alpha1.AppliedOverridesAnnotation
+		}
+		items[key] = append(items[key], item{r.Policy, r.Overriders})
+	}
 	var annotations map[string]string
-	record := func(key string, namespaced bool) error {
-		var items []item
-		for _, r := range a.Rules {
-			if r.Namespaced == namespaced {
-				items = append(items, item{r.Policy, r.Overriders})
-			}
-		}
-		if len(items) == 0 {
-			return nil
-		}
-		raw, err := json.Marshal(items)
+	for key, all := range items {
+		raw, err := json.Marshal(all)
 		if err != nil {
-			return fmt.Errorf("record applied overrides: %w", err)
+			return nil, fmt.Errorf("record applied overrides: %w", err)
 		}
 		if annotations == nil {
 			annotations = map[string]string{}
 		}
 		annotations[key] = string(raw)
-		return nil
-	}
-	if err := record(policyv1alpha1.AppliedClusterOverridesAnnotation, false); err != nil {
-		return nil, err
-	}
-	if err := record(policyv1alpha1.AppliedOverridesAnnotation, true); err != nil {
-		return nil, err
 	}
 	return annotations, nil
 }

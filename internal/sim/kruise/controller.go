@@ -67,14 +67,10 @@ func AddToManager(mgr ctrl.Manager, versions Versions) error {
 			WithOptions(controller.Options{MaxConcurrentReconciles: 4})
 		switch gk {
 		case CloneSetKind.GroupKind():
-			r.sync = func(ctx context.Context, u *unstructured.Unstructured) (time.Duration, error) {
-				return r.syncSet(ctx, u, cloneSet)
-			}
+			r.sync = r.syncSet(cloneSet)
 			b = b.Owns(&corev1.Pod{})
 		case StatefulSetKind.GroupKind():
-			r.sync = func(ctx context.Context, u *unstructured.Unstructured) (time.Duration, error) {
-				return r.syncSet(ctx, u, statefulSet)
-			}
+			r.sync = r.syncSet(statefulSet)
 			b = b.Owns(&corev1.Pod{})
 		case BroadcastJobKind:
 			r.sync = r.syncBroadcastJob
@@ -197,31 +193,33 @@ func statefulSet(u *unstructured.Unstructured, o observed) (steps, statusFunc, e
 	}, err
 }
 
-// syncSet observes the pods of a set, decides, acts and reports.
-func (r *reconciler) syncSet(ctx context.Context, u *unstructured.Unstructured, decide decider) (time.Duration, error) {
-	o := observed{now: time.Now()}
-	selector, _, _ := unstructured.NestedMap(u.Object, "spec", "selector")
-	var err error
-	if o.pods, err = r.pods(ctx, u, selector); err != nil {
-		return 0, err
+// syncSet returns the sync of a kind of sets: it observes the pods, decides, acts and reports.
+func (r *reconciler) syncSet(decide decider) func(context.Context, *unstructured.Unstructured) (time.Duration, error) {
+	return func(ctx context.Context, u *unstructured.Unstructured) (time.Duration, error) {
+		o := observed{now: time.Now()}
+		selector, _, _ := unstructured.NestedMap(u.Object, "spec", "selector")
+		var err error
+		if o.pods, err = r.pods(ctx, u, selector); err != nil {
+			return 0, err
+		}
+		if err := r.revise(ctx, u, &o); err != nil {
+			return 0, err
+		}
+		s, status, err := decide(u, o)
+		if err != nil {
+			return 0, err
+		}
+		failed, err := r.act(ctx, u, o, s)
+		value, recheck, statusErr := status(failed)
+		if statusErr == nil {
+			statusErr = r.report(ctx, u, value)
+		}
+		if statusErr == nil && s.toDelete != nil {
+			statusErr = r.truncate(ctx, u, s.toDelete)
+		}
+		s.recheckIn(recheck)
+		return s.recheck, joined(err, statusErr)
 	}
-	if err := r.revise(ctx, u, &o); err != nil {
-		return 0, err
-	}
-	s, status, err := decide(u, o)
-	if err != nil {
-		return 0, err
-	}
-	failed, err := r.act(ctx, u, o, s)
-	value, recheck, statusErr := status(failed)
-	if statusErr == nil {
-		statusErr = r.report(ctx, u, value)
-	}
-	if statusErr == nil && s.toDelete != nil {
-		statusErr = r.truncate(ctx, u, s.toDelete)
-	}
-	s.recheckIn(recheck)
-	return s.recheck, joined(err, statusErr)
 }
 
 // joined joins errors so that a conflict is found in them.

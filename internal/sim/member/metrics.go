@@ -3,7 +3,6 @@ package member
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -12,8 +11,10 @@ import (
 
 	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -104,14 +105,13 @@ func (u *usage) serve(next http.Handler) http.Handler {
 		}
 		kind, all := "PodMetrics", podMetrics(pods.Items, time.Now())
 		if info.Resource == "nodes" {
-			kind, all = "NodeMetrics", nodeMetrics(pods.Items, time.Now())
 			selectors.LabelSelector = r.URL.Query().Get("labelSelector")
 			nodes, err := client.CoreV1().Nodes().List(r.Context(), selectors)
 			if err != nil {
 				http.Error(w, err.Error(), http.StatusInternalServerError)
 				return
 			}
-			all = ofNodes(nodes.Items, all, time.Now())
+			kind, all = "NodeMetrics", nodeMetrics(nodes.Items, pods.Items, time.Now())
 		}
 		var answer any = map[string]any{"apiVersion": "metrics.k8s.io/v1beta1", "kind": kind + "List",
 			"metadata": map[string]any{}, "items": all}
@@ -120,10 +120,9 @@ func (u *usage) serve(next http.Handler) http.Handler {
 			if i < 0 {
 				w.Header().Set("Content-Type", "application/json")
 				w.WriteHeader(http.StatusNotFound)
-				_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
-					Status: metav1.StatusFailure, Code: http.StatusNotFound,
-					Reason: metav1.StatusReasonNotFound, Message: fmt.Sprintf("%s.metrics.k8s.io %q not found", info.Resource,
-						info.Name)})
+				missing := apierrors.NewNotFound(schema.GroupResource{Group: metricsGroup.Name, Resource: info.Resource}, info.Name)
+				missing.ErrStatus.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
+				_ = json.NewEncoder(w).Encode(missing.ErrStatus)
 				return
 			}
 			all[i].APIVersion, all[i].Kind = "metrics.k8s.io/v1beta1", kind
@@ -183,43 +182,26 @@ func podMetrics(pods []corev1.Pod, now time.Time) []metrics {
 	return out
 }
 
-// nodeMetrics are what the pods of each node use together.
-func nodeMetrics(pods []corev1.Pod, now time.Time) []metrics {
-	byNode := map[string]corev1.ResourceList{}
+// nodeMetrics are what the pods of each node use together; every node has some, also one without pods.
+func nodeMetrics(nodes []corev1.Node, pods []corev1.Pod, now time.Time) []metrics {
+	sums := map[string]corev1.ResourceList{}
+	out := make([]metrics, len(nodes))
+	for i := range nodes {
+		sums[nodes[i].Name] = corev1.ResourceList{corev1.ResourceCPU: resource.Quantity{},
+			corev1.ResourceMemory: resource.Quantity{}}
+		out[i] = metrics{Metadata: metadata{Name: nodes[i].Name, Labels: nodes[i].Labels}, Timestamp: metav1.NewTime(now),
+			Window: metav1.Duration{Duration: usageWindow}, Usage: sums[nodes[i].Name]}
+	}
 	for i := range pods {
+		of := sums[pods[i].Spec.NodeName]
 		for _, m := range podMetrics(pods[i:i+1], now) {
 			for _, c := range m.Containers {
-				sums := byNode[pods[i].Spec.NodeName]
-				if sums == nil {
-					sums = corev1.ResourceList{}
-					byNode[pods[i].Spec.NodeName] = sums
-				}
-				for name, used := range c.Usage {
-					sum := sums[name]
-					sum.Add(used)
-					sums[name] = sum
+				for name, sum := range of {
+					sum.Add(c.Usage[name])
+					of[name] = sum
 				}
 			}
 		}
-	}
-	out := []metrics{}
-	for name, used := range byNode {
-		out = append(out, metrics{Metadata: metadata{Name: name}, Usage: used})
-	}
-	return out
-}
-
-// ofNodes has every node, also one without pods.
-func ofNodes(nodes []corev1.Node, used []metrics, now time.Time) []metrics {
-	out := []metrics{}
-	for i := range nodes {
-		m := metrics{Metadata: metadata{Name: nodes[i].Name, Labels: nodes[i].Labels}, Timestamp: metav1.NewTime(now),
-			Window: metav1.Duration{Duration: usageWindow},
-			Usage:  corev1.ResourceList{corev1.ResourceCPU: resource.Quantity{}, corev1.ResourceMemory: resource.Quantity{}}}
-		if i := slices.IndexFunc(used, func(u metrics) bool { return u.Metadata.Name == m.Metadata.Name }); i >= 0 {
-			m.Usage = used[i].Usage
-		}
-		out = append(out, m)
 	}
 	return out
 }

@@ -37,9 +37,8 @@ func TestPodUsageIsFromAnnotationsOrRequests(t *testing.T) {
 	if memory := got[0].Containers[1].Usage.Memory(); memory.String() != "20Mi" {
 		t.Errorf("it uses %s of memory, want 20Mi", memory)
 	}
-	nodes := ofNodes([]corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "n1"}},
-		{ObjectMeta: metav1.ObjectMeta{Name: "idle"}}}, nodeMetrics(pods, time.Unix(1_800_000_000, 0)),
-		time.Unix(1_800_000_000, 0))
+	nodes := nodeMetrics([]corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "n1"}},
+		{ObjectMeta: metav1.ObjectMeta{Name: "idle"}}}, pods, time.Unix(1_800_000_000, 0))
 	if cpu := nodes[0].Usage.Cpu(); cpu.String() != "340m" {
 		t.Errorf("node n1 uses %s, want 340m", cpu)
 	}

@@ -5,6 +5,7 @@ package kruise
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -167,23 +168,14 @@ func (k kind) misfit(obj map[string]any, version string) string {
 	return ""
 }
 
+// schemaTypes are the types of values in schemas.
+var schemaTypes = map[reflect.Kind]string{reflect.Map: "object", reflect.Slice: "array", reflect.String: "string",
+	reflect.Int64: "integer", reflect.Float64: "number", reflect.Bool: "boolean"}
+
 func misfit(at string, value any, s *apiextensionsv1.JSONSchemaProps) string {
-	fits := true
-	switch value.(type) {
-	case map[string]any:
-		fits = s.Type == "object" || s.Type == "" && !s.XIntOrString
-	case []any:
-		fits = s.Type == "array" || s.Type == "" && !s.XIntOrString
-	case string:
-		fits = s.Type == "string" || s.Type == ""
-	case int64:
-		fits = s.Type == "integer" || s.Type == "number" || s.Type == ""
-	case float64:
-		fits = s.Type == "number" || s.Type == "" && !s.XIntOrString
-	case bool:
-		fits = s.Type == "boolean" || s.Type == "" && !s.XIntOrString
-	}
-	if !fits {
+	is := schemaTypes[reflect.ValueOf(value).Kind()]
+	fits := s.Type == "" && (!s.XIntOrString || is == "string" || is == "integer")
+	if value != nil && s.Type != is && !fits && !(is == "integer" && s.Type == "number") {
 		return at
 	}
 	switch v := value.(type) {

@@ -51,16 +51,8 @@ var rules = map[schema.GroupKind]rule{
 	{Group: "policy.kruise.io", Kind: "PodUnavailableBudget"}: {up: budgetUp, down: budgetDown},
 	{Group: "rollouts.kruise.io", Kind: "Rollout"}:            {up: rolloutUp, down: rolloutDown},
 	{Group: "rollouts.kruise.io", Kind: "BatchRelease"}: {
-		up: func(o map[string]any) {
-			spec := object(o, "spec")
-			move(object(spec, "targetReference"), "workloadRef", spec, "workloadRef")
-			fields.DropEmpty(spec, "targetReference")
-		},
-		down: func(o map[string]any) {
-			if spec := object(o, "spec"); spec["workloadRef"] != nil {
-				move(spec, "workloadRef", fields.Ensure(spec, "targetReference"), "workloadRef")
-			}
-		},
+		up:   func(o map[string]any) { lift(o, "spec", "targetReference", "workloadRef") },
+		down: func(o map[string]any) { lower(o, "spec", "targetReference", "workloadRef") },
 	},
 }
 
@@ -190,12 +182,11 @@ func unitedDeploymentUp(o map[string]any) {
 	if clone := embedded(o); clone != nil && !newShape(object(clone, "spec")) {
 		cloneSetUp(clone)
 	}
-	status := object(o, "status")
-	move(object(status, "updateStatus"), "updatedRevision", status, "updatedRevision")
+	lift(o, "status", "updateStatus", "updatedRevision")
 }
 
 func embedded(unitedDeployment map[string]any) map[string]any {
-	return object(object(object(unitedDeployment, "spec"), "template"), "cloneSetTemplate")
+	return object(unitedDeployment, "spec", "template", "cloneSetTemplate")
 }
 
 // newShape reports whether the spec of a CloneSet can only be of v1beta1.
@@ -219,13 +210,8 @@ func unitedDeploymentDown(o map[string]any) {
 	if clone := embedded(o); clone != nil && !oldShape(object(clone, "spec")) {
 		cloneSetDown(clone)
 	}
+	lower(o, "status", "updateStatus", "updatedRevision")
 	status := object(o, "status")
-	if status == nil {
-		return
-	}
-	if status["updatedRevision"] != nil {
-		move(status, "updatedRevision", fields.Ensure(status, "updateStatus"), "updatedRevision")
-	}
 	// v1alpha1 repeats by name what v1beta1 has in the status of each subset.
 	visit(o, []string{"status", "subsetStatuses[]"}, func(s map[string]any) {
 		name, _ := s["name"].(string)
@@ -300,9 +286,7 @@ func budgetDown(o map[string]any) {
 }
 
 func rolloutUp(o map[string]any) {
-	spec := object(o, "spec")
-	move(object(spec, "objectRef"), "workloadRef", spec, "workloadRef")
-	fields.DropEmpty(spec, "objectRef")
+	lift(o, "spec", "objectRef", "workloadRef")
 	visit(o, []string{"spec", "strategy", "canary", "steps[]"}, func(step map[string]any) {
 		weight, ok := step["weight"].(int64)
 		if !ok {
@@ -315,7 +299,7 @@ func rolloutUp(o map[string]any) {
 			step["replicas"] = percent
 		}
 	})
-	if canary := object(object(spec, "strategy"), "canary"); canary != nil {
+	if canary := object(o, "spec", "strategy", "canary"); canary != nil {
 		partition := false
 		takeMark(o, "annotations", rollingStyle, func(text string) bool {
 			partition = strings.EqualFold(text, "partition")
@@ -335,17 +319,14 @@ func rolloutUp(o map[string]any) {
 }
 
 func rolloutDown(o map[string]any) {
-	spec := object(o, "spec")
-	if spec["workloadRef"] != nil {
-		move(spec, "workloadRef", fields.Ensure(spec, "objectRef"), "workloadRef")
-	}
+	lower(o, "spec", "objectRef", "workloadRef")
 	visit(o, []string{"spec", "strategy", "canary", "steps[]"}, func(step map[string]any) {
 		text, _ := step["traffic"].(string)
 		if n, err := strconv.ParseInt(strings.TrimSuffix(text, "%"), 10, 32); err == nil {
 			step["weight"] = n
 		}
 	})
-	if canary := object(object(spec, "strategy"), "canary"); canary != nil {
+	if canary := object(o, "spec", "strategy", "canary"); canary != nil {
 		if canary["enableExtraWorkloadForCanary"] != true {
 			fields.Ensure(o, "metadata", "annotations")[rollingStyle] = "partition"
 		}
@@ -364,6 +345,19 @@ func move(from map[string]any, field string, to map[string]any, as string) bool 
 		to[as] = v
 	}
 	return ok
+}
+
+// lift moves a field from an object in spec or status beside it, and lower moves it back.
+func lift(o map[string]any, part, from, field string) {
+	parent := object(o, part)
+	move(object(parent, from), field, parent, field)
+	fields.DropEmpty(parent, from)
+}
+
+func lower(o map[string]any, part, to, field string) {
+	if parent := object(o, part); parent[field] != nil {
+		move(parent, field, fields.Ensure(parent, to), field)
+	}
 }
 
 // visit calls f with every object at the path, in which a name followed by [] is a list, and its items are meant.
