@@ -26,12 +26,6 @@ const (
 	grantCheck = time.Minute
 )
 
-// grantLook is the last check of the impersonator's permissions in a member: its input and the time of the next one.
-type grantLook struct {
-	of   string
-	next time.Time
-}
-
 // letImpersonate grants the account of spec.impersonatorSecretRef in the member the permission to impersonate the users
 // that the hub's roles admit to the proxy of the cluster. It checks after changes of these users, and rarely otherwise.
 // It keeps objects that users of the member wrote or changed. A failure only causes an event, because it concerns only
@@ -49,19 +43,11 @@ func (c *collector) letImpersonate(ctx context.Context, m *member.Member, cluste
 	}
 	c.followGrants(changed)
 	allowed := grants.ForCluster(cluster.Name, cluster.Annotations)
-	is := grantLook{fmt.Sprintf("%s %s/%s %s", cluster.UID, ref.Namespace, ref.Name, allowed),
-		c.Clock.Now().Add(grantCheck)}
-	c.mu.Lock()
-	last := c.impersonators[cluster.Name]
-	now := c.Clock.Now()
-	known := last.of == is.of && now.Before(last.next) && now.After(last.next.Add(-2*grantCheck))
-	if !known {
-		c.impersonators[cluster.Name] = is
-	}
-	c.mu.Unlock()
-	if known {
+	of := fmt.Sprintf("%s %s/%s %s", cluster.UID, ref.Namespace, ref.Name, allowed)
+	if c.impersonators.holds(cluster.Name, of, c.Clock.Now(), grantCheck) {
 		return
 	}
+	c.impersonators.set(cluster.Name, of, c.Clock.Now().Add(grantCheck))
 	granted, err := c.grant(ctx, m, ref, allowed)
 	if ctx.Err() != nil {
 		return
@@ -80,9 +66,7 @@ func (c *collector) letImpersonate(ctx context.Context, m *member.Member, cluste
 		}
 	}
 	if !apierrors.IsForbidden(err) && !errors.Is(err, acting.ErrTheirs) {
-		c.mu.Lock()
-		delete(c.impersonators, cluster.Name)
-		c.mu.Unlock()
+		c.impersonators.Delete(cluster.Name)
 	}
 }
 

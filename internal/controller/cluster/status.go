@@ -46,15 +46,30 @@ type collector struct {
 
 	mu    sync.Mutex
 	looks map[string]look
-	// impersonators has the last check of permissions per member; see letImpersonate.
-	impersonators map[string]grantLook
-	// tokens has the next check of tokens per member; see rotateTokens.
-	tokens map[string]tokenLook
+	// impersonators are the checks of permissions, see letImpersonate, and tokens those of tokens, see rotateTokens.
+	impersonators, tokens checks
 	// following signals changes of the admitted users.
 	following <-chan struct{}
 
 	reported commit.Dedup[string] // the last reported problem of a cluster's impersonator
 }
+
+// checks has the last check of each member: what was checked, and when to check it again.
+type checks struct{ sync.Map }
+
+type check struct {
+	of   any
+	next time.Time
+}
+
+// holds reports whether the last check was of the same, and is not due again. Checks are at most so long apart.
+func (c *checks) holds(cluster string, of any, now time.Time, apart time.Duration) bool {
+	last, known := c.Load(cluster)
+	return known && last.(check).of == of && now.Before(last.(check).next) &&
+		now.After(last.(check).next.Add(-2*apart))
+}
+
+func (c *checks) set(cluster string, of any, next time.Time) { c.Store(cluster, check{of, next}) }
 
 // look is the loop that probes one member.
 type look struct {
@@ -64,7 +79,7 @@ type look struct {
 
 func newCollector(c client.Client, events, auth commit.Events, o Options) *collector {
 	return &collector{Options: o, client: c, events: events, auth: auth, started: make(chan struct{}),
-		looks: map[string]look{}, impersonators: map[string]grantLook{}, tokens: map[string]tokenLook{}}
+		looks: map[string]look{}}
 }
 
 // Start implements manager.Runnable.
@@ -118,8 +133,8 @@ func (c *collector) leave(name string) {
 	if known, ok := c.looks[name]; ok {
 		known.stop()
 		delete(c.looks, name)
-		delete(c.impersonators, name)
-		delete(c.tokens, name)
+		c.impersonators.Delete(name)
+		c.tokens.Delete(name)
 		c.reported.Forget(name)
 		forgetMetrics(name)
 	}

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"crypto/sha256"
 	"fmt"
 	"time"
 
@@ -34,22 +33,11 @@ const (
 	reasonTokenUnrotated = "MemberTokenNotRotated"
 )
 
-// tokenLook is the last check of a member's tokens: the token and the time of the next check. A new token is checked at
-// once.
-type tokenLook struct {
-	token [sha256.Size]byte
-	next  time.Time
-}
-
 // rotateTokens replaces the tokens of a member that are due for renewal, and revokes the old ones. It ignores tokens
 // that do not belong to a service account; the user must renew them.
 func (c *collector) rotateTokens(ctx context.Context, m *member.Member, cluster *clusterv1alpha1.Cluster) {
-	c.mu.Lock()
-	last := c.tokens[cluster.Name]
-	c.mu.Unlock()
-	if now := c.Clock.Now(); last.token == m.TokenID() && now.Before(last.next) &&
-		now.After(last.next.Add(-2*tokenCheck)) {
-		return
+	if c.tokens.holds(cluster.Name, m.TokenID(), c.Clock.Now(), tokenCheck) {
+		return // a new token is checked at once
 	}
 	var failed error
 	for _, ref := range []*clusterv1alpha1.LocalSecretReference{cluster.Spec.SecretRef,
@@ -73,9 +61,7 @@ func (c *collector) rotateTokens(ctx context.Context, m *member.Member, cluster 
 		ctrl.Log.WithName("cluster-status").Error(failed, "rotate the hub's token", "cluster", cluster.Name)
 	}
 	tokenFailed.WithLabelValues(cluster.Name).Set(trouble)
-	c.mu.Lock()
-	c.tokens[cluster.Name] = tokenLook{m.TokenID(), c.Clock.Now().Add(next)}
-	c.mu.Unlock()
+	c.tokens.set(cluster.Name, m.TokenID(), c.Clock.Now().Add(next))
 }
 
 func (c *collector) rotateToken(ctx context.Context, m *member.Member, cluster *clusterv1alpha1.Cluster,

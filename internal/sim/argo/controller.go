@@ -32,6 +32,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/argosy-io/argosy/internal/core/object/fields"
 )
 
 // AddToManager adds the controller of Workflows. Their definitions must be served.
@@ -159,19 +161,11 @@ func (r *runner) write(ctx context.Context, u *unstructured.Unstructured, out *o
 		return err
 	}
 	next := u.DeepCopy()
-	status, _ := next.Object["status"].(map[string]any)
-	if status == nil {
-		status = map[string]any{}
-	}
+	status := fields.Ensure(next.Object, "status")
 	delete(status, "message")
 	maps.Copy(status, ours)
-	next.Object["status"] = status
-	labels := next.GetLabels()
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels[phaseLabel], labels[completedLabel] = string(out.status.Phase), strconv.FormatBool(out.status.Phase.Over())
-	next.SetLabels(labels)
+	fields.SetLabel(next, phaseLabel, string(out.status.Phase))
+	fields.SetLabel(next, completedLabel, strconv.FormatBool(out.status.Phase.Over()))
 	if reflect.DeepEqual(u.Object, next.Object) {
 		return nil
 	}

@@ -7,6 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	convertkruise "github.com/argosy-io/argosy/internal/core/workload/kruise"
 )
 
 // CloneSet and StatefulSet in the versions that the real manager stores them in as of 1.8.
@@ -69,39 +71,29 @@ type CloneSetSpec struct {
 	ProgressDeadlineSeconds *int32                 `json:"progressDeadlineSeconds,omitempty"`
 }
 
-// CloneSetUpdateStrategy is the one of v1alpha1. That of v1beta1 has the same fields one level deeper, and another
-// meaning of the type.
+// CloneSetUpdateStrategy is the one of v1alpha1.
 type CloneSetUpdateStrategy struct {
 	Type           string              `json:"type,omitempty"`
 	Partition      *intstr.IntOrString `json:"partition,omitempty"`
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 	MaxSurge       *intstr.IntOrString `json:"maxSurge,omitempty"`
 	Paused         bool                `json:"paused,omitempty"`
-	RollingUpdate  *struct {
-		Partition       *intstr.IntOrString `json:"partition,omitempty"`
-		MaxUnavailable  *intstr.IntOrString `json:"maxUnavailable,omitempty"`
-		MaxSurge        *intstr.IntOrString `json:"maxSurge,omitempty"`
-		Paused          bool                `json:"paused,omitempty"`
-		PodUpdatePolicy string              `json:"podUpdatePolicy,omitempty"`
-	} `json:"rollingUpdate,omitempty"`
 }
 
 // readCloneSet reads a CloneSet of either version as one of v1alpha1, except that the type of its update may also be
 // OnDelete and that its apiVersion stays what it is.
 func readCloneSet(u *unstructured.Unstructured) (*CloneSet, error) {
-	cs, err := read[CloneSet](u)
-	if err != nil || u.GroupVersionKind().Version == "v1alpha1" {
-		return cs, err
+	old, err := convertkruise.Convert(u, CloneSetKind.GroupVersion().String())
+	if err != nil {
+		return nil, err
 	}
-	s := &cs.Spec.UpdateStrategy
-	if r := s.RollingUpdate; r != nil {
-		s.Partition, s.MaxUnavailable, s.MaxSurge, s.Paused = r.Partition, r.MaxUnavailable, r.MaxSurge, r.Paused
-		if s.Type != onDelete {
-			s.Type = r.PodUpdatePolicy
-		}
+	cs, err := read[CloneSet](old)
+	if err != nil {
+		return nil, err
 	}
-	if s.Type == rollingUpdate {
-		s.Type = recreate
+	cs.APIVersion = u.GetAPIVersion()
+	if way, _, _ := unstructured.NestedString(u.Object, "spec", "updateStrategy", "type"); way == onDelete {
+		cs.Spec.UpdateStrategy.Type = onDelete
 	}
 	return cs, nil
 }

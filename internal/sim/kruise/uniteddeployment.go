@@ -3,7 +3,6 @@ package kruise
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -19,6 +18,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/argosy-io/argosy/internal/core/object/fields"
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
 
@@ -172,43 +172,25 @@ func child(ud *UnitedDeployment, subset Subset, replicas int32, revision string,
 		}
 	}
 	workload = runtime.DeepCopyJSON(workload)
-	out := &unstructured.Unstructured{Object: map[string]any{}}
-	if spec, ok := workload["spec"].(map[string]any); ok {
-		out.Object["spec"] = spec
-	} else {
-		out.Object["spec"] = map[string]any{}
-	}
+	spec := fields.Ensure(workload, "spec")
+	out := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
 	out.SetGroupVersionKind(gk.WithVersion(version))
 	out.SetNamespace(ud.Namespace)
 	out.SetGenerateName(ud.Name + "-" + subset.Name + "-")
 	ours := map[string]string{subsetLabel: subset.Name, subsetRevisionLabel: revision}
-	of := func(name string) map[string]string {
-		m, _, _ := unstructured.NestedStringMap(workload, "metadata", name)
-		if m == nil {
-			m = map[string]string{}
-		}
-		return m
-	}
-	objectLabels, annotations := of("labels"), of("annotations")
-	if ud.Spec.Selector != nil {
-		maps.Copy(objectLabels, ud.Spec.Selector.MatchLabels)
-	}
-	maps.Copy(objectLabels, ours)
-	out.SetLabels(objectLabels)
+	objectLabels, _, _ := unstructured.NestedStringMap(workload, "metadata", "labels")
+	annotations, _, _ := unstructured.NestedStringMap(workload, "metadata", "annotations")
+	selected := ptr.Deref(ud.Spec.Selector, metav1.LabelSelector{})
+	out.SetLabels(labels.Merge(labels.Merge(objectLabels, selected.MatchLabels), ours))
 	out.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(ud, ud.GroupVersionKind())})
 
 	// The selector of the whole, narrowed to the subset.
-	selector := map[string]any{}
-	if ud.Spec.Selector != nil {
-		if selector, err = runtime.DefaultUnstructuredConverter.ToUnstructured(ud.Spec.Selector); err != nil {
-			return nil, err
-		}
-	}
-	spec := out.Object["spec"].(map[string]any)
-	spec["selector"], spec["replicas"] = selector, int64(replicas)
-	if err := unstructured.SetNestedField(spec, subset.Name, "selector", "matchLabels", subsetLabel); err != nil {
+	selector, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&selected)
+	if err != nil {
 		return nil, err
 	}
+	spec["selector"], spec["replicas"] = selector, int64(replicas)
+	fields.Ensure(selector, "matchLabels")[subsetLabel] = subset.Name
 	template, err := subset.template(spec["template"], ours)
 	if err != nil {
 		return nil, fmt.Errorf("subset %s: %w", subset.Name, err)
@@ -218,29 +200,22 @@ func child(ud *UnitedDeployment, subset Subset, replicas int32, revision string,
 	partition := int64(ud.Spec.partition(subset.Name, replicas))
 	switch {
 	case gk == CloneSetKind.GroupKind() && version == "v1alpha1":
-		err = unstructured.SetNestedField(spec, partition, "updateStrategy", "partition")
+		fields.Ensure(spec, "updateStrategy")["partition"] = partition
 	case gk.Kind != "Deployment": // a Deployment has no partition
-		err = unstructured.SetNestedField(spec, partition, "updateStrategy", "rollingUpdate", "partition")
+		fields.Ensure(spec, "updateStrategy", "rollingUpdate")["partition"] = partition
 	}
-	if err != nil {
-		return nil, err
-	}
-	annotations[subsetHashAnnotation] = hashOf(out.Object)
-	out.SetAnnotations(annotations)
+	out.SetAnnotations(labels.Merge(annotations, map[string]string{subsetHashAnnotation: hashOf(out.Object)}))
 	return out, nil
 }
 
 // template returns the pod template of the subset: labelled, and bound to the subset's nodes.
-func (s *Subset) template(object any, labels map[string]string) (map[string]any, error) {
+func (s *Subset) template(object any, ours map[string]string) (map[string]any, error) {
 	base, _ := object.(map[string]any)
 	var t corev1.PodTemplateSpec
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(base, &t); err != nil {
 		return nil, fmt.Errorf("read the pod template: %w", err)
 	}
-	if t.Labels == nil {
-		t.Labels = map[string]string{}
-	}
-	maps.Copy(t.Labels, labels)
+	t.Labels = labels.Merge(t.Labels, ours)
 	t.Spec.Tolerations = append(t.Spec.Tolerations, s.Tolerations...)
 	if s.NodeSelectorTerm != nil && len(s.NodeSelectorTerm.MatchExpressions)+len(s.NodeSelectorTerm.MatchFields) > 0 {
 		if t.Spec.Affinity == nil {

@@ -66,7 +66,6 @@ func converting(next http.Handler) http.Handler {
 			http.Error(w, "not a ConversionReview with a request", http.StatusBadRequest)
 			return
 		}
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(convert.Review(&review)) // who asked is gone, if this fails
+		writeJSON(w, http.StatusOK, convert.Review(&review))
 	})
 }

@@ -71,15 +71,15 @@ func (k kubelet) handler() http.Handler {
 // pod returns the pod of a request, or responds that there is none.
 func (k kubelet) pod(w http.ResponseWriter, r *http.Request) *corev1.Pod {
 	pod, err := k.client.CoreV1().Pods(r.PathValue("namespace")).Get(r.Context(), r.PathValue("pod"), metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-		http.Error(w, err.Error(), http.StatusNotFound)
-		return nil
-	case err != nil:
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return nil
+	if err == nil {
+		return pod
 	}
-	return pod
+	code := http.StatusInternalServerError
+	if apierrors.IsNotFound(err) {
+		code = http.StatusNotFound
+	}
+	http.Error(w, err.Error(), code)
+	return nil
 }
 
 // line is one line of a log.

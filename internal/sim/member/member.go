@@ -100,27 +100,24 @@ func serve(ctx context.Context, dir string, ready func()) error {
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
+	defer listener.Close() // the API server closes it as well
 	if m.files, _, err = pki.Ensure(filepath.Join(dir, "pki"), []string{"127.0.0.1", "localhost"},
 		time.Now()); err != nil {
-		listener.Close()
 		return err
 	}
 	if err := m.writeKubeconfig(); err != nil {
-		listener.Close()
 		return err
 	}
 	m.log("certificates")
 
 	store, err := etcd.Start(ctx, etcd.Options{Dir: filepath.Join(dir, "etcd"), UnsafeNoFsync: true, Log: os.Stderr})
 	if err != nil {
-		listener.Close()
 		return err
 	}
 	defer store.Stop()
 	m.log("etcd")
 
 	if m.kubelet, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
-		listener.Close()
 		return fmt.Errorf("listen for the kubelet's API: %w", err)
 	}
 	defer m.kubelet.Close()

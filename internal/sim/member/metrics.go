@@ -79,8 +79,7 @@ func (u *usage) use(loopback *rest.Config) error {
 func (u *usage) serve(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet && r.URL.Path == "/apis/"+metricsResources().GroupVersion {
-			w.Header().Set("Content-Type", "application/json")
-			_ = json.NewEncoder(w).Encode(metricsResources()) // who asked is gone, if this fails
+			writeJSON(w, http.StatusOK, metricsResources())
 			return
 		}
 		info, ok := request.RequestInfoFrom(r.Context())
@@ -118,19 +117,22 @@ func (u *usage) serve(next http.Handler) http.Handler {
 		if info.Name != "" {
 			i := slices.IndexFunc(all, func(m metrics) bool { return m.Metadata.Name == info.Name })
 			if i < 0 {
-				w.Header().Set("Content-Type", "application/json")
-				w.WriteHeader(http.StatusNotFound)
 				missing := apierrors.NewNotFound(schema.GroupResource{Group: metricsGroup.Name, Resource: info.Resource}, info.Name)
 				missing.ErrStatus.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
-				_ = json.NewEncoder(w).Encode(missing.ErrStatus)
+				writeJSON(w, http.StatusNotFound, missing.ErrStatus)
 				return
 			}
 			all[i].APIVersion, all[i].Kind = "metrics.k8s.io/v1beta1", kind
 			answer = all[i]
 		}
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(answer) // who asked is gone, if this fails
+		writeJSON(w, http.StatusOK, answer)
 	})
+}
+
+func writeJSON(w http.ResponseWriter, code int, answer any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(answer) // who asked is gone, if this fails
 }
 
 // metrics are those of a pod or a node, as metrics.k8s.io has them.

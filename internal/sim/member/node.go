@@ -93,23 +93,26 @@ func furnish(ctx context.Context, client kubernetes.Interface, apis aggregator.I
 			return fmt.Errorf("make node %s: %w", obj.Name, err)
 		}
 	}
-	if _, err := apis.ApiregistrationV1().APIServices().Create(ctx, metricsAPI, metav1.CreateOptions{}); err != nil &&
-		!apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("register the API %s: %w", metricsAPI.Name, err)
+	made := func(what string, err error) error {
+		if err == nil || apierrors.IsAlreadyExists(err) {
+			return nil
+		}
+		return fmt.Errorf("make %s: %w", what, err)
+	}
+	_, err := apis.ApiregistrationV1().APIServices().Create(ctx, metricsAPI, metav1.CreateOptions{})
+	if err := made("the API "+metricsAPI.Name, err); err != nil {
+		return err
 	}
 	system := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: kruise.SystemNamespace}}
-	if _, err := client.CoreV1().Namespaces().Create(ctx, system, metav1.CreateOptions{}); err != nil &&
-		!apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("create namespace %s: %w", system.Name, err)
+	_, err = client.CoreV1().Namespaces().Create(ctx, system, metav1.CreateOptions{})
+	if err := made("namespace "+system.Name, err); err != nil {
+		return err
 	}
 	class := &storagev1.StorageClass{
 		ObjectMeta: metav1.ObjectMeta{Name: storageClass,
 			Annotations: map[string]string{"storageclass.kubernetes.io/is-default-class": "true"}},
 		Provisioner: provisioner,
 	}
-	if _, err := client.StorageV1().StorageClasses().Create(ctx, class, metav1.CreateOptions{}); err != nil &&
-		!apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("make the storage class: %w", err)
-	}
-	return nil
+	_, err = client.StorageV1().StorageClasses().Create(ctx, class, metav1.CreateOptions{})
+	return made("the storage class", err)
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/reference"
 	"k8s.io/client-go/util/retry"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -50,17 +51,13 @@ func (v *volumes) Reconcile(ctx context.Context, req reconcile.Request) (reconci
 		if err != nil {
 			return reconcile.Result{}, err
 		}
-		class := ""
-		if claim.Spec.StorageClassName != nil {
-			class = *claim.Spec.StorageClassName
-		}
 		volume := &corev1.PersistentVolume{
 			ObjectMeta: metav1.ObjectMeta{Name: name,
 				Annotations: map[string]string{"pv.kubernetes.io/provisioned-by": provisioner}},
 			Spec: corev1.PersistentVolumeSpec{
 				Capacity:                      claim.Spec.Resources.Requests,
 				AccessModes:                   claim.Spec.AccessModes,
-				StorageClassName:              class,
+				StorageClassName:              ptr.Deref(claim.Spec.StorageClassName, ""),
 				ClaimRef:                      ref,
 				VolumeMode:                    claim.Spec.VolumeMode,
 				PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimDelete,
@@ -79,11 +76,8 @@ func (v *volumes) Reconcile(ctx context.Context, req reconcile.Request) (reconci
 		}
 		if claim.Spec.VolumeName == "" {
 			claim.Spec.VolumeName = name
-			if claim.Annotations == nil {
-				claim.Annotations = map[string]string{}
-			}
-			claim.Annotations["pv.kubernetes.io/bind-completed"] = "yes"
-			claim.Annotations["pv.kubernetes.io/bound-by-controller"] = "yes"
+			metav1.SetMetaDataAnnotation(&claim.ObjectMeta, "pv.kubernetes.io/bind-completed", "yes")
+			metav1.SetMetaDataAnnotation(&claim.ObjectMeta, "pv.kubernetes.io/bound-by-controller", "yes")
 			if err := v.client.Update(ctx, &claim); err != nil {
 				return err
 			}

@@ -189,7 +189,7 @@ const whyConsole = "it shows what the user may read, and is read-only"
 const whyHistory = "it shows namespaces in which the user may list releases, and is read-only"
 
 // Paths are all of them.
-var Paths = []Path{
+var Paths = slices.Concat([]Path{
 	{Path: "/argosy/scheduler", fleet: true, view: true, edit: true, admin: true, operator: true,
 		Why: "it shows the scheduler's configuration, and is read-only"},
 	{Path: "/argosy/room", view: true, edit: true, admin: true, operator: true,
@@ -197,26 +197,8 @@ var Paths = []Path{
 	{Path: "/argosy/nodes", operator: true, Why: "it shows the nodes of all clusters and their workloads"},
 	{Path: "/argosy/pods", view: true, edit: true, admin: true, operator: true,
 		Why: "it shows resourcebindings/pods of all namespaces, and is read-only"},
-	{Path: "/argosy/releases", Everyone: true, Why: whyHistory},
-	{Path: "/argosy/releases/events", Everyone: true, Why: whyHistory},
-	{Path: "/argosy/deployments", Everyone: true, Why: whyHistory},
-	{Path: "/argosy/dora", Everyone: true, Why: whyHistory},
-	{Path: "/console/api/me", Everyone: true, Why: whyConsole},
-	{Path: "/console/api/stream", Everyone: true, Why: whyConsole},
-	{Path: "/console/api/why", Everyone: true, Why: whyConsole},
-	{Path: "/console/api/actions", Everyone: true, Why: whyConsole},
-	{Path: "/console/api/pods", Everyone: true, Why: whyConsole},
-	{Path: "/console/api/object", Everyone: true, Why: whyConsole},
 	{Path: "/console/api/change", Everyone: true, Post: true,
 		Why: "it checks, simulates and writes objects with the permissions of the user"},
-	{Path: "/console/api/release", Everyone: true, Why: whyConsole},
-	{Path: "/console/api/evidence", Everyone: true, Why: whyConsole},
-	{Path: "/console/api/revisions", Everyone: true, Why: whyConsole},
-	{Path: "/console/api/timeline", Everyone: true, Why: whyConsole},
-	{Path: "/console/api/kinds", Everyone: true, Why: whyConsole},
-	{Path: "/console/api/objects", Everyone: true, Why: whyConsole},
-	{Path: "/console/api/policies", Everyone: true, Why: whyConsole},
-	{Path: "/console/api/unclaimed", Everyone: true, Why: whyConsole},
 	{Path: "/console/api/link", Everyone: true, Post: true,
 		Why: "it logs the user in to the console, as the same user"},
 	{Path: "/console/api/import", Everyone: true, Post: true,
@@ -227,6 +209,18 @@ var Paths = []Path{
 	{Path: "/argosy/why", Why: "it reads with the permissions of the hub; `argosy why` uses those of its user"},
 	{Path: "/argosy/encryption", Why: "it manages the keys of the store"},
 	{Path: "/argosy/convert", Why: "only the hub calls it"},
+}, everyone(whyHistory, "/argosy/releases", "/argosy/releases/events", "/argosy/deployments", "/argosy/dora"),
+	everyone(whyConsole, "/console/api/me", "/console/api/stream", "/console/api/why", "/console/api/actions",
+		"/console/api/pods", "/console/api/object", "/console/api/release", "/console/api/evidence",
+		"/console/api/revisions", "/console/api/timeline", "/console/api/kinds", "/console/api/objects",
+		"/console/api/policies", "/console/api/unclaimed"))
+
+// everyone returns paths that all authenticated users may get.
+func everyone(why string, paths ...string) (all []Path) {
+	for _, path := range paths {
+		all = append(all, Path{Path: path, Everyone: true, Why: why})
+	}
+	return all
 }
 
 // besides returns rules on resources of Kubernetes that a role needs for its work.
