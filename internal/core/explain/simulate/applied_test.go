@@ -96,6 +96,57 @@ func TestAManifestInAnotherVersionOfItsKindIsNoChange(t *testing.T) {
 	}
 }
 
+// An override that fails is reported for each workload that it selects, whatever else a change contains.
+func TestAFailingOverrideIsReportedForEachWorkload(t *testing.T) {
+	overriding := func(name, path string) string {
+		return `
+apiVersion: policy.karmada.io/v1alpha1
+kind: OverridePolicy
+metadata: {name: ` + name + `, namespace: default}
+spec:
+  resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: web}]
+  overrideRules: [{overriders: {plaintext: [{path: ` + path + `, operator: replace, value: "x"}]}}]
+---
+`
+	}
+	broken, works := overriding("edit", "/spec/none/such"), overriding("edit", "/spec/template/spec/containers/0/image")
+	shop := three + policy("shop", "", "{clusterAffinity: {clusterNames: [m1]}}") + deployment("api", 1)
+	web := deployment("web", 1)
+	for name, c := range map[string]struct {
+		fleet, files             string
+		unplaced, changed, shown int
+	}{
+		"a new policy and a template of the hub":       {shop + web, broken, 1, 0, 1},
+		"a changed policy and a template of the hub":   {shop + web + works, broken, 1, 0, 1},
+		"a policy of the hub, and nothing":             {shop + web + broken, "", 1, 0, 0},
+		"a policy of the hub and another template":     {shop + web + broken, deployment("api", 1), 1, 0, 0},
+		"a policy of the hub and the same template":    {shop + web + broken, web, 1, 0, 1},
+		"a policy of the hub and an edited template":   {shop + web + broken, deployment("web", 2), 1, 1, 1},
+		"a policy of the hub and a new template":       {shop + broken, web, 1, 1, 1},
+		"a new policy and a new template":              {shop, broken + web, 1, 1, 1},
+		"a policy that is mended":                      {shop + web + broken, works, 0, 1, 1},
+		"a policy that works, and the same template":   {shop + web + works, web, 0, 0, 0},
+		"a policy that works, in the file and the hub": {shop + web + works, works, 0, 0, 0},
+	} {
+		f, err := Load(recordOf(t, settledFleet(t, c.fleet)), "default")
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := run(t, f, Change{Objects: objects(t, c.files)})
+		if narrow := r.Narrow(); r.Summary.Unplaced != c.unplaced || r.Summary.Changed != c.changed ||
+			len(narrow.Workloads) != c.shown || narrow.Summary.Unplaced != min(c.unplaced, c.shown) {
+			t.Errorf("%s: %+v, of the change %+v", name, r.Summary, narrow.Workloads)
+		}
+		var out strings.Builder
+		if err := r.Print(&out, false); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(out.String(), "web in m1: apply OverridePolicy default/edit") != (c.unplaced > 0) {
+			t.Errorf("%s: it prints\n%s", name, &out)
+		}
+	}
+}
+
 // Tenants choose the kinds and names in their policies.
 func TestAReportDoesNotControlATerminal(t *testing.T) {
 	const hostile = `"x\e[2Jy\nfake\rz\u202e"`

@@ -25,7 +25,6 @@ import (
 	"github.com/argosy-io/argosy/internal/core/cluster/capacity"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
-	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/object/fields"
 	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/override"
@@ -110,9 +109,9 @@ type Workload struct {
 	Undetermined string `json:"undetermined,omitempty"`
 	// Help is the scheduler's own advice if there is no other.
 	Help string `json:"help,omitempty"`
-	// Overridden are the manifests that the changed template or overrides make different.
+	// Overridden are the manifests that the changed template or overrides make different, and those whose overrides fail.
 	Overridden []Overridden `json:"overridden,omitempty"`
-	// Own is true if the change contains the template or its policy.
+	// Own is true if the change contains the template, its policy or an override policy that selects it.
 	Own bool `json:"-"`
 }
 
@@ -131,7 +130,7 @@ type Placed struct {
 // Changed reports whether the workload is any different after.
 func (w Workload) Changed() bool {
 	return w.Before.Policy != w.After.Policy || w.Before.Replicas != w.After.Replicas ||
-		!sameTargets(w.Before.Clusters, w.After.Clusters) || len(w.Overridden) > 0
+		!sameTargets(w.Before.Clusters, w.After.Clusters) || len(w.rollsOut()) > 0
 }
 
 func sameTargets(a, b []workv1alpha2.TargetCluster) bool { return equality.Semantic.DeepEqual(a, b) }
@@ -211,8 +210,9 @@ func report(ctx context.Context, c Change, before, after *state) Report {
 	withoutFailover := 0
 	for _, k := range refs {
 		w := workload(k, keys[k], before, after)
-		w.Own = ours[k] || c.contains(w.Before.Policy) || c.contains(w.After.Policy)
-		w.Overridden = after.overridden(ctx, k, keys[k], before, changedOverrides, warnOwn)
+		var edited bool
+		w.Overridden, edited = after.overridden(ctx, k, keys[k], before, changedOverrides, warnOwn)
+		w.Own = ours[k] || edited || c.contains(w.Before.Policy) || c.contains(w.After.Policy)
 		for i, p := range []Placed{w.Before, w.After} {
 			for _, t := range p.Clusters {
 				if replicas[t.Name] == nil {
@@ -468,12 +468,12 @@ func changedOverrides(before, after *state) (out []policyv1alpha1.Override) {
 const shown = 8
 
 // overridden returns the manifests of a template that its change, or changed overrides, make different in the clusters
-// that it is sent to.
+// that it is sent to, and those that cannot be sent. edited reports whether one of the changed overrides selects it.
 func (s *state) overridden(ctx context.Context, k ref, key types.NamespacedName, before *state,
-	changed []policyv1alpha1.Override, warn func(text string)) (out []Overridden) {
+	changed []policyv1alpha1.Override, warn func(text string)) (out []Overridden, edited bool) {
 	template, b, had := s.templates[k], s.bindings[key], before.bindings[key]
 	if template == nil || b == nil {
-		return nil
+		return nil, false
 	}
 	old := template
 	// What no policy claims any more stays as it is in the members.
@@ -481,36 +481,35 @@ func (s *state) overridden(ctx context.Context, k ref, key types.NamespacedName,
 		b.GetLabels()[workv1alpha2.BindingManagedByLabel] != "") {
 		old = before.templates[k]
 	}
-	t := match.TemplateOf(template)
-	overrides := slices.ContainsFunc(changed, func(o policyv1alpha1.Override) bool {
-		selectors := o.OverrideSpec().ResourceSelectors
-		return len(selectors) == 0 && (o.GetNamespace() == "" || o.GetNamespace() == t.Namespace) ||
-			match.Selectors(o.GetNamespace(), selectors, t) != match.None
-	})
-	if !overrides && old == template {
-		return nil
+	edited = len(override.Selecting(template, changed)) > 0
+	is := slices.Collect(maps.Values(s.overrides))
+	rewritten := edited || old != template
+	if !rewritten && len(override.Selecting(template, is)) == 0 {
+		return nil, false
 	}
-	replicas := b.BindingSpec().Replicas
+	was, replicas := slices.Collect(maps.Values(before.overrides)), b.BindingSpec().Replicas
 	old, template = s.bare(ctx, old, replicas), s.bare(ctx, template, replicas)
 	template.Object = laid(old.Object, template.Object).(map[string]any)
-	was, is := slices.Collect(maps.Values(before.overrides)), slices.Collect(maps.Values(s.overrides))
 	for _, target := range b.BindingSpec().Clusters {
 		cluster := s.snapshot.Cluster(target.Name)
-		there := had != nil && workv1alpha2.HasTarget(had.BindingSpec().Clusters, target.Name)
-		if cluster == nil || !overrides && !there || dispatch.Suspended(b, target.Name) {
+		if cluster == nil || dispatch.Suspended(b, target.Name) {
 			continue
 		}
 		o := Overridden{Cluster: target.Name}
-		sent, _, _ := override.Apply(old, cluster, was)
 		manifest, applied, err := override.Apply(template, cluster, is)
 		if err != nil {
 			o.Problem = err.Error()
 			out = append(out, o)
 			continue
 		}
+		there := had != nil && workv1alpha2.HasTarget(had.BindingSpec().Clusters, target.Name)
+		if !rewritten || !edited && !there {
+			continue
+		}
 		for _, u := range applied.Untouched {
 			warn(fmt.Sprintf("%s in %s: %s", k, target.Name, u))
 		}
+		sent, _, _ := override.Apply(old, cluster, was)
 		if sent == nil {
 			sent = old
 		}
@@ -522,7 +521,7 @@ func (s *state) overridden(ctx context.Context, k ref, key types.NamespacedName,
 			out = append(out, o)
 		}
 	}
-	return out
+	return out, edited
 }
 
 // bare returns a template without what the hub adds, with that many replicas.
