@@ -112,6 +112,18 @@ func (f *Fleet) estimatorAnswers(b workv1alpha2.Binding, s schedule.Snapshot) sc
 	return schedule.Least(answers...)
 }
 
+// Limit returns what keeps more replicas of a binding from fitting in a cluster. It is not known for bindings with
+// components, and without nodes.
+func (f *Fleet) Limit(b workv1alpha2.Binding, cluster string) (l capacity.Limit, known bool) {
+	parts, sets := capacity.Parts(b)
+	f.state(cluster, func(m *capacity.ClusterState) {
+		if known = !sets && m.HasNodes(); known {
+			l = m.Limit(parts[0].Need)
+		}
+	})
+	return l, known
+}
+
 func (f *Fleet) seen(b workv1alpha2.Binding, s schedule.Snapshot) schedule.Capacity {
 	parts, sets := capacity.Parts(b)
 	summary := s.Room(b)

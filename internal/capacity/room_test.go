@@ -207,6 +207,9 @@ func TestAntiAffinityPlacesOnePodPerNode(t *testing.T) {
 		w.expectRoom("eight fit by what they request", web, map[string]string{"m1": "12", "m2": "4"})
 		web.Annotations = map[string]string{wellknown.PodSpreadAnnotation: `{"apart":["kubernetes.io/hostname"]}`}
 		w.expectRoom("each node takes one", web, map[string]string{"m1": "3", "m2": "1"})
+		if limit, known := w.fleet.Limit(web, "m1"); !known || !limit.Spread || limit.Replicas != 3 {
+			t.Errorf("the limit is %+v, %t", limit, known)
+		}
 		w.pod("m1", "web", "web-x-1", "n1", "1")
 		w.expectRoom("one is there", web, map[string]string{"m1": "2", "m2": "1"})
 		web.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "m1", Replicas: 1}}

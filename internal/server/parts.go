@@ -28,6 +28,7 @@ import (
 	core "github.com/argosy-io/argosy/internal/core/cluster/capacity"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/explain/overview"
+	explain "github.com/argosy-io/argosy/internal/core/explain/why"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/core/workload/pods"
 	"github.com/argosy-io/argosy/internal/member"
@@ -52,11 +53,11 @@ func AllParts() Parts {
 		}
 		return nil
 	}
-	room := func(_ context.Context, b workv1alpha2.Binding) schedule.Capacity {
+	room := func(_ context.Context, b workv1alpha2.Binding) (schedule.Capacity, explain.Limits) {
 		if f := synced(); f != nil {
-			return f.Room(b, f.Snapshot())
+			return f.Room(b, f.Snapshot()), func(cluster string) (core.Limit, bool) { return f.Limit(b, cluster) }
 		}
-		return nil
+		return nil, nil
 	}
 	nodes := func(cluster string) (r core.Record, known, running bool) {
 		f := synced()

@@ -94,7 +94,7 @@ func Explain(ctx context.Context, r client.Reader, mapper meta.RESTMapper, q Que
 		return nil, err
 	}
 	if q.Room != nil && f.Binding != nil {
-		f.Room = q.Room(ctx, f.Binding)
+		f.Room, f.Limits = q.Room(ctx, f.Binding)
 	}
 	if q.Pods != nil && f.Binding != nil {
 		f.Pods = q.Pods(ctx, f.Binding)

@@ -33,6 +33,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/apistatus"
 	"github.com/argosy-io/argosy/internal/core/adjust/failover"
+	"github.com/argosy-io/argosy/internal/core/cluster/capacity"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/explain/why"
 	"github.com/argosy-io/argosy/internal/core/object/names"
@@ -340,23 +341,36 @@ func TestOverHTTP(t *testing.T) {
 
 func TestTheSchedulersRoomOverHTTP(t *testing.T) {
 	b := &workv1alpha2.ResourceBinding{ObjectMeta: objectMeta("shop", "web-deployment")}
+	b.Spec.Replicas = 4
 	r, mapper := hub(b, &clusterv1alpha1.Cluster{ObjectMeta: objectMeta("", "eu")},
-		&clusterv1alpha1.Cluster{ObjectMeta: objectMeta("", "us")})
+		&clusterv1alpha1.Cluster{ObjectMeta: objectMeta("", "us")},
+		&clusterv1alpha1.Cluster{ObjectMeta: objectMeta("", "uk")})
 	var knows schedule.Capacity
 	server := httptest.NewServer(RoomHandler(func() (client.Reader, meta.RESTMapper, error) { return r, mapper, nil },
-		func(_ context.Context, of workv1alpha2.Binding) schedule.Capacity {
+		func(_ context.Context, of workv1alpha2.Binding) (schedule.Capacity, why.Limits) {
 			if of.GetName() != b.Name {
 				t.Errorf("asked about %s", of.GetName())
 			}
-			return knows
+			return knows, func(cluster string) (capacity.Limit, bool) {
+				if cluster == "uk" {
+					t.Errorf("asked for the limit of %s, which has room for all", cluster)
+				}
+				return capacity.Limit{Replicas: 3, Quota: "team", Resource: "cpu"}, cluster == "eu"
+			}
 		}))
 	defer server.Close()
 	room := RoomOf(&rest.Config{Host: server.URL})
-	if room(t.Context(), b) != nil {
+	if known, _ := room(t.Context(), b); known != nil {
 		t.Error("a hub without a scheduler knows room")
 	}
-	knows = schedule.Answers(map[string]int32{"eu": 3, "left": 9})
-	got := room(t.Context(), b)
+	knows = schedule.Answers(map[string]int32{"eu": 3, "uk": 4, "left": 9})
+	got, limits := room(t.Context(), b)
+	if limit, known := limits("eu"); !known || limit.Quota != "team" || limit.Resource != "cpu" {
+		t.Errorf("the limit of eu: %+v, %t", limit, known)
+	}
+	if limit, known := limits("uk"); known {
+		t.Errorf("the limit of uk: %+v", limit)
+	}
 	if n, known := got("eu"); n != 3 || !known {
 		t.Errorf("eu: %d, %t; want 3", n, known)
 	}
@@ -367,7 +381,7 @@ func TestTheSchedulersRoomOverHTTP(t *testing.T) {
 	}
 	other := b.DeepCopy()
 	other.Name = "none"
-	if room(t.Context(), other) != nil {
+	if known, _ := room(t.Context(), other); known != nil {
 		t.Error("there is room for a binding that is not there")
 	}
 }

@@ -51,7 +51,7 @@ func moves(ctx context.Context, r client.Reader, s Scheduler, room Room, fleet [
 		Decide: func(b workv1alpha2.Binding, decide func(schedule.Capacity) ([]workv1alpha2.TargetCluster, bool)) {
 			var known schedule.Capacity
 			if room != nil && asked[b.GetUID()] {
-				known = room(ctx, b)
+				known, _ = room(ctx, b)
 			}
 			if known == nil {
 				known = snapshot.Room(b)

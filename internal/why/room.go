@@ -14,17 +14,27 @@ import (
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/cluster/capacity"
+	"github.com/argosy-io/argosy/internal/core/explain/why"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/scope"
 )
 
 // RoomPath serves the room for a binding as JSON: GET /argosy/room?namespace=shop&binding=web-deployment returns how
-// many more replicas fit in each cluster, such as {"m1": 3}; clusters with unknown room are left out. A user with this
+// many more replicas fit in each cluster, and the limit in those that cannot take all, such as {"m1": {"replicas": 3,
+// "limit": {"quota": "team", "resource": "cpu"}}}; clusters with unknown room are left out. A user with this
 // nonResourceURL can read that of every binding; by default only administrators have it.
 const RoomPath = "/argosy/room"
 
-// Room returns the scheduler's room for a binding; nil if the scheduler uses the clusters' summaries only.
-type Room func(ctx context.Context, b workv1alpha2.Binding) schedule.Capacity
+// Room returns the scheduler's room for a binding, and what limits it; nil if the scheduler uses only the summaries of
+// clusters.
+type Room func(ctx context.Context, b workv1alpha2.Binding) (schedule.Capacity, why.Limits)
+
+// answer is the room in a cluster.
+type answer struct {
+	Replicas int32           `json:"replicas"`
+	Limit    *capacity.Limit `json:"limit,omitempty"`
+}
 
 // RoomHandler serves RoomPath with the scheduler of the same process, if it runs there.
 func RoomHandler(connect Connector, room Room) http.Handler {
@@ -37,15 +47,24 @@ func RoomHandler(connect Connector, room Room) http.Handler {
 		if err := r.List(ctx, clusters); err != nil {
 			return nil, fmt.Errorf("list the clusters: %w", err)
 		}
-		of := room(ctx, b)
+		of, limits := room(ctx, b)
 		if of == nil {
 			return nil, fail(metav1.StatusReasonServiceUnavailable, "the scheduler does not run in this replica of the hub")
 		}
-		answers := map[string]int32{}
+		answers := map[string]answer{}
 		for i := range clusters.Items {
-			if n, known := of(clusters.Items[i].Name); known {
-				answers[clusters.Items[i].Name] = n
+			name := clusters.Items[i].Name
+			n, known := of(name)
+			if !known {
+				continue
 			}
+			a := answer{Replicas: n}
+			if n < b.BindingSpec().Replicas {
+				if limit, known := limits(name); known {
+					a.Limit = &limit
+				}
+			}
+			answers[name] = a
 		}
 		return answers, nil
 	})
@@ -53,12 +72,22 @@ func RoomHandler(connect Connector, room Room) http.Handler {
 
 // RoomOf queries a hub at RoomPath. If the hub or the user's rights do not allow it, the clusters' summaries are used.
 func RoomOf(hub *rest.Config) Room {
-	return func(ctx context.Context, b workv1alpha2.Binding) schedule.Capacity {
-		var answers map[string]int32
+	return func(ctx context.Context, b workv1alpha2.Binding) (schedule.Capacity, why.Limits) {
+		var answers map[string]answer
 		if askHub(ctx, hub, RoomPath, map[string]string{"namespace": b.GetNamespace(), "binding": b.GetName()},
 			&answers) != nil {
-			return nil
+			return nil, nil
 		}
-		return schedule.Answers(answers)
+		room := func(cluster string) (int32, bool) {
+			a, known := answers[cluster]
+			return a.Replicas, known
+		}
+		return room, func(cluster string) (capacity.Limit, bool) {
+			limit := answers[cluster].Limit
+			if limit == nil {
+				return capacity.Limit{}, false
+			}
+			return *limit, true
+		}
 	}
 }

@@ -169,8 +169,6 @@ var untranslated = []string{
 	"1 are required: free capacity",
 	"3 clusters fit, but at least 4 are required",
 	"let the policy match m2",
-	"m1: free resources would suffice",
-	"m1, m2, m3: free resources would suffice",
 }
 
 // sentenceEnd is that of i18n.ts.

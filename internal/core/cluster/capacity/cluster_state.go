@@ -385,7 +385,7 @@ const maxSets = 100
 // spread rules it is the result of one order of placement, not always the optimum.
 func (m *ClusterState) Replicas(need *Requirement) int32 {
 	m.settle()
-	bound := m.allowed([]Part{{need, 1}})
+	bound, _, _ := m.allowed([]Part{{need, 1}})
 	if need.spread != nil {
 		return int32(min(m.newSpreader(need).room(), bound))
 	}
@@ -405,7 +405,8 @@ func (m *ClusterState) Sets(parts []Part) int32 {
 	m.settle()
 	largest := slices.Clone(parts)
 	slices.SortStableFunc(largest, func(a, b Part) int { return cmp.Compare(m.share(b.Need), m.share(a.Need)) })
-	bound := min(m.allowed(parts), maxSets)
+	bound, _, _ := m.allowed(parts)
+	bound = min(bound, maxSets)
 	var probes []*reservation
 	sets := int64(0)
 	for ; sets < bound; sets++ {
@@ -443,11 +444,12 @@ func (m *ClusterState) share(need *Requirement) (most float64) {
 	return most
 }
 
-// allowed returns how many times the quotas of the namespace allow all parts; math.MaxInt32 without a quota.
-func (m *ClusterState) allowed(parts []Part) int64 {
-	most := int64(math.MaxInt32)
+// allowed returns how many times the quotas of the namespace allow all parts, and the quota and its resource that allow
+// no more; math.MaxInt32 without a quota.
+func (m *ClusterState) allowed(parts []Part) (most int64, by *Quota, resource corev1.ResourceName) {
+	most = int64(math.MaxInt32)
 	if len(parts) == 0 || len(m.quotas) == 0 {
-		return most
+		return most, nil, ""
 	}
 	namespace := parts[0].Need.namespace
 	for i := range m.quotas[namespace] {
@@ -466,12 +468,16 @@ func (m *ClusterState) allowed(parts []Part) int64 {
 			}
 		}
 		for name, left := range q.left {
-			if n := asked[name]; n > 0 {
-				most = min(most, max(0, left-expected[name])/n)
+			n := asked[name]
+			if n == 0 {
+				continue
+			}
+			if k := max(0, left-expected[name]) / n; k < most || k == most && by == q && name < resource {
+				most, by, resource = k, q, name
 			}
 		}
 	}
-	return most
+	return most, by, resource
 }
 
 // settle brings all reservations up to date.

@@ -2,7 +2,6 @@ package capacity
 
 import (
 	"maps"
-	"math"
 	"slices"
 	"strings"
 
@@ -98,10 +97,7 @@ func (n *node) fitCount(r *Requirement) int64 {
 	if !n.admits(r) {
 		return 0
 	}
-	k := int64(math.MaxInt64)
-	for _, q := range r.requests {
-		k = min(k, n.left(q.name)/q.amount)
-	}
+	k, _ := n.fit(r)
 	return max(0, k)
 }
 

@@ -104,7 +104,8 @@ func (r *Rehearsal) Room(parts []Part, sets bool, likeness string) int32 {
 		c.room[n] = now
 	}
 	c.seen = len(r.touched)
-	return int32(min(c.total, m.allowed(parts)))
+	bound, _, _ := m.allowed(parts)
+	return int32(min(c.total, bound))
 }
 
 // uncount clears the cache.

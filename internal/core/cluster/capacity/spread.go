@@ -146,6 +146,14 @@ func domainName(key string) string {
 // portPrefix marks a host port among the resources. Each node has one of each. No real resource has this prefix.
 const portPrefix = "port:"
 
+// resourceName returns what users call a resource or host port.
+func resourceName(name corev1.ResourceName) string {
+	if port, is := strings.CutPrefix(string(name), portPrefix); is {
+		return "host port " + port
+	}
+	return string(name)
+}
+
 // withPorts returns the requests and the host ports, sorted.
 func withPorts(requests []request, ports []string) []request {
 	if len(ports) == 0 {

@@ -259,8 +259,8 @@ func (e *explanation) wouldFit(result schedule.Result, failure error) string {
 	return "change the placement of " + e.holderName()
 }
 
-// limits returns what limits the capacity of clusters beside their free resources, and how to see it in the first;
-// empty for nothing.
+// limits returns what limits the capacity of the first cluster where that is not the sum of its free resources, the
+// clusters with the same limit, and how to see it; empty for nothing.
 func (e *explanation) limits(candidates []schedule.Candidate) string {
 	byName := slices.SortedFunc(slices.Values(candidates), func(a, b schedule.Candidate) int {
 		return strings.Compare(a.Cluster.Name, b.Cluster.Name)
@@ -268,9 +268,12 @@ func (e *explanation) limits(candidates []schedule.Candidate) string {
 	var names []string
 	var limit, check string
 	for _, c := range byName {
-		if what, next := e.limitIn(c); what != "" {
+		what, next := e.limitIn(c)
+		if limit == "" {
+			limit, check = what, next
+		}
+		if what != "" && what == limit {
 			names = append(names, c.Cluster.Name)
-			limit, check = cmp.Or(limit, what), cmp.Or(check, next)
 		}
 	}
 	if len(names) == 0 {

@@ -2,6 +2,8 @@ package why
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -55,33 +57,47 @@ func (f Free) text() string {
 }
 
 // limitIn returns what lets a cluster have less capacity for the binding than the sum of its free resources allows, and
-// how to see it; empty if the sum explains the capacity. The nodes and quotas are known to the estimator alone.
+// how to see it; empty if the sum explains the capacity.
 func (e *explanation) limitIn(c schedule.Candidate) (what, next string) {
 	b := e.ownBinding()
-	if b == nil || e.Room == nil || !c.Known || len(b.BindingSpec().Components) > 0 ||
-		c.Available >= int64(b.BindingSpec().Replicas) {
+	if b == nil || e.Limits == nil || !c.Known || c.Available >= int64(b.BindingSpec().Replicas) {
 		return "", ""
 	}
-	if sum, known := e.fleet.Room(b)(c.Cluster.Name); !known || int64(sum) <= c.Available {
+	limit, known := e.Limits(c.Cluster.Name)
+	if sum, summed := e.fleet.Room(b)(c.Cluster.Name); !known || !summed || int64(sum) <= c.Available {
 		return "", ""
 	}
-	spec := b.BindingSpec()
-	var limits []string
-	nodes := fmt.Sprintf("`argosy get nodes -C %s`", c.Cluster.Name)
-	if need := spec.ReplicaRequirements; need != nil && need.NodeClaim != nil {
-		if selector := need.NodeClaim.NodeSelector; len(selector) > 0 {
-			limits = append(limits, "nodeSelector "+labels.Set(selector).String())
-			nodes = fmt.Sprintf("`argosy get nodes -l %s -C %s`", labels.Set(selector), c.Cluster.Name)
+	namespace, check := b.BindingSpec().Resource.Namespace, "for cluster "+c.Cluster.Name+" check "
+	switch {
+	case int64(limit.Replicas) > c.Available:
+		return "its estimator answers that no more fit", check + "its estimator"
+	case limit.Quota != "":
+		return fmt.Sprintf("ResourceQuota %s of namespace %s limits %s", limit.Quota, namespace, limit.Resource),
+			fmt.Sprintf("%s`argosy get resourcequotas %s -n %s -C %s`", check, limit.Quota, namespace, c.Cluster.Name)
+	case limit.Spread:
+		return "its spread allows no more: " + capacity.SpreadOfBinding(b).String(),
+			fmt.Sprintf("%s`argosy get nodes -C %s`", check, c.Cluster.Name)
+	}
+	var rules, whats []string
+	selected := ""
+	if need := b.BindingSpec().ReplicaRequirements; need != nil && need.NodeClaim != nil {
+		if selector := labels.Set(need.NodeClaim.NodeSelector); len(selector) > 0 {
+			rules, selected = append(rules, "nodeSelector "+selector.String()), "-l "+selector.String()+" "
 		}
 		if need.NodeClaim.HardNodeAffinity != nil {
-			limits = append(limits, "the node affinity")
+			rules = append(rules, "its node affinity")
 		}
 	}
-	if spread := capacity.SpreadOfBinding(b); !spread.Empty() {
-		limits = append(limits, "the spread ("+spread.String()+")")
+	count := func(n int, nodes string) {
+		if n > 0 {
+			whats = append(whats, fmt.Sprintf("%s: %d of %d", nodes, n, limit.Nodes))
+		}
 	}
-	limits = append(limits, "taints or sizes of its nodes", "a ResourceQuota of namespace "+spec.Resource.Namespace)
-	return "free resources would suffice for more; the limit is " + strings.Join(limits, ", or "),
-		fmt.Sprintf("for cluster %s check %s and `argosy get resourcequotas -n %s -C %[1]s`", c.Cluster.Name, nodes,
-			spec.Resource.Namespace)
+	count(limit.Unmatched, "nodes that do not match "+strings.Join(rules, " and "))
+	for _, resource := range slices.Sorted(maps.Keys(limit.Lacking)) {
+		count(limit.Lacking[resource], "nodes that lack "+resource)
+	}
+	count(limit.Tainted, "nodes with a taint that it does not tolerate")
+	count(limit.NotReady, "nodes that are not ready")
+	return strings.Join(whats, "; "), fmt.Sprintf("%s`argosy get nodes %s-C %s`", check, selected, c.Cluster.Name)
 }

@@ -19,6 +19,7 @@ import (
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/adjust/failover"
+	"github.com/argosy-io/argosy/internal/core/cluster/capacity"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/explain/state"
 	"github.com/argosy-io/argosy/internal/core/hub/roles"
@@ -61,7 +62,12 @@ type Facts struct {
 	Pods Pods
 	// Room has the capacity for the binding by the scheduler's estimators; if nil, by the clusters' summaries.
 	Room schedule.Capacity
+	// Limits has what limits it in a cluster, where that is known; nil without Room.
+	Limits Limits
 }
+
+// Limits returns what keeps more replicas from fitting in a cluster.
+type Limits func(cluster string) (limit capacity.Limit, known bool)
 
 // Service are the facts about the Service of a StatefulSet.
 type Service struct {

@@ -33,6 +33,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/adjust/deschedule"
 	"github.com/argosy-io/argosy/internal/core/adjust/failover"
+	"github.com/argosy-io/argosy/internal/core/cluster/capacity"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/execute"
@@ -381,6 +382,11 @@ const failedJob = `{"failed": 1, "conditions": [
 	{"type": "Failed", "status": "True", "reason": "DeadlineExceeded",
 		"message": "Job was active longer than specified deadline"}]}`
 
+// limitedBy has the same limit in each cluster.
+func limitedBy(l capacity.Limit) why.Limits {
+	return func(string) (capacity.Limit, bool) { return l, true }
+}
+
 // stories are problems that users have. want is the finding with the highest severity, and next its advice; empty if
 // there is no problem. The whole answer is in testdata, one file per story.
 var stories = []struct {
@@ -551,20 +557,51 @@ var stories = []struct {
 			return h
 		}},
 	{name: "nodes that no selector matches", severity: why.Problem, want: "Clusters available replicas 0 are not enough",
-		next: "m1, m2, m3: free resources would suffice for more; the limit is nodeSelector disk=ssd, or taints or sizes",
+		next: "m1, m2, m3: nodes that do not match nodeSelector disk=ssd: 3 of 3; for cluster m1 check",
 		given: func(t *testing.T) *hub {
 			h := start(t, deployment, fleet()...)
 			h.Room = schedule.Answers(map[string]int32{"m1": 0, "m2": 0, "m3": 0})
+			h.Limits = limitedBy(capacity.Limit{Nodes: 3, Unmatched: 3})
 			h.claim(h.policy("shop", "web", "{"+ofDeployments+", placement: {"+byRoom+"}}"))
 			h.Binding.BindingSpec().ReplicaRequirements = &workv1alpha2.ReplicaRequirements{
 				NodeClaim: &workv1alpha2.NodeClaim{NodeSelector: map[string]string{"disk": "ssd"}}}
 			return h
 		}},
 	{name: "a quota that allows few", severity: why.Problem, want: "Clusters available replicas 4 are not enough",
-		next: "`argosy get resourcequotas -n shop -C m1`; or lower the replicas from 6 to 4, select more clusters",
+		next: "m1: ResourceQuota team of namespace shop limits limits.cpu; for cluster m1 check " +
+			"`argosy get resourcequotas team -n shop -C m1`; or lower the replicas from 6 to 4, select more clusters",
 		given: func(t *testing.T) *hub {
 			h := start(t, deployment, cluster("m1"))
 			h.Room = schedule.Answers(map[string]int32{"m1": 4})
+			h.Limits = limitedBy(capacity.Limit{Replicas: 4, Quota: "team", Resource: "limits.cpu"})
+			h.claim(h.policy("shop", "web", "{"+ofDeployments+", placement: {"+byRoom+"}}"))
+			return h
+		}},
+	{name: "nodes that are each too small or closed", severity: why.Problem, next: "m1: nodes that lack cpu: 2 of 4; " +
+		"nodes with a taint that it does not tolerate: 1 of 4; nodes that are not ready: 1 of 4; for cluster m1 check",
+		want: "Clusters available replicas 1 are not enough",
+		given: func(t *testing.T) *hub {
+			h := start(t, deployment, cluster("m1"))
+			h.Room = schedule.Answers(map[string]int32{"m1": 1})
+			h.Limits = limitedBy(capacity.Limit{Replicas: 1, Nodes: 4, Tainted: 1, NotReady: 1,
+				Lacking: map[string]int{"cpu": 2}})
+			h.claim(h.policy("shop", "web", "{"+ofDeployments+", placement: {"+byRoom+"}}"))
+			return h
+		}},
+	{name: "an estimator that answers less", severity: why.Problem, want: "Clusters available replicas 1 are not enough",
+		next: "m1: its estimator answers that no more fit; for cluster m1 check its estimator",
+		given: func(t *testing.T) *hub {
+			h := start(t, deployment, cluster("m1"))
+			h.Room = schedule.Answers(map[string]int32{"m1": 1})
+			h.Limits = limitedBy(capacity.Limit{Replicas: 9, Nodes: 1, Lacking: map[string]int{"cpu": 1}})
+			h.claim(h.policy("shop", "web", "{"+ofDeployments+", placement: {"+byRoom+"}}"))
+			return h
+		}},
+	{name: "a limit that is not known", severity: why.Problem, want: "Clusters available replicas 1 are not enough",
+		next: "lower the replicas from 6 to 1, request less per replica, add nodes, or select more clusters",
+		given: func(t *testing.T) *hub {
+			h := start(t, deployment, cluster("m1"))
+			h.Room = schedule.Answers(map[string]int32{"m1": 1})
 			h.claim(h.policy("shop", "web", "{"+ofDeployments+", placement: {"+byRoom+"}}"))
 			return h
 		}},
@@ -592,6 +629,7 @@ var stories = []struct {
 				"spec: {affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: web}}}]}}, containers:", 1), fleet()...)
 			h.claim(h.policy("shop", "web", "{"+ofDeployments+", placement: {"+byRoom+"}}"))
 			h.Room = schedule.Answers(map[string]int32{"m1": 1, "m2": 2, "m3": 0})
+			h.Limits = limitedBy(capacity.Limit{Spread: true})
 			h.schedule()
 			return h
 		}},
