@@ -90,7 +90,7 @@ func Main(ctx context.Context, args []string, out, errOut io.Writer) int {
 	}
 	if err != nil {
 		err = hubcli.ExplainUsage(root, args[1:], err)
-		fmt.Fprintf(errOut, "%s: %v\n", root.CommandPath(), err)
+		fmt.Fprintf(errOut, "%s: %s\n", root.CommandPath(), hubcli.Harmless(err.Error()))
 		var exit hubcli.ExitError
 		if errors.As(err, &exit) {
 			return exit.Code

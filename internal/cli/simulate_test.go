@@ -40,7 +40,7 @@ spec:
   resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}]
   placement: {replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Dynamic}}
 ---
-{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": {"replicas": 6, "template": {"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]}}}}
+{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "annotations": {"note": "a\u001b[2J\u202e\u009bb"}}, "spec": {"replicas": 6, "template": {"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]}}}}
 `
 
 // simulated runs simulate on a file, and returns its exit code and output.
@@ -104,6 +104,23 @@ func TestSimulateRefusesInvalidInput(t *testing.T) {
 	}
 }
 
+// Errors name what members, tenants and arguments contain.
+func TestErrorsDoNotControlATerminal(t *testing.T) {
+	for name, args := range map[string][]string{
+		"a flag":       {"simulate", "--scale", "a\x1b[2Jb\u202e"},
+		"an argument":  {"why", "a\x1b[2Jb\u202e", "--kubeconfig", "none"},
+		"a subcommand": {"rollout", "a\x1b[2Jb\u202e"},
+		"a file":       {"simulate", "--fleet", "a\x1b[2Jb\u202e"},
+	} {
+		var out, errOut bytes.Buffer
+		if code := Main(t.Context(), append([]string{"argosy"}, args...), &out, &errOut); code == 0 ||
+			!strings.HasPrefix(errOut.String(), "argosy: ") ||
+			strings.ContainsAny(errOut.String(), "\x1b\u202e") {
+			t.Errorf("%s: %d, %q", name, code, &errOut)
+		}
+	}
+}
+
 func TestAFleetIsWrittenAsItIsRead(t *testing.T) {
 	first, err := hubcli.ReadDocuments("fleet", strings.NewReader(smallFleet))
 	if err != nil || len(first) != 4 {
@@ -113,6 +130,9 @@ func TestAFleetIsWrittenAsItIsRead(t *testing.T) {
 		var text bytes.Buffer
 		if err := explaincli.WriteObjects(&text, first, asJSON); err != nil {
 			t.Fatal(err)
+		}
+		if strings.ContainsAny(text.String(), "\x1b\u202e\u009b") {
+			t.Errorf("json %v: it controls the terminal: %q", asJSON, &text)
 		}
 		again, err := hubcli.ReadDocuments("fleet", &text)
 		if err != nil || len(again) != len(first) {

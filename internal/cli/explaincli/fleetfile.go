@@ -20,7 +20,6 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/pager"
-	"sigs.k8s.io/yaml"
 
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/cli/hubcli"
@@ -227,9 +226,10 @@ func (r *fleetReader) parseKinds(names []string) (kinds []schema.GroupKind, err 
 func WriteObjects(out io.Writer, objects []simulate.Object, asJSON bool) error {
 	w := bufio.NewWriter(out)
 	for i, o := range objects {
-		text, err := o.MarshalJSON()
-		if err == nil && !asJSON {
-			text, err = yaml.JSONToYAML(text)
+		text, err := hubcli.YAML(o.Object)
+		if asJSON {
+			text, err = o.MarshalJSON()
+			text = []byte(hubcli.EscapeJSON(string(text)))
 		}
 		if err != nil {
 			return fmt.Errorf("write %s %s: %w", o.GetKind(), o.GetName(), err)

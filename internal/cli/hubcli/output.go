@@ -30,24 +30,53 @@ func WriteJSON(out io.Writer, value any) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.WriteString(out, escaped(string(data))+"\n")
+	_, err = io.WriteString(out, EscapeJSON(string(data))+"\n")
 	return err
 }
 
-// escaped returns indented JSON with the characters that a terminal does not print as escape sequences. Only texts
-// contain them.
-func escaped(data string) string {
-	var b strings.Builder
-	for _, r := range data {
-		if r == '\n' || unicode.IsPrint(r) {
-			b.WriteRune(r)
-			continue
-		}
+// EscapeJSON returns JSON with the characters that a terminal does not print as escape sequences. Only texts contain
+// them.
+func EscapeJSON(data string) string {
+	return replaceControls(data, func(r rune) (units string) {
 		for _, unit := range utf16.Encode([]rune{r}) {
-			fmt.Fprintf(&b, `\u%04x`, unit)
+			units += fmt.Sprintf(`\u%04x`, unit)
+		}
+		return units
+	})
+}
+
+// Harmless returns a text with a blank for each character that could control a terminal.
+func Harmless(text string) string { return replaceControls(text, func(rune) string { return " " }) }
+
+// controls reports whether a character could control a terminal. Line breaks, tabs and spaces of any width do not.
+func controls(r rune) bool {
+	return r != '\n' && r != '\t' && !unicode.IsPrint(r) && !unicode.Is(unicode.Zs, r)
+}
+
+func replaceControls(text string, replace func(rune) string) string {
+	var b strings.Builder
+	for _, r := range text {
+		if controls(r) {
+			b.WriteString(replace(r))
+		} else {
+			b.WriteRune(r)
 		}
 	}
 	return b.String()
+}
+
+// YAML returns a value as YAML that does not control a terminal. Only double-quoted texts have escape sequences, so a
+// value that needs them is written in the style of JSON.
+func YAML(value any) ([]byte, error) {
+	data, err := json.MarshalIndent(value, "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	// It fails for control characters that YAML does not allow.
+	if plain, err := yaml.JSONToYAML(data); err == nil && !strings.ContainsFunc(string(plain), controls) {
+		return plain, nil
+	}
+	return []byte(replaceControls(string(data), func(r rune) string { return fmt.Sprintf(`\U%08x`, r) }) + "\n"), nil
 }
 
 // WriteAs writes a value as JSON, or as YAML if output is yaml.
@@ -55,7 +84,7 @@ func WriteAs(out io.Writer, output string, value any) error {
 	if output != "yaml" {
 		return WriteJSON(out, value)
 	}
-	data, err := yaml.Marshal(value)
+	data, err := YAML(value)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"unicode"
 
 	"k8s.io/cli-runtime/pkg/printers"
+	"sigs.k8s.io/yaml"
 )
 
 // hostile has characters that move the cursor, ring the bell, change the direction of writing and start a line.
@@ -18,6 +19,11 @@ func TestNoOutputControlsATerminal(t *testing.T) {
 	value := map[string]string{"name": hostile + "\nfake 😀 \U000e0001"}
 	for name, write := range map[string]func(out *bytes.Buffer) error{
 		"json": func(out *bytes.Buffer) error { return WriteAs(out, "json", value) },
+		"yaml": func(out *bytes.Buffer) error { return WriteAs(out, "yaml", value) },
+		"an error": func(out *bytes.Buffer) error {
+			out.WriteString(Harmless(hostile + "\nthe next line"))
+			return nil
+		},
 		"a table": func(out *bytes.Buffer) error {
 			table := TextTable("Name", "Reason")
 			AddRow(table, hostile, hostile+"\nthe end of the reason")
@@ -39,18 +45,35 @@ func TestNoOutputControlsATerminal(t *testing.T) {
 			}
 			return nil
 		},
+		"yaml with tabs and wide spaces": func(out *bytes.Buffer) error {
+			return WriteAs(out, "yaml", map[string]string{"name": "all:\n\tgo build\n多　集群\n"})
+		},
 	} {
 		var out bytes.Buffer
 		if err := write(&out); err != nil {
 			t.Fatal(err)
 		}
-		if strings.ContainsFunc(out.String(), func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }) {
+		if strings.ContainsFunc(out.String(), func(r rune) bool {
+			return !strings.ContainsRune("\n\t\u3000", r) && !unicode.IsPrint(r)
+		}) {
 			t.Errorf("%s: %q", name, &out)
 		}
 		switch got := map[string]string{}; name {
 		case "json":
 			if err := json.Unmarshal(out.Bytes(), &got); err != nil || got["name"] != value["name"] {
 				t.Errorf("it reads %q, %v, from %s", got, err, &out)
+			}
+		case "yaml":
+			if err := yaml.Unmarshal(out.Bytes(), &got); err != nil || got["name"] != value["name"] {
+				t.Errorf("it reads %q, %v, from %s", got, err, &out)
+			}
+		case "yaml with tabs and wide spaces":
+			if !strings.HasPrefix(out.String(), "name: ") || !strings.Contains(out.String(), "多　集群") {
+				t.Errorf("it is written in the style of JSON: %s", &out)
+			}
+		case "an error":
+			if !strings.HasSuffix(out.String(), "\nthe next line") {
+				t.Errorf("it joins the lines: %q", &out)
 			}
 		case "a table":
 			if !strings.Contains(out.String(), "the end of the reason") || strings.Count(out.String(), "\n") != 2 {

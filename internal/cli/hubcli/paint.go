@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -91,7 +90,7 @@ func (p *Painter) Write(data []byte) (int, error) {
 		if !whole {
 			break
 		}
-		if _, err := io.WriteString(p.Out, p.line(harmless(line))+"\n"); err != nil {
+		if _, err := io.WriteString(p.Out, p.line(Harmless(string(line)))+"\n"); err != nil {
 			return 0, err
 		}
 		p.rest = after
@@ -102,19 +101,9 @@ func (p *Painter) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// harmless returns a line without characters that control a terminal.
-func harmless(line []byte) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return ' '
-	}, string(line))
-}
-
 func (p *Painter) Flush() {
 	if len(p.rest) > 0 {
-		_, _ = io.WriteString(p.Out, p.line(harmless(p.rest))) // fails only if the reader is gone
+		_, _ = io.WriteString(p.Out, p.line(Harmless(string(p.rest)))) // fails only if the reader is gone
 		p.rest = nil
 	}
 }

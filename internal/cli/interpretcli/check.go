@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	"github.com/argosy-io/argosy/internal/cli/hubcli"
 	"github.com/argosy-io/argosy/internal/core/admission/validate"
 	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/schemas"
@@ -65,7 +66,7 @@ func check(cmd *cobra.Command, sources []source, all []customizationFile, machin
 		results = append(results, r)
 	}
 	if machine {
-		if err := printJSON(cmd.OutOrStdout(), results); err != nil {
+		if err := hubcli.WriteJSON(cmd.OutOrStdout(), results); err != nil {
 			return err
 		}
 	} else {

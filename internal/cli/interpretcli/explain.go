@@ -25,6 +25,7 @@ import (
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	"github.com/argosy-io/argosy/api/definition"
 	"github.com/argosy-io/argosy/api/kruise"
+	"github.com/argosy-io/argosy/internal/cli/hubcli"
 	"github.com/argosy-io/argosy/internal/core/hub/roles"
 	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
@@ -84,7 +85,7 @@ built in.`,
 				return err
 			}
 			if machine {
-				return printJSON(cmd.OutOrStdout(), e)
+				return hubcli.WriteJSON(cmd.OutOrStdout(), e)
 			}
 			return printExplained(cmd.OutOrStdout(), e)
 		},
@@ -134,7 +135,8 @@ func explained(ctx context.Context, hub HubClients, name string, errOut io.Write
 		fmt.Fprintf(errOut, "Warning: %s; their rules on this hub are not shown\n", roles.Sentence(missing))
 	}
 	if err != nil && found {
-		fmt.Fprintf(errOut, "Warning: the hub is not available, so this shows only what is built into Argosy: %v\n", err)
+		fmt.Fprintf(errOut, "Warning: the hub is not available, so this shows only what is built into Argosy: %s\n",
+			hubcli.Harmless(err.Error()))
 	}
 	var kinds []schema.GroupVersionKind
 	served := func(schema.GroupVersionKind) bool { return false }

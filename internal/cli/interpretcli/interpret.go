@@ -17,6 +17,7 @@ import (
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/cli/hubcli"
 	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/schemas"
@@ -128,15 +129,6 @@ func asJSON(output string) (bool, error) {
 	return false, fmt.Errorf("-o %s is not supported: use json, or leave it out for a table", output)
 }
 
-func printJSON(out io.Writer, value any) error {
-	data, err := json.MarshalIndent(value, "", "  ")
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(out, "%s\n", data)
-	return err
-}
-
 func (o *options) run(cmd *cobra.Command) error {
 	machine, err := asJSON(o.output)
 	if err != nil {
@@ -223,10 +215,10 @@ func (o *options) execute(cmd *cobra.Command, all []customizationFile, machine b
 	}
 	ctx := script.WithListener(cmd.Context(), func(p *script.Program, out *script.Outputs) {
 		for _, line := range out.Printed {
-			fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s\n", p.Customization(), line)
+			fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s\n", p.Customization(), hubcli.Harmless(line))
 		}
 		for _, w := range out.Warnings {
-			fmt.Fprintf(cmd.ErrOrStderr(), "Warning: %s: %s\n", p.Customization(), w)
+			text.Fprintf(cmd.ErrOrStderr(), "Warning: %s: %s\n", p.Customization(), w)
 		}
 	})
 	answer, err := q.answer(ctx, interpret.HooksOf(tierOf(of, set, nil), gvk))
@@ -241,7 +233,7 @@ func (o *options) execute(cmd *cobra.Command, all []customizationFile, machine b
 		for _, p := range answer {
 			values[p.name] = p.value
 		}
-		return printJSON(cmd.OutOrStdout(), values)
+		return hubcli.WriteJSON(cmd.OutOrStdout(), values)
 	}
 	return printAnswer(cmd.OutOrStdout(), q.operation, answer)
 }
@@ -255,11 +247,11 @@ func printAnswer(out io.Writer, operation configv1alpha1.InterpreterOperation, a
 		answer = answer[:1]
 	}
 	for i, p := range answer {
-		text, err := yaml.Marshal(p.value)
+		data, err := hubcli.YAML(p.value)
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(out, "---\n# [%d/%d] %s:\n%s%s\n", i+1, len(answer), p.name, strings.TrimRight(string(text), "\n"),
+		fmt.Fprintf(out, "---\n# [%d/%d] %s:\n%s%s\n", i+1, len(answer), p.name, strings.TrimRight(string(data), "\n"),
 			note)
 	}
 	return nil

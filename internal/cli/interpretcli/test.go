@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	configv1alpha1 "github.com/argosy-io/argosy/api/config/v1alpha1"
+	"github.com/argosy-io/argosy/internal/cli/hubcli"
 	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/schemas"
@@ -110,7 +111,7 @@ func test(cmd *cobra.Command, names []string, machine, verbose bool) error {
 			cmd.CommandPath())
 	}
 	if machine {
-		if err := printJSON(cmd.OutOrStdout(), all); err != nil {
+		if err := hubcli.WriteJSON(cmd.OutOrStdout(), all); err != nil {
 			return err
 		}
 	} else {

@@ -233,7 +233,7 @@ The addons of Karmada need no installation: each is either part of the hub or no
 				return err
 			}
 			for _, w := range warnings {
-				fmt.Fprintln(cmd.ErrOrStderr(), "Warning:", w)
+				text.Fprintf(cmd.ErrOrStderr(), "Warning: %s\n", w)
 			}
 			if err := a.known(cmd.Context(), o.Clusters); err != nil {
 				return err
