@@ -120,6 +120,8 @@ const (
 	ReasonForbidden = "Forbidden"
 	// ReasonKindNotServed: the member does not serve the kind.
 	ReasonKindNotServed = "KindNotServed"
+	// ReasonNamespaceMissing: the namespace of the object does not exist in the member, or is being deleted there.
+	ReasonNamespaceMissing = "NamespaceMissing"
 	// ReasonRejected: the member's API server or a webhook rejected the request.
 	ReasonRejected = "Rejected"
 	// ReasonServerError: the member's API server or a webhook could not carry out the request now. The hub tries again.

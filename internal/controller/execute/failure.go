@@ -7,6 +7,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
+	"github.com/argosy-io/argosy/internal/commit"
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/member"
 )
@@ -43,6 +44,8 @@ func failureOf(err error) (reason, message string) {
 		reason = workv1alpha1.ReasonObjectOfAnother
 	case errors.Is(err, member.ErrKindNotServed):
 		reason = workv1alpha1.ReasonKindNotServed
+	case answered && commit.NamespaceMissing(err):
+		reason = workv1alpha1.ReasonNamespaceMissing
 	case apierrors.IsUnauthorized(err):
 		reason = workv1alpha1.ReasonUnauthorized
 	case apierrors.IsForbidden(err) && status.Status().Details != nil:

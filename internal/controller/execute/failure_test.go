@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,15 +23,22 @@ func TestFailureReasonComesFromTheError(t *testing.T) {
 	denied := &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusForbidden,
 		Reason:  metav1.StatusReasonForbidden,
 		Message: `admission webhook "w" denied the request: cluster is not reachable: no answer in time; Unauthorized; resource(kind=a) is forbidden: User "x"`}}
+	terminating := apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "c",
+		errors.New("it is terminating"))
+	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
 	for want, errs := range map[string][]error{
 		workv1alpha1.ReasonClusterNotReady: {&awayError{cluster: "m1", why: "ClusterNotReachable"},
 			fmt.Errorf("apply: %w", member.ErrNotOwner)},
 		workv1alpha1.ReasonObjectUnmanaged: {&conflictError{execute.Action{Reason: "exists", Unmanaged: true}}},
 		workv1alpha1.ReasonObjectOfAnother: {&conflictError{execute.Action{Reason: "belongs to another"}}},
 		workv1alpha1.ReasonKindNotServed:   {fmt.Errorf("get: %w", member.ErrKindNotServed)},
-		workv1alpha1.ReasonUnauthorized:    {fmt.Errorf("apply: %w", apierrors.NewUnauthorized("Unauthorized"))},
-		workv1alpha1.ReasonForbidden:       {fmt.Errorf("apply: %w", forbidden)},
-		workv1alpha1.ReasonRejected:        {fmt.Errorf("apply: %w", invalid), fmt.Errorf("apply: %w", denied)},
+		workv1alpha1.ReasonNamespaceMissing: {
+			fmt.Errorf("create: %w", apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "shop")),
+			fmt.Errorf("create: %w", terminating)},
+		workv1alpha1.ReasonUnauthorized: {fmt.Errorf("apply: %w", apierrors.NewUnauthorized("Unauthorized"))},
+		workv1alpha1.ReasonForbidden:    {fmt.Errorf("apply: %w", forbidden)},
+		workv1alpha1.ReasonRejected: {fmt.Errorf("apply: %w", invalid), fmt.Errorf("apply: %w", denied),
+			apierrors.NewNotFound(schema.GroupResource{Resource: "configmaps"}, "namespaces \"shop\" not found")},
 		workv1alpha1.ReasonServerError: {fmt.Errorf("apply: %w",
 			apierrors.NewInternalError(errors.New("failed calling webhook"))),
 			fmt.Errorf("apply: %w", apierrors.NewTooManyRequests("busy", 1)),

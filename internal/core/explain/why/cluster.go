@@ -428,6 +428,9 @@ func (e *explanation) explainFailure(c *clusterv1alpha1.Cluster, failure *metav1
 	case workv1alpha1.ReasonForbidden:
 		return refused, fmt.Sprintf("if the message names a user, grant that to the hub's account in cluster %s, "+
 			"or join the cluster again, which does; otherwise change what admission there denies", c.Name) + retries
+	case workv1alpha1.ReasonNamespaceMissing:
+		return refused, createNamespace(e.template.Namespace, c.Name) + ", or propagate the namespace to this cluster, too" +
+			retries
 	case workv1alpha1.ReasonRejected:
 		return refused, cmp.Or(e.installKind(c.Name),
 			fmt.Sprintf("change what the member refuses, in the template or by an override for cluster %s", c.Name)+retries)
@@ -447,6 +450,12 @@ func (e *explanation) explainFailure(c *clusterv1alpha1.Cluster, failure *metav1
 		return "held after a restore of the hub: " + failure.Message, e.acceptRestored()
 	}
 	return "not applied: " + failure.Message, unknown
+}
+
+// createNamespace returns how to create a namespace that a member lacks.
+func createNamespace(namespace, cluster string) string {
+	return fmt.Sprintf("create it with a kubeconfig of cluster %s: `kubectl create namespace %s --kubeconfig FILE`", cluster,
+		namespace)
 }
 
 // installKind returns the advice for a cluster that does not serve the template's kind; empty if it serves it, and

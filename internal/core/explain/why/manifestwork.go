@@ -118,7 +118,7 @@ func ExplainManifestWork(f ManifestWorkFacts) ManifestWorkAnswer {
 						row.Why = c.Message
 						// The cause alone, if it is this one and not that of an earlier manifest.
 						its := execute.FailureOf(works[item.WorkName(mw.Name, works)])
-						if its != nil && c.Message == ocmv1.MessageManifestNotApply+its.Message {
+						if its != nil && c.Message == ocm.NotApplied(item, its) {
 							row.Why, failure = its.Message, its
 						}
 					}
@@ -135,7 +135,8 @@ func ExplainManifestWork(f ManifestWorkFacts) ManifestWorkAnswer {
 		case "":
 			unanswered++
 		default:
-			find(Problem, row.Object+" is not applied: "+row.Why, remedyOfManifest(item, cluster, fleet, failure))
+			find(Problem, row.Object+" is not applied: "+row.Why,
+				remedyOfManifest(mw.Name, item, cluster, fleet, failure))
 		}
 		if row.Health == string(workv1alpha1.ResourceUnhealthy) {
 			find(Problem, row.Object+" is not healthy there",
@@ -155,9 +156,9 @@ func ExplainManifestWork(f ManifestWorkFacts) ManifestWorkAnswer {
 	return a
 }
 
-// remedyOfManifest returns what to do about an object that is not applied. failure is nil if its Work does not have the
-// reason, as for an invalid manifest.
-func remedyOfManifest(item ocm.Item, c *clusterv1alpha1.Cluster, fleet schedule.Snapshot,
+// remedyOfManifest returns what to do about an object of a ManifestWork that is not applied. failure is nil if its Work
+// does not have the reason, as for an invalid manifest.
+func remedyOfManifest(name string, item ocm.Item, c *clusterv1alpha1.Cluster, fleet schedule.Snapshot,
 	failure *metav1.Condition) string {
 	const retries = "; the hub retries by itself"
 	gk := schema.GroupKind{Group: item.Meta.Group, Kind: item.Meta.Kind}
@@ -175,6 +176,9 @@ func remedyOfManifest(item ocm.Item, c *clusterv1alpha1.Cluster, fleet schedule.
 			return fmt.Sprintf("install the CustomResourceDefinition or API of %s in cluster %s", gk, c.Name) + retries
 		}
 		return fmt.Sprintf("change what the member refuses in spec.workload.manifests[%d]", item.Meta.Ordinal)
+	case workv1alpha1.ReasonNamespaceMissing:
+		return createNamespace(item.Meta.Namespace, c.Name) +
+			fmt.Sprintf(", or add the namespace to the manifests: `kubectl edit manifestworks %s -n %s`", name, c.Name) + retries
 	case workv1alpha1.ReasonObjectUnmanaged, workv1alpha1.ReasonObjectOfAnother:
 		return "remove the object from this ManifestWork, or from the owner that the message names"
 	case workv1alpha1.ReasonRestored:

@@ -79,9 +79,11 @@ Objects
 func TestAManifestThatIsNotAppliedHasARemedyForItsReason(t *testing.T) {
 	c := cluster("eu")
 	for reason, want := range map[string]string{
-		workv1alpha1.ReasonRejected:             "change what the member refuses in spec.workload.manifests[0]",
-		workv1alpha1.ReasonKindNotServed:        "change what the member refuses in spec.workload.manifests[0]",
-		workv1alpha1.ReasonForbidden:            "if the message names a user, grant that to the hub's account in cluster eu",
+		workv1alpha1.ReasonRejected:      "change what the member refuses in spec.workload.manifests[0]",
+		workv1alpha1.ReasonKindNotServed: "change what the member refuses in spec.workload.manifests[0]",
+		workv1alpha1.ReasonForbidden:     "if the message names a user, grant that to the hub's account in cluster eu",
+		workv1alpha1.ReasonNamespaceMissing: "create it with a kubeconfig of cluster eu: `kubectl create namespace shop " +
+			"--kubeconfig FILE`, or add the namespace to the manifests: `kubectl edit manifestworks shop -n eu`",
 		workv1alpha1.ReasonUnauthorized:         "the credentials of the hub are not valid there: join cluster eu again",
 		workv1alpha1.ReasonUnreachable:          "check that its API server is running and reachable",
 		workv1alpha1.ReasonTimeout:              "check that the API server of cluster eu is running",
@@ -107,7 +109,7 @@ func TestAManifestThatIsNotAppliedHasARemedyForItsReason(t *testing.T) {
 		item := ocm.Items(mw, c)[0]
 		mw.Status.ResourceStatus.Manifests = []ocmv1.ManifestCondition{{ResourceMeta: item.Meta,
 			Conditions: []metav1.Condition{{Type: ocmv1.Applied, Status: metav1.ConditionFalse, ObservedGeneration: 1,
-				Message: ocmv1.MessageManifestNotApply + "no"}}}}
+				Message: ocm.NotApplied(item, &metav1.Condition{Reason: reason, Message: "no"})}}}}
 		work := workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Name: item.WorkName("shop", nil),
 			Annotations: map[string]string{"argosy.io/manifest-work": "shop"}}}
 		work.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkFailure, Status: metav1.ConditionTrue,

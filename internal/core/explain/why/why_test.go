@@ -856,6 +856,15 @@ var stories = []struct {
 				`admission webhook "policy.example.com" denied the request: denied by policy no-latest`)
 			return h
 		}},
+	{name: "a namespace that a member lacks", severity: why.Problem, want: "m2: the member refused it: create Deployment",
+		next: "create it with a kubeconfig of cluster m2: `kubectl create namespace shop --kubeconfig FILE`",
+		given: func(t *testing.T) *hub {
+			h := start(t, deployment, fleet()...)
+			h.runAll(h.policy("shop", "web", "{"+ofDeployments+"}"))
+			h.refuses("m2", workv1alpha1.ReasonNamespaceMissing,
+				`create Deployment shop/web in cluster "m2": namespaces "shop" not found`)
+			return h
+		}},
 	{name: "a webhook that quotes others", only: "m2", severity: why.Problem,
 		want: "m2: the member refused it: create Deployment shop/web in cluster \"m2\": admission webhook",
 		next: "change what the member refuses",

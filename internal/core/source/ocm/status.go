@@ -223,10 +223,23 @@ func applied(item Item, seen Seen) (answered bool, why *reason) {
 		}
 		// After a restore keep the message of Applied, which contains advice.
 		if failure := execute.FailureOf(seen.Work); failure != nil && failure.Reason != workv1alpha1.ReasonRestored {
-			return true, &reason{text: failure.Message}
+			return true, &reason{text: failureText(item, failure)}
 		}
 		return true, &reason{text: is.Message}
 	}
+}
+
+// NotApplied returns the message of the condition Applied of an object whose Work has this failure.
+func NotApplied(item Item, failure *metav1.Condition) string {
+	return ocmv1.MessageManifestNotApply + failureText(item, failure)
+}
+
+func failureText(item Item, failure *metav1.Condition) string {
+	if failure.Reason == workv1alpha1.ReasonNamespaceMissing {
+		return fmt.Sprintf("%s; create namespace %s in the cluster, or add it to the manifests", failure.Message,
+			item.Meta.Namespace)
+	}
+	return failure.Message
 }
 
 // otherOwner returns another Work of the same cluster that owns the object; empty if none.

@@ -84,6 +84,18 @@ func TestStatusMatchesOpenClusterManagement(t *testing.T) {
 			"False AppliedManifestWorkFailed: Failed to apply manifest work",
 			"False ResourcesNotAvailable: 1 of 1 resources are not available",
 		},
+		"refused for its namespace": {
+			func(w *workv1alpha1.Work) Seen {
+				w = answered(w, "False", refused)
+				meta.FindStatusCondition(w.Status.Conditions, workv1alpha1.WorkFailure).Reason = workv1alpha1.ReasonNamespaceMissing
+				return Seen{Work: w}
+			},
+			"False AppliedManifestFailed: Failed to apply manifest: no (really): not; create namespace shop in the cluster, " +
+				"or add it to the manifests",
+			"False ResourceNotAvailable: Resource is not available",
+			"False AppliedManifestWorkFailed: Failed to apply manifest work",
+			"False ResourcesNotAvailable: 1 of 1 resources are not available",
+		},
 		"refused, as an earlier version recorded it": {
 			func(w *workv1alpha1.Work) Seen {
 				return Seen{Work: answeredBefore(w, "Failed to apply all manifests (0/1): no")}

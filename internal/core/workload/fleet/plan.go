@@ -497,7 +497,7 @@ func refuses(w *workv1alpha1.Work) bool {
 	}
 	switch c.Reason {
 	case workv1alpha1.ReasonRejected, workv1alpha1.ReasonForbidden, workv1alpha1.ReasonKindNotServed,
-		workv1alpha1.ReasonObjectUnmanaged, workv1alpha1.ReasonObjectOfAnother:
+		workv1alpha1.ReasonNamespaceMissing, workv1alpha1.ReasonObjectUnmanaged, workv1alpha1.ReasonObjectOfAnother:
 		return true
 	}
 	return false
