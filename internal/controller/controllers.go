@@ -360,8 +360,8 @@ func setup(ctx context.Context, mgr ctrl.Manager, self tenure.Self, o Options) e
 				Concurrency: o.Concurrency})
 		}},
 		{"schedule", func() error {
-			return schedule.Setup(mgr, schedule.Options{Fleet: fleet, Name: o.Scheduler.Name, Concurrency: o.Concurrency,
-				LastReported: o.LastReported})
+			return schedule.Setup(mgr, schedule.Options{Fleet: fleet, Templates: templates, Name: o.Scheduler.Name,
+				Concurrency: o.Concurrency, LastReported: o.LastReported})
 		}},
 		{"rebalance", func() error { return rebalance.Setup(ctx, mgr, rebalance.Options{}) }},
 		{"deschedule", func() error {

@@ -430,10 +430,12 @@ const (
 	// ReasonRunFinished: an object that runs once has finished, and its clusters have left. No Work is created again.
 	//
 	//reference:reason FullyApplied of ResourceBinding and ClusterResourceBinding
+	//reference:reason Scheduled of ResourceBinding and ClusterResourceBinding
 	ReasonRunFinished = "RunFinished"
 	// ReasonRunFailed: an object that runs once has failed, and its clusters have left. No Work is created again.
 	//
 	//reference:reason FullyApplied of ResourceBinding and ClusterResourceBinding
+	//reference:reason Scheduled of ResourceBinding and ClusterResourceBinding
 	ReasonRunFailed = "RunFailed"
 )
 

@@ -44,7 +44,7 @@ func init() {
 // observe counts a run.
 func observe(reason schedule.Reason, failure error, took time.Duration) {
 	result, kind := success, reconciling
-	if failure != nil {
+	if failure != nil && !schedule.RunEnded(failure) {
 		result = failed
 	}
 	if reason == schedule.ReplicasChanged {

@@ -33,15 +33,20 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/capacity"
 	"github.com/argosy-io/argosy/internal/commit"
+	"github.com/argosy-io/argosy/internal/core/dispatch"
+	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/schedule"
+	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 	"github.com/argosy-io/argosy/internal/filter"
 	"github.com/argosy-io/argosy/internal/scope"
+	"github.com/argosy-io/argosy/internal/template"
 )
 
 // Options of the controller.
 type Options struct {
-	Fleet *capacity.Fleet
+	Fleet     *capacity.Fleet
+	Templates *template.Store
 	// Name is the scheduler's: bindings that name another are left alone.
 	Name string
 	// Concurrency is the number of bindings that are scheduled in parallel.
@@ -249,6 +254,9 @@ func (r *reconciler) schedule(ctx context.Context, key client.ObjectKey) (after 
 	b := read.DeepCopyObject().(workv1alpha2.Binding)
 	result, failure := r.Fleet.Schedule(b, s)
 	result.Apply(b, failure)
+	if failure, err = r.explain(ctx, b, failure); err != nil {
+		return 0, err
+	}
 	moved := !equality.Semantic.DeepEqual(read.BindingSpec().Clusters, b.BindingSpec().Clusters)
 	o := outcome{affinity: result.AffinityName, failure: failure, ran: true, announced: moved}
 	r.pending.Add(key, pendingPlacement{read, outcome{confirmed: true}}) // the event may arrive before the response
@@ -287,6 +295,16 @@ func (r *reconciler) schedule(ctx context.Context, key client.ObjectKey) (after 
 	}
 	_, err = r.confirm(ctx, b, o)
 	return r.retryAfter(b, failure), err
+}
+
+// explain returns the failure of a run for b, or that it needs no cluster: see dispatch.PlacementFailure.
+func (r *reconciler) explain(ctx context.Context, b workv1alpha2.Binding, failure error) (error, error) {
+	of := b.BindingSpec().Resource
+	if failure == nil || !interpret.RunsOnce(match.GroupKind(of.APIVersion, of.Kind)) {
+		return failure, nil
+	}
+	template, _, err := r.Templates.ForBinding(ctx, b)
+	return dispatch.PlacementFailure(b, template, failure), err
 }
 
 // confirmPending confirms a pending write of a placement once the cache shows it. It returns the new binding, or nil if
@@ -363,6 +381,7 @@ func (r *reconciler) emitEvents(b workv1alpha2.Binding, status *workv1alpha2.Res
 	news bool) {
 	switch {
 	case schedule.AwaitsCluster(o.failure): // the binding runs again when the cluster has reported
+	case schedule.RunEnded(o.failure): // the condition says so
 	case news && o.failure != nil:
 		message := meta.FindStatusCondition(status.Conditions, workv1alpha2.Scheduled).Message
 		for _, obj := range []runtime.Object{b, scope.TemplateOf(b)} {

@@ -29,7 +29,8 @@ const (
 // capacity by then.
 func (r *reconciler) retryAfter(b workv1alpha2.Binding, failure error) time.Duration {
 	var unfit *schedule.FitError
-	if failure == nil || errors.As(failure, &unfit) || !schedule.NeedsRoom(b) || !r.Fleet.Estimated() {
+	if failure == nil || errors.As(failure, &unfit) || schedule.RunEnded(failure) || !schedule.NeedsRoom(b) ||
+		!r.Fleet.Estimated() {
 		return 0
 	}
 	return max(r.AskAgain, time.Duration(r.index.wanting())*time.Second/askRate)

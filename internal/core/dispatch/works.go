@@ -32,6 +32,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/override"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/release"
+	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
@@ -327,6 +328,18 @@ func RunEndOf(b workv1alpha2.Binding, template *unstructured.Unstructured) RunEn
 		return workv1alpha2.ReasonRunFailed
 	}
 	return workv1alpha2.ReasonRunFinished
+}
+
+// PlacementFailure returns err, the scheduler's failure for b, or a RunEndedError if the template, which may be nil,
+// needs no cluster.
+func PlacementFailure(b workv1alpha2.Binding, template *unstructured.Unstructured, err error) error {
+	if err == nil || template == nil {
+		return err
+	}
+	if end := RunEndOf(b, template); end != "" {
+		return &schedule.RunEndedError{Reason: string(end), Message: end.Message()}
+	}
+	return err
 }
 
 func (in Input) failed(cluster string, err error) Result {

@@ -196,9 +196,11 @@ type Confirmation struct {
 // controllers use it to record what the scheduler has processed.
 func Confirm(b workv1alpha2.Binding, c Confirmation, now metav1.Time) (changed bool) {
 	status := b.BindingStatus()
-	condition := Condition(c.Failure)
-	condition.LastTransitionTime = now
-	changed = meta.SetStatusCondition(&status.Conditions, condition)
+	if c.Ran || !meta.IsStatusConditionTrue(status.Conditions, workv1alpha2.Scheduled) { // else its reason stays
+		condition := Condition(c.Failure)
+		condition.LastTransitionTime = now
+		changed = meta.SetStatusCondition(&status.Conditions, condition)
+	}
 	if c.Failure == nil && (c.Ran || status.LastScheduledTime == nil) {
 		status.LastScheduledTime = &now
 		if asked := b.BindingSpec().RescheduleTriggeredAt; asked != nil && now.Before(asked) {

@@ -76,6 +76,18 @@ func AwaitsCluster(err error) bool {
 	return errors.As(err, &unfit) && slices.ContainsFunc(unfit.Rejections, func(r Rejection) bool { return r.Unreported })
 }
 
+// RunEndedError means that a template that runs once has run and needs no cluster. Reason is that of the condition.
+type RunEndedError struct{ Reason, Message string }
+
+// Error is Message.
+func (e *RunEndedError) Error() string { return e.Message }
+
+// RunEnded reports whether err means that no cluster is needed.
+func RunEnded(err error) bool {
+	var ended *RunEndedError
+	return errors.As(err, &ended)
+}
+
 // UnschedulableError means that the feasible clusters do not have enough capacity. Nothing is moved; more capacity
 // helps.
 type UnschedulableError struct {
@@ -181,11 +193,14 @@ func Condition(err error) metav1.Condition {
 	var unfit *FitError
 	var unschedulable *UnschedulableError
 	var part *PartError
+	var ended *RunEndedError
 	c.Status, c.Message, c.Reason = metav1.ConditionFalse, err.Error(), workv1alpha2.ReasonSchedulerError
 	if help := Help(err); help != "" {
 		c.Message = strings.TrimSuffix(c.Message, ".") + ". To fit: " + help + "."
 	}
 	switch {
+	case errors.As(err, &ended):
+		c.Status, c.Reason = metav1.ConditionTrue, ended.Reason
 	case errors.As(err, &unfit), errors.As(err, &part):
 		c.Reason = workv1alpha2.ReasonNoClusterFit
 	case errors.As(err, &unschedulable):

@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -167,6 +168,52 @@ func TestAReportDoesNotControlATerminal(t *testing.T) {
 	for line := range strings.Lines(out.String()) {
 		if strings.HasPrefix(line, "fake") || strings.ContainsAny(line, "\x1b\r\u202e") {
 			t.Errorf("it prints %q", line)
+		}
+	}
+}
+
+func TestARunThatEndedNeedsNoCluster(t *testing.T) {
+	const (
+		job      = "{apiVersion: batch/v1, kind: Job, metadata: {name: run, namespace: default}, spec: {parallelism: 4, completions: 4, template: {spec: {containers: [{name: c}]}}}, status: {%s}}\n---\n"
+		workflow = "{apiVersion: argoproj.io/v1alpha1, kind: Workflow, metadata: {name: run, namespace: default}, spec: {entrypoint: main}, status: {%s}}\n---\n"
+		complete = `conditions: [{type: Complete, status: "True"}]`
+		failed   = `conditions: [{type: Failed, status: "True"}]`
+		alone    = "{clusterAffinity: {clusterNames: [m1]}}"
+		both     = "{clusterAffinity: {clusterNames: [m1, m2]}, spreadConstraints: [{spreadByField: cluster, minGroups: 2}], "
+		divided  = both + "replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Weighted}}"
+	)
+	for name, c := range map[string]struct {
+		template, status, placement string
+		removed                     []string
+		lacks                       bool
+	}{
+		"a Job":                       {job, complete, alone, []string{"m1"}, false},
+		"a Job that failed":           {job, failed, alone, []string{"m1"}, false},
+		"a Job that runs":             {job, "active: 4", alone, []string{"m1"}, true},
+		"a divided Job":               {job, complete, divided, []string{"m1"}, false},
+		"a divided Job, without all":  {job, complete, divided, []string{"m1", "m2"}, false},
+		"a divided Job that failed":   {job, failed, divided, []string{"m1"}, false},
+		"a divided Job that runs":     {job, "active: 4", divided, []string{"m1"}, true},
+		"a Workflow":                  {workflow, "phase: Succeeded", alone, []string{"m1"}, false},
+		"a Workflow that failed":      {workflow, "phase: Error", alone, []string{"m1"}, false},
+		"a Workflow that runs":        {workflow, "phase: Running", alone, []string{"m1"}, true},
+		"a Workflow in another place": {workflow, "phase: Running", alone, []string{"m2"}, false},
+		"a Workflow that never ran":   {workflow, "", alone, []string{"m1"}, true},
+		"a Job in each, one of them":  {job, complete, both + "}", []string{"m1"}, true},
+		"a Job in each, without any":  {job, complete, both + "}", []string{"m1", "m2"}, false},
+	} {
+		serving := strings.ReplaceAll(three, "apiEnablements:", "apiEnablements:\n"+
+			"  - {groupVersion: batch/v1, resources: [{name: jobs, kind: Job}]}\n"+
+			"  - {groupVersion: argoproj.io/v1alpha1, resources: [{name: workflows, kind: Workflow}]}")
+		f := load(t, serving+policy("p", "[{apiVersion: batch/v1, kind: Job}, "+
+			"{apiVersion: argoproj.io/v1alpha1, kind: Workflow}]", c.placement)+fmt.Sprintf(c.template, c.status))
+		r := run(t, f, Change{Removed: c.removed})
+		w := r.Workloads[0]
+		if len(w.Before.Clusters) == 0 {
+			t.Fatalf("%s: it is nowhere before: %s", name, w.Problem)
+		}
+		if w.lacks() != c.lacks || r.Summary.Fits() == c.lacks {
+			t.Errorf("%s: it lacks a cluster: %t, %d replicas; want %t: %s", name, w.lacks(), w.Unplaced, c.lacks, w.Problem)
 		}
 	}
 }

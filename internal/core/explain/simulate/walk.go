@@ -24,6 +24,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/adjust/failover"
 	"github.com/argosy-io/argosy/internal/core/adjust/rebalance"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
+	"github.com/argosy-io/argosy/internal/core/dispatch"
 	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 	"github.com/argosy-io/argosy/internal/core/schedule"
@@ -485,12 +486,16 @@ func (s *state) schedule(key types.NamespacedName) bool {
 	s.checkTies(key, was, fleet, result)
 	is := was.DeepCopyObject().(workv1alpha2.Binding)
 	spec, status := is.BindingSpec(), is.BindingStatus()
-	meta.SetStatusCondition(&status.Conditions, schedule.Condition(failure))
 	status.SchedulerObservedAffinityName = result.AffinityName
 	if result.Apply(is, failure); failure == nil {
 		if asked := spec.RescheduleTriggeredAt; asked != nil {
 			status.LastScheduledTime = asked // the request is done
 		}
+	}
+	failure = dispatch.PlacementFailure(is, s.templates[templateOf(is)], failure)
+	meta.SetStatusCondition(&status.Conditions, schedule.Condition(failure))
+	if schedule.RunEnded(failure) {
+		failure = nil
 	}
 	_, known := s.reasons[key]
 	if !known && (reason != schedule.NotYetSuccessful || failure == nil) {
