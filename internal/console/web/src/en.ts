@@ -92,7 +92,7 @@ export const en = {
   },
   workloadState: {
     Failed: "Not applied", Unplaced: "Not placed", Unhealthy: "Unhealthy", Lost: "Cluster not ready",
-    Progressing: "In progress", Suspended: "Suspended", Leaving: "Leaving", Deleting: "Deleting", Healthy: "Healthy",
+    Progressing: "In progress", Suspended: "Suspended", Leaving: "Leaving", Deleting: "Deleting", Healthy: "Healthy", Ended: "Run ended",
   },
   cluster: {
     name: "Name", state: "State", region: "Region", version: "Version", nodes: "Nodes", cpu: "CPU requested",

@@ -28,7 +28,7 @@ const tones: Record<string, string> = {
   Problem: "bad", NotReady: "bad", Failed: "bad", Unplaced: "bad", Unhealthy: "bad", Lost: "bad", WorksKept: "bad",
   Attention: "warn", Leaving: "warn", Deleting: "warn", Suspended: "warn",
   Waiting: "busy", Progressing: "busy", NotSeenYet: "busy",
-  Ready: "good", Healthy: "good",
+  Ready: "good", Healthy: "good", Ended: "good",
 };
 
 /** Mark shows a state by shape and colour. The text is beside it, or its label. */

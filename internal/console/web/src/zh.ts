@@ -94,7 +94,7 @@ export const zh: Catalog = {
   },
   workloadState: {
     Failed: "未下发", Unplaced: "未分配", Unhealthy: "不健康", Lost: "集群未就绪", Progressing: "进行中", Suspended: "已暂停",
-    Leaving: "正在移除", Deleting: "正在删除", Healthy: "健康",
+    Leaving: "正在移除", Deleting: "正在删除", Healthy: "健康", Ended: "运行已结束",
   },
   cluster: {
     name: "名称", state: "状态", region: "地域", version: "版本", nodes: "节点", cpu: "已请求 CPU", memory: "已请求内存",

@@ -173,8 +173,8 @@ func Attention(f Facts, limit int) (first []Item, more int) {
 		switch {
 		case item.place >= 0:
 			item.Cluster, item.Since = w.Places[item.place].Cluster, w.Places[item.place].Since
-		case w.State == state.Unhealthy || w.State == state.Lost:
-			continue
+		case w.State == state.Lost, w.State == state.Unhealthy && len(w.Places) > 0 && w.Places[0].State == w.State:
+			continue // the cluster or the pods are items of their own
 		}
 		items = append(items, item)
 	}

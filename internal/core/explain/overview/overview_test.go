@@ -169,6 +169,10 @@ func TestRowsOfAttachedObjectsAndOfFinishedRuns(t *testing.T) {
 		if !row.Bad || row.State != state.Unhealthy || row.What != workv1alpha2.MessageRunFailed {
 			t.Errorf("a failed run that is in %s is %+v", name, row)
 		}
+		if items, _ := overview.Attention(overview.Facts{Workloads: []*overview.WorkloadRow{&row}}, 9); len(items) != 1 ||
+			items[0].What != "not healthy: "+workv1alpha2.MessageRunFailed {
+			t.Errorf("of a failed run that is in %s, this needs attention: %+v", name, items)
+		}
 		left.Status.Conditions = over[1:]
 		if row := overview.RowOfWorkload(left, state.Facts{}); !row.Bad {
 			t.Errorf("a run in %s that is not placed is %+v", name, row)

@@ -36,10 +36,11 @@ const (
 	Suspended   State = "Suspended"   // dispatching is suspended
 	Leaving     State = "Leaving"     // it is being removed
 	Healthy     State = "Healthy"
+	Ended       State = "Ended" // its run has ended, so that nothing is sent there
 )
 
 // All are the states, the worst first.
-var All = []State{Failed, Unhealthy, Lost, Progressing, Suspended, Leaving, Healthy}
+var All = []State{Failed, Unhealthy, Lost, Progressing, Suspended, Leaving, Healthy, Ended}
 
 // Bad reports whether a state is a problem.
 func (s State) Bad() bool { return s == Failed || s == Unhealthy || s == Lost }
@@ -53,7 +54,7 @@ type Place struct {
 	Ready  int64 `json:"ready,omitempty"`
 	Wanted int64 `json:"wanted,omitempty"`
 	// What has the reason of the hub or of the cluster if the state is Failed, a summary of the status if it is
-	// Unhealthy, and why it is missing there if it is Healthy.
+	// Unhealthy, and why it is missing there if it is Ended.
 	What string `json:"what,omitempty"`
 	// Since is when it became unhealthy, in seconds since 1970; 0 if unknown.
 	Since int64 `json:"since,omitempty"`
@@ -187,7 +188,7 @@ func (s Seen) Place() Place {
 	}
 	switch {
 	case s.RunEnd != "" && s.Report == nil:
-		p.State, p.What = AfterRun(s.RunEnd)
+		p.State, p.What = Ended, s.RunEnd.Message()
 	case s.Missing && !ended:
 		p.State, p.What = Failed, "the cluster is not in the fleet"
 	case s.Unsent != "":

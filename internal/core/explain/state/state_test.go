@@ -59,14 +59,14 @@ func TestStateOfATemplateInACluster(t *testing.T) {
 			status: finished, gone: true, want: state.Healthy},
 		"a run that was in a cluster which left the fleet": {kind: "Job", report: applied(workv1alpha1.ResourceHealthy),
 			status: `{"active": 1}`, gone: true, want: state.Failed, what: "the cluster is not in the fleet"},
-		"a run that finished elsewhere": {kind: "Job", change: runFinished, want: state.Healthy,
+		"a run that finished elsewhere": {kind: "Job", change: runFinished, want: state.Ended,
 			what: workv1alpha2.MessageRunFinished},
 		"a run that finished elsewhere, and the cluster is not in the fleet": {kind: "Job", change: runFinished, gone: true,
-			want: state.Healthy, what: workv1alpha2.MessageRunFinished},
+			want: state.Ended, what: workv1alpha2.MessageRunFinished},
 		"a run that failed elsewhere": {kind: "Job", change: func(b *workv1alpha2.ResourceBinding) {
 			runFinished(b)
 			b.Status.Conditions[len(b.Status.Conditions)-1].Reason = workv1alpha2.ReasonRunFailed
-		}, want: state.Unhealthy, what: workv1alpha2.MessageRunFailed},
+		}, want: state.Ended, what: workv1alpha2.MessageRunFailed},
 		"a failed run that is reported": {kind: "Job", change: runFinished, report: applied(workv1alpha1.ResourceUnhealthy),
 			status: failed, want: state.Unhealthy, what: "failed 1; BackoffLimitExceeded"},
 		"no report yet": {kind: "Deployment", replicas: 3, want: state.Progressing, wanted: 3},
@@ -227,7 +227,7 @@ func TestABindingTellsOfLostClusters(t *testing.T) {
 }
 
 func TestAllStatesHaveARank(t *testing.T) {
-	if state.Failed.Rank() != 0 || state.Healthy.Rank() != len(state.All)-1 || !slices.IsSortedFunc(state.All,
+	if state.Failed.Rank() != 0 || state.Ended.Rank() != len(state.All)-1 || !slices.IsSortedFunc(state.All,
 		func(a, b state.State) int { return a.Rank() - b.Rank() }) {
 		t.Errorf("the states are not in order: %v", state.All)
 	}

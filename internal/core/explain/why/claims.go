@@ -16,6 +16,7 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/admission/validate"
+	"github.com/argosy-io/argosy/internal/core/aggregate"
 	"github.com/argosy-io/argosy/internal/core/hub/roles"
 	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/object/text"
@@ -314,6 +315,9 @@ const notClaimedYet = "is not claimed yet"
 // amiss returns the first False condition of a binding as text; empty if there is none.
 func amiss(b workv1alpha2.Binding) string {
 	for _, of := range []string{workv1alpha2.Scheduled, workv1alpha2.FullyApplied} {
+		if of == workv1alpha2.Scheduled && aggregate.RunEnd(b.BindingStatus().Conditions) != nil {
+			continue // it needs no cluster
+		}
 		for _, c := range b.BindingStatus().Conditions {
 			if c.Type == of && c.Status == metav1.ConditionFalse {
 				return fmt.Sprintf("%s=False: %s", c.Type, c.Message)

@@ -10,9 +10,14 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
+	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
+	"github.com/argosy-io/argosy/internal/core/explain/state"
 	"github.com/argosy-io/argosy/internal/core/explain/why"
 	"github.com/argosy-io/argosy/internal/core/propagate"
 )
@@ -120,9 +125,16 @@ func TestAnObjectThatIsNeverPropagatedHasTheReason(t *testing.T) {
 	}
 }
 
-// A run that has finished needs no cluster: nothing is created where the template comes later.
-func TestAFinishedRunIsNoFault(t *testing.T) {
-	const spec = "spec: {template: {spec: {containers: [{name: c, image: x}]}}}"
+// A run that has ended needs no cluster: nothing is created where the template comes later, and such clusters do not
+// count as healthy.
+func TestARunThatEndedNeedsNoOtherCluster(t *testing.T) {
+	const (
+		spec     = "spec: {template: {spec: {containers: [{name: c, image: x}]}}}"
+		complete = `conditions: [{type: Complete, status: "True"}]`
+		failed   = `conditions: [{type: Failed, status: "True"}]`
+	)
+	m2, both := []workv1alpha2.TargetCluster{{Name: "m2", Replicas: 1}},
+		[]workv1alpha2.TargetCluster{{Name: "m2", Replicas: 1}, {Name: "m3", Replicas: 1}}
 	served := func(version, kind string) with {
 		return func(c *clusterv1alpha1.Cluster) {
 			c.Status.APIEnablements = append(c.Status.APIEnablements, clusterv1alpha1.APIEnablement{GroupVersion: version,
@@ -130,66 +142,110 @@ func TestAFinishedRunIsNoFault(t *testing.T) {
 		}
 	}
 	for name, c := range map[string]struct {
-		version, kind, status, divided string
-		// now are its clusters, of m2 and m3: m1 has left.
-		now  []workv1alpha2.TargetCluster
-		over bool
-		// there: it is reported from m2.
-		there bool
+		kind, status string
+		divided      bool
+		// now are its clusters. Those in there report it; m1, where it ran before, has left.
+		now   []workv1alpha2.TargetCluster
+		there string
+		// summary is the end of the answer's.
+		summary string
 	}{
-		"a Workflow in another cluster": {version: "argoproj.io/v1alpha1", kind: "Workflow", status: "phase: Succeeded",
-			now: []workv1alpha2.TargetCluster{{Name: "m2", Replicas: 1}}, over: true},
-		"a Workflow in its cluster": {version: "argoproj.io/v1alpha1", kind: "Workflow", status: "phase: Succeeded",
-			now: []workv1alpha2.TargetCluster{{Name: "m2", Replicas: 1}}, there: true},
-		"a failed Workflow in another cluster": {version: "argoproj.io/v1alpha1", kind: "Workflow", status: "phase: Failed",
-			now: []workv1alpha2.TargetCluster{{Name: "m2", Replicas: 1}}, over: true},
-		"a Workflow in no cluster": {version: "argoproj.io/v1alpha1", kind: "Workflow", status: "phase: Succeeded",
-			over: true},
-		"a divided Job": {version: "batch/v1", kind: "Job", divided: byRoom,
-			status: `conditions: [{type: Complete, status: "True"}]`,
-			now:    []workv1alpha2.TargetCluster{{Name: "m2", Replicas: 2}}, over: true},
-		"a Job in no cluster": {version: "batch/v1", kind: "Job", status: `conditions: [{type: Failed, status: "True"}]`,
-			over: true},
-		"a Job in each cluster": {version: "batch/v1", kind: "Job", status: `conditions: [{type: Complete, status: "True"}]`,
-			now: []workv1alpha2.TargetCluster{{Name: "m2"}}},
-		"a Workflow that runs": {version: "argoproj.io/v1alpha1", kind: "Workflow", status: "phase: Running",
-			now: []workv1alpha2.TargetCluster{{Name: "m2", Replicas: 1}}},
+		"a Workflow in another cluster": {"Workflow", "phase: Succeeded", false, m2, "", "the run has finished"},
+		"a Workflow in its cluster":     {"Workflow", "phase: Succeeded", false, m2, "m2", "healthy in 1 of 1 cluster"},
+		"a failed Workflow in another cluster": {"Workflow", "phase: Failed", false, m2, "",
+			"1 problem, the run has failed"},
+		"a failed Workflow in its cluster": {"Workflow", "phase: Failed", false, m2, "m2",
+			"1 problem, healthy in 0 of 1 cluster"},
+		"a Workflow in no cluster":     {"Workflow", "phase: Succeeded", false, nil, "", "the run has finished"},
+		"a Workflow that runs":         {"Workflow", "phase: Running", false, m2, "", "1 waiting, healthy in 0 of 1 cluster"},
+		"a divided Job":                {"Job", complete, true, both, "", "the run has finished"},
+		"a divided Job in one of two":  {"Job", complete, true, both, "m3", "healthy in 1 of 1 cluster"},
+		"a divided Job that left one":  {"Job", complete, true, m2, "m2", "healthy in 1 of 1 cluster"},
+		"a divided Job in both":        {"Job", complete, true, both, "m2 m3", "healthy in 2 of 2 clusters"},
+		"one that failed":              {"Job", failed, true, both, "", "1 problem, the run has failed"},
+		"one that failed in one":       {"Job", failed, true, both, "m3", "1 problem, healthy in 0 of 1 cluster"},
+		"a Job in no cluster":          {"Job", complete, false, nil, "", "the run has finished"},
+		"a failed Job in no cluster":   {"Job", failed, false, nil, "", "1 problem, the run has failed"},
+		"a Job in each cluster":        {"Job", complete, false, m2, "", "1 waiting, healthy in 0 of 1 cluster"},
+		"a BroadcastJob in no cluster": {"BroadcastJob", "phase: completed", false, nil, "", "the run has finished"},
+		"a failed BroadcastJob":        {"BroadcastJob", "phase: failed", false, nil, "", "1 problem, the run has failed"},
+		"a BroadcastJob in another": {"BroadcastJob", "phase: completed", false, m2, "",
+			"1 waiting, healthy in 0 of 1 cluster"},
 	} {
-		h := start(t, "{apiVersion: "+c.version+", kind: "+c.kind+", metadata: {name: web, namespace: shop, uid: a}, "+spec+
-			", status: {"+c.status+"}}", cluster("m2", served(c.version, c.kind)), cluster("m3", served(c.version, c.kind)))
-		h.claim(h.policy("shop", "web", "{resourceSelectors: [{apiVersion: "+c.version+", kind: "+c.kind+"}], placement: {"+
-			"clusterAffinity: {exclude: [m3]}"+strings.TrimSuffix(", "+c.divided, ", ")+"}}"))
-		if c.divided != "" {
+		version := map[string]string{"Workflow": "argoproj.io/v1alpha1", "Job": "batch/v1",
+			"BroadcastJob": "apps.kruise.io/v1beta1"}[c.kind]
+		h := start(t, "{apiVersion: "+version+", kind: "+c.kind+", metadata: {name: web, namespace: shop, uid: a}, "+spec+
+			", status: {"+c.status+"}}", cluster("m2", served(version, c.kind)), cluster("m3", served(version, c.kind)))
+		placement := "clusterTolerations: [{operator: Exists}]"
+		if c.divided { // the two clusters that are left are too few
+			placement += ", " + byRoom + ", spreadConstraints: [{spreadByField: cluster, minGroups: 2}]"
+		}
+		p := h.policy("shop", "web", "{resourceSelectors: [{apiVersion: "+version+", kind: "+c.kind+"}], placement: {"+
+			placement+"}}")
+		h.claim(p)
+		if c.divided {
 			h.Binding.BindingSpec().Replicas = 2
 		}
 		h.schedule()
-		h.Binding.BindingSpec().Clusters = c.now
-		if c.now == nil {
-			h.Clusters = h.Clusters[1:]
+		failed := strings.Contains(strings.ToLower(c.status), "failed")
+		spec, status := h.Binding.BindingSpec(), h.Binding.BindingStatus()
+		spec.Clusters = c.now
+		if c.kind != "Workflow" && !c.divided && c.now != nil {
+			spec.Clusters = []workv1alpha2.TargetCluster{{Name: "m2"}}
 		}
-		if c.there {
-			h.Binding.BindingStatus().AggregatedStatus = []workv1alpha2.AggregatedStatusItem{{ClusterName: "m2", Applied: true,
-				Health: workv1alpha1.ResourceHealthy}}
+		if len(c.now) < 2 {
+			h.Clusters = h.Clusters[:len(c.now)]
 		}
+		if c.divided || c.now == nil { // the scheduler of an earlier version reported this
+			spec.Placement.SpreadConstraints = []policyv1alpha1.SpreadConstraint{{SpreadByField: "cluster", MinGroups: 3}}
+			meta.SetStatusCondition(&status.Conditions, metav1.Condition{Type: workv1alpha2.Scheduled,
+				Status: metav1.ConditionFalse, Reason: workv1alpha2.ReasonSchedulerError, Message: "too few clusters"})
+		}
+		for _, cluster := range strings.Fields(c.there) {
+			health := workv1alpha1.ResourceHealthy
+			if failed {
+				health = workv1alpha1.ResourceUnhealthy
+			}
+			status.AggregatedStatus = append(status.AggregatedStatus, workv1alpha2.AggregatedStatusItem{
+				ClusterName: cluster, Applied: true, Health: health})
+		}
+		h.Works, h.Unseen = why.WorksInStatus(h.Binding), true
 		a := explain(h.Facts)
 		text := asJSON(t, a)
-		if strings.Contains(text, ", in no cluster") != (c.over && !c.there) || c.there && len(a.Placement.Steps) < 2 {
-			t.Errorf("%s: the placement is %+v", name, a.Placement)
+		if a.Summary != c.summary {
+			t.Errorf("%s: %s, want %s: %+v", name, a.Summary, c.summary, a.Findings)
 		}
 		message := workv1alpha2.MessageRunFinished
-		if strings.Contains(c.status, "Failed") {
+		if failed {
 			message = workv1alpha2.MessageRunFailed
 		}
-		if over := strings.Contains(text, message); over != c.over && !c.there {
-			t.Errorf("%s: over: %t, found %+v", name, over, a.Findings)
+		nowhere := strings.Contains(c.summary, "the run has")
+		if over := strings.Contains(text, message+"; no cluster reports it"); over != nowhere {
+			t.Errorf("%s: the placement is %+v", name, a.Placement)
 		}
-		if c.over && (strings.Contains(text, "about to be created") || strings.Contains(text, "WorkloadRebalancer")) {
+		if (nowhere || c.divided) && (strings.Contains(text, "about to be") || strings.Contains(text, "WorkloadRebalancer") ||
+			strings.Contains(text, "not scheduled")) {
 			t.Errorf("%s: %s", name, text)
 		}
 		for _, row := range a.Clusters {
-			failed := message == workv1alpha2.MessageRunFailed
-			if c.over && row.Target && (row.Bad != failed || row.Why != message) {
+			ended := row.Target && !strings.Contains(c.there, row.Name) && (nowhere || c.divided)
+			if (row.State == state.Ended) != ended || ended && (row.Bad || row.Why != message) {
 				t.Errorf("%s: %s is %s: %s", name, row.Name, row.State, row.Why)
+			}
+		}
+
+		// Policies know only the binding, whose condition follows.
+		for _, written := range []bool{false, true} {
+			if reason := workv1alpha2.ReasonRunFinished; written {
+				meta.SetStatusCondition(&status.Conditions, metav1.Condition{Type: workv1alpha2.WorksWritten,
+					Status: metav1.ConditionTrue, Reason: reason})
+			}
+			of := why.ExplainPolicy(why.PolicyFacts{Propagation: p, Policies: h.Policies, Clusters: h.Clusters,
+				Bindings:  []workv1alpha2.Binding{h.Binding},
+				Templates: []why.Selectable{{GroupVersionKind: h.Template.GroupVersionKind(), Object: h.Template}}})
+			unscheduled := meta.IsStatusConditionFalse(status.Conditions, workv1alpha2.Scheduled)
+			if got := of.Templates[0].State; (got != "") != (unscheduled && !written) {
+				t.Errorf("%s: with its condition: %t, its policy says %q", name, written, got)
 			}
 		}
 	}

@@ -162,11 +162,14 @@ func (e *explanation) explainPlacement() {
 	}
 	out.Method, out.Term = schedule.MethodOf(b), status.SchedulerObservedAffinityName
 	if e.over != "" && len(status.AggregatedStatus) == 0 {
-		out.Steps = []string{e.over.Message() + ", in no cluster"}
+		out.Steps = []string{e.over.Message() + "; no cluster reports it"}
+		if e.over == workv1alpha2.ReasonRunFailed {
+			e.find(Problem, "", e.over.Message(), "to run it again, delete the template and create it again")
+		}
 		return
 	}
 	if hidden(e.Missing, "clusters") {
-		if c := out.Scheduled; c != nil && c.Status == metav1.ConditionFalse {
+		if c := out.Scheduled; e.over == "" && c != nil && c.Status == metav1.ConditionFalse {
 			e.find(Problem, "", "not scheduled: "+c.Message, "")
 		}
 		return
@@ -196,6 +199,7 @@ func (e *explanation) explainPlacement() {
 		return
 	}
 	switch {
+	case e.over != "": // it needs no further cluster
 	case out.Scheduled != nil && out.Scheduled.Status == metav1.ConditionFalse && failure == nil:
 		e.find(Waiting, "", "the last scheduling attempt failed and would succeed now: "+out.Scheduled.Reason+", "+
 			out.Scheduled.Message, "")

@@ -149,8 +149,6 @@ func (e *explanation) explainState(row *Cluster, at *there, place state.Place) (
 			e.helpPods(row.Name, at.pods, at.manifest, at.item)
 	case place.State == state.Progressing:
 		return e.explainProgressing(row, at)
-	case place.State == state.Unhealthy && at.work == nil:
-		return Problem, place.What, "to run it again, delete the template and create it again"
 	case place.State == state.Unhealthy:
 		return Problem, strings.TrimSuffix("applied, and not healthy: "+
 				strings.Trim(overdue(at.work)+", "+state.Brief(row.Work.Status), ", "), ": "),

@@ -249,7 +249,7 @@ func (e *explanation) summary() string {
 	parts := tally(e.answer.Findings)
 	var healthy, targets int
 	for _, c := range e.answer.Clusters {
-		if c.Target {
+		if c.Target && c.State != state.Ended {
 			targets++
 			if c.State == state.Healthy {
 				healthy++
@@ -259,6 +259,8 @@ func (e *explanation) summary() string {
 	switch {
 	case e.acts != "" && targets == 0:
 		parts = append(parts, e.acts)
+	case e.over == workv1alpha2.ReasonRunFailed && targets == 0:
+		parts = append(parts, "the run has failed")
 	case e.over != "" && targets == 0:
 		parts = append(parts, "the run has finished")
 	case targets > 0:
