@@ -94,7 +94,7 @@ func (f *Fleet) Estimated() bool {
 // Room returns how many more replicas of a binding fit in each cluster of s, after reservations: from nodes and pods,
 // or else from the summary. A cluster that is not Ready is unknown. Until its condition is known, the last data counts.
 func (f *Fleet) Room(b workv1alpha2.Binding, s schedule.Snapshot) schedule.Capacity {
-	return schedule.Least(f.seen(b, s), f.estimatorAnswers(b, s))
+	return schedule.Least(seen(b, s, f.state), f.estimatorAnswers(b, s))
 }
 
 // estimatorAnswers returns the answers of the estimators; nil without any.
@@ -124,14 +124,15 @@ func (f *Fleet) Limit(b workv1alpha2.Binding, cluster string) (l capacity.Limit,
 	return l, known
 }
 
-func (f *Fleet) seen(b workv1alpha2.Binding, s schedule.Snapshot) schedule.Capacity {
+// seen returns the room by the states of the clusters, or else by their summaries.
+func seen(b workv1alpha2.Binding, s schedule.Snapshot, state stateOf) schedule.Capacity {
 	parts, sets := capacity.Parts(b)
 	summary := s.Room(b)
 	return func(cluster string) (replicas int32, known bool) {
 		if membership.KnownNotReady(s.Cluster(cluster)) {
 			return 0, false
 		}
-		f.state(cluster, func(m *capacity.ClusterState) {
+		state(cluster, func(m *capacity.ClusterState) {
 			if known = m.HasNodes(); known {
 				replicas = m.Room(parts, sets)
 			}
@@ -143,7 +144,10 @@ func (f *Fleet) seen(b workv1alpha2.Binding, s schedule.Snapshot) schedule.Capac
 	}
 }
 
-// state calls use with a member's state, if it is known.
+// stateOf calls use with the state of a cluster, if it is known.
+type stateOf func(cluster string, use func(*capacity.ClusterState))
+
+// state is the stateOf the members now.
 func (f *Fleet) state(cluster string, use func(*capacity.ClusterState)) {
 	if f.members == nil {
 		return
@@ -166,7 +170,7 @@ func (f *Fleet) Schedule(b workv1alpha2.Binding, s schedule.Snapshot) (schedule.
 	f.placing.Lock()
 	defer f.placing.Unlock()
 	f.shrink(b)
-	result, err := schedule.Schedule(b, s, schedule.Least(f.seen(b, s), asked))
+	result, err := schedule.Schedule(b, s, schedule.Least(seen(b, s, f.state), asked))
 	f.Assume(b, result.Clusters)
 	return result, err
 }
@@ -178,7 +182,7 @@ func (f *Fleet) Decide(b workv1alpha2.Binding, s schedule.Snapshot,
 	asked := f.estimatorAnswers(b, s)
 	f.placing.Lock()
 	defer f.placing.Unlock()
-	if clusters, ok := decide(schedule.Least(f.seen(b, s), asked)); ok {
+	if clusters, ok := decide(schedule.Least(seen(b, s, f.state), asked)); ok {
 		f.Assume(b, clusters)
 	}
 }

@@ -165,10 +165,7 @@ func (s *guideStory) ready(name string, status metav1.ConditionStatus) {
 func (s *guideStory) decide(after time.Duration) string {
 	fleet := schedule.NewSnapshot(s.clusters)
 	plan := failover.Make(failover.Input{Options: s.options, Bindings: []workv1alpha2.Binding{s.binding},
-		Fleet: deschedule.Clusters{Snapshot: fleet, Decide: func(b workv1alpha2.Binding,
-			decide func(schedule.Capacity) ([]workv1alpha2.TargetCluster, bool)) {
-			decide(fleet.Room(b))
-		}}}, s.now.Add(after))
+		Fleet: fleet}, s.now.Add(after))
 	if len(plan.Evictions) == 0 {
 		return coretest.TargetsText(s.binding.Spec.Clusters)
 	}

@@ -17,10 +17,10 @@ import (
 	networkingv1alpha1 "github.com/argosy-io/argosy/api/networking/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/core/adjust/deschedule"
 	"github.com/argosy-io/argosy/internal/core/adjust/failover"
 	"github.com/argosy-io/argosy/internal/core/match"
 	"github.com/argosy-io/argosy/internal/core/propagate"
+	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/core/source/service"
 	"github.com/argosy-io/argosy/internal/scope"
 )
@@ -104,11 +104,11 @@ func Templates(r client.Reader) Template {
 // are being deleted. recent are the times of the evictions of the last minute that the bindings do not record any more;
 // only the hub itself knows them.
 func FailoverInput(ctx context.Context, r client.Reader, template Template, o failover.Options,
-	fleet deschedule.Clusters, clusters []*clusterv1alpha1.Cluster, bindings []workv1alpha2.Binding,
+	fleet schedule.Snapshot, room schedule.Room, clusters []*clusterv1alpha1.Cluster, bindings []workv1alpha2.Binding,
 	recent []time.Time) failover.Input {
 	policies := map[propagate.PolicyClaim]map[string]string{}
-	in := failover.Input{Options: o, Fleet: fleet, Registered: map[string]bool{}, Bindings: bindings, Recent: recent,
-		Facts: func(b workv1alpha2.Binding) (failover.Facts, error) {
+	in := failover.Input{Options: o, Fleet: fleet, Room: room, Registered: map[string]bool{}, Bindings: bindings,
+		Recent: recent, Facts: func(b workv1alpha2.Binding) (failover.Facts, error) {
 			of, err := template(ctx, b)
 			if err != nil {
 				return failover.Facts{}, err

@@ -14,7 +14,6 @@ import (
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/core/adjust/deschedule"
 	"github.com/argosy-io/argosy/internal/core/adjust/failover"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/internal/facts"
@@ -47,17 +46,17 @@ func moves(ctx context.Context, r client.Reader, s Scheduler, room Room, fleet [
 	for _, b := range some {
 		asked[b.GetUID()] = true
 	}
-	in := facts.FailoverInput(ctx, r, facts.Templates(r), o, deschedule.Clusters{Snapshot: snapshot,
-		Decide: func(b workv1alpha2.Binding, decide func(schedule.Capacity) ([]workv1alpha2.TargetCluster, bool)) {
-			var known schedule.Capacity
-			if room != nil && asked[b.GetUID()] {
-				known, _ = room(ctx, b)
+	var free schedule.Room
+	if room != nil {
+		free = reported{snapshot.Summaries(), func(b workv1alpha2.Binding) schedule.Capacity {
+			if !asked[b.GetUID()] {
+				return nil
 			}
-			if known == nil {
-				known = snapshot.Room(b)
-			}
-			decide(known)
-		}}, fleet, all, nil)
+			known, _ := room(ctx, b)
+			return known
+		}, nil}
+	}
+	in := facts.FailoverInput(ctx, r, facts.Templates(r), o, snapshot, free, fleet, all, nil)
 	read := in.Facts
 	in.Facts = func(b workv1alpha2.Binding) (failover.Facts, error) {
 		if !asked[b.GetUID()] {
@@ -66,6 +65,34 @@ func moves(ctx context.Context, r client.Reader, s Scheduler, room Room, fleet [
 		return read(b)
 	}
 	return failover.Moves(some, failover.Make(in, now), now)
+}
+
+// reported is the room that the hub reports for a binding, or else the room by the summaries of the clusters. In a
+// cluster of which the plan has taken room, the lower of both counts.
+type reported struct {
+	schedule.Room
+	ask   func(workv1alpha2.Binding) schedule.Capacity
+	taken map[string]bool
+}
+
+func (r reported) Copy() schedule.Room { return reported{r.Room.Copy(), r.ask, map[string]bool{}} }
+
+func (r reported) Free(b workv1alpha2.Binding) schedule.Capacity {
+	known, rest := r.ask(b), r.Room.Free(b)
+	if known == nil {
+		return rest
+	}
+	return schedule.Least(known, func(cluster string) (int32, bool) {
+		n, counts := rest(cluster)
+		return n, counts && r.taken[cluster]
+	})
+}
+
+func (r reported) Take(b workv1alpha2.Binding, clusters []workv1alpha2.TargetCluster) {
+	r.Room.Take(b, clusters)
+	for _, t := range clusters {
+		r.taken[t.Name] = true
+	}
 }
 
 // related returns the bindings of the affinity groups of a binding, and its moves in the hub's failover plan. Other

@@ -33,7 +33,6 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/capacity"
 	"github.com/argosy-io/argosy/internal/commit"
-	"github.com/argosy-io/argosy/internal/core/adjust/deschedule"
 	"github.com/argosy-io/argosy/internal/core/adjust/failover"
 	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/propagate"
@@ -125,11 +124,12 @@ func (r *reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
 	r.wantsRoom.Store(true)
-	in, err := r.input(ctx, now)
+	in, room, err := r.input(ctx, now)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	plan := failover.Make(in, now)
+	r.reserve(room, &plan, now)
 	r.wantsRoom.Store(slices.ContainsFunc(plan.Waiting, func(w failover.Waiting) bool {
 		return w.Code == failover.NothingFits
 	}))
@@ -142,16 +142,25 @@ func (r *reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	return commit.Requeue(after, err)
 }
 
+// reserve reserves the room that a plan takes. If other placements took some of it while the plan was made, it leaves
+// the evictions from the first without room on to another plan, which is made at once.
+func (r *reconciler) reserve(room *capacity.Room, plan *failover.Plan, now time.Time) {
+	placements := make([]capacity.Placement, len(plan.Evictions))
+	for i, e := range plan.Evictions {
+		placements[i] = capacity.Placement{Binding: e.Binding, Clusters: e.Placement}
+	}
+	if n := room.Reserve(placements); n < len(placements) {
+		plan.Evictions, plan.Next = plan.Evictions[:n], now
+	}
+}
+
 // input reads the facts for a plan.
-func (r *reconciler) input(ctx context.Context, now time.Time) (failover.Input, error) {
+func (r *reconciler) input(ctx context.Context, now time.Time) (failover.Input, *capacity.Room, error) {
 	snapshot := r.Fleet.Snapshot()
-	fleet := deschedule.Clusters{Snapshot: snapshot,
-		Decide: func(b workv1alpha2.Binding, decide func(schedule.Capacity) ([]workv1alpha2.TargetCluster, bool)) {
-			r.Fleet.Decide(b, snapshot, decide)
-		}}
+	room := r.Fleet.PlanRoom(snapshot)
 	var list clusterv1alpha1.ClusterList
 	if err := r.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return failover.Input{}, fmt.Errorf("list clusters: %w", err)
+		return failover.Input{}, nil, fmt.Errorf("list clusters: %w", err)
 	}
 	clusters := make([]*clusterv1alpha1.Cluster, len(list.Items))
 	for i := range list.Items {
@@ -159,11 +168,11 @@ func (r *reconciler) input(ctx context.Context, now time.Time) (failover.Input, 
 	}
 	all, err := scope.Bindings.List(ctx, r.client, client.UnsafeDisableDeepCopy)
 	if err != nil {
-		return failover.Input{}, fmt.Errorf("list bindings: %w", err)
+		return failover.Input{}, nil, fmt.Errorf("list bindings: %w", err)
 	}
 	r.recent = slices.DeleteFunc(r.recent, func(t time.Time) bool { return now.Sub(t) >= time.Minute })
-	return facts.FailoverInput(ctx, r.client, r.template, r.Options.Options, fleet, clusters, r.current(all),
-		r.recent), nil
+	return facts.FailoverInput(ctx, r.client, r.template, r.Options.Options, snapshot, room, clusters,
+		r.current(all), r.recent), room, nil
 }
 
 // current returns the bindings, each as the cache has it or as the last plan wrote it.

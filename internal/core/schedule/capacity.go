@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"maps"
 	"math"
 	"slices"
 
@@ -39,6 +40,28 @@ func Least(all ...Capacity) Capacity {
 		}
 		return least, known
 	}
+}
+
+// Room is the free room of clusters at one moment, for a plan that places several bindings.
+type Room interface {
+	// Copy returns the room for one plan.
+	Copy() Room
+	// Free returns how many more replicas of a binding fit.
+	Free(b workv1alpha2.Binding) Capacity
+	// Take takes the room that a binding needs in addition when it is placed in these clusters.
+	Take(b workv1alpha2.Binding, clusters []workv1alpha2.TargetCluster)
+}
+
+// summaries is the Room by the summaries of the clusters.
+type summaries struct{ Snapshot }
+
+// Summaries returns the room by the summaries of the clusters.
+func (s Snapshot) Summaries() Room { return &summaries{s} }
+
+func (s *summaries) Copy() Room                           { return s.Summaries() }
+func (s *summaries) Free(b workv1alpha2.Binding) Capacity { return s.Room(b) }
+func (s *summaries) Take(b workv1alpha2.Binding, clusters []workv1alpha2.TargetCluster) {
+	s.Snapshot = s.Taking(b, clusters)
 }
 
 // NeedsRoom reports whether a run uses the capacity of clusters. If not, no estimator is called.
@@ -151,18 +174,8 @@ type request struct {
 // If the hub does not see the nodes of a cluster, it uses the cluster's resource models. A cluster without a summary
 // is unknown. One that has nothing of a requested resource has no capacity.
 func (s Snapshot) Room(b workv1alpha2.Binding) Capacity {
-	var requests []request
-	pods := int64(1)
 	spec := b.BindingSpec()
-	if len(spec.Components) > 0 {
-		var set resources
-		set, pods = setOf(spec.Components)
-		for name, n := range set {
-			requests = append(requests, request{name, n})
-		}
-	} else if r := spec.ReplicaRequirements; r != nil {
-		requests = requestsOf(r.ResourceRequest)
-	}
+	requests, pods := perReplica(spec)
 	return func(cluster string) (int32, bool) {
 		m := s.member(cluster)
 		if m == nil || m.free == nil {
@@ -189,6 +202,43 @@ func (s Snapshot) Room(b workv1alpha2.Binding) Capacity {
 		}
 		return int32(n), true
 	}
+}
+
+// Taking returns the snapshot with the summaries after a binding is placed in these clusters: what a cluster gains is
+// no longer free.
+func (s Snapshot) Taking(b workv1alpha2.Binding, clusters []workv1alpha2.TargetCluster) Snapshot {
+	spec := b.BindingSpec()
+	requests, pods := perReplica(spec)
+	s.members = slices.Clone(s.members)
+	for _, t := range clusters {
+		m := s.member(t.Name)
+		gain := capacity.ReplicasIn(spec, clusters, t.Name) - capacity.ReplicasIn(spec, spec.Clusters, t.Name)
+		if m == nil || m.free == nil || gain <= 0 {
+			continue
+		}
+		m.free = maps.Clone(m.free)
+		for _, r := range append(requests[:len(requests):len(requests)], request{corev1.ResourcePods, pods}) {
+			if free, counted := m.free[r.name]; counted {
+				m.free[r.name] = free - min(free, r.amount*gain)
+			}
+		}
+	}
+	return s
+}
+
+// perReplica returns the requests of a replica, or of a set of all components, and its number of pods.
+func perReplica(spec *workv1alpha2.ResourceBindingSpec) (requests []request, pods int64) {
+	if len(spec.Components) > 0 {
+		set, pods := setOf(spec.Components)
+		for name, n := range set {
+			requests = append(requests, request{name, n})
+		}
+		return requests, pods
+	}
+	if r := spec.ReplicaRequirements; r != nil {
+		requests = requestsOf(r.ResourceRequest)
+	}
+	return requests, 1
 }
 
 func requestsOf(list corev1.ResourceList) (requests []request) {

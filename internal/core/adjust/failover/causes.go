@@ -92,7 +92,7 @@ func (p *planner) pending(b workv1alpha2.Binding) (clusters []string, allLost bo
 			continue
 		}
 		clusters = append(clusters, t.FromCluster)
-		allLost = allLost && membership.OutageOf(p.Fleet.Snapshot.Cluster(t.FromCluster)) != nil
+		allLost = allLost && membership.OutageOf(p.Fleet.Cluster(t.FromCluster)) != nil
 	}
 	return clusters, allLost
 }
@@ -105,7 +105,7 @@ func (p *planner) causes(b workv1alpha2.Binding) (causes []cause) {
 		return nil // it follows the workloads that require it
 	}
 	for _, t := range spec.Clusters {
-		cluster := p.Fleet.Snapshot.Cluster(t.Name)
+		cluster := p.Fleet.Cluster(t.Name)
 		if cluster == nil || hasFinished(b, t.Name) {
 			continue
 		}

@@ -48,13 +48,7 @@ func (p *planner) failBack(i int) {
 		p.wake(p.again)
 		return
 	}
-	var e Eviction
-	ok := false
-	p.Fleet.Decide(b, func(room schedule.Capacity) ([]workv1alpha2.TargetCluster, bool) {
-		e, ok = p.back(b, returned, s, room)
-		return e.Placement, ok
-	})
-	if ok {
+	if e, ok := p.back(b, returned, s, p.Room.Free(b)); ok {
 		p.take(i, e)
 		return
 	}

@@ -62,7 +62,7 @@ func (p *planner) ended(b workv1alpha2.Binding, t workv1alpha2.GracefulEvictionT
 	if t.SuppressDeletion != nil && !*t.SuppressDeletion {
 		return EndedByUser, "", ""
 	}
-	if p.Fleet.Snapshot.Cluster(t.FromCluster) == nil && !p.Registered[t.FromCluster] {
+	if p.Fleet.Cluster(t.FromCluster) == nil && !p.Registered[t.FromCluster] {
 		return ClusterRemoved, "", ""
 	}
 	if t.SuppressDeletion != nil || t.PurgeMode == policyv1alpha1.PurgeModeNever {
@@ -102,7 +102,7 @@ func (p *planner) unhealthy(b workv1alpha2.Binding, t workv1alpha2.GracefulEvict
 		if leaves(target.Name) {
 			continue // its Work stays as it is
 		}
-		if membership.KnownNotReady(p.Fleet.Snapshot.Cluster(target.Name)) {
+		if membership.KnownNotReady(p.Fleet.Cluster(target.Name)) {
 			silent = fmt.Sprintf("cluster %q is not ready", target.Name)
 			if schedule.Divided(spec) || !slices.Contains(t.ClustersBeforeFailover, target.Name) {
 				return silent

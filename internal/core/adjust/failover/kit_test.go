@@ -2,6 +2,7 @@ package failover
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -16,7 +17,6 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/core/adjust/deschedule"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/schedule"
 	"github.com/argosy-io/argosy/test/kit/coretest"
@@ -220,22 +220,22 @@ func (w *world) snapshot() schedule.Snapshot {
 	return schedule.NewSnapshot(clusters)
 }
 
-// plan keeps the room of what it places, as the fleet does.
-func (w *world) plan() Plan {
-	room := map[string]int32{}
-	for name, n := range w.room {
-		room[name] = n
+// roomOf is the free room by cluster, in replicas of any binding.
+type roomOf map[string]int32
+
+func (r roomOf) Copy() schedule.Room                         { return maps.Clone(r) }
+func (r roomOf) Free(workv1alpha2.Binding) schedule.Capacity { return schedule.Answers(r) }
+func (r roomOf) Take(b workv1alpha2.Binding, clusters []workv1alpha2.TargetCluster) {
+	for _, t := range clusters {
+		if _, known := r[t.Name]; known {
+			r[t.Name] -= t.Replicas - workv1alpha2.ReplicasIn(b.BindingSpec().Clusters, t.Name)
+		}
 	}
+}
+
+func (w *world) plan() Plan {
 	in := w.in
-	in.Fleet = deschedule.Clusters{Snapshot: w.snapshot(),
-		Decide: func(b workv1alpha2.Binding, decide func(schedule.Capacity) ([]workv1alpha2.TargetCluster, bool)) {
-			clusters, ok := decide(func(cluster string) (int32, bool) { n, known := room[cluster]; return n, known })
-			for _, t := range clusters {
-				if _, known := room[t.Name]; known && ok {
-					room[t.Name] -= t.Replicas - workv1alpha2.ReplicasIn(b.BindingSpec().Clusters, t.Name)
-				}
-			}
-		}}
+	in.Fleet, in.Room = w.snapshot(), roomOf(w.room)
 	for _, b := range w.bindings {
 		in.Bindings = append(in.Bindings, b)
 	}
@@ -247,11 +247,7 @@ func (w *world) execute(p Plan) {
 	w.t.Helper()
 	for _, e := range p.Evictions {
 		b := e.Binding.(*workv1alpha2.ResourceBinding)
-		for _, t := range e.Placement {
-			if _, known := w.room[t.Name]; known {
-				w.room[t.Name] -= t.Replicas - workv1alpha2.ReplicasIn(b.Spec.Clusters, t.Name)
-			}
-		}
+		roomOf(w.room).Take(b, e.Placement)
 		e.Apply(b)
 		b.Generation++
 	}

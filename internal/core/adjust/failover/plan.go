@@ -19,7 +19,6 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/core/adjust/deschedule"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/object/text"
 	"github.com/argosy-io/argosy/internal/core/schedule"
@@ -64,8 +63,10 @@ func (o Options) MovesOutOfLost(b *workv1alpha2.ResourceBindingSpec) bool {
 // Input determines a plan. It is read-only.
 type Input struct {
 	Options
-	// Fleet has the clusters that are not being deleted, and their room.
-	Fleet deschedule.Clusters
+	// Fleet has the clusters that are not being deleted.
+	Fleet schedule.Snapshot
+	// Room is their free room, of which Make uses a copy. The default is what their summaries say.
+	Room schedule.Room
 	// Registered are the names of all Clusters, also of those that are being deleted.
 	Registered map[string]bool
 	// Bindings are all bindings of the hub.
@@ -237,8 +238,12 @@ const defaultGracePeriod = 10 * time.Minute
 // Make plans. The same input gives the same plan.
 func Make(in Input, now time.Time) Plan {
 	p := &planner{Input: in, now: now, plan: Plan{Paused: map[string]string{}}}
+	if p.Room == nil {
+		p.Room = p.Fleet.Summaries()
+	}
+	p.Room = p.Room.Copy()
 	var resume time.Time
-	p.pausedClusters, resume = pausedClusters(in.Fleet.Snapshot, in.BrakeShare, now)
+	p.pausedClusters, resume = pausedClusters(in.Fleet, in.BrakeShare, now)
 	p.wake(resume)
 	p.bindings = slices.Clone(in.Bindings)
 	slices.SortFunc(p.bindings, func(a, b workv1alpha2.Binding) int {
@@ -405,6 +410,7 @@ func (p *planner) look(i int) {
 // take adds an eviction to the plan, and counts it from then on.
 func (p *planner) take(i int, e Eviction) {
 	p.left--
+	p.Room.Take(e.Binding, e.Placement)
 	p.plan.Evictions = append(p.plan.Evictions, e)
 	p.count(p.bindings[i], -1)
 	moved := p.bindings[i].DeepCopyObject().(workv1alpha2.Binding)
@@ -432,9 +438,9 @@ func stays(e Eviction) int32 {
 // snapshot returns the fleet with the peers of b in it.
 func (p *planner) snapshot(b workv1alpha2.Binding) schedule.Snapshot {
 	if !schedule.Grouped(b) {
-		return p.Fleet.Snapshot
+		return p.Fleet
 	}
-	return p.Fleet.Snapshot.Among(schedule.PeersOf(b, p.bindings))
+	return p.Fleet.Among(schedule.PeersOf(b, p.bindings))
 }
 
 // settled reports whether the scheduler has nothing to do about b, or has tried what it could.
@@ -510,12 +516,7 @@ func (p *planner) facts(b workv1alpha2.Binding) (Facts, error) {
 
 // evict finds a replacement and makes the eviction.
 func (p *planner) evict(b workv1alpha2.Binding, c cause, s schedule.Snapshot) (Eviction, error) {
-	var to replacement
-	var err error
-	p.Fleet.Decide(b, func(room schedule.Capacity) ([]workv1alpha2.TargetCluster, bool) {
-		to, err = replace(b, c, s, room)
-		return to.clusters, err == nil
-	})
+	to, err := replace(b, c, s, p.Room.Free(b))
 	if err != nil {
 		return Eviction{}, err
 	}

@@ -105,7 +105,7 @@ func (q *query) withClosed(shut []string) *query {
 
 // heldBack says for people how a release limits where replicas of b from a cluster may go; empty if it does not.
 func (p *planner) heldBack(b workv1alpha2.Binding, from string) string {
-	_, other, none := destinations(b, from, p.Fleet.Snapshot.Names())
+	_, other, none := destinations(b, from, p.Fleet.Names())
 	if len(other)+len(none) == 0 {
 		return ""
 	}

@@ -68,6 +68,13 @@ func Rehearse(r Record) (*Rehearsal, error) {
 	return re, nil
 }
 
+// Clone returns a copy that placements can be tried on, without what the member has not followed yet.
+func (r *Rehearsal) Clone() *Rehearsal {
+	re := &Rehearsal{member: r.member.Clone(), counted: map[string]*count{}, expected: map[string]expectation{}}
+	re.member.touched = func(n *node) { re.touched = append(re.touched, n) }
+	return re
+}
+
 // HasNodes reports whether the cluster has visible nodes.
 func (r *Rehearsal) HasNodes() bool { return r.member.HasNodes() }
 

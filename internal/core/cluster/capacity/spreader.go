@@ -225,12 +225,7 @@ func (m *ClusterState) regroup() {
 
 // podsPerNode returns the pods of a workload per node, including expected pods.
 func (m *ClusterState) podsPerNode(of Workload) map[*node]int64 {
-	if !m.tracking {
-		m.tracking = true
-		for _, p := range m.pods {
-			p.workload.track(p.node, 1)
-		}
-	}
+	m.track()
 	at := map[*node]int64{}
 	m.eachCreated(of, func(w *workload) {
 		for n, k := range w.at {
@@ -253,6 +248,17 @@ func (m *ClusterState) podsPerNode(of Workload) map[*node]int64 {
 		}
 	}
 	return at
+}
+
+// track has workloads count their pods per node from now on.
+func (m *ClusterState) track() {
+	if m.tracking {
+		return
+	}
+	m.tracking = true
+	for _, p := range m.pods {
+		p.workload.track(p.node, 1)
+	}
 }
 
 // track adds to the number of pods on a node.

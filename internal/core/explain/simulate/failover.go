@@ -13,7 +13,6 @@ import (
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/core/adjust/deschedule"
 	"github.com/argosy-io/argosy/internal/core/adjust/failover"
 	"github.com/argosy-io/argosy/internal/core/aggregate"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
@@ -117,25 +116,29 @@ func (s *state) execute(b workv1alpha2.Binding, reason schedule.Reason, apply fu
 	}
 }
 
-// chooser chooses clusters by their capacity.
-type chooser = func(schedule.Capacity) (clusters []workv1alpha2.TargetCluster, ok bool)
+// draft is the room of the fleet for a plan.
+type draft struct{ state }
 
-// decide keeps the room of the clusters that a binding is moved to.
-func (s *state) decide(b workv1alpha2.Binding, choose chooser) {
-	clusters, ok := choose(s.room(b))
-	if !ok {
-		return
-	}
+func (d *draft) Copy() schedule.Room {
+	c := *d
+	c.rooms = d.rooms.copied()
+	return &c
+}
+
+func (d *draft) Free(b workv1alpha2.Binding) schedule.Capacity { return d.room(b) }
+
+func (d *draft) Take(b workv1alpha2.Binding, clusters []workv1alpha2.TargetCluster) {
 	placed := b.DeepCopyObject().(workv1alpha2.Binding)
 	placed.BindingSpec().Clusters = clusters
-	s.put(types.NamespacedName{Namespace: b.GetNamespace(), Name: b.GetName()}, placed)
+	d.rooms.move(b, placed, false)
+	d.snapshot = d.snapshot.Taking(b, clusters)
 }
 
 // failoverInput returns the input of the hub's plan. Each replacement is healthy, and the scheduler has confirmed its
 // placements.
 func (s *state) failoverInput() failover.Input {
 	in := failover.Input{Options: s.failover, Registered: map[string]bool{}, Facts: s.facts,
-		Fleet: deschedule.Clusters{Snapshot: s.snapshot, Decide: s.decide}}
+		Fleet: s.snapshot, Room: &draft{*s}}
 	in.SchedulerName = s.scheduler.Scheduler()
 	for name := range s.clusters {
 		in.Registered[name] = true

@@ -12,7 +12,6 @@ import (
 
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/core/adjust/deschedule"
 	"github.com/argosy-io/argosy/internal/core/adjust/failover"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
 	"github.com/argosy-io/argosy/internal/core/match"
@@ -146,7 +145,7 @@ func failsOver(t *testing.T, f *Fleet, c Change) *state {
 	}, compareKeys)
 	placed := map[types.NamespacedName]map[string]time.Time{}
 	in := failover.Input{Options: s.failover, Registered: map[string]bool{}, Facts: s.facts,
-		Fleet: deschedule.Clusters{Snapshot: s.snapshot, Decide: s.decide}}
+		Fleet: s.snapshot}
 	in.SchedulerName = s.scheduler.Scheduler()
 	for name := range s.clusters {
 		in.Registered[name] = true
@@ -162,6 +161,7 @@ func failsOver(t *testing.T, f *Fleet, c Change) *state {
 			s.bindings[key] = b
 			in.Bindings = append(in.Bindings, b)
 		}
+		in.Room = &draft{*s}
 		plan := failover.Make(in, s.now)
 		apply := func(b workv1alpha2.Binding, change func(workv1alpha2.Binding)) {
 			b = b.DeepCopyObject().(workv1alpha2.Binding)

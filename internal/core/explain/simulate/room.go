@@ -24,6 +24,8 @@ import (
 // A placement takes room at once. Clusters with nodes follow it later: only then they free what is no longer needed.
 type rooms struct {
 	members map[string]*capacity.Rehearsal
+	// originals are the members of which a copy makes its own when it needs them.
+	originals map[string]*capacity.Rehearsal
 	// free is the free capacity of clusters without nodes. It is negative if more was placed than fits. A cluster that
 	// never reported its capacity is absent: its capacity is unknown.
 	free map[string]capacity.Amounts
@@ -41,6 +43,23 @@ func newRooms(f *Fleet) (rooms, error) {
 		}
 	}
 	return r, nil
+}
+
+// copied returns a copy for a plan.
+func (r rooms) copied() rooms {
+	free := maps.Clone(r.free)
+	for name := range free {
+		free[name] = maps.Clone(free[name])
+	}
+	return rooms{members: map[string]*capacity.Rehearsal{}, originals: r.members, free: free, pulls: r.pulls}
+}
+
+// member returns a cluster with nodes; nil for another.
+func (r rooms) member(name string) *capacity.Rehearsal {
+	if original := r.originals[name]; original != nil && r.members[name] == nil {
+		r.members[name] = original.Clone()
+	}
+	return r.members[name]
 }
 
 // join adds a cluster.
@@ -111,7 +130,7 @@ func (r rooms) capacityFor(b workv1alpha2.Binding) schedule.Capacity {
 		}
 	}
 	return func(cluster string) (int32, bool) {
-		if m := r.members[cluster]; m != nil && m.HasNodes() {
+		if m := r.member(cluster); m != nil && m.HasNodes() {
 			if parts == nil {
 				parts, sets = capacity.Parts(b)
 				likeness = capacity.Likeness(spec.ReplicaRequirements, capacity.SpreadOfBinding(b).Ports)
@@ -140,7 +159,7 @@ func (r rooms) capacityFor(b workv1alpha2.Binding) schedule.Capacity {
 func (r rooms) move(was, is workv1alpha2.Binding, rewritten bool) {
 	r.account(was, 1)
 	r.account(is, -1)
-	if len(r.members) == 0 {
+	if len(r.members)+len(r.originals) == 0 {
 		return
 	}
 	spec := is.BindingSpec()
@@ -156,7 +175,7 @@ func (r rooms) move(was, is workv1alpha2.Binding, rewritten bool) {
 	}
 	var parts []capacity.Part
 	at := func(cluster string) {
-		m := r.members[cluster]
+		m := r.member(cluster)
 		if m == nil {
 			return
 		}

@@ -31,7 +31,6 @@ import (
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/core/adjust/deschedule"
 	"github.com/argosy-io/argosy/internal/core/adjust/failover"
 	"github.com/argosy-io/argosy/internal/core/cluster/capacity"
 	"github.com/argosy-io/argosy/internal/core/cluster/membership"
@@ -70,10 +69,7 @@ func moves(f why.Facts, now time.Time) []failover.Move {
 	}
 	fleet := f.Scheduler.Snapshot(f.Clusters)
 	in := failover.Input{Options: failover.Defaults, Registered: map[string]bool{},
-		Bindings: []workv1alpha2.Binding{f.Binding}, Fleet: deschedule.Clusters{Snapshot: fleet,
-			Decide: func(b workv1alpha2.Binding, decide func(schedule.Capacity) ([]workv1alpha2.TargetCluster, bool)) {
-				decide(fleet.Room(b))
-			}},
+		Bindings: []workv1alpha2.Binding{f.Binding}, Fleet: fleet,
 		Facts: func(workv1alpha2.Binding) (failover.Facts, error) { return failover.FactsOf(f.Template, nil), nil },
 		HasWork: func(_ workv1alpha2.Binding, cluster string) bool {
 			return slices.ContainsFunc(f.Works, func(w workv1alpha1.Work) bool {
