@@ -28,9 +28,10 @@ import (
 
 // Deletions limits the deletions of Works by others than the hub's own controllers.
 type Deletions struct {
-	// Bound is how many such Works may be deleted within execute.WaveWindow. If there are more, the objects of all stay.
+	// Bound is the number of such Works that may be deleted within execute.WaveWindow. If there are more, the objects of
+	// all stay.
 	Bound int
-	// Settle is how long the hub waits for more such deletions before it carries one out.
+	// Settle is the time for which the hub waits for more such deletions before it carries one out.
 	Settle time.Duration
 	// All counts deletions by others as the hub's own. It is for the agent of a Karmada hub, which does not mark the
 	// deletions that it requests.
@@ -135,9 +136,9 @@ func (d *deletions) isNamespaceDeleted(ctx context.Context, name string) (bool, 
 }
 
 // keepsObject reports whether the member's object is released instead of deleted although the Work does not ask for
-// it. A positive after is the delay after which to ask again.
+// it. A positive after is the delay after which to ask again. kind is the decision of core/execute.
 func (d *deletions) keepsObject(ctx context.Context, m *member.Member, work *workv1alpha1.Work, manifest,
-	observed *unstructured.Unstructured) (keeps bool, after time.Duration, err error) {
+	observed *unstructured.Unstructured, kind execute.Kind) (keeps bool, after time.Duration, err error) {
 	cl, err := readCluster(ctx, d.client, m.Name)
 	if err != nil {
 		return false, 0, err
@@ -153,9 +154,8 @@ func (d *deletions) keepsObject(ctx context.Context, m *member.Member, work *wor
 		!execute.Owns(work, observed) || execute.Anothers(work, observed) || observed.GetDeletionTimestamp() != nil {
 		return false, 0, nil
 	}
-	// This check comes before the one of the contents, which may wait for paused objects.
-	if why := d.restore.pauseReason(work, execute.Action{Kind: execute.Delete}, nil, observed); why != "" {
-		return false, 0, &restoreError{why}
+	if kind == execute.Pause {
+		return false, 0, nil // The contents may wait for paused objects.
 	}
 	d.restore.record(work, restoreSettled)
 	return d.keepsContents(ctx, m, cl, work, observed)

@@ -44,8 +44,8 @@ type Options struct {
 	Interpreter interpret.Interpreter
 	// Workers is the number of Works that are carried out at once in each cluster.
 	Workers int
-	// StatusWindow is how long the write of mere progress may be delayed: of a status that leaves health and conditions as
-	// they are, and of the first status of a new object. In a burst the delay is longer, see commit.Pace.
+	// StatusWindow is the longest delay of a write of mere progress: of a status that leaves health and conditions as they
+	// are, and of the first status of a new object. In a burst the delay is longer, see commit.Pace.
 	StatusWindow time.Duration
 	// FirstRetry is the delay before the first retry of a failure. It doubles with each retry. The default is 100 ms.
 	FirstRetry time.Duration
@@ -55,8 +55,8 @@ type Options struct {
 	Deletions *Deletions
 	// NoBindings is true for an agent, which cannot read bindings.
 	NoBindings bool
-	// ContentsTimeout is how long the contents of a namespace or definition that is to be deleted may be unknown, until it
-	// is released instead. The default is 30 s.
+	// ContentsTimeout is the time for which the contents of a namespace or definition that is to be deleted may be
+	// unknown, until it is released instead. Default: 30 s.
 	ContentsTimeout time.Duration
 	// Clock defaults to the real clock.
 	Clock clock.PassiveClock
@@ -277,12 +277,6 @@ func (r *reconciler) apply(ctx context.Context, cluster string,
 	reportObject := func(object *unstructured.Unstructured) (func() (time.Duration, error), time.Duration, error) {
 		return func() (time.Duration, error) { return r.reporter.report(ctx, m, work, object, o) }, 0, nil
 	}
-	if last := r.memory.finishedObject(work, manifest); observed == nil && last != nil && !execute.Suspended(work) {
-		return reportObject(last)
-	}
-	if observed == nil && r.memory.missedFirst(work, manifest) {
-		return nil, missingCheck, nil
-	}
 
 	// 2. Act on it.
 	brake, err := m.Brake(ctx, manifest.GetNamespace())
@@ -290,17 +284,22 @@ func (r *reconciler) apply(ctx context.Context, cluster string,
 		return failed(false, err)
 	}
 	o.ScaledBy = r.scaledBy(ctx, m, work, manifest, observed)
-	kind, observed, err := r.act(ctx, m, work, manifest, observed, brake, o.ScaledBy != "")
+	action, observed, err := r.act(ctx, m, work, manifest, observed, brake, o.ScaledBy != "")
 	if observed != nil {
 		r.memory.update(key, func(r *workRecord) { r.missed = false })
 	}
 	owned := observed != nil && execute.Owns(work, observed)
-	if paused := new(restoreError); errors.As(err, &paused) {
-		o.Restored = paused.reason
+	switch action.Kind {
+	case execute.Finish:
+		return reportObject(action.Object)
+	case execute.Recheck:
+		r.memory.update(key, func(r *workRecord) { r.missed = true })
+		return nil, missingCheck, nil
+	case execute.Pause:
+		o.Restored = action.Reason
 		return reportObject(observed)
-	}
-	if kind == execute.Leave {
-		o.HandsOff = cmp.Or(execute.HandsOff(work, observed), brake.Reason())
+	case execute.Leave:
+		o.HandsOff = action.Reason
 		if !owned {
 			observed = nil
 		}
@@ -319,7 +318,7 @@ func (r *reconciler) apply(ctx context.Context, cluster string,
 	}
 	r.memory.waitFor(key, memberNamespace{})
 	r.restore.record(work, restoreSettled)
-	if kind == execute.Wait {
+	if action.Kind == execute.Wait {
 		return nil, deletionCheck, nil
 	}
 	if observed == nil && execute.Over(work) && !execute.Ended(work) {
@@ -328,7 +327,7 @@ func (r *reconciler) apply(ctx context.Context, cluster string,
 				"and it is not run again: to run it again, delete and recreate the template", manifest.GetKind(),
 				manifest.GetName(), cluster))
 	}
-	if kind == execute.Create || kind == execute.Apply {
+	if action.Kind == execute.Create || action.Kind == execute.Apply {
 		r.memory.applied.Add(client.ObjectKeyFromObject(work), commit.VersionOf(work))
 	}
 	var foreign time.Duration
@@ -439,8 +438,8 @@ func (r *reconciler) remove(ctx context.Context, cluster string, work *workv1alp
 	}
 	leaves := work
 	if observed != nil {
-		if why := cmp.Or(execute.HandsOff(work, observed), brake.Reason()); why != "" && execute.Owns(work, observed) &&
-			!execute.Anothers(work, observed) {
+		decision := r.members.Hub().Decide(work, nil, observed, r.situation(work, manifest, brake))
+		if decision.Kind == execute.Leave {
 			cl, err := readCluster(ctx, r.client, cluster)
 			if err != nil {
 				return 0, err
@@ -448,12 +447,10 @@ func (r *reconciler) remove(ctx context.Context, cluster string, work *workv1alp
 			if cl.DeletionTimestamp != nil {
 				return 0, r.removeFinalizers(ctx, work) // The object stays in the cluster that leaves.
 			}
-			return 0, r.reporter.reportBlocked(ctx, work, execute.Outcome{HandsOff: why})
+			return 0, r.reporter.reportBlocked(ctx, work, execute.Outcome{HandsOff: decision.Reason})
 		}
-		keeps, after, err := r.deletions.keepsObject(ctx, m, work, manifest, observed)
-		switch paused := new(restoreError); {
-		case errors.As(err, &paused):
-			return 0, r.reporter.reportBlocked(ctx, work, execute.Outcome{Manifest: manifest, Restored: paused.reason})
+		keeps, after, err := r.deletions.keepsObject(ctx, m, work, manifest, observed, decision.Kind)
+		switch {
 		case err != nil:
 			return r.reporter.stuck(work, err)
 		case after > 0:
@@ -463,19 +460,19 @@ func (r *reconciler) remove(ctx context.Context, cluster string, work *workv1alp
 			leaves.Spec.PreserveResourcesOnDeletion = new(true)
 		}
 	}
-	kind, _, err := r.act(ctx, m, leaves, manifest, observed, brake, false)
-	switch paused := new(restoreError); {
-	case errors.As(err, &paused):
-		return 0, r.reporter.reportBlocked(ctx, work, execute.Outcome{Manifest: manifest, Restored: paused.reason})
+	action, _, err := r.act(ctx, m, leaves, manifest, observed, brake, false)
+	switch {
+	case action.Kind == execute.Pause:
+		return 0, r.reporter.reportBlocked(ctx, work, execute.Outcome{Manifest: manifest, Restored: action.Reason})
 	case err != nil:
 		r.restore.record(work, restoreChecked)
 		return r.reporter.stuck(work, err)
 	}
-	if kind == execute.Leave {
+	if action.Kind == execute.Leave {
 		return commit.StaleRetry, nil // A user set the annotation in between.
 	}
 	r.restore.record(work, restoreSettled)
-	if kind == execute.Delete || kind == execute.Wait {
+	if action.Kind == execute.Delete || action.Kind == execute.Wait {
 		return deletionCheck, nil
 	}
 	return 0, r.removeFinalizers(ctx, work)
@@ -575,27 +572,35 @@ func observe(ctx context.Context, m *member.Member,
 	return m.Get(ctx, manifest.GroupVersionKind(), namespace, manifest.GetName())
 }
 
-// act carries out the core's plan, and tries again if the object differs from its state in the cache. It returns the
-// object after the action, or before it in case of an error. scaled means that an autoscaler in the member sets the
+// situation returns what the hub knows of a Work's object besides the object.
+func (r *reconciler) situation(work *workv1alpha1.Work, manifest *unstructured.Unstructured,
+	brake execute.Brake) execute.Situation {
+	return execute.Situation{Finished: r.memory.finishedObject(work, manifest),
+		Missed: r.memory.factsOf(client.ObjectKeyFromObject(work)).missed, Brake: brake,
+		Unsettled: r.restore.unsettled(work), RepairAfter: r.drift.pause(work)}
+}
+
+// act carries out the core's decision, and tries again if the object differs from its state in the cache. It returns
+// the object after the action, or before it in case of an error. scaled means that an autoscaler in the member sets the
 // replicas.
 func (r *reconciler) act(ctx context.Context, m *member.Member, work *workv1alpha1.Work,
 	manifest, observed *unstructured.Unstructured, brake execute.Brake,
-	scaled bool) (execute.Kind, *unstructured.Unstructured, error) {
+	scaled bool) (execute.Action, *unstructured.Unstructured, error) {
 	for attempt := 1; ; attempt++ {
-		kind, after, err := r.actOnce(ctx, m, work, observed, brake, scaled)
+		action, after, err := r.actOnce(ctx, m, work, manifest, observed, brake, scaled)
 		if attempt == maxAttempts || !apierrors.IsAlreadyExists(err) && !apierrors.IsConflict(err) ||
 			member.FieldConflict(err) {
-			return kind, after, err
+			return action, after, err
 		}
 		if observed, err = m.Get(ctx, manifest.GroupVersionKind(), manifest.GetNamespace(), manifest.GetName()); err != nil {
-			return kind, nil, err
+			return action, nil, err
 		}
 	}
 }
 
 func (r *reconciler) actOnce(ctx context.Context, m *member.Member, work *workv1alpha1.Work,
-	observed *unstructured.Unstructured, brake execute.Brake,
-	scaled bool) (execute.Kind, *unstructured.Unstructured, error) {
+	manifest, observed *unstructured.Unstructured, brake execute.Brake,
+	scaled bool) (execute.Action, *unstructured.Unstructured, error) {
 	var desired *unstructured.Unstructured
 	if work.DeletionTimestamp == nil {
 		var err error
@@ -615,16 +620,11 @@ func (r *reconciler) actOnce(ctx context.Context, m *member.Member, work *workv1
 				return ocm.Leave(work, retained, observed)
 			})
 		if err != nil {
-			return "", observed, err
+			return execute.Action{}, observed, err
 		}
 	}
-	action := brake.Stop(r.members.Hub().Plan(r.memory.withApplied(work), desired, observed))
-	if why := r.restore.pauseReason(work, action, desired, observed); why != "" {
-		return action.Kind, observed, &restoreError{why}
-	}
-	if action.Repairs && r.drift.pause(work) > 0 {
-		return execute.Nothing, observed, nil // The report asks for another attempt after the pause.
-	}
+	action := r.members.Hub().Decide(r.memory.withApplied(work), desired, observed,
+		r.situation(work, manifest, brake))
 	after, err := write(ctx, m, action, observed)
 	if member.NodePortRefused(err) {
 		if without, ok := interpret.WithoutAllocatedNodePorts(action.Object); ok {
@@ -653,7 +653,7 @@ func (r *reconciler) actOnce(ctx context.Context, m *member.Member, work *workv1
 	if err != nil {
 		after = observed
 	}
-	return action.Kind, after, err
+	return action, after, err
 }
 
 // write creates or applies the object of an action. It returns observed for other actions.

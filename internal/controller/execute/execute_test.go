@@ -39,7 +39,7 @@ type world struct {
 	t       *testing.T
 	m1      *membertest.Server
 	members *member.Members
-	// cached is what the controller reads from.
+	// cached is the reader of the controller.
 	cached client.Reader
 	stop   func()
 }

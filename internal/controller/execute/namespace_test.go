@@ -113,7 +113,7 @@ func TestNamespaceStaysWithWhatIsNotOfTheHub(t *testing.T) {
 		options Options
 		change  func(*workv1alpha1.Work)
 		byUser  bool
-		// happens is what happens after the deletion of the namespace's Work.
+		// happens makes the change that follows the deletion of the namespace's Work.
 		happens func(*mover)
 		why     string
 	}{

@@ -255,7 +255,7 @@ func (w *world) serve(k membertest.Kind) {
 	}
 }
 
-// creations is how often the member made an object of the kind.
+// creations returns the number of objects of the kind that were created in the member.
 func (w *world) creations(k membertest.Kind) int {
 	return len(slices.DeleteFunc(w.m1.Writes(), func(write string) bool {
 		return !strings.HasPrefix(write, "create "+k.Plural)

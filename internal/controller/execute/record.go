@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -42,7 +41,7 @@ func newMemory() *memory {
 		waiting: map[memberNamespace]map[types.NamespacedName]bool{}}
 }
 
-// workRecord is what the hub remembers of one Work.
+// workRecord has the facts and the warnings that the hub remembers of one Work.
 type workRecord struct {
 	facts
 	// warnings are the last messages of the warnings in force, by reason.
@@ -239,16 +238,4 @@ func (m *memory) finishedObject(work *workv1alpha1.Work,
 		return nil
 	}
 	return last
-}
-
-// missedFirst reports whether the object of a Work that runs once and was applied is missing for the first time. The
-// event with its last state may not be there yet. Without that state, the object would be created and run again.
-func (m *memory) missedFirst(work *workv1alpha1.Work, manifest *unstructured.Unstructured) (first bool) {
-	applied := meta.FindStatusCondition(m.withApplied(work).Status.Conditions, workv1alpha1.WorkApplied)
-	if applied == nil || applied.ObservedGeneration == 0 || execute.Suspended(work) || execute.Over(work) ||
-		!interpret.RunsOnce(manifest.GroupVersionKind().GroupKind()) {
-		return false
-	}
-	m.update(client.ObjectKeyFromObject(work), func(r *workRecord) { first, r.missed = !r.missed, true })
-	return first
 }

@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -38,7 +37,7 @@ type restore struct {
 	published map[string]int
 }
 
-// restoreCheck is what the hub knows of a Work's object since a restore.
+// restoreCheck is the hub's knowledge of a Work's object since a restore.
 type restoreCheck int
 
 const (
@@ -58,16 +57,10 @@ func (s *restore) record(work *workv1alpha1.Work, check restoreCheck) {
 	}
 }
 
-// pauseReason returns why an action must not be carried out since the restore; empty if it may be.
-func (s *restore) pauseReason(work *workv1alpha1.Work, action execute.Action, desired,
-	observed *unstructured.Unstructured) string {
-	return execute.PauseReason(work, action, desired, observed, s.pending.Load() && s.checkOf(work) != restoreSettled)
+// unsettled reports whether a restore is pending, and the Work's object was not settled since.
+func (s *restore) unsettled(work *workv1alpha1.Work) bool {
+	return s.pending.Load() && s.checkOf(work) != restoreSettled
 }
-
-// restoreError means that an action is not carried out because the hub was restored.
-type restoreError struct{ reason string }
-
-func (e *restoreError) Error() string { return e.reason }
 
 // readRestoreMark returns a function that reports whether the ConfigMap of a restore exists.
 func readRestoreMark(hub client.Reader) func(context.Context) (bool, error) {

@@ -77,7 +77,7 @@ const (
 	WorkGoes
 )
 
-// Fate is what happens to a namespace or definition in a member when its Work is deleted.
+// Fate is the end of a namespace or definition in a member when its Work is deleted.
 type Fate string
 
 // The fates.
@@ -87,8 +87,8 @@ const (
 	FateWaits    Fate = "Waits" // the hub is about to delete or release objects in it
 )
 
-// WorksSettle is how long the deletion of a definition or namespace waits for deletions of its objects: users delete
-// several templates, or move them to other clusters, one after another.
+// WorksSettle is the time for which the deletion of a definition or namespace waits for deletions of its objects: users
+// delete several templates, or move them to other clusters, one after another.
 const WorksSettle = 5 * time.Second
 
 // AwaitsWorks reports whether the deletion of w, the Work of a namespace or definition, waits for Works of objects in

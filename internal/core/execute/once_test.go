@@ -15,7 +15,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/interpret/builtin"
 )
 
-// reported is what the Work says of its object.
+// reported sets the status that the Work reports of its object.
 func reported(t *testing.T, status string) func(*workv1alpha1.Work) {
 	return func(w *workv1alpha1.Work) {
 		m, err := execute.Manifest(w)

@@ -31,16 +31,21 @@ const (
 	Wait     Kind = "Wait"     // the object is being deleted; plan again when it is gone
 	Nothing  Kind = "Nothing"
 	Leave    Kind = "Leave" // leave the object and its Work as they are; see HandsOff
+	// Only Decide returns these. The object stays as it is.
+	Finish   Kind = "Finish"   // report Action.Object, the last state of the object
+	Recheck  Kind = "Recheck"  // decide again soon
+	Pause    Kind = "Pause"    // a user has to accept the restore of the hub first, see PauseReason
+	Postpone Kind = "Postpone" // decide again when the next repair is due
 )
 
-// Action is what to do, and why.
+// Action is a step in the member, and its reason.
 type Action struct {
 	Kind Kind
 	// Reason is for people. For a Conflict, it is Karmada's message.
 	Reason string
 	// Unmanaged means, for a Conflict, that no Work manages the object.
 	Unmanaged bool
-	// Object is what to send with Create, Apply and Release.
+	// Object is sent with Create, Apply and Release, and reported with Finish.
 	Object *unstructured.Unstructured
 	// Adopts is true if an Apply takes over an object that was not this Work's.
 	Adopts bool

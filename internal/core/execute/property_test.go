@@ -71,8 +71,8 @@ func (r world) items(id string, depth int) []any {
 	return list
 }
 
-// apply is what a member's API server makes of desired on top of observed: what is set there is as desired, keyed
-// items are merged, other lists replaced, and what is not set stays.
+// apply returns desired on top of observed, as a member's API server applies it: fields that are set are as desired,
+// keyed items are merged, other lists replaced, and what is not set stays.
 func apply(desired, observed any, key string) any {
 	switch d := desired.(type) {
 	case map[string]any:
