@@ -73,7 +73,7 @@ type upheaval struct {
 	orphans map[string]map[string]bool
 	// out are the clusters that have left; emptied are those that are leaving now, and may lose everything.
 	out, emptied map[string]bool
-	// judged is how many of a member's writes were looked at.
+	// judged is the number of a member's writes that were looked at.
 	judged map[string]int
 }
 

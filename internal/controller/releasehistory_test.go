@@ -20,7 +20,7 @@ import (
 	"github.com/argosy-io/argosy/test/kit/controllertest"
 )
 
-// recordedRun is what a release with a history has led to.
+// recordedRun is the result of a release with a history.
 type recordedRun struct {
 	// members have the images and partitions of each member in order.
 	members []string
@@ -103,7 +103,7 @@ func rowsOf(t *testing.T, dir, uid string) string {
 	return times.ReplaceAllString(strings.ReplaceAll(string(raw), uid, "UID"), "TIME")
 }
 
-// times are what a restart of the hub delays.
+// times are the times that a restart of the hub delays.
 var times = regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:]+Z`)
 
 // Whatever happens to the database or to the hub, the release takes the same steps, and the history has the same rows

@@ -27,7 +27,7 @@ import (
 	"github.com/argosy-io/argosy/internal/facts"
 )
 
-// refusal is what a user may not read: a kind, in all namespaces if everywhere is set.
+// refusal is a kind that a user may not read, in all namespaces if everywhere is set.
 type refusal struct {
 	kind       string
 	everywhere bool

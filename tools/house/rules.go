@@ -31,7 +31,7 @@ const (
 	ruleTestName = "test-name" // the name of a test has at most maxTestName characters
 	rulePronoun  = "pronoun"   // a user is "the user" or "they"
 	ruleWord     = "word"      // comments use the words of the glossary
-	ruleVague    = "vague"     // comments in api, which users read, state what a field is, its unit, default and limits
+	ruleVague    = "vague"     // comments state what a field is, its unit, default and limits; only below plainDirs
 )
 
 // bareNames are function names that do not say what the function does or returns.
@@ -63,7 +63,12 @@ var words = map[string]string{
 var word = regexp.MustCompile(`\b(` + strings.Join(slices.Sorted(maps.Keys(words)), "|") + `)\b`)
 
 // vague are phrases of comments that name no unit, default or limit.
-var vague = regexp.MustCompile(`\b(is how|is what|anew|which it is when|came of it|became of)\b`)
+var vague = regexp.MustCompile(`\b([iI]s how|[iI]s what|[aA]re what|anew|which it is when|came of it|became of)\b`)
+
+// plainDirs are the folders without vague comments. The list grows until it has all of internal.
+var plainDirs = []string{"api/", "internal/capacity/", "internal/controller/", "internal/core/adjust/",
+	"internal/core/cluster/", "internal/core/dispatch/", "internal/core/execute/", "internal/core/release/",
+	"internal/facts/"}
 
 // alignment is the space between a key and its value, or before a comment, where gofmt aligns several lines.
 var alignment = regexp.MustCompile(` {2,}`)
@@ -142,7 +147,8 @@ func inspectFile(path string, content []byte) ([]finding, error) {
 	}
 	for _, group := range file.Comments {
 		text := strings.Join(strings.Fields(group.Text()), " ")
-		if found := vague.FindString(text); found != "" && strings.HasPrefix(path, "api/") {
+		plain := slices.ContainsFunc(plainDirs, func(dir string) bool { return strings.HasPrefix(path, dir) })
+		if found := vague.FindString(text); found != "" && plain {
 			add(ruleVague, files.Position(group.Pos()).Line, fmt.Sprintf("%q: write what it is, unit, default, limits", found))
 		}
 		for _, comment := range group.List {

@@ -176,7 +176,7 @@ func (h *hub) wait(what string, holds func() bool) {
 	}
 }
 
-// write is what a write of obj is stored as, with the warnings it gives; old is nil for a creation.
+// write returns the object that a write of obj stores, and its warnings; old is nil for a creation.
 func (h *hub) write(username string, obj,
 	old *unstructured.Unstructured) (*unstructured.Unstructured, []string, error) {
 	h.t.Helper()

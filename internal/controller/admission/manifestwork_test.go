@@ -97,7 +97,7 @@ func TestManifestWorkGetsFinalizerAndIsValidated(t *testing.T) {
 			t.Errorf("the deletion of another kind: %v", err)
 		}
 
-		// What is not changed is not judged anew.
+		// What is not changed is not judged again.
 		old := object(t, work("m9", `{}`))
 		labelled := old.DeepCopy()
 		labelled.SetLabels(map[string]string{"a": "b"})

@@ -47,7 +47,7 @@ func idOf(obj *unstructured.Unstructured, label string) string {
 
 func (o *objects) validateServiceImport(_ context.Context, r request, i, _ *multiclusterv1alpha1.ServiceImport) error {
 	if r.old != nil {
-		return nil // its name is what it was
+		return nil // its name has not changed
 	}
 	return r.refuse(validate.ServiceImport(i))
 }

@@ -60,7 +60,7 @@ type Options struct {
 	LastReported bool
 	// Concurrency is the number of bindings that are reconciled at once.
 	Concurrency int
-	// Gather is how long to wait for statuses of several members, to combine them in one write.
+	// Gather is the time to wait for statuses of several members, to combine them in one write.
 	Gather time.Duration
 	// StatusWindow delays changes that are neither a failure nor the completion of the status. In a burst the delay grows,
 	// see commit.Pace.

@@ -48,7 +48,7 @@ func (w *ranIn) watch() {
 	m.Watch(resource)
 }
 
-// setStatus is what the member's controller writes into the status of the Workflow.
+// setStatus writes the status of the Workflow, as the member's controller does.
 func (w *ranIn) setStatus(status string) {
 	w.t.Helper()
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"entrypoint": "main"}}}

@@ -32,8 +32,7 @@ type cron struct {
 	started time.Time
 }
 
-// retryFor is how long after its time a rule is retried after a temporary failure, such as a webhook that does not
-// answer.
+// retryFor is the time for which a rule is retried after a temporary failure, such as a webhook that does not answer.
 const retryFor = 5 * time.Minute
 
 // finalError wraps errors that a retry cannot fix.

@@ -177,7 +177,7 @@ func TestBoundsAreSplitBetweenMembers(t *testing.T) {
 			}
 			return ""
 		})
-		// That the placement follows is no reason to split anew; a cluster that joins, or other bounds, are.
+		// That the placement follows is no reason to split again; a cluster that joins, or other bounds, are.
 		controllertest.Change(w.Hub, w.binding(), func(b *workv1alpha2.ResourceBinding) {
 			b.Spec.Replicas, b.Spec.Clusters = 7,
 				[]workv1alpha2.TargetCluster{{Name: "a", Replicas: 5}, {Name: "b", Replicas: 2}}

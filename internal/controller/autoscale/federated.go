@@ -271,7 +271,7 @@ func (r *reconciler) target(ctx context.Context,
 	return t, nil, nil
 }
 
-// newFor is how long after its creation a workload, or its FederatedHPA, is not expected to be placed.
+// newFor is the time after its creation in which a workload, or its FederatedHPA, is not expected to be placed.
 const newFor = time.Minute
 
 // isNew reports whether f or its workload was created just now.

@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// grantCheck is how often the impersonator's permissions are checked without a known change, because the member's
+	// grantCheck is the interval between checks of the impersonator's permissions without a known change: the member's
 	// objects may have been changed or overwritten with old data.
 	grantCheck = time.Minute
 )

@@ -30,7 +30,7 @@ const (
 	failingFrequency = 2 * time.Second
 	// retryPeriod is the delay after a status conflict.
 	retryPeriod = 100 * time.Millisecond
-	// firstLoad is how long the first status waits for nodes and pods, to save a second write.
+	// firstLoad is the time for which the first status waits for nodes and pods, to save a second write.
 	firstLoad = time.Second
 )
 

@@ -156,7 +156,7 @@ func TestFirstProbeSetsStatusAndSecondWritesNothing(t *testing.T) {
 				t.Fatal("a look at an unchanged member wrote")
 			}
 		}
-		// A hub that starts anew knows nothing of the streak and nothing of the pods yet.
+		// A hub that restarts knows nothing of the streak and nothing of the pods yet.
 		second := newFleet(t)
 		second.client, second.hub = f.hub, f.hub
 		second.Members = member.New(member.Options{Clusters: f.hub, Secrets: f.hub, Dial: membertest.Dial})

@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// tokenCheck is how often the tokens of a member are checked, by the monotonic clock. It also limits how often a
-	// token is rotated, so wrong wall clocks of hub and member do no harm.
+	// tokenCheck is the interval between checks of the tokens of a member, by the monotonic clock. A token is not rotated
+	// more often, so wrong wall clocks of hub and member do no harm.
 	tokenCheck = time.Hour
 	// tokenRetry is the delay after a failed rotation.
 	tokenRetry = time.Minute

@@ -59,7 +59,7 @@ const (
 	endRetry = 2 * time.Second
 	// takenRetry is the delay while another binding has the name of a dependency's binding.
 	takenRetry = time.Minute
-	// recreateTimeout is how long to wait until a binding that was deleted without a request is recreated.
+	// recreateTimeout is the time to wait until a binding that was deleted without a request is recreated.
 	recreateTimeout = time.Minute
 )
 

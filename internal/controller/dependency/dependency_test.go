@@ -52,7 +52,7 @@ type hub struct {
 	client    client.Client
 	recorder  *record.FakeRecorder
 	writes    []string
-	// needs is what every workload depends on; broken is why that cannot be said.
+	// needs are the dependencies of every workload; broken is why they are unknown.
 	needs  []configv1alpha1.DependentObjectReference
 	broken error
 }

@@ -49,8 +49,8 @@ type Options struct {
 	Templates *template.Store
 	// SchedulerName selects the bindings of this scheduler.
 	SchedulerName string
-	// Interval is the time between checks for unschedulable pods. Unschedulable is how long pods must be unschedulable
-	// before they move.
+	// Interval is the time between checks for unschedulable pods. Unschedulable is the time for which pods
+	// must be unschedulable before they move.
 	Interval, Unschedulable time.Duration
 	// Waiting returns the unschedulable pods of a cluster. Used returns the requested share of its nodes. The default is
 	// the Fleet.

@@ -255,7 +255,7 @@ func TestUnschedulableReplicasMoveInOneWrite(t *testing.T) {
 		w.clock.SetTime(w.clock.Now().Add(6 * time.Minute))
 		w.stays("m1:3 m2:1")
 		stop()
-		w.run() // who comes anew knows what was moved
+		w.run() // after a restart it knows what was moved
 		w.stays("m1:3 m2:1")
 		w.clock.SetTime(w.clock.Now().Add(6 * time.Minute))
 		w.hears("DescheduleBindingFailed",

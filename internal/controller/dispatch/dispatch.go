@@ -85,7 +85,7 @@ type reconciler struct {
 	warned commit.Dedup[subject]
 }
 
-// subject is what a warning is about: a reason of a binding, in one cluster or in all.
+// subject identifies a warning: a reason of a binding, in one cluster or in all.
 type subject struct {
 	binding         types.NamespacedName
 	cluster, reason string

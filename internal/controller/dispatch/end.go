@@ -157,7 +157,7 @@ type ancestor struct {
 	since    time.Time
 }
 
-// adoptionTimeout is how long another binding may take to adopt the Works; heirRetry is the delay between checks.
+// adoptionTimeout is the time that another binding has to adopt the Works; heirRetry is the delay between checks.
 const (
 	adoptionTimeout = time.Minute
 	heirRetry       = 2 * time.Second

@@ -276,7 +276,7 @@ func TestPodToDeleteIsSentToItsClusterOnly(t *testing.T) {
 	})
 }
 
-// Names of pods that are gone are of no use, and refused by members that get them anew.
+// Names of pods that are gone are of no use, and a member that gets them for the first time refuses them.
 func TestPodsToDeleteAreClearedOnceAllAreGone(t *testing.T) {
 	t.Parallel()
 	controllertest.Run(t, func(t *testing.T) {

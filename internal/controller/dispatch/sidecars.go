@@ -32,7 +32,7 @@ const (
 	// sidecarWait is the longest time that a workload waits, in a new cluster, for the SidecarSets of its pods. It
 	// exceeds the delay of their statuses in a burst.
 	sidecarWait = 15 * time.Second
-	// sidecarSilence is how long it waits before a condition reports it.
+	// sidecarSilence is the time before a condition reports the wait.
 	sidecarSilence = 3 * time.Second
 	// unreadRetry is the delay before the next check of a workload while the hub's SidecarSets are being read.
 	unreadRetry = 500 * time.Millisecond

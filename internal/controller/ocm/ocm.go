@@ -46,8 +46,8 @@ type Options struct {
 	// StatusWindow delays status writes if only feedback values changed. In a burst of changes the delay grows, see
 	// commit.Pace.
 	StatusWindow time.Duration
-	// FirstWindow is how long a new generation waits until all objects are applied before the first status write. A
-	// failure or the last result ends it.
+	// FirstWindow is the time for which a new generation waits until all objects are applied before the first status
+	// write. A failure or the last result ends it.
 	FirstWindow time.Duration
 	// Look is the interval at which unwatched objects are read. The default is 30s.
 	Look time.Duration

@@ -50,7 +50,7 @@ type hub struct {
 	templates *fakedynamic.FakeDynamicClient
 	client    client.Client
 	recorder  *record.FakeRecorder
-	// writes are what reached the server since the last settle, in order.
+	// writes are the writes that reached the server since the last settle, in order.
 	writes []string
 	placed bool
 }
@@ -646,7 +646,7 @@ func TestADeletedTemplateTakesItsBindingAlong(t *testing.T) {
 			t.Error("the binding stays")
 		}
 
-		// Made anew while the old binding still goes, then with it gone.
+		// Recreated while the old binding still goes, then with it gone.
 		anew := object(u.GetKind(), u.GetNamespace(), u.GetName())
 		anew.SetUID("another")
 		h.create(anew)

@@ -19,8 +19,8 @@ import (
 	"github.com/argosy-io/argosy/internal/template"
 )
 
-// sidecarTimeout is how long workloads wait until the SidecarSets of the hub are in the cache. That takes milliseconds
-// unless they are broken. After that, workloads are counted without them, and earlier counts stay.
+// sidecarTimeout is the time for which workloads wait until the SidecarSets of the hub are in the cache. That takes
+// milliseconds unless they are broken. After that, workloads are counted without them, and earlier counts stay.
 const sidecarTimeout = 10 * time.Second
 
 // errSidecarsUnread requeues a workload shortly.

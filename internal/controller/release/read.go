@@ -25,7 +25,7 @@ func (r *reconciler) input(ctx context.Context, rel *releasev1alpha1.Release) (r
 		Approvals: r.approvals, Revisions: r.revisions, Works: r.works, Pacers: r.pacers, Checks: r.Checks.States,
 		Budget: r.Checks.Budget}
 	if rel.Status.Strategy == nil {
-		from.Object = template.Getter(r.Templates.Live) // what is released is what the user has just written
+		from.Object = template.Getter(r.Templates.Live) // the user may just have written the template
 	}
 	return from.Input(ctx, rel, time.Now())
 }

@@ -27,7 +27,7 @@ type Options struct {
 	Templates *template.Store
 	// Checks are the states of checks.
 	Checks Checks
-	// Recorded is what the release history has of a release.
+	// Recorded returns the state of a release in the release history.
 	Recorded func(*releasev1alpha1.Release) release.History
 }
 

@@ -60,8 +60,8 @@ const (
 	firstRetry = 100 * time.Millisecond
 	// spaceRetry is the delay before a Work is written again if its execution namespace does not exist.
 	spaceRetry = time.Second
-	// endingRetry is how often to check whether the former binding of a Service is gone. Only our own bindings cause
-	// events.
+	// endingRetry is the interval between checks whether the former binding of a Service is gone. Only our own bindings
+	// cause events.
 	endingRetry = 2 * time.Second
 	// concurrency is the number of Services that are reconciled at once.
 	concurrency = 4

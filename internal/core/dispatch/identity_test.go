@@ -245,7 +245,7 @@ var (
 		`[{"apiVersion":"v1","kind":"Pod","name":"x","uid":"y"}]`, `["f"]`}
 )
 
-// patched is what a script, a webhook or a conversion may make of an object: any one place of it set to anything.
+// patched changes an object as a script, a webhook or a conversion may: it sets one place to a value.
 func patched(place, word string) func(*unstructured.Unstructured) *unstructured.Unstructured {
 	return func(u *unstructured.Unstructured) *unstructured.Unstructured {
 		var value any

@@ -101,7 +101,7 @@ func (s *story) send() bool {
 	return true
 }
 
-// shown is what each cluster's manifest says: "eu 5: a=3 b=2".
+// shown returns the numbers in each cluster's manifest: "eu 5: a=3 b=2".
 func (s *story) shown() string {
 	s.t.Helper()
 	var out []string

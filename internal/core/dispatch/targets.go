@@ -41,8 +41,9 @@ func Targets(b workv1alpha2.Binding) []workv1alpha2.TargetCluster {
 	return targets
 }
 
-// heirTime is how long a recreated binding keeps Works in clusters that are not its targets: the bindings that require
-// it may be recreated later. A binding with replicas that no binding requires does not wait: it would run twice.
+// heirTime is the time for which a recreated binding keeps Works in clusters that are not its targets: the bindings
+// that require it may be recreated later. A binding with replicas that no binding requires does not wait: it would run
+// twice.
 const heirTime = time.Minute
 
 // Unwanted returns the existing Works to delete: Works of b in clusters that are neither targets nor being left
@@ -147,7 +148,7 @@ func originOf(b workv1alpha2.Binding) origin {
 	return o
 }
 
-// placementTimeout is how long to wait for the scheduler to confirm a placement before looking again: its status is no
+// placementTimeout is the time to wait for the scheduler to confirm a placement before looking again: its status is no
 // event here.
 const placementTimeout = 10 * time.Second
 

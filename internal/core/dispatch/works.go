@@ -116,7 +116,7 @@ type Decision struct {
 	// when the Works are written. Pulling describes, one line per cluster, what is awaited.
 	Pulls   []*workv1alpha1.Work
 	Pulling []string
-	// RunEnd is how the run of the template has ended, if clusters get no Work, or there are none, because of that.
+	// RunEnd is the end of the run of the template, if clusters get no Work, or there are none, because of it.
 	RunEnd RunEnd
 	// Waits is true if there are no writes now, because the scheduler will soon follow the template's clusters.
 	Waits bool

@@ -214,7 +214,7 @@ func (s *stepper) backward(name string) *fleet.Plan {
 	if len(s.status.Stages) > 0 && s.status.Stages[len(s.status.Stages)-1].StartedAt != nil {
 		p.Joining = string(releasev1alpha1.NewClusterInclude)
 	}
-	p.Continue = true // what fails is what goes
+	p.Continue = true // the revision that fails leaves
 	if status.To != status.From {
 		p.RollsBack = status.To
 	}

@@ -42,9 +42,9 @@ func StoredBudget(g *releasev1alpha1.ReleaseGuard) Budget {
 	return Budget{ReleaseGuardBudget: *g.Status.ErrorBudget, Unclear: math.MaxInt32}
 }
 
-// AfterSample returns the error budget of a guard after another sample. percent is how much of the budget is left; it
-// does not count if unclear is set, a sample without data or an error. limit is the number of unclear samples in a row
-// after which the budget is unknown with the next one.
+// AfterSample returns the error budget of a guard after another sample. percent is the share of the budget that is
+// left; it does not count if unclear is set, a sample without data or an error. limit is the number of unclear samples
+// in a row after which the budget is unknown with the next one.
 func (b Budget) AfterSample(g *releasev1alpha1.ReleaseGuard, percent float64, unclear *sample.Sample,
 	limit int32) Budget {
 	if b.ObservedGeneration != g.Generation {

@@ -18,7 +18,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/object/names"
 )
 
-// failedJobLife is how long the Job of a check that failed is kept, so that its logs can be read.
+// failedJobLife is the time for which the Job of a check that failed is kept, so that its logs can be read.
 const failedJobLife = time.Hour
 
 // jobName is the name of the Job of a check. It is the same for all calls of one attempt.

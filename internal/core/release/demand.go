@@ -25,7 +25,7 @@ const (
 	Operator Actor = "Operator"
 )
 
-// Demand is what a release demands from people.
+// Demand is an action that a release needs from people.
 type Demand struct {
 	Actor Actor
 	// Severity is Waiting without an actor, Problem if the release goes on only after the actor did something, and
@@ -33,13 +33,13 @@ type Demand struct {
 	Severity finding.Severity
 	// Reason decides it: that of a condition; empty for a release that the hub has not seen.
 	Reason string
-	// What the release waits for, or how it ended. Next is what to do; empty if there is nothing to do.
+	// What the release waits for, or its end. Next is the action of the actor; empty if there is nothing to do.
 	What, Next string
 	// Since is when the release began to wait for that; zero if that is not known.
 	Since metav1.Time
 }
 
-// rule is what a reason demands. next is for reasons for which Waits has no command.
+// rule is the demand that follows from a reason. next is for reasons for which Waits has no command.
 type rule struct {
 	actor    Actor
 	severity finding.Severity

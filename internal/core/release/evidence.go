@@ -11,7 +11,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
 )
 
-// Evidence is what a user sees before a verdict at a gate.
+// Evidence has the facts that a user sees before a verdict at a gate.
 type Evidence struct {
 	Release   string `json:"release"`
 	Namespace string `json:"namespace"`
@@ -19,7 +19,7 @@ type Evidence struct {
 	Stage     string `json:"stage"`
 	Attempt   int32  `json:"attempt"`
 	Gate      string `json:"gate"`
-	// Targets are what the release changes.
+	// Targets has the changes of the release, by target.
 	Targets []TargetChanges `json:"targets"`
 	// Starts are the stages that update pods after an approval, until another gate stops the release. Steps are their
 	// simulation, in the order in which pods are released.
@@ -31,7 +31,7 @@ type Evidence struct {
 	Notes []string `json:"notes,omitempty"`
 }
 
-// TargetChanges is what a release changes in a target.
+// TargetChanges are the changes of a release in a target.
 type TargetChanges struct {
 	PlannedTarget
 	// Images are by container, Changes the other fields.

@@ -135,7 +135,7 @@ func (h *history) retry(r *releasev1alpha1.Release) {
 	}
 }
 
-// limit is how many pods stage k makes new.
+// limit returns the number of pods that stage k updates.
 func (h *history) limit(k int) int64 {
 	return (h.percents[k]*int64(h.binding.Spec.Replicas) + 99) / 100
 }
@@ -189,7 +189,7 @@ func imageOf(manifest map[string]any) string {
 	return fields.Text(fields.Objects(manifest, "spec", "template", "spec", "containers")[0], "image")
 }
 
-// manifest is what the Work of a member says.
+// manifest returns the manifest in the Work of a member.
 func (h *history) manifest(m *member) (manifest map[string]any) {
 	h.t.Helper()
 	if err := json.Unmarshal(h.works[m.name].Spec.Workload.Manifests[0].Raw, &manifest); err != nil {

@@ -89,7 +89,7 @@ type stepper struct {
 	changed bool
 	// waits is the reason of Progressing for what the stage waits for, with a message.
 	waits, waitsFor string
-	// guard is what the release waits for at ReleaseGuards.
+	// guard has the ReleaseGuard that the release waits for, and its limit.
 	guard *releasev1alpha1.ReleaseGuardWait
 }
 

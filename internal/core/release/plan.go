@@ -9,7 +9,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/object/text"
 )
 
-// ReleasePlan is what a release will do if nothing fails.
+// ReleasePlan has the stages and targets of a release if nothing fails.
 type ReleasePlan struct {
 	// Release is empty for one that is not created.
 	Release   string          `json:"release,omitempty"`
@@ -32,7 +32,7 @@ type PlannedTarget struct {
 	To       string `json:"to"`
 }
 
-// PlannedStage is what a stage will do, and what it waits for.
+// PlannedStage has the pods that a stage will update, and its gates.
 type PlannedStage struct {
 	Name        string   `json:"name"`
 	Environment string   `json:"environment,omitempty"`

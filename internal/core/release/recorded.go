@@ -13,10 +13,10 @@ import (
 // foldedReason is the reason of a journal entry that stands for several that were dropped.
 const foldedReason = "Folded"
 
-// behindAfter is how many entries of the journal the release history may lack before that is reported.
+// behindAfter is the number of entries of the journal that the release history may lack before that is reported.
 const behindAfter = 48
 
-// History is what the release history has of a release. No decision depends on it.
+// History is the state of a release in the release history. No decision depends on it.
 type History struct {
 	// Off is true if the hub keeps no history.
 	Off bool

@@ -135,7 +135,7 @@ func TestProgressOfARollbackCountsPodsOfTheFormerRevision(t *testing.T) {
 	}
 }
 
-// What RequestFor says about a release that has ended is what the hub then does.
+// The hub does what RequestFor says about a release that has ended.
 func TestARollbackThatIsPromisedHappens(t *testing.T) {
 	const strategy = "stages: [{name: some, to: {percent: 20}, before: [{name: go}]}, {name: rest}]\n" +
 		"rollback: {deadline: 5m}"

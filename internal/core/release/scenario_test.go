@@ -529,8 +529,8 @@ func steps(planned []release.Planned) (all []fleet.Released) {
 	return all
 }
 
-// final is what each stage has released in each cluster when it ends: within a stage, clusters take turns as members
-// report.
+// final returns the pods that each stage has released in each cluster when it ends: within a stage, clusters take turns
+// as members report.
 func final(all []fleet.Released) map[string]int64 {
 	out := map[string]int64{}
 	for _, r := range all {

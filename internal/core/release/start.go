@@ -27,7 +27,7 @@ type StartInput struct {
 }
 
 // ReleaseToStart returns the release that the hub creates for a change that waits; nil if there is none, or if users
-// start releases. A revision that the last release had is never started again, whatever became of it: the hub does not
+// start releases. A revision that the last release had is never started again, whatever its result: the hub does not
 // repeat what failed, and does not undo a rollback. The same input gives a release of the same name.
 func ReleaseToStart(in StartInput) *releasev1alpha1.Release {
 	effective := Target{Binding: in.Binding}.effective()

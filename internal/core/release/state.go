@@ -9,7 +9,7 @@ import (
 // state is a phase of a release. next decides the transition that follows from it.
 type state interface{ next() transition }
 
-// transition is what follows from a state: another phase, with the reason for it.
+// transition is the consequence of a state: another phase, with the reason for it.
 type transition struct {
 	// phase is empty if the release stays in its phase.
 	phase           releasev1alpha1.ReleasePhase

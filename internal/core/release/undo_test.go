@@ -20,7 +20,7 @@ import (
 	"github.com/argosy-io/argosy/test/kit/coretest"
 )
 
-// stored is what the hub stores of templates, in this order.
+// stored returns the revisions that the hub stores of templates, in this order.
 func stored(t *testing.T, templates ...*unstructured.Unstructured) (all []appsv1.ControllerRevision) {
 	t.Helper()
 	var kept []fleet.Revision

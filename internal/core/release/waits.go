@@ -11,8 +11,8 @@ import (
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 )
 
-// Waits describes what a release waits for or how it ended, for people, and replicas that run another revision. next is
-// what to do about it; it is empty if there is nothing to do.
+// Waits describes what a release waits for or how it ended, for people, and replicas that run another revision. next
+// tells users how to continue; it is empty if there is nothing to do.
 func Waits(r *releasev1alpha1.Release) (what, next string) {
 	what, next = waits(r)
 	for _, kind := range []string{releasev1alpha1.ReleaseRevisionChanged, releasev1alpha1.ReleaseDrifted} {

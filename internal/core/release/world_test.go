@@ -227,7 +227,7 @@ func (w *world) lose(cluster string, lost bool) {
 	w.clusters[cluster] = c
 }
 
-// input is what a release is decided from.
+// input returns the input for the decision about a release.
 func (w *world) input(r *releasev1alpha1.Release) release.Input {
 	w.t.Helper()
 	t := release.Target{Template: w.template, Binding: w.binding.DeepCopy(), Divided: dispatch.Divides(&w.binding.Spec),

@@ -30,7 +30,7 @@ func rule(name, schedule string, replicas int32) autoscalingv1alpha1.CronFederat
 	return r
 }
 
-// describe is what is due, as "up 08:00", then when the next is.
+// describe returns the executions that are due, as "up 08:00", then the time of the next.
 func describe(due []Execution, next time.Time) string {
 	out := ""
 	for _, e := range due {

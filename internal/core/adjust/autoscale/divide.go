@@ -24,10 +24,11 @@ import (
 	"github.com/argosy-io/argosy/internal/core/workload/fleet"
 )
 
-// Holding is what a cluster has of a workload, and what it can run.
+// Holding has the replicas of a workload that a cluster has, and its room for more.
 type Holding struct {
 	Replicas int32
-	// Room is how many replicas can run there: those that run, and those that fit in addition. It is negative if unknown.
+	// Room is the number of replicas that can run there: those that run, and those that fit in addition. It is negative
+	// if unknown.
 	Room int32
 	// Lost is true if the cluster does not respond.
 	Lost bool
@@ -244,7 +245,7 @@ func pour(total int64, seats []fleet.Seat, tops ...[]int64) []int64 {
 }
 
 // Reasons returns why the shares are not in proportion to the replicas, and when they will be divided again, to follow
-// a list of the bounds. deviates is what Shares returned.
+// a list of the bounds. deviates is the result of Shares.
 func Reasons(shares map[string]Share, deviates time.Time, settings Settings) (reasons string) {
 	for _, name := range slices.Sorted(maps.Keys(shares)) {
 		if room := shares[name].Room; room != nil {

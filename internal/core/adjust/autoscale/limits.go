@@ -7,8 +7,8 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 )
 
-// History is what decisions remember. It is kept in memory. After a restart the current size counts as the recommended
-// one.
+// History has the earlier sizes that decisions depend on. It is in memory. After a restart the current size counts as
+// the recommended one.
 type History struct {
 	// proposals are the recommendations. ups and downs are the numbers of replicas added and removed.
 	proposals, ups, downs []at

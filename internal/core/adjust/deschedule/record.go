@@ -10,11 +10,11 @@ import (
 	"github.com/argosy-io/argosy/internal/core/object/text"
 )
 
-// CoolDown is how long replicas stay in a cluster before they may move again.
+// CoolDown is the time for which replicas stay in a cluster before they may move again.
 const CoolDown = 10 * time.Minute
 
-// memory is how long a cluster that lost replicas gets none of the same binding. It exceeds CoolDown: otherwise
-// replicas that are unschedulable in two clusters would move back and forth.
+// memory is the time for which a cluster that lost replicas gets none of the same binding. It exceeds CoolDown:
+// otherwise replicas that are unschedulable in two clusters would move back and forth.
 const memory = 6 * CoolDown
 
 // Record is when clusters last lost and gained replicas of a binding. It survives restarts of the hub.

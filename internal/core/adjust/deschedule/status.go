@@ -6,7 +6,7 @@ import (
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 )
 
-// seen is what a member reports about a workload's pods.
+// seen has the pods of a workload that a member reports.
 type seen struct {
 	// Replicas is the number of pods, including surge and terminating pods.
 	Replicas int32

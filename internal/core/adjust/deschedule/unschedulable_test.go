@@ -24,7 +24,7 @@ func TestUnschedulableReplicasMoveToRoom(t *testing.T) {
 	for _, tt := range []struct {
 		name, at, stuck, room string
 		placement             policyv1alpha1.Placement
-		// change is what is special about the binding.
+		// change makes the binding special.
 		change  func(*workv1alpha2.ResourceBinding)
 		allowed string
 		want    string // the placement after; empty if nothing is to be done

@@ -41,7 +41,7 @@ func TestLostClusterIsLeftByPolicySettingAndWorkload(t *testing.T) {
 	policies := map[string]struct {
 		placement policyv1alpha1.Placement
 		failover  *policyv1alpha1.FailoverBehavior
-		// tolerates is how long the policy tolerates a lost cluster; keeps is true for the switch.
+		// tolerates is the time for which the policy tolerates a lost cluster; keeps is true for the switch.
 		tolerates time.Duration
 		keeps     bool
 	}{
@@ -143,7 +143,7 @@ func suspend(b *workv1alpha2.ResourceBinding) *workv1alpha2.Suspension {
 	return b.Spec.Suspension
 }
 
-// A copy in every cluster is what the policy asks for: no user has to act when one of them is lost.
+// The policy asks for a copy in every cluster: no user has to act when one of them is lost.
 func TestCopyThatRunsEverywhereWaitsForNobody(t *testing.T) {
 	w := newWorld(t, "a", "b", "c")
 	pinned := duplicated()

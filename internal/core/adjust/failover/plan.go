@@ -65,7 +65,7 @@ type Input struct {
 	Options
 	// Fleet has the clusters that are not being deleted.
 	Fleet schedule.Snapshot
-	// Room is their free room, of which Make uses a copy. The default is what their summaries say.
+	// Room is their free room, of which Make uses a copy. Default: the room by their summaries.
 	Room schedule.Room
 	// Registered are the names of all Clusters, also of those that are being deleted.
 	Registered map[string]bool

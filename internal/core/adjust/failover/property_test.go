@@ -23,14 +23,14 @@ import (
 // copyKey is one copy of a workload.
 type copyKey struct{ binding, cluster string }
 
-// copyState is what a cluster runs: replicas that are there, and those of them that are ready.
+// copyState is the state of a copy in a cluster: replicas that are there, and those of them that are ready.
 type copyState struct {
 	replicas, ready int32
 	// started is false of a copy that was created paused, done is true of a Job that has finished.
 	started, done bool
 }
 
-// members is what really runs, while clusters come and go.
+// members are the copies that really run, while clusters come and go.
 type members struct {
 	*world
 	r    *rand.Rand
@@ -326,7 +326,7 @@ func (m *members) checks(p Plan, about string) {
 	}
 }
 
-// replaced checks that what runs without the copy that is let go is what the binding asks for.
+// replaced checks that the other copies run as many replicas as the binding asks for, before a copy is let go.
 func (m *members) replaced(b *workv1alpha2.ResourceBinding, task workv1alpha2.GracefulEvictionTask,
 	fail func(string, ...any)) {
 	m.t.Helper()

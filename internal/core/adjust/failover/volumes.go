@@ -12,7 +12,7 @@ import (
 	"github.com/argosy-io/argosy/internal/core/adjust/deschedule"
 )
 
-// Facts are what a plan has to know of the template and the policy of a binding.
+// Facts are the facts about the template and the policy of a binding that a plan depends on.
 type Facts struct {
 	// Volumes is true if the template uses persistent volumes; MoveVolumes if it may move nevertheless.
 	Volumes, MoveVolumes bool

@@ -19,7 +19,8 @@ const (
 	TokenGroup = "system:bootstrappers:karmada:default-cluster-token"
 	// tokenUserPrefix is the prefix of the users of bootstrap tokens. The ID of the token follows.
 	tokenUserPrefix = "system:bootstrap:"
-	// TunnelSubresource of its Cluster is what an agent creates to connect the cluster for requests of the hub.
+	// TunnelSubresource is the subresource of its Cluster that an agent creates to connect the cluster for requests of the
+	// hub.
 	TunnelSubresource = "tunnel"
 	// nameLimit is the maximum length of the name of a cluster.
 	nameLimit = 48

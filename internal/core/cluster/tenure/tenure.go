@@ -24,10 +24,10 @@ const (
 const (
 	// RenewPeriod is the interval between renewals of a stamp: one write per member.
 	RenewPeriod = 30 * time.Second
-	// Quiet is how long the stamp of another run of the same hub must be unchanged until that run counts as ended. It is
-	// longer than RenewPeriod.
+	// Quiet is the time for which the stamp of another run of the same hub must be unchanged until that run counts as
+	// ended. It is longer than RenewPeriod.
 	Quiet = 45 * time.Second
-	// Term is how long after its last renewal a hub counts as alive.
+	// Term is the time for which a hub counts as alive after its last renewal.
 	Term = 2 * time.Minute
 )
 
@@ -109,7 +109,7 @@ func (s Stamp) Holder() string {
 	return fmt.Sprintf("the hub at %s (%s)", s.Address, s.Hub)
 }
 
-// Verdict is what a hub may do in a member.
+// Verdict is the permission of a hub in a member.
 type Verdict string
 
 // The verdicts.
@@ -119,7 +119,7 @@ const (
 	Yield Verdict = "Yield" // another hub manages the member: this hub writes nothing
 )
 
-// Decision is what a hub may do in a member, and why.
+// Decision is a Verdict, and its reason.
 type Decision struct {
 	Verdict Verdict
 	// Stamp is the stamp to write: for Claim before any other write, for Own when it is due; nil for none.
@@ -128,8 +128,8 @@ type Decision struct {
 	Message string
 }
 
-// Decide returns what the hub may do in a member. seen is the member's stamp, nil for none. unchanged is how long it
-// has been unchanged by the caller's clock. now is only written, because clocks of two machines may differ.
+// Decide returns what the hub may do in a member. seen is the member's stamp, nil for none. unchanged is the time
+// since its last change by the caller's clock. now is only written, because clocks of two machines may differ.
 //
 //	no stamp, or ours without a run (join wrote it)     claim
 //	ours, of this run                                   hold, renew

@@ -20,7 +20,8 @@ type State struct {
 }
 
 const (
-	// horizon is how far ahead a change is searched, and steps how many beginnings and ends of windows are.
+	// horizon is the time ahead in which a change is searched, and steps the number of beginnings and ends of windows that
+	// are looked at.
 	horizon, steps = 400 * 24 * time.Hour, 1000
 )
 
