@@ -91,22 +91,20 @@ type definitions struct {
 	run   context.Context // nil before start
 	touch func()
 	watch bool
-	// wanted are the named kinds. read has the definitions that are up to date; the value is nil if there is none.
-	wanted map[schema.GroupKind]bool
-	read   known
+	// read are the named kinds with the versions of their definitions as read last; empty if there was none.
+	read map[schema.GroupKind]string
 	// names maps the kinds of watched definitions to the names of these.
 	names map[schema.GroupKind]string
 }
 
 func newDefinitions(o Options) *definitions {
-	return &definitions{client: o.Definitions, mapper: o.Mapper, wanted: map[schema.GroupKind]bool{}, read: known{},
-		names: map[schema.GroupKind]string{}}
+	return &definitions{client: o.Definitions, mapper: o.Mapper, names: map[schema.GroupKind]string{}}
 }
 
 var definitionResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1",
 	Resource: "customresourcedefinitions"}
 
-// start begins to watch and calls touch when the definition of a wanted kind changes.
+// start begins to watch and calls touch when the definition of a named kind changes.
 func (d *definitions) start(ctx context.Context, touch func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -114,9 +112,9 @@ func (d *definitions) start(ctx context.Context, touch func()) {
 	d.follow()
 }
 
-// follow starts the watch if any kind is wanted. The caller must hold mu.
+// follow starts the watch if any kind is named. The caller must hold mu.
 func (d *definitions) follow() {
-	if d.watch || d.run == nil || len(d.wanted) == 0 {
+	if d.watch || d.run == nil || len(d.read) == 0 {
 		return
 	}
 	d.watch = true
@@ -149,7 +147,7 @@ func onlyKind(obj any) (any, error) {
 	return out, nil
 }
 
-// changed drops what was read from a definition that has changed.
+// changed calls touch if the definition of a named kind differs from the one that was read.
 func (d *definitions) changed(obj any) {
 	crd, ok := obj.(*unstructured.Unstructured)
 	if !ok {
@@ -159,14 +157,9 @@ func (d *definitions) changed(obj any) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.names[kind] = crd.GetName()
-	if !d.wanted[kind] {
-		return
+	if read, named := d.read[kind]; named && read != versionOf(crd) {
+		d.touch()
 	}
-	if was := d.read[kind]; was != nil && was.resourceVersion == versionOf(crd) {
-		return
-	}
-	delete(d.read, kind)
-	d.touch()
 }
 
 // versionOf returns a value that changes with the spec of a definition, not with its status.
@@ -189,42 +182,31 @@ func kindsOf(customizations []configv1alpha1.ResourceInterpreterCustomization,
 
 // lookUp returns the definitions of the kinds.
 func (d *definitions) lookUp(ctx context.Context, kinds []schema.GroupKind) (known, error) {
-	d.mu.Lock()
-	d.wanted = map[schema.GroupKind]bool{}
-	out, missing := known{}, []schema.GroupKind{}
+	read := map[schema.GroupKind]string{}
 	for _, kind := range kinds {
-		if d.wanted[kind] || kind.Group == "" {
-			continue
+		if kind.Group != "" {
+			read[kind] = ""
 		}
-		d.wanted[kind] = true
-		if read, ok := d.read[kind]; ok {
-			out[kind] = read
-			continue
-		}
-		missing = append(missing, kind)
 	}
-	// Changes of definitions are not followed while no customization or webhook names their kinds.
-	maps.DeleteFunc(d.read, func(kind schema.GroupKind, _ *definition) bool { return !d.wanted[kind] })
 	// Start to watch before reading, so that no change is missed.
+	d.mu.Lock()
+	d.read = maps.Clone(read)
 	d.follow()
 	d.mu.Unlock()
 
-	for _, kind := range missing {
-		read, err := d.get(ctx, kind)
+	out := known{}
+	for kind := range read {
+		definition, err := d.get(ctx, kind)
 		if err != nil {
 			return nil, err
 		}
-		out[kind] = read
-		if read != nil {
-			d.mu.Lock()
-			d.read[kind] = read
-			d.mu.Unlock()
+		if definition == nil {
+			continue
 		}
-	}
-	for kind, read := range out {
-		if read == nil {
-			delete(out, kind)
-		}
+		out[kind] = definition
+		d.mu.Lock()
+		d.read[kind] = definition.resourceVersion
+		d.mu.Unlock()
 	}
 	return out, nil
 }

@@ -1,9 +1,6 @@
 package builtin
 
 import (
-	"cmp"
-	"slices"
-
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/argosy-io/argosy/internal/core/workload/interpret"
@@ -51,9 +48,7 @@ func addVolumeClaims(status map[string]any, _ *unstructured.Unstructured, rs []r
 	if claims == nil {
 		return nil
 	}
-	slices.SortFunc(claims, func(a, b any) int {
-		return cmp.Compare(text(a.(map[string]any), "volumeClaimName"), text(b.(map[string]any), "volumeClaimName"))
-	})
+	sortBy(claims, "volumeClaimName")
 	status["volumeClaims"] = claims
 	return nil
 }

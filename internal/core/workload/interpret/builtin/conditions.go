@@ -47,9 +47,7 @@ func reflectConditions(kinds []nativeCondition, fields ...string) reflector {
 			short = append(short, one)
 		}
 		if short != nil {
-			slices.SortFunc(short, func(a, b any) int {
-				return cmp.Compare(text(a.(map[string]any), "type"), text(b.(map[string]any), "type"))
-			})
+			sortBy(short, "type")
 			status["conditions"] = short
 		}
 		return status, nil

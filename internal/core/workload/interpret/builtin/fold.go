@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -94,6 +95,13 @@ func byName(rs []report, parts func(report) []map[string]any) map[string][]repor
 		}
 	}
 	return all
+}
+
+// sortBy sorts objects by a string field.
+func sortBy(objects []any, name string) {
+	slices.SortFunc(objects, func(a, b any) int {
+		return cmp.Compare(text(a.(map[string]any), name), text(b.(map[string]any), name))
+	})
 }
 
 // copied returns the status of the only cluster, without the fields added for the hub.

@@ -376,9 +376,7 @@ func conditions(rs []report, bad func(kind string) bool, times ...string) []any 
 		f.condition["message"] = words.Lines(f.messages, maxMessages)
 		out = append(out, f.condition)
 	}
-	slices.SortFunc(out, func(a, b any) int {
-		return cmp.Compare(text(a.(map[string]any), "type"), text(b.(map[string]any), "type"))
-	})
+	sortBy(out, "type")
 	return out
 }
 

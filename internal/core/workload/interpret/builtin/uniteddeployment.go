@@ -359,9 +359,7 @@ func addSubsets(status map[string]any, template *unstructured.Unstructured, rs [
 		subsets = append(subsets, s)
 		replicas[name], partitions[name] = s["replicas"], s["partition"]
 	}
-	slices.SortFunc(subsets, func(a, b any) int {
-		return cmp.Compare(text(a.(map[string]any), "name"), text(b.(map[string]any), "name"))
-	})
+	sortBy(subsets, "name")
 	status["subsetStatuses"] = subsets
 	if oldVersion(template) {
 		status["subsetReplicas"] = replicas

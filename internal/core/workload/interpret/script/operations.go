@@ -401,11 +401,7 @@ func readComponents(rs results, _ interpret.Inputs, out *Outputs) error {
 		return err
 	}
 	taken := map[string]bool{}
-	for i, element := range elements {
-		m, ok := element.(map[string]any)
-		if !ok {
-			return rs.wrong("returned a list whose element %d is not a table; it must return %s", i+1, wanted)
-		}
+	for i, m := range elements {
 		if requirements, ok := m["replicaRequirements"].(map[string]any); ok {
 			delete(requirements, "namespace") // of kube.accuratePodRequirements; components have none
 		}
@@ -428,8 +424,8 @@ func readComponents(rs results, _ interpret.Inputs, out *Outputs) error {
 	return nil
 }
 
-// list returns the first result as a list. An empty table is an empty list.
-func (rs results) list(wanted string) ([]any, error) {
+// list returns the first result as a list of tables. An empty table is an empty list.
+func (rs results) list(wanted string) ([]map[string]any, error) {
 	if _, ok := rs.get(0).(*lua.LTable); !ok {
 		return nil, rs.got(wanted)
 	}
@@ -437,17 +433,19 @@ func (rs results) list(wanted string) ([]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch v := v.(type) {
-	case nil:
-		return nil, nil
-	case []any:
-		return v, nil
-	case map[string]any:
-		if len(v) == 0 {
-			return nil, nil
-		}
+	if m, ok := v.(map[string]any); ok && len(m) > 0 {
+		return nil, rs.wrong("returned a table with names as keys; it must return %s", wanted)
 	}
-	return nil, rs.wrong("returned a table with names as keys; it must return %s", wanted)
+	list, _ := v.([]any)
+	tables := make([]map[string]any, len(list))
+	for i, element := range list {
+		m, ok := element.(map[string]any)
+		if !ok {
+			return nil, rs.wrong("returned a list whose element %d is not a table; it must return %s", i+1, wanted)
+		}
+		tables[i] = m
+	}
+	return tables, nil
 }
 
 func readObject(rs results, in interpret.Inputs, out *Outputs) error {
@@ -600,11 +598,7 @@ func readDependencies(rs results, _ interpret.Inputs, out *Outputs) error {
 		return err
 	}
 	var deps []configv1alpha1.DependentObjectReference
-	for i, element := range elements {
-		m, ok := element.(map[string]any)
-		if !ok {
-			return rs.wrong("returned a list whose element %d is not a table; it must return %s", i+1, wanted)
-		}
+	for i, m := range elements {
 		var d configv1alpha1.DependentObjectReference
 		if err := rs.fill(m, fmt.Sprintf("dependency %d", i+1), "{apiVersion, kind, namespace, name, labelSelector}", &d,
 			out); err != nil {
