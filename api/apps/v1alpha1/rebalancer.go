@@ -15,11 +15,9 @@ type WorkloadRebalancer struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec lists the workloads.
-	// +required
 	Spec WorkloadRebalancerSpec `json:"spec"`
 
 	// Status has the result for each workload.
-	// +optional
 	Status WorkloadRebalancerStatus `json:"status,omitempty"`
 }
 
@@ -27,32 +25,26 @@ type WorkloadRebalancer struct {
 type WorkloadRebalancerSpec struct {
 	// Workloads are the templates to schedule again. Those that were scheduled again since the rebalancer was created are
 	// skipped. Users may add workloads later.
-	// +required
 	// +kubebuilder:validation:MinItems=1
 	Workloads []ObjectReference `json:"workloads"`
 
 	// TTLSecondsAfterFinished is the time in seconds after status.finishTime when the rebalancer is deleted. 0: at once.
 	// Default: it is not deleted.
-	// +optional
 	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
 }
 
 // ObjectReference names a workload.
 type ObjectReference struct {
 	// APIVersion of the workload, such as apps/v1. The hub compares the group and ignores the version.
-	// +required
 	APIVersion string `json:"apiVersion"`
 
 	// Kind of the workload.
-	// +required
 	Kind string `json:"kind"`
 
 	// Name of the workload.
-	// +required
 	Name string `json:"name"`
 
 	// Namespace of the workload. Empty for a cluster-scoped workload.
-	// +optional
 	Namespace string `json:"namespace,omitempty"`
 }
 
@@ -60,36 +52,29 @@ type ObjectReference struct {
 type WorkloadRebalancerStatus struct {
 	// ObservedWorkloads has one entry for each workload, sorted by apiVersion, kind, namespace and name. A workload with
 	// the result Successful stays after it is removed from the spec.
-	// +optional
 	ObservedWorkloads []ObservedWorkload `json:"observedWorkloads,omitempty"`
 
 	// ObservedGeneration is the generation of the rebalancer that the status is for.
-	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// FinishTime is the time when the last workload got its result, Successful or Failed. Not set while one has none.
-	// +optional
 	FinishTime *metav1.Time `json:"finishTime,omitempty"`
 
 	// Result is Failed if a workload of the spec has that result, otherwise Successful. Not set while one has none. Not in
 	// Karmada.
-	// +optional
 	Result RebalanceResult `json:"result,omitempty"`
 }
 
 // ObservedWorkload is a workload with its result.
 type ObservedWorkload struct {
 	// Workload is the template to schedule again.
-	// +required
 	Workload ObjectReference `json:"workload"`
 
 	// Result is Successful if the hub requested the scheduling of the workload. The condition Scheduled of its binding has
 	// the outcome of the scheduling. Empty while the request is in progress.
-	// +optional
 	Result RebalanceResult `json:"result,omitempty"`
 
 	// Reason of the result Failed, for programs.
-	// +optional
 	Reason RebalanceFailedReason `json:"reason,omitempty"`
 }
 

@@ -17,67 +17,54 @@ type CronFederatedHPA struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec has the target and the rules of its schedule.
-	// +required
 	Spec CronFederatedHPASpec `json:"spec"`
 
 	// Status has the next and the last executions of each rule. The hub writes it.
-	// +optional
 	Status CronFederatedHPAStatus `json:"status,omitempty"`
 }
 
 // CronFederatedHPASpec has the target and the rules of its schedule.
 type CronFederatedHPASpec struct {
 	// ScaleTargetRef names a workload or a FederatedHPA, in the same namespace of the hub.
-	// +required
 	ScaleTargetRef autoscalingv2.CrossVersionObjectReference `json:"scaleTargetRef"`
 
 	// Rules have the times, and the numbers of replicas from each time on.
-	// +required
 	Rules []CronFederatedHPARule `json:"rules"`
 }
 
 // CronFederatedHPARule is a schedule with a number of replicas.
 type CronFederatedHPARule struct {
 	// Name of the rule, unique in the list.
-	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=32
 	Name string `json:"name"`
 
 	// Schedule has the five fields of crontab: minute, hour, day of the month, month, day of the week.
-	// +required
 	Schedule string `json:"schedule"`
 
 	// TargetReplicas is the number of replicas that the workload gets, 0 or more. Required, but not for a FederatedHPA.
-	// +optional
 	TargetReplicas *int32 `json:"targetReplicas,omitempty"`
 
 	// TargetMinReplicas is the minReplicas that the FederatedHPA gets. Set it, targetMaxReplicas or both.
-	// +optional
 	TargetMinReplicas *int32 `json:"targetMinReplicas,omitempty"`
 
 	// TargetMaxReplicas is the maxReplicas that the FederatedHPA gets.
-	// +optional
 	TargetMaxReplicas *int32 `json:"targetMaxReplicas,omitempty"`
 
 	// Suspend is true to skip the executions of the rule. Default: false.
-	// +optional
 	// +kubebuilder:default=false
 	Suspend *bool `json:"suspend,omitempty"`
 
 	// TimeZone of the schedule, such as Europe/Berlin. Default: the time zone of the hub.
-	// +optional
 	TimeZone *string `json:"timeZone,omitempty"`
 
 	// SuccessfulHistoryLimit is the number of successful executions in the status, 1 to 32. Default: 3.
-	// +optional
 	// +kubebuilder:default=3
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=32
 	SuccessfulHistoryLimit *int32 `json:"successfulHistoryLimit,omitempty"`
 
 	// FailedHistoryLimit is the number of failed executions in the status, 0 to 32. Default: 3.
-	// +optional
 	// +kubebuilder:default=3
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=32
@@ -87,64 +74,51 @@ type CronFederatedHPARule struct {
 // CronFederatedHPAStatus has the next and the last executions of each rule.
 type CronFederatedHPAStatus struct {
 	// ExecutionHistories has an entry for each rule.
-	// +optional
 	ExecutionHistories []ExecutionHistory `json:"executionHistories,omitempty"`
 }
 
 // ExecutionHistory has the next and the last executions of a rule.
 type ExecutionHistory struct {
 	// RuleName is the name of the rule.
-	// +required
 	RuleName string `json:"ruleName"`
 
 	// NextExecutionTime is the time of the next execution. Not set while the rule is suspended.
-	// +optional
 	NextExecutionTime *metav1.Time `json:"nextExecutionTime,omitempty"`
 
 	// SuccessfulExecutions are the last successful executions, newest first.
-	// +optional
 	SuccessfulExecutions []SuccessfulExecution `json:"successfulExecutions,omitempty"`
 
 	// FailedExecutions are the last failed executions, newest first.
-	// +optional
 	FailedExecutions []FailedExecution `json:"failedExecutions,omitempty"`
 }
 
 // SuccessfulExecution is an execution that scaled the workload.
 type SuccessfulExecution struct {
 	// ScheduleTime is the time by the schedule.
-	// +required
 	ScheduleTime *metav1.Time `json:"scheduleTime"`
 
 	// ExecutionTime is the time of the execution.
-	// +required
 	ExecutionTime *metav1.Time `json:"executionTime"`
 
 	// AppliedReplicas is the number of replicas that the workload got.
-	// +optional
 	AppliedReplicas *int32 `json:"appliedReplicas,omitempty"`
 
 	// AppliedMaxReplicas is the maxReplicas that the FederatedHPA got.
-	// +optional
 	AppliedMaxReplicas *int32 `json:"appliedMaxReplicas,omitempty"`
 
 	// AppliedMinReplicas is the minReplicas that the FederatedHPA got.
-	// +optional
 	AppliedMinReplicas *int32 `json:"appliedMinReplicas,omitempty"`
 }
 
 // FailedExecution is an execution that failed.
 type FailedExecution struct {
 	// ScheduleTime is the time by the schedule.
-	// +required
 	ScheduleTime *metav1.Time `json:"scheduleTime"`
 
 	// ExecutionTime is the time of the attempt.
-	// +required
 	ExecutionTime *metav1.Time `json:"executionTime"`
 
 	// Message is the error.
-	// +required
 	Message string `json:"message"`
 }
 

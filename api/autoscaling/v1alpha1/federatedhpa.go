@@ -23,62 +23,50 @@ type FederatedHPA struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec has the target, the limits of its replicas, and the metrics.
-	// +required
 	Spec FederatedHPASpec `json:"spec"`
 
 	// Status has the replicas, metrics and conditions of the last evaluation. The hub writes it.
-	// +optional
 	Status FederatedHPAStatus `json:"status,omitempty"`
 }
 
 // FederatedHPASpec has the target, the limits of its replicas, and the metrics.
 type FederatedHPASpec struct {
 	// ScaleTargetRef names the workload, in the same namespace of the hub.
-	// +required
 	ScaleTargetRef autoscalingv2.CrossVersionObjectReference `json:"scaleTargetRef"`
 
 	// MinReplicas is the lower limit of the replicas of the template, 1 or more. Default: 1.
-	// +optional
 	MinReplicas *int32 `json:"minReplicas,omitempty"`
 
 	// MaxReplicas is the upper limit of the replicas of the template. It must not be less than minReplicas.
-	// +required
 	MaxReplicas int32 `json:"maxReplicas"`
 
 	// Metrics are the metrics of which each gives a number of replicas. The highest number is used. The types are
 	// Resource, ContainerResource, Pods and Object. Default: 80 percent of the CPU requests of the pods.
-	// +optional
 	Metrics []autoscalingv2.MetricSpec `json:"metrics,omitempty"`
 
 	// Behavior configures the speed of scaling up and down, as in a HorizontalPodAutoscaler.
-	// +optional
 	Behavior *autoscalingv2.HorizontalPodAutoscalerBehavior `json:"behavior,omitempty"`
 }
 
 // FederatedHPAStatus has the replicas, metrics and conditions of the last evaluation.
 type FederatedHPAStatus struct {
 	// ObservedGeneration is the generation of the FederatedHPA that the status is for.
-	// +optional
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 
 	// LastScaleTime is the time when the hub last changed the number of replicas.
-	// +optional
 	LastScaleTime *metav1.Time `json:"lastScaleTime,omitempty"`
 
 	// CurrentReplicas is the number of replicas of the template. In the mode Distributed: of all clusters together.
-	// +optional
 	CurrentReplicas int32 `json:"currentReplicas,omitempty"`
 
 	// DesiredReplicas is the number of replicas that the last evaluation gave.
 	DesiredReplicas int32 `json:"desiredReplicas"`
 
 	// CurrentMetrics are the values of the metrics in the last evaluation.
-	// +optional
 	// +listType=atomic
 	CurrentMetrics []autoscalingv2.MetricStatus `json:"currentMetrics,omitempty"`
 
 	// Conditions are AbleToScale, ScalingActive, ScalingLimited and those in docs/reference/conditions.md.
-	// +optional
 	// +patchMergeKey=type
 	// +patchStrategy=merge
 	// +listType=map

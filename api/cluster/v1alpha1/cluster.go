@@ -25,11 +25,9 @@ type Cluster struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec has the connection to the cluster, its location and its taints.
-	// +required
 	Spec ClusterSpec `json:"spec"`
 
 	// Status is the state of the cluster when the hub last read it. The hub, or the agent in Pull mode, writes it.
-	// +optional
 	Status ClusterStatus `json:"status,omitempty"`
 }
 
@@ -55,96 +53,75 @@ const (
 type ClusterSpec struct {
 	// ID identifies the cluster: its property cluster.clusterset.k8s.io, or else the UID of its namespace kube-system.
 	// +kubebuilder:validation:MaxLength=128000
-	// +optional
 	ID string `json:"id,omitempty"`
 
 	// SyncMode is Push (the hub writes to the cluster) or Pull (an agent in the cluster reads from the hub).
-	// +required
 	SyncMode ClusterSyncMode `json:"syncMode"`
 
 	// APIEndpoint is the URL of the API server of the cluster.
-	// +optional
 	APIEndpoint string `json:"apiEndpoint,omitempty"`
 
 	// SecretRef names the Secret with the credentials of the hub in the cluster. Its keys are token and caBundle.
-	// +optional
 	SecretRef *LocalSecretReference `json:"secretRef,omitempty"`
 
 	// ImpersonatorSecretRef names the Secret with the token by which the hub impersonates users in the cluster.
-	// +optional
 	ImpersonatorSecretRef *LocalSecretReference `json:"impersonatorSecretRef,omitempty"`
 
 	// InsecureSkipTLSVerification accepts any certificate of the API server. Not for production. Default: false.
-	// +optional
 	InsecureSkipTLSVerification bool `json:"insecureSkipTLSVerification,omitempty"`
 
 	// ProxyURL is the proxy for connections to the cluster: http, https or socks5. Default: no proxy.
-	// +optional
 	ProxyURL string `json:"proxyURL,omitempty"`
 
 	// ProxyHeader has headers for the proxy. A comma separates several values of a header.
-	// +optional
 	ProxyHeader map[string]string `json:"proxyHeader,omitempty"`
 
 	// Provider of the cluster, such as aws. Policies can select and spread by it.
-	// +optional
 	Provider string `json:"provider,omitempty"`
 
 	// Region of the cluster, such as eu-west-1. Policies can select and spread by it.
-	// +optional
 	Region string `json:"region,omitempty"`
 
 	// Zone is deprecated. Use zones. The hub stores it as zones.
-	// +optional
 	Zone string `json:"zone,omitempty"`
 
 	// Zones of the cluster, such as eu-west-1a. Policies can select and spread by them.
-	// +optional
 	Zones []string `json:"zones,omitempty"`
 
 	// Taints of the cluster. Templates that do not tolerate NoSchedule are not placed there; NoExecute also evicts them.
-	// +optional
 	Taints []corev1.Taint `json:"taints,omitempty"`
 
 	// ResourceModels are grades of nodes by their free resources, for the estimate of the capacity of the cluster.
-	// +optional
 	ResourceModels []ResourceModel `json:"resourceModels,omitempty"`
 }
 
 // LocalSecretReference names a Secret of the hub.
 type LocalSecretReference struct {
 	// Namespace of the Secret.
-	// +required
 	Namespace string `json:"namespace"`
 
 	// Name of the Secret.
-	// +required
 	Name string `json:"name"`
 }
 
 // ResourceModel is a grade of nodes by their free resources.
 type ResourceModel struct {
 	// Grade is the number of the grade, counted from 0.
-	// +required
 	Grade uint `json:"grade"`
 
 	// Ranges are the free resources of the nodes of this grade.
-	// +required
 	Ranges []ResourceModelRange `json:"ranges"`
 }
 
 // ResourceModelRange is a range of the free amount of a resource: min or more, and less than max.
 type ResourceModelRange struct {
 	// Name of the resource, such as cpu.
-	// +required
 	Name corev1.ResourceName `json:"name"`
 
 	// Min is the smallest amount in the range.
-	// +required
 	Min resource.Quantity `json:"min"`
 
 	// Max is the amount that is no longer in the range.
-	// +required
 	Max resource.Quantity `json:"max"`
 }
 
@@ -257,90 +234,72 @@ const (
 // ClusterStatus is the state of a cluster when the hub last read it.
 type ClusterStatus struct {
 	// KubernetesVersion of the API server.
-	// +optional
 	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
 
 	// APIEnablements are the kinds that the cluster serves, sorted by group and version.
-	// +optional
 	APIEnablements []APIEnablement `json:"apiEnablements,omitempty"`
 
 	// Conditions of the cluster. See docs/reference/conditions.md.
-	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
 	// NodeSummary has the number of nodes.
-	// +optional
 	NodeSummary *NodeSummary `json:"nodeSummary,omitempty"`
 
 	// ResourceSummary has the sums of resources over all nodes.
-	// +optional
 	ResourceSummary *ResourceSummary `json:"resourceSummary,omitempty"`
 
 	// RemedyActions is not used: the hub has no remedies.
-	// +optional
 	RemedyActions []string `json:"remedyActions,omitempty"`
 }
 
 // APIEnablement lists the kinds of one group and version.
 type APIEnablement struct {
 	// GroupVersion is the group and version, such as apps/v1.
-	// +required
 	GroupVersion string `json:"groupVersion"`
 
 	// Resources are the kinds, sorted by name, without subresources.
-	// +optional
 	Resources []APIResource `json:"resources,omitempty"`
 }
 
 // APIResource is a kind that a cluster serves.
 type APIResource struct {
 	// Name is the plural name, such as deployments.
-	// +required
 	Name string `json:"name"`
 
 	// Kind of the resource, such as Deployment.
-	// +required
 	Kind string `json:"kind"`
 }
 
 // NodeSummary has the number of nodes of a cluster.
 type NodeSummary struct {
 	// TotalNum is the number of nodes.
-	// +optional
 	TotalNum int32 `json:"totalNum,omitempty"`
 
 	// ReadyNum is the number of ready nodes.
-	// +optional
 	ReadyNum int32 `json:"readyNum,omitempty"`
 }
 
 // ResourceSummary has the sums of the resources of a cluster.
 type ResourceSummary struct {
 	// Allocatable is the sum of the allocatable resources of the nodes.
-	// +optional
 	Allocatable corev1.ResourceList `json:"allocatable,omitempty"`
 
 	// Allocating is the sum of the requests of pods that are not on a node yet.
-	// +optional
 	Allocating corev1.ResourceList `json:"allocating,omitempty"`
 
 	// Allocated is the sum of the requests of the pods on nodes.
-	// +optional
 	Allocated corev1.ResourceList `json:"allocated,omitempty"`
 
 	// AllocatableModelings have the number of nodes of each grade of spec.resourceModels.
-	// +optional
 	AllocatableModelings []AllocatableModeling `json:"allocatableModelings,omitempty"`
 }
 
 // AllocatableModeling has the number of nodes of a grade.
 type AllocatableModeling struct {
 	// Grade is the number of the grade.
-	// +required
 	Grade uint `json:"grade"`
 
 	// Count is the number of nodes.
-	// +required
 	Count int `json:"count"`
 }
 

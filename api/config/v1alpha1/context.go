@@ -14,11 +14,9 @@ type ResourceInterpreterContext struct {
 	metav1.TypeMeta `json:",inline"`
 
 	// Request has the object and the operation. The hub sets it.
-	// +optional
 	Request *ResourceInterpreterRequest `json:"request,omitempty"`
 
 	// Response has the result of the operation. The webhook sets it.
-	// +optional
 	Response *ResourceInterpreterResponse `json:"response,omitempty"`
 }
 
@@ -35,7 +33,6 @@ type ResourceInterpreterRequest struct {
 	Name string `json:"name"`
 
 	// Namespace of the object.
-	// +optional
 	Namespace string `json:"namespace,omitempty"`
 
 	// Operation to carry out, such as InterpretReplica.
@@ -46,15 +43,12 @@ type ResourceInterpreterRequest struct {
 	Object runtime.RawExtension `json:"object"`
 
 	// ObservedObject is the object in the cluster, for Retain.
-	// +optional
 	ObservedObject *runtime.RawExtension `json:"observedObject,omitempty"`
 
 	// DesiredReplicas is the number of replicas to set, for ReviseReplica.
-	// +optional
 	DesiredReplicas *int32 `json:"replicas,omitempty"`
 
 	// AggregatedStatus has the status of the object in each cluster, for AggregateStatus.
-	// +optional
 	AggregatedStatus []workv1alpha2.AggregatedStatusItem `json:"aggregatedStatus,omitempty"`
 }
 
@@ -68,39 +62,30 @@ type ResourceInterpreterResponse struct {
 	Successful bool `json:"successful"`
 
 	// Status is the error if successful is false.
-	// +optional
 	Status *RequestStatus `json:"status,omitempty"`
 
 	// Patch changes the object of the request to the result, for ReviseReplica, Retain and AggregateStatus.
-	// +optional
 	Patch []byte `json:"patch,omitempty"`
 
 	// PatchType is JSONPatch (RFC 6902). Required with a patch.
-	// +optional
 	PatchType *PatchType `json:"patchType,omitempty"`
 
 	// ReplicaRequirements are the node requirements and resource requests of one replica, for InterpretReplica.
-	// +optional
 	ReplicaRequirements *workv1alpha2.ReplicaRequirements `json:"replicaRequirements,omitempty"`
 
 	// Replicas is the number of replicas of the object, for InterpretReplica.
-	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
 
 	// Components of the object, for InterpretComponent.
-	// +optional
 	Components []workv1alpha2.Component `json:"components,omitempty"`
 
 	// Dependencies are the objects that the object refers to, for InterpretDependency.
-	// +optional
 	Dependencies []DependentObjectReference `json:"dependencies,omitempty"`
 
 	// RawStatus is the status to report, for InterpretStatus.
-	// +optional
 	RawStatus *runtime.RawExtension `json:"rawStatus,omitempty"`
 
 	// Healthy is true if the object is healthy, for InterpretHealth.
-	// +optional
 	Healthy *bool `json:"healthy,omitempty"`
 }
 
@@ -108,11 +93,9 @@ type ResourceInterpreterResponse struct {
 // +kubebuilder:object:generate=false
 type RequestStatus struct {
 	// Message explains the error, for people.
-	// +optional
 	Message string `json:"message,omitempty"`
 
 	// Code is an HTTP status code.
-	// +optional
 	Code int32 `json:"code,omitempty"`
 }
 

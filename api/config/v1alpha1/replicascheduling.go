@@ -21,11 +21,9 @@ type ReplicaSchedulingPolicy struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec selects workloads, and has the threshold and the speed of moves.
-	// +required
 	Spec ReplicaSchedulingPolicySpec `json:"spec"`
 
 	// Status is the result of the last check of the clusters. The hub writes it.
-	// +optional
 	Status ReplicaSchedulingPolicyStatus `json:"status,omitempty"`
 }
 
@@ -40,32 +38,26 @@ type ReplicaSchedulingPolicyList struct {
 // ReplicaSchedulingPolicySpec selects workloads, and has the threshold and the speed of moves.
 type ReplicaSchedulingPolicySpec struct {
 	// ResourceSelectors select the templates of the policy. Default: all templates.
-	// +optional
 	ResourceSelectors []policyv1alpha1.ResourceSelector `json:"resourceSelectors,omitempty"`
 
 	// ReschedulePolicy has the threshold and the speed of moves.
-	// +required
 	ReschedulePolicy ReschedulePolicy `json:"reschedulePolicy"`
 }
 
 // ReschedulePolicy has the threshold and the speed of moves.
 type ReschedulePolicy struct {
 	// Enabled is false to stop moving replicas. Default: true.
-	// +optional
 	Enabled *bool `json:"enabled,omitempty"`
 
 	// Interval is the time between two checks of the clusters, 1s or more. Default: 60s.
-	// +optional
 	Interval *metav1.Duration `json:"interval,omitempty"`
 
 	// Threshold is the utilization above which replicas leave a cluster. Set at least one of its fields.
-	// +required
 	Threshold UtilizationThreshold `json:"threshold"`
 
 	// MaxMoved is the largest number of replicas of a workload that move in an interval: a number, 1 or more, or a
 	// percentage of its replicas, rounded up. Default: 25%.
 	// +kubebuilder:validation:XIntOrString
-	// +optional
 	MaxMoved *intstr.IntOrString `json:"maxMoved,omitempty"`
 }
 
@@ -74,26 +66,22 @@ type UtilizationThreshold struct {
 	// CPUUtilization is the percentage of CPU, 1 to 100. Default: CPU is not checked.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
-	// +optional
 	CPUUtilization *int32 `json:"cpuUtilization,omitempty"`
 
 	// MemoryUtilization is the percentage of memory, 1 to 100. Default: memory is not checked.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
-	// +optional
 	MemoryUtilization *int32 `json:"memoryUtilization,omitempty"`
 }
 
 // ReplicaSchedulingPolicyStatus is the result of the last check of the clusters.
 type ReplicaSchedulingPolicyStatus struct {
 	// ObservedGeneration is the generation of the policy that the status is for.
-	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// Conditions has Balanced: True if no cluster is above the threshold. The message has the reasons if one is.
 	// +listType=map
 	// +listMapKey=type
-	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 

@@ -13,7 +13,6 @@ type ResourceInterpreterWebhookConfiguration struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Webhooks are called in this order.
-	// +required
 	Webhooks []ResourceInterpreterWebhook `json:"webhooks"`
 }
 
@@ -28,32 +27,26 @@ type ResourceInterpreterWebhookConfigurationList struct {
 // ResourceInterpreterWebhook is a webhook that interprets kinds.
 type ResourceInterpreterWebhook struct {
 	// Name of the webhook. It must be fully qualified and unique, such as replicas.example.com.
-	// +required
 	Name string `json:"name"`
 
 	// ClientConfig is the address of the webhook: exactly one of url (https) and service.
-	// +required
 	ClientConfig admissionregistrationv1.WebhookClientConfig `json:"clientConfig"`
 
 	// Rules are the kinds and operations for which the webhook is called.
-	// +optional
 	Rules []RuleWithOperations `json:"rules,omitempty"`
 
 	// TimeoutSeconds is the timeout of a call in seconds, 1 to 30. Default: 10.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=30
-	// +optional
 	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
 
 	// InterpreterContextVersions are the versions that the webhook accepts. They must include v1alpha1.
-	// +required
 	InterpreterContextVersions []string `json:"interpreterContextVersions"`
 }
 
 // RuleWithOperations are kinds with the operations on them.
 type RuleWithOperations struct {
 	// Operations for which the webhook is called. * means all, and must be alone.
-	// +required
 	Operations []InterpreterOperation `json:"operations"`
 
 	Rule `json:",inline"`
@@ -78,37 +71,29 @@ const (
 // Rule selects kinds.
 type Rule struct {
 	// APIGroups of the kinds. * means all.
-	// +required
 	APIGroups []string `json:"apiGroups"`
 
 	// APIVersions of the kinds. * means all.
-	// +required
 	APIVersions []string `json:"apiVersions"`
 
 	// Kinds are the names of the kinds. * means all.
-	// +required
 	Kinds []string `json:"kinds"`
 }
 
 // DependentObjectReference refers to objects that a template depends on, by name or by label.
 type DependentObjectReference struct {
 	// APIVersion of the object.
-	// +required
 	APIVersion string `json:"apiVersion"`
 
 	// Kind of the object.
-	// +required
 	Kind string `json:"kind"`
 
 	// Namespace of the object.
-	// +optional
 	Namespace string `json:"namespace,omitempty"`
 
 	// Name of the object.
-	// +optional
 	Name string `json:"name,omitempty"`
 
 	// LabelSelector of the objects.
-	// +optional
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
 }

@@ -13,14 +13,12 @@ type ServiceExport struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Status of the export. The hub does not write it.
-	// +optional
 	Status ServiceExportStatus `json:"status,omitempty"`
 }
 
 // ServiceExportStatus is the status of an export.
 type ServiceExportStatus struct {
 	// Conditions are Valid and Conflict. The hub writes neither: see the status of the ServiceImport.
-	// +optional
 	// +listType=map
 	// +listMapKey=type
 	// +patchMergeKey=type

@@ -18,11 +18,9 @@ type ServiceImport struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec has the type and the ports of the derived Service.
-	// +optional
 	Spec ServiceImportSpec `json:"spec,omitempty"`
 
 	// Status lists the clusters that export the Service.
-	// +optional
 	Status ServiceImportStatus `json:"status,omitempty"`
 }
 
@@ -34,7 +32,6 @@ type ServiceImportSpec struct {
 
 	// IPs is accepted as in Karmada and not used. Each cluster assigns an address to the derived Service.
 	// +kubebuilder:validation:MaxItems=1
-	// +optional
 	IPs []string `json:"ips,omitempty"`
 
 	// Type is ClusterSetIP (the derived Service has an address in each cluster) or Headless (it has none).
@@ -42,11 +39,9 @@ type ServiceImportSpec struct {
 	Type ServiceImportType `json:"type"`
 
 	// SessionAffinity of the derived Service: None or ClientIP. Default: None.
-	// +optional
 	SessionAffinity corev1.ServiceAffinity `json:"sessionAffinity,omitempty"`
 
 	// SessionAffinityConfig configures the session affinity ClientIP.
-	// +optional
 	SessionAffinityConfig *corev1.SessionAffinityConfig `json:"sessionAffinityConfig,omitempty"`
 }
 
@@ -62,15 +57,12 @@ const (
 // ServicePort is a port of a derived Service.
 type ServicePort struct {
 	// Name of the port, the same as in the exported Service. It may be empty if there is only one port.
-	// +optional
 	Name string `json:"name,omitempty"`
 
 	// Protocol is TCP, UDP or SCTP. Default: TCP.
-	// +optional
 	Protocol corev1.Protocol `json:"protocol,omitempty"`
 
 	// AppProtocol is the application protocol of the port, such as http.
-	// +optional
 	AppProtocol *string `json:"appProtocol,omitempty"`
 
 	// Port is the port number of the derived Service.
@@ -80,7 +72,6 @@ type ServicePort struct {
 // ServiceImportStatus lists the clusters that export a Service.
 type ServiceImportStatus struct {
 	// Clusters are the clusters with known endpoints, sorted by name.
-	// +optional
 	// +patchStrategy=merge
 	// +patchMergeKey=cluster
 	// +listType=map

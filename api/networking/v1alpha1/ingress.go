@@ -15,11 +15,9 @@ type MultiClusterIngress struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec has the rules of the Ingress.
-	// +optional
 	Spec MultiClusterIngressSpec `json:"spec,omitempty"`
 
 	// Status is the state of the Ingress. The ingress controller writes it.
-	// +optional
 	Status MultiClusterIngressStatus `json:"status,omitempty"`
 }
 
@@ -28,14 +26,12 @@ type MultiClusterIngressSpec struct {
 	networkingv1.IngressSpec `json:",inline"`
 
 	// Template is an alternative spelling. The hub stores its spec as the spec of the MultiClusterIngress.
-	// +optional
 	Template *IngressTemplate `json:"template,omitempty"`
 }
 
 // IngressTemplate has the spec of an Ingress.
 type IngressTemplate struct {
 	// Spec has the rules of the Ingress.
-	// +optional
 	Spec networkingv1.IngressSpec `json:"spec,omitempty"`
 }
 
@@ -44,22 +40,18 @@ type MultiClusterIngressStatus struct {
 	networkingv1.IngressStatus `json:",inline"`
 
 	// TrafficBlockClusters are the names of clusters that get no traffic at present.
-	// +optional
 	TrafficBlockClusters []string `json:"trafficBlockClusters,omitempty"`
 
 	// ServiceLocations are the clusters of each Service in the rules.
-	// +optional
 	ServiceLocations []ServiceLocation `json:"serviceLocations,omitempty"`
 }
 
 // ServiceLocation lists the clusters of a Service.
 type ServiceLocation struct {
 	// Name of the Service.
-	// +required
 	Name string `json:"name"`
 
 	// Clusters are the names of the clusters that have the Service.
-	// +optional
 	Clusters []string `json:"clusters,omitempty"`
 }
 

@@ -38,11 +38,9 @@ type MultiClusterService struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec has the clusters that provide the Service, and those that consume it.
-	// +required
 	Spec MultiClusterServiceSpec `json:"spec"`
 
 	// Status has the conditions ServiceApplied and EndpointSliceDispatched.
-	// +optional
 	Status corev1.ServiceStatus `json:"status,omitempty"`
 }
 
@@ -50,38 +48,30 @@ type MultiClusterService struct {
 type MultiClusterServiceSpec struct {
 	// Types has one exposure type, which cannot be changed. CrossCluster: clusters reach the Service in other clusters.
 	// LoadBalancer: an external controller exposes it; the hub does nothing.
-	// +required
 	Types []ExposureType `json:"types"`
 
 	// Ports are the ports of the Service to expose, for LoadBalancer. Default: all ports. CrossCluster exposes all ports.
-	// +optional
 	Ports []ExposurePort `json:"ports,omitempty"`
 
 	// Range is deprecated and has no effect.
-	// +optional
 	Range ExposureRange `json:"range,omitempty"`
 
 	// ServiceProvisionClusters is the former spelling of providerClusters. It is used if providerClusters is empty.
-	// +optional
 	ServiceProvisionClusters []string `json:"serviceProvisionClusters,omitempty"`
 
 	// ServiceConsumptionClusters is the former spelling of consumerClusters. It is used if consumerClusters is empty.
-	// +optional
 	ServiceConsumptionClusters []string `json:"serviceConsumptionClusters,omitempty"`
 
 	// ProviderClusters are the clusters whose endpoints are collected. Default: all clusters.
-	// +optional
 	ProviderClusters []ClusterSelector `json:"providerClusters,omitempty"`
 
 	// ConsumerClusters are the clusters that get the endpoints of the provider clusters. Default: all clusters.
-	// +optional
 	ConsumerClusters []ClusterSelector `json:"consumerClusters,omitempty"`
 }
 
 // ClusterSelector names a cluster.
 type ClusterSelector struct {
 	// Name of the cluster.
-	// +required
 	Name string `json:"name"`
 }
 
@@ -97,22 +87,18 @@ const (
 // ExposurePort is a port of a Service to expose.
 type ExposurePort struct {
 	// Name of the port in the Service. It may be empty if the Service has only one port.
-	// +optional
 	Name string `json:"name,omitempty"`
 
 	// Port is the port number of the Service.
-	// +required
 	Port int32 `json:"port"`
 
 	// TargetPort is accepted and not stored. The target port of the Service is used.
-	// +optional
 	TargetPort *intstr.IntOrString `json:"targetPort,omitempty"`
 }
 
 // ExposureRange is a list of clusters.
 type ExposureRange struct {
 	// ClusterNames is deprecated and has no effect.
-	// +optional
 	ClusterNames []string `json:"clusterNames,omitempty"`
 }
 

@@ -13,7 +13,6 @@ type ClusterTaintPolicy struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec is the desired behavior.
-	// +required
 	Spec ClusterTaintPolicySpec `json:"spec"`
 }
 
@@ -28,36 +27,29 @@ type ClusterTaintPolicyList struct {
 // ClusterTaintPolicySpec selects clusters, and lists their taints with the conditions for adding and removing them.
 type ClusterTaintPolicySpec struct {
 	// TargetClusters selects the clusters of the policy. Default: all clusters.
-	// +optional
 	TargetClusters *ClusterAffinity `json:"targetClusters,omitempty"`
 
 	// AddOnConditions adds the taints to a cluster that matches all of them. Empty: the policy adds no taint.
-	// +optional
 	AddOnConditions []MatchCondition `json:"addOnConditions,omitempty"`
 
 	// RemoveOnConditions removes the taints from a cluster that matches all of them. Empty: the policy removes no taint.
-	// +optional
 	RemoveOnConditions []MatchCondition `json:"removeOnConditions,omitempty"`
 
 	// Taints are the taints to add and remove, at least one. A taint is identified by key and effect: if the cluster
 	// already has it, it keeps its value.
 	// +kubebuilder:validation:MinItems=1
-	// +required
 	Taints []Taint `json:"taints"`
 }
 
 // MatchCondition matches a cluster by the status of a condition. A cluster without the condition does not match.
 type MatchCondition struct {
 	// ConditionType is the type of the cluster condition, such as Ready.
-	// +required
 	ConditionType string `json:"conditionType"`
 
 	// Operator is In (the status is one of statusValues) or NotIn (the status is none of them).
-	// +required
 	Operator MatchConditionOperator `json:"operator"`
 
 	// StatusValues lists statuses of the condition: True, False or Unknown.
-	// +required
 	StatusValues []metav1.ConditionStatus `json:"statusValues"`
 }
 
@@ -73,14 +65,11 @@ const (
 // Taint is a taint that a policy adds to clusters.
 type Taint struct {
 	// Key of the taint. It must be a qualified name.
-	// +required
 	Key string `json:"key"`
 
 	// Effect of the taint: NoSchedule or NoExecute.
-	// +required
 	Effect corev1.TaintEffect `json:"effect"`
 
 	// Value of the taint. It must be a valid label value. Default: empty.
-	// +optional
 	Value string `json:"value,omitempty"`
 }

@@ -11,14 +11,12 @@ import (
 // ReplicaSchedulingDialect has alternative spellings of fields of ReplicaSchedulingStrategy.
 type ReplicaSchedulingDialect struct {
 	// DynamicWeight is an alternative spelling of weightPreference.dynamicWeight. The hub rewrites it.
-	// +optional
 	DynamicWeight string `json:"dynamicWeight,omitempty"`
 }
 
 // FailoverDialect has alternative spellings of fields of FailoverBehavior.
 type FailoverDialect struct {
 	// ApplicationMigrationPolicy is an alternative spelling of application and cluster. The hub rewrites it.
-	// +optional
 	ApplicationMigrationPolicy *ApplicationMigrationPolicy `json:"applicationMigrationPolicy,omitempty"`
 }
 
@@ -26,58 +24,47 @@ type FailoverDialect struct {
 // contradict the purgePolicy of the user.
 type ApplicationMigrationPolicy struct {
 	// DecisionConditions must be met before the workload is evicted from a cluster.
-	// +optional
 	DecisionConditions *DecisionConditions `json:"decisionConditions,omitempty"`
 
 	// PurgeMode is the time when the workload is deleted from the cluster that it leaves: Directly, Gracefully or Never.
-	// +optional
 	PurgeMode string `json:"purgeMode,omitempty"`
 
 	// PurgePolicy is an alternative spelling of purgeMode. The hub rewrites it.
-	// +optional
 	PurgePolicy string `json:"purgePolicy,omitempty"`
 
 	// GracePeriodSeconds is the time in seconds for the replacement to become healthy, with purgeMode Gracefully.
-	// +optional
 	GracePeriodSeconds *int32 `json:"gracePeriodSeconds,omitempty"`
 
 	// StatePreservation copies values of the status of the evicted workload to labels of its replacement.
-	// +optional
 	StatePreservation *StatePreservation `json:"statePreservation,omitempty"`
 }
 
 // ApplicationFailoverDialect has alternative spellings of fields of ApplicationFailoverBehavior.
 type ApplicationFailoverDialect struct {
 	// PurgePolicy is an alternative spelling of purgeMode. The hub rewrites it, also over the default of purgeMode.
-	// +optional
 	PurgePolicy string `json:"purgePolicy,omitempty"`
 }
 
 // OverridersDialect has alternative spellings of fields of Overriders.
 type OverridersDialect struct {
 	// ReplicasOverrider is an alternative spelling of plaintext for the replicas of a workload. The hub rewrites it.
-	// +optional
 	ReplicasOverrider []ReplicasOverrider `json:"replicasOverrider,omitempty"`
 }
 
 // ReplicasOverrider sets the replicas of a workload.
 type ReplicasOverrider struct {
 	// Value is the number of replicas.
-	// +optional
 	Value *int32 `json:"value,omitempty"`
 
 	// Operator must be replace. Default: replace.
-	// +optional
 	Operator string `json:"operator,omitempty"`
 }
 
 // ResourcesOverrider sets the resources of a container in every pod template of the workload. Not in Karmada.
 type ResourcesOverrider struct {
 	// ContainerName is the name of the container, in every pod template of the workload.
-	// +required
 	ContainerName string `json:"containerName"`
 
 	// Value has the requests and limits to set. Other requests and limits of the container stay.
-	// +required
 	Value corev1.ResourceRequirements `json:"value"`
 }

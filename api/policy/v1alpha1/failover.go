@@ -3,13 +3,11 @@ package v1alpha1
 // FailoverBehavior configures the failover of workloads.
 type FailoverBehavior struct {
 	// Application configures the failover of a workload that is unhealthy in a cluster. Default: such a workload stays.
-	// +optional
 	Application *ApplicationFailoverBehavior `json:"application,omitempty"`
 
 	// Cluster configures the failover of workloads when a cluster is lost or has a NoExecute taint. If it is not set, the
 	// hub moves workloads out of a lost cluster with purgeMode Gracefully. If the hub runs with --cluster-failover=Policy,
 	// it then moves none.
-	// +optional
 	Cluster *ClusterFailoverBehavior `json:"cluster,omitempty"`
 
 	FailoverDialect `json:",inline"`
@@ -18,7 +16,6 @@ type FailoverBehavior struct {
 // ApplicationFailoverBehavior configures the failover of a workload that is unhealthy in a cluster that responds.
 type ApplicationFailoverBehavior struct {
 	// DecisionConditions must be met before the workload is evicted from a cluster.
-	// +required
 	DecisionConditions DecisionConditions `json:"decisionConditions"`
 
 	// PurgeMode is the time when the workload is deleted from the cluster that it leaves. Gracefully: when its replacement
@@ -26,17 +23,14 @@ type ApplicationFailoverBehavior struct {
 	// suppressDeletion of the eviction task to false. Default: Gracefully.
 	// +kubebuilder:validation:Enum=Directly;Gracefully;Never
 	// +kubebuilder:default=Gracefully
-	// +optional
 	PurgeMode PurgeMode `json:"purgeMode,omitempty"`
 
 	// GracePeriodSeconds is the time in seconds for the replacement to become healthy, 1 or more, with purgeMode
 	// Gracefully. After it, the hub records a warning event and keeps the workload in the cluster that it leaves. Default:
 	// 600.
-	// +optional
 	GracePeriodSeconds *int32 `json:"gracePeriodSeconds,omitempty"`
 
 	// StatePreservation copies values of the status of the evicted workload to labels of its replacement.
-	// +optional
 	StatePreservation *StatePreservation `json:"statePreservation,omitempty"`
 
 	ApplicationFailoverDialect `json:",inline"`
@@ -46,7 +40,6 @@ type ApplicationFailoverBehavior struct {
 type DecisionConditions struct {
 	// TolerationSeconds is the time in seconds that the workload must be unhealthy before it is evicted. Default: 300.
 	// +kubebuilder:default=300
-	// +optional
 	TolerationSeconds *int32 `json:"tolerationSeconds,omitempty"`
 }
 
@@ -57,11 +50,9 @@ type ClusterFailoverBehavior struct {
 	// With Directly, replicas stay in a cluster that does not respond. Default: Gracefully.
 	// +kubebuilder:validation:Enum=Directly;Gracefully
 	// +kubebuilder:default=Gracefully
-	// +optional
 	PurgeMode PurgeMode `json:"purgeMode,omitempty"`
 
 	// StatePreservation copies values of the status of the evicted workload to labels of its replacement.
-	// +optional
 	StatePreservation *StatePreservation `json:"statePreservation,omitempty"`
 }
 
@@ -78,17 +69,14 @@ const (
 // StatePreservation copies values of the status of an evicted workload to labels of its replacement.
 type StatePreservation struct {
 	// Rules each copy one value.
-	// +required
 	Rules []StatePreservationRule `json:"rules"`
 }
 
 // StatePreservationRule copies one value of the status to a label.
 type StatePreservationRule struct {
 	// AliasLabelName is the key of the label.
-	// +required
 	AliasLabelName string `json:"aliasLabelName"`
 
 	// JSONPath is the path of the value below .status, such as {.jobStatus.jobID}: fields and indexes, as in kubectl.
-	// +required
 	JSONPath string `json:"jsonPath"`
 }

@@ -13,7 +13,6 @@ type OverridePolicy struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec selects the manifests, and has the changes per cluster.
-	// +required
 	Spec OverrideSpec `json:"spec"`
 }
 
@@ -33,7 +32,6 @@ type ClusterOverridePolicy struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec selects the manifests, and has the changes per cluster.
-	// +required
 	Spec OverrideSpec `json:"spec"`
 }
 
@@ -48,30 +46,24 @@ type ClusterOverridePolicyList struct {
 // OverrideSpec selects manifests, and has the changes per cluster.
 type OverrideSpec struct {
 	// ResourceSelectors select the manifests. One of them must match. Default: all manifests.
-	// +optional
 	ResourceSelectors []ResourceSelector `json:"resourceSelectors,omitempty"`
 
 	// OverrideRules are applied in order. Each changes the manifests for the clusters that it selects.
-	// +optional
 	OverrideRules []RuleWithCluster `json:"overrideRules,omitempty"`
 
 	// TargetCluster is deprecated. Use overrideRules.
-	// +optional
 	TargetCluster *ClusterAffinity `json:"targetCluster,omitempty"`
 
 	// Overriders is deprecated. Use overrideRules.
-	// +optional
 	Overriders Overriders `json:"overriders,omitempty"`
 }
 
 // RuleWithCluster has changes for some clusters.
 type RuleWithCluster struct {
 	// TargetCluster selects the clusters of the rule. Default: all clusters.
-	// +optional
 	TargetCluster *ClusterAffinity `json:"targetCluster,omitempty"`
 
 	// Overriders are the changes of the manifests.
-	// +required
 	Overriders Overriders `json:"overriders"`
 }
 
@@ -79,35 +71,27 @@ type RuleWithCluster struct {
 // annotations, field, plaintext.
 type Overriders struct {
 	// Plaintext are operations of a JSON patch (RFC 6902), applied together.
-	// +optional
 	Plaintext []PlaintextOverrider `json:"plaintext,omitempty"`
 
 	// ImageOverrider changes the registry, repository or tag of images.
-	// +optional
 	ImageOverrider []ImageOverrider `json:"imageOverrider,omitempty"`
 
 	// CommandOverrider changes the command of containers.
-	// +optional
 	CommandOverrider []CommandArgsOverrider `json:"commandOverrider,omitempty"`
 
 	// ArgsOverrider changes the args of containers.
-	// +optional
 	ArgsOverrider []CommandArgsOverrider `json:"argsOverrider,omitempty"`
 
 	// ResourcesOverrider changes the requests and limits of containers. Not in Karmada.
-	// +optional
 	ResourcesOverrider []ResourcesOverrider `json:"resourcesOverrider,omitempty"`
 
 	// LabelsOverrider changes the labels of the manifest.
-	// +optional
 	LabelsOverrider []LabelAnnotationOverrider `json:"labelsOverrider,omitempty"`
 
 	// AnnotationsOverrider changes the annotations of the manifest.
-	// +optional
 	AnnotationsOverrider []LabelAnnotationOverrider `json:"annotationsOverrider,omitempty"`
 
 	// FieldOverrider changes JSON or YAML documents inside string fields, such as the data of a ConfigMap.
-	// +optional
 	FieldOverrider []FieldOverrider `json:"fieldOverrider,omitempty"`
 
 	OverridersDialect `json:",inline"`
@@ -127,16 +111,13 @@ const (
 // PlaintextOverrider is one operation of a JSON patch (RFC 6902).
 type PlaintextOverrider struct {
 	// Path is a JSON pointer to the field of the manifest.
-	// +required
 	Path string `json:"path"`
 
 	// Operator is add, remove or replace.
 	// +kubebuilder:validation:Enum=add;remove;replace
-	// +required
 	Operator OverriderOperator `json:"operator"`
 
 	// Value to add, or to replace with. Not used with remove.
-	// +optional
 	Value apiextensionsv1.JSON `json:"value,omitempty"`
 }
 
@@ -154,43 +135,35 @@ const (
 // ImageOverrider changes one part of the names of images.
 type ImageOverrider struct {
 	// Predicate selects one image. Default: the images of all containers of the manifest.
-	// +optional
 	Predicate *ImagePredicate `json:"predicate,omitempty"`
 
 	// Component is the part of the name to change: Registry, Repository or Tag.
-	// +required
 	Component ImageComponent `json:"component"`
 
 	// Operator is add, remove or replace.
 	// +kubebuilder:validation:Enum=add;remove;replace
-	// +required
 	Operator OverriderOperator `json:"operator"`
 
 	// Value to add, or to replace with. Not used with remove.
-	// +optional
 	Value string `json:"value,omitempty"`
 }
 
 // ImagePredicate selects one image of a manifest.
 type ImagePredicate struct {
 	// Path is a JSON pointer to the image.
-	// +required
 	Path string `json:"path"`
 }
 
 // CommandArgsOverrider changes the command or args of one container.
 type CommandArgsOverrider struct {
 	// ContainerName is the name of the container.
-	// +required
 	ContainerName string `json:"containerName"`
 
 	// Operator is add (append the items) or remove.
 	// +kubebuilder:validation:Enum=add;remove
-	// +required
 	Operator OverriderOperator `json:"operator"`
 
 	// Value lists the items to add or remove.
-	// +optional
 	Value []string `json:"value,omitempty"`
 }
 
@@ -199,7 +172,6 @@ type LabelAnnotationOverrider struct {
 	// Operator is add, remove, replace or addIfAbsent. Remove and replace change only keys that the manifest has, and
 	// addIfAbsent adds only keys that it lacks.
 	// +kubebuilder:validation:Enum=add;remove;replace;addIfAbsent
-	// +required
 	Operator OverriderOperator `json:"operator"`
 
 	// Value has the keys and values.
@@ -210,31 +182,25 @@ type LabelAnnotationOverrider struct {
 // FieldOverrider changes a document inside a string field. Set exactly one of json and yaml.
 type FieldOverrider struct {
 	// FieldPath is a JSON pointer to the string field.
-	// +required
 	FieldPath string `json:"fieldPath"`
 
 	// JSON are the operations on a JSON document.
-	// +optional
 	JSON []FieldPatchOperation `json:"json,omitempty"`
 
 	// YAML are the operations on a YAML document.
-	// +optional
 	YAML []FieldPatchOperation `json:"yaml,omitempty"`
 }
 
 // FieldPatchOperation is one operation on an embedded document.
 type FieldPatchOperation struct {
 	// SubPath is a JSON pointer to the field of the document.
-	// +required
 	SubPath string `json:"subPath"`
 
 	// Operator is add, remove or replace.
 	// +kubebuilder:validation:Enum=add;remove;replace
-	// +required
 	Operator OverriderOperator `json:"operator"`
 
 	// Value to add, or to replace with. Not used with remove.
-	// +optional
 	Value apiextensionsv1.JSON `json:"value,omitempty"`
 }
 

@@ -5,27 +5,21 @@ import corev1 "k8s.io/api/core/v1"
 // Placement selects the clusters of a template, and configures the division of its replicas.
 type Placement struct {
 	// ClusterAffinity selects the clusters. Not together with clusterAffinities. Default: all clusters.
-	// +optional
 	ClusterAffinity *ClusterAffinity `json:"clusterAffinity,omitempty"`
 
 	// ClusterAffinities are tried in order. The first term whose clusters fit is used. Not together with clusterAffinity.
-	// +optional
 	ClusterAffinities []ClusterAffinityTerm `json:"clusterAffinities,omitempty"`
 
 	// ClusterTolerations are the cluster taints that the template tolerates.
-	// +optional
 	ClusterTolerations []corev1.Toleration `json:"clusterTolerations,omitempty"`
 
 	// SpreadConstraints limit the number of clusters, regions, zones or providers that are used.
-	// +optional
 	SpreadConstraints []SpreadConstraint `json:"spreadConstraints,omitempty"`
 
 	// ReplicaScheduling configures the division of replicas. Default: each cluster gets all replicas.
-	// +optional
 	ReplicaScheduling *ReplicaSchedulingStrategy `json:"replicaScheduling,omitempty"`
 
 	// WorkloadAffinity places workloads with the same value of a label into the same clusters, or into different ones.
-	// +optional
 	WorkloadAffinity *WorkloadAffinity `json:"workloadAffinity,omitempty"`
 }
 
@@ -34,13 +28,11 @@ type ClusterAffinityTerm struct {
 	// AffinityName is the name of the term, unique in the placement.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=32
-	// +required
 	AffinityName string `json:"affinityName"`
 
 	ClusterAffinity `json:",inline"`
 
 	// OverflowAffinities get, in order, the replicas for which the clusters of this term lack capacity.
-	// +optional
 	OverflowAffinities []OverflowAffinity `json:"overflowAffinities,omitempty"`
 }
 
@@ -49,7 +41,6 @@ type OverflowAffinity struct {
 	// AffinityName is the name of the tier, unique in its term.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=32
-	// +required
 	AffinityName string `json:"affinityName"`
 
 	ClusterAffinity `json:",inline"`
@@ -70,19 +61,15 @@ const (
 // SpreadConstraint limits the number of groups of clusters that a template is placed in.
 type SpreadConstraint struct {
 	// SpreadByField groups clusters: by cluster, region, zone or provider. Default: cluster, without spreadByLabel.
-	// +optional
 	SpreadByField SpreadFieldValue `json:"spreadByField,omitempty"`
 
 	// SpreadByLabel groups clusters by the value of the label with this key. Not together with spreadByField.
-	// +optional
 	SpreadByLabel string `json:"spreadByLabel,omitempty"`
 
 	// MaxGroups is the largest number of groups. Default: 0, no limit.
-	// +optional
 	MaxGroups int `json:"maxGroups,omitempty"`
 
 	// MinGroups is the smallest number of groups. Default: 1; 0 is stored as 1.
-	// +optional
 	MinGroups int `json:"minGroups,omitempty"`
 }
 
@@ -117,16 +104,13 @@ const DynamicWeightByAvailableReplicas DynamicWeightFactor = "AvailableReplicas"
 type ReplicaSchedulingStrategy struct {
 	// ReplicaSchedulingType is Duplicated (each cluster gets all replicas) or Divided. Default: Divided.
 	// +kubebuilder:default="Divided"
-	// +optional
 	ReplicaSchedulingType ReplicaSchedulingType `json:"replicaSchedulingType,omitempty"`
 
 	// ReplicaDivisionPreference is Aggregated (as few clusters as have capacity) or Weighted, for Divided. Default:
 	// Weighted.
-	// +optional
 	ReplicaDivisionPreference ReplicaDivisionPreference `json:"replicaDivisionPreference,omitempty"`
 
 	// WeightPreference has the weights of clusters, for Weighted. Default: all clusters have the same weight.
-	// +optional
 	WeightPreference *ClusterPreferences `json:"weightPreference,omitempty"`
 
 	ReplicaSchedulingDialect `json:",inline"`
@@ -135,42 +119,35 @@ type ReplicaSchedulingStrategy struct {
 // ClusterPreferences are weights of clusters. If a dynamic weight is set, static ones are not used.
 type ClusterPreferences struct {
 	// StaticWeightList are weights of clusters that do not depend on their capacity.
-	// +optional
 	StaticWeightList []StaticClusterWeight `json:"staticWeightList,omitempty"`
 
 	// DynamicWeight is AvailableReplicas: a cluster is weighted by the number of replicas that it has capacity for.
-	// +optional
 	DynamicWeight DynamicWeightFactor `json:"dynamicWeight,omitempty"`
 }
 
 // StaticClusterWeight is the weight of the clusters that it selects.
 type StaticClusterWeight struct {
 	// TargetCluster selects the clusters.
-	// +required
 	TargetCluster ClusterAffinity `json:"targetCluster"`
 
 	// Weight is the share of replicas relative to the other weights, 1 or more. A cluster that several entries select has
 	// the largest of their weights.
 	// +kubebuilder:validation:Minimum=1
-	// +required
 	Weight int64 `json:"weight"`
 }
 
 // WorkloadAffinity places workloads together or apart.
 type WorkloadAffinity struct {
 	// Affinity places workloads with the same value of a label into the same clusters.
-	// +optional
 	Affinity *WorkloadAffinityTerm `json:"affinity,omitempty"`
 
 	// AntiAffinity places workloads with the same value of a label into different clusters.
-	// +optional
 	AntiAffinity *WorkloadAffinityTerm `json:"antiAffinity,omitempty"`
 }
 
 // WorkloadAffinityTerm groups workloads by the value of a label of their templates.
 type WorkloadAffinityTerm struct {
 	// GroupByLabelKey is the key of the label.
-	// +required
 	GroupByLabelKey string `json:"groupByLabelKey"`
 }
 

@@ -15,7 +15,6 @@ type PropagationPolicy struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec selects the templates and their clusters.
-	// +required
 	Spec PropagationSpec `json:"spec"`
 }
 
@@ -39,7 +38,6 @@ type ClusterPropagationPolicy struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec selects the templates and their clusters.
-	// +required
 	Spec PropagationSpec `json:"spec"`
 }
 
@@ -55,68 +53,54 @@ type ClusterPropagationPolicyList struct {
 type PropagationSpec struct {
 	// ResourceSelectors select the templates. One of them must match.
 	// +kubebuilder:validation:MinItems=1
-	// +required
 	ResourceSelectors []ResourceSelector `json:"resourceSelectors"`
 
 	// Association is deprecated and not used.
-	// +optional
 	Association bool `json:"association,omitempty"`
 
 	// PropagateDeps also propagates objects that the templates refer to, such as ConfigMaps. Default: false.
-	// +optional
 	PropagateDeps bool `json:"propagateDeps,omitempty"`
 
 	// Placement selects the clusters, and configures the division of replicas. Default: all clusters.
-	// +optional
 	Placement Placement `json:"placement,omitempty"`
 
 	// Priority decides which of several policies claims a template: the one with the highest number. Default: 0.
 	// +kubebuilder:default=0
-	// +optional
 	Priority *int32 `json:"priority,omitempty"`
 
 	// Preemption decides whether this policy takes templates from policies of lower priority: Always or Never. Always
 	// requires a name in each resource selector. Default: Never.
 	// +kubebuilder:default="Never"
 	// +kubebuilder:validation:Enum=Always;Never
-	// +optional
 	Preemption PreemptionBehavior `json:"preemption,omitempty"`
 
 	// DependentOverrides are names of override policies. A template is not sent to clusters before they exist.
-	// +optional
 	DependentOverrides []string `json:"dependentOverrides,omitempty"`
 
 	// SchedulerName is the scheduler that places the templates. It cannot be changed. Default: default-scheduler.
 	// +kubebuilder:default="default-scheduler"
-	// +optional
 	SchedulerName string `json:"schedulerName,omitempty"`
 
 	// Failover configures the failover of workloads that are unhealthy, or whose cluster is lost or has a NoExecute taint.
-	// +optional
 	Failover *FailoverBehavior `json:"failover,omitempty"`
 
 	// ConflictResolution decides about an object that already exists in a cluster and that this hub does not
 	// manage. Abort: the hub does not change it, and reports an error. Overwrite: the hub takes it over. Default: Abort.
 	// +kubebuilder:default="Abort"
 	// +kubebuilder:validation:Enum=Abort;Overwrite
-	// +optional
 	ConflictResolution ConflictResolution `json:"conflictResolution,omitempty"`
 
 	// ActivationPreference Lazy applies a change of the policy only when a template changes. Default: empty, at once.
 	// +kubebuilder:validation:Enum=Lazy
-	// +optional
 	ActivationPreference ActivationPreference `json:"activationPreference,omitempty"`
 
 	// Suspension suspends dispatching to clusters.
-	// +optional
 	Suspension *Suspension `json:"suspension,omitempty"`
 
 	// PreserveResourcesOnDeletion keeps the objects in clusters when the template is deleted. Default: false.
-	// +optional
 	PreserveResourcesOnDeletion *bool `json:"preserveResourcesOnDeletion,omitempty"`
 
 	// SchedulePriority is the order in which the scheduler places templates.
-	// +optional
 	SchedulePriority *SchedulePriority `json:"schedulePriority,omitempty"`
 }
 
@@ -147,18 +131,15 @@ const LazyActivation ActivationPreference = "Lazy"
 // Suspension suspends dispatching to all clusters or to some of them.
 type Suspension struct {
 	// Dispatching suspends dispatching to all clusters. Not together with dispatchingOnClusters. Default: false.
-	// +optional
 	Dispatching *bool `json:"dispatching,omitempty"`
 
 	// DispatchingOnClusters suspends dispatching to some clusters. Not together with dispatching.
-	// +optional
 	DispatchingOnClusters *SuspendClusters `json:"dispatchingOnClusters,omitempty"`
 }
 
 // SuspendClusters lists clusters.
 type SuspendClusters struct {
 	// ClusterNames are the names of the clusters to which dispatching is suspended.
-	// +optional
 	ClusterNames []string `json:"clusterNames,omitempty"`
 }
 
@@ -166,11 +147,9 @@ type SuspendClusters struct {
 type SchedulePriority struct {
 	// PriorityClassSource is the kind of the class. Only KubePriorityClass, a PriorityClass of the hub, is supported.
 	// +kubebuilder:validation:Enum=KubePriorityClass
-	// +required
 	PriorityClassSource PriorityClassSource `json:"priorityClassSource"`
 
 	// PriorityClassName is the name of the PriorityClass.
-	// +required
 	PriorityClassName string `json:"priorityClassName"`
 }
 

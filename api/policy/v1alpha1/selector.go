@@ -9,24 +9,19 @@ import (
 // all of the kind. The hub compares group and kind, and ignores the version.
 type ResourceSelector struct {
 	// APIVersion is the group and version of the templates.
-	// +required
 	APIVersion string `json:"apiVersion"`
 
 	// Kind is the kind of the templates.
-	// +required
 	Kind string `json:"kind"`
 
 	// Namespace of the templates. In a namespaced policy it must be the namespace of the policy. Default: that namespace;
 	// in a cluster-scoped policy, all namespaces.
-	// +optional
 	Namespace string `json:"namespace,omitempty"`
 
 	// Name selects one template by name. If it is set, labelSelector is not used.
-	// +optional
 	Name string `json:"name,omitempty"`
 
 	// LabelSelector selects templates by label. An empty selector {} selects all, with the precedence of a label selector.
-	// +optional
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
 }
 
@@ -34,25 +29,20 @@ type ResourceSelector struct {
 // An empty ClusterAffinity selects every cluster.
 type ClusterAffinity struct {
 	// LabelSelector selects clusters by label.
-	// +optional
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
 
 	// FieldSelector selects clusters by provider, region or zone.
-	// +optional
 	FieldSelector *FieldSelector `json:"fieldSelector,omitempty"`
 
 	// ClusterNames are the names of the clusters to select. Default: all clusters.
-	// +optional
 	ClusterNames []string `json:"clusterNames,omitempty"`
 
 	// ExcludeClusters are the names of clusters that are never selected.
-	// +optional
 	ExcludeClusters []string `json:"exclude,omitempty"`
 }
 
 // FieldSelector selects clusters by the fields provider, region and zone, with the operators In and NotIn.
 type FieldSelector struct {
 	// MatchExpressions must all be true.
-	// +optional
 	MatchExpressions []corev1.NodeSelectorRequirement `json:"matchExpressions,omitempty"`
 }

@@ -21,7 +21,6 @@ type ReleaseApproval struct {
 
 	// Spec has the gate and the verdict.
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a ReleaseApproval cannot be changed"
-	// +required
 	Spec ReleaseApprovalSpec `json:"spec"`
 }
 
@@ -39,55 +38,45 @@ type ReleaseApprovalSpec struct {
 	// Release is the name of the release, in the same namespace.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	// +required
 	Release string `json:"release"`
 
 	// ReleaseUID is the UID of the release, so that the verdict is not valid for another release of the same name.
-	// +required
 	ReleaseUID types.UID `json:"releaseUID"`
 
 	// Revision is status.revision of the release.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
-	// +required
 	Revision string `json:"revision"`
 
 	// Stage is the name of the stage.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
-	// +required
 	Stage string `json:"stage"`
 
 	// Position of the gate: Before or After the stage. Default: Before.
 	// +kubebuilder:validation:Enum=Before;After
 	// +kubebuilder:default=Before
-	// +optional
 	Position GatePosition `json:"position,omitempty"`
 
 	// Gate is the name of the gate.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
-	// +required
 	Gate string `json:"gate"`
 
 	// Attempt of the stage, as in status.stages of the release. Default: 1.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:default=1
-	// +optional
 	Attempt int32 `json:"attempt,omitempty"`
 
 	// Verdict is Approve or Reject.
 	// +kubebuilder:validation:Enum=Approve;Reject
-	// +required
 	Verdict ApprovalVerdict `json:"verdict"`
 
 	// Comment of the user, for people.
 	// +kubebuilder:validation:MaxLength=1024
-	// +optional
 	Comment string `json:"comment,omitempty"`
 
 	// By is the user who gave the verdict. The hub sets it and replaces other values.
-	// +optional
 	By *ReleaseUser `json:"by,omitempty"`
 }
 

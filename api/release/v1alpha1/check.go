@@ -19,7 +19,6 @@ type ReleaseCheck struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec has the source of the check, and the rules for its verdict.
-	// +required
 	Spec ReleaseCheckSpec `json:"spec"`
 }
 
@@ -37,46 +36,37 @@ type ReleaseCheckList struct {
 // +kubebuilder:validation:ExactlyOneOf=prometheus;webhook;job;slo
 type ReleaseCheckSpec struct {
 	// Prometheus queries a Prometheus, or a server with its HTTP API.
-	// +optional
 	Prometheus *PrometheusCheck `json:"prometheus,omitempty"`
 
 	// Webhook requests a verdict from an HTTP server.
-	// +optional
 	Webhook *WebhookCheck `json:"webhook,omitempty"`
 
 	// Job runs a Job in clusters of the stage. The check passes when the Job is complete.
-	// +optional
 	Job *JobCheck `json:"job,omitempty"`
 
 	// SLO queries a Prometheus for the rest of an error budget. Gates and ReleaseGuards can use it.
-	// +optional
 	SLO *SLOCheck `json:"slo,omitempty"`
 
 	// Interval is the time between two samples. Default: 30s.
 	// +kubebuilder:default="30s"
-	// +optional
 	Interval *metav1.Duration `json:"interval,omitempty"`
 
 	// InitialDelay is the time from the start of the gate to the first sample, so that it is about the stage. Default: 0s.
-	// +optional
 	InitialDelay *metav1.Duration `json:"initialDelay,omitempty"`
 
 	// Report opens the gate with each verdict: the check is evaluated, recorded and shown, and stops no release. The gate
 	// also opens if it times out, or if the check is inconclusive or gets no answer. Default: false.
-	// +optional
 	Report bool `json:"report,omitempty"`
 
 	// Count is the number of samples that must pass. Only for prometheus and slo. Default: 1.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000
 	// +kubebuilder:default=1
-	// +optional
 	Count int32 `json:"count,omitempty"`
 
 	// FailureLimit is the number of samples that may fail before the check fails. Only for prometheus and slo. Default: 0.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000
-	// +optional
 	FailureLimit int32 `json:"failureLimit,omitempty"`
 
 	// InconclusiveLimit is the number of consecutive samples without data, or with errors, that are permitted before the
@@ -84,7 +74,6 @@ type ReleaseCheckSpec struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000
 	// +kubebuilder:default=4
-	// +optional
 	InconclusiveLimit *int32 `json:"inconclusiveLimit,omitempty"`
 }
 
@@ -99,24 +88,20 @@ type PrometheusCheck struct {
 	// Query in PromQL. The result is a number or a vector. The condition must be true for each element of a vector.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
-	// +required
 	Query string `json:"query"`
 
 	// MinSamples is the minimal amount of data behind the result. With less, the sample has no data. Default: none.
-	// +optional
 	MinSamples *MinSamples `json:"minSamples,omitempty"`
 
 	// Control is a query for a number to compare the result with, at the same time, such as the error rate of clusters
 	// with the former revision.
 	// +kubebuilder:validation:MaxLength=4096
-	// +optional
 	Control string `json:"control,omitempty"`
 
 	// Condition is a CEL expression that is true for a good result, such as "result > 0.98" or "result <= control * 1.5".
 	// The variables are the numbers result and control, and the text cluster. In arithmetic and with ==, write 2.0.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
-	// +required
 	Condition string `json:"condition"`
 }
 
@@ -125,16 +110,13 @@ type PrometheusServer struct {
 	// URL of the server, such as https://prometheus.example.com:9090. The hub appends /api/v1/query. The hub does not
 	// call addresses of its own machine, unless its administrator permits that.
 	// +kubebuilder:validation:MaxLength=2048
-	// +optional
 	URL string `json:"url,omitempty"`
 
 	// Member is a Service in each cluster of the stage. The hub reaches it through the API server of the cluster.
-	// +optional
 	Member *MemberService `json:"member,omitempty"`
 
 	// SecretRef names a Secret with the key token, or username and password, for the URL. The key ca.crt has the
 	// certificates to trust instead of those of the system.
-	// +optional
 	SecretRef *ReleaseSecretReference `json:"secretRef,omitempty"`
 }
 
@@ -147,45 +129,38 @@ type SLOCheck struct {
 
 	// Objective is the percentage of events that must be good, less than 100, such as 99.9.
 	// +kubebuilder:validation:Pattern=`^[0-9]{1,2}(\.[0-9]{1,6})?$`
-	// +required
 	Objective string `json:"objective"`
 
 	// Window is the period of the budget: a number with m, h, d or w. Default: 30d.
 	// +kubebuilder:validation:Pattern=`^[1-9][0-9]{0,5}[mhdw]$`
 	// +kubebuilder:default="30d"
-	// +optional
 	Window string `json:"window,omitempty"`
 
 	// Good is a query in PromQL for the number of good events in {{window}}, such as
 	// sum(increase(requests_total{code!~"5.."}[{{window}}])). The elements of a vector are added up.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
-	// +required
 	Good string `json:"good"`
 
 	// Total is a query in PromQL for the number of all events in {{window}}. The elements of a vector are added up.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
-	// +required
 	Total string `json:"total"`
 
 	// MinBudgetLeft is the percentage of the budget that must be left. Default: 0, the budget must not be exceeded; not
 	// checked if only maxBurnRate is set. ReleaseGuards have a limit of their own.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
-	// +optional
 	MinBudgetLeft *int32 `json:"minBudgetLeft,omitempty"`
 
 	// MaxBurnRate is the largest burn rate in burnRateWindow, such as 14.4. A rate of 1 spends exactly the budget in the
 	// whole window. Default: not checked.
 	// +kubebuilder:validation:Pattern=`^[0-9]{1,6}(\.[0-9]{1,6})?$`
-	// +optional
 	MaxBurnRate string `json:"maxBurnRate,omitempty"`
 
 	// BurnRateWindow is the period in which maxBurnRate is measured. Default: 5m.
 	// +kubebuilder:validation:Pattern=`^[1-9][0-9]{0,5}[mhdw]$`
 	// +kubebuilder:default="5m"
-	// +optional
 	BurnRateWindow string `json:"burnRateWindow,omitempty"`
 }
 
@@ -194,12 +169,10 @@ type MinSamples struct {
 	// Query in PromQL for the number. The elements of a vector are added up; without elements, the number is 0.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
-	// +required
 	Query string `json:"query"`
 
 	// Number is the minimum.
 	// +kubebuilder:validation:Minimum=1
-	// +required
 	Number int64 `json:"number"`
 }
 
@@ -208,25 +181,21 @@ type MemberService struct {
 	// Namespace of the Service.
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	// +kubebuilder:validation:MaxLength=63
-	// +required
 	Namespace string `json:"namespace"`
 
 	// Service is the name of the Service.
 	// +kubebuilder:validation:Pattern=`^[a-z]([-a-z0-9]*[a-z0-9])?$`
 	// +kubebuilder:validation:MaxLength=63
-	// +required
 	Service string `json:"service"`
 
 	// Port is the name or number of the port of the Service.
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	// +kubebuilder:validation:MaxLength=15
-	// +required
 	Port string `json:"port"`
 
 	// Scheme of the port: http or https. Default: http.
 	// +kubebuilder:validation:Enum=http;https
 	// +kubebuilder:default=http
-	// +optional
 	Scheme string `json:"scheme,omitempty"`
 
 	// Clusters in which the Service may be requested. Default: all clusters. The author of the check needs the permission
@@ -234,7 +203,6 @@ type MemberService struct {
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=1000
 	// +kubebuilder:validation:items:MaxLength=253
-	// +optional
 	Clusters []string `json:"clusters,omitempty"`
 }
 
@@ -243,7 +211,6 @@ type ReleaseSecretReference struct {
 	// Name of the Secret. The author of the check needs the permission to get it.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	// +required
 	Name string `json:"name"`
 }
 
@@ -255,18 +222,15 @@ type WebhookCheck struct {
 	// URL of the server. The hub does not call addresses of its own machine, unless its administrator permits that.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=2048
-	// +required
 	URL string `json:"url"`
 
 	// SecretRef names a Secret whose key hmac-key signs requests: the header X-Argosy-Signature is sha256=HEX, the
 	// HMAC-SHA256 of the body. The key token is sent as a bearer token. The key ca.crt has the certificates to trust
 	// instead of those of the system.
-	// +optional
 	SecretRef *ReleaseSecretReference `json:"secretRef,omitempty"`
 
 	// Timeout of a request, at most 30s. Default: 10s.
 	// +kubebuilder:default="10s"
-	// +optional
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 }
 
@@ -275,14 +239,12 @@ type WebhookCheck struct {
 type JobCheck struct {
 	// Spec of the Job, of batch/v1. The author of the check needs the permission to create Jobs and PropagationPolicies.
 	// +kubebuilder:pruning:PreserveUnknownFields
-	// +required
 	Spec runtime.RawExtension `json:"spec"`
 
 	// Where selects the clusters of the Job. EachCluster: each cluster of the stage. OneCluster: the first one that
 	// responds. Default: EachCluster.
 	// +kubebuilder:validation:Enum=EachCluster;OneCluster
 	// +kubebuilder:default=EachCluster
-	// +optional
 	Where JobPlace `json:"where,omitempty"`
 }
 
@@ -300,12 +262,10 @@ type ReleaseCheckReference struct {
 	// Name of the ReleaseCheck.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	// +required
 	Name string `json:"name"`
 
 	// Args are the values of {{args.NAME}} in the queries of the check. Webhooks get them too.
 	// +kubebuilder:validation:MaxProperties=16
-	// +optional
 	Args map[string]CheckArgument `json:"args,omitempty"`
 }
 
@@ -351,40 +311,30 @@ type ReleaseCheckStatus struct {
 	Key string `json:"key"`
 
 	// Verdict of the check. Empty while the samples decide nothing.
-	// +optional
 	Verdict CheckVerdict `json:"verdict,omitempty"`
 
 	// Report is true if the check only reports: the gate opens with each verdict.
-	// +optional
 	Report bool `json:"report,omitempty"`
 
 	// Passed is the number of samples that passed.
-	// +optional
 	Passed int32 `json:"passed,omitempty"`
 	// Failed is the number of samples that failed.
-	// +optional
 	Failed int32 `json:"failed,omitempty"`
 	// Unclear is the number of consecutive last samples without data, or with errors.
-	// +optional
 	Unclear int32 `json:"unclear,omitempty"`
 
 	// Value is the result of the last sample.
-	// +optional
 	Value string `json:"value,omitempty"`
 	// Control is the number that the last result was compared with.
-	// +optional
 	Control string `json:"control,omitempty"`
 
 	// Message of the last sample.
 	// +kubebuilder:validation:MaxLength=256
-	// +optional
 	Message string `json:"message,omitempty"`
 
 	// SampledAt is the time of the last sample.
-	// +optional
 	SampledAt *metav1.Time `json:"sampledAt,omitempty"`
 	// NextAt is the time of the next sample.
-	// +optional
 	NextAt *metav1.Time `json:"nextAt,omitempty"`
 }
 

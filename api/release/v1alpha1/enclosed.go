@@ -20,14 +20,12 @@ type EnclosedManifest struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec has the manifest.
-	// +required
 	Spec EnclosedManifestSpec `json:"spec"`
 }
 
 // EnclosedManifestSpec has the manifest.
 type EnclosedManifestSpec struct {
 	// Manifest is one object of any kind, with apiVersion, kind and metadata.name. It is not validated against a schema.
-	// +required
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:EmbeddedResource
 	Manifest runtime.RawExtension `json:"manifest"`

@@ -23,11 +23,9 @@ type ReleaseGuard struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec selects releases, and has the windows and limits for them.
-	// +required
 	Spec ReleaseGuardSpec `json:"spec"`
 
 	// Status is the state of the windows and limits. The hub writes it.
-	// +optional
 	Status ReleaseGuardStatus `json:"status,omitempty"`
 }
 
@@ -43,22 +41,18 @@ type ReleaseGuardList struct {
 // ReleaseGuardSpec selects releases, and has the windows and limits for them.
 type ReleaseGuardSpec struct {
 	// Selector selects stages of releases. Default: all stages.
-	// +optional
 	Selector ReleaseGuardSelector `json:"selector,omitempty"`
 
 	// Windows are the times at which stages and releases may start. The guard is open if no Deny window is active and, if
 	// there are Allow windows, at least one of them is active. Default: always open.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
-	// +optional
 	Windows []ReleaseWindow `json:"windows,omitempty"`
 
 	// Limits apply to all releases that the guard selects together.
-	// +optional
 	Limits *ReleaseLimits `json:"limits,omitempty"`
 
 	// Approvals adds a gate before each stage that the guard selects. Default: none.
-	// +optional
 	Approvals *ReleaseGuardApprovals `json:"approvals,omitempty"`
 
 	// Require decides about changes of pods of workloads in the namespaces of the guard whose template names no
@@ -66,7 +60,6 @@ type ReleaseGuardSpec struct {
 	// Release for each, which observes the change and never delays it. Enforce: the hub refuses them. Default: Off.
 	// +kubebuilder:validation:Enum=Off;Record;Enforce
 	// +kubebuilder:default=Off
-	// +optional
 	Require ReleaseRequirement `json:"require,omitempty"`
 }
 
@@ -76,18 +69,15 @@ type ReleaseGuardSelector struct {
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=256
 	// +kubebuilder:validation:items:MaxLength=63
-	// +optional
 	Namespaces []string `json:"namespaces,omitempty"`
 
 	// Clusters selects clusters by label. A stage matches if it has one; only these count for the limits. Default: all.
-	// +optional
 	Clusters *metav1.LabelSelector `json:"clusters,omitempty"`
 
 	// Environments of the stages. Default: all stages, including those without an environment.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MaxLength=63
-	// +optional
 	Environments []string `json:"environments,omitempty"`
 }
 
@@ -96,36 +86,29 @@ type ReleaseGuardSelector struct {
 type ReleaseWindow struct {
 	// Kind of the window. Allow: releases may start during it. Deny: releases may not start during it.
 	// +kubebuilder:validation:Enum=Allow;Deny
-	// +required
 	Kind ReleaseWindowKind `json:"kind"`
 
 	// Schedule has the times when the window begins, in the five fields of crontab, such as 0 22 * * 5. If daylight saving
 	// time skips such a time, the window begins at the change.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	// +optional
 	Schedule string `json:"schedule,omitempty"`
 
 	// Duration of the window, such as 8h. It is elapsed time, also when daylight saving time begins or ends.
-	// +optional
 	Duration *metav1.Duration `json:"duration,omitempty"`
 
 	// TimeZone of the schedule, such as Europe/Berlin. Default: UTC.
 	// +kubebuilder:validation:MaxLength=64
-	// +optional
 	TimeZone string `json:"timeZone,omitempty"`
 
 	// From is the time when the window begins. Default: no beginning.
-	// +optional
 	From *metav1.Time `json:"from,omitempty"`
 
 	// To is the time when the window ends. Default: no end.
-	// +optional
 	To *metav1.Time `json:"to,omitempty"`
 
 	// Reason for the window, for people.
 	// +kubebuilder:validation:MaxLength=128
-	// +optional
 	Reason string `json:"reason,omitempty"`
 }
 
@@ -143,37 +126,31 @@ const (
 type ReleaseLimits struct {
 	// Releases is the number of releases that may be in progress. Default: no limit.
 	// +kubebuilder:validation:Minimum=1
-	// +optional
 	Releases *int32 `json:"releases,omitempty"`
 
 	// Clusters is the number of clusters that stages in progress may update. A stage counts with all of its clusters, or
 	// with its maxConcurrentClusters. Default: no limit.
 	// +kubebuilder:validation:Minimum=1
-	// +optional
 	Clusters *int32 `json:"clusters,omitempty"`
 
 	// PodsPercent is the percentage of pods that stages in progress may replace, of all pods of workloads in the
 	// namespaces and clusters of the guard, rounded up. Default: no limit.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
-	// +optional
 	PodsPercent *int32 `json:"podsPercent,omitempty"`
 
 	// UnavailablePercent is the percentage of pods that stages in progress may make unavailable, as for podsPercent. A
 	// stage counts with the maxUnavailable of its workloads. Default: no limit.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
-	// +optional
 	UnavailablePercent *int32 `json:"unavailablePercent,omitempty"`
 
 	// Per is the key of a label of clusters, such as topology.kubernetes.io/region. The limits apply to each value of the
 	// label separately, and to the clusters without the label. Default: the limits apply to all clusters together.
 	// +kubebuilder:validation:MaxLength=317
-	// +optional
 	Per string `json:"per,omitempty"`
 
 	// MinErrorBudget is the part of an error budget that must be left before a stage or a release starts.
-	// +optional
 	MinErrorBudget *MinErrorBudget `json:"minErrorBudget,omitempty"`
 }
 
@@ -182,11 +159,9 @@ type MinErrorBudget struct {
 	// Percent is the percentage of the error budget that must be left.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
-	// +required
 	Percent int32 `json:"percent"`
 
 	// CheckRef names a ReleaseCheck with slo and a URL. The only variable of its queries is {{window}}.
-	// +required
 	CheckRef NamespacedCheckReference `json:"checkRef"`
 }
 
@@ -195,13 +170,11 @@ type NamespacedCheckReference struct {
 	// Namespace of the ReleaseCheck.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
-	// +required
 	Namespace string `json:"namespace"`
 
 	// Name of the ReleaseCheck.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	// +required
 	Name string `json:"name"`
 }
 
@@ -223,16 +196,13 @@ type ReleaseGuardBudget struct {
 
 	// Left is the percentage of the budget that is left, such as 73.2. It is negative if more than the budget is spent,
 	// and empty if it is unknown.
-	// +optional
 	Left string `json:"left,omitempty"`
 
 	// Message explains why the budget is unknown.
 	// +kubebuilder:validation:MaxLength=256
-	// +optional
 	Message string `json:"message,omitempty"`
 
 	// ObservedGeneration is the generation of the guard that the budget is for.
-	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 }
 
@@ -242,11 +212,9 @@ type ReleaseGuardApprovals struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=16
 	// +kubebuilder:default=1
-	// +optional
 	Count int32 `json:"count,omitempty"`
 
 	// NotAuthor excludes the user who created the release, and users who may act as that user. Default: false.
-	// +optional
 	NotAuthor bool `json:"notAuthor,omitempty"`
 }
 
@@ -263,7 +231,6 @@ const (
 // ReleaseGuardStatus is the state of the windows and limits of a guard.
 type ReleaseGuardStatus struct {
 	// ObservedGeneration is the generation of the guard that the status is for.
-	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// Open is true if the windows permit releases to start now.
@@ -271,27 +238,21 @@ type ReleaseGuardStatus struct {
 	Open bool `json:"open"`
 
 	// Reason of a closed guard: Frozen in a Deny window, OutsideWindow otherwise.
-	// +optional
 	Reason string `json:"reason,omitempty"`
 
 	// Message is the reason of the window that closes the guard.
-	// +optional
 	Message string `json:"message,omitempty"`
 
 	// NextOpen is the time when the guard opens. Not set if the hub finds no such time within a year.
-	// +optional
 	NextOpen *metav1.Time `json:"nextOpen,omitempty"`
 	// NextClose is the time when the guard closes. Not set if the hub finds no such time within a year.
-	// +optional
 	NextClose *metav1.Time `json:"nextClose,omitempty"`
 
 	// ErrorBudget is the error budget of spec.limits.minErrorBudget after the last sample. A hub that has restarted
 	// samples again before a stage starts.
-	// +optional
 	ErrorBudget *ReleaseGuardBudget `json:"errorBudget,omitempty"`
 
 	// InUse has the use of the limits by the selected releases.
-	// +optional
 	InUse ReleaseGuardUse `json:"inUse,omitempty"`
 
 	// Waiting is the number of releases that wait for the guard.
@@ -317,17 +278,14 @@ type ReleaseGuardWait struct {
 
 	// Limit is the limit that is reached: releases, clusters, podsPercent, unavailablePercent or minErrorBudget. Empty if
 	// the windows are closed.
-	// +optional
 	Limit ReleaseLimit `json:"limit,omitempty"`
 
 	// Until is the time when the windows open. Not set if they stay closed.
-	// +optional
 	Until *metav1.Time `json:"until,omitempty"`
 
 	// Queues are the limits that the release is queued for: names of ReleaseGuards, with the value of their label if they
 	// have one. It goes before younger releases.
 	// +listType=set
-	// +optional
 	Queues []string `json:"queues,omitempty"`
 }
 
@@ -348,11 +306,9 @@ type ReleaseReservation struct {
 	// Pods are the pods that the stage replaces, by cluster.
 	// +listType=map
 	// +listMapKey=cluster
-	// +optional
 	Pods []ReservedPods `json:"pods,omitempty"`
 
 	// Unavailable is the number of these pods that may be unavailable at the same time, in all clusters.
-	// +optional
 	Unavailable int64 `json:"unavailable,omitempty"`
 }
 

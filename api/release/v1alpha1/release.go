@@ -44,11 +44,9 @@ type Release struct {
 
 	// Spec has the workloads, the strategy and the desired state. Only state, supersede and ttlSecondsAfterFinished can be
 	// changed after the release is accepted.
-	// +required
 	Spec ReleaseSpec `json:"spec"`
 
 	// Status is the progress of the release. The hub writes it.
-	// +optional
 	Status ReleaseStatus `json:"status,omitempty"`
 }
 
@@ -69,15 +67,12 @@ type ReleaseSpec struct {
 	// +listMapKey=name
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
-	// +required
 	Targets []ReleaseTarget `json:"targets"`
 
 	// StrategyRef names a ReleaseStrategy in the namespace of the release. Set either strategyRef or strategy.
-	// +optional
 	StrategyRef *ReleaseStrategyReference `json:"strategyRef,omitempty"`
 
 	// Strategy is a strategy for this release only. Set either strategyRef or strategy.
-	// +optional
 	Strategy *ReleaseStrategySpec `json:"strategy,omitempty"`
 
 	// Supersede decides what happens while another release of one of the targets is in progress. Queue: this release waits
@@ -85,7 +80,6 @@ type ReleaseSpec struct {
 	// Superseded, and this release continues from the present pods. Refuse: this release is not accepted. Default: Queue.
 	// +kubebuilder:validation:Enum=Queue;Replace;Refuse
 	// +kubebuilder:default=Queue
-	// +optional
 	Supersede SupersedeAction `json:"supersede,omitempty"`
 
 	// State is the desired state. Run: the release continues. Pause: no more pods are updated until the state is Run
@@ -94,26 +88,21 @@ type ReleaseSpec struct {
 	// back. Default: Run.
 	// +kubebuilder:validation:Enum=Run;Pause;Abort;Rollback
 	// +kubebuilder:default=Run
-	// +optional
 	State ReleaseState `json:"state,omitempty"`
 
 	// Change is the origin of the change, for people and the release history.
-	// +optional
 	Change *ReleaseChange `json:"change,omitempty"`
 
 	// TTLSecondsAfterFinished is the time in seconds from the end of the release to its deletion. Default: 2592000 (30
 	// days).
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:default=2592000
-	// +optional
 	TTLSecondsAfterFinished *int64 `json:"ttlSecondsAfterFinished,omitempty"`
 
 	// CreatedBy is the user who created the release. The hub sets it and replaces other values.
-	// +optional
 	CreatedBy *ReleaseUser `json:"createdBy,omitempty"`
 
 	// Trigger is the reason why the hub created the release. Not set if a user created it. The hub sets it.
-	// +optional
 	Trigger *ReleaseTrigger `json:"trigger,omitempty"`
 }
 
@@ -122,12 +111,10 @@ type ReleaseTrigger struct {
 	// Type is Template (the workload changed, and its strategy has autoStart) or Direct (a change was sent to clusters at
 	// once, and a ReleaseGuard requires a record of it; the release only observes).
 	// +kubebuilder:validation:Enum=Template;Direct
-	// +required
 	Type ReleaseTriggerType `json:"type"`
 
 	// Revision is the ReleaseRevision of the change.
 	// +kubebuilder:validation:MaxLength=253
-	// +required
 	Revision string `json:"revision"`
 }
 
@@ -166,23 +153,19 @@ type ReleaseTarget struct {
 	// Name of the target, unique in the release.
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	// +kubebuilder:validation:MaxLength=63
-	// +required
 	Name string `json:"name"`
 
 	// Ref names the workload, in the namespace of the release.
-	// +required
 	Ref ReleaseObjectReference `json:"ref"`
 
 	// To is the revision to release. Default: the present revision of the template.
 	// +kubebuilder:default={current: {}}
-	// +optional
 	To ReleaseRevisionSource `json:"to,omitempty"`
 
 	// DependsOn names targets that must reach a stage before this target starts it.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:MaxLength=63
-	// +optional
 	DependsOn []string `json:"dependsOn,omitempty"`
 }
 
@@ -191,19 +174,16 @@ type ReleaseObjectReference struct {
 	// APIVersion of the workload. The hub compares the group and ignores the version.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=317
-	// +required
 	APIVersion string `json:"apiVersion"`
 
 	// Kind of the workload.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
-	// +required
 	Kind string `json:"kind"`
 
 	// Name of the workload.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	// +required
 	Name string `json:"name"`
 }
 
@@ -212,13 +192,11 @@ type ReleaseObjectReference struct {
 // +kubebuilder:validation:MaxProperties=1
 type ReleaseRevisionSource struct {
 	// Current is the revision that the template and its overrides have when the release is accepted.
-	// +optional
 	Current *CurrentRevision `json:"current,omitempty"`
 
 	// Revision is the name of a ReleaseRevision of the workload. Clusters get its pods, and the template is not changed.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	// +optional
 	Revision string `json:"revision,omitempty"`
 }
 
@@ -230,7 +208,6 @@ type ReleaseStrategyReference struct {
 	// Name of the ReleaseStrategy.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	// +required
 	Name string `json:"name"`
 }
 
@@ -238,26 +215,21 @@ type ReleaseStrategyReference struct {
 type ReleaseChange struct {
 	// URL of the change, such as a pull request or a pipeline.
 	// +kubebuilder:validation:MaxLength=2048
-	// +optional
 	URL string `json:"url,omitempty"`
 
 	// Commit is the ID of the commit that is released.
 	// +kubebuilder:validation:MaxLength=253
-	// +optional
 	Commit string `json:"commit,omitempty"`
 
 	// CommittedAt is the time of the commit.
-	// +optional
 	CommittedAt *metav1.Time `json:"committedAt,omitempty"`
 
 	// Ticket is the ID of the ticket of the change.
 	// +kubebuilder:validation:MaxLength=253
-	// +optional
 	Ticket string `json:"ticket,omitempty"`
 
 	// Reason for the change, for people.
 	// +kubebuilder:validation:MaxLength=1024
-	// +optional
 	Reason string `json:"reason,omitempty"`
 }
 
@@ -265,108 +237,86 @@ type ReleaseChange struct {
 type ReleaseUser struct {
 	// User is the name of the user.
 	// +kubebuilder:validation:MaxLength=253
-	// +required
 	User string `json:"user"`
 
 	// UID of the user, if the hub knows one.
 	// +kubebuilder:validation:MaxLength=253
-	// +optional
 	UID string `json:"uid,omitempty"`
 
 	// Groups of the user.
 	// +listType=atomic
-	// +optional
 	Groups []string `json:"groups,omitempty"`
 }
 
 // ReleaseStatus is the progress of a release.
 type ReleaseStatus struct {
 	// ObservedGeneration is the generation of the release that the status is for.
-	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// Phase of the release: Pending, Queued, Running, Paused or RollingBack. After its end: Succeeded, Failed, Aborted,
 	// Superseded or RolledBack.
-	// +optional
 	Phase ReleasePhase `json:"phase,omitempty"`
 
 	// Reason is the reason of the condition that best explains the phase.
-	// +optional
 	Reason string `json:"reason,omitempty"`
 
 	// Stage is the name of the stage in progress.
-	// +optional
 	Stage string `json:"stage,omitempty"`
 
 	// Progress is the number of available new pods and of all pods of all targets, such as 30/100. During and after a
 	// rollback, pods of the former revision are counted instead.
-	// +optional
 	Progress string `json:"progress,omitempty"`
 
 	// Revision identifies the revisions of all targets together. Approvals are valid for one revision.
-	// +optional
 	Revision string `json:"revision,omitempty"`
 
 	// Targets have the revisions of the targets, in the order of spec.targets.
 	// +listType=map
 	// +listMapKey=name
-	// +optional
 	Targets []ReleaseTargetStatus `json:"targets,omitempty"`
 
 	// Strategy is the copy of the strategy from the time when the release was accepted.
-	// +optional
 	Strategy *ReleaseStrategySpec `json:"strategy,omitempty"`
 
 	// PlanHash is the hash of the steps of the release, from the time when it started.
-	// +optional
 	PlanHash string `json:"planHash,omitempty"`
 
 	// Stages have the progress of each stage, in the order of the strategy.
 	// +listType=map
 	// +listMapKey=name
-	// +optional
 	Stages []ReleaseStageStatus `json:"stages,omitempty"`
 
 	// SoakUntil is the time when the soak of the stage ends, if its pods stay available.
-	// +optional
 	SoakUntil *metav1.Time `json:"soakUntil,omitempty"`
 
 	// Rollback is the progress of the rollback. Not set without a rollback.
-	// +optional
 	Rollback *ReleaseRollbackStatus `json:"rollback,omitempty"`
 
 	// LostClusters are the clusters that do not respond.
 	// +listType=map
 	// +listMapKey=name
-	// +optional
 	LostClusters []LostClusterStatus `json:"lostClusters,omitempty"`
 
 	// Guard is the ReleaseGuard that the release waits for. Not set if it waits for none.
-	// +optional
 	Guard *ReleaseGuardWait `json:"guard,omitempty"`
 
 	// StartedAt is the time when the first stage started.
-	// +optional
 	StartedAt *metav1.Time `json:"startedAt,omitempty"`
 	// EndedAt is the time when the release ended.
-	// +optional
 	EndedAt *metav1.Time `json:"endedAt,omitempty"`
 
 	// Journal has the last 64 events of the release.
 	// +listType=map
 	// +listMapKey=seq
-	// +optional
 	Journal []ReleaseJournalEntry `json:"journal,omitempty"`
 
 	// RecordedSeq is the last journal entry that the hub knows to be in the release history. The hub writes it together
 	// with other changes of the status, so the history can have more.
-	// +optional
 	RecordedSeq int64 `json:"recordedSeq,omitempty"`
 
 	// Conditions of the release. See docs/reference/conditions.md.
 	// +listType=map
 	// +listMapKey=type
-	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
@@ -393,28 +343,23 @@ type ReleaseTargetStatus struct {
 	Name string `json:"name"`
 
 	// From is the ReleaseRevision before the release. Empty if it is not known.
-	// +optional
 	From string `json:"from,omitempty"`
 
 	// To is the ReleaseRevision to release.
 	To string `json:"to"`
 
 	// TemplateRevision is the ReleaseRevision of the template when the release was accepted. Not set if it is to.
-	// +optional
 	TemplateRevision string `json:"templateRevision,omitempty"`
 
 	// UID of the workload. If the workload is deleted and created again, the release ends.
-	// +optional
 	UID types.UID `json:"uid,omitempty"`
 
 	// Unit is the smallest unit in which the target can be updated, Pods or Cluster, from the time when the release
 	// started. If the template changes so that this is no longer possible, no pod is updated until the change is reverted.
-	// +optional
 	Unit ReleaseUnit `json:"unit,omitempty"`
 
 	// Failed is true if new pods of the target failed, a cluster refused it, it exceeded a deadline, or a gate was
 	// rejected after the update began. A rollback then blocks its revision. A retry sets it to false.
-	// +optional
 	Failed bool `json:"failed,omitempty"`
 }
 
@@ -430,55 +375,43 @@ type ReleaseStageStatus struct {
 	Attempt int32 `json:"attempt"`
 
 	// SameClusters is true if the stage has the same clusters as the stage before it. clusterNames is then empty.
-	// +optional
 	SameClusters bool `json:"sameClusters,omitempty"`
 
 	// ClusterNames are the clusters of the stage in the order of their update. They are selected when the release starts.
 	// +listType=set
-	// +optional
 	ClusterNames []string `json:"clusterNames,omitempty"`
 
 	// Counts has the numbers of clusters and pods of the stage.
-	// +optional
 	Counts ReleaseStageCounts `json:"counts,omitempty"`
 
 	// Clusters are the clusters that failed and, while the stage is in progress, those that are not finished. At most 200.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=200
-	// +optional
 	Clusters []ReleaseClusterStatus `json:"clusters,omitempty"`
 
 	// BegunTargets are the targets that the stage has started to update. A target with dependsOn starts when its
 	// dependencies have reached the stage.
 	// +listType=set
-	// +optional
 	BegunTargets []string `json:"begunTargets,omitempty"`
 
 	// Gates are the gates that the stage waits for or has passed.
 	// +listType=atomic
-	// +optional
 	Gates []ReleaseGateStatus `json:"gates,omitempty"`
 
 	// Reserved is the share of the stage in the pod limits of ReleaseGuards. Not set if no guard limited pods when the
 	// stage started, and after the stage has ended.
-	// +optional
 	Reserved *ReleaseReservation `json:"reserved,omitempty"`
 
 	// Available is the largest number of new pods of the stage that were available at the same time.
-	// +optional
 	Available int64 `json:"available,omitempty"`
 	// ProgressAt is the time when available reached its present value.
-	// +optional
 	ProgressAt *metav1.Time `json:"progressAt,omitempty"`
 
 	// StartedAt is the time when the stage started to update pods.
-	// +optional
 	StartedAt *metav1.Time `json:"startedAt,omitempty"`
 	// ReachedAt is the time when all clusters of the stage were updated.
-	// +optional
 	ReachedAt *metav1.Time `json:"reachedAt,omitempty"`
 	// EndedAt is the time when the stage was done.
-	// +optional
 	EndedAt *metav1.Time `json:"endedAt,omitempty"`
 }
 
@@ -500,26 +433,19 @@ const (
 // ReleaseStageCounts has the numbers of clusters and pods of a stage, for all targets.
 type ReleaseStageCounts struct {
 	// Clusters is the number of clusters of the stage.
-	// +optional
 	Clusters int32 `json:"clusters,omitempty"`
 	// Reached is the number of clusters that are updated.
-	// +optional
 	Reached int32 `json:"reached,omitempty"`
 	// Failed is the number of clusters that failed.
-	// +optional
 	Failed int32 `json:"failed,omitempty"`
 	// Skipped is the number of clusters that the release continues without.
-	// +optional
 	Skipped int32 `json:"skipped,omitempty"`
 
 	// Pods is the number of pods that must be new at the end of the stage.
-	// +optional
 	Pods int64 `json:"pods,omitempty"`
 	// New is the number of new pods.
-	// +optional
 	New int64 `json:"new,omitempty"`
 	// Available is the number of new pods that are available.
-	// +optional
 	Available int64 `json:"available,omitempty"`
 }
 
@@ -534,13 +460,10 @@ type ReleaseClusterStatus struct {
 	// Replicas is the number of replicas of the workload in the cluster.
 	Replicas int64 `json:"replicas"`
 	// Target is the number of replicas that must be new at the end of the stage.
-	// +optional
 	Target int64 `json:"target,omitempty"`
 	// New is the number of new replicas.
-	// +optional
 	New int64 `json:"new,omitempty"`
 	// Available is the number of new replicas that are available.
-	// +optional
 	Available int64 `json:"available,omitempty"`
 
 	// Phase is Updating, Failed, Lost or Skipped.
@@ -548,7 +471,6 @@ type ReleaseClusterStatus struct {
 
 	// Message explains the phase. If the cluster refused the workload, it is the message of the cluster.
 	// +kubebuilder:validation:MaxLength=256
-	// +optional
 	Message string `json:"message,omitempty"`
 }
 
@@ -576,24 +498,19 @@ type ReleaseGateStatus struct {
 	Phase GatePhase `json:"phase"`
 
 	// Check is the state of the check, for a gate of type Check.
-	// +optional
 	Check *ReleaseCheckStatus `json:"check,omitempty"`
 
 	// By are the names of the users who approved, or of the user who rejected.
 	// +listType=atomic
-	// +optional
 	By []string `json:"by,omitempty"`
 
 	// Comments are the comments of these users, such as "ann: see SHOP-17".
 	// +listType=atomic
-	// +optional
 	Comments []string `json:"comments,omitempty"`
 
 	// Since is the time when the gate started to wait.
-	// +optional
 	Since *metav1.Time `json:"since,omitempty"`
 	// Until is the time when the gate times out.
-	// +optional
 	Until *metav1.Time `json:"until,omitempty"`
 }
 
@@ -624,14 +541,11 @@ type ReleaseRollbackStatus struct {
 	Reason string `json:"reason"`
 
 	// Stage is the name of the stage that is rolled back at present, for a rollback in reverse order.
-	// +optional
 	Stage string `json:"stage,omitempty"`
 
 	// Available is the largest number of pods of the old revision that were available at the same time.
-	// +optional
 	Available int64 `json:"available,omitempty"`
 	// ProgressAt is the time when available reached its present value.
-	// +optional
 	ProgressAt *metav1.Time `json:"progressAt,omitempty"`
 
 	// StartedAt is the time when the rollback started.
@@ -647,7 +561,6 @@ type LostClusterStatus struct {
 	Since metav1.Time `json:"since"`
 
 	// Skipped is true if the release continues without the cluster.
-	// +optional
 	Skipped bool `json:"skipped,omitempty"`
 }
 
@@ -663,15 +576,12 @@ type ReleaseJournalEntry struct {
 	Type JournalType `json:"type"`
 
 	// Stage is the name of the stage, if the event is in one.
-	// +optional
 	Stage string `json:"stage,omitempty"`
 
 	// Cluster is the name of the cluster, if the event is in one.
-	// +optional
 	Cluster string `json:"cluster,omitempty"`
 
 	// Actor is the user who approved, rejected, or changed the release.
-	// +optional
 	Actor string `json:"actor,omitempty"`
 
 	// Reason is one word, for programs.
@@ -679,7 +589,6 @@ type ReleaseJournalEntry struct {
 
 	// Message explains the event, for people.
 	// +kubebuilder:validation:MaxLength=256
-	// +optional
 	Message string `json:"message,omitempty"`
 }
 

@@ -21,11 +21,9 @@ type ReleaseRevision struct {
 
 	// Spec has the fields that define the pods, and the overrides.
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the spec of a ReleaseRevision cannot be changed"
-	// +required
 	Spec ReleaseRevisionSpec `json:"spec"`
 
 	// Status is set if the revision must not be released again. The hub writes it.
-	// +optional
 	Status ReleaseRevisionStatus `json:"status,omitempty"`
 }
 
@@ -41,44 +39,36 @@ type ReleaseRevisionList struct {
 // ReleaseRevisionSpec has the fields that define the pods of a workload, and the overrides.
 type ReleaseRevisionSpec struct {
 	// Target names the workload.
-	// +required
 	Target ReleaseObjectReference `json:"target"`
 
 	// Hash of the pods and the overrides.
 	// +kubebuilder:validation:MaxLength=63
-	// +required
 	Hash string `json:"hash"`
 
 	// PodsHash is the hash of the fields that define the pods, without overrides.
 	// +kubebuilder:validation:MaxLength=63
-	// +required
 	PodsHash string `json:"podsHash"`
 
 	// TemplateGeneration is the generation of the template from which the revision was created.
-	// +optional
 	TemplateGeneration int64 `json:"templateGeneration,omitempty"`
 
 	// Pods are the fields of the template that define its pods.
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
-	// +required
 	Pods []RevisionField `json:"pods"`
 
 	// Images are the images of the pods without overrides, for people.
 	// +listType=atomic
-	// +optional
 	Images []string `json:"images,omitempty"`
 
 	// Config are the ConfigMaps that the pods read, for a release with config: Versioned. Pods refer to immutable copies
 	// instead, whose name is that of the ConfigMap, "-" and the hash.
 	// +listType=atomic
-	// +optional
 	Config []RevisionConfig `json:"config,omitempty"`
 
 	// Overrides are the override policies that select the workload, in the order of their application. Selectors of other
 	// workloads are left out.
 	// +listType=atomic
-	// +optional
 	Overrides []RevisionOverride `json:"overrides,omitempty"`
 }
 
@@ -86,13 +76,11 @@ type ReleaseRevisionSpec struct {
 type RevisionField struct {
 	// Path of the field, such as spec.template.
 	// +kubebuilder:validation:MinLength=1
-	// +required
 	Path string `json:"path"`
 
 	// Value of the field. Not set if the template does not have the field.
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
-	// +optional
 	Value *runtime.RawExtension `json:"value,omitempty"`
 }
 
@@ -100,17 +88,14 @@ type RevisionField struct {
 type RevisionConfig struct {
 	// Kind is ConfigMap.
 	// +kubebuilder:validation:Enum=ConfigMap
-	// +required
 	Kind string `json:"kind"`
 
 	// Name of the object that the template refers to.
-	// +required
 	Name string `json:"name"`
 
 	// Hash of the content. Not set for an object that is not part of the revision, because it did not exist, or because an
 	// override policy selects it. Pods read such an object by its own name.
 	// +kubebuilder:validation:MaxLength=63
-	// +optional
 	Hash string `json:"hash,omitempty"`
 }
 
@@ -118,17 +103,14 @@ type RevisionConfig struct {
 type RevisionOverride struct {
 	// Kind is OverridePolicy or ClusterOverridePolicy.
 	// +kubebuilder:validation:Enum=OverridePolicy;ClusterOverridePolicy
-	// +required
 	Kind string `json:"kind"`
 
 	// Name of the policy.
-	// +required
 	Name string `json:"name"`
 
 	// Spec of the policy.
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
-	// +required
 	Spec runtime.RawExtension `json:"spec"`
 }
 
@@ -136,7 +118,6 @@ type RevisionOverride struct {
 type ReleaseRevisionStatus struct {
 	// Blocked is the reason why the revision must not be released again. The hub sets it when it rolls back a release in
 	// which the revision failed. Users who may update the status of ReleaseRevisions can set and remove it.
-	// +optional
 	Blocked *RevisionBlock `json:"blocked,omitempty"`
 }
 
@@ -146,7 +127,6 @@ type RevisionBlock struct {
 	Reason string `json:"reason"`
 
 	// Release is the name of the release that was rolled back.
-	// +optional
 	Release string `json:"release,omitempty"`
 
 	// At is the time when the revision was blocked.

@@ -19,7 +19,6 @@ type ReleaseStrategy struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec has the stages and the reactions to failures.
-	// +required
 	Spec ReleaseStrategySpec `json:"spec"`
 }
 
@@ -39,22 +38,18 @@ type ReleaseStrategySpec struct {
 	// +listMapKey=name
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
-	// +required
 	Stages []ReleaseStage `json:"stages"`
 
 	// Failure configures when a stage fails, in addition to its deadline, and the reaction.
 	// +kubebuilder:default={}
-	// +optional
 	Failure ReleaseFailure `json:"failure,omitempty"`
 
 	// Rollback configures the return to the revision before the release.
 	// +kubebuilder:default={}
-	// +optional
 	Rollback ReleaseRollback `json:"rollback,omitempty"`
 
 	// OnLostCluster configures the reaction to a cluster that does not respond.
 	// +kubebuilder:default={}
-	// +optional
 	OnLostCluster ReleaseLostCluster `json:"onLostCluster,omitempty"`
 
 	// OnNewCluster decides about a cluster that joins the placement of a workload during the release. Include: it gets the
@@ -62,7 +57,6 @@ type ReleaseStrategySpec struct {
 	// ended, then the new revision. Hold: it gets nothing until the release has ended. Default: Include.
 	// +kubebuilder:validation:Enum=Include;Defer;Hold
 	// +kubebuilder:default=Include
-	// +optional
 	OnNewCluster NewClusterAction `json:"onNewCluster,omitempty"`
 
 	// Failover limits the clusters to which failover moves replicas during a release. PreferSameRevision: clusters with
@@ -71,14 +65,12 @@ type ReleaseStrategySpec struct {
 	// PreferSameRevision.
 	// +kubebuilder:validation:Enum=PreferSameRevision;SameRevision
 	// +kubebuilder:default=PreferSameRevision
-	// +optional
 	Failover FailoverMode `json:"failover,omitempty"`
 
 	// Unassigned decides about clusters of the placement that are in no stage. Refuse: the release is not accepted.
 	// LastStage: they belong to the last stage. Default: Refuse.
 	// +kubebuilder:validation:Enum=Refuse;LastStage
 	// +kubebuilder:default=Refuse
-	// +optional
 	Unassigned UnassignedAction `json:"unassigned,omitempty"`
 
 	// Autoscaling decides about FederatedHPAs of a workload while a stage of its release updates, soaks or is checked.
@@ -87,7 +79,6 @@ type ReleaseStrategySpec struct {
 	// paused, rolls back, or waits for a cluster that does not respond. Default: Follow.
 	// +kubebuilder:validation:Enum=Follow;Freeze
 	// +kubebuilder:default=Follow
-	// +optional
 	Autoscaling AutoscalingMode `json:"autoscaling,omitempty"`
 
 	// Config decides how pods get a change of the ConfigMaps that they read. AtOnce: all pods get it at once, and a
@@ -96,12 +87,10 @@ type ReleaseStrategySpec struct {
 	// workload. Default: AtOnce.
 	// +kubebuilder:validation:Enum=AtOnce;Versioned
 	// +kubebuilder:default=AtOnce
-	// +optional
 	Config ConfigMode `json:"config,omitempty"`
 
 	// AutoStart starts a release when the pods, overrides or versioned ConfigMaps of a workload change whose template
 	// names this strategy. Default: users start releases. Only in a ReleaseStrategy.
-	// +optional
 	AutoStart *ReleaseAutoStart `json:"autoStart,omitempty"`
 }
 
@@ -113,7 +102,6 @@ type ReleaseAutoStart struct {
 	// paused it. Default: Queue.
 	// +kubebuilder:validation:Enum=Queue;Replace
 	// +kubebuilder:default=Queue
-	// +optional
 	Supersede SupersedeAction `json:"supersede,omitempty"`
 }
 
@@ -168,21 +156,17 @@ type ReleaseStage struct {
 	// Name of the stage, unique in the strategy.
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	// +kubebuilder:validation:MaxLength=63
-	// +required
 	Name string `json:"name"`
 
 	// Environment is a name that is shown with the stage, such as test or prod. ReleaseGuards can select it.
 	// +kubebuilder:validation:MaxLength=63
-	// +optional
 	Environment string `json:"environment,omitempty"`
 
 	// Clusters selects the clusters of the stage among those of the workload's placement. They are selected once, when the
 	// release starts. Default: all clusters that no earlier stage updates completely.
-	// +optional
 	Clusters *policyv1alpha1.ClusterAffinity `json:"clusters,omitempty"`
 
 	// To is the number of pods of the stage's clusters that are new at the end of the stage. Default: all pods.
-	// +optional
 	To *ReleaseAmount `json:"to,omitempty"`
 
 	// Unit is the unit of updates. Pods: some pods of a cluster can be new while others are old. Cluster: all pods of a
@@ -190,14 +174,12 @@ type ReleaseStage struct {
 	// use Cluster. Default: Pods.
 	// +kubebuilder:validation:Enum=Pods;Cluster
 	// +kubebuilder:default=Pods
-	// +optional
 	Unit ReleaseUnit `json:"unit,omitempty"`
 
 	// MaxConcurrentClusters is the number of clusters of the stage that are updated at the same time: a number, or a
 	// percentage of these clusters, rounded up, at least 1. Default: all. For lost clusters, see onLostCluster.
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:Pattern=`^([1-9][0-9]?|100)%$`
-	// +optional
 	MaxConcurrentClusters *intstr.IntOrString `json:"maxConcurrentClusters,omitempty"`
 
 	// Order is the order in which clusters get new pods. Proportional: all clusters at once, in proportion to their
@@ -206,7 +188,6 @@ type ReleaseStage struct {
 	// +kubebuilder:validation:Pattern=`^(Proportional|Ordered|label:[A-Za-z0-9][-A-Za-z0-9_./]*)$`
 	// +kubebuilder:validation:MaxLength=323
 	// +kubebuilder:default=Proportional
-	// +optional
 	Order string `json:"order,omitempty"`
 
 	// Before are the gates that must pass before the stage starts, at most 8, and one more if ReleaseGuards require
@@ -214,25 +195,21 @@ type ReleaseStage struct {
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=9
-	// +optional
 	Before []ReleaseGate `json:"before,omitempty"`
 
 	// After are the gates that must pass before the stage is done, at most 8. They wait when the stage has soaked.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=8
-	// +optional
 	After []ReleaseGate `json:"after,omitempty"`
 
 	// Soak is the time for which all pods of the stage must stay available, without interruption, after the last update,
 	// such as 10m. Default: 0s.
-	// +optional
 	Soak metav1.Duration `json:"soak,omitempty"`
 
 	// Deadline is the time without another available new pod after which the stage fails. A stage whose pods become
 	// unavailable again fails if it has not soaked within soak and deadline together. Default: 30m.
 	// +kubebuilder:default="30m"
-	// +optional
 	Deadline *metav1.Duration `json:"deadline,omitempty"`
 }
 
@@ -260,19 +237,16 @@ type ReleaseAmount struct {
 	// Percent is a percentage of the pods of the stage's clusters, rounded up.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
-	// +optional
 	Percent *int64 `json:"percent,omitempty"`
 
 	// Pods is a number of pods.
 	// +kubebuilder:validation:Minimum=1
-	// +optional
 	Pods *int64 `json:"pods,omitempty"`
 
 	// Weight is relative to the weights of all stages that select the same clusters. Of 100 pods, the weights 1, 2 and 7
 	// make 10, 30 and 100 pods new. Numbers are rounded up. A stage that adds no pod is skipped with its gates.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000000
-	// +optional
 	Weight *int64 `json:"weight,omitempty"`
 }
 
@@ -281,38 +255,31 @@ type ReleaseGate struct {
 	// Name of the gate, unique in its list.
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	// +kubebuilder:validation:MaxLength=63
-	// +required
 	Name string `json:"name"`
 
 	// Type of the gate. Approval: users approve or reject it. Check: a ReleaseCheck decides. Default: Approval.
 	// +kubebuilder:validation:Enum=Approval;Check
 	// +kubebuilder:default=Approval
-	// +optional
 	Type ReleaseGateType `json:"type,omitempty"`
 
 	// Approval has the approvals that the gate requires. Default: one, of any user who may approve releases.
-	// +optional
 	Approval *ReleaseApprovalRule `json:"approval,omitempty"`
 
 	// CheckRef names the ReleaseCheck of a gate of type Check.
-	// +optional
 	CheckRef *ReleaseCheckReference `json:"checkRef,omitempty"`
 
 	// OnInconclusive is the reaction if the check has no data or no answer; see inconclusiveLimit of the check. Wait: the
 	// gate stays closed, and the check continues until the gate times out. Pause: the release is paused. Fail: the stage
 	// fails. Pass: the gate opens without data; without an answer, it waits. Default: Wait.
 	// +kubebuilder:validation:Enum=Wait;Pause;Fail;Pass
-	// +optional
 	OnInconclusive InconclusiveAction `json:"onInconclusive,omitempty"`
 
 	// Timeout is the time after which a waiting gate times out, such as 24h. Default: no timeout.
-	// +optional
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 
 	// OnTimeout is the reaction to the timeout. Pause: the release is paused. Fail: the stage fails. Default: Pause.
 	// +kubebuilder:validation:Enum=Pause;Fail
 	// +kubebuilder:default=Pause
-	// +optional
 	OnTimeout GateTimeoutAction `json:"onTimeout,omitempty"`
 }
 
@@ -337,19 +304,16 @@ type ReleaseApprovalRule struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=16
 	// +kubebuilder:default=1
-	// +optional
 	Count int32 `json:"count,omitempty"`
 
 	// From lists the subjects that may approve at this gate. Default: all who may approve releases.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
-	// +optional
 	From []ReleaseSubject `json:"from,omitempty"`
 
 	// NotAuthor excludes the user who created the release, and users who may act as that user, from approving at this
 	// gate. A service account cannot approve a release of a user who may act as it, or of a service account. Default:
 	// false.
-	// +optional
 	NotAuthor bool `json:"notAuthor,omitempty"`
 }
 
@@ -357,13 +321,11 @@ type ReleaseApprovalRule struct {
 type ReleaseSubject struct {
 	// Kind of the subject.
 	// +kubebuilder:validation:Enum=User;Group;ServiceAccount
-	// +required
 	Kind string `json:"kind"`
 
 	// Name of the subject. A service account is namespace:name, or only the name in the namespace of the release.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	// +required
 	Name string `json:"name"`
 }
 
@@ -374,21 +336,18 @@ type ReleaseFailure struct {
 	// continues; a gate that fails before a stage still pauses it. Default: Rollback for a stage with a gate of type
 	// Check, Pause for other stages.
 	// +kubebuilder:validation:Enum=Pause;Rollback;Continue
-	// +optional
 	Action FailureAction `json:"action,omitempty"`
 
 	// MaxFailedPods is the number of new pods that may fail in all clusters together: a number, or a percentage of all
 	// replicas, rounded down. Default: 0.
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:Pattern=`^([1-9]?[0-9]|100)%$`
-	// +optional
 	MaxFailedPods *intstr.IntOrString `json:"maxFailedPods,omitempty"`
 
 	// MaxFailedClusters is the number of clusters of a stage that may fail: a number, or a percentage of the clusters of
 	// the stage, rounded down. Default: 0.
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:Pattern=`^([1-9]?[0-9]|100)%$`
-	// +optional
 	MaxFailedClusters *intstr.IntOrString `json:"maxFailedClusters,omitempty"`
 }
 
@@ -408,12 +367,10 @@ type ReleaseRollback struct {
 	// stage, starting with the last stage that started. Default: AtOnce.
 	// +kubebuilder:validation:Enum=AtOnce;Reverse
 	// +kubebuilder:default=AtOnce
-	// +optional
 	Order RollbackOrder `json:"order,omitempty"`
 
 	// Deadline is the time without another available pod of the old revision after which a rollback fails. Default: 30m.
 	// +kubebuilder:default="30m"
-	// +optional
 	Deadline *metav1.Duration `json:"deadline,omitempty"`
 }
 
@@ -432,12 +389,10 @@ type ReleaseLostCluster struct {
 	// it, and the cluster is updated when it returns. Fail: after that time the stage fails. Default: Wait.
 	// +kubebuilder:validation:Enum=Wait;Skip;Fail
 	// +kubebuilder:default=Wait
-	// +optional
 	Action LostClusterAction `json:"action,omitempty"`
 
 	// After is the time for which a cluster may be lost before the action. Default: 10m.
 	// +kubebuilder:default="10m"
-	// +optional
 	After *metav1.Duration `json:"after,omitempty"`
 }
 

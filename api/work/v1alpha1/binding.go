@@ -18,11 +18,9 @@ type ResourceBinding struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec is the placement of the template.
-	// +required
 	Spec ResourceBindingSpec `json:"spec"`
 
 	// Status is the state of the object in each cluster. The hub writes it.
-	// +optional
 	Status ResourceBindingStatus `json:"status,omitempty"`
 }
 
@@ -46,11 +44,9 @@ type ClusterResourceBinding struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec is the placement of the template.
-	// +required
 	Spec ResourceBindingSpec `json:"spec"`
 
 	// Status is the state of the object in each cluster. The hub writes it.
-	// +optional
 	Status ResourceBindingStatus `json:"status,omitempty"`
 }
 
@@ -65,83 +61,66 @@ type ClusterResourceBindingList struct {
 // ResourceBindingSpec is the placement of a template.
 type ResourceBindingSpec struct {
 	// Resource is the template.
-	// +required
 	Resource ObjectReference `json:"resource"`
 
 	// Clusters are the clusters and replicas that the scheduler chose.
-	// +optional
 	Clusters []TargetCluster `json:"clusters,omitempty"`
 }
 
 // ObjectReference identifies a template, with its replicas.
 type ObjectReference struct {
 	// APIVersion of the template.
-	// +required
 	APIVersion string `json:"apiVersion"`
 
 	// Kind of the template.
-	// +required
 	Kind string `json:"kind"`
 
 	// Namespace of the template.
-	// +optional
 	Namespace string `json:"namespace,omitempty"`
 
 	// Name of the template.
-	// +required
 	Name string `json:"name"`
 
 	// ResourceVersion of the template when the hub last read it.
-	// +optional
 	ResourceVersion string `json:"resourceVersion,omitempty"`
 
 	// ReplicaResourceRequirements are the resources that one replica requests, such as cpu: 100m.
-	// +optional
 	ReplicaResourceRequirements corev1.ResourceList `json:"resourcePerReplicas,omitempty"`
 
 	// Replicas is the number of replicas of the template.
-	// +optional
 	Replicas int32 `json:"replicas,omitempty"`
 }
 
 // TargetCluster is a cluster in which the template is placed.
 type TargetCluster struct {
 	// Name of the cluster.
-	// +required
 	Name string `json:"name"`
 
 	// Replicas is the number of replicas in the cluster.
-	// +optional
 	Replicas int32 `json:"replicas,omitempty"`
 }
 
 // ResourceBindingStatus is the state of the object in each cluster.
 type ResourceBindingStatus struct {
 	// Conditions of the binding. See docs/reference/conditions.md.
-	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
 	// AggregatedStatus is the state of the object in each cluster.
-	// +optional
 	AggregatedStatus []AggregatedStatusItem `json:"aggregatedStatus,omitempty"`
 }
 
 // AggregatedStatusItem is the state of the object in one cluster.
 type AggregatedStatusItem struct {
 	// ClusterName is the name of the cluster.
-	// +required
 	ClusterName string `json:"clusterName"`
 
 	// Status is the status of the object in the cluster, or the part of it that the interpreter reads.
 	// +kubebuilder:pruning:PreserveUnknownFields
-	// +optional
 	Status *runtime.RawExtension `json:"status,omitempty"`
 
 	// Applied is true if the cluster applied the manifest.
-	// +optional
 	Applied bool `json:"applied,omitempty"`
 
 	// AppliedMessage is the error if applied is false.
-	// +optional
 	AppliedMessage string `json:"appliedMessage,omitempty"`
 }

@@ -17,11 +17,9 @@ type Work struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec has the manifest that the cluster applies.
-	// +required
 	Spec WorkSpec `json:"spec"`
 
 	// Status is the state of the object in the cluster. The hub, or the agent of a cluster in Pull mode, writes it.
-	// +optional
 	Status WorkStatus `json:"status,omitempty"`
 }
 
@@ -36,22 +34,18 @@ type WorkList struct {
 // WorkSpec has the manifest that a cluster applies.
 type WorkSpec struct {
 	// Workload has the manifest.
-	// +optional
 	Workload WorkloadTemplate `json:"workload,omitempty"`
 
 	// SuspendDispatching suspends applying the manifest. The status is still collected. Default: false.
-	// +optional
 	SuspendDispatching *bool `json:"suspendDispatching,omitempty"`
 
 	// PreserveResourcesOnDeletion keeps the object in the cluster when the Work is deleted. Default: false.
-	// +optional
 	PreserveResourcesOnDeletion *bool `json:"preserveResourcesOnDeletion,omitempty"`
 }
 
 // WorkloadTemplate has manifests. The hub writes exactly one.
 type WorkloadTemplate struct {
 	// Manifests are the objects to apply.
-	// +optional
 	Manifests []Manifest `json:"manifests,omitempty"`
 }
 
@@ -64,11 +58,9 @@ type Manifest struct {
 // WorkStatus is the state of the object in the cluster.
 type WorkStatus struct {
 	// Conditions of the Work. See docs/reference/conditions.md.
-	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
 	// ManifestStatuses are the states of the manifests.
-	// +optional
 	ManifestStatuses []ManifestStatus `json:"manifestStatuses,omitempty"`
 }
 
@@ -199,48 +191,38 @@ const (
 // ManifestStatus is the state of the object of one manifest.
 type ManifestStatus struct {
 	// Identifier identifies the manifest and its object.
-	// +required
 	Identifier ResourceIdentifier `json:"identifier"`
 
 	// Status is the status of the object in the cluster, or the part of it that the interpreter reads.
 	// +kubebuilder:pruning:PreserveUnknownFields
-	// +optional
 	Status *runtime.RawExtension `json:"status,omitempty"`
 
 	// Health of the object in the cluster: Healthy, Unhealthy or Unknown.
 	// +kubebuilder:validation:Enum=Healthy;Unhealthy;Unknown
-	// +optional
 	Health ResourceHealth `json:"health,omitempty"`
 }
 
 // ResourceIdentifier identifies a manifest of a Work, and its object.
 type ResourceIdentifier struct {
 	// Ordinal is the index of the manifest in spec.workload.manifests, counted from 0.
-	// +required
 	Ordinal int `json:"ordinal"`
 
 	// Group of the object.
-	// +optional
 	Group string `json:"group,omitempty"`
 
 	// Version of the object.
-	// +required
 	Version string `json:"version"`
 
 	// Kind of the object.
-	// +required
 	Kind string `json:"kind"`
 
 	// Resource is always empty. The schema requires it.
-	// +required
 	Resource string `json:"resource"`
 
 	// Namespace of the object.
-	// +optional
 	Namespace string `json:"namespace,omitempty"`
 
 	// Name of the object.
-	// +required
 	Name string `json:"name"`
 }
 

@@ -23,11 +23,9 @@ type ResourceBinding struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec is the placement of the template, with the settings of its policy.
-	// +required
 	Spec ResourceBindingSpec `json:"spec"`
 
 	// Status is the state of the scheduling, and of the object in each cluster. The hub writes it.
-	// +optional
 	Status ResourceBindingStatus `json:"status,omitempty"`
 }
 
@@ -52,11 +50,9 @@ type ClusterResourceBinding struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec is the placement of the template, with the settings of its policy.
-	// +required
 	Spec ResourceBindingSpec `json:"spec"`
 
 	// Status is the state of the scheduling, and of the object in each cluster. The hub writes it.
-	// +optional
 	Status ResourceBindingStatus `json:"status,omitempty"`
 }
 
@@ -71,135 +67,105 @@ type ClusterResourceBindingList struct {
 // ResourceBindingSpec is the placement of a template, with the settings of its policy.
 type ResourceBindingSpec struct {
 	// Resource is the template.
-	// +required
 	Resource ObjectReference `json:"resource"`
 
 	// PropagateDeps also propagates the objects that the template refers to. Copied from the policy.
-	// +optional
 	PropagateDeps bool `json:"propagateDeps,omitempty"`
 
 	// ReplicaRequirements are the node requirements and resource requests of one replica.
-	// +optional
 	ReplicaRequirements *ReplicaRequirements `json:"replicaRequirements,omitempty"`
 
 	// Replicas is the number of replicas of the template. 0 without replicaRequirements: the template is not a workload.
-	// +optional
 	Replicas int32 `json:"replicas,omitempty"`
 
 	// Components are the components of a template with several pod templates.
-	// +optional
 	Components []Component `json:"components,omitempty"`
 
 	// Clusters are the clusters and replicas that the scheduler chose.
-	// +optional
 	Clusters []TargetCluster `json:"clusters,omitempty"`
 
 	// Placement is copied from the policy. If it is not set, the binding follows those in requiredBy and is not scheduled.
-	// +optional
 	Placement *policyv1alpha1.Placement `json:"placement,omitempty"`
 
 	// GracefulEvictionTasks are the evictions from clusters that are in progress.
-	// +optional
 	GracefulEvictionTasks []GracefulEvictionTask `json:"gracefulEvictionTasks,omitempty"`
 
 	// RequiredBy are the bindings of the templates that depend on this template.
-	// +optional
 	RequiredBy []BindingSnapshot `json:"requiredBy,omitempty"`
 
 	// SchedulerName is the name of the scheduler that places the template. Copied from the policy.
-	// +optional
 	SchedulerName string `json:"schedulerName,omitempty"`
 
 	// Failover configures the failover of the workload. Copied from the policy.
-	// +optional
 	Failover *policyv1alpha1.FailoverBehavior `json:"failover,omitempty"`
 
 	// ConflictResolution decides about an object that exists in a cluster and that this hub does not manage: Abort
 	// (report an error) or Overwrite (take it over). Copied from the policy. Default: Abort.
 	// +kubebuilder:default="Abort"
 	// +kubebuilder:validation:Enum=Abort;Overwrite
-	// +optional
 	ConflictResolution policyv1alpha1.ConflictResolution `json:"conflictResolution,omitempty"`
 
 	// RescheduleTriggeredAt requests a new scheduling. It has an effect if it is later than status.lastScheduledTime.
-	// +optional
 	RescheduleTriggeredAt *metav1.Time `json:"rescheduleTriggeredAt,omitempty"`
 
 	// Suspension suspends scheduling or dispatching.
-	// +optional
 	Suspension *Suspension `json:"suspension,omitempty"`
 
 	// PreserveResourcesOnDeletion keeps the objects in clusters when the template is deleted. Copied from the policy.
-	// +optional
 	PreserveResourcesOnDeletion *bool `json:"preserveResourcesOnDeletion,omitempty"`
 
 	// SchedulePriority is the priority of the binding in the queue of the scheduler.
-	// +optional
 	SchedulePriority *SchedulePriority `json:"schedulePriority,omitempty"`
 
 	// WorkloadAffinityGroups are the groups of the template for workload affinity, as key=value.
-	// +optional
 	WorkloadAffinityGroups *WorkloadAffinityGroups `json:"workloadAffinityGroups,omitempty"`
 }
 
 // ObjectReference identifies a template.
 type ObjectReference struct {
 	// APIVersion of the template.
-	// +required
 	APIVersion string `json:"apiVersion"`
 
 	// Kind of the template.
-	// +required
 	Kind string `json:"kind"`
 
 	// Namespace of the template.
-	// +optional
 	Namespace string `json:"namespace,omitempty"`
 
 	// Name of the template.
-	// +required
 	Name string `json:"name"`
 
 	// UID of the template.
-	// +optional
 	UID types.UID `json:"uid,omitempty"`
 
 	// ResourceVersion of the template when the hub last read it. When it changes, the hub updates the Works.
-	// +optional
 	ResourceVersion string `json:"resourceVersion,omitempty"`
 }
 
 // ReplicaRequirements are the node requirements and resource requests of one replica.
 type ReplicaRequirements struct {
 	// NodeClaim are the requirements for nodes.
-	// +optional
 	NodeClaim *NodeClaim `json:"nodeClaim,omitempty"`
 
 	// ResourceRequest are the resources that one replica requests, such as cpu: 100m.
-	// +optional
 	ResourceRequest corev1.ResourceList `json:"resourceRequest,omitempty"`
 
 	// Namespace of the template. Its quotas in clusters limit the replicas.
-	// +optional
 	Namespace string `json:"namespace,omitempty"`
 
 	// PriorityClassName of the pods. Quotas can depend on it.
-	// +optional
 	PriorityClassName string `json:"priorityClassName,omitempty"`
 }
 
 // NodeClaim are the requirements of a replica for its node.
 type NodeClaim struct {
 	// HardNodeAffinity is the required node affinity of the pods.
-	// +optional
 	HardNodeAffinity *corev1.NodeSelector `json:"hardNodeAffinity,omitempty"`
 
 	// NodeSelector of the pods.
-	// +optional
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
 
 	// Tolerations of the pods.
-	// +optional
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
 }
 
@@ -207,126 +173,101 @@ type NodeClaim struct {
 type Component struct {
 	// Name of the component, unique in the template.
 	// +kubebuilder:validation:MaxLength=32
-	// +required
 	Name string `json:"name"`
 
 	// Replicas is the number of replicas of the component.
-	// +required
 	Replicas int32 `json:"replicas"`
 
 	// ReplicaRequirements are the node requirements and resource requests of one replica.
-	// +optional
 	ReplicaRequirements *ComponentReplicaRequirements `json:"replicaRequirements,omitempty"`
 }
 
 // ComponentReplicaRequirements are the node requirements and resource requests of one replica of a component.
 type ComponentReplicaRequirements struct {
 	// NodeClaim are the requirements for nodes.
-	// +optional
 	NodeClaim *NodeClaim `json:"nodeClaim,omitempty"`
 
 	// ResourceRequest are the resources that one replica requests, such as cpu: 100m.
-	// +optional
 	ResourceRequest corev1.ResourceList `json:"resourceRequest,omitempty"`
 
 	// PriorityClassName of the pods.
-	// +optional
 	PriorityClassName string `json:"priorityClassName,omitempty"`
 }
 
 // TargetCluster is a cluster in which the template is placed.
 type TargetCluster struct {
 	// Name of the cluster.
-	// +required
 	Name string `json:"name"`
 
 	// Replicas is the number of replicas in the cluster. Not set if the template has no replicas.
-	// +optional
 	Replicas int32 `json:"replicas,omitempty"`
 
 	// Components have the replicas of each component in the cluster, for a template with several pod templates.
-	// +optional
 	Components []TargetComponent `json:"components,omitempty"`
 }
 
 // TargetComponent is the number of replicas of a component in a cluster.
 type TargetComponent struct {
 	// Name of the component.
-	// +required
 	Name string `json:"name"`
 
 	// Replicas is the number of replicas of the component in the cluster.
-	// +required
 	Replicas int32 `json:"replicas"`
 }
 
 // GracefulEvictionTask is the eviction of a template from a cluster.
 type GracefulEvictionTask struct {
 	// FromCluster is the name of the cluster that the template leaves.
-	// +required
 	FromCluster string `json:"fromCluster"`
 
 	// PurgeMode is the time when the template is deleted from the cluster. Gracefully: when its replacement is healthy.
 	// Directly: at once. Never: when a user sets suppressDeletion to false.
 	// +kubebuilder:validation:Enum=Directly;Gracefully;Never
-	// +optional
 	PurgeMode policyv1alpha1.PurgeMode `json:"purgeMode,omitempty"`
 
 	// Replicas is the number of replicas that leave the cluster. Default: all.
-	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
 
 	// Reason is one word in CamelCase, for programs.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:Pattern=`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`
-	// +required
 	Reason string `json:"reason"`
 
 	// Message explains the eviction, for people.
 	// +kubebuilder:validation:MaxLength=1024
-	// +optional
 	Message string `json:"message,omitempty"`
 
 	// Producer is the name of the controller that created the task.
-	// +required
 	Producer string `json:"producer"`
 
 	// GracePeriodSeconds is the time in seconds for the replacement to become healthy, with purgeMode Gracefully. After
 	// it, the hub records a warning event and keeps the template in the cluster.
-	// +optional
 	GracePeriodSeconds *int32 `json:"gracePeriodSeconds,omitempty"`
 
 	// SuppressDeletion keeps the template in the cluster (true), or ends the task and deletes it at once (false). Users
 	// may set it. Default: the task ends by its purgeMode.
-	// +optional
 	SuppressDeletion *bool `json:"suppressDeletion,omitempty"`
 
 	// PreservedLabelState has the labels that the replacement gets, with values of the status of the workload.
-	// +optional
 	PreservedLabelState map[string]string `json:"preservedLabelState,omitempty"`
 
 	// CreationTimestamp is the time when the task was created.
-	// +optional
 	CreationTimestamp *metav1.Time `json:"creationTimestamp,omitempty"`
 
 	// ClustersBeforeFailover are the clusters of the binding at that time.
-	// +optional
 	ClustersBeforeFailover []string `json:"clustersBeforeFailover,omitempty"`
 }
 
 // BindingSnapshot is a binding whose template depends on this one.
 type BindingSnapshot struct {
 	// Namespace of the binding.
-	// +optional
 	Namespace string `json:"namespace,omitempty"`
 
 	// Name of the binding.
-	// +required
 	Name string `json:"name"`
 
 	// Clusters of the binding.
-	// +optional
 	Clusters []TargetCluster `json:"clusters,omitempty"`
 }
 
@@ -335,7 +276,6 @@ type Suspension struct {
 	policyv1alpha1.Suspension `json:",inline"`
 
 	// Scheduling suspends the scheduling of the binding. Default: false.
-	// +optional
 	Scheduling *bool `json:"scheduling,omitempty"`
 }
 
@@ -343,41 +283,33 @@ type Suspension struct {
 type SchedulePriority struct {
 	// Priority is a number. A binding with a higher number is scheduled first. Default: 0.
 	// +kubebuilder:default=0
-	// +optional
 	Priority int32 `json:"priority,omitempty"`
 }
 
 // WorkloadAffinityGroups are the groups of a template for workload affinity.
 type WorkloadAffinityGroups struct {
 	// AffinityGroup is the group for affinity, as key=value.
-	// +optional
 	AffinityGroup string `json:"affinityGroup,omitempty"`
 
 	// AntiAffinityGroup is the group for anti-affinity, as key=value.
-	// +optional
 	AntiAffinityGroup string `json:"antiAffinityGroup,omitempty"`
 }
 
 // ResourceBindingStatus is the state of the scheduling, and of the object in each cluster.
 type ResourceBindingStatus struct {
 	// SchedulerObservedGeneration is the generation of the binding that was scheduled last.
-	// +optional
 	SchedulerObservedGeneration int64 `json:"schedulerObservedGeneration,omitempty"`
 
 	// SchedulerObservedAffinityName is the name of the term of clusterAffinities that is in use.
-	// +optional
 	SchedulerObservedAffinityName string `json:"schedulerObservingAffinityName,omitempty"`
 
 	// LastScheduledTime is the time when the binding was scheduled last.
-	// +optional
 	LastScheduledTime *metav1.Time `json:"lastScheduledTime,omitempty"`
 
 	// Conditions of the binding. See docs/reference/conditions.md.
-	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
 	// AggregatedStatus is the state of the object in each cluster, sorted by cluster.
-	// +optional
 	AggregatedStatus []AggregatedStatusItem `json:"aggregatedStatus,omitempty"`
 }
 
@@ -501,29 +433,23 @@ const (
 // AggregatedStatusItem is the state of the object in one cluster.
 type AggregatedStatusItem struct {
 	// ClusterName is the name of the cluster.
-	// +required
 	ClusterName string `json:"clusterName"`
 
 	// Status is the status of the object in the cluster, or the part of it that the interpreter reads.
 	// +kubebuilder:pruning:PreserveUnknownFields
-	// +optional
 	Status *runtime.RawExtension `json:"status,omitempty"`
 
 	// Applied is true if the cluster applied the manifest.
-	// +optional
 	Applied bool `json:"applied,omitempty"`
 
 	// AppliedMessage is the error if applied is false.
-	// +optional
 	AppliedMessage string `json:"appliedMessage,omitempty"`
 
 	// Health of the object in the cluster: Healthy, Unhealthy or Unknown.
 	// +kubebuilder:validation:Enum=Healthy;Unhealthy;Unknown
-	// +optional
 	Health workv1alpha1.ResourceHealth `json:"health,omitempty"`
 
 	// UnhealthySince is the time when the health became Unhealthy. Not set for another health. The toleration of
 	// spec.failover.application starts then. Not in Karmada.
-	// +optional
 	UnhealthySince *metav1.Time `json:"unhealthySince,omitempty"`
 }

@@ -14,11 +14,9 @@ type ManifestWork struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec has the objects and their settings.
-	// +optional
 	Spec ManifestWorkSpec `json:"spec,omitempty"`
 
 	// Status is the state of the objects in the cluster. The hub writes it.
-	// +optional
 	Status ManifestWorkStatus `json:"status,omitempty"`
 }
 
@@ -33,28 +31,23 @@ type ManifestWorkList struct {
 // ManifestWorkSpec has the objects and their settings.
 type ManifestWorkSpec struct {
 	// Workload has the objects.
-	// +optional
 	Workload ManifestsTemplate `json:"workload,omitempty"`
 
 	// DeleteOption decides about the objects when the ManifestWork is deleted, or when a manifest is removed from it.
 	// Default: they are deleted.
-	// +optional
 	DeleteOption *DeleteOption `json:"deleteOption,omitempty"`
 
 	// ManifestConfigs have the update strategy and the feedback rules of single objects.
-	// +optional
 	ManifestConfigs []ManifestConfigOption `json:"manifestConfigs,omitempty"`
 
 	// Executor is the account in the cluster that creates the objects. It is not supported: the hub refuses a ManifestWork
 	// with an executor.
-	// +optional
 	Executor *ManifestWorkExecutor `json:"executor,omitempty"`
 }
 
 // ManifestsTemplate has objects.
 type ManifestsTemplate struct {
 	// Manifests are the objects.
-	// +optional
 	Manifests []Manifest `json:"manifests,omitempty"`
 }
 
@@ -81,25 +74,21 @@ const (
 // DeleteOption decides about objects that were removed from the ManifestWork.
 type DeleteOption struct {
 	// PropagationPolicy is Foreground (all are deleted), Orphan (all are kept) or SelectivelyOrphan. Default: Foreground.
-	// +required
 	// +kubebuilder:validation:Enum=Foreground;Orphan;SelectivelyOrphan
 	// +kubebuilder:default=Foreground
 	PropagationPolicy DeletePropagationPolicy `json:"propagationPolicy"`
 
 	// SelectivelyOrphan names the objects that are kept, for SelectivelyOrphan.
-	// +optional
 	SelectivelyOrphan *SelectivelyOrphan `json:"selectivelyOrphans,omitempty"`
 
 	// TTLSecondsAfterFinished is the time in seconds after the condition Complete is True when the ManifestWork is
 	// deleted. 0: at once. Default: it is not deleted.
-	// +optional
 	TTLSecondsAfterFinished *int64 `json:"ttlSecondsAfterFinished,omitempty"`
 }
 
 // SelectivelyOrphan names objects that are kept in the cluster.
 type SelectivelyOrphan struct {
 	// OrphaningRules name the objects that are kept in the cluster.
-	// +optional
 	OrphaningRules []OrphaningRule `json:"orphaningRules,omitempty"`
 }
 
@@ -110,7 +99,6 @@ type OrphaningRule struct {
 	Group string `json:"group"`
 
 	// Resource is the plural name of the kind of the object, such as deployments.
-	// +required
 	Resource string `json:"resource"`
 
 	// Namespace of the object. Empty for a cluster-scoped object.
@@ -118,7 +106,6 @@ type OrphaningRule struct {
 	Namespace string `json:"namespace"`
 
 	// Name of the object.
-	// +required
 	Name string `json:"name"`
 }
 
@@ -129,11 +116,9 @@ type ResourceIdentifier struct {
 	Group string `json:"group"`
 
 	// Resource is the plural name of their kind, such as deployments.
-	// +required
 	Resource string `json:"resource"`
 
 	// Name of the objects. * matches any text.
-	// +required
 	Name string `json:"name"`
 
 	// Namespace of the objects. * matches any text.
@@ -144,27 +129,22 @@ type ResourceIdentifier struct {
 // ManifestConfigOption has the update strategy and the feedback rules of some objects.
 type ManifestConfigOption struct {
 	// ResourceIdentifier names the objects.
-	// +required
 	ResourceIdentifier ResourceIdentifier `json:"resourceIdentifier"`
 
 	// FeedbackRules select the values of the objects to report in the status.
-	// +optional
 	FeedbackRules []FeedbackRule `json:"feedbackRules,omitempty"`
 
 	// FeedbackScrapeType is Poll or Watch, for agents of Open Cluster Management. The hub ignores it and always watches.
 	// +kubebuilder:validation:Enum=Poll;Watch
 	// +kubebuilder:default=Poll
-	// +optional
 	FeedbackScrapeType FeedbackScrapeType `json:"feedbackScrapeType,omitempty"`
 
 	// UpdateStrategy decides about updates of the objects. Default: Update.
-	// +optional
 	UpdateStrategy *UpdateStrategy `json:"updateStrategy,omitempty"`
 
 	// ConditionRules define conditions of the objects.
 	// +listType=map
 	// +listMapKey=condition
-	// +optional
 	ConditionRules []ConditionRule `json:"conditionRules,omitempty"`
 }
 
@@ -185,29 +165,24 @@ const (
 // FeedbackRule selects values of an object to report.
 type FeedbackRule struct {
 	// Type is WellKnownStatus or JSONPaths.
-	// +required
 	// +kubebuilder:validation:Enum=WellKnownStatus;JSONPaths
 	Type FeedBackType `json:"type"`
 
 	// JsonPaths are the paths of the values, for type JSONPaths.
 	// +listType=map
 	// +listMapKey=name
-	// +optional
 	JsonPaths []JsonPath `json:"jsonPaths,omitempty"`
 }
 
 // JsonPath is the path of a value of an object.
 type JsonPath struct {
 	// Name of the value in the status.
-	// +required
 	Name string `json:"name"`
 
 	// Version of the object that the path is for. Default: any version.
-	// +optional
 	Version string `json:"version,omitempty"`
 
 	// Path of the value, such as .status.readyReplicas, without braces.
-	// +required
 	Path string `json:"path"`
 }
 
@@ -229,13 +204,11 @@ const (
 // UpdateStrategy decides about updates of an object.
 type UpdateStrategy struct {
 	// Type is Update, CreateOnly, ServerSideApply or ReadOnly. Default: Update.
-	// +required
 	// +kubebuilder:validation:Enum=Update;CreateOnly;ServerSideApply;ReadOnly
 	// +kubebuilder:default=Update
 	Type UpdateStrategyType `json:"type"`
 
 	// ServerSideApply configures the type ServerSideApply.
-	// +optional
 	ServerSideApply *ServerSideApplyConfig `json:"serverSideApply,omitempty"`
 }
 
@@ -248,13 +221,11 @@ type ServerSideApplyConfig struct {
 	// FieldManager is the field manager of agents of Open Cluster Management. The hub ignores it and uses its own.
 	// +kubebuilder:validation:Pattern=`^work-agent`
 	// +kubebuilder:default=work-agent
-	// +optional
 	FieldManager string `json:"fieldManager,omitempty"`
 
 	// IgnoreFields are fields that the hub does not write.
 	// +listType=map
 	// +listMapKey=condition
-	// +optional
 	IgnoreFields []IgnoreField `json:"ignoreFields,omitempty"`
 }
 
@@ -272,21 +243,17 @@ const (
 // IgnoreField are fields that the hub does not write.
 type IgnoreField struct {
 	// Condition is OnSpokePresent (when the object exists) or OnSpokeChange (when they are changed in the cluster).
-	// +required
 	// +kubebuilder:validation:Enum=OnSpokePresent;OnSpokeChange
 	// +kubebuilder:default=OnSpokePresent
 	Condition IgnoreFieldsCondition `json:"condition"`
 
 	// JSONPaths of the fields, such as .spec.replicas.
-	// +optional
 	JSONPaths []string `json:"jsonPaths,omitempty"`
 
 	// JSONPointers of the fields, such as /spec/replicas.
-	// +optional
 	JSONPointers []string `json:"jsonPointers,omitempty"`
 
 	// JQPathExpressions of the fields, in the syntax of jq.
-	// +optional
 	JQPathExpressions []string `json:"jqPathExpressions,omitempty"`
 }
 
@@ -305,11 +272,9 @@ const (
 // +kubebuilder:validation:XValidation:rule="self.type != 'CEL' || self.condition != \"\"",message="Condition is required for CEL rules"
 type ConditionRule struct {
 	// Condition is the type of the condition. The status of the ManifestWork has it for all its objects together.
-	// +required
 	Condition string `json:"condition"`
 
 	// Type is WellKnownConditions or CEL.
-	// +required
 	// +kubebuilder:validation:Enum=WellKnownConditions;CEL
 	Type ConditionRuleType `json:"type"`
 
@@ -329,33 +294,28 @@ type ConditionRule struct {
 // ManifestWorkExecutor is the account that creates the objects in the cluster.
 type ManifestWorkExecutor struct {
 	// Subject is the account.
-	// +required
 	Subject ManifestWorkExecutorSubject `json:"subject"`
 }
 
 // ManifestWorkExecutorSubject is an account in the cluster.
 type ManifestWorkExecutorSubject struct {
 	// Type is ServiceAccount.
-	// +required
 	// +kubebuilder:validation:Enum=ServiceAccount
 	Type string `json:"type"`
 
 	// ServiceAccount is the account.
-	// +optional
 	ServiceAccount *ManifestWorkSubjectServiceAccount `json:"serviceAccount,omitempty"`
 }
 
 // ManifestWorkSubjectServiceAccount names a service account.
 type ManifestWorkSubjectServiceAccount struct {
 	// Namespace of the account.
-	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)$`
 	Namespace string `json:"namespace"`
 
 	// Name of the account.
-	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)$`
@@ -367,42 +327,35 @@ type ManifestWorkStatus struct {
 	// Conditions are Applied, Available, Deleting, and those of condition rules.
 	// +listType=map
 	// +listMapKey=type
-	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
 	// ResourceStatus is the state of each object.
-	// +optional
 	ResourceStatus ManifestResourceStatus `json:"resourceStatus,omitempty"`
 }
 
 // ManifestResourceStatus is the state of each object.
 type ManifestResourceStatus struct {
 	// Manifests are the states of the objects, in the order of the spec.
-	// +optional
 	Manifests []ManifestCondition `json:"manifests,omitempty"`
 }
 
 // ManifestCondition is the state of one object.
 type ManifestCondition struct {
 	// ResourceMeta identifies the object.
-	// +required
 	ResourceMeta ManifestResourceMeta `json:"resourceMeta"`
 
 	// StatusFeedbacks are the values that the feedback rules select.
-	// +optional
 	StatusFeedbacks StatusFeedbackResult `json:"statusFeedback,omitempty"`
 
 	// Conditions are Applied, Available, StatusFeedbackSynced, and those of condition rules.
 	// +listType=map
 	// +listMapKey=type
-	// +required
 	Conditions []metav1.Condition `json:"conditions"`
 }
 
 // ManifestResourceMeta identifies an object of a ManifestWork.
 type ManifestResourceMeta struct {
 	// Ordinal is the index of the manifest in the spec, counted from 0.
-	// +required
 	Ordinal int32 `json:"ordinal"`
 
 	// Group of the object.
@@ -435,18 +388,15 @@ type StatusFeedbackResult struct {
 	// Values are the values with their names.
 	// +listType=map
 	// +listMapKey=name
-	// +optional
 	Values []FeedbackValue `json:"values,omitempty"`
 }
 
 // FeedbackValue is a value of an object.
 type FeedbackValue struct {
 	// Name of the value.
-	// +required
 	Name string `json:"name"`
 
 	// Value of the type that it has.
-	// +required
 	Value FieldValue `json:"fieldValue"`
 }
 
@@ -464,24 +414,19 @@ const (
 // FieldValue is a value of an object, with its type.
 type FieldValue struct {
 	// Type is Integer, String, Boolean or JsonRaw.
-	// +required
 	// +kubebuilder:validation:Enum=Integer;String;Boolean;JsonRaw
 	Type ValueType `json:"type"`
 
 	// Integer is the value of type Integer.
-	// +optional
 	Integer *int64 `json:"integer,omitempty"`
 
 	// String is the value of type String.
-	// +optional
 	String *string `json:"string,omitempty"`
 
 	// Boolean is the value of type Boolean.
-	// +optional
 	Boolean *bool `json:"boolean,omitempty"`
 
 	// JsonRaw is the value of type JsonRaw.
 	// +kubebuilder:validation:MaxLength=1024
-	// +optional
 	JsonRaw *string `json:"jsonRaw,omitempty"`
 }
