@@ -86,7 +86,8 @@ func TestReleaseStatusNamesTheBlockingGuard(t *testing.T) {
 func TestReleaseBreakGlassStartsTheWaitingStage(t *testing.T) {
 	h := guardedHub(t)
 	h.create(clitest.Started(frozen))
-	if err := h.stage(t.Context(), "r1", releasev1alpha1.VerbBreakGlass, " "); err == nil || !strings.Contains(err.Error(), "name the reason") {
+	err := h.stage(t.Context(), "r1", releasev1alpha1.VerbBreakGlass, " ")
+	if err == nil || !strings.Contains(err.Error(), "name the reason") {
 		t.Errorf("without a reason: %v", err)
 	}
 	if err := h.stage(t.Context(), "r1", releasev1alpha1.VerbBreakGlass, "checkout is down"); err != nil {
@@ -107,7 +108,8 @@ func TestReleaseBreakGlassStartsTheWaitingStage(t *testing.T) {
 	h = guardedHub(t)
 	h.create(clitest.Started(clitest.Gated))
 	const want = "release r1 does not wait for a ReleaseGuard: it waits for approval"
-	if err := h.stage(t.Context(), "r1", releasev1alpha1.VerbBreakGlass, "checkout is down"); err == nil || !strings.Contains(err.Error(), want) {
+	err = h.stage(t.Context(), "r1", releasev1alpha1.VerbBreakGlass, "checkout is down")
+	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("at a gate: %v, want %q", err, want)
 	}
 }

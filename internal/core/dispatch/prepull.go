@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -210,22 +209,15 @@ func (in Input) pullWork(asked *prePull, cluster, image, apiVersion string,
 	if slices.ContainsFunc(in.Pulls[cluster], func(w *workv1alpha1.Work) bool { return w.Name == either[1] }) {
 		either = either[1:]
 	}
-	w := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{
-		Namespace:   names.ExecutionSpace(cluster),
-		Name:        either[0],
-		Finalizers:  []string{workv1alpha2.ExecutionFinalizer},
-		Labels:      map[string]string{},
-		Annotations: map[string]string{wellknown.PrePullOfAnnotation: in.Binding.GetNamespace() + "/" + in.Binding.GetName()},
-	}}
+	id := ""
 	if in.NewID != nil {
-		w.Labels[workv1alpha2.WorkPermanentIDLabel] = in.NewID()
+		id = in.NewID()
 	}
-	execute.Mark(m, w)
-	raw, err := json.Marshal(m.Object)
-	if err != nil {
+	w := execute.NewWork(cluster, either[0], id)
+	w.Annotations[wellknown.PrePullOfAnnotation] = in.Binding.GetNamespace() + "/" + in.Binding.GetName()
+	if err := execute.Seal(w, m); err != nil {
 		panic(err) // texts and numbers
 	}
-	w.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: raw}}}
 	return w
 }
 
@@ -256,11 +248,5 @@ func (in Input) keepPods(wanted, standing *workv1alpha1.Work) bool {
 		annotations[workv1alpha2.TemplateGenerationAnnotation] = made
 	}
 	m.SetAnnotations(annotations)
-	execute.Mark(m, wanted)
-	raw, err := json.Marshal(m.Object)
-	if err != nil {
-		return false
-	}
-	wanted.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: raw}}}
-	return true
+	return execute.Seal(wanted, m) == nil
 }

@@ -16,7 +16,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	policyv1alpha1 "github.com/argosy-io/argosy/api/policy/v1alpha1"
@@ -378,16 +377,7 @@ func (in Input) result(cluster string, m *unstructured.Unstructured, from origin
 	if w := in.Existing[cluster]; w != nil {
 		name = w.Name
 	}
-	w := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{
-		Namespace:   names.ExecutionSpace(cluster),
-		Name:        name,
-		Finalizers:  []string{workv1alpha2.ExecutionFinalizer},
-		Labels:      map[string]string{},
-		Annotations: map[string]string{},
-	}}
-	if id := in.permanentID(cluster); id != "" {
-		w.Labels[workv1alpha2.WorkPermanentIDLabel] = id
-	}
+	w := execute.NewWork(cluster, name, in.permanentID(cluster))
 	recorded, err := applied.Annotations()
 	if err != nil {
 		return in.failed(cluster, err)
@@ -420,13 +410,9 @@ func (in Input) result(cluster string, m *unstructured.Unstructured, from origin
 	if in.pace.revision != in.pace.current {
 		set(m, "annotations", wellknown.FormerRevisionAnnotation, in.pace.revision)
 	}
-	execute.Mark(m, w)
-
-	raw, err := json.Marshal(m.Object)
-	if err != nil {
-		return in.failed(cluster, fmt.Errorf("write manifest: %w", err))
+	if err := execute.Seal(w, m); err != nil {
+		return in.failed(cluster, err)
 	}
-	w.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: raw}}}
 	return Result{Cluster: cluster, Work: w, Applied: applied, asksToOverwrite: asked}
 }
 

@@ -1,8 +1,6 @@
 package execute
 
 import (
-	"encoding/json"
-	"fmt"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -11,7 +9,6 @@ import (
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
 	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
-	"github.com/argosy-io/argosy/internal/core/object/fields"
 	"github.com/argosy-io/argosy/internal/core/object/identity"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 )
@@ -46,11 +43,5 @@ func Renamed(w *workv1alpha1.Work, name string) (*workv1alpha1.Work, error) {
 	}
 	out := w.DeepCopy()
 	out.Name = name
-	fields.Ensure(m.Object, "metadata", "annotations")[workv1alpha2.WorkNameAnnotation] = name
-	raw, err := json.Marshal(m.Object)
-	if err != nil {
-		return nil, fmt.Errorf("write the manifest of work %s/%s: %w", w.Namespace, name, err)
-	}
-	out.Spec.Workload.Manifests[0].Raw = raw
-	return out, nil
+	return out, Seal(out, m)
 }

@@ -5,15 +5,12 @@ import (
 	"fmt"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	releasev1alpha1 "github.com/argosy-io/argosy/api/release/v1alpha1"
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
-	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 )
@@ -42,20 +39,9 @@ func JobWork(r *releasev1alpha1.Release, status releasev1alpha1.ReleaseCheckStat
 	}
 	m := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "batch/v1", "kind": "Job",
 		"metadata": map[string]any{"namespace": r.Namespace, "name": jobName(status)}, "spec": spec}}
-	w := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{
-		Namespace:   names.ExecutionSpace(cluster),
-		Name:        JobWorkNames(r, status)[0],
-		Finalizers:  []string{workv1alpha2.ExecutionFinalizer},
-		Labels:      map[string]string{workv1alpha2.WorkPermanentIDLabel: id},
-		Annotations: map[string]string{wellknown.CheckOfAnnotation: r.Namespace + "/" + r.Name},
-	}}
-	execute.Mark(m, w)
-	raw, err := json.Marshal(m.Object)
-	if err != nil {
-		return nil, fmt.Errorf("write the Job of ReleaseCheck %s: %w", status.Name, err)
-	}
-	w.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: raw}}}
-	return w, nil
+	w := execute.NewWork(cluster, JobWorkNames(r, status)[0], id)
+	w.Annotations[wellknown.CheckOfAnnotation] = r.Namespace + "/" + r.Name
+	return w, execute.Seal(w, m)
 }
 
 // JobsToKeep returns the names of the Works of Jobs that a release needs: those of gates that wait, and for an hour

@@ -16,7 +16,6 @@ import (
 	autoscalingv1alpha1 "github.com/argosy-io/argosy/api/autoscaling/v1alpha1"
 	"github.com/argosy-io/argosy/api/wellknown"
 	workv1alpha1 "github.com/argosy-io/argosy/api/work/v1alpha1"
-	workv1alpha2 "github.com/argosy-io/argosy/api/work/v1alpha2"
 	"github.com/argosy-io/argosy/internal/core/execute"
 	"github.com/argosy-io/argosy/internal/core/object/names"
 )
@@ -82,21 +81,10 @@ func Work(f *autoscalingv1alpha1.FederatedHPA, cluster string, s Share, id strin
 	if err != nil {
 		return nil, fmt.Errorf("encode the share of cluster %s: %w", cluster, err)
 	}
-	w := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{
-		Namespace:  names.ExecutionSpace(cluster),
-		Name:       names.WorkOfAutoscaler(f.Name, f.Namespace),
-		Finalizers: []string{workv1alpha2.ExecutionFinalizer},
-		Labels:     map[string]string{workv1alpha2.WorkPermanentIDLabel: id},
-		Annotations: map[string]string{wellknown.AutoscalerOfAnnotation: f.Namespace + "/" + f.Name,
-			wellknown.AutoscalingShareAnnotation: string(share)},
-	}}
-	execute.Mark(m, w)
-	raw, err := json.Marshal(m.Object)
-	if err != nil {
-		return nil, fmt.Errorf("encode the autoscaler of cluster %s: %w", cluster, err)
-	}
-	w.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: raw}}}
-	return w, nil
+	w := execute.NewWork(cluster, names.WorkOfAutoscaler(f.Name, f.Namespace), id)
+	w.Annotations[wellknown.AutoscalerOfAnnotation] = f.Namespace + "/" + f.Name
+	w.Annotations[wellknown.AutoscalingShareAnnotation] = string(share)
+	return w, execute.Seal(w, m)
 }
 
 // Observed returns the status of a cluster's autoscaler. known is false before it reports a status and while it is

@@ -10,9 +10,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	clusterv1alpha1 "github.com/argosy-io/argosy/api/cluster/v1alpha1"
 	ocmv1 "github.com/argosy-io/argosy/api/ocm/work/v1"
@@ -132,22 +130,16 @@ func (in Input) work(item Item, existing *workv1alpha1.Work) (*workv1alpha1.Work
 	}
 	interpret.Prune(m)
 	execute.Unmark(m)
-	w := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{
-		Namespace:  names.ExecutionSpace(mw.Namespace),
-		Name:       item.WorkName(mw.Name, in.Existing),
-		Finalizers: []string{workv1alpha2.ExecutionFinalizer},
-		Labels:     map[string]string{},
-		Annotations: map[string]string{
-			wellknown.ManifestWorkAnnotation: mw.Name,
-			// Adopt existing objects, as agents of Open Cluster Management do.
-			workv1alpha2.ConflictResolutionAnnotation: workv1alpha2.ConflictResolutionOverwrite,
-		},
-	}}
+	id := ""
 	if existing != nil {
-		w.Labels[workv1alpha2.WorkPermanentIDLabel] = existing.Labels[workv1alpha2.WorkPermanentIDLabel]
+		id = existing.Labels[workv1alpha2.WorkPermanentIDLabel]
 	} else if in.NewID != nil {
-		w.Labels[workv1alpha2.WorkPermanentIDLabel] = in.NewID()
+		id = in.NewID()
 	}
+	w := execute.NewWork(mw.Namespace, item.WorkName(mw.Name, in.Existing), id)
+	w.Annotations[wellknown.ManifestWorkAnnotation] = mw.Name
+	// Adopt existing objects, as agents of Open Cluster Management do.
+	w.Annotations[workv1alpha2.ConflictResolutionAnnotation] = workv1alpha2.ConflictResolutionOverwrite
 	if s := item.updates(); s.Type == ocmv1.UpdateStrategyCreateOnly || s.Type == ocmv1.UpdateStrategyServerSideApply &&
 		!forced(s) {
 		w.Annotations[wellknown.UpdateStrategyAnnotation] = string(s.Type)
@@ -165,13 +157,7 @@ func (in Input) work(item Item, existing *workv1alpha1.Work) (*workv1alpha1.Work
 
 	fields.SetAnnotation(m, wellknown.ManifestWorkAnnotation, mw.Name)
 	fields.SetAnnotation(m, workv1alpha2.TemplateUIDAnnotation, string(mw.UID))
-	execute.Mark(m, w)
-	raw, err := json.Marshal(m.Object)
-	if err != nil {
-		return nil, fmt.Errorf("write manifest: %w", err)
-	}
-	w.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: raw}}}
-	return w, nil
+	return w, execute.Seal(w, m)
 }
 
 // complete reports whether an object is complete, or the whole ManifestWork.

@@ -252,7 +252,7 @@ func (x Exchange) work(cluster string, obj runtime.Object, notes map[string]stri
 	maps.Copy(w.Annotations, notes)
 	maps.Copy(w.Labels, x.labels)
 	w.Labels[managedByLabel] = x.managedBy
-	return w, seal(w, manifest)
+	return w, execute.Seal(w, manifest)
 }
 
 // newWork returns a Work without the manifest. It reuses the id of the existing Work.
@@ -263,33 +263,14 @@ func newWork(cluster string, manifest *unstructured.Unstructured, standing map[s
 	if standing[space+"/"+either[1]] != nil {
 		either = either[1:]
 	}
-	w := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{
-		Namespace:   space,
-		Name:        either[0],
-		Finalizers:  []string{workv1alpha2.ExecutionFinalizer},
-		Labels:      map[string]string{},
-		Annotations: map[string]string{},
-	}}
 	id := ""
-	if was := standing[w.Namespace+"/"+w.Name]; was != nil {
+	if was := standing[space+"/"+either[0]]; was != nil {
 		id = was.Labels[workv1alpha2.WorkPermanentIDLabel]
 	}
 	if id == "" {
 		id = newID()
 	}
-	w.Labels[workv1alpha2.WorkPermanentIDLabel] = id
-	return w
-}
-
-// seal labels the manifest with the Work's id and stores it in the Work.
-func seal(w *workv1alpha1.Work, manifest *unstructured.Unstructured) error {
-	execute.Mark(manifest, w)
-	raw, err := json.Marshal(manifest.Object)
-	if err != nil {
-		return fmt.Errorf("write the manifest of work %s/%s: %w", w.Namespace, w.Name, err)
-	}
-	w.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: raw}}}
-	return nil
+	return execute.NewWork(cluster, either[0], id)
 }
 
 // recall restores a provider's slices from the existing Works, each from the first consumer that has it.
@@ -370,5 +351,5 @@ func Definition(cluster string, crd *unstructured.Unstructured, standing *workv1
 	}
 	w := newWork(cluster, manifest, by, newID)
 	w.Spec.PreserveResourcesOnDeletion = new(true)
-	return w, seal(w, manifest)
+	return w, execute.Seal(w, manifest)
 }
